@@ -30,7 +30,7 @@ install_missing() {
   local as_root=()
   if [[ "$(id -u)" != 0 ]]; then
     command -v sudo >/dev/null ||
-      fail "missing: $*" "neither root nor sudo is at hand; ask for: apt-get install $*"
+      fail "missing: $*" "this needs root or sudo; ask your administrator for: apt-get install $*"
     as_root=(sudo)
   fi
   echo "setup: installing $*"
@@ -54,7 +54,7 @@ main() {
     return
   fi
   if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-    fail "this is no Debian system; install by hand, then set TRAINER_SKIP_SETUP=1:" \
+    fail "this is not a Debian system; install these by hand, then set TRAINER_SKIP_SETUP=1:" \
       "GCC 12 or newer, CMake 3.25, Ninja, Python 3, protobuf 3.12 to 3.21 with protoc," \
       "oneDNN 2.6 or 2.7, LMDB, LevelDB, HDF5, libjpeg-turbo, libpng, glog, gflags, zlib; for the" \
       "tests GoogleTest and GoogleMock; for the benchmarks Google Benchmark; for ranks on several" "machines an MPI"
@@ -64,7 +64,7 @@ main() {
     is_there "$package" || missing+=("$package")
   done
   if ((${#missing[@]} == 0)); then
-    echo "setup: all ${#packages[@]} packages are there"
+    echo "setup: all ${#packages[@]} packages are installed"
     return
   fi
   install_missing "${missing[@]}"

@@ -23,9 +23,9 @@ uint32_t NumberOf(const std::string& text) {
   uint32_t batch = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), batch);
   if (error != std::errc() || end != text.data() + text.size() || batch == 0 || batch > 1 << 24) {
-    throw Error(ErrorCode::kUsage, Join("--batch=", EscapeControl(text),
-                                        ": give the number of images of a batch, such as 64, or "
-                                        "auto"));
+    throw Error(ErrorCode::kUsage,
+                Join("--batch=", EscapeControl(text),
+                     ": give the number of images in a batch, such as 64, or auto"));
   }
   return batch;
 }
@@ -33,14 +33,14 @@ uint32_t NumberOf(const std::string& text) {
 std::string RateAdvice(uint32_t before, uint32_t batch, const SolverSpec& spec) {
   const double times = static_cast<double>(batch) / before;
   const std::optional<double> factor = RateFactor(spec, times);
-  const std::string find = Join("'trainer find-lr --batch=", batch, "' tries rates)");
+  const std::string find = Join("'trainer find-lr --batch=", batch, "' tries learning rates)");
   if (!factor) {
-    return Join(" (no rule tells how the rate of type ", spec.proto.type(),
-                " changes with the batch: ", find);
+    return Join(" (no rule says how to scale the learning rate of type ", spec.proto.type(),
+                " with the batch: ", find);
   }
-  return Join(" (", static_cast<float>(times), " times the batch ",
-              ScalesByRoot(spec) ? "sometimes" : "often", " takes ", static_cast<float>(*factor),
-              " times the rate, with a warm-up: ", find);
+  return Join(" (", static_cast<float>(times), " times the batch size ",
+              ScalesByRoot(spec) ? "sometimes" : "often", " needs ", static_cast<float>(*factor),
+              " times the learning rate, with a warm-up: ", find);
 }
 
 void Change(uint32_t batch, const std::string& why, SolverSpec* spec) {
@@ -48,7 +48,7 @@ void Change(uint32_t batch, const std::string& why, SolverSpec* spec) {
   SetBatchSize(batch, spec);
   LOG(INFO) << EscapeControl(Join("--batch: batch_size ", batch, why, " in place of ", before,
                                   "; base_lr ", spec->proto.base_lr(), " and max_iter ",
-                                  spec->proto.max_iter(), " stay as they are",
+                                  spec->proto.max_iter(), " are unchanged",
                                   batch == before ? "" : RateAdvice(before, batch, *spec)));
 }
 
@@ -58,8 +58,8 @@ Flag BatchFlag() {
   return {.name = "batch",
           .value = "N|auto",
           .help =
-              "in place of the batch_size of the training net's data layers; auto: the best by a "
-              "short 'trainer find-batch'. Rates and iterations stay",
+              "replace the batch_size of the training net's data layers; auto: the best by a short "
+              "'trainer find-batch'. The learning rate and the number of iterations do not change",
           .also = "batch_size"};
 }
 
@@ -70,8 +70,8 @@ void TakeBatch(const Flags& flags, const Replica& replica, SolverSpec* spec) {
   if (!WantsBestBatch(flags)) return Change(NumberOf(flags.Text("batch")), "", spec);
   if (replica.count > 1 || spec->proto.virtual_ranks() > 1) {
     throw Error(ErrorCode::kUsage,
-                "--batch=auto is for a run of one rank; find the batch of a rank with 'trainer "
-                "find-batch', and give it with --batch=N");
+                "--batch=auto works with one rank only; find the batch size of one rank with "
+                "'trainer find-batch', then pass it with --batch=N");
   }
 }
 

@@ -62,7 +62,7 @@ TimeLeft AskPbs(const std::string& id) {
   const std::optional<int64_t> limit = WholeOf(EnvironmentVariable("PBS_WALLTIME"));
   if (!limit || *limit <= 0) return told;
   const auto used = std::chrono::duration_cast<seconds>(steady_clock::now() - g_start);
-  return {seconds(*limit) - used, "PBS_WALLTIME, as if the job had begun with this run", ""};
+  return {seconds(*limit) - used, "PBS_WALLTIME, assuming that the job started with this run", ""};
 }
 
 std::optional<seconds> OfFlag(const Flags& flags) {
@@ -71,8 +71,8 @@ std::optional<seconds> OfFlag(const Flags& flags) {
   if (!time || time->count() < 1) {
     throw Error(ErrorCode::kUsage,
                 Join("--max_wall=", EscapeControl(text),
-                     ": a time is written 4:00:00, 1-12:00:00 (a day and a half), 90 (minutes), "
-                     "90m, 1h30m or 45s; none for no limit"));
+                     ": not a time; write 4:00:00, 1-12:00:00 (a day and a half), 90 (minutes), "
+                     "90m, 1h30m or 45s; none means no limit"));
   }
   return time;
 }
@@ -148,16 +148,16 @@ Flag MaxWallFlag() {
   return {.name = "max_wall",
           .value = "TIME",
           .help =
-              "save and end with exit code 75 before the process has run so long: 4:00:00, "
-              "1-12:00:00, 90 (minutes), 90m; none for no limit. Without the flag, in a job of "
-              "Slurm or PBS, before the job's time is over"};
+              "save a snapshot and exit with code 75 before the process has run for this long: "
+              "4:00:00, 1-12:00:00, 90 (minutes), 90m; none: no limit. Default: the time limit of "
+              "the Slurm or PBS job, if there is one"};
 }
 
 Flag RequeueFlag() {
   return {.name = "requeue",
           .kind = FlagKind::kSwitch,
           .help =
-              "when the run stops early, with everything saved, in a Slurm job: queue the job "
+              "in a Slurm job: if the run stops early and its snapshot is saved, queue the job "
               "again (scontrol requeue)"};
 }
 
@@ -167,7 +167,7 @@ void CheckMaxWall(const Flags& flags) {
 
 std::optional<steady_clock::time_point> EndOfRun(const Flags& flags) {
   if (flags.Text("max_wall") == "none") return std::nullopt;
-  const std::string then = "; the run saves and ends with 75 before that";
+  const std::string then = "; the run saves a snapshot and exits with code 75 before that";
   if (flags.Has("max_wall")) {
     const seconds limit = *OfFlag(flags);
     LOG(INFO) << "Time limit: " << WallTimeText(limit)
@@ -179,16 +179,17 @@ std::optional<steady_clock::time_point> EndOfRun(const Flags& flags) {
   const TimeLeft left = AskQueue(job);
   if (left.time) {
     const seconds time = std::min(*left.time, kLongest);
-    LOG(INFO) << "Time limit: " << WallTimeText(time) << " from now, what is left of " << job.Name()
-              << " (" << left.source << ")" << then << "; --max_wall=none turns this off";
+    LOG(INFO) << "Time limit: " << WallTimeText(time) << " from now, the time left for "
+              << job.Name() << " (" << left.source << ")" << then
+              << "; --max_wall=none turns this off";
     return steady_clock::now() + time;
   }
   if (left.problem.empty()) {
-    LOG(INFO) << "Time limit: none of " << job.Name() << " (" << left.source << ")";
+    LOG(INFO) << "Time limit: none for " << job.Name() << " (" << left.source << ")";
   } else {
     LOG(WARNING) << EscapeControl(
-        Join("How long ", job.Name(), " may still run is not known: ", left.problem,
-             ". Give --max_wall, or have the queue send ", "SIGUSR1 before the end"));
+        Join("The time left for ", job.Name(), " is unknown: ", left.problem,
+             ". Give --max_wall, or make the queue send ", "SIGUSR1 before the job ends"));
   }
   return std::nullopt;
 }
@@ -196,8 +197,8 @@ std::optional<steady_clock::time_point> EndOfRun(const Flags& flags) {
 void RequeueJob() {
   const BatchJob job = ReadBatchJob();
   if (job.system != BatchSystem::kSlurm) {
-    LOG(WARNING) << "--requeue: this is not a Slurm job (SLURM_JOB_ID is not set), so nothing is "
-                    "queued again; run the same command again, by --resume=auto it goes on";
+    LOG(WARNING) << "--requeue: this is not a Slurm job (SLURM_JOB_ID is not set), so no job is "
+                    "queued again; to resume, run the same command again with --resume=auto";
     return;
   }
   const CommandResult state = RunCommand({"squeue", "-h", "-j", job.id, "-o", "%T"}, kPatience);
@@ -205,7 +206,7 @@ void RequeueJob() {
   if (state.problem.empty() && word != "RUNNING") {
     LOG(INFO) << EscapeControl(
         Join("--requeue: ", job.Name(), " is ", word.empty() ? "over" : word,
-             " already (cancelled, or queued again by the queue itself): it is left alone"));
+             " already (it was cancelled, or Slurm queued it again): --requeue does nothing"));
     return;
   }
   const CommandResult result = RunCommand({"scontrol", "requeue", job.id}, kRequeuePatience);
@@ -215,7 +216,7 @@ void RequeueJob() {
   }
   LOG(WARNING) << EscapeControl(Join("--requeue: ", job.Name(),
                                      " was not queued again: ", result.problem,
-                                     ". Submit it again; by --resume=auto it ", "goes on"));
+                                     ". Submit it again; with --resume=auto it ", "resumes"));
 }
 
 }  // namespace trainer

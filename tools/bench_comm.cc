@@ -93,15 +93,15 @@ class BenchComm final : public Verb {
     return {
         .task = VerbTask::kCluster,
         .summary = "measure how fast ranks sum gradients",
-        .usage = "trainer bench-comm --ranks=N [flags]; mpirun -np N trainer bench-comm [flags]",
+        .usage = "trainer bench-comm --ranks=N [flags], or mpirun -np N trainer bench-comm",
         .text =
-            "Sums buffers of several sizes over all ranks, written anew before each sum, and "
-            "prints the median time and bytes of gradients per second: through shared memory "
-            "within a machine, by messages between machines. Under mpirun, MPI's own "
-            "MPI_Allreduce is measured in turns with it. On a slow link a size gets fewer rounds "
-            "than --rounds. With --solver, the gradients of its net are summed, too: in buckets, "
-            "as training does, and by one MPI_Allreduce for each parameter. --json keeps what was "
-            "measured for 'trainer plan --ranks'.",
+            "Sums buffers of several sizes over all ranks and prints the median time and the bytes "
+            "of gradients per second. Ranks of one machine use shared memory; ranks of different "
+            "machines send messages. The buffers are written again before each sum.\n"
+            "Under mpirun, MPI_Allreduce of the MPI library is measured in turns with it. On a "
+            "slow link, a size gets fewer rounds than --rounds. With --solver, the gradients of "
+            "its net are summed as well: in buckets, as in training, and with one MPI_Allreduce "
+            "per parameter. --json writes the results to a file for 'trainer plan --ranks'.",
         .examples =
             "trainer bench-comm --ranks=2\n"
             "mpirun -np 2 trainer bench-comm --mib=64\n"
@@ -115,7 +115,9 @@ class BenchComm final : public Verb {
     if (const int ranks = RanksToStart(flags)) return LaunchRanks(ranks);
     World* const world = JoinRanks(flags);
     if (world == nullptr) {
-      throw Error(ErrorCode::kUsage, "bench-comm needs ranks: --ranks=2, mpirun or srun");
+      throw Error(
+          ErrorCode::kUsage,
+          "bench-comm needs several ranks: give --ranks=2, or start it with mpirun or srun");
     }
     const std::string wire = world->SetWire(WireOf(flags).value_or(WireType::kF32));
     const size_t most = static_cast<size_t>(flags.Whole("mib")) << 20;
@@ -154,7 +156,7 @@ class BenchComm final : public Verb {
          .kind = FlagKind::kWhole,
          .value = "N",
          .fallback = "15",
-         .help = "sums of each size",
+         .help = "how many sums of each size",
          .min = 1},
         {.name = "solver", .value = "FILE", .help = "also sum the gradients of this solver's net"},
         LevelFlag(),
@@ -162,7 +164,7 @@ class BenchComm final : public Verb {
         SetFlag(),
         {.name = "json",
          .value = "FILE",
-         .help = "write what was measured, for 'trainer plan --link=FILE'"}};
+         .help = "write the results to FILE, for 'trainer plan --link=FILE'"}};
     const std::vector<Flag> more = RankFlags();
     flags.insert(flags.end(), more.begin(), more.end());
     return flags;
@@ -205,14 +207,15 @@ class BenchComm final : public Verb {
     if (world.seat().machines > 1) {
       std::cout << Wrap(Join("between machines: ", Fixed(cluster.link.Latency(1) * 1e6, 1), " us, ",
                              Fixed(cluster.link.BytesPerSecond() * 1e-9, 3),
-                             " GB/s each way; computing beside a sum costs ",
-                             Fixed(100 * measured.overlap_cost, 0), " % of a rank's speed"),
+                             " GB/s in each direction; a sum that runs during computation slows a "
+                             "rank down by ",
+                             Fixed(100 * measured.overlap_cost, 0), " %"),
                         0)
                 << "\n";
     } else {
-      std::cout << "in the machine: " << Fixed(cluster.inside.latency * 1e6, 1)
-                << " us, all ranks together move "
-                << Fixed(cluster.inside.bytes_per_second * 1e-9, 1) << " GB/s\n";
+      std::cout << "inside a machine: " << Fixed(cluster.inside.latency * 1e6, 1)
+                << " us, all ranks together: " << Fixed(cluster.inside.bytes_per_second * 1e-9, 1)
+                << " GB/s\n";
     }
   }
 };

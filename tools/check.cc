@@ -100,21 +100,24 @@ class Check final : public Verb {
         .summary = "find out in seconds what would stop a run, without training",
         .usage = "trainer check (--solver=FILE | --model=FILE [--phase=TEST]) [flags]",
         .text =
-            "Takes the flags of 'trainer train'. Reads the solver and its nets, plans their memory "
-            "and compares it with what there is, reads the weights or the snapshot to start from, "
-            "looks into every database and list (small ones whole, else the first, the last and "
-            "some records between), compares their labels with the classes of the losses, checks "
-            "that snapshots will fit where they are to go, and runs one pass of each net. It goes "
-            "on after an error, to find the next one.\n"
-            "Warns of settings that run and spoil the result: a softmax in front of a loss that "
-            "computes one, a scale, mean or mirror that differs between TRAIN and TEST, layers "
-            "that no loss trains, classes without a record, rates above what the rule bears. "
-            "'trainer train' logs the same warnings before its first iteration.\n"
-            "Prints errors, warnings and figures, and a verdict in the last line. The exit code is "
-            "that of the first error, as 'trainer train' would give it; 0 with warnings alone.\n"
-            "Writes nothing but what LMDB and LevelDB keep in a database's folder while it is "
-            "read. The log is not shown, unless --alsologtostderr asks for it; its warnings are in "
-            "the list.",
+            "'trainer check' accepts the flags of 'trainer train'. It reads the solver and its "
+            "nets. It plans their memory and compares it with the available memory. It reads the "
+            "weights or the snapshot to start from. It reads every database and list: all records "
+            "of a small one, else the first, the last and some in between. It compares the labels "
+            "with the number of classes of each loss. It checks that the disk has space for the "
+            "snapshots. It runs one pass of each net. After an error it continues, to find the "
+            "next one.\n"
+            "It warns about settings that run but spoil the result: a softmax before a loss that "
+            "computes a softmax itself; a scale, mean or mirror that differs between TRAIN and "
+            "TEST; layers that no loss trains; classes without a record; a learning rate that is "
+            "too high for the update rule. 'trainer train' logs the same warnings before its first "
+            "iteration.\n"
+            "It prints errors, warnings and figures, and a verdict in the last line. The exit code "
+            "is the one that 'trainer train' would give for the first error; it is 0 if there are "
+            "only warnings.\n"
+            "It writes no file, except those that LMDB and LevelDB keep in a database's folder "
+            "while it is open. It does not show the log unless you give --alsologtostderr; the "
+            "list has the log's warnings.",
         .examples =
             "trainer check --solver=models/lenet/solver.prototxt\n"
             "trainer check --solver=s.prototxt --snapshot=run/net_iter_500.solverstate\n"
@@ -123,7 +126,7 @@ class Check final : public Verb {
             "trainer check --model=net.prototxt --weights=net.caffemodel --phase=TEST",
         .flags = WithReadingFlags(WithDeviceFlags(
             {{.name = "solver", .value = "FILE", .help = "check a run of this solver"},
-             {.name = "model", .value = "FILE", .help = "check this net alone"},
+             {.name = "model", .value = "FILE", .help = "check only this net"},
              SnapshotFlag(),
              AllowOutsideFlag(),
              ResumeFlag(),
@@ -146,10 +149,12 @@ class Check final : public Verb {
     RefuseTwoStarts(flags);
     static_cast<void>(ChooseDevice(flags));  // before the files are read
     if (flags.Has("model") && (flags.Has("snapshot") || flags.Has("resume"))) {
-      throw Error(ErrorCode::kUsage, "--snapshot and --resume belong to --solver");
+      throw Error(ErrorCode::kUsage,
+                  "--snapshot and --resume need --solver; --model=FILE checks a net without a run");
     }
     if (flags.Has("model") && (flags.Has("batch") || flags.Has("memory"))) {
-      throw Error(ErrorCode::kUsage, "--batch and --memory belong to --solver");
+      throw Error(ErrorCode::kUsage,
+                  "--batch and --memory need --solver; --model=FILE checks a net without a run");
     }
     CheckReport report;
     {

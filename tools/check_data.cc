@@ -14,11 +14,11 @@ bool CheckLabels(const LayerAudit& audit, const LabelReader& reader, Findings* f
   int bad = 0;
   for (const auto& [label, seen] : audit.data.labels) {
     if (reader.use.Takes(label) || ++bad > kShown) continue;
-    findings->Add(
-        Error(ErrorCode::kData, {audit.data.source},
-              Join(seen.first, " has label ", label, ", but ", reader.name, " has ",
-                   reader.use.classes, " classes, 0 to ", reader.use.classes - 1,
-                   "; fix the labels, raise num_output of the layer before, or set ignore_label")));
+    findings->Add(Error(ErrorCode::kData, {audit.data.source},
+                        Join(seen.first, " has label ", label, ", but ", reader.name, " has ",
+                             reader.use.classes, " classes, 0 to ", reader.use.classes - 1,
+                             "; correct the labels, raise num_output of the layer that computes "
+                             "the scores, or set ignore_label")));
   }
   if (bad > kShown) {
     findings->Add(Error(ErrorCode::kData, {audit.data.source},
@@ -34,9 +34,10 @@ std::string EpochText(const CheckedNet& net, const DataAudit& data) {
       Join(data.estimated ? "about " : "", data.records, " records, batches of ", data.batch_size);
   if (net.options.training) {
     const int64_t per_iteration = data.batch_size * net.batches_per_iteration;
-    text += Join(": ", Ceil(data.records, per_iteration), " iterations an epoch");
+    text += Join(": ", Ceil(data.records, per_iteration), " iterations per epoch");
   }
-  if (net.batches == 0) return net.options.training ? text : text + ", a test is one pass";
+  if (net.batches == 0)
+    return net.options.training ? text : text + ", a test is one pass over all records";
   const int64_t read = net.batches * data.batch_size;
   const double epochs = static_cast<double>(read) / static_cast<double>(data.records);
   return text + (net.options.training ? Join(", ", epochs, " epochs in all")
@@ -112,8 +113,9 @@ std::set<size_t> ReportData(const std::vector<CheckedNet>& nets,
           Error(ErrorCode::kData, {data.source}, Join(data.more_errors, " more records are bad")));
     }
     if (data.same_errors > 0) {
-      report->lines.emplace_back("data", Join(net.title, ": ", EscapeControl(data.source), ": ",
-                                              data.same_errors, " more records have that error"));
+      report->lines.emplace_back(
+          "data", Join(net.title, ": ", EscapeControl(data.source), ": ", data.same_errors,
+                       " more records have the same error"));
     }
     for (const LabelReader& reader : audit.readers) {
       good = CheckLabels(audit, reader, &report->findings) && good;
@@ -126,7 +128,7 @@ std::set<size_t> ReportData(const std::vector<CheckedNet>& nets,
       if (data.records > 0 && data.batch_size > 0) {
         report->data = Join(data.estimated ? "about " : "", data.records, " records and ",
                             Ceil(data.records, data.batch_size * net.batches_per_iteration),
-                            " iterations an epoch");
+                            " iterations per epoch");
       }
     }
     report->lines.emplace_back(

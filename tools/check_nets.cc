@@ -86,11 +86,11 @@ bool Compare(const char* figure, const std::vector<MemoryHolder>& holders, const
   if (room.total == 0 || planned <= room.available) return true;
   const bool fits = planned <= room.total;
   const std::string message = Join(
-      "the run takes ", Bytes(planned), " of ", kind, " and ",
+      "the run needs ", Bytes(planned), " of ", kind, " and ",
       fits ? Join("only ", Bytes(room.available), " are free now")
            : Join(room.limit, " has ", Bytes(room.total)),
       "; the largest parts: ", JoinList(std::span(texts).first(std::min(texts.size(), kLargest))),
-      ". Lower batch_size", of_gpu ? "" : " or prefetch", fits ? ", or end other programs" : "");
+      ". Lower batch_size", of_gpu ? "" : " or prefetch", fits ? ", or stop other programs" : "");
   if (fits) {
     report->findings.Warn(message);
   } else {

@@ -65,11 +65,10 @@ void WarnOfStart(Net& net, Findings* findings) {
     net.ReadPlain(net.Output(use.layer, 0), {&loss, 1});
     const double guess = std::log(static_cast<double>(use.classes));
     if (loss <= 2 * guess + 1) continue;
-    findings->Warn(Join(layer.Where().ToString(), ": ", NameOf(layer), " starts at ", loss,
-                        ", and guessing among ", use.classes, " classes costs ",
-                        static_cast<float>(guess),
-                        ": its scores are very large; check the scale of the data and of the "
-                        "fillers"));
+    findings->Warn(Join(
+        layer.Where().ToString(), ": ", NameOf(layer), ": the loss is ", loss,
+        ", and guessing among ", use.classes, " classes would give ", static_cast<float>(guess),
+        ", so the scores are very large; check the scale of the data and the weight fillers"));
   }
 }
 
@@ -81,11 +80,13 @@ void CheckGradients(Net& net, const Device& device, bool fresh, Findings* findin
     if (!IsFinite(device, {param->grad, param->shape})) {
       findings->Add(Error(ErrorCode::kDiverged, param->where,
                           Join("the gradient of ", name,
-                               " is not finite after the first pass; check the data's scale")));
+                               " is not finite (NaN or infinity) after the first pass; check the "
+                               "scale of the data")));
     } else if (fresh && param->index == 0 && count > 1 && IsZero(device, param->grad, count)) {
-      findings->Warn(Join(param->where.ToString(), ": the gradient of ", name,
-                          " is zero in the first pass: if the weights after it start at zero, give "
-                          "them a weight_filler, such as xavier or msra"));
+      findings->Warn(
+          Join(param->where.ToString(), ": the gradient of ", name,
+               " is zero in the first pass, so it does not learn; if the weights of the layer "
+               "after it start at zero, give that layer a weight_filler, such as xavier or msra"));
     }
   }
 }
@@ -95,20 +96,20 @@ void CheckGradients(Net& net, const Device& device, bool fresh, Findings* findin
 void ReportLoss(const CheckedNet& checked, const Net& net, float loss, std::optional<int> broken,
                 bool fresh, Findings* findings) {
   const SourceRef place = broken ? net.LayerAt(*broken).Where() : SourceRef{checked.spec->file};
-  const std::string what = Join(
-      "the loss of the ", checked.title, " is ", loss, " in the first pass",
-      broken
-          ? Join("; the first output that is not finite is that of ", NameOf(net.LayerAt(*broken)))
-          : std::string());
+  const std::string what =
+      Join("the loss of the ", checked.title, " is ", loss, " in the first pass",
+           broken ? Join("; the first layer with an output that is not finite is ",
+                         NameOf(net.LayerAt(*broken)))
+                  : std::string());
   if (checked.options.training) {
-    findings->Add(Error(ErrorCode::kDiverged, place,
-                        what + ". Check the data's scale, the weights and the fillers"));
+    findings->Add(
+        Error(ErrorCode::kDiverged, place,
+              what + ". Check the scale of the data, the weights and the weight fillers"));
   } else {
     findings->Warn(Join(place.ToString(), ": ", what,
-                        fresh ? ". Tests before the weights are trained will say so too; that may "
-                                "go away with training (test_initialization: false skips the "
-                                "first)"
-                              : ". Check the data's scale and the weights"));
+                        fresh ? ". The test before training will show the same; training may "
+                                "correct it (test_initialization: false skips that test)"
+                              : ". Check the scale of the data and the weights"));
   }
 }
 
@@ -134,7 +135,7 @@ void CheckPass(const CheckedNet& checked, Net& net, const Device& device, bool f
       "first pass",
       Join(checked.title, ": ", JoinList(texts),
            unset == 0 ? ""
-                      : Join(" (no meaning yet: ", unset, " BatchNorm ",
+                      : Join(" (not meaningful yet: ", unset, " BatchNorm ",
                              unset == 1 ? "layer has" : "layers have", " no moving averages)")));
   report->passes.Set(checked.title,
                      Json::Object().Set("loss", loss).Set("outputs", std::move(outputs)));

@@ -153,9 +153,10 @@ class SolverCheck {
     const uint64_t all = bytes * static_cast<uint64_t>(count);
     uint64_t free = 0;
     if (writable && FileOps::Posix().FreeBytes(FolderOf(prefix), &free) == 0 && free < all) {
-      findings_.Warn(Join(AbsolutePath(FolderOf(prefix)), ": all ", count, " snapshots take ",
-                          Bytes(all), " and ", Bytes(free),
-                          " are free; raise snapshot, or remove old ones on the way"));
+      findings_.Warn(Join(
+          AbsolutePath(FolderOf(prefix)), ": all ", count, " snapshots need ", Bytes(all), " and ",
+          Bytes(free),
+          " are free; raise `snapshot`, or set keep_last to delete old snapshots during the run"));
     }
     const std::string size = bytes == 0 ? "" : Join("of ", Bytes(bytes), " ");
     report_.lines.emplace_back("snapshots",

@@ -46,7 +46,7 @@ sigset_t Signals() {
   for (const std::string& word : arguments) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
   execv("/proc/self/exe", words.data());
-  std::fprintf(stderr, "error: cannot start: %s\n", std::strerror(errno));
+  std::fprintf(stderr, "error: cannot start the run: %s\n", std::strerror(errno));
   _exit(static_cast<int>(ErrorCode::kResource));
 }
 

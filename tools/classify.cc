@@ -65,7 +65,8 @@ class Classifier {
       if (shape.Rank() > 1 && shape[0] == input_.value.shape[0]) return output.value;
       throw Error(ErrorCode::kConfig,
                   Join("output '", EscapeControl(name), "' has the shape ", shape.ToString(),
-                       ", not one row of scores for each of ", input_.value.shape[0], " images"));
+                       "; it must have one row of scores for each of the ", input_.value.shape[0],
+                       " images"));
     }
     throw Error(ErrorCode::kUsage,
                 Join(name.empty() ? "the net has several outputs; choose one with --output"
@@ -169,15 +170,15 @@ class Classify final : public Verb {
         .summary = "classify images with a trained net",
         .usage = "trainer classify --model=FILE --weights=FILES [flags] PICTURE...",
         .text =
-            "The net has one Input layer, as 'trainer deploy' makes them. JPEG, PNG, PGM and PPM "
-            "files are decoded to blue, green and red, or to grey for an input of one channel, "
-            "resized, and scaled as in training: as the comment of 'trainer deploy' in the net's "
-            "file says, or with --mean or --mean_value and --scale what transform_param said "
-            "there, which count more. As many images go through the net at once as its input "
-            "has room for.\n"
-            "An image that cannot be read gets a line on stderr, the others their answers; the "
-            "exit "
-            "code is then that of the first such line.",
+            "The net must have one Input layer; 'trainer deploy' makes such a net from a training "
+            "net. Images are JPEG, PNG, PGM or PPM files. They are decoded to channels blue, "
+            "green, red (gray if the input has one channel), resized, and scaled as in training: "
+            "'trainer deploy' writes these settings into a comment of the net's file. The flags "
+            "--mean, --mean_value and --scale override the comment; give them the values of the "
+            "training net's transform_param. The input's first dimension is the number of images "
+            "per pass.\n"
+            "If an image cannot be read, an error for it goes to stderr and the other images are "
+            "still classified. The exit code is then that of the first such error.",
         .examples =
             "trainer classify --model=deploy.prototxt --weights=net.caffemodel \\\n"
             "    --labels=names.txt cat.jpg dog.jpg\n"
@@ -187,7 +188,7 @@ class Classify final : public Verb {
                   WeightsFlag(true),
                   {.name = "labels",
                    .value = "FILE",
-                   .help = "the classes' names, one in each line"},
+                   .help = "the names of the classes, one per line"},
                   {.name = "top",
                    .kind = FlagKind::kWhole,
                    .value = "N",
@@ -196,7 +197,7 @@ class Classify final : public Verb {
                    .min = 1},
                   {.name = "output",
                    .value = "BLOB",
-                   .help = "the scores; default: the net's only output"}},
+                   .help = "the blob with the scores; default: the only output of the net"}},
         .max_words = std::numeric_limits<int>::max()};
     const std::vector<Flag> pictures = PictureFlags();
     doc.flags.insert(doc.flags.end(), pictures.begin(), pictures.end());

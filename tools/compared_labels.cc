@@ -8,7 +8,7 @@ namespace trainer {
 ComparedLabels::ComparedLabels(const Flags& flags, const Net& net, const std::string& file)
     : net_(net) {
   if (flags.Has("scores") != flags.Has("label")) {
-    throw Error(ErrorCode::kUsage, "--scores and --label belong together; give both blobs");
+    throw Error(ErrorCode::kUsage, "--scores and --label need each other; give both blobs");
   }
   if (flags.Has("scores")) {
     for (const char* flag : {"scores", "label"}) CheckBlobs(net_, flag, {flags.Text(flag)});
@@ -24,8 +24,8 @@ ComparedLabels::ComparedLabels(const Flags& flags, const Net& net, const std::st
   }
   if (use_) return;
   throw Error(ErrorCode::kConfig, {file},
-              "the net has neither an Accuracy nor a SoftmaxWithLoss layer, whose scores could "
-              "be compared; name the blobs with --scores and --label");
+              "the net has no Accuracy and no SoftmaxWithLoss layer, so it is unknown which scores "
+              "to compare with which labels; name the two blobs with --scores and --label");
 }
 
 ScoredLabels ComparedLabels::Batch() const {

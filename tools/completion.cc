@@ -52,11 +52,9 @@ class Completion final : public Verb {
  public:
   VerbDoc Doc() const override {
     return {.task = VerbTask::kShell,
-            .summary = "print what bash needs to complete verbs and flags",
+            .summary = "print a bash script that completes verbs and flags",
             .usage = "trainer completion",
-            .text =
-                "Load it in the shell's start file, ~/.bashrc, or keep it in a file of "
-                "/etc/bash_completion.d.",
+            .text = "Source the script in ~/.bashrc, or put it into /etc/bash_completion.d.",
             .examples =
                 "trainer completion > ~/.trainer-completion.bash\n"
                 "trainer completion > /etc/bash_completion.d/trainer",

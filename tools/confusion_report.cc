@@ -89,10 +89,10 @@ std::string ConfusionText(const ConfusionMatrix& matrix, const std::vector<std::
   std::string text =
       Join("accuracy ", Percent(matrix.accuracy()), ": ", matrix.hits(), " of ", matrix.total(),
            " records; mean recall of the classes ", Percent(matrix.MeanRecall()), "\n\n");
-  if (!few) text += Join("The classes of least recall, of ", matrix.classes(), ":\n\n");
+  if (!few) text += Join("The classes with the lowest recall, of ", matrix.classes(), ":\n\n");
   text += ClassTable(matrix, names);
   if (matrix.classes() <= kMostOfMatrix) {
-    text += "\nRecords by label (lines) and answer (columns):\n\n" + MatrixTable(matrix);
+    text += "\nRecords by label (rows) and answer (columns):\n\n" + MatrixTable(matrix);
   }
   if (matrix.hits() == matrix.total()) return text;
   return text + "\nThe most frequent mistakes:\n\n" + WorstTable(matrix, names);

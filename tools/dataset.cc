@@ -36,32 +36,34 @@ void ConvertIdx(const Flags& flags) {
 }
 
 const RegisterDatasetTask kDigits(
-    "digits", {.wanted = "DIR",
-               .words = 1,
-               .text = "digits draws handwritten digits, the same on every machine for one seed, "
-                       "and writes DIR/train_lmdb and DIR/test_lmdb (or ..._leveldb).",
-               .example = "trainer dataset digits data/digits",
-               .flags = {{.name = "train",
-                          .kind = FlagKind::kWhole,
-                          .value = "N",
-                          .fallback = "20000",
-                          .help = "digits: how many training images",
-                          .min = 1},
-                         {.name = "test",
-                          .kind = FlagKind::kWhole,
-                          .value = "N",
-                          .fallback = "4000",
-                          .help = "digits: how many test images",
-                          .min = 1}},
-               .run = MakeDigits});
+    "digits",
+    {.wanted = "DIR",
+     .words = 1,
+     .text = "'digits' draws handwritten digits and writes DIR/train_lmdb and DIR/test_lmdb (or "
+             "..._leveldb). One seed gives the same digits on every machine.",
+     .example = "trainer dataset digits data/digits",
+     .flags = {{.name = "train",
+                .kind = FlagKind::kWhole,
+                .value = "N",
+                .fallback = "20000",
+                .help = "digits: how many training images",
+                .min = 1},
+               {.name = "test",
+                .kind = FlagKind::kWhole,
+                .value = "N",
+                .fallback = "4000",
+                .help = "digits: how many test images",
+                .min = 1}},
+     .run = MakeDigits});
 
-const RegisterDatasetTask kIdx("idx", {.wanted = "IMAGES LABELS DB",
-                                       .words = 3,
-                                       .text = "idx makes a database of a pair of files in MNIST's "
-                                               "format, gzip or not.",
-                                       .example = "trainer dataset idx train-images-idx3-ubyte.gz "
-                                                  "\\\n    train-labels-idx1-ubyte.gz mnist_lmdb",
-                                       .run = ConvertIdx});
+const RegisterDatasetTask kIdx(
+    "idx",
+    {.wanted = "IMAGES LABELS DB",
+     .words = 3,
+     .text = "'idx' makes a database from a pair of files in MNIST's format, with or without gzip.",
+     .example = "trainer dataset idx train-images-idx3-ubyte.gz "
+                "\\\n    train-labels-idx1-ubyte.gz mnist_lmdb",
+     .run = ConvertIdx});
 
 void PrintCifar(const Cifar10Files& made) {
   std::cout << made.train << ": " << made.train_records << " records\n"
@@ -94,31 +96,33 @@ void MakePairs(const Flags& flags) {
 }
 
 const RegisterDatasetTask kCifar10(
-    "cifar10", {.wanted = "BATCHES DIR",
-                .words = 2,
-                .text = "cifar10 makes DIR/cifar10_train_lmdb, DIR/cifar10_test_lmdb and "
-                        "DIR/mean.binaryproto of the folder that holds data_batch_1.bin and so on.",
-                .example = "trainer dataset cifar10 cifar-10-batches-bin data/cifar10",
-                .run = ConvertCifar10});
+    "cifar10",
+    {.wanted = "BATCHES DIR",
+     .words = 2,
+     .text = "'cifar10' makes DIR/cifar10_train_lmdb, DIR/cifar10_test_lmdb and "
+             "DIR/mean.binaryproto from the folder BATCHES with data_batch_1.bin and so on.",
+     .example = "trainer dataset cifar10 cifar-10-batches-bin data/cifar10",
+     .run = ConvertCifar10});
 
 const RegisterDatasetTask kCifar100(
-    "cifar100", {.wanted = "BATCHES DIR",
-                 .words = 2,
-                 .text = "cifar100 makes DIR/cifar100_train_lmdb, DIR/cifar100_test_lmdb and "
-                         "DIR/mean.binaryproto of the folder that holds train.bin and test.bin.",
-                 .example = "trainer dataset cifar100 cifar-100-binary data/cifar100",
-                 .flags = {{.name = "cifar100_labels",
-                            .value = "fine|coarse",
-                            .fallback = "fine",
-                            .help = "cifar100: the 100 classes, or their 20 groups",
-                            .choices = "fine|coarse"}},
-                 .run = ConvertCifar100});
+    "cifar100",
+    {.wanted = "BATCHES DIR",
+     .words = 2,
+     .text = "'cifar100' makes DIR/cifar100_train_lmdb, DIR/cifar100_test_lmdb and "
+             "DIR/mean.binaryproto from the folder BATCHES with train.bin and test.bin.",
+     .example = "trainer dataset cifar100 cifar-100-binary data/cifar100",
+     .flags = {{.name = "cifar100_labels",
+                .value = "fine|coarse",
+                .fallback = "fine",
+                .help = "cifar100: label with the 100 classes (fine) or their 20 groups (coarse)",
+                .choices = "fine|coarse"}},
+     .run = ConvertCifar100});
 
 const RegisterDatasetTask kPairs(
     "pairs", {.wanted = "SET PAIRS",
               .words = 2,
-              .text = "pairs puts two images of SET, drawn at random, into each record of PAIRS, "
-                      "with label 1 when they are of one class: data for a siamese net.",
+              .text = "'pairs' puts two random images of SET into each record of PAIRS, with label "
+                      "1 if both have the same class and 0 if not: data for a siamese net.",
               .example = "trainer dataset pairs data/digits/train_lmdb pairs_lmdb",
               .run = MakePairs});
 
@@ -131,28 +135,28 @@ std::vector<std::string> TaskNames() {
 // The page's parts, put together from all tasks; they live as long as the program.
 struct Page {
   std::string usage = "trainer dataset TASK ARGUMENTS [flags]", text, examples;
-  std::vector<Flag> flags = {{.name = "backend",
-                              .value = "lmdb|leveldb",
-                              .fallback = "lmdb",
-                              .help = "kind of database to make",
-                              .choices = "lmdb|leveldb"},
-                             {.name = "seed",
-                              .kind = FlagKind::kWhole,
-                              .value = "N",
-                              .fallback = "1",
-                              .help = "digits: which set to draw; images, pack, tar: which order; "
-                                      "pairs: which pairs; split, --val: which records"},
-                             {.name = "threads",
-                              .kind = FlagKind::kWhole,
-                              .value = "N",
-                              .fallback = "0",
-                              .help = "threads that decode and encode; 0: as many as this process "
-                                      "was given cores",
-                              .max = 1024},
-                             {.name = "force",
-                              .kind = FlagKind::kSwitch,
-                              .help = "mean, images, cifar10, cifar100: replace the file of the "
-                                      "mean when it is there already"}};
+  std::vector<Flag> flags = {
+      {.name = "backend",
+       .value = "lmdb|leveldb",
+       .fallback = "lmdb",
+       .help = "which kind of database to write",
+       .choices = "lmdb|leveldb"},
+      {.name = "seed",
+       .kind = FlagKind::kWhole,
+       .value = "N",
+       .fallback = "1",
+       .help = "seed of the random choices. digits: what to draw; images, pack, tar: the order; "
+               "pairs: the pairs; split, --val: the records"},
+      {.name = "threads",
+       .kind = FlagKind::kWhole,
+       .value = "N",
+       .fallback = "0",
+       .help = "number of threads that decode and encode; 0: one for each core that this process "
+               "may use",
+       .max = 1024},
+      {.name = "force",
+       .kind = FlagKind::kSwitch,
+       .help = "mean, images, cifar10, cifar100: replace the mean file if it already exists"}};
   size_t words = 0;
 
   Page() {
@@ -217,7 +221,7 @@ class Dataset final : public Verb {
     usage = Join("trainer dataset ", name, " ", task.wanted, " [flags]");
     VerbDoc doc = Doc();
     std::erase_if(doc.flags, [&](const Flag& flag) { return !IsFlagOf(flag, name); });
-    doc.summary = "one of the tasks of 'trainer dataset'";
+    doc.summary = "a task of 'trainer dataset'";
     doc.usage = usage;
     doc.text = task.text;
     doc.examples = task.example;
@@ -232,8 +236,9 @@ class Dataset final : public Verb {
     }
     const auto found = DatasetTasks().find(words[0]);
     if (found == DatasetTasks().end()) {
-      throw Error(ErrorCode::kUsage, Join("'trainer dataset' has no '", words[0], "'; it has: ",
-                                          JoinList(names), ".", DidYouMean(words[0], names)));
+      throw Error(ErrorCode::kUsage,
+                  Join("'trainer dataset' has no task '", words[0], "'; it has: ", JoinList(names),
+                       ".", DidYouMean(words[0], names)));
     }
     const auto& [name, task] = *found;
     const size_t least = task.min_words == 0 ? task.words : task.min_words;
@@ -242,7 +247,8 @@ class Dataset final : public Verb {
                   Join("usage: trainer dataset ", name, " ", task.wanted, " [flags]"));
     }
     if (std::ranges::count(words, "") > 0) {
-      throw Error(ErrorCode::kUsage, "one of the names is empty (''); is a variable not set?");
+      throw Error(ErrorCode::kUsage,
+                  "one of the file names is empty (''); is a shell variable not set?");
     }
     ApplyReadingFlags(flags);
     const RemovesTemps removes_temps(FoldersOf(words, flags));

@@ -12,7 +12,7 @@ std::string CacheText(const ReadingRate& rate) {
   if (!rate.cold) return "warm";
   if (rate.cached < 0) return "cold, perhaps";
   if (rate.cached < 0.005) return "cold";
-  return Join("cold but for ", Fixed(100 * rate.cached, 0), "%");
+  return Join("cold except ", Fixed(100 * rate.cached, 0), "%");
 }
 
 void Measure(const Flags& flags) {
@@ -31,16 +31,15 @@ const RegisterDatasetTask kBench(
     "bench",
     {.wanted = "SET",
      .words = 1,
-     .text =
-         "bench measures how fast SET is read: in its order and at random, after the system has "
-         "been told to forget its files (cold) and from memory (warm), and decoded by one "
-         "thread and by all. MB are of the records as they are stored.",
+     .text = "'bench' measures how fast SET is read: in order and at random; after the system was "
+             "told to drop the files from its cache (cold), and from the cache (warm); decoded by "
+             "one thread and by all threads. MB counts the records as stored.",
      .example = "trainer dataset bench data/digits/train_lmdb --seconds=1",
      .flags = {{.name = "seconds",
                 .kind = FlagKind::kWhole,
                 .value = "N",
                 .fallback = "2",
-                .help = "bench: at most, of each measurement",
+                .help = "bench: the longest time of each measurement",
                 .min = 1,
                 .max = 86400}},
      .run = Measure});

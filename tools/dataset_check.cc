@@ -23,19 +23,17 @@ const RegisterDatasetTask kDatasetCheckTask(
     "check",
     {.wanted = "SET",
      .words = 1,
-     .text =
-         "check reads a database, an HDF5 file or a tar file from end to end, decodes every "
-         "record, and counts shapes, labels and what comes twice. It names records that cannot "
-         "be used, and ends with 65 when there are any. Databases have no checksums of their "
-         "own: --write_crc writes one for each record (records.crc32c in the folder, or "
-         "NAME.crc32c), with which later checks compare, so that a single flipped bit is found.",
+     .text = "'check' reads every record of a database, an HDF5 file or a tar file, decodes it, "
+             "and counts shapes, labels and duplicates. It names the records that cannot be used; "
+             "if there are any, it exits with code 65. A database does not detect a changed bit by "
+             "itself: --write_crc writes a checksum for each record (to records.crc32c in the "
+             "folder, or NAME.crc32c), and later checks compare the records with it.",
      .example = "trainer dataset check data/digits/train_lmdb\n"
                 "trainer dataset check data/digits/train_lmdb --write_crc",
      .flags = {{.name = "write_crc",
                 .kind = FlagKind::kSwitch,
-                .help =
-                    "check: write the records' checksums, in place of older ones; images, pack, "
-                    "tar, convert, split: those of the sets that are made"}},
+                .help = "check: write the checksums of the records and replace older ones; images, "
+                        "pack, tar, convert, split: write the checksums of the new sets"}},
      .run = CheckSet});
 
 }  // namespace

@@ -33,33 +33,35 @@ const RegisterDatasetTask kConvert(
     "convert",
     {.wanted = "SET NEW",
      .words = 2,
-     .text = "convert writes the records of SET, a database, an HDF5 file or a tar file, to a new "
-             "one. NAME.h5 is an HDF5 file, with NAME.txt for HDF5Data's source; NAME.tar holds "
-             "KEY.jpg or KEY.png and KEY.cls with the label, as WebDataset names them; anything "
-             "else is a database, of the kind that --backend says. Between databases keys and "
-             "bytes stay as they are.",
+     .text = "'convert' copies the records of SET (a database, an HDF5 file or a tar file) to NEW. "
+             "The name chooses the format. NAME.h5 is an HDF5 file, and NAME.txt is written as the "
+             "source for an HDF5Data layer. NAME.tar holds KEY.jpg or KEY.png and KEY.cls with the "
+             "label, as in WebDataset. Any other name is a database of the kind that --backend "
+             "says. From database to database, keys and bytes do not change.",
      .example = "trainer dataset convert train_leveldb train_lmdb\n"
                 "trainer dataset convert train_lmdb train.tar --shard_size=1GiB",
-     .flags = {{.name = "shard_size",
-                .value = "SIZE",
-                .help = "tar files: begin a new one, NAME-000000.tar, ..., at this size"}},
+     .flags =
+         {{.name = "shard_size",
+           .value = "SIZE",
+           .help =
+               "tar files: start a new file (NAME-000000.tar, NAME-000001.tar, ...) at this size"}},
      .run = Convert});
 
 const RegisterDatasetTask kSplit(
     "split",
     {.wanted = "SET REST PART",
      .words = 3,
-     .text =
-         "split divides the records of SET, drawn at random, among two new sets: --part of them "
-         "go to PART, the others to REST. The kinds are those of convert.",
+     .text = "'split' divides the records of SET at random into two new sets: --part of them go to "
+             "PART, the others to REST. The names choose the formats, as for 'convert'.",
      .example = "trainer dataset split all_lmdb train_lmdb val_lmdb --part=10% --stratified",
      .flags = {{.name = "part",
                 .value = "PART",
                 .fallback = "10%",
-                .help = "split: 10%, 0.1, or 500 records"},
+                .help = "split: the share of PART, such as 10% or 0.1, or its number of records, "
+                        "such as 500"},
                {.name = "stratified",
                 .kind = FlagKind::kSwitch,
-                .help = "split: of each label the same share"}},
+                .help = "split: put the same share of each label into PART"}},
      .run = Split});
 
 }  // namespace

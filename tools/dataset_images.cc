@@ -36,57 +36,61 @@ const RegisterDatasetTask kDatasetImagesTask(
     {.wanted = "ROOT LIST DB, or FOLDER DB",
      .words = 3,
      .min_words = 2,
-     .text = "images makes a database of the JPEG, PNG, PGM and PPM files in LIST, lines 'path "
-             "label' with paths below ROOT; or of those in FOLDER, which has a folder for each "
-             "class: their names in byte order are the labels from 0 and go to labels.txt beside "
-             "DB. Keys are %08d_<path>. Unreadable files are logged and left out. A DB called "
-             "NAME.h5 is an HDF5 file, NAME.tar a tar file. With --val a part of each class goes "
-             "to a second set, val_lmdb beside train_lmdb.",
+     .text = "'images' makes a database from JPEG, PNG, PGM and PPM files. LIST has lines 'path "
+             "label' with paths relative to ROOT. Or FOLDER has one folder per class: label 0 is "
+             "the first folder name in byte order, and labels.txt next to DB lists the names. Keys "
+             "are %08d_<path>. Files that cannot be read are logged and skipped. If DB is NAME.h5, "
+             "it is an HDF5 file; if it is NAME.tar, it is a tar file. With --val, a part of each "
+             "class goes to a second set, such as val_lmdb next to train_lmdb.",
      .example = "trainer dataset images photos/ train.txt train_lmdb --shuffle \\\n"
                 "    --resize_height=256 --resize_width=256\n"
                 "trainer dataset images photos/ train_lmdb --shuffle --val=10% --encoded \\\n"
                 "    --resize_height=256 --resize_width=256 --resize_mode=short",
      .flags = {{.name = "gray",
                 .kind = FlagKind::kSwitch,
-                .help = "images, pack, tar: 1 channel, not 3"},
+                .help = "images, pack, tar: store 1 channel instead of 3"},
                {.name = "resize_height",
                 .kind = FlagKind::kWhole,
                 .value = "PIXELS",
                 .fallback = "0",
-                .help = "images: height of all images; 0 keeps each one's",
+                .help = "images: height of all images; 0 keeps the height of each image",
                 .max = kMaxSide},
                {.name = "resize_width",
                 .kind = FlagKind::kWhole,
                 .value = "PIXELS",
                 .fallback = "0",
-                .help = "images: width of all images; 0 keeps each one's",
+                .help = "images: width of all images; 0 keeps the width of each image",
                 .max = kMaxSide},
                {.name = "resize_mode",
                 .value = "MODE",
                 .fallback = "exact",
-                .help = "images: exact stretches; short keeps proportions, both sides at least "
-                        "that long; pad keeps them inside that size, the rest black",
+                .help = "images: exact stretches to the size; short keeps the proportions and "
+                        "makes both sides at least that long; pad keeps the proportions, fits the "
+                        "image inside and fills the rest with black",
                 .choices = "exact|short|pad"},
                {.name = "shuffle",
                 .kind = FlagKind::kSwitch,
-                .help = "images, pack, tar: write them in a random order"},
+                .help = "images, pack, tar: write the images in a random order"},
                {.name = "val",
                 .value = "PART",
-                .help = "images, pack, tar: of each class so much to a second set: 10%, 0.1, or "
-                        "500 images of all"},
-               {.name = "val_out", .value = "PATH", .help = "images, pack, tar: the second set"},
+                .help = "images, pack, tar: put this part of each class into a second set: 10%, "
+                        "0.1, or 500 images in total"},
+               {.name = "val_out",
+                .value = "PATH",
+                .help = "images, pack, tar: path of the second set"},
                {.name = "labels",
                 .value = "FILE",
-                .help = "images, pack, tar: where the names of a folder's classes go"},
+                .help = "images, pack, tar: file for the names of the classes"},
                {.name = "mean",
                 .value = "FILE",
-                .help = "images: also write the mean of the records, as mean does"},
+                .help = "images: also write the mean of the records to FILE, as 'mean' does"},
                {.name = "check_size",
                 .kind = FlagKind::kSwitch,
-                .help = "images: refuse images of different sizes"},
+                .help = "images: stop with an error if two images differ in size"},
                {.name = "encoded",
                 .kind = FlagKind::kSwitch,
-                .help = "images: store files, not pixels; as they are where nothing is resized"},
+                .help = "images: store encoded files instead of pixels; a file that is not resized "
+                        "is stored unchanged"},
                {.name = "encode_type",
                 .value = "jpg|png",
                 .help = "images: store images as files of this type",
@@ -95,7 +99,7 @@ const RegisterDatasetTask kDatasetImagesTask(
                 .kind = FlagKind::kWhole,
                 .value = "N",
                 .fallback = "95",
-                .help = "images: of JPEG files that are made",
+                .help = "images: quality of the JPEG files that are written",
                 .min = 1,
                 .max = 100}},
      .run = ConvertImages});

@@ -18,12 +18,13 @@ void ComputeMean(const Flags& flags) {
 }
 
 const RegisterDatasetTask kDatasetMeanTask(
-    "mean", {.wanted = "SET FILE",
-             .words = 2,
-             .text = "mean writes the mean of all records of SET to FILE, a binaryproto for "
-                     "transform_param's mean_file, and prints it per channel for mean_value.",
-             .example = "trainer dataset mean train_lmdb mean.binaryproto",
-             .run = ComputeMean});
+    "mean",
+    {.wanted = "SET FILE",
+     .words = 2,
+     .text = "'mean' writes the mean of all records of SET to FILE, a binaryproto for mean_file of "
+             "transform_param. It also prints the mean of each channel, for mean_value.",
+     .example = "trainer dataset mean train_lmdb mean.binaryproto",
+     .run = ComputeMean});
 
 }  // namespace
 }  // namespace trainer

@@ -16,8 +16,9 @@ void Pack(const Flags& flags) {
 void Tar(const Flags& flags) {
   const std::string& path = flags.words().back();
   if (!path.ends_with(".tar")) {
-    throw Error(ErrorCode::kUsage, Join("'", EscapeControl(path),
-                                        "' is not the name of a tar file; call it NAME.tar"));
+    throw Error(ErrorCode::kUsage,
+                Join("'", EscapeControl(path),
+                     "' does not end in .tar; give the tar file a name such as NAME.tar"));
   }
   Pack(flags);
 }
@@ -27,12 +28,11 @@ const RegisterDatasetTask kPack(
     {.wanted = "ROOT LIST SET, or FOLDER SET",
      .words = 3,
      .min_words = 2,
-     .text =
-         "pack puts many picture files, named as for images, into one large SET that network "
-         "file systems read fast: a database, NAME.tar, or NAME.h5. The files stay as they are, "
-         "but gray ones, which become color ones without --gray, and but for NAME.h5, which holds "
-         "pixels: there they must be of one size. Each is decoded once, and those that cannot be "
-         "are left out.",
+     .text = "'pack' puts many image files into one large SET that network file systems read fast: "
+             "a database, NAME.tar or NAME.h5. You name the images as for 'images'. The files are "
+             "stored unchanged, with two exceptions: without --gray, gray images become color "
+             "images; NAME.h5 stores pixels, so all images must have one size. Each file is "
+             "decoded once as a check; files that cannot be decoded are skipped.",
      .example = "trainer dataset pack photos/ train_lmdb --shuffle",
      .run = Pack});
 
@@ -40,7 +40,7 @@ const RegisterDatasetTask kTar(
     "tar", {.wanted = "ROOT LIST NAME.tar, or FOLDER NAME.tar",
             .words = 3,
             .min_words = 2,
-            .text = "tar packs picture files into tar files, as WebDataset names them.",
+            .text = "'tar' packs image files into tar files, with the names that WebDataset uses.",
             .example = "trainer dataset tar photos/ train.tar --shuffle --shard_size=1GiB",
             .run = Tar});
 

@@ -13,29 +13,29 @@ namespace {
 class Demo final : public Verb {
  public:
   VerbDoc Doc() const override {
-    return {
-        .task = VerbTask::kTrain,
-        .summary = "train a first net in a minute, from nothing",
-        .usage = "trainer demo [DIR] [--epochs=N]",
-        .text =
-            "Draws handwritten digits, writes LeNet for them, trains it, tests it and writes a "
-            "report, all in DIR (default: trainer-demo). Needs no network and no data. Each step "
-            "prints the command that does it, for you to repeat with your own data.",
-        .examples = "trainer demo\ntrainer demo /tmp/first",
-        .flags = {{.name = "epochs",
-                   .kind = FlagKind::kWhole,
-                   .value = "N",
-                   .fallback = "4",
-                   .help = "passes over the digits",
-                   .min = 1}},
-        .max_words = 1};
+    return {.task = VerbTask::kTrain,
+            .summary = "train a first net in a minute, from nothing",
+            .usage = "trainer demo [DIR] [--epochs=N]",
+            .text =
+                "The demo draws handwritten digits, writes a LeNet for them, trains it, tests it "
+                "and writes a report. All files go to DIR (default: trainer-demo). It needs no "
+                "network connection and no data. Each step prints its command, so that you can "
+                "repeat it with your own data.",
+            .examples = "trainer demo\ntrainer demo /tmp/first",
+            .flags = {{.name = "epochs",
+                       .kind = FlagKind::kWhole,
+                       .value = "N",
+                       .fallback = "4",
+                       .help = "how many passes over the digits",
+                       .min = 1}},
+            .max_words = 1};
   }
 
   int Run(const Flags& flags) override {
     const std::string folder = flags.words().empty() ? "trainer-demo" : flags.words()[0];
     if (Exists(folder)) {
       throw Error(ErrorCode::kCannotCreate, {folder},
-                  "the folder is there already; remove it, or give another one: trainer demo DIR");
+                  "the folder already exists; remove it, or choose another one: trainer demo DIR");
     }
     const std::string data = JoinPath(folder, "data"), net = JoinPath(folder, "lenet"),
                       run = JoinPath(net, "run"), report = JoinPath(folder, "report.html");

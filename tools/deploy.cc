@@ -26,8 +26,9 @@ Shape ParseShape(const Flags& flags) {
     int64_t dim = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), dim);
     if (error != std::errc() || end != word.data() + word.size() || dim < 1) {
-      throw Error(ErrorCode::kUsage, Join("--shape=", flags.Text("shape"), ": '", word,
-                                          "' is not a length; write it as in --shape=3,227,227"));
+      throw Error(ErrorCode::kUsage,
+                  Join("--shape=", flags.Text("shape"), ": '", word,
+                       "' is not a positive whole number; write --shape=3,227,227"));
     }
     dims.push_back(dim);
   }
@@ -53,8 +54,8 @@ std::map<std::string, Shape> PlannedShapes(const NetSpec& spec, const caffe::Net
   return shapes;
 } catch (const Error& e) {
   throw Error(e.code(), Join(e.what(),
-                             " (the net's data has the shape of its input; without it "
-                             "give the shape of one item, e.g. --shape=3,227,227)"));
+                             " (the net's data gives the shape of the input; if the data is not "
+                             "there, give the shape of one item, such as --shape=3,227,227)"));
 }
 
 void SetShapes(const std::map<std::string, Shape>& shapes, int batch, caffe::NetParameter* deploy) {
@@ -76,33 +77,36 @@ class Deploy final : public Verb {
         .summary = "make the deploy net of a training net",
         .usage = "trainer deploy --model=FILE [--out=FILE] [flags]",
         .text =
-            "Takes the net of phase TEST: data layers become Input layers, the loss becomes the "
-            "probabilities that it is computed from, and what is only needed for training or "
-            "scoring goes. Layer names stay, so that the trained weights fit.\n"
-            "What transform_param did to images in training is not part of the net: a comment in "
-            "the file's first line says which flags do it, and 'trainer classify' and 'trainer "
-            "features' follow it unless such flags are given.",
+            "Rewrites the TEST phase of the net: each data layer becomes an Input layer, the loss "
+            "becomes the layer that computes the probabilities, and layers that only training or "
+            "scoring needs are removed. The layer names do not change, so the trained weights "
+            "still fit.\n"
+            "The deploy net does not include the transform_param of the training net. Instead, a "
+            "comment in the first line of the file lists the flags that prepare images in the same "
+            "way. 'trainer classify' and 'trainer features' read that comment; flags that you give "
+            "override it.",
         .examples =
             "trainer deploy --model=models/lenet/train_test.prototxt --out=deploy.prototxt\n"
             "trainer deploy --model=net.prototxt --shape=3,227,227 --batch=10",
-        .flags = {{.name = "model", .value = "FILE", .help = "the net", .required = true},
-                  {.name = "out", .value = "FILE", .help = "where to write; default: print it"},
-                  ForceFlag(),
-                  {.name = "batch",
-                   .kind = FlagKind::kWhole,
-                   .value = "N",
-                   .fallback = "1",
-                   .help = "items per pass",
-                   .min = 1},
-                  {.name = "shape",
-                   .value = "C,H,W",
-                   .help = "shape of one item; default: what the net's data has"},
-                  {.name = "output",
-                   .value = "BLOBS",
-                   .help = "blobs to keep; default: what the heaviest loss reads"},
-                  LevelFlag(),
-                  StageFlag(),
-                  SetFlag()},
+        .flags =
+            {{.name = "model", .value = "FILE", .help = "the net", .required = true},
+             {.name = "out", .value = "FILE", .help = "where to write; default: print it"},
+             ForceFlag(),
+             {.name = "batch",
+              .kind = FlagKind::kWhole,
+              .value = "N",
+              .fallback = "1",
+              .help = "number of items per pass",
+              .min = 1},
+             {.name = "shape",
+              .value = "C,H,W",
+              .help = "shape of one item; default: the shape of the net's data"},
+             {.name = "output",
+              .value = "BLOBS",
+              .help = "blobs to keep; default: the input of the loss with the largest loss_weight"},
+             LevelFlag(),
+             StageFlag(),
+             SetFlag()},
     };
   }
 

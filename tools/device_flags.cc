@@ -19,31 +19,31 @@ Flag GpuFlag() {
   return {.name = "gpu",
           .value = "ID",
           .help =
-              "compute on this GPU: 0, or all where there is only one; 'train' takes several, "
-              "0,1 or all, with a rank for each"};
+              "compute on this GPU, such as 0; all: the only GPU. 'train' accepts several (0,1 or "
+              "all) and starts one rank per GPU"};
 }
 
 Flag Tf32Flag() {
   return {.name = "tf32",
           .kind = FlagKind::kSwitch,
           .help =
-              "round what f32 products multiply to 10 bits of fraction: faster on GPUs since "
-              "Ampere"};
+              "use TF32 for f32 matrix products and convolutions (10-bit mantissa): faster on "
+              "Ampere and newer GPUs"};
 }
 
 Flag DeterministicFlag() {
   return {.name = "deterministic",
           .kind = FlagKind::kSwitch,
-          .help = "repeat bit for bit on a GPU too, perhaps slower"};
+          .help = "give bit-identical results in every run on a GPU; may be slower"};
 }
 
 Flag GpuCacheFlag() {
   return {.name = "gpu_cache",
           .value = "FILE|off",
           .help =
-              "where a GPU's fastest convolution algorithms are kept once they were measured, for "
-              "later runs and other processes (in the user's cache folder, "
-              "trainer/convolutions)"};
+              "file that stores the fastest measured convolution algorithms for later runs and "
+              "other processes (default: trainer/convolutions in your cache folder); off: measure "
+              "again in each process"};
 }
 
 // "" where there is no folder for it.
@@ -107,7 +107,7 @@ void TakeMath(const Flags& flags, const NetSpec* net, DeviceChoice* choice) {
   if (math < 0) return;
   choice->gpu.tf32 = math == 1;
   choice->notes.push_back(Join(net->Where("default_cudnn_math_override").ToString(),
-                               ": default_cudnn_math_override: ", math, " is taken as --",
+                               ": default_cudnn_math_override: ", math, " has the effect of --",
                                math == 1 ? "" : "no", "tf32"));
 }
 
@@ -116,11 +116,12 @@ void TakeMath(const Flags& flags, const NetSpec* net, DeviceChoice* choice) {
   if (error.code() != ErrorCode::kUnavailable) throw error;
   if (!choice.flag.empty()) {
     throw Error(error.code(),
-                Join(choice.flag, ": ", error.what(), "; without --gpu the CPU computes"));
+                Join(choice.flag, ": ", error.what(), "; leave out --gpu to compute on the CPU"));
   }
-  throw Error(error.code(), choice.where,
-              Join("solver_mode is GPU: ", error.what(),
-                   "; for the CPU write solver_mode: CPU, or give --set solver_mode=CPU"));
+  throw Error(
+      error.code(), choice.where,
+      Join("solver_mode is GPU: ", error.what(),
+           "; to compute on the CPU, write solver_mode: CPU or give --set solver_mode=CPU"));
 }
 
 // Caffe's line "Use CPU.", or "Use GPU 0: NVIDIA H200...", and the notes of the choice.
@@ -166,18 +167,17 @@ std::optional<int> GpuOf(const Flags& flags) {
   if (gpus->size() > 1) {
     throw Error(
         ErrorCode::kUnavailable,
-        WrittenFlag(flags) + ": only 'train' computes on several GPUs; name one, such as --gpu=0");
+        WrittenFlag(flags) + ": only 'train' can use several GPUs; name one, such as --gpu=0");
   }
   return gpus->front();
 }
 
 void RequireGpusForRanks(int gpus, int ranks, bool share_gpu, const std::string& who) {
   if (gpus == 1 || gpus == ranks || (share_gpu && ranks > gpus)) return;
-  throw Error(
-      ErrorCode::kUsage,
-      Join(who, ": ", gpus, " GPUs and ", ranks, ranks == 1 ? " rank" : " ranks",
-           " on this machine; each rank computes on a GPU of its own: name as many GPUs as ranks",
-           ranks > gpus ? ", or let ranks share them with --share_gpu" : ""));
+  throw Error(ErrorCode::kUsage,
+              Join(who, ": ", gpus, " GPUs and ", ranks, ranks == 1 ? " rank" : " ranks",
+                   " on this machine; each rank needs its own GPU: name as many GPUs as ranks",
+                   ranks > gpus ? ", or let ranks share them with --share_gpu" : ""));
 }
 
 DeviceChoice ChooseDevice(const Flags& flags) { return ChoiceOf(flags, GpuOf(flags)); }
@@ -201,7 +201,7 @@ DeviceChoice ChooseDevice(const Flags& flags, const SolverSpec& spec, const Rank
                         : GpuOfRank(AllGpus(), rank, "solver_mode is GPU");
     choice.where = spec.Where("solver_mode");
     if (choice.gpu.id < 0) {
-      spec.Fail("device_id", Join("device_id is ", choice.gpu.id, "; GPUs are counted from 0"));
+      spec.Fail("device_id", Join("device_id is ", choice.gpu.id, "; the first GPU is 0"));
     }
   }
   TakeMath(flags, spec.train.net, &choice);

@@ -120,15 +120,15 @@ class DeviceQuery final : public Verb {
         .summary = "show the processor, threads, GPUs and libraries in use",
         .usage = "trainer device_query [--gpu=ID] [--json]",
         .text =
-            "The number of threads follows OMP_NUM_THREADS or SLURM_CPUS_PER_TASK, the CPUs "
-            "that this process may run on, and the CPU quota of its container.\n"
-            "For GPUs it shows the driver, the CUDA libraries that were found and where, and what "
-            "is missing. CUDA_VISIBLE_DEVICES hides GPUs from the program; those that are left "
-            "are counted from 0.",
+            "The number of threads depends on OMP_NUM_THREADS or SLURM_CPUS_PER_TASK, on the CPUs "
+            "that this process may use, and on the CPU quota of its container.\n"
+            "For GPUs, the output names the driver, each CUDA library with its path, and libraries "
+            "that are missing. CUDA_VISIBLE_DEVICES hides GPUs from the program; the visible GPUs "
+            "have the numbers 0, 1, ....",
         .examples = "trainer device_query\ntrainer device_query --gpu=0 --json",
         .flags = {{.name = "gpu",
                    .value = "ID",
-                   .help = "show this GPU alone; 69 where it cannot be used"},
+                   .help = "show this GPU only; exits with code 69 if it cannot be used"},
                   JsonFlag()},
     };
   }

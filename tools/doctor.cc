@@ -154,8 +154,8 @@ void PrintDiagnosis(const std::vector<Source>& sources, const MachineFacts& mach
   std::cout << "machine: " << machine.cores << " cores used, " << machine.granted << " given, "
             << machine.machine << " there; " << Bytes(machine.memory) << " of memory left\n"
             << "iteration without waiting: " << Fixed(1e3 * seconds, 2) << " ms\n\n";
-  Table places({"layer", "source", "kind", "size", "lies on", "stripes"});
-  Table rates({"records/s", "net takes", "read cold", "read warm", "decoded by 1", "threads"});
+  Table places({"layer", "source", "kind", "size", "file system", "stripes"});
+  Table rates({"records/s", "net needs", "read cold", "read warm", "decoded by 1", "threads"});
   for (const Source& source : sources) {
     const InputFacts& facts = source.facts;
     places.Add({source.layer, EscapeControl(facts.path), facts.kind,
@@ -168,7 +168,7 @@ void PrintDiagnosis(const std::vector<Source>& sources, const MachineFacts& mach
 }
 
 void PrintAdvice(const std::vector<InputAdvice>& all) {
-  std::cout << "advice, by what it gains:\n";
+  std::cout << "advice, largest gain first:\n";
   if (all.empty()) std::cout << "  none: reading and decoding are faster than the net\n";
   for (size_t i = 0; i < all.size(); ++i) {
     std::cout << Wrap(Join("  ", i + 1, ". ", all[i].text), 5) << "\n";
@@ -180,15 +180,14 @@ class Doctor final : public Verb {
   VerbDoc Doc() const override {
     return {
         .task = VerbTask::kCluster,
-        .summary = "find what keeps training waiting for data",
+        .summary = "find out why training waits for data",
         .usage = "trainer doctor --solver=FILE [flags]",
         .text =
-            "Measures how fast the training net takes records, how fast its sources are read, from "
-            "the disk and from memory, and decoded, and looks where they lie: on which file "
-            "system, "
-            "in how many stripes of Lustre. Then it says what would help, by the gain that follows "
-            "from these figures. Nothing is written. Read cold means that the system was told to "
-            "forget the files; a server behind a network may still hold them.",
+            "Measures how many records per second the training net uses, and how fast its data can "
+            "be read from the disk, read from memory, and decoded. It shows the file system of "
+            "each source, and the number of stripes on Lustre. Then it gives advice, with the "
+            "expected gain. It writes no file. 'read cold' means: the system was first told to "
+            "drop the files from its cache; a file server may still have them in its own cache.",
         .examples =
             "trainer doctor --solver=models/lenet/solver.prototxt\n"
             "srun trainer doctor --solver=s.prototxt --gpu=0",
@@ -204,7 +203,7 @@ class Doctor final : public Verb {
               .kind = FlagKind::kWhole,
               .value = "N",
               .fallback = "2",
-              .help = "at most, of each measurement of reading",
+              .help = "the longest time of each reading measurement",
               .min = 1,
               .max = 3600},
              LevelFlag(),

@@ -18,12 +18,11 @@ class Draw final : public Verb {
         .summary = "draw a net as a picture, SVG or DOT",
         .usage = "trainer draw --model=FILE --out=FILE.svg [--phase=TEST] [flags]",
         .text =
-            "A box per layer with its output shapes and number of parameters; layers that work in "
-            "place are named in the box of the layer before. An arrow per blob. The ending of "
-            "--out "
-            "chooses the format: .svg for browsers (light or dark like the page), .dot for "
-            "Graphviz. Weights are not needed. If a database is missing, the net is drawn without "
-            "shapes.",
+            "The picture has a box for each layer with its output shapes and its number of "
+            "parameters, and an arrow for each blob. A layer that works in place appears in the "
+            "box of the layer before it. The ending of --out chooses the format: .svg for browsers "
+            "(light or dark like the page), .dot for Graphviz. You need no weights. If a database "
+            "is missing, the picture has no shapes.",
         .examples =
             "trainer draw --model=models/lenet/train_test.prototxt --out=lenet.svg\n"
             "trainer draw --model=net.prototxt --phase=TEST --out=net.dot",

@@ -52,17 +52,15 @@ class Features final : public Verb {
         .usage = "trainer features --model=FILE --weights=FILES [flags] [PICTURE...]",
         .text =
             "Runs the net forward and writes the named blobs, one row per item, in the order (N, "
-            "C, H, W). Any blob can be written, as its last layer leaves it.\n"
-            "A net with data layers runs --iterations batches. Input layers are filled from "
-            "--input, "
-            "an HDF5 file with a dataset of rows for each input, named as the input, up to its "
-            "last "
-            "row; or with images, as 'trainer classify' shows them; or with --random numbers "
-            "from 0 "
-            "to 1.\n"
-            "--backend=hdf5 writes one file with a dataset for each blob; lmdb and leveldb a "
-            "database for each, records with float_data under keys of ten digits. What is written "
-            "appears under its name at the end, whole.",
+            "C, H, W). You can name any blob; if several layers change it in place, the value "
+            "after the last one is written.\n"
+            "A net with data layers runs --iterations batches. A net with Input layers needs one "
+            "of these: --input, an HDF5 file that has a dataset with the name of each input, read "
+            "to its last row; images, prepared as in 'trainer classify'; or --random, random "
+            "numbers from 0 to 1.\n"
+            "--backend=hdf5 writes one file with one dataset per blob. lmdb and leveldb write one "
+            "database per blob: records with float_data and keys of ten digits. The output appears "
+            "under its name only when it is complete.",
         .examples =
             "trainer features --model=net.prototxt --weights=net.caffemodel \\\n"
             "    --blobs=ip1,prob --iterations=10 --out=features.h5\n"
@@ -84,16 +82,16 @@ class Features final : public Verb {
              {.name = "backend",
               .value = "hdf5|lmdb|leveldb",
               .fallback = "hdf5",
-              .help = "what to write",
+              .help = "the format to write",
               .choices = "hdf5|lmdb|leveldb"},
              {.name = "force",
               .kind = FlagKind::kSwitch,
-              .help = "replace an HDF5 file that is there already"},
+              .help = "replace an HDF5 file that already exists"},
              {.name = "input", .value = "FILE", .help = "HDF5 file that fills Input layers"},
              {.name = "random",
               .kind = FlagKind::kSwitch,
               .help = "fill Input layers with random numbers"},
-             SeedFlag("of --random"),
+             SeedFlag("seed of the random numbers of --random"),
              IterationsFlag(),
              PhaseFlag("TEST"),
              LevelFlag(),
@@ -126,7 +124,7 @@ class Features final : public Verb {
     } else if (!net.params().empty()) {
       throw Error(ErrorCode::kUsage,
                   Join("'trainer features' needs --weights=FILE: the net has ", net.params().size(),
-                       " parameters, which would be random"));
+                       " parameters, and without weights they would be random"));
     }
     const std::unique_ptr<BlobWriter> writer =
         MakeBlobWriter(BackendName(flags), blobs, flags.List("out"), flags.Switch("force"));
@@ -157,13 +155,13 @@ class Features final : public Verb {
     if (InputBlobs(net).empty()) {
       if (given == 0) return std::make_unique<DataLayers>(flags.Whole("iterations"));
       throw Error(ErrorCode::kUsage,
-                  "--input, --random and images are for Input layers, and the net has none: its "
-                  "data layers fill it");
+                  "--input, --random and images fill Input layers, and this net has none: its data "
+                  "layers read the data; leave them out");
     }
     if (given != 1) {
       throw Error(ErrorCode::kUsage,
-                  "the net has Input layers: say what fills them, --input=FILE.h5, --random or "
-                  "images");
+                  "the net has Input layers, and nothing fills them; give --input=FILE.h5, "
+                  "--random or images");
     }
     if (!pictures.empty()) return MakePictureSource(pictures, PictureOptionsOf(flags, spec), net);
     if (flags.Has("input")) return MakeHdf5Source(flags.Text("input"), net);

@@ -19,18 +19,20 @@ class FindBatch final : public Verb {
         .summary = "find the largest batch that fits, and the fastest",
         .usage = "trainer find-batch --solver=FILE [--memory=SIZE] [flags]",
         .text =
-            "Plans the memory of larger and larger batches of the training net until they do not "
-            "fit, and trains for a few iterations with 1, 2, 4, ... of them until they get no "
-            "faster, data and update included; then with the largest, as far as that is a matter "
-            "of seconds. Those that may be the fastest are run again in two more rounds, and the "
-            "best iteration of each counts, since what else the machine does only slows them "
-            "down. Prints memory, images per second and how far the median iteration is above the "
-            "best, the largest batch that fits and the one to take: the smallest that is nearly "
-            "as fast as the fastest, and never more than a tenth of the records.\n"
-            "Without --memory the run may take what there is: what is free on the GPU, or what "
-            "this process may take on the CPU. With it outputs of layers are computed again in "
-            "backward where that makes a batch fit, as 'trainer train --memory' does it. Nothing "
-            "is written, and no file is changed.",
+            "First plans the memory of larger and larger batches of the training net, until a "
+            "batch does not fit. Then trains for a few iterations with batches of 1, 2, 4, ... "
+            "until the speed no longer grows, and with the largest batch if that needs only "
+            "seconds. The time includes data and update. The fastest candidates run in two more "
+            "rounds, and the best iteration of each counts, because other programs can only slow "
+            "it down.\n"
+            "Prints for each batch size the memory, the images per second, and how far the median "
+            "iteration is above the best. Then names the largest batch that fits and the "
+            "recommended one: the smallest that is nearly as fast as the fastest, and at most a "
+            "tenth of the records.\n"
+            "Without --memory, the run may use all available memory: the free memory of the GPU, "
+            "or the memory that this process may use on the CPU. With --memory, outputs of layers "
+            "are computed again in the backward pass if a batch fits only that way, as in 'trainer "
+            "train --memory'. No file is written or changed.",
         .examples =
             "trainer find-batch --solver=models/lenet/solver.prototxt\n"
             "trainer find-batch --solver=s.prototxt --gpu=0\n"
@@ -42,19 +44,19 @@ class FindBatch final : public Verb {
               .kind = FlagKind::kWhole,
               .value = "N",
               .fallback = "4096",
-              .help = "the largest batch that is of interest",
+              .help = "the largest batch to try",
               .min = 1,
               .max = 1 << 24},
              {.name = "seconds",
               .kind = FlagKind::kWhole,
               .value = "N",
               .fallback = "60",
-              .help = "about how long it may take to run batches; 0: it only plans them"},
+              .help = "about how long to run batches; 0: only plan them"},
              {.name = "iterations",
               .kind = FlagKind::kWhole,
               .value = "N",
               .fallback = "10",
-              .help = "how many to measure with each batch in each round",
+              .help = "how many iterations to measure with each batch in each round",
               .min = 1},
              LevelFlag(),
              StageFlag(),

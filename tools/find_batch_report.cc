@@ -22,15 +22,15 @@ std::string AdviceOnRate(const BatchResults& report, const BatchFigures& best,
   std::string text = Join("\nbase_lr ", spec.proto.base_lr(), " is for batches of ", report.given);
   if (factor) {
     text += Join(": with ", best.batch, " try ", static_cast<float>(spec.proto.base_lr() * *factor),
-                 " with a warm-up, or what ", find, " says");
+                 " with a warm-up, or the result of ", find);
   } else {
-    text += Join(", and no rule tells how the rate of type ", spec.proto.type(),
-                 " changes with the batch: ask ", find);
+    text += Join(", and no rule says how to scale the learning rate of type ", spec.proto.type(),
+                 " with the batch: run ", find);
   }
   if (ScalesByRoot(spec)) {
     text += Join(". Warning: for ", spec.proto.type(),
-                 " the rate that grows as the square root of the batch is a guess that often "
-                 "fails, so compare it with the old rate in a short run");
+                 " scaling the learning rate with the square root of the batch often fails; "
+                 "compare it with the old learning rate in a short run");
   }
   return text + Join("; the same number of records is ",
                      std::lround(static_cast<double>(spec.proto.max_iter()) / times),
@@ -43,8 +43,8 @@ std::string Sentences(const BatchResults& report, const BatchSearch& search,
       report.most_fits
           ? Join("A batch of ", report.largest, " (--most) fits into ", Bytes(search.room))
           : Join("The largest batch that fits into ", Bytes(search.room), " is ", report.largest);
-  text += Join(": it takes ", Bytes(report.largest_bytes),
-               report.proved ? ", as a run showed." : " by the plan; it was not run.");
+  text += Join(": it needs ", Bytes(report.largest_bytes),
+               report.proved ? ", measured in a run." : " as planned; it was not run.");
   const BatchFigures* const fastest = report.Fastest();
   const BatchFigures* const best = report.Best();
   if (fastest == nullptr) return text;
@@ -56,13 +56,13 @@ std::string Sentences(const BatchResults& report, const BatchSearch& search,
   }
   if (best->batch != fastest->batch) {
     const double share = best->ImagesPerSecond() / fastest->ImagesPerSecond();
-    text += Join("; ", best->batch, " has ", std::floor(100 * share), " % of that and leaves ",
-                 "memory, and more steps for the same records");
+    text += Join("; ", best->batch, " has ", std::floor(100 * share), " % of that, needs less ",
+                 "memory, and makes more steps with the same records");
   }
-  text += Join(". Take it with --batch=", best->batch, " or batch_size: ", best->batch, ".");
+  text += Join(". To use it: --batch=", best->batch, " or batch_size: ", best->batch, ".");
   if (report.most_advised < fastest->batch || report.most_advised < report.largest) {
     text += Join("\nNo batch above ", report.most_advised, LimitText(report),
-                 " is recommended: it would leave an epoch fewer than ten steps to learn in.");
+                 " is recommended: an epoch would have fewer than ten steps.");
   }
   return best->batch == report.given ? text : text + AdviceOnRate(report, *best, spec);
 }

@@ -136,12 +136,12 @@ class Searcher {
 
   [[noreturn]] void FailForAll() const {
     throw Error(ErrorCode::kResource,
-                smallest_ == 0
-                    ? Join("no batch up to ", search_.most, " suits all data layers of the net")
-                    : Join("not even a batch of ", smallest_, " fits: ",
-                           why_not_.empty() ? "the run takes more memory than there is ('trainer "
-                                              "plan' shows what needs it)"
-                                            : why_not_));
+                smallest_ == 0 ? Join("no batch up to ", search_.most,
+                                      " fits the batch sizes of all data layers of the net")
+                               : Join("not even a batch of ", smallest_, " fits: ",
+                                      why_not_.empty() ? "the run needs more memory than available "
+                                                         "('trainer plan' shows what uses it)"
+                                                       : why_not_));
   }
 
   // As `train` does it.

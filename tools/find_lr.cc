@@ -43,16 +43,17 @@ double RateAt(const Flags& flags, const char* name) {
 void CheckFlags(const Flags& flags) {
   if (RateAt(flags, "from") >= RateAt(flags, "to")) {
     throw Error(ErrorCode::kUsage, Join("--from=", flags.Text("from"), " --to=", flags.Text("to"),
-                                        ": the rate rises, so --to must be above --from"));
+                                        ": the learning rate rises, so --to must be above --from"));
   }
   if (WantsBestBatch(flags)) {
     throw Error(ErrorCode::kUsage,
-                "--batch=auto: find-lr needs a number; 'trainer find-batch' says which");
+                "--batch=auto: find-lr needs a number; find it with 'trainer find-batch'");
   }
   if (flags.Switch("scale_lr")) {
-    throw Error(ErrorCode::kUsage,
-                "--scale_lr: find-lr tries rates for the whole batch of the ranks as they are; "
-                "leave it out, and train with the rate that it finds without --scale_lr");
+    throw Error(
+        ErrorCode::kUsage,
+        "--scale_lr: find-lr tries learning rates for the batch of all ranks together; leave the "
+        "flag out here, and also when you train with the learning rate that find-lr finds");
   }
   const std::string& out = flags.Text("out");
   if (out.empty()) return;
@@ -71,11 +72,11 @@ class FindLr final : public Verb {
         .summary = "find the learning rate to start with",
         .usage = "trainer find-lr --solver=FILE [--from=RATE --to=RATE] [flags]",
         .text =
-            "Trains with a rate that rises by one factor in each iteration, from --from to --to, "
-            "until the loss diverges. Prints the losses, smoothed over neighbouring iterations, "
-            "and the rate at which they fall steepest: a good base_lr. The solver's own rate, "
-            "lr_policy and warm-up have no effect; its momentum and batch do, as in training, "
-            "also of several ranks and on a GPU. No snapshot is written.",
+            "Trains with a learning rate that grows by a constant factor in each iteration, from "
+            "--from to --to, until the loss diverges. Prints the loss, smoothed over neighbouring "
+            "iterations, and the learning rate at which it falls fastest: a good base_lr. The "
+            "solver's base_lr, lr_policy and warm-up have no effect. Everything else is as in "
+            "training: momentum, batch, ranks, GPU. No snapshot is written.",
         .examples =
             "trainer find-lr --solver=models/lenet/solver.prototxt\n"
             "trainer find-lr --solver=s.prototxt --from=1e-4 --to=10 --iterations=400\n"
@@ -83,17 +84,20 @@ class FindLr final : public Verb {
             "trainer find-lr --solver=s.prototxt --ranks=4 --global_batch",
         .flags = WithReadingFlags(WithRankFlags(WithDeviceFlags(
             {{.name = "solver", .value = "FILE", .help = "the solver", .required = true},
-             {.name = "from", .value = "RATE", .fallback = "1e-6", .help = "the first rate"},
-             {.name = "to", .value = "RATE", .fallback = "1", .help = "the last rate"},
+             {.name = "from",
+              .value = "RATE",
+              .fallback = "1e-6",
+              .help = "the first learning rate"},
+             {.name = "to", .value = "RATE", .fallback = "1", .help = "the last learning rate"},
              {.name = "iterations",
               .kind = FlagKind::kWhole,
               .value = "N",
               .fallback = "200",
-              .help = "how many, from the first rate to the last",
+              .help = "number of iterations from the first learning rate to the last",
               .min = LrCurve::kFewest},
              {.name = "out",
               .value = "FILE",
-              .help = "write the curve, too: a picture (.svg) or a table (.csv)"},
+              .help = "also write the curve to FILE: a picture (.svg) or a table (.csv)"},
              ForceFlag(),
              StartWeightsFlag(),
              LevelFlag(),
@@ -143,7 +147,7 @@ class FindLr final : public Verb {
     RequireMemory(spec, *device, replica, solver);
     std::optional<Progress> progress;
     if (replica.rank == 0) {
-      progress.emplace("Raising the rate", "iterations", spec.proto.max_iter(),
+      progress.emplace("Raising the learning rate", "iterations", spec.proto.max_iter(),
                        Progress::InLog::kNothing);
     }
     return Raise(spec, progress ? &*progress : nullptr, &solver);
@@ -172,10 +176,11 @@ class FindLr final : public Verb {
       }
     }
     if (curve.size() < LrCurve::kFewest) {
-      throw Error(ErrorCode::kDiverged,
-                  Join("the loss diverges within ", curve.size(), " iterations, at the rate ",
-                       LearningRate(spec.proto, static_cast<int>(curve.size()), 0),
-                       ": try a lower --from, and check the data's scale"));
+      throw Error(
+          ErrorCode::kDiverged,
+          Join("the loss diverges within ", curve.size(), " iterations, at the learning rate ",
+               LearningRate(spec.proto, static_cast<int>(curve.size()), 0),
+               ": try a lower --from, and check the scale of the data"));
     }
     report.points = curve.Points();
     return report;

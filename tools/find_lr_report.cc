@@ -94,18 +94,18 @@ std::string LrReport::Advice() const {
   const Point& lowest = points[found.lowest];
   const std::string end = Rate(points.back());
   if (!found.steepest) {
-    return Join("No advice: the loss falls nowhere between the rates ", Rate(points.front()),
-                " and ", end,
-                ". Try another range (--from, --to), more --iterations or a larger batch; where it "
-                "stays at its first value, check the data and the labels");
+    return Join("No advice: the loss does not fall between the learning rates ",
+                Rate(points.front()), " and ", end,
+                ". Try another range (--from, --to), more --iterations or a larger batch; if the "
+                "loss stays at its first value, check the data and the labels");
   }
   const std::string rate = Rate(points[*found.steepest]);
   std::string text =
-      Join("Advice: base_lr: ", rate, ", where the loss falls steepest; it is lowest, ",
+      Join("Advice: base_lr: ", rate, ", where the loss falls fastest; the lowest loss is ",
            Short(lowest.smooth, 3), ", at ", Rate(lowest));
   if (diverged) text += Join(", and diverges at ", end);
   if (found.still_falling && !diverged) {
-    text += Join(", the end of the range: try a higher --to than ", end);
+    text += Join(", the end of the range, so try a --to above ", end);
   }
   return Join(text, ". Train with it: trainer train --solver=", EscapeControl(solver),
               " --set base_lr=", rate);

@@ -23,22 +23,25 @@ constexpr std::array kLogFlags = {
     Flag{.name = "minloglevel",
          .kind = FlagKind::kWhole,
          .value = "N",
-         .help = "leave out log lines below this level: 1 warnings stay, 2 errors stay",
+         .help = "lowest level to log: 0 information, 1 warnings, 2 errors",
          .max = 4},
     Flag{.name = "v",
          .kind = FlagKind::kWhole,
          .value = "N",
-         .help = "also log details up to this level"},
-    Flag{
-        .name = "vmodule", .value = "LIST", .help = "the same for single source files: name=N,..."},
-    Flag{.name = "log_dir", .value = "DIR", .help = "also write the log here"},
-    Flag{.name = "logtostderr", .kind = FlagKind::kSwitch, .help = "log to stderr only"},
-    Flag{.name = "alsologtostderr", .kind = FlagKind::kSwitch, .help = "log to stderr too"},
+         .help = "log details up to this level"},
+    Flag{.name = "vmodule",
+         .value = "LIST",
+         .help = "log details for single source files: name=N,..."},
+    Flag{.name = "log_dir", .value = "DIR", .help = "also write the log to a file in DIR"},
+    Flag{.name = "logtostderr", .kind = FlagKind::kSwitch, .help = "write the log to stderr only"},
+    Flag{.name = "alsologtostderr",
+         .kind = FlagKind::kSwitch,
+         .help = "also write the log to stderr"},
     Flag{.name = "color",
          .value = "WHEN",
          .fallback = "auto",
-         .help = "colours for errors, warnings and what is best; auto: on a terminal, unless "
-                 "NO_COLOR is set",
+         .help = "color errors, warnings and best values: auto, always or never; auto: on a "
+                 "terminal, unless NO_COLOR is set",
          .choices = "auto|always|never"},
 };
 
@@ -78,7 +81,7 @@ std::string Checked(const Flag& flag, const std::string& value) {
   const auto found = std::ranges::find_if(choices, same);
   if (found != choices.end()) return *found;
   if (choices.size() == 1) {
-    Refuse(Join(given, "it takes ", choices[0], " alone",
+    Refuse(Join(given, "the only value is ", choices[0],
                 flag.otherwise.empty() ? "" : Join("; ", flag.otherwise, value)));
   }
   Refuse(given + "must be one of " + JoinList(choices) + "." + DidYouMean(value, choices));
@@ -105,7 +108,7 @@ std::string SolverFieldOf(const std::string& name) {
   Refuse(Join("'trainer ", verb, "' has no flag --", name, ".",
               !near.empty()     ? Join(" Did you mean --", near, "?")
               : !advice.empty() ? Join(" ", advice)
-                                : Join(" 'trainer help ", verb, "' lists its flags")));
+                                : Join(" 'trainer help ", verb, "' lists the flags")));
 }
 
 }  // namespace

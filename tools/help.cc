@@ -95,10 +95,8 @@ std::string FlagSpelling(const Flag& flag) {
 
 std::string ProgramHelp() {
   std::string out =
-      "trainer: trains, tests and times neural nets written as Caffe prototxt files.\n"
-      "\n"
-      "usage: trainer VERB [flags]\n"
-      "\n"
+      "trainer: train, test and time neural nets written as Caffe prototxt files.\n\n"
+      "usage: trainer VERB [flags]\n\n"
       "examples:\n"
       "  trainer dataset digits data/digits\n"
       "  trainer train --solver=models/lenet/solver.prototxt\n"
@@ -106,8 +104,7 @@ std::string ProgramHelp() {
       "      --snapshot=run/lenet/lenet_iter_1000.solverstate\n";
   out += VerbLines();
   out +=
-      "\n"
-      "'trainer help VERB' explains one; 'trainer --version' prints the version.\n"
+      "\n'trainer help VERB' explains a verb; 'trainer --version' prints the version.\n"
       "Results go to stdout, the log to stderr.\n";
   return out;
 }

@@ -35,7 +35,7 @@ std::vector<Flag> JobFlags() {
       {.name = "system",
        .value = "SYSTEM",
        .fallback = "slurm",
-       .help = "slurm, pbs, moab, lsf, sqsub, or mpirun with a file of hosts",
+       .help = "which script to print: slurm, pbs, moab, lsf, sqsub, or mpirun with a hosts file",
        .choices = "slurm|pbs|moab|lsf|sqsub|mpirun"},
       SetFlag()};
   AddFlags("resources",
@@ -45,16 +45,16 @@ std::vector<Flag> JobFlags() {
             {.name = "time",
              .value = "TIME",
              .fallback = "4:00:00",
-             .help = "time limit of each slot: 4:00:00, 1-12:00:00, 90 (minutes), 90m"}},
+             .help = "time limit of each job: 4:00:00, 1-12:00:00, 90 (minutes), 90m"}},
            &flags);
   AddFlags(
       "queue",
       {{.name = "partition", .value = "NAME", .help = "the partition or queue to run in"},
-       {.name = "account", .value = "NAME", .help = "the account or project that pays"},
+       {.name = "account", .value = "NAME", .help = "the account or project to charge"},
        {.name = "qos", .value = "NAME", .help = "the quality of service (Slurm, Moab)"},
-       {.name = "constraint", .value = "FEATURE", .help = "take nodes that have this feature only"},
-       {.name = "mail", .value = "ADDRESS", .help = "send mail when the job ends or fails"},
-       {.name = "output", .value = "FILE", .help = "where the queue writes the log"},
+       {.name = "constraint", .value = "FEATURE", .help = "use only nodes that have this feature"},
+       {.name = "mail", .value = "ADDRESS", .help = "address for a mail when the job ends"},
+       {.name = "output", .value = "FILE", .help = "file to which the queue writes the log"},
        {.name = "module",
         .kind = FlagKind::kEach,
         .value = "NAME",
@@ -62,26 +62,25 @@ std::vector<Flag> JobFlags() {
        {.name = "line",
         .kind = FlagKind::kEach,
         .value = "TEXT",
-        .help = "one more line of the script, as it is: --line='#SBATCH --exclusive'; may be given "
-                "several times"}},
+        .help = "add this line to the script: --line='#SBATCH --exclusive'; may be given several "
+                "times"}},
       &flags);
   AddFlags(
       "run",
-      {JobSwitch("mpirun", "start Slurm's ranks with mpirun, where srun has no PMIx"),
-       JobNumber("seeds", "0", "an array of N runs with the seeds 1 to N (Slurm)", 0),
+      {JobSwitch("mpirun", "start the ranks with mpirun, for a Slurm without PMIx"),
+       JobNumber("seeds", "0", "print a job array of N runs with the seeds 1 to N (Slurm)", 0),
        ArrayLimitFlag(),
        JobSwitch("preemptable",
-                 "jobs of higher priority may end it at any time: take snapshots by "
-                 "the clock"),
+                 "jobs of higher priority may stop this job at any time, so save a snapshot every "
+                 "15 minutes"),
        {.name = "gpu",
         .value = "IDS",
-        .help = "train on GPUs, each rank on one of its own; --gpu=0,1 is --ranks_per_node=2 --gpu",
+        .help = "train with one GPU per rank; --gpu=0,1 means --ranks_per_node=2 --gpu",
         .bare = "0"},
        JobSwitch("global_batch",
-                 "several ranks share batch_size; --noglobal_batch: each rank has as much", "true"),
-       {.name = "container",
-        .value = "IMAGE",
-        .help = "run in this image of Apptainer, which holds the program"}},
+                 "batch_size is the batch of all ranks together; --noglobal_batch: of each rank",
+                 "true"),
+       {.name = "container", .value = "IMAGE", .help = "Apptainer image with the program"}},
       &flags);
   return flags;
 }
@@ -124,8 +123,8 @@ void RefuseFlagsOfOthers(const Flags& flags) {
     const std::vector<std::string> all = SplitList(systems);
     if (!is_given || std::ranges::find(all, system) != all.end()) continue;
     throw Error(ErrorCode::kUsage,
-                Join(flag, ": it is for --system=", systems, ", not for ", system,
-                     "; leave it out, or give the line that your queue wants with --line"));
+                Join(flag, ": this flag works with --system=", systems, ", not with ", system,
+                     "; leave it out, or pass the line that your queue needs with --line"));
   }
 }
 
@@ -139,13 +138,14 @@ class JobVerb final : public Verb {
         .summary = "print a batch script that trains until the run is finished",
         .usage = "trainer job --solver=FILE [--system=SYSTEM] [flags] [flags of train]",
         .text =
-            "Asks for the memory that `trainer plan` counts, for as many cores as the net can "
-            "keep busy, and for a signal early enough for the last snapshot, whose time is "
-            "measured by writing a file beside the snapshots and removing it. The databases that "
-            "the net names must be there, and the folder of snapshot_prefix. The script runs the "
-            "same command in each slot of time: with --resume=auto it continues where the slot "
-            "before stopped, and ends with 0 when all is done; 75 and 82 have the job queued "
-            "again. Flags of `trainer train`, such as --strategy or --run, are handed to the run.\n"
+            "The script requests the memory that 'trainer plan' computes, as many cores as the net "
+            "can keep busy, and a signal early enough to save the last snapshot. To measure the "
+            "time of a snapshot, 'trainer job' writes a file to the snapshot folder and removes "
+            "it. The net's databases and the folder of snapshot_prefix must exist.\n"
+            "Each job of the script runs the same command. With --resume=auto, the command resumes "
+            "the run where the job before stopped, and exits with code 0 when the run is finished. "
+            "After exit codes 75 and 82, the script queues the job again. Flags of 'trainer "
+            "train', such as --strategy or --run, are passed to the run.\n"
             "docs/clusters.md explains the scripts.",
         .examples =
             "trainer job --solver=s.prototxt --time=4:00:00 > job.sh && sbatch job.sh\n"
@@ -229,8 +229,8 @@ class JobVerb final : public Verb {
     if (text != first || (job->ranks_per_node != 1 && job->ranks_per_node != count)) {
       throw Error(ErrorCode::kUsage,
                   Join("--gpu=", EscapeControl(text),
-                       ": the queue numbers the GPUs of a job from 0, and each rank has one of its "
-                       "own; for N GPUs on each node give --ranks_per_node=N --gpu"));
+                       ": in a job, the first GPU has the number 0, and each rank uses one GPU; "
+                       "for N GPUs on each node give --ranks_per_node=N --gpu"));
     }
     job->ranks_per_node = count;
   }

@@ -96,8 +96,8 @@ Flag JobCheckFlag() {
           .value = "SECONDS",
           .fallback = "300",
           .help =
-              "how often a run in a job of Slurm or PBS asks whether the job still exists; if "
-              "not, the run saves and ends. 0: never"};
+              "how often a run in a Slurm or PBS job checks that the job still exists; if not, the "
+              "run saves a snapshot and exits. 0: never"};
 }
 
 JobLife::JobLife(seconds interval)
@@ -129,7 +129,7 @@ void JobLife::Watch() {
     if (loss.empty()) continue;
     if (ends_) return;
     LOG(WARNING) << job_.Name() << " no longer exists: " << EscapeControl(loss)
-                 << ". Nobody would see this run; it saves and ends";
+                 << ". The run saves a snapshot and exits";
     kill(getpid(), SIGTERM);
     return;
   }
@@ -149,7 +149,7 @@ std::string JobLife::FindLoss() {
   const bool again = was_over_ && over;
   was_over_ = over;
   next_question_ = now + (over ? std::min(kConfirmation, interval_) : interval_);
-  return again ? Join(question[0], " says twice that it is over or queued again") : "";
+  return again ? Join(question[0], " reported twice that it is over or queued again") : "";
 }
 
 }  // namespace trainer

@@ -71,14 +71,15 @@ void ChooseCores(int useful, int processes, JobRequest* job) {
   } else if (job->node_cores > 0 && job->cores * job->ranks_per_node > job->node_cores) {
     throw Error(ErrorCode::kUsage,
                 Join("--cores=", job->cores, ": ", job->ranks_per_node,
-                     job->ranks_per_node == 1 ? " rank" : " ranks", " of a node would need ",
+                     job->ranks_per_node == 1 ? " rank" : " ranks", " per node would need ",
                      job->cores * job->ranks_per_node, " cores, but the largest node has ",
                      job->node_cores, " (sinfo); give --cores=", most, " or less"));
   }
   if (job->node_cores > 0 && job->ranks_per_node > job->node_cores) {
-    throw Error(ErrorCode::kUsage,
-                Join("--ranks_per_node=", job->ranks_per_node, ": the largest node has ",
-                     job->node_cores, " cores (sinfo); give a rank at least one, with --nodes"));
+    throw Error(ErrorCode::kUsage, Join("--ranks_per_node=", job->ranks_per_node,
+                                        ": the largest node has only ", job->node_cores,
+                                        " cores (sinfo), and each rank needs at least one; use "
+                                        "more nodes (--nodes) and fewer ranks per node"));
   }
 }
 
@@ -96,10 +97,9 @@ std::string JobName(const std::string& solver) {
 
 std::string ShellWord(const std::string& text) {
   if (const std::string escaped = EscapeControl(text); escaped != text) {
-    throw Error(ErrorCode::kUsage,
-                Join("'", escaped,
-                     "': a batch script cannot hold control characters such as line "
-                     "breaks; rename the file or give another value"));
+    throw Error(ErrorCode::kUsage, Join("'", escaped,
+                                        "': a batch script cannot contain control characters such "
+                                        "as line breaks; rename the file or give another value"));
   }
   const bool plain = std::ranges::all_of(text, [](unsigned char c) {
     return std::isalnum(c) ||
@@ -118,19 +118,20 @@ std::chrono::seconds SlotTime(const std::string& text) {
   if (!time || time->count() < 60) {
     throw Error(ErrorCode::kUsage,
                 Join("--time=", EscapeControl(text),
-                     ": a time of a minute or more is written 4:00:00, 1-12:00:00 (a day and a "
+                     ": not a time of at least one minute; write 4:00:00, 1-12:00:00 (a day and a "
                      "half), 90 (minutes), 90m or 1h30m"));
   }
   return *time;
 }
 
 Flag CoresFlag() {
-  return {.name = "cores",
-          .kind = FlagKind::kWhole,
-          .value = "N",
-          .fallback = "0",
-          .help = "cores of a rank; 0: as many as the net keeps busy and a node has",
-          .max = 100000};
+  return {
+      .name = "cores",
+      .kind = FlagKind::kWhole,
+      .value = "N",
+      .fallback = "0",
+      .help = "cores for each rank; 0: as many as the net keeps busy, up to the cores of a node",
+      .max = 100000};
 }
 
 Flag ArrayLimitFlag() {
@@ -138,7 +139,7 @@ Flag ArrayLimitFlag() {
           .kind = FlagKind::kWhole,
           .value = "N",
           .fallback = "0",
-          .help = "at most N tasks of the array run at once; 0: all (Slurm)",
+          .help = "run at most N tasks of the job array at once; 0: no limit (Slurm)",
           .max = 100000};
 }
 
@@ -179,8 +180,8 @@ void FitToNet(const SolverSpec& spec, JobRequest* job, int processes) {
   if (2 * job->warning_seconds > job->time.count()) {
     LOG(WARNING) << "--time=" << WallTimeText(job->time) << ": a snapshot of this net may take "
                  << static_cast<int>(snapshot + 1)
-                 << " s to write, so that less than half of each slot is left for training; give a "
-                    "longer --time";
+                 << " s to write, so less than half of each job's time is left for training; give "
+                    "a longer --time";
   }
 }
 

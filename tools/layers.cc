@@ -44,9 +44,9 @@ std::string_view TextOf(Storage storage) {
     case Storage::kF32:
       return "f32 only";
     case Storage::kChosen:
-      return "f32, or 16 bits where forward_type says BFLOAT16 or FLOAT16";
+      return "f32, or 16 bits if forward_type is BFLOAT16 or FLOAT16";
     case Storage::kFollows:
-      return "that of the layers after it, or what forward_type says";
+      return "the storage of the layers after it, or forward_type if it is set";
     default:
       return "any";
   }
@@ -78,7 +78,7 @@ void PrintType(const std::string& type, const LayerDoc& doc) {
   PrintExample(ExampleOf(type));
   for (const std::string& param : ParamsOf(type, doc))
     std::cout << "\n" << param << ":\n" << Explain(param) << "\n";
-  std::cout << "\n'trainer layers LayerParameter' lists the fields that every layer has.\n";
+  std::cout << "\n'trainer layers LayerParameter' lists the fields of every layer.\n";
 }
 
 Json TextsJson(const std::vector<std::string>& texts) {
@@ -120,9 +120,10 @@ class Layers final : public Verb {
         .summary = "list the layer types, or explain one",
         .usage = "trainer layers [TYPE|FIELD|MESSAGE] [--json]",
         .text =
-            "With a type: what it computes, how many bottoms and tops it has, an example with the "
-            "shapes that it reads, writes and stores, and its fields with their defaults. With a "
-            "field that holds fields of its own, or the name of such a message: those fields.\n"
+            "With a layer type: prints what it computes, the number of its bottoms and tops, an "
+            "example with the shapes that it reads, writes and stores, and its fields with their "
+            "defaults. With the name of a message, or of a field that is a message: prints the "
+            "fields of the message.\n"
             "--json prints all of this for all types, for editors and other programs.",
         .examples =
             "trainer layers\n"

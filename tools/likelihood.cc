@@ -48,12 +48,13 @@ const BoltzmannMachine& ChooseMachine(const std::vector<BoltzmannMachine>& machi
   if (name.empty() && machines.size() == 1) return machines[0];
   if (name.empty()) {
     throw Error(ErrorCode::kUsage,
-                Join("the net has several RBM layers: say which with --layer: ", JoinList(names)));
+                Join("the net has several RBM layers; choose one with --layer: ", JoinList(names)));
   }
   const auto found = std::ranges::find(names, name);
   if (found == names.end()) {
-    throw Error(ErrorCode::kUsage, Join("--layer=", EscapeControl(name), " is no RBM layer.",
-                                        DidYouMean(name, names), " There are ", JoinList(names)));
+    throw Error(ErrorCode::kUsage,
+                Join("--layer=", EscapeControl(name), " is not an RBM layer.",
+                     DidYouMean(name, names), " The RBM layers are ", JoinList(names)));
   }
   return machines[static_cast<size_t>(found - names.begin())];
 }
@@ -63,20 +64,21 @@ class Likelihood final : public Verb {
   VerbDoc Doc() const override {
     return {
         .task = VerbTask::kUse,
-        .summary = "how likely test data is under a generative model",
+        .summary = "estimate the likelihood of test data under a generative model",
         .usage = "trainer likelihood --model=FILE --weights=FILES [flags]",
         .text =
-            "Prints the mean log-likelihood, in nats per record, of what an RBM layer reads in "
-            "--iterations test batches: the free energy less the logarithm of the partition "
-            "function Z, which annealed importance sampling estimates from --chains chains over "
-            "--steps distributions (Salakhutdinov and Murray, 2008), with its standard error and "
-            "the bounds of three of them. --iterations is the number of test batches alone; fewer "
-            "--steps make a faster and rougher estimate. --exact sums over all states of a small "
-            "machine.\n"
-            "--samples=FILE estimates the likelihood of a model that can only be sampled: normal "
-            "distributions around the samples of 'trainer sample --samples=FILE', of the width "
-            "that fits the first --validation batches of --blob best, or of --sigma; the other "
-            "batches count (a Parzen window; Breuleux, Bengio and Vincent, 2011).",
+            "Prints the mean log-likelihood, in nats per record, of the input of an RBM layer over "
+            "--iterations test batches. It is the negative free energy minus log Z, where Z is the "
+            "partition function. Annealed importance sampling estimates log Z with --chains chains "
+            "over --steps distributions (Salakhutdinov and Murray, 2008). The output also has its "
+            "standard error and its bounds at three standard errors. --iterations sets only the "
+            "number of test batches. Fewer --steps are faster and less exact. --exact sums over "
+            "all states of a small RBM.\n"
+            "--samples=FILE is for a model that can only be sampled. It makes a Parzen window "
+            "(Breuleux, Bengio and Vincent, 2011): a normal distribution around each sample in the "
+            "file, which 'trainer sample --samples=FILE' wrote. Their width is --sigma, or else "
+            "the best width for the first --validation batches of --blob. The likelihood is the "
+            "mean over the other batches.",
         .examples =
             "trainer likelihood --model=models/rbm/train_test.prototxt \\\n"
             "    --weights=run/rbm/pcd_iter_60000.caffemodel --iterations=100\n"
@@ -85,35 +87,40 @@ class Likelihood final : public Verb {
         .flags = WithDeviceFlags(
             {{.name = "model", .value = "FILE", .help = "the net, with its data", .required = true},
              WeightsFlag(),
-             {.name = "layer", .value = "NAME", .help = "the RBM layer, where there are several"},
+             {.name = "layer", .value = "NAME", .help = "which RBM layer, if the net has several"},
              IterationsFlag(),
              {.name = "chains",
               .kind = FlagKind::kWhole,
               .value = "N",
               .fallback = "100",
-              .help = "chains of annealed importance sampling",
+              .help = "number of chains of annealed importance sampling",
               .min = 2,
               .max = 1000000},
              {.name = "steps",
               .kind = FlagKind::kWhole,
               .value = "N",
               .fallback = "14500",
-              .help = "distributions between the base and the model; fewer are faster and rougher",
+              .help = "number of distributions between the base and the model; fewer are faster "
+                      "and less exact",
               .min = 1,
               .max = 100000000},
              {.name = "exact",
               .kind = FlagKind::kSwitch,
-              .help = "sum over all states, of at most 22 units"},
-             {.name = "samples", .value = "FILE", .help = "HDF5 file of samples: a Parzen window"},
-             {.name = "blob", .value = "NAME", .help = "the data for --samples"},
-             {.name = "sigma", .value = "X", .help = "width of the window"},
+              .help = "compute log Z as the sum over all states; for at most 22 units"},
+             {.name = "samples",
+              .value = "FILE",
+              .help = "HDF5 file of samples for a Parzen window"},
+             {.name = "blob",
+              .value = "NAME",
+              .help = "blob with the data to compare with --samples"},
+             {.name = "sigma", .value = "X", .help = "width of the Parzen window"},
              {.name = "validation",
               .kind = FlagKind::kWhole,
               .value = "N",
               .fallback = "10",
-              .help = "batches that choose the width",
+              .help = "number of batches that choose the width",
               .min = 1},
-             SeedFlag("of the random numbers"),
+             SeedFlag("seed of the random numbers"),
              JsonFlag(),
              PhaseFlag("TEST"),
              LevelFlag(),
@@ -126,8 +133,8 @@ class Likelihood final : public Verb {
     const bool parzen = flags.Has("samples");
     if (!parzen && !flags.Has("weights")) {
       throw Error(ErrorCode::kUsage,
-                  "--weights is missing: the weights of the RBM layer, or give "
-                  "--samples for a Parzen window");
+                  "--weights is missing: give the weights of the RBM layer, or --samples for a "
+                  "Parzen window");
     }
     RequireFiles(flags.List("weights"));
     const NetSpec spec = ModelOf(flags);
@@ -160,7 +167,7 @@ class Likelihood final : public Verb {
       const int tenth = std::max(1, options.steps / 10);
       LOG(INFO) << "Estimating log Z with " << options.chains << " chains over " << options.steps
                 << " distributions (--chains, --steps); --iterations=" << flags.Whole("iterations")
-                << " is the number of test batches alone";
+                << " sets only the number of test batches";
       Progress progress("Annealing", "distributions", options.steps, Progress::InLog::kNothing);
       int counted = 0;
       options.progress = [&](int done) {
@@ -218,7 +225,7 @@ class Likelihood final : public Verb {
     if (rows < 1 || count / rows != width) {
       throw Error(ErrorCode::kData, {path},
                   Join("its samples have ", rows < 1 ? 0 : count / rows,
-                       " numbers each, and the records of --blob ", width));
+                       " numbers each, but the records of --blob have ", width));
     }
     std::vector<float> samples(static_cast<size_t>(count));
     array.Read(samples);
@@ -229,8 +236,8 @@ class Likelihood final : public Verb {
     if (flags.Has("sigma")) {
       const std::optional<double> sigma = NumberIn(flags.Text("sigma"));
       if (!sigma || !(*sigma > 0)) {
-        throw Error(ErrorCode::kUsage, Join("--sigma is '", EscapeControl(flags.Text("sigma")),
-                                            "'; it is a number above 0, such as 0.2"));
+        throw Error(ErrorCode::kUsage, Join("--sigma='", EscapeControl(flags.Text("sigma")),
+                                            "' is not a number above 0; give a width such as 0.2"));
       }
       return {*sigma};
     }
@@ -241,7 +248,9 @@ class Likelihood final : public Verb {
 
   static int RunParzen(const Flags& flags, Net& net) {
     const std::string& blob = flags.Text("blob");
-    if (blob.empty()) throw Error(ErrorCode::kUsage, "--blob is missing: the data for --samples");
+    if (blob.empty())
+      throw Error(ErrorCode::kUsage,
+                  "--blob is missing: name the blob with the data to compare with --samples");
     CheckBlobs(net, "blob", {blob});
     const Tensor value = net.Value(blob);
     const int64_t rows = value.shape.Rank() > 0 ? value.shape[0] : 1;
@@ -267,7 +276,8 @@ class Likelihood final : public Verb {
     }
     const int counted = flags.Whole("iterations") - choosing;
     if (counted < 1) {
-      throw Error(ErrorCode::kUsage, "--iterations leaves no batch after those of --validation");
+      throw Error(ErrorCode::kUsage,
+                  "--iterations must be larger than --validation, so that test batches are left");
     }
     const double likelihood = window.MeanLogDensities(read(counted), widths)[0];
     if (flags.Switch("json")) {

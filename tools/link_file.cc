@@ -16,13 +16,13 @@ constexpr char kKind[] = "sums over ranks";
 
 [[noreturn]] void RefuseLink(const std::string& path, const std::string& why) {
   throw Error(ErrorCode::kData, {path},
-              Join(why, "; expected is a file of 'trainer bench-comm --json=FILE'"));
+              Join(why, "; give a file that 'trainer bench-comm --json=FILE' wrote"));
 }
 
 double Number(const std::string& path, const google::protobuf::Struct& json, const char* name) {
   const auto found = json.fields().find(name);
   if (found == json.fields().end() || !found->second.has_number_value()) {
-    RefuseLink(path, Join("there is no number '", name, "'"));
+    RefuseLink(path, Join("the file has no number '", name, "'"));
   }
   return found->second.number_value();
 }
@@ -59,11 +59,11 @@ MeasuredSums ReadSums(const std::string& path) {
   constexpr uint64_t kMost = 1 << 20;
   google::protobuf::Struct json;
   const auto status = google::protobuf::util::JsonStringToMessage(ReadFile(path, kMost), &json);
-  if (!status.ok()) RefuseLink(path, "this is not JSON");
+  if (!status.ok()) RefuseLink(path, "the file is not JSON");
   const auto kind = json.fields().find("kind"), sums = json.fields().find("sums");
   if (kind == json.fields().end() || kind->second.string_value() != kKind ||
       sums == json.fields().end()) {
-    RefuseLink(path, Join("there are no ", kKind));
+    RefuseLink(path, Join("the file has no ", kKind));
   }
   MeasuredSums measured;
   measured.ranks = Whole(path, json, "ranks");

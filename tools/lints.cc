@@ -48,8 +48,8 @@ void LintSoftmax(const NetUse& use, Findings* findings) {
     findings->Warn(Join(layers[i].Where().ToString(), ": ", TitleOf(layers[i]), " computes a ",
                         before->type(), " itself, and its scores come from ", TitleOf(*before),
                         " (", before->Where().ToString(),
-                        "): applied twice, it makes all classes nearly equal and training slow; "
-                        "give the loss the input of '",
+                        "): the softmax is applied twice, so all classes get nearly equal scores "
+                        "and training is slow; give the loss the input of '",
                         before->name(), "'"));
   }
 }
@@ -78,11 +78,11 @@ void CompareTransforms(const LayerSpec& train, const LayerSpec& test, Findings* 
   const caffe::TransformationParameter& b = test.proto().transform_param();
   const auto warn = [&](const char* field, const std::string& in_train,
                         const std::string& in_test) {
-    findings->Warn(Join(test.WhereIn("transform_param", field).ToString(), ": ", TitleOf(test),
-                        " has ", in_test, " in TEST and ", in_train, " in TRAIN (",
-                        train.WhereIn("transform_param", field).ToString(),
-                        "): the tests see other numbers than the net learns from; write the same "
-                        "in both"));
+    findings->Warn(Join(
+        test.WhereIn("transform_param", field).ToString(), ": ", TitleOf(test), " has ", in_test,
+        " in TEST and ", in_train, " in TRAIN (",
+        train.WhereIn("transform_param", field).ToString(),
+        "): the tests see different input values than training; write the same value in both"));
   };
   const bool same_scale = std::abs(a.scale() - b.scale()) <= 0.05f * std::abs(a.scale());
   if (!same_scale) warn("scale", Join("scale ", a.scale()), Join("scale ", b.scale()));
@@ -118,14 +118,13 @@ void LintLargestRate(const SolverSpec& spec, float most, Findings* findings) {
   if (!bearable || most <= *bearable) return;
   const std::string& type = spec.proto.type();
   const bool by_gradient = type == "SGD" || type == "Nesterov";
-  findings->Warn(Join(
-      spec.Where("base_lr").ToString(), ": the rate is up to ", most, ", and ", type,
-      by_gradient ? " diverges with nearly every net"
-                  : " moves each weight "
-                    "by about the rate in every step, however small its gradient, so that a net "
-                    "does not learn",
-      " above ", *bearable, "; usual are ", by_gradient ? "0.001 to 0.1" : "0.0001 to 0.01",
-      " ('trainer find-lr' measures it)"));
+  findings->Warn(
+      Join(spec.Where("base_lr").ToString(), ": the learning rate is up to ", most, ", and ", type,
+           by_gradient ? " diverges with nearly every net"
+                       : " changes each weight by about the learning rate in every step, even if "
+                         "its gradient is small, so the net does not learn with a learning rate",
+           " above ", *bearable, "; usual values are ",
+           by_gradient ? "0.001 to 0.1" : "0.0001 to 0.01", " ('trainer find-lr' measures it)"));
 }
 
 // "3, 5, 7 and 4 more"
@@ -174,20 +173,21 @@ RateRange LintRates(const SolverSpec& spec, Findings* findings) {
     const float rate = rate_at(iter);
     if (!std::isfinite(rate)) {
       findings->Add(Error(ErrorCode::kDiverged, spec.Where("lr_policy"),
-                          Join("the rate is ", rate, " in iteration ", iter,
-                               "; check gamma, power and the steps")));
+                          Join("the learning rate is ", rate, " in iteration ", iter,
+                               "; check gamma, power and the step values")));
       return {};
     }
     range.most = std::max(range.most, rate);
   }
   if (range.most == 0) {
-    findings->Warn(Join(spec.Where("base_lr").ToString(), ": the rate is always 0"));
+    findings->Warn(Join(spec.Where("base_lr").ToString(),
+                        ": the learning rate is always 0, so nothing is learned; set base_lr"));
   }
   LintLargestRate(spec, range.most, findings);
   for (int i = 0; i < proto.stepvalue_size(); ++i) {
     if (proto.stepvalue(i) < proto.max_iter()) continue;
     findings->Warn(Join(spec.Where("stepvalue", i).ToString(), ": stepvalue ", proto.stepvalue(i),
-                        " is never reached: max_iter is ", proto.max_iter()));
+                        " is never reached, because max_iter is ", proto.max_iter()));
   }
   return range;
 }
@@ -206,8 +206,8 @@ void LintTrainingNet(const Net& net, Findings* findings) {
   for (const Param* param : UntrainedParams(net)) {
     if (!told.insert(param->layer).second) continue;
     findings->Warn(Join(param->where.ToString(), ": no loss depends on layer '", param->layer,
-                        "', so that its weights keep their initial values; give its output to a "
-                        "loss, remove it, or freeze it with param { lr_mult: 0 }"));
+                        "', so its weights keep their initial values; connect its output to a "
+                        "loss, remove the layer, or freeze it with param { lr_mult: 0 }"));
   }
 }
 
@@ -222,10 +222,9 @@ std::vector<LabelReader> LabelReadersOf(const Net& net) {
 
 void LintLabels(const DataAudit& data, const LabelReader& reader, Findings* findings) {
   if (data.sorted) {
-    findings->Warn(
-        Join(data.source,
-             ": the records are in the order of their labels, and are read in it, so "
-             "that most batches show one class; shuffle them when the data set is made"));
+    findings->Warn(Join(data.source,
+                        ": the records are sorted by label and read in that order, so most batches "
+                        "have only one class; shuffle the records when you make the data set"));
   }
   if (!data.all_labels) return;
   std::set<int64_t> present;

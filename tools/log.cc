@@ -47,33 +47,33 @@ class Log final : public Verb {
  public:
   VerbDoc Doc() const override {
     return {.task = VerbTask::kLook,
-            .summary = "tables and curves of logs, of this program and of Caffe",
+            .summary = "print tables and draw curves from training logs",
             .usage = "trainer log FILE... [--out=DIR] [--force]",
             .text =
-                "Prints the tests that each FILE tells of: the log of a run ('trainer train ... 2> "
-                "FILE'; Caffe's as well), or a run's folder or metrics.jsonl.\n"
-                "With --out, each FILE becomes DIR/FILE.train and DIR/FILE.test, the tables that "
+                "Prints the test results in each FILE. FILE is the log of a run ('trainer train "
+                "... 2> FILE', or a log of Caffe), a run's folder, or its metrics.jsonl.\n"
+                "With --out, each FILE gives DIR/FILE.train and DIR/FILE.test, the tables that "
                 "Caffe's parse_log.py writes (NumIters,Seconds,LearningRate and the outputs), and "
-                "DIR/FILE.svg with the curves; a second test net is FILE.test1. Several files are "
-                "drawn over each other in DIR/curves.svg, too.",
+                "DIR/FILE.svg with the curves. A second test net gives FILE.test1. DIR/curves.svg "
+                "shows the curves of several files in one picture.",
             .examples =
                 "trainer log train.log\n"
                 "trainer log train.log --out=.\n"
                 "trainer log old.log new.log --out=tables --force",
             .flags = {{.name = "out",
                        .value = "DIR",
-                       .help = "write tables and curves into this folder, which is made"},
+                       .help = "write tables and curves into this folder; it is created"},
                       {.name = "force",
                        .kind = FlagKind::kSwitch,
-                       .help = "replace files of --out that are there already"}},
+                       .help = "replace files in --out that already exist"}},
             .max_words = std::numeric_limits<int>::max()};
   }
 
   int Run(const Flags& flags) override {
     if (flags.words().empty()) {
       throw Error(ErrorCode::kUsage,
-                  "'trainer log' needs a FILE: what 'trainer train' or 'caffe "
-                  "train' wrote to the standard error");
+                  "'trainer log' needs a FILE: the log that 'trainer train' or 'caffe train' wrote "
+                  "to stderr");
     }
     std::vector<RunHistory> runs;
     for (const std::string& path : flags.words()) runs.push_back(ReadRun(path));
@@ -96,7 +96,7 @@ class Log final : public Verb {
     std::filesystem::create_directories(path, error);
     if (!error) return;
     throw Error(ErrorCode::kCannotCreate, {path},
-                Join("cannot make this folder: ", error.message(), "; give another --out"));
+                Join("cannot create this folder: ", error.message(), "; give another --out"));
   }
 
   static void WriteTables(const Flags& flags, const RunHistory& run) {
@@ -112,7 +112,7 @@ class Log final : public Verb {
     const std::string path = JoinPath(flags.Text("out"), name);
     if (Exists(path) && !flags.Switch("force")) {
       throw Error(ErrorCode::kCannotCreate, {path},
-                  "the file is there already; give another --out, or --force to replace it");
+                  "the file already exists; give another --out, or --force to replace it");
     }
     WriteWhole(path, text);
     std::cout << "wrote " << EscapeControl(path) << "\n";

@@ -92,11 +92,11 @@ int Guarded(const std::vector<std::string>& arguments) {
     return e.code();
   } catch (const std::bad_alloc&) {
     return Fail(ErrorCode::kResource,
-                "out of host memory: lower batch_size; 'trainer plan' shows what needs it");
+                "out of host memory: lower batch_size; 'trainer plan' shows what uses the memory");
   } catch (const std::exception& e) {
     if (IsForWantOfAThread(e)) {
       return Fail(ErrorCode::kResource,
-                  "the system refuses another thread: raise the limit of memory (ulimit -v), of "
+                  "cannot create another thread: raise the limit of memory (ulimit -v), of "
                   "processes (ulimit -u) or of the job");
     }
     return Fail(ErrorCode::kInternal,

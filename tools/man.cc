@@ -62,8 +62,8 @@ class Man final : public Verb {
             .summary = "print the manual page",
             .usage = "trainer man",
             .text =
-                "What 'trainer help' and 'trainer help VERB' print, of all verbs, in the form "
-                "that man reads.",
+                "The page has the text of 'trainer help' and of 'trainer help VERB' for all verbs, "
+                "in the format of man.",
             .examples =
                 "trainer man | man -l -\n"
                 "trainer man > /usr/local/share/man/man1/trainer.1",
@@ -72,7 +72,7 @@ class Man final : public Verb {
 
   int Run(const Flags&) override {
     std::cout << ".TH TRAINER 1 \"\" \"trainer " TRAINER_VERSION "\"\n.SH NAME\n"
-              << "trainer \\- trains, tests and times neural nets written as Caffe prototxt files\n"
+              << "trainer \\- train, test and time neural nets written as Caffe prototxt files\n"
               << ".SH SYNOPSIS\n.B trainer\n.I VERB\n[flags]\n";
     for (const std::string& name : VerbRegistry::Get().Names()) std::cout << VerbSection(name);
     std::cout << ".SH FLAGS OF EVERY VERB\n" << FlagItems(LogFlags());

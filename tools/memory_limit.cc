@@ -15,9 +15,9 @@ Flag MemoryLimitFlag() {
   return {.name = "memory",
           .value = "SIZE|auto",
           .help =
-              "memory that the run may take, each rank of several, such as 8GiB, or auto: what "
-              "there is. Where it takes more, outputs of layers are dropped and computed again in "
-              "backward: the same numbers for more work"};
+              "memory that the run (each of its ranks) may use, such as 8GiB; auto: the available "
+              "memory. A run that needs more drops outputs of layers and computes them again in "
+              "the backward pass: same results, more work"};
 }
 
 size_t MemoryFor(const Device& device) {
@@ -31,8 +31,9 @@ std::optional<size_t> MemoryLimit(const Flags& flags, const Device& device) {
   }
   if (text == "auto") return MemoryFor(device);
   if (const std::optional<size_t> size = ParseBytes(text); size && *size > 0) return size;
-  throw Error(ErrorCode::kUsage, Join("--memory=", EscapeControl(text),
-                                      ": give the memory of a run, such as 8GiB, or auto"));
+  throw Error(ErrorCode::kUsage,
+              Join("--memory=", EscapeControl(text),
+                   ": not a memory size; give the memory of a run, such as 8GiB, or auto"));
 }
 
 PlanTarget CountingTarget(const Device& device) {
@@ -55,10 +56,10 @@ size_t LeftForValues(size_t limit, std::vector<PlannedPart> parts, size_t train_
     largest.push_back(Join(part.name, " ", Bytes(part.bytes)));
   }
   throw Error(ErrorCode::kResource,
-              Join("--memory: the run may take ", Bytes(limit), " and takes ", Bytes(rest),
-                   " without the values of its training net, which alone could be computed again; "
-                   "the largest parts: ",
-                   JoinList(largest), "; give it more"));
+              Join("--memory: the run may use ", Bytes(limit), " but needs ", Bytes(rest),
+                   " even without the values of its training net, the only part that can be "
+                   "computed again; the largest parts: ",
+                   JoinList(largest), "; give it more memory"));
 }
 
 }  // namespace

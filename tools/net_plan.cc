@@ -114,7 +114,7 @@ std::string PeakLine(const std::string& title, const Net& net) {
   });
   const std::string end =
       again > 0 ? Join("; ", again, again == 1 ? " output" : " outputs", " computed again") : "";
-  std::string text = Join(title, ": most at ", StepName(net, peak.step), ", ", Bytes(peak.bytes));
+  std::string text = Join(title, ": peak at ", StepName(net, peak.step), ", ", Bytes(peak.bytes));
   const char* separator = ": ";
   for (const PlannedBlock* block : peak.holders) {
     constexpr std::string_view kMore = ", ...";

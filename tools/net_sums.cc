@@ -53,7 +53,7 @@ std::string NetSums::ToString() const {
       Join(net, ": ", parameters, " parameters, ", Bytes(bytes),
            " of gradients; summed in buckets in ", Fixed(buckets.Median(), 2), " ms");
   if (!by_parameter.empty()) {
-    text += Join(", by one MPI_Allreduce for each parameter in ", Fixed(by_parameter.Median(), 2),
+    text += Join(", with one MPI_Allreduce per parameter in ", Fixed(by_parameter.Median(), 2),
                  " ms: ", Fixed(by_parameter.Median() / buckets.Median(), 2), " times as long");
   }
   return text;

@@ -98,7 +98,7 @@ std::string DataLayer(const NewNetData& data, const NewNetPlan& plan, bool train
 }
 
 void WriteMlp(NetWriter* net) {
-  net->InnerProduct("ip1", 256, "256 units, each reads all numbers of the image");
+  net->InnerProduct("ip1", 256, "256 units; each reads the whole image");
   net->InPlace("relu1", "ReLU");
   net->InPlace("drop1", "Dropout", "dropout_param { dropout_ratio: 0.2 }");
   net->InnerProduct("ip2", 128, "128 units");
@@ -135,7 +135,7 @@ void WriteResNet18(int64_t side, NetWriter* net) {
       std::string shortcut = input;
       if (stride > 1 || channels != outputs) {
         net->ConvolutionBnRelu(name + "_short", outputs, 1, stride, 1, false,
-                               "brings the input to the shape of the output");
+                               "changes the input to the shape of the output");
         shortcut = net->top();
         net->SetTop(input);
       }
@@ -199,7 +199,7 @@ void WriteAutoencoder(const NewNetData& data, const NewNetPlan& plan, NetWriter*
   net->InPlace("decode2_relu", "ReLU");
   net->InnerProduct("decode1", 512, "");
   net->InPlace("decode1_relu", "ReLU");
-  net->InnerProduct("picture", numbers, "as many numbers as the image has");
+  net->InnerProduct("picture", numbers, "one number per pixel and channel");
   net->Layer("loss", "SigmoidCrossEntropyLoss", {"picture", "flat"}, "",
              "compares the picture with the image");
 }
@@ -246,8 +246,10 @@ std::string NetText(const NewNetData& data, const NewNetPlan& plan) {
   const bool labels = plan.shape != "autoencoder";
   NetWriter net(Join("# ", plan.shape, " for images of ", data.channels, "x", data.height, "x",
                      data.width, labels ? Join(" in ", data.classes, " classes") : "",
-                     ". Written by 'trainer new'; yours to change.\nname: \"", plan.name, "\"\n\n",
-                     DataLayer(data, plan, true), DataLayer(data, plan, false)));
+                     ". Written by 'trainer new'; you can change it.\n"
+                     "name: \"",
+                     plan.name, "\"\n\n", DataLayer(data, plan, true),
+                     DataLayer(data, plan, false)));
   if (plan.shape == "mlp") WriteMlp(&net);
   if (plan.shape == "lenet") WriteLeNet(&net);
   if (plan.shape == "resnet18") WriteResNet18(SideOf(data, plan), &net);
@@ -260,11 +262,11 @@ std::string NetText(const NewNetData& data, const NewNetPlan& plan) {
   const std::string score = net.top();
   net.Layer("loss", "SoftmaxWithLoss", {score, "label"}, "", "minimised by training");
   net.Layer("accuracy", "Accuracy", {score, "label"}, "  include { phase: TEST }\n",
-            "share of the right answers");
+            "share of correct answers");
   if (data.classes > 10) {
     net.Layer("top5", "Accuracy", {score, "label"},
               "  accuracy_param { top_k: 5 }\n  include { phase: TEST }\n",
-              "share of images whose class is among the five best answers");
+              "share of images with the correct class among the five best answers");
   }
   return net.text();
 }
@@ -284,31 +286,33 @@ std::string SolverText(const NewNetData& data, const NewNetPlan& plan, const std
       {"", ""},
       {Join("type: \"", adam ? "Adam" : "SGD", "\""), "the update rule"},
       {Join("base_lr: ", static_cast<float>(rate)), "the highest learning rate"},
-      {"lr_policy: \"cosine\"", "falls to 0 at max_iter along half a cosine"}};
+      {"lr_policy: \"cosine\"", "the learning rate falls to 0 at max_iter like half a cosine"}};
   if (warmup > 0) {
-    lines.emplace_back(Join("warmup_iter: ", warmup), "iterations in which the rate rises from 0");
+    lines.emplace_back(Join("warmup_iter: ", warmup),
+                       "the learning rate rises from 0 during these first iterations");
   }
-  lines.insert(lines.end(),
-               {{"momentum: 0.9", adam ? "Adam's beta1" : "share of the last step"},
-                {Join("weight_decay: ", adam   ? 0.0
-                                        : deep ? 0.0001
-                                               : 0.0005),
-                 "pulls weights towards 0"},
-                {Join("max_iter: ", plan.max_iter),
-                 Join(plan.max_iter * plan.train_batch / data.train_records, " passes over ",
-                      data.train_records, " images in batches of ", plan.train_batch)},
-                {"random_seed: 1", "the same weights in each run"},
-                {Join("test_initialization: ", deep ? "false" : "true"),
-                 deep ? "no test before training: BatchNorm has no statistics yet"
-                      : "a test before training, for comparison"},
-                {"", ""},
-                {Join("display: ", std::max<int64_t>(1, plan.max_iter / 100)),
-                 "iterations between lines of the log"},
-                {Join("snapshot: ", std::max<int64_t>(1, plan.max_iter / 5)),
-                 "iterations between snapshots"},
-                {Join("snapshot_prefix: \"", snapshot_prefix, "\""), "where snapshots are saved"},
-                {"solver_mode: CPU", "or GPU"}});
-  std::string text = Join("# Trains ", net, ". Written by 'trainer new'; yours to change.\n");
+  lines.insert(
+      lines.end(),
+      {{"momentum: 0.9", adam ? "Adam's beta1" : "share of the previous step that is added"},
+       {Join("weight_decay: ", adam   ? 0.0
+                               : deep ? 0.0001
+                                      : 0.0005),
+        "pulls weights towards 0"},
+       {Join("max_iter: ", plan.max_iter),
+        Join(plan.max_iter * plan.train_batch / data.train_records, " passes over ",
+             data.train_records, " images in batches of ", plan.train_batch)},
+       {"random_seed: 1", "the same weights in each run"},
+       {Join("test_initialization: ", deep ? "false" : "true"),
+        deep ? "no test before training: BatchNorm has no statistics yet"
+             : "a test before training, for comparison"},
+       {"", ""},
+       {Join("display: ", std::max<int64_t>(1, plan.max_iter / 100)),
+        "iterations between lines of the log"},
+       {Join("snapshot: ", std::max<int64_t>(1, plan.max_iter / 5)),
+        "iterations between snapshots"},
+       {Join("snapshot_prefix: \"", snapshot_prefix, "\""), "where snapshots are saved"},
+       {"solver_mode: CPU", "or GPU"}});
+  std::string text = Join("# Trains ", net, ". Written by 'trainer new'; you can change it.\n");
   for (const auto& [field, comment] : lines) {
     text += Join(field, comment.empty() ? "" : "  # " + comment, "\n");
   }

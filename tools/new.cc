@@ -87,8 +87,8 @@ class TrainingSet {
     if (!view.floats.empty()) {
       throw Error(ErrorCode::kUsage,
                   path_ +
-                      ": the records hold floats, and 'trainer new' writes nets for images; "
-                      "docs/prototxt.md shows how to write a net of your own");
+                      ": the records contain floats, but 'trainer new' writes nets for images "
+                      "only; docs/prototxt.md shows how to write your own net");
     }
     if (decoded_++ == 0) {
       sums_.resize(static_cast<size_t>(view.channels));
@@ -96,9 +96,10 @@ class TrainingSet {
       width_ = view.width;
     }
     if (static_cast<size_t>(view.channels) != sums_.size()) {
-      throw Error(ErrorCode::kUsage, Join(path_, ": record '", EscapeControl(record.key), "' has ",
-                                          view.channels, " channels and the first one ",
-                                          sums_.size(), "; convert the images to one kind"));
+      throw Error(ErrorCode::kUsage,
+                  Join(path_, ": record '", EscapeControl(record.key), "' has ", view.channels,
+                       " channels, but the first record has ", sums_.size(),
+                       "; give all images the same number of channels"));
     }
     height_ = std::min<int64_t>(height_, view.height);
     width_ = std::min<int64_t>(width_, view.width);
@@ -144,50 +145,49 @@ class NewVerb final : public Verb {
  public:
   VerbDoc Doc() const override {
     static const std::string choices = JoinList(NetTemplates(), "|");
-    return {
-        .task = VerbTask::kTrain,
-        .summary = "write a net and a solver for a data set or a folder of images",
-        .usage = "trainer new DIR --data=SET|FOLDER [--template=NAME] [flags]",
-        .text =
-            "Writes DIR/train_test.prototxt, DIR/solver.prototxt and DIR/deploy.prototxt with the "
-            "sizes, classes, mean, batch and schedule that fit the data. Each part has a comment; "
-            "the files are yours to change.\n"
-            "SET is a database for training with a test set next to it (train_lmdb and test_lmdb "
-            "or val_lmdb), or the folder of both. FOLDER has a folder of images for each class: "
-            "they are converted to DIR/train_lmdb and DIR/val_lmdb (one in five), and "
-            "DIR/labels.txt names the classes.\n"
-            "Templates: mlp and lenet for small gray images, resnet18 and mobilenet_v2 for "
-            "photographs, autoencoder for images without labels.",
-        .examples =
-            "trainer new photos_net --data=photos\n"
-            "trainer train --solver=photos_net/solver.prototxt --run=photos_net/run\n"
-            "trainer new digits_mlp --data=data/digits --template=mlp --epochs=5",
-        .flags = {{.name = "data",
-                   .value = "PATH",
-                   .help = "a training set, a folder with both sets, or a folder of images",
-                   .required = true},
-                  {.name = "test_data",
-                   .value = "SET",
-                   .help = "the test set; default: the one next to the training set"},
-                  {.name = "template",
-                   .value = "NAME",
-                   .help = "which net; default: what suits the images",
-                   .choices = choices},
-                  {.name = "size",
-                   .kind = FlagKind::kWhole,
-                   .value = "PIXELS",
-                   .fallback = "96",
-                   .help = "of a FOLDER: side to which its images are scaled",
-                   .min = 8,
-                   .max = 1024},
-                  {.name = "epochs",
-                   .kind = FlagKind::kWhole,
-                   .value = "N",
-                   .fallback = "0",
-                   .help =
-                       "passes over the training set; 0: 40 for small sets, 20 for larger ones"},
-                  ForceFlag()},
-        .max_words = 1};
+    return {.task = VerbTask::kTrain,
+            .summary = "write a net and a solver for a data set or a folder of images",
+            .usage = "trainer new DIR --data=SET|FOLDER [--template=NAME] [flags]",
+            .text =
+                "Writes DIR/train_test.prototxt, DIR/solver.prototxt and DIR/deploy.prototxt. "
+                "Sizes, classes, mean, batch and learning rate schedule fit the data. Each part "
+                "has a comment, and you can change the files.\n"
+                "SET is a training database with a test set next to it (train_lmdb and test_lmdb "
+                "or val_lmdb), or the folder with both. FOLDER has one folder of images per class. "
+                "These images are converted to DIR/train_lmdb and DIR/val_lmdb (one image in "
+                "five), and DIR/labels.txt lists the classes.\n"
+                "Templates: mlp and lenet are for small gray images, resnet18 and mobilenet_v2 for "
+                "photographs, autoencoder for images without labels.",
+            .examples =
+                "trainer new photos_net --data=photos\n"
+                "trainer train --solver=photos_net/solver.prototxt --run=photos_net/run\n"
+                "trainer new digits_mlp --data=data/digits --template=mlp --epochs=5",
+            .flags = {{.name = "data",
+                       .value = "PATH",
+                       .help = "a training set, a folder with both sets, or a folder of images",
+                       .required = true},
+                      {.name = "test_data",
+                       .value = "SET",
+                       .help = "the test set; default: the one next to the training set"},
+                      {.name = "template",
+                       .value = "NAME",
+                       .help = "which net to write; default: chosen for the images",
+                       .choices = choices},
+                      {.name = "size",
+                       .kind = FlagKind::kWhole,
+                       .value = "PIXELS",
+                       .fallback = "96",
+                       .help = "for a FOLDER: scale its images to this height and width",
+                       .min = 8,
+                       .max = 1024},
+                      {.name = "epochs",
+                       .kind = FlagKind::kWhole,
+                       .value = "N",
+                       .fallback = "0",
+                       .help = "how many passes over the training set; 0: 40 for a small set, 20 "
+                               "for a larger one"},
+                      ForceFlag()},
+            .max_words = 1};
   }
 
   int Run(const Flags& flags) override {
@@ -199,7 +199,7 @@ class NewVerb final : public Verb {
       const std::string path = JoinPath(folder, name);
       if (Exists(path) && !flags.Switch("force")) {
         throw Error(ErrorCode::kCannotCreate, {path},
-                    "the file is there already; give another folder, or --force to replace it");
+                    "the file already exists; give another folder, or --force to replace it");
       }
     }
     std::filesystem::create_directories(folder);
@@ -220,7 +220,7 @@ class NewVerb final : public Verb {
     if (data.train.empty()) return Convert(flags, folder);
     if (data.test.empty()) data.test = TestSetOf(data.train);
     if (data.test.empty()) {
-      throw Error(ErrorCode::kUsage, Join("no test set next to ", data.train,
+      throw Error(ErrorCode::kUsage, Join("there is no test set next to ", data.train,
                                           "; give --test_data=SET, or make one: "
                                           "trainer dataset split ",
                                           data.train, " train_lmdb test_lmdb --part=10%"));
@@ -253,8 +253,8 @@ class NewVerb final : public Verb {
     const std::string shape = flags.Has("template") ? flags.Text("template") : TemplateFor(data);
     if (shape != "autoencoder" && data.classes == 0) {
       throw Error(ErrorCode::kUsage,
-                  Join(data.train, ": the records have no labels, which --template=", shape,
-                       " needs; use --template=autoencoder"));
+                  Join(data.train, ": the records have no labels, but --template=", shape,
+                       " needs labels; use --template=autoencoder"));
     }
     int64_t epochs = flags.Whole("epochs");
     if (epochs == 0) epochs = data.train_records < 2000 ? 40 : 20;

@@ -39,13 +39,13 @@ void ReadSize(const Flags& flags, PictureOptions* options) {
   for (const std::string& word : flags.List("resize")) {
     sides.push_back(FlagNumber<int>(flags, "resize", word, "a number of pixels"));
     if (sides.back() < 1 || sides.back() > kMost) {
-      throw Error(ErrorCode::kUsage,
-                  Join("--resize=", flags.Text("resize"), ": a side has 1 to ", kMost, " pixels"));
+      throw Error(ErrorCode::kUsage, Join("--resize=", flags.Text("resize"),
+                                          ": height and width must be 1 to ", kMost, " pixels"));
     }
   }
   if (sides.empty() || sides.size() > 2) {
     throw Error(ErrorCode::kUsage, Join("--resize=", flags.Text("resize"),
-                                        ": write a height and a width, as --resize=256,256"));
+                                        ": give a height and a width, such as --resize=256,256"));
   }
   options->height = sides.front();
   options->width = sides.back();
@@ -63,28 +63,31 @@ std::string PathIn(const std::string& line) {
 }  // namespace
 
 std::vector<Flag> PictureFlags() {
-  return {{.name = "list", .value = "FILE", .help = "more images, a path in each line"},
-          {.name = "resize",
-           .value = "H,W",
-           .help = "resize images to this, then cut out the middle as large as the net's "
-                   "input; default: resize to the input, with --oversample to 256,256"},
-          {.name = "oversample",
-           .kind = FlagKind::kSwitch,
-           .help = "show corners and middle, also mirrored, and take the mean of the ten answers"},
-          {.name = "mean",
-           .value = "FILE",
-           .help = "a binaryproto file to subtract; of another size than the images, the means "
-                   "of its channels"},
-          {.name = "mean_value",
-           .value = "LIST",
-           .help = "one number to subtract, or one for each channel: blue, green, red"},
-          {.name = "raw_scale",
-           .value = "X",
-           .help = "what white is before the mean is subtracted; 1 for nets trained on 0 to 1; "
-                   "default: 255"},
-          {.name = "scale",
-           .value = "X",
-           .help = "factor after the mean, transform_param's scale; default: 1"}};
+  return {
+      {.name = "list", .value = "FILE", .help = "file with the paths of more images, one per line"},
+      {.name = "resize",
+       .value = "H,W",
+       .help = "resize images to this size, then crop the center to the size of the net's input; "
+               "default: resize to the size of the input (with --oversample: to 256,256)"},
+      {.name = "oversample",
+       .kind = FlagKind::kSwitch,
+       .help =
+           "classify ten crops (corners and center, plain and mirrored) and average the scores"},
+      {.name = "mean",
+       .value = "FILE",
+       .help = "binaryproto file with the mean image to subtract; if its size differs from the "
+               "images, its channel means are subtracted"},
+      {.name = "mean_value",
+       .value = "LIST",
+       .help = "number to subtract, or one number per channel: blue, green, red"},
+      {.name = "raw_scale",
+       .value = "X",
+       .help = "value of white before the mean is subtracted; 1 for nets trained on values from 0 "
+               "to 1; default: 255"},
+      {.name = "scale",
+       .value = "X",
+       .help =
+           "factor applied after the mean is subtracted (scale of transform_param); default: 1"}};
 }
 
 namespace {
@@ -137,12 +140,11 @@ void LogPreparation(const NetSpec& net, const Preparation& file,
     std::string text;
     for (const std::string& flag : used) text += " " + flag;
     LOG(INFO) << EscapeControl(Join("Images are prepared as ", net.file, " says:", text,
-                                    "; flags of the command line win"));
+                                    "; command-line flags override it"));
   } else if (!file.known && given.empty()) {
     LOG(INFO) << EscapeControl(
-        Join("Images go in as pixels from 0 to 255: no flag and no comment "
-             "in ",
-             net.file, " says how its training prepared them"));
+        Join("Images are used as pixels from 0 to 255, because no flag and no comment in ",
+             net.file, " says how to prepare them"));
   }
 }
 
@@ -171,8 +173,8 @@ PictureOptions OptionsOfFile(const NetSpec& net, const Preparation& file,
   for (const std::string& flag : used) {
     if (flag != "--resize=H,W") continue;
     throw Error(ErrorCode::kUsage, place,
-                "the comment does not know how large images were before they were cropped; give "
-                "that size with --resize=H,W");
+                "the comment does not give the size of the images before the crop; give that size "
+                "with --resize=H,W");
   }
   try {
     PictureOptions options = OptionsIn(ParseFlags("classify", PictureFlags(), used));
@@ -183,7 +185,7 @@ PictureOptions OptionsOfFile(const NetSpec& net, const Preparation& file,
     return options;
   } catch (const Error& error) {
     throw Error(ErrorCode::kConfig, place,
-                Join("the comment that says how images are prepared: ", error.what()));
+                Join("the comment that says how to prepare images is wrong: ", error.what()));
   }
 }
 

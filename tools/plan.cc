@@ -48,8 +48,8 @@ class Report {
     std::cout << Wrap(verdict.text, 4) << "\n" << TotalsText(parts) << peaks_;
     if (target_.estimated) {
       std::cout << Wrap(
-                       "No GPU was asked: the scratch memory of cuDNN's convolutions, a part of "
-                       "the values, is an estimate.",
+                       "No GPU was used, so the scratch memory of cuDNN's convolutions (part of "
+                       "the values) is an estimate.",
                        4)
                 << "\n";
     }
@@ -76,25 +76,25 @@ class Plan final : public Verb {
         .summary = "show a net's memory, or how fast several ranks would train it",
         .usage = "trainer plan (--solver=FILE | --model=FILE [--phase=TEST]) [flags]",
         .text =
-            "Prints the step of each net in which the most memory is in use ('conv1 back' is "
-            "conv1's backward step) and what holds it, and all that the run takes; `recompute: "
-            "true` in the net, or in a layer, trades some of it for time. --verbose prints one "
-            "line per value too: its offset, its bytes, and the first and the last step that needs "
-            "it. Values whose steps do not overlap share memory. The databases that the net names "
-            "must be there.\n"
-            "Then whether a run fits into what this process may take, and which batch would; where "
-            "it does not, the exit code is 81, and 'trainer train' refuses it alike. --limit names "
-            "the memory of another machine.\n"
-            "--memory=8GiB plans as 'trainer train --memory' does it: outputs marked 'again' are "
-            "computed a second time in backward so that the run fits.\n"
-            "--gpu plans for a GPU, also on a machine that has none. With its memory, or the "
-            "number "
-            "of a GPU that is there, it says whether the run fits and which batch would; the exit "
-            "code is 81 where it does not.\n"
-            "--ranks predicts instead the time of an iteration on so many ranks, and what limits "
-            "it: one rank's work is measured here, given or estimated (--compute); the exchange "
-            "of gradients is played event by event over --link, and drawn for the last number.\n"
-            "With --strategy=pipeline it shows instead what each of so many stages holds.",
+            "Prints whether the run fits into the memory that this process may use, and which "
+            "batch would fit. If the run does not fit, the exit code is 81, and 'trainer train' "
+            "refuses the run as well. --limit sets the memory of another machine.\n"
+            "Then prints the memory of the run by kind, and for each net the step with the most "
+            "memory in use ('conv1 back' is the backward step of conv1) and the values that use "
+            "it. `recompute: true` in the net or in a layer saves memory but needs more time. "
+            "--verbose also prints one line per value: its offset, its bytes, and the first and "
+            "the last step that needs it. Values whose steps do not overlap share memory. The "
+            "net's databases must exist.\n"
+            "--memory=8GiB plans as 'trainer train --memory' does: outputs marked 'again' are "
+            "computed a second time in the backward pass so that the run fits.\n"
+            "--gpu plans for a GPU; this machine needs no GPU. With a memory size, or the number "
+            "of a GPU of this machine, it prints whether the run fits and which batch would fit; "
+            "if the run does not fit, the exit code is 81.\n"
+            "--ranks predicts the time of an iteration on that many ranks, and what limits it. "
+            "The work of one rank is measured here, given or estimated (--compute). The exchange "
+            "of gradients over --link is simulated event by event, and drawn for the last number "
+            "of ranks.\n"
+            "With --strategy=pipeline, --ranks shows the memory of each stage.",
         .examples =
             "trainer plan --solver=models/lenet/solver.prototxt\n"
             "trainer plan --model=models/lenet/train_test.prototxt --phase=TEST\n"
@@ -116,7 +116,7 @@ class Plan final : public Verb {
              JsonFlag(),
              {.name = "verbose",
               .kind = FlagKind::kSwitch,
-              .help = "list every value of the nets: offset, bytes, first and last step"},
+              .help = "list every value of the nets with offset, bytes, first and last step"},
              MemoryLimitFlag()}),
     };
   }
@@ -128,7 +128,7 @@ class Plan final : public Verb {
     }
     if (IsPipeline(flags)) return PlanStages(flags);
     if (flags.Has("model") && MemoryLimit(flags, *MakeDevice())) {
-      throw Error(ErrorCode::kUsage, "--memory is for a run: give --solver");
+      throw Error(ErrorCode::kUsage, "--memory limits a run: give --solver");
     }
     if (flags.Has("ranks")) return PlanRanks(flags);
     PlanTarget target = TargetOf(flags);

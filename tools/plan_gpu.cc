@@ -43,7 +43,8 @@ PlanTarget OnCpu(const Flags& flags) {
     const std::optional<size_t> room = ParseBytes(text);
     if (!room) {
       throw Error(ErrorCode::kUsage,
-                  Join("--limit=", text, ": give the memory of a run, such as 16GiB, or none"));
+                  Join("--limit=", text,
+                       ": not a memory size; give the memory of a run, such as 16GiB, or none"));
     }
     target.room = *room;
     target.room_name = Bytes(*room);
@@ -73,22 +74,21 @@ size_t Sum(const std::vector<PlannedPart>& parts) {
 }
 
 Flag PlanGpuFlag() {
-  return {
-      .name = "gpu",
-      .value = "SIZE|ID",
-      .help =
-          "plan for a GPU, which need not be there: with 16GiB of memory, say, or GPU 0 of this "
-          "machine",
-      .bare = kAny};
+  return {.name = "gpu",
+          .value = "SIZE|ID",
+          .help =
+              "plan for a GPU: one with this memory, such as 16GiB, or a GPU of this machine, such "
+              "as 0; without a value, this machine needs no GPU",
+          .bare = kAny};
 }
 
 Flag PlanLimitFlag() {
   return {.name = "limit",
           .value = "SIZE",
           .help =
-              "the memory of a CPU's run, such as 64GiB on another machine, or none; by default "
-              "what this process may take: of the machine, its control groups, Slurm's job and "
-              "ulimit -v"};
+              "memory limit of a run on the CPU, such as 64GiB for another machine; none: no "
+              "limit. Default: the memory that this process may use, by the machine, its control "
+              "groups, the Slurm job and ulimit -v"};
 }
 
 PlanTarget TargetOf(const Flags& flags) {
@@ -96,7 +96,7 @@ PlanTarget TargetOf(const Flags& flags) {
   if (!flags.Has("gpu")) return OnCpu(flags);
   if (flags.Has("limit")) {
     throw Error(ErrorCode::kUsage,
-                "--limit is for the CPU; a GPU's memory is named by --gpu=16GiB");
+                "--limit is for the CPU; give the memory of a GPU with --gpu=16GiB");
   }
   const std::string& text = flags.Text("gpu");
   if (IsNumber(text)) return OnGpu(flags);
@@ -105,10 +105,9 @@ PlanTarget TargetOf(const Flags& flags) {
   if (text == kAny) return target;
   const std::optional<size_t> room = ParseBytes(text);
   if (!room) {
-    throw Error(ErrorCode::kUsage,
-                Join("--gpu=", text,
-                     ": give the memory of a GPU, such as 16GiB, or the number of one that is "
-                     "there, such as 0"));
+    throw Error(ErrorCode::kUsage, Join("--gpu=", text,
+                                        ": give the memory of a GPU, such as 16GiB, or the number "
+                                        "of a GPU of this machine, such as 0"));
   }
   target.room = *room;
   target.room_name = Bytes(*room);

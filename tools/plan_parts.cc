@@ -99,7 +99,7 @@ std::vector<PlannedPart> PartsOf(const PlannedTotals& totals, const PlanTarget& 
                      totals.part_sums});
   }
   if (target.gpu) {
-    parts.push_back({"staging", "batches on their way", totals.staged, true});
+    parts.push_back({"staging", "batches in transfer", totals.staged, true});
     if (target.estimated) {
       parts.push_back({"context", "context and libraries (estimate)", kGpuContextBytes});
     }

@@ -42,7 +42,7 @@ Cluster ClusterOf(const Flags& flags) {
     throw Error(
         ErrorCode::kUsage,
         Join("--link=", EscapeControl(name), " is not a file of 'trainer bench-comm --json' and ",
-             "no known link.", DidYouMean(name, names), " Known are ", JoinList(names)));
+             "not a known link.", DidYouMean(name, names), " Known links are ", JoinList(names)));
   }
   cluster.ranks_per_machine = flags.Whole("ranks_per_node");
   return cluster;
@@ -78,7 +78,7 @@ void Fit(const Flags& flags, RankPlan* plan) {
   const std::vector<std::string> rates = flags.List("fit");
   if (rates.empty()) return;
   if (rates.size() != 2) {
-    throw Error(ErrorCode::kUsage, "--fit takes two measured rates: --fit=2:322.9,4:629.0");
+    throw Error(ErrorCode::kUsage, "--fit needs two measured rates: --fit=2:322.9,4:629.0");
   }
   const FittedWork fitted =
       FitWork(plan->work, plan->cluster, plan->options, RateOf(rates[0]), RateOf(rates[1]));
@@ -99,7 +99,7 @@ class WorkSource {
     if (!sensible) {
       throw Error(ErrorCode::kUsage,
                   Join("--compute=", EscapeControl(compute),
-                       ": give milliseconds of an iteration, or one of ", GpuNames()));
+                       ": give the milliseconds of an iteration, or one of ", GpuNames()));
     }
   }
 
@@ -162,7 +162,7 @@ class WorkSource {
       return;
     }
     plan_->work = EstimatedWork(net, *gpu_, passes_, states_);
-    plan_->source = Join("estimated for one ", gpu_->name, " (no GPU was asked)");
+    plan_->source = Join("estimated for one ", gpu_->name, " (no GPU was used)");
     const KnownLink* const inside = FindLink(std::string(gpu_->inside));
     plan_->cluster.inside = {inside->latency, inside->bytes_per_second, true};
   }
@@ -195,11 +195,11 @@ std::vector<Flag> WithPlanRanksFlags(std::vector<Flag> flags) {
   const std::vector<Flag> more = {
       {.name = "ranks",
        .value = "LIST",
-       .help = "predict how fast so many ranks train, for each number of a list: 2,4,8"},
+       .help = "predict the speed with this many ranks, for each number of a list: 2,4,8"},
       {.name = "link",
        .value = "NAME|FILE",
        .fallback = "10GbE",
-       .help = "what joins the machines: 1GbE, 10GbE, 25GbE, 100GbE, HDR, NDR, NVLink3, "
+       .help = "the network between the machines: 1GbE, 10GbE, 25GbE, 100GbE, HDR, NDR, NVLink3, "
                "NVLink4, or a file of 'bench-comm --json'"},
       {.name = "ranks_per_node",
        .kind = FlagKind::kWhole,
@@ -210,8 +210,8 @@ std::vector<Flag> WithPlanRanksFlags(std::vector<Flag> flags) {
        .max = 1024},
       {.name = "compute",
        .value = "MS|GPU",
-       .help = "the time of an iteration of one rank in ms, or V100, A100, H100, H200 for an "
-               "estimate; without it, it is measured here"},
+       .help = "time of an iteration of one rank in ms, or V100, A100, H100, H200 for an estimate; "
+               "default: measured on this machine"},
       {.name = "iterations",
        .kind = FlagKind::kWhole,
        .value = "N",
@@ -220,17 +220,17 @@ std::vector<Flag> WithPlanRanksFlags(std::vector<Flag> flags) {
        .min = 1},
       {.name = "jitter",
        .value = "PERCENT",
-       .help = "by how much (standard deviation) a rank's time moves: all wait for the slowest; "
-               "without it as measured here, else 0"},
+       .help = "standard deviation of a rank's time, in percent of it; all ranks wait for the "
+               "slowest. Default: as measured on this machine, or 0 if nothing is measured"},
       {.name = "bucket_size",
        .kind = FlagKind::kWhole,
        .value = "KIB",
        .fallback = "0",
-       .help = "as in train; 0: as a run chooses it",
+       .help = "KiB of gradients that ranks sum at once; 0: chosen as in 'trainer train'",
        .max = 1 << 20},
       {.name = "fit",
        .value = "N:RATE,N:RATE",
-       .help = "two measured rates (ranks:images/s), from which compute and jitter follow"}};
+       .help = "compute time and jitter follow from these two measured rates (ranks:images/s)"}};
   flags.insert(flags.end(), more.begin(), more.end());
   return flags;
 }
@@ -248,7 +248,7 @@ int PlanRanks(const Flags& flags) {
   }
   if (plan.work.slices.empty()) {
     throw Error(ErrorCode::kUsage,
-                "--ranks: the net learns nothing, so that ranks exchange nothing");
+                "--ranks: the net has no parameters to train, so ranks have nothing to exchange");
   }
   Fit(flags, &plan);
   std::cout << (flags.Switch("json") ? RankPlanJson(plan) : RankPlanText(plan));

@@ -80,8 +80,8 @@ StageMemory MemoryOf(const SolverSpec& whole, const Device& device, const PlanTa
   if (stage == 0) {
     size_t all = 0;
     for (const size_t bytes : train.weight_bytes) all += bytes;
-    memory.parts.push_back({"gathered", "what is saved, of all stages",
-                            SnapshotCopyBytes(own.proto, *rule, all, all)});
+    memory.parts.push_back(
+        {"gathered", "snapshot copy of all stages", SnapshotCopyBytes(own.proto, *rule, all, all)});
   }
   memory.sum = Sum(memory.parts);
   return memory;
@@ -176,9 +176,9 @@ StageParts PartsOfStage(const SolverSpec& spec, const Device& device, int stages
 
 int PlanStages(const Flags& flags) {
   if (!flags.Has("solver") || !flags.Has("ranks")) {
-    throw Error(ErrorCode::kUsage,
-                "--strategy=pipeline: say of which solver, and into how many stages: "
-                "--solver=FILE --ranks=4");
+    throw Error(
+        ErrorCode::kUsage,
+        "--strategy=pipeline needs the solver and the number of stages: --solver=FILE --ranks=4");
   }
   SolverSpec spec = SolverOf(flags);
   spec.proto.set_strategy("pipeline");

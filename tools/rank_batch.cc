@@ -21,10 +21,10 @@ std::string Sharers(const SolverSpec& spec, int parts) {
 void DivideBatches(int ranks, SolverSpec* spec) {
   ChangeTrainingBatches(spec, [&](const LayerSpec& layer, int64_t batch) {
     if (batch % ranks == 0) return batch / ranks;
-    throw Error(
-        ErrorCode::kUsage, layer.Where(),
-        Join("--global_batch: layer '", layer.name(), "' has batch_size ", batch, ", which ",
-             Sharers(*spec, ranks), " cannot divide; choose a multiple of ", ranks));
+    throw Error(ErrorCode::kUsage, layer.Where(),
+                Join("--global_batch: layer '", layer.name(), "' has batch_size ", batch,
+                     ", which is not divisible by the ", Sharers(*spec, ranks),
+                     "; choose a multiple of ", ranks));
   });
 }
 
@@ -37,7 +37,7 @@ void ScaleRate(int ranks, caffe::SolverParameter* solver) {
   }
   const int rise = std::max(solver->warmup_iter(), solver->rampup_interval());
   LOG(INFO) << "--scale_lr: base_lr is " << solver->base_lr() << ", " << ranks << " times "
-            << before << "; the rate rises to it over the first " << rise
+            << before << "; the learning rate rises to it over the first " << rise
             << (rise == 1 ? " iteration" : " iterations");
 }
 
@@ -48,7 +48,8 @@ void SynchronizeBatchNorms(SolverSpec* spec) {
     layer->mutable_proto().mutable_batch_norm_param()->set_synchronized(true);
     ++layers;
   }
-  if (layers == 0) LOG(WARNING) << "--sync_batch_norm: the training net has no BatchNorm";
+  if (layers == 0)
+    LOG(WARNING) << "--sync_batch_norm has no effect: the training net has no BatchNorm layer";
 }
 
 }  // namespace
@@ -56,9 +57,10 @@ void SynchronizeBatchNorms(SolverSpec* spec) {
 void ScaleForRanks(const Flags& flags, const Replica& replica, SolverSpec* spec) {
   const bool global = flags.Switch("global_batch"), scales = flags.Switch("scale_lr");
   if (global && scales) {
-    throw Error(ErrorCode::kUsage,
-                "--global_batch and --scale_lr cannot both be given: with the batch of a run alone "
-                "its rate is right as well");
+    throw Error(
+        ErrorCode::kUsage,
+        "--global_batch and --scale_lr cannot both be given: with --global_batch the batch of a "
+        "step does not grow, so base_lr is right without scaling; leave one of them out");
   }
   if (flags.Switch("sync_batch_norm") && replica.count > 1) SynchronizeBatchNorms(spec);
   const auto strategy = MakeStrategy(*spec, replica.count);
@@ -79,9 +81,10 @@ void ScaleForRanks(const Flags& flags, const Replica& replica, SolverSpec* spec)
             << ", batch_size " << batch << " each"
             << (passes > 1 ? Join(", iter_size ", passes) : "") << "); base_lr "
             << spec->proto.base_lr()
-            << (global || scales ? ""
-                                 : ", the solver's for one rank's batch: --scale_lr adapts it, "
-                                   "--global_batch the batch");
+            << (global || scales
+                    ? ""
+                    : ", the solver's value, meant for the batch of one rank: --scale_lr scales it "
+                      "to all ranks, --global_batch keeps the batch");
 }
 
 }  // namespace trainer

@@ -13,65 +13,66 @@
 namespace trainer {
 
 std::vector<Flag> RankFlags() {
-  return {{.name = "ranks",
-           .kind = FlagKind::kWhole,
-           .value = "N",
-           .fallback = "0",
-           .help = "start N ranks on this machine that train one model; under mpirun and srun "
-                   "leave this out",
-           .max = 1024},
-          {.name = "bucket_size",
-           .kind = FlagKind::kWhole,
-           .value = "KIB",
-           .fallback = "0",
-           .help = "how many KiB of gradients ranks sum at once; 0: by measured latency and speed",
-           .max = 1 << 20},
-          {.name = "peer_timeout",
-           .kind = FlagKind::kWhole,
-           .value = "SECONDS",
-           .fallback = "600",
-           .help = "end the run when a rank has been silent for so long",
-           .min = 1},
-          {.name = "peer_warning",
-           .kind = FlagKind::kWhole,
-           .value = "SECONDS",
-           .fallback = "60",
-           .help = "warn of a rank that has been silent for so long",
-           .min = 1},
-          {.name = "exchange_type",
-           .value = "TYPE",
-           .help = "f32, f16 or bf16: the form of gradients between machines; wins over the "
-                   "solver's exchange_type",
-           .choices = "f32|f16|bf16"}};
+  return {
+      {.name = "ranks",
+       .kind = FlagKind::kWhole,
+       .value = "N",
+       .fallback = "0",
+       .help = "start N ranks on this machine that train one model; leave this out under mpirun "
+               "and srun",
+       .max = 1024},
+      {.name = "bucket_size",
+       .kind = FlagKind::kWhole,
+       .value = "KIB",
+       .fallback = "0",
+       .help =
+           "KiB of gradients that ranks sum at once; 0: chosen from the measured latency and speed",
+       .max = 1 << 20},
+      {.name = "peer_timeout",
+       .kind = FlagKind::kWhole,
+       .value = "SECONDS",
+       .fallback = "600",
+       .help = "stop the run if a rank has been silent for this long",
+       .min = 1},
+      {.name = "peer_warning",
+       .kind = FlagKind::kWhole,
+       .value = "SECONDS",
+       .fallback = "60",
+       .help = "warn if a rank has been silent for this long",
+       .min = 1},
+      {.name = "exchange_type",
+       .value = "TYPE",
+       .help = "number format of gradients sent between machines: f32, f16 or bf16; overrides the "
+               "solver's exchange_type",
+       .choices = "f32|f16|bf16"}};
 }
 
 std::vector<Flag> WithRankFlags(std::vector<Flag> flags) {
   const std::vector<Flag> of_batch = {
       {.name = "global_batch",
        .kind = FlagKind::kSwitch,
-       .help = "batch_size of the training net counts for all ranks together, not for each (nor "
-               "for each of the solver's virtual_ranks)"},
+       .help = "batch_size of the training net is the batch of all ranks (or virtual_ranks) "
+               "together, not of each one"},
       {.name = "scale_lr",
        .kind = FlagKind::kSwitch,
-       .help = "multiply base_lr by the number of ranks, or virtual_ranks; the rate rises to it "
-               "over warmup_iter (a twentieth of max_iter where the solver has none)"},
+       .help = "multiply base_lr by the number of ranks (or virtual_ranks); the learning rate "
+               "rises to it over warmup_iter (default: a twentieth of max_iter)"},
       {.name = "share_gpu",
        .kind = FlagKind::kSwitch,
-       .help = "several ranks of a machine may compute on one GPU"},
+       .help = "allow several ranks of a machine to use the same GPU"},
       {.name = "exchange",
        .value = "WAY",
        .fallback = "auto",
-       .help = "how GPUs' gradients are summed: nccl, mpi (one that takes GPUs' memory), host, or "
-               "auto: the first of these that can",
+       .help = "how ranks sum gradients of GPUs: nccl, mpi (a CUDA-aware MPI), host (in CPU "
+               "memory), or auto: the first of these that works",
        .choices = "auto|nccl|mpi|host"},
       {.name = "sync_batch_norm",
        .kind = FlagKind::kSwitch,
-       .help = "every BatchNorm of the training net takes its moments over the batches of all "
-               "ranks (batch_norm_param.synchronized for one layer)"},
+       .help = "every BatchNorm of the training net computes mean and variance over the batches of "
+               "all ranks (for one layer: batch_norm_param.synchronized)"},
       {.name = "log_all_ranks",
        .kind = FlagKind::kSwitch,
-       .help = "ranks other than 0 log too, each to the end of its own file, "
-               "<snapshot_prefix>_rank_N.log"}};
+       .help = "ranks other than 0 also log; rank N appends to <snapshot_prefix>_rank_N.log"}};
   for (const std::vector<Flag>& more : {RankFlags(), of_batch}) AddFlags("ranks", more, &flags);
   return flags;
 }
@@ -83,7 +84,7 @@ int RanksToStart(const Flags& flags) {
   if (ranks > 0 && environment.launcher == RankLauncher::kMpi) {
     throw Error(ErrorCode::kUsage,
                 Join("--ranks=", ranks,
-                     ": mpirun or srun has started the ranks of this run already; leave it out"));
+                     ": mpirun or srun already started the ranks of this run; leave --ranks out"));
   }
   return ranks > 1 ? ranks : 0;
 }
@@ -142,7 +143,7 @@ World* JoinRanks(const Flags& flags, int patience) {
 void LogOfRank(const Flags& flags, const Replica& replica, const SolverSpec& spec) {
   if (!flags.Switch("log_all_ranks") || replica.rank == 0) return;
   LogToFile(Join(spec.proto.snapshot_prefix(), "_rank_", replica.rank, ".log"));
-  LOG(INFO) << RankPrefix() << "beginning of its log";
+  LOG(INFO) << RankPrefix() << "start of the log of this rank";
 }
 
 }  // namespace trainer

@@ -32,10 +32,10 @@ bool FindShared(const World& world, const std::vector<std::string>& gpus, bool a
     if (allowed) continue;
     throw Error(
         ErrorCode::kUsage,
-        Join(world.names()[before], " and ", world.names()[rank], " would compute on one GPU, ",
+        Join(world.names()[before], " and ", world.names()[rank], " would use the same GPU, ",
              EscapeControl(address),
-             ": name one for each (--gpu=0,1 or --gpu=all), have the batch system give each its "
-             "own (srun --gpus-per-task=1), or let them share it with --share_gpu"));
+             ": name one GPU for each rank (--gpu=0,1 or --gpu=all), let the batch system give "
+             "each rank its own (srun --gpus-per-task=1), or allow sharing with --share_gpu"));
   }
   return shared;
 }
@@ -57,12 +57,12 @@ bool RequireOwnGpus(const Flags& flags, World& world, const DeviceChoice& choice
 // What keeps gradients from being summed where they are; "" where nothing does.
 std::string WhyByHost(const std::string& way, const World& world,
                       const caffe::SolverParameter& solver, WireType wire, bool shared) {
-  if (way == "host") return "as --exchange=host asks";
-  if (shared) return "as ranks share a GPU";
+  if (way == "host") return "because of --exchange=host";
+  if (shared) return "because ranks share a GPU";
   const bool rounds = wire != WireType::kF32 && !world.DescribeSent().empty();
-  if (rounds) return Join("as gradients travel as ", NameOf(wire));
+  if (rounds) return Join("because gradients are sent as ", NameOf(wire));
   if (solver.virtual_ranks() <= 1) return "";
-  return "as virtual_ranks need one order of sums, which neither NCCL nor MPI keeps";
+  return "because virtual_ranks need a fixed order of sums, and NCCL and MPI do not keep one";
 }
 
 // Sums the gradients of `device`, a GPU, over the ranks in the way of --exchange, and logs the way.
@@ -96,7 +96,7 @@ std::unique_ptr<ReplicaGroup> MakeGpuGroup(const Flags& flags, World& world, con
   if (auto group = take("mpi", "MPI", MakeMpiGroup)) return group;
   if (way == "nccl" || way == "mpi") {
     throw Error(ErrorCode::kUnavailable, Join("--exchange=", way, ": not possible ", JoinList(why),
-                                              "; take --exchange=auto"));
+                                              "; use --exchange=auto"));
   }
   LOG(INFO) << "Gradients of the GPUs are summed by the host: " << EscapeControl(JoinList(why));
   return MakeStagedGroup(device, options);

@@ -76,7 +76,7 @@ std::string RankPlanText(const RankPlan& plan) {
       << "\n"
       << Wrap(Join("link: ", EscapeControl(plan.cluster.link.name()), ", ",
                    Fixed(plan.cluster.link.Latency(1) * 1e6, 1), " us, ",
-                   Fixed(plan.cluster.link.BytesPerSecond() * 1e-9, 3), " GB/s each way; ",
+                   Fixed(plan.cluster.link.BytesPerSecond() * 1e-9, 3), " GB/s in each direction; ",
                    plan.cluster.ranks_per_machine, " ranks on a machine"),
               0)
       << "\n\n";

@@ -14,8 +14,8 @@ Flag StrategyFlag() {
   return {.name = "strategy",
           .value = "NAME",
           .help =
-              "how ranks train together, see docs/strategies.md; wins over the solver's "
-              "strategy. --set strategy_param.period=20 and the like set what belongs to it",
+              "how ranks train together, see docs/strategies.md; overrides the solver's strategy. "
+              "Set its options with --set, such as --set strategy_param.period=20",
           .choices = kNames};
 }
 
@@ -23,8 +23,9 @@ Flag StagesFlag() {
   return {.name = "stages",
           .value = "auto",
           .help =
-              "strategy pipeline: cut the net by cost; without it the layers' `stage` says "
-              "where. --set strategy_param.micro_batches=8 sets the parts of a batch",
+              "for strategy pipeline: divide the layers into stages by cost; without it, the "
+              "`stage` field of the layers divides them. --set strategy_param.micro_batches=8 sets "
+              "the number of micro-batches",
           .choices = "auto"};
 }
 
@@ -33,7 +34,7 @@ void TakeStages(const Flags& flags, SolverSpec* spec) {
   if (stages.empty()) return;
   if (spec->proto.strategy() != "pipeline") {
     throw Error(ErrorCode::kUsage,
-                Join("--stages=", stages, " is for strategy 'pipeline', and this run takes '",
+                Join("--stages=", stages, " is for strategy 'pipeline', but this run uses '",
                      EscapeControl(spec->proto.strategy()), "': add --strategy=pipeline"));
   }
   spec->proto.mutable_strategy_param()->set_stages(stages);
@@ -47,7 +48,8 @@ void NoteStages(const SolverSpec& spec) {
     LOG(WARNING) << EscapeControl(Join(layer.Where("stage").ToString(),
                                        ": `stage` has no effect "
                                        "with strategy '",
-                                       spec.proto.strategy(), "': --strategy=pipeline goes by it"));
+                                       spec.proto.strategy(),
+                                       "'; only --strategy=pipeline uses it"));
     return;
   }
 }
@@ -60,7 +62,7 @@ void TakeStrategy(const Flags& flags, const Replica& replica, SolverSpec* spec) 
   if (replica.count > 1 || spec->proto.strategy() == "synchronous") return;
   throw Error(ErrorCode::kUsage, name.empty() ? spec->Where("strategy") : SourceRef{},
               Join("strategy '", EscapeControl(spec->proto.strategy()),
-                   "' is for several ranks, and this run has one: start more with --ranks=N or "
+                   "' needs several ranks, but this run has one: start more with --ranks=N or "
                    "mpirun, or leave the strategy out"));
 }
 

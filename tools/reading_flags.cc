@@ -9,9 +9,9 @@ std::vector<Flag> WithReadingFlags(std::vector<Flag> flags) {
            {{.name = "db_lock",
              .value = "auto|off",
              .fallback = "auto",
-             .help = "auto: an LMDB is opened with its lock, or, with a warning, without one where "
-                     "there can be none; off: without one, so that nothing may write to it "
-                     "meanwhile",
+             .help = "auto: lock an LMDB while it is open; if its lock file cannot be used, warn "
+                     "and open it without a lock. off: open it without a lock; then no program may "
+                     "write to it during the run",
              .choices = "auto|off"}},
            &flags);
   return flags;

@@ -34,27 +34,29 @@ ReportedNet NetOf(const RunHistory& run) {
 class ReportVerb final : public Verb {
  public:
   VerbDoc Doc() const override {
-    return {
-        .task = VerbTask::kLook,
-        .summary = "one HTML page about a run, or several compared",
-        .usage = "trainer report RUN... --out=FILE.html [--force]",
-        .text =
-            "RUN is the folder of 'trainer train --run=RUN', while it trains or later, or a log of "
-            "this program or of Caffe. The page holds all that it shows and needs no network: "
-            "cards or a table with the best and the last results, charts of losses, tests and "
-            "rates, images per second, waiting for data, where the time of ranks went, settings "
-            "that differ, and of a folder the net, its settings, environment, first filters and "
-            "images. It follows the browser's light or dark scheme.\n"
-            "What else is known is shown where it is in the folder: time.json, by 'trainer time "
-            "--solver=S --json > RUN/time.json', and the classes that were taken for others and "
-            "the "
-            "images with the highest loss, by 'trainer test --run=RUN'.",
-        .examples =
-            "trainer report runs/first --out=first.html\n"
-            "trainer report runs/first runs/second old.log --out=compared.html --force",
-        .flags = {{.name = "out", .value = "FILE", .help = "the page", .required = true},
-                  ForceFlag()},
-        .max_words = std::numeric_limits<int>::max()};
+    return {.task = VerbTask::kLook,
+            .summary = "write an HTML page about a run, or compare several runs",
+            .usage = "trainer report RUN... --out=FILE.html [--force]",
+            .text =
+                "RUN is the folder of 'trainer train --run=RUN', during the run or after it, or a "
+                "log of this program or of Caffe. The page is one file and needs no network "
+                "connection. It shows the best and the last results, charts of loss, tests and "
+                "learning rate, images per second, the time spent waiting for data and for other "
+                "ranks, and the settings that differ between runs. For a folder, it also shows the "
+                "net, its settings, the environment, the first filters and images. The page "
+                "follows the browser's light or dark scheme.\n"
+                "Two commands add more to the page. 'trainer time --solver=S --json > "
+                "RUN/time.json' adds the time of each layer. 'trainer test --run=RUN' adds the "
+                "confusion between classes and the images with the highest loss.",
+            .examples =
+                "trainer report runs/first --out=first.html\n"
+                "trainer report runs/first runs/second old.log --out=compared.html --force",
+            .flags = {{.name = "out",
+                       .value = "FILE",
+                       .help = "the HTML file to write",
+                       .required = true},
+                      ForceFlag()},
+            .max_words = std::numeric_limits<int>::max()};
   }
 
   int Run(const Flags& flags) override {

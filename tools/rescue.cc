@@ -41,9 +41,10 @@ Flag RescueFlag() {
   return {.name = "rescue_dir",
           .value = "DIR",
           .help =
-              "where the last snapshot goes if its own folder refuses it until the job's time, or "
-              "Slurm's KillWait after SIGTERM, is nearly over (a minute where neither is known); "
-              "after it $SLURM_TMPDIR and $TMPDIR are tried"};
+              "folder for the last snapshot if it cannot be written to its own folder. The run "
+              "first retries until the job's time limit, or Slurm's KillWait after SIGTERM, is "
+              "near (for one minute if both are unknown). If this folder also fails, it tries "
+              "$SLURM_TMPDIR and $TMPDIR"};
 }
 
 std::vector<std::string> RescueFolders(const std::string& given) {
@@ -61,7 +62,7 @@ RescueOptions RescueOptionsOf(const Flags& flags) {
   const std::string& folder = flags.Text("rescue_dir");
   if (!folder.empty() && !IsDirectory(folder)) {
     throw Error(ErrorCode::kCannotCreate, {AbsolutePath(folder)},
-                "this folder for a rescued snapshot (--rescue_dir) does not exist; create it "
+                "the folder for a rescued snapshot (--rescue_dir) does not exist; create it "
                 "(mkdir -p)");
   }
   rescue.folders = RescueFolders(folder);

@@ -57,12 +57,12 @@ void RequireMemory(const SolverSpec& spec, const Device& device, const Replica& 
   if (verdict.fits) return;
   throw Error(
       ErrorCode::kResource,
-      Join("the run takes ", Bytes(Sum(parts)), " of memory and ", given.limit, " has ",
+      Join("the run needs ", Bytes(Sum(parts)), " of memory, but ", given.limit, " has ",
            Bytes(given.total), "; the largest parts: ", LargestPart(parts), ". ",
-           verdict.batch_that_fits > 0 ? Join("Batches of about ", verdict.batch_that_fits,
-                                              " would fit in place of ", batch)
-                                       : "No batch would fit",
-           "; ask for more memory or lower batch_size ('trainer plan' shows what needs it)"));
+           verdict.batch_that_fits > 0
+               ? Join("Batches of about ", verdict.batch_that_fits, " would fit instead of ", batch)
+               : "No batch would fit",
+           "; request more memory or lower batch_size ('trainer plan' shows what uses it)"));
 }
 
 }  // namespace trainer

@@ -9,25 +9,26 @@
 namespace trainer {
 
 Flag SnapshotFlag() {
-  return {.name = "snapshot", .value = "FILE", .help = "go on from this .solverstate, bit for bit"};
+  return {
+      .name = "snapshot", .value = "FILE", .help = "resume from this .solverstate, bit for bit"};
 }
 
 Flag AllowOutsideFlag() {
   return {.name = "allow_outside",
           .kind = FlagKind::kSwitch,
           .help =
-              "take the snapshot's weights from the path that it names, if they are "
-              "not beside it"};
+              "if the snapshot's weights are not in its folder, load them from the path that the "
+              "snapshot names"};
 }
 
 Flag ResumeFlag() {
   return {.name = "resume",
           .value = "auto",
           .help =
-              "go on from the newest undamaged snapshot of snapshot_prefix; "
-              "without one, start from the beginning",
+              "resume from the newest undamaged snapshot of snapshot_prefix; if there is none, "
+              "start from the beginning",
           .choices = "auto",
-          .otherwise = "to go on from that file give --snapshot="};
+          .otherwise = "to resume from that file give --snapshot="};
 }
 
 Flag StartWeightsFlag() {
@@ -39,10 +40,12 @@ Flag StartWeightsFlag() {
 void RefuseTwoStarts(const Flags& flags) {
   if (flags.Has("snapshot") && flags.Has("weights")) {
     throw Error(ErrorCode::kUsage,
-                "--snapshot and --weights cannot both be given: a snapshot has its own weights");
+                "--snapshot and --weights cannot both be given: a snapshot has its own weights; "
+                "leave one of them out");
   }
   if (flags.Has("snapshot") && flags.Has("resume")) {
-    throw Error(ErrorCode::kUsage, "--snapshot and --resume cannot both be given: give one");
+    throw Error(ErrorCode::kUsage,
+                "--snapshot and --resume cannot both be given; leave one of them out");
   }
 }
 
@@ -69,12 +72,12 @@ ResumePoint WhereToResume(const Flags& flags, const SolverSpec& spec,
   if (rescued && (!newest || rescued->state.iter() > newest->state.iter())) newest = rescued;
   if (newest) {
     LOG(INFO) << EscapeControl(Join("--resume=auto: the newest good snapshot of '", prefix,
-                                    "' is of iteration ", newest->state.iter(), ", ",
+                                    "' is from iteration ", newest->state.iter(), ", ",
                                     newest->path));
     return {newest->path, newest->state.iter()};
   }
   LOG(INFO) << EscapeControl(
-      Join("There is no snapshot of '", prefix, "' yet: starting from the beginning"));
+      Join("No snapshot of '", prefix, "' exists yet: starting from the beginning"));
   return {};
 }
 

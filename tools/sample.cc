@@ -90,20 +90,20 @@ class Passes final : public Sampler {
       const auto input = std::ranges::find(inputs, feed.to, &InputBlob::name);
       if (input == inputs.end()) {
         throw Error(ErrorCode::kUsage,
-                    Join("--feed: '", EscapeControl(feed.to), "' is no top of an Input layer"));
+                    Join("--feed: '", EscapeControl(feed.to), "' is not a top of an Input layer"));
       }
       if (net.Value(feed.from).Count() != input->value.Count()) {
-        throw Error(ErrorCode::kUsage, Join("--feed: '", EscapeControl(feed.from), "' has ",
-                                            net.Value(feed.from).Count(), " numbers, and '",
-                                            EscapeControl(feed.to), "' ", input->value.Count()));
+        throw Error(
+            ErrorCode::kUsage,
+            Join("--feed: '", EscapeControl(feed.from), "' has ", net.Value(feed.from).Count(),
+                 " numbers, but '", EscapeControl(feed.to), "' has ", input->value.Count()));
       }
       feeds_.push_back(feed);
     }
     if (flags.Text("start") == "data") {
-      throw Error(
-          ErrorCode::kUsage,
-          "--start=data is for nets with RBM layers; a net whose outputs are fed back starts "
-          "at random numbers or at zeros");
+      throw Error(ErrorCode::kUsage,
+                  "--start=data needs a net with RBM layers; for this net use --start=random or "
+                  "--start=zeros");
     }
     if (!inputs.empty() && flags.Text("start") == "random") {
       MakeRandomSource(static_cast<uint64_t>(flags.Whole("seed")), 1)->Fill(net);
@@ -151,13 +151,13 @@ std::vector<int64_t> PictureDims(const Flags& flags, std::vector<int64_t> dims) 
     if (fits) return shape;
     throw Error(ErrorCode::kUsage,
                 Join("--shape=", EscapeControl(flags.Text("shape")),
-                     " is not C,H,W of a sample, which has ", width, " numbers"));
+                     " does not fit a sample: C*H*W must be ", width, " numbers"));
   }
   if (dims.size() == 4) return dims;
   const auto side = static_cast<int64_t>(std::lround(std::sqrt(static_cast<double>(width))));
   if (side * side == width) return {dims[0], 1, side, side};
   throw Error(ErrorCode::kUsage, Join("a sample has ", width,
-                                      " numbers, which are no square picture; give --shape=C,H,W"));
+                                      " numbers, which is not a square image; give --shape=C,H,W"));
 }
 
 // Collects samples up to a number.
@@ -185,17 +185,16 @@ class Sample final : public Verb {
         .summary = "draw samples from a generative model",
         .usage = "trainer sample --model=FILE --weights=FILES --out=FILE.png [flags]",
         .text =
-            "Draws --count samples and writes them as a sheet of pictures (at most 256), and with "
-            "--samples all of them to an HDF5 file as dataset 'samples'.\n"
-            "Of a net with RBM layers: --count Markov chains of --steps Gibbs steps in the last "
-            "one, then down through the others, as in a deep belief network; the pictures are "
-            "means. --start=data begins at the records of a batch instead of noise, --start=zeros "
-            "at "
-            "zeros.\n"
-            "Of any other net: the blob --blob after --steps passes, each of which reads what the "
-            "one before left: --feed=OUT:IN copies blob OUT to the Input layer's blob IN. Until "
-            "--count samples are there, each --every passes give a batch of them. Noise layers "
-            "with in_test draw in each pass.",
+            "Draws --count samples and writes them as one image, a sheet of at most 256 samples. "
+            "--samples also writes all of them to an HDF5 file, as dataset 'samples'.\n"
+            "A net with RBM layers runs --count Markov chains with --steps Gibbs steps in the last "
+            "RBM layer, then goes down through the other layers, as in a deep belief network. The "
+            "images show means. --start=data starts the chains at the records of a batch instead "
+            "of noise; --start=zeros starts them at zeros.\n"
+            "Any other net runs --steps passes, and the sample is the blob --blob. --feed=OUT:IN "
+            "copies blob OUT to the Input layer's blob IN for the next pass. After that, every "
+            "--every passes give a batch of samples until there are --count. Noise layers with "
+            "in_test draw new numbers in each pass.",
         .examples =
             "trainer sample --model=models/rbm/train_test.prototxt \\\n"
             "    --weights=run/rbm/pcd_iter_60000.caffemodel --out=digits.png\n"
@@ -205,8 +204,13 @@ class Sample final : public Verb {
         .flags = WithDeviceFlags(
             {{.name = "model", .value = "FILE", .help = "the net", .required = true},
              WeightsFlag(true),
-             {.name = "out", .value = "FILE", .help = "the sheet (.png)", .required = true},
-             {.name = "samples", .value = "FILE", .help = "HDF5 file for the samples' numbers"},
+             {.name = "out",
+              .value = "FILE",
+              .help = "the sheet of samples to write (.png)",
+              .required = true},
+             {.name = "samples",
+              .value = "FILE",
+              .help = "also write all samples to this HDF5 file"},
              {.name = "count",
               .kind = FlagKind::kWhole,
               .value = "N",
@@ -229,13 +233,19 @@ class Sample final : public Verb {
              {.name = "start",
               .value = "random|zeros|data",
               .fallback = "random",
-              .help = "where chains begin",
+              .help = "where the chains start",
               .choices = "random|zeros|data"},
-             {.name = "blob", .value = "NAME", .help = "the samples, of a net without RBM layers"},
-             {.name = "feed", .value = "LIST", .help = "OUT:IN pairs, separated by commas"},
-             {.name = "shape", .value = "C,H,W", .help = "of a sample, as a picture"},
-             {.name = "force", .kind = FlagKind::kSwitch, .help = "replace files that are there"},
-             SeedFlag("of the random numbers"),
+             {.name = "blob",
+              .value = "NAME",
+              .help = "blob with the samples, for a net without RBM layers"},
+             {.name = "feed",
+              .value = "LIST",
+              .help = "OUT:IN pairs of blobs to copy after each pass, separated by commas"},
+             {.name = "shape", .value = "C,H,W", .help = "shape of a sample as an image"},
+             {.name = "force",
+              .kind = FlagKind::kSwitch,
+              .help = "replace files that already exist"},
+             SeedFlag("seed of the random numbers"),
              PhaseFlag("TEST"),
              LevelFlag(),
              StageFlag(),
@@ -247,8 +257,9 @@ class Sample final : public Verb {
     RequireFiles(flags.List("weights"));
     RefuseToReplace(flags);
     if (!LowerCase(flags.Text("out")).ends_with(".png")) {
-      throw Error(ErrorCode::kUsage, Join("--out=", EscapeControl(flags.Text("out")),
-                                          ": the sheet is a PNG file; give a name that ends so"));
+      throw Error(ErrorCode::kUsage,
+                  Join("--out=", EscapeControl(flags.Text("out")),
+                       ": the sheet is a PNG file; give a name that ends in .png"));
     }
     const NetSpec spec = ModelOf(flags);
     const std::unique_ptr<Device> device = MakeDevice(ChooseDevice(flags, spec));
@@ -272,7 +283,7 @@ class Sample final : public Verb {
     if (flags.Has("blob")) return std::make_unique<Passes>(flags, net);
     if (FindMachines(net).empty()) {
       throw Error(ErrorCode::kUsage,
-                  "the net has no RBM layer: say with --blob which of its blobs is the sample");
+                  "the net has no RBM layer; name the blob with the samples: --blob=NAME");
     }
     return std::make_unique<Machines>(flags, net);
   }

@@ -50,7 +50,7 @@ Flag IterationsFlag() {
           .kind = FlagKind::kWhole,
           .value = "N",
           .fallback = "50",
-          .help = "how many batches",
+          .help = "number of batches",
           .min = 1};
 }
 
@@ -74,15 +74,14 @@ Flag SetFlag() {
           .kind = FlagKind::kEach,
           .value = "KEY=VALUE",
           .help =
-              "change a field; may be given several times: base_lr=0.05; of a layer: "
-              "layer[conv1].convolution_param.num_output=64, of its TRAIN or TEST form: "
-              "layer[data,TRAIN].data_param.batch_size=8; a list: stepvalue=[100,200], one of it: "
-              "stepvalue[0]=50, none: test_iter="};
+              "change a field of the solver or net; may be given several times. A solver field: "
+              "base_lr=0.05. A layer's field: layer[conv1].convolution_param.num_output=64; of the "
+              "TRAIN layer only: layer[data,TRAIN].data_param.batch_size=8. A list: "
+              "stepvalue=[100,200]; one item: stepvalue[0]=50; an empty list: test_iter="};
 }
 
 Flag ForceFlag() {
-  return {
-      .name = "force", .kind = FlagKind::kSwitch, .help = "replace --out when it is there already"};
+  return {.name = "force", .kind = FlagKind::kSwitch, .help = "replace --out if it already exists"};
 }
 
 Flag BadRecordsFlag() {
@@ -90,9 +89,8 @@ Flag BadRecordsFlag() {
           .value = "WHAT",
           .fallback = "stop",
           .help =
-              "what happens at a record that cannot be decoded: stop ends the run; with skip=N up "
-              "to N of "
-              "them in an epoch are named and skipped"};
+              "what to do with a record that cannot be decoded: stop the run with an error "
+              "(stop), or log and skip up to N such records per epoch (skip=N)"};
 }
 
 void ApplyBadRecords(const Flags& flags) {
@@ -107,8 +105,8 @@ void ApplyBadRecords(const Flags& flags) {
   }
   if (most < 0) {
     throw Error(ErrorCode::kUsage, Join("--bad_records='", EscapeControl(what),
-                                        "': it must be stop, or skip= and how many at most, such "
-                                        "as skip=100"));
+                                        "': give stop, or skip=N with the largest number of "
+                                        "skipped records, such as skip=100"));
   }
   SkipBadRecords(most);
 }
@@ -116,7 +114,7 @@ void ApplyBadRecords(const Flags& flags) {
 void RefuseToReplace(const Flags& flags, const std::string& path) {
   if (!Exists(path) || flags.Switch("force")) return;
   throw Error(ErrorCode::kCannotCreate, {path},
-              "the file is there already; give another name, or --force to replace it");
+              "the file already exists; give another name, or --force to replace it");
 }
 
 void RefuseToReplace(const Flags& flags) { RefuseToReplace(flags, flags.Text("out")); }
@@ -149,7 +147,7 @@ void CheckBlobs(const Net& net, const std::string& flag, const std::vector<std::
     if (names.contains(blob)) continue;
     throw Error(ErrorCode::kUsage,
                 Join("--", flag, ": the net has no blob '", EscapeControl(blob), "'.",
-                     DidYouMean(blob, known), " It has ", EscapeControl(JoinList(known))));
+                     DidYouMean(blob, known), " Its blobs are ", EscapeControl(JoinList(known))));
   }
 }
 
@@ -179,7 +177,7 @@ void RequireNamedStage(const Flags& flags, const NetSpec& spec) {
   if (std::ranges::any_of(given, is_named)) return;
   throw Error(ErrorCode::kUsage,
               Join("--stage=", EscapeControl(flags.Text("stage")), ": no layer of ", spec.file,
-                   " asks for it.", DidYouMean(given[0], named), " Layers ask for ",
+                   " uses this stage.", DidYouMean(given[0], named), " The layers use ",
                    EscapeControl(JoinList(named))));
 }
 

@@ -88,9 +88,8 @@ void PrintTable(const Net& net, const std::vector<Row>& rows) {
   for (const Row& row : rows) add(row.layer->name(), row.layer->type(), OutputsText(row), row);
   add("together", "", "", Total(rows));
   std::cout << EscapeControl(net.name()) << ": " << rows.size() << " layers\n\n"
-            << table.ToString()
-            << "\nMFLOP: of one forward pass, a multiplication and an addition count as two.\n"
-            << "Values share memory: all of them and scratch take "
+            << table.ToString() << "\nMFLOP: of one forward pass; a multiply-add counts as two.\n"
+            << "Values share memory: all values and scratch together need "
             << Bytes(net.memory_plan().arena_bytes) << ".\n";
 }
 
@@ -137,8 +136,8 @@ class Show final : public Verb {
         .summary = "show a net's layers with shapes, parameters, work and memory",
         .usage = "trainer show --model=FILE [--phase=TEST] [--json] [flags]",
         .text =
-            "One line per layer, Split layers included. A shared parameter counts where it is "
-            "owned. The databases that the net names must be there; a deploy net needs none.",
+            "Prints one line per layer, including Split layers. A shared parameter counts only for "
+            "the layer that owns it. The net's databases must exist; a deploy net needs none.",
         .examples =
             "trainer show --model=models/lenet/train_test.prototxt\n"
             "trainer show --model=deploy.prototxt --phase=TEST --json",

@@ -53,12 +53,11 @@ class SolverFields final : public Verb {
   VerbDoc Doc() const override {
     return {
         .task = VerbTask::kSettings,
-        .summary = "list the update rules and a solver's fields",
+        .summary = "list the update rules and the fields of a solver",
         .usage = "trainer solver [FIELD|RULE] [--json]",
         .text =
-            "With a field: its type, its default and what it does. With an update rule: its "
-            "formula. "
-            "--json prints all of this, for editors and other programs.",
+            "With a field: prints its type, its default and what it does. With an update rule: "
+            "prints its formula. --json prints all of this, for editors and other programs.",
         .examples =
             "trainer solver\n"
             "trainer solver warmup_iter\n"

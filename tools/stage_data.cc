@@ -65,19 +65,20 @@ bool IsFinished(const Flags& flags, const SolverSpec& spec) {
 std::vector<Flag> WithStagingFlags(std::vector<Flag> flags) {
   // Off unless it is asked for: a copy takes time and room that nobody expects, and where the
   // system's memory holds the data set, or its file system is fast, it gains nothing.
-  AddFlags("data",
-           {{.name = "stage_data",
-             .value = "auto|DIR|off",
-             .fallback = "off",
-             .help = "copy databases, tar files, and the files that lists name, to this machine "
-                     "first, once for all its ranks, and read the copy: below DIR, or, auto, where "
-                     "they lie behind a network, below $SLURM_TMPDIR, $LSCRATCH, $RAMDISK, "
-                     "$TMPDIR or /tmp"},
-            {.name = "stage_keep",
-             .kind = FlagKind::kSwitch,
-             .help = "leave such copies for later runs, which use them while the database is "
-                     "unchanged; else the last rank removes them"}},
-           &flags);
+  AddFlags(
+      "data",
+      {{.name = "stage_data",
+        .value = "auto|DIR|off",
+        .fallback = "off",
+        .help =
+            "copy databases, tar files and the files of lists to this machine before training "
+            "(once for all its ranks), and read the copy. DIR: copy to this folder. auto: copy "
+            "data of network file systems to $SLURM_TMPDIR, $LSCRATCH, $RAMDISK, $TMPDIR or /tmp"},
+       {.name = "stage_keep",
+        .kind = FlagKind::kSwitch,
+        .help = "keep the copies for later runs; they are used again if the original has not "
+                "changed. Without this flag, the last rank removes them"}},
+      &flags);
   return flags;
 }
 
@@ -99,7 +100,7 @@ std::vector<std::unique_ptr<StagedCopy>> StageData(const Flags& flags) {
     if (auto copy = stage()) copies.push_back(std::move(copy));
   }
   LOG_IF(INFO, sources.empty() && told_later.empty())
-      << "--stage_data: no layer reads a database, tar files or a list of files; nothing is copied";
+      << "--stage_data has no effect: no layer reads a database, tar files or a list of files";
   return copies;
 }
 

@@ -46,8 +46,8 @@ std::vector<std::string> RunsIn(const std::string& folder) {
   std::ranges::sort(runs);
   if (runs.empty()) {
     throw Error(ErrorCode::kNoInput, {AbsolutePath(folder)},
-                Join("no run here: neither this folder nor one in it has a ", kMetricsName,
-                     ", which 'trainer train --run=DIR' writes"));
+                Join("no run found: this folder and its subfolders have no ", kMetricsName,
+                     "; 'trainer train --run=DIR' writes this file"));
   }
   return runs;
 }
@@ -186,12 +186,11 @@ class Status final : public Verb {
         .summary = "show the progress of runs, from another shell",
         .usage = "trainer status DIR... [--json]",
         .text =
-            "DIR is the folder of 'trainer train --run=DIR', or one that holds such folders. A run "
-            "is running, finished, stopped (it saved and can go on), or dead: its process is "
-            "gone and did not say why. That follows from the lock beside its snapshots; of a run "
-            "on another machine it "
-            "is known five minutes after its last sign of life, and unknown of a run that saves no "
-            "snapshots.",
+            "DIR is the folder of 'trainer train --run=DIR', or a folder of such folders. The "
+            "state of a run is: running; finished; stopped (it saved a snapshot and can be "
+            "resumed); or dead (its process ended without a message). The state is read from the "
+            "lock file next to the snapshots. For a run on another machine, 'dead' appears five "
+            "minutes after its last update. For a run that saves no snapshots, it cannot be known.",
         .examples =
             "trainer status runs/first\ntrainer status runs\n"
             "trainer status runs --json",

@@ -37,36 +37,37 @@ std::vector<Flag> FlagsOfRuns() {
 }
 
 std::vector<Flag> OwnFlags() {
-  return {
-      {.name = "solver", .value = "FILE", .help = "the solver", .required = true},
-      {.name = "set",
-       .kind = FlagKind::kEach,
-       .value = "KEY=VALUES",
-       .help = "as of train, with several values to try, separated by commas: "
-               "base_lr=0.1,0.01; lists in brackets: stepvalue=[100,200],[300]"},
-      {.name = "out",
-       .value = "DIR",
-       .help = "where each run gets a folder; else <snapshot_prefix>_sweep"},
-      {.name = "table", .kind = FlagKind::kSwitch, .help = "only print the table of what is there"},
-      {.name = "system",
-       .value = "SYSTEM",
-       .fallback = "here",
-       .help = "here, or slurm: print a batch script with a task for each run",
-       .choices = "here|slurm"},
-      {.name = "time",
-       .value = "TIME",
-       .fallback = "4:00:00",
-       .help = "time limit of each task of Slurm, as for trainer job"},
-      {.name = "partition", .value = "NAME", .help = "the partition of Slurm to run in"},
-      CoresFlag(),
-      ArrayLimitFlag(),
-      MaxWallFlag(),
-      {.name = "stop_exit_code",
-       .kind = FlagKind::kWhole,
-       .value = "N",
-       .fallback = "75",
-       .help = "exit code when a signal or the time limit stopped the sweep",
-       .max = 255}};
+  return {{.name = "solver", .value = "FILE", .help = "the solver", .required = true},
+          {.name = "set",
+           .kind = FlagKind::kEach,
+           .value = "KEY=VALUES",
+           .help = "as for 'trainer train', but with several values, separated by commas: "
+                   "base_lr=0.1,0.01; write lists in brackets: stepvalue=[100,200],[300]"},
+          {.name = "out",
+           .value = "DIR",
+           .help = "folder for the folders of the runs (default: <snapshot_prefix>_sweep)"},
+          {.name = "table",
+           .kind = FlagKind::kSwitch,
+           .help = "only print the table of the existing runs"},
+          {.name = "system",
+           .value = "SYSTEM",
+           .fallback = "here",
+           .help = "here: run on this machine; slurm: print a batch script with one task per run",
+           .choices = "here|slurm"},
+          {.name = "time",
+           .value = "TIME",
+           .fallback = "4:00:00",
+           .help = "time limit of each Slurm task, as for 'trainer job'"},
+          {.name = "partition", .value = "NAME", .help = "the Slurm partition to run in"},
+          CoresFlag(),
+          ArrayLimitFlag(),
+          MaxWallFlag(),
+          {.name = "stop_exit_code",
+           .kind = FlagKind::kWhole,
+           .value = "N",
+           .fallback = "75",
+           .help = "exit code when a signal or the time limit stopped the sweep",
+           .max = 255}};
 }
 
 class Sweep final : public Verb {
@@ -79,18 +80,16 @@ class Sweep final : public Verb {
         .summary = "train with several settings in turn, and compare",
         .usage = "trainer sweep --solver=FILE --set KEY=VALUE,VALUE [--set ...] [flags]",
         .text =
-            "Trains with each combination of the values, one run after the other, each in a "
-            "folder of its own with its snapshots, the file log and what 'trainer train --run' "
-            "keeps: "
-            "'trainer report' and TensorBoard compare these folders. At the end a table, the best "
-            "test first: of best_output, else of accuracy, else of the first output of the first "
-            "test net.\n"
-            "A run that fails is noted, and the others go on. A sweep that was stopped goes on "
-            "when the same command is given again: runs that are finished, or whose loss "
-            "diverged, are not run again, and the others go on from their snapshots. Values may "
-            "be added.\n"
-            "With --system=slurm nothing is run: the script that is printed runs all at once, as "
-            "the tasks of an array, and --table prints the table afterwards.",
+            "Trains one run after the other, for each combination of the values. Each run has its "
+            "own folder with its snapshots, the file `log` and the files of 'trainer train --run'. "
+            "'trainer report' and TensorBoard compare these folders. At the end, a table lists the "
+            "runs, the best test first. The table uses best_output, else accuracy, else the first "
+            "output of the first test net.\n"
+            "If a run fails, the table says so and the other runs continue. To resume a stopped "
+            "sweep, give the same command again: runs that finished or diverged are not repeated, "
+            "and the others resume from their snapshots. You may add values.\n"
+            "With --system=slurm, nothing runs now. The printed script runs all combinations as "
+            "tasks of a job array, and --table prints the table afterwards.",
         .examples =
             "trainer sweep --solver=s.prototxt --set base_lr=0.1,0.01,0.001\n"
             "trainer sweep --solver=s.prototxt --set base_lr=0.1,0.01 --set momentum=0,0.9\n"
@@ -105,8 +104,8 @@ class Sweep final : public Verb {
   int Run(const Flags& flags) override {
     if (ReadRankEnvironment().count > 1) {
       throw Error(ErrorCode::kUsage,
-                  "a sweep starts its runs itself, so start it without mpirun; for runs of "
-                  "several ranks give --ranks, or --system=slurm");
+                  "a sweep starts its runs itself: start it without mpirun; for runs with several "
+                  "ranks give --ranks, or --system=slurm");
     }
     CheckMaxWall(flags);
     if (flags.Has("out") && flags.Text("out").ends_with('/')) {
@@ -169,7 +168,7 @@ class Sweep final : public Verb {
       if (result.IsOver()) {
         progress.Skip(1);
         progress.Say(
-            Join(name, ": ", result.State(), " before; to run it again remove ", run.folder));
+            Join(name, ": ", result.State(), " before; to run it again, remove ", run.folder));
       } else {
         progress.SetDoing("Training " + run.Name());
         LOG(INFO) << name << ": its log is " << EscapeControl(run.log);
@@ -214,7 +213,7 @@ class Sweep final : public Verb {
     std::filesystem::create_directories(run.folder, error);
     if (error) {
       throw Error(ErrorCode::kCannotCreate, {run.folder},
-                  Join("cannot make this folder: ", error.message()));
+                  Join("cannot create this folder: ", error.message()));
     }
     const std::string path = JoinPath(run.folder, "settings.prototxt");
     const std::string settings = ResolvedText(LoadRun(flags, run));
@@ -222,8 +221,8 @@ class Sweep final : public Verb {
     constexpr uint64_t kMost = uint64_t{1} << 30;
     if (ReadFile(path, kMost) == settings) return;
     throw Error(ErrorCode::kCannotCreate, {path},
-                "the folder holds a run of another solver or net, which changed since: give "
-                "another --out, or remove the folder to run it again");
+                "the folder has a run of another solver or net, or they changed after that run: "
+                "give another --out, or remove the folder to run it again");
   }
 
   static std::string Summary(const SweepResult& result) {
@@ -241,7 +240,7 @@ class Sweep final : public Verb {
     progress->Say(
         Join(name, ": ",
              ended.signal == 0 ? std::string("stopped") : Join("ended by signal ", ended.signal),
-             "; the same command goes on from there"));
+             "; to resume, give the same command again"));
     return flags.Whole("stop_exit_code");
   }
 
@@ -271,7 +270,7 @@ class Sweep final : public Verb {
     job.gpu = flags.Has("gpu");
     if (job.gpu && GpuOf(flags).value_or(0) != 0) {
       throw Error(ErrorCode::kUsage,
-                  "--gpu: a task of Slurm sees its own GPU as number 0; give --gpu=0");
+                  "--gpu: in a Slurm task, its GPU has the number 0; give --gpu=0");
     }
     job.cores = flags.Whole("cores");
     job.node_cores = CoresOfLargestNode(flags.Text("partition"));

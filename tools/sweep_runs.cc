@@ -58,18 +58,18 @@ std::vector<SweepRun> RunsOf(const std::vector<std::string>& assignments, const 
     const std::set<std::string> unlike(alternatives.begin(), alternatives.end());
     if (unlike.size() != alternatives.size()) {
       throw Error(ErrorCode::kUsage,
-                  EscapeControl(Join("--set ", assignment, ": the list has a value twice")));
+                  EscapeControl(Join("--set ", assignment, ": the list has the same value twice")));
     }
     count *= alternatives.size();
     if (count > kMostRuns) {
-      throw Error(ErrorCode::kUsage, Join("these lists make more than ", kMostRuns,
-                                          " runs; give shorter ones, or several sweeps"));
+      throw Error(ErrorCode::kUsage, Join("these lists give more than ", kMostRuns,
+                                          " runs; give shorter lists, or several sweeps"));
     }
     Multiply(alternatives, &runs);
   }
   if (count == 1) {
     throw Error(ErrorCode::kUsage,
-                "there is nothing to compare: give several values, as in --set base_lr=0.1,0.01");
+                "nothing to compare: give several values, as in --set base_lr=0.1,0.01");
   }
   for (SweepRun& run : runs) {
     run.folder = JoinPath(folder, FolderName(run.settings));

@@ -111,10 +111,9 @@ void WarnOfEmptyInputs(const Net& net) {
   }
   if (zeros.empty()) return;
   LOG(WARNING) << EscapeControl(
-      Join("nothing fills ", JoinList(zeros),
-           ": all zeros, so that the outputs say nothing about "
-           "the weights. Give the net with its data layers; 'trainer classify' shows images to a "
-           "deploy net"));
+      Join("no data fills ", JoinList(zeros),
+           ": the input is all zeros, so the outputs are meaningless. Give the net with its data "
+           "layers; for a deploy net use 'trainer classify' with images"));
 }
 
 class Test final : public Verb {
@@ -125,18 +124,18 @@ class Test final : public Verb {
         .summary = "score trained weights on a net's test data",
         .usage = "trainer test (--model=FILE --weights=FILES | --run=DIR) [flags]",
         .text =
-            "Runs the TEST phase of the net, logs each batch's outputs and prints their means. "
-            "Without --iterations each record of the test data counts once, and the last batch is "
-            "smaller where batch_size does not divide the number of records.\n"
-            "--confusion counts which class was taken for which: the class of the highest score "
-            "against the label, of the first Accuracy layer or else the first SoftmaxWithLoss. Of "
-            "many classes the worst are printed; --json prints all, 'matrix' being the cells that "
-            "are not 0.\n"
-            "--run=DIR takes the test net of 'trainer train --run=DIR' and the weights of its "
-            "best test, or the newest where those were not kept, counts as --confusion does, and "
-            "leaves "
-            "confusion.json and worst.json, the images with the highest loss, in DIR, where "
-            "'trainer report' finds them. Start it where the run was started.",
+            "Runs the TEST phase of the net, logs the outputs of each batch and prints their "
+            "means. Without --iterations, each record of the test data counts exactly once; the "
+            "last batch is smaller if batch_size does not divide the number of records.\n"
+            "--confusion prints a confusion matrix: the class with the highest score against the "
+            "label, as in the first Accuracy layer, or else in the first SoftmaxWithLoss layer. If "
+            "there are many classes, only the worst are printed; --json prints all, with the "
+            "non-zero cells in 'matrix'.\n"
+            "--run=DIR tests a run of 'trainer train --run=DIR': its test net with the weights of "
+            "its best test, or with the newest weights if those were not kept. It prints the "
+            "confusion matrix. It also writes confusion.json, and worst.json with the images of "
+            "the highest loss, to DIR, and 'trainer report' shows both. Start it in the folder in "
+            "which the run was started.",
         .examples =
             "trainer test --model=models/lenet/train_test.prototxt \\\n"
             "    --weights=run/lenet/lenet_iter_2000.caffemodel\n"
@@ -148,23 +147,24 @@ class Test final : public Verb {
              WeightsFlag(),
              {.name = "run",
               .value = "DIR",
-              .help = "the folder of a run, in place of --model and --weights"},
+              .help = "the folder of a run, instead of --model and --weights"},
              {.name = "iterations",
               .kind = FlagKind::kWhole,
               .value = "N",
-              .help = "how many batches; without it one pass over all records, or 50 batches of "
-                      "data without an end",
+              .help = "number of batches; default: one pass over all records, or 50 batches if the "
+                      "data has no end",
               .min = 1},
              {.name = "confusion",
               .kind = FlagKind::kSwitch,
-              .help = "print each class's hits and what it was taken for"},
+              .help =
+                  "print for each class the correct answers and the classes it was confused with"},
              {.name = "scores",
               .value = "BLOB",
-              .help = "for --confusion: scores, classes along axis 1"},
-             {.name = "label", .value = "BLOB", .help = "for --confusion: their labels"},
+              .help = "for --confusion: blob with the scores, classes along axis 1"},
+             {.name = "label", .value = "BLOB", .help = "for --confusion: blob with the labels"},
              {.name = "labels",
               .value = "FILE",
-              .help = "for --confusion: the classes' names, one in each line"},
+              .help = "for --confusion: the names of the classes, one per line"},
              BadRecordsFlag(),
              JsonFlag(),
              LevelFlag(),
@@ -261,10 +261,10 @@ class Test final : public Verb {
     if (!subject.solver || data.batch < 1) return;
     const int64_t own = int64_t{subject.solver->proto.test_iter(0)} * data.batch;
     if (own == 0 || own == RecordsOf(nets)) return;
-    LOG(WARNING) << "the tests of the run itself read " << own << " records (test_iter "
+    LOG(WARNING) << "the tests during the run read " << own << " records (test_iter "
                  << subject.solver->proto.test_iter(0) << ", batches of " << data.batch
-                 << "), so that their numbers are others than those of this test of "
-                 << RecordsOf(nets) << " records";
+                 << "), so their results differ from this test of " << RecordsOf(nets)
+                 << " records";
   }
 
   static void Keep(const std::string& folder, const Json& test, const Json& worst) {

@@ -25,7 +25,7 @@ std::string WeightsOfRun(const std::string& folder) {
   const RunHistory history = ReadRun(folder);
   if (history.weights.empty()) {
     throw Error(ErrorCode::kNoInput, {AbsolutePath(folder)},
-                "this run has saved no snapshot yet; give the weights with --weights=FILE");
+                "this run has not saved a snapshot yet; give the weights with --weights=FILE");
   }
   const auto& [newest_iter, newest] = history.weights.back();
   const std::optional<BestTest> best = BestTestOf(history, BestOutputOf(folder));
@@ -38,8 +38,8 @@ std::string WeightsOfRun(const std::string& folder) {
     return file;
   }
   LOG(WARNING) << EscapeControl(
-      Join("no snapshot is there of ", what, "; this tests the newest one, of iteration ",
-           newest_iter, " (keep_best: 1 with a snapshot at each test keeps the best)"));
+      Join("there is no snapshot of ", what, "; testing the newest one instead, of iteration ",
+           newest_iter, " (to keep the best: set keep_best: 1, with a snapshot at each test)"));
   return FileOfRun(folder, newest);
 }
 
@@ -47,7 +47,8 @@ TestSubject OfRun(const Flags& flags) {
   TestSubject subject;
   subject.folder = flags.Text("run");
   if (flags.Has("model")) {
-    throw Error(ErrorCode::kUsage, "--run and --model both name a net; give one of them");
+    throw Error(ErrorCode::kUsage,
+                "--run and --model cannot both be given: both name a net; leave one of them out");
   }
   subject.weights = flags.List("weights");
   if (subject.weights.empty()) subject.weights = {WeightsOfRun(subject.folder)};
@@ -57,8 +58,8 @@ TestSubject OfRun(const Flags& flags) {
   subject.solver = LoadSolver(subject.file, StateFlagsOf(flags), &overrides);
   if (subject.solver->tests.empty()) {
     throw Error(ErrorCode::kConfig, {subject.file},
-                "this run has no test net: its solver has no test_iter, or tests were turned off. "
-                "Give --model and --weights in place of --run");
+                "this run has no test net: its solver has no test_iter, or its tests were turned "
+                "off. Give --model and --weights instead of --run");
   }
   subject.state = subject.solver->tests[0].state;
   return subject;

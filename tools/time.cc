@@ -37,12 +37,12 @@ class Time final : public Verb {
         .summary = "measure how long each layer of a net takes",
         .usage = "trainer time (--solver=FILE | --model=FILE [--phase=TEST]) [flags]",
         .text =
-            "Prints the least and the median time of a forward and a backward step of each layer, "
-            "the times of the whole net, then rates, shares of the machine's peak, and what "
-            "computes "
-            "each layer; on a GPU kernels, copies and fills, too. With --solver the update is "
-            "measured too. Nothing is saved. With --v=1 the log and the report name the "
-            "implementations that were asked before the chosen ones, and why they declined.",
+            "Prints the minimum and the median time of each layer, forward and backward, and the "
+            "times of the whole net. Then prints rates (GFLOP/s, GB/s), percentages of the "
+            "machine's peak, and the implementation of each layer; on a GPU also the numbers of "
+            "kernels, copies and fills. With --solver, the update is measured as well. No file is "
+            "written. With --v=1, the log and the report also name the implementations that were "
+            "not chosen, and why.",
         .examples =
             "trainer time --solver=models/lenet/solver.prototxt --iterations=20\n"
             "trainer time --model=models/lenet/train_test.prototxt --phase=TEST",

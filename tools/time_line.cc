@@ -72,7 +72,7 @@ std::string DrawTimeLine(const StepWork& work, const StepPrediction& step) {
   const double sent = step.buckets.empty() ? step.end : std::max(step.end, step.buckets.back().end);
   drawing.Line("loss, update", {{'#', {sent, step.seconds}}});
   drawing.Note(Join("A column is ", Fixed(drawing.column() * 1e3, 3),
-                    " ms. #: computes, .: waits for the bucket before, =: is summed."));
+                    " ms. #: computing, .: waiting for the bucket before, =: sum."));
   for (const size_t i : {size_t{0}, count - 1}) {
     if (count == 0 || (i > 0 && count == 1)) break;
     std::string layers = Span(work, step.buckets[i]);

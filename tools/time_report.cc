@@ -13,19 +13,20 @@ namespace trainer {
 namespace {
 
 constexpr char kAboutRates[] = R"(
-bwd: of the backward step; the columns before it are of the forward step. A
-layer's peak is the least time that its products or its memory take at the peaks
-of this machine, in percent of its time; cache: its values come faster than
-memory delivers them; fewer: it computes fewer products than GFLOP/s counts, as
-Winograd's convolutions do. The peak is that of a large matrix product, or of a
-layer that was faster. Forward and backward of the whole net are the sums of its
-layers; the time of a fused layer is part of the layer that computes it.
+A column 'bwd' is the backward step; the column before it is the forward step.
+'peak' compares a layer with the machine: the shortest possible time for its
+products or its memory traffic, in percent of the measured time. 'cache': its
+values come from the cache, faster than memory delivers them. 'fewer': it
+computes fewer products than GFLOP/s counts, as Winograd convolutions do. The
+peak of the machine is the speed of a large matrix product, or of a layer that
+was faster. Forward and backward of the whole net are the sums over its layers.
+The time of a fused layer counts for the layer that computes it.
 )";
 constexpr char kAboutImplementations[] = R"(
-Implementations: 'onednn ...' is a kernel of oneDNN by oneDNN's name for it,
-which ends in the processor's instructions; cublasLt and cuDNN are NVIDIA's; all
-others are loops of this program. 'trainer time --v=1' says why others were not
-taken.
+Implementations: 'onednn ...' is a kernel of oneDNN; the end of its name is the
+instruction set that it uses. cublasLt and cuDNN are libraries of NVIDIA. All
+others are loops of this program. 'trainer time --v=1' says why other
+implementations were not chosen.
 )";
 
 std::string PeakCell(const Work& work, double ms, const MachinePeak& peak) {
@@ -84,10 +85,10 @@ std::string LeastTimeText(const Net& net, const Times& times) {
 std::string OperationsText(const Times& times) {
   const std::optional<int> count = OperationsOf(times);
   if (!count || *count == 0) return "";
-  return Wrap(Join("Its layers queue ", *count, " kernels, copies and fills, ",
+  return Wrap(Join("The layers of a pass start ", *count, " kernels, copies and fills, ",
                    Fixed(times.pass.Median() / *count, 4),
-                   " ms each on average; what takes a few microseconds is not more than what the "
-                   "host needs to start it, unless a pass is one call (a recorded graph)."),
+                   " ms each on average. The host needs a few microseconds to start each of them, "
+                   "unless the whole pass is one recorded CUDA graph."),
               0) +
          "\n";
 }
@@ -214,8 +215,7 @@ std::string DeclinedText(const Net& net) {
     if (!lines.empty()) text += Join(net.LayerAt(i).name(), "\n");
     for (const std::string& line : lines) text += Join("  ", line, "\n");
   }
-  return text.empty() ? ""
-                      : Join("\nAsked before the implementations above, and declined:\n", text);
+  return text.empty() ? "" : Join("\nImplementations that were not chosen, and why:\n", text);
 }
 
 Json LayerToJson(const Net& net, const Times& times, int i) {

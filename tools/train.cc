@@ -60,29 +60,29 @@ std::vector<Flag> TrainFlags() {
              .kind = FlagKind::kWhole,
              .value = "N",
              .fallback = "75",
-             .help = "exit code when a signal or the time limit stopped the run",
+             .help = "exit code if a signal or the time limit stops the run",
              .max = 255},
             {.name = "lock_wait",
              .kind = FlagKind::kWhole,
              .value = "SECONDS",
              .fallback = "0",
-             .help = "how long to wait for another run that writes the same snapshots"}},
+             .help = "how long to wait for another run that writes the same snapshots to end"}},
            &flags);
   AddFlags("data", {BadRecordsFlag()}, &flags);
   AddFlags("tests",
            {{.name = "test_at_end",
              .kind = FlagKind::kSwitch,
              .fallback = "true",
-             .help = "test when the run ends, also where max_iter is no multiple of test_interval; "
-                     "--notest_at_end: only at multiples, as Caffe"}},
+             .help = "also test at the end of the run if max_iter is not a multiple of "
+                     "test_interval; --notest_at_end: test only at multiples, as in Caffe"}},
            &flags);
   AddFlags("device and memory",
            {MemoryLimitFlag(),
             {.name = "gpu_graph",
              .kind = FlagKind::kSwitch,
              .fallback = "true",
-             .help = "start a pass on a GPU as one call, a CUDA graph, where all shapes hold; "
-                     "--nogpu_graph: each kernel by itself"}},
+             .help = "run each pass on a GPU as one CUDA graph if all shapes are constant; "
+                     "--nogpu_graph: start each kernel separately"}},
            &flags);
   AddFlags("ranks", {StrategyFlag(), StagesFlag()}, &flags);
   return WithReadingFlags(WithStagingFlags(WithRankFlags(WithDeviceFlags(std::move(flags)))));
@@ -108,9 +108,9 @@ void WarnOfOlderSnapshots(const SolverSpec& spec) {
   const std::vector<SnapshotNames> older = FindSnapshots(prefix);
   if (older.empty()) return;
   LOG(WARNING) << EscapeControl(
-      Join("'", prefix, "' has snapshots of another run, up to iteration ", older.front().iter,
-           ": this run starts from the beginning and replaces those of the same iterations "
-           "(--resume=auto would go on from the newest)"));
+      Join("'", prefix, "' already has snapshots (newest: iteration ", older.front().iter,
+           "): this run starts from the beginning and will replace those with the same iteration "
+           "numbers; to resume from the newest instead, use --resume=auto"));
 }
 
 // Writes what the changes of --set and --batch made of the files, beside the first snapshot: a run
@@ -125,9 +125,10 @@ class ResolvedWriter final : public Observer {
     try {
       WriteWhole(path, ResolvedText(spec_));
       written_ = true;
-      LOG(INFO) << EscapeControl(Join("Wrote solver and nets with the changes of flags to ", path));
+      LOG(INFO) << EscapeControl(
+          Join("Wrote the solver and its nets, with the changes made by flags, to ", path));
     } catch (const Error& error) {
-      LOG(WARNING) << error.what() << "; it is tried again with the next snapshot";
+      LOG(WARNING) << error.what() << "; the run tries again with the next snapshot";
     }
   }
 
@@ -146,42 +147,43 @@ class Train final : public Verb {
   VerbDoc Doc() const override {
     return {
         .task = VerbTask::kTrain,
-        .summary = "train a net, or go on from a snapshot",
+        .summary = "train a net, or resume from a snapshot",
         .usage = "trainer train --solver=FILE [--snapshot=FILE | --resume=auto] [flags]",
         .text =
-            "Paths in the solver and its nets count from the working folder first, then from "
-            "the file that names them; snapshot_prefix, which is written, from the working folder "
-            "alone. Its folder must exist.\n"
-            "With --set or --batch, the solver and nets in force are written beside the first "
+            "Paths in the solver and its nets are relative to the working folder; if nothing is "
+            "there, to the folder of the file that names them. snapshot_prefix is always relative "
+            "to the working folder, and its folder must exist.\n"
+            "With --set or --batch, the changed solver and nets are written next to the first "
             "snapshot, as <snapshot_prefix>_resolved.prototxt.\n"
-            "In a job of Slurm or PBS, or with --max_wall, the run watches the time itself: it "
-            "saves and ends with 75 while there is time for that, by the longest iteration, test "
-            "and snapshot so far. The same command with --resume=auto goes on, and ends with 0 at "
-            "once when the run is finished; --requeue has Slurm start it again.\n"
-            "--run=DIR keeps what 'trainer status', 'trainer report' and TensorBoard show. On a "
-            "terminal one live line stands for Caffe's log, which goes to DIR/train.log, to "
-            "--log_dir or to <snapshot_prefix>.log; --log=caffe shows it.\n"
-            "A signal's EFFECT is stop (finish the iteration, save a snapshot, end), snapshot "
-            "(save one and go on) or none. A second SIGINT or SIGTERM ends the program at "
-            "once, and so does the first before the first iteration.\n"
-            "While it runs, .<name>.lock beside the snapshots keeps other runs of the same "
-            "snapshot_prefix away; that of a dead run is taken over. Snapshots are written "
-            "beside the training; one that cannot be written is a warning and tried again until "
-            "the next one is due. The last one is tried until the job's time, or Slurm's KillWait "
-            "after SIGTERM, is nearly over, or for a minute where neither is known; then it is "
-            "written to --rescue_dir, $SLURM_TMPDIR or $TMPDIR, and the run ends with 74 and the "
-            "command that resumes from there.\n"
-            "Ranks are processes that train one model, each on its share of every batch. "
-            "--ranks=N starts them on this machine; mpirun and srun --mpi=pmix on any. "
-            "batch_size counts for each rank, as in Caffe, so that N ranks see N times the "
-            "records; with --global_batch for all together. A rank that fails ends all. With "
-            "virtual_ranks: V in the solver every batch has V parts, and 1, 2, 4, ... up to V "
-            "ranks train the same weights bit for bit.\n"
-            "--strategy says how ranks train together: in place of summing gradients in each step "
-            "they may make steps of their own, see docs/strategies.md.\n"
-            "--gpu=0,1 and --gpu=all start a rank for each GPU. Ranks that were started "
-            "otherwise take the GPU that has their number on their machine, or the only one "
-            "that they see.",
+            "In a Slurm or PBS job, or with --max_wall, the run knows its time limit. It saves a "
+            "snapshot and exits with code 75 before the limit, early enough for the longest "
+            "iteration, test and snapshot so far. The same command with --resume=auto resumes the "
+            "run; if the run is finished, it exits with code 0 at once. --requeue makes Slurm "
+            "start the job again.\n"
+            "--run=DIR keeps a record of the run for 'trainer status', 'trainer report' and "
+            "TensorBoard. On a terminal you see one live line instead of Caffe's log. The log "
+            "then goes to DIR/train.log, to --log_dir or to <snapshot_prefix>.log; --log=caffe "
+            "shows it on the terminal.\n"
+            "The EFFECT of a signal is stop (finish the iteration, save a snapshot, exit), "
+            "snapshot (save a snapshot and continue) or none. A second SIGINT or SIGTERM stops "
+            "the program at once; before the first iteration, the first one does.\n"
+            "During the run, .<name>.lock next to the snapshots blocks other runs with the same "
+            "snapshot_prefix; the lock of a dead run has no effect. Snapshots are written while "
+            "training continues. If a snapshot cannot be written, the run logs a warning and "
+            "retries until the next snapshot is due. It retries the last snapshot until the time "
+            "limit of the job, or Slurm's KillWait after SIGTERM, is near (for one minute if both "
+            "are unknown). Then it writes the snapshot to --rescue_dir, $SLURM_TMPDIR or $TMPDIR, "
+            "prints the command that resumes from there, and exits with code 74.\n"
+            "Ranks are processes that train one model together, each on its share of every batch. "
+            "--ranks=N starts them on this machine; mpirun or srun --mpi=pmix starts them on any "
+            "machines. batch_size is the batch of each rank, as in Caffe, so N ranks read N times "
+            "as many records per step; with --global_batch it is the batch of all ranks together. "
+            "If one rank fails, all ranks stop. With virtual_ranks: V in the solver, every batch "
+            "has V parts, and 1, 2, 4, ... up to V ranks train bit-identical weights.\n"
+            "By default, ranks sum their gradients in every step. --strategy chooses another way "
+            "to train together, see docs/strategies.md.\n"
+            "--gpu=0,1 and --gpu=all start one rank per GPU. Ranks started by mpirun or srun use "
+            "the GPU with their number on the machine, or the only visible one.",
         .examples =
             "trainer train --solver=models/lenet/solver.prototxt\n"
             "trainer train --solver=s.prototxt --snapshot=run/net_iter_500.solverstate\n"
@@ -300,7 +302,7 @@ class Train final : public Verb {
       start.state = point.state;
       if (flags.Has("resume") && point.iter >= spec.proto.max_iter()) {
         start.done = Join("Already at iteration ", point.iter, " of ", spec.proto.max_iter(),
-                          ": nothing is left to do");
+                          ": the run is finished, nothing to do");
       }
     }
     if (world != nullptr) {
@@ -326,10 +328,10 @@ class Train final : public Verb {
   }
 
   static void TellOfStop(const SolverSpec& spec, const Solver& solver, const SignalWatch& signals) {
-    LOG(INFO) << EscapeControl(
-        Join(WhatStopped(solver, signals), " stopped the run at iteration ", solver.iter(),
-             "; --snapshot=", NamesFor(spec.proto.snapshot_prefix(), solver.iter()).state,
-             " goes on from there"));
+    LOG(INFO) << EscapeControl(Join(WhatStopped(solver, signals), " stopped the run at iteration ",
+                                    solver.iter(),
+                                    "; to resume it, give --resume=auto or --snapshot=",
+                                    NamesFor(spec.proto.snapshot_prefix(), solver.iter()).state));
   }
 };
 

@@ -50,18 +50,19 @@ void SetBatchSize(uint32_t batch, SolverSpec* spec) {
   const int64_t before = BatchSizeOf(spec);
   if (before == 0) {
     throw Error(ErrorCode::kUsage, {spec->train.net->file},
-                "no data layer of the training net has a batch_size that could be changed; change "
-                "the shapes in the file");
+                "no data layer of the training net has a batch_size to change; change the shapes "
+                "in the file");
   }
   const auto scaled = [&](const LayerSpec& layer, int64_t size) {
     if (size * batch % before == 0 &&
         size * batch / before <= std::numeric_limits<int32_t>::max()) {
       return size * batch / before;
     }
-    throw Error(ErrorCode::kUsage, layer.Where(),
-                Join("layer '", layer.name(), "' has batch_size ", size, " beside another one's ",
-                     before, ": with ", batch,
-                     " there it would be no whole number; choose a multiple of ", before));
+    throw Error(
+        ErrorCode::kUsage, layer.Where(),
+        Join("layer '", layer.name(), "' has batch_size ", size, ", and another data layer has ",
+             before, "; with ", batch,
+             " there, this one would not be a whole number; choose a multiple of ", before));
   };
   ChangeTrainingBatches(spec, [&](const LayerSpec& layer, int64_t size) {
     static_cast<void>(scaled(layer, size));

@@ -29,7 +29,7 @@ void ReportUpgrades(const std::string& kind, const Upgrades& upgrades, const std
   for (const std::string& text : upgrades.warnings) {
     std::cout << "warning: " << EscapeControl(text) << "\n";
   }
-  if (upgrades.done.empty()) std::cout << "already in the newest form\n";
+  if (upgrades.done.empty()) std::cout << "the file is already in the current format\n";
   std::cout << "wrote " << EscapeControl(out) << " (" << kind << ")\n";
 }
 
@@ -52,20 +52,21 @@ class Upgrade final : public Verb {
   VerbDoc Doc() const override {
     return {
         .task = VerbTask::kSettings,
-        .summary = "rewrite an old net, solver or file of weights in today's form",
+        .summary = "rewrite old nets, solvers and weights in the current format",
         .usage = "trainer upgrade IN OUT [--force]",
         .text =
-            "Text stays text and binary stays binary. Rewritten are layers of the old 'layers' "
-            "forms, old input fields, solver_type, and blobs with four sizes, double or raw "
-            "numbers. One line per change says what became of it. Comments in text are lost. OUT "
-            "is written whole or not at all. Other verbs take old files as they are.",
+            "Rewrites layers of the old 'layers' formats, old input fields, solver_type, and blobs "
+            "with four sizes or with double or raw numbers. A text file stays text and a binary "
+            "file stays binary. The output has one line per change. Comments in text files are "
+            "lost. If an error occurs, OUT is not written. You need this verb only for other "
+            "programs: all verbs of trainer read old files.",
         .examples =
             "trainer upgrade old_net.prototxt net.prototxt\n"
             "trainer upgrade old.caffemodel new.caffemodel\n"
             "trainer upgrade solver.prototxt solver.prototxt --force",
         .flags = {{.name = "force",
                    .kind = FlagKind::kSwitch,
-                   .help = "replace OUT if it is there, even if it is IN"}},
+                   .help = "replace OUT if it exists, even if it is the file IN"}},
         .max_words = 2,
     };
   }
@@ -80,7 +81,7 @@ class Upgrade final : public Verb {
     const bool binary = IsBinary(in);
     if (Exists(out) && !flags.Switch("force")) {
       throw Error(ErrorCode::kCannotCreate, {out},
-                  "the file is already there; give another name, or --force to replace it");
+                  "the file already exists; give another name, or --force to replace it");
     }
     if (binary) {
       UpgradeWeights(in, out);

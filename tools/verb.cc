@@ -70,14 +70,14 @@ void CheckVerb(const std::string& name) {
   if (VerbRegistry::Get().Has(name)) return;
   const std::string command = CommandFor(name);
   if (!command.empty()) {
-    RefuseWords(Join("trainer has no verb '", name, "'; what it does elsewhere is here: ", command,
+    RefuseWords(Join("trainer has no verb '", name, "'; the command for it is: ", command,
                      " ('trainer help' lists the verbs)"));
   }
   const std::string meant = VerbsForFile(name);
   if (!meant.empty() && (Exists(name) || name.find('.') != std::string::npos)) {
     RefuseWords(Join("'", name,
-                     "' stands where a verb is expected; say what to do with it, as in '", meant,
-                     name.ends_with(".prototxt") ? "' for a net" : "'"));
+                     "' is a path, but a verb is expected here; say what to do with it, as in '",
+                     meant, name.ends_with(".prototxt") ? "' for a net" : "'"));
   }
   std::vector<std::string> names = VerbRegistry::Get().Names();
   names.emplace_back("help");
@@ -140,9 +140,9 @@ std::string HelpFor(const std::vector<std::string>& topics) {
   CheckVerb(topics[0]);
   if (topics.size() == 1) return VerbHelp(topics[0]);
   const std::vector<std::string> tasks = VerbRegistry::Get().Make(topics[0])->Tasks();
-  if (tasks.empty() || topics.size() > 2) RefuseWords("'trainer help' takes one verb");
+  if (tasks.empty() || topics.size() > 2) RefuseWords("'trainer help' needs one verb");
   if (std::ranges::find(tasks, topics[1]) == tasks.end()) {
-    RefuseWords(Join("'trainer ", topics[0], "' has no '", topics[1],
+    RefuseWords(Join("'trainer ", topics[0], "' has no task '", topics[1],
                      "'; it has: ", JoinList(tasks), ".", DidYouMean(topics[1], tasks)));
   }
   return VerbHelp(topics[0], topics[1]);
@@ -166,7 +166,7 @@ Command ParseCommand(const std::vector<std::string>& arguments) {
   const size_t at = FindVerb(arguments);
   if (at == arguments.size()) {
     if (!arguments.empty() && !WantsHelp(arguments)) {
-      RefuseWords("no verb is given. 'trainer help' lists the verbs");
+      RefuseWords("no verb given. 'trainer help' lists the verbs");
     }
     command.print = ProgramHelp();
     return command;

@@ -124,7 +124,7 @@ Json Environment(const SolverSpec& spec, const Device& device, const Replica& re
 
 void WarnOfLog(const std::string& path, const std::string& why) {
   if (why.empty()) return;
-  WarnOfRunFolder(Join("the log cannot be kept in ", AbsolutePath(path), ": ", why));
+  WarnOfRunFolder(Join("cannot write the log to ", AbsolutePath(path), ": ", why));
 }
 
 bool WantsView(const Flags& flags) {
@@ -179,7 +179,7 @@ void WatchGpu(const Device& device, const Replica& replica, ObserverList* observ
   std::string why;
   std::unique_ptr<GpuMonitor> monitor = MakeGpuMonitor(device, &why);
   if (monitor == nullptr) {
-    VLOG(1) << "The GPU is not watched: " << why;
+    VLOG(1) << "GPU use is not measured: " << why;
     return;
   }
   observers->Add(MakeGpuWatch(std::move(monitor), *observers));
@@ -188,24 +188,22 @@ void WatchGpu(const Device& device, const Replica& replica, ObserverList* observ
 }  // namespace
 
 Flag RunFolderFlag() {
-  return {.name = "run",
-          .value = "DIR",
-          .help =
-              "keep a record of the run in this folder, which is created if needed: solver, net, "
-              "environment, "
-              "log, metrics.jsonl and .csv, TensorBoard's events; without DIR in "
-              "<snapshot_prefix>_run",
-          .bare = kBeside};
+  return {
+      .name = "run",
+      .value = "DIR",
+      .help =
+          "keep a record of the run in this folder (created if needed): solver, net, environment, "
+          "log, metrics.jsonl and .csv, TensorBoard events; without DIR: in <snapshot_prefix>_run",
+      .bare = kBeside};
 }
 
 Flag LogFlag() {
   return {.name = "log",
           .value = "FORM",
           .help =
-              "on the standard error, caffe: every line of Caffe's log; live: one line that is "
-              "always up to date, with tests, snapshots and warnings above it. Without the flag: "
-              "live on a terminal, else Caffe's log without what it tells of each layer and each "
-              "epoch",
+              "what to print on stderr. caffe: every line of Caffe's log; live: one status line "
+              "that is updated, with tests, snapshots and warnings above it. Default: live on a "
+              "terminal, else Caffe's log without the lines of each layer and each epoch",
           .choices = "caffe|live"};
 }
 

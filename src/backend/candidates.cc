@@ -28,7 +28,7 @@ void FailForNone(std::string_view what, const std::vector<std::string>& declined
   std::string reasons;
   for (const std::string& line : declined) reasons += Join(reasons.empty() ? "" : "; ", line);
   throw Error(ErrorCode::kUnavailable, Join(what, ": this device has no implementation for it (",
-                                            reasons.empty() ? "none at all" : reasons, ")"));
+                                            reasons.empty() ? "none" : reasons, ")"));
 }
 
 bool LogsChoices() { return VLOG_IS_ON(1); }

@@ -8,7 +8,7 @@ namespace trainer {
 namespace {
 
 constexpr const char* kNotBuilt =
-    "this build has no CUDA; build it with -DTRAINER_CUDA=ON where nvcc is";
+    "this build has no CUDA support; build it with -DTRAINER_CUDA=ON on a machine with nvcc";
 
 GpuBackend& RegisteredBackend() {
   static GpuBackend backend;
@@ -40,7 +40,7 @@ std::unique_ptr<GpuMonitor> MakeGpuMonitor(const Device& device, std::string* wh
   if (RegisteredBackend().make_monitor != nullptr && device.kind() == DeviceKind::kCuda) {
     return RegisteredBackend().make_monitor(device, why);
   }
-  *why = "the device is no GPU";
+  *why = "the device is not a GPU";
   return nullptr;
 }
 

@@ -141,7 +141,7 @@ void AtomicFile::Verify() {
   }
   if (size != size_ || crc != crc_) {
     throw Error(ErrorCode::kIo, {AbsolutePath(path_)},
-                Join("the disk gave back other bytes than were written (", size, " of ", size_,
+                Join("the disk returned different bytes than were written (", size, " of ", size_,
                      " bytes); the disk or its driver is faulty: use another one"));
   }
   buffer_ = {};
@@ -221,10 +221,11 @@ void CheckNameLength(const std::string& path) {
   const std::string folder = FolderOf(path), temp = FileNameOf(TempPathFor(path));
   const long longest = pathconf(folder.c_str(), _PC_NAME_MAX);
   if (longest <= 0 || temp.size() <= static_cast<size_t>(longest)) return;
-  throw Error(ErrorCode::kCannotCreate, {AbsolutePath(folder)},
-              Join("the file '", EscapeControl(FileNameOf(path)), "' would be called '",
-                   EscapeControl(temp), "' while it is written, ", temp.size(),
-                   " bytes; names here have at most ", longest, ": choose a shorter one"));
+  throw Error(
+      ErrorCode::kCannotCreate, {AbsolutePath(folder)},
+      Join("the file '", EscapeControl(FileNameOf(path)), "' would have the name '",
+           EscapeControl(temp), "' while it is written, ", temp.size(),
+           " bytes; names on this disk can have at most ", longest, ": choose a shorter one"));
 }
 
 void CheckWritable(const std::string& prefix, uint64_t needed_bytes, FileOps& ops) {
@@ -232,13 +233,14 @@ void CheckWritable(const std::string& prefix, uint64_t needed_bytes, FileOps& op
   const SourceRef place{AbsolutePath(folder)};
   if (!IsDirectory(folder)) {
     throw Error(ErrorCode::kCannotCreate, place,
-                Exists(folder) ? "is not a folder, so no snapshot can be written there"
-                               : "this folder for snapshots does not exist; create it (mkdir -p) "
-                                 "or set another snapshot_prefix");
+                Exists(folder) ? "this is not a folder, so no snapshot can be written there; set "
+                                 "another snapshot_prefix"
+                               : "the folder for snapshots does not exist; create it (mkdir -p) or "
+                                 "set another snapshot_prefix");
   }
   uint64_t free = 0;
   if (ops.FreeBytes(folder, &free) != 0) {
-    ThrowFileError(FileUse::kOutput, "ask for the free space", place.file, errno);
+    ThrowFileError(FileUse::kOutput, "read the free space", place.file, errno);
   }
   if (free < needed_bytes) {
     throw Error(ErrorCode::kIo, place,

@@ -109,10 +109,10 @@ CommandResult RunCommand(const std::vector<std::string>& words, std::chrono::mil
   } else if (WIFEXITED(status)) {
     result.exit_code = WEXITSTATUS(status);
     if (result.exit_code == 0) return result;
-    result.problem = Join(words[0], " ended with code ", result.exit_code);
+    result.problem = Join(words[0], " exited with code ", result.exit_code);
     if (!result.out.empty()) result.problem += ": " + FirstLine(result.out);
   } else {
-    result.problem = Join(words[0], " was ended by signal ", WTERMSIG(status));
+    result.problem = Join(words[0], " was killed by signal ", WTERMSIG(status));
   }
   return result;
 }

@@ -24,7 +24,7 @@ void RequireRegular(const std::string& path, mode_t mode) {
   if (S_ISDIR(mode)) ThrowFileError(FileUse::kInput, "read", AbsolutePath(path), EISDIR);
   throw Error(ErrorCode::kNoInput, {AbsolutePath(path)},
               Join("cannot read: this is ", KindOf(mode),
-                   ", not a file; write what it gives to a file first"));
+                   ", not a file; write its content to a file first"));
 }
 
 }  // namespace
@@ -125,7 +125,7 @@ std::string ReadFile(const std::string& path, uint64_t max_bytes, FileOps& ops) 
   const auto check = [&](uint64_t bytes) {
     if (bytes <= max_bytes) return;
     throw Error(ErrorCode::kData, {path},
-                Join("the file is larger than ", max_bytes, " bytes, the most that is read"));
+                Join("the file is larger than ", max_bytes, " bytes, which is the limit"));
   };
   constexpr size_t kPiece = 1 << 16;
   std::string content;

@@ -52,7 +52,7 @@ std::string Cure(FileUse use, const std::string& path, int errno_value) {
     case ENOSPC:
       return "; the disk is full: free some space or choose a folder on another disk";
     case EDQUOT:
-      return "; your disk quota is used up: delete files or choose a folder elsewhere";
+      return "; your disk quota is used up: delete files or choose a folder on another disk";
     case EFBIG:
       return "; the file is larger than the limit of the shell (ulimit -f) or the file system";
     case EROFS:

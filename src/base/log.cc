@@ -27,9 +27,9 @@ void CheckLogFolder(const std::string& folder) {
   const std::string place = AbsolutePath(folder);
   if (!IsDirectory(folder)) {
     throw Error(ErrorCode::kCannotCreate, {place},
-                Exists(folder) ? "is not a folder, so no log can be written there (--log_dir)"
-                               : "this folder for the log (--log_dir) does not exist; create it "
-                                 "(mkdir -p)");
+                Exists(folder)
+                    ? "this is not a folder, so no log can be written there (--log_dir)"
+                    : "the folder for the log (--log_dir) does not exist; create it (mkdir -p)");
   }
   FileOps& ops = FileOps::Posix();
   const std::string probe = TempPathFor(JoinPath(folder, "log.probe"));
@@ -56,8 +56,8 @@ class WatchedLog final : public google::base::Logger {
     file_->Flush();
     if (IsOfDisk(errno) && !told_.exchange(true)) {
       std::fprintf(stderr,
-                   "warning: the log in %s cannot be written: %s; the run goes on, and this "
-                   "terminal has all lines\n",
+                   "warning: the log in %s cannot be written: %s; the run continues, and all lines "
+                   "go to this terminal\n",
                    FLAGS_log_dir.c_str(), std::generic_category().message(errno).c_str());
     }
     errno = before;
@@ -80,8 +80,8 @@ class StderrWatch final : public google::LogSink {
             const char*, size_t) override {
     if (std::ferror(stderr) == 0 || told_.exchange(true)) return;
     constexpr std::string_view kText =
-        "warning: the log cannot be written to the standard error (disk full, or its reader has "
-        "ended); the run goes on without these lines\n";
+        "warning: the log cannot be written to stderr (the disk is full, or its reader has ended); "
+        "the run continues without these lines\n";
     if (file_ != nullptr) {
       file_->Write(true, std::time(nullptr), kText.data(), kText.size());
       return;
@@ -107,7 +107,7 @@ class FileSink final : public google::LogSink {
     const std::string text = ToString(severity, file, line, time, message, length) + "\n";
     const ssize_t wrote = FileOps::Posix().Write(fd_, text.data(), text.size());
     if (wrote != static_cast<ssize_t>(text.size()) && !told_.exchange(true)) {
-      std::fprintf(stderr, "warning: the log %s cannot be written: %s; the run goes on\n",
+      std::fprintf(stderr, "warning: the log %s cannot be written: %s; the run continues\n",
                    path_.c_str(), std::generic_category().message(errno).c_str());
     }
     errno = before;

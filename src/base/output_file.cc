@@ -28,9 +28,9 @@ void RequireOwn(const std::string& path, const struct stat& info) {
   const std::string foreign = WhyForeign(info);
   if (foreign.empty()) return;
   throw Error(ErrorCode::kCannotCreate, {AbsolutePath(path)},
-              Join("is ", foreign,
-                   ", and the program writes only to plain files of its own user; "
-                   "remove it, or choose another name"));
+              Join("this is ", foreign,
+                   ", but the program writes only to regular files of its own user; remove it, or "
+                   "choose another name"));
 }
 
 }  // namespace

@@ -44,12 +44,12 @@ void FillBlob(const Hdf5Array& array, ErrorCode damaged, caffe::BlobProto* blob)
   if (!array.is_float()) {
     throw Error(damaged, {array.file()},
                 Join("'", EscapeControl(array.name()),
-                     "' holds whole numbers where weights are expected; store it as floats"));
+                     "' has integers, but weights must be floats; store it as floats"));
   }
   if (array.count() > INT_MAX) {
     throw Error(damaged, {array.file()},
                 Join("'", EscapeControl(array.name()), "' has ", array.count(),
-                     " numbers; one blob has 2^31 - 1 at most"));
+                     " numbers; a blob can have at most 2^31 - 1"));
   }
   for (const int64_t dim : array.dims()) blob->mutable_shape()->add_dim(dim);
   blob->mutable_shape();
@@ -77,12 +77,12 @@ class ModelReader {
 
  private:
   void ReadGroup(const std::string& group, const std::string& layer_name, int depth) {
-    if (depth > kMaxDepth) Fail(group, "is nested too deep");
+    if (depth > kMaxDepth) Fail(group, "is nested too deeply");
     caffe::LayerParameter layer;
     bool has_groups = false;
     for (const Hdf5Reader::Member& member : reader_.Members(group)) {
       const std::string path = Join(group, "/", member.name);
-      if (!seen_.insert(member.address).second) Fail(path, "is another name of something else");
+      if (!seen_.insert(member.address).second) Fail(path, "is a second name of another object");
       if (member.is_group) {
         has_groups = true;
         ReadGroup(path, layer_name.empty() ? member.name : Join(layer_name, "/", member.name),
@@ -128,7 +128,7 @@ void ReadExtras(const Hdf5Reader& reader, caffe::SolverState* state) {
   array.Read(std::span<uint8_t>(reinterpret_cast<uint8_t*>(bytes.data()), bytes.size()));
   if (array.is_float() || !state->ParseFromString(bytes)) {
     throw Error(ErrorCode::kBadSnapshot, {reader.path()},
-                Join("'", kExtras, "' does not parse; the file is damaged"));
+                Join("'", kExtras, "' cannot be parsed; the file is damaged"));
   }
 }
 
@@ -233,7 +233,7 @@ caffe::SolverState ReadHdf5State(const std::string& path) {
   if (reader.Has(kExtras)) ReadExtras(reader, &state);
   if (!reader.Has("iter")) {
     throw Error(ErrorCode::kBadSnapshot, {path},
-                "the file holds no iteration: it is not a solver state, or it is damaged");
+                "the file has no iteration number: it is not a solver state, or it is damaged");
   }
   state.set_iter(ReadInt(reader, "iter"));
   if (reader.Has("current_step")) state.set_current_step(ReadInt(reader, "current_step"));
@@ -244,7 +244,7 @@ caffe::SolverState ReadHdf5State(const std::string& path) {
   for (const Hdf5Reader::Member& member : reader.Members("history")) {
     if (seen.insert(member.address).second) continue;
     throw Error(ErrorCode::kBadSnapshot, {path},
-                "two of its history blobs are one; the file is damaged");
+                "two of its history blobs are the same object; the file is damaged");
   }
   for (size_t i = 0; i < seen.size(); ++i) {
     FillBlob(reader.Array(Join("history/", i)), ErrorCode::kBadSnapshot, state.add_history());
@@ -272,7 +272,7 @@ Seal CheckHdf5Seal(const std::string& path, uint64_t size) {
   const FileHandle file = OpenForReading(path);
   std::string head = ReadPiece(file, path, 0, kHdf5SealBytes);
   if (head.size() < kHdf5SealBytes) {
-    ThrowDamaged(path, Join("the file is cut short: only ", size, " bytes are there"));
+    ThrowDamaged(path, Join("the file is truncated: it has only ", size, " bytes"));
   }
   const uint64_t stated = FromLittleEndian(std::string_view(head).substr(kSizeAt, 8));
   const Seal seal{static_cast<uint32_t>(FromLittleEndian(std::string_view(head).substr(kCrcAt, 4))),
@@ -281,10 +281,11 @@ Seal CheckHdf5Seal(const std::string& path, uint64_t size) {
   const uint32_t crc = ChecksumOf(file, path, kHdf5SealBytes, size - kHdf5SealBytes,
                                   Crc32c(head.data(), head.size()));
   if (BitsOffMark(head) == 0 && stated > size) {
-    ThrowDamaged(path, Join("the file is cut short: ", size, " of ", stated, " bytes are there"));
+    ThrowDamaged(path, Join("the file is truncated: it has ", size, " of ", stated, " bytes"));
   }
   if (BitsOffMark(head) != 0 || stated != size || crc != seal.crc32c) {
-    ThrowDamaged(path, "the file was changed after it was written: its checksum does not match");
+    ThrowDamaged(
+        path, "its checksum does not match: the file was changed or damaged after it was written");
   }
   return seal;
 }

@@ -85,7 +85,7 @@ std::string LockOwner::Text() const {
 }
 
 std::string LockOwner::Describe() const {
-  if (pid == 0) return "a process that the lock does not name";
+  if (pid == 0) return "an unknown process";
   return Join("process ", pid, " on host ", host, job.empty() ? "" : " (batch job " + job + ")");
 }
 

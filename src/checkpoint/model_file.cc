@@ -17,8 +17,8 @@ void CheckModelBytes(uint64_t bytes) {
   if (bytes <= INT_MAX) return;
   throw Error(ErrorCode::kConfig,
               Join("the snapshot would have ", bytes,
-                   " bytes, but one protobuf file has 2 GiB - 1 at most; use fewer or smaller "
-                   "layers, leave out snapshot_diff, or set snapshot_format: HDF5"));
+                   " bytes, but a protobuf file can have at most 2 GiB - 1; set snapshot_format: "
+                   "HDF5, or remove snapshot_diff, or use fewer or smaller layers"));
 }
 
 Seal WriteModel(const std::string& path, caffe::NetParameter& net, FileOps& ops) {
@@ -45,14 +45,14 @@ caffe::NetParameter ReadModelAsWritten(const std::string& path) {
   CheckSeal(path);
   if (SniffKind(path) == FileKind::kState) {
     throw Error(ErrorCode::kUsage, {path},
-                "this is a solver state, not a file of weights; give the .caffemodel beside it, or "
-                "go on training from the state with --snapshot");
+                "this is a solver state, not a weights file; give the .caffemodel of the same "
+                "snapshot, or resume training from the state with --snapshot");
   }
   if (IsHdf5(path)) return ReadHdf5Model(path);
   caffe::NetParameter net;
-  ParseFile(path, "file of weights (.caffemodel)", ErrorCode::kData, &net);
+  ParseFile(path, "weights file (.caffemodel)", ErrorCode::kData, &net);
   if (net.layer_size() == 0 && net.layers_size() == 0) {
-    throw Error(ErrorCode::kData, {path}, "the file holds no layers, so it is not a weights file");
+    throw Error(ErrorCode::kData, {path}, "the file has no layers, so it is not a weights file");
   }
   return net;
 }

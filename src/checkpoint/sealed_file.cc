@@ -72,17 +72,18 @@ int BitsOffHead(const std::string& head) {
 Seal CheckSealed(const FileHandle& file, const std::string& path, uint64_t size,
                  const std::string& head, const std::string& tail) {
   if (size < kHeadBytes + kTailBytes) {
-    ThrowDamaged(path, Join("the file is cut short: only ", size, " bytes are there"));
+    ThrowDamaged(path, Join("the file is truncated: it has only ", size, " bytes"));
   }
   const uint64_t stated = FromLittleEndian(std::string_view(head).substr(kTagBytes, 8));
   if (BitsOffHead(head) == 0 && stated > size && stated <= kSealedFileMaxBytes) {
-    ThrowDamaged(path, Join("the file is cut short: ", size, " of ", stated, " bytes are there"));
+    ThrowDamaged(path, Join("the file is truncated: it has ", size, " of ", stated, " bytes"));
   }
   const Seal seal{static_cast<uint32_t>(FromLittleEndian(std::string_view(tail).substr(kTagBytes))),
                   size};
   if (stated != size || !tail.starts_with(TailTag()) ||
       ChecksumOf(file, path, 0, size - kTailBytes) != seal.crc32c) {
-    ThrowDamaged(path, "the file was changed after it was written: its checksum does not match");
+    ThrowDamaged(
+        path, "its checksum does not match: the file was changed or damaged after it was written");
   }
   return seal;
 }
@@ -145,7 +146,7 @@ std::optional<Seal> CheckSeal(const std::string& path) {
   }
   if (size > kSealedFileMaxBytes) {
     throw Error(ErrorCode::kData, {path},
-                Join("the file has ", size, " bytes; a protobuf file has 2 GiB - 1 at most"));
+                Join("the file has ", size, " bytes; a protobuf file can have at most 2 GiB - 1"));
   }
   return std::nullopt;
 }
@@ -162,8 +163,8 @@ void ParseFile(const std::string& path, const std::string& kind, ErrorCode unpar
   }
   if (!parsed) {
     throw Error(unparsable, {path},
-                Join("the file does not parse as a ", kind,
-                     ": it is of another kind, was cut short or is damaged"));
+                Join("the file cannot be parsed as a ", kind,
+                     ": it is another kind of file, truncated or damaged"));
   }
 }
 

@@ -99,10 +99,11 @@ void WarnOfWeightsAlone(const std::string& prefix, const std::vector<SnapshotNam
   for (const SnapshotNames& weights : FindBy(prefix, kWeightsSuffix)) {
     if (from && weights.iter <= *from) return;
     if (std::ranges::count(pairs, weights.iter, &SnapshotNames::iter) > 0) continue;
-    LOG(WARNING) << EscapeControl(Join(
-        weights.model, " has no state beside it, as after a run that was ended while it saved; ",
-        from ? Join("the newest whole snapshot is that of iteration ", *from)
-             : std::string("there is no whole snapshot")));
+    LOG(WARNING) << EscapeControl(
+        Join(weights.model,
+             " has no solver state in the same folder; maybe its run was killed while it saved. ",
+             from ? Join("The newest complete snapshot is from iteration ", *from)
+                  : std::string("There is no complete snapshot")));
     return;
   }
 }
@@ -171,7 +172,7 @@ std::optional<LoadedState> NewestSnapshot(const std::string& prefix) {
       WarnOfWeightsAlone(prefix, found, names.iter);
       return newest;
     } catch (const Error& e) {
-      LOG(WARNING) << "Snapshot of iteration " << names.iter << " is not usable: " << e.what();
+      LOG(WARNING) << "The snapshot of iteration " << names.iter << " cannot be used: " << e.what();
       if (newest_problem.empty()) newest_problem = e.what();
     }
   }
@@ -179,9 +180,10 @@ std::optional<LoadedState> NewestSnapshot(const std::string& prefix) {
     WarnOfWeightsAlone(prefix, found, std::nullopt);
     return std::nullopt;
   }
-  throw Error(ErrorCode::kBadSnapshot, Join("none of the ", found.size(), " snapshots of '", prefix,
-                                            "' is usable; the newest: ", newest_problem,
-                                            ". Move them away to start from the beginning"));
+  throw Error(ErrorCode::kBadSnapshot,
+              Join("none of the ", found.size(), " snapshots of '", prefix,
+                   "' can be used; the newest: ", newest_problem,
+                   ". To start from the beginning, move the snapshots away"));
 }
 
 std::string MakeRescuePrefix(const std::string& folder, const std::string& prefix) {
@@ -205,7 +207,7 @@ std::optional<LoadedState> NewestRescued(const std::string& prefix,
         newest = std::move(found);
       } catch (const Error& error) {
         LOG(WARNING) << "The snapshot in the rescue folder " << EscapeControl(path)
-                     << " is not usable: " << error.what();
+                     << " cannot be used: " << error.what();
       }
     }
   }

@@ -30,11 +30,11 @@ void RequireLock(const std::string& path) {
   const char* const kind = S_ISLNK(info.st_mode)    ? "a symbolic link"
                            : S_ISFIFO(info.st_mode) ? "a pipe (FIFO)"
                            : S_ISDIR(info.st_mode)  ? "a folder"
-                                                    : "no regular file";
+                                                    : "not a regular file";
   throw Error(ErrorCode::kCannotCreate, {AbsolutePath(path)},
               Join("is ", kind,
-                   ", where the lock of the snapshots belongs; no run made it: remove "
-                   "it, or set another snapshot_prefix"));
+                   ", but the path is needed for the lock file of the snapshots; remove it, or set "
+                   "another snapshot_prefix"));
 }
 
 // A lock as found.
@@ -75,31 +75,32 @@ double Seconds(milliseconds time) { return static_cast<double>(time.count() / 10
 // Why the owner counts as dead, or "".
 std::string DeathOf(const Found& found, const struct timespec& now, const LockTimes& times) {
   const LockOwner::Life life = found.owner.Look();
-  if (life == LockOwner::Life::kGone) return "which is not running any more";
+  if (life == LockOwner::Life::kGone) return "which is no longer running";
   if (life == LockOwner::Life::kRuns) return "";
   const milliseconds silent = Since(found.touched, now);
   if (silent <= times.stale) return "";
-  return Join("which gave no sign of life for ", Seconds(silent), " s");
+  return Join("which did not update the lock for ", Seconds(silent), " s");
 }
 
 // Of a lock whose age cannot be told.
 std::string AboutClocks(const std::string& path, const Found& found) {
   const milliseconds ahead = -Since(found.touched, WallClock());
   if (ahead <= kClocksDiffer || found.owner.Look() != LockOwner::Life::kUnknown) return "";
-  return Join(". Its last sign of life is dated ", Seconds(ahead), " s in the future: the clocks ",
-              "of the machines or of the file server differ (see 'timedatectl'), so it does not ",
-              "count as dead before then. If that run has ended, remove ", AbsolutePath(path));
+  return Join(
+      ". The lock was last updated ", Seconds(ahead), " s in the future: the clocks ",
+      "of the machines or of the file server differ (see 'timedatectl'), so the run does not ",
+      "count as dead before that time. If that run has ended, remove ", AbsolutePath(path));
 }
 
 [[noreturn]] void Refuse(const std::string& path, const std::string& prefix, const Found& found,
                          const LockTimes& times) {
   throw Error(ErrorCode::kCannotCreate, {AbsolutePath(path)},
-              EscapeControl(
-                  Join("the snapshots of '", prefix, "' are being written by another run, ",
-                       found.owner.Describe(), "; wait until it ends (--lock_wait=SECONDS), or ",
-                       "give this run another snapshot_prefix. The lock of a run that is dead is ",
-                       "taken over, on another machine ", Seconds(times.stale),
-                       " s after its last sign of life", AboutClocks(path, found))));
+              EscapeControl(Join(
+                  "the snapshots of '", prefix, "' belong to another run that is active, ",
+                  found.owner.Describe(), "; wait until it ends (--lock_wait=SECONDS), or ",
+                  "give this run another snapshot_prefix. The lock of a dead run is ",
+                  "removed automatically; if it ran on another machine, ", Seconds(times.stale),
+                  " s after its last update", AboutClocks(path, found))));
 }
 
 // The file with what is to be the lock, under a hidden name that no other process has.
@@ -145,8 +146,8 @@ class Candidate {
 
  private:
   [[noreturn]] static void Fail(const char* doing, const std::string& path, int reason) {
-    ThrowFileError(FileUse::kOutput, Join(doing, " the lock of the snapshots"), AbsolutePath(path),
-                   reason);
+    ThrowFileError(FileUse::kOutput, Join(doing, " the lock file of the snapshots"),
+                   AbsolutePath(path), reason);
   }
 
   // For file systems without hard links.
@@ -171,7 +172,8 @@ void TakeAway(const std::string& prefix, const std::string& path, const Found& d
   const std::string aside = TempPathFor(prefix + ".lock.dead");
   if (ops.Rename(path, aside) != 0) {
     if (errno == ENOENT) return;  // somebody else was faster
-    ThrowFileError(FileUse::kOutput, "take over the lock of a dead run", AbsolutePath(path), errno);
+    ThrowFileError(FileUse::kOutput, "take over the lock file of a dead run", AbsolutePath(path),
+                   errno);
   }
   const std::optional<Found> taken = Look(aside);
   if (taken && taken->text != dead.text) ops.Link(aside, path);
@@ -222,7 +224,7 @@ SnapshotLock::SnapshotLock(const std::string& prefix, const LockTimes& times)
         same_job ? std::max(times_.wait, times_.stale + times_.beat) : times_.wait;
     if (std::chrono::steady_clock::now() - start >= wait) Refuse(path_, prefix, *found, times_);
     if (!told) {
-      LOG(WARNING) << EscapeControl(Join("The snapshots of '", prefix, "' are being written by ",
+      LOG(WARNING) << EscapeControl(Join("The snapshots of '", prefix, "' belong to ",
                                          found->owner.Describe(), "; waiting up to ", Seconds(wait),
                                          " s for it to end"));
     }
@@ -254,8 +256,9 @@ void SnapshotLock::Beat() {
       continue;
     }
     if (!found && errno != ENOENT) continue;  // the file system is away; it may come back
-    LOG(WARNING) << EscapeControl(Join("The lock ", AbsolutePath(path_), " is not this run's any ",
-                                       "more: another run may write the same snapshots"));
+    LOG(WARNING) << EscapeControl(Join("The lock ", AbsolutePath(path_),
+                                       " no longer belongs to this ",
+                                       "run: another run may write the same snapshots"));
     return;
   }
 }

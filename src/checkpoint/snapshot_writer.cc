@@ -184,10 +184,10 @@ void SnapshotWriter::Work() {
 
 std::chrono::milliseconds SnapshotWriter::PauseWhileTraining(const std::string& trouble) const {
   const auto pause = std::min(pauses_.longest, pauses_.first * (1 << std::min(tries_, 12)));
-  LOG(WARNING) << EscapeControl(Join("The snapshot of iteration ", content_.iter,
-                                     " could not be written; training goes on, and it is tried "
-                                     "again in ",
-                                     SecondsOf(pause), " s. ", trouble));
+  LOG(WARNING) << EscapeControl(
+      Join("The snapshot of iteration ", content_.iter,
+           " could not be written; training continues, and the run tries again in ",
+           SecondsOf(pause), " s. ", trouble));
   return pause;
 }
 
@@ -204,10 +204,10 @@ std::optional<std::chrono::milliseconds> SnapshotWriter::PauseWhileWaitedFor(
     reason_told_ = last_->reason;
     LOG(WARNING) << EscapeControl(
         Join("The last snapshot, of iteration ", content_.iter, ", could not be written. ", trouble,
-             ". It is tried again for ", SecondsOf(left), " s (", last_->reason, "), then ",
+             ". The run tries again for ", SecondsOf(left), " s (", last_->reason, "), then ",
              last_->rescue_folders.empty()
-                 ? std::string("the run ends without it; --rescue_dir names another folder")
-                 : Join("it is written to ", JoinList(last_->rescue_folders, " or ")),
+                 ? std::string("the run exits without it; set another folder with --rescue_dir")
+                 : Join("it writes the snapshot to ", JoinList(last_->rescue_folders, " or ")),
              "."));
   }
   return std::min(left, pauses_.waited_for * (1 << std::min(hurried_tries_ - 1, kMostDoubled)));
@@ -224,28 +224,27 @@ std::exception_ptr SnapshotWriter::Rescue(const LastTries& last,
       const SnapshotNames names = SaveSnapshot(
           rescue_prefix, content_.iter, content_.model, content_.state, FileOps::Posix(),
           content_.has_averaged ? &content_.averaged : nullptr, format_);
-      where = Join("It is stored as ", names.state, ". Copy that folder before the machine clears ",
-                   "it, and resume with: ", last.resume_command(names.state));
+      where =
+          Join("It is stored as ", names.state, ". Copy that folder before the machine deletes ",
+               "it, and resume with: ", last.resume_command(names.state));
       break;
     } catch (const Error& error) {
       LOG(WARNING) << EscapeControl(Join("The last snapshot could not be rescued. ", error.what()));
     }
   }
   if (where.empty()) {
-    where =
-        Join(last.rescue_folders.empty() ? "No other folder was tried"
-                                         : "No rescue folder could be written either",
-             " (--rescue_dir, $SLURM_TMPDIR, $TMPDIR): the iterations since the snapshot before "
-             "are lost");
+    where = Join(last.rescue_folders.empty() ? "No other folder was tried"
+                                             : "No rescue folder could be written either",
+                 " (--rescue_dir, $SLURM_TMPDIR, $TMPDIR): the iterations since the previous "
+                 "snapshot are lost");
   }
   const ErrorCode code = last.was_writable ? ErrorCode::kIo : CodeOf(failure);
-  return std::make_exception_ptr(
-      Error(code, EscapeControl(Join("the last snapshot, of iteration ", content_.iter,
-                                     ", could not be written",
-                                     last.was_writable ? ", although its folder was writable when "
-                                                         "the run began"
-                                                       : "",
-                                     ". ", DiskTrouble(failure), ". ", where))));
+  return std::make_exception_ptr(Error(
+      code,
+      EscapeControl(Join(
+          "the last snapshot, of iteration ", content_.iter, ", could not be written",
+          last.was_writable ? ", although its folder was writable at the start of the run" : "",
+          ". ", DiskTrouble(failure), ". ", where))));
 }
 
 bool SnapshotWriter::PausesFor(std::unique_lock<std::mutex>& lock,

@@ -19,10 +19,11 @@ bool IsNamedAsWeights(const std::string& path) {
 [[noreturn]] void RefuseWeights(const std::string& path) {
   const std::string state = path.substr(0, path.rfind(".caffemodel")) + ".solverstate" +
                             (IsNamedAsHdf5(path) ? ".h5" : "");
-  throw Error(ErrorCode::kUsage, {path},
-              Join("this is a file of weights, not a solver state; to go on training give ",
-                   Exists(state) ? Join("--snapshot=", state) : "the .solverstate beside it",
-                   ", to start from these weights give --weights=", path));
+  throw Error(
+      ErrorCode::kUsage, {path},
+      Join("this is a weights file, not a solver state; to resume training give ",
+           Exists(state) ? Join("--snapshot=", state) : "the .solverstate of the same snapshot",
+           "; to start from these weights give --weights=", path));
 }
 
 // Where a file of weights that a state names is. Files are often moved as pairs, so the folder of
@@ -31,24 +32,27 @@ std::string FindModel(const std::string& path, const std::string& stored, const 
                       bool allow_outside) {
   const std::string name = FileNameOf(stored);
   if (name.empty()) {
-    throw Error(ErrorCode::kBadSnapshot, {path}, Join("the state names no file of ", what));
+    throw Error(ErrorCode::kBadSnapshot, {path},
+                Join("the solver state has no path of its ", what));
   }
   const std::string beside = JoinPath(FolderOf(path), name);
   if (Exists(beside)) return beside;
   if (!Exists(stored)) {
-    throw Error(
-        ErrorCode::kBadSnapshot, {path},
-        Join("the ", what, " of this state are missing: neither '", AbsolutePath(beside), "' nor '",
-             AbsolutePath(stored), "' exists; put the .caffemodel beside the state"));
+    throw Error(ErrorCode::kBadSnapshot, {path},
+                Join("the ", what, " of this solver state are missing: neither '",
+                     AbsolutePath(beside), "' nor '", AbsolutePath(stored),
+                     "' exists; copy the .caffemodel to the folder of the solver state"));
   }
   if (!allow_outside) {
-    throw Error(ErrorCode::kBadSnapshot, {path},
-                Join("the ", what, " are not beside this state, and the path that it names leads ",
-                     "to another folder: ", AbsolutePath(stored),
-                     "; put the file beside the state, or allow the path with --allow_outside"));
+    throw Error(
+        ErrorCode::kBadSnapshot, {path},
+        Join("the ", what, " are not in the folder of this solver state, and its path is in ",
+             "another folder: ", AbsolutePath(stored),
+             "; copy the file to the folder of the solver state, or allow the path with "
+             "--allow_outside"));
   }
   LOG(WARNING) << EscapeControl(
-      Join("The ", what, " of ", path, " are taken from another folder: ", AbsolutePath(stored)));
+      Join("The ", what, " of ", path, " are read from another folder: ", AbsolutePath(stored)));
   return stored;
 }
 
@@ -59,7 +63,7 @@ void CheckModel(const std::optional<Seal>& expected, const std::string& path,
   if (expected &&
       (!seal || seal->crc32c != expected->crc32c || seal->file_bytes != expected->file_bytes)) {
     throw Error(ErrorCode::kBadSnapshot, {model_path},
-                Join("these are not the ", what, " that the state '", path,
+                Join("these are not the ", what, " that the solver state '", path,
                      "' was saved with: size or checksum differ; use another snapshot"));
   }
   if (seal) return;
@@ -68,7 +72,7 @@ void CheckModel(const std::optional<Seal>& expected, const std::string& path,
   } catch (const Error& e) {
     if (e.code() != ErrorCode::kData && e.code() != ErrorCode::kUsage) throw;
     throw Error(ErrorCode::kBadSnapshot,
-                Join(e.what(), " (these are the ", what, " of the state '", path, "')"));
+                Join(e.what(), " (these are the ", what, " of the solver state '", path, "')"));
   }
 }
 
@@ -112,7 +116,7 @@ caffe::SolverState ReadStateAlone(const std::string& path) {
   }
   if (!state.has_iter() || state.iter() < 0) {
     throw Error(ErrorCode::kBadSnapshot, {path},
-                "the file holds no iteration: it is not a solver state, or it is damaged");
+                "the file has no iteration number: it is not a solver state, or it is damaged");
   }
   return state;
 }

@@ -29,9 +29,9 @@ std::vector<std::string> Alternatives(const std::string& assignment) {
   if (values.size() == 1) return {assignment};
   for (std::string& value : values) {
     if (value.empty()) {
-      throw Error(ErrorCode::kUsage, Join("--set ", assignment,
-                                          ": a value of the list is empty; write e.g. --set "
-                                          "base_lr=0.1,0.01"));
+      throw Error(ErrorCode::kUsage,
+                  Join("--set ", assignment,
+                       ": a value in the list is empty; write e.g. --set base_lr=0.1,0.01"));
     }
     value = key + value;
   }

@@ -100,7 +100,7 @@ void CheckCount(const BlobData& blob, const Complaint& complaint) {
   if (overflow || static_cast<uint64_t>(count) != blob.values.size()) {
     std::vector<std::string> dims;
     for (const int64_t dim : blob.dims) dims.push_back(Join(dim));
-    complaint.Throw("it holds ", blob.values.size(), " numbers, but its shape is ",
+    complaint.Throw("it has ", blob.values.size(), " numbers, but its shape is ",
                     dims.empty() ? "that of a single number" : JoinList(dims, " x "),
                     "; the file is damaged");
   }
@@ -116,7 +116,7 @@ void CheckFinite(std::span<const float> values, const Complaint& complaint) {
     const auto bad = std::ranges::find_if(piece, [](float x) { return !std::isfinite(x); });
     complaint.Throw("number ", start + static_cast<size_t>(bad - piece.begin()), " is ",
                     std::isnan(*bad) ? "NaN" : "infinite",
-                    "; these values cannot be used: take an earlier snapshot");
+                    "; these values cannot be used: use an earlier snapshot");
   }
 }
 

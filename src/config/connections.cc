@@ -43,10 +43,10 @@ class Connector {
       layer.Fail(
           "bottom",
           later == static_cast<size_t>(i)
-              ? Join("bottom '", blob, "' is made by this layer itself and by none before it")
-              : Join("bottom '", blob, "' is made only later, by layer '", layers_[later].name(),
+              ? Join("bottom '", blob, "' is made by this layer itself and by no layer before it")
+              : Join("bottom '", blob, "' is made by a later layer, '", layers_[later].name(),
                      "' (", layers_[later].Where().ToString(),
-                     "); layers run in the order of the file: move it up"),
+                     "); layers run in the order of the file: move that layer up"),
           j);
     }
     const std::string left_out = LeftOut(blob);
@@ -93,8 +93,8 @@ class Connector {
     }
     layer.Fail(
         "top",
-        Join(made, "give it another name. A layer may write over its own input alone: its ", "top ",
-             second.top, " would be its bottom ", second.top, ", '",
+        Join(made, "give it another name. A layer may overwrite only its own input: its ", "top ",
+             second.top, " must be its bottom ", second.top, ", '",
              second.top < layer.proto().bottom_size() ? layer.proto().bottom(second.top) : "none",
              "'"),
         second.top);
@@ -111,8 +111,8 @@ class Connector {
       if (phase(*has) == caffe::Phase(-1) || lacks->proto().include_size() > 0) continue;
       const char* const other = phase(*has) == caffe::TRAIN ? "TEST" : "TRAIN";
       return Join("in ", net_.state, " both are in the net. The layer in line ",
-                  lacks->Where().line, " has no include rule: is include { phase: ", other,
-                  " } missing there?");
+                  lacks->Where().line, " has no include rule; maybe include { phase: ", other,
+                  " } is missing there");
     }
     return "both are in the net. If one is for training and one for testing, write include { "
            "phase: TRAIN } in the first "

@@ -151,9 +151,9 @@ caffe::NetParameter MakeDeploy(const NetSpec& net, const DeployOptions& options)
   if (outputs.empty()) {
     const LayerSpec* loss = MainLoss(filtered);
     if (loss == nullptr) {
-      throw Error(ErrorCode::kConfig, {net.file},
-                  "the TEST net has no loss that shows which blob is the answer; name it with "
-                  "--output=BLOB");
+      throw Error(
+          ErrorCode::kConfig, {net.file},
+          "the TEST net has no loss, so the output blob is unknown; name it with --output=BLOB");
     }
     outputs.push_back(AddAnswer(loss->proto(), layers));
   }

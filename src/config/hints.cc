@@ -15,7 +15,7 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
 constexpr char kEngine[] = "this program chooses the kernels itself";
-constexpr char kMachines[] = "one machine computes the whole net";
+constexpr char kMachines[] = "each machine computes the whole net";
 
 // One line per kind of hint, at the first place that holds it.
 class Hints {
@@ -25,7 +25,7 @@ class Hints {
     if (!proto.engine().empty()) Add("engine", net.Where("engine"), kEngine);
     if (proto.bn_stats_batch_size() > 0) {
       Add("bn_stats_batch_size", net.Where("bn_stats_batch_size"),
-          "a BatchNorm takes the statistics of its whole batch");
+          "a BatchNorm computes the statistics of its whole batch");
     }
     if (proto.has_multinode()) Add("multinode", net.Where("multinode"), kMachines);
     constexpr const char* kAlgorithms = "default_conv_algos_override";
@@ -43,7 +43,7 @@ class Hints {
     if (proto.has_multinode()) Add("multinode", layer.Where("multinode"), kMachines);
     if (proto.has_cudnn_math_override()) {
       Add("cudnn_math_override", layer.Where("cudnn_math_override"),
-          "default_cudnn_math_override of the net, or --tf32, holds for all layers");
+          "default_cudnn_math_override of the net, or --tf32, applies to all layers");
     }
     LookAtAlgorithms(layer);
     for (const char* field : {"mn_activation_param", "mn_grad_compress_param"}) {
@@ -112,9 +112,9 @@ void MoveBatchNormFillers(std::vector<LayerSpec>* layers, Upgrades* upgrades) {
     LayerSpec& layer = (*layers)[i];
     if (!layer.proto().batch_norm_param().has_filler()) continue;
     if (layer.proto().batch_norm_param().has_scale_filler()) {
-      layer.FailIn("batch_norm_param", "filler",
-                   "filler and scale_filler are both given: both are the start of the learned "
-                   "factor; remove one");
+      layer.FailIn(
+          "batch_norm_param", "filler",
+          "filler and scale_filler are both given: both initialise the learned scale; remove one");
     }
     caffe::BatchNormParameter& param = *layer.mutable_proto().mutable_batch_norm_param();
     LayerSpec* const scale = param.scale_bias() ? nullptr : ScaleBehind(*layers, i);
@@ -133,7 +133,7 @@ void MoveBatchNormFillers(std::vector<LayerSpec>* layers, Upgrades* upgrades) {
   if (moved == 0) return;
   upgrades->done.push_back(Join(layers->front().Where().file, ": rewrote the filler of ",
                                 Counted(moved, "BatchNorm"),
-                                " as that of the Scale after it, or as scale_filler"));
+                                " as the filler of the Scale layer after it, or as scale_filler"));
 }
 
 }  // namespace trainer

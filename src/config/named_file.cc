@@ -14,8 +14,8 @@ std::string FindNamedFile(const LayerSpec& layer, std::string_view param, std::s
   // say.
   if (!IsMissing(found)) return found;
   ThrowAtField(layer, param, field,
-               Error(ErrorCode::kNoInput, Join(field, " '", path, "' is not there; looked for ",
-                                               PathsTried(path, file))));
+               Error(ErrorCode::kNoInput,
+                     Join(field, " '", path, "' does not exist; tried ", PathsTried(path, file))));
 }
 
 void ThrowAtField(const LayerSpec& layer, std::string_view param, std::string_view field,

@@ -47,7 +47,7 @@ void AddOldLayers(const caffe::NetParameter& net, const NetPlaces& places, NetSp
   if (net.layers_size() == 0) return;
   if (net.layer_size() > 0) {
     throw Error(ErrorCode::kConfig, places.Where("layers", 0),
-                Join("'layers' (the old form) and 'layer' (first in line ",
+                Join("'layers' (the old format) and 'layer' (first in line ",
                      places.Where("layer", 0).line, ") cannot be mixed: write all as 'layer'"));
   }
   std::vector<OldLayer> old;
@@ -58,15 +58,16 @@ void AddOldLayers(const caffe::NetParameter& net, const NetPlaces& places, NetSp
       std::ranges::count_if(old, [](const OldLayer& layer) { return layer.proto.has_layer(); });
   if (oldest > 0) {
     Done(spec, Join("rewrote ", Counted(oldest, "layer"),
-                    " of the oldest form ('layers { layer { } }')"));
+                    " of the oldest format ('layers { layer { } }')"));
   }
   const int64_t count = std::ssize(old);
   old = RewriteOldest(std::move(old), &spec->upgrades);
   if (const int64_t folded = count - std::ssize(old); folded > 0) {
-    Done(spec, Join("folded ", Counted(folded, "padding layer"), " into what reads them"));
+    Done(spec,
+         Join("folded ", Counted(folded, "padding layer"), " into the layers that read them"));
   }
-  Done(spec,
-       Join("rewrote ", Counted(std::ssize(old), "layer"), " of the old 'layers' form as 'layer'"));
+  Done(spec, Join("rewrote ", Counted(std::ssize(old), "layer"),
+                  " of the old 'layers' format as 'layer'"));
   for (OldLayer& layer : old) {
     spec->layers.emplace_back(RewriteOld(layer), layer.where, layer.tree);
   }
@@ -110,7 +111,7 @@ void CheckLayerCount(const caffe::NetParameter& net, const NetPlaces& places) {
        {std::pair("layer", net.layer_size()), std::pair("layers", net.layers_size())}) {
     if (count <= kMaxLayers) continue;
     throw Error(ErrorCode::kConfig, places.Where(field, kMaxLayers),
-                Join("the net has ", count, " layers; at most ", kMaxLayers, " are taken"));
+                Join("the net has ", count, " layers; at most ", kMaxLayers, " are allowed"));
   }
 }
 
@@ -139,7 +140,7 @@ void FreezeBatchNorms(NetSpec* spec) {
   for (LayerSpec& layer : spec->layers) frozen += FreezeBatchNorm(&layer.mutable_proto()) ? 1 : 0;
   if (frozen == 0) return;
   Done(spec, Join("set lr_mult and decay_mult to 0 in the first three param of ",
-                  Counted(frozen, "BatchNorm layer"), ", which are its statistics"));
+                  Counted(frozen, "BatchNorm layer"), ", because they are its statistics"));
 }
 
 // Names stand in messages, logs, tables and other files: control characters are written out once,

@@ -85,7 +85,7 @@ Overrides::Overrides(const std::vector<std::string>& assignments) {
     const bool empty_part = std::any_of(item.path.begin(), item.path.end(),
                                         [](const Part& p) { return p.field.empty(); });
     if (i >= text.size() || in_index || empty_part) {
-      Fail(item, "it is not key=value; write e.g. --set base_lr=0.05");
+      Fail(item, "not of the form key=value; write e.g. --set base_lr=0.05");
     }
     item.value = text.substr(i + 1);
   }
@@ -113,8 +113,8 @@ void Overrides::Set(const Item& item, size_t depth, Message* message) {
   const int size = reflection->FieldSize(*message, field);
   const int index = ParseIndex(part.index);
   if (index < 0 || index >= size) {
-    Fail(item, Join("'", part.field, "' needs the number of an element, as ", part.field,
-                    "[0]; there are ", size));
+    Fail(item, Join("'", part.field, "' is a list; give the number of an element, such as ",
+                    part.field, "[0]; number of elements: ", size));
   }
   Set(item, depth + 1, reflection->MutableRepeatedMessage(message, field, index));
 }
@@ -147,7 +147,7 @@ void Overrides::Assign(const Item& item, Message* message) {
   const int index = ParseIndex(part.index);
   if (!field->is_repeated() || index < 0 || index >= reflection->FieldSize(*message, field) ||
       reflection->FieldSize(*parsed, field) != 1) {
-    Fail(item, Join("there is no element '", part.index, "' of ", part.field, " to replace"));
+    Fail(item, Join("there is no element '", part.index, "' in ", part.field, " to change"));
   }
   // The new value goes to the end, then to its place, and the old one away.
   const int last = reflection->FieldSize(*message, field);
@@ -175,7 +175,7 @@ void Overrides::ApplyToLayers(Item* item, NetSpec* net) {
   const std::string phase = comma == std::string::npos ? "" : index.substr(comma + 1);
   const bool by_phase = phase == "TRAIN" || phase == "TEST";
   const std::string name = by_phase ? index.substr(0, comma) : index;
-  if (item->path.size() < 2) Fail(*item, "it names a layer but none of its fields");
+  if (item->path.size() < 2) Fail(*item, "it names a layer, but no field of the layer");
   for (LayerSpec& layer : net->layers) {
     item->near.push_back(layer.name());
     if (layer.name() != name || (by_phase && !HasRuleFor(layer.proto(), phase))) continue;

@@ -54,7 +54,7 @@ std::string TypeWords(const FieldDescriptor& field) {
     case FieldDescriptor::CPPTYPE_ENUM:
       return "one of " + JoinList(ValueNames(*field.enum_type()));
     case FieldDescriptor::CPPTYPE_STRING:
-      return "a text in quotes";
+      return "text in quotes";
     case FieldDescriptor::CPPTYPE_MESSAGE:
       return "fields in braces: " + field.name() + " { ... }";
   }
@@ -101,9 +101,8 @@ class Explainer {
               brace ? std::nullopt : here};
     }
     if (text == "Expected identifier, got: }") {
-      return {
-          At(place_, "this '}' closes nothing: a '{' is missing before it, or it is one too many"),
-          {}};
+      return {At(place_, "this '}' has no matching '{': add the missing '{', or remove this '}'"),
+              {}};
     }
     return {At(place_, Plain()), {}};
   }
@@ -127,10 +126,10 @@ class Explainer {
     const Descriptor* type = types_.back();
     const std::string_view fork = ForkOfField(name);
     if (IsOfOuter()) {
-      message += Join(" Is the '}' missing of '", Here(), "', opened in line ",
+      message += Join(" Is the '}' of '", Here(), "' missing, opened in line ",
                       context_.open.back().opened.line, "?");
     } else if (!fork.empty()) {
-      message += Join(" It is of a fork of Caffe (", fork, ") and has no meaning here");
+      message += Join(" It belongs to a fork of Caffe (", fork, ") and is not supported here");
     } else if (type != nullptr) {
       const std::string near = Nearest(name, FieldNames(*type));
       const bool slip = !near.empty() && !name.ends_with("_" + near);  // roi_pooling_param is none
@@ -169,7 +168,7 @@ class Explainer {
     const auto first = in.first.find(in.field);
     const int line = first == in.first.end() ? 0 : first->second.line;
     return At(in.field_place, Join("'", in.field, "' is given twice in ", Here(),
-                                   ", first in line ", line, "; it can have one value only"));
+                                   ", first in line ", line, "; it can have only one value"));
   }
 
   Error UnknownValue() const {
@@ -185,7 +184,7 @@ class Explainer {
   Error Unclosed() const {
     const OpenMessage& open = context_.open.back();
     return At(open.opened,
-              Join("'", open.name, "' is opened here and never closed: a '}' is missing ",
+              Join("'", open.name, "' is opened here, but never closed: a '}' is missing ",
                    "before the end of the file"));
   }
 
@@ -252,12 +251,12 @@ class Explainer {
       return Join("a ':' is missing after '", context_.open.back().field, "'");
     }
     if (text.starts_with("Expected identifier")) {
-      return Join("a field name should stand here, not ", WordAt(place_));
+      return Join("expected a field name here, not ", WordAt(place_));
     }
     if (text.starts_with("String literals cannot cross")) {
-      return "this text has no closing quote on its line";
+      return "this text has no closing quote in the same line";
     }
-    return "this is not protobuf text: " + text;
+    return "this is not protobuf text format: " + text;
   }
 
   const ParserComplaint& complaint_;

@@ -58,19 +58,18 @@ void RefuseOtherKind(const ParsedText& parsed, const google::protobuf::Message& 
   if (kind == "SolverParameter") {
     caffe::NetParameter net;
     if (Parse(&text, &net) || net.layer_size() + net.layers_size() == 0) return;
-    throw Error(
-        ErrorCode::kConfig, {parsed.file},
-        "this is a net, where a solver is expected: a solver names its net by net: \"FILE\" "
-        "and has base_lr, lr_policy and max_iter (verbs take a net as --model)");
+    throw Error(ErrorCode::kConfig, {parsed.file},
+                "this is a net, but a solver is expected: a solver names its net by net: \"FILE\" "
+                "and has base_lr, lr_policy and max_iter (give a net with --model)");
   }
   if (kind == "NetParameter") {
     caffe::SolverParameter solver;
     if (Parse(&text, &solver)) return;
     const std::string net = solver.has_net() ? solver.net() : solver.train_net();
     throw Error(ErrorCode::kConfig, {parsed.file},
-                Join("this is a solver, where a net is expected",
+                Join("this is a solver, but a net is expected",
                      net.empty() ? "" : Join("; its net is '", EscapeControl(net), "'"),
-                     " (verbs take a solver as --solver)"));
+                     " (give a solver with --solver)"));
   }
 }
 
@@ -83,7 +82,8 @@ std::optional<ParserComplaint> Parse(ParsedText* parsed, google::protobuf::Messa
   parser.WriteLocationsTo(&parsed->tree);
   parser.SetRecursionLimit(kMaxDepth);
   const bool ok = parser.ParseFromString(parsed->content, message);
-  if (!ok && !errors.complaint) return ParserComplaint{-1, 0, "it is not protobuf text"};
+  if (!ok && !errors.complaint)
+    return ParserComplaint{-1, 0, "the file is not protobuf text format"};
   return errors.complaint;
 }
 

@@ -45,26 +45,27 @@ int LineAt(std::string_view text, size_t offset) {
 void CheckText(const std::string& file, std::string_view text) {
   if (text.size() > kMaxBytes) {
     Refuse(file, 0,
-           Join("the file is larger than ", kMaxBytes, " bytes, the most for a text file"));
+           Join("the file is larger than ", kMaxBytes, " bytes, the limit for a text file"));
   }
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
-    Refuse(file, 0, "the file is empty; a solver or net in protobuf text should stand in it");
+    Refuse(file, 0, "the file is empty; it must contain a solver or a net in protobuf text format");
   }
   const size_t nul = text.find('\0');
   if (nul != std::string_view::npos) {
-    Refuse(
-        file, LineAt(text, nul),
-        "there is a zero byte: this is a binary file, not protobuf text; is it a file of weights?");
+    Refuse(file, LineAt(text, nul),
+           "there is a zero byte: this is a binary file, not protobuf text format; is it a weights "
+           "file?");
   }
   if (std::count(text.begin(), text.end(), '{') > kMaxMessages) {
     Refuse(file, 0,
-           Join("there are more than ", kMaxMessages, " '{': no net or solver has so many parts"));
+           Join("there are more than ", kMaxMessages, " '{'; no net or solver needs so many"));
   }
   for (size_t at = 0; at < text.size();) {
     const size_t length = Utf8Length(text.substr(at));
     if (length == 0) {
       Refuse(file, LineAt(text, at),
-             "there are bytes that are not UTF-8; save the file as UTF-8, comments too");
+             "there are bytes that are not UTF-8; save the whole file as UTF-8, including its "
+             "comments");
     }
     at += length;
   }

@@ -58,7 +58,7 @@ class Checker {
   }
 
   void CheckNumbers() const {
-    Needs("base_lr", "the learning rate to start from", "0.01");
+    Needs("base_lr", "the initial learning rate", "0.01");
     for (const char* name :
          {"base_lr", "weight_decay", "max_weight_decay", "weight_decay_power", "min_lr",
           "rampup_lr", "warmup_lr", "warmup_start_lr", "momentum_power", "delta"}) {
@@ -84,10 +84,12 @@ class Checker {
     const int parts = proto_.virtual_ranks();
     if (!std::has_single_bit(static_cast<unsigned>(parts))) {
       const unsigned less = std::bit_floor(static_cast<unsigned>(parts));
-      solver_.Fail("virtual_ranks", Join("virtual_ranks is ", parts,
-                                         "; it must be a power of two, as the parts of a batch are "
-                                         "added in pairs: give ",
-                                         less, less < kMostParts ? Join(" or ", 2 * less) : ""));
+      solver_.Fail(
+          "virtual_ranks",
+          Join(
+              "virtual_ranks is ", parts,
+              "; it must be a power of two, because the parts of a batch are added in pairs: give ",
+              less, less < kMostParts ? Join(" or ", 2 * less) : ""));
     }
     if (parts > static_cast<int>(kMostParts)) {
       solver_.Fail("virtual_ranks",
@@ -144,12 +146,13 @@ class Checker {
     const char* const other = name == "step" && Given("stepvalue")       ? "multistep"
                               : name == "multistep" && Given("stepsize") ? "step"
                                                                          : nullptr;
-    solver_.Fail("lr_policy", Join("lr_policy '", name, "' needs ", JoinList(missing, " and "),
-                                   ", which the solver does not give: the rate ", policy.does,
-                                   "; write e.g. ", JoinList(lines, " "),
-                                   other == nullptr ? ""
-                                                    : Join(", or lr_policy: \"", other,
-                                                           "\", whose field is given")));
+    solver_.Fail("lr_policy",
+                 Join("lr_policy '", name, "' needs ", JoinList(missing, " and "),
+                      ", but the solver does not set them: the learning rate ", policy.does,
+                      "; write e.g. ", JoinList(lines, " "),
+                      other == nullptr ? ""
+                                       : Join(", or lr_policy: \"", other,
+                                              "\", for which the solver has the field")));
   }
 
   void CheckSteps() const {
@@ -159,7 +162,7 @@ class Checker {
         solver_.Fail("stepvalue",
                      i == 0 ? Join("stepvalue is ", proto_.stepvalue(i), "; it must be 0 or more")
                             : Join("stepvalue ", proto_.stepvalue(i), " comes after ", before,
-                                   "; the values must rise"),
+                                   "; the values must increase"),
                      i);
       }
     }
@@ -192,10 +195,9 @@ class Checker {
     OneOf("weight_decay_policy", proto_.weight_decay_policy(), {"fixed", "poly"});
     OneOf("larc_policy", proto_.larc_policy(), {"clip", "scale"});
     if (proto_.eval_type() != "classification") {
-      throw Error(
-          ErrorCode::kUnavailable, solver_.Where("eval_type"),
-          Join("eval_type '", proto_.eval_type(), "' is not in this build; tests report the ",
-               "outputs of the net (eval_type \"classification\")"));
+      throw Error(ErrorCode::kUnavailable, solver_.Where("eval_type"),
+                  Join("eval_type '", proto_.eval_type(), "' is not supported; tests report the ",
+                       "outputs of the net (eval_type \"classification\")"));
     }
   }
 
@@ -203,29 +205,33 @@ class Checker {
     const int warmup = proto_.warmup_iter(), rampup = proto_.rampup_interval();
     if (warmup > 0 && rampup > 0) {
       solver_.Fail("rampup_interval",
-                   "warmup_iter and rampup_interval are both given: they are two ways for the rate "
-                   "to rise at the start; remove one");
+                   "warmup_iter and rampup_interval are both given: they are two kinds of warm-up; "
+                   "remove one");
     }
     for (const char* start : {"warmup_lr", "warmup_start_lr"}) {
       if (Given(start) && warmup == 0) {
-        solver_.Fail(start,
-                     Join(start, " is given without warmup_iter, the iterations of the rise"));
+        solver_.Fail(start, Join(start,
+                                 " is given without warmup_iter, the number of warm-up iterations; "
+                                 "add warmup_iter"));
       }
     }
     if (proto_.has_warmup_lr() && proto_.has_warmup_start_lr()) {
-      solver_.Fail("warmup_start_lr",
-                   "warmup_lr and warmup_start_lr are both given: from the first the rate rises to "
-                   "that of lr_policy, from the second to base_lr; remove one");
+      solver_.Fail(
+          "warmup_start_lr",
+          "warmup_lr and warmup_start_lr are both given: warmup_lr is the start of a warm-up to "
+          "the learning rate of lr_policy, warmup_start_lr of one to base_lr; remove one");
     }
     const std::string& policy = proto_.lr_policy();
     if (policy == "cosine" && std::max(warmup, rampup) >= proto_.max_iter()) {
-      solver_.Fail("max_iter", Join("max_iter is ", proto_.max_iter(), ", but lr_policy 'cosine' ",
-                                    "falls from the end of the warm-up, ", std::max(warmup, rampup),
-                                    ", to max_iter; give more iterations or a shorter warm-up"));
+      solver_.Fail("max_iter",
+                   Join("max_iter is ", proto_.max_iter(), ", but lr_policy 'cosine' ",
+                        "decays from the end of the warm-up, iteration ", std::max(warmup, rampup),
+                        ", to max_iter; give more iterations or a shorter warm-up"));
     }
     if ((policy == "cosine" || policy == "poly") && proto_.min_lr() > proto_.base_lr()) {
       solver_.Fail("min_lr", Join("min_lr is ", proto_.min_lr(), " and base_lr ", proto_.base_lr(),
-                                  ", but lr_policy '", policy, "' falls from base_lr to min_lr"));
+                                  ", but lr_policy '", policy,
+                                  "' decays from base_lr to min_lr, so min_lr must not be larger"));
     }
   }
 
@@ -251,15 +257,15 @@ class Checker {
     if (steps.empty() || steps.size() != values.size()) {
       solver_.Fail("momentum_policy",
                    Join("momentum_policy 'multistep' needs as many momentum_stepvalue as "
-                        "momentum_value, at least one: there are ",
+                        "momentum_value, at least one of each: there are ",
                         steps.size(), " and ", values.size()));
     }
     for (int i = 0; i < steps.size(); ++i) {
       if (steps[i] <= (i == 0 ? 0 : steps[i - 1])) {
-        solver_.Fail(
-            "momentum_stepvalue",
-            Join("momentum_stepvalue is ", steps[i], "; the values must be at least 1 and rise"),
-            i);
+        solver_.Fail("momentum_stepvalue",
+                     Join("momentum_stepvalue is ", steps[i],
+                          "; the values must be at least 1 and increase"),
+                     i);
       }
       if (!(values[i] >= 0 && values[i] < 1)) {
         solver_.Fail("momentum_value",
@@ -284,8 +290,8 @@ class Checker {
     }
     if (proto_.larc_turbo()) {
       throw Error(ErrorCode::kUnavailable, solver_.Where("larc_turbo"),
-                  "larc_turbo is not in this build: a snapshot could not hold its averages; remove "
-                  "the line to train with larc alone");
+                  "larc_turbo is not supported, because a snapshot cannot store its averages; "
+                  "remove the line to train with larc only");
     }
   }
 
@@ -294,9 +300,10 @@ class Checker {
     const std::string fault = StorageFault(field, proto_.default_forward_type());
     if (proto_.has_default_forward_type() && !fault.empty()) solver_.Fail(field, fault);
     if (!(proto_.loss_scale() >= 0 && std::isfinite(proto_.loss_scale()))) {
-      solver_.Fail("loss_scale", Join("loss_scale is ", proto_.loss_scale(),
-                                      "; it is a factor above 0, such as 1024, or 0: found while "
-                                      "training"));
+      solver_.Fail(
+          "loss_scale",
+          Join("loss_scale is ", proto_.loss_scale(),
+               "; it must be a factor above 0, such as 1024, or 0 to choose it during training"));
     }
     AtLeast("loss_scale_window", 1);
   }
@@ -305,18 +312,18 @@ class Checker {
     const std::string& every = proto_.snapshot_every();
     const std::optional<std::chrono::seconds> time = ParseDuration(every);
     if (proto_.has_snapshot_every() && (!time || time->count() < 1)) {
-      solver_.Fail("snapshot_every",
-                   Join("snapshot_every is '", EscapeControl(every), "'; it is a time of a second ",
-                        "or more, such as \"90s\", \"30m\", \"2h\" or \"1h30m\""));
+      solver_.Fail("snapshot_every", Join("snapshot_every is '", EscapeControl(every),
+                                          "'; it must be a time of at least one second, ",
+                                          "such as \"90s\", \"30m\", \"2h\" or \"1h30m\""));
     }
     AtLeast("keep_last", 0);
     AtLeast("keep_best", 0);
     AtLeast("patience", 0);
     if (proto_.has_best_output() && proto_.keep_best() == 0 && proto_.patience() == 0) {
       solver_.Fail("best_output",
-                   "best_output is given without keep_best or patience, which compare it: add "
-                   "keep_best: 1 for snapshots of the best tests that stay, patience: 5 to end a "
-                   "run after 5 tests without a better one, or remove the line");
+                   "best_output is given without keep_best or patience, so nothing uses it: add "
+                   "keep_best: 1 to keep the snapshot of the best test, add patience: 5 to stop "
+                   "the run after 5 tests without improvement, or remove the line");
     }
   }
 
@@ -324,14 +331,14 @@ class Checker {
     const caffe::Type type = proto_.exchange_type();
     if (type != caffe::FLOAT && type != caffe::FLOAT16 && type != caffe::BFLOAT16) {
       solver_.Fail("exchange_type", Join("exchange_type is ", caffe::Type_Name(type),
-                                         "; gradients travel as FLOAT, FLOAT16 or BFLOAT16"));
+                                         "; gradients can be sent as FLOAT, FLOAT16 or BFLOAT16"));
     }
     if (type != caffe::FLOAT && proto_.virtual_ranks() > 1) {
       solver_.Fail("exchange_type",
                    Join("exchange_type is ", caffe::Type_Name(type), " and virtual_ranks ",
                         proto_.virtual_ranks(),
-                        ": any number of ranks shall learn the same bits, and what is rounded "
-                        "between machines depends on their number; remove one of the two"));
+                        ": virtual_ranks makes the result independent of the number of ranks, but "
+                        "rounding between machines depends on it; remove one of the two"));
     }
   }
 
@@ -344,16 +351,17 @@ class Checker {
       }
     };
     warn(proto_.test_and_snapshot_last_epochs() > 0, "test_and_snapshot_last_epochs",
-         "tests and snapshots come by test_interval and snapshot");
+         "test_interval and snapshot set the times of tests and snapshots");
     warn(proto_.solver_data_type() != caffe::FLOAT, "solver_data_type",
          "weights and the state of the update rule are of type FLOAT");
     warn(proto_.has_store_blobs_in_old_format() && !proto_.store_blobs_in_old_format(),
-         "store_blobs_in_old_format", "weights are always written so, and every Caffe reads them");
+         "store_blobs_in_old_format",
+         "weights are always written in this format, and every Caffe reads it");
     warn(proto_.has_engine(), "engine", "this program chooses the kernels itself");
-    warn(proto_.plateau_winsize_size() > 0, "plateau_winsize", "no lr_policy reads it");
-    warn(proto_.has_ap_version(), "ap_version", "only eval_type \"detection\" reads it");
+    warn(proto_.plateau_winsize_size() > 0, "plateau_winsize", "no lr_policy uses it");
+    warn(proto_.has_ap_version(), "ap_version", "only eval_type \"detection\" uses it");
     warn(proto_.show_per_class_result(), "show_per_class_result",
-         "only eval_type \"detection\" reads it");
+         "only eval_type \"detection\" uses it");
   }
 
   const SolverSpec& solver_;

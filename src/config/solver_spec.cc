@@ -51,7 +51,7 @@ class NetFinder {
     AttemptAll(errors_, [&] {
       if (IsMissing(path)) {
         throw Error(ErrorCode::kNoInput, solver_.Where(field, index),
-                    Join("the net file '", name, "' is not there; looked for ",
+                    Join("the net file '", name, "' does not exist; tried ",
                          PathsTried(name, solver_.file)));
       }
       net = Keep(ReadNet(path));
@@ -89,7 +89,7 @@ class NetFinder {
     }
     if (given.size() != 1) {
       const std::string all = "net, net_param, train_net or train_net_param";
-      if (given.empty()) solver_.Fail("net", "no training net: give one of " + all);
+      if (given.empty()) solver_.Fail("net", "there is no training net: give one of " + all);
       solver_.Fail(given[1], Join("the training net is given more than once (", JoinList(given),
                                   "); give one of ", all));
     }
@@ -167,14 +167,13 @@ class NetFinder {
     }
     if (tests > 0 && proto_.test_interval() == 0) {
       solver_.Fail("test_interval",
-                   "there is a test net but no test_interval: give the iterations between tests, "
-                   "or 0 for no tests");
+                   "there is a test net but no test_interval: give the number of iterations "
+                   "between tests, or 0 for no tests");
     }
     if (tests == 0 && proto_.test_interval() > 0) {
-      solver_.Fail(
-          "test_interval",
-          "test_interval is set but nothing says what to test: give test_iter, the batches "
-          "per test, or remove test_interval");
+      solver_.Fail("test_interval",
+                   "test_interval is set, but test_iter is missing: give test_iter, the number of "
+                   "batches per test, or remove test_interval");
     }
   }
 

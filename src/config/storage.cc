@@ -39,7 +39,7 @@ class Remarks {
     }
     if (!IsMath(field) && IsBackward(field) && value != storage) {
       Add(backward_, where,
-          Join(field, " has no effect: gradients are stored as what they belong to, ",
+          Join(field, " has no effect: gradients have the type of the values they belong to, ",
                caffe::Type_Name(storage)));
     }
   }
@@ -59,8 +59,8 @@ class Remarks {
 std::string StorageFault(const std::string& field, caffe::Type type) {
   if (type == caffe::FLOAT || type == caffe::FLOAT16 || type == caffe::BFLOAT16) return "";
   const std::string is = Join(field, " is ", caffe::Type_Name(type), "; ");
-  if (IsMath(field)) return is + "all sums are FLOAT here: remove the field";
-  return is + "numbers are stored as FLOAT, FLOAT16 or BFLOAT16";
+  if (IsMath(field)) return is + "all sums are FLOAT in this program: remove the field";
+  return is + "it must be FLOAT, FLOAT16 or BFLOAT16";
 }
 
 caffe::Type StorageOf(const NetSpec& net, const LayerSpec& layer) {
@@ -104,7 +104,7 @@ void CheckStorage(const NetSpec& net) {
   const char* field =
       net.proto.has_global_grad_scale() ? "global_grad_scale" : "global_grad_scale_adaptive";
   LOG(INFO) << net.Where(field).ToString() << ": " << field
-            << " has no effect: BFLOAT16 and FLOAT hold small gradients as they are";
+            << " has no effect: BFLOAT16 and FLOAT represent small gradients without scaling";
 }
 
 }  // namespace trainer

@@ -12,7 +12,7 @@ Upgrades RewriteSolverType(SolverSpec* solver) {
   if (!proto.has_solver_type()) return {};
   if (proto.has_type()) {
     solver->Fail("solver_type",
-                 Join("solver_type is the old form of type, and both are given (type ", "in line ",
+                 Join("solver_type is the old name of type, and both are given (type ", "in line ",
                       solver->Where("type").line, "); remove solver_type"));
   }
   proto.set_type(kNames[proto.solver_type()]);

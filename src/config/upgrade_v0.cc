@@ -199,8 +199,8 @@ void MoveFields(const V0Layer& old, const SourceRef& where, New* layer, Upgrades
   for (const FieldDescriptor* field : set) {
     if (common.contains(field->name()) || MoveField(old, *field, layer)) continue;
     upgrades->warnings.push_back(Join(where.ToString(), ": layer '", old.name(), "': the field ",
-                                      field->name(), " means nothing for the old type '",
-                                      old.type(), "' and is dropped"));
+                                      field->name(), " has no meaning for the old type '",
+                                      old.type(), "' and is removed"));
   }
 }
 

@@ -152,7 +152,7 @@ void WarnOf(const LayerSpec& layer, const char* name, const Param& data, Upgrade
   upgrades->warnings.push_back(Join(layer.WhereIn(name, fields[0]).ToString(), ": layer '",
                                     layer.name(), "' (", layer.type(), "): ", JoinList(fields),
                                     " in ", name, fields.size() == 1 ? " is" : " are",
-                                    " ignored, as Caffe does; write transform_param { ",
+                                    " ignored, as in Caffe; write transform_param { ",
                                     JoinList(fields, ": ... "), ": ... } instead"));
 }
 

@@ -67,14 +67,15 @@ void Augment::CheckErasing() const {
         param.max_area_ratio() < 1)) {
     refuse(Join("min_area_ratio is ", param.min_area_ratio(), " and max_area_ratio ",
                 param.max_area_ratio(),
-                "; both are shares of the area above 0 and below 1, and the first is not more"));
+                "; both must be above 0 and below 1, and the first must not be larger"));
   }
   if (!(param.min_aspect() >= 0.01f && param.min_aspect() <= 1)) {
     refuse(Join("min_aspect is ", param.min_aspect(), "; it must be 0.01 to 1, e.g. 0.3"));
   }
   for (const float value : param.value()) {
     if (!(value >= 0 && value <= 255)) {
-      refuse(Join("value is ", value, "; it is a pixel's, 0 to 255, before mean and scale"));
+      refuse(Join("value is ", value,
+                  "; it must be a pixel value from 0 to 255 (before mean and scale)"));
     }
   }
 }
@@ -84,13 +85,13 @@ void Augment::Check(const DatumView& datum, const std::string& record) const {
   if (datum.bytes.empty()) {
     layer_.FailWith(ErrorCode::kData,
                     Join("record ", record,
-                         " holds numbers of type float; colors, lighting and erasing change pixels "
-                         "of 8 bits only"));
+                         " has float values, but color, lighting and erasing work on 8-bit pixels "
+                         "only; store the images as bytes, or remove these fields"));
   }
   if (colors_ && datum.channels != 1 && datum.channels != 3) {
     layer_.FailIn(kAugmentTransform, "color_jitter_param",
                   Join("record ", record, " is ", datum.ShapeText(),
-                       "; colors are those of 1 or 3 channels: set force_color"));
+                       "; color changes need 1 or 3 channels: set force_color"));
   }
   if (lighting_ && datum.channels != 3) {
     layer_.FailIn(kAugmentTransform, "lighting",

@@ -124,7 +124,7 @@ void BatchThreads::Tune(bool first, double waited) {
   if (tuner_.threads() == counters_.threads) return;
   counters_.threads = tuner_.threads();
   wanted_ = static_cast<size_t>(tuner_.threads());
-  VLOG(1) << "Batches are decoded by " << counters_.threads << " threads from here on";
+  VLOG(1) << "Batches are decoded by " << counters_.threads << " threads from now on";
   StartThreads(wanted_);
 }
 
@@ -310,7 +310,7 @@ std::vector<uint64_t> BatchThreads::DecodeGood(std::span<const RawRecord> record
 // one in the order of the epoch.
 void BatchThreads::Replace(const RawRecord& bad, const Error& why, Decoder* decoder, Batch* batch) {
   LOG(WARNING) << "skipped record number " << bad.number
-               << " for the next one that is good: " << why.what();
+               << " and used the next good one instead: " << why.what();
   RawRecord other;
   other.slot = bad.slot;
   for (uint64_t steps = 1;; ++steps) {

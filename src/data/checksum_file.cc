@@ -59,10 +59,9 @@ std::vector<uint32_t> ReadChecksums(const std::string& path) {
            number(text.size() - 4) == Crc32c(text.data(), text.size() - 4);
   }
   if (!good) {
-    throw Error(
-        ErrorCode::kData, {path},
-        "is not a file of checksums, or it is damaged; make it again: trainer dataset check SET "
-        "--write_crc");
+    throw Error(ErrorCode::kData, {path},
+                "this is not a checksum file, or it is damaged; write it again: trainer dataset "
+                "check SET --write_crc");
   }
   std::vector<uint32_t> checksums;
   for (uint64_t i = 0; i < count; ++i) checksums.push_back(number(head + i * 4));

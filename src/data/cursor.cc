@@ -34,18 +34,19 @@ void CheckFolder(const std::string& path) {
   if (stat(path.c_str(), &info) != 0) {
     const int error = errno;
     if (error == EACCES) {
-      throw Error(ErrorCode::kNoPermission, {path}, "the folder above it may not be entered");
+      throw Error(ErrorCode::kNoPermission, {path}, "no permission to enter the folder above it");
     }
     const bool is_missing =
         error == ENOENT || error == ENOTDIR || error == ELOOP || error == ENAMETOOLONG;
     if (!is_missing) ThrowFileError(FileUse::kInput, "open", path, error);
     throw Error(
         ErrorCode::kNoInput, {path},
-        Join("no such database: ", std::strerror(error), " (looked for ", AbsolutePath(path), ")"));
+        Join("no such database: ", std::strerror(error), " (tried ", AbsolutePath(path), ")"));
   }
   if (!S_ISDIR(info.st_mode)) {
     throw Error(ErrorCode::kData, {path},
-                "not a folder; a database is a folder: give the one that holds its files");
+                "this is a file, but a database is a folder; give the folder with the files of the "
+                "database");
   }
 }
 
@@ -63,8 +64,8 @@ void CheckEntries(const std::string& path) {
     }
     throw Error(ErrorCode::kData, {path},
                 Join("'", name,
-                     "' in it is a pipe, a socket or a device; a database is made of "
-                     "files only"));
+                     "' in this folder is a pipe, a socket or a device; a database must have "
+                     "regular files only"));
   }
 }
 
@@ -76,7 +77,7 @@ std::unique_ptr<Cursor> Open(const std::string& backend, const std::string& path
   std::error_code failure;
   if (!fs::exists(fs::path(path) / marker, failure)) {
     if (failure == std::errc::permission_denied) {
-      throw Error(ErrorCode::kNoPermission, {path}, "the folder may not be entered");
+      throw Error(ErrorCode::kNoPermission, {path}, "no permission to enter the folder");
     }
     if (failure) ThrowFileError(FileUse::kInput, "enter the folder", path, failure.value());
     const std::string other = DetectBackend(path);

@@ -176,16 +176,15 @@ class ShuffledSource final : public ImageSource {
         !TakeField(rest, " of ", &was.records) || !TakeField(rest, " extent ", &was.extent) ||
         !TakeField(rest, " window ", &was.window) || !rest.empty() || place >= was.records ||
         was.extent < 1 || was.window < 1) {
-      throw Error(
-          ErrorCode::kBadSnapshot, {path()},
-          Join("the snapshot stopped at ", QuoteKey(position.key),
-               ", which is not a position in a shuffled epoch; leave data_param.shuffle as it "
-               "was, or start from the weights with --weights"));
+      throw Error(ErrorCode::kBadSnapshot, {path()},
+                  Join("the snapshot stopped at ", QuoteKey(position.key),
+                       ", which is not a position in a shuffled epoch; set data_param.shuffle as "
+                       "in the run of the snapshot, or start from the weights with --weights"));
     }
     if (was.records != form().records) {
       throw Error(ErrorCode::kBadSnapshot, {path()},
-                  Join("the database has ", form().records, " records, and had ", was.records,
-                       " when the snapshot was made; use the one it was made with"));
+                  Join("the database has ", form().records, " records now, but had ", was.records,
+                       " when the snapshot was made; use the database of that run"));
     }
     reader_.SetForm(was);
     epoch_ = epoch;
@@ -251,7 +250,8 @@ std::string DatabasePath(const LayerSpec& layer) {
 std::unique_ptr<Prefetcher> MakePrefetcher(const LayerSpec& layer, const ReadingEnv& env) {
   constexpr char kParam[] = "data_param";
   const caffe::DataParameter& param = layer.proto().data_param();
-  if (param.source().empty()) layer.FailIn(kParam, "source", "source, the database, is missing");
+  if (param.source().empty())
+    layer.FailIn(kParam, "source", "source is missing; give the path of the database");
   const PrefetchOptions options = ReadPrefetchOptions(layer, kParam, param.batch_size(), env);
   Transform transform(layer, env.phase, env.key);
   std::unique_ptr<Cursor> cursor = OpenLayersDatabase(layer);

@@ -165,14 +165,15 @@ const DatumView& DatumParser::Parse(const std::string& path, std::string_view ke
     throw Error(ErrorCode::kData, {path}, Join("record ", QuoteKey(key), " ", what));
   };
   if (value.size() > INT_MAX || !Decode(value)) {
-    fail(Join("is not a Datum: its ", value.size(),
-              " bytes do not parse; the database is damaged or not Caffe's"));
+    fail(
+        Join("is not a Datum: its ", value.size(),
+             " bytes cannot be parsed; the database is damaged, or it is not a database of Caffe"));
   }
   if (view_.bytes.empty() && view_.floats.empty()) {
-    fail("holds no numbers: data and float_data are both empty");
+    fail("is empty: it has neither data nor float_data");
   }
   if (!view_.bytes.empty() && !view_.floats.empty()) {
-    fail("holds data and float_data both; which one counts is not defined");
+    fail("has both data and float_data; it must have only one of them");
   }
   if (encoded_ && view_.floats.empty()) {
     DatumView image = DecodeEncoded(path, key, choose);
@@ -185,10 +186,10 @@ const DatumView& DatumParser::Parse(const std::string& path, std::string_view ke
   const size_t have = view_.bytes.empty() ? view_.floats.size() : view_.bytes.size();
   if (want < 0) {
     fail(Join("has the shape ", view_.ShapeText(),
-              "; each length must be at least 1 and the whole fit in 2 GiB"));
+              "; each dimension must be at least 1 and the record must be smaller than 2 GiB"));
   }
   if (static_cast<size_t>(want) != have) {
-    fail(Join("holds ", have, view_.bytes.empty() ? " floats" : " bytes", ", but its shape ",
+    fail(Join("has ", have, view_.bytes.empty() ? " floats" : " bytes", ", but its shape ",
               view_.ShapeText(), " needs ", want));
   }
   return view_;

@@ -21,7 +21,7 @@ FilePack::FilePack(const std::string& folder) : file_(JoinPath(folder, kFiles)) 
   ends_.resize(index.size() / sizeof(uint64_t));
   std::memcpy(ends_.data(), index.data(), ends_.size() * sizeof(uint64_t));
   if (index.size() % sizeof(uint64_t) != 0 || ends_.empty() || ends_.back() != file_.bytes()) {
-    throw Error(ErrorCode::kData, {folder}, "is no whole pack of files");
+    throw Error(ErrorCode::kData, {folder}, "is not a complete pack of files");
   }
 }
 
@@ -29,7 +29,7 @@ void FilePack::Read(size_t i, std::string* bytes) const {
   const uint64_t begin = i == 0 ? 0 : ends_[i - 1];
   bytes->resize(static_cast<size_t>(ends_[i] - begin));
   if (file_.Read(begin, bytes->size(), bytes->data()) == bytes->size()) return;
-  throw Error(ErrorCode::kData, {file_.path()}, "was cut short while it was read");
+  throw Error(ErrorCode::kData, {file_.path()}, "became shorter while it was read");
 }
 
 void WriteFilePack(const std::vector<std::string>& files, const std::string& folder,

@@ -34,11 +34,11 @@ void FileState::Check(const std::string& set) const {
       return facts;
     });
     if (IsSame(now, file.facts)) continue;
-    throw Error(ErrorCode::kData, {set},
-                Join("'", EscapeControl(file.path),
-                     "' was changed while it was read, so that the "
-                     "next epoch would be of other data; train from a copy that nobody writes, and "
-                     "go on from the last snapshot"));
+    throw Error(
+        ErrorCode::kData, {set},
+        Join("'", EscapeControl(file.path),
+             "' was changed during the run, so the next epoch would read different data; resume "
+             "from the last snapshot with a copy of the data that no program changes"));
   }
 }
 

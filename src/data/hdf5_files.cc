@@ -32,7 +32,7 @@ std::vector<ListedHdf5> ReadHdf5List(const std::string& list) {
   }
   if (!files.empty()) return files;
   throw Error(ErrorCode::kData, {list},
-              "this list of HDF5 files is empty; write one path in each line");
+              "this list of HDF5 files is empty; write one path per line");
 }
 
 Hdf5Files::Hdf5Files(std::string list, std::vector<std::string> datasets)
@@ -42,7 +42,7 @@ Hdf5Files::Hdf5Files(std::string list, std::vector<std::string> datasets)
   }
   for (File& file : files_) Inspect(&file);
   if (total_ == 0) {
-    throw Error(ErrorCode::kData, {list_}, "the files of this list hold no rows at all");
+    throw Error(ErrorCode::kData, {list_}, "the files of this list have no rows");
   }
 }
 
@@ -53,8 +53,10 @@ void Hdf5Files::Inspect(File* file) try {
   for (size_t i = 0; i < datasets_.size(); ++i) {
     const Hdf5Array array = reader.Array(datasets_[i]);
     if (array.dims().empty()) {
-      throw Error(ErrorCode::kData, {file->path},
-                  Join("'", array.name(), "' is a single number; a dataset of rows needs an axis"));
+      throw Error(
+          ErrorCode::kData, {file->path},
+          Join("'", array.name(),
+               "' is a single number, but the first axis must be the rows; store an array"));
     }
     if (first) {
       row_dims_[i].assign(array.dims().begin() + 1, array.dims().end());
@@ -76,16 +78,16 @@ void Hdf5Files::CheckRow(const Hdf5Array& array, size_t dataset, const File& fil
   };
   const int64_t rows = array.dims()[0];
   if (rows != file.rows) {
-    fail("has ", rows, " rows and '", datasets_[0], "' has ", file.rows,
-         "; all datasets of a file need the same number");
+    fail("has ", rows, " rows, but '", datasets_[0], "' has ", file.rows,
+         "; all datasets of a file need the same number of rows");
   }
   if (rows > std::numeric_limits<uint32_t>::max()) {
-    fail("has ", rows, " rows; one file may have 2^32 - 1: split it");
+    fail("has ", rows, " rows; a file can have at most 2^32 - 1: split it");
   }
   const std::vector<int64_t> row(array.dims().begin() + 1, array.dims().end());
   if (row != row_dims_[dataset]) {
     fail("has rows of shape ", ShapeText(row), ", but the first file has ",
-         ShapeText(row_dims_[dataset]), "; one net needs one shape");
+         ShapeText(row_dims_[dataset]), "; all files must have the same shape");
   }
 }
 
@@ -95,8 +97,7 @@ std::vector<Hdf5Array> Hdf5Files::ArraysOf(const Hdf5Reader& reader, size_t file
     arrays.push_back(reader.Array(datasets_[i]));
     const std::vector<int64_t>& dims = arrays.back().dims();
     if (dims.empty() || dims[0] != files_[file].rows) {
-      throw Error(ErrorCode::kData, {files_[file].path},
-                  "the file was changed while it was in use");
+      throw Error(ErrorCode::kData, {files_[file].path}, "the file was changed during the run");
     }
     CheckRow(arrays.back(), i, files_[file]);
   }

@@ -125,14 +125,14 @@ class Hdf5Source final : public RecordSource {
   void Seek(const Position& position) override {
     if (position.key != Key()) {
       throw Error(ErrorCode::kBadSnapshot, {path()},
-                  Join("the files of this list have ", files_.total(), " rows, and had ",
+                  Join("the files of this list have ", files_.total(), " rows now, but had ",
                        EscapeControl(position.key),
-                       " when the snapshot was made; use the files it was made with"));
+                       " when the snapshot was made; use the files of that run"));
     }
     const auto total = static_cast<uint64_t>(files_.total());
     if (position.record / total != position.epoch) {
       throw Error(ErrorCode::kBadSnapshot, {path()},
-                  "the snapshot's place in these files contradicts itself; use another snapshot");
+                  "the snapshot's position in these files is invalid; use another snapshot");
     }
     epoch_ = position.epoch;
     row_ = static_cast<int64_t>(position.record % total);
@@ -204,11 +204,12 @@ PrefetchOptions ReadHdf5Options(const LayerSpec& layer, const ReadingEnv& env) {
   const caffe::HDF5DataParameter& param = layer.proto().hdf5_data_param();
   if (layer.proto().has_transform_param()) {
     layer.Fail("transform_param",
-               "rows of HDF5 files are used as they are; leave transform_param out and store the "
-               "numbers as the net shall see them");
+               "rows of HDF5 files are not transformed; remove transform_param, and store the "
+               "values in the form that the net needs");
   }
   if (param.source().empty()) {
-    layer.FailIn(kHdf5SourceParam, "source", "source, the list of HDF5 files, is missing");
+    layer.FailIn(kHdf5SourceParam, "source",
+                 "source is missing; give the path of the list of HDF5 files");
   }
   if (param.batch_size() < 1 || param.batch_size() > kMaxBatch) {
     layer.FailIn(kHdf5SourceParam, "batch_size",

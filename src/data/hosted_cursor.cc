@@ -101,7 +101,7 @@ class HostedCursor final : public Cursor {
     const AnswerHead head = Receive();
     if (head.what != HostAnswer::kRecord) {
       throw Error(ErrorCode::kIo, {path()},
-                  Join("record ", QuoteKey(key_), " has vanished from the database"));
+                  Join("record ", QuoteKey(key_), " is no longer in the database"));
     }
     std::string same;
     TakeKey(head, &same);
@@ -150,7 +150,7 @@ class HostedCursor final : public Cursor {
   [[noreturn]] void FailEnded() const {
     std::this_thread::sleep_for(kHostedCursorTurn);
     throw Error(ErrorCode::kPeerLost, {path()},
-                "the rank that read this database for all ranks of this machine has ended. Go on "
+                "the rank that read this database for all ranks of this machine has ended. Resume "
                 "from the newest snapshot (--resume=auto)");
   }
 

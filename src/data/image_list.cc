@@ -39,7 +39,7 @@ ListedImage ParseLine(const std::string& list, std::string_view text, int line) 
     throw Error(ErrorCode::kData, {list, line},
                 Join(word.empty() ? "no label" : "the label is not a 32-bit integer", " in '",
                      EscapeControl(text.substr(0, 200)),
-                     "'; a line is a path, a space and an integer label"));
+                     "'; each line must be a path, a space and an integer label"));
   }
   return {std::string(Trim(text.substr(0, blank))), *label, line, 0};
 }
@@ -92,7 +92,7 @@ std::vector<ListedImage> ReadImageList(const std::string& path) {
   }
   if (images.empty()) {
     throw Error(ErrorCode::kData, {path},
-                "the list holds no images; write one line 'path label' for each");
+                "the list has no images; write one line 'path label' per image");
   }
   return images;
 }
@@ -105,9 +105,10 @@ void ReadListedImage(const std::string& list, const ListedImage& listed,
   const auto [height, width] = WantedSize(reading, *image);
   if (height == image->height && width == image->width) return;
   if (height > kMaxPixels / width) {
-    throw Error(ErrorCode::kData, file.where,
-                Join(file.what, " is ", image->width, "x", image->height, " pixels and would get ",
-                     width, "x", height, "; at most ", kMaxPixels, " are made"));
+    throw Error(
+        ErrorCode::kData, file.where,
+        Join(file.what, " is ", image->width, "x", image->height, " pixels and would become ",
+             width, "x", height, "; the limit is ", kMaxPixels, " pixels"));
   }
   Image resized;
   ResizeImage(*image, {0, 0, image->width, image->height}, static_cast<int>(height),

@@ -158,11 +158,11 @@ ImageReading ReadImageReading(const LayerSpec& layer) {
   const caffe::ImageDataParameter& param = layer.proto().image_data_param();
   if ((param.new_height() == 0) != (param.new_width() == 0)) {
     layer.FailIn(kImageListSourceParam, param.new_height() == 0 ? "new_width" : "new_height",
-                 "new_height and new_width belong together; give both or none");
+                 "new_height and new_width need each other; give both or none");
   }
   if (param.short_side() > 0 && param.new_height() > 0) {
     layer.FailIn(kImageListSourceParam, "short_side",
-                 "short_side excludes new_height and new_width; remove one or the others");
+                 "short_side cannot be combined with new_height and new_width; remove one of them");
   }
   for (const auto& [field, side] :
        {std::pair("new_height", param.new_height()), std::pair("new_width", param.new_width()),
@@ -184,7 +184,8 @@ ImageReading ReadImageReading(const LayerSpec& layer) {
 std::unique_ptr<Prefetcher> MakeImagePrefetcher(const LayerSpec& layer, const ReadingEnv& env) {
   const caffe::ImageDataParameter& param = layer.proto().image_data_param();
   if (param.source().empty())
-    layer.FailIn(kImageListSourceParam, "source", "source, the list, is missing");
+    layer.FailIn(kImageListSourceParam, "source",
+                 "source is missing; give the path of the list of images");
   const PrefetchOptions prefetch =
       ReadPrefetchOptions(layer, kImageListSourceParam, param.batch_size(), env);
   ListOptions options;

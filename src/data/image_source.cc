@@ -52,9 +52,10 @@ class ImageSource::ImageDecoder final : public Decoder {
       return;
     }
     if (datum.label < 0 || datum.label >= classes) {
-      throw Error(ErrorCode::kData, {source_.path()},
-                  Join("record ", QuoteKey(record.key), " has label ", datum.label,
-                       ", and mixup_classes is ", classes, ": labels are 0 to ", classes - 1));
+      throw Error(
+          ErrorCode::kData, {source_.path()},
+          Join("record ", QuoteKey(record.key), " has label ", datum.label,
+               ", but mixup_classes is ", classes, ", so labels must be 0 to ", classes - 1));
     }
     batch->output(1)[static_cast<size_t>(record.slot * classes)] = static_cast<float>(datum.label);
     batch->numbers()[static_cast<size_t>(record.slot)] = record.number;
@@ -69,9 +70,10 @@ class ImageSource::ImageDecoder final : public Decoder {
     }
     if (datum.bytes.empty()) {
       throw Error(ErrorCode::kData, {source_.path()},
-                  Join("record ", QuoteKey(record.key), " holds floats and record ",
+                  Join("record ", QuoteKey(record.key), " has float values, but record ",
                        QuoteKey(source_.first_key_),
-                       " bytes; this device takes one kind: store all records alike"));
+                       " has bytes; on this device all records must have the same type: convert "
+                       "the data set"));
     }
     source_.transform_.Cut(datum, record.number, batch->pixels().data() + element,
                            batch->windows().data() + image);
@@ -86,7 +88,8 @@ class ImageSource::ImageDecoder final : public Decoder {
                   Join("record ", QuoteKey(record.key), " gives a ", image.ToString(),
                        " image, but record ", QuoteKey(source_.first_key_), " gave ",
                        source_.image_.ToString(),
-                       "; one batch holds one shape: set crop_size, or resize the images"));
+                       "; all images of a batch must have the same shape: set crop_size, or resize "
+                       "the images"));
     }
     last_stored_ = stored;
   }

@@ -50,25 +50,25 @@ std::string HolderOf(const std::string& path) {
   const std::string reason = EscapeControl(status.ToString());
   if (Contains(reason, "lock " + path)) {
     const bool ours = Contains(reason, "already held by process");
-    throw Error(
-        ErrorCode::kIo, {path},
-        Join(ours ? "a writer of this process" : HolderOf(path),
-             " holds the database, and LevelDB lets one process in at a time: wait until "
-             "it ends, or give each job a copy of the folder; LMDB takes many readers ('trainer "
-             "dataset convert' makes one of it) (",
-             reason, ")"));
+    throw Error(ErrorCode::kIo, {path},
+                Join(ours ? "a writer of this process" : HolderOf(path),
+                     " has the database open, and only one process at a time can open a LevelDB: "
+                     "wait until it ends, or give each job its own copy of the folder. An LMDB "
+                     "allows many readers; convert with 'trainer dataset convert' (",
+                     reason, ")"));
   }
   if (Contains(reason, "Permission denied") || Contains(reason, "Read-only file system")) {
-    throw Error(ErrorCode::kNoPermission, {path},
-                Join("LevelDB writes a lock and a log into the folder, even to read it, and may "
-                     "not; copy the database to a folder of yours, or use LMDB (",
-                     reason, ")"));
+    throw Error(
+        ErrorCode::kNoPermission, {path},
+        Join("no permission to write: LevelDB writes a lock and a log into the folder even if it "
+             "only reads; copy the database to a folder that you can write, or use LMDB (",
+             reason, ")"));
   }
   if (IsDiskTrouble(status)) {
     throw Error(ErrorCode::kIo, {path}, Join("cannot open the database: ", reason));
   }
   throw Error(ErrorCode::kData, {path},
-              Join("the database is damaged or unfinished; copy or make it again (", reason, ")"));
+              Join("the database is damaged or incomplete; copy or make it again (", reason, ")"));
 }
 
 // One database, opened once for all cursors of this process.
@@ -150,7 +150,7 @@ class LevelDbCursor final : public Cursor {
     last_.clear();
     Move("at its first record", [this] { iterator_->SeekToFirst(); });
     if (!iterator_->Valid()) {
-      throw Error(ErrorCode::kData, {path()}, "the database is empty: it holds no records");
+      throw Error(ErrorCode::kData, {path()}, "the database is empty: it has no records");
     }
   }
 
@@ -176,7 +176,7 @@ class LevelDbCursor final : public Cursor {
   bool Find(std::string_view key) {
     last_ = Key();
     const std::string wanted(key);
-    Move("on the way from", [&] { iterator_->Seek(wanted); });
+    Move("after", [&] { iterator_->Seek(wanted); });
     return iterator_->Valid() || Return();
   }
 

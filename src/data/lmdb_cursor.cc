@@ -79,8 +79,8 @@ Env OpenEnv(const std::string& path) {
     const int reason = rc;
     env = OpenWith(path, flags | MDB_NOLOCK, &rc);
     LOG_IF(WARNING, rc == MDB_SUCCESS && IsFirstWithoutLock(path))
-        << path << ": no lock on lock.mdb (" << mdb_strerror(reason)
-        << "); reading without one, so nothing may write to the database meanwhile";
+        << path << ": cannot lock lock.mdb (" << mdb_strerror(reason)
+        << "); reading without a lock, so no program may write to the database during the run";
   }
   if (rc != MDB_SUCCESS) FailLmdb(path, "cannot open the database", rc);
   mdb_env_set_assert(env.get(), ThrowOnAssert);
@@ -175,10 +175,11 @@ class LmdbCursor final : public Cursor {
     const auto pages = static_cast<uint64_t>(info.me_last_pgno) + 1;
     const uint64_t present = static_cast<uint64_t>(file_bytes_) / stat.ms_psize;
     if (info.me_last_pgno == UINT64_MAX || pages > present) {
-      throw Error(ErrorCode::kData, {path()},
-                  Join("data.mdb is truncated: ", file_bytes_, " bytes where ", pages, " pages of ",
-                       stat.ms_psize, " bytes belong (", static_cast<double>(pages) * stat.ms_psize,
-                       " bytes); copy the database again"));
+      throw Error(
+          ErrorCode::kData, {path()},
+          Join("data.mdb is truncated: ", file_bytes_, " bytes instead of ", pages, " pages of ",
+               stat.ms_psize, " bytes (", static_cast<double>(pages) * stat.ms_psize,
+               " bytes); copy the database again"));
     }
   }
 
@@ -186,7 +187,7 @@ class LmdbCursor final : public Cursor {
     MDB_stat stat;
     Check(mdb_stat(txn_.get(), dbi_, &stat), "cannot read the header");
     if (stat.ms_entries == 0) {
-      throw Error(ErrorCode::kData, {path()}, "the database is empty: it holds no records");
+      throw Error(ErrorCode::kData, {path()}, "the database is empty: it has no records");
     }
     records_ = static_cast<int64_t>(stat.ms_entries);
   }
@@ -194,7 +195,7 @@ class LmdbCursor final : public Cursor {
   // All records were passed one by one when as many are counted as the header says.
   void CheckEnd() const {
     if (passed_ == kUnknown || passed_ == records_) return;
-    Damaged(Join("its header says ", records_, " records, and ", passed_, " are there"));
+    Damaged(Join("its header says ", records_, " records, but ", passed_, " were found"));
   }
 
   [[noreturn]] void Damaged(const std::string& why) const {
@@ -223,7 +224,7 @@ class LmdbCursor final : public Cursor {
     if (order < 0 || (order == 0 && (mdb_dbi_flags(txn_.get(), dbi_, &flags) != MDB_SUCCESS ||
                                      (flags & MDB_DUPSORT) == 0))) {
       Damaged(Join("after record ", QuoteKey(Key()), " comes ", QuoteKey(View(key)),
-                   ", which belongs before it"));
+                   ", which must come before it"));
     }
     key_ = key;
     value_ = value;
@@ -266,8 +267,8 @@ class LmdbCursor final : public Cursor {
     if (!IsInside(key)) Damaged("the key of a record is outside the file");
     if (IsInside(value)) return;
     throw Error(ErrorCode::kData, {path()},
-                Join("record ", QuoteKey(View(key)), " claims ", value.mv_size,
-                     " bytes, more than the file holds there: the database is damaged"));
+                Join("record ", QuoteKey(View(key)), " claims to have ", value.mv_size,
+                     " bytes, which is more than the rest of the file: the database is damaged"));
   }
 
   int64_t file_bytes_ = 0, records_ = 0;

@@ -19,13 +19,13 @@ void FailLmdb(const std::string& path, const std::string& what, int rc) {
   }
   if (rc == MDB_VERSION_MISMATCH) {
     throw Error(ErrorCode::kData, {path},
-                "the database was written by another LMDB version, whose format this one cannot "
-                "read; copy it: mdb_dump of that version, then mdb_load of version 0.9");
+                "the database was written by another LMDB version, and LMDB 0.9 cannot read its "
+                "format; convert it: run mdb_dump of that version, then mdb_load of version 0.9");
   }
   if (rc == MDB_READERS_FULL) {
     throw Error(ErrorCode::kIo, {path},
-                "126 readers hold the database already; stop one, or remove lock.mdb when none is "
-                "running");
+                "126 readers already have the database open, which is the limit; stop one, or "
+                "remove lock.mdb when no reader is running");
   }
   if (rc == ENOMEM) {
     throw Error(ErrorCode::kResource, {path},
@@ -62,7 +62,7 @@ void CheckMetaPages(const std::string& path, int fd, int64_t file_bytes) {
     if (got < static_cast<ssize_t>(sizeof meta)) {
       throw Error(ErrorCode::kData, {path},
                   Join("data.mdb is truncated: its ", file_bytes,
-                       " bytes do not hold an LMDB header; copy the database again"));
+                       " bytes are too short for an LMDB header; copy the database again"));
     }
     if (meta.magic != 0xBEEFC0DE) {
       throw Error(ErrorCode::kData, {path},
@@ -76,9 +76,10 @@ void CheckMetaPages(const std::string& path, int fd, int64_t file_bytes) {
                   Join("data.mdb is damaged: its header says pages of ", psize, " bytes"));
     }
     if (meta.map_bytes > kMostMapBytes) {
-      throw Error(ErrorCode::kData, {path},
-                  Join("data.mdb is damaged: its header says a map of ", meta.map_bytes,
-                       " bytes, more than a process has addresses; copy the database again"));
+      throw Error(
+          ErrorCode::kData, {path},
+          Join("data.mdb is damaged: its header says a map of ", meta.map_bytes,
+               " bytes, which exceeds the address space of a process; copy the database again"));
     }
     offset = psize;
   }
@@ -94,8 +95,9 @@ void CheckLmdbFile(const std::string& path) {
   if (fstat(file.get(), &info) != 0) FailLmdb(path, "cannot read data.mdb", errno);
   if (!S_ISREG(info.st_mode)) throw Error(ErrorCode::kData, {path}, "data.mdb is not a file");
   if (info.st_size == 0) {
-    throw Error(ErrorCode::kData, {path},
-                "data.mdb has 0 bytes: writing the database did not finish; make it again");
+    throw Error(
+        ErrorCode::kData, {path},
+        "data.mdb has 0 bytes: the program that wrote the database did not finish; make it again");
   }
   CheckMetaPages(path, file.get(), info.st_size);
 }

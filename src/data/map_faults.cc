@@ -100,12 +100,12 @@ ErrorCode CodeOf(MapFault fault) {
 const char* TextOf(MapFault fault) {
   switch (fault) {
     case MapFault::kCutShort:
-      return "the database file became shorter while it was read (SIGBUS); is something writing or "
-             "copying it? 'trainer dataset check DB' checks it";
+      return "the database file became shorter while it was read (SIGBUS); maybe another program "
+             "is writing or copying it. Check it with 'trainer dataset check DB'";
     case MapFault::kUnreadable:
-      return "a page of the file cannot be read (SIGBUS): its disk or its file server fails";
+      return "a page of the file cannot be read (SIGBUS): its disk or its file server has failed";
     default:
-      return "the database is damaged: one of its pages leads outside the file (SIGSEGV); copy it "
+      return "the database is damaged: one of its pages points outside the file (SIGSEGV); copy it "
              "or make it again";
   }
 }

@@ -122,7 +122,7 @@ std::vector<int32_t> ParseLabels(const std::string& path, const std::string& tex
     const auto [stop, error] = std::from_chars(at, end, label);
     if (error != std::errc() || (stop < end && !blank(*stop))) {
       throw Error(ErrorCode::kData, {path},
-                  Join("label ", line, " is not a 32-bit integer; write one on each line"));
+                  Join("label ", line, " is not a 32-bit integer; write one integer per line"));
     }
     labels.push_back(label);
     at = stop;
@@ -158,8 +158,8 @@ void ReadImages(const LayerSpec& layer, const ReadingEnv& env, MemoryRecords* re
   if (!records->bytes.empty() && records->bytes.size() % image == 0) return;
   ThrowAtField(layer, kMemoryRecordsParam, "source",
                Error(ErrorCode::kData, {records->path},
-                     Join(records->bytes.size(), " bytes are not a whole number of images of ",
-                          image, " bytes (channels * height * width); check the sizes")));
+                     Join(records->bytes.size(), " bytes are not a multiple of the image size, ",
+                          image, " bytes (channels * height * width); check these three fields")));
 }
 
 void ReadLabels(const LayerSpec& layer, MemoryRecords* records) {
@@ -216,7 +216,7 @@ std::unique_ptr<Prefetcher> MakeMemoryPrefetcher(const LayerSpec& layer, const R
   if (!HasMemoryRecords(layer)) {
     if (!param.labels().empty()) {
       layer.FailIn(kMemoryRecordsParam, "labels",
-                   "labels without a source: give the file of images, too");
+                   "labels is given without source; also give source, the file of images");
     }
     return std::make_unique<Prefetcher>(std::make_unique<NoRecords>(records), options);
   }

@@ -33,9 +33,10 @@ Position Position::Decode(const std::string& text) {
   if (!TakeNumber(rest, &version) || version < 1 || version > 2 ||
       !TakeNumber(rest, &position.record) || !TakeNumber(rest, &position.epoch) ||
       (version == 2 && !TakeNumber(rest, &position.bad))) {
-    throw Error(ErrorCode::kBadSnapshot, Join("the position in the data set, ", QuoteKey(text),
-                                              ", is not one of this "
-                                              "program's"));
+    throw Error(
+        ErrorCode::kBadSnapshot,
+        Join("the position in the data set, ", QuoteKey(text),
+             ", is not in the format of this program; start from the weights with --weights"));
   }
   position.key = rest;
   return position;

@@ -68,9 +68,8 @@ RandomResize::RandomResize(const LayerSpec& layer, caffe::Phase phase)
   if (!active()) return;
   if (param_.has_mean_file()) {
     layer_.FailIn(kRandomResizeTransform, "mean_file",
-                  Join("a mean image has one size, but with ", Param(),
-                       " the images get many; give "
-                       "mean_value instead"));
+                  Join("a mean image has a fixed size, but with ", Param(),
+                       " the images have many sizes; give mean_value instead"));
   }
   if (kind_ == Kind::kSides) CheckSides();
   if (kind_ == Kind::kParts) CheckParts();
@@ -91,9 +90,8 @@ int64_t RandomResize::CropSide() const {
 
 void RandomResize::CheckWords(const caffe::ResizeParameter& param) const {
   const auto refuse = [&](const std::string& what) {
-    layer_.FailIn(
-        kRandomResizeTransform, Param(),
-        Join(what, " is not in this build; take LINEAR, CUBIC, AREA or NEAREST, and WARP"));
+    layer_.FailIn(kRandomResizeTransform, Param(),
+                  Join(what, " is not supported; use LINEAR, CUBIC, AREA or NEAREST, and WARP"));
   };
   if (param.resize_mode() != caffe::ResizeParameter::WARP) {
     refuse("resize_mode " + caffe::ResizeParameter::Resize_mode_Name(param.resize_mode()));
@@ -110,18 +108,22 @@ void RandomResize::CheckSides() const {
   };
   CheckWords(param.resize_param());
   const int64_t crop = CropSide(), least = param.min_size(), greatest = param.max_size();
-  if (crop == 0) refuse("random_resize_param needs a crop_size: one batch holds one shape");
+  if (crop == 0)
+    refuse(
+        "random_resize_param needs a crop_size, because all images of a batch must have the same "
+        "shape");
   if (least > kMaxSide || greatest > kMaxSide) {
-    refuse(Join("sizes from ", least, " to ", greatest, " are asked for; at most ", kMaxSide,
-                " pixels are taken"));
+    refuse(Join("sizes from ", least, " to ", greatest, " are requested; the limit is ", kMaxSide,
+                " pixels"));
   }
   if (least > 0 && greatest > 0 && least > greatest) {
-    refuse(Join("min_size is ", least, " and max_size ", greatest, "; the first must not be more"));
+    refuse(
+        Join("min_size is ", least, " and max_size ", greatest, "; min_size must not be larger"));
   }
   for (const int64_t size : {least, greatest}) {
     if (size == 0 || size >= crop) continue;
-    refuse(Join("a shorter side of ", size, " is asked for, but the crop has ", crop,
-                "; no size may be smaller"));
+    refuse(Join("a shorter side of ", size, " is requested, but the crop has ", crop,
+                "; the size must not be smaller"));
   }
 }
 
@@ -130,10 +132,10 @@ void RandomResize::CheckCropSide() const {
     layer_.FailIn(kRandomResizeTransform, Param(), what);
   };
   if (param_.crop_size() == 0 || param_.crop_h() > 0) {
-    refuse(Join(Param(), " needs crop_size, the side that the parts are resized to"));
+    refuse(Join(Param(), " needs crop_size, the side of the resized parts"));
   }
   if (param_.crop_size() > kMaxSide) {
-    refuse(Join("crop_size is ", param_.crop_size(), "; at most ", kMaxSide, " pixels are taken"));
+    refuse(Join("crop_size is ", param_.crop_size(), "; the limit is ", kMaxSide, " pixels"));
   }
 }
 
@@ -141,7 +143,7 @@ void RandomResize::CheckAreas(float least, float greatest) const {
   if (least > 0 && least <= greatest && greatest <= 1) return;
   layer_.FailIn(kRandomResizeTransform, Param(),
                 Join("min_area_ratio is ", least, " and max_area_ratio ", greatest,
-                     "; both are shares of the area above 0 up to 1, and the first is not more"));
+                     "; both must be above 0 and at most 1, and the first must not be larger"));
 }
 
 void RandomResize::CheckParts() const {
@@ -157,7 +159,7 @@ void RandomResize::CheckParts() const {
     refuse(Join("aspect_ratio_change is ", change, "; it must be within 0.01 and 1, e.g. 0.75"));
   }
   if (param.max_attempt() > kMaxAttempts) {
-    refuse(Join("max_attempt is ", param.max_attempt(), "; at most ", kMaxAttempts, " are taken"));
+    refuse(Join("max_attempt is ", param.max_attempt(), "; it must be at most ", kMaxAttempts));
   }
 }
 
@@ -172,8 +174,8 @@ void RandomResize::CheckCrop() const {
   const float least = param.min_aspect(), greatest = param.max_aspect();
   if (!(least >= kLeast && least <= greatest && greatest <= kGreatest)) {
     refuse(Join("min_aspect is ", least, " and max_aspect ", greatest,
-                "; both are width by height, ", kLeast, " to ", kGreatest,
-                ", and the first is not more"));
+                "; both are width divided by height, from ", kLeast, " to ", kGreatest,
+                ", and the first must not be larger"));
   }
   const uint32_t side = param.test_size();
   if (side > 0 && (side < param_.crop_size() || side > kMaxSide)) {
@@ -184,8 +186,10 @@ void RandomResize::CheckCrop() const {
 
 void RandomResize::Check(const DatumView& datum, const std::string& record) const {
   if (datum.bytes.empty()) {
-    layer_.FailWith(ErrorCode::kData, Join("record ", record, " holds numbers of type float; ",
-                                           Param(), " resizes pixels of 8 bits only"));
+    layer_.FailWith(
+        ErrorCode::kData,
+        Join("record ", record, " has float values, but ", Param(),
+             " resizes 8-bit pixels only; store the images as bytes, or remove the field"));
   }
   CheckSizes(datum, record);
 }
@@ -208,8 +212,8 @@ void RandomResize::CheckSizes(const DatumView& datum, const std::string& record)
     }
     if (least > greatest) {
       refuse(Join("sizes from ", least, " to ", greatest,
-                  " are none: min_size 0 stands for the "
-                  "shorter side, max_size 0 for the longer one"));
+                  " are impossible: min_size 0 means the shorter side of the image, max_size 0 the "
+                  "longer side"));
     }
   }
   if (static_cast<double>(longer) / static_cast<double>(shorter) * static_cast<double>(greatest) *

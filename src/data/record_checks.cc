@@ -12,14 +12,14 @@ namespace trainer {
 void RecordChecks::Check(const std::string& set, const RawRecord& record) const {
   if (record.index >= wanted_.size()) {
     throw Error(ErrorCode::kData, {set},
-                Join("record ", QuoteKey(record.key), " is number ", record.index + 1, ", and ",
-                     path_, " holds ", wanted_.size(), " checksums"));
+                Join("record ", QuoteKey(record.key), " is number ", record.index + 1, ", but ",
+                     path_, " has only ", wanted_.size(), " checksums"));
   }
   if (ChecksumOf(record.key, record.value) == wanted_[static_cast<size_t>(record.index)]) return;
-  throw Error(
-      ErrorCode::kData, {set},
-      Join("record ", QuoteKey(record.key), " differs from its checksum in ", path_,
-           ": it was changed, or damaged, after that was written; copy the data set again"));
+  throw Error(ErrorCode::kData, {set},
+              Join("record ", QuoteKey(record.key), " differs from its checksum in ", path_,
+                   ": the record was changed or damaged after the checksum was written; copy the "
+                   "data set again"));
 }
 
 std::unique_ptr<RecordChecks> ReadChecksOf(const std::string& path, const Cursor& cursor) {
@@ -29,9 +29,9 @@ std::unique_ptr<RecordChecks> ReadChecksOf(const std::string& path, const Cursor
   const int64_t records = cursor.Count();
   if (records >= 0 && static_cast<uint64_t>(records) != wanted.size()) {
     throw Error(ErrorCode::kData, {path},
-                Join("holds ", records, " records, and ", file, " the checksums of ", wanted.size(),
-                     "; if the set was changed on purpose, write them again: trainer dataset check "
-                     "SET --write_crc"));
+                Join("has ", records, " records, but ", file, " has checksums of ", wanted.size(),
+                     "; if you changed the set on purpose, write the checksums again: trainer "
+                     "dataset check SET --write_crc"));
   }
   LOG(INFO) << EscapeControl(Join(path, ": records are compared with ", file));
   return std::make_unique<RecordChecks>(file, std::move(wanted));

@@ -161,9 +161,10 @@ class RecordHost::Listener {
 RecordHost::RecordHost(const std::string& name) {
   const int socket = ListenAsHost(name);
   if (socket < 0) {
-    throw Error(ErrorCode::kIo, Join("cannot make the socket through which the ranks of this "
-                                     "machine read one database: ",
-                                     std::generic_category().message(errno)));
+    throw Error(
+        ErrorCode::kIo,
+        Join("cannot create the socket that shares one database among the ranks of this machine: ",
+             std::generic_category().message(errno)));
   }
   listener_ = std::make_unique<Listener>(socket);
 }

@@ -19,7 +19,7 @@ std::string RecordSource::Name() const { return Join("record ", QuoteKey(Key()),
 void RecordSource::FailSeek(const Position& position) const {
   throw Error(ErrorCode::kBadSnapshot, {path()},
               Join("the snapshot stopped before record ", QuoteKey(position.key),
-                   ", which this data set does not have; use the one it was made with"));
+                   ", which is not in this data set; use the data set of that run"));
 }
 
 }  // namespace trainer

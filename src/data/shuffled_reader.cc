@@ -70,7 +70,7 @@ void ShuffledReader::FindExtents() {
   }
   if (record == form_.records) return;
   throw Error(ErrorCode::kData, {path()},
-              Join("the database has ", record, " records and says that it has ", form_.records,
+              Join("the database has ", record, " records, but its header says ", form_.records,
                    "; copy it or make it again"));
 }
 
@@ -113,7 +113,7 @@ void ShuffledReader::GoTo(uint64_t record) {
   const uint64_t first = record / form_.extent * form_.extent;
   if (record < at_ || first > at_) {
     if (!cursor_->Seek(first_keys_[static_cast<size_t>(record / form_.extent)])) {
-      throw Error(ErrorCode::kData, {path()}, "a record has vanished while the database was read");
+      throw Error(ErrorCode::kData, {path()}, "a record disappeared while the database was read");
     }
     at_ = first;
   }

@@ -30,9 +30,9 @@ std::vector<std::string> Choices(const std::string& source, std::string_view ins
   if (dots != std::string_view::npos && TakeShardNumber(inside.substr(0, dots), &first) &&
       TakeShardNumber(inside.substr(dots + 2), &last)) {
     if (last < first || last - first >= kMostFiles) {
-      throw Error(ErrorCode::kData, {source},
-                  Join("{", EscapeControl(inside), "} must count up, and not beyond ", kMostFiles,
-                       " files"));
+      throw Error(
+          ErrorCode::kData, {source},
+          Join("{", EscapeControl(inside), "} must count up, to at most ", kMostFiles, " files"));
     }
     std::vector<std::string> numbers;
     for (uint64_t n = first; n <= last; ++n) {
@@ -55,7 +55,7 @@ std::vector<std::string> ExpandBraces(const std::string& source, const std::stri
     for (std::string& name : ExpandBraces(source, one)) {
       if (all.size() >= kMostFiles) {
         throw Error(ErrorCode::kData, {source},
-                    Join("the pattern stands for more than ", kMostFiles, " files"));
+                    Join("the pattern matches more than ", kMostFiles, " files"));
       }
       all.push_back(std::move(name));
     }
@@ -135,9 +135,8 @@ std::vector<std::string> ListTarFiles(const std::string& source) {
     for (std::string& file : ExpandWildcards(name)) files.push_back(std::move(file));
   }
   if (!files.empty()) return files;
-  throw Error(
-      ErrorCode::kNoInput, {source},
-      Join("no file has a name like that (looked in ", AbsolutePath(FolderOf(source)), ")"));
+  throw Error(ErrorCode::kNoInput, {source},
+              Join("no file matches this pattern (searched ", AbsolutePath(FolderOf(source)), ")"));
 }
 
 }  // namespace trainer

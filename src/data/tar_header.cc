@@ -110,7 +110,7 @@ const char* TarReader::Look(uint64_t at, size_t count) {
 bool TarReader::ReadHeader(Header* header) {
   if (at_ + kBlock > file_.bytes()) {
     Fail(at_ == 0 ? "the file is too short for a tar archive"
-                  : "the archive is cut short: it has no end; copy it again");
+                  : "the archive is truncated: its end is missing; copy it again");
   }
   const char* const block = Look(at_, kBlock);
   if (IsZero(block)) return false;
@@ -118,25 +118,26 @@ bool TarReader::ReadHeader(Header* header) {
     const char* const packed = CompressionOf({block, kBlock});
     if (at_ == 0 && packed != nullptr) {
       const bool gzip = std::string_view(packed) == "gzip";
-      Fail(Join("the archive is compressed by ", packed, ", so that no record of it can be found; ",
-                gzip ? "unpack it, or have a copy of it unpacked: trainer train --stage_data=DIR"
+      Fail(Join("the archive is compressed with ", packed, ", so its records cannot be found; ",
+                gzip ? "unpack it, or let the run unpack a copy: trainer train --stage_data=DIR"
                      : "unpack it"));
     }
     Fail(at_ == 0 ? "the file is not a tar archive"
-                  : "the archive is damaged: no header of an entry");
+                  : "the archive is damaged: the header of an entry is missing");
   }
   header->type = block[156];
   const bool posix = std::memcmp(block + 257, "ustar\0", 6) == 0;
   const std::string_view prefix = posix ? Field(block, 345, 155) : std::string_view();
   header->name =
       prefix.empty() ? std::string(Field(block, 0, 100)) : Join(prefix, "/", Field(block, 0, 100));
-  if (!ReadNumber(block, 124, 12, &header->bytes)) Fail("the archive is damaged: no size");
+  if (!ReadNumber(block, 124, 12, &header->bytes))
+    Fail("the archive is damaged: the size of an entry is missing");
   return true;
 }
 
 std::string TarReader::ReadExtension(const Header& header) {
   if (header.bytes > kMostExtension) Fail("a name or an extended header is too long");
-  if (at_ + header.bytes > file_.bytes()) Fail("the archive is cut short; copy it again");
+  if (at_ + header.bytes > file_.bytes()) Fail("the archive is truncated; copy it again");
   const auto bytes = static_cast<size_t>(header.bytes);
   std::string text(Look(at_, bytes), bytes);
   at_ += ToBlocks(header.bytes);
@@ -151,7 +152,7 @@ void TarReader::TakePax(const std::string& records, Extended* extended) const {
     const auto digits = static_cast<size_t>(stop - rest.data());
     if (error != std::errc() || length < digits + 3 || length > rest.size() ||
         rest[digits] != ' ' || rest[length - 1] != '\n') {
-      Fail("the archive is damaged: an extended header does not parse");
+      Fail("the archive is damaged: an extended header cannot be parsed");
     }
     const std::string_view record = rest.substr(digits + 1, length - digits - 2);
     const size_t equals = std::min(record.find('='), record.size());
@@ -162,9 +163,10 @@ void TarReader::TakePax(const std::string& records, Extended* extended) const {
       const char* const end = value.data() + value.size();
       const auto parsed = std::from_chars(value.data(), end, extended->bytes);
       extended->has_bytes = parsed.ec == std::errc() && parsed.ptr == end;
-      if (!extended->has_bytes) Fail("the archive is damaged: no size in an extended header");
+      if (!extended->has_bytes) Fail("the archive is damaged: an extended header has no size");
     }
-    if (key.starts_with("GNU.sparse.")) Fail("the archive holds a sparse file; store it whole");
+    if (key.starts_with("GNU.sparse."))
+      Fail("the archive has a sparse file, which is not supported; store it as a normal file");
     rest.remove_prefix(length);
   }
 }
@@ -187,7 +189,7 @@ bool TarReader::Next(TarEntry* entry) {
         ReadExtension(header);
         continue;
       case 'S':
-        Fail("the archive holds a sparse file; store it whole");
+        Fail("the archive has a sparse file, which is not supported; store it as a normal file");
       default:
         break;
     }
@@ -197,8 +199,8 @@ bool TarReader::Next(TarEntry* entry) {
     entry->is_file = header.type == '0' || header.type == '\0' || header.type == '7';
     if (!entry->is_file && header.type >= '1' && header.type <= '6') entry->bytes = 0;
     if (entry->bytes > kTarHeaderMostBytes || at_ + entry->bytes > file_.bytes()) {
-      Fail(Join("the archive is cut short: entry ", EscapeControl(entry->name), " has ",
-                entry->bytes, " bytes, more than are there; copy it again"));
+      Fail(Join("the archive is truncated: entry ", EscapeControl(entry->name), " has ",
+                entry->bytes, " bytes, more than the rest of the archive; copy it again"));
     }
     at_ += ToBlocks(entry->bytes);
     return true;

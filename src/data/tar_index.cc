@@ -58,8 +58,8 @@ TarIndex::TarIndex(const std::string& source, std::vector<std::string> files, ui
   first_of_shard_.push_back(samples_.size());
   if (!samples_.empty()) return;
   throw Error(ErrorCode::kData, {source},
-              "no images in it: a sample is a file such as 0001.jpg (or .jpeg, .png, .ppm, .pgm), "
-              "beside it its label as 0001.cls");
+              "the tar file has no images: a sample is an image such as 0001.jpg (or .jpeg, .png, "
+              ".ppm, .pgm) and its label in 0001.cls");
 }
 
 void TarIndex::ReadShard(uint32_t shard, FileOps& ops) {
@@ -84,7 +84,7 @@ void TarIndex::ReadShard(uint32_t shard, FileOps& ops) {
   };
   for (TarEntry entry; reader.Next(&entry);) {
     if (entries_left_-- == 0) {
-      fail("the tar files hold too many entries; pack files with fewer into each set");
+      fail("the tar files have too many entries; make sets with fewer files");
     }
     if (!entry.is_file) continue;
     const auto [key, extension] = SplitName(entry.name);
@@ -93,15 +93,16 @@ void TarIndex::ReadShard(uint32_t shard, FileOps& ops) {
       sample = {std::string(key), {}, {}};
     }
     if (extension == "cls") {
-      if (entry.bytes > kMostLabelBytes) fail(Join(EscapeControl(entry.name), " is no label"));
+      if (entry.bytes > kMostLabelBytes)
+        fail(Join(EscapeControl(entry.name), " is too large for a label"));
       const std::string text = reader.Content(entry);
       const std::vector<std::string> words = SplitList(text, '\n');
       int32_t label = 0;
       const std::string word = words.empty() ? "" : words[0];
       const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), label);
       if (words.size() != 1 || error != std::errc() || stop != word.data() + word.size()) {
-        fail(Join(EscapeControl(entry.name), " holds '", EscapeControl(text),
-                  "'; a label is one 32-bit integer"));
+        fail(Join(EscapeControl(entry.name), " contains '", EscapeControl(text),
+                  "'; a label must be one 32-bit integer"));
       }
       sample.label = label;
     } else if (IsImage(extension)) {

@@ -48,7 +48,7 @@ void Transform::CheckSupported() const {
   RefuseUnsupported(layer_);
   if ((param_.crop_h() == 0) != (param_.crop_w() == 0)) {
     layer_.FailIn(kTransformParam, param_.crop_h() == 0 ? "crop_w" : "crop_h",
-                  "crop_h and crop_w belong together; give both, or crop_size");
+                  "crop_h and crop_w need each other; give both, or crop_size");
   }
   const uint32_t crops = param_.test_crops();
   if (crops != 1 && crops != 5 && crops != 10) {
@@ -57,7 +57,7 @@ void Transform::CheckSupported() const {
   }
   if (crops > 1 && param_.crop_size() == 0 && param_.crop_h() == 0) {
     layer_.FailIn(kTransformParam, "test_crops",
-                  "test_crops needs a crop_size: what is cut from corners");
+                  "test_crops needs crop_size, the size of the crops");
   }
   constexpr float kMostAlpha = 100;
   if (!(param_.mixup() >= 0 && param_.mixup() <= kMostAlpha)) {
@@ -67,8 +67,8 @@ void Transform::CheckSupported() const {
   }
   if (param_.mixup() > 0 && (param_.mixup_classes() < 2 || param_.mixup_classes() > 1u << 20)) {
     layer_.FailIn(kTransformParam, "mixup",
-                  Join("mixup needs mixup_classes, the number of classes, which is ",
-                       param_.mixup_classes(), "; the labels become a share for each of them"));
+                  Join("mixup needs mixup_classes, the number of classes; it is ",
+                       param_.mixup_classes(), ". Each label becomes one share per class"));
   }
 }
 

@@ -22,14 +22,14 @@ class Words {
   int line() const { return line_; }
 
   std::string_view Take(const char* what) {
-    if (AtEnd()) Fail(Join("the list ends where ", what, " belongs"));
+    if (AtEnd()) Fail(Join("the list ends, but ", what, " is expected"));
     size_t length = 0;
     while (length < rest_.size() && !IsBlank(rest_[length])) ++length;
     return Cut(length);
   }
   // To the end of the line: a path may hold blanks.
   std::string_view TakeLine(const char* what) {
-    if (AtEnd()) Fail(Join("the list ends where ", what, " belongs"));
+    if (AtEnd()) Fail(Join("the list ends, but ", what, " is expected"));
     size_t length = std::min(rest_.find('\n'), rest_.size());
     while (length > 0 && IsBlank(rest_[length - 1])) --length;
     return Cut(length);
@@ -42,7 +42,8 @@ class Words {
     const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), value);
     if (error != std::errc() || stop != word.data() + word.size()) {
       line_ = line;
-      Fail(Join("'", EscapeControl(word.substr(0, 80)), "' where ", what, " belongs, a number"));
+      Fail(Join("found '", EscapeControl(word.substr(0, 80)), "', but ", what,
+                " (a number) is expected"));
     }
     return value;
   }
@@ -97,7 +98,7 @@ void CheckWindow(const std::string& path, const Window& window) {
 }
 
 void ReadBlock(const std::string& path, Words& words, WindowList* list) {
-  if (words.Take("'# index'") != "#") words.Fail("an image's block begins with '# index'");
+  if (words.Take("'# index'") != "#") words.Fail("the block of an image must begin with '# index'");
   words.TakeNumber<int64_t>("the image's index");
   const int line = words.line();
   list->images.push_back(
@@ -143,7 +144,7 @@ WindowList ReadWindowList(const std::string& path) {
   WindowList list;
   Words words(path, content);
   while (!words.AtEnd()) ReadBlock(path, words, &list);
-  if (list.windows.empty()) throw Error(ErrorCode::kData, {path}, "the list holds no windows");
+  if (list.windows.empty()) throw Error(ErrorCode::kData, {path}, "the list has no windows");
   return list;
 }
 

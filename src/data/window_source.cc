@@ -167,7 +167,7 @@ void ReadCrop(const LayerSpec& layer, WindowOptions* options) {
   if (size < 1 || size > kMaxSize) {
     layer.FailIn("transform_param", "crop_size",
                  Join("crop_size is ", size, "; it must be 1 to ", kMaxSize,
-                      ": the side in pixels to which each window is scaled"));
+                      ", the side in pixels of each scaled window"));
   }
   if (param.context_pad() >= (size + 1) / 2) {
     layer.FailIn(kWindowSourceParam, "context_pad",
@@ -209,7 +209,7 @@ float ReadScale(const LayerSpec& layer) {
   if (param.has_scale() || !transform.has_scale()) return param.scale();
   LOG(WARNING) << layer.Where().ToString() << ": layer '" << layer.name()
                << "': windows are scaled by transform_param's " << transform.scale()
-               << ", which Caffe ignores; window_data_param's scale would win";
+               << ", which Caffe ignores; use the scale of window_data_param instead";
   return transform.scale();
 }
 
@@ -241,8 +241,8 @@ void CheckEnough(const std::string& list, const char* kind, size_t have, int64_t
   if (wanted == 0 || have > 0) return;
   throw Error(
       ErrorCode::kData, {list},
-      Join("no ", kind, " windows, of which a batch takes ", wanted, ": none has an overlap ",
-           field, " = ", threshold, "; change that, or fg_fraction"));
+      Join("there are no ", kind, " windows, but each batch needs ", wanted,
+           ": none has an overlap ", field, " = ", threshold, "; change that, or fg_fraction"));
 }
 
 }  // namespace
@@ -250,7 +250,8 @@ void CheckEnough(const std::string& list, const char* kind, size_t have, int64_t
 std::unique_ptr<Prefetcher> MakeWindowPrefetcher(const LayerSpec& layer, const ReadingEnv& env) {
   const caffe::WindowDataParameter& param = layer.proto().window_data_param();
   if (param.source().empty())
-    layer.FailIn(kWindowSourceParam, "source", "source, the list, is missing");
+    layer.FailIn(kWindowSourceParam, "source",
+                 "source is missing; give the path of the list of windows");
   const PrefetchOptions prefetch =
       ReadPrefetchOptions(layer, kWindowSourceParam, param.batch_size(), env);
   const Transform checked(layer, env.phase, env.key);  // refuses what transform_param may not hold
@@ -261,7 +262,7 @@ std::unique_ptr<Prefetcher> MakeWindowPrefetcher(const LayerSpec& layer, const R
     const auto* known = caffe::TransformationParameter::descriptor()->FindFieldByName(field);
     if (!transform.GetReflection()->HasField(transform, known)) continue;
     layer.FailIn("transform_param", field,
-                 "windows are cut and scaled by boxes of their own; remove this field");
+                 "a WindowData layer does not support this field; remove it");
   }
   WindowSet set;
   set.options = ReadOptions(layer, prefetch);

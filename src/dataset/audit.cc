@@ -78,10 +78,10 @@ void RecordAudit::Check(const std::string& name, const DatumView& datum) {
     shape_ = shape;
   }
   if (shape != shape_) {
-    fail(ErrorCode::kData,
-         Join("gives a ", shape.ToString(), " image, but record ", first_, " gave ",
-              shape_.ToString(),
-              "; one batch holds one shape: set crop_size, or resize the images"));
+    fail(ErrorCode::kData, Join("gives a ", shape.ToString(), " image, but record ", first_,
+                                " gave ", shape_.ToString(),
+                                "; all images of a batch must have the same shape: set crop_size, "
+                                "or resize the images"));
   }
   if (labels_ && !datum.has_label) {
     fail(ErrorCode::kData, "has no label; remove the layer's second top, or label the records");
@@ -91,8 +91,8 @@ void RecordAudit::Check(const std::string& name, const DatumView& datum) {
   const auto bad = std::ranges::find_if(out_, [](float value) { return !std::isfinite(value); });
   if (bad != out_.end()) {
     fail(ErrorCode::kDiverged, Join("becomes ", *bad,
-                                    " in the net, so that the loss will not be finite; check its "
-                                    "numbers, the mean and the scale"));
+                                    " in the net, so the loss will not be finite; check the values "
+                                    "of the record, the mean and the scale"));
   }
 }
 
@@ -120,9 +120,9 @@ void LookForFiles(const std::string& list, const std::vector<ListedFile>& files,
   for (const size_t i : Spread(files.size(), static_cast<size_t>(limits.files))) {
     if (std::ranges::binary_search(read, i) || Exists(files[i].path)) continue;
     NoteError(Error(ErrorCode::kNoInput, {list, files[i].line},
-                    Join("the file '", EscapeControl(files[i].path), "' is not there (looked for ",
+                    Join("the file '", EscapeControl(files[i].path), "' does not exist (tried ",
                          EscapeControl(AbsolutePath(files[i].path)),
-                         "); check the folder before the paths")),
+                         "); check the folder before the paths (root_folder)")),
               limits, audit);
   }
 }

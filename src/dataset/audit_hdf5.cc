@@ -82,9 +82,11 @@ class Hdf5Audit {
       ++audit_.examined;
       const bool finite = std::ranges::all_of(values_, [](float v) { return std::isfinite(v); });
       if (finite) continue;
-      Note(ErrorCode::kDiverged,
-           Join("row ", row, " of '", array.name(), "' in ", array.file(),
-                " holds numbers that are not finite, and so the loss will not be"));
+      Note(
+          ErrorCode::kDiverged,
+          Join(
+              "row ", row, " of '", array.name(), "' in ", array.file(),
+              " has values that are not finite (NaN or infinity), so the loss will not be finite"));
     }
   }
 

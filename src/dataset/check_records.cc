@@ -74,8 +74,8 @@ class Report {
     if (!one.problem.empty()) return AddBad(one.problem);
     if (Differs(one)) {
       return AddBad(Join(path_, ": record ", QuoteKey(key),
-                         " differs from its checksum: it was changed, or damaged, after that was "
-                         "written"));
+                         " differs from its checksum: the record was changed or damaged after the "
+                         "checksum was written"));
     }
     ++report_.shapes[one.shape];
     ++report_.heights[one.height];
@@ -87,7 +87,7 @@ class Report {
   RecordsReport Finish() {
     const auto count = static_cast<size_t>(report_.records);
     if (compares_ && count != wanted_.size()) {
-      AddBad(Join(path_, ": holds ", count, " records, and ", checksum_path_, " the checksums of ",
+      AddBad(Join(path_, ": has ", count, " records, but ", checksum_path_, " has checksums of ",
                   wanted_.size()));
     }
     if (compares_) report_.checksums = Join("compared with ", checksum_path_);
@@ -174,8 +174,8 @@ void Print(const RecordsReport& report, std::ostream& out) {
   for (const auto& [label, count] : report.labels)
     out << "label: " << label << ", " << count << "\n";
   if (report.unlabelled > 0) out << "without label: " << report.unlabelled << "\n";
-  if (report.repeated_keys > 0) out << "keys that come again: " << report.repeated_keys << "\n";
-  if (report.same > 0) out << "content that comes again: " << report.same << "\n";
+  if (report.repeated_keys > 0) out << "duplicate keys: " << report.repeated_keys << "\n";
+  if (report.same > 0) out << "records with duplicate content: " << report.same << "\n";
   for (const std::string& key : report.same_keys) out << "  " << key << "\n";
   if (!report.checksums.empty()) out << "checksums: " << report.checksums << "\n";
   out << "unusable: " << report.bad << "\n";

@@ -30,10 +30,9 @@ void AddBatch(const std::string& path, const RecordForm& form, NewDatabase& data
   const size_t record = form.bytes_before + kPixels;
   const std::string content = ReadFile(path, kMaxBytes);
   if (content.empty() || content.size() % record != 0) {
-    throw Error(
-        ErrorCode::kData, {path},
-        Join("its ", content.size(), " bytes are not a multiple of the record size, ", record,
-             " bytes; is it a batch file of ", form.name, "'s binary version, and complete?"));
+    throw Error(ErrorCode::kData, {path},
+                Join("its ", content.size(), " bytes are not a multiple of the record size, ",
+                     record, " bytes; is it a batch file of ", form.name, "'s binary version?"));
   }
   caffe::Datum datum;
   datum.set_channels(kChannels);

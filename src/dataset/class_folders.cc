@@ -49,7 +49,7 @@ void RefuseLineBreak(const std::string& folder, const std::string& name) {
   if (name.find_first_of("\r\n") == std::string::npos) return;
   throw Error(ErrorCode::kData, {folder},
               Join("the name of the class '", EscapeControl(name),
-                   "' holds a line break, and the file of the classes' names has one a line; "
+                   "' contains a line break, but the file of class names has one name per line; "
                    "rename the folder"));
 }
 
@@ -74,9 +74,8 @@ void AddPictures(const std::string& root, const std::string& below, int32_t labe
 ClassFolders FindClassFolders(const std::string& folder) {
   if (!IsDirectory(folder)) {
     throw Error(ErrorCode::kNoInput, {AbsolutePath(folder)},
-                Exists(folder)
-                    ? "is not a folder; give the folder that holds a folder for each class"
-                    : "there is no such folder");
+                Exists(folder) ? "this is not a folder; give the folder with one folder per class"
+                               : "the folder does not exist");
   }
   ClassFolders found;
   bool pictures = false;
@@ -91,17 +90,17 @@ ClassFolders FindClassFolders(const std::string& folder) {
   }
   if (found.names.empty()) {
     throw Error(ErrorCode::kData, {folder},
-                Join("holds no folders", pictures ? ", but pictures" : "",
-                     "; put the pictures of each class into a folder of the class's name, or give "
-                     "a list: trainer dataset images ROOT LIST DB"));
+                Join("the folder has no subfolders", pictures ? ", only images" : "",
+                     "; put the images of each class into a subfolder with the name of the class, "
+                     "or give a list: trainer dataset images ROOT LIST DB"));
   }
   for (size_t i = 0; i < found.names.size(); ++i) {
     const size_t before = found.images.size();
     AddPictures(folder, found.names[i], static_cast<int32_t>(i), &found);
     if (found.images.size() > before) continue;
     throw Error(ErrorCode::kData, {JoinPath(folder, found.names[i])},
-                "the folder of this class holds no JPEG, PNG, PGM or PPM files; remove it, so that "
-                "labels have no gap");
+                "the folder of this class has no JPEG, PNG, PGM or PPM files; remove the folder, "
+                "or add images");
   }
   return found;
 }
@@ -116,8 +115,8 @@ std::string OthersText(const ClassFolders& found) {
     if (types.size() < kMostTypes) types.push_back(Join(type, " ", count));
   }
   if (found.others.size() > kMostTypes) types.emplace_back("...");
-  return Join("Passed over ", files, files == 1 ? " other file (" : " other files (",
-              JoinList(types), "); images are .jpg, .jpeg, .png, .pgm and .ppm");
+  return Join("Skipped ", files, files == 1 ? " other file (" : " other files (", JoinList(types),
+              "); images are .jpg, .jpeg, .png, .pgm and .ppm");
 }
 
 }  // namespace trainer

@@ -32,21 +32,21 @@ void Shuffle(uint64_t seed, std::vector<ListedImage>* images) {
 void CheckOptions(const ImagesOptions& options) {
   const auto refuse = [](const std::string& why) { throw Error(ErrorCode::kUsage, why); };
   if ((options.height == 0) != (options.width == 0)) {
-    refuse("--resize_height and --resize_width belong together");
+    refuse("--resize_height and --resize_width need each other; give both or none");
   }
   if (options.height == 0 && options.fit != ImageFit::kExact) {
-    refuse("--resize_mode needs the size: --resize_height and --resize_width");
+    refuse("--resize_mode needs a size: give --resize_height and --resize_width");
   }
   const bool one_size =
       options.check_size || (options.height > 0 && options.fit != ImageFit::kShort);
   if (!options.mean.empty() && !one_size) {
     refuse(
-        "--mean needs images of one size: give --resize_height and --resize_width, with "
-        "--resize_mode=exact or pad, or --check_size");
+        "--mean needs images of equal size: give --resize_height and --resize_width with "
+        "--resize_mode=exact or pad, or give --check_size");
   }
   const std::string kind = KindOfSet(options.output.path);
   if (!options.mean.empty() && (kind == "TAR" || kind == "HDF5")) {
-    refuse("--mean is that of a database; make one, or leave it out");
+    refuse("--mean works only when you write a database; leave it out");
   }
 }
 
@@ -61,7 +61,8 @@ std::string LabelsText(const std::vector<std::string>& names) {
 void RefuseOtherLabels(const std::string& path, const std::string& text) {
   if (!Exists(path) || ReadFile(path, uint64_t{1} << 30) == text) return;
   throw Error(ErrorCode::kCannotCreate, {path},
-              "names other classes and is not overwritten; remove it, or give another --labels");
+              "the file lists different classes, and it is not overwritten; remove it, or give "
+              "another --labels");
 }
 
 void RequireRecords(const ImagesOptions& options, const std::string& where, size_t listed,
@@ -69,7 +70,7 @@ void RequireRecords(const ImagesOptions& options, const std::string& where, size
   if (result.records > 0 && (options.validation.empty() || result.validation_records > 0)) return;
   throw Error(ErrorCode::kData, {where},
               Join(result.records > 0 ? "none of the images for validation, of " : "none of the ",
-                   listed, " images could be read; is the folder before their paths right?"));
+                   listed, " images could be read; check ROOT, the folder before their paths"));
 }
 
 // Where the pictures go: one set, or two.
@@ -148,7 +149,7 @@ class Writing {
     throw Error(ErrorCode::kData, {where_, listed.line},
                 Join(listed.line > 0 ? "" : Join("'", EscapeControl(listed.path), "': "),
                      "the image is ", image.width, "x", image.height, " pixels, but the first one ",
-                     width_, "x", height_, "; resize them, or leave --check_size out"));
+                     width_, "x", height_, "; resize the images, or leave out --check_size"));
   }
 
   const ImagesOptions& options_;

@@ -52,8 +52,9 @@ DigitsPaths WriteDigits(const DigitsOptions& options) {
                     JoinPath(options.folder, "test" + suffix)};
   for (const std::string& path : {paths.train, paths.test}) {
     if (Exists(path)) {
-      throw Error(ErrorCode::kCannotCreate, {path},
-                  "exists already and is not overwritten; remove it or choose another folder");
+      throw Error(
+          ErrorCode::kCannotCreate, {path},
+          "the folder already exists and is not overwritten; remove it or choose another folder");
     }
   }
   WriteDigitSet(options, paths.train, 0, options.train);
@@ -87,8 +88,9 @@ std::string BackendOf(const std::string& path) {
   const std::string backend = DetectBackend(path);
   if (!backend.empty()) return backend;
   if (IsDirectory(path)) {
-    throw Error(ErrorCode::kNoInput, {path},
-                "the folder holds neither data.mdb (LMDB) nor CURRENT (LevelDB), so no database");
+    throw Error(
+        ErrorCode::kNoInput, {path},
+        "the folder is not a database: it has neither data.mdb (LMDB) nor CURRENT (LevelDB)");
   }
   return "LMDB";  // opening explains what is wrong with the path
 }

@@ -19,8 +19,9 @@ std::unique_ptr<DbWriter> CreateDb(const std::string& backend, const std::string
   if (mkdir(path.c_str(), 0777) != 0) {
     const int error = errno;
     if (error != EEXIST) ThrowFileError(FileUse::kOutput, "create the folder", path, error);
-    throw Error(ErrorCode::kCannotCreate, {path},
-                "exists already and is not overwritten; remove it or choose another name");
+    throw Error(
+        ErrorCode::kCannotCreate, {path},
+        "the folder already exists and is not overwritten; remove it or choose another name");
   }
   return registry.Make(backend, path);
 }

@@ -47,12 +47,12 @@ class Inflater {
 
   // At the end of the file.
   void CheckEnd() const {
-    if (!ended_) Fail("it ends in the middle");
+    if (!ended_) Fail("the file is truncated");
   }
 
  private:
   [[noreturn]] void Fail() const {
-    Fail(stream_.msg != nullptr ? stream_.msg : "it does not unpack");
+    Fail(stream_.msg != nullptr ? stream_.msg : "it cannot be unpacked");
   }
   [[noreturn]] void Fail(const std::string& why) const {
     throw Error(ErrorCode::kData, {path_}, Join("the gzip file is damaged: ", why));
@@ -98,7 +98,7 @@ void UnpackGzip(const std::string& from, const std::string& to,
       if (copy.size() <= kSmall || copy.size() / kMostRatio <= all) return;
       throw Error(ErrorCode::kData, {from},
                   Join("the gzip file unpacks to more than ", kMostRatio,
-                       " times its size, as no archive of pictures does"));
+                       " times its size, which is not plausible for an archive of images"));
     });
   }
   inflater.CheckEnd();

@@ -30,7 +30,7 @@ class Hdf5Rows {
     const std::vector<int64_t>& dims = data_.dims();
     if (dims.empty() || dims.size() > 4) {
       throw Error(ErrorCode::kData, {path},
-                  Join("dataset 'data' has ", dims.size(), " axes; rows of records have 1 to 4"));
+                  Join("dataset 'data' has ", dims.size(), " axes; it must have 1 to 4"));
     }
     rows_ = dims[0];
     std::vector<int64_t> row(dims.begin() + 1, dims.end());
@@ -46,7 +46,7 @@ class Hdf5Rows {
     if (labels.count() != rows_) {
       throw Error(ErrorCode::kData, {path},
                   Join("dataset 'label' has ", labels.count(), " numbers for the ", rows_,
-                       " rows of 'data'; records have one label each"));
+                       " rows of 'data'; each row needs one label"));
     }
     labels_.resize(static_cast<size_t>(rows_));
     labels.Read(std::span<float>(labels_));
@@ -86,8 +86,7 @@ class Hdf5Rows {
       return static_cast<int32_t>(label);
     throw Error(ErrorCode::kData, {reader_.path()},
                 Join("row ", row, " has the label ", label,
-                     ", which is not an integer; records of other sets hold "
-                     "integers only"));
+                     ", which is not an integer; labels in other kinds of sets must be integers"));
   }
 
   Hdf5Reader reader_;
@@ -195,9 +194,11 @@ class Hdf5SetWriter final : public RecordWriter {
       dims_ = {0, datum.channels(), datum.height(), datum.width()};
     }
     if (form == form_) return;
-    throw Error(ErrorCode::kData, {path_},
-                Join("record ", QuoteKey(key), " is ", form, ", but record ", QuoteKey(first_key_),
-                     " is ", form_, "; rows of an HDF5 file are of one form: resize the images"));
+    throw Error(
+        ErrorCode::kData, {path_},
+        Join("record ", QuoteKey(key), " is ", form, ", but record ", QuoteKey(first_key_), " is ",
+             form_,
+             "; all rows of an HDF5 file must have the same shape and type: resize the images"));
   }
 
   void Write() {

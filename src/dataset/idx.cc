@@ -43,7 +43,7 @@ class IdxReader::File {
 
   uint32_t Number() {
     uint8_t bytes[4];
-    Read(bytes, sizeof bytes, "inside its header");
+    Read(bytes, sizeof bytes, "in its header");
     return uint32_t{bytes[0]} << 24 | uint32_t{bytes[1]} << 16 | uint32_t{bytes[2]} << 8 | bytes[3];
   }
 
@@ -51,7 +51,7 @@ class IdxReader::File {
     const uint32_t magic = Number();
     if (magic == wanted) return;
     if (magic == kImagesMagic || magic == kLabelsMagic) {
-      Fail(Join("this file holds ", other, ", not ", what, "; were the two files swapped?"));
+      Fail(Join("this file contains ", other, ", not ", what, "; swap the two files"));
     }
     Fail(Join("not an idx file of ", what, ": it starts with ", magic, " instead of ", wanted));
   }
@@ -60,7 +60,7 @@ class IdxReader::File {
   void CheckEnd(uint32_t count) {
     uint8_t extra;
     if (ReadSome(&extra, 1) != 0) {
-      Fail(Join("the file goes on after the ", count, " entries that its header names"));
+      Fail(Join("the file has data after the ", count, " entries that its header names"));
     }
   }
 
@@ -72,7 +72,7 @@ class IdxReader::File {
     if (code == Z_ERRNO) {
       throw Error(ErrorCode::kIo, {path_}, Join("cannot read: ", std::strerror(errno)));
     }
-    if (code == Z_BUF_ERROR) Fail("the file is truncated: its gzip stream has no end");
+    if (code == Z_BUF_ERROR) Fail("the file is truncated: the end of its gzip stream is missing");
     if (got < 0 || (code != Z_OK && code != Z_STREAM_END)) {
       Fail(Join("the gzip stream is damaged: ", text));
     }
@@ -91,10 +91,9 @@ IdxReader::IdxReader(const std::string& images, const std::string& labels)
   const uint32_t label_count = labels_->Number();
   const uint32_t rows = images_->Number(), columns = images_->Number();
   if (count_ != label_count) {
-    labels_->Fail(
-        Join("holds ", label_count, " labels, but ", images, " holds ", count_, " images"));
+    labels_->Fail(Join("has ", label_count, " labels, but ", images, " has ", count_, " images"));
   }
-  if (count_ == 0) images_->Fail("holds no images");
+  if (count_ == 0) images_->Fail("has no images");
   if (rows < 1 || columns < 1 || rows > kMaxSide || columns > kMaxSide) {
     images_->Fail(Join("its header says images of ", rows, "x", columns,
                        "; each side must be 1 to ", kMaxSide));

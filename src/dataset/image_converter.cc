@@ -88,8 +88,8 @@ void ImageConverter::Fit(const ListedImage& listed, Image* image) const {
   }
   if (height > kMaxPixels / width) {
     throw Error(ErrorCode::kData, {where_, listed.line},
-                Join("the image of ", image->width, "x", image->height, " pixels would get ", width,
-                     "x", height, "; at most ", kMaxPixels, " are made"));
+                Join("the image of ", image->width, "x", image->height, " pixels would become ",
+                     width, "x", height, "; the limit is ", kMaxPixels, " pixels"));
   }
   if (height != image->height || width != image->width) {
     Image resized;

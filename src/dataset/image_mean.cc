@@ -68,13 +68,13 @@ MeanResult WriteMean(const std::string& set, const std::string& output) {
       throw Error(ErrorCode::kData, {set},
                   Join("record ", QuoteKey(record.key), " is ", datum.ShapeText(), ", but record ",
                        QuoteKey(first_key), " is ", shape.ShapeText(),
-                       "; a mean needs one shape: resize the images"));
+                       "; a mean needs images of equal shape: resize the images"));
     }
     Add(datum, &sums);
     progress.Add(1, record.value.size());
     if (++records % 10000 == 0) LOG(INFO) << "Processed " << records << " files.";
   }
-  if (records == 0) throw Error(ErrorCode::kData, {set}, "holds no records");
+  if (records == 0) throw Error(ErrorCode::kData, {set}, "the set has no records");
   const MeanResult result = Divide(shape, records, &sums);
   WriteFile(shape, sums, output);
   for (size_t c = 0; c < result.values.size(); ++c) {

@@ -64,7 +64,7 @@ class Advising {
       local.cold = facts_.warm;
       const double gain = Gain(local, facts_.threads);
       if (gain > kWorthwhile) {
-        Add(gain, Join("it lies on ", facts_.where.name,
+        Add(gain, Join("it is on ", facts_.where.name,
                        "; copy it to this machine: trainer train --stage_data=auto"));
       }
     }
@@ -72,8 +72,8 @@ class Advising {
       InputFacts striped = facts_;
       striped.cold = std::min(4 * facts_.cold, std::max(facts_.warm, facts_.cold));
       Add(Gain(striped, facts_.threads),
-          "its largest file is on one server of Lustre (one stripe); spread it: lfs migrate -c 4 "
-          "FILE; for new sets, set the stripes of their folder first: lfs setstripe -S 1m -c 8 "
+          "its largest file is on one Lustre server (one stripe); distribute it: lfs migrate -c 4 "
+          "FILE. For new sets, set the stripes of the folder first: lfs setstripe -S 1m -c 8 "
           "FOLDER");
     }
     if (!FitsMemory(facts_, machine_) && facts_.cold > 0 && facts_.cold < facts_.consumed) {
@@ -81,7 +81,7 @@ class Advising {
       held.bytes = 0;
       Add(Gain(held, facts_.threads),
           Join("its ", facts_.bytes >> 20, " MiB do not fit into the ", machine_.memory >> 20,
-               " MiB of memory that are left, so that every epoch reads it again; ask for more "
+               " MiB of free memory, so every epoch reads it from the disk again; request more "
                "memory, or make the records smaller"));
     }
   }
@@ -89,14 +89,13 @@ class Advising {
   void OnForm() {
     if (facts_.kind == "files") {
       const bool network = facts_.where.kind == FileSystemKind::kNetwork;
-      Add(1,
-          Join("each picture is a file of its own", network ? Join(" on ", facts_.where.name) : "",
-               "; pack them: trainer dataset pack ROOT LIST SET"));
+      Add(1, Join("each image is a separate file", network ? Join(" on ", facts_.where.name) : "",
+                  "; pack them: trainer dataset pack ROOT LIST SET"));
     }
     if (facts_.kind == "LEVELDB") {
       Add(1,
-          "a LevelDB is read by one process at a time; trainer dataset convert makes an LMDB of "
-          "it");
+          "only one process at a time can read a LevelDB; 'trainer dataset convert' converts it to "
+          "LMDB");
     }
   }
 
@@ -107,15 +106,15 @@ class Advising {
     const int useful = std::min(static_cast<int>(std::ceil(wanted)), machine_.cores);
     if (useful > facts_.threads) {
       Add(Gain(facts_, useful),
-          Join("decoding takes ", std::round(wanted * 10) / 10, " threads and has ", facts_.threads,
-               "; set data_param.threads: ", useful));
+          Join("decoding needs ", std::round(wanted * 10) / 10, " threads, but it has ",
+               facts_.threads, "; set data_param.threads: ", useful));
     }
     if (wanted > machine_.cores) {
       InputFacts raw = facts_;
       raw.decoded = 0;
       Add(Gain(raw, facts_.threads),
-          Join("decoding takes ", std::round(wanted * 10) / 10, " cores of ", machine_.cores,
-               "; store the pictures smaller, or as pixels: trainer dataset images --resize_height "
+          Join("decoding needs ", std::round(wanted * 10) / 10, " cores of ", machine_.cores,
+               "; store smaller images, or pixels: trainer dataset images --resize_height "
                "--resize_width"));
     }
   }
@@ -129,13 +128,14 @@ class Advising {
 void OnCores(const MachineFacts& machine, std::vector<InputAdvice>* all) {
   if (machine.cores < machine.granted) {
     const double gain = static_cast<double>(machine.granted) / machine.cores;
-    all->push_back({gain, Join("the run uses ", machine.cores, " of the ", machine.granted,
-                               " cores that it was given: raise OMP_NUM_THREADS, or leave it out",
-                               GainText(gain))});
+    all->push_back(
+        {gain, Join("the run uses ", machine.cores, " of the ", machine.granted,
+                    " cores that it may use: raise OMP_NUM_THREADS, or unset it", GainText(gain))});
   }
   if (machine.granted < machine.machine) {
-    all->push_back({1, Join("the job was given ", machine.granted, " of the machine's ",
-                            machine.machine, " cores; in Slurm --cpus-per-task asks for more")});
+    all->push_back(
+        {1, Join("the job may use ", machine.granted, " of the machine's ", machine.machine,
+                 " cores; request more in Slurm with --cpus-per-task")});
   }
 }
 

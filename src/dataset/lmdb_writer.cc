@@ -42,7 +42,7 @@ class LmdbWriter final : public DbWriter {
   void Put(std::string_view key, std::string_view value) override {
     if (key.empty() || key.size() > static_cast<size_t>(mdb_env_get_maxkeysize(env_.get()))) {
       throw Error(ErrorCode::kData, {path_},
-                  Join("the key ", QuoteKey(key), " has ", key.size(), " bytes; LMDB takes 1 to ",
+                  Join("the key ", QuoteKey(key), " has ", key.size(), " bytes; LMDB allows 1 to ",
                        mdb_env_get_maxkeysize(env_.get())));
     }
     pending_.emplace_back(key, value);

@@ -86,7 +86,7 @@ void NewDatabase::Put(int64_t number, const std::string& suffix, const caffe::Da
   const auto length = static_cast<size_t>(digits_);
   if (key.size() > length) {
     throw Error(ErrorCode::kUsage, {path_},
-                Join("more records than keys of ", digits_, " digits can keep in order"));
+                Join("the set has more records than keys of ", digits_, " digits can number"));
   }
   key = std::string(length - key.size(), '0') + key + suffix;
   datum.SerializeToString(&value_);
@@ -121,7 +121,7 @@ NewFolders::NewFolders(const std::string& path) {
   if (!failure) return;
   RemoveEmpty();
   throw Error(ErrorCode::kCannotCreate, {path},
-              Join("cannot make the folder: ", failure.message()));
+              Join("cannot create the folder: ", failure.message()));
 }
 
 NewFolders::~NewFolders() { RemoveEmpty(); }

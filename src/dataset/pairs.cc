@@ -40,7 +40,7 @@ class Images {
       all_.push_back({std::string(datum.bytes), datum.label});
       progress.Add(1, datum.bytes.size());
     }
-    if (all_.empty()) throw Error(ErrorCode::kData, {set}, "holds no records");
+    if (all_.empty()) throw Error(ErrorCode::kData, {set}, "the set has no records");
   }
 
   int64_t count() const { return static_cast<int64_t>(all_.size()); }
@@ -58,8 +58,9 @@ class Images {
  private:
   void Check(const DatumView& datum, const std::string& set, const std::string& key) const {
     std::string problem;
-    if (datum.bytes.empty()) problem = "holds floats; pairs are made of images in bytes";
-    if (!datum.has_label) problem = "has no label, so that nothing says which images are alike";
+    if (datum.bytes.empty()) problem = "has float values; pairs need images in bytes";
+    if (!datum.has_label)
+      problem = "has no label, but pairs need the label to know which images are alike";
     if (datum.ShapeText() != shape_) {
       problem = Join("is ", datum.ShapeText(), ", but the first record is ", shape_);
     }

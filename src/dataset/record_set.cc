@@ -72,15 +72,15 @@ std::unique_ptr<RecordWriter> MakeRecords(const RecordOutput& output) {
 void RefuseExisting(const std::string& path) {
   if (!Exists(path)) return;
   throw Error(ErrorCode::kCannotCreate, {path},
-              "exists already and is not overwritten; remove it or choose another name");
+              "it already exists and is not overwritten; remove it or choose another name");
 }
 
 std::string NumberedKey(int64_t number) {
   constexpr size_t kDigits = 8;
   const std::string digits = std::to_string(number);
   if (digits.size() > kDigits) {
-    throw Error(ErrorCode::kUsage,
-                Join("record ", number, ": keys of ", kDigits, " digits keep no more in order"));
+    throw Error(ErrorCode::kUsage, Join("record ", number, ": keys with ", kDigits,
+                                        " digits cannot number more records"));
   }
   return std::string(kDigits - digits.size(), '0') + digits;
 }

@@ -54,7 +54,7 @@ SetShare ParseShare(std::string_view flag, const std::string& text) {
       (percent ? number >= 100 : number >= 1 && !whole)) {
     throw Error(ErrorCode::kUsage,
                 Join("--", flag, "=", EscapeControl(text),
-                     ": give a share, as 10% or 0.1, or a whole number of records"));
+                     ": give a share, such as 10% or 0.1, or a whole number of records"));
   }
   if (percent || number < 1) {
     share.share = percent ? number / 100 : number;
@@ -72,7 +72,7 @@ std::vector<bool> DrawShare(std::span<const int32_t> labels, const SetShare& sha
                       : static_cast<size_t>(share.count);
   if (wanted == 0 || wanted >= all) {
     throw Error(ErrorCode::kUsage,
-                Join("a part of ", wanted, " of ", all, " records was asked for; it must be 1 to ",
+                Join("a part of ", wanted, " of ", all, " records was requested; it must be 1 to ",
                      all - std::min<size_t>(all, 1)));
   }
   std::map<int32_t, Stratum> strata;

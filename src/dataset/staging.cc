@@ -59,9 +59,10 @@ std::string PrivateFolder(const std::string& base, bool named) {
   if (lstat(path.c_str(), &facts) != 0) throw Unusable{Join(path, ": ", std::strerror(errno))};
   if (S_ISDIR(facts.st_mode) && facts.st_uid == geteuid() && (facts.st_mode & 077) == 0)
     return path;
-  const std::string why = "does not belong to this user alone; somebody else may have made it";
+  const std::string why =
+      "this folder does not belong to your user only, so another user may have made it";
   if (named) {
-    throw Fatal{{ErrorCode::kNoPermission, {path}, why + ": remove it, or name another folder"}};
+    throw Fatal{{ErrorCode::kNoPermission, {path}, why + ": remove it, or give another folder"}};
   }
   throw Unusable{path + " " + why};
 }
@@ -74,14 +75,14 @@ void RequireRoom(const std::string& folder, uint64_t bytes) {
   const uint64_t needed = bytes + kSpareBytes;
   if (free < needed) {
     throw Unusable{
-        Join(folder, " has ", free >> 20, " MiB free, and the copy needs ", needed >> 20)};
+        Join(folder, " has ", free >> 20, " MiB free, but the copy needs ", needed >> 20)};
   }
   // What lies in memory is the run's to use.
   const HostMemory memory = ReadHostMemory();
   if (FileSystemAt(folder).kind == FileSystemKind::kMemory && memory.total > 0 &&
       bytes > memory.available / 2) {
-    throw Unusable{Join(folder, " lies in memory, of which ", memory.available >> 20,
-                        " MiB are left; the copy may take half")};
+    throw Unusable{Join(folder, " is in memory (RAM), and ", memory.available >> 20,
+                        " MiB of memory are free; the copy may use half of that")};
   }
 }
 
@@ -100,7 +101,8 @@ class CopyLock {
   // last user of the copy: it is then another file.
   bool Share() {
     if (flock(fd_, LOCK_SH | LOCK_NB) != 0) {
-      LOG(INFO) << EscapeControl(path_) << ": another process copies this data set; waiting for it";
+      LOG(INFO) << EscapeControl(path_)
+                << ": another process is copying this data set; waiting for it";
       while (flock(fd_, LOCK_SH) != 0 && errno == EINTR) {
       }
     }
@@ -154,7 +156,7 @@ void CopyFolder(const StagingSource& source, uint64_t bytes, const FindSource& a
                    static_cast<int64_t>(copied >> 20));
       copied += more;
     });
-    if (again().name != source.name) throw Unusable{"the data set changed while it was copied"};
+    if (again().name != source.name) throw Unusable{"the data set changed during the copy"};
     WriteWhole(JoinPath(partial, kMark), "");
   } catch (...) {
     std::error_code ignored;
@@ -174,7 +176,7 @@ std::unique_ptr<StagedCopy> StageIn(const std::string& base, const StagingSource
   for (int tries = 0; tries < kMostTries; ++tries) {
     if (!lock.Share()) continue;
     if (IsComplete(copy, source)) {
-      LOG(INFO) << EscapeControl(Join(source.path, ": read from its copy ", copy));
+      LOG(INFO) << EscapeControl(Join(source.path, ": reading its copy ", copy));
       return std::make_unique<StagedCopy>(copy, lock_path, lock.Release(), options.keep);
     }
     if (!lock.TakeAlone()) {  // others look, too
@@ -193,14 +195,14 @@ std::unique_ptr<StagedCopy> StageIn(const std::string& base, const StagingSource
       throw;
     }
     LOG(INFO) << EscapeControl(Join("Copied ", source.path, " (", bytes >> 20, " MiB) to ", copy,
-                                    ", compared by checksum"));
+                                    ", and verified the checksum"));
   }
-  throw Unusable{Join(copy, " is damaged, and in use by others")};
+  throw Unusable{Join(copy, " is damaged, but other processes use it")};
 }
 
 void WarnNotStaged(const std::string& source, const std::string& why) {
   LOG(WARNING) << EscapeControl(
-      Join(source, ": not copied to this machine (", why, "); it is read where it lies"));
+      Join(source, ": not copied to this machine (", why, "); reading the original"));
 }
 
 std::vector<std::string> FoldersOf(const StagingOptions& options) {
@@ -219,14 +221,14 @@ std::unique_ptr<StagedCopy> Stage(const std::string& path, const std::function<s
     if (automatic &&
         (lies.kind == FileSystemKind::kLocal || lies.kind == FileSystemKind::kMemory)) {
       LOG(INFO) << EscapeControl(
-          Join(path, " lies on this machine (", lies.name, "): it is read from there"));
+          Join(path, " is on this machine (", lies.name, "): reading it there, without a copy"));
       return nullptr;
     }
     const StagingSource source = find();
     for (const std::string& folder : FoldersOf(options)) {
       try {
         if (automatic && FileSystemAt(folder).kind == FileSystemKind::kNetwork) {
-          throw Unusable{Join(folder, " lies behind the network, too")};
+          throw Unusable{Join(folder, " is on a network file system as well")};
         }
         return StageIn(folder, source, find, options);
       } catch (const Unusable& unusable) {

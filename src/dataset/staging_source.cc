@@ -126,7 +126,7 @@ StagingSource FilesToStage(const std::string& path, const std::vector<std::strin
 StagingSource DatabaseToStage(const std::string& path) {
   const std::string found = Canonical(path);
   const std::vector<std::string> files = FilesOfSet(found);
-  if (files.empty()) throw Error(ErrorCode::kNoInput, {path}, "holds no files");
+  if (files.empty()) throw Error(ErrorCode::kNoInput, {path}, "it has no files");
   StagingSource source =
       FilesToStage(found, files, [files](size_t i) { return FileNameOf(files[i]); });
   // A LevelDB changes its files when it is opened, an LMDB does not.

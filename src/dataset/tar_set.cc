@@ -54,10 +54,11 @@ class TarSetWriter final : public RecordWriter {
     DatumParser parser;
     const DatumView& view = parser.Parse(path_, record->key, record->value);
     if (view.bytes.empty() || (view.channels != 1 && view.channels != 3)) {
-      throw Error(ErrorCode::kData, {path_},
-                  Join("record ", QuoteKey(record->key), " is ", view.ShapeText(),
-                       view.bytes.empty() ? " floats" : " bytes",
-                       "; a tar file holds pictures of 1 or 3 channels: choose an .h5 file"));
+      throw Error(
+          ErrorCode::kData, {path_},
+          Join("record ", QuoteKey(record->key), " is ", view.ShapeText(),
+               view.bytes.empty() ? " floats" : " bytes",
+               "; a tar file can only store images with 1 or 3 channels: write an .h5 file"));
     }
     Image image{view.channels, view.height, view.width, {view.bytes.begin(), view.bytes.end()}};
     datum.Clear();
@@ -72,9 +73,10 @@ class TarSetWriter final : public RecordWriter {
     datum.ParseFromString(record.value);
     const std::string key = TarKey(record.key);
     if (!keys_.insert(std::hash<std::string>()(key)).second) {
-      throw Error(ErrorCode::kData, {path_},
-                  Join("record ", QuoteKey(record.key), " would be called '", EscapeControl(key),
-                       "' as one before it; give the records other keys"));
+      throw Error(
+          ErrorCode::kData, {path_},
+          Join("record ", QuoteKey(record.key), " would have the name '", EscapeControl(key),
+               "', the same as an earlier record; give the records other keys"));
     }
     if (shard_bytes_ > 0 && shards_.back()->size() > 0 &&
         shards_.back()->size() + datum.data().size() > shard_bytes_) {

@@ -59,8 +59,8 @@ void TarWriter::Add(std::string_view name, std::string_view content) {
   if (name.empty() || name.find('\0') != std::string_view::npos || content.size() >= kSizeLimit) {
     throw Error(ErrorCode::kData, {file_.path()},
                 Join("'", EscapeControl(name.substr(0, 200)), "' (", content.size(),
-                     " bytes) cannot be in a tar file: it takes names without zero bytes and "
-                     "members below 8 GiB"));
+                     " bytes) cannot be stored in a tar file: names must have no zero bytes, and "
+                     "files must be smaller than 8 GiB"));
   }
   Header header{};
   if (SetName(name, &header)) return AddMember('0', name, content);

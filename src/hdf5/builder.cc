@@ -36,7 +36,7 @@ Hdf5Builder::~Hdf5Builder() = default;
 
 void Hdf5Builder::Refuse(const std::string& path) const {
   ThrowHdf5(ErrorCode::kConfig, path_, Join("cannot make '", EscapeControl(path), "'"),
-            "no two layers or blobs may have one path in HDF5; rename a layer, or set "
+            "two layers or blobs would have the same path in HDF5; rename a layer, or set "
             "snapshot_format: BINARYPROTO");
 }
 

@@ -48,7 +48,7 @@ Hdf5Reader::Hdf5Reader(const std::string& path, ErrorCode damaged)
     : path_(path), damaged_(damaged) {
   if (!IsHdf5(path)) {
     throw Error(damaged_, {path_},
-                "not an HDF5 file, or its beginning is damaged; give another file");
+                "this is not an HDF5 file, or its start is damaged; give another file");
   }
   storage_ = std::make_unique<ReadStorage>(path);
   const Hdf5Lock lock;
@@ -57,7 +57,7 @@ Hdf5Reader::Hdf5Reader(const std::string& path, ErrorCode damaged)
   if (file_.valid()) return;
   storage_->ThrowFailure();
   ThrowHdf5(damaged_, path_, "this HDF5 file cannot be opened",
-            "it was cut short, damaged or is still being written: copy it again or give another");
+            "it is truncated, damaged or still being written: copy it again or give another file");
 }
 
 void Hdf5Reader::Fail(const std::string& name, const std::string& problem) const {
@@ -87,8 +87,9 @@ void Hdf5Reader::CheckLink(const std::string& name) const {
       Refuse(slash == std::string::npos ? "" : part.substr(0, slash), part);
     }
     if (info.type != H5L_TYPE_HARD) {
-      Fail(part, Join("is a ", info.type == H5L_TYPE_SOFT ? "soft link" : "link to another file",
-                      ", which is not followed; copy the data into this file (h5repack, h5copy)"));
+      Fail(part,
+           Join("is a ", info.type == H5L_TYPE_SOFT ? "soft link" : "link to another file",
+                ", and links are not followed; copy the data into this file (h5repack, h5copy)"));
     }
   }
 }
@@ -101,9 +102,8 @@ void Hdf5Reader::Refuse(const std::string& group, const std::string& name) const
     there.resize(kMostNames);
     there.emplace_back("...");
   }
-  Fail(name,
-       Join("is not in this file; there are: ",
-            there.empty() ? std::string("no datasets at all") : EscapeControl(JoinList(there))));
+  Fail(name, Join("is not in this file; the file has: ",
+                  there.empty() ? std::string("no datasets") : EscapeControl(JoinList(there))));
 }
 
 Hdf5Handle Hdf5Reader::OpenObject(const std::string& name) const {
@@ -116,7 +116,7 @@ Hdf5Handle Hdf5Reader::OpenObject(const std::string& name) const {
 
 std::vector<std::string> Hdf5Reader::NamesIn(const Hdf5Handle& object,
                                              const std::string& group) const {
-  if (H5Iget_type(object.get()) != H5I_GROUP) Fail(group, "is a dataset where a group is expected");
+  if (H5Iget_type(object.get()) != H5I_GROUP) Fail(group, "is a dataset, but a group is expected");
   std::vector<std::string> names;
   hsize_t at = 0;
   if (H5Literate(object.get(), H5_INDEX_NAME, H5_ITER_INC, &at, AddName, &names) < 0) {
@@ -175,7 +175,7 @@ Hdf5Array Hdf5Reader::Array(const std::string& name) const {
   const H5T_class_t kind = H5Tget_class(type.get());
   const size_t bytes = H5Tget_size(type.get());
   if ((kind != H5T_FLOAT && kind != H5T_INTEGER) || bytes < 1 || bytes > kMaxNumberBytes) {
-    Fail(name, "does not hold plain numbers; store it as floats or integers");
+    Fail(name, "does not contain plain numbers; store it as floats or integers");
   }
   array.is_float_ = kind == H5T_FLOAT;
   const Hdf5Handle space(H5Dget_space(array.data_.get()));
@@ -188,7 +188,7 @@ Hdf5Array Hdf5Reader::Array(const std::string& name) const {
   uint64_t total = bytes;
   for (const hsize_t size : sizes) {
     if (size > std::numeric_limits<int64_t>::max() || __builtin_mul_overflow(total, size, &total)) {
-      Fail(name, "has more elements than can be counted; the file is damaged");
+      Fail(name, "has too many elements; the file is damaged");
     }
     array.dims_.push_back(static_cast<int64_t>(size));
     array.count_ *= array.dims_.back();

@@ -33,7 +33,7 @@ bool Hdf5Handle::Close() {
 std::string Hdf5Reason() {
   std::string reason;
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, TakeFirst, &reason);
-  return EscapeControl(reason.empty() ? "the library gives no reason" : reason);
+  return EscapeControl(reason.empty() ? "unknown reason" : reason);
 }
 
 void ThrowHdf5(ErrorCode code, const std::string& path, const std::string& what,

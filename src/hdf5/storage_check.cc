@@ -13,14 +13,14 @@ namespace {
 constexpr uint64_t kMaxPacking = 1100;
 
 std::string TooLittle(uint64_t wanted, uint64_t stored) {
-  return Join("needs ", wanted, " bytes by its shape, but the file holds ", stored,
-              " of them; it was never filled, cut short or is damaged");
+  return Join("needs ", wanted, " bytes for its shape, but the file has only ", stored,
+              "; it is incomplete, truncated or damaged");
 }
 
 std::string ContiguousProblem(hid_t data, hid_t properties, uint64_t wanted, uint64_t file_bytes) {
   if (H5Pget_external_count(properties) != 0) {
-    return "keeps its numbers in another file, which is not followed; copy them into this one "
-           "(h5repack)";
+    return "stores its numbers in another file, and such references are not followed; copy them "
+           "into this file (h5repack)";
   }
   const uint64_t stored = H5Dget_storage_size(data);
   const haddr_t offset = H5Dget_offset(data);
@@ -36,12 +36,12 @@ std::string ChunkProblem(hid_t data, hid_t properties, std::span<const hsize_t> 
   std::array<hsize_t, H5S_MAX_RANK> chunk{};
   if (H5Pget_chunk(properties, static_cast<int>(chunk.size()), chunk.data()) !=
       static_cast<int>(dims.size())) {
-    return "has pieces of another shape than its own; the file is damaged";
+    return "has chunks that do not match its shape; the file is damaged";
   }
   uint64_t chunks = 1, chunk_bytes = element_bytes, needed = 0;
   bool overflow = false;
   for (size_t i = 0; i < dims.size(); ++i) {
-    if (chunk[i] == 0) return "has empty pieces; the file is damaged";
+    if (chunk[i] == 0) return "has empty chunks; the file is damaged";
     const uint64_t along = dims[i] / chunk[i] + (dims[i] % chunk[i] != 0 ? 1 : 0);
     overflow |= __builtin_mul_overflow(chunks, along, &chunks);
     overflow |= __builtin_mul_overflow(chunk_bytes, chunk[i], &chunk_bytes);
@@ -56,7 +56,7 @@ std::string ChunkProblem(hid_t data, hid_t properties, std::span<const hsize_t> 
   hsize_t there = 0;
   if (H5Dget_num_chunks(data, space.get(), &there) < 0 || there != chunks) {
     return Join("lacks ", chunks - std::min<uint64_t>(there, chunks), " of its ", chunks,
-                " pieces; it was never filled or is damaged");
+                " chunks; it is incomplete or damaged");
   }
   return "";
 }
@@ -75,8 +75,8 @@ std::string StorageProblem(hid_t data, std::span<const hsize_t> dims, size_t ele
     case H5D_CHUNKED:
       return ChunkProblem(data, properties.get(), dims, element_bytes, file_bytes);
     case H5D_VIRTUAL:
-      return "is put together from other files, which is not followed; copy the numbers into this "
-             "one (h5repack)";
+      return "is a virtual dataset of other files, and such references are not followed; copy the "
+             "numbers into this file (h5repack)";
     default:
       return "is stored in an unknown way";
   }

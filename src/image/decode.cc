@@ -39,23 +39,21 @@ bool Decode(std::string_view bytes, Colors colors, BitDepth depth, const ChooseP
     return lost;
   }
   if (const char* name = ForeignFormat(bytes)) {
-    throw BadImage(Join("is a ", name, " file, which is not read; convert it to JPEG or PNG"));
+    throw BadImage(Join("is a ", name, " file, which is not supported; convert it to JPEG or PNG"));
   }
   throw BadImage(
-      "is not an image: its first bytes are neither JPEG's nor PNG's nor those of a binary PGM or "
-      "PPM");
+      "is not an image: it does not start like a JPEG, PNG, binary PGM or binary PPM file");
 }
 
 void DecodeAt(std::string_view bytes, Colors colors, BitDepth depth, const ChoosePart* choose,
               const SourceRef& place, const std::string& what, Image* image, HeldPart* held) {
   try {
     if (!Decode(bytes, colors, depth, choose, image, held)) return;
-    LOG_FIRST_N(WARNING, 1) << EscapeControl(
-        Join(place.ToString(), ": ", what,
-             " is a PNG file of 16 bits per channel; its lower 8 bits "
-             "are dropped, as are those of all such files after it. Data and ImageData layers read "
-             "all 16 where they neither resize images nor change their colors or parts at random, "
-             "and where the first image has 16 bits"));
+    LOG_FIRST_N(WARNING, 1) << EscapeControl(Join(
+        place.ToString(), ": ", what,
+        " is a PNG file with 16 bits per channel; only the upper 8 bits are used, for this and all "
+        "later files of this kind. Data and ImageData layers use all 16 bits if the first image "
+        "has 16 bits, and if they do not resize images or change colors or parts at random"));
   } catch (const BadImage& bad) {
     throw Error(ErrorCode::kData, place, Join(what, " ", bad.what()));
   }
@@ -77,11 +75,12 @@ void SplitThree(const uint8_t* __restrict in, int width, int64_t plane, uint8_t*
 
 void CheckSize(int64_t height, int64_t width) {
   if (height < 1 || width < 1) {
-    throw BadImage(Join("claims ", width, "x", height, " pixels; there must be at least one"));
+    throw BadImage(
+        Join("claims to have ", width, "x", height, " pixels; there must be at least one"));
   }
   if (height > kMaxPixels / width) {
-    throw BadImage(Join("claims ", width, "x", height, " pixels; at most ", kMaxPixels,
-                        " are read: scale it down"));
+    throw BadImage(Join("claims to have ", width, "x", height, " pixels; at most ", kMaxPixels,
+                        " are allowed: scale it down"));
   }
 }
 

@@ -93,7 +93,7 @@ std::string EncodeImage(const Image& image, const std::string& type, int quality
   if (type == "jpg" || type == "jpeg") return EncodeJpeg(image, quality);
   if (type == "png") return EncodePng(image);
   throw Error(ErrorCode::kUsage,
-              Join("images are not encoded as '", EscapeControl(type), "'; choose jpg or png"));
+              Join("images cannot be encoded as '", EscapeControl(type), "'; choose jpg or png"));
 }
 
 }  // namespace trainer

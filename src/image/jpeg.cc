@@ -16,18 +16,18 @@ constexpr int64_t kMaxScans = 100;  // progressive pictures have about ten
 void CheckClaims(const JpegMarkers& jpeg, size_t bytes) {
   // A block of 8x8 takes a bit at least, and sampling may spread it over four times the area.
   constexpr size_t kPixelsPerByte = 8 * 64 * 8;
-  if (jpeg.components == 0) throw BadImage("is a damaged JPEG file: it has no frame header");
+  if (jpeg.components == 0) throw BadImage("is a damaged JPEG file: its frame header is missing");
   CheckSize(jpeg.height, jpeg.width);
   const auto pixels = static_cast<size_t>(jpeg.height) * static_cast<size_t>(jpeg.width);
   if (jpeg.huffman && pixels / kPixelsPerByte > bytes) {
-    throw BadImage(Join("is a JPEG file that is cut short: ", bytes, " bytes cannot hold ",
-                        jpeg.width, "x", jpeg.height, " pixels"));
+    throw BadImage(Join("is a truncated JPEG file: ", bytes, " bytes are too few for ", jpeg.width,
+                        "x", jpeg.height, " pixels"));
   }
   if (jpeg.scans > kMaxScans || static_cast<int64_t>(pixels) > 16 * kMaxPixels / (jpeg.scans + 1)) {
     throw BadImage(Join("is a JPEG file of ", jpeg.scans, " scans for ", jpeg.width, "x",
                         jpeg.height, " pixels, more than any image needs; save it again"));
   }
-  if (!jpeg.ended) throw BadImage("is a damaged JPEG file: it is cut short, its end is missing");
+  if (!jpeg.ended) throw BadImage("is a truncated JPEG file: its end is missing");
 }
 
 // Turns a picture upright that was taken with Exif orientation `n`.
@@ -74,8 +74,7 @@ void DecodeJpeg(std::string_view bytes, Colors colors, const ChoosePart* choose,
   const bool cmyk = jpeg.components == 4;
   if (cmyk && !jpeg.adobe) {
     throw BadImage(
-        "is a CMYK JPEG file without Adobe's marker, so that its colours are unknown; convert it "
-        "to RGB");
+        "is a CMYK JPEG file without Adobe's marker, so its colors are unknown; convert it to RGB");
   }
   const bool gray = colors == Colors::kGray || (colors == Colors::kAsStored && jpeg.components < 3);
   const int channels = cmyk ? 4 : gray ? 1 : 3;

@@ -38,13 +38,13 @@ void DecodeNetpbm(std::string_view bytes, Colors colors, Image* image) {
   bytes.remove_prefix(1);
   if (top != 255) {
     throw BadImage(Join("is a PGM or PPM file whose maximum value is ", top,
-                        "; only 255 is read: convert it"));
+                        "; only 255 is supported: convert it"));
   }
   CheckSize(height, width);
   const size_t want = static_cast<size_t>(height) * width * channels;
   if (bytes.size() < want) {
-    throw BadImage(Join("is a PGM or PPM file that is cut short: ", bytes.size(), " bytes where ",
-                        width, "x", height, " pixels need ", want));
+    throw BadImage(Join("is a truncated PGM or PPM file: ", bytes.size(), " bytes, but ", width,
+                        "x", height, " pixels need ", want));
   }
   std::vector<uint8_t> pixels(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(want));
   for (size_t i = 0; channels == 3 && i < want; i += 3) std::swap(pixels[i], pixels[i + 2]);

@@ -50,7 +50,7 @@ class PngFile {
   }
   static void Read(png_structp png, png_bytep to, size_t count) {
     auto* self = static_cast<PngFile*>(png_get_io_ptr(png));
-    if (self->rest_.size() < count) OnProblem(png, "it is cut short");
+    if (self->rest_.size() < count) OnProblem(png, "it is truncated");
     std::memcpy(to, self->rest_.data(), count);
     self->rest_.remove_prefix(count);
   }
@@ -109,13 +109,13 @@ bool DecodePng(std::string_view bytes, Colors colors, BitDepth depth, Image* ima
   CheckSize(png.height(), png.width());
   const int64_t bits = png.height() * png.width() * png.channels() * png.depth();
   if (bits / 8 / kMostDeflated > static_cast<int64_t>(bytes.size())) {
-    throw BadImage(Join("is a PNG file that is cut short: ", bytes.size(), " bytes cannot hold ",
+    throw BadImage(Join("is a truncated PNG file: ", bytes.size(), " bytes are too few for ",
                         png.width(), "x", png.height(), " pixels"));
   }
   const bool has_16 = png.depth() == 16;
   if (has_16 && colors == Colors::kAsStored && depth == BitDepth::kBytes) {
     throw BadImage(
-        "is a PNG file of 16 bits per channel; set force_color or force_gray to read its upper 8 "
+        "is a PNG file with 16 bits per channel; set force_color or force_gray to use its upper 8 "
         "bits, or convert it");
   }
   png.ReadPixels(colors, depth);

@@ -81,7 +81,7 @@ class Accuracy final : public Layer {
     if (param.top_k() < 1 || param.top_k() > rows_.length) {
       spec_.FailIn("accuracy_param", "top_k",
                    Join("top_k is ", param.top_k(), "; with ", rows_.length,
-                        " classes it may be 1 to ", rows_.length));
+                        " classes it must be 1 to ", rows_.length));
     }
     plan.Out(0, {});
     if (plan.NumOut() > 1) plan.Out(1, {rows_.length});
@@ -121,11 +121,11 @@ class Accuracy final : public Layer {
 
 const RegisterLayer<Accuracy> kAccuracy(
     "Accuracy",
-    {.text = "The fraction of rows whose label is among the top_k scores; a tie counts as a miss.\n"
-             "bottom 0: scores, classes along `axis` (default 1). bottom 1: labels, one per row, "
-             "fractions cut (0.5 is class 0); those equal to ignore_label do not count.\n"
-             "top 0: the fraction, a scalar, 0 without any valid label. top 1 (optional): that of "
-             "each class, 0 for those that do not occur. No gradient.",
+    {.text = "The fraction of rows with a label among the top_k scores; a tie counts as a miss.\n"
+             "bottom 0: scores, classes along `axis` (default 1). bottom 1: labels, one per row; "
+             "fractions are cut off (0.5 is class 0). Labels equal to ignore_label do not count.\n"
+             "top 0: the fraction, a scalar; 0 if there is no valid label. top 1 (optional): the "
+             "fraction of each class; 0 if a class does not occur. No gradient.",
      .param = "accuracy_param",
      .arity = {.min_in = 2, .max_in = 2, .min_out = 1, .max_out = 2}});
 

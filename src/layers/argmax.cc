@@ -86,7 +86,7 @@ class ArgMax final : public Layer {
     if (top >= 1 && top <= rows_.length) return;
     spec_.FailIn(
         kArgmaxParam, "top_k",
-        Join("top_k is ", top, "; of ", rows_.length, " numbers it may be 1 to ", rows_.length));
+        Join("top_k is ", top, "; with ", rows_.length, " values it must be 1 to ", rows_.length));
   }
 
   // (N, parts, top, 1...), as many axes as the input has and at least 3. In memory the parts
@@ -113,12 +113,13 @@ class ArgMax final : public Layer {
 const RegisterLayer<ArgMax> kArgMax(
     "ArgMax",
     {.text =
-         "The indices of the top_k largest values; of equal values the later index comes first.\n"
+         "The indices of the top_k largest values. For equal values, the later index comes "
+         "first.\n"
          "Without `axis`: indices c * H * W + h * W + w within each item; top (N, 1, top_k), or "
-         "(N, 2, top_k) with out_max_val: indices, then values. It has further axes of 1 where the "
-         "bottom has more than 3.\n"
-         "With `axis`: that axis gets the length top_k and holds the indices along it, or the "
-         "values with out_max_val. No gradient.",
+         "(N, 2, top_k) with out_max_val: indices, then values. The top has further axes of "
+         "length 1 if the bottom has more than 3 axes.\n"
+         "With `axis`: this axis of the top has length top_k and contains the indices, or with "
+         "out_max_val the values. No gradient.",
      .param = kArgmaxParam});
 
 }  // namespace

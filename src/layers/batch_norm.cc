@@ -67,7 +67,7 @@ class BatchNorm final : public Layer, public UsesReplicas {
 
   void UseReplicas(const ReplicaSum& replicas) override { replica_moments_.Use(replicas); }
   const char* WhyItNeedsThem() const override {
-    return IsSynchronized() ? "synchronized: true takes the moments over all ranks" : "";
+    return IsSynchronized() ? "synchronized: true computes mean and variance over all ranks" : "";
   }
 
   void Prepare(PrepareContext& plan) override {
@@ -131,7 +131,7 @@ class BatchNorm final : public Layer, public UsesReplicas {
       if (spec_.proto().param(i).lr_mult() == 0) continue;
       spec_.Fail("param",
                  Join("lr_mult is ", spec_.proto().param(i).lr_mult(),
-                      ", but the averages of a BatchNorm are not learned: give lr_mult: 0, or "
+                      ", but the statistics of a BatchNorm are not trained: set lr_mult: 0, or "
                       "remove `param`"),
                  i);
     }
@@ -225,19 +225,19 @@ class BatchNorm final : public Layer, public UsesReplicas {
 const RegisterLayer<BatchNorm> kBatchNormVerb(
     "BatchNorm",
     {.text = "y = (x - mean) / sqrt(variance + eps), per channel. May work in place.\n"
-             "bottom (N, C, ...). In training the moments are those of the batch, and averages of "
-             "them are stored: (sum of means (C), sum of variances (C), sum of weights (1)), the "
-             "past weighted by moving_average_fraction per batch. In testing, and with "
-             "use_global_stats, the moments are the stored ones. Nothing is learned: a Scale "
-             "layer with bias_term usually follows.\n"
-             "With scale_bias, or one of the two fillers, y * scale + bias with a scale and a bias "
-             "per channel that are learned, 1 and 0 at first: the form of NVIDIA Caffe. It stores "
-             "(mean (C), variance (C), 1, scale (C), bias (C)), eps is 1e-5 at least, and it also "
-             "loads files without scale and bias.\n"
-             "synchronized: the moments are those of the batches of all ranks together, not of "
-             "each rank's own.\n"
-             "Intel Caffe's filler is the start of the factor "
-             "of the next Scale layer; without one it is another word for scale_filler.",
+             "bottom (N, C, ...). In training, mean and variance are those of the batch. The "
+             "layer stores running averages: sum of means (C), sum of variances (C), sum of "
+             "weights (1). moving_average_fraction is the weight of the past per batch. In "
+             "testing, and with use_global_stats, the layer uses the stored averages. It has no "
+             "trained weights: a Scale layer with bias_term usually follows.\n"
+             "With scale_bias, or one of the two fillers, the output is y * scale + bias, as in "
+             "NVIDIA Caffe. scale and bias are trained, one per channel, initially 1 and 0. This "
+             "form stores (mean (C), variance (C), 1, scale (C), bias (C)); eps is at least 1e-5; "
+             "it also loads files without scale and bias.\n"
+             "synchronized: mean and variance are computed over the batches of all ranks "
+             "together, as in PyTorch's SyncBatchNorm.\n"
+             "filler (Intel Caffe) initialises the scale of the next Scale layer; if there is "
+             "none, it means scale_filler.",
      .param = "batch_norm_param",
      .storage = Storage::kChosen});
 

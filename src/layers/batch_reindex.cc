@@ -75,10 +75,9 @@ class BatchReindex final : public Layer {
 
 const RegisterLayer<BatchReindex> kBatchReindex(
     "BatchReindex",
-    {.text = "Chooses items of a batch: top item i is the item of bottom 0 that entry i of bottom "
-             "1 names.\n"
-             "Items may be left out, repeated and in any order; indices are checked at every pass "
-             "and get no gradient.",
+    {.text = "Selects items of a batch: top[i] = bottom0[bottom1[i]].\n"
+             "Items may be left out, repeated and reordered. The indices are checked in every "
+             "pass and get no gradient.",
      .param = "",
      .arity = {.min_in = 2, .max_in = 2}});
 

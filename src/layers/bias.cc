@@ -46,10 +46,10 @@ class Bias final : public Layer {
 };
 
 const RegisterLayer<Bias> kBias(
-    "Bias", {.text = "y = x + b, where b covers some axes of x and repeats over the others.\n"
-                     "One bottom: b is a parameter of the num_axes (default 1; -1: all) axes from "
-                     "`axis` (default 1) on. Two bottoms: b is the second, aligned at `axis`. May "
-                     "work in place.",
+    "Bias", {.text = "y = x + b. b has some axes of x and is broadcast over the others.\n"
+                     "One bottom: b is a parameter with num_axes axes (default 1; -1: all), "
+                     "starting at `axis` (default 1). Two bottoms: b is the second, aligned at "
+                     "`axis`. May work in place.",
              .param = "bias_param",
              .arity = {.min_in = 1, .max_in = 2},
              .storage = Storage::kChosen,

@@ -15,7 +15,7 @@ struct ClipMath {
     }
     if (!(min <= max)) {
       spec.FailIn("clip_param", "min",
-                  Join("min ", min, " is above max ", max, "; no number is between them"));
+                  Join("min ", min, " is above max ", max, "; min must not be larger than max"));
     }
   }
   Keeps Keep() const { return Keeps::kInput; }
@@ -24,8 +24,8 @@ struct ClipMath {
 };
 
 const RegisterLayer<Unary<ClipMath>> kClip(
-    "Clip", {.text = "y = min where x < min, max where x > max, else x. Any shape.\n"
-                     "The gradient passes where min <= x <= max. Both must be given.",
+    "Clip", {.text = "y = min if x < min, max if x > max, else x. Any shape.\n"
+                     "The gradient passes if min <= x <= max. You must give min and max.",
              .param = "clip_param",
              .storage = Storage::kChosen});
 

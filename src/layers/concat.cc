@@ -66,11 +66,12 @@ class Concat final : public Layer {
     const bool fits = other.Rank() == first.Rank() && other.With(axis, 1) == first.With(axis, 1) &&
                       plan.InType(i) == plan.InType(0);
     if (fits) return;
-    spec_.Fail("bottom",
-               Join("bottom '", spec_.proto().bottom(i), "' has shape ", Dims(other),
-                    " and bottom '", spec_.proto().bottom(0), "' has ", Dims(first),
-                    "; to be joined along axis ", axis, " they must agree in all others"),
-               i);
+    spec_.Fail(
+        "bottom",
+        Join("bottom '", spec_.proto().bottom(i), "' has shape ", Dims(other), ", but bottom '",
+             spec_.proto().bottom(0), "' has ", Dims(first), "; to be concatenated along axis ",
+             axis, " they must be equal in all other axes"),
+        i);
   }
 
   LayerSpec spec_;
@@ -81,8 +82,8 @@ class Concat final : public Layer {
 
 const RegisterLayer<Concat> kConcat(
     "Concat", {.text = "Concatenates its inputs along `axis` (default 1).\n"
-                       "All other axes must agree. The top's axis is as long as the bottoms' "
-                       "together.",
+                       "All other axes must be equal. The axis of the top is as long as those of "
+                       "all bottoms together.",
                .param = kConcatParam,
                .arity = {.min_in = 1, .max_in = -1},
                .storage = Storage::kFollows});

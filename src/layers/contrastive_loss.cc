@@ -78,11 +78,11 @@ class ContrastiveLoss final : public Layer {
                  1);
     }
     if (plan.In(2).Count() != in[0]) {
-      spec_.Fail(
-          "bottom",
-          Join("bottom '", spec_.proto().bottom(2), "' has shape ", Dims(plan.In(2)),
-               "; it says for each of the ", in[0], " pairs whether they are alike (1) or not (0)"),
-          2);
+      spec_.Fail("bottom",
+                 Join("bottom '", spec_.proto().bottom(2), "' has shape ", Dims(plan.In(2)),
+                      "; it needs one number for each of the ", in[0],
+                      " pairs: 1 if both have the same class, 0 if not"),
+                 2);
     }
     items_ = in[0];
     length_ = in.Count(1);
@@ -121,12 +121,11 @@ class ContrastiveLoss final : public Layer {
 const RegisterLayer<ContrastiveLoss> kContrastiveLoss(
     "ContrastiveLoss",
     {.text =
-         "Pulls pairs that are alike together and pushes others apart.\n"
-         "bottoms: features a and b (N, C), and N numbers y, not 0 for pairs that are alike; "
-         "fractions are cut, so that 0.5 is 0. "
-         "top: sum (y d^2 + (1 - y) max(margin - d, 0)^2) / (2 N), with d the distance of a and "
-         "b; legacy_version has max(margin - d^2, 0) in place of the square. Source: Hadsell, "
-         "Chopra and LeCun, CVPR 2006.",
+         "Pulls pairs of the same class together and pushes other pairs apart.\n"
+         "bottoms: features a and b (N, C), and N numbers y: not 0 for pairs of the same class. "
+         "Fractions are cut off, so 0.5 is 0. top: sum (y d^2 + (1 - y) max(margin - d, 0)^2) / "
+         "(2 N), where d is the distance of a and b. legacy_version uses max(margin - d^2, 0) "
+         "instead of the square. Source: Hadsell, Chopra and LeCun, CVPR 2006.",
      .param = "contrastive_loss_param",
      .arity = {.min_in = 3, .max_in = 3}});
 

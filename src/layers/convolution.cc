@@ -23,9 +23,8 @@ LayerSpec AsGroups(LayerSpec spec, const Shape& input) {
     spec.FailIn(
         kConvolutionParam, field,
         Join(field, " is ", value,
-             "; a depthwise convolution has one filter per input "
-             "channel, of which ",
-             Dims(input), " has ", channels, ": leave ", field, " out, or make it a Convolution"));
+             ", but a depthwise convolution has one filter per input channel, and ", Dims(input),
+             " has ", channels, ": remove ", field, ", or use type Convolution"));
   };
   require("num_output", param.has_num_output(), param.num_output());
   require("group", param.has_group(), param.group());
@@ -122,25 +121,26 @@ const RegisterLayer<Convolution> kConvolution(
     {.text =
          "Sliding weighted sums over the spatial axes (a cross-correlation: the kernel is not "
          "rotated).\n"
-         "y[o, p] = b[o] + sum over c and k of w[o, c, k] * x[c, stride * p - pad + dilation * k], "
-         "with p and k places of the output and of the kernel, and zeros outside x.\n"
+         "y[o, p] = b[o] + sum over c and k of w[o, c, k] * x[c, stride * p - pad + dilation * "
+         "k], where p and k are positions in the output and in the kernel, and x is 0 outside.\n"
          "bottom (N, C, spatial...), top (N, num_output, out...), per axis\n"
          "  out = (in + 2 * pad - dilation * (kernel - 1) - 1) / stride + 1, rounded down.\n"
          "Parameters: weight (num_output, C / group, kernel...); bias (num_output) unless "
-         "bias_term is false. Several bottoms of one shape share them. The channels may be on "
-         "another `axis` than 1: those before it count as one batch. More than 3 spatial axes "
-         "are slow.",
+         "bias_term is false. Several bottoms of the same shape share these parameters. If the "
+         "channels are not on axis 1, set `axis`; the axes before it count as one batch. More "
+         "than 3 spatial axes are slow.",
      .param = kConvolutionParam,
      .arity = {.min_in = 1, .max_in = -1, .min_out = 1, .max_out = -1},
      .storage = Storage::kChosen});
 
 constexpr LayerDoc kDepthwiseDoc = {
     .text =
-        "A Convolution with one filter per input channel, as forks for MobileNet name it.\n"
-        "bottom (N, C, spatial...), top (N, C, out...): Convolution with group: C and "
-        "num_output: C, both of which may be left out. Parameters: weight (C, 1, kernel...); "
-        "bias (C) unless bias_term is false. ConvolutionDepthwise and DepthwiseConvolution are "
-        "the same.",
+        "A Convolution with one filter per input channel; this is its name in forks for "
+        "MobileNet.\n"
+        "bottom (N, C, spatial...), top (N, C, out...): the same as a Convolution with group: C "
+        "and num_output: C. You may leave out both. Parameters: weight (C, 1, kernel...); bias "
+        "(C) unless bias_term is false. ConvolutionDepthwise and DepthwiseConvolution are the "
+        "same.",
     .param = kConvolutionParam,
     .arity = {.min_in = 1, .max_in = -1, .min_out = 1, .max_out = -1},
     .storage = Storage::kChosen};

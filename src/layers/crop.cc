@@ -16,7 +16,7 @@ class Crop final : public Layer {
     if (like.Rank() != in.Rank()) {
       spec_.Fail("bottom",
                  Join("bottom '", spec_.proto().bottom(1), "' has shape ", Dims(like),
-                      " and bottom '", spec_.proto().bottom(0), "' has ", Dims(in),
+                      ", but bottom '", spec_.proto().bottom(0), "' has ", Dims(in),
                       "; they must have the same number of axes"),
                  1);
     }
@@ -62,11 +62,10 @@ class Crop final : public Layer {
 
   void CheckFit(int axis, int64_t offset, int64_t length, int64_t whole) const {
     if (offset + length <= whole) return;
-    spec_.FailIn(
-        kCropParam, "offset",
-        Join("on axis ", axis, ", ", length, " elements from offset ", offset,
-             " on do not fit into the ", whole, " of bottom '", spec_.proto().bottom(0), "'"),
-        0);
+    spec_.FailIn(kCropParam, "offset",
+                 Join("on axis ", axis, ", ", length, " elements from offset ", offset,
+                      " do not fit into the ", whole, " of bottom '", spec_.proto().bottom(0), "'"),
+                 0);
   }
 
   void PlanCopies(const Shape& in, const Shape& out, const std::vector<int64_t>& offsets,
@@ -100,11 +99,10 @@ class Crop final : public Layer {
 
 const RegisterLayer<Crop> kCrop(
     "Crop",
-    {.text =
-         "Cuts its first input to the size of the second.\n"
-         "The axes from `axis` (default 2) on get the lengths of bottom 1, from `offset` on (none: "
-         "0; one for all; or one per cropped axis); those before stay. Only the shape of bottom 1 "
-         "counts, it gets no gradient.",
+    {.text = "Cuts its first input to the size of the second.\n"
+             "The axes from `axis` (default 2) get the lengths of bottom 1, starting at `offset` "
+             "(none: 0; one for all axes; or one per cropped axis). The axes before do not change. "
+             "Only the shape of bottom 1 is used; it gets no gradient.",
      .param = kCropParam,
      .arity = {.min_in = 2, .max_in = 2},
      .storage = Storage::kFollows,

@@ -72,8 +72,8 @@ class Deconvolution final : public ConvLayer {
                       !__builtin_add_overflow(full, reach, &full);
     const int64_t out = fits ? full - 2 * desc.pad[i] : 0;
     if (out >= 1) return out;
-    spec_.Fail(Join("spatial axis ", i, " of the output gets the length ", full, " - 2 * ",
-                    desc.pad[i], " of padding, less than 1; take less pad or a larger kernel"));
+    spec_.Fail(Join("spatial axis ", i, " of the output would have the length ", full, " - 2 * ",
+                    desc.pad[i], " of padding, less than 1; use less pad or a larger kernel"));
   }
 };
 
@@ -84,8 +84,8 @@ const RegisterLayer<Deconvolution> kDeconvolution(
          "bottom (N, C, spatial...), top (N, num_output, out...), per axis\n"
          "  out = stride * (in - 1) + dilation * (kernel - 1) + 1 - 2 * pad.\n"
          "Parameters: weight (C, num_output / group, kernel...); bias (num_output) unless "
-         "bias_term is false. Several bottoms of one shape share them. `axis` as for a "
-         "Convolution.\n"
+         "bias_term is false. Several bottoms of the same shape share these parameters. `axis` as "
+         "for a Convolution.\n"
          "To enlarge images f times by bilinear interpolation: kernel_size 2 * f - f % 2, stride "
          "f, pad ceil((f - 1) / 2), num_output = group = C, weight_filler of type bilinear, "
          "bias_term false, lr_mult 0.",

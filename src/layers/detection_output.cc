@@ -31,7 +31,7 @@ struct Found {
 void CheckDetectionFields(const LayerSpec& spec) {
   const caffe::DetectionOutputParameter& param = spec.proto().detection_output_param();
   if (!param.has_num_classes()) {
-    spec.Fail("num_classes is not given; it counts the background too");
+    spec.Fail("num_classes is not given; give the number of classes including the background");
   }
   if (param.num_classes() < 1 || param.num_classes() > INT32_MAX) {
     spec.FailIn(
@@ -61,10 +61,11 @@ void NoteWhatIsLeftOut(const LayerSpec& spec) {
                                        text));
   };
   if (!param.save_output_param().output_directory().empty()) {
-    note("save_output_param",
-         " is left out: a net writes no files; take the detections from the top");
+    note(
+        "save_output_param",
+        " has no effect: this program writes no detection files; read the detections from the top");
   }
-  if (param.visualize()) note("visualize", " is left out: a net shows no pictures");
+  if (param.visualize()) note("visualize", " has no effect: this program shows no images");
 }
 
 class DetectionOutput final : public Layer, public WorksOnHost {
@@ -121,10 +122,11 @@ class DetectionOutput final : public Layer, public WorksOnHost {
   void CheckInputs(const DescribeContext& plan) {
     const Shape &location = plan.In(0), &score = plan.In(1), &prior = plan.In(2);
     if (prior.Rank() != 3 || prior[0] != 1 || prior[1] != 2 || prior[2] % 4 != 0) {
-      spec_.Fail("bottom",
-                 Join("bottom '", spec_.proto().bottom(2), "' has shape ", Dims(prior),
-                      "; the third bottom holds the boxes of PriorBox layers, (1, 2, boxes * 4)"),
-                 2);
+      spec_.Fail(
+          "bottom",
+          Join("bottom '", spec_.proto().bottom(2), "' has shape ", Dims(prior),
+               "; the third bottom must have the boxes of PriorBox layers, (1, 2, boxes * 4)"),
+          2);
     }
     priors_ = prior[2] / 4;
     box_classes_ = spec_.proto().detection_output_param().share_location() ? 1 : classes_;
@@ -253,17 +255,17 @@ class DetectionOutput final : public Layer, public WorksOnHost {
 const RegisterLayer<DetectionOutput> kDetectionOutput(
     "DetectionOutput",
     {.text =
-         "Detections: the predicted boxes that non-maximum suppression leaves (SSD).\n"
+         "Detections: the predicted boxes that remain after non-maximum suppression (SSD).\n"
          "bottoms: locations (N, boxes * 4), or (N, boxes * num_classes * 4) with share_location: "
          "false; scores (N, boxes * num_classes); the boxes of PriorBox layers (1, 2, boxes * 4); "
-         "a fourth (the images) is not read. top (1, 1, K, 7), K from pass to pass: item, class, "
-         "score, xmin, ymin, xmax, ymax, in shares of the image's sides, by item, class and "
-         "falling score. Per class but background_label_id, of the boxes with a score above "
-         "confidence_threshold the surest nms_param.top_k are looked at, the surest first; one "
-         "stays whose overlap with each that stayed is at most nms_threshold. Then the surest "
-         "keep_top_k of an item stay. Where no item has any, K is N and each row holds its item "
-         "and -1. No gradient; no file is written and no picture shown, whatever "
-         "save_output_param and visualize say.",
+         "a fourth bottom (the images) is ignored. top (1, 1, K, 7); K can differ in each pass. A "
+         "row is (item, class, score, xmin, ymin, xmax, ymax), with coordinates in shares of the "
+         "image's sides. Rows are sorted by item, class and falling score. For each class except "
+         "background_label_id, the layer takes the nms_param.top_k boxes with the highest scores "
+         "above confidence_threshold, in the order of their scores. It keeps a box if its overlap "
+         "with each kept box is at most nms_threshold. Then it keeps the best keep_top_k boxes of "
+         "each item. If no item has a box, K is N and each row has the item and -1. No gradient. "
+         "save_output_param and visualize have no effect.",
      .param = kDetectionOutputParam,
      .arity = {.min_in = 3, .max_in = 4}});
 

@@ -16,7 +16,7 @@ class Dropout final : public Layer, public DrawsNumbers {
     if (!(ratio >= 0 && ratio < 1)) {
       spec.FailIn("dropout_param", "dropout_ratio",
                   Join("dropout_ratio is ", ratio,
-                       "; it is the share of values set to 0, from 0 to below 1"));
+                       "; it must be the share of values set to 0, at least 0 and below 1"));
     }
   }
 
@@ -42,10 +42,10 @@ class Dropout final : public Layer, public DrawsNumbers {
 
 const RegisterLayer<Dropout> kDropout(
     "Dropout",
-    {.text = "Sets a random share of the values to 0 in training; passes its input on in testing.\n"
-             "The values that stay are divided by 1 - dropout_ratio. Any shape; may work in place. "
-             "dropout_ratio: from 0 to below 1, default 0.5. The "
-             "choice depends on the seed, the layer's name, the pass and the element only.",
+    {.text = "Sets a random share of the values to 0 in training; copies its input in testing.\n"
+             "The other values are divided by 1 - dropout_ratio. Any shape; may work in place. "
+             "dropout_ratio: at least 0 and below 1, default 0.5. The choice depends only on the "
+             "seed, the layer's name, the pass and the element.",
      .param = "dropout_param",
      .storage = Storage::kChosen});
 

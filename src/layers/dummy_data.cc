@@ -120,8 +120,8 @@ const RegisterLayer<DummyData> kDummyData(
     "DummyData",
     {.text = "Outputs made by fillers, for tests and for measuring speed.\n"
              "shape (or num, channels, height, width) and data_filler: one for all tops, or one "
-             "per top; without a filler zeros. A constant is set once, other fillers draw new "
-             "numbers at every pass.",
+             "per top. Without a filler, the tops are zero. A constant is set once; other fillers "
+             "draw new numbers in every pass.",
      .param = "dummy_data_param",
      .arity = {.min_in = 0, .max_in = 0, .min_out = 1, .max_out = -1}});
 

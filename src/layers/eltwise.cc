@@ -55,7 +55,7 @@ class Eltwise final : public Layer {
     const Param& param = spec.proto().eltwise_param();
     const int inputs = spec.proto().bottom_size();
     if (param.coeff_size() > 0 && op_ != Param::SUM) {
-      spec.FailIn("eltwise_param", "coeff", "coeff belongs to operation SUM; remove it", 0);
+      spec.FailIn("eltwise_param", "coeff", "coeff works only with operation SUM; remove it", 0);
     }
     if (param.coeff_size() > 0 && param.coeff_size() != inputs) {
       spec.FailIn("eltwise_param", "coeff",
@@ -154,11 +154,11 @@ class Eltwise final : public Layer {
 const RegisterLayer<Eltwise> kEltwise(
     "Eltwise",
     {.text =
-         "Joins inputs of one shape element by element: SUM (default), PROD or MAX.\n"
-         "SUM takes a factor `coeff` per bottom. MAX: the gradient goes to one winner; of equal "
-         "values to the second bottom before the first, and to these before the others. PROD: "
-         "the gradient is the product of the others; stable_prod_grad: false computes it as "
-         "y / x, which fails at 0.",
+         "Combines inputs of the same shape element by element: SUM (default), PROD or MAX.\n"
+         "SUM: `coeff` gives a factor per bottom. MAX: the gradient goes to one winner; for equal "
+         "values, the second bottom wins over the first, and these two over the others. PROD: the "
+         "gradient is the product of the other bottoms; stable_prod_grad: false computes it as y "
+         "/ x, which fails at 0.",
      .param = "eltwise_param",
      .arity = {.min_in = 2, .max_in = -1},
      .storage = Storage::kChosen});

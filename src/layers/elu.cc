@@ -20,7 +20,7 @@ struct EluMath {
 };
 
 const RegisterLayer<Unary<EluMath>> kElu(
-    "ELU", {.text = "y = x where x > 0, else alpha * (exp(x) - 1); times lambda.\n"
+    "ELU", {.text = "y = lambda * x if x > 0, else lambda * alpha * (exp(x) - 1).\n"
                     "alpha and lambda are 1 by default. Any shape; may work in place.",
             .param = "elu_param",
             .storage = Storage::kChosen});

@@ -102,9 +102,10 @@ class Embed final : public Layer {
 
 const RegisterLayer<Embed> kEmbed(
     "Embed",
-    {.text = "A learned vector for each integer: y = W[x] + b, with W[x] a row of the weights.\n"
-             "bottom: indices, 0 to input_dim - 1, checked at every pass; top: the bottom's shape, "
-             "then num_output.\n"
+    {.text = "A trained vector for each integer: y = W[x] + b, where W[x] is row x of the "
+             "weights.\n"
+             "bottom: indices, 0 to input_dim - 1, checked in every pass. top: the bottom's "
+             "shape, then num_output.\n"
              "Parameters: weight (input_dim, num_output); bias (num_output) unless bias_term is "
              "false. The indices get no gradient.",
      .param = kEmbedParam});

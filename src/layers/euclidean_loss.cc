@@ -46,7 +46,7 @@ class EuclideanLoss final : public Layer {
 };
 
 const RegisterLayer<EuclideanLoss> kEuclideanLoss(
-    "EuclideanLoss", {.text = "sum (a - b)^2 / (2 N), for two inputs of one shape (N, ...).\n"
+    "EuclideanLoss", {.text = "sum (a - b)^2 / (2 N), for two inputs of the same shape (N, ...).\n"
                               "Both may get a gradient. The top is a scalar.",
                       .param = "",
                       .arity = {.min_in = 2, .max_in = 2}});

@@ -31,23 +31,26 @@ class Filter final : public Layer, public WorksOnHost {
   void Describe(DescribeContext& plan) override {
     const int last = plan.NumIn() - 1;
     if (plan.NumOut() != last) {
-      spec_.Fail(Join("has ", plan.NumIn(), " bottoms and ", plan.NumOut(),
-                      " tops; give one top per bottom but the last, which selects"));
+      spec_.Fail(
+          Join("has ", plan.NumIn(), " bottoms and ", plan.NumOut(),
+               " tops; give one top per bottom, except the last bottom, which selects the items"));
     }
     const Shape& selector = plan.In(last);
     if (selector.Rank() < 1 || selector.Count(1) != 1 || plan.InType(last) != DType::kF32) {
-      spec_.Fail("bottom",
-                 Join("bottom '", spec_.proto().bottom(last), "' has shape ", Dims(selector),
-                      "; the last bottom is a selector (N, 1, ...) of one f32 number per item"),
-                 last);
+      spec_.Fail(
+          "bottom",
+          Join("bottom '", spec_.proto().bottom(last), "' has shape ", Dims(selector),
+               "; the last bottom must be a selector (N, 1, ...) with one f32 number per item"),
+          last);
     }
     const int64_t items = selector[0];
     for (int i = 0; i < last; ++i) {
       if (plan.In(i).Rank() == 0 || plan.In(i)[0] != items) {
-        spec_.Fail("bottom",
-                   Join("bottom '", spec_.proto().bottom(i), "' has shape ", Dims(plan.In(i)),
-                        "; the selector '", spec_.proto().bottom(last), "' has ", items, " items"),
-                   i);
+        spec_.Fail(
+            "bottom",
+            Join("bottom '", spec_.proto().bottom(i), "' has shape ", Dims(plan.In(i)),
+                 ", but the selector '", spec_.proto().bottom(last), "' has ", items, " items"),
+            i);
       }
       plan.Out(i, plan.In(i), plan.InType(i));
       plan.OutMayShrink(i);
@@ -113,12 +116,12 @@ class Filter final : public Layer, public WorksOnHost {
 const RegisterLayer<Filter> kFilter(
     "Filter",
     {.text =
-         "Passes on the items of a batch that the last bottom, a selector (N, 1, ...), names "
-         "by a number other than 0.\n"
-         "top i: those items of bottom i, (n, ...), n from 0 to N in each pass. The layers "
-         "after it work on n items: means and losses count those alone. Where n is 0 the layers "
-         "after it do not run: their outputs, and the gradients that come back, are 0. The "
-         "selector gets no gradient.",
+         "Keeps the items of a batch for which the last bottom, a selector (N, 1, ...), is not "
+         "0.\n"
+         "top i: the kept items of bottom i, (n, ...); n is 0 to N and can differ in each pass. "
+         "The layers after it work on n items, and means and losses count only these. If n is 0, "
+         "the layers after it do not run: their outputs and gradients are 0. The selector gets no "
+         "gradient.",
      .param = "",
      .arity = {.min_in = 2, .max_in = -1, .min_out = 1, .max_out = -1}});
 

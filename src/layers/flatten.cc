@@ -33,8 +33,8 @@ class Flatten final : public Layer {
 const RegisterLayer<Flatten> kFlatten(
     "Flatten", {.text = "Merges the axes from `axis` (default 1) to `end_axis` (default the last) "
                         "into one.\n"
-                        "The numbers keep their row-major order (N, C, H, W). Images of several "
-                        "channels and pixels are copied, all else is a view.",
+                        "The numbers keep their row-major order (N, C, H, W). Images with several "
+                        "channels and pixels are copied; everything else is a view.",
                 .param = "flatten_param",
                 .storage = Storage::kFollows});
 

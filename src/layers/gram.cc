@@ -89,10 +89,10 @@ class Gram final : public Layer {
 
 const RegisterLayer<Gram> kGram(
     "Gram",
-    {.text = "The products of all pairs of channels, summed over places: what neural style "
-             "compares.\n"
-             "bottom (N, C, H, W), top (N, C, C): y_ij = sum over places x_i x_j, divided by C H W "
-             "unless normalize is false (Gatys, Ecker and Bethge, arXiv:1508.06576).",
+    {.text = "The products of all pairs of channels, summed over positions; neural style transfer "
+             "compares them.\n"
+             "bottom (N, C, H, W), top (N, C, C): y_ij = sum over positions x_i x_j, divided by C "
+             "H W unless normalize is false (Gatys, Ecker and Bethge, arXiv:1508.06576).",
      .param = "gram_param"});
 
 }  // namespace

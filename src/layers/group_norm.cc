@@ -168,8 +168,8 @@ const RegisterLayer<GroupNorm> kGroupNorm(
     {.text = "y = (x - mean) / sqrt(variance + eps) * scale + bias, per group of channels of each "
              "item.\n"
              "bottom (N, C, ...). `groups` (default 32) groups of C / groups neighbouring "
-             "channels; with 1 group the item as a whole. scale and bias (C) are learned, 1 and 0 "
-             "at first; scale_bias: false leaves them out.",
+             "channels; 1 group: the whole item. scale and bias (C) are trained, initially 1 and "
+             "0; scale_bias: false removes them.",
      .param = kGroupNormParam,
      .storage = Storage::kChosen});
 

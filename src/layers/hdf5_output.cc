@@ -65,7 +65,8 @@ class Hdf5Output final : public Layer, public FileWriter, public WorksOnHost {
   explicit Hdf5Output(const LayerSpec& spec)
       : spec_(spec), path_(spec.proto().hdf5_output_param().file_name()) {
     if (path_.empty())
-      spec.FailIn(kHdf5OutputParam, "file_name", "file_name, the file to write, is missing");
+      spec.FailIn(kHdf5OutputParam, "file_name",
+                  "file_name is missing; give the path of the file to write");
   }
 
   void Allow(OutputFiles files, const std::string&) override {
@@ -76,14 +77,16 @@ class Hdf5Output final : public Layer, public FileWriter, public WorksOnHost {
     }
     claim_ = std::make_unique<Claim>(path_);
     if (!claim_->good()) {
-      spec_.FailIn(kHdf5OutputParam, "file_name",
-                   Join("another layer of this run writes '", path_,
-                        "'; give each its own file, or this one an include rule for one phase"));
+      spec_.FailIn(
+          kHdf5OutputParam, "file_name",
+          Join(
+              "another layer of this run writes '", path_,
+              "'; give each layer its own file, or give this layer an include rule for one phase"));
     }
     if (!Exists(path_)) return;
     if (files != OutputFiles::kResume) {
-      Refuse(Join("'", path_, "' is there already, and a net replaces no file; move it away, or ",
-                  "name another with --set layer[", spec_.name(), "].", kHdf5OutputParam,
+      Refuse(Join("'", path_, "' already exists and is not overwritten; move it away, or ",
+                  "give another name with --set layer[", spec_.name(), "].", kHdf5OutputParam,
                   ".file_name=..."));
     }
     GoOnElsewhere();
@@ -94,8 +97,9 @@ class Hdf5Output final : public Layer, public FileWriter, public WorksOnHost {
     for (int i = 0; i < plan.NumIn(); ++i) {
       const Shape& shape = plan.In(i);
       if (shape.Rank() < 1 || shape.Rank() > 4) {
-        spec_.Fail("bottom",
-                   Join("it has ", shape.Rank(), " axes; 1 to 4 can be written: reshape it"), i);
+        spec_.Fail(
+            "bottom",
+            Join("it has ", shape.Rank(), " axes, but only 1 to 4 can be written: reshape it"), i);
       }
       most = std::max(most, shape.Count());
       plan.NoGradient(i);
@@ -134,9 +138,8 @@ class Hdf5Output final : public Layer, public FileWriter, public WorksOnHost {
       claim_ = std::make_unique<Claim>(path_);
     }
     LOG(INFO) << EscapeControl(Join("Layer '", spec_.name(), "': '", before,
-                                    "' is there already; the rows of the run that goes on are "
-                                    "written to '",
-                                    path_, "'"));
+                                    "' already exists; the resumed run writes its rows to '", path_,
+                                    "'"));
   }
 
   // Input i into plain_, as floats in the order (N, C, H, W).
@@ -163,13 +166,12 @@ class Hdf5Output final : public Layer, public FileWriter, public WorksOnHost {
 
 const RegisterLayer<Hdf5Output> kHdf5Output(
     "HDF5Output",
-    {.text =
-         "Writes its two inputs to an HDF5 file.\n"
-         "bottom 0 as dataset 'data', bottom 1 as 'label', both of four axes (N, C, H, W) with "
-         "ones for those an input lacks. The first pass makes the file; each later pass adds its "
-         "rows after the others. A file that is there already is refused before the first "
-         "pass; a run that goes on from a snapshot then writes to NAME_2.h5, NAME_3.h5, ... "
-         "Only 'trainer train' and 'trainer test' write it.",
+    {.text = "Writes its two inputs to an HDF5 file.\n"
+             "bottom 0 as dataset 'data', bottom 1 as 'label', both with four axes (N, C, H, W); "
+             "missing axes have length 1. The first pass creates the file, and each later pass "
+             "appends its rows. If the file already exists, the run stops with an error before the "
+             "first pass; a resumed run writes to NAME_2.h5, NAME_3.h5, ... instead. Only 'trainer "
+             "train' and 'trainer test' write the file.",
      .param = kHdf5OutputParam,
      .arity = {.min_in = 2, .max_in = 2, .min_out = 0, .max_out = 0}});
 

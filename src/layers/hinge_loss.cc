@@ -70,9 +70,9 @@ class HingeLoss final : public ItemLoss {
 const RegisterLayer<HingeLoss> kHingeLoss(
     "HingeLoss",
     {.text = "One-against-all margin loss: sum_j max(0, 1 - d_j x_j)^p / N.\n"
-             "d_j is 1 for the label's class, else -1. "
-             "bottom 0: scores (N, C) (or more axes of 1 each). bottom 1: N labels, checked at "
-             "every pass. p is 1 for norm L1 (default), 2 for L2. The top is a scalar.",
+             "d_j is 1 for the label's class, else -1. bottom 0: scores (N, C) (or more axes of 1 "
+             "each). bottom 1: N labels, checked in every pass. p is 1 for norm L1 (default), 2 "
+             "for L2. The top is a scalar.",
      .param = "hinge_loss_param",
      .arity = {.min_in = 2, .max_in = 2}});
 

@@ -128,10 +128,10 @@ class Im2col final : public Layer {
 
 const RegisterLayer<Im2col> kIm2col(
     "Im2col",
-    {.text = "The numbers that a convolution's windows cover, laid out as channels.\n"
-             "bottom (N, C, spatial...), top (N, C * kernel size, out...), out as of a Convolution "
-             "with the same convolution_param, `axis` too; channel c * kernel size + k holds "
-             "kernel element k of channel c. Padding counts as zeros.",
+    {.text = "The values in the windows of a convolution, arranged as channels.\n"
+             "bottom (N, C, spatial...), top (N, C * kernel size, out...), with out as for a "
+             "Convolution with the same convolution_param, including `axis`. Channel c * kernel "
+             "size + k has kernel element k of channel c. Padding counts as zeros.",
      .param = "convolution_param",
      .storage = Storage::kFollows});
 

@@ -68,14 +68,14 @@ class InfogainLoss final : public Layer, public UsesReplicas, public CountsLabel
       : spec_(spec), total_(spec, caffe::LossParameter::VALID) {
     if (spec.proto().loss_param().has_normalize()) {
       spec.FailIn("loss_param", "normalize",
-                  "InfogainLoss does not read normalize; write normalization: VALID for true, "
-                  "BATCH_SIZE for false");
+                  "InfogainLoss does not support normalize; write normalization: VALID instead of "
+                  "true, BATCH_SIZE instead of false");
     }
     const bool file = spec.proto().infogain_loss_param().has_source();
     if (spec.proto().bottom_size() > 2) {
       if (!file) return;
       spec.FailIn(kInfogainLossParam, "source",
-                  "the matrix is given twice, by a third bottom and by source; keep one");
+                  "the matrix is given twice, as the third bottom and as source; keep one");
     }
     if (!file) {
       spec.Fail(
@@ -159,7 +159,7 @@ class InfogainLoss final : public Layer, public UsesReplicas, public CountsLabel
     const int64_t count = given ? plan.In(2).Count() : static_cast<int64_t>(matrix_.size());
     if (count == k * k && !(given && IsPermuted(plan.In(2)))) return;
     const std::string message =
-        Join("the matrix holds ", count, " numbers; ", k, " classes ask for ", k, " x ", k,
+        Join("the matrix has ", count, " numbers; ", k, " classes need ", k, " x ", k,
              given ? ", as shape " + Dims({k, k}) : " in " + source_);
     if (given) spec_.Fail("bottom", message, 2);
     spec_.FailIn(kInfogainLossParam, "source", message);
@@ -193,10 +193,10 @@ const RegisterLayer<InfogainLoss> kInfogainLoss(
     {.text =
          "Softmax loss whose target is a row of a matrix H: -sum over l of H[label][l] log p[l].\n"
          "bottom 0: scores, classes along infogain_loss_param.axis (default 1); p is their "
-         "softmax, taken as 1e-20 at least. bottom 1: labels. bottom 2 (or source, a binaryproto "
-         "file): H, classes x classes.\n"
-         "top 0: the loss, a scalar, divided as loss_param.normalization says (default VALID). top "
-         "1 (optional): the probabilities. With H the identity it is SoftmaxWithLoss.",
+         "softmax, at least 1e-20. bottom 1: labels. bottom 2 (or source, a binaryproto file): H, "
+         "classes x classes.\n"
+         "top 0: the loss, a scalar, divided as loss_param.normalization says (default VALID). "
+         "top 1 (optional): the probabilities. If H is the identity, the layer is SoftmaxWithLoss.",
      .param = kInfogainLossParam,
      .arity = {.min_in = 2, .max_in = 3, .min_out = 1, .max_out = 2}});
 

@@ -154,8 +154,8 @@ class InnerProduct final : public Layer, public TakesWeightCopy {
 const RegisterLayer<InnerProduct> kInnerProduct(
     "InnerProduct",
     {.text = "Fully connected: each output is a weighted sum of all inputs, y = W x + b.\n"
-             "The axes from `axis` (default 1) on become one of length K; top = the axes before, "
-             "then num_output.\n"
+             "The axes from `axis` (default 1) are flattened to one axis of length K. The top has "
+             "the axes before it, then num_output.\n"
              "Parameters: weight (num_output, K), or (K, num_output) with transpose; bias "
              "(num_output) unless bias_term is false.",
      .param = "inner_product_param",

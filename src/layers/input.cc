@@ -24,7 +24,7 @@ class Input final : public Layer {
 };
 
 const RegisterLayer<Input> kInput(
-    "Input", {.text = "Outputs that something outside the net fills; zeros until then.\n"
+    "Input", {.text = "Outputs that the program fills from outside the net; zeros until then.\n"
                       "input_param.shape: one for all tops, or one per top.",
               .param = "input_param",
               .arity = {.min_in = 0, .max_in = 0, .min_out = 1, .max_out = -1}});

@@ -144,7 +144,7 @@ class Interp final : public Layer {
   void Describe(DescribeContext& plan) override {
     RequireRank(plan, spec_, 0, 4, 4, "images (N, C, H, W)");
     if (plan.NumIn() == 2) {
-      RequireRank(plan, spec_, 1, 4, 4, "images (N, C, H, W), of which the second gives the size");
+      RequireRank(plan, spec_, 1, 4, 4, "images (N, C, H, W); the second bottom gives the size");
       plan.NoGradient(1);
     }
     const Shape& in = plan.In(0);
@@ -195,7 +195,7 @@ class Interp final : public Layer {
     const char* factor_field = param.has_zoom_factor() ? "zoom_factor" : "shrink_factor";
     if (size && factor) {
       spec_.FailIn(kInterpParam, factor_field,
-                   Join(factor_field, " and height and width are both given; keep one form"));
+                   Join(factor_field, " and height and width are both given; keep one of them"));
     }
     if (bottoms == 2 && (size || factor)) {
       spec_.FailIn(kInterpParam, size ? "height" : factor_field,
@@ -211,7 +211,7 @@ class Interp final : public Layer {
   void RequireCut(const char* field, int32_t value) const {
     if (value > 0) {
       spec_.FailIn(kInterpParam, field,
-                   Join(field, " is ", value, "; it may be 0, or below 0 to cut pixels off"));
+                   Join(field, " is ", value, "; it must be 0, or negative to cut pixels off"));
     }
   }
 
@@ -240,14 +240,13 @@ class Interp final : public Layer {
 const RegisterLayer<Interp> kInterp(
     "Interp",
     {.text =
-         "Images of another size by bilinear interpolation with aligned corners (DeepLab, "
-         "PSPNet).\n"
+         "Resizes images by bilinear interpolation with aligned corners (DeepLab, PSPNet).\n"
          "bottom (N, C, H, W), top (N, C, h, w) with\n"
          "  y[i] between x[floor(r * i)] and the next one, r = (H - 1) / (h - 1),\n"
-         "along both axes. h and w are height and width; or, with shrink_factor and then "
+         "along both axes. h and w are: height and width; or, with shrink_factor and then "
          "zoom_factor, (H - 1) / shrink_factor + 1 rounded down and (H - 1) * zoom_factor + 1; or "
-         "those of a second bottom, which gets no gradient. pad_beg and pad_end below 0 cut rows "
-         "and columns off the bottom first.",
+         "the size of a second bottom, which gets no gradient. Negative pad_beg and pad_end first "
+         "cut rows and columns off the bottom.",
      .param = kInterpParam,
      .arity = {.min_in = 1, .max_in = 2},
      .storage = Storage::kChosen,

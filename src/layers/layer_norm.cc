@@ -166,9 +166,10 @@ class LayerNorm final : public Layer {
 
 const RegisterLayer<LayerNorm> kLayerNorm(
     "LayerNorm",
-    {.text = "y = (x - mean) / sqrt(variance + eps) * scale + bias, over the axes from `axis` on.\n"
+    {.text = "y = (x - mean) / sqrt(variance + eps) * scale + bias, over the axes from `axis` "
+             "on.\n"
              "Any shape; `axis` (default 1) may be negative. scale and bias have the shape of "
-             "those axes and are learned, 1 and 0 at first; scale_bias: false leaves them out.",
+             "these axes and are trained, initially 1 and 0; scale_bias: false removes them.",
      .param = kLayerNormParam,
      .storage = Storage::kChosen});
 

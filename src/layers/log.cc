@@ -19,8 +19,8 @@ struct LogMath {
 const RegisterLayer<Unary<LogMath>> kLog(
     "Log",
     {.text = "y = log(shift + scale * x) to the given base.\n"
-             "Defaults: base e (written -1), scale 1, shift 0. Any shape. Where the argument "
-             "is negative, the result is not a number.",
+             "Defaults: base e (written -1), scale 1, shift 0. Any shape. If the argument is "
+             "negative, the result is NaN.",
      .param = "log_param",
      .storage = Storage::kChosen});
 

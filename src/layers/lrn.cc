@@ -14,7 +14,7 @@ class Lrn final : public Layer {
     if (param.local_size() % 2 == 0) {
       spec_.FailIn("lrn_param", "local_size",
                    Join("local_size is ", param.local_size(),
-                        "; it must be odd, so that there are as many neighbours on both sides"));
+                        "; it must be odd, so that both sides have the same number of neighbours"));
     }
     const bool across = param.norm_region() == caffe::LRNParameter::ACROSS_CHANNELS;
     const auto size = static_cast<float>(param.local_size());
@@ -55,7 +55,7 @@ const RegisterLayer<Lrn> kLrn(
     {.text = "y = x * (k + alpha / n * sum x'^2)^-beta over the n neighbours x' of each value.\n"
              "bottom (N, C, H, W). ACROSS_CHANNELS: the local_size channels around it at the same "
              "pixel, n = local_size. WITHIN_CHANNEL: the local_size * local_size pixels around it "
-             "in the same channel, n = their number, k = 1 whatever the field says. Values "
+             "in the same channel, n = their number, k = 1 (the field has no effect). Values "
              "outside count as zeros, also in n.",
      .param = "lrn_param",
      .storage = Storage::kChosen});

@@ -32,17 +32,17 @@ class Lstm final : public RecurrentLayer {
 const RegisterLayer<Lstm> kLstm(
     "LSTM",
     {.text =
-         "Long short-term memory over sequences, trained through time.\n"
-         "bottoms: x (T, N, ...); cont (T, N), 0 where a sequence starts, else 1, by which the "
-         "state before is multiplied; perhaps a static input (N, ...), seen at every step. top: h "
+         "Long short-term memory (LSTM) over sequences, trained by backpropagation through time.\n"
+         "bottoms: x (T, N, ...); cont (T, N), the factor on the previous state: 0 at the start "
+         "of a sequence, else 1; optionally a static input (N, ...), used in every step. top: h "
          "(T, N, num_output).\n"
          "  i, f, o = logistic, g = tanh of W_xc x + b_c + W_xc_static s + W_hc (cont * h);\n"
          "  c = cont * f * c + i * g; h = o * tanh(c).\n"
-         "The state after the last step is that before the first of the next pass; gradients stop "
-         "there. A snapshot holds it. With expose_hidden the states h and c, (1, N, num_output) "
+         "The state after the last step is the initial state of the next pass; gradients stop "
+         "there. A snapshot stores it. With expose_hidden, the states h and c, (1, N, num_output) "
          "each, are two more bottoms and two more tops instead.\n"
          "Parameters, gates in the order i, f, o, g: W_xc (4 * num_output, K), b_c, W_xc_static "
-         "where there is a static input, W_hc (4 * num_output, num_output).",
+         "if there is a static input, W_hc (4 * num_output, num_output).",
      .param = "recurrent_param",
      .arity = {.min_in = 2, .max_in = 5, .min_out = 1, .max_out = 3}});
 

@@ -16,7 +16,7 @@ class LstmUnit final : public Layer {
     n_ = state[1];
     width_ = state[2];
     const Shape gates = {1, n_, 4 * width_}, cont = {1, n_};
-    if (!(plan.In(1) == gates)) Refuse(plan, 1, Dims(gates) + ", four gates per number of state");
+    if (!(plan.In(1) == gates)) Refuse(plan, 1, Dims(gates) + ", four gates per state value");
     if (!(plan.In(2) == cont)) Refuse(plan, 2, Dims(cont) + ", 0 or 1 for each sequence");
     plan.Out(0, state);
     plan.Out(1, state);
@@ -44,7 +44,7 @@ class LstmUnit final : public Layer {
   [[noreturn]] void Refuse(DescribeContext& plan, int input, const std::string& wish) const {
     spec_.Fail("bottom",
                Join("bottom '", spec_.proto().bottom(input), "' has shape ", Dims(plan.In(input)),
-                    "; this layer takes ", wish),
+                    ", but this layer needs ", wish),
                input);
   }
   static float* Active(const RunContext& run) {
@@ -58,9 +58,9 @@ class LstmUnit final : public Layer {
 const RegisterLayer<LstmUnit> kLstmUnit(
     "LSTMUnit",
     {.text = "One step of an LSTM: c = cont * f * c_prev + i * g; h = o * tanh(c).\n"
-             "bottoms: c_prev (1, N, H); gates (1, N, 4 * H), for each sequence i, f, o, of which "
-             "the logistic function is taken, and g, of which tanh; cont (1, N), 0 where a "
-             "sequence starts, else 1. tops: c and h, (1, N, H) each. cont gets no gradient.",
+             "bottoms: c_prev (1, N, H); gates (1, N, 4 * H), for each sequence the inputs of i, "
+             "f, o (logistic function) and g (tanh); cont (1, N), 0 at the start of a sequence, "
+             "else 1. tops: c and h, (1, N, H) each. cont gets no gradient.",
      .param = "",
      .arity = {.min_in = 3, .max_in = 3, .min_out = 2, .max_out = 2}});
 

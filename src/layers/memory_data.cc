@@ -19,9 +19,9 @@ class MemoryData final : public Prefetched {
   void Forward(const RunContext& run) override {
     if (has_source_) return Prefetched::Forward(run);
     spec_.Fail(
-        "only a program that calls Caffe as a library can fill MemoryData without a source, so "
-        "this net can be planned but not run; give memory_data_param a source, use Data or "
-        "ImageData to read images from the disk, or Input for a net without data");
+        "MemoryData has no source, and only a program that calls Caffe as a library can fill it, "
+        "so you can plan this net but not run it; give memory_data_param a source, use Data or "
+        "ImageData to read images from the disk, or use Input for a net without data");
   }
 
   const WaitCounters* Waits() const override { return has_source_ ? Prefetched::Waits() : nullptr; }
@@ -33,14 +33,15 @@ class MemoryData final : public Prefetched {
 
 const RegisterLayer<MemoryData> kMemoryData(
     "MemoryData",
-    {.text = "Images of one file that is held in memory, or a place for data that a program hands "
-             "over.\n"
+    {.text = "Images of one file that is kept in memory, or a placeholder for data from a "
+             "program.\n"
              "source: bytes of images without a header, each (channels, height, width), or \"-\" "
-             "for the standard input; labels: a file with a whole number for each image, all 0 "
-             "where there is none. In their order, from the start again after the last.\n"
-             "top 0: (batch_size, channels, height, width), as transform_param makes them. top 1: "
-             "the labels, (batch_size). Without a source a net with this layer has shapes and can "
-             "be planned; running it is refused, as nothing here can fill it.",
+             "for the standard input; labels: a file with one integer per image; without it, all "
+             "labels are 0. The images are read in order; after the last one, the first one "
+             "follows again.\n"
+             "top 0: (batch_size, channels, height, width), transformed by transform_param. top "
+             "1: the labels, (batch_size). Without a source, you can plan a net with this layer, "
+             "but not run it.",
      .param = "memory_data_param",
      .arity = {.min_in = 0, .max_in = 0, .min_out = 2, .max_out = 2}});
 

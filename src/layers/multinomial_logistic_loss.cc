@@ -56,8 +56,8 @@ class MultinomialLogisticLoss final : public ItemLoss {
 const RegisterLayer<MultinomialLogisticLoss> kMultinomialLogisticLoss(
     "MultinomialLogisticLoss",
     {.text = "-sum log p[label] / N, of probabilities p. With scores, use SoftmaxWithLoss.\n"
-             "bottom 0: probabilities (N, C) (or more axes of 1 each), taken as 1e-20 at least. "
-             "bottom 1: N labels, checked at every pass. The top is a scalar.",
+             "bottom 0: probabilities (N, C) (or more axes of 1 each), at least 1e-20. bottom 1: "
+             "N labels, checked in every pass. The top is a scalar.",
      .param = "",
      .arity = {.min_in = 2, .max_in = 2}});
 

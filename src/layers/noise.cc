@@ -47,8 +47,8 @@ class Noise final : public Layer, public DrawsNumbers {
     const bool gaussian = param_.kind() == caffe::NoiseParameter::GAUSSIAN;
     if (amount >= 0 && (gaussian || amount <= 1)) return;
     spec.FailIn(kNoiseParam, "amount",
-                gaussian ? Join("amount is ", amount, "; a standard deviation is 0 or more")
-                         : Join("amount is ", amount, "; a probability is from 0 to 1"));
+                gaussian ? Join("amount is ", amount, "; a standard deviation must be 0 or more")
+                         : Join("amount is ", amount, "; a probability must be from 0 to 1"));
   }
 
   void Describe(DescribeContext& plan) override {
@@ -98,12 +98,13 @@ class Noise final : public Layer, public DrawsNumbers {
 
 const RegisterLayer<Noise> kNoise(
     "Noise",
-    {.text = "The input with noise, in training; passes its input on in testing unless in_test.\n"
-             "GAUSSIAN adds a normal number with standard deviation `amount`; SALT_AND_PEPPER sets "
-             "a value to 0 or 1 with probability `amount`, MASKING to 0; BERNOULLI draws 1 with "
-             "the value as the probability, else 0. Values that were replaced get no gradient; "
-             "none goes through BERNOULLI. Any shape; may work in place. The noise depends on the "
-             "seed, the layer's name, the pass and the element only.",
+    {.text = "Adds noise to the input in training; copies its input in testing unless in_test is "
+             "set.\n"
+             "GAUSSIAN adds a normal number with standard deviation `amount`. SALT_AND_PEPPER "
+             "sets a value to 0 or 1 with probability `amount`; MASKING sets it to 0. BERNOULLI "
+             "draws 1 with the value as the probability, else 0. Replaced values get no gradient, "
+             "and BERNOULLI passes no gradient. Any shape; may work in place. The noise depends "
+             "only on the seed, the layer's name, the pass and the element.",
      .param = kNoiseParam});
 
 }  // namespace

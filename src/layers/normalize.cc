@@ -163,9 +163,10 @@ class Normalize final : public Layer {
 
 const RegisterLayer<Normalize> kNormalize(
     "Normalize",
-    {.text = "y = x / sqrt(sum x^2 + eps) * scale, the sum over an item's numbers (SSD).\n"
+    {.text = "y = x / sqrt(sum x^2 + eps) * scale, with the sum over the values of an item "
+             "(SSD).\n"
              "bottom (N, C, ...). across_spatial: false sums over the channels of one pixel only. "
-             "Parameter: scale, one number, or (C) with channel_shared: false; it starts at 1.",
+             "Parameter: scale, one number, or (C) with channel_shared: false; initially 1.",
      .param = kNormalizeParam,
      .storage = Storage::kChosen});
 

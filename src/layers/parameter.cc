@@ -36,7 +36,7 @@ class Parameter final : public Layer,
   explicit Parameter(const LayerSpec& spec) : spec_(spec), picture_(spec) {
     const caffe::ParameterParameter& param = spec.proto().parameter_param();
     if (!param.has_shape() && !picture_.has_start()) {
-      spec.Fail("parameter_param has no shape; give the size of the weight");
+      spec.Fail("parameter_param has no shape; give the shape of the weight");
     }
   }
 
@@ -45,9 +45,11 @@ class Parameter final : public Layer,
     const std::string& name = spec_.proto().parameter_param().picture();
     if (name.find('/') != std::string::npos &&
         AbsolutePath(FolderOf(name)) != AbsolutePath(snapshot_folder)) {
-      Refuse(Join("picture is '", EscapeControl(name), "', but pictures are written beside the ",
-                  "snapshots alone: set picture: \"", EscapeControl(FileNameOf(name)),
-                  "\", which goes to '", EscapeControl(snapshot_folder), "', or snapshot_prefix"));
+      Refuse(Join("picture is '", EscapeControl(name),
+                  "', but images are written to the folder of the ",
+                  "snapshots only: set picture: \"", EscapeControl(FileNameOf(name)),
+                  "\", which is written to '", EscapeControl(snapshot_folder),
+                  "', or change snapshot_prefix"));
     }
     folder_ = snapshot_folder;
     if (!IsDirectory(folder_)) {
@@ -57,7 +59,8 @@ class Parameter final : public Layer,
     writes_ = files == OutputFiles::kNew || files == OutputFiles::kResume;
     const std::string there = files == OutputFiles::kResume ? "" : picture_.FindIn(folder_);
     if (there.empty()) return;
-    Refuse(Join("'", EscapeControl(there), "' is there already, and a net replaces no file of ",
+    Refuse(Join("'", EscapeControl(there),
+                "' already exists, and the run does not overwrite files of ",
                 "another run; move it away, or give another name"));
   }
 
@@ -100,8 +103,8 @@ class Parameter final : public Layer,
     used = path;
     for (int number = 2; Exists(used); ++number) used = NumberedPath(path, number);
     if (used != path) {
-      LOG(INFO) << EscapeControl(Join("Layer '", spec_.name(), "': '", path, "' is there already; ",
-                                      "the picture is written to '", used, "'"));
+      LOG(INFO) << EscapeControl(Join("Layer '", spec_.name(), "': '", path, "' already exists; ",
+                                      "the image is written to '", used, "'"));
     }
     return used;
   }
@@ -114,13 +117,13 @@ class Parameter final : public Layer,
 };
 
 const RegisterLayer<Parameter> kParameter(
-    "Parameter", {.text = "A learned weight as an output, for other layers to use as an input.\n"
-                          "No bottom; the top has parameter_param.shape. The weight starts at 0, "
-                          "or as `filler` says, or as the picture `image`, resized to the shape "
-                          "where one is given, less mean_value. `picture` is written beside every "
-                          "snapshot: the weight plus mean_value as a PNG. It replaces no file of "
-                          "another run: one that is there is refused before the first pass; a "
-                          "run that goes on from a snapshot then writes to NAME_2.png, ...",
+    "Parameter", {.text = "A trained weight as an output that other layers can use as an input.\n"
+                          "No bottom; the top has parameter_param.shape. The weight is initially "
+                          "0, or set by `filler`, or the file `image` minus mean_value, resized "
+                          "to the shape if one is given. `picture` is written with every "
+                          "snapshot: the weight plus mean_value as a PNG. If the file already "
+                          "exists, the run stops with an error before the first pass; a resumed "
+                          "run writes to NAME_2.png, ... instead.",
                   .param = kParameterParam,
                   .arity = {.min_in = 0, .max_in = 0}});
 

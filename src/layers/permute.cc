@@ -71,7 +71,7 @@ class Permute final : public Layer {
       if (given[i] >= static_cast<uint32_t>(in.Rank())) {
         spec_.FailIn(kPermuteParam, "order",
                      Join("order names axis ", given[i], ", but the input ", Dims(in), " has ",
-                          in.Rank(), in.Rank() == 1 ? " axis" : " axes", ", counted from 0"),
+                          in.Rank(), in.Rank() == 1 ? " axis" : " axes", ", numbered from 0"),
                      i);
       }
       if (used[given[i]]) {
@@ -97,8 +97,8 @@ class Permute final : public Layer {
 const RegisterLayer<Permute> kPermute(
     "Permute",
     {.text = "The same numbers with the axes in another order.\n"
-             "Axis i of the top is axis order[i] of the bottom, counted from 0; axes that order "
-             "leaves out follow in their old order. The heads of SSD take order: 0 order: 2 "
+             "Axis i of the top is axis order[i] of the bottom, numbered from 0. Axes that are "
+             "not in `order` follow in their old order. The heads of SSD use order: 0 order: 2 "
              "order: 3 order: 1, from (N, C, H, W) to (N, H, W, C).",
      .param = kPermuteParam,
      .storage = Storage::kFollows});

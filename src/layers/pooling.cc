@@ -60,7 +60,7 @@ class Pooling final : public Layer, public DrawsNumbers {
   void DescribeStochastic(DescribeContext& plan) {
     if (desc_.pad_h > 0 || desc_.pad_w > 0) {
       spec_.FailIn("pooling_param", "pool",
-                   "STOCHASTIC pooling takes no padding; remove the pad, or use MAX or AVE");
+                   "STOCHASTIC pooling does not allow padding; remove the pad, or use MAX or AVE");
     }
     if (plan.phase() == caffe::TEST) return plan.NoGradient(0);
     plan.Workspace(static_cast<size_t>(desc_.OutShape().Count()) * sizeof(int32_t));
@@ -87,10 +87,11 @@ const RegisterLayer<Pooling> kPooling(
     {.text =
          "The largest (MAX), mean (AVE) or a random (STOCHASTIC) value of windows of an image.\n"
          "bottom (N, C, H, W), top (N, C, OH, OW) with OH = ceil((H + 2 * pad - kernel) / stride) "
-         "+ 1, or floor with round_mode FLOOR or ceil_mode: false; with padding, a last window "
-         "that would start after the padded image's start half is dropped.\n"
-         "MAX ignores padding; AVE counts it as zeros, but not pixels beyond it. STOCHASTIC "
-         "draws a value in proportion to it in training; in testing it is sum x^2 / sum x.\n"
+         "+ 1, or floor with round_mode FLOOR or ceil_mode: false; with padding, the last window "
+         "is dropped if it would start in the padding after the image.\n"
+         "MAX ignores padding; AVE counts it as zeros, but not pixels beyond it. STOCHASTIC draws "
+         "a value with a probability proportional to it in training; in testing, the result is "
+         "sum x^2 / sum x.\n"
          "top 1 (optional, MAX): the index h * W + w of each largest value.",
      .param = "pooling_param",
      .arity = {.min_in = 1, .max_in = 1, .min_out = 1, .max_out = 2},

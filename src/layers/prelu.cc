@@ -83,9 +83,9 @@ class PRelu final : public Layer {
 };
 
 const RegisterLayer<PRelu> kPRelu(
-    "PReLU", {.text = "y = x where x > 0, else slope * x, with a learned slope per channel.\n"
+    "PReLU", {.text = "y = x if x > 0, else slope * x, with a trained slope per channel.\n"
                       "bottom (N, C, ...). Parameter: slope (C), or one number with "
-                      "channel_shared; it starts at 0.25.",
+                      "channel_shared; initially 0.25.",
               .param = "prelu_param",
               .storage = Storage::kChosen});
 

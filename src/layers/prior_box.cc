@@ -135,7 +135,7 @@ class PriorBox final : public Layer {
   float ReadSide(const char* field, float side, int i) const {
     if (!(side >= 1) || side > 1e9f) {
       spec_.FailIn(kPriorBoxParam, field,
-                   Join(field, " is ", side, "; it is a side in whole pixels, at least 1"), i);
+                   Join(field, " is ", side, "; it must be a side in whole pixels, at least 1"), i);
     }
     return std::trunc(side);
   }
@@ -151,8 +151,9 @@ class PriorBox final : public Layer {
     for (int i = 0; i < param.aspect_ratio_size(); ++i) {
       const float ratio = param.aspect_ratio(i);
       if (!(ratio > 0) || !std::isfinite(ratio) || !std::isfinite(1 / ratio)) {
-        spec_.FailIn(kPriorBoxParam, "aspect_ratio",
-                     Join("aspect_ratio is ", ratio, "; it is width over height, above 0"), i);
+        spec_.FailIn(
+            kPriorBoxParam, "aspect_ratio",
+            Join("aspect_ratio is ", ratio, "; it must be width divided by height, above 0"), i);
       }
       const auto known = [&](float other) { return std::fabs(ratio - other) < 1e-6f; };
       if (std::any_of(ratios.begin(), ratios.end(), known)) continue;
@@ -186,7 +187,7 @@ class PriorBox final : public Layer {
       const char* given = pair.has_h ? pair.field_h : pair.field_w;
       if (pair.has) {
         spec_.FailIn(kPriorBoxParam, given,
-                     Join(given, " and ", pair.field, " are both given; keep one form"));
+                     Join(given, " and ", pair.field, " are both given; keep one of them"));
       }
       if (pair.has_h != pair.has_w) {
         spec_.FailIn(kPriorBoxParam, given,
@@ -218,14 +219,15 @@ class PriorBox final : public Layer {
 const RegisterLayer<PriorBox> kPriorBox(
     "PriorBox",
     {.text =
-         "Boxes laid over an image, some around each cell of a feature map (SSD).\n"
-         "bottoms: a feature map (., ., H, W) and the image; only their sizes count. top (1, 2, H "
-         "* W * boxes * 4): xmin, ymin, xmax, ymax of each box, in shares of the image's sides, "
-         "cell by cell; then the four variances of each. The boxes of a cell, per min_size: a "
-         "square of it; with max_size one of sqrt(min_size * max_size); for each aspect_ratio r "
-         "other than 1 (and 1 / r with flip) min_size * sqrt(r) x min_size / sqrt(r). Their "
-         "centre is ((column + offset) * step_w, (row + offset) * step_h) pixels. Sizes are "
-         "whole pixels: a fraction is cut off, as where the published nets were trained.",
+         "Default boxes around each cell of a feature map (SSD).\n"
+         "bottoms: a feature map (., ., H, W) and the image; only their sizes are used. top (1, "
+         "2, H * W * boxes * 4): xmin, ymin, xmax, ymax of each box, in shares of the image's "
+         "sides, cell by cell; then the four variances of each. The boxes of a cell, per "
+         "min_size: a square of it; with max_size one of sqrt(min_size * max_size); for each "
+         "aspect_ratio r other than 1 (and 1 / r with flip) min_size * sqrt(r) x min_size / "
+         "sqrt(r). Their center is ((column + offset) * step_w, (row + offset) * step_h) pixels. "
+         "Sizes are whole pixels; a fraction is cut off, as in the program that trained the "
+         "published nets.",
      .param = kPriorBoxParam,
      .arity = {.min_in = 2, .max_in = 2},
      .storage = Storage::kAny});

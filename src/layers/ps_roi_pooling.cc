@@ -147,7 +147,7 @@ class PsRoiPooling final : public Layer {
     if (cells_.side <= 65536) return outputs * cells_.side * cells_.side;
     spec_.FailIn(
         kPsRoiPoolingParam, "group_size",
-        Join("group_size is ", cells_.side, "; more than 65536 cells per side are not ", "taken"));
+        Join("group_size is ", cells_.side, "; at most 65536 cells per side are ", "allowed"));
   }
   ScaledCells CellsOf(const RunContext& run) const {
     ScaledCells cells = cells_;
@@ -162,15 +162,15 @@ class PsRoiPooling final : public Layer {
 const RegisterLayer<PsRoiPooling> kPsRoiPooling(
     "PSROIPooling",
     {.text =
-         "The mean of each of group_size x group_size cells of regions of images, of channels of "
-         "the cell's own (R-FCN).\n"
+         "Divides each region of an image into group_size x group_size cells and averages each "
+         "cell over its own channels (R-FCN).\n"
          "bottom 0 (N, output_dim * group_size^2, H, W); bottom 1 (R, 5): a row (image, x1, y1, "
-         "x2, y2) per region, of which nothing gets a gradient; top (R, output_dim, group_size, "
-         "group_size). Output channel c of cell (i, j) reads input channel (c * group_size + i) * "
-         "group_size + j. A region reaches from round(x1) * spatial_scale to (round(x2) + 1) * "
-         "spatial_scale, 0.1 at least; cell i from floor(start + i * size) to ceil(start + (i + "
-         "1) * size); pixels outside the image are cut off. An empty cell is 0.\n"
-         "Regions are checked at every pass on the CPU (elsewhere a bad image gives NaN).",
+         "x2, y2) per region, without a gradient; top (R, output_dim, group_size, group_size). "
+         "Output channel c of cell (i, j) reads input channel (c * group_size + i) * group_size + "
+         "j. A region reaches from round(x1) * spatial_scale to (round(x2) + 1) * spatial_scale, "
+         "at least 0.1. Cell i reaches from floor(start + i * size) to ceil(start + (i + 1) * "
+         "size). Pixels outside the image are cut off. An empty cell is 0.\n"
+         "On the CPU, regions are checked in every pass; on a GPU, a bad image number gives NaN.",
      .param = kPsRoiPoolingParam,
      .arity = {.min_in = 2, .max_in = 2}});
 

@@ -44,14 +44,14 @@ class Rbm final : public Layer, public LearnsFromChains, public DrawsNumbers {
     units_.gaussian = param.visible() == caffe::RBMParameter::GAUSSIAN;
     if (down_ && spec.proto().top_size() > 1) {
       spec.Fail("top",
-                "with output VISIBLE there is one top, the visible units; the reconstruction error "
-                "and the free energy are those of a layer with output HIDDEN",
+                "with output VISIBLE the only top is the visible units; the reconstruction error "
+                "and the free energy need a layer with output HIDDEN",
                 1);
     }
     if (spec.proto().loss_weight_size() > 2 && spec.proto().loss_weight(2) != 0) {
       spec.Fail("loss_weight",
-                "the third top, the free energy, is only reported: its loss_weight must be 0; an "
-                "RBM learns by a loss_weight on the second top",
+                "the third top, the free energy, is only reported, so its loss_weight must be 0; "
+                "to train the RBM, give the second top a loss_weight",
                 2);
     }
   }
@@ -148,11 +148,11 @@ class Rbm final : public Layer, public LearnsFromChains, public DrawsNumbers {
     const Shape& shape = run.In(0).shape;
     const int64_t item = index / std::max<int64_t>(1, shape.Count() / shape[0]);
     try {
-      spec_.FailWith(ErrorCode::kData,
-                     Join("visible unit ", number, " of item ", item,
-                          " of the batch is no probability: BERNOULLI units are from 0 to 1; scale "
-                          "the data (transform_param { scale: 0.00390625 }), or set visible: "
-                          "GAUSSIAN"));
+      spec_.FailWith(
+          ErrorCode::kData,
+          Join("visible unit ", number, " of item ", item,
+               " of the batch is not a probability: BERNOULLI units must be from 0 to 1; scale the "
+               "data (transform_param { scale: 0.00390625 }), or set visible: GAUSSIAN"));
     } catch (const Error& error) {
       throw ItemError(error, 0, item);
     }
@@ -279,18 +279,18 @@ class Rbm final : public Layer, public LearnsFromChains, public DrawsNumbers {
 const RegisterLayer<Rbm> kRbm(
     "RBM",
     {.text =
-         "A restricted Boltzmann machine: the probabilities of its hidden units, or of its visible "
-         "ones.\n"
+         "A restricted Boltzmann machine: the probabilities of its hidden units, or of its "
+         "visible ones.\n"
          "With s(x) = 1 / (1 + e^-x) and v the bottom from `axis` on:  h = s(v W^T + c), (N, "
          "num_output). With output VISIBLE, h the bottom:  v = s(h W + b), (N, num_visible); of "
-         "GAUSSIAN units v = h W + b. With sample the top is drawn from them, and gets their "
-         "gradient.\n"
+         "GAUSSIAN units v = h W + b. With sample, the top is drawn from these probabilities and "
+         "passes their gradient.\n"
          "Parameters: W (hidden, visible), c (hidden), b (visible); layers share them by name.\n"
-         "Further tops of output HIDDEN: the reconstruction error, sum (v - v')^2 / N with v' the "
-         "means after one step down from hidden units that were drawn; the mean free energy. With "
-         "a loss_weight on the error (loss_weight: 0 loss_weight: 1) the layer learns by "
-         "contrastive divergence, as a solver of type \"CD\" says; no gradient of that goes to the "
-         "bottom.",
+         "Output HIDDEN has two more tops. The reconstruction error is sum (v - v')^2 / N, where "
+         "v' are the means after one step down from sampled hidden units. The last top is the "
+         "mean free energy. With a loss_weight on the error (loss_weight: 0 loss_weight: 1), a "
+         "solver of type \"CD\" trains the layer by contrastive divergence; the bottom gets no "
+         "gradient from it.",
      .param = kRbmParam,
      .arity = {.max_out = 3}});
 

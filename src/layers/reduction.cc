@@ -127,10 +127,9 @@ class Reduction final : public Layer {
 
 const RegisterLayer<Reduction> kReduction(
     "Reduction",
-    {.text =
-         "Reduces all axes from `axis` (default 0) on to one number: SUM, ASUM, SUMSQ or MEAN.\n"
-         "ASUM adds absolute values, SUMSQ squares; the result is multiplied by coeff. The top "
-         "has the axes before; a scalar when there are none.",
+    {.text = "Reduces all axes from `axis` (default 0) to one number: SUM, ASUM, SUMSQ or MEAN.\n"
+             "ASUM adds absolute values, SUMSQ squares; the result is multiplied by coeff. The top "
+             "has the axes before `axis`; if there are none, it is a scalar.",
      .param = "reduction_param"});
 
 }  // namespace

@@ -70,9 +70,9 @@ class Relu final : public Layer {
 };
 
 const RegisterLayer<Relu> kRelu(
-    "ReLU", {.text = "y = x where x > 0, else negative_slope * x. Any shape; may work in place.\n"
-                     "negative_slope (default 0) may be any number; a negative one is not computed "
-                     "in place.",
+    "ReLU", {.text = "y = x if x > 0, else negative_slope * x. Any shape; may work in place.\n"
+                     "negative_slope (default 0) may be any number; with a negative one, the "
+                     "layer does not work in place.",
              .param = "relu_param",
              .storage = Storage::kChosen});
 

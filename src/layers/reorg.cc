@@ -54,7 +54,8 @@ class Reorg final : public Layer {
   explicit Reorg(const LayerSpec& spec) : spec_(spec) {
     const caffe::ReorgParameter& param = spec.proto().reorg_param();
     if (!param.has_stride()) {
-      spec.Fail("stride is not given; it is the side of the squares of pixels, 2 in YOLO v2");
+      spec.Fail(
+          "stride is not given; give the side of the squares of pixels, such as 2 in YOLO v2");
     }
     if (param.stride() < 1)
       spec.FailIn(kReorgParam, "stride", "stride is 0; it must be at least 1");
@@ -112,12 +113,12 @@ class Reorg final : public Layer {
 const RegisterLayer<Reorg> kReorg(
     "Reorg",
     {.text = "Squares of stride x stride pixels become channels, as in YOLO v2.\n"
-             "bottom (N, C, H, W), top (N, C * stride^2, H / stride, W / stride); reverse: top (N, "
-             "C / stride^2, H * stride, W * stride), from the channels of the pixel in a square "
-             "first. The order is that of the published weights, which is not that of plain "
-             "squares: without reverse the bottom's numbers are read, in the order C, H, W, as "
-             "an image (C / stride^2, H * stride, W * stride), whose squares become channels. "
-             "stride^2 must divide C, and without reverse stride H and W.",
+             "bottom (N, C, H, W), top (N, C * stride^2, H / stride, W / stride); reverse: top "
+             "(N, C / stride^2, H * stride, W * stride). The order of the values is that of the "
+             "published weights, which differs from plain squares: without reverse, the bottom's "
+             "values are read, in the order C, H, W, as an image (C / stride^2, H * stride, W * "
+             "stride), and the squares of this image become channels. stride^2 must divide C; "
+             "without reverse, stride must divide H and W.",
      .param = kReorgParam,
      .storage = Storage::kFollows});
 

@@ -18,7 +18,7 @@ class Reshape final : public Layer {
     if (axis < 0 || axis > in.Rank()) {
       spec_.FailIn(kReshapeParam, "axis",
                    Join("axis is ", param.axis(), "; for an input of shape ", Dims(in),
-                        " it may be ", -in.Rank() - 1, " to ", in.Rank()));
+                        " it must be ", -in.Rank() - 1, " to ", in.Rank()));
     }
     if (param.num_axes() < -1 || axis + std::max(param.num_axes(), 0) > in.Rank()) {
       spec_.FailIn(kReshapeParam, "num_axes",
@@ -43,19 +43,20 @@ class Reshape final : public Layer {
                     " has ", in.Rank(), " axes"));
       }
       if (dims[i] < -1) Refuse(Join("dim ", i, " is ", dims[i], "; write a length, 0 or -1"));
-      if (dims[i] == -1 && inferred >= 0) Refuse("-1 (inferred) may be written once only");
+      if (dims[i] == -1 && inferred >= 0)
+        Refuse("-1 (inferred) is given more than once; give it once only");
       if (dims[i] == 0) result[static_cast<size_t>(i)] = in[axis + i];
       if (dims[i] == -1) {
         inferred = i;
       } else if (__builtin_mul_overflow(known, result[static_cast<size_t>(i)], &known)) {
-        Refuse("the new shape is larger than any memory");
+        Refuse("the new shape is too large for any memory");
       }
     }
     const int64_t count = in.Count(axis, end);
     const bool fits = inferred < 0 ? known == count : known > 0 && count % known == 0;
     if (!fits) {
-      Refuse(Join("the new lengths hold ", inferred < 0 ? "" : "a multiple of ", known,
-                  " numbers, but the axes that they replace in ", Dims(in), " hold ", count));
+      Refuse(Join("the new shape has ", inferred < 0 ? "" : "a multiple of ", known,
+                  " values, but the axes that it replaces in ", Dims(in), " have ", count));
     }
     if (inferred >= 0) result[static_cast<size_t>(inferred)] = count / known;
     return result;
@@ -70,12 +71,11 @@ class Reshape final : public Layer {
 
 const RegisterLayer<Reshape> kReshape(
     "Reshape",
-    {.text =
-         "The same numbers under other axis lengths.\n"
-         "shape replaces num_axes axes (default -1: all) from `axis` (default 0) on; a dim of 0 "
-         "copies the length of the same axis, one -1 is inferred. Numbers keep their row-major "
-         "order (N, C, H, W): images of several channels and pixels are copied, all else is a "
-         "view.",
+    {.text = "The same values with another shape.\n"
+             "shape replaces num_axes axes (default -1: all) from `axis` (default 0). A dim of 0 "
+             "copies the length of the same axis; one dim of -1 is inferred. The values keep their "
+             "row-major order (N, C, H, W). Images with several channels and pixels are copied; "
+             "everything else is a view.",
      .param = kReshapeParam,
      .storage = Storage::kFollows});
 

@@ -87,15 +87,15 @@ class Rnn final : public RecurrentLayer {
 const RegisterLayer<Rnn> kRnn(
     "RNN",
     {.text =
-         "A plain recurrent network over sequences, trained through time.\n"
-         "bottoms: x (T, N, ...); cont (T, N), 0 where a sequence starts, else 1, by which the "
-         "state before is multiplied; perhaps a static input (N, ...), seen at every step. top: "
-         "(T, N, num_output).\n"
+         "A plain recurrent network over sequences, trained by backpropagation through time.\n"
+         "bottoms: x (T, N, ...); cont (T, N), the factor on the previous state: 0 at the start "
+         "of a sequence, else 1; optionally a static input (N, ...), used in every step. top: (T, "
+         "N, num_output).\n"
          "  h = tanh(W_hh (cont * h) + W_xh x + b_h + W_xh_static s); top = tanh(W_ho h + b_o).\n"
-         "The state h after the last step is that before the first of the next pass; gradients "
-         "stop there. A snapshot holds it. With expose_hidden it is, as (1, N, num_output), one "
+         "The state h after the last step is the initial state of the next pass; gradients stop "
+         "there. A snapshot stores it. With expose_hidden, the state (1, N, num_output) is one "
          "more bottom and one more top instead.\n"
-         "Parameters: W_xh (num_output, K), b_h, W_xh_static where there is a static input, W_hh "
+         "Parameters: W_xh (num_output, K), b_h, W_xh_static if there is a static input, W_hh "
          "(num_output, num_output), W_ho (num_output, num_output), b_o.",
      .param = "recurrent_param",
      .arity = {.min_in = 2, .max_in = 4, .min_out = 1, .max_out = 2}});

@@ -156,15 +156,15 @@ class RoiPooling final : public Layer {
 const RegisterLayer<RoiPooling> kRoiPooling(
     "ROIPooling",
     {.text =
-         "The largest value of each of pooled_h x pooled_w cells of regions of images (Fast "
-         "R-CNN).\n"
-         "bottom 0 (N, C, H, W); bottom 1 (R, 5): a row (image, x1, y1, x2, y2) per region, of "
-         "which nothing gets a gradient; top (R, C, pooled_h, pooled_w). The corners, times "
-         "spatial_scale, are rounded to pixels, which both belong to the region; it has one pixel "
-         "at least. Cell i of n along a side of length L reaches from floor(i * L / n) to ceil((i "
-         "+ 1) * L / n), so that cells may share pixels; pixels outside the image are cut off. "
-         "An empty cell is 0.\n"
-         "Regions are checked at every pass on the CPU (elsewhere a bad image gives NaN).",
+         "Divides each region of an image into pooled_h x pooled_w cells and takes the largest "
+         "value of each cell (Fast R-CNN).\n"
+         "bottom 0 (N, C, H, W); bottom 1 (R, 5): a row (image, x1, y1, x2, y2) per region, "
+         "without a gradient; top (R, C, pooled_h, pooled_w). The corners times spatial_scale are "
+         "rounded to pixels; both pixels belong to the region, and it has at least one pixel. "
+         "Cell i of n along a side of length L reaches from floor(i * L / n) to ceil((i + 1) * L "
+         "/ n), so cells may share pixels; pixels outside the image are cut off. An empty cell is "
+         "0.\n"
+         "On the CPU, regions are checked in every pass; on a GPU, a bad image number gives NaN.",
      .param = kRoiPoolingParam,
      .arity = {.min_in = 2, .max_in = 2}});
 

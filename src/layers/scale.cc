@@ -65,10 +65,10 @@ class Scale final : public Layer {
 
 const RegisterLayer<Scale> kScale(
     "Scale",
-    {.text = "y = x * s [+ b], where s covers some axes of x and repeats over the others.\n"
-             "One bottom: s is a parameter, 1 at first, of the num_axes (default 1; -1: "
-             "all) axes from `axis` (default 1) on. Two bottoms: s is the second, aligned "
-             "at `axis`. bias_term adds a parameter b of the shape of s.",
+    {.text = "y = x * s [+ b]. s has some axes of x and is broadcast over the others.\n"
+             "One bottom: s is a parameter, initially 1, with num_axes axes (default 1; -1: all), "
+             "starting at `axis` (default 1). Two bottoms: s is the second, aligned at `axis`. "
+             "bias_term adds a parameter b with the shape of s.",
      .param = "scale_param",
      .arity = {.min_in = 1, .max_in = 2},
      .storage = Storage::kChosen,

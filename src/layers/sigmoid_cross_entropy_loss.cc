@@ -75,11 +75,13 @@ class SigmoidCrossEntropyLoss final : public Layer, public UsesReplicas, public 
 
 const RegisterLayer<SigmoidCrossEntropyLoss> kSigmoidCrossEntropyLoss(
     "SigmoidCrossEntropyLoss",
-    {.text = "-sum (t log s(x) + (1 - t) log(1 - s(x))) / normalizer, with s(x) = 1 / (1 + e^-x).\n"
-             "bottom 0: scores x. bottom 1: targets t of the same shape, from 0 to 1; those whose "
-             "whole part is ignore_label do not count. The top is a scalar.\n"
-             "normalizer, by loss_param.normalization: BATCH_SIZE (default) the number of items; "
-             "FULL of targets; VALID of those that are not ignored; NONE 1.",
+    {.text = "-sum (t log s(x) + (1 - t) log(1 - s(x))) / normalizer, with s(x) = 1 / (1 + "
+             "e^-x).\n"
+             "bottom 0: scores x. bottom 1: targets t of the same shape, from 0 to 1; a target "
+             "does not count if its integer part is ignore_label. The top is a scalar.\n"
+             "normalizer, by loss_param.normalization: BATCH_SIZE (default): the number of items; "
+             "FULL: the number of targets; VALID: the number of targets that are not ignored; "
+             "NONE: 1.",
      .param = "loss_param",
      .arity = {.min_in = 2, .max_in = 2}});
 

@@ -14,8 +14,7 @@ class Silence final : public Layer {
 };
 
 const RegisterLayer<Silence> kSilence(
-    "Silence", {.text = "Reads its inputs and does nothing, so that they are not outputs of the "
-                        "net.\n"
+    "Silence", {.text = "Reads its inputs and does nothing, so they are not outputs of the net.\n"
                         "bottoms: any shapes; no top. They get no gradient.",
                 .param = "",
                 .arity = {.min_in = 1, .max_in = -1, .min_out = 0, .max_out = 0},

@@ -66,7 +66,7 @@ class Slice final : public Layer {
     if (points.empty()) {
       if (rows_.length % parts != 0) {
         spec_.Fail(Join(rows_.length, " elements do not divide into ", parts,
-                        " equal parts; give slice_point, where to cut"));
+                        " equal parts; give the positions of the cuts in slice_point"));
       }
       for (int i = 1; i <= parts; ++i) starts.push_back(rows_.length / parts * i);
       return starts;
@@ -82,7 +82,7 @@ class Slice final : public Layer {
       if (point <= starts.back() || point >= rows_.length) {
         spec_.FailIn(kSliceParam, "slice_point",
                      Join("slice_point ", point, " is not between ", starts.back(), " and ",
-                          rows_.length, ": the cuts must rise, and no part may be empty"),
+                          rows_.length, ": the cuts must increase, and no part may be empty"),
                      i);
       }
       starts.push_back(point);
@@ -104,8 +104,8 @@ class Slice final : public Layer {
 
 const RegisterLayer<Slice> kSlice(
     "Slice", {.text = "Cuts its input along `axis` (default 1) into one part per top.\n"
-                      "slice_point gives the indices of the cuts, rising, one less than tops; "
-                      "without it all parts are equal.",
+                      "slice_point gives the indices of the cuts in increasing order, one fewer "
+                      "than tops; without it, all parts are equal.",
               .param = kSliceParam,
               .arity = {.min_in = 1, .max_in = 1, .min_out = 1, .max_out = -1},
               .storage = Storage::kFollows});

@@ -50,7 +50,7 @@ class SmoothL1Loss final : public Layer {
     if (!(sigma > 0) || !std::isnormal(square_) || !std::isfinite(1 / square_)) {
       spec_.FailIn(
           "smooth_l1_loss_param", "sigma",
-          Join("sigma is ", sigma, "; it must be above 0, and its square within the range ",
+          Join("sigma is ", sigma, "; it must be above 0, and its square must be in the range ",
                "of float: the square ends where |x| is 1 / sigma^2"));
     }
     const Shape& in = plan.In(0);
@@ -88,11 +88,11 @@ class SmoothL1Loss final : public Layer {
 const RegisterLayer<SmoothL1Loss> kSmoothL1Loss(
     "SmoothL1Loss",
     {.text = "The smooth L1 loss of two blobs, as in Fast R-CNN.\n"
-             "sum out * f(in * (a - b)) / N, with f(x) = (sigma * x)^2 / 2 where |x| < 1 / "
-             "sigma^2, else |x| - 1 / (2 sigma^2).\n"
-             "bottom 0 and 1: a and b of one shape (N, ...), which both may get a gradient; bottom "
-             "2 and 3, of that shape too: the weights in and out, 1 where they are left out. The "
-             "top is a scalar.",
+             "sum out * f(in * (a - b)) / N, with f(x) = (sigma * x)^2 / 2 if |x| < 1 / sigma^2, "
+             "else |x| - 1 / (2 sigma^2).\n"
+             "bottom 0 and 1: a and b of the same shape (N, ...); both may get a gradient. bottom "
+             "2 and 3, of the same shape: the weights `in` and `out`; default 1. The top is a "
+             "scalar.",
      .param = "smooth_l1_loss_param",
      .arity = {.min_in = 2, .max_in = 4}});
 

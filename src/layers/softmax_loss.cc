@@ -99,13 +99,13 @@ class SoftmaxWithLoss final : public Layer, public UsesReplicas, public CountsLa
     smoothing_ = loss.label_smoothing();
     if (!(smoothing_ >= 0 && smoothing_ <= 1)) {
       spec.FailIn("loss_param", "label_smoothing",
-                  Join("label_smoothing is ", smoothing_, "; it is a share, from 0 to 1"));
+                  Join("label_smoothing is ", smoothing_, "; it must be from 0 to 1"));
     }
     weights_.assign(loss.class_weight().begin(), loss.class_weight().end());
     for (const float weight : weights_) {
       if (weight >= 0 && std::isfinite(weight)) continue;
       spec.FailIn("loss_param", "class_weight",
-                  Join("class_weight is ", weight, "; it is a finite factor, 0 or more"));
+                  Join("class_weight is ", weight, "; it must be a finite factor, 0 or more"));
     }
   }
 
@@ -193,10 +193,10 @@ class SoftmaxWithLoss final : public Layer, public UsesReplicas, public CountsLa
     const caffe::LossParameter& loss = spec_.proto().loss_param();
     const char* const field = loss.has_ignore_label() ? "ignore_label" : "class_weight";
     if (!loss.has_ignore_label() && weights_.empty()) return;
-    spec_.FailIn("loss_param", field,
-                 Join(field,
-                      " belongs to labels, and bottom 1 has a share for each score here; "
-                      "leave it out"));
+    spec_.FailIn(
+        "loss_param", field,
+        Join(field,
+             " works with class labels, but here bottom 1 has one share per score; remove it"));
   }
 
   // The weights of classes and rows are null where there are none.
@@ -232,20 +232,19 @@ const RegisterLayer<SoftmaxWithLoss> kSoftmaxWithLoss(
     {.text =
          "Cross entropy of softmax(scores) and class labels: -sum log p[label] / normalizer.\n"
          "bottom 0: scores, classes along softmax_param's axis (default 1). bottom 1: labels, one "
-         "per row of scores, fractions cut (0.5 is class 0), checked at every pass.\n"
-         "Where bottom 1 has the scores' shape it holds a share for each class of each row, as "
-         "mixup makes them (transform_param): the loss is -sum share * log p / normalizer.\n"
+         "per row of scores, checked in every pass; fractions are cut off (0.5 is class 0).\n"
+         "If bottom 1 has the shape of the scores, it gives a share for each class of each row, "
+         "as mixup does (transform_param): the loss is -sum share * log p / normalizer.\n"
          "top 0: the loss, a scalar. top 1 (optional): the probabilities.\n"
-         "normalizer, by loss_param.normalization: FULL the number of labels; VALID (default) of "
-         "those that are not ignore_label; BATCH_SIZE of items; NONE 1; never less than 1.\n"
-         "loss_param.class_weight, one per class: a row counts as much as its label's class, and "
-         "VALID divides by the sum of those.\n"
-         "loss_param.label_smoothing s, PyTorch's: with K classes the label's target is 1 - s + s "
-         "/ K "
-         "and that of each other class s / K, in loss and gradient. NVIDIA Caffe subtracts s / (K "
-         "- 1) "
-         "from every gradient and 1 - s from the label's, on a GPU alone, and does not smooth the "
-         "loss.\n"
+         "normalizer, by loss_param.normalization: FULL: the number of labels; VALID (default): "
+         "the number of labels that are not ignore_label; BATCH_SIZE: the number of items; NONE: "
+         "1. It is never less than 1.\n"
+         "loss_param.class_weight, one factor per class: a row counts with the factor of its "
+         "label, and VALID divides by the sum of these factors.\n"
+         "loss_param.label_smoothing s, as in PyTorch: with K classes, the target of the label is "
+         "1 - s + s / K and the target of each other class is s / K, in loss and gradient. NVIDIA "
+         "Caffe subtracts s / (K - 1) from every gradient and 1 - s from the label's, on a GPU "
+         "alone, and does not smooth the loss.\n"
          "The loss of one row ends at 87.34, where a probability is no longer a float.",
      .param = "loss_param",
      .arity = {.min_in = 2, .max_in = 2, .min_out = 1, .max_out = 2}});

@@ -49,8 +49,8 @@ class Split final : public Layer {
 };
 
 const RegisterLayer<Split> kSplit(
-    "Split", {.text = "Hands its input to several readers; their gradients are added.\n"
-                      "Put in by the program wherever a blob is read more than once; copies "
+    "Split", {.text = "Gives its input to several layers and adds their gradients.\n"
+                      "The program inserts this layer if a blob is read more than once. It copies "
                       "nothing.\n"
                       "bottom: any shape; tops: the same shape.",
               .param = "",

@@ -34,7 +34,7 @@ class Spp final : public Layer {
       spec.FailIn(kSppParam, "pyramid_height", "pyramid_height is 0; it must be at least 1");
     }
     if (param.pool() == caffe::SPPParameter::STOCHASTIC) {
-      spec.FailIn(kSppParam, "pool", "STOCHASTIC pooling takes no padding; use MAX or AVE");
+      spec.FailIn(kSppParam, "pool", "STOCHASTIC pooling does not allow padding; use MAX or AVE");
     }
   }
 
@@ -118,9 +118,9 @@ class Spp final : public Layer {
     const Bins h(in[2], bins), w(in[3], bins);
     if (h.pad >= h.size || w.pad >= w.size) {
       spec_.FailIn(kSppParam, "pyramid_height",
-                   Join("level ", level, " cuts images of ", in[2], "x", in[3], " into ", bins, "x",
-                        bins, " bins, of which some would hold padding only; take at most ", level,
-                        level == 1 ? " level" : " levels", ", or larger images"));
+                   Join("level ", level, " divides images of ", in[2], "x", in[3], " into ", bins,
+                        "x", bins, " bins, and some bins would contain padding only; use at most ",
+                        level, level == 1 ? " level" : " levels", ", or larger images"));
     }
     const bool clip = h.pad > 0 || w.pad > 0;
     PoolDesc desc;
@@ -149,11 +149,11 @@ class Spp final : public Layer {
 
 const RegisterLayer<Spp> kSpp(
     "SPP",
-    {.text = "Spatial pyramid pooling: images of any size become rows of one length.\n"
+    {.text = "Spatial pyramid pooling: images of any size become rows of equal length.\n"
              "Level i of pyramid_height pools (MAX or AVE) an image into 2^i x 2^i bins, with "
-             "kernel = stride = ceil(H / bins) and pad = (kernel * bins - H + 1) / 2 rounded down, "
-             "W alike. The top is (N, C * (1 + 4 + 16 + ...)), level by level in the order C, H, "
-             "W; with a single level it is the pooled image (N, C, 1, 1).",
+             "kernel = stride = ceil(H / bins) and pad = (kernel * bins - H + 1) / 2 rounded "
+             "down, W alike. The top is (N, C * (1 + 4 + 16 + ...)), level by level in the order "
+             "C, H, W; with a single level it is the pooled image (N, C, 1, 1).",
      .param = kSppParam});
 
 }  // namespace

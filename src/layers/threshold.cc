@@ -28,7 +28,7 @@ class Threshold final : public Layer {
 };
 
 const RegisterLayer<Threshold> kThreshold(
-    "Threshold", {.text = "y = 1 where x > threshold (default 0), else 0. Any shape; no gradient.",
+    "Threshold", {.text = "y = 1 if x > threshold (default 0), else 0. Any shape; no gradient.",
                   .param = "threshold_param",
                   .storage = Storage::kChosen});
 

@@ -61,7 +61,7 @@ class TotalVariationLoss final : public Layer {
     const float power = spec.proto().total_variation_loss_param().power();
     if (!(power >= 1 && power <= 4)) {
       spec.FailIn("total_variation_loss_param", "power",
-                  Join("power is ", power, "; it is from 1, which keeps edges, to 4"));
+                  Join("power is ", power, "; it must be from 1 (keeps edges) to 4"));
     }
     half_power_ = power / 2;
   }
@@ -98,7 +98,7 @@ const RegisterLayer<TotalVariationLoss> kTotalVariationLoss(
     "TotalVariationLoss",
     {.text = "How much neighbouring values of an image differ: sum (d^2 + r^2)^(power / 2) / N.\n"
              "bottom (N, C, H, W); d and r are the differences to the values below and to the "
-             "right in the same channel, 0 at the border. power 2 (default) is smooth, 1 keeps "
+             "right in the same channel, 0 at the border. power: 2 (default) is smooth, 1 keeps "
              "edges (Mahendran and Vedaldi, arXiv:1412.0035). The top is a scalar.",
      .param = "total_variation_loss_param"});
 

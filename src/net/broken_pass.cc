@@ -85,10 +85,11 @@ class BrokenPass {
                                    step.spec.Where().ToString(), ")");
     const std::string first = NameOf(numbers.bad.front(), numbers.items);
     if (step.in.empty()) {
-      return Join("the data hold ", numbers.first_bad, " where ", layer, " reads them",
+      return Join("the data has ", numbers.first_bad, " in a value that ", layer, " reads",
                   first.empty() ? "" : ", first in " + first);
     }
-    std::string text = Join("the first numbers that are not finite are the output of ", layer);
+    std::string text =
+        Join("the first values that are not finite (NaN or infinity) are in the output of ", layer);
     if (first.empty()) return text;
     const size_t bad = numbers.bad.size();
     if (static_cast<int64_t>(bad) == numbers.items) {
@@ -106,8 +107,8 @@ class BrokenPass {
     }
     if (most == nullptr) return "";
     const std::string record = NameOf(most->largest_item, most->items);
-    if (record.empty()) return Join("; the largest number that it reads is ", most->largest);
-    return Join("; the largest number that it reads is ", most->largest, ", of ", record);
+    if (record.empty()) return Join("; the largest value in its input is ", most->largest);
+    return Join("; the largest value in its input is ", most->largest, ", in ", record);
   }
 
   Net& net_;

@@ -53,8 +53,8 @@ class TypeChooser {
     if (stores_f16_) return DType::kF16;
     LOG_FIRST_N(INFO, 1) << EscapeControl(
         Join(StoragePlace(net_, layer).ToString(),
-             ": FLOAT16 is taken as BFLOAT16 here, which has its size and the range of FLOAT; GPUs "
-             "store FLOAT16 itself"));
+             ": on the CPU, FLOAT16 values are stored as BFLOAT16, which has the same size and the "
+             "range of FLOAT; GPUs store FLOAT16"));
     return DType::kBF16;
   }
 

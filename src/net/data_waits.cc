@@ -65,19 +65,20 @@ std::string DescribeWork(const DataWork& work) {
   // One thread reads at a time; the others' work is shared.
   if (work.read >= (work.decode + work.augment) / work.threads) {
     return text +
-           "Reading is the bottleneck: put the data on a faster disk or one of this machine's own, "
-           "store the images smaller, or train again when they are in the page cache";
+           "Reading is the bottleneck: put the data on a faster disk or a local disk of this "
+           "machine, store smaller images, or train again when the data is in the page cache";
   }
   const std::string what = work.decode >= work.augment ? "Decoding" : "Transforming";
-  const std::string cure = work.decode >= work.augment ? "store the images smaller or as raw pixels"
-                                                       : "ask for less in transform_param";
+  const std::string cure = work.decode >= work.augment
+                               ? "store smaller images or raw pixels"
+                               : "use fewer transformations in transform_param";
   if (work.threads < work.cores) {
     return text + what +
            Join(" is the bottleneck: ", cure, ", or set data_param.threads (there are ", work.cores,
                 " cores)");
   }
   return text + what +
-         Join(" is the bottleneck, and there are ", work.cores,
+         Join(" is the bottleneck, and this run has only ", work.cores,
               work.cores == 1 ? " core" : " cores", ": ", cure, ", or ask for more cores");
 }
 

@@ -93,7 +93,7 @@ void CheckName(const StepInfo& step, const Graph& graph) {
     if (other.params().empty() && step.params().empty()) continue;
     step.spec.Fail("name",
                    Join("another layer has this name (", other.spec.Where("name").ToString(),
-                        "); weights are saved by name, so each needs its own"));
+                        "); weights are saved by layer name, so each layer needs its own name"));
   }
 }
 

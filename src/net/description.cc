@@ -29,7 +29,7 @@ void Share(trainer::Param& owner, const trainer::Param& wish, const LayerSpec& s
               Join("cannot share parameter '", owner.key, "' with layer '", owner.layer, "' (",
                    owner.where.ToString(), "): its shape there is ", owner.shape.ToString(),
                    ", here ", wish.shape.ToString(),
-                   owner.layout == wish.layout ? "" : " over an image of another size"),
+                   owner.layout == wish.layout ? "" : " for an image of another size"),
               wish.index);
   }
   const bool same_layer = owner.layer == wish.layer;  // a test net's twin of a training layer
@@ -38,7 +38,7 @@ void Share(trainer::Param& owner, const trainer::Param& wish, const LayerSpec& s
       spec.Fail("param",
                 Join("shared parameter '", owner.key, "' has ", field, " ", value, " here and ",
                      owner_value, " in layer '", owner.layer, "' (", owner.where.ToString(),
-                     "); write it once"),
+                     "); give the field in one place only"),
                 wish.index);
     }
   };
@@ -92,8 +92,8 @@ class Describer final : public DescribeContext {
   }
   void OutIsView(int i, int j, const Shape& shape) override {
     if (shape.Count() != In(j).Count()) {
-      step_.spec.Fail(
-          Join("output shape ", shape.ToString(), " does not hold the input's ", In(j).ToString()));
+      step_.spec.Fail(Join("output shape ", shape.ToString(),
+                           " has a different number of values than the input ", In(j).ToString()));
     }
     Out(i, shape, InType(j));
     Output(i).view_of = j;

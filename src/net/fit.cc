@@ -58,18 +58,18 @@ const StepInfo* OwnerOf(BlockId block, const Graph& graph) {
 // What would make a block smaller. A batch helps where one item of it fits.
 std::string AdviceFor(const Block& block, const Needs& needs, size_t free) {
   if (block.kind != BlockKind::kValue && block.kind != BlockKind::kGradient) {
-    return "lower the sizes of the layer's input, its kernel or its outputs";
+    return "make the layer's input, its kernel or its outputs smaller";
   }
   const int64_t items = block.shape.Rank() > 0 ? std::max<int64_t>(block.shape[0], 1) : 1;
   if (items == 1 || block.bytes / static_cast<size_t>(items) > free) {
-    return "lower the sizes that it is made of; one item of the batch alone is too large";
+    return "make the layer's sizes smaller, because one item of the batch alone is too large";
   }
   // As far as all values grow with the batch alike.
   const size_t batch = needs.values + needs.staging, others = needs.Sum() - batch;
   const double share =
       free > others ? static_cast<double>(free - others) / static_cast<double>(batch) : 0;
   const auto fits = static_cast<int64_t>(share * static_cast<double>(items));
-  return Join("lower batch_size or the sizes that it is made of",
+  return Join("lower batch_size or make the layer's sizes smaller",
               fits > 0 ? Join("; of its ", items, " items about ", fits, " would fit") : "");
 }
 
@@ -97,10 +97,10 @@ Part LargestParam(const Graph& graph) {
     for (const Param* param : step.params()) {
       const size_t bytes = static_cast<size_t>(param->count()) * sizeof(float);
       if (bytes <= largest.bytes) continue;
-      largest = {&step, Join("parameter ", param->index, " of shape ", param->shape.ToString()),
-                 "lower num_output or the size of the layer's input; batch_size changes nothing "
-                 "here",
-                 bytes};
+      largest = {
+          &step, Join("parameter ", param->index, " of shape ", param->shape.ToString()),
+          "lower num_output or make the layer's input smaller; batch_size has no effect here",
+          bytes};
     }
   }
   return largest;
@@ -115,11 +115,11 @@ std::string Holders(const Needs& needs, const std::vector<Part>& blocks) {
   const auto add = [&](const char* what, size_t bytes) {
     if (bytes > 0) holders.push_back(Join(what, " ", MiB(bytes)));
   };
-  add("batches on their way", needs.staging);
+  add("batches in transfer", needs.staging);
   add("weights", needs.weights);
   add("their gradients", needs.gradients);
   add("the update rule's state", needs.rule);
-  add("weights as layers multiply by them", needs.copies);
+  add("copies of weights in the layout of the layers", needs.copies);
   return JoinList(holders);
 }
 
@@ -157,8 +157,8 @@ void RequireFit(const Graph& graph, const BuildEnv& env) {
   const Part param = LargestParam(graph);
   const Part& largest = blocks.empty() || param.bytes > blocks[0].bytes ? param : blocks[0];
   const std::string message =
-      Join("the net takes ", MiB(needs.Sum()), " and ", room.whose, " has ", MiB(free), ": ",
-           Holders(needs, blocks), "; this layer has the largest part, ", largest.what, " (",
+      Join("the net needs ", MiB(needs.Sum()), ", but ", room.whose, " has ", MiB(free), ": ",
+           Holders(needs, blocks), "; this layer needs the largest part, ", largest.what, " (",
            MiB(largest.bytes), "): ", largest.advice);
   const ErrorCode code = CodeFor(needs.Sum());
   if (largest.step == nullptr) throw Error(code, message);

@@ -99,14 +99,14 @@ class ValueFitter {
       largest.push_back(Join(block->name, " ", mib(block->bytes)));
     }
     throw Error(ErrorCode::kResource,
-                Join("the values of the net take ", mib(Bytes()), " (", mib(kept),
-                     " where nothing is computed again, as ",
-                     dropped == 0   ? "nothing could be to save memory"
+                Join("the values of the net need ", mib(Bytes()), " (", mib(kept),
+                     " without recomputation, because ",
+                     dropped == 0   ? "no output can be computed again to save memory"
                      : dropped == 1 ? "1 output is now"
                                     : Join(dropped, " outputs are now"),
                      ") and ", mib(options_.most_value_bytes),
-                     " are left for them; the largest: ", JoinList(largest),
-                     "; give more --memory or a smaller batch ('trainer find-batch')"));
+                     " are available for them; the largest: ", JoinList(largest),
+                     "; give a larger --memory or a smaller batch ('trainer find-batch')"));
   }
 
   const NetOptions& options_;

@@ -19,9 +19,9 @@ auto ForLayer(const LayerSpec& spec, const Part& part) {
   } catch (const Error& error) {
     spec.FailWith(error.code(), error.what());
   } catch (const std::bad_alloc&) {
-    spec.FailWith(ErrorCode::kResource, "planning it takes more memory than there is");
+    spec.FailWith(ErrorCode::kResource, "planning it needs more memory than available");
   } catch (const std::length_error&) {
-    spec.FailWith(ErrorCode::kConfig, "its sizes are larger than any memory");
+    spec.FailWith(ErrorCode::kConfig, "its sizes are too large for any memory");
   }
 }
 

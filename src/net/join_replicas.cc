@@ -29,8 +29,8 @@ void JoinReplicas(Net& net, const ReplicaSum& replicas) {
       layer->UseReplicas(WithoutRecording(net, step, replicas));
     } else if (!need.empty()) {
       step.spec.Fail(need +
-                     ", but its input changes in size from batch to batch and may be empty "
-                     "on one of them; leave it out, or train with one rank");
+                     ", but its input changes in size from batch to batch and may be empty on one "
+                     "rank; remove synchronized, or train with one rank");
     }
   }
 }

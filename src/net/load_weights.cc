@@ -46,13 +46,12 @@ void WeightLoading::Copy(const caffe::NetParameter& model, const std::string& fi
   }
   const std::vector<std::string> given = LayersWithBlobs(model);
   if (wanted.empty()) {
-    throw Error(
-        ErrorCode::kData, {file},
-        Join("no layer of this file has the name of a layer of the net. The file has: ",
-             given.empty() ? "no weights at all" : FirstNames(given), ". The net has: ",
-             with_weights_.empty() ? "no weights at all, by the phase, level and stage that were "
-                                     "chosen for it"
-                                   : FirstNames(with_weights_)));
+    throw Error(ErrorCode::kData, {file},
+                Join("no layer name in this file matches a layer of the net, so no weights can be "
+                     "loaded. The file has: ",
+                     given.empty() ? "no weights at all" : FirstNames(given), ". The net has: ",
+                     with_weights_.empty() ? "no weights in the chosen phase, level and stage"
+                                           : FirstNames(with_weights_)));
   }
   LOG(INFO) << EscapeControl(Join("Loaded ", Layers(wanted.size()), " from ", file));
   std::vector<std::string> unused;
@@ -74,7 +73,8 @@ void WeightLoading::Finish() const {
   if (missing.empty()) return;
   LOG(WARNING) << EscapeControl(
       Join(Layers(missing.size()), " of the net ", missing.size() == 1 ? "is" : "are",
-           " in no file of weights and will start from the fillers: ", FirstNames(missing)));
+           " not in the given weights files and will be initialised by the fillers: ",
+           FirstNames(missing)));
 }
 
 }  // namespace trainer

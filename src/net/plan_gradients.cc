@@ -24,10 +24,11 @@ void CheckPropagateDown(const StepInfo& step) {
   }
   for (size_t i = 0; i < step.in.size(); ++i) {
     if (step.said.in[i].no_gradient && !flags.empty() && flags[static_cast<int>(i)]) {
-      step.spec.Fail("propagate_down",
-                     Join("bottom '", step.spec.proto().bottom(static_cast<int>(i)),
-                          "' cannot get a gradient here: set its propagate_down to false"),
-                     static_cast<int>(i));
+      step.spec.Fail(
+          "propagate_down",
+          Join("bottom '", step.spec.proto().bottom(static_cast<int>(i)),
+               "' cannot get a gradient from this layer: set its propagate_down to false"),
+          static_cast<int>(i));
     }
   }
 }

@@ -24,7 +24,8 @@ void Net::PrepareToRecord() {
 bool Net::Records() const { return records_ && !debug_; }
 
 void Net::DoNotRecord(const std::string& why) {
-  if (records_) LOG(INFO) << "Passes of net '" << name_ << "' are not recorded: " << why;
+  if (records_)
+    LOG(INFO) << "Passes of net '" << name_ << "' are not recorded as a CUDA graph: " << why;
   records_ = false;
 }
 
@@ -79,7 +80,8 @@ std::unique_ptr<Recording> Net::Record(GradientSink* sink, const std::function<v
     });
   } catch (const Error& error) {
     if (sums != nullptr) sums->DropRecording();
-    LOG(WARNING) << "Passes of net '" << name_ << "' are not recorded: " << error.what();
+    LOG(WARNING) << "Passes of net '" << name_
+                 << "' are not recorded as a CUDA graph: " << error.what();
     records_ = false;
     return nullptr;
   }
@@ -88,9 +90,10 @@ std::unique_ptr<Recording> Net::Record(GradientSink* sink, const std::function<v
   const std::string from =
       first < NumLayers() ? Join("layer '", LayerAt(first).name(), "'") : "backward";
   LOG(INFO) << "Recorded a " << (then == nullptr ? "pass" : "step") << " of net '" << name_
-            << "' from " << from << " on: " << recording->NumOperations() << " kernels, copies"
-            << (sums == nullptr ? " and fills" : ", fills and marks where sums begin")
-            << " are started as one";
+            << "' from " << from << " on as a CUDA graph: " << recording->NumOperations()
+            << " kernels, copies"
+            << (sums == nullptr ? " and fills" : ", fills and markers for the sums of gradients")
+            << " start with one call";
   return recording;
 }
 

@@ -10,9 +10,9 @@ namespace trainer {
 void RequireEqualCounts(size_t before, size_t now) {
   if (before == now) return;
   throw Error(ErrorCode::kConfig,
-              Join("the outputs of the net hold ", now, " numbers in this batch and held ", before,
-                   " in the one before, so that they have no mean: give each output whose size a "
-                   "Filter changes to a Silence layer"));
+              Join("the outputs of the net have ", now, " values in this batch, but had ", before,
+                   " in the batch before, so they cannot be averaged: connect each output that a "
+                   "Filter layer resizes to a Silence layer"));
 }
 
 RunState::RunState(const Graph& graph, const Program& program, const BuildEnv& env)
@@ -110,7 +110,7 @@ void RunState::DescribeAgain(StepId id, VaryingStep& varying) {
     const ValueInfo& value = graph_.values[step.out[k]];
     if (said.out[k].shape.Count() > value.shape.Count()) {
       step.spec.Fail(Join("output '", value.name, "' grows to ", said.out[k].shape.ToString(),
-                          " although its inputs have become smaller"));
+                          ", although its inputs became smaller"));
     }
     forward.out_[k].shape = said.out[k].shape;
   }

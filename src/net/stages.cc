@@ -127,8 +127,8 @@ int Cutter::StageFor(int i, int now) const {
   const int stage = layer.proto().stage();
   if (stage < 0 || stage >= rule_.stages) {
     layer.Fail("stage",
-               Join("stage is ", stage, ", and ", rule_.stages, " ranks have the stages 0 to ",
-                    rule_.stages - 1, "; start more ranks, or cut the net into fewer stages"));
+               Join("stage is ", stage, ", but ", rule_.stages, " ranks have the stages 0 to ",
+                    rule_.stages - 1, "; start more ranks, or divide the net into fewer stages"));
   }
   return stage;
 }
@@ -137,16 +137,17 @@ void Cutter::TakeWritten() {
   int now = 0;
   for (int i = 0; i < NumLayers(); ++i) {
     if (is_source_[At(i)] && Layer(i).proto().stage() != 0) {
-      Layer(i).Fail("stage", Join("stage is ", Layer(i).proto().stage(),
-                                  ", but it brings data, which stage 0 reads for all; remove it"));
+      Layer(i).Fail(
+          "stage",
+          Join("stage is ", Layer(i).proto().stage(),
+               ", but this is a data layer, and only stage 0 reads data; remove `stage` from it"));
     }
     if (!IsPlaced(i)) continue;
     const int stage = StageFor(i, now);
     if (stage < now) {
       Layer(i).Fail("stage",
-                    Join("it is in stage ", stage, " and the layer before it in stage ", now,
-                         ": stages cannot go backwards; number them in the order "
-                         "of the layers"));
+                    Join("this layer is in stage ", stage, ", but the layer before it is in stage ",
+                         now, ": stages cannot decrease; number them in the order of the layers"));
     }
     stage_[At(i)] = now = stage;
   }
@@ -159,9 +160,11 @@ void Cutter::TakeBalanced() {
   }
   const std::vector<int> first = BalancedStages(Costs(chain), rule_.stages, rule_.passes);
   if (first.empty()) {
-    throw Error(ErrorCode::kConfig, {spec_.file},
-                Join("the net cannot be cut into ", rule_.stages, " stages: it has ", chain.size(),
-                     " layers, some of which are computed with the one before; start fewer ranks"));
+    throw Error(
+        ErrorCode::kConfig, {spec_.file},
+        Join("the net cannot be divided into ", rule_.stages, " stages: it has ", chain.size(),
+             " layers, and some of them are computed together with the layer before; start fewer "
+             "ranks"));
   }
   for (size_t stage = 0; stage < first.size(); ++stage) {
     for (size_t i = At(first[stage]); i < chain.size(); ++i) {
@@ -247,13 +250,13 @@ void Cutter::CheckLayers() const {
   for (const StepInfo& step : whole_.graph().steps) {
     if (step.said.state_bytes > 0) {
       step.spec.Fail(
-          "it keeps a state from batch to batch, but in a pipeline several batches are "
-          "under way at once; take another strategy");
+          "this layer keeps a state from batch to batch, but a pipeline processes several batches "
+          "at the same time; use another strategy");
     }
     if (step.shapes_vary) {
       step.spec.Fail(
-          "the size of its values depends on the batch, but what goes from stage to "
-          "stage in a pipeline has one size; take another strategy");
+          "the size of this layer's values depends on the batch, but a pipeline needs a fixed size "
+          "between stages; use another strategy");
     }
   }
 }
@@ -273,11 +276,12 @@ void Cutter::TakeParams() {
             static_cast<size_t>(ParamStore::Padded(param->count())) * sizeof(float);
       }
       if (owner->second == stage) continue;
-      step.spec.Fail("param",
-                     Join("it is in stage ", stage, " and shares the weight '", param->key,
-                          "' with layer '", param->layer, "' in stage ", owner->second,
-                          "; weights are in one stage: give both layers the same"),
-                     0);
+      step.spec.Fail(
+          "param",
+          Join("it is in stage ", stage, ", but it shares the weight '", param->key,
+               "' with layer '", param->layer, "' in stage ", owner->second,
+               "; a shared weight must be in one stage: give both layers the same stage"),
+          0);
     }
   }
 }
@@ -294,12 +298,12 @@ void Cutter::RequireAllStages() {
       return layer.proto().has_stage();
     });
     throw Error(ErrorCode::kConfig, {spec_.file},
-                none ? Join("no layer says its stage, and ", rule_.stages,
-                            " ranks compute one each: write `stage: 1` into the layer that begins "
-                            "the second, and so on, or have them chosen by --stages=auto")
-                     : Join("stage ", stage, " has no layer, and ", rule_.stages,
-                            " ranks compute one each; number the stages from 0, or start as many "
-                            "ranks as there are"));
+                none ? Join("no layer has a `stage`, but each of the ", rule_.stages,
+                            " ranks computes one stage: write `stage: 1` into the first layer of "
+                            "the second stage, and so on, or let --stages=auto choose the stages")
+                     : Join("stage ", stage, " has no layer, but each of the ", rule_.stages,
+                            " ranks computes one stage; number the stages from 0 without a gap, or "
+                            "start as many ranks as there are stages"));
   }
 }
 

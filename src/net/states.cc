@@ -21,8 +21,9 @@ void SetMemory(const Net& net, const StepInfo& step, std::span<std::byte> memory
     return net.device().CopyToDevice(memory.data(), bytes.data(), bytes.size());
   }
   step.spec.FailWith(ErrorCode::kBadSnapshot,
-                     Join("the snapshot holds ", bytes.size(), " bytes of its state, and it has ",
-                          memory.size(), " here: another batch or num_output"));
+                     Join("the snapshot has ", bytes.size(),
+                          " bytes for the state of this layer, but the layer needs ", memory.size(),
+                          ": batch_size or num_output has changed; use the net of the snapshot"));
 }
 
 }  // namespace

@@ -59,9 +59,10 @@ TestData TestDataOf(const Net& net, bool reads_keys) {
     const int64_t batch = source->RecordsPerBatch();
     const std::string& name = net.LayerAt(i).name();
     if (!data.layer.empty() && (records != data.records || batch != data.batch)) {
-      data.difference = Join("layer '", name, "' reads ", records, " records in batches of ", batch,
-                             ", and layer '", data.layer, "' reads ", data.records,
-                             " in batches of ", data.batch, ", so that no pass is one over both");
+      data.difference =
+          Join("layer '", name, "' reads ", records, " records in batches of ", batch,
+               ", and layer '", data.layer, "' reads ", data.records, " in batches of ", data.batch,
+               ", so there is no pass that reads all records of both exactly once");
       data.records = -1;
       return data;
     }
@@ -77,13 +78,13 @@ std::string MisfitOfTest(const TestData& data, int64_t batches, const std::strin
       Join(setting, " ", batches, " with batches of ", data.batch, " reads ", read,
            " records, and the data of layer '", data.layer, "' has ", data.records);
   const std::string cure =
-      Join("; without ", setting, " a test computes each record once",
+      Join("; without ", setting, ", a test reads each record exactly once",
            data.records % data.batch == 0
-               ? Join(", as ", setting, " ", data.records / data.batch, " does")
+               ? Join(", the same as with ", setting, " ", data.records / data.batch, "")
                : std::string());
   return Join(what,
               read > data.records ? ": some records count more often than others"
-                                  : ": a test leaves out the others",
+                                  : ": a test skips the others",
               cure);
 }
 
@@ -105,9 +106,9 @@ void TestNets::MakeExact(const NetSpec& spec, const NetOptions& options, const D
     const std::string why =
         !data_.difference.empty() ? data_.difference
         : data_.layer.empty()
-            ? "no layer of the test net reads records from files, so that a test has no end"
+            ? "no layer of the test net reads records from files, so a test has no end"
             : Join("layer '", data_.layer,
-                   "' draws records without an end, so that a test has none");
+                   "' draws an endless sequence of records, so a test has no end");
     throw Error(ErrorCode::kConfig, {spec.file}, why + "; give the number of batches (test_iter)");
   }
   batch_ = std::min(data_.batch, data_.records);
@@ -136,13 +137,13 @@ std::unique_ptr<Net> TestNets::WithBatches(const NetSpec& spec, int64_t size, Ne
                      ". Give a batch_size that divides ", data_.records, ", such as ", fits,
                      ", or the number of batches"));
   };
-  if (WritesFiles(*net_)) fail("a layer of the test net writes a file of whole batches");
+  if (WritesFiles(*net_)) fail("a layer of the test net writes only whole batches to its file");
   specs_.push_back(std::make_unique<NetSpec>(Resized(spec, data_.batch, size)));
   try {
     return std::make_unique<Net>(*specs_.back(), options, device, params);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kConfig) throw;
-    fail(Join("the net cannot be made for it: ", error.what()));
+    fail(Join("the net cannot run with this batch size: ", error.what()));
   }
   return nullptr;
 }

@@ -20,7 +20,8 @@ void CopyBlob(const caffe::BlobProto& proto, const Param& param, const ParamStor
     throw Error(ErrorCode::kData, {file},
                 Join(BlobName(step.spec.name(), index), ": its shape is ", ShapeText(blob.dims),
                      " in the file and ", param.shape.ToString(), " in the net (",
-                     step.spec.Where().ToString(), "). Rename the layer to train it from scratch"));
+                     step.spec.Where().ToString(),
+                     "). Use the net of this file, or rename the layer to train it from scratch"));
   }
   store.Import(param, blob.values, param.weight);
 }
@@ -47,7 +48,7 @@ void CheckBlobs(const caffe::LayerParameter& layer, const StepInfo& step, const 
   throw Error(ErrorCode::kData, {file},
               Join("layer '", layer.name(), "' has ", layer.blobs_size(), " blobs in the file and ",
                    step.params().size(), " in the net (", step.spec.Where().ToString(),
-                   "). Rename the layer to train it from scratch"));
+                   "). Use the net of this file, or rename the layer to train it from scratch"));
 }
 
 // Whether it stands for the layers of other parts of a net.

@@ -22,9 +22,8 @@ std::atomic<bool> g_told{false};
 
 void WarnOfRunFolder(const std::string& what) {
   if (g_told.exchange(true)) return;
-  LOG(WARNING)
-      << EscapeControl(what)
-      << ". The run goes on; what is missing in its folder is written when that works again";
+  LOG(WARNING) << EscapeControl(what)
+               << ". The run continues; the missing lines are written when the disk works again";
 }
 
 AppendFile::AppendFile(std::string path, const Limits& limits, FileOps& ops)
@@ -86,8 +85,8 @@ bool AppendFile::Write() {
     return false;
   }
   if (failing_) {
-    LOG(WARNING) << EscapeControl(
-        Join(path_, " is written again", lost_ > 0 ? Join("; ", lost_, " entries are lost") : ""));
+    LOG(WARNING) << EscapeControl(Join(path_, " can be written again",
+                                       lost_ > 0 ? Join("; ", lost_, " entries are lost") : ""));
     g_told = false;
   }
   failing_ = false;

@@ -36,9 +36,9 @@ std::string TextOf(const GpuReading& gpu) {
   if (gpu.celsius) parts.push_back(Join(*gpu.celsius, " C"));
   if (gpu.clock_mhz) parts.push_back(Join(*gpu.clock_mhz, " MHz"));
   if (gpu.by_heat) parts.push_back("slowed down by heat");
-  if (gpu.by_power) parts.push_back("at its limit of power");
-  if (gpu.by_hardware) parts.push_back("slowed down from outside");
-  return parts.empty() ? "the driver tells nothing" : JoinList(parts);
+  if (gpu.by_power) parts.push_back("at its power limit");
+  if (gpu.by_hardware) parts.push_back("slowed down by hardware");
+  return parts.empty() ? "the driver reports nothing" : JoinList(parts);
 }
 
 GpuReport ReportOf(const GpuReading& gpu, int iter) {
@@ -68,20 +68,20 @@ std::string WhySlow(const GpuReading& gpu) {
     return "";
   }
   const std::string speed =
-      Join("the GPU computes at ", *gpu.clock_mhz, " of ", *gpu.most_clock_mhz, " MHz, ");
+      Join("the GPU runs at ", *gpu.clock_mhz, " of ", *gpu.most_clock_mhz, " MHz, ");
   if (gpu.by_heat) {
     const std::string heat = gpu.celsius ? Join(" (", *gpu.celsius, " C)") : "";
-    return Join(speed, "as it is too warm", heat, ": see to its cooling");
+    return Join(speed, "because it is too hot", heat, ": check its cooling");
   }
   if (gpu.by_power) {
     const std::string limit =
         gpu.watts_limit ? Join(" of ", std::lround(*gpu.watts_limit), " W") : "";
-    return Join(speed, "as it is at its limit of power", limit,
+    return Join(speed, "because it is at its power limit", limit,
                 ": 'nvidia-smi -q -d POWER' shows who set it");
   }
   return speed +
-         "as its power supply or board asks for that: 'nvidia-smi -q -d PERFORMANCE' shows"
-         " more";
+         "because its power supply or board requests that: 'nvidia-smi -q -d PERFORMANCE' shows "
+         "more";
 }
 
 // A reader of one GPU, with a thread, which is left behind with what it uses where the GPU does not
@@ -224,23 +224,23 @@ std::string WhyIdle(const GpuWork& work) {
   if (const std::string slow = WhySlow(work.gpu); !slow.empty()) return slow;
   if (!work.gpu.busy || *work.gpu.busy >= kBusy) return "";
   const std::string idle =
-      Join("the GPU computed for ", Percent(*work.gpu.busy), " of the last second alone: ");
+      Join("the GPU was busy for only ", Percent(*work.gpu.busy), " of the last second: ");
   const bool all_cores = work.cores_busy > kAllCores;
   const std::string cores =
       Join("the ", work.cores, work.cores == 1 ? " core" : " cores", " of this process ",
-           work.cores == 1 ? "does" : "do", " not keep up: give it more (--cpus-per-task)");
+           work.cores == 1 ? "does" : "do", " not keep up: request more cores (--cpus-per-task)");
   if (work.data_wait > kWaits) {
     return Join(idle, "the run waited for data ", Percent(work.data_wait), " of the time",
-                all_cores ? "; " + cores : ": 'trainer dataset bench' measures how fast they come");
+                all_cores ? "; " + cores
+                          : ": 'trainer dataset bench' measures how fast the data can be read");
   }
   if (work.exchange_wait > kWaits) {
     return Join(idle, "the run waited for other ranks' gradients ", Percent(work.exchange_wait),
-                " of the time: 'trainer bench-comm' measures the way to them");
+                " of the time: 'trainer bench-comm' measures the speed of the exchange");
   }
   if (all_cores) return idle + cores;
-  return Join(idle, "its kernels are too short for it (",
-              std::round(work.iteration_seconds * 1e5) / 1e2,
-              " ms an iteration): a larger batch fills it better ('trainer find-batch')");
+  return Join(idle, "its kernels are too short (", std::round(work.iteration_seconds * 1e5) / 1e2,
+              " ms per iteration): a larger batch uses the GPU better ('trainer find-batch')");
 }
 
 std::unique_ptr<Observer> MakeGpuWatch(std::unique_ptr<GpuMonitor> monitor, Observer& told,

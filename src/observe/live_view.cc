@@ -100,8 +100,9 @@ class LiveView::Teller final : public Observer {
     const std::string time = ClockText(drawing_.Seconds());
     const std::string loss = Join("loss ", loss_);
     if (stopped_early) {
-      Say(Join("stopped at iteration ", iter_, " after ", time, ", ", loss,
-               saved_.empty() ? "" : "; --resume=auto or --snapshot=" + saved_ + " goes on"));
+      Say(Join(
+          "stopped at iteration ", iter_, " after ", time, ", ", loss,
+          saved_.empty() ? "" : "; to resume, give --resume=auto or --snapshot=" + saved_ + ""));
     } else {
       Say(Join("done: ", iter_ - first_, " iterations in ", time, ", ", loss));
     }

@@ -65,7 +65,7 @@ class LogObserver final : public Observer {
     }
     const std::string hidden =
         report.hidden > 0
-            ? Join(" (", LogPercent(report.hidden), " of their time was hidden behind computing)")
+            ? Join(" (", LogPercent(report.hidden), " of their time overlapped with computation)")
             : "";
     LogText(Join("    Ranks: ", LogPercent(report.computing), " computing, ",
                  LogPercent(report.exchange), " waiting for sums", hidden, ", ",

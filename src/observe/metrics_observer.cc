@@ -56,8 +56,9 @@ void DropFrom(const std::string& path, int64_t first, const std::string& head) {
       if (Keeps(line, first)) kept.append(line) += '\n';
     }
     if (first == 0 && !text.empty()) {
-      LOG(WARNING) << EscapeControl(
-          Join(path, " is of a run before, which this one begins again: it is replaced"));
+      LOG(WARNING) << EscapeControl(Join(path,
+                                         " is from an earlier run that this run repeats from the "
+                                         "beginning: the file is replaced"));
     }
     if (kept.size() + head.size() < text.size()) WriteWhole(path, head + kept);
   } catch (const Error& e) {

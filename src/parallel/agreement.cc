@@ -72,7 +72,7 @@ void RequireAgreement(ReplicaGroup& group, const std::vector<std::string>& names
   throw Error(ErrorCode::kProtocol,
               Join("the ranks do not agree on ", own.name, ": ", names[0], " has ", first, ", ",
                    names[static_cast<size_t>(rank)], " has ", other,
-                   ". All ranks must be started alike, with the same files"));
+                   ". Start all ranks with the same program, flags and files"));
 }
 
 std::string TextOfRank0(ReplicaGroup& group, const std::string& own) {

@@ -38,8 +38,9 @@ bool IsInOwnWorld(const char* text, RankEnvironment* found) {
     return true;
   }
   *found = {};
-  found->warning = Join("TRAINER_WORLD='", EscapeControl(text), "' is ignored: it is none of the ",
-                        "values that --ranks=N gives to the ranks that it starts; unset it");
+  found->warning =
+      Join("TRAINER_WORLD='", EscapeControl(text), "' is ignored, because it is not one of the ",
+           "values that --ranks=N sets for its ranks; unset the variable");
   return false;
 }
 
@@ -57,15 +58,16 @@ int RankOf(const Get& get) {
 std::string SlurmWarning(const Get& get) {
   const int in_step = Number(get, "SLURM_STEP_NUM_TASKS");
   if (in_step > 1) {
-    return Join("SLURM_STEP_NUM_TASKS is ", in_step,
-                ", and nothing joins these tasks: each trains a model of its own. Start them as "
-                "ranks of one run with: srun --mpi=pmix trainer train ...");
+    return Join(
+        "SLURM_STEP_NUM_TASKS is ", in_step,
+        ", but these tasks are not connected by MPI: each one trains its own model. To train one "
+        "model with all tasks, start them with: srun --mpi=pmix trainer train ...");
   }
   const int tasks = Number(get, "SLURM_NTASKS");
   if (tasks < 2) return "";
   return Join("SLURM_NTASKS is ", tasks,
-              ", and this run is alone. To train with all tasks: srun --mpi=pmix trainer train ... "
-              "(or mpirun trainer train ...)");
+              ", but this run has one rank. To train with all tasks: srun --mpi=pmix trainer train "
+              "... (or mpirun trainer train ...)");
 }
 
 }  // namespace

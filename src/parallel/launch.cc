@@ -164,15 +164,15 @@ class Launcher {
     }
     const bool left_behind = WIFSIGNALED(status) && slot.apart != 0;
     if (!left_behind && !block_.Claim({static_cast<int>(ErrorCode::kPeerLost), rank})) return;
-    const std::string how =
-        WIFSIGNALED(status)
-            ? Join("was ended by signal ", WTERMSIG(status), " (", strsignal(WTERMSIG(status)), ")")
-            : Join("ended with exit code ", code, " before the run was over");
+    const std::string how = WIFSIGNALED(status)
+                                ? Join("was killed by signal ", WTERMSIG(status), " (",
+                                       strsignal(WTERMSIG(status)), ")")
+                                : Join("exited with code ", code, " before the end of the run");
     std::fprintf(
         stderr, "%s: %s %s; its last iteration was %d. %s\n", left_behind ? "warning" : "error",
         RankName(rank, OwnCard().host, slot.process).c_str(), how.c_str(), slot.iterations.load(),
-        left_behind ? "The others go on without it"
-                    : "Go on from the newest snapshot (--resume=auto)");
+        left_behind ? "The other ranks continue without it"
+                    : "Resume from the newest snapshot (--resume=auto)");
   }
 
   void SendAll(int signal) const {

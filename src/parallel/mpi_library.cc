@@ -62,8 +62,10 @@ template <class T>
 void Find(void* library, const char* name, T* to) {
   void* const found = dlsym(library, name);
   if (found == nullptr) {
-    throw Error(ErrorCode::kUnavailable, Join("the MPI library " TRAINER_MPI_LIBRARY " has no ",
-                                              name, ": it is another one than that of this build"));
+    throw Error(ErrorCode::kUnavailable,
+                Join("the MPI library " TRAINER_MPI_LIBRARY " has no ", name,
+                     ", so it is not the MPI library of this build; load the MPI that the program "
+                     "was built with"));
   }
   *to = reinterpret_cast<T>(found);
 }
@@ -84,7 +86,7 @@ Table OpenLibrary() {
   void* const library = dlopen(TRAINER_MPI_LIBRARY, RTLD_NOW | RTLD_GLOBAL);
   if (library == nullptr) {
     throw Error(ErrorCode::kUnavailable,
-                Join("these ranks need MPI, which cannot be opened: ", dlerror(),
+                Join("these ranks need MPI, but the MPI library cannot be loaded: ", dlerror(),
                      "; install it (openmpi-bin), or start ranks on one machine with --ranks"));
   }
   Table table;

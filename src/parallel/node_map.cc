@@ -69,8 +69,8 @@ std::string NodeMap::WhyNoTree() const {
   for (size_t n = 0; n < ranks.size() && nodes() > 1; ++n) {
     const std::vector<int>& of_node = ranks[n];
     if (of_node.size() != each || !std::has_single_bit(each)) {
-      return Join("machine ", n, " has ", of_node.size(), " ranks and machine 0 has ", each,
-                  ": each machine needs as many as the others, a power of two");
+      return Join("machine ", n, " has ", of_node.size(), " ranks, but machine 0 has ", each,
+                  ": all machines need the same number of ranks, a power of two");
     }
     for (size_t i = 0; i < each; ++i) {
       if (of_node[i] == static_cast<int>(n * each + i)) continue;

@@ -94,12 +94,12 @@ void NodeMemory::LookAt(int rank, Silence* silence) {
   if (HasEnded(rank)) {
     throw Error(ErrorCode::kPeerLost,
                 Join(NameOf(rank), " has ended without an error message", last,
-                     ". Go on from the newest snapshot (--resume=auto)"));
+                     ". Resume from the newest snapshot (--resume=auto)"));
   }
   if (now - silence->since < std::chrono::nanoseconds(peer_timeout_).count()) return;
   throw Error(ErrorCode::kPeerLost,
               Join(NameOf(rank), " has been silent for ", peer_timeout_.count() / 1000, " s", last,
-                   ". The run ends (--peer_timeout)"));
+                   ". The run stops (--peer_timeout)"));
 }
 
 void NodeMemory::Ring(int rank) {
@@ -125,8 +125,8 @@ void NodeMemory::AwaitOthers() {
       progress = slot.progress;
       if (waited < peer_timeout_) continue;
       throw Error(ErrorCode::kPeerLost,
-                  Join("the training is over and saved, but ", NameOf(rank),
-                       " has been silent since. The run ends (--peer_timeout)"));
+                  Join("the training is finished and saved, but ", NameOf(rank),
+                       " has been silent since. The run stops (--peer_timeout)"));
     }
   }
 }

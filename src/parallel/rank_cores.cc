@@ -81,22 +81,21 @@ std::string CrowdWarning(const std::vector<CoreSet>& of_ranks, const std::vector
     for (size_t k = 0; k < of_ranks.size(); ++k) {
       if (Meet(of_ranks[k], of_ranks[i])) names.push_back(Join(ranks[k]));
     }
-    return Join("Ranks ", JoinList(names), " share ", cores, cores == 1 ? " core" : " cores",
-                " of this machine, so that each waits for the others' turns: start fewer ranks, or "
-                "give each cores of its own (mpirun --bind-to core; srun --cpus-per-task=1 "
-                "--cpu-bind=cores)");
+    return Join(
+        "Ranks ", JoinList(names), " share ", cores, cores == 1 ? " core" : " cores",
+        " of this machine, so they slow each other down: start fewer ranks, or give each rank its "
+        "own cores (mpirun --bind-to core; srun --cpus-per-task=1 --cpu-bind=cores)");
   }
   return "";
 }
 
 std::string QuotaWarning(int quota, int ranks) {
   if (quota == 0 || ranks <= quota) return "";
-  return Join(
-      "The ", ranks, " ranks of this machine may use the time of ", quota,
-      quota == 1 ? " CPU" : " CPUs",
-      " (the quota of their control group), so that the system stops each for a part of the "
-      "time, and the others wait for it: start ",
-      quota == 1 ? "one" : Join(quota, " ranks"), ", or ask for more CPUs");
+  return Join("The ", ranks, " ranks of this machine may use the time of only ", quota,
+              quota == 1 ? " CPU" : " CPUs",
+              " (the quota of their control group), so the system pauses each rank for part of the "
+              "time, and the other ranks wait for it: start ",
+              quota == 1 ? "one" : Join(quota, " ranks"), ", or request more CPUs");
 }
 
 }  // namespace trainer

@@ -54,10 +54,10 @@ SharedGradients::Region SharedGradients::Open(size_t bytes, SharedMemory own) {
   for (int local = 0; local < block_.locals(); ++local) {
     const RankSlot& slot = block_.slot(local);
     if (slot.memory_bytes != bytes) {
-      throw Error(
-          ErrorCode::kProtocol,
-          Join("the gradients of rank ", slot.rank.load(), " take ", slot.memory_bytes.load(),
-               " bytes, those of this rank ", bytes, ": the ranks train different nets"));
+      throw Error(ErrorCode::kProtocol,
+                  Join("the gradients of rank ", slot.rank.load(), " need ",
+                       slot.memory_bytes.load(), " bytes, but the gradients of this rank need ",
+                       bytes, ": the ranks train different nets"));
     }
     region.of_ranks.push_back(
         local == local_ ? std::move(own)

@@ -18,11 +18,11 @@ namespace {
 std::string ErrnoText() { return std::generic_category().message(errno); }
 
 [[noreturn]] void FailToMake(size_t bytes, int error) {
-  const char* const advice =
-      error == EFBIG ? "; the limit of a file's size counts it, too: raise it (ulimit -f unlimited)"
-                     : "; start fewer ranks, or ask for more memory";
+  const char* const advice = error == EFBIG ? "; the limit for the size of a file applies to it: "
+                                              "raise the limit (ulimit -f unlimited)"
+                                            : "; start fewer ranks, or request more memory";
   throw Error(ErrorCode::kResource,
-              Join("cannot make ", bytes, " bytes of memory that ranks share: ",
+              Join("cannot create ", bytes, " bytes of memory that ranks share: ",
                    std::generic_category().message(error), advice));
 }
 

@@ -109,12 +109,12 @@ void Watch::LookAtPeer(int local, int64_t silent) {
   const std::string last = Join("; its last iteration was ", other.iterations.load());
   if (IsGone(other.process.load())) {
     return GiveUp(rank, Join(name, " has ended without an error message", last,
-                             ". Go on from the newest snapshot (--resume=auto)"));
+                             ". Resume from the newest snapshot (--resume=auto)"));
   }
   if (other.link_since.load() != 0) return;  // another machine keeps it waiting
   if (silent > Ns(times_.give_up)) {
     return GiveUp(rank, Join(name, " has been silent for ", WatchSeconds(silent), " s", last,
-                             ". The run ends (--peer_timeout)"));
+                             ". The run stops (--peer_timeout)"));
   }
   if (silent < Ns(times_.warn_after) || !IsFirstReport(local)) return;
   LOG(WARNING) << "Waiting for " << name << ", silent for " << WatchSeconds(silent) << " s" << last;
@@ -130,7 +130,7 @@ void Watch::LookAtLink(int64_t now) {
   if (silent > Ns(times_.give_up)) {
     return GiveUp(rank, Join(name, " has been silent for ", WatchSeconds(silent),
                              " s; the last iteration here was ", own_.iterations.load(),
-                             ". The run ends (--peer_timeout)"));
+                             ". The run stops (--peer_timeout)"));
   }
   if (silent < Ns(times_.warn_after) || !IsFirstReport(local_)) return;
   LOG(WARNING) << "Waiting for " << name << ", silent for " << WatchSeconds(silent) << " s";

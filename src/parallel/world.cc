@@ -211,12 +211,13 @@ std::string WorldOfRanks::SetWire(WireType type) {
     return type == WireType::kF32 ? ""
                                   : Join("exchange_type ", NameOf(type),
                                          " has no effect: these ranks share the memory of one "
-                                         "machine, where sums copy nothing");
+                                         "machine, so nothing is sent");
   }
   link_->SetWire(type);
   const double bytes = static_cast<double>(WireBytes(type, 1024)) / 1024;
-  return Join("Gradients cross between machines as ", NameOf(type), ", ", bytes,
-              " bytes a number each way", type == WireType::kF32 ? "" : ", with error feedback");
+  return Join("Gradients are sent between machines as ", NameOf(type), ", ", bytes,
+              " bytes per number in each direction",
+              type == WireType::kF32 ? "" : ", with error feedback");
 }
 
 std::string WorldOfRanks::DescribeSent() const {
@@ -295,8 +296,8 @@ void WorldOfRanks::Abort(int code) {
   throw Error(ErrorCode::kUnavailable,
               Join("the variables of mpirun or srun are set (", environment.count_variable, "=",
                    environment.count,
-                   ") and what set them has ended: they were handed down to this shell. Start the "
-                   "ranks anew with mpirun or srun; to train alone, unset ",
+                   "), but mpirun or srun has already ended: this shell inherited them. Start the "
+                   "ranks again with mpirun or srun; to train with one rank, unset ",
                    environment.count_variable, " and PMIX_RANK"));
 }
 
@@ -305,10 +306,10 @@ void WorldOfRanks::Abort(int code) {
   const std::string& variable = environment.count_variable;
   throw Error(ErrorCode::kUnavailable,
               Join(variable, " says that ", environment.count,
-                   " ranks were started, but the MPI of this program finds this one alone: another "
-                   "MPI started them, or none. Start them with its own mpirun -np ",
+                   " ranks were started, but this program's MPI finds only this rank: another MPI "
+                   "started them. Start them with its own mpirun -np ",
                    environment.count, ", with srun --mpi=pmix, or on one machine with --ranks=",
-                   environment.count, "; to train alone, unset ", variable));
+                   environment.count, "; to train with one rank, unset ", variable));
 }
 
 }  // namespace

@@ -25,7 +25,8 @@ class DatabaseBlobs final : public BlobWriter {
     if (dims.size() > 4) {
       throw Error(ErrorCode::kConfig,
                   Join("blob '", EscapeControl(blobs_[blob]), "' has ", dims.size(),
-                       " axes; a record of a database holds three after the batch: write HDF5"));
+                       " axes, but a database record can have only three after the batch axis: use "
+                       "--backend=hdf5"));
     }
     const auto length = [&](size_t axis) {
       return axis < dims.size() ? static_cast<int>(dims[axis]) : 1;
@@ -63,9 +64,10 @@ void CheckCounts(const std::string& backend, const std::vector<std::string>& blo
   }
   const size_t wanted = backend == "HDF5" ? 1 : blobs.size();
   if (!blobs.empty() && outs.size() == wanted) return;
-  throw Error(ErrorCode::kUsage,
-              Join(blobs.size(), " blobs and ", outs.size(), " outputs: ", backend,
-                   backend == "HDF5" ? " takes all blobs in one file" : " takes one per blob"));
+  throw Error(
+      ErrorCode::kUsage,
+      Join(blobs.size(), " blobs and ", outs.size(), " outputs: ", backend,
+           backend == "HDF5" ? " writes all blobs to one file" : " needs one output per blob"));
 }
 
 }  // namespace

@@ -19,8 +19,8 @@ std::vector<std::string> ReadClassNames(const std::string& path, int64_t classes
   while (!names.empty() && names.back().empty()) names.pop_back();
   if (static_cast<int64_t>(names.size()) == classes) return names;
   throw Error(ErrorCode::kData, {path},
-              Join("there are ", names.size(), " names for ", classes,
-                   " classes; write one line for each class, class 0 first"));
+              Join("the file has ", names.size(), " names for ", classes,
+                   " classes; write one line per class, class 0 first"));
 }
 
 }  // namespace trainer

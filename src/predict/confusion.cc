@@ -96,8 +96,8 @@ std::vector<LabelAnswer> AnswersOf(const Net& net, const ScoredLabels& batch, in
   if (!fits) {
     throw Error(ErrorCode::kConfig,
                 Join("labels '", EscapeControl(batch.label_name), "' of shape ",
-                     batch.labels.shape.ToString(), " are not one for each of the scores ",
-                     shape.ToString(), " with the classes on axis ", batch.axis));
+                     batch.labels.shape.ToString(), " do not match the scores ", shape.ToString(),
+                     " with the classes on axis ", batch.axis));
   }
   std::vector<float> scores(static_cast<size_t>(shape.Count()));
   std::vector<float> labels(static_cast<size_t>(batch.labels.Count()));

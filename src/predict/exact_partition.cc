@@ -67,14 +67,11 @@ double SumPartition(const Device& device, const BoltzmannMachine& machine) {
   const bool over_hidden = units.gaussian || units.hidden <= units.visible;
   const int64_t summed = over_hidden ? units.hidden : units.visible;
   if (summed > kMostSummed) {
-    throw Error(ErrorCode::kUsage,
-                Join("the exact sum is over 2^", summed, " states of the ",
-                     over_hidden ? "hidden" : "visible", " units of '", machine.name,
-                     "', and at "
-                     "most ",
-                     kMostSummed,
-                     " units can be summed over; leave --exact out to "
-                     "estimate it"));
+    throw Error(ErrorCode::kUsage, Join("the exact sum needs 2^", summed, " states of the ",
+                                        over_hidden ? "hidden" : "visible", " units of '",
+                                        machine.name, "', but at most ", kMostSummed,
+                                        " units can be summed over; leave --exact out to "
+                                        "estimate it"));
   }
   const std::vector<double> w = Read(device, machine.weights.w, units.hidden * units.visible);
   SumSide side;

@@ -18,15 +18,15 @@ void CheckNames(const std::vector<std::string>& blobs) {
     for (const char* bad : {"//", "/./"}) {
       if (parts.find(bad) == std::string::npos) continue;
       throw Error(ErrorCode::kUsage, Join("blob '", EscapeControl(blob),
-                                          "' cannot be a dataset of an HDF5 file: a part between "
-                                          "slashes is empty or a dot; write a database"));
+                                          "' cannot be the name of an HDF5 dataset: a part between "
+                                          "slashes is empty or a dot; use --backend=lmdb"));
     }
     for (const std::string& other : blobs) {
       if (!other.starts_with(blob + "/")) continue;
       throw Error(ErrorCode::kUsage,
                   Join("blobs '", EscapeControl(blob), "' and '", EscapeControl(other),
-                       "' cannot be in one HDF5 file: the first would be a dataset and a group; "
-                       "write them to two files"));
+                       "' cannot be in the same HDF5 file: the first would be both a dataset and a "
+                       "group; write them to two files"));
     }
   }
 }
@@ -65,7 +65,7 @@ std::unique_ptr<BlobWriter> MakeHdf5Writer(const std::vector<std::string>& blobs
   CheckNames(blobs);
   if (Exists(path) && !replace) {
     throw Error(ErrorCode::kCannotCreate, {path},
-                "the file is there already; give another name, or --force to replace it");
+                "the file already exists; give another name, or --force to replace it");
   }
   return std::make_unique<Hdf5Blobs>(blobs, path);
 }

@@ -57,8 +57,8 @@ class Hdf5Source final : public InputSource {
       std::vector<std::string> given, wanted = {"rows"};
       for (const int64_t dim : dims) given.push_back(Join(dim));
       for (const int64_t dim : shape.dims().subspan(1)) wanted.push_back(Join(dim));
-      Fail(input,
-           Join("has the shape (", JoinList(given), "); the input takes (", JoinList(wanted), ")"));
+      Fail(input, Join("has the shape (", JoinList(given), "), but the input needs (",
+                       JoinList(wanted), ")"));
     }
     return array;
   }

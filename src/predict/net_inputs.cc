@@ -12,7 +12,10 @@ std::vector<InputBlob> InputBlobs(const Net& net) {
     for (int top = 0; top < layer.proto().top_size(); ++top) {
       inputs.push_back({layer.proto().top(top), net.Output(i, top)});
       if (inputs.back().value.shape.Rank() > 0) continue;
-      layer.Fail("top", Join("input '", inputs.back().name, "' has no axis for the batch"), top);
+      layer.Fail("top",
+                 Join("input '", inputs.back().name,
+                      "' has no batch axis; give it at least one dimension"),
+                 top);
     }
   }
   return inputs;

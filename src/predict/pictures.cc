@@ -65,12 +65,13 @@ void PictureReader::SetMean(const PictureOptions& options) {
   std::vector<float> values = options.mean_values;
   if (!options.mean_file.empty()) {
     if (!values.empty()) {
-      throw Error(ErrorCode::kUsage, "--mean and --mean_value cannot both be given: give one");
+      throw Error(ErrorCode::kUsage,
+                  "--mean and --mean_value cannot both be given; leave one of them out");
     }
     MeanImage mean = ReadMeanFile(options.mean_file);
     if (mean.shape.channels != channels_) {
       throw Error(ErrorCode::kUsage, Join(mean.path, ": the mean is ", mean.shape.ToString(),
-                                          ", and the net takes ", channels_, " channels"));
+                                          ", but the net has ", channels_, " channels"));
     }
     mean_is_whole_ = mean.shape.height == whole_height_ && mean.shape.width == whole_width_;
     if (mean_is_whole_ || (mean.shape.height == height_ && mean.shape.width == width_)) {
@@ -125,10 +126,11 @@ void PictureReader::Cut(const Place& place, float* out) const {
 InputBlob PictureInput(const Net& net) {
   const std::vector<InputBlob> inputs = InputBlobs(net);
   if (inputs.size() == 1) return inputs[0];
-  throw Error(ErrorCode::kConfig,
-              Join("net '", EscapeControl(net.name()), "' has ", inputs.size(),
-                   " inputs; images need one Input layer with one top",
-                   inputs.empty() ? ": 'trainer deploy' makes such a net of a training net" : ""));
+  throw Error(
+      ErrorCode::kConfig,
+      Join("net '", EscapeControl(net.name()), "' has ", inputs.size(),
+           " inputs, but images need exactly one Input layer with one top",
+           inputs.empty() ? "; 'trainer deploy' makes such a net from a training net" : ""));
 }
 
 namespace {

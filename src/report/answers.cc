@@ -54,8 +54,10 @@ std::string MatrixHtml(const std::vector<std::string>& names, const std::vector<
     sums[static_cast<size_t>(label)] += Number(cell, "count");
   }
   std::string html =
-      "<h3>Confusion matrix</h3>\n<p>A line for each class, a column for each answer.</p>\n"
-      "<div class=\"wide\"><table class=\"matrix\">\n<tr><th></th>";
+      "<h3>Confusion matrix</h3>\n"
+      "<p>One row per class, one column per answer.</p>\n"
+      "<div class=\"wide\"><table class=\"matrix\">\n"
+      "<tr><th></th>";
   for (const std::string& name : names) html += "<th>" + EscapeHtml(name) + "</th>";
   html += "</tr>\n";
   for (size_t label = 0; label < names.size(); ++label) {
@@ -85,7 +87,7 @@ std::string MistakesHtml(const std::vector<std::string>& names, std::vector<Stru
                     ClassName(names, Number(cells[i], "answer"))});
   }
   if (rows.empty()) return "";
-  return "<h3>Most frequent mistakes</h3>\n" + TableHtml({"times", "class", "taken for"}, rows);
+  return "<h3>Most frequent mistakes</h3>\n" + TableHtml({"times", "class", "classified as"}, rows);
 }
 
 std::string LossOf(const Struct& picture) {
@@ -129,7 +131,7 @@ std::string WorstHtml(const RunHistory& run) {
     const long percent = std::lround(100 * Number(picture, "confidence"));
     figures +=
         FigureHtml(Text(picture, "png"),
-                   {label == answer ? label + ", recognised" : Join(label, ", taken for ", answer),
+                   {label == answer ? label + ", correct" : Join(label, ", classified as ", answer),
                     Join(percent, " %, loss ", LossOf(picture)),
                     "record " + Plain(Number(picture, "record"))});
   }

@@ -75,9 +75,10 @@ RunHistory ReadRun(const std::string& path) {
   }
   const std::string metrics = JoinPath(path, kMetricsName);
   if (IsMissing(metrics)) {
-    throw Error(ErrorCode::kNoInput, {AbsolutePath(path)},
-                Join("this folder has no ", kMetricsName,
-                     ": it is not the folder of a run; 'trainer train --run=DIR' makes one"));
+    throw Error(
+        ErrorCode::kNoInput, {AbsolutePath(path)},
+        Join("this folder has no ", kMetricsName,
+             ", so it is not the folder of a run; 'trainer train --run=DIR' makes such a folder"));
   }
   RunHistory history = ReadMetrics(metrics);
   history.path = path;

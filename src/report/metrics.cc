@@ -145,8 +145,8 @@ RunHistory ReadMetrics(const std::string& path) {
   }
   if (history.starts == 0) {
     throw Error(ErrorCode::kData, {AbsolutePath(path)},
-                "these are not the metrics of a run: no line is a start; 'trainer train --run=DIR' "
-                "writes them");
+                "this is not the metrics file of a run: it has no \"start\" line; 'trainer train "
+                "--run=DIR' writes such a file");
   }
   return history;
 }

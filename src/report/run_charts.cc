@@ -154,7 +154,7 @@ std::vector<Chart> ChartsOf(const std::vector<RunHistory>& runs) {
   charts.back().logarithmic = FallsFar(charts.back());
   single("images per second", &RunHistory::images_per_second, true);
   single("share of the time waiting for data", &RunHistory::data_wait, true);
-  Chart ranks = Named("where the time of the ranks goes");
+  Chart ranks = Named("how ranks spend their time");
   ranks.from_zero = true;
   builder.Add(&ranks, "computing", [](const RunHistory& run) { return run.ranks_computing; });
   builder.Add(&ranks, "sums", [](const RunHistory& run) { return run.ranks_exchange; });

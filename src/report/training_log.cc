@@ -225,8 +225,8 @@ RunHistory ReadTrainingLog(const std::string& path) {
   reader.Finish();
   if (history.loss.empty() && history.train.empty() && history.tests.empty()) {
     throw Error(ErrorCode::kData, {AbsolutePath(path)},
-                "this is not a log of training: no line has 'Iteration N, loss = ...'. Give what "
-                "'trainer train' or 'caffe train' wrote to the standard error");
+                "this is not a training log: no line has 'Iteration N, loss = ...'. Give the log "
+                "that 'trainer train' or 'caffe train' wrote to stderr");
   }
   return history;
 }

@@ -36,8 +36,9 @@ class Lars final : public Rule {
                 Join("trust_coefficient is ", trust_, "; it must be above 0, e.g. 0.001"));
     }
     if (spec.proto.larc()) {
-      spec.Fail("larc",
-                "larc and type LARS both scale the rate by the norms; remove one of the two");
+      spec.Fail(
+          "larc",
+          "larc and type LARS both scale the learning rate by the norms; remove one of the two");
     }
   }
   int StatesPerWeight() const override { return 1; }

@@ -11,13 +11,13 @@ void RefuseMomentum(const SolverSpec& spec, std::string_view type) {
   }
   if (spec.proto.momentum() == 0) return;
   spec.Fail("momentum", Join("momentum is ", spec.proto.momentum(), ", but ", type,
-                             " has none; remove the line"));
+                             " has no momentum; remove the line"));
 }
 
 void RefuseL1(const SolverSpec& spec, std::string_view type) {
   if (spec.proto.regularization_type() != "L1") return;
   spec.Fail("regularization_type", Join("regularization_type is L1, but ", type,
-                                        " is defined for L2 only; write \"L2\" or take type SGD"));
+                                        " supports L2 only; write \"L2\" or use type SGD"));
 }
 
 std::unique_ptr<Rule> MakeRule(const SolverSpec& spec, const std::vector<std::string>& others) {

@@ -44,7 +44,7 @@ Link::Link(std::string name, std::vector<TransferTime> points, double per_messag
     points_[i].seconds = std::max(points_[i].seconds, points_[i - 1].seconds);
   }
   if (points_.size() < 2 || points_.front().bytes == points_.back().bytes) {
-    throw Error(ErrorCode::kData, Join(name_, ": the times of two sizes are needed at least"));
+    throw Error(ErrorCode::kData, Join(name_, ": at least two sizes must be measured"));
   }
 }
 

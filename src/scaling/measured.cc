@@ -54,8 +54,8 @@ Cluster ClusterOf(const std::string& name, const MeasuredSums& measured,
                           [](const TransferTime& sum) { return sum.bytes > 0 && sum.seconds > 0; });
   if (!sensible || measured.sums.size() < 2) {
     throw Error(ErrorCode::kData, Join(name,
-                                       ": these are not sums of two ranks or more, of two "
-                                       "sizes or more; run 'trainer bench-comm --json' again"));
+                                       ": the file needs measurements of at least two ranks and "
+                                       "two sizes; run 'trainer bench-comm --json' again"));
   }
   Cluster cluster;
   cluster.ranks = measured.ranks;

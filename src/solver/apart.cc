@@ -17,8 +17,8 @@ void Solver::BeginStrategy(const TrainOptions& options, const LoadedState* loade
   if (loaded != nullptr) RestoreRank(loaded->state);
   if (loaded != nullptr && strategy_->GoesApart() && replica_.rank == 0) {
     LOG(INFO) << "Strategy " << proto_.strategy()
-              << " goes by which rank comes first: this run goes on from the snapshot, but another "
-                 "one that does so will differ in its bits";
+              << " depends on the timing of the ranks, so this run resumes from the snapshot, but "
+                 "two such runs do not give bit-identical results";
   }
   strategy_->Start(state_.iter);
   if (strategy_->GoesApart()) group_ = nullptr;
@@ -31,9 +31,9 @@ void Solver::RestoreRank(const caffe::SolverState& state) {
     strategy_->RestoreRank(state.strategy_state(replica_.rank));
   } else if (!same && state.strategy_state_size() > 0 && replica_.rank == 0) {
     LOG(WARNING) << EscapeControl(
-        Join("The snapshot was made by ", state.replicas(), " ranks with strategy '",
-             state.strategy(), "', and ", replica_.count, " with '", proto_.strategy(),
-             "' go on: all start from the weights that those had in common"));
+        Join("The snapshot was made with ", state.replicas(), " ranks and strategy '",
+             state.strategy(), "', but this run has ", replica_.count, " and strategy '",
+             proto_.strategy(), "': all ranks start from the common weights of the snapshot"));
   }
 }
 

@@ -23,8 +23,8 @@ std::string CoreShare::Note(double seconds) {
   return Join("Other programs use this run's cores: its ", threads,
               threads == 1 ? " thread was" : " threads were",
               " ready to run but without a core for ", std::lround(100 * share),
-              " % of the time. It goes on, more slowly; ask the batch system for cores of its own, "
-              "or set OMP_NUM_THREADS to the number of free ones");
+              " % of the time. The run continues, but it is slower; request exclusive cores from "
+              "the batch system, or set OMP_NUM_THREADS to the number of free cores");
 }
 
 }  // namespace trainer

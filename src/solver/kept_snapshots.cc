@@ -91,7 +91,7 @@ bool KeptSnapshots::Remove(const SnapshotNames& names) const {
   const auto failed = [](const std::string& file, int result) {
     if (result == 0 || errno == ENOENT) return false;
     LOG(WARNING) << EscapeControl(Join("Cannot remove the older snapshot '", file,
-                                       "': ", std::strerror(errno), "; it stays"));
+                                       "': ", std::strerror(errno), "; the file is kept"));
     return true;
   };
   const std::array weights = {names.model, names.averaged};

@@ -32,7 +32,7 @@ void Solver::LimitLast() {
   last.was_writable = folder_was_writable_;
   const std::optional<std::chrono::steady_clock::time_point> end = budget_->LastTry();
   last.until = end ? *end : last_begun_ + rescue_.patience;
-  last.reason = end ? "the run must be over after that" : "when this job ends is not known";
+  last.reason = end ? "the run must end after that" : "the end of this job is unknown";
   if (signals_ != nullptr && signals_->StopSignal() == "SIGTERM" && writer_->refused()) {
     if (!kill_wait_) kill_wait_ = rescue_.kill_wait ? rescue_.kill_wait() : KillWait();
     const auto stop = signals_->StopTime() + kill_wait_->time - budget_->SnapshotReserve();

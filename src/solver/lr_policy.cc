@@ -102,7 +102,7 @@ float LearningRate(const caffe::SolverParameter& solver, int iter, int current_s
 }
 
 std::string PlaceInSchedule(const caffe::SolverParameter& solver, int iter, int current_step) {
-  const std::string rate = Join("The rate is ", LearningRate(solver, iter, current_step));
+  const std::string rate = Join("The learning rate is ", LearningRate(solver, iter, current_step));
   const int warmup = std::max(solver.warmup_iter(), solver.rampup_interval());
   if (iter < warmup) return Join(rate, ", in the warm-up (iteration ", iter, " of ", warmup, ")");
   const std::string& policy = solver.lr_policy();

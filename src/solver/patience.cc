@@ -52,16 +52,17 @@ std::string Patience::DescribeBest(const std::string& weights) const {
   return EscapeControl(
       Join("Best test: ", score_.output, " ", best_->value, " at iteration ", best_->iter,
            Exists(weights) ? Join(", saved in ", weights)
-                           : std::string(", of which there is no snapshot (keep_best: 1 with a "
-                                         "snapshot at each test keeps it)")));
+                           : std::string("; it has no snapshot (to keep the best: set keep_best: "
+                                         "1, with a snapshot at each test)")));
 }
 
 std::string Patience::Describe() const {
   const int tests = TestsWithoutBetter();
-  return EscapeControl(Join(
-      "The last ", tests == 1 ? std::string("test") : Join(tests, " tests"), " gave no better ",
-      score_.output, " (patience: ", patience_, "): the best was ", best_->value, " at iteration ",
-      best_->iter, ", the last ", last_->value, " at iteration ", last_->iter, ". The run ends"));
+  return EscapeControl(Join("The last ", tests == 1 ? std::string("test") : Join(tests, " tests"),
+                            " did not improve ", score_.output, " (patience: ", patience_,
+                            "): the best was ", best_->value, " at iteration ", best_->iter,
+                            ", the last ", last_->value, " at iteration ", last_->iter,
+                            ". The run stops here"));
 }
 
 }  // namespace trainer

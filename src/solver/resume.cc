@@ -32,8 +32,8 @@ std::string NetKey(size_t test_net) { return Join("test ", test_net); }
   if (differences.size() > kShown) text += Join("; and ", differences.size() - kShown, " more");
   throw Error(ErrorCode::kBadSnapshot, {file},
               text +
-                  ". It was made by another solver or net; give the solver it belongs to, or "
-                  "start from its weights with --weights");
+                  ". The snapshot was made with another solver or net; give its solver, or start "
+                  "from its weights with --weights");
 }
 
 // What the parts of this rank left, out of an entry that has those of all.
@@ -59,12 +59,12 @@ void AddOtherParts(const std::string& all, caffe::LayerProgress* entry) {
 void NoteOtherScale(const caffe::SolverState& state, const std::optional<LossScaleState>& scale) {
   if (state.has_loss_scale() == scale.has_value()) return;
   if (scale) {
-    LOG(INFO) << "The snapshot's run did not multiply its loss by a factor; this run does, as "
-                 "gradients in FLOAT16 need it, and begins with "
+    LOG(INFO) << "The run of the snapshot had no loss scale; this run needs one, because its "
+                 "gradients are FLOAT16, and starts with loss scale "
               << scale->factor;
   } else {
-    LOG(INFO) << "The snapshot's run multiplied its loss by " << state.loss_scale().factor()
-              << ", as gradients in FLOAT16 need it; this run goes on without such a factor";
+    LOG(INFO) << "The run of the snapshot had loss scale " << state.loss_scale().factor()
+              << ", because its gradients were FLOAT16; this run needs no loss scale";
   }
 }
 
@@ -93,13 +93,13 @@ void Solver::LoadWeights(const std::vector<std::string>& files) {
 std::vector<std::string> Solver::StateDifferences(const caffe::SolverState& state) const {
   std::vector<std::string> differences;
   if (state.has_solver_type() && state.solver_type() != proto_.type()) {
-    differences.push_back(Join("this state is of a solver of type '", state.solver_type(),
-                               "', and the solver here is '", proto_.type(), "'"));
+    differences.push_back(Join("the snapshot is from a solver of type '", state.solver_type(),
+                               "', but this solver has type '", proto_.type(), "'"));
   }
   const size_t expected = WholeParams() * rule_->history().size();
   if (static_cast<size_t>(state.history_size()) != expected) {
-    differences.push_back(Join("it holds ", state.history_size(),
-                               " history blobs, and this solver needs ", expected));
+    differences.push_back(
+        Join("it has ", state.history_size(), " history blobs, but this solver needs ", expected));
   }
   return differences;
 }
@@ -133,7 +133,8 @@ void Solver::Restore(const LoadedState& loaded, const std::string& file) {
   CopyAll(loaded.model_path, file, StateDifferences(state));
   if (average_ && !averaged) {
     if (replica_.rank == 0) {
-      LOG(WARNING) << "The snapshot has no averaged weights: the average starts from its weights";
+      LOG(WARNING) << "The snapshot has no averaged weights (ema_decay): the average starts from "
+                      "its weights";
     }
     average_->Restart();
   }
@@ -154,8 +155,8 @@ void Solver::Restore(const LoadedState& loaded, const std::string& file) {
   if (kept_) kept_->Adopt(state);
   if (patience_) patience_->Adopt(state);
   if (state_.iter >= proto_.max_iter()) {
-    LOG(INFO) << "The snapshot is of iteration " << state_.iter << " and max_iter is "
-              << proto_.max_iter() << ": nothing is left to do";
+    LOG(INFO) << "The snapshot is from iteration " << state_.iter << " and max_iter is "
+              << proto_.max_iter() << ": the run is finished, nothing to do";
   }
 }
 
@@ -212,9 +213,10 @@ void Solver::RestoreNet(const caffe::SolverState& state, const std::string& name
     for (const caffe::LayerProgress& entry : progress.layers()) {
       LayerState layer{entry.layer(), entry.state(), own.contains(entry.layer()), {}};
       if (layer.of_replica && trains && !same) {
-        LOG(WARNING) << EscapeControl(
-            Join("The snapshot was made by ", PartsIn(state), " replicas and ", parts_->first.count,
-                 " go on: layer '", entry.layer(), "' forgets what it kept from batch to batch"));
+        LOG(WARNING) << EscapeControl(Join("The snapshot was made by ", PartsIn(state),
+                                           " replicas, but this run has ", parts_->first.count,
+                                           ": layer '", entry.layer(),
+                                           "' resets the state that it keeps from batch to batch"));
         continue;
       }
       if (layer.of_replica && trains) TakeParts(entry, *parts_, layer);

@@ -134,7 +134,7 @@ std::string Solver::StartSnapshot() {
   try {
     WriteLayerFiles(*train_net_, state_.iter);
   } catch (const Error& error) {
-    LOG(WARNING) << error.what() << "; the next snapshot writes it again";
+    LOG(WARNING) << error.what() << "; the run tries again with the next snapshot";
   }
   copy_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return names.model;
@@ -192,7 +192,7 @@ Request Solver::OwnRequest(bool in_test) {
   const auto done = writer_ ? now + writer_->PausesAhead() : now;
   if (state_.iter < proto_.max_iter() && budget_->IsUp(done, snapshots, in_test)) {
     if (!time_was_up_)
-      observer_.OnNote("The time of this run is nearly over: " + budget_->Describe(now));
+      observer_.OnNote("The time limit of this run is near: " + budget_->Describe(now));
     time_was_up_ = true;
     return Request::kStop;
   }
@@ -220,9 +220,9 @@ uint64_t Solver::SnapshotBytes() const {
 void Solver::CheckSnapshotForm() const {
   constexpr size_t kMost = INT_MAX;
   if (strategy_->StateBytes() > kMost) {
-    spec_.Fail("strategy", Join("the states of all ranks would take ", strategy_->StateBytes(),
-                                " bytes of a snapshot, and a protobuf file has 2 GiB - 1 at most; "
-                                "use fewer ranks, or strategy: \"synchronous\""));
+    spec_.Fail("strategy", Join("the states of all ranks would need ", strategy_->StateBytes(),
+                                " bytes in a snapshot, but a protobuf file can have at most 2 GiB "
+                                "- 1; use fewer ranks, or strategy: \"synchronous\""));
   }
   if (FormatOf(proto_) == SnapshotFormat::kHdf5) {
     std::vector<std::string> names;

@@ -10,13 +10,14 @@ TestScore ScoreFor(const char* field, const SolverSpec& spec,
                    const std::vector<std::string>& outputs) {
   if (spec.tests.empty()) {
     spec.Fail(field, Join(field,
-                          " needs tests to compare, and the solver has no test net; give test_iter "
-                          "and test_interval, or remove the line"));
+                          " compares tests, but the solver has no test net; give test_iter and "
+                          "test_interval, or remove the line"));
   }
   const std::string& wanted = spec.proto.best_output();
   if (!wanted.empty() && std::ranges::count(outputs, wanted) == 0) {
-    spec.Fail("best_output", Join("the first test net has no output '", EscapeControl(wanted), "'.",
-                                  DidYouMean(wanted, outputs), " It has ", JoinList(outputs)));
+    spec.Fail("best_output",
+              Join("the first test net has no output '", EscapeControl(wanted), "'.",
+                   DidYouMean(wanted, outputs), " Its outputs are ", JoinList(outputs)));
   }
   return ScoreOf(wanted, outputs);
 }

@@ -66,8 +66,8 @@ void Solver::RequireEqualWeights(uint32_t own_hash) {
     if (hashes[rank] == hashes[0]) continue;
     throw Error(ErrorCode::kProtocol,
                 Join("the weights of rank ", rank,
-                     " differ from those of rank 0 after rank 0 sent "
-                     "its own: the connection between them, or the memory of one, is faulty"));
+                     " differ from those of rank 0 after rank 0 sent its own: the network between "
+                     "them, or the memory of one of them, is faulty"));
   }
 }
 

@@ -72,8 +72,8 @@ Request ParseSignalEffect(const std::string& flag, const std::string& word) {
   if (word == "stop") return Request::kStop;
   if (word == "snapshot") return Request::kSnapshot;
   if (word == "none") return Request::kNone;
-  throw Error(ErrorCode::kUsage,
-              Join("--", flag, "=", word, ": the effect is one of stop, snapshot, none"));
+  throw Error(ErrorCode::kUsage, Join("--", flag, "=", word,
+                                      ": not an effect of a signal; give stop, snapshot or none"));
 }
 
 // Handlers run on a stack of their own: oneDNN's sgemm does not keep the memory below the stack

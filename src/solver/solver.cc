@@ -173,7 +173,7 @@ void Solver::BuildTrainNet(const TrainOptions& options) {
   if (proto_.virtual_ranks() > 1) {
     LOG(INFO) << "virtual_ranks " << proto_.virtual_ranks() << ": each rank computes "
               << parts_->count << (parts_->count == 1 ? " part" : " parts")
-              << " of every batch, one after the other, and holds "
+              << " of every batch, one after the other, and needs "
               << ExtraPartBytes(*train_net_, parts_->count, proto_.iter_size()) / 1024
               << " KiB more for their sums";
     return;  // each counts its own part of the batch alone
@@ -183,9 +183,9 @@ void Solver::BuildTrainNet(const TrainOptions& options) {
   JoinReplicas(*train_net_, {replica_.count, sum});
   const std::vector<std::string> drawing = DrawingLayers(*train_net_);
   if (replica_.count == 1 || drawing.empty()) return;
-  LOG(INFO) << "Each rank draws other random numbers in " << JoinList(drawing)
-            << ": this run is not within rounding that of one rank with the same batch; "
-               "virtual_ranks makes runs of any number of ranks the same";
+  LOG(INFO) << "Each rank draws different random numbers in " << JoinList(drawing)
+            << ": so this run differs from a run of one rank with the same batch by more than "
+               "rounding; virtual_ranks makes the result independent of the number of ranks";
 }
 
 // Without a loss every gradient is zero, and the run would end well with untrained weights.
@@ -199,10 +199,10 @@ void Solver::RequireLoss() const {
           ? "add a loss layer, such as SoftmaxWithLoss with the scores and the labels as bottoms, "
             "or give an output a loss_weight"
           : Join("layer '", unused->name(), "' (", unused->type(), ", ", unused->Where().ToString(),
-                 ") is left out by its rules or has loss_weight 0");
+                 ") is excluded by its include and exclude rules, or has loss_weight 0");
   throw Error(ErrorCode::kConfig, {spec.file},
-              Join("the training net has no loss, so that nothing would be learned: none of its "
-                   "layers in phase TRAIN is a loss layer or has a loss_weight; ",
+              Join("the training net has no loss, so it would learn nothing: no layer in phase "
+                   "TRAIN is a loss layer or has a loss_weight; ",
                    what));
 }
 
@@ -269,7 +269,7 @@ bool Solver::HasInput(Net& net, int passes) {
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kIo) return true;  // the pass that needs the batch throws it
     lost_input_ = error.what();
-    if (!StopWasAsked()) observer_.OnNote(Join("The data cannot be read any more: ", lost_input_));
+    if (!StopWasAsked()) observer_.OnNote(Join("The data can no longer be read: ", lost_input_));
     return false;
   }
 }
@@ -279,8 +279,8 @@ void Solver::ThrowLostInput() const {
   throw Error(
       ErrorCode::kIo,
       Join(lost_input_, saved_iter_ < 0 ? std::string()
-                                        : Join(". The run is saved at iteration ", saved_iter_,
-                                               ": --resume=auto goes on from there")));
+                                        : Join(". A snapshot was saved at iteration ", saved_iter_,
+                                               "; resume from it with --resume=auto")));
 }
 
 // Several replicas stop after a step, when all know of it.

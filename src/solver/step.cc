@@ -16,8 +16,8 @@ namespace {
 // What snapshots there are when the loss of iteration `iter` is not finite; `saved`: of the newest.
 std::string SnapshotWords(int saved, int iter) {
   if (saved < 0) return ". There is no snapshot yet";
-  if (saved < iter) return Join(". The newest snapshot is of iteration ", saved);
-  return Join(". The snapshot of iteration ", saved, " has the weights that give it");
+  if (saved < iter) return Join(". The newest snapshot is from iteration ", saved);
+  return Join(". The snapshot of iteration ", saved, " has the weights that gave this loss");
 }
 
 }  // namespace
@@ -142,7 +142,7 @@ void Solver::Diverge(int iter, float loss, const std::string& cause) {
       ErrorCode::kDiverged,
       Join("iteration ", iter, ": the loss is ", loss, cause, SnapshotWords(saved_iter_, iter),
            ". ", PlaceInSchedule(proto_, iter, state_.current_step),
-           ". Try a lower base_lr or clip_gradients, and check the data's scale"));
+           ". Try a lower base_lr or clip_gradients, and check the scale of the data"));
 }
 
 // In the weights, which the update before has spoilt, or else in the batch. Where a rank has a part

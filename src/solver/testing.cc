@@ -48,8 +48,8 @@ void Solver::BuildTestNet(size_t i, const TrainOptions& options) {
   tests_.push_back(std::move(nets));
   if (!shares || shared_tests_[i]) return;
   LOG(INFO) << "Test net (#" << i
-            << ") is computed by rank 0 alone: what it computes depends on "
-               "the batches before, or it writes files";
+            << ") runs on rank 0 only, because its results depend on earlier batches, or because "
+               "it writes files";
 }
 
 // An exact pass of a net whose layers are on several ranks, only some of which read data.
@@ -61,12 +61,11 @@ int Solver::BatchesOfStages(size_t test, const Net& net) const {
                   fits ? static_cast<float>(data.records / data.batch) : 0.0f};
   group_->Sum(sums);
   if (sums[0] == 0 || sums[1] < sums[0]) {
-    spec_.Fail(
-        "test_iter",
-        "a test of one pass over the data needs batches of one size where a net is divided "
-        "among ranks: give the test net a batch_size that divides the number of its records, "
-        "or give test_iter",
-        proto_.test_iter_size() > static_cast<int>(test) ? static_cast<int>(test) : -1);
+    spec_.Fail("test_iter",
+               "a test of one exact pass over the data needs batches of equal size if the net is "
+               "divided among ranks: give the test net a batch_size that divides the number of its "
+               "records, or give test_iter",
+               proto_.test_iter_size() > static_cast<int>(test) ? static_cast<int>(test) : -1);
   }
   return static_cast<int>(sums[2] / sums[1]);
 }
@@ -124,8 +123,8 @@ void Solver::NoteMissingAverages(int index) {
                                 : Join("its ", layers.size(), " BatchNorm layers have");
   observer_.OnNote(Join("Test net #", index, ": ", which,
                         " no moving averages before the first iteration ('", layers.front(),
-                        "' first), so that this test's numbers say nothing about the net; "
-                        "test_initialization: false leaves the test out"));
+                        "' is the first), so this test's results are meaningless; "
+                        "test_initialization: false skips this test"));
 }
 
 // One test of one net, in rounds: each replica that shares it computes a batch of a round.

@@ -58,7 +58,7 @@ std::optional<TimeBudget::Time> TimeBudget::LastTry() const {
 std::string TimeBudget::Describe(Time now) const {
   if (!end_) return "";
   return Join(Rounded(std::max(0.0, Seconds(*end_ - now))),
-              " s are left; the longest iteration takes ", Rounded(LongestIteration()),
+              " s are left; the longest iteration took ", Rounded(LongestIteration()),
               " s, a test ", Rounded(test_), " s, a snapshot ", Rounded(SnapshotSeconds()), " s");
 }
 

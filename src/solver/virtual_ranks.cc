@@ -13,11 +13,12 @@ namespace {
 void RequireEvenShares(const SolverSpec& spec, const Replica& replica) {
   const int parts = spec.proto.virtual_ranks(), ranks = replica.count;
   if (parts % ranks == 0) return;
-  const std::string ends =
-      Join("start ", parts, " ranks, or fewer by a power of two, or change virtual_ranks");
-  throw Error(ErrorCode::kUsage, spec.Where("virtual_ranks"),
-              Join("virtual_ranks is ", parts, ", which ", ranks, " ranks cannot share evenly",
-                   ranks > parts ? ": each needs a part of every batch" : "", "; ", ends));
+  const std::string ends = Join(
+      "start ", parts, " ranks, or that number divided by a power of two, or change virtual_ranks");
+  throw Error(
+      ErrorCode::kUsage, spec.Where("virtual_ranks"),
+      Join("virtual_ranks is ", parts, ", and ", ranks, " ranks cannot share these parts evenly",
+           ranks > parts ? ": each needs a part of every batch" : "", "; ", ends));
 }
 
 void RequireOwnMoments(const SolverSpec& spec) {
@@ -26,8 +27,8 @@ void RequireOwnMoments(const SolverSpec& spec) {
     layer.FailIn(
         "batch_norm_param", "synchronized",
         Join("synchronized is true and the solver's virtual_ranks ", spec.proto.virtual_ranks(),
-             ": the parts of a batch are computed one after the other, so that the "
-             "moments of all are not known in time; remove one of the two"));
+             ": the parts of a batch are computed one after the other, so mean and variance of the "
+             "whole batch are not known in time; remove one of the two"));
   }
 }
 
@@ -57,20 +58,20 @@ void WarnOfOtherParts(const caffe::SolverState& state, const SolverSpec& spec, i
                       int threads) {
   const int before = PartsIn(state);
   if (before != parts && (state.virtual_ranks() > 1 || spec.proto.virtual_ranks() > 1)) {
-    LOG(WARNING) << "The snapshot is of a run whose batches have " << before
-                 << (before == 1 ? " part" : " parts") << ", and here they have " << parts
-                 << ": records, random numbers and sums are split otherwise, so the weights will "
-                    "not be those of that run; virtual_ranks: "
-                 << before << " repeats it";
+    LOG(WARNING) << "In the run of the snapshot, each batch has " << before
+                 << (before == 1 ? " part" : " parts") << ", but in this run " << parts
+                 << ": records, random numbers and sums are divided differently, so the weights "
+                    "will differ from that run; virtual_ranks: "
+                 << before << " gives the same weights";
   }
   if (spec.proto.virtual_ranks() > 1 && state.has_threads() &&
       static_cast<int>(state.threads()) != threads) {
     LOG(WARNING) << "The snapshot was made with " << state.threads()
-                 << (state.threads() == 1 ? " thread" : " threads") << " per rank, and here are "
-                 << threads
-                 << ": sums within a layer are split otherwise, so the weights will differ in "
+                 << (state.threads() == 1 ? " thread" : " threads")
+                 << " per rank, but this run has " << threads
+                 << ": sums within a layer are divided differently, so the weights will differ in "
                     "their last bits in spite of virtual_ranks; OMP_NUM_THREADS="
-                 << state.threads() << " repeats them";
+                 << state.threads() << " gives the same weights";
   }
 }
 

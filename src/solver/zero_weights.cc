@@ -30,7 +30,7 @@ void WarnOfZeroWeights(const ParamStore& store, const std::vector<Param*>& param
   if (all.size() > kShown) names += Join(" and ", all.size() - kShown, " more");
   LOG(WARNING) << EscapeControl(
       Join("The weights of ", names,
-           " are all zero and do not learn (lr_mult: 0); name a file that has them: --weights"));
+           " are all zero and are not trained (lr_mult: 0); load them from a file with --weights"));
 }
 
 }  // namespace trainer

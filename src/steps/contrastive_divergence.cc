@@ -20,14 +20,17 @@ class ContrastiveDivergenceStep final : public StepRule {
     const auto fail = [&](const auto&... text) {
       spec.Fail("cd_param", Join("cd_param: ", text...));
     };
-    if (param.steps() < 1) fail("steps is ", param.steps(), "; a chain makes at least 1 step");
+    if (param.steps() < 1) fail("steps is ", param.steps(), "; a chain needs at least 1 step");
     if (param.chains() < 0) fail("chains is ", param.chains(), "; it must be 0 or more");
     if (param.chains() > 0 && !param.persistent()) {
-      fail("chains is given without persistent: true; other chains start at the records, one each");
+      fail(
+          "chains is given without persistent: true, but only persistent chains have a number; "
+          "remove chains, or add persistent: true");
     }
     if (!(param.sparsity_target() >= 0 && param.sparsity_target() < 1)) {
       fail("sparsity_target is ", param.sparsity_target(),
-           "; it is the wanted mean of hidden units, above 0 and below 1, or 0 for none");
+           "; it must be the target mean of the hidden units, above 0 and below 1, or 0 for no "
+           "target");
     }
     if (!(param.sparsity_cost() >= 0)) {
       fail("sparsity_cost is ", param.sparsity_cost(), "; it must be 0 or more");
@@ -56,10 +59,10 @@ class ContrastiveDivergenceStep final : public StepRule {
       learning += LearnsFromChains(net.LayerAt(i)) && net.RunsBackward(i) ? 1 : 0;
     }
     if (learning == 0) {
-      spec_.Fail("type",
-                 "type is CD, but the training net has no RBM layer that learns by it; give one a "
-                 "second top with a loss_weight (loss_weight: 0 loss_weight: 1) and an lr_mult "
-                 "above 0");
+      spec_.Fail(
+          "type",
+          "type is CD, but no RBM layer of the training net learns with it; give an RBM layer a "
+          "second top with a loss_weight (loss_weight: 0 loss_weight: 1) and an lr_mult above 0");
     }
     step_->Prepare(objective);
   }

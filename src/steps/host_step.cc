@@ -12,9 +12,10 @@ HostStep::HostStep(const SolverSpec& spec, std::unique_ptr<Rule> rule,
 
 void HostStep::Prepare(Objective& objective) {
   if (LossScaleOf(spec_, NeedsLossScale(objective.net()))) {
-    throw Error(ErrorCode::kUnavailable, spec_.Where("type"),
-                "an update on the host does not scale the loss, which loss_scale or gradients in "
-                "FLOAT16 ask for; remove loss_scale, and store values as FLOAT or BFLOAT16");
+    throw Error(
+        ErrorCode::kUnavailable, spec_.Where("type"),
+        "this solver type updates on the host and cannot scale the loss, but loss_scale or FLOAT16 "
+        "gradients need it; remove loss_scale, and store values as FLOAT or BFLOAT16");
   }
   net_device_ = &objective.device();
   host_ = MakeCpuDevice();

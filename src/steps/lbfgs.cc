@@ -64,7 +64,7 @@ class Lbfgs final : public StepRule {
       spec.Fail("lbfgs_param", Join("lbfgs_param: ", text...));
     };
     if (param_.history() < 1 || param_.history() > kMostPairs) {
-      fail("history is ", param_.history(), "; from 1 to ", kMostPairs, " pairs are kept");
+      fail("history is ", param_.history(), "; it must be 1 to ", kMostPairs, " pairs");
     }
     if (param_.max_evaluations() < 1) {
       fail("max_evaluations is ", param_.max_evaluations(), "; it must be at least 1");
@@ -73,9 +73,9 @@ class Lbfgs final : public StepRule {
       fail("c1 is ", param_.c1(), " and c2 ", param_.c2(), "; it must be 0 < c1 < c2 < 1");
     }
     if (spec.proto.clip_gradients() >= 0) {
-      spec.Fail(
-          "clip_gradients",
-          "clip_gradients is given, but LBFGS needs the loss's own gradient; remove the line");
+      spec.Fail("clip_gradients",
+                "clip_gradients is given, but LBFGS needs the unchanged gradient of the loss; "
+                "remove the line");
     }
   }
 
@@ -283,8 +283,9 @@ void Lbfgs::Search(Objective& objective, StepFrame& frame, double value, LineSea
     return Copy(weights, weights_->data());
   }
   Copy(weights_->data(), weights);
-  frame.Note(Join("The line search found no step that meets its conditions; the weights stay",
-                  kept_ > 0 ? ", and the next step is along the gradient" : ""));
+  frame.Note(
+      Join("The line search found no step that meets its conditions; the weights do not change",
+           kept_ > 0 ? ", and the next step follows the gradient" : ""));
   Forget();
 }
 
@@ -328,12 +329,10 @@ void Lbfgs::RestoreState(const std::string& state) {
                     state.size() == fixed + 2 * static_cast<size_t>(head[0]) * bytes;
   if (!fits) {
     throw Error(ErrorCode::kBadSnapshot,
-                Join("the snapshot holds ", state.size(),
-                     " bytes of L-BFGS's state, which is not "
-                     "what a run with history ",
+                Join("the snapshot has ", state.size(),
+                     " bytes of L-BFGS state, which does not fit a run with history ",
                      param_.history(), " and ", count_,
-                     " learned numbers leaves; resume with the lbfgs_param and the net that it was "
-                     "made with"));
+                     " learned parameters; resume with the lbfgs_param and the net of that run"));
   }
   kept_ = head[0];
   next_ = head[1];

@@ -18,15 +18,16 @@ void RepeatedScale::Set(float factor) {
 std::string RepeatedScale::Halve(int iter) {
   const float before = state_.factor;
   if (options_.fixed || before / 2 < kLeastLossScale) {
-    throw Error(ErrorCode::kDiverged,
-                Join("iteration ", iter, ": gradients are not finite with the loss scaled by ",
-                     before, options_.fixed ? "; give a smaller loss_scale, or 0" : "",
-                     ". Try a lower base_lr, and check the data's scale"));
+    throw Error(
+        ErrorCode::kDiverged,
+        Join("iteration ", iter, ": gradients are not finite (NaN or infinity) with loss scale ",
+             before, options_.fixed ? "; give a smaller loss_scale, or 0" : "",
+             ". Try a lower base_lr, and check the scale of the data"));
   }
   Set(before / 2);
   state_.good = 0;
-  return Join("Iteration ", iter, ": gradients are not finite with the loss scaled by ", before,
-              "; the batch is evaluated again with loss scale ", state_.factor);
+  return Join("Iteration ", iter, ": gradients are not finite (NaN or infinity) with loss scale ",
+              before, "; the batch is evaluated again with loss scale ", state_.factor);
 }
 
 void RepeatedScale::BeginStep() {

@@ -10,9 +10,9 @@ namespace trainer {
 void StepRule::RestoreState(const std::string& state) {
   if (state.empty()) return;
   throw Error(ErrorCode::kBadSnapshot,
-              Join("the snapshot holds ", state.size(),
-                   " bytes of another step rule's state; resume with the solver type it was made "
-                   "with, or start from its weights with --weights"));
+              Join("the snapshot has ", state.size(),
+                   " bytes of the state of another solver type; resume with the solver type of "
+                   "that run, or start from its weights with --weights"));
 }
 
 std::unique_ptr<StepRule> MakeStepRule(const SolverSpec& spec) {
@@ -22,13 +22,13 @@ std::unique_ptr<StepRule> MakeStepRule(const SolverSpec& spec) {
       registry.Has(type) ? registry.Make(type, spec) : MakeGradientStep(spec);
   if (rule->EvaluatesAgain() && spec.proto.iter_size() > 1) {
     spec.Fail("iter_size", Join("iter_size is ", spec.proto.iter_size(), ", but ", type,
-                                " evaluates each batch more than once, which it cannot do with a "
-                                "batch of several passes; set iter_size: 1 and a larger batch"));
+                                " evaluates each batch more than once, which is impossible with "
+                                "several passes per batch; set iter_size: 1 and a larger batch"));
   }
   if (rule->EvaluatesAgain() && spec.proto.virtual_ranks() > 1) {
     spec.Fail("virtual_ranks", Join("virtual_ranks is ", spec.proto.virtual_ranks(), ", but ", type,
-                                    " evaluates each batch more than once, which it cannot do with "
-                                    "a batch of several parts; set virtual_ranks: 1"));
+                                    " evaluates each batch more than once, which is impossible "
+                                    "with several parts per batch; set virtual_ranks: 1"));
   }
   return rule;
 }

@@ -44,10 +44,10 @@ void UpdateDecision::Read(int iter) {
   if (Last().in_a_row >= kMostInARow) {
     throw Error(ErrorCode::kDiverged,
                 Join("iteration ", iter, ": the last ", last_.in_a_row,
-                     " updates were left out, as gradients were not finite with the loss scaled "
-                     "by ",
+                     " updates were skipped, because gradients were not finite (NaN or infinity) "
+                     "with loss scale ",
                      last_.loss_scale, rules_.fixed ? "; give a smaller loss_scale, or 0" : "",
-                     ". Try a lower base_lr or clip_gradients, and check the data's scale"));
+                     ". Try a lower base_lr or clip_gradients, and check the scale of the data"));
   }
   iter_ = iter;
   read_->Start(arriving_.data(), words_, sizeof(UpdateWords));
@@ -67,7 +67,8 @@ std::string UpdateDecision::TakeNote() {
   if (told_) return "";
   told_ = true;
   if (last_.skip != 0) {
-    return Join("Iteration ", iter_, ": gradients are not finite, nothing is updated; loss scale ",
+    return Join("Iteration ", iter_,
+                ": gradients are not finite (NaN or infinity), the update is skipped; loss scale ",
                 last_.loss_scale, ", ", last_.skipped, " updates skipped so far");
   }
   if (rules_.clip < 0 || !(last_.norm > rules_.clip)) return "";

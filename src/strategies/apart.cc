@@ -29,8 +29,8 @@ void ApartStrategy::Prepare(const StrategySeat& seat) {
   if (seat.peers == nullptr) {
     throw Error(ErrorCode::kUnavailable, spec_.Where("strategy"),
                 Join("strategy '", spec_.proto.strategy(),
-                     "' needs ranks that reach each other between their steps, which these do not; "
-                     "start them with --ranks or mpirun"));
+                     "' needs ranks that exchange data at any time, but these ranks cannot; start "
+                     "them with --ranks or mpirun"));
   }
   numbers_.emplace(seat);
   gone_.resize(Index(ranks()));
@@ -156,14 +156,14 @@ void ApartStrategy::LookForDead() {
     if (other >= workers()) {
       throw Error(ErrorCode::kPeerLost,
                   Join(peers().NameOf(other),
-                       ", which held weights, has ended without an error "
-                       "message. Go on from the newest snapshot (--resume=auto)"));
+                       ", which stored weights, has ended without an error message. Resume from "
+                       "the newest snapshot (--resume=auto)"));
     }
     gone_[Index(other)] = true;
     if (rank() != 0) continue;
-    LOG(WARNING) << peers().NameOf(other) << " has ended without a word after "
+    LOG(WARNING) << peers().NameOf(other) << " has ended without an error message after "
                  << tally(other).steps.load()
-                 << " steps, and is left behind: the others make those that it would have made";
+                 << " steps; the other ranks continue and take over its remaining steps";
   }
 }
 
@@ -178,7 +178,8 @@ void ApartStrategy::AwaitRank(int rank, const Ready& ready) {
     waited += std::min(now - seen, kLookInterval);  // longer, this process was stopped itself
     seen = now;
     if (waited < kPatience) continue;
-    LOG(WARNING) << peers().NameOf(rank) << " has been silent for a minute: it is not waited for";
+    LOG(WARNING) << peers().NameOf(rank)
+                 << " has been silent for a minute: the other ranks no longer wait for it";
     return;
   }
 }
@@ -277,8 +278,8 @@ std::string ApartStrategy::Describe() const {
   const double mean = static_cast<double>(staleness) / count;
   return Join("Strategy ", spec_.proto.strategy(), ": steps by rank ", steps, "; ", exchanges,
               " exchanges, ", bytes / 1024, " KiB sent; staleness ", mean,
-              " steps of others on average, ", oldest, " at most",
-              dropped > 0 ? Join("; ", dropped, " late gradients left out") : "");
+              " steps of other ranks on average, ", oldest, " at most",
+              dropped > 0 ? Join("; ", dropped, " late gradients dropped") : "");
 }
 
 }  // namespace trainer

@@ -37,10 +37,10 @@ class CentralStorage final : public Strategy {
  public:
   explicit CentralStorage(const SolverSpec& spec) : spec_(spec) {
     if (spec.proto.ema_decay() > 0) {
-      spec.Fail("ema_decay", Join("ema_decay is ", spec.proto.ema_decay(),
-                                  ", but with strategy 'central_storage' all ranks share one set "
-                                  "of weights, which no rank can exchange for their average; "
-                                  "remove one of the two"));
+      spec.Fail("ema_decay",
+                Join("ema_decay is ", spec.proto.ema_decay(),
+                     ", but with strategy 'central_storage' all ranks share one set of weights, so "
+                     "no rank can replace it by its average; remove one of the two"));
     }
   }
 
@@ -48,9 +48,9 @@ class CentralStorage final : public Strategy {
     const bool share = peers != nullptr && peers->post() == nullptr;
     if (!share) {
       throw Error(ErrorCode::kUnavailable, spec_.Where("strategy"),
-                  "strategy 'central_storage' keeps weights in the memory of one machine, and "
-                  "these ranks share none; take strategy 'synchronous', which computes the same "
-                  "numbers");
+                  "strategy 'central_storage' stores the weights in memory shared by all ranks of "
+                  "one machine, but these ranks share none; use strategy 'synchronous', which "
+                  "gives the same results");
     }
     blocks_ = std::make_unique<PeerBlocks>(*peers);
     return device.RunsLater() ? nullptr : blocks_.get();
@@ -69,8 +69,8 @@ class CentralStorage final : public Strategy {
     seat_ = &seat;
     if (seat.rule.SetShare(OwnParams(seat.objective.params(), seat.group.replica()))) return;
     spec_.Fail("type", Join("a solver of type ", spec_.proto.type(),
-                            " moves all weights at once, and with strategy 'central_storage' each "
-                            "rank moves a part; take an update rule such as SGD"));
+                            " updates all weights in one step, but with strategy 'central_storage' "
+                            "each rank updates a part; use an update rule such as SGD"));
   }
 
   void Start(int) override {
@@ -90,7 +90,7 @@ class CentralStorage final : public Strategy {
 
   std::string Describe() const override {
     return Join("Strategy central_storage: ", blocks_->bytes() / 1024,
-                " KiB of weights and rule state, once for ", seat_->group.replica().count,
+                " KiB of weights and rule state, stored once for ", seat_->group.replica().count,
                 " ranks");
   }
 

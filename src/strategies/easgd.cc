@@ -25,7 +25,7 @@ class Easgd final : public ApartStrategy {
         elasticity_(spec.proto.strategy_param().elasticity()) {
     RequireAtLeast(spec, "period", period_, 1);
     RequireField(spec, elasticity_ >= 0 && elasticity_ <= 1, "elasticity", elasticity_,
-                 "from 0 to 1; 0 stands for 0.9 / ranks");
+                 "from 0 to 1; 0 means 0.9 / ranks");
   }
 
  private:

@@ -74,20 +74,19 @@ class ParameterServer final : public ApartStrategy {
     if (servers_ > ranks()) {
       throw Error(ErrorCode::kUsage, spec_.Where("strategy_param"),
                   Join("strategy_param.servers is ", servers_, ", but there are ", ranks(),
-                       " ranks to hold the weights; set it to at most ", ranks()));
+                       " ranks to store the weights; set it to at most ", ranks()));
     }
     if (seat().rule.EvaluatesAgain()) {
-      spec_.Fail("type", Join("strategy 'parameter_server' takes one gradient of each batch, and ",
-                              spec_.proto.type(),
-                              " evaluates it more than once; take another type "
-                              "or another strategy"));
+      spec_.Fail(
+          "type",
+          Join("strategy 'parameter_server' computes one gradient per batch, but ",
+               spec_.proto.type(),
+               " evaluates each batch more than once; use another type or another strategy"));
     }
     if (dedicated_ && servers_ == ranks()) {
       throw Error(ErrorCode::kUsage, spec_.Where("strategy_param"),
                   Join("strategy_param.servers is ", servers_,
-                       ", and with dedicated_servers none "
-                       "of the ",
-                       ranks(),
+                       ", but with dedicated_servers none of the ", ranks(),
                        " ranks is left to train; start more ranks, or set it "
                        "to at most ",
                        ranks() - 1));
@@ -117,8 +116,8 @@ class ParameterServer final : public ApartStrategy {
     if (rank() >= workers()) seat().rule.ExpectUnscaled();
     if (seat().rule.SetShare(server_ranks_->ParamsOf(rank() - workers()))) return;
     spec_.Fail("type", Join("a solver of type ", spec_.proto.type(),
-                            " moves all weights at once, and with dedicated_servers each server "
-                            "moves a part; take an update rule such as SGD"));
+                            " updates all weights in one step, but with dedicated_servers each "
+                            "server updates a part; use an update rule such as SGD"));
   }
 
   void ScaleGradients() {

@@ -94,11 +94,11 @@ Pipeline::Pipeline(const SolverSpec& spec) {
   RequireAtLeast(spec, "micro_batches", param.micro_batches(), 0);
   RequireField(spec, param.stages().empty() || param.stages() == "auto", "stages",
                "'" + EscapeControl(param.stages()) + "'",
-               "\"auto\", or left out where the layers' `stage` says it");
+               "\"auto\", or left out if the layers have a `stage`");
   if (StepRuleRegistry::Get().Has(spec.proto.type())) {
     spec.Fail("type", Join("a solver of type ", spec.proto.type(),
-                           " needs all weights in one place, and in a pipeline each rank has those "
-                           "of its stage; take an update rule such as SGD"));
+                           " needs all weights on one rank, but in a pipeline each rank has only "
+                           "the weights of its stage; use an update rule such as SGD"));
   }
 }
 
@@ -130,8 +130,8 @@ void Pipeline::Prepare(const StrategySeat& seat) {
   seat_ = &seat;
   if (seat.peers == nullptr) {
     throw Error(ErrorCode::kUnavailable,
-                "strategy 'pipeline' needs ranks that send each other values, which these do not; "
-                "start them with --ranks or mpirun");
+                "strategy 'pipeline' needs ranks that can send messages to each other, but these "
+                "ranks cannot; start them with --ranks or mpirun");
   }
   OpenChannels();
   seat.objective.RunBy(*this);

@@ -83,13 +83,15 @@ std::string BytesOf(std::span<const float> numbers) {
 void ReadNumbers(std::string_view bytes, std::span<float> numbers) {
   if (bytes.size() != numbers.size_bytes()) {
     throw Error(ErrorCode::kBadSnapshot,
-                Join("the state of a rank has ", bytes.size(), " bytes, and ", numbers.size_bytes(),
-                     " are expected: the snapshot is of another solver, or damaged; start from its "
-                     "weights with --weights"));
+                Join("the state of a rank has ", bytes.size(), " bytes, but ", numbers.size_bytes(),
+                     " are expected: the snapshot is from another solver, or damaged; start from "
+                     "its weights with --weights"));
   }
   std::memcpy(numbers.data(), bytes.data(), bytes.size());
   if (!std::ranges::all_of(numbers, [](float number) { return std::isfinite(number); })) {
-    throw Error(ErrorCode::kBadSnapshot, "the state of a rank holds numbers that are not finite");
+    throw Error(ErrorCode::kBadSnapshot,
+                "the state of a rank has values that are not finite (NaN or infinity); use an "
+                "earlier snapshot");
   }
 }
 

@@ -14,17 +14,17 @@ void RequireOwnMoments(const SolverSpec& spec) {
     if (!layer.proto().batch_norm_param().synchronized()) continue;
     layer.FailIn("batch_norm_param", "synchronized",
                  Join("synchronized is true, but with ", NameOf(spec),
-                      " the batches of other ranks are not known; remove one of the two"));
+                      " a rank does not know the batches of other ranks; remove one of the two"));
   }
 }
 
 // Where ranks have parts of a net, none has parts of a batch.
 void RequireWholeBatches(const SolverSpec& spec) {
   if (spec.proto.virtual_ranks() > 1) {
-    spec.Fail("virtual_ranks",
-              Join("virtual_ranks is ", spec.proto.virtual_ranks(), ", but with ", NameOf(spec),
-                   " all ranks compute one batch; set virtual_ranks: 1, or "
-                   "strategy: \"synchronous\""));
+    spec.Fail(
+        "virtual_ranks",
+        Join("virtual_ranks is ", spec.proto.virtual_ranks(), ", but with ", NameOf(spec),
+             " all ranks work on one batch; set virtual_ranks: 1, or strategy: \"synchronous\""));
   }
   RequireOwnMoments(spec);
 }
@@ -36,13 +36,13 @@ void RequireOwnSteps(const SolverSpec& spec) {
   if (solver.virtual_ranks() > 1) {
     spec.Fail("virtual_ranks",
               Join("virtual_ranks is ", solver.virtual_ranks(), ", but with ", name,
-                   " each rank makes steps of its own, so that no batch is one of all; set "
+                   " each rank takes its own steps, so ranks do not share batches; set "
                    "virtual_ranks: 1, or strategy: \"synchronous\""));
   }
   if (solver.ema_decay() > 0) {
     spec.Fail("ema_decay", Join("ema_decay is ", solver.ema_decay(), ", but with ", name,
-                                " tests and snapshots already take what the weights of all ranks "
-                                "have in common; remove one of the two"));
+                                " tests and snapshots already use the common weights of all ranks; "
+                                "remove one of the two"));
   }
   RequireOwnMoments(spec);
 }

@@ -123,7 +123,7 @@ TEST(AtomicFileTest, NoticesADiskThatGivesBackOtherBytes) {
   LyingDisk ops;
   const auto [code, message] = ErrorOf([&] { WriteOnce(folder / "f", "new", ops); });
   EXPECT_EQ(code, ErrorCode::kIo);
-  EXPECT_THAT(message, HasSubstr("gave back other bytes than were written"));
+  EXPECT_THAT(message, HasSubstr("returned different bytes than were written"));
   EXPECT_EQ(ReadText(folder / "f"), "old");
   EXPECT_THAT(folder.Names(), ElementsAre("f"));
 }

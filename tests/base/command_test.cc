@@ -25,7 +25,7 @@ TEST(CommandTest, TellsTheCodeAndTheFirstLineOfAFailure) {
   const CommandResult result =
       RunCommand({"sh", "-c", "echo wrong >&2; echo more; exit 3"}, minutes(4));
   EXPECT_EQ(result.exit_code, 3);
-  EXPECT_EQ(result.problem, "sh ended with code 3: wrong");
+  EXPECT_EQ(result.problem, "sh exited with code 3: wrong");
 }
 
 TEST(CommandTest, KillsWhatDoesNotAnswerInTime) {

@@ -61,7 +61,7 @@ TEST(ReadFileTest, RefusesWhatIsNoFileWithoutWaiting) {
   for (const std::string& path : {std::string("/dev/zero"), folder / "pipe"}) {
     const auto [code, message] = ErrorOf([&] { ReadFile(path, 100000); });
     EXPECT_EQ(code, ErrorCode::kNoInput);
-    EXPECT_THAT(message, HasSubstr(", not a file; write what it gives to a file first"));
+    EXPECT_THAT(message, HasSubstr(", not a file; write its content to a file first"));
     EXPECT_EQ(ErrorOf([&] { OpenForReading(path); }).first, ErrorCode::kNoInput);
     EXPECT_EQ(ErrorOf([&] { FileSize(path); }).first, ErrorCode::kNoInput);
   }

@@ -51,21 +51,21 @@ TEST(OutputFileTest, NothingElseIsWrittenTo) {
   std::filesystem::create_symlink(folder / "absent", folder / "dangling");
   std::filesystem::create_symlink(folder / "loop", folder / "loop");
   for (const char* name : {"link", "dangling", "loop"}) {
-    EXPECT_THAT(refusal(name), HasSubstr("is a symbolic link, and the program writes only to"));
+    EXPECT_THAT(refusal(name), HasSubstr("is a symbolic link, but the program writes only to"));
   }
   EXPECT_FALSE(std::filesystem::exists(folder / "absent"));
   ASSERT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);
-  EXPECT_THAT(refusal("pipe"), HasSubstr("is a pipe (FIFO), and"));
+  EXPECT_THAT(refusal("pipe"), HasSubstr("is a pipe (FIFO),"));
   std::filesystem::create_directory(folder / "folder");
-  EXPECT_THAT(refusal("folder"), HasSubstr("is a folder, and"));
-  EXPECT_THAT(ErrorOf([] { RequireOwnFile("/dev/full"); }).second, HasSubstr("is a device, and"));
+  EXPECT_THAT(refusal("folder"), HasSubstr("is a folder,"));
+  EXPECT_THAT(ErrorOf([] { RequireOwnFile("/dev/full"); }).second, HasSubstr("is a device,"));
   if (geteuid() == 0) {
     WriteText(folder / "other", "");
     ASSERT_EQ(chown((folder / "other").c_str(), 65534, 65534), 0);
-    EXPECT_THAT(refusal("other"), HasSubstr("is a file of another user (number 65534), and"));
+    EXPECT_THAT(refusal("other"), HasSubstr("is a file of another user (number 65534),"));
   }
   std::filesystem::create_hard_link(folder / "precious", folder / "second");
-  EXPECT_THAT(refusal("second"), HasSubstr("is a file with 2 names (hard links), and"));
+  EXPECT_THAT(refusal("second"), HasSubstr("is a file with 2 names (hard links),"));
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ TEST(ProbeWritableTest, NamesTheMissingFolder) {
   const auto [code, message] = ErrorOf([&] { ProbeWritable(folder / "none/lenet", 1); });
   EXPECT_EQ(code, ErrorCode::kCannotCreate);
   EXPECT_EQ(message, (folder / "none") +
-                         ": this folder for snapshots does not exist; create it (mkdir -p) or set "
+                         ": the folder for snapshots does not exist; create it (mkdir -p) or set "
                          "another snapshot_prefix");
 }
 
@@ -126,7 +126,7 @@ TEST(CheckWritableTest, TellsTheSameWithoutWriting) {
   CheckWritable(folder / "lenet", 1000000, ops);
   EXPECT_THAT(ops.names, testing::ElementsAre("statvfs"));
   EXPECT_THAT(ErrorOf([&] { CheckWritable(folder / "none/lenet", 1); }).second,
-              HasSubstr("this folder for snapshots does not exist"));
+              HasSubstr("the folder for snapshots does not exist"));
   EXPECT_THAT(ErrorOf([&] { CheckWritable(folder / "lenet", UINT64_MAX); }).second,
               HasSubstr("are free"));
   EXPECT_EQ(
@@ -146,7 +146,8 @@ TEST(CheckNameLengthTest, CountsTheHiddenNameToo) {
   const auto [code, message] =
       ErrorOf([&] { CheckNameLength(folder / std::string(most + 1, 'n')); });
   EXPECT_EQ(code, ErrorCode::kCannotCreate);
-  EXPECT_THAT(message, HasSubstr("256 bytes; names here have at most 255: choose a shorter one"));
+  EXPECT_THAT(message, HasSubstr("256 bytes; names on this disk can have at most 255: choose a "
+                                 "shorter one"));
   CheckNameLength(folder / ("none/" + std::string(300, 'n')));
 }
 

@@ -130,9 +130,9 @@ TEST(Hdf5ModelTest, RefusesWhatIsNoFileOfWeights) {
   EXPECT_THAT(refusal(kGolden + "hdf5_rows_a.h5", ErrorCode::kData),
               HasSubstr("hdf5_rows_a.h5: the file has no group 'data'"));
   EXPECT_THAT(refusal(kGolden + "hdf5_loop.h5", ErrorCode::kData),
-              HasSubstr("'data/ip/again' is another name of something else"));
+              HasSubstr("'data/ip/again' is a second name of another object"));
   EXPECT_THAT(refusal(kGolden + "hdf5_state.h5", ErrorCode::kUsage),
-              HasSubstr("this is a solver state, not a file of weights"));
+              HasSubstr("this is a solver state, not a weights file"));
   const TempFolder folder;
   Hdf5Builder builder("x", 0);
   builder.AddInt("data/ip/0", 4);
@@ -143,7 +143,7 @@ TEST(Hdf5ModelTest, RefusesWhatIsNoFileOfWeights) {
   });
   WriteText(folder / "ints.h5", bytes);
   EXPECT_THAT(refusal(folder / "ints.h5", ErrorCode::kData),
-              HasSubstr("'data/ip/0' holds whole numbers where weights are expected"));
+              HasSubstr("'data/ip/0' has integers, but weights must be floats"));
 }
 
 // A run/m.caffemodel.h5 and a run/s.solverstate.h5.
@@ -196,14 +196,14 @@ TEST_F(Hdf5StateTest, ReadsWhatH5pyWroteAsCaffeWould) {
 TEST_F(Hdf5StateTest, RefusesWeightsInItsPlace) {
   const auto [code, message] = ErrorOf([&] { ReadState(model_); });
   EXPECT_EQ(code, ErrorCode::kUsage);
-  EXPECT_THAT(message, HasSubstr("this is a file of weights, not a solver state"));
+  EXPECT_THAT(message, HasSubstr("this is a weights file, not a solver state"));
   EXPECT_EQ(ErrorOf([&] { ReadState(kGolden + "hdf5_weights.h5"); }).first, ErrorCode::kUsage);
 }
 
 TEST_F(Hdf5StateTest, RefusesWeightsOfAnotherState) {
   auto other = SmallNet(6);
   WriteModel(model_, other);
-  EXPECT_THAT(Refusal(), HasSubstr("these are not the weights that the state"));
+  EXPECT_THAT(Refusal(), HasSubstr("these are not the weights that the solver state"));
 }
 
 TEST_F(Hdf5StateTest, RefusesEitherFileCutAtAnyLength) {
@@ -211,7 +211,7 @@ TEST_F(Hdf5StateTest, RefusesEitherFileCutAtAnyLength) {
     const std::string whole = ReadText(path);
     for (size_t length = 0; length < whole.size(); length += length < 60 ? 1 : 97) {
       WriteText(path, whole.substr(0, length));
-      EXPECT_THAT(Refusal(), testing::AnyOf(HasSubstr("is cut short"), HasSubstr("is empty")))
+      EXPECT_THAT(Refusal(), testing::AnyOf(HasSubstr("is truncated"), HasSubstr("is empty")))
           << length;
     }
     WriteText(path, whole);
@@ -229,7 +229,7 @@ TEST_F(Hdf5StateTest, RefusesEitherFileWithAnyBitFlipped) {
       Refusal();
     }
     WriteText(path, whole + "x");
-    EXPECT_THAT(Refusal(), HasSubstr("was changed after it was written"));
+    EXPECT_THAT(Refusal(), HasSubstr("was changed or damaged after it was written"));
     WriteText(path, whole);
   }
 }

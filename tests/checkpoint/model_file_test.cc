@@ -127,7 +127,7 @@ TEST(ModelFileTest, RefusesItsFileCutAtEveryLength) {
     WriteText(folder / "cut.caffemodel", whole.substr(0, length));
     const auto [code, message] = ErrorOf([&] { ReadModel(folder / "cut.caffemodel"); });
     EXPECT_EQ(code, ErrorCode::kBadSnapshot) << length << ": " << message;
-    EXPECT_THAT(message, testing::AnyOf(HasSubstr("is cut short"), HasSubstr("is empty")));
+    EXPECT_THAT(message, testing::AnyOf(HasSubstr("is truncated"), HasSubstr("is empty")));
     EXPECT_THAT(message, HasSubstr("cut.caffemodel: "));
   }
 }
@@ -153,7 +153,7 @@ TEST(ModelFileTest, RefusesAnAppendedByte) {
   WriteText(folder / "m.caffemodel", ReadText(folder / "m.caffemodel") + "x");
   const auto [code, message] = ErrorOf([&] { ReadModel(folder / "m.caffemodel"); });
   EXPECT_EQ(code, ErrorCode::kBadSnapshot);
-  EXPECT_THAT(message, HasSubstr("was changed after it was written"));
+  EXPECT_THAT(message, HasSubstr("was changed or damaged after it was written"));
 }
 
 TEST(ModelFileTest, SaysWhatAnUnsealedFileIsNot) {
@@ -165,14 +165,14 @@ TEST(ModelFileTest, SaysWhatAnUnsealedFileIsNot) {
   const std::string whole = SmallNet(5).SerializeAsString();
   const auto cut = refusal(whole.substr(0, whole.size() / 2));
   EXPECT_EQ(cut.first, ErrorCode::kData);
-  EXPECT_THAT(cut.second, HasSubstr("does not parse as a file of weights (.caffemodel): it is of "
-                                    "another kind, was cut short or is damaged"));
+  EXPECT_THAT(cut.second, HasSubstr("cannot be parsed as a weights file (.caffemodel): it is "
+                                    "another kind of file, truncated or damaged"));
   EXPECT_EQ(refusal("name: \"LeNet\"\nlayer { }\n").first, ErrorCode::kData);
   caffe::NetParameter nameless;
   nameless.set_name("only a name");
   const auto hollow = refusal(nameless.SerializeAsString());
   EXPECT_EQ(hollow.first, ErrorCode::kData);
-  EXPECT_THAT(hollow.second, HasSubstr("holds no layers"));
+  EXPECT_THAT(hollow.second, HasSubstr("has no layers"));
 }
 
 TEST(ModelFileTest, RefusesASolverState) {
@@ -182,7 +182,7 @@ TEST(ModelFileTest, RefusesASolverState) {
   WriteText(folder / "x", state.SerializeAsString());
   const auto [code, message] = ErrorOf([&] { ReadModel(folder / "x"); });
   EXPECT_EQ(code, ErrorCode::kUsage);
-  EXPECT_THAT(message, HasSubstr("this is a solver state, not a file of weights"));
+  EXPECT_THAT(message, HasSubstr("this is a solver state, not a weights file"));
 }
 
 TEST(ModelFileTest, NamesAMissingFileAndAFolder) {
@@ -196,7 +196,8 @@ TEST(ModelFileTest, RefusesMoreThanProtobufHolds) {
   const auto [code, message] = ErrorOf([] { CheckModelBytes(2147483648); });
   EXPECT_EQ(code, ErrorCode::kConfig);
   EXPECT_THAT(message,
-              HasSubstr("would have 2147483648 bytes, but one protobuf file has 2 GiB - 1"));
+              HasSubstr("would have 2147483648 bytes, but a protobuf file can have at most 2 GiB "
+                        "- 1"));
 }
 
 TEST(ModelFileTest, LeavesNothingOfAFileThatIsNoModelYet) {

@@ -249,8 +249,8 @@ TEST_P(SnapshotTest, StepsBackToTheNewestUsablePairAndSaysSo) {
   const std::string log = testing::internal::GetCapturedStderr();
   ASSERT_TRUE(newest.has_value());
   EXPECT_EQ(newest->state.iter(), 20);
-  EXPECT_THAT(log, HasSubstr("Snapshot of iteration 40 is not usable: "));
-  EXPECT_THAT(log, HasSubstr("Snapshot of iteration 30 is not usable: "));
+  EXPECT_THAT(log, HasSubstr("The snapshot of iteration 40 cannot be used: "));
+  EXPECT_THAT(log, HasSubstr("The snapshot of iteration 30 cannot be used: "));
 }
 
 TEST_P(SnapshotTest, FindsNothingOnlyWhereThereIsNothing) {
@@ -259,7 +259,7 @@ TEST_P(SnapshotTest, FindsNothingOnlyWhereThereIsNothing) {
   WriteText(Names(prefix_, 10).model, "cut");
   const auto [code, message] = ErrorOf([&] { NewestSnapshot(prefix_); });
   EXPECT_EQ(code, ErrorCode::kBadSnapshot);
-  EXPECT_THAT(message, HasSubstr("none of the 1 snapshots of '" + prefix_ + "' is usable"));
+  EXPECT_THAT(message, HasSubstr("none of the 1 snapshots of '" + prefix_ + "' can be used"));
 }
 
 TEST_P(SnapshotTest, FindsTheNewestOfBothFormats) {

@@ -52,7 +52,7 @@ class SnapshotLockTest : public testing::Test {
   void ExpectRefused(const std::string& part) const {
     const auto [code, message] = ErrorOf([&] { SnapshotLock lock(prefix_, kQuick); });
     EXPECT_EQ(code, ErrorCode::kCannotCreate);
-    EXPECT_THAT(message, HasSubstr("are being written by another run, "));
+    EXPECT_THAT(message, HasSubstr("belong to another run that is active, "));
     EXPECT_THAT(message, HasSubstr(part));
     EXPECT_EQ(ErrorOf([&] { CheckSnapshotLock(prefix_, kQuick); }), std::pair(code, message));
   }
@@ -103,7 +103,7 @@ TEST_F(SnapshotLockTest, OfAProcessThatIsGoneIsTakenOver) {
   siginfo_t ignored = {};
   waitid(P_PID, static_cast<id_t>(owner.pid), &ignored, WEXITED | WNOWAIT);
   Leave(owner);
-  ExpectTakenOver("which is not running any more");
+  ExpectTakenOver("which is no longer running");
   waitpid(owner.pid, nullptr, 0);
   Leave(owner);
   ExpectTakenOver(Join("from process ", owner.pid, " on host ", owner.host));
@@ -113,7 +113,7 @@ TEST_F(SnapshotLockTest, OfAnotherProcessWithTheSameNumberIsTakenOver) {
   LockOwner owner = LockOwner::Self();
   owner.started = "1";
   Leave(owner);
-  ExpectTakenOver("which is not running any more");
+  ExpectTakenOver("which is no longer running");
 }
 
 TEST_F(SnapshotLockTest, OfAProcessThatRunsIsHeldHoweverLongItIsSilent) {
@@ -123,16 +123,16 @@ TEST_F(SnapshotLockTest, OfAProcessThatRunsIsHeldHoweverLongItIsSilent) {
 
 TEST_F(SnapshotLockTest, OfAnotherMachineCountsUntilItIsSilentForLong) {
   Leave(Elsewhere(), std::chrono::seconds(30));
-  ExpectRefused("60 s after its last sign of life");
+  ExpectRefused("60 s after its last update");
   Leave(Elsewhere(), std::chrono::seconds(90));
-  ExpectTakenOver("on host elsewhere, which gave no sign of life for ");
+  ExpectTakenOver("on host elsewhere, which did not update the lock for ");
 }
 
 TEST_F(SnapshotLockTest, ThatSaysNothingCountsLikeOneOfAnotherMachine) {
   WriteText(path_, "");
-  ExpectRefused("a process that the lock does not name");
+  ExpectRefused("an unknown process");
   Leave(LockOwner{}, std::chrono::seconds(90));
-  ExpectTakenOver("gave no sign of life");
+  ExpectTakenOver("did not update the lock");
 }
 
 TEST_F(SnapshotLockTest, DatedInTheFutureIsToldWithAWordAboutClocks) {
@@ -152,10 +152,10 @@ TEST_F(SnapshotLockTest, ThatIsNoFileIsRefusedAtOnce) {
   };
   for (const std::string& target : {folder_ / "absent", path_}) {
     std::filesystem::create_symlink(target, path_);
-    expect_refused("is a symbolic link, where the lock of the snapshots belongs");
+    expect_refused("is a symbolic link, but the path is needed for the lock file");
   }
   ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
-  expect_refused("is a pipe (FIFO), where the lock of the snapshots belongs");
+  expect_refused("is a pipe (FIFO), but the path is needed for the lock file");
 }
 
 TEST_F(SnapshotLockTest, GivesSignsOfLife) {
@@ -189,7 +189,7 @@ TEST_F(SnapshotLockTest, ThatWasTakenAwayIsSaidOnceAndLeftToItsOwner) {
     Leave(Elsewhere());
     log.Await();
   }
-  EXPECT_THAT(log.lines, ElementsAre(HasSubstr("is not this run's any more")));
+  EXPECT_THAT(log.lines, ElementsAre(HasSubstr("no longer belongs to this")));
   EXPECT_EQ(LockOwner::Parse(ReadText(path_)).host, "elsewhere");
 }
 
@@ -275,7 +275,7 @@ TEST_F(SnapshotLockTest, GoesWithAProcessThatEndsInAHandler) {
 TEST_F(SnapshotLockTest, NeedsAFolderThatCanBeWritten) {
   const auto [code, message] = ErrorOf([&] { SnapshotLock lock(folder_ / "none/snap"); });
   EXPECT_EQ(code, ErrorCode::kCannotCreate);
-  EXPECT_THAT(message, HasSubstr("this folder for snapshots does not exist"));
+  EXPECT_THAT(message, HasSubstr("the folder for snapshots does not exist"));
 }
 
 }  // namespace

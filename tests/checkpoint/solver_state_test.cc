@@ -68,13 +68,13 @@ TEST_F(SolverStateTest, TakesTheStoredPathOnlyWhenAllowedWithALineInTheLog) {
   WritePair(elsewhere, 6);
   const auto [code, message] = ErrorOf([&] { ReadState(state_); });
   EXPECT_EQ(code, ErrorCode::kBadSnapshot);
-  EXPECT_THAT(message, HasSubstr("leads to another folder: " + elsewhere +
-                                 "; put the file beside the state, or allow the path with "
-                                 "--allow_outside"));
+  EXPECT_THAT(message, HasSubstr("its path is in another folder: " + elsewhere +
+                                 "; copy the file to the folder of the solver state, or allow the "
+                                 "path with --allow_outside"));
   testing::internal::CaptureStderr();
   EXPECT_EQ(ReadState(state_, true).model_path, elsewhere);
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
-              HasSubstr("are taken from another folder: " + elsewhere));
+              HasSubstr("are read from another folder: " + elsewhere));
 }
 
 TEST_F(SolverStateTest, ReadsAStateGivenWithoutAFolder) {
@@ -93,9 +93,9 @@ TEST_F(SolverStateTest, NamesBothPlacesOfMissingWeights) {
 TEST_F(SolverStateTest, RefusesWeightsOfAnotherState) {
   auto net = SmallNet(7);
   WriteModel(model_, net);
-  EXPECT_THAT(Refusal(state_), HasSubstr("these are not the weights that the state"));
+  EXPECT_THAT(Refusal(state_), HasSubstr("these are not the weights that the solver state"));
   WriteText(model_, net.SerializeAsString());  // no seal to compare with
-  EXPECT_THAT(Refusal(state_), HasSubstr("these are not the weights that the state"));
+  EXPECT_THAT(Refusal(state_), HasSubstr("these are not the weights that the solver state"));
 }
 
 TEST_F(SolverStateTest, RefusesAveragedWeightsThatAreMissingOrOfAnotherState) {
@@ -109,13 +109,15 @@ TEST_F(SolverStateTest, RefusesAveragedWeightsThatAreMissingOrOfAnotherState) {
   EXPECT_EQ(ReadState(state_).averaged_path, averaged);
   auto other = SmallNet(6);
   WriteModel(averaged, other);
-  EXPECT_EQ(Refusal(state_), averaged + ": these are not the averaged weights that the state '" +
+  EXPECT_EQ(Refusal(state_), averaged +
+                                 ": these are not the averaged weights that the solver "
+                                 "state '" +
                                  state_ +
                                  "' was saved with: size or checksum differ; use another snapshot");
   WriteText(averaged, ReadText(averaged).substr(0, 30));
-  EXPECT_THAT(Refusal(state_), HasSubstr("m.averaged.caffemodel: the file is cut short"));
+  EXPECT_THAT(Refusal(state_), HasSubstr("m.averaged.caffemodel: the file is truncated"));
   std::filesystem::remove(averaged);
-  EXPECT_THAT(Refusal(state_), HasSubstr("the averaged weights of this state are missing"));
+  EXPECT_THAT(Refusal(state_), HasSubstr("the averaged weights of this solver state are missing"));
 }
 
 TEST_F(SolverStateTest, RefusesItsWeightsCutAtEveryLength) {
@@ -153,35 +155,36 @@ TEST_F(SolverStateTest, ReadsCaffesStateAndChecksThatItsWeightsParse) {
   WriteText(model_, weights);
   EXPECT_EQ(ReadState(state_).state.iter(), 7);
   WriteText(model_, weights.substr(0, 40));
-  EXPECT_THAT(Refusal(state_), HasSubstr("(these are the weights of the state '" + state_ + "')"));
+  EXPECT_THAT(Refusal(state_),
+              HasSubstr("(these are the weights of the solver state '" + state_ + "')"));
 }
 
 TEST_F(SolverStateTest, RefusesAForeignFileThatIsNoState) {
   WriteText(state_, std::string(100, '\xff'));
-  EXPECT_THAT(Refusal(state_), HasSubstr("does not parse as a solver state"));
+  EXPECT_THAT(Refusal(state_), HasSubstr("cannot be parsed as a solver state"));
   auto state = SmallState(1);
   WriteForeign(state);
-  EXPECT_THAT(Refusal(state_), HasSubstr("holds no iteration"));
+  EXPECT_THAT(Refusal(state_), HasSubstr("has no iteration number"));
   state.set_iter(-3);
   WriteForeign(state);
-  EXPECT_THAT(Refusal(state_), HasSubstr("holds no iteration"));
+  EXPECT_THAT(Refusal(state_), HasSubstr("has no iteration number"));
   state.set_iter(3);
   WriteForeign(state);
-  EXPECT_THAT(Refusal(state_), HasSubstr("names no file of weights"));
+  EXPECT_THAT(Refusal(state_), HasSubstr("has no path of its weights"));
   state.set_learned_net("folder/");
   WriteForeign(state);
-  EXPECT_THAT(Refusal(state_), HasSubstr("names no file of weights"));
+  EXPECT_THAT(Refusal(state_), HasSubstr("has no path of its weights"));
 }
 
 TEST_F(SolverStateTest, RefusesWeightsByNameAndNamesTheStateBesideThem) {
   EXPECT_EQ(Refusal(model_, ErrorCode::kUsage),
             model_ +
-                ": this is a file of weights, not a solver state; to go on training give the "
-                ".solverstate beside it, to start from these weights give --weights=" +
+                ": this is a weights file, not a solver state; to resume training give the "
+                ".solverstate of the same snapshot; to start from these weights give --weights=" +
                 model_);
   std::filesystem::copy_file(state_, folder_ / "run/m.solverstate");
   EXPECT_THAT(Refusal(model_, ErrorCode::kUsage),
-              HasSubstr("give --snapshot=" + (folder_ / "run/m.solverstate") + ", to start"));
+              HasSubstr("give --snapshot=" + (folder_ / "run/m.solverstate") + "; to start"));
   WriteText(folder_ / "empty.caffemodel", "");
   Refusal(folder_ / "empty.caffemodel", ErrorCode::kUsage);
 }
@@ -190,7 +193,7 @@ TEST_F(SolverStateTest, RefusesWeightsByContent) {
   for (const std::string& content : {ReadText(model_), SmallNet(1).SerializeAsString()}) {
     WriteText(folder_ / "weights", content);
     EXPECT_THAT(Refusal(folder_ / "weights", ErrorCode::kUsage),
-                HasSubstr("this is a file of weights"));
+                HasSubstr("this is a weights file"));
   }
 }
 

@@ -94,12 +94,12 @@ TEST(BlobTest, RefusesRawDataOfOtherTypesOrSizes) {
 
 TEST(BlobTest, RefusesACountThatDiffersFromTheShape) {
   EXPECT_EQ(Refusal(Blob("shape { dim: 2 dim: 3 } data: [1, 2, 3, 4, 5]")),
-            "net.caffemodel: layer 'conv1', blob 0: it holds 5 numbers, but its shape is 2 x 3; "
-            "the file is damaged");
+            "net.caffemodel: layer 'conv1', blob 0: it has 5 numbers, but its shape is 2 x 3; the "
+            "file is damaged");
   EXPECT_THAT(Refusal(Blob("num: 1 channels: 2 height: 3 width: 4 data: 1")),
-              HasSubstr("it holds 1 numbers, but its shape is 1 x 2 x 3 x 4"));
+              HasSubstr("it has 1 numbers, but its shape is 1 x 2 x 3 x 4"));
   EXPECT_THAT(Refusal(Blob("data: [1, 2]")), HasSubstr("its shape is that of a single number"));
-  EXPECT_THAT(Refusal(Blob("")), HasSubstr("it holds 0 numbers"));
+  EXPECT_THAT(Refusal(Blob("")), HasSubstr("it has 0 numbers"));
 }
 
 TEST(BlobTest, RefusesShapesThatNoMemoryHolds) {
@@ -108,7 +108,7 @@ TEST(BlobTest, RefusesShapesThatNoMemoryHolds) {
               HasSubstr("negative length -2"));
   // 2^33 * 2^31 is 2^64, which wraps round to 0.
   EXPECT_THAT(Refusal(Blob("shape { dim: 8589934592 dim: 2147483648 }")),
-              HasSubstr("it holds 0 numbers, but its shape is 8589934592 x 2147483648"));
+              HasSubstr("it has 0 numbers, but its shape is 8589934592 x 2147483648"));
   std::string many = "data: 1 shape {";
   for (int i = 0; i < 33; ++i) many += " dim: 1";
   EXPECT_THAT(Refusal(Blob(many + "}")), HasSubstr("it has 33 axes; at most 32 are allowed"));

@@ -40,9 +40,9 @@ TEST_F(HintsTest, OfIntelCaffeAreSaidOncePerKind) {
   EXPECT_THAT(
       said_,
       ElementsAre(
-          EndsWith("n.prototxt:1:1: bn_stats_batch_size has no effect: a BatchNorm takes the "
+          EndsWith("n.prototxt:1:1: bn_stats_batch_size has no effect: a BatchNorm computes the "
                    "statistics of its whole batch"),
-          EndsWith("n.prototxt:2:5: multinode has no effect: one machine computes the whole net"),
+          EndsWith("n.prototxt:2:5: multinode has no effect: each machine computes the whole net"),
           EndsWith("n.prototxt:6:7: quantization_param has no effect: layers compute in FLOAT"),
           EndsWith("n.prototxt:5:9: engine has no effect: this program chooses the kernels "
                    "itself")));
@@ -61,7 +61,7 @@ TEST_F(HintsTest, OfNvidiaCaffeToCudnnAreSaidOncePerKind) {
           EndsWith("n.prototxt:1:1: default_conv_algos_override has no effect: this program "
                    "chooses the kernels itself"),
           EndsWith("n.prototxt:2:52: cudnn_math_override has no effect: "
-                   "default_cudnn_math_override of the net, or --tf32, holds for all layers"),
+                   "default_cudnn_math_override of the net, or --tf32, applies to all layers"),
           EndsWith("n.prototxt:3:56: conv_algos_override has no effect: this program chooses the "
                    "kernels itself"),
           EndsWith("n.prototxt:4:9: cudnn_convolution_algo_seeker has no effect: this program "
@@ -87,8 +87,9 @@ TEST_F(HintsTest, ABatchNormsFillerIsThatOfTheScaleBehindIt) {
   EXPECT_TRUE(scale.has_filler());
   EXPECT_EQ(scale.filler().value(), 0);
   EXPECT_EQ(scale.bias_filler().value(), 3);
-  EXPECT_THAT(said_, ElementsAre(EndsWith("n.prototxt: rewrote the filler of 1 BatchNorm as that "
-                                          "of the Scale after it, or as scale_filler")));
+  EXPECT_THAT(said_,
+              ElementsAre(EndsWith("n.prototxt: rewrote the filler of 1 BatchNorm as the "
+                                   "filler of the Scale layer after it, or as scale_filler")));
 }
 
 TEST_F(HintsTest, ABatchNormsFillerIsItsOwnWhereNoScaleFollows) {

@@ -251,9 +251,9 @@ TEST_F(NetSpecTest, ControlCharactersOfNamesAreWrittenOut) {
 TEST_F(SplitTest, ABottomMadeLaterIsRefused) {
   EXPECT_THAT(Refusal("layer { name: 'a' bottom: 'y' top: 'x' }\n"
                       "layer { name: 'b' bottom: 'x' top: 'y' }"),
-              HasSubstr("bottom 'y' is made only later, by layer 'b' ("));
+              HasSubstr("bottom 'y' is made by a later layer, 'b' ("));
   EXPECT_THAT(Refusal("layer { name: 'a' bottom: 'x' top: 'x' }"),
-              HasSubstr("bottom 'x' is made by this layer itself and by none before it"));
+              HasSubstr("bottom 'x' is made by this layer itself and by no layer before it"));
 }
 
 TEST_F(SplitTest, ATopMadeTwiceNamesBothPlaces) {
@@ -263,8 +263,8 @@ TEST_F(SplitTest, ATopMadeTwiceNamesBothPlaces) {
   EXPECT_THAT(refusal,
               StartsWith("n.prototxt:3:23: layer 'b' (T): top 'x' is already made by layer 'a' ("));
   EXPECT_THAT(refusal,
-              HasSubstr("n.prototxt:1:19); give it another name. A layer may write over its "
-                        "own input alone: its top 1 would be its bottom 1, 'none'"));
+              HasSubstr("n.prototxt:1:19); give it another name. A layer may overwrite only its "
+                        "own input: its top 1 must be its bottom 1, 'none'"));
   EXPECT_THAT(Refusal("layer { name: 'a' top: 'x' top: 'x' }"),
               HasSubstr("already made by layer 'a'"));
 }
@@ -274,8 +274,8 @@ TEST_F(SplitTest, AForgottenIncludeIsNamedOnceAndWithItsPhase) {
   const std::string test = "layer { name: 'd' top: 'x' top: 'y' include { phase: TEST } }\n";
   const std::string none = "layer { name: 'd' top: 'x' top: 'y' }\n";
   const char* const missing =
-      "in phase TRAIN, level 0 both are in the net. The layer in line 2 has no include rule: is "
-      "include { phase: TEST } missing there?";
+      "in phase TRAIN, level 0 both are in the net. The layer in line 2 has no include rule; "
+      "maybe include { phase: TEST } is missing there";
   const auto refusal = [&](const std::string& text, caffe::Phase phase) {
     net_ = Load(text);
     caffe::NetState state;
@@ -286,7 +286,7 @@ TEST_F(SplitTest, AForgottenIncludeIsNamedOnceAndWithItsPhase) {
               AllOf(HasSubstr("top 'x' is already made by layer 'd' ("), HasSubstr(missing),
                     Not(HasSubstr("top 'y'"))));
   EXPECT_THAT(refusal(none + test, caffe::TEST),
-              HasSubstr("The layer in line 1 has no include rule: is include { phase: TRAIN }"));
+              HasSubstr("The layer in line 1 has no include rule; maybe include { phase: TRAIN }"));
   EXPECT_THAT(refusal(none + none, caffe::TRAIN),
               HasSubstr("write include { phase: TRAIN } in the first and "
                         "include { phase: TEST } in the second"));

@@ -94,8 +94,8 @@ TEST_F(OverridesTest, RefusesFloatsThatAreNotFinite) {
 }
 
 TEST_F(OverridesTest, RefusesWhatFindsNothing) {
-  EXPECT_THAT(Refusal({"base_lr"}), HasSubstr("--set base_lr: it is not key=value"));
-  EXPECT_THAT(Refusal({"a..b=1"}), HasSubstr("it is not key=value"));
+  EXPECT_THAT(Refusal({"base_lr"}), HasSubstr("--set base_lr: not of the form key=value"));
+  EXPECT_THAT(Refusal({"a..b=1"}), HasSubstr("not of the form key=value"));
   EXPECT_EQ(Refusal({"base_rl=1"}),
             "--set base_rl=1: there is no field 'base_rl'. Did you mean 'base_lr'?");
   EXPECT_THAT(Refusal({"learning_rate=1"}), HasSubstr("Did you mean 'base_lr'?"));
@@ -104,11 +104,11 @@ TEST_F(OverridesTest, RefusesWhatFindsNothing) {
             "--set layer[conv1].name=x: there is no layer 'conv1'. Did you mean 'conv/1'?");
   EXPECT_THAT(Refusal({"layer[conv/1].convolution_param.num_ouput=x"}),
               HasSubstr("there is no field 'num_ouput'. Did you mean 'num_output'?"));
-  EXPECT_THAT(Refusal({"layer[conv/1]=3"}), HasSubstr("none of its fields"));
+  EXPECT_THAT(Refusal({"layer[conv/1]=3"}), HasSubstr("no field of the layer"));
   EXPECT_THAT(Refusal({"base_lr=fast"}), HasSubstr("'fast' is not a value of base_lr: "));
   EXPECT_THAT(Refusal({"base_lr.x=1"}), HasSubstr("'base_lr' has no fields of its own"));
-  EXPECT_THAT(Refusal({"stepvalue[2]=1"}), HasSubstr("no element '2' of stepvalue"));
-  EXPECT_THAT(Refusal({"test_state[0].level=1"}), HasSubstr("there are 0"));
+  EXPECT_THAT(Refusal({"stepvalue[2]=1"}), HasSubstr("no element '2' in stepvalue"));
+  EXPECT_THAT(Refusal({"test_state[0].level=1"}), HasSubstr("number of elements: 0"));
 }
 
 TEST_F(OverridesTest, TheResolvedSolverRepeatsTheRun) {

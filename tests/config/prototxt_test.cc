@@ -118,8 +118,7 @@ TEST(PrototxtTest, AWrongKindOfValueSaysWhatTheFieldNeeds) {
   EXPECT_THAT(NetError("layer { convolution_param { num_output: -1 } }"),
               HasSubstr("num_output needs a whole number, 0 or more; the file has '-1'"));
   EXPECT_THAT(SolverError("base_lr: 'x'"), HasSubstr("base_lr needs a number; the file has ''x''"));
-  EXPECT_THAT(SolverError("net: lenet"),
-              HasSubstr("net needs a text in quotes; the file has 'len"));
+  EXPECT_THAT(SolverError("net: lenet"), HasSubstr("net needs text in quotes; the file has 'len"));
   EXPECT_THAT(NetError("force_backward: yes"),
               HasSubstr("1:17: force_backward needs true or false; the file has 'yes'"));
   EXPECT_THAT(NetError("layer: 5"), HasSubstr("layer needs fields in braces: layer { ... }"));
@@ -127,23 +126,23 @@ TEST(PrototxtTest, AWrongKindOfValueSaysWhatTheFieldNeeds) {
 
 TEST(PrototxtTest, AMissingBraceNamesWhereItOpened) {
   EXPECT_EQ(NetError("name: 'x'\nlayer {\n  relu_param { negative_slope: 1 }\n"),
-            "n.prototxt:2:1: 'layer' is opened here and never closed: a '}' is missing before the "
-            "end of the file\n"
+            "n.prototxt:2:1: 'layer' is opened here, but never closed: a '}' is missing before "
+            "the end of the file\n"
             "  layer {\n"
             "  ^");
   EXPECT_THAT(NetError("layer {\n name: 'a'\nlayer {\n name: 'b'\n}\n"),
               AllOf(StartsWith("n.prototxt:3:1: layer has no field 'layer'."),
-                    HasSubstr("Is the '}' missing of 'layer', opened in line 1?")));
+                    HasSubstr("Is the '}' of 'layer' missing, opened in line 1?")));
   EXPECT_THAT(NetError("layer {\n relu_param {\n top: 'x'\n}\n"),
-              HasSubstr("Is the '}' missing of 'relu_param', opened in line 2?"));
-  EXPECT_THAT(NetError("layer { }\n}"), HasSubstr("2:1: this '}' closes nothing"));
+              HasSubstr("Is the '}' of 'relu_param' missing, opened in line 2?"));
+  EXPECT_THAT(NetError("layer { }\n}"), HasSubstr("2:1: this '}' has no matching '{'"));
 }
 
 TEST(PrototxtTest, AFieldGivenTwiceNamesBothPlaces) {
   EXPECT_EQ(
       SolverError("base_lr: 1\nmax_iter: 3\nbase_lr: 2"),
-      "s.prototxt:3:1: 'base_lr' is given twice in a solver, first in line 1; it can have one "
-      "value only\n"
+      "s.prototxt:3:1: 'base_lr' is given twice in a solver, first in line 1; it can have only "
+      "one value\n"
       "  base_lr: 2\n"
       "  ^");
   EXPECT_THAT(NetError("layer {\n relu_param { }\n relu_param { }\n}"),
@@ -171,8 +170,8 @@ TEST(PrototxtTest, AFloatThatIsNotFiniteIsRefusedAtItsLine) {
 
 TEST(PrototxtTest, OtherSlipsAreNamed) {
   EXPECT_THAT(NetError("name 'x'"), HasSubstr("1:6: a ':' is missing after 'name'"));
-  EXPECT_THAT(NetError("name: 'x\n"), HasSubstr("this text has no closing quote on its line"));
-  EXPECT_THAT(NetError("= 5"), HasSubstr("1:1: a field name should stand here, not '='"));
+  EXPECT_THAT(NetError("name: 'x\n"), HasSubstr("this text has no closing quote in the same line"));
+  EXPECT_THAT(NetError("= 5"), HasSubstr("1:1: expected a field name here, not '='"));
 }
 
 // The lines of all errors that a net's text has.
@@ -219,8 +218,8 @@ TEST(PrototxtTest, ProblemsBeyondAnyUseAreNotCounted) {
 
 TEST(PrototxtTest, AFieldOfAForkSaysWhoseItIs) {
   EXPECT_THAT(NetError("layer { multibox_loss_param { num_classes: 21 } }"),
-              HasSubstr("layer has no field 'multibox_loss_param'. It is of a fork of Caffe (SSD) "
-                        "and has no meaning here"));
+              HasSubstr("layer has no field 'multibox_loss_param'. It belongs to a fork of Caffe "
+                        "(SSD) and is not supported here"));
 }
 
 TEST(PrototxtTest, AFieldThatEndsAsAnotherIsNoSlip) {
@@ -257,7 +256,7 @@ TEST(PrototxtTest, RefusesHugeAndDeepFiles) {
   std::string deep;
   for (int i = 0; i < 100000; ++i) deep += "layer {";
   EXPECT_THAT(NetError(deep), HasSubstr("layer has no field 'layer'"));
-  EXPECT_THAT(NetError(std::string(100000, '{')), HasSubstr("a field name should stand here"));
+  EXPECT_THAT(NetError(std::string(100000, '{')), HasSubstr("expected a field name here"));
   EXPECT_THAT(NetError(std::string(100001, '{')), HasSubstr("there are more than 100000 '{'"));
 }
 

@@ -127,12 +127,12 @@ TEST_F(SolverSpecTest, TheOldSolverTypeBecomesType) {
   EXPECT_EQ(Load(rest).proto.type(), "SGD");
   EXPECT_THAT(
       Refusal(rest + "solver_type: ADAM type: 'Adam'"),
-      StartsWith("s.prototxt:3:1: solver_type is the old form of type, and both are given"));
+      StartsWith("s.prototxt:3:1: solver_type is the old name of type, and both are given"));
 }
 
 TEST_F(SolverSpecTest, ExactlyOneTrainingNet) {
   EXPECT_EQ(Refusal(kRest),
-            "s.prototxt: no training net: give one of net, net_param, train_net or "
+            "s.prototxt: there is no training net: give one of net, net_param, train_net or "
             "train_net_param");
   EXPECT_EQ(
       Refusal("net: 'net.prototxt'\n train_net: 'net.prototxt'" + std::string(kRest)),
@@ -143,7 +143,8 @@ TEST_F(SolverSpecTest, ExactlyOneTrainingNet) {
 TEST_F(SolverSpecTest, AMissingNetFileNamesAllPathsTried) {
   const Caught caught = Catch([&] { Load("net: 'none.prototxt'" + std::string(kRest)); });
   EXPECT_EQ(caught.code, ErrorCode::kNoInput);
-  EXPECT_THAT(caught.text, HasSubstr("s.prototxt:1:1: the net file 'none.prototxt' is not there"));
+  EXPECT_THAT(caught.text,
+              HasSubstr("s.prototxt:1:1: the net file 'none.prototxt' does not exist"));
   EXPECT_THAT(caught.text, EndsWith("/none.prototxt and " + folder_.path() + "/none.prototxt"));
 }
 
@@ -151,7 +152,7 @@ TEST_F(SolverSpecTest, TestCountsMustFit) {
   EXPECT_THAT(RestRefusal("test_iter: 1" + std::string(kRest)),
               HasSubstr("there is a test net but no test_interval"));
   EXPECT_THAT(Refusal("train_net: 'net.prototxt'\ntest_interval: 1" + std::string(kRest)),
-              StartsWith("s.prototxt:2:1: test_interval is set but nothing says what to test"));
+              StartsWith("s.prototxt:2:1: test_interval is set, but test_iter is missing"));
   EXPECT_THAT(
       Refusal("train_net: 'net.prototxt' test_iter: 1 test_interval: 1" + std::string(kRest)),
       HasSubstr("there are 0 test nets and 1 test_iter; give one test_iter per test net"));
@@ -174,8 +175,8 @@ TEST_F(SolverSpecTest, WithoutTestIterATestIsOneExactPass) {
 TEST_F(SolverSpecTest, FieldsThatEveryRunNeeds) {
   EXPECT_EQ(
       RestRefusal("lr_policy: 'fixed' max_iter: 1"),
-      "s.prototxt: base_lr is missing: the learning rate to start from; write base_lr: 0.01, or "
-      "give --set base_lr=0.01");
+      "s.prototxt: base_lr is missing: the initial learning rate; write base_lr: 0.01, or give "
+      "--set base_lr=0.01");
   EXPECT_EQ(
       RestRefusal("lr_policy: 'fixed' base_lr: 1"),
       "s.prototxt: max_iter is missing: the number of iterations to train for; write max_iter: "
@@ -189,15 +190,18 @@ TEST_F(SolverSpecTest, APolicysMissingFieldsAreToldTogetherWithWhatTheyDo) {
   const std::string rest = "base_lr: 1 max_iter: 1\n";
   EXPECT_EQ(
       RestRefusal(rest + "lr_policy: 'step'"),
-      "s.prototxt:3:1: lr_policy 'step' needs gamma and stepsize, which the solver does not "
-      "give: the rate is multiplied by gamma every stepsize iterations; write e.g. gamma: 0.1 "
-      "stepsize: 1000");
+      "s.prototxt:3:1: lr_policy 'step' needs gamma and stepsize, but the solver does not set "
+      "them: the learning rate is multiplied by gamma every stepsize iterations; write e.g. "
+      "gamma: 0.1 stepsize: 1000");
   EXPECT_THAT(RestRefusal(rest + "lr_policy: 'step' gamma: 0.5"),
-              HasSubstr("needs stepsize, which the solver does not give: the rate is multiplied"));
+              HasSubstr("needs stepsize, but the solver does not set them: the learning rate is "
+                        "multiplied"));
   EXPECT_THAT(RestRefusal(rest + "lr_policy: 'step' gamma: 0.5 stepvalue: 10"),
-              EndsWith("stepsize: 1000, or lr_policy: \"multistep\", whose field is given"));
+              EndsWith("stepsize: 1000, or lr_policy: \"multistep\", for which the solver has the "
+                       "field"));
   EXPECT_THAT(RestRefusal(rest + "lr_policy: 'multistep' gamma: 0.5 stepsize: 10"),
-              EndsWith("stepvalue: 1000, or lr_policy: \"step\", whose field is given"));
+              EndsWith("stepvalue: 1000, or lr_policy: \"step\", for which the solver has the "
+                       "field"));
   EXPECT_THAT(RestRefusal(rest + "lr_policy: 'linear'"), HasSubstr("Did you mean 'poly'?"));
 }
 
@@ -236,7 +240,7 @@ TEST_F(SolverSpecTest, PoliciesNeedTheirFields) {
   EXPECT_EQ(RestRefusal(rest + "'setp'"),
             "s.prototxt:2:24: unknown lr_policy 'setp'. Did you mean 'step'? It is one of cosine, "
             "exp, fixed, inv, multistep, poly, sigmoid, step");
-  EXPECT_THAT(RestRefusal(rest + "'step' gamma: 1"), HasSubstr("'step' needs stepsize, which the"));
+  EXPECT_THAT(RestRefusal(rest + "'step' gamma: 1"), HasSubstr("'step' needs stepsize, but the"));
   EXPECT_THAT(RestRefusal(rest + "'step' gamma: 1 stepsize: 0"),
               HasSubstr("stepsize is 0; it must"));
   EXPECT_THAT(RestRefusal(rest + "'inv' gamma: 1"), HasSubstr("lr_policy 'inv' needs power"));
@@ -246,7 +250,7 @@ TEST_F(SolverSpecTest, PoliciesNeedTheirFields) {
               HasSubstr("gamma is -1; lr_policy 'exp' needs"));
   EXPECT_THAT(RestRefusal(rest + "'multistep' gamma: 1"), HasSubstr("needs stepvalue"));
   EXPECT_THAT(RestRefusal(rest + "'multistep' gamma: 1\nstepvalue: 5 stepvalue: 5"),
-              StartsWith("s.prototxt:3:14: stepvalue 5 comes after 5; the values must rise"));
+              StartsWith("s.prototxt:3:14: stepvalue 5 comes after 5; the values must increase"));
   Load("net: 'net.prototxt' gamma: -0.1 stepsize: 5 " + rest + "'sigmoid'");
 }
 
@@ -256,7 +260,7 @@ TEST_F(SolverSpecTest, NamesMustBeKnown) {
   const Caught detection =
       Catch([&] { Load("net: 'net.prototxt'\neval_type: 'detection'" + std::string(kRest)); });
   EXPECT_EQ(detection.code, ErrorCode::kUnavailable);
-  EXPECT_THAT(detection.text, HasSubstr("eval_type 'detection' is not in this build"));
+  EXPECT_THAT(detection.text, HasSubstr("eval_type 'detection' is not supported"));
 }
 
 TEST_F(SolverSpecTest, NamesOfNvidiaCaffeAreRead) {
@@ -291,8 +295,8 @@ TEST_F(SolverSpecTest, OneWarmupAndRoomForTheCosine) {
   EXPECT_THAT(RestRefusal(cosine), HasSubstr("max_iter is missing"));
   EXPECT_THAT(
       RestRefusal(cosine + "warmup_iter: 10\nmax_iter: 10"),
-      StartsWith("s.prototxt:3:1: max_iter is 10, but lr_policy 'cosine' falls from the end "
-                 "of the warm-up, 10, to max_iter"));
+      StartsWith("s.prototxt:3:1: max_iter is 10, but lr_policy 'cosine' decays from the end of "
+                 "the warm-up, iteration 10, to max_iter"));
   EXPECT_THAT(RestRefusal(cosine + "max_iter: 10\nmin_lr: 0.25"),
               StartsWith("s.prototxt:3:1: min_lr is 0.25 and base_lr 0.1, but lr_policy 'cosine'"));
   EXPECT_THAT(RestRefusal("min_lr: -1" + std::string(kRest)), HasSubstr("min_lr is -1; it must"));
@@ -307,9 +311,9 @@ TEST_F(SolverSpecTest, MomentaAndAveragesLieBetweenZeroAndOne) {
   EXPECT_THAT(RestRefusal(kRest + std::string("momentum_policy: 'optimal'")),
               HasSubstr("unknown momentum_policy 'optimal'."));
   const std::string steps = std::string(kRest) + "momentum_policy: 'multistep' ";
-  EXPECT_THAT(RestRefusal(steps), HasSubstr("at least one: there are 0 and 0"));
+  EXPECT_THAT(RestRefusal(steps), HasSubstr("at least one of each: there are 0 and 0"));
   EXPECT_THAT(RestRefusal(steps + "momentum_stepvalue: [5, 5] momentum_value: [0.5, 0.9]"),
-              HasSubstr("momentum_stepvalue is 5; the values must be at least 1 and rise"));
+              HasSubstr("momentum_stepvalue is 5; the values must be at least 1 and increase"));
   EXPECT_THAT(RestRefusal(steps + "momentum_stepvalue: 5 momentum_value: 1"),
               HasSubstr("momentum_value is 1; it must be at least 0 and below 1"));
   EXPECT_THAT(RestRefusal(std::string(kRest) + "momentum_value: 0.5"),
@@ -326,7 +330,7 @@ TEST_F(SolverSpecTest, LarcWithoutItsTurbo) {
   const Caught turbo =
       Catch([&] { Load("net: 'net.prototxt'\nlarc: true larc_turbo: true" + std::string(kRest)); });
   EXPECT_EQ(turbo.code, ErrorCode::kUnavailable);
-  EXPECT_THAT(turbo.text, HasSubstr("s.prototxt:2:12: larc_turbo is not in this build"));
+  EXPECT_THAT(turbo.text, HasSubstr("s.prototxt:2:12: larc_turbo is not supported"));
 }
 
 TEST_F(SolverSpecTest, FieldsWithoutEffectAreNamedOnceEach) {
@@ -361,7 +365,7 @@ TEST_F(SolverSpecTest, WithAListAllErrorsAreToldAtOnce) {
   for (const Error& error : errors) texts.emplace_back(error.what());
   EXPECT_THAT(texts, ElementsAre(HasSubstr("base_lr is -1"), HasSubstr("max_iter is 0"),
                                  HasSubstr("Did you mean 'fixed'?"),
-                                 HasSubstr("the net file 'none.prototxt' is not there"),
+                                 HasSubstr("the net file 'none.prototxt' does not exist"),
                                  HasSubstr("bad.prototxt:1:9")));
   EXPECT_EQ(solver.train.net, nullptr);
   ASSERT_EQ(solver.tests.size(), 2u);
@@ -374,7 +378,8 @@ TEST_F(SolverSpecTest, RefusesSnapshotsAtATimeThatIsNone) {
     const std::string text = RestRefusal(
         Join("base_lr: 0.1 lr_policy: 'fixed' max_iter: 10\nsnapshot_every: '", time, "'"));
     EXPECT_THAT(text, StartsWith(Join("s.prototxt:3:1: snapshot_every is '", time,
-                                      "'; it is a time of a second or more, such as \"90s\"")));
+                                      "'; it must be a time of at least one second, such as "
+                                      "\"90s\"")));
   }
   Load("net: 'net.prototxt' snapshot_every: '1h30m'" + std::string(kRest));
 }
@@ -394,7 +399,7 @@ TEST_F(SolverSpecTest, RefusesFormsInWhichGradientsDoNotTravel) {
     Load(std::string("net: 'net.prototxt' exchange_type: ") + type + kRest);
   }
   EXPECT_EQ(RestRefusal("exchange_type: DOUBLE" + std::string(kRest)),
-            "s.prototxt:2:1: exchange_type is DOUBLE; gradients travel as FLOAT, FLOAT16 or "
+            "s.prototxt:2:1: exchange_type is DOUBLE; gradients can be sent as FLOAT, FLOAT16 or "
             "BFLOAT16");
   EXPECT_THAT(RestRefusal("exchange_type: FLOAT16 virtual_ranks: 4" + std::string(kRest)),
               StartsWith("s.prototxt:2:1: exchange_type is FLOAT16 and virtual_ranks 4: "));

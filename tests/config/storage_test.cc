@@ -71,11 +71,11 @@ default_backward_math: FLOAT16
 global_grad_scale: 1000
 layer { name: "a" type: "T" top: "a"
   backward_type: FLOAT })"),
-      ElementsAre("net.prototxt:2:1: default_backward_type has no effect: gradients are stored as "
-                  "what they belong to, BFLOAT16",
+      ElementsAre("net.prototxt:2:1: default_backward_type has no effect: gradients have the type "
+                  "of the values they belong to, BFLOAT16",
                   "net.prototxt:3:1: default_forward_math has no effect: sums are FLOAT",
-                  "net.prototxt:5:1: global_grad_scale has no effect: BFLOAT16 and FLOAT hold "
-                  "small gradients as they are"));
+                  "net.prototxt:5:1: global_grad_scale has no effect: BFLOAT16 and FLOAT "
+                  "represent small gradients without scaling"));
 }
 
 TEST_F(StorageTest, ASolverSaysOnceWhatHasNoEffect) {
@@ -92,17 +92,16 @@ TEST_F(StorageTest, ASolverSaysOnceWhatHasNoEffect) {
 
 TEST_F(StorageTest, RefusesOtherTypesAtTheirLines) {
   EXPECT_EQ(Refusal("name: 'n'\n  default_forward_type: INT"),
-            "net.prototxt:2:3: default_forward_type is INT; numbers are stored as FLOAT, "
-            "FLOAT16 or BFLOAT16");
+            "net.prototxt:2:3: default_forward_type is INT; it must be FLOAT, FLOAT16 or BFLOAT16");
   EXPECT_EQ(Refusal("default_backward_math: DOUBLE"),
-            "net.prototxt:1:1: default_backward_math is DOUBLE; all sums are FLOAT here: remove "
-            "the field");
+            "net.prototxt:1:1: default_backward_math is DOUBLE; all sums are FLOAT in this "
+            "program: remove the field");
   EXPECT_EQ(Refusal("layer { name: 'a' type: 'T' top: 'a'\nforward_type: DOUBLE }"),
-            "net.prototxt:2:1: layer 'a' (T): forward_type is DOUBLE; numbers are stored as "
-            "FLOAT, FLOAT16 or BFLOAT16");
+            "net.prototxt:2:1: layer 'a' (T): forward_type is DOUBLE; it must be FLOAT, FLOAT16 "
+            "or BFLOAT16");
   EXPECT_EQ(Refusal("layer { name: 'a' type: 'T' top: 'a'\nbackward_type: BOOL }"),
-            "net.prototxt:2:1: layer 'a' (T): backward_type is BOOL; numbers are stored as "
-            "FLOAT, FLOAT16 or BFLOAT16");
+            "net.prototxt:2:1: layer 'a' (T): backward_type is BOOL; it must be FLOAT, FLOAT16 or "
+            "BFLOAT16");
 }
 
 class SolverStorageTest : public StorageTest {
@@ -140,8 +139,7 @@ TEST_F(SolverStorageTest, TheCommandLineSetsIt) {
 TEST_F(SolverStorageTest, RefusesOtherTypesAtTheirLines) {
   Write(R"(layer { name: "a" type: "T" top: "a" })");
   EXPECT_EQ(Short(CatchConfig([&] { Load("\ndefault_forward_type: UINT "); }).text),
-            "s.prototxt:2:1: default_forward_type is UINT; numbers are stored as FLOAT, FLOAT16 or "
-            "BFLOAT16");
+            "s.prototxt:2:1: default_forward_type is UINT; it must be FLOAT, FLOAT16 or BFLOAT16");
 }
 
 }  // namespace

@@ -75,12 +75,12 @@ TEST_P(OldFileTest, StaysAsItIsTheSecondTime) {
 TEST(UpgradeNotesTest, SayInOneSentenceEachWhatChanged) {
   const std::string v0 = GoldenPath("v0.prototxt"), v1 = GoldenPath("v1.prototxt");
   EXPECT_THAT(UpgradeText(v0).upgrades.done,
-              ElementsAre(v0 + ": rewrote 28 layers of the oldest form ('layers { layer { } }')",
-                          v0 + ": folded 1 padding layer into what reads them",
-                          v0 + ": rewrote 27 layers of the old 'layers' form as 'layer'",
+              ElementsAre(v0 + ": rewrote 28 layers of the oldest format ('layers { layer { } }')",
+                          v0 + ": folded 1 padding layer into the layers that read them",
+                          v0 + ": rewrote 27 layers of the old 'layers' format as 'layer'",
                           v0 + ": rewrote the old 'input' fields as an Input layer"));
   EXPECT_THAT(UpgradeText(v1).upgrades.done,
-              ElementsAre(v1 + ": rewrote 39 layers of the old 'layers' form as 'layer'",
+              ElementsAre(v1 + ": rewrote 39 layers of the old 'layers' format as 'layer'",
                           v1 + ": rewrote the old 'input' fields as an Input layer"));
 }
 
@@ -92,9 +92,9 @@ TEST(UpgradeNotesTest, AFieldOnTheWrongOldTypeIsDroppedWithAWarning) {
   const UpgradedText upgraded = UpgradeText(file);
   EXPECT_THAT(
       upgraded.upgrades.warnings,
-      ElementsAre(file + ":1:1: layer 'r': the field kernelsize means nothing for the old type "
-                         "'relu' and is dropped",
-                  HasSubstr("the field det_crop_mode means nothing")));
+      ElementsAre(file + ":1:1: layer 'r': the field kernelsize has no meaning for the old type "
+                         "'relu' and is removed",
+                  HasSubstr("the field det_crop_mode has no meaning")));
   EXPECT_EQ(NetOf(upgraded.text).ShortDebugString(),
             "layer { name: \"r\" type: \"ReLU\" bottom: \"x\" }");
 }
@@ -107,10 +107,10 @@ TEST(UpgradeNotesTest, OldTransformFieldsInANewLayerAreLeftWithAWarning) {
       "layer { name: 'i' type: 'ImageData' top: 'y' image_data_param { crop_size: 3 } }");
   EXPECT_THAT(
       LoadNet(file).upgrades.warnings,
-      ElementsAre(file + ":2:28: layer 'd' (Data): scale, mirror in data_param are ignored, as "
-                         "Caffe does; write transform_param { scale: ... mirror: ... } instead",
+      ElementsAre(file + ":2:28: layer 'd' (Data): scale, mirror in data_param are ignored, as in "
+                         "Caffe; write transform_param { scale: ... mirror: ... } instead",
                   file + ":3:65: layer 'i' (ImageData): crop_size in image_data_param is ignored, "
-                         "as Caffe does; write transform_param { crop_size: ... } instead"));
+                         "as in Caffe; write transform_param { crop_size: ... } instead"));
 }
 
 TEST(UpgradeSolverTest, RewritesTheTypeAndTheNetsInside) {
@@ -135,7 +135,7 @@ TEST(UpgradeSolverTest, RefusesBothFormsOfTheType) {
   const TempFolder folder;
   const std::string file = folder.Write("s", "net: 'n'\ntype: 'Adam'\nsolver_type: ADAM\n");
   EXPECT_THAT(CatchConfig([&] { UpgradeText(file); }).text,
-              HasSubstr("s:3:1: solver_type is the old form of type, and both are given"));
+              HasSubstr("s:3:1: solver_type is the old name of type, and both are given"));
 }
 
 TEST(UpgradeBlobsTest, WritesEveryOldFormAsShapeAndFloats) {
@@ -172,7 +172,7 @@ TEST(UpgradeBlobsTest, RefusesADamagedArray) {
   caffe::NetParameter net = NetOf("layer { name: 'c' blobs { shape { dim: 2 } data: 1 } }");
   const auto [code, message] = ErrorOf([&] { UpgradeBlobs(&net, "w"); });
   EXPECT_EQ(code, ErrorCode::kData);
-  EXPECT_THAT(message, HasSubstr("w: layer 'c', blob 0: it holds 1 numbers"));
+  EXPECT_THAT(message, HasSubstr("w: layer 'c', blob 0: it has 1 numbers"));
 }
 
 }  // namespace

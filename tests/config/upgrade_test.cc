@@ -118,7 +118,7 @@ TEST_F(UpgradeTest, ABatchNormWithThreeParamsIsFrozen) {
 TEST_F(UpgradeTest, RefusesWhatCannotBeRewritten) {
   EXPECT_EQ(
       Refusal("layer { name: 'a' }\nlayers { name: 'b' type: RELU }"),
-      "n.prototxt:2:1: 'layers' (the old form) and 'layer' (first in line 1) cannot be mixed: "
+      "n.prototxt:2:1: 'layers' (the old format) and 'layer' (first in line 1) cannot be mixed: "
       "write all as 'layer'");
   EXPECT_THAT(Refusal("layers { name: 'b' }"),
               HasSubstr("n.prototxt:1:1: layer 'b' has no type; write e.g. type: CONVOLUTION"));

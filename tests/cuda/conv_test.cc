@@ -204,7 +204,7 @@ TEST_F(CudnnTest, FourSpatialAxesAreDeclined) {
                          .pad = one,
                          .dilation = one};
   EXPECT_THAT(device().MakeConv(desc)->Declined(),
-              Contains("forward: cuDNN: it takes up to 3 spatial axes, not 4"));
+              Contains("forward: cuDNN: it supports up to 3 spatial axes, not 4"));
 }
 
 // Whether ReLU is part of the library's call, and it drops NaN or not: NaN stays.

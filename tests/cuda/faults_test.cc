@@ -39,21 +39,19 @@ TEST_F(GpuFaultTest, WithoutADriver) {
 TEST_F(GpuFaultTest, WithAnOldDriver) {
   emulated_gpu::Reset({.driver = 12020});
   EXPECT_EQ(Refusal(),
-            "69: the driver of this machine's GPUs is made for CUDA 12.2 and this program needs "
-            "13.0; update the driver, build the program with an older CUDA, or run on the CPU");
+            "69: the GPU driver of this machine supports CUDA 12.2, but this program needs 13.0; "
+            "update the driver, build the program with an older CUDA, or run on the CPU");
 }
 
 TEST_F(GpuFaultTest, WithoutAGpu) {
   emulated_gpu::Reset({.devices = {}});
-  EXPECT_THAT(Refusal(), HasSubstr("69: the driver finds no GPU; see whether 'nvidia-smi' shows"));
+  EXPECT_THAT(Refusal(), HasSubstr("69: the driver finds no GPU; check that 'nvidia-smi' shows"));
 }
 
 TEST_F(GpuFaultTest, WithGpusHiddenByTheEnvironment) {
   emulated_gpu::Reset({.devices = {}});
   const ScopedEnvironment visible("CUDA_VISIBLE_DEVICES", "7");
-  EXPECT_EQ(Refusal(),
-            "69: CUDA sees no GPU, as CUDA_VISIBLE_DEVICES is '7'; name one that 'nvidia-smi -L' "
-            "shows, or unset it");
+  EXPECT_EQ(Refusal(), "69: CUDA sees no GPU, because CUDA_VISIBLE_DEVICES is '7'");
 }
 
 TEST_F(GpuFaultTest, AWrongNumberListsThoseThereAre) {
@@ -82,8 +80,8 @@ TEST_F(GpuFaultTest, InUseByAnother) {
   ChangedRuntime runtime;
   runtime.table.MemGetInfo = [](size_t*, size_t*) { return cuda::kErrorDevicesUnavailable; };
   EXPECT_EQ(Refusal(),
-            "69: GPU 0 (Emulated GPU) is in use by another process and takes no second one, or is "
-            "busy; choose another, or wait ('nvidia-smi' shows who uses it)");
+            "69: GPU 0 (Emulated GPU) is busy, or another process has exclusive use of it; choose "
+            "another GPU, or wait ('nvidia-smi' shows the processes)");
 }
 
 TEST_F(GpuFaultTest, WithoutKernelsForIt) {
@@ -98,8 +96,8 @@ TEST_F(GpuFaultTest, WithoutKernelsForIt) {
 
 TEST_F(GpuFaultTest, OutOfMemoryTellsNeedAndRest) {
   EXPECT_THAT(Thrown([&] { device().Allocate(size_t{5} << 30); }),
-              AllOf(HasSubstr("81: GPU 0 (Emulated GPU) has no 5120 MiB (5368709120 bytes) of "
-                              "memory left: "),
+              AllOf(HasSubstr("81: GPU 0 (Emulated GPU) cannot allocate 5120 MiB (5368709120 "
+                              "bytes) of memory: "),
                     HasSubstr(" of 1024 MiB are free; lower batch_size")));
   const OnDevice<float> works(device(), Counting(10));
   EXPECT_EQ(works.Read(), Counting(10));
@@ -131,9 +129,9 @@ TEST_F(GpuFaultTest, ALostGpuIsOneSentenceWhateverIsCalledNext) {
 TEST_F(GpuFaultTest, DamagedMemorySaysSo) {
   device();
   emulated_gpu::SetStickyError(cuda::kErrorEccUncorrectable);
-  EXPECT_THAT(
-      Thrown([&] { device().Synchronize(); }),
-      AllOf(HasSubstr("69: GPU 0"), HasSubstr("Its memory is damaged"), HasSubstr("another GPU")));
+  EXPECT_THAT(Thrown([&] { device().Synchronize(); }),
+              AllOf(HasSubstr("69: GPU 0"), HasSubstr("Its memory has an error"),
+                    HasSubstr("another GPU")));
 }
 
 TEST_F(GpuFaultTest, OneErrorAloneIsNotALoss) {

@@ -174,7 +174,7 @@ TEST_F(GradientGroupTest, HandsMpiTheMemoryOfTheGpuWhereItTakesThat) {
 TEST_F(GradientGroupTest, LeavesAnMpiAloneThatTakesNoMemoryOfGpus) {
   std::string note;
   EXPECT_EQ(MakeMpiGroup(device(), Options(), &note), nullptr);
-  EXPECT_THAT(note, HasSubstr("no MPI here that takes memory of GPUs"));
+  EXPECT_THAT(note, HasSubstr("no CUDA-aware MPI library"));
 }
 
 TEST_F(GradientGroupTest, ListsGpusWithoutUsingThem) {

@@ -33,8 +33,8 @@ TEST(CudaLibrariesTest, AMissingOneSaysWhatToInstall) {
   const OpenedLibrary none = OpenLibrary(Some({"libsome.so.9", "libsome.so.8"}, "v", {9}), {});
   EXPECT_EQ(none.handle, nullptr);
   EXPECT_EQ(none.problem,
-            "cuSome 9 was not found (libsome.so.9, libsome.so.8); install it, or name its folder "
-            "in LD_LIBRARY_PATH. Until then it is slow");
+            "cuSome 9 was not found (libsome.so.9, libsome.so.8); install it, or add its folder "
+            "to LD_LIBRARY_PATH. Until then it is slow");
 }
 
 TEST(CudaLibrariesTest, ABrokenOneSaysWhatTheLoaderSays) {

@@ -67,7 +67,7 @@ TEST_F(NvmlTest, WithoutItThereIsNoMonitorAndAReason) {
 TEST_F(NvmlTest, TheCpuHasNone) {
   std::string why;
   EXPECT_EQ(MakeGpuMonitor(*MakeCpuDevice(1), &why), nullptr);
-  EXPECT_EQ(why, "the device is no GPU");
+  EXPECT_EQ(why, "the device is not a GPU");
 }
 
 TEST_F(NvmlTest, ALibraryIsOpenedAndWhatItLacksIsLeftOut) {
@@ -90,7 +90,7 @@ TEST_F(NvmlTest, ALibraryThatIsNotThereOrAnotherOneIsAReason) {
   EXPECT_EQ(cuda::LoadNvml("libnvidia-ml-none.so.1", &why), nullptr);
   EXPECT_THAT(why, HasSubstr("libnvidia-ml-none.so.1 cannot be loaded: "));
   EXPECT_EQ(cuda::LoadNvml("libz.so.1", &why), nullptr);
-  EXPECT_EQ(why, "libz.so.1 is no NVML that is known here");
+  EXPECT_EQ(why, "libz.so.1 is not a known version of NVML");
 }
 
 }  // namespace

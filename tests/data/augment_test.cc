@@ -205,17 +205,17 @@ TEST(AugmentTest, RefusesFieldsAndRecordsThatMakeNoSense) {
   EXPECT_THAT(erasing("probability: 2"), HasSubstr("probability is 2"));
   EXPECT_THAT(erasing("max_area_ratio: 0.01"), HasSubstr("min_area_ratio is 0.02"));
   EXPECT_THAT(erasing("min_aspect: 0"), HasSubstr("min_aspect is 0"));
-  EXPECT_THAT(erasing("value: 300"), HasSubstr("value is 300; it is a pixel's"));
+  EXPECT_THAT(erasing("value: 300"), HasSubstr("value is 300; it must be a pixel value"));
   EXPECT_THAT(refusal("mixup: 0.2"), HasSubstr("mixup needs mixup_classes"));
   EXPECT_THAT(refusal("mixup: -1 mixup_classes: 2"), HasSubstr("mixup is -1"));
   EXPECT_THAT(refusal("test_crops: 3"), HasSubstr("test_crops is 3; it must be 1, 5 or 10"));
-  EXPECT_THAT(refusal("test_crops: 5"), HasSubstr("test_crops needs a crop_size"));
+  EXPECT_THAT(refusal("test_crops: 5"), HasSubstr("test_crops needs crop_size"));
   const std::string pixels(4 * 4, 'x');
   const auto record = [&](const std::string& fields, const DatumView& datum) {
     return Catch([&] { MakeAugment(fields).OutShape(datum, "'r'"); });
   };
   EXPECT_THAT(record("color_jitter_param { hue: 0.1 }", BytesOfAugment(4, 2, 2, pixels)),
-              Refuses(ErrorCode::kConfig, "record 'r' is 4x2x2; colors are those of 1 or 3"));
+              Refuses(ErrorCode::kConfig, "record 'r' is 4x2x2; color changes need 1 or 3"));
   EXPECT_THAT(record("lighting: 0.1", BytesOfAugment(1, 4, 4, pixels)),
               Refuses(ErrorCode::kConfig, "lighting needs 3 channels: set force_color"));
   EXPECT_THAT(record("random_erasing_param { value: 1 value: 2 }", BytesOfAugment(1, 4, 4, pixels)),
@@ -224,7 +224,7 @@ TEST(AugmentTest, RefusesFieldsAndRecordsThatMakeNoSense) {
   const std::vector<float> numbers(16);
   floats.floats = numbers;
   EXPECT_THAT(record("random_erasing_param { }", floats),
-              Refuses(ErrorCode::kData, "record 'r' holds numbers of type float"));
+              Refuses(ErrorCode::kData, "record 'r' has float values, but"));
 }
 
 // --- Crops ---
@@ -369,8 +369,9 @@ TEST(MixupTest, AnImageAloneStaysAsItIs) {
 TEST_F(CropBatchTest, ALabelThatIsNoClassIsNamed) {
   const auto mixed = Data("mixup: 1 mixup_classes: 4", caffe::TRAIN, 1);
   mixed->Next();
-  EXPECT_THAT(Catch([&] { mixed->Next(); }),
-              Refuses(ErrorCode::kData, "has label 4, and mixup_classes is 4: labels are 0 to 3"));
+  EXPECT_THAT(
+      Catch([&] { mixed->Next(); }),
+      Refuses(ErrorCode::kData, "has label 4, but mixup_classes is 4, so labels must be 0 to"));
 }
 
 }  // namespace

@@ -101,8 +101,8 @@ TEST_P(BadRecordsTest, TheNextGoodRecordComesInTheirPlace) {
   const std::vector<int> got = Read(*Make(6), 3, &skipped);
   EXPECT_EQ(got, std::vector(want.begin(), want.begin() + 18));
   EXPECT_GE(skipped, 3);
-  EXPECT_THAT(log.Get(), Contains(testing::AllOf(HasSubstr("skipped record number 2 for the next"),
-                                                 HasSubstr("damaged JPEG"))));
+  EXPECT_THAT(log.Get(), Contains(testing::AllOf(HasSubstr("record number 2 and used the next"),
+                                                 HasSubstr("JPEG"))));
 }
 
 TEST_P(BadRecordsTest, NeitherThreadsNorRanksNorResumesChangeWhatComes) {
@@ -146,7 +146,7 @@ TEST_P(BadRecordsTest, ASetWithoutAGoodRecordEndsWithTheFirstOnesError) {
   std::set<int> all;
   for (int i = 0; i < kBadRecordsRecords; ++i) all.insert(i);
   Write(all);
-  EXPECT_THAT(Catch([&] { Make(4); }), Refuses(ErrorCode::kData, "damaged JPEG"));
+  EXPECT_THAT(Catch([&] { Make(4); }), Refuses(ErrorCode::kData, "JPEG"));
 }
 
 TEST_P(BadRecordsTest, WithoutSkippingTheFirstOneEndsTheReading) {
@@ -156,7 +156,7 @@ TEST_P(BadRecordsTest, WithoutSkippingTheFirstOneEndsTheReading) {
                 const auto source = Make(1);
                 for (int i = 0; i < kBadRecordsRecords; ++i) source->Next();
               }),
-              Refuses(ErrorCode::kData, "damaged JPEG"));
+              Refuses(ErrorCode::kData, "JPEG"));
 }
 
 TEST(BadPositionTest, TheCountOfTheEpochIsInTheSnapshot) {
@@ -164,7 +164,9 @@ TEST(BadPositionTest, TheCountOfTheEpochIsInTheSnapshot) {
   EXPECT_EQ(position.Encode(), "2 12 1 7 key 3");
   EXPECT_EQ(Position::Decode(position.Encode()), position);
   EXPECT_THAT(Catch([] { Position::Decode("2 12 1 key"); }),
-              Refuses(ErrorCode::kBadSnapshot, "is not one of this program's"));
+              Refuses(ErrorCode::kBadSnapshot,
+                      "is not in the format of this program; start from "
+                      "the weights with --weights"));
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ TEST_P(ChangedSetTest, AFileThatWasReplacedIsNamedAfterTheEpoch) {
   std::filesystem::copy(file, file + ".new");
   std::filesystem::rename(file + ".new", file);
   const auto [good, thrown] = Read(*source);
-  EXPECT_THAT(thrown, Refuses(ErrorCode::kData, "was changed while it was read"));
+  EXPECT_THAT(thrown, Refuses(ErrorCode::kData, "was changed during the run"));
   EXPECT_THAT(thrown.text, testing::HasSubstr(file));
   EXPECT_EQ(good, kChangedSetRecords / kBatch);
 }
@@ -70,7 +70,7 @@ TEST(ChangedLmdbTest, ARecordThatAnotherProgramAddsIsNoticed) {
   EXPECT_THAT(Catch([&] {
                 for (int i = 0; i < 6; ++i) source->Next();
               }),
-              Refuses(ErrorCode::kData, "was changed while it was read"));
+              Refuses(ErrorCode::kData, "was changed during the run"));
 }
 
 }  // namespace

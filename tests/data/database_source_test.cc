@@ -75,7 +75,7 @@ TEST_F(MakePrefetcherTest, GivesNoLabelsForOneTop) {
 
 TEST_F(MakePrefetcherTest, RefusesBadFieldsAtTheirLines) {
   EXPECT_THAT(Catch([&] { Make("data_param { batch_size: 1 }"); }),
-              Refuses(ErrorCode::kConfig, "source, the database, is missing"));
+              Refuses(ErrorCode::kConfig, "source is missing; give the path of the database"));
   EXPECT_THAT(Refusal("batch_size: 0"),
               Refuses(ErrorCode::kConfig, "batch_size is 0; it must be 1 to"));
   EXPECT_THAT(Refusal("batch_size: 0").text, HasSubstr("net.prototxt:5:"));

@@ -100,8 +100,8 @@ TEST_F(ImageListTest, RefusesBadListsWithTheLine) {
     return Catch([&] { ReadImageList(List(text)); });
   };
   EXPECT_THAT(Catch([&] { ReadImageList(folder_ / "none.txt"); }).code, 66);
-  EXPECT_THAT(refusal(""), Refuses(ErrorCode::kData, "list.txt: the list holds no images"));
-  EXPECT_THAT(refusal("\r\n \n"), Refuses(ErrorCode::kData, "the list holds no images"));
+  EXPECT_THAT(refusal(""), Refuses(ErrorCode::kData, "list.txt: the list has no images"));
+  EXPECT_THAT(refusal("\r\n \n"), Refuses(ErrorCode::kData, "the list has no images"));
   EXPECT_THAT(refusal("a 1\nb.jpg\n"),
               Refuses(ErrorCode::kData, "list.txt:2: no label in 'b.jpg'; "));
   for (const char* label : {"cat", "1.5", "99999999999", "0x1", "1,2"}) {
@@ -180,7 +180,7 @@ TEST_F(ImageListTest, RefusesThePositionOfAnotherList) {
     EXPECT_THAT(Catch([&] {
                   Make("is_color: false")->Restore({1, 0, key});
                 }),
-                Refuses(ErrorCode::kBadSnapshot, "which this data set does not have"));
+                Refuses(ErrorCode::kBadSnapshot, "which is not in this data set"));
   }
 }
 
@@ -234,17 +234,22 @@ TEST_F(ImageListTest, RefusesBadFields) {
   NumberedImages(1);
   EXPECT_THAT(Refusal("new_height: 3"),
               Refuses(ErrorCode::kConfig,
-                      "net.prototxt:4:1: layer 'd' (ImageData): new_height and "
-                      "new_width belong together"));
+                      "net.prototxt:4:1: layer 'd' (ImageData): new_height and new_width need "
+                      "each other"));
   EXPECT_THAT(Refusal("short_side: 3 new_height: 3 new_width: 3"),
-              Refuses(ErrorCode::kConfig, "short_side excludes new_height and new_width"));
+              Refuses(ErrorCode::kConfig,
+                      "short_side cannot be combined with new_height and "
+                      "new_width"));
   EXPECT_THAT(Refusal("new_height: 3000000000 new_width: 1"),
               Refuses(ErrorCode::kConfig, "new_height is 3000000000; it must be at most 1048576"));
-  EXPECT_THAT(Refusal("new_height: 1000000 new_width: 1000000"),
-              Refuses(ErrorCode::kData, "and would get 1000000x1000000; at most 134217728"));
+  EXPECT_THAT(
+      Refusal("new_height: 1000000 new_width: 1000000"),
+      Refuses(ErrorCode::kData, "and would become 1000000x1000000; the limit is 134217728"));
   EXPECT_THAT(Refusal("batch_size: 0"), Refuses(ErrorCode::kConfig, "batch_size is 0"));
   list_.clear();
-  EXPECT_THAT(Refusal(""), Refuses(ErrorCode::kConfig, "source, the list, is missing"));
+  EXPECT_THAT(Refusal(""), Refuses(ErrorCode::kConfig,
+                                   "source is missing; give the path of the "
+                                   "list of images"));
 }
 
 }  // namespace

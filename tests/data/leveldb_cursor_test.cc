@@ -100,7 +100,7 @@ TEST_F(LevelDbCursorTest, RefusesADamagedManifest) {
       WriteBytes(entry.path(), "nonsense");
     }
   }
-  EXPECT_THAT(Refusal(), Refuses(ErrorCode::kData, "damaged or unfinished"));
+  EXPECT_THAT(Refusal(), Refuses(ErrorCode::kData, "damaged or incomplete"));
 }
 
 TEST_F(LevelDbCursorTest, OpensOneDatabaseTwiceInAProcess) {
@@ -138,8 +138,8 @@ TEST_F(LevelDbCursorTest, NamesTheProcessThatHoldsTheDatabase) {
   close(done[0]);
   char byte = 0;
   ASSERT_EQ(read(ready[0], &byte, 1), 1);
-  EXPECT_THAT(Refusal(),
-              Refuses(ErrorCode::kIo, "process " + std::to_string(child) + " holds the database"));
+  EXPECT_THAT(Refusal(), Refuses(ErrorCode::kIo,
+                                 "process " + std::to_string(child) + " has the database open"));
   close(done[1]);
   int status = 0;
   waitpid(child, &status, 0);
@@ -155,8 +155,7 @@ TEST_F(LevelDbCursorTest, RefusesAReadOnlyFolderWithTheCure) {
   {
     const AsNobody nobody;
     EXPECT_THAT(Refusal(), Refuses(ErrorCode::kNoPermission,
-                                   "copy the database to a folder of "
-                                   "yours"));
+                                   "copy the database to a folder that you can write"));
   }
   chmod(path_.c_str(), 0755);
 }

@@ -69,8 +69,8 @@ TEST_F(LmdbCursorTest, RefusesEveryTruncationWithoutTouchingMissingPages) {
 TEST_F(LmdbCursorTest, NamesBothSizesOfATruncatedFile) {
   Replace(bytes_.substr(0, 12288));
   EXPECT_THAT(Refusal().text,
-              HasSubstr("12288 bytes where " + std::to_string(bytes_.size() / 4096) +
-                        " pages of 4096 bytes belong"));
+              HasSubstr("12288 bytes instead of " + std::to_string(bytes_.size() / 4096) +
+                        " pages of 4096 bytes ("));
 }
 
 TEST_F(LmdbCursorTest, RefusesZeroBytes) {
@@ -101,7 +101,7 @@ TEST_F(LmdbCursorTest, RefusesAnImpossibleMap) {
   std::string bad = bytes_;
   bad[32 + 7] = bad[4096 + 32 + 7] = 0x40;
   Replace(bad);
-  EXPECT_THAT(Refusal(), Refuses(ErrorCode::kData, "more than a process has addresses"));
+  EXPECT_THAT(Refusal(), Refuses(ErrorCode::kData, "exceeds the address space of a process"));
 }
 
 TEST_F(LmdbCursorTest, RefusesAnImpossiblePageSize) {
@@ -203,7 +203,7 @@ TEST_F(LmdbCursorTest, RefusesRecordsThatComeTwiceOrNotAtAll) {
     bad = bytes_;
     bad.replace(page * 4096 + 18, 2, bytes_, page * 4096 + 16, 2);  // the second is the first
     Replace(bad);
-    twice += Refusal().text.find("which belongs before it") != std::string::npos;
+    twice += Refusal().text.find("which must come before it") != std::string::npos;
   }
   EXPECT_GT(missing, 0);
   EXPECT_GT(twice, 0);
@@ -234,7 +234,7 @@ TEST_F(LmdbCursorTest, ReadsAReadOnlyFolderWithoutALockAndWarnsOnce) {
     const AsNobody nobody;
     EXPECT_EQ(CountRecords(), 40);
   }
-  EXPECT_THAT(log.Get(), ElementsAre(HasSubstr("reading without one")));
+  EXPECT_THAT(log.Get(), ElementsAre(HasSubstr("reading without a lock")));
   EXPECT_FALSE(std::filesystem::exists(path_ + "/lock.mdb"));
   chmod(path_.c_str(), 0755);
 }

@@ -73,22 +73,21 @@ TEST_F(MemoryRecordsTest, ReadsTheStandardInput) {
 
 TEST_F(MemoryRecordsTest, RefusesFilesThatDoNotFit) {
   EXPECT_THAT(Catch([&] { Make(Source("abc")); }),
-              Refuses(ErrorCode::kData, "3 bytes are not a whole number of images of 2 bytes"));
-  EXPECT_THAT(Catch([&] { Make(Source("")); }),
-              Refuses(ErrorCode::kData, "0 bytes are not a whole"));
+              Refuses(ErrorCode::kData, "3 bytes are not a multiple of the image size, 2 bytes"));
+  EXPECT_THAT(Catch([&] { Make(Source("")); }), Refuses(ErrorCode::kData, "0 bytes are not a"));
   EXPECT_THAT(Catch([&] { Make(Source("abcd") + Labels("1\n")); }),
               Refuses(ErrorCode::kData, "1 labels for 2 images"));
   EXPECT_THAT(Catch([&] { Make(Source("abcd") + Labels("1\n2.5\n")); }),
               Refuses(ErrorCode::kData, "label 2 is not a 32-bit integer"));
   EXPECT_THAT(Catch([&] { Make("source: 'nothing'"); }),
-              Refuses(ErrorCode::kNoInput, "source 'nothing' is not there"));
+              Refuses(ErrorCode::kNoInput, "source 'nothing' does not exist"));
   EXPECT_THAT(Catch([&] { Make("labels: 'l'"); }),
-              Refuses(ErrorCode::kConfig, "labels without a source"));
+              Refuses(ErrorCode::kConfig, "labels is given without source"));
   const auto source = Make(Source("abcdef"));
   EXPECT_THAT(Catch([&] {
                 source->Restore({1, 0, "image 1 of 4"});
               }),
-              Refuses(ErrorCode::kBadSnapshot, "this data set does not have"));
+              Refuses(ErrorCode::kBadSnapshot, "which is not in this data set"));
 }
 
 }  // namespace

@@ -163,8 +163,7 @@ TEST_F(PrefetcherTest, RefusesAPositionOfAnotherDatabase) {
                 source.Restore({3, 0, "00000099"});
               }),
               Refuses(ErrorCode::kBadSnapshot,
-                      "stopped before record '00000099', which this "
-                      "data set does not have"));
+                      "stopped before record '00000099', which is not in this data set"));
   EXPECT_EQ(Labels(source, 1), Count(0, 2, 4));
   EXPECT_THAT(Catch([&] {
                 source.Restore({0, 0, ""});
@@ -183,7 +182,9 @@ TEST(PositionTest, RefusesOtherText) {
   for (const char* text : {"", "1", "1 2", "1 2 3", "2 1 1 key", "1 x 3 key", "1 -1 3 k",
                            "1 99999999999999999999 3 k"}) {
     EXPECT_THAT(Catch([&] { Position::Decode(text); }),
-                Refuses(ErrorCode::kBadSnapshot, "is not one of this program's"))
+                Refuses(ErrorCode::kBadSnapshot,
+                        "is not in the format of this program; start "
+                        "from the weights with --weights"))
         << text;
   }
 }

@@ -94,10 +94,10 @@ TEST_F(RecordChecksTest, ARecordThatDiffersIsSkippedLikeAnyBadOne) {
 TEST_F(RecordChecksTest, AnotherNumberOfRecordsIsRefusedAtOnce) {
   WriteChecksums(ChecksumPath(SetOf("LMDB")), std::vector<uint32_t>(kRecordChecksRecords - 1));
   EXPECT_THAT(Catch([&] { source_.Make("LMDB", 10); }),
-              Refuses(ErrorCode::kData, "holds 30 records, and "));
+              Refuses(ErrorCode::kData, "30 records, but"));
   WriteBytes(ChecksumPath(SetOf("LMDB")), "damaged");
   EXPECT_THAT(Catch([&] { source_.Make("LMDB", 10); }),
-              Refuses(ErrorCode::kData, "is not a file of checksums, or it is damaged"));
+              Refuses(ErrorCode::kData, "this is not a checksum file, or it is damaged"));
 }
 
 }  // namespace

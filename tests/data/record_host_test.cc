@@ -171,7 +171,7 @@ TEST_F(RecordHostTest, ThatEndsEndsItsReadersWith82) {
   });
   EXPECT_EQ(thrown.code, 82);
   EXPECT_THAT(thrown.text, StartsWith(path_));
-  EXPECT_THAT(thrown.text, HasSubstr("has ended. Go on from the newest snapshot"));
+  EXPECT_THAT(thrown.text, HasSubstr("has ended. Resume from the newest snapshot"));
   EXPECT_EQ(Catch([&] { Open(); }).code, 82);
 }
 

@@ -139,7 +139,7 @@ TEST(ResizedCropTest, RefusesWhatMakesNoSense) {
   EXPECT_THAT(crop("} random_aspect_ratio_param {"),
               HasSubstr("random_aspect_ratio_param and random_resized_crop_param are both given"));
   EXPECT_THAT(crop("} mean_file: 'm' color_jitter_param {"),
-              HasSubstr("a mean image has one size"));
+              HasSubstr("a mean image has a fixed size"));
   EXPECT_THAT(crop("min_area_ratio: 0"), HasSubstr("min_area_ratio is 0 and max_area_ratio 1"));
   EXPECT_THAT(crop("max_area_ratio: 1.5"), HasSubstr("max_area_ratio 1.5"));
   EXPECT_THAT(crop("min_aspect: 2"), HasSubstr("min_aspect is 2 and max_aspect 1.33333"));

@@ -152,7 +152,7 @@ TEST_P(ShuffledSourceTest, RefusesPositionsOfOtherData) {
   EXPECT_THAT(Catch([&] {
                 source->Restore({12, 0, "shuffled 0 place 12 of 24 extent 1 window 5"});
               }),
-              Refuses(ErrorCode::kBadSnapshot, "has 23 records, and had 24 when the snapshot"));
+              Refuses(ErrorCode::kBadSnapshot, "has 23 records now, but had 24 when the snapshot"));
   for (const char* key : {"00000003", "shuffled 0 place 24 of 23 extent 1 window 5",
                           "shuffled 0 place 1 of 23 extent 0 window 5"}) {
     EXPECT_THAT(Catch([&] {

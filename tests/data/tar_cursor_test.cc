@@ -115,30 +115,34 @@ TEST_F(TarCursorTest, AnArchiveCutAtAnyByteIsRefusedByName) {
 }
 
 TEST_F(TarCursorTest, RefusesWhatItCannotRead) {
-  EXPECT_THAT(Refusal(std::string("\x1f\x8b\x08", 3) + std::string(600, '\1')),
-              Refuses(ErrorCode::kData,
-                      "compressed by gzip, so that no record of it can be found; unpack it"));
+  EXPECT_THAT(
+      Refusal(std::string("\x1f\x8b\x08", 3) + std::string(600, '\1')),
+      Refuses(ErrorCode::kData, "compressed with gzip, so its records cannot be found; unpack"));
   EXPECT_THAT(Refusal(std::string(100, '\0') + std::string(2000, '\1')),
               Refuses(ErrorCode::kData, "is not a tar archive"));
   std::string damaged = TarSample("a", 1, 1) + TarEnd();
   damaged[1024] = 'x';
-  EXPECT_THAT(Refusal(damaged), Refuses(ErrorCode::kData, "no header of an entry (at byte 1024)"));
+  EXPECT_THAT(Refusal(damaged), Refuses(ErrorCode::kData,
+                                        "the header of an entry is missing (at "
+                                        "byte 1024)"));
   EXPECT_THAT(Refusal(TarEntryText("s", "", 'S') + TarEnd()),
-              Refuses(ErrorCode::kData, "sparse file; store it whole"));
+              Refuses(ErrorCode::kData, "sparse file, which is not supported"));
   EXPECT_THAT(Refusal(TarEntryText("h", "12 path=x", 'x') + TarEnd()),
-              Refuses(ErrorCode::kData, "an extended header does not parse"));
+              Refuses(ErrorCode::kData, "an extended header cannot be parsed"));
   EXPECT_THAT(Refusal(TarEntryText("a.jpg", "x") + TarEntryText("a.png", "x") + TarEnd()),
               Refuses(ErrorCode::kData, "sample a has two images"));
   EXPECT_THAT(Refusal(TarEntryText("a.cls", "1") + TarEnd()),
               Refuses(ErrorCode::kData, "sample a has no image"));
   for (const char* label : {"", "x", "1 2", "1.5", "3000000000"}) {
     EXPECT_THAT(Refusal(TarEntryText("a.jpg", "x") + TarEntryText("a.cls", label) + TarEnd()),
-                Refuses(ErrorCode::kData, "a label is one 32-bit integer"))
+                Refuses(ErrorCode::kData, "a label must be one 32-bit integer"))
         << label;
   }
-  EXPECT_THAT(Refusal(TarEnd()), Refuses(ErrorCode::kData, "no images in it: a sample is a file"));
+  EXPECT_THAT(Refusal(TarEnd()), Refuses(ErrorCode::kData,
+                                         "the tar file has no images: a sample is "
+                                         "an image"));
   EXPECT_THAT(Catch([&] { OpenCursor("TAR", folder_ / "x-*.tar"); }),
-              Refuses(ErrorCode::kNoInput, "no file has a name like that"));
+              Refuses(ErrorCode::kNoInput, "no file matches this pattern"));
   EXPECT_THAT(Catch([&] { OpenCursor("TAR", folder_ / "x.tar"); }).code,
               static_cast<int>(ErrorCode::kNoInput));
   EXPECT_THAT(Catch([&] { OpenCursor("TAR", "a{9..1}.tar"); }),
@@ -157,7 +161,8 @@ TEST_F(TarCursorTest, AClaimOfMoreThanIsThereTakesNoMemory) {
   char digits[8];
   std::snprintf(digits, sizeof digits, "%06o", sum);
   entry.replace(148, 8, std::string(digits, 7) + " ");
-  EXPECT_THAT(Refusal(entry + TarEnd()), Refuses(ErrorCode::kData, "more than are there"));
+  EXPECT_THAT(Refusal(entry + TarEnd()),
+              Refuses(ErrorCode::kData, "more than the rest of the archive"));
 }
 
 TEST_F(TarCursorTest, AFileThatBecameShorterIsNamed) {
@@ -235,7 +240,7 @@ TEST_F(ManyEntriesTest, MoreThanTheMostAreRefusedBeforeTheyTakeMemory) {
   const std::string path = Sparse(1000);
   EXPECT_EQ(TarIndex(path, {path}, 1000, ops).count(), 1000u);
   EXPECT_THAT(Catch([&] { TarIndex(path, {path}, 999, ops); }),
-              Refuses(ErrorCode::kData, "the tar files hold too many entries"));
+              Refuses(ErrorCode::kData, "the tar files have too many entries"));
 }
 
 }  // namespace

@@ -246,7 +246,7 @@ TEST_F(TransformRefusalTest, ACropLargerThanTheImage) {
                       "a crop of 5x5 is larger than record '00000003', which is 3x4x5"));
   EXPECT_THAT(Refusal("crop_h: 4 crop_w: 6", datum_), Refuses(ErrorCode::kConfig, "a crop of 4x6"));
   EXPECT_THAT(Refusal("crop_h: 4", datum_),
-              Refuses(ErrorCode::kConfig, "crop_h and crop_w belong together"));
+              Refuses(ErrorCode::kConfig, "crop_h and crop_w need each other"));
 }
 
 TEST_F(TransformRefusalTest, AWrongNumberOfMeanValues) {
@@ -267,7 +267,7 @@ TEST_F(TransformRefusalTest, RandomResizing) {
 
 TEST_F(TransformRefusalTest, AFieldThatIsNotSupportedMayHoldItsDefault) {
   EXPECT_THAT(Refusal("vertical_stretch_upper: 1 crop_h: 4", datum_),
-              Refuses(ErrorCode::kConfig, "crop_h and crop_w belong together"));
+              Refuses(ErrorCode::kConfig, "crop_h and crop_w need each other"));
 }
 
 TEST_F(TransformRefusalTest, AMissingOrBrokenMeanFile) {

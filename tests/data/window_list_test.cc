@@ -57,13 +57,13 @@ TEST_F(WindowListTest, ReadsBlocks) {
 }
 
 TEST_F(WindowListTest, RefusesBadListsWithTheLine) {
-  EXPECT_THAT(BadList(""), Refuses(ErrorCode::kData, "the list holds no windows"));
-  EXPECT_THAT(BadList("a.jpg"), Refuses(ErrorCode::kData, "begins with '# index'"));
-  EXPECT_THAT(BadList("# x"), Refuses(ErrorCode::kData, "windows.txt:1: 'x' where the image's"));
+  EXPECT_THAT(BadList(""), Refuses(ErrorCode::kData, "the list has no windows"));
+  EXPECT_THAT(BadList("a.jpg"), Refuses(ErrorCode::kData, "must begin with '# index'"));
+  EXPECT_THAT(BadList("# x"), Refuses(ErrorCode::kData, "found 'x', but the image's"));
   EXPECT_THAT(BadList("# 0\na\n3\n0\n6\n1\n"),
               Refuses(ErrorCode::kData, "windows.txt:4: the height is below 1"));
   EXPECT_THAT(BadList("# 0\na\n3\n4\n6\n99999999\n1 1 0 0 1 1\n"),
-              Refuses(ErrorCode::kData, "the list ends where a window's class belongs"));
+              Refuses(ErrorCode::kData, "the list ends, but a window's class"));
   EXPECT_THAT(BadList("# 0\na\n3\n4\n6\n1\n1 1 2 0 1 1\n"),
               Refuses(ErrorCode::kData,
                       "windows.txt:7: the window 2 0 1 1 of overlap 1 is not a valid box"));
@@ -184,8 +184,8 @@ TEST_F(WindowListTest, RefusesBadFieldsAndWindows) {
   EXPECT_THAT(Refusal(""), Refuses(ErrorCode::kConfig, "batch_size is 0"));
   EXPECT_THAT(Refusal("batch_size: 4 bg_threshold: 0.05"),
               Refuses(ErrorCode::kData,
-                      "no background windows, of which a batch takes 3: none has "
-                      "an overlap below bg_threshold = 0.05"));
+                      "no background windows, but each batch needs 3: none has an overlap below "
+                      "bg_threshold = 0.05"));
   List("0 1.0 1 1 2 2", 1);
   EXPECT_THAT(
       Refusal("batch_size: 1"),

@@ -114,7 +114,7 @@ TEST_P(CheckRecordsTest, ChecksumsOfAnotherNumberOfRecordsAreAnError) {
   WriteChecksums(ChecksumPath(path), std::vector<uint32_t>(19));
   const RecordsReport report = CheckRecords(path);
   EXPECT_EQ(report.bad, 20);
-  EXPECT_THAT(report.errors, testing::Contains(HasSubstr("holds 20 records")));
+  EXPECT_THAT(report.errors, testing::Contains(HasSubstr("has 20 records")));
 }
 
 TEST_P(CheckRecordsTest, NoChecksumsAreWrittenOfBadRecords) {
@@ -132,11 +132,11 @@ TEST(ChecksumFileTest, RefusesEveryTruncationAndEveryFlippedByte) {
   EXPECT_EQ(ReadChecksums(path), (std::vector<uint32_t>{1, 2, 0xffffffffu}));
   for (size_t i = 0; i < good.size(); ++i) {
     WriteBytes(path, good.substr(0, i));
-    EXPECT_THAT(Catch([&] { ReadChecksums(path); }), Refuses(ErrorCode::kData, "make it again"));
+    EXPECT_THAT(Catch([&] { ReadChecksums(path); }), Refuses(ErrorCode::kData, "write it again"));
     std::string bad = good;
     bad[i] = static_cast<char>(bad[i] ^ 1);
     WriteBytes(path, bad);
-    EXPECT_THAT(Catch([&] { ReadChecksums(path); }), Refuses(ErrorCode::kData, "make it again"));
+    EXPECT_THAT(Catch([&] { ReadChecksums(path); }), Refuses(ErrorCode::kData, "write it again"));
   }
 }
 
@@ -146,7 +146,7 @@ TEST(CheckRecordsSourceTest, RefusesWhatIsNoDatabase) {
               Refuses(ErrorCode::kNoInput, "no such database"));
   std::filesystem::create_directory(folder / "empty");
   EXPECT_THAT(Catch([&] { CheckRecords(folder / "empty"); }),
-              Refuses(ErrorCode::kNoInput, "holds neither data.mdb"));
+              Refuses(ErrorCode::kNoInput, "has neither data.mdb"));
 }
 
 }  // namespace

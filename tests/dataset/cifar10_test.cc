@@ -105,7 +105,7 @@ TEST_P(Cifar10Test, LeavesAFolderThatWasThereAndTakesItsOwnAway) {
 
 TEST_P(Cifar10Test, NeverOverwrites) {
   WriteCifar10(folder_ / "in", folder_ / "out", GetParam());
-  EXPECT_THAT(Refusal(), Refuses(ErrorCode::kCannotCreate, "exists already"));
+  EXPECT_THAT(Refusal(), Refuses(ErrorCode::kCannotCreate, "already exists"));
 }
 
 // --- CIFAR-100 ---

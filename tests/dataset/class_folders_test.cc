@@ -62,14 +62,14 @@ TEST_F(ClassFoldersTest, AClassWhoseNameHasALineBreakIsRefused) {
   Add("two\nlines/x.png", "rgb.png");
   EXPECT_THAT(
       Catch([&] { WriteImages(Options()); }),
-      Refuses(ErrorCode::kData, "the name of the class 'two\\x0alines' holds a line break"));
+      Refuses(ErrorCode::kData, "the name of the class 'two\\x0alines' contains a line break"));
 }
 
 TEST_F(ClassFoldersTest, LabelsAreTheNamesInByteOrder) {
   const ClassFolders found = FindClassFolders(folder_ / "in");
   EXPECT_THAT(found.names, ElementsAre("cat", "dog"));
   EXPECT_EQ(OthersText(found),
-            "Passed over 1 other file (.txt 1); images are .jpg, .jpeg, .png, .pgm and .ppm");
+            "Skipped 1 other file (.txt 1); images are .jpg, .jpeg, .png, .pgm and .ppm");
   std::vector<std::string> lines;
   for (const ListedImage& image : found.images) {
     lines.push_back(image.path + " " + std::to_string(image.label));
@@ -84,13 +84,13 @@ TEST_F(ClassFoldersTest, ALinkBackIntoTheFolderIsNotFollowed) {
 
 TEST_F(ClassFoldersTest, RefusesFoldersThatGiveNoLabels) {
   EXPECT_THAT(Catch([&] { FindClassFolders(folder_ / "none"); }),
-              Refuses(ErrorCode::kNoInput, "there is no such folder"));
-  EXPECT_THAT(
-      Catch([&] { FindClassFolders(folder_ / "in/dog"); }),
-      Refuses(ErrorCode::kData, "holds no folders, but pictures; put the pictures of each"));
+              Refuses(ErrorCode::kNoInput, "the folder does not exist"));
+  EXPECT_THAT(Catch([&] { FindClassFolders(folder_ / "in/dog"); }),
+              Refuses(ErrorCode::kData,
+                      "the folder has no subfolders, only images; put the images of each"));
   Add("empty/a.txt", "");
   EXPECT_THAT(Catch([&] { FindClassFolders(folder_ / "in"); }),
-              Refuses(ErrorCode::kData, "in/empty: the folder of this class holds no JPEG"));
+              Refuses(ErrorCode::kData, "in/empty: the folder of this class has no JPEG"));
 }
 
 TEST_F(ClassFoldersTest, WritesRecordsLabelsAndCounts) {
@@ -111,7 +111,7 @@ TEST_F(ClassFoldersTest, OtherLabelsAreNotOverwrittenAndNothingIsMade) {
   const ImagesOptions options = Options();
   WriteBytes(folder_ / "out/labels.txt", "dog\ncat\n");
   EXPECT_THAT(Catch([&] { WriteImages(options); }),
-              Refuses(ErrorCode::kCannotCreate, "names other classes"));
+              Refuses(ErrorCode::kCannotCreate, "lists different classes"));
   EXPECT_FALSE(std::filesystem::exists(options.output.path));
   WriteBytes(folder_ / "out/labels.txt", "cat\ndog\n");
   WriteImages(options);
@@ -214,7 +214,7 @@ TEST_F(ClassFoldersTest, TheMeanIsThatOfTheTrainingRecordsAndNeedsOneSize) {
   ImagesOptions options = Options();
   options.mean = folder_ / "out/mean";
   EXPECT_THAT(Catch([&] { WriteImages(options); }),
-              Refuses(ErrorCode::kUsage, "--mean needs images of one size"));
+              Refuses(ErrorCode::kUsage, "--mean needs images of equal size"));
   options.height = options.width = 8;
   WriteImages(options);
   caffe::BlobProto blob;

@@ -46,7 +46,7 @@ TEST(NewSetTest, ASetThatWasMadeMeanwhileIsNotOverwritten) {
       WriteBytes(path, "another's");
     }
     EXPECT_THAT(Catch([&] { writer->Finish(); }),
-                Refuses(ErrorCode::kCannotCreate, "exists already and is not overwritten"))
+                Refuses(ErrorCode::kCannotCreate, "already exists and is not overwritten"))
         << name;
     EXPECT_EQ(ReadBytes(name == "db" ? path + "/data.mdb" : path), "another's");
   }
@@ -100,7 +100,7 @@ TEST_F(ConvertTest, ReplacesNothing) {
     if (name != std::string("db")) WriteBytes(folder_ / name, "old");
     const Thrown thrown = Catch([&] { Convert("db", name); });
     EXPECT_EQ(thrown.code, 73);
-    EXPECT_THAT(thrown.text, HasSubstr("exists already"));
+    EXPECT_THAT(thrown.text, HasSubstr("already exists"));
   }
   EXPECT_EQ(ReadAllConvert(folder_ / "db").size(), 2u);
   EXPECT_THAT(Names(), ElementsAre("db", "old.h5", "old.tar"));
@@ -174,11 +174,14 @@ TEST_F(ConvertTest, ATarFileRefusesFloatsAndKeysThatBecomeAlike) {
   floats.add_float_data(1);
   WriteDb("LMDB", folder_ / "floats", {{"a", floats.SerializeAsString()}});
   EXPECT_THAT(Catch([&] { Convert("floats", "f.tar"); }),
-              Refuses(ErrorCode::kData, "record 'a' is 1x1x1 floats; a tar file holds pictures"));
+              Refuses(ErrorCode::kData,
+                      "record 'a' is 1x1x1 floats; a tar file can only store "
+                      "images"));
   const std::string one = MakeDatum(1, 1, 1, "x", 0).SerializeAsString();
   WriteDb("LMDB", folder_ / "alike", {{"a.b.jpg", one}, {"a_b.png", one}});
   EXPECT_THAT(Catch([&] { Convert("alike", "a.tar"); }),
-              Refuses(ErrorCode::kData, "record 'a_b.png' would be called 'a_b' as one before it"));
+              Refuses(ErrorCode::kData,
+                      "record 'a_b.png' would have the name 'a_b', the same as an earlier record"));
   EXPECT_THAT(Names(), ElementsAre("alike", "floats"));
 }
 

@@ -96,7 +96,7 @@ TEST_P(DatasetTest, LeavesNothingBehindWhenTheDiskIsFull) {
 TEST_P(DatasetTest, NeverOverwrites) {
   std::filesystem::create_directories(folder_ / "digits/test" + Suffix());
   EXPECT_THAT(Catch([&] { WriteDigits(Digits(5, 5)); }),
-              Refuses(ErrorCode::kCannotCreate, "exists already and is not overwritten"));
+              Refuses(ErrorCode::kCannotCreate, "already exists and is not overwritten"));
   EXPECT_THAT(NamesIn(folder_ / "digits"), ElementsAre("test" + Suffix()));
 }
 

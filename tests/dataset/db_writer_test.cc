@@ -47,7 +47,7 @@ TEST_P(DbWriterTest, KeepsTheLastValueOfAKey) {
 TEST_P(DbWriterTest, RefusesAnExistingFolder) {
   std::filesystem::create_directory(path_);
   EXPECT_THAT(Catch([&] { CreateDb(GetParam(), path_); }),
-              Refuses(ErrorCode::kCannotCreate, "exists already and is not overwritten"));
+              Refuses(ErrorCode::kCannotCreate, "already exists and is not overwritten"));
 }
 
 TEST_P(DbWriterTest, RefusesAFolderThatCannotBeMade) {
@@ -83,7 +83,7 @@ TEST(LmdbWriterTest, RefusesKeysThatLmdbCannotHold) {
   TempFolder folder;
   const auto writer = CreateDb("LMDB", folder / "db");
   EXPECT_THAT(Catch([&] { writer->Put("", "v"); }),
-              Refuses(ErrorCode::kData, "LMDB takes 1 to 511"));
+              Refuses(ErrorCode::kData, "LMDB allows 1 to 511"));
   EXPECT_THAT(Catch([&] { writer->Put(std::string(512, 'k'), "v"); }),
               Refuses(ErrorCode::kData, "has 512 bytes"));
   writer->Put(std::string(511, 'k'), "v");

@@ -94,19 +94,19 @@ TEST_F(IdxTest, RefusesTruncatedAndDamagedGzip) {
 
 TEST_F(IdxTest, RefusesOtherKindsOfFiles) {
   Write(good_labels_, good_images_);
-  EXPECT_THAT(Refusal(), Refuses(ErrorCode::kData, "were the two files swapped?"));
+  EXPECT_THAT(Refusal(), Refuses(ErrorCode::kData, "swap the two files"));
   Write("PNG, say, of some length", good_labels_);
   EXPECT_THAT(Refusal(), Refuses(ErrorCode::kData, "not an idx file of images"));
 }
 
 TEST_F(IdxTest, RefusesDifferentCounts) {
   Write(good_images_, Big(0x801) + Big(3) + "\x01\x02\x03");
-  EXPECT_THAT(Refusal(), Refuses(ErrorCode::kData, "holds 3 labels, but "));
+  EXPECT_THAT(Refusal(), Refuses(ErrorCode::kData, "3 labels, but"));
 }
 
 TEST_F(IdxTest, RefusesNoImagesAndImpossibleSizes) {
   Write(Big(0x803) + Big(0) + Big(1) + Big(1), Big(0x801) + Big(0));
-  EXPECT_THAT(Refusal(), Refuses(ErrorCode::kData, "holds no images"));
+  EXPECT_THAT(Refusal(), Refuses(ErrorCode::kData, "has no images"));
   for (const uint32_t side : {0u, 16385u, 0xffffffffu}) {
     Write(Big(0x803) + Big(1) + Big(side) + Big(1) + "x", Big(0x801) + Big(1) + "x");
     EXPECT_THAT(Refusal(), Refuses(ErrorCode::kData, "each side must be 1 to 16384"));
@@ -115,9 +115,9 @@ TEST_F(IdxTest, RefusesNoImagesAndImpossibleSizes) {
 
 TEST_F(IdxTest, RefusesBytesAfterTheEnd) {
   Write(good_images_ + "x", good_labels_);
-  EXPECT_THAT(Refusal(), Refuses(ErrorCode::kData, "goes on after the 2 entries"));
+  EXPECT_THAT(Refusal(), Refuses(ErrorCode::kData, "has data after the 2 entries"));
   Write(good_images_, good_labels_ + "x");
-  EXPECT_THAT(Refusal(), Refuses(ErrorCode::kData, "goes on after the 2 entries"));
+  EXPECT_THAT(Refusal(), Refuses(ErrorCode::kData, "has data after the 2 entries"));
 }
 
 TEST_F(IdxTest, RefusesAMissingFile) {

@@ -128,7 +128,7 @@ TEST_F(ImagesTest, EncodesToTheWantedType) {
   ImagesOptions options = Options("other");
   options.encode_type = "gif";
   EXPECT_THAT(Catch([&] { WriteImages(options); }),
-              Refuses(ErrorCode::kUsage, "not encoded as 'gif'; choose jpg or png"));
+              Refuses(ErrorCode::kUsage, "cannot be encoded as 'gif'; choose jpg or png"));
 }
 
 TEST_F(ImagesTest, ShufflesAsTheSeedSays) {
@@ -170,12 +170,14 @@ TEST_F(ImagesTest, RefusesOtherSizesOnRequest) {
   WriteBytes(list_, "rgb.png 1\nturned5.jpg 2\n");
   ImagesOptions options = Options();
   options.check_size = true;
-  EXPECT_THAT(Catch([&] { WriteImages(options); }),
-              Refuses(ErrorCode::kData,
-                      "list.txt:2: the image is 7x11 pixels, but the first one 11x7; resize them"));
+  EXPECT_THAT(
+      Catch([&] { WriteImages(options); }),
+      Refuses(ErrorCode::kData, "the image is 7x11 pixels, but the first one 11x7; resize"));
   options.width = 5;
   EXPECT_THAT(Catch([&] { WriteImages(options); }),
-              Refuses(ErrorCode::kUsage, "--resize_height and --resize_width belong together"));
+              Refuses(ErrorCode::kUsage,
+                      "--resize_height and --resize_width need each other; "
+                      "give both or none"));
 }
 
 // --- The mean ---

@@ -45,7 +45,7 @@ TEST(InputAdviceTest, ASlowNetworkFileSystemIsToBeCopiedFrom) {
   facts.where = {FileSystemKind::kNetwork, "NFS"};
   facts.cold = 200;
   EXPECT_THAT(TextsOfInputAdvice(facts),
-              ElementsAre("train_lmdb: it lies on NFS; copy it to this machine: trainer train "
+              ElementsAre("train_lmdb: it is on NFS; copy it to this machine: trainer train "
                           "--stage_data=auto (up to 5 times faster)"));
 }
 
@@ -58,9 +58,8 @@ TEST(InputAdviceTest, ALargeFileWithOneStripeIsToBeSpread) {
   EXPECT_THAT(
       TextsOfInputAdvice(facts),
       ElementsAre(HasSubstr("--stage_data=auto (up to 2 times"),
-                  HasSubstr("one stripe); spread it: lfs migrate -c 4 FILE; for new sets, set "
-                            "the stripes of their folder first: lfs setstripe -S 1m -c 8 "
-                            "FOLDER")));
+                  HasSubstr("one stripe); distribute it: lfs migrate -c 4 FILE. For new sets, set "
+                            "the stripes of the folder first: lfs setstripe -S 1m -c 8 FOLDER")));
   facts.stripes = 4;
   EXPECT_THAT(TextsOfInputAdvice(facts), ElementsAre(HasSubstr("--stage_data=auto")));
   facts.kind = "TAR";
@@ -71,11 +70,11 @@ TEST(InputAdviceTest, SlowDecodingTakesMoreThreadsAsFarAsThereAreCores) {
   InputFacts facts = Fast();
   facts.decoded = 350;
   EXPECT_THAT(TextsOfInputAdvice(facts),
-              ElementsAre("train_lmdb: decoding takes 2.9 threads and has 1; set "
+              ElementsAre("train_lmdb: decoding needs 2.9 threads, but it has 1; set "
                           "data_param.threads: 3 (up to 2.9 times faster)"));
   facts.decoded = 125;
   EXPECT_THAT(TextsOfInputAdvice(facts),
-              ElementsAre(HasSubstr("takes 8 cores of 4; store the pictures smaller"),
+              ElementsAre(HasSubstr("needs 8 cores of 4; store smaller images"),
                           HasSubstr("set data_param.threads: 4 (up to 4 times")));
 }
 

@@ -94,7 +94,7 @@ TEST_P(PairsTest, RefusesWhatIsNoImageOfAClass) {
   datum.add_float_data(1);
   datum.add_float_data(2);
   records[4].second = datum.SerializeAsString();
-  EXPECT_THAT(Refusal(records), Refuses(ErrorCode::kData, "record '00000004' holds floats"));
+  EXPECT_THAT(Refusal(records), Refuses(ErrorCode::kData, "record '00000004' has float values"));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "pairs"));
 }
 

@@ -97,7 +97,7 @@ TEST(FilesOfSetTest, AreThoseThatHoldRecords) {
   EXPECT_THAT(FilesOfSet(folder / "shards.txt"),
               testing::ElementsAre(folder / "some-1.tar", folder / "some-2.tar"));
   EXPECT_THAT(Catch([&] { FilesOfSet(folder / "none-*.tar"); }),
-              Refuses(ErrorCode::kNoInput, "no file has a name like that"));
+              Refuses(ErrorCode::kNoInput, "no file matches this pattern"));
 }
 
 }  // namespace

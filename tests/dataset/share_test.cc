@@ -56,7 +56,7 @@ TEST(DrawShareTest, RefusesNothingAndEverything) {
   for (const SetShare share :
        {SetShare{.share = 0.01}, SetShare{.count = 10}, SetShare{.share = 0.99}}) {
     EXPECT_THAT(Catch([&] { DrawShare(labels, share, false, 1); }),
-                Refuses(ErrorCode::kUsage, "of 10 records was asked for; it must be 1 to 9"));
+                Refuses(ErrorCode::kUsage, "of 10 records was requested; it must be 1 to 9"));
   }
 }
 

@@ -102,7 +102,7 @@ TEST_P(StagingTest, AKeptCopyIsUsedAgainUntilTheDatabaseChanges) {
   const LogLines log;
   EXPECT_EQ(StageDatabase(source_, options_)->path(), first);
   EXPECT_THAT(log.Get(), testing::Not(Contains(testing::StartsWith("Copied "))));
-  EXPECT_THAT(log.Get(), Contains(HasSubstr("train_db: read from its copy " + first)));
+  EXPECT_THAT(log.Get(), Contains(HasSubstr("train_db: reading its copy " + first)));
   std::filesystem::remove_all(source_);
   WriteDb(GetParam(), source_, NumberedRecords(49));
   EXPECT_NE(StageDatabase(source_, options_)->path(), first);
@@ -146,20 +146,20 @@ TEST_P(StagingTest, AFolderThatIsNotThereIsAWarning) {
   EXPECT_EQ(StageDatabase(source_, options_), nullptr);
   EXPECT_THAT(log.Get(),
               Contains(testing::AllOf(HasSubstr("not copied to this machine (cannot make"),
-                                      HasSubstr("it is read where it lies"))));
+                                      HasSubstr("reading the original"))));
 }
 
 TEST_P(StagingTest, AFolderThatOthersMayEnterOrALinkIsRefused) {
   std::filesystem::create_directory(Private());
   chmod(Private().c_str(), 0755);
   EXPECT_THAT(Catch([&] { StageDatabase(source_, options_); }),
-              Refuses(ErrorCode::kNoPermission, "does not belong to this user alone"));
+              Refuses(ErrorCode::kNoPermission, "does not belong to your user only"));
   std::filesystem::remove(Private());
   std::filesystem::create_directory(folder_ / "elsewhere");
   chmod((folder_ / "elsewhere").c_str(), 0700);
   std::filesystem::create_directory_symlink(folder_ / "elsewhere", Private());
   EXPECT_THAT(Catch([&] { StageDatabase(source_, options_); }),
-              Refuses(ErrorCode::kNoPermission, "does not belong to this user alone"));
+              Refuses(ErrorCode::kNoPermission, "does not belong to your user only"));
   EXPECT_TRUE(std::filesystem::is_empty(folder_ / "elsewhere"));
 }
 
@@ -168,7 +168,7 @@ TEST_P(StagingTest, AutoLeavesADatabaseOfThisMachineWhereItLies) {
   const LogLines log;
   const auto copy = StageDatabase(source_, options_);
   if (copy != nullptr) GTEST_SKIP() << "the tests' folder is on no disk of this machine";
-  EXPECT_THAT(log.Get(), Contains(HasSubstr("lies on this machine (")));
+  EXPECT_THAT(log.Get(), Contains(HasSubstr("is on this machine (")));
 }
 
 // --- Lists of files ---
@@ -370,7 +370,7 @@ TEST_F(StagedTarTest, AGzipFileThatIsCutOrDamagedIsRefusedAndLeavesNothing) {
   Zip("t-0.tar");
   const std::string path = folder_ / "t-0.tar.gz", whole = Whole(path);
   WriteBytes(path, whole.substr(0, whole.size() / 2));
-  EXPECT_THAT(WhyNot(path), HasSubstr("the gzip file is damaged: it ends in the middle"));
+  EXPECT_THAT(WhyNot(path), HasSubstr("the gzip file is damaged: the file is truncated"));
   std::string damaged = whole;
   damaged[whole.size() - 6] ^= 1;  // of the checksum
   WriteBytes(path, damaged);

@@ -63,7 +63,7 @@ TEST_F(TarWriterTest, TheSameMembersGiveTheSameBytesInWholeRecords) {
 TEST_F(TarWriterTest, RefusesNamesThatNoFileHas) {
   TarWriter tar(path_);
   EXPECT_THAT(Catch([&] { tar.Add("", "x"); }),
-              Refuses(ErrorCode::kData, "cannot be in a tar file"));
+              Refuses(ErrorCode::kData, "cannot be stored in a tar file"));
   EXPECT_THAT(Catch([&] { tar.Add(std::string("a\0b", 3), "x"); }),
               Refuses(ErrorCode::kData, "'a\\x00b' (1 bytes)"));
 }

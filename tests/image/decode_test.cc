@@ -91,7 +91,8 @@ TEST(DecodeTest, RefusesWhatIsNoPicture) {
   for (const auto& [bytes, name] : kForeign) {
     EXPECT_THAT(Refusal(bytes), Refuses(ErrorCode::kData,
                                         "record '7' is a " + std::string(name) +
-                                            " file, which is not read; convert it to JPEG or PNG"));
+                                            " file, which is not supported; convert it to JPEG or "
+                                            "PNG"));
   }
 }
 
@@ -213,22 +214,22 @@ std::string JpegClaiming(uint16_t width, uint16_t height) {
 }
 
 TEST(DecodeTest, RefusesClaimsBeyondTheLimit) {
-  EXPECT_THAT(Refusal(JpegClaiming(65535, 65535)),
-              Refuses(ErrorCode::kData,
-                      "claims 65535x65535 pixels; at most 134217728 are read: scale it down"));
+  EXPECT_THAT(
+      Refusal(JpegClaiming(65535, 65535)),
+      Refuses(ErrorCode::kData, "65535x65535 pixels; at most 134217728 are allowed: scale it"));
   EXPECT_THAT(Refusal(PngClaiming(1, 0x7fffffff)),
-              Refuses(ErrorCode::kData, "claims 1x2147483647 pixels; at most 134217728"));
+              Refuses(ErrorCode::kData, "1x2147483647 pixels; at most 134217728"));
   EXPECT_THAT(Refusal("P5 99999999 99999999 255\nabc"),
-              Refuses(ErrorCode::kData, "claims 99999999x99999999 pixels"));
+              Refuses(ErrorCode::kData, "claims to have 99999999x99999999"));
 }
 
 TEST(DecodeTest, RefusesClaimsThatTheBytesCannotHold) {
   EXPECT_THAT(Refusal(JpegClaiming(11000, 11000)),
-              Refuses(ErrorCode::kData, "bytes cannot hold 11000x11000 pixels"));
+              Refuses(ErrorCode::kData, "bytes are too few for 11000x11000 pixels"));
   EXPECT_THAT(Refusal(PngClaiming(11000, 11000)),
-              Refuses(ErrorCode::kData, "bytes cannot hold 11000x11000 pixels"));
+              Refuses(ErrorCode::kData, "bytes are too few for 11000x11000 pixels"));
   EXPECT_THAT(Refusal("P6 11 7 255\nabc"),
-              Refuses(ErrorCode::kData, "cut short: 3 bytes where 11x7 pixels need 231"));
+              Refuses(ErrorCode::kData, "3 bytes, but 11x7 pixels need"));
 }
 
 TEST(DecodeTest, RefusesAThousandScans) {
@@ -240,7 +241,7 @@ TEST(DecodeTest, RefusesAThousandScans) {
 }
 
 TEST(DecodeTest, RefusesNoPixelsAndBadNetpbmHeaders) {
-  EXPECT_THAT(Refusal("P5 0 3 255\n"), Refuses(ErrorCode::kData, "claims 0x3 pixels; there must"));
+  EXPECT_THAT(Refusal("P5 0 3 255\n"), Refuses(ErrorCode::kData, "0x3 pixels; there must"));
   EXPECT_THAT(Refusal("P5 1 3 65535\n"), Refuses(ErrorCode::kData, "maximum value is 65535"));
   EXPECT_THAT(Refusal("P5 1 x"), Refuses(ErrorCode::kData, "is a damaged PGM or PPM file"));
   EXPECT_THAT(Refusal("P5 # no end"), Refuses(ErrorCode::kData, "is a damaged PGM or PPM file"));

@@ -238,8 +238,7 @@ TEST(PartTest, APictureCutShortIsRefusedWhateverThePartIs) {
   EXPECT_THAT(Catch([&] {
                 DecodeBox(whole.substr(0, whole.size() - 2), {0, 0, 8, 8});
               }),
-              Refuses(ErrorCode::kData,
-                      "record '7' is a damaged JPEG file: it is cut short, its end is missing"));
+              Refuses(ErrorCode::kData, "record '7' is a truncated JPEG file: its end is missing"));
 }
 
 // The numbers of restart markers come in turns; a wrong one is a warning where it is met.

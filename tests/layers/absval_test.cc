@@ -30,7 +30,7 @@ TEST(AbsValTest, InPlaceEqualsNotInPlace) {
 
 TEST(AbsValTest, RefusesTwoInputs) {
   EXPECT_THAT(RefusalOf(R"(type: "AbsVal")", {{2}, {2}}),
-              HasSubstr("layer 'it' (AbsVal): takes 1 bottom, but 2 are given"));
+              HasSubstr("layer 'it' (AbsVal): it needs 1 bottom, but 2 are"));
 }
 
 TEST(AbsValTest, Bf16IsNearF32) { ExpectBf16Near(R"(type: "AbsVal")", {{2, 3, 5, 6}}); }

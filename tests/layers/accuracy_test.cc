@@ -83,14 +83,14 @@ TEST(AccuracyTest, RefusesLabelsThatAreNoClass) {
   layer.SetInput(1, {0, 3});
   EXPECT_THAT([&] { layer.Forward(); },
               testing::ThrowsMessage<Error>(HasSubstr(
-                  "layer 'it' (Accuracy): label 3 of item 1 of the batch is no class: there are 3 "
-                  "classes, 0 to 2")));
+                  "layer 'it' (Accuracy): label 3 of item 1 of the batch is not a class: there "
+                  "are 3 classes, 0 to 2")));
 }
 
 TEST(AccuracyTest, RefusesATopKThatNoClassCountAllows) {
   EXPECT_THAT(RefusalOf(Accuracy("top_k: 4"), {{2, 3}, {2}}),
               HasSubstr("net.prototxt:4:18: layer 'it' (Accuracy): top_k is 4; with 3 classes it "
-                        "may be 1 to 3"));
+                        "must be 1 to 3"));
   EXPECT_THAT(RefusalOf(Accuracy("top_k: 0"), {{2, 3}, {2}}), HasSubstr("top_k is 0; with 3"));
 }
 
@@ -101,7 +101,7 @@ TEST(AccuracyTest, RefusesLabelsOfAnotherCount) {
 
 TEST(AccuracyTest, RefusesAPropagateDown) {
   EXPECT_THAT(RefusalOf(Accuracy() + "propagate_down: true propagate_down: false", {{4, 2}, {4}}),
-              HasSubstr("bottom 'x0' cannot get a gradient here"));
+              HasSubstr("bottom 'x0' cannot get a gradient from this layer"));
 }
 
 }  // namespace

@@ -58,13 +58,12 @@ TEST(ArgMaxTest, InPlaceEqualsNotInPlace) {
 
 TEST(ArgMaxTest, RefusesBadFields) {
   EXPECT_THAT(RefusalOf(ArgMax("top_k: 0"), {{2, 3}}),
-              HasSubstr("net.prototxt:4:16: layer 'it' (ArgMax): top_k is 0; of 3 numbers it may "
-                        "be 1 to 3"));
-  EXPECT_THAT(RefusalOf(ArgMax("top_k: 7"), {{2, 3, 2}}), HasSubstr("top_k is 7; of 6 numbers"));
+              HasSubstr("layer 'it' (ArgMax): top_k is 0; with 3 values it must be 1 to"));
+  EXPECT_THAT(RefusalOf(ArgMax("top_k: 7"), {{2, 3, 2}}), HasSubstr("top_k is 7; with 6"));
   EXPECT_THAT(RefusalOf(ArgMax("axis: 2"), {{2, 3}}),
               HasSubstr("axis is 2, but the input (2, 3) has 2 axes"));
   EXPECT_THAT(RefusalOf(ArgMax() + " propagate_down: true", {{2, 3}}),
-              HasSubstr("bottom 'x0' cannot get a gradient here"));
+              HasSubstr("bottom 'x0' cannot get a gradient from this layer"));
 }
 
 }  // namespace

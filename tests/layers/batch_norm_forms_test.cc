@@ -156,10 +156,11 @@ TEST_F(BatchNormFilesTest, NothingStoredStaysNothing) {
 TEST_F(BatchNormFilesTest, RefusesALearnedFactorForALayerWithout) {
   const auto [code, text] = ErrorOf([&] { Load(want_, ""); });
   EXPECT_EQ(code, ErrorCode::kData);
-  EXPECT_THAT(text, HasSubstr("f.caffemodel: layer 'bn' has 5 blobs in the file: statistics and a "
-                              "learned factor and offset, which this BatchNorm ("));
-  EXPECT_THAT(text, HasSubstr("net.prototxt:3:7) does not have; write scale_bias: true in its "
-                              "batch_norm_param and remove a Scale layer after it"));
+  EXPECT_THAT(text, HasSubstr("f.caffemodel: layer 'bn' has 5 blobs in the file (statistics and a "
+                              "learned scale and bias), but this BatchNorm ("));
+  EXPECT_THAT(text, HasSubstr("net.prototxt:3:7) has no scale and bias; write scale_bias: true in "
+                              "its batch_norm_param and remove the Scale layer after it, if there "
+                              "is one"));
 }
 
 TEST_F(BatchNormFilesTest, RefusesOtherCountsAndShapes) {

@@ -120,8 +120,8 @@ TEST(BatchNormTest, TheStoredMomentsAreNotLearned) {
 TEST(BatchNormTest, RefusesARateForTheStoredMoments) {
   EXPECT_THAT(
       RefusalOf(BatchNormText() + "\nparam { lr_mult: 0 }\nparam { lr_mult: 2 }", {{2, 3}}),
-      HasSubstr("net.prototxt:6:1: layer 'it' (BatchNorm): lr_mult is 2, but the averages of a "
-                "BatchNorm are not learned: give lr_mult: 0, or remove `param`"));
+      HasSubstr("net.prototxt:6:1: layer 'it' (BatchNorm): lr_mult is 2, but the statistics of a "
+                "BatchNorm are not trained: set lr_mult: 0, or remove `param`"));
 }
 
 TEST(BatchNormTest, RefusesFieldsOutOfRange) {

@@ -41,15 +41,14 @@ TEST(BatchReindexTest, InPlaceEqualsNotInPlace) {
 TEST(BatchReindexTest, RefusesBadIndices) {
   LayerRunner layer(kBatchReindexLayer, {{2, 3}, {2}});
   layer.SetInput(1, {0, -1});
-  EXPECT_THAT([&] { layer.Forward(); },
-              testing::ThrowsMessage<Error>(HasSubstr(
-                  "layer 'it' (BatchReindex): bottom 'x1' holds -1 at index 1; there are 2 items, "
-                  "0 to 1")));
+  EXPECT_THAT([&] { layer.Forward(); }, testing::ThrowsMessage<Error>(HasSubstr(
+                                            "layer 'it' (BatchReindex): bottom 'x1' has the "
+                                            "value -1 at index 1; there are 2 items, 0 to")));
 }
 
 TEST(BatchReindexTest, RefusesIndicesOfSeveralAxes) {
   EXPECT_THAT(RefusalOf(kBatchReindexLayer, {{2, 3}, {2, 1}}),
-              HasSubstr("bottom 'x1' has shape (2, 1); this layer takes one axis of indices"));
+              HasSubstr("bottom 'x1' has shape (2, 1), but this layer needs one axis of"));
 }
 
 }  // namespace

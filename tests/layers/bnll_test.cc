@@ -25,7 +25,7 @@ TEST(BnllTest, InPlaceEqualsNotInPlace) { ExpectInPlaceEqual(R"(type: "BNLL")", 
 
 TEST(BnllTest, RefusesTwoInputs) {
   EXPECT_THAT(RefusalOf(R"(type: "BNLL")", {{2}, {2}}),
-              HasSubstr("layer 'it' (BNLL): takes 1 bottom, but 2 are given"));
+              HasSubstr("layer 'it' (BNLL): it needs 1 bottom, but 2 are"));
 }
 
 TEST(BnllTest, Bf16IsNearF32) { ExpectBf16Near(R"(type: "BNLL")", {{2, 3, 5, 6}}); }

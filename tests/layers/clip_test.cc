@@ -30,8 +30,8 @@ TEST(ClipTest, InPlaceEqualsNotInPlace) {
 
 TEST(ClipTest, RefusesAnEmptyRange) {
   EXPECT_THAT(RefusalOf("type: \"Clip\"\nclip_param { min: 2 max: 1 }", {{2}}),
-              HasSubstr("net.prototxt:4:14: layer 'it' (Clip): min 2 is above max 1; no number "
-                        "is between them"));
+              HasSubstr("net.prototxt:4:14: layer 'it' (Clip): min 2 is above max 1; min must not "
+                        "be larger than max"));
   EXPECT_THAT(RefusalOf("type: \"Clip\"", {{2}}),
               HasSubstr("clip_param is not given; write its min and max"));
 }

@@ -62,8 +62,8 @@ TEST(ConcatTest, InPlaceEqualsNotInPlace) {
 
 TEST(ConcatTest, RefusesInputsThatDoNotFit) {
   EXPECT_THAT(RefusalOf(Concat("axis: 1"), {{2, 3}, {3, 3}}),
-              HasSubstr("bottom 'x1' has shape (3, 3) and bottom 'x0' has (2, 3); to be joined "
-                        "along axis 1 they must agree in all others"));
+              HasSubstr("bottom 'x1' has shape (3, 3), but bottom 'x0' has (2, 3); to be "
+                        "concatenated along axis 1 they must be equal in all other"));
   EXPECT_THAT(RefusalOf(Concat("axis: 1"), {{2, 3}, {2, 3, 1}}), HasSubstr("has shape (2, 3, 1)"));
 }
 

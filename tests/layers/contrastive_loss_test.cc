@@ -60,8 +60,8 @@ TEST(ContrastiveLossTest, RefusesShapesThatDoNotFit) {
               HasSubstr("features have shapes (2, 3) and (2, 4); they must be equal"));
   EXPECT_THAT(
       RefusalOf(R"(type: "ContrastiveLoss")", {{2, 3}, {2, 3}, {3}}),
-      HasSubstr("bottom 'x2' has shape (3); it says for each of the 2 pairs whether they are "
-                "alike (1) or not (0)"));
+      HasSubstr("bottom 'x2' has shape (3); it needs one number for each of the 2 pairs: 1 if "
+                "both have the same class, 0 if not"));
 }
 
 }  // namespace

@@ -62,16 +62,16 @@ TEST_P(ConvolutionDepthwiseTest, InPlaceEqualsNotInPlace) {
 }
 
 TEST_P(ConvolutionDepthwiseTest, RefusesOtherCounts) {
-  EXPECT_THAT(RefusalOf(Conv("num_output: 6 kernel_size: 1"), {{1, 3, 4, 4}}),
-              HasSubstr(std::string("net.prototxt:4:21: layer 'it' (") + GetParam() +
-                        "): num_output is 6; a depthwise convolution has one filter per input "
-                        "channel, of which (1, 3, 4, 4) has 3: leave num_output out, or make it a "
-                        "Convolution"));
+  EXPECT_THAT(
+      RefusalOf(Conv("num_output: 6 kernel_size: 1"), {{1, 3, 4, 4}}),
+      HasSubstr(std::string("net.prototxt:4:21: layer 'it' (") + GetParam() +
+                "): num_output is 6, but a depthwise convolution has one filter per input "
+                "channel, and (1, 3, 4, 4) has 3: remove num_output, or use type Convolution"));
   EXPECT_THAT(RefusalOf(Conv("group: 2 kernel_size: 1"), {{1, 4, 4, 4}}),
-              HasSubstr("group is 2; a depthwise convolution has one filter per input channel, of "
-                        "which (1, 4, 4, 4) has 4: leave group out, or make it a Convolution"));
+              HasSubstr("group is 2, but a depthwise convolution has one filter per input channel, "
+                        "and (1, 4, 4, 4) has 4: remove group, or use type"));
   EXPECT_THAT(RefusalOf(Conv("kernel_size: 5"), {{1, 4, 4, 4}}),
-              HasSubstr("a kernel of 5x5 reaches over 5 numbers"));
+              HasSubstr("a kernel of 5x5 covers 5"));
 }
 
 TEST_P(ConvolutionDepthwiseTest, Bf16IsNearF32) {

@@ -75,8 +75,8 @@ TEST(ConvolutionTest, InPlaceEqualsNotInPlace) {
 
 TEST(ConvolutionTest, RefusesAKernelThatDoesNotFit) {
   EXPECT_THAT(RefusalOf(Conv("num_output: 4 kernel_size: 5 pad: 1"), {{1, 1, 2, 9}}),
-              HasSubstr("net.prototxt:4:35: layer 'it' (Convolution): a kernel of 5x5 reaches over "
-                        "5 numbers, but spatial axis 0 of the input has 2 + 2 * 1 of padding; take "
+              HasSubstr("net.prototxt:4:35: layer 'it' (Convolution): a kernel of 5x5 covers 5 "
+                        "positions, but spatial axis 0 of the input has 2 + 2 * 1 of padding; use "
                         "a smaller kernel or more pad"));
 }
 
@@ -90,7 +90,7 @@ TEST(ConvolutionTest, RefusesZeros) {
   EXPECT_THAT(RefusalOf(Conv("num_output: 4 kernel_size: 2 dilation: 0"), {in}),
               HasSubstr("dilation is 0; it must be at least 1"));
   EXPECT_THAT(RefusalOf(Conv("num_output: 0 kernel_size: 1"), {in}),
-              HasSubstr("net.prototxt:4:21: layer 'it' (Convolution): num_output is 0; it is the "
+              HasSubstr("net.prototxt:4:21: layer 'it' (Convolution): num_output is 0; give the "
                         "number of filters, at least 1"));
   EXPECT_THAT(RefusalOf(Conv("num_output: 1 kernel_size: 1 group: 0"), {in}),
               HasSubstr("group is 0; it must be at least 1"));
@@ -98,26 +98,27 @@ TEST(ConvolutionTest, RefusesZeros) {
 
 TEST(ConvolutionTest, RefusesMissingFields) {
   EXPECT_THAT(RefusalOf(Conv("kernel_size: 1"), {{1, 2, 4, 4}}),
-              HasSubstr("num_output is not given; it is the number of filters"));
+              HasSubstr("num_output is not given; give the number of filters"));
   EXPECT_THAT(RefusalOf(Conv("num_output: 1"), {{1, 2, 4, 4}}),
               HasSubstr("kernel_size is not given; write kernel_size, or kernel_h and kernel_w"));
 }
 
 TEST(ConvolutionTest, RefusesAGroupThatDoesNotDivide) {
   EXPECT_THAT(RefusalOf(Conv("num_output: 4 kernel_size: 1 group: 2"), {{1, 3, 4, 4}}),
-              HasSubstr("group 2 does not divide the 3 input channels; take a divisor of 3"));
-  EXPECT_THAT(RefusalOf(Conv("num_output: 3 kernel_size: 1 group: 2"), {{1, 4, 4, 4}}),
-              HasSubstr("group 2 does not divide the 3 outputs (num_output); take a divisor of 3"));
+              HasSubstr("group 2 does not divide the 3 input channels; choose a divisor of 3"));
+  EXPECT_THAT(
+      RefusalOf(Conv("num_output: 3 kernel_size: 1 group: 2"), {{1, 4, 4, 4}}),
+      HasSubstr("group 2 does not divide the 3 outputs (num_output); choose a divisor of 3"));
 }
 
 TEST(ConvolutionTest, RefusesTwoFormsOfOneField) {
   const Shape in{1, 2, 4, 4};
   EXPECT_THAT(RefusalOf(Conv("num_output: 1 kernel_size: 2 kernel_h: 2 kernel_w: 2"), {in}),
-              HasSubstr("kernel_h and kernel_size are both given; keep one form"));
+              HasSubstr("kernel_h and kernel_size are both given; keep one of them"));
   EXPECT_THAT(RefusalOf(Conv("num_output: 1 kernel_size: 2 stride_h: 2"), {in}),
               HasSubstr("stride_h is given without stride_w; give both"));
   EXPECT_THAT(RefusalOf(Conv("num_output: 1 kernel_h: 2 kernel_w: 2"), {{1, 2, 4}}),
-              HasSubstr("kernel_h is for images (2 spatial axes), this input has 1; write "
+              HasSubstr("kernel_h is for images (2 spatial axes), but this input has 1; write "
                         "kernel_size once per axis"));
   EXPECT_THAT(
       RefusalOf(Conv("num_output: 1 kernel_size: 2 kernel_size: 2 kernel_size: 2"), {in}),
@@ -131,8 +132,8 @@ TEST(ConvolutionTest, RefusesInputsOfAnotherRank) {
               HasSubstr("axis is 4, but the input (1, 2, 4, 5) has 4 axes"));
   EXPECT_THAT(
       RefusalOf(Conv("num_output: 1 kernel_size: 1"), {{1, 2, 4, 5}, {1, 2, 5, 4}}, {.outputs = 2}),
-      HasSubstr("bottom 'x1' has shape (1, 2, 5, 4) and bottom 'x0' has (1, 2, 4, 5); they "
-                "must be equal"));
+      HasSubstr(
+          "bottom 'x1' has shape (1, 2, 5, 4), but bottom 'x0' has (1, 2, 4, 5); they must be"));
   EXPECT_THAT(RefusalOf(Conv("num_output: 1 kernel_size: 1"), {{1, 2, 4, 5}}, {.outputs = 2}),
               HasSubstr("has 1 bottoms and 2 tops; give one top per bottom"));
 }

@@ -48,8 +48,8 @@ TEST(CropTest, InPlaceEqualsNotInPlace) {
 
 TEST(CropTest, RefusesAPartThatDoesNotFit) {
   EXPECT_THAT(RefusalOf(Crop("offset: 0 offset: 2"), {{1, 1, 4, 4}, {1, 1, 3, 3}}),
-              HasSubstr("net.prototxt:4:14: layer 'it' (Crop): on axis 3, 3 elements from offset 2 "
-                        "on do not fit into the 4 of bottom 'x0'"));
+              HasSubstr("net.prototxt:4:14: layer 'it' (Crop): on axis 3, 3 elements from offset "
+                        "2 do not fit into the 4 of bottom 'x0'"));
 }
 
 TEST(CropTest, RefusesBadFieldsAndShapes) {
@@ -58,8 +58,8 @@ TEST(CropTest, RefusesBadFieldsAndShapes) {
   EXPECT_THAT(RefusalOf(Crop("axis: 4"), {{1, 1, 4, 4}, {1, 1, 3, 3}}),
               HasSubstr("axis is 4, but the input (1, 1, 4, 4) has 4 axes"));
   EXPECT_THAT(RefusalOf(Crop(), {{1, 1, 4, 4}, {3, 3}}),
-              HasSubstr("bottom 'x1' has shape (3, 3) and bottom 'x0' has (1, 1, 4, 4); they must "
-                        "have the same number of axes"));
+              HasSubstr("bottom 'x1' has shape (3, 3), but bottom 'x0' has (1, 1, 4, 4); they must "
+                        "have the same number of"));
 }
 
 TEST(CropTest, Bf16IsNearF32) {

@@ -317,8 +317,9 @@ TEST_F(DataAheadTest, ARecordOfFloatsAmongBytesIsRefusedWhereBytesGoUp) {
   MadeDataAhead ahead(text, device);
   const auto [code, message] = ErrorOf([&] { ahead.Next(); });
   EXPECT_EQ(code, ErrorCode::kData);
-  EXPECT_THAT(message, HasSubstr("record '00000001' holds floats and record '00000000' bytes; this "
-                                 "device takes one kind: store all records alike"));
+  EXPECT_THAT(message, HasSubstr("record '00000001' has float values, but record '00000000' has "
+                                 "bytes; on this device all records must have the same type: "
+                                 "convert the data set"));
   const LateDevice takes_floats(false);
   EXPECT_NO_THROW(MadeDataAhead(text, takes_floats).Next());
 }

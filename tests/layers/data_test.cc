@@ -84,7 +84,7 @@ TEST_F(DataTest, RefusesBadFields) {
   EXPECT_THAT(RefusalOf("type: \"Data\" data_param { batch_size: 1 }", {}),
               HasSubstr("layer 'it' (Data): "));
   EXPECT_THAT(RefusalOf(Layer("batch_size: 1"), {}, {.outputs = 3}),
-              HasSubstr("takes 1 to 2 tops, but 3 are given"));
+              HasSubstr("it needs 1 to 2 tops, but 3 are given"));
 }
 
 TEST_F(DataTest, RefusesAPositionOfAnotherDatabase) {

@@ -86,18 +86,20 @@ TEST(DeconvolutionTest, InPlaceEqualsNotInPlace) {
 }
 
 TEST(DeconvolutionTest, RefusesPaddingThatLeavesNoOutput) {
-  EXPECT_THAT(RefusalOf(Deconv("num_output: 1 kernel_size: 2 pad: 2"), {{1, 1, 3, 3}}),
-              HasSubstr("layer 'it' (Deconvolution): spatial axis 0 of the output gets the length "
-                        "4 - 2 * 2 of padding, less than 1; take less pad or a larger kernel"));
+  EXPECT_THAT(
+      RefusalOf(Deconv("num_output: 1 kernel_size: 2 pad: 2"), {{1, 1, 3, 3}}),
+      HasSubstr("layer 'it' (Deconvolution): spatial axis 0 of the output would have the "
+                "length 4 - 2 * 2 of padding, less than 1; use less pad or a larger kernel"));
 }
 
 TEST(DeconvolutionTest, RefusesBadFields) {
   EXPECT_THAT(RefusalOf(Deconv("kernel_size: 1"), {{1, 2, 4, 4}}),
-              HasSubstr("num_output is not given; it is the number of filters"));
-  EXPECT_THAT(RefusalOf(Deconv("num_output: 3 kernel_size: 1 group: 2"), {{1, 4, 4, 4}}),
-              HasSubstr("group 2 does not divide the 3 outputs (num_output); take a divisor of 3"));
+              HasSubstr("num_output is not given; give the number of filters"));
+  EXPECT_THAT(
+      RefusalOf(Deconv("num_output: 3 kernel_size: 1 group: 2"), {{1, 4, 4, 4}}),
+      HasSubstr("group 2 does not divide the 3 outputs (num_output); choose a divisor of 3"));
   EXPECT_THAT(RefusalOf(Deconv("num_output: 2 kernel_size: 1 group: 2"), {{1, 3, 4, 4}}),
-              HasSubstr("group 2 does not divide the 3 input channels; take a divisor of 3"));
+              HasSubstr("group 2 does not divide the 3 input channels; choose a divisor of 3"));
   EXPECT_THAT(RefusalOf(Deconv("num_output: 1 kernel_size: 1"), {{1, 2, 4, 5}}, {.outputs = 2}),
               HasSubstr("has 1 bottoms and 2 tops; give one top per bottom"));
 }

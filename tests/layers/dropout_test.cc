@@ -78,8 +78,8 @@ TEST(DropoutTest, InPlaceEqualsNotInPlace) { ExpectInPlaceEqual(Dropout("0.5"), 
 
 TEST(DropoutTest, RefusesRatiosThatAreNoShare) {
   EXPECT_THAT(RefusalOf(Dropout("1"), {{2}}),
-              HasSubstr("net.prototxt:4:17: layer 'it' (Dropout): dropout_ratio is 1; it is the "
-                        "share of values set to 0, from 0 to below 1"));
+              HasSubstr("net.prototxt:4:17: layer 'it' (Dropout): dropout_ratio is 1; it must be "
+                        "the share of values set to 0, at least 0 and below 1"));
   EXPECT_THAT(RefusalOf(Dropout("-0.5"), {{2}}), HasSubstr("dropout_ratio is -0.5"));
   EXPECT_THAT(RefusalOf(Dropout("nan"), {{2}}), HasSubstr("dropout_ratio is nan"));
 }

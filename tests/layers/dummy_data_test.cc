@@ -50,7 +50,7 @@ TEST(DummyDataTest, RefusesBadShapes) {
               HasSubstr("net.prototxt:4:20: layer 'it' (DummyData): shape is given 2 times for 3 "
                         "tops; give one, or one per top"));
   EXPECT_THAT(RefusalOf(Dummy("shape { dim: 0 }"), {}),
-              HasSubstr("dim is 0; every axis has at least length 1"));
+              HasSubstr("dim is 0; it must be at least 1"));
   EXPECT_THAT(RefusalOf(Dummy("shape { dim: 1000000000 dim: 1000000000 }"), {}),
               HasSubstr("is larger than any memory"));
   EXPECT_THAT(RefusalOf(Dummy("num: 1 channels: 2 height: 3"), {}),

@@ -68,9 +68,9 @@ TEST(EltwiseTest, RefusesBadFields) {
               HasSubstr("net.prototxt:4:17: layer 'it' (Eltwise): coeff is given 1 times for 2 "
                         "bottoms; give none, or one per bottom"));
   EXPECT_THAT(RefusalOf(Eltwise("operation: MAX coeff: 1 coeff: 1"), {{2}, {2}}),
-              HasSubstr("coeff belongs to operation SUM; remove it"));
+              HasSubstr("coeff works only with operation SUM; remove it"));
   EXPECT_THAT(RefusalOf(Eltwise(""), {{2}, {3}}),
-              HasSubstr("bottom 'x1' has shape (3) and bottom 'x0' has (2); they must be equal"));
+              HasSubstr("bottom 'x1' has shape (3), but bottom 'x0' has (2); they must be"));
 }
 
 TEST(EltwiseTest, Bf16IsNearF32) {

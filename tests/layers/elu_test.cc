@@ -34,7 +34,7 @@ TEST(EluTest, InPlaceEqualsNotInPlace) {
 
 TEST(EluTest, RefusesTwoInputs) {
   EXPECT_THAT(RefusalOf(R"(type: "ELU")", {{2}, {2}}),
-              HasSubstr("layer 'it' (ELU): takes 1 bottom, but 2 are given"));
+              HasSubstr("layer 'it' (ELU): it needs 1 bottom, but 2 are"));
 }
 
 TEST(EluTest, Bf16IsNearF32) { ExpectBf16Near(R"(type: "ELU")", {{2, 3, 5, 6}}); }

@@ -35,8 +35,7 @@ TEST(EuclideanLossTest, InPlaceEqualsNotInPlace) {
 
 TEST(EuclideanLossTest, RefusesInputsOfDifferentShapes) {
   EXPECT_THAT(RefusalOf(R"(type: "EuclideanLoss")", {{2, 3}, {2, 4}}),
-              HasSubstr("bottom 'x1' has shape (2, 4) and bottom 'x0' has (2, 3); they must be "
-                        "equal"));
+              HasSubstr("bottom 'x1' has shape (2, 4), but bottom 'x0' has (2, 3); they must be"));
 }
 
 }  // namespace

@@ -145,15 +145,15 @@ TEST(FillerTest, RefusesBadFillers) {
   EXPECT_THAT(RefusalFiller("type: 'gaussian' std: -1"),
               HasSubstr("std is -1; it must be 0 or more"));
   EXPECT_THAT(RefusalFiller("type: 'gaussian' sparse: -3"),
-              HasSubstr("sparse is -3; it counts the non-zero weights of one output, so it must "
-                        "not be negative"));
+              HasSubstr("sparse is -3; it is the number of non-zero weights per output, so it "
+                        "must not be negative"));
   EXPECT_THAT(RefusalFiller("type: 'msra' sparse: 3"),
-              HasSubstr("sparse belongs to type \"gaussian\", not to \"msra\"; remove it"));
+              HasSubstr("sparse works with type \"gaussian\", not with \"msra\"; remove it"));
   EXPECT_THAT(RefusalFiller("type: 'uniform' min: 2 max: 1"), HasSubstr("min 2 is above max 1"));
   EXPECT_THAT(RefusalFiller("value: inf"), HasSubstr("inf is not a finite number"));
   EXPECT_THAT(RefusalFiller("type: 'bilinear'", {1, 1, 3, 4}),
-              HasSubstr("bilinear fills 4-D blobs with square kernels, this one is 1 1 3 4 (12); "
-                        "use kernel_size, or another filler"));
+              HasSubstr("bilinear needs a 4-D blob with square kernels, but this blob is 1 1 3 4 "
+                        "(12); use kernel_size, or another filler"));
 }
 
 }  // namespace

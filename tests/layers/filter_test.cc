@@ -66,16 +66,16 @@ TEST(FilterTest, InPlaceEqualsNotInPlace) {
 
 TEST(FilterTest, RefusesWhatDoesNotFit) {
   EXPECT_THAT(RefusalOf(kFilter, {{4, 2}, {4, 2}}),
-              HasSubstr("bottom 'x1' has shape (4, 2); the last bottom is a selector (N, 1, ...) "
-                        "of one f32 number per item"));
+              HasSubstr("bottom 'x1' has shape (4, 2); the last bottom must be a selector (N, 1, "
+                        "...) with one f32 number per item"));
   EXPECT_THAT(RefusalOf(kFilter, {{5, 2}, {4}}),
-              HasSubstr("bottom 'x0' has shape (5, 2); the selector 'x1' has 4 items"));
+              HasSubstr("bottom 'x0' has shape (5, 2), but the selector 'x1' has 4"));
   EXPECT_THAT(RefusalOf(kFilter, {{4, 2}, {4, 2}, {4}}),
-              HasSubstr("has 3 bottoms and 1 tops; give one top per bottom but the last, which "
-                        "selects"));
+              HasSubstr("has 3 bottoms and 1 tops; give one top per bottom, except the last "
+                        "bottom, which selects the items"));
   EXPECT_THAT(
       RefusalOf(std::string(kFilter) + " propagate_down: true propagate_down: true", {{4, 2}, {4}}),
-      HasSubstr("bottom 'x1' cannot get a gradient here"));
+      HasSubstr("bottom 'x1' cannot get a gradient from this layer"));
 }
 
 }  // namespace

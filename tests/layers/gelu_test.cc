@@ -33,7 +33,7 @@ TEST(GeluTest, InPlaceEqualsNotInPlace) { ExpectInPlaceEqual(R"(type: "GELU")", 
 
 TEST(GeluTest, RefusesTwoInputs) {
   EXPECT_THAT(RefusalOf(R"(type: "GELU")", {{2}, {2}}),
-              HasSubstr("net.prototxt:2:1: layer 'it' (GELU): takes 1 bottom, but 2 are given"));
+              HasSubstr("layer 'it' (GELU): it needs 1 bottom, but 2 are"));
 }
 
 TEST(GeluTest, Bf16IsNearF32) { ExpectBf16Near(R"(type: "GELU")", {{2, 3, 5, 6}}); }

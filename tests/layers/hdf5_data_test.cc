@@ -145,10 +145,10 @@ TEST_F(Hdf5DataTest, RefusesThePositionOfOtherFiles) {
   LayerRunner second(Text("batch_size: 2"), {}, kTwo);
   const auto [code, message] = ErrorOf([&] { second.layer().RestoreState(state); });
   EXPECT_EQ(code, ErrorCode::kBadSnapshot);
-  EXPECT_THAT(message, HasSubstr("have 9 rows, and had 7 when the snapshot was made"));
+  EXPECT_THAT(message, HasSubstr("have 9 rows now, but had 7 when the snapshot was made"));
   for (const char* nonsense : {"1 3 7 9", "1 30 0 9"}) {
     EXPECT_THAT(ErrorOf([&] { second.layer().RestoreState(nonsense); }).second,
-                HasSubstr("place in these files contradicts itself"));
+                HasSubstr("position in these files is invalid"));
   }
 }
 
@@ -161,7 +161,7 @@ TEST_F(Hdf5DataTest, RefusesAFileThatIsReplacedWhileInUse) {
     for (int i = 0; i < 20; ++i) data.Forward();
   });
   EXPECT_EQ(code, ErrorCode::kData);
-  EXPECT_THAT(message, HasSubstr("c.h5: the file was changed while it was in use"));
+  EXPECT_THAT(message, HasSubstr("c.h5: the file was changed during the run"));
 }
 
 TEST_F(Hdf5DataTest, LogsTheListAndTheFiles) {
@@ -203,9 +203,9 @@ TEST_F(Hdf5DataTest, RefusesBadFields) {
   EXPECT_THAT(Refusal(Text("batch_size: 0")).second,
               HasSubstr(" layer 'it' (HDF5Data): batch_size is 0; it must be 1 to 16777216"));
   EXPECT_THAT(Refusal("type: \"HDF5Data\" hdf5_data_param { batch_size: 1 }").second,
-              HasSubstr("source, the list of HDF5 files, is missing"));
+              HasSubstr("source is missing; give the path of the list of HDF5 files"));
   EXPECT_THAT(Refusal(Text("batch_size: 1", "transform_param { scale: 2 }")).second,
-              HasSubstr("rows of HDF5 files are used as they are; leave transform_param out"));
+              HasSubstr("rows of HDF5 files are not transformed; remove transform_param"));
 }
 
 TEST_F(Hdf5DataTest, RefusesBadListsAndFilesWithASentence) {
@@ -218,11 +218,11 @@ TEST_F(Hdf5DataTest, RefusesBadListsAndFilesWithASentence) {
   refused("\n \n", ErrorCode::kData, "this list of HDF5 files is empty");
   refused("\n" + (folder_ / "none.h5"), ErrorCode::kNoInput, "list.txt:2: ");
   refused(folder_ / "list.txt", ErrorCode::kData, "not an HDF5 file");
-  refused(kGolden + "hdf5_rows_a.h5", ErrorCode::kData, "'y0' is not in this file; there are: ");
+  refused(kGolden + "hdf5_rows_a.h5", ErrorCode::kData, "'y0' is not in this file; the file has: ");
   MakeFile("uneven.h5", 0, 3, 2);
-  refused(folder_ / "uneven.h5", ErrorCode::kData, "'y1' has 2 rows and 'y0' has 3");
+  refused(folder_ / "uneven.h5", ErrorCode::kData, "'y1' has 2 rows, but 'y0' has 3");
   MakeFile("none.h5", 0, 0);
-  refused(folder_ / "none.h5", ErrorCode::kData, "hold no rows at all");
+  refused(folder_ / "none.h5", ErrorCode::kData, "have no rows");
   {
     Hdf5Appender other(folder_ / "other.h5");
     other.Append("y0", std::vector<int64_t>{2, 3}, std::vector<float>(6));

@@ -77,8 +77,8 @@ TEST(Hdf5OutputTest, ReplacesNoFile) {
     });
     EXPECT_EQ(code, ErrorCode::kCannotCreate);
     EXPECT_THAT(message, HasSubstr("net.prototxt:3:40: layer 'it' (HDF5Output): '"));
-    EXPECT_THAT(message, HasSubstr("old.h5' is there already, and a net replaces no file; move it "
-                                   "away, or name another with --set "
+    EXPECT_THAT(message, HasSubstr("old.h5' already exists and is not overwritten; move it away, "
+                                   "or give another name with --set "
                                    "layer[it].hdf5_output_param.file_name=..."));
   }
   // One that appears between the check and the first pass.
@@ -111,9 +111,9 @@ TEST(Hdf5OutputTest, RefusesWhatCannotBeWritten) {
   const TempFolder folder;
   const std::string text = Text(folder / "out.h5");
   EXPECT_THAT(RefusalOf("type: \"HDF5Output\"", {{2}, {2}}, {.outputs = 0}),
-              HasSubstr("file_name, the file to write, is missing"));
+              HasSubstr("file_name is missing; give the path of the file to write"));
   EXPECT_THAT(RefusalOf(text, {{2, 1, 1, 1, 1}, {2}}, {.outputs = 0}),
-              HasSubstr("it has 5 axes; 1 to 4 can be written"));
+              HasSubstr("it has 5 axes, but only 1 to 4 can be written"));
   EXPECT_THAT(RefusalOf(text, {{2, 3}, {3}}, {.outputs = 0}),
               HasSubstr("data and label differ in their number of rows: 2 3 (6) and 3 (3)"));
   const auto [code, message] = ErrorOf([&] {

@@ -45,14 +45,14 @@ TEST(HingeLossTest, RefusesBadLabelsAndShapes) {
   LayerRunner layer(R"(type: "HingeLoss")", {{2, 3}, {2}});
   layer.SetInput(1, {0, 3});
   EXPECT_THAT([&] { layer.Forward(); },
-              testing::ThrowsMessage<Error>(HasSubstr("label 3 of item 1 of the batch is no class: "
-                                                      "there are 3 classes, 0 to 2")));
+              testing::ThrowsMessage<Error>(HasSubstr("label 3 of item 1 of the batch is not a "
+                                                      "class: there are 3 classes, 0 to 2")));
   EXPECT_THAT(RefusalOf(R"(type: "HingeLoss")", {{2, 3}, {3}}),
-              HasSubstr("labels 'x1' have shape (3) but scores 'x0' have (2, 3), which asks for 2 "
+              HasSubstr("labels 'x1' have shape (3) but scores 'x0' have (2, 3), which needs 2 "
                         "labels"));
   EXPECT_THAT(RefusalOf(R"(type: "HingeLoss")", {{2, 3, 2, 2}, {2}}),
-              HasSubstr("bottom 'x0' has shape (2, 3, 2, 2); this layer takes scores (N, C): put a "
-                        "Flatten layer before it"));
+              HasSubstr("bottom 'x0' has shape (2, 3, 2, 2), but this layer needs scores (N, C): "
+                        "put a Flatten layer before"));
 }
 
 }  // namespace

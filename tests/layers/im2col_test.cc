@@ -43,8 +43,8 @@ TEST(Im2colTest, InPlaceEqualsNotInPlace) {
 
 TEST(Im2colTest, RefusesBadFields) {
   EXPECT_THAT(RefusalOf(Im2col("kernel_size: 5"), {{1, 1, 2, 9}}),
-              HasSubstr("net.prototxt:4:21: layer 'it' (Im2col): a kernel of 5x5 reaches over 5 "
-                        "numbers, but spatial axis 0 of the input has 2 + 2 * 0 of padding"));
+              HasSubstr("net.prototxt:4:21: layer 'it' (Im2col): a kernel of 5x5 covers 5 "
+                        "positions, but spatial axis 0 of the input has 2 + 2 * 0 of padding"));
   EXPECT_THAT(RefusalOf(Im2col(""), {{1, 1, 2, 9}}), HasSubstr("kernel_size is not given"));
   EXPECT_THAT(RefusalOf(Im2col("kernel_size: 1"), {{4}}),
               HasSubstr("axis is 1, but the input (4) has 1 axis"));

@@ -83,16 +83,16 @@ TEST(InfogainLossTest, RefusesAMatrixThatIsMissingOrGivenTwice) {
                         "bottom, or as infogain_loss_param.source, a binaryproto file"));
   EXPECT_THAT(RefusalOf(FromFile("h"), {{2, 3}, {2}, {3, 3}}),
               HasSubstr("net.prototxt:4:23: layer 'it' (InfogainLoss): the matrix is given twice, "
-                        "by a third bottom and by source; keep one"));
+                        "as the third bottom and as source; keep one"));
 }
 
 TEST(InfogainLossTest, RefusesAMatrixOfAnotherSize) {
   EXPECT_THAT(RefusalOf(kLoss, {{2, 3}, {2}, {2, 3}}),
-              HasSubstr("the matrix holds 6 numbers; 3 classes ask for 3 x 3, as shape (3, 3)"));
+              HasSubstr("the matrix has 6 numbers; 3 classes need 3 x 3, as shape (3, 3)"));
   TempFolder folder;
   WriteMatrix(folder / "h", {4, 4}, std::vector<float>(16, 1.0f));
   EXPECT_THAT(RefusalOf(FromFile(folder / "h"), {{2, 3}, {2}}),
-              HasSubstr("the matrix holds 16 numbers; 3 classes ask for 3 x 3 in " + folder / "h"));
+              HasSubstr("the matrix has 16 numbers; 3 classes need 3 x 3 in " + folder / "h"));
 }
 
 TEST(InfogainLossTest, RefusesAFileThatIsNoMatrix) {
@@ -105,8 +105,8 @@ TEST(InfogainLossTest, RefusesAFileThatIsNoMatrix) {
 TEST(InfogainLossTest, RefusesTheOldNormalizeAndBadLabels) {
   EXPECT_THAT(
       RefusalOf("type: \"InfogainLoss\" loss_param { normalize: true }", {{2, 3}, {2}, {3, 3}}),
-      HasSubstr("InfogainLoss does not read normalize; write normalization: VALID for "
-                "true, BATCH_SIZE for false"));
+      HasSubstr("InfogainLoss does not support normalize; write normalization: VALID instead of "
+                "true, BATCH_SIZE instead of false"));
   LayerRunner layer(kLoss, {{2, 3}, {2}, {3, 3}});
   layer.SetInput(1, {0, 3});
   EXPECT_THAT([&] { layer.Forward(); },

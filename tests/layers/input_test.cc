@@ -49,8 +49,7 @@ TEST(InputTest, RefusesMissingAndBadShapes) {
   EXPECT_THAT(RefusalOf(R"(type: "Input")", {}),
               HasSubstr("layer 'it' (Input): input_param has no shape; give one, or one per top"));
   EXPECT_THAT(RefusalOf(R"(type: "Input" input_param { shape { dim: 2 dim: -1 } })", {}),
-              HasSubstr("net.prototxt:3:29: layer 'it' (Input): dim is -1; every axis has at least "
-                        "length 1"));
+              HasSubstr("net.prototxt:3:29: layer 'it' (Input): dim is -1; it must be at least 1"));
 }
 
 }  // namespace

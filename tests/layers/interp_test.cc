@@ -68,7 +68,7 @@ TEST(InterpTest, RefusesNoSizeAndMoreThanOne) {
               HasSubstr("net.prototxt:4:16: layer 'it' (Interp): height is given without width; "
                         "give both"));
   EXPECT_THAT(RefusalOf(Interp("height: 3 width: 3 zoom_factor: 2"), {{1, 1, 2, 2}}),
-              HasSubstr("zoom_factor and height and width are both given; keep one form"));
+              HasSubstr("zoom_factor and height and width are both given; keep one of them"));
   EXPECT_THAT(RefusalOf(Interp("shrink_factor: 2"), {{1, 1, 2, 2}, {1, 1, 3, 3}}),
               HasSubstr("shrink_factor is given, and a second bottom for the size; keep one"));
 }
@@ -79,15 +79,15 @@ TEST(InterpTest, RefusesBadValuesAndShapes) {
   EXPECT_THAT(RefusalOf(Interp("zoom_factor: -2"), {{1, 1, 2, 2}}),
               HasSubstr("zoom_factor is -2; it must be at least 1"));
   EXPECT_THAT(RefusalOf(Interp("zoom_factor: 2 pad_end: 1"), {{1, 1, 2, 2}}),
-              HasSubstr("pad_end is 1; it may be 0, or below 0 to cut pixels off"));
+              HasSubstr("pad_end is 1; it must be 0, or negative to cut pixels off"));
   EXPECT_THAT(RefusalOf(Interp("zoom_factor: 2 pad_beg: -3"), {{1, 1, 4, 3}}),
               HasSubstr("pad_beg -3 and pad_end 0 leave nothing of axis 3 of the input (1, 1, 4, "
                         "3)"));
   EXPECT_THAT(RefusalOf(Interp("zoom_factor: 2"), {{4, 3}}),
-              HasSubstr("bottom 'x0' has shape (4, 3); this layer takes images (N, C, H, W)"));
+              HasSubstr("bottom 'x0' has shape (4, 3), but this layer needs images (N, C, H,"));
   EXPECT_THAT(RefusalOf("type: \"Interp\"", {{1, 1, 4, 3}, {4, 3}}),
-              HasSubstr("bottom 'x1' has shape (4, 3); this layer takes images (N, C, H, W), of "
-                        "which the second gives the size"));
+              HasSubstr("bottom 'x1' has shape (4, 3), but this layer needs images (N, C, H, W); "
+                        "the second bottom gives the"));
 }
 
 TEST(InterpTest, Bf16IsNearF32) { ExpectBf16Near(Interp("zoom_factor: 2"), {{2, 3, 5, 6}}); }

@@ -31,35 +31,32 @@ TEST(LayerTest, RefusesAMissingType) {
 
 TEST(LayerTest, RefusesPythonLayers) {
   EXPECT_THAT(RefusalOf(R"(type: "Python")", {{2}}),
-              HasSubstr("a net cannot run Python code here: nets are data, not programs"));
+              HasSubstr("a net cannot run Python code, because a net is data, not a program"));
 }
 
 TEST(LayerTest, ALayerThatBringsDataSaysWhatElseCan) {
   EXPECT_THAT(RefusalOf(R"(type: "Python")", {}, {.outputs = 2}),
-              HasSubstr("not programs; it brings data: write them to HDF5 files and read those by "
-                        "HDF5Data, or make it an Input layer"));
+              HasSubstr("not a program. It is a data layer: write the data to HDF5 files and read "
+                        "them with HDF5Data"));
 }
 
 TEST(LayerTest, ATypeOfAForkSaysWhoseItIs) {
   EXPECT_THAT(RefusalOf(R"(type: "VideoData")", {}, {.outputs = 2}),
-              HasSubstr("layer 'it' (VideoData): this type is of a fork of Caffe (SSD), and this "
-                        "program has no such layer; it brings data"));
+              HasSubstr("layer 'it' (VideoData): this type belongs to a fork of Caffe (SSD), and "
+                        "this program does not have it. It is a data layer"));
   EXPECT_THAT(RefusalOf(R"(type: "Upsample")", {{1, 1, 2, 2}}),
-              HasSubstr("(SegNet), and this program has no such layer. 'trainer layers'"));
+              HasSubstr("(SegNet), and this program does not have it. 'trainer layers'"));
 }
 
 TEST(LayerTest, RefusesTooFewAndTooManyBottomsAndTops) {
   EXPECT_THAT(RefusalOf(R"(type: "ReLU")", {{2}, {2}}),
-              HasSubstr("net.prototxt:2:1: layer 'it' (ReLU): takes 1 bottom, but 2 are given"));
-  EXPECT_THAT(RefusalOf(R"(type: "ReLU")", {{2}}, {.outputs = 2}),
-              HasSubstr("takes 1 top, but 2 are given"));
-  EXPECT_THAT(RefusalOf(R"(type: "SoftmaxWithLoss")", {{2}}),
-              HasSubstr("takes 2 bottoms, but 1 is given"));
+              HasSubstr("layer 'it' (ReLU): it needs 1 bottom, but 2 are"));
+  EXPECT_THAT(RefusalOf(R"(type: "ReLU")", {{2}}, {.outputs = 2}), HasSubstr("1 top, but 2 are"));
+  EXPECT_THAT(RefusalOf(R"(type: "SoftmaxWithLoss")", {{2}}), HasSubstr("2 bottoms, but 1 is"));
   EXPECT_THAT(RefusalOf(R"(type: "Accuracy")", {{2, 2}, {2}}, {.outputs = 3}),
-              HasSubstr("takes 1 to 2 tops, but 3 are given"));
-  EXPECT_THAT(RefusalOf(R"(type: "Convolution")", {}),
-              HasSubstr("takes at least 1 bottom, but 0 are given"));
-  EXPECT_THAT(RefusalOf(R"(type: "Input")", {{2}}), HasSubstr("takes no bottoms, but 1 is given"));
+              HasSubstr("it needs 1 to 2 tops, but 3 are given"));
+  EXPECT_THAT(RefusalOf(R"(type: "Convolution")", {}), HasSubstr("at least 1 bottom, but 0 are"));
+  EXPECT_THAT(RefusalOf(R"(type: "Input")", {{2}}), HasSubstr("no bottoms, but 1 is"));
 }
 
 TEST(LayerTest, EveryTypeHasAPageWhoseMessageExists) {
@@ -116,7 +113,7 @@ TEST(LayerTest, RefusesAPositionForALayerThatKeepsNone) {
   EXPECT_NO_THROW(relu.layer().RestoreState(""));
   EXPECT_THAT([&] { relu.layer().RestoreState("1 5 0 key"); },
               testing::ThrowsMessage<Error>(
-                  HasSubstr("the snapshot holds a position for a layer that keeps none")));
+                  HasSubstr("the snapshot has a position for a layer that has no position")));
 }
 
 }  // namespace

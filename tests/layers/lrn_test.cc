@@ -144,7 +144,7 @@ TEST(LrnTest, InPlaceEqualsNotInPlace) {
 TEST(LrnTest, RefusesAnEvenSize) {
   EXPECT_THAT(RefusalOf(Lrn("local_size: 4"), {{1, 4, 1, 1}}),
               HasSubstr("net.prototxt:4:13: layer 'it' (LRN): local_size is 4; it must be odd, so "
-                        "that there are as many neighbours on both sides"));
+                        "that both sides have the same number of neighbours"));
 }
 
 TEST(LrnTest, RefusesWhatIsNoImage) {

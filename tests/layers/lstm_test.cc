@@ -111,45 +111,44 @@ TEST(LstmTest, InPlaceEqualsNotInPlace) {
 
 TEST(LstmTest, RefusesOtherShapes) {
   const std::string plain = Lstm("num_output: 2");
-  EXPECT_THAT(RefusalOf(plain, {{4, 3}, {4, 3}}),
-              HasSubstr("bottom 'x0' has shape (4, 3); this layer takes (T, N, ...) of at least 3 "
-                        "axes"));
-  EXPECT_THAT(RefusalOf(plain, {{4, 3, 2}, {3, 4}}),
-              HasSubstr("bottom 'x1' has shape (3, 4) and must have (4, 3): it says for each step "
-                        "and sequence whether it goes on"));
-  EXPECT_THAT(RefusalOf(plain, {{4, 3, 2}, {4, 3}, {4, 5}}),
-              HasSubstr("bottom 'x2' has shape (4, 5) and must have (3, 5): it holds one item per "
-                        "sequence"));
-  EXPECT_THAT(RefusalOf(plain, {{4, 3, 2}, {4, 3}, {3}}),
-              HasSubstr("bottom 'x2' has shape (3); this layer takes (N, ...) of at least 2 axes"));
   EXPECT_THAT(
-      RefusalOf(Lstm("num_output: 2 expose_hidden: true"), {{4, 3, 2}, {4, 3}, {1, 3, 2}, {3, 2}},
-                {.outputs = 3}),
-      HasSubstr("bottom 'x3' has shape (3, 2) and must have (1, 3, 2): it is a state before "
-                "the first step"));
+      RefusalOf(plain, {{4, 3}, {4, 3}}),
+      HasSubstr("bottom 'x0' has shape (4, 3), but this layer needs (T, N, ...) of at least 3"));
+  EXPECT_THAT(RefusalOf(plain, {{4, 3, 2}, {3, 4}}),
+              HasSubstr("bottom 'x1' has shape (3, 4), but it must have (4, 3): it says for each "
+                        "step and sequence whether the sequence"));
+  EXPECT_THAT(
+      RefusalOf(plain, {{4, 3, 2}, {4, 3}, {4, 5}}),
+      HasSubstr("bottom 'x2' has shape (4, 5), but it must have (3, 5): it needs one item per"));
+  EXPECT_THAT(RefusalOf(plain, {{4, 3, 2}, {4, 3}, {3}}),
+              HasSubstr("bottom 'x2' has shape (3), but this layer needs (N, ...) of at least 2"));
+  EXPECT_THAT(RefusalOf(Lstm("num_output: 2 expose_hidden: true"),
+                        {{4, 3, 2}, {4, 3}, {1, 3, 2}, {3, 2}}, {.outputs = 3}),
+              HasSubstr("bottom 'x3' has shape (3, 2), but it must have (1, 3, 2): it is a state "
+                        "before the first"));
 }
 
 TEST(LstmTest, RefusesOtherNumbersOfBottomsAndTops) {
   const std::vector<Shape> two = {{4, 3, 2}, {4, 3}};
   EXPECT_THAT(RefusalOf(Lstm("num_output: 2 expose_hidden: true"), two, {.outputs = 3}),
-              HasSubstr("has 2 bottoms; with expose_hidden it takes x, cont, perhaps a static "
+              HasSubstr("has 2 bottoms; with expose_hidden it needs x, cont, optionally a static "
                         "input, then h and c before the first step"));
   EXPECT_THAT(RefusalOf(Lstm("num_output: 2"), {{4, 3, 2}, {4, 3}, {3, 1}, {3, 1}}),
-              HasSubstr("has 4 bottoms; it takes x, cont and perhaps a static input"));
+              HasSubstr("has 4 bottoms; it needs x, cont and optionally a static input"));
   EXPECT_THAT(RefusalOf(Lstm("num_output: 2"), two, {.outputs = 2}),
-              HasSubstr("has 2 tops; without expose_hidden it gives the output alone"));
+              HasSubstr("has 2 tops; without expose_hidden the only top is the output"));
 }
 
 TEST(LstmTest, RefusesBadFields) {
   EXPECT_THAT(RefusalOf(Lstm(""), {{4, 3, 2}, {4, 3}}),
-              HasSubstr("num_output is not given; it is the number of numbers in the state"));
+              HasSubstr("num_output is not given; it is the size of the state"));
   EXPECT_THAT(
       RefusalOf(Lstm("num_output: 0"), {{4, 3, 2}, {4, 3}}),
       HasSubstr("net.prototxt:4:19: layer 'it' (LSTM): num_output is 0; it must be at least "
                 "1 and below 2^31"));
   EXPECT_THAT(RefusalOf(Lstm("num_output: 2") + " propagate_down: true propagate_down: true",
                         {{4, 3, 2}, {4, 3}}),
-              HasSubstr("bottom 'x1' cannot get a gradient here"));
+              HasSubstr("bottom 'x1' cannot get a gradient from this layer"));
 }
 
 }  // namespace

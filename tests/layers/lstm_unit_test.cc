@@ -50,13 +50,13 @@ TEST(LstmUnitTest, InPlaceEqualsNotInPlace) {
 TEST(LstmUnitTest, RefusesOtherShapes) {
   const RunnerOptions two = {.outputs = 2};
   EXPECT_THAT(RefusalOf(kLstmUnitLayer, {{2, 3, 2}, {1, 3, 8}, {1, 3}}, two),
-              HasSubstr("bottom 'x0' has shape (2, 3, 2); this layer takes (1, N, H), a state"));
-  EXPECT_THAT(RefusalOf(kLstmUnitLayer, {{1, 3, 2}, {1, 3, 6}, {1, 3}}, two),
-              HasSubstr("bottom 'x1' has shape (1, 3, 6); this layer takes (1, 3, 8), four gates "
-                        "per number of state"));
+              HasSubstr("bottom 'x0' has shape (2, 3, 2), but this layer needs (1, N, H), a"));
+  EXPECT_THAT(
+      RefusalOf(kLstmUnitLayer, {{1, 3, 2}, {1, 3, 6}, {1, 3}}, two),
+      HasSubstr(
+          "bottom 'x1' has shape (1, 3, 6), but this layer needs (1, 3, 8), four gates per state"));
   EXPECT_THAT(RefusalOf(kLstmUnitLayer, {{1, 3, 2}, {1, 3, 8}, {3}}, two),
-              HasSubstr("bottom 'x2' has shape (3); this layer takes (1, 3), 0 or 1 for each "
-                        "sequence"));
+              HasSubstr("bottom 'x2' has shape (3), but this layer needs (1, 3), 0 or 1 for each"));
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ TEST(MishTest, InPlaceEqualsNotInPlace) { ExpectInPlaceEqual(R"(type: "Mish")", 
 
 TEST(MishTest, RefusesTwoInputs) {
   EXPECT_THAT(RefusalOf(R"(type: "Mish")", {{2}, {2}}),
-              HasSubstr("net.prototxt:2:1: layer 'it' (Mish): takes 1 bottom, but 2 are given"));
+              HasSubstr("layer 'it' (Mish): it needs 1 bottom, but 2 are"));
 }
 
 TEST(MishTest, Bf16IsNearF32) { ExpectBf16Near(R"(type: "Mish")", {{2, 3, 5, 6}}); }

@@ -107,9 +107,9 @@ TEST(NoiseTest, InPlaceEqualsNotInPlace) {
 
 TEST(NoiseTest, RefusesAmountsThatAreNoDeviationOrProbability) {
   EXPECT_THAT(RefusalOf(NoiseOf("amount: -1"), {{2}}),
-              HasSubstr("amount is -1; a standard deviation is 0 or more"));
+              HasSubstr("amount is -1; a standard deviation must be 0 or more"));
   EXPECT_THAT(RefusalOf(NoiseOf("kind: MASKING amount: 1.5"), {{2}}),
-              HasSubstr("amount is 1.5; a probability is from 0 to 1"));
+              HasSubstr("amount is 1.5; a probability must be from 0 to 1"));
 }
 
 }  // namespace

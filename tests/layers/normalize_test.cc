@@ -59,7 +59,7 @@ TEST(NormalizeTest, RefusesBadFieldsAndShapes) {
               HasSubstr("net.prototxt:4:14: layer 'it' (Normalize): eps is -1; it must not be "
                         "negative"));
   EXPECT_THAT(RefusalOf(Normalize(), {{3}}),
-              HasSubstr("bottom 'x0' has shape (3); this layer takes (N, C, ...)"));
+              HasSubstr("bottom 'x0' has shape (3), but this layer needs (N, C,"));
 }
 
 TEST(NormalizeTest, Bf16IsNearF32) {

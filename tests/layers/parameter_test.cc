@@ -36,10 +36,10 @@ TEST(ParameterTest, GoldenValues) { ExpectGoldenFile("parameter.txt"); }
 TEST(ParameterTest, RefusesMissingAndBadShapes) {
   EXPECT_THAT(RefusalOf("type: \"Parameter\"", {}),
               HasSubstr("net.prototxt:2:1: layer 'it' (Parameter): parameter_param has no shape; "
-                        "give the size of the weight"));
+                        "give the shape of the weight"));
   EXPECT_THAT(RefusalOf(Parameter("shape { dim: 0 }"), {}),
-              HasSubstr("net.prototxt:4:19: layer 'it' (Parameter): dim is 0; every axis has at "
-                        "least length 1"));
+              HasSubstr("net.prototxt:4:19: layer 'it' (Parameter): dim is 0; it must be at least "
+                        "1"));
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ TEST(PermuteTest, InPlaceEqualsNotInPlace) {
 TEST(PermuteTest, RefusesAxesThatAreNotThereOrTwice) {
   EXPECT_THAT(RefusalOf(Permute("order: 0 order: 4"), {{1, 2, 3, 4}}),
               HasSubstr("net.prototxt:4:26: layer 'it' (Permute): order names axis 4, but the "
-                        "input (1, 2, 3, 4) has 4 axes, counted from 0"));
+                        "input (1, 2, 3, 4) has 4 axes, numbered from 0"));
   EXPECT_THAT(RefusalOf(Permute("order: 1 order: 0 order: 1"), {{2, 3}}),
               HasSubstr("order names axis 1 twice"));
 }

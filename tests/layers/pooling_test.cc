@@ -138,10 +138,10 @@ TEST(PoolingTest, InPlaceEqualsNotInPlace) {
 TEST(PoolingTest, RefusesBadWindows) {
   const Shape in{1, 1, 4, 4};
   EXPECT_THAT(RefusalOf(Pool("kernel_size: 2 pad: 2"), {in}),
-              HasSubstr("net.prototxt:4:32: layer 'it' (Pooling): a pad of 2x2 is not smaller than "
-                        "the kernel of 2x2: a window could hold padding only"));
+              HasSubstr("net.prototxt:4:32: layer 'it' (Pooling): a pad of 2x2 is not smaller "
+                        "than the kernel of 2x2: a window could contain padding only"));
   EXPECT_THAT(RefusalOf(Pool("kernel_size: 9"), {in}),
-              HasSubstr("a kernel of 9x9 does not fit into images of 4x4 with pad 0x0; take a "
+              HasSubstr("a kernel of 9x9 does not fit into images of 4x4 with pad 0x0; use a "
                         "smaller kernel or more pad"));
   EXPECT_THAT(RefusalOf(Pool("kernel_size: 2 stride: 0"), {in}),
               HasSubstr("net.prototxt:4:32: layer 'it' (Pooling): stride is 0; it must be at least "
@@ -152,7 +152,7 @@ TEST(PoolingTest, RefusesBadWindows) {
               HasSubstr("kernel_size is not given; write it, or kernel_h and kernel_w, or "
                         "global_pooling: true"));
   EXPECT_THAT(RefusalOf(Pool("kernel_size: 2 kernel_h: 2 kernel_w: 2"), {in}),
-              HasSubstr("kernel_h and kernel_size are both given; keep one form"));
+              HasSubstr("kernel_h and kernel_size are both given; keep one of them"));
   EXPECT_THAT(RefusalOf(Pool("kernel_h: 2"), {in}),
               HasSubstr("kernel_h is given without kernel_w; give both"));
 }
@@ -163,7 +163,7 @@ TEST(PoolingTest, RefusesWhatContradictsGlobalPooling) {
               HasSubstr("kernel_size is given, but with global_pooling the window is the whole "
                         "image; remove one of them"));
   EXPECT_THAT(RefusalOf(Pool("global_pooling: true pad: 1"), {in}),
-              HasSubstr("global_pooling takes no padding; remove the pad"));
+              HasSubstr("global_pooling does not allow padding; remove the pad"));
   EXPECT_THAT(RefusalOf(Pool("global_pooling: true stride: 2"), {in}),
               HasSubstr("global_pooling has one window, so its stride is 1; remove the stride"));
 }
@@ -174,9 +174,10 @@ TEST(PoolingTest, RefusesWhatAMethodCannotDo) {
       RefusalOf(Pool("pool: AVE kernel_size: 2"), {in}, {.outputs = 2}),
       HasSubstr("only MAX has a second top (the indices of the largest values); remove it"));
   EXPECT_THAT(RefusalOf(Pool("pool: STOCHASTIC kernel_size: 2 pad: 1"), {in}),
-              HasSubstr("STOCHASTIC pooling takes no padding; remove the pad, or use MAX or AVE"));
+              HasSubstr("STOCHASTIC pooling does not allow padding; remove the pad, or use MAX or "
+                        "AVE"));
   EXPECT_THAT(RefusalOf(Pool("kernel_size: 2"), {{4, 4}}),
-              HasSubstr("bottom 'x0' has shape (4, 4); this layer takes images (N, C, H, W)"));
+              HasSubstr("bottom 'x0' has shape (4, 4), but this layer needs images (N, C, H,"));
 }
 
 TEST(PoolingTest, Bf16IsNearF32) {

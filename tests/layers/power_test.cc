@@ -50,7 +50,7 @@ TEST(PowerTest, InPlaceEqualsNotInPlace) {
 
 TEST(PowerTest, RefusesTwoInputs) {
   EXPECT_THAT(RefusalOf(R"(type: "Power")", {{2}, {2}}),
-              HasSubstr("layer 'it' (Power): takes 1 bottom, but 2 are given"));
+              HasSubstr("layer 'it' (Power): it needs 1 bottom, but 2 are"));
 }
 
 TEST(PowerTest, Bf16IsNearF32) {

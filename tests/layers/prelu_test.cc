@@ -34,7 +34,7 @@ TEST(PReluTest, InPlaceEqualsNotInPlace) { ExpectInPlaceEqual(R"(type: "PReLU")"
 
 TEST(PReluTest, RefusesAVector) {
   EXPECT_THAT(RefusalOf(R"(type: "PReLU")", {{5}}),
-              HasSubstr("bottom 'x0' has shape (5); this layer takes (N, C, ...)"));
+              HasSubstr("bottom 'x0' has shape (5), but this layer needs (N, C,"));
 }
 
 TEST(PReluTest, Bf16IsNearF32) { ExpectBf16Near(R"(type: "PReLU")", {{2, 3, 5, 6}}); }

@@ -61,7 +61,7 @@ TEST(PriorBoxTest, RefusesBadSizes) {
                         "in pixels"));
   EXPECT_THAT(
       RefusalPriorBox("min_size: 3 min_size: 0.5"),
-      HasSubstr("net.prototxt:4:31: layer 'it' (PriorBox): min_size is 0.5; it is a side in "
+      HasSubstr("net.prototxt:4:31: layer 'it' (PriorBox): min_size is 0.5; it must be a side in "
                 "whole pixels, at least 1"));
   EXPECT_THAT(RefusalPriorBox("min_size: 3 min_size: 5 max_size: 9"),
               HasSubstr("max_size is given 1 times and min_size 2; give one for each, or none"));
@@ -70,7 +70,7 @@ TEST(PriorBoxTest, RefusesBadSizes) {
   EXPECT_THAT(RefusalPriorBox("min_size: 3 max_size: nan"),
               HasSubstr("max_size is nan; it must be a finite number"));
   EXPECT_THAT(RefusalPriorBox("min_size: 3 aspect_ratio: 2 aspect_ratio: 0"),
-              HasSubstr("aspect_ratio is 0; it is width over height, above 0"));
+              HasSubstr("aspect_ratio is 0; it must be width divided by height, above 0"));
 }
 
 TEST(PriorBoxTest, RefusesBadVariancesStepsAndImages) {
@@ -83,20 +83,20 @@ TEST(PriorBoxTest, RefusesBadVariancesStepsAndImages) {
   EXPECT_THAT(RefusalPriorBox("min_size: 3 img_h: 4"),
               HasSubstr("img_h is given without img_w; give both"));
   EXPECT_THAT(RefusalPriorBox("min_size: 3 step: 2 step_h: 4 step_w: 4"),
-              HasSubstr("step_h and step are both given; keep one form"));
+              HasSubstr("step_h and step are both given; keep one of them"));
   EXPECT_THAT(RefusalPriorBox("min_size: 3 step_h: 4 step_w: -1"),
               HasSubstr("step_w is -1; it must be above 0"));
   EXPECT_THAT(RefusalPriorBox("min_size: 3 offset: inf"),
               HasSubstr("offset is inf; it must be a finite number"));
   EXPECT_THAT(
       RefusalOf(Prior("min_size: 3"), {{4, 3}, {1, 1, 4, 4}}, kPriorBoxTest),
-      HasSubstr("bottom 'x0' has shape (4, 3); this layer takes a feature map (N, C, H, W)"));
+      HasSubstr("bottom 'x0' has shape (4, 3), but this layer needs a feature map (N, C, H,"));
   EXPECT_THAT(RefusalOf(Prior("min_size: 3"), {{1, 1, 4, 3}, {4}}, kPriorBoxTest),
-              HasSubstr("bottom 'x1' has shape (4); this layer takes an image (N, C, H, W) as its "
-                        "second bottom, or img_size in prior_box_param"));
+              HasSubstr("bottom 'x1' has shape (4), but this layer needs an image (N, C, H, W) as "
+                        "its second bottom, or img_size in"));
   EXPECT_THAT(RefusalOf(Prior("min_size: 3") + " propagate_down: true propagate_down: false",
                         {{1, 1, 4, 3}, {1, 1, 4, 4}}),
-              HasSubstr("bottom 'x0' cannot get a gradient here"));
+              HasSubstr("bottom 'x0' cannot get a gradient from this layer"));
 }
 
 }  // namespace

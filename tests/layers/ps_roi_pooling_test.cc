@@ -61,8 +61,8 @@ TEST(PsRoiPoolingTest, RefusesRegionsOfNoImage) {
   layer.SetInput(1, {1, 0, 0, 1, 1});
   EXPECT_THAT([&] { layer.Forward(); },
               testing::ThrowsMessage<Error>(HasSubstr(
-                  "layer 'it' (PSROIPooling): bottom 'x1' holds 1 as the image of region 0; it is "
-                  "a whole number, and the batch has 1 image, 0")));
+                  "layer 'it' (PSROIPooling): bottom 'x1' has 1 as the image of region 0; it must "
+                  "be a whole number, and the batch has 1 image, 0")));
 }
 
 TEST(PsRoiPoolingTest, RefusesBadFieldsAndShapes) {
@@ -78,7 +78,7 @@ TEST(PsRoiPoolingTest, RefusesBadFieldsAndShapes) {
   EXPECT_THAT(RefusalOf(PsRoi("spatial_scale: 1 output_dim: 0 group_size: 2"), shapes),
               HasSubstr("output_dim is 0; it must be at least 1"));
   EXPECT_THAT(RefusalOf(PsRoi("spatial_scale: 1 output_dim: 2 group_size: 70000"), shapes),
-              HasSubstr("group_size is 70000; more than 65536 cells per side are not taken"));
+              HasSubstr("group_size is 70000; at most 65536 cells per side are"));
   EXPECT_THAT(RefusalOf(PsRoi("spatial_scale: 1 output_dim: 3 group_size: 2"), shapes),
               HasSubstr("net.prototxt:4:40: layer 'it' (PSROIPooling): bottom 'x0' has 8 channels, "
                         "but output_dim * group_size^2 is 12"));

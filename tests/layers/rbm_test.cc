@@ -149,15 +149,16 @@ TEST(RbmTest, RefusesMissingNumbersOfUnits) {
 
 TEST(RbmTest, RefusesFurtherTopsOfVisibleUnits) {
   EXPECT_THAT(RefusalOf(kDown + "}", {{1, 2}}, {.outputs = 2}),
-              HasSubstr("with output VISIBLE there is one top"));
+              HasSubstr("with output VISIBLE the only top"));
 }
 
 TEST(RbmTest, AVisibleUnitOutsideZeroToOneIsBadData) {
   LayerRunner rbm(kUp + "}", {{2, 3}});
   const auto [code, text] = ErrorOf([&] { rbm.Forward({1, 0, 1, 0.5f, 255, 0}); });
   EXPECT_EQ(code, ErrorCode::kData);
-  EXPECT_THAT(text, HasSubstr("net.prototxt:2:1: layer 'it' (RBM): visible unit 255 of item 1 of "
-                              "the batch is no probability: BERNOULLI units are from 0 to 1"));
+  EXPECT_THAT(text,
+              HasSubstr("net.prototxt:2:1: layer 'it' (RBM): visible unit 255 of item 1 of "
+                        "the batch is not a probability: BERNOULLI units must be from 0 to 1"));
   LayerRunner gaussian(kUp + "visible: GAUSSIAN }", {{2, 3}});
   gaussian.Forward({1, 0, 1, 0.5f, 255, 0});
 }

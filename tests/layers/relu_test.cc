@@ -54,7 +54,7 @@ TEST(ReluTest, InPlaceEqualsNotInPlace) {
 
 TEST(ReluTest, RefusesTwoInputs) {
   EXPECT_THAT(RefusalOf(R"(type: "ReLU")", {{2}, {2}}),
-              HasSubstr("layer 'it' (ReLU): takes 1 bottom, but 2 are given"));
+              HasSubstr("layer 'it' (ReLU): it needs 1 bottom, but 2 are"));
 }
 
 TEST(ReluTest, Bf16IsNearF32) {

@@ -68,10 +68,10 @@ TEST(ReorgTest, RefusesStridesThatDoNotFit) {
   EXPECT_THAT(RefusalOf(Reorg("stride: 0"), {{1, 4, 4, 4}}),
               HasSubstr("stride is 0; it must be at least 1"));
   EXPECT_THAT(RefusalOf(Reorg("reverse: true"), {{1, 4, 4, 4}}),
-              HasSubstr("stride is not given; it is the side of the squares of pixels, 2 in YOLO "
-                        "v2"));
+              HasSubstr("stride is not given; give the side of the squares of pixels, such as 2 "
+                        "in YOLO v2"));
   EXPECT_THAT(RefusalOf(Reorg("stride: 2"), {{4, 4}}),
-              HasSubstr("bottom 'x0' has shape (4, 4); this layer takes images (N, C, H, W)"));
+              HasSubstr("bottom 'x0' has shape (4, 4), but this layer needs images (N, C, H,"));
 }
 
 TEST(ReorgTest, Bf16IsNearF32) { ExpectBf16Near(Reorg("stride: 2"), {{2, 4, 4, 6}}); }

@@ -48,13 +48,14 @@ TEST(ReshapeTest, InPlaceEqualsNotInPlace) {
 
 TEST(ReshapeTest, RefusesShapesThatDoNotFit) {
   EXPECT_THAT(RefusalOf(Reshape("dim: 5"), {{2, 3}}),
-              HasSubstr("net.prototxt:4:17: layer 'it' (Reshape): the new lengths hold 5 numbers, "
-                        "but the axes that they replace in (2, 3) hold 6"));
-  EXPECT_THAT(RefusalOf(Reshape("dim: 4 dim: -1"), {{2, 3}}),
-              HasSubstr("the new lengths hold a multiple of 4 numbers, but the axes that they "
-                        "replace in (2, 3) hold 6"));
+              HasSubstr("layer 'it' (Reshape): the new shape has 5 values, but the axes that it "
+                        "replaces in (2, 3)"));
+  EXPECT_THAT(
+      RefusalOf(Reshape("dim: 4 dim: -1"), {{2, 3}}),
+      HasSubstr(
+          "the new shape has a multiple of 4 values, but the axes that it replaces in (2, 3)"));
   EXPECT_THAT(RefusalOf(Reshape("dim: -1 dim: -1"), {{2, 3}}),
-              HasSubstr("-1 (inferred) may be written once only"));
+              HasSubstr("-1 (inferred) is given more than once; give it once only"));
   EXPECT_THAT(RefusalOf(Reshape("dim: -2"), {{2, 3}}),
               HasSubstr("dim 0 is -2; write a length, 0 or -1"));
   EXPECT_THAT(RefusalOf(Reshape("dim: 2 dim: 3 dim: 0"), {{2, 3}}),
@@ -63,7 +64,7 @@ TEST(ReshapeTest, RefusesShapesThatDoNotFit) {
 
 TEST(ReshapeTest, RefusesBadAxes) {
   EXPECT_THAT(RefusalOf(Reshape("dim: 2", "axis: 3"), {{2, 3}}),
-              HasSubstr("axis is 3; for an input of shape (2, 3) it may be -3 to 2"));
+              HasSubstr("axis is 3; for an input of shape (2, 3) it must be -3 to 2"));
   EXPECT_THAT(RefusalOf(Reshape("dim: 2", "axis: 1 num_axes: 2"), {{2, 3}}),
               HasSubstr("num_axes is 2; from axis 1 on, the input (2, 3) has 1 (or -1: all of "
                         "them)"));

@@ -87,11 +87,11 @@ TEST(RnnTest, InPlaceEqualsNotInPlace) {
 TEST(RnnTest, RefusesOtherNumbersOfBottomsAndTops) {
   EXPECT_THAT(
       RefusalOf(Rnn("num_output: 2 expose_hidden: true"), {{4, 3, 2}, {4, 3}}, {.outputs = 2}),
-      HasSubstr("has 2 bottoms; with expose_hidden it takes x, cont, perhaps a static "
-                "input, then h before the first step"));
+      HasSubstr("has 2 bottoms; with expose_hidden it needs x, cont, optionally a static input, "
+                "then h before the first step"));
   EXPECT_THAT(RefusalOf(Rnn("num_output: 2 expose_hidden: true"), {{4, 3, 2}, {4, 3}, {1, 3, 2}}),
-              HasSubstr("has 1 top; with expose_hidden it gives the output, then h after the last "
-                        "step"));
+              HasSubstr("has 1 top; with expose_hidden the tops are the output, then h after the "
+                        "last step"));
 }
 
 }  // namespace

@@ -85,12 +85,12 @@ TEST(RoiPoolingTest, RefusesRegionsOfNoImage) {
     EXPECT_THAT([&] { layer.Forward(); }, testing::ThrowsMessage<Error>(HasSubstr(text)));
   };
   refusal({0, 0, 0, 1, 1, 2, 0, 0, 1, 1},
-          "layer 'it' (ROIPooling): bottom 'x1' holds 2 as the image of region 1; it is a whole "
-          "number, and the batch has 2 images, 0 to 1");
-  refusal({-1, 0, 0, 1, 1, 0, 0, 0, 1, 1}, "holds -1 as the image of region 0");
-  refusal({NAN, 0, 0, 1, 1, 0, 0, 0, 1, 1}, "holds nan as the image of region 0");
+          "layer 'it' (ROIPooling): bottom 'x1' has 2 as the image of region 1; it must be a "
+          "whole number, and the batch has 2 images, 0 to 1");
+  refusal({-1, 0, 0, 1, 1, 0, 0, 0, 1, 1}, "has -1 as the image of region 0");
+  refusal({NAN, 0, 0, 1, 1, 0, 0, 0, 1, 1}, "has nan as the image of region 0");
   refusal({0, 0, 0, 1, 1, 0, 0, NAN, 1, 1},
-          "holds nan as the y1 of region 1; a coordinate must be a finite number");
+          "nan as the y1 of region 1; a coordinate must be a finite");
 }
 
 TEST(RoiPoolingTest, RefusesBadFieldsAndShapes) {
@@ -107,7 +107,7 @@ TEST(RoiPoolingTest, RefusesBadFieldsAndShapes) {
   EXPECT_THAT(RefusalOf(Roi("pooled_h: 2 pooled_w: 2"), {{1, 1, 4, 4}, {5}}),
               HasSubstr("bottom 'x1' has shape (5)"));
   EXPECT_THAT(RefusalOf(Roi("pooled_h: 2 pooled_w: 2"), {{4, 4}, {1, 5}}),
-              HasSubstr("bottom 'x0' has shape (4, 4); this layer takes images (N, C, H, W)"));
+              HasSubstr("bottom 'x0' has shape (4, 4), but this layer needs images (N, C, H,"));
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ TEST(ScaleTest, RefusesAxesThatDoNotFit) {
               HasSubstr("num_axes is 2; from axis 1 on, the input (2, 3) has 1 (or -1: all of "
                         "them)"));
   EXPECT_THAT(RefusalOf(Scale(""), {{2, 3}, {2}}),
-              HasSubstr("bottom 'x1' has shape (2), which is not that of the axes from 1 on of "
+              HasSubstr("bottom 'x1' has shape (2), which does not match the axes from 1 of "
                         "bottom 'x0' (2, 3)"));
   EXPECT_THAT(RefusalOf(Scale("axis: 0 bias_term: true"), {{2, 3, 2, 2}, {2, 3, 2, 2}}),
               HasSubstr("bias_term with a second bottom of 4 axes is not supported; use a Bias "

@@ -41,9 +41,8 @@ TEST(SigmoidCrossEntropyLossTest, InPlaceEqualsNotInPlace) {
 }
 
 TEST(SigmoidCrossEntropyLossTest, RefusesTargetsOfAnotherShape) {
-  EXPECT_THAT(
-      RefusalOf(R"(type: "SigmoidCrossEntropyLoss")", {{2, 3}, {2}}),
-      HasSubstr("bottom 'x1' has shape (2) and bottom 'x0' has (2, 3); they must be equal"));
+  EXPECT_THAT(RefusalOf(R"(type: "SigmoidCrossEntropyLoss")", {{2, 3}, {2}}),
+              HasSubstr("bottom 'x1' has shape (2), but bottom 'x0' has (2, 3); they must be"));
 }
 
 }  // namespace

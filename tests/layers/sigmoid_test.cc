@@ -29,7 +29,7 @@ TEST(SigmoidTest, InPlaceEqualsNotInPlace) {
 
 TEST(SigmoidTest, RefusesTwoInputs) {
   EXPECT_THAT(RefusalOf(R"(type: "Sigmoid")", {{2}, {2}}),
-              HasSubstr("layer 'it' (Sigmoid): takes 1 bottom, but 2 are given"));
+              HasSubstr("layer 'it' (Sigmoid): it needs 1 bottom, but 2 are"));
 }
 
 TEST(SigmoidTest, Bf16IsNearF32) { ExpectBf16Near(R"(type: "Sigmoid")", {{2, 3, 5, 6}}); }

@@ -33,7 +33,7 @@ TEST(SilenceTest, HandValuesOfImagesAreReadAndLeft) {
 
 TEST(SilenceTest, RefusesATop) {
   EXPECT_THAT(RefusalOf(R"(type: "Silence")", {{2}}),
-              testing::HasSubstr("layer 'it' (Silence): takes no tops, but 1 is given"));
+              testing::HasSubstr("layer 'it' (Silence): it needs no tops, but 1 is"));
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ TEST(SiluTest, InPlaceEqualsNotInPlace) { ExpectInPlaceEqual(R"(type: "SiLU")", 
 
 TEST(SiluTest, RefusesTwoInputs) {
   EXPECT_THAT(RefusalOf(R"(type: "SiLU")", {{2}, {2}}),
-              HasSubstr("net.prototxt:2:1: layer 'it' (SiLU): takes 1 bottom, but 2 are given"));
+              HasSubstr("layer 'it' (SiLU): it needs 1 bottom, but 2 are"));
 }
 
 TEST(SiluTest, Bf16IsNearF32) { ExpectBf16Near(R"(type: "SiLU")", {{2, 3, 5, 6}}); }

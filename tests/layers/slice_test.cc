@@ -66,13 +66,13 @@ TEST(SliceTest, InPlaceEqualsNotInPlace) {
 
 TEST(SliceTest, RefusesBadCuts) {
   EXPECT_THAT(RefusalOf(Slice(""), {{2, 3}}, {.outputs = 2}),
-              HasSubstr("3 elements do not divide into 2 equal parts; give slice_point, where to "
-                        "cut"));
+              HasSubstr("3 elements do not divide into 2 equal parts; give the positions of the "
+                        "cuts in slice_point"));
   EXPECT_THAT(RefusalOf(Slice("slice_point: 1 slice_point: 2"), {{2, 3}}, {.outputs = 2}),
               HasSubstr("slice_point is given 2 times; 2 tops need 1"));
   EXPECT_THAT(RefusalOf(Slice("slice_point: 2 slice_point: 1"), {{2, 3}}, {.outputs = 3}),
               HasSubstr("net.prototxt:4:30: layer 'it' (Slice): slice_point 1 is not between 2 "
-                        "and 3: the cuts must rise, and no part may be empty"));
+                        "and 3: the cuts must increase, and no part may be empty"));
   EXPECT_THAT(RefusalOf(Slice("slice_point: 3"), {{2, 3}}, {.outputs = 2}),
               HasSubstr("slice_point 3 is not between 0 and 3"));
   EXPECT_THAT(RefusalOf(Slice("axis: 1 slice_dim: 1"), {{2, 3}}),

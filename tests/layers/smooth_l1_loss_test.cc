@@ -65,11 +65,10 @@ TEST(SmoothL1LossTest, InPlaceEqualsNotInPlace) {
 
 TEST(SmoothL1LossTest, RefusesBadInputsAndFields) {
   EXPECT_THAT(RefusalOf(LossSmoothL1Loss(), {{2, 3}, {2, 3}, {2, 4}}),
-              HasSubstr("bottom 'x2' has shape (2, 4) and bottom 'x0' has (2, 3); they must be "
-                        "equal"));
+              HasSubstr("bottom 'x2' has shape (2, 4), but bottom 'x0' has (2, 3); they must be"));
   for (const char* sigma : {"0", "-1", "1e30", "1e-30"}) {
     EXPECT_THAT(RefusalOf(LossSmoothL1Loss(std::string("sigma: ") + sigma), {{2, 3}, {2, 3}}),
-                HasSubstr("; it must be above 0, and its square within the range of float"))
+                HasSubstr("; it must be above 0, and its square must be in the range of float"))
         << sigma;
   }
 }

@@ -73,10 +73,10 @@ TEST(SoftmaxLossTest, SharesOfOneClassAreItsLabel) {
 
 TEST(SoftmaxLossTest, RefusesWhatIsSaidOfLabelsWithShares) {
   EXPECT_THAT(RefusalOf(LossSoftmaxLoss("ignore_label: 1"), {{2, 3}, {2, 3}}),
-              HasSubstr("ignore_label belongs to labels, and bottom 1 has a share for each score"));
+              HasSubstr("ignore_label works with class labels"));
   EXPECT_THAT(RefusalOf(LossSoftmaxLoss("class_weight: 1 class_weight: 1 class_weight: 1"),
                         {{2, 3}, {2, 3}}),
-              HasSubstr("class_weight belongs to labels"));
+              HasSubstr("class_weight works with class labels"));
 }
 
 TEST(SoftmaxLossTest, HandValuesOfASureMistakeEndWhereCaffesDo) {
@@ -167,31 +167,31 @@ TEST(SoftmaxLossTest, GoldenValuesOfClassWeights) { ExpectGoldenFile("softmax_lo
 TEST(SoftmaxLossTest, RefusesLabelsThatAreNoClass) {
   EXPECT_THAT(
       RunRefusal(LossSoftmaxLoss(), {3, 10}, {0, 9, 10}, {3}),
-      HasSubstr("layer 'it' (SoftmaxWithLoss): label 10 of item 2 of the batch is no class: "
-                "there are 10 classes, 0 to 9; fix the labels, raise num_output of the "
-                "layer before, or set ignore_label"));
+      HasSubstr("layer 'it' (SoftmaxWithLoss): label 10 of item 2 of the batch is not a class: "
+                "there are 10 classes, 0 to 9; correct the labels, raise num_output of the layer "
+                "that computes the scores, or set ignore_label"));
   EXPECT_THAT(RunRefusal(LossSoftmaxLoss(), {1, 10}, {-1}, {1}),
               HasSubstr("label -1 of item 0 of the batch"));
   EXPECT_THAT(RunRefusal(LossSoftmaxLoss(), {1, 10}, {10.5}, {1}),
-              HasSubstr("label 10.5 of item 0 of the batch is no class: there are 10"));
+              HasSubstr("label 10.5 of item 0 of the batch is not a class: there are 10"));
   EXPECT_THAT(
       RunRefusal(LossSoftmaxLoss(), {1, 10}, {std::numeric_limits<float>::quiet_NaN()}, {1}),
       HasSubstr("label nan of item 0 of the batch is not a finite number"));
   EXPECT_THAT(
       RunRefusal(LossSoftmaxLoss("ignore_label: 255"), {2, 3, 1, 2}, {255, 0, 2, 3}, {2, 1, 1, 2}),
-      HasSubstr("label 3 of item 1, position 1, of the batch is no class: there are 3"));
+      HasSubstr("label 3 of item 1, position 1, of the batch is not a class: there are 3"));
 }
 
 TEST(SoftmaxLossTest, RefusesLabelsOfAnotherCount) {
   EXPECT_THAT(RefusalOf(LossSoftmaxLoss(), {{4, 10}, {5}}),
               HasSubstr("labels 'x1' have shape (5) but scores 'x0' have (4, 10) with the classes "
-                        "on axis 1, which asks for 4 labels, e.g. shape (4, 1)"));
+                        "on axis 1, which needs 4 labels, e.g. shape (4, 1)"));
 }
 
 TEST(SoftmaxLossTest, RefusesBadFields) {
   EXPECT_THAT(RefusalOf(LossSoftmaxLoss("label_smoothing: 1.5"), {{4, 10}, {4}}),
               HasSubstr("net.prototxt:4:14: layer 'it' (SoftmaxWithLoss): label_smoothing is 1.5; "
-                        "it is a share, from 0 to 1"));
+                        "it must be from 0 to 1"));
 }
 
 TEST(SoftmaxLossTest, RefusesBadClassWeights) {
@@ -199,10 +199,10 @@ TEST(SoftmaxLossTest, RefusesBadClassWeights) {
               HasSubstr("layer 'it' (SoftmaxWithLoss): class_weight is given 2 times for 3 "
                         "classes; give one per class, class 0 first"));
   EXPECT_THAT(RefusalOf(LossSoftmaxLoss("class_weight: 1 class_weight: -2"), {{4, 2}, {4}}),
-              HasSubstr("class_weight is -2; it is a finite factor, 0 or more"));
+              HasSubstr("class_weight is -2; it must be a finite factor, 0 or more"));
   EXPECT_THAT(RefusalOf("type: \"SigmoidCrossEntropyLoss\" loss_param { class_weight: 1 }",
                         {{4, 2}, {4, 2}}),
-              HasSubstr("only SoftmaxWithLoss weighs classes; remove class_weight"));
+              HasSubstr("only SoftmaxWithLoss supports class_weight; remove it"));
 }
 
 TEST(SoftmaxLossTest, RefusesAGradientOfTheProbabilities) {
@@ -212,8 +212,7 @@ TEST(SoftmaxLossTest, RefusesAGradientOfTheProbabilities) {
       [&] {
         loss.Backward({{}, {1, 1}});
       },
-      testing::ThrowsMessage<Error>(HasSubstr(
-          "the probabilities (second top) have no gradient; take them from a Softmax layer")));
+      testing::ThrowsMessage<Error>(HasSubstr("the probabilities (second top) have no gradient")));
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ TEST(SplitTest, InPlaceEqualsNotInPlace) {
 
 TEST(SplitTest, RefusesTwoInputs) {
   EXPECT_THAT(RefusalOf(R"(type: "Split")", {{2}, {2}}),
-              HasSubstr("net.prototxt:2:1: layer 'it' (Split): takes 1 bottom, but 2 are given"));
+              HasSubstr("layer 'it' (Split): it needs 1 bottom, but 2 are"));
 }
 
 TEST(SplitTest, Bf16IsNearF32) {

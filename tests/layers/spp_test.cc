@@ -51,9 +51,9 @@ TEST(SppTest, InPlaceEqualsNotInPlace) {
 
 TEST(SppTest, RefusesMoreLevelsThanTheImageHas) {
   EXPECT_THAT(RefusalOf(Spp("pyramid_height: 9"), {{1, 1, 5, 8}}),
-              HasSubstr("net.prototxt:4:13: layer 'it' (SPP): level 2 cuts images of 5x8 into 4x4 "
-                        "bins, of which some would hold padding only; take at most 2 levels, or "
-                        "larger images"));
+              HasSubstr("net.prototxt:4:13: layer 'it' (SPP): level 2 divides images of 5x8 into "
+                        "4x4 bins, and some bins would contain padding only; use at most 2 "
+                        "levels, or larger images"));
 }
 
 TEST(SppTest, RefusesBadFields) {
@@ -62,9 +62,9 @@ TEST(SppTest, RefusesBadFields) {
   EXPECT_THAT(RefusalOf(Spp("pyramid_height: 0"), {{1, 1, 4, 4}}),
               HasSubstr("pyramid_height is 0; it must be at least 1"));
   EXPECT_THAT(RefusalOf(Spp("pyramid_height: 1 pool: STOCHASTIC"), {{1, 1, 4, 4}}),
-              HasSubstr("STOCHASTIC pooling takes no padding; use MAX or AVE"));
+              HasSubstr("STOCHASTIC pooling does not allow padding; use MAX or AVE"));
   EXPECT_THAT(RefusalOf(Spp("pyramid_height: 1"), {{4, 4}}),
-              HasSubstr("bottom 'x0' has shape (4, 4); this layer takes images (N, C, H, W)"));
+              HasSubstr("bottom 'x0' has shape (4, 4), but this layer needs images (N, C, H,"));
 }
 
 }  // namespace

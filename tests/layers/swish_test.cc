@@ -25,7 +25,7 @@ TEST(SwishTest, InPlaceEqualsNotInPlace) { ExpectInPlaceEqual(R"(type: "Swish")"
 
 TEST(SwishTest, RefusesTwoInputs) {
   EXPECT_THAT(RefusalOf(R"(type: "Swish")", {{2}, {2}}),
-              HasSubstr("layer 'it' (Swish): takes 1 bottom, but 2 are given"));
+              HasSubstr("layer 'it' (Swish): it needs 1 bottom, but 2 are"));
 }
 
 TEST(SwishTest, Bf16IsNearF32) { ExpectBf16Near(R"(type: "Swish")", {{2, 3, 5, 6}}); }

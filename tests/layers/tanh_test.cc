@@ -38,7 +38,7 @@ TEST(TanhTest, InPlaceEqualsNotInPlace) { ExpectInPlaceEqual(R"(type: "TanH")", 
 
 TEST(TanhTest, RefusesTwoOutputs) {
   EXPECT_THAT(RefusalOf(R"(type: "TanH")", {{2}}, {.outputs = 2}),
-              HasSubstr("layer 'it' (TanH): takes 1 top, but 2 are given"));
+              HasSubstr("layer 'it' (TanH): it needs 1 top, but 2 are"));
 }
 
 TEST(TanhTest, Bf16IsNearF32) { ExpectBf16Near(R"(type: "TanH")", {{2, 3, 5, 6}}); }

@@ -23,7 +23,7 @@ TEST(ThresholdTest, InPlaceEqualsNotInPlace) {
 
 TEST(ThresholdTest, RefusesAPropagateDown) {
   EXPECT_THAT(RefusalOf(R"(type: "Threshold" propagate_down: true)", {{2}}),
-              HasSubstr("bottom 'x0' cannot get a gradient here"));
+              HasSubstr("bottom 'x0' cannot get a gradient from this layer"));
 }
 
 TEST(ThresholdTest, Bf16IsNearF32) {

@@ -58,7 +58,7 @@ TEST(TotalVariationLossTest, InPlaceEqualsNotInPlace) {
 TEST(TotalVariationLossTest, RefusesWhatIsNoImageAndOddPowers) {
   EXPECT_THAT(RefusalOf(LossOf("2"), {{2, 3}}), HasSubstr("an image (N, C, H, W)"));
   EXPECT_THAT(RefusalOf(LossOf("0.5"), {{1, 1, 2, 2}}),
-              HasSubstr("power is 0.5; it is from 1, which keeps edges, to 4"));
+              HasSubstr("power is 0.5; it must be from 1 (keeps edges) to 4"));
 }
 
 }  // namespace

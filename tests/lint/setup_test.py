@@ -34,7 +34,7 @@ class SetupTest(TreeTest):
         self.fake_debian(["*"], user=0)
         status, out = self.setup()
         self.assertEqual(status, 0, out)
-        self.assertRegex(out, r"^setup: all \d+ packages are there\n$")
+        self.assertRegex(out, r"^setup: all \d+ packages are installed\n$")
         self.assertEqual(self.calls(), "")
 
     def test_installs_exactly_what_is_missing(self):
@@ -59,7 +59,7 @@ class SetupTest(TreeTest):
         self.fake_debian(["[!z]*"], user=1000)
         status, out = self.setup()
         self.assertEqual(status, 1)
-        self.assertIn("ask for: apt-get install zlib1g-dev", out)
+        self.assertIn("ask your administrator for: apt-get install zlib1g-dev", out)
 
     def test_shows_what_apt_said_when_it_fails(self):
         self.fake_debian(["[!z]*"], user=0)
@@ -72,7 +72,7 @@ class SetupTest(TreeTest):
     def test_lists_what_is_needed_on_other_systems(self):
         status, out = self.setup()
         self.assertEqual(status, 1)
-        self.assertIn("this is no Debian system", out)
+        self.assertIn("this is not a Debian system", out)
         self.assertIn("oneDNN 2.6", out)
 
     def test_can_be_told_to_trust_what_is_there(self):

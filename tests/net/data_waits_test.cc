@@ -32,11 +32,12 @@ TEST(DescribeWorkTest, ReadingIsNotSharedByThreadsAndDecodingIs) {
 
 TEST(DescribeWorkTest, TellsWhetherMoreCoresAreThere) {
   EXPECT_THAT(DescribeWork(Work(30, 1, 90, 9, 2, 8)),
-              AllOf(HasSubstr("store the images smaller"),
+              AllOf(HasSubstr("store smaller images"),
                     HasSubstr("set data_param.threads (there are 8 cores)")));
   EXPECT_THAT(DescribeWork(Work(30, 1, 9, 90, 2, 2)),
-              AllOf(HasSubstr("Transforming is the bottleneck, and there are 2 cores"),
-                    HasSubstr("ask for less in transform_param"), HasSubstr("ask for more cores")));
+              AllOf(HasSubstr("Transforming is the bottleneck, and this run has only 2 cores"),
+                    HasSubstr("use fewer transformations in transform_param"),
+                    HasSubstr("ask for more cores")));
 }
 
 TEST(DescribeWorkTest, AnotherDeviceOfDataIsLateWithoutStages) {

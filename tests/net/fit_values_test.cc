@@ -186,9 +186,10 @@ TEST_P(FitValuesTest, TooLittleIsRefusedWithTheNeedAndTheLargest) {
   const std::string text = NetText();
   const auto [code, error] = ErrorOf([&] { PlanWith(text, 64); });
   EXPECT_EQ(code, ErrorCode::kResource);
-  EXPECT_THAT(error, AllOf(HasSubstr("the values of the net take "),
-                           HasSubstr("outputs are now) and 1 MiB are left for them; the largest: "),
-                           HasSubstr("give more --memory or a smaller batch")));
+  EXPECT_THAT(error, AllOf(HasSubstr("the values of the net need "),
+                           HasSubstr("outputs are now) and 1 MiB are available for them; the "
+                                     "largest: "),
+                           HasSubstr("give a larger --memory or a smaller batch")));
 }
 
 TEST(FitValuesOneTest, ALayerMayRefuseToBeComputedAgain) {

@@ -49,9 +49,9 @@ layer { name: "bn" type: "BatchNorm" bottom: "some" top: "bn"
   const auto [code, message] = ErrorOf([&] { JoinReplicas(*net_, {2, [](std::span<float>) {}}); });
   EXPECT_EQ(code, ErrorCode::kConfig);
   EXPECT_THAT(message,
-              HasSubstr("layer 'bn' (BatchNorm): synchronized: true takes the moments over all "
-                        "ranks, but its input changes in size from batch to batch and may be empty "
-                        "on one of them; leave it out, or train with one rank"));
+              HasSubstr("layer 'bn' (BatchNorm): synchronized: true computes mean and variance "
+                        "over all ranks, but its input changes in size from batch to batch and "
+                        "may be empty on one rank; remove synchronized, or train with one rank"));
 }
 
 TEST_F(JoinReplicasTest, ALossThatCountsCountsItsOwnBatchWhereItMayBeEmpty) {

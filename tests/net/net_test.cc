@@ -172,7 +172,7 @@ TEST(NetTest, TheNameOfALayerWithWeightsIsItsOwn) {
     EXPECT_EQ(code, ErrorCode::kConfig);
     EXPECT_THAT(refusal, HasSubstr("layer 'a' ("));
     EXPECT_THAT(refusal, HasSubstr("another layer has this name ("));
-    EXPECT_THAT(refusal, HasSubstr("weights are saved by name, so each needs its own"));
+    EXPECT_THAT(refusal, HasSubstr("weights are saved by layer name"));
   }
 }
 
@@ -232,7 +232,7 @@ TEST(NetTest, PropagateDownMustMatchTheBottoms) {
     BuiltNet(kNetData + IpNet("a", "x", "a") +
              LossNet("a", "propagate_down: true propagate_down: true"));
   });
-  EXPECT_THAT(label_text, HasSubstr("bottom 'label' cannot get a gradient here"));
+  EXPECT_THAT(label_text, HasSubstr("bottom 'label' cannot get a gradient from this layer"));
 }
 
 TEST(NetTest, WhatNoLossDependsOnDoesNotRunBackward) {

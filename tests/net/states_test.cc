@@ -60,8 +60,10 @@ TEST(StatesTest, AStateOfAnotherSizeIsRefused) {
   const Recurrent small(2), large(3);
   const auto [code, text] = ErrorOf([&] { Restore(*large.net, 1, SaveLayerStates(*small.net)); });
   EXPECT_EQ(code, ErrorCode::kBadSnapshot);
-  EXPECT_THAT(text, testing::HasSubstr("layer 'lstm' (LSTM): the snapshot holds 64 bytes of its "
-                                       "state, and it has 96 here: another batch or num_output"));
+  EXPECT_THAT(text,
+              testing::HasSubstr(
+                  "layer 'lstm' (LSTM): the snapshot has 64 bytes for the state of this layer, but "
+                  "the layer needs 96: batch_size or num_output has changed; use the net of the"));
 }
 
 }  // namespace

@@ -44,25 +44,26 @@ TEST(TooLargeTest, NamesTheFigureTheLargestValueAndItsLayer) {
   TRAINER_CPU_ONLY("the memory of this machine is the limit");
   const std::string message = Refusal("dim: 1000000 dim: 10 dim: 1000 dim: 1000", "");
   EXPECT_THAT(message,
-              HasSubstr("net.prototxt:1:1: layer 'd' (Input): the net takes 38146973 MiB"));
-  EXPECT_THAT(message, HasSubstr(" MiB and the device (CPU, 1 thread, "));
+              HasSubstr("net.prototxt:1:1: layer 'd' (Input): the net needs 38146973 MiB"));
+  EXPECT_THAT(message, HasSubstr("the device (CPU, 1 thread,"));
   EXPECT_THAT(message, HasSubstr(": values 38146973 MiB (the largest: x 38146973 MiB); this layer "
-                                 "has the largest part, x (38146973 MiB): lower batch_size or the "
-                                 "sizes that it is made of; of its 1000000 items about "));
+                                 "needs the largest part, x (38146973 MiB): lower batch_size or "
+                                 "make the layer's sizes smaller; of its 1000000 items about "));
 }
 
 TEST(TooLargeTest, AdviceIsOfTheCause) {
   TRAINER_CPU_ONLY("the memory of this machine is the limit");
   EXPECT_THAT(Refusal("dim: 1 dim: 10000000 dim: 1000 dim: 1000", ""),
-              HasSubstr("lower the sizes that it is made of; one item of the batch alone is too"));
+              HasSubstr("make the layer's sizes smaller, because one item of the batch alone is "
+                        "too"));
   const std::string weights =
       Refusal("dim: 1 dim: 1000000",
               "layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y'\n"
               "  inner_product_param { num_output: 1000000 } }");
-  EXPECT_THAT(weights, HasSubstr("net.prototxt:2:1: layer 'ip' (InnerProduct): the net takes "));
-  EXPECT_THAT(weights, HasSubstr("weights 3814702 MiB; this layer has the largest part, parameter "
-                                 "0 of shape "));
-  EXPECT_THAT(weights, HasSubstr("lower num_output or the size of the layer's input; batch_size"));
+  EXPECT_THAT(weights, HasSubstr("net.prototxt:2:1: layer 'ip' (InnerProduct): the net needs "));
+  EXPECT_THAT(weights, HasSubstr("weights 3814702 MiB; this layer needs the largest part, "
+                                 "parameter 0 of shape "));
+  EXPECT_THAT(weights, HasSubstr("lower num_output or make the layer's input smaller; batch_size"));
 }
 
 // A device of its own, of which other programs have most.
@@ -90,12 +91,11 @@ TEST(TooLargeTest, NamesNeedRoomAndHoldersOfADevice) {
   options.log = false;
   const auto [code, message] = ErrorOf([&] { Net net(spec, options, device, params); });
   EXPECT_EQ(code, ErrorCode::kResource) << "it may be free the next time";
-  EXPECT_THAT(message, HasSubstr("net.prototxt:1:1: layer 'd' (Input): the net takes 9 MiB and the "
-                                 "device ("));
+  EXPECT_THAT(message, HasSubstr("layer 'd' (Input): the net needs 9 MiB, but the device"));
   EXPECT_THAT(message, HasSubstr(" has 7 MiB: values 5 MiB (the largest: x 4 MiB, "));
   EXPECT_THAT(message,
-              HasSubstr(", weights 1 MiB, their gradients 1 MiB, the update rule's state 2 "
-                        "MiB; this layer has the largest part, x (4 MiB): lower "));
+              HasSubstr(", weights 1 MiB, their gradients 1 MiB, the update rule's state 2 MiB; "
+                        "this layer needs the largest part, x (4 MiB): lower "));
   EXPECT_THAT(message, HasSubstr("of its 64 items about "));
 }
 

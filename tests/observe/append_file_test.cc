@@ -54,11 +54,12 @@ TEST_F(AppendFileTest, AFullDiskIsOneWarningAndNothingIsLostOnceThereIsRoom) {
   file.Add("two\n");
   file.Add("three\n");
   EXPECT_EQ(ReadText(path_), "one\n");
-  EXPECT_THAT(log_.lines, ElementsAre(HasSubstr("No space left on device. The run goes on")));
+  EXPECT_THAT(log_.lines, ElementsAre(HasSubstr("No space left on device. The run continues")));
   ops_.fail_at = -1;
   file.Add("four\n");
   EXPECT_EQ(ReadText(path_), "one\ntwo\nthree\nfour\n");
-  EXPECT_THAT(log_.lines, ElementsAre(HasSubstr("No space left"), HasSubstr("is written again")));
+  EXPECT_THAT(log_.lines,
+              ElementsAre(HasSubstr("No space left"), HasSubstr("can be written again")));
 }
 
 TEST_F(AppendFileTest, AFolderThatCannotBeMadeIsOneWarning) {
@@ -66,7 +67,7 @@ TEST_F(AppendFileTest, AFolderThatCannotBeMadeIsOneWarning) {
   file.Add("one\n");
   file.Add("two\n");
   EXPECT_EQ(file.waiting(), 8u);
-  EXPECT_THAT(log_.lines, ElementsAre(HasSubstr("No such file or directory. The run goes on")));
+  EXPECT_THAT(log_.lines, ElementsAre(HasSubstr("No such file or directory. The run continues")));
   std::filesystem::create_directories(folder_ / "no/such/folder");
   file.Flush();
   EXPECT_EQ(ReadText(folder_ / "no/such/folder/file"), "one\ntwo\n");

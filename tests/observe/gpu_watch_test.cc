@@ -45,19 +45,19 @@ TEST(WhyIdleTest, WaitingForDataIsToldFirst) {
   GpuWork work = Work(0.4);
   work.data_wait = 0.5;
   EXPECT_EQ(WhyIdle(work),
-            "the GPU computed for 40 % of the last second alone: the run waited for data 50 % of "
-            "the time: 'trainer dataset bench' measures how fast they come");
+            "the GPU was busy for only 40 % of the last second: the run waited for data 50 % of "
+            "the time: 'trainer dataset bench' measures how fast the data can be read");
   work.cores_busy = 0.98;
   EXPECT_THAT(WhyIdle(work), HasSubstr("50 % of the time; the 2 cores of this process do not keep "
-                                       "up: give it more (--cpus-per-task)"));
+                                       "up: request more cores (--cpus-per-task)"));
 }
 
 TEST(WhyIdleTest, OtherRanksCoresAndSmallKernelsAreTold) {
   GpuWork work = Work(0.4);
-  EXPECT_THAT(WhyIdle(work), HasSubstr("its kernels are too short for it (1.2 ms an iteration): a "
-                                       "larger batch fills it better ('trainer find-batch')"));
+  EXPECT_THAT(WhyIdle(work), HasSubstr("its kernels are too short (1.2 ms per iteration): a "
+                                       "larger batch uses the GPU better ('trainer find-batch')"));
   work.cores_busy = 0.95;
-  EXPECT_THAT(WhyIdle(work), HasSubstr("alone: the 2 cores of this process do not keep up"));
+  EXPECT_THAT(WhyIdle(work), HasSubstr("the 2 cores of this process do not keep"));
   work.exchange_wait = 0.3;
   EXPECT_THAT(WhyIdle(work), HasSubstr("waited for other ranks' gradients 30 % of the time"));
 }
@@ -68,14 +68,14 @@ TEST(WhyIdleTest, ALowClockIsToldWithItsLimit) {
   work.gpu.most_clock_mhz = 1980;
   EXPECT_EQ(WhyIdle(work), "");
   work.gpu.by_hardware = true;
-  EXPECT_THAT(WhyIdle(work), HasSubstr("its power supply or board asks for that"));
+  EXPECT_THAT(WhyIdle(work), HasSubstr("its power supply or board requests that"));
   work.gpu.by_power = true;
   work.gpu.watts_limit = 350;
-  EXPECT_THAT(WhyIdle(work), HasSubstr("the GPU computes at 1200 of 1980 MHz, as it is at its "
-                                       "limit of power of 350 W"));
+  EXPECT_THAT(WhyIdle(work), HasSubstr("the GPU runs at 1200 of 1980 MHz, because it is at its "
+                                       "power limit of 350 W"));
   work.gpu.by_heat = true;
   work.gpu.celsius = 91;
-  EXPECT_THAT(WhyIdle(work), HasSubstr("as it is too warm (91 C): see to its cooling"));
+  EXPECT_THAT(WhyIdle(work), HasSubstr("because it is too hot (91 C): check its cooling"));
   work.gpu.clock_mhz = 1900;
   EXPECT_EQ(WhyIdle(work), "");
 }
@@ -162,7 +162,7 @@ TEST(GpuWatchTest, TroubleIsNotedWhenItIsSeenTwiceAndThenNotSoonAgain) {
     watch->OnIteration(At(iter));
     EXPECT_LE(told.notes.size(), told.iterations.size() / 2);
   }
-  EXPECT_THAT(told.notes, ElementsAre(HasSubstr("the GPU computed for 20 %")));
+  EXPECT_THAT(told.notes, ElementsAre(HasSubstr("the GPU was busy for only 20 %")));
 }
 
 TEST(GpuWatchTest, FilesOfARunHaveItsNumbers) {

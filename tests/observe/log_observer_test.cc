@@ -70,11 +70,10 @@ TEST_F(LogObserverTest, SeveralReplicasHaveALineOfTheirTime) {
       "    Ranks: 73 % computing, 20 % waiting for sums, 8 % waiting for data";
   const std::string slowest =
       shares + "; the others waited 31 % of their time for rank 1 (node7, process 4711)";
-  EXPECT_THAT(
-      collected_.lines,
-      ElementsAre(shares, slowest, slowest + ", which itself waited 25 % for data",
-                  "    Ranks: 73 % computing, 20 % waiting for sums (63 % of their time was "
-                  "hidden behind computing), 8 % waiting for data"));
+  EXPECT_THAT(collected_.lines,
+              ElementsAre(shares, slowest, slowest + ", which itself waited 25 % for data",
+                          "    Ranks: 73 % computing, 20 % waiting for sums (63 % of their time "
+                          "overlapped with computation), 8 % waiting for data"));
 }
 
 TEST_F(LogObserverTest, ATestHasItsMeans) {

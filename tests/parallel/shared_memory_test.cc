@@ -30,7 +30,7 @@ int RefusesToMake(size_t bytes, const std::string& advice) {
 
 TEST(SharedMemoryTest, OverTheLimitOfAFilesSizeIsRefusedWithWhatToTry) {
   const int status = InChildWithSizeLimit(
-      4096, [] { return RefusesToMake(kMiB, "raise it (ulimit -f unlimited)"); });
+      4096, [] { return RefusesToMake(kMiB, "raise the limit (ulimit -f unlimited)"); });
   EXPECT_EQ(status, 0);
 }
 

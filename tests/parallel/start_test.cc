@@ -65,7 +65,7 @@ TEST(RankEnvironmentTest, WarnsOfTasksThatNothingJoins) {
   EXPECT_EQ(Read({{"SLURM_NTASKS", "1"}}).warning, "");
   EXPECT_THAT(Read({{"SLURM_NTASKS", "4"}}).warning, HasSubstr("srun --mpi=pmix trainer train"));
   EXPECT_THAT(Read({{"SLURM_NTASKS", "4"}, {"SLURM_STEP_NUM_TASKS", "4"}}).warning,
-              HasSubstr("each trains a model of its own"));
+              HasSubstr("each one trains its own model"));
   EXPECT_EQ(Read({{"SLURM_NTASKS", "4"}, {"OMPI_COMM_WORLD_SIZE", "4"}}).warning, "");
 }
 
@@ -100,8 +100,8 @@ TEST(RankCoresTest, WarnOfAQuotaThatIsTooSmallForAllRanks) {
   EXPECT_EQ(QuotaWarning(0, 4), "");
   EXPECT_EQ(QuotaWarning(4, 4), "");
   EXPECT_THAT(QuotaWarning(2, 4),
-              HasSubstr("The 4 ranks of this machine may use the time of 2 CPUs"));
-  EXPECT_THAT(QuotaWarning(1, 2), HasSubstr("start one, or ask for more CPUs"));
+              HasSubstr("The 4 ranks of this machine may use the time of only 2 CPUs"));
+  EXPECT_THAT(QuotaWarning(1, 2), HasSubstr("start one, or request more CPUs"));
 }
 
 RankCard CardOf(const std::string& machine) {
@@ -129,7 +129,7 @@ TEST(NodeMapTest, SaysWhySumsOverMachinesAreNoBinaryTree) {
   };
   for (const char* kept : {"a", "aaaa", "aabb", "abcd", "aaaabbbb"}) EXPECT_EQ(why(kept), "");
   EXPECT_EQ(why("abab", true), "") << "each rank counts as a machine";
-  EXPECT_THAT(why("abbb"), testing::HasSubstr("machine 1 has 3 ranks and machine 0 has 1"));
+  EXPECT_THAT(why("abbb"), testing::HasSubstr("machine 1 has 3 ranks, but machine 0 has 1"));
   EXPECT_THAT(why("aaabbb"), testing::HasSubstr("a power of two"));
   EXPECT_THAT(why("abab"), testing::HasSubstr("rank 2 is number 1 of machine 0: neighbouring "
                                               "ranks must be on one machine"));

@@ -105,10 +105,12 @@ TEST_F(BlobWriterTest, DatabasesHoldADatumForEachRow) {
 }
 
 TEST_F(BlobWriterTest, RefusesWhatCannotBeWritten) {
-  EXPECT_THAT(Refusal({"a", "b"}, "LMDB"), HasSubstr("2 blobs and 1 outputs: LMDB takes one per"));
+  EXPECT_THAT(Refusal({"a", "b"}, "LMDB"),
+              HasSubstr("2 blobs and 1 outputs: LMDB needs one output per"));
   EXPECT_THAT(Refusal({"a", "b", "a"}), HasSubstr("blob 'a' is given twice"));
-  EXPECT_THAT(Refusal({"a/b", "a"}), HasSubstr("blobs 'a' and 'a/b' cannot be in one HDF5 file"));
-  EXPECT_THAT(Refusal({"a//b"}), HasSubstr("blob 'a//b' cannot be a dataset"));
+  EXPECT_THAT(Refusal({"a/b", "a"}), HasSubstr("blobs 'a' and 'a/b' cannot be in the same HDF5 "
+                                               "file"));
+  EXPECT_THAT(Refusal({"a//b"}), HasSubstr("blob 'a//b' cannot be the name of an HDF5 dataset"));
   const auto writer = Make({"a"}, "LMDB");
   const auto [code, message] = ErrorOf([&] { Add(*writer, 0, {1, 1, 1, 1, 1}, {1}); });
   EXPECT_EQ(code, ErrorCode::kConfig);

@@ -112,7 +112,7 @@ TEST(PartitionTest, RefusesTheExactSumOfALargeMachine) {
   SmallMachine large(30, 23);
   const auto [code, text] = ErrorOf([&] { SumPartition(*large.device, large.machine); });
   EXPECT_EQ(code, ErrorCode::kUsage);
-  EXPECT_THAT(text, HasSubstr("the exact sum is over 2^23 states of the hidden units of 'rbm'"));
+  EXPECT_THAT(text, HasSubstr("the exact sum needs 2^23 states of the hidden units of 'rbm'"));
 }
 
 TEST(DataEnergyTest, IsTheMeanOfWhatTheLayerReads) {

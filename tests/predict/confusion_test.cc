@@ -136,7 +136,7 @@ TEST_F(AnswersTest, RefusesWhatDoesNotFit) {
     Run("shape { dim: 1 dim: 3 } shape { dim: 2 }", {1, 2, 3}, {0, 0}, 1, &matrix);
   });
   EXPECT_EQ(code, ErrorCode::kConfig);
-  EXPECT_THAT(message, HasSubstr("labels 'y' of shape 2 (2) are not one for each of the scores"));
+  EXPECT_THAT(message, HasSubstr("labels 'y' of shape 2 (2) do not match the scores"));
 }
 
 }  // namespace

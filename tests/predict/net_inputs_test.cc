@@ -80,10 +80,10 @@ TEST_F(NetInputsTest, RefusesAFileThatDoesNotFit) {
   EXPECT_EQ(Refusal().first, ErrorCode::kNoInput);
   WriteRows(path_, {{"image", {2, 2, 1, 3}}});
   EXPECT_EQ(Refusal().first, ErrorCode::kData);
-  EXPECT_THAT(Refusal().second, HasSubstr("'row' is not in this file; there are: image"));
+  EXPECT_THAT(Refusal().second, HasSubstr("'row' is not in this file; the file has: image"));
   WriteRows(path_, {{"image", {2, 2, 3, 1}}, {"row", {2, 1}}});
-  EXPECT_THAT(Refusal().second, HasSubstr("dataset 'image' has the shape (2, 2, 3, 1); the input "
-                                          "takes (rows, 2, 1, 3)"));
+  EXPECT_THAT(Refusal().second, HasSubstr("dataset 'image' has the shape (2, 2, 3, 1), but the "
+                                          "input needs (rows, 2, 1, 3)"));
   WriteRows(path_, {{"image", {3, 2, 1, 3}}, {"row", {2, 1}}});
   EXPECT_THAT(Refusal().second,
               HasSubstr("dataset 'row' has 2 rows, enough for 1 passes of 2; the first input has "
@@ -96,7 +96,7 @@ TEST_F(NetInputsTest, AnInputWithoutAxesIsRefused) {
   const SmallNet scalar("layer { name: 's' type: 'Input' top: 's' input_param { shape { } } }");
   const auto [code, message] = ErrorOf([&] { InputBlobs(*scalar.net); });
   EXPECT_EQ(code, ErrorCode::kConfig);
-  EXPECT_THAT(message, HasSubstr("input 's' has no axis for the batch"));
+  EXPECT_THAT(message, HasSubstr("input 's' has no batch axis; give it at least one dimension"));
 }
 
 TEST_F(NetInputsTest, RandomNumbersDependOnSeedAndPassAlone) {

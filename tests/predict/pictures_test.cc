@@ -118,7 +118,7 @@ TEST_F(PicturesTest, RefusesWhatDoesNotFit) {
   EXPECT_THAT(Refusal({1, 3, 4, 4}, options).second, HasSubstr("cannot both be given"));
   options.mean_values.clear();
   EXPECT_THAT(Refusal({1, 3, 4, 4}, options).second,
-              HasSubstr("the mean is 1x4x4, and the net takes 3 channels"));
+              HasSubstr("the mean is 1x4x4, but the net has 3 channels"));
   EXPECT_EQ(Refusal({1, 3, 4, 4}, options).first, ErrorCode::kUsage);
   const auto [missing, text] = ErrorOf([&] { Read({1, 3, 4, 4}, {}, folder_ / "none.png"); });
   EXPECT_EQ(missing, ErrorCode::kNoInput);
@@ -158,7 +158,7 @@ TEST_F(PicturesTest, NamesOfClassesAreOneALine) {
   EXPECT_THAT(ReadClassNames(folder_ / "names", 4), ElementsAre("tabby cat", "dog", "", "last"));
   const auto [code, message] = ErrorOf([&] { ReadClassNames(folder_ / "names", 5); });
   EXPECT_EQ(code, ErrorCode::kData);
-  EXPECT_THAT(message, HasSubstr("there are 4 names for 5 classes"));
+  EXPECT_THAT(message, HasSubstr("4 names for 5"));
   EXPECT_EQ(ErrorOf([&] { ReadClassNames(folder_ / "none", 5); }).first, ErrorCode::kNoInput);
 }
 

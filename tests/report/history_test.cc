@@ -212,7 +212,7 @@ TEST_F(HistoryTest, OfSeveralElementsTheLastCountsAsInParseLog) {
 TEST_F(HistoryTest, AFileThatTellsOfNoTrainingIsRefused) {
   const auto [code, what] = ErrorOf([&] { Log("hello\n"); });
   EXPECT_EQ(code, ErrorCode::kData);
-  EXPECT_THAT(what, HasSubstr("not a log of training"));
+  EXPECT_THAT(what, HasSubstr("not a training log"));
 }
 
 constexpr char kMetrics[] =

@@ -138,7 +138,7 @@ TEST_F(PageTest, NeedsNothingButItself) {
   EXPECT_THAT(page, HasSubstr("<title>&lt;LeNet&gt;: a</title>"));
   EXPECT_THAT(page, HasSubstr("<b>accuracy 0.875 at 50</b>best test"));
   for (const char* title : {">loss<", ">accuracy<", "learning rate", "images per second",
-                            "waiting for data", "where the time of the ranks goes"}) {
+                            "waiting for data", "how ranks spend their time"}) {
     EXPECT_THAT(page, HasSubstr(title));
   }
   for (const char* outside : {"src=\"http", "href=", "<script", "@import", "url("}) {
@@ -251,9 +251,9 @@ TEST_F(PageTest, ShowsTheWorstImagesWithLabelAndAnswer) {
                               "answer_name": "cat", "loss": null, "confidence": 0.5, "png": "\"><b>"}]})");
   const std::string page = ReportPage({run});
   ExpectBalanced(page);
-  EXPECT_THAT(page, HasSubstr("<img alt=\"7, taken for 1, 96 %, loss 3.21, record 17\" "
+  EXPECT_THAT(page, HasSubstr("<img alt=\"7, classified as 1, 96 %, loss 3.21, record 17\" "
                               "src=\"data:image/png;base64,UE5H\">"));
-  EXPECT_THAT(page, HasSubstr(">cat, recognised<br>50 %, loss not finite<br>record 3<"));
+  EXPECT_THAT(page, HasSubstr(">cat, correct<br>50 %, loss not finite<br>record 3<"));
   EXPECT_THAT(page, HasSubstr("base64,&quot;&gt;&lt;b&gt;\""));
 }
 

@@ -149,8 +149,8 @@ TEST(LossScaleTest, TheFactorKeepsWithinItsBounds) {
 TEST(LossScaleTest, SaysWhatWasSkipped) {
   Updating update("", LossScaleOptions{1024});
   EXPECT_EQ(update.Step(7, true),
-            "Iteration 7: gradients are not finite, nothing is updated; loss scale 512, 1 updates "
-            "skipped so far");
+            "Iteration 7: gradients are not finite (NaN or infinity), the update is skipped; loss "
+            "scale 512, 1 updates skipped so far");
   EXPECT_EQ(update.Step(8), "");
 }
 
@@ -162,8 +162,8 @@ TEST(LossScaleTest, ARunThatOnlySkipsEnds) {
   });
   EXPECT_EQ(code, ErrorCode::kDiverged);
   EXPECT_EQ(iter, 50);
-  EXPECT_THAT(message, HasSubstr("iteration 50: the last 50 updates were left out, as gradients "
-                                 "were not finite with the loss scaled by "));
+  EXPECT_THAT(message, HasSubstr("iteration 50: the last 50 updates were skipped, because "
+                                 "gradients were not finite (NaN or infinity) with loss scale "));
 }
 
 }  // namespace

@@ -166,8 +166,8 @@ TEST(RuleTest, RefusesAnUnknownTypeNamingTheNearest) {
 
 TEST(RuleTest, RefusesMomentumWhereTheRuleHasNone) {
   EXPECT_THAT(Refusal("type: \"AdaGrad\"\nmomentum: 0.9"),
-              HasSubstr("solver.prototxt:2:1: momentum is 0.9, but AdaGrad has none"));
-  EXPECT_THAT(Refusal("type: \"RMSProp\" momentum: 0.9"), HasSubstr("RMSProp has none"));
+              HasSubstr("momentum is 0.9, but AdaGrad has no momentum"));
+  EXPECT_THAT(Refusal("type: \"RMSProp\" momentum: 0.9"), HasSubstr("RMSProp has no momentum"));
 }
 
 TEST(RuleTest, RefusesAMomentumPolicyWhereTheRuleHasNoMomentum) {
@@ -177,15 +177,17 @@ TEST(RuleTest, RefusesAMomentumPolicyWhereTheRuleHasNoMomentum) {
 
 TEST(RuleTest, RefusesL1WhereTheDecayIsTheRulesOwn) {
   EXPECT_THAT(Refusal("type: \"AdamW\"\nregularization_type: \"L1\""),
-              HasSubstr("solver.prototxt:2:1: regularization_type is L1, but AdamW is defined for "
-                        "L2 only"));
-  EXPECT_THAT(Refusal("type: \"LARS\" regularization_type: \"L1\""), HasSubstr("but LARS is"));
+              HasSubstr("solver.prototxt:2:1: regularization_type is L1, but AdamW supports L2 "
+                        "only"));
+  EXPECT_THAT(Refusal("type: \"LARS\" regularization_type: \"L1\""),
+              HasSubstr("but LARS supports L2 only"));
 }
 
 TEST(RuleTest, RefusesNumbersThatLarsCannotUse) {
   EXPECT_THAT(Refusal("type: \"LARS\" trust_coefficient: 0"),
               HasSubstr("trust_coefficient is 0; it must be above 0"));
-  EXPECT_THAT(Refusal("type: \"LARS\" larc: true"), HasSubstr("both scale the rate by the norms"));
+  EXPECT_THAT(Refusal("type: \"LARS\" larc: true"), HasSubstr("both scale the learning rate by the "
+                                                              "norms"));
 }
 
 TEST(RuleTest, RefusesADecayOutsideItsRange) {

@@ -167,7 +167,7 @@ TEST_F(BadLabelTest, AFaultIsToldOneStepLateWithItsOwnRecordAndIsInNoSnapshot) {
                                     more.find("max") == more.npos ? "max_iter: 9 " : "", more);
     SmallRun at_once(fields, Net()), late(fields, Net(), {}, "", Late());
     const std::string message = FailureOf(at_once, ErrorCode::kData);
-    EXPECT_THAT(message, HasSubstr("label 9 of item 1 of the batch is no class"));
+    EXPECT_THAT(message, HasSubstr("label 9 of item 1 of the batch is not a class"));
     EXPECT_THAT(message, HasSubstr("item 1 is record '00000005' of "));
     const std::string told = FailureOf(late, ErrorCode::kData);
     EXPECT_EQ(told.substr(told.find("layer 'loss'")), message.substr(message.find("layer 'loss'")))

@@ -205,15 +205,15 @@ TEST_P(BothDevicesTest, ASnapshotInF16IsResumedInAnyTypeOfTheOther) {
     EXPECT_THAT(Train(*cpu_, "rest", 50, kSmallSteps + type, SnapshotOf("gpu", 25)),
                 Pointwise(FloatNear(*type == 0 ? kRoundingOfF16 : 8 * kRoundingOfF16), wanted))
         << "on the CPU, " << type;
-    EXPECT_THAT(log.lines, Contains("The snapshot's run multiplied its loss by 128, as gradients "
-                                    "in FLOAT16 need it; this run goes on without such a factor"));
+    EXPECT_THAT(log.lines, Contains("The run of the snapshot had loss scale 128, because its "
+                                    "gradients were FLOAT16; this run needs no loss scale"));
   }
   const LogCollector log;
   EXPECT_THAT(Train(*gpu_, "rest", 50, kInF16 + kFixed, SnapshotOf("cpu", 25)),
               Pointwise(FloatNear(kRoundingOfF16), wanted));
   EXPECT_THAT(log.lines,
-              Contains("The snapshot's run did not multiply its loss by a factor; this "
-                       "run does, as gradients in FLOAT16 need it, and begins with 128"));
+              Contains("The run of the snapshot had no loss scale; this run needs one, because "
+                       "its gradients are FLOAT16, and starts with loss scale 128"));
 }
 
 // Gradients that a huge factor makes infinite.

@@ -57,9 +57,10 @@ class BrokenPassTest : public testing::Test {
 
 TEST_F(BrokenPassTest, ANumberOfTheDataIsNamedWithItsRecord) {
   TRAINER_CPU_ONLY("a GPU has copied the next batch over this one");
-  EXPECT_THAT(Ends(NAN), AllOf(HasSubstr("the data hold nan where layer 'rows' (HDF5Data, "),
-                               HasSubstr("reads them, first in row 6 of "), HasSubstr("rows.h5"),
-                               HasSubstr("The rate is 0 (lr_policy \"fixed\", base_lr 0)")));
+  EXPECT_THAT(Ends(NAN),
+              AllOf(HasSubstr("the data has nan in a value that layer 'rows' (HDF5Data,"),
+                    HasSubstr("first in row 6 of"), HasSubstr("rows.h5"),
+                    HasSubstr("The learning rate is 0 (lr_policy \"fixed\", base_lr 0)")));
 }
 
 TEST_F(BrokenPassTest, TheFirstLayerIsNamedAndTheRecordOfTheLargestNumber) {
@@ -67,16 +68,17 @@ TEST_F(BrokenPassTest, TheFirstLayerIsNamedAndTheRecordOfTheLargestNumber) {
   std::string net = kBrokenPassNet;
   net.replace(net.find("value: 1 }"), 10, "value: 100 }");
   EXPECT_THAT(Ends(3e38f, net),
-              AllOf(HasSubstr("the first numbers that are not finite are the output of layer 'ip' "
-                              "(InnerProduct, "),
+              AllOf(HasSubstr("the first values that are not finite (NaN or infinity) are in the "
+                              "output of layer 'ip' (InnerProduct, "),
                     HasSubstr("in 1 of the 4 records of the batch: row 6 of "),
-                    HasSubstr("; the largest number that it reads is 3e+38, of row 6 of ")));
+                    HasSubstr("the largest value in its input is 3e+38, in row 6 of")));
 }
 
 TEST_F(BrokenPassTest, TheRatesPlaceInTheScheduleIsSaid) {
   EXPECT_THAT(Ends(NAN, kBrokenPassNet,
                    "base_lr: 0.5 lr_policy: \"multistep\" gamma: 0.5 stepvalue: 1 stepvalue: 3 "),
-              HasSubstr(". The rate is 0.5, after 0 of 2 steps from base_lr 0.5. Try a lower"));
+              HasSubstr(". The learning rate is 0.5, after 0 of 2 steps from base_lr 0.5. Try a "
+                        "lower"));
 }
 
 TEST(NoLossTest, ARunWithoutALossIsRefused) {
@@ -89,15 +91,16 @@ layer { name: "ip" type: "InnerProduct" bottom: "x" top: "ip"
   const std::string fields = "base_lr: 0.1 lr_policy: \"fixed\" max_iter: 1 ";
   const auto [code, text] = ErrorOf([&] { SmallRun run(fields, data); });
   EXPECT_EQ(code, ErrorCode::kConfig);
-  EXPECT_THAT(text, HasSubstr("the training net has no loss, so that nothing would be learned: "
-                              "none of its layers in phase TRAIN is a loss layer or has a "
-                              "loss_weight; add a loss layer"));
+  EXPECT_THAT(text, HasSubstr("the training net has no loss, so it would learn nothing: no layer "
+                              "in phase TRAIN is a loss layer or has a loss_weight; add a loss "
+                              "layer"));
   const std::string of_test = data + R"(
 layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss"
         include { phase: TEST } })";
-  EXPECT_THAT(
-      ErrorOf([&] { SmallRun run(fields, of_test); }).second,
-      AllOf(HasSubstr("layer 'loss' (SoftmaxWithLoss, "), HasSubstr("is left out by its rules")));
+  EXPECT_THAT(ErrorOf([&] { SmallRun run(fields, of_test); }).second,
+              AllOf(HasSubstr("layer 'loss' (SoftmaxWithLoss, "),
+                    HasSubstr("is excluded by its include and exclude "
+                              "rules")));
 }
 
 TEST(MissingAveragesTest, ATestBeforeTheFirstIterationSaysWhyItsNumbersMeanNothing) {
@@ -116,7 +119,7 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "bn" bottom: "label" top: "
   run.Solve();
   const std::string start =
       "Test net #0: its BatchNorm layer has no moving averages before the "
-      "first iteration ('bn' first)";
+      "first iteration ('bn' is the first)";
   EXPECT_EQ(std::ranges::count_if(run.observer.notes,
                                   [&](const std::string& note) { return note.starts_with(start); }),
             1);

@@ -78,8 +78,7 @@ TEST(ContrastiveDivergenceRunTest, RefusesANetWithoutAMachineThatLearns) {
   const auto [code, text] =
       ErrorOf([] { SmallRun(kContrastiveDivergenceFields + "max_iter: 5 "); });
   EXPECT_EQ(code, ErrorCode::kConfig);
-  EXPECT_THAT(text, HasSubstr("type is CD, but the training net has no RBM layer that learns by "
-                              "it"));
+  EXPECT_THAT(text, HasSubstr("type is CD, but no RBM layer of the training net learns with it"));
 }
 
 TEST(ContrastiveDivergenceRunTest, RefusesChainsThatMakeNoSense) {
@@ -110,7 +109,7 @@ TEST(ContrastiveDivergenceRunTest, RefusesTheChainsOfAnotherNumber) {
              kContrastiveDivergenceNet, options);
   });
   EXPECT_EQ(code, ErrorCode::kBadSnapshot);
-  EXPECT_THAT(text, HasSubstr("bytes of its state"));
+  EXPECT_THAT(text, HasSubstr("bytes for the state of this layer"));
 }
 
 }  // namespace

@@ -108,7 +108,8 @@ TEST_F(DroppedNanTest, ABatchWithNanIsLeftOutOrEndsTheRun) {
   dropping.Solve();
   EXPECT_THAT(dropping.observer.notes,
               Contains(HasSubstr(Join("Iteration ", kBadBatch,
-                                      ": gradients are not finite, nothing is updated"))));
+                                      ": gradients are not finite (NaN or infinity), the update "
+                                      "is skipped"))));
   for (const float weight : dropping.Weights()) EXPECT_TRUE(std::isfinite(weight));
   SmallRun& keeping = Start(true, "FLOAT16");
   EXPECT_EQ(ErrorOf([&] { keeping.Solve(); }).first, ErrorCode::kDiverged);

@@ -70,7 +70,7 @@ TEST(EndingTest, ARunStopsWithASnapshotBeforeItsTimeIsOver) {
                 EXPECT_TRUE(solver.TimeWasUp());
                 EXPECT_THAT(observer.snapshots, ElementsAre(solver.iter()));
                 EXPECT_THAT(observer.notes,
-                            Contains(HasSubstr("The time of this run is nearly over: ")));
+                            Contains(HasSubstr("The time limit of this run is near: ")));
               });
 }
 

@@ -133,8 +133,8 @@ TEST_F(ExactTestTest, TheBestTestIsToldWithItsSnapshotAndNeverOfIteration0) {
 TEST_F(ExactTestTest, ATestWithoutRecordsNeedsANumberOfBatches) {
   const std::string fields = "base_lr: 0.1 test_interval: 2 max_iter: 4 lr_policy: \"fixed\" ";
   EXPECT_THAT(ErrorOf([&] { SmallRun run(fields); }).second,
-              HasSubstr("no layer of the test net reads records from files, so that a test has no "
-                        "end; give the number of batches (test_iter)"));
+              HasSubstr("no layer of the test net reads records from files, so a test has no end; "
+                        "give the number of batches (test_iter)"));
 }
 
 }  // namespace

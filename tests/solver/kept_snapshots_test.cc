@@ -184,8 +184,8 @@ TEST_F(KeptSnapshotsTest, RefusesAnOutputThatTheTestDoesNotHave) {
   const auto [code, text] =
       ErrorOf([&] { Keep("keep_last: 1 keep_best: 1 best_output: \"acuracy\" "); });
   EXPECT_EQ(code, ErrorCode::kConfig);
-  EXPECT_THAT(text, HasSubstr("the first test net has no output 'acuracy'. Did you mean "
-                              "'accuracy'? It has accuracy, loss"));
+  EXPECT_THAT(text,
+              HasSubstr("the first test net has no output 'acuracy'. Did you mean 'accuracy'?"));
   EXPECT_THAT(text, HasSubstr("solver.prototxt:"));
 }
 
@@ -194,7 +194,7 @@ TEST_F(KeptSnapshotsTest, RefusesToCompareWithoutTests) {
       "base_lr: 0.1 lr_policy: \"fixed\" max_iter: 10 keep_last: 1 keep_best: 1 ";
   const auto [code, text] = ErrorOf([&] { SmallRun run(fields); });
   EXPECT_EQ(code, ErrorCode::kConfig);
-  EXPECT_THAT(text, HasSubstr("keep_best needs tests to compare"));
+  EXPECT_THAT(text, HasSubstr("keep_best compares tests"));
 }
 
 // Whole runs.

@@ -211,8 +211,8 @@ TEST(LbfgsTest, AFactorThatIsTooLargeIsHalvedAndResumesBitForBit) {
   whole.Solve();
   EXPECT_THAT(whole.observer.notes,
               testing::Contains(HasSubstr(
-                  "Iteration 0: gradients are not finite with the loss scaled by 3e+38; the batch "
-                  "is evaluated again with loss scale 1.5e+38")));
+                  "Iteration 0: gradients are not finite (NaN or infinity) with loss scale 3e+38; "
+                  "the batch is evaluated again with loss scale 1.5e+38")));
   EXPECT_LT(whole.observer.losses.back(), whole.observer.losses.front());
   SmallRun first(fields + "max_iter: 6 ", scaled + kRosenbrock);
   first.Solve();
@@ -227,8 +227,8 @@ TEST(LbfgsTest, AFixedFactorThatIsTooLargeEndsTheRun) {
   SmallRun run(kLbfgsFields + "max_iter: 5 loss_scale: 3e38 ", kRosenbrock);
   const auto [code, text] = ErrorOf([&] { run.Solve(); });
   EXPECT_EQ(code, ErrorCode::kDiverged);
-  EXPECT_THAT(text, HasSubstr("iteration 0: gradients are not finite with the loss scaled by "
-                              "3e+38; give a smaller loss_scale, or 0"));
+  EXPECT_THAT(text, HasSubstr("iteration 0: gradients are not finite (NaN or infinity) with loss "
+                              "scale 3e+38; give a smaller loss_scale, or 0"));
 }
 
 TEST(LbfgsTest, RefusesFieldsThatMakeNoSense) {
@@ -240,11 +240,12 @@ TEST(LbfgsTest, RefusesFieldsThatMakeNoSense) {
         .second;
   };
   EXPECT_THAT(refusal("lbfgs_param { history: 0 }"),
-              HasSubstr(":5:1: lbfgs_param: history is 0; from 1 to 1000 pairs are kept"));
+              HasSubstr(":5:1: lbfgs_param: history is 0; it must be 1 to 1000 pairs"));
   EXPECT_THAT(refusal("lbfgs_param { c1: 0.95 }"), HasSubstr("it must be 0 < c1 < c2 < 1"));
   EXPECT_THAT(refusal("lbfgs_param { max_evaluations: 0 }"), HasSubstr("max_evaluations is 0"));
-  EXPECT_THAT(refusal("momentum: 0.9"), HasSubstr("momentum is 0.9, but LBFGS has none"));
-  EXPECT_THAT(refusal("clip_gradients: 1"), HasSubstr("LBFGS needs the loss's own gradient"));
+  EXPECT_THAT(refusal("momentum: 0.9"), HasSubstr("momentum is 0.9, but LBFGS has no momentum"));
+  EXPECT_THAT(refusal("clip_gradients: 1"), HasSubstr("LBFGS needs the unchanged gradient of the "
+                                                      "loss"));
   EXPECT_THAT(refusal("iter_size: 2"), HasSubstr("LBFGS evaluates each batch more than once"));
 }
 
@@ -259,7 +260,7 @@ TEST(LbfgsTest, RefusesTheStateOfAnotherHistory) {
         kRosenbrock, options);
   });
   EXPECT_EQ(code, ErrorCode::kBadSnapshot);
-  EXPECT_THAT(text, HasSubstr("bytes of L-BFGS's state, which is not what a run with history 4"));
+  EXPECT_THAT(text, HasSubstr("bytes of L-BFGS state, which does not fit a run with history 4"));
 }
 
 }  // namespace

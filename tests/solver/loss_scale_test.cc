@@ -44,8 +44,8 @@ TEST(LossScaleRunTest, ASearchSkipsAndGoesOnAndResumesBitForBit) {
   SmallRun whole(kSearch + "max_iter: 40 ", kOverflows);
   whole.Solve();
   EXPECT_THAT(whole.observer.notes,
-              Contains(HasSubstr("Iteration 0: gradients are not finite, nothing is updated; loss "
-                                 "scale 5e+23, 1 updates skipped so far")));
+              Contains(HasSubstr("Iteration 0: gradients are not finite (NaN or infinity), the "
+                                 "update is skipped; loss scale 5e+23, 1 updates skipped so far")));
   EXPECT_EQ(whole.observer.losses[0], whole.observer.losses[0]);
   EXPECT_LT(whole.observer.losses.back(), whole.observer.losses.front()) << "it learns";
   for (const int iter : {10, 30}) {
@@ -82,7 +82,7 @@ TEST(LossScaleRunTest, WeightsAreThoseOfTheStartWhileAllIsSkipped) {
   const std::vector<float> start = run.Weights();
   const auto [code, message] = ErrorOf([&] { run.Solve(); });
   EXPECT_EQ(code, ErrorCode::kDiverged);
-  EXPECT_THAT(message, HasSubstr("scaled by 1e+38; give a smaller loss_scale, or 0"));
+  EXPECT_THAT(message, HasSubstr("1e+38; give a smaller loss_scale, or"));
   EXPECT_TRUE(run.Weights() == start);
 }
 
@@ -119,7 +119,8 @@ TEST(LossScaleRunTest, RefusesFactorsAndWindowsThatMakeNoSense) {
   const auto refusal = [](const std::string& fields) {
     return ErrorOf([&] { SmallRun(kLossScaleFields + "max_iter: 1 " + fields); }).second;
   };
-  EXPECT_THAT(refusal("loss_scale: -2 "), HasSubstr("loss_scale is -2; it is a factor above 0"));
+  EXPECT_THAT(refusal("loss_scale: -2 "),
+              HasSubstr("loss_scale is -2; it must be a factor above 0"));
   EXPECT_THAT(refusal("loss_scale: inf "), HasSubstr("loss_scale is inf"));
   EXPECT_THAT(refusal("loss_scale_window: 0 "),
               HasSubstr("loss_scale_window is 0; it must be at least 1"));

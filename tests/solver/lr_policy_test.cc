@@ -159,13 +159,15 @@ TEST(PlaceInScheduleTest, SaysTheRateAndWhereItIs) {
   solver.set_stepsize(30);
   solver.set_gamma(0.5f);
   EXPECT_EQ(PlaceInSchedule(solver, 65, 0),
-            "The rate is 0.125, after 2 of 3 steps from base_lr 0.5");
+            "The learning rate is 0.125, after 2 of 3 steps from base_lr 0.5");
   solver.set_warmup_iter(20);
   solver.set_warmup_start_lr(0);
   EXPECT_EQ(PlaceInSchedule(solver, 10, 0),
-            "The rate is 0.25, in the warm-up (iteration 10 of 20)");
+            "The learning rate is 0.25, in the warm-up (iteration 10 of 20)");
   solver.set_lr_policy("fixed");
-  EXPECT_EQ(PlaceInSchedule(solver, 65, 0), "The rate is 0.5 (lr_policy \"fixed\", base_lr 0.5)");
+  EXPECT_EQ(PlaceInSchedule(solver, 65, 0),
+            "The learning rate is 0.5 (lr_policy \"fixed\", "
+            "base_lr 0.5)");
 }
 
 TEST(MomentumTest, ChangesAtItsSteps) {

@@ -159,7 +159,9 @@ TEST_F(PicturesTest, ReplacesNoFileOfAnotherRun) {
     const std::string net = Net(Join("picture: '", name, "'"));
     const auto [code, message] = ErrorOf([&] { SmallRun(fields, net, {}, folder.path()); });
     EXPECT_EQ(code, ErrorCode::kCannotCreate);
-    EXPECT_THAT(message, HasSubstr(Join(there, "' is there already, and a net replaces no file")));
+    EXPECT_THAT(message, HasSubstr(Join(there,
+                                        "' already exists, and the run does not overwrite "
+                                        "files")));
     std::filesystem::remove(folder / there);
     SmallRun(fields, net, {}, folder.path()).Solve();
     WriteText(folder / there, "precious");
@@ -178,14 +180,14 @@ TEST_F(PicturesTest, RefusesPicturesThatCannotBe) {
   const auto refusal = [&](const std::string& fields) {
     return ErrorOf([&] { SmallRun(kNeuralStyleFields + "max_iter: 2 ", Net(fields)); });
   };
-  EXPECT_THAT(refusal("picture: 'x.jpg'").second, HasSubstr("its name must end in .png"));
+  EXPECT_THAT(refusal("picture: 'x.jpg'").second, HasSubstr("the file name must end in .png"));
   for (const std::string& elsewhere : {std::string("/no/such/folder/x.png"), File("style.png")}) {
     const auto [code, message] = refusal("picture: '" + elsewhere + "'");
     EXPECT_EQ(code, ErrorCode::kCannotCreate);
-    EXPECT_THAT(message, HasSubstr("but pictures are written beside the snapshots alone"));
+    EXPECT_THAT(message, HasSubstr("but images are written to the folder of the snapshots only"));
   }
   EXPECT_THAT(refusal("shape { dim: 2 dim: 3 dim: 8 dim: 6 }").second,
-              HasSubstr("that of a picture is (1, 1, H, W) or (1, 3, H, W)"));
+              HasSubstr("an image must have shape (1, 1, H, W) or (1, 3, H, W)"));
   EXPECT_THAT(refusal("mean_value: 1").second, HasSubstr("mean_value is given 4 times"));
   EXPECT_THAT(refusal("filler { value: 1 }").second, HasSubstr("filler and image are both given"));
 }

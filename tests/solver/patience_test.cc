@@ -50,8 +50,8 @@ TEST_F(PatienceTest, EndsAfterSoManyTestsWithoutABetterOne) {
   EXPECT_FALSE(EndsAt(*patience, 6, 0.4f));
   EXPECT_TRUE(EndsAt(*patience, 8, 0.45f));
   EXPECT_EQ(patience->Describe(),
-            "The last 2 tests gave no better accuracy (patience: 2): the best was 0.5 at iteration "
-            "4, the last 0.45 at iteration 8. The run ends");
+            "The last 2 tests did not improve accuracy (patience: 2): the best was 0.5 at "
+            "iteration 4, the last 0.45 at iteration 8. The run stops here");
 }
 
 TEST_F(PatienceTest, OfALossTheLowestIsTheBest) {
@@ -133,7 +133,7 @@ TEST(PatienceOfRunTest, RefusesToCompareWithoutTests) {
   const auto [code, text] =
       ErrorOf([] { SmallRun run("base_lr: 0.1 lr_policy: \"fixed\" max_iter: 10 patience: 1 "); });
   EXPECT_EQ(code, ErrorCode::kConfig);
-  EXPECT_THAT(text, HasSubstr("patience needs tests to compare"));
+  EXPECT_THAT(text, HasSubstr("patience compares tests"));
 }
 
 }  // namespace

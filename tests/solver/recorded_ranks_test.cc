@@ -139,7 +139,7 @@ TEST_F(RecordedRanksTest, TellAndLearnTheSameBitForBit) {
   ExpectTheSame(sequences, "momentum: 0.9 iter_size: 3 snapshot_diff: true ");
   const std::vector<LearnedRecordedRanks> skipped =
       ExpectTheSame(scaled, "loss_scale: 0 type: 'Adam' ");
-  EXPECT_THAT(skipped[0].notes, Contains(HasSubstr("nothing is updated")));
+  EXPECT_THAT(skipped[0].notes, Contains(HasSubstr("the update is skipped")));
 }
 
 TEST_F(RecordedRanksTest, In16BitsTellAndLearnTheSameBitForBit) {
@@ -244,8 +244,8 @@ TEST_F(RecordedRanksTest, SayWhatOfAPassWasRecorded) {
   Train({});
   EXPECT_THAT(log.lines, Contains(AllOf(HasSubstr("Recorded a pass of net '' from layer 'conv1' "
                                                   "on: "),
-                                        HasSubstr(" kernels, copies, fills and marks where sums "
-                                                  "begin are started as one")))
+                                        HasSubstr(" kernels, copies, fills and markers for the "
+                                                  "sums of gradients start with one call")))
                              .Times(2));
 }
 
@@ -255,8 +255,8 @@ TEST_F(RecordedRanksTest, WithALayerThatSumsWithinThePassRunWithoutARecording) {
   net.replace(net.find(bn), bn.size(), "top: \"bn\" batch_norm_param { synchronized: true } }");
   const LogCollector log;
   ExpectTheSame(net, "momentum: 0.9 ");
-  EXPECT_THAT(log.lines, Contains(HasSubstr("Passes of net '' are not recorded: layer 'bn' sums "
-                                            "over the ranks within each of them")));
+  EXPECT_THAT(log.lines, Contains(HasSubstr("Passes of net '' are not recorded as a CUDA graph: "
+                                            "layer 'bn' sums over the ranks within each of them")));
   EXPECT_THAT(log.lines, Not(Contains(HasSubstr("Recorded a"))));
 }
 
@@ -267,7 +267,8 @@ TEST_F(RecordedRanksTest, OneThatCannotRecordTrainsWithTheOthers) {
   const LogCollector log;
   emulated_gpu::InjectError(emulated_gpu::CallKind::kCapture, 0, 900);
   const std::vector<LearnedRecordedRanks> mixed = Train({});
-  EXPECT_THAT(log.lines, Contains(HasSubstr("Passes of net '' are not recorded: ")).Times(1));
+  EXPECT_THAT(log.lines,
+              Contains(HasSubstr("Passes of net '' are not recorded as a CUDA graph: ")).Times(1));
   EXPECT_THAT(log.lines, Contains(HasSubstr("Recorded a pass")).Times(1));
   for (const LearnedRecordedRanks& rank : mixed) {
     EXPECT_THAT(rank.weights, ElementsAreArray(plain[0].weights));

@@ -99,7 +99,7 @@ TEST_F(RecordedTest, SaysOnceWhatOfAPassAndOfAStepWasRecorded) {
   for (const std::string& line : log.lines) {
     if (line.find("Recorded a ") == line.npos) continue;
     EXPECT_THAT(line, HasSubstr("from layer 'conv1' on: "));
-    EXPECT_THAT(line, HasSubstr(" kernels, copies and fills are started as one"));
+    EXPECT_THAT(line, HasSubstr(" kernels, copies and fills start with one call"));
     recorded += line.find("a pass") != line.npos ? "pass " : "step ";
   }
   EXPECT_EQ(recorded, "step pass ");
@@ -150,7 +150,8 @@ TEST_F(RecordedTest, WhatCannotBeRecordedIsTrainedWithout) {
   broken.solver->Step();
   emulated_gpu::InjectError(emulated_gpu::CallKind::kCapture, 2, 900);
   broken.Solve();
-  EXPECT_THAT(log.lines, testing::Contains(HasSubstr("Passes of net '' are not recorded: ")));
+  EXPECT_THAT(log.lines, testing::Contains(HasSubstr("Passes of net '' are not recorded as a CUDA "
+                                                     "graph: ")));
   EXPECT_THAT(broken.Weights(), ElementsAreArray(plain.Weights()));
 }
 #endif

@@ -115,9 +115,9 @@ TEST_P(ReplicasTest, SayWhichLayersDrawOtherNumbersOnEachRank) {
   const std::string drop = "layer { name: 'drop1' type: 'Dropout' bottom: 'ip2' top: 'drop1' }";
   EXPECT_THAT(
       lines(drop, count),
-      testing::Contains("Each rank draws other random numbers in drop1: this run is not within "
-                        "rounding that of one rank with the same batch; virtual_ranks makes runs "
-                        "of any number of ranks the same"));
+      testing::Contains("Each rank draws different random numbers in drop1: so this run differs "
+                        "from a run of one rank with the same batch by more than rounding; "
+                        "virtual_ranks makes the result independent of the number of ranks"));
   EXPECT_THAT(lines("", count), IsEmpty());
   EXPECT_THAT(lines(drop, 1), IsEmpty());
 }
@@ -237,8 +237,8 @@ TEST_P(ReplicasTest, OfAnotherNumberGoOnWithoutTheStatesOfTheFirst) {
   Run(spec, options);
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
               testing::HasSubstr(Join("The snapshot was made by ", count,
-                                      " replicas and 1 go on: "
-                                      "layer 'lstm' forgets what it kept from batch to batch")));
+                                      " replicas, but this run has 1: layer 'lstm' resets the "
+                                      "state that it keeps from batch to batch")));
 }
 
 }  // namespace

@@ -175,7 +175,7 @@ TEST(SolverTest, ALossThatIsNotFiniteAfterTheLastUpdateIsNamed) {
   const auto [code, text] = ErrorOf([&] { run.Solve(); });
   EXPECT_EQ(code, ErrorCode::kDiverged);
   EXPECT_THAT(text, HasSubstr("iteration 1: the loss is "));
-  EXPECT_THAT(text, HasSubstr("The snapshot of iteration 1 has the weights that give it"));
+  EXPECT_THAT(text, HasSubstr("The snapshot of iteration 1 has the weights that gave this loss"));
 }
 
 class SolverSignalTest : public testing::Test {
@@ -229,7 +229,7 @@ TEST_F(SolverSignalTest, NoneIgnoresTheSignal) {
 TEST(SignalEffectTest, UnknownEffectsAreRefused) {
   const auto [code, text] = ErrorOf([] { ParseSignalEffect("sigint_effect", "halt"); });
   EXPECT_EQ(code, ErrorCode::kUsage);
-  EXPECT_EQ(text, "--sigint_effect=halt: the effect is one of stop, snapshot, none");
+  EXPECT_EQ(text, "--sigint_effect=halt: not an effect of a signal; give stop, snapshot or none");
 }
 
 // What resuming another run from this one's snapshot refuses with.
@@ -244,8 +244,8 @@ std::pair<ErrorCode, std::string> ResumeRefusal(const std::string& fields, const
 TEST(SolverTest, RefusesASnapshotOfAnotherRule) {
   const auto [code, text] = ResumeRefusal(kSolverFields + "type: \"Nesterov\" ", SmallNet());
   EXPECT_EQ(code, ErrorCode::kBadSnapshot);
-  EXPECT_THAT(text, HasSubstr("this state is of a solver of type 'SGD', and the solver here is "
-                              "'Nesterov'"));
+  EXPECT_THAT(text, HasSubstr("the snapshot is from a solver of type 'SGD', but this solver has "
+                              "type 'Nesterov'"));
 }
 
 TEST(SolverTest, RefusesASnapshotOfAnotherNet) {
@@ -275,7 +275,7 @@ TEST(SolverTest, WeightsThatMatchNoLayerAreAnError) {
   const auto [code, text] =
       ErrorOf([&] { SmallRun("base_lr: 0.1 lr_policy: \"fixed\" max_iter: 1 ", other, options); });
   EXPECT_EQ(code, ErrorCode::kData);
-  EXPECT_THAT(text, HasSubstr("no layer of this file has the name of a layer of the net"));
+  EXPECT_THAT(text, HasSubstr("no layer name in this file matches a layer of the net"));
   EXPECT_THAT(text, HasSubstr("ip1, ip2"));
 }
 

@@ -167,7 +167,7 @@ TEST(StepRuleTest, RefusesTheSnapshotOfAnotherRule) {
   sgd.replace(sgd.find("TestSam"), 7, "SGD");
   const auto [code, text] = ErrorOf([&] { SmallRun(sgd + "max_iter: 4 ", SmallNet(), options); });
   EXPECT_EQ(code, ErrorCode::kBadSnapshot);
-  EXPECT_THAT(text, HasSubstr("this state is of a solver of type 'TestSam'"));
+  EXPECT_THAT(text, HasSubstr("the snapshot is from a solver of type 'TestSam'"));
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ TEST_F(TimeBudgetTest, KeepsTheLongestIterationTestAndSnapshot) {
   EXPECT_NEAR(Reserve(budget, 2), (3 + 30 + 12) * 1.25 + 2, 0.11) << "one is being written";
   EXPECT_NEAR(Reserve(budget, 1, true), 6 * 1.25 + 2, 0.11) << "a test is cut short";
   EXPECT_EQ(budget.Describe(kEnd - seconds(12)),
-            "12 s are left; the longest iteration takes 3 s, a test 30 s, a snapshot 6 s");
+            "12 s are left; the longest iteration took 3 s, a test 30 s, a snapshot 6 s");
 }
 
 TEST_F(TimeBudgetTest, LeavesTimeForOneSnapshotAfterTheLastTry) {

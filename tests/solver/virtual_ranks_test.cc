@@ -183,9 +183,9 @@ TEST_F(VirtualRanksTest, WarnOfASnapshotWithOtherPartsOrThreads) {
   testing::internal::CaptureStderr();
   RunAll(two, 1, path);
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
-              HasSubstr("The snapshot is of a run whose batches have 4 parts, and here they have "
-                        "2: records, random numbers and sums are split otherwise, so the weights "
-                        "will not be those of that run; virtual_ranks: 4 repeats it"));
+              HasSubstr("In the run of the snapshot, each batch has 4 parts, but in this run 2: "
+                        "records, random numbers and sums are divided differently, so the weights "
+                        "will differ from that run; virtual_ranks: 4 gives the same weights"));
   const SolverSpec same = Spec(kVirtualRanksRecurrent, "max_iter: 5 ", kParts);
   const auto device = MakeTestDevice(2);
   RecordingObserver observer;
@@ -194,7 +194,7 @@ TEST_F(VirtualRanksTest, WarnOfASnapshotWithOtherPartsOrThreads) {
   testing::internal::CaptureStderr();
   const Solver solver(same, options, *device, observer);
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
-              HasSubstr("The snapshot was made with 1 thread per rank, and here are 2"));
+              HasSubstr("The snapshot was made with 1 thread per rank, but this run has 2"));
 }
 
 TEST_F(VirtualRanksTest, OfOneAreARunAlone) {
@@ -221,11 +221,12 @@ TEST_F(VirtualRanksTest, RefuseWhatTheyCannotSplit) {
   };
   const auto [code, text] = refusal(Spec(kVirtualRanksRows, "max_iter: 1 ", 4), 3);
   EXPECT_EQ(code, ErrorCode::kUsage);
-  EXPECT_THAT(text, HasSubstr("virtual_ranks is 4, which 3 ranks cannot share evenly; start 4 "
-                              "ranks, or fewer by a power of two"));
+  EXPECT_THAT(text, HasSubstr("virtual_ranks is 4, and 3 ranks cannot share these parts evenly; "
+                              "start 4 ranks, or that number divided"));
   const auto more = refusal(Spec(kVirtualRanksRows, "max_iter: 1 ", 4), 8);
   EXPECT_EQ(more.first, ErrorCode::kUsage);
-  EXPECT_THAT(more.second, HasSubstr("which 8 ranks cannot share evenly: each needs a part"));
+  EXPECT_THAT(more.second, HasSubstr("and 8 ranks cannot share these parts evenly: each needs a "
+                                     "part"));
   std::string net = kVirtualRanksRows;
   net.replace(net.find("type: \"BatchNorm\""), 17,
               "type: \"BatchNorm\" batch_norm_param { synchronized: true }");
@@ -240,8 +241,8 @@ TEST_F(VirtualRanksTest, AreAPowerOfTwo) {
        {std::pair(0, "virtual_ranks is 0; it must be at least 1"),
         {-4, "virtual_ranks is -4; it must be at least 1"},
         {6,
-         "virtual_ranks is 6; it must be a power of two, as the parts of a batch are added in "
-         "pairs: give 4 or 8"},
+         "virtual_ranks is 6; it must be a power of two, because the parts of a batch are added "
+         "in pairs: give 4 or 8"},
         {1 << 20, "virtual_ranks is 1048576; it must be at most 65536"}}) {
     const auto [code, said] = ErrorOf([&] { Spec(kVirtualRanksRows, "max_iter: 1 ", parts); });
     EXPECT_EQ(code, ErrorCode::kConfig);

@@ -134,7 +134,7 @@ TEST(WeightAverageTest, RefusesASnapshotWhoseAverageIsGone) {
   const auto [code, text] =
       ErrorOf([&] { SmallRun(kAveraged + "max_iter: 9 ", SmallNet(), options); });
   EXPECT_EQ(code, ErrorCode::kBadSnapshot);
-  EXPECT_THAT(text, HasSubstr("the averaged weights of this state are missing"));
+  EXPECT_THAT(text, HasSubstr("the averaged weights of this solver state are missing"));
 }
 
 TEST(WeightAverageTest, StartsFromTheWeightsOfASnapshotWithoutAverage) {

@@ -49,7 +49,8 @@ TEST_F(CentralStorageTest, HoldsWeightsAndStatesOnce) {
   TRAINER_CPU_ONLY("weights lie in memory of the host");
   const auto ranks = Train(Spec("max_iter: 2 momentum: 0.9 " + kCentral), 4);
   EXPECT_THAT(ranks[0].notes.back(), HasSubstr("Strategy central_storage: "));
-  EXPECT_THAT(ranks[0].notes.back(), HasSubstr("of weights and rule state, once for 4 ranks"));
+  EXPECT_THAT(ranks[0].notes.back(),
+              HasSubstr("of weights and rule state, stored once for 4 ranks"));
   EXPECT_EQ(blocks->count(), 2u) << "of weights and of momentum";
 }
 
@@ -60,8 +61,7 @@ TEST(CentralStorageRefusalTest, NamesWhatItLacks) {
   const auto strategy = MakeStrategy(spec, 2);
   const auto [code, message] = ErrorOf([&] { strategy->WeightMemory(*device, nullptr); });
   EXPECT_EQ(code, ErrorCode::kUnavailable);
-  EXPECT_THAT(message, HasSubstr("in the memory of one machine, and these ranks share none; take "
-                                 "strategy 'synchronous'"));
+  EXPECT_THAT(message, HasSubstr("but these ranks share none; use strategy 'synchronous'"));
   const SolverSpec averaged = run.Spec("max_iter: 3 ema_decay: 0.9 " + kCentral);
   const auto [config, text] = ErrorOf([&] { MakeStrategy(averaged, 2); });
   EXPECT_EQ(config, ErrorCode::kConfig);

@@ -88,10 +88,9 @@ TEST_F(LocalTest, InAnotherNumberOfRanksGoesOnFromTheMean) {
   testing::internal::CaptureStderr();
   const auto rest = Train(Spec("max_iter: 8 " + Local("period: 4"), kDrawnNet), 2,
                           *this / "s_iter_5.solverstate");
-  EXPECT_THAT(
-      testing::internal::GetCapturedStderr(),
-      HasSubstr("made by 4 ranks with strategy 'local', and 2 with 'local' go on: all start "
-                "from the weights that those had in common"));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("made with 4 ranks and strategy 'local', but this run has 2 and strategy "
+                        "'local': all ranks start from the common weights of the"));
   EXPECT_THAT(rest[0].weights, ElementsAreArray(rest[1].weights));
 }
 

@@ -193,15 +193,16 @@ TEST_F(PipelineRefusalTest, OfStagesNamesTheLayer) {
                    ranks);
   };
   EXPECT_THAT(refusal("stage: 3", "stage: 1"),
-              HasSubstr("layer 'ip3' (InnerProduct): it is in stage 1 and the layer before it in "
-                        "stage 2: stages cannot go backwards"));
-  EXPECT_THAT(refusal("stage: 3", "stage: 2"), HasSubstr("stage 3 has no layer, and 4 ranks"));
+              HasSubstr("layer 'ip3' (InnerProduct): this layer is in stage 1, but the layer "
+                        "before it is in stage 2: stages cannot decrease"));
+  EXPECT_THAT(refusal("stage: 3", "stage: 2"), HasSubstr("stage 3 has no layer, but each of the 4 "
+                                                         "ranks"));
   EXPECT_THAT(refusal("stage: 3", "stage: 4"),
-              HasSubstr("stage is 4, and 4 ranks have the stages 0 to 3"));
+              HasSubstr("stage is 4, but 4 ranks have the stages 0 to"));
   EXPECT_THAT(refusal("stage: 1", "stage: 1", 2),
-              HasSubstr("stage is 2, and 2 ranks have the stages 0 to 1; start more ranks"));
+              HasSubstr("stage is 2, but 2 ranks have the stages 0 to 1; start more"));
   EXPECT_THAT(refusal("type: \"HDF5Data\"", "type: \"HDF5Data\" stage: 1"),
-              HasSubstr("it brings data, which stage 0 reads for all"));
+              HasSubstr("this is a data layer, and only stage 0 reads data"));
 }
 
 TEST_F(PipelineRefusalTest, OfANetWithoutStagesSaysHowToGetThem) {
@@ -210,12 +211,12 @@ TEST_F(PipelineRefusalTest, OfANetWithoutStagesSaysHowToGetThem) {
     net.erase(at, std::string("stage: 1").size());
   }
   EXPECT_THAT(Refusal(Batches(12, "max_iter: 3 " + Piped(), net)),
-              HasSubstr("no layer says its stage, and 2 ranks compute one each: write `stage: 1` "
-                        "into the layer that begins the second, and so on, or have them chosen by "
-                        "--stages=auto"));
+              HasSubstr("no layer has a `stage`, but each of the 2 ranks computes one stage: "
+                        "write `stage: 1` into the first layer of the second stage, and so on, or "
+                        "let --stages=auto choose the stages"));
   EXPECT_THAT(
       Refusal(Batches(12, "max_iter: 3 " + Piped("stages: 'auto'"), net), ErrorCode::kConfig, 40),
-      HasSubstr("the net cannot be cut into 40 stages"));
+      HasSubstr("the net cannot be divided into 40 stages"));
 }
 
 TEST_F(PipelineRefusalTest, OfWeightsInTwoStages) {
@@ -227,7 +228,7 @@ TEST_F(PipelineRefusalTest, OfWeightsInTwoStages) {
   const size_t sized = net.find("num_output: 9");
   net.replace(sized, 13, "num_output: 6");
   EXPECT_THAT(Refusal(Batches(12, "max_iter: 3 " + Piped(), net), ErrorCode::kConfig, 4),
-              HasSubstr("it is in stage 1 and shares the weight 'w' with layer 'ip1' in stage 0"));
+              HasSubstr("is in stage 1, but it shares the weight 'w' with layer 'ip1' in stage"));
 }
 
 TEST_F(PipelineRefusalTest, OfFieldsThatDoNotFit) {

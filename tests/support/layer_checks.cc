@@ -30,7 +30,8 @@ void LayerChecks::Made(const std::string& type, LayerCheck check) {
 void LayerChecks::Refused(const std::string& type, const std::string& text) {
   Row& row = rows_[type];
   row.done[static_cast<size_t>(LayerCheck::kRefusals)].insert(text);
-  if (text.find("cannot get a gradient here") != std::string::npos) row.gradient_refused = true;
+  if (text.find("cannot get a gradient from this layer") != std::string::npos)
+    row.gradient_refused = true;
 }
 
 void LayerChecks::NotFor(const std::string& type, LayerCheck check, const std::string& reason) {

@@ -109,15 +109,15 @@ TEST(ClassifyTest, PreparesImagesAsTheDeployFileSaysUnlessFlagsSayOtherwise) {
   };
   const Outcome plain = ask({});
   EXPECT_THAT(plain.err, HasSubstr("Images are prepared as made.prototxt says: "
-                                   "--scale=0.00390625; flags of the command line win\n"));
+                                   "--scale=0.00390625; command-line flags override it\n"));
   const double expected = score(job.Classify({"--json", "--top=1", "0.pgm"}));  // with --scale
   EXPECT_NEAR(score(plain), expected, 1e-6);
   const Outcome other = ask({"--scale=1"});
   EXPECT_NE(score(other), score(plain));
   EXPECT_THAT(other.err, Not(HasSubstr("Images ")));
   const Outcome unknown = job.Run("classify", {"--model=deploy.prototxt", "0.pgm"});
-  EXPECT_THAT(unknown.err, HasSubstr("Images go in as pixels from 0 to 255: no flag and no "
-                                     "comment in deploy.prototxt says how"));
+  EXPECT_THAT(unknown.err, HasSubstr("Images are used as pixels from 0 to 255, because no flag "
+                                     "and no comment in deploy.prototxt"));
   // A mean lies beside the file, or is replaced by the command line's.
   const std::string text = ReadText(job.folder() / "made.prototxt");
   const size_t line = text.find('\n');
@@ -132,8 +132,8 @@ TEST(ClassifyTest, PreparesImagesAsTheDeployFileSaysUnlessFlagsSayOtherwise) {
   EXPECT_THAT(absent.Errors(), ElementsAre(HasSubstr("a mean.binaryproto")));
   EXPECT_NEAR(score(ask({"--mean_value=0"})), expected, 1e-6);
   with("--resize=H,W --scale=0.5 (H,W: the size of the data set's images)");
-  EXPECT_THAT(ask({}).Errors(), ElementsAre(HasSubstr("made.prototxt:1: the comment does not "
-                                                      "know how large images were")));
+  EXPECT_THAT(ask({}).Errors(), ElementsAre(HasSubstr("made.prototxt:1: the comment does not give "
+                                                      "the size of the images")));
   EXPECT_EQ(ask({"--resize=32"}).exit_code, 0);
   with("--scale=half");
   const Outcome bad = ask({});
@@ -155,9 +155,9 @@ TEST(ClassifyTest, PrintsAsCaffesExampleDoes) {
       job.Classify({"--labels=names.txt", "--top=2", "0.pgm", "--list=list.txt"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out,
-              testing::MatchesRegex("(---------- Prediction for [012]\\.pgm ----------\n"
-                                    "[01]\\.[0-9]{4} - \"[a-z0-9 ]+\"\n"
-                                    "[01]\\.[0-9]{4} - \"[a-z0-9 ]+\"\n){3}"));
+              testing::MatchesRegex(
+                  "(---------- Prediction for [012]\\.pgm ----------\n"
+                  "[01]\\.[0-9]{4} - \"[a-z0-9 ]+\"\n[01]\\.[0-9]{4} - \"[a-z0-9 ]+\"\n){3}"));
 }
 
 TEST(ClassifyTest, OversamplingTakesTheMeanOfTenAnswers) {
@@ -212,12 +212,12 @@ TEST(ClassifyTest, RefusesWithASentence) {
   refused({"0.pgm", "--mean=0.pgm"}, 65, "not a mean file");
   refused({"0.pgm", "--scale=x"}, 64, "--scale=x: 'x' is not a number");
   refused({"0.pgm", "--resize=20"}, 64, "smaller than the net's input, 28x28");
-  refused({"0.pgm", "--resize=1,2,3"}, 64, "write a height and a width");
+  refused({"0.pgm", "--resize=1,2,3"}, 64, "give a height and a width");
   refused({"--list=none"}, 66, "none");
   WriteText(job.folder() / "empty", "\n\n");
   refused({"--list=empty"}, 65, "the list names no images");
   WriteText(job.folder() / "names.txt", "one\ntwo\n");
-  refused({"0.pgm", "--labels=names.txt"}, 65, "there are 2 names for 10 classes");
+  refused({"0.pgm", "--labels=names.txt"}, 65, "the file has 2 names for 10 classes");
 }
 
 TEST(FeaturesOfPicturesTest, AreThoseThatClassifyShows) {
@@ -294,7 +294,7 @@ TEST(OnePassTest, ANumberThatDoesNotFitIsAWarning) {
   EXPECT_THAT(outcome.err,
               HasSubstr("--iterations 5 with batches of 16 reads 80 records, and the data of layer "
                         "'digits' has 40: some records count more often than others; without "
-                        "--iterations a test computes each record once"));
+                        "--iterations, a test reads each record exactly"));
   EXPECT_THAT(outcome.out, AllOf(StartsWith("accuracy = "), HasSubstr("\nloss = ")));
 }
 
@@ -319,7 +319,7 @@ TEST(ConfusionTest, OfManyClassesShowsTheWorst) {
   const Outcome outcome =
       job.Run("test", {"--model=net.prototxt", "--iterations=2", "--confusion"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("The classes of least recall, of 300:"));
+  EXPECT_THAT(outcome.out, HasSubstr("The classes with the lowest recall, of 300:"));
   EXPECT_THAT(outcome.out, Not(HasSubstr("answer (columns)")));
   EXPECT_LT(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 60);
 }
@@ -341,12 +341,12 @@ TEST(ConfusionTest, ComparesNamedBlobsAndThoseOfALoss) {
   EXPECT_EQ(named.out, loss.out);
   ExpectRefused(job, run({"--scores=ipp", "--label=label"}), 64,
                 "--scores: the net has no blob 'ipp'.", "Did you mean 'ip'?");
-  ExpectRefused(job, run({"--scores=ip"}), 64, "--scores and --label belong together");
+  ExpectRefused(job, run({"--scores=ip"}), 64, "--scores and --label need each other");
   ExpectRefused(job, run({"--scores=ip", "--label=data"}), 78, "labels 'data' of shape");
   job.net = Edited(job.net, "type: \"SoftmaxWithLoss\"\n  bottom: \"ip\"\n  bottom: \"label\"",
                    "type: \"Reduction\"\n  bottom: \"ip\"");
   job.Write();
-  ExpectRefused(job, run({}), 78, "net.prototxt", "name the blobs with --scores and --label");
+  ExpectRefused(job, run({}), 78, "net.prototxt", "name the two blobs with --scores and --label");
 }
 
 // Of a run's folder.
@@ -403,7 +403,7 @@ TEST_F(TestRunTest, TakesTheNewestWeightsAndTheBatchesOfTheSolver) {
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_TRUE(Finds(outcome.err, "Running for [0-9]+ iterations")) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("snap_iter_20.caffemodel"));
-  ExpectRefused(job, Test({"--model=net.prototxt"}), 64, "--run and --model both name a net");
+  ExpectRefused(job, Test({"--model=net.prototxt"}), 64, "--run and --model cannot both be given");
 }
 
 TEST_F(TestRunTest, SaysWhatIsMissing) {
@@ -412,7 +412,7 @@ TEST_F(TestRunTest, SaysWhatIsMissing) {
   ASSERT_EQ(job.Train({"--run=run", "--set", "snapshot_after_train=false", "--set", "snapshot=0"})
                 .exit_code,
             0);
-  ExpectRefused(job, Test(), 66, (job.folder() / "run").c_str(), "has saved no snapshot yet");
+  ExpectRefused(job, Test(), 66, (job.folder() / "run").c_str(), "has not saved a snapshot yet");
   ExpectRefused(job, RunProgram({"test"}, job.options()), 64, "'trainer test' needs --model=FILE",
                 "or --run=DIR");
 }

@@ -24,14 +24,15 @@ TEST(AutoResumeTest, OneCommandStartsGoesOnAndEnds) {
   }
   const Outcome first = job.Train({kAuto, "--set=max_iter=10"});
   ASSERT_EQ(first.exit_code, 0) << first.err;
-  EXPECT_THAT(first.err, HasSubstr("There is no snapshot of 'snap' yet"));
+  EXPECT_THAT(first.err, HasSubstr("No snapshot of 'snap' exists yet"));
   const Outcome second = job.Train({kAuto});
   ASSERT_EQ(second.exit_code, 0) << second.err;
   EXPECT_THAT(second.err, HasSubstr("Resuming from snap_iter_10.solverstate"));
   EXPECT_EQ(ReadText(job.folder() / "snap_iter_20.caffemodel"), expected);
   const Outcome third = job.Train({kAuto});
   EXPECT_EQ(third.exit_code, 0) << third.err;
-  EXPECT_THAT(third.err, HasSubstr("Already at iteration 20 of 20: nothing is left to do"));
+  EXPECT_THAT(third.err, HasSubstr("Already at iteration 20 of 20: the run is finished, nothing "
+                                   "to do"));
   EXPECT_THAT(third.err, Not(HasSubstr("Starting Optimization")));
 }
 
@@ -42,7 +43,7 @@ TEST(AutoResumeTest, PassesOverADamagedSnapshotAndSaysSo) {
   std::filesystem::resize_file(job.folder() / "snap_iter_20.solverstate", 40);
   const Outcome outcome = job.Train({kAuto});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("Snapshot of iteration 20 is not usable"));
+  EXPECT_THAT(outcome.err, HasSubstr("The snapshot of iteration 20 cannot be used"));
   EXPECT_THAT(outcome.err, HasSubstr("Resuming from snap_iter_10.solverstate"));
 }
 
@@ -57,8 +58,9 @@ TEST(AutoResumeTest, WeightsWithoutAStateArePassedOverAndReplaced) {
   WriteText(weights, "another's");
   const Outcome outcome = job.Train({kAuto});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("snap_iter_20.caffemodel has no state beside it"));
-  EXPECT_THAT(outcome.err, HasSubstr("the newest whole snapshot is that of iteration 10"));
+  EXPECT_THAT(outcome.err, HasSubstr("snap_iter_20.caffemodel has no solver state in the same "
+                                     "folder"));
+  EXPECT_THAT(outcome.err, HasSubstr("The newest complete snapshot is from iteration 10"));
   EXPECT_THAT(outcome.err, HasSubstr("Resuming from snap_iter_10.solverstate"));
   EXPECT_EQ(ReadText(weights), expected);
 }
@@ -70,7 +72,7 @@ TEST(AutoResumeTest, DoesNotStartAgainWhenNoneIsUsable) {
   for (const char* name : {"snap_iter_10.solverstate", "snap_iter_20.solverstate"}) {
     std::filesystem::resize_file(job.folder() / name, 40);
   }
-  ExpectRefused(job, job.Train({kAuto}), 83, "none of the 2 snapshots of 'snap' is usable");
+  ExpectRefused(job, job.Train({kAuto}), 83, "none of the 2 snapshots of 'snap' can be used");
 }
 
 TEST(AutoResumeTest, ExcludesSnapshot) {

@@ -117,9 +117,9 @@ TEST(SharedLevelDbTest, OneThatAnotherProcessHoldsIsNoReasonToRequeue) {
   holder.WaitForLine("Iteration 0 (");
   const Outcome outcome = RunProgram({"dataset", "check", "data/train_leveldb"}, job.options());
   EXPECT_EQ(outcome.exit_code, 74);
-  EXPECT_THAT(outcome.Errors(),
-              ElementsAre(AllOf(StartsWith("data/train_leveldb: process "),
-                                HasSubstr("holds the database"), HasSubstr("wait until it ends"))));
+  EXPECT_THAT(outcome.Errors(), ElementsAre(AllOf(StartsWith("data/train_leveldb: process "),
+                                                  HasSubstr("has the database open"),
+                                                  HasSubstr("wait until it ends"))));
   holder.Signal(SIGKILL);
   holder.Wait();
 }
@@ -142,7 +142,7 @@ TEST(BadLabelTest, TrainNamesTheDatabaseAndTheRecord) {
         std::string("data/train_") + (backend[1] == 'M' ? "lmdb" : "leveldb");
     PutRecord(job, database, 37, DigitOf(12).SerializeAsString());
     ExpectRefused(job, job.Train(), 65, "net.prototxt:",
-                  "layer 'loss' (SoftmaxWithLoss): label 12 of item 5 of the batch is no class");
+                  "layer 'loss' (SoftmaxWithLoss): label 12 of item 5 of the batch is not a class");
     EXPECT_THAT(job.Train().err, HasSubstr("; item 5 is record '00000037' of " + database + "\n"));
   }
 }
@@ -228,7 +228,7 @@ TEST_P(NamedFileTest, NamesBothFoldersThatWereLookedIn) {
   WriteText(job.folder() / "nets/net.prototxt", job.net);
   const std::string here = std::filesystem::canonical(job.folder().path()).string();
   ExpectRefused(job, job.Train(), 66, std::string("nets/") + named.start,
-                "' is not there; looked for " + here + "/absent and " + here + "/nets/absent");
+                "' does not exist; tried " + here + "/absent and " + here + "/nets/absent");
 }
 
 // What is no file and no folder: reading it would wait, or never end.
@@ -282,7 +282,7 @@ TEST_P(StrangeFileTest, RefusedAsAFileOfTheCommandLine) {
   ExpectStrange({"upgrade", path_, "out"});
   ExpectStrange({"dataset", "images", ".", path_, "out"});
   ExpectStrange({"dataset", "idx", path_, path_, "out"});
-  ExpectStrange({"dataset", "check", path_}, 65, "not a folder");
+  ExpectStrange({"dataset", "check", path_}, 65, "but a database is a folder");
   EXPECT_THAT(job_.Files("out"), IsEmpty());
 }
 
@@ -298,7 +298,7 @@ TEST_P(StrangeFileTest, RefusedAsAFileOfANet) {
   }
   job_.net = Edited(net, "data/train_lmdb", path_);
   job_.Write();
-  ExpectStrange(job_.TrainCommand(), 65, "not a folder");
+  ExpectStrange(job_.TrainCommand(), 65, "but a database is a folder");
 }
 
 TEST_P(StrangeFileTest, RefusedAsAnImageOfAList) {
@@ -314,7 +314,7 @@ TEST_P(StrangeFileTest, RefusedAsAFileOfADatabase) {
     WriteText(folder + "/CURRENT", "MANIFEST-000001\n");
     std::filesystem::remove(folder + "/" + marker);
     std::filesystem::create_symlink(path_, folder + "/" + marker);
-    ExpectStrange({"dataset", "check", "database"}, 65, "a database is made of files only");
+    ExpectStrange({"dataset", "check", "database"}, 65, "a database must have regular files only");
   }
 }
 

@@ -52,8 +52,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "layer 'ip' (InnerProduct)"},
         Mistake{"AKernelThatIsTooLarge",
                 "layer {\n  name: \"ip\"\n  type: \"InnerProduct\"\n  bottom: \"data\"",
-                "layer {\n  name: \"conv\"\n  type: \"Convolution\"\n  bottom: \"data\"\n"
-                "  top: \"conv\"\n  convolution_param {\n    num_output: 2\n"
+                "layer {\n  name: \"conv\"\n  type: \"Convolution\"\n  bottom: \"data\"\n  top: "
+                "\"conv\"\n  convolution_param {\n    num_output: 2\n"
                 "    kernel_size: 29\n  }\n}\n"
                 "layer {\n  name: \"ip\"\n  type: \"InnerProduct\"\n  bottom: \"conv\"",
                 78, "net.prototxt:27:", "layer 'conv' (Convolution)"},
@@ -89,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "solver.prototxt:14:", "Did you mean 'SGD'?"},
         Mistake{"ANetThatIsNotThere", "\"net.prototxt\"", "\"nt.prototxt\"", 66, "", "nt.prototxt"},
         Mistake{"AGpu", "solver_mode: CPU", "solver_mode: GPU", 69,
-                "solver.prototxt:15:1: solver_mode is GPU: ", "for the CPU write solver_mode: CPU"},
+                "solver.prototxt:15:1: solver_mode is GPU: ", "write solver_mode: CPU"},
         Mistake{"AFolderThatIsNotThere", "\"snap\"", "\"absent/snap\"", 73, "", "absent"}),
     [](const auto& test) { return test.param.name; });
 
@@ -121,7 +121,7 @@ TEST(HostileTextTest, IsRefusedByLimits) {
   for (int i = 0; i < 20000; ++i) layers += "layer { name: \"a\" type: \"ReLU\" }\n";
   const std::tuple<const char*, std::string, const char*> files[] = {
       {"deep", deep, "deep:1:9: layer has no field 'layer'"},
-      {"braces", std::string(100000, '{'), "braces:1:1: a field name should stand here"},
+      {"braces", std::string(100000, '{'), "braces:1:1: expected a field name here"},
       {"long", "name: '" + std::string(5 << 20, 'a') + "'", "is larger than 4194304 bytes"},
       {"name", "name: '" + std::string(3 << 20, 'a') + "'", "name: net 'aaa"},
       {"many", layers, "many:10001:1: the net has 20000 layers; at most 10000"},
@@ -251,7 +251,7 @@ TEST(MemoryTest, ANetThatIsTooLargeIsRefusedWithTheFigure) {
   RunOptions options = job.options();
   options.memory_limit = size_t{4} << 30;
   ExpectRefused(job, RunProgram(job.TrainCommand(), options), 81,
-                "net.prototxt:20:", "MiB and ulimit -v has 4096 MiB: ");
+                "net.prototxt:20:", "MiB, but ulimit -v has 4096 MiB: ");
 }
 
 TEST(MemoryTest, ABatchThatIsTooLargeIsRefused) {

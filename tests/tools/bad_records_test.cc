@@ -46,7 +46,7 @@ TEST_F(BadRecordsRunTest, StopIsTheDefault) {
 TEST_F(BadRecordsRunTest, SkippedOnesAreNamedAndTheRunEndsWell) {
   const Outcome outcome = job_.Train({"--bad_records=skip=3"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.err, AllOf(HasSubstr("skipped record number 3 for the next one"),
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("skipped record number 3 and used the next good one"),
                                  HasSubstr("record '00000004'"), HasSubstr("record '00000050'")));
   EXPECT_GE(Skipped(outcome), 9);  // 320 records are three epochs and more
 }
@@ -57,7 +57,7 @@ TEST_F(BadRecordsRunTest, MoreThanAllowedInAnEpochEndTheRun) {
   EXPECT_THAT(
       outcome.Errors(),
       Contains(AllOf(HasSubstr("data/train_lmdb: 3 bad records in one epoch"), HasSubstr("skip=2"),
-                     HasSubstr("mend or remove them, or allow more"))));
+                     HasSubstr("repair or remove them, or allow more"))));
 }
 
 TEST_F(BadRecordsRunTest, AResumeGoesOnWithTheSameRecordsAndTheSameCount) {
@@ -110,7 +110,7 @@ TEST_F(BadRecordsRunTest, AFlagThatSaysNothingIsRefused) {
   for (const char* value : {"go", "skip", "skip=", "skip=x", "skip=-1", "skip=99999999999"}) {
     const Outcome outcome = job_.Train({std::string("--bad_records=") + value});
     EXPECT_EQ(outcome.exit_code, 64) << value;
-    EXPECT_THAT(outcome.err, HasSubstr("it must be stop, or skip= and how many at most"));
+    EXPECT_THAT(outcome.err, HasSubstr("give stop, or skip=N"));
   }
 }
 

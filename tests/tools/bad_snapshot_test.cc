@@ -66,10 +66,11 @@ TEST_F(BadResumeTest, EveryDifferenceIsListed) {
   job_.net = Edited(job_.net, "name: \"ip\"", "name: \"other\"");
   job_.solver = Edited(job_.solver, "momentum: 0.9", "momentum: 0.9 type: \"Adam\"");
   ExpectRefused(job_, Resume("snap_iter_20.solverstate"), 83, "snap_iter_20.solverstate: ",
-                "this state is of a solver of type 'SGD', and the solver here is 'Adam'; it holds "
-                "2 history blobs, and this solver needs 4; its weights 'snap_iter_20.caffemodel': "
-                "layer 'other' is not in the file; its weights 'snap_iter_20.caffemodel': the net "
-                "has no layer 'ip'. It was made by another solver or net");
+                "the snapshot is from a solver of type 'SGD', but this solver has type 'Adam'; it "
+                "has 2 history blobs, but this solver needs 4; its weights "
+                "'snap_iter_20.caffemodel': layer 'other' is not in the file; its weights "
+                "'snap_iter_20.caffemodel': the net has no layer 'ip'. The snapshot was made with "
+                "another solver or net");
 }
 
 TEST_F(BadResumeTest, WeightsInAnotherFolderNeedAFlag) {
@@ -77,7 +78,8 @@ TEST_F(BadResumeTest, WeightsInAnotherFolderNeedAFlag) {
   std::filesystem::rename(job_.folder() / "snap_iter_20.solverstate",
                           job_.folder() / "moved/snap_iter_20.solverstate");
   ExpectRefused(job_, Resume("moved/snap_iter_20.solverstate"), 83,
-                "moved/snap_iter_20.solverstate: the weights are not beside this state",
+                "moved/snap_iter_20.solverstate: the weights are not in the folder of this solver "
+                "state",
                 "--allow_outside");
   EXPECT_EQ(job_.Train({"--snapshot=moved/snap_iter_20.solverstate", "--allow_outside"}).exit_code,
             0);

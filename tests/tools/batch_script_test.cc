@@ -68,7 +68,7 @@ TEST_F(BatchScriptTest, OfPbsRunsInTheFolderOfQsubAndIsDone) {
   commands_.Add("qstat", "echo '    Resource_List.walltime = 04:00:00'");
   const Outcome outcome = RunScript("job.pbs", OfPbs());
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("what is left of PBS job 7.host (qstat)"));
+  EXPECT_THAT(outcome.err, HasSubstr("the time left for PBS job 7.host (qstat)"));
   EXPECT_THAT(job_.Files("snap_iter_20.caffemodel"), testing::SizeIs(1));
   EXPECT_THAT(commands_.Asked("qsub"), IsEmpty());
 }

@@ -19,8 +19,8 @@ TEST(CheckDataTest, NamesTheRecordOfABadLabel) {
   EXPECT_EQ(outcome.exit_code, 65);
   EXPECT_THAT(Lines(outcome, "error: "),
               ElementsAre("data/train_lmdb: record '00000007' has label 12, but layer 'loss' "
-                          "(SoftmaxWithLoss) has 10 classes, 0 to 9; fix the labels, raise "
-                          "num_output of the layer before, or set ignore_label"));
+                          "(SoftmaxWithLoss) has 10 classes, 0 to 9; correct the labels, raise "
+                          "num_output of the layer that computes the scores, or set ignore_label"));
   EXPECT_THAT(Lines(outcome, "first pass "), Contains(HasSubstr("training net: not run on bad")));
   job.net = Edited(job.net, "top: \"loss\"", "top: \"loss\" loss_param { ignore_label: 12 }");
   EXPECT_EQ(job.Check().exit_code, 0);
@@ -45,12 +45,12 @@ TEST(CheckDataTest, NamesEveryFileThatIsNotThere) {
   EXPECT_EQ(outcome.exit_code, 66);
   EXPECT_THAT(
       Lines(outcome, "error: "),
-      ElementsAre(StartsWith("net.prototxt:8:21: layer 'digits' (Data): mean_file 'no_mean' is "
-                             "not there; looked for /"),
-                  StartsWith("net.prototxt:18:16: layer 'digits' (Data): source "
-                             "'data/gone' is not there; looked for /"),
-                  StartsWith("net.prototxt:9:16: layer 'digits' (Data): source "
-                             "'data/absent' is not there; looked for /")));
+      ElementsAre(StartsWith("net.prototxt:8:21: layer 'digits' (Data): mean_file 'no_mean' does "
+                             "not exist; tried /"),
+                  StartsWith("net.prototxt:18:16: layer 'digits' (Data): source 'data/gone' does "
+                             "not exist; tried /"),
+                  StartsWith("net.prototxt:9:16: layer 'digits' (Data): source 'data/absent' does "
+                             "not exist; tried /")));
 }
 
 TEST(CheckDataTest, WarnsOfATestThatDoesNotFitTheData) {
@@ -58,10 +58,11 @@ TEST(CheckDataTest, WarnsOfATestThatDoesNotFitTheData) {
   job.solver = Edited(job.solver, "test_iter: 0", "test_iter: 3");
   const Outcome outcome = job.Check();
   EXPECT_EQ(outcome.exit_code, 0) << outcome.out;
-  EXPECT_THAT(Lines(outcome, "warning: "),
-              ElementsAre("Test net (#0): test_iter 3 with batches of 16 reads 48 records, and the "
-                          "data of layer 'digits' has 40: some records count more often than "
-                          "others; without test_iter a test computes each record once"));
+  EXPECT_THAT(
+      Lines(outcome, "warning: "),
+      ElementsAre("Test net (#0): test_iter 3 with batches of 16 reads 48 records, and the data "
+                  "of layer 'digits' has 40: some records count more often than others; "
+                  "without test_iter, a test reads each record exactly once"));
   EXPECT_THAT(job.Train().err, HasSubstr("Test net (#0): test_iter 3 with batches of 16 reads 48"));
 }
 
@@ -93,8 +94,8 @@ TEST(CheckPassTest, FindsALossThatIsNotFinite) {
   EXPECT_EQ(outcome.exit_code, 80) << outcome.out;
   EXPECT_THAT(Lines(outcome, "error: "),
               ElementsAre(AllOf(StartsWith("net.prototxt:20:1: the loss of the training net is "),
-                                HasSubstr("the first output that is not finite is that of layer "
-                                          "'log' (Log)"))));
+                                HasSubstr("the first layer with an output that is not finite is "
+                                          "layer 'log' (Log)"))));
   EXPECT_THAT(Lines(outcome, "warning: "),
               testing::Contains(HasSubstr("the loss of the test net #0 is ")));
   EXPECT_EQ(job.Train().exit_code, 80);
@@ -107,7 +108,7 @@ TEST(CheckPassTest, WarnsOfAStartFarFromGuessingAndOfDeadLayers) {
   const Outcome large = job.Check();
   EXPECT_EQ(large.exit_code, 0);
   EXPECT_THAT(Lines(large, "warning: "),
-              testing::Contains(HasSubstr("guessing among 10 classes costs 2.30259")));
+              testing::Contains(HasSubstr("guessing among 10 classes would give 2.30259")));
   job.net = Edited(job.net, "scale: 10", "scale: 0.004");
   job.net = Edited(job.net, "bottom: \"data\"\n  top: \"ip\"", "bottom: \"low\"\n  top: \"ip\"");
   job.net = Edited(job.net, "    weight_filler { type: \"xavier\" }\n", "");
@@ -125,7 +126,7 @@ TEST(CheckPassTest, WritesNoHdf5Output) {
   job.net += R"(
 layer { name: "out" type: "HDF5Output" bottom: "ip" bottom: "label"
         hdf5_output_param { file_name: "out.h5" } })";
-  job.ExpectOne(78, "another layer of this run writes 'out.h5'; give each its own file");
+  job.ExpectOne(78, "another layer of this run writes 'out.h5'; give each layer its own file");
   EXPECT_THAT(job.Files("out"), IsEmpty());
   job.net = Edited(job.net, "\"out.h5\"", "\"out.h5\" } include { phase: TRAIN");
   EXPECT_EQ(job.Check().exit_code, 0);

@@ -25,16 +25,16 @@ TEST(CheckTest, AGoodRunGivesFiguresAndAVerdict) {
   EXPECT_THAT(Lines(outcome, "warning"), IsEmpty());
   EXPECT_THAT(Lines(outcome, "data "),
               ElementsAre(EndsWith("training net: data/train_lmdb, 100 records, batches of 16: 7 "
-                                   "iterations an epoch, 3.2 epochs in all"),
-                          EndsWith("test net #0: data/test_lmdb, 40 records, batches of 16, a test "
-                                   "is one pass")));
+                                   "iterations per epoch, 3.2 epochs in all"),
+                          EndsWith("test net #0: data/test_lmdb, 40 records, batches of 16, a "
+                                   "test is one pass over all records")));
   EXPECT_THAT(Lines(outcome, "snapshots "),
               ElementsAre(EndsWith("2 of 61.4 KiB as snap_iter_...")));
   EXPECT_EQ(Lines(outcome, "first pass ").size(), 2u);
   EXPECT_THAT(Lines(outcome, "check: "),
               ElementsAre(AllOf(StartsWith("all good; "),
                                 HasSubstr(" of memory, 100 records and 7 "
-                                          "iterations an epoch"),
+                                          "iterations per epoch"),
                                 EndsWith("snapshots of 61.4 KiB"))));
   EXPECT_EQ(job.Everything(), before) << "nothing was written";
 }
@@ -61,12 +61,12 @@ TEST(CheckTest, TakesTheBatchAndTheMemoryThatTrainTakes) {
   const CheckJob job;
   EXPECT_THAT(
       Lines(job.Check({"--batch=25"}), "data "),
-      ElementsAre(HasSubstr("batches of 25: 4 iterations an epoch"), HasSubstr("batches of 16")));
+      ElementsAre(HasSubstr("batches of 25: 4 iterations per epoch"), HasSubstr("batches of 16")));
   const size_t all = PlannedBytes(job.Check({"--batch=100", "--json"}));
   EXPECT_GT(all, PlannedBytes(job.Check({"--json"})));
-  job.ExpectOne(64, "--batch=none: give the number of images of a batch", {"--batch=none"});
-  job.ExpectOne(64, "--memory=much: give the memory of a run", {"--memory=much"});
-  job.ExpectOne(81, "--memory: the run may take 50.0 KiB and takes", {"--memory=50K"});
+  job.ExpectOne(64, "--batch=none: give the number of images in a batch", {"--batch=none"});
+  job.ExpectOne(64, "--memory=much: not a memory size", {"--memory=much"});
+  job.ExpectOne(81, "--memory: the run may use 50.0 KiB but needs", {"--memory=50K"});
 }
 
 // One estimate of a run's memory in all verbs that tell it or refuse by it.
@@ -91,7 +91,7 @@ TEST(CheckTest, ThePlanFindBatchAndTrainCountTheSameMemory) {
     small.env.push_back("SLURM_MEM_PER_NODE=12");
     const Outcome train = RunProgram(job.TrainCommand(), small);
     char size[40];
-    std::snprintf(size, sizeof(size), "takes %.1f MiB of memory", double(checked) / (1 << 20));
+    std::snprintf(size, sizeof(size), "needs %.1f MiB of memory", double(checked) / (1 << 20));
     EXPECT_THAT(train.Errors(), ElementsAre(HasSubstr(size))) << fields;
   }
   const auto part = [&](size_t plan, const std::string& key) {
@@ -153,7 +153,7 @@ layer { name: "typo" type: "Poling" bottom: "ip" top: "typo" }
       testing::UnorderedElementsAre(HasSubstr("base_lr is -1"), HasSubstr("max_iter is 0"),
                                     HasSubstr("Did you mean 'SGD'?"), HasSubstr("data/absent"),
                                     HasSubstr("num_output"), HasSubstr("Did you mean 'Pooling'?"),
-                                    HasSubstr("this folder for snapshots does not exist")))
+                                    HasSubstr("the folder for snapshots does not exist")))
       << outcome.out;
   EXPECT_THAT(outcome.out, HasSubstr("\ncheck: 7 errors, "));
 }
@@ -163,7 +163,7 @@ TEST(CheckTest, SaysWhatIsWrongWithTheFiles) {
   {
     CheckJob job = CheckJob();
     job.net = Edited(job.net, "data/test_lmdb", "data/absent");
-    job.ExpectOne(66, "source 'data/absent' is not there; looked for /");
+    job.ExpectOne(66, "source 'data/absent' does not exist; tried /");
   }
   {
     CheckJob job;
@@ -178,7 +178,7 @@ TEST(CheckTest, SaysWhatIsWrongWithTheFiles) {
   {
     CheckJob job;
     job.solver = Edited(job.solver, "\"net.prototxt\"", "\"nt.prototxt\"");
-    job.ExpectOne(66, "the net file 'nt.prototxt' is not there");
+    job.ExpectOne(66, "the net file 'nt.prototxt' does not exist");
   }
   {
     CheckJob job;
@@ -188,7 +188,7 @@ TEST(CheckTest, SaysWhatIsWrongWithTheFiles) {
   {
     CheckJob job;
     job.solver = Edited(job.solver, "solver_mode: CPU", "solver_mode: GPU");
-    job.ExpectOne(69, "for the CPU write solver_mode: CPU, or give --set solver_mode=CPU");
+    job.ExpectOne(69, "write solver_mode: CPU or give --set solver_mode=CPU");
     EXPECT_EQ(job.Check({"--set", "solver_mode=CPU"}).exit_code, 0);
     EXPECT_EQ(job.Train({"--set", "solver_mode=CPU"}).exit_code, 0);
   }
@@ -270,7 +270,7 @@ layer { name: "quiet" type: "Silence" bottom: "new" })";
   const Outcome outcome = job.Check({"--weights=snap_iter_20.caffemodel"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.out;
   EXPECT_THAT(Lines(outcome, "warning: "),
-              ElementsAre(HasSubstr("1 layer of the net is in no file of weights"),
+              ElementsAre(HasSubstr("1 layer of the net is not in the given weights files"),
                           HasSubstr("no loss depends on layer 'new'")));
 }
 
@@ -305,8 +305,7 @@ TEST(CheckMemoryTest, NamesWhatARunTooLargeForTheMachineIsMadeOf) {
   EXPECT_EQ(outcome.exit_code, 81) << outcome.out << outcome.err;
   EXPECT_THAT(
       Lines(outcome, "error: "),
-      ElementsAre(AllOf(HasSubstr("of memory and ulimit -v has 4.00 GiB; the largest parts: "
-                                  "copy for snapshots "),
+      ElementsAre(AllOf(HasSubstr("ulimit -v has 4.00 GiB; the largest parts: copy for snapshots"),
                         HasSubstr("Lower batch_size or prefetch"))));
 }
 #endif

@@ -90,7 +90,7 @@ TEST(DatasetTest, AnEmptyNameIsRefusedBeforeAnythingIsRead) {
   const Job job;
   const Outcome outcome = Dataset(job, {"convert", "data/train_lmdb", ""});
   EXPECT_EQ(outcome.exit_code, 64);
-  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("one of the names is empty ('')")));
+  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("one of the file names is empty ('')")));
 }
 
 TEST(DatasetTest, AFileThatMayNotGrowIsNamedAsTheUserNamedIt) {
@@ -169,7 +169,7 @@ TEST_P(StageDataTest, ARunFromACopyWritesTheSameSnapshotsAndRemovesTheCopy) {
   std::filesystem::create_directory(job.folder() / "local");
   const Outcome alone = job.Train({"--stage_data=local"});
   EXPECT_EQ(alone.exit_code, 0) << alone.err;
-  EXPECT_THAT(alone.err, HasSubstr("compared by checksum"));
+  EXPECT_THAT(alone.err, HasSubstr("and verified the checksum"));
   for (size_t i = 0; i < names.size(); ++i) {
     EXPECT_EQ(ReadText(job.folder() / names[i]), first[i]) << names[i];
   }
@@ -207,7 +207,7 @@ TEST(StagedTarRunTest, ACompressedTarFileIsUnpackedAndTrainsAsTheOtherDoes) {
   const Outcome packed = train("off");
   EXPECT_EQ(packed.exit_code, 65) << packed.err;
   EXPECT_THAT(packed.err,
-              HasSubstr("or have a copy of it unpacked: trainer train --stage_data=DIR"));
+              HasSubstr("or let the run unpack a copy: trainer train --stage_data=DIR"));
   const Outcome staged = train("local");
   EXPECT_EQ(staged.exit_code, 0) << staged.err;
   EXPECT_TRUE(ReadText(job.folder() / name) == want);
@@ -221,7 +221,7 @@ TEST(FinishedRunTest, ARunThatIsOverCopiesNothing) {
   std::filesystem::create_directory(job.folder() / "local");
   const Outcome outcome = job.Train({"--stage_data=local", "--stage_keep", "--resume=auto"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("nothing is left to do"));
+  EXPECT_THAT(outcome.err, HasSubstr("the run is finished, nothing to do"));
   EXPECT_TRUE(std::filesystem::is_empty(job.folder() / "local"));
 }
 
@@ -234,8 +234,8 @@ TEST(DoctorTest, TellsRatesAndAdvice) {
       {"doctor", "--solver=solver.prototxt", "--iterations=2", "--seconds=1"}, job.options());
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   for (const char* part :
-       {"machine: 1 cores used", "iteration without waiting: ", "lies on", "net takes", "read cold",
-        "data/train_lmdb", "advice, by what it gains:"}) {
+       {"machine: 1 cores used", "iteration without waiting: ", "file system", "net needs",
+        "read cold", "data/train_lmdb", "advice, largest gain first:"}) {
     EXPECT_THAT(outcome.out, HasSubstr(part));
   }
   EXPECT_THAT(job.Files("snap"), IsEmpty());

@@ -37,7 +37,7 @@ TEST(GpuFlagTest, OfEveryVerbThatComputesNamesWhatIsMissing) {
     std::vector<std::string> asking = command;
     asking.push_back("--gpu=0");
     ExpectOne(RunProgram(asking, job.options()), 69, "--gpu=0: this build has no CUDA",
-              "; without --gpu the CPU computes");
+              "; leave out --gpu to compute on the CPU");
     asking.back() = "--gpu=all";
     ExpectOne(RunProgram(asking, job.options()), 69, "--gpu=all: this build has no CUDA", "");
   }
@@ -50,8 +50,8 @@ TEST(GpuFlagTest, IsANumberOrAllAndNamesOneGpu) {
     ExpectOne(RunProgram({"train", "--solver=x", "--gpu=" + wrong}), 64, "--gpu=" + wrong,
               ": give the number of a GPU, such as 0, or all");
   }
-  ExpectOne(RunProgram({"time", "--model=x", "-gpu", "0,1"}), 69,
-            "--gpu=0,1: only 'train' computes on", "several GPUs; name one, such as --gpu=0");
+  ExpectOne(RunProgram({"time", "--model=x", "-gpu", "0,1"}), 69, "--gpu=0,1: only 'train' can use",
+            "several GPUs; name one, such as --gpu=0");
 }
 
 TEST(GpuFlagTest, IsAFindingOfCheckWhichGoesOn) {

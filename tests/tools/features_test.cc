@@ -124,7 +124,7 @@ TEST(FeaturesTest, RefusesWithASentenceAndWritesNothing) {
     EXPECT_THAT(job.Files("f.h5"), IsEmpty());
   };
   refused("net", {"--blobs=ipp"}, 64, "--blobs: the net has no blob 'ipp'.", "Did you mean 'ip'?");
-  refused("net", {"--blobs=ip", "--random"}, 64, "", "its data layers fill it");
+  refused("net", {"--blobs=ip", "--random"}, 64, "", "its data layers read the data");
   refused("deploy", {"--blobs=ip"}, 64, "", "--input=FILE.h5, --random or images");
   refused("deploy", {"--blobs=ip", "--input=none.h5"}, 66, "", "none.h5");
   refused("deploy", {"--blobs=ip", "--input=net.prototxt"}, 65, "net.prototxt", "not an HDF5 file");

@@ -111,7 +111,9 @@ TEST_F(FindBatchTest, RecommendsAtMostATenthOfTheRecordsAndTheRateOfTheType) {
   EXPECT_NEAR(figure(adam, kTry), 0.05 * std::sqrt(adam_times), 1e-6);
   EXPECT_TRUE(Finds(adam, R"(Warning:\sfor\sAdam\s)")) << adam;
   const std::string other = ask("AdaGrad").first;
-  EXPECT_TRUE(Finds(other, R"(no\srule\stells\show\sthe\srate\sof\stype\sAdaGrad\s)")) << other;
+  EXPECT_TRUE(
+      Finds(other, R"(no\srule\ssays\show\sto\sscale\sthe\slearning\srate\sof\stype\sAdaGrad\s)"))
+      << other;
   EXPECT_FALSE(Finds(other, kTry)) << other;
 }
 
@@ -144,15 +146,15 @@ TEST_F(FindBatchTest, ANetWithoutABatchSizeIsRefused) {
   const Outcome outcome = Find({});
   EXPECT_EQ(outcome.exit_code, 64);
   EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("no data layer of the training net has a "
-                                                      "batch_size that could be changed")));
+                                                      "batch_size")));
 }
 
 TEST_F(FindBatchTest, TrainTakesAnotherBatchAndKeepsRatesAndFiles) {
   const Outcome outcome = job_.Train({"--batch=48"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.err,
-              HasSubstr("--batch: batch_size 48 in place of 16; base_lr 0.05 and "
-                        "max_iter 20 stay as they are (3 times the batch often takes"));
+              HasSubstr("--batch: batch_size 48 in place of 16; base_lr 0.05 and max_iter 20 are "
+                        "unchanged (3 times the batch size often needs"));
   EXPECT_THAT(ReadFile(job_.folder() / "snap_resolved.prototxt", kMost),
               HasSubstr("batch_size: 48"));
   EXPECT_EQ(ReadFile(job_.folder() / "net.prototxt", kMost), job_.net);
@@ -167,11 +169,11 @@ TEST_F(FindBatchTest, TrainTakesAnotherBatchAndKeepsRatesAndFiles) {
 TEST_F(FindBatchTest, WhatIsNoBatchIsRefused) {
   for (const char* batch : {"0", "-3", "12x", "fast", "99999999999"}) {
     ExpectRefused(job_, job_.Train({Join("--batch=", batch)}), 64,
-                  Join("--batch=", batch, ": give the number of images of a batch"));
+                  Join("--batch=", batch, ": give the number of images in a batch"));
   }
   ExpectRefused(job_, job_.Train({"--batch=auto", "--set", "virtual_ranks=2"}), 64,
-                "--batch=auto is for a run of one rank");
-  ExpectRefused(job_, job_.Train({"--memory=much"}), 64, "--memory=much: give the memory of a run");
+                "--batch=auto works with one rank only");
+  ExpectRefused(job_, job_.Train({"--memory=much"}), 64, "--memory=much: not a memory size");
 }
 
 TEST_F(FindBatchTest, ARunThatGoesOnKeepsTheBatchThatWasFound) {
@@ -201,7 +203,7 @@ TEST_F(FindBatchTest, PlanShowsWhatIsComputedAgain) {
   const Outcome none = Plan({"--memory=1MiB"});
   EXPECT_EQ(none.exit_code, 81);
   EXPECT_THAT(none.Errors(),
-              ElementsAre(HasSubstr("--memory: the run may take 1.00 MiB and takes ")));
+              ElementsAre(HasSubstr("--memory: the run may use 1.00 MiB but needs ")));
   EXPECT_EQ(RunProgram({"plan", "--model=net.prototxt", "--memory=1GiB"}, job_.options()).exit_code,
             64);
 }
@@ -278,7 +280,7 @@ TEST_F(GpuFillTest, MetricsHaveWhatTheDriverTells) {
 TEST_F(GpuFillTest, WithoutNvmlARunIsNotWatchedAndGoesOn) {
   const Outcome outcome = job_.TrainOnGpu({"--run=run", "--v=1"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("The GPU is not watched: "));
+  EXPECT_THAT(outcome.err, HasSubstr("GPU use is not measured: "));
   EXPECT_THAT(ReadFile(job_.folder() / "run/metrics.jsonl", kMost),
               Not(HasSubstr("\"event\": \"gpu\"")));
 }

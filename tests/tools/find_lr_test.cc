@@ -58,8 +58,9 @@ TEST_F(FindLrTest, ALossThatIsNotFiniteEndsTheCurve) {
 
 TEST_F(FindLrTest, SaysWhereTheRangeIsWrong) {
   EXPECT_THAT(Find({"--from=1e-12", "--to=1e-11"}).out,
-              HasSubstr("No advice: the loss falls nowhere between the rates 1e-12 and 1e-11"));
-  EXPECT_THAT(Find({"--from=1e-4", "--to=0.03"}).out, HasSubstr("try a higher --to than 0.03"));
+              HasSubstr("No advice: the loss does not fall between the learning rates 1e-12 and "
+                        "1e-11"));
+  EXPECT_THAT(Find({"--from=1e-4", "--to=0.03"}).out, HasSubstr("so try a --to above 0.03"));
 }
 
 TEST_F(FindLrTest, RanksFindWhatOneFinds) {
@@ -105,8 +106,9 @@ TEST_F(FindLrTest, RefusesWhatIsNoRange) {
   ExpectRefused(job_, Find({"--from=soon"}), 64,
                 "--from=soon: a learning rate is a number above 0");
   ExpectRefused(job_, Find({"--to=-1"}), 64, "--to=-1: a learning rate is a number above 0");
-  ExpectRefused(job_, Find({"--from=1", "--to=0.1"}), 64, "--from=1 --to=0.1: the rate rises");
-  ExpectRefused(job_, Find({"--scale_lr"}), 64, "--scale_lr: find-lr tries rates for the whole");
+  ExpectRefused(job_, Find({"--from=1", "--to=0.1"}), 64,
+                "--from=1 --to=0.1: the learning rate rises");
+  ExpectRefused(job_, Find({"--scale_lr"}), 64, "--scale_lr: find-lr tries learning rates for");
   ExpectRefused(job_, Find({"--out=curve.png"}), 64, "--out=curve.png must end in .svg");
 }
 

@@ -71,7 +71,7 @@ TEST_F(FullDiskTest, ASnapshotOnTheWayThatFindsNoRoomIsTriedAgain) {
   program.Signal(SIGHUP);
   EXPECT_THAT(program.WaitForLine("could not be written"),
               AllOf(StartsWith("W"), HasSubstr("The snapshot of iteration "),
-                    HasSubstr("training goes on, and it is tried again in 10 s. "),
+                    HasSubstr("training continues, and the run tries again in 10 s. "),
                     HasSubstr("No space left on device; the disk is full")));
   program.WaitForLine("Iteration ");
   MakeRoom();
@@ -139,7 +139,7 @@ TEST_F(FullDiskTest, AScheduledSnapshotThatFindsNoRoomEndsNothing) {
   Program program(job_.TrainCommand(), options);
   program.WaitForLine("Iteration 0 (");
   Fill();
-  program.WaitForLine("could not be written; training goes on");
+  program.WaitForLine("could not be written; training continues");
   MakeRoom();
   const Outcome outcome = program.Wait();
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
@@ -163,8 +163,8 @@ TEST(LogFolderTest, IsRefusedBeforeAnythingElse) {
   job.Write();
   WriteText(job.folder() / "file", "");
   const std::pair<const char*, const char*> folders[] = {
-      {"absent", "absent: this folder for the log (--log_dir) does not exist; create it"},
-      {"file", "file: is not a folder, so no log can be written there"}};
+      {"absent", "absent: the folder for the log (--log_dir) does not exist; create it"},
+      {"file", "file: this is not a folder, so no log can be written there"}};
   for (const auto& [folder, part] : folders) {
     ExpectRefused(job,
                   RunProgram(job.TrainCommand({std::string("--log_dir=") + folder}), job.options()),
@@ -188,7 +188,7 @@ TEST(LogFolderTest, WithoutPermissionIsRefused) {
   ExpectRefused(job, outcome, 77, "/", "cannot write a log here (--log_dir): Permission denied");
 }
 
-constexpr char kLost[] = "warning: the log cannot be written to the standard error";
+constexpr char kLost[] = "warning: the log cannot be written to stderr";
 
 TEST(LogLossTest, AFullStderrIsSaidOnStdoutAndEndsNothing) {
   Job job;
@@ -197,7 +197,7 @@ TEST(LogLossTest, AFullStderrIsSaidOnStdoutAndEndsNothing) {
   options.stderr_path = "/dev/full";
   const Outcome outcome = RunProgram(job.TrainCommand(), options);
   EXPECT_EQ(outcome.exit_code, 0);
-  EXPECT_THAT(outcome.out, AllOf(StartsWith(kLost), EndsWith("goes on without these lines\n")));
+  EXPECT_THAT(outcome.out, AllOf(StartsWith(kLost), EndsWith("continues without these lines\n")));
   EXPECT_THAT(job.Files("snap_iter_20"), SizeIs(2));
   options.stdout_path = "/dev/full";
   EXPECT_EQ(RunProgram(job.TrainCommand({"--resume=auto"}), options).exit_code, 0);

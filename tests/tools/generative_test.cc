@@ -69,8 +69,8 @@ TEST_F(GenerativeTest, TheEstimatedLikelihoodIsThatOfTheExactSum) {
   EXPECT_LT(NumberAfter(sum.out, "log-likelihood "), -100);
   EXPECT_THAT(annealed.out, HasSubstr("the mean of 30 records in 3 batches\n"));
   EXPECT_THAT(annealed.out, HasSubstr(" within three (100 chains, 500 distributions)\n"));
-  EXPECT_THAT(annealed.err, HasSubstr("over 500 distributions (--chains, --steps); "
-                                      "--iterations=3 is the number of test batches alone"));
+  EXPECT_THAT(annealed.err, HasSubstr("over 500 distributions (--chains, --steps); --iterations=3 "
+                                      "sets only the number of test batches"));
 }
 
 TEST_F(GenerativeTest, SamplesAreASheetAndAFileWhoseLikelihoodCanBeAsked) {
@@ -121,8 +121,8 @@ TEST_F(GenerativeTest, WarnsOfZeroWeightsThatDoNotLearn) {
   job_.Write();
   const Outcome forgotten = job_.Train();
   EXPECT_EQ(forgotten.exit_code, 0) << forgotten.err;
-  EXPECT_THAT(forgotten.err, HasSubstr("The weights of below are all zero and do not learn "
-                                       "(lr_mult: 0); name a file that has them: --weights"));
+  EXPECT_THAT(forgotten.err, HasSubstr("The weights of below are all zero and are not trained "
+                                       "(lr_mult: 0); load them from a file with --weights"));
   job_.net.replace(job_.net.find("num_output: 30"), 14,
                    "num_output: 30 weight_filler { type: 'xavier' }");
   job_.Write();
@@ -145,13 +145,14 @@ TEST_F(GenerativeTest, RefusesAStageThatNoLayerAsksFor) {
   const Outcome refused = with_stage("deeq");
   EXPECT_EQ(refused.exit_code, 64);
   EXPECT_THAT(refused.err,
-              HasSubstr("--stage=deeq: no layer of net.prototxt asks for it. Did you mean 'deep'? "
-                        "Layers ask for deep, flat, no"));
+              HasSubstr("--stage=deeq: no layer of net.prototxt uses this stage. Did you mean "
+                        "'deep'? The layers use deep, flat, no"));
   EXPECT_EQ(with_stage("deep").exit_code, 0);
   EXPECT_EQ(with_stage("other,flat").exit_code, 0);
   const Outcome trained = job_.Train({"--stage=deeq"});
   EXPECT_EQ(trained.exit_code, 64);
-  EXPECT_THAT(trained.err, HasSubstr("no layer of net.prototxt asks for it. Did you mean 'deep'?"));
+  EXPECT_THAT(trained.err, HasSubstr("no layer of net.prototxt uses this stage. Did you mean "
+                                     "'deep'?"));
 }
 
 TEST_F(GenerativeTest, RefusesWhatHasNoLikelihoodAndNoSamples) {
@@ -160,7 +161,7 @@ TEST_F(GenerativeTest, RefusesWhatHasNoLikelihoodAndNoSamples) {
   EXPECT_THAT(
       Run({"likelihood", "--model=net.prototxt", "--weights=rbm_iter_30.caffemodel", "--layer=rmb"})
           .err,
-      HasSubstr("--layer=rmb is no RBM layer. Did you mean 'rbm'?"));
+      HasSubstr("--layer=rmb is not an RBM layer. Did you mean 'rbm'?"));
   EXPECT_THAT(Run({"sample", "--model=net.prototxt", "--weights=rbm_iter_30.caffemodel",
                    "--out=s.png", "--blob=x", "--feed=x"})
                   .err,
@@ -168,7 +169,7 @@ TEST_F(GenerativeTest, RefusesWhatHasNoLikelihoodAndNoSamples) {
   EXPECT_THAT(Run({"sample", "--model=net.prototxt", "--weights=rbm_iter_30.caffemodel",
                    "--out=s.png", "--blob=x", "--start=data"})
                   .err,
-              HasSubstr("--start=data is for nets with RBM layers"));
+              HasSubstr("--start=data needs a net with RBM layers"));
   const Outcome jpeg =
       Run({"sample", "--model=net.prototxt", "--weights=rbm_iter_30.caffemodel", "--out=s.jpg"});
   EXPECT_EQ(jpeg.exit_code, 64);
@@ -176,7 +177,7 @@ TEST_F(GenerativeTest, RefusesWhatHasNoLikelihoodAndNoSamples) {
   const Outcome shape = Run({"sample", "--model=net.prototxt", "--weights=rbm_iter_30.caffemodel",
                              "--out=s.png", "--shape=1,2,3"});
   EXPECT_EQ(shape.exit_code, 64);
-  EXPECT_THAT(shape.err, HasSubstr("is not C,H,W of a sample, which has 784 numbers"));
+  EXPECT_THAT(shape.err, HasSubstr("does not fit a sample: C*H*W must be 784"));
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ TEST_F(GpuFaultTest, WithoutADriverTheSentenceSaysWhatIsMissing) {
   job_.solver = Edited(job_.solver, "solver_mode: CPU", "solver_mode: GPU");
   const Outcome asked = job_.Run(job_.TrainCommand(), "driver=0");
   ExpectOne(asked, 69, "solver.prototxt:15:1: solver_mode is GPU: ",
-            "; for the CPU write solver_mode: CPU, or give --set solver_mode=CPU");
+            "; to compute on the CPU, write solver_mode: CPU");
   const Outcome query = job_.Run({"device_query"}, "driver=0");
   EXPECT_EQ(query.exit_code, 0) << query.err;
   EXPECT_TRUE(Finds(query.out, R"(\nmissing: +[a-z].*driver)")) << query.out;
@@ -52,8 +52,8 @@ TEST_F(GpuFaultTest, AGpuThatIsNotThereIsRefusedWithThoseThatAre) {
 
 TEST_F(GpuFaultTest, ABusyGpuIsNamed) {
   ExpectOne(job_.TrainOnGpu({}, "fail=" + Fault("create", 0, kDevicesUnavailable)), 69,
-            "--gpu=0: GPU 0 (Emulated GPU) is in use by another process",
-            "choose another, or wait");
+            "--gpu=0: GPU 0 (Emulated GPU) is busy, or another process has exclusive use of it",
+            "choose another GPU, or wait");
 }
 
 TEST_F(GpuFaultTest, AFullGpuEndsWith81AndTheFigures) {

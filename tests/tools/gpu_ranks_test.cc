@@ -114,7 +114,7 @@ TEST_F(GpuRanksTest, OfCentralStorageAreUpdatedByTheHost) {
     central.push_back("--strategy=central_storage");
     const Outcome outcome = Train(central);
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-    EXPECT_THAT(outcome.err, HasSubstr("KiB of weights and rule state, once for 2 ranks"));
+    EXPECT_THAT(outcome.err, HasSubstr("KiB of weights and rule state, stored once for 2 ranks"));
     EXPECT_THAT(Weights(), testing::Pointwise(testing::FloatNear(kRounding), synchronous)) << rule;
     const std::string whole = Bytes();
     central.push_back("--snapshot=snap_iter_10.solverstate");
@@ -127,7 +127,7 @@ TEST_F(GpuRanksTest, OfCentralStorageDoNotScaleTheirLoss) {
   const Outcome outcome =
       Train({"--gpu=0,1", "--strategy=central_storage", "--set", "loss_scale=8"});
   EXPECT_EQ(outcome.exit_code, 69) << outcome.err;
-  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("does not scale the loss")));
+  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("cannot scale the loss")));
 }
 
 TEST_F(GpuRanksTest, NeedOneGpuEach) {
@@ -149,12 +149,11 @@ TEST_F(GpuRanksTest, NeedOneGpuEach) {
 TEST_F(GpuRanksTest, ShareAGpuWhereAskedToAndNeverInSilence) {
   const Outcome refused = Train({"--ranks=2", "--gpu=0"});
   EXPECT_EQ(refused.exit_code, 64);
-  EXPECT_THAT(refused.Errors(),
-              ElementsAre(AllOf(HasSubstr("would compute on one GPU, 0000:01:00.0"),
-                                HasSubstr("--share_gpu"))));
+  EXPECT_THAT(refused.Errors(), ElementsAre(AllOf(HasSubstr("would use the same GPU, 0000:01:00.0"),
+                                                  HasSubstr("--share_gpu"))));
   const Outcome shared = Train({"--ranks=2", "--gpu=0", "--share_gpu", "--set", "max_iter=3"});
   EXPECT_EQ(shared.exit_code, 0) << shared.err;
-  EXPECT_THAT(shared.err, HasSubstr("summed by the host: as ranks share a GPU"));
+  EXPECT_THAT(shared.err, HasSubstr("summed by the host: because ranks share a GPU"));
 }
 
 TEST_F(GpuRanksTest, TakeTheGpuOfTheirNumberWhereTheSolverAsksForGpus) {
@@ -220,7 +219,7 @@ TEST_F(GpuRanksTest, OfMpirunTakeTheGpuOfTheirNumber) {
   // Debian's MPI knows nothing of GPUs, as it says itself.
   const Outcome refused = Train({"--gpu=1,2", "--exchange=mpi"}, "gpus=3", launcher);
   EXPECT_EQ(refused.exit_code, 69) << refused.err;
-  EXPECT_THAT(refused.Errors(), ElementsAre(HasSubstr("no MPI here that takes memory of GPUs")));
+  EXPECT_THAT(refused.Errors(), ElementsAre(HasSubstr("no CUDA-aware MPI library")));
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ TEST_F(GpuTrainTest, In16BitsLearnsToo) {
     const Outcome gpu = job_.TrainOnGpu(flags), cpu = job_.Train(flags);
     ASSERT_EQ(gpu.exit_code, 0) << gpu.err;
     EXPECT_THAT(Losses(gpu), testing::Pointwise(testing::DoubleNear(0.1), Losses(cpu))) << type;
-    EXPECT_THAT(gpu.err, Not(HasSubstr("is taken as")));
+    EXPECT_THAT(gpu.err, Not(HasSubstr("has the effect of")));
   }
 }
 
@@ -69,7 +69,7 @@ TEST_F(GpuTrainTest, TheCpuTakesFloat16AsBFloat16AndSaysSoOnce) {
   job_.net = "default_forward_type: FLOAT16\n" + job_.net;
   const Outcome cpu = job_.Train({"--set", "max_iter=1"});
   ASSERT_EQ(cpu.exit_code, 0) << cpu.err;
-  const std::string said = "net.prototxt:1:1: FLOAT16 is taken as BFLOAT16 here, ";
+  const std::string said = "net.prototxt:1:1: on the CPU, FLOAT16 values are stored as BFLOAT16";
   ASSERT_THAT(cpu.err, HasSubstr(said));
   EXPECT_EQ(cpu.err.find(said), cpu.err.rfind(said));
 }
@@ -91,21 +91,21 @@ TEST_F(GpuTrainTest, AllMeansTheOnlyGpuAndOtherVerbsTakeNoMore) {
   for (const char* flag : {"--gpu=all", "--gpu=0,1"}) {
     const Outcome several = job_.Run({"time", "--solver=solver.prototxt", flag}, "gpus=2");
     EXPECT_EQ(several.exit_code, 69);
-    EXPECT_THAT(several.Errors(), ElementsAre(std::string(flag) +
-                                              ": only 'train' computes on several GPUs; name one, "
-                                              "such as --gpu=0"));
+    EXPECT_THAT(several.Errors(),
+                ElementsAre(std::string(flag) + ": only 'train' can use several GPUs"));
   }
 }
 
 TEST_F(GpuTrainTest, NvidiasChoiceOfMathIsTakenAsTf32) {
   job_.net = "default_cudnn_math_override: 1\n" + job_.net;
   const std::vector<std::string> one = {"--set", "max_iter=1"};
-  EXPECT_THAT(job_.TrainOnGpu(one).err,
-              HasSubstr("net.prototxt:1:1: default_cudnn_math_override: 1 is taken as --tf32"));
+  EXPECT_THAT(
+      job_.TrainOnGpu(one).err,
+      HasSubstr("net.prototxt:1:1: default_cudnn_math_override: 1 has the effect of --tf32"));
   EXPECT_THAT(job_.TrainOnGpu({"--set", "max_iter=1", "--notf32"}).err,
-              Not(HasSubstr("is taken as")));
+              Not(HasSubstr("has the effect of")));
   job_.net = Edited(job_.net, "math_override: 1", "math_override: 0");
-  EXPECT_THAT(job_.TrainOnGpu(one).err, HasSubstr("is taken as --notf32"));
+  EXPECT_THAT(job_.TrainOnGpu(one).err, HasSubstr("has the effect of --notf32"));
 }
 
 TEST_F(GpuTrainTest, StepsAreRecordedAndLearnTheSameBitForBit) {

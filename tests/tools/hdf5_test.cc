@@ -145,7 +145,7 @@ TEST(Hdf5DataRunTest, BadListsAreRefusedWithASentence) {
   refused("", 65, "this list of HDF5 files is empty");
   refused(a + "\nnone.h5\n", 66, "list.txt:2: ");
   refused("net.prototxt", 65, "not an HDF5 file");
-  refused(kGolden + "hdf5_weights.h5", 65, "'image' is not in this file; there are: data");
+  refused(kGolden + "hdf5_weights.h5", 65, "'image' is not in this file; the file has: data");
   WriteText(job.folder() / "cut.h5", ReadText(a).substr(0, 9999));
   refused("cut.h5", 65, "truncated file");
   std::filesystem::remove(job.folder() / "list.txt");
@@ -168,7 +168,7 @@ TEST(BadHdf5Test, DamagedSnapshotsAreRefused) {
   WriteText(state, whole.substr(0, whole.size() / 2));
   const auto resume = [&](const std::string& file) { return job.Train({"--snapshot=" + file}); };
   ExpectRefused(job, resume("snap_iter_20.solverstate.h5"), 83, "snap_iter_20.solverstate.h5",
-                "the file is cut short");
+                "the file is truncated");
   std::string flipped = whole;
   flipped[whole.size() / 2] = static_cast<char>(flipped[whole.size() / 2] ^ 4);
   WriteText(state, flipped);
@@ -186,9 +186,9 @@ TEST(BadHdf5Test, BadWeightsAreRefusedWithASentence) {
     ExpectRefused(job, job.Train({"--weights=" + file}), code, file, part);
   };
   refused(kGolden + "hdf5_rows_a.h5", 65, "the file has no group 'data'");
-  refused(kGolden + "hdf5_weights.h5", 65, "no layer of this file has the name of a layer");
+  refused(kGolden + "hdf5_weights.h5", 65, "no layer name in this file matches a layer");
   refused(kGolden + "hdf5_bad.h5", 65, "the file has no group 'data'");
-  refused(kGolden + "hdf5_loop.h5", 65, "is another name of something else");
+  refused(kGolden + "hdf5_loop.h5", 65, "is a second name of another object");
   refused("cut.h5", 65, "this HDF5 file cannot be opened: truncated file");
 }
 

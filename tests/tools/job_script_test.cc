@@ -98,8 +98,8 @@ TEST_F(JobScriptTest, TimesOfAllKindsBecomeHours) {
   EXPECT_THAT(Script({"--time=90"}), HasSubstr("#SBATCH --time=1:30:00\n"));
   EXPECT_THAT(Script({"--time=1-12:00:00"}), HasSubstr("#SBATCH --time=36:00:00\n"));
   EXPECT_THAT(Script({"--time=90m", "--system=pbs"}), HasSubstr("#PBS -l walltime=1:30:00\n"));
-  ExpectRefused(job_, Make({"--time=soon"}), 64, "--time=soon: a time of a minute or more");
-  ExpectRefused(job_, Make({"--time=30s"}), 64, "--time=30s: a time of a minute or more");
+  ExpectRefused(job_, Make({"--time=soon"}), 64, "--time=soon: not a time of at least one minute");
+  ExpectRefused(job_, Make({"--time=30s"}), 64, "--time=30s: not a time of at least one minute");
 }
 
 TEST_F(JobScriptTest, WordsForTheShellAreQuoted) {
@@ -149,7 +149,7 @@ TEST_F(JobScriptTest, EachRankHasAGpuOfItsOwn) {
   EXPECT_THAT(with("--system=sqsub"), HasSubstr("-f mpi -n 4 --gpp=1 --mpp=1g"));
   EXPECT_THAT(with("--system=mpirun"), HasSubstr("--gpu=0,1\n"));
   EXPECT_THAT(Script({"--gpu=0,1"}), has("--ntasks-per-node=2", "  --gpu=0\n"));
-  ExpectRefused(job_, Make({"--gpu=3"}), 64, "--gpu=3: the queue numbers the GPUs");
+  ExpectRefused(job_, Make({"--gpu=3"}), 64, "--gpu=3: in a job, the first GPU has the number 0");
   ExpectRefused(job_, Make({"--gpu=0,1", "--ranks_per_node=4"}), 64, "--gpu=0,1: ");
   EXPECT_THAT(Script({"--set", "solver_mode=GPU"}), HasSubstr("#SBATCH --gpus-per-task=1\n"));
 }
@@ -162,7 +162,7 @@ TEST_F(JobScriptTest, TheSignalComesLaterInAShortSlot) {
   EXPECT_THAT(job_.Files("snap"), testing::IsEmpty()) << "the file that measures is removed";
   job_.net = Edited(job_.net, "num_output: 10", "num_output: 200000");
   job_.Write();
-  EXPECT_THAT(Make({"--time=1m"}).err, HasSubstr("less than half of each slot is left"));
+  EXPECT_THAT(Make({"--time=1m"}).err, HasSubstr("less than half of each job's time is left"));
 }
 
 TEST_F(JobScriptTest, LooksAtTheFolderOfTheSnapshotsAndAtTheNodes) {
@@ -178,7 +178,7 @@ TEST_F(JobScriptTest, LooksAtTheFolderOfTheSnapshotsAndAtTheNodes) {
     return RunProgram(words, options);
   };
   ExpectRefused(job_, run({"--cores=9", "--ranks_per_node=2", "--partition=p"}), 64,
-                "--cores=9: 2 ranks of a node would need 18 cores, but the largest node has 16 "
+                "--cores=9: 2 ranks per node would need 18 cores, but the largest node has 16 "
                 "(sinfo); give --cores=8 or less");
   EXPECT_THAT(commands.Asked("sinfo"), ElementsAre("-h -e -o %c -p p"));
   job_.net = Edited(job_.net, "num_output: 10", "num_output: 200000");
@@ -277,7 +277,7 @@ TEST_F(JobScriptTest, NamesAreNeitherRunNorFilledIn) {
 }
 
 TEST_F(JobScriptTest, RefusesControlCharacters) {
-  const std::string why = "a batch script cannot hold control characters";
+  const std::string why = "a batch script cannot contain control characters";
   const std::string folder = job_.folder() / "a\ntouch X";
   std::filesystem::create_directory(folder);
   WriteText(folder + "/solver.prototxt", job_.solver);
@@ -294,17 +294,17 @@ TEST_F(JobScriptTest, RefusesControlCharacters) {
   ExpectRefused(job_, Make({"--set", "best_output=a\rb"}), 64, "'best_output=a\\x0db': ", why);
   job_.solver = Edited(job_.solver, "\"snap\"", "\"snap\\n#\"");
   job_.Write();
-  ExpectRefused(job_, Make({}), 64, "'snap\\x0a#': ", why);
+  ExpectRefused(job_, Make({}), 78, "solver.prototxt:", "has control characters");
 }
 
 TEST_F(JobScriptTest, RefusesWhatASystemDoesNotHave) {
   ExpectRefused(job_, Make({"--system=pbs", "--seeds=4"}), 64,
-                "--seeds: it is for --system=slurm, not for pbs");
-  ExpectRefused(job_, Make({"--system=mpirun", "--mpirun"}), 64, "--mpirun: it is for ");
+                "--seeds: this flag works with --system=slurm, not with pbs");
+  ExpectRefused(job_, Make({"--system=mpirun", "--mpirun"}), 64, "--mpirun: this flag works with ");
   ExpectRefused(job_, Make({"--system=lsf", "--qos=a"}), 64,
-                "--qos: it is for --system=slurm, moab, not for lsf; leave it out, or give the "
-                "line that your queue wants with --line");
-  ExpectRefused(job_, Make({"--system=mpirun", "--account=a"}), 64, "--account: it is for ");
+                "--qos: this flag works with --system=slurm, moab, not with lsf");
+  ExpectRefused(job_, Make({"--system=mpirun", "--account=a"}), 64,
+                "--account: this flag works with ");
   ExpectRefused(job_, Make({"--system=sge"}), 64, "--system=sge");
 }
 

@@ -43,7 +43,7 @@ TEST_F(LastSnapshotTest, IsStoredInTheRescueFolderAndTheMessageSaysHowToResume) 
   ASSERT_THAT(outcome.Errors(), SizeIs(1));
   const std::string error = outcome.Errors()[0];
   EXPECT_THAT(error, AllOf(HasSubstr("the last snapshot, of iteration "),
-                           HasSubstr("although its folder was writable when the run began"),
+                           HasSubstr("although its folder was writable at the start of the run"),
                            HasSubstr("gone/snap_iter_"), HasSubstr("It is stored as "),
                            HasSubstr(" train --solver=solver.prototxt --rescue_dir=saved "
                                      "--snapshot=")));
@@ -80,8 +80,8 @@ TEST_F(LastSnapshotTest, IsTriedForAMinuteUntilTheFolderIsBack) {
   RemoveFolder();
   kill(processes_[1], SIGTERM);
   EXPECT_THAT(program->WaitForLine("The last snapshot, of iteration "),
-              AllOf(HasSubstr(" s (when this job ends is not known), then the run ends without "
-                              "it; --rescue_dir names another folder")));
+              AllOf(HasSubstr(" s (the end of this job is unknown), then the run exits without "
+                              "it; set another folder with --rescue_dir")));
   std::filesystem::create_directory(Folder());
   const Outcome outcome = program->Wait();
   EXPECT_EQ(outcome.exit_code, 75) << outcome.err;

@@ -23,8 +23,8 @@ void AddSlips(CheckJob& job) {
   job.net =
       Edited(job.net, "layer {\n  name: \"loss\"\n  type: \"SoftmaxWithLoss\"\n  bottom: \"ip\"",
              "layer { name: \"prob\" type: \"Softmax\" bottom: \"ip\" top: \"prob\" }\n"
-             "layer { name: \"side\" type: \"InnerProduct\" bottom: \"data\" top: \"side\"\n"
-             "  inner_product_param { num_output: 3 weight_filler { type: \"xavier\" } } }\n"
+             "layer { name: \"side\" type: \"InnerProduct\" bottom: \"data\" top: \"side\"\n  "
+             "inner_product_param { num_output: 3 weight_filler { type: \"xavier\" } } }\n"
              "layer {\n  name: \"loss\"\n  type: \"SoftmaxWithLoss\"\n  bottom: \"prob\"");
   job.solver = Edited(job.solver, "base_lr: 0.05", "type: \"Adam\" base_lr: 3");
 }
@@ -38,14 +38,15 @@ TEST(LintsTest, CheckAndTrainWarnOfTheSameSlips) {
   EXPECT_THAT(
       warnings,
       UnorderedElementsAre(
-          AllOf(StartsWith("solver.prototxt:4:"), HasSubstr("the rate is up to 3, and Adam")),
+          AllOf(StartsWith("solver.prototxt:4:"),
+                HasSubstr("the learning rate is up to 3, and Adam")),
           AllOf(StartsWith("net.prototxt:"), HasSubstr("layer 'loss' (SoftmaxWithLoss) computes a "
                                                        "Softmax itself")),
           AllOf(StartsWith("net.prototxt:17:"),
                 HasSubstr("layer 'digits' (Data) has scale 1 in TEST and scale 0.0039")),
           HasSubstr("has mean_value 33 in TEST and no mean in TRAIN"),
           HasSubstr("has mirror: true in TEST and none in TRAIN"),
-          HasSubstr("no loss depends on layer 'side', so that its weights keep"),
+          HasSubstr("no loss depends on layer 'side', so its weights keep"),
           "data/train_lmdb: 2 of the 12 classes of layer 'loss' (SoftmaxWithLoss) have no record: "
           "10, 11"));
   const Outcome train = job.Train();
@@ -57,7 +58,7 @@ TEST(LintsTest, ANetWithoutALossIsAnErrorOfCheckAndTrain) {
   CheckJob job;
   job.net = Edited(job.net, "bottom: \"label\"\n  top: \"loss\"",
                    "bottom: \"label\"\n  top: \"loss\" include { phase: TEST }");
-  job.ExpectOne(78, "net.prototxt: the training net has no loss, so that nothing would be learned");
+  job.ExpectOne(78, "net.prototxt: the training net has no loss");
 }
 
 // Data are not there, so that check ends with that error; the settings are looked at all the same.
@@ -71,7 +72,7 @@ TEST(LintsTest, TheSolversOfModelsHaveNoneOfTheSlips) {
         RunProgram({"check", "--solver=" + entry.path().string()}, {.folder = folder.path()});
     std::vector<std::string> warnings = Lines(check, "warning: ");
     std::erase_if(warnings, [](const std::string& text) {
-      return text.find("the rate is") == text.npos && text.find("TRAIN") == text.npos &&
+      return text.find("the learning rate is") == text.npos && text.find("TRAIN") == text.npos &&
              text.find("itself") == text.npos && text.find("no loss") == text.npos;
     });
     EXPECT_THAT(warnings, IsEmpty()) << entry.path();

@@ -48,7 +48,7 @@ TEST_P(LockTestLockFailure, ThatCannotBeHadIsAWarningForEachDatabase) {
   // LMDB itself goes on without a lock on a file system that it finds read-only.
   const int warnings = GetParam() == EROFS ? 0 : 1;
   for (const char* database : {"data/train_lmdb", "data/test_lmdb"}) {
-    EXPECT_EQ(Count(outcome.err, Join(database, ": no lock on lock.mdb (")), warnings)
+    EXPECT_EQ(Count(outcome.err, Join(database, ": cannot lock lock.mdb (")), warnings)
         << outcome.err;
   }
   EXPECT_EQ(Count(outcome.err, TextOfLockFailure(GetParam())), 2 * warnings);
@@ -58,7 +58,7 @@ TEST_P(LockTestLockFailure, IsNotAskedForWithDbLockOff) {
   Job job;
   const Outcome outcome = TrainWithLock(job, Join(GetParam()), {"--db_lock=off"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.err, testing::Not(HasSubstr("no lock on lock.mdb")));
+  EXPECT_THAT(outcome.err, testing::Not(HasSubstr("cannot lock lock.mdb")));
 }
 
 TEST(DatasetLockTest, ADatabaseThatIsOpenedManyTimesIsWarnedOfOnce) {
@@ -66,7 +66,7 @@ TEST(DatasetLockTest, ADatabaseThatIsOpenedManyTimesIsWarnedOfOnce) {
   const Outcome outcome = RunProgram({"dataset", "bench", "data/train_lmdb", "--seconds=1"},
                                      OptionsWithLock(job, Join(EACCES)));
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_EQ(Count(outcome.err, "data/train_lmdb: no lock on lock.mdb ("), 1) << outcome.err;
+  EXPECT_EQ(Count(outcome.err, "data/train_lmdb: cannot lock lock.mdb ("), 1) << outcome.err;
 }
 
 }  // namespace

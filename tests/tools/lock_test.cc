@@ -38,7 +38,7 @@ TEST_F(LockTestLock, ASecondRunOfOnePrefixIsRefusedUntilTheFirstEnds) {
   const Outcome second = RunProgram(job_.TrainCommand(), job_.options());
   EXPECT_EQ(second.exit_code, 73) << second.err;
   EXPECT_THAT(second.Errors(),
-              ElementsAre(AllOf(HasSubstr("the snapshots of 'snap' are being written by another"),
+              ElementsAre(AllOf(HasSubstr("the snapshots of 'snap' belong to another"),
                                 HasSubstr("process " + std::to_string(first.pid())))));
   const Outcome check = job_.Check();
   EXPECT_EQ(check.exit_code, 73) << check.out;
@@ -71,7 +71,7 @@ TEST_F(LockTestLock, TheLockOfAKilledRunIsTakenOver) {
 
 TEST_F(LockTestLock, ARunThatStartsAnewSaysThatItReplacesSnapshots) {
   const char* const kNote =
-      "'snap' has snapshots of another run, up to iteration 20: this run starts from the beginning";
+      "'snap' already has snapshots (newest: iteration 20): this run starts from the beginning";
   job_.solver = first_;
   EXPECT_THAT(job_.Train().err, Not(HasSubstr(kNote)));
   EXPECT_THAT(job_.Train().err, HasSubstr(kNote));

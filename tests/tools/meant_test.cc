@@ -51,18 +51,19 @@ TEST_F(MeantTest, NamesOfOtherProgramsAnswerWithTheVerb) {
       {"resume", "--resume=auto"},
       {"caffe", "trainer VERB"}};
   for (const auto& [name, command] : names) {
-    ExpectAnswer({name, "x"}, Join("trainer has no verb '", name, "'; what it does elsewhere"),
+    ExpectAnswer({name, "x"}, Join("trainer has no verb '", name, "'; the command for it"),
                  command);
   }
 }
 
 TEST_F(MeantTest, AFileInThePlaceOfTheVerbIsToldWhatTakesIt) {
-  ExpectAnswer({"solver.prototxt"}, "'solver.prototxt' stands where a verb is expected",
+  ExpectAnswer({"solver.prototxt"}, "'solver.prototxt' is a path, but a verb is expected",
                "'trainer train --solver=solver.prototxt' for a solver, 'trainer show "
                "--model=solver.prototxt' for a net");
-  ExpectAnswer({"x.caffemodel"}, "'x.caffemodel' stands", "trainer test --model=NET --weights=x");
-  ExpectAnswer({"x.solverstate"}, "'x.solverstate' stands", "--snapshot=x.solverstate");
-  ExpectAnswer({"data"}, "'data' stands", "trainer dataset check data");
+  ExpectAnswer({"x.caffemodel"}, "'x.caffemodel' is a path",
+               "trainer test --model=NET --weights=x");
+  ExpectAnswer({"x.solverstate"}, "'x.solverstate' is a path", "--snapshot=x.solverstate");
+  ExpectAnswer({"data"}, "'data' is a path", "trainer dataset check data");
 }
 
 TEST_F(MeantTest, ABareFileIsToldItsFlag) {
@@ -81,13 +82,13 @@ TEST_F(MeantTest, ABareFileIsToldItsFlag) {
 
 TEST_F(MeantTest, ResumeFromAFileIsSnapshot) {
   ExpectAnswer({"train", "--solver=solver.prototxt", "--resume=x.solverstate"},
-               "--resume=x.solverstate: it takes auto alone",
-               "to go on from that file give --snapshot=x.solverstate");
+               "--resume=x.solverstate: the only value is auto",
+               "to resume from that file give --snapshot=x.solverstate");
 }
 
 TEST_F(MeantTest, ANetGivenAsASolverIsOneSentence) {
   ExpectRefused(job_, Run({"train", "--solver=net.prototxt"}), 78, "net.prototxt: this is a net",
-                "where a solver is expected");
+                "but a solver is expected");
   const Outcome check = Run({"check", "--solver=net.prototxt"});
   EXPECT_EQ(check.exit_code, 78);
   EXPECT_THAT(check.out, AllOf(HasSubstr("net.prototxt: this is a net"), HasSubstr("1 error")));
@@ -95,7 +96,7 @@ TEST_F(MeantTest, ANetGivenAsASolverIsOneSentence) {
 
 TEST_F(MeantTest, ASolverGivenAsANetIsOneSentence) {
   ExpectRefused(job_, Run({"show", "--model=solver.prototxt"}), 78,
-                "solver.prototxt: this is a solver, where a net is expected",
+                "solver.prototxt: this is a solver, but a net is expected",
                 "its net is 'net.prototxt'");
 }
 
@@ -136,7 +137,7 @@ TEST_F(MeantTest, SetTakesListsNegativeNumbersAndOnePhase) {
                               HasSubstr("random_seed: -1\n"), HasSubstr("batch_size: 8\n"),
                               HasSubstr("batch_size: 16\n")));
   ExpectAnswer({"train", "--solver=solver.prototxt", "--set=test_iter[7]=2"},
-               "--set test_iter[7]=2: there is no element '7' of test_iter", "");
+               "--set test_iter[7]=2: there is no element '7' in test_iter", "");
 }
 
 TEST_F(MeantTest, TestSaysThatNothingFillsTheInputs) {
@@ -145,15 +146,16 @@ TEST_F(MeantTest, TestSaysThatNothingFillsTheInputs) {
   const std::string weights = "--weights=snap_iter_1.caffemodel";
   const Outcome empty = Run({"test", "--model=deploy.prototxt", weights, "--iterations=1"});
   EXPECT_EQ(empty.exit_code, 0) << empty.err;
-  EXPECT_TRUE(Finds(empty.err, R"(\nW.*\] nothing fills data: all zeros)")) << empty.err;
+  EXPECT_TRUE(Finds(empty.err, R"(\nW.*\] no data fills data: the input is all zeros)"))
+      << empty.err;
   const Outcome filled = Run({"test", "--model=net.prototxt", weights, "--iterations=1"});
-  EXPECT_THAT(filled.err, Not(HasSubstr("nothing fills")));
+  EXPECT_THAT(filled.err, Not(HasSubstr("no data fills")));
 }
 
 TEST_F(MeantTest, DrawReplacesNoFileUnasked) {
   WriteText(job_.folder() / "old.svg", "mine");
   const std::vector<std::string> draw = {"draw", "--model=net.prototxt", "--out=old.svg"};
-  ExpectRefused(job_, Run(draw), 73, "old.svg: the file is there already", "--force");
+  ExpectRefused(job_, Run(draw), 73, "old.svg: the file already exists", "--force");
   EXPECT_EQ(ReadText(job_.folder() / "old.svg"), "mine");
   std::vector<std::string> forced = draw;
   forced.push_back("--force");

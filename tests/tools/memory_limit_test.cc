@@ -67,10 +67,10 @@ TEST_F(MemoryLimitTest, ARunThatDoesNotFitIsRefusedAndTheBatchThatItNamesTrains)
   const Outcome outcome = Train();
   EXPECT_EQ(outcome.exit_code, 81) << outcome.err << " signal " << outcome.signal;
   ASSERT_THAT(outcome.Errors(),
-              ElementsAre(AllOf(HasSubstr("the run takes "),
+              ElementsAre(AllOf(HasSubstr("the run needs "),
                                 HasSubstr("the control group " + group_.name()),
                                 HasSubstr(" has 128.0 MiB; the largest parts: batches read ahead "),
-                                HasSubstr(" would fit in place of 12000; ask for more memory"))));
+                                HasSubstr(" would fit instead of 12000; request more memory"))));
   const int batch = BatchIn(outcome.err);
   ASSERT_GT(batch, 16) << outcome.err;
   EXPECT_LT(batch, 12000);
@@ -84,7 +84,7 @@ TEST_F(MemoryLimitTest, ANetThatDoesNotFitIsRefusedBeforeItIsMade) {
   const Outcome outcome = Train();
   EXPECT_EQ(outcome.exit_code, 81) << outcome.err << " signal " << outcome.signal;
   EXPECT_THAT(outcome.Errors(),
-              ElementsAre(AllOf(HasSubstr("net.prototxt:"), HasSubstr("the net takes "),
+              ElementsAre(AllOf(HasSubstr("net.prototxt:"), HasSubstr("the net needs "),
                                 HasSubstr("the control group " + group_.name() + " has 128 MiB"),
                                 HasSubstr("of its 100000 items about "))));
 }

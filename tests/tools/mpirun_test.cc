@@ -70,7 +70,7 @@ TEST_F(MpirunTest, RanksRefuseToStartOthers) {
   SKIP_WITHOUT_MPIRUN();
   const Outcome outcome = Train({"--ranks=2"}, MpiRun(2));
   EXPECT_EQ(outcome.exit_code, 64);
-  EXPECT_THAT(outcome.err, HasSubstr("mpirun or srun has started the ranks"));
+  EXPECT_THAT(outcome.err, HasSubstr("mpirun or srun already started the ranks"));
 }
 
 TEST_F(LongMpirunTest, RanksEndWhenOneIsKilled) {

@@ -37,7 +37,8 @@ TEST_F(WireTest, LearnsAsIn32BitsAndSaysWhatItSent) {
   const std::vector<std::string> flags = {"--global_batch", "--set", "max_iter=100"};
   const Outcome plain = TrainOnTwo(flags);
   ASSERT_EQ(plain.exit_code, 0) << plain.err;
-  EXPECT_THAT(plain.err, HasSubstr("Gradients cross between machines as f32, 4 bytes a number"));
+  EXPECT_THAT(plain.err,
+              HasSubstr("Gradients are sent between machines as f32, 4 bytes per number"));
   const double loss = LastLoss(plain);
   EXPECT_GE(loss, 0);
   for (const char* type : {"f16", "bf16"}) {

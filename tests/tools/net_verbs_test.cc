@@ -209,7 +209,8 @@ TEST(DeployTest, NeedsNoDataWhenTheShapeIsGiven) {
   const Outcome without = RunIn(job, {"deploy", "--model=net.prototxt"});
   EXPECT_EQ(without.exit_code, 66);
   EXPECT_THAT(without.err, HasSubstr("give the shape of one item"));
-  ExpectUsage(RunIn(job, {"deploy", "--model=net.prototxt", "--shape=1,x"}), "'x' is not a length");
+  ExpectUsage(RunIn(job, {"deploy", "--model=net.prototxt", "--shape=1,x"}),
+              "'x' is not a positive whole number");
 }
 
 TEST(DeployTest, KeepsTheHeaviestLossOnlyOrWhatIsAskedFor) {

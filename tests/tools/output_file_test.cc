@@ -51,10 +51,10 @@ TEST_F(OutputFileTest, OnlyARunWritesIt) {
 
 TEST_F(OutputFileTest, AFileThatIsThereIsRefusedBeforeTheFirstIteration) {
   WriteText(job_.folder() / "out.h5", "precious");
-  job_.ExpectOne(73, "'out.h5' is there already, and a net replaces no file; move it away");
+  job_.ExpectOne(73, "'out.h5' already exists and is not overwritten; move it away");
   const Outcome outcome = job_.Train();
   ExpectRefused(job_, outcome, 73,
-                "net.prototxt:47:29: layer 'out' (HDF5Output): ", "'out.h5' is there already");
+                "net.prototxt:47:29: layer 'out' (HDF5Output): ", "'out.h5' already exists");
   EXPECT_THAT(outcome.err, testing::Not(HasSubstr("Starting Optimization")));
   EXPECT_EQ(ReadText(job_.folder() / "out.h5"), "precious");
   EXPECT_EQ(job_.Train({"--set=layer[out].hdf5_output_param.file_name=new.h5"}).exit_code, 0);
@@ -71,8 +71,8 @@ TEST_F(OutputFileTest, ARunThatGoesOnWritesItsRowsToTheNextFile) {
   EXPECT_EQ(job_.Check({"--resume=auto"}).exit_code, 0);
   const Outcome outcome = job_.Train({"--resume=auto"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("Layer 'out': 'out.h5' is there already; the rows of the run "
-                                     "that goes on are written to 'out_2.h5'"));
+  EXPECT_THAT(outcome.err, HasSubstr("Layer 'out': 'out.h5' already exists; the resumed run "
+                                     "writes its rows to 'out_2.h5'"));
   EXPECT_THAT(job_.Files("out"), ElementsAre("out.h5", "out_2.h5"));
   EXPECT_TRUE(ReadText(job_.folder() / "out.h5") == before);
   EXPECT_EQ(Rows("out_2.h5"), 11 * 16);

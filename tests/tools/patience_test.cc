@@ -24,7 +24,7 @@ class PatienceTest : public testing::Test {
   }
   void ExpectEndedAt30(const Outcome& outcome) const {
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-    EXPECT_THAT(outcome.err, HasSubstr("The last 2 tests gave no better accuracy (patience: 2): "
+    EXPECT_THAT(outcome.err, HasSubstr("The last 2 tests did not improve accuracy (patience: 2): "
                                        "the best was "));
     EXPECT_THAT(outcome.err, HasSubstr(" at iteration 10, the last "));
     EXPECT_THAT(job_.Files("snap_iter_"),

@@ -53,17 +53,18 @@ TEST_F(PipelineJobTest, TakesTheStagesOfTheLayers) {
 TEST_F(PipelineJobTest, SaysOnceWhatIsWrong) {
   const Outcome none = Train({"--ranks=2", kPipeline});
   EXPECT_EQ(none.exit_code, 78) << none.err;
-  EXPECT_THAT(none.Errors(), ElementsAre(HasSubstr("no layer says its stage, and 2 ranks")));
+  EXPECT_THAT(none.Errors(), ElementsAre(HasSubstr("no layer has a `stage`, but each of the 2 "
+                                                   "ranks")));
   const Outcome alone = Train({kPipeline, kAuto});
   EXPECT_EQ(alone.exit_code, 64) << alone.err;
   const Outcome other = Train({"--ranks=2", kAuto});
   EXPECT_EQ(other.exit_code, 64) << other.err;
   EXPECT_THAT(other.Errors(),
-              ElementsAre(HasSubstr("--stages=auto is for strategy 'pipeline', and this run takes "
+              ElementsAre(HasSubstr("--stages=auto is for strategy 'pipeline', but this run uses "
                                     "'synchronous': add --strategy=pipeline")));
   const Outcome many = Train({"--ranks=12", kPipeline, kAuto});
   EXPECT_EQ(many.exit_code, 78) << many.err;
-  EXPECT_THAT(many.Errors(), ElementsAre(HasSubstr("the net cannot be cut into 12 stages")));
+  EXPECT_THAT(many.Errors(), ElementsAre(HasSubstr("the net cannot be divided into 12 stages")));
 }
 
 TEST_F(PipelineJobTest, IsPlannedBesideOneRank) {
@@ -101,7 +102,7 @@ TEST_F(PipelineJobTest, TheMemoryOfARankIsThatOfItsStage) {
   EXPECT_EQ(enough.err.find("computed again in backward"), std::string::npos);
   const Outcome little = train(1 << 20);
   EXPECT_EQ(little.exit_code, 81) << little.err;
-  EXPECT_THAT(little.Errors(), ElementsAre(HasSubstr("--memory: the run may take 1.00 MiB and")));
+  EXPECT_THAT(little.Errors(), ElementsAre(HasSubstr("--memory: the run may use 1.00 MiB but")));
 }
 
 using LongPipelineTest = LongRankJob;

@@ -31,10 +31,10 @@ TEST_F(PlanGpuTest, ListsWhatTheRunHoldsAndWhatOfItIsAnEstimate) {
   const Outcome outcome = Plan({"--gpu"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   for (const char* row : {"parameters", "gradients", "rule state", "values of all nets",
-                          "batches on their way", "context and libraries \\(estimate\\)"}) {
+                          "batches in transfer", "context and libraries \\(estimate\\)"}) {
     EXPECT_TRUE(Finds(outcome.out, std::string("\n *\\S+ [KM]iB  ") + row + "\n")) << row;
   }
-  EXPECT_THAT(outcome.out, HasSubstr("No GPU was asked"));
+  EXPECT_THAT(outcome.out, HasSubstr("No GPU was used"));
   EXPECT_THAT(outcome.out, Not(HasSubstr("fit into")));
   EXPECT_THAT(outcome.out, HasSubstr("held at the peak"));
   const JsonValue json = PlanJson("--gpu");
@@ -96,7 +96,7 @@ TEST_F(PlanGpuTest, RefusesWhatIsNeitherASizeNorAGpu) {
       continue;
     }
     EXPECT_EQ(outcome.exit_code, 64) << wrong;
-    EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("such as 16GiB, or the number of one")));
+    EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("such as 16GiB, or the number of a GPU")));
   }
 }
 

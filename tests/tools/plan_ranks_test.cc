@@ -55,7 +55,7 @@ TEST_F(PlanRanksTest, PredictsFromWhatIsMeasuredHere) {
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, AllOf(HasSubstr("small: 16 images on each rank, 30.7 KiB of gradients"),
                                  HasSubstr("compute (measured here, "),
-                                 HasSubstr("link: 10GbE, 25.0 us, 1.177 GB/s each way"),
+                                 HasSubstr("link: 10GbE, 25.0 us, 1.177 GB/s in each direction"),
                                  HasSubstr("\nAn iteration on 16 ranks:\nforward  ")));
   for (const char* row : {R"(\n +1 +1 +\d+\.\d\d +\S+ +100\.0 +0\.00 +- +compute)",
                           R"(\n +2 +2 +\d)", R"(\n +16 +16 +\d)", R"(\nbucket 1: 30\.7 KiB +=)"}) {
@@ -90,7 +90,7 @@ TEST_F(PlanRanksTest, EstimatesAGpuThatIsNotThere) {
   const Outcome outcome =
       Plan({"--ranks=8,64", "--ranks_per_node=8", "--compute=h100", "--link=NDR"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("estimated for one H100 (no GPU was asked)"));
+  EXPECT_THAT(outcome.out, HasSubstr("estimated for one H100 (no GPU was used)"));
   EXPECT_TRUE(Finds(outcome.out, R"(\n +64 +8 +0\.\d+ )")) << outcome.out;
   ExpectLinesOf80(outcome.out);
 }
@@ -109,11 +109,11 @@ TEST_F(PlanRanksTest, FitsTwoMeasuredRates) {
 TEST_F(PlanRanksTest, RefusesWhatMakesNoSense) {
   ExpectRefusal({"--ranks=two"}, 64, "--ranks: 'two' is not a number of ranks");
   ExpectRefusal({"--ranks=2,0"}, 64, "--ranks: '0' is not a number of ranks between 1 and 65536");
-  ExpectRefusal({"--ranks=2", "--link=10GbF"}, 64, "Did you mean '10GbE'? Known are 1GbE, ");
+  ExpectRefusal({"--ranks=2", "--link=10GbF"}, 64, "Did you mean '10GbE'? Known links are 1GbE, ");
   ExpectRefusal({"--ranks=2", "--compute=fast"}, 64, "one of V100, A100, H100, H200");
-  ExpectRefusal({"--ranks=2", "--compute=-1"}, 64, "give milliseconds");
+  ExpectRefusal({"--ranks=2", "--compute=-1"}, 64, "give the milliseconds");
   ExpectRefusal({"--ranks=2", "--jitter=200"}, 64, "a percentage between 0 and 100");
-  ExpectRefusal({"--ranks=2", "--compute=5", "--fit=2:320"}, 64, "takes two measured rates");
+  ExpectRefusal({"--ranks=2", "--compute=5", "--fit=2:320"}, 64, "needs two measured rates");
   ExpectRefusal({"--ranks=2", "--compute=5", "--fit=2:320,4:x"}, 64, "is not RANKS:IMAGES");
   ExpectRefusal({"--ranks=2", "--compute=5", "--fit=2:100,4:300"}, 64, "no jitter between");
 }
@@ -124,14 +124,14 @@ TEST_F(PlanRanksTest, RefusesAFileThatHoldsNoSums) {
   };
   const std::vector<std::string> plan = {"--ranks=2", "--compute=5", "--link=link.json"};
   write("nothing");
-  ExpectRefusal(plan, 65, "link.json: this is not JSON; expected is a file of 'trainer bench-comm");
+  ExpectRefusal(plan, 65, "link.json: the file is not JSON; give a file that 'trainer bench-comm");
   write("{\"kind\": \"cake\"}");
-  ExpectRefusal(plan, 65, "there are no sums over ranks");
+  ExpectRefusal(plan, 65, "the file has no sums over ranks");
   const std::string start = "{\"kind\": \"sums over ranks\", \"ranks\": 2, \"machines\": 2, ";
   write(start + "\"sums\": []}");
-  ExpectRefusal(plan, 65, "there is no number 'ranks_per_machine'");
+  ExpectRefusal(plan, 65, "the file has no number 'ranks_per_machine'");
   write(start + "\"ranks_per_machine\": 1, \"overlap_cost\": 0, \"sums\": []}");
-  ExpectRefusal(plan, 65, "these are not sums of two ranks or more");
+  ExpectRefusal(plan, 65, "the file needs measurements of at least two ranks");
   write(start + "\"ranks_per_machine\": 0, \"overlap_cost\": 0, \"sums\": []}");
   ExpectRefusal(plan, 65, "'ranks_per_machine' is 0");
 }
@@ -141,7 +141,7 @@ TEST_F(PlanRanksTest, TakesWhatBenchCommMeasured) {
       Run({"bench-comm", "--ranks=2", "--mib=1", "--rounds=3", "--json=link.json"});
   ASSERT_EQ(bench.exit_code, 0) << bench.err;
   EXPECT_TRUE(Finds(bench.out, R"(\n +1\.00 MiB +\d+\.\d +\d+\.\d+ +- +-\n)")) << bench.out;
-  EXPECT_THAT(bench.out, HasSubstr("in the machine: "));
+  EXPECT_THAT(bench.out, HasSubstr("inside a machine: "));
   ExpectLinesOf80(bench.out);
   const JsonValue sums = ReadJson(ReadText(job_.folder() / "link.json"));
   EXPECT_EQ(sums["machines"].number, 1);

@@ -26,16 +26,16 @@ TEST(ProblemsTest, EveryVerbTellsAllOfAForksFileLayersFirst) {
   Job job;
   job.net = kFork;
   job.Write();
-  const auto expected =
-      ElementsAre(HasSubstr("net.prototxt:2:22: layer 'data' (AnnotatedData): this type is of a "
-                            "fork of Caffe (SSD), and this program has no such layer; it brings "
-                            "data"),
-                  HasSubstr("net.prototxt:4:20: layer 'up' (Upsample): this type is of a fork"),
-                  HasSubstr("net.prototxt:3:3: layer has no field 'annotated_data_param'. It is of "
-                            "a fork of Caffe (SSD)"),
-                  HasSubstr("net.prototxt:5:3: layer has no field 'upsample_param'"),
-                  HasSubstr("net.prototxt:7:25: inner_product_param has no field 'num_ouput'. Did "
-                            "you mean 'num_output'?"));
+  const auto expected = ElementsAre(
+      HasSubstr("net.prototxt:2:22: layer 'data' (AnnotatedData): this type belongs "
+                "to a fork of Caffe (SSD), and this program does not have it. It is a "
+                "data layer"),
+      HasSubstr("net.prototxt:4:20: layer 'up' (Upsample): this type belongs to a fork"),
+      HasSubstr("net.prototxt:3:3: layer has no field 'annotated_data_param'. It "
+                "belongs to a fork of Caffe (SSD)"),
+      HasSubstr("net.prototxt:5:3: layer has no field 'upsample_param'"),
+      HasSubstr("net.prototxt:7:25: inner_product_param has no field 'num_ouput'. Did "
+                "you mean 'num_output'?"));
   for (const std::vector<std::string>& command :
        std::vector<std::vector<std::string>>{{"show", "--model=net.prototxt"},
                                              {"draw", "--model=net.prototxt", "--out=n.svg"},

@@ -52,7 +52,7 @@ class QueueTest : public testing::Test {
   void ExpectStoppedInTime(const Outcome& outcome, const std::string& limit) const {
     EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
     EXPECT_THAT(outcome.err, HasSubstr(limit));
-    EXPECT_THAT(outcome.err, HasSubstr("] The time of this run is nearly over: "));
+    EXPECT_THAT(outcome.err, HasSubstr("] The time limit of this run is near: "));
     EXPECT_THAT(outcome.err, HasSubstr("] The time limit stopped the run at iteration "));
     EXPECT_THAT(job_.Files("snap_iter_"), SizeIs(2));
     EXPECT_THAT(job_.Files("."), IsEmpty());
@@ -83,14 +83,14 @@ TEST_F(QueueTest, RanksEndInTimeTogether) {
 
 TEST_F(QueueTest, AWrongMaxWallIsRefused) {
   for (const char* time : {"--max_wall=soon", "--max_wall=0", "--max_wall=1:2:3:4"}) {
-    ExpectRefused(job_, Run({time}, {}), 64, time, "none for no limit");
+    ExpectRefused(job_, Run({time}, {}), 64, time, "none means no limit");
   }
 }
 
 TEST_F(QueueTest, SlurmsTimeIsTheLimitByDefault) {
   Squeue("RUNNING", "0:01");
   ExpectStoppedInTime(Run({}, {"SLURM_JOB_ID=123"}),
-                      "Time limit: 0:00:01 from now, what is left of Slurm job 123 (squeue)");
+                      "Time limit: 0:00:01 from now, the time left for Slurm job 123 (squeue)");
   EXPECT_THAT(Asked("squeue"), ElementsAre("-h -j 123 -o %L")) << "once, and never again";
 }
 
@@ -98,7 +98,7 @@ TEST_F(QueueTest, NewerSlurmNeedsNoQuestion) {
   Squeue("RUNNING", "9-00:00:00");
   const std::string end = Join("SLURM_JOB_END_TIME=", std::time(nullptr) + 1);
   ExpectStoppedInTime(Run({}, {"SLURM_JOB_ID=123", end}),
-                      "what is left of Slurm job 123 (SLURM_JOB_END_TIME)");
+                      "the time left for Slurm job 123 (SLURM_JOB_END_TIME)");
   EXPECT_THAT(Asked("squeue"), IsEmpty());
 }
 
@@ -107,7 +107,7 @@ TEST_F(QueueTest, OfPbsWhatIsLeftComesFromQstat) {
           "echo 'Job Id: 7.host'; echo '    Resource_List.walltime = 01:00:01'; "
           "echo '    resources_used.walltime = 01:00:00'");
   ExpectStoppedInTime(Run({}, {"PBS_JOBID=7.host"}),
-                      "Time limit: 0:00:01 from now, what is left of PBS job 7.host (qstat)");
+                      "Time limit: 0:00:01 from now, the time left for PBS job 7.host (qstat)");
   EXPECT_THAT(Asked("qstat"), ElementsAre("-f 7.host"));
 }
 
@@ -137,8 +137,8 @@ TEST_F(ShortQueueTest, AQueueThatGivesNoTimeIsAWarning) {
   Command("squeue", "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1");
   const Outcome outcome = Run({}, {"SLURM_JOB_ID=123"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("How long Slurm job 123 may still run is not known: squeue "
-                                     "ended with code 1: slurm_load_jobs error: Invalid job id "
+  EXPECT_THAT(outcome.err, HasSubstr("The time left for Slurm job 123 is unknown: squeue exited "
+                                     "with code 1: slurm_load_jobs error: Invalid job id "
                                      "specified. Give --max_wall"));
 }
 
@@ -146,7 +146,7 @@ TEST_F(ShortQueueTest, AnUnlimitedJobHasNoLimit) {
   Squeue("RUNNING", "UNLIMITED");
   const Outcome outcome = Run({}, {"SLURM_JOB_ID=123"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("Time limit: none of Slurm job 123 (squeue)"));
+  EXPECT_THAT(outcome.err, HasSubstr("Time limit: none for Slurm job 123 (squeue)"));
 }
 
 TEST_F(ShortQueueTest, AFinishedRunIsNotQueuedAgain) {
@@ -162,7 +162,8 @@ TEST_F(ShortQueueTest, AFinishedRunOfRanksEndsAtOnce) {
   std::filesystem::remove_all(job_.folder() / "data");
   const Outcome outcome = Run({"--ranks=2", "--global_batch", "--resume=auto"}, {});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("Already at iteration 20 of 20: nothing is left to do"));
+  EXPECT_THAT(outcome.err, HasSubstr("Already at iteration 20 of 20: the run is finished, nothing "
+                                     "to do"));
 }
 
 // A script named slurmstepd starts the run, notes its process and is killed.
@@ -189,8 +190,8 @@ TEST_F(QueueTest, ARunWhoseJobTheQueueDoesNotKnowSavesAndEnds) {
       "*) echo 9-00:00:00;; esac");
   const Outcome outcome = Run({"--job_check=1"}, {"SLURM_JOB_ID=123"});
   EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("Slurm job 123 no longer exists: squeue says twice that it is "
-                                     "over or queued again. Nobody would see this run; it saves"));
+  EXPECT_THAT(outcome.err, HasSubstr("Slurm job 123 no longer exists: squeue reported twice that "
+                                     "it is over or queued again. The run saves"));
   EXPECT_THAT(job_.Files("snap_iter_"), SizeIs(2));
   EXPECT_THAT(Asked("squeue"),
               ElementsAre("-h -j 123 -o %L", "-h -j 123 -o %T", "-h -j 123 -o %T"));
@@ -200,7 +201,7 @@ TEST_F(QueueTest, OfPbsAJobThatIsQueuedAgainEndsTheRun) {
   Command("qstat", "echo '    job_state = Q'; echo '    Resource_List.walltime = 09:00:00'");
   const Outcome outcome = Run({"--job_check=1"}, {"PBS_JOBID=7.host"});
   EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("PBS job 7.host no longer exists: qstat says twice that"));
+  EXPECT_THAT(outcome.err, HasSubstr("PBS job 7.host no longer exists: qstat reported twice that"));
 }
 
 TEST_F(QueueTest, RequeueAsksSlurmOnceEverythingIsSaved) {
@@ -236,8 +237,8 @@ TEST_F(QueueTest, ARefusedRequeueIsAWarning) {
   Command("scontrol", "echo 'Requested operation is presently disabled' >&2; exit 1");
   const Outcome outcome = Run({"--requeue"}, {"SLURM_JOB_ID=123"});
   EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("was not queued again: scontrol ended with code 1: Requested "
-                                     "operation is presently disabled. Submit it again"));
+  EXPECT_THAT(outcome.err, HasSubstr("was not queued again: scontrol exited with code 1: "
+                                     "Requested operation is presently disabled. Submit it again"));
 }
 
 TEST_F(QueueTest, OutsideOfSlurmRequeueIsAWarning) {

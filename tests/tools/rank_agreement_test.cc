@@ -69,7 +69,7 @@ const Unlike kUnlike[] = {
     {"NoMpi",
      "echo junk > other/libmpi.so.40; export LD_LIBRARY_PATH=$PWD/other",
      69,
-     {"these ranks need MPI, which cannot be opened"},
+     {"these ranks need MPI, but the MPI library cannot be loaded"},
      false},
 };
 
@@ -220,7 +220,7 @@ TEST_F(RankAgreementTest, RanksWhoseLauncherHasEndedAreRefused) {
                       "sh"};
   const Outcome outcome = RunProgram(job_.TrainCommand(), options);
   EXPECT_EQ(outcome.exit_code, 69) << outcome.err;
-  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("what set them has ended")));
+  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("mpirun or srun has already ended")));
 }
 
 TEST_F(RankAgreementTest, AWorldOfOneRankTrainsAlone) {

@@ -210,7 +210,7 @@ TEST_F(RankDataTest, ALevelDbOfAnotherRunIsRefusedOnce) {
   const Outcome outcome = Train({"--ranks=3", "--global_batch"});
   EXPECT_EQ(outcome.exit_code, 74) << outcome.err;
   EXPECT_THAT(outcome.Errors(), ElementsAre(AllOf(HasSubstr(Join("process ", getpid())),
-                                                  HasSubstr("holds the database"))));
+                                                  HasSubstr("has the database open"))));
 }
 
 TEST_F(RankDataTest, ADamagedLevelDbIsSaidOnce) {
@@ -218,7 +218,7 @@ TEST_F(RankDataTest, ADamagedLevelDbIsSaidOnce) {
   WriteText(job_.folder() / "LEVELDB/CURRENT", "MANIFEST-000099\n");
   const Outcome outcome = Train({"--ranks=3", "--global_batch"});
   EXPECT_EQ(outcome.exit_code, 65) << outcome.err;
-  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("damaged or unfinished")));
+  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("damaged or incomplete")));
 }
 
 // Runs that do not end by themselves.

@@ -68,8 +68,9 @@ TEST_F(RanksTest, LogOnceAndLeaveNothingBehind) {
 TEST_F(RanksTest, ScaleTheRateWhenAskedTo) {
   const Outcome outcome = Train({"--ranks=2", "--scale_lr"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("--scale_lr: base_lr is 0.02, 2 times 0.01; the rate rises to "
-                                     "it over the first 1 iteration"));
+  EXPECT_THAT(outcome.err,
+              HasSubstr("--scale_lr: base_lr is 0.02, 2 times 0.01; the learning rate rises to "
+                        "it over the first 1 iteration"));
   EXPECT_THAT(outcome.err, HasSubstr("Batch of an iteration: 32 (2 ranks, batch_size 16 each)"));
 }
 
@@ -85,7 +86,7 @@ TEST_F(RanksTest, RefuseABatchThatTheyCannotDivide) {
   const Outcome outcome = Train({"--ranks=3", "--global_batch"});
   EXPECT_EQ(outcome.exit_code, 64);
   EXPECT_THAT(outcome.Errors(),
-              ElementsAre(HasSubstr("batch_size 16, which 3 ranks cannot divide")));
+              ElementsAre(HasSubstr("batch_size 16, which is not divisible by the 3 ranks")));
   EXPECT_EQ(Train({"--ranks=2", "--global_batch", "--scale_lr"}).exit_code, 64);
 }
 
@@ -118,7 +119,7 @@ TEST_F(LongRanksTest, EndWith82WhenOneIsKilledAndNameItsHostAndIteration) {
     EXPECT_THAT(outcome.Errors()[0],
                 ContainsRegex("rank " + std::to_string(victim) + " \\([^ ]+, process " +
                               std::to_string(processes_[victim]) +
-                              "\\) was ended by signal 9 .*; its last iteration was [0-9]+"));
+                              "\\) was killed by signal 9 .*; its last iteration was [0-9]+"));
     RemoveWhatIsLeft();
   }
 }
@@ -223,7 +224,7 @@ TEST(LoneTaskTest, IsToldHowToTrainWithAllTasks) {
   options.env.push_back("SLURM_NTASKS=4");
   const Outcome outcome = RunProgram(job.TrainCommand(), options);
   EXPECT_EQ(outcome.exit_code, 0);
-  EXPECT_THAT(outcome.err, HasSubstr("SLURM_NTASKS is 4, and this run is alone"));
+  EXPECT_THAT(outcome.err, HasSubstr("SLURM_NTASKS is 4, but this run has one rank"));
 }
 
 }  // namespace

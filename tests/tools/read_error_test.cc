@@ -178,8 +178,8 @@ TEST_P(ReadErrorTest, EndsTheRunWith74AndASnapshotThatGoesOn) {
   EXPECT_EQ(outcome.exit_code, 74) << outcome.err;
   EXPECT_THAT(outcome.Errors(),
               ElementsAre(AllOf(HasSubstr(GetParam().named), HasSubstr(TextOf(GetParam().error)),
-                                HasSubstr(". The run is saved at iteration "),
-                                HasSubstr("--resume=auto goes on from there"))));
+                                HasSubstr(". A snapshot was saved at iteration "),
+                                HasSubstr("resume from it with --resume=auto"))));
   failing.StopFailing();
   EXPECT_THAT(failing.job().Files("snap_iter_"), SizeIs(2));
   EXPECT_EQ(failing.job().Train({"--resume=auto"}).exit_code, 0);
@@ -227,7 +227,7 @@ TEST(ReadErrorOfRanksTest, RanksThatSeldomMeetSaveWhereTheyMeet) {
                                     "strategy_param.period=40"};
   const Outcome outcome = TrainUntilReadsFail(failing, flags);
   EXPECT_EQ(outcome.exit_code, 74) << outcome.err;
-  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr(". The run is saved at iteration ")));
+  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr(". A snapshot was saved at iteration ")));
   failing.StopFailing();
   EXPECT_THAT(failing.job().Files("snap_iter_"), SizeIs(2));
   flags.emplace_back("--resume=auto");
@@ -239,7 +239,7 @@ TEST(ReadErrorOfRanksTest, OfSeveralRanksAllSaveAndStop) {
   const FailingJob failing(KindOf("Images"));
   const Outcome outcome = TrainUntilReadsFail(failing, {"--ranks=2"});
   EXPECT_EQ(outcome.exit_code, 74) << outcome.err;
-  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr(". The run is saved at iteration ")));
+  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr(". A snapshot was saved at iteration ")));
   EXPECT_THAT(failing.job().Files("snap_iter_"), SizeIs(2));
   failing.StopFailing();
   EXPECT_EQ(failing.job().Train({"--resume=auto", "--ranks=2"}).exit_code, 0);

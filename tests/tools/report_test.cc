@@ -36,9 +36,9 @@ TEST(PlanTest, SaysInFewLinesWhatTakesTheMemoryAndWhetherItFits) {
   const Outcome outcome = RunProgram({"plan", "--solver=solver.prototxt"}, job.options());
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_TRUE(Finds(
-      outcome.out, R"(\ntraining net: most at (?:ip|loss)(?: back)?, \S+ KiB: .*data 49\.0 KiB, )"))
+      outcome.out, R"(\ntraining net: peak at (?:ip|loss)(?: back)?, \S+ KiB: .*data 49\.0 KiB, )"))
       << outcome.out;
-  EXPECT_THAT(outcome.out, HasSubstr("\ntest net (#0): most at "));
+  EXPECT_THAT(outcome.out, HasSubstr("\ntest net (#0): peak at "));
   EXPECT_TRUE(Finds(outcome.out, R"(^\S+ MiB of memory fits into )")) << outcome.out;
   EXPECT_THAT(outcome.out, Not(HasSubstr("50176")));
   EXPECT_LE(std::ranges::count(outcome.out, '\n'), 11) << outcome.out;
@@ -136,8 +136,8 @@ TEST(SolverTest, ListsRulesAndFieldsAndExplainsOne) {
   EXPECT_THAT(all.out, HasSubstr("\n  ema_decay "));
   const Outcome one = RunProgram({"solver", "warmup_iter"});
   EXPECT_EQ(one.out,
-            "warmup_iter: int32, default 0\n\nIterations over which the rate rises in a line to "
-            "that of lr_policy; 0: none.\n");
+            "warmup_iter: int32, default 0\n\nWarm-up: iterations of a linear rise to the learning "
+            "rate of lr_policy; 0: none.\n");
   const Outcome none = RunProgram({"solver", "warmup_itr"});
   EXPECT_EQ(none.exit_code, 64);
   EXPECT_EQ(none.err,

@@ -115,10 +115,10 @@ TEST_F(RunFolderTest, NothingIsWrittenThroughLinksOrToPipes) {
   for (const char* name : {"train.log", "metrics.jsonl", "metrics.csv"}) {
     const std::string path = Join(job_.folder().path(), "/run/", name);
     std::filesystem::create_symlink("../precious", path);
-    ExpectRefused(job_, job_.Train({"--run=run"}), 73, "/", "is a symbolic link, and the program");
+    ExpectRefused(job_, job_.Train({"--run=run"}), 73, "/", "is a symbolic link, but the program");
     unlink(path.c_str());
     ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
-    ExpectRefused(job_, job_.Train({"--run=run"}), 73, "/", "is a pipe (FIFO), and the program");
+    ExpectRefused(job_, job_.Train({"--run=run"}), 73, "/", "is a pipe (FIFO), but the program");
     unlink(path.c_str());
   }
   EXPECT_EQ(Read("precious"), "precious");
@@ -133,7 +133,7 @@ TEST_F(RunFolderTest, AFolderThatCannotBeMadeIsOneWarning) {
     warnings += line.starts_with("W") && Finds(line, "file/run") ? 1 : 0;
   }
   EXPECT_EQ(warnings, 1) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("Not a directory. The run goes on"));
+  EXPECT_THAT(outcome.err, HasSubstr("Not a directory. The run continues"));
   EXPECT_EQ(Read("file"), "");
 }
 
@@ -145,7 +145,7 @@ TEST_F(RunFolderTest, AFullDiskStopsNothing) {
   }
   const Outcome outcome = job_.Train({"--run=full/run"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_TRUE(Finds(outcome.err, "No space left on device.*The run goes on")) << outcome.err;
+  EXPECT_TRUE(Finds(outcome.err, "No space left on device.*The run continues")) << outcome.err;
   EXPECT_EQ(job_.Files("snap_iter_20.caffemodel"),
             std::vector<std::string>{"snap_iter_20.caffemodel"});
   umount(full.c_str());
@@ -183,7 +183,7 @@ TEST_F(RunFolderTest, StatusKnowsAFinishedRun) {
   for (const std::string& line : SplitList(table.out, '\n')) EXPECT_LE(line.size(), 64u) << line;
   const Outcome none = Run({"status", "data"});
   EXPECT_EQ(none.exit_code, 66);
-  EXPECT_THAT(none.Errors(), ElementsAre(HasSubstr("no run here")));
+  EXPECT_THAT(none.Errors(), ElementsAre(HasSubstr("no run found")));
 }
 
 TEST_F(RunFolderTest, LogWritesTheTablesOfParseLogAndCurves) {

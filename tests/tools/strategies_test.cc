@@ -27,7 +27,7 @@ TEST_F(StrategiesTest, TrainTestAndSave) {
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
     EXPECT_THAT(outcome.err, HasSubstr(std::string("Strategy ") + strategy + ": "));
     EXPECT_THAT(outcome.err, HasSubstr("Iteration 20, Testing net (#0)"));
-    EXPECT_EQ(outcome.err.find("left behind"), std::string::npos) << outcome.err;
+    EXPECT_EQ(outcome.err.find("take over its remaining steps"), std::string::npos) << outcome.err;
     EXPECT_EQ(outcome.err.find("warning: "), std::string::npos) << outcome.err;
     EXPECT_THAT(job_.Files("."), IsEmpty());
     EXPECT_EQ(ReadState(job_.folder() / "snap_iter_20.solverstate").state.strategy(), strategy);
@@ -62,7 +62,7 @@ TEST_F(StrategiesTest, SayWhereAResumedRunDoesNotRepeatAnother) {
     const Outcome rest = Train({"--ranks=2", NamedStrategies(strategy),
                                 "--snapshot=snap_iter_20.solverstate", "--set", "max_iter=25"});
     ASSERT_EQ(rest.exit_code, 0) << rest.err;
-    const bool says = rest.err.find("goes by which rank comes first") != std::string::npos;
+    const bool says = rest.err.find("depends on the timing of the ranks") != std::string::npos;
     EXPECT_NE(says, repeats) << strategy << rest.err;
   }
 }
@@ -71,8 +71,7 @@ TEST_F(StrategiesTest, NeedSeveralRanks) {
   const Outcome outcome = Train({"--strategy=easgd"});
   EXPECT_EQ(outcome.exit_code, 64);
   EXPECT_THAT(outcome.Errors(),
-              ElementsAre(HasSubstr("strategy 'easgd' is for several ranks, and "
-                                    "this run has one: start more with --ranks=N")));
+              ElementsAre(HasSubstr("strategy 'easgd' needs several ranks, but this run has one")));
 }
 
 TEST_F(StrategiesTest, RefuseMoreServersThanRanksOnce) {
@@ -89,7 +88,7 @@ TEST_F(StrategiesTest, RefuseServersThatLeaveNobodyToTrain) {
       Train({"--ranks=2", "--strategy=parameter_server", "--set",
              "strategy_param.dedicated_servers=true", "--set", "strategy_param.servers=2"});
   EXPECT_EQ(outcome.exit_code, 64);
-  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("strategy_param.servers is 2, and with "
+  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("strategy_param.servers is 2, but with "
                                                       "dedicated_servers none of the 2 ranks is "
                                                       "left to train")));
 }
@@ -107,12 +106,13 @@ TEST_F(LongStrategiesTest, GoOnWithoutAWorkerThatWasKilled) {
   for (const char* strategy : kApart) {
     const auto program = Start({"--ranks=3", NamedStrategies(strategy)});
     kill(processes_[1], SIGKILL);
-    program->WaitForLine("and is left behind");
+    program->WaitForLine("the other ranks continue");
     program->WaitForLine("Iteration ");
     program->Signal(SIGTERM);
     const Outcome outcome = program->Wait();
     EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
-    EXPECT_THAT(outcome.err, HasSubstr("The others go on without it"));  // says the launcher
+    EXPECT_THAT(outcome.err,
+                HasSubstr("The other ranks continue without it"));  // says the launcher
     EXPECT_THAT(outcome.Errors(), IsEmpty());
     EXPECT_EQ(job_.Files("snap_iter").size(), 2u);
     ExpectAllGone();
@@ -135,9 +135,10 @@ TEST_F(LongStrategiesTest, EndWithAServerThatHeldWeights) {
   kill(processes_[1], SIGKILL);
   const Outcome outcome = program->Wait();
   EXPECT_EQ(outcome.exit_code, 82) << outcome.err;
-  EXPECT_THAT(outcome.Errors(), ElementsAre(AllOf(HasSubstr("rank 1 ("), HasSubstr("ended"),
+  EXPECT_THAT(outcome.Errors(), ElementsAre(AllOf(HasSubstr("rank 1 ("), HasSubstr("killed"),
                                                   HasSubstr("newest snapshot"))));
-  EXPECT_EQ(outcome.err.find("The others go on without it"), std::string::npos) << outcome.err;
+  EXPECT_EQ(outcome.err.find("The other ranks continue without it"), std::string::npos)
+      << outcome.err;
   RemoveWhatIsLeft();
 }
 

@@ -93,7 +93,7 @@ TEST_F(SweepTest, ALossThatDivergesIsAResult) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("diverged"));
   EXPECT_EQ(Rows(outcome)[0], "0.05");
-  EXPECT_THAT(Sweep(more).err, HasSubstr("base_lr=1e30: diverged before; to run it again remove "
+  EXPECT_THAT(Sweep(more).err, HasSubstr("base_lr=1e30: diverged before; to run it again, remove "
                                          "snap_sweep/base_lr=1e30"));
 }
 
@@ -152,7 +152,7 @@ TEST_F(SweepTest, ResultsOfAnotherSolverAreNotTaken) {
   const Outcome outcome = Sweep({"--set", "base_lr=0.01,0.05", "--set", "max_iter=10"});
   EXPECT_EQ(outcome.exit_code, 73);
   EXPECT_THAT(outcome.Errors(), ElementsAre(AllOf(HasSubstr("snap_sweep/base_lr=0.01/settings"),
-                                                  HasSubstr("which changed since"))));
+                                                  HasSubstr("or they changed after that run"))));
 }
 
 TEST_F(SweepTest, WhatIsWrongWithOneRunIsSaidBeforeAny) {
@@ -163,9 +163,9 @@ TEST_F(SweepTest, WhatIsWrongWithOneRunIsSaidBeforeAny) {
     EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr(part)));
   };
   refused({"--set", "base_lr=0.1"}, 64, "give several values, as in --set base_lr=0.1,0.01");
-  refused({}, 64, "there is nothing to compare");
-  refused({"--set", "base_lr=0.1,0.1"}, 64, "the list has a value twice");
-  refused({"--set", "base_lr=0.1,,0.2"}, 64, "a value of the list is empty");
+  refused({}, 64, "nothing to compare");
+  refused({"--set", "base_lr=0.1,0.1"}, 64, "the list has the same value twice");
+  refused({"--set", "base_lr=0.1,,0.2"}, 64, "a value in the list is empty");
   refused({"--set", "base_lr=0.1,soon"}, 64, "(the run with base_lr=soon)");
   refused({"--set", "gamma=0.1,-1"}, 78, "(the run with gamma=-1)");
   EXPECT_FALSE(std::filesystem::exists(job_.folder() / "snap_sweep"));
@@ -239,7 +239,7 @@ TEST_F(SweepTest, AScriptForSlurmHoldsNoControlCharacters) {
   const auto refused = [&](std::vector<std::string> words, const std::string& start) {
     words.insert(words.begin(), {"sweep", "--set", "base_lr=0.01,0.05", "--system=slurm"});
     ExpectRefused(job_, RunProgram(words, job_.options()), 64, start,
-                  "a batch script cannot hold control characters");
+                  "a batch script cannot contain control characters");
   };
   std::filesystem::create_directory(job_.folder() / "a\ntouch X");
   std::filesystem::copy(job_.folder() / "solver.prototxt", job_.folder() / "a\ntouch X");

@@ -62,8 +62,9 @@ TEST(TimeTest, TellsAtVerbosityOneWhichImplementationsDeclined) {
   const Outcome outcome =
       RunProgram({"time", "--model=net.prototxt", "--iterations=1", "--v=1"}, job.options());
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("\nAsked before the implementations above, and declined:\n"
-                                     "ip\n  onednn sgemm: it adds no bias\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("\nImplementations that were not chosen, and why:\n"
+                                     "ip\n"
+                                     "  onednn sgemm: it adds no bias\n"));
   EXPECT_TRUE(Finds(outcome.err, R"(\] matrix product of 16 x 784 times \S.*: onednn matmul\n)"))
       << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("]   declined: onednn sgemm: it adds no bias\n"));

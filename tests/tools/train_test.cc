@@ -206,7 +206,7 @@ TEST(TrainTest, SaysThatAFinishedRunIsFinished) {
   ASSERT_EQ(job.Train().exit_code, 0);
   const Outcome again = job.Train({"--snapshot=snap_iter_20.solverstate"});
   EXPECT_EQ(again.exit_code, 0);
-  EXPECT_THAT(again.err, HasSubstr("nothing is left to do"));
+  EXPECT_THAT(again.err, HasSubstr("the run is finished, nothing to do"));
 }
 
 TEST(TrainTest, StartsFromWeights) {
@@ -262,7 +262,7 @@ TEST(TestTest, RefusesWeightsOfAnotherNet) {
       {"test", "--model=net.prototxt", "--weights=snap_iter_20.caffemodel"}, job.options());
   EXPECT_EQ(outcome.exit_code, 65);
   EXPECT_THAT(outcome.Errors(),
-              ElementsAre(StartsWith("snap_iter_20.caffemodel: no layer of this file")));
+              ElementsAre(StartsWith("snap_iter_20.caffemodel: no layer name in this file")));
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ TEST_F(UpgradeVerbTest, WritesTextAsTextAndSaysWhatItChanged) {
   const Outcome outcome = Upgrade({"old", "new"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_EQ(outcome.out,
-            "old: rewrote 2 layers of the old 'layers' form as 'layer'\n"
+            "old: rewrote 2 layers of the old 'layers' format as 'layer'\n"
             "warning: old: the comments are lost\n"
             "wrote new (a net)\n");
   caffe::NetParameter net;
@@ -57,12 +57,14 @@ TEST_F(UpgradeVerbTest, WritesTextAsTextAndSaysWhatItChanged) {
 TEST_F(UpgradeVerbTest, ReplacesAFileOnlyWithForce) {
   WriteText(folder_ / "old", kOldNet);
   WriteText(folder_ / "new", "precious");
-  ExpectRefusal(Upgrade({"old", "new"}), 73, "new: the file is already there");
+  ExpectRefusal(Upgrade({"old", "new"}), 73, "new: the file already exists");
   EXPECT_EQ(ReadText(folder_ / "new"), "precious");
   EXPECT_EQ(Upgrade({"old", "old", "--force"}).exit_code, 0);
   EXPECT_THAT(ReadText(folder_ / "old"), StartsWith("layer {"));
   const Outcome again = Upgrade({"old", "new", "--force"});
-  EXPECT_EQ(again.out, "already in the newest form\nwrote new (a net)\n");
+  EXPECT_EQ(again.out,
+            "the file is already in the current format\n"
+            "wrote new (a net)\n");
   EXPECT_EQ(ReadText(folder_ / "new"), ReadText(folder_ / "old"));
 }
 
@@ -130,7 +132,7 @@ TEST(OldWeightsTest, AreReadByTestAndTrainAndUpgraded) {
   const Outcome upgraded =
       RunProgram({"upgrade", "old.caffemodel", "new.caffemodel"}, job.options());
   EXPECT_EQ(upgraded.out,
-            "old.caffemodel: rewrote 1 layer of the old 'layers' form as 'layer'\n"
+            "old.caffemodel: rewrote 1 layer of the old 'layers' format as 'layer'\n"
             "old.caffemodel: rounded double numbers to float in 2 blobs\n"
             "old.caffemodel: wrote the four old sizes as a shape in 2 blobs\n"
             "wrote new.caffemodel (weights)\n");
@@ -141,13 +143,13 @@ TEST(ManyWeightsTest, MissingAndLeftOverLayersAreCountedOverAllFiles) {
   Job job;
   ASSERT_EQ(job.Train().exit_code, 0);
   const std::string second =
-      "layer {\n  name: \"ip2\"\n  type: \"InnerProduct\"\n  bottom: \"ip\"\n  top: \"ip2\"\n"
-      "  inner_product_param { num_output: 10 }\n}\n";
+      "layer {\n  name: \"ip2\"\n  type: \"InnerProduct\"\n  bottom: \"ip\"\n  top: \"ip2\"\n  "
+      "inner_product_param { num_output: 10 }\n}\n";
   job.net += second;
   const Outcome alone = job.Train({"--weights=snap_iter_20.caffemodel"});
   EXPECT_EQ(alone.exit_code, 0) << alone.err;
-  EXPECT_THAT(alone.err, HasSubstr("1 layer of the net is in no file of weights and will start "
-                                   "from the fillers: ip2\n"));
+  EXPECT_THAT(alone.err, HasSubstr("1 layer of the net is not in the given weights files and will "
+                                   "be initialised by the fillers: ip2\n"));
   caffe::NetParameter other;
   caffe::LayerParameter* layer = other.add_layer();
   layer->set_name("ip2");
@@ -162,7 +164,7 @@ TEST(ManyWeightsTest, MissingAndLeftOverLayersAreCountedOverAllFiles) {
   WriteText(job.folder() / "other.caffemodel", other.SerializeAsString());
   const Outcome both = job.Train({"--weights=snap_iter_20.caffemodel,other.caffemodel"});
   EXPECT_EQ(both.exit_code, 0) << both.err;
-  EXPECT_THAT(both.err, Not(HasSubstr("start from the fillers")));
+  EXPECT_THAT(both.err, Not(HasSubstr("be initialised by the fillers")));
   EXPECT_THAT(both.err, HasSubstr("Ignoring source layers (1) of other.caffemodel: stray\n"));
 }
 

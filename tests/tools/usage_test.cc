@@ -76,8 +76,10 @@ TEST(HelpTest, HasAPageForEachTaskOfDatasetWithItsOwnFlags) {
   }
   EXPECT_LE(WidestLine(pack.out), 80u);
   EXPECT_EQ(RunProgram({"dataset", "pack", "--help"}).out, pack.out);
-  ExpectRefused({"help", "dataset", "pakc"}, 64, "'trainer dataset' has no 'pakc'; it has: bench");
-  ExpectRefused({"help", "train", "pack"}, 64, "'trainer help' takes one verb");
+  ExpectRefused({"help", "dataset", "pakc"}, 64,
+                "'trainer dataset' has no task 'pakc'; it has: "
+                "bench");
+  ExpectRefused({"help", "train", "pack"}, 64, "'trainer help' needs one verb");
 }
 
 TEST(HelpTest, ShowsThePageOfAVerbWhateverItsOtherFlags) {
@@ -135,7 +137,7 @@ TEST(UsageTest, NamesTheNearestVerb) {
   ExpectRefused({"tran"}, 64, "no verb 'tran'. Did you mean 'train'?");
   ExpectRefused({"help", "tets"}, 64, "Did you mean 'test'?");
   ExpectRefused({"xyzzy"}, 64, "no verb 'xyzzy'. 'trainer help' lists the verbs");
-  ExpectRefused({"--solver=x"}, 64, "no verb is given");
+  ExpectRefused({"--solver=x"}, 64, "no verb given");
 }
 
 TEST(UsageTest, NamesTheNearestFlag) {
@@ -144,7 +146,7 @@ TEST(UsageTest, NamesTheNearestFlag) {
                 "Did you mean --solver?");
   ExpectRefused({"--solvr", "x", "train"}, 64, "Did you mean --solver?");
   ExpectRefused({"test", "--solver=x"}, 64, "'trainer test' has no flag --solver.");
-  ExpectRefused({"train", "--xyzzy"}, 64, "'trainer help train' lists its flags");
+  ExpectRefused({"train", "--xyzzy"}, 64, "'trainer help train' lists the flags");
 }
 
 TEST(UsageTest, NamesTheFlagOrFieldThatAnotherTrainersFlagMeans) {
@@ -194,7 +196,7 @@ TEST(UsageTest, RefusesMissingAndImpossibleValues) {
   ExpectRefused({"train", "--solver=x", "--stop_exit_code=256"}, 64, "must be from 0 to 255");
   ExpectRefused({"time", "--model=x", "--phase=TRIAN"}, 64, "Did you mean 'TRAIN'?");
   ExpectRefused({"train", "--solver=x", "--sigint_effect=die"}, 64,
-                "--sigint_effect=die: the effect is one of stop, snapshot, none");
+                "--sigint_effect=die: not an effect of a signal; give stop, snapshot or none");
   ExpectRefused({"train", "--solver=x", "--logtostderr=maybe"}, 64,
                 "write --logtostderr or --nologtostderr");
 }

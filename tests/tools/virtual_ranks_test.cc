@@ -80,7 +80,7 @@ TEST_F(VirtualRanksTest, WriteTheSameFilesOnAnyNumberOfRanks) {
   EXPECT_THAT(one.err, HasSubstr("Batch of an iteration: 64 (4 virtual ranks on one rank, "
                                  "batch_size 16 each)"));
   EXPECT_THAT(one.err, HasSubstr("virtual_ranks 4: each rank computes 4 parts of every batch, one "
-                                 "after the other, and holds "));
+                                 "after the other, and needs "));
   const Files files = TakeFiles();
   for (const char* ranks : {"--ranks=2", "--ranks=4"}) {
     const Outcome outcome = Train({"--set", kVirtual, ranks, "--bucket_size=16"});
@@ -110,13 +110,15 @@ TEST_F(VirtualRanksTest, ShareTheBatchThatCountsForAll) {
                                      "batch_size 4 each)"));
   const Outcome odd = Train({"--set", "virtual_ranks=32", "--global_batch"});
   EXPECT_EQ(odd.exit_code, 64);
-  EXPECT_THAT(odd.Errors(),
-              ElementsAre(HasSubstr("batch_size 16, which 32 virtual ranks cannot divide")));
+  EXPECT_THAT(
+      odd.Errors(),
+      ElementsAre(HasSubstr("batch_size 16, which is not divisible by the 32 virtual ranks")));
 }
 
 TEST_F(VirtualRanksTest, AreRefusedWhereRanksCannotShareThem) {
-  for (const auto& [ranks, text] : {std::pair("--ranks=3", "which 3 ranks cannot share evenly"),
-                                    {"--ranks=8", "each needs a part of every batch"}}) {
+  for (const auto& [ranks, text] :
+       {std::pair("--ranks=3", "and 3 ranks cannot share these parts evenly"),
+        {"--ranks=8", "each needs a part of every batch"}}) {
     const Outcome outcome = Train({"--set", kVirtual, ranks});
     EXPECT_EQ(outcome.exit_code, 64) << outcome.err;
     EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr(text)));
@@ -162,7 +164,7 @@ TEST_F(VirtualRanksTest, WriteTheSameFilesOnSeveralMachines) {
   EXPECT_EQ(outcome.exit_code, 64);
   EXPECT_THAT(outcome.Errors(),
               ElementsAre(HasSubstr("the gradients of these ranks cannot be added in pairs: "
-                                    "machine 1 has 3 ranks and machine 0 has 1")));
+                                    "machine 1 has 3 ranks, but machine 0 has 1")));
 }
 
 }  // namespace

@@ -206,11 +206,11 @@ const RegisterConvStep<ConvBackwardData> kConvDepthwiseData({DeviceKind::kCpu, r
 }  // namespace
 
 std::string DepthwiseRefuses(const ConvDesc& desc) {
-  if (desc.in.size() != 2) return "it takes images only";
+  if (desc.in.size() != 2) return "it supports images only";
   if (desc.group != desc.in_channels || desc.group != desc.out_channels) {
     return "the groups do not have one input and one output channel each";
   }
-  if (desc.group < 4) return "less than 4 channels";
+  if (desc.group < 4) return "fewer than 4 channels";
   if (desc.kernel[0] != 3 || desc.kernel[1] != 3) return "the kernel is not 3 x 3";
   if (desc.stride[1] > 2) return "the stride along the width is more than 2";
   return desc.dilation[1] != 1 ? "the kernel is dilated along the width" : "";

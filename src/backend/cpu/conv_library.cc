@@ -37,14 +37,14 @@ template <class Step, class Maker>
 Offer<Step> FirstKernel(const ConvDesc& desc, const std::vector<ConvLayout>& layouts,
                         const Maker& make) {
   if (desc.in.size() > 3) {
-    return Declines{Join("it takes up to 3 spatial axes, not ", desc.in.size())};
+    return Declines{Join("it supports up to 3 spatial axes, not ", desc.in.size())};
   }
   for (const bool any_kernel : {false, true}) {
     for (const ConvLayout layout : layouts) {
       if (auto step = make(desc, layout, any_kernel)) return step;
     }
   }
-  return Declines{"it has nothing but reference loops for this"};
+  return Declines{"it has only reference loops for this"};
 }
 
 Offer<ConvForward> TakeLibraryForward(const Device&, const ConvDesc& desc) {

@@ -53,16 +53,16 @@ std::vector<int64_t> SegmentShape::TapOffsets() const {
 
 std::string SegmentsRefuse(const ConvDesc& desc) {
   if (DetectCpuIsa() != CpuIsa::kAvx512) return "it needs AVX-512";
-  if (desc.dtype != DType::kF32) return "it takes f32 only";
-  if (desc.in.size() != 2) return "it takes images only";
-  if (desc.group != 1) return "it takes one group only";
+  if (desc.dtype != DType::kF32) return "it supports f32 only";
+  if (desc.in.size() != 2) return "it supports images only";
+  if (desc.group != 1) return "it supports one group only";
   if (desc.dilation[1] > 1 && desc.kernel[1] > 1) return "the kernel is dilated along the width";
   constexpr int64_t kMostPixels = int64_t{1} << 24;  // there is a table with an entry for each
   const std::vector<int64_t> out = desc.Out();
   if (out[0] > kMostPixels / out[1]) return "the image has too many pixels for its table";
   // Full vectors are oneDNN's ground, and so are weights that need blocking for the caches.
   if (desc.in_channels % kLanes == 0 && desc.out_channels % kLanes == 0) {
-    return "all channels fill whole vectors of 16, for which the library is the faster";
+    return "all channels fill whole vectors of 16, and oneDNN is faster then";
   }
   const bool large = desc.WeightShape().Count(1) > 2048 || desc.out_channels > 512;
   return large ? "the weight is too large for the nearest caches" : "";
@@ -70,7 +70,7 @@ std::string SegmentsRefuse(const ConvDesc& desc) {
 
 std::string SegmentsRefuseForwardOrData(const ConvDesc& desc) {
   if (desc.WeightShape().Count(2) == 1) {
-    return "the kernel is 1 x 1, a matrix product, for which the library is the faster";
+    return "the kernel is 1 x 1, a matrix product, and oneDNN is faster then";
   }
   return SegmentsRefuse(desc);
 }

@@ -121,7 +121,7 @@ class SegmentForward final : public ConvForward {
 Offer<ConvForward> TakeSegmentForward(const Device&, const ConvDesc& desc) {
   if (auto why = SegmentsRefuseForwardOrData(desc); !why.empty()) return Declines{why};
   if (desc.out_channels % (4 * kLanes) == 0) {
-    return Declines{"the outputs fill the library's blocks of 64 channels"};
+    return Declines{"the outputs fill oneDNN's blocks of 64 channels"};
   }
   return std::make_unique<SegmentForward>(desc);
 }

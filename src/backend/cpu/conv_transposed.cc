@@ -68,7 +68,7 @@ const RegisterConvStep<ConvBackwardData> kConvTransposedData({DeviceKind::kCpu, 
 }  // namespace
 
 Offer<ConvBackwardData> TransposedBackwardDataOf(const ConvDesc& desc) {
-  if (desc.in.size() != 2) return Declines{"it takes images only"};
+  if (desc.in.size() != 2) return Declines{"it supports images only"};
   if (desc.in_channels / desc.group % 16 != 0) {
     return Declines{"the last vector of input channels would be mostly empty"};
   }

@@ -164,8 +164,8 @@ const RegisterConvStep<ConvBackwardData> kConvWinogradData({DeviceKind::kCpu, ra
 std::string WinogradRefuses(const ConvDesc& desc) {
   constexpr int64_t kMostTaps = int64_t{1} << 26;  // of an output; offsets of 16 outputs are ints
   if (DetectCpuIsa() != CpuIsa::kAvx512) return "it needs AVX-512";
-  if (desc.dtype != DType::kF32) return "it takes f32 only";
-  if (desc.in.size() != 2) return "it takes images only";
+  if (desc.dtype != DType::kF32) return "it supports f32 only";
+  if (desc.in.size() != 2) return "it supports images only";
   if (desc.in_channels / desc.group % kLanes != 0 || desc.out_channels / desc.group % kLanes != 0) {
     return "the channels of a group do not fill whole vectors of 16";
   }
@@ -183,15 +183,16 @@ std::string WinogradRefuses(const ConvDesc& desc) {
 std::string WinogradLoses(const WinogradShape& s) {
   constexpr int64_t kMostFloats = int64_t{36} << 20;  // of the kernels at the points
   const int64_t direct = s.batch * s.oh * s.ow * s.kernel * s.kernel;
-  if (s.tiles < 32) return Join(s.tiles, " tiles do not pay for transforming the kernels");
-  if (direct < 2 * s.points * s.tiles) return "its tiles reach too far over the edge";
+  if (s.tiles < 32) return Join(s.tiles, " tiles are too few to justify transforming the kernels");
+  if (direct < 2 * s.points * s.tiles) return "its tiles reach too far beyond the edge";
   return s.points * s.group * s.c * s.m > kMostFloats ? "the transformed kernels are too large"
                                                       : "";
 }
 
 std::string WinogradWeightLoses(const WinogradShape& s) {
   if (auto why = WinogradLoses(s); !why.empty()) return why;
-  return s.tiles < 45 ? Join(s.tiles, " tiles do not pay for transforming the gradient") : "";
+  return s.tiles < 45 ? Join(s.tiles, " tiles are too few to justify transforming the gradient")
+                      : "";
 }
 
 WinogradShape::WinogradShape(const ConvDesc& desc)

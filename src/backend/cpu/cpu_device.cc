@@ -40,8 +40,8 @@ class CpuDevice final : public Device {
     void* memory = ::operator new (bytes, std::align_val_t{kMemoryAlign}, std::nothrow);
     if (memory == nullptr) {
       throw Error(ErrorCode::kResource,
-                  Join("no ", bytes >> 20, " MiB of host memory (", bytes,
-                       " bytes) available; lower batch_size or ask for more memory"));
+                  Join("cannot allocate ", bytes >> 20, " MiB of host memory (", bytes,
+                       " bytes); lower batch_size or request more memory"));
     }
     return memory;
   }

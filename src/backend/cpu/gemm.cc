@@ -120,18 +120,18 @@ class LoopGemm final : public GemmPlan {
 
 Offer<GemmPlan> TakeSgemm(const Device&, const GemmDesc& desc) {
   if (desc.dtype != DType::kF32 || desc.out_dtype != DType::kF32) {
-    return Declines{"it takes f32 only"};
+    return Declines{"it supports f32 only"};
   }
   if (desc.bias) return Declines{"it adds no bias"};
   // It beats matmul by a quarter when B is not transposed and loses by two thirds when it is
   // (64 x 9216 x 4096, AVX-512).
-  if (desc.trans_b) return Declines{"with a transposed second matrix matmul is the faster"};
+  if (desc.trans_b) return Declines{"matmul is faster with a transposed second matrix"};
   return std::make_unique<SgemmPlan>(desc);
 }
 
 Offer<GemmPlan> TakeMatmul(const Device&, const GemmDesc& desc) {
   if (auto plan = MatmulPlan::Make(desc)) return plan;
-  return Declines{"it has nothing but reference loops for this"};
+  return Declines{"it has only reference loops for this"};
 }
 
 Offer<GemmPlan> TakeLoops(const Device&, const GemmDesc& desc) {

@@ -50,7 +50,7 @@ class LrnOnePass final : public LrnPlan {
 };
 
 Offer<LrnPlan> TakeOnePass(const Device&, const LrnDesc& desc) {
-  if (!desc.across) return Declines{"it takes sums across channels only"};
+  if (!desc.across) return Declines{"it supports sums across channels only"};
   if (desc.half > kMostLrnHalf || desc.shape[1] > kMostLrnChannels) {
     return Declines{"the channels or the neighbours are too many for its buffers"};
   }

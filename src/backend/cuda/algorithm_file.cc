@@ -68,7 +68,7 @@ void AlgorithmFile::Tell(const std::string& what) {
   if (told_) return;
   told_ = true;
   const std::string line = EscapeControl(
-      Join(AbsolutePath(path_), ": ", what, "; convolution algorithms are measured anew"));
+      Join(AbsolutePath(path_), ": ", what, "; convolution algorithms are measured again"));
   if (asked_) {
     LOG(WARNING) << line;
   } else {
@@ -103,7 +103,7 @@ void AlgorithmFile::Refresh() {
   try {
     const std::string text = ReadFile(path_, kMostBytes);
     if (!IsOurs(text)) {
-      Tell("this is no file of convolution algorithms, and stays as it is");
+      Tell("this is not a file of convolution algorithms, and it is not changed");
       path_.clear();
       return;
     }
@@ -119,8 +119,8 @@ void AlgorithmFile::Refresh() {
 // Leaves what is whole in the file. Again from the disk, as others may have added to it.
 void AlgorithmFile::Mend() {
   LOG(WARNING) << EscapeControl(Join(AbsolutePath(path_),
-                                     ": damaged; what is whole of it is kept, the rest of the "
-                                     "convolution algorithms is measured anew"));
+                                     ": the file is damaged; its valid part is used, and the other "
+                                     "convolution algorithms are measured again"));
   const Turn turn(*this);
   const std::string text = ReadFile(path_, kMostBytes);
   std::string kept(kHead);

@@ -35,15 +35,15 @@ void SetTensor(Cudnn::Tensor tensor, int format, DType type, const Ints& dims) {
 
 std::string ConvProblem::WhyNot(const CudaDevice& device, const ConvDesc& desc) {
   if (device.CudnnHandle() == nullptr) return "the library was not found";
-  if (desc.in.size() > 3) return Join("it takes up to 3 spatial axes, not ", desc.in.size());
+  if (desc.in.size() > 3) return Join("it supports up to 3 spatial axes, not ", desc.in.size());
   for (const Shape& shape : {desc.InShape(), desc.OutShape(), desc.WeightShape()}) {
     if (shape.Count() > kMostInt) {
-      return Join("it takes tensors of up to ", kMostInt, " elements, not ", shape.Count());
+      return Join("it supports tensors of up to ", kMostInt, " elements, not ", shape.Count());
     }
   }
   for (const auto* lengths : {&desc.pad, &desc.stride, &desc.dilation}) {
     for (const int64_t length : *lengths) {
-      if (length > kMostInt) return Join("it takes no length of ", length);
+      if (length > kMostInt) return Join("it does not support a length of ", length);
     }
   }
   return "";

@@ -59,15 +59,15 @@ int StateOfGpu() {
 std::string WhyLost(int status, int id, const std::string& what) {
   const std::string first =
       Join(GpuName(id), " failed while ", what, " or before: ", ErrorText(status),
-           "; nothing more can be computed on it. ");
+           "; this process cannot use it any more. ");
   if (status == kErrorEccUncorrectable) {
     return first +
-           "Its memory is damaged ('nvidia-smi -q -d ECC' shows more): go on from the last "
-           "snapshot on another GPU, and have this one reset";
+           "Its memory has an error ('nvidia-smi -q -d ECC' shows more): resume from the last "
+           "snapshot on another GPU, and ask the administrator to reset this one";
   }
   return first +
-         "Go on from the last snapshot with --resume=auto; if it happens again on this GPU "
-         "and not on others, look for Xid lines in 'dmesg', else report it";
+         "Resume from the last snapshot with --resume=auto. If this happens again on this GPU but "
+         "not on others, check 'dmesg' for lines with Xid; else report it";
 }
 
 bool MeansNoGpu(int status) {
@@ -94,8 +94,8 @@ std::string WhyNoDriver() {
   if (driver == 0) {
     return "no driver for NVIDIA GPUs was found (libcuda.so.1); install one, or run on the CPU";
   }
-  return Join("the driver of this machine's GPUs is made for CUDA ", Version(driver),
-              " and this program needs ", Version(runtime),
+  return Join("the GPU driver of this machine supports CUDA ", Version(driver),
+              ", but this program needs ", Version(runtime),
               "; update the driver, build the program with an older CUDA, or run on the CPU");
 }
 
@@ -115,22 +115,22 @@ std::string WhyNoGpu(int status) {
   if (status == kErrorNoDevice) {
     const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
     if (visible != nullptr) {
-      return Join("CUDA sees no GPU, as CUDA_VISIBLE_DEVICES is '", EscapeControl(visible),
-                  "'; name one that 'nvidia-smi -L' shows, or unset it");
+      return Join("CUDA sees no GPU, because CUDA_VISIBLE_DEVICES is '", EscapeControl(visible),
+                  "'; set it to a GPU that 'nvidia-smi -L' shows, or unset it");
     }
-    return "the driver finds no GPU; see whether 'nvidia-smi' shows one and whether this job was "
-           "given one, or run on the CPU";
+    return "the driver finds no GPU; check that 'nvidia-smi' shows a GPU and that this job "
+           "requested one, or run on the CPU";
   }
   if (status == kErrorSystemDriverMismatch) {
-    return "the driver's parts are of several versions, as after an update without a restart; "
-           "restart the machine, or load the new kernel module";
+    return "the parts of the GPU driver have different versions, maybe after an update without a "
+           "restart; restart the machine, or load the new kernel module";
   }
   if (status == kErrorSystemNotReady) {
-    return "the GPUs are not ready yet; start nvidia-fabricmanager where they are connected by "
-           "NVSwitch, or wait";
+    return "the GPUs are not ready yet; wait, or start nvidia-fabricmanager if they are connected "
+           "by NVSwitch";
   }
   return Join("CUDA does not start (", ErrorText(status),
-              "); see whether 'nvidia-smi' works, or run on the CPU");
+              "); check that 'nvidia-smi' works, or run on the CPU");
 }
 
 void Fail(int status, const std::string& what) {
@@ -141,14 +141,14 @@ void Fail(int status, const std::string& what) {
     size_t free = 0, total = 0;
     GetRuntime()->MemGetInfo(&free, &total);
     throw Error(ErrorCode::kResource,
-                Join(GpuName(id), " had no memory left while ", what, ": ", MiB(free), " of ",
+                Join(GpuName(id), " ran out of memory while ", what, ": ", MiB(free), " of ",
                      MiB(total), " are free; lower batch_size or store values in 16 bits"));
   }
   if (status == kErrorDevicesUnavailable) {
     throw Error(ErrorCode::kUnavailable,
                 Join(GpuName(id),
-                     " is in use by another process and takes no second one, or is "
-                     "busy; choose another, or wait ('nvidia-smi' shows who uses it)"));
+                     " is busy, or another process has exclusive use of it; choose another GPU, or "
+                     "wait ('nvidia-smi' shows the processes)"));
   }
   if (status == kErrorNoKernelImageForDevice || status == kErrorUnsupportedPtxVersion) {
     throw Error(ErrorCode::kUnavailable,
@@ -160,7 +160,7 @@ void Fail(int status, const std::string& what) {
     throw Error(ErrorCode::kUnavailable, GpusInUse::Get().Lose(id, WhyLost(status, id, what)));
   }
   throw Error(ErrorCode::kInternal, Join(GpuName(id), " refused ", what, " (", ErrorText(status),
-                                         "), which is a mistake of this program: report it"));
+                                         "); this is a bug in this program, please report it"));
 }
 
 void FailToAllocate(int status, size_t bytes) {
@@ -168,11 +168,11 @@ void FailToAllocate(int status, size_t bytes) {
   GetRuntime()->GetLastError();
   size_t free = 0, total = 0;
   GetRuntime()->MemGetInfo(&free, &total);
-  throw Error(
-      ErrorCode::kResource,
-      Join(GpuName(UsedGpu()), " has no ", MiB(bytes), " (", bytes,
-           " bytes) of memory left: ", MiB(free), " of ", MiB(total),
-           " are free; lower batch_size, store values in 16 bits, or end what else uses it"));
+  throw Error(ErrorCode::kResource,
+              Join(GpuName(UsedGpu()), " cannot allocate ", MiB(bytes), " (", bytes,
+                   " bytes) of memory: ", MiB(free), " of ", MiB(total),
+                   " are free; lower batch_size, store values in 16 bits, or stop other programs "
+                   "on this GPU"));
 }
 
 void FailCublasLt(int status, const char* what) {

@@ -102,19 +102,18 @@ std::string InList(const GpuInfo& gpu) {
 [[noreturn]] void FailForNumber(int id, int count) {
   std::vector<std::string> there;
   for (const GpuInfo& gpu : DescribeAll(count)) there.push_back(InList(gpu));
-  throw Error(
-      ErrorCode::kUnavailable,
-      Join("there is no GPU ", id, "; this machine shows this program ", JoinList(there, "; ")));
+  throw Error(ErrorCode::kUnavailable,
+              Join("there is no GPU ", id, "; this program can see ", JoinList(there, "; ")));
 }
 
 void CheckArchitecture(const GpuInfo& gpu) {
   const int oldest = OldestArchitecture();
   if (10 * gpu.major + gpu.minor >= oldest) return;
-  throw Error(
-      ErrorCode::kUnavailable,
-      Join(GpuName(gpu.id), " is of compute ", gpu.major, ".", gpu.minor,
-           ", older than all that this program is compiled for (", Architectures(),
-           "); choose another, or build with -DCMAKE_CUDA_ARCHITECTURES=", gpu.major, gpu.minor));
+  throw Error(ErrorCode::kUnavailable,
+              Join(GpuName(gpu.id), " has compute capability ", gpu.major, ".", gpu.minor,
+                   ", older than those that this program is compiled for (", Architectures(),
+                   "); choose another GPU, or build with -DCMAKE_CUDA_ARCHITECTURES=", gpu.major,
+                   gpu.minor));
 }
 
 }  // namespace

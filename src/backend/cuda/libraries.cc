@@ -37,7 +37,7 @@ std::string FolderOf(void* handle) {
 
 // The sentence's end where the library cannot be used.
 std::string WhatToDo(const LibraryKind& kind) {
-  return Join("; ", kind.install, ", or name its folder in LD_LIBRARY_PATH. ", kind.without);
+  return Join("; ", kind.install, ", or add its folder to LD_LIBRARY_PATH. ", kind.without);
 }
 
 std::string NotFound(const LibraryKind& kind, const std::string& broken) {
@@ -166,7 +166,7 @@ LibraryKind CublasLtKind() {
           .names = {"libcublasLt.so.13", "libcublasLt.so.12"},
           .version_call = "cublasLtGetVersion",
           .majors = {12, 13},
-          .without = "Until then matrix products run many times slower",
+          .without = "Without it, matrix products run many times slower",
           .install =
               "install it (Debian's package libcublas-13-0 of NVIDIA, or 'pip install "
               "nvidia-cublas')"};
@@ -177,7 +177,7 @@ LibraryKind CudnnKind() {
           .names = {"libcudnn.so.9"},
           .version_call = "cudnnGetVersion",
           .majors = {9},
-          .without = "Until then convolutions run many times slower",
+          .without = "Without it, convolutions run many times slower",
           .install =
               "install it (Debian's package cudnn9-cuda-13 of NVIDIA, or 'pip install "
               "nvidia-cudnn-cu13')"};
@@ -188,7 +188,7 @@ LibraryKind NcclKind() {
           .names = {"libnccl.so.2"},
           .version_call = "ncclGetVersion",
           .majors = {2},
-          .without = "Until then the host sums gradients of several GPUs",
+          .without = "Without it, the CPU sums the gradients of several GPUs",
           .install =
               "install it (Debian's package libnccl2 of NVIDIA, or 'pip install "
               "nvidia-nccl-cu13')",
@@ -230,7 +230,7 @@ OpenedLibrary OpenLibrary(const LibraryKind& kind, const std::vector<std::string
   }
   void* const version_call = dlsym(handle, kind.version_call.c_str());
   if (version_call == nullptr) {
-    library.problem = Join(kind.title, ": ", FolderOf(handle), " holds a library of that name ",
+    library.problem = Join(kind.title, ": ", FolderOf(handle), " has a library of that name, but ",
                            "without ", kind.version_call, WhatToDo(kind));
     return library;
   }

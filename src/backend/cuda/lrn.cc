@@ -136,9 +136,9 @@ class GpuLrnOnePass final : public LrnPlan {
 };
 
 Offer<LrnPlan> TakeGpuLrnOnePass(const Device& device, const LrnDesc& desc) {
-  if (!desc.across) return Declines{"it takes sums across channels only"};
+  if (!desc.across) return Declines{"it supports sums across channels only"};
   if (desc.shape[1] < 1 || desc.shape[1] > kLrnTile) {
-    return Declines{Join("it takes up to ", kLrnTile, " channels")};
+    return Declines{Join("it supports up to ", kLrnTile, " channels")};
   }
   return WithLrnPower(desc.beta, [&](auto power) -> std::unique_ptr<LrnPlan> {
     return std::make_unique<GpuLrnOnePass<decltype(power)>>(device, desc, power);

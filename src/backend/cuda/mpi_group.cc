@@ -15,7 +15,7 @@ class MpiGroup final : public GradientGroup {
   using GradientGroup::GradientGroup;
 
   std::string WhyNoTree() const override {
-    return "MPI adds in an order of its own choice; use --exchange=host";
+    return "MPI chooses the order of sums itself; use --exchange=host";
   }
 
  protected:
@@ -48,10 +48,10 @@ std::unique_ptr<ReplicaGroup> MakeMpi(const Device& device, const GpuGroupOption
                                       std::string* note) {
   const auto& gpu = dynamic_cast<const CudaDevice&>(device);
   const bool can = options.sum_by_mpi != nullptr;
-  *note = can ? "the MPI of another rank takes no memory of GPUs"
-              : "there is no MPI here that takes memory of GPUs";
+  *note = can ? "the MPI library of another rank is not CUDA-aware"
+              : "there is no CUDA-aware MPI library";
   if (!IsZeroOnAll(*options.host, can ? 0.0f : 1.0f)) return nullptr;
-  *note = "in their memory";
+  *note = "in GPU memory";
   gpu.Use();
   return std::make_unique<MpiGroup>(gpu, options);
 }

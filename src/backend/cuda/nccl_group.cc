@@ -15,7 +15,7 @@ namespace {
 // What a result that is not kSuccess says.
 std::string TextOf(const char* call, int result) {
   return Join(call, " failed: ", GetNccl()->GetErrorString(result), " (status ", result,
-              "; NCCL_DEBUG=INFO tells more)");
+              "; NCCL_DEBUG=INFO shows more)");
 }
 
 void CheckNccl(const char* call, int result) {
@@ -52,7 +52,7 @@ class NcclGroup final : public GradientGroup {
       : GradientGroup(device, options), comm_(comm) {}
 
   std::string WhyNoTree() const override {
-    return "NCCL adds in an order of its own choice; use --exchange=host";
+    return "NCCL chooses the order of sums itself; use --exchange=host";
   }
 
  protected:

@@ -83,7 +83,7 @@ std::unique_ptr<Nvml> LoadNvml(const std::string& file, std::string* why) {
   load(table->DeviceGetMaxClockInfo, "nvmlDeviceGetMaxClockInfo");
   if (table->Init == nullptr || table->DeviceGetHandleByPciBusId == nullptr ||
       table->ErrorString == nullptr) {
-    *why = Join(file, " is no NVML that is known here");
+    *why = Join(file, " is not a known version of NVML");
     return nullptr;
   }
   if (const int status = table->Init(); status != nvml::kSuccess) {
@@ -96,7 +96,7 @@ std::unique_ptr<Nvml> LoadNvml(const std::string& file, std::string* why) {
 const Nvml* GetNvml(std::string* why) {
   if (GivenNvml() != nullptr) return GivenNvml();
   if (!GetRuntime()->linked) {
-    *why = Join(kFile, " is not there");
+    *why = Join(kFile, " does not exist");
     return nullptr;
   }
   static std::string problem;
@@ -139,7 +139,7 @@ std::unique_ptr<GpuMonitor> MakeMonitor(const trainer::Device& device, std::stri
   char bus[64] = "";
   const int id = static_cast<const CudaDevice&>(device).options().id;
   if (GetRuntime()->DeviceGetPciBusId(bus, sizeof bus, id) != kSuccess) {
-    *why = "the driver does not say where the GPU is";
+    *why = "the driver does not report the PCI bus address of the GPU";
     return nullptr;
   }
   nvml::Device found = nullptr;

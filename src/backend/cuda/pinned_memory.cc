@@ -16,10 +16,11 @@ std::byte* NewBlock(int gpu, size_t bytes) {
   const int status = GetRuntime()->HostAlloc(&memory, bytes, kHostAllocPortable);
   if (status == kErrorMemoryAllocation) {
     GetRuntime()->GetLastError();
-    throw Error(ErrorCode::kResource,
-                Join("no ", bytes >> 20, " MiB of page-locked host memory (", bytes,
-                     " bytes) available for copies to the GPU; lower batch_size or the number of "
-                     "batches read ahead, or ask for more memory"));
+    throw Error(
+        ErrorCode::kResource,
+        Join(
+            "cannot allocate ", bytes >> 20, " MiB of page-locked host memory (", bytes,
+            " bytes) for copies to the GPU; lower batch_size or prefetch, or request more memory"));
   }
   Check(status, "allocating page-locked host memory (cudaHostAlloc)");
   return static_cast<std::byte*>(memory);

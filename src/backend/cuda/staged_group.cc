@@ -28,7 +28,7 @@ class Staging {
     if (locked_) return;
     GetRuntime()->GetLastError();
     LOG(WARNING) << bytes << " bytes of gradients cannot be page-locked (cudaHostRegister): they "
-                 << "are summed more slowly; 'ulimit -l unlimited' may help";
+                 << "are summed more slowly; try 'ulimit -l unlimited'";
   }
   ~Staging() {
     if (locked_) GetRuntime()->HostUnregister(data_);

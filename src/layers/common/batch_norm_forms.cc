@@ -63,11 +63,12 @@ bool Adapt(const LayerSpec& spec, const caffe::LayerParameter& stored, const std
   const bool learned = LearnsScaleAndBias(spec.proto().batch_norm_param());
   const int count = stored.blobs_size();
   if (!learned && count == 5) {
-    throw Error(ErrorCode::kData, {file},
-                Join("layer '", stored.name(), "' has 5 blobs in the file: statistics and a ",
-                     "learned factor and offset, which this BatchNorm (", spec.Where().ToString(),
-                     ") does not have; write scale_bias: true in its batch_norm_param and remove ",
-                     "a Scale layer after it"));
+    throw Error(
+        ErrorCode::kData, {file},
+        Join("layer '", stored.name(), "' has 5 blobs in the file (statistics and a ",
+             "learned scale and bias), but this BatchNorm (", spec.Where().ToString(),
+             ") has no scale and bias; write scale_bias: true in its batch_norm_param and remove ",
+             "the Scale layer after it, if there is one"));
   }
   if (!learned || (count != 3 && count != 5)) return false;
   *adapted = stored;

@@ -8,8 +8,7 @@ Shape ShapeOf(const LayerSpec& spec, std::string_view param, std::string_view fi
               const caffe::BlobShape& shape, int index) {
   for (const int64_t length : shape.dim()) {
     if (length < 1) {
-      spec.FailIn(param, field, Join("dim is ", length, "; every axis has at least length 1"),
-                  index);
+      spec.FailIn(param, field, Join("dim is ", length, "; it must be at least 1"), index);
     }
   }
   if (shape.dim_size() > Shape::kMaxAxes) {

@@ -26,7 +26,7 @@ void RequireF32(const DescribeContext& plan, const LayerSpec& spec) {
     if (plan.InType(i) == DType::kF32) continue;
     spec.Fail("bottom",
               Join("bottom '", spec.proto().bottom(i), "' is stored as ", NameOf(plan.InType(i)),
-                   "; this layer takes f32 only"),
+                   ", but this layer needs f32"),
               i);
   }
 }
@@ -37,7 +37,7 @@ void RequireRank(const DescribeContext& plan, const LayerSpec& spec, int input, 
   if (shape.Rank() >= min && shape.Rank() <= max) return;
   spec.Fail("bottom",
             Join("bottom '", spec.proto().bottom(input), "' has shape ", Dims(shape),
-                 "; this layer takes ", wish),
+                 ", but this layer needs ", wish),
             input);
 }
 
@@ -46,7 +46,7 @@ void RequireEqualShapes(const DescribeContext& plan, const LayerSpec& spec) {
     if (plan.In(i) == plan.In(0)) continue;
     spec.Fail(
         "bottom",
-        Join("bottom '", spec.proto().bottom(i), "' has shape ", Dims(plan.In(i)), " and bottom '",
+        Join("bottom '", spec.proto().bottom(i), "' has shape ", Dims(plan.In(i)), ", but bottom '",
              spec.proto().bottom(0), "' has ", Dims(plan.In(0)), "; they must be equal"),
         i);
   }

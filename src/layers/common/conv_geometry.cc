@@ -32,12 +32,12 @@ void CheckForm(const LayerSpec& spec, const SizeField& f, size_t axes) {
   const auto n = static_cast<size_t>(f.values.size());
   if ((f.has_h || f.has_w) && n > 0) {
     spec.FailIn(kConvGeometryParam, given,
-                Join(given, " and ", f.field, " are both given; keep one form"));
+                Join(given, " and ", f.field, " are both given; keep one of them"));
   }
   if ((f.has_h || f.has_w) && axes != 2) {
     spec.FailIn(kConvGeometryParam, given,
-                Join(given, " is for images (2 spatial axes), this input has ", axes, "; write ",
-                     f.field, " once per axis"));
+                Join(given, " is for images (2 spatial axes), but this input has ", axes,
+                     "; write ", f.field, " once per axis"));
   }
   if (f.has_h != f.has_w && f.least > 0) {
     const char* other = f.has_h ? f.field_w : f.field_h;
@@ -84,10 +84,10 @@ std::string SizeText(const std::vector<int64_t>& sizes) {
 
 int64_t ReadNumOutput(const LayerSpec& spec) {
   const auto& param = spec.proto().convolution_param();
-  if (!param.has_num_output()) spec.Fail("num_output is not given; it is the number of filters");
+  if (!param.has_num_output()) spec.Fail("num_output is not given; give the number of filters");
   if (param.num_output() < 1) {
     spec.FailIn(kConvGeometryParam, "num_output",
-                "num_output is 0; it is the number of filters, at least 1");
+                "num_output is 0; give the number of filters, at least 1");
   }
   if (param.num_output() > INT32_MAX) {
     spec.FailIn(kConvGeometryParam, "num_output",
@@ -101,7 +101,7 @@ void RequireGroup(const LayerSpec& spec, int64_t group, int64_t channels, const 
   if (channels % group != 0) {
     spec.FailIn(kConvGeometryParam, "group",
                 Join("group ", group, " does not divide the ", channels, " ", what,
-                     "; take a divisor of ", channels));
+                     "; choose a divisor of ", channels));
   }
 }
 
@@ -114,9 +114,9 @@ void RequireFit(const LayerSpec& spec, const ConvDesc& desc) {
                         : i == 0                                                ? "kernel_h"
                                                                                 : "kernel_w";
     spec.FailIn(kConvGeometryParam, field,
-                Join("a kernel of ", SizeText(desc.kernel), " reaches over ", reach,
-                     " numbers, but spatial axis ", i, " of the input has ", desc.in[i], " + 2 * ",
-                     desc.pad[i], " of padding; take a smaller kernel or more pad"));
+                Join("a kernel of ", SizeText(desc.kernel), " covers ", reach,
+                     " positions, but spatial axis ", i, " of the input has ", desc.in[i],
+                     " + 2 * ", desc.pad[i], " of padding; use a smaller kernel or more pad"));
   }
 }
 

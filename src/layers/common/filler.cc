@@ -71,7 +71,7 @@ void FillUnitBall(const Draw& draw, const Shape& shape, std::span<float> values)
 // The weights of a deconvolution that enlarges by `factor` with linear interpolation.
 void FillBilinear(const LayerSpec& layer, const Shape& shape, std::span<float> values) {
   if (shape.Rank() != 4 || shape[2] != shape[3]) {
-    layer.Fail(Join(kPrefix, "bilinear fills 4-D blobs with square kernels, this one is ",
+    layer.Fail(Join(kPrefix, "bilinear needs a 4-D blob with square kernels, but this blob is ",
                     shape.ToString(), "; use kernel_size, or another filler"));
   }
   const int64_t width = shape[3];
@@ -102,12 +102,13 @@ double Fan(const caffe::FillerParameter& filler, const Shape& shape) {
 
 void CheckFields(const caffe::FillerParameter& filler, const LayerSpec& layer) {
   if (filler.sparse() != -1 && filler.type() != "gaussian") {
-    layer.Fail(Join(kPrefix, "sparse belongs to type \"gaussian\", not to \"", filler.type(),
+    layer.Fail(Join(kPrefix, "sparse works with type \"gaussian\", not with \"", filler.type(),
                     "\"; remove it"));
   }
   if (filler.sparse() < -1) {
-    layer.Fail(Join(kPrefix, "sparse is ", filler.sparse(),
-                    "; it counts the non-zero weights of one output, so it must not be negative"));
+    layer.Fail(
+        Join(kPrefix, "sparse is ", filler.sparse(),
+             "; it is the number of non-zero weights per output, so it must not be negative"));
   }
   if (filler.type() == "gaussian" && !(filler.std() >= 0)) {
     layer.Fail(Join(kPrefix, "std is ", filler.std(), "; it must be 0 or more"));

@@ -26,9 +26,9 @@ void ReportBadIndices(const RunContext& run, int input, const LabelRule& rule) {
 void ThrowBadIndex(const LayerSpec& spec, int input, const Shape& indices, const LabelRule& rule,
                    const char* what, int64_t at, float index) {
   try {
-    spec.FailWith(ErrorCode::kData,
-                  Join("bottom '", spec.proto().bottom(input), "' holds ", index, " at index ", at,
-                       "; there are ", rule.classes, " ", what, ", 0 to ", rule.classes - 1));
+    spec.FailWith(ErrorCode::kData, Join("bottom '", spec.proto().bottom(input), "' has the value ",
+                                         index, " at index ", at, "; there are ", rule.classes, " ",
+                                         what, ", 0 to ", rule.classes - 1));
   } catch (const Error& error) {
     const int64_t items = indices.Rank() > 0 ? indices[0] : 1;
     throw ItemError(error, input, at / (indices.Count() / items));

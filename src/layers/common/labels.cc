@@ -45,7 +45,7 @@ LabelOrder RequireLabels(const DescribeContext& plan, const LayerSpec& spec, int
     spec.Fail(
         "bottom",
         Join("labels '", names[1], "' have shape ", Dims(labels), " but scores '", names[0],
-             "' have ", Dims(scores), " with the classes on axis ", axis, ", which asks for ",
+             "' have ", Dims(scores), " with the classes on axis ", axis, ", which needs ",
              wish.Count(), wish.Count() == 1 ? " label" : " labels", ", e.g. shape ", Dims(wish)),
         1);
   }
@@ -61,14 +61,14 @@ void RequireItemScores(const DescribeContext& plan, const LayerSpec& spec) {
   if (IsPermuted(scores)) {
     spec.Fail("bottom",
               Join("bottom '", spec.proto().bottom(0), "' has shape ", Dims(scores),
-                   "; this layer takes scores (N, C): put a Flatten layer before it"),
+                   ", but this layer needs scores (N, C): put a Flatten layer before it"),
               0);
   }
   if (plan.In(1).Count() != scores[0]) {
     spec.Fail("bottom",
               Join("labels '", spec.proto().bottom(1), "' have shape ", Dims(plan.In(1)),
                    " but scores '", spec.proto().bottom(0), "' have ", Dims(scores),
-                   ", which asks for ", scores[0], " labels"),
+                   ", which needs ", scores[0], " labels"),
               1);
   }
 }
@@ -87,12 +87,12 @@ void ThrowBadLabel(const LayerSpec& spec, const Shape& labels, const LabelRule& 
                                 : Join("item ", at / per_item, ", position ", at % per_item, ",");
   const bool finite = std::isfinite(label);
   try {
-    spec.FailWith(
-        ErrorCode::kData,
-        Join("label ", label, " of ", where, " of the batch is ",
-             finite ? "no class: there are " : "not a finite number; there are ", rule.classes,
-             " classes, 0 to ", rule.classes - 1,
-             "; fix the labels, raise num_output of the layer before, or set ignore_label"));
+    spec.FailWith(ErrorCode::kData,
+                  Join("label ", label, " of ", where, " of the batch is ",
+                       finite ? "not a class: there are " : "not a finite number; there are ",
+                       rule.classes, " classes, 0 to ", rule.classes - 1,
+                       "; correct the labels, raise num_output of the layer that computes the "
+                       "scores, or set ignore_label"));
   } catch (const Error& error) {
     throw ItemError(error, 1, at / per_item);
   }

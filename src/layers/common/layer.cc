@@ -15,8 +15,8 @@ std::map<std::string, LayerDoc>& MutableDocs() {
 // What a layer that brings data into a net can be replaced by.
 std::string DataAdvice(const LayerSpec& spec) {
   if (spec.proto().bottom_size() > 0 || spec.proto().top_size() == 0) return "";
-  return "; it brings data: write them to HDF5 files and read those by HDF5Data, or make it an "
-         "Input layer, which 'trainer features' and 'trainer classify' fill";
+  return ". It is a data layer: write the data to HDF5 files and read them with HDF5Data, or use "
+         "an Input layer, which 'trainer features' and 'trainer classify' fill";
 }
 
 [[noreturn]] void RefuseType(const LayerSpec& spec) {
@@ -26,15 +26,15 @@ std::string DataAdvice(const LayerSpec& spec) {
   if (type.empty()) spec.Fail(Join("the layer has no type; ", kList));
   if (type == "Python") {
     const std::string advice = DataAdvice(spec);
-    spec.Fail("type", Join("a net cannot run Python code here: nets are data, not programs",
+    spec.Fail("type", Join("a net cannot run Python code, because a net is data, not a program",
                            advice.empty() ? "; write the layer in C++ (src/README.md) or use "
                                             "another type: "
                                           : Join(advice, ". "),
                            kList));
   }
   if (const std::string_view fork = ForkOfType(type); !fork.empty()) {
-    spec.Fail("type", Join("this type is of a fork of Caffe (", fork,
-                           "), and this program has no such layer", DataAdvice(spec), ". ", kList));
+    spec.Fail("type", Join("this type belongs to a fork of Caffe (", fork,
+                           "), and this program does not have it", DataAdvice(spec), ". ", kList));
   }
   spec.Fail("type", Join("unknown layer type '", type, "'.", DidYouMean(type, names), " ", kList));
 }
@@ -55,7 +55,7 @@ std::string Wanted(int min, int max, const char* noun) {
 
 void CheckCount(const LayerSpec& spec, int given, int min, int max, const char* noun) {
   if (given >= min && (max < 0 || given <= max)) return;
-  spec.Fail(Join("takes ", Wanted(min, max, noun), ", but ", given, given == 1 ? " is" : " are",
+  spec.Fail(Join("it needs ", Wanted(min, max, noun), ", but ", given, given == 1 ? " is" : " are",
                  " given"));
 }
 
@@ -82,7 +82,8 @@ bool Layer::Fuse(std::span<const LayerSpec* const> next, const Device&) { return
 void Layer::RestoreState(const std::string& state) {
   if (!state.empty()) {
     throw Error(ErrorCode::kBadSnapshot,
-                "the snapshot holds a position for a layer that keeps none: it is of another net");
+                "the snapshot has a position for a layer that has no position: it is from another "
+                "net; use the net of the snapshot");
   }
 }
 

@@ -52,7 +52,7 @@ LossTotal::LossTotal(const LayerSpec& spec, Mode::NormalizationMode standard)
   const caffe::LossParameter& loss = spec.proto().loss_param();
   if (loss.class_weight_size() > 0 && spec.type() != "SoftmaxWithLoss") {
     spec.FailIn("loss_param", "class_weight",
-                "only SoftmaxWithLoss weighs classes; remove class_weight");
+                "only SoftmaxWithLoss supports class_weight; remove it");
   }
   has_weights_ = loss.class_weight_size() > 0;
   if (loss.has_normalization()) {

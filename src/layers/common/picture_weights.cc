@@ -28,7 +28,7 @@ PictureWeights::PictureWeights(const LayerSpec& spec) : param_(spec.proto().para
   if (param_.has_picture() && !param_.picture().ends_with(".png")) {
     spec.FailIn(
         kPictureWeightsParam, "picture",
-        Join("picture is '", EscapeControl(param_.picture()), "'; its name must end in .png"));
+        Join("picture is '", EscapeControl(param_.picture()), "'; the file name must end in .png"));
   }
 }
 
@@ -38,7 +38,7 @@ void PictureWeights::CheckShape(const LayerSpec& spec) const {
   if (param_.has_shape() && !is_picture) {
     spec.FailIn(
         kPictureWeightsParam, "shape",
-        Join("shape is ", Dims(shape_), "; that of a picture is (1, 1, H, W) or (1, 3, H, W)"));
+        Join("shape is ", Dims(shape_), "; an image must have shape (1, 1, H, W) or (1, 3, H, W)"));
   }
   const int means = param_.mean_value_size();
   if (is_picture && means > 1 && means != shape_[1]) {
@@ -51,7 +51,7 @@ void PictureWeights::CheckShape(const LayerSpec& spec) const {
 void PictureWeights::ReadStart(const LayerSpec& spec) {
   if (param_.has_filler()) {
     spec.FailIn(kPictureWeightsParam, "filler",
-                "filler and image are both given; the start is one of them");
+                "filler and image are both given; keep one of them");
   }
   const bool gray = shape_.Rank() == 4 && shape_[1] == 1;
   Image image = ReadNamedFile(

@@ -21,7 +21,7 @@ void CheckWindow(const LayerSpec& spec, const FieldPair& pair) {
   if (pair.has && (pair.has_h || pair.has_w)) {
     const char* other = pair.has_h ? pair.field_h : pair.field_w;
     spec.FailIn(kPoolWindowParam, other,
-                Join(other, " and ", pair.field, " are both given; keep one form"));
+                Join(other, " and ", pair.field, " are both given; keep one of them"));
   }
   if (pair.has_h != pair.has_w) {
     const char* given = pair.has_h ? pair.field_h : pair.field_w;
@@ -91,7 +91,7 @@ bool RoundsUp(const LayerSpec& spec) {
 
 void CheckGlobal(const LayerSpec& spec, const PoolDesc& desc, const char* pad, const char* stride) {
   if (desc.pad_h != 0 || desc.pad_w != 0) {
-    spec.FailIn(kPoolWindowParam, pad, "global_pooling takes no padding; remove the pad");
+    spec.FailIn(kPoolWindowParam, pad, "global_pooling does not allow padding; remove the pad");
   }
   if (desc.stride_h != 1 || desc.stride_w != 1) {
     spec.FailIn(kPoolWindowParam, stride,
@@ -130,7 +130,7 @@ PoolDesc ReadPoolWindows(const LayerSpec& spec, const Shape& input, DType dtype)
     spec.FailIn(
         kPoolWindowParam, pad.First(),
         Join("a pad of ", desc.pad_h, "x", desc.pad_w, " is not smaller than the kernel of ",
-             desc.kernel_h, "x", desc.kernel_w, ": a window could hold padding only"));
+             desc.kernel_h, "x", desc.kernel_w, ": a window could contain padding only"));
   }
   const bool ceil = RoundsUp(spec);
   const bool clip = desc.pad_h > 0 || desc.pad_w > 0;
@@ -140,7 +140,7 @@ PoolDesc ReadPoolWindows(const LayerSpec& spec, const Shape& input, DType dtype)
     spec.FailIn(kPoolWindowParam, KernelOf(p).First(),
                 Join("a kernel of ", desc.kernel_h, "x", desc.kernel_w,
                      " does not fit into images of ", desc.in_h, "x", desc.in_w, " with pad ",
-                     desc.pad_h, "x", desc.pad_w, "; take a smaller kernel or more pad"));
+                     desc.pad_h, "x", desc.pad_w, "; use a smaller kernel or more pad"));
   }
   return desc;
 }

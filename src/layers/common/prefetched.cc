@@ -134,7 +134,7 @@ void Prefetched::AddBadRecords(int64_t of_all) {
   throw Error(
       ErrorCode::kData, {prefetcher_->path()},
       Join(bad_in_epoch_, " bad records in one epoch, and --bad_records=skip=", most, " allows ",
-           most, "; the warnings above name them: mend or remove them, or allow more"));
+           most, "; the warnings above name them: repair or remove them, or allow more"));
 }
 
 std::string Prefetched::NameOfItem(int64_t item, uint32_t batches_ago) {

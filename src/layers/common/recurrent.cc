@@ -69,7 +69,7 @@ void RecurrentLayer::Prepare(PrepareContext& plan) {
 void RecurrentLayer::ReadInputs(DescribeContext& plan) {
   const caffe::RecurrentParameter& param = spec_.proto().recurrent_param();
   if (!param.has_num_output()) {
-    spec_.Fail("num_output is not given; it is the number of numbers in the state");
+    spec_.Fail("num_output is not given; it is the size of the state");
   }
   if (param.num_output() < 1 || param.num_output() > INT32_MAX) {
     spec_.FailIn(
@@ -87,11 +87,12 @@ void RecurrentLayer::ReadInputs(DescribeContext& plan) {
   steps_ = x[0];
   n_ = x[1];
   x_width_ = x.Count(2);
-  RequireShape(plan, 1, {steps_, n_}, "it says for each step and sequence whether it goes on");
+  RequireShape(plan, 1, {steps_, n_},
+               "it says for each step and sequence whether the sequence continues");
   if (has_static_) {
     RequireRank(plan, spec_, 2, 2, Shape::kMaxAxes, "(N, ...) of at least 2 axes");
     if (plan.In(2)[0] != n_) {
-      RequireShape(plan, 2, plan.In(2).With(0, n_), "it holds one item per sequence");
+      RequireShape(plan, 2, plan.In(2).With(0, n_), "it needs one item per sequence");
     }
     static_width_ = plan.In(2).Count(1);
   }
@@ -106,14 +107,15 @@ void RecurrentLayer::CheckCounts(DescribeContext& plan) const {
   const int in = plan.NumIn() - states;
   if (in < 2 || in > 3) {
     spec_.Fail(Join("has ", plan.NumIn(), " bottoms; ",
-                    exposed_ ? "with expose_hidden it takes x, cont, perhaps a static input, then "
-                             : "it takes x, cont and perhaps a static input",
+                    exposed_
+                        ? "with expose_hidden it needs x, cont, optionally a static input, then "
+                        : "it needs x, cont and optionally a static input",
                     exposed_ ? names : "", exposed_ ? " before the first step" : ""));
   }
   if (plan.NumOut() != 1 + states) {
     spec_.Fail(Join("has ", plan.NumOut(), plan.NumOut() == 1 ? " top; " : " tops; ",
-                    exposed_ ? "with expose_hidden it gives the output, then "
-                             : "without expose_hidden it gives the output alone",
+                    exposed_ ? "with expose_hidden the tops are the output, then "
+                             : "without expose_hidden the only top is the output",
                     exposed_ ? names : "", exposed_ ? " after the last step" : ""));
   }
 }
@@ -123,7 +125,7 @@ void RecurrentLayer::RequireShape(DescribeContext& plan, int input, const Shape&
   if (plan.In(input) == shape) return;
   spec_.Fail("bottom",
              Join("bottom '", spec_.proto().bottom(input), "' has shape ", Dims(plan.In(input)),
-                  " and must have ", Dims(shape), ": ", what),
+                  ", but it must have ", Dims(shape), ": ", what),
              input);
 }
 

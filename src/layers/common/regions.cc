@@ -50,11 +50,11 @@ void ThrowBadRegion(const LayerSpec& spec, const LabelRule& rule, int64_t at, fl
   static constexpr const char* kNames[kRegionNumbers] = {"image", "x1", "y1", "x2", "y2"};
   const int64_t field = at % kRegionNumbers;
   const std::string wish =
-      field == 0 ? Join("it is a whole number, and the batch has ", rule.classes,
+      field == 0 ? Join("it must be a whole number, and the batch has ", rule.classes,
                         rule.classes == 1 ? " image, 0" : Join(" images, 0 to ", rule.classes - 1))
                  : "a coordinate must be a finite number";
   spec.FailWith(ErrorCode::kData,
-                Join("bottom '", spec.proto().bottom(1), "' holds ", number, " as the ",
+                Join("bottom '", spec.proto().bottom(1), "' has ", number, " as the ",
                      kNames[field], " of region ", at / kRegionNumbers, "; ", wish));
 }
 

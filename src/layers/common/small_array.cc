@@ -29,7 +29,7 @@ void RequireFit(const LayerSpec& spec, const Shape& large, const Shape& small, i
   if (fits) return;
   spec.Fail("bottom",
             Join("bottom '", spec.proto().bottom(1), "' has shape ", Dims(small),
-                 ", which is not that of the axes from ", axis, " on of bottom '",
+                 ", which does not match the axes from ", axis, " of bottom '",
                  spec.proto().bottom(0), "' ", Dims(large)),
             1);
 }
@@ -49,7 +49,7 @@ SmallArray ReadSmallArray(const DescribeContext& plan, const LayerSpec& spec,
     RequireFit(spec, large, small.shape, small.axis);
   }
   if (!MakeBroadcast(large, small.shape, small.axis, !small.learned, &small.broadcast)) {
-    spec.FailIn(param, "axis", "the axes covered are too far apart in memory; reshape the input");
+    spec.FailIn(param, "axis", "the covered axes are too far apart in memory; reshape the input");
   }
   return small;
 }

@@ -26,8 +26,8 @@ struct RowSoftmax {
 inline void RefuseProbabilityGradient(const RunContext& run, const LayerSpec& spec) {
   if (run.NumOut() < 2 || !run.HasGradOut(1)) return;
   spec.Fail(
-      "the probabilities (second top) have no gradient; take them from a Softmax layer to train on "
-      "them, and write loss_weight: 0 for the second top");
+      "the probabilities (second top) have no gradient; to train on them, use a separate Softmax "
+      "layer; write loss_weight: 0 for the second top");
 }
 
 }  // namespace trainer
