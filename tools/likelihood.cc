@@ -64,7 +64,7 @@ class Likelihood final : public Verb {
   VerbDoc Doc() const override {
     return {
         .task = VerbTask::kUse,
-        .summary = "estimate the likelihood of test data under a generative model",
+        .summary = "estimate the likelihood of data under a generative model",
         .usage = "trainer likelihood --model=FILE --weights=FILES [flags]",
         .text =
             "Prints the mean log-likelihood, in nats per record, of the input of an RBM layer over "
