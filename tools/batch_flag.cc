@@ -65,10 +65,10 @@ Flag BatchFlag() {
 
 bool WantsBestBatch(const Flags& flags) { return flags.Text("batch") == "auto"; }
 
-void TakeBatch(const Flags& flags, const Replica& replica, SolverSpec* spec) {
+void TakeBatch(const Flags& flags, const Rank& replica, SolverSpec* spec) {
   if (!flags.Has("batch")) return;
   if (!WantsBestBatch(flags)) return Change(NumberOf(flags.Text("batch")), "", spec);
-  if (replica.count > 1 || spec->proto.virtual_ranks() > 1) {
+  if (replica.size > 1 || spec->proto.virtual_ranks() > 1) {
     throw Error(ErrorCode::kUsage,
                 "--batch=auto works with one rank only; find the batch size of one rank with "
                 "'trainer find-batch', then pass it with --batch=N");

@@ -5,7 +5,7 @@
 
 #include "find_batch_search.h"
 #include "flags.h"
-#include "trainer/base/replica.h"
+#include "trainer/base/rank.h"
 #include "trainer/config/solver_spec.h"
 
 namespace trainer {
@@ -16,7 +16,7 @@ bool WantsBestBatch(const Flags& flags);  // --batch=auto
 // Gives the training net the batch that --batch names, if it names one, before anything divides it
 // among ranks; says in the log that rates stay. Throws kUsage for what is neither a number nor
 // auto, and for auto with several ranks or virtual ranks.
-void TakeBatch(const Flags& flags, const Replica& replica, SolverSpec* spec);
+void TakeBatch(const Flags& flags, const Rank& replica, SolverSpec* spec);
 
 // With --batch=auto: the batch that the run took that this one goes on from (`resumes`), as its
 // <snapshot_prefix>_resolved.prototxt says; else the best of a short search on the device.

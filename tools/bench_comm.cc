@@ -28,7 +28,7 @@ struct Timed {
 Timed MeasureSums(World& world, size_t bytes, int rounds) {
   constexpr int kWarm = 2, kLeast = 3;
   constexpr double kMostMs = 3000;
-  ReplicaGroup& group = world.group();
+  Communicator& group = world.group();
   BenchValues values(group, bytes);
   Timed timed;
   timed.bytes = bytes;
@@ -64,7 +64,7 @@ double MeasureOverlapCost(World& world, const Timed& sum) {
   constexpr int kRounds = 9;
   constexpr int64_t kProbe = 1'000'000;
   if (world.seat().machines < 2) return 0;
-  ReplicaGroup& group = world.group();
+  Communicator& group = world.group();
   BenchValues values(group, sum.bytes), last(group, 64);
   double sink = 0;
   float steps = 0;
@@ -77,8 +77,8 @@ double MeasureOverlapCost(World& world, const Timed& sum) {
     Meet(group);
     alone.Add(TimeMs(spin));
     Meet(group);
-    group.OnReady(0, values.span());
-    group.OnReady(1, last.span());  // no neighbour, so that the first is sent
+    group.OnGradientReady(0, values.span());
+    group.OnGradientReady(1, last.span());  // no neighbour, so that the first is sent
     beside.Add(TimeMs(spin));
     group.WaitFor(1);
   }
@@ -180,7 +180,7 @@ class BenchComm final : public Verb {
 
   static MeasuredSums SumsOf(World& world, const std::vector<Timed>& all) {
     MeasuredSums measured;
-    measured.ranks = world.group().replica().count;
+    measured.ranks = world.group().replica().size;
     measured.machines = world.seat().machines;
     measured.ranks_per_machine = world.seat().locals;
     for (const Timed& timed : all) {

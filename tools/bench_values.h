@@ -3,8 +3,8 @@
 
 #include <span>
 
+#include "trainer/base/communicator.h"
 #include "trainer/base/error.h"
-#include "trainer/base/replica_group.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -12,7 +12,7 @@ namespace trainer {
 // Numbers in memory for gradients, and what they are to be.
 class BenchValues {
  public:
-  BenchValues(ReplicaGroup& group, size_t bytes)
+  BenchValues(Communicator& group, size_t bytes)
       : group_(group), bytes_(bytes), data_(group.memory()->allocate(bytes, kAlignment)) {}
   ~BenchValues() { group_.memory()->deallocate(data_, bytes_, kAlignment); }
   BenchValues(const BenchValues&) = delete;
@@ -28,7 +28,7 @@ class BenchValues {
   }
   void Check(int round) {
     const std::span<float> values = span();
-    const auto ranks = static_cast<size_t>(group_.replica().count);
+    const auto ranks = static_cast<size_t>(group_.replica().size);
     const size_t of_ranks = ranks * (ranks - 1) / 2 + ranks * static_cast<size_t>(round % 16);
     for (const size_t i : {size_t{0}, values.size() / 2, values.size() - 1}) {
       if (values[i] == static_cast<float>(of_ranks + ranks * (i % 8))) continue;
@@ -39,13 +39,13 @@ class BenchValues {
  private:
   static constexpr size_t kAlignment = 64;
 
-  ReplicaGroup& group_;
+  Communicator& group_;
   size_t bytes_;
   void* data_;
 };
 
 // All ranks stand at the same point; rank 0 says whether to go on.
-inline bool Meet(ReplicaGroup& group, bool go_on = true) {
+inline bool Meet(Communicator& group, bool go_on = true) {
   float stops = group.replica().rank == 0 && !go_on ? 1.0f : 0.0f;
   group.Sum({&stops, 1});
   return stops == 0;

@@ -131,12 +131,12 @@ class FindLr final : public Verb {
     TrainOptions options;
     options.saves = false;
     if (world != nullptr) options.group = &world->group();
-    const Replica replica = ReplicaOf(options);
+    const Rank replica = ReplicaOf(options);
     TakeBatch(flags, replica, &spec);
     ScaleForRanks(flags, replica, &spec);
     RaiseRate(RateAt(flags, "from"), RateAt(flags, "to"), flags.Whole("iterations"), &spec.proto);
     const std::unique_ptr<Device> device = MakeLoggedDevice(choice);
-    std::unique_ptr<ReplicaGroup> group;
+    std::unique_ptr<Communicator> group;
     if (world != nullptr)
       group = PrepareRanks(flags, *world, spec, *device, choice, wire, &options);
     options.weights = WeightFiles(flags, spec);

@@ -70,13 +70,13 @@ size_t MostValueBytes(size_t limit, const SolverSpec& spec, const Device& device
 }
 
 size_t MostValueBytes(const Flags& flags, const SolverSpec& spec, const Device& device,
-                      const Replica& replica) {
+                      const Rank& replica) {
   const std::optional<size_t> limit = MemoryLimit(flags, device);
   if (!limit) return 0;
-  if (replica.count == 1 || spec.proto.strategy() != "pipeline") {
+  if (replica.size == 1 || spec.proto.strategy() != "pipeline") {
     return MostValueBytes(*limit, spec, device);
   }
-  const StageParts stage = PartsOfStage(spec, device, replica.count, replica.rank);
+  const StageParts stage = PartsOfStage(spec, device, replica.size, replica.rank);
   return LeftForValues(*limit, stage.parts, stage.train_values) / static_cast<size_t>(stage.slots);
 }
 

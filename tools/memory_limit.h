@@ -5,7 +5,7 @@
 
 #include "flags.h"
 #include "plan_gpu.h"
-#include "trainer/base/replica.h"
+#include "trainer/base/rank.h"
 #include "trainer/config/solver_spec.h"
 
 namespace trainer {
@@ -27,7 +27,7 @@ size_t MostValueBytes(size_t limit, const SolverSpec& spec, const Device& device
 // The same of the flag, of one rank; 0 without it. With the strategy pipeline it is that of the
 // rank's stage, for each of the batches that are under way in it.
 size_t MostValueBytes(const Flags& flags, const SolverSpec& spec, const Device& device,
-                      const Replica& replica = {});
+                      const Rank& replica = {});
 
 // A target without a device, for counting the parts of what a run takes on `device`.
 PlanTarget CountingTarget(const Device& device);

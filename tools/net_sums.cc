@@ -20,13 +20,13 @@ std::vector<size_t> GradientLengths(const Net& net) {
   return lengths;
 }
 
-void SumInBuckets(ReplicaGroup& group, std::span<float> values,
+void SumInBuckets(Communicator& group, std::span<float> values,
                   const std::vector<size_t>& lengths) {
   size_t at = 0;
   const int slices = static_cast<int>(lengths.size());
   for (int i = 0; i < slices; ++i) {
     const size_t length = lengths[static_cast<size_t>(i)];
-    group.OnReady(i, values.subspan(at, length));
+    group.OnGradientReady(i, values.subspan(at, length));
     at += length;
   }
   for (int i = 0; i < slices; ++i) group.WaitFor(i);

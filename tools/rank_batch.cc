@@ -54,7 +54,7 @@ void SynchronizeBatchNorms(SolverSpec* spec) {
 
 }  // namespace
 
-void ScaleForRanks(const Flags& flags, const Replica& replica, SolverSpec* spec) {
+void ScaleForRanks(const Flags& flags, const Rank& replica, SolverSpec* spec) {
   const bool global = flags.Switch("global_batch"), scales = flags.Switch("scale_lr");
   if (global && scales) {
     throw Error(
@@ -62,10 +62,10 @@ void ScaleForRanks(const Flags& flags, const Replica& replica, SolverSpec* spec)
         "--global_batch and --scale_lr cannot both be given: with --global_batch the batch of a "
         "step does not grow, so base_lr is right without scaling; leave one of them out");
   }
-  if (flags.Switch("sync_batch_norm") && replica.count > 1) SynchronizeBatchNorms(spec);
-  const auto strategy = MakeStrategy(*spec, replica.count);
+  if (flags.Switch("sync_batch_norm") && replica.size > 1) SynchronizeBatchNorms(spec);
+  const auto strategy = MakeStrategy(*spec, replica.size);
   const bool is_divided = strategy->division() != nullptr;  // then all compute one batch
-  const int sharers = is_divided ? 1 : strategy->Workers(replica.count);
+  const int sharers = is_divided ? 1 : strategy->Workers(replica.size);
   const int parts = std::max(sharers, spec->proto.virtual_ranks());
   if (parts == 1) return;
   if (global) DivideBatches(parts, spec);
@@ -76,8 +76,8 @@ void ScaleForRanks(const Flags& flags, const Replica& replica, SolverSpec* spec)
   LOG(INFO) << "Batch of an iteration: " << batch * passes * static_cast<uint64_t>(parts) << " ("
             << Sharers(*spec, parts)
             << (spec->proto.virtual_ranks() == 1 ? ""
-                : replica.count == 1             ? " on one rank"
-                                                 : Join(" on ", replica.count, " ranks"))
+                : replica.size == 1              ? " on one rank"
+                                                 : Join(" on ", replica.size, " ranks"))
             << ", batch_size " << batch << " each"
             << (passes > 1 ? Join(", iter_size ", passes) : "") << "); base_lr "
             << spec->proto.base_lr()

@@ -36,7 +36,7 @@ void RequireEqualRanks(World& world, const SolverSpec& spec, const Device& devic
        {device.kind() == DeviceKind::kCpu ? "the processor" : "the GPU", device.Describe()},
        {"--tf32", gpu.tf32 ? "--tf32" : "--notf32"},
        {"--deterministic", gpu.deterministic ? "--deterministic" : "--nodeterministic"}});
-  const auto ranks = static_cast<uint64_t>(world.group().replica().count);
+  const auto ranks = static_cast<uint64_t>(world.group().replica().size);
   const auto passes = static_cast<uint64_t>(spec.proto.iter_size());
   for (const SourceFacts& source : sources) {
     const std::string epoch = DescribeEpoch(source, source.batch_size * ranks * passes);

@@ -140,7 +140,7 @@ World* JoinRanks(const Flags& flags, int patience) {
   return world;
 }
 
-void LogOfRank(const Flags& flags, const Replica& replica, const SolverSpec& spec) {
+void LogOfRank(const Flags& flags, const Rank& replica, const SolverSpec& spec) {
   if (!flags.Switch("log_all_ranks") || replica.rank == 0) return;
   LogToFile(Join(spec.proto.snapshot_prefix(), "_rank_", replica.rank, ".log"));
   LOG(INFO) << RankPrefix() << "start of the log of this rank";

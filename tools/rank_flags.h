@@ -39,7 +39,7 @@ WireType TakeWire(const Flags& flags, SolverSpec* spec);
 Flag StrategyFlag();
 Flag StagesFlag();
 void TakeStages(const Flags& flags, SolverSpec* spec);
-void TakeStrategy(const Flags& flags, const Replica& replica, SolverSpec* spec);
+void TakeStrategy(const Flags& flags, const Rank& replica, SolverSpec* spec);
 
 // JoinWorld, with the flags; logs how sums travel, and ranks other than 0 log warnings alone from
 // here on. Warns of tasks of a batch system that nothing joins. Null in a run alone. A rank may
@@ -51,11 +51,11 @@ World* JoinRanks(const Flags& flags, int patience = 0);
 std::unique_ptr<RecordHost> ShareDatabases(World& world, const Flags& flags);
 
 // Where --log_all_ranks is given and this is not rank 0: its lines go to a file of its own.
-void LogOfRank(const Flags& flags, const Replica& replica, const SolverSpec& spec);
+void LogOfRank(const Flags& flags, const Rank& replica, const SolverSpec& spec);
 
 // Makes of --global_batch, --scale_lr and --sync_batch_norm what the run uses, and logs its batch
 // and rate. Throws kUsage where a batch cannot be divided.
-void ScaleForRanks(const Flags& flags, const Replica& replica, SolverSpec* spec);
+void ScaleForRanks(const Flags& flags, const Rank& replica, SolverSpec* spec);
 
 // Throws kProtocol where another rank has another program, solver, net, data, number of threads,
 // kind of processor or GPU, or way to compute.
@@ -68,7 +68,7 @@ RankOnMachine PlaceOf(const Flags& flags, const World* world);
 // What ranks do before they make a solver for `device`: compares them and sets what of `options` is
 // about them. Returns the group that `options` then names, where that is not the world's. Throws as
 // RequireEqualRanks and RequireOwnGpus do.
-std::unique_ptr<ReplicaGroup> PrepareRanks(const Flags& flags, World& world, const SolverSpec& spec,
+std::unique_ptr<Communicator> PrepareRanks(const Flags& flags, World& world, const SolverSpec& spec,
                                            const Device& device, const DeviceChoice& choice,
                                            WireType wire, TrainOptions* options);
 

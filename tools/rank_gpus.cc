@@ -43,7 +43,7 @@ bool FindShared(const World& world, const std::vector<std::string>& gpus, bool a
 // Logs the GPU of each rank. Returns whether ranks share one; without --share_gpu rank 0 throws
 // kUsage then.
 bool RequireOwnGpus(const Flags& flags, World& world, const DeviceChoice& choice) {
-  ReplicaGroup& group = world.group();
+  Communicator& group = world.group();
   const std::vector<std::string> gpus =
       group.Gather(Join(world.locals().machine, "\n", AddressOf(choice.gpu.id)));
   float shared = 0;
@@ -67,7 +67,7 @@ std::string WhyByHost(const std::string& way, const World& world,
 
 // Sums the gradients of `device`, a GPU, over the ranks in the way of --exchange, and logs the way.
 // `shared`: several ranks compute on one GPU.
-std::unique_ptr<ReplicaGroup> MakeGpuGroup(const Flags& flags, World& world, const Device& device,
+std::unique_ptr<Communicator> MakeGpuGroup(const Flags& flags, World& world, const Device& device,
                                            const caffe::SolverParameter& solver, WireType wire,
                                            bool shared) {
   GpuGroupOptions options = {&world.group(), [&world] { world.Poll(); }, world.bucket_floats()};
@@ -82,8 +82,8 @@ std::unique_ptr<ReplicaGroup> MakeGpuGroup(const Flags& flags, World& world, con
   if (!by_host.empty()) why.push_back(by_host);
   std::string note;
   const auto take = [&](const char* name, const char* who, const auto& make) {
-    if (!by_host.empty() || (way != "auto" && way != name)) return std::unique_ptr<ReplicaGroup>();
-    std::unique_ptr<ReplicaGroup> group = make(device, options, &note);
+    if (!by_host.empty() || (way != "auto" && way != name)) return std::unique_ptr<Communicator>();
+    std::unique_ptr<Communicator> group = make(device, options, &note);
     if (group == nullptr) {
       why.push_back(note);
     } else {
@@ -110,7 +110,7 @@ RankOnMachine PlaceOf(const Flags& flags, const World* world) {
   return {locals.local, locals.count, flags.Switch("share_gpu")};
 }
 
-std::unique_ptr<ReplicaGroup> PrepareRanks(const Flags& flags, World& world, const SolverSpec& spec,
+std::unique_ptr<Communicator> PrepareRanks(const Flags& flags, World& world, const SolverSpec& spec,
                                            const Device& device, const DeviceChoice& choice,
                                            WireType wire, TrainOptions* options) {
   RequireEqualRanks(world, spec, device, choice.gpu);
@@ -119,7 +119,7 @@ std::unique_ptr<ReplicaGroup> PrepareRanks(const Flags& flags, World& world, con
   options->before_snapshot = [&world] { world.ForgetResiduals(); };
   if (choice.kind != DeviceKind::kCuda) return nullptr;
   const bool shared = RequireOwnGpus(flags, world, choice);
-  std::unique_ptr<ReplicaGroup> group =
+  std::unique_ptr<Communicator> group =
       MakeGpuGroup(flags, world, device, spec.proto, wire, shared);
   options->group = group.get();
   return group;

@@ -54,12 +54,12 @@ void NoteStages(const SolverSpec& spec) {
   }
 }
 
-void TakeStrategy(const Flags& flags, const Replica& replica, SolverSpec* spec) {
+void TakeStrategy(const Flags& flags, const Rank& replica, SolverSpec* spec) {
   const std::string& name = flags.Text("strategy");
   if (!name.empty()) spec->proto.set_strategy(name);
   TakeStages(flags, spec);
   if (replica.rank == 0) NoteStages(*spec);
-  if (replica.count > 1 || spec->proto.strategy() == "synchronous") return;
+  if (replica.size > 1 || spec->proto.strategy() == "synchronous") return;
   throw Error(ErrorCode::kUsage, name.empty() ? spec->Where("strategy") : SourceRef{},
               Join("strategy '", EscapeControl(spec->proto.strategy()),
                    "' needs several ranks, but this run has one: start more with --ranks=N or "

@@ -41,7 +41,7 @@ std::string LargestPart(std::vector<PlannedPart> parts) {
 
 }  // namespace
 
-void RequireMemory(const SolverSpec& spec, const Device& device, const Replica& replica,
+void RequireMemory(const SolverSpec& spec, const Device& device, const Rank& replica,
                    Solver& solver) {
   if (device.RunsLater()) return;
   const HostMemory given = ReadHostMemory();
@@ -50,7 +50,7 @@ void RequireMemory(const SolverSpec& spec, const Device& device, const Replica& 
   target.room = given.total;
   std::vector<PlannedPart> parts = PartsOf(TotalsOf(spec, solver), target);
   for (PlannedPart& part : parts) {  // one for all ranks, which share the memory
-    if (std::string_view(part.key) == "snapshot") part.bytes /= static_cast<size_t>(replica.count);
+    if (std::string_view(part.key) == "snapshot") part.bytes /= static_cast<size_t>(replica.size);
   }
   const int64_t batch = BatchOf(solver.train_net());
   const Verdict verdict = Judge(target, parts, batch);

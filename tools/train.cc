@@ -96,7 +96,7 @@ SignalEffects ReadEffects(const Flags& flags) {
 
 // Null for a run, or a replica, that writes no snapshots.
 std::unique_ptr<SnapshotLock> LockSnapshots(const Flags& flags, const SolverSpec& spec,
-                                            const Replica& replica) {
+                                            const Rank& replica) {
   if (!SavesSnapshots(spec.proto) || replica.rank != 0) return nullptr;
   LockTimes times;
   times.wait = std::chrono::seconds(flags.Whole("lock_wait"));
@@ -241,7 +241,7 @@ class Train final : public Verb {
       options.group = &world->group();
       options.peers = world->peers();
     }
-    const Replica replica = ReplicaOf(options);
+    const Rank replica = ReplicaOf(options);
     TakeStrategy(flags, replica, &spec);
     LogOfRank(flags, replica, spec);
     TakeBatch(flags, replica, &spec);
@@ -256,7 +256,7 @@ class Train final : public Verb {
     TakeBestBatch(flags, *device, !start.state.empty(), &spec);
     LOG_IF(INFO, LogsDetails()) << "Initializing solver from parameters: \n"
                                 << spec.proto.DebugString();
-    std::unique_ptr<ReplicaGroup> gpu_group;
+    std::unique_ptr<Communicator> gpu_group;
     if (world != nullptr) {
       gpu_group = PrepareRanks(flags, *world, spec, *device, choice, wire, &options);
     }
@@ -295,7 +295,7 @@ class Train final : public Verb {
   };
 
   static Start FindStart(const Flags& flags, const SolverSpec& spec, World* world,
-                         const Replica& replica) {
+                         const Rank& replica) {
     Start start;
     if (replica.rank == 0) {
       const ResumePoint point = WhereToResume(flags, spec, RescueFolders(flags.Text("rescue_dir")));

@@ -90,7 +90,7 @@ std::set<std::string> OutputsOf(const NetUse& use) {
   return outputs;
 }
 
-Json Environment(const SolverSpec& spec, const Device& device, const Replica& replica) {
+Json Environment(const SolverSpec& spec, const Device& device, const Rank& replica) {
   Json command = Json::Array();
   for (const std::string& word : CommandLine()) command.Push(word);
   char host[256] = {};
@@ -109,7 +109,7 @@ Json Environment(const SolverSpec& spec, const Device& device, const Replica& re
                   .Set("host", std::string(host))
                   .Set("process", static_cast<int64_t>(getpid()))
                   .Set("started", std::chrono::duration_cast<std::chrono::seconds>(now).count())
-                  .Set("ranks", replica.count)
+                  .Set("ranks", replica.size)
                   .Set("device", device.Describe())
                   .Set("processor", ProcessorName())
                   .Set("threads", DescribeThreads())
@@ -140,7 +140,7 @@ std::string RunFolderOf(const Flags& flags, const SolverSpec& spec) {
 }
 
 void WriteRunFacts(const std::string& folder, const SolverSpec& spec, const Device& device,
-                   const Replica& replica) {
+                   const Rank& replica) {
   const caffe::SolverParameter solver = ResolvedSolver(spec);
   const auto write = [&](const char* name, const std::string& text) {
     WriteWhole(JoinPath(folder, name), text);
@@ -174,7 +174,7 @@ void WatchInFolder(const std::string& folder, const SolverSpec& spec, ObserverLi
 
 // Of rank 0, as all else that is watched. The first of the observers: what it tells the others is
 // of the display before.
-void WatchGpu(const Device& device, const Replica& replica, ObserverList* observers) {
+void WatchGpu(const Device& device, const Rank& replica, ObserverList* observers) {
   if (replica.rank != 0 || device.kind() == DeviceKind::kCpu) return;
   std::string why;
   std::unique_ptr<GpuMonitor> monitor = MakeGpuMonitor(device, &why);
@@ -208,7 +208,7 @@ Flag LogFlag() {
 }
 
 std::unique_ptr<LiveView> BeginWatching(const Flags& flags, const SolverSpec& spec,
-                                        const Replica& replica) {
+                                        const Rank& replica) {
   if (flags.Text("log") == "caffe") LogDetails();
   if (replica.rank != 0) return nullptr;
   const std::string folder = RunFolderOf(flags, spec);
@@ -231,7 +231,7 @@ std::unique_ptr<LiveView> BeginWatching(const Flags& flags, const SolverSpec& sp
 }
 
 bool AddWatchers(const Flags& flags, const SolverSpec& spec, const Device& device,
-                 const Replica& replica, LiveView* view, ObserverList* observers) {
+                 const Rank& replica, LiveView* view, ObserverList* observers) {
   WatchGpu(device, replica, observers);
   observers->Add(ObserverRegistry::Get().Make("log"));
   if (view != nullptr) observers->Add(view->MakeObserver());

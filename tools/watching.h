@@ -6,7 +6,7 @@
 
 #include "flags.h"
 #include "trainer/backend/device.h"
-#include "trainer/base/replica.h"
+#include "trainer/base/rank.h"
 #include "trainer/config/solver_spec.h"
 #include "trainer/observe/live_view.h"
 #include "trainer/observe/observer.h"
@@ -21,12 +21,12 @@ Flag LogFlag();
 // place. Null where Caffe's log is shown: into files and pipes, with --log=caffe, of other ranks
 // than 0.
 std::unique_ptr<LiveView> BeginWatching(const Flags& flags, const SolverSpec& spec,
-                                        const Replica& replica);
+                                        const Rank& replica);
 
 // Adds those who watch: the log, the view (null: none) and, on rank 0, the folder of --run, to
 // which the solver and net in force and the environment are written first. Trouble with the disk is
 // a warning. Returns TrainOptions::shows_numbers, on all ranks alike.
 bool AddWatchers(const Flags& flags, const SolverSpec& spec, const Device& device,
-                 const Replica& replica, LiveView* view, ObserverList* observers);
+                 const Rank& replica, LiveView* view, ObserverList* observers);
 
 }  // namespace trainer

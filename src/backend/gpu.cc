@@ -44,7 +44,7 @@ std::unique_ptr<GpuMonitor> MakeGpuMonitor(const Device& device, std::string* wh
   return nullptr;
 }
 
-std::unique_ptr<ReplicaGroup> MakeStagedGroup(const Device& device,
+std::unique_ptr<Communicator> MakeStagedGroup(const Device& device,
                                               const GpuGroupOptions& options) {
   if (RegisteredBackend().make_staged_group == nullptr) {
     throw Error(ErrorCode::kUnavailable, kNotBuilt);
@@ -52,14 +52,14 @@ std::unique_ptr<ReplicaGroup> MakeStagedGroup(const Device& device,
   return RegisteredBackend().make_staged_group(device, options);
 }
 
-std::unique_ptr<ReplicaGroup> MakeNcclGroup(const Device& device, const GpuGroupOptions& options,
+std::unique_ptr<Communicator> MakeNcclGroup(const Device& device, const GpuGroupOptions& options,
                                             std::string* note) {
   if (RegisteredBackend().make_nccl_group == nullptr)
     throw Error(ErrorCode::kUnavailable, kNotBuilt);
   return RegisteredBackend().make_nccl_group(device, options, note);
 }
 
-std::unique_ptr<ReplicaGroup> MakeMpiGroup(const Device& device, const GpuGroupOptions& options,
+std::unique_ptr<Communicator> MakeMpiGroup(const Device& device, const GpuGroupOptions& options,
                                            std::string* note) {
   if (RegisteredBackend().make_mpi_group == nullptr)
     throw Error(ErrorCode::kUnavailable, kNotBuilt);

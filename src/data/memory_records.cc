@@ -141,7 +141,7 @@ int Size(const LayerSpec& layer, const char* field, uint32_t value) {
 void ReadImages(const LayerSpec& layer, const ReadingEnv& env, MemoryRecords* records) {
   const std::string& source = layer.proto().memory_data_param().source();
   if (source == kStandardInput) {
-    if (env.replica.count > 1) {
+    if (env.replica.size > 1) {
       layer.FailIn(kMemoryRecordsParam, "source",
                    "several ranks cannot share the standard input; write the images to a file");
     }

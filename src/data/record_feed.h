@@ -5,7 +5,7 @@
 #include <exception>
 #include <span>
 
-#include "trainer/base/replica.h"
+#include "trainer/base/rank.h"
 #include "trainer/data/batch_share.h"
 #include "trainer/data/record_source.h"
 
@@ -20,11 +20,11 @@ namespace trainer {
 class RecordFeed {
  public:
   // `keep`: records are copied where the source would not keep them.
-  RecordFeed(RecordSource& source, int64_t batch_size, const Replica& replica, int parts, bool keep)
+  RecordFeed(RecordSource& source, int64_t batch_size, const Rank& replica, int parts, bool keep)
       : source_(source),
         part_size_(batch_size),
         rank_(static_cast<uint64_t>(replica.rank)),
-        count_(static_cast<uint64_t>(replica.count)),
+        count_(static_cast<uint64_t>(replica.size)),
         parts_(static_cast<uint64_t>(parts)),
         keep_(keep && !source.RecordsStayValid()) {
     source_.ReadsEvery(parts == 1 ? count_ : 1);

@@ -64,7 +64,7 @@ void Net::Backward(GradientSink* sink) {
   size_t next = 0;
   const auto tell = [&](int layer) {
     for (; next < slices_.size() && slices_[next].layer >= layer; ++next) {
-      sink->OnReady(static_cast<int>(next), slices_[next].values);
+      sink->OnGradientReady(static_cast<int>(next), slices_[next].values);
     }
   };
   GradientSink* const at_once = LogsDebugInfo() ? nullptr : sink;

@@ -54,7 +54,7 @@ std::pair<int, int> FindDifference(const std::vector<std::string>& hashes, size_
 
 }  // namespace
 
-void RequireAgreement(ReplicaGroup& group, const std::vector<std::string>& names,
+void RequireAgreement(Communicator& group, const std::vector<std::string>& names,
                       const std::vector<Fact>& facts) {
   std::vector<std::string> hashes;
   for (const Fact& fact : facts) {
@@ -75,7 +75,7 @@ void RequireAgreement(ReplicaGroup& group, const std::vector<std::string>& names
                    ". Start all ranks with the same program, flags and files"));
 }
 
-std::string TextOfRank0(ReplicaGroup& group, const std::string& own) {
+std::string TextOfRank0(Communicator& group, const std::string& own) {
   auto length = static_cast<float>(own.size());  // of a path, which a float holds exactly
   group.Broadcast({&length, 1});
   std::vector<float> numbers(static_cast<size_t>(length));

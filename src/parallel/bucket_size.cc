@@ -30,7 +30,7 @@ std::string Format(const char* format, double value) {
 
 }  // namespace
 
-ExchangeSpeed MeasureExchange(ReplicaGroup& group) {
+ExchangeSpeed MeasureExchange(Communicator& group) {
   constexpr size_t kBytes = kSpeedBytes, kAlignment = 64;
   float one = 0;
   const double latency = Seconds(10, [&] { group.Sum({&one, 1}); });

@@ -4,13 +4,13 @@
 #include <cstddef>
 #include <string>
 
-#include "trainer/base/replica_group.h"
+#include "trainer/base/communicator.h"
 #include "trainer/parallel/exchange_rules.h"
 
 namespace trainer {
 
 // All ranks call it together; rank 0's clock counts.
-ExchangeSpeed MeasureExchange(ReplicaGroup& group);
+ExchangeSpeed MeasureExchange(Communicator& group);
 
 // Latency is then an eighth of a bucket's time, within 64 KiB and 64 MiB. Multiples of 64 KiB.
 size_t BucketBytes(const ExchangeSpeed& speed);

@@ -18,7 +18,7 @@ class Exchange::Spent {
   int64_t begin_ = MonotonicNs();
 };
 
-void Exchange::OnReady(int slice, std::span<float> values) {
+void Exchange::OnGradientReady(int slice, std::span<float> values) {
   const Spent spent(*this);
   slot_.progress.fetch_add(1, std::memory_order_relaxed);
   if (slice == 0) {
@@ -64,7 +64,7 @@ void Exchange::NoteProgress(int iterations) {
 // holds them exactly.
 std::vector<std::string> Exchange::Gather(const std::string& own) {
   constexpr size_t kBytes = 3;
-  const auto ranks = static_cast<size_t>(replica_.count);
+  const auto ranks = static_cast<size_t>(replica_.size);
   const auto self = static_cast<size_t>(replica_.rank);
   std::vector<float> lengths(ranks * 2);
   lengths[self * 2] = static_cast<float>(own.size() & 0xffffff);

@@ -7,20 +7,20 @@
 #include "node_block.h"
 #include "pump.h"
 #include "shared_gradients.h"
-#include "trainer/base/replica_group.h"
+#include "trainer/base/communicator.h"
 #include "trainer/base/replica_watch.h"
 
 namespace trainer {
 
-class Exchange final : public ReplicaGroup, public ReplicaWatch {
+class Exchange final : public Communicator, public ReplicaWatch {
  public:
   // All must outlive the object; `pump` and `gradients` belong together. `names`: by rank.
-  Exchange(const Replica& replica, Pump& pump, RankSlot& slot, SharedGradients& gradients,
+  Exchange(const Rank& replica, Pump& pump, RankSlot& slot, SharedGradients& gradients,
            const std::vector<std::string>& names)
       : replica_(replica), pump_(pump), slot_(slot), gradients_(gradients), names_(names) {}
 
-  Replica replica() const override { return replica_; }
-  void OnReady(int slice, std::span<float> values) override;
+  Rank replica() const override { return replica_; }
+  void OnGradientReady(int slice, std::span<float> values) override;
   void WaitFor(int slice) override;
   void Sum(std::span<float> values) override;
   std::vector<std::string> Gather(const std::string& own) override;
@@ -45,7 +45,7 @@ class Exchange final : public ReplicaGroup, public ReplicaWatch {
 
   void Flush();
 
-  Replica replica_;
+  Rank replica_;
   Pump& pump_;
   RankSlot& slot_;
   SharedGradients& gradients_;

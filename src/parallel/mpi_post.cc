@@ -38,7 +38,7 @@ uint64_t MpiPost::Begin(int rank, int kind, Bytes request) {
   return ticket;
 }
 
-PeerPost::Bytes MpiPost::Await(uint64_t ticket) {
+Rpc::Bytes MpiPost::Await(uint64_t ticket) {
   std::unique_lock lock(mutex_);
   if (const auto awaited = awaited_.find(ticket); awaited != awaited_.end()) {
     const Waiting waiting(*this, awaited->second);

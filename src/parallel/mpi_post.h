@@ -12,14 +12,14 @@
 
 #include "mpi_library.h"
 #include "node_block.h"
-#include "trainer/base/peer_post.h"
+#include "trainer/base/rpc.h"
 
 namespace trainer {
 
 // The thread that trains asks; the one that calls MPI sends, answers and receives, whenever it
 // calls Poll. While a rank is waited for its slot of the block says so, and since when it has shown
 // no sign of life: it is asked for one now and then.
-class MpiPost final : public PeerPost {
+class MpiPost final : public Rpc {
  public:
   // Of a message of MPI, whose counts are ints.
   static constexpr size_t kMostBytes = size_t{1} << 30;

@@ -9,12 +9,12 @@
 #include "mpi_post.h"
 #include "node_block.h"
 #include "node_map.h"
-#include "trainer/base/peer_memory.h"
+#include "trainer/base/shared_window.h"
 #include "waiter.h"
 
 namespace trainer {
 
-class NodeMemory final : public PeerMemory {
+class NodeMemory final : public SharedWindow {
  public:
   // `post` is null where all ranks are on one machine. `meet` returns when all ranks have called
   // it. All must outlive the object.
@@ -32,7 +32,7 @@ class NodeMemory final : public PeerMemory {
   std::byte* Allocate(size_t bytes) override;
   int MachineOf(int rank) const override;
   bool IsNear(int rank) const override { return MachineOf(rank) == map_.node; }
-  PeerPost* post() override { return post_; }
+  Rpc* post() override { return post_; }
   void GoApart(bool needed) override;
   bool HasEnded(int rank) override;
   void ThrowIfFailed() override;

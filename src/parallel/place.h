@@ -8,14 +8,14 @@
 #include "mpi_library.h"
 #include "node_block.h"
 #include "node_map.h"
-#include "trainer/base/replica.h"
+#include "trainer/base/rank.h"
 #include "trainer/parallel/environment.h"
 #include "trainer/parallel/world.h"
 
 namespace trainer {
 
 struct Place {
-  Replica replica;
+  Rank replica;
   NodeMap map;
   std::vector<std::string> names;  // "rank 1 (node7, process 4711)"
   std::optional<NodeBlock> block;  // of this machine

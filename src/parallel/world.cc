@@ -35,8 +35,8 @@ class WorldOfRanks final : public World {
                const WorldSettings& settings);
   ~WorldOfRanks() override { StopPump(); }
 
-  ReplicaGroup& group() override { return *exchange_; }
-  PeerMemory* peers() override { return &memory_; }
+  Communicator& group() override { return *exchange_; }
+  SharedWindow* peers() override { return &memory_; }
   const std::vector<std::string>& names() const override { return place_.names; }
   RankSeat seat() const override {
     return {place_.map.node, place_.map.local, place_.block->locals(), place_.map.nodes()};
@@ -196,7 +196,7 @@ void WorldOfRanks::ShareCores() {
 std::string WorldOfRanks::Describe() const {
   const int nodes = place_.map.nodes();
   const bool shares = block().locals() > 1;
-  return Join(place_.replica.count, " ranks on ", nodes, nodes == 1 ? " machine" : " machines",
+  return Join(place_.replica.size, " ranks on ", nodes, nodes == 1 ? " machine" : " machines",
               "; sums through ",
               nodes == 1 ? "shared memory"
               : shares   ? "shared memory within a machine and " + mpi_version_ + " between them"

@@ -26,19 +26,19 @@ void Solver::BeginStrategy(const TrainOptions& options, const LoadedState* loade
 
 // Of a snapshot of other ranks, or of none, the weights that they have in common are what is left.
 void Solver::RestoreRank(const caffe::SolverState& state) {
-  const bool same = state.strategy() == proto_.strategy() && PartsIn(state) == parts_->first.count;
-  if (same && state.strategy_state_size() == replica_.count) {
+  const bool same = state.strategy() == proto_.strategy() && PartsIn(state) == parts_->first.size;
+  if (same && state.strategy_state_size() == replica_.size) {
     strategy_->RestoreRank(state.strategy_state(replica_.rank));
   } else if (!same && state.strategy_state_size() > 0 && replica_.rank == 0) {
     LOG(WARNING) << EscapeControl(
         Join("The snapshot was made with ", state.replicas(), " ranks and strategy '",
-             state.strategy(), "', but this run has ", replica_.count, " and strategy '",
+             state.strategy(), "', but this run has ", replica_.size, " and strategy '",
              proto_.strategy(), "': all ranks start from the common weights of the snapshot"));
   }
 }
 
 void Solver::RankStatesTo(caffe::SolverState* state) const {
-  if (replica_.count == 1 || strategy_->StepsTogether()) return;
+  if (replica_.size == 1 || strategy_->StepsTogether()) return;
   state->set_strategy(proto_.strategy());
   for (std::string& rank : strategy_->RankStates()) {
     state->add_strategy_state(std::move(rank));

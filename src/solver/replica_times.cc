@@ -49,10 +49,10 @@ TimeSpent ReplicaTimes::Now() const {
 // Each replica's numbers where the others give zeros.
 ReplicasReport ReplicaTimes::Report() {
   constexpr size_t kNumbers = 4;
-  const Replica replica = group_.replica();
+  const Rank replica = group_.replica();
   const TimeSpent now = Now(), own = now - begin_;
   begin_ = now;
-  std::vector<float> numbers(kNumbers * static_cast<size_t>(replica.count));
+  std::vector<float> numbers(kNumbers * static_cast<size_t>(replica.size));
   const size_t at = kNumbers * static_cast<size_t>(replica.rank);
   numbers[at] = static_cast<float>(own.seconds);
   numbers[at + 1] = static_cast<float>(own.exchange);

@@ -24,7 +24,7 @@ ReplicasReport Summarize(std::span<const TimeSpent> replicas, int* slowest);
 class ReplicaTimes {
  public:
   // `watch`: the group's. `net`: the training net. All must outlive the object.
-  ReplicaTimes(ReplicaGroup& group, const ReplicaWatch& watch, const Net& net)
+  ReplicaTimes(Communicator& group, const ReplicaWatch& watch, const Net& net)
       : group_(group), watch_(watch), net_(net) {}
 
   void Restart() { begin_ = Now(); }
@@ -47,7 +47,7 @@ class ReplicaTimes {
  private:
   TimeSpent Now() const;
 
-  ReplicaGroup& group_;
+  Communicator& group_;
   const ReplicaWatch& watch_;
   const Net& net_;
   TimeSpent begin_;

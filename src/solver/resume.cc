@@ -149,7 +149,7 @@ void Solver::Restore(const LoadedState& loaded, const std::string& file) {
     rule_->RestoreLossScale({scale.factor(), scale.good(), scale.skipped()});
   }
   NoteOtherScale(state, rule_->LossScale());
-  WarnOfOtherParts(state, spec_, parts_->first.count, TeamSize());
+  WarnOfOtherParts(state, spec_, parts_->first.size, TeamSize());
   RestoreProgress(state);
   saved_iter_ = started_iter_ = state_.iter;
   if (kept_) kept_->Adopt(state);
@@ -202,7 +202,7 @@ void Solver::RestoreProgress(const caffe::SolverState& state) {
 // sequences: then layers begin anew.
 void Solver::RestoreNet(const caffe::SolverState& state, const std::string& name, Net& net) const {
   const bool trains = name == kTrain;
-  const bool same = PartsIn(state) == parts_->first.count;
+  const bool same = PartsIn(state) == parts_->first.size;
   std::set<std::string> own;
   for (const LayerState& layer : SaveLayerStates(net)) {
     if (layer.of_replica) own.insert(layer.layer);
@@ -214,7 +214,7 @@ void Solver::RestoreNet(const caffe::SolverState& state, const std::string& name
       LayerState layer{entry.layer(), entry.state(), own.contains(entry.layer()), {}};
       if (layer.of_replica && trains && !same) {
         LOG(WARNING) << EscapeControl(Join("The snapshot was made by ", PartsIn(state),
-                                           " replicas, but this run has ", parts_->first.count,
+                                           " replicas, but this run has ", parts_->first.size,
                                            ": layer '", entry.layer(),
                                            "' resets the state that it keeps from batch to batch"));
         continue;
@@ -275,8 +275,8 @@ void Solver::StateTo(caffe::SolverState* proto) const {
   // With virtual ranks nothing in a snapshot tells how many ranks there were.
   if (proto_.virtual_ranks() > 1) {
     state.set_virtual_ranks(static_cast<uint32_t>(proto_.virtual_ranks()));
-  } else if (replica_.count > 1 && division_ == nullptr) {
-    state.set_replicas(static_cast<uint32_t>(parts_->first.count));
+  } else if (replica_.size > 1 && division_ == nullptr) {
+    state.set_replicas(static_cast<uint32_t>(parts_->first.size));
   }
   state.set_threads(static_cast<uint32_t>(TeamSize()));
   const std::string step_state = rule_->SaveState();

@@ -35,7 +35,7 @@ bool LooksLikeImages(const Shape& shape) {
 }  // namespace
 
 int64_t Solver::RecordsPerIteration() const {
-  return RecordsPerPass(*train_net_) * proto_.iter_size() * parts_->first.count;
+  return RecordsPerPass(*train_net_) * proto_.iter_size() * parts_->first.size;
 }
 
 bool Solver::ShowsNumbers() const { return shows_numbers_ && (TestIsDue() || !showed_batch_); }

@@ -26,7 +26,7 @@ namespace trainer {
 namespace {
 
 // Of several replicas that of rank 0, in parts that floats hold exactly.
-uint64_t FreshSeed(ReplicaGroup* group) {
+uint64_t FreshSeed(Communicator* group) {
   std::random_device device;
   const uint64_t own = (uint64_t{device()} << 32) | device();
   if (group == nullptr) return own;
@@ -49,7 +49,7 @@ std::pmr::memory_resource* GradientMemory(const TrainOptions& options, const Dev
 }
 
 std::unique_ptr<Objective> MakeObjective(Net& net, ParamStore& params,
-                                         const caffe::SolverParameter& solver, ReplicaGroup* group,
+                                         const caffe::SolverParameter& solver, Communicator* group,
                                          const Strategy& strategy) {
   auto objective =
       std::make_unique<Objective>(net.device(), net, params, solver.iter_size(), group);
@@ -66,13 +66,13 @@ void AddLossScale(StepRule& rule, IterationReport* report) {
 
 }  // namespace
 
-Replica ReplicaOf(const TrainOptions& options) {
-  return options.group == nullptr ? Replica{} : options.group->replica();
+Rank ReplicaOf(const TrainOptions& options) {
+  return options.group == nullptr ? Rank{} : options.group->replica();
 }
 
 Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device& device,
                Observer& observer)
-    : strategy_(MakeStrategy(spec, ReplicaOf(options).count)),
+    : strategy_(MakeStrategy(spec, ReplicaOf(options).size)),
       division_(strategy_->division()),
       spec_(division_ == nullptr ? spec : division_->Divide(spec, device, ReplicaOf(options))),
       proto_(spec_.proto),
@@ -90,8 +90,8 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
       shows_numbers_(options.shows_numbers),
       rescue_(options.rescue),
       clock_(std::make_unique<Clock>()) {
-  const int workers = strategy_->Workers(replica_.count);
-  if (workers < replica_.count) parts_->first = {std::min(replica_.rank, workers - 1), workers};
+  const int workers = strategy_->Workers(replica_.size);
+  if (workers < replica_.size) parts_->first = {std::min(replica_.rank, workers - 1), workers};
   std::optional<LoadedState> loaded;
   if (!options.snapshot.empty()) loaded = ReadState(options.snapshot, options.allow_outside);
   if (proto_.random_seed() >= 0) {
@@ -140,7 +140,7 @@ void Solver::PrepareAverage() {
 }
 
 // The replicas among which batches are shared; null where one rank reads them for all.
-ReplicaGroup* Solver::DataGroup() const { return division_ == nullptr ? group_ : nullptr; }
+Communicator* Solver::DataGroup() const { return division_ == nullptr ? group_ : nullptr; }
 
 NetOptions Solver::CommonOptions(const TrainOptions& options, int net) const {
   NetOptions net_options;
@@ -180,9 +180,9 @@ void Solver::BuildTrainNet(const TrainOptions& options) {
   }
   if (DataGroup() == nullptr || !strategy_->StepsTogether()) return;
   const auto sum = [this](std::span<float> values) { group_->Sum(values); };
-  JoinReplicas(*train_net_, {replica_.count, sum});
+  JoinReplicas(*train_net_, {replica_.size, sum});
   const std::vector<std::string> drawing = DrawingLayers(*train_net_);
-  if (replica_.count == 1 || drawing.empty()) return;
+  if (replica_.size == 1 || drawing.empty()) return;
   LOG(INFO) << "Each rank draws different random numbers in " << JoinList(drawing)
             << ": so this run differs from a run of one rank with the same batch by more than "
                "rounding; virtual_ranks makes the result independent of the number of ranks";
@@ -216,7 +216,7 @@ SolveResult Solver::Solve() {
   bool stopped = false, no_better = false;
   double unmet = 0;  // seconds since the ranks last met
   if (times_) times_->Restart();
-  const bool serves = replica_.rank >= strategy_->Workers(replica_.count);
+  const bool serves = replica_.rank >= strategy_->Workers(replica_.size);
   if (serves) strategy_->Serve([this] { return OwnRequest(false) == Request::kStop; });
   while (!serves && state_.iter < proto_.max_iter()) {
     const bool tests = TestIsDue() && (state_.iter > 0 || proto_.test_initialization());
@@ -302,7 +302,7 @@ Request Solver::Agree(Request own) {
   }
   if (wishes.stop) return Request::kStop;
   if (!wishes.snapshot) return Request::kNone;
-  if (signals_ != nullptr && replica_.count > 1) signals_->NoteSnapshot();
+  if (signals_ != nullptr && replica_.size > 1) signals_->NoteSnapshot();
   return Request::kSnapshot;
 }
 

@@ -33,7 +33,7 @@ class Solver::Frame final : public StepFrame {
   }
   UpdateRates BeginStarted() override { return BeforeUpdate(solver_.BeginStartedStep()); }
   std::optional<UpdateRates> RatesAhead() override {
-    if (!solver_.ahead_ || solver_.replica_.count > 1) return std::nullopt;
+    if (!solver_.ahead_ || solver_.replica_.size > 1) return std::nullopt;
     return solver_.RatesAhead();
   }
   void Note(const std::string& text) override { solver_.Note(text); }

@@ -37,10 +37,10 @@ void Solver::BuildTestNet(size_t i, const TrainOptions& options) {
   std::unique_ptr<Net> net = nets->TakeNet();
   if (proto_.debug_info() && replica_.rank == 0) net->SetDebugInfo(true);
   const BatchShare share{.rank = replica_.rank,
-                         .count = replica_.count,
+                         .count = replica_.size,
                          .period = test_batches_[i],
                          .skip_after = nets->skips()};
-  const bool shares = replica_.count > 1 && !strategy_->GoesApart() && division_ == nullptr;
+  const bool shares = replica_.size > 1 && !strategy_->GoesApart() && division_ == nullptr;
   shared_tests_.push_back(shares && ShareBatches(*net, share));
   const bool computes = shared_tests_[i] || division_ != nullptr || replica_.rank == 0;
   test_nets_.push_back(computes ? std::move(net) : nullptr);
@@ -149,7 +149,7 @@ class Solver::TestRun {
     if (solver_.division_ != nullptr) return RoundOfStages();
     if (done_ == batches_) return RoundOfRest();
     const int rank = solver_.replica_.rank;
-    const int count = shared_ ? std::min(solver_.replica_.count, batches_ - done_) : 1;
+    const int count = shared_ ? std::min(solver_.replica_.size, batches_ - done_) : 1;
     numbers_.clear();
     if (shared_) {
       net_->SetPasses(passes_ + static_cast<uint32_t>(done_ + rank));
@@ -205,7 +205,7 @@ class Solver::TestRun {
   // Some batches, which follow each other through the parts of the net.
   Request RoundOfStages() {
     constexpr int kPerRank = 4;
-    const int count = std::min(kPerRank * solver_.replica_.count, batches_ - done_);
+    const int count = std::min(kPerRank * solver_.replica_.size, batches_ - done_);
     numbers_.clear();
     for (int batch = 0; batch < count; ++batch) {
       numbers_.push_back(solver_.division_->ForwardTest(*net_, number_));
@@ -238,7 +238,7 @@ class Solver::TestRun {
   // Gives all replicas what each computed, and what each was asked.
   Request Exchange() {
     const Request own = solver_.OwnRequest(true);
-    ReplicaGroup* const group = solver_.group_;
+    Communicator* const group = solver_.group_;
     if (solver_.seat_) solver_.seat_->group.NoteProgress(solver_.state_.iter);
     if (group != nullptr && (shared_ || solver_.division_ != nullptr)) group->Sum(numbers_);
     if (net_ != nullptr) {

@@ -10,8 +10,8 @@
 namespace trainer {
 namespace {
 
-void RequireEvenShares(const SolverSpec& spec, const Replica& replica) {
-  const int parts = spec.proto.virtual_ranks(), ranks = replica.count;
+void RequireEvenShares(const SolverSpec& spec, const Rank& replica) {
+  const int parts = spec.proto.virtual_ranks(), ranks = replica.size;
   if (parts % ranks == 0) return;
   const std::string ends = Join(
       "start ", parts, " ranks, or that number divided by a power of two, or change virtual_ranks");
@@ -34,8 +34,8 @@ void RequireOwnMoments(const SolverSpec& spec) {
 
 }  // namespace
 
-BatchParts PartsOf(const SolverSpec& spec, const ReplicaGroup* group) {
-  const Replica replica = group == nullptr ? Replica{} : group->replica();
+BatchParts PartsOf(const SolverSpec& spec, const Communicator* group) {
+  const Rank replica = group == nullptr ? Rank{} : group->replica();
   const int parts = spec.proto.virtual_ranks();
   if (parts == 1) return {replica, 1};
   RequireEvenShares(spec, replica);
@@ -46,7 +46,7 @@ BatchParts PartsOf(const SolverSpec& spec, const ReplicaGroup* group) {
                      ", but the gradients of these ranks cannot be added in pairs: ", no_tree));
   }
   RequireOwnMoments(spec);
-  const int own = parts / replica.count;
+  const int own = parts / replica.size;
   return {{replica.rank * own, parts}, own};
 }
 

@@ -3,21 +3,21 @@
 
 #include <string>
 
-#include "trainer/base/replica_group.h"
+#include "trainer/base/communicator.h"
 #include "trainer/checkpoint/solver_state.h"
 #include "trainer/config/solver_spec.h"
 
 namespace trainer {
 
 struct BatchParts {
-  Replica first;  // counted among all parts
+  Rank first;     // counted among all parts
   int count = 1;  // of this rank
 };
 
 // A part for each virtual rank, or for each rank where the solver asks for none. `group` is null
 // for a run alone. Throws kUsage where the ranks cannot share the parts evenly or cannot add in a
 // tree, kConfig for a layer that looks beyond its part.
-BatchParts PartsOf(const SolverSpec& spec, const ReplicaGroup* group);
+BatchParts PartsOf(const SolverSpec& spec, const Communicator* group);
 
 // How many parts the iterations before a snapshot had.
 int PartsIn(const caffe::SolverState& state);

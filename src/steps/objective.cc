@@ -18,7 +18,7 @@ struct ScaleBy {
 }  // namespace
 
 Objective::Objective(const Device& device, Net& net, ParamStore& params, int iter_size,
-                     ReplicaGroup* group)
+                     Communicator* group)
     : device_(device),
       net_(net),
       params_(params),
@@ -32,7 +32,7 @@ Objective::Objective(const Device& device, Net& net, ParamStore& params, int ite
   if (labels_ != nullptr) net.DoNotRecord("the loss counts the labels of several passes");
 }
 
-void Objective::SumOver(ReplicaGroup* group) {
+void Objective::SumOver(Communicator* group) {
   if (group == group_) return;
   group_ = group;
   sums_.SumOver(group);

@@ -52,7 +52,7 @@ size_t ExtraPartBytes(const Net& net, int parts, int iter_size) {
 }
 
 PartSums::PartSums(const Device& device, Net& net, ParamStore& params, int iter_size,
-                   ReplicaGroup* group)
+                   Communicator* group)
     : device_(device),
       net_(net),
       params_(params),
@@ -97,7 +97,7 @@ void PartSums::End(int pass, int part) {
   EndForward(part);
   if (!Adds()) return;
   const bool last_pass = pass + 1 == iter_size_;
-  if (last_pass && part + 1 == parts()) return;  // OnReady has done it
+  if (last_pass && part + 1 == parts()) return;  // OnGradientReady has done it
   const std::span<float> gradients = params_.Gradients();
   const int level = last_pass ? std::countr_one(static_cast<unsigned>(part)) : part;
   if (last_pass) Fold(level, gradients);
@@ -119,9 +119,9 @@ GradientSink* PartSums::SinkOf(int pass, int part) {
   return Adds() ? this : static_cast<GradientSink*>(group_);
 }
 
-void PartSums::OnReady(int slice, std::span<float> values) {
+void PartSums::OnGradientReady(int slice, std::span<float> values) {
   Fold(std::countr_one(static_cast<unsigned>(parts() - 1)), values);
-  if (group_ != nullptr) group_->OnReady(slice, values);
+  if (group_ != nullptr) group_->OnGradientReady(slice, values);
 }
 
 float PartSums::Finish(std::span<const float> losses) {

@@ -54,11 +54,11 @@ class ApartStrategy : public Strategy {
   virtual double Settle(int rank, std::span<float> /*weights*/) { return tally(rank).weight; }
 
   const StrategySeat& seat() const { return *seat_; }
-  PeerMemory& peers() const { return *seat_->peers; }
+  SharedWindow& peers() const { return *seat_->peers; }
   int rank() const { return replica_.rank; }
-  int ranks() const { return replica_.count; }
+  int ranks() const { return replica_.size; }
   // Ranks that make steps, the first ones.
-  int workers() const { return Workers(replica_.count); }
+  int workers() const { return Workers(replica_.size); }
   const RankNumbers& numbers() const { return *numbers_; }
   RunBoard& board() const { return *board_; }
   Tally& tally(int rank) const { return board_->tally(rank); }
@@ -96,7 +96,7 @@ class ApartStrategy : public Strategy {
 
   const SolverSpec& spec_;
   const StrategySeat* seat_ = nullptr;
-  Replica replica_;
+  Rank replica_;
   std::optional<RankNumbers> numbers_;
   std::unique_ptr<RunBoard> board_;
   std::span<float> places_;  // by rank, at the machine of rank 0

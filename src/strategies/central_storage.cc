@@ -18,7 +18,7 @@ namespace {
 // Blocks that all ranks see, which stay until the run is over.
 class PeerBlocks final : public std::pmr::memory_resource {
  public:
-  explicit PeerBlocks(PeerMemory& peers) : peers_(peers) {}
+  explicit PeerBlocks(SharedWindow& peers) : peers_(peers) {}
   size_t bytes() const { return bytes_; }
 
  private:
@@ -29,7 +29,7 @@ class PeerBlocks final : public std::pmr::memory_resource {
   void do_deallocate(void*, size_t, size_t) override {}
   bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
 
-  PeerMemory& peers_;
+  SharedWindow& peers_;
   size_t bytes_ = 0;
 };
 
@@ -44,7 +44,7 @@ class CentralStorage final : public Strategy {
     }
   }
 
-  std::pmr::memory_resource* WeightMemory(const Device& device, PeerMemory* peers) override {
+  std::pmr::memory_resource* WeightMemory(const Device& device, SharedWindow* peers) override {
     const bool share = peers != nullptr && peers->post() == nullptr;
     if (!share) {
       throw Error(ErrorCode::kUnavailable, spec_.Where("strategy"),
@@ -90,7 +90,7 @@ class CentralStorage final : public Strategy {
 
   std::string Describe() const override {
     return Join("Strategy central_storage: ", blocks_->bytes() / 1024,
-                " KiB of weights and rule state, stored once for ", seat_->group.replica().count,
+                " KiB of weights and rule state, stored once for ", seat_->group.replica().size,
                 " ranks");
   }
 

@@ -37,8 +37,8 @@ class Easgd final : public ApartStrategy {
     locks_ = ShareLocks(here ? (own_.size() + kPart - 1) / kPart : 1);
     if (rank() == 0) numbers().Read(center_);
     if (peers().post() == nullptr) return;
-    kind_ = peers().post()->Serve(
-        [this](int, std::span<const std::byte> request, PeerPost::Bytes* reply) {
+    kind_ =
+        peers().post()->Serve([this](int, std::span<const std::byte> request, Rpc::Bytes* reply) {
           PacketReader asked(request);
           const auto begin = static_cast<size_t>(asked.Get<int64_t>());
           const std::span<const float> sent = asked.Floats();
@@ -91,7 +91,7 @@ class Easgd final : public ApartStrategy {
     });
     auto moved = own_.begin();
     for (const uint64_t ticket : tickets) {
-      const PeerPost::Bytes reply = peers().post()->Await(ticket);
+      const Rpc::Bytes reply = peers().post()->Await(ticket);
       moved = std::ranges::copy(PacketReader(reply).Floats(), moved).out;
     }
   }

@@ -50,14 +50,14 @@ class Gossip final : public ApartStrategy {
   // To senders of other machines, and to rank 0, which looks what is on its way.
   void ServeOthers() {
     using Request = std::span<const std::byte>;
-    deposit_ = peers().post()->Serve([this](int, Request request, PeerPost::Bytes*) {
+    deposit_ = peers().post()->Serve([this](int, Request request, Rpc::Bytes*) {
       PacketReader sent(request);
       const auto share = sent.Get<double>();
       const auto taken = sent.Get<int64_t>();
       Deposit(rank(), share, taken, sent.Floats());
       return true;
     });
-    look_ = peers().post()->Serve([this](int, Request, PeerPost::Bytes* reply) {
+    look_ = peers().post()->Serve([this](int, Request, Rpc::Bytes* reply) {
       Inbox& inbox = InboxOf(rank());
       const SharedLockScope lock(inbox.lock, rank(), peers());
       const bool empty = inbox.messages == 0 || inbox.broken != 0;
@@ -161,7 +161,7 @@ class Gossip final : public ApartStrategy {
       if (inbox.messages > 0 && inbox.broken == 0) use(SumOf(of), inbox.share);
       return;
     }
-    const PeerPost::Bytes reply = peers().post()->Ask(of, look_, {});
+    const Rpc::Bytes reply = peers().post()->Ask(of, look_, {});
     PacketReader there(reply);
     const auto share = there.Get<double>();
     if (share > 0) use(there.Floats(), share);

@@ -6,13 +6,13 @@ namespace trainer {
 namespace {
 
 template <class T>
-T* ShareArray(PeerMemory& peers, size_t count) {
+T* ShareArray(SharedWindow& peers, size_t count) {
   return reinterpret_cast<T*>(peers.Allocate(std::max<size_t>(1, count) * sizeof(T)));
 }
 
 }  // namespace
 
-GradientMail::GradientMail(PeerMemory& peers, int workers, const std::vector<int>& servers,
+GradientMail::GradientMail(SharedWindow& peers, int workers, const std::vector<int>& servers,
                            size_t floats)
     : peers_(peers),
       workers_(workers),

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "trainer/base/peer_memory.h"
+#include "trainer/base/shared_window.h"
 #include "trainer/steps/weight_update.h"
 
 namespace trainer {
@@ -17,7 +17,7 @@ class GradientMail {
  public:
   // `servers`: those of the machine. `floats`: numbers of a gradient; 0 on other machines. All
   // ranks make one at the same point.
-  GradientMail(PeerMemory& peers, int workers, const std::vector<int>& servers, size_t floats);
+  GradientMail(SharedWindow& peers, int workers, const std::vector<int>& servers, size_t floats);
 
   // Where a worker's gradient is.
   std::span<float> Place(int worker) const {
@@ -44,7 +44,7 @@ class GradientMail {
     return answered_[server * workers_ + worker];
   }
 
-  PeerMemory& peers_;
+  SharedWindow& peers_;
   int workers_;
   std::vector<int> servers_;
   size_t floats_;

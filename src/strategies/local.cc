@@ -78,11 +78,11 @@ class Local final : public Strategy {
   }
 
   size_t StateBytes() const override {
-    return static_cast<size_t>(seat_->group.replica().count) * (1 + own_.size() * sizeof(float));
+    return static_cast<size_t>(seat_->group.replica().size) * (1 + own_.size() * sizeof(float));
   }
 
   std::string Describe() const override {
-    const auto others = static_cast<int64_t>(seat_->group.replica().count - 1);
+    const auto others = static_cast<int64_t>(seat_->group.replica().size - 1);
     const auto bytes = static_cast<int64_t>(numbers_->weights() * sizeof(float));
     return Join("Strategy local: ", exchanges_, " exchanges, ",
                 exchanges_ * 2 * others * bytes / 1024, " KiB sent");
@@ -106,7 +106,7 @@ class Local final : public Strategy {
   void Average() {
     numbers_->Read(*mean_);
     seat_->group.Sum(*mean_);
-    const auto ranks = static_cast<float>(seat_->group.replica().count);
+    const auto ranks = static_cast<float>(seat_->group.replica().size);
     for (float& weight : *mean_) weight /= ranks;
   }
 

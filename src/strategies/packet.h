@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "trainer/base/peer_post.h"
+#include "trainer/base/rpc.h"
 
 namespace trainer {
 
@@ -30,10 +30,10 @@ class Packet {
     bytes_.resize(at + bytes);
     return bytes_.data() + at;
   }
-  PeerPost::Bytes Take() { return std::move(bytes_); }
+  Rpc::Bytes Take() { return std::move(bytes_); }
 
  private:
-  PeerPost::Bytes bytes_;
+  Rpc::Bytes bytes_;
 };
 
 // Of bytes that must live longer.

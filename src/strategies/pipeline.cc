@@ -51,7 +51,7 @@ class Pipeline final : public Strategy, public NetDivision, public PassSchedule 
   std::string Describe() const override;
 
   const SolverSpec& Divide(const SolverSpec& spec, const Device& device,
-                           const Replica& replica) override;
+                           const Rank& replica) override;
   const StagedNet& Whole(int net) const override { return plan_.nets[Index(net)]; }
   void SetOptions(int net, NetOptions* options) const override;
   float ForwardTest(Net& part, int net) override;
@@ -64,7 +64,7 @@ class Pipeline final : public Strategy, public NetDivision, public PassSchedule 
 
  private:
   static size_t Index(int i) { return static_cast<size_t>(i); }
-  PeerMemory& peers() const { return *seat_->peers; }
+  SharedWindow& peers() const { return *seat_->peers; }
   StageChannel* CollectedFrom(int rank) {
     return &channels_[channels_.size() - Index(plan_.stages) + Index(rank)];
   }
@@ -103,9 +103,9 @@ Pipeline::Pipeline(const SolverSpec& spec) {
 }
 
 const SolverSpec& Pipeline::Divide(const SolverSpec& spec, const Device& device,
-                                   const Replica& replica) {
+                                   const Rank& replica) {
   rank_ = replica.rank;
-  plan_ = PlanPipeline(spec, device, replica.count);
+  plan_ = PlanPipeline(spec, device, replica.size);
   own_ = SpecOfStage(spec, &plan_, rank_);
   passes_ = own_->proto.iter_size();
   for (int stage = 0; stage < plan_.stages; ++stage) {
@@ -198,7 +198,7 @@ void Pipeline::MakeChannels(std::byte* memory, int kind) {
 // The kind of the question that brings a message of another machine.
 int Pipeline::Serve() {
   if (peers().post() == nullptr) return 0;
-  return peers().post()->Serve([this](int, std::span<const std::byte> request, PeerPost::Bytes*) {
+  return peers().post()->Serve([this](int, std::span<const std::byte> request, Rpc::Bytes*) {
     PacketReader sent(request);
     const auto channel = sent.Get<int64_t>();
     const auto posted = sent.Get<int64_t>();

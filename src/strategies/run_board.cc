@@ -41,18 +41,17 @@ void Get(PacketReader* reader, Tally* tally) {
 
 }  // namespace
 
-RunBoard::RunBoard(PeerMemory& peers, const Replica& replica)
+RunBoard::RunBoard(SharedWindow& peers, const Rank& replica)
     : peers_(peers), replica_(replica), home_(peers.IsNear(0)) {
   // A copy is one rank's alone.
-  const auto boards = static_cast<size_t>(home_ ? 1 : replica.count);
-  const auto ranks = static_cast<size_t>(replica.count);
+  const auto boards = static_cast<size_t>(home_ ? 1 : replica.size);
+  const auto ranks = static_cast<size_t>(replica.size);
   const size_t own = home_ ? 0 : static_cast<size_t>(replica.rank);
   words_ = reinterpret_cast<Words*>(peers.Allocate(sizeof(Words) * boards)) + own;
   tallies_ = reinterpret_cast<Tally*>(peers.Allocate(sizeof(Tally) * ranks * boards)) + own * ranks;
   if (peers.post() == nullptr) return;
-  kind_ =
-      peers.post()->Serve([this](int from, std::span<const std::byte> request,
-                                 PeerPost::Bytes* reply) { return Answer(from, request, reply); });
+  kind_ = peers.post()->Serve([this](int from, std::span<const std::byte> request,
+                                     Rpc::Bytes* reply) { return Answer(from, request, reply); });
 }
 
 int64_t RunBoard::TakeStep() { return home_ ? words_->taken.fetch_add(1) : Exchange(true, false); }
@@ -79,7 +78,7 @@ void RunBoard::UpdateNowAndThen() {
 }
 
 // Of rank 0.
-bool RunBoard::Answer(int from, std::span<const std::byte> request, PeerPost::Bytes* reply) const {
+bool RunBoard::Answer(int from, std::span<const std::byte> request, Rpc::Bytes* reply) const {
   PacketReader asked(request);
   const auto takes_step = asked.Get<int64_t>();
   if (asked.Get<int64_t>() != 0) words_->snapshot = 1;
@@ -91,7 +90,7 @@ bool RunBoard::Answer(int from, std::span<const std::byte> request, PeerPost::By
        {&words_->taken, &words_->stop, &words_->requests, &words_->over}) {
     packet.Put(word->load());
   }
-  for (int rank = 0; rank < replica_.count; ++rank) Put(tally(rank), &packet);
+  for (int rank = 0; rank < replica_.size; ++rank) Put(tally(rank), &packet);
   *reply = packet.Take();
   return true;
 }
@@ -100,7 +99,7 @@ int64_t RunBoard::Exchange(bool takes_step, bool wishes_snapshot) {
   Packet packet;
   packet.Put(int64_t{takes_step}).Put(int64_t{wishes_snapshot}).Put(words_->stop.load());
   Put(tally(replica_.rank), &packet);
-  const PeerPost::Bytes reply = peers_.post()->Ask(0, kind_, packet.Take());
+  const Rpc::Bytes reply = peers_.post()->Ask(0, kind_, packet.Take());
   PacketReader told(reply);
   const auto step = told.Get<int64_t>();
   for (std::atomic<int64_t>* const word :
@@ -108,7 +107,7 @@ int64_t RunBoard::Exchange(bool takes_step, bool wishes_snapshot) {
     *word = told.Get<int64_t>();
   }
   Tally unused{};
-  for (int rank = 0; rank < replica_.count; ++rank) {
+  for (int rank = 0; rank < replica_.size; ++rank) {
     Get(&told, rank == replica_.rank ? &unused : &tally(rank));
   }
   updated_ = MonotonicNs();

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "trainer/base/peer_memory.h"
-#include "trainer/base/replica.h"
+#include "trainer/base/rank.h"
+#include "trainer/base/shared_window.h"
 
 namespace trainer {
 
@@ -28,7 +28,7 @@ struct alignas(64) Tally {
 class RunBoard {
  public:
   // All ranks make one at the same point.
-  RunBoard(PeerMemory& peers, const Replica& replica);
+  RunBoard(SharedWindow& peers, const Rank& replica);
 
   Tally& tally(int rank) const { return tallies_[rank]; }
   // Steps that all ranks have begun.
@@ -65,11 +65,11 @@ class RunBoard {
     alignas(64) std::atomic<int64_t> stop, snapshot, requests, over, parted;
   };
 
-  bool Answer(int from, std::span<const std::byte> request, PeerPost::Bytes* reply) const;
+  bool Answer(int from, std::span<const std::byte> request, Rpc::Bytes* reply) const;
   int64_t Exchange(bool takes_step, bool wishes_snapshot);
 
-  PeerMemory& peers_;
-  Replica replica_;
+  SharedWindow& peers_;
+  Rank replica_;
   bool home_;  // this is the machine of rank 0
   Words* words_ = nullptr;
   Tally* tallies_ = nullptr;

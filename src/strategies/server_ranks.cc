@@ -49,7 +49,7 @@ ServerRanks::ServerRanks(const StrategySeat& seat, const RankNumbers& numbers, i
     machine.handed_in.resize(static_cast<size_t>(workers));
     if (peers_.post() == nullptr) continue;
     machine.hand_in = peers_.post()->Serve(
-        [this, &machine](int from, std::span<const std::byte> request, PeerPost::Bytes*) {
+        [this, &machine](int from, std::span<const std::byte> request, Rpc::Bytes*) {
           return TakeLetter(&machine, from, request);
         });
   }

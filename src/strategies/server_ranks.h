@@ -58,7 +58,7 @@ class ServerRanks {
   void Apply(int worker);
 
   const StrategySeat& seat_;
-  PeerMemory& peers_;
+  SharedWindow& peers_;
   const RankNumbers& numbers_;
   int rank_, workers_, servers_;
   std::function<void()> look_around_;

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <thread>
 
-#include "trainer/base/peer_memory.h"
+#include "trainer/base/shared_window.h"
 
 namespace trainer {
 
@@ -15,7 +15,7 @@ namespace trainer {
 // lock and gives no sign of life ends the run.
 class SharedLock {
  public:
-  void Acquire(int rank, PeerMemory& peers) {
+  void Acquire(int rank, SharedWindow& peers) {
     const auto own = static_cast<uint32_t>(rank + 1);
     for (int tries = 0;; ++tries) {
       uint32_t holder = 0;
@@ -51,7 +51,7 @@ class SharedLock {
 
 class SharedLockScope {
  public:
-  SharedLockScope(SharedLock& lock, int rank, PeerMemory& peers) : lock_(lock) {
+  SharedLockScope(SharedLock& lock, int rank, SharedWindow& peers) : lock_(lock) {
     lock_.Acquire(rank, peers);
   }
   ~SharedLockScope() { lock_.Release(); }

@@ -27,7 +27,7 @@ SharedWeights::SharedWeights(const StrategySeat& seat, const RankNumbers& number
       reinterpret_cast<float*>(peers_.Allocate(here_ ? all * sizeof(float) : sizeof(float)));
   locks_ = reinterpret_cast<SharedLock*>(
       peers_.Allocate(static_cast<size_t>(parts) * sizeof(SharedLock)));
-  const auto ranks = static_cast<size_t>(seat.group.replica().count);
+  const auto ranks = static_cast<size_t>(seat.group.replica().size);
   version_ = reinterpret_cast<std::atomic<int64_t>*>(peers_.Allocate(ranks * sizeof(*version_)));
   if (here_) {
     floats_ = {shared, all};
@@ -42,7 +42,7 @@ SharedWeights::SharedWeights(const StrategySeat& seat, const RankNumbers& number
 
 void SharedWeights::ServeOthers() {
   using Request = std::span<const std::byte>;
-  take_ = peers_.post()->Serve([this](int from, Request request, PeerPost::Bytes* reply) {
+  take_ = peers_.post()->Serve([this](int from, Request request, Rpc::Bytes* reply) {
     const auto range = PacketReader(request).Get<Range>();
     const auto begin = static_cast<size_t>(range.begin), end = static_cast<size_t>(range.end);
     const bool is_first =
@@ -54,7 +54,7 @@ void SharedWeights::ServeOthers() {
     *reply = packet.Take();
     return true;
   });
-  give_ = peers_.post()->Serve([this](int, Request request, PeerPost::Bytes* reply) {
+  give_ = peers_.post()->Serve([this](int, Request request, Rpc::Bytes* reply) {
     PacketReader given(request);
     const auto range = given.Get<Range>();
     const std::span<const float> floats = given.Floats();
@@ -67,7 +67,7 @@ void SharedWeights::ServeOthers() {
     *reply = Packet().Put(version()).Take();
     return true;
   });
-  look_ = peers_.post()->Serve([this](int, Request request, PeerPost::Bytes* reply) {
+  look_ = peers_.post()->Serve([this](int, Request request, Rpc::Bytes* reply) {
     const auto range = PacketReader(request).Get<Range>();
     const auto count = static_cast<size_t>(range.end - range.begin);
     Packet packet;
@@ -102,7 +102,7 @@ void SharedWeights::Take() {
 void SharedWeights::TakeFromThere(int part, size_t begin, size_t end) {
   VisitMessages(end - begin, [&](size_t from, size_t to) {
     const Range range{part, static_cast<int64_t>(begin + from), static_cast<int64_t>(begin + to)};
-    const PeerPost::Bytes reply = peers_.post()->Ask(owner_, take_, Packet().Put(range).Take());
+    const Rpc::Bytes reply = peers_.post()->Ask(owner_, take_, Packet().Put(range).Take());
     PacketReader taken(reply);
     *version_ = taken.Get<int64_t>();
     std::ranges::copy(taken.Floats(), floats_.begin() + range.begin);
@@ -114,7 +114,7 @@ void SharedWeights::Give(int part, size_t begin, size_t end, bool stores) {
     Packet packet;
     packet.Put(Range{part, static_cast<int64_t>(from), static_cast<int64_t>(to)});
     if (stores) numbers_.Read(packet.Floats(to - from), from);
-    const PeerPost::Bytes reply = peers_.post()->Ask(owner_, give_, packet.Take());
+    const Rpc::Bytes reply = peers_.post()->Ask(owner_, give_, packet.Take());
     *version_ = PacketReader(reply).Get<int64_t>();
   };
   if (!stores) return give(begin, end);
@@ -141,7 +141,7 @@ void SharedWeights::Release() {
 void SharedWeights::Look(size_t count) {
   const auto look = [&](size_t begin, size_t end) {
     const Range range{0, static_cast<int64_t>(begin), static_cast<int64_t>(end)};
-    const PeerPost::Bytes reply = peers_.post()->Ask(owner_, look_, Packet().Put(range).Take());
+    const Rpc::Bytes reply = peers_.post()->Ask(owner_, look_, Packet().Put(range).Take());
     PacketReader seen(reply);
     *version_ = seen.Get<int64_t>();
     std::ranges::copy(seen.Floats(), floats_.begin() + static_cast<std::ptrdiff_t>(begin));

@@ -7,7 +7,7 @@
 
 #include "rank_numbers.h"
 #include "shared_lock.h"
-#include "trainer/base/peer_memory.h"
+#include "trainer/base/shared_window.h"
 
 namespace trainer {
 
@@ -48,7 +48,7 @@ class SharedWeights {
   void TakeFromThere(int part, size_t begin, size_t end);
   void Give(int part, size_t begin, size_t end, bool stores);
 
-  PeerMemory& peers_;
+  SharedWindow& peers_;
   const RankNumbers& numbers_;
   int rank_, owner_, parts_;
   bool here_;

@@ -16,7 +16,7 @@ size_t StageChannel::Bytes(size_t message, int slots) {
 }
 
 StageChannel::StageChannel(std::byte* memory, size_t message, int slots, int from, int to,
-                           PeerMemory& peers, const Address& address)
+                           SharedWindow& peers, const Address& address)
     : peers_(&peers),
       from_(from),
       to_(to),

@@ -7,7 +7,7 @@
 #include <deque>
 
 #include "packet.h"
-#include "trainer/base/peer_memory.h"
+#include "trainer/base/shared_window.h"
 
 namespace trainer {
 
@@ -27,7 +27,7 @@ class StageChannel {
 
   // `memory` is the same block on both sides; elsewhere it is not touched. All must outlive the
   // object.
-  StageChannel(std::byte* memory, size_t message, int slots, int from, int to, PeerMemory& peers,
+  StageChannel(std::byte* memory, size_t message, int slots, int from, int to, SharedWindow& peers,
                const Address& address);
 
   size_t message() const { return message_; }
@@ -74,7 +74,7 @@ class StageChannel {
   }
   std::byte* Place(uint32_t number) const { return places_ + number % slots_ * stride_; }
 
-  PeerMemory* peers_;
+  SharedWindow* peers_;
   int from_, to_;
   uint32_t slots_;
   size_t message_, stride_;

@@ -72,7 +72,7 @@ TEST_F(GradientGroupTest, CopiesBesideComputationsAndAllocatesOnce) {
   device().Synchronize();
   emulated_gpu::ResetCounters();
   for (size_t i = 0; i < kSlices; ++i) {
-    group->OnReady(static_cast<int>(i), {gradients.data() + i * kSlice, kSlice});
+    group->OnGradientReady(static_cast<int>(i), {gradients.data() + i * kSlice, kSlice});
   }
   group->WaitFor(kLast);
   const emulated_gpu::Counters counters = emulated_gpu::Count();

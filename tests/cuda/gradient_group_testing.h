@@ -13,12 +13,12 @@ namespace trainer {
 
 // Two ranks that have the same numbers, so that a sum is twice a number. Notes its calls; a slice
 // is summed where it is waited for.
-class Twins : public ReplicaGroup {
+class Twins : public Communicator {
  public:
   explicit Twins(std::pmr::memory_resource* memory = nullptr) : memory_(memory) {}
 
-  Replica replica() const override { return {0, count}; }
-  void OnReady(int slice, std::span<float> values) override {
+  Rank replica() const override { return {0, count}; }
+  void OnGradientReady(int slice, std::span<float> values) override {
     calls.push_back(Join("ready ", slice));
     if (on_ready) on_ready(slice);
     if (slice == 0) slices_.clear();
@@ -60,15 +60,15 @@ class GradientGroupTest : public EmulatedGpu {
   }
 
   // What a backward pass does: it writes a slice, which is then ready.
-  void Backward(ReplicaGroup& group, float* gradients, float first) {
+  void Backward(Communicator& group, float* gradients, float first) {
     for (size_t i = 0; i < kSlices; ++i) {
       const std::vector<float> values(kSlice, first + static_cast<float>(i));
       device().CopyToDevice(gradients + i * kSlice, values.data(), kSlice * sizeof(float));
-      group.OnReady(static_cast<int>(i), {gradients + i * kSlice, kSlice});
+      group.OnGradientReady(static_cast<int>(i), {gradients + i * kSlice, kSlice});
     }
   }
 
-  void ExpectSums(ReplicaGroup& group, const OnDevice<float>& gradients, float first, float times) {
+  void ExpectSums(Communicator& group, const OnDevice<float>& gradients, float first, float times) {
     for (int i = 0; i <= kLast; ++i) group.WaitFor(i);
     const std::vector<float> found = gradients.Read();
     for (size_t i = 0; i < kSlices * kSlice; ++i) {

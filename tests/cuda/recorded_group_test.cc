@@ -22,15 +22,15 @@ struct WriteSlice {
 class RecordedGroupTest : public GradientGroupTest {
  protected:
   // Its gradients are a function of one number on the device, so that it can be recorded.
-  void QueuePass(ReplicaGroup& group) {
+  void QueuePass(Communicator& group) {
     for (int i = 0; i <= kLast; ++i) {
       float* const to = gradients_.data() + static_cast<size_t>(i) * kSlice;
       ForEach(device(), kSlice, WriteSlice{first_.data(), to, i});
-      group.OnReady(i, {to, kSlice});
+      group.OnGradientReady(i, {to, kSlice});
     }
   }
 
-  std::unique_ptr<Recording> Record(ReplicaGroup& group) {
+  std::unique_ptr<Recording> Record(Communicator& group) {
     auto& sums = dynamic_cast<SumsRecordedPasses&>(group);
     sums.BeginRecording();
     return RecorderOf(device())->Record([&] {
@@ -41,7 +41,7 @@ class RecordedGroupTest : public GradientGroupTest {
 
   void SetFirst(float value) { device().CopyToDevice(first_.data(), &value, sizeof(value)); }
 
-  void ExpectSums(ReplicaGroup& group, float first, float times) {
+  void ExpectSums(Communicator& group, float first, float times) {
     for (int i = 0; i <= kLast; ++i) group.WaitFor(i);
     const std::vector<float> found = gradients_.Read();
     for (size_t i = 0; i < kSlices * kSlice; ++i) {
@@ -50,7 +50,7 @@ class RecordedGroupTest : public GradientGroupTest {
   }
 
   // A pass as ever, then two that are played.
-  void PlayTwice(ReplicaGroup& group, float times) {
+  void PlayTwice(Communicator& group, float times) {
     SetFirst(1);
     QueuePass(group);
     ExpectSums(group, 1, times);

@@ -43,7 +43,7 @@ class BadRecordsTest : public testing::TestWithParam<std::string> {
     WriteBytes(folder_ / "list", list);
     WriteBytes(folder_ / "TAR", tar + TarEnd());
   }
-  std::unique_ptr<Prefetcher> Make(int batch_size, Replica replica = {}, int threads = 1) const {
+  std::unique_ptr<Prefetcher> Make(int batch_size, Rank replica = {}, int threads = 1) const {
     const std::string kind = GetParam().substr(0, GetParam().find(' '));
     const std::string tops = "name: 'd' top: 'x' top: 'y' transform_param { mirror: true } ";
     const std::string shuffle = GetParam() == kind ? "" : " shuffle: true shuffle_window: 5";

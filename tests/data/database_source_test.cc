@@ -20,7 +20,7 @@ class MakePrefetcherTest : public testing::Test {
   }
   std::unique_ptr<Prefetcher> Make(const std::string& text, caffe::Phase phase = caffe::TRAIN) {
     return MakePrefetcher(KeptLayer("name: \"d\"\ntype: \"Data\"\n" + text),
-                          {phase, PhiloxKey{1, 2}, Replica{1, 2}});
+                          {phase, PhiloxKey{1, 2}, Rank{1, 2}});
   }
   Thrown Refusal(const std::string& fields) {
     return Catch([&] { Make("data_param {\nsource: \"s\"\n" + fields + "\n}"); });

@@ -48,7 +48,7 @@ class EverySource {
   }
 
   // `transform` is left out where rows are used as they are.
-  std::unique_ptr<Prefetcher> Make(const std::string& kind, int batch_size, Replica replica = {},
+  std::unique_ptr<Prefetcher> Make(const std::string& kind, int batch_size, Rank replica = {},
                                    int threads = 1, const std::string& transform = "",
                                    int parts = 1) const {
     const std::string tops = "name: 'd' top: 'x' top: 'y' ";
@@ -77,7 +77,7 @@ class EverySource {
   }
 
   // Windows: their labels do not tell which they are.
-  std::unique_ptr<Prefetcher> MakeWindows(int batch_size, Replica replica = {}, int threads = 1,
+  std::unique_ptr<Prefetcher> MakeWindows(int batch_size, Rank replica = {}, int threads = 1,
                                           int parts = 1) {
     WriteBytes(folder_ / "windows", "# 0\n" + (folder_ / "p1.ppm") +
                                         "\n3\n4\n5\n3\n1 0.9 0 0 2 2\n2 0.8 1 1 4 3\n"

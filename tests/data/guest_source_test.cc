@@ -105,7 +105,7 @@ class GuestSourceTest : public testing::Test {
       archive_ += Join("m", i, ".pgm ", i, " ", picture.size(), "\n", picture);
     }
   }
-  std::unique_ptr<Prefetcher> Make(int threads, Replica replica = {}) const {
+  std::unique_ptr<Prefetcher> Make(int threads, Rank replica = {}) const {
     caffe::LayerParameter layer;
     layer.mutable_transform_param()->set_mirror(true);
     layer.mutable_transform_param()->set_crop_size(2);

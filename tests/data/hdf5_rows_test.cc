@@ -28,7 +28,7 @@ class Hdf5RowsTest : public testing::Test {
     WriteBytes(folder_ / "list", list);
   }
   std::string Path(int file) const { return folder_ / Join("rows", file, ".h5"); }
-  std::unique_ptr<Prefetcher> Make(const std::string& fields, Replica replica = {}) const {
+  std::unique_ptr<Prefetcher> Make(const std::string& fields, Rank replica = {}) const {
     return MakeRowPrefetcher(KeptLayer("name: 'd' type: 'HDF5Data' top: 'label' hdf5_data_param { "
                                        "source: '" +
                                        (folder_ / "list") + "' " + fields + " }"),

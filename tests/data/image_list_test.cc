@@ -32,7 +32,7 @@ class ImageListTest : public testing::Test {
     List(text);
   }
   std::unique_ptr<Prefetcher> Make(const std::string& fields, const std::string& more = "",
-                                   Replica replica = {}, caffe::Phase phase = caffe::TRAIN) {
+                                   Rank replica = {}, caffe::Phase phase = caffe::TRAIN) {
     const std::string text = "name: \"d\"\ntype: \"ImageData\" top: \"x\" top: \"y\"\n" +
                              ("image_data_param { source: \"" + list_) + "\" root_folder: \"" +
                              (folder_ / "") + "\"\n" + fields + " }\n" + more;
@@ -188,7 +188,7 @@ TEST_F(ImageListTest, ReplicasShareAnEpoch) {
   NumberedImages(6);
   std::vector<int> all;
   for (int rank = 0; rank < 2; ++rank) {
-    const auto source = Make("batch_size: 3 shuffle: true is_color: false", "", Replica{rank, 2});
+    const auto source = Make("batch_size: 3 shuffle: true is_color: false", "", Rank{rank, 2});
     const std::vector<int> labels = Labels(*source, 1);
     all.insert(all.end(), labels.begin(), labels.end());
   }

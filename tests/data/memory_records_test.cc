@@ -19,7 +19,7 @@ class MemoryRecordsTest : public testing::Test {
  protected:
   // Images of 1x1x2 pixels.
   std::unique_ptr<Prefetcher> Make(const std::string& fields, const std::string& transform = "",
-                                   Replica replica = {}) const {
+                                   Rank replica = {}) const {
     ReadingEnv env{caffe::TRAIN, {1, 2}, replica, 1};
     return MakeMemoryPrefetcher(
         KeptLayer(
@@ -66,7 +66,7 @@ TEST_F(MemoryRecordsTest, ReadsTheStandardInput) {
   close(file);
   EXPECT_EQ(Numbers(source->Next().output(0)), (std::vector<float>{'a', 'b', 'c', 'd'}));
   EXPECT_THAT(Catch([&] {
-                Make("source: '-'", "", Replica{0, 2});
+                Make("source: '-'", "", Rank{0, 2});
               }),
               Refuses(ErrorCode::kConfig, "several ranks cannot share the standard input"));
 }

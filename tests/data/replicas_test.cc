@@ -18,7 +18,7 @@ constexpr int kReplicasRecords = 13;
 
 class ReplicasTest : public testing::TestWithParam<std::string> {
  protected:
-  std::unique_ptr<Prefetcher> Make(int batch_size, Replica replica = {}) const {
+  std::unique_ptr<Prefetcher> Make(int batch_size, Rank replica = {}) const {
     return source_.Make(GetParam(), batch_size, replica);
   }
   // The records that one replica reads one after the other.

@@ -75,7 +75,7 @@ TEST(ShuffledOrderTest, TheWindowIsWhatFitsInMemory) {
 class ShuffledSourceTest : public testing::TestWithParam<std::string> {
  protected:
   static constexpr int kRecords = 23;
-  std::unique_ptr<Prefetcher> Make(int batch_size, Replica replica = {}, int threads = 1) const {
+  std::unique_ptr<Prefetcher> Make(int batch_size, Rank replica = {}, int threads = 1) const {
     return source_.Make(GetParam(), batch_size, replica, threads);
   }
   EverySource source_{kRecords};

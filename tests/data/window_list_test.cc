@@ -29,7 +29,7 @@ class WindowListTest : public testing::Test {
                              ("window_data_param { source: \"" + list_) + "\" root_folder: \"" +
                              (folder_ / "") + "\"\n" + fields + " }\ntransform_param { " +
                              transform + " }";
-    return MakeWindowPrefetcher(KeptLayer(text), {caffe::TRAIN, PhiloxKey{1, 2}, Replica{}});
+    return MakeWindowPrefetcher(KeptLayer(text), {caffe::TRAIN, PhiloxKey{1, 2}, Rank{}});
   }
   Thrown Refusal(const std::string& fields, const std::string& transform = "crop_size: 2") {
     return Catch([&] { Make(fields, transform)->Next(); });

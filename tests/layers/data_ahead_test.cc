@@ -75,7 +75,7 @@ class DataAheadTest : public testing::Test {
 // A net of one data layer.
 struct MadeDataAhead {
   MadeDataAhead(const std::string& text, const Device& device, caffe::Phase phase = caffe::TRAIN,
-                Replica replica = {}, int parts = 1)
+                Rank replica = {}, int parts = 1)
       : spec(NetFromText(text)), params(device) {
     NetOptions options;
     options.state = StateOf(phase);

@@ -156,7 +156,7 @@ TEST(GradientSlicesTest, FollowEachOtherInMemory) {
 class Recorder final : public GradientSink {
  public:
   explicit Recorder(const Device& device) : device_(device) {}
-  void OnReady(int slice, std::span<float> values) override {
+  void OnGradientReady(int slice, std::span<float> values) override {
     slices.push_back(slice);
     for (const float value :
          ReadFloats(device_, values.data(), static_cast<int64_t>(values.size()))) {

@@ -18,15 +18,15 @@ using testing::ElementsAreArray;
 class ReplicaTest : public testing::Test {
  protected:
   // The values of `blob` in some passes of the training net of a replica.
-  static std::vector<float> Passes(const std::string& text, const Replica& replica,
+  static std::vector<float> Passes(const std::string& text, const Rank& replica,
                                    const std::string& blob, int passes) {
     return PassesOfParts(text, replica, 1, blob, passes)[0];
   }
 
   // Those of a net that computes so many replicas, by replica.
-  static std::vector<std::vector<float>> PassesOfParts(const std::string& text,
-                                                       const Replica& first, int parts,
-                                                       const std::string& blob, int passes) {
+  static std::vector<std::vector<float>> PassesOfParts(const std::string& text, const Rank& first,
+                                                       int parts, const std::string& blob,
+                                                       int passes) {
     const NetSpec spec = NetFromText(text);
     const auto device = MakeTestDevice(2);
     ParamStore params(*device);

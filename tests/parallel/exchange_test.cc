@@ -22,7 +22,7 @@ class Noting final : public Pump {
 class ExchangeTest : public testing::Test {
  protected:
   void Ready(int slice, size_t begin, size_t count) {
-    exchange_.OnReady(slice, std::span(values_).subspan(begin, count));
+    exchange_.OnGradientReady(slice, std::span(values_).subspan(begin, count));
   }
 
   std::vector<float> values_ = std::vector<float>(1000);

@@ -23,7 +23,7 @@ using testing::HasSubstr;
 
 // Sums until rank `one` has done 5 iterations and does what it should not; never ends by itself.
 int Train(World& world, int one, const std::function<void()>& fault) {
-  ReplicaGroup& group = world.group();
+  Communicator& group = world.group();
   for (int iteration = 1;; ++iteration) {
     float value = 1;
     group.Sum({&value, 1});
@@ -111,7 +111,7 @@ TEST(RankFailureTest, IsNotARankThatWorksForLong) {
   const RanksOutcome outcome =
       RunUntil([](const RanksOutcome& tried) { return tried.err.empty(); }, 2,
                [](World& world) {
-                 ReplicaGroup& group = world.group();
+                 Communicator& group = world.group();
                  const auto end = std::chrono::steady_clock::now() + 2 * Impatient().peer_timeout;
                  if (group.replica().rank == 0) {
                    for (int batch = 0; std::chrono::steady_clock::now() < end; ++batch) {

@@ -12,7 +12,7 @@ namespace {
 
 // What is under way between two ranks, by receiver.
 struct Wire {
-  std::deque<PeerPost::Bytes> to[2];
+  std::deque<Rpc::Bytes> to[2];
   size_t longest = 0, messages = 0;
 };
 
@@ -51,8 +51,8 @@ class WiredMpi final : public MpiLibrary {
   int rank_;
 };
 
-PeerPost::Bytes Counted(size_t size, size_t first) {
-  PeerPost::Bytes bytes(size);
+Rpc::Bytes Counted(size_t size, size_t first) {
+  Rpc::Bytes bytes(size);
   for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>((first + i) % 251);
   return bytes;
 }
@@ -62,7 +62,7 @@ class MpiPostTest : public testing::Test {
   static constexpr size_t kMost = 100, kLabel = 16;  // bytes of a message, and of what is behind
 
   // The reply to a question that `size` bytes are asked with, which has twice as many.
-  PeerPost::Bytes Ask(size_t size) {
+  Rpc::Bytes Ask(size_t size) {
     const uint64_t ticket = asks_.Begin(1, kind_, Counted(size, 7));
     asks_.Poll();
     answers_.Poll();
@@ -75,7 +75,7 @@ class MpiPostTest : public testing::Test {
   RankSlot slots_[2] = {};
   MpiPost asks_{mpi_[0], slots_[0], [] {}, [] {}, kMost};
   MpiPost answers_{mpi_[1], slots_[1], [] {}, [] {}, kMost};
-  std::vector<PeerPost::Bytes> asked_;
+  std::vector<Rpc::Bytes> asked_;
   int kind_ = answers_.Serve([this](int, std::span<const std::byte> request, auto* reply) {
     asked_.emplace_back(request.begin(), request.end());
     *reply = Counted(2 * request.size(), 3);

@@ -19,7 +19,7 @@ INSTANTIATE_TEST_SUITE_P(Of, SumsTest, testing::Values(2, 3, 4), testing::PrintT
 // A block of gradients of a group.
 class Gradients {
  public:
-  Gradients(ReplicaGroup& group, size_t count)
+  Gradients(Communicator& group, size_t count)
       : memory_(group.memory()),
         bytes_(count * sizeof(float)),
         data_(static_cast<float*>(memory_->allocate(bytes_, 64))) {}
@@ -37,7 +37,7 @@ float NumberSums(int rank, size_t i) {
   return static_cast<float>((rank + 1) * static_cast<int>(i % 97));
 }
 
-void ExpectSum(std::span<float> values, ReplicaGroup& group) {
+void ExpectSum(std::span<float> values, Communicator& group) {
   const auto [rank, count] = group.replica();
   for (size_t i = 0; i < values.size(); ++i) values[i] = NumberSums(rank, i);
   group.Sum(values);
@@ -85,14 +85,14 @@ TEST_P(SumsTest, OfSlicesArriveInPlaceWhateverTheBucket) {
         GetParam(),
         [](World& world) {
           constexpr size_t kSlice = 3000;
-          ReplicaGroup& group = world.group();
+          Communicator& group = world.group();
           const auto [rank, count] = group.replica();
           const Gradients gradients(group, 10 * kSlice);
           for (int pass = 0; pass < 5; ++pass) {
             for (size_t slice = 0; slice < 10; ++slice) {
               const std::span<float> values = gradients.span().subspan(slice * kSlice, kSlice);
               std::ranges::fill(values, NumberSums(rank, slice + static_cast<size_t>(pass)));
-              group.OnReady(static_cast<int>(slice), values);
+              group.OnGradientReady(static_cast<int>(slice), values);
               if (slice % 4 != 1) continue;  // what a layer sums between them
               std::vector<float> means(slice + 3);
               ExpectSum(means, group);

@@ -16,7 +16,7 @@ namespace {
 // A net of its own with the objective on it.
 class Made {
  public:
-  explicit Made(int iter_size, const Device& device, ReplicaGroup* group = nullptr)
+  explicit Made(int iter_size, const Device& device, Communicator* group = nullptr)
       : spec_(NetFromText(SmallNet())), params_(device) {
     NetOptions options = QuietOptions(caffe::TRAIN);
     if (group != nullptr) options.replica = group->replica();
@@ -34,13 +34,13 @@ class Made {
 };
 
 // Two replicas, of which the other one has what this one has.
-class Twin final : public ReplicaGroup {
+class Twin final : public Communicator {
  public:
-  Replica replica() const override { return {0, 2}; }
+  Rank replica() const override { return {0, 2}; }
   void Sum(std::span<float> values) override {
     for (float& value : values) value *= 2;
   }
-  void OnReady(int, std::span<float>) override {}
+  void OnGradientReady(int, std::span<float>) override {}
   void WaitFor(int) override {}
   std::vector<std::string> Gather(const std::string& own) override { return {own, own}; }
 };

@@ -11,7 +11,7 @@ namespace trainer {
 namespace {
 
 // Ranks 0 and 1 are on this machine, the others on another one.
-class LostPeers final : public PeerMemory {
+class LostPeers final : public SharedWindow {
  public:
   std::byte* Allocate(size_t) override { return nullptr; }
   bool IsNear(int rank) const override { return rank < 2; }

@@ -1,6 +1,6 @@
 #pragma once
 // Replicas that are threads of one process: all that an exchange of gradients needs is a
-// ReplicaGroup, in one file.
+// Communicator, in one file.
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/base/replica_group.h"
+#include "trainer/base/communicator.h"
 
 namespace trainer {
 
@@ -52,13 +52,13 @@ class Meeting {
 };
 
 // `eager`: sums a slice while backward runs; else where it is waited for.
-class ThreadGroup final : public ReplicaGroup {
+class ThreadGroup final : public Communicator {
  public:
   ThreadGroup(Meeting& meeting, int rank, bool eager)
       : meeting_(meeting), replica_{rank, meeting.count()}, eager_(eager) {}
 
-  Replica replica() const override { return replica_; }
-  void OnReady(int slice, std::span<float> values) override {
+  Rank replica() const override { return replica_; }
+  void OnGradientReady(int slice, std::span<float> values) override {
     if (slice == 0) slices_.clear();
     EXPECT_EQ(static_cast<size_t>(slice), slices_.size());
     slices_.push_back(values);
@@ -76,7 +76,7 @@ class ThreadGroup final : public ReplicaGroup {
 
  private:
   Meeting& meeting_;
-  Replica replica_;
+  Rank replica_;
   bool eager_;
   std::vector<std::span<float>> slices_;
 };

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "trainer/base/error.h"
-#include "trainer/base/peer_memory.h"
+#include "trainer/base/shared_window.h"
 #include "trainer/base/text.h"
 
 namespace trainer {
@@ -44,7 +44,7 @@ class SharedBlocks {
   // What a rank answers.
   struct Box {
     std::mutex mutex;
-    std::vector<PeerPost::Answer> answers;
+    std::vector<Rpc::Answer> answers;
   };
   int MachineOf(int rank) const { return rank / per_machine_; }
 
@@ -57,7 +57,7 @@ class SharedBlocks {
 };
 
 // Answers are given by a thread of the rank that asks.
-class ThreadPost final : public PeerPost {
+class ThreadPost final : public Rpc {
  public:
   ThreadPost(SharedBlocks& blocks, int rank)
       : blocks_(blocks), rank_(rank), thread_([this](const std::stop_token& stop) { Run(stop); }) {}
@@ -126,7 +126,7 @@ class ThreadPost final : public PeerPost {
   std::jthread thread_;
 };
 
-class ThreadPeers final : public PeerMemory {
+class ThreadPeers final : public SharedWindow {
  public:
   ThreadPeers(SharedBlocks& blocks, int rank) : blocks_(blocks), rank_(rank), post_(blocks, rank) {}
 
@@ -146,7 +146,7 @@ class ThreadPeers final : public PeerMemory {
   }
   int MachineOf(int rank) const override { return blocks_.MachineOf(rank); }
   bool IsNear(int rank) const override { return MachineOf(rank) == MachineOf(rank_); }
-  PeerPost* post() override { return MachineOf(blocks_.ranks_ - 1) > 0 ? &post_ : nullptr; }
+  Rpc* post() override { return MachineOf(blocks_.ranks_ - 1) > 0 ? &post_ : nullptr; }
   void GoApart(bool) override { blocks_.barrier_.arrive_and_wait(); }
   bool HasEnded(int rank) override {
     return IsNear(rank) && blocks_.ended_[static_cast<size_t>(rank)];

@@ -12,7 +12,7 @@
 namespace trainer {
 
 class GpuMonitor;
-class ReplicaGroup;
+class Communicator;
 
 struct GpuInfo {
   int id = 0;
@@ -58,12 +58,12 @@ struct GpuBackend {
   GpuSupport (*find)() = nullptr;
   std::unique_ptr<Device> (*make)(const GpuOptions& options) = nullptr;
   std::vector<std::string> (*list)() = nullptr;
-  std::unique_ptr<ReplicaGroup> (*make_staged_group)(const Device& device,
+  std::unique_ptr<Communicator> (*make_staged_group)(const Device& device,
                                                      const GpuGroupOptions& options) = nullptr;
-  std::unique_ptr<ReplicaGroup> (*make_nccl_group)(const Device& device,
+  std::unique_ptr<Communicator> (*make_nccl_group)(const Device& device,
                                                    const GpuGroupOptions& options,
                                                    std::string* note) = nullptr;
-  std::unique_ptr<ReplicaGroup> (*make_mpi_group)(const Device& device,
+  std::unique_ptr<Communicator> (*make_mpi_group)(const Device& device,
                                                   const GpuGroupOptions& options,
                                                   std::string* note) = nullptr;
   std::unique_ptr<GpuMonitor> (*make_monitor)(const Device& device, std::string* why) = nullptr;

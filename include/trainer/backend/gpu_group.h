@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "trainer/backend/device.h"
-#include "trainer/base/replica_group.h"
+#include "trainer/base/communicator.h"
 
 namespace trainer {
 
@@ -18,7 +18,7 @@ namespace trainer {
 std::vector<std::string> ListGpus();
 
 struct GpuGroupOptions {
-  ReplicaGroup* host = nullptr;  // sums numbers of the host; outlives the group
+  Communicator* host = nullptr;  // sums numbers of the host; outlives the group
   std::function<void()> poll;    // goes on with the sums of `host` that have begun
   size_t bucket_floats = 1;      // slices are joined until they have so many numbers
   // MPI's sum over the ranks of numbers in the GPU's memory, done when it returns. It calls
@@ -33,16 +33,16 @@ struct GpuGroupOptions {
 // at the same point of its calls.
 
 // Copies buckets to page-locked memory of the host, where `host` sums them, and back.
-std::unique_ptr<ReplicaGroup> MakeStagedGroup(const Device& device, const GpuGroupOptions& options);
+std::unique_ptr<Communicator> MakeStagedGroup(const Device& device, const GpuGroupOptions& options);
 
 // By NCCL, from GPU to GPU; `*note` is its version. Where a rank cannot, on all ranks null, and
 // `*note` says why.
-std::unique_ptr<ReplicaGroup> MakeNcclGroup(const Device& device, const GpuGroupOptions& options,
+std::unique_ptr<Communicator> MakeNcclGroup(const Device& device, const GpuGroupOptions& options,
                                             std::string* note);
 
 // By MPI, from GPU to GPU, while computations go on: where all ranks have a `sum_by_mpi`. Else on
 // all ranks null, and `*note` says why.
-std::unique_ptr<ReplicaGroup> MakeMpiGroup(const Device& device, const GpuGroupOptions& options,
+std::unique_ptr<Communicator> MakeMpiGroup(const Device& device, const GpuGroupOptions& options,
                                            std::string* note);
 
 }  // namespace trainer

@@ -31,15 +31,16 @@ class RecordedMark {
   virtual std::unique_ptr<HostRead> MakeRead() = 0;
 };
 
-// What a ReplicaGroup also is that can begin its sums of gradients within a recorded pass. Its
+// What a Communicator also is that can begin its sums of gradients within a recorded pass. Its
 // buckets are the same in each pass; in the first one it is told of them as ever.
 class SumsRecordedPasses {
  public:
   virtual ~SumsRecordedPasses() = default;
-  // From here on OnReady is called while the device records: it marks where the gradients of a
-  // bucket are final, and begins no sum.
+  // From here on OnGradientReady is called while the device records: it marks where the gradients
+  // of a bucket are final, and begins no sum.
   virtual void BeginRecording() = 0;
-  // While the device records, behind the last slice: from here on OnReady begins sums again.
+  // While the device records, behind the last slice: from here on OnGradientReady begins sums
+  // again.
   virtual void EndRecording() = 0;
   // In place of EndRecording, or after it: there is no recording. As if no slice were ready.
   virtual void DropRecording() = 0;

@@ -4,7 +4,7 @@
 
 namespace trainer {
 
-// What a ReplicaGroup may also be: for reports of where the time of the replicas goes.
+// What a Communicator may also be: for reports of where the time of the replicas goes.
 class ReplicaWatch {
  public:
   virtual ~ReplicaWatch() = default;

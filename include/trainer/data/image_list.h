@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "trainer/base/philox.h"
-#include "trainer/base/replica.h"
+#include "trainer/base/rank.h"
 #include "trainer/config/layer_spec.h"
 #include "trainer/data/file_pack.h"
 #include "trainer/data/prefetcher.h"

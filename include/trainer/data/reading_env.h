@@ -3,7 +3,7 @@
 #include <memory_resource>
 
 #include "trainer/base/philox.h"
-#include "trainer/base/replica.h"
+#include "trainer/base/rank.h"
 #include "trainer/config/layer_spec.h"
 
 namespace trainer {
@@ -12,7 +12,7 @@ namespace trainer {
 struct ReadingEnv {
   caffe::Phase phase = caffe::TEST;
   PhiloxKey key;  // of the order of records and of their transforms: the same for all replicas
-  Replica replica;
+  Rank replica;
   int decode_threads = 1;
   std::pmr::memory_resource* host_memory = nullptr;  // of the batches; null: the heap
   // Whether batches hold images as the bytes that were stored, where they were: see Batch::pixels.

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/base/replica_group.h"
+#include "trainer/base/communicator.h"
 #include "trainer/config/net_spec.h"
 #include "trainer/layers/chain_options.h"
 #include "trainer/layers/file_writer.h"
@@ -48,7 +48,7 @@ struct NetOptions {
   bool training = false;  // plan memory for backward
   bool force_backward = false;
   uint64_t seed = 0;
-  Replica replica;  // its share of the data, and random streams of its own
+  Rank replica;  // its share of the data, and random streams of its own
   // So many neighbouring replicas, `replica` the first of them, are computed by this net one after
   // the other: see Net::SetPart.
   int parts = 1;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/base/replica_group.h"
+#include "trainer/base/communicator.h"
 
 namespace trainer {
 
@@ -16,10 +16,10 @@ struct Fact {
 // Compares the facts of all ranks, which give them in one order. Throws kProtocol, on rank 0, for
 // the first that differs: with the two ranks, named as in `names`, and what each has. The others
 // then find out in their next call of the group.
-void RequireAgreement(ReplicaGroup& group, const std::vector<std::string>& names,
+void RequireAgreement(Communicator& group, const std::vector<std::string>& names,
                       const std::vector<Fact>& facts);
 
 // The text of rank 0.
-std::string TextOfRank0(ReplicaGroup& group, const std::string& own);
+std::string TextOfRank0(Communicator& group, const std::string& own);
 
 }  // namespace trainer

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "trainer/base/peer_memory.h"
-#include "trainer/base/replica_group.h"
+#include "trainer/base/communicator.h"
+#include "trainer/base/shared_window.h"
 #include "trainer/parallel/wire_type.h"
 
 namespace trainer {
@@ -33,8 +33,8 @@ struct RankSeat {
 class World {
  public:
   virtual ~World() = default;
-  virtual ReplicaGroup& group() = 0;
-  virtual PeerMemory* peers() = 0;
+  virtual Communicator& group() = 0;
+  virtual SharedWindow* peers() = 0;
   // "rank 1 (node7, process 4711)", by rank.
   virtual const std::vector<std::string>& names() const = 0;
   virtual RankSeat seat() const = 0;

@@ -66,16 +66,16 @@ struct TrainOptions {
   // How this replica reaches those that train the same model; null: the run is alone. Each replica
   // makes a solver with the same files and options, and calls it alike. Gradients are those of the
   // solver's device: for one that RunsLater, the group takes them from its memory (gpu_group.h).
-  ReplicaGroup* group = nullptr;
+  Communicator* group = nullptr;
   // What the replicas share beside it, for strategies that need it; null: nothing.
-  PeerMemory* peers = nullptr;
+  SharedWindow* peers = nullptr;
   // Called by each replica before a snapshot, while no sum is under way: what a resumed run would
   // not have, this one must not have from here on either.
   std::function<void()> before_snapshot;
 };
 
 // The rank and number of replicas that the options tell.
-Replica ReplicaOf(const TrainOptions& options);
+Rank ReplicaOf(const TrainOptions& options);
 
 // Whether a run of this solver writes snapshots of itself, without a signal that asks for one.
 bool SavesSnapshots(const caffe::SolverParameter& solver);
@@ -197,7 +197,7 @@ class Solver {
   size_t WholeParams() const;
   uint64_t WholeWeightBytes() const;
   std::vector<std::string> OutputNames(int net) const;
-  ReplicaGroup* DataGroup() const;
+  Communicator* DataGroup() const;
   void SaveNet(const std::string& name, Net& net, caffe::SolverState& state) const;
   void RestoreNet(const caffe::SolverState& state, const std::string& name, Net& net) const;
   void RestoreRest(const caffe::SolverState& state, const std::string& name, Net& rest) const;
@@ -258,15 +258,15 @@ class Solver {
   const Device& device_;
   Observer& observer_;
   SignalWatch* signals_;
-  ReplicaGroup* group_;  // null for a run alone, and once ranks go apart
+  Communicator* group_;  // null for a run alone, and once ranks go apart
   std::function<void()> before_snapshot_;
-  Replica replica_;
+  Rank replica_;
   std::optional<StrategySeat> seat_;  // which it refers to, where there are other ranks
   // Before the strategy goes, whose memory answers are about.
   struct ForgetAnswers {
-    void operator()(PeerPost* post) const { post->Forget(); }
+    void operator()(Rpc* post) const { post->Forget(); }
   };
-  std::unique_ptr<PeerPost, ForgetAnswers> post_;
+  std::unique_ptr<Rpc, ForgetAnswers> post_;
   std::unique_ptr<BatchParts> parts_;  // of each batch that this replica computes
   ParamStore params_;
   std::unique_ptr<Net> train_net_;

@@ -34,14 +34,14 @@ class Objective {
  public:
   // A batch is `iter_size` passes of the net; more than one cannot be evaluated again. `group` is
   // null for a run alone. All arguments must outlive the object.
-  Objective(const Device& device, Net& net, ParamStore& params, int iter_size, ReplicaGroup* group);
+  Objective(const Device& device, Net& net, ParamStore& params, int iter_size, Communicator* group);
 
   const Device& device() const { return device_; }
   Net& net() { return net_; }
 
   // From the next evaluation on losses and gradients are those of the replicas of `group`, which
   // was given to the constructor, or, with null, those of this net alone.
-  void SumOver(ReplicaGroup* group);
+  void SumOver(Communicator* group);
 
   // From the next evaluation on; `schedule` outlives the object. Each evaluation is of new batches,
   // and its loss is that of the whole net.
@@ -134,7 +134,7 @@ class Objective {
   Net& net_;
   ParamStore& params_;
   int iter_size_;
-  ReplicaGroup* group_;
+  Communicator* group_;
   PartSums sums_;
   PassSchedule* schedule_ = nullptr;
   LabelCount* labels_;  // null unless an update of several passes is a mean over all their labels

@@ -18,13 +18,13 @@ namespace trainer {
 class PartSums final : public GradientSink {
  public:
   // For the training net of `params`. All must outlive the object; `group` may be null.
-  PartSums(const Device& device, Net& net, ParamStore& params, int iter_size, ReplicaGroup* group);
+  PartSums(const Device& device, Net& net, ParamStore& params, int iter_size, Communicator* group);
 
   // In place of the constructor's group from the next evaluation on: null, or the same one.
-  void SumOver(ReplicaGroup* group) { group_ = group; }
+  void SumOver(Communicator* group) { group_ = group; }
 
   int parts() const { return net_.parts(); }  // of this rank
-  int total() const { return net_.parts() * (group_ == nullptr ? 1 : group_->replica().count); }
+  int total() const { return net_.parts() * (group_ == nullptr ? 1 : group_->replica().size); }
 
   // Around forward and backward of a part in pass `pass` of the iteration, in the order of passes,
   // and of parts within a pass; gradients are zero before the first.
@@ -40,7 +40,7 @@ class PartSums final : public GradientSink {
   // averages become theirs.
   float Finish(std::span<const float> losses);
 
-  void OnReady(int slice, std::span<float> values) override;
+  void OnGradientReady(int slice, std::span<float> values) override;
 
  private:
   float* Averages(int part) const { return averages_.data() + own_.size() * Index(part); }
@@ -53,7 +53,7 @@ class PartSums final : public GradientSink {
   Net& net_;
   ParamStore& params_;
   int iter_size_;
-  ReplicaGroup* group_;
+  Communicator* group_;
   std::span<float> own_;              // running averages, where the net has them
   std::vector<DeviceFloats> levels_;  // of sums that wait for their other half, or parts' gradients
   DeviceFloats averages_;             // of each part, then what they begin an iteration with

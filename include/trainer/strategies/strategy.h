@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "trainer/base/peer_memory.h"
+#include "trainer/base/communicator.h"
 #include "trainer/base/registry.h"
-#include "trainer/base/replica_group.h"
+#include "trainer/base/shared_window.h"
 #include "trainer/config/solver_spec.h"
 #include "trainer/net/stages.h"
 #include "trainer/steps/step_rule.h"
@@ -22,9 +22,9 @@ struct StrategySeat {
   const Device& device;
   Objective& objective;
   StepRule& rule;
-  ReplicaGroup& group;
-  PeerMemory* peers;  // null where the ranks share no memory
-  uint64_t seed;      // of the run
+  Communicator& group;
+  SharedWindow* peers;  // null where the ranks share no memory
+  uint64_t seed;        // of the run
 };
 
 // Of a strategy in which each rank has a part of every net. Net 0 is the training net, net i + 1
@@ -35,7 +35,7 @@ class NetDivision {
   // The solver with the parts of this rank as its nets. Before Prepare: cuts them. Throws kConfig
   // at the layer that cannot be cut so. `spec` and `device` must outlive the strategy.
   virtual const SolverSpec& Divide(const SolverSpec& spec, const Device& device,
-                                   const Replica& replica) = 0;
+                                   const Rank& replica) = 0;
   virtual const StagedNet& Whole(int net) const = 0;
   virtual void SetOptions(int net, NetOptions* options) const = 0;
   // A forward pass of this rank's part of a test net, between those of the others; returns its
@@ -74,7 +74,8 @@ class Strategy {
   // Where the weights of the training net and the rule's state lie; null: in the device's own
   // memory. Before Prepare, and all ranks take the same blocks in the same order. Throws
   // kUnavailable.
-  virtual std::pmr::memory_resource* WeightMemory(const Device& /*device*/, PeerMemory* /*peers*/) {
+  virtual std::pmr::memory_resource* WeightMemory(const Device& /*device*/,
+                                                  SharedWindow* /*peers*/) {
     return nullptr;
   }
 

@@ -4,7 +4,7 @@
 
 namespace trainer::cuda {
 
-void GradientGroup::OnReady(int slice, std::span<float> values) {
+void GradientGroup::OnGradientReady(int slice, std::span<float> values) {
   if (slice == 0) {
     RequireAllFinished();
     Clear();
@@ -90,7 +90,7 @@ void GradientGroup::Broadcast(std::span<float> values) {
   host().Broadcast(values);
 }
 
-bool IsZeroOnAll(ReplicaGroup& host, float value) {
+bool IsZeroOnAll(Communicator& host, float value) {
   host.Sum({&value, 1});
   return value == 0;
 }

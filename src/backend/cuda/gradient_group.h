@@ -13,13 +13,13 @@ namespace trainer::cuda {
 // Joins slices to buckets, which are the same in each pass, and leaves all else to the host's
 // group. All ranks begin the same sums in the same order: that of their calls, whatever the GPUs
 // have done by then.
-class GradientGroup : public ReplicaGroup, public SumsRecordedPasses {
+class GradientGroup : public Communicator, public SumsRecordedPasses {
  public:
   GradientGroup(const CudaDevice& device, const GpuGroupOptions& options)
       : device_(device), options_(options) {}
 
-  Replica replica() const final { return host().replica(); }
-  void OnReady(int slice, std::span<float> values) final;
+  Rank replica() const final { return host().replica(); }
+  void OnGradientReady(int slice, std::span<float> values) final;
   void WaitFor(int slice) final;
   int ArrivedWith(int slice) const final;
   void Sum(std::span<float> values) final;
@@ -44,7 +44,7 @@ class GradientGroup : public ReplicaGroup, public SumsRecordedPasses {
   virtual void BeforeHost() {}
 
   const CudaDevice& device() const { return device_; }
-  ReplicaGroup& host() const { return *options_.host; }
+  Communicator& host() const { return *options_.host; }
   void Poll() const { options_.poll(); }
   const GpuGroupOptions& options() const { return options_; }
   // Of this pass, so far.
@@ -67,12 +67,12 @@ class GradientGroup : public ReplicaGroup, public SumsRecordedPasses {
 };
 
 // Whether `value` is 0 on all ranks.
-bool IsZeroOnAll(ReplicaGroup& host, float value);
+bool IsZeroOnAll(Communicator& host, float value);
 
-std::unique_ptr<ReplicaGroup> MakeStaged(const Device& device, const GpuGroupOptions& options);
-std::unique_ptr<ReplicaGroup> MakeNccl(const Device& device, const GpuGroupOptions& options,
+std::unique_ptr<Communicator> MakeStaged(const Device& device, const GpuGroupOptions& options);
+std::unique_ptr<Communicator> MakeNccl(const Device& device, const GpuGroupOptions& options,
                                        std::string* note);
-std::unique_ptr<ReplicaGroup> MakeMpi(const Device& device, const GpuGroupOptions& options,
+std::unique_ptr<Communicator> MakeMpi(const Device& device, const GpuGroupOptions& options,
                                       std::string* note);
 
 }  // namespace trainer::cuda

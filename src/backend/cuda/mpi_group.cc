@@ -44,7 +44,7 @@ class MpiGroup final : public GradientGroup {
 
 }  // namespace
 
-std::unique_ptr<ReplicaGroup> MakeMpi(const Device& device, const GpuGroupOptions& options,
+std::unique_ptr<Communicator> MakeMpi(const Device& device, const GpuGroupOptions& options,
                                       std::string* note) {
   const auto& gpu = dynamic_cast<const CudaDevice&>(device);
   const bool can = options.sum_by_mpi != nullptr;

@@ -22,13 +22,13 @@ void CheckNccl(const char* call, int result) {
   if (result != nccl::kSuccess) throw Error(ErrorCode::kPeerLost, TextOf(call, result));
 }
 
-class Communicator {
+class CommunicatorHandle {
  public:
-  explicit Communicator(nccl::Comm comm) : comm_(comm) {}
+  explicit CommunicatorHandle(nccl::Comm comm) : comm_(comm) {}
   // Where not all is summed somebody has failed, and nothing more can be waited for.
-  ~Communicator() { done_ ? GetNccl()->CommDestroy(comm_) : GetNccl()->CommAbort(comm_); }
-  Communicator(const Communicator&) = delete;
-  Communicator& operator=(const Communicator&) = delete;
+  ~CommunicatorHandle() { done_ ? GetNccl()->CommDestroy(comm_) : GetNccl()->CommAbort(comm_); }
+  CommunicatorHandle(const CommunicatorHandle&) = delete;
+  CommunicatorHandle& operator=(const CommunicatorHandle&) = delete;
 
   void SetDone(bool done) { done_ = done; }
   void Add(std::span<float> values, Stream stream) {
@@ -88,11 +88,11 @@ class NcclGroup final : public GradientGroup {
   bool met_ = false;  // the other ranks, since the last sum began
   std::deque<Mark> summed_;
   OwnStream queue_{"making a queue of sums (cudaStreamCreate)"};
-  Communicator comm_;  // last: ends before the queue, which could wait for ever
+  CommunicatorHandle comm_;  // last: ends before the queue, which could wait for ever
 };
 
 // Rank 0's, byte by byte; false where it could not make one.
-bool ShareId(ReplicaGroup& host, nccl::UniqueId* id, std::string* why) {
+bool ShareId(Communicator& host, nccl::UniqueId* id, std::string* why) {
   int result = nccl::kSuccess;
   if (host.replica().rank == 0) result = GetNccl()->GetUniqueId(id);
   std::vector<float> numbers(sizeof(id->bytes));
@@ -107,17 +107,17 @@ bool ShareId(ReplicaGroup& host, nccl::UniqueId* id, std::string* why) {
 
 }  // namespace
 
-std::unique_ptr<ReplicaGroup> MakeNccl(const Device& device, const GpuGroupOptions& options,
+std::unique_ptr<Communicator> MakeNccl(const Device& device, const GpuGroupOptions& options,
                                        std::string* note) {
   const auto& gpu = dynamic_cast<const CudaDevice&>(device);
-  ReplicaGroup& host = *options.host;
+  Communicator& host = *options.host;
   gpu.Use();
   std::string version, why = OpenNccl(&version);
   nccl::UniqueId id;
   *note = why.empty() ? "another rank cannot use NCCL" : why;
   if (!IsZeroOnAll(host, why.empty() ? 0.0f : 1.0f) || !ShareId(host, &id, note)) return nullptr;
   nccl::Comm comm = nullptr;
-  const int result = GetNccl()->CommInitRank(&comm, host.replica().count, id, host.replica().rank);
+  const int result = GetNccl()->CommInitRank(&comm, host.replica().size, id, host.replica().rank);
   if (result != nccl::kSuccess) *note = TextOf("ncclCommInitRank", result);
   if (!IsZeroOnAll(host, result == nccl::kSuccess ? 0.0f : 1.0f)) {
     if (result == nccl::kSuccess) GetNccl()->CommAbort(comm);

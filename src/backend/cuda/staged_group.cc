@@ -19,7 +19,7 @@ constexpr size_t kAlignment = 64;
 // Memory of the host's group, page-locked, so that copies run beside computations.
 class Staging {
  public:
-  Staging(const CudaDevice& device, ReplicaGroup& host, size_t bytes)
+  Staging(const CudaDevice& device, Communicator& host, size_t bytes)
       : from_(host.memory() == nullptr ? &device.HostMemory() : host.memory()),
         bytes_(bytes),
         data_(from_->allocate(bytes, kAlignment)) {
@@ -118,7 +118,7 @@ class StagedGroup final : public GradientGroup, public ReplicaWatch {
       Poll();
       std::this_thread::yield();
     }
-    host().OnReady(static_cast<int>(handed_), Staged(handed_));
+    host().OnGradientReady(static_cast<int>(handed_), Staged(handed_));
     ++handed_;
   }
 
@@ -133,7 +133,7 @@ class StagedGroup final : public GradientGroup, public ReplicaWatch {
 
 }  // namespace
 
-std::unique_ptr<ReplicaGroup> MakeStaged(const Device& device, const GpuGroupOptions& options) {
+std::unique_ptr<Communicator> MakeStaged(const Device& device, const GpuGroupOptions& options) {
   const auto& gpu = dynamic_cast<const CudaDevice&>(device);
   gpu.Use();
   return std::make_unique<StagedGroup>(gpu, options);

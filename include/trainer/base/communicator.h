@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/base/replica.h"
+#include "trainer/base/rank.h"
 
 namespace trainer {
 
@@ -21,16 +21,16 @@ class GradientSink {
   // their numbers 0, 1, ..., on the thread that runs backward. Slices are the same in each pass and
   // each replica, and neighbours in this order are neighbours in memory wherever the net's
   // parameters were laid out for it, so that several may be joined to one bucket.
-  virtual void OnReady(int slice, std::span<float> values) = 0;
+  virtual void OnGradientReady(int slice, std::span<float> values) = 0;
 };
 
 // One replica's connection to the others. Every replica makes the same calls in the same order.
 // A call throws Error where another replica cannot be reached.
-class ReplicaGroup : public GradientSink {
+class Communicator : public GradientSink {
  public:
-  virtual Replica replica() const = 0;
-  // OnReady begins to sum a slice over all replicas, in place; nobody touches it until WaitFor,
-  // which returns when the sum has arrived. Slices are waited for in their order.
+  virtual Rank replica() const = 0;
+  // OnGradientReady begins to sum a slice over all replicas, in place; nobody touches it until
+  // WaitFor, which returns when the sum has arrived. Slices are waited for in their order.
   virtual void WaitFor(int slice) = 0;
   // The last of the slices whose sums have arrived with that of `slice`, after WaitFor(slice).
   virtual int ArrivedWith(int slice) const { return slice; }

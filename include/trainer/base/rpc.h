@@ -12,14 +12,14 @@ namespace trainer {
 
 // One rank's side of it. Used by the thread that trains; answers are given by another one, so that
 // a rank that computes answers, too.
-class PeerPost {
+class Rpc {
  public:
   using Bytes = std::vector<std::byte>;
   // Makes the reply to what rank `from` asks. False: not now, it is called again soon. May take no
   // longer than a copy of what it is about, and not wait for a rank of another machine.
   using Answer = std::function<bool(int from, std::span<const std::byte> request, Bytes* reply)>;
 
-  virtual ~PeerPost() = default;
+  virtual ~Rpc() = default;
   // What this rank answers from now on. Every rank gives the same kinds in the same order, before
   // anybody asks; returns the number of the kind.
   virtual int Serve(Answer answer) = 0;

@@ -6,14 +6,14 @@
 #include <functional>
 #include <string>
 
-#include "trainer/base/peer_post.h"
+#include "trainer/base/rpc.h"
 
 namespace trainer {
 
 // One rank's side of it. Used by the thread that trains.
-class PeerMemory {
+class SharedWindow {
  public:
-  virtual ~PeerMemory() = default;
+  virtual ~SharedWindow() = default;
   // A block that all ranks of this machine see, zeros at first, which stays until the end. Every
   // rank allocates the same number of blocks in the same order, those of one machine with the same
   // bytes, and a call meets the others'.
@@ -22,7 +22,7 @@ class PeerMemory {
   virtual int MachineOf(int /*rank*/) const { return 0; }
   virtual bool IsNear(int /*rank*/) const { return true; }  // on this machine
   // To ranks that are not near; null where all are.
-  virtual PeerPost* post() { return nullptr; }
+  virtual Rpc* post() { return nullptr; }
   // From here on the ranks make no common calls. One that ends without a word does not end the
   // others of its machine, unless it is rank 0 or `needed`.
   virtual void GoApart(bool needed) = 0;
