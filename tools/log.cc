@@ -8,9 +8,9 @@
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
-#include "trainer/observe/live_view.h"
-#include "trainer/report/chart.h"
-#include "trainer/report/history.h"
+#include "trainer/monitor/chart.h"
+#include "trainer/monitor/history.h"
+#include "trainer/monitor/live_view.h"
 #include "verb.h"
 
 namespace trainer {

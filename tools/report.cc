@@ -8,8 +8,8 @@
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
 #include "trainer/config/solver_spec.h"
-#include "trainer/observe/run_folder.h"
-#include "trainer/report/page.h"
+#include "trainer/monitor/page.h"
+#include "trainer/monitor/run_folder.h"
 #include "verb.h"
 
 namespace trainer {

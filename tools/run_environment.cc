@@ -3,7 +3,7 @@
 #include <google/protobuf/util/json_util.h>
 
 #include "trainer/base/file.h"
-#include "trainer/observe/run_folder.h"
+#include "trainer/monitor/run_folder.h"
 
 namespace trainer {
 

@@ -11,7 +11,7 @@
 #include "trainer/base/lower_case.h"
 #include "trainer/base/text.h"
 #include "trainer/hdf5/appender.h"
-#include "trainer/observe/mosaic.h"
+#include "trainer/image/mosaic.h"
 #include "trainer/predict/gibbs_sampler.h"
 #include "trainer/predict/net_inputs.h"
 #include "verb.h"

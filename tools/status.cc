@@ -14,11 +14,11 @@
 #include "trainer/base/json.h"
 #include "trainer/base/text.h"
 #include "trainer/checkpoint/snapshot_lock.h"
-#include "trainer/observe/live_view.h"
-#include "trainer/observe/run_folder.h"
-#include "trainer/report/best_test.h"
-#include "trainer/report/chart.h"
-#include "trainer/report/history.h"
+#include "trainer/monitor/best_test.h"
+#include "trainer/monitor/chart.h"
+#include "trainer/monitor/history.h"
+#include "trainer/monitor/live_view.h"
+#include "trainer/monitor/run_folder.h"
 #include "verb.h"
 
 namespace trainer {

@@ -15,11 +15,11 @@
 #include "trainer/base/progress.h"
 #include "trainer/base/text.h"
 #include "trainer/checkpoint/model_file.h"
+#include "trainer/monitor/run_folder.h"
 #include "trainer/net/bad_records.h"
 #include "trainer/net/load_weights.h"
 #include "trainer/net/output_counts.h"
 #include "trainer/net/test_nets.h"
-#include "trainer/observe/run_folder.h"
 #include "verb.h"
 
 namespace trainer {

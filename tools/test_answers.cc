@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "confusion_report.h"
-#include "trainer/observe/mosaic.h"
+#include "trainer/image/mosaic.h"
+#include "trainer/monitor/page.h"
 #include "trainer/predict/class_names.h"
-#include "trainer/report/page.h"
 
 namespace trainer {
 namespace {

@@ -7,9 +7,9 @@
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
 #include "trainer/base/text.h"
-#include "trainer/observe/run_folder.h"
-#include "trainer/report/best_test.h"
-#include "trainer/report/history.h"
+#include "trainer/monitor/best_test.h"
+#include "trainer/monitor/history.h"
+#include "trainer/monitor/run_folder.h"
 
 namespace trainer {
 namespace {

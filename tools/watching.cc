@@ -20,8 +20,8 @@
 #include "trainer/base/text.h"
 #include "trainer/base/threads.h"
 #include "trainer/config/resolved.h"
-#include "trainer/observe/gpu_watch.h"
-#include "trainer/observe/run_folder.h"
+#include "trainer/monitor/gpu_watch.h"
+#include "trainer/monitor/run_folder.h"
 #include "trainer/solver/solver.h"
 
 namespace trainer {

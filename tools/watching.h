@@ -8,8 +8,8 @@
 #include "trainer/backend/device.h"
 #include "trainer/base/rank.h"
 #include "trainer/config/solver_spec.h"
-#include "trainer/observe/live_view.h"
-#include "trainer/observe/observer.h"
+#include "trainer/monitor/live_view.h"
+#include "trainer/monitor/observer.h"
 
 namespace trainer {
 

@@ -9,8 +9,8 @@
 
 #include "trainer/checkpoint/snapshot_files.h"
 #include "trainer/config/solver_spec.h"
-#include "trainer/observe/observer.h"
-#include "trainer/observe/test_score.h"
+#include "trainer/monitor/observer.h"
+#include "trainer/monitor/test_score.h"
 
 namespace trainer {
 

@@ -8,7 +8,7 @@
 
 #include "state.pb.h"
 #include "trainer/config/solver_spec.h"
-#include "trainer/observe/test_score.h"
+#include "trainer/monitor/test_score.h"
 
 namespace trainer {
 

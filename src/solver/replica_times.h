@@ -4,8 +4,8 @@
 #include <span>
 
 #include "trainer/base/replica_watch.h"
+#include "trainer/monitor/observer.h"
 #include "trainer/net/net.h"
-#include "trainer/observe/observer.h"
 
 namespace trainer {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "trainer/config/solver_spec.h"
-#include "trainer/observe/test_score.h"
+#include "trainer/monitor/test_score.h"
 
 namespace trainer {
 

@@ -18,8 +18,8 @@
 #include "trainer/base/text.h"
 #include "trainer/config/solver_spec.h"
 #include "trainer/dataset/db_writer.h"
+#include "trainer/monitor/observer.h"
 #include "trainer/net/weights.h"
-#include "trainer/observe/observer.h"
 #include "trainer/solver/solver.h"
 
 namespace trainer {

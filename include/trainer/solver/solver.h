@@ -11,9 +11,9 @@
 
 #include "trainer/checkpoint/solver_state.h"
 #include "trainer/config/solver_spec.h"
+#include "trainer/monitor/observer.h"
 #include "trainer/net/net.h"
 #include "trainer/net/test_nets.h"
-#include "trainer/observe/observer.h"
 #include "trainer/solver/signals.h"
 #include "trainer/solver/weight_average.h"
 #include "trainer/steps/step_rule.h"

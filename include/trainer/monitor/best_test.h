@@ -1,0 +1,27 @@
+#pragma once
+// The best test that a run's metrics tell of.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "trainer/monitor/history.h"
+
+namespace trainer {
+
+struct BestTest {
+  std::string output;
+  bool lower_is_better = false;
+  double value = 0;
+  int64_t iter = 0;
+  std::string weights;  // the file that the run saved at that iteration, as it named it, or ""
+};
+
+// Of the first test net, by `best_output` as in a solver. A test at iteration 0 never counts, as
+// the run had trained nothing.
+std::optional<BestTest> BestTestOf(const RunHistory& history, const std::string& best_output);
+
+// The best_output of the solver in a run's folder; "" where it has none or cannot be read.
+std::string BestOutputOf(const std::string& folder);
+
+}  // namespace trainer

@@ -1,0 +1,49 @@
+#pragma once
+// Charts as SVG text.
+
+#include <string>
+#include <vector>
+
+#include "trainer/monitor/history.h"
+
+namespace trainer {
+
+struct ChartSeries {
+  std::string name;
+  std::vector<HistoryPoint> points;  // ascending
+  int color = 0;                     // an index into the palette of ChartStyle
+  bool dashed = false;               // tests, next to training in one chart
+  bool smoothed = false;             // drawn as a running mean over the pale points
+};
+
+struct Chart {
+  std::string title, x_label = "iteration";
+  std::vector<ChartSeries> series;
+  bool logarithmic = false;  // ignored unless all values are positive
+  bool from_zero = false;    // the axis begins at 0
+};
+
+// Returns an <svg> element as wide as its container, or "" if no series has a point. Its classes
+// are defined by ChartStyle. A few values far above all others, such as the loss of the first
+// iteration, do not stretch the axis: they are drawn at its end, and a line of text says how large
+// they are.
+std::string ChartSvg(const Chart& chart);
+
+// The CSS of charts, for light and dark pages.
+std::string ChartStyle();
+
+// Returns an SVG file with the charts one below the other.
+std::string ChartsFile(const std::vector<Chart>& charts);
+
+// Returns the charts of the runs: losses, outputs of tests and training, learning rates, speed,
+// time spent waiting. Curves of several runs carry the runs' names. Charts without a point are left
+// out.
+std::vector<Chart> ChartsOf(const std::vector<RunHistory>& runs);
+
+// Returns the name of a run's folder or log, for a legend.
+std::string NameOf(const RunHistory& run);
+
+// Escapes text for the space between tags and for quoted attributes.
+std::string EscapeHtml(const std::string& text);
+
+}  // namespace trainer

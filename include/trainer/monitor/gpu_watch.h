@@ -1,0 +1,34 @@
+#pragma once
+// Watches the GPU of a run: what its driver tells, at each display, and why it idles.
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "trainer/base/gpu_reading.h"
+#include "trainer/monitor/observer.h"
+
+namespace trainer {
+
+// What a reading and the run say together, all shares of the time between two displays.
+struct GpuWork {
+  GpuReading gpu;
+  double data_wait = 0;      // in which the training thread waited for batches
+  double exchange_wait = 0;  // for the sums of other ranks
+  double cores_busy = 0;     // of the time of all cores that the process may use
+  double iteration_seconds = 0;
+  int cores = 1;
+};
+
+// Why the GPU computes less than it could, and what to do; "" where it is busy at full speed.
+std::string WhyIdle(const GpuWork& work);
+
+// Reads the GPU, which may take its time, at displays, at most once in `pace`, on a
+// thread of its own, and tells `told` at the next one: GpuReports, and a note where two readings in
+// a row show the same trouble, every ten minutes at most. `told` outlives the observer, which is
+// best its first member: what it tells is of the display before, and in OnEnd of the last one.
+std::unique_ptr<Observer> MakeGpuWatch(
+    std::unique_ptr<GpuMonitor> monitor, Observer& told,
+    std::chrono::milliseconds pace = std::chrono::milliseconds(1000));
+
+}  // namespace trainer

@@ -1,0 +1,51 @@
+#pragma once
+// A run as a terminal shows it: one line that is always up to date, and above it what happened.
+
+#include <memory>
+#include <string>
+
+#include "trainer/base/status_line.h"
+#include "trainer/base/terminal.h"
+#include "trainer/monitor/observer.h"
+
+namespace trainer {
+
+// While it lives, warnings and errors of the log are shown by it, and no other lines. A thread of
+// its own draws, so that a terminal which is stopped or slow holds up nothing; the run only leaves
+// notes. The destructor draws for the last time and ends the live line.
+class LiveView {
+ public:
+  explicit LiveView(const TerminalSettings& settings);
+  ~LiveView();
+  LiveView(const LiveView&) = delete;
+  LiveView& operator=(const LiveView&) = delete;
+
+  // The observer that tells this view, which must outlive it.
+  std::unique_ptr<Observer> MakeObserver();
+  // A line above the live one.
+  void Say(const std::string& text, Color color = Color::kPlain);
+
+ private:
+  class Drawing;
+  class Teller;
+  std::unique_ptr<Drawing> drawing_;
+};
+
+// What the live line says.
+struct LiveState {
+  int iter = 0, first_iter = 0, max_iter = 0;
+  int64_t epoch = -1;
+  bool has_loss = false;
+  float loss = 0, rate = 0;
+  double images_per_second = 0, iterations_per_second = 0;  // 0: unknown
+  double seconds = 0;                                       // since the first iteration began
+  double gpu_busy = -1;                                     // share of the time; -1: unknown
+  std::string doing;                                        // "testing", "preparing", or ""
+};
+
+// The line in at most `width` columns: fields are shortened, then the least important left out.
+std::string LiveLine(const LiveState& state, int width);
+// "0:01:23", "2d 3:04:05"
+std::string ClockText(double seconds);
+
+}  // namespace trainer

@@ -1,0 +1,28 @@
+#pragma once
+// The HTML page about one or several runs.
+
+#include <string>
+#include <vector>
+
+#include "trainer/monitor/history.h"
+
+namespace trainer {
+
+// The net that a run trained, as the page shows it.
+struct ReportedNet {
+  std::string svg;         // a drawing; "": none
+  size_t boxes = 0;        // in the drawing
+  std::string parameters;  // their number, "431,080"; "": unknown
+};
+
+// Returns an HTML file that loads no other file: cards with the main figures of one run or a table
+// of several, the settings in which they differ, charts, and for each run with a folder its net,
+// settings, environment, first filters and images, and the results that `trainer time --json` and
+// `trainer test --run` left in the folder. `nets` has the net of each run, or is empty.
+std::string ReportPage(const std::vector<RunHistory>& runs,
+                       const std::vector<ReportedNet>& nets = {});
+
+// Encodes bytes in base 64, for a picture in a page or in JSON.
+std::string Base64(const std::string& bytes);
+
+}  // namespace trainer

@@ -1,0 +1,27 @@
+#pragma once
+// The one number that ranks tests: for keep_best, patience, and comparisons of runs.
+
+#include <string>
+#include <vector>
+
+#include "trainer/monitor/observer.h"
+
+namespace trainer {
+
+struct TestScore {
+  std::string output;  // of the first test net
+  bool lower_is_better = false;
+
+  // False if either value is not a number.
+  bool Better(float a, float b) const { return lower_is_better ? a < b : a > b; }
+  // Returns the value in a report, or null if the report is of another test net or of a test that
+  // was interrupted.
+  const ReportedValue* In(const TestReport& report) const;
+};
+
+// Scores by `best_output` if the solver has one, else by "accuracy", else by the first of
+// `outputs`, the outputs of the first test net. The lowest value of an output with "loss" in its
+// name is the best one.
+TestScore ScoreOf(const std::string& best_output, const std::vector<std::string>& outputs);
+
+}  // namespace trainer

@@ -1,0 +1,88 @@
+#include "trainer/monitor/history.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "trainer/base/file.h"
+#include "trainer/base/text.h"
+#include "trainer/monitor/run_folder.h"
+
+namespace trainer {
+namespace {
+
+// As Python's repr, which Caffe's script writes.
+std::string PythonNumber(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  constexpr double kLeast = 1e-4, kMost = 1e16;
+  const double size = std::abs(value);
+  const bool fixed = size == 0 || (size >= kLeast && size < kMost);
+  char digits[400];
+  const auto format = fixed ? std::chars_format::fixed : std::chars_format::scientific;
+  std::string text(digits, std::to_chars(digits, digits + sizeof digits, value, format).ptr);
+  if (fixed && text.find('.') == std::string::npos) text += ".0";
+  return text;
+}
+
+// A cell of a table: quoted where it must be.
+std::string Cell(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
+template <class T>
+void Drop(double iter, std::vector<T>* items) {
+  std::erase_if(*items, [&](const T& item) { return item.iter >= iter; });
+}
+
+}  // namespace
+
+void DropFrom(double iter, RunHistory* history) {
+  Drop(iter, &history->train);
+  for (std::vector<HistoryRow>& rows : history->tests) Drop(iter, &rows);
+  for (std::vector<HistoryPoint>* points :
+       {&history->loss, &history->rate, &history->images_per_second,
+        &history->iterations_per_second, &history->data_wait, &history->ranks_computing,
+        &history->ranks_exchange, &history->ranks_data}) {
+    Drop(iter, points);
+  }
+}
+
+std::string TableOf(const std::vector<HistoryRow>& rows) {
+  std::string table = "NumIters,Seconds,LearningRate";
+  if (rows.empty()) return table + "\r\n";
+  for (const auto& [name, value] : rows[0].outputs) table += "," + Cell(name);
+  table += "\r\n";
+  for (const HistoryRow& row : rows) {
+    table +=
+        Join(PythonNumber(row.iter), ",", PythonNumber(row.seconds), ",", PythonNumber(row.rate));
+    for (const auto& [name, unused] : rows[0].outputs) {
+      const auto cell =
+          std::ranges::find(row.outputs, name, [](const auto& output) { return output.first; });
+      table += "," + (cell == row.outputs.end() ? std::string() : PythonNumber(cell->second));
+    }
+    table += "\r\n";
+  }
+  return table;
+}
+
+RunHistory ReadRun(const std::string& path) {
+  if (!IsDirectory(path)) {
+    return path.ends_with(".jsonl") ? ReadMetrics(path) : ReadTrainingLog(path);
+  }
+  const std::string metrics = JoinPath(path, kMetricsName);
+  if (IsMissing(metrics)) {
+    throw Error(
+        ErrorCode::kNoInput, {AbsolutePath(path)},
+        Join("this folder has no ", kMetricsName,
+             ", so it is not the folder of a run; 'trainer train --run=DIR' makes such a folder"));
+  }
+  RunHistory history = ReadMetrics(metrics);
+  history.path = path;
+  return history;
+}
+
+}  // namespace trainer

@@ -1,0 +1,154 @@
+// metrics.jsonl, read again.
+
+#include <google/protobuf/struct.pb.h>
+#include <google/protobuf/util/json_util.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "trainer/base/file.h"
+#include "trainer/base/text.h"
+#include "trainer/monitor/history.h"
+
+namespace trainer {
+namespace {
+
+constexpr uint64_t kMetricsMostBytes = uint64_t{1} << 30;
+
+using Line = google::protobuf::Struct;
+
+double Number(const Line& line, const char* name, double otherwise = 0) {
+  const auto found = line.fields().find(name);
+  return found != line.fields().end() && found->second.has_number_value()
+             ? found->second.number_value()
+             : otherwise;
+}
+
+std::string Text(const Line& line, const char* name) {
+  const auto found = line.fields().find(name);
+  return found == line.fields().end() ? "" : found->second.string_value();
+}
+
+bool Has(const Line& line, const char* name) { return line.fields().count(name) > 0; }
+
+class MetricsReader {
+ public:
+  explicit MetricsReader(RunHistory* history) : history_(*history) {}
+
+  void Read(const Line& line) {
+    const std::string event = Text(line, "event");
+    iter_ = Number(line, "iter");
+    if (event == "start") Start(line);
+    seconds_ = offset_ + Number(line, "seconds");
+    history_.seconds = seconds_;
+    history_.last_time = std::max(history_.last_time, Number(line, "time"));
+    history_.last_iter = static_cast<int64_t>(iter_);
+    if (event == "train") Train(line);
+    if (event == "test") Test(line);
+    if (event == "ranks") Ranks(line);
+    if (event == "snapshot") Snapshot(line);
+    if (event != "end") return;
+    history_.ended = true;
+    const auto early = line.fields().find("stopped_early");
+    history_.stopped_early = early != line.fields().end() && early->second.bool_value();
+  }
+
+ private:
+  void Start(const Line& line) {
+    DropFrom(iter_, &history_);
+    if (history_.starts++ == 0) history_.first_time = Number(line, "time");
+    history_.ended = history_.stopped_early = false;
+    history_.first_iter = static_cast<int64_t>(iter_);
+    history_.max_iter = static_cast<int64_t>(Number(line, "max_iter"));
+    history_.net = Text(line, "net");
+    offset_ = history_.loss.empty() ? 0 : loss_seconds_[history_.loss.back().iter];
+    history_.start_seconds = offset_;
+  }
+
+  void Train(const Line& line) {
+    if (Has(line, "loss")) {
+      Add(line, "loss", &history_.loss);
+      loss_seconds_[iter_] = seconds_;
+    }
+    Add(line, "rate", &history_.rate);
+    Add(line, "images_per_second", &history_.images_per_second);
+    Add(line, "iterations_per_second", &history_.iterations_per_second);
+    Add(line, "data_wait", &history_.data_wait);
+    rate_ = Number(line, "rate", rate_);
+    AddRow(line, &history_.train);
+  }
+
+  void Test(const Line& line) {
+    constexpr double kMost = 1000;
+    const double net = Number(line, "net");
+    if (!(net >= 0 && net < kMost)) return;
+    const auto index = static_cast<size_t>(net);
+    if (history_.tests.size() <= index) history_.tests.resize(index + 1);
+    AddRow(line, &history_.tests[index]);
+  }
+
+  void Snapshot(const Line& line) {
+    history_.model = Text(line, "model");
+    const std::string averaged = Text(line, "averaged");
+    history_.weights.emplace_back(static_cast<int64_t>(iter_),
+                                  averaged.empty() ? history_.model : averaged);
+  }
+
+  void Ranks(const Line& line) {
+    Add(line, "computing", &history_.ranks_computing);
+    Add(line, "exchange", &history_.ranks_exchange);
+    Add(line, "data", &history_.ranks_data);
+  }
+
+  void Add(const Line& line, const char* name, std::vector<HistoryPoint>* to) const {
+    const double value = Number(line, name, std::numeric_limits<double>::quiet_NaN());
+    if (std::isfinite(value)) to->push_back({iter_, value});
+  }
+
+  // Outputs by name; of several elements each: "prob[2]".
+  void AddRow(const Line& line, std::vector<HistoryRow>* rows) const {
+    const auto found = line.fields().find("outputs");
+    if (found == line.fields().end()) return;
+    std::map<std::string, double> outputs;
+    for (const auto& [name, value] : found->second.struct_value().fields()) {
+      if (value.has_number_value()) outputs[name] = value.number_value();
+      for (int i = 0; i < value.list_value().values_size(); ++i) {
+        outputs[Join(name, "[", i, "]")] = value.list_value().values(i).number_value();
+      }
+    }
+    rows->push_back({iter_, seconds_, rate_, {outputs.begin(), outputs.end()}});
+  }
+
+  RunHistory& history_;
+  double iter_ = 0, seconds_ = 0, offset_ = 0;
+  double rate_ = std::numeric_limits<double>::quiet_NaN();
+  std::map<double, double> loss_seconds_;  // by iteration
+};
+
+}  // namespace
+
+RunHistory ReadMetrics(const std::string& path) {
+  const std::string text = ReadFile(path, kMetricsMostBytes);
+  RunHistory history;
+  history.path = path;
+  MetricsReader reader(&history);
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    Line line;
+    if (google::protobuf::util::JsonStringToMessage(text.substr(at, end - at), &line).ok() &&
+        Has(line, "event")) {
+      reader.Read(line);
+    }
+    at = end + 1;
+  }
+  if (history.starts == 0) {
+    throw Error(ErrorCode::kData, {AbsolutePath(path)},
+                "this is not the metrics file of a run: it has no \"start\" line; 'trainer train "
+                "--run=DIR' writes such a file");
+  }
+  return history;
+}
+
+}  // namespace trainer

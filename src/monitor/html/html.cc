@@ -1,0 +1,91 @@
+#include "html.h"
+
+#include "history/run_files.h"
+#include "trainer/base/text.h"
+#include "trainer/monitor/chart.h"
+#include "trainer/monitor/page.h"
+
+namespace trainer {
+
+using google::protobuf::Struct;
+using google::protobuf::Value;
+
+namespace {
+
+std::string TableRow(const std::vector<std::string>& cells, const char* tag) {
+  std::string row = "<tr>";
+  for (const std::string& cell : cells)
+    row += Join("<", tag, ">", EscapeHtml(cell), "</", tag, ">");
+  return row + "</tr>\n";
+}
+
+}  // namespace
+
+const Value* Field(const Struct& json, const std::string& name) {
+  const auto found = json.fields().find(name);
+  return found == json.fields().end() ? nullptr : &found->second;
+}
+
+double Number(const Struct& json, const std::string& name) {
+  const Value* const value = Field(json, name);
+  return value == nullptr ? 0 : value->number_value();
+}
+
+std::string Text(const Struct& json, const std::string& name) {
+  const Value* const value = Field(json, name);
+  return value == nullptr ? "" : value->string_value();
+}
+
+std::string Plain(double value) { return Join(static_cast<float>(value)); }
+
+std::string TableHtml(const std::vector<std::string>& head,
+                      const std::vector<std::vector<std::string>>& rows, bool stacked) {
+  std::string html = Join("<div class=\"wide\"><table", stacked ? " class=\"stacked\"" : "", ">\n");
+  html += TableRow(head, "th");
+  for (const auto& row : rows) {
+    if (!stacked) {
+      html += TableRow(row, "td");
+      continue;
+    }
+    html += "<tr>";
+    for (size_t i = 0; i < row.size(); ++i) {
+      html += Join("<td data-label=\"", EscapeHtml(head[i]), "\">", EscapeHtml(row[i]), "</td>");
+    }
+    html += "</tr>\n";
+  }
+  return html + "</table></div>\n";
+}
+
+std::string FigureHtml(const std::string& png, const std::vector<std::string>& caption) {
+  std::string plain, lines;
+  for (const std::string& line : caption) {
+    plain += (plain.empty() ? "" : ", ") + EscapeHtml(line);
+    lines += (lines.empty() ? "" : "<br>") + EscapeHtml(line);
+  }
+  return Join("<figure><img alt=\"", plain, "\" src=\"data:image/png;base64,", EscapeHtml(png),
+              "\"><figcaption>", lines, "</figcaption></figure>\n");
+}
+
+std::string PictureOfRun(const RunHistory& run, const char* file, const std::string& caption) {
+  const std::optional<std::string> png = FileOfRun(run, file);
+  constexpr std::string_view kPngStart = "\x89PNG\r\n\x1a\n";
+  return png && png->starts_with(kPngStart) ? FigureHtml(Base64(*png), {caption}) : "";
+}
+
+std::string Base64(const std::string& bytes) {
+  constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (size_t at = 0; at < bytes.size(); at += 3) {
+    const size_t count = std::min<size_t>(3, bytes.size() - at);
+    uint32_t word = 0;
+    for (size_t i = 0; i < 3; ++i) {
+      word = word << 8 | (i < count ? static_cast<unsigned char>(bytes[at + i]) : 0u);
+    }
+    for (size_t i = 0; i < 4; ++i) {
+      text += i <= count ? kDigits[word >> (18 - 6 * i) & 63] : '=';
+    }
+  }
+  return text;
+}
+
+}  // namespace trainer

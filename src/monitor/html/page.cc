@@ -1,0 +1,280 @@
+#include "trainer/monitor/page.h"
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <set>
+
+#include "answers.h"
+#include "history/run_files.h"
+#include "html.h"
+#include "trainer/base/text.h"
+#include "trainer/monitor/best_test.h"
+#include "trainer/monitor/chart.h"
+#include "trainer/monitor/live_view.h"
+#include "trainer/monitor/run_folder.h"
+
+namespace trainer {
+namespace {
+
+using google::protobuf::Struct;
+using google::protobuf::Value;
+
+std::string StateOf(const RunHistory& run) {
+  if (run.ended && !run.stopped_early) return "finished";
+  return run.stopped_early ? "stopped" : "not finished";
+}
+
+std::string LastOf(const std::vector<HistoryPoint>& points) {
+  return points.empty() ? "" : Plain(points.back().value);
+}
+
+double MeanOf(const std::vector<HistoryPoint>& points) {
+  double sum = 0;
+  for (const HistoryPoint& point : points) sum += point.value;
+  return points.empty() ? 0 : sum / static_cast<double>(points.size());
+}
+
+// "accuracy 0.9912, loss 0.03"
+std::string LastTest(const RunHistory& run) {
+  if (run.tests.empty() || run.tests[0].empty()) return "";
+  std::string text;
+  constexpr size_t kMost = 4;
+  const auto& outputs = run.tests[0].back().outputs;
+  for (size_t i = 0; i < std::min(outputs.size(), kMost); ++i) {
+    text += Join(i == 0 ? "" : ", ", outputs[i].first, " ", Plain(outputs[i].second));
+  }
+  return text;
+}
+
+std::string DateOf(double time) {
+  if (time <= 0) return "";
+  const auto seconds = static_cast<std::time_t>(time);
+  std::tm local{};
+  char text[32];
+  localtime_r(&seconds, &local);
+  return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", &local));
+}
+
+// "accuracy 0.9912 at 1500", or "" if no test counts.
+std::string BestTestText(const RunHistory& run) {
+  const std::optional<BestTest> best = BestTestOf(run, BestOutputOf(run.path));
+  return best ? Join(best->output, " ", Plain(best->value), " at ", best->iter) : "";
+}
+
+std::string IterationsOf(const RunHistory& run) {
+  return run.max_iter > 0 ? Join(run.last_iter, " of ", run.max_iter) : Join(run.last_iter);
+}
+
+std::string SpeedOf(const RunHistory& run) {
+  return run.images_per_second.empty() ? "" : Join(std::lround(MeanOf(run.images_per_second)));
+}
+
+std::string WaitingOf(const RunHistory& run) {
+  return run.data_wait.empty() ? "" : Join(std::lround(100 * MeanOf(run.data_wait)), " %");
+}
+
+std::string DeviceOf(const RunHistory& run) {
+  const std::optional<Struct> json = JsonOfRun(run, kEnvironmentName);
+  return json ? Text(*json, "device") : "";
+}
+
+std::string RunsTable(const std::vector<RunHistory>& runs, const std::vector<ReportedNet>& nets) {
+  std::vector<std::vector<std::string>> rows;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const RunHistory& run = runs[i];
+    rows.push_back({NameOf(run), run.net, DateOf(run.first_time), StateOf(run), IterationsOf(run),
+                    ClockText(run.seconds), BestTestText(run), LastTest(run), LastOf(run.loss),
+                    SpeedOf(run), WaitingOf(run), nets[i].parameters, DeviceOf(run)});
+  }
+  return TableHtml({"run", "net", "started", "state", "iteration", "time", "best test", "last test",
+                    "last loss", "images/s", "waiting for data", "parameters", "device"},
+                   rows, true);
+}
+
+// The main figures of one run, each with its name below.
+std::string Cards(const RunHistory& run, const ReportedNet& net) {
+  const std::string started = DateOf(run.first_time), last = DateOf(run.last_time);
+  const std::pair<const char*, std::string> cards[] = {
+      {"best test", BestTestText(run)},
+      {"last test", LastTest(run)},
+      {"last loss", LastOf(run.loss)},
+      {"iterations", Join(IterationsOf(run), ", ", StateOf(run))},
+      {"time", ClockText(run.seconds)},
+      {"images/s", SpeedOf(run)},
+      {"waiting for data", WaitingOf(run)},
+      {"parameters", net.parameters},
+      {"device", DeviceOf(run)},
+      {"started", started},
+      {"last line", last == started ? "" : last}};
+  std::string html = "<div class=\"cards\">\n";
+  for (const auto& [name, text] : cards) {
+    if (text.empty()) continue;
+    html += Join("<div class=\"card\"><b>", EscapeHtml(text), "</b>", name, "</div>\n");
+  }
+  return html + "</div>\n";
+}
+
+// The fields of the solver.
+std::string SettingsTable(const RunHistory& run) {
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& [name, value] : SettingsOfRun(run)) rows.push_back({name, value});
+  if (rows.empty()) return "";
+  return "<details><summary>Settings</summary>\n" + TableHtml({"solver", ""}, rows) +
+         "</details>\n";
+}
+
+// The fields of the solvers that are not the same in all runs.
+std::string DifferencesTable(const std::vector<RunHistory>& runs) {
+  std::vector<std::map<std::string, std::string>> settings;
+  std::set<std::string> names;
+  for (const RunHistory& run : runs) {
+    settings.push_back(SettingsOfRun(run));
+    for (const auto& [name, value] : settings.back()) names.insert(name);
+  }
+  std::vector<std::vector<std::string>> rows;
+  for (const std::string& name : names) {
+    std::vector<std::string> row = {name};
+    for (auto& of_run : settings) row.push_back(of_run[name]);
+    const bool differs =
+        std::adjacent_find(row.begin() + 1, row.end(), std::not_equal_to<>()) != row.end();
+    if (differs) rows.push_back(row);
+  }
+  if (rows.empty()) return "";
+  std::vector<std::string> head = {"solver"};
+  for (const RunHistory& run : runs) head.push_back(NameOf(run));
+  return "<h2>Settings that differ</h2>\n" + TableHtml(head, rows);
+}
+
+// Each layer's milliseconds as bars, by what `trainer time --json` measured.
+std::string LayerTimes(const RunHistory& run) {
+  const std::optional<Struct> json = JsonOfRun(run, kTimesName);
+  const Value* const layers = json ? Field(*json, "layers") : nullptr;
+  if (layers == nullptr) return "";
+  struct Bar {
+    std::string name;
+    double ms = 0;
+  };
+  std::vector<Bar> bars;
+  double most = 0;
+  for (const Value& value : layers->list_value().values()) {
+    const Struct& layer = value.struct_value();
+    Bar bar;
+    const Value* const name = Field(layer, "name");
+    bar.name = name == nullptr ? "" : name->string_value();
+    for (const char* pass : {"forward", "backward"}) {
+      const Value* const times = Field(layer, pass);
+      if (times != nullptr) bar.ms += Number(times->struct_value(), "median_ms");
+    }
+    most = std::max(most, bar.ms);
+    bars.push_back(bar);
+  }
+  std::string html = "<h3>Time per layer, forward and backward</h3>\n<div class=\"wide\"><table>\n";
+  for (const Bar& bar : bars) {
+    const int percent = most > 0 ? static_cast<int>(std::lround(100 * bar.ms / most)) : 0;
+    html +=
+        Join("<tr><td>", EscapeHtml(bar.name), "</td><td>", Plain(std::round(1000 * bar.ms) / 1000),
+             " ms</td><td class=\"bars\"><div class=\"bar\" style=\"width:", percent,
+             "%\"></div></td></tr>\n");
+  }
+  return html + "</table></div>\n";
+}
+
+std::string EnvironmentTable(const RunHistory& run) {
+  const std::optional<Struct> json = JsonOfRun(run, kEnvironmentName);
+  if (!json) return "";
+  std::vector<std::vector<std::string>> rows;
+  for (const char* name : {"program", "commit", "build", "command", "folder", "host", "ranks",
+                           "device", "processor", "threads", "onednn", "batch_job"}) {
+    const Value* const value = Field(*json, name);
+    if (value == nullptr) continue;
+    std::string text =
+        value->has_number_value() ? Plain(value->number_value()) : value->string_value();
+    for (const Value& word : value->list_value().values()) {
+      text += (text.empty() ? "" : " ") + word.string_value();
+    }
+    rows.push_back({name, text});
+  }
+  return "<details><summary>Environment</summary>\n" + TableHtml({"", ""}, rows) + "</details>\n";
+}
+
+// A net of many layers is folded: its drawing is long.
+std::string NetDrawing(const ReportedNet& net) {
+  constexpr size_t kMostOpen = 30;
+  if (net.svg.empty()) return "";
+  return Join("<details", net.boxes <= kMostOpen ? " open" : "",
+              "><summary>Net</summary>\n<div class=\"wide\">", net.svg, "</div></details>\n");
+}
+
+std::string Details(const RunHistory& run, const ReportedNet& net) {
+  const std::string pictures = PictureOfRun(run, kFiltersName, "filters of the first convolution") +
+                               PictureOfRun(run, kImagesName, "images of the first batch");
+  const std::string html =
+      (pictures.empty() ? "" : "<div class=\"pictures\">" + pictures + "</div>") + LayerTimes(run) +
+      ConfusionHtml(run) + WorstHtml(run) + NetDrawing(net) + SettingsTable(run) +
+      EnvironmentTable(run);
+  return html.empty() ? "" : "<h2>" + EscapeHtml(NameOf(run)) + "</h2>\n" + html;
+}
+
+constexpr char kPageStyle[] =
+    "body{margin:0 auto;max-width:1360px;padding:1rem;font:15px/1.45 system-ui,sans-serif;"
+    "color:var(--ink);background:#fff}"
+    "@media(prefers-color-scheme:dark){body{background:#181a1b}}"
+    "h1{font-size:1.5rem}h2{font-size:1.2rem;margin-top:2rem}h3{font-size:1rem}"
+    ".wide{overflow-x:auto}table{border-collapse:collapse}"
+    "th,td{text-align:left;padding:.25rem .7rem;border-bottom:1px solid var(--faint);"
+    "vertical-align:top;white-space:nowrap}details td{white-space:normal}"
+    ".charts{margin-top:1.5rem;display:grid;gap:1rem;grid-template-columns:repeat(auto-fit,minmax("
+    "min(100%,30rem),"
+    "1fr))}"
+    ".charts svg{width:100%;height:auto}"
+    ".pictures{display:flex;flex-wrap:wrap;gap:1rem}figure{margin:0}"
+    "img{max-width:100%;min-width:min(14rem,100%);image-rendering:pixelated}figcaption{font-size:."
+    "85rem}"
+    ".matrix td,.matrix th{text-align:right;padding:.25rem .5rem}"
+    ".matrix .hit{background:color-mix(in srgb,var(--c2) calc(.7*var(--share)),transparent)}"
+    ".matrix .miss{background:color-mix(in srgb,var(--c1) calc(.7*var(--share)),transparent)}"
+    ".cards{display:grid;gap:.7rem;grid-template-columns:repeat(auto-fill,minmax(min(100%,11rem),"
+    "1fr))}.card{border:1px solid var(--faint);border-radius:.5rem;padding:.6rem .8rem;"
+    "font-size:.85rem}.card b{display:block;font-size:1.1rem;overflow-wrap:anywhere}"
+    "details{margin-top:1rem}summary{cursor:pointer;font-weight:600}"
+    "@media(max-width:600px){.charts text{font-size:15px}.charts .title{font-size:17px}"
+    ".stacked th{display:none}.stacked tr{display:block;margin-bottom:1rem}"
+    ".stacked td{display:flex;justify-content:space-between;gap:1rem;white-space:normal;"
+    "padding:.15rem 0;overflow-wrap:anywhere}.stacked td:empty{display:none}"
+    ".stacked td::before{content:attr(data-label);opacity:.7}"
+    "details td{overflow-wrap:anywhere}}"
+    ".worst figure{width:9rem}.worst "
+    "img{width:100%;min-width:0}"
+    ".bars{min-width:10rem}.bar{height:.8rem;margin-top:.3rem;background:var(--c0)}\n";
+
+// "LeNet: first", or "LeNet: 2 runs" if all have the same net.
+std::string TitleOf(const std::vector<RunHistory>& runs) {
+  const std::string name = runs.size() == 1 ? NameOf(runs[0]) : Join(runs.size(), " runs");
+  const bool same = std::ranges::all_of(runs, [&](const auto& r) { return r.net == runs[0].net; });
+  return same && !runs[0].net.empty() ? runs[0].net + ": " + name : name;
+}
+
+}  // namespace
+
+std::string ReportPage(const std::vector<RunHistory>& runs,
+                       const std::vector<ReportedNet>& given_nets) {
+  std::vector<ReportedNet> nets = given_nets;
+  nets.resize(runs.size());
+  const std::string title = TitleOf(runs);
+  std::string html = Join(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<meta name=\"color-scheme\" content=\"light dark\">\n<title>",
+      EscapeHtml(title), "</title>\n<style>\n", ChartStyle(), kPageStyle,
+      "</style>\n</head>\n<body>\n<h1>", EscapeHtml(title), "</h1>\n");
+  html += runs.size() == 1 ? Cards(runs[0], nets[0]) : RunsTable(runs, nets);
+  if (runs.size() > 1) html += DifferencesTable(runs);
+  html += "<div class=\"charts\">\n";
+  for (const Chart& chart : ChartsOf(runs)) html += ChartSvg(chart);
+  html += "</div>\n";
+  for (size_t i = 0; i < runs.size(); ++i) html += Details(runs[i], nets[i]);
+  return html + "</body>\n</html>\n";
+}
+
+}  // namespace trainer

@@ -1,0 +1,167 @@
+// Chooses the charts of runs.
+
+#include <algorithm>
+#include <set>
+
+#include "trainer/base/file.h"
+#include "trainer/base/text.h"
+#include "trainer/monitor/chart.h"
+#include "trainer/monitor/run_folder.h"
+
+namespace trainer {
+namespace {
+
+using Points = std::vector<HistoryPoint>;
+
+std::vector<std::string> OutputNames(const std::vector<HistoryRow>& rows) {
+  std::vector<std::string> names;
+  if (rows.empty()) return names;
+  for (const auto& [name, value] : rows[0].outputs) names.push_back(name);
+  return names;
+}
+
+Points PointsOf(const std::vector<HistoryRow>& rows, const std::string& name) {
+  Points points;
+  for (const HistoryRow& row : rows) {
+    for (const auto& [output, value] : row.outputs) {
+      if (output == name) points.push_back({row.iter, value});
+    }
+  }
+  return points;
+}
+
+const std::vector<HistoryRow>& RowsOfTest(const RunHistory& run, size_t net) {
+  static const std::vector<HistoryRow> none;
+  return net < run.tests.size() ? run.tests[net] : none;
+}
+
+// Builds a chart of several runs: a colour for each run, or for each curve of a single one.
+class Builder {
+ public:
+  explicit Builder(const std::vector<RunHistory>& runs) : runs_(runs) {}
+
+  // Adds a curve for each run. `of` returns the points of a run. The curve is called `name` if
+  // there is one run, and by the run's name and `name` otherwise.
+  template <class F>
+  void Add(Chart* chart, const std::string& name, F&& of, ChartSeries style = {}) const {
+    for (size_t i = 0; i < runs_.size(); ++i) {
+      const bool single = runs_.size() == 1;
+      const std::string run = NameOf(runs_[i]);
+      ChartSeries series = style;
+      series.name = single ? name : name.empty() ? run : run + " " + name;
+      series.points = of(runs_[i]);
+      series.color = static_cast<int>(single ? chart->series.size() : i);
+      if (!series.points.empty()) chart->series.push_back(std::move(series));
+    }
+  }
+
+ private:
+  const std::vector<RunHistory>& runs_;
+};
+
+Chart Named(const std::string& title) {
+  Chart chart;
+  chart.title = title;
+  return chart;
+}
+
+// Whether the curves fall by so much that a logarithmic axis shows more. The largest values, one in
+// 30, do not decide that.
+bool FallsFar(const Chart& chart) {
+  constexpr double kFar = 20;
+  constexpr size_t kOneIn = 30;
+  std::vector<double> values;
+  for (const ChartSeries& series : chart.series) {
+    for (const HistoryPoint& point : series.points) values.push_back(point.value);
+  }
+  if (values.size() < 2) return false;
+  std::ranges::sort(values);
+  const double high =
+      values[values.size() - 2 - std::min(values.size() / kOneIn, values.size() - 2)];
+  return values[0] > 0 && high > kFar * values[0];
+}
+
+// The training's loss, or its output `name`, and the test's output of the same name in one chart.
+Chart TrainAndTest(const Builder& builder, const std::string& title, const std::string& name,
+                   size_t net, bool with_loss) {
+  Chart chart = Named(title);
+  const auto train = [&](const RunHistory& run) {
+    return with_loss ? run.loss : PointsOf(run.train, name);
+  };
+  const auto test = [&](const RunHistory& run) { return PointsOf(RowsOfTest(run, net), name); };
+  ChartSeries training, testing;
+  training.smoothed = true;
+  testing.dashed = true;
+  builder.Add(&chart, "training", train, training);
+  const bool alone = chart.series.empty();
+  builder.Add(&chart, alone ? "" : "test", test, alone ? ChartSeries{} : testing);
+  chart.logarithmic = FallsFar(chart);
+  return chart;
+}
+
+// The output that is the loss, in training and in the first test net; "" if there is none.
+std::string LossOutput(const std::vector<RunHistory>& runs) {
+  for (const RunHistory& run : runs) {
+    for (const std::string& name : OutputNames(RowsOfTest(run, 0))) {
+      const bool trained = std::ranges::count(OutputNames(run.train), name) > 0;
+      if (trained && name.find("loss") != std::string::npos) return name;
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string NameOf(const RunHistory& run) {
+  std::string path = run.path;
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  if (FileNameOf(path) == kMetricsName) path = FolderOf(path);
+  return FileNameOf(path) == "." ? FileNameOf(AbsolutePath(path)) : FileNameOf(path);
+}
+
+std::vector<Chart> ChartsOf(const std::vector<RunHistory>& runs) {
+  const Builder builder(runs);
+  std::vector<Chart> charts;
+  const auto single = [&](const std::string& title, Points RunHistory::*points, bool from_zero) {
+    Chart chart = Named(title);
+    chart.from_zero = from_zero;
+    ChartSeries style;
+    style.smoothed = from_zero;  // a rate of learning is exact, a speed is measured
+    builder.Add(
+        &chart, "", [&](const RunHistory& run) { return run.*points; }, style);
+    charts.push_back(chart);
+  };
+  size_t nets = 0;
+  for (const RunHistory& run : runs) nets = std::max(nets, run.tests.size());
+  // The smoothed loss of training belongs to the test's output of the loss layer.
+  const std::string loss = LossOutput(runs);
+  charts.push_back(TrainAndTest(builder, "loss", loss, 0, true));
+  for (size_t net = 0; net < nets; ++net) {
+    std::set<std::string> names;
+    for (const RunHistory& run : runs) {
+      for (const std::string& name : OutputNames(RowsOfTest(run, net))) names.insert(name);
+    }
+    if (net == 0) names.erase(loss);
+    constexpr size_t kMostOutputs = 12;
+    size_t count = 0;
+    for (const std::string& name : names) {
+      if (count++ == kMostOutputs) break;
+      const std::string title = nets > 1 ? Join(name, " (test net ", net, ")") : name;
+      charts.push_back(TrainAndTest(builder, title, name, net, false));
+    }
+  }
+  single("learning rate", &RunHistory::rate, false);
+  charts.back().logarithmic = FallsFar(charts.back());
+  single("images per second", &RunHistory::images_per_second, true);
+  single("share of the time waiting for data", &RunHistory::data_wait, true);
+  Chart ranks = Named("how ranks spend their time");
+  ranks.from_zero = true;
+  builder.Add(&ranks, "computing", [](const RunHistory& run) { return run.ranks_computing; });
+  builder.Add(&ranks, "sums", [](const RunHistory& run) { return run.ranks_exchange; });
+  builder.Add(&ranks, "data", [](const RunHistory& run) { return run.ranks_data; });
+  charts.push_back(ranks);
+  std::erase_if(charts, [](const Chart& chart) { return chart.series.empty(); });
+  return charts;
+}
+
+}  // namespace trainer

@@ -1,0 +1,234 @@
+// TensorBoard's event file of a run, and the pictures beside it.
+
+#include <glog/logging.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <map>
+
+#include "append_file.h"
+#include "event_records.h"
+#include "trainer/base/atomic_file.h"
+#include "trainer/base/file.h"
+#include "trainer/base/text.h"
+#include "trainer/image/mosaic.h"
+#include "trainer/monitor/run_folder.h"
+
+namespace trainer {
+namespace {
+
+constexpr int kMostImages = 8;
+
+double Now() {
+  const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
+  return now.count();
+}
+
+std::string HostName() {
+  std::array<char, 256> name = {};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "host";
+}
+
+constexpr char kHead[] = "events.out.tfevents.";
+
+// Readers look for "tfevents" and take the files in the order of their names, which begin with the
+// second of their start: of two starts in one second the later is named after the next.
+std::string FileName(const std::string& folder) {
+  auto second = static_cast<int64_t>(Now());
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(kHead)) {
+      second = std::max<int64_t>(second,
+                                 1 + std::strtoll(name.c_str() + std::strlen(kHead), nullptr, 10));
+    }
+  }
+  return Join(kHead, second, ".", HostName(), ".", getpid(), ".0");
+}
+
+// The same name for each element is a graph of its own: "prob[3]".
+std::vector<std::string> Tags(std::span<const ReportedValue> outputs) {
+  std::map<std::string, int> counts, seen;
+  for (const ReportedValue& output : outputs) ++counts[output.name];
+  std::vector<std::string> tags;
+  for (const ReportedValue& output : outputs) {
+    const int i = seen[output.name]++;
+    tags.push_back(counts[output.name] == 1 ? output.name : Join(output.name, "[", i, "]"));
+  }
+  return tags;
+}
+
+class EventsObserver final : public Observer {
+ public:
+  EventsObserver(const std::string& folder, const RunFacts& facts)
+      : folder_(folder), file_(JoinPath(folder, FileName(folder))), facts_(facts) {}
+
+  ~EventsObserver() override {
+    if (!ended_) End(false);
+  }
+
+  void OnStart(const RunStart& start) override {
+    started_ = true;
+    records_ = start.records;
+    iter_ = start.first_iter;
+    const EventTime now = {Now(), start.first_iter};
+    file_.Add(VersionEvent({now.seconds, 0}));
+    file_.Add(StartEvent(now));
+    file_.Add(GraphEvent(now, facts_.layers));
+    SummaryEvent settings;
+    settings.Text("solver", "```\n" + facts_.solver + "```");
+    settings.Text("net", "```\n" + facts_.net + "```");
+    std::vector<std::string> metrics = facts_.metrics;
+    metrics.insert(metrics.begin(), "train/loss");
+    settings.Experiment(facts_.settings, metrics);
+    settings.SessionStart(facts_.settings, now.seconds);
+    Add(settings, start.first_iter);
+    file_.Flush();
+  }
+
+  void OnIteration(const IterationReport& report) override {
+    iter_ = report.iter;
+    SummaryEvent summary;
+    summary.Scalar("train/loss", report.loss);
+    const std::vector<std::string> tags = Tags(report.outputs);
+    for (size_t i = 0; i < tags.size(); ++i) {
+      summary.Scalar("train/output/" + tags[i], report.outputs[i].value);
+    }
+    if (!report.after_last) summary.Scalar("train/rate", report.rate);
+    if (report.loss_scale > 0) {
+      summary.Scalar("train/loss_scale", report.loss_scale);
+      summary.Scalar("train/skipped_steps", static_cast<float>(report.skipped_steps));
+    }
+    if (!report.after_last && report.iterations > 0 && report.seconds > 0) {
+      const double speed = report.iterations / report.seconds;
+      summary.Scalar("speed/iterations_per_second", static_cast<float>(speed));
+      if (records_ > 0) {
+        summary.Scalar("speed/images_per_second",
+                       static_cast<float>(speed * static_cast<double>(records_)));
+      }
+      summary.Scalar("speed/data_wait", static_cast<float>(std::clamp(
+                                            report.data_seconds / report.seconds, 0.0, 1.0)));
+    }
+    Add(summary, report.iter);
+  }
+
+  void OnReplicas(const ReplicasReport& report) override {
+    SummaryEvent summary;
+    summary.Scalar("ranks/computing", static_cast<float>(report.computing));
+    summary.Scalar("ranks/exchange", static_cast<float>(report.exchange));
+    summary.Scalar("ranks/data", static_cast<float>(report.data));
+    Add(summary, iter_);
+  }
+
+  void OnGpu(const GpuReport& report) override {
+    SummaryEvent summary;
+    for (const ReportedValue& number : report.numbers) {
+      summary.Scalar("gpu/" + number.name, number.value);
+    }
+    Add(summary, report.iter);
+  }
+
+  void OnTest(const TestReport& report) override {
+    if (report.interrupted) return;
+    iter_ = report.iter;
+    SummaryEvent summary;
+    const std::string head = Join("test", report.net, "/");
+    if (report.has_loss) summary.Scalar(head + "total_loss", report.loss);
+    const std::vector<std::string> tags = Tags(report.outputs);
+    for (size_t i = 0; i < tags.size(); ++i)
+      summary.Scalar(head + tags[i], report.outputs[i].value);
+    Add(summary, report.iter);
+    file_.Flush();
+  }
+
+  void OnParam(const ParamReport& report) override {
+    if (report.weights.empty()) return;
+    SummaryEvent summary;
+    Histogram weights;
+    weights.Add(report.weights);
+    summary.Histogram("weights/" + report.name, weights);
+    if (!report.gradients.empty()) {
+      Histogram gradients;
+      gradients.Add(report.gradients, report.gradient_scale);
+      summary.Histogram("gradients/" + report.name, gradients);
+    }
+    if (filters_.empty() && report.shape.size() == 4 && report.shape[2] > 1 &&
+        report.shape[3] > 1) {
+      filters_ = report.name;
+    }
+    if (report.name == filters_) {
+      AddPicture("filters/" + report.name, Mosaic(report.weights, report.shape), kFiltersName,
+                 &summary);
+    }
+    Add(summary, report.iter);
+  }
+
+  void OnBatch(const BatchReport& report) override {
+    const int64_t count = std::min<int64_t>(report.shape[0], kMostImages);
+    const auto each = static_cast<size_t>(report.shape[1] * report.shape[2] * report.shape[3]);
+    SummaryEvent summary;
+    const std::array<int64_t, 4> one = {1, report.shape[1], report.shape[2], report.shape[3]};
+    for (int64_t i = 0; i < count; ++i) {
+      AddPicture(Join("images/", report.blob, "/", i),
+                 Mosaic(report.numbers.subspan(static_cast<size_t>(i) * each, each), one), "",
+                 &summary);
+    }
+    SummaryEvent ignored;  // all of them, for the folder alone
+    AddPicture("", Mosaic(report.numbers, report.shape), kImagesName, &ignored);
+    Add(summary, report.iter);
+  }
+
+  void OnStep(int iter) override { iter_ = iter; }
+
+  void OnEnd(bool stopped_early) override {
+    // A run that was stopped goes on later: it is not over for the table of runs.
+    if (stopped_early) ended_ = true;
+    if (!stopped_early) End(true);
+    file_.Flush();
+  }
+
+ private:
+  void End(bool success) {
+    ended_ = true;
+    if (!started_) return;
+    SummaryEvent summary;
+    summary.SessionEnd(success, Now());
+    Add(summary, iter_);
+  }
+
+  void Add(const SummaryEvent& summary, int iter) { file_.Add(summary.Event({Now(), iter})); }
+
+  // A picture in the summary and, with a name, as a file that readers see whole.
+  void AddPicture(const std::string& tag, const Image& image, const std::string& name,
+                  SummaryEvent* summary) {
+    try {
+      const std::string png = EncodeImage(image, "png");
+      summary->Image(tag, image.height, image.width, image.channels, png);
+      if (!name.empty()) WriteWhole(JoinPath(folder_, name), png);
+    } catch (const Error& e) {
+      WarnOfRunFolder(e.what());
+    }
+  }
+
+  std::string folder_;
+  AppendFile file_;
+  RunFacts facts_;
+  std::string filters_;  // the first parameter that looks like filters
+  int64_t records_ = 0;
+  int iter_ = 0;
+  bool started_ = false, ended_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Observer> MakeEventsObserver(const std::string& folder, const RunFacts& facts) {
+  return std::make_unique<EventsObserver>(folder, facts);
+}
+
+}  // namespace trainer

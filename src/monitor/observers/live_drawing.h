@@ -1,0 +1,52 @@
+#pragma once
+// The state of a run that its live view shows, and the line of the terminal that shows it.
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <string>
+
+#include "trainer/base/status_line.h"
+#include "trainer/monitor/live_view.h"
+
+namespace trainer {
+
+class LiveView::Drawing {
+ public:
+  explicit Drawing(const TerminalSettings& settings)
+      : redraws_(settings.redraws),
+        line_(settings, [this](int columns) { return Line(columns); }) {}
+
+  // A line above the live one.
+  void Say(const std::string& text, Color color = Color::kPlain) { line_.Say(text, color); }
+
+  // Changes the state that is drawn next.
+  template <class F>
+  void Change(F&& change) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    change(state_);
+  }
+  // The same for what every iteration tells, without a lock.
+  void SetIter(int iter) { iter_.store(iter, std::memory_order_relaxed); }
+  // The first iteration begins: time counts from here.
+  void Begin(int iter);
+  double Seconds();
+  // From here on nothing is drawn but lines.
+  void Finish();
+  bool redraws() const { return redraws_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  std::string Line(int columns);
+
+  const bool redraws_;
+  std::atomic<int> iter_{0};
+  std::mutex mutex_;
+  LiveState state_ = {.doing = "preparing"};
+  Clock::time_point begin_ = Clock::now();
+  bool begun_ = false, finished_ = false;
+  StatusLine line_;  // the last one: its thread reads all others
+};
+
+}  // namespace trainer

@@ -1,0 +1,42 @@
+#include "trainer/image/mosaic.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace trainer {
+namespace {
+
+TEST(MosaicTest, TilesStandInRowsWithALineBetween) {
+  const std::vector<float> numbers = {0, 1, 2, 3, 4};  // five filters of 1 x 1
+  const std::vector<int64_t> shape = {5, 1, 1, 1};
+  const Image image = Mosaic(numbers, shape);
+  EXPECT_EQ(image.channels, 1);
+  EXPECT_EQ(image.width, 1 + 3 * 25);
+  EXPECT_EQ(image.height, 1 + 2 * 25);
+  const auto at = [&](int y, int x) {
+    return image.pixels[static_cast<size_t>(y * image.width + x)];
+  };
+  EXPECT_EQ(at(0, 0), 0);
+  EXPECT_EQ(at(1, 1), 0);        // the least
+  EXPECT_EQ(at(1, 1 + 25), 64);  // a quarter of the way
+  EXPECT_EQ(at(1 + 25, 1 + 25), 255);
+  EXPECT_EQ(at(25, 1 + 25), 0);  // the line
+}
+
+TEST(MosaicTest, ThreeChannelsAreColoursOthersStandAlone) {
+  const std::vector<float> numbers(2 * 3 * 4, 1);
+  EXPECT_EQ(Mosaic(numbers, std::vector<int64_t>{2, 3, 2, 2}).channels, 3);
+  const Image grey = Mosaic(numbers, std::vector<int64_t>{3, 2, 2, 2});
+  EXPECT_EQ(grey.channels, 1);
+  EXPECT_EQ(grey.width, 1 + 3 * 25);  // six tiles of 24
+}
+
+TEST(MosaicTest, NumbersThatAreNotFiniteAreBlackOrWhite) {
+  const std::vector<float> numbers = {NAN, INFINITY, -INFINITY, 2};
+  const Image image = Mosaic(numbers, std::vector<int64_t>{1, 1, 2, 2});
+  EXPECT_EQ(image.pixels.size(), static_cast<size_t>(image.Plane()));
+}
+
+}  // namespace
+}  // namespace trainer
