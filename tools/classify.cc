@@ -9,7 +9,7 @@
 #include "table.h"
 #include "trainer/base/json.h"
 #include "trainer/base/text.h"
-#include "trainer/predict/class_names.h"
+#include "trainer/inference/class_names.h"
 #include "verb.h"
 
 namespace trainer {

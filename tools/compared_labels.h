@@ -5,9 +5,9 @@
 #include <string>
 
 #include "flags.h"
+#include "trainer/inference/confusion.h"
+#include "trainer/inference/label_uses.h"
 #include "trainer/net/net.h"
-#include "trainer/predict/confusion.h"
-#include "trainer/predict/label_uses.h"
 
 namespace trainer {
 

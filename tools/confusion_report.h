@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "trainer/base/json.h"
-#include "trainer/predict/confusion.h"
+#include "trainer/inference/confusion.h"
 
 namespace trainer {
 

@@ -8,8 +8,8 @@
 #include "shared_flags.h"
 #include "trainer/base/progress.h"
 #include "trainer/base/text.h"
-#include "trainer/predict/blob_writer.h"
-#include "trainer/predict/net_inputs.h"
+#include "trainer/inference/blob_writer.h"
+#include "trainer/inference/net_inputs.h"
 #include "verb.h"
 
 namespace trainer {

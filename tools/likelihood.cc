@@ -13,9 +13,9 @@
 #include "trainer/base/progress.h"
 #include "trainer/base/text.h"
 #include "trainer/hdf5/reader.h"
-#include "trainer/predict/boltzmann_machine.h"
-#include "trainer/predict/data_energy.h"
-#include "trainer/predict/parzen.h"
+#include "trainer/inference/boltzmann_machine.h"
+#include "trainer/inference/data_energy.h"
+#include "trainer/inference/parzen.h"
 #include "verb.h"
 
 namespace trainer {

@@ -7,8 +7,8 @@
 #include "findings.h"
 #include "trainer/config/solver_spec.h"
 #include "trainer/dataset/audit.h"
+#include "trainer/inference/label_uses.h"
 #include "trainer/net/net.h"
-#include "trainer/predict/label_uses.h"
 
 namespace trainer {
 

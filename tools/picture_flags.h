@@ -6,7 +6,7 @@
 
 #include "flags.h"
 #include "trainer/config/net_spec.h"
-#include "trainer/predict/pictures.h"
+#include "trainer/inference/pictures.h"
 
 namespace trainer {
 

@@ -12,8 +12,8 @@
 #include "trainer/base/text.h"
 #include "trainer/hdf5/appender.h"
 #include "trainer/image/mosaic.h"
-#include "trainer/predict/gibbs_sampler.h"
-#include "trainer/predict/net_inputs.h"
+#include "trainer/inference/gibbs_sampler.h"
+#include "trainer/inference/net_inputs.h"
 #include "verb.h"
 
 namespace trainer {

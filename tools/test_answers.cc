@@ -4,8 +4,8 @@
 
 #include "confusion_report.h"
 #include "trainer/image/mosaic.h"
+#include "trainer/inference/class_names.h"
 #include "trainer/monitor/page.h"
-#include "trainer/predict/class_names.h"
 
 namespace trainer {
 namespace {

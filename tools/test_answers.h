@@ -7,9 +7,9 @@
 #include "compared_labels.h"
 #include "flags.h"
 #include "trainer/base/json.h"
+#include "trainer/inference/confusion.h"
+#include "trainer/inference/worst_pictures.h"
 #include "trainer/net/test_nets.h"
-#include "trainer/predict/confusion.h"
-#include "trainer/predict/worst_pictures.h"
 
 namespace trainer {
 

@@ -1,4 +1,4 @@
-#include "trainer/predict/boltzmann_machine.h"
+#include "trainer/inference/boltzmann_machine.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,9 +9,9 @@
 #include "support/net_text.h"
 #include "support/test_device.h"
 #include "trainer/base/text.h"
-#include "trainer/predict/data_energy.h"
-#include "trainer/predict/gibbs_sampler.h"
-#include "trainer/predict/parzen.h"
+#include "trainer/inference/data_energy.h"
+#include "trainer/inference/gibbs_sampler.h"
+#include "trainer/inference/parzen.h"
 
 namespace trainer {
 namespace {

@@ -1,4 +1,4 @@
-#include "trainer/predict/confusion.h"
+#include "trainer/inference/confusion.h"
 
 #include <algorithm>
 #include <cmath>

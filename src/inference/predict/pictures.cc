@@ -1,4 +1,4 @@
-#include "trainer/predict/pictures.h"
+#include "trainer/inference/pictures.h"
 
 #include <algorithm>
 #include <numeric>

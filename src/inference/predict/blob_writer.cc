@@ -1,4 +1,4 @@
-#include "trainer/predict/blob_writer.h"
+#include "trainer/inference/blob_writer.h"
 
 #include <algorithm>
 

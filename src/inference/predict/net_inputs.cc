@@ -1,4 +1,4 @@
-#include "trainer/predict/net_inputs.h"
+#include "trainer/inference/net_inputs.h"
 
 #include "trainer/base/text.h"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "trainer/backend/device_floats.h"
-#include "trainer/predict/boltzmann_machine.h"
+#include "trainer/inference/boltzmann_machine.h"
 
 namespace trainer {
 

@@ -1,11 +1,11 @@
-#include "trainer/predict/label_uses.h"
+#include "trainer/inference/label_uses.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "predict/small_net.h"
+#include "inference/small_net.h"
 
 namespace trainer {
 namespace {

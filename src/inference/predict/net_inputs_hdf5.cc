@@ -3,7 +3,7 @@
 #include "trainer/base/error.h"
 #include "trainer/base/text.h"
 #include "trainer/hdf5/reader.h"
-#include "trainer/predict/net_inputs.h"
+#include "trainer/inference/net_inputs.h"
 
 namespace trainer {
 namespace {

@@ -1,10 +1,10 @@
-#include "trainer/predict/worst_pictures.h"
+#include "trainer/inference/worst_pictures.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "predict/small_net.h"
-#include "trainer/predict/net_inputs.h"
+#include "inference/small_net.h"
+#include "trainer/inference/net_inputs.h"
 
 namespace trainer {
 namespace {

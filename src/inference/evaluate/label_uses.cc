@@ -1,4 +1,4 @@
-#include "trainer/predict/label_uses.h"
+#include "trainer/inference/label_uses.h"
 
 #include <algorithm>
 #include <optional>

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/predict/blob_writer.h"
+#include "trainer/inference/blob_writer.h"
 
 namespace trainer {
 

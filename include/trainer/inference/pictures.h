@@ -7,7 +7,7 @@
 
 #include "trainer/data/mean_file.h"
 #include "trainer/image/image.h"
-#include "trainer/predict/net_inputs.h"
+#include "trainer/inference/net_inputs.h"
 
 namespace trainer {
 

@@ -1,4 +1,4 @@
-#include "trainer/predict/net_inputs.h"
+#include "trainer/inference/net_inputs.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <numeric>
 #include <set>
 
-#include "predict/small_net.h"
+#include "inference/small_net.h"
 #include "support/error_of.h"
 #include "support/temp_folder.h"
 #include "trainer/hdf5/appender.h"

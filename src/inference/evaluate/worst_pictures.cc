@@ -1,4 +1,4 @@
-#include "trainer/predict/worst_pictures.h"
+#include "trainer/inference/worst_pictures.h"
 
 #include <algorithm>
 #include <functional>

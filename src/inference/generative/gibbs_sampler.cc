@@ -1,4 +1,4 @@
-#include "trainer/predict/gibbs_sampler.h"
+#include "trainer/inference/gibbs_sampler.h"
 
 #include <algorithm>
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "trainer/predict/confusion.h"
-#include "trainer/predict/label_uses.h"
+#include "trainer/inference/confusion.h"
+#include "trainer/inference/label_uses.h"
 
 namespace trainer {
 

@@ -1,4 +1,4 @@
-#include "trainer/predict/class_names.h"
+#include "trainer/inference/class_names.h"
 
 #include <sstream>
 

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "trainer/predict/boltzmann_machine.h"
+#include "trainer/inference/boltzmann_machine.h"
 
 namespace trainer {
 

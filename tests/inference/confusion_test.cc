@@ -1,13 +1,13 @@
-#include "trainer/predict/confusion.h"
+#include "trainer/inference/confusion.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "predict/small_net.h"
+#include "inference/small_net.h"
 #include "support/error_of.h"
-#include "trainer/predict/net_inputs.h"
+#include "trainer/inference/net_inputs.h"
 
 namespace trainer {
 namespace {

@@ -1,4 +1,4 @@
-#include "trainer/predict/data_energy.h"
+#include "trainer/inference/data_energy.h"
 
 #include "trainer/backend/device_floats.h"
 #include "trainer/backend/layout.h"

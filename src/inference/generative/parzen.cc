@@ -1,4 +1,4 @@
-#include "trainer/predict/parzen.h"
+#include "trainer/inference/parzen.h"
 
 #include <algorithm>
 #include <cmath>

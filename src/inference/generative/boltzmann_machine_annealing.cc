@@ -9,7 +9,7 @@
 #include "trainer/backend/functions.h"
 #include "trainer/backend/map_random.h"
 #include "trainer/backend/map_rows.h"
-#include "trainer/predict/boltzmann_machine.h"
+#include "trainer/inference/boltzmann_machine.h"
 
 namespace trainer {
 namespace {

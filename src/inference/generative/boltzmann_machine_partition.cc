@@ -5,7 +5,7 @@
 #include <numbers>
 
 #include "trainer/base/text.h"
-#include "trainer/predict/boltzmann_machine.h"
+#include "trainer/inference/boltzmann_machine.h"
 
 namespace trainer {
 namespace {

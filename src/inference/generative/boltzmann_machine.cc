@@ -1,5 +1,6 @@
+#include "trainer/inference/boltzmann_machine.h"
+
 #include "trainer/base/text.h"
-#include "trainer/predict/boltzmann_machine.h"
 
 namespace trainer {
 namespace {

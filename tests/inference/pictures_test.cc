@@ -1,14 +1,14 @@
-#include "trainer/predict/pictures.h"
+#include "trainer/inference/pictures.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <numeric>
 
-#include "predict/small_net.h"
+#include "inference/small_net.h"
 #include "support/error_of.h"
 #include "support/temp_folder.h"
-#include "trainer/predict/class_names.h"
+#include "trainer/inference/class_names.h"
 
 namespace trainer {
 namespace {
