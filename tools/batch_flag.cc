@@ -7,9 +7,9 @@
 
 #include "memory_limit.h"
 #include "shared_flags.h"
-#include "trainer/base/error.h"
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
 #include "training_batch.h"
 
 namespace trainer {

@@ -5,7 +5,7 @@
 
 #include "find_batch_search.h"
 #include "flags.h"
-#include "trainer/base/rank.h"
+#include "trainer/base/ranks/rank.h"
 #include "trainer/config/solver_spec.h"
 
 namespace trainer {

@@ -7,11 +7,11 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "trainer/base/command.h"
-#include "trainer/base/duration.h"
-#include "trainer/base/error.h"
-#include "trainer/base/own_process.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/process/command.h"
+#include "trainer/base/process/own_process.h"
+#include "trainer/base/text/duration.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

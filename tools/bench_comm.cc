@@ -10,8 +10,8 @@
 #include "shared_flags.h"
 #include "stopwatch.h"
 #include "table.h"
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
 #include "trainer/parallel/launch.h"
 #include "verb.h"
 

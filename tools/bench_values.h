@@ -3,9 +3,9 @@
 
 #include <span>
 
-#include "trainer/base/communicator.h"
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/ranks/communicator.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 

@@ -10,8 +10,8 @@
 #include "run_start.h"
 #include "shared_flags.h"
 #include "table.h"
-#include "trainer/base/terminal.h"
-#include "trainer/base/text.h"
+#include "trainer/base/log/terminal.h"
+#include "trainer/base/text/text.h"
 #include "verb.h"
 
 namespace trainer {

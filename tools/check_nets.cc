@@ -3,8 +3,8 @@
 #include "check_report.h"
 #include "plan_parts.h"
 #include "table.h"
-#include "trainer/base/host_memory.h"
-#include "trainer/base/text.h"
+#include "trainer/base/process/host_memory.h"
+#include "trainer/base/text/text.h"
 #include "trainer/net/test_nets.h"
 #include "trainer/steps/part_sums.h"
 

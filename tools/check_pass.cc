@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "check_report.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/net/learning.h"
 
 namespace trainer {

@@ -11,8 +11,8 @@
 #include "findings.h"
 #include "lints.h"
 #include "plan_parts.h"
-#include "trainer/base/host_memory.h"
-#include "trainer/base/json.h"
+#include "trainer/base/process/host_memory.h"
+#include "trainer/base/text/json.h"
 #include "trainer/dataset/audit.h"
 #include "trainer/net/net.h"
 

@@ -13,10 +13,10 @@
 #include <set>
 #include <system_error>
 
-#include "trainer/base/error.h"
-#include "trainer/base/file.h"
-#include "trainer/base/output_file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/file/output_file.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -7,8 +7,8 @@
 #include "picture_flags.h"
 #include "shared_flags.h"
 #include "table.h"
-#include "trainer/base/json.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/json.h"
+#include "trainer/base/text/text.h"
 #include "trainer/inference/class_names.h"
 #include "verb.h"
 

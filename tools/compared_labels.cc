@@ -1,7 +1,7 @@
 #include "compared_labels.h"
 
 #include "shared_flags.h"
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 
 namespace trainer {
 

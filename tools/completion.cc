@@ -2,7 +2,7 @@
 
 #include <iostream>
 
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "verb.h"
 
 namespace trainer {

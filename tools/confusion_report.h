@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/base/json.h"
+#include "trainer/base/text/json.h"
 #include "trainer/inference/confusion.h"
 
 namespace trainer {

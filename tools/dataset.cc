@@ -9,9 +9,9 @@
 #include "removes_temps.h"
 #include "shared_flags.h"
 #include "table.h"
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
-#include "trainer/base/threads.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
+#include "trainer/base/thread/threads.h"
 #include "verb.h"
 
 namespace trainer {

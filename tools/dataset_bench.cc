@@ -2,7 +2,7 @@
 
 #include "dataset_task.h"
 #include "table.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/dataset/reading_rate.h"
 
 namespace trainer {

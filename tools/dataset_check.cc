@@ -1,8 +1,8 @@
 #include <iostream>
 
 #include "dataset_task.h"
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
 #include "trainer/dataset/check_records.h"
 
 namespace trainer {

@@ -4,7 +4,7 @@
 
 #include "shared_flags.h"
 #include "table.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -1,9 +1,9 @@
 #include <filesystem>
 #include <iostream>
 
-#include "trainer/base/error.h"
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
 #include "trainer/dataset/dataset.h"
 #include "verb.h"
 

@@ -10,9 +10,9 @@
 #include "device_flags.h"
 #include "picture_flags.h"
 #include "shared_flags.h"
-#include "trainer/base/atomic_file.h"
-#include "trainer/base/log.h"
-#include "trainer/base/text.h"
+#include "trainer/base/file/atomic_file.h"
+#include "trainer/base/log/log.h"
+#include "trainer/base/text/text.h"
 #include "trainer/net/net.h"
 #include "verb.h"
 

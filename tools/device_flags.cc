@@ -7,10 +7,10 @@
 #include <numeric>
 
 #include "trainer/backend/gpu_group.h"
-#include "trainer/base/error.h"
-#include "trainer/base/file.h"
-#include "trainer/base/own_process.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/process/own_process.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

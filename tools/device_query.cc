@@ -5,9 +5,9 @@
 #include "shared_flags.h"
 #include "table.h"
 #include "trainer/backend/gpu.h"
-#include "trainer/base/json.h"
-#include "trainer/base/text.h"
-#include "trainer/base/threads.h"
+#include "trainer/base/text/json.h"
+#include "trainer/base/text/text.h"
+#include "trainer/base/thread/threads.h"
 #include "verb.h"
 
 namespace trainer {

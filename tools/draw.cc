@@ -2,8 +2,8 @@
 
 #include "net_picture.h"
 #include "shared_flags.h"
-#include "trainer/base/atomic_file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/file/atomic_file.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/net_layers.h"
 #include "verb.h"
 

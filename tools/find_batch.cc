@@ -5,7 +5,7 @@
 #include "find_batch_search.h"
 #include "memory_limit.h"
 #include "shared_flags.h"
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 #include "verb.h"
 
 namespace trainer {

@@ -3,7 +3,7 @@
 
 #include "find_batch_search.h"
 #include "table.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "training_batch.h"
 
 namespace trainer {

@@ -9,7 +9,7 @@
 
 #include "stopwatch.h"
 #include "trainer/backend/device.h"
-#include "trainer/base/json.h"
+#include "trainer/base/text/json.h"
 #include "trainer/config/solver_spec.h"
 #include "trainer/net/net.h"
 

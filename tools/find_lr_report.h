@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/base/json.h"
+#include "trainer/base/text/json.h"
 #include "trainer/solver/lr_curve.h"
 
 namespace trainer {

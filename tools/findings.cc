@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <iostream>
 
-#include "trainer/base/file.h"
-#include "trainer/base/terminal.h"
-#include "trainer/base/text.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/log/terminal.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

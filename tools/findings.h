@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "flags.h"
-#include "trainer/base/error_group.h"
-#include "trainer/base/json.h"
+#include "trainer/base/error/error_group.h"
+#include "trainer/base/text/json.h"
 
 namespace trainer {
 

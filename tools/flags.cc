@@ -10,11 +10,11 @@
 #include <charconv>
 
 #include "solver.pb.h"
-#include "trainer/base/error.h"
-#include "trainer/base/lower_case.h"
-#include "trainer/base/synonyms.h"
-#include "trainer/base/terminal.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/log/terminal.h"
+#include "trainer/base/text/lower_case.h"
+#include "trainer/base/text/synonyms.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

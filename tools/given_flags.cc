@@ -1,6 +1,6 @@
 #include "given_flags.h"
 
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 

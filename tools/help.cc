@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "table.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "verb.h"
 
 namespace trainer {

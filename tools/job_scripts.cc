@@ -3,8 +3,8 @@
 #include <map>
 #include <string_view>
 
-#include "trainer/base/duration.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/duration.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 

@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "device_flags.h"
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/net_spec.h"
 #include "trainer/config/prototxt.h"
 #include "trainer/net/net.h"

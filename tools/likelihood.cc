@@ -9,9 +9,9 @@
 
 #include "device_flags.h"
 #include "shared_flags.h"
-#include "trainer/base/json.h"
-#include "trainer/base/progress.h"
-#include "trainer/base/text.h"
+#include "trainer/base/log/progress.h"
+#include "trainer/base/text/json.h"
+#include "trainer/base/text/text.h"
 #include "trainer/hdf5/reader.h"
 #include "trainer/inference/boltzmann_machine.h"
 #include "trainer/inference/data_energy.h"

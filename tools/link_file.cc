@@ -3,11 +3,11 @@
 #include <google/protobuf/struct.pb.h>
 #include <google/protobuf/util/json_util.h>
 
-#include "trainer/base/atomic_file.h"
-#include "trainer/base/error.h"
-#include "trainer/base/file.h"
-#include "trainer/base/json.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/atomic_file.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/json.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <set>
 
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/net/learning.h"
 #include "trainer/solver/lr_policy.h"
 

@@ -4,10 +4,10 @@
 #include <limits>
 
 #include "table.h"
-#include "trainer/base/atomic_file.h"
-#include "trainer/base/error.h"
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/atomic_file.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
 #include "trainer/monitor/chart.h"
 #include "trainer/monitor/history.h"
 #include "trainer/monitor/live_view.h"

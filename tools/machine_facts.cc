@@ -6,8 +6,8 @@
 #include <fstream>
 #include <vector>
 
-#include "trainer/base/crc32c.h"
-#include "trainer/base/text.h"
+#include "trainer/base/random/crc32c.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 

@@ -14,11 +14,11 @@
 #include <system_error>
 #include <vector>
 
-#include "trainer/base/error_group.h"
-#include "trainer/base/log.h"
-#include "trainer/base/own_file.h"
-#include "trainer/base/terminal.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error_group.h"
+#include "trainer/base/file/own_file.h"
+#include "trainer/base/log/log.h"
+#include "trainer/base/log/terminal.h"
+#include "trainer/base/text/text.h"
 #include "trainer/data/map_faults.h"
 #include "trainer/parallel/failure.h"
 #include "verb.h"

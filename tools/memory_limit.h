@@ -5,7 +5,7 @@
 
 #include "flags.h"
 #include "plan_gpu.h"
-#include "trainer/base/rank.h"
+#include "trainer/base/ranks/rank.h"
 #include "trainer/config/solver_spec.h"
 
 namespace trainer {

@@ -5,9 +5,9 @@
 #include "device_flags.h"
 #include "graph_layout.h"
 #include "table.h"
-#include "trainer/base/error.h"
-#include "trainer/base/log.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/log/log.h"
+#include "trainer/base/text/text.h"
 #include "trainer/net/net.h"
 
 namespace trainer {

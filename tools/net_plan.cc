@@ -5,7 +5,7 @@
 #include <map>
 
 #include "table.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

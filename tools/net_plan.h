@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "trainer/base/json.h"
+#include "trainer/base/text/json.h"
 #include "trainer/net/net.h"
 
 namespace trainer {

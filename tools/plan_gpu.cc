@@ -8,9 +8,9 @@
 #include "device_flags.h"
 #include "table.h"
 #include "trainer/backend/plan_device.h"
-#include "trainer/base/error.h"
-#include "trainer/base/host_memory.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/process/host_memory.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

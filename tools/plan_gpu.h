@@ -8,7 +8,7 @@
 
 #include "flags.h"
 #include "trainer/backend/device.h"
-#include "trainer/base/json.h"
+#include "trainer/base/text/json.h"
 #include "trainer/net/net.h"
 
 namespace trainer {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "trainer/backend/plan_device.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/net/test_nets.h"
 #include "trainer/solver/solver.h"
 #include "trainer/steps/part_sums.h"

@@ -13,9 +13,9 @@
 #include "table.h"
 #include "time_measure.h"
 #include "trainer/backend/plan_device.h"
-#include "trainer/base/error.h"
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
 #include "trainer/scaling/measured.h"
 #include "trainer/steps/step_rule.h"
 

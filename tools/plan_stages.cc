@@ -10,8 +10,8 @@
 #include "rank_flags.h"
 #include "shared_flags.h"
 #include "table.h"
-#include "trainer/base/json.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/json.h"
+#include "trainer/base/text/text.h"
 #include "trainer/steps/step_rule.h"
 #include "trainer/strategies/pipeline_plan.h"
 

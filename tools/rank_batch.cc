@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "rank_flags.h"
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
 #include "trainer/strategies/strategy.h"
 #include "training_batch.h"
 

@@ -10,10 +10,10 @@
 #include <algorithm>
 #include <array>
 
-#include "trainer/base/crc32c.h"
-#include "trainer/base/error.h"
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/random/crc32c.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/prototxt.h"
 #include "trainer/data/cursor.h"
 #include "trainer/data/hdf5_rows.h"

@@ -5,8 +5,8 @@
 #include "machine_facts.h"
 #include "rank_data.h"
 #include "rank_flags.h"
-#include "trainer/base/text.h"
-#include "trainer/base/threads.h"
+#include "trainer/base/text/text.h"
+#include "trainer/base/thread/threads.h"
 #include "trainer/config/resolved.h"
 #include "trainer/parallel/agreement.h"
 

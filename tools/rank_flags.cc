@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "trainer/base/error.h"
-#include "trainer/base/log.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/log/log.h"
+#include "trainer/base/text/text.h"
 #include "trainer/parallel/environment.h"
 #include "trainer/parallel/failure.h"
 

@@ -6,8 +6,8 @@
 
 #include "rank_flags.h"
 #include "trainer/backend/gpu_group.h"
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
 #include "trainer/solver/solver.h"
 
 namespace trainer {

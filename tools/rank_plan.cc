@@ -4,8 +4,8 @@
 
 #include "table.h"
 #include "time_line.h"
-#include "trainer/base/json.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/json.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

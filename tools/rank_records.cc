@@ -5,7 +5,7 @@
 #include <random>
 
 #include "rank_flags.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/data/record_host.h"
 #include "trainer/parallel/agreement.h"
 

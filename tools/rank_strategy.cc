@@ -3,8 +3,8 @@
 #include <glog/logging.h>
 
 #include "rank_flags.h"
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
 #include "trainer/strategies/strategy.h"
 
 namespace trainer {

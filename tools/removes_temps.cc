@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "trainer/base/atomic_file.h"
+#include "trainer/base/file/atomic_file.h"
 
 namespace trainer {
 namespace {

@@ -4,10 +4,10 @@
 
 #include "batch_job.h"
 #include "job_request.h"
-#include "trainer/base/command.h"
-#include "trainer/base/file.h"
-#include "trainer/base/own_process.h"
-#include "trainer/base/text.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/process/command.h"
+#include "trainer/base/process/own_process.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <google/protobuf/util/json_util.h>
 
-#include "trainer/base/file.h"
+#include "trainer/base/file/file.h"
 #include "trainer/monitor/run_folder.h"
 
 namespace trainer {

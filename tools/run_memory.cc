@@ -4,9 +4,9 @@
 
 #include "plan_parts.h"
 #include "table.h"
-#include "trainer/base/error.h"
-#include "trainer/base/host_memory.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/process/host_memory.h"
+#include "trainer/base/text/text.h"
 #include "trainer/steps/step_rule.h"
 
 namespace trainer {

@@ -2,8 +2,8 @@
 
 #include <glog/logging.h>
 
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
 #include "trainer/checkpoint/snapshot_files.h"
 
 namespace trainer {

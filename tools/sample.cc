@@ -7,9 +7,9 @@
 
 #include "device_flags.h"
 #include "shared_flags.h"
-#include "trainer/base/atomic_file.h"
-#include "trainer/base/lower_case.h"
-#include "trainer/base/text.h"
+#include "trainer/base/file/atomic_file.h"
+#include "trainer/base/text/lower_case.h"
+#include "trainer/base/text/text.h"
 #include "trainer/hdf5/appender.h"
 #include "trainer/image/mosaic.h"
 #include "trainer/inference/gibbs_sampler.h"

@@ -5,9 +5,9 @@
 #include <charconv>
 #include <set>
 
-#include "trainer/base/error.h"
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
 #include "trainer/checkpoint/model_file.h"
 #include "trainer/data/bad_records.h"
 #include "trainer/net/load_weights.h"

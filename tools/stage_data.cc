@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "shared_flags.h"
-#include "trainer/base/attempt.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/attempt.h"
+#include "trainer/base/text/text.h"
 #include "trainer/checkpoint/snapshot_files.h"
 #include "trainer/config/prototxt.h"
 #include "trainer/data/prefetcher.h"

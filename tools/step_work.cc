@@ -5,7 +5,7 @@
 #include <map>
 
 #include "plan_gpu.h"
-#include "trainer/base/lower_case.h"
+#include "trainer/base/text/lower_case.h"
 #include "trainer/net/traffic.h"
 
 namespace trainer {

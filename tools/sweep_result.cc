@@ -8,9 +8,9 @@
 
 #include "job_scripts.h"
 #include "sweep_runs.h"
-#include "trainer/base/error.h"
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
 #include "trainer/monitor/best_test.h"
 #include "trainer/monitor/history.h"
 #include "trainer/monitor/run_folder.h"

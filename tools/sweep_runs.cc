@@ -6,10 +6,10 @@
 #include <set>
 
 #include "table.h"
-#include "trainer/base/crc32c.h"
-#include "trainer/base/error.h"
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/random/crc32c.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/alternatives.h"
 
 namespace trainer {

@@ -10,9 +10,9 @@
 #include <locale>
 #include <sstream>
 
-#include "trainer/base/own_process.h"
-#include "trainer/base/terminal.h"
-#include "trainer/base/text.h"
+#include "trainer/base/log/terminal.h"
+#include "trainer/base/process/own_process.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "compared_labels.h"
 #include "flags.h"
-#include "trainer/base/json.h"
+#include "trainer/base/text/json.h"
 #include "trainer/inference/confusion.h"
 #include "trainer/inference/worst_pictures.h"
 #include "trainer/net/test_nets.h"

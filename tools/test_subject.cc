@@ -4,9 +4,9 @@
 
 #include "run_environment.h"
 #include "shared_flags.h"
-#include "trainer/base/error.h"
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
 #include "trainer/monitor/best_test.h"
 #include "trainer/monitor/history.h"
 #include "trainer/monitor/run_folder.h"

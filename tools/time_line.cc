@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "table.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

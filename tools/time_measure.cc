@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "trainer/backend/recording.h"
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 #include "trainer/layers/works_on_host.h"
 #include "trainer/net/data_waits.h"
 

@@ -7,7 +7,7 @@
 
 #include "table.h"
 #include "time_work.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

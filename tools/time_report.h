@@ -7,7 +7,7 @@
 
 #include "stopwatch.h"
 #include "trainer/backend/peak.h"
-#include "trainer/base/json.h"
+#include "trainer/base/text/json.h"
 #include "trainer/net/net.h"
 
 namespace trainer {

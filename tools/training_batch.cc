@@ -4,8 +4,8 @@
 #include <limits>
 #include <set>
 
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/batch_size.h"
 #include "trainer/dataset/audit.h"
 

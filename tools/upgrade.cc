@@ -3,9 +3,9 @@
 #include <fstream>
 #include <iostream>
 
-#include "trainer/base/atomic_file.h"
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/file/atomic_file.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
 #include "trainer/checkpoint/model_file.h"
 #include "verb.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "other_names.h"
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "flags.h"
 #include "trainer/backend/device.h"
-#include "trainer/base/rank.h"
+#include "trainer/base/ranks/rank.h"
 #include "trainer/config/solver_spec.h"
 #include "trainer/monitor/live_view.h"
 #include "trainer/monitor/observer.h"

@@ -1,4 +1,4 @@
-"""The random choices of trainer, from its own definition: include/trainer/base/philox.h."""
+"""The random choices of trainer, from its own definition: include/trainer/base/random/philox.h."""
 
 import numpy as np
 
@@ -43,7 +43,7 @@ def crops(seed, layer, records, margin):
 
 
 def permutation(seed, stream, step, first, count):
-    """A random order of 0 .. count - 1: include/trainer/base/permutation.h."""
+    """A random order of 0 .. count - 1: include/trainer/base/random/permutation.h."""
     words = philox_blocks(seed, stream, step, np.arange(first // 4, (first + count) // 4 + 1))
     words, skipped = words.ravel(), first // 4 * 4
     order = list(range(count))

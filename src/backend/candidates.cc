@@ -2,7 +2,7 @@
 
 #include <glog/logging.h>
 
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 
 namespace trainer {
 namespace {

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "trainer/backend/device.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 

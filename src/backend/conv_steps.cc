@@ -4,8 +4,8 @@
 
 #include "trainer/backend/dropped_nan.h"
 #include "trainer/backend/weight_copy.h"
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

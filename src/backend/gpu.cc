@@ -2,7 +2,7 @@
 
 #include "trainer/backend/gpu_group.h"
 #include "trainer/backend/gpu_monitor.h"
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 
 namespace trainer {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "batch_norm_math.h"
 #include "check.h"
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 
 namespace trainer {
 namespace {

@@ -7,10 +7,10 @@
 #include <set>
 
 #include "seal_bytes.h"
-#include "trainer/base/crc32c.h"
-#include "trainer/base/error.h"
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/random/crc32c.h"
+#include "trainer/base/text/text.h"
 #include "trainer/hdf5/reader.h"
 
 namespace trainer {

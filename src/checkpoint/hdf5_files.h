@@ -12,7 +12,7 @@
 
 #include "net.pb.h"
 #include "state.pb.h"
-#include "trainer/base/atomic_file.h"
+#include "trainer/base/file/atomic_file.h"
 #include "trainer/checkpoint/model_file.h"
 #include "trainer/hdf5/builder.h"
 

@@ -9,8 +9,8 @@
 #include <random>
 #include <sstream>
 
-#include "trainer/base/process_life.h"
-#include "trainer/base/text.h"
+#include "trainer/base/process/process_life.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "hdf5_files.h"
 #include "sealed_file.h"
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/upgrade.h"
 #include "trainer/hdf5/reader.h"
 

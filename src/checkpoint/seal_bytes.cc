@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "trainer/base/crc32c.h"
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/random/crc32c.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 

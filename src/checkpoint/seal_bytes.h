@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "trainer/base/file.h"
+#include "trainer/base/file/file.h"
 
 namespace trainer {
 

@@ -11,8 +11,8 @@
 
 #include "hdf5_files.h"
 #include "seal_bytes.h"
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
 #include "trainer/hdf5/reader.h"
 
 namespace trainer {

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "state.pb.h"
-#include "trainer/base/atomic_file.h"
+#include "trainer/base/file/atomic_file.h"
 #include "trainer/checkpoint/model_file.h"
 
 namespace trainer {

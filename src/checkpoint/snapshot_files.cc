@@ -13,9 +13,9 @@
 #include <tuple>
 
 #include "sealed_file.h"
-#include "trainer/base/crc32c.h"
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/random/crc32c.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

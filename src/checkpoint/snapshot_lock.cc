@@ -10,10 +10,10 @@
 #include <optional>
 
 #include "lock_owner.h"
-#include "trainer/base/atomic_file.h"
-#include "trainer/base/file.h"
-#include "trainer/base/own_file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/file/atomic_file.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/file/own_file.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -6,10 +6,10 @@
 #include <cstdlib>
 #include <utility>
 
-#include "trainer/base/error.h"
-#include "trainer/base/file.h"
-#include "trainer/base/paced_ops.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/file/paced_ops.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -4,9 +4,9 @@
 
 #include "hdf5_files.h"
 #include "sealed_file.h"
-#include "trainer/base/error.h"
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
 #include "trainer/hdf5/reader.h"
 
 namespace trainer {

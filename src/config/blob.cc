@@ -6,8 +6,8 @@
 #include <cstring>
 #include <limits>
 
-#include "trainer/base/half.h"
-#include "trainer/base/text.h"
+#include "trainer/base/random/half.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "upgrade_layers.h"
 
 namespace trainer {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "legacy.pb.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/layer_error.h"
 
 namespace trainer {

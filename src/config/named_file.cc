@@ -1,7 +1,7 @@
 #include "trainer/config/named_file.h"
 
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/prototxt.h"
 
 namespace trainer {

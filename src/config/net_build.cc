@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "hints.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/upgrade.h"
 #include "upgrade_layers.h"
 

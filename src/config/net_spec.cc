@@ -5,7 +5,7 @@
 
 #include "hints.h"
 #include "net_build.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/storage.h"
 #include "trainer/config/upgrade.h"
 

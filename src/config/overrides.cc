@@ -8,9 +8,9 @@
 
 #include "finite.h"
 #include "net.pb.h"
-#include "trainer/base/error.h"
-#include "trainer/base/synonyms.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/synonyms.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/net_spec.h"
 
 namespace trainer {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "trainer/base/synonyms.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/synonyms.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/forks.h"
 
 namespace trainer {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "text_scan.h"
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 #include "trainer/config/prototxt.h"
 
 namespace trainer {

@@ -7,8 +7,8 @@
 
 #include "net_build.h"
 #include "solver.pb.h"
-#include "trainer/base/error_group.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error_group.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/layer_types.h"
 
 namespace trainer {

@@ -5,8 +5,8 @@
 
 #include "finite.h"
 #include "problems.h"
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

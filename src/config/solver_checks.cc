@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "lr_policies.h"
-#include "trainer/base/duration.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/duration.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/net_spec.h"
 #include "trainer/config/storage.h"
 

@@ -2,8 +2,8 @@
 #include <map>
 
 #include "connections.h"
-#include "trainer/base/error_group.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error_group.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/layer_types.h"
 #include "trainer/config/net_layers.h"
 

@@ -3,7 +3,7 @@
 #include <map>
 #include <string>
 
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/blob.h"
 #include "trainer/config/upgrade.h"
 #include "upgrade_layers.h"

@@ -8,7 +8,7 @@
 
 #include "layers.pb.h"
 #include "legacy.pb.h"
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 #include "trainer/config/net_spec.h"
 #include "trainer/config/solver_spec.h"
 

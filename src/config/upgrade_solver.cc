@@ -1,5 +1,5 @@
 // Old fields of solvers.
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/upgrade.h"
 #include "upgrade_layers.h"
 

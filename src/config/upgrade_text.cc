@@ -1,6 +1,6 @@
 // Text files of any age.
 #include "text_scan.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/prototxt.h"
 #include "trainer/config/upgrade.h"
 

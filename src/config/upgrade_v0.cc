@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "upgrade_layers.h"
 
 namespace trainer {

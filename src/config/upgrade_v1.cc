@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "upgrade_layers.h"
 
 namespace trainer {

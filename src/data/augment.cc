@@ -7,8 +7,8 @@
 
 #include "color_changes.h"
 #include "record_draws.h"
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

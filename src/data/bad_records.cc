@@ -2,7 +2,7 @@
 
 #include <atomic>
 
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 
 namespace trainer {
 namespace {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "stage_clock.h"
-#include "trainer/base/error.h"
-#include "trainer/base/spin.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/thread/spin.h"
 #include "trainer/data/bad_records.h"
 
 namespace trainer {

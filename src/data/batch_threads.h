@@ -13,7 +13,7 @@
 
 #include "decode_tuner.h"
 #include "record_feed.h"
-#include "trainer/base/channel.h"
+#include "trainer/base/thread/channel.h"
 #include "trainer/data/batch.h"
 #include "trainer/data/read_ahead.h"
 #include "trainer/data/record_source.h"

@@ -3,10 +3,10 @@
 #include <cstring>
 #include <string_view>
 
-#include "trainer/base/atomic_file.h"
-#include "trainer/base/crc32c.h"
-#include "trainer/base/error.h"
-#include "trainer/base/file.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/atomic_file.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/random/crc32c.h"
 
 namespace trainer {
 namespace {

@@ -8,9 +8,9 @@
 #include <map>
 
 #include "hosted_cursor.h"
-#include "trainer/base/error.h"
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
 #include "trainer/data/staged.h"
 
 namespace trainer {

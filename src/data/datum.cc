@@ -7,8 +7,8 @@
 
 #include <climits>
 
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
 #include "trainer/data/cursor.h"
 
 namespace trainer {

@@ -2,10 +2,10 @@
 
 #include <cstring>
 
-#include "trainer/base/atomic_file.h"
-#include "trainer/base/error.h"
-#include "trainer/base/file_ops.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/atomic_file.h"
+#include "trainer/base/file/file_ops.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <cerrno>
 
-#include "trainer/base/file_error.h"
-#include "trainer/base/file_ops.h"
-#include "trainer/base/text.h"
+#include "trainer/base/file/file_error.h"
+#include "trainer/base/file/file_ops.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 

@@ -6,9 +6,9 @@
 #include <sstream>
 #include <utility>
 
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
-#include "trainer/base/text_file.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/file/text_file.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/blob.h"
 #include "trainer/config/prototxt.h"
 #include "trainer/data/hdf5_rows.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 #include "trainer/hdf5/reader.h"
 
 namespace trainer {

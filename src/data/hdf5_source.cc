@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "hdf5_files.h"
-#include "trainer/base/error.h"
-#include "trainer/base/file_error.h"
-#include "trainer/base/permutation.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/file_error.h"
+#include "trainer/base/random/permutation.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/named_file.h"
 #include "trainer/data/hdf5_rows.h"
 #include "trainer/data/staged.h"

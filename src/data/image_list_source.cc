@@ -7,9 +7,9 @@
 #include <numeric>
 #include <utility>
 
-#include "trainer/base/error.h"
-#include "trainer/base/permutation.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/random/permutation.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/named_file.h"
 #include "trainer/data/image_list.h"
 #include "trainer/data/image_source.h"

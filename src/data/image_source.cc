@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "stage_clock.h"
-#include "trainer/base/error.h"
-#include "trainer/base/paced_ops.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/paced_ops.h"
+#include "trainer/base/text/text.h"
 #include "trainer/data/bad_records.h"
 
 namespace trainer {

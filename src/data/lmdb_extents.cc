@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "trainer/base/file_system.h"
+#include "trainer/base/file/file_system.h"
 
 namespace trainer {
 namespace {

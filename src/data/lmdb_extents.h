@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/base/random_access_file.h"
+#include "trainer/base/file/random_access_file.h"
 
 namespace trainer {
 

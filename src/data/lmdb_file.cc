@@ -7,9 +7,9 @@
 #include <cerrno>
 #include <cstdint>
 
-#include "trainer/base/error.h"
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 

@@ -9,7 +9,7 @@
 #include <mutex>
 
 #include "memory_maps.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 

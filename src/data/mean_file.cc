@@ -1,8 +1,8 @@
 #include "trainer/data/mean_file.h"
 
-#include "trainer/base/error.h"
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/blob.h"
 #include "trainer/config/named_file.h"
 

@@ -3,8 +3,8 @@
 #include <charconv>
 #include <string_view>
 
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
 #include "trainer/data/cursor.h"
 
 namespace trainer {

@@ -5,9 +5,9 @@
 
 #include "batch_threads.h"
 #include "record_feed.h"
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
-#include "trainer/base/threads.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
+#include "trainer/base/thread/threads.h"
 #include "trainer/data/bad_records.h"
 #include "trainer/data/image_source.h"
 

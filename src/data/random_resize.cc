@@ -6,7 +6,7 @@
 
 #include "record_draws.h"
 #include "resized_crop.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <glog/logging.h>
 
-#include "trainer/base/error.h"
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
 #include "trainer/data/checksum_file.h"
 
 namespace trainer {

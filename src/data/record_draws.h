@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <numbers>
 
-#include "trainer/base/permutation.h"
-#include "trainer/base/philox.h"
+#include "trainer/base/random/permutation.h"
+#include "trainer/base/random/philox.h"
 
 namespace trainer {
 

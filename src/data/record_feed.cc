@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "trainer/base/log.h"
+#include "trainer/base/log/log.h"
 
 namespace trainer {
 

@@ -5,7 +5,7 @@
 #include <exception>
 #include <span>
 
-#include "trainer/base/rank.h"
+#include "trainer/base/ranks/rank.h"
 #include "trainer/data/batch_share.h"
 #include "trainer/data/record_source.h"
 

@@ -10,9 +10,9 @@
 #include <thread>
 
 #include "record_wire.h"
-#include "trainer/base/error.h"
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
 #include "trainer/data/cursor.h"
 
 namespace trainer {

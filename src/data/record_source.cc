@@ -1,7 +1,7 @@
 #include "trainer/data/record_source.h"
 
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
 #include "trainer/data/cursor.h"
 
 namespace trainer {

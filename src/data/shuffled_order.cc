@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "trainer/base/permutation.h"
+#include "trainer/base/random/permutation.h"
 
 namespace trainer {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "trainer/base/philox.h"
+#include "trainer/base/random/philox.h"
 
 namespace trainer {
 

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <string_view>
 
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
 #include "trainer/data/staged.h"
 
 namespace trainer {

@@ -6,9 +6,9 @@
 #include <optional>
 
 #include "tar_header.h"
-#include "trainer/base/error.h"
-#include "trainer/base/lower_case.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/lower_case.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

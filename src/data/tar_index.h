@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/base/random_access_file.h"
+#include "trainer/base/file/random_access_file.h"
 
 namespace trainer {
 

@@ -4,9 +4,9 @@
 
 #include "mixup.h"
 #include "pixels.h"
-#include "trainer/base/error.h"
-#include "trainer/base/permutation.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/random/permutation.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/schema_doc.h"
 #include "trainer/data/mean_file.h"
 

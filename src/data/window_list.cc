@@ -5,10 +5,10 @@
 #include <cmath>
 #include <string_view>
 
-#include "trainer/base/error.h"
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
-#include "trainer/base/text_file.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/file/text_file.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

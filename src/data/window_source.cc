@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "trainer/base/error.h"
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/named_file.h"
 #include "trainer/data/image_source.h"
 #include "trainer/data/mean_file.h"

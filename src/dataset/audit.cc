@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "audit_parts.h"
-#include "trainer/base/error.h"
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/named_file.h"
 #include "trainer/data/cursor.h"
 #include "trainer/data/image_list.h"

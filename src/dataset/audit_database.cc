@@ -4,7 +4,7 @@
 
 #include "audit_parts.h"
 #include "datum.pb.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/data/cursor.h"
 #include "trainer/data/prefetcher.h"
 

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "audit_parts.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/prototxt.h"
 #include "trainer/data/hdf5_rows.h"
 #include "trainer/hdf5/reader.h"

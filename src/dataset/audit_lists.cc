@@ -1,7 +1,7 @@
 // Lists of files: ImageData and WindowData.
 
 #include "audit_parts.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/prototxt.h"
 #include "trainer/data/image_list.h"
 #include "trainer/data/window_list.h"

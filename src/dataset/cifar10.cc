@@ -2,10 +2,10 @@
 
 #include <string>
 
-#include "trainer/base/error.h"
-#include "trainer/base/file.h"
-#include "trainer/base/progress.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/log/progress.h"
+#include "trainer/base/text/text.h"
 #include "trainer/dataset/dataset.h"
 #include "trainer/dataset/new_database.h"
 

@@ -7,8 +7,8 @@
 
 #include "datum.pb.h"
 #include "ordered_work.h"
-#include "trainer/base/progress.h"
-#include "trainer/base/text.h"
+#include "trainer/base/log/progress.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -2,10 +2,10 @@
 
 #include <vector>
 
-#include "trainer/base/error.h"
-#include "trainer/base/file.h"
-#include "trainer/base/progress.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/log/progress.h"
+#include "trainer/base/text/text.h"
 #include "trainer/data/cursor.h"
 #include "trainer/dataset/digits.h"
 #include "trainer/dataset/idx.h"

@@ -4,9 +4,9 @@
 
 #include <cerrno>
 
-#include "trainer/base/error.h"
-#include "trainer/base/file_ops.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/file_ops.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "digit_shapes.h"
-#include "trainer/base/permutation.h"
+#include "trainer/base/random/permutation.h"
 
 namespace trainer {
 namespace {

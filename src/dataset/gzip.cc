@@ -6,11 +6,11 @@
 #include <cerrno>
 #include <vector>
 
-#include "trainer/base/atomic_file.h"
-#include "trainer/base/error.h"
-#include "trainer/base/file.h"
-#include "trainer/base/random_access_file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/atomic_file.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/file/random_access_file.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -5,9 +5,9 @@
 #include <cerrno>
 #include <cstring>
 
-#include "trainer/base/error.h"
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "datum.pb.h"
-#include "trainer/base/error.h"
-#include "trainer/base/file.h"
-#include "trainer/base/lower_case.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/lower_case.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

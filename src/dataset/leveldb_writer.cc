@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
 #include "trainer/dataset/db_writer.h"
 
 namespace trainer {

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
 #include "trainer/data/cursor.h"
 #include "trainer/dataset/db_writer.h"
 

@@ -9,11 +9,11 @@
 #include <filesystem>
 
 #include "record_kinds.h"
-#include "trainer/base/atomic_file.h"
-#include "trainer/base/error.h"
-#include "trainer/base/file.h"
-#include "trainer/base/file_error.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/atomic_file.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/file/file_error.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

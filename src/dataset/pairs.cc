@@ -1,10 +1,10 @@
 #include <string>
 #include <vector>
 
-#include "trainer/base/error.h"
-#include "trainer/base/permutation.h"
-#include "trainer/base/progress.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/log/progress.h"
+#include "trainer/base/random/permutation.h"
+#include "trainer/base/text/text.h"
 #include "trainer/data/cursor.h"
 #include "trainer/data/datum.h"
 #include "trainer/dataset/dataset.h"

@@ -10,10 +10,10 @@
 #include <memory>
 
 #include "ordered_work.h"
-#include "trainer/base/error.h"
-#include "trainer/base/file.h"
-#include "trainer/base/permutation.h"
-#include "trainer/base/progress.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/log/progress.h"
+#include "trainer/base/random/permutation.h"
 #include "trainer/config/prototxt.h"
 #include "trainer/data/cursor.h"
 #include "trainer/data/datum.h"

@@ -6,9 +6,9 @@
 #include <map>
 #include <numeric>
 
-#include "trainer/base/error.h"
-#include "trainer/base/permutation.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/random/permutation.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

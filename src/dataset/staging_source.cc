@@ -9,10 +9,10 @@
 #include <future>
 
 #include "gzip.h"
-#include "trainer/base/atomic_file.h"
-#include "trainer/base/error.h"
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/atomic_file.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
 #include "trainer/data/file_pack.h"
 #include "trainer/data/hdf5_rows.h"
 #include "trainer/data/tar_files.h"

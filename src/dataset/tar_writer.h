@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "trainer/base/atomic_file.h"
+#include "trainer/base/file/atomic_file.h"
 
 namespace trainer {
 

@@ -8,8 +8,8 @@
 
 #include "driver.h"
 #include "session.h"
-#include "trainer/base/file.h"
-#include "trainer/base/output_file.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/file/output_file.h"
 
 namespace trainer {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "driver.h"
 #include "session.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 

@@ -10,7 +10,7 @@
 #include <map>
 #include <string>
 
-#include "trainer/base/random_access_file.h"
+#include "trainer/base/file/random_access_file.h"
 #include "trainer/hdf5/handle.h"
 
 namespace trainer {

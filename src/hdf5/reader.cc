@@ -8,7 +8,7 @@
 #include "driver.h"
 #include "session.h"
 #include "storage_check.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -1,6 +1,6 @@
 #include "session.h"
 
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <string>
 
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 #include "trainer/hdf5/handle.h"
 
 namespace trainer {

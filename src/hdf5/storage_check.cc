@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/hdf5/handle.h"
 
 namespace trainer {

@@ -2,7 +2,7 @@
 
 #include "formats.h"
 #include "trainer/base/each_cpu.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

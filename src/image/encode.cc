@@ -5,7 +5,7 @@
 
 #include "formats.h"
 #include "jpeg_errors.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/image/image.h"
 
 namespace trainer {

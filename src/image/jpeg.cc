@@ -4,7 +4,7 @@
 #include "formats.h"
 #include "jpeg_markers.h"
 #include "jpeg_reader.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

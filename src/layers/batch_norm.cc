@@ -4,7 +4,7 @@
 #include "common/replica_moments.h"
 #include "trainer/backend/joins_means.h"
 #include "trainer/backend/map.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

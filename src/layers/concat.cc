@@ -1,6 +1,6 @@
 #include "common/checks.h"
 #include "trainer/backend/join_parts.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -1,7 +1,7 @@
 #include <glog/logging.h>
 
 #include "common/prefetched.h"
-#include "trainer/base/lower_case.h"
+#include "trainer/base/text/lower_case.h"
 
 namespace trainer {
 namespace {

@@ -7,7 +7,7 @@
 #include "common/checks.h"
 #include "common/decode_box.h"
 #include "trainer/backend/parallel_for.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/layers/works_on_host.h"
 
 namespace trainer {

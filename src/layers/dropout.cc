@@ -1,5 +1,5 @@
 #include "common/drop_mask.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/layers/draws_numbers.h"
 
 namespace trainer {

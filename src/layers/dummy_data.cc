@@ -2,7 +2,7 @@
 #include "common/upload.h"
 #include "trainer/backend/carve.h"
 #include "trainer/backend/layout.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/layers/filler.h"
 #include "trainer/layers/works_on_host.h"
 

@@ -1,7 +1,7 @@
 #include "common/checks.h"
 #include "common/plain_relu.h"
 #include "trainer/backend/map.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

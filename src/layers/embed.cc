@@ -3,7 +3,7 @@
 #include "common/checks.h"
 #include "common/index_list.h"
 #include "trainer/backend/map.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/tensor/plain_order.h"
 
 namespace trainer {

@@ -4,7 +4,7 @@
 #include "common/upload.h"
 #include "trainer/backend/carve.h"
 #include "trainer/backend/map.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/layers/works_on_host.h"
 
 namespace trainer {

@@ -1,7 +1,7 @@
 #include "common/checks.h"
 #include "common/norm_sums.h"
 #include "trainer/backend/carve.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "common/numbered_path.h"
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/named_file.h"
 #include "trainer/hdf5/appender.h"
 #include "trainer/layers/file_writer.h"

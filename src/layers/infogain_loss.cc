@@ -4,8 +4,8 @@
 #include "common/softmax_row.h"
 #include "trainer/backend/carve.h"
 #include "trainer/backend/layout.h"
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/blob.h"
 #include "trainer/config/named_file.h"
 

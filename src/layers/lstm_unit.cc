@@ -1,6 +1,6 @@
 #include "common/checks.h"
 #include "common/lstm_cell.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -1,7 +1,7 @@
 #include "common/checks.h"
 #include "common/normal.h"
 #include "trainer/backend/map_random.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/layers/draws_numbers.h"
 
 namespace trainer {

@@ -7,7 +7,7 @@
 #include "trainer/backend/layout.h"
 #include "trainer/backend/map.h"
 #include "trainer/backend/reduce.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/layers/draws_numbers.h"
 #include "trainer/layers/items.h"
 #include "trainer/layers/learns_from_chains.h"

@@ -1,6 +1,6 @@
 #include "common/checks.h"
 #include "trainer/backend/map.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/tensor/plain_order.h"
 
 namespace trainer {

@@ -1,7 +1,7 @@
 #include <cfloat>
 
 #include "common/regions.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

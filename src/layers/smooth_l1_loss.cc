@@ -2,7 +2,7 @@
 
 #include "common/checks.h"
 #include "trainer/backend/reduce.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

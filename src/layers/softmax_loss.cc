@@ -6,7 +6,7 @@
 #include "common/share_rows.h"
 #include "common/softmax_row.h"
 #include "trainer/backend/carve.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -3,7 +3,7 @@
 #include "trainer/backend/carve.h"
 #include "trainer/backend/layout.h"
 #include "trainer/backend/map.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "graph.h"
 #include "program.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/layers/items.h"
 #include "trainer/net/join_replicas.h"
 

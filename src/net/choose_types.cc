@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "graph.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/storage.h"
 
 namespace trainer {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "trainer/base/text.h"
-#include "trainer/base/threads.h"
+#include "trainer/base/text/text.h"
+#include "trainer/base/thread/threads.h"
 #include "trainer/layers/waits.h"
 
 namespace trainer {

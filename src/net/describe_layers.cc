@@ -3,8 +3,8 @@
 
 #include "for_layer.h"
 #include "graph.h"
-#include "trainer/base/error_group.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error_group.h"
+#include "trainer/base/text/text.h"
 #include "trainer/layers/cast.h"
 #include "trainer/layers/file_writer.h"
 #include "trainer/layers/learns_from_chains.h"

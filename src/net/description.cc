@@ -6,7 +6,7 @@
 
 #include "for_layer.h"
 #include "graph.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -1,7 +1,7 @@
 // A net that is a part of a larger one: several batches under way, and its outer values.
 
 #include "run_state.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "graph.h"
-#include "trainer/base/host_memory.h"
-#include "trainer/base/text.h"
+#include "trainer/base/process/host_memory.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

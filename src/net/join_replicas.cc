@@ -3,7 +3,7 @@
 #include <string>
 
 #include "graph.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 

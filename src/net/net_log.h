@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "graph.h"
-#include "trainer/base/log.h"
+#include "trainer/base/log/log.h"
 
 namespace trainer {
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "graph.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

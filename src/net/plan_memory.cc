@@ -4,7 +4,7 @@
 
 #include "graph.h"
 #include "trainer/backend/carve.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "run_state.h"
 #include "trainer/backend/recording.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/layers/works_on_host.h"
 
 namespace trainer {

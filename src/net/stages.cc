@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "graph.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/net_layers.h"
 #include "trainer/net/traffic.h"
 

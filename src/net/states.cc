@@ -3,7 +3,7 @@
 #include <exception>
 
 #include "program.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/layers/writes_at_snapshots.h"
 
 namespace trainer {

@@ -6,8 +6,8 @@
 #include <limits>
 #include <utility>
 
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/batch_size.h"
 #include "trainer/layers/takes_share.h"
 #include "trainer/net/share_batches.h"

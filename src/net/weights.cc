@@ -5,8 +5,8 @@
 #include <set>
 
 #include "graph.h"
-#include "trainer/base/huge_pages.h"
-#include "trainer/base/text.h"
+#include "trainer/base/process/huge_pages.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/blob.h"
 #include "trainer/layers/blob_forms.h"
 

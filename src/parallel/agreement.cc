@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <sstream>
 
-#include "trainer/base/crc32c.h"
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/random/crc32c.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

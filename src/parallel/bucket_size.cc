@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <limits>
 
-#include "trainer/base/spin.h"
+#include "trainer/base/thread/spin.h"
 
 namespace trainer {
 namespace {

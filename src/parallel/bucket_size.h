@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 
-#include "trainer/base/communicator.h"
+#include "trainer/base/ranks/communicator.h"
 #include "trainer/parallel/exchange_rules.h"
 
 namespace trainer {

@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "trainer/base/text.h"
-#include "trainer/base/threads.h"
+#include "trainer/base/text/text.h"
+#include "trainer/base/thread/threads.h"
 
 namespace trainer {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "trainer/base/spin.h"
+#include "trainer/base/thread/spin.h"
 
 namespace trainer {
 

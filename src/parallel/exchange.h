@@ -7,8 +7,8 @@
 #include "node_block.h"
 #include "pump.h"
 #include "shared_gradients.h"
-#include "trainer/base/communicator.h"
-#include "trainer/base/replica_watch.h"
+#include "trainer/base/ranks/communicator.h"
+#include "trainer/base/ranks/replica_watch.h"
 
 namespace trainer {
 

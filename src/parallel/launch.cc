@@ -18,10 +18,10 @@
 #include "node_block.h"
 #include "node_map.h"
 #include "rank_cores.h"
-#include "trainer/base/error.h"
-#include "trainer/base/own_process.h"
-#include "trainer/base/spin.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/process/own_process.h"
+#include "trainer/base/text/text.h"
+#include "trainer/base/thread/spin.h"
 
 namespace trainer {
 namespace {

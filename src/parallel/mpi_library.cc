@@ -1,7 +1,7 @@
 #include "mpi_library.h"
 
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
 
 #ifdef TRAINER_MPI_LIBRARY
 #include <dlfcn.h>

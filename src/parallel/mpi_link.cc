@@ -6,7 +6,7 @@
 
 #include "add.h"
 #include "mpi_link_parts.h"
-#include "trainer/base/spin.h"
+#include "trainer/base/thread/spin.h"
 #include "trainer/parallel/exchange_rules.h"
 
 namespace trainer {

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <utility>
 
-#include "trainer/base/spin.h"
+#include "trainer/base/thread/spin.h"
 
 namespace trainer {
 namespace {

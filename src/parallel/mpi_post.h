@@ -12,7 +12,7 @@
 
 #include "mpi_library.h"
 #include "node_block.h"
-#include "trainer/base/rpc.h"
+#include "trainer/base/ranks/rpc.h"
 
 namespace trainer {
 

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -5,10 +5,10 @@
 #include <thread>
 #include <utility>
 
-#include "trainer/base/error.h"
-#include "trainer/base/process_life.h"
-#include "trainer/base/spin.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/process/process_life.h"
+#include "trainer/base/text/text.h"
+#include "trainer/base/thread/spin.h"
 #include "trainer/parallel/failure.h"
 
 namespace trainer {

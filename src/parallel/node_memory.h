@@ -9,7 +9,7 @@
 #include "mpi_post.h"
 #include "node_block.h"
 #include "node_map.h"
-#include "trainer/base/shared_window.h"
+#include "trainer/base/ranks/shared_window.h"
 #include "waiter.h"
 
 namespace trainer {

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "add.h"
-#include "trainer/base/thread_team.h"
+#include "trainer/base/thread/thread_team.h"
 #include "trainer/parallel/exchange_rules.h"
 
 namespace trainer {

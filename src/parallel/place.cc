@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 
 namespace trainer {
 namespace {

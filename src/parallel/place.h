@@ -8,7 +8,7 @@
 #include "mpi_library.h"
 #include "node_block.h"
 #include "node_map.h"
-#include "trainer/base/rank.h"
+#include "trainer/base/ranks/rank.h"
 #include "trainer/parallel/environment.h"
 #include "trainer/parallel/world.h"
 

@@ -8,9 +8,9 @@
 #include <system_error>
 #include <utility>
 
-#include "trainer/base/error.h"
-#include "trainer/base/huge_pages.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/process/huge_pages.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -1,6 +1,6 @@
 #include "thread_pump.h"
 
-#include "trainer/base/spin.h"
+#include "trainer/base/thread/spin.h"
 
 namespace trainer {
 

@@ -8,7 +8,7 @@
 
 #include "node_sum.h"
 #include "pump.h"
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 #include "waiter.h"
 
 namespace trainer {

@@ -5,7 +5,7 @@
 
 #include "futex.h"
 #include "node_block.h"
-#include "trainer/base/spin.h"
+#include "trainer/base/thread/spin.h"
 #include "trainer/parallel/failure.h"
 
 namespace trainer {

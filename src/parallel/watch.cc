@@ -9,10 +9,10 @@
 #include <cstdio>
 
 #include "futex.h"
-#include "trainer/base/error.h"
-#include "trainer/base/own_file.h"
-#include "trainer/base/spin.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/own_file.h"
+#include "trainer/base/text/text.h"
+#include "trainer/base/thread/spin.h"
 
 namespace trainer {
 namespace {

@@ -8,7 +8,7 @@
 #include <new>
 
 #include "trainer/base/each_cpu.h"
-#include "trainer/base/half.h"
+#include "trainer/base/random/half.h"
 #include "trainer/tensor/dtype.h"
 
 namespace trainer {

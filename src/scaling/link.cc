@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "trainer/base/error.h"
-#include "trainer/base/lower_case.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/lower_case.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <glog/logging.h>
 
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/solver/solver.h"
 #include "virtual_ranks.h"
 

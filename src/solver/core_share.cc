@@ -4,8 +4,8 @@
 #include <cmath>
 #include <utility>
 
-#include "trainer/base/text.h"
-#include "trainer/base/thread_team.h"
+#include "trainer/base/text/text.h"
+#include "trainer/base/thread/thread_team.h"
 
 namespace trainer {
 

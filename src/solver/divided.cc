@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 #include "trainer/checkpoint/snapshot_writer.h"
 #include "trainer/net/weights.h"
 #include "trainer/solver/solver.h"

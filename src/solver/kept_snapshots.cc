@@ -9,9 +9,9 @@
 #include <set>
 
 #include "score_field.h"
-#include "trainer/base/atomic_file.h"
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/file/atomic_file.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 KeptSnapshots::KeptSnapshots(const SolverSpec& spec, const std::vector<std::string>& outputs,

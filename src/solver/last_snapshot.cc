@@ -1,7 +1,7 @@
 // The snapshot at the end of a run, which has no next one to take its place.
 
 #include "time_budget.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/checkpoint/snapshot_writer.h"
 #include "trainer/solver/solver.h"
 

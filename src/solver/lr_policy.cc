@@ -6,7 +6,7 @@
 #include <map>
 #include <numbers>
 
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

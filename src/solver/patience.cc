@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "score_field.h"
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "trainer/base/spin.h"
+#include "trainer/base/thread/spin.h"
 #include "trainer/net/data_waits.h"
 
 namespace trainer {

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "trainer/base/replica_watch.h"
+#include "trainer/base/ranks/replica_watch.h"
 #include "trainer/monitor/observer.h"
 #include "trainer/net/net.h"
 

@@ -8,8 +8,8 @@
 
 #include "kept_snapshots.h"
 #include "patience.h"
-#include "trainer/base/text.h"
-#include "trainer/base/thread_team.h"
+#include "trainer/base/text/text.h"
+#include "trainer/base/thread/thread_team.h"
 #include "trainer/config/blob.h"
 #include "trainer/net/load_weights.h"
 #include "trainer/net/states.h"

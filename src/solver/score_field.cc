@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "trainer/base/crc32c.h"
-#include "trainer/base/text.h"
+#include "trainer/base/random/crc32c.h"
+#include "trainer/base/text/text.h"
 #include "trainer/solver/solver.h"
 
 namespace trainer {

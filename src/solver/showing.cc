@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/net/data_waits.h"
 #include "trainer/solver/solver.h"
 #include "virtual_ranks.h"

@@ -7,9 +7,9 @@
 #include <atomic>
 #include <csignal>
 
-#include "trainer/base/own_file.h"
-#include "trainer/base/spin.h"
-#include "trainer/base/text.h"
+#include "trainer/base/file/own_file.h"
+#include "trainer/base/text/text.h"
+#include "trainer/base/thread/spin.h"
 
 namespace trainer {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "sum_over.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/net/bad_records.h"
 #include "trainer/net/broken_pass.h"
 #include "trainer/solver/lr_policy.h"

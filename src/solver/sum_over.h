@@ -3,7 +3,7 @@
 #include <functional>
 #include <span>
 
-#include "trainer/base/communicator.h"
+#include "trainer/base/ranks/communicator.h"
 
 namespace trainer {
 

@@ -9,7 +9,7 @@
 #include "replica_times.h"
 #include "sum_over.h"
 #include "time_budget.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/net/bad_records.h"
 #include "trainer/net/learning.h"
 #include "trainer/net/output_counts.h"

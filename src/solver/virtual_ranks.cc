@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/net_spec.h"
 
 namespace trainer {

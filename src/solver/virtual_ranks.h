@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "trainer/base/communicator.h"
+#include "trainer/base/ranks/communicator.h"
 #include "trainer/checkpoint/solver_state.h"
 #include "trainer/config/solver_spec.h"
 

@@ -1,5 +1,5 @@
 #include "gradient_step.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

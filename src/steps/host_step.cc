@@ -1,6 +1,6 @@
 #include "trainer/steps/host_step.h"
 
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 #include "trainer/net/storage.h"
 #include "trainer/steps/loss_scale.h"
 

@@ -10,7 +10,7 @@
 #include "repeated_scale.h"
 #include "trainer/backend/map.h"
 #include "trainer/backend/reduce.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/net/passes_alike.h"
 #include "trainer/net/storage.h"
 #include "trainer/steps/loss_scale.h"

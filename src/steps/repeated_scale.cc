@@ -1,7 +1,7 @@
 #include "repeated_scale.h"
 
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 

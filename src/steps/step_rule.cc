@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "gradient_step.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 

@@ -1,7 +1,7 @@
 #include "trainer/steps/update_decision.h"
 
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

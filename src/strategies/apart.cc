@@ -8,9 +8,9 @@
 #include <thread>
 
 #include "packet.h"
-#include "trainer/base/error.h"
-#include "trainer/base/spin.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
+#include "trainer/base/thread/spin.h"
 
 namespace trainer {
 namespace {

@@ -7,8 +7,8 @@
 #include <algorithm>
 
 #include "param_shares.h"
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
 #include "trainer/steps/host_step.h"
 #include "trainer/strategies/strategy.h"
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/solver_spec.h"
 
 namespace trainer {

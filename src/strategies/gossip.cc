@@ -9,7 +9,7 @@
 #include "apart.h"
 #include "checks.h"
 #include "packet.h"
-#include "trainer/base/philox.h"
+#include "trainer/base/random/philox.h"
 
 namespace trainer {
 namespace {

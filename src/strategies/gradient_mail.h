@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "trainer/base/shared_window.h"
+#include "trainer/base/ranks/shared_window.h"
 #include "trainer/steps/weight_update.h"
 
 namespace trainer {

@@ -9,7 +9,7 @@
 
 #include "checks.h"
 #include "rank_numbers.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

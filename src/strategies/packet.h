@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "trainer/base/rpc.h"
+#include "trainer/base/ranks/rpc.h"
 
 namespace trainer {
 

@@ -17,8 +17,8 @@
 #include "checks.h"
 #include "packet.h"
 #include "stage_channel.h"
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
 #include "trainer/strategies/pipeline_plan.h"
 #include "trainer/strategies/strategy.h"
 

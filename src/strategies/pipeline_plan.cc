@@ -4,7 +4,7 @@
 #include <numeric>
 #include <utility>
 
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/batch_size.h"
 #include "trainer/steps/step_rule.h"
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 

@@ -1,7 +1,7 @@
 #include "run_board.h"
 
 #include "packet.h"
-#include "trainer/base/spin.h"
+#include "trainer/base/thread/spin.h"
 
 namespace trainer {
 namespace {

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "trainer/base/rank.h"
-#include "trainer/base/shared_window.h"
+#include "trainer/base/ranks/rank.h"
+#include "trainer/base/ranks/shared_window.h"
 
 namespace trainer {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <thread>
 
-#include "trainer/base/shared_window.h"
+#include "trainer/base/ranks/shared_window.h"
 
 namespace trainer {
 

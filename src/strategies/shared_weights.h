@@ -7,7 +7,7 @@
 
 #include "rank_numbers.h"
 #include "shared_lock.h"
-#include "trainer/base/shared_window.h"
+#include "trainer/base/ranks/shared_window.h"
 
 namespace trainer {
 

@@ -7,7 +7,7 @@
 #include <deque>
 
 #include "packet.h"
-#include "trainer/base/shared_window.h"
+#include "trainer/base/ranks/shared_window.h"
 
 namespace trainer {
 

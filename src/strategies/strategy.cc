@@ -1,6 +1,6 @@
 #include "trainer/strategies/strategy.h"
 
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

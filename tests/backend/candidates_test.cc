@@ -8,7 +8,7 @@
 #include "backend/plan_testing.h"
 #include "conv_steps.h"
 #include "support/test_device.h"
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 
 namespace trainer {
 namespace {

@@ -4,7 +4,7 @@
 #include "backend/plan_testing.h"
 #include "trainer/backend/conv.h"
 #include "trainer/backend/device.h"
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 
 namespace trainer {
 namespace {

@@ -8,7 +8,7 @@
 #include "support/test_device.h"
 #include "trainer/backend/device.h"
 #include "trainer/backend/library_call.h"
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 
 // Under the address sanitizer too, memory that cannot be had is a null pointer, not the end.
 extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }

@@ -4,8 +4,8 @@
 
 #include "backend/plan_testing.h"
 #include "trainer/backend/device.h"
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <vector>
 
-#include "trainer/base/thread_team.h"
+#include "trainer/base/thread/thread_team.h"
 
 extern "C" {
 void GOMP_parallel_start(void (*call)(void*), void* data, unsigned threads);

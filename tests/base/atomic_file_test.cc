@@ -1,4 +1,4 @@
-#include "trainer/base/atomic_file.h"
+#include "trainer/base/file/atomic_file.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -11,9 +11,9 @@
 #include "support/in_child.h"
 #include "support/scoped.h"
 #include "support/temp_folder.h"
-#include "trainer/base/crc32c.h"
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/random/crc32c.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

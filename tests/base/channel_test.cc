@@ -1,4 +1,4 @@
-#include "trainer/base/channel.h"
+#include "trainer/base/thread/channel.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "trainer/base/command.h"
+#include "trainer/base/process/command.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "trainer/base/crc32c.h"
+#include "trainer/base/random/crc32c.h"
 
 #include <gtest/gtest.h>
 

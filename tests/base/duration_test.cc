@@ -1,4 +1,4 @@
-#include "trainer/base/duration.h"
+#include "trainer/base/text/duration.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "trainer/base/file_ops.h"
+#include "trainer/base/file/file_ops.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 
 #include "support/error_of.h"
 #include "support/temp_folder.h"
-#include "trainer/base/file_error.h"
+#include "trainer/base/file/file_error.h"
 
 namespace trainer {
 namespace {

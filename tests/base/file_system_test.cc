@@ -1,4 +1,4 @@
-#include "trainer/base/file_system.h"
+#include "trainer/base/file/file_system.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "trainer/base/file.h"
+#include "trainer/base/file/file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

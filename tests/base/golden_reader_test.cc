@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "support/golden.h"
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 
 namespace trainer {
 namespace {

@@ -1,4 +1,4 @@
-#include "trainer/base/half.h"
+#include "trainer/base/random/half.h"
 
 #include <gtest/gtest.h>
 

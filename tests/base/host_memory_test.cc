@@ -1,4 +1,4 @@
-#include "trainer/base/host_memory.h"
+#include "trainer/base/process/host_memory.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "trainer/base/log.h"
+#include "trainer/base/log/log.h"
 
 #include <glog/logging.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <fstream>
 #include <functional>
 
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 
 namespace trainer {
 namespace {

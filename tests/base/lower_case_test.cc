@@ -1,4 +1,4 @@
-#include "trainer/base/lower_case.h"
+#include "trainer/base/text/lower_case.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // What the program writes to, and what it leaves alone.
 
-#include "trainer/base/output_file.h"
+#include "trainer/base/file/output_file.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -12,7 +12,7 @@
 
 #include "support/error_of.h"
 #include "support/temp_folder.h"
-#include "trainer/base/file.h"
+#include "trainer/base/file/file.h"
 
 namespace trainer {
 namespace {

@@ -1,4 +1,4 @@
-#include "trainer/base/own_file.h"
+#include "trainer/base/file/own_file.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -12,7 +12,7 @@
 
 #include "support/in_child.h"
 #include "support/temp_folder.h"
-#include "trainer/base/atomic_file.h"
+#include "trainer/base/file/atomic_file.h"
 
 namespace trainer {
 namespace {

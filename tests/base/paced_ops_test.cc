@@ -1,4 +1,4 @@
-#include "trainer/base/paced_ops.h"
+#include "trainer/base/file/paced_ops.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "trainer/base/permutation.h"
+#include "trainer/base/random/permutation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

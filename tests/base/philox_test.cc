@@ -1,4 +1,4 @@
-#include "trainer/base/philox.h"
+#include "trainer/base/random/philox.h"
 
 #include <dlfcn.h>
 #include <gmock/gmock.h>

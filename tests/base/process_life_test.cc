@@ -1,4 +1,4 @@
-#include "trainer/base/process_life.h"
+#include "trainer/base/process/process_life.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-#include "trainer/base/progress.h"
+#include "trainer/base/log/progress.h"
 
 #include <fcntl.h>
 #include <glog/logging.h>

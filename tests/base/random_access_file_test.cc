@@ -1,4 +1,4 @@
-#include "trainer/base/random_access_file.h"
+#include "trainer/base/file/random_access_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

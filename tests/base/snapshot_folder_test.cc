@@ -10,8 +10,8 @@
 #include "support/faulty_ops.h"
 #include "support/in_child.h"
 #include "support/temp_folder.h"
-#include "trainer/base/atomic_file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/file/atomic_file.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -1,4 +1,4 @@
-#include "trainer/base/terminal.h"
+#include "trainer/base/log/terminal.h"
 
 #include <gtest/gtest.h>
 #include <pty.h>
@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "support/scoped.h"
-#include "trainer/base/status_line.h"
+#include "trainer/base/log/status_line.h"
 
 namespace trainer {
 namespace {

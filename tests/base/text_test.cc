@@ -1,9 +1,9 @@
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 #include <gtest/gtest.h>
 
-#include "trainer/base/error.h"
-#include "trainer/base/synonyms.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/synonyms.h"
 
 namespace trainer {
 namespace {

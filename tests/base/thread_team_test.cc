@@ -1,4 +1,4 @@
-#include "trainer/base/thread_team.h"
+#include "trainer/base/thread/thread_team.h"
 
 #include <gmock/gmock.h>
 #include <sched.h>

@@ -1,4 +1,4 @@
-#include "trainer/base/threads.h"
+#include "trainer/base/thread/threads.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

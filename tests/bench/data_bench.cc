@@ -12,7 +12,7 @@
 
 #include "bench_folder.h"
 #include "datum.pb.h"
-#include "trainer/base/channel.h"
+#include "trainer/base/thread/channel.h"
 #include "trainer/data/cursor.h"
 #include "trainer/data/datum.h"
 #include "trainer/data/prefetcher.h"

@@ -20,7 +20,7 @@
 
 #include "bench_folder.h"
 #include "datum.pb.h"
-#include "trainer/base/permutation.h"
+#include "trainer/base/random/permutation.h"
 #include "trainer/data/cursor.h"
 #include "trainer/data/image_source.h"
 #include "trainer/dataset/db_writer.h"

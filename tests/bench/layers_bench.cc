@@ -9,7 +9,7 @@
 #include <fstream>
 #include <string>
 
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/net/net.h"
 #include "trainer/rules/rule.h"
 

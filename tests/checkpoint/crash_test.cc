@@ -16,7 +16,7 @@
 #include "support/faulty_ops.h"
 #include "support/in_child.h"
 #include "support/temp_folder.h"
-#include "trainer/base/atomic_file.h"
+#include "trainer/base/file/atomic_file.h"
 #include "trainer/checkpoint/snapshot_files.h"
 
 namespace trainer {

@@ -10,7 +10,7 @@
 #include "support/error_of.h"
 #include "support/faulty_ops.h"
 #include "support/temp_folder.h"
-#include "trainer/base/crc32c.h"
+#include "trainer/base/random/crc32c.h"
 
 namespace trainer {
 namespace {

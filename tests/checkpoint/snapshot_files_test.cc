@@ -9,7 +9,7 @@
 #include "support/error_of.h"
 #include "support/faulty_ops.h"
 #include "support/temp_folder.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -18,8 +18,8 @@
 #include "support/log_collector.h"
 #include "support/scoped.h"
 #include "support/temp_folder.h"
-#include "trainer/base/own_file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/file/own_file.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "support/error_of.h"
 #include "support/temp_folder.h"
-#include "trainer/base/file.h"
+#include "trainer/base/file/file.h"
 
 namespace trainer {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "support/temp_folder.h"
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 #include "trainer/config/net_spec.h"
 
 namespace trainer {

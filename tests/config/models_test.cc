@@ -6,7 +6,7 @@
 
 #include "config/config_testing.h"
 #include "support/source_folder.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/net_layers.h"
 #include "trainer/config/solver_spec.h"
 

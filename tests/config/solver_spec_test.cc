@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "config/config_testing.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -7,7 +7,7 @@
 #include "config_testing.h"
 #include "support/error_of.h"
 #include "support/source_folder.h"
-#include "trainer/base/file.h"
+#include "trainer/base/file/file.h"
 #include "trainer/config/upgrade.h"
 
 namespace trainer {

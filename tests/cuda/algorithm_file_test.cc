@@ -12,7 +12,7 @@
 #include "cuda/gpu_testing.h"
 #include "support/log_collector.h"
 #include "support/temp_folder.h"
-#include "trainer/base/file.h"
+#include "trainer/base/file/file.h"
 
 namespace trainer {
 namespace {

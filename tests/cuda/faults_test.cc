@@ -3,7 +3,7 @@
 #include "cuda/gpu_testing.h"
 #include "cuda/runtime.h"
 #include "support/scoped.h"
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 
 namespace trainer {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "cuda/gpu_testing.h"
 #include "trainer/backend/gpu_group.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 

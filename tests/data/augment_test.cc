@@ -13,7 +13,7 @@
 #include "data/test_data.h"
 #include "mixup.h"
 #include "support/golden.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/data/prefetcher.h"
 #include "trainer/data/transform.h"
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "data/test_data.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/data/batch.h"
 #include "trainer/data/prefetcher.h"
 #include "trainer/data/transform.h"

@@ -8,7 +8,7 @@
 
 #include "data/test_data.h"
 #include "support/golden.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/data/image_list.h"
 #include "trainer/data/prefetcher.h"
 #include "trainer/data/transform.h"

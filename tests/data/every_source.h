@@ -8,7 +8,7 @@
 
 #include "data/tar_text.h"
 #include "data/test_data.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/data/hdf5_rows.h"
 #include "trainer/data/image_list.h"
 #include "trainer/data/prefetcher.h"

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
 #include "trainer/data/image_source.h"
 #include "trainer/data/prefetcher.h"
 #include "trainer/image/image.h"

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "data/test_data.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

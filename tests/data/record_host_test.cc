@@ -10,7 +10,7 @@
 #include "data/every_source.h"
 #include "data/test_data.h"
 #include "record_wire.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

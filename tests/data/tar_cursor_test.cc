@@ -9,7 +9,7 @@
 #include "data/tar_text.h"
 #include "data/test_data.h"
 #include "tar_index.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -20,7 +20,7 @@
 #include "datum.pb.h"
 #include "support/source_folder.h"
 #include "support/temp_folder.h"
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 #include "trainer/config/layer_spec.h"
 #include "trainer/config/prototxt.h"
 #include "trainer/data/cursor.h"

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "data/test_data.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/dataset/dataset.h"
 
 namespace trainer {

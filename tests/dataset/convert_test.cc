@@ -11,7 +11,7 @@
 #include "data/test_data.h"
 #include "support/file_size_limit.h"
 #include "support/in_child.h"
-#include "trainer/base/command.h"
+#include "trainer/base/process/command.h"
 #include "trainer/data/datum.h"
 #include "trainer/dataset/check_records.h"
 #include "trainer/hdf5/reader.h"

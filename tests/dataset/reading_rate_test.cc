@@ -5,7 +5,7 @@
 
 #include "data/tar_text.h"
 #include "data/test_data.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/hdf5/appender.h"
 
 namespace trainer {

@@ -6,7 +6,7 @@
 #include <chrono>
 
 #include "data/test_data.h"
-#include "trainer/base/command.h"
+#include "trainer/base/process/command.h"
 
 namespace trainer {
 namespace {

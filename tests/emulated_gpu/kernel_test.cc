@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "emulated_gpu/gpu_testing.h"
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 
 namespace emulated_gpu {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "fuzz/fuzz_target.h"
-#include "trainer/base/file.h"
+#include "trainer/base/file/file.h"
 
 namespace {
 

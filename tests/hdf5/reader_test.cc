@@ -12,7 +12,7 @@
 #include "support/hdf5_floats.h"
 #include "support/source_folder.h"
 #include "support/temp_folder.h"
-#include "trainer/base/file.h"
+#include "trainer/base/file/file.h"
 
 namespace trainer {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "data/test_data.h"
 #include "support/golden.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/image/image.h"
 
 namespace trainer {

@@ -8,7 +8,7 @@
 #include "support/error_of.h"
 #include "support/net_text.h"
 #include "support/test_device.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/inference/data_energy.h"
 #include "trainer/inference/gibbs_sampler.h"
 #include "trainer/inference/parzen.h"

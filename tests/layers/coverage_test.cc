@@ -7,7 +7,7 @@
 #include <cstdio>
 
 #include "support/layer_checks.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/layers/layer.h"
 
 namespace trainer {

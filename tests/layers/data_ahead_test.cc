@@ -10,7 +10,7 @@
 #include "support/error_of.h"
 #include "support/late_device.h"
 #include "support/net_text.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/data/batch.h"
 #include "trainer/layers/items.h"
 #include "trainer/net/states.h"

@@ -12,7 +12,7 @@
 #include "support/hostile_values.h"
 #include "support/net_text.h"
 #include "support/wrapped_device.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/net/net.h"
 
 namespace trainer {

@@ -5,7 +5,7 @@
 
 #include "support/layer_runner.h"
 #include "support/test_device.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -9,7 +9,7 @@
 #include "support/layer_runner.h"
 #include "support/test_device.h"
 #include "support/thread_group.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/layers/uses_replicas.h"
 
 namespace trainer {

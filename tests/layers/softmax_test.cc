@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "support/layer_runner.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

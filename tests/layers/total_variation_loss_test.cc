@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "support/layer_runner.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "support/temp_folder.h"
-#include "trainer/base/file.h"
+#include "trainer/base/file/file.h"
 #include "trainer/monitor/run_folder.h"
 
 namespace trainer {

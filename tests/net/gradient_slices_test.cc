@@ -6,7 +6,7 @@
 #include "support/log_collector.h"
 #include "support/net_text.h"
 #include "support/test_device.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/net/net.h"
 
 namespace trainer {

@@ -9,7 +9,7 @@
 #include "support/net_text.h"
 #include "support/source_folder.h"
 #include "support/test_device.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/net/learning.h"
 #include "trainer/net/net.h"
 

@@ -5,7 +5,7 @@
 
 #include "support/net_text.h"
 #include "support/test_device.h"
-#include "trainer/base/error_group.h"
+#include "trainer/base/error/error_group.h"
 #include "trainer/net/net.h"
 
 namespace trainer {

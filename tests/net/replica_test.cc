@@ -6,7 +6,7 @@
 #include "support/net_text.h"
 #include "support/temp_folder.h"
 #include "support/test_device.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/hdf5/appender.h"
 #include "trainer/net/net.h"
 

@@ -11,7 +11,7 @@
 #include "support/temp_folder.h"
 #include "support/test_device.h"
 #include "trainer/backend/layout.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/hdf5/appender.h"
 #include "trainer/net/net.h"
 #include "trainer/net/states.h"

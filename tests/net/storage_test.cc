@@ -8,7 +8,7 @@
 #include "support/net_text.h"
 #include "support/test_device.h"
 #include "support/test_layers.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/net/net.h"
 #include "trainer/net/weights.h"
 

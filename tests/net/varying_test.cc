@@ -8,7 +8,7 @@
 #include "support/layer_runner.h"
 #include "support/net_text.h"
 #include "support/test_device.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/net/net.h"
 
 namespace trainer {

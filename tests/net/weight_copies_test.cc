@@ -7,7 +7,7 @@
 
 #include "support/net_text.h"
 #include "support/test_device.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "ranks.h"
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 #include "trainer/parallel/agreement.h"
 
 namespace trainer {

@@ -12,7 +12,7 @@
 #include <mutex>
 #include <thread>
 
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -12,9 +12,9 @@
 
 #include "node_block.h"
 #include "support/temp_folder.h"
-#include "trainer/base/error.h"
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
 #include "trainer/parallel/failure.h"
 
 namespace trainer {

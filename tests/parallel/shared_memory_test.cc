@@ -8,7 +8,7 @@
 #include <cstdio>
 
 #include "support/in_child.h"
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 
 namespace trainer {
 namespace {

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "ranks.h"
-#include "trainer/base/replica_watch.h"
+#include "trainer/base/ranks/replica_watch.h"
 
 namespace trainer {
 namespace {

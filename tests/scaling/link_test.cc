@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 #include "trainer/scaling/cluster.h"
 
 namespace trainer {

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 
 namespace trainer {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 
 namespace trainer {
 namespace {

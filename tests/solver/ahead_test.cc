@@ -10,7 +10,7 @@
 #include "small_run.h"
 #include "support/error_of.h"
 #include "support/late_device.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/dataset/db_writer.h"
 
 namespace trainer {

@@ -7,7 +7,7 @@
 
 #include "small_run.h"
 #include "support/error_of.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/hdf5/appender.h"
 
 namespace trainer {

@@ -5,7 +5,7 @@
 
 #include "small_run.h"
 #include "support/error_of.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/checkpoint/solver_state.h"
 
 namespace trainer {

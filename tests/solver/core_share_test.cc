@@ -6,7 +6,7 @@
 #include <chrono>
 
 #include "support/in_child.h"
-#include "trainer/base/thread_team.h"
+#include "trainer/base/thread/thread_team.h"
 
 namespace trainer {
 namespace {

@@ -11,8 +11,8 @@
 #include "support/error_of.h"
 #include "support/faulty_ops.h"
 #include "support/in_child.h"
-#include "trainer/base/atomic_file.h"
-#include "trainer/base/file.h"
+#include "trainer/base/file/atomic_file.h"
+#include "trainer/base/file/file.h"
 
 namespace trainer {
 namespace {

@@ -7,7 +7,7 @@
 #include "rows_run.h"
 #include "support/log_collector.h"
 #include "support/test_device.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -10,7 +10,7 @@
 #include "small_run.h"
 #include "support/error_of.h"
 #include "support/golden.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

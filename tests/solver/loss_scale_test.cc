@@ -8,7 +8,7 @@
 #include "small_run.h"
 #include "support/error_of.h"
 #include "support/log_collector.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

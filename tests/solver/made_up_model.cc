@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "support/source_folder.h"
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

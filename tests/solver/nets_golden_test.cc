@@ -15,7 +15,7 @@
 #include "support/temp_folder.h"
 #include "support/test_device.h"
 #include "trainer/backend/device.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/solver_spec.h"
 #include "trainer/dataset/db_writer.h"
 #include "trainer/monitor/observer.h"

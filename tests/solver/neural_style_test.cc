@@ -8,8 +8,8 @@
 #include "small_run.h"
 #include "support/error_of.h"
 #include "support/golden.h"
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
 #include "trainer/image/image.h"
 
 namespace trainer {

@@ -17,7 +17,7 @@
 #include "support/thread_group.h"
 #include "trainer/backend/gpu.h"
 #include "trainer/backend/gpu_group.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/hdf5/appender.h"
 
 namespace trainer {

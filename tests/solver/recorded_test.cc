@@ -7,7 +7,7 @@
 #include "small_run.h"
 #include "support/log_collector.h"
 #include "trainer/backend/gpu.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 #ifdef TRAINER_CUDA_EMULATED
 #include <emulated_gpu.h>

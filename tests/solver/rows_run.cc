@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/hdf5/appender.h"
 
 namespace trainer {

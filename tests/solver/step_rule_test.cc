@@ -11,7 +11,7 @@
 #include "small_run.h"
 #include "support/error_of.h"
 #include "trainer/backend/map.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -8,7 +8,7 @@
 #include "rows_run.h"
 #include "support/error_of.h"
 #include "support/test_device.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/steps/part_sums.h"
 
 namespace trainer {

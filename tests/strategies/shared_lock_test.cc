@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "support/error_of.h"
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 
 namespace trainer {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "solver/rows_run.h"
 #include "support/thread_peers.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/checkpoint/model_file.h"
 #include "trainer/checkpoint/solver_state.h"
 

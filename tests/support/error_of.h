@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 
 namespace trainer {
 

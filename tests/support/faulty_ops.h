@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/base/file_ops.h"
+#include "trainer/base/file/file_ops.h"
 
 namespace trainer {
 

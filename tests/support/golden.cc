@@ -4,8 +4,8 @@
 #include <sstream>
 
 #include "support/source_folder.h"
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

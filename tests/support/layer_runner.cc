@@ -11,7 +11,7 @@
 #include "support/test_layers.h"
 #include "trainer/backend/layout.h"
 #include "trainer/backend/recording.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/layers/uses_replicas.h"
 #include "trainer/layers/works_on_host.h"
 

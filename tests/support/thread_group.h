@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/base/communicator.h"
+#include "trainer/base/ranks/communicator.h"
 
 namespace trainer {
 

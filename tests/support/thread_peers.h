@@ -17,9 +17,9 @@
 #include <thread>
 #include <vector>
 
-#include "trainer/base/error.h"
-#include "trainer/base/shared_window.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/ranks/shared_window.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 

@@ -13,7 +13,7 @@
 
 #include "check_job.h"
 #include "records.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

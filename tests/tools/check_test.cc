@@ -2,7 +2,7 @@
 
 #include "check_job.h"
 #include "json_reader.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -7,7 +7,7 @@
 #include <regex>
 
 #include "job.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/hdf5/reader.h"
 #include "trainer/image/image.h"
 

@@ -10,7 +10,7 @@
 #include "solver.pb.h"
 #include "support/hostile_values.h"
 #include "support/temp_folder.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "job.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

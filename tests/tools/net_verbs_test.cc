@@ -6,7 +6,7 @@
 #include <regex>
 
 #include "job.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "job.h"
 #include "stub_commands.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "rank_job.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "datum.pb.h"
 #include "rank_job.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/data/cursor.h"
 #include "trainer/dataset/db_writer.h"
 #include "trainer/hdf5/appender.h"

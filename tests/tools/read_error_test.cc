@@ -10,7 +10,7 @@
 #include <system_error>
 
 #include "job.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

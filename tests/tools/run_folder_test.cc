@@ -11,7 +11,7 @@
 
 #include "job.h"
 #include "json_reader.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

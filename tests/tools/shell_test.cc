@@ -7,7 +7,7 @@
 
 #include "program.h"
 #include "support/temp_folder.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

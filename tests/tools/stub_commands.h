@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "support/temp_folder.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 

@@ -8,7 +8,7 @@
 
 #include "program.h"
 #include "support/temp_folder.h"
-#include "trainer/base/file.h"
+#include "trainer/base/file/file.h"
 
 namespace trainer {
 namespace {

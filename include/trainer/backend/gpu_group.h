@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "trainer/backend/device.h"
-#include "trainer/base/communicator.h"
+#include "trainer/base/ranks/communicator.h"
 
 namespace trainer {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "trainer/backend/device.h"
-#include "trainer/base/gpu_reading.h"
+#include "trainer/base/process/gpu_reading.h"
 
 namespace trainer {
 

@@ -3,7 +3,7 @@
 
 #include "trainer/backend/cpu_loops.h"
 #include "trainer/backend/map.h"
-#include "trainer/base/philox.h"
+#include "trainer/base/random/philox.h"
 
 namespace trainer {
 

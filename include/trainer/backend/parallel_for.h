@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "trainer/base/thread_team.h"
+#include "trainer/base/thread/thread_team.h"
 
 namespace trainer {
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "net.pb.h"
-#include "trainer/base/file_ops.h"
+#include "trainer/base/file/file_ops.h"
 
 namespace trainer {
 

@@ -10,7 +10,7 @@
 
 #include "net.pb.h"
 #include "state.pb.h"
-#include "trainer/base/file_ops.h"
+#include "trainer/base/file/file_ops.h"
 #include "trainer/checkpoint/solver_state.h"
 
 namespace trainer {

@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-#include "trainer/base/file_ops.h"
+#include "trainer/base/file/file_ops.h"
 
 namespace trainer {
 

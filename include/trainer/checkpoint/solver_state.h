@@ -6,7 +6,7 @@
 #include <string>
 
 #include "state.pb.h"
-#include "trainer/base/file_ops.h"
+#include "trainer/base/file/file_ops.h"
 #include "trainer/checkpoint/model_file.h"
 
 namespace trainer {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "datum.pb.h"
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 
 namespace trainer {
 

@@ -1,7 +1,7 @@
 #pragma once
 // An error that names the layer it is about, and its line.
 
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 
 namespace trainer {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "layers.pb.h"
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 
 namespace trainer {
 

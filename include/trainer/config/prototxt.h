@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 
 namespace trainer {
 

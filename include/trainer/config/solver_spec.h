@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "solver.pb.h"
-#include "trainer/base/attempt.h"
+#include "trainer/base/error/attempt.h"
 #include "trainer/config/net_spec.h"
 #include "trainer/config/prototxt.h"
 

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <string>
 
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 
 namespace trainer {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/base/rank.h"
+#include "trainer/base/ranks/rank.h"
 #include "trainer/config/layer_spec.h"
 #include "trainer/data/batch.h"
 #include "trainer/data/batch_share.h"

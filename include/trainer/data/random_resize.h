@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "trainer/base/philox.h"
+#include "trainer/base/random/philox.h"
 #include "trainer/config/layer_spec.h"
 #include "trainer/data/datum.h"
 

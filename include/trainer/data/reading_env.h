@@ -2,8 +2,8 @@
 
 #include <memory_resource>
 
-#include "trainer/base/philox.h"
-#include "trainer/base/rank.h"
+#include "trainer/base/random/philox.h"
+#include "trainer/base/ranks/rank.h"
 #include "trainer/config/layer_spec.h"
 
 namespace trainer {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/base/philox.h"
+#include "trainer/base/random/philox.h"
 #include "trainer/config/layer_spec.h"
 #include "trainer/data/augment.h"
 #include "trainer/data/batch.h"

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "trainer/base/philox.h"
-#include "trainer/base/rank.h"
+#include "trainer/base/random/philox.h"
+#include "trainer/base/ranks/rank.h"
 #include "trainer/config/layer_spec.h"
 #include "trainer/data/image_list.h"
 #include "trainer/data/prefetcher.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/base/file_system.h"
+#include "trainer/base/file/file_system.h"
 
 namespace trainer {
 

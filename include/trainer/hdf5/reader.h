@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 #include "trainer/hdf5/handle.h"
 
 namespace trainer {

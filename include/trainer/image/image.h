@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 
 namespace trainer {
 

@@ -9,7 +9,7 @@
 #include <span>
 
 #include "trainer/backend/device.h"
-#include "trainer/base/philox.h"
+#include "trainer/base/random/philox.h"
 
 namespace trainer {
 

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "trainer/base/philox.h"
+#include "trainer/base/random/philox.h"
 #include "trainer/config/layer_spec.h"
 #include "trainer/tensor/shape.h"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 
 namespace trainer {
 

@@ -8,7 +8,7 @@
 
 #include "trainer/backend/device.h"
 #include "trainer/backend/fault.h"
-#include "trainer/base/philox.h"
+#include "trainer/base/random/philox.h"
 #include "trainer/config/layer_spec.h"
 #include "trainer/tensor/tensor.h"
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "trainer/base/gpu_reading.h"
+#include "trainer/base/process/gpu_reading.h"
 #include "trainer/monitor/observer.h"
 
 namespace trainer {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 
 namespace trainer {
 

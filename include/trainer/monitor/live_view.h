@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "trainer/base/status_line.h"
-#include "trainer/base/terminal.h"
+#include "trainer/base/log/status_line.h"
+#include "trainer/base/log/terminal.h"
 #include "trainer/monitor/observer.h"
 
 namespace trainer {

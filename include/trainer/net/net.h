@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/base/communicator.h"
+#include "trainer/base/ranks/communicator.h"
 #include "trainer/config/net_spec.h"
 #include "trainer/layers/chain_options.h"
 #include "trainer/layers/file_writer.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/base/communicator.h"
+#include "trainer/base/ranks/communicator.h"
 
 namespace trainer {
 

@@ -5,7 +5,7 @@
 #include <exception>
 #include <string>
 
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 
 namespace trainer {
 

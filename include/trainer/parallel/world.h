@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "trainer/base/communicator.h"
-#include "trainer/base/shared_window.h"
+#include "trainer/base/ranks/communicator.h"
+#include "trainer/base/ranks/shared_window.h"
 #include "trainer/parallel/wire_type.h"
 
 namespace trainer {

@@ -8,7 +8,7 @@
 #include "trainer/backend/segments.h"
 #include "trainer/backend/weight_copy.h"
 #include "trainer/base/registry.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/solver_spec.h"
 
 namespace trainer {

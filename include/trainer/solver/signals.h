@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 
 namespace trainer {
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "trainer/base/communicator.h"
+#include "trainer/base/ranks/communicator.h"
+#include "trainer/base/ranks/shared_window.h"
 #include "trainer/base/registry.h"
-#include "trainer/base/shared_window.h"
 #include "trainer/config/solver_spec.h"
 #include "trainer/net/stages.h"
 #include "trainer/steps/step_rule.h"

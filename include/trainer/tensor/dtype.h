@@ -6,9 +6,9 @@
 #include <string_view>
 #include <type_traits>
 
-#include "trainer/base/error.h"
-#include "trainer/base/half.h"
+#include "trainer/base/error/error.h"
 #include "trainer/base/host_device.h"
+#include "trainer/base/random/half.h"
 
 namespace trainer {
 

@@ -23,7 +23,7 @@
 #include "conv_steps.h"
 #include "cpu/tiles.h"
 #include "trainer/backend/carve.h"
-#include "trainer/base/thread_team.h"
+#include "trainer/base/thread/thread_team.h"
 
 namespace trainer::cpu {
 

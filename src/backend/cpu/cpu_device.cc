@@ -8,10 +8,10 @@
 #include "trainer/backend/carve.h"
 #include "trainer/backend/device.h"
 #include "trainer/backend/parallel_for.h"
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
-#include "trainer/base/thread_team.h"
-#include "trainer/base/threads.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
+#include "trainer/base/thread/thread_team.h"
+#include "trainer/base/thread/threads.h"
 
 namespace trainer {
 namespace {

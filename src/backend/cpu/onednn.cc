@@ -7,8 +7,8 @@
 
 #include "trainer/backend/carve.h"
 #include "trainer/backend/library_call.h"
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer::onednn {
 namespace {

@@ -19,7 +19,7 @@
 
 #include <algorithm>
 
-#include "trainer/base/thread_team.h"
+#include "trainer/base/thread/thread_team.h"
 
 namespace {
 

@@ -9,8 +9,8 @@
 
 #include "cpu/lanes.h"
 #include "trainer/backend/pool.h"
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer::cpu {
 

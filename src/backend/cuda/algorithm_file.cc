@@ -12,12 +12,12 @@
 #include <filesystem>
 #include <thread>
 
-#include "trainer/base/atomic_file.h"
-#include "trainer/base/crc32c.h"
-#include "trainer/base/error.h"
-#include "trainer/base/file.h"
-#include "trainer/base/output_file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/atomic_file.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/file/output_file.h"
+#include "trainer/base/random/crc32c.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer::cuda {
 namespace {

@@ -8,7 +8,7 @@
 #include "cuda/library_types.h"
 #include "cuda/nvml.h"
 #include "trainer/backend/carve.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer::cuda {
 namespace {

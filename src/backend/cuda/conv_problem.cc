@@ -3,8 +3,8 @@
 #include <limits>
 
 #include "cuda/library_types.h"
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer::cuda {
 namespace {

@@ -7,8 +7,8 @@
 #include "cuda/cublas_lt.h"
 #include "cuda/cudnn.h"
 #include "cuda/runtime.h"
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer::cuda {
 namespace {

@@ -8,8 +8,8 @@
 #include "cuda/libraries.h"
 #include "cuda/nccl.h"
 #include "cuda/nvml.h"
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
 
 // What the kernels are compiled for, in CMake's words: "75-real 90a-real 90-virtual".
 #ifndef TRAINER_CUDA_ARCHITECTURES

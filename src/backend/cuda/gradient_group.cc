@@ -1,6 +1,6 @@
 #include "cuda/gradient_group.h"
 
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 
 namespace trainer::cuda {
 

@@ -9,7 +9,7 @@
 #include "cuda/cublas_lt.h"
 #include "cuda/cudnn.h"
 #include "cuda/nccl.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer::cuda {
 namespace {

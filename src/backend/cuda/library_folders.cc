@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "cuda/libraries.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer::cuda {
 namespace {

@@ -1,7 +1,7 @@
 #include "candidates.h"
 #include "cuda/loops.h"
 #include "lrn_steps.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer::cuda {
 namespace {

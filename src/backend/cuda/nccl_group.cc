@@ -6,8 +6,8 @@
 #include "cuda/gradient_group.h"
 #include "cuda/nccl.h"
 #include "cuda/order.h"
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer::cuda {
 namespace {

@@ -3,7 +3,7 @@
 #include <dlfcn.h>
 
 #include "cuda/cuda_device.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer::cuda {
 namespace {

@@ -2,8 +2,8 @@
 
 #include "cuda/errors.h"
 #include "cuda/runtime.h"
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer::cuda {
 namespace {

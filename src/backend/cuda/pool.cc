@@ -3,7 +3,7 @@
 #include "cuda/loops.h"
 #include "neighbours.h"
 #include "pool_math.h"
-#include "trainer/base/error.h"
+#include "trainer/base/error/error.h"
 
 namespace trainer::cuda {
 namespace {

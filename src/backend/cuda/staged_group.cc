@@ -7,9 +7,9 @@
 
 #include "cuda/gradient_group.h"
 #include "cuda/order.h"
-#include "trainer/base/error.h"
-#include "trainer/base/replica_watch.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/ranks/replica_watch.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer::cuda {
 namespace {

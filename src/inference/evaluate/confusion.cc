@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
 #include "trainer/layers/label_rule.h"
 
 namespace trainer {

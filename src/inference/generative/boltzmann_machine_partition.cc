@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/inference/boltzmann_machine.h"
 
 namespace trainer {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "hdf5_blobs.h"
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
 #include "trainer/dataset/new_database.h"
 
 namespace trainer {

@@ -2,9 +2,9 @@
 
 #include <sstream>
 
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
-#include "trainer/base/text_file.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/text_file.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 

@@ -1,6 +1,6 @@
 #include "trainer/inference/net_inputs.h"
 
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 

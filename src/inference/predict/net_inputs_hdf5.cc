@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
 #include "trainer/hdf5/reader.h"
 #include "trainer/inference/net_inputs.h"
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "trainer/base/error.h"
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/blob.h"
 #include "trainer/layers/blob_forms.h"
 

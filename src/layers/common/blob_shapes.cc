@@ -1,6 +1,6 @@
 #include "common/blob_shapes.h"
 
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 

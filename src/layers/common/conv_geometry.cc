@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "common/checks.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -5,7 +5,7 @@
 #include "common/merged_axes.h"
 #include "trainer/backend/dropped_nan.h"
 #include "trainer/backend/weight_copy.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 

@@ -4,7 +4,7 @@
 #include <numbers>
 
 #include "trainer/backend/parallel_for.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

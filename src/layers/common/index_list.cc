@@ -1,7 +1,7 @@
 #include "common/index_list.h"
 
 #include "trainer/backend/map.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/layers/items.h"
 
 namespace trainer {

@@ -5,7 +5,7 @@
 #include "common/checks.h"
 #include "trainer/backend/layout.h"
 #include "trainer/backend/map.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/layers/items.h"
 
 namespace trainer {

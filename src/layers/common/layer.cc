@@ -1,6 +1,6 @@
 #include "trainer/layers/layer.h"
 
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/forks.h"
 #include "trainer/config/layer_types.h"
 

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/layers/layer.h"
 
 namespace trainer {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "trainer/backend/map.h"
-#include "trainer/base/philox.h"
+#include "trainer/base/random/philox.h"
 
 namespace trainer {
 

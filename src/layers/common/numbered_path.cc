@@ -1,6 +1,6 @@
 #include "common/numbered_path.h"
 
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 

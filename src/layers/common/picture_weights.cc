@@ -6,9 +6,9 @@
 
 #include "common/blob_shapes.h"
 #include "common/checks.h"
-#include "trainer/base/atomic_file.h"
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/file/atomic_file.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/named_file.h"
 #include "trainer/image/image.h"
 

@@ -1,6 +1,6 @@
 #include "common/pool_window.h"
 
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -6,8 +6,8 @@
 #include <iterator>
 #include <utility>
 
-#include "trainer/base/error.h"
-#include "trainer/base/text.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
 #include "trainer/data/bad_records.h"
 
 namespace trainer {

@@ -1,7 +1,7 @@
 #include "common/small_array.h"
 
 #include "common/checks.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

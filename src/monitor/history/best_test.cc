@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "solver.pb.h"
-#include "trainer/base/error.h"
-#include "trainer/base/file.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
 #include "trainer/config/prototxt.h"
 #include "trainer/monitor/run_folder.h"
 #include "trainer/monitor/test_score.h"

@@ -4,8 +4,8 @@
 #include <charconv>
 #include <cmath>
 
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
 #include "trainer/monitor/run_folder.h"
 
 namespace trainer {

@@ -7,8 +7,8 @@
 #include <optional>
 #include <string_view>
 
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
 #include "trainer/monitor/history.h"
 
 namespace trainer {

@@ -8,8 +8,8 @@
 #include <limits>
 #include <map>
 
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
 #include "trainer/monitor/history.h"
 
 namespace trainer {

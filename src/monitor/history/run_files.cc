@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <sstream>
 
-#include "trainer/base/file.h"
+#include "trainer/base/file/file.h"
 #include "trainer/monitor/run_folder.h"
 
 namespace trainer {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "trainer/base/lower_case.h"
+#include "trainer/base/text/lower_case.h"
 
 namespace trainer {
 

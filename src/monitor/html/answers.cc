@@ -7,7 +7,7 @@
 
 #include "history/run_files.h"
 #include "html.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/monitor/chart.h"
 #include "trainer/monitor/run_folder.h"
 

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <limits>
 
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -1,7 +1,7 @@
 #include "html.h"
 
 #include "history/run_files.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/monitor/chart.h"
 #include "trainer/monitor/page.h"
 

@@ -8,7 +8,7 @@
 #include "answers.h"
 #include "history/run_files.h"
 #include "html.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/monitor/best_test.h"
 #include "trainer/monitor/chart.h"
 #include "trainer/monitor/live_view.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <set>
 
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
 #include "trainer/monitor/chart.h"
 #include "trainer/monitor/run_folder.h"
 

@@ -8,9 +8,9 @@
 #include <cerrno>
 #include <system_error>
 
-#include "trainer/base/file.h"
-#include "trainer/base/output_file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/file/output_file.h"
+#include "trainer/base/text/text.h"
 #include "trainer/monitor/run_folder.h"
 
 namespace trainer {

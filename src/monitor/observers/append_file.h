@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "trainer/base/file_ops.h"
+#include "trainer/base/file/file_ops.h"
 
 namespace trainer {
 

@@ -3,7 +3,7 @@
 #include <map>
 #include <set>
 
-#include "trainer/base/crc32c.h"
+#include "trainer/base/random/crc32c.h"
 
 namespace trainer {
 namespace {

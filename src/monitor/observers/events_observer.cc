@@ -14,9 +14,9 @@
 
 #include "append_file.h"
 #include "event_records.h"
-#include "trainer/base/atomic_file.h"
-#include "trainer/base/file.h"
-#include "trainer/base/text.h"
+#include "trainer/base/file/atomic_file.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
 #include "trainer/image/mosaic.h"
 #include "trainer/monitor/run_folder.h"
 

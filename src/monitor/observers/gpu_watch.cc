@@ -9,8 +9,8 @@
 #include <thread>
 #include <utility>
 
-#include "trainer/base/text.h"
-#include "trainer/base/threads.h"
+#include "trainer/base/text/text.h"
+#include "trainer/base/thread/threads.h"
 
 namespace trainer {
 namespace {

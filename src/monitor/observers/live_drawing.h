@@ -6,7 +6,7 @@
 #include <mutex>
 #include <string>
 
-#include "trainer/base/status_line.h"
+#include "trainer/base/log/status_line.h"
 #include "trainer/monitor/live_view.h"
 
 namespace trainer {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "live_drawing.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

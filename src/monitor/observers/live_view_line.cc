@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/monitor/live_view.h"
 
 namespace trainer {

@@ -12,10 +12,10 @@
 #include <utility>
 
 #include "append_file.h"
-#include "trainer/base/atomic_file.h"
-#include "trainer/base/file.h"
-#include "trainer/base/json.h"
-#include "trainer/base/text.h"
+#include "trainer/base/file/atomic_file.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/json.h"
+#include "trainer/base/text/text.h"
 #include "trainer/monitor/run_folder.h"
 
 namespace trainer {

@@ -16,7 +16,7 @@
 #include "bench/kernels/zoo_convs.h"
 #include "conv_steps.h"
 #include "cpu/conv_onednn.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "conv_steps.h"
 #include "support/source_folder.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 #include "trainer/net/net.h"
 
 namespace trainer {

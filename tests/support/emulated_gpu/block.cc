@@ -4,7 +4,7 @@
 
 #include "support/emulated_gpu/block_run.h"
 #include "support/emulated_gpu/state.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace emulated_gpu {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "support/emulated_gpu/state.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace emulated_gpu {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "support/emulated_gpu/memory.h"
 #include "support/emulated_gpu/stream.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace emulated_gpu {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "support/emulated_gpu/cublas_lt.h"
 #include "support/emulated_gpu/tables.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace emulated_gpu {
 namespace {

@@ -7,7 +7,7 @@
 #include "support/emulated_gpu/calls.h"
 #include "support/emulated_gpu/memory.h"
 #include "support/emulated_gpu/stream.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 struct CUgraph_st {
   emulated_gpu::Nodes nodes;

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "support/emulated_gpu/memory.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace emulated_gpu {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "support/emulated_gpu/segfault.h"
 #include "support/emulated_gpu/state.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>

@@ -16,7 +16,7 @@
 #include "support/emulated_gpu/memory.h"
 #include "support/emulated_gpu/stream.h"
 #include "support/emulated_gpu/tables.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace {
 

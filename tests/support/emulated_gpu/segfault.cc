@@ -7,7 +7,7 @@
 #include "support/emulated_gpu/block.h"
 #include "support/emulated_gpu/memory.h"
 #include "support/emulated_gpu/touched.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace emulated_gpu {
 namespace {

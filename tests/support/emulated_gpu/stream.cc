@@ -4,7 +4,7 @@
 #include <chrono>
 
 #include "support/emulated_gpu/memory.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace emulated_gpu {
 namespace {

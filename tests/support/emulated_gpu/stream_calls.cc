@@ -2,7 +2,7 @@
 
 #include "support/emulated_gpu/calls.h"
 #include "support/emulated_gpu/stream.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace emulated_gpu::calls {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "support/emulated_gpu/block_run.h"
-#include "trainer/base/text.h"
+#include "trainer/base/text/text.h"
 
 namespace emulated_gpu {
 namespace {

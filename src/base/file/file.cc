@@ -1,0 +1,150 @@
+#include "trainer/base/file/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+
+#include "trainer/base/text/text.h"
+
+namespace trainer {
+namespace {
+
+const char* KindOf(mode_t mode) {
+  if (S_ISFIFO(mode)) return "a pipe";
+  if (S_ISSOCK(mode)) return "a socket";
+  return S_ISBLK(mode) ? "a block device" : "a character device";
+}
+
+// Reading anything else may wait for ever or never come to an end.
+void RequireRegular(const std::string& path, mode_t mode) {
+  if (S_ISREG(mode)) return;
+  if (S_ISDIR(mode)) ThrowFileError(FileUse::kInput, "read", AbsolutePath(path), EISDIR);
+  throw Error(ErrorCode::kNoInput, {AbsolutePath(path)},
+              Join("cannot read: this is ", KindOf(mode),
+                   ", not a file; write its content to a file first"));
+}
+
+}  // namespace
+
+std::string FolderOf(const std::string& path) {
+  const size_t slash = path.find_last_of('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+std::string FileNameOf(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+
+std::string JoinPath(const std::string& folder, const std::string& name) {
+  if (folder.empty() || folder == "." || name.starts_with('/')) return name;
+  return folder.ends_with('/') ? folder + name : folder + "/" + name;
+}
+
+std::string AbsolutePath(const std::string& path) {
+  std::error_code failed;
+  const auto absolute = std::filesystem::absolute(path, failed);
+  return failed ? path : absolute.lexically_normal().string();
+}
+
+bool Exists(const std::string& path) {
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0;
+}
+
+bool IsMissing(const std::string& path) {
+  struct stat info {};
+  return stat(path.c_str(), &info) != 0 && (errno == ENOENT || errno == ENOTDIR);
+}
+
+bool IsDirectory(const std::string& path) {
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+namespace {
+
+// The name in `folder` that `name` is a slip of, or "". An ending such as ".prototxt", which many
+// files share, says nothing about how alike two names are.
+std::string NearestName(const std::string& folder, const std::string& name) {
+  constexpr size_t kMostNames = 10000;  // of a folder, whose listing takes time
+  const std::string ending = std::filesystem::path(name).extension();
+  std::vector<std::string> stems, others;
+  std::error_code failed;
+  std::filesystem::directory_iterator entry(folder, failed);
+  for (; !failed && entry != std::filesystem::directory_iterator(); entry.increment(failed)) {
+    const std::filesystem::path file = entry->path().filename();
+    file.extension() == ending ? stems.push_back(file.stem()) : others.push_back(file);
+    if (stems.size() + others.size() == kMostNames) break;
+  }
+  const std::string stem = Nearest(std::filesystem::path(name).stem().string(), stems);
+  return stem.empty() ? Nearest(name, others) : stem + ending;
+}
+
+}  // namespace
+
+std::string DidYouMeanPath(const std::string& path) {
+  std::string found = path.starts_with('/') ? "/" : "";
+  for (const std::string& name : SplitList(path, '/')) {
+    std::string next = JoinPath(found, name);
+    if (!Exists(next)) {
+      const std::string near = NearestName(found.empty() ? "." : found, name);
+      if (near.empty()) return "";
+      next = JoinPath(found, near);
+    }
+    found = std::move(next);
+  }
+  return found == path || found.empty() ? "" : Join(" Did you mean '", EscapeControl(found), "'?");
+}
+
+uint64_t FileSize(const std::string& path) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0) {
+    ThrowFileError(FileUse::kInput, "open", AbsolutePath(path), errno);
+  }
+  RequireRegular(path, info.st_mode);
+  return static_cast<uint64_t>(info.st_size);
+}
+
+// Asks for the kind before opening, since opening a device can have an effect, and again
+// afterwards, as another file may have come in its stead. O_NONBLOCK: opening a pipe does not wait
+// for a writer.
+FileHandle OpenForReading(const std::string& path, FileOps& ops) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) == 0) RequireRegular(path, info.st_mode);
+  const int fd = ops.Open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+  if (fd < 0) ThrowFileError(FileUse::kInput, "open", AbsolutePath(path), errno);
+  FileHandle file(ops, fd);
+  if (fstat(fd, &info) == 0) RequireRegular(path, info.st_mode);
+  return file;
+}
+
+std::string ReadFile(const std::string& path, uint64_t max_bytes, FileOps& ops) {
+  const FileHandle file = OpenForReading(path, ops);
+  const auto check = [&](uint64_t bytes) {
+    if (bytes <= max_bytes) return;
+    throw Error(ErrorCode::kData, {path},
+                Join("the file is larger than ", max_bytes, " bytes, which is the limit"));
+  };
+  constexpr size_t kPiece = 1 << 16;
+  std::string content;
+  struct stat info {};
+  if (fstat(file.get(), &info) == 0) {
+    check(static_cast<uint64_t>(info.st_size));
+    content.reserve(static_cast<size_t>(info.st_size) + kPiece);
+  }
+  for (size_t used = 0;;) {  // to its end, which may be beyond that size: of files in /proc
+    content.resize(used + kPiece);
+    const ssize_t got = ops.Read(file.get(), content.data() + used, kPiece);
+    if (got < 0) ThrowFileError(FileUse::kInput, "read", path, errno);
+    used += static_cast<size_t>(got);
+    check(used);
+    if (got == 0) {
+      content.resize(used);
+      return content;
+    }
+  }
+}
+
+}  // namespace trainer

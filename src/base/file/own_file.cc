@@ -1,0 +1,112 @@
+#include "trainer/base/file/own_file.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+
+namespace trainer {
+namespace {
+
+constexpr size_t kLongest = 4096;
+
+// What a handler may read: fixed memory, valid while `set`.
+struct Slot {
+  std::array<char, kLongest> path, mark;
+  size_t mark_bytes;
+  pid_t owner;  // a forked child has the table too
+  std::atomic<bool> set;
+};
+std::array<Slot, 16> g_slots;
+
+std::atomic<bool> g_ending{false};
+std::atomic<int> g_creations{0};  // of all threads
+constinit thread_local bool creates = false;
+
+std::mutex& SlotMutex() {
+  static auto* const mutex = new std::mutex;  // outlives every file
+  return *mutex;
+}
+
+bool IsOwn(const Slot& slot) {
+  if (slot.owner != getpid()) return false;
+  if (slot.mark_bytes == 0) return true;
+  const int fd = open(slot.path.data(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return false;
+  std::array<char, kLongest> content;
+  const ssize_t got = read(fd, content.data(), content.size());
+  close(fd);
+  return got == static_cast<ssize_t>(slot.mark_bytes) &&
+         std::memcmp(content.data(), slot.mark.data(), slot.mark_bytes) == 0;
+}
+
+Slot* Find(const std::string& path) {
+  for (Slot& slot : g_slots) {
+    if (slot.set && path == slot.path.data()) return &slot;
+  }
+  return nullptr;
+}
+
+Slot* FindUnused() {
+  for (Slot& slot : g_slots) {
+    if (!slot.set) return &slot;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void RememberOwnFile(const std::string& path, const std::string& mark) {
+  if (path.size() >= kLongest || mark.size() >= kLongest) return;
+  const std::lock_guard lock(SlotMutex());
+  Slot* slot = Find(path);
+  if (slot == nullptr) slot = FindUnused();
+  if (slot == nullptr) return;
+  slot->set = false;
+  std::memcpy(slot->path.data(), path.c_str(), path.size() + 1);
+  std::memcpy(slot->mark.data(), mark.data(), mark.size());
+  slot->mark_bytes = mark.size();
+  slot->owner = getpid();
+  slot->set = true;
+}
+
+void ForgetOwnFile(const std::string& path) {
+  const std::lock_guard lock(SlotMutex());
+  if (Slot* slot = Find(path)) slot->set = false;
+}
+
+// Each side announces itself before it looks at the other, so that one of them sees the other.
+OwnFileCreation::OwnFileCreation(const std::string& path) {
+  creates = true;
+  ++g_creations;
+  if (g_ending) {
+    --g_creations;
+    for (;;) pause();
+  }
+  RememberOwnFile(path);
+}
+
+OwnFileCreation::~OwnFileCreation() {
+  --g_creations;
+  creates = false;
+}
+
+void RemoveOwnFiles() {
+  const int before = errno;
+  g_ending = true;
+  // A disk may hang: then what is being created there may stay.
+  constexpr int kMostMs = 1000;
+  const int own = creates ? 1 : 0;  // the handler interrupted it
+  for (int ms = 0; g_creations > own && ms < kMostMs; ++ms) poll(nullptr, 0, 1);
+  for (Slot& slot : g_slots) {
+    if (slot.set.exchange(false) && IsOwn(slot)) unlink(slot.path.data());
+  }
+  errno = before;
+}
+
+}  // namespace trainer
