@@ -1,6 +1,6 @@
 #pragma once
-// What watches a run. Observers get plain structs and know no solver; one file in src/observe/
-// each.
+// The events of a run. An observer gets plain structs and knows no solver; each has a file in
+// src/monitor/observers/.
 
 #include <cstdint>
 #include <memory>
