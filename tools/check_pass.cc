@@ -105,7 +105,7 @@ void ReportLoss(const CheckedNet& checked, const Net& net, float loss, std::opti
     findings->Add(
         Error(ErrorCode::kDiverged, place,
               what + ". Check the scale of the data, the weights and the weight fillers"));
-  } else {
+  } else if (!fresh || checked.tests_at_start) {
     findings->Warn(Join(place.ToString(), ": ", what,
                         fresh ? ". The test before training will show the same; training may "
                                 "correct it (test_initialization: false skips that test)"

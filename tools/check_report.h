@@ -34,6 +34,7 @@ struct CheckedNet {
   int64_t batches = 0;  // that the training reads, or one test; 0: not known
   int batches_per_iteration = 1;
   bool one_exact_pass = false;  // a test without test_iter
+  bool tests_at_start = true;   // test_initialization
 };
 
 // A net as planned.

@@ -112,6 +112,7 @@ class SolverCheck {
       const auto number = static_cast<int>(i);
       if (number < spec_.proto.test_iter_size()) test.batches = spec_.proto.test_iter(number);
       test.one_exact_pass = test.batches == 0;
+      test.tests_at_start = spec_.proto.test_initialization();
       nets_.push_back(test);
     }
   }

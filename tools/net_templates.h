@@ -31,7 +31,7 @@ struct NewNetPlan {
 // The names that --template takes.
 const std::vector<std::string>& NetTemplates();
 
-// The template for images of this size: lenet for digits, resnet18 for the rest.
+// The template for these images: lenet for digits, cnn for few photographs, else resnet18.
 std::string TemplateFor(const NewNetData& data);
 
 // Chooses batch, crop and schedule: a batch of at most a tenth of the records, `epochs` passes

@@ -156,8 +156,11 @@ class NewVerb final : public Verb {
                 "or val_lmdb), or the folder with both. FOLDER has one folder of images per class. "
                 "These images are converted to DIR/train_lmdb and DIR/val_lmdb (one image in "
                 "five), and DIR/labels.txt lists the classes.\n"
-                "Templates: mlp and lenet are for small gray images, resnet18 and mobilenet_v2 for "
-                "photographs, autoencoder for images without labels.",
+                "Templates: mlp and lenet are for small gray images, cnn for less than 2,000 "
+                "photographs, resnet18 and mobilenet_v2 for more, autoencoder for images without "
+                "labels. If the training loss falls and the test accuracy does not rise, the net "
+                "overfits: add images, choose a smaller net, or start from trained weights "
+                "(--weights of 'trainer train').",
             .examples =
                 "trainer new photos_net --data=photos\n"
                 "trainer train --solver=photos_net/solver.prototxt --run=photos_net/run\n"
@@ -230,14 +233,15 @@ class NewVerb final : public Verb {
 
   static NewNetData Convert(const Flags& flags, const std::string& folder) {
     const std::string& chosen = flags.Text("template");
-    const bool deep = chosen.empty() || chosen == "resnet18" || chosen == "mobilenet_v2";
+    const bool small = chosen == "mlp" || chosen == "lenet" || chosen == "autoencoder";
     ImagesOptions options;
     options.root = flags.Text("data");
     options.output.path = JoinPath(folder, "train_lmdb");
     options.height = options.width = flags.Whole("size");
-    options.fit = deep ? ImageFit::kShort : ImageFit::kExact;
+    // One size for all images, so that 'trainer classify' prepares images as training did.
+    options.fit = ImageFit::kExact;
     options.shuffle = true;
-    options.encoded = deep;
+    options.encoded = !small;
     options.threads = AvailableThreads();
     options.validation = {.share = 0.2};
     const RemovesTemps removes_temps({folder});
@@ -262,6 +266,7 @@ class NewVerb final : public Verb {
     const std::string net = JoinPath(folder, "train_test.prototxt"),
                       solver = JoinPath(folder, "solver.prototxt"),
                       deploy = JoinPath(folder, "deploy.prototxt");
+    const std::string run = JoinPath(folder, "run");
     std::filesystem::create_directories(JoinPath(folder, "snapshots"));
     WriteWhole(net, NetText(data, plan));
     WriteWhole(solver, SolverText(data, plan, net, JoinPath(folder, "snapshots/net")));
@@ -277,8 +282,14 @@ class NewVerb final : public Verb {
               << net << ": " << shape << ", batches of " << plan.train_batch << "\n"
               << solver << ": " << epochs << " epochs, " << plan.max_iter << " iterations\n"
               << deploy << ": the net for 'trainer classify'\n"
-              << "next: trainer train --solver=" << solver << " --run=" << JoinPath(folder, "run")
-              << "\n";
+              << "next: trainer train --solver=" << solver << " --run=" << run << "\n"
+              << "then: trainer test --run=" << run << " --confusion";
+    if (data.classes > 0) {
+      std::cout << ", or for new images: trainer classify --model=" << deploy
+                << " --weights=" << JoinPath(folder, "snapshots/net") << "_iter_" << plan.max_iter
+                << ".caffemodel IMAGE";
+    }
+    std::cout << "\n";
   }
 };
 

@@ -43,15 +43,12 @@ class NewTest : public testing::Test {
 
 TEST_F(NewTest, EveryTemplatePassesCheck) {
   WriteSmallDigits();
-  for (const std::string name : {"mlp", "lenet", "resnet18", "mobilenet_v2", "autoencoder"}) {
+  for (const std::string name : {"mlp", "lenet", "cnn", "resnet18", "mobilenet_v2", "autoencoder"}) {
     const Outcome made = Run({"new", name, "--data=digits", "--template=" + name});
     ASSERT_EQ(made.exit_code, 0) << made.err;
     const Outcome check = Run({"check", "--solver=" + name + "/solver.prototxt"});
     EXPECT_EQ(check.exit_code, 0) << name << check.err << check.out;
-    const bool normalises = name == "resnet18" || name == "mobilenet_v2";
-    if (!normalises) {
-      EXPECT_THAT(check.out, Not(HasSubstr("warning:"))) << name;
-    }
+    EXPECT_THAT(check.out, Not(HasSubstr("warning:"))) << name;
   }
 }
 
@@ -67,7 +64,7 @@ TEST_F(NewTest, FillsInWhatTheDataSays) {
   EXPECT_THAT(net, HasSubstr("num_output: 10 "));
   EXPECT_THAT(net, HasSubstr("source: \"digits/test_lmdb\" backend: LMDB batch_size: 40"));
   EXPECT_THAT(ReadText(folder_ / "net/solver.prototxt"),
-              HasSubstr("test_iter: 1  # batches of 40: all 40 test images"));
+              HasSubstr("# iterations between tests, each over all 40 test images\n"));
   EXPECT_THAT(ReadText(folder_ / "net/deploy.prototxt"), HasSubstr("type: \"Softmax\""));
 }
 
@@ -75,6 +72,8 @@ TEST_F(NewTest, AFolderOfImagesBecomesANetInTwoCommands) {
   WriteImageFolder();
   const Outcome made = Run({"new", "net", "--data=images", "--template=mlp", "--size=16"});
   ASSERT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("trainer classify --model=net/deploy.prototxt --weights="
+                                  "net/snapshots/net_iter_"));
   EXPECT_THAT(made.out, HasSubstr("net/train_lmdb: 16 images for training, 4 for tests, 3x16x16, "
                                   "2 classes\n"));
   EXPECT_EQ(ReadText(folder_ / "net/labels.txt"), "dark\nlight\n");
