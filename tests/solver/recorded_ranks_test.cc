@@ -243,7 +243,7 @@ TEST_F(RecordedRanksTest, SayWhatOfAPassWasRecorded) {
   const LogCollector log;
   Train({});
   EXPECT_THAT(log.lines, Contains(AllOf(HasSubstr("Recorded a pass of net '' from layer 'conv1' "
-                                                  "on: "),
+                                                  "on as a CUDA graph: "),
                                         HasSubstr(" kernels, copies, fills and markers for the "
                                                   "sums of gradients start with one call")))
                              .Times(2));

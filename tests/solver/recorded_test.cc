@@ -98,7 +98,7 @@ TEST_F(RecordedTest, SaysOnceWhatOfAPassAndOfAStepWasRecorded) {
   std::string recorded;
   for (const std::string& line : log.lines) {
     if (line.find("Recorded a ") == line.npos) continue;
-    EXPECT_THAT(line, HasSubstr("from layer 'conv1' on: "));
+    EXPECT_THAT(line, HasSubstr("from layer 'conv1' on as a CUDA graph: "));
     EXPECT_THAT(line, HasSubstr(" kernels, copies and fills start with one call"));
     recorded += line.find("a pass") != line.npos ? "pass " : "step ";
   }
