@@ -97,7 +97,8 @@ link_program() {
     -Wl,--no-as-needed -lgcc_s -Wl,--gc-sections -Wl,--allow-shlib-undefined
     -Wl,--version-script=$parts/exported -Wl,-Map=$built/map
     -Wl,--export-dynamic-symbol=GOMP_* -Wl,--export-dynamic-symbol=omp_*"
-  cmake --preset "$preset" -B "$built" -DTRAINER_STATIC=ON -DTRAINER_TESTS=OFF -DTRAINER_BENCH=OFF \
+  cmake --preset "$preset" -B "$built" -DTRAINER_STATIC=ON -DTRAINER_MPI=ON \
+    -DTRAINER_TESTS=OFF -DTRAINER_BENCH=OFF \
     "-Ddnnl_dnnl_LIBRARY=$parts/libexec/libdnnl.so.2" \
     "-DCMAKE_INSTALL_RPATH=$rpath" \
     "-DCMAKE_EXE_LINKER_FLAGS=${flags//$'\n'/}" >"$log" 2>&1 ||

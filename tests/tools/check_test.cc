@@ -214,7 +214,7 @@ TEST(CheckTest, SaysWhatIsWrongWithTheFiles) {
 }
 
 // Untrained, each batch norm multiplies by 316 in the TEST phase.
-TEST(CheckTest, ATestThatOverflowsBeforeTheTrainingIsAWarning) {
+TEST(CheckTest, ATestThatOverflowsBeforeTheTrainingIsAWarningIfTheRunMakesIt) {
   CheckJob job;
   std::string norms;
   for (int i = 0; i < 20; ++i) {
@@ -226,9 +226,13 @@ TEST(CheckTest, ATestThatOverflowsBeforeTheTrainingIsAWarning) {
   for (const char* set : {"test_initialization=true", "test_initialization=false"}) {
     const Outcome outcome = job.Check({"--set", set});
     EXPECT_EQ(outcome.exit_code, 0) << outcome.out << outcome.err;
-    EXPECT_THAT(Lines(outcome, "warning: "),
-                ElementsAre(AllOf(StartsWith("net.prototxt:"), HasSubstr("the loss of the test net "
-                                                                         "#0 is"))));
+    const std::vector<std::string> warnings = Lines(outcome, "warning: ");
+    if (std::string_view(set).ends_with("false")) {
+      EXPECT_THAT(warnings, IsEmpty()) << "the run makes no such test";
+    } else {
+      EXPECT_THAT(warnings, ElementsAre(AllOf(StartsWith("net.prototxt:"),
+                                              HasSubstr("the loss of the test net #0 is"))));
+    }
     EXPECT_EQ(job.Train({"--set", set}).exit_code, 0);
     for (const std::string& name : job.Files("snap")) {
       std::filesystem::remove(job.folder() / name);

@@ -43,7 +43,8 @@ class NewTest : public testing::Test {
 
 TEST_F(NewTest, EveryTemplatePassesCheck) {
   WriteSmallDigits();
-  for (const std::string name : {"mlp", "lenet", "cnn", "resnet18", "mobilenet_v2", "autoencoder"}) {
+  for (const std::string name :
+       {"mlp", "lenet", "cnn", "resnet18", "mobilenet_v2", "autoencoder"}) {
     const Outcome made = Run({"new", name, "--data=digits", "--template=" + name});
     ASSERT_EQ(made.exit_code, 0) << made.err;
     const Outcome check = Run({"check", "--solver=" + name + "/solver.prototxt"});
