@@ -207,6 +207,9 @@ class JobVerb final : public Verb {
       static_cast<void>(ShellWord(line));  // It throws for control characters.
       job.lines.push_back(line);
     }
+    // The batch system reads its own lines, which start with #, only before the first command.
+    std::ranges::stable_partition(job.lines,
+                                  [](const auto& line) { return line.starts_with('#'); });
     for (const std::string& change : flags.Each("set")) {
       job.changes.push_back("--set " + ShellWord(change));
     }

@@ -197,12 +197,15 @@ TEST_F(JobScriptTest, QueuesGetTheirRequestsInTheirWords) {
     more.insert(more.end(), all.begin(), all.end());
     return Script(more);
   };
-  EXPECT_THAT(with({"--qos=high", "--module=a b", "--module=c", "--line=#SBATCH --exclusive"}),
-              AllOf(HasSubstr("#SBATCH --output=my.log\n#SBATCH --partition=gpu\n"
-                              "#SBATCH --account=lab\n#SBATCH --qos=high\n"
-                              "#SBATCH --constraint=k80\n#SBATCH --mail-user=me@site\n"
-                              "#SBATCH --mail-type=END,FAIL\n#SBATCH --exclusive\nset -u\n"),
-                    HasSubstr("\nmodule load 'a b' c\n")));
+  EXPECT_THAT(
+      with({"--qos=high", "--module=a b", "--module=c", "--line=module use x",
+            "--line=#SBATCH --exclusive"}),
+      AllOf(HasSubstr("#SBATCH --output=my.log\n#SBATCH --partition=gpu\n"
+                      "#SBATCH --account=lab\n#SBATCH --qos=high\n"
+                      "#SBATCH --constraint=k80\n#SBATCH --mail-user=me@site\n"
+                      "#SBATCH --mail-type=END,FAIL\n#SBATCH --exclusive\nmodule use x\nset -u\n"),
+            HasSubstr("\nmodule load 'a b' c\n"),
+            HasSubstr("\nexport SRUN_CPUS_PER_TASK=${SLURM_CPUS_PER_TASK:-1}\n")));
   EXPECT_THAT(with({"--system=moab", "--ranks_per_node=8", "--cores=1", "--gpu", "--qos=high"}),
               AllOf(HasSubstr("#MSUB -l nodes=1:ppn=8:gpus=8,mem="),
                     HasSubstr("#MSUB -l walltime=12:00:00\n#MSUB -l signal=USR1@60\n"
