@@ -94,7 +94,7 @@ link_program() {
   # -no-pie, because Debian's static libunwind is not position-independent. libgcc_s comes first,
   # because libunwind defines some _Unwind functions, and exceptions need all from one library.
   flags="-no-pie -B$parts/c -L$parts/c -static-libstdc++ $parts/old_glibc.o
-    -Wl,--no-as-needed -lgcc_s -Wl,--gc-sections -Wl,--allow-shlib-undefined
+    -Wl,--no-as-needed -lgcc_s -ldl -Wl,--gc-sections -Wl,--allow-shlib-undefined
     -Wl,--version-script=$parts/exported -Wl,-Map=$built/map
     -Wl,--export-dynamic-symbol=GOMP_* -Wl,--export-dynamic-symbol=omp_*"
   cmake --preset "$preset" -B "$built" -DTRAINER_STATIC=ON -DTRAINER_MPI=ON \
