@@ -46,8 +46,8 @@ class NetWriter {
                   "\" top: \"", top_, "\"", body.empty() ? "" : " " + body, " }\n");
   }
   // A convolution without bias, batch normalisation with a learned scale, and maybe a ReLU. The
-  // averages for tests follow the batches as fast as PyTorch's: with Caffe's 0.999 they would still
-  // be those of the first weights after the few hundred iterations that a small set needs.
+  // averages for tests follow the batches as fast as PyTorch's. With Caffe's 0.999 they would still
+  // describe the first weights after the few hundred iterations on a small set.
   void ConvolutionBnRelu(const std::string& name, int64_t outputs, int kernel, int stride,
                          int64_t group, bool relu, const std::string& comment) {
     Convolution(name, outputs, kernel, stride, group, false, comment);

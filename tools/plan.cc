@@ -30,8 +30,10 @@ class Report {
     if (batch_ == 0) batch_ = BatchOf(net);
     if (json_) {
       nets_.Push(NetJson(title, net));
+    } else if (verbose_) {
+      PrintNet(title, net);
     } else {
-      verbose_ ? PrintNet(title, net) : (void)(peaks_ += PeakLine(title, net));
+      peaks_ += PeakLine(title, net);
     }
   }
 

@@ -1,5 +1,5 @@
 #pragma once
-// What the update rules compute, for the pages of `trainer solver`.
+// The texts about update rules that `trainer solver` prints.
 
 #include <string>
 #include <string_view>

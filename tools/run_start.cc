@@ -62,14 +62,16 @@ ResumePoint WhereToResume(const Flags& flags, const SolverSpec& spec,
                           const std::vector<std::string>& rescue_folders) {
   if (!flags.Has("resume")) return {flags.Text("snapshot"), 0};
   const std::string& prefix = spec.proto.snapshot_prefix();
-  const std::optional<LoadedState> rescued = NewestRescued(prefix, rescue_folders);
+  std::optional<LoadedState> rescued = NewestRescued(prefix, rescue_folders);
   std::optional<LoadedState> newest;
   try {
     newest = NewestSnapshot(prefix);
   } catch (const Error&) {
     if (!rescued) throw;
   }
-  if (rescued && (!newest || rescued->state.iter() > newest->state.iter())) newest = rescued;
+  if (rescued && (!newest || rescued->state.iter() > newest->state.iter())) {
+    newest = std::move(rescued);
+  }
   if (newest) {
     LOG(INFO) << EscapeControl(Join("--resume=auto: the newest good snapshot of '", prefix,
                                     "' is from iteration ", newest->state.iter(), ", ",

@@ -19,6 +19,7 @@
 #include "trainer/monitor/history.h"
 #include "trainer/monitor/live_view.h"
 #include "trainer/monitor/run_folder.h"
+#include "trainer/monitor/test_score.h"
 #include "verb.h"
 
 namespace trainer {
@@ -151,9 +152,9 @@ const RunStatus* BestOf(const std::vector<RunStatus>& runs) {
   for (const RunStatus& run : runs) {
     if (!run.best) continue;
     if (best != nullptr && best->best->output != run.best->output) return nullptr;
-    const bool lower = run.best->lower_is_better;
+    const TestScore score{run.best->output, run.best->lower_is_better};
     if (best == nullptr ||
-        (lower ? run.best->value < best->best->value : run.best->value > best->best->value)) {
+        score.Better(static_cast<float>(run.best->value), static_cast<float>(best->best->value))) {
       best = &run;
     }
   }

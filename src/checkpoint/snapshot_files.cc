@@ -108,8 +108,8 @@ void WarnOfWeightsAlone(const std::string& prefix, const std::vector<SnapshotNam
   }
 }
 
-// The start of the names of a run's rescue folders: "lenet_rescue_1a2b3c4d_". The number tells runs
-// apart whose prefixes differ in the folder alone.
+// The start of the names of a run's rescue folders: "lenet_rescue_1a2b3c4d_". The number
+// differs for runs whose prefixes are in different folders.
 std::string RescueStem(const std::string& prefix) {
   const std::string path = AbsolutePath(prefix);
   std::ostringstream number;

@@ -31,16 +31,16 @@ class RecordedMark {
   virtual std::unique_ptr<HostRead> MakeRead() = 0;
 };
 
-// What a Communicator also is that can begin its sums of gradients within a recorded pass. Its
-// buckets are the same in each pass; in the first one it is told of them as ever.
+// Implemented by a Communicator that can start its sums of gradients within a recorded pass. Its
+// buckets are the same in each pass. In the first pass OnGradientReady announces them as usual.
 class SumsRecordedPasses {
  public:
   virtual ~SumsRecordedPasses() = default;
   // From here on OnGradientReady is called while the device records: it marks where the gradients
   // of a bucket are final, and begins no sum.
   virtual void BeginRecording() = 0;
-  // While the device records, behind the last slice: from here on OnGradientReady begins sums
-  // again.
+  // Called while the device records, after the last slice. From then on OnGradientReady starts
+  // sums again.
   virtual void EndRecording() = 0;
   // In place of EndRecording, or after it: there is no recording. As if no slice were ready.
   virtual void DropRecording() = 0;

@@ -29,8 +29,8 @@ class GradientSink {
 class Communicator : public GradientSink {
  public:
   virtual Rank replica() const = 0;
-  // OnGradientReady begins to sum a slice over all replicas, in place; nobody touches it until
-  // WaitFor, which returns when the sum has arrived. Slices are waited for in their order.
+  // Returns when the sum of slice `slice` over all ranks has arrived, which OnGradientReady starts
+  // in place. No caller touches a slice between the two calls. Callers wait for slices in order.
   virtual void WaitFor(int slice) = 0;
   // The last of the slices whose sums have arrived with that of `slice`, after WaitFor(slice).
   virtual int ArrivedWith(int slice) const { return slice; }

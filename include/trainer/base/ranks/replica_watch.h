@@ -4,7 +4,7 @@
 
 namespace trainer {
 
-// What a Communicator may also be: for reports of where the time of the replicas goes.
+// Implemented by a Communicator that measures how long ranks wait, for reports.
 class ReplicaWatch {
  public:
   virtual ~ReplicaWatch() = default;
