@@ -9,8 +9,8 @@
 #include "reading_flags.h"
 #include "run_start.h"
 #include "shared_flags.h"
-#include "table.h"
 #include "trainer/base/log/terminal.h"
+#include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 #include "verb.h"
 

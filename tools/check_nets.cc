@@ -2,8 +2,8 @@
 
 #include "check_report.h"
 #include "plan_parts.h"
-#include "table.h"
 #include "trainer/base/process/host_memory.h"
+#include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 #include "trainer/net/test_nets.h"
 #include "trainer/steps/part_sums.h"

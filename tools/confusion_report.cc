@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "table.h"
+#include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {

@@ -6,10 +6,10 @@
 
 #include "dataset_task.h"
 #include "reading_flags.h"
-#include "removes_temps.h"
 #include "shared_flags.h"
-#include "table.h"
 #include "trainer/base/file/file.h"
+#include "trainer/base/file/temp_remover.h"
+#include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 #include "trainer/base/thread/threads.h"
 #include "verb.h"
@@ -251,7 +251,7 @@ class Dataset final : public Verb {
                   "one of the file names is empty (''); is a shell variable not set?");
     }
     ApplyReadingFlags(flags);
-    const RemovesTemps removes_temps(FoldersOf(words, flags));
+    const TempRemover temp_remover(FoldersOf(words, flags));
     task.run(flags);
     return 0;
   }

@@ -1,7 +1,7 @@
 #include <iostream>
 
 #include "dataset_task.h"
-#include "table.h"
+#include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 #include "trainer/dataset/reading_rate.h"
 

@@ -3,7 +3,7 @@
 #include <iostream>
 
 #include "shared_flags.h"
-#include "table.h"
+#include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {

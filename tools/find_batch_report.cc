@@ -2,7 +2,7 @@
 #include <optional>
 
 #include "find_batch_search.h"
-#include "table.h"
+#include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 #include "training_batch.h"
 

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "table.h"
+#include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {

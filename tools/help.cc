@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "table.h"
+#include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 #include "verb.h"
 

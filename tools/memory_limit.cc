@@ -4,9 +4,9 @@
 
 #include "plan_parts.h"
 #include "plan_stages.h"
-#include "table.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/process/host_memory.h"
+#include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {

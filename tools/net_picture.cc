@@ -4,9 +4,9 @@
 
 #include "device_flags.h"
 #include "graph_layout.h"
-#include "table.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/log/log.h"
+#include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 #include "trainer/net/net.h"
 

@@ -4,7 +4,7 @@
 #include <iostream>
 #include <map>
 
-#include "table.h"
+#include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {

@@ -3,8 +3,8 @@
 #include <optional>
 
 #include "bench_values.h"
-#include "table.h"
 #include "trainer/backend/plan_device.h"
+#include "trainer/base/text/table.h"
 #include "trainer/net/net.h"
 
 namespace trainer {

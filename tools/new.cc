@@ -6,11 +6,11 @@
 
 #include "datum.pb.h"
 #include "net_templates.h"
-#include "removes_temps.h"
 #include "shared_flags.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/file/file.h"
+#include "trainer/base/file/temp_remover.h"
 #include "trainer/base/log/log.h"
 #include "trainer/base/log/progress.h"
 #include "trainer/base/text/text.h"
@@ -244,7 +244,7 @@ class NewVerb final : public Verb {
     options.encoded = !small;
     options.threads = AvailableThreads();
     options.validation = {.share = 0.2};
-    const RemovesTemps removes_temps({folder});
+    const TempRemover temp_remover({folder});
     const ImagesResult result = WriteImages(options);
     std::cout << result.labels << ": " << result.classes.size() << " classes\n";
     NewNetData data;

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "device_flags.h"
-#include "table.h"
 #include "trainer/backend/plan_device.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/process/host_memory.h"
+#include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {

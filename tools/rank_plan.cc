@@ -2,9 +2,9 @@
 
 #include <sstream>
 
-#include "table.h"
 #include "time_line.h"
 #include "trainer/base/text/json.h"
+#include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {

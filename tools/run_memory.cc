@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "plan_parts.h"
-#include "table.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/process/host_memory.h"
+#include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 #include "trainer/steps/step_rule.h"
 

@@ -2,9 +2,9 @@
 
 #include "device_flags.h"
 #include "shared_flags.h"
-#include "table.h"
 #include "trainer/base/log/log.h"
 #include "trainer/base/text/json.h"
+#include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 #include "trainer/net/net.h"
 #include "verb.h"

@@ -8,10 +8,10 @@
 
 #include "run_environment.h"
 #include "shared_flags.h"
-#include "table.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/json.h"
+#include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 #include "trainer/checkpoint/snapshot_lock.h"
 #include "trainer/monitor/best_test.h"

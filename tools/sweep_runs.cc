@@ -5,10 +5,10 @@
 #include <cmath>
 #include <set>
 
-#include "table.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/random/crc32c.h"
+#include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/alternatives.h"
 

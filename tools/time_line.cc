@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "table.h"
+#include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {

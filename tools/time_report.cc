@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <iomanip>
 
-#include "table.h"
 #include "time_work.h"
+#include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {

@@ -1,4 +1,4 @@
-#include "table.h"
+#include "trainer/base/text/table.h"
 
 #include <unistd.h>
 

@@ -10,14 +10,14 @@ namespace trainer {
 // the temporary files and folders (TempPathFor) of this process in `folders`, and then ends the
 // process as if it were not handled. Construct it before other threads are started, once per
 // process.
-class RemovesTemps {
+class TempRemover {
  public:
-  explicit RemovesTemps(const std::vector<std::string>& folders);
+  explicit TempRemover(const std::vector<std::string>& folders);
   // Waits for the end of the process if a signal has arrived: the caller may be failing because its
   // temporary file has just been removed, and this failure must not be reported.
-  ~RemovesTemps();
-  RemovesTemps(const RemovesTemps&) = delete;
-  RemovesTemps& operator=(const RemovesTemps&) = delete;
+  ~TempRemover();
+  TempRemover(const TempRemover&) = delete;
+  TempRemover& operator=(const TempRemover&) = delete;
 };
 
 }  // namespace trainer

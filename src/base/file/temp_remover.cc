@@ -1,4 +1,4 @@
-#include "removes_temps.h"
+#include "trainer/base/file/temp_remover.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -46,7 +46,7 @@ void EndBy(int signal) {
 
 }  // namespace
 
-RemovesTemps::RemovesTemps(const std::vector<std::string>& folders) {
+TempRemover::TempRemover(const std::vector<std::string>& folders) {
   sigset_t ending;
   sigemptyset(&ending);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
@@ -64,7 +64,7 @@ RemovesTemps::RemovesTemps(const std::vector<std::string>& folders) {
   }).detach();
 }
 
-RemovesTemps::~RemovesTemps() {
+TempRemover::~TempRemover() {
   while (ending_by_signal) pause();
 }
 
