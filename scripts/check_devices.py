@@ -9,7 +9,7 @@ define when. The backend decides how a device computes it. No file of these modu
 ask for the kind of device, contain code for one device, or split a loop over threads. Code that
 must differ on some devices asks for the property that is the reason, such as Device::RunsLater.
 
-A verb in tools/ calls MakeDevice of tools/device_flags.h, which reads the device from the flags and
+Verbs and the module run call MakeDevice of run/device.h, which chooses the device by the flags and
 the solver.
 """
 
@@ -22,7 +22,8 @@ from cpp_text import without_comments_and_literals
 
 MODULES = ("layers", "rules", "net", "steps", "solver")
 FOLDERS = tuple(f"{root}/{name}/" for root in ("src", "include/trainer") for name in MODULES)
-VERBS, DEVICE_FLAGS = "tools/", "tools/device_flags.cc"
+VERBS = ("tools/", "src/run/", "include/trainer/run/")
+DEVICE_MAKER = "src/run/device.cc"
 SOURCES = {".cc", ".h", ".cu", ".cuh"}
 RULES = [
     (re.compile(r"\bDeviceKind\b|(\.|->)\s*kind\s*\(\s*\)"), "asks which device it runs on"),
@@ -74,12 +75,12 @@ def check(root):
     problems, count = [], 0
     for file in list_files(root):
         name = file.relative_to(root).as_posix()
-        if not name.startswith((*FOLDERS, VERBS)) or file.suffix not in SOURCES:
+        if not name.startswith(FOLDERS + VERBS) or file.suffix not in SOURCES:
             continue
-        if name == DEVICE_FLAGS:
+        if name == DEVICE_MAKER:
             continue
         count += 1
-        advice = ("ask MakeDevice of device_flags.h" if name.startswith(VERBS) else
+        advice = ("call MakeDevice of run/device.h" if name.startswith(VERBS) else
                   "say what is computed and let the backend choose how, or ask the device for the "
                   "property that matters")
         problems += [f"{name}:{line}: {message}; {advice}"

@@ -112,7 +112,7 @@ class FindLr final : public Verb {
   int Run(const Flags& flags) override {
     ApplyReadingFlags(flags);
     CheckFlags(flags);
-    const std::vector<int> gpus = GpusOf(flags).value_or(std::vector<int>());
+    const std::vector<int> gpus = RequestedGpus(DeviceOptionsOf(flags));
     if (const int ranks = RanksToStart(flags, gpus)) return LaunchRanks(ranks);
     World* const world = JoinRanks(flags);
     const auto host = world == nullptr ? nullptr : ShareDatabases(*world, flags);

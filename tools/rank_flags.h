@@ -63,7 +63,7 @@ void RequireEqualRanks(World& world, const SolverSpec& spec, const Device& devic
                        const GpuOptions& gpu);
 
 // Where on its machine a rank is; of a run alone `world` is null.
-RankOnMachine PlaceOf(const Flags& flags, const World* world);
+LocalRank PlaceOf(const Flags& flags, const World* world);
 
 // What ranks do before they make a solver for `device`: compares them and sets what of `options` is
 // about them. Returns the group that `options` then names, where that is not the world's. Throws as

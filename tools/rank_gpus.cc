@@ -104,7 +104,7 @@ std::unique_ptr<Communicator> MakeGpuGroup(const Flags& flags, World& world, con
 
 }  // namespace
 
-RankOnMachine PlaceOf(const Flags& flags, const World* world) {
+LocalRank PlaceOf(const Flags& flags, const World* world) {
   if (world == nullptr) return {0, 1, false};
   const World::Locals& locals = world->locals();
   return {locals.local, locals.count, flags.Switch("share_gpu")};

@@ -213,7 +213,7 @@ class Train final : public Verb {
     CheckMaxWall(flags);
     ApplyBadRecords(flags);
     ApplyReadingFlags(flags);
-    const std::vector<int> gpus = GpusOf(flags).value_or(std::vector<int>());
+    const std::vector<int> gpus = RequestedGpus(DeviceOptionsOf(flags));
     if (const int ranks = RanksToStart(flags, gpus)) return LaunchRanks(ranks);
     SignalWatch signals(ReadEffects(flags));
     const auto copies = StageData(flags);

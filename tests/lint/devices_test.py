@@ -34,7 +34,7 @@ class DevicesTest(TreeTest):
 
     def test_finds_verbs_that_make_a_device(self):
         text = "const auto device = MakeCpuDevice();  // omp_get_num_threads(), DeviceKind\n"
-        self.write("tools/device_flags.cc", text)
+        self.write("src/run/device.cc", text)
         status, out = self.run_script("check_devices.py", str(self.tree))
         self.assertEqual(status, 0, out)
         self.write("tools/train.cc", text + "DeviceKind k;\n")
