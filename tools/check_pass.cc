@@ -56,7 +56,7 @@ void Backward(Net& net) {
 
 // Far more than guessing costs, where nothing was learned yet.
 void WarnOfStart(Net& net, Findings* findings) {
-  for (const LabelUse& use : LabelUses(net)) {
+  for (const LabelConsumer& use : FindLabelConsumers(net)) {
     const LayerSpec& layer = net.LayerAt(use.layer);
     if (layer.type() != "SoftmaxWithLoss" || layer.proto().loss_param().class_weight_size() > 0) {
       continue;

@@ -9,7 +9,7 @@
 #include "trainer/base/text/json.h"
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
-#include "trainer/inference/class_names.h"
+#include "trainer/inference/predict/class_names.h"
 #include "verb.h"
 
 namespace trainer {
@@ -26,9 +26,9 @@ struct Answer {
 // Shows pictures to a net, several at once, and hands out answers in order.
 class Classifier {
  public:
-  Classifier(Net& net, const std::string& output, const PictureOptions& options)
+  Classifier(Net& net, const std::string& output, const PreprocessOptions& options)
       : net_(net),
-        input_(PictureInput(net)),
+        input_(ImageInput(net)),
         output_(ChooseOutput(output)),
         reader_(input_.value.shape, options) {}
 
@@ -108,7 +108,7 @@ class Classifier {
   void HandOut(const Take& take) {
     while (!answers_.empty()) {
       Answer& first = answers_.front();
-      if (first.error.empty() && first.parts < reader_.parts()) return;
+      if (first.error.empty() && first.parts < reader_.crops()) return;
       for (float& score : first.scores) score /= static_cast<float>(first.parts);
       take(first);
       answers_.pop_front();
@@ -118,7 +118,7 @@ class Classifier {
   Net& net_;
   InputBlob input_;
   Tensor output_;
-  PictureReader reader_;
+  ImagePreprocessor reader_;
   std::deque<Answer> answers_;   // not handed out yet
   std::vector<float> batch_;     // parts for the next pass
   std::vector<Answer*> owners_;  // of these parts

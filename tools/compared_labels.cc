@@ -16,9 +16,9 @@ ComparedLabels::ComparedLabels(const Flags& flags, const Net& net, const std::st
     labels_ = flags.Text("label");
     return;
   }
-  const std::vector<LabelUse> uses = LabelUses(net);
+  const std::vector<LabelConsumer> uses = FindLabelConsumers(net);
   for (const char* type : {"Accuracy", "SoftmaxWithLoss"}) {
-    for (const LabelUse& use : uses) {
+    for (const LabelConsumer& use : uses) {
       if (!use_ && net.LayerAt(use.layer).type() == type) use_ = use;
     }
   }
@@ -28,7 +28,7 @@ ComparedLabels::ComparedLabels(const Flags& flags, const Net& net, const std::st
               "to compare with which labels; name the two blobs with --scores and --label");
 }
 
-ScoredLabels ComparedLabels::Batch() const {
+ScoredBatch ComparedLabels::Batch() const {
   if (!use_) return {net_.Value(scores_), net_.Value(labels_), 1, false, 0, labels_};
   return {net_.Input(use_->layer, 0),
           net_.Input(use_->layer, 1),
@@ -39,7 +39,7 @@ ScoredLabels ComparedLabels::Batch() const {
 }
 
 int64_t ComparedLabels::Classes() const {
-  const ScoredLabels batch = Batch();
+  const ScoredBatch batch = Batch();
   return batch.axis < batch.scores.shape.Rank() ? batch.scores.shape[batch.axis] : 1;
 }
 

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "flags.h"
-#include "trainer/inference/confusion.h"
-#include "trainer/inference/label_uses.h"
+#include "trainer/inference/evaluate/label_consumers.h"
+#include "trainer/inference/evaluate/predictions.h"
 #include "trainer/net/net.h"
 
 namespace trainer {
@@ -19,14 +19,14 @@ class ComparedLabels {
   ComparedLabels(const Flags& flags, const Net& net, const std::string& file);
 
   // As they are after a pass.
-  ScoredLabels Batch() const;
+  ScoredBatch Batch() const;
   int64_t Classes() const;
   // The layer that compares them; null where flags name the blobs.
-  const LabelUse* use() const { return use_ ? &*use_ : nullptr; }
+  const LabelConsumer* use() const { return use_ ? &*use_ : nullptr; }
 
  private:
   const Net& net_;
-  std::optional<LabelUse> use_;
+  std::optional<LabelConsumer> use_;
   std::string scores_, labels_;  // named by flags
 };
 

@@ -43,9 +43,9 @@ std::string ClassTable(const ConfusionMatrix& matrix, const std::vector<std::str
   for (const int64_t c : Shown(matrix)) {
     const ConfusionMatrix::ClassCounts& one = matrix.Of(c);
     std::vector<std::string> cells = ClassCells(c, names);
-    Append({Join(one.labels), Join(one.answers), Join(one.hits),
+    Append({Join(one.labels), Join(one.predictions), Join(one.hits),
             one.labels == 0 ? "-" : Percent(one.recall()),
-            one.answers == 0 ? "-" : Percent(one.precision())},
+            one.predictions == 0 ? "-" : Percent(one.precision())},
            &cells);
     table.Add(cells);
   }
@@ -76,7 +76,7 @@ std::string WorstTable(const ConfusionMatrix& matrix, const std::vector<std::str
   for (const ConfusionMatrix::Cell& cell : matrix.Worst(kShown)) {
     std::vector<std::string> cells = {Join(cell.count)};
     Append(ClassCells(cell.label, names), &cells);
-    Append(ClassCells(cell.answer, names), &cells);
+    Append(ClassCells(cell.predicted, names), &cells);
     table.Add(cells);
   }
   return table.ToString();
@@ -105,16 +105,16 @@ Json ConfusionJson(const ConfusionMatrix& matrix, const std::vector<std::string>
     Json json = Json::Object().Set("class", c);
     if (!names.empty()) json.Set("name", names[static_cast<size_t>(c)]);
     classes.Push(json.Set("records", one.labels)
-                     .Set("answers", one.answers)
+                     .Set("answers", one.predictions)
                      .Set("hits", one.hits)
                      .Set("recall", one.labels == 0 ? Json() : Json(one.recall()))
-                     .Set("precision", one.answers == 0 ? Json() : Json(one.precision())));
+                     .Set("precision", one.predictions == 0 ? Json() : Json(one.precision())));
   }
   Json cells = Json::Array();
   for (const ConfusionMatrix::Cell& cell : matrix.Cells()) {
     cells.Push(Json::Object()
                    .Set("label", cell.label)
-                   .Set("answer", cell.answer)
+                   .Set("answer", cell.predicted)
                    .Set("count", cell.count));
   }
   return Json::Object()

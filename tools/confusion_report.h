@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "trainer/base/text/json.h"
-#include "trainer/inference/confusion.h"
+#include "trainer/inference/evaluate/confusion_matrix.h"
 
 namespace trainer {
 

@@ -8,24 +8,12 @@
 #include "shared_flags.h"
 #include "trainer/base/log/progress.h"
 #include "trainer/base/text/text.h"
-#include "trainer/inference/blob_writer.h"
-#include "trainer/inference/net_inputs.h"
+#include "trainer/inference/predict/blob_source.h"
+#include "trainer/inference/predict/blob_writer.h"
 #include "verb.h"
 
 namespace trainer {
 namespace {
-
-// A net whose data layers fill it.
-class DataLayers final : public InputSource {
- public:
-  explicit DataLayers(int passes) : passes_(passes) {}
-  int64_t Fill(const Net&) override { return pass_++ < passes_ ? kAll : 0; }
-
-  static constexpr int64_t kAll = int64_t{1} << 48;  // every item of a batch is real
-
- private:
-  int passes_, pass_ = 0;
-};
 
 // Adds what the pass made. Rows of padding go: those after `real` of blobs as long as the batch.
 void AddValues(const Net& net, const std::vector<std::string>& blobs, int64_t real, int64_t batch,
@@ -117,7 +105,7 @@ class Features final : public Verb {
     Net net(spec, options, *device, params);
     const std::vector<std::string> blobs = flags.List("blobs");
     CheckBlobs(net, "blobs", blobs);
-    const std::unique_ptr<InputSource> source = SourceOf(flags, spec, net);
+    const std::unique_ptr<BlobSource> source = SourceOf(flags, spec, net);
     Net* const nets[] = {&net};
     if (flags.Has("weights")) {
       LoadWeights(flags, nets);
@@ -147,13 +135,13 @@ class Features final : public Verb {
   }
 
  private:
-  static std::unique_ptr<InputSource> SourceOf(const Flags& flags, const NetSpec& spec,
-                                               const Net& net) {
+  static std::unique_ptr<BlobSource> SourceOf(const Flags& flags, const NetSpec& spec,
+                                              const Net& net) {
     const std::vector<std::string> pictures = PicturesOf(flags);
     const int given = (flags.Has("input") ? 1 : 0) + (flags.Switch("random") ? 1 : 0) +
                       (pictures.empty() ? 0 : 1);
     if (InputBlobs(net).empty()) {
-      if (given == 0) return std::make_unique<DataLayers>(flags.Whole("iterations"));
+      if (given == 0) return MakeDataLayerSource(flags.Whole("iterations"));
       throw Error(ErrorCode::kUsage,
                   "--input, --random and images fill Input layers, and this net has none: its data "
                   "layers read the data; leave them out");
@@ -163,7 +151,7 @@ class Features final : public Verb {
                   "the net has Input layers, and nothing fills them; give --input=FILE.h5, "
                   "--random or images");
     }
-    if (!pictures.empty()) return MakePictureSource(pictures, PictureOptionsOf(flags, spec), net);
+    if (!pictures.empty()) return MakeImageSource(pictures, PictureOptionsOf(flags, spec), net);
     if (flags.Has("input")) return MakeHdf5Source(flags.Text("input"), net);
     return MakeRandomSource(static_cast<uint64_t>(flags.Whole("seed")), flags.Whole("iterations"));
   }

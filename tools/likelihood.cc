@@ -13,9 +13,10 @@
 #include "trainer/base/text/json.h"
 #include "trainer/base/text/text.h"
 #include "trainer/hdf5/reader.h"
-#include "trainer/inference/boltzmann_machine.h"
-#include "trainer/inference/data_energy.h"
-#include "trainer/inference/parzen.h"
+#include "trainer/inference/generative/ais_partition.h"
+#include "trainer/inference/generative/exact_partition.h"
+#include "trainer/inference/generative/free_energy.h"
+#include "trainer/inference/generative/parzen_window.h"
 #include "verb.h"
 
 namespace trainer {
@@ -34,29 +35,6 @@ std::optional<double> NumberIn(const std::string& text) {
   const auto [rest, error] = std::from_chars(text.data(), end, value);
   if (error != std::errc() || rest != end) return std::nullopt;
   return value;
-}
-
-const BoltzmannMachine& ChooseMachine(const std::vector<BoltzmannMachine>& machines,
-                                      const std::string& name) {
-  std::vector<std::string> names;
-  for (const BoltzmannMachine& machine : machines) names.push_back(machine.name);
-  if (machines.empty()) {
-    throw Error(ErrorCode::kConfig,
-                "the net has no RBM layer with output HIDDEN; --samples estimates the likelihood "
-                "of other models by a Parzen window");
-  }
-  if (name.empty() && machines.size() == 1) return machines[0];
-  if (name.empty()) {
-    throw Error(ErrorCode::kUsage,
-                Join("the net has several RBM layers; choose one with --layer: ", JoinList(names)));
-  }
-  const auto found = std::ranges::find(names, name);
-  if (found == names.end()) {
-    throw Error(ErrorCode::kUsage,
-                Join("--layer=", EscapeControl(name), " is not an RBM layer.",
-                     DidYouMean(name, names), " The RBM layers are ", JoinList(names)));
-  }
-  return machines[static_cast<size_t>(found - names.begin())];
 }
 
 class Likelihood final : public Verb {
@@ -153,14 +131,14 @@ class Likelihood final : public Verb {
 
  private:
   static int RunMachine(const Flags& flags, Net& net) {
-    const std::vector<BoltzmannMachine> machines = FindMachines(net);
-    const BoltzmannMachine& machine = ChooseMachine(machines, flags.Text("layer"));
-    const DataEnergy data = MeasureData(net, machine, flags.Whole("iterations"));
+    const std::vector<RbmModel> machines = FindRbms(net);
+    const RbmModel& machine = SelectRbm(machines, flags.Text("layer"));
+    const FreeEnergy data = MeasureFreeEnergy(net, machine, flags.Whole("iterations"));
     PartitionEstimate z;
     if (flags.Switch("exact")) {
-      z.log_z = z.low = z.high = SumPartition(net.device(), machine);
+      z.log_z = z.low = z.high = ExactPartition(net.device(), machine);
     } else {
-      AnnealingOptions options;
+      AisOptions options;
       options.chains = flags.Whole("chains");
       options.steps = flags.Whole("steps");
       options.seed = static_cast<uint64_t>(flags.Whole("seed"));
@@ -174,13 +152,13 @@ class Likelihood final : public Verb {
         progress.Add(done - std::exchange(counted, done));
         if (done % tenth == 0) LOG(INFO) << done << " of " << options.steps << " distributions";
       };
-      z = AnnealPartition(net.device(), machine, data.means, options);
+      z = EstimatePartitionAis(net.device(), machine, data.means, options);
     }
     Print(flags, machine, data, z);
     return 0;
   }
 
-  static void Print(const Flags& flags, const BoltzmannMachine& machine, const DataEnergy& data,
+  static void Print(const Flags& flags, const RbmModel& machine, const FreeEnergy& data,
                     const PartitionEstimate& z) {
     const bool exact = flags.Switch("exact");
     const double likelihood = -data.free_energy - z.log_z;

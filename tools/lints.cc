@@ -213,7 +213,7 @@ void LintTrainingNet(const Net& net, Findings* findings) {
 
 std::vector<LabelReader> LabelReadersOf(const Net& net) {
   std::vector<LabelReader> readers;
-  for (const LabelUse& use : LabelUses(net)) {
+  for (const LabelConsumer& use : FindLabelConsumers(net)) {
     if (use.source < 0) continue;
     readers.push_back({net.LayerAt(use.source).name(), TitleOf(net.LayerAt(use.layer)), use});
   }

@@ -7,7 +7,7 @@
 #include "findings.h"
 #include "trainer/config/solver_spec.h"
 #include "trainer/dataset/audit.h"
-#include "trainer/inference/label_uses.h"
+#include "trainer/inference/evaluate/label_consumers.h"
 #include "trainer/net/net.h"
 
 namespace trainer {
@@ -29,7 +29,7 @@ void LintTrainingNet(const Net& net, Findings* findings);
 struct LabelReader {
   std::string data_layer;
   std::string name;  // "layer 'loss' (SoftmaxWithLoss)"
-  LabelUse use;
+  LabelConsumer use;
 };
 std::vector<LabelReader> LabelReadersOf(const Net& net);
 

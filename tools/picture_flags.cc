@@ -33,7 +33,7 @@ float Float(const Flags& flags, const char* flag) {
 }
 
 // "256" or "256,320"
-void ReadSize(const Flags& flags, PictureOptions* options) {
+void ReadSize(const Flags& flags, PreprocessOptions* options) {
   constexpr int kMost = 1 << 16;
   std::vector<int> sides;
   for (const std::string& word : flags.List("resize")) {
@@ -148,8 +148,8 @@ void LogPreparation(const NetSpec& net, const Preparation& file,
   }
 }
 
-PictureOptions OptionsIn(const Flags& flags) {
-  PictureOptions options;
+PreprocessOptions OptionsIn(const Flags& flags) {
+  PreprocessOptions options;
   if (flags.Has("resize")) {
     ReadSize(flags, &options);
   } else if (flags.Switch("oversample")) {
@@ -167,8 +167,8 @@ PictureOptions OptionsIn(const Flags& flags) {
 
 // The options that the file's comment alone gives. A mean that is not in the working folder may be
 // in the file's, since a deploy file travels with it.
-PictureOptions OptionsOfFile(const NetSpec& net, const Preparation& file,
-                             const std::vector<std::string>& used) {
+PreprocessOptions OptionsOfFile(const NetSpec& net, const Preparation& file,
+                                const std::vector<std::string>& used) {
   const SourceRef place{net.file, file.line};
   for (const std::string& flag : used) {
     if (flag != "--resize=H,W") continue;
@@ -177,7 +177,7 @@ PictureOptions OptionsOfFile(const NetSpec& net, const Preparation& file,
                 "with --resize=H,W");
   }
   try {
-    PictureOptions options = OptionsIn(ParseFlags("classify", PictureFlags(), used));
+    PreprocessOptions options = OptionsIn(ParseFlags("classify", PictureFlags(), used));
     const std::string beside = JoinPath(FolderOf(net.file), options.mean_file);
     if (!options.mean_file.empty() && !Exists(options.mean_file) && Exists(beside)) {
       options.mean_file = beside;
@@ -191,7 +191,7 @@ PictureOptions OptionsOfFile(const NetSpec& net, const Preparation& file,
 
 }  // namespace
 
-PictureOptions PictureOptionsOf(const Flags& flags, const NetSpec& net) {
+PreprocessOptions PictureOptionsOf(const Flags& flags, const NetSpec& net) {
   const std::vector<std::string> given = GivenFlags(PictureFlags(), flags);
   const Preparation file = PreparationIn(net);
   std::vector<std::string> used;
@@ -201,7 +201,7 @@ PictureOptions PictureOptionsOf(const Flags& flags, const NetSpec& net) {
     if (!again) used.push_back(flag);
   }
   LogPreparation(net, file, used, given);
-  const PictureOptions of_file = OptionsOfFile(net, file, used);
+  const PreprocessOptions of_file = OptionsOfFile(net, file, used);
   std::vector<std::string> all = given;
   for (const std::string& flag : used) {
     all.push_back(Purpose(flag) == "--mean" && !of_file.mean_file.empty()

@@ -6,7 +6,7 @@
 
 #include "flags.h"
 #include "trainer/config/net_spec.h"
-#include "trainer/inference/pictures.h"
+#include "trainer/inference/predict/image_preprocessor.h"
 
 namespace trainer {
 
@@ -22,7 +22,7 @@ inline constexpr char kSizeOfTheData[] = " (H,W: the size of the data set's imag
 // What the comment of the net's file says, unless `flags` give the same: --mean and --mean_value
 // stand for each other. Logs in one line what it takes from the file. Throws kUsage for values
 // that are no sizes or numbers, kConfig at the comment's line where the file has these.
-PictureOptions PictureOptionsOf(const Flags& flags, const NetSpec& net);
+PreprocessOptions PictureOptionsOf(const Flags& flags, const NetSpec& net);
 
 // The words of the command line and then the lines of --list, less a number at the end of a line
 // when no file has it in its name: lists of ImageData have labels. Throws as ReadFile, and kData

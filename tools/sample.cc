@@ -12,8 +12,8 @@
 #include "trainer/base/text/text.h"
 #include "trainer/hdf5/appender.h"
 #include "trainer/image/mosaic.h"
-#include "trainer/inference/gibbs_sampler.h"
-#include "trainer/inference/net_inputs.h"
+#include "trainer/inference/generative/gibbs_sampler.h"
+#include "trainer/inference/predict/blob_source.h"
 #include "verb.h"
 
 namespace trainer {
@@ -51,7 +51,7 @@ class Sampler {
 class Machines final : public Sampler {
  public:
   Machines(const Flags& flags, Net& net)
-      : machines_(FindMachines(net)),
+      : machines_(FindRbms(net)),
         shape_(net.Input(machines_.front().layer, 0).shape),
         chains_(flags.Text("start") == "data" ? static_cast<int>(shape_[0]) : flags.Whole("count")),
         gibbs_(net.device(), machines_, chains_, static_cast<uint64_t>(flags.Whole("seed"))) {
@@ -73,7 +73,7 @@ class Machines final : public Sampler {
   }
 
  private:
-  std::vector<BoltzmannMachine> machines_;
+  std::vector<RbmModel> machines_;
   Shape shape_;
   int chains_;
   GibbsSampler gibbs_;
@@ -281,7 +281,7 @@ class Sample final : public Verb {
  private:
   static std::unique_ptr<Sampler> SamplerOf(const Flags& flags, Net& net) {
     if (flags.Has("blob")) return std::make_unique<Passes>(flags, net);
-    if (FindMachines(net).empty()) {
+    if (FindRbms(net).empty()) {
       throw Error(ErrorCode::kUsage,
                   "the net has no RBM layer; name the blob with the samples: --blob=NAME");
     }

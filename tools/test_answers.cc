@@ -4,7 +4,7 @@
 
 #include "confusion_report.h"
 #include "trainer/image/mosaic.h"
-#include "trainer/inference/class_names.h"
+#include "trainer/inference/predict/class_names.h"
 #include "trainer/monitor/page.h"
 
 namespace trainer {
@@ -27,7 +27,7 @@ std::vector<TestAnswers::Compared> TestAnswers::ComparedIn(const Flags& flags, T
   for (const Net* net : {&nets.net(), nets.rest()}) {
     if (net == nullptr) continue;
     ComparedLabels labels(flags, *net, file);
-    const Tensor* const images = ImagesOf(*net, labels.use());
+    const Tensor* const images = FindImages(*net, labels.use());
     compared.push_back({*net, std::move(labels), images});
   }
   return compared;
@@ -35,9 +35,9 @@ std::vector<TestAnswers::Compared> TestAnswers::ComparedIn(const Flags& flags, T
 
 void TestAnswers::AddBatch(bool is_rest) {
   const auto& [net, labels, images] = compared_[is_rest ? 1 : 0];
-  const ScoredLabels batch = labels.Batch();
-  const std::vector<LabelAnswer> answers = AnswersOf(net, batch, matrix_.classes());
-  for (const LabelAnswer& answer : answers) matrix_.Add(answer.label, answer.answer);
+  const ScoredBatch batch = labels.Batch();
+  const std::vector<Prediction> answers = ReadPredictions(net, batch, matrix_.classes());
+  for (const Prediction& answer : answers) matrix_.Add(answer.label, answer.predicted);
   if (images != nullptr) worst_.Add(net, *images, batch.labels.Count(), answers);
 }
 
@@ -47,19 +47,19 @@ Json TestAnswers::Confusion() const { return ConfusionJson(matrix_, names_); }
 
 Json TestAnswers::Worst() const {
   Json list = Json::Array();
-  for (const WorstPicture& picture : worst_.pictures()) {
-    const LabelAnswer& answer = picture.answer;
-    const Image image = Mosaic(picture.numbers, picture.shape.dims());
+  for (const TopLoss& picture : worst_.images()) {
+    const Prediction& answer = picture.prediction;
+    const Image image = Mosaic(picture.values, picture.shape.dims());
     Json json = Json::Object()
                     .Set("record", picture.record)
                     .Set("label", answer.label)
-                    .Set("answer", answer.answer)
+                    .Set("answer", answer.predicted)
                     .Set("loss", answer.loss)
                     .Set("confidence", answer.confidence)
                     .Set("png", Base64(EncodeImage(image, "png")));
     if (!names_.empty()) {
       json.Set("label_name", names_[static_cast<size_t>(answer.label)])
-          .Set("answer_name", names_[static_cast<size_t>(answer.answer)]);
+          .Set("answer_name", names_[static_cast<size_t>(answer.predicted)]);
     }
     list.Push(std::move(json));
   }

@@ -7,8 +7,8 @@
 #include "compared_labels.h"
 #include "flags.h"
 #include "trainer/base/text/json.h"
-#include "trainer/inference/confusion.h"
-#include "trainer/inference/worst_pictures.h"
+#include "trainer/inference/evaluate/confusion_matrix.h"
+#include "trainer/inference/evaluate/top_losses.h"
 #include "trainer/net/test_nets.h"
 
 namespace trainer {
@@ -19,7 +19,7 @@ class TestAnswers {
   // ReadClassNames for the names of --labels.
   TestAnswers(const Flags& flags, TestNets& nets, const std::string& file);
 
-  // After each pass; `is_rest`: of the net of the last batch. Throws as AnswersOf.
+  // After each pass; `is_rest`: of the net of the last batch. Throws as ReadPredictions.
   void AddBatch(bool is_rest);
 
   std::string Text() const;
@@ -39,7 +39,7 @@ class TestAnswers {
 
   const std::vector<Compared> compared_;  // of whole batches, of the last one
   ConfusionMatrix matrix_;
-  WorstPictures worst_;
+  TopLosses worst_;
   std::vector<std::string> names_;  // of the classes, or none
 };
 

@@ -1,4 +1,4 @@
-#include "trainer/inference/blob_writer.h"
+#include "trainer/inference/predict/blob_writer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

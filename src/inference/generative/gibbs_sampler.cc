@@ -1,4 +1,4 @@
-#include "trainer/inference/gibbs_sampler.h"
+#include "trainer/inference/generative/gibbs_sampler.h"
 
 #include <algorithm>
 
@@ -11,21 +11,20 @@ constexpr uint32_t kStream = 0x474942;
 
 }  // namespace
 
-GibbsSampler::GibbsSampler(const Device& device, std::vector<BoltzmannMachine> machines, int chains,
+GibbsSampler::GibbsSampler(const Device& device, std::vector<RbmModel> rbms, int chains,
                            uint64_t seed)
     : device_(device), chains_(chains), seed_(seed) {
   int64_t most_hidden = 0;
   size_t most_scratch = 0;
-  for (BoltzmannMachine& machine : machines) {
-    const BoltzmannUnits units = machine.units;
-    if (!levels_.empty() && Top().machine.units.hidden != units.visible) {
-      throw Error(
-          ErrorCode::kConfig,
-          Join("layer '", machine.name, "' has ", units.visible, " visible units, but '",
-               Top().machine.name, "' before it has ", Top().machine.units.hidden, " hidden ones"));
+  for (RbmModel& rbm : rbms) {
+    const BoltzmannUnits units = rbm.units;
+    if (!levels_.empty() && Top().rbm.units.hidden != units.visible) {
+      throw Error(ErrorCode::kConfig,
+                  Join("layer '", rbm.name, "' has ", units.visible, " visible units, but '",
+                       Top().rbm.name, "' before it has ", Top().rbm.units.hidden, " hidden ones"));
     }
     levels_.push_back(std::make_unique<Level>(
-        Level{std::move(machine), BoltzmannProducts(device, units, chains),
+        Level{std::move(rbm), BoltzmannProducts(device, units, chains),
               DeviceFloats(device, static_cast<size_t>(chains * units.visible))}));
     most_hidden = std::max(most_hidden, units.hidden);
     most_scratch = std::max(most_scratch, Top().products.ScratchBytes());
@@ -33,7 +32,7 @@ GibbsSampler::GibbsSampler(const Device& device, std::vector<BoltzmannMachine> m
   hidden_ = std::make_unique<DeviceFloats>(device, static_cast<size_t>(chains * most_hidden));
   scratch_ = std::make_unique<DeviceFloats>(device, most_scratch / sizeof(float) + 1);
   pass_ = std::make_unique<DeviceFloats>(device, 1);
-  const bool gaussian = Top().machine.units.gaussian;
+  const bool gaussian = Top().rbm.units.gaussian;
   const std::vector<float> means(Top().visible.size(), gaussian ? 0.0f : 0.5f);
   device.CopyToDevice(Top().visible.data(), means.data(), means.size() * sizeof(float));
   DrawUnits(device, gaussian, NextDraw(), Top().visible.data(), Top().visible.data(),
@@ -54,19 +53,19 @@ std::span<std::byte> GibbsSampler::Scratch() {
 
 // Draws the hidden units.
 void GibbsSampler::Up(Level& level) {
-  const int64_t count = chains_ * level.machine.units.hidden;
+  const int64_t count = chains_ * level.rbm.units.hidden;
   float* const hidden = hidden_->data();
-  level.products.HiddenInputs(level.machine.weights, level.visible.data(), hidden, Scratch());
+  level.products.HiddenInputs(level.rbm.weights, level.visible.data(), hidden, Scratch());
   UnitMeans(device_, false, hidden, count);
   DrawUnits(device_, false, NextDraw(), hidden, hidden, count);
 }
 
 // From the hidden units to means of the visible ones, or to visible units.
 void GibbsSampler::Down(Level& level, bool draw) {
-  const bool gaussian = level.machine.units.gaussian;
+  const bool gaussian = level.rbm.units.gaussian;
   const auto count = static_cast<int64_t>(level.visible.size());
   float* const visible = level.visible.data();
-  level.products.VisibleInputs(level.machine.weights, hidden_->data(), visible, Scratch());
+  level.products.VisibleInputs(level.rbm.weights, hidden_->data(), visible, Scratch());
   UnitMeans(device_, gaussian, visible, count);
   if (draw) DrawUnits(device_, gaussian, NextDraw(), visible, visible, count);
 }
@@ -100,7 +99,7 @@ std::vector<float> GibbsSampler::Means() {
   std::vector<float> host(means.size());
   device_.CopyToHost(host.data(), means.data(), host.size() * sizeof(float));
   if (levels_.size() == 1) {  // the chain goes on at units, not at means
-    DrawUnits(device_, Top().machine.units.gaussian, NextDraw(), means.data(), means.data(),
+    DrawUnits(device_, Top().rbm.units.gaussian, NextDraw(), means.data(), means.data(),
               static_cast<int64_t>(host.size()));
   }
   return host;

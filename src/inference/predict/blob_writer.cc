@@ -1,8 +1,8 @@
-#include "trainer/inference/blob_writer.h"
+#include "trainer/inference/predict/blob_writer.h"
 
 #include <algorithm>
 
-#include "hdf5_blobs.h"
+#include "predict/hdf5_blob_writer.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
 #include "trainer/dataset/new_database.h"

@@ -1,4 +1,4 @@
-#include "trainer/inference/class_names.h"
+#include "trainer/inference/predict/class_names.h"
 
 #include <sstream>
 

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "trainer/backend/device_floats.h"
+#include "trainer/inference/generative/rbm.h"
+
+namespace trainer {
+
+// Draws samples from an RBM or from a deep belief network. Markov chains run Gibbs steps in the
+// last RBM. A sample is then propagated down through the other RBMs, each of which has the hidden
+// units of the previous RBM as its visible units (Hinton, Osindero and Teh, Neural Computation 18,
+// 2006). Not thread-safe. Step allocates no memory.
+class GibbsSampler {
+ public:
+  // Starts `chains` chains at random visible units of the last RBM: 0 or 1 with equal probability,
+  // or standard normal numbers. Throws kConfig if the sizes of neighbouring RBMs differ.
+  GibbsSampler(const Device& device, std::vector<RbmModel> rbms, int chains, uint64_t seed);
+
+  // Restarts the chains at data: (chains, visible units of the first RBM) in host memory.
+  void StartAt(std::span<const float> visible);
+  void Step();
+  // Returns the means of the first RBM's visible units, (chains, visible), in host memory.
+  std::vector<float> Means();
+
+ private:
+  struct Level {
+    RbmModel rbm;
+    BoltzmannProducts products;
+    DeviceFloats visible;
+  };
+  Level& Top() { return *levels_.back(); }
+  UnitDraw NextDraw();
+  std::span<std::byte> Scratch();
+  void Up(Level& level);
+  void Down(Level& level, bool draw);
+
+  const Device& device_;
+  int chains_;
+  uint64_t seed_;
+  uint64_t draws_ = 0;
+  std::vector<std::unique_ptr<Level>> levels_;
+  std::unique_ptr<DeviceFloats> hidden_;  // sized for the largest RBM
+  std::unique_ptr<DeviceFloats> scratch_, pass_;
+};
+
+}  // namespace trainer

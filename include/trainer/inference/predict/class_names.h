@@ -1,0 +1,13 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace trainer {
+
+// Reads the names of classes 0, 1, ... from a text file, one per line. Accepts Windows line ends.
+// Throws kNoInput, kNoPermission, kIo, and kData if the number of names is not `classes`.
+std::vector<std::string> ReadClassNames(const std::string& path, int64_t classes);
+
+}  // namespace trainer

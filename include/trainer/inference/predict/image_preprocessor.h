@@ -1,0 +1,68 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trainer/data/mean_file.h"
+#include "trainer/image/image.h"
+#include "trainer/inference/predict/blob_source.h"
+
+namespace trainer {
+
+// How a pixel p in [0, 255] becomes an input value: (p * raw_scale / 255 - mean) * scale, with the
+// names and the order of Caffe.
+struct PreprocessOptions {
+  int height = 0, width = 0;  // images are resized to this, then cropped; 0: size of the input
+  bool oversample = false;    // ten crops: corners and center, plain and mirrored
+  std::string mean_file;
+  std::vector<float> mean_values;  // one value, or one per channel
+  float raw_scale = 255, scale = 1;
+};
+
+// Reads and preprocesses image files for an input of shape (N, C, H, W). With one channel the
+// images become gray; with three their channels are blue, green, red. Not thread-safe.
+class ImagePreprocessor {
+ public:
+  // Throws kConfig if the input has another shape. Throws kUsage if images are resized below the
+  // input's size, if the mean has another number of channels, or if both a mean file and mean
+  // values are set. Throws as ReadMeanFile. A mean file of the resized image's size is subtracted
+  // before the crop, as in training; one of the input's size after the crop, as Caffe's Python
+  // does; with any other size its channel means are used, as in Caffe's C++ example.
+  ImagePreprocessor(const Shape& input, const PreprocessOptions& options);
+
+  // Number of crops per image: 1, or 10.
+  int crops() const { return static_cast<int>(crops_.size()); }
+
+  // Appends the crops of the image, (crops(), C, H, W), to `out`. Throws as ReadFile and
+  // DecodeImage, with the name of the file.
+  void Read(const std::string& path, std::vector<float>* out);
+
+ private:
+  struct Crop {
+    int top = 0, left = 0;
+    bool mirror = false;
+  };
+
+  void ChooseCrops(bool oversample);
+  void SetMean(const PreprocessOptions& options);
+  void CopyCrop(const Crop& crop, float* out) const;
+
+  int channels_, height_, width_;       // of the input
+  int resized_height_, resized_width_;  // before the crop
+  float factor_, scale_;
+  std::vector<Crop> crops_;
+  std::vector<float> mean_;       // (C, H, W) of the input, or of the resized image:
+  bool mean_is_resized_ = false;  // which one
+  std::string raw_;
+  Image decoded_, resized_;
+};
+
+// Returns the only input of the net. Throws kConfig if the net does not have exactly one.
+InputBlob ImageInput(const Net& net);
+
+// Fills ImageInput with images in order. Fill throws as ImagePreprocessor::Read.
+std::unique_ptr<BlobSource> MakeImageSource(std::vector<std::string> paths,
+                                            const PreprocessOptions& options, const Net& net);
+
+}  // namespace trainer

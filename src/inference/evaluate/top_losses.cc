@@ -1,0 +1,58 @@
+#include "trainer/inference/evaluate/top_losses.h"
+
+#include <algorithm>
+#include <functional>
+
+namespace trainer {
+namespace {
+
+bool LooksLikeImages(const Shape& shape) {
+  return shape.IsImage() && (shape[1] == 1 || shape[1] == 3) && shape[2] > 1 && shape[3] > 1;
+}
+
+const Tensor* ImagesOfLayer(const Net& net, int layer) {
+  const caffe::LayerParameter& proto = net.LayerAt(layer).proto();
+  if (proto.bottom_size() > 0) return nullptr;
+  for (int top = 0; top < proto.top_size(); ++top) {
+    if (LooksLikeImages(net.Output(layer, top).shape)) return &net.Output(layer, top);
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void TopLosses::Add(const Net& net, const ConstTensor& images, int64_t labels,
+                    const std::vector<Prediction>& predictions) {
+  if (images.shape[0] != labels) return;
+  std::vector<float> values;  // read only if this batch has one of the highest losses
+  const int64_t each = images.shape.Count(1);
+  for (const Prediction& prediction : predictions) {
+    const bool full = images_.size() >= max_;
+    if (full && (max_ == 0 || !(prediction.loss > images_.back().prediction.loss))) continue;
+    if (values.empty()) {
+      values.resize(static_cast<size_t>(images.Count()));
+      net.ReadPlain(images, values);
+    }
+    if (full) images_.pop_back();
+    const auto first = values.begin() + prediction.index * each;
+    TopLoss image{
+        records_ + prediction.index, prediction, images.shape.With(0, 1), {first, first + each}};
+    const auto place =
+        std::ranges::upper_bound(images_, prediction.loss, std::greater<>(),
+                                 [](const TopLoss& other) { return other.prediction.loss; });
+    images_.insert(place, std::move(image));
+  }
+  records_ += labels;
+}
+
+const Tensor* FindImages(const Net& net, const LabelConsumer* consumer) {
+  if (consumer != nullptr && consumer->source >= 0) {
+    if (const Tensor* const images = ImagesOfLayer(net, consumer->source)) return images;
+  }
+  for (int i = 0; i < net.NumLayers(); ++i) {
+    if (const Tensor* const images = ImagesOfLayer(net, i)) return images;
+  }
+  return nullptr;
+}
+
+}  // namespace trainer

@@ -1,0 +1,78 @@
+#include <algorithm>
+
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
+#include "trainer/hdf5/reader.h"
+#include "trainer/inference/predict/blob_source.h"
+
+namespace trainer {
+namespace {
+
+class Hdf5Source final : public BlobSource {
+ public:
+  Hdf5Source(const std::string& path, const Net& net) : file_(path) {
+    for (const InputBlob& input : InputBlobs(net)) {
+      arrays_.push_back(Open(input));
+      const int64_t length = input.value.shape[0], rows = arrays_.back().dims()[0];
+      const int64_t passes = (rows + length - 1) / length;
+      if (arrays_.size() == 1) passes_ = passes;
+      if (passes != passes_ || passes == 0) {
+        Fail(input, Join("has ", rows, " rows, enough for ", passes, " passes of ", length,
+                         passes == 0 ? "" : Join("; the first input has enough for ", passes_)));
+      }
+    }
+  }
+
+  int64_t Fill(const Net& net) override {
+    if (pass_ == passes_) return 0;
+    const std::vector<InputBlob> inputs = InputBlobs(net);
+    int64_t real = 0;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const Shape& shape = inputs[i].value.shape;
+      const int64_t first = pass_ * shape[0];
+      const int64_t rows = std::min(shape[0], arrays_[i].dims()[0] - first);
+      host_.assign(static_cast<size_t>(shape.Count()), 0.0f);
+      const auto wanted = static_cast<size_t>(rows * shape.Count(1));
+      arrays_[i].ReadRows(first, rows, std::span(host_).first(wanted));
+      net.WritePlain(host_, inputs[i].value);
+      if (i == 0) real = rows;
+    }
+    ++pass_;
+    return real;
+  }
+
+ private:
+  [[noreturn]] void Fail(const InputBlob& input, const std::string& message) const {
+    throw Error(ErrorCode::kData, {file_.path()},
+                Join("dataset '", EscapeControl(input.name), "' ", message));
+  }
+
+  Hdf5Array Open(const InputBlob& input) const {
+    Hdf5Array array = file_.Array(input.name);
+    const Shape& shape = input.value.shape;
+    const std::vector<int64_t>& dims = array.dims();
+    const bool fits = static_cast<int>(dims.size()) == shape.Rank() &&
+                      std::equal(dims.begin() + 1, dims.end(), shape.dims().begin() + 1);
+    if (!fits) {
+      std::vector<std::string> given, wanted = {"rows"};
+      for (const int64_t dim : dims) given.push_back(Join(dim));
+      for (const int64_t dim : shape.dims().subspan(1)) wanted.push_back(Join(dim));
+      Fail(input, Join("has the shape (", JoinList(given), "), but the input needs (",
+                       JoinList(wanted), ")"));
+    }
+    return array;
+  }
+
+  Hdf5Reader file_;
+  std::vector<Hdf5Array> arrays_;  // one for each input
+  int64_t passes_ = 0, pass_ = 0;
+  std::vector<float> host_;
+};
+
+}  // namespace
+
+std::unique_ptr<BlobSource> MakeHdf5Source(const std::string& path, const Net& net) {
+  return std::make_unique<Hdf5Source>(path, net);
+}
+
+}  // namespace trainer

@@ -1,0 +1,172 @@
+#include "trainer/inference/predict/image_preprocessor.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
+
+namespace trainer {
+namespace {
+
+std::string SizeText(int64_t height, int64_t width) { return Join(height, "x", width); }
+
+std::vector<float> ChannelMeans(const MeanImage& mean) {
+  std::vector<float> means;
+  const int64_t plane = mean.shape.height * mean.shape.width;
+  for (int64_t c = 0; c < mean.shape.channels; ++c) {
+    const auto first = mean.values.begin() + c * plane;
+    means.push_back(static_cast<float>(std::accumulate(first, first + plane, 0.0) /
+                                       static_cast<double>(plane)));
+  }
+  return means;
+}
+
+}  // namespace
+
+ImagePreprocessor::ImagePreprocessor(const Shape& input, const PreprocessOptions& options) {
+  if (!input.IsImage() || (input[1] != 1 && input[1] != 3)) {
+    throw Error(ErrorCode::kConfig,
+                Join("the input has the shape ", input.ToString(),
+                     "; images need (N, C, H, W) with 1 channel (grey) or 3 (colour)"));
+  }
+  channels_ = static_cast<int>(input[1]);
+  height_ = static_cast<int>(input[2]);
+  width_ = static_cast<int>(input[3]);
+  resized_height_ = options.height > 0 ? options.height : height_;
+  resized_width_ = options.width > 0 ? options.width : width_;
+  if (resized_height_ < height_ || resized_width_ < width_) {
+    throw Error(ErrorCode::kUsage, Join("images of ", SizeText(resized_height_, resized_width_),
+                                        " are smaller than the net's input, ",
+                                        SizeText(height_, width_), "; give a larger --resize"));
+  }
+  factor_ = options.raw_scale / 255;
+  scale_ = options.scale;
+  ChooseCrops(options.oversample);
+  SetMean(options);
+}
+
+void ImagePreprocessor::ChooseCrops(bool oversample) {
+  const int down = resized_height_ - height_, right = resized_width_ - width_;
+  const Crop middle = {down / 2, right / 2, false};
+  if (!oversample) {
+    crops_ = {middle};
+    return;
+  }
+  crops_ = {{0, 0, false}, {0, right, false}, {down, 0, false}, {down, right, false}, middle};
+  for (int i = 0; i < 5; ++i) {
+    crops_.push_back(crops_[static_cast<size_t>(i)]);
+    crops_.back().mirror = true;
+  }
+}
+
+void ImagePreprocessor::SetMean(const PreprocessOptions& options) {
+  std::vector<float> values = options.mean_values;
+  if (!options.mean_file.empty()) {
+    if (!values.empty()) {
+      throw Error(ErrorCode::kUsage,
+                  "--mean and --mean_value cannot both be given; leave one of them out");
+    }
+    MeanImage mean = ReadMeanFile(options.mean_file);
+    if (mean.shape.channels != channels_) {
+      throw Error(ErrorCode::kUsage, Join(mean.path, ": the mean is ", mean.shape.ToString(),
+                                          ", but the net has ", channels_, " channels"));
+    }
+    mean_is_resized_ = mean.shape.height == resized_height_ && mean.shape.width == resized_width_;
+    if (mean_is_resized_ || (mean.shape.height == height_ && mean.shape.width == width_)) {
+      mean_ = std::move(mean.values);
+      return;
+    }
+    values = ChannelMeans(mean);
+  }
+  if (values.empty()) values = {0};
+  if (values.size() == 1) values.resize(static_cast<size_t>(channels_), values[0]);
+  if (static_cast<int>(values.size()) != channels_) {
+    throw Error(ErrorCode::kUsage, Join("--mean_value: ", values.size(), " values for ", channels_,
+                                        " channels; give one, or one per channel"));
+  }
+  const auto plane = static_cast<size_t>(height_) * static_cast<size_t>(width_);
+  for (const float value : values) mean_.insert(mean_.end(), plane, value);
+}
+
+void ImagePreprocessor::Read(const std::string& path, std::vector<float>* out) {
+  constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
+  raw_ = ReadFile(path, kMaxBytes);
+  DecodeImage(raw_, channels_ == 1 ? Colors::kGray : Colors::kColor, {path}, "the image",
+              &decoded_);
+  const bool fits = decoded_.height == resized_height_ && decoded_.width == resized_width_;
+  if (fits) {
+    std::swap(decoded_, resized_);
+  } else {
+    ResizeImage(decoded_, {0, 0, decoded_.width, decoded_.height}, resized_height_, resized_width_,
+                &resized_);
+  }
+  const size_t item =
+      static_cast<size_t>(channels_) * static_cast<size_t>(height_) * static_cast<size_t>(width_);
+  const size_t start = out->size();
+  out->resize(start + item * crops_.size());
+  for (size_t i = 0; i < crops_.size(); ++i) CopyCrop(crops_[i], out->data() + start + i * item);
+}
+
+void ImagePreprocessor::CopyCrop(const Crop& crop, float* out) const {
+  size_t at = 0;
+  for (int c = 0; c < channels_; ++c) {
+    for (int y = 0; y < height_; ++y) {
+      const int64_t row =
+          (int64_t{c} * resized_height_ + crop.top + y) * resized_width_ + crop.left;
+      for (int x = 0; x < width_; ++x, ++at) {
+        const auto from = static_cast<size_t>(row + (crop.mirror ? width_ - 1 - x : x));
+        const float mean = mean_[mean_is_resized_ ? from : at];
+        out[at] = (static_cast<float>(resized_.pixels[from]) * factor_ - mean) * scale_;
+      }
+    }
+  }
+}
+
+InputBlob ImageInput(const Net& net) {
+  const std::vector<InputBlob> inputs = InputBlobs(net);
+  if (inputs.size() == 1) return inputs[0];
+  throw Error(
+      ErrorCode::kConfig,
+      Join("net '", EscapeControl(net.name()), "' has ", inputs.size(),
+           " inputs, but images need exactly one Input layer with one top",
+           inputs.empty() ? "; 'trainer deploy' makes such a net from a training net" : ""));
+}
+
+namespace {
+
+class ImageFileSource final : public BlobSource {
+ public:
+  ImageFileSource(std::vector<std::string> paths, const PreprocessOptions& options, const Net& net)
+      : paths_(std::move(paths)), preprocessor_(ImageInput(net).value.shape, options) {}
+
+  int64_t Fill(const Net& net) override {
+    const InputBlob input = ImageInput(net);
+    const auto whole = static_cast<size_t>(input.value.Count());
+    while (next_ < paths_.size() && pending_.size() < whole) {
+      preprocessor_.Read(paths_[next_++], &pending_);
+    }
+    const size_t taken = std::min(pending_.size(), whole);
+    std::vector<float> batch(whole, 0.0f);
+    std::copy_n(pending_.begin(), taken, batch.begin());
+    pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(taken));
+    net.WritePlain(batch, input.value);
+    return static_cast<int64_t>(taken) / input.value.shape.Count(1);
+  }
+
+ private:
+  std::vector<std::string> paths_;
+  ImagePreprocessor preprocessor_;
+  size_t next_ = 0;
+  std::vector<float> pending_;  // crops that do not fit into the current batch
+};
+
+}  // namespace
+
+std::unique_ptr<BlobSource> MakeImageSource(std::vector<std::string> paths,
+                                            const PreprocessOptions& options, const Net& net) {
+  return std::make_unique<ImageFileSource>(std::move(paths), options, net);
+}
+
+}  // namespace trainer
