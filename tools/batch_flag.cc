@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <charconv>
 
-#include "memory_limit.h"
+#include "memory_flags.h"
 #include "shared_flags.h"
+#include "trainer/analysis/memory/memory_room.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
@@ -99,7 +100,7 @@ BatchSearch SearchFor(const Flags& flags, const Device& device) {
   const std::optional<size_t> limit = MemoryLimit(flags, device);
   search.recomputes = limit.has_value();
   search.memory = ParseMemoryMode(flags);
-  search.room = limit ? *limit : MemoryFor(device);
+  search.room = limit ? *limit : AvailableMemory(device);
   return search;
 }
 

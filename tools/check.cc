@@ -5,7 +5,7 @@
 #include "batch_flag.h"
 #include "check_report.h"
 #include "device_flags.h"
-#include "memory_limit.h"
+#include "memory_flags.h"
 #include "reading_flags.h"
 #include "run_start.h"
 #include "shared_flags.h"

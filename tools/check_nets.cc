@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "check_report.h"
-#include "plan_parts.h"
 #include "trainer/base/process/host_memory.h"
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
@@ -17,7 +16,7 @@ NetPlan Describe(const Net& net) {
   NetPlan plan;
   plan.good = true;
   plan.value_bytes = net.memory_plan().arena_bytes;
-  plan.staged_bytes = StagedBytes(net);
+  plan.staged_bytes = StagingBytes(net);
   plan.largest = net.memory_plan().blocks;
   std::ranges::stable_sort(plan.largest, std::greater(), &PlannedBlock::bytes);
   plan.largest.resize(std::min(plan.largest.size(), kLargest));
@@ -40,10 +39,10 @@ struct MemoryHolder {
 };
 
 // The parts, the largest first; in place of the values of all nets those of each, with the largest.
-std::vector<MemoryHolder> HoldersOf(const std::vector<PlannedPart>& parts,
+std::vector<MemoryHolder> HoldersOf(const std::vector<MemoryItem>& parts,
                                     const std::vector<CheckedNet>& nets, const RunPlan& plan) {
   std::vector<MemoryHolder> holders;
-  for (const PlannedPart& part : parts) {
+  for (const MemoryItem& part : parts) {
     if (std::string_view(part.key) != "values") {
       holders.push_back({part.name, part.bytes});
       continue;
@@ -127,33 +126,31 @@ RunPlan PlanNets(const std::vector<CheckedNet>& nets, const SolverSpec* spec, co
         planned.push_back(std::make_unique<Net>(*checked.spec, options, device, params));
       }
       one = Describe(*planned.back());
-      plan.totals.AddNet(*planned.back());
+      plan.memory.AddNet(*planned.back());
       if (checked.options.training) train = planned.back().get();
       if (!checked.one_exact_pass || tests.back()->rest() == nullptr) return;
       const Net& last_batch = *tests.back()->rest();
       one.value_bytes += last_batch.memory_plan().arena_bytes;
-      one.staged_bytes += StagedBytes(last_batch);
-      plan.totals.AddNet(last_batch);
+      one.staged_bytes += StagingBytes(last_batch);
+      plan.memory.AddNet(last_batch);
     });
     report->findings.Add(errors);
   }
-  plan.totals.weights = params.PlannedBytes();
+  plan.memory.weights = params.PlannedBytes();
   if (train == nullptr) return plan;
-  plan.totals.gradients = GradientBytes(*train);
-  if (rule != nullptr) plan.totals.SetRun(*spec, *rule, *train, params.PlannedBytes());
+  plan.memory.gradients = GradientBytes(*train);
+  if (rule != nullptr) plan.memory.SetRun(*spec, *rule, *train, params.PlannedBytes());
   return plan;
 }
 
 bool CheckMemory(const std::vector<CheckedNet>& nets, const RunPlan& plan,
                  const CheckedDevice& device, CheckReport* report) {
   const bool on_gpu = device.device->kind() != DeviceKind::kCpu;
-  const std::vector<PlannedPart> of_cpu = PartsOf(plan.totals, {});
+  const std::vector<MemoryItem> of_cpu = plan.memory.Items({});
   if (!on_gpu) return Compare("memory", HoldersOf(of_cpu, nets, plan), ReadHostMemory(), report);
-  PlanTarget target;
-  target.gpu = true;
-  const std::vector<PlannedPart> of_gpu = PartsOf(plan.totals, target);
-  std::vector<PlannedPart> of_host;  // also where a GPU computes
-  for (const PlannedPart& part : of_cpu) {
+  const std::vector<MemoryItem> of_gpu = plan.memory.Items({.gpu = true, .name = ""});
+  std::vector<MemoryItem> of_host;  // also where a GPU computes
+  for (const MemoryItem& part : of_cpu) {
     const std::string_view key = part.key;
     if (key == "ahead" || key == "snapshot" || key == "program") of_host.push_back(part);
   }

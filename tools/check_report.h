@@ -10,7 +10,7 @@
 #include "device_flags.h"
 #include "findings.h"
 #include "lints.h"
-#include "plan_parts.h"
+#include "trainer/analysis/memory/memory_estimate.h"
 #include "trainer/base/process/host_memory.h"
 #include "trainer/base/text/json.h"
 #include "trainer/dataset/audit.h"
@@ -47,7 +47,7 @@ struct NetPlan {
 
 struct RunPlan {
   std::vector<NetPlan> nets;
-  PlannedTotals totals;
+  MemoryEstimate memory;
 
   bool good() const;
 };

@@ -4,8 +4,7 @@
 #include "check_report.h"
 #include "device_flags.h"
 #include "lints.h"
-#include "memory_limit.h"
-#include "plan_parts.h"
+#include "memory_flags.h"
 #include "rescue.h"
 #include "run_start.h"
 #include "shared_flags.h"
@@ -43,7 +42,7 @@ class SolverCheck {
     const std::vector<LayerAudit> audits = AuditNets(nets_, plan, &findings_);
     std::unique_ptr<Solver> solver;
     if (plan.good() && fits && fits_limit_ && rule_ && sound_) solver = MakeSolver();
-    CheckFolder(solver ? solver->SnapshotBytes() : plan.totals.weights * (1 + States()));
+    CheckFolder(solver ? solver->SnapshotBytes() : plan.memory.weights * (1 + States()));
     const std::set<size_t> bad = ReportData(nets_, audits, &report_);
     if (!solver) return;
     LintTrainingNet(solver->train_net(), &findings_);
@@ -66,7 +65,7 @@ class SolverCheck {
     try {
       TakeBatch(flags_, {}, &spec_);
       TakeBestBatch(flags_, *device_.device, !state_.empty(), &spec_);
-      most_value_bytes_ = MostValueBytes(flags_, spec_, *device_.device);
+      most_value_bytes_ = ActivationBudgetOf(flags_, spec_, *device_.device);
     } catch (const Error& error) {
       const bool of_size =
           error.code() == ErrorCode::kResource || error.code() == ErrorCode::kUsage;
@@ -99,7 +98,7 @@ class SolverCheck {
     train.options.state = spec_.train.state;
     train.options.training = true;
     train.options.most_value_bytes = most_value_bytes_;
-    if (rule_) AdaptTo(*rule_, &train.options);
+    if (rule_) AdaptNetOptions(*rule_, &train.options);
     if (state_.empty()) train.options.output_files = OutputFiles::kLook;
     train.options.snapshot_folder = FolderOf(spec_.proto.snapshot_prefix());
     train.batches = int64_t{spec_.proto.max_iter()} * batches;

@@ -3,7 +3,7 @@
 #include "batch_flag.h"
 #include "device_flags.h"
 #include "find_batch_search.h"
-#include "memory_limit.h"
+#include "memory_flags.h"
 #include "shared_flags.h"
 #include "trainer/base/error/error.h"
 #include "verb.h"

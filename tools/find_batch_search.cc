@@ -4,8 +4,7 @@
 
 #include <algorithm>
 
-#include "memory_limit.h"
-#include "plan_parts.h"
+#include "trainer/analysis/memory/memory_fit.h"
 #include "trainer/backend/plan_device.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/log/log.h"
@@ -26,6 +25,7 @@ class Searcher {
     SetBatchSize(std::max<uint32_t>(given_, 1), spec);  // throws where there is none
     // The plan of each batch on the GPU itself would measure its convolutions.
     if (device.RunsLater()) plan_device_ = MakePlanDevice();
+    estimator_.emplace(PlanningDevice(), search.memory);
   }
   ~Searcher() { SetBatchSize(given_, &spec_); }
   Searcher(const Searcher&) = delete;
@@ -90,14 +90,15 @@ class Searcher {
   }
 
   std::optional<BatchFigures> PlanOrThrow(uint32_t batch) {
-    const Device& device = PlanningDevice();
-    const size_t values =
-        search_.recomputes ? MostValueBytes(search_.room, spec_, device) : size_t{0};
-    const PlannedRun run =
-        PlanRun(spec_, device, {.most_value_bytes = values, .memory = search_.memory});
-    const size_t bytes = Sum(PartsOf(run.totals, CountingTarget(device)));
+    const MemoryRoom kind = UnlimitedRoom(PlanningDevice());
+    MemoryEstimate memory = estimator_->Estimate(spec_);
+    if (search_.recomputes) {
+      const size_t budget = ActivationBudget(search_.room, memory, kind);
+      if (budget > 0) memory = estimator_->Estimate(spec_, budget);
+    }
+    const size_t bytes = TotalBytes(memory.Items(kind));
     if (bytes > search_.room) return std::nullopt;
-    return BatchFigures{.batch = batch, .bytes = bytes, .computed_again = run.computed_again};
+    return BatchFigures{.batch = batch, .bytes = bytes, .computed_again = memory.recomputed};
   }
 
   // By doubling from the smallest that the net can have, then between the last two, to an eighth of
@@ -154,7 +155,7 @@ class Searcher {
     const WarningsOnly warnings_only;
     try {
       if (search_.recomputes) {
-        options.most_value_bytes = MostValueBytes(search_.room, spec_, device_);
+        options.most_value_bytes = ActivationBudget(search_.room, spec_, device_);
       }
       Solver solver(spec_, options, device_, nobody);
       solver.Step();
@@ -166,7 +167,7 @@ class Searcher {
           device_.Synchronize();
         }));
       }
-      figures->records = BatchOf(solver.train_net()) * Passes();
+      figures->records = BatchSizeOf(solver.train_net()) * Passes();
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kResource) throw;
       figures->ran_out = true;
@@ -278,6 +279,7 @@ class Searcher {
   SolverSpec& spec_;
   const uint32_t given_;
   std::unique_ptr<Device> plan_device_;
+  std::optional<MemoryEstimator> estimator_;
   uint32_t smallest_ = 0;
   bool ran_out_ = false;
   double making_ = 0;

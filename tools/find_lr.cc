@@ -8,10 +8,10 @@
 #include "find_lr_report.h"
 #include "rank_flags.h"
 #include "reading_flags.h"
-#include "run_memory.h"
 #include "run_start.h"
 #include "shared_flags.h"
 #include "time_measure.h"
+#include "trainer/analysis/memory/memory_fit.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/log/progress.h"
@@ -144,7 +144,7 @@ class FindLr final : public Verb {
     options.memory = ParseMemoryMode(flags);
     ObserverList nobody;
     Solver solver(spec, options, *device, nobody);
-    RequireMemory(spec, *device, replica, solver);
+    RequireRunFits(spec, *device, replica, solver);
     std::optional<Progress> progress;
     if (replica.rank == 0) {
       progress.emplace("Raising the learning rate", "iterations", spec.proto.max_iter(),

@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "device_flags.h"
-#include "plan_parts.h"
+#include "trainer/analysis/memory/memory_estimate.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/file/file.h"
@@ -35,19 +35,19 @@ int UsefulCores(int64_t macs) { return std::clamp(CeilDiv(static_cast<double>(ma
 
 // The memory of `ranks` ranks. Each needs what the plan counts, a quarter more for what the plan
 // does not count, and half a GiB for the program, its libraries and batches.
-int MemoryGiB(const std::vector<PlannedPart>& parts, int ranks) {
+int MemoryGiB(const std::vector<MemoryItem>& items, int ranks) {
   double bytes = 0.5 * static_cast<double>(kGiB);
-  for (const PlannedPart& part : parts) bytes += 1.25 * static_cast<double>(part.bytes);
+  for (const MemoryItem& item : items) bytes += 1.25 * static_cast<double>(item.bytes);
   return CeilDiv(bytes * ranks, static_cast<double>(kGiB));
 }
 
 // The seconds that a snapshot takes: as on a file system of 50 MB/s, or longer where writing and
 // reading back a file beside the snapshots is slower than that now.
-double SnapshotSeconds(const std::string& prefix, const PlannedTotals& totals) {
+double SnapshotSeconds(const std::string& prefix, const MemoryEstimate& memory) {
   constexpr double kBusyRate = 50e6;
   constexpr size_t kMostProbe = size_t{32} << 20;
   using Clock = std::chrono::steady_clock;
-  const size_t bytes = totals.weights * (1 + static_cast<size_t>(totals.states_per_weight));
+  const size_t bytes = memory.weights * (1 + static_cast<size_t>(memory.states_per_weight));
   const double usual = 1 + static_cast<double>(bytes) / kBusyRate;
   if (!std::filesystem::is_directory(FolderOf(prefix))) return usual;
   const std::string probe(std::clamp<size_t>(bytes, 1, kMostProbe), '\x5a');
@@ -169,13 +169,13 @@ int WarningSeconds(std::chrono::seconds slot, double snapshot) {
 }
 
 void FitToNet(const SolverSpec& spec, JobRequest* job, int processes) {
-  PlanTarget target;
-  target.device = MakeDevice();
-  const PlannedRun run = PlanRun(spec, *target.device);
-  ChooseCores(UsefulCores(run.macs / job->ranks()), processes, job);
-  job->memory_gib = MemoryGiB(PartsOf(run.totals, target), job->ranks_per_node * processes);
+  const std::unique_ptr<Device> device = MakeDevice();
+  const MemoryEstimate memory = EstimateMemory(spec, *device);
+  ChooseCores(UsefulCores(memory.macs / job->ranks()), processes, job);
+  job->memory_gib =
+      MemoryGiB(memory.Items(UnlimitedRoom(*device)), job->ranks_per_node * processes);
   const double snapshot =
-      SavesSnapshots(spec.proto) ? SnapshotSeconds(spec.proto.snapshot_prefix(), run.totals) : 1;
+      SavesSnapshots(spec.proto) ? SnapshotSeconds(spec.proto.snapshot_prefix(), memory) : 1;
   job->warning_seconds = WarningSeconds(job->time, snapshot);
   if (2 * job->warning_seconds > job->time.count()) {
     LOG(WARNING) << "--time=" << WallTimeText(job->time) << ": a snapshot of this net may take "

@@ -1,74 +1,101 @@
 #include <iostream>
+#include <utility>
 
 #include "device_flags.h"
-#include "memory_limit.h"
-#include "net_plan.h"
-#include "plan_gpu.h"
-#include "plan_parts.h"
+#include "memory_flags.h"
 #include "plan_ranks.h"
-#include "plan_stages.h"
 #include "rank_flags.h"
 #include "shared_flags.h"
+#include "trainer/analysis/memory/memory_breakdown.h"
+#include "trainer/analysis/memory/stage_memory.h"
+#include "trainer/backend/plan_device.h"
+#include "trainer/base/error/error.h"
 #include "trainer/base/log/log.h"
-#include "trainer/base/text/json.h"
-#include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
-#include "trainer/net/net.h"
-#include "trainer/steps/part_sums.h"
 #include "verb.h"
 
 namespace trainer {
 namespace {
 
-// Collects what is printed about the planned nets.
-class Report {
- public:
-  Report(const Flags& flags, const PlanTarget& target)
-      : json_(flags.Switch("json")), verbose_(flags.Switch("verbose")), target_(target) {}
+constexpr char kAnyGpu[] = "any";  // --gpu alone
 
-  void Add(const std::string& title, const Net& net) {
-    if (batch_ == 0) batch_ = BatchOf(net);
-    if (json_) {
-      nets_.Push(NetJson(title, net));
-    } else if (verbose_) {
-      PrintNet(title, net);
-    } else {
-      peaks_ += PeakLine(title, net);
-    }
-  }
+Flag PlanGpuFlag() {
+  return {.name = "gpu",
+          .value = "SIZE|ID",
+          .help =
+              "plan for a GPU: one with this memory, such as 16GiB, or a GPU of this machine, such "
+              "as 0; without a value, this machine needs no GPU",
+          .bare = kAnyGpu};
+}
 
-  // Returns the exit code.
-  int Finish(const PlannedTotals& totals) {
-    const std::vector<PlannedPart> parts = PartsOf(totals, target_);
-    const Verdict verdict = Judge(target_, parts, batch_);
-    json_ ? PrintJson(parts, verdict) : PrintText(parts, verdict);
-    return verdict.fits ? 0 : static_cast<int>(ErrorCode::kResource);
-  }
+Flag PlanLimitFlag() {
+  return {.name = "limit",
+          .value = "SIZE",
+          .help =
+              "memory limit of a run on the CPU, such as 64GiB for another machine; none: no "
+              "limit. Default: the memory that this process may use, by the machine, its control "
+              "groups, the Slurm job and ulimit -v"};
+}
 
- private:
-  void PrintText(const std::vector<PlannedPart>& parts, const Verdict& verdict) const {
-    std::cout << Wrap(verdict.text, 4) << "\n" << TotalsText(parts) << peaks_;
-    if (target_.estimated) {
-      std::cout << Wrap(
-                       "No GPU was used, so the scratch memory of cuDNN's convolutions (part of "
-                       "the values) is an estimate.",
-                       4)
-                << "\n";
-    }
-  }
-  void PrintJson(const std::vector<PlannedPart>& parts, const Verdict& verdict) {
-    Json json = Json::Object().Set("nets", std::move(nets_)).Set("bytes", TotalsJson(parts));
-    if (target_.gpu) json.Set("estimated", target_.estimated);
-    if (target_.room > 0) json.Set("fit", verdict.json);
-    std::cout << json.ToString();
-  }
-
-  bool json_, verbose_;
-  const PlanTarget& target_;
-  Json nets_ = Json::Array();
-  std::string peaks_;  // a line for each net
-  int64_t batch_ = 0;
+// The device that a plan is made for, and its memory.
+struct PlanTarget {
+  std::unique_ptr<Device> device;
+  MemoryRoom room;
 };
+
+bool IsGpuNumber(const std::string& text) {
+  return text == "all" || text.find_first_not_of("0123456789,") == std::string::npos;
+}
+
+PlanTarget TargetOf(const Flags& flags) {
+  if (!flags.Has("gpu")) return {MakeDevice(), ResolveHostRoom(flags.Text("limit"))};
+  if (flags.Has("limit")) {
+    throw Error(ErrorCode::kUsage,
+                "--limit is for the CPU; give the memory of a GPU with --gpu=16GiB");
+  }
+  const std::string& text = flags.Text("gpu");
+  if (!IsGpuNumber(text)) {
+    return {MakePlanDevice(), ResolvePlannedGpuRoom(text == kAnyGpu ? "" : text)};
+  }
+  DeviceChoice choice;
+  choice.kind = DeviceKind::kCuda;
+  choice.flag = "--gpu=" + text;
+  choice.gpu.id = GpuOf(flags).value_or(0);
+  PlanTarget target = {MakeDevice(choice), {}};
+  target.room = ResolveGpuRoom(*target.device, choice.gpu.id);
+  return target;
+}
+
+// Whether --strategy, or without it the solver, says pipeline.
+bool IsPipeline(const Flags& flags) {
+  const std::string& name = flags.Text("strategy");
+  if (!name.empty()) return name == "pipeline";
+  return flags.Has("ranks") && flags.Has("solver") &&
+         SolverOf(flags).proto.strategy() == "pipeline";
+}
+
+int PlanStages(const Flags& flags) {
+  if (!flags.Has("solver") || !flags.Has("ranks")) {
+    throw Error(
+        ErrorCode::kUsage,
+        "--strategy=pipeline needs the solver and the number of stages: --solver=FILE --ranks=4");
+  }
+  SolverSpec spec = SolverOf(flags);
+  spec.proto.set_strategy("pipeline");
+  TakeStages(flags, &spec);
+  const PlanTarget target = TargetOf(flags);
+  const size_t one_rank = TotalBytes(EstimateMemory(spec, *target.device).Items(target.room));
+  Json all = Json::Array();
+  std::string text;
+  for (const int stages : RanksOf(flags)) {
+    const PipelineEstimate pipeline =
+        EstimatePipelineMemory(spec, *target.device, target.room, stages);
+    all.Push(ToJson(pipeline, one_rank));
+    text += (text.empty() ? "" : "\n") + ToText(pipeline, one_rank);
+  }
+  std::cout << (flags.Switch("json") ? all.ToString() : text);
+  return 0;
+}
 
 class Plan final : public Verb {
  public:
@@ -135,47 +162,25 @@ class Plan final : public Verb {
     if (flags.Has("ranks")) return PlanRanks(flags);
     PlanTarget target = TargetOf(flags);
     if (const auto limit = MemoryLimit(flags, *target.device)) {
-      target.room = *limit;
-      target.room_name = Join("--memory=", flags.Text("memory"));
+      target.room.bytes = *limit;
+      target.room.name = Join("--memory=", flags.Text("memory"));
     }
-    return flags.Has("solver") ? PlanSolver(flags, target) : PlanModel(flags, target);
+    const MemoryBreakdown breakdown = BreakDown(flags, target);
+    std::cout << (flags.Switch("json") ? ToJson(breakdown).ToString()
+                                       : ToText(breakdown, flags.Switch("verbose")));
+    return breakdown.fit.fits ? 0 : static_cast<int>(ErrorCode::kResource);
   }
 
  private:
-  static NetOptions Options(const Flags& flags, const caffe::NetState& state) {
-    NetOptions options;
-    options.state = state;
-    options.training = state.phase() == caffe::TRAIN;
-    options.memory = ParseMemoryMode(flags);
-    options.log = false;
-    options.plan_only = true;
-    return options;
-  }
-
-  static int PlanSolver(const Flags& flags, const PlanTarget& target) {
+  static MemoryBreakdown BreakDown(const Flags& flags, const PlanTarget& target) {
+    const MemoryMode memory = ParseMemoryMode(flags);
+    if (flags.Has("model")) {
+      return BreakDownMemory(ModelOf(flags), NetStateOf(flags, PhaseOf(flags)), *target.device,
+                             target.room, memory);
+    }
     const SolverSpec spec = SolverOf(flags);
-    PlanRunOptions options;
-    options.most_value_bytes = MostValueBytes(flags, spec, *target.device);
-    options.memory = ParseMemoryMode(flags);
-    Report report(flags, target);
-    options.see = [&](const std::string& title, const Net& net) { report.Add(title, net); };
-    return report.Finish(PlanRun(spec, *target.device, options).totals);
-  }
-
-  static int PlanModel(const Flags& flags, const PlanTarget& target) {
-    const NetSpec spec = ModelOf(flags);
-    const bool train = PhaseOf(flags) == caffe::TRAIN;
-    ParamStore params(*target.device);
-    const NetOptions options =
-        Options(flags, NetStateOf(flags, train ? caffe::TRAIN : caffe::TEST));
-    Report report(flags, target);
-    const Net net(spec, options, *target.device, params);
-    report.Add(train ? "net, phase TRAIN" : "net, phase TEST", net);
-    PlannedTotals totals;
-    totals.AddNet(net);
-    totals.weights = params.PlannedBytes();
-    if (train) totals.gradients = GradientBytes(net);
-    return report.Finish(totals);
+    return BreakDownMemory(spec, *target.device, target.room, memory,
+                           ActivationBudgetOf(flags, spec, *target.device));
   }
 };
 

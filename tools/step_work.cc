@@ -4,7 +4,7 @@
 #include <functional>
 #include <map>
 
-#include "plan_gpu.h"
+#include "trainer/analysis/memory/memory_estimate.h"
 #include "trainer/base/text/lower_case.h"
 #include "trainer/net/traffic.h"
 
@@ -70,7 +70,7 @@ StepWork WorkOf(const Net& net, const std::vector<LayerSeconds>& layers, int pas
     work.slices.push_back({name, found->second, work.backward});
   }
   work.forward = forward * passes + work.backward * (passes - 1);
-  work.images = static_cast<double>(BatchOf(net) * passes);
+  work.images = static_cast<double>(BatchSizeOf(net) * passes);
   return work;
 }
 

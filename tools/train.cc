@@ -5,14 +5,14 @@
 #include "device_flags.h"
 #include "job_life.h"
 #include "lints.h"
-#include "memory_limit.h"
+#include "memory_flags.h"
 #include "rank_flags.h"
 #include "reading_flags.h"
 #include "rescue.h"
-#include "run_memory.h"
 #include "run_start.h"
 #include "shared_flags.h"
 #include "stage_data.h"
+#include "trainer/analysis/memory/memory_fit.h"
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/log/log.h"
 #include "trainer/base/text/text.h"
@@ -270,14 +270,14 @@ class Train final : public Verb {
       if (replica.rank == 0) WarnOfOlderSnapshots(spec);
     }
     options.memory = ParseMemoryMode(flags);
-    options.most_value_bytes = MostValueBytes(flags, spec, *device, replica);
+    options.most_value_bytes = ActivationBudgetOf(flags, spec, *device, replica);
     options.signals = &signals;
     options.test_at_end = flags.Switch("test_at_end");
     ObserverList observers;
     options.shows_numbers = AddWatchers(flags, spec, *device, replica, view.get(), &observers);
     if (replica.rank == 0) WatchForResolved(flags, spec, &observers);
     Solver solver(spec, options, *device, observers);
-    RequireMemory(spec, *device, replica, solver);
+    RequireRunFits(spec, *device, replica, solver);
     if (replica.rank == 0) WarnBeforeTraining(spec, solver.train_net());
     LOG(INFO) << "Starting Optimization";
     const SolveResult result = solver.Solve();

@@ -1,0 +1,50 @@
+#pragma once
+// The memory of a run and of its nets, value by value, as `trainer plan` shows it.
+
+#include <string>
+#include <vector>
+
+#include "trainer/analysis/memory/memory_estimate.h"
+#include "trainer/analysis/memory/memory_fit.h"
+#include "trainer/base/text/json.h"
+#include "trainer/net/net.h"
+
+namespace trainer {
+
+// The memory plan of one net.
+struct NetMemory {
+  std::string title;                // "training net"
+  std::string name;                 // of the net
+  std::vector<std::string> layers;  // their names, in forward order
+  MemoryPlan plan;
+};
+NetMemory MemoryOf(const std::string& title, const Net& net);
+
+// One line of at most kColumns columns, if the title is short: the step that needs the most memory,
+// and the values that are in use there, the largest first: "training net: peak at pool1, 3.88 MiB:
+// conv1 2.81 MiB, ...".
+std::string PeakText(const NetMemory& net);
+// A table of all values with offset, bytes and lifetime, and the values in use at the peak.
+std::string ToText(const NetMemory& net);
+Json ToJson(const NetMemory& net);
+
+// The memory of a run, or of one net.
+struct MemoryBreakdown {
+  std::vector<NetMemory> nets;
+  MemoryRoom room;
+  std::vector<MemoryItem> items;
+  MemoryFit fit;
+};
+// Plans the run on `device`, whose memory is the room's.
+MemoryBreakdown BreakDownMemory(const SolverSpec& spec, const Device& device,
+                                const MemoryRoom& room, MemoryMode memory,
+                                size_t activation_budget_bytes);
+// Plans one net alone, for training if the phase of `state` is TRAIN.
+MemoryBreakdown BreakDownMemory(const NetSpec& spec, const caffe::NetState& state,
+                                const Device& device, const MemoryRoom& room, MemoryMode memory);
+
+// Whether the run fits, the memory by kind, and for each net PeakText, or ToText if `verbose`.
+std::string ToText(const MemoryBreakdown& breakdown, bool verbose);
+Json ToJson(const MemoryBreakdown& breakdown);
+
+}  // namespace trainer

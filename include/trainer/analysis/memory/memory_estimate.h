@@ -1,0 +1,115 @@
+#pragma once
+// What a run holds in memory. Every verb that counts the memory of a run counts it here.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainer/analysis/memory/memory_room.h"
+#include "trainer/base/text/json.h"
+#include "trainer/config/solver_spec.h"
+#include "trainer/net/net.h"
+#include "trainer/steps/step_rule.h"
+
+namespace trainer {
+
+class Solver;
+
+// One kind of memory that a run holds.
+struct MemoryItem {
+  const char* key;   // in JSON: "rule_state"
+  std::string name;  // in text: "rule state"
+  size_t bytes = 0;
+  bool grows = false;  // with the batch
+};
+
+size_t TotalBytes(const std::vector<MemoryItem>& items);
+// A line for each item that takes memory, the largest first.
+std::string ToText(const std::vector<MemoryItem>& items);
+// An object of the bytes of each item, with their sum as "together".
+Json ToJson(const std::vector<MemoryItem>& items);
+// The three largest items: "values of all nets 1.20 GiB, parameters 300.0 MiB, ..."
+std::string DescribeLargest(std::vector<MemoryItem> items);
+
+// The memory of a run on one rank, in bytes.
+struct MemoryEstimate {
+  size_t weights = 0, gradients = 0;
+  int states_per_weight = 0;
+  size_t rule_state = 0;     // all that the step rule holds
+  size_t ema_weights = 0;    // the averaged weights of ema_decay
+  size_t snapshot_copy = 0;  // the copy that a snapshot is written from; 0 without snapshots
+  size_t activations = 0;    // activations and scratch of all nets, staging included
+  size_t staging = 0;        // batches in transfer to a GPU
+  size_t prefetched = 0;     // batches that data layers prefetch into memory of the host
+  int virtual_ranks = 1;     // that the rank computes one after the other
+  size_t part_sums = 0;      // the sums over their parts of a batch
+
+  // Of the training net alone.
+  size_t train_activations = 0;
+  int recomputed = 0;  // outputs that the backward pass computes again
+  int64_t macs = 0;    // multiply-adds of a forward pass
+  int64_t batch = 0;   // records of a batch
+
+  // Adds the activations, the staging memory and the prefetched batches of `net`.
+  void AddNet(const Net& net);
+  // Sets everything that a run of `spec` holds on one rank, except what AddNet adds. `train` is the
+  // training net, which may be planned only; `weight_bytes` counts the weights of all nets.
+  void SetRun(const SolverSpec& spec, const StepRule& rule, const Net& train, size_t weight_bytes);
+
+  // What of it is in the memory of the room's kind, and the memory of the program itself.
+  std::vector<MemoryItem> Items(const MemoryRoom& room) const;
+};
+
+// Plans runs of one solver with different batches of the training net. The test nets are planned
+// in the first estimate only, because they do not depend on the training batch and the planning of
+// an exact test pass counts the records of its data.
+class MemoryEstimator {
+ public:
+  using OnNet = std::function<void(const std::string& title, const Net& net)>;
+
+  // `device` must outlive the estimator. `on_net`, if set, is called with each net that is planned:
+  // "training net", "test net (#0)", "test net (#0), last batch".
+  explicit MemoryEstimator(const Device& device, MemoryMode memory = MemoryMode::kShared,
+                           OnNet on_net = {});
+
+  // Plans the nets of `spec` without taking memory for them. `activation_budget_bytes`: of
+  // NetOptions, for the training net. Throws what the nets' constructors throw.
+  MemoryEstimate Estimate(const SolverSpec& spec, size_t activation_budget_bytes = 0);
+
+ private:
+  struct TestEstimate {
+    MemoryEstimate nets;
+    size_t weights = 0;  // that the training net does not have
+  };
+
+  const Device& device_;
+  MemoryMode memory_;
+  OnNet on_net_;
+  std::optional<TestEstimate> tests_;
+};
+
+// The memory that a run of `spec` on `device` will hold.
+MemoryEstimate EstimateMemory(const SolverSpec& spec, const Device& device);
+// The memory that the run of a solver holds from its first iteration on.
+MemoryEstimate EstimateMemory(const SolverSpec& spec, Solver& solver);
+// The memory of one net alone, which may be planned only, without a solver.
+MemoryEstimate EstimateMemory(const Net& net);
+
+// Bytes of the copy of a run's state that a snapshot is written from; 0 without snapshots.
+size_t SnapshotCopyBytes(const caffe::SolverParameter& solver, const StepRule& rule, size_t weights,
+                         size_t gradients);
+
+// Sets the options of a training net that depend on its step rule. Call before the net is built.
+void AdaptNetOptions(const StepRule& rule, NetOptions* options);
+
+// Records in a batch of the first data layer; 0 without one.
+int64_t BatchSizeOf(const Net& net);
+// Bytes of the plan of `net` for batches in transfer to a GPU.
+size_t StagingBytes(const Net& net);
+// How many outputs the backward pass of a planned net computes again.
+int CountRecomputed(const MemoryPlan& plan);
+
+}  // namespace trainer

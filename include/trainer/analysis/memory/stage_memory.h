@@ -1,0 +1,47 @@
+#pragma once
+// What the ranks of a pipeline hold in memory: each holds one stage of every net.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trainer/analysis/memory/memory_estimate.h"
+#include "trainer/base/text/json.h"
+#include "trainer/config/solver_spec.h"
+
+namespace trainer {
+
+// The memory of the rank of one stage.
+struct StageEstimate {
+  std::string first, last;  // layers of the training net
+  double work = 0;          // of a pass of the training net, in the units of net/stages.h
+  int slots = 1;            // batches in flight, each with activations of its own
+  size_t exchanged = 0;     // bytes of the tensors that the stage exchanges with other stages
+  MemoryEstimate memory;
+  std::vector<MemoryItem> items;  // of `memory`, and those of the pipeline
+  size_t bytes = 0;               // of all items
+};
+
+// The memory of stage `stage` of `stages` of a solver whose strategy is pipeline. Throws kConfig
+// if the nets cannot be divided so.
+StageEstimate EstimateStageMemory(const SolverSpec& spec, const Device& device, int stages,
+                                  int stage);
+
+struct PipelineEstimate {
+  std::vector<StageEstimate> stages;
+  int micro_batches = 0;  // of an iteration
+  int64_t records = 0;    // of a micro-batch; 0: not known
+  double bubble = 0;      // the fraction of the time in which a stage waits
+
+  double Work() const;
+  size_t LargestBytes() const;
+};
+PipelineEstimate EstimatePipelineMemory(const SolverSpec& spec, const Device& device,
+                                        const MemoryRoom& room, int stages);
+
+// The stages in comparison with one rank that computes whole batches in `one_rank_bytes`.
+std::string ToText(const PipelineEstimate& pipeline, size_t one_rank_bytes);
+Json ToJson(const PipelineEstimate& pipeline, size_t one_rank_bytes);
+
+}  // namespace trainer

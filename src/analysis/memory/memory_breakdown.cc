@@ -1,0 +1,229 @@
+#include "trainer/analysis/memory/memory_breakdown.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "trainer/base/text/table.h"
+#include "trainer/base/text/text.h"
+
+namespace trainer {
+namespace {
+
+// "conv1" for a forward step, "conv1 back" for a backward one.
+std::string StepName(const NetMemory& net, int step) {
+  const int layers = static_cast<int>(net.layers.size());
+  if (step < layers) return net.layers[static_cast<size_t>(step)];
+  const int backward = 2 * layers - 1 - step;
+  return backward < 0 ? "the end" : net.layers[static_cast<size_t>(backward)] + " back";
+}
+
+const char* ValueName(BlockKind kind) {
+  switch (kind) {
+    case BlockKind::kGradient:
+      return "gradients";
+    case BlockKind::kWorkspace:
+      return "workspace";
+    case BlockKind::kConstants:
+      return "constants";
+    case BlockKind::kState:
+      return "state";
+    case BlockKind::kStaging:
+      return "staging";
+    case BlockKind::kScratch:
+      return "scratch";
+    default:
+      return "values";
+  }
+}
+
+// The step in which the most bytes are in use, and the blocks in use there, the largest first.
+struct MemoryPeak {
+  int step = 0;
+  size_t bytes = 0;
+  std::vector<const PlannedBlock*> holders;
+};
+
+MemoryPeak PeakOf(const MemoryPlan& plan) {
+  std::map<int, int64_t> changes;
+  for (const PlannedBlock& block : plan.blocks) {
+    changes[block.first] += static_cast<int64_t>(block.bytes);
+    changes[block.last + 1] -= static_cast<int64_t>(block.bytes);
+  }
+  MemoryPeak peak;
+  int64_t bytes = 0;
+  for (const auto& [step, change] : changes) {
+    bytes += change;
+    if (bytes <= static_cast<int64_t>(peak.bytes)) continue;
+    peak.bytes = static_cast<size_t>(bytes);
+    peak.step = step;
+  }
+  for (const PlannedBlock& block : plan.blocks) {
+    if (block.first <= peak.step && peak.step <= block.last) peak.holders.push_back(&block);
+  }
+  std::ranges::stable_sort(peak.holders, std::ranges::greater(), &PlannedBlock::bytes);
+  return peak;
+}
+
+std::map<std::string, size_t> BytesByKind(const MemoryPeak& peak) {
+  std::map<std::string, size_t> bytes;
+  for (const PlannedBlock* block : peak.holders) bytes[ValueName(block->kind)] += block->bytes;
+  return bytes;
+}
+
+std::string ShapeText(const PlannedBlock& block) {
+  return block.shape.Rank() == 0 ? "" : block.shape.ToString();
+}
+
+std::string PeakTable(const NetMemory& net) {
+  constexpr size_t kShown = 10;
+  const MemoryPeak peak = PeakOf(net.plan);
+  std::string text =
+      Join("peak: ", Bytes(peak.bytes), " in use at ", StepName(net, peak.step), ", by");
+  const char* comma = " ";
+  for (const auto& [kind, bytes] : BytesByKind(peak)) {
+    text += Join(comma, kind, " ", Bytes(bytes));
+    comma = ", ";
+  }
+  Table table({"held at the peak", "bytes", "shape", "until"});
+  for (size_t i = 0; i < std::min(kShown, peak.holders.size()); ++i) {
+    const PlannedBlock& block = *peak.holders[i];
+    table.Add({block.name, Join(block.bytes), ShapeText(block), StepName(net, block.last)});
+  }
+  return Join(text, "\n\n", table.ToString(), "\n");
+}
+
+Json BlockJson(const NetMemory& net, const PlannedBlock& block) {
+  Json shape = Json::Array();
+  for (const int64_t length : block.shape.dims()) shape.Push(length);
+  return Json::Object()
+      .Set("name", block.name)
+      .Set("kind", ValueName(block.kind))
+      .Set("shape", shape)
+      .Set("bytes", block.bytes)
+      .Set("offset", block.offset)
+      .Set("from", StepName(net, block.first))
+      .Set("to", StepName(net, block.last))
+      .Set("note", block.note);
+}
+
+}  // namespace
+
+NetMemory MemoryOf(const std::string& title, const Net& net) {
+  NetMemory memory = {.title = title, .name = net.name(), .layers = {}, .plan = net.memory_plan()};
+  for (int i = 0; i < net.NumLayers(); ++i) memory.layers.push_back(net.LayerAt(i).name());
+  return memory;
+}
+
+std::string PeakText(const NetMemory& net) {
+  const MemoryPeak peak = PeakOf(net.plan);
+  const int again = CountRecomputed(net.plan);
+  const std::string end =
+      again > 0 ? Join("; ", again, again == 1 ? " output" : " outputs", " computed again") : "";
+  std::string text =
+      Join(net.title, ": peak at ", StepName(net, peak.step), ", ", Bytes(peak.bytes));
+  const char* separator = ": ";
+  for (const PlannedBlock* block : peak.holders) {
+    constexpr std::string_view kMore = ", ...";
+    const std::string holder = Join(separator, block->name, " ", Bytes(block->bytes));
+    if (text.size() + holder.size() + kMore.size() + end.size() > kColumns) {
+      text += kMore;
+      break;
+    }
+    text += holder;
+    separator = ", ";
+  }
+  return text + end + "\n";
+}
+
+std::string ToText(const NetMemory& net) {
+  Table table({"offset", "bytes", "value", "shape", "from", "to", "note"});
+  table.LeaveOut({"note", "shape", "offset"});
+  for (const PlannedBlock& block : net.plan.blocks) {
+    table.Add({Join(block.offset), Join(block.bytes), block.name, ShapeText(block),
+               StepName(net, block.first), StepName(net, block.last), block.note});
+  }
+  return Join(net.title, ": ", net.name, ", ", net.layers.size(), " layers\n\n", table.ToString(),
+              "\n", PeakTable(net), "values and scratch: ", Bytes(net.plan.arena_bytes), " (",
+              net.plan.arena_bytes, " bytes), ", Bytes(net.plan.separate_bytes),
+              " without sharing\n\n");
+}
+
+Json ToJson(const NetMemory& net) {
+  const MemoryPeak peak = PeakOf(net.plan);
+  Json blocks = Json::Array(), holders = Json::Array(), kinds = Json::Object();
+  for (const PlannedBlock& block : net.plan.blocks) blocks.Push(BlockJson(net, block));
+  for (const PlannedBlock* block : peak.holders) holders.Push(block->name);
+  for (const auto& [kind, bytes] : BytesByKind(peak)) kinds.Set(kind, bytes);
+  return Json::Object()
+      .Set("net", net.title)
+      .Set("name", net.name)
+      .Set("arena_bytes", net.plan.arena_bytes)
+      .Set("separate_bytes", net.plan.separate_bytes)
+      .Set("peak", Json::Object()
+                       .Set("step", StepName(net, peak.step))
+                       .Set("bytes", peak.bytes)
+                       .Set("by_kind", kinds)
+                       .Set("holders", holders))
+      .Set("blocks", blocks);
+}
+
+MemoryBreakdown BreakDownMemory(const SolverSpec& spec, const Device& device,
+                                const MemoryRoom& room, MemoryMode memory,
+                                size_t activation_budget_bytes) {
+  MemoryBreakdown breakdown;
+  MemoryEstimator estimator(device, memory, [&](const std::string& title, const Net& net) {
+    breakdown.nets.push_back(MemoryOf(title, net));
+  });
+  const MemoryEstimate estimate = estimator.Estimate(spec, activation_budget_bytes);
+  breakdown.room = room;
+  breakdown.items = estimate.Items(room);
+  breakdown.fit = CheckFit(breakdown.items, room, estimate.batch);
+  return breakdown;
+}
+
+MemoryBreakdown BreakDownMemory(const NetSpec& spec, const caffe::NetState& state,
+                                const Device& device, const MemoryRoom& room, MemoryMode memory) {
+  NetOptions options;
+  options.state = state;
+  options.training = state.phase() == caffe::TRAIN;
+  options.memory = memory;
+  options.log = false;
+  options.plan_only = true;
+  ParamStore params(device);
+  const Net net(spec, options, device, params);
+  const MemoryEstimate estimate = EstimateMemory(net);
+  MemoryBreakdown breakdown;
+  breakdown.nets.push_back(
+      MemoryOf(options.training ? "net, phase TRAIN" : "net, phase TEST", net));
+  breakdown.room = room;
+  breakdown.items = estimate.Items(room);
+  breakdown.fit = CheckFit(breakdown.items, room, estimate.batch);
+  return breakdown;
+}
+
+std::string ToText(const MemoryBreakdown& breakdown, bool verbose) {
+  std::string details, peaks;
+  for (const NetMemory& net : breakdown.nets) {
+    verbose ? details += ToText(net) : peaks += PeakText(net);
+  }
+  std::string text =
+      Join(details, Wrap(ToText(breakdown.fit), 4), "\n", ToText(breakdown.items), peaks);
+  if (!breakdown.room.estimated) return text;
+  return Join(text,
+              Wrap("No GPU was used, so the scratch memory of cuDNN's convolutions (part of the "
+                   "values) is an estimate.",
+                   4),
+              "\n");
+}
+
+Json ToJson(const MemoryBreakdown& breakdown) {
+  Json nets = Json::Array();
+  for (const NetMemory& net : breakdown.nets) nets.Push(ToJson(net));
+  Json json = Json::Object().Set("nets", std::move(nets)).Set("bytes", ToJson(breakdown.items));
+  if (breakdown.room.gpu) json.Set("estimated", breakdown.room.estimated);
+  if (breakdown.room.bytes > 0) json.Set("fit", ToJson(breakdown.fit));
+  return json;
+}
+
+}  // namespace trainer

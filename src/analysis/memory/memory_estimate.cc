@@ -1,0 +1,253 @@
+#include "trainer/analysis/memory/memory_estimate.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "trainer/backend/plan_device.h"
+#include "trainer/base/text/table.h"
+#include "trainer/base/text/text.h"
+#include "trainer/net/test_nets.h"
+#include "trainer/solver/solver.h"
+#include "trainer/steps/part_sums.h"
+
+namespace trainer {
+namespace {
+
+// Code, tables of libraries and kernels compiled at run time. Measured as the memory of a run of
+// LeNet that no plan counts.
+constexpr size_t kProgramBytes = size_t{16} << 20;
+
+size_t StateBytes(const Net& net) {
+  size_t bytes = 0;
+  for (const PlannedBlock& block : net.memory_plan().blocks) {
+    if (block.kind == BlockKind::kState) bytes += block.bytes;
+  }
+  return bytes;
+}
+
+size_t RuleBytes(const StepRule& rule, size_t weights, size_t gradients) {
+  return weights * static_cast<size_t>(rule.StatesPerWeight()) +
+         gradients * static_cast<size_t>(rule.ExtraArrays());
+}
+
+// A data layer that prefetches keeps `prefetch` batches ready and fills one more.
+size_t PrefetchBytes(const Net& net) {
+  size_t bytes = 0;
+  for (int i = 0; i < net.NumLayers(); ++i) {
+    if (net.GetLayer(i).Waits() == nullptr) continue;
+    const caffe::LayerParameter& layer = net.LayerAt(i).proto();
+    for (const std::string& top : layer.top()) {
+      bytes += net.Value(top).Bytes() * (size_t{layer.data_param().prefetch()} + 1);
+    }
+  }
+  return bytes;
+}
+
+std::vector<MemoryItem> LargestFirst(std::vector<MemoryItem> items) {
+  std::ranges::stable_sort(items, std::ranges::greater(), &MemoryItem::bytes);
+  return items;
+}
+
+}  // namespace
+
+size_t TotalBytes(const std::vector<MemoryItem>& items) {
+  size_t bytes = 0;
+  for (const MemoryItem& item : items) bytes += item.bytes;
+  return bytes;
+}
+
+std::string ToText(const std::vector<MemoryItem>& items) {
+  std::string text;
+  for (const MemoryItem& item : LargestFirst(items)) {
+    constexpr size_t kWidth = 10;
+    const std::string bytes = Bytes(item.bytes);
+    if (item.bytes == 0) continue;
+    text += Join(std::string(kWidth - std::min(kWidth, bytes.size()), ' '), bytes, "  ", item.name,
+                 "\n");
+  }
+  return text;
+}
+
+Json ToJson(const std::vector<MemoryItem>& items) {
+  Json json = Json::Object();
+  for (const MemoryItem& item : items) json.Set(item.key, item.bytes);
+  return json.Set("together", TotalBytes(items));
+}
+
+std::string DescribeLargest(std::vector<MemoryItem> items) {
+  constexpr size_t kShown = 3;
+  const std::vector<MemoryItem> sorted = LargestFirst(std::move(items));
+  std::vector<std::string> texts;
+  for (const MemoryItem& item : std::span(sorted).first(std::min(sorted.size(), kShown))) {
+    texts.push_back(Join(item.name, " ", Bytes(item.bytes)));
+  }
+  return JoinList(texts);
+}
+
+void MemoryEstimate::AddNet(const Net& net) {
+  const auto slots = static_cast<size_t>(net.slots());
+  activations += net.memory_plan().arena_bytes * slots;
+  staging += StagingBytes(net) * slots;
+  prefetched += PrefetchBytes(net);
+}
+
+void MemoryEstimate::SetRun(const SolverSpec& spec, const StepRule& rule, const Net& train,
+                            size_t weight_bytes) {
+  weights = weight_bytes;
+  gradients = GradientBytes(train);
+  states_per_weight = rule.StatesPerWeight();
+  rule_state = RuleBytes(rule, weights, gradients);
+  // Each evaluation of a batch begins with a copy of the states that the first one began with.
+  if (rule.EvaluatesAgain()) rule_state += StateBytes(train);
+  if (spec.proto.ema_decay() > 0) ema_weights = gradients;
+  snapshot_copy = SnapshotCopyBytes(spec.proto, rule, weights, gradients);
+  virtual_ranks = spec.proto.virtual_ranks();  // all of them on one rank
+  part_sums = ExtraPartBytes(train, virtual_ranks, spec.proto.iter_size());
+  train_activations = train.memory_plan().arena_bytes * static_cast<size_t>(train.slots());
+  recomputed = CountRecomputed(train.memory_plan());
+  batch = BatchSizeOf(train);
+  macs = 0;
+  for (int i = 0; i < train.NumLayers(); ++i) macs += train.GetLayer(i).Macs();
+}
+
+std::vector<MemoryItem> MemoryEstimate::Items(const MemoryRoom& room) const {
+  std::vector<MemoryItem> items = {
+      {"parameters", "parameters", weights},
+      {"gradients", "gradients", gradients},
+      {"rule_state", "rule state", rule_state},
+      {"values", "values of all nets", activations - staging, true},
+  };
+  if (ema_weights > 0) items.push_back({"averages", "averaged weights (ema_decay)", ema_weights});
+  if (virtual_ranks > 1) {
+    items.push_back({"part_sums",
+                     Join("sums of the ", virtual_ranks, " virtual ranks' parts, on one rank"),
+                     part_sums});
+  }
+  if (room.gpu) {
+    items.push_back({"staging", "batches in transfer", staging, true});
+    if (room.estimated) {
+      items.push_back({"context", "context and libraries (estimate)", kGpuContextBytes});
+    }
+    return items;
+  }
+  items.push_back({"ahead", "batches read ahead", prefetched, true});
+  if (snapshot_copy > 0) items.push_back({"snapshot", "copy for snapshots", snapshot_copy});
+  items.push_back({"program", "the program (estimate)", kProgramBytes});
+  return items;
+}
+
+MemoryEstimator::MemoryEstimator(const Device& device, MemoryMode memory, OnNet on_net)
+    : device_(device), memory_(memory), on_net_(std::move(on_net)) {}
+
+MemoryEstimate MemoryEstimator::Estimate(const SolverSpec& spec, size_t activation_budget_bytes) {
+  MemoryEstimate estimate;
+  ParamStore params(device_);
+  const std::unique_ptr<StepRule> rule = MakeStepRule(spec);
+  NetOptions options;
+  options.log = false;
+  options.plan_only = true;
+  options.memory = memory_;
+  const auto add = [&](const std::string& title, const Net& net, MemoryEstimate* to) {
+    to->AddNet(net);
+    if (on_net_) on_net_(title, net);
+  };
+  NetOptions training = options;
+  training.training = true;
+  training.most_value_bytes = activation_budget_bytes;
+  training.state = spec.train.state;
+  AdaptNetOptions(*rule, &training);
+  const Net train(*spec.train.net, training, device_, params);
+  add("training net", train, &estimate);
+  if (!tests_) {
+    TestEstimate tests;
+    const size_t before = params.PlannedBytes();
+    for (size_t i = 0; i < spec.tests.size(); ++i) {
+      options.state = spec.tests[i].state;
+      TestNets nets(*spec.tests[i].net, options, device_, params,
+                    spec.proto.test_iter(static_cast<int>(i)));
+      add(Join("test net (#", i, ")"), nets.net(), &tests.nets);
+      if (nets.rest() != nullptr) {
+        add(Join("test net (#", i, "), last batch"), *nets.rest(), &tests.nets);
+      }
+    }
+    tests.weights = params.PlannedBytes() - before;
+    tests_ = tests;
+    estimate.SetRun(spec, *rule, train, before + tests.weights);
+  } else {
+    estimate.SetRun(spec, *rule, train, params.PlannedBytes() + tests_->weights);
+  }
+  estimate.activations += tests_->nets.activations;
+  estimate.staging += tests_->nets.staging;
+  estimate.prefetched += tests_->nets.prefetched;
+  return estimate;
+}
+
+MemoryEstimate EstimateMemory(const SolverSpec& spec, const Device& device) {
+  return MemoryEstimator(device).Estimate(spec);
+}
+
+MemoryEstimate EstimateMemory(const SolverSpec& spec, Solver& solver) {
+  const Net& train = solver.train_net();
+  MemoryEstimate estimate;
+  estimate.AddNet(train);
+  for (int i = 0; i < solver.NumTestNets(); ++i) {
+    if (solver.HasTestNet(i)) estimate.AddNet(solver.test_net(i));
+    if (const Net* last = solver.LastBatchNet(i)) estimate.AddNet(*last);
+  }
+  size_t weights = 0;
+  for (const Param* param : train.params()) {
+    weights += static_cast<size_t>(ParamStore::Padded(param->count())) * sizeof(float);
+  }
+  estimate.SetRun(spec, *MakeStepRule(spec), train, weights);
+  return estimate;
+}
+
+MemoryEstimate EstimateMemory(const Net& net) {
+  MemoryEstimate estimate;
+  estimate.AddNet(net);
+  estimate.weights = net.store().PlannedBytes();
+  if (net.training()) estimate.gradients = GradientBytes(net);
+  estimate.train_activations = net.memory_plan().arena_bytes;
+  estimate.recomputed = CountRecomputed(net.memory_plan());
+  estimate.batch = BatchSizeOf(net);
+  return estimate;
+}
+
+size_t SnapshotCopyBytes(const caffe::SolverParameter& solver, const StepRule& rule, size_t weights,
+                         size_t gradients) {
+  if (!SavesSnapshots(solver)) return 0;
+  const size_t copies = (solver.ema_decay() > 0 ? 1U : 0U) + (solver.snapshot_diff() ? 1U : 0U);
+  return weights + RuleBytes(rule, weights, gradients) + gradients * copies;
+}
+
+void AdaptNetOptions(const StepRule& rule, NetOptions* options) {
+  options->keeps_batch = rule.EvaluatesAgain();
+  rule.Adapt(*options);
+}
+
+int64_t BatchSizeOf(const Net& net) {
+  for (int i = 0; i < net.NumLayers(); ++i) {
+    const caffe::LayerParameter& layer = net.LayerAt(i).proto();
+    if (layer.bottom_size() > 0 || layer.top_size() == 0) continue;
+    const Shape& shape = net.Value(layer.top(0)).shape;
+    if (shape.Rank() > 0) return shape[0];
+  }
+  return 0;
+}
+
+size_t StagingBytes(const Net& net) {
+  size_t bytes = 0;
+  for (const PlannedBlock& block : net.memory_plan().blocks) {
+    if (block.kind == BlockKind::kStaging) bytes += block.bytes;
+  }
+  return bytes;
+}
+
+int CountRecomputed(const MemoryPlan& plan) {
+  return static_cast<int>(std::ranges::count_if(plan.blocks, [](const PlannedBlock& block) {
+    return block.kind == BlockKind::kValue && block.name.ends_with(" again");
+  }));
+}
+
+}  // namespace trainer
