@@ -12,6 +12,7 @@
 #include "trainer/base/log/terminal.h"
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
+#include "trainer/run/preflight/log_capture.h"
 #include "verb.h"
 
 namespace trainer {
@@ -19,10 +20,10 @@ namespace {
 
 // All that can be found out of one net.
 void CheckModel(const Flags& flags, CheckReport* report) {
-  Findings& findings = report->findings;
+  Diagnostics& diagnostics = report->diagnostics;
   NetSpec spec;
-  if (!findings.Try([&] { spec = ModelOf(flags); })) return;
-  const CheckedDevice checked_device = DeviceToCheck(ChooseDevice(flags, spec), &findings);
+  if (!diagnostics.Collect([&] { spec = ModelOf(flags); })) return;
+  const CheckedDevice checked_device = DeviceToCheck(ChooseDevice(flags, spec), &diagnostics);
   const Device& device = *checked_device.device;
   const bool train = PhaseOf(flags) == caffe::TRAIN;
   CheckedNet checked{"net", &spec, {}, 0, 1};
@@ -33,32 +34,34 @@ void CheckModel(const Flags& flags, CheckReport* report) {
   const std::vector<CheckedNet> nets = {checked};
   const RunPlan plan = PlanNets(nets, nullptr, nullptr, device, report);
   const bool fits = !plan.good() || CheckMemory(nets, plan, checked_device, report);
-  const std::vector<LayerAudit> audits = AuditNets(nets, plan, &findings);
+  const std::vector<LayerAudit> audits = AuditNets(nets, plan, &diagnostics);
   ParamStore params(device);
   std::unique_ptr<Net> net;
   if (plan.good() && fits) {
-    findings.Try([&] { net = std::make_unique<Net>(spec, checked.options, device, params); });
+    diagnostics.Collect(
+        [&] { net = std::make_unique<Net>(spec, checked.options, device, params); });
   }
   if (net) {
     Net* const all[] = {net.get()};
-    findings.Try([&] { LoadWeights(flags, all); });
+    diagnostics.Collect([&] { LoadWeights(flags, all); });
   }
   const bool bad = !ReportData(nets, audits, report).empty();
   if (!net || bad) return;
-  findings.Try([&] { CheckPass(checked, *net, device, !flags.Has("weights"), report); });
+  diagnostics.Collect([&] { CheckPass(checked, *net, device, !flags.Has("weights"), report); });
 }
 
 void PrintFindings(const CheckReport& report) {
-  report.findings.Print();
+  std::cout << report.diagnostics.ToText(Painted(Color::kRed, "error:", STDOUT_FILENO),
+                                         Painted(Color::kYellow, "warning:", STDOUT_FILENO));
   constexpr size_t kNames = 12;  // columns
   for (const auto& [name, text] : report.lines) {
     std::cout << name << std::string(name.size() < kNames - 2 ? kNames - name.size() : 2, ' ')
               << Wrap(text, kNames, kNames, OutputColumns()) << "\n";
   }
-  const bool errors = report.findings.Errors() > 0, warnings = report.findings.Warnings() > 0;
+  const bool errors = report.diagnostics.Errors() > 0, warnings = report.diagnostics.Warnings() > 0;
   const Color color = errors ? Color::kRed : warnings ? Color::kYellow : Color::kGreen;
   std::string verdict =
-      Painted(color, errors || warnings ? report.findings.Counts() : "all good", STDOUT_FILENO);
+      Painted(color, errors || warnings ? report.diagnostics.Counts() : "all good", STDOUT_FILENO);
   std::vector<std::string> figures = {report.memory, report.data, report.snapshots};
   std::erase(figures, "");
   if (!errors && !figures.empty()) verdict += Join("; ", JoinList(figures));
@@ -68,20 +71,21 @@ void PrintFindings(const CheckReport& report) {
 void PrintJson(CheckReport& report) {
   report.figures.Set("first_pass", std::move(report.passes));
   std::cout << Json::Object()
-                   .Set("good", report.findings.Errors() == 0)
-                   .Set("errors", report.findings.Errors())
-                   .Set("warnings", report.findings.Warnings())
-                   .Set("exit_code", report.findings.ExitCode())
-                   .Set("findings", report.findings.ToJson())
+                   .Set("good", report.diagnostics.Errors() == 0)
+                   .Set("errors", report.diagnostics.Errors())
+                   .Set("warnings", report.diagnostics.Warnings())
+                   .Set("exit_code", report.diagnostics.ExitCode())
+                   .Set("findings", report.diagnostics.ToJson())
                    .Set("figures", std::move(report.figures))
                    .ToString();
 }
 
 }  // namespace
 
-CheckedDevice DeviceToCheck(const DeviceChoice& choice, Findings* findings) {
+CheckedDevice DeviceToCheck(const DeviceChoice& choice, Diagnostics* diagnostics) {
   CheckedDevice checked;
-  if (!findings->Try([&] { checked.device = MakeDevice(choice); })) checked.device = MakeDevice();
+  if (!diagnostics->Collect([&] { checked.device = MakeDevice(choice); }))
+    checked.device = MakeDevice();
   if (checked.device->kind() == DeviceKind::kCpu) return checked;
   for (const GpuInfo& gpu : FindGpus().gpus) {
     if (gpu.id != choice.gpu.id) continue;
@@ -158,14 +162,15 @@ class Check final : public Verb {
     }
     CheckReport report;
     {
-      const FindingsLog quiet(flags, &report.findings);
+      const LogCapture capture(flags.Switch("alsologtostderr") || flags.Switch("logtostderr"),
+                               &report.diagnostics);
       if (flags.Has("solver")) {
         CheckSolverRun(flags, &report);
       } else {
         CheckModel(flags, &report);
       }
     }
-    const int code = report.findings.ExitCode();
+    const int code = report.diagnostics.ExitCode();
     flags.Switch("json") ? PrintJson(report) : PrintFindings(report);
     return code;
   }

@@ -8,21 +8,21 @@ namespace {
 
 int64_t Ceil(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Labels that a reader does not take; the first few as findings.
-bool CheckLabels(const LayerAudit& audit, const LabelReader& reader, Findings* findings) {
+// Labels that a reader does not take; the first few as diagnostics.
+bool CheckLabels(const LayerAudit& audit, const LabelReader& reader, Diagnostics* diagnostics) {
   constexpr int kShown = 3;
   int bad = 0;
   for (const auto& [label, seen] : audit.data.labels) {
     if (reader.use.Takes(label) || ++bad > kShown) continue;
-    findings->Add(Error(ErrorCode::kData, {audit.data.source},
-                        Join(seen.first, " has label ", label, ", but ", reader.name, " has ",
-                             reader.use.classes, " classes, 0 to ", reader.use.classes - 1,
-                             "; correct the labels, raise num_output of the layer that computes "
-                             "the scores, or set ignore_label")));
+    diagnostics->Add(Error(ErrorCode::kData, {audit.data.source},
+                           Join(seen.first, " has label ", label, ", but ", reader.name, " has ",
+                                reader.use.classes, " classes, 0 to ", reader.use.classes - 1,
+                                "; correct the labels, raise num_output of the layer that computes "
+                                "the scores, or set ignore_label")));
   }
   if (bad > kShown) {
-    findings->Add(Error(ErrorCode::kData, {audit.data.source},
-                        Join(bad - kShown, " more labels are out of range in ", reader.name)));
+    diagnostics->Add(Error(ErrorCode::kData, {audit.data.source},
+                           Join(bad - kShown, " more labels are out of range in ", reader.name)));
   }
   return bad == 0;
 }
@@ -64,7 +64,7 @@ Json DataJson(const CheckedNet& net, const LayerAudit& audit) {
 }
 
 std::vector<LayerAudit> AuditLayers(const std::vector<CheckedNet>& nets, size_t net,
-                                    const NetPlan& plan, Findings* findings) {
+                                    const NetPlan& plan, Diagnostics* diagnostics) {
   std::vector<LayerAudit> audits;
   for (const LayerSpec& layer : FilterLayers(*nets[net].spec, nets[net].options.state)) {
     if (layer.proto().bottom_size() > 0 || layer.proto().top_size() == 0) continue;
@@ -78,7 +78,7 @@ std::vector<LayerAudit> AuditLayers(const std::vector<CheckedNet>& nets, size_t 
     ErrorList known;  // to planning; but of several files that are not there it told the first
     const bool opened =
         Attempt(&known, [&] { audit.data = AuditData(layer, layer.proto().phase(), label_tops); });
-    if (!opened) findings->Add(OpeningErrors(layer, layer.proto().phase()));
+    if (!opened) diagnostics->Add(OpeningErrors(layer, layer.proto().phase()));
     if (opened && !audit.data.source.empty()) audits.push_back(std::move(audit));
   }
   return audits;
@@ -87,13 +87,13 @@ std::vector<LayerAudit> AuditLayers(const std::vector<CheckedNet>& nets, size_t 
 }  // namespace
 
 std::vector<LayerAudit> AuditNets(const std::vector<CheckedNet>& nets, const RunPlan& plan,
-                                  Findings* findings) {
+                                  Diagnostics* diagnostics) {
   std::vector<LayerAudit> all;
   for (size_t i = 0; i < nets.size(); ++i) {
     if (nets[i].spec == nullptr) continue;
     ErrorList known;  // of the rules, which planning told
     Attempt(&known, [&] {
-      std::ranges::move(AuditLayers(nets, i, plan.nets[i], findings), std::back_inserter(all));
+      std::ranges::move(AuditLayers(nets, i, plan.nets[i], diagnostics), std::back_inserter(all));
     });
   }
   return all;
@@ -106,10 +106,10 @@ std::set<size_t> ReportData(const std::vector<CheckedNet>& nets,
   for (const LayerAudit& audit : audits) {
     const CheckedNet& net = nets[audit.net];
     const DataAudit& data = audit.data;
-    report->findings.Add(data.errors);
+    report->diagnostics.Add(data.errors);
     bool good = data.errors.empty();
     if (data.more_errors > 0) {
-      report->findings.Add(
+      report->diagnostics.Add(
           Error(ErrorCode::kData, {data.source}, Join(data.more_errors, " more records are bad")));
     }
     if (data.same_errors > 0) {
@@ -118,12 +118,12 @@ std::set<size_t> ReportData(const std::vector<CheckedNet>& nets,
                        " more records have the same error"));
     }
     for (const LabelReader& reader : audit.readers) {
-      good = CheckLabels(audit, reader, &report->findings) && good;
+      good = CheckLabels(audit, reader, &report->diagnostics) && good;
     }
     if (!good) bad.insert(audit.net);
     if (net.options.training) {
       for (const LabelReader& reader : audit.readers) {
-        LintLabels(data, reader, &report->findings);
+        LintLabels(data, reader, &report->diagnostics);
       }
       if (data.records > 0 && data.batch_size > 0) {
         report->data = Join(data.estimated ? "about " : "", data.records, " records and ",

@@ -91,9 +91,9 @@ bool Compare(const char* figure, const std::vector<MemoryHolder>& holders, const
       "; the largest parts: ", JoinList(std::span(texts).first(std::min(texts.size(), kLargest))),
       ". Lower batch_size", of_gpu ? "" : " or prefetch", fits ? ", or stop other programs" : "");
   if (fits) {
-    report->findings.Warn(message);
+    report->diagnostics.Warn(message);
   } else {
-    report->findings.Add(Error(ErrorCode::kResource, message));
+    report->diagnostics.Add(Error(ErrorCode::kResource, message));
   }
   return fits;
 }
@@ -134,7 +134,7 @@ RunPlan PlanNets(const std::vector<CheckedNet>& nets, const SolverSpec* spec, co
       one.staged_bytes += StagingBytes(last_batch);
       plan.memory.AddNet(last_batch);
     });
-    report->findings.Add(errors);
+    report->diagnostics.Add(errors);
   }
   plan.memory.weights = params.PlannedBytes();
   if (train == nullptr) return plan;

@@ -55,7 +55,7 @@ void Backward(Net& net) {
 }
 
 // Far more than guessing costs, where nothing was learned yet.
-void WarnOfStart(Net& net, Findings* findings) {
+void WarnOfStart(Net& net, Diagnostics* diagnostics) {
   for (const LabelConsumer& use : FindLabelConsumers(net)) {
     const LayerSpec& layer = net.LayerAt(use.layer);
     if (layer.type() != "SoftmaxWithLoss" || layer.proto().loss_param().class_weight_size() > 0) {
@@ -65,25 +65,26 @@ void WarnOfStart(Net& net, Findings* findings) {
     net.ReadPlain(net.Output(use.layer, 0), {&loss, 1});
     const double guess = std::log(static_cast<double>(use.classes));
     if (loss <= 2 * guess + 1) continue;
-    findings->Warn(Join(
+    diagnostics->Warn(Join(
         layer.Where().ToString(), ": ", NameOf(layer), ": the loss is ", loss,
         ", and guessing among ", use.classes, " classes would give ", static_cast<float>(guess),
         ", so the scores are very large; check the scale of the data and the weight fillers"));
   }
 }
 
-void CheckGradients(Net& net, const Device& device, bool fresh, Findings* findings) {
+void CheckGradients(Net& net, const Device& device, bool fresh, Diagnostics* diagnostics) {
   for (const Param* param : net.params()) {
     if (param->grad == nullptr || param->last_adder >= net.NumLayers()) continue;
     const auto count = static_cast<size_t>(param->count());
     const std::string name = Join("layer '", param->layer, "' (parameter ", param->index, ")");
     if (!IsFinite(device, {param->grad, param->shape})) {
-      findings->Add(Error(ErrorCode::kDiverged, param->where,
-                          Join("the gradient of ", name,
-                               " is not finite (NaN or infinity) after the first pass; check the "
-                               "scale of the data")));
+      diagnostics->Add(
+          Error(ErrorCode::kDiverged, param->where,
+                Join("the gradient of ", name,
+                     " is not finite (NaN or infinity) after the first pass; check the "
+                     "scale of the data")));
     } else if (fresh && param->index == 0 && count > 1 && IsZero(device, param->grad, count)) {
-      findings->Warn(
+      diagnostics->Warn(
           Join(param->where.ToString(), ": the gradient of ", name,
                " is zero in the first pass, so it does not learn; if the weights of the layer "
                "after it start at zero, give that layer a weight_filler, such as xavier or msra"));
@@ -94,7 +95,7 @@ void CheckGradients(Net& net, const Device& device, bool fresh, Findings* findin
 // A loss that is not finite. It ends a training, but a test of it only reports such a loss: before
 // the first iteration that is common, where a batch norm has no statistics yet.
 void ReportLoss(const CheckedNet& checked, const Net& net, float loss, std::optional<int> broken,
-                bool fresh, Findings* findings) {
+                bool fresh, Diagnostics* diagnostics) {
   const SourceRef place = broken ? net.LayerAt(*broken).Where() : SourceRef{checked.spec->file};
   const std::string what =
       Join("the loss of the ", checked.title, " is ", loss, " in the first pass",
@@ -102,14 +103,14 @@ void ReportLoss(const CheckedNet& checked, const Net& net, float loss, std::opti
                          NameOf(net.LayerAt(*broken)))
                   : std::string());
   if (checked.options.training) {
-    findings->Add(
+    diagnostics->Add(
         Error(ErrorCode::kDiverged, place,
               what + ". Check the scale of the data, the weights and the weight fillers"));
   } else if (!fresh || checked.tests_at_start) {
-    findings->Warn(Join(place.ToString(), ": ", what,
-                        fresh ? ". The test before training will show the same; training may "
-                                "correct it (test_initialization: false skips that test)"
-                              : ". Check the scale of the data and the weights"));
+    diagnostics->Warn(Join(place.ToString(), ": ", what,
+                           fresh ? ". The test before training will show the same; training may "
+                                   "correct it (test_initialization: false skips that test)"
+                                 : ". Check the scale of the data and the weights"));
   }
 }
 
@@ -140,13 +141,13 @@ void CheckPass(const CheckedNet& checked, Net& net, const Device& device, bool f
   report->passes.Set(checked.title,
                      Json::Object().Set("loss", loss).Set("outputs", std::move(outputs)));
   if (!std::isfinite(loss)) {
-    ReportLoss(checked, net, loss, broken, fresh, &report->findings);
+    ReportLoss(checked, net, loss, broken, fresh, &report->diagnostics);
     return;
   }
   if (!checked.options.training) return;
-  if (fresh) WarnOfStart(net, &report->findings);
+  if (fresh) WarnOfStart(net, &report->diagnostics);
   Backward(net);
-  CheckGradients(net, device, fresh, &report->findings);
+  CheckGradients(net, device, fresh, &report->diagnostics);
 }
 
 }  // namespace trainer

@@ -8,19 +8,19 @@
 #include <vector>
 
 #include "device_flags.h"
-#include "findings.h"
 #include "lints.h"
 #include "trainer/analysis/memory/memory_estimate.h"
 #include "trainer/base/process/host_memory.h"
 #include "trainer/base/text/json.h"
 #include "trainer/dataset/audit.h"
 #include "trainer/net/net.h"
+#include "trainer/run/preflight/diagnostics.h"
 
 namespace trainer {
 
-// Findings, and figures for who wants to know more than that all is good.
+// Diagnostics, and figures for who wants to know more than that all is good.
 struct CheckReport {
-  Findings findings;
+  Diagnostics diagnostics;
   std::vector<std::pair<std::string, std::string>> lines;  // name and text of each figure
   Json figures = Json::Object(), passes = Json::Object();
   std::string memory, data, snapshots;  // what the last line says beside the verdict
@@ -52,7 +52,7 @@ struct RunPlan {
   bool good() const;
 };
 
-// Plans all nets as a run builds them, without memory. Every layer's error is a finding. `spec`
+// Plans all nets as a run builds them, without memory. Every layer's error is a diagnostic. `spec`
 // and `rule`: of the run whose training net is the first; null for a net alone.
 RunPlan PlanNets(const std::vector<CheckedNet>& nets, const SolverSpec* spec, const StepRule* rule,
                  const Device& device, CheckReport* report);
@@ -62,8 +62,8 @@ struct CheckedDevice {
   HostMemory gpu_memory;  // of a GPU
 };
 
-// The chosen device; where it cannot be used, a finding, and the CPU to go on with.
-CheckedDevice DeviceToCheck(const DeviceChoice& choice, Findings* findings);
+// The chosen device; where it cannot be used, a diagnostic, and the CPU to go on with.
+CheckedDevice DeviceToCheck(const DeviceChoice& choice, Diagnostics* diagnostics);
 
 // Compares all that is planned with what there is, on the host and on a GPU. False when it cannot
 // fit.
@@ -77,9 +77,9 @@ struct LayerAudit {
   std::vector<LabelReader> readers;
   DataAudit data;
 };
-// Files that cannot be opened are findings at once.
+// Files that cannot be opened are diagnostics at once.
 std::vector<LayerAudit> AuditNets(const std::vector<CheckedNet>& nets, const RunPlan& plan,
-                                  Findings* findings);
+                                  Diagnostics* diagnostics);
 // Returns the nets whose data have an error.
 std::set<size_t> ReportData(const std::vector<CheckedNet>& nets,
                             const std::vector<LayerAudit>& audits, CheckReport* report);

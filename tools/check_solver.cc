@@ -24,28 +24,28 @@ namespace {
 class SolverCheck {
  public:
   SolverCheck(const Flags& flags, CheckReport* report)
-      : flags_(flags), report_(*report), findings_(report->findings) {}
+      : flags_(flags), report_(*report), diagnostics_(report->diagnostics) {}
 
   void Run() {
-    if (!findings_.Try([&] { Load(); })) return;
+    if (!diagnostics_.Collect([&] { Load(); })) return;
     DeviceChoice choice;
-    findings_.Try([&] { choice = ChooseDevice(flags_, spec_); });
-    device_ = DeviceToCheck(choice, &findings_);
-    findings_.Try([&] { rule_ = MakeStepRule(spec_); });
+    diagnostics_.Collect([&] { choice = ChooseDevice(flags_, spec_); });
+    device_ = DeviceToCheck(choice, &diagnostics_);
+    diagnostics_.Collect([&] { rule_ = MakeStepRule(spec_); });
     if (sound_) CheckRates();
-    findings_.Try([&] { LintSolver(spec_, &findings_); });
-    findings_.Try([&] { FindStart(); });
+    diagnostics_.Collect([&] { LintSolver(spec_, &diagnostics_); });
+    diagnostics_.Collect([&] { FindStart(); });
     if (sound_ && rule_) fits_limit_ = TakeSize();
     ListNets();
     const RunPlan plan = PlanNets(nets_, &spec_, rule_.get(), *device_.device, &report_);
     const bool fits = !plan.good() || CheckMemory(nets_, plan, device_, &report_);
-    const std::vector<LayerAudit> audits = AuditNets(nets_, plan, &findings_);
+    const std::vector<LayerAudit> audits = AuditNets(nets_, plan, &diagnostics_);
     std::unique_ptr<Solver> solver;
     if (plan.good() && fits && fits_limit_ && rule_ && sound_) solver = MakeSolver();
     CheckFolder(solver ? solver->SnapshotBytes() : plan.memory.weights * (1 + States()));
     const std::set<size_t> bad = ReportData(nets_, audits, &report_);
     if (!solver) return;
-    LintTrainingNet(solver->train_net(), &findings_);
+    LintTrainingNet(solver->train_net(), &diagnostics_);
     RunPasses(*solver, bad);
   }
 
@@ -56,7 +56,7 @@ class SolverCheck {
     ErrorList errors;
     Overrides overrides(flags_.Each("set"));
     spec_ = LoadSolver(flags_.Text("solver"), StateFlagsOf(flags_), &overrides, &errors);
-    findings_.Add(errors);
+    diagnostics_.Add(errors);
     sound_ = errors.empty();
   }
 
@@ -69,14 +69,14 @@ class SolverCheck {
     } catch (const Error& error) {
       const bool of_size =
           error.code() == ErrorCode::kResource || error.code() == ErrorCode::kUsage;
-      if (of_size) findings_.Add(error);
+      if (of_size) diagnostics_.Add(error);
       return !of_size;
     }
     return true;
   }
 
   void CheckRates() {
-    const RateRange range = LintRates(spec_, &findings_);
+    const RateRange range = LintRates(spec_, &diagnostics_);
     if (range.most == 0 && range.first == 0 && range.last == 0) return;
     report_.lines.emplace_back(
         "rate", Join(range.first, " at first, ", range.last, " at last, ", range.most, " at most"));
@@ -129,31 +129,31 @@ class SolverCheck {
       solver = std::make_unique<Solver>(spec_, options, *device_.device, nobody_);
       fresh_ = options.snapshot.empty() && options.weights.empty();
     };
-    if (start_ok_ && findings_.Try(make)) return solver;
+    if (start_ok_ && diagnostics_.Collect(make)) return solver;
     options.snapshot.clear();
     options.weights.clear();
-    findings_.Try(make);
+    diagnostics_.Collect(make);
     return solver;
   }
 
   void CheckFolder(uint64_t bytes) {
     const caffe::SolverParameter& proto = spec_.proto;
     if (!SavesSnapshots(proto)) {
-      findings_.Warn(Join(spec_.file,
-                          ": the run saves no snapshot: snapshot is 0 and "
-                          "snapshot_after_train is false"));
+      diagnostics_.Warn(Join(spec_.file,
+                             ": the run saves no snapshot: snapshot is 0 and "
+                             "snapshot_after_train is false"));
       return;
     }
     const std::string& prefix = proto.snapshot_prefix();
-    const bool writable = findings_.Try([&] { CheckWritable(prefix, bytes); });
-    if (writable) findings_.Try([&] { CheckSnapshotPaths(proto); });
-    findings_.Try([&] { CheckSnapshotLock(prefix); });
+    const bool writable = diagnostics_.Collect([&] { CheckWritable(prefix, bytes); });
+    if (writable) diagnostics_.Collect([&] { CheckSnapshotPaths(proto); });
+    diagnostics_.Collect([&] { CheckSnapshotLock(prefix); });
     const int every = proto.snapshot();
     const int64_t count = every > 0 ? (int64_t{proto.max_iter()} + every - 1) / every : 1;
     const uint64_t all = bytes * static_cast<uint64_t>(count);
     uint64_t free = 0;
     if (writable && FileOps::Posix().FreeBytes(FolderOf(prefix), &free) == 0 && free < all) {
-      findings_.Warn(Join(
+      diagnostics_.Warn(Join(
           AbsolutePath(FolderOf(prefix)), ": all ", count, " snapshots need ", Bytes(all), " and ",
           Bytes(free),
           " are free; raise `snapshot`, or set keep_last to delete old snapshots during the run"));
@@ -178,14 +178,14 @@ class SolverCheck {
         report_.lines.emplace_back("first pass", nets_[at].title + ": not run on bad data");
         continue;
       }
-      findings_.Try([&] { CheckPass(nets_[at], net, *device_.device, fresh_, &report_); });
+      diagnostics_.Collect([&] { CheckPass(nets_[at], net, *device_.device, fresh_, &report_); });
     }
   }
 
   const Flags& flags_;
   CheckedDevice device_;
   CheckReport& report_;
-  Findings& findings_;
+  Diagnostics& diagnostics_;
   ObserverList nobody_;
   SolverSpec spec_;
   std::vector<CheckedNet> nets_;

@@ -18,7 +18,7 @@
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 #include "trainer/parallel/launch.h"
-#include "trainer/solver/lr_curve.h"
+#include "trainer/run/search/lr_range_test.h"
 #include "trainer/solver/lr_policy.h"
 #include "trainer/solver/solver.h"
 #include "verb.h"
@@ -94,7 +94,7 @@ class FindLr final : public Verb {
               .value = "N",
               .fallback = "200",
               .help = "number of iterations from the first learning rate to the last",
-              .min = LrCurve::kFewest},
+              .min = LrRangeTest::kFewest},
              {.name = "out",
               .value = "FILE",
               .help = "also write the curve to FILE: a picture (.svg) or a table (.csv)"},
@@ -134,7 +134,7 @@ class FindLr final : public Verb {
     const Rank replica = ReplicaOf(options);
     TakeBatch(flags, replica, &spec);
     ScaleForRanks(flags, replica, &spec);
-    RaiseRate(RateAt(flags, "from"), RateAt(flags, "to"), flags.Whole("iterations"), &spec.proto);
+    RaiseLr(RateAt(flags, "from"), RateAt(flags, "to"), flags.Whole("iterations"), &spec.proto);
     const std::unique_ptr<Device> device = MakeLoggedDevice(choice);
     std::unique_ptr<Communicator> group;
     if (world != nullptr)
@@ -155,7 +155,7 @@ class FindLr final : public Verb {
 
   // All ranks see the same losses, and so end after the same iteration.
   static LrReport Raise(const SolverSpec& spec, Progress* progress, Solver* solver) {
-    LrCurve curve;
+    LrRangeTest curve;
     LrReport report;
     report.solver = spec.file;
     const int iterations = spec.proto.max_iter();
@@ -175,7 +175,7 @@ class FindLr final : public Verb {
         report.diverged = true;
       }
     }
-    if (curve.size() < LrCurve::kFewest) {
+    if (curve.size() < LrRangeTest::kFewest) {
       throw Error(
           ErrorCode::kDiverged,
           Join("the loss diverges within ", curve.size(), " iterations, at the learning rate ",

@@ -10,7 +10,7 @@
 namespace trainer {
 namespace {
 
-using Point = LrCurve::Point;
+using Point = LrRangeTest::Point;
 
 // As many digits as are worth telling.
 std::string Short(double value, int digits) {
@@ -90,7 +90,7 @@ class Plot {
 }  // namespace
 
 std::string LrReport::Advice() const {
-  const LrCurve::Advice found = LrCurve::AdviceOf(points);
+  const LrRangeTest::Advice found = LrRangeTest::AdviceOf(points);
   const Point& lowest = points[found.lowest];
   const std::string end = Rate(points.back());
   if (!found.steepest) {
@@ -113,7 +113,7 @@ std::string LrReport::Advice() const {
 
 std::string LrReport::ToTable() const {
   constexpr size_t kRows = 20;
-  const LrCurve::Advice found = LrCurve::AdviceOf(points);
+  const LrRangeTest::Advice found = LrRangeTest::AdviceOf(points);
   const size_t step = std::max<size_t>(1, points.size() / kRows);
   Table table({"iteration", "rate", "loss", "smoothed", "note"});
   for (size_t i = 0; i < points.size(); ++i) {
@@ -143,7 +143,7 @@ std::string LrReport::ToCsv() const {
 
 std::string LrReport::ToSvg() const {
   const Plot plot(points);
-  const LrCurve::Advice found = LrCurve::AdviceOf(points);
+  const LrRangeTest::Advice found = LrRangeTest::AdviceOf(points);
   std::string out =
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"720\" height=\"420\" "
       "viewBox=\"0 0 720 420\" font-family=\"sans-serif\" font-size=\"12\">\n"
@@ -161,7 +161,7 @@ std::string LrReport::ToSvg() const {
 }
 
 Json LrReport::ToJson() const {
-  const LrCurve::Advice found = LrCurve::AdviceOf(points);
+  const LrRangeTest::Advice found = LrRangeTest::AdviceOf(points);
   Json list = Json::Array();
   for (const Point& point : points) {
     list.Push(Json::Object()

@@ -5,13 +5,13 @@
 #include <vector>
 
 #include "trainer/base/text/json.h"
-#include "trainer/solver/lr_curve.h"
+#include "trainer/run/search/lr_range_test.h"
 
 namespace trainer {
 
 // What was found, and how to show it.
 struct LrReport {
-  std::vector<LrCurve::Point> points;
+  std::vector<LrRangeTest::Point> points;
   bool diverged = false;
   std::string solver;  // the file, for the command that the advice names
 

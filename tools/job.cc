@@ -8,6 +8,7 @@
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/log/log.h"
 #include "trainer/base/text/text.h"
+#include "trainer/run/jobs/shell_quote.h"
 #include "trainer/solver/solver.h"
 #include "verb.h"
 #include "watching.h"
@@ -164,10 +165,10 @@ class JobVerb final : public Verb {
   int Run(const Flags& flags) override {
     RefuseFlagsOfOthers(flags);
     const WarningsOnly quiet;  // The nets are only planned.
-    JobRequest job = ReadRequest(flags);
+    JobSpec job = ReadRequest(flags);
     const SolverSpec spec = SolverOf(flags);
     TakeGpus(flags, spec, &job);
-    job.snapshot_prefix = ShellWord(spec.proto.snapshot_prefix());
+    job.snapshot_prefix = ShellQuote(spec.proto.snapshot_prefix());
     if (SavesSnapshots(spec.proto)) CheckWritable(spec.proto.snapshot_prefix(), 0);
     if (job.system == JobSystem::kSlurm) {
       job.node_cores = CoresOfLargestNode(flags.Text("partition"));
@@ -178,12 +179,12 @@ class JobVerb final : public Verb {
   }
 
  private:
-  static JobRequest ReadRequest(const Flags& flags) {
-    JobRequest job;
+  static JobSpec ReadRequest(const Flags& flags) {
+    JobSpec job;
     for (const auto& [name, system] : kSystems) {
       if (flags.Text("system") == name) job.system = system;
     }
-    job.solver = ShellWord(flags.Text("solver"));
+    job.solver = ShellQuote(flags.Text("solver"));
     job.name = JobName(flags.Text("solver"));
     job.nodes = flags.Whole("nodes");
     job.ranks_per_node = flags.Whole("ranks_per_node");
@@ -200,28 +201,28 @@ class JobVerb final : public Verb {
         {"constraint", &job.constraint}, {"mail", &job.mail},       {"output", &job.output},
         {"container", &job.container},   {"run", &job.run}};
     for (const auto& [name, word] : words) {
-      if (flags.Has(name)) *word = ShellWord(flags.Text(name));
+      if (flags.Has(name)) *word = ShellQuote(flags.Text(name));
     }
-    for (const std::string& name : flags.Each("module")) job.modules.push_back(ShellWord(name));
+    for (const std::string& name : flags.Each("module")) job.modules.push_back(ShellQuote(name));
     for (const std::string& line : flags.Each("line")) {
-      static_cast<void>(ShellWord(line));  // It throws for control characters.
+      static_cast<void>(ShellQuote(line));  // It throws for control characters.
       job.lines.push_back(line);
     }
     // The batch system reads its own lines, which start with #, only before the first command.
     std::ranges::stable_partition(job.lines,
                                   [](const auto& line) { return line.starts_with('#'); });
     for (const std::string& change : flags.Each("set")) {
-      job.changes.push_back("--set " + ShellWord(change));
+      job.changes.push_back("--set " + ShellQuote(change));
     }
     for (const std::string& word : GivenFlags(HandedFlags(), flags)) {
-      if (!word.starts_with("--run=")) job.changes.push_back(ShellWord(word));
+      if (!word.starts_with("--run=")) job.changes.push_back(ShellQuote(word));
     }
     job.command = CommandOf(flags, job);
     return job;
   }
 
   // --gpu, or a solver that asks for GPUs itself.
-  static void TakeGpus(const Flags& flags, const SolverSpec& spec, JobRequest* job) {
+  static void TakeGpus(const Flags& flags, const SolverSpec& spec, JobSpec* job) {
     const std::string& text = flags.Text("gpu");
     job->gpu = !text.empty() || (spec.proto.has_solver_mode() &&
                                  spec.proto.solver_mode() == caffe::SolverParameter::GPU);
@@ -239,19 +240,19 @@ class JobVerb final : public Verb {
   }
 
   // The command line with the flags that differ from their defaults.
-  static std::string CommandOf(const Flags& flags, const JobRequest& job) {
+  static std::string CommandOf(const Flags& flags, const JobSpec& job) {
     std::string text = Join("trainer job --solver=", job.solver);
     const auto add = [&](const std::vector<Flag>& table) {
       for (const std::string& word : GivenFlags(table, flags)) {
         if (!word.starts_with("--solver=")) {
-          text += " " + (word == "--gpu=0" ? std::string("--gpu") : ShellWord(word));
+          text += " " + (word == "--gpu=0" ? std::string("--gpu") : ShellQuote(word));
         }
       }
     };
     add(JobFlags());
     for (const char* name : {"module", "line", "set"}) {
       for (const std::string& value : flags.Each(name)) {
-        text += Join(" --", name, " ", ShellWord(value));
+        text += Join(" --", name, " ", ShellQuote(value));
       }
     }
     add(HandedFlags());

@@ -63,7 +63,7 @@ double SnapshotSeconds(const std::string& prefix, const MemoryEstimate& memory) 
 }
 
 // Takes as many cores as the net keeps busy where the user names none, but no more than nodes have.
-void ChooseCores(int useful, int processes, JobRequest* job) {
+void ChooseCores(int useful, int processes, JobSpec* job) {
   const int most = std::max(1, job->node_cores / job->ranks_per_node);
   if (job->cores == 0) {
     job->cores = std::max(processes, useful);
@@ -93,24 +93,6 @@ std::string JobName(const std::string& solver) {
     if (!std::isalnum(static_cast<unsigned char>(letter)) && letter != '_') letter = '-';
   }
   return name.empty() ? "train" : name;
-}
-
-std::string ShellWord(const std::string& text) {
-  if (const std::string escaped = EscapeControl(text); escaped != text) {
-    throw Error(ErrorCode::kUsage, Join("'", escaped,
-                                        "': a batch script cannot contain control characters such "
-                                        "as line breaks; rename the file or give another value"));
-  }
-  const bool plain = std::ranges::all_of(text, [](unsigned char c) {
-    return std::isalnum(c) ||
-           std::string_view("._-/:=,+@%").find(static_cast<char>(c)) != std::string_view::npos;
-  });
-  if (plain && !text.empty()) return text;
-  std::string quoted = "'";
-  for (const char letter : text) {
-    quoted += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
-  }
-  return quoted + "'";
 }
 
 std::chrono::seconds SlotTime(const std::string& text) {
@@ -168,7 +150,7 @@ int WarningSeconds(std::chrono::seconds slot, double snapshot) {
   return static_cast<int>(std::max(least, std::min(wished, static_cast<double>(slot.count()) / 8)));
 }
 
-void FitToNet(const SolverSpec& spec, JobRequest* job, int processes) {
+void FitToNet(const SolverSpec& spec, JobSpec* job, int processes) {
   const std::unique_ptr<Device> device = MakeDevice();
   const MemoryEstimate memory = EstimateMemory(spec, *device);
   ChooseCores(UsefulCores(memory.macs / job->ranks()), processes, job);

@@ -8,14 +8,10 @@
 #include <vector>
 
 #include "flags.h"
-#include "job_scripts.h"
 #include "trainer/config/solver_spec.h"
+#include "trainer/run/jobs/job_script.h"
 
 namespace trainer {
-
-// Quotes `text` as one word of the shell, in single quotes if it needs them. Throws kUsage for
-// control characters, so that the word fits into a comment or an #SBATCH line.
-std::string ShellWord(const std::string& text);
 
 // The name of the solver's folder ("net" for "models/net/solver.prototxt") or, without a folder, of
 // the solver. Consists of letters, digits, '_' and '-'.
@@ -44,6 +40,6 @@ int WarningSeconds(std::chrono::seconds slot, double snapshot);
 // plan of the solver's nets. `processes`: how many processes of the program one task starts. Where
 // the folder of the snapshots is there, writes a file in it and removes the file again, to measure
 // the file system. Throws kUsage for more cores than a node has, and as AtomicFile does.
-void FitToNet(const SolverSpec& spec, JobRequest* job, int processes = 1);
+void FitToNet(const SolverSpec& spec, JobSpec* job, int processes = 1);
 
 }  // namespace trainer

@@ -37,7 +37,7 @@ const LayerSpec* FirstMaker(const std::vector<LayerSpec>& layers, size_t layer) 
 
 // A loss that takes scores and computes their probabilities itself, after a layer that has already
 // done so: it learns slowly and reports a loss that is never small.
-void LintSoftmax(const NetUse& use, Findings* findings) {
+void LintSoftmax(const NetUse& use, Diagnostics* diagnostics) {
   const std::vector<LayerSpec> layers = FilterLayers(*use.net, use.state);
   for (size_t i = 0; i < layers.size(); ++i) {
     const std::string& type = layers[i].type();
@@ -45,12 +45,12 @@ void LintSoftmax(const NetUse& use, Findings* findings) {
     if (!softmax && type != "SigmoidCrossEntropyLoss") continue;
     const LayerSpec* const before = FirstMaker(layers, i);
     if (before == nullptr || before->type() != (softmax ? "Softmax" : "Sigmoid")) continue;
-    findings->Warn(Join(layers[i].Where().ToString(), ": ", TitleOf(layers[i]), " computes a ",
-                        before->type(), " itself, and its scores come from ", TitleOf(*before),
-                        " (", before->Where().ToString(),
-                        "): the softmax is applied twice, so all classes get nearly equal scores "
-                        "and training is slow; give the loss the input of '",
-                        before->name(), "'"));
+    diagnostics->Warn(Join(
+        layers[i].Where().ToString(), ": ", TitleOf(layers[i]), " computes a ", before->type(),
+        " itself, and its scores come from ", TitleOf(*before), " (", before->Where().ToString(),
+        "): the softmax is applied twice, so all classes get nearly equal scores "
+        "and training is slow; give the loss the input of '",
+        before->name(), "'"));
   }
 }
 
@@ -73,12 +73,12 @@ std::string MeanText(const caffe::TransformationParameter& param) {
 }
 
 // A scale of 1 / 255 in one and 1 / 256 in the other does no harm.
-void CompareTransforms(const LayerSpec& train, const LayerSpec& test, Findings* findings) {
+void CompareTransforms(const LayerSpec& train, const LayerSpec& test, Diagnostics* diagnostics) {
   const caffe::TransformationParameter& a = train.proto().transform_param();
   const caffe::TransformationParameter& b = test.proto().transform_param();
   const auto warn = [&](const char* field, const std::string& in_train,
                         const std::string& in_test) {
-    findings->Warn(Join(
+    diagnostics->Warn(Join(
         test.WhereIn("transform_param", field).ToString(), ": ", TitleOf(test), " has ", in_test,
         " in TEST and ", in_train, " in TRAIN (",
         train.WhereIn("transform_param", field).ToString(),
@@ -93,12 +93,12 @@ void CompareTransforms(const LayerSpec& train, const LayerSpec& test, Findings* 
 }
 
 // The layers of one name, or the only one of each net.
-void LintTransforms(const NetUse& train, const NetUse& test, Findings* findings) {
+void LintTransforms(const NetUse& train, const NetUse& test, Diagnostics* diagnostics) {
   const std::vector<LayerSpec> in_train = ReadersOf(train), in_test = ReadersOf(test);
   const bool single = in_train.size() == 1 && in_test.size() == 1;
   for (const LayerSpec& a : in_train) {
     for (const LayerSpec& b : in_test) {
-      if (single || a.name() == b.name()) CompareTransforms(a, b, findings);
+      if (single || a.name() == b.name()) CompareTransforms(a, b, diagnostics);
     }
   }
 }
@@ -113,12 +113,12 @@ std::optional<float> MostBearable(const caffe::SolverParameter& solver) {
   return std::nullopt;
 }
 
-void LintLargestRate(const SolverSpec& spec, float most, Findings* findings) {
+void LintLargestRate(const SolverSpec& spec, float most, Diagnostics* diagnostics) {
   const std::optional<float> bearable = MostBearable(spec.proto);
   if (!bearable || most <= *bearable) return;
   const std::string& type = spec.proto.type();
   const bool by_gradient = type == "SGD" || type == "Nesterov";
-  findings->Warn(
+  diagnostics->Warn(
       Join(spec.Where("base_lr").ToString(), ": the learning rate is up to ", most, ", and ", type,
            by_gradient ? " diverges with nearly every net"
                        : " changes each weight by about the learning rate in every step, even if "
@@ -135,7 +135,7 @@ std::string FirstFew(const std::vector<std::string>& names) {
 }
 
 // The labels of data sets that are small: large ones are for `trainer check`, which reads more.
-void LintSets(const NetUse& use, const Net& net, Findings* findings) {
+void LintSets(const NetUse& use, const Net& net, Diagnostics* diagnostics) {
   const AuditLimits limits = {.whole_bytes = 64 << 20,
                               .whole_encoded_bytes = 8 << 20,
                               .sample = 0,
@@ -152,14 +152,14 @@ void LintSets(const NetUse& use, const Net& net, Findings* findings) {
     DataAudit data;
     Attempt(&known, [&] { data = AuditData(layer, caffe::TRAIN, tops, limits); });
     for (const LabelReader& reader : readers) {
-      if (reader.data_layer == layer.name()) LintLabels(data, reader, findings);
+      if (reader.data_layer == layer.name()) LintLabels(data, reader, diagnostics);
     }
   }
 }
 
 }  // namespace
 
-RateRange LintRates(const SolverSpec& spec, Findings* findings) {
+RateRange LintRates(const SolverSpec& spec, Diagnostics* diagnostics) {
   const caffe::SolverParameter& proto = spec.proto;
   constexpr int kMostRates = 100000;
   const int step = std::max(1, proto.max_iter() / kMostRates);
@@ -172,42 +172,43 @@ RateRange LintRates(const SolverSpec& spec, Findings* findings) {
   for (int64_t iter = 0; iter < proto.max_iter(); iter += step) {
     const float rate = rate_at(iter);
     if (!std::isfinite(rate)) {
-      findings->Add(Error(ErrorCode::kDiverged, spec.Where("lr_policy"),
-                          Join("the learning rate is ", rate, " in iteration ", iter,
-                               "; check gamma, power and the step values")));
+      diagnostics->Add(Error(ErrorCode::kDiverged, spec.Where("lr_policy"),
+                             Join("the learning rate is ", rate, " in iteration ", iter,
+                                  "; check gamma, power and the step values")));
       return {};
     }
     range.most = std::max(range.most, rate);
   }
   if (range.most == 0) {
-    findings->Warn(Join(spec.Where("base_lr").ToString(),
-                        ": the learning rate is always 0, so nothing is learned; set base_lr"));
+    diagnostics->Warn(Join(spec.Where("base_lr").ToString(),
+                           ": the learning rate is always 0, so nothing is learned; set base_lr"));
   }
-  LintLargestRate(spec, range.most, findings);
+  LintLargestRate(spec, range.most, diagnostics);
   for (int i = 0; i < proto.stepvalue_size(); ++i) {
     if (proto.stepvalue(i) < proto.max_iter()) continue;
-    findings->Warn(Join(spec.Where("stepvalue", i).ToString(), ": stepvalue ", proto.stepvalue(i),
-                        " is never reached, because max_iter is ", proto.max_iter()));
+    diagnostics->Warn(Join(spec.Where("stepvalue", i).ToString(), ": stepvalue ",
+                           proto.stepvalue(i), " is never reached, because max_iter is ",
+                           proto.max_iter()));
   }
   return range;
 }
 
-void LintSolver(const SolverSpec& spec, Findings* findings) {
-  if (spec.train.net != nullptr) LintSoftmax(spec.train, findings);
+void LintSolver(const SolverSpec& spec, Diagnostics* diagnostics) {
+  if (spec.train.net != nullptr) LintSoftmax(spec.train, diagnostics);
   for (const NetUse& test : spec.tests) {
     if (spec.train.net != nullptr && test.net != nullptr) {
-      LintTransforms(spec.train, test, findings);
+      LintTransforms(spec.train, test, diagnostics);
     }
   }
 }
 
-void LintTrainingNet(const Net& net, Findings* findings) {
+void LintTrainingNet(const Net& net, Diagnostics* diagnostics) {
   std::set<std::string> told;
   for (const Param* param : UntrainedParams(net)) {
     if (!told.insert(param->layer).second) continue;
-    findings->Warn(Join(param->where.ToString(), ": no loss depends on layer '", param->layer,
-                        "', so its weights keep their initial values; connect its output to a "
-                        "loss, remove the layer, or freeze it with param { lr_mult: 0 }"));
+    diagnostics->Warn(Join(param->where.ToString(), ": no loss depends on layer '", param->layer,
+                           "', so its weights keep their initial values; connect its output to a "
+                           "loss, remove the layer, or freeze it with param { lr_mult: 0 }"));
   }
 }
 
@@ -220,11 +221,12 @@ std::vector<LabelReader> LabelReadersOf(const Net& net) {
   return readers;
 }
 
-void LintLabels(const DataAudit& data, const LabelReader& reader, Findings* findings) {
+void LintLabels(const DataAudit& data, const LabelReader& reader, Diagnostics* diagnostics) {
   if (data.sorted) {
-    findings->Warn(Join(data.source,
-                        ": the records are sorted by label and read in that order, so most batches "
-                        "have only one class; shuffle the records when you make the data set"));
+    diagnostics->Warn(
+        Join(data.source,
+             ": the records are sorted by label and read in that order, so most batches "
+             "have only one class; shuffle the records when you make the data set"));
   }
   if (!data.all_labels) return;
   std::set<int64_t> present;
@@ -236,17 +238,17 @@ void LintLabels(const DataAudit& data, const LabelReader& reader, Findings* find
     if (!present.contains(c)) missing.push_back(Join(c));
   }
   if (missing.empty()) return;
-  findings->Warn(Join(data.source, ": ", missing.size(), " of the ", reader.use.classes,
-                      " classes of ", reader.name, " have no record: ", FirstFew(missing)));
+  diagnostics->Warn(Join(data.source, ": ", missing.size(), " of the ", reader.use.classes,
+                         " classes of ", reader.name, " have no record: ", FirstFew(missing)));
 }
 
 void WarnBeforeTraining(const SolverSpec& spec, const Net& net) {
-  Findings findings;
-  LintRates(spec, &findings);
-  LintSolver(spec, &findings);
-  LintTrainingNet(net, &findings);
-  LintSets(spec.train, net, &findings);
-  for (const std::string& text : findings.WarningTexts()) {
+  Diagnostics diagnostics;
+  LintRates(spec, &diagnostics);
+  LintSolver(spec, &diagnostics);
+  LintTrainingNet(net, &diagnostics);
+  LintSets(spec.train, net, &diagnostics);
+  for (const std::string& text : diagnostics.WarningTexts()) {
     LOG(WARNING) << EscapeControl(text);
   }
 }

@@ -129,7 +129,7 @@ World* JoinRanks(const Flags& flags, int patience) {
   World* const world = JoinWorld(settings);
   if (world == nullptr) return nullptr;
   const bool tells = world->group().replica().rank == 0;
-  if (!tells) QuietLog();
+  if (!tells) LogWarningsOnly();
   // Of its machine: warnings are logged by all ranks.
   if (world->seat().local == 0 && !world->warning().empty()) LOG(WARNING) << world->warning();
   if (!tells) return world;

@@ -8,6 +8,7 @@
 #include "trainer/base/process/command.h"
 #include "trainer/base/process/own_process.h"
 #include "trainer/base/text/text.h"
+#include "trainer/run/jobs/shell_quote.h"
 
 namespace trainer {
 namespace {
@@ -29,10 +30,10 @@ bool IsFlag(const std::string& word, std::string_view name) {
          (rest.size() == name.size() || rest[name.size()] == '=');
 }
 
-// As the shell takes it; ShellWord refuses control characters, which are shown as escapes here.
+// As the shell takes it; ShellQuote refuses control characters, which are shown as escapes here.
 std::string ShownWord(const std::string& word) {
   const std::string escaped = EscapeControl(word);
-  return escaped == word ? ShellWord(word) : escaped;
+  return escaped == word ? ShellQuote(word) : escaped;
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <iostream>
 
 #include "batch_job.h"
-#include "child_run.h"
 #include "device_flags.h"
 #include "given_flags.h"
 #include "job_request.h"
@@ -18,11 +17,13 @@
 #include "trainer/base/log/log.h"
 #include "trainer/base/log/progress.h"
 #include "trainer/base/log/terminal.h"
+#include "trainer/base/process/child_process.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/alternatives.h"
 #include "trainer/config/overrides.h"
 #include "trainer/config/resolved.h"
 #include "trainer/parallel/environment.h"
+#include "trainer/run/jobs/shell_quote.h"
 #include "verb.h"
 
 namespace trainer {
@@ -155,7 +156,7 @@ class Sweep final : public Verb {
                       const std::string& output) {
     const bool limited = flags.Has("max_wall") && flags.Text("max_wall") != "none";
     const auto end = limited ? EndOfRun(flags) : std::nullopt;
-    Children children;
+    ChildProcess child;
     Progress progress("Training", "runs", static_cast<int64_t>(runs.size()),
                       Progress::InLog::kNothing);
     int failure = 0;
@@ -172,8 +173,8 @@ class Sweep final : public Verb {
       } else {
         progress.SetDoing("Training " + run.Name());
         LOG(INFO) << name << ": its log is " << EscapeControl(run.log);
-        const ChildEnd ended = TrainOne(flags, run, end, &children);
-        if (ended.code == kStop || ended.handed_on) return Stopped(flags, name, ended, &progress);
+        const ExitStatus ended = TrainOne(flags, run, end, &child);
+        if (ended.code == kStop || ended.forwarded) return Stopped(flags, name, ended, &progress);
         result = ReadResult(run, output);
         progress.Add(1);
         progress.Say(Join(name, ": ", Summary(result)));
@@ -187,9 +188,9 @@ class Sweep final : public Verb {
   }
 
   // Where the time is over before it begins, nothing is started.
-  static ChildEnd TrainOne(const Flags& flags, const SweepRun& run,
-                           std::optional<std::chrono::steady_clock::time_point> end,
-                           Children* children) {
+  static ExitStatus TrainOne(const Flags& flags, const SweepRun& run,
+                             std::optional<std::chrono::steady_clock::time_point> end,
+                             ChildProcess* child) {
     std::vector<std::string> words = {"train", Join("--solver=", flags.Text("solver")),
                                       "--resume=auto", "--run=" + run.folder};
     for (std::string& word : GivenFlags(FlagsOfRuns(), flags)) words.push_back(std::move(word));
@@ -200,8 +201,8 @@ class Sweep final : public Verb {
       if (left.count() < 1) return {kStop};
       words.push_back(Join("--max_wall=", left.count(), "s"));
     }
-    if (children->PendingStop() != 0) return {kStop};
-    const ChildEnd ended = children->Run(words, run.log);
+    if (child->PendingStop() != 0) return {kStop};
+    const ExitStatus ended = child->Run(words, run.log);
     NoteExit(run, ended.signal == 0 ? ended.code : 128 + ended.signal);
     return ended;
   }
@@ -235,7 +236,7 @@ class Sweep final : public Verb {
     return text;
   }
 
-  static int Stopped(const Flags& flags, const std::string& name, const ChildEnd& ended,
+  static int Stopped(const Flags& flags, const std::string& name, const ExitStatus& ended,
                      Progress* progress) {
     progress->Say(
         Join(name, ": ",
@@ -260,13 +261,13 @@ class Sweep final : public Verb {
   }
 
   // As `trainer job` asks for one run. Ranks of a run are started by its own --ranks.
-  static JobRequest ArrayOf(const Flags& flags, const std::vector<SweepRun>& runs,
-                            const SolverSpec& spec) {
-    JobRequest job;
-    job.solver = ShellWord(flags.Text("solver"));
+  static JobSpec ArrayOf(const Flags& flags, const std::vector<SweepRun>& runs,
+                         const SolverSpec& spec) {
+    JobSpec job;
+    job.solver = ShellQuote(flags.Text("solver"));
     job.name = JobName(flags.Text("solver"));
     job.time = SlotTime(flags.Text("time"));
-    if (flags.Has("partition")) job.partition = ShellWord(flags.Text("partition"));
+    if (flags.Has("partition")) job.partition = ShellQuote(flags.Text("partition"));
     job.gpu = flags.Has("gpu");
     if (job.gpu && GpuOf(flags).value_or(0) != 0) {
       throw Error(ErrorCode::kUsage,
@@ -277,22 +278,22 @@ class Sweep final : public Verb {
     job.array_limit = flags.Whole("array_limit");
     FitToNet(spec, &job, std::max(1, flags.Whole("ranks")));
     job.command = Join("trainer sweep --solver=", job.solver);
-    for (const std::string& set : flags.Each("set")) job.command += " --set " + ShellWord(set);
+    for (const std::string& set : flags.Each("set")) job.command += " --set " + ShellQuote(set);
     std::vector<Flag> table = OwnFlags();
     for (const std::string& word : GivenFlags(table, flags)) {
-      if (!word.starts_with("--solver=")) job.command += " " + ShellWord(word);
+      if (!word.starts_with("--solver=")) job.command += " " + ShellQuote(word);
     }
     for (const std::string& word : GivenFlags(FlagsOfRuns(), flags)) {
-      job.command += " " + ShellWord(word);
+      job.command += " " + ShellQuote(word);
       if (!word.starts_with("--gpu=") && word != "--requeue")
-        job.changes.push_back(ShellWord(word));
+        job.changes.push_back(ShellQuote(word));
     }
     for (const SweepRun& run : runs) {
       std::string changes;
       for (const std::string& change : run.changes) {
-        changes += Join(changes.empty() ? "" : " ", "--set ", ShellWord(change));
+        changes += Join(changes.empty() ? "" : " ", "--set ", ShellQuote(change));
       }
-      job.runs.push_back({ShellWord(run.folder), changes});
+      job.runs.push_back({ShellQuote(run.folder), changes});
     }
     return job;
   }

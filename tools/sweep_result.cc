@@ -6,7 +6,6 @@
 #include <charconv>
 #include <fstream>
 
-#include "job_scripts.h"
 #include "sweep_runs.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
@@ -14,6 +13,7 @@
 #include "trainer/monitor/best_test.h"
 #include "trainer/monitor/history.h"
 #include "trainer/monitor/run_folder.h"
+#include "trainer/run/jobs/job_script.h"
 
 namespace trainer {
 namespace {

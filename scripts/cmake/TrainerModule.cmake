@@ -133,6 +133,21 @@ function(trainer_closure out)
   set(${out} ${targets} PARENT_SCOPE)
 endfunction()
 
+# trainer_job_templates(<module>): compiles the batch scripts into the module. SlurmScript() returns
+# scripts/jobs/slurm.sh.in.
+function(trainer_job_templates module)
+  foreach(system Slurm Pbs Lsf Sqsub Mpirun)
+    string(TOLOWER ${system} file)
+    set(template ${PROJECT_SOURCE_DIR}/scripts/jobs/${file}.sh.in)
+    set(source ${PROJECT_BINARY_DIR}/jobs/${file}.cc)
+    add_custom_command(OUTPUT ${source}
+      COMMAND ${CMAKE_COMMAND} -DINPUT=${template} -DOUTPUT=${source} -DNAME=${system}Script
+              -P ${embed}
+      DEPENDS ${template} ${embed} VERBATIM)
+    target_sources(trainer_${module} PRIVATE ${source})
+  endforeach()
+endfunction()
+
 # trainer_program(<name> <folder>): the folder's files plus every module.
 function(trainer_program name folder)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cc)
@@ -142,17 +157,6 @@ function(trainer_program name folder)
   add_custom_target(${name}_commit BYPRODUCTS ${commit}
     COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DOUTPUT=${commit}
             -P ${PROJECT_SOURCE_DIR}/scripts/cmake/WriteCommit.cmake VERBATIM)
-  # The templates that `trainer job` fills in: SlurmScript() returns scripts/jobs/slurm.sh.in.
-  foreach(system Slurm Pbs Lsf Sqsub Mpirun)
-    string(TOLOWER ${system} file)
-    set(template ${PROJECT_SOURCE_DIR}/scripts/jobs/${file}.sh.in)
-    set(source ${PROJECT_BINARY_DIR}/jobs/${file}.cc)
-    add_custom_command(OUTPUT ${source}
-      COMMAND ${CMAKE_COMMAND} -DINPUT=${template} -DOUTPUT=${source} -DNAME=${system}Script
-              -P ${embed}
-      DEPENDS ${template} ${embed} VERBATIM)
-    list(APPEND sources ${source})
-  endforeach()
   add_library(${name}_files OBJECT ${sources} ${commit})
   add_dependencies(${name}_files ${name}_commit)
   target_link_libraries(${name}_files PRIVATE ${modules} trainer_flags glog::glog gflags)

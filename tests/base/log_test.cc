@@ -61,7 +61,7 @@ TEST(LogDeathTest, WritesToBothWhenAFolderIsNamed) {
 TEST(LogDeathTest, AQuietLogTakesWarningsAndErrorsAlone) {
   EXPECT_EXIT(LogInChild([] {
                 LOG(INFO) << "first";
-                QuietLog();
+                LogWarningsOnly();
                 LOG(INFO) << "second";
                 LOG(WARNING) << "third";
               }),
@@ -74,7 +74,7 @@ TEST(LogDeathTest, ALogInAFileOfItsOwnHasAllLinesAndStderrTheWarnings) {
   const std::string path = folder + "/rank.log";
   for (int i = 0; i < 2; ++i) {  // the second goes on behind the first
     EXPECT_EXIT(LogInChild([&] {
-                  QuietLog();
+                  LogWarningsOnly();
                   LogToFile(path);
                   LOG(INFO) << "second";
                   LOG(WARNING) << "third";
@@ -95,7 +95,7 @@ TEST(LogDeathTest, ALogWhoseFolderIsMissingIsRefused) {
 TEST(LogDeathTest, AQuietLogStaysAsQuietAsTheUserAskedFor) {
   EXPECT_EXIT(LogInChild([] {
                 FLAGS_minloglevel = google::ERROR;
-                QuietLog();
+                LogWarningsOnly();
                 LOG(WARNING) << "third";
                 LOG(ERROR) << "fourth";
               }),

@@ -128,7 +128,7 @@ struct ShownLines {
 };
 ShownLines g_shown_before;
 
-// What the user asked for, before QuietLog.
+// What the user asked for, before LogWarningsOnly.
 int g_min_level = google::INFO;
 
 // Lines of this severity and above.
@@ -171,7 +171,7 @@ void InitLogging(const std::string& program) {
   std::signal(SIGXFSZ, SIG_IGN);
 }
 
-void QuietLog() {
+void LogWarningsOnly() {
   g_min_level = FLAGS_minloglevel;
   FLAGS_minloglevel = std::max<int>(FLAGS_minloglevel, google::WARNING);
 }

@@ -17,10 +17,11 @@ namespace trainer {
 void InitLogging(const std::string& program);
 
 // From here on the log takes warnings and errors alone (GLOG_minloglevel may ask for less still).
-// For replicas of other ranks than 0, whose lines would repeat the first one's.
-void QuietLog();
+// Ranks other than 0 call it, because their lines would repeat those of rank 0.
+void LogWarningsOnly();
 
-// After QuietLog: all lines go to the end of this file, and warnings and errors to stderr too.
+// Call it after LogWarningsOnly: all lines go to the end of this file, and warnings and errors to
+// stderr as well.
 // Throws kCannotCreate, kNoPermission or kIo where it cannot be opened.
 void LogToFile(const std::string& path);
 

@@ -1,4 +1,4 @@
-#include "job_scripts.h"
+#include "trainer/run/jobs/job_script.h"
 
 #include <map>
 #include <string_view>
@@ -74,11 +74,11 @@ std::string ReplaceMarks(std::string_view text, const ScriptValues& values) {
 }
 
 // Whether srun gives each rank a GPU, which the rank then sees as its number 0.
-bool HasGpuByTask(const JobRequest& job) { return job.system == JobSystem::kSlurm && !job.mpirun; }
+bool HasGpuByTask(const JobSpec& job) { return job.system == JobSystem::kSlurm && !job.mpirun; }
 
 // The GPUs of the ranks of one node. A queue that hides other jobs' GPUs numbers the rest from 0.
 // sqsub chooses how many ranks a node has.
-std::string GpusOfNode(const JobRequest& job) {
+std::string GpusOfNode(const JobSpec& job) {
   if (job.system == JobSystem::kSqsub && job.ranks() > 1) return "all";
   std::string gpus = "0";
   if (HasGpuByTask(job)) return gpus;
@@ -87,12 +87,12 @@ std::string GpusOfNode(const JobRequest& job) {
 }
 
 // Whether the run cannot ask the queue for its time, so that it must be told.
-bool NeedsMaxWall(const JobRequest& job) {
+bool NeedsMaxWall(const JobSpec& job) {
   return job.system == JobSystem::kLsf || job.system == JobSystem::kSqsub;
 }
 
 // The command of training, in lines that fit.
-std::string TrainCommand(const JobRequest& job) {
+std::string TrainCommand(const JobSpec& job) {
   const std::string indent = job.system == JobSystem::kMpirun ? "    " : "  ";
   std::string program = "\"$trainer\"";
   if (!job.container.empty()) {
@@ -116,7 +116,7 @@ std::string TrainCommand(const JobRequest& job) {
 }
 
 // What the script does, for its first comment.
-std::string Description(const JobRequest& job) {
+std::string Description(const JobSpec& job) {
   std::string text = job.seeds > 0       ? Join(job.seeds, " runs with different seeds, each on ")
                      : !job.runs.empty() ? Join(job.runs.size(), " runs of a sweep, each on ")
                                          : std::string("One run on ");
@@ -129,7 +129,7 @@ std::string Description(const JobRequest& job) {
 }
 
 // The branches of "case $SLURM_ARRAY_TASK_ID in".
-std::string SweepRuns(const std::vector<ArrayRun>& runs) {
+std::string SweepRuns(const std::vector<ArrayTask>& runs) {
   std::string text;
   for (size_t i = 0; i < runs.size(); ++i) {
     text += Join(i == 0 ? "" : "\n", "  ", i + 1, ")\n    folder=", runs[i].folder,
@@ -152,7 +152,7 @@ std::string JoinWith(const std::vector<std::string>& words, char between) {
 }
 
 // Where the queue writes the log, unless the user says it. PBS and Moab have names of their own.
-std::string OutputOf(const JobRequest& job, bool array) {
+std::string OutputOf(const JobSpec& job, bool array) {
   if (!job.output.empty()) return job.output;
   switch (job.system) {
     case JobSystem::kSlurm:
@@ -167,7 +167,7 @@ std::string OutputOf(const JobRequest& job, bool array) {
 }
 
 // The values that only some of the systems other than Slurm need.
-void AddQueueValues(const JobRequest& job, ScriptValues* values) {
+void AddQueueValues(const JobSpec& job, ScriptValues* values) {
   const bool moab = job.system == JobSystem::kMoab;
   const int64_t minutes = job.time.count() / 60;
   const std::string gpus = job.gpu ? Join(job.ranks_per_node) : "";
@@ -194,7 +194,7 @@ void AddQueueValues(const JobRequest& job, ScriptValues* values) {
   });
 }
 
-ScriptValues ValuesOf(const JobRequest& job) {
+ScriptValues ValuesOf(const JobSpec& job) {
   const size_t tasks = job.runs.empty() ? static_cast<size_t>(job.seeds) : job.runs.size();
   ScriptValues values = {
       {"WHAT", Description(job)},
@@ -256,7 +256,7 @@ std::string_view TemplateOf(JobSystem system) {
 
 }  // namespace
 
-std::string JobScript(const JobRequest& job) {
+std::string JobScript(const JobSpec& job) {
   const ScriptValues values = ValuesOf(job);
   return ReplaceMarks(SelectLines(TemplateOf(job.system), values), values);
 }

@@ -12,14 +12,14 @@ enum class JobSystem { kSlurm, kPbs, kMoab, kLsf, kSqsub, kMpirun };
 // The start of the last line in the log of a sweep's run; the exit code follows.
 inline constexpr char kExitLine[] = "The run ended with exit code ";
 
-// One task of an array. Both members are words of the shell (ShellWord).
-struct ArrayRun {
+// One task of an array. Both members are words of the shell (ShellQuote).
+struct ArrayTask {
   std::string folder;   // where the task keeps its log
   std::string changes;  // flags of `train` that only this task gets
 };
 
-// What a script asks for. Texts that users chose are words of the shell (ShellWord).
-struct JobRequest {
+// What a script asks for. Texts that users chose are words of the shell (ShellQuote).
+struct JobSpec {
   JobSystem system = JobSystem::kSlurm;
   std::string command;                  // the command line that prints this script
   std::string solver;                   // path
@@ -44,13 +44,13 @@ struct JobRequest {
   bool preemptable = false;                    // takes snapshots by the clock
   bool gpu = false;                            // each rank computes on its own GPU
   std::string container;                       // an image of Apptainer, or ""
-  std::vector<ArrayRun> runs;                  // not empty: an array with one task for each
+  std::vector<ArrayTask> runs;                 // not empty: an array with one task for each
   std::vector<std::string> changes;            // more flags of `train`
 
   int ranks() const { return nodes * ranks_per_node; }
 };
 
 // Fills in the template of the system, scripts/jobs/<system>.sh.in. Moab has that of PBS.
-std::string JobScript(const JobRequest& request);
+std::string JobScript(const JobSpec& request);
 
 }  // namespace trainer

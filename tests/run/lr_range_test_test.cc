@@ -1,6 +1,6 @@
 // What losses at rising rates say of the rate to train with.
 
-#include "trainer/solver/lr_curve.h"
+#include "trainer/run/search/lr_range_test.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,56 +27,57 @@ double LossOf(int i) {
   return 2.3 - 1.8 / (1 + std::exp(-4 * (x + 2.5))) + std::exp(8 * (x + 0.8)) + noise;
 }
 
-LrCurve CurveOf(double (*loss)(int), int points = kPoints) {
-  LrCurve curve;
+LrRangeTest CurveOf(double (*loss)(int), int points = kPoints) {
+  LrRangeTest curve;
   for (int i = 0; i < points && !curve.HasDiverged(); ++i) curve.Add(RateOf(i), loss(i));
   return curve;
 }
 
-TEST(LrCurveTest, FindsWhereTheLossFallsSteepestUnderNoise) {
-  const std::vector<LrCurve::Point> points = CurveOf(LossOf).Points();
-  const LrCurve::Advice advice = LrCurve::AdviceOf(points);
+TEST(LrRangeTestTest, FindsWhereTheLossFallsSteepestUnderNoise) {
+  const std::vector<LrRangeTest::Point> points = CurveOf(LossOf).Points();
+  const LrRangeTest::Advice advice = LrRangeTest::AdviceOf(points);
   ASSERT_TRUE(advice.steepest);
   EXPECT_THAT(std::log10(points[*advice.steepest].rate), DoubleNear(-2.5, 0.25));
   EXPECT_THAT(std::log10(points[advice.lowest].rate), DoubleNear(-1.2, 0.3));
   EXPECT_FALSE(advice.still_falling);
 }
 
-TEST(LrCurveTest, EndsWhereTheLossDiverges) {
-  const LrCurve curve = CurveOf(LossOf);
+TEST(LrRangeTestTest, EndsWhereTheLossDiverges) {
+  const LrRangeTest curve = CurveOf(LossOf);
   EXPECT_TRUE(curve.HasDiverged());
   EXPECT_LT(curve.size(), static_cast<size_t>(kPoints));
   EXPECT_GT(RateOf(static_cast<int>(curve.size()) - 1), 0.1);
 }
 
-TEST(LrCurveTest, OneHighLossIsNoDivergence) {
-  const LrCurve curve = CurveOf([](int i) { return i == 50 ? 9.0 : 2.3; });
+TEST(LrRangeTestTest, OneHighLossIsNoDivergence) {
+  const LrRangeTest curve = CurveOf([](int i) { return i == 50 ? 9.0 : 2.3; });
   EXPECT_EQ(curve.size(), static_cast<size_t>(kPoints));
 }
 
-TEST(LrCurveTest, GivesNoAdviceWhereTheLossDoesNotFall) {
+TEST(LrRangeTestTest, GivesNoAdviceWhereTheLossDoesNotFall) {
   const auto flat = CurveOf([](int i) { return 2.3 + 0.1 * std::sin(37.0 * i); }).Points();
-  EXPECT_FALSE(LrCurve::AdviceOf(flat).steepest);
+  EXPECT_FALSE(LrRangeTest::AdviceOf(flat).steepest);
   // Few points, whose ends happen to lie far apart.
   const auto few = CurveOf([](int i) { return 2.35 + 0.1 * std::sin(3.7 * i + 1.6); }, 60).Points();
-  EXPECT_FALSE(LrCurve::AdviceOf(few).steepest);
+  EXPECT_FALSE(LrRangeTest::AdviceOf(few).steepest);
   const auto rising = CurveOf([](int i) { return 2.3 + 0.01 * i; }).Points();
-  EXPECT_FALSE(LrCurve::AdviceOf(rising).steepest);
+  EXPECT_FALSE(LrRangeTest::AdviceOf(rising).steepest);
 }
 
-TEST(LrCurveTest, SaysThatTheLossStillFallsAtTheEnd) {
+TEST(LrRangeTestTest, SaysThatTheLossStillFallsAtTheEnd) {
   const auto points = CurveOf([](int i) { return 2.3 - 0.01 * i; }).Points();
-  const LrCurve::Advice advice = LrCurve::AdviceOf(points);
+  const LrRangeTest::Advice advice = LrRangeTest::AdviceOf(points);
   EXPECT_TRUE(advice.still_falling);
   EXPECT_TRUE(advice.steepest);
 }
 
-TEST(LrCurveTest, LossesBelowZeroFallAndDivergeAlike) {
-  const LrCurve curve = CurveOf([](int i) { return LossOf(i) - 5; });
+TEST(LrRangeTestTest, LossesBelowZeroFallAndDivergeAlike) {
+  const LrRangeTest curve = CurveOf([](int i) { return LossOf(i) - 5; });
   EXPECT_TRUE(curve.HasDiverged());
   const auto points = curve.Points();
-  ASSERT_TRUE(LrCurve::AdviceOf(points).steepest);
-  EXPECT_THAT(std::log10(points[*LrCurve::AdviceOf(points).steepest].rate), DoubleNear(-2.5, 0.25));
+  ASSERT_TRUE(LrRangeTest::AdviceOf(points).steepest);
+  EXPECT_THAT(std::log10(points[*LrRangeTest::AdviceOf(points).steepest].rate),
+              DoubleNear(-2.5, 0.25));
 }
 
 TEST(RaiseRateTest, RisesByOneFactorWhateverPolicyTheSolverHas) {
@@ -88,7 +89,7 @@ TEST(RaiseRateTest, RisesByOneFactorWhateverPolicyTheSolverHas) {
   solver.set_momentum_policy("poly");
   solver.set_momentum(0.9f);
   solver.set_max_momentum(0.99f);
-  RaiseRate(1e-6, 1, 200, &solver);
+  RaiseLr(1e-6, 1, 200, &solver);
   EXPECT_THAT(LearningRate(solver, 0, 0), FloatNear(1e-6f, 1e-11f));
   EXPECT_THAT(LearningRate(solver, 199, 0), FloatNear(1, 1e-3f));
   for (const int i : {0, 50, 150}) {

@@ -11,9 +11,9 @@ namespace trainer {
 
 // Makes the solver's rate rise by one factor per iteration, from `from` in the first to `to` in the
 // last of `iterations`. Momentum and weight decay keep their first values.
-void RaiseRate(double from, double to, int iterations, caffe::SolverParameter* solver);
+void RaiseLr(double from, double to, int iterations, caffe::SolverParameter* solver);
 
-class LrCurve {
+class LrRangeTest {
  public:
   struct Point {
     double rate = 0, loss = 0;

@@ -1,4 +1,4 @@
-#include "trainer/solver/lr_curve.h"
+#include "trainer/run/search/lr_range_test.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 namespace trainer {
 namespace {
 
-using Point = LrCurve::Point;
+using Point = LrRangeTest::Point;
 
 // Of the running mean: losses of single batches jump.
 constexpr double kOldShare = 0.9;
@@ -45,7 +45,7 @@ double Noise(const std::vector<Point>& points, size_t end) {
 
 }  // namespace
 
-void RaiseRate(double from, double to, int iterations, caffe::SolverParameter* solver) {
+void RaiseLr(double from, double to, int iterations, caffe::SolverParameter* solver) {
   const double steps = std::max(iterations - 1, 1);
   solver->set_lr_policy("exp");
   solver->set_base_lr(static_cast<float>(from));
@@ -58,26 +58,26 @@ void RaiseRate(double from, double to, int iterations, caffe::SolverParameter* s
   solver->set_weight_decay_policy("fixed");
 }
 
-void LrCurve::Add(double rate, double loss) {
+void LrRangeTest::Add(double rate, double loss) {
   mean_ = points_.empty() ? loss : kOldShare * mean_ + (1 - kOldShare) * loss;
   points_.push_back({rate, loss, loss, 0});
   if (points_.size() <= kBeginning) first_ = lowest_ = mean_;
   lowest_ = std::min(lowest_, mean_);
 }
 
-bool LrCurve::HasDiverged() const {
+bool LrRangeTest::HasDiverged() const {
   const double scale = std::max(std::abs(lowest_), first_ - lowest_);
   return points_.size() > kBeginning && mean_ - lowest_ > 3 * scale;
 }
 
-std::vector<Point> LrCurve::Points() const {
+std::vector<Point> LrRangeTest::Points() const {
   std::vector<Point> points = points_;
   for (size_t i = 0; points.size() > 2 && i < points.size(); ++i) Fit(points, i);
   return points;
 }
 
 // Lines through points of one side alone tell little, so the ends are left out.
-LrCurve::Advice LrCurve::AdviceOf(const std::vector<Point>& points) {
+LrRangeTest::Advice LrRangeTest::AdviceOf(const std::vector<Point>& points) {
   const auto reach = static_cast<std::ptrdiff_t>(Reach(points.size()));
   const auto begin = points.begin() + reach, end = points.end() - reach;
   const auto lowest = std::min_element(

@@ -1,4 +1,4 @@
-#include "child_run.h"
+#include "trainer/base/process/child_process.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -21,25 +21,26 @@
 namespace trainer {
 namespace {
 
-constexpr std::array kHandedOn = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+constexpr std::array kForwarded = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 
-sigset_t Signals() {
+sigset_t ForwardedSignals() {
   sigset_t set;
   sigemptyset(&set);
-  for (const int signal : kHandedOn) sigaddset(&set, signal);
+  for (const int signal : kForwarded) sigaddset(&set, signal);
   sigaddset(&set, SIGCHLD);
   return set;
 }
 
-// In the child. In a group of processes of its own, so that what a terminal sends arrives once.
-[[noreturn]] void Become(const std::vector<std::string>& arguments, int log, pid_t parent) {
+// Replaces the forked child by this program. The child gets a process group of its own, so that it
+// receives a signal of the terminal only once, from its parent.
+[[noreturn]] void ExecuteProgram(const std::vector<std::string>& arguments, int log, pid_t parent) {
   setpgid(0, 0);
-  prctl(PR_SET_PDEATHSIG, SIGTERM);  // it does not outlive this process
+  prctl(PR_SET_PDEATHSIG, SIGTERM);  // the child does not outlive its parent
   if (getppid() != parent) _exit(static_cast<int>(ErrorCode::kStopped));
-  const sigset_t signals = Signals();
+  const sigset_t signals = ForwardedSignals();
   sigprocmask(SIG_UNBLOCK, &signals, nullptr);
-  const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  dup2(nothing, STDIN_FILENO);
+  const int no_input = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  dup2(no_input, STDIN_FILENO);
   dup2(log, STDOUT_FILENO);
   dup2(log, STDERR_FILENO);
   std::vector<char*> words = {const_cast<char*>("trainer")};
@@ -52,45 +53,45 @@ sigset_t Signals() {
 
 }  // namespace
 
-Children::Children() {
-  const sigset_t signals = Signals();
+ChildProcess::ChildProcess() {
+  const sigset_t signals = ForwardedSignals();
   sigprocmask(SIG_BLOCK, &signals, nullptr);
 }
 
-Children::~Children() {
-  const sigset_t signals = Signals();
+ChildProcess::~ChildProcess() {
+  const sigset_t signals = ForwardedSignals();
   sigprocmask(SIG_UNBLOCK, &signals, nullptr);
 }
 
-ChildEnd Children::Run(const std::vector<std::string>& arguments, const std::string& log) {
+ExitStatus ChildProcess::Run(const std::vector<std::string>& arguments, const std::string& log) {
   FileOps& ops = FileOps::Posix();
   const FileHandle file(ops, OpenOwnFile(log, O_WRONLY | O_CREAT | O_APPEND));
   if (file.get() < 0) ThrowFileError(FileUse::kOutput, "write a log", log, errno);
   const pid_t parent = getpid(), child = fork();
-  if (child == 0) Become(arguments, file.get(), parent);
+  if (child == 0) ExecuteProgram(arguments, file.get(), parent);
   if (child < 0) {
     throw Error(ErrorCode::kResource,
                 Join("cannot start a run: ", std::generic_category().message(errno)));
   }
-  const sigset_t signals = Signals();
-  std::set<int> handed_on;
+  const sigset_t signals = ForwardedSignals();
+  std::set<int> forwarded;
   for (int status = 0;;) {
     if (waitpid(child, &status, WNOHANG) == child) {
       if (WIFEXITED(status)) return {WEXITSTATUS(status), 0, false};
-      return {0, WTERMSIG(status), handed_on.contains(WTERMSIG(status))};
+      return {0, WTERMSIG(status), forwarded.contains(WTERMSIG(status))};
     }
     const timespec time = {1, 0};
     const int signal = sigtimedwait(&signals, nullptr, &time);
     if (signal <= 0 || signal == SIGCHLD) continue;
-    handed_on.insert(signal);
+    forwarded.insert(signal);
     kill(child, signal);
   }
 }
 
-int Children::PendingStop() const {
+int ChildProcess::PendingStop() const {
   sigset_t pending;
   sigpending(&pending);
-  for (const int signal : kHandedOn) {
+  for (const int signal : kForwarded) {
     if (signal != SIGHUP && sigismember(&pending, signal) == 1) return signal;
   }
   return 0;

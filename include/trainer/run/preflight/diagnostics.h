@@ -1,0 +1,61 @@
+#pragma once
+// The errors and warnings that a check collects, for people and for programs.
+
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainer/base/error/error_group.h"
+#include "trainer/base/text/json.h"
+
+namespace trainer {
+
+struct Diagnostic {
+  bool is_error = true;
+  int code = 0;       // the exit code of the error; 0 for a warning
+  std::string place;  // "net.prototxt:26:5", or ""
+  std::string text;   // the whole message, which starts with `place`
+};
+
+// Every member may be called from any thread. A text that is added again is ignored.
+class Diagnostics {
+ public:
+  void Add(const Error& error);
+  void Add(const ErrorList& errors);
+  void Warn(const std::string& text);
+
+  // Runs `step` and adds the errors that it throws. Returns whether it threw none.
+  template <class Step>
+  bool Collect(Step&& step) {
+    ErrorList errors;
+    const bool good = AttemptAll(&errors, std::forward<Step>(step));
+    Add(errors);
+    return good;
+  }
+
+  size_t Errors() const;
+  size_t Warnings() const;
+  // Returns the exit code of the first error, or 0.
+  int ExitCode() const;
+  std::vector<std::string> WarningTexts() const;
+  // Returns "3 errors, 1 warning".
+  std::string Counts() const;
+
+  // Returns a line "error: text" for each error, then one for each warning. `error` and `warning`
+  // are the first words of these lines, which a terminal may show in colour.
+  std::string ToText(const std::string& error = "error:",
+                     const std::string& warning = "warning:") const;
+  Json ToJson() const;
+
+ private:
+  void Keep(Diagnostic diagnostic);
+  std::vector<Diagnostic> Sorted() const;
+
+  mutable std::mutex mutex_;
+  std::vector<Diagnostic> diagnostics_;
+  std::set<std::string> texts_;
+};
+
+}  // namespace trainer
