@@ -51,8 +51,7 @@ void CheckModel(const Flags& flags, CheckReport* report) {
 }
 
 void PrintFindings(const CheckReport& report) {
-  std::cout << report.diagnostics.ToText(Painted(Color::kRed, "error:", STDOUT_FILENO),
-                                         Painted(Color::kYellow, "warning:", STDOUT_FILENO));
+  std::cout << report.diagnostics.ToText();
   constexpr size_t kNames = 12;  // columns
   for (const auto& [name, text] : report.lines) {
     std::cout << name << std::string(name.size() < kNames - 2 ? kNames - name.size() : 2, ' ')

@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "batch_flag.h"
-#include "find_lr_report.h"
 #include "rank_flags.h"
 #include "reading_flags.h"
 #include "run_start.h"
@@ -19,7 +18,7 @@
 #include "trainer/base/text/text.h"
 #include "trainer/parallel/launch.h"
 #include "trainer/run/search/lr_range_test.h"
-#include "trainer/solver/lr_policy.h"
+#include "trainer/run/search/lr_report.h"
 #include "trainer/solver/solver.h"
 #include "verb.h"
 
@@ -116,15 +115,15 @@ class FindLr final : public Verb {
     if (const int ranks = RanksToStart(flags, gpus)) return LaunchRanks(ranks);
     World* const world = JoinRanks(flags);
     const auto host = world == nullptr ? nullptr : ShareDatabases(*world, flags);
-    const LrReport report = Measure(flags, world);
-    if (world == nullptr || world->group().replica().rank == 0) Tell(flags, report);
+    const LrRangeResult result = Measure(flags, world);
+    if (world == nullptr || world->group().replica().rank == 0) Print(flags, result);
     if (world != nullptr) world->Finish();
     return 0;
   }
 
  private:
   // As `train` does it, on every rank; the losses are those of all.
-  static LrReport Measure(const Flags& flags, World* world) {
+  static LrRangeResult Measure(const Flags& flags, World* world) {
     SolverSpec spec = TrainingOnly(SolverOf(flags), flags.Whole("iterations"));
     const WireType wire = TakeWire(flags, &spec);
     const DeviceChoice choice = ChooseDevice(flags, spec, PlaceOf(flags, world));
@@ -134,7 +133,7 @@ class FindLr final : public Verb {
     const Rank replica = ReplicaOf(options);
     TakeBatch(flags, replica, &spec);
     ScaleForRanks(flags, replica, &spec);
-    RaiseLr(RateAt(flags, "from"), RateAt(flags, "to"), flags.Whole("iterations"), &spec.proto);
+    RaiseLr({RateAt(flags, "from"), RateAt(flags, "to"), flags.Whole("iterations")}, &spec.proto);
     const std::unique_ptr<Device> device = MakeLoggedDevice(choice);
     std::unique_ptr<Communicator> group;
     if (world != nullptr)
@@ -150,50 +149,13 @@ class FindLr final : public Verb {
       progress.emplace("Raising the learning rate", "iterations", spec.proto.max_iter(),
                        Progress::InLog::kNothing);
     }
-    return Raise(spec, progress ? &*progress : nullptr, &solver);
+    return RunLrRangeTest(spec, progress ? &*progress : nullptr, &solver);
   }
 
-  // All ranks see the same losses, and so end after the same iteration.
-  static LrReport Raise(const SolverSpec& spec, Progress* progress, Solver* solver) {
-    LrRangeTest curve;
-    LrReport report;
-    report.solver = spec.file;
-    const int iterations = spec.proto.max_iter();
-    while (solver->iter() < iterations && !report.diverged) {
-      const int iter = solver->iter();
-      const float rate = LearningRate(spec.proto, iter, 0);
-      try {
-        const float loss = solver->Step();
-        curve.Add(rate, loss);
-        if (progress != nullptr) progress->Add(1);
-        if (iter % std::max(1, iterations / 10) == 0) {
-          LOG(INFO) << "Iteration " << iter << ", lr = " << rate << ", loss = " << loss;
-        }
-        report.diverged = curve.HasDiverged();
-      } catch (const Error& error) {
-        if (error.code() != ErrorCode::kDiverged) throw;
-        report.diverged = true;
-      }
-    }
-    if (curve.size() < LrRangeTest::kFewest) {
-      throw Error(
-          ErrorCode::kDiverged,
-          Join("the loss diverges within ", curve.size(), " iterations, at the learning rate ",
-               LearningRate(spec.proto, static_cast<int>(curve.size()), 0),
-               ": try a lower --from, and check the scale of the data"));
-    }
-    report.points = curve.Points();
-    return report;
-  }
-
-  static void Tell(const Flags& flags, const LrReport& report) {
+  static void Print(const Flags& flags, const LrRangeResult& result) {
     const std::string& out = flags.Text("out");
-    if (!out.empty()) WriteWhole(out, out.ends_with(".svg") ? report.ToSvg() : report.ToCsv());
-    if (flags.Switch("json")) {
-      std::cout << report.ToJson().ToString();
-    } else {
-      std::cout << report.ToTable() << "\n" << Wrap(report.Advice(), 0, 0, OutputColumns()) << "\n";
-    }
+    if (!out.empty()) WriteWhole(out, out.ends_with(".svg") ? ToSvg(result) : ToCsv(result));
+    std::cout << (flags.Switch("json") ? ToJson(result).ToString() : ToText(result));
   }
 };
 

@@ -35,10 +35,10 @@ LrRangeTest CurveOf(double (*loss)(int), int points = kPoints) {
 
 TEST(LrRangeTestTest, FindsWhereTheLossFallsSteepestUnderNoise) {
   const std::vector<LrRangeTest::Point> points = CurveOf(LossOf).Points();
-  const LrRangeTest::Advice advice = LrRangeTest::AdviceOf(points);
+  const LrRangeTest::Advice advice = LrRangeTest::FindAdvice(points);
   ASSERT_TRUE(advice.steepest);
-  EXPECT_THAT(std::log10(points[*advice.steepest].rate), DoubleNear(-2.5, 0.25));
-  EXPECT_THAT(std::log10(points[advice.lowest].rate), DoubleNear(-1.2, 0.3));
+  EXPECT_THAT(std::log10(points[*advice.steepest].lr), DoubleNear(-2.5, 0.25));
+  EXPECT_THAT(std::log10(points[advice.lowest].lr), DoubleNear(-1.2, 0.3));
   EXPECT_FALSE(advice.still_falling);
 }
 
@@ -56,17 +56,17 @@ TEST(LrRangeTestTest, OneHighLossIsNoDivergence) {
 
 TEST(LrRangeTestTest, GivesNoAdviceWhereTheLossDoesNotFall) {
   const auto flat = CurveOf([](int i) { return 2.3 + 0.1 * std::sin(37.0 * i); }).Points();
-  EXPECT_FALSE(LrRangeTest::AdviceOf(flat).steepest);
+  EXPECT_FALSE(LrRangeTest::FindAdvice(flat).steepest);
   // Few points, whose ends happen to lie far apart.
   const auto few = CurveOf([](int i) { return 2.35 + 0.1 * std::sin(3.7 * i + 1.6); }, 60).Points();
-  EXPECT_FALSE(LrRangeTest::AdviceOf(few).steepest);
+  EXPECT_FALSE(LrRangeTest::FindAdvice(few).steepest);
   const auto rising = CurveOf([](int i) { return 2.3 + 0.01 * i; }).Points();
-  EXPECT_FALSE(LrRangeTest::AdviceOf(rising).steepest);
+  EXPECT_FALSE(LrRangeTest::FindAdvice(rising).steepest);
 }
 
 TEST(LrRangeTestTest, SaysThatTheLossStillFallsAtTheEnd) {
   const auto points = CurveOf([](int i) { return 2.3 - 0.01 * i; }).Points();
-  const LrRangeTest::Advice advice = LrRangeTest::AdviceOf(points);
+  const LrRangeTest::Advice advice = LrRangeTest::FindAdvice(points);
   EXPECT_TRUE(advice.still_falling);
   EXPECT_TRUE(advice.steepest);
 }
@@ -75,8 +75,8 @@ TEST(LrRangeTestTest, LossesBelowZeroFallAndDivergeAlike) {
   const LrRangeTest curve = CurveOf([](int i) { return LossOf(i) - 5; });
   EXPECT_TRUE(curve.HasDiverged());
   const auto points = curve.Points();
-  ASSERT_TRUE(LrRangeTest::AdviceOf(points).steepest);
-  EXPECT_THAT(std::log10(points[*LrRangeTest::AdviceOf(points).steepest].rate),
+  ASSERT_TRUE(LrRangeTest::FindAdvice(points).steepest);
+  EXPECT_THAT(std::log10(points[*LrRangeTest::FindAdvice(points).steepest].lr),
               DoubleNear(-2.5, 0.25));
 }
 
@@ -89,7 +89,7 @@ TEST(RaiseRateTest, RisesByOneFactorWhateverPolicyTheSolverHas) {
   solver.set_momentum_policy("poly");
   solver.set_momentum(0.9f);
   solver.set_max_momentum(0.99f);
-  RaiseLr(1e-6, 1, 200, &solver);
+  RaiseLr({1e-6, 1, 200}, &solver);
   EXPECT_THAT(LearningRate(solver, 0, 0), FloatNear(1e-6f, 1e-11f));
   EXPECT_THAT(LearningRate(solver, 199, 0), FloatNear(1, 1e-3f));
   for (const int i : {0, 50, 150}) {

@@ -1,6 +1,7 @@
 #pragma once
 // Charts as SVG text.
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -14,13 +15,18 @@ struct ChartSeries {
   int color = 0;                     // an index into the palette of ChartStyle
   bool dashed = false;               // tests, next to training in one chart
   bool smoothed = false;             // drawn as a running mean over the pale points
+  bool pale = false;                 // drawn faintly, as the background of other curves
+  bool dots = true;                  // a series of few points has a dot at each
 };
 
 struct Chart {
   std::string title, x_label = "iteration";
   std::vector<ChartSeries> series;
-  bool logarithmic = false;  // ignored unless all values are positive
-  bool from_zero = false;    // the axis begins at 0
+  bool logarithmic = false;    // ignored unless all values are positive
+  bool logarithmic_x = false;  // the same of the points' `iter`
+  bool from_zero = false;      // the axis begins at 0
+  // Values above it are drawn at the end of the axis.
+  double highest = std::numeric_limits<double>::infinity();
 };
 
 // Returns an <svg> element as wide as its container, or "" if no series has a point. Its classes

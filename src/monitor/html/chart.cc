@@ -170,6 +170,11 @@ std::string CurveSvg(const ChartSeries& series, const Axis& x, const Axis& y) {
     mean.points = Smoothed(series.points);
     return "<g class=\"pale\">" + CurveSvg(pale, x, y) + "</g>\n" + CurveSvg(mean, x, y);
   }
+  if (series.pale) {
+    ChartSeries pale = series;
+    pale.pale = false;
+    return "<g class=\"pale\">" + CurveSvg(pale, x, y) + "</g>\n";
+  }
   const std::vector<HistoryPoint> points = Thinned(series.points);
   std::string path;
   for (const HistoryPoint& point : points) {
@@ -180,7 +185,7 @@ std::string CurveSvg(const ChartSeries& series, const Axis& x, const Axis& y) {
   const std::string kind =
       Join("class=\"curve c", series.color % kColors, series.dashed ? " dashed\"" : "\"");
   std::string svg = Join("<polyline ", kind, " points=\"", path, "\">", title, "</polyline>\n");
-  if (points.size() > kFew) return svg;
+  if (points.size() > kFew || !series.dots) return svg;
   for (const HistoryPoint& point : points) {
     svg +=
         Join("<circle class=\"dot c", series.color % kColors, "\" cx=\"", Pixel(x.At(point.iter)),
@@ -254,7 +259,12 @@ std::string ChartSvg(const Chart& chart) {
   }
   if (!(x.low <= x.high)) return "";
   y.logarithmic = chart.logarithmic && y.low > 0;
+  x.logarithmic = chart.logarithmic_x && x.low > 0;
   LeaveOutOutliers(chart, &y);
+  if (chart.highest < y.high && chart.highest > y.low) {
+    y.largest = std::max(y.largest, y.high);
+    y.high = chart.highest;
+  }
   if (chart.from_zero) y.Take(0);
   if (y.low == y.high) {
     const double room = y.low == 0 ? 1 : std::abs(y.low) / 2;

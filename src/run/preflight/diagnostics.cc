@@ -1,8 +1,11 @@
 #include "trainer/run/preflight/diagnostics.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "trainer/base/file/file.h"
+#include "trainer/base/log/terminal.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {
@@ -79,7 +82,9 @@ std::vector<Diagnostic> Diagnostics::Sorted() const {
   return sorted;
 }
 
-std::string Diagnostics::ToText(const std::string& error, const std::string& warning) const {
+std::string Diagnostics::ToText() const {
+  const std::string error = Painted(Color::kRed, "error:", STDOUT_FILENO),
+                    warning = Painted(Color::kYellow, "warning:", STDOUT_FILENO);
   std::string text;
   for (const Diagnostic& diagnostic : Sorted()) {
     text += Join(diagnostic.is_error ? error : warning, " ", diagnostic.text, "\n");

@@ -43,10 +43,9 @@ class Diagnostics {
   // Returns "3 errors, 1 warning".
   std::string Counts() const;
 
-  // Returns a line "error: text" for each error, then one for each warning. `error` and `warning`
-  // are the first words of these lines, which a terminal may show in colour.
-  std::string ToText(const std::string& error = "error:",
-                     const std::string& warning = "warning:") const;
+  // Returns a line "error: text" for each error, then one for each warning; in colours if the
+  // standard output is a terminal.
+  std::string ToText() const;
   Json ToJson() const;
 
  private:

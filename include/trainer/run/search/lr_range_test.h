@@ -1,48 +1,72 @@
 #pragma once
-// The losses of a run whose learning rate rises from iteration to iteration, and what they say of
-// the rate to train with (the range test of Smith, arXiv:1506.01186).
+// The learning rate range test (Smith, arXiv:1506.01186): a short training whose learning rate
+// grows in each iteration. The losses show which learning rate to train with.
 
+#include <cstddef>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "solver.pb.h"
 
 namespace trainer {
 
-// Makes the solver's rate rise by one factor per iteration, from `from` in the first to `to` in the
-// last of `iterations`. Momentum and weight decay keep their first values.
-void RaiseLr(double from, double to, int iterations, caffe::SolverParameter* solver);
+class Progress;
+class Solver;
+struct SolverSpec;
 
+struct LrRange {
+  double from = 1e-6, to = 1;  // learning rates of the first and the last iteration
+  int iterations = 200;
+};
+
+// Makes the solver's learning rate grow by a constant factor per iteration, from `range.from` to
+// `range.to`. Momentum and weight decay keep their first values.
+void RaiseLr(const LrRange& range, caffe::SolverParameter* solver);
+
+// The losses of a range test.
 class LrRangeTest {
  public:
   struct Point {
-    double rate = 0, loss = 0;
-    double smooth = 0;  // of a line through the losses around it
-    double slope = 0;   // of that line, per iteration
+    double lr = 0, loss = 0;
+    double smoothed = 0;  // value of a line that is fitted to the losses around this point
+    double slope = 0;     // slope of that line, per iteration
   };
   // Indices of points.
   struct Advice {
-    std::optional<size_t> steepest;  // where the loss falls fastest; nothing where it does not fall
-    size_t lowest = 0;               // of the smoothed losses
-    bool still_falling = false;      // the lowest is at the end
+    std::optional<size_t> steepest;  // where the loss falls fastest; nothing if it does not fall
+    size_t lowest = 0;               // the minimum of the smoothed losses
+    bool still_falling = false;      // whether the minimum is at the end
   };
 
-  // The loss of the next iteration, at the rate that it was updated with. Each rate is the one
-  // before times the same factor.
-  void Add(double rate, double loss);
-  // The loss has risen far above its lowest value: what comes after tells nothing more.
+  // Adds the loss of the next iteration and the learning rate of its update. Each learning rate
+  // must be the one before times a constant factor.
+  void Add(double lr, double loss);
+  // Returns whether the loss has risen far above its minimum, so that no later point is useful.
   bool HasDiverged() const;
 
   size_t size() const { return points_.size(); }
   std::vector<Point> Points() const;
-  // Of at least kFewest points.
-  static Advice AdviceOf(const std::vector<Point>& points);
+  // Returns what the points show. Needs at least kFewest points.
+  static Advice FindAdvice(const std::vector<Point>& points);
   static constexpr size_t kFewest = 10;
 
  private:
-  std::vector<Point> points_;      // rate and loss alone
-  double mean_ = 0;                // running, of the losses
-  double first_ = 0, lowest_ = 0;  // of that mean
+  std::vector<Point> points_;      // `lr` and `loss` only
+  double mean_ = 0;                // running mean of the losses
+  double first_ = 0, lowest_ = 0;  // values of that mean
 };
+
+struct LrRangeResult {
+  std::vector<LrRangeTest::Point> points;
+  bool diverged = false;
+  std::string solver;  // the solver's file, for the command in the advice
+};
+
+// Trains `solver`, which was made from `spec` after RaiseLr changed it, until the last iteration or
+// until the loss diverges. Ranks get the same losses, so all of them stop after the same iteration.
+// Adds each iteration to `progress` unless it is null. Throws kDiverged if the loss diverges within
+// LrRangeTest::kFewest iterations.
+LrRangeResult RunLrRangeTest(const SolverSpec& spec, Progress* progress, Solver* solver);
 
 }  // namespace trainer

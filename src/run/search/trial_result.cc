@@ -1,0 +1,163 @@
+#include "trainer/run/search/trial_result.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <fstream>
+
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/log/terminal.h"
+#include "trainer/base/text/table.h"
+#include "trainer/base/text/text.h"
+#include "trainer/monitor/best_test.h"
+#include "trainer/monitor/history.h"
+#include "trainer/monitor/run_folder.h"
+#include "trainer/run/jobs/job_script.h"
+
+namespace trainer {
+namespace {
+
+// Reads the exit code of the last start and the last error.
+void ReadEnd(const std::string& path, TrialResult* result) {
+  constexpr std::string_view kError = "error: ";
+  std::ifstream log(path);
+  for (std::string line; std::getline(log, line);) {
+    result->exit_code.reset();  // a later start follows
+    if (line.starts_with(kExitLine)) {
+      int code = 0;
+      const char* const first = line.data() + sizeof kExitLine - 1;
+      if (std::from_chars(first, line.data() + line.size(), code).ec == std::errc()) {
+        result->exit_code = code;
+      }
+    } else if (line.starts_with(kError)) {
+      result->problem = line.substr(kError.size());
+    }
+  }
+}
+
+void ReadTests(const RunHistory& history, const std::string& best_output, TrialResult* result) {
+  const std::optional<BestTest> best = BestTestOf(history, best_output);
+  if (!best) return;
+  result->output = best->output;
+  result->lower_is_better = best->lower_is_better;
+  result->best = TrialResult::Score{static_cast<float>(best->value), static_cast<int>(best->iter)};
+  for (const HistoryRow& row : history.tests[0]) {
+    for (const auto& [name, value] : row.outputs) {
+      if (name != best->output) continue;
+      result->last = TrialResult::Score{static_cast<float>(value), static_cast<int>(row.iter)};
+    }
+  }
+}
+
+}  // namespace
+
+bool TrialResult::IsOver() const {
+  return exit_code == 0 || exit_code == static_cast<int>(ErrorCode::kDiverged);
+}
+
+std::string TrialResult::State() const {
+  if (!begun) return "not begun";
+  if (!exit_code) return "running or killed";
+  if (*exit_code == 0) return "finished";
+  if (*exit_code == static_cast<int>(ErrorCode::kDiverged)) return "diverged";
+  if (*exit_code == static_cast<int>(ErrorCode::kStopped)) return "stopped";
+  return Join("failed (", *exit_code, ")");
+}
+
+TrialResult ReadTrialResult(const Trial& trial, const std::string& best_output) {
+  TrialResult result;
+  if (IsMissing(trial.log)) return result;
+  static_cast<void>(FileSize(trial.log));  // it throws clearer errors than a stream
+  result.begun = true;
+  ReadEnd(trial.log, &result);
+  const std::string metrics = JoinPath(trial.folder, kMetricsName);
+  if (IsMissing(metrics)) return result;  // the run ended before its first iteration
+  const RunHistory history = ReadMetrics(metrics);
+  result.iter = static_cast<int>(history.last_iter);
+  if (!history.loss.empty()) result.loss = static_cast<float>(history.loss.back().value);
+  ReadTests(history, best_output, &result);
+  return result;
+}
+
+void AppendExitCode(const Trial& trial, int code) {
+  FileOps& ops = FileOps::Posix();
+  FileHandle file(ops, ops.Open(trial.log, O_WRONLY | O_APPEND | O_CLOEXEC, 0666));
+  const std::string line = Join(kExitLine, code, "\n");
+  const bool written = file.get() >= 0 && ops.Write(file.get(), line.data(), line.size()) ==
+                                              static_cast<ssize_t>(line.size());
+  if (!written || file.Close() != 0) {
+    ThrowFileError(FileUse::kOutput, "write to a log", trial.log, errno);
+  }
+}
+
+void SortByScore(std::vector<TrialRow>* rows) {
+  std::ranges::stable_sort(*rows, {}, [](const TrialRow& row) {
+    const TrialResult& result = row.second;
+    const bool tested = result.best && !std::isnan(result.best->value);
+    double key = result.loss.value_or(INFINITY);
+    if (tested) key = result.lower_is_better ? result.best->value : -result.best->value;
+    return std::pair(tested ? 0 : 1, std::isnan(key) ? INFINITY : key);
+  });
+}
+
+namespace {
+
+std::string TrialTable(const std::vector<TrialRow>& sorted) {
+  const bool tests = !sorted.empty() && sorted[0].second.best.has_value();
+  std::vector<std::string> head;
+  for (const std::string& setting : sorted[0].first.settings) {
+    head.push_back(EscapeControl(setting.substr(0, setting.find('='))));
+  }
+  const std::string output = EscapeControl(sorted[0].second.output);
+  if (tests) head.insert(head.end(), {"best " + output, "at", "last " + output});
+  if (!tests) head.push_back("last loss");
+  head.insert(head.end(), {"iterations", "state"});
+  Table table(head);
+  for (const auto& [trial, result] : sorted) {
+    std::vector<std::string> row;
+    for (const std::string& setting : trial.settings) {
+      row.push_back(EscapeControl(setting.substr(setting.find('=') + 1)));
+    }
+    if (tests) {
+      row.push_back(result.best ? Join(result.best->value) : "-");
+      row.push_back(result.best ? Join(result.best->iter) : "-");
+      row.push_back(result.last ? Join(result.last->value) : "-");
+    }
+    if (!tests) row.push_back(result.loss ? Join(*result.loss) : "-");
+    row.push_back(Join(result.iter));
+    row.push_back(result.State());
+    table.Add(row);
+    if (tests && &trial == &sorted[0].first) table.MarkLastRow();
+  }
+  return table.ToString();
+}
+
+}  // namespace
+
+TrialReport ReadTrials(const std::vector<Trial>& trials, const std::string& best_output) {
+  TrialReport report;
+  for (const Trial& trial : trials) {
+    report.rows.emplace_back(trial, ReadTrialResult(trial, best_output));
+  }
+  SortByScore(&report.rows);
+  return report;
+}
+
+std::string ToText(const TrialReport& report) {
+  std::string text = TrialTable(report.rows);
+  for (const auto& [trial, result] : report.rows) {
+    if (result.IsOver() || result.problem.empty()) continue;
+    text += Join(trial.Name(), ": ", EscapeControl(result.problem), "\n");
+  }
+  const auto& [best, result] = report.rows[0];
+  if (!result.best) return text;
+  return Join(text, "\n", Painted(Color::kGreen, "Best: " + best.Name(), STDOUT_FILENO), ", in ",
+              EscapeControl(best.folder), "\n");
+}
+
+}  // namespace trainer
