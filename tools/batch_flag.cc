@@ -11,7 +11,7 @@
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
-#include "training_batch.h"
+#include "trainer/run/batch_size.h"
 
 namespace trainer {
 namespace {

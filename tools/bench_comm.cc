@@ -13,6 +13,8 @@
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 #include "trainer/parallel/launch.h"
+#include "trainer/run/ranks/compression.h"
+#include "trainer/run/ranks/join.h"
 #include "verb.h"
 
 namespace trainer {
@@ -112,14 +114,15 @@ class BenchComm final : public Verb {
   }
 
   int Run(const Flags& flags) override {
-    if (const int ranks = RanksToStart(flags)) return LaunchRanks(ranks);
-    World* const world = JoinRanks(flags);
+    if (const int ranks = RanksToStart(RankOptionsOf(flags))) return LaunchRanks(ranks);
+    World* const world = JoinRanks(RankOptionsOf(flags));
     if (world == nullptr) {
       throw Error(
           ErrorCode::kUsage,
           "bench-comm needs several ranks: give --ranks=2, or start it with mpirun or srun");
     }
-    const std::string wire = world->SetWire(WireOf(flags).value_or(WireType::kF32));
+    const std::string wire =
+        world->SetWire(RequestedCompression(RankOptionsOf(flags)).value_or(WireType::kF32));
     const size_t most = static_cast<size_t>(flags.Whole("mib")) << 20;
     constexpr size_t kOverlapped = 4 << 20;  // bytes, at most
     std::vector<Timed> all;

@@ -1,9 +1,11 @@
 #include <iostream>
 
 #include "device_flags.h"
-#include "machine_facts.h"
 #include "shared_flags.h"
 #include "trainer/backend/gpu.h"
+#include "trainer/backend/onednn_version.h"
+#include "trainer/base/process/host_info.h"
+#include "trainer/base/process/program_info.h"
 #include "trainer/base/text/json.h"
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
@@ -69,7 +71,7 @@ void Print(const Device& cpu, const GpuSupport& support) {
   Lines::Add("device", cpu.Describe());
   Lines::Add("processor", ProcessorName());
   Lines::Add("threads", DescribeThreads());
-  Lines::Add("memory", Bytes(HostBytes()));
+  Lines::Add("memory", Bytes(InstalledMemory()));
   Lines::Add("oneDNN", OneDnnVersion());
   Lines::Add("program", Join("trainer ", TRAINER_VERSION, ", ", BuildKind()));
   if (support.built) {
@@ -97,7 +99,7 @@ Json ToJson(const Device& cpu, const GpuSupport& support) {
       .Set("program", TRAINER_VERSION)
       .Set("device", cpu.Describe())
       .Set("processor", ProcessorName())
-      .Set("memory_bytes", HostBytes())
+      .Set("memory_bytes", InstalledMemory())
       .Set("onednn", OneDnnVersion())
       .Set("cuda", Json::Object()
                        .Set("built", support.built)

@@ -4,7 +4,7 @@
 #include "find_batch_search.h"
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
-#include "training_batch.h"
+#include "trainer/run/batch_size.h"
 
 namespace trainer {
 namespace {

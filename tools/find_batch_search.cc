@@ -10,8 +10,8 @@
 #include "trainer/base/log/log.h"
 #include "trainer/base/log/progress.h"
 #include "trainer/base/text/text.h"
+#include "trainer/run/batch_size.h"
 #include "trainer/solver/solver.h"
-#include "training_batch.h"
 
 namespace trainer {
 namespace {

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "batch_flag.h"
+#include "device_flags.h"
 #include "rank_flags.h"
 #include "reading_flags.h"
 #include "run_start.h"
@@ -17,6 +18,11 @@
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 #include "trainer/parallel/launch.h"
+#include "trainer/run/ranks/batch_scaling.h"
+#include "trainer/run/ranks/compression.h"
+#include "trainer/run/ranks/gpu_communicator.h"
+#include "trainer/run/ranks/join.h"
+#include "trainer/run/ranks/record_server_start.h"
 #include "trainer/run/search/lr_range_test.h"
 #include "trainer/run/search/lr_report.h"
 #include "trainer/solver/solver.h"
@@ -111,10 +117,14 @@ class FindLr final : public Verb {
   int Run(const Flags& flags) override {
     ApplyReadingFlags(flags);
     CheckFlags(flags);
-    const std::vector<int> gpus = RequestedGpus(DeviceOptionsOf(flags));
-    if (const int ranks = RanksToStart(flags, gpus)) return LaunchRanks(ranks);
-    World* const world = JoinRanks(flags);
-    const auto host = world == nullptr ? nullptr : ShareDatabases(*world, flags);
+    const RankOptions of_ranks = TrainingRankOptionsOf(flags);
+    if (const int ranks = RanksToStart(of_ranks, DeviceOptionsOf(flags))) {
+      return LaunchRanks(ranks);
+    }
+    World* const world = JoinRanks(of_ranks);
+    const auto host = world == nullptr
+                          ? nullptr
+                          : StartRecordServer(*world, std::chrono::seconds(of_ranks.peer_timeout));
     const LrRangeResult result = Measure(flags, world);
     if (world == nullptr || world->group().replica().rank == 0) Print(flags, result);
     if (world != nullptr) world->Finish();
@@ -125,19 +135,20 @@ class FindLr final : public Verb {
   // As `train` does it, on every rank; the losses are those of all.
   static LrRangeResult Measure(const Flags& flags, World* world) {
     SolverSpec spec = TrainingOnly(SolverOf(flags), flags.Whole("iterations"));
-    const WireType wire = TakeWire(flags, &spec);
-    const DeviceChoice choice = ChooseDevice(flags, spec, PlaceOf(flags, world));
+    const RankOptions of_ranks = TrainingRankOptionsOf(flags);
+    const WireType wire = ApplyCompression(of_ranks, &spec);
+    const DeviceChoice choice = ChooseDevice(flags, spec, LocalRankOf(world, of_ranks.share_gpu));
     TrainOptions options;
     options.saves = false;
     if (world != nullptr) options.group = &world->group();
     const Rank replica = ReplicaOf(options);
     TakeBatch(flags, replica, &spec);
-    ScaleForRanks(flags, replica, &spec);
+    ScaleForRanks(of_ranks, replica, &spec);
     RaiseLr({RateAt(flags, "from"), RateAt(flags, "to"), flags.Whole("iterations")}, &spec.proto);
     const std::unique_ptr<Device> device = MakeLoggedDevice(choice);
     std::unique_ptr<Communicator> group;
     if (world != nullptr)
-      group = PrepareRanks(flags, *world, spec, *device, choice, wire, &options);
+      group = ConnectRanks(of_ranks, *world, spec, *device, choice, wire, &options);
     options.weights = WeightFiles(flags, spec);
     RequireFiles(options.weights);
     options.memory = ParseMemoryMode(flags);

@@ -12,6 +12,7 @@
 #include "trainer/base/error/error.h"
 #include "trainer/base/log/log.h"
 #include "trainer/base/text/text.h"
+#include "trainer/run/ranks/strategy.h"
 #include "verb.h"
 
 namespace trainer {
@@ -82,7 +83,7 @@ int PlanStages(const Flags& flags) {
   }
   SolverSpec spec = SolverOf(flags);
   spec.proto.set_strategy("pipeline");
-  TakeStages(flags, &spec);
+  ApplyPipelineStages(flags.Text("stages"), &spec);
   const PlanTarget target = TargetOf(flags);
   const size_t one_rank = TotalBytes(EstimateMemory(spec, *target.device).Items(target.room));
   Json all = Json::Array();

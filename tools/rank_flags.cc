@@ -1,14 +1,7 @@
 #include "rank_flags.h"
 
-#include <glog/logging.h>
-
-#include <algorithm>
-
-#include "trainer/base/error/error.h"
-#include "trainer/base/log/log.h"
 #include "trainer/base/text/text.h"
-#include "trainer/parallel/environment.h"
-#include "trainer/parallel/failure.h"
+#include "trainer/strategies/strategy.h"
 
 namespace trainer {
 
@@ -77,73 +70,45 @@ std::vector<Flag> WithRankFlags(std::vector<Flag> flags) {
   return flags;
 }
 
-int RanksToStart(const Flags& flags) {
-  const int ranks = flags.Whole("ranks");
-  const RankEnvironment environment = ReadRankEnvironment();
-  if (environment.launcher == RankLauncher::kOwn) return 0;
-  if (ranks > 0 && environment.launcher == RankLauncher::kMpi) {
-    throw Error(ErrorCode::kUsage,
-                Join("--ranks=", ranks,
-                     ": mpirun or srun already started the ranks of this run; leave --ranks out"));
-  }
-  return ranks > 1 ? ranks : 0;
+Flag StrategyFlag() {
+  static const std::string kNames = JoinList(StrategyRegistry::Get().Names(), "|");
+  return {.name = "strategy",
+          .value = "NAME",
+          .help =
+              "how ranks train together, see docs/strategies.md; overrides the solver's strategy. "
+              "Set its options with --set, such as --set strategy_param.period=20",
+          .choices = kNames};
 }
 
-int RanksToStart(const Flags& flags, const std::vector<int>& gpus) {
-  const int ranks = RanksToStart(flags), count = static_cast<int>(gpus.size());
-  if (ReadRankEnvironment().launcher != RankLauncher::kNone || count < 2) return ranks;
-  if (flags.Whole("ranks") == 0) return count;
-  RequireGpusForRanks(count, flags.Whole("ranks"), flags.Switch("share_gpu"),
-                      Join("--ranks=", flags.Whole("ranks"), " --gpu=", flags.Text("gpu")));
-  return ranks;
+Flag StagesFlag() {
+  return {.name = "stages",
+          .value = "auto",
+          .help =
+              "for strategy pipeline: divide the layers into stages by cost; without it, the "
+              "`stage` field of the layers divides them. --set strategy_param.micro_batches=8 sets "
+              "the number of micro-batches",
+          .choices = "auto"};
 }
 
-std::optional<WireType> WireOf(const Flags& flags) {
-  const std::string& text = flags.Text("exchange_type");
-  for (const WireType type : {WireType::kF32, WireType::kF16, WireType::kBF16}) {
-    if (text == NameOf(type)) return type;
-  }
-  return std::nullopt;
+RankOptions RankOptionsOf(const Flags& flags) {
+  RankOptions options;
+  options.ranks = flags.Whole("ranks");
+  options.bucket_size = flags.Whole("bucket_size");
+  options.peer_timeout = flags.Whole("peer_timeout");
+  options.peer_warning = flags.Whole("peer_warning");
+  options.exchange_type = flags.Text("exchange_type");
+  return options;
 }
 
-WireType TakeWire(const Flags& flags, SolverSpec* spec) {
-  if (const std::optional<WireType> type = WireOf(flags)) {
-    spec->proto.set_exchange_type(*type == WireType::kF16    ? caffe::FLOAT16
-                                  : *type == WireType::kBF16 ? caffe::BFLOAT16
-                                                             : caffe::FLOAT);
-  }
-  const caffe::Type type = spec->proto.exchange_type();
-  return type == caffe::FLOAT16    ? WireType::kF16
-         : type == caffe::BFLOAT16 ? WireType::kBF16
-                                   : WireType::kF32;
-}
-
-World* JoinRanks(const Flags& flags, int patience) {
-  const std::string warning = ReadRankEnvironment().warning;
-  if (!warning.empty()) LOG(WARNING) << warning;
-  WorldSettings settings;
-  settings.bucket_bytes = static_cast<size_t>(flags.Whole("bucket_size")) * 1024;
-  settings.peer_timeout =
-      std::chrono::seconds(flags.Whole("peer_timeout")) + std::chrono::seconds(patience);
-  settings.warn_after = std::chrono::seconds(flags.Whole("peer_warning"));
-  World* const world = JoinWorld(settings);
-  if (world == nullptr) return nullptr;
-  const bool tells = world->group().replica().rank == 0;
-  if (!tells) LogWarningsOnly();
-  // Of its machine: warnings are logged by all ranks.
-  if (world->seat().local == 0 && !world->warning().empty()) LOG(WARNING) << world->warning();
-  if (!tells) return world;
-  LOG(INFO) << world->Describe();
-  constexpr size_t kMost = 64;
-  const std::vector<std::string>& names = world->names();
-  for (size_t i = 0; i < std::min(kMost, names.size()); ++i) LOG(INFO) << "  " << names[i];
-  return world;
-}
-
-void LogOfRank(const Flags& flags, const Rank& replica, const SolverSpec& spec) {
-  if (!flags.Switch("log_all_ranks") || replica.rank == 0) return;
-  LogToFile(Join(spec.proto.snapshot_prefix(), "_rank_", replica.rank, ".log"));
-  LOG(INFO) << RankPrefix() << "start of the log of this rank";
+RankOptions TrainingRankOptionsOf(const Flags& flags) {
+  RankOptions options = RankOptionsOf(flags);
+  options.exchange = flags.Text("exchange");
+  options.global_batch = flags.Switch("global_batch");
+  options.scale_lr = flags.Switch("scale_lr");
+  options.sync_batch_norm = flags.Switch("sync_batch_norm");
+  options.share_gpu = flags.Switch("share_gpu");
+  options.log_all_ranks = flags.Switch("log_all_ranks");
+  return options;
 }
 
 }  // namespace trainer

@@ -22,6 +22,12 @@
 #include "trainer/config/resolved.h"
 #include "trainer/parallel/agreement.h"
 #include "trainer/parallel/launch.h"
+#include "trainer/run/ranks/batch_scaling.h"
+#include "trainer/run/ranks/compression.h"
+#include "trainer/run/ranks/gpu_communicator.h"
+#include "trainer/run/ranks/join.h"
+#include "trainer/run/ranks/record_server_start.h"
+#include "trainer/run/ranks/strategy.h"
 #include "trainer/solver/solver.h"
 #include "verb.h"
 #include "watching.h"
@@ -86,6 +92,13 @@ std::vector<Flag> TrainFlags() {
            &flags);
   AddFlags("ranks", {StrategyFlag(), StagesFlag()}, &flags);
   return WithReadingFlags(WithStagingFlags(WithRankFlags(WithDeviceFlags(std::move(flags)))));
+}
+
+RankOptions TrainRankOptionsOf(const Flags& flags) {
+  RankOptions options = TrainingRankOptionsOf(flags);
+  options.strategy = flags.Text("strategy");
+  options.pipeline_stages = flags.Text("stages");
+  return options;
 }
 
 SignalEffects ReadEffects(const Flags& flags) {
@@ -213,14 +226,18 @@ class Train final : public Verb {
     CheckMaxWall(flags);
     ApplyBadRecords(flags);
     ApplyReadingFlags(flags);
-    const std::vector<int> gpus = RequestedGpus(DeviceOptionsOf(flags));
-    if (const int ranks = RanksToStart(flags, gpus)) return LaunchRanks(ranks);
+    const RankOptions of_ranks = TrainRankOptionsOf(flags);
+    if (const int ranks = RanksToStart(of_ranks, DeviceOptionsOf(flags))) {
+      return LaunchRanks(ranks);
+    }
     SignalWatch signals(ReadEffects(flags));
     const auto copies = StageData(flags);
-    World* const world = JoinRanks(flags, flags.Whole("lock_wait"));
+    World* const world = JoinRanks(of_ranks, flags.Whole("lock_wait"));
     const bool first = world == nullptr || world->group().replica().rank == 0;
     const JobLife life(std::chrono::seconds(first ? flags.Whole("job_check") : 0));
-    const auto host = world == nullptr ? nullptr : ShareDatabases(*world, flags);
+    const auto host = world == nullptr
+                          ? nullptr
+                          : StartRecordServer(*world, std::chrono::seconds(of_ranks.peer_timeout));
     const std::optional<SolveResult> result = RunRank(flags, signals, world);
     if (world != nullptr) world->Finish();
     if (result != SolveResult::kStopped) return 0;
@@ -233,8 +250,9 @@ class Train final : public Verb {
   static std::optional<SolveResult> RunRank(const Flags& flags, SignalWatch& signals,
                                             World* world) {
     SolverSpec spec = SolverOf(flags);
-    const WireType wire = TakeWire(flags, &spec);
-    DeviceChoice choice = ChooseDevice(flags, spec, PlaceOf(flags, world));
+    const RankOptions of_ranks = TrainRankOptionsOf(flags);
+    const WireType wire = ApplyCompression(of_ranks, &spec);
+    DeviceChoice choice = ChooseDevice(flags, spec, LocalRankOf(world, of_ranks.share_gpu));
     choice.gpu.graphs = flags.Switch("gpu_graph");
     TrainOptions options;
     if (world != nullptr) {
@@ -242,10 +260,10 @@ class Train final : public Verb {
       options.peers = world->peers();
     }
     const Rank replica = ReplicaOf(options);
-    TakeStrategy(flags, replica, &spec);
-    LogOfRank(flags, replica, spec);
+    ApplyStrategy(of_ranks, replica, &spec);
+    LogToRankFile(of_ranks, replica, spec);
     TakeBatch(flags, replica, &spec);
-    ScaleForRanks(flags, replica, &spec);
+    ScaleForRanks(of_ranks, replica, &spec);
     const std::unique_ptr<SnapshotLock> lock = LockSnapshots(flags, spec, replica);
     const Start start = FindStart(flags, spec, world, replica);
     LOG_IF(INFO, !start.done.empty()) << start.done;
@@ -258,7 +276,7 @@ class Train final : public Verb {
                                 << spec.proto.DebugString();
     std::unique_ptr<Communicator> gpu_group;
     if (world != nullptr) {
-      gpu_group = PrepareRanks(flags, *world, spec, *device, choice, wire, &options);
+      gpu_group = ConnectRanks(of_ranks, *world, spec, *device, choice, wire, &options);
     }
     if (replica.rank == 0) options.end = EndOfRun(flags);
     options.rescue = RescueOptionsOf(flags);

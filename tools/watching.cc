@@ -10,12 +10,14 @@
 #include <filesystem>
 #include <set>
 
-#include "machine_facts.h"
 #include "trainer/backend/gpu_monitor.h"
+#include "trainer/backend/onednn_version.h"
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/log/log.h"
+#include "trainer/base/process/host_info.h"
 #include "trainer/base/process/own_process.h"
+#include "trainer/base/process/program_info.h"
 #include "trainer/base/text/json.h"
 #include "trainer/base/text/text.h"
 #include "trainer/base/thread/threads.h"
@@ -113,7 +115,7 @@ Json Environment(const SolverSpec& spec, const Device& device, const Rank& repli
                   .Set("device", device.Describe())
                   .Set("processor", ProcessorName())
                   .Set("threads", DescribeThreads())
-                  .Set("memory_bytes", HostBytes())
+                  .Set("memory_bytes", InstalledMemory())
                   .Set("onednn", OneDnnVersion());
   for (const char* variable : {"SLURM_JOB_ID", "PBS_JOBID"}) {
     const char* const job = std::getenv(variable);

@@ -1,10 +1,10 @@
-// The GPUs of several ranks.
+#include "trainer/run/ranks/gpu_communicator.h"
 
 #include <glog/logging.h>
 
 #include <algorithm>
 
-#include "rank_flags.h"
+#include "ranks/consistency.h"
 #include "trainer/backend/gpu_group.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
@@ -13,14 +13,15 @@
 namespace trainer {
 namespace {
 
-// "0000:1b:00.0", or "GPU 0" where it has no address.
+// "0000:1b:00.0", or "GPU 0" if it has no PCI address.
 std::string AddressOf(int gpu) {
   const std::vector<std::string> all = ListGpus();
   const auto index = static_cast<size_t>(gpu);
   return index < all.size() && !all[index].empty() ? all[index] : Join("GPU ", gpu);
 }
 
-// Of rank 0: whether two ranks have one GPU, each told as machine, a line end and its address.
+// Called by rank 0. Returns whether two ranks have one GPU. Each entry of `gpus` is the rank's
+// host, a newline and the GPU's address.
 bool FindShared(const World& world, const std::vector<std::string>& gpus, bool allowed) {
   bool shared = false;
   for (size_t rank = 0; rank < gpus.size(); ++rank) {
@@ -40,21 +41,21 @@ bool FindShared(const World& world, const std::vector<std::string>& gpus, bool a
   return shared;
 }
 
-// Logs the GPU of each rank. Returns whether ranks share one; without --share_gpu rank 0 throws
-// kUsage then.
-bool RequireOwnGpus(const Flags& flags, World& world, const DeviceChoice& choice) {
+// Logs the GPU of each rank. Returns whether ranks share one; without --share_gpu, sharing
+// makes rank 0 throw kUsage.
+bool RequireDistinctGpus(bool share_gpu, World& world, const DeviceChoice& choice) {
   Communicator& group = world.group();
   const std::vector<std::string> gpus =
       group.Gather(Join(world.locals().machine, "\n", AddressOf(choice.gpu.id)));
   float shared = 0;
   if (group.replica().rank == 0) {
-    shared = FindShared(world, gpus, flags.Switch("share_gpu")) ? 1.0f : 0.0f;
+    shared = FindShared(world, gpus, share_gpu) ? 1.0f : 0.0f;
   }
   group.Broadcast({&shared, 1});
   return shared > 0;
 }
 
-// What keeps gradients from being summed where they are; "" where nothing does.
+// Returns the reason why gradients must be all-reduced in the host's memory; "" if there is none.
 std::string WhyByHost(const std::string& way, const World& world,
                       const caffe::SolverParameter& solver, WireType wire, bool shared) {
   if (way == "host") return "because of --exchange=host";
@@ -65,18 +66,18 @@ std::string WhyByHost(const std::string& way, const World& world,
   return "because virtual_ranks need a fixed order of sums, and NCCL and MPI do not keep one";
 }
 
-// Sums the gradients of `device`, a GPU, over the ranks in the way of --exchange, and logs the way.
+// Makes the communicator that --exchange asks for, for gradients of a GPU, and logs which it is.
 // `shared`: several ranks compute on one GPU.
-std::unique_ptr<Communicator> MakeGpuGroup(const Flags& flags, World& world, const Device& device,
-                                           const caffe::SolverParameter& solver, WireType wire,
-                                           bool shared) {
+std::unique_ptr<Communicator> MakeGpuCommunicator(const std::string& way, World& world,
+                                                  const Device& device,
+                                                  const caffe::SolverParameter& solver,
+                                                  WireType wire, bool shared) {
   GpuGroupOptions options = {&world.group(), [&world] { world.Poll(); }, world.bucket_floats()};
   if (world.mpi_takes_gpu_memory()) {
     options.sum_by_mpi = [&world](std::span<float> values, const std::function<void()>& use_gpu) {
       world.SumByMpi(values, use_gpu);
     };
   }
-  const std::string& way = flags.Text("exchange");
   const std::string by_host = WhyByHost(way, world, solver, wire, shared);
   std::vector<std::string> why;
   if (!by_host.empty()) why.push_back(by_host);
@@ -104,24 +105,25 @@ std::unique_ptr<Communicator> MakeGpuGroup(const Flags& flags, World& world, con
 
 }  // namespace
 
-LocalRank PlaceOf(const Flags& flags, const World* world) {
+LocalRank LocalRankOf(const World* world, bool share_gpu) {
   if (world == nullptr) return {0, 1, false};
   const World::Locals& locals = world->locals();
-  return {locals.local, locals.count, flags.Switch("share_gpu")};
+  return {locals.local, locals.count, share_gpu};
 }
 
-std::unique_ptr<Communicator> PrepareRanks(const Flags& flags, World& world, const SolverSpec& spec,
-                                           const Device& device, const DeviceChoice& choice,
-                                           WireType wire, TrainOptions* options) {
-  RequireEqualRanks(world, spec, device, choice.gpu);
+std::unique_ptr<Communicator> ConnectRanks(const RankOptions& options, World& world,
+                                           const SolverSpec& spec, const Device& device,
+                                           const DeviceChoice& choice, WireType wire,
+                                           TrainOptions* train) {
+  RequireConsistentRanks(world, spec, device, choice.gpu);
   const std::string how = world.SetWire(wire);
   if (!how.empty()) LOG(INFO) << how;
-  options->before_snapshot = [&world] { world.ForgetResiduals(); };
+  train->before_snapshot = [&world] { world.ForgetResiduals(); };
   if (choice.kind != DeviceKind::kCuda) return nullptr;
-  const bool shared = RequireOwnGpus(flags, world, choice);
+  const bool shared = RequireDistinctGpus(options.share_gpu, world, choice);
   std::unique_ptr<Communicator> group =
-      MakeGpuGroup(flags, world, device, spec.proto, wire, shared);
-  options->group = group.get();
+      MakeGpuCommunicator(options.exchange, world, device, spec.proto, wire, shared);
+  train->group = group.get();
   return group;
 }
 

@@ -1,4 +1,4 @@
-#include "training_batch.h"
+#include "trainer/run/batch_size.h"
 
 #include <cmath>
 #include <limits>
@@ -36,7 +36,7 @@ void ChangeTrainingBatches(SolverSpec* spec,
   }
 }
 
-// Zeros are refused where the net is built.
+// Building the net refuses a batch_size of 0.
 uint32_t BatchSizeOf(SolverSpec* spec) {
   int64_t first = 0;
   ChangeTrainingBatches(spec, [&](const LayerSpec&, int64_t size) {
@@ -72,7 +72,7 @@ void SetBatchSize(uint32_t batch, SolverSpec* spec) {
 }
 
 int64_t CountTrainingRecords(SolverSpec* spec) {
-  AuditLimits limits;  // a look at the size, without reading what is large
+  AuditLimits limits;  // only the size is needed, so large sets are not read
   limits.whole_bytes = limits.whole_encoded_bytes = 32 << 20;
   limits.sample = 100;
   limits.files = limits.pictures = 2;
@@ -80,7 +80,7 @@ int64_t CountTrainingRecords(SolverSpec* spec) {
     try {
       const DataAudit audit = AuditData(*layer, caffe::TRAIN, {}, limits);
       if (audit.records > 0) return audit.records;
-    } catch (const Error&) {  // the run itself says what is wrong
+    } catch (const Error&) {  // reported when the run reads the data
       return 0;
     }
   }

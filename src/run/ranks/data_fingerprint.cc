@@ -1,7 +1,7 @@
-// What ranks must have in common of their data. A copy of a data set counts as the same one: its
-// content is compared, in samples, not its files.
+// Fingerprints sample the content of a data set, not its files: a copy has the same fingerprint,
+// and a large set costs no more than a small one.
 
-#include "rank_data.h"
+#include "ranks/data_fingerprint.h"
 
 #include <fcntl.h>
 #include <google/protobuf/descriptor.h>
@@ -28,8 +28,8 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
 constexpr size_t kSamples = 16;
-constexpr uint64_t kMaxList = 1 << 28;  // bytes, as the layers have it
-constexpr size_t kPartOfMany = 4096;    // bytes, of a file of a list
+constexpr uint64_t kMaxList = 1 << 28;  // bytes, as in the layers
+constexpr size_t kPartOfMany = 4096;    // bytes of each file in a list
 constexpr size_t kPartOfOne = 1 << 18;
 
 uint32_t Sum(std::string_view text, uint32_t before) {
@@ -38,10 +38,10 @@ uint32_t Sum(std::string_view text, uint32_t before) {
 
 std::string Hex(uint32_t sum) { return Join(std::hex, sum); }
 
-// The index of sample `i` among `count` things, the first and the last included.
+// Index of sample `i` among `count` items. Sample 0 is the first item, the last sample the last.
 size_t SampleOf(size_t i, size_t count) { return i * (count - 1) / (kSamples - 1); }
 
-// The content of a file: of a large one, parts of `part_bytes` that are spread over it.
+// Checksum of a file. A large file contributes parts of `part_bytes` spread over it.
 uint32_t SumOfFile(const std::string& path, size_t part_bytes, uint32_t sum) {
   const FileHandle file = OpenForReading(path);
   const uint64_t bytes = FileSize(path);
@@ -56,7 +56,7 @@ uint32_t SumOfFile(const std::string& path, size_t part_bytes, uint32_t sum) {
   return Sum(Join(bytes), sum);
 }
 
-// A key between two others, `i` of kSamples: after what both begin with, eight bytes count.
+// Interpolates key `i` of kSamples between two keys, in the eight bytes after their common prefix.
 std::string KeyBetween(const std::string& first, const std::string& last, size_t i) {
   const auto same = static_cast<size_t>(std::ranges::mismatch(first, last).in1 - first.begin());
   const auto number = [&](const std::string& key) {
@@ -73,13 +73,13 @@ std::string KeyBetween(const std::string& first, const std::string& last, size_t
   return key;
 }
 
-void DescribeDatabase(const std::string& path, const std::string& backend, SourceFacts* facts) {
+void DescribeDatabase(const std::string& path, const std::string& backend, DataFingerprint* print) {
   if (backend.empty()) {
-    facts->content = "a folder without a database";
+    print->content = "a folder without a database";
     return;
   }
   const std::unique_ptr<Cursor> cursor = OpenCursor(backend, path);
-  facts->records = cursor->Count();
+  print->records = cursor->Count();
   const std::string first(cursor->Key());
   cursor->SeekLast();
   const std::string last(cursor->Key());
@@ -89,60 +89,60 @@ void DescribeDatabase(const std::string& path, const std::string& backend, Sourc
     if (!found) cursor->SeekLast();
     sum = Sum(cursor->Value(), Sum(cursor->Key(), sum));
   }
-  facts->content =
-      Join(facts->records < 0 ? "" : Join(facts->records, " "), "records ", QuoteKey(first), " to ",
+  print->content =
+      Join(print->records < 0 ? "" : Join(print->records, " "), "records ", QuoteKey(first), " to ",
            QuoteKey(last), ", of which ", kSamples, " have the checksum ", Hex(sum));
 }
 
-// A list of files: all of its text, and the files of some of its lines.
-void DescribeList(const std::string& path, const LayerSpec& layer, SourceFacts* facts) {
+// Covers the whole text of the list, and the files that some of its lines name.
+void DescribeList(const std::string& path, const LayerSpec& layer, DataFingerprint* print) {
   const std::vector<ListedImage> images = ReadImageList(path);
-  facts->records = static_cast<int64_t>(images.size());
+  print->records = static_cast<int64_t>(images.size());
   uint32_t sum = Sum(ReadFile(path, kMaxList), 0);
   for (size_t i = 0; i < kSamples; ++i) {
     const std::string& name = images[SampleOf(i, images.size())].path;
     sum = SumOfFile(layer.proto().image_data_param().root_folder() + name, kPartOfMany, sum);
   }
-  facts->content = Join(images.size(), " images, checksum of the list and of ",
+  print->content = Join(images.size(), " images, checksum of the list and of ",
                         std::min(kSamples, images.size()), " images ", Hex(sum));
 }
 
-void DescribeRows(const std::string& path, const LayerSpec& layer, SourceFacts* facts) {
+void DescribeRows(const std::string& path, const LayerSpec& layer, DataFingerprint* print) {
   const std::vector<ListedHdf5> files = ReadHdf5List(path);
   uint32_t sum = Sum(ReadFile(path, kMaxList), 0);
   for (size_t i = 0; i < kSamples; ++i)
     sum = SumOfFile(files[SampleOf(i, files.size())].path, kPartOfMany, sum);
   if (files.size() <= kSamples && layer.proto().top_size() > 0) {
-    facts->records = 0;
+    print->records = 0;
     for (const ListedHdf5& file : files) {
       const Hdf5Reader reader(file.path);
       const std::vector<int64_t> dims = reader.Array(layer.proto().top(0)).dims();
-      facts->records += dims.empty() ? 0 : dims[0];
+      print->records += dims.empty() ? 0 : dims[0];
     }
   }
-  facts->content = Join(facts->records < 0 ? "" : Join(facts->records, " rows in "), files.size(),
+  print->content = Join(print->records < 0 ? "" : Join(print->records, " rows in "), files.size(),
                         files.size() == 1 ? " file" : " files", ", checksum of parts ", Hex(sum));
 }
 
-void DescribeData(const LayerSpec& layer, SourceFacts* facts) {
-  const std::string path = ResolvePath(facts->path, layer.Where().file);
-  const bool tar = facts->is_source && layer.type() == "Data" &&
+void DescribeData(const LayerSpec& layer, DataFingerprint* print) {
+  const std::string path = ResolvePath(print->path, layer.Where().file);
+  const bool tar = print->is_source && layer.type() == "Data" &&
                    layer.proto().data_param().backend() == caffe::DataParameter::TAR;
   try {
-    if (tar) return DescribeDatabase(DatabasePath(layer), "TAR", facts);
-    if (IsDirectory(path)) return DescribeDatabase(path, DetectBackend(path), facts);
-    if (facts->is_source && layer.type() == "ImageData") return DescribeList(path, layer, facts);
-    if (facts->is_source && layer.type() == "HDF5Data") return DescribeRows(path, layer, facts);
-    facts->content = Join(FileSize(path), " bytes, checksum ", Hex(SumOfFile(path, kPartOfOne, 0)));
+    if (tar) return DescribeDatabase(DatabasePath(layer), "TAR", print);
+    if (IsDirectory(path)) return DescribeDatabase(path, DetectBackend(path), print);
+    if (print->is_source && layer.type() == "ImageData") return DescribeList(path, layer, print);
+    if (print->is_source && layer.type() == "HDF5Data") return DescribeRows(path, layer, print);
+    print->content = Join(FileSize(path), " bytes, checksum ", Hex(SumOfFile(path, kPartOfOne, 0)));
   } catch (const Error& error) {
-    facts->content = Join("cannot be read (", error.what(), ")");
+    print->content = Join("cannot be read (", error.what(), ")");
   }
 }
 
 }  // namespace
 
-std::vector<SourceFacts> DescribeSources(const NetUse& use) {
-  std::vector<SourceFacts> all;
+std::vector<DataFingerprint> FingerprintData(const NetUse& use) {
+  std::vector<DataFingerprint> all;
   for (const LayerSpec& layer : FilterLayers(*use.net, use.state)) {
     std::vector<const FieldDescriptor*> fields;
     const caffe::LayerParameter& proto = layer.proto();
@@ -153,24 +153,24 @@ std::vector<SourceFacts> DescribeSources(const NetUse& use) {
       for (const char* name : {"source", "mean_file"}) {
         const FieldDescriptor* const file = param.GetDescriptor()->FindFieldByName(name);
         if (file == nullptr || !param.GetReflection()->HasField(param, file)) continue;
-        SourceFacts facts;
-        facts.path = param.GetReflection()->GetString(param, file);
-        facts.is_source = file->name() == "source";
+        DataFingerprint print;
+        print.path = param.GetReflection()->GetString(param, file);
+        print.is_source = file->name() == "source";
         const FieldDescriptor* const batch = param.GetDescriptor()->FindFieldByName("batch_size");
-        if (batch != nullptr) facts.batch_size = param.GetReflection()->GetUInt32(param, batch);
-        DescribeData(layer, &facts);
-        all.push_back(std::move(facts));
+        if (batch != nullptr) print.batch_size = param.GetReflection()->GetUInt32(param, batch);
+        DescribeData(layer, &print);
+        all.push_back(std::move(print));
       }
     }
   }
   return all;
 }
 
-std::string DescribeEpoch(const SourceFacts& facts, uint64_t records_of_an_iteration) {
-  if (!facts.is_source || facts.records < 1 || facts.batch_size == 0) return "";
+std::string DescribeEpoch(const DataFingerprint& print, uint64_t records_of_an_iteration) {
+  if (!print.is_source || print.records < 1 || print.batch_size == 0) return "";
   const double iterations =
-      static_cast<double>(facts.records) / static_cast<double>(records_of_an_iteration);
-  return Join(EscapeControl(facts.path), " has ", facts.records, " records: an epoch is ",
+      static_cast<double>(print.records) / static_cast<double>(records_of_an_iteration);
+  return Join(EscapeControl(print.path), " has ", print.records, " records: an epoch is ",
               iterations, iterations == 1 ? " iteration of " : " iterations of ",
               records_of_an_iteration, " records");
 }

@@ -1,21 +1,20 @@
-// The batch and the rate of several ranks.
+#include "trainer/run/ranks/batch_scaling.h"
 
 #include <glog/logging.h>
 
 #include <algorithm>
 
-#include "rank_flags.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
+#include "trainer/run/batch_size.h"
 #include "trainer/strategies/strategy.h"
-#include "training_batch.h"
 
 namespace trainer {
 namespace {
 
 // "4 ranks", "4 virtual ranks"
-std::string Sharers(const SolverSpec& spec, int parts) {
-  return Join(parts, spec.proto.virtual_ranks() > 1 ? " virtual ranks" : " ranks");
+std::string Sharers(const SolverSpec& spec, int count) {
+  return Join(count, spec.proto.virtual_ranks() > 1 ? " virtual ranks" : " ranks");
 }
 
 void DivideBatches(int ranks, SolverSpec* spec) {
@@ -54,18 +53,18 @@ void SynchronizeBatchNorms(SolverSpec* spec) {
 
 }  // namespace
 
-void ScaleForRanks(const Flags& flags, const Rank& replica, SolverSpec* spec) {
-  const bool global = flags.Switch("global_batch"), scales = flags.Switch("scale_lr");
+void ScaleForRanks(const RankOptions& options, const Rank& rank, SolverSpec* spec) {
+  const bool global = options.global_batch, scales = options.scale_lr;
   if (global && scales) {
     throw Error(
         ErrorCode::kUsage,
         "--global_batch and --scale_lr cannot both be given: with --global_batch the batch of a "
         "step does not grow, so base_lr is right without scaling; leave one of them out");
   }
-  if (flags.Switch("sync_batch_norm") && replica.size > 1) SynchronizeBatchNorms(spec);
-  const auto strategy = MakeStrategy(*spec, replica.size);
-  const bool is_divided = strategy->division() != nullptr;  // then all compute one batch
-  const int sharers = is_divided ? 1 : strategy->Workers(replica.size);
+  if (options.sync_batch_norm && rank.size > 1) SynchronizeBatchNorms(spec);
+  const auto strategy = MakeStrategy(*spec, rank.size);
+  const bool is_divided = strategy->division() != nullptr;  // a pipeline computes one batch
+  const int sharers = is_divided ? 1 : strategy->Workers(rank.size);
   const int parts = std::max(sharers, spec->proto.virtual_ranks());
   if (parts == 1) return;
   if (global) DivideBatches(parts, spec);
@@ -76,8 +75,8 @@ void ScaleForRanks(const Flags& flags, const Rank& replica, SolverSpec* spec) {
   LOG(INFO) << "Batch of an iteration: " << batch * passes * static_cast<uint64_t>(parts) << " ("
             << Sharers(*spec, parts)
             << (spec->proto.virtual_ranks() == 1 ? ""
-                : replica.size == 1              ? " on one rank"
-                                                 : Join(" on ", replica.size, " ranks"))
+                : rank.size == 1                 ? " on one rank"
+                                                 : Join(" on ", rank.size, " ranks"))
             << ", batch_size " << batch << " each"
             << (passes > 1 ? Join(", iter_size ", passes) : "") << "); base_lr "
             << spec->proto.base_lr()

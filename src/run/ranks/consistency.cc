@@ -1,10 +1,9 @@
-// What ranks must have in common.
+#include "ranks/consistency.h"
 
 #include <glog/logging.h>
 
-#include "machine_facts.h"
-#include "rank_data.h"
-#include "rank_flags.h"
+#include "ranks/data_fingerprint.h"
+#include "trainer/base/process/program_info.h"
 #include "trainer/base/text/text.h"
 #include "trainer/base/thread/threads.h"
 #include "trainer/config/resolved.h"
@@ -13,20 +12,21 @@
 namespace trainer {
 namespace {
 
-std::string FactLines(const std::vector<SourceFacts>& sources) {
+std::string FactLines(const std::vector<DataFingerprint>& sources) {
   std::string lines;
-  for (const SourceFacts& source : sources) lines += Join(source.path, ": ", source.content, "\n");
+  for (const DataFingerprint& source : sources)
+    lines += Join(source.path, ": ", source.content, "\n");
   return lines;
 }
 
 }  // namespace
 
-void RequireEqualRanks(World& world, const SolverSpec& spec, const Device& device,
-                       const GpuOptions& gpu) {
-  const std::vector<SourceFacts> sources = DescribeSources(spec.train);
+void RequireConsistentRanks(World& world, const SolverSpec& spec, const Device& device,
+                            const GpuOptions& gpu) {
+  const std::vector<DataFingerprint> sources = FingerprintData(spec.train);
   std::string data = FactLines(sources);
   for (const NetUse& test : spec.tests)
-    data += FactLines(DescribeSources(test));  // tests are shared
+    data += FactLines(FingerprintData(test));  // ranks divide tests
   RequireAgreement(
       world.group(), world.names(),
       {{"the program", ProgramIdentity()},
@@ -38,7 +38,7 @@ void RequireEqualRanks(World& world, const SolverSpec& spec, const Device& devic
        {"--deterministic", gpu.deterministic ? "--deterministic" : "--nodeterministic"}});
   const auto ranks = static_cast<uint64_t>(world.group().replica().size);
   const auto passes = static_cast<uint64_t>(spec.proto.iter_size());
-  for (const SourceFacts& source : sources) {
+  for (const DataFingerprint& source : sources) {
     const std::string epoch = DescribeEpoch(source, source.batch_size * ranks * passes);
     if (!epoch.empty()) LOG(INFO) << epoch;
   }

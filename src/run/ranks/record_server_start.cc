@@ -1,17 +1,15 @@
-// One reader of a LevelDB for all ranks of a machine.
+#include "trainer/run/ranks/record_server_start.h"
 
 #include <unistd.h>
 
 #include <random>
 
-#include "rank_flags.h"
 #include "trainer/base/text/text.h"
-#include "trainer/data/record_host.h"
 #include "trainer/parallel/agreement.h"
 
 namespace trainer {
 
-std::unique_ptr<RecordHost> ShareDatabases(World& world, const Flags& flags) {
+std::unique_ptr<RecordHost> StartRecordServer(World& world, std::chrono::seconds patience) {
   const RankSeat seat = world.seat();
   std::random_device random;
   const std::string run =
@@ -20,10 +18,8 @@ std::unique_ptr<RecordHost> ShareDatabases(World& world, const Flags& flags) {
   std::unique_ptr<RecordHost> host;
   if (seat.local == 0 && seat.locals > 1) host = std::make_unique<RecordHost>(name);
   float one = 1;
-  world.group().Sum({&one, 1});  // before the others look for it
-  if (seat.local > 0) {
-    ReadThroughHost(name, std::chrono::seconds(flags.Whole("peer_timeout")));
-  }
+  world.group().Sum({&one, 1});  // a barrier: others connect only after this
+  if (seat.local > 0) ReadThroughHost(name, patience);
   return host;
 }
 

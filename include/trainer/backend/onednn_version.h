@@ -1,0 +1,11 @@
+#pragma once
+// The version of oneDNN.
+
+#include <string>
+
+namespace trainer {
+
+// "3.0.0, OpenMP threads"
+std::string OneDnnVersion();
+
+}  // namespace trainer

@@ -1,0 +1,40 @@
+#pragma once
+// The batch size of a solver's training net, as its data layers give it, and how to change it.
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "trainer/config/solver_spec.h"
+
+namespace trainer {
+
+// The layers of the training net. They point into `spec->nets`.
+std::vector<LayerSpec*> TrainingLayers(SolverSpec* spec);
+
+// Calls change(layer, n) for each batch_size n of the training layers and stores the result as the
+// new batch_size.
+void ChangeTrainingBatches(SolverSpec* spec,
+                           const std::function<int64_t(const LayerSpec&, int64_t)>& change);
+
+// Returns the batch_size of the first layer that has one; 0 if no layer has one.
+uint32_t BatchSizeOf(SolverSpec* spec);
+
+// Sets the batch_size of the first layer to `batch`, and scales those of other layers by the same
+// factor. Throws kUsage if no layer has a batch_size, or if a scaled one would not be a whole
+// number, at the layer that has it; then nothing is changed.
+void SetBatchSize(uint32_t batch, SolverSpec* spec);
+
+// Returns how many records an epoch of the training net's first data layer has, an estimate for a
+// large database; 0 if the number is unknown or the data cannot be read.
+int64_t CountTrainingRecords(SolverSpec* spec);
+
+// Returns the factor by which the learning rate of the solver's type usually grows if the batch
+// grows `times`-fold: linear for SGD with or without momentum (Goyal et al., arXiv:1706.02677), the
+// square root for Adam (Malladi et al., arXiv:2205.10287). No value for types without such a rule.
+std::optional<double> RateFactor(const SolverSpec& spec, double times);
+// Whether RateFactor follows Adam's rule, which is less certain.
+bool ScalesByRoot(const SolverSpec& spec);
+
+}  // namespace trainer

@@ -1,0 +1,14 @@
+#pragma once
+// The batch and the learning rate of several ranks.
+
+#include "trainer/base/ranks/rank.h"
+#include "trainer/config/solver_spec.h"
+#include "trainer/run/ranks/rank_options.h"
+
+namespace trainer {
+
+// Applies --global_batch, --scale_lr and --sync_batch_norm to the solver, and logs the batch of an
+// iteration and the learning rate. Throws kUsage if a batch is not divisible by the ranks.
+void ScaleForRanks(const RankOptions& options, const Rank& rank, SolverSpec* spec);
+
+}  // namespace trainer

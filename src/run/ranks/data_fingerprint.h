@@ -1,0 +1,26 @@
+#pragma once
+// Fingerprints of the data that the layers of a net read.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trainer/config/solver_spec.h"
+
+namespace trainer {
+
+// Describes a file or database that a layer names.
+struct DataFingerprint {
+  std::string path;         // as the layer gives it
+  bool is_source = false;   // false: a mean file
+  int64_t records = -1;     // -1: unknown without reading the whole set
+  uint32_t batch_size = 0;  // 0: the layer has none
+  std::string content;      // one line, equal for copies; or why it cannot be read
+};
+
+std::vector<DataFingerprint> FingerprintData(const NetUse& use);
+
+// Returns a line for the log; "" if the number of records is unknown.
+std::string DescribeEpoch(const DataFingerprint& print, uint64_t records_of_an_iteration);
+
+}  // namespace trainer
