@@ -4,8 +4,8 @@
 #include <string>
 
 #include "find_batch_search.h"
-#include "flags.h"
 #include "trainer/base/ranks/rank.h"
+#include "trainer/cli/flag_set.h"
 #include "trainer/config/solver_spec.h"
 
 namespace trainer {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "flags.h"
+#include "trainer/cli/flag_set.h"
 
 namespace trainer {
 

@@ -12,10 +12,10 @@
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
+#include "trainer/cli/verb.h"
 #include "trainer/parallel/launch.h"
 #include "trainer/run/ranks/compression.h"
 #include "trainer/run/ranks/join.h"
-#include "verb.h"
 
 namespace trainer {
 namespace {

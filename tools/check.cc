@@ -12,8 +12,8 @@
 #include "trainer/base/log/terminal.h"
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
+#include "trainer/cli/verb.h"
 #include "trainer/run/preflight/log_capture.h"
-#include "verb.h"
 
 namespace trainer {
 namespace {

@@ -9,8 +9,8 @@
 #include "trainer/base/text/json.h"
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
+#include "trainer/cli/verb.h"
 #include "trainer/inference/predict/class_names.h"
-#include "verb.h"
 
 namespace trainer {
 namespace {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "flags.h"
+#include "trainer/cli/flag_set.h"
 #include "trainer/inference/evaluate/label_consumers.h"
 #include "trainer/inference/evaluate/predictions.h"
 #include "trainer/net/net.h"

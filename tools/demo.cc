@@ -4,8 +4,8 @@
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
+#include "trainer/cli/verb.h"
 #include "trainer/dataset/dataset.h"
-#include "verb.h"
 
 namespace trainer {
 namespace {

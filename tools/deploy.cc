@@ -13,8 +13,8 @@
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/log/log.h"
 #include "trainer/base/text/text.h"
+#include "trainer/cli/verb.h"
 #include "trainer/net/net.h"
-#include "verb.h"
 
 namespace trainer {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "flags.h"
+#include "trainer/cli/flag_set.h"
 #include "trainer/run/device.h"
 
 namespace trainer {

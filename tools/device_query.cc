@@ -10,7 +10,7 @@
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 #include "trainer/base/thread/threads.h"
-#include "verb.h"
+#include "trainer/cli/verb.h"
 
 namespace trainer {
 namespace {

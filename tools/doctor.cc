@@ -17,6 +17,7 @@
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 #include "trainer/base/thread/threads.h"
+#include "trainer/cli/verb.h"
 #include "trainer/config/prototxt.h"
 #include "trainer/data/image_list.h"
 #include "trainer/data/prefetcher.h"
@@ -25,7 +26,6 @@
 #include "trainer/dataset/input_advice.h"
 #include "trainer/dataset/reading_rate.h"
 #include "trainer/solver/solver.h"
-#include "verb.h"
 
 namespace trainer {
 namespace {

@@ -4,8 +4,8 @@
 #include "shared_flags.h"
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/text/text.h"
+#include "trainer/cli/verb.h"
 #include "trainer/config/net_layers.h"
-#include "verb.h"
 
 namespace trainer {
 namespace {

@@ -8,9 +8,9 @@
 #include "shared_flags.h"
 #include "trainer/base/log/progress.h"
 #include "trainer/base/text/text.h"
+#include "trainer/cli/verb.h"
 #include "trainer/inference/predict/blob_source.h"
 #include "trainer/inference/predict/blob_writer.h"
-#include "verb.h"
 
 namespace trainer {
 namespace {

@@ -6,7 +6,7 @@
 #include "memory_flags.h"
 #include "shared_flags.h"
 #include "trainer/base/error/error.h"
-#include "verb.h"
+#include "trainer/cli/verb.h"
 
 namespace trainer {
 namespace {

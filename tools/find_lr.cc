@@ -17,6 +17,7 @@
 #include "trainer/base/log/progress.h"
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
+#include "trainer/cli/verb.h"
 #include "trainer/parallel/launch.h"
 #include "trainer/run/ranks/batch_scaling.h"
 #include "trainer/run/ranks/compression.h"
@@ -26,7 +27,6 @@
 #include "trainer/run/search/lr_range_test.h"
 #include "trainer/run/search/lr_report.h"
 #include "trainer/solver/solver.h"
-#include "verb.h"
 
 namespace trainer {
 namespace {

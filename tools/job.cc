@@ -1,16 +1,16 @@
 #include <algorithm>
 #include <iostream>
 
-#include "given_flags.h"
 #include "job_request.h"
 #include "shared_flags.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/log/log.h"
 #include "trainer/base/text/text.h"
+#include "trainer/cli/flag_set.h"
+#include "trainer/cli/verb.h"
 #include "trainer/run/jobs/shell_quote.h"
 #include "trainer/solver/solver.h"
-#include "verb.h"
 #include "watching.h"
 
 namespace trainer {

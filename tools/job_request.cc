@@ -17,8 +17,8 @@
 #include "trainer/base/text/duration.h"
 #include "trainer/base/text/text.h"
 #include "trainer/checkpoint/snapshot_files.h"
+#include "trainer/cli/verb.h"
 #include "trainer/solver/solver.h"
-#include "verb.h"
 
 namespace trainer {
 namespace {
@@ -126,7 +126,11 @@ Flag ArrayLimitFlag() {
 }
 
 std::vector<Flag> FlagsOfTrain(std::span<const std::string_view> without) {
-  std::vector<Flag> flags = VerbRegistry::Get().Make("train")->Doc().flags;
+  // The flags refer to texts of the set and to members of the verb.
+  static const std::unique_ptr<Verb> train = VerbRegistry::Get().Find("train")->make();
+  static FlagSet set("train");
+  if (set.flags().empty()) train->Declare(set);
+  std::vector<Flag> flags(set.flags().begin(), set.flags().end());
   std::erase_if(flags, [&](const Flag& flag) {
     return std::ranges::find(without, flag.name) != without.end();
   });

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "flags.h"
+#include "trainer/cli/flag_set.h"
 #include "trainer/config/solver_spec.h"
 #include "trainer/run/jobs/job_script.h"
 

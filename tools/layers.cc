@@ -11,9 +11,9 @@
 #include "trainer/base/text/json.h"
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
+#include "trainer/cli/verb.h"
 #include "trainer/config/schema_doc.h"
 #include "trainer/layers/layer.h"
-#include "verb.h"
 
 namespace trainer {
 namespace {

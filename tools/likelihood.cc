@@ -12,12 +12,12 @@
 #include "trainer/base/log/progress.h"
 #include "trainer/base/text/json.h"
 #include "trainer/base/text/text.h"
+#include "trainer/cli/verb.h"
 #include "trainer/hdf5/reader.h"
 #include "trainer/inference/generative/ais_partition.h"
 #include "trainer/inference/generative/exact_partition.h"
 #include "trainer/inference/generative/free_energy.h"
 #include "trainer/inference/generative/parzen_window.h"
-#include "verb.h"
 
 namespace trainer {
 namespace {

@@ -8,10 +8,10 @@
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
+#include "trainer/cli/verb.h"
 #include "trainer/monitor/chart.h"
 #include "trainer/monitor/history.h"
 #include "trainer/monitor/live_view.h"
-#include "verb.h"
 
 namespace trainer {
 namespace {

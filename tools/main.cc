@@ -11,6 +11,7 @@
 #include <iostream>
 #include <new>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -19,11 +20,16 @@
 #include "trainer/base/log/log.h"
 #include "trainer/base/log/terminal.h"
 #include "trainer/base/text/text.h"
+#include "trainer/cli/common_flags.h"
+#include "trainer/cli/verb.h"
 #include "trainer/data/map_faults.h"
 #include "trainer/parallel/failure.h"
-#include "verb.h"
 
 namespace trainer {
+
+// The text of tools/help/<name>.txt, which CMake writes into a source.
+std::string_view HelpFile(std::string_view name);
+
 namespace {
 
 // Whether the standard output is a pipe whose reader wants no more, as `head` does.
@@ -39,9 +45,9 @@ int Run(const std::vector<std::string>& arguments) {
   if (command.verb == nullptr) {
     std::cout << command.print;
   } else {
-    ApplyLogFlags(command.flags);
+    ApplyCommonFlags(command.flags->values());
     InitLogging("trainer");
-    code = command.verb->Run(command.flags);
+    code = command.Run();
   }
   std::cout.flush();
   if (!std::cout && !ReaderHasLeft())
@@ -116,6 +122,7 @@ void EndOnMapFault(const char* line, size_t bytes, ErrorCode code) {
 }  // namespace trainer
 
 int main(int argc, char** argv) {
+  trainer::VerbRegistry::Get().SetHelpFiles(trainer::HelpFile);
   trainer::HandleMapFaults(trainer::EndOnMapFault);
   return trainer::LeaveWorld(trainer::Guarded(std::vector<std::string>(argv + 1, argv + argc)));
 }

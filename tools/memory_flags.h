@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <optional>
 
-#include "flags.h"
 #include "trainer/backend/device.h"
 #include "trainer/base/ranks/rank.h"
+#include "trainer/cli/flag_set.h"
 #include "trainer/config/solver_spec.h"
 
 namespace trainer {

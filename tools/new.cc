@@ -15,12 +15,12 @@
 #include "trainer/base/log/progress.h"
 #include "trainer/base/text/text.h"
 #include "trainer/base/thread/threads.h"
+#include "trainer/cli/verb.h"
 #include "trainer/data/datum.h"
 #include "trainer/dataset/class_folders.h"
 #include "trainer/dataset/dataset.h"
 #include "trainer/dataset/images.h"
 #include "trainer/dataset/record_set.h"
-#include "verb.h"
 
 namespace trainer {
 namespace {

@@ -9,11 +9,11 @@
 #include <sstream>
 #include <string_view>
 
-#include "given_flags.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/file/text_file.h"
 #include "trainer/base/text/text.h"
+#include "trainer/cli/flag_set.h"
 
 namespace trainer {
 namespace {

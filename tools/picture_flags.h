@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "flags.h"
+#include "trainer/cli/flag_set.h"
 #include "trainer/config/net_spec.h"
 #include "trainer/inference/predict/image_preprocessor.h"
 

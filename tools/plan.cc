@@ -12,8 +12,8 @@
 #include "trainer/base/error/error.h"
 #include "trainer/base/log/log.h"
 #include "trainer/base/text/text.h"
+#include "trainer/cli/verb.h"
 #include "trainer/run/ranks/strategy.h"
-#include "verb.h"
 
 namespace trainer {
 namespace {

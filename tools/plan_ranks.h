@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "flags.h"
+#include "trainer/cli/flag_set.h"
 
 namespace trainer {
 

@@ -7,10 +7,10 @@
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
+#include "trainer/cli/verb.h"
 #include "trainer/config/solver_spec.h"
 #include "trainer/monitor/page.h"
 #include "trainer/monitor/run_folder.h"
-#include "verb.h"
 
 namespace trainer {
 namespace {

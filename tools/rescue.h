@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "flags.h"
+#include "trainer/cli/flag_set.h"
 #include "trainer/solver/solver.h"
 
 namespace trainer {

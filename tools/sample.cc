@@ -10,11 +10,11 @@
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/text/lower_case.h"
 #include "trainer/base/text/text.h"
+#include "trainer/cli/verb.h"
 #include "trainer/hdf5/appender.h"
 #include "trainer/image/mosaic.h"
 #include "trainer/inference/generative/gibbs_sampler.h"
 #include "trainer/inference/predict/blob_source.h"
-#include "verb.h"
 
 namespace trainer {
 namespace {

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "flags.h"
 #include "net.pb.h"
+#include "trainer/cli/flag_set.h"
 #include "trainer/config/solver_spec.h"
 #include "trainer/net/net.h"
 

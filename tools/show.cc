@@ -6,8 +6,8 @@
 #include "trainer/base/text/json.h"
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
+#include "trainer/cli/verb.h"
 #include "trainer/net/net.h"
-#include "verb.h"
 
 namespace trainer {
 namespace {

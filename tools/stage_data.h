@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "flags.h"
+#include "trainer/cli/flag_set.h"
 #include "trainer/dataset/staging.h"
 
 namespace trainer {

@@ -14,13 +14,13 @@
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 #include "trainer/checkpoint/snapshot_lock.h"
+#include "trainer/cli/verb.h"
 #include "trainer/monitor/best_test.h"
 #include "trainer/monitor/chart.h"
 #include "trainer/monitor/history.h"
 #include "trainer/monitor/live_view.h"
 #include "trainer/monitor/run_folder.h"
 #include "trainer/monitor/test_score.h"
-#include "verb.h"
 
 namespace trainer {
 namespace {

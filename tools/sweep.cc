@@ -4,17 +4,17 @@
 
 #include "batch_job.h"
 #include "device_flags.h"
-#include "given_flags.h"
 #include "job_request.h"
 #include "shared_flags.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/log/log.h"
 #include "trainer/base/text/text.h"
+#include "trainer/cli/flag_set.h"
+#include "trainer/cli/verb.h"
 #include "trainer/parallel/environment.h"
 #include "trainer/run/jobs/shell_quote.h"
 #include "trainer/run/search/grid_search.h"
 #include "trainer/run/search/trial_result.h"
-#include "verb.h"
 
 namespace trainer {
 namespace {

@@ -15,12 +15,12 @@
 #include "trainer/base/text/json.h"
 #include "trainer/base/text/text.h"
 #include "trainer/checkpoint/model_file.h"
+#include "trainer/cli/verb.h"
 #include "trainer/monitor/run_folder.h"
 #include "trainer/net/bad_records.h"
 #include "trainer/net/load_weights.h"
 #include "trainer/net/output_counts.h"
 #include "trainer/net/test_nets.h"
-#include "verb.h"
 
 namespace trainer {
 namespace {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "compared_labels.h"
-#include "flags.h"
 #include "trainer/base/text/json.h"
+#include "trainer/cli/flag_set.h"
 #include "trainer/inference/evaluate/confusion_matrix.h"
 #include "trainer/inference/evaluate/top_losses.h"
 #include "trainer/net/test_nets.h"

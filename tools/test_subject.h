@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "flags.h"
+#include "trainer/cli/flag_set.h"
 #include "trainer/config/net_spec.h"
 #include "trainer/config/solver_spec.h"
 

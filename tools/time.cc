@@ -8,9 +8,9 @@
 #include "shared_flags.h"
 #include "time_measure.h"
 #include "time_work.h"
+#include "trainer/cli/verb.h"
 #include "trainer/net/net.h"
 #include "trainer/solver/solver.h"
-#include "verb.h"
 
 namespace trainer {
 namespace {

@@ -19,6 +19,7 @@
 #include "trainer/base/thread/threads.h"
 #include "trainer/checkpoint/snapshot_files.h"
 #include "trainer/checkpoint/snapshot_lock.h"
+#include "trainer/cli/verb.h"
 #include "trainer/config/resolved.h"
 #include "trainer/parallel/agreement.h"
 #include "trainer/parallel/launch.h"
@@ -29,7 +30,6 @@
 #include "trainer/run/ranks/record_server_start.h"
 #include "trainer/run/ranks/strategy.h"
 #include "trainer/solver/solver.h"
-#include "verb.h"
 #include "watching.h"
 
 namespace trainer {

@@ -7,7 +7,7 @@
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
 #include "trainer/checkpoint/model_file.h"
-#include "verb.h"
+#include "trainer/cli/verb.h"
 
 namespace trainer {
 namespace {

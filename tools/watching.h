@@ -4,9 +4,9 @@
 #include <memory>
 #include <string>
 
-#include "flags.h"
 #include "trainer/backend/device.h"
 #include "trainer/base/ranks/rank.h"
+#include "trainer/cli/flag_set.h"
 #include "trainer/config/solver_spec.h"
 #include "trainer/monitor/live_view.h"
 #include "trainer/monitor/observer.h"

@@ -150,19 +150,29 @@ endfunction()
 
 # trainer_program(<name> <folder>): the folder's files plus every module.
 function(trainer_program name folder)
-  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cc)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cc)
   get_property(modules GLOBAL PROPERTY TRAINER_MODULES)
   # Looked at in each build; the file changes only when the commit does.
   set(commit ${PROJECT_BINARY_DIR}/commit.cc)
   add_custom_target(${name}_commit BYPRODUCTS ${commit}
     COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DOUTPUT=${commit}
             -P ${PROJECT_SOURCE_DIR}/scripts/cmake/WriteCommit.cmake VERBATIM)
-  add_library(${name}_files OBJECT ${sources} ${commit})
+  # The pages of `trainer help VERB`: HelpFile("train") returns tools/help/train.txt.
+  file(GLOB pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/help/*.txt)
+  set(help ${PROJECT_BINARY_DIR}/help_files.cc)
+  set(embed_help ${PROJECT_SOURCE_DIR}/scripts/cmake/EmbedHelp.cmake)
+  add_custom_command(OUTPUT ${help}
+    COMMAND ${CMAKE_COMMAND} -DFOLDER=${PROJECT_SOURCE_DIR}/${folder}/help -DOUTPUT=${help}
+            -P ${embed_help}
+    DEPENDS ${pages} ${embed_help} VERBATIM)
+  add_library(${name}_files OBJECT ${sources} ${help} ${commit})
   add_dependencies(${name}_files ${name}_commit)
   target_link_libraries(${name}_files PRIVATE ${modules} trainer_flags glog::glog gflags)
   target_compile_options(${name}_files PRIVATE ${cold_flags})
   target_precompile_headers(${name}_files REUSE_FROM trainer_headers)
+  target_include_directories(${name}_files PRIVATE ${PROJECT_SOURCE_DIR}/${folder})
   target_compile_definitions(${name}_files PRIVATE TRAINER_VERSION="${PROJECT_VERSION}")
+  target_compile_definitions(trainer_cli PRIVATE TRAINER_VERSION="${PROJECT_VERSION}")
   trainer_executable(${name} ${name}_files)
 endfunction()
 

@@ -1,0 +1,199 @@
+#pragma once
+// The flags of one verb, bound to the variables that hold their values.
+//
+// The spelling is that of gflags: --flag=value, --flag value, with one dash or two; --flag,
+// --noflag and --flag=false for switches; "--" ends the flags. A flag given twice has its last
+// value, unless it is bound to a vector. The values are registered with gflags under their names,
+// and its
+// --flagfile, --fromenv and --tryfromenv work.
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <limits>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace trainer {
+
+// kEach may be given many times and keeps every value.
+enum class FlagKind { kText, kWhole, kSwitch, kEach };
+
+struct Flag {
+  std::string_view name;
+  FlagKind kind = FlagKind::kText;
+  std::string_view value = "";     // what stands for the value in help: "FILE"
+  std::string_view fallback = "";  // the value when it is not given
+  std::string_view help = "";
+  bool required = false;
+  bool hidden = false;            // left out of help
+  std::string_view choices = "";  // "TRAIN|TEST": the only values, "" for any
+  // With a single choice, how to give another value: "to resume from a file give --snapshot="
+  std::string_view otherwise = "";
+  std::string_view also = "";   // another accepted name
+  std::string_view bare = "";   // its value without "=value": --gpu; "": it must have one
+  std::string_view group = "";  // its heading in help: "ranks"
+  // Bounds of a whole number.
+  int64_t min = 0;
+  int64_t max = std::numeric_limits<int32_t>::max();
+};
+
+// The texts of a command line, by the flags' names. The members throw kInternal for a name that the
+// verb does not have.
+class Flags {
+ public:
+  const std::string& Text(std::string_view name) const;
+  int Whole(std::string_view name) const;
+  bool Switch(std::string_view name) const;
+  // Whether the flag has a value that is not empty, its default included.
+  bool Has(std::string_view name) const { return !Text(name).empty(); }
+  // A list "a, b,c" without blanks and empty items.
+  std::vector<std::string> List(std::string_view name) const;
+  // Every value of a kEach flag, in order.
+  const std::vector<std::string>& Each(std::string_view name) const;
+  // The arguments that are no flags, in order.
+  const std::vector<std::string>& words() const { return words_; }
+
+ private:
+  friend class FlagParser;
+  std::map<std::string, std::string, std::less<>> values_;
+  std::map<std::string, std::vector<std::string>, std::less<>> each_;
+  std::vector<std::string> words_;
+};
+
+class FlagSet {
+ public:
+  // `verb` is for messages: "train", "dataset pack".
+  explicit FlagSet(std::string verb) : verb_(std::move(verb)) {}
+  FlagSet(const FlagSet&) = delete;
+  FlagSet& operator=(const FlagSet&) = delete;
+
+  // The flag that Bind has just declared; valid until the next declaration.
+  class Declared {
+   public:
+    explicit Declared(Flag* flag) : flag_(flag) {}
+    Declared& Required() { return Set(&Flag::required, true); }
+    Declared& Hidden() { return Set(&Flag::hidden, true); }
+    Declared& Choices(std::string_view choices) { return Set(&Flag::choices, choices); }
+    // With one choice: how to give another value.
+    Declared& Otherwise(std::string_view hint) { return Set(&Flag::otherwise, hint); }
+    Declared& Alias(std::string_view name) { return Set(&Flag::also, name); }
+    // The value of the flag when it is given without one.
+    Declared& IfBare(std::string_view value) { return Set(&Flag::bare, value); }
+    // Bounds of a whole number; without them 0 and 2^31 - 1.
+    Declared& Range(int64_t min, int64_t max = std::numeric_limits<int32_t>::max()) {
+      flag_->min = min;
+      return Set(&Flag::max, max);
+    }
+
+   private:
+    template <class T>
+    Declared& Set(T Flag::*member, T value) {
+      flag_->*member = value;
+      return *this;
+    }
+    Flag* flag_;
+  };
+
+  // Declares --`name`. The variable's value is the default; Parse replaces it. `metavar` stands for
+  // the value in help: "FILE". The strings must outlive the set. T: bool, int, int64_t, double,
+  // std::string, std::vector<std::string> (given several times), and std::optional of a number or
+  // a string, which stays empty without the flag.
+  template <class T>
+  Declared Bind(T* variable, std::string_view name, std::string_view metavar,
+                std::string_view help);
+  // A list "a, b,c".
+  Declared BindList(std::vector<std::string>* variable, std::string_view name,
+                    std::string_view metavar, std::string_view help);
+  // One value of an enumeration, by the names of `choices`.
+  template <class E>
+  Declared BindChoice(E* variable, std::string_view name, std::string_view metavar,
+                      std::vector<std::pair<std::string_view, E>> choices, std::string_view help);
+  // The arguments that are no flags. Without it a verb has none; more than `most` are refused.
+  void BindWords(std::vector<std::string>* words, size_t most);
+  // The heading in help of the flags that follow; "" for none.
+  void BeginGroup(std::string_view heading) { group_ = heading; }
+  // Flags without variables, to be read from values().
+  void Add(const std::vector<Flag>& flags);
+
+  // Reads `arguments` (without program and verb) and sets the variables. Throws kUsage for a flag
+  // that is not declared (naming the nearest), and for a missing or impossible value. Required
+  // flags are checked by CheckRequired, since a word may have been meant for one.
+  void Parse(const std::vector<std::string>& arguments);
+  void CheckRequired(std::string_view usage) const;
+
+  // The flags that have another value than their default, as a command line would give them:
+  // "--gpu=0", "--ranks=2". `names`: of these alone. Repeated flags are left out.
+  std::vector<std::string> NonDefault(std::span<const std::string_view> names = {}) const;
+
+  const std::string& verb() const { return verb_; }
+  std::span<const Flag> flags() const { return flags_; }
+  const Flags& values() const { return values_; }
+  size_t most_words() const { return most_words_; }
+  void set_most_words(size_t most) { most_words_ = most; }
+
+ private:
+  using Setter = std::function<void(const Flags&)>;
+  Declared Declare(std::string_view name, FlagKind kind, std::string_view metavar,
+                   std::string fallback, std::string_view help, Setter setter);
+  std::string_view Keep(std::string text) { return texts_.emplace_back(std::move(text)); }
+
+  std::string verb_;
+  std::string_view group_;
+  std::vector<Flag> flags_;
+  std::vector<Setter> setters_;
+  std::deque<std::string> texts_;  // what the views of flags_ refer to
+  std::vector<std::string>* words_ = nullptr;
+  size_t most_words_ = 0;
+  Flags values_;
+};
+
+template <class E>
+FlagSet::Declared FlagSet::BindChoice(E* variable, std::string_view name, std::string_view metavar,
+                                      std::vector<std::pair<std::string_view, E>> choices,
+                                      std::string_view help) {
+  std::string names, fallback;
+  for (const auto& [text, value] : choices) {
+    names += (names.empty() ? "" : "|") + std::string(text);
+    if (value == *variable) fallback = text;
+  }
+  const std::string key(name);
+  Declared declared = Declare(name, FlagKind::kText, metavar, fallback, help,
+                              [variable, key, choices](const Flags& flags) {
+                                for (const auto& [text, value] : choices) {
+                                  if (flags.Text(key) == text) *variable = value;
+                                }
+                              });
+  declared.Choices(Keep(std::move(names)));
+  return declared;
+}
+
+// Appends `more` to `flags`; those without a group get this one.
+void AddFlags(std::string_view group, std::vector<Flag> more, std::vector<Flag>* flags);
+
+// One argument that begins with a dash, taken apart.
+struct FlagText {
+  std::string name;
+  std::string value;
+  bool has_value = false;
+};
+
+// False for a word, for "-" and for a negative number. "--" gives an empty name.
+bool SplitFlag(const std::string& argument, FlagText* out);
+
+// The flag of that name in the table; "noX" finds the switch X. Null when there is none.
+const Flag* FindFlag(std::span<const Flag> table, const std::string& name);
+
+// As FlagSet::NonDefault, of a table of flags without variables.
+std::vector<std::string> GivenFlags(std::span<const Flag> table, const Flags& flags);
+
+// As FlagSet::Parse, of a table of flags without variables.
+Flags ParseFlags(std::string_view verb, std::span<const Flag> table,
+                 const std::vector<std::string>& arguments);
+
+}  // namespace trainer

@@ -1,0 +1,15 @@
+#pragma once
+// What `trainer help` prints. Lines of at most 80 columns.
+
+#include <string>
+
+#include "trainer/cli/flag_set.h"
+
+namespace trainer {
+
+std::string ProgramHelp();                      // the list of verbs
+std::string VerbHelp(const std::string& name);  // the page of a verb, a group or a task
+// How help writes a flag: "--out=FILE", "--json", "--gpu[=ID]".
+std::string FlagSpelling(const Flag& flag);
+
+}  // namespace trainer

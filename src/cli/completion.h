@@ -1,0 +1,11 @@
+#pragma once
+// The text of `trainer help --completion`.
+
+#include <string>
+
+namespace trainer {
+
+// A script for bash that completes verbs and flags.
+std::string CompletionScript();
+
+}  // namespace trainer

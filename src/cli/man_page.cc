@@ -1,0 +1,73 @@
+#include "man_page.h"
+
+#include "trainer/base/text/text.h"
+#include "trainer/cli/common_flags.h"
+#include "trainer/cli/help.h"
+#include "trainer/cli/verb.h"
+
+namespace trainer {
+namespace {
+
+// Text for roff: backslashes and dashes as they are, and no line that begins a request.
+std::string Roff(std::string_view text) {
+  std::string out;
+  bool line_begins = true;
+  for (const char c : text) {
+    if (line_begins && (c == '.' || c == '\'')) out += "\\&";
+    if (c == '\\') {
+      out += "\\e";
+    } else if (c == '-') {
+      out += "\\-";
+    } else {
+      out += c;
+    }
+    line_begins = c == '\n';
+  }
+  return out;
+}
+
+// Each line of `text` begins a line of the page.
+std::string ManLines(std::string_view text) {
+  std::string out;
+  for (const std::string& line : SplitList(text, '\n')) {
+    out += Join(out.empty() ? "" : "\n.br\n", Roff(line));
+  }
+  return out;
+}
+
+std::string Literal(std::string_view text) { return Join(".nf\n", Roff(text), "\n.fi\n"); }
+
+std::string FlagItems(std::span<const Flag> flags) {
+  std::string out;
+  for (const Flag& flag : flags) {
+    if (flag.hidden) continue;
+    std::string help(flag.help);
+    if (flag.required) help += " (required)";
+    if (!flag.fallback.empty()) help += Join(" (default ", flag.fallback, ")");
+    out += Join(".TP\n.B ", Roff(FlagSpelling(flag)), "\n", Roff(help), "\n");
+  }
+  return out;
+}
+
+std::string VerbSection(const VerbInfo& info) {
+  const VerbPage page = VerbRegistry::Get().PageOf(info.name);
+  const std::unique_ptr<Verb> verb = info.make();
+  FlagSet flags(info.name);
+  verb->Declare(flags);
+  return Join(".SH ", Roff(info.name), "\n", Roff(page.summary), "\n.PP\n", Literal(page.usage),
+              ".PP\n", ManLines(page.text), "\n.PP\n", Literal(page.examples),
+              FlagItems(flags.flags()));
+}
+
+}  // namespace
+
+std::string ManPage() {
+  std::string page =
+      ".TH TRAINER 1 \"\" \"trainer " TRAINER_VERSION
+      "\"\n.SH NAME\ntrainer \\- train, test and time neural nets written as Caffe prototxt "
+      "files\n.SH SYNOPSIS\n.B trainer\n.I VERB\n[flags]\n";
+  for (const auto& [name, info] : VerbRegistry::Get().all()) page += VerbSection(info);
+  return page + ".SH FLAGS OF EVERY VERB\n" + FlagItems(CommonFlags());
+}
+
+}  // namespace trainer

@@ -1,0 +1,100 @@
+#include "flag_groups.h"
+
+#include <charconv>
+
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
+#include "trainer/data/bad_records.h"
+
+namespace trainer {
+
+void DeclareState(FlagSet& flags, StateFlags* state) {
+  flags.Bind(&state->level, "level", "N", "level of the net's state, for include and exclude rules")
+      .Range(std::numeric_limits<int32_t>::min());
+  flags.BindList(&state->stages, "stage", "LIST", "stages of the net's state, separated by commas");
+}
+
+void DeclarePhase(FlagSet& flags, caffe::Phase* phase) {
+  flags.BindChoice(phase, "phase", "TRAIN|TEST", {{"TRAIN", caffe::TRAIN}, {"TEST", caffe::TEST}},
+                   "which phase's net of --model");
+}
+
+void DeclareSet(FlagSet& flags, std::vector<std::string>* changes) {
+  flags.Bind(changes, "set", "KEY=VALUE",
+             "change a field of the solver or net; may be given several times. A solver field: "
+             "base_lr=0.05. A layer's field: layer[conv1].convolution_param.num_output=64; of the "
+             "TRAIN layer only: layer[data,TRAIN].data_param.batch_size=8. A list: "
+             "stepvalue=[100,200]; one item: stepvalue[0]=50; an empty list: test_iter=");
+}
+
+void DeclareWeights(FlagSet& flags, std::vector<std::string>* files, bool required) {
+  auto flag = flags.BindList(files, "weights", "FILES", ".caffemodel files, separated by commas");
+  if (required) flag.Required();
+}
+
+void DeclareIterations(FlagSet& flags, int* iterations) {
+  flags.Bind(iterations, "iterations", "N", "number of batches").Range(1);
+}
+
+void DeclareSeed(FlagSet& flags, int* seed, std::string_view help) {
+  flags.Bind(seed, "seed", "N", help);
+}
+
+void DeclareJson(FlagSet& flags, bool* json) {
+  flags.Bind(json, "json", "", "print JSON, for programs");
+}
+
+void DeclareForce(FlagSet& flags, bool* force) {
+  flags.Bind(force, "force", "", "replace --out if it already exists");
+}
+
+void DeclareMemoryMode(FlagSet& flags, MemoryMode* mode) {
+  flags
+      .BindChoice(mode, "memory", "MODE",
+                  {{"shared", MemoryMode::kShared},
+                   {"separate", MemoryMode::kSeparate},
+                   {"poisoned", MemoryMode::kPoisoned}},
+                  "shared, separate or poisoned")
+      .Hidden();
+}
+
+void DeclareBadRecords(FlagSet& flags, std::string* text) {
+  flags.Bind(text, "bad_records", "WHAT",
+             "what to do with a record that cannot be decoded: stop the run with an error "
+             "(stop), or log and skip up to N such records per epoch (skip=N)");
+}
+
+void ApplyBadRecords(const std::string& text) {
+  constexpr std::string_view kSkip = "skip=";
+  if (text == "stop") return SkipBadRecords(-1);
+  int most = -1;
+  const char* const last = text.data() + text.size();
+  if (text.starts_with(kSkip)) {
+    const auto [stop, error] = std::from_chars(text.data() + kSkip.size(), last, most);
+    if (error != std::errc() || stop != last) most = -1;
+  }
+  if (most < 0) {
+    throw Error(ErrorCode::kUsage, Join("--bad_records='", EscapeControl(text),
+                                        "': give stop, or skip=N with the largest number of "
+                                        "skipped records, such as skip=100"));
+  }
+  SkipBadRecords(most);
+}
+
+void DeclareDbLock(FlagSet& flags, DbLock* lock) {
+  flags.BeginGroup("data");
+  flags.BindChoice(lock, "db_lock", "auto|off", {{"auto", DbLock::kAuto}, {"off", DbLock::kOff}},
+                   "auto: lock an LMDB while it is open; if its lock file cannot be used, warn "
+                   "and open it without a lock. off: open it without a lock; then no program may "
+                   "write to it during the run");
+  flags.BeginGroup("");
+}
+
+void RefuseToReplace(const std::string& path, bool force) {
+  if (!Exists(path) || force) return;
+  throw Error(ErrorCode::kCannotCreate, {path},
+              "the file already exists; give another name, or --force to replace it");
+}
+
+}  // namespace trainer

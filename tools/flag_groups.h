@@ -1,0 +1,39 @@
+#pragma once
+// Flags that several verbs have. Each function declares them for variables of the verb.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "solver.pb.h"
+#include "trainer/cli/flag_set.h"
+#include "trainer/config/solver_spec.h"
+#include "trainer/data/db_lock.h"
+#include "trainer/net/net.h"
+
+namespace trainer {
+
+void DeclareState(FlagSet& flags, StateFlags* state);  // --level and --stage
+void DeclarePhase(FlagSet& flags, caffe::Phase* phase);
+void DeclareSet(FlagSet& flags, std::vector<std::string>* changes);
+void DeclareWeights(FlagSet& flags, std::vector<std::string>* files, bool required = false);
+void DeclareIterations(FlagSet& flags, int* iterations);
+void DeclareSeed(FlagSet& flags, int* seed, std::string_view help);
+void DeclareJson(FlagSet& flags, bool* json);
+void DeclareForce(FlagSet& flags, bool* force);
+// The hidden --memory=shared|separate|poisoned.
+void DeclareMemoryMode(FlagSet& flags, MemoryMode* mode);
+
+// --bad_records. `text` is what ApplyBadRecords reads: "stop" or "skip=N".
+void DeclareBadRecords(FlagSet& flags, std::string* text);
+// Tells the readers of data what to do with such records. Call it before nets are made. Throws
+// kUsage for another text.
+void ApplyBadRecords(const std::string& text);
+
+// --db_lock. Verbs call SetDbLock with it before a database is opened.
+void DeclareDbLock(FlagSet& flags, DbLock* lock);
+
+// Throws kCannotCreate if the file exists and `force` is false.
+void RefuseToReplace(const std::string& path, bool force);
+
+}  // namespace trainer

@@ -1,0 +1,34 @@
+#include <iostream>
+
+#include "dataset_verb.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
+#include "trainer/dataset/check_records.h"
+
+namespace trainer {
+namespace {
+
+class CheckSet final : public DatasetVerb {
+ public:
+  CheckSet() : DatasetVerb(1, 1) {}
+
+ private:
+  void DeclareTask(FlagSet& flags) override {
+    DeclareThreads(flags);
+    DeclareWriteCrc(flags);
+  }
+
+  void RunTask() override {
+    const RecordsReport report =
+        CheckRecords(words()[0], {.threads = threads(), .write_crc = write_crc()});
+    Print(report, std::cout);
+    if (report.bad == 0) return;
+    throw Error(ErrorCode::kData, Join(report.errors.front(), "; of ", report.records, " records ",
+                                       report.bad, report.bad == 1 ? " is" : " are", " unusable"));
+  }
+};
+
+const RegisterVerb<CheckSet> kCheckSet("dataset check");
+
+}  // namespace
+}  // namespace trainer

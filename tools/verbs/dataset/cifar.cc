@@ -1,0 +1,59 @@
+#include <iostream>
+
+#include "dataset_verb.h"
+#include "trainer/base/file/file.h"
+#include "trainer/dataset/dataset.h"
+
+namespace trainer {
+namespace {
+
+class CifarVerb : public DatasetVerb {
+ public:
+  CifarVerb() : DatasetVerb(2, 2) {}
+
+ protected:
+  void DeclareTask(FlagSet& flags) override {
+    DeclareBackend(flags);
+    flags.Bind(&force_, "force", "", "replace the mean file if it already exists");
+  }
+
+  void RunTask() override {
+    RefuseToReplace(JoinPath(words()[1], "mean.binaryproto"), force_);
+    const Cifar10Files made = WriteSets();
+    std::cout << made.train << ": " << made.train_records << " records\n"
+              << made.test << ": " << made.test_records << " records\n"
+              << made.mean << ": mean of the training images\n";
+  }
+
+  virtual Cifar10Files WriteSets() const = 0;
+
+ private:
+  bool force_ = false;
+};
+
+class Cifar10 final : public CifarVerb {
+  Cifar10Files WriteSets() const override {
+    return WriteCifar10(words()[0], words()[1], backend());
+  }
+};
+
+class Cifar100 final : public CifarVerb {
+  void DeclareTask(FlagSet& flags) override {
+    CifarVerb::DeclareTask(flags);
+    flags.BindChoice(&labels_, "cifar100_labels", "fine|coarse",
+                     {{"fine", Cifar100Labels::kFine}, {"coarse", Cifar100Labels::kCoarse}},
+                     "label with the 100 classes (fine) or their 20 groups (coarse)");
+  }
+
+  Cifar10Files WriteSets() const override {
+    return WriteCifar100(words()[0], words()[1], labels_, backend());
+  }
+
+  Cifar100Labels labels_ = Cifar100Labels::kFine;
+};
+
+const RegisterVerb<Cifar10> kCifar10("dataset cifar10");
+const RegisterVerb<Cifar100> kCifar100("dataset cifar100");
+
+}  // namespace
+}  // namespace trainer

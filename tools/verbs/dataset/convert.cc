@@ -1,0 +1,33 @@
+#include "trainer/dataset/convert.h"
+
+#include <iostream>
+
+#include "dataset_verb.h"
+
+namespace trainer {
+namespace {
+
+class Convert final : public DatasetVerb {
+ public:
+  Convert() : DatasetVerb(2, 2) {}
+
+ private:
+  void DeclareTask(FlagSet& flags) override {
+    DeclareBackend(flags);
+    DeclareThreads(flags);
+    DeclareWriteCrc(flags);
+    DeclareShardSize(flags);
+  }
+
+  void RunTask() override {
+    const RecordOutput output = OutputAt(words()[1]);
+    const int64_t records = ConvertRecords(words()[0], output, threads());
+    std::cout << output.path << ": " << records << " records\n";
+    WriteChecksums(output.path);
+  }
+};
+
+const RegisterVerb<Convert> kConvert("dataset convert");
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,77 @@
+#pragma once
+// What the tasks of `trainer dataset` share.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "flag_groups.h"
+#include "trainer/cli/verb.h"
+#include "trainer/dataset/images.h"
+#include "trainer/dataset/record_set.h"
+
+namespace trainer {
+
+// A task. Declare binds --db_lock and what DeclareTask adds. Run checks the words, removes
+// temporary files if a signal ends the process, and calls RunTask.
+class DatasetVerb : public Verb {
+ public:
+  DatasetVerb(size_t least_words, size_t most_words)
+      : least_words_(least_words), most_words_(most_words) {}
+  void Declare(FlagSet& flags) final;
+  int Run() final;
+
+ protected:
+  virtual void DeclareTask(FlagSet& flags) = 0;
+  virtual void RunTask() = 0;
+  // Files that the task writes and no word names.
+  virtual std::vector<std::string> OutputFiles() const { return {}; }
+
+  void DeclareBackend(FlagSet& flags);
+  void DeclareThreads(FlagSet& flags);
+  void DeclareWriteCrc(FlagSet& flags);
+  void DeclareShardSize(FlagSet& flags);
+
+  const std::vector<std::string>& words() const { return words_; }
+  // "LMDB" or "LEVELDB"
+  const std::string& backend() const { return backend_; }
+  // --threads, or as many as this process may use.
+  int threads() const;
+  bool write_crc() const { return write_crc_; }
+  // A set at `path`, as --backend and --shard_size say. Throws kUsage for a size that is none.
+  RecordOutput OutputAt(const std::string& path) const;
+  // With --write_crc: writes the checksums of a set that was just made, and prints the file's name.
+  void WriteChecksums(const std::string& path) const;
+
+ private:
+  size_t least_words_, most_words_;
+  std::string name_;
+  std::vector<std::string> words_;
+  std::string backend_ = "LMDB";
+  int threads_ = 0;
+  bool write_crc_ = false;
+  std::string shard_size_;
+  DbLock db_lock_ = DbLock::kAuto;
+};
+
+// The tasks that make sets of image files: images, pack and tar.
+class ImageSetVerb : public DatasetVerb {
+ public:
+  ImageSetVerb() : DatasetVerb(2, 3) {}
+
+ protected:
+  void DeclareTask(FlagSet& flags) override;
+  std::vector<std::string> OutputFiles() const override;
+  // The words and the flags that the tasks share.
+  ImagesOptions Options() const;
+  // Makes the set and prints what was made.
+  void Write(const ImagesOptions& options) const;
+  bool force() const { return force_; }
+
+ private:
+  bool gray_ = false, shuffle_ = false, force_ = false;
+  int seed_ = 1;
+  std::string validation_, validation_path_, labels_;
+};
+
+}  // namespace trainer

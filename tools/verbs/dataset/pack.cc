@@ -1,0 +1,34 @@
+#include "dataset_verb.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
+
+namespace trainer {
+namespace {
+
+// Stores the files unchanged if the set can hold files.
+class Pack : public ImageSetVerb {
+ protected:
+  void RunTask() override {
+    ImagesOptions options = Options();
+    options.encoded = KindOfSet(options.output.path) != "HDF5";
+    Write(options);
+  }
+};
+
+class Tar final : public Pack {
+  void RunTask() override {
+    const std::string& path = words().back();
+    if (!path.ends_with(".tar")) {
+      throw Error(ErrorCode::kUsage,
+                  Join("'", EscapeControl(path),
+                       "' does not end in .tar; give the tar file a name such as NAME.tar"));
+    }
+    Pack::RunTask();
+  }
+};
+
+const RegisterVerb<Pack> kPack("dataset pack");
+const RegisterVerb<Tar> kTar("dataset tar");
+
+}  // namespace
+}  // namespace trainer
