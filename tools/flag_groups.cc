@@ -91,6 +91,23 @@ void DeclareDbLock(FlagSet& flags, DbLock* lock) {
   flags.BeginGroup("");
 }
 
+void DeclareDevice(FlagSet& flags, DeviceOptions* device) {
+  flags.BeginGroup("device and memory");
+  flags.Bind(&device->gpu, "gpu", "ID",
+             "compute on this GPU, such as 0; all: the only GPU. 'train' accepts several (0,1 or "
+             "all) and starts one rank per GPU");
+  flags.Bind(&device->tf32, "tf32", "",
+             "use TF32 for f32 matrix products and convolutions (10-bit mantissa): faster on "
+             "Ampere and newer GPUs");
+  flags.Bind(&device->deterministic, "deterministic", "",
+             "give bit-identical results in every run on a GPU; may be slower");
+  flags.Bind(&device->gpu_cache, "gpu_cache", "FILE|off",
+             "file that stores the fastest measured convolution algorithms for later runs and "
+             "other processes (default: trainer/convolutions in your cache folder); off: measure "
+             "again in each process");
+  flags.BeginGroup("");
+}
+
 void RefuseToReplace(const std::string& path, bool force) {
   if (!Exists(path) || force) return;
   throw Error(ErrorCode::kCannotCreate, {path},

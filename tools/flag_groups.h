@@ -10,6 +10,7 @@
 #include "trainer/config/solver_spec.h"
 #include "trainer/data/db_lock.h"
 #include "trainer/net/net.h"
+#include "trainer/run/device.h"
 
 namespace trainer {
 
@@ -32,6 +33,9 @@ void ApplyBadRecords(const std::string& text);
 
 // --db_lock. Verbs call SetDbLock with it before a database is opened.
 void DeclareDbLock(FlagSet& flags, DbLock* lock);
+
+// --gpu, --tf32, --deterministic and --gpu_cache of verbs that compute.
+void DeclareDevice(FlagSet& flags, DeviceOptions* device);
 
 // Throws kCannotCreate if the file exists and `force` is false.
 void RefuseToReplace(const std::string& path, bool force);

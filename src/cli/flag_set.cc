@@ -117,6 +117,8 @@ template FlagSet::Declared FlagSet::Bind(std::string*, std::string_view, std::st
                                          std::string_view);
 template FlagSet::Declared FlagSet::Bind(std::vector<std::string>*, std::string_view,
                                          std::string_view, std::string_view);
+template FlagSet::Declared FlagSet::Bind(std::optional<bool>*, std::string_view, std::string_view,
+                                         std::string_view);
 template FlagSet::Declared FlagSet::Bind(std::optional<int>*, std::string_view, std::string_view,
                                          std::string_view);
 template FlagSet::Declared FlagSet::Bind(std::optional<double>*, std::string_view, std::string_view,

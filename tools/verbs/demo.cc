@@ -12,27 +12,13 @@ namespace {
 
 class Demo final : public Verb {
  public:
-  VerbDoc Doc() const override {
-    return {.task = VerbTask::kTrain,
-            .summary = "train a first net in a minute, from nothing",
-            .usage = "trainer demo [DIR] [--epochs=N]",
-            .text =
-                "The demo draws handwritten digits, writes a LeNet for them, trains it, tests it "
-                "and writes a report. All files go to DIR (default: trainer-demo). It needs no "
-                "network connection and no data. Each step prints its command, so that you can "
-                "repeat it with your own data.",
-            .examples = "trainer demo\ntrainer demo /tmp/first",
-            .flags = {{.name = "epochs",
-                       .kind = FlagKind::kWhole,
-                       .value = "N",
-                       .fallback = "4",
-                       .help = "how many passes over the digits",
-                       .min = 1}},
-            .max_words = 1};
+  void Declare(FlagSet& flags) override {
+    flags.BindWords(&words_, 1);
+    flags.Bind(&epochs_, "epochs", "N", "how many passes over the digits").Range(1);
   }
 
-  int Run(const Flags& flags) override {
-    const std::string folder = flags.words().empty() ? "trainer-demo" : flags.words()[0];
+  int Run() override {
+    const std::string folder = words_.empty() ? "trainer-demo" : words_[0];
     if (Exists(folder)) {
       throw Error(ErrorCode::kCannotCreate, {folder},
                   "the folder already exists; remove it, or choose another one: trainer demo DIR");
@@ -43,7 +29,7 @@ class Demo final : public Verb {
     Announce({"dataset", "digits", data});
     WriteDigits({.folder = data});
     const std::vector<std::vector<std::string>> steps = {
-        {"new", net, "--data=" + data, "--epochs=" + flags.Text("epochs")},
+        {"new", net, "--data=" + data, Join("--epochs=", epochs_)},
         {"train", "--solver=" + JoinPath(net, "solver.prototxt"), "--run=" + run},
         {"test", "--run=" + run},
         {"report", run, "--out=" + report}};
@@ -62,6 +48,9 @@ class Demo final : public Verb {
   static void Announce(const std::vector<std::string>& command) {
     std::cout << "\n$ trainer " << JoinList(command, " ") << std::endl;
   }
+
+  std::vector<std::string> words_;
+  int epochs_ = 4;
 };
 
 const RegisterVerb<Demo> kDemo("demo");
