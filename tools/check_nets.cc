@@ -139,7 +139,9 @@ RunPlan PlanNets(const std::vector<CheckedNet>& nets, const SolverSpec* spec, co
   plan.memory.weights = params.PlannedBytes();
   if (train == nullptr) return plan;
   plan.memory.gradients = GradientBytes(*train);
-  if (rule != nullptr) plan.memory.SetRun(*spec, *rule, *train, params.PlannedBytes());
+  if (rule == nullptr) return plan;
+  plan.memory.SetRun(*spec, *rule, *train);
+  plan.memory.weights = params.PlannedBytes();
   return plan;
 }
 

@@ -166,6 +166,24 @@ TEST_F(RuleMemoryTest, CountsTheSumsOfVirtualRanks) {
   EXPECT_EQ(Count("momentum: 0.9 virtual_ranks: 2").at("part_sums"), kArray);
 }
 
+// No snapshot and no rule state has them.
+TEST_F(RuleMemoryTest, CountsWeightsThatOnlyATestNetHas) {
+  const auto before = Count("momentum: 0.9");
+  DigitsRun run;
+  run.net += R"(
+layer { name: "more" type: "InnerProduct" bottom: "data" top: "more" include { phase: TEST }
+        inner_product_param { num_output: 10 weight_filler { type: "xavier" } } }
+layer { name: "end" type: "Silence" bottom: "more" include { phase: TEST } }
+)";
+  const SolverSpec spec = run.Load();
+  auto planned = Planned(spec, *device_);
+  EXPECT_EQ(planned, Built(spec, *device_));
+  EXPECT_EQ(planned.at("parameters"), 2 * kArray);
+  for (const char* same : {"gradients", "rule_state", "snapshot"}) {
+    EXPECT_EQ(planned[same], before.count(same) > 0 ? before.at(same) : 0) << same;
+  }
+}
+
 // Batches of 16 of 40 records: the last one of an exact pass has a net of its own.
 TEST_F(RuleMemoryTest, CountsTheLastBatchOfAnExactTestPass) {
   DigitsRun run;

@@ -1,6 +1,7 @@
 #include "trainer/analysis/memory/memory_estimate.h"
 
 #include <algorithm>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -29,6 +30,13 @@ size_t StateBytes(const Net& net) {
 size_t RuleBytes(const StepRule& rule, size_t weights, size_t gradients) {
   return weights * static_cast<size_t>(rule.StatesPerWeight()) +
          gradients * static_cast<size_t>(rule.ExtraArrays());
+}
+
+template <class Params>
+size_t WeightBytes(const Params& params) {
+  int64_t count = 0;
+  for (const Param* param : params) count += ParamStore::Padded(param->count());
+  return static_cast<size_t>(count) * sizeof(float);
 }
 
 // A data layer that prefetches keeps `prefetch` batches ready and fills one more.
@@ -92,9 +100,8 @@ void MemoryEstimate::AddNet(const Net& net) {
   prefetched += PrefetchBytes(net);
 }
 
-void MemoryEstimate::SetRun(const SolverSpec& spec, const StepRule& rule, const Net& train,
-                            size_t weight_bytes) {
-  weights = weight_bytes;
+void MemoryEstimate::SetRun(const SolverSpec& spec, const StepRule& rule, const Net& train) {
+  weights = WeightBytes(train.params());
   gradients = GradientBytes(train);
   states_per_weight = rule.StatesPerWeight();
   rule_state = RuleBytes(rule, weights, gradients);
@@ -173,10 +180,9 @@ MemoryEstimate MemoryEstimator::Estimate(const SolverSpec& spec, size_t activati
     }
     tests.weights = params.PlannedBytes() - before;
     tests_ = tests;
-    estimate.SetRun(spec, *rule, train, before + tests.weights);
-  } else {
-    estimate.SetRun(spec, *rule, train, params.PlannedBytes() + tests_->weights);
   }
+  estimate.SetRun(spec, *rule, train);
+  estimate.weights += tests_->weights;
   estimate.activations += tests_->nets.activations;
   estimate.staging += tests_->nets.staging;
   estimate.prefetched += tests_->nets.prefetched;
@@ -188,18 +194,19 @@ MemoryEstimate EstimateMemory(const SolverSpec& spec, const Device& device) {
 }
 
 MemoryEstimate EstimateMemory(const SolverSpec& spec, Solver& solver) {
-  const Net& train = solver.train_net();
   MemoryEstimate estimate;
-  estimate.AddNet(train);
+  std::set<Param*> params;
+  const auto add = [&](const Net& net) {
+    estimate.AddNet(net);
+    params.insert(net.params().begin(), net.params().end());
+  };
+  add(solver.train_net());
   for (int i = 0; i < solver.NumTestNets(); ++i) {
-    if (solver.HasTestNet(i)) estimate.AddNet(solver.test_net(i));
-    if (const Net* last = solver.LastBatchNet(i)) estimate.AddNet(*last);
+    if (solver.HasTestNet(i)) add(solver.test_net(i));
+    if (const Net* last = solver.LastBatchNet(i)) add(*last);
   }
-  size_t weights = 0;
-  for (const Param* param : train.params()) {
-    weights += static_cast<size_t>(ParamStore::Padded(param->count())) * sizeof(float);
-  }
-  estimate.SetRun(spec, *MakeStepRule(spec), train, weights);
+  estimate.SetRun(spec, *MakeStepRule(spec), solver.train_net());
+  estimate.weights = WeightBytes(params);
   return estimate;
 }
 

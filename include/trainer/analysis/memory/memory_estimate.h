@@ -36,7 +36,7 @@ std::string DescribeLargest(std::vector<MemoryItem> items);
 
 // The memory of a run on one rank, in bytes.
 struct MemoryEstimate {
-  size_t weights = 0, gradients = 0;
+  size_t weights = 0, gradients = 0;  // weights: of all nets
   int states_per_weight = 0;
   size_t rule_state = 0;     // all that the step rule holds
   size_t ema_weights = 0;    // the averaged weights of ema_decay
@@ -55,9 +55,9 @@ struct MemoryEstimate {
 
   // Adds the activations, the staging memory and the prefetched batches of `net`.
   void AddNet(const Net& net);
-  // Sets everything that a run of `spec` holds on one rank, except what AddNet adds. `train` is the
-  // training net, which may be planned only; `weight_bytes` counts the weights of all nets.
-  void SetRun(const SolverSpec& spec, const StepRule& rule, const Net& train, size_t weight_bytes);
+  // Sets everything that a run of `spec` holds on one rank, except what AddNet adds and weights
+  // that only test nets have. `train` is the training net, which may be planned only.
+  void SetRun(const SolverSpec& spec, const StepRule& rule, const Net& train);
 
   // What of it is in the memory of the room's kind, and the memory of the program itself.
   std::vector<MemoryItem> Items(const MemoryRoom& room) const;
