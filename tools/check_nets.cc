@@ -140,7 +140,7 @@ RunPlan PlanNets(const std::vector<CheckedNet>& nets, const SolverSpec* spec, co
   if (train == nullptr) return plan;
   plan.memory.gradients = GradientBytes(*train);
   if (rule == nullptr) return plan;
-  plan.memory.SetRun(*spec, *rule, *train);
+  plan.memory.SetRun(*spec, *rule, *train, spec->proto.virtual_ranks());
   plan.memory.weights = params.PlannedBytes();
   return plan;
 }

@@ -8,12 +8,14 @@
 #include <filesystem>
 #include <map>
 #include <set>
+#include <thread>
 
 #include "datum.pb.h"
 #include "digits_run.h"
 #include "support/scoped.h"
 #include "support/source_folder.h"
 #include "support/test_device.h"
+#include "support/thread_group.h"
 #include "trainer/backend/plan_device.h"
 #include "trainer/dataset/db_writer.h"
 #include "trainer/monitor/observer.h"
@@ -164,6 +166,32 @@ TEST_F(RuleMemoryTest, CountsTheHistoryOfLbfgs) {
 
 TEST_F(RuleMemoryTest, CountsTheSumsOfVirtualRanks) {
   EXPECT_EQ(Count("momentum: 0.9 virtual_ranks: 2").at("part_sums"), kArray);
+}
+
+TEST_F(RuleMemoryTest, ARankHoldsTheSumsOfItsOwnVirtualRanks) {
+  TRAINER_CPU_ONLY("the ranks are threads that compute on the host");
+  DigitsRun run;
+  run.solver += "virtual_ranks: 4";
+  const SolverSpec spec = run.Load();
+  Meeting meeting(2);
+  std::vector<MemoryEstimate> estimates(2);
+  const auto count = [&](int rank) {
+    const std::unique_ptr<Device> device = MakeTestDevice(1);
+    ThreadGroup group(meeting, rank, true);
+    TrainOptions options;
+    options.saves = false;
+    options.group = &group;
+    ObserverList nobody;
+    Solver solver(spec, options, *device, nobody);
+    estimates[static_cast<size_t>(rank)] = EstimateMemory(spec, solver);
+  };
+  std::thread other([&] { count(1); });
+  count(0);
+  other.join();
+  for (const MemoryEstimate& estimate : estimates) {
+    EXPECT_EQ(estimate.virtual_ranks, 2);
+    EXPECT_EQ(estimate.part_sums, Count("momentum: 0.9 virtual_ranks: 2").at("part_sums"));
+  }
 }
 
 // No snapshot and no rule state has them.

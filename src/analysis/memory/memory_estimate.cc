@@ -100,7 +100,8 @@ void MemoryEstimate::AddNet(const Net& net) {
   prefetched += PrefetchBytes(net);
 }
 
-void MemoryEstimate::SetRun(const SolverSpec& spec, const StepRule& rule, const Net& train) {
+void MemoryEstimate::SetRun(const SolverSpec& spec, const StepRule& rule, const Net& train,
+                            int parts) {
   weights = WeightBytes(train.params());
   gradients = GradientBytes(train);
   states_per_weight = rule.StatesPerWeight();
@@ -109,7 +110,7 @@ void MemoryEstimate::SetRun(const SolverSpec& spec, const StepRule& rule, const 
   if (rule.EvaluatesAgain()) rule_state += StateBytes(train);
   if (spec.proto.ema_decay() > 0) ema_weights = gradients;
   snapshot_copy = SnapshotCopyBytes(spec.proto, rule, weights, gradients);
-  virtual_ranks = spec.proto.virtual_ranks();  // all of them on one rank
+  virtual_ranks = parts;
   part_sums = ExtraPartBytes(train, virtual_ranks, spec.proto.iter_size());
   train_activations = train.memory_plan().arena_bytes * static_cast<size_t>(train.slots());
   recomputed = CountRecomputed(train.memory_plan());
@@ -181,7 +182,7 @@ MemoryEstimate MemoryEstimator::Estimate(const SolverSpec& spec, size_t activati
     tests.weights = params.PlannedBytes() - before;
     tests_ = tests;
   }
-  estimate.SetRun(spec, *rule, train);
+  estimate.SetRun(spec, *rule, train, spec.proto.virtual_ranks());
   estimate.weights += tests_->weights;
   estimate.activations += tests_->nets.activations;
   estimate.staging += tests_->nets.staging;
@@ -205,7 +206,8 @@ MemoryEstimate EstimateMemory(const SolverSpec& spec, Solver& solver) {
     if (solver.HasTestNet(i)) add(solver.test_net(i));
     if (const Net* last = solver.LastBatchNet(i)) add(*last);
   }
-  estimate.SetRun(spec, *MakeStepRule(spec), solver.train_net());
+  const Net& train = solver.train_net();
+  estimate.SetRun(spec, *MakeStepRule(spec), train, train.parts());
   estimate.weights = WeightBytes(params);
   return estimate;
 }

@@ -51,7 +51,7 @@ StageEstimate EstimateStage(const SolverSpec& whole, const Device& device, const
     memory.AddNet(net);
     if (number > 0) return;
     estimate.slots = options.slots;
-    memory.SetRun(own, *rule, net);
+    memory.SetRun(own, *rule, net, own.proto.virtual_ranks());
     for (int i = 0; i < net.NumLayers(); ++i) estimate.work += WorkOf(net, i);
   };
   add(0, own.train);

@@ -56,8 +56,9 @@ struct MemoryEstimate {
   // Adds the activations, the staging memory and the prefetched batches of `net`.
   void AddNet(const Net& net);
   // Sets everything that a run of `spec` holds on one rank, except what AddNet adds and weights
-  // that only test nets have. `train` is the training net, which may be planned only.
-  void SetRun(const SolverSpec& spec, const StepRule& rule, const Net& train);
+  // that only test nets have. `train` is the training net, which may be planned only; `parts`: the
+  // virtual ranks that this rank computes.
+  void SetRun(const SolverSpec& spec, const StepRule& rule, const Net& train, int parts);
 
   // What of it is in the memory of the room's kind, and the memory of the program itself.
   std::vector<MemoryItem> Items(const MemoryRoom& room) const;
