@@ -194,20 +194,6 @@ TEST_F(FindBatchTest, LessMemoryTrainsTheSameWeights) {
   EXPECT_TRUE(ReadFile(job_.folder() / "snap_iter_20.caffemodel", kMost) == weights);
 }
 
-TEST_F(FindBatchTest, PlanShowsWhatIsComputedAgain) {
-  const size_t whole = PlannedBytes(), less = whole - (whole - (size_t{17} << 20)) / 8;
-  EXPECT_THAT(Plan({}).out, Not(HasSubstr(" again")));
-  const Outcome outcome = Plan({"--memory=" + Size(less)});
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, AllOf(HasSubstr(" again"), HasSubstr("fits into --memory=")));
-  const Outcome none = Plan({"--memory=1MiB"});
-  EXPECT_EQ(none.exit_code, 81);
-  EXPECT_THAT(none.Errors(),
-              ElementsAre(HasSubstr("--memory: the run may use 1.00 MiB but needs ")));
-  EXPECT_EQ(RunProgram({"plan", "--model=net.prototxt", "--memory=1GiB"}, job_.options()).exit_code,
-            64);
-}
-
 class GpuFillTest : public EmulatedGpuTest {};
 
 TEST_F(GpuFillTest, ARunOnTheGpuProvesTheLargestBatch) {

@@ -7,7 +7,6 @@
 #include <regex>
 
 #include "job.h"
-#include "json_reader.h"
 #include "support/memory_group.h"
 
 namespace trainer {
@@ -112,18 +111,6 @@ TEST_F(MemoryLimitTest, APlanSaysWhetherItFits) {
   EXPECT_THAT(outcome.out, HasSubstr("does not fit into the control group " + group_.name()));
   EXPECT_GT(BatchIn(outcome.out), 16);
   EXPECT_EQ(Run(plan, {"--limit=64GiB"}).exit_code, 0) << "of another machine";
-  EXPECT_EQ(Run(plan, {"--limit=none"}).exit_code, 0);
-  EXPECT_EQ(Run(plan, {"--limit=much"}).exit_code, 64);
-}
-
-TEST(SlurmMemoryTest, ARunThatTakesMoreThanTheJobIsRefused) {
-  Job job;
-  job.Write();
-  RunOptions options = job.options();
-  options.env.push_back("SLURM_MEM_PER_NODE=12");
-  const Outcome outcome = RunProgram(job.TrainCommand(), options);
-  EXPECT_EQ(outcome.exit_code, 81) << outcome.err;
-  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("SLURM_MEM_PER_NODE has 12.0 MiB")));
 }
 
 }  // namespace
