@@ -24,6 +24,9 @@ inline DeviceChoice ChooseDevice(const Flags& flags, const SolverSpec& spec,
                                  const LocalRank& rank = {}) {
   return ChooseDevice(DeviceOptionsOf(flags), spec, rank);
 }
-inline std::optional<int> GpuOf(const Flags& flags) { return RequestedGpu(DeviceOptionsOf(flags)); }
+// Of verbs that have --gpu without the other flags of a device, as well.
+inline std::optional<int> GpuOf(const Flags& flags) {
+  return RequestedGpu({.gpu = flags.Text("gpu")});
+}
 
 }  // namespace trainer
