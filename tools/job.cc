@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <iostream>
 
-#include "job_request.h"
+#include "job_flags.h"
 #include "shared_flags.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/atomic_file.h"
@@ -9,7 +9,7 @@
 #include "trainer/base/text/text.h"
 #include "trainer/cli/flag_set.h"
 #include "trainer/cli/verb.h"
-#include "trainer/run/jobs/shell_quote.h"
+#include "trainer/run/jobs/job_resources.h"
 #include "trainer/solver/solver.h"
 #include "watching.h"
 
@@ -167,13 +167,15 @@ class JobVerb final : public Verb {
     const WarningsOnly quiet;  // The nets are only planned.
     JobSpec job = ReadRequest(flags);
     const SolverSpec spec = SolverOf(flags);
-    TakeGpus(flags, spec, &job);
-    job.snapshot_prefix = ShellQuote(spec.proto.snapshot_prefix());
+    SetGpus(flags.Text("gpu"), &job);
+    job.gpu = job.gpu || (spec.proto.has_solver_mode() &&
+                          spec.proto.solver_mode() == caffe::SolverParameter::GPU);
+    job.snapshot_prefix = spec.proto.snapshot_prefix();
     if (SavesSnapshots(spec.proto)) CheckWritable(spec.proto.snapshot_prefix(), 0);
     if (job.system == JobSystem::kSlurm) {
-      job.node_cores = CoresOfLargestNode(flags.Text("partition"));
+      job.node_cores = CoresOfLargestNode(job.partition);
     }
-    FitToNet(spec, &job);
+    EstimateJobResources(spec, &job);
     std::cout << JobScript(job);
     return 0;
   }
@@ -184,79 +186,49 @@ class JobVerb final : public Verb {
     for (const auto& [name, system] : kSystems) {
       if (flags.Text("system") == name) job.system = system;
     }
-    job.solver = ShellQuote(flags.Text("solver"));
-    job.name = JobName(flags.Text("solver"));
+    job.solver = flags.Text("solver");
+    job.name = JobName(job.solver);
     job.nodes = flags.Whole("nodes");
     job.ranks_per_node = flags.Whole("ranks_per_node");
     job.cores = flags.Whole("cores");
-    job.time = SlotTime(flags.Text("time"));
+    job.time = ParseJobTime(flags.Text("time"));
     job.mpirun = flags.Switch("mpirun");
     job.seeds = flags.Whole("seeds");
     job.array_limit = flags.Whole("array_limit");
     job.preemptable = flags.Switch("preemptable");
     // With the batch of one rank, one rank's rate is right: --scale_lr wants the larger batch.
     job.global_batch = flags.Switch("global_batch") && !flags.Switch("scale_lr");
-    const std::pair<const char*, std::string*> words[] = {
+    const std::pair<const char*, std::string*> texts[] = {
         {"partition", &job.partition},   {"account", &job.account}, {"qos", &job.qos},
         {"constraint", &job.constraint}, {"mail", &job.mail},       {"output", &job.output},
         {"container", &job.container},   {"run", &job.run}};
-    for (const auto& [name, word] : words) {
-      if (flags.Has(name)) *word = ShellQuote(flags.Text(name));
-    }
-    for (const std::string& name : flags.Each("module")) job.modules.push_back(ShellQuote(name));
-    for (const std::string& line : flags.Each("line")) {
-      static_cast<void>(ShellQuote(line));  // It throws for control characters.
-      job.lines.push_back(line);
-    }
-    // The batch system reads its own lines, which start with #, only before the first command.
-    std::ranges::stable_partition(job.lines,
-                                  [](const auto& line) { return line.starts_with('#'); });
-    for (const std::string& change : flags.Each("set")) {
-      job.changes.push_back("--set " + ShellQuote(change));
-    }
-    for (const std::string& word : GivenFlags(HandedFlags(), flags)) {
-      if (!word.starts_with("--run=")) job.changes.push_back(ShellQuote(word));
+    for (const auto& [name, text] : texts) *text = flags.Text(name);
+    job.modules = flags.Each("module");
+    job.lines = flags.Each("line");
+    job.assignments = flags.Each("set");
+    for (std::string& word : GivenFlags(HandedFlags(), flags)) {
+      if (!word.starts_with("--run=")) job.train_flags.push_back(std::move(word));
     }
     job.command = CommandOf(flags, job);
     return job;
   }
 
-  // --gpu, or a solver that asks for GPUs itself.
-  static void TakeGpus(const Flags& flags, const SolverSpec& spec, JobSpec* job) {
-    const std::string& text = flags.Text("gpu");
-    job->gpu = !text.empty() || (spec.proto.has_solver_mode() &&
-                                 spec.proto.solver_mode() == caffe::SolverParameter::GPU);
-    if (text.empty() || text == "0" || text == "all") return;
-    std::string first;  // "0,1,2": as many as the text names
-    const auto count = static_cast<int>(flags.List("gpu").size());
-    for (int i = 0; i < count; ++i) first += Join(i == 0 ? "" : ",", i);
-    if (text != first || (job->ranks_per_node != 1 && job->ranks_per_node != count)) {
-      throw Error(ErrorCode::kUsage,
-                  Join("--gpu=", EscapeControl(text),
-                       ": in a job, the first GPU has the number 0, and each rank uses one GPU; "
-                       "for N GPUs on each node give --ranks_per_node=N --gpu"));
-    }
-    job->ranks_per_node = count;
-  }
-
   // The command line with the flags that differ from their defaults.
-  static std::string CommandOf(const Flags& flags, const JobSpec& job) {
-    std::string text = Join("trainer job --solver=", job.solver);
+  static std::vector<std::string> CommandOf(const Flags& flags, const JobSpec& job) {
+    std::vector<std::string> words = {"trainer", "job", "--solver=" + job.solver};
     const auto add = [&](const std::vector<Flag>& table) {
       for (const std::string& word : GivenFlags(table, flags)) {
-        if (!word.starts_with("--solver=")) {
-          text += " " + (word == "--gpu=0" ? std::string("--gpu") : ShellQuote(word));
-        }
+        if (!word.starts_with("--solver=")) words.push_back(word == "--gpu=0" ? "--gpu" : word);
       }
     };
     add(JobFlags());
     for (const char* name : {"module", "line", "set"}) {
       for (const std::string& value : flags.Each(name)) {
-        text += Join(" --", name, " ", ShellQuote(value));
+        words.insert(words.end(), {Join("--", name), value});
       }
     }
     add(HandedFlags());
-    return text;
+    return words;
   }
 };
 

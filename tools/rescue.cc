@@ -3,7 +3,6 @@
 #include <charconv>
 
 #include "batch_job.h"
-#include "job_request.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/process/command.h"
 #include "trainer/base/process/own_process.h"

@@ -4,7 +4,7 @@
 
 #include "batch_job.h"
 #include "device_flags.h"
-#include "job_request.h"
+#include "job_flags.h"
 #include "shared_flags.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/log/log.h"
@@ -12,7 +12,7 @@
 #include "trainer/cli/flag_set.h"
 #include "trainer/cli/verb.h"
 #include "trainer/parallel/environment.h"
-#include "trainer/run/jobs/shell_quote.h"
+#include "trainer/run/jobs/job_resources.h"
 #include "trainer/run/search/grid_search.h"
 #include "trainer/run/search/trial_result.h"
 
@@ -128,29 +128,29 @@ class Sweep final : public Verb {
   // As `trainer job` asks for one run. Ranks of a run are started by its own --ranks.
   static JobSpec ArrayOf(const Flags& flags, const Grid& grid) {
     JobSpec job;
-    job.solver = ShellQuote(flags.Text("solver"));
-    job.name = JobName(flags.Text("solver"));
-    job.time = SlotTime(flags.Text("time"));
-    if (flags.Has("partition")) job.partition = ShellQuote(flags.Text("partition"));
+    job.solver = flags.Text("solver");
+    job.name = JobName(job.solver);
+    job.time = ParseJobTime(flags.Text("time"));
+    job.partition = flags.Text("partition");
     job.gpu = flags.Has("gpu");
     if (job.gpu && GpuOf(flags).value_or(0) != 0) {
       throw Error(ErrorCode::kUsage,
                   "--gpu: in a Slurm task, its GPU has the number 0; give --gpu=0");
     }
     job.cores = flags.Whole("cores");
-    job.node_cores = CoresOfLargestNode(flags.Text("partition"));
+    job.node_cores = CoresOfLargestNode(job.partition);
     job.array_limit = flags.Whole("array_limit");
-    FitToNet(grid.spec, &job, std::max(1, flags.Whole("ranks")));
-    job.command = Join("trainer sweep --solver=", job.solver);
-    for (const std::string& set : flags.Each("set")) job.command += " --set " + ShellQuote(set);
-    std::vector<Flag> table = OwnFlags();
-    for (const std::string& word : GivenFlags(table, flags)) {
-      if (!word.starts_with("--solver=")) job.command += " " + ShellQuote(word);
+    EstimateJobResources(grid.spec, &job, std::max(1, flags.Whole("ranks")));
+    job.command = {"trainer", "sweep", "--solver=" + job.solver};
+    for (const std::string& set : flags.Each("set")) {
+      job.command.insert(job.command.end(), {"--set", set});
+    }
+    for (std::string& word : GivenFlags(OwnFlags(), flags)) {
+      if (!word.starts_with("--solver=")) job.command.push_back(std::move(word));
     }
     for (const std::string& word : GivenFlags(FlagsOfRuns(), flags)) {
-      job.command += " " + ShellQuote(word);
-      if (!word.starts_with("--gpu=") && word != "--requeue")
-        job.changes.push_back(ShellQuote(word));
+      job.command.push_back(word);
+      if (!word.starts_with("--gpu=") && word != "--requeue") job.train_flags.push_back(word);
     }
     AddTrials(grid, &job);
     return job;

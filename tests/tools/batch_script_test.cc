@@ -8,7 +8,7 @@
 #include <ctime>
 
 #include "job.h"
-#include "stub_commands.h"
+#include "support/stub_commands.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {

@@ -9,7 +9,7 @@
 #include <csignal>
 
 #include "job.h"
-#include "stub_commands.h"
+#include "support/stub_commands.h"
 
 namespace trainer {
 namespace {

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "rank_job.h"
-#include "stub_commands.h"
+#include "support/stub_commands.h"
 #include "trainer/checkpoint/solver_state.h"
 
 namespace trainer {

@@ -9,7 +9,7 @@
 #include <filesystem>
 
 #include "job.h"
-#include "stub_commands.h"
+#include "support/stub_commands.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {

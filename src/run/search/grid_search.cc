@@ -14,7 +14,6 @@
 #include "trainer/config/alternatives.h"
 #include "trainer/config/overrides.h"
 #include "trainer/config/resolved.h"
-#include "trainer/run/jobs/shell_quote.h"
 #include "trainer/run/search/trial_result.h"
 
 namespace trainer {
@@ -159,13 +158,7 @@ int RunTrials(const Grid& grid, const GridOptions& options, const GridSearchOpti
 }
 
 void AddTrials(const Grid& grid, JobSpec* job) {
-  for (const Trial& trial : grid.trials) {
-    std::string changes;
-    for (const std::string& change : trial.changes) {
-      changes += Join(changes.empty() ? "" : " ", "--set ", ShellQuote(change));
-    }
-    job->runs.push_back({ShellQuote(trial.folder), changes});
-  }
+  for (const Trial& trial : grid.trials) job->tasks.push_back({trial.folder, trial.changes});
 }
 
 }  // namespace trainer

@@ -1,4 +1,4 @@
-#include "job_request.h"
+#include "trainer/run/jobs/job_resources.h"
 
 #include <glog/logging.h>
 
@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <sstream>
 
-#include "device_flags.h"
 #include "trainer/analysis/memory/memory_estimate.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/atomic_file.h"
@@ -17,7 +16,7 @@
 #include "trainer/base/text/duration.h"
 #include "trainer/base/text/text.h"
 #include "trainer/checkpoint/snapshot_files.h"
-#include "trainer/cli/verb.h"
+#include "trainer/run/device.h"
 #include "trainer/solver/solver.h"
 
 namespace trainer {
@@ -29,11 +28,11 @@ int CeilDiv(double amount, double unit) {
   return static_cast<int>(std::min(1e6, amount / unit)) + 1;
 }
 
-// One core for every 50 million multiply-adds of a forward pass. With less work per core the cores
-// would wait for each other most of the time.
+// Returns one core per 50 million multiply-adds of a forward pass. With less work per core, the
+// cores would wait for each other most of the time.
 int UsefulCores(int64_t macs) { return std::clamp(CeilDiv(static_cast<double>(macs), 5e7), 1, 32); }
 
-// The memory of `ranks` ranks. Each needs what the plan counts, a quarter more for what the plan
+// Returns the memory of `ranks` ranks: for each the estimate, a quarter more for what the estimate
 // does not count, and half a GiB for the program, its libraries and batches.
 int MemoryGiB(const std::vector<MemoryItem>& items, int ranks) {
   double bytes = 0.5 * static_cast<double>(kGiB);
@@ -41,16 +40,16 @@ int MemoryGiB(const std::vector<MemoryItem>& items, int ranks) {
   return CeilDiv(bytes * ranks, static_cast<double>(kGiB));
 }
 
-// The seconds that a snapshot takes: as on a file system of 50 MB/s, or longer where writing and
-// reading back a file beside the snapshots is slower than that now.
+// Returns the seconds that a snapshot takes on a file system of 50 MB/s, or longer if writing and
+// reading back a file in the folder of the snapshots is slower than that now.
 double SnapshotSeconds(const std::string& prefix, const MemoryEstimate& memory) {
-  constexpr double kBusyRate = 50e6;
-  constexpr size_t kMostProbe = size_t{32} << 20;
+  constexpr double kBytesPerSecond = 50e6;
+  constexpr size_t kMaxProbe = size_t{32} << 20;
   using Clock = std::chrono::steady_clock;
   const size_t bytes = memory.weights * (1 + static_cast<size_t>(memory.states_per_weight));
-  const double usual = 1 + static_cast<double>(bytes) / kBusyRate;
+  const double usual = 1 + static_cast<double>(bytes) / kBytesPerSecond;
   if (!std::filesystem::is_directory(FolderOf(prefix))) return usual;
-  const std::string probe(std::clamp<size_t>(bytes, 1, kMostProbe), '\x5a');
+  const std::string probe(std::clamp<size_t>(bytes, 1, kMaxProbe), '\x5a');
   const Clock::time_point start = Clock::now();
   {
     AtomicFile file(prefix + "_write_speed");
@@ -62,7 +61,8 @@ double SnapshotSeconds(const std::string& prefix, const MemoryEstimate& memory) 
   return std::max(usual, measured);
 }
 
-// Takes as many cores as the net keeps busy where the user names none, but no more than nodes have.
+// Requests as many cores as the net keeps busy if the user names none, but not more than a node
+// has.
 void ChooseCores(int useful, int processes, JobSpec* job) {
   const int most = std::max(1, job->node_cores / job->ranks_per_node);
   if (job->cores == 0) {
@@ -95,7 +95,7 @@ std::string JobName(const std::string& solver) {
   return name.empty() ? "train" : name;
 }
 
-std::chrono::seconds SlotTime(const std::string& text) {
+std::chrono::seconds ParseJobTime(const std::string& text) {
   const auto time = ParseWallTime(text);
   if (!time || time->count() < 60) {
     throw Error(ErrorCode::kUsage,
@@ -104,37 +104,6 @@ std::chrono::seconds SlotTime(const std::string& text) {
                      "half), 90 (minutes), 90m or 1h30m"));
   }
   return *time;
-}
-
-Flag CoresFlag() {
-  return {
-      .name = "cores",
-      .kind = FlagKind::kWhole,
-      .value = "N",
-      .fallback = "0",
-      .help = "cores for each rank; 0: as many as the net keeps busy, up to the cores of a node",
-      .max = 100000};
-}
-
-Flag ArrayLimitFlag() {
-  return {.name = "array_limit",
-          .kind = FlagKind::kWhole,
-          .value = "N",
-          .fallback = "0",
-          .help = "run at most N tasks of the job array at once; 0: no limit (Slurm)",
-          .max = 100000};
-}
-
-std::vector<Flag> FlagsOfTrain(std::span<const std::string_view> without) {
-  // The flags refer to texts of the set and to members of the verb.
-  static const std::unique_ptr<Verb> train = VerbRegistry::Get().Find("train")->make();
-  static FlagSet set("train");
-  if (set.flags().empty()) train->Declare(set);
-  std::vector<Flag> flags(set.flags().begin(), set.flags().end());
-  std::erase_if(flags, [&](const Flag& flag) {
-    return std::ranges::find(without, flag.name) != without.end();
-  });
-  return flags;
 }
 
 int CoresOfLargestNode(const std::string& partition) {
@@ -148,13 +117,14 @@ int CoresOfLargestNode(const std::string& partition) {
   return most;
 }
 
-int WarningSeconds(std::chrono::seconds slot, double snapshot) {
+int WarningSeconds(std::chrono::seconds limit, double snapshot) {
   const double least = std::ceil(5 + 2 * snapshot);
   const double wished = std::max(60.0, least + 30);
-  return static_cast<int>(std::max(least, std::min(wished, static_cast<double>(slot.count()) / 8)));
+  return static_cast<int>(
+      std::max(least, std::min(wished, static_cast<double>(limit.count()) / 8)));
 }
 
-void FitToNet(const SolverSpec& spec, JobSpec* job, int processes) {
+void EstimateJobResources(const SolverSpec& spec, JobSpec* job, int processes) {
   const std::unique_ptr<Device> device = MakeDevice();
   const MemoryEstimate memory = EstimateMemory(spec, *device);
   ChooseCores(UsefulCores(memory.macs / job->ranks()), processes, job);

@@ -1,5 +1,5 @@
 #pragma once
-// Commands of a batch system as scripts that note what they were asked.
+// Commands of a batch system, as scripts that record their arguments.
 
 #include <filesystem>
 #include <string>
@@ -10,27 +10,27 @@
 
 namespace trainer {
 
-// In the folder `bin` of `folder`.
+// Scripts in the folder `bin` of `folder`.
 class StubCommands {
  public:
   explicit StubCommands(const TempFolder& folder) : folder_(folder.path()) {
     std::filesystem::create_directory(folder_ + "/bin");
   }
 
-  // A command that does `lines` after it noted its arguments.
+  // Adds a command that records its arguments and then runs `lines`.
   void Add(const std::string& name, const std::string& lines) const {
     const std::string path = Join(folder_, "/bin/", name);
     WriteText(path,
               Join("#!/bin/sh\necho \"$@\" >> '", folder_, "/", name, ".asked'\n", lines, "\n"));
     std::filesystem::permissions(path, std::filesystem::perms::owner_all);
   }
-  // The arguments of each call.
+  // Returns the arguments of each call.
   std::vector<std::string> Asked(const std::string& name) const {
     const std::string path = Join(folder_, "/", name, ".asked");
     return std::filesystem::exists(path) ? SplitList(ReadText(path), '\n')
                                          : std::vector<std::string>();
   }
-  // For the environment of what runs them.
+  // Returns the assignment of PATH for the environment of a process that calls the commands.
   std::string Path() const { return Join("PATH=", folder_, "/bin:/usr/bin:/bin"); }
 
  private:
