@@ -33,9 +33,10 @@ void Solver::LimitLast() {
   const std::optional<std::chrono::steady_clock::time_point> end = budget_->LastTry();
   last.until = end ? *end : last_begun_ + rescue_.patience;
   last.reason = end ? "the run must end after that" : "the end of this job is unknown";
-  if (signals_ != nullptr && signals_->StopSignal() == "SIGTERM" && writer_->refused()) {
+  const auto term = signals_ == nullptr ? std::nullopt : signals_->TermTime();
+  if (term && writer_->refused()) {
     if (!kill_wait_) kill_wait_ = rescue_.kill_wait ? rescue_.kill_wait() : KillWait();
-    const auto stop = signals_->StopTime() + kill_wait_->time - budget_->SnapshotReserve();
+    const auto stop = *term + kill_wait_->time - budget_->SnapshotReserve();
     if (kill_wait_->time.count() > 0 && (!end || stop < last.until)) {
       last.until = stop;
       last.reason = kill_wait_->reason;

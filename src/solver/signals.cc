@@ -21,8 +21,8 @@ constexpr int64_t kOneSignal = 500'000'000;  // nanoseconds within which the sam
 std::atomic<int> g_effects[kSignals.size()];
 std::atomic<bool> g_snapshot{false};
 std::atomic<int64_t> g_answered{0};  // until when a request for a snapshot is the last one's
-std::atomic<int> g_stop_signal{0};
-std::atomic<int64_t> g_stop_time{0};
+std::atomic<int> g_stop_signal{0};   // the first one
+std::atomic<int64_t> g_stop_times[kSignals.size()];  // when each kind asked to stop first, or 0
 std::atomic<bool> g_running{false};  // there is an iteration to finish and something to save
 std::atomic<int> g_stop_exit_code{static_cast<int>(ErrorCode::kStopped)};
 struct sigaction g_before[kSignals.size()];
@@ -38,17 +38,22 @@ void End(int signal) {
 // Whether it says only that the time of the job is nearly over.
 bool IsWarning(int signal) { return signal == SIGUSR1 || signal == SIGUSR2; }
 
-void Stop(int signal) {
+// A run that already stops may be writing its last snapshot. A signal of another kind must not end
+// that: Slurm sends SIGUSR1 as a warning and SIGTERM at the time limit, and mpirun answers Ctrl-C
+// with SIGTERM. A kind that comes again shows that somebody does not want to wait.
+void Stop(size_t kind) {
+  const int signal = kSignals[kind];
   if (!g_running) {
     if (!IsWarning(signal)) return End(signal);
     RemoveOwnFiles();
     _exit(g_stop_exit_code);
   }
+  int none = 0;
+  g_stop_signal.compare_exchange_strong(none, signal);
+  int64_t first = 0;
   const int64_t now = MonotonicNs();
-  const int before = g_stop_signal.exchange(signal);
-  const int64_t then = g_stop_time.exchange(now);
-  if (before == 0 || IsWarning(signal)) return;
-  if (before != signal || now - then > kOneSignal) End(signal);
+  if (g_stop_times[kind].compare_exchange_strong(first, now) || IsWarning(signal)) return;
+  if (now - first > kOneSignal) End(signal);
 }
 
 void Handle(int signal) {
@@ -56,7 +61,7 @@ void Handle(int signal) {
     if (kSignals[i] != signal) continue;
     const auto effect = static_cast<Request>(g_effects[i].load());
     if (effect == Request::kSnapshot && MonotonicNs() > g_answered) g_snapshot = true;
-    if (effect == Request::kStop) Stop(signal);
+    if (effect == Request::kStop) Stop(i);
   }
 }
 
@@ -88,11 +93,11 @@ SignalWatch::SignalWatch(const SignalEffects& effects) : stack_(HandlerStackByte
   g_snapshot = false;
   g_answered = 0;
   g_stop_signal = 0;
-  g_stop_time = 0;
   g_running = false;
   g_stop_exit_code = effects.stop_exit_code;
   for (size_t i = 0; i < kSignals.size(); ++i) {
     g_effects[i] = static_cast<int>(by_signal[i]);
+    g_stop_times[i] = 0;
     struct sigaction action = {};
     action.sa_handler = Handle;
     action.sa_flags = SA_RESTART | SA_ONSTACK;
@@ -120,8 +125,12 @@ void SignalWatch::NoteSnapshot() {
 
 bool SignalWatch::StopRequested() const { return g_stop_signal.load() != 0; }
 
-std::chrono::steady_clock::time_point SignalWatch::StopTime() const {
-  return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(g_stop_time.load()));
+std::optional<std::chrono::steady_clock::time_point> SignalWatch::TermTime() const {
+  static constexpr size_t kTerm = 2;
+  static_assert(kSignals[kTerm] == SIGTERM);
+  const int64_t time = g_stop_times[kTerm];
+  if (time == 0) return std::nullopt;
+  return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(time));
 }
 
 std::string SignalWatch::StopSignal() const {

@@ -146,6 +146,32 @@ TEST(EndingTest, TheSameSignalTwiceAtOnceIsOneSignal) {
   EXPECT_EQ(watch.StopSignal(), "SIGTERM");
 }
 
+// Sends `first`, then `second` after the time within which the same signal counts once.
+void StopTwice(int first, int second) {
+  SignalWatch watch({});
+  watch.BeginRun();
+  raise(first);
+  std::this_thread::sleep_for(milliseconds(600));
+  raise(second);
+  const bool stops = watch.Poll() == Request::kStop;
+  std::cerr << watch.StopSignal() << (watch.TermTime() ? " and SIGTERM" : "");
+  _exit(stops ? 0 : 1);
+}
+
+TEST(EndingTest, ASecondSignalOfAnotherKindLetsTheLastSnapshotBeWritten) {
+  const testing::ExitedWithCode saved(0);
+  EXPECT_EXIT(StopTwice(SIGUSR1, SIGTERM), saved, "SIGUSR1 and SIGTERM");  // Slurm's time limit
+  EXPECT_EXIT(StopTwice(SIGINT, SIGTERM), saved, "SIGINT and SIGTERM");    // Ctrl-C in mpirun
+  EXPECT_EXIT(StopTwice(SIGTERM, SIGINT), saved, "SIGTERM");
+  EXPECT_EXIT(StopTwice(SIGTERM, SIGUSR2), saved, "SIGTERM");
+  EXPECT_EXIT(StopTwice(SIGUSR1, SIGUSR1), saved, "SIGUSR1");  // a warning never ends a run
+}
+
+TEST(EndingTest, TheSameSignalAgainEndsTheProgramAtOnce) {
+  EXPECT_EXIT(StopTwice(SIGINT, SIGINT), testing::KilledBySignal(SIGINT), "");
+  EXPECT_EXIT(StopTwice(SIGTERM, SIGTERM), testing::KilledBySignal(SIGTERM), "");
+}
+
 // Another rank got it first, and all of them agreed.
 TEST(EndingTest, ASnapshotThatRanksAgreedOnAnswersTheSignalOfThisOneToo) {
   SignalWatch watch({});

@@ -2,6 +2,7 @@
 // Signals as requests that the training loop asks for between its steps.
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,9 +29,10 @@ struct SignalEffects {
 // is nothing to finish or to save: a signal that means "stop" ends the process at once, as if
 // unhandled; but SIGUSR1 and SIGUSR2, with which batch systems warn of the time limit, end it with
 // stop_exit_code, since nothing is lost and the job may be queued again. After it they only set a
-// flag. A second SIGINT, SIGHUP or SIGTERM that means "stop" ends the process at once, as if
-// unhandled; but the same signal within half a second counts once, since batch systems signal
-// launchers, which hand it on, and ranks alike.
+// flag. A SIGINT, SIGHUP or SIGTERM that means "stop" ends the process at once, as if unhandled, if
+// the same signal came more than half a second before; within that time it counts once, since batch
+// systems signal launchers, which forward it, and ranks alike. Signals of different kinds never end
+// the process: SIGTERM after SIGUSR1 lets the last snapshot be written.
 class SignalWatch {
  public:
   explicit SignalWatch(const SignalEffects& effects);
@@ -48,10 +50,11 @@ class SignalWatch {
   void NoteSnapshot();
   // Whether a stop is asked for, forgetting nothing.
   bool StopRequested() const;
-  // The signal that asked for the stop: "SIGTERM".
+  // The first signal that asked for the stop: "SIGUSR1", or "".
   std::string StopSignal() const;
-  // When it came.
-  std::chrono::steady_clock::time_point StopTime() const;
+  // When the first SIGTERM asked for the stop, alone or after other signals. A batch system kills
+  // the process a fixed time after it.
+  std::optional<std::chrono::steady_clock::time_point> TermTime() const;
 
  private:
   std::vector<char> stack_;
