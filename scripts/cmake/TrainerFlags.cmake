@@ -66,7 +66,7 @@ if(TRAINER_CUDA STREQUAL "AUTO")
     set(TRAINER_CUDA_MODE ON)
   elseif(CMAKE_CUDA_COMPILER)
     message(STATUS "No code for GPUs: nvcc is here, a GPU is not. "
-                   "-DTRAINER_CUDA=ON makes it for the GPUs of other machines")
+                   "cmake --preset cuda makes it for the GPUs of other machines")
   endif()
 endif()
 if(NOT TRAINER_CUDA_MODE MATCHES "^(ON|OFF|EMULATED)$")

@@ -8,7 +8,7 @@ namespace trainer {
 namespace {
 
 constexpr const char* kNotBuilt =
-    "this build has no CUDA support; build it with -DTRAINER_CUDA=ON on a machine with nvcc";
+    "this build has no CUDA support; build it with cmake --preset cuda on a machine with nvcc";
 
 GpuBackend& RegisteredBackend() {
   static GpuBackend backend;
