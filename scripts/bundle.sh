@@ -20,7 +20,7 @@ source "$root/scripts/bundling.sh"
 [[ "${1:-}" == --packed || "${1:-}" == --try ]] || TRAINER_TARGETS=trainer build
 rm -rf "$bundle"
 pack_program "${TRAINER_PROGRAM:-build/$preset/trainer}" "$bundle/trainer"
-cp -r models README.md LICENSE docs "$bundle/"
+cp -r models docs ./*.md CITATION.cff LICENSE "$bundle/"
 try_alone
 [[ "${1:-}" == --try ]] && exit
 tar -C "$folder" -czf "$bundle.tar.gz" trainer-bundle
