@@ -64,7 +64,12 @@ std::vector<std::string> ParamsOf(const std::string& type, const LayerDoc& doc) 
 void PrintExample(const LayerExample& example) {
   std::cout << "\nexample:\n";
   std::istringstream lines(example.text);
-  for (std::string line; std::getline(lines, line);) std::cout << "  " << line << "\n";
+  for (std::string line; std::getline(lines, line);) {
+    const size_t indent = 2 + std::min(line.find_first_not_of(' '), line.size());
+    const bool fits = 2 + line.size() <= kColumns;
+    std::cout << (fits ? "  " + line : std::string(indent, ' ') + Wrap(line, indent + 2, indent))
+              << "\n";
+  }
   if (!example.inputs.empty()) std::cout << "reads:   " << JoinList(example.inputs) << "\n";
   if (!example.outputs.empty()) std::cout << "writes:  " << JoinList(example.outputs) << "\n";
   if (!example.weights.empty()) std::cout << "stores:  " << JoinList(example.weights) << "\n";

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "trainer/base/error/error.h"
+#include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {
@@ -137,6 +138,15 @@ bool HoldsDefault(const google::protobuf::Message& message, const FieldDescripto
   return now == standard;
 }
 
+// A list of values, such as "MAX | AVE", is too wide for the column of types.
+void MoveValuesToMeaning(FieldDoc* field) {
+  if (field->type.find(" | ") == std::string::npos) return;
+  const std::string_view repeated = "repeated ";
+  const bool many = field->type.starts_with(repeated);
+  field->comment = Join(field->type.substr(many ? repeated.size() : 0), ". ", field->comment);
+  field->type = many ? "repeated enum" : "enum";
+}
+
 }  // namespace
 
 void RefuseUnsupported(const LayerSpec& layer) {
@@ -169,23 +179,36 @@ MessageDoc DescribeMessage(const std::string& name) {
   return doc;
 }
 
+// The meaning stands after the default, or below the field where little room is left there.
 std::string Explain(const std::string& name) {
-  const MessageDoc doc = DescribeMessage(name);
-  constexpr size_t kWidest = 34;  // a longer list of values moves its own line only
+  MessageDoc doc = DescribeMessage(name);
+  constexpr size_t kWidest = 24;  // a longer type moves its own line only
+  constexpr size_t kRoom = 30;    // columns that a meaning needs
   size_t names = 5, types = 4, defaults = 7;
-  for (const FieldDoc& field : doc.fields) {
+  for (FieldDoc& field : doc.fields) {
+    MoveValuesToMeaning(&field);
     names = std::max(names, field.name.size());
     types = std::max(types, std::min(field.type.size(), kWidest));
     defaults = std::max(defaults, field.default_value.size());
   }
+  const size_t meaning = names + types + defaults + 8;
+  const bool below = meaning + kRoom > kColumns;
   std::ostringstream out;
   const auto line = [&](const FieldDoc& field) {
-    out << "  " << std::left << std::setw(static_cast<int>(names)) << field.name << "  "
-        << std::setw(static_cast<int>(types)) << field.type << "  "
-        << std::setw(static_cast<int>(defaults)) << field.default_value << "  " << field.comment
-        << "\n";
+    std::ostringstream cells;
+    cells << "  " << std::left << std::setw(static_cast<int>(names)) << field.name << "  "
+          << std::setw(static_cast<int>(types)) << field.type << "  "
+          << std::setw(static_cast<int>(defaults)) << field.default_value;
+    std::string text = cells.str();
+    if (below || field.comment.empty()) text.erase(text.find_last_not_of(' ') + 1);
+    out << text;
+    if (below && !field.comment.empty()) out << "\n      " << Wrap(field.comment, 6, 6);
+    if (!below && !field.comment.empty()) {
+      out << "  " << Wrap(field.comment, meaning, text.size() + 2);
+    }
+    out << "\n";
   };
-  out << doc.name << ": " << doc.comment << "\n";
+  out << Wrap(Join(doc.name, ": ", doc.comment), 0) << "\n";
   line({"field", "type", "default", "meaning"});
   for (const FieldDoc& field : doc.fields) line(field);
   return out.str();

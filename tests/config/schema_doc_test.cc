@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "config/config_testing.h"
 #include "solver.pb.h"
 #include "state.pb.h"
@@ -41,6 +43,21 @@ TEST(SchemaDocTest, ALayersFieldStandsForItsMessage) {
             "  field   type   default  meaning\n"
             "  alpha   float  1        Limit for very negative values.\n"
             "  lambda  float  1        Factor on the result (NVIDIA Caffe).\n");
+}
+
+TEST(SchemaDocTest, TablesFitInEightyColumns) {
+  for (const char* name : {"LayerParameter", "SolverParameter", "convolution_param",
+                           "batch_norm_param", "transform_param", "data_param"}) {
+    std::istringstream lines(Explain(name));
+    for (std::string line; std::getline(lines, line);) {
+      EXPECT_LE(line.size(), 80u) << name << ": " << line;
+      EXPECT_FALSE(line.ends_with(' ')) << name << ": " << line;
+    }
+  }
+  EXPECT_THAT(Explain("convolution_param"), HasSubstr(" default\n      meaning\n"));
+  EXPECT_THAT(Explain("convolution_param"),
+              HasSubstr("\n      Zeros at borders: one for all axes or one each. Default: 0.\n"));
+  EXPECT_THAT(Explain("pooling_param"), HasSubstr("MAX | AVE | STOCHASTIC. "));
 }
 
 TEST(SchemaDocTest, AnUnknownNameIsRefusedWithTheNearest) {
