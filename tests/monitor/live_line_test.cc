@@ -121,6 +121,17 @@ TEST_F(LiveViewTest, EventsAreLinesAndWarningsAreMarked) {
   EXPECT_THAT(screen, Not(HasSubstr("Gradient clipping")));
 }
 
+TEST_F(LiveViewTest, NoLossIsShownWhereTheSolverDisplaysNone) {
+  {
+    LiveView view(settings_);
+    const std::unique_ptr<Observer> teller = view.MakeObserver();
+    teller->OnStart({"LeNet", "inv", 0, 100, 64});
+    teller->OnStep(100);
+    teller->OnEnd(false);
+  }
+  EXPECT_THAT(ReadText(folder_ / "screen"), ContainsRegex("done: 100 iterations in [0-9:]+\n$"));
+}
+
 TEST_F(LiveViewTest, WithoutColoursNoEscapeIsWritten) {
   settings_.escapes = settings_.colors = false;
   EXPECT_THAT(Screen(), AllOf(HasSubstr("warning: the "), Not(HasSubstr("\033"))));

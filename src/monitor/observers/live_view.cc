@@ -37,7 +37,7 @@ class LiveView::Teller final : public Observer {
   }
 
   void OnIteration(const IterationReport& report) override {
-    loss_ = report.loss;
+    loss_ = Join(", loss ", report.loss);
     drawing_.SetIter(report.iter);
     LiveState shown;
     drawing_.Change([&](LiveState& state) {
@@ -86,7 +86,6 @@ class LiveView::Teller final : public Observer {
   }
 
   void OnSnapshot(const SnapshotReport& report) override {
-    saved_ = report.state;
     Say(Join("iteration ", report.iter, ": saved ", report.state));
   }
 
@@ -98,14 +97,8 @@ class LiveView::Teller final : public Observer {
   void OnEnd(bool stopped_early) override {
     drawing_.Finish();
     const std::string time = ClockText(drawing_.Seconds());
-    const std::string loss = Join("loss ", loss_);
-    if (stopped_early) {
-      Say(Join(
-          "stopped at iteration ", iter_, " after ", time, ", ", loss,
-          saved_.empty() ? "" : "; to resume, give --resume=auto or --snapshot=" + saved_ + ""));
-    } else {
-      Say(Join("done: ", iter_ - first_, " iterations in ", time, ", ", loss));
-    }
+    Say(stopped_early ? Join("stopped at iteration ", iter_, " after ", time, loss_)
+                      : Join("done: ", iter_ - first_, " iterations in ", time, loss_));
   }
 
  private:
@@ -117,8 +110,7 @@ class LiveView::Teller final : public Observer {
   Drawing& drawing_;
   int64_t records_ = 0;
   int first_ = 0, iter_ = 0;
-  float loss_ = 0;
-  std::string saved_;
+  std::string loss_;  // ", loss 0.5", or "" until the solver's display reports one
 };
 
 LiveView::LiveView(const TerminalSettings& settings)
