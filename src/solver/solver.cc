@@ -28,7 +28,8 @@ namespace {
 // Of several replicas that of rank 0, in parts that floats hold exactly.
 uint64_t FreshSeed(Communicator* group) {
   std::random_device device;
-  const uint64_t own = (uint64_t{device()} << 32) | device();
+  constexpr uint64_t kLargest = INT64_MAX;  // of the field random_seed
+  const uint64_t own = ((uint64_t{device()} << 32) | device()) & kLargest;
   if (group == nullptr) return own;
   float parts[4] = {};
   for (int i = 0; i < 4 && group->replica().rank == 0; ++i) {
@@ -37,6 +38,18 @@ uint64_t FreshSeed(Communicator* group) {
   group->Sum(parts);
   uint64_t seed = 0;
   for (int i = 0; i < 4; ++i) seed |= static_cast<uint64_t>(parts[i]) << (16 * i);
+  return seed;
+}
+
+// What the solver's random_seed, or the snapshot, gives; else a drawn number, which the log names
+// so that the run can be repeated.
+uint64_t SeedOf(const caffe::SolverParameter& solver, const LoadedState* loaded,
+                Communicator* group) {
+  if (solver.random_seed() >= 0) return static_cast<uint64_t>(solver.random_seed());
+  if (loaded != nullptr && loaded->state.has_random_seed()) return loaded->state.random_seed();
+  const uint64_t seed = FreshSeed(group);
+  LOG(INFO) << "Drew the random_seed " << seed
+            << "; to repeat this run: --set random_seed=" << seed;
   return seed;
 }
 
@@ -94,12 +107,7 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
   if (workers < replica_.size) parts_->first = {std::min(replica_.rank, workers - 1), workers};
   std::optional<LoadedState> loaded;
   if (!options.snapshot.empty()) loaded = ReadState(options.snapshot, options.allow_outside);
-  if (proto_.random_seed() >= 0) {
-    seed_ = static_cast<uint64_t>(proto_.random_seed());
-  } else {
-    seed_ =
-        loaded && loaded->state.has_random_seed() ? loaded->state.random_seed() : FreshSeed(group_);
-  }
+  seed_ = SeedOf(proto_, loaded ? &*loaded : nullptr, group_);
   BuildTrainNet(options);
   const auto* const watch = dynamic_cast<const ReplicaWatch*>(group_);
   if (watch != nullptr && strategy_->StepsTogether() && division_ == nullptr)

@@ -178,6 +178,23 @@ TEST(SolverTest, ALossThatIsNotFiniteAfterTheLastUpdateIsNamed) {
   EXPECT_THAT(text, HasSubstr("The snapshot of iteration 1 has the weights that gave this loss"));
 }
 
+TEST(SolverTest, TheLogNamesTheSeedThatWasDrawnWhichRepeatsTheRun) {
+  SmallRun files(kSolverFields);
+  const auto weights = [&](int64_t seed) {
+    files.spec.proto.set_random_seed(seed);
+    Solver solver(files.spec, {}, *files.device, files.observer);
+    solver.Solve();
+    return WeightsOf(solver, *files.device);
+  };
+  testing::internal::CaptureStderr();
+  const std::vector<float> drawn = weights(-1);
+  const std::string log = testing::internal::GetCapturedStderr();
+  const std::string mark = "to repeat this run: --set random_seed=";
+  const size_t at = log.find(mark);
+  ASSERT_NE(at, std::string::npos) << log;
+  EXPECT_THAT(weights(std::stoll(log.substr(at + mark.size()))), ElementsAreArray(drawn));
+}
+
 class SolverSignalTest : public testing::Test {
  protected:
   // Raises a signal when iteration `at` is reported.
