@@ -35,6 +35,22 @@ std::string ShownWord(const std::string& word) {
   return escaped == word ? ShellQuote(word) : escaped;
 }
 
+// The words without the flags that say where the run starts, and a blank.
+std::string WithoutStart(const std::vector<std::string>& words) {
+  std::string command;
+  for (size_t i = 0; i < words.size(); ++i) {
+    bool starts = false;
+    for (const char* name : {"resume", "snapshot", "weights"}) {
+      if (!IsFlag(words[i], name)) continue;
+      starts = true;
+      if (words[i].find('=') == std::string::npos) ++i;
+      break;
+    }
+    if (!starts) command += ShownWord(words[i]) + " ";
+  }
+  return command;
+}
+
 }  // namespace
 
 Flag RescueFlag() {
@@ -87,18 +103,11 @@ std::chrono::seconds ReadKillWait(const std::string& out) {
 }
 
 std::string ResumeCommand(const std::vector<std::string>& words, const std::string& state) {
-  std::string command;
-  for (size_t i = 0; i < words.size(); ++i) {
-    bool starts = false;
-    for (const char* name : {"resume", "snapshot", "weights"}) {
-      if (!IsFlag(words[i], name)) continue;
-      starts = true;
-      if (words[i].find('=') == std::string::npos) ++i;
-      break;
-    }
-    if (!starts) command += ShownWord(words[i]) + " ";
-  }
-  return command + "--snapshot=" + ShownWord(state);
+  return WithoutStart(words) + "--snapshot=" + ShownWord(state);
+}
+
+std::string AutoResumeCommand(const std::vector<std::string>& words) {
+  return WithoutStart(words) + "--resume=auto";
 }
 
 }  // namespace trainer

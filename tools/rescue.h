@@ -25,5 +25,7 @@ std::chrono::seconds ReadKillWait(const std::string& out);
 
 // The words of a command line with --snapshot=`state` in place of where it started before.
 std::string ResumeCommand(const std::vector<std::string>& words, const std::string& state);
+// The same with --resume=auto.
+std::string AutoResumeCommand(const std::vector<std::string>& words);
 
 }  // namespace trainer

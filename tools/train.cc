@@ -15,6 +15,7 @@
 #include "trainer/analysis/memory/memory_fit.h"
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/log/log.h"
+#include "trainer/base/process/own_process.h"
 #include "trainer/base/text/text.h"
 #include "trainer/base/thread/threads.h"
 #include "trainer/checkpoint/snapshot_files.h"
@@ -178,8 +179,9 @@ class Train final : public Verb {
             "then goes to DIR/train.log, to --log_dir or to <snapshot_prefix>.log; --log=caffe "
             "shows it on the terminal.\n"
             "The EFFECT of a signal is stop (finish the iteration, save a snapshot, exit), "
-            "snapshot (save a snapshot and continue) or none. A second SIGINT or SIGTERM stops "
-            "the program at once; before the first iteration, the first one does.\n"
+            "snapshot (save a snapshot and continue) or none. The same SIGINT or SIGTERM again "
+            "stops the program at once, without the snapshot; before the first iteration, the "
+            "first one does. A signal of another kind lets the snapshot be written.\n"
             "During the run, .<name>.lock next to the snapshots blocks other runs with the same "
             "snapshot_prefix; the lock of a dead run has no effect. Snapshots are written while "
             "training continues. If a snapshot cannot be written, the run logs a warning and "
@@ -302,7 +304,7 @@ class Train final : public Verb {
     TellOfEnd(solver, result, view.get());
     const std::string sent = world == nullptr ? "" : world->DescribeSent();
     if (!sent.empty()) LOG(INFO) << "Gradients sent to other machines by this rank: " << sent;
-    if (result == SolveResult::kStopped) TellOfStop(spec, solver, signals);
+    if (result == SolveResult::kStopped) TellOfStop(solver, signals, view.get());
     return result;
   }
 
@@ -345,11 +347,12 @@ class Train final : public Verb {
     return solver.TimeWasUp() ? "The time limit" : "A signal to another rank";
   }
 
-  static void TellOfStop(const SolverSpec& spec, const Solver& solver, const SignalWatch& signals) {
-    LOG(INFO) << EscapeControl(Join(WhatStopped(solver, signals), " stopped the run at iteration ",
-                                    solver.iter(),
-                                    "; to resume it, give --resume=auto or --snapshot=",
-                                    NamesFor(spec.proto.snapshot_prefix(), solver.iter()).state));
+  static void TellOfStop(const Solver& solver, const SignalWatch& signals, LiveView* view) {
+    const std::string next =
+        "to resume it, start it again with --resume=auto: " + AutoResumeCommand(CommandLine());
+    LOG(INFO) << WhatStopped(solver, signals) << " stopped the run at iteration " << solver.iter()
+              << "; " << next;
+    if (view != nullptr) view->Say(next);
   }
 };
 

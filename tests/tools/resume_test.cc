@@ -92,17 +92,19 @@ TEST_F(SignalTest, EffectsCanBeChosen) {
   ExpectSavedAndStopped(program.Wait(), "SIGHUP", 0);
 }
 
-TEST_F(SignalTest, TheSecondSignalEndsTheProgramAtOnce) {
+// Slurm warns with SIGUSR1 and sends SIGTERM at the time limit, when the snapshot may be half
+// written.
+TEST_F(SignalTest, SigtermAfterSigusr1LetsTheSnapshotBeWritten) {
   Program program(job_.TrainCommand(), job_.options());
   program.WaitForLine("Iteration 3 (");
   program.Signal(SIGSTOP);
-  program.Signal(SIGINT);
+  program.Signal(SIGUSR1);
   program.Signal(SIGTERM);
   program.Signal(SIGCONT);
   const Outcome outcome = program.Wait();
-  EXPECT_EQ(outcome.exit_code, -1);
-  EXPECT_THAT(outcome.signal, testing::AnyOf(SIGINT, SIGTERM));
-  EXPECT_THAT(job_.Files("snap"), IsEmpty());
+  ExpectSavedAndStopped(outcome, "SIGTERM", 75);  // whose handler interrupts the other one
+  EXPECT_THAT(outcome.err, HasSubstr("; to resume it, start it again with --resume=auto: "));
+  EXPECT_THAT(outcome.err, HasSubstr(" train --solver=solver.prototxt --resume=auto\n"));
 }
 
 TEST_F(SignalTest, StopsInTheMiddleOfATest) {
