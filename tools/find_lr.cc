@@ -79,9 +79,10 @@ class FindLr final : public Verb {
         .text =
             "Trains with a learning rate that grows by a constant factor in each iteration, from "
             "--from to --to, until the loss diverges. Prints the loss, smoothed over neighbouring "
-            "iterations, and the learning rate at which it falls fastest: a good base_lr. The "
-            "solver's base_lr, lr_policy and warm-up have no effect. Everything else is as in "
-            "training: momentum, batch, ranks, GPU. No snapshot is written.",
+            "iterations, and a good base_lr: the learning rate at which it falls fastest, or a "
+            "tenth of the highest learning rate of a low loss if that is more. The solver's "
+            "base_lr, lr_policy and warm-up have no effect. Everything else is as in training: "
+            "momentum, batch, ranks, GPU. No snapshot is written.",
         .examples =
             "trainer find-lr --solver=models/lenet/solver.prototxt\n"
             "trainer find-lr --solver=s.prototxt --from=1e-4 --to=10 --iterations=400\n"

@@ -42,6 +42,35 @@ TEST(LrRangeTestTest, FindsWhereTheLossFallsSteepestUnderNoise) {
   EXPECT_FALSE(advice.still_falling);
 }
 
+// The losses of an autoencoder: they fall from 990, the cost of bad initial outputs, to 200 at tiny
+// learning rates. Learning rates from 0.002 to 0.02 train it well; 0.00005 is far too low.
+double OffsetLossOf(int i) {
+  const double x = std::log10(RateOf(i));
+  const double noise = 5 * std::sin(37.0 * i) + 3 * std::cos(11.0 * i);
+  return 200 + 790 / (1 + std::exp(4 * (x + 4.2))) + std::exp(5 * (x + 2)) + noise;
+}
+
+TEST(LrRangeTestTest, AdvisesATenthOfTheHighestWhereTheLossFallsFastestFarBelow) {
+  const std::vector<LrRangeTest::Point> points = CurveOf(OffsetLossOf).Points();
+  const LrRangeTest::Advice advice = LrRangeTest::FindAdvice(points);
+  ASSERT_TRUE(advice.steepest && advice.advised);
+  EXPECT_THAT(std::log10(points[*advice.steepest].lr), DoubleNear(-4.2, 0.2));
+  EXPECT_GE(points[advice.highest].lr, points[advice.lowest].lr);
+  EXPECT_GE(points[*advice.advised].lr, 0.002);
+  EXPECT_LE(points[*advice.advised].lr, 0.02);
+  EXPECT_GE(points[*advice.advised].lr, points[advice.highest].lr / 10);
+}
+
+TEST(LrRangeTestTest, AdvisesNoLessThanTheSteepest) {
+  const std::vector<LrRangeTest::Point> points =
+      CurveOf([](int i) { return LossOf(std::max(i - 20, 0)); }).Points();
+  const LrRangeTest::Advice advice = LrRangeTest::FindAdvice(points);
+  ASSERT_TRUE(advice.advised);
+  EXPECT_GE(*advice.advised, *advice.steepest);
+  EXPECT_GE(points[*advice.advised].lr, points[advice.highest].lr / 10);
+  EXPECT_LE(points[*advice.advised].lr, points[advice.lowest].lr / 4);
+}
+
 TEST(LrRangeTestTest, EndsWhereTheLossDiverges) {
   const LrRangeTest curve = CurveOf(LossOf);
   EXPECT_TRUE(curve.HasDiverged());

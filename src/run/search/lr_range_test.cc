@@ -53,6 +53,15 @@ double Noise(const std::vector<Point>& points, size_t end) {
   return std::sqrt(squares / static_cast<double>(std::max<size_t>(end, 1)));
 }
 
+// Returns the last point from `lowest` on whose smoothed loss is as low as that one, except for
+// noise or 1 % of `fall`, by which the loss fell.
+size_t EndOfLowLosses(const std::vector<Point>& points, size_t lowest, size_t end, double fall) {
+  const double most = points[lowest].smoothed + std::max(Noise(points, lowest + 1), 0.01 * fall);
+  size_t last = lowest;
+  while (last + 1 < end && points[last + 1].smoothed <= most) ++last;
+  return last;
+}
+
 }  // namespace
 
 void RaiseLr(const LrRange& range, caffe::SolverParameter* solver) {
@@ -95,10 +104,17 @@ LrRangeTest::Advice LrRangeTest::FindAdvice(const std::vector<Point>& points) {
   Advice advice;
   advice.lowest = static_cast<size_t>(lowest - points.begin());
   advice.still_falling = end - lowest <= reach;
-  if (begin->smoothed - lowest->smoothed <= 2 * Noise(points, advice.lowest + 1)) return advice;
+  const double fall = begin->smoothed - lowest->smoothed;
+  advice.highest =
+      EndOfLowLosses(points, advice.lowest, static_cast<size_t>(end - points.begin()), fall);
+  if (fall <= 2 * Noise(points, advice.lowest + 1)) return advice;
   const auto steepest = std::min_element(
       begin, lowest + 1, [](const Point& a, const Point& b) { return a.slope < b.slope; });
   advice.steepest = static_cast<size_t>(steepest - points.begin());
+  const double least = points[advice.highest].lr / 10;
+  const auto advised =
+      std::find_if(steepest, lowest, [&](const Point& point) { return point.lr >= least; });
+  advice.advised = static_cast<size_t>(advised - points.begin());
   return advice;
 }
 

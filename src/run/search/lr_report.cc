@@ -41,10 +41,14 @@ std::string LrAdvice(const LrRangeResult& result) {
                 ". Try another range (--from, --to), more --iterations or a larger batch; if the "
                 "loss stays at its first value, check the data and the labels");
   }
-  const std::string rate = ShortLr(points[*found.steepest]);
-  std::string text =
-      Join("Advice: base_lr: ", rate, ", where the loss falls fastest; the lowest loss is ",
-           WithDigits(lowest.smoothed, 3), ", at ", ShortLr(lowest));
+  const std::string rate = ShortLr(points[*found.advised]);
+  const std::string why = found.advised == found.steepest
+                              ? "where the loss falls fastest"
+                              : Join("a tenth of ", ShortLr(points[found.highest]),
+                                     ", up to which the loss stays low; the loss falls fastest at ",
+                                     ShortLr(points[*found.steepest]));
+  std::string text = Join("Advice: base_lr: ", rate, ", ", why, "; the lowest loss is ",
+                          WithDigits(lowest.smoothed, 3), ", at ", ShortLr(lowest));
   if (result.diverged) text += Join(", and diverges at ", end);
   if (found.still_falling && !result.diverged) {
     text += Join(", the end of the range, so try a --to above ", end);
@@ -60,16 +64,17 @@ std::string LrTable(const LrRangeResult& result) {
   const size_t step = std::max<size_t>(1, points.size() / kRows);
   Table table({"iteration", "rate", "loss", "smoothed", "note"});
   for (size_t i = 0; i < points.size(); ++i) {
-    const bool steepest = found.steepest == i, lowest = found.lowest == i,
-               last = i + 1 == points.size();
-    if (i % step != 0 && !steepest && !lowest && !last) continue;
+    const bool steepest = found.steepest == i, advised = found.advised == i,
+               lowest = found.lowest == i, last = i + 1 == points.size();
+    if (i % step != 0 && !steepest && !advised && !lowest && !last) continue;
     const char* note = steepest                  ? "falls steepest"
+                       : advised                 ? "advised"
                        : lowest                  ? "lowest"
                        : last && result.diverged ? "diverged"
                                                  : "";
     table.Add({Join(i), WithDigits(points[i].lr, 3), WithDigits(points[i].loss, 4),
                WithDigits(points[i].smoothed, 4), note});
-    if (steepest) table.MarkLastRow();
+    if (advised) table.MarkLastRow();
   }
   return table.ToString();
 }
@@ -105,14 +110,17 @@ std::string ToSvg(const LrRangeResult& result) {
     low = std::min(low, point.loss);
   }
   chart.series = {std::move(losses), std::move(smoothed)};
-  if (const auto steepest = LrRangeTest::FindAdvice(points).steepest) {
-    const double lr = points[*steepest].lr;
-    chart.series.push_back({.name = Join("falls steepest at ", ShortLr(points[*steepest])),
+  const auto mark = [&](const char* name, size_t at, int color) {
+    const double lr = points[at].lr;
+    chart.series.push_back({.name = Join(name, " ", ShortLr(points[at])),
                             .points = {{lr, low}, {lr, chart.highest}},
-                            .color = 1,
+                            .color = color,
                             .dashed = true,
                             .dots = false});
-  }
+  };
+  const LrRangeTest::Advice found = LrRangeTest::FindAdvice(points);
+  if (found.steepest) mark("falls steepest at", *found.steepest, 1);
+  if (found.advised != found.steepest) mark("advised:", *found.advised, 2);
   return ChartsFile({chart});
 }
 
@@ -127,7 +135,8 @@ Json ToJson(const LrRangeResult& result) {
                   .Set("smoothed", point.smoothed));
   }
   return Json::Object()
-      .Set("base_lr", found.steepest ? Json(points[*found.steepest].lr) : Json())
+      .Set("base_lr", found.advised ? Json(points[*found.advised].lr) : Json())
+      .Set("steepest", found.steepest ? Json(points[*found.steepest].lr) : Json())
       .Set("lowest", points[found.lowest].lr)
       .Set("diverged", result.diverged)
       .Set("points", std::move(list));

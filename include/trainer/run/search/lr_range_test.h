@@ -35,8 +35,13 @@ class LrRangeTest {
   // Indices of points.
   struct Advice {
     std::optional<size_t> steepest;  // where the loss falls fastest; nothing if it does not fall
-    size_t lowest = 0;               // the minimum of the smoothed losses
-    bool still_falling = false;      // whether the minimum is at the end
+    // The learning rate to train with: that of `steepest`, but at least a tenth of `highest`. If
+    // training first corrects bad initial outputs, the loss falls fastest long before the learning
+    // rate is high enough.
+    std::optional<size_t> advised;
+    size_t lowest = 0;           // the minimum of the smoothed losses
+    size_t highest = 0;          // the last point from `lowest` on before the smoothed loss rises
+    bool still_falling = false;  // whether the minimum is at the end
   };
 
   // Adds the loss of the next iteration and the learning rate of its update. Each learning rate
