@@ -4,7 +4,6 @@
 #include <string>
 
 #include "find_batch_search.h"
-#include "trainer/base/ranks/rank.h"
 #include "trainer/cli/flag_set.h"
 #include "trainer/config/solver_spec.h"
 
@@ -13,19 +12,11 @@ namespace trainer {
 Flag BatchFlag();
 bool WantsBestBatch(const Flags& flags);  // --batch=auto
 
-// Gives the training net the batch that --batch names, if it names one, before anything divides it
-// among ranks; says in the log that rates stay. Throws kUsage for what is neither a number nor
-// auto, and for auto with several ranks or virtual ranks.
-void TakeBatch(const Flags& flags, const Rank& replica, SolverSpec* spec);
-
 // With --batch=auto: the batch that the run took that this one goes on from (`resumes`), as its
 // <snapshot_prefix>_resolved.prototxt says; else the best of a short search on the device.
 void TakeBestBatch(const Flags& flags, const Device& device, bool resumes, SolverSpec* spec);
 
 // Room and recomputation as --memory says for the device.
 BatchSearch SearchFor(const Flags& flags, const Device& device);
-
-// The file beside the snapshots that has the solver with all changes of flags.
-std::string ResolvedName(const SolverSpec& spec);
 
 }  // namespace trainer

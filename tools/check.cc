@@ -7,8 +7,8 @@
 #include "device_flags.h"
 #include "memory_flags.h"
 #include "reading_flags.h"
-#include "run_start.h"
 #include "shared_flags.h"
+#include "start_flags.h"
 #include "trainer/base/log/terminal.h"
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
@@ -149,7 +149,7 @@ class Check final : public Verb {
     if (flags.Has("solver") == flags.Has("model")) {
       throw Error(ErrorCode::kUsage, "'trainer check' needs either --solver=FILE or --model=FILE");
     }
-    RefuseTwoStarts(flags);
+    RequireOneStart(StartOptionsOf(flags));
     static_cast<void>(ChooseDevice(flags));  // before the files are read
     if (flags.Has("model") && (flags.Has("snapshot") || flags.Has("resume"))) {
       throw Error(ErrorCode::kUsage,

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "device_flags.h"
-#include "lints.h"
 #include "trainer/analysis/memory/memory_estimate.h"
 #include "trainer/base/process/host_memory.h"
 #include "trainer/base/text/json.h"
 #include "trainer/dataset/audit.h"
 #include "trainer/net/net.h"
 #include "trainer/run/preflight/diagnostics.h"
+#include "trainer/run/preflight/lints.h"
 
 namespace trainer {
 

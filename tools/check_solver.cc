@@ -3,17 +3,19 @@
 #include "batch_flag.h"
 #include "check_report.h"
 #include "device_flags.h"
-#include "lints.h"
 #include "memory_flags.h"
-#include "rescue.h"
-#include "run_start.h"
 #include "shared_flags.h"
+#include "start_flags.h"
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 #include "trainer/checkpoint/snapshot_files.h"
 #include "trainer/checkpoint/snapshot_lock.h"
+#include "trainer/run/batch_size.h"
+#include "trainer/run/preflight/lints.h"
+#include "trainer/run/rescue.h"
+#include "trainer/run/start_point.h"
 #include "trainer/solver/solver.h"
 #include "trainer/steps/step_rule.h"
 
@@ -63,7 +65,7 @@ class SolverCheck {
   // --batch and --memory, as a run takes them. Other errors of nets are found when all are planned.
   bool TakeSize() {
     try {
-      TakeBatch(flags_, {}, &spec_);
+      ApplyBatchSize(flags_.Text("batch"), {}, &spec_);
       TakeBestBatch(flags_, *device_.device, !state_.empty(), &spec_);
       most_value_bytes_ = ActivationBudgetOf(flags_, spec_, *device_.device);
     } catch (const Error& error) {
@@ -86,7 +88,7 @@ class SolverCheck {
   }
 
   void FindStart() {
-    state_ = WhereToResume(flags_, spec_, RescueFolders("")).state;
+    state_ = FindResumePoint(StartOptionsOf(flags_), spec_, RescueFolders("")).state;
     if (!state_.empty()) ReadState(state_, flags_.Switch("allow_outside"));
     start_ok_ = true;
   }
@@ -121,7 +123,7 @@ class SolverCheck {
     TrainOptions options;
     options.snapshot = state_;
     options.allow_outside = flags_.Switch("allow_outside");
-    if (state_.empty()) options.weights = WeightFiles(flags_, spec_);
+    if (state_.empty()) options.weights = WeightFiles(StartOptionsOf(flags_), spec_);
     options.saves = false;
     options.most_value_bytes = most_value_bytes_;
     std::unique_ptr<Solver> solver;

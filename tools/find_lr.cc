@@ -8,8 +8,8 @@
 #include "device_flags.h"
 #include "rank_flags.h"
 #include "reading_flags.h"
-#include "run_start.h"
 #include "shared_flags.h"
+#include "start_flags.h"
 #include "time_measure.h"
 #include "trainer/analysis/memory/memory_fit.h"
 #include "trainer/base/error/error.h"
@@ -19,6 +19,7 @@
 #include "trainer/base/text/text.h"
 #include "trainer/cli/verb.h"
 #include "trainer/parallel/launch.h"
+#include "trainer/run/batch_size.h"
 #include "trainer/run/ranks/batch_scaling.h"
 #include "trainer/run/ranks/compression.h"
 #include "trainer/run/ranks/gpu_communicator.h"
@@ -143,14 +144,14 @@ class FindLr final : public Verb {
     options.saves = false;
     if (world != nullptr) options.group = &world->group();
     const Rank replica = ReplicaOf(options);
-    TakeBatch(flags, replica, &spec);
+    ApplyBatchSize(flags.Text("batch"), replica, &spec);
     ScaleForRanks(of_ranks, replica, &spec);
     RaiseLr({RateAt(flags, "from"), RateAt(flags, "to"), flags.Whole("iterations")}, &spec.proto);
     const std::unique_ptr<Device> device = MakeLoggedDevice(choice);
     std::unique_ptr<Communicator> group;
     if (world != nullptr)
       group = ConnectRanks(of_ranks, *world, spec, *device, choice, wire, &options);
-    options.weights = WeightFiles(flags, spec);
+    options.weights = WeightFiles(WeightOptionsOf(flags), spec);
     RequireFiles(options.weights);
     options.memory = ParseMemoryMode(flags);
     ObserverList nobody;

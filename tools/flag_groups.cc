@@ -1,11 +1,8 @@
 #include "flag_groups.h"
 
-#include <charconv>
-
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
-#include "trainer/data/bad_records.h"
 
 namespace trainer {
 
@@ -63,23 +60,6 @@ void DeclareBadRecords(FlagSet& flags, std::string* text) {
   flags.Bind(text, "bad_records", "WHAT",
              "what to do with a record that cannot be decoded: stop the run with an error "
              "(stop), or log and skip up to N such records per epoch (skip=N)");
-}
-
-void ApplyBadRecords(const std::string& text) {
-  constexpr std::string_view kSkip = "skip=";
-  if (text == "stop") return SkipBadRecords(-1);
-  int most = -1;
-  const char* const last = text.data() + text.size();
-  if (text.starts_with(kSkip)) {
-    const auto [stop, error] = std::from_chars(text.data() + kSkip.size(), last, most);
-    if (error != std::errc() || stop != last) most = -1;
-  }
-  if (most < 0) {
-    throw Error(ErrorCode::kUsage, Join("--bad_records='", EscapeControl(text),
-                                        "': give stop, or skip=N with the largest number of "
-                                        "skipped records, such as skip=100"));
-  }
-  SkipBadRecords(most);
 }
 
 void DeclareDbLock(FlagSet& flags, DbLock* lock) {

@@ -11,6 +11,7 @@
 #include "trainer/data/db_lock.h"
 #include "trainer/net/net.h"
 #include "trainer/run/device.h"
+#include "trainer/run/input_options.h"
 
 namespace trainer {
 
@@ -27,10 +28,6 @@ void DeclareMemoryMode(FlagSet& flags, MemoryMode* mode);
 
 // --bad_records. `text` is what ApplyBadRecords reads: "stop" or "skip=N".
 void DeclareBadRecords(FlagSet& flags, std::string* text);
-// Tells the readers of data what to do with such records. Call it before nets are made. Throws
-// kUsage for another text.
-void ApplyBadRecords(const std::string& text);
-
 // --db_lock. Verbs call SetDbLock with it before a database is opened.
 void DeclareDbLock(FlagSet& flags, DbLock* lock);
 

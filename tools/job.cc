@@ -2,6 +2,7 @@
 #include <iostream>
 
 #include "job_flags.h"
+#include "run_flags.h"
 #include "shared_flags.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/atomic_file.h"
@@ -11,7 +12,6 @@
 #include "trainer/cli/verb.h"
 #include "trainer/run/jobs/job_resources.h"
 #include "trainer/solver/solver.h"
-#include "watching.h"
 
 namespace trainer {
 namespace {

@@ -1,6 +1,6 @@
 #include "reading_flags.h"
 
-#include "trainer/data/db_lock.h"
+#include "trainer/run/input_options.h"
 
 namespace trainer {
 
@@ -17,8 +17,6 @@ std::vector<Flag> WithReadingFlags(std::vector<Flag> flags) {
   return flags;
 }
 
-void ApplyReadingFlags(const Flags& flags) {
-  SetDbLock(flags.Text("db_lock") == "off" ? DbLock::kOff : DbLock::kAuto);
-}
+void ApplyReadingFlags(const Flags& flags) { ApplyDbLock(flags.Text("db_lock")); }
 
 }  // namespace trainer

@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <set>
 
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
 #include "trainer/checkpoint/model_file.h"
-#include "trainer/data/bad_records.h"
 #include "trainer/net/load_weights.h"
+#include "trainer/run/input_options.h"
 
 namespace trainer {
 
@@ -93,23 +92,7 @@ Flag BadRecordsFlag() {
               "(stop), or log and skip up to N such records per epoch (skip=N)"};
 }
 
-void ApplyBadRecords(const Flags& flags) {
-  constexpr std::string_view kSkip = "skip=";
-  const std::string& what = flags.Text("bad_records");
-  if (what == "stop") return SkipBadRecords(-1);
-  int most = -1;
-  const char* const last = what.data() + what.size();
-  if (what.starts_with(kSkip)) {
-    const auto [stop, error] = std::from_chars(what.data() + kSkip.size(), last, most);
-    if (error != std::errc() || stop != last) most = -1;
-  }
-  if (most < 0) {
-    throw Error(ErrorCode::kUsage, Join("--bad_records='", EscapeControl(what),
-                                        "': give stop, or skip=N with the largest number of "
-                                        "skipped records, such as skip=100"));
-  }
-  SkipBadRecords(most);
-}
+void ApplyBadRecords(const Flags& flags) { ApplyBadRecords(flags.Text("bad_records")); }
 
 void RefuseToReplace(const Flags& flags, const std::string& path) {
   if (!Exists(path) || flags.Switch("force")) return;
@@ -118,10 +101,6 @@ void RefuseToReplace(const Flags& flags, const std::string& path) {
 }
 
 void RefuseToReplace(const Flags& flags) { RefuseToReplace(flags, flags.Text("out")); }
-
-void RequireFiles(const std::vector<std::string>& paths) {
-  for (const std::string& path : paths) static_cast<void>(FileSize(path));
-}
 
 std::string BackendName(const Flags& flags) {
   std::string name = flags.Text("backend");
@@ -151,49 +130,16 @@ void CheckBlobs(const Net& net, const std::string& flag, const std::vector<std::
   }
 }
 
-namespace {
-
-// The stages that the layers' rules name, in order.
-std::vector<std::string> StagesIn(const NetSpec& spec) {
-  std::set<std::string> stages;
-  for (const LayerSpec& layer : spec.layers) {
-    for (const auto* const rules : {&layer.proto().include(), &layer.proto().exclude()}) {
-      for (const caffe::NetStateRule& rule : *rules) {
-        stages.insert(rule.stage().begin(), rule.stage().end());
-        stages.insert(rule.not_stage().begin(), rule.not_stage().end());
-      }
-    }
-  }
-  return {stages.begin(), stages.end()};
+SolverSource SolverSourceOf(const Flags& flags) {
+  return {flags.Text("solver"), flags.Each("set"), StateFlagsOf(flags)};
 }
 
-// Stages of which no rule names one are a mistake where the rules name others.
-void RequireNamedStage(const Flags& flags, const NetSpec& spec) {
-  const std::vector<std::string> given = flags.List("stage"), named = StagesIn(spec);
-  if (given.empty() || named.empty()) return;
-  const auto is_named = [&](const std::string& stage) {
-    return std::ranges::find(named, stage) != named.end();
-  };
-  if (std::ranges::any_of(given, is_named)) return;
-  throw Error(ErrorCode::kUsage,
-              Join("--stage=", EscapeControl(flags.Text("stage")), ": no layer of ", spec.file,
-                   " uses this stage.", DidYouMean(given[0], named), " The layers use ",
-                   EscapeControl(JoinList(named))));
-}
-
-}  // namespace
-
-SolverSpec SolverOf(const Flags& flags) {
-  Overrides overrides(flags.Each("set"));
-  SolverSpec spec = LoadSolver(flags.Text("solver"), StateFlagsOf(flags), &overrides);
-  RequireNamedStage(flags, *spec.train.net);
-  return spec;
-}
+SolverSpec SolverOf(const Flags& flags) { return ReadSolver(SolverSourceOf(flags)); }
 
 NetSpec ModelOf(const Flags& flags) {
   Overrides overrides(flags.Each("set"));
   NetSpec spec = LoadNet(flags.Text("model"), &overrides);
-  RequireNamedStage(flags, spec);
+  RequireNamedStage(flags.List("stage"), spec);
   return spec;
 }
 

@@ -10,6 +10,7 @@
 #include "trainer/cli/flag_set.h"
 #include "trainer/config/solver_spec.h"
 #include "trainer/net/net.h"
+#include "trainer/run/solver_source.h"
 
 namespace trainer {
 
@@ -48,12 +49,9 @@ void RefuseToReplace(const Flags& flags);
 // The same of another file.
 void RefuseToReplace(const Flags& flags, const std::string& path);
 
-// Throws as OpenForReading does for a file of weights that cannot be opened: at once, not after the
-// nets are built.
-void RequireFiles(const std::vector<std::string>& paths);
-
 // The files of --solver and --model, with the changes of --set. Those of --weights are there.
 SolverSpec SolverOf(const Flags& flags);
+SolverSource SolverSourceOf(const Flags& flags);
 NetSpec ModelOf(const Flags& flags);
 
 }  // namespace trainer

@@ -6,7 +6,6 @@
 #include <limits>
 #include <optional>
 
-#include "run_environment.h"
 #include "shared_flags.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
@@ -19,6 +18,7 @@
 #include "trainer/monitor/chart.h"
 #include "trainer/monitor/history.h"
 #include "trainer/monitor/live_view.h"
+#include "trainer/monitor/run_directory.h"
 #include "trainer/monitor/run_folder.h"
 #include "trainer/monitor/test_score.h"
 
@@ -53,17 +53,12 @@ std::vector<std::string> RunsIn(const std::string& folder) {
   return runs;
 }
 
-std::string StateOf(const RunHistory& history, const google::protobuf::Struct& environment) {
-  const auto& fields = environment.fields();
+std::string StateOf(const RunHistory& history, const RunInfo& info) {
   if (history.ended) return history.stopped_early ? "stopped" : "finished";
-  const auto prefix = fields.find("snapshot_prefix"), saves = fields.find("saves"),
-             process = fields.find("process"), host = fields.find("host");
-  const auto end = fields.end();
-  if (prefix == end || saves == end || process == end || host == end) return "unknown";
-  if (!saves->second.bool_value()) return "unknown";  // no lock tells
-  const auto holder = SnapshotLockHolder(prefix->second.string_value());
-  const bool own = holder && holder->host == host->second.string_value() &&
-                   holder->process == static_cast<int>(process->second.number_value());
+  const bool known = !info.snapshot_prefix.empty() && info.process > 0 && !info.host.empty();
+  if (!known || !info.saves) return "unknown";  // a run that saves nothing has no lock
+  const auto holder = SnapshotLockHolder(info.snapshot_prefix);
+  const bool own = holder && holder->host == info.host && holder->process == info.process;
   return own ? "running" : "dead";
 }
 
@@ -72,12 +67,10 @@ RunStatus StatusOf(const std::string& folder) {
   status.history = ReadRun(folder);
   const RunHistory& run = status.history;
   status.best = BestTestOf(run, BestOutputOf(folder));
-  const google::protobuf::Struct environment = EnvironmentOf(folder);
-  status.state = StateOf(run, environment);
-  const auto host = environment.fields().find("host"),
-             process = environment.fields().find("process");
-  if (host != environment.fields().end()) status.host = host->second.string_value();
-  if (process != environment.fields().end()) status.process = Join(process->second.number_value());
+  const RunInfo info = RunDirectory(folder).ReadInfo();
+  status.state = StateOf(run, info);
+  status.host = info.host;
+  if (info.process > 0) status.process = Join(info.process);
   const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
   if (run.last_time > 0) status.silent = std::max(0.0, now.count() - run.last_time);
   const auto done = static_cast<double>(run.last_iter - run.first_iter);

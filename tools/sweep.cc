@@ -2,9 +2,9 @@
 #include <iostream>
 #include <optional>
 
-#include "batch_job.h"
 #include "device_flags.h"
 #include "job_flags.h"
+#include "run_flags.h"
 #include "shared_flags.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/log/log.h"
@@ -13,6 +13,8 @@
 #include "trainer/cli/verb.h"
 #include "trainer/parallel/environment.h"
 #include "trainer/run/jobs/job_resources.h"
+#include "trainer/run/jobs/shell_quote.h"
+#include "trainer/run/jobs/time_limit.h"
 #include "trainer/run/search/grid_search.h"
 #include "trainer/run/search/trial_result.h"
 
@@ -98,7 +100,7 @@ class Sweep final : public Verb {
                   "a sweep starts its runs itself: start it without mpirun; for runs with several "
                   "ranks give --ranks, or --system=slurm");
     }
-    CheckMaxWall(flags);
+    RequireWallTime(flags.Text("max_wall"));
     if (flags.Has("out") && flags.Text("out").ends_with('/')) {
       throw Error(ErrorCode::kUsage, Join("--out=", flags.Text("out"), ": leave out the last '/'"));
     }
@@ -117,7 +119,7 @@ class Sweep final : public Verb {
     if (!flags.Switch("table")) {
       GridSearchOptions search{GivenFlags(FlagsOfRuns(), flags), {}, flags.Whole("stop_exit_code")};
       const bool limited = flags.Has("max_wall") && flags.Text("max_wall") != "none";
-      if (limited) search.deadline = EndOfRun(flags);
+      if (limited) search.deadline = RunDeadline(flags.Text("max_wall"));
       code = RunTrials(grid, options, search);
     }
     std::cout << ToText(ReadTrials(grid.trials, grid.spec.proto.best_output()));

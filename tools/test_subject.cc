@@ -2,13 +2,13 @@
 
 #include <glog/logging.h>
 
-#include "run_environment.h"
 #include "shared_flags.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
 #include "trainer/monitor/best_test.h"
 #include "trainer/monitor/history.h"
+#include "trainer/monitor/run_directory.h"
 #include "trainer/monitor/run_folder.h"
 
 namespace trainer {
@@ -17,7 +17,7 @@ namespace {
 // A file as the run named it, as seen from the folder it began in.
 std::string FileOfRun(const std::string& folder, const std::string& name) {
   if (name.empty() || Exists(name)) return name;
-  return JoinPath(TextOf(EnvironmentOf(folder), "folder"), name);
+  return JoinPath(RunDirectory(folder).ReadInfo().folder, name);
 }
 
 // The weights of the best test where the run has saved them, else those of the newest snapshot.

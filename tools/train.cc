@@ -1,40 +1,75 @@
-#include <glog/logging.h>
-
 #include "batch_flag.h"
-#include "batch_job.h"
 #include "device_flags.h"
-#include "job_life.h"
-#include "lints.h"
 #include "memory_flags.h"
 #include "rank_flags.h"
 #include "reading_flags.h"
-#include "rescue.h"
-#include "run_start.h"
+#include "run_flags.h"
 #include "shared_flags.h"
-#include "stage_data.h"
-#include "trainer/analysis/memory/memory_fit.h"
-#include "trainer/base/file/atomic_file.h"
-#include "trainer/base/log/log.h"
-#include "trainer/base/process/own_process.h"
-#include "trainer/base/text/text.h"
-#include "trainer/base/thread/threads.h"
-#include "trainer/checkpoint/snapshot_files.h"
-#include "trainer/checkpoint/snapshot_lock.h"
+#include "start_flags.h"
+#include "trainer/base/error/error.h"
 #include "trainer/cli/verb.h"
-#include "trainer/config/resolved.h"
-#include "trainer/parallel/agreement.h"
-#include "trainer/parallel/launch.h"
-#include "trainer/run/ranks/batch_scaling.h"
-#include "trainer/run/ranks/compression.h"
-#include "trainer/run/ranks/gpu_communicator.h"
-#include "trainer/run/ranks/join.h"
-#include "trainer/run/ranks/record_server_start.h"
-#include "trainer/run/ranks/strategy.h"
-#include "trainer/solver/solver.h"
-#include "watching.h"
+#include "trainer/run/training_run.h"
 
 namespace trainer {
 namespace {
+
+Flag RequeueFlag() {
+  return {.name = "requeue",
+          .kind = FlagKind::kSwitch,
+          .help =
+              "in a Slurm job: if the run stops early and its snapshot is saved, queue the job "
+              "again (scontrol requeue)"};
+}
+
+Flag RescueFlag() {
+  return {.name = "rescue_dir",
+          .value = "DIR",
+          .help =
+              "folder for the last snapshot if it cannot be written to its own folder. The run "
+              "first retries until the job's time limit, or Slurm's KillWait after SIGTERM, is "
+              "near (for one minute if both are unknown). If this folder also fails, it tries "
+              "$SLURM_TMPDIR and $TMPDIR"};
+}
+
+Flag JobCheckFlag() {
+  return {.name = "job_check",
+          .kind = FlagKind::kWhole,
+          .value = "SECONDS",
+          .fallback = "300",
+          .help =
+              "how often a run in a Slurm or PBS job checks that the job still exists; if not, the "
+              "run saves a snapshot and exits. 0: never"};
+}
+
+Flag LogFlag() {
+  return {.name = "log",
+          .value = "FORM",
+          .help =
+              "what to print on stderr. caffe: every line of Caffe's log; live: one status line "
+              "that is updated, with tests, snapshots and warnings above it. Default: live on a "
+              "terminal, else Caffe's log without the lines of each layer and each epoch",
+          .choices = "caffe|live"};
+}
+
+std::vector<Flag> WithStagingFlags(std::vector<Flag> flags) {
+  // Off unless it is asked for: a copy takes time and room that nobody expects, and where the
+  // system's memory holds the data set, or its file system is fast, it gains nothing.
+  AddFlags(
+      "data",
+      {{.name = "stage_data",
+        .value = "auto|DIR|off",
+        .fallback = "off",
+        .help =
+            "copy databases, tar files and the files of lists to this machine before training "
+            "(once for all its ranks), and read the copy. DIR: copy to this folder. auto: copy "
+            "data of network file systems to $SLURM_TMPDIR, $LSCRATCH, $RAMDISK, $TMPDIR or /tmp"},
+       {.name = "stage_keep",
+        .kind = FlagKind::kSwitch,
+        .help = "keep the copies for later runs; they are used again if the original has not "
+                "changed. Without this flag, the last rank removes them"}},
+      &flags);
+  return flags;
+}
 
 Flag EffectFlag(std::string_view name, std::string_view fallback, std::string_view help) {
   return {.name = name, .value = "EFFECT", .fallback = fallback, .help = help};
@@ -95,68 +130,45 @@ std::vector<Flag> TrainFlags() {
   return WithReadingFlags(WithStagingFlags(WithRankFlags(WithDeviceFlags(std::move(flags)))));
 }
 
-RankOptions TrainRankOptionsOf(const Flags& flags) {
-  RankOptions options = TrainingRankOptionsOf(flags);
-  options.strategy = flags.Text("strategy");
-  options.pipeline_stages = flags.Text("stages");
-  return options;
+StopOptions StopOptionsOf(const Flags& flags) {
+  const auto effect = [&](const char* flag) { return ParseSignalEffect(flag, flags.Text(flag)); };
+  StopOptions stop;
+  stop.signals = {effect("sigint_effect"),  effect("sighup_effect"),
+                  effect("sigterm_effect"), effect("sigusr1_effect"),
+                  effect("sigusr2_effect"), flags.Whole("stop_exit_code")};
+  stop.max_wall = flags.Text("max_wall");
+  stop.requeue = flags.Switch("requeue");
+  stop.rescue_dir = flags.Text("rescue_dir");
+  stop.job_check = flags.Whole("job_check");
+  stop.stop_exit_code = flags.Whole("stop_exit_code");
+  stop.lock_wait = flags.Whole("lock_wait");
+  return stop;
 }
 
-SignalEffects ReadEffects(const Flags& flags) {
-  auto read = [&](const char* flag) { return ParseSignalEffect(flag, flags.Text(flag)); };
-  return {read("sigint_effect"),  read("sighup_effect"),  read("sigterm_effect"),
-          read("sigusr1_effect"), read("sigusr2_effect"), flags.Whole("stop_exit_code")};
+TrainRequest TrainRequestOf(const Flags& flags) {
+  TrainRequest request;
+  request.solver = SolverSourceOf(flags);
+  request.start = StartOptionsOf(flags);
+  request.batch = flags.Text("batch");
+  request.memory = flags.Text("memory");
+  request.memory_mode = ParseMemoryMode(flags);
+  request.device = DeviceOptionsOf(flags);
+  request.device.graphs = flags.Switch("gpu_graph");
+  request.ranks = TrainingRankOptionsOf(flags);
+  request.ranks.strategy = flags.Text("strategy");
+  request.ranks.pipeline_stages = flags.Text("stages");
+  request.input = {flags.Text("bad_records"),
+                   flags.Text("db_lock"),
+                   {flags.Text("stage_data"), flags.Switch("stage_keep")}};
+  request.monitor = {
+      flags.Text("run"), flags.Text("log"),
+      flags.Text("logtostderr") == "true" || flags.Text("alsologtostderr") == "true"};
+  request.stop = StopOptionsOf(flags);
+  request.test_at_end = flags.Switch("test_at_end");
+  return request;
 }
 
-// Null for a run, or a replica, that writes no snapshots.
-std::unique_ptr<SnapshotLock> LockSnapshots(const Flags& flags, const SolverSpec& spec,
-                                            const Rank& replica) {
-  if (!SavesSnapshots(spec.proto) || replica.rank != 0) return nullptr;
-  LockTimes times;
-  times.wait = std::chrono::seconds(flags.Whole("lock_wait"));
-  return std::make_unique<SnapshotLock>(spec.proto.snapshot_prefix(), times);
-}
-
-void WarnOfOlderSnapshots(const SolverSpec& spec) {
-  const std::string& prefix = spec.proto.snapshot_prefix();
-  const std::vector<SnapshotNames> older = FindSnapshots(prefix);
-  if (older.empty()) return;
-  LOG(WARNING) << EscapeControl(
-      Join("'", prefix, "' already has snapshots (newest: iteration ", older.front().iter,
-           "): this run starts from the beginning and will replace those with the same iteration "
-           "numbers; to resume from the newest instead, use --resume=auto"));
-}
-
-// Writes what the changes of --set and --batch made of the files, beside the first snapshot: a run
-// that saves none leaves nothing there.
-class ResolvedWriter final : public Observer {
- public:
-  explicit ResolvedWriter(const SolverSpec& spec) : spec_(spec) {}
-
-  void OnSnapshot(const SnapshotReport&) override {
-    if (written_) return;
-    const std::string path = ResolvedName(spec_);
-    try {
-      WriteWhole(path, ResolvedText(spec_));
-      written_ = true;
-      LOG(INFO) << EscapeControl(
-          Join("Wrote the solver and its nets, with the changes made by flags, to ", path));
-    } catch (const Error& error) {
-      LOG(WARNING) << error.what() << "; the run tries again with the next snapshot";
-    }
-  }
-
- private:
-  const SolverSpec& spec_;
-  bool written_ = false;
-};
-
-void WatchForResolved(const Flags& flags, const SolverSpec& spec, ObserverList* observers) {
-  if (flags.Each("set").empty() && !flags.Has("batch")) return;
-  observers->Add(std::make_unique<ResolvedWriter>(spec));
-}
-
-class Train final : public Verb {
+class TrainVerb final : public Verb {
  public:
   VerbDoc Doc() const override {
     return {
@@ -220,143 +232,19 @@ class Train final : public Verb {
   }
 
   int Run(const Flags& flags) override {
-    RefuseTwoStarts(flags);
+    RequireOneStart(StartOptionsOf(flags));
     if (PhaseOf(flags) == caffe::TEST) {
       throw Error(ErrorCode::kUsage,
                   "--phase=TEST: training is phase TRAIN; 'trainer test' runs a net's TEST phase");
     }
-    CheckMaxWall(flags);
-    ApplyBadRecords(flags);
-    ApplyReadingFlags(flags);
-    const RankOptions of_ranks = TrainRankOptionsOf(flags);
-    if (const int ranks = RanksToStart(of_ranks, DeviceOptionsOf(flags))) {
-      return LaunchRanks(ranks);
-    }
-    SignalWatch signals(ReadEffects(flags));
-    const auto copies = StageData(flags);
-    World* const world = JoinRanks(of_ranks, flags.Whole("lock_wait"));
-    const bool first = world == nullptr || world->group().replica().rank == 0;
-    const JobLife life(std::chrono::seconds(first ? flags.Whole("job_check") : 0));
-    const auto host = world == nullptr
-                          ? nullptr
-                          : StartRecordServer(*world, std::chrono::seconds(of_ranks.peer_timeout));
-    const std::optional<SolveResult> result = RunRank(flags, signals, world);
-    if (world != nullptr) world->Finish();
-    if (result != SolveResult::kStopped) return 0;
-    if (first && flags.Switch("requeue")) RequeueJob();
-    return flags.Whole("stop_exit_code");
-  }
-
- private:
-  // The work of this process: a rank, or a run alone (null). Nothing where nothing was left to do.
-  static std::optional<SolveResult> RunRank(const Flags& flags, SignalWatch& signals,
-                                            World* world) {
-    SolverSpec spec = SolverOf(flags);
-    const RankOptions of_ranks = TrainRankOptionsOf(flags);
-    const WireType wire = ApplyCompression(of_ranks, &spec);
-    DeviceChoice choice = ChooseDevice(flags, spec, LocalRankOf(world, of_ranks.share_gpu));
-    choice.gpu.graphs = flags.Switch("gpu_graph");
-    TrainOptions options;
-    if (world != nullptr) {
-      options.group = &world->group();
-      options.peers = world->peers();
-    }
-    const Rank replica = ReplicaOf(options);
-    ApplyStrategy(of_ranks, replica, &spec);
-    LogToRankFile(of_ranks, replica, spec);
-    TakeBatch(flags, replica, &spec);
-    ScaleForRanks(of_ranks, replica, &spec);
-    const std::unique_ptr<SnapshotLock> lock = LockSnapshots(flags, spec, replica);
-    const Start start = FindStart(flags, spec, world, replica);
-    LOG_IF(INFO, !start.done.empty()) << start.done;
-    if (!start.done.empty()) return std::nullopt;
-    const std::unique_ptr<LiveView> view = BeginWatching(flags, spec, replica);
-    const std::unique_ptr<Device> device = MakeLoggedDevice(choice);
-    LOG(INFO) << DescribeThreads();
-    TakeBestBatch(flags, *device, !start.state.empty(), &spec);
-    LOG_IF(INFO, LogsDetails()) << "Initializing solver from parameters: \n"
-                                << spec.proto.DebugString();
-    std::unique_ptr<Communicator> gpu_group;
-    if (world != nullptr) {
-      gpu_group = ConnectRanks(of_ranks, *world, spec, *device, choice, wire, &options);
-    }
-    if (replica.rank == 0) options.end = EndOfRun(flags);
-    options.rescue = RescueOptionsOf(flags);
-    options.snapshot = start.state;
-    options.allow_outside = flags.Switch("allow_outside");
-    if (options.snapshot.empty()) {
-      options.weights = WeightFiles(flags, spec);
-      RequireFiles(options.weights);
-      if (replica.rank == 0) WarnOfOlderSnapshots(spec);
-    }
-    options.memory = ParseMemoryMode(flags);
-    options.most_value_bytes = ActivationBudgetOf(flags, spec, *device, replica);
-    options.signals = &signals;
-    options.test_at_end = flags.Switch("test_at_end");
-    ObserverList observers;
-    options.shows_numbers = AddWatchers(flags, spec, *device, replica, view.get(), &observers);
-    if (replica.rank == 0) WatchForResolved(flags, spec, &observers);
-    Solver solver(spec, options, *device, observers);
-    RequireRunFits(spec, *device, replica, solver);
-    if (replica.rank == 0) WarnBeforeTraining(spec, solver.train_net());
-    LOG(INFO) << "Starting Optimization";
-    const SolveResult result = solver.Solve();
-    TellOfEnd(solver, result, view.get());
-    const std::string sent = world == nullptr ? "" : world->DescribeSent();
-    if (!sent.empty()) LOG(INFO) << "Gradients sent to other machines by this rank: " << sent;
-    if (result == SolveResult::kStopped) TellOfStop(solver, signals, view.get());
-    return result;
-  }
-
-  // Where a run goes on, as rank 0 finds it.
-  struct Start {
-    std::string state;  // or ""
-    std::string done;   // a sentence where nothing is left to do
-  };
-
-  static Start FindStart(const Flags& flags, const SolverSpec& spec, World* world,
-                         const Rank& replica) {
-    Start start;
-    if (replica.rank == 0) {
-      const ResumePoint point = WhereToResume(flags, spec, RescueFolders(flags.Text("rescue_dir")));
-      start.state = point.state;
-      if (flags.Has("resume") && point.iter >= spec.proto.max_iter()) {
-        start.done = Join("Already at iteration ", point.iter, " of ", spec.proto.max_iter(),
-                          ": the run is finished, nothing to do");
-      }
-    }
-    if (world != nullptr) {
-      start.state = TextOfRank0(world->group(), start.state);
-      start.done = TextOfRank0(world->group(), start.done);
-    }
-    return start;
-  }
-
-  static void TellOfEnd(const Solver& solver, SolveResult result, LiveView* view) {
-    // Caffe's line, which scripts look for, for a run that is done.
-    if (result == SolveResult::kFinished) LOG(INFO) << "Optimization Done.";
-    const std::string best = solver.DescribeBest();
-    if (best.empty()) return;
-    LOG(INFO) << best;
-    if (view != nullptr) view->Say(best, Color::kGreen);
-  }
-
-  static std::string WhatStopped(const Solver& solver, const SignalWatch& signals) {
-    const std::string signal = signals.StopSignal();
-    if (!signal.empty()) return signal;
-    return solver.TimeWasUp() ? "The time limit" : "A signal to another rank";
-  }
-
-  static void TellOfStop(const Solver& solver, const SignalWatch& signals, LiveView* view) {
-    const std::string next =
-        "to resume it, start it again with --resume=auto: " + AutoResumeCommand(CommandLine());
-    LOG(INFO) << WhatStopped(solver, signals) << " stopped the run at iteration " << solver.iter()
-              << "; " << next;
-    if (view != nullptr) view->Say(next);
+    TrainingRunDeps deps;
+    deps.best_batch = [&flags](const TrainRequest&, const Device& device, bool resumes,
+                               SolverSpec* spec) { TakeBestBatch(flags, device, resumes, spec); };
+    return Train(TrainRequestOf(flags), deps);
   }
 };
 
-const RegisterVerb<Train> kTrainVerb("train");
+const RegisterVerb<TrainVerb> kTrainVerb("train");
 
 }  // namespace
 }  // namespace trainer

@@ -1,5 +1,8 @@
 #include "trainer/run/batch_size.h"
 
+#include <glog/logging.h>
+
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -10,6 +13,33 @@
 #include "trainer/dataset/audit.h"
 
 namespace trainer {
+namespace {
+
+uint32_t ParseBatchSize(const std::string& text) {
+  uint32_t batch = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), batch);
+  if (error != std::errc() || end != text.data() + text.size() || batch == 0 || batch > 1 << 24) {
+    throw Error(ErrorCode::kUsage,
+                Join("--batch=", EscapeControl(text),
+                     ": give the number of images in a batch, such as 64, or auto"));
+  }
+  return batch;
+}
+
+std::string RateAdvice(uint32_t before, uint32_t batch, const SolverSpec& spec) {
+  const double times = static_cast<double>(batch) / before;
+  const std::optional<double> factor = RateFactor(spec, times);
+  const std::string find = Join("'trainer find-lr --batch=", batch, "' tries learning rates)");
+  if (!factor) {
+    return Join(" (no rule says how to scale the learning rate of type ", spec.proto.type(),
+                " with the batch: ", find);
+  }
+  return Join(" (", static_cast<float>(times), " times the batch size ",
+              ScalesByRoot(spec) ? "sometimes" : "often", " needs ", static_cast<float>(*factor),
+              " times the learning rate, with a warm-up: ", find);
+}
+
+}  // namespace
 
 std::vector<LayerSpec*> TrainingLayers(SolverSpec* spec) {
   std::set<std::string> kept;
@@ -96,6 +126,25 @@ std::optional<double> RateFactor(const SolverSpec& spec, double times) {
   const std::string& type = spec.proto.type();
   if (type == "SGD" || type == "Nesterov") return times;
   return std::nullopt;
+}
+
+void ChangeBatchSize(uint32_t batch, const std::string& reason, SolverSpec* spec) {
+  const uint32_t before = BatchSizeOf(spec);
+  SetBatchSize(batch, spec);
+  LOG(INFO) << EscapeControl(Join("--batch: batch_size ", batch, reason, " in place of ", before,
+                                  "; base_lr ", spec->proto.base_lr(), " and max_iter ",
+                                  spec->proto.max_iter(), " are unchanged",
+                                  batch == before ? "" : RateAdvice(before, batch, *spec)));
+}
+
+void ApplyBatchSize(const std::string& batch, const Rank& rank, SolverSpec* spec) {
+  if (batch.empty()) return;
+  if (batch != kBestBatch) return ChangeBatchSize(ParseBatchSize(batch), "", spec);
+  if (rank.size > 1 || spec->proto.virtual_ranks() > 1) {
+    throw Error(ErrorCode::kUsage,
+                "--batch=auto works with one rank only; find the batch size of one rank with "
+                "'trainer find-batch', then pass it with --batch=N");
+  }
 }
 
 }  // namespace trainer

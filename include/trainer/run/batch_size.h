@@ -4,8 +4,11 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
+#include "trainer/base/ranks/rank.h"
 #include "trainer/config/solver_spec.h"
 
 namespace trainer {
@@ -36,5 +39,16 @@ int64_t CountTrainingRecords(SolverSpec* spec);
 std::optional<double> RateFactor(const SolverSpec& spec, double times);
 // Whether RateFactor follows Adam's rule, which is less certain.
 bool ScalesByRoot(const SolverSpec& spec);
+
+// The value of --batch that asks for a search of the batch size.
+inline constexpr std::string_view kBestBatch = "auto";
+
+// Applies --batch=N before the batch is divided among ranks, and logs the change; does nothing for
+// "" and kBestBatch. Throws kUsage for a value that is not a batch size, and for kBestBatch with
+// several ranks or virtual ranks.
+void ApplyBatchSize(const std::string& batch, const Rank& rank, SolverSpec* spec);
+
+// SetBatchSize with a line in the log, in which `reason` follows the number.
+void ChangeBatchSize(uint32_t batch, const std::string& reason, SolverSpec* spec);
 
 }  // namespace trainer

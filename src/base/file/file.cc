@@ -107,6 +107,10 @@ uint64_t FileSize(const std::string& path) {
   return static_cast<uint64_t>(info.st_size);
 }
 
+void RequireFiles(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) static_cast<void>(FileSize(path));
+}
+
 // Asks for the kind before opening, since opening a device can have an effect, and again
 // afterwards, as another file may have come in its stead. O_NONBLOCK: opening a pipe does not wait
 // for a writer.

@@ -4,6 +4,14 @@
 #include <fstream>
 
 namespace trainer {
+namespace {
+
+// The system loads a program within milliseconds of its start.
+const std::chrono::steady_clock::time_point g_load_time = std::chrono::steady_clock::now();
+
+}  // namespace
+
+std::chrono::steady_clock::time_point LoadTime() { return g_load_time; }
 
 std::vector<std::string> CommandLine() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "trainer/base/file/file_ops.h"
 
@@ -29,6 +30,8 @@ std::string DidYouMeanPath(const std::string& path);
 
 // Bytes. Throws as OpenForReading does.
 uint64_t FileSize(const std::string& path);
+// Throws as OpenForReading does if one of the files cannot be opened.
+void RequireFiles(const std::vector<std::string>& paths);
 
 // Throws as OpenForReading does; kData when the file is larger than `max_bytes`.
 std::string ReadFile(const std::string& path, uint64_t max_bytes, FileOps& ops = FileOps::Posix());

@@ -1,6 +1,9 @@
-#include "run_start.h"
+#include "trainer/run/start_point.h"
 
 #include <glog/logging.h>
+
+#include <optional>
+#include <utility>
 
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
@@ -8,49 +11,20 @@
 
 namespace trainer {
 
-Flag SnapshotFlag() {
-  return {
-      .name = "snapshot", .value = "FILE", .help = "resume from this .solverstate, bit for bit"};
-}
-
-Flag AllowOutsideFlag() {
-  return {.name = "allow_outside",
-          .kind = FlagKind::kSwitch,
-          .help =
-              "if the snapshot's weights are not in its folder, load them from the path that the "
-              "snapshot names"};
-}
-
-Flag ResumeFlag() {
-  return {.name = "resume",
-          .value = "auto",
-          .help =
-              "resume from the newest undamaged snapshot of snapshot_prefix; if there is none, "
-              "start from the beginning",
-          .choices = "auto",
-          .otherwise = "to resume from that file give --snapshot="};
-}
-
-Flag StartWeightsFlag() {
-  return {.name = "weights",
-          .value = "FILES",
-          .help = "start from these .caffemodel files, separated by commas"};
-}
-
-void RefuseTwoStarts(const Flags& flags) {
-  if (flags.Has("snapshot") && flags.Has("weights")) {
+void RequireOneStart(const StartOptions& options) {
+  if (!options.snapshot.empty() && !options.weights.empty()) {
     throw Error(ErrorCode::kUsage,
                 "--snapshot and --weights cannot both be given: a snapshot has its own weights; "
                 "leave one of them out");
   }
-  if (flags.Has("snapshot") && flags.Has("resume")) {
+  if (!options.snapshot.empty() && options.Resumes()) {
     throw Error(ErrorCode::kUsage,
                 "--snapshot and --resume cannot both be given; leave one of them out");
   }
 }
 
-std::vector<std::string> WeightFiles(const Flags& flags, const SolverSpec& spec) {
-  if (flags.Has("weights")) return flags.List("weights");
+std::vector<std::string> WeightFiles(const StartOptions& options, const SolverSpec& spec) {
+  if (!options.weights.empty()) return SplitList(options.weights);
   std::vector<std::string> files;
   for (const std::string& list : spec.proto.weights()) {
     for (std::string& file : SplitList(list)) files.push_back(std::move(file));
@@ -58,9 +32,9 @@ std::vector<std::string> WeightFiles(const Flags& flags, const SolverSpec& spec)
   return files;
 }
 
-ResumePoint WhereToResume(const Flags& flags, const SolverSpec& spec,
-                          const std::vector<std::string>& rescue_folders) {
-  if (!flags.Has("resume")) return {flags.Text("snapshot"), 0};
+ResumePoint FindResumePoint(const StartOptions& options, const SolverSpec& spec,
+                            const std::vector<std::string>& rescue_folders) {
+  if (!options.Resumes()) return {options.snapshot, 0};
   const std::string& prefix = spec.proto.snapshot_prefix();
   std::optional<LoadedState> rescued = NewestRescued(prefix, rescue_folders);
   std::optional<LoadedState> newest;

@@ -1,4 +1,4 @@
-#include "watching.h"
+#include "monitoring.h"
 
 #include <glog/logging.h>
 #include <google/protobuf/text_format.h>
@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <set>
 
@@ -18,18 +17,18 @@
 #include "trainer/base/process/host_info.h"
 #include "trainer/base/process/own_process.h"
 #include "trainer/base/process/program_info.h"
-#include "trainer/base/text/json.h"
 #include "trainer/base/text/text.h"
 #include "trainer/base/thread/threads.h"
 #include "trainer/config/resolved.h"
 #include "trainer/monitor/gpu_watch.h"
+#include "trainer/monitor/run_directory.h"
 #include "trainer/monitor/run_folder.h"
 #include "trainer/solver/solver.h"
 
 namespace trainer {
 namespace {
 
-constexpr char kBeside[] = "auto";
+constexpr char kDefaultFolder[] = "auto";
 
 using google::protobuf::FieldDescriptor;
 
@@ -39,7 +38,7 @@ std::string ValueText(const google::protobuf::Message& message) {
   return text;
 }
 
-// The fields of the solver that are set and make a difference between runs.
+// Returns the fields of the solver that are set and that tell runs apart.
 std::vector<Setting> SettingsOf(const caffe::SolverParameter& solver) {
   static const std::set<std::string> kPaths = {"net", "train_net", "test_net", "weights",
                                                "snapshot_prefix"};
@@ -82,7 +81,7 @@ std::vector<NetLayer> LayersOf(const NetUse& use) {
   return layers;
 }
 
-// The tops that no layer reads.
+// Returns the tops that no layer reads.
 std::set<std::string> OutputsOf(const NetUse& use) {
   std::set<std::string> outputs;
   for (const NetLayer& layer : LayersOf(use)) {
@@ -92,36 +91,34 @@ std::set<std::string> OutputsOf(const NetUse& use) {
   return outputs;
 }
 
-Json Environment(const SolverSpec& spec, const Device& device, const Rank& replica) {
-  Json command = Json::Array();
-  for (const std::string& word : CommandLine()) command.Push(word);
+RunInfo MakeRunInfo(const SolverSpec& spec, const Device& device, const Rank& rank) {
   char host[256] = {};
   gethostname(host, sizeof host - 1);
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  Json json = Json::Object()
-                  .Set("program", ProgramIdentity())
-                  .Set("version", TRAINER_VERSION)
-                  .Set("commit", BuildCommit())
-                  .Set("build", BuildKind())
-                  .Set("command", std::move(command))
-                  .Set("folder", AbsolutePath("."))
-                  .Set("solver", AbsolutePath(spec.file))
-                  .Set("snapshot_prefix", AbsolutePath(spec.proto.snapshot_prefix()))
-                  .Set("saves", SavesSnapshots(spec.proto))
-                  .Set("host", std::string(host))
-                  .Set("process", static_cast<int64_t>(getpid()))
-                  .Set("started", std::chrono::duration_cast<std::chrono::seconds>(now).count())
-                  .Set("ranks", replica.size)
-                  .Set("device", device.Describe())
-                  .Set("processor", ProcessorName())
-                  .Set("threads", DescribeThreads())
-                  .Set("memory_bytes", InstalledMemory())
-                  .Set("onednn", OneDnnVersion());
+  RunInfo info;
+  info.program = ProgramIdentity();
+  info.version = ProgramVersion();
+  info.commit = BuildCommit();
+  info.build = BuildKind();
+  info.command = CommandLine();
+  info.folder = AbsolutePath(".");
+  info.solver = AbsolutePath(spec.file);
+  info.snapshot_prefix = AbsolutePath(spec.proto.snapshot_prefix());
+  info.saves = SavesSnapshots(spec.proto);
+  info.host = host;
+  info.process = getpid();
+  info.started = std::chrono::duration_cast<std::chrono::seconds>(now).count();
+  info.ranks = rank.size;
+  info.device = device.Describe();
+  info.processor = ProcessorName();
+  info.threads = DescribeThreads();
+  info.memory_bytes = InstalledMemory();
+  info.onednn = OneDnnVersion();
   for (const char* variable : {"SLURM_JOB_ID", "PBS_JOBID"}) {
-    const char* const job = std::getenv(variable);
-    if (job != nullptr) json.Set("batch_job", std::string(job));
+    const std::string job = EnvironmentVariable(variable);
+    if (!job.empty()) info.batch_job = job;
   }
-  return json;
+  return info;
 }
 
 void WarnOfLog(const std::string& path, const std::string& why) {
@@ -129,20 +126,18 @@ void WarnOfLog(const std::string& path, const std::string& why) {
   WarnOfRunFolder(Join("cannot write the log to ", AbsolutePath(path), ": ", why));
 }
 
-bool WantsView(const Flags& flags) {
-  if (flags.Has("log")) return flags.Text("log") == "live";
-  const bool asked = flags.Text("logtostderr") == "true" || flags.Text("alsologtostderr") == "true";
-  return isatty(STDERR_FILENO) == 1 && !asked;
+bool WantsView(const MonitorOptions& options) {
+  if (!options.log.empty()) return options.log == "live";
+  return isatty(STDERR_FILENO) == 1 && !options.log_to_stderr;
 }
 
-// The folder of --run, or "".
-std::string RunFolderOf(const Flags& flags, const SolverSpec& spec) {
-  const std::string& folder = flags.Text("run");
-  return folder == kBeside ? spec.proto.snapshot_prefix() + "_run" : folder;
+// Returns the folder of --run, or "".
+std::string RunFolderOf(const MonitorOptions& options, const SolverSpec& spec) {
+  return options.run == kDefaultFolder ? spec.proto.snapshot_prefix() + "_run" : options.run;
 }
 
 void WriteRunFacts(const std::string& folder, const SolverSpec& spec, const Device& device,
-                   const Rank& replica) {
+                   const Rank& rank) {
   const caffe::SolverParameter solver = ResolvedSolver(spec);
   const auto write = [&](const char* name, const std::string& text) {
     WriteWhole(JoinPath(folder, name), text);
@@ -151,13 +146,14 @@ void WriteRunFacts(const std::string& folder, const SolverSpec& spec, const Devi
     write(kSolverName, ValueText(solver));
     write("net.prototxt",
           ValueText(solver.has_net_param() ? solver.net_param() : solver.train_net_param()));
-    write(kEnvironmentName, Environment(spec, device, replica).ToString());
+    RunDirectory(folder).WriteInfo(MakeRunInfo(spec, device, rank));
   } catch (const Error& e) {
     WarnOfRunFolder(e.what());
   }
 }
 
-void WatchInFolder(const std::string& folder, const SolverSpec& spec, ObserverList* observers) {
+void AddFolderObservers(const std::string& folder, const SolverSpec& spec,
+                        ObserverList* observers) {
   RunFacts facts;
   facts.layers = LayersOf(spec.train);
   facts.settings = SettingsOf(spec.proto);
@@ -174,10 +170,10 @@ void WatchInFolder(const std::string& folder, const SolverSpec& spec, ObserverLi
   observers->Add(MakeEventsObserver(folder, facts));
 }
 
-// Of rank 0, as all else that is watched. The first of the observers: what it tells the others is
-// of the display before.
-void WatchGpu(const Device& device, const Rank& replica, ObserverList* observers) {
-  if (replica.rank != 0 || device.kind() == DeviceKind::kCpu) return;
+// Only rank 0 is monitored. This observer comes first, because its notes to the others belong to
+// the display before.
+void AddGpuObserver(const Device& device, const Rank& rank, ObserverList* observers) {
+  if (rank.rank != 0 || device.kind() == DeviceKind::kCpu) return;
   std::string why;
   std::unique_ptr<GpuMonitor> monitor = MakeGpuMonitor(device, &why);
   if (monitor == nullptr) {
@@ -189,39 +185,19 @@ void WatchGpu(const Device& device, const Rank& replica, ObserverList* observers
 
 }  // namespace
 
-Flag RunFolderFlag() {
-  return {
-      .name = "run",
-      .value = "DIR",
-      .help =
-          "keep a record of the run in this folder (created if needed): solver, net, environment, "
-          "log, metrics.jsonl and .csv, TensorBoard events; without DIR: in <snapshot_prefix>_run",
-      .bare = kBeside};
-}
-
-Flag LogFlag() {
-  return {.name = "log",
-          .value = "FORM",
-          .help =
-              "what to print on stderr. caffe: every line of Caffe's log; live: one status line "
-              "that is updated, with tests, snapshots and warnings above it. Default: live on a "
-              "terminal, else Caffe's log without the lines of each layer and each epoch",
-          .choices = "caffe|live"};
-}
-
-std::unique_ptr<LiveView> BeginWatching(const Flags& flags, const SolverSpec& spec,
-                                        const Rank& replica) {
-  if (flags.Text("log") == "caffe") LogDetails();
-  if (replica.rank != 0) return nullptr;
-  const std::string folder = RunFolderOf(flags, spec);
+std::unique_ptr<LiveView> StartMonitoring(const MonitorOptions& options, const SolverSpec& spec,
+                                          const Rank& rank) {
+  if (options.log == "caffe") LogDetails();
+  if (rank.rank != 0) return nullptr;
+  const std::string folder = RunFolderOf(options, spec);
   std::string log;
   if (!folder.empty()) {
-    std::error_code ignored;  // the log's failure says it
+    std::error_code ignored;  // opening the log reports the failure
     std::filesystem::create_directories(folder, ignored);
     log = JoinPath(folder, "train.log");
     WarnOfLog(log, AlsoLogToFile(log));
   }
-  if (!WantsView(flags)) return nullptr;
+  if (!WantsView(options)) return nullptr;
   if (log.empty() && FLAGS_log_dir.empty() && SavesSnapshots(spec.proto)) {
     log = spec.proto.snapshot_prefix() + ".log";
     WarnOfLog(log, AlsoLogToFile(log));
@@ -232,15 +208,15 @@ std::unique_ptr<LiveView> BeginWatching(const Flags& flags, const SolverSpec& sp
   return std::make_unique<LiveView>(terminal);
 }
 
-bool AddWatchers(const Flags& flags, const SolverSpec& spec, const Device& device,
-                 const Rank& replica, LiveView* view, ObserverList* observers) {
-  WatchGpu(device, replica, observers);
+bool AddObservers(const MonitorOptions& options, const SolverSpec& spec, const Device& device,
+                  const Rank& rank, LiveView* view, ObserverList* observers) {
+  AddGpuObserver(device, rank, observers);
   observers->Add(ObserverRegistry::Get().Make("log"));
   if (view != nullptr) observers->Add(view->MakeObserver());
-  const std::string folder = RunFolderOf(flags, spec);
-  if (replica.rank == 0 && !folder.empty()) {
-    WriteRunFacts(folder, spec, device, replica);
-    WatchInFolder(folder, spec, observers);
+  const std::string folder = RunFolderOf(options, spec);
+  if (rank.rank == 0 && !folder.empty()) {
+    WriteRunFacts(folder, spec, device, rank);
+    AddFolderObservers(folder, spec, observers);
   }
   return !folder.empty();
 }

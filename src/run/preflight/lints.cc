@@ -1,4 +1,4 @@
-#include "lints.h"
+#include "trainer/run/preflight/lints.h"
 
 #include <glog/logging.h>
 
@@ -18,8 +18,8 @@ std::string TitleOf(const LayerSpec& layer) {
   return Join("layer '", layer.name(), "' (", layer.type(), ")");
 }
 
-// The layer that makes what `layer` reads as its first bottom, past layers that leave scores as
-// they are; null for none.
+// Returns the layer that computes the first bottom of `layer`, skipping layers that keep the order
+// of scores; null if there is none.
 const LayerSpec* FirstMaker(const std::vector<LayerSpec>& layers, size_t layer) {
   if (layers[layer].proto().bottom_size() == 0) return nullptr;
   std::string blob = layers[layer].proto().bottom(0);
@@ -35,8 +35,8 @@ const LayerSpec* FirstMaker(const std::vector<LayerSpec>& layers, size_t layer) 
   return nullptr;
 }
 
-// A loss that takes scores and computes their probabilities itself, after a layer that has already
-// done so: it learns slowly and reports a loss that is never small.
+// Warns about a loss that computes probabilities from scores, if a layer before has computed them:
+// training is then slow, and the loss never becomes small.
 void LintSoftmax(const NetUse& use, Diagnostics* diagnostics) {
   const std::vector<LayerSpec> layers = FilterLayers(*use.net, use.state);
   for (size_t i = 0; i < layers.size(); ++i) {
@@ -72,7 +72,7 @@ std::string MeanText(const caffe::TransformationParameter& param) {
   return values.empty() ? "no mean" : Join("mean_value ", JoinList(values));
 }
 
-// A scale of 1 / 255 in one and 1 / 256 in the other does no harm.
+// Scales of 1 / 255 and 1 / 256 count as equal.
 void CompareTransforms(const LayerSpec& train, const LayerSpec& test, Diagnostics* diagnostics) {
   const caffe::TransformationParameter& a = train.proto().transform_param();
   const caffe::TransformationParameter& b = test.proto().transform_param();
@@ -92,7 +92,7 @@ void CompareTransforms(const LayerSpec& train, const LayerSpec& test, Diagnostic
   if (b.mirror() && !a.mirror()) warn("mirror", "none", "mirror: true");
 }
 
-// The layers of one name, or the only one of each net.
+// Compares layers with the same name, or the only data layer of each net.
 void LintTransforms(const NetUse& train, const NetUse& test, Diagnostics* diagnostics) {
   const std::vector<LayerSpec> in_train = ReadersOf(train), in_test = ReadersOf(test);
   const bool single = in_train.size() == 1 && in_test.size() == 1;
@@ -103,7 +103,8 @@ void LintTransforms(const NetUse& train, const NetUse& test, Diagnostics* diagno
   }
 }
 
-// Up to which learning rate a rule trains some net; nothing where its steps have another measure.
+// The largest learning rate with which a rule trains some net; no value if the length of its steps
+// does not follow from the learning rate.
 std::optional<float> MostBearable(const caffe::SolverParameter& solver) {
   const std::string& type = solver.type();
   if (type == "Adam" || type == "AdamW" || type == "RMSProp") return 0.1f;
@@ -134,7 +135,7 @@ std::string FirstFew(const std::vector<std::string>& names) {
   return Join(JoinList(std::span(names).first(kShown)), " and ", names.size() - kShown, " more");
 }
 
-// The labels of data sets that are small: large ones are for `trainer check`, which reads more.
+// Lints the labels of small data sets. `trainer check` reads large ones as well.
 void LintSets(const NetUse& use, const Net& net, Diagnostics* diagnostics) {
   const AuditLimits limits = {.whole_bytes = 64 << 20,
                               .whole_encoded_bytes = 8 << 20,
@@ -148,7 +149,7 @@ void LintSets(const NetUse& use, const Net& net, Diagnostics* diagnostics) {
       if (reader.data_layer == layer.name()) tops.push_back(reader.use.source_top);
     }
     if (tops.empty()) continue;
-    ErrorList known;  // The run meets them itself.
+    ErrorList known;  // The run reports them when it reads the data.
     DataAudit data;
     Attempt(&known, [&] { data = AuditData(layer, caffe::TRAIN, tops, limits); });
     for (const LabelReader& reader : readers) {

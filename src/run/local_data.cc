@@ -1,4 +1,4 @@
-#include "stage_data.h"
+#include "local_data.h"
 
 #include <glog/logging.h>
 
@@ -6,7 +6,6 @@
 #include <map>
 #include <optional>
 
-#include "shared_flags.h"
 #include "trainer/base/error/attempt.h"
 #include "trainer/base/text/text.h"
 #include "trainer/checkpoint/snapshot_files.h"
@@ -17,7 +16,7 @@
 namespace trainer {
 namespace {
 
-// What nets read, each with what copies it.
+// The data sets that nets read, by name, each with the function that copies it.
 using Sources = std::map<std::string, std::function<std::unique_ptr<StagedCopy>()>>;
 
 void AddSource(const LayerSpec& layer, const StagingOptions& options, Sources* sources) {
@@ -51,55 +50,36 @@ void AddSources(const NetUse& use, const StagingOptions& options, Sources* sourc
   }
 }
 
-// Whether --resume=auto is going to find that the run is over: a copy would be made for nothing.
-bool IsFinished(const Flags& flags, const SolverSpec& spec) {
+// Whether --resume=auto will find a finished run, which needs no copy.
+bool IsFinished(bool resumes, const SolverSpec& spec) {
   const std::vector<SnapshotNames> snapshots = FindSnapshots(spec.proto.snapshot_prefix());
   const auto is_last = [&](int iter) { return iter >= spec.proto.max_iter(); };
-  if (!flags.Has("resume") || snapshots.empty() || !is_last(snapshots.front().iter)) return false;
+  if (!resumes || snapshots.empty() || !is_last(snapshots.front().iter)) return false;
   const std::optional<LoadedState> newest = NewestSnapshot(spec.proto.snapshot_prefix());
   return newest && is_last(newest->state.iter());
 }
 
 }  // namespace
 
-std::vector<Flag> WithStagingFlags(std::vector<Flag> flags) {
-  // Off unless it is asked for: a copy takes time and room that nobody expects, and where the
-  // system's memory holds the data set, or its file system is fast, it gains nothing.
-  AddFlags(
-      "data",
-      {{.name = "stage_data",
-        .value = "auto|DIR|off",
-        .fallback = "off",
-        .help =
-            "copy databases, tar files and the files of lists to this machine before training "
-            "(once for all its ranks), and read the copy. DIR: copy to this folder. auto: copy "
-            "data of network file systems to $SLURM_TMPDIR, $LSCRATCH, $RAMDISK, $TMPDIR or /tmp"},
-       {.name = "stage_keep",
-        .kind = FlagKind::kSwitch,
-        .help = "keep the copies for later runs; they are used again if the original has not "
-                "changed. Without this flag, the last rank removes them"}},
-      &flags);
-  return flags;
-}
-
-std::vector<std::unique_ptr<StagedCopy>> StageData(const Flags& flags) {
+std::vector<std::unique_ptr<StagedCopy>> CopyDataLocally(const SolverSource& solver,
+                                                         const StagingOptions& options,
+                                                         bool resumes) {
   std::vector<std::unique_ptr<StagedCopy>> copies;
-  const StagingOptions options{flags.Text("stage_data"), flags.Switch("stage_keep")};
   if (options.folder == "off") return copies;
   Sources sources;
   bool finished = false;
-  ErrorList told_later;
-  Attempt(&told_later, [&] {
-    const SolverSpec spec = SolverOf(flags);
+  ErrorList reported_later;
+  Attempt(&reported_later, [&] {
+    const SolverSpec spec = ReadSolver(solver);
     AddSources(spec.train, options, &sources);
     for (const NetUse& test : spec.tests) AddSources(test, options, &sources);
-    finished = IsFinished(flags, spec);
+    finished = IsFinished(resumes, spec);
   });
   if (finished) return copies;
-  for (const auto& [name, stage] : sources) {
-    if (auto copy = stage()) copies.push_back(std::move(copy));
+  for (const auto& [name, copy_set] : sources) {
+    if (auto copy = copy_set()) copies.push_back(std::move(copy));
   }
-  LOG_IF(INFO, sources.empty() && told_later.empty())
+  LOG_IF(INFO, sources.empty() && reported_later.empty())
       << "--stage_data has no effect: no layer reads a database, tar files or a list of files";
   return copies;
 }

@@ -1,8 +1,7 @@
-#include "rescue.h"
+#include "trainer/run/rescue.h"
 
 #include <charconv>
 
-#include "batch_job.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/process/command.h"
 #include "trainer/base/process/own_process.h"
@@ -12,16 +11,16 @@
 namespace trainer {
 namespace {
 
-// A controller that is busy may not cost the time that is asked about.
-constexpr std::chrono::seconds kQuestion{3};
+// The answer of a busy controller must not take longer than the time that is asked for.
+constexpr std::chrono::seconds kKillWaitTimeout{3};
 
-KillWait AskKillWait() {
-  if (ReadBatchJob().system != BatchSystem::kSlurm) return {};
-  const auto time = ReadKillWait(RunCommand({"scontrol", "show", "config"}, kQuestion).out);
+KillWait QueryKillWait(const SchedulerAccess& access) {
+  if (CurrentJob(access).system != BatchSystem::kSlurm) return {};
+  const auto time = ReadKillWait(access.run({"scontrol", "show", "config"}, kKillWaitTimeout).out);
   return {time, Join("Slurm kills the job ", time.count(), " s after SIGTERM: KillWait")};
 }
 
-// Whether the word is the flag `name`, with its value or before it.
+// Whether the word is the flag `name`, with or without its value.
 bool IsFlag(const std::string& word, std::string_view name) {
   const size_t dashes = word.starts_with("--") ? 2 : word.starts_with('-') ? 1 : 0;
   const std::string_view rest = std::string_view(word).substr(dashes);
@@ -29,13 +28,13 @@ bool IsFlag(const std::string& word, std::string_view name) {
          (rest.size() == name.size() || rest[name.size()] == '=');
 }
 
-// As the shell takes it; ShellQuote refuses control characters, which are shown as escapes here.
+// ShellQuote refuses control characters, so they are shown as escapes.
 std::string ShownWord(const std::string& word) {
   const std::string escaped = EscapeControl(word);
   return escaped == word ? ShellQuote(word) : escaped;
 }
 
-// The words without the flags that say where the run starts, and a blank.
+// Returns the words without the flags that say where the run starts, and a blank.
 std::string WithoutStart(const std::vector<std::string>& words) {
   std::string command;
   for (size_t i = 0; i < words.size(); ++i) {
@@ -53,39 +52,28 @@ std::string WithoutStart(const std::vector<std::string>& words) {
 
 }  // namespace
 
-Flag RescueFlag() {
-  return {.name = "rescue_dir",
-          .value = "DIR",
-          .help =
-              "folder for the last snapshot if it cannot be written to its own folder. The run "
-              "first retries until the job's time limit, or Slurm's KillWait after SIGTERM, is "
-              "near (for one minute if both are unknown). If this folder also fails, it tries "
-              "$SLURM_TMPDIR and $TMPDIR"};
-}
-
-std::vector<std::string> RescueFolders(const std::string& given) {
+std::vector<std::string> RescueFolders(const std::string& given, const SchedulerAccess& access) {
   std::vector<std::string> folders;
   if (!given.empty()) folders.push_back(AbsolutePath(given));
   for (const char* variable : {"SLURM_TMPDIR", "TMPDIR"}) {
-    const std::string folder = EnvironmentVariable(variable);
+    const std::string folder = access.variable(variable);
     if (!folder.empty()) folders.push_back(AbsolutePath(folder));
   }
   return folders;
 }
 
-RescueOptions RescueOptionsOf(const Flags& flags) {
+RescueOptions MakeRescueOptions(const std::string& folder, const SchedulerAccess& access) {
   RescueOptions rescue;
-  const std::string& folder = flags.Text("rescue_dir");
   if (!folder.empty() && !IsDirectory(folder)) {
     throw Error(ErrorCode::kCannotCreate, {AbsolutePath(folder)},
                 "the folder for a rescued snapshot (--rescue_dir) does not exist; create it "
                 "(mkdir -p)");
   }
-  rescue.folders = RescueFolders(folder);
+  rescue.folders = RescueFolders(folder, access);
   rescue.resume_command = [](const std::string& state) {
     return ResumeCommand(CommandLine(), state);
   };
-  rescue.kill_wait = AskKillWait;
+  rescue.kill_wait = [access] { return QueryKillWait(access); };
   return rescue;
 }
 

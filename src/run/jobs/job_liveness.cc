@@ -1,4 +1,4 @@
-#include "job_life.h"
+#include "jobs/job_liveness.h"
 
 #include <glog/logging.h>
 #include <unistd.h>
@@ -7,6 +7,7 @@
 #include <csignal>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 #include "trainer/base/process/command.h"
 #include "trainer/base/process/process_life.h"
@@ -18,11 +19,12 @@ namespace {
 using std::chrono::seconds;
 using std::chrono::steady_clock;
 
-constexpr seconds kLook{2};           // between two looks at the slurmstepd
-constexpr seconds kConfirmation{30};  // until the queue is asked again whether the job is over
-constexpr seconds kAnswer{30};        // for an answer of a queue that is busy
+constexpr seconds kPollInterval{2};    // between two checks of the slurmstepd
+constexpr seconds kConfirmation{30};   // until the second question whether the job is over
+constexpr seconds kAnswerTimeout{30};  // a busy queue answers late
 
-// Of /proc/<pid>/stat, "<pid> (<name>) <state> <parent> ...", whose name may hold blanks and ")".
+// The fields of /proc/<pid>/stat, "<pid> (<name>) <state> <parent> ...". A name may contain blanks
+// and ")".
 struct ProcessLine {
   std::string name;
   pid_t parent = 0;
@@ -41,7 +43,7 @@ ProcessLine ReadProcessLine(pid_t pid) {
   return process;
 }
 
-// The word after " = " in the line of qstat that begins with `name`.
+// Returns the word after " = " in the line of qstat that starts with `name`.
 std::string FieldOfQstat(const std::string& out, std::string_view name) {
   std::istringstream lines(out);
   for (std::string line; std::getline(lines, line);) {
@@ -56,9 +58,22 @@ bool IsOneOf(const std::string& word, std::initializer_list<std::string_view> wo
   return std::ranges::find(words, word) != words.end();
 }
 
-// Whether the queue says by this answer that the job is over, unknown to it, or queued again. A
-// command that failed for another reason says nothing. Of `squeue -h -j ID -o %T` or `qstat -f ID`.
-bool IsOver(BatchSystem system, const CommandResult& answer) {
+// Returns the nearest ancestor of this process that is a slurmstepd; 0 if there is none, as in a
+// container that hides it.
+pid_t FindStepDaemon() {
+  constexpr int kMostAncestors = 100;
+  pid_t pid = getpid();
+  for (int i = 0; i < kMostAncestors && pid > 1; ++i) {
+    const ProcessLine process = ReadProcessLine(pid);
+    if (process.name == "slurmstepd") return pid;
+    pid = process.parent;
+  }
+  return 0;
+}
+
+}  // namespace
+
+bool JobIsOver(BatchSystem system, const CommandResult& answer) {
   const auto fails_with = [&](std::string_view words) {
     return answer.problem.find(words) != std::string::npos;
   };
@@ -75,33 +90,9 @@ bool IsOver(BatchSystem system, const CommandResult& answer) {
   return IsOneOf(FieldOfQstat(answer.out, "job_state"), {"Q", "H", "F", "C", "X"});
 }
 
-// The nearest ancestor of this process that is a slurmstepd; 0 where there is none, as in a
-// container that hides it.
-pid_t FindStepDaemon() {
-  constexpr int kMostAncestors = 100;
-  pid_t pid = getpid();
-  for (int i = 0; i < kMostAncestors && pid > 1; ++i) {
-    const ProcessLine process = ReadProcessLine(pid);
-    if (process.name == "slurmstepd") return pid;
-    pid = process.parent;
-  }
-  return 0;
-}
-
-}  // namespace
-
-Flag JobCheckFlag() {
-  return {.name = "job_check",
-          .kind = FlagKind::kWhole,
-          .value = "SECONDS",
-          .fallback = "300",
-          .help =
-              "how often a run in a Slurm or PBS job checks that the job still exists; if not, the "
-              "run saves a snapshot and exits. 0: never"};
-}
-
-JobLife::JobLife(seconds interval)
-    : job_(ReadBatchJob()),
+JobLiveness::JobLiveness(seconds interval, SchedulerAccess access)
+    : access_(std::move(access)),
+      job_(CurrentJob(access_)),
       interval_(interval),
       daemon_(job_.system == BatchSystem::kSlurm ? FindStepDaemon() : 0),
       daemon_start_(daemon_ == 0 ? "" : ProcessStart(daemon_)),
@@ -111,7 +102,7 @@ JobLife::JobLife(seconds interval)
   }
 }
 
-JobLife::~JobLife() {
+JobLiveness::~JobLiveness() {
   {
     const std::lock_guard lock(mutex_);
     ends_ = true;
@@ -120,9 +111,9 @@ JobLife::~JobLife() {
   if (thread_.joinable()) thread_.join();
 }
 
-void JobLife::Watch() {
+void JobLiveness::Watch() {
   std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, kLook, [this] { return ends_; })) {
+  while (!changed_.wait_for(lock, kPollInterval, [this] { return ends_; })) {
     lock.unlock();
     const std::string loss = FindLoss();
     lock.lock();
@@ -135,7 +126,7 @@ void JobLife::Watch() {
   }
 }
 
-std::string JobLife::FindLoss() {
+std::string JobLiveness::FindLoss() {
   if (daemon_ != 0 && (ProcessHasEnded(daemon_) || ProcessStart(daemon_) != daemon_start_)) {
     return Join("its slurmstepd, process ", daemon_, ", has ended");
   }
@@ -145,7 +136,7 @@ std::string JobLife::FindLoss() {
   const std::vector<std::string> question =
       slurm ? std::vector<std::string>{"squeue", "-h", "-j", job_.id, "-o", "%T"}
             : std::vector<std::string>{"qstat", "-f", job_.id};
-  const bool over = IsOver(job_.system, RunCommand(question, kAnswer));
+  const bool over = JobIsOver(job_.system, access_.run(question, kAnswerTimeout));
   const bool again = was_over_ && over;
   was_over_ = over;
   next_question_ = now + (over ? std::min(kConfirmation, interval_) : interval_);

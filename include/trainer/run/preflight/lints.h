@@ -1,5 +1,5 @@
 #pragma once
-// Warnings of settings that a run accepts and that would spoil its result. `trainer check` lists
+// Warnings about settings that a run accepts although they spoil its result. `trainer check` lists
 // them, and `trainer train` logs them before it starts.
 
 #include <vector>
@@ -12,20 +12,20 @@
 
 namespace trainer {
 
-// Of the solver and its nets as the files say it: the rates, a softmax in front of a loss that has
-// one, transforms that differ between TRAIN and TEST.
+// Warns about the nets of a solver: a softmax before a loss that computes one itself, transforms
+// that differ between TRAIN and TEST.
 void LintSolver(const SolverSpec& spec, Diagnostics* diagnostics);
 
-// The rates of a run, by the solver's schedule; diagnostics where they would end or waste the run.
+// The learning rates of a run. LintRates warns if they would end or waste the run.
 struct RateRange {
   float first = 0, last = 0, most = 0;
 };
 RateRange LintRates(const SolverSpec& spec, Diagnostics* diagnostics);
 
-// Of the training net: layers that no loss trains.
+// Warns about layers of the training net that no loss trains.
 void LintTrainingNet(const Net& net, Diagnostics* diagnostics);
 
-// A layer that compares the labels which a data layer gives with classes.
+// A layer that takes labels of a data layer as classes.
 struct LabelReader {
   std::string data_layer;
   std::string name;  // "layer 'loss' (SoftmaxWithLoss)"
@@ -33,12 +33,11 @@ struct LabelReader {
 };
 std::vector<LabelReader> LabelReadersOf(const Net& net);
 
-// Of the labels that the audit of a training set found: classes without a record, records in the
-// order of their labels.
+// Warns about the labels of a training set: classes without a record, records sorted by label.
 void LintLabels(const DataAudit& data, const LabelReader& reader, Diagnostics* diagnostics);
 
-// All of the above for a training run, in the log. The labels are those of data sets that are read
-// in less than a second.
+// Logs all of these warnings for a training run. Skips the labels of data sets that take more than
+// a second to read.
 void WarnBeforeTraining(const SolverSpec& spec, const Net& net);
 
 }  // namespace trainer

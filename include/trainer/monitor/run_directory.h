@@ -1,0 +1,46 @@
+#pragma once
+// The folder of --run.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace trainer {
+
+// The program, the host and the files of a run: environment.json.
+struct RunInfo {
+  std::string program, version, commit, build;
+  std::vector<std::string> command;
+  std::string folder;  // in which the run started; its relative paths start there
+  std::string solver, snapshot_prefix;
+  bool saves = false;  // snapshots
+  std::string host;
+  int64_t process = 0;  // 0: unknown
+  int64_t started = 0;  // seconds since 1970
+  int ranks = 0;        // 0: unknown
+  std::string device, processor, threads;
+  size_t memory_bytes = 0;  // of the host
+  std::string onednn;
+  std::string batch_job;  // "": none
+};
+
+class RunDirectory {
+ public:
+  explicit RunDirectory(std::string path) : path_(std::move(path)) {}
+
+  const std::string& path() const { return path_; }
+  // The path of a file in the folder.
+  std::string File(const std::string& name) const;
+
+  // Throws as WriteWhole does.
+  void WriteInfo(const RunInfo& info) const;
+  // Fields that a missing or damaged file does not have keep their default values.
+  RunInfo ReadInfo() const;
+
+ private:
+  std::string path_;
+};
+
+}  // namespace trainer

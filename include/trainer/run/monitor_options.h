@@ -1,0 +1,14 @@
+#pragma once
+// What a run shows and records.
+
+#include <string>
+
+namespace trainer {
+
+struct MonitorOptions {
+  std::string run = "";        // --run: a folder; "auto": <snapshot_prefix>_run; "": none
+  std::string log = "";        // --log: "caffe" or "live"; "": live on a terminal
+  bool log_to_stderr = false;  // glog's flags ask for the log on stderr
+};
+
+}  // namespace trainer

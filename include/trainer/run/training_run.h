@@ -1,0 +1,159 @@
+#pragma once
+// One process's part of a training run, from what the user asks for to the exit code.
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainer/backend/device.h"
+#include "trainer/base/ranks/communicator.h"
+#include "trainer/checkpoint/snapshot_lock.h"
+#include "trainer/config/solver_spec.h"
+#include "trainer/data/record_host.h"
+#include "trainer/dataset/staging.h"
+#include "trainer/monitor/live_view.h"
+#include "trainer/monitor/observer.h"
+#include "trainer/net/net.h"
+#include "trainer/parallel/world.h"
+#include "trainer/run/device.h"
+#include "trainer/run/input_options.h"
+#include "trainer/run/jobs/scheduler.h"
+#include "trainer/run/monitor_options.h"
+#include "trainer/run/ranks/join.h"
+#include "trainer/run/ranks/rank_options.h"
+#include "trainer/run/solver_source.h"
+#include "trainer/run/start_point.h"
+#include "trainer/solver/signals.h"
+#include "trainer/solver/solver.h"
+
+namespace trainer {
+
+class JobLiveness;
+
+// What ends a run before its last iteration, and what happens then.
+struct StopOptions {
+  SignalEffects signals;
+  std::string max_wall = "";    // a time, "none", or "": the limit of the batch job
+  bool requeue = false;         // queue the Slurm job again
+  std::string rescue_dir = "";  // folder for the last snapshot if its own folder refuses it
+  int job_check = 300;          // seconds between questions whether the batch job exists; 0: none
+  int stop_exit_code = 75;
+  int lock_wait = 0;  // seconds to wait for another run with the same snapshots
+};
+
+struct TrainRequest {
+  SolverSource solver;
+  StartOptions start;
+  std::string batch = "";   // --batch: a batch size, "auto" or ""
+  std::string memory = "";  // --memory: a size, "auto" or ""
+  MemoryMode memory_mode = MemoryMode::kShared;
+  DeviceOptions device;
+  RankOptions ranks;
+  InputOptions input;
+  MonitorOptions monitor;
+  StopOptions stop;
+  bool test_at_end = true;
+};
+
+// How a run reaches the world outside of its process. Tests replace the members.
+struct TrainingRunDeps {
+  std::function<World*(const RankOptions&, int patience)> join = JoinRanks;
+  std::function<std::unique_ptr<Device>(const DeviceChoice&)> make_device = MakeLoggedDevice;
+  SchedulerAccess scheduler;
+  // Applies --batch=auto.
+  std::function<void(const TrainRequest&, const Device&, bool resumes, SolverSpec*)> best_batch;
+};
+
+// A run is made by nine calls in the order of their declaration; Run makes all of them. A call out
+// of order throws kInternal. Later calls depend on earlier ones: a stop signal must end a long copy
+// of data; ranks must not wait for each other during a copy; the local rank decides about the GPU;
+// the strategy decides whether a batch is divided; the lock must be held before the newest snapshot
+// is looked for. Destruction is the reverse of construction.
+class TrainingRun {
+ public:
+  // `signals` must outlive the run.
+  TrainingRun(TrainRequest request, SignalWatch* signals, TrainingRunDeps deps = {});
+  ~TrainingRun();
+  TrainingRun(const TrainingRun&) = delete;
+  TrainingRun& operator=(const TrainingRun&) = delete;
+
+  // Makes all nine calls and returns the exit code.
+  int Run();
+
+  // Copies data sets to this host.
+  void CopyData();
+  // Joins the ranks and starts the server of records. Ranks other than 0 log warnings only.
+  void Join();
+  // Reads the solver and applies to it what the request says about ranks and the batch.
+  void Configure();
+  // Locks the snapshots, and finds the one to resume from as rank 0 sees it. Returns false if the
+  // run is finished already: then only Leave may follow.
+  bool FindStart();
+  // Starts the view on the terminal, makes the device and finds the batch size of --batch=auto.
+  void OpenDevice();
+  // Compares the ranks and connects their devices.
+  void Connect();
+  // Makes the observers and the solver, and checks the memory.
+  void Build();
+  // Trains and logs how the run ended.
+  SolveResult Train();
+  // Destroys everything that other ranks or runs may wait for, waits for the other ranks, queues
+  // the job again if asked, and returns the exit code.
+  int Leave(SolveResult result);
+
+  // The solver with all changes of the request; after Configure.
+  const SolverSpec& spec() const { return spec_; }
+  // After Build.
+  Solver& solver() { return *solver_; }
+
+ private:
+  enum class Call {
+    kNone,
+    kCopyData,
+    kJoin,
+    kConfigure,
+    kFindStart,
+    kOpenDevice,
+    kConnect,
+    kBuild,
+    kTrain,
+    kFinished,  // FindStart found a finished run
+    kLeave
+  };
+  // Throws kInternal unless the last call was `before`, then notes this one.
+  void Enter(Call call, Call before);
+  bool is_rank_0() const { return rank_.rank == 0; }
+  void SetTrainOptions();
+  void WarnOfOlderSnapshots() const;
+  void LogEnd(SolveResult result);
+  std::string StopReason() const;
+
+  const TrainRequest request_;
+  SignalWatch* const signals_;
+  const TrainingRunDeps deps_;
+  Call last_call_ = Call::kNone;
+  std::vector<std::unique_ptr<StagedCopy>> copies_;
+  World* world_ = nullptr;  // null in a run alone
+  Rank rank_;
+  std::unique_ptr<JobLiveness> liveness_;
+  std::unique_ptr<RecordHost> record_server_;
+  SolverSpec spec_;
+  WireType compression_ = WireType::kF32;
+  DeviceChoice choice_;
+  TrainOptions options_;
+  std::unique_ptr<SnapshotLock> lock_;
+  std::string start_state_;  // the .solverstate to resume from, or ""
+  std::unique_ptr<LiveView> view_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Communicator> gpu_communicator_;
+  std::optional<ObserverList> observers_;
+  std::unique_ptr<Solver> solver_;
+};
+
+// Trains in this process, or starts the ranks that the request asks for and waits for them. Returns
+// the exit code.
+int Train(const TrainRequest& request, const TrainingRunDeps& deps = {});
+
+}  // namespace trainer

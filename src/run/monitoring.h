@@ -1,0 +1,26 @@
+#pragma once
+// What a run shows and records: the folder of --run, and the view on a terminal.
+
+#include <memory>
+
+#include "trainer/backend/device.h"
+#include "trainer/base/ranks/rank.h"
+#include "trainer/config/solver_spec.h"
+#include "trainer/monitor/live_view.h"
+#include "trainer/monitor/observer.h"
+#include "trainer/run/monitor_options.h"
+
+namespace trainer {
+
+// From now on the log also goes to the run's files, and on a terminal a view replaces it. Returns
+// null if Caffe's log is shown: in files and pipes, with --log=caffe, and on ranks other than 0.
+std::unique_ptr<LiveView> StartMonitoring(const MonitorOptions& options, const SolverSpec& spec,
+                                          const Rank& rank);
+
+// Adds the observers of the log, the view (or null) and, on rank 0, the folder of --run. First
+// writes the resolved solver, the net and RunInfo to the folder. Failures of the disk are warnings.
+// Returns TrainOptions::shows_numbers, which is the same on all ranks.
+bool AddObservers(const MonitorOptions& options, const SolverSpec& spec, const Device& device,
+                  const Rank& rank, LiveView* view, ObserverList* observers);
+
+}  // namespace trainer

@@ -1,0 +1,228 @@
+#include "trainer/run/training_run.h"
+
+#include <glog/logging.h>
+
+#include <utility>
+
+#include "jobs/job_liveness.h"
+#include "local_data.h"
+#include "monitoring.h"
+#include "trainer/analysis/memory/memory_fit.h"
+#include "trainer/analysis/memory/memory_room.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/log/log.h"
+#include "trainer/base/process/own_process.h"
+#include "trainer/base/text/text.h"
+#include "trainer/base/thread/threads.h"
+#include "trainer/checkpoint/snapshot_files.h"
+#include "trainer/parallel/agreement.h"
+#include "trainer/parallel/launch.h"
+#include "trainer/run/batch_size.h"
+#include "trainer/run/jobs/time_limit.h"
+#include "trainer/run/preflight/lints.h"
+#include "trainer/run/ranks/batch_scaling.h"
+#include "trainer/run/ranks/compression.h"
+#include "trainer/run/ranks/gpu_communicator.h"
+#include "trainer/run/ranks/record_server_start.h"
+#include "trainer/run/ranks/strategy.h"
+#include "trainer/run/rescue.h"
+#include "trainer/run/resolved_file.h"
+
+namespace trainer {
+
+TrainingRun::TrainingRun(TrainRequest request, SignalWatch* signals, TrainingRunDeps deps)
+    : request_(std::move(request)), signals_(signals), deps_(std::move(deps)) {}
+
+TrainingRun::~TrainingRun() = default;
+
+void TrainingRun::Enter(Call call, Call before) {
+  if (last_call_ != before) {
+    throw Error(ErrorCode::kInternal, "a call of TrainingRun is out of order");
+  }
+  last_call_ = call;
+}
+
+int TrainingRun::Run() {
+  CopyData();
+  Join();
+  Configure();
+  if (!FindStart()) return Leave(SolveResult::kFinished);
+  OpenDevice();
+  Connect();
+  Build();
+  return Leave(Train());
+}
+
+void TrainingRun::CopyData() {
+  Enter(Call::kCopyData, Call::kNone);
+  copies_ = CopyDataLocally(request_.solver, request_.input.local_copy, request_.start.Resumes());
+}
+
+void TrainingRun::Join() {
+  Enter(Call::kJoin, Call::kCopyData);
+  world_ = deps_.join(request_.ranks, request_.stop.lock_wait);
+  if (world_ != nullptr) rank_ = world_->group().replica();
+  liveness_ = std::make_unique<JobLiveness>(
+      std::chrono::seconds(is_rank_0() ? request_.stop.job_check : 0), deps_.scheduler);
+  if (world_ == nullptr) return;
+  record_server_ = StartRecordServer(*world_, std::chrono::seconds(request_.ranks.peer_timeout));
+}
+
+void TrainingRun::Configure() {
+  Enter(Call::kConfigure, Call::kJoin);
+  spec_ = ReadSolver(request_.solver);
+  compression_ = ApplyCompression(request_.ranks, &spec_);
+  choice_ = ChooseDevice(request_.device, spec_, LocalRankOf(world_, request_.ranks.share_gpu));
+  if (world_ != nullptr) {
+    options_.group = &world_->group();
+    options_.peers = world_->peers();
+  }
+  ApplyStrategy(request_.ranks, rank_, &spec_);
+  LogToRankFile(request_.ranks, rank_, spec_);
+  ApplyBatchSize(request_.batch, rank_, &spec_);
+  ScaleForRanks(request_.ranks, rank_, &spec_);
+}
+
+bool TrainingRun::FindStart() {
+  Enter(Call::kFindStart, Call::kConfigure);
+  std::string finished;
+  if (is_rank_0()) {
+    if (SavesSnapshots(spec_.proto)) {
+      LockTimes times;
+      times.wait = std::chrono::seconds(request_.stop.lock_wait);
+      lock_ = std::make_unique<SnapshotLock>(spec_.proto.snapshot_prefix(), times);
+    }
+    const ResumePoint point = FindResumePoint(
+        request_.start, spec_, RescueFolders(request_.stop.rescue_dir, deps_.scheduler));
+    start_state_ = point.state;
+    if (request_.start.Resumes() && point.iter >= spec_.proto.max_iter()) {
+      finished = trainer::Join("Already at iteration ", point.iter, " of ", spec_.proto.max_iter(),
+                               ": the run is finished, nothing to do");
+    }
+  }
+  if (world_ != nullptr) {
+    start_state_ = TextOfRank0(world_->group(), start_state_);
+    finished = TextOfRank0(world_->group(), finished);
+  }
+  if (finished.empty()) return true;
+  LOG(INFO) << finished;
+  last_call_ = Call::kFinished;
+  return false;
+}
+
+void TrainingRun::OpenDevice() {
+  Enter(Call::kOpenDevice, Call::kFindStart);
+  view_ = StartMonitoring(request_.monitor, spec_, rank_);
+  device_ = deps_.make_device(choice_);
+  LOG(INFO) << DescribeThreads();
+  if (request_.batch == kBestBatch) {
+    deps_.best_batch(request_, *device_, !start_state_.empty(), &spec_);
+  }
+  LOG_IF(INFO, LogsDetails()) << "Initializing solver from parameters: \n"
+                              << spec_.proto.DebugString();
+}
+
+void TrainingRun::Connect() {
+  Enter(Call::kConnect, Call::kOpenDevice);
+  if (world_ == nullptr) return;
+  gpu_communicator_ =
+      ConnectRanks(request_.ranks, *world_, spec_, *device_, choice_, compression_, &options_);
+}
+
+void TrainingRun::WarnOfOlderSnapshots() const {
+  const std::string& prefix = spec_.proto.snapshot_prefix();
+  const std::vector<SnapshotNames> older = FindSnapshots(prefix);
+  if (older.empty()) return;
+  LOG(WARNING) << EscapeControl(
+      trainer::Join("'", prefix, "' already has snapshots (newest: iteration ", older.front().iter,
+                    "): this run starts from the beginning and will replace those with the same "
+                    "iteration numbers; to resume from the newest instead, use --resume=auto"));
+}
+
+void TrainingRun::SetTrainOptions() {
+  if (is_rank_0()) options_.end = RunDeadline(request_.stop.max_wall, deps_.scheduler);
+  options_.rescue = MakeRescueOptions(request_.stop.rescue_dir, deps_.scheduler);
+  options_.snapshot = start_state_;
+  options_.allow_outside = request_.start.allow_outside;
+  if (options_.snapshot.empty()) {
+    options_.weights = WeightFiles(request_.start, spec_);
+    RequireFiles(options_.weights);
+    if (is_rank_0()) WarnOfOlderSnapshots();
+  }
+  options_.memory = request_.memory_mode;
+  const std::optional<size_t> limit = ParseMemoryLimit(request_.memory, *device_);
+  if (limit) options_.most_value_bytes = ActivationBudget(*limit, spec_, *device_, rank_);
+  options_.signals = signals_;
+  options_.test_at_end = request_.test_at_end;
+}
+
+void TrainingRun::Build() {
+  Enter(Call::kBuild, Call::kConnect);
+  SetTrainOptions();
+  observers_.emplace();
+  options_.shows_numbers =
+      AddObservers(request_.monitor, spec_, *device_, rank_, view_.get(), &*observers_);
+  const bool is_changed = !request_.solver.set.empty() || !request_.batch.empty();
+  if (is_rank_0() && is_changed) observers_->Add(MakeResolvedFileWriter(spec_));
+  solver_ = std::make_unique<Solver>(spec_, options_, *device_, *observers_);
+  RequireRunFits(spec_, *device_, rank_, *solver_);
+}
+
+SolveResult TrainingRun::Train() {
+  Enter(Call::kTrain, Call::kBuild);
+  if (is_rank_0()) WarnBeforeTraining(spec_, solver_->train_net());
+  LOG(INFO) << "Starting Optimization";
+  const SolveResult result = solver_->Solve();
+  LogEnd(result);
+  return result;
+}
+
+std::string TrainingRun::StopReason() const {
+  const std::string signal = signals_->StopSignal();
+  if (!signal.empty()) return signal;
+  return solver_->TimeWasUp() ? "The time limit" : "A signal to another rank";
+}
+
+void TrainingRun::LogEnd(SolveResult result) {
+  // Scripts look for this line of Caffe's in the log of a finished run.
+  if (result == SolveResult::kFinished) LOG(INFO) << "Optimization Done.";
+  const std::string best = solver_->DescribeBest();
+  if (!best.empty()) {
+    LOG(INFO) << best;
+    if (view_ != nullptr) view_->Say(best, Color::kGreen);
+  }
+  const std::string sent = world_ == nullptr ? "" : world_->DescribeSent();
+  if (!sent.empty()) LOG(INFO) << "Gradients sent to other machines by this rank: " << sent;
+  if (result != SolveResult::kStopped) return;
+  const std::string next =
+      "to resume it, start it again with --resume=auto: " + AutoResumeCommand(CommandLine());
+  LOG(INFO) << StopReason() << " stopped the run at iteration " << solver_->iter() << "; " << next;
+  if (view_ != nullptr) view_->Say(next);
+}
+
+int TrainingRun::Leave(SolveResult result) {
+  Enter(Call::kLeave, last_call_ == Call::kFinished ? Call::kFinished : Call::kTrain);
+  solver_.reset();
+  observers_.reset();
+  gpu_communicator_.reset();
+  device_.reset();
+  view_.reset();
+  lock_.reset();
+  if (world_ != nullptr) world_->Finish();
+  if (result != SolveResult::kStopped) return 0;
+  if (is_rank_0() && request_.stop.requeue) RequeueJob(deps_.scheduler);
+  return request_.stop.stop_exit_code;
+}
+
+int Train(const TrainRequest& request, const TrainingRunDeps& deps) {
+  RequireOneStart(request.start);
+  RequireWallTime(request.stop.max_wall);
+  ApplyBadRecords(request.input.bad_records);
+  ApplyDbLock(request.input.db_lock);
+  if (const int ranks = RanksToStart(request.ranks, request.device)) return LaunchRanks(ranks);
+  SignalWatch signals(request.stop.signals);
+  return TrainingRun(request, &signals, deps).Run();
+}
+
+}  // namespace trainer
