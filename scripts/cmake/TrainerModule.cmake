@@ -148,9 +148,11 @@ function(trainer_job_templates module)
   endforeach()
 endfunction()
 
-# trainer_program(<name> <folder>): the folder's files plus every module.
+# trainer_program(<name> <folder>): the folder's files plus every module. Tests link <name>_files, all
+# but main.cc.
 function(trainer_program name folder)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cc)
+  list(FILTER sources EXCLUDE REGEX "/main[.]cc$")
   get_property(modules GLOBAL PROPERTY TRAINER_MODULES)
   # Looked at in each build; the file changes only when the commit does.
   set(commit ${PROJECT_BINARY_DIR}/commit.cc)
@@ -173,7 +175,9 @@ function(trainer_program name folder)
   target_include_directories(${name}_files PRIVATE ${PROJECT_SOURCE_DIR}/${folder})
   target_compile_definitions(${name}_files PRIVATE TRAINER_VERSION="${PROJECT_VERSION}")
   target_compile_definitions(trainer_cli PRIVATE TRAINER_VERSION="${PROJECT_VERSION}")
-  trainer_executable(${name} ${name}_files)
+  add_library(${name}_main OBJECT ${PROJECT_SOURCE_DIR}/${folder}/main.cc)
+  target_link_libraries(${name}_main PRIVATE ${modules} trainer_flags)
+  trainer_executable(${name} ${name}_main ${name}_files)
 endfunction()
 
 # trainer_executable(<name> <object libraries>): these and every module. It looks for libraries in lib

@@ -86,7 +86,7 @@ TEST_F(DamagedPageTest, AShortenedFileIsNamed) {
                        "display: 1000");
   job_.solver = Edited(job_.solver, "snapshot: 10", "snapshot: 1");
   job_.Write();
-  Program run(job_.TrainCommand(), job_.options());
+  RunningProgram run(job_.TrainCommand(), job_.options());
   run.WaitForLine("Iteration 0 (");
   std::filesystem::resize_file(file_, 2 * kPage);
   ExpectRefused(job_, run.Wait(), 65,
@@ -113,7 +113,7 @@ TEST(SharedLevelDbTest, OneThatAnotherProcessHoldsIsNoReasonToRequeue) {
   job.solver = Edited(Edited(job.solver, "max_iter: 20", "max_iter: 100000000"), "snapshot: 10",
                       "snapshot: 100000000");
   job.Write();
-  Program holder(job.TrainCommand(), job.options());
+  RunningProgram holder(job.TrainCommand(), job.options());
   holder.WaitForLine("Iteration 0 (");
   const Outcome outcome = RunProgram({"dataset", "check", "data/train_leveldb"}, job.options());
   EXPECT_EQ(outcome.exit_code, 74);

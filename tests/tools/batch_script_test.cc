@@ -97,7 +97,7 @@ TEST_F(BatchScriptTest, OfPbsThatIsDeletedSavesAndStaysAway) {
   RunOptions options = Environment(OfPbs());
   // qdel signals all processes of the job: those of a session here.
   options.launcher = {"setsid", "bash", job_.folder() / "job.pbs"};
-  Program script({}, options);
+  RunningProgram script({}, options);
   script.WaitForLine("Iteration 1000 ");
   kill(-script.pid(), SIGTERM);
   const Outcome outcome = script.Wait();

@@ -122,7 +122,7 @@ TEST(DatasetTest, ASignalLeavesNothingOfAHalfMadeSet) {
     struct sigaction action {};
     sigaction(signal, nullptr, &action);
     if (action.sa_handler == SIG_IGN) continue;  // of a shell's job in the background, say
-    Program program({"dataset", "digits", "half", "--train=100000000"}, job.options());
+    RunningProgram program({"dataset", "digits", "half", "--train=100000000"}, job.options());
     const std::string half = job.folder() / "half";
     const auto begun = [&] {
       return std::filesystem::exists(half) && !std::filesystem::is_empty(half);

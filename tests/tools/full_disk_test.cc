@@ -65,7 +65,7 @@ TEST_F(FullDiskTest, ASnapshotOnTheWayThatFindsNoRoomIsTriedAgain) {
   job_.solver = Edited(job_.solver, "display: 5", "display: 1000");
   job_.solver = Edited(job_.solver, "\"snap\"", "\"full/snap\"");
   job_.Write();
-  Program program(job_.TrainCommand(), job_.options());
+  RunningProgram program(job_.TrainCommand(), job_.options());
   program.WaitForLine("Iteration 0 (");
   Fill();
   program.Signal(SIGHUP);
@@ -99,7 +99,7 @@ TEST_F(FullDiskTest, AMountThatTurnsReadOnlyIsAMatterOfTheDisk) {
   job_.solver = Edited(job_.solver, "snapshot: 10", "snapshot: 0");
   job_.solver = Edited(job_.solver, "\"snap\"", "\"full/snap\"");
   job_.Write();
-  Program program(job_.TrainCommand(), job_.options());
+  RunningProgram program(job_.TrainCommand(), job_.options());
   program.WaitForLine("Iteration 0 (");
   const auto remount = [&](unsigned long how) {
     return mount("none", Full().c_str(), "tmpfs", MS_REMOUNT | how, "size=1m");
@@ -136,7 +136,7 @@ TEST_F(FullDiskTest, AScheduledSnapshotThatFindsNoRoomEndsNothing) {
   job_.Write();
   RunOptions options = job_.options();
   options.in_step = true;
-  Program program(job_.TrainCommand(), options);
+  RunningProgram program(job_.TrainCommand(), options);
   program.WaitForLine("Iteration 0 (");
   Fill();
   program.WaitForLine("could not be written; training continues");
@@ -224,7 +224,7 @@ TEST(LogLossTest, APipeThatIsClosedEarlyEndsNothing) {
   job.Write();
   RunOptions options = job.options();
   options.in_step = true;
-  Program program(job.TrainCommand(), options);
+  RunningProgram program(job.TrainCommand(), options);
   program.WaitForLine("Iteration 3 (");
   program.CloseStderr();
   const Outcome outcome = program.Wait();

@@ -154,13 +154,13 @@ TEST_F(GpuTrainTest, SigtermSavesAndTheRunGoesOn) {
   job_.solver = Edited(job_.solver, "max_iter: 20", "max_iter: 1000000");
   job_.Write();
   std::vector<std::string> command = job_.TrainCommand({"--gpu=0", "--resume=auto"});
-  Program run(command, job_.gpu_options());
+  RunningProgram run(command, job_.gpu_options());
   run.WaitForLine("Iteration 5 ");
   run.Signal(SIGTERM);
   const Outcome stopped = run.Wait();
   EXPECT_EQ(stopped.exit_code, 75) << stopped.err;
   EXPECT_THAT(job_.Files("."), IsEmpty());
-  Program again(command, job_.gpu_options());
+  RunningProgram again(command, job_.gpu_options());
   EXPECT_THAT(again.WaitForLine("Resuming from"), HasSubstr("snap_iter_"));
   again.WaitForLine("Iteration ");
   again.Signal(SIGKILL);

@@ -34,7 +34,8 @@ class LastSnapshotTest : public LongRankJob {
 
 TEST_F(LastSnapshotTest, IsStoredInTheRescueFolderAndTheMessageSaysHowToResume) {
   std::filesystem::create_directory(job_.folder() / "saved");
-  Program program(job_.TrainCommand({"--resume=auto", "--rescue_dir=saved"}), job_.options());
+  RunningProgram program(job_.TrainCommand({"--resume=auto", "--rescue_dir=saved"}),
+                         job_.options());
   program.WaitForLine("Iteration 10");
   RemoveFolder();
   program.Signal(SIGTERM);

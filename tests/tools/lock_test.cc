@@ -32,7 +32,7 @@ class LockTestLock : public testing::Test {
 };
 
 TEST_F(LockTestLock, ASecondRunOfOnePrefixIsRefusedUntilTheFirstEnds) {
-  Program first(job_.TrainCommand(), job_.options());
+  RunningProgram first(job_.TrainCommand(), job_.options());
   first.WaitForLine("Iteration 0 (");
   EXPECT_THAT(job_.Files("."), ElementsAre(".snap.lock"));
   const Outcome second = RunProgram(job_.TrainCommand(), job_.options());
@@ -43,7 +43,7 @@ TEST_F(LockTestLock, ASecondRunOfOnePrefixIsRefusedUntilTheFirstEnds) {
   const Outcome check = job_.Check();
   EXPECT_EQ(check.exit_code, 73) << check.out;
   EXPECT_THAT(job_.Files("."), ElementsAre(".snap.lock"));
-  Program third(job_.TrainCommand({"--lock_wait=60"}), job_.options());
+  RunningProgram third(job_.TrainCommand({"--lock_wait=60"}), job_.options());
   third.WaitForLine("waiting up to 60 s for it to end");
   first.Signal(SIGTERM);
   EXPECT_EQ(first.Wait().exit_code, 75);
@@ -54,7 +54,7 @@ TEST_F(LockTestLock, ASecondRunOfOnePrefixIsRefusedUntilTheFirstEnds) {
 }
 
 TEST_F(LockTestLock, TheLockOfAKilledRunIsTakenOver) {
-  Program first(job_.TrainCommand(), job_.options());
+  RunningProgram first(job_.TrainCommand(), job_.options());
   first.WaitForLine("Iteration 0 (");
   const pid_t killed = first.pid();
   first.Signal(SIGKILL);

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "in_process.h"
 #include "job.h"
 #include "trainer/base/text/text.h"
 
@@ -20,7 +21,7 @@ class MeantTest : public testing::Test {
  protected:
   MeantTest() { job_.Write(); }
   Outcome Run(const std::vector<std::string>& command) const {
-    return RunProgram(command, job_.options());
+    return RunHere(command, job_.options());
   }
   void ExpectAnswer(const std::vector<std::string>& command, const std::string& start,
                     const std::string& part) const {

@@ -93,7 +93,8 @@ std::vector<std::string> Outcome::Errors() const {
   return errors;
 }
 
-Program::Program(const std::vector<std::string>& arguments, const RunOptions& options) {
+RunningProgram::RunningProgram(const std::vector<std::string>& arguments,
+                               const RunOptions& options) {
   std::vector<std::string> words = options.launcher;
   words.push_back(options.emulated_gpu ? TRAINER_EMULATED : TRAINER_PROGRAM);
   words.insert(words.end(), arguments.begin(), arguments.end());
@@ -118,7 +119,7 @@ Program::Program(const std::vector<std::string>& arguments, const RunOptions& op
   err_ = err[0];
 }
 
-Program::~Program() {
+RunningProgram::~RunningProgram() {
   if (out_ >= 0) close(out_);
   if (err_ >= 0) close(err_);
   if (pid_ <= 0) return;
@@ -126,7 +127,7 @@ Program::~Program() {
   waitpid(pid_, nullptr, 0);
 }
 
-bool Program::ReadSome() {
+bool RunningProgram::ReadSome() {
   std::array<pollfd, 2> fds = {{{out_, POLLIN, 0}, {err_, POLLIN, 0}}};
   if (out_ < 0 && err_ < 0) return false;
   if (poll(fds.data(), fds.size(), kPatienceMs) <= 0) {
@@ -139,7 +140,7 @@ bool Program::ReadSome() {
   return true;
 }
 
-std::string Program::FindLine(const std::string& text) {
+std::string RunningProgram::FindLine(const std::string& text) {
   for (;;) {
     for (size_t end; (end = outcome_.err.find('\n', seen_)) != std::string::npos;) {
       const std::string line = outcome_.err.substr(seen_, end - seen_);
@@ -150,20 +151,20 @@ std::string Program::FindLine(const std::string& text) {
   }
 }
 
-std::string Program::WaitForLine(const std::string& text) {
+std::string RunningProgram::WaitForLine(const std::string& text) {
   std::string line = FindLine(text);
   if (line.empty()) ADD_FAILURE() << "no line with '" << text << "' in:\n" << outcome_.err;
   return line;
 }
 
-void Program::Signal(int signal) const { kill(pid_, signal); }
+void RunningProgram::Signal(int signal) const { kill(pid_, signal); }
 
-void Program::CloseStderr() {
+void RunningProgram::CloseStderr() {
   close(err_);
   err_ = -1;
 }
 
-Outcome Program::Wait() {
+Outcome RunningProgram::Wait() {
   while (ReadSome()) {
   }
   int status = 0;
@@ -197,7 +198,7 @@ bool HasEmulatedGpu() { return TRAINER_EMULATED[0] != '\0'; }
 std::string ProgramPath() { return TRAINER_PROGRAM; }
 
 Outcome RunProgram(const std::vector<std::string>& arguments, const RunOptions& options) {
-  return Program(arguments, options).Wait();
+  return RunningProgram(arguments, options).Wait();
 }
 
 bool Finds(const std::string& text, const std::string& pattern) {

@@ -39,12 +39,13 @@ struct RunOptions {
 };
 
 // One run. The destructor kills what still runs.
-class Program {
+class RunningProgram {
  public:
-  explicit Program(const std::vector<std::string>& arguments, const RunOptions& options = {});
-  ~Program();
-  Program(const Program&) = delete;
-  Program& operator=(const Program&) = delete;
+  explicit RunningProgram(const std::vector<std::string>& arguments,
+                          const RunOptions& options = {});
+  ~RunningProgram();
+  RunningProgram(const RunningProgram&) = delete;
+  RunningProgram& operator=(const RunningProgram&) = delete;
 
   // Reads stderr until a line contains `text`, which it returns. When the output ends first, or
   // minutes pass without any, the test fails and "" comes back.

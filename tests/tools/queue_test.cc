@@ -173,7 +173,7 @@ TEST_F(QueueTest, ARunWhoseSlurmstepdIsKilledSavesAndEnds) {
   RunOptions options = job_.options();
   options.env.insert(options.env.end(), {commands_.Path(), "SLURM_JOB_ID=123"});
   options.launcher = {job_.folder() / "bin/slurmstepd"};
-  Program program(job_.TrainCommand(), options);
+  RunningProgram program(job_.TrainCommand(), options);
   program.WaitForLine("Iteration 1000 ");
   const pid_t run = std::stoi(ReadText(job_.folder() / "run.pid"));
   kill(program.pid(), SIGKILL);

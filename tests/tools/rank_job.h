@@ -84,15 +84,15 @@ template <class JobOfRanks>
 class RunsOfRanks : public JobOfRanks {
  protected:
   // Started, with iterations done.
-  std::unique_ptr<Program> Start(const std::vector<std::string>& more,
-                                 std::vector<std::string> launcher = {}) {
+  std::unique_ptr<RunningProgram> Start(const std::vector<std::string>& more,
+                                        std::vector<std::string> launcher = {}) {
     if (auto program = TryToStart(more, std::move(launcher))) return program;
     throw std::runtime_error("the run ended before its tenth iteration:\n" + ended_.err);
   }
 
   // The same, with ranks that wait `*seconds` for each other, at first. Where other programs have
   // the cores, one may need longer to begin: then the run is started again, with more patience.
-  std::unique_ptr<Program> StartImpatient(std::vector<std::string> more, int* seconds) {
+  std::unique_ptr<RunningProgram> StartImpatient(std::vector<std::string> more, int* seconds) {
     more.push_back("");
     for (const int factor : {1, 10}) {
       *seconds *= factor;
@@ -119,12 +119,12 @@ class RunsOfRanks : public JobOfRanks {
 
  private:
   // Null when the run ends before.
-  std::unique_ptr<Program> TryToStart(const std::vector<std::string>& more,
-                                      std::vector<std::string> launcher) {
+  std::unique_ptr<RunningProgram> TryToStart(const std::vector<std::string>& more,
+                                             std::vector<std::string> launcher) {
     processes_.clear();
     RunOptions options = this->job_.options();
     options.launcher = std::move(launcher);
-    auto program = std::make_unique<Program>(this->job_.TrainCommand(more), options);
+    auto program = std::make_unique<RunningProgram>(this->job_.TrainCommand(more), options);
     for (const char* rank : {"rank 0 (", "rank 1 ("}) {
       const std::string line = program->FindLine(rank);
       std::smatch found;

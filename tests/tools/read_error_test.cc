@@ -155,7 +155,7 @@ class FailingJob {
 
 // Trains until the reads of the run fail in its midst.
 Outcome TrainUntilReadsFail(const FailingJob& failing, const std::vector<std::string>& flags = {}) {
-  Program program(failing.job().TrainCommand(flags), failing.options());
+  RunningProgram program(failing.job().TrainCommand(flags), failing.options());
   program.WaitForLine("Iteration 100 (");
   failing.StartFailing();
   return program.Wait();

@@ -57,7 +57,7 @@ TEST_F(SignalTest, SigintSigtermSigusr1AndSigusr2SaveAndStop) {
   const std::pair<int, std::string> signals[] = {
       {SIGINT, "SIGINT"}, {SIGTERM, "SIGTERM"}, {SIGUSR1, "SIGUSR1"}, {SIGUSR2, "SIGUSR2"}};
   for (const auto& [signal, name] : signals) {
-    Program program(job_.TrainCommand(), job_.options());
+    RunningProgram program(job_.TrainCommand(), job_.options());
     program.WaitForLine("Iteration 3 (");
     program.Signal(signal);
     ExpectSavedAndStopped(program.Wait(), name, 75);
@@ -65,7 +65,7 @@ TEST_F(SignalTest, SigintSigtermSigusr1AndSigusr2SaveAndStop) {
 }
 
 TEST_F(SignalTest, SighupSavesAndGoesOn) {
-  Program program(job_.TrainCommand(), job_.options());
+  RunningProgram program(job_.TrainCommand(), job_.options());
   program.WaitForLine("Iteration 3 (");
   program.Signal(SIGHUP);
   program.WaitForLine("Snapshotting solver state");
@@ -77,7 +77,7 @@ TEST_F(SignalTest, SighupSavesAndGoesOn) {
 }
 
 TEST_F(SignalTest, EffectsCanBeChosen) {
-  Program program(job_.TrainCommand({"--sigint_effect=none", "--sigterm_effect=snapshot",
+  RunningProgram program(job_.TrainCommand({"--sigint_effect=none", "--sigterm_effect=snapshot",
                                      "--sighup_effect=stop", "--stop_exit_code=0"}),
                   job_.options());
   program.WaitForLine("Iteration 3 (");
@@ -95,7 +95,7 @@ TEST_F(SignalTest, EffectsCanBeChosen) {
 // Slurm warns with SIGUSR1 and sends SIGTERM at the time limit, when the snapshot may be half
 // written.
 TEST_F(SignalTest, SigtermAfterSigusr1LetsTheSnapshotBeWritten) {
-  Program program(job_.TrainCommand(), job_.options());
+  RunningProgram program(job_.TrainCommand(), job_.options());
   program.WaitForLine("Iteration 3 (");
   program.Signal(SIGSTOP);
   program.Signal(SIGUSR1);
@@ -110,7 +110,7 @@ TEST_F(SignalTest, SigtermAfterSigusr1LetsTheSnapshotBeWritten) {
 TEST_F(SignalTest, StopsInTheMiddleOfATest) {
   job_.solver = Edited(job_.solver, "test_iter: 3", "test_iter: 100000000");
   job_.Write();
-  Program program(job_.TrainCommand(), job_.options());
+  RunningProgram program(job_.TrainCommand(), job_.options());
   program.WaitForLine("Iteration 0, Testing net (#0)");
   program.Signal(SIGINT);
   const Outcome outcome = program.Wait();
@@ -119,7 +119,7 @@ TEST_F(SignalTest, StopsInTheMiddleOfATest) {
 }
 
 TEST_F(SignalTest, AStoppedRunGoesOnAsIfItHadNot) {
-  Program program(job_.TrainCommand(), job_.options());
+  RunningProgram program(job_.TrainCommand(), job_.options());
   program.WaitForLine("Iteration 3 (");
   program.Signal(SIGTERM);
   const Outcome stopped = program.Wait();
@@ -179,7 +179,7 @@ TEST_P(ResumeTest, AKilledRunGoesOnFromItsLastSnapshot) {
   job.solver = Edited(job.solver, "display: 5", "display: 1");
   job.solver = Edited(job.solver, "snapshot: 10", "snapshot: 2");
   job.Write();
-  Program program(job.TrainCommand(), job.options());
+  RunningProgram program(job.TrainCommand(), job.options());
   program.WaitForLine("snap_iter_6.solverstate");  // which waits for the one before
   program.Signal(SIGKILL);
   EXPECT_EQ(program.Wait().signal, SIGKILL);

@@ -154,7 +154,7 @@ TEST_F(RunFolderTest, AFullDiskStopsNothing) {
 TEST_F(RunFolderTest, StatusKnowsARunThatLivesStoppedOrDied) {
   MakeEndless();
   {
-    Program program(job_.TrainCommand({"--run=runs/a"}), job_.options());
+    RunningProgram program(job_.TrainCommand({"--run=runs/a"}), job_.options());
     program.WaitForLine("Iteration 1000 ");
     EXPECT_EQ(StateOf("runs"), "running");
     program.Signal(SIGTERM);
@@ -162,7 +162,7 @@ TEST_F(RunFolderTest, StatusKnowsARunThatLivesStoppedOrDied) {
   }
   EXPECT_EQ(StateOf("runs/a"), "stopped");
   {
-    Program program(job_.TrainCommand({"--run=runs/a"}), job_.options());
+    RunningProgram program(job_.TrainCommand({"--run=runs/a"}), job_.options());
     program.WaitForLine("Iteration 1000 ");
     program.Signal(SIGKILL);
     EXPECT_EQ(program.Wait().signal, SIGKILL);

@@ -37,7 +37,7 @@ class FullLog {
   const std::string& path() const { return path_; }
 
   // Waits until the program cannot write on. False where the system does not tell.
-  bool AwaitFull(const Program& program) const {
+  bool AwaitFull(const RunningProgram& program) const {
     const std::string place = "/proc/" + std::to_string(program.pid()) + "/wchan";
     return Await([&] {
       std::ifstream file(place);
@@ -47,7 +47,7 @@ class FullLog {
   }
 
   // Reads all that comes until the program ends.
-  std::string Drain(Program& program, Outcome* outcome) {
+  std::string Drain(RunningProgram& program, Outcome* outcome) {
     std::string text;
     std::jthread reader([&](const std::stop_token& stop) {
       char bytes[4096];
@@ -81,7 +81,7 @@ class SetUpSignalTest : public testing::Test {
     FullLog log(job_.folder() / "log");
     RunOptions options = job_.options();
     options.stderr_path = log.path();
-    Program program(job_.TrainCommand(more), options);
+    RunningProgram program(job_.TrainCommand(more), options);
     EXPECT_TRUE(log.AwaitFull(program));
     EXPECT_THAT(job_.Files("."), ElementsAre(".snap.lock"));
     program.Signal(signal);
@@ -108,7 +108,7 @@ TEST_F(SetUpSignalTest, ASignalThatShallDoNothingDoesNothing) {
   FullLog log(job_.folder() / "log");
   RunOptions options = job_.options();
   options.stderr_path = log.path();
-  Program program(job_.TrainCommand({"--sigterm_effect=none", "--log=caffe"}), options);
+  RunningProgram program(job_.TrainCommand({"--sigterm_effect=none", "--log=caffe"}), options);
   EXPECT_TRUE(log.AwaitFull(program));
   program.Signal(SIGTERM);
   Outcome outcome;
@@ -126,13 +126,13 @@ TEST(VerbSignalTest, OtherVerbsEndAtOnce) {
       {{"time", "--model=net.prototxt", "--iterations=100000000"}, "Iteration: 2 "}};
   for (const auto& [command, line] : commands) {
     for (const int signal : {SIGINT, SIGTERM}) {
-      Program program(command, job.options());
+      RunningProgram program(command, job.options());
       program.WaitForLine(line);
       program.Signal(signal);
       EXPECT_EQ(program.Wait().signal, signal) << command[0];
     }
   }
-  Program program({"dataset", "digits", "many", "--train=100000000"}, job.options());
+  RunningProgram program({"dataset", "digits", "many", "--train=100000000"}, job.options());
   EXPECT_TRUE(Await([&] { return std::filesystem::exists(job.folder() / "many"); }));
   program.Signal(SIGTERM);
   EXPECT_EQ(program.Wait().signal, SIGTERM);
@@ -145,7 +145,7 @@ TEST(VerbSignalTest, ASetWhoseFolderASignalRemovedEndsByTheSignal) {
   RunOptions options = job.options();
   options.env.insert(options.env.end(), {"LD_PRELOAD=" TRAINER_FAULTY_IO, "FAULTY_IO_KILL=1000",
                                          "ASAN_OPTIONS=verify_asan_link_order=0"});
-  Program program({"dataset", "digits", "many", "--train=2000"}, options);
+  RunningProgram program({"dataset", "digits", "many", "--train=2000"}, options);
   EXPECT_TRUE(Await([&] { return std::filesystem::exists(job.folder() / "many"); }));
   program.Signal(SIGTERM);
   const Outcome outcome = program.Wait();

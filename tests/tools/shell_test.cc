@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "program.h"
+#include "in_process.h"
 #include "support/temp_folder.h"
 #include "trainer/base/text/text.h"
 
@@ -20,7 +20,7 @@ using testing::StartsWith;
 std::string Offered(const std::string& words) {
   const TempFolder folder;
   WriteText(folder / "net.prototxt", "");
-  WriteText(folder / "completion.bash", RunProgram({"completion"}).out);
+  WriteText(folder / "completion.bash", RunHere({"completion"}).out);
   WriteText(folder / "ask.bash",
             Join("cd \"${0%/*}\" && . ./completion.bash && COMP_WORDS=(trainer ", words,
                  ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n_trainer\n",
@@ -40,7 +40,7 @@ TEST(CompletionTest, BashOffersVerbsFlagsAndFiles) {
 }
 
 TEST(ManTest, HoldsEveryVerbAndFlagAndNoStrayRequest) {
-  const Outcome man = RunProgram({"man"});
+  const Outcome man = RunHere({"man"});
   ASSERT_EQ(man.exit_code, 0) << man.err;
   EXPECT_THAT(man.out, StartsWith(".TH TRAINER 1 "));
   for (const char* part : {"\n.SH train\ntrain a net", "\n.SH deploy\n",

@@ -114,7 +114,7 @@ TEST_F(SweepTest, AStoppedSweepGoesOnWhereItWas) {
   job_.solver = Edited(job_.solver, "snapshot: 10", "snapshot: 0");
   job_.Write();
   const std::vector<std::string> more = {"--set", "base_lr=0.01,0.05"};
-  Program sweep(Command(more), job_.options());
+  RunningProgram sweep(Command(more), job_.options());
   sweep.WaitForLine("Run 1 of 2, base_lr=0.01: its log is ");
   const std::string log = job_.folder() / "snap_sweep/base_lr=0.01/log";
   const auto tells = [&](const char* part) {

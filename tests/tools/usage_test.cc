@@ -6,7 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "program.h"
+#include "in_process.h"
 #include "support/temp_folder.h"
 #include "trainer/base/file/file.h"
 
@@ -32,7 +32,7 @@ size_t WidestLine(const std::string& text) {
 
 // A wrong command line: nothing on stdout, one line on stderr, exit code `code`.
 void ExpectRefused(const std::vector<std::string>& arguments, int code, const std::string& part) {
-  const Outcome outcome = RunProgram(arguments);
+  const Outcome outcome = RunHere(arguments);
   EXPECT_EQ(outcome.exit_code, code) << outcome.err;
   EXPECT_THAT(outcome.out, IsEmpty());
   EXPECT_THAT(outcome.ErrLines(), ElementsAre(StartsWith("error: ")));
@@ -41,7 +41,7 @@ void ExpectRefused(const std::vector<std::string>& arguments, int code, const st
 
 TEST(HelpTest, ListsEveryVerbOnStdout) {
   for (const auto& arguments : {std::vector<std::string>{}, {"help"}, {"--help"}, {"-h"}}) {
-    const Outcome outcome = RunProgram(arguments);
+    const Outcome outcome = RunHere(arguments);
     EXPECT_EQ(outcome.exit_code, 0);
     EXPECT_THAT(outcome.err, IsEmpty());
     for (const char* verb : kVerbs) {
@@ -53,7 +53,7 @@ TEST(HelpTest, ListsEveryVerbOnStdout) {
 
 TEST(HelpTest, HasAPageWithExamplesForEveryVerb) {
   for (const std::string verb : kVerbs) {
-    const Outcome page = RunProgram({"help", verb});
+    const Outcome page = RunHere({"help", verb});
     EXPECT_EQ(page.exit_code, 0);
     EXPECT_THAT(page.out, StartsWith("trainer " + verb + ": "));
     EXPECT_THAT(page.out, HasSubstr("\nusage: trainer " + verb));
@@ -63,7 +63,7 @@ TEST(HelpTest, HasAPageWithExamplesForEveryVerb) {
 }
 
 TEST(HelpTest, HasAPageForEachTaskOfDatasetWithItsOwnFlags) {
-  const Outcome pack = RunProgram({"help", "dataset", "pack"});
+  const Outcome pack = RunHere({"help", "dataset", "pack"});
   EXPECT_EQ(pack.exit_code, 0) << pack.err;
   EXPECT_THAT(pack.out, StartsWith("trainer dataset pack: "));
   EXPECT_THAT(pack.out, HasSubstr("\nusage: trainer dataset pack ROOT LIST SET, or FOLDER SET"));
@@ -75,7 +75,7 @@ TEST(HelpTest, HasAPageForEachTaskOfDatasetWithItsOwnFlags) {
     EXPECT_THAT(pack.out, Not(HasSubstr(other)));
   }
   EXPECT_LE(WidestLine(pack.out), 80u);
-  EXPECT_EQ(RunProgram({"dataset", "pack", "--help"}).out, pack.out);
+  EXPECT_EQ(RunHere({"dataset", "pack", "--help"}).out, pack.out);
   ExpectRefused({"help", "dataset", "pakc"}, 64,
                 "'trainer dataset' has no task 'pakc'; it has: "
                 "bench");
@@ -83,16 +83,16 @@ TEST(HelpTest, HasAPageForEachTaskOfDatasetWithItsOwnFlags) {
 }
 
 TEST(HelpTest, ShowsThePageOfAVerbWhateverItsOtherFlags) {
-  const std::string page = RunProgram({"help", "train"}).out;
+  const std::string page = RunHere({"help", "train"}).out;
   for (const auto& arguments : {std::vector<std::string>{"train", "--help"},
                                 {"train", "-h"},
                                 {"train", "--no-such-flag", "--help"}}) {
-    EXPECT_EQ(RunProgram(arguments).out, page);
+    EXPECT_EQ(RunHere(arguments).out, page);
   }
 }
 
 TEST(HelpTest, ShowsEveryFlagOfTrainWithItsDefault) {
-  const std::string page = RunProgram({"help", "train"}).out;
+  const std::string page = RunHere({"help", "train"}).out;
   for (const char* flag :
        {"--solver=FILE", "--snapshot=FILE", "--weights=FILES", "--level=N", "--stage=LIST",
         "--gpu=ID", "--tf32", "--deterministic", "--sigint_effect=EFFECT", "--sighup_effect=EFFECT",
@@ -104,11 +104,11 @@ TEST(HelpTest, ShowsEveryFlagOfTrainWithItsDefault) {
 }
 
 TEST(HelpTest, ListsVerbsByTaskAndFlagsOfTrainByGroup) {
-  const std::string verbs = RunProgram({"help"}).out;
+  const std::string verbs = RunHere({"help"}).out;
   EXPECT_TRUE(Finds(verbs, R"(\n\ntrain and test:\n  check [^:]*\n  test [^:]*\n  train )"))
       << verbs;
   EXPECT_TRUE(Finds(verbs, R"(\n\nwork on a cluster:\n  bench-comm [^:]*\n  job )")) << verbs;
-  const std::string flags = RunProgram({"help", "train"}).out;
+  const std::string flags = RunHere({"help", "train"}).out;
   EXPECT_TRUE(Finds(flags, R"(\n\nflags:\n  --solver=FILE )")) << flags;
   EXPECT_TRUE(Finds(flags, R"(\n\ndata:\n  --bad_records[^:]*:[^:]*\n  --stage_data)")) << flags;
   for (const char* group : {"what is kept and shown", "signals and time", "device and memory",
@@ -119,16 +119,16 @@ TEST(HelpTest, ListsVerbsByTaskAndFlagsOfTrainByGroup) {
 
 TEST(ColorTest, IsForTerminalsUnlessAskedFor) {
   const std::vector<std::string> wrong = {"show", "--model=/nowhere.prototxt"};
-  EXPECT_THAT(RunProgram(wrong).err, StartsWith("error: "));
+  EXPECT_THAT(RunHere(wrong).err, StartsWith("error: "));
   std::vector<std::string> colored = wrong;
   colored.push_back("--color=always");
-  EXPECT_THAT(RunProgram(colored).err, StartsWith("\033[31merror:\033[0m "));
+  EXPECT_THAT(RunHere(colored).err, StartsWith("\033[31merror:\033[0m "));
   ExpectRefused({"show", "--model=x", "--color=red"}, 64,
                 "--color=red: must be one of auto, always, never");
 }
 
 TEST(VersionTest, IsOneLine) {
-  const Outcome outcome = RunProgram({"--version"});
+  const Outcome outcome = RunHere({"--version"});
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_THAT(outcome.out, testing::MatchesRegex("trainer [0-9]+\\.[0-9]+\\.[0-9]+\n"));
 }
@@ -169,15 +169,15 @@ TEST(UsageTest, TakesAFieldOfTheSolverAsAFlag) {
   std::ofstream(folder / "s.prototxt")
       << "net: 'n.prototxt' base_lr: 0.5 lr_policy: 'fixed' max_iter: 9 display: 1";
   const Outcome run =
-      RunProgram({"train", "--solver=" + (folder / "s.prototxt"), "--lr=0.25", "--max_iter", "2",
-                  "--optimizer=Nesterov", "--momentum=0.5", "--snapshot_prefix=" + (folder / "s")});
+      RunHere({"train", "--solver=" + (folder / "s.prototxt"), "--lr=0.25", "--max_iter", "2",
+               "--optimizer=Nesterov", "--momentum=0.5", "--snapshot_prefix=" + (folder / "s")});
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_THAT(run.err, HasSubstr("Iteration 1, lr = 0.25"));
   EXPECT_THAT(run.err, Not(HasSubstr("Iteration 2, lr")));
   EXPECT_TRUE(Exists(folder / "s_iter_2.caffemodel"));
   // Checked as a value of the field is.
   const Outcome wrong =
-      RunProgram({"train", "--solver=" + (folder / "s.prototxt"), "--max_iter=many"});
+      RunHere({"train", "--solver=" + (folder / "s.prototxt"), "--max_iter=many"});
   EXPECT_EQ(wrong.exit_code, 64);
   EXPECT_THAT(wrong.err, HasSubstr("--set max_iter=many: 'many' is not a value of max_iter"));
 }

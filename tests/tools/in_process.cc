@@ -1,0 +1,113 @@
+#include "in_process.h"
+
+#include <fcntl.h>
+#include <glog/logging.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <optional>
+#include <utility>
+
+#include "run_command.h"
+#include "support/temp_folder.h"
+#include "trainer/base/log/terminal.h"
+#include "trainer/cli/verb.h"
+#include "trainer/data/bad_records.h"
+#include "trainer/data/db_lock.h"
+
+namespace trainer {
+namespace {
+
+// Sends a descriptor of the process to a file while it lives.
+class Redirection {
+ public:
+  Redirection(int descriptor, const std::string& path)
+      : descriptor_(descriptor), before_(dup(descriptor)) {
+    const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    dup2(file, descriptor_);
+    close(file);
+  }
+  ~Redirection() {
+    dup2(before_, descriptor_);
+    close(before_);
+  }
+  Redirection(const Redirection&) = delete;
+  Redirection& operator=(const Redirection&) = delete;
+
+ private:
+  int descriptor_, before_;
+};
+
+// Sets variables of the environment while it lives.
+class Environment {
+ public:
+  explicit Environment(const std::vector<std::string>& variables) {
+    for (const std::string& variable : variables) {
+      const size_t equals = variable.find('=');
+      const std::string name = variable.substr(0, equals);
+      const char* const value = std::getenv(name.c_str());
+      before_.emplace_back(name,
+                           value == nullptr ? std::nullopt : std::optional(std::string(value)));
+      setenv(name.c_str(), variable.substr(equals + 1).c_str(), 1);
+    }
+  }
+  ~Environment() {
+    for (const auto& [name, value] : before_) {
+      if (value) {
+        setenv(name.c_str(), value->c_str(), 1);
+      } else {
+        unsetenv(name.c_str());
+      }
+    }
+  }
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+
+ private:
+  std::vector<std::pair<std::string, std::optional<std::string>>> before_;
+};
+
+void Flush() {
+  std::cout.flush();
+  std::fflush(stdout);
+  std::fflush(stderr);
+  google::FlushLogFiles(google::INFO);
+}
+
+}  // namespace
+
+Outcome RunHere(const std::vector<std::string>& arguments, const RunOptions& options) {
+  const TempFolder outputs;
+  const std::filesystem::path before = std::filesystem::current_path();
+  const int log_level = FLAGS_minloglevel;
+  Outcome outcome;
+  EXPECT_TRUE(options.launcher.empty() && options.memory_limit == 0 && options.file_limit == 0 &&
+              options.stdout_path.empty() && options.stderr_path.empty() && !options.as_nobody &&
+              !options.emulated_gpu && !options.in_step)
+      << "this run needs a process";
+  const Environment environment(options.env);
+  VerbRegistry::Get().SetHelpFiles(HelpFile);
+  Flush();
+  {
+    const Redirection out(STDOUT_FILENO, outputs / "out"), err(STDERR_FILENO, outputs / "err");
+    std::filesystem::current_path(options.folder);
+    outcome.exit_code = RunCommand(arguments);
+    Flush();
+    std::cout.clear();
+  }
+  std::filesystem::current_path(before);
+  FLAGS_minloglevel = log_level;
+  FLAGS_stderrthreshold = google::INFO;
+  SkipBadRecords(-1);
+  SetDbLock(DbLock::kAuto);
+  SetColorChoice(ColorChoice::kAuto);
+  outcome.out = ReadText(outputs / "out");
+  outcome.err = ReadText(outputs / "err");
+  return outcome;
+}
+
+}  // namespace trainer

@@ -1,0 +1,17 @@
+#pragma once
+// Commands of the program, run in the test's process.
+
+#include <string>
+#include <vector>
+
+#include "program.h"
+
+namespace trainer {
+
+// Runs `trainer <arguments>` in the folder and with the environment of `options` and returns its
+// exit code and both outputs. For commands that need no process of their own: RunProgram is for
+// signals, limits, ranks, launchers and crashes. Restores the working folder, the environment, the
+// level of the log and the settings of readers.
+Outcome RunHere(const std::vector<std::string>& arguments, const RunOptions& options = {});
+
+}  // namespace trainer

@@ -1,0 +1,108 @@
+#include "run_command.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <iostream>
+#include <new>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "trainer/base/error/error_group.h"
+#include "trainer/base/log/log.h"
+#include "trainer/base/log/terminal.h"
+#include "trainer/base/text/text.h"
+#include "trainer/cli/common_flags.h"
+#include "trainer/cli/verb.h"
+#include "trainer/parallel/failure.h"
+
+namespace trainer {
+
+namespace {
+
+// Whether the standard output is a pipe whose reader wants no more, as `head` does.
+bool ReaderHasLeft() {
+  pollfd output = {STDOUT_FILENO, POLLOUT, 0};
+  return poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
+}
+
+int Run(const std::vector<std::string>& arguments) {
+  std::signal(SIGPIPE, SIG_IGN);  // of every output, help too
+  const Command command = ParseCommand(arguments);
+  int code = 0;
+  if (command.verb == nullptr) {
+    std::cout << command.print;
+  } else {
+    ApplyCommonFlags(command.flags->values());
+    InitLogging("trainer");
+    code = command.Run();
+  }
+  std::cout.flush();
+  if (!std::cout && !ReaderHasLeft())
+    throw Error(ErrorCode::kIo, "cannot write to the standard output");
+  return code;
+}
+
+void Say(const std::string& message) {
+  constexpr size_t kLongest = 4000;  // names from files have no limit of their own
+  std::fprintf(stderr, "%s %s%s%s\n", Painted(Color::kRed, "error:", STDERR_FILENO).c_str(),
+               RankPrefix().c_str(), message.substr(0, kLongest).c_str(),
+               message.size() > kLongest ? "..." : "");
+}
+
+// Of several ranks the first that fails speaks for all.
+int Fail(ErrorCode error, const std::string& message) {
+  std::cout.flush();
+  int code = static_cast<int>(error);
+  if (IsFirstToFail(&code)) Say(message);
+  return code;
+}
+
+// A line for each; the first decides the exit code.
+int FailAll(const ErrorGroup& group) {
+  constexpr size_t kMost = 50;
+  const size_t count = group.all().size();
+  std::cout.flush();
+  int code = static_cast<int>(group.code());
+  if (!IsFirstToFail(&code)) return code;
+  for (size_t i = 0; i < std::min(count, kMost); ++i) Say(group.all()[i].what());
+  if (count > kMost) Say(Join("and ", count - kMost, " more"));
+  return code;
+}
+
+bool IsForWantOfAThread(const std::exception& error) {
+  const auto* const of_system = dynamic_cast<const std::system_error*>(&error);
+  return of_system != nullptr && of_system->code() == std::errc::resource_unavailable_try_again;
+}
+
+}  // namespace
+
+int RunCommand(const std::vector<std::string>& arguments) {
+  try {
+    return Run(arguments);
+  } catch (const ErrorGroup& group) {
+    return FailAll(group);
+  } catch (const Error& e) {
+    return Fail(e.code(), e.what());
+  } catch (const EndedByPeer& e) {
+    return e.code();
+  } catch (const std::bad_alloc&) {
+    return Fail(ErrorCode::kResource,
+                "out of host memory: lower batch_size; 'trainer plan' shows what uses the memory");
+  } catch (const std::exception& e) {
+    if (IsForWantOfAThread(e)) {
+      return Fail(ErrorCode::kResource,
+                  "cannot create another thread: raise the limit of memory (ulimit -v), of "
+                  "processes (ulimit -u) or of the job");
+    }
+    return Fail(ErrorCode::kInternal,
+                Join("internal error, please report it: ", EscapeControl(e.what())));
+  }
+}
+
+}  // namespace trainer

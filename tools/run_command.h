@@ -1,0 +1,17 @@
+#pragma once
+// A command line of the program, from its words to an exit code.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trainer {
+
+// Runs the verb that `arguments` (without the program's name) name. Writes one line to stderr for
+// each error that the verb throws, and returns the exit code.
+int RunCommand(const std::vector<std::string>& arguments);
+
+// The text of tools/help/<name>.txt; "" if there is no such file. CMake writes its source.
+std::string_view HelpFile(std::string_view name);
+
+}  // namespace trainer
