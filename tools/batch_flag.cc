@@ -4,7 +4,7 @@
 
 #include "memory_flags.h"
 #include "shared_flags.h"
-#include "trainer/analysis/memory/memory_room.h"
+#include "trainer/backend/available_memory.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
@@ -55,7 +55,7 @@ BatchSearch SearchFor(const Flags& flags, const Device& device) {
   const std::optional<size_t> limit = MemoryLimit(flags, device);
   search.recomputes = limit.has_value();
   search.memory = ParseMemoryMode(flags);
-  search.room = limit ? *limit : AvailableMemory(device);
+  search.room = limit ? *limit : FindAvailableMemory(device).bytes;
   return search;
 }
 

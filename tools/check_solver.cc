@@ -67,7 +67,7 @@ class SolverCheck {
     try {
       ApplyBatchSize(flags_.Text("batch"), {}, &spec_);
       TakeBestBatch(flags_, *device_.device, !state_.empty(), &spec_);
-      most_value_bytes_ = ActivationBudgetOf(flags_, spec_, *device_.device);
+      activation_budget_bytes_ = ActivationBudgetOf(flags_, spec_, *device_.device);
     } catch (const Error& error) {
       const bool of_size =
           error.code() == ErrorCode::kResource || error.code() == ErrorCode::kUsage;
@@ -99,7 +99,7 @@ class SolverCheck {
     CheckedNet train{"training net", spec_.train.net, {}, 0, batches};
     train.options.state = spec_.train.state;
     train.options.training = true;
-    train.options.most_value_bytes = most_value_bytes_;
+    train.options.activation_budget_bytes = activation_budget_bytes_;
     if (rule_) AdaptNetOptions(*rule_, &train.options);
     if (state_.empty()) train.options.output_files = OutputFiles::kLook;
     train.options.snapshot_folder = FolderOf(spec_.proto.snapshot_prefix());
@@ -125,7 +125,7 @@ class SolverCheck {
     options.allow_outside = flags_.Switch("allow_outside");
     if (state_.empty()) options.weights = WeightFiles(StartOptionsOf(flags_), spec_);
     options.saves = false;
-    options.most_value_bytes = most_value_bytes_;
+    options.activation_budget_bytes = activation_budget_bytes_;
     std::unique_ptr<Solver> solver;
     const auto make = [&] {
       solver = std::make_unique<Solver>(spec_, options, *device_.device, nobody_);
@@ -191,9 +191,9 @@ class SolverCheck {
   ObserverList nobody_;
   SolverSpec spec_;
   std::vector<CheckedNet> nets_;
-  std::string state_;               // to go on from
-  std::unique_ptr<StepRule> rule_;  // null where it has an error
-  size_t most_value_bytes_ = 0;     // of --memory
+  std::string state_;                   // to go on from
+  std::unique_ptr<StepRule> rule_;      // null where it has an error
+  size_t activation_budget_bytes_ = 0;  // of --memory
   bool fits_limit_ = true;
   bool sound_ = false, start_ok_ = false, fresh_ = true;
 };

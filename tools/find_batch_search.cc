@@ -155,7 +155,7 @@ class Searcher {
     const WarningsOnly warnings_only;
     try {
       if (search_.recomputes) {
-        options.most_value_bytes = ActivationBudget(search_.room, spec_, device_);
+        options.activation_budget_bytes = ActivationBudget(search_.room, spec_, device_);
       }
       Solver solver(spec_, options, device_, nobody);
       solver.Step();

@@ -158,16 +158,6 @@ void PlanRecompute(const NetOptions& options, Graph& graph);
 // Whether the step's output may be computed again for any amount of work.
 bool CanRecompute(const StepInfo& step, const NetOptions& options, const Graph& graph);
 
-// Where the plan takes more than NetOptions::most_value_bytes: chooses outputs that are computed
-// again so that it does not, for the least work that a greedy choice finds, and plans anew. Throws
-// kResource where that is not enough.
-void FitValues(const NetOptions& options, Graph& graph);
-
-// Throws at the layer of the largest part where the net takes more memory than the device has, its
-// share of weights, gradients and the update rule's state included, or than this process may take:
-// kResource where that may change with time, kConfig where it does not.
-void RequireFit(const Graph& graph, const BuildEnv& env);
-
 // Gives every value, gradient, workspace and scratch a block with a lifetime and an offset. May
 // come again, with other values to be computed again.
 void PlanMemory(const NetOptions& options, Graph& graph);

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "activation_budget.h"
 #include "debug_info.h"
+#include "device_memory.h"
 #include "kept_states.h"
 #include "net_log.h"
 #include "plain.h"
@@ -82,8 +84,8 @@ std::unique_ptr<const Graph> MakeGraph(const NetSpec& spec, const std::vector<La
   PrepareLayers(env, *graph);
   PlanRecompute(env.options, *graph);
   PlanMemory(env.options, *graph);
-  FitValues(env.options, *graph);
-  if (!env.options.any_size) RequireFit(*graph, env);
+  FitActivationBudget(env.options, *graph);
+  if (!env.options.any_size) RequireDeviceMemory(*graph, env);
   return graph;
 }
 

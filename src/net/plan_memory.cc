@@ -74,7 +74,7 @@ class MemoryPlanner {
   bool BackwardReads(StepId s, ValueId value);
   int LastUse(ValueId value);
   void PlaceTwice(StepId s);
-  bool IsComputedAgain(ValueId id);
+  bool IsRecomputed(ValueId id);
   void PlaceGradients(StepId s);
   BlockId SharedGradient(StepId s, size_t i);
   BlockId SharedByViews(const StepInfo& step, ValueId input, int* views);
@@ -185,7 +185,7 @@ void MemoryPlanner::PlaceTwice(StepId s) {
   Step(graph_.BackwardStepAt(first)).recompute.push_back(id);
 }
 
-bool MemoryPlanner::IsComputedAgain(ValueId id) {
+bool MemoryPlanner::IsRecomputed(ValueId id) {
   while (Value(id).view_of) id = Value(id).view_of;
   return Value(id).recomputed_at.has_value();
 }
@@ -198,7 +198,7 @@ void MemoryPlanner::PlaceOutputs(StepId s) {
       PlaceTwice(s);
       continue;
     }
-    if (value.view_of && IsComputedAgain(value.view_of)) {
+    if (value.view_of && IsRecomputed(value.view_of)) {
       value.block = Value(value.view_of).block;
       value.backward_block = Value(value.view_of).backward_block;
       continue;

@@ -152,7 +152,7 @@ void TrainingRun::SetTrainOptions() {
   }
   options_.memory = request_.memory_mode;
   const std::optional<size_t> limit = ParseMemoryLimit(request_.memory, *device_);
-  if (limit) options_.most_value_bytes = ActivationBudget(*limit, spec_, *device_, rank_);
+  if (limit) options_.activation_budget_bytes = ActivationBudget(*limit, spec_, *device_, rank_);
   options_.signals = signals_;
   options_.test_at_end = request_.test_at_end;
 }

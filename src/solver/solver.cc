@@ -166,7 +166,7 @@ void Solver::BuildTrainNet(const TrainOptions& options) {
   NetOptions net_options = CommonOptions(options, kTrainNet);
   net_options.state = spec_.train.state;
   net_options.training = true;
-  net_options.most_value_bytes = options.most_value_bytes;
+  net_options.activation_budget_bytes = options.activation_budget_bytes;
   net_options.replica = parts_->first;
   net_options.parts = parts_->count;
   net_options.keeps_batch = rule_->EvaluatesAgain();

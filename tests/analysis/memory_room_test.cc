@@ -8,6 +8,7 @@
 #include "support/error_of.h"
 #include "support/scoped.h"
 #include "support/test_device.h"
+#include "trainer/backend/available_memory.h"
 
 namespace trainer {
 namespace {
@@ -44,7 +45,7 @@ TEST(MemoryRoomTest, AGpuThatIsNotThereHasTheMemoryThatIsGiven) {
 TEST(MemoryLimitFlagTest, IsASizeOrWhatTheDeviceHas) {
   const std::unique_ptr<Device> device = MakeTestDevice(1);
   EXPECT_EQ(ParseMemoryLimit("8GiB", *device), size_t{8} << 30);
-  EXPECT_EQ(ParseMemoryLimit("auto", *device), AvailableMemory(*device));
+  EXPECT_EQ(ParseMemoryLimit("auto", *device), FindAvailableMemory(*device).bytes);
   for (const char* mode : {"", "shared", "separate", "poisoned"}) {
     EXPECT_FALSE(ParseMemoryLimit(mode, *device)) << mode;
   }

@@ -57,9 +57,9 @@ struct NetOptions {
   ChainOptions chain;        // of layers that learn from samples of their own model
   MemoryMode memory = MemoryMode::kShared;
   bool recompute = false;  // as the net's `recompute` says, or this
-  // Bytes that values and scratch may take together; 0: any. Where they take more, outputs that the
-  // plan chooses are computed again in backward: the same numbers for more work.
-  size_t most_value_bytes = 0;
+  // Bytes that activations and scratch may take together; 0: no limit. If they need more, the plan
+  // chooses outputs that the backward pass recomputes: the same numbers for more work.
+  size_t activation_budget_bytes = 0;
   bool fuse = true;  // compute layers along with the one before them; never with kSeparate
   bool log = true;   // Caffe's start-up lines
   // Floats that the run will take for each weight beside it and its gradient: the update rule's

@@ -48,8 +48,8 @@ struct TrainOptions {
   bool allow_outside = false;        // take the snapshot's weights from another folder
   std::vector<std::string> weights;  // .caffemodel files to start from, in this order
   MemoryMode memory = MemoryMode::kShared;
-  size_t most_value_bytes = 0;     // of the training net: see NetOptions
-  SignalWatch* signals = nullptr;  // null: signals are not looked at
+  size_t activation_budget_bytes = 0;  // of the training net: see NetOptions
+  SignalWatch* signals = nullptr;      // null: signals are not looked at
   // When the run must be over: it saves and stops in time, as for a signal. Rank 0's counts.
   std::optional<std::chrono::steady_clock::time_point> end;
   // Before a snapshot that could not be written is tried again, at first and at most.

@@ -162,7 +162,7 @@ MemoryEstimate MemoryEstimator::Estimate(const SolverSpec& spec, size_t activati
   };
   NetOptions training = options;
   training.training = true;
-  training.most_value_bytes = activation_budget_bytes;
+  training.activation_budget_bytes = activation_budget_bytes;
   training.state = spec.train.state;
   AdaptNetOptions(*rule, &training);
   const Net train(*spec.train.net, training, device_, params);

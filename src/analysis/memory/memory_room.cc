@@ -1,5 +1,6 @@
 #include "trainer/analysis/memory/memory_room.h"
 
+#include "trainer/backend/available_memory.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/process/host_memory.h"
 #include "trainer/base/text/table.h"
@@ -43,15 +44,11 @@ MemoryRoom ResolvePlannedGpuRoom(const std::string& size) {
   return room;
 }
 
-size_t AvailableMemory(const Device& device) {
-  return device.RunsLater() ? device.FreeBytes() : static_cast<size_t>(ReadHostMemory().total);
-}
-
 std::optional<size_t> ParseMemoryLimit(const std::string& text, const Device& device) {
   if (text.empty() || text == "shared" || text == "separate" || text == "poisoned") {
     return std::nullopt;
   }
-  if (text == "auto") return AvailableMemory(device);
+  if (text == "auto") return FindAvailableMemory(device).bytes;
   if (const std::optional<size_t> size = ParseBytes(text); size && *size > 0) return size;
   throw Error(ErrorCode::kUsage,
               Join("--memory=", EscapeControl(text),

@@ -27,7 +27,7 @@ MemoryFit CheckFit(const std::vector<MemoryItem>& items, const MemoryRoom& room,
 std::string ToText(const MemoryFit& fit);
 Json ToJson(const MemoryFit& fit);
 
-// The bytes that activations of the training net may take (NetOptions::most_value_bytes) so that
+// The bytes that activations of the training net may take (their budget in NetOptions) so that
 // the run of the estimate holds at most `limit` bytes; 0 if the run fits as it is. Throws kResource
 // if the rest of the run alone takes more.
 size_t ActivationBudget(size_t limit, const MemoryEstimate& estimate, const MemoryRoom& room);

@@ -29,13 +29,9 @@ MemoryRoom ResolveGpuRoom(const Device& device, int id);
 // kUsage, which names --gpu, for any other text.
 MemoryRoom ResolvePlannedGpuRoom(const std::string& size);
 
-// The bytes that a run on `device` may use: the free memory of a GPU, or the memory that this
-// process may use on the host.
-size_t AvailableMemory(const Device& device);
-
 // The bytes that `text`, the value of --memory, allows a run: a size such as "8GiB", or "auto" for
-// AvailableMemory(device). Nothing for "" and for the names of memory modes. Throws kUsage for any
-// other text.
+// FindAvailableMemory(device). Nothing for "" and for the names of memory modes. Throws kUsage for
+// any other text.
 std::optional<size_t> ParseMemoryLimit(const std::string& text, const Device& device);
 
 }  // namespace trainer

@@ -1,43 +1,44 @@
-// A net that the device cannot hold is refused before anything is allocated: what it takes, what
-// there is, and what takes most of it.
+// Refuses a net that needs more memory than the device has before any of it is allocated. The error
+// names the need, the limit and the layer that needs the most.
+
+#include "device_memory.h"
 
 #include <algorithm>
 #include <string>
 
-#include "graph.h"
-#include "trainer/base/process/host_memory.h"
+#include "trainer/backend/available_memory.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {
 
-// Memory for one value, scratch or parameter, and whose it is.
+// Memory for one value, scratch or parameter.
 struct Part {
-  const StepInfo* step = nullptr;
+  const StepInfo* step = nullptr;  // its layer
   std::string what, advice;
   size_t bytes = 0;
 };
 
-// What the net adds to what the run has taken already, in bytes.
-struct Needs {
+// Bytes that the net needs in addition to the memory that the run has allocated.
+struct MemoryDemand {
   size_t values = 0, staging = 0, weights = 0, gradients = 0, rule = 0, copies = 0;
   size_t Sum() const { return values + staging + weights + gradients + rule + copies; }
 };
 
-Needs NeedsOf(const Graph& graph, const BuildEnv& env) {
-  Needs needs;
+MemoryDemand DemandOf(const Graph& graph, const BuildEnv& env) {
+  MemoryDemand demand;
   for (const Block& block : graph.blocks) {
-    if (block.kind == BlockKind::kStaging) needs.staging += block.bytes;
+    if (block.kind == BlockKind::kStaging) demand.staging += block.bytes;
   }
   const auto slots = static_cast<size_t>(env.options.slots);
-  needs.staging *= slots;
-  needs.values = graph.plan.arena_bytes * slots - needs.staging;
-  needs.weights = env.params.PlannedBytes() - env.params.WeightBytes();
-  if (!env.options.training) return needs;
-  needs.gradients = needs.weights;
-  needs.rule = needs.weights * static_cast<size_t>(env.options.states_per_weight);
-  if (env.device.RunsLater()) needs.copies = WeightCopyBytes(graph);
-  return needs;
+  demand.staging *= slots;
+  demand.values = graph.plan.arena_bytes * slots - demand.staging;
+  demand.weights = env.params.PlannedBytes() - env.params.WeightBytes();
+  if (!env.options.training) return demand;
+  demand.gradients = demand.weights;
+  demand.rule = demand.weights * static_cast<size_t>(env.options.states_per_weight);
+  if (env.device.RunsLater()) demand.copies = WeightCopyBytes(graph);
+  return demand;
 }
 
 const StepInfo* OwnerOf(BlockId block, const Graph& graph) {
@@ -55,8 +56,8 @@ const StepInfo* OwnerOf(BlockId block, const Graph& graph) {
   return nullptr;
 }
 
-// What would make a block smaller. A batch helps where one item of it fits.
-std::string AdviceFor(const Block& block, const Needs& needs, size_t free) {
+// How the user can make a block smaller. A smaller batch helps only if one item of it fits.
+std::string AdviceFor(const Block& block, const MemoryDemand& demand, size_t free) {
   if (block.kind != BlockKind::kValue && block.kind != BlockKind::kGradient) {
     return "make the layer's input, its kernel or its outputs smaller";
   }
@@ -64,8 +65,8 @@ std::string AdviceFor(const Block& block, const Needs& needs, size_t free) {
   if (items == 1 || block.bytes / static_cast<size_t>(items) > free) {
     return "make the layer's sizes smaller, because one item of the batch alone is too large";
   }
-  // As far as all values grow with the batch alike.
-  const size_t batch = needs.values + needs.staging, others = needs.Sum() - batch;
+  // An estimate: all values grow in proportion to the batch.
+  const size_t batch = demand.values + demand.staging, others = demand.Sum() - batch;
   const double share =
       free > others ? static_cast<double>(free - others) / static_cast<double>(batch) : 0;
   const auto fits = static_cast<int64_t>(share * static_cast<double>(items));
@@ -76,7 +77,7 @@ std::string AdviceFor(const Block& block, const Needs& needs, size_t free) {
 std::string MiB(size_t bytes) { return Join((bytes + (1 << 20) - 1) >> 20, " MiB"); }
 
 // The largest blocks, largest first.
-std::vector<Part> LargestBlocks(const Graph& graph, const Needs& needs, size_t free) {
+std::vector<Part> LargestBlocks(const Graph& graph, const MemoryDemand& demand, size_t free) {
   constexpr size_t kShown = 3;
   std::vector<BlockId> order;
   for (const BlockId id : graph.blocks.Ids()) order.push_back(id);
@@ -86,7 +87,7 @@ std::vector<Part> LargestBlocks(const Graph& graph, const Needs& needs, size_t f
   for (const BlockId id : order) {
     if (parts.size() == kShown) break;
     const Block& block = graph.blocks[id];
-    parts.push_back({OwnerOf(id, graph), block.name, AdviceFor(block, needs, free), block.bytes});
+    parts.push_back({OwnerOf(id, graph), block.name, AdviceFor(block, demand, free), block.bytes});
   }
   return parts;
 }
@@ -107,40 +108,30 @@ Part LargestParam(const Graph& graph) {
 }
 
 // "values 90 MiB (the largest: conv1 40 MiB, data 20 MiB), weights 30 MiB, their gradients 30 MiB"
-std::string Holders(const Needs& needs, const std::vector<Part>& blocks) {
+std::string Holders(const MemoryDemand& demand, const std::vector<Part>& blocks) {
   std::vector<std::string> largest;
   for (const Part& part : blocks) largest.push_back(Join(part.what, " ", MiB(part.bytes)));
   std::vector<std::string> holders = {
-      Join("values ", MiB(needs.values), " (the largest: ", JoinList(largest), ")")};
+      Join("values ", MiB(demand.values), " (the largest: ", JoinList(largest), ")")};
   const auto add = [&](const char* what, size_t bytes) {
     if (bytes > 0) holders.push_back(Join(what, " ", MiB(bytes)));
   };
-  add("batches in transfer", needs.staging);
-  add("weights", needs.weights);
-  add("their gradients", needs.gradients);
-  add("the update rule's state", needs.rule);
-  add("copies of weights in the layout of the layers", needs.copies);
+  add("batches in transfer", demand.staging);
+  add("weights", demand.weights);
+  add("their gradients", demand.gradients);
+  add("the update rule's state", demand.rule);
+  add("copies of weights in the layout of the layers", demand.copies);
   return JoinList(holders);
 }
 
-// What the net may take.
-struct Room {
-  size_t bytes = 0;
-  std::string whose;
-};
-
-// Of a device of its own what other programs leave. On the CPU also what a queue, a container or a
-// shell gave this process: whoever takes more is killed. A net that is only planned may be meant
-// for another machine.
-Room RoomOf(const BuildEnv& env) {
-  const Room room = {env.device.FreeBytes(), Join("the device (", env.device.Describe(), ")")};
-  if (env.device.RunsLater() || env.options.plan_only) return room;
-  const HostMemory given = ReadHostMemory();
-  if (given.total == 0 || given.total >= room.bytes) return room;
-  return {given.total, given.limit};
+// A net that is only planned may run on another machine, which the limits of this process do not
+// concern.
+AvailableMemory LimitOf(const BuildEnv& env) {
+  if (!env.options.plan_only) return FindAvailableMemory(env.device);
+  return {env.device.FreeBytes(), Join("the device (", env.device.Describe(), ")")};
 }
 
-// More than any machine has: the net is wrong there, and not the machine too small.
+// No machine has 32 TiB, so a net that needs more has an error in its sizes.
 ErrorCode CodeFor(size_t needed) {
   constexpr size_t kMostOfAnyMachine = size_t{32} << 40;
   return needed > kMostOfAnyMachine ? ErrorCode::kConfig : ErrorCode::kResource;
@@ -148,19 +139,19 @@ ErrorCode CodeFor(size_t needed) {
 
 }  // namespace
 
-void RequireFit(const Graph& graph, const BuildEnv& env) {
-  const Needs needs = NeedsOf(graph, env);
-  const Room room = RoomOf(env);
-  const size_t free = room.bytes;
-  if (needs.Sum() <= free) return;
-  const std::vector<Part> blocks = LargestBlocks(graph, needs, free);
+void RequireDeviceMemory(const Graph& graph, const BuildEnv& env) {
+  const MemoryDemand demand = DemandOf(graph, env);
+  const AvailableMemory available = LimitOf(env);
+  const size_t free = available.bytes;
+  if (demand.Sum() <= free) return;
+  const std::vector<Part> blocks = LargestBlocks(graph, demand, free);
   const Part param = LargestParam(graph);
   const Part& largest = blocks.empty() || param.bytes > blocks[0].bytes ? param : blocks[0];
   const std::string message =
-      Join("the net needs ", MiB(needs.Sum()), ", but ", room.whose, " has ", MiB(free), ": ",
-           Holders(needs, blocks), "; this layer needs the largest part, ", largest.what, " (",
+      Join("the net needs ", MiB(demand.Sum()), ", but ", available.limit, " has ", MiB(free), ": ",
+           Holders(demand, blocks), "; this layer needs the largest part, ", largest.what, " (",
            MiB(largest.bytes), "): ", largest.advice);
-  const ErrorCode code = CodeFor(needs.Sum());
+  const ErrorCode code = CodeFor(demand.Sum());
   if (largest.step == nullptr) throw Error(code, message);
   largest.step->spec.FailWith(code, message);
 }

@@ -17,7 +17,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr char kFitValuesData[] = R"(
+constexpr char kBudgetData[] = R"(
 layer { name: "data" type: "DummyData" top: "data" top: "label"
         dummy_data_param { shape { dim: 6 dim: 3 dim: 19 dim: 17 } shape { dim: 6 }
           data_filler { type: "gaussian" } data_filler { type: "constant" value: 2 } } }
@@ -33,7 +33,7 @@ std::string Conv(const std::string& name, const std::string& in, int outputs, in
               "' convolution_param { num_output: ", outputs, " kernel_size: ", kernel,
               " pad: ", kernel / 2, " weight_filler { type: 'xavier' } } }\n");
 }
-std::string ReluFitValues(const std::string& blob) {
+std::string BudgetRelu(const std::string& blob) {
   return Join("layer { name: 'relu_", blob, "' type: 'ReLU' bottom: '", blob, "' top: '", blob,
               "' }\n");
 }
@@ -45,14 +45,12 @@ std::string Plain(const std::string& name, const std::string& type, const std::s
 
 // What CaffeNet and GoogLeNet are made of: LRN, pooling, branches that are joined, dropout.
 std::string InceptionNet() {
-  return kFitValuesData + Conv("conv1", "data", 8, 3) + ReluFitValues("conv1") +
+  return kBudgetData + Conv("conv1", "data", 8, 3) + BudgetRelu("conv1") +
          Plain("pool1", "Pooling", "conv1", "pooling_param { kernel_size: 3 stride: 2 }") +
-         Plain("norm1", "LRN", "pool1") + Conv("a", "norm1", 6, 1) + ReluFitValues("a") +
-         Conv("b1", "norm1", 5, 1) + ReluFitValues("b1") + Conv("b2", "b1", 7, 3) +
-         ReluFitValues("b2") +
+         Plain("norm1", "LRN", "pool1") + Conv("a", "norm1", 6, 1) + BudgetRelu("a") +
+         Conv("b1", "norm1", 5, 1) + BudgetRelu("b1") + Conv("b2", "b1", 7, 3) + BudgetRelu("b2") +
          "layer { name: 'join' type: 'Concat' bottom: 'a' bottom: 'b2' top: 'join' }\n" +
-         Conv("c", "join", 6, 3) + ReluFitValues("c") + Conv("d", "join", 6, 1) +
-         ReluFitValues("d") +
+         Conv("c", "join", 6, 3) + BudgetRelu("c") + Conv("d", "join", 6, 1) + BudgetRelu("d") +
          "layer { name: 'join2' type: 'Concat' bottom: 'c' bottom: 'd' top: 'join2' }\n" +
          Plain("drop", "Dropout", "join2") +
          Plain("last", "Pooling", "drop", "pooling_param { pool: AVE kernel_size: 3 stride: 2 }") +
@@ -61,13 +59,13 @@ std::string InceptionNet() {
 
 // What ResNet is made of: batch norms, and sums around them.
 std::string ResidualNet() {
-  std::string text = kFitValuesData + Conv("conv1", "data", 8, 3);
+  std::string text = kBudgetData + Conv("conv1", "data", 8, 3);
   std::string from = "conv1";
   for (int i = 1; i <= 3; ++i) {
     const std::string n = std::to_string(i);
     text += Conv("x" + n, from, 8, 3) + Plain("bn" + n, "BatchNorm", "x" + n) +
             Plain("scale" + n, "Scale", "bn" + n, "scale_param { bias_term: true }") +
-            ReluFitValues("scale" + n) + Conv("y" + n, "scale" + n, 8, 1) +
+            BudgetRelu("scale" + n) + Conv("y" + n, "scale" + n, 8, 1) +
             Plain("z" + n, "BatchNorm", "y" + n) + "layer { name: 'sum" + n +
             "' type: 'Eltwise' bottom: '" + from + "' bottom: 'z" + n + "' top: 'sum" + n +
             "' }\n" + Plain("out" + n, "ReLU", "sum" + n);
@@ -79,7 +77,7 @@ std::string ResidualNet() {
 
 NetOptions OptionsFor(size_t most, MemoryMode mode = MemoryMode::kShared) {
   NetOptions options = QuietOptions(caffe::TRAIN);
-  options.most_value_bytes = most;
+  options.activation_budget_bytes = most;
   options.memory = mode;
   return options;
 }
@@ -148,16 +146,16 @@ size_t LeastBytes(const std::string& text) {
   return least;
 }
 
-class FitValuesTest : public testing::TestWithParam<std::string> {
+class ActivationBudgetTest : public testing::TestWithParam<std::string> {
  protected:
   static std::string NetText() {
     return GetParam() == "inception" ? InceptionNet() : ResidualNet();
   }
 };
-INSTANTIATE_TEST_SUITE_P(Nets, FitValuesTest, testing::Values("inception", "residual"),
+INSTANTIATE_TEST_SUITE_P(Nets, ActivationBudgetTest, testing::Values("inception", "residual"),
                          [](const auto& one) { return one.param; });
 
-TEST_P(FitValuesTest, LessMemoryGivesTheSameBits) {
+TEST_P(ActivationBudgetTest, LessMemoryGivesTheSameBits) {
   const std::string text = NetText();
   const size_t whole = PlanWith(text, 0).arena_bytes, least = LeastBytes(text);
   EXPECT_LT(least, whole * 97 / 100);  // by how much is for the scratch of the processor's kernels
@@ -176,13 +174,13 @@ TEST_P(FitValuesTest, LessMemoryGivesTheSameBits) {
   }
 }
 
-TEST_P(FitValuesTest, WhatFitsIsNotComputedAgain) {
+TEST_P(ActivationBudgetTest, WhatFitsIsNotComputedAgain) {
   const std::string text = NetText();
   const size_t whole = PlanWith(text, 0).arena_bytes;
   EXPECT_EQ(CountAgain(PlanWith(text, whole)), 0);
 }
 
-TEST_P(FitValuesTest, TooLittleIsRefusedWithTheNeedAndTheLargest) {
+TEST_P(ActivationBudgetTest, TooLittleIsRefusedWithTheNeedAndTheLargest) {
   const std::string text = NetText();
   const auto [code, error] = ErrorOf([&] { PlanWith(text, 64); });
   EXPECT_EQ(code, ErrorCode::kResource);
@@ -192,7 +190,7 @@ TEST_P(FitValuesTest, TooLittleIsRefusedWithTheNeedAndTheLargest) {
                            HasSubstr("give a larger --memory or a smaller batch")));
 }
 
-TEST(FitValuesOneTest, ALayerMayRefuseToBeComputedAgain) {
+TEST(ActivationBudgetOneTest, ALayerMayRefuseToBeComputedAgain) {
   std::string text = ResidualNet();
   const size_t most = LeastBytes(text);
   for (size_t at = 0; (at = text.find("layer { name", at)) != std::string::npos; ++at) {

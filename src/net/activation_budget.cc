@@ -1,17 +1,18 @@
-// Which outputs are computed again in backward so that a net's values fit into the memory that they
-// may take.
+// Chooses the outputs that the backward pass recomputes so that a net's activations fit into the
+// activation budget.
+
+#include "activation_budget.h"
 
 #include <algorithm>
 #include <vector>
 
-#include "graph.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {
 
-// An output that can be computed again, and what that costs, in bytes that move meanwhile.
+// An output that can be recomputed, and the cost of that in bytes of memory traffic.
 struct Candidate {
   ValueId value;
   double work = 0;
@@ -27,15 +28,16 @@ double WorkOf(const StepInfo& step, const Graph& graph) {
   return bytes + 2.0 * static_cast<double>(step.layer->Macs()) / kOperationsPerByte;
 }
 
-class ValueFitter {
+class ActivationBudgetFitter {
  public:
-  ValueFitter(const NetOptions& options, Graph& graph) : options_(options), graph_(graph) {}
+  ActivationBudgetFitter(const NetOptions& options, Graph& graph)
+      : options_(options), graph_(graph) {}
 
   void Run() {
-    if (Bytes() <= options_.most_value_bytes) return;
+    if (Bytes() <= options_.activation_budget_bytes) return;
     const size_t kept = Bytes();
     std::vector<Candidate> dropped = DropUntilFit(Candidates());
-    if (Bytes() > options_.most_value_bytes) Fail(kept, dropped.size());
+    if (Bytes() > options_.activation_budget_bytes) Fail(kept, dropped.size());
     KeepWhatMay(std::move(dropped));
   }
 
@@ -67,7 +69,7 @@ class ValueFitter {
   std::vector<Candidate> DropUntilFit(const std::vector<Candidate>& candidates) {
     std::vector<Candidate> dropped;
     for (const Candidate& candidate : candidates) {
-      if (Bytes() <= options_.most_value_bytes) break;
+      if (Bytes() <= options_.activation_budget_bytes) break;
       const size_t before = Bytes();
       Plan(candidate.value, true);
       if (Bytes() > before || !graph_.values[candidate.value].recomputed_at) {
@@ -84,7 +86,7 @@ class ValueFitter {
     std::ranges::stable_sort(dropped, std::ranges::greater(), &Candidate::work);
     for (const Candidate& candidate : dropped) {
       Plan(candidate.value, false);
-      if (Bytes() > options_.most_value_bytes) Plan(candidate.value, true);
+      if (Bytes() > options_.activation_budget_bytes) Plan(candidate.value, true);
     }
   }
 
@@ -104,7 +106,7 @@ class ValueFitter {
                      dropped == 0   ? "no output can be computed again to save memory"
                      : dropped == 1 ? "1 output is now"
                                     : Join(dropped, " outputs are now"),
-                     ") and ", mib(options_.most_value_bytes),
+                     ") and ", mib(options_.activation_budget_bytes),
                      " are available for them; the largest: ", JoinList(largest),
                      "; give a larger --memory or a smaller batch ('trainer find-batch')"));
   }
@@ -115,8 +117,8 @@ class ValueFitter {
 
 }  // namespace
 
-void FitValues(const NetOptions& options, Graph& graph) {
-  if (options.most_value_bytes > 0) ValueFitter(options, graph).Run();
+void FitActivationBudget(const NetOptions& options, Graph& graph) {
+  if (options.activation_budget_bytes > 0) ActivationBudgetFitter(options, graph).Run();
 }
 
 }  // namespace trainer

@@ -1,0 +1,16 @@
+#include "trainer/backend/available_memory.h"
+
+#include "trainer/base/process/host_memory.h"
+#include "trainer/base/text/text.h"
+
+namespace trainer {
+
+AvailableMemory FindAvailableMemory(const Device& device) {
+  const AvailableMemory whole = {device.FreeBytes(), Join("the device (", device.Describe(), ")")};
+  if (device.RunsLater()) return whole;
+  const HostMemory given = ReadHostMemory();
+  if (given.total == 0 || given.total >= whole.bytes) return whole;
+  return {given.total, given.limit};
+}
+
+}  // namespace trainer
