@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "run_command.h"
+#include "command_line.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/own_file.h"
 #include "trainer/cli/verb.h"
@@ -29,5 +29,6 @@ void EndOnMapFault(const char* line, size_t bytes, ErrorCode code) {
 int main(int argc, char** argv) {
   trainer::VerbRegistry::Get().SetHelpFiles(trainer::HelpFile);
   trainer::HandleMapFaults(trainer::EndOnMapFault);
-  return trainer::LeaveWorld(trainer::RunCommand(std::vector<std::string>(argv + 1, argv + argc)));
+  return trainer::LeaveWorld(
+      trainer::RunCommandLine(std::vector<std::string>(argv + 1, argv + argc)));
 }

@@ -12,7 +12,7 @@
 #include <optional>
 #include <utility>
 
-#include "run_command.h"
+#include "command_line.h"
 #include "support/temp_folder.h"
 #include "trainer/base/log/terminal.h"
 #include "trainer/cli/verb.h"
@@ -95,7 +95,7 @@ Outcome RunHere(const std::vector<std::string>& arguments, const RunOptions& opt
   {
     const Redirection out(STDOUT_FILENO, outputs / "out"), err(STDERR_FILENO, outputs / "err");
     std::filesystem::current_path(options.folder);
-    outcome.exit_code = RunCommand(arguments);
+    outcome.exit_code = RunCommandLine(arguments);
     Flush();
     std::cout.clear();
   }

@@ -9,7 +9,7 @@ namespace trainer {
 
 // Runs the verb that `arguments` (without the program's name) name. Writes one line to stderr for
 // each error that the verb throws, and returns the exit code.
-int RunCommand(const std::vector<std::string>& arguments);
+int RunCommandLine(const std::vector<std::string>& arguments);
 
 // The text of tools/help/<name>.txt; "" if there is no such file. CMake writes its source.
 std::string_view HelpFile(std::string_view name);

@@ -1,4 +1,4 @@
-#include "run_command.h"
+#include "command_line.h"
 
 #include <poll.h>
 #include <unistd.h>
@@ -82,7 +82,7 @@ bool IsForWantOfAThread(const std::exception& error) {
 
 }  // namespace
 
-int RunCommand(const std::vector<std::string>& arguments) {
+int RunCommandLine(const std::vector<std::string>& arguments) {
   try {
     return Run(arguments);
   } catch (const ErrorGroup& group) {
