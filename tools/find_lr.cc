@@ -13,6 +13,7 @@
 #include "time_measure.h"
 #include "trainer/analysis/memory/memory_fit.h"
 #include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/log/progress.h"
 #include "trainer/base/text/table.h"
