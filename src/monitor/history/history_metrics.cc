@@ -1,14 +1,13 @@
 // metrics.jsonl, read again.
 
-#include <google/protobuf/struct.pb.h>
-#include <google/protobuf/util/json_util.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
 
 #include "trainer/base/file/file.h"
+#include "trainer/base/text/json_reader.h"
 #include "trainer/base/text/text.h"
 #include "trainer/monitor/history.h"
 
@@ -17,19 +16,7 @@ namespace {
 
 constexpr uint64_t kMetricsMostBytes = uint64_t{1} << 30;
 
-using Line = google::protobuf::Struct;
-
-double Number(const Line& line, const char* name, double otherwise = 0) {
-  const auto found = line.fields().find(name);
-  return found != line.fields().end() && found->second.has_number_value()
-             ? found->second.number_value()
-             : otherwise;
-}
-
-std::string Text(const Line& line, const char* name) {
-  const auto found = line.fields().find(name);
-  return found == line.fields().end() ? "" : found->second.string_value();
-}
+using Line = JsonObject;
 
 bool Has(const Line& line, const char* name) { return line.fields().count(name) > 0; }
 
@@ -38,12 +25,12 @@ class MetricsReader {
   explicit MetricsReader(RunHistory* history) : history_(*history) {}
 
   void Read(const Line& line) {
-    const std::string event = Text(line, "event");
-    iter_ = Number(line, "iter");
+    const std::string event = JsonText(line, "event");
+    iter_ = JsonNumber(line, "iter");
     if (event == "start") Start(line);
-    seconds_ = offset_ + Number(line, "seconds");
+    seconds_ = offset_ + JsonNumber(line, "seconds");
     history_.seconds = seconds_;
-    history_.last_time = std::max(history_.last_time, Number(line, "time"));
+    history_.last_time = std::max(history_.last_time, JsonNumber(line, "time"));
     history_.last_iter = static_cast<int64_t>(iter_);
     if (event == "train") Train(line);
     if (event == "test") Test(line);
@@ -58,11 +45,11 @@ class MetricsReader {
  private:
   void Start(const Line& line) {
     DropFrom(iter_, &history_);
-    if (history_.starts++ == 0) history_.first_time = Number(line, "time");
+    if (history_.starts++ == 0) history_.first_time = JsonNumber(line, "time");
     history_.ended = history_.stopped_early = false;
     history_.first_iter = static_cast<int64_t>(iter_);
-    history_.max_iter = static_cast<int64_t>(Number(line, "max_iter"));
-    history_.net = Text(line, "net");
+    history_.max_iter = static_cast<int64_t>(JsonNumber(line, "max_iter"));
+    history_.net = JsonText(line, "net");
     offset_ = history_.loss.empty() ? 0 : loss_seconds_[history_.loss.back().iter];
     history_.start_seconds = offset_;
   }
@@ -76,13 +63,13 @@ class MetricsReader {
     Add(line, "images_per_second", &history_.images_per_second);
     Add(line, "iterations_per_second", &history_.iterations_per_second);
     Add(line, "data_wait", &history_.data_wait);
-    rate_ = Number(line, "rate", rate_);
+    rate_ = JsonNumber(line, "rate", rate_);
     AddRow(line, &history_.train);
   }
 
   void Test(const Line& line) {
     constexpr double kMost = 1000;
-    const double net = Number(line, "net");
+    const double net = JsonNumber(line, "net");
     if (!(net >= 0 && net < kMost)) return;
     const auto index = static_cast<size_t>(net);
     if (history_.tests.size() <= index) history_.tests.resize(index + 1);
@@ -90,8 +77,8 @@ class MetricsReader {
   }
 
   void Snapshot(const Line& line) {
-    history_.model = Text(line, "model");
-    const std::string averaged = Text(line, "averaged");
+    history_.model = JsonText(line, "model");
+    const std::string averaged = JsonText(line, "averaged");
     history_.weights.emplace_back(static_cast<int64_t>(iter_),
                                   averaged.empty() ? history_.model : averaged);
   }
@@ -103,7 +90,7 @@ class MetricsReader {
   }
 
   void Add(const Line& line, const char* name, std::vector<HistoryPoint>* to) const {
-    const double value = Number(line, name, std::numeric_limits<double>::quiet_NaN());
+    const double value = JsonNumber(line, name, std::numeric_limits<double>::quiet_NaN());
     if (std::isfinite(value)) to->push_back({iter_, value});
   }
 
@@ -136,11 +123,8 @@ RunHistory ReadMetrics(const std::string& path) {
   MetricsReader reader(&history);
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size());
-    Line line;
-    if (google::protobuf::util::JsonStringToMessage(text.substr(at, end - at), &line).ok() &&
-        Has(line, "event")) {
-      reader.Read(line);
-    }
+    const std::optional<Line> line = ParseJsonObject(text.substr(at, end - at));
+    if (line && Has(*line, "event")) reader.Read(*line);
     at = end + 1;
   }
   if (history.starts == 0) {

@@ -1,7 +1,5 @@
 #include "run_files.h"
 
-#include <google/protobuf/util/json_util.h>
-
 #include <filesystem>
 #include <sstream>
 
@@ -20,13 +18,9 @@ std::optional<std::string> FileOfRun(const RunHistory& run, const std::string& n
   return ReadFile(path, kMostBytes);
 }
 
-std::optional<google::protobuf::Struct> JsonOfRun(const RunHistory& run, const std::string& name) {
+std::optional<JsonObject> JsonOfRun(const RunHistory& run, const std::string& name) {
   const std::optional<std::string> text = FileOfRun(run, name);
-  google::protobuf::Struct json;
-  if (!text || !google::protobuf::util::JsonStringToMessage(*text, &json).ok()) {
-    return std::nullopt;
-  }
-  return json;
+  return text ? ParseJsonObject(*text) : std::nullopt;
 }
 
 // The program wrote it: a field a line, those of messages indented.

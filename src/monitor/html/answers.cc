@@ -7,6 +7,7 @@
 
 #include "history/run_files.h"
 #include "html.h"
+#include "trainer/base/text/json_reader.h"
 #include "trainer/base/text/text.h"
 #include "trainer/monitor/chart.h"
 #include "trainer/monitor/run_folder.h"
@@ -14,17 +15,15 @@
 namespace trainer {
 namespace {
 
-using google::protobuf::Struct;
-using google::protobuf::Value;
-
 constexpr size_t kMostMistakes = 20;
 constexpr size_t kMostOfMatrix = 20;  // classes whose matrix fits on a page
 
-std::vector<Struct> ListOf(const Struct& json, const char* name) {
-  std::vector<Struct> list;
-  const Value* const values = Field(json, name);
+std::vector<JsonObject> ListOf(const JsonObject& json, const char* name) {
+  std::vector<JsonObject> list;
+  const JsonElement* const values = JsonField(json, name);
   if (values == nullptr) return list;
-  for (const Value& value : values->list_value().values()) list.push_back(value.struct_value());
+  for (const JsonElement& value : values->list_value().values())
+    list.push_back(value.struct_value());
   return list;
 }
 
@@ -35,23 +34,24 @@ std::string ClassName(const std::vector<std::string>& names, double number) {
 }
 
 // "-" where there is nothing to share.
-std::string Percent(const Struct& json, const char* name) {
-  const Value* const value = Field(json, name);
+std::string Percent(const JsonObject& json, const char* name) {
+  const JsonElement* const value = JsonField(json, name);
   if (value == nullptr || !value->has_number_value()) return "-";
   return Plain(std::round(1000 * value->number_value()) / 10) + " %";
 }
 
 // Lines are labels, columns answers; the stronger a field's colour, the larger its share of the
 // line.
-std::string MatrixHtml(const std::vector<std::string>& names, const std::vector<Struct>& cells) {
+std::string MatrixHtml(const std::vector<std::string>& names,
+                       const std::vector<JsonObject>& cells) {
   std::map<std::pair<size_t, size_t>, double> counts;
   std::vector<double> sums(names.size());
-  for (const Struct& cell : cells) {
-    const double label = Number(cell, "label"), answer = Number(cell, "answer");
+  for (const JsonObject& cell : cells) {
+    const double label = JsonNumber(cell, "label"), answer = JsonNumber(cell, "answer");
     const auto size = static_cast<double>(names.size());
     if (!(label >= 0 && label < size && answer >= 0 && answer < size)) continue;
-    counts[{static_cast<size_t>(label), static_cast<size_t>(answer)}] = Number(cell, "count");
-    sums[static_cast<size_t>(label)] += Number(cell, "count");
+    counts[{static_cast<size_t>(label), static_cast<size_t>(answer)}] = JsonNumber(cell, "count");
+    sums[static_cast<size_t>(label)] += JsonNumber(cell, "count");
   }
   std::string html =
       "<h3>Confusion matrix</h3>\n"
@@ -77,21 +77,23 @@ std::string MatrixHtml(const std::vector<std::string>& names, const std::vector<
   return html + "</table></div>\n";
 }
 
-std::string MistakesHtml(const std::vector<std::string>& names, std::vector<Struct> cells) {
-  std::erase_if(cells, [](const Struct& c) { return Number(c, "label") == Number(c, "answer"); });
+std::string MistakesHtml(const std::vector<std::string>& names, std::vector<JsonObject> cells) {
+  std::erase_if(
+      cells, [](const JsonObject& c) { return JsonNumber(c, "label") == JsonNumber(c, "answer"); });
   std::ranges::stable_sort(cells, std::greater<>(),
-                           [](const Struct& c) { return Number(c, "count"); });
+                           [](const JsonObject& c) { return JsonNumber(c, "count"); });
   std::vector<std::vector<std::string>> rows;
   for (size_t i = 0; i < std::min(cells.size(), kMostMistakes); ++i) {
-    rows.push_back({Plain(Number(cells[i], "count")), ClassName(names, Number(cells[i], "label")),
-                    ClassName(names, Number(cells[i], "answer"))});
+    rows.push_back({Plain(JsonNumber(cells[i], "count")),
+                    ClassName(names, JsonNumber(cells[i], "label")),
+                    ClassName(names, JsonNumber(cells[i], "answer"))});
   }
   if (rows.empty()) return "";
   return "<h3>Most frequent mistakes</h3>\n" + TableHtml({"times", "class", "classified as"}, rows);
 }
 
-std::string LossOf(const Struct& picture) {
-  const Value* const loss = Field(picture, "loss");
+std::string LossOf(const JsonObject& picture) {
+  const JsonElement* const loss = JsonField(picture, "loss");
   if (loss == nullptr || !loss->has_number_value()) return "not finite";
   return Plain(std::round(1000 * loss->number_value()) / 1000);
 }
@@ -99,19 +101,19 @@ std::string LossOf(const Struct& picture) {
 }  // namespace
 
 std::string ConfusionHtml(const RunHistory& run) {
-  const std::optional<Struct> file = JsonOfRun(run, kConfusionName);
-  const Value* const inside = file ? Field(*file, "confusion") : nullptr;
-  if (inside == nullptr || Field(inside->struct_value(), "classes") == nullptr) return "";
-  const Struct& json = inside->struct_value();
+  const std::optional<JsonObject> file = JsonOfRun(run, kConfusionName);
+  const JsonElement* const inside = file ? JsonField(*file, "confusion") : nullptr;
+  if (inside == nullptr || JsonField(inside->struct_value(), "classes") == nullptr) return "";
+  const JsonObject& json = inside->struct_value();
   std::vector<std::string> names;
   std::vector<std::vector<std::string>> rows;
-  for (const Struct& one : ListOf(json, "classes")) {
-    const std::string name = Text(one, "name");
-    names.push_back(name.empty() ? Plain(Number(one, "class")) : name);
-    rows.push_back({names.back(), Plain(Number(one, "records")), Percent(one, "recall"),
+  for (const JsonObject& one : ListOf(json, "classes")) {
+    const std::string name = JsonText(one, "name");
+    names.push_back(name.empty() ? Plain(JsonNumber(one, "class")) : name);
+    rows.push_back({names.back(), Plain(JsonNumber(one, "records")), Percent(one, "recall"),
                     Percent(one, "precision")});
   }
-  const std::vector<Struct> cells = ListOf(json, "matrix");
+  const std::vector<JsonObject> cells = ListOf(json, "matrix");
   return Join("<h3>Classes, accuracy ", Percent(json, "accuracy"), "</h3>\n",
               TableHtml({"class", "records", "recall", "precision"}, rows),
               names.size() <= kMostOfMatrix ? MatrixHtml(names, cells) : "",
@@ -119,21 +121,21 @@ std::string ConfusionHtml(const RunHistory& run) {
 }
 
 std::string WorstHtml(const RunHistory& run) {
-  const std::optional<Struct> file = JsonOfRun(run, kWorstName);
+  const std::optional<JsonObject> file = JsonOfRun(run, kWorstName);
   if (!file) return "";
   std::string figures;
-  for (const Struct& picture : ListOf(*file, "pictures")) {
+  for (const JsonObject& picture : ListOf(*file, "pictures")) {
     const auto name = [&](const char* words, const char* number) {
-      const std::string text = Text(picture, words);
-      return text.empty() ? Plain(Number(picture, number)) : text;
+      const std::string text = JsonText(picture, words);
+      return text.empty() ? Plain(JsonNumber(picture, number)) : text;
     };
     const std::string label = name("label_name", "label"), answer = name("answer_name", "answer");
-    const long percent = std::lround(100 * Number(picture, "confidence"));
+    const long percent = std::lround(100 * JsonNumber(picture, "confidence"));
     figures +=
-        FigureHtml(Text(picture, "png"),
+        FigureHtml(JsonText(picture, "png"),
                    {label == answer ? label + ", correct" : Join(label, ", classified as ", answer),
                     Join(percent, " %, loss ", LossOf(picture)),
-                    "record " + Plain(Number(picture, "record"))});
+                    "record " + Plain(JsonNumber(picture, "record"))});
   }
   if (figures.empty()) return "";
   return "<h3>Images with the highest loss</h3>\n<div class=\"pictures worst\">\n" + figures +

@@ -7,9 +7,6 @@
 
 namespace trainer {
 
-using google::protobuf::Struct;
-using google::protobuf::Value;
-
 namespace {
 
 std::string TableRow(const std::vector<std::string>& cells, const char* tag) {
@@ -20,21 +17,6 @@ std::string TableRow(const std::vector<std::string>& cells, const char* tag) {
 }
 
 }  // namespace
-
-const Value* Field(const Struct& json, const std::string& name) {
-  const auto found = json.fields().find(name);
-  return found == json.fields().end() ? nullptr : &found->second;
-}
-
-double Number(const Struct& json, const std::string& name) {
-  const Value* const value = Field(json, name);
-  return value == nullptr ? 0 : value->number_value();
-}
-
-std::string Text(const Struct& json, const std::string& name) {
-  const Value* const value = Field(json, name);
-  return value == nullptr ? "" : value->string_value();
-}
 
 std::string Plain(double value) { return Join(static_cast<float>(value)); }
 

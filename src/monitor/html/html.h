@@ -1,20 +1,12 @@
 #pragma once
 // Pieces of a page.
 
-#include <google/protobuf/struct.pb.h>
-
 #include <string>
 #include <vector>
 
 #include "trainer/monitor/history.h"
 
 namespace trainer {
-
-// A field of JSON; null where it is missing.
-const google::protobuf::Value* Field(const google::protobuf::Struct& json, const std::string& name);
-// The same as a number and as text; 0 and "" where it is missing.
-double Number(const google::protobuf::Struct& json, const std::string& name);
-std::string Text(const google::protobuf::Struct& json, const std::string& name);
 
 // With as many digits as a float has.
 std::string Plain(double value);

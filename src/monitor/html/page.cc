@@ -8,6 +8,7 @@
 #include "answers.h"
 #include "history/run_files.h"
 #include "html.h"
+#include "trainer/base/text/json_reader.h"
 #include "trainer/base/text/text.h"
 #include "trainer/monitor/best_test.h"
 #include "trainer/monitor/chart.h"
@@ -16,9 +17,6 @@
 
 namespace trainer {
 namespace {
-
-using google::protobuf::Struct;
-using google::protobuf::Value;
 
 std::string StateOf(const RunHistory& run) {
   if (run.ended && !run.stopped_early) return "finished";
@@ -75,8 +73,8 @@ std::string WaitingOf(const RunHistory& run) {
 }
 
 std::string DeviceOf(const RunHistory& run) {
-  const std::optional<Struct> json = JsonOfRun(run, kEnvironmentName);
-  return json ? Text(*json, "device") : "";
+  const std::optional<JsonObject> json = JsonOfRun(run, kEnvironmentName);
+  return json ? JsonText(*json, "device") : "";
 }
 
 std::string RunsTable(const std::vector<RunHistory>& runs, const std::vector<ReportedNet>& nets) {
@@ -148,8 +146,8 @@ std::string DifferencesTable(const std::vector<RunHistory>& runs) {
 
 // Each layer's milliseconds as bars, by what `trainer time --json` measured.
 std::string LayerTimes(const RunHistory& run) {
-  const std::optional<Struct> json = JsonOfRun(run, kTimesName);
-  const Value* const layers = json ? Field(*json, "layers") : nullptr;
+  const std::optional<JsonObject> json = JsonOfRun(run, kTimesName);
+  const JsonElement* const layers = json ? JsonField(*json, "layers") : nullptr;
   if (layers == nullptr) return "";
   struct Bar {
     std::string name;
@@ -157,14 +155,14 @@ std::string LayerTimes(const RunHistory& run) {
   };
   std::vector<Bar> bars;
   double most = 0;
-  for (const Value& value : layers->list_value().values()) {
-    const Struct& layer = value.struct_value();
+  for (const JsonElement& value : layers->list_value().values()) {
+    const JsonObject& layer = value.struct_value();
     Bar bar;
-    const Value* const name = Field(layer, "name");
+    const JsonElement* const name = JsonField(layer, "name");
     bar.name = name == nullptr ? "" : name->string_value();
     for (const char* pass : {"forward", "backward"}) {
-      const Value* const times = Field(layer, pass);
-      if (times != nullptr) bar.ms += Number(times->struct_value(), "median_ms");
+      const JsonElement* const times = JsonField(layer, pass);
+      if (times != nullptr) bar.ms += JsonNumber(times->struct_value(), "median_ms");
     }
     most = std::max(most, bar.ms);
     bars.push_back(bar);
@@ -181,16 +179,16 @@ std::string LayerTimes(const RunHistory& run) {
 }
 
 std::string EnvironmentTable(const RunHistory& run) {
-  const std::optional<Struct> json = JsonOfRun(run, kEnvironmentName);
+  const std::optional<JsonObject> json = JsonOfRun(run, kEnvironmentName);
   if (!json) return "";
   std::vector<std::vector<std::string>> rows;
   for (const char* name : {"program", "commit", "build", "command", "folder", "host", "ranks",
                            "device", "processor", "threads", "onednn", "batch_job"}) {
-    const Value* const value = Field(*json, name);
+    const JsonElement* const value = JsonField(*json, name);
     if (value == nullptr) continue;
     std::string text =
         value->has_number_value() ? Plain(value->number_value()) : value->string_value();
-    for (const Value& word : value->list_value().values()) {
+    for (const JsonElement& word : value->list_value().values()) {
       text += (text.empty() ? "" : " ") + word.string_value();
     }
     rows.push_back({name, text});

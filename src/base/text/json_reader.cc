@@ -1,0 +1,28 @@
+#include "trainer/base/text/json_reader.h"
+
+#include <google/protobuf/util/json_util.h>
+
+namespace trainer {
+
+std::optional<JsonObject> ParseJsonObject(const std::string& text) {
+  JsonObject json;
+  if (!google::protobuf::util::JsonStringToMessage(text, &json).ok()) return std::nullopt;
+  return json;
+}
+
+const JsonElement* JsonField(const JsonObject& json, const std::string& name) {
+  const auto found = json.fields().find(name);
+  return found == json.fields().end() ? nullptr : &found->second;
+}
+
+double JsonNumber(const JsonObject& json, const std::string& name, double fallback) {
+  const JsonElement* const value = JsonField(json, name);
+  return value != nullptr && value->has_number_value() ? value->number_value() : fallback;
+}
+
+std::string JsonText(const JsonObject& json, const std::string& name) {
+  const JsonElement* const value = JsonField(json, name);
+  return value == nullptr ? "" : value->string_value();
+}
+
+}  // namespace trainer

@@ -1,0 +1,30 @@
+#include "trainer/base/text/json_reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace trainer {
+namespace {
+
+TEST(JsonReaderTest, ReadsMembersOfTheirTypeAndElseTheFallback) {
+  const auto json = ParseJsonObject(R"({"host": "a", "ranks": 2, "list": [1], "none": null})");
+  ASSERT_TRUE(json.has_value());
+  EXPECT_EQ(JsonText(*json, "host"), "a");
+  EXPECT_EQ(JsonText(*json, "ranks"), "");
+  EXPECT_EQ(JsonText(*json, "missing"), "");
+  EXPECT_EQ(JsonNumber(*json, "ranks"), 2);
+  EXPECT_EQ(JsonNumber(*json, "host", -1), -1);
+  EXPECT_EQ(JsonNumber(*json, "missing"), 0);
+  ASSERT_NE(JsonField(*json, "list"), nullptr);
+  EXPECT_EQ(JsonField(*json, "list")->list_value().values_size(), 1);
+  EXPECT_EQ(JsonField(*json, "missing"), nullptr);
+}
+
+TEST(JsonReaderTest, IsEmptyForTextThatIsNoObject) {
+  for (const char* text : {"", "nothing", "[1, 2]", "{\"a\": ", "3"}) {
+    EXPECT_FALSE(ParseJsonObject(text).has_value()) << text;
+  }
+}
+
+}  // namespace
+}  // namespace trainer
