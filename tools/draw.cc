@@ -1,8 +1,10 @@
 #include <iostream>
+#include <string>
+#include <vector>
 
-#include "net_picture.h"
 #include "shared_flags.h"
-#include "trainer/base/file/atomic_file.h"
+#include "trainer/analysis/summary/net_graph.h"
+#include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
 #include "trainer/cli/verb.h"
 #include "trainer/config/net_layers.h"
@@ -21,15 +23,15 @@ class Draw final : public Verb {
             "The picture has a box for each layer with its output shapes and its number of "
             "parameters, and an arrow for each blob. A layer that works in place appears in the "
             "box of the layer before it. The ending of --out chooses the format: .svg for browsers "
-            "(light or dark like the page), .dot for Graphviz. You need no weights. If a database "
-            "is missing, the picture has no shapes.",
+            "(light or dark like the page), .dot for Graphviz, .png and .pdf if Graphviz is "
+            "installed. You need no weights. If a database is missing, the picture has no shapes.",
         .examples =
             "trainer draw --model=models/lenet/train_test.prototxt --out=lenet.svg\n"
             "trainer draw --model=net.prototxt --phase=TEST --out=net.dot",
         .flags = {{.name = "model", .value = "FILE", .help = "the net", .required = true},
                   {.name = "out",
                    .value = "FILE",
-                   .help = "where to write, ending in .svg or .dot",
+                   .help = "where to write, ending in .svg, .dot, .png or .pdf",
                    .required = true},
                   ForceFlag(),
                   PhaseFlag(),
@@ -41,25 +43,22 @@ class Draw final : public Verb {
 
   int Run(const Flags& flags) override {
     const std::string& path = flags.Text("out");
-    const bool svg = path.ends_with(".svg");
-    if (!svg && !path.ends_with(".dot")) {
+    if (!IsGraphFile(path)) {
       throw Error(ErrorCode::kUsage,
-                  Join("--out=", path,
-                       " must end in .svg or .dot; browsers show .svg, and Graphviz makes other "
-                       "pictures of .dot: dot -Tpng NET.dot > NET.png"));
+                  Join("--out=", path, " must end in .svg or .dot, or with Graphviz .png or .pdf"));
     }
     RefuseToReplace(flags);
     const NetSpec spec = ModelOf(flags);
-    const bool train = PhaseOf(flags) == caffe::TRAIN;
-    const std::vector<LayerSpec> layers = FilterLayers(spec, NetStateOf(flags, PhaseOf(flags)));
-    ConnectedLayers(spec, NetStateOf(flags, PhaseOf(flags)));  // for its checks
-    const NetShapes shapes = ShapesOf(spec, NetStateOf(flags, PhaseOf(flags)));
+    const caffe::NetState state = NetStateOf(flags, PhaseOf(flags));
+    const std::vector<LayerSpec> layers = FilterLayers(spec, state);
+    ConnectedLayers(spec, state);  // for its checks
+    const NetShapes shapes = PlanShapes(spec, state);
     if (!shapes.why_not.empty()) {
       std::cerr << "drawn without shapes: " << EscapeControl(shapes.why_not) << "\n";
     }
-    const NetPicture picture(layers, shapes);
-    const std::string title = Join(spec.proto.name(), train ? ", phase TRAIN" : ", phase TEST");
-    WriteWhole(path, svg ? picture.Svg(title) : picture.Dot(title));
+    const std::string title =
+        Join(spec.proto.name(), state.phase() == caffe::TRAIN ? ", phase TRAIN" : ", phase TEST");
+    WriteNetGraph(NetGraph(layers, shapes), title, path);
     std::cout << EscapeControl(Join(path, ": ", title, ", ", layers.size(), " layers")) << "\n";
     return 0;
   }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "stopwatch.h"
+#include "trainer/analysis/timing/timing_samples.h"
 #include "trainer/backend/device.h"
 #include "trainer/base/text/json.h"
 #include "trainer/config/solver_spec.h"
@@ -27,11 +27,11 @@ struct BatchSearch {
 // One batch, as the data layers' batch_size.
 struct BatchFigures {
   uint32_t batch = 0;
-  size_t bytes = 0;        // that the run takes as planned
-  int computed_again = 0;  // outputs in backward
-  bool ran_out = false;    // of memory when it was run, whatever the plan says
-  Samples samples = {};    // of all rounds; none: not run
-  int64_t records = 0;     // of an iteration
+  size_t bytes = 0;            // that the run takes as planned
+  int computed_again = 0;      // outputs in backward
+  bool ran_out = false;        // of memory when it was run, whatever the plan says
+  TimingSamples samples = {};  // of all rounds; none: not run
+  int64_t records = 0;         // of an iteration
 
   bool runs() const { return !samples.empty() && !ran_out; }
   // The best of an iteration: what others took of the machine meanwhile only ever adds to it.

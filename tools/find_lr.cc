@@ -10,8 +10,8 @@
 #include "reading_flags.h"
 #include "shared_flags.h"
 #include "start_flags.h"
-#include "time_measure.h"
 #include "trainer/analysis/memory/memory_fit.h"
+#include "trainer/analysis/timing/net_profile.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/file/atomic_file.h"
@@ -137,7 +137,7 @@ class FindLr final : public Verb {
  private:
   // As `train` does it, on every rank; the losses are those of all.
   static LrRangeResult Measure(const Flags& flags, World* world) {
-    SolverSpec spec = TrainingOnly(SolverOf(flags), flags.Whole("iterations"));
+    SolverSpec spec = WithoutTestsAndSnapshots(SolverOf(flags), flags.Whole("iterations"));
     const RankOptions of_ranks = TrainingRankOptionsOf(flags);
     const WireType wire = ApplyCompression(of_ranks, &spec);
     const DeviceChoice choice = ChooseDevice(flags, spec, LocalRankOf(world, of_ranks.share_gpu));

@@ -1,8 +1,8 @@
 #include <iostream>
 #include <limits>
 
-#include "net_picture.h"
 #include "shared_flags.h"
+#include "trainer/analysis/summary/net_graph.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/file/file.h"
@@ -22,9 +22,9 @@ ReportedNet NetOf(const RunHistory& run) {
   if (!IsDirectory(run.path) || !Exists(path)) return {};
   try {
     const SolverSpec solver = LoadSolver(path);
-    const NetShapes shapes = ShapesOf(*solver.train.net, solver.train.state);
-    const NetPicture picture(FilterLayers(*solver.train.net, solver.train.state), shapes);
-    return {picture.Svg(run.net), picture.boxes(),
+    const NetShapes shapes = PlanShapes(*solver.train.net, solver.train.state);
+    const NetGraph graph(FilterLayers(*solver.train.net, solver.train.state), shapes);
+    return {graph.Svg(run.net), graph.boxes(),
             shapes.parameters > 0 ? GroupedDigits(shapes.parameters) : ""};
   } catch (const Error&) {
     return {};

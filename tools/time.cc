@@ -1,33 +1,19 @@
 #include <glog/logging.h>
 
-#include <algorithm>
 #include <iostream>
+#include <memory>
+#include <utility>
 
 #include "device_flags.h"
 #include "reading_flags.h"
 #include "shared_flags.h"
-#include "time_measure.h"
-#include "time_work.h"
+#include "trainer/analysis/timing/net_profile.h"
+#include "trainer/analysis/timing/profile_report.h"
 #include "trainer/cli/verb.h"
 #include "trainer/net/net.h"
-#include "trainer/solver/solver.h"
 
 namespace trainer {
 namespace {
-
-void ReportTimes(const Subject& subject, const Flags& flags) {
-  const int iterations = flags.Whole("iterations");
-  const MachinePeak before = MeasurePeak(*subject.device);
-  Times times = MeasureTimes(subject, iterations);
-  const MachinePeak after = MeasurePeak(*subject.device);
-  times.peak = {std::max(before.gflops, after.gflops), std::max(before.gbytes, after.gbytes)};
-  RaisePeak(*subject.net, &times);
-  if (subject.solver != nullptr) times.update_bytes = subject.solver->UpdateBytes();
-  const Net& net = *subject.net;
-  LogTimes(net, times, iterations);
-  std::cout << (flags.Has("json") ? TimesToJson(net, times, iterations).ToString()
-                                  : TimesToText(net, times));
-}
 
 class Time final : public Verb {
  public:
@@ -66,25 +52,26 @@ class Time final : public Verb {
       throw Error(ErrorCode::kUsage, "'trainer time' needs either --solver=FILE or --model=FILE");
     }
     static_cast<void>(ChooseDevice(flags));  // before the files are read
-    flags.Has("solver") ? TimeSolver(flags) : TimeModel(flags);
+    const NetProfile profile = flags.Has("solver") ? ProfileSolverOf(flags) : ProfileModelOf(flags);
+    LogProfile(profile);
+    std::cout << (flags.Has("json") ? ToJson(profile).ToString() : ToText(profile, VLOG_IS_ON(1)));
     return 0;
   }
 
  private:
-  static void TimeSolver(const Flags& flags) {
-    const SolverSpec spec = TrainingOnly(SolverOf(flags), flags.Whole("iterations") + 1);
+  static NetProfile ProfileSolverOf(const Flags& flags) {
+    SolverSpec spec = SolverOf(flags);
     const std::unique_ptr<Device> device = MakeLoggedDevice(ChooseDevice(flags, spec));
     RequireFiles(flags.List("weights"));
-    TrainOptions options;
-    options.saves = false;
-    options.weights = flags.List("weights");
-    options.memory = ParseMemoryMode(flags);
-    ObserverList nobody;
-    Solver solver(spec, options, *device, nobody);
-    ReportTimes({&solver.train_net(), &solver, device.get(), true}, flags);
+    return ProfileSolver(std::move(spec), *device,
+                         {.iterations = flags.Whole("iterations"),
+                          .weights = flags.List("weights"),
+                          .memory = ParseMemoryMode(flags),
+                          .peak = true,
+                          .inspect = {}});
   }
 
-  static void TimeModel(const Flags& flags) {
+  static NetProfile ProfileModelOf(const Flags& flags) {
     RequireFiles(flags.List("weights"));
     const NetSpec spec = ModelOf(flags);
     const std::unique_ptr<Device> device = MakeLoggedDevice(ChooseDevice(flags, spec));
@@ -97,7 +84,8 @@ class Time final : public Verb {
     Net net(spec, options, *device, params);
     Net* const nets[] = {&net};
     LoadWeights(flags, nets);
-    ReportTimes({&net, nullptr, device.get(), options.training}, flags);
+    return ProfileNetAndPeak({&net, nullptr, device.get(), options.training},
+                             flags.Whole("iterations"));
   }
 };
 

@@ -8,6 +8,7 @@
 
 #include "support/temp_folder.h"
 #include "trainer/base/text/text.h"
+#include "trainer/config/net_spec.h"
 #include "trainer/config/overrides.h"
 #include "trainer/config/solver_spec.h"
 #include "trainer/dataset/dataset.h"
@@ -54,6 +55,13 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "
     Overrides overrides(changes);
     return LoadSolver(folder_.Write("solver.prototxt", solver), {}, &overrides);
   }
+
+  // Only the net.
+  NetSpec LoadNet(const std::vector<std::string>& changes = {}) const {
+    Overrides overrides(changes);
+    return trainer::LoadNet(folder_.Write("net.prototxt", net), &overrides);
+  }
+  const TempFolder& folder() const { return folder_; }
 
   std::string net, solver;  // the texts of the files
 

@@ -255,30 +255,5 @@ TEST(DoctorTest, MeasuresTarFilesThatATextLists) {
   EXPECT_THAT(outcome.out, HasSubstr("shards.txt  TAR"));
 }
 
-TEST(DoctorTest, MeasuresTheFilesOfAList) {
-  Job job;
-  job.Write();
-  std::string list;
-  for (int i = 0; i < 12; ++i) {
-    WriteText(job.folder() / ("picture " + std::to_string(i) + ".pgm"),
-              "P5 28 28 255\n" + std::string(28 * 28, static_cast<char>(40 + i)));
-    list += "picture " + std::to_string(i) + ".pgm " + std::to_string(i % 10) + "\n";
-  }
-  WriteText(job.folder() / "list.txt", list);
-  WriteText(job.folder() / "net.prototxt", R"(
-      layer { name: 'd' type: 'ImageData' top: 'data' top: 'label'
-              image_data_param { source: 'list.txt' batch_size: 4 is_color: false } }
-      layer { name: 'ip' type: 'InnerProduct' bottom: 'data' top: 'ip'
-              inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }
-      layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' })");
-  const Outcome outcome = RunProgram(
-      {"doctor", "--solver=solver.prototxt", "--iterations=2", "--seconds=1"}, job.options());
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, testing::ContainsRegex("d +list.txt +files +9.*KiB"));
-  EXPECT_THAT(outcome.out, testing::ContainsRegex("d( +[0-9]+)( +[0-9]+)( +[0-9]+)( +[0-9]+) +1"))
-      << "no rate is missing";
-  EXPECT_THAT(outcome.out, HasSubstr("pack them: trainer dataset pack"));
-}
-
 }  // namespace
 }  // namespace trainer

@@ -3,15 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <regex>
-
 #include "job.h"
-#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {
 
-using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -27,113 +23,30 @@ void ExpectUsage(const Outcome& outcome, const std::string& part) {
   EXPECT_THAT(outcome.Errors()[0], HasSubstr(part));
 }
 
-TEST(ShowTest, PrintsShapesParametersAndWork) {
+TEST(ShowTest, PrintsATableOrJson) {
   const Job job;
   job.Write();
   const Outcome outcome = RunIn(job, {"show", "--model=net.prototxt"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, StartsWith("small: 3 layers\n"));
-  // 784 * 10 weights and 10 offsets; 16 * 784 * 10 multiply-adds; 160 floats.
   EXPECT_TRUE(Finds(outcome.out, R"(ip +InnerProduct +16x10 +7850 +0\.25 +640\n)")) << outcome.out;
-  EXPECT_TRUE(Finds(outcome.out, R"(together +7850 +0\.25)")) << outcome.out;
-}
-
-TEST(ShowTest, SaysWhatIsStoredIn16Bits) {
-  const Job job;
-  job.Write();
-  const std::vector<std::string> command = {"show", "--model=net.prototxt", "--set",
-                                            "default_forward_type=BFLOAT16"};
-  const Outcome outcome = RunIn(job, command);
-  EXPECT_TRUE(Finds(outcome.out, R"(ip +InnerProduct +16x10 bf16 +7850)")) << outcome.out;
-  std::vector<std::string> as_json = command;
-  as_json.push_back("--json");
-  EXPECT_THAT(RunIn(job, as_json).out, HasSubstr("\"storage\": \"bf16\""));
-}
-
-// Lines of `text` that are longer than `width`.
-std::vector<std::string> TooLong(const std::string& text, size_t width) {
-  std::vector<std::string> found;
-  for (const std::string& line : SplitList(text, '\n')) {
-    if (line.size() > width) found.push_back(line);
-  }
-  return found;
-}
-
-TEST(ShowTest, FitsTheColumnsWithWholeCells) {
-  Job job;
-  job.net =
-      Edited(job.net, "name: \"ip\"", "name: \"a_long_name_of_a_layer_that_no_column_holds_ip\"");
-  job.Write();
-  RunOptions narrow = job.options();
-  narrow.env.push_back("COLUMNS=60");
-  const Outcome outcome = RunProgram({"show", "--model=net.prototxt"}, narrow);
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_TRUE(Finds(outcome.out, R"(a_long\w+\.\.\w+_ip +ip 16x10 +7850 +0\.25)")) << outcome.out;
-  EXPECT_THAT(outcome.out, HasSubstr("(not shown in 60 columns: type"));
-  EXPECT_THAT(TooLong(outcome.out.substr(0, outcome.out.find("MFLOP:")), 60), IsEmpty());
-  const Outcome piped = RunIn(job, {"show", "--model=net.prototxt"});
-  EXPECT_THAT(piped.out, HasSubstr("a_long_name_of_a_layer_that_no_column_holds_ip  InnerProduct"));
-}
-
-TEST(ShowTest, PrintsJson) {
-  const Job job;
-  job.Write();
-  const Outcome outcome = RunIn(job, {"show", "--model=net.prototxt", "--json"});
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, StartsWith("{\n  \"net\": \"small\",\n  \"layers\": [\n"));
-  EXPECT_THAT(outcome.out, HasSubstr("\"parameters\": 7850,\n      \"flop\": 250880,\n"));
-  EXPECT_THAT(outcome.out, EndsWith("}\n"));
+  const Outcome json = RunIn(job, {"show", "--model=net.prototxt", "--phase=TEST", "--json",
+                                   "--set", "default_forward_type=BFLOAT16"});
+  EXPECT_THAT(json.out, StartsWith("{\n  \"net\": \"small\",\n  \"layers\": [\n"));
+  EXPECT_THAT(json.out, HasSubstr("\"storage\": \"bf16\""));
 }
 
 TEST(DrawTest, WritesSvgAndDot) {
-  Job job;
-  job.net += R"(layer { name: "a<&\"b" type: "ReLU" bottom: "ip" top: "ip" }
-                layer { name: "x<y" type: "Silence" bottom: "ip" })";
+  const Job job;
   job.Write();
   const Outcome svg = RunIn(job, {"draw", "--model=net.prototxt", "--out=net.svg"});
   ASSERT_EQ(svg.exit_code, 0) << svg.err;
-  EXPECT_EQ(svg.out, "net.svg: small, phase TRAIN, 5 layers\n");
-  const std::string picture = ReadText(job.folder() / "net.svg");
-  EXPECT_THAT(picture, StartsWith("<svg xmlns="));
-  for (const char* line : {">InnerProduct 10</text>", ">16x10</text>", ">7,850 parameters</text>",
-                           ">+ ReLU</text>", "prefers-color-scheme:dark"}) {
-    EXPECT_THAT(picture, HasSubstr(line));
-  }
+  EXPECT_EQ(svg.out, "net.svg: small, phase TRAIN, 3 layers\n");
   EXPECT_EQ(svg.err, "");
-  EXPECT_THAT(picture, HasSubstr(">x&lt;y</text>"));
-  EXPECT_THAT(picture, Not(HasSubstr(">accuracy</text>")));
+  EXPECT_THAT(ReadText(job.folder() / "net.svg"), StartsWith("<svg xmlns="));
   const Outcome dot = RunIn(job, {"draw", "--model=net.prototxt", "--phase=TEST", "--out=net.dot"});
   ASSERT_EQ(dot.exit_code, 0) << dot.err;
-  const std::string graph = ReadText(job.folder() / "net.dot");
-  EXPECT_THAT(graph, StartsWith("digraph \"small, phase TEST\" {\n"));
-  EXPECT_THAT(graph, HasSubstr("label=\"accuracy\\nAccuracy\\nscalar\""));
-  EXPECT_THAT(graph, HasSubstr("n0 -> n2 [label=\"label\"];"));
-}
-
-// Two edges cross the row of a wide box: each is vertical there, in a column of its own.
-TEST(DrawTest, LeadsEdgesAroundBoxes) {
-  const TempFolder folder;
-  WriteText(folder / "net.prototxt", R"(
-    layer { name: "in" type: "Input" top: "in" input_param { shape { dim: 1 dim: 4 } } }
-    layer { name: "a_name_that_makes_a_wide_box" type: "TanH" bottom: "in" top: "mid" }
-    layer { name: "sum" type: "Eltwise" bottom: "in" bottom: "mid" top: "sum" })");
-  const Outcome outcome =
-      RunProgram({"draw", "--model=net.prototxt", "--out=net.svg"}, {.folder = folder.path()});
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  const std::string svg = ReadText(folder / "net.svg");
-  const std::regex box("rect class=\"other\" x=\"([0-9.]+)\" y=\"([0-9.]+)\" width=\"([0-9.]+)\"");
-  std::smatch found;
-  ASSERT_TRUE(std::regex_search(svg, found, box)) << svg;
-  const double left = std::stod(found[1]), top = std::stod(found[2]);
-  const double right = left + std::stod(found[3]);
-  const std::regex vertical("([0-9.]+),([0-9.]+) L([0-9.]+),");
-  int passing = 0;
-  for (std::sregex_iterator edge(svg.begin(), svg.end(), vertical), end; edge != end; ++edge) {
-    if (std::stod((*edge)[2]) != top) continue;
-    const double x = std::stod((*edge)[3]);
-    passing += x < left || x > right ? 1 : 0;
-  }
-  EXPECT_EQ(passing, 1) << svg;
+  EXPECT_THAT(ReadText(job.folder() / "net.dot"), StartsWith("digraph \"small, phase TEST\" {\n"));
 }
 
 TEST(DrawTest, DrawsWithoutShapesWhereTheDatabaseIsMissing) {
@@ -149,7 +62,7 @@ TEST(DrawTest, DrawsWithoutShapesWhereTheDatabaseIsMissing) {
 TEST(DrawTest, RefusesAnotherEndingAndAnUnknownBlob) {
   Job job;
   job.Write();
-  ExpectUsage(RunIn(job, {"draw", "--model=net.prototxt", "--out=net.png"}), ".svg or .dot");
+  ExpectUsage(RunIn(job, {"draw", "--model=net.prototxt", "--out=net.gif"}), ".svg or .dot");
   job.net += R"(layer { name: "r" type: "ReLU" bottom: "nowhere" top: "r" })";
   job.Write();
   const Outcome outcome = RunIn(job, {"draw", "--model=net.prototxt", "--out=net.svg"});

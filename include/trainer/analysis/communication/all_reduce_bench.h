@@ -1,0 +1,44 @@
+#pragma once
+// Benchmarks the all-reduce of gradients over the ranks of a run.
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "trainer/analysis/communication/all_reduce_results.h"
+#include "trainer/analysis/timing/timing_samples.h"
+#include "trainer/parallel/wire_type.h"
+#include "trainer/parallel/world.h"
+
+namespace trainer {
+
+struct AllReduceBenchOptions {
+  size_t max_bytes = size_t{256} << 20;  // the largest buffer
+  int rounds = 15;                       // of each size; fewer on a slow link
+  WireType wire = WireType::kF32;        // the form of gradients between machines
+};
+
+// The times of one size: our all-reduce, and MPI_Allreduce (empty without MPI).
+struct AllReduceTiming {
+  size_t bytes = 0;
+  TimingSamples own, mpi;
+};
+
+struct AllReduceBenchReport {
+  std::string ranks;  // "2 ranks on 1 machine; sums through shared memory ..."
+  std::string wire;   // a sentence about the form of gradients between machines, or ""
+  std::vector<AllReduceTiming> timings;
+  AllReduceResults results;
+
+  // The median of MPI_Allreduce for each size, in seconds. Empty without MPI.
+  std::vector<double> MpiSeconds() const;
+};
+
+// All ranks call it. Sums buffers of 4 B, 16 B, ... up to `max_bytes`, ours and MPI's in turns.
+// Each buffer is written again before each sum, as backward does. Throws kInternal for a wrong sum.
+AllReduceBenchReport BenchAllReduce(World& world, const AllReduceBenchOptions& options);
+
+// A table, and what follows for the link or the memory. Lines of at most 80 columns.
+std::string ToText(const AllReduceBenchReport& report);
+
+}  // namespace trainer

@@ -1,0 +1,39 @@
+#pragma once
+// Diagnoses whether reading data slows down a training run.
+
+#include <string>
+#include <vector>
+
+#include "trainer/analysis/input/input_advice.h"
+#include "trainer/backend/device.h"
+#include "trainer/config/solver_spec.h"
+#include "trainer/net/net.h"
+
+namespace trainer {
+
+struct InputDiagnosis {
+  struct Source {
+    std::string layer;
+    InputProfile profile;
+  };
+  std::vector<Source> sources;
+  HostResources host;
+  double iteration_seconds = 0;  // without waiting for data
+  std::vector<InputAdvice> advice;
+};
+
+struct DiagnosisOptions {
+  double seconds = 2;   // the longest time of each reading measurement
+  int iterations = 10;  // to measure
+  MemoryMode memory = MemoryMode::kShared;
+};
+
+// Measures how fast the sources of the solver's training net are read and decoded, and how many
+// records per second the net consumes. Writes no files. Errors: those of reading the sets.
+InputDiagnosis DiagnoseInput(SolverSpec spec, const Device& device,
+                             const DiagnosisOptions& options = {});
+
+// Tables of sources and rates, then the advice.
+std::string ToText(const InputDiagnosis& diagnosis);
+
+}  // namespace trainer

@@ -1,0 +1,46 @@
+#pragma once
+// What one rank computes in an iteration, and when which gradients are ready: measured on this
+// machine, given in milliseconds, or estimated for a GPU.
+
+#include <string>
+#include <vector>
+
+#include "trainer/analysis/scaling/gpu_specs.h"
+#include "trainer/analysis/timing/net_profile.h"
+#include "trainer/net/net.h"
+
+namespace trainer {
+
+// Gradients that become final together, with the backward step of one layer.
+struct GradientReady {
+  std::string layer;
+  double bytes = 0;
+  double ready = 0;  // seconds after backward began
+};
+
+// The work of one rank in an iteration, without communication.
+struct IterationProfile {
+  double forward = 0, backward = 0, update = 0;  // seconds
+  std::vector<GradientReady> gradients;          // in the order in which they become ready
+  double images = 0;                             // per rank and iteration
+
+  double Seconds() const { return forward + backward + update; }
+  double GradientBytes() const;
+};
+// The same profile with every time multiplied by `factor`.
+IterationProfile Scaled(const IterationProfile& profile, double factor);
+
+// From times measured on this machine. Uses their mean, because a delay of one rank delays all
+// ranks. `passes`: iter_size.
+IterationProfile MeasuredIteration(const Net& net, const NetProfile& measured, int passes);
+
+// Estimated for a GPU: the roofline time of each layer divided by the fraction of it that published
+// trainings reach. The net may be planned only.
+IterationProfile EstimatedIteration(const Net& net, const GpuSpec& gpu, int passes,
+                                    int states_per_weight);
+
+// Takes `seconds` for an iteration, divided among the layers as on a processor that does 20
+// operations per byte.
+IterationProfile GivenIteration(const Net& net, double seconds, int passes, int states_per_weight);
+
+}  // namespace trainer

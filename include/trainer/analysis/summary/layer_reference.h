@@ -1,0 +1,20 @@
+#pragma once
+// The reference of layer types, made from their documentation and the schema.
+
+#include <string>
+
+#include "trainer/base/text/json.h"
+
+namespace trainer {
+
+// One line per layer type.
+std::string LayerTypesText();
+
+// Explains a layer type (with an example whose shapes are planned), or lists the fields of a
+// message. Throws kUsage, naming the nearest type, for any other name.
+std::string LayerReference(const std::string& name);
+
+// All layer types, and all messages that a net can contain, for editors and other programs.
+Json LayersJson();
+
+}  // namespace trainer

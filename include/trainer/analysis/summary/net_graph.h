@@ -1,0 +1,67 @@
+#pragma once
+// Draws a net as a graph, as SVG or in Graphviz's DOT language.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "trainer/config/layer_spec.h"
+#include "trainer/config/net_spec.h"
+
+namespace trainer {
+
+// Output shapes and numbers of parameters of each layer, by its name.
+struct NetShapes {
+  struct LayerShapes {
+    std::vector<std::string> outputs;  // "64x20x24x24", one per top
+    int64_t parameters = 0;            // that the layer owns
+  };
+  std::map<std::string, LayerShapes> layers;
+  int64_t parameters = 0;
+  std::string why_not;  // why the net cannot be planned, such as a missing database; else ""
+};
+
+// Plans the net without allocating its memory. Does not throw: sets `why_not`.
+NetShapes PlanShapes(const NetSpec& spec, const caffe::NetState& state);
+
+// The number with a comma before every three digits: "431,080".
+std::string GroupedDigits(int64_t number);
+
+// A box for each layer, an arrow for each blob. A layer that works in place is named in the box of
+// the layer that made the blob.
+class NetGraph {
+ public:
+  NetGraph(const std::vector<LayerSpec>& layers, const NetShapes& shapes);
+
+  size_t boxes() const { return boxes_.size(); }
+  // An <svg> element with its style, light or dark like the page that shows it.
+  std::string Svg(const std::string& title) const;
+  std::string Dot(const std::string& title) const;
+
+ private:
+  struct Box {
+    std::vector<std::string> lines;  // the layer's name first
+    std::string kind;                // its style: "data", "loss", ...
+  };
+  struct Arrow {
+    size_t from = 0, to = 0;
+    std::string blob;  // "" if its name is that of the layer that made it
+  };
+  void AddLayer(const caffe::LayerParameter& layer, const NetShapes& shapes,
+                std::map<std::string, size_t>* makers);
+
+  std::vector<Box> boxes_;
+  std::vector<Arrow> arrows_;
+};
+
+// Whether WriteNetGraph knows the ending of the file: .svg, .dot, .png or .pdf.
+bool IsGraphFile(const std::string& path);
+
+// Writes the graph in the format of the file's ending. .svg and .dot need no other program. For
+// .png and .pdf, Graphviz's `dot` draws the graph; without it, writes PATH.dot and throws
+// kUnavailable with the command to run.
+void WriteNetGraph(const NetGraph& graph, const std::string& title, const std::string& path);
+
+}  // namespace trainer

@@ -1,0 +1,20 @@
+#pragma once
+// The reference of update rules and solver fields.
+
+#include <string>
+
+#include "trainer/base/text/json.h"
+
+namespace trainer {
+
+// Lists the update rules and the fields.
+std::string SolverFieldsText();
+
+// Explains a field, or the formula of an update rule. Throws kUsage, naming the nearest field, for
+// any other name.
+std::string SolverReference(const std::string& name);
+
+// All update rules, and all messages that a solver can contain, for editors and other programs.
+Json SolverJson();
+
+}  // namespace trainer

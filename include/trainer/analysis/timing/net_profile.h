@@ -1,0 +1,83 @@
+#pragma once
+// Measures how long a net's layers take.
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainer/analysis/timing/timing_samples.h"
+#include "trainer/backend/device.h"
+#include "trainer/backend/peak.h"
+#include "trainer/config/solver_spec.h"
+#include "trainer/net/net.h"
+#include "trainer/solver/solver.h"
+
+namespace trainer {
+
+// The work of a layer in one direction: floating-point operations and bytes moved. 0: not counted.
+struct OpCost {
+  double flops = 0, bytes = 0;
+  bool computes_fewer = false;  // Winograd's algorithm: fewer operations than are counted
+};
+
+struct LayerProfile {
+  std::string name, type, implementation;
+  std::optional<std::string> computed_by;  // the layer that this one is fused into
+  std::vector<std::string> declined;       // implementations that were not chosen, with the reason
+  OpCost forward_cost, backward_cost;
+  TimingSamples forward, backward;
+  // Kernels, copies and fills that the layer enqueues. Empty where the device does not count them.
+  std::optional<int> forward_operations, backward_operations;
+};
+
+struct NetProfile {
+  std::string net;
+  int iterations = 0;
+  std::vector<LayerProfile> layers;
+  TimingSamples forward, backward;  // sums over all layers, timed one by one
+  TimingSamples pass;               // forward and backward without a clock between the layers
+  TimingSamples step;               // a solver's whole iteration; empty without a solver
+  double wait_ms = 0;               // time per pass in which the net waited for data
+  size_t update_bytes = 0;          // the least that a solver's update moves
+  MachinePeak peak;
+
+  // A solver's iteration, or forward and backward without a solver.
+  const TimingSamples& Iteration() const { return step.empty() ? pass : step; }
+  double UpdateMs() const;
+};
+
+// What is measured: a net, and the solver that owns it, if any.
+struct ProfiledNet {
+  Net* net = nullptr;
+  Solver* solver = nullptr;
+  const Device* device = nullptr;
+  bool backward = false;
+};
+
+// Times whole iterations (with a solver), passes, and passes with a clock around every layer, in
+// turns. Logs Caffe's lines of `caffe time`. Leaves `peak` empty.
+NetProfile ProfileNet(const ProfiledNet& subject, int iterations);
+
+// ProfileNet, and the peak of the machine: measured before and after, and raised to what a layer
+// reached, since a peak measured while other programs run is too low.
+NetProfile ProfileNetAndPeak(const ProfiledNet& subject, int iterations);
+
+struct SolverProfileOptions {
+  int iterations = 10;
+  std::vector<std::string> weights;  // files to load first
+  MemoryMode memory = MemoryMode::kShared;
+  bool peak = false;  // measure the machine's peak as well
+  // Called after the measurement, with the training net.
+  std::function<void(const Net& net, const NetProfile& measured)> inspect;
+};
+
+// Builds the solver without tests and snapshots, and profiles its iterations.
+NetProfile ProfileSolver(SolverSpec spec, const Device& device,
+                         const SolverProfileOptions& options = {});
+
+// Makes the solver run plain synchronous iterations, at least `iterations`: no tests, no
+// snapshots, no display.
+SolverSpec WithoutTestsAndSnapshots(SolverSpec spec, int iterations);
+
+}  // namespace trainer

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "trainer/base/error/error.h"
+#include "trainer/base/ranks/communicator.h"
+#include "trainer/base/text/text.h"
+
+namespace trainer {
+
+// A buffer in memory for gradients, whose sum over all ranks is known.
+class AllReduceBuffer {
+ public:
+  AllReduceBuffer(Communicator& group, size_t bytes)
+      : group_(group), bytes_(bytes), data_(group.memory()->allocate(bytes, kAlignment)) {}
+  ~AllReduceBuffer() { group_.memory()->deallocate(data_, bytes_, kAlignment); }
+  AllReduceBuffer(const AllReduceBuffer&) = delete;
+  AllReduceBuffer& operator=(const AllReduceBuffer&) = delete;
+
+  std::span<float> span() { return {static_cast<float*>(data_), bytes_ / sizeof(float)}; }
+
+  // Writes all numbers, as a backward pass does before a sum: buffers that stay in a cache would
+  // make every all-reduce look faster than it is in training.
+  void Write(int round) {
+    const std::span<float> values = span();
+    const auto rank = static_cast<float>(group_.replica().rank + round % 16);
+    for (size_t i = 0; i < values.size(); ++i) values[i] = rank + static_cast<float>(i % 8);
+  }
+  // Throws kInternal if a sum is wrong.
+  void Check(int round) {
+    const std::span<float> values = span();
+    const auto ranks = static_cast<size_t>(group_.replica().size);
+    const size_t of_ranks = ranks * (ranks - 1) / 2 + ranks * static_cast<size_t>(round % 16);
+    for (const size_t i : {size_t{0}, values.size() / 2, values.size() - 1}) {
+      if (values[i] == static_cast<float>(of_ranks + ranks * (i % 8))) continue;
+      throw Error(ErrorCode::kInternal, Join("number ", i, " of a sum over ranks is wrong"));
+    }
+  }
+
+ private:
+  static constexpr size_t kAlignment = 64;
+
+  Communicator& group_;
+  size_t bytes_;
+  void* data_;
+};
+
+// A barrier at which rank 0 decides whether all ranks continue. Returns its decision.
+inline bool SyncRanks(Communicator& group, bool proceed = true) {
+  float stops = group.replica().rank == 0 && !proceed ? 1.0f : 0.0f;
+  group.Sum({&stops, 1});
+  return stops == 0;
+}
+
+}  // namespace trainer

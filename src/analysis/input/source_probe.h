@@ -1,0 +1,29 @@
+#pragma once
+// Finds the data sources of a training net and measures how fast they are read.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "trainer/analysis/input/input_advice.h"
+#include "trainer/config/solver_spec.h"
+#include "trainer/dataset/reading_rate.h"
+
+namespace trainer {
+
+struct InputSource {
+  std::string layer;
+  InputProfile profile;
+  double batch = 0;                                                      // records per iteration
+  std::function<std::vector<std::string>()> files;                       // all files of the source
+  std::function<std::vector<ReadingRate>(const ReadingOptions&)> rates;  // measures them
+};
+
+// The data layers of the solver's training net that read files.
+std::vector<InputSource> FindSources(const SolverSpec& spec);
+
+// Sets where the source is stored, its size, and how fast it is read and decoded. Each measurement
+// takes at most `seconds`. In a long list of files, a sample is measured.
+void ProbeSource(double seconds, InputSource* source);
+
+}  // namespace trainer

@@ -1,0 +1,14 @@
+#pragma once
+// Draws a predicted iteration in text.
+
+#include <string>
+
+#include "trainer/analysis/scaling/iteration_model.h"
+
+namespace trainer {
+
+// Lines of at most 80 columns: what a rank computes, and when each bucket is ready, waits and is
+// sent.
+std::string RenderTimeline(const IterationProfile& profile, const IterationPrediction& step);
+
+}  // namespace trainer

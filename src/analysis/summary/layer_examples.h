@@ -1,0 +1,20 @@
+#pragma once
+// An example of each layer type.
+
+#include <string>
+#include <vector>
+
+namespace trainer {
+
+struct LayerExample {
+  std::string text;                  // the layer in a prototxt
+  std::vector<std::string> inputs;   // "data (8, 3, 32, 32)"
+  std::vector<std::string> outputs;  // empty for a layer that reads files
+  std::vector<std::string> weights;  // only shapes, in the order of a .caffemodel
+};
+
+// Plans the example's net, so the shapes are those of training. Throws kInternal for a type without
+// an example.
+LayerExample MakeExample(const std::string& type);
+
+}  // namespace trainer

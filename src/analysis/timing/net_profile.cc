@@ -1,0 +1,188 @@
+#include "trainer/analysis/timing/net_profile.h"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "timing/roofline.h"
+#include "trainer/backend/recording.h"
+#include "trainer/base/error/error.h"
+#include "trainer/layers/works_on_host.h"
+#include "trainer/net/data_waits.h"
+#include "trainer/net/traffic.h"
+
+namespace trainer {
+namespace {
+
+// Clears the gradients, which passes without an update would accumulate.
+void ClearGradients(const ProfiledNet& subject) {
+  for (const Param* param : subject.net->params()) {
+    if (param->grad == nullptr) continue;
+    subject.device->Zero(param->grad, static_cast<size_t>(param->count()) * sizeof(float));
+  }
+}
+
+// The milliseconds until the device has finished all that `work` enqueued.
+template <class F>
+double DoneMs(const ProfiledNet& subject, F&& work) {
+  return TimeMs([&] {
+    work();
+    subject.device->Synchronize();
+  });
+}
+
+void RunPass(const ProfiledNet& subject) {
+  subject.net->Forward();
+  if (subject.backward) subject.net->Backward();
+}
+
+// Times every layer of one pass. Returns the sum in milliseconds.
+double MeasureLayers(const ProfiledNet& subject, NetProfile& profile) {
+  Net& net = *subject.net;
+  double forward = 0, backward = 0;
+  net.BeginPass();
+  for (int i = 0; i < net.NumLayers(); ++i) {
+    const double ms = DoneMs(subject, [&] { net.ForwardLayer(i); });
+    profile.layers[static_cast<size_t>(i)].forward.Add(ms);
+    forward += ms;
+  }
+  for (int i = net.NumLayers(); subject.backward && i-- > 0;) {
+    const double ms = DoneMs(subject, [&] { net.BackwardLayer(i); });
+    profile.layers[static_cast<size_t>(i)].backward.Add(net.RunsBackward(i) ? ms : 0);
+    backward += ms;
+  }
+  profile.forward.Add(forward);
+  profile.backward.Add(backward);
+  return forward + backward;
+}
+
+// Counts what `enqueue` enqueues by recording it without running it. Empty where the device does
+// not record, or the layer waits for the device.
+std::optional<int> CountEnqueued(const ProfiledNet& subject, const std::function<void()>& enqueue) {
+  const Recorder* const recorder = RecorderOf(*subject.device);
+  if (recorder == nullptr) return std::nullopt;
+  try {
+    return recorder->Record(enqueue)->NumOperations();
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+// Data layers are left out: their threads copy batches through streams of their own.
+void CountLayerOperations(const ProfiledNet& subject, NetProfile& profile) {
+  Net& net = *subject.net;
+  for (int i = 0; i < net.NumLayers(); ++i) {
+    const bool on_host = dynamic_cast<const WorksOnHost*>(&net.GetLayer(i)) != nullptr;
+    if (on_host || net.LayerAt(i).proto().bottom_size() == 0) continue;
+    LayerProfile& layer = profile.layers[static_cast<size_t>(i)];
+    layer.forward_operations = CountEnqueued(subject, [&] { net.ForwardLayer(i); });
+    if (!subject.backward || !net.RunsBackward(i)) continue;
+    layer.backward_operations = CountEnqueued(subject, [&] { net.BackwardLayer(i); });
+  }
+}
+
+bool IsWinograd(const Layer& layer) {
+  return layer.Implementation().find("Winograd") != std::string::npos;
+}
+
+OpCost ForwardCost(const Net& net, int i) {
+  return {2.0 * static_cast<double>(net.GetLayer(i).Macs()),
+          static_cast<double>(TrafficOf(net, i).forward), IsWinograd(net.GetLayer(i))};
+}
+
+// Backward computes the gradient of the weights, and that of the input if an earlier layer learns.
+OpCost BackwardCost(const Net& net, int i) {
+  if (!net.RunsBackward(i)) return {};
+  const caffe::LayerParameter& layer = net.LayerAt(i).proto();
+  const bool input = layer.bottom_size() > 0 && net.Gradient(layer.bottom(0)).data != nullptr;
+  return {2.0 * static_cast<double>(net.GetLayer(i).Macs()) * (input ? 2 : 1),
+          static_cast<double>(TrafficOf(net, i).backward), IsWinograd(net.GetLayer(i))};
+}
+
+void DescribeLayer(const Net& net, int i, LayerProfile* to) {
+  LayerProfile& layer = *to;
+  layer.name = net.LayerAt(i).name();
+  layer.type = net.LayerAt(i).type();
+  layer.implementation = net.GetLayer(i).Implementation();
+  layer.declined = net.GetLayer(i).Declined();
+  if (const int by = net.FusedInto(i); by >= 0) layer.computed_by = net.LayerAt(by).name();
+  layer.forward_cost = ForwardCost(net, i);
+  layer.backward_cost = BackwardCost(net, i);
+}
+
+}  // namespace
+
+double NetProfile::UpdateMs() const { return std::max(0.0, step.Median() - pass.Median()); }
+
+NetProfile ProfileNet(const ProfiledNet& subject, int iterations) {
+  NetProfile profile;
+  profile.net = subject.net->name();
+  profile.iterations = iterations;
+  profile.layers.resize(static_cast<size_t>(subject.net->NumLayers()));
+  LOG(INFO) << "Performing Forward";
+  LOG(INFO) << "Initial loss: " << subject.net->Forward();
+  LOG(INFO) << "Performing Backward";
+  if (subject.backward) subject.net->Backward();
+  ClearGradients(subject);
+  LOG(INFO) << "*** Benchmark begins ***";
+  LOG(INFO) << "Testing for " << iterations << " iterations.";
+  const double waited = SecondsWaitedForData(*subject.net);
+  for (int i = 0; i < iterations; ++i) {
+    if (subject.solver != nullptr) {
+      profile.step.Add(DoneMs(subject, [&] { subject.solver->Step(); }));
+    }
+    profile.pass.Add(DoneMs(subject, [&] { RunPass(subject); }));
+    const double ms = MeasureLayers(subject, profile);
+    ClearGradients(subject);
+    LOG(INFO) << "Iteration: " << i + 1 << " forward-backward time: " << ms << " ms.";
+  }
+  const int passes = subject.solver != nullptr ? 3 : 2;
+  profile.wait_ms = 1e3 * (SecondsWaitedForData(*subject.net) - waited) / (passes * iterations);
+  if (subject.solver != nullptr) profile.update_bytes = subject.solver->UpdateBytes();
+  CountLayerOperations(subject, profile);
+  for (int i = 0; i < subject.net->NumLayers(); ++i) {
+    DescribeLayer(*subject.net, i, &profile.layers[static_cast<size_t>(i)]);
+  }
+  return profile;
+}
+
+NetProfile ProfileNetAndPeak(const ProfiledNet& subject, int iterations) {
+  const MachinePeak before = MeasurePeak(*subject.device);
+  NetProfile profile = ProfileNet(subject, iterations);
+  const MachinePeak after = MeasurePeak(*subject.device);
+  profile.peak = {std::max(before.gflops, after.gflops), std::max(before.gbytes, after.gbytes)};
+  RaisePeak(&profile);
+  return profile;
+}
+
+NetProfile ProfileSolver(SolverSpec spec, const Device& device,
+                         const SolverProfileOptions& options) {
+  TrainOptions train;
+  train.saves = false;
+  train.weights = options.weights;
+  train.memory = options.memory;
+  ObserverList no_observers;
+  // The solver keeps references to its specification.
+  const SolverSpec plain = WithoutTestsAndSnapshots(std::move(spec), options.iterations + 1);
+  Solver solver(plain, train, device, no_observers);
+  const ProfiledNet subject{&solver.train_net(), &solver, &device, true};
+  NetProfile profile = options.peak ? ProfileNetAndPeak(subject, options.iterations)
+                                    : ProfileNet(subject, options.iterations);
+  if (options.inspect) options.inspect(solver.train_net(), profile);
+  return profile;
+}
+
+SolverSpec WithoutTestsAndSnapshots(SolverSpec spec, int iterations) {
+  spec.tests.clear();
+  spec.proto.set_keep_best(0);  // keep_best and patience compare the results of tests
+  spec.proto.set_patience(0);
+  spec.proto.set_snapshot(0);
+  spec.proto.set_snapshot_after_train(false);
+  spec.proto.set_display(0);
+  spec.proto.set_strategy("synchronous");  // each rank takes the same steps under every strategy
+  spec.proto.set_max_iter(std::max(spec.proto.max_iter(), iterations));
+  return spec;
+}
+
+}  // namespace trainer

@@ -1,0 +1,42 @@
+#pragma once
+// The roofline model: compares the work of a layer with the machine's peak.
+
+#include <optional>
+
+#include "trainer/analysis/timing/net_profile.h"
+
+namespace trainer {
+
+// Billions per second. Empty where no work is counted or the clock measured no time.
+std::optional<double> Rate(double work, double ms);
+
+// The roofline time in percent of the measured time. The roofline time is what the multiplications
+// or the memory traffic alone take at the machine's peak, whichever is longer.
+struct RooflineFraction {
+  enum class Kind {
+    kPercent,
+    kUnknown,        // no work is counted, or the clock measured no time
+    kCached,         // values came from the caches, faster than memory delivers them
+    kFewerProducts,  // the layer computes fewer products than are counted, as Winograd's does
+  };
+  Kind kind = Kind::kUnknown;
+  double percent = 0;  // at most 100
+};
+RooflineFraction FractionOfPeak(const OpCost& cost, double ms, const MachinePeak& peak);
+
+// Raises the peak to the fastest rate of products that a layer reached. Layers that may compute
+// fewer products than are counted (Winograd, cuDNN) do not raise it.
+void RaisePeak(NetProfile* profile);
+
+// The work of an iteration, and the least time for it at the machine's peak: the sum over layers,
+// directions and the update. A layer counts with at most its measured time.
+struct RooflineTime {
+  OpCost cost;
+  double ms = 0;
+};
+RooflineTime RooflineTimeOf(const NetProfile& profile);
+
+// The operations that all layers enqueue in an iteration. Empty where the device does not count.
+std::optional<int> CountOperations(const NetProfile& profile);
+
+}  // namespace trainer

@@ -1,0 +1,54 @@
+// The reference of layer types.
+
+#include "trainer/analysis/summary/layer_reference.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/error_of.h"
+
+namespace trainer {
+namespace {
+
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+TEST(LayerReferenceTest, ListsEveryTypeWithASentence) {
+  const std::string text = "\n" + LayerTypesText();
+  for (const char* type :
+       {"Convolution", "Data", "InnerProduct", "Pooling", "ReLU", "SoftmaxWithLoss"}) {
+    EXPECT_THAT(text, ContainsRegex(std::string("\n") + type + "  +[A-Za-z]"));
+  }
+}
+
+TEST(LayerReferenceTest, ExplainsATypeWithAnExample) {
+  const std::string pooling = LayerReference("Pooling");
+  EXPECT_THAT(pooling, StartsWith("Pooling\n\n"));
+  EXPECT_THAT(pooling, HasSubstr("\nbottoms: 1\n"));
+  EXPECT_THAT(pooling, ContainsRegex("\n +stride +uint32 +1 "));
+  EXPECT_THAT(pooling, ContainsRegex(" enum +MAX +MAX [|] AVE [|] STOCHASTIC"));
+  const std::string convolution = LayerReference("Convolution");
+  EXPECT_THAT(convolution, HasSubstr("\nexample:\n  layer { name: \"conv1\""));
+  EXPECT_THAT(convolution, HasSubstr("\nreads:   data (8, 3, 32, 32)\n"
+                                     "writes:  conv1 (8, 16, 16, 16)\n"
+                                     "stores:  (16, 3, 5, 5), (16)\n"));
+}
+
+TEST(LayerReferenceTest, ExplainsTheFieldsThatManyTypesHave) {
+  EXPECT_THAT(LayerReference("LayerParameter"),
+              ContainsRegex("\n +loss_weight +repeated float\n +[A-Z]"));
+  EXPECT_THAT(LayerReference("NetParameter"),
+              ContainsRegex("\n +force_backward +bool +false\n +[A-Z]"));
+  EXPECT_THAT(LayerReference("transform_param"), StartsWith("TransformationParameter: "));
+  EXPECT_THAT(LayerReference("FillerParameter"), HasSubstr("variance_norm"));
+}
+
+TEST(LayerReferenceTest, NamesTheNearestType) {
+  const auto [code, message] = ErrorOf([] { LayerReference("Poling"); });
+  EXPECT_EQ(code, ErrorCode::kUsage);
+  EXPECT_THAT(message, HasSubstr("Did you mean 'Pooling'?"));
+}
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,78 @@
+// Layers compared with the peak of a machine, in numbers worked out by hand.
+
+#include "timing/roofline.h"
+
+#include <gtest/gtest.h>
+
+namespace trainer {
+namespace {
+
+using Kind = RooflineFraction::Kind;
+
+// 100 GFLOP/s and 10 GB/s: 1 GFLOP takes 10 ms, 1 GB takes 100 ms.
+constexpr MachinePeak kPeak{100, 10};
+
+TEST(RooflineTest, ComparesTheSlowerOfProductsAndMemoryWithTheTime) {
+  const RooflineFraction products = FractionOfPeak({1e9, 1e6}, 20, kPeak);
+  EXPECT_EQ(products.kind, Kind::kPercent);
+  EXPECT_NEAR(products.percent, 50, 1e-9);
+  EXPECT_NEAR(FractionOfPeak({1e6, 1e8}, 40, kPeak).percent, 25, 1e-9);
+}
+
+TEST(RooflineTest, GivesNoPercentageWhereTheModelDoesNotHold) {
+  EXPECT_EQ(FractionOfPeak({0, 0}, 1, kPeak).kind, Kind::kUnknown);
+  EXPECT_EQ(FractionOfPeak({1e9, 0}, 0, kPeak).kind, Kind::kUnknown);
+  EXPECT_EQ(FractionOfPeak({0, 1e9}, 50, kPeak).kind, Kind::kCached);
+  EXPECT_EQ(FractionOfPeak({1e9, 0}, 5, kPeak).kind, Kind::kFewerProducts);
+  EXPECT_EQ(FractionOfPeak({1e9, 0, true}, 20, kPeak).kind, Kind::kFewerProducts);
+}
+
+TEST(RooflineTest, RatesAreBillionsPerSecond) {
+  EXPECT_EQ(Rate(0, 1), std::nullopt);
+  EXPECT_EQ(Rate(1, 0), std::nullopt);
+  EXPECT_NEAR(Rate(1e9, 100).value(), 10, 1e-9);
+}
+
+NetProfile TwoLayers() {
+  NetProfile profile;
+  profile.peak = kPeak;
+  profile.layers.resize(2);
+  profile.layers[0].forward_cost = {1e9, 1e6};
+  profile.layers[0].forward.Add(20);
+  profile.layers[1].forward_cost = {1e9, 1e6};
+  profile.layers[1].forward.Add(5);  // 200 GFLOP/s
+  return profile;
+}
+
+TEST(RooflineTest, AFasterLayerRaisesThePeakUnlessItMayComputeFewerProducts) {
+  NetProfile profile = TwoLayers();
+  RaisePeak(&profile);
+  EXPECT_NEAR(profile.peak.gflops, 200, 1e-9);
+  EXPECT_EQ(profile.peak.gbytes, 10);
+  for (const char* implementation : {"Winograd F(4x4, 3x3)", "cuDNN convolution"}) {
+    profile = TwoLayers();
+    profile.layers[1].implementation = implementation;
+    RaisePeak(&profile);
+    EXPECT_EQ(profile.peak.gflops, 100) << implementation;
+  }
+}
+
+TEST(RooflineTest, AnIterationTakesItsLayersAndItsUpdateEachAtMostTheirTime) {
+  NetProfile profile = TwoLayers();
+  profile.update_bytes = 10'000'000;
+  const RooflineTime least = RooflineTimeOf(profile);
+  EXPECT_NEAR(least.cost.flops, 2e9, 1);
+  EXPECT_NEAR(least.cost.bytes, 12e6, 1);
+  EXPECT_NEAR(least.ms, 10 + 5 + 1, 1e-9);
+}
+
+TEST(RooflineTest, CountsOperationsWhereALayerKnowsThem) {
+  NetProfile profile = TwoLayers();
+  EXPECT_EQ(CountOperations(profile), std::nullopt);
+  profile.layers[0].forward_operations = 3;
+  profile.layers[1].backward_operations = 4;
+  EXPECT_EQ(CountOperations(profile), 7);
+}
+
+}  // namespace
+}  // namespace trainer
