@@ -1,38 +1,26 @@
 #include "trainer/monitor/run_directory.h"
 
-#include <google/protobuf/struct.pb.h>
-#include <google/protobuf/util/json_util.h>
-
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/json.h"
+#include "trainer/base/text/json_reader.h"
 #include "trainer/monitor/run_folder.h"
 
 namespace trainer {
 namespace {
 
-class InfoReader {
- public:
-  explicit InfoReader(const google::protobuf::Struct& json) : json_(json) {}
+bool ReadFlag(const JsonObject& json, const char* name) {
+  const JsonElement* const value = JsonField(json, name);
+  return value != nullptr && value->bool_value();
+}
 
-  std::string Text(const char* name) const { return Value(name).string_value(); }
-  double Number(const char* name) const { return Value(name).number_value(); }
-  bool Bool(const char* name) const { return Value(name).bool_value(); }
-  std::vector<std::string> List(const char* name) const {
-    std::vector<std::string> words;
-    for (const auto& word : Value(name).list_value().values()) words.push_back(word.string_value());
-    return words;
-  }
-
- private:
-  const google::protobuf::Value& Value(const char* name) const {
-    const auto found = json_.fields().find(name);
-    return found == json_.fields().end() ? google::protobuf::Value::default_instance()
-                                         : found->second;
-  }
-
-  const google::protobuf::Struct& json_;
-};
+std::vector<std::string> ReadWords(const JsonObject& json, const char* name) {
+  std::vector<std::string> words;
+  const JsonElement* const value = JsonField(json, name);
+  if (value == nullptr) return words;
+  for (const JsonElement& word : value->list_value().values()) words.push_back(word.string_value());
+  return words;
+}
 
 }  // namespace
 
@@ -66,34 +54,29 @@ void RunDirectory::WriteInfo(const RunInfo& info) const {
 
 RunInfo RunDirectory::ReadInfo() const {
   constexpr uint64_t kMaxBytes = 1 << 20;
-  google::protobuf::Struct json;
   const std::string path = File(kEnvironmentName);
-  if (Exists(path)) {
-    const auto ignored =
-        google::protobuf::util::JsonStringToMessage(ReadFile(path, kMaxBytes), &json);
-    static_cast<void>(ignored);
-  }
-  const InfoReader read(json);
+  JsonObject json;
+  if (Exists(path)) json = ParseJsonObject(ReadFile(path, kMaxBytes)).value_or(JsonObject());
   RunInfo info;
-  info.program = read.Text("program");
-  info.version = read.Text("version");
-  info.commit = read.Text("commit");
-  info.build = read.Text("build");
-  info.command = read.List("command");
-  info.folder = read.Text("folder");
-  info.solver = read.Text("solver");
-  info.snapshot_prefix = read.Text("snapshot_prefix");
-  info.saves = read.Bool("saves");
-  info.host = read.Text("host");
-  info.process = static_cast<int64_t>(read.Number("process"));
-  info.started = static_cast<int64_t>(read.Number("started"));
-  info.ranks = static_cast<int>(read.Number("ranks"));
-  info.device = read.Text("device");
-  info.processor = read.Text("processor");
-  info.threads = read.Text("threads");
-  info.memory_bytes = static_cast<size_t>(read.Number("memory_bytes"));
-  info.onednn = read.Text("onednn");
-  info.batch_job = read.Text("batch_job");
+  info.program = JsonText(json, "program");
+  info.version = JsonText(json, "version");
+  info.commit = JsonText(json, "commit");
+  info.build = JsonText(json, "build");
+  info.command = ReadWords(json, "command");
+  info.folder = JsonText(json, "folder");
+  info.solver = JsonText(json, "solver");
+  info.snapshot_prefix = JsonText(json, "snapshot_prefix");
+  info.saves = ReadFlag(json, "saves");
+  info.host = JsonText(json, "host");
+  info.process = static_cast<int64_t>(JsonNumber(json, "process"));
+  info.started = static_cast<int64_t>(JsonNumber(json, "started"));
+  info.ranks = static_cast<int>(JsonNumber(json, "ranks"));
+  info.device = JsonText(json, "device");
+  info.processor = JsonText(json, "processor");
+  info.threads = JsonText(json, "threads");
+  info.memory_bytes = static_cast<size_t>(JsonNumber(json, "memory_bytes"));
+  info.onednn = JsonText(json, "onednn");
+  info.batch_job = JsonText(json, "batch_job");
   return info;
 }
 
