@@ -2,64 +2,45 @@
 #include <memory>
 #include <utility>
 
-#include "device_flags.h"
-#include "reading_flags.h"
-#include "shared_flags.h"
+#include "flag_groups.h"
 #include "trainer/analysis/input/input_report.h"
 #include "trainer/cli/verb.h"
+#include "trainer/data/db_lock.h"
+#include "trainer/run/device.h"
+#include "trainer/run/solver_source.h"
 
 namespace trainer {
 namespace {
 
 class Doctor final : public Verb {
  public:
-  VerbDoc Doc() const override {
-    return {
-        .task = VerbTask::kCluster,
-        .summary = "find out why training waits for data",
-        .usage = "trainer doctor --solver=FILE [flags]",
-        .text =
-            "Measures how many records per second the training net uses, and how fast its data can "
-            "be read from the disk, read from memory, and decoded. It shows the file system of "
-            "each source, and the number of stripes on Lustre. Then it gives advice, with the "
-            "expected gain. It writes no file. 'read cold' means: the system was first told to "
-            "drop the files from its cache; a file server may still have them in its own cache.",
-        .examples =
-            "trainer doctor --solver=models/lenet/solver.prototxt\n"
-            "srun trainer doctor --solver=s.prototxt --gpu=0",
-        .flags = WithReadingFlags(WithDeviceFlags(
-            {{.name = "solver", .value = "FILE", .help = "the solver", .required = true},
-             {.name = "iterations",
-              .kind = FlagKind::kWhole,
-              .value = "N",
-              .fallback = "10",
-              .help = "how many iterations to measure",
-              .min = 1},
-             {.name = "seconds",
-              .kind = FlagKind::kWhole,
-              .value = "N",
-              .fallback = "2",
-              .help = "the longest time of each reading measurement",
-              .min = 1,
-              .max = 3600},
-             LevelFlag(),
-             StageFlag(),
-             SetFlag(),
-             MemoryFlag()})),
-    };
+  void Declare(FlagSet& flags) override {
+    flags.Bind(&source_.file, "solver", "FILE", "the solver").Required();
+    flags.Bind(&options_.iterations, "iterations", "N", "how many iterations to measure").Range(1);
+    flags.Bind(&seconds_, "seconds", "N", "the longest time of each reading measurement")
+        .Range(1, 3600);
+    DeclareState(flags, &source_.state);
+    DeclareSet(flags, &source_.set);
+    DeclareMemoryMode(flags, &options_.memory);
+    DeclareDevice(flags, &device_);
+    DeclareDbLock(flags, &lock_);
   }
 
-  int Run(const Flags& flags) override {
-    ApplyReadingFlags(flags);
-    SolverSpec spec = SolverOf(flags);
-    const std::unique_ptr<Device> device = MakeLoggedDevice(ChooseDevice(flags, spec));
-    DiagnosisOptions options;
-    options.seconds = flags.Whole("seconds");
-    options.iterations = flags.Whole("iterations");
-    options.memory = ParseMemoryMode(flags);
-    std::cout << ToText(DiagnoseInput(std::move(spec), *device, options));
+  int Run() override {
+    SetDbLock(lock_);
+    options_.seconds = seconds_;
+    SolverSpec spec = ReadSolver(source_);
+    const std::unique_ptr<Device> device = MakeLoggedDevice(ChooseDevice(device_, spec));
+    std::cout << ToText(DiagnoseInput(std::move(spec), *device, options_));
     return 0;
   }
+
+ private:
+  SolverSource source_;
+  DiagnosisOptions options_;
+  int seconds_ = 2;
+  DeviceOptions device_;
+  DbLock lock_ = DbLock::kAuto;
 };
 
 const RegisterVerb<Doctor> kDoctor("doctor");

@@ -1,6 +1,8 @@
 #include <iostream>
+#include <string>
+#include <vector>
 
-#include "shared_flags.h"
+#include "flag_groups.h"
 #include "trainer/analysis/summary/solver_reference.h"
 #include "trainer/cli/verb.h"
 
@@ -9,34 +11,23 @@ namespace {
 
 class SolverFields final : public Verb {
  public:
-  VerbDoc Doc() const override {
-    return {
-        .task = VerbTask::kSettings,
-        .summary = "list the update rules and the fields of a solver",
-        .usage = "trainer solver [FIELD|RULE] [--json]",
-        .text =
-            "With a field: prints its type, its default and what it does. With an update rule: "
-            "prints its formula. --json prints all of this, for editors and other programs.",
-        .examples =
-            "trainer solver\n"
-            "trainer solver warmup_iter\n"
-            "trainer solver Adam\n"
-            "trainer solver --json",
-        .flags = {JsonFlag()},
-        .max_words = 1,
-    };
+  void Declare(FlagSet& flags) override {
+    DeclareJson(flags, &json_);
+    flags.BindWords(&names_, 1);
   }
 
-  int Run(const Flags& flags) override {
-    if (flags.Switch("json")) {
+  int Run() override {
+    if (json_) {
       std::cout << SolverJson().ToString();
-    } else if (!flags.words().empty()) {
-      std::cout << SolverReference(flags.words()[0]);
     } else {
-      std::cout << SolverFieldsText();
+      std::cout << (names_.empty() ? SolverFieldsText() : SolverReference(names_[0]));
     }
     return 0;
   }
+
+ private:
+  bool json_ = false;
+  std::vector<std::string> names_;
 };
 
 const RegisterVerb<SolverFields> kSolver("solver");
