@@ -17,7 +17,7 @@ install(CODE "
   set(version ${PROJECT_VERSION})
   file(MAKE_DIRECTORY ${made})
   foreach(page man completion)
-    execute_process(COMMAND $<TARGET_FILE:trainer> \${page} OUTPUT_FILE ${made}/\${page}
+    execute_process(COMMAND $<TARGET_FILE:trainer> help --\${page} OUTPUT_FILE ${made}/\${page}
                     COMMAND_ERROR_IS_FATAL ANY)
   endforeach()
   file(RENAME ${made}/man ${made}/trainer.1)

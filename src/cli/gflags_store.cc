@@ -28,6 +28,12 @@ std::map<std::string, StoredFlag, std::less<>>& StoredFlags() {
 class FlagFileExpander {
  public:
   std::vector<std::string> Expand(const std::vector<std::string>& arguments) {
+    Add(arguments);
+    return std::move(expanded_);
+  }
+
+ private:
+  void Add(const std::vector<std::string>& arguments) {
     for (size_t i = 0; i < arguments.size(); ++i) {
       FlagText flag;
       if (arguments[i] == "--") {
@@ -47,10 +53,8 @@ class FlagFileExpander {
         AddEnvironment(flag);
       }
     }
-    return std::move(expanded_);
   }
 
- private:
   void AddFiles(const std::string& paths) {
     constexpr int kMostFiles = 100;
     constexpr uint64_t kMostBytes = 1 << 20;
@@ -69,7 +73,7 @@ class FlagFileExpander {
             is_ours = is_ours || fnmatch(program.c_str(), "trainer", 0) == 0;
           }
         } else if (is_ours) {
-          Expand({line});
+          Add({line});
         }
         were_programs = !is_flag;
       }

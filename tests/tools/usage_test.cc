@@ -235,6 +235,36 @@ TEST(UsageTest, TakesFlagsInEverySpellingAndBeforeTheVerb) {
   }
 }
 
+TEST(UsageTest, ReadsFlagsFromFilesAndTheEnvironment) {
+  const TempFolder folder;
+  const std::string more = folder / "more.flags", file = folder / "time.flags";
+  WriteText(more, "# a comment\n\n--phase=TRIAN\n");
+  WriteText(file, "caffe other\n--phase=nothing\ntrain* caffe\n--iterations=2\n--flagfile=" + more);
+  ExpectRefused({"time", "--model=x", "--flagfile=" + file}, 64, "--phase=TRIAN: must be one of");
+  ExpectRefused({"time", "--flagfile", file, "--phase=TEST", "--model=absent"}, 66, "absent");
+  ExpectRefused({"time", "--model=x", "--flagfile=" + (folder / "none")}, 66, "none");
+  WriteText(more, "--flagfile=" + file);
+  ExpectRefused({"time", "--model=x", "--flagfile=" + file}, 64, "name each other in a circle");
+  ExpectRefused({"time", "--model=x", "--fromenv=phase"}, 64,
+                "the environment variable FLAGS_phase is not set");
+  const Outcome set = RunHere({"time", "--tryfromenv=model,phase,iterations", "--fromenv=model"},
+                              {.env = {"FLAGS_model=x", "FLAGS_phase=TRIAN"}});
+  EXPECT_EQ(set.exit_code, 64);
+  EXPECT_THAT(set.err, HasSubstr("--phase=TRIAN: must be one of"));
+}
+
+TEST(UsageTest, EachTaskOfDatasetHasItsOwnFlags) {
+  ExpectRefused({"dataset", "digits", "d", "--quality=5"}, 64,
+                "'trainer dataset digits' has no flag --quality");
+  EXPECT_THAT(RunHere({"help", "dataset"}).out,
+              HasSubstr("\ntasks:\n  bench     measure how fast a set is read\n"));
+}
+
+TEST(HelpTest, ManualPageAndCompletionAreHelpAsWell) {
+  EXPECT_EQ(RunHere({"help", "--man"}).out, RunHere({"man"}).out);
+  EXPECT_EQ(RunHere({"help", "--completion"}).out, RunHere({"completion"}).out);
+}
+
 TEST(UsageTest, PassesFlagsOfTheLogToGlog) {
   const TempFolder folder;
   WriteText(
