@@ -87,7 +87,7 @@ std::string LayerTypeText(const std::string& type, const LayerDoc& doc) {
            "\ntops:    ", CountRange(doc.arity.min_out, doc.arity.max_out),
            "\nstorage: ", StorageText(doc.storage), "\n", ExampleText(MakeExample(type)));
   for (const std::string& param : ParamFields(type, doc)) {
-    text += Join("\n", param, ":\n", Explain(param), "\n");
+    text += Join("\n", param, ":\n", Explain(param));
   }
   return text + "\n'trainer layers LayerParameter' lists the fields of every layer.\n";
 }
