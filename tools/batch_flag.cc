@@ -4,8 +4,8 @@
 
 #include "memory_flags.h"
 #include "shared_flags.h"
+#include "trainer/analysis/memory/memory_room.h"
 #include "trainer/backend/available_memory.h"
-#include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
 #include "trainer/run/batch_size.h"
@@ -20,25 +20,16 @@ constexpr uint32_t kMost = 1024;
 
 }  // namespace
 
-Flag BatchFlag() {
-  return {.name = "batch",
-          .value = "N|auto",
-          .help =
-              "replace the batch_size of the training net's data layers; auto: the best by a short "
-              "'trainer find-batch'. The learning rate and the number of iterations do not change",
-          .also = "batch_size"};
-}
-
 bool WantsBestBatch(const Flags& flags) { return flags.Text("batch") == kBestBatch; }
 
-void TakeBestBatch(const Flags& flags, const Device& device, bool resumes, SolverSpec* spec) {
-  if (!WantsBestBatch(flags)) return;
+void ApplyBestBatch(const std::string& memory, MemoryMode mode, const Device& device, bool resumes,
+                    SolverSpec* spec) {
   const std::string before = ResolvedPath(*spec);
   if (resumes && Exists(before)) {
     SolverSpec resolved = LoadSolver(before);
     return ChangeBatchSize(BatchSizeOf(&resolved), Join(", which ", before, " has,"), spec);
   }
-  BatchSearch search = SearchFor(flags, device);
+  BatchSearch search = MakeBatchSearch(memory, mode, device);
   search.most = std::max(kMost, BatchSizeOf(spec));
   search.time = kSearchTime;
   search.iterations = 5;
@@ -50,13 +41,22 @@ void TakeBestBatch(const Flags& flags, const Device& device, bool resumes, Solve
                   spec);
 }
 
-BatchSearch SearchFor(const Flags& flags, const Device& device) {
+BatchSearch MakeBatchSearch(const std::string& memory, MemoryMode mode, const Device& device) {
   BatchSearch search;
-  const std::optional<size_t> limit = MemoryLimit(flags, device);
+  const std::optional<size_t> limit = ParseMemoryLimit(memory, device);
   search.recomputes = limit.has_value();
-  search.memory = ParseMemoryMode(flags);
+  search.memory = mode;
   search.room = limit ? *limit : FindAvailableMemory(device).bytes;
   return search;
+}
+
+void TakeBestBatch(const Flags& flags, const Device& device, bool resumes, SolverSpec* spec) {
+  if (!WantsBestBatch(flags)) return;
+  ApplyBestBatch(flags.Text("memory"), ParseMemoryMode(flags), device, resumes, spec);
+}
+
+BatchSearch SearchFor(const Flags& flags, const Device& device) {
+  return MakeBatchSearch(flags.Text("memory"), ParseMemoryMode(flags), device);
 }
 
 }  // namespace trainer

@@ -9,14 +9,17 @@
 
 namespace trainer {
 
-Flag BatchFlag();
 bool WantsBestBatch(const Flags& flags);  // --batch=auto
 
-// With --batch=auto: the batch that the run took that this one goes on from (`resumes`), as its
-// <snapshot_prefix>_resolved.prototxt says; else the best of a short search on the device.
-void TakeBestBatch(const Flags& flags, const Device& device, bool resumes, SolverSpec* spec);
+// Applies --batch=auto. A run that resumes (`resumes`) takes the batch that the resolved file has;
+// else a short search on the device finds the best. `memory` is the text of --memory.
+void ApplyBestBatch(const std::string& memory, MemoryMode mode, const Device& device, bool resumes,
+                    SolverSpec* spec);
+// A search whose memory and recomputation follow --memory.
+BatchSearch MakeBatchSearch(const std::string& memory, MemoryMode mode, const Device& device);
 
-// Room and recomputation as --memory says for the device.
+// The same for verbs that still read Flags. TakeBestBatch does nothing without --batch=auto.
+void TakeBestBatch(const Flags& flags, const Device& device, bool resumes, SolverSpec* spec);
 BatchSearch SearchFor(const Flags& flags, const Device& device);
 
 }  // namespace trainer

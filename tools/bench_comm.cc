@@ -1,7 +1,7 @@
 #include <iostream>
 #include <vector>
 
-#include "rank_flags.h"
+#include "run_flags.h"
 #include "trainer/analysis/communication/all_reduce_bench.h"
 #include "trainer/analysis/communication/all_reduce_results.h"
 #include "trainer/base/error/error.h"

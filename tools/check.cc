@@ -7,8 +7,8 @@
 #include "device_flags.h"
 #include "memory_flags.h"
 #include "reading_flags.h"
+#include "run_flags.h"
 #include "shared_flags.h"
-#include "start_flags.h"
 #include "trainer/base/log/terminal.h"
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
@@ -130,10 +130,10 @@ class Check final : public Verb {
         .flags = WithReadingFlags(WithDeviceFlags(
             {{.name = "solver", .value = "FILE", .help = "check a run of this solver"},
              {.name = "model", .value = "FILE", .help = "check only this net"},
-             SnapshotFlag(),
-             AllowOutsideFlag(),
-             ResumeFlag(),
-             StartWeightsFlag(),
+             StartFlags()[0],
+             StartFlags()[1],
+             StartFlags()[2],
+             StartFlags()[3],
              JsonFlag(),
              PhaseFlag(),
              LevelFlag(),

@@ -5,15 +5,6 @@
 
 namespace trainer {
 
-Flag MemoryLimitFlag() {
-  return {.name = "memory",
-          .value = "SIZE|auto",
-          .help =
-              "memory that the run (each of its ranks) may use, such as 8GiB; auto: the available "
-              "memory. A run that needs more drops outputs of layers and computes them again in "
-              "the backward pass: same results, more work"};
-}
-
 std::optional<size_t> MemoryLimit(const Flags& flags, const Device& device) {
   return ParseMemoryLimit(flags.Text("memory"), device);
 }

@@ -4,14 +4,13 @@
 #include <cstddef>
 #include <optional>
 
+#include "run_flags.h"
 #include "trainer/backend/device.h"
 #include "trainer/base/ranks/rank.h"
 #include "trainer/cli/flag_set.h"
 #include "trainer/config/solver_spec.h"
 
 namespace trainer {
-
-Flag MemoryLimitFlag();
 
 // ParseMemoryLimit of the flag.
 std::optional<size_t> MemoryLimit(const Flags& flags, const Device& device);

@@ -4,7 +4,7 @@
 #include "device_flags.h"
 #include "memory_flags.h"
 #include "plan_ranks.h"
-#include "rank_flags.h"
+#include "run_flags.h"
 #include "shared_flags.h"
 #include "trainer/analysis/memory/memory_breakdown.h"
 #include "trainer/analysis/memory/stage_memory.h"

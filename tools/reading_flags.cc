@@ -1,6 +1,6 @@
 #include "reading_flags.h"
 
-#include "trainer/run/input_options.h"
+#include "trainer/data/db_lock.h"
 
 namespace trainer {
 
@@ -17,6 +17,8 @@ std::vector<Flag> WithReadingFlags(std::vector<Flag> flags) {
   return flags;
 }
 
-void ApplyReadingFlags(const Flags& flags) { ApplyDbLock(flags.Text("db_lock")); }
+void ApplyReadingFlags(const Flags& flags) {
+  SetDbLock(flags.Text("db_lock") == "off" ? DbLock::kOff : DbLock::kAuto);
+}
 
 }  // namespace trainer

@@ -157,8 +157,9 @@ caffe::Phase PhaseOf(const Flags& flags) {
   return std::tolower(flags.Text("phase")[1]) == 'r' ? caffe::TRAIN : caffe::TEST;
 }
 
-MemoryMode ParseMemoryMode(const Flags& flags) {
-  const std::string& mode = flags.Text("memory");
+MemoryMode ParseMemoryMode(const Flags& flags) { return ParseMemoryMode(flags.Text("memory")); }
+
+MemoryMode ParseMemoryMode(const std::string& mode) {
   if (mode == "separate") return MemoryMode::kSeparate;
   return mode == "poisoned" ? MemoryMode::kPoisoned : MemoryMode::kShared;
 }

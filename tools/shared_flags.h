@@ -33,6 +33,7 @@ StateFlags StateFlagsOf(const Flags& flags);
 caffe::NetState NetStateOf(const Flags& flags, caffe::Phase phase);
 caffe::Phase PhaseOf(const Flags& flags);
 MemoryMode ParseMemoryMode(const Flags& flags);
+MemoryMode ParseMemoryMode(const std::string& memory);
 
 // The backend's registered name, in capitals as a prototxt spells it: --backend.
 std::string BackendName(const Flags& flags);

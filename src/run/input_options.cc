@@ -6,7 +6,6 @@
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
 #include "trainer/data/bad_records.h"
-#include "trainer/data/db_lock.h"
 
 namespace trainer {
 
@@ -25,10 +24,6 @@ void ApplyBadRecords(const std::string& what) {
                                         "skipped records, such as skip=100"));
   }
   SkipBadRecords(most);
-}
-
-void ApplyDbLock(const std::string& db_lock) {
-  SetDbLock(db_lock == "off" ? DbLock::kOff : DbLock::kAuto);
 }
 
 }  // namespace trainer

@@ -16,6 +16,7 @@
 #include "trainer/base/text/text.h"
 #include "trainer/base/thread/threads.h"
 #include "trainer/checkpoint/snapshot_files.h"
+#include "trainer/data/db_lock.h"
 #include "trainer/parallel/agreement.h"
 #include "trainer/parallel/launch.h"
 #include "trainer/run/batch_size.h"
@@ -179,7 +180,7 @@ SolveResult TrainingRun::Train() {
 }
 
 std::string TrainingRun::StopReason() const {
-  const std::string signal = signals_->StopSignal();
+  const std::string signal = signals_ == nullptr ? "" : signals_->StopSignal();
   if (!signal.empty()) return signal;
   return solver_->TimeWasUp() ? "The time limit" : "A signal to another rank";
 }
@@ -215,13 +216,26 @@ int TrainingRun::Leave(SolveResult result) {
   return request_.stop.stop_exit_code;
 }
 
+namespace {
+
+SignalEffects EffectsOf(const StopOptions& stop) {
+  return {ParseSignalEffect("sigint_effect", stop.sigint_effect),
+          ParseSignalEffect("sighup_effect", stop.sighup_effect),
+          ParseSignalEffect("sigterm_effect", stop.sigterm_effect),
+          ParseSignalEffect("sigusr1_effect", stop.sigusr1_effect),
+          ParseSignalEffect("sigusr2_effect", stop.sigusr2_effect),
+          stop.stop_exit_code};
+}
+
+}  // namespace
+
 int Train(const TrainRequest& request, const TrainingRunDeps& deps) {
   RequireOneStart(request.start);
   RequireWallTime(request.stop.max_wall);
   ApplyBadRecords(request.input.bad_records);
-  ApplyDbLock(request.input.db_lock);
+  SetDbLock(request.input.db_lock);
   if (const int ranks = RanksToStart(request.ranks, request.device)) return LaunchRanks(ranks);
-  SignalWatch signals(request.stop.signals);
+  SignalWatch signals(EffectsOf(request.stop));
   return TrainingRun(request, &signals, deps).Run();
 }
 

@@ -34,7 +34,9 @@ class JobLiveness;
 
 // What ends a run before its last iteration, and what happens then.
 struct StopOptions {
-  SignalEffects signals;
+  // What signals do: "stop", "snapshot" or "none".
+  std::string sigint_effect = "stop", sighup_effect = "snapshot", sigterm_effect = "stop",
+              sigusr1_effect = "stop", sigusr2_effect = "stop";
   std::string max_wall = "";    // a time, "none", or "": the limit of the batch job
   bool requeue = false;         // queue the Slurm job again
   std::string rescue_dir = "";  // folder for the last snapshot if its own folder refuses it
@@ -73,7 +75,7 @@ struct TrainingRunDeps {
 // is looked for. Destruction is the reverse of construction.
 class TrainingRun {
  public:
-  // `signals` must outlive the run.
+  // `signals` must outlive the run; null: signals have no effect on it.
   TrainingRun(TrainRequest request, SignalWatch* signals, TrainingRunDeps deps = {});
   ~TrainingRun();
   TrainingRun(const TrainingRun&) = delete;
