@@ -78,8 +78,8 @@ TEST_F(SignalTest, SighupSavesAndGoesOn) {
 
 TEST_F(SignalTest, EffectsCanBeChosen) {
   RunningProgram program(job_.TrainCommand({"--sigint_effect=none", "--sigterm_effect=snapshot",
-                                     "--sighup_effect=stop", "--stop_exit_code=0"}),
-                  job_.options());
+                                            "--sighup_effect=stop", "--stop_exit_code=0"}),
+                         job_.options());
   program.WaitForLine("Iteration 3 (");
   program.Signal(SIGINT);
   program.WaitForLine("iters), loss = ");
