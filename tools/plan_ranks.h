@@ -1,5 +1,5 @@
 #pragma once
-// `trainer plan --ranks`: how fast several ranks would train.
+// The scaling flags of a verb that still reads Flags.
 
 #include <vector>
 
@@ -7,7 +7,7 @@
 
 namespace trainer {
 
-// `flags` and those of a prediction.
+// `flags` and those of scaling_flags.h.
 std::vector<Flag> WithPlanRanksFlags(std::vector<Flag> flags);
 
 // The numbers of --ranks. Throws kUsage.

@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "digits_run.h"
-#include "trainer/dataset/dataset.h"
+#include "trainer/dataset/convert.h"
 
 namespace trainer {
 namespace {
@@ -31,6 +31,16 @@ TEST(InputReportTest, TellsRatesAndAdvice) {
     EXPECT_THAT(text, HasSubstr(part));
   }
   EXPECT_THAT(run.folder().Names(), ElementsAre("data", "net.prototxt", "solver.prototxt"));
+}
+
+TEST(InputReportTest, MeasuresTarFilesThatATextLists) {
+  const DigitsRun run;
+  const std::string tar = run.folder() / "set.tar", list = run.folder() / "shards.txt";
+  ConvertRecords(run.folder() / "data/train_lmdb", {.path = tar}, 1);
+  run.folder().Write("shards.txt", tar + "\n");
+  const std::string text = Diagnose(run, {"layer[digits,TRAIN].data_param.backend=TAR",
+                                          "layer[digits,TRAIN].data_param.source=" + list});
+  EXPECT_THAT(text, HasSubstr("shards.txt  TAR"));
 }
 
 TEST(InputReportTest, MeasuresTheFilesOfAList) {

@@ -96,7 +96,7 @@ TEST(IterationModelTest, HidesNothingInOneMachine) {
   EXPECT_NEAR(step.buckets[0].end, 2.4, kStepTiny);
   EXPECT_NEAR(step.end, 3.8, kStepTiny);
   EXPECT_NEAR(step.exposed, 0.8 + 2 * 16 / 1e7, kStepTiny);
-  cluster.inside.by_gpus = true;  // 2 * 1 MB / 2: 0.1 s, beside backward
+  cluster.inside.by_gpus = true;  // 2 * 1 MB / 2: 0.1 s, during backward
   EXPECT_NEAR(PredictIteration(Work(), cluster, {.bucket_bytes = 500'000}).exposed, 0.1 + 2 * 4e-7,
               kStepTiny);
 }

@@ -1,4 +1,4 @@
-// What bench-comm measured, turned to a cluster that takes the same times.
+// The model of a cluster that takes the times that bench-comm measured.
 
 #include "trainer/analysis/scaling/measured_cluster.h"
 

@@ -43,8 +43,8 @@ IterationProfile ResNet50() {
 }
 
 // Horovod's published images/s for ResNet-50, 32 images on each GPU. Where it does not say: 4 GPUs
-// on a machine, 25 Gbit/s between them, and buckets of what becomes ready in its cycle of 5 ms,
-// about a twenty-fifth of backward.
+// on a machine, 25 Gbit/s between them, and buckets of the gradients that become ready in its cycle
+// of 5 ms, about a twenty-fifth of backward.
 TEST(StragglerFitTest, PredictsHorovodsRatesFromTheFirstTwo) {
   ClusterModel cluster;
   cluster.ranks_per_machine = 4;

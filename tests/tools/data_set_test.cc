@@ -241,19 +241,5 @@ TEST(DoctorTest, TellsRatesAndAdvice) {
   EXPECT_THAT(job.Files("snap"), IsEmpty());
 }
 
-TEST(DoctorTest, MeasuresTarFilesThatATextLists) {
-  Job job;
-  job.Write();
-  ASSERT_EQ(Dataset(job, {"convert", "data/train_lmdb", "set.tar"}).exit_code, 0);
-  WriteText(job.folder() / "shards.txt", "set.tar\n");
-  const Outcome outcome =
-      RunProgram({"doctor", "--solver=solver.prototxt", "--iterations=2", "--seconds=1", "--set",
-                  "layer[digits,TRAIN].data_param.backend=TAR", "--set",
-                  "layer[digits,TRAIN].data_param.source=shards.txt"},
-                 job.options());
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("shards.txt  TAR"));
-}
-
 }  // namespace
 }  // namespace trainer

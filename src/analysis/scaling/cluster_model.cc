@@ -10,9 +10,9 @@ namespace {
 constexpr double kFloat = sizeof(float);
 
 // The bytes that the ranks of a machine read and write. With mailboxes, each rank writes its
-// numbers and reads those of all ranks (see node_sum.h). With shared gradients, each rank reads its
-// chunk from all of them and writes the sums. Both move twice the bytes per rank. GPUs send all but
-// their own chunk twice.
+// numbers and reads the numbers of all ranks (see node_sum.h). With shared gradients, each rank
+// reads its chunk from all of them and writes the sums. Both move twice the bytes per rank. GPUs
+// send all but their own chunk twice.
 double MovedInside(const ClusterModel& cluster, int ranks, double bytes) {
   if (cluster.inside.by_gpus) return 2 * bytes * (ranks - 1) / ranks;
   return 2 * bytes * ranks;

@@ -97,8 +97,8 @@ IterationProfile Scaled(const IterationProfile& work, double factor) {
   return scaled;
 }
 
-// Reading the clock around each layer takes time, so the total is that of passes without it,
-// divided among the layers in proportion to their medians.
+// Reading the clock around each layer takes time. The total is therefore taken from passes without
+// a clock, and divided among the layers in proportion to their medians.
 IterationProfile MeasuredIteration(const Net& net, const NetProfile& measured, int passes) {
   constexpr double kMs = 1e-3;
   const double clocked = measured.forward.Median() + measured.backward.Median();

@@ -67,7 +67,8 @@ ClusterModel FitCluster(const std::string& name, const AllReduceResults& measure
     cluster.inside = FitIntraNode(measured);
     return cluster;
   }
-  // The cost of further messages was not measured: TCP's, but at most that of the smallest step.
+  // The cost of further messages was not measured: TCP's cost, but at most the time of the smallest
+  // step.
   constexpr double kPerMessage = 4e-6;
   const std::vector<TransferTime> points = StepsBetween(cluster, measured);
   cluster.link = LinkModel(name, points, std::min(kPerMessage, points.front().seconds));

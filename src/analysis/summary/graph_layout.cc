@@ -9,7 +9,7 @@ namespace {
 constexpr double kRowGap = 28, kColumnGap = 24, kMargin = 16;
 constexpr int kSweeps = 12;
 
-// A box, or the place where an edge crosses a row.
+// A box, or the position where an edge crosses a row.
 struct GridCell {
   double width = 0, height = 0, x = 0;
   size_t row = 0;
@@ -46,7 +46,7 @@ class LayeredLayout {
     }
   }
 
-  // Puts a thin cell wherever an edge passes a row.
+  // Adds a thin cell to every row that an edge crosses.
   void SplitEdges() {
     for (const DrawnEdge& edge : drawing_.edges) {
       std::vector<size_t>& path = paths_.emplace_back();
@@ -78,7 +78,7 @@ class LayeredLayout {
     return sum / static_cast<double>(of.size());
   }
 
-  // Side by side in the row's order, from 0.
+  // Places the cells side by side in the row's order, from x = 0.
   void Pack(const std::vector<size_t>& row) {
     double x = 0;
     for (const size_t i : row) {

@@ -1,5 +1,5 @@
 #pragma once
-// Positions for the boxes of a directed graph without cycles, in rows from top to bottom.
+// Lays out a directed graph without cycles in rows from top to bottom.
 
 #include <string>
 #include <vector>
@@ -14,8 +14,8 @@ struct DrawnNode {
 
 struct DrawnEdge {
   size_t from = 0, to = 0;  // nodes; from < to
-  // Points between the boxes: where the edge leaves the row of `from`, enters and leaves each row
-  // that it crosses, and enters the row of `to`. It is vertical within a row.
+  // The points where the edge leaves the row of `from`, enters and leaves each row that it crosses,
+  // and enters the row of `to`. The edge is vertical within a row.
   std::vector<std::pair<double, double>> bends;
 };
 
@@ -25,10 +25,10 @@ struct Drawing {
   double width = 0, height = 0;
 };
 
-// Sets every x, y and bend, and the drawing's size, from the boxes' sizes and the edges. A node
-// stands one row below the lowest node before it. Within a row, the order is found by moving nodes
-// to the mean position of their neighbours (Sugiyama, Tagawa, Toda 1981), and edges that cross rows
-// get a position of their own there.
+// Sets every x, y and bend, and the drawing's size, from the boxes' sizes and the edges. The row of
+// a node is one below the lowest of its predecessors. Within a row, nodes are ordered by the mean
+// position of their neighbours (Sugiyama, Tagawa, Toda 1981), and an edge that crosses the row has
+// a position there like a node.
 void LayOut(Drawing* drawing);
 
 }  // namespace trainer

@@ -13,8 +13,8 @@ struct LayerExample {
   std::vector<std::string> weights;  // only shapes, in the order of a .caffemodel
 };
 
-// Plans the example's net, so the shapes are those of training. Throws kInternal for a type without
-// an example.
+// Plans the example's net, so the shapes are the same as in training. Throws kInternal for a type
+// without an example.
 LayerExample MakeExample(const std::string& type);
 
 }  // namespace trainer

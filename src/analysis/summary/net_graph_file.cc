@@ -13,7 +13,7 @@
 namespace trainer {
 namespace {
 
-// Runs Graphviz, which lays out the graph of a large net in a few seconds.
+// Runs Graphviz, which takes a few seconds for a large net.
 void RenderByGraphviz(const std::string& dot_path, const std::string& path) {
   constexpr std::chrono::minutes kLimit{5};
   const std::string format = path.substr(path.rfind('.') + 1);

@@ -91,7 +91,8 @@ OpCost ForwardCost(const Net& net, int i) {
           static_cast<double>(TrafficOf(net, i).forward), IsWinograd(net.GetLayer(i))};
 }
 
-// Backward computes the gradient of the weights, and that of the input if an earlier layer learns.
+// Backward computes the gradient of the weights, and the gradient of the input if an earlier layer
+// learns.
 OpCost BackwardCost(const Net& net, int i) {
   if (!net.RunsBackward(i)) return {};
   const caffe::LayerParameter& layer = net.LayerAt(i).proto();

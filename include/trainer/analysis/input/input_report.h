@@ -29,7 +29,7 @@ struct DiagnosisOptions {
 };
 
 // Measures how fast the sources of the solver's training net are read and decoded, and how many
-// records per second the net consumes. Writes no files. Errors: those of reading the sets.
+// records per second the net consumes. Writes no files. Throws as the readers of the sets do.
 InputDiagnosis DiagnoseInput(SolverSpec spec, const Device& device,
                              const DiagnosisOptions& options = {});
 

@@ -47,8 +47,8 @@ struct ScalingOptions {
 
 // Simulates one iteration. Gradients are grouped into buckets as in training. Between machines the
 // buckets are sent one after the other while backward computes; within a machine, the computing
-// thread sums them itself. Then come the sum of the loss, the update, and the sum of what signals
-// request.
+// thread sums them itself. After them come the sum of the loss, the update, and the sum of the
+// requests of signals.
 IterationPrediction PredictIteration(const IterationProfile& profile, const ClusterModel& cluster,
                                      const ScalingOptions& options = {});
 

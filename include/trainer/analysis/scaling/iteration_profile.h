@@ -1,5 +1,5 @@
 #pragma once
-// What one rank computes in an iteration, and when which gradients are ready: measured on this
+// The times of one rank's work in an iteration, and when its gradients are ready: measured on this
 // machine, given in milliseconds, or estimated for a GPU.
 
 #include <string>
@@ -27,7 +27,7 @@ struct IterationProfile {
   double Seconds() const { return forward + backward + update; }
   double GradientBytes() const;
 };
-// The same profile with every time multiplied by `factor`.
+// Returns `profile` with every time multiplied by `factor`.
 IterationProfile Scaled(const IterationProfile& profile, double factor);
 
 // From times measured on this machine. Uses their mean, because a delay of one rank delays all

@@ -47,7 +47,7 @@ class NetGraph {
   };
   struct Arrow {
     size_t from = 0, to = 0;
-    std::string blob;  // "" if its name is that of the layer that made it
+    std::string blob;  // "" if it has the name of its layer
   };
   void AddLayer(const caffe::LayerParameter& layer, const NetShapes& shapes,
                 std::map<std::string, size_t>* makers);

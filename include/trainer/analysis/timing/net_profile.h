@@ -47,7 +47,7 @@ struct NetProfile {
   double UpdateMs() const;
 };
 
-// What is measured: a net, and the solver that owns it, if any.
+// The net to measure, and the solver that owns it, if any.
 struct ProfiledNet {
   Net* net = nullptr;
   Solver* solver = nullptr;
