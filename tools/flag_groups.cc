@@ -25,6 +25,15 @@ void DeclareSet(FlagSet& flags, std::vector<std::string>* changes) {
              "stepvalue=[100,200]; one item: stepvalue[0]=50; an empty list: test_iter=");
 }
 
+void DeclareModel(FlagSet& flags, NetSource* net, std::string_view help) {
+  flags.Bind(&net->file, "model", "FILE", help).Required();
+}
+
+void DeclareNetChanges(FlagSet& flags, NetSource* net) {
+  DeclareState(flags, &net->state);
+  DeclareSet(flags, &net->set);
+}
+
 void DeclareWeights(FlagSet& flags, std::vector<std::string>* files, bool required) {
   auto flag = flags.BindList(files, "weights", "FILES", ".caffemodel files, separated by commas");
   if (required) flag.Required();
@@ -69,6 +78,25 @@ void DeclareDbLock(FlagSet& flags, DbLock* lock) {
                    "and open it without a lock. off: open it without a lock; then no program may "
                    "write to it during the run");
   flags.BeginGroup("");
+}
+
+void DeclareImages(FlagSet& flags, ImageInputFlags* images) {
+  flags.Bind(&images->list, "list", "FILE", "file with the paths of more images, one per line");
+  flags.Bind(&images->resize, "resize", "H,W",
+             "resize images to this size, then crop the center to the size of the net's input; "
+             "default: resize to the size of the input (with --oversample: to 256,256)");
+  flags.Bind(&images->oversample, "oversample", "",
+             "classify ten crops (corners and center, plain and mirrored) and average the scores");
+  flags.Bind(&images->mean, "mean", "FILE",
+             "binaryproto file with the mean image to subtract; if its size differs from the "
+             "images, its channel means are subtracted");
+  flags.Bind(&images->mean_value, "mean_value", "LIST",
+             "number to subtract, or one number per channel: blue, green, red");
+  flags.Bind(&images->raw_scale, "raw_scale", "X",
+             "value of white before the mean is subtracted; 1 for nets trained on values from 0 "
+             "to 1; default: 255");
+  flags.Bind(&images->scale, "scale", "X",
+             "factor applied after the mean is subtracted (scale of transform_param); default: 1");
 }
 
 void DeclareDevice(FlagSet& flags, DeviceOptions* device) {

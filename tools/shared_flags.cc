@@ -115,21 +115,6 @@ void LoadWeights(const Flags& flags, std::span<Net* const> nets) {
   loading.Finish();
 }
 
-void CheckBlobs(const Net& net, const std::string& flag, const std::vector<std::string>& blobs) {
-  std::set<std::string> names;
-  for (int i = 0; i < net.NumLayers(); ++i) {
-    if (net.LayerAt(i).type() == "Split" || net.LayerAt(i).type() == "Cast") continue;
-    names.insert(net.LayerAt(i).proto().top().begin(), net.LayerAt(i).proto().top().end());
-  }
-  const std::vector<std::string> known(names.begin(), names.end());
-  for (const std::string& blob : blobs) {
-    if (names.contains(blob)) continue;
-    throw Error(ErrorCode::kUsage,
-                Join("--", flag, ": the net has no blob '", EscapeControl(blob), "'.",
-                     DidYouMean(blob, known), " Its blobs are ", EscapeControl(JoinList(known))));
-  }
-}
-
 SolverSource SolverSourceOf(const Flags& flags) {
   return {flags.Text("solver"), flags.Each("set"), StateFlagsOf(flags)};
 }
@@ -137,20 +122,13 @@ SolverSource SolverSourceOf(const Flags& flags) {
 SolverSpec SolverOf(const Flags& flags) { return ReadSolver(SolverSourceOf(flags)); }
 
 NetSpec ModelOf(const Flags& flags) {
-  Overrides overrides(flags.Each("set"));
-  NetSpec spec = LoadNet(flags.Text("model"), &overrides);
-  RequireNamedStage(flags.List("stage"), spec);
-  return spec;
+  return LoadNet({flags.Text("model"), flags.Each("set"), StateFlagsOf(flags)});
 }
 
 StateFlags StateFlagsOf(const Flags& flags) { return {flags.Whole("level"), flags.List("stage")}; }
 
 caffe::NetState NetStateOf(const Flags& flags, caffe::Phase phase) {
-  caffe::NetState state;
-  state.set_phase(phase);
-  state.set_level(flags.Whole("level"));
-  for (const std::string& stage : flags.List("stage")) state.add_stage(stage);
-  return state;
+  return MakeNetState(phase, StateFlagsOf(flags));
 }
 
 caffe::Phase PhaseOf(const Flags& flags) {

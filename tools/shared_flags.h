@@ -8,6 +8,7 @@
 
 #include "net.pb.h"
 #include "trainer/cli/flag_set.h"
+#include "trainer/config/net_state.h"
 #include "trainer/config/solver_spec.h"
 #include "trainer/net/net.h"
 #include "trainer/run/solver_source.h"
@@ -40,10 +41,6 @@ std::string BackendName(const Flags& flags);
 
 // Copies the files of --weights into the nets, in their order. Logs what became of them.
 void LoadWeights(const Flags& flags, std::span<Net* const> nets);
-
-// Throws kUsage, naming the nearest, for a blob that --`flag` names and the net does not have.
-// Those of Split and Cast layers do not count.
-void CheckBlobs(const Net& net, const std::string& flag, const std::vector<std::string>& blobs);
 
 // Throws kCannotCreate where the file of --out is there and --force is not given.
 void RefuseToReplace(const Flags& flags);

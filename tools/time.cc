@@ -9,6 +9,7 @@
 #include "shared_flags.h"
 #include "trainer/analysis/timing/net_profile.h"
 #include "trainer/analysis/timing/profile_report.h"
+#include "trainer/base/file/file.h"
 #include "trainer/cli/verb.h"
 #include "trainer/net/net.h"
 

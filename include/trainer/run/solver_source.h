@@ -18,8 +18,4 @@ struct SolverSource {
 // Reads the solver and its nets. Throws as LoadSolver and RequireNamedStage do.
 SolverSpec ReadSolver(const SolverSource& source);
 
-// Throws kUsage if the layers of the net have rules with stages, but with none of `given`, which is
-// then a typing error.
-void RequireNamedStage(const std::vector<std::string>& given, const NetSpec& spec);
-
 }  // namespace trainer

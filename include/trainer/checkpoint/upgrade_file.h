@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+
+#include "trainer/config/net_spec.h"
+
+namespace trainer {
+
+// What UpgradeFile has done.
+struct FileUpgrade {
+  std::string kind;  // "weights", "a solver", "a net"
+  Upgrades upgrades;
+};
+
+// Rewrites a net, a solver or weights in the current format: text stays text, binary stays binary.
+// `out` is written completely or not at all, and may be `in`. Throws kCannotCreate if `out` exists
+// and `replace` is not set, and as UpgradeText, ReadModelAsWritten and WriteModel.
+FileUpgrade UpgradeFile(const std::string& in, const std::string& out, bool replace);
+
+// One line per change, and a last line that names `out`.
+std::string ToText(const FileUpgrade& upgrade, const std::string& out);
+
+}  // namespace trainer

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainer/base/text/json.h"
+#include "trainer/config/solver_spec.h"
+#include "trainer/inference/evaluate/confusion_matrix.h"
+#include "trainer/inference/evaluate/output_means.h"
+#include "trainer/inference/evaluate/top_losses.h"
+#include "trainer/inference/inference_net.h"
+
+namespace trainer {
+
+struct EvaluationOptions {
+  std::vector<std::string> weights;  // files, loaded in order
+  // Batches that the user asked for, or kExactPass. For the notes about the number of records.
+  int iterations = kExactPass;
+  int64_t solver_test_iter = 0;  // test_iter of the run's solver; 0: unknown
+  bool confusion = false;        // requires MemoryMode::kSeparate
+  // The compared blobs, both or none; see ScoreSelector.
+  std::string scores, label;
+  std::string class_names;  // file with a name per line; "": classes are numbers
+  size_t top_losses = 0;    // how many images with the highest loss to keep, if `confusion`
+  std::string file;         // of the net or the solver, for messages
+};
+
+struct Evaluation {
+  std::string net;
+  int batches = 0;
+  int64_t records = 0;  // 0: unknown
+  double loss = 0;
+  std::vector<OutputMean> outputs;
+  std::optional<ConfusionMatrix> confusion;
+  std::vector<std::string> class_names;
+  std::vector<TopLoss> top_losses;
+};
+
+// Returns the number of batches of a test: `iterations`, or kExactPass if a layer of the net reads
+// a finite set of records, or else 50, as Caffe's program.
+int ChooseTestBatches(const NetSpec& spec, const caffe::NetState& state, int iterations);
+
+// Loads the weights and runs the test that `net` was built for with InferenceOptions::test_batches.
+// Logs the outputs of each batch and their means. Throws as ScoreSelector, ReadClassNames,
+// InferenceNet::LoadWeights, Net::Forward and ReadPredictions.
+Evaluation Evaluate(InferenceNet& net, const EvaluationOptions& options);
+
+// The confusion matrix if there is one, else a line per output.
+std::string ToText(const Evaluation& evaluation);
+Json ToJson(const Evaluation& evaluation);
+
+// Writes confusion.json and worst.json, which has the images as PNG in base 64, to the folder of a
+// run. Throws as WriteWhole.
+void WriteEvaluation(const std::string& folder, const Evaluation& evaluation);
+
+}  // namespace trainer

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainer/config/net_spec.h"
+#include "trainer/config/net_state.h"
+#include "trainer/config/solver_spec.h"
+
+namespace trainer {
+
+// Names either a net and its weights, or a run.
+struct EvaluationTargetOptions {
+  NetSource model;                   // without a file for a run, whose solver it changes then
+  std::vector<std::string> weights;  // of a run: instead of its own
+  std::string run;                   // folder
+};
+
+// The test net and the weights to evaluate.
+struct EvaluationTarget {
+  std::optional<NetSpec> model;
+  std::optional<SolverSpec> solver;  // of a run, instead of `model`
+  caffe::NetState state;
+  std::vector<std::string> weights;
+  std::string file;  // of the net or the solver, for messages
+  std::string run;   // folder of the run, or ""
+
+  const NetSpec& net() const { return model ? *model : *solver->tests[0].net; }
+};
+
+// For a run, chooses its test net with the weights of its best test, or with the newest weights if
+// those of the best test were not kept. Throws kUsage if options are missing or contradict each
+// other, kNoInput if the folder is no run or the run has no snapshot, kConfig if the run has no
+// test net, and as RequireFiles, LoadNet and LoadSolver.
+EvaluationTarget ResolveEvaluationTarget(const EvaluationTargetOptions& options);
+
+}  // namespace trainer

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trainer/inference/generative/sampler.h"
+
+namespace trainer {
+
+// Copies the blob `from` to the input `to` after each pass.
+struct FeedbackEdge {
+  std::string from, to;
+};
+
+// Parses "OUT:IN". Throws kUsage.
+std::vector<FeedbackEdge> ParseFeedbackEdges(const std::vector<std::string>& items);
+
+// Runs passes of a net whose outputs become its inputs, as in a generative stochastic network. The
+// sample is the blob `options.blob`.
+class FeedbackSampler final : public Sampler {
+ public:
+  // Throws kUsage if `options` names unknown blobs, if the two blobs of an edge differ in size, or
+  // if `start` is "data".
+  FeedbackSampler(Net& net, const SamplingOptions& options);
+
+  void Step() override;
+  std::vector<float> Values() override;
+  std::vector<int64_t> dims() const override;
+
+ private:
+  Net& net_;
+  std::string blob_;
+  std::vector<FeedbackEdge> edges_;
+  std::vector<float> host_;
+};
+
+}  // namespace trainer

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "trainer/base/text/json.h"
+#include "trainer/net/net.h"
+
+namespace trainer {
+
+struct ParzenLikelihoodOptions {
+  std::string samples;  // HDF5 file with a dataset "samples"
+  std::string blob;     // with the records
+  std::string sigma;    // width of the window, as text; "": choose it
+  int validation = 10;  // batches that choose the width
+  int iterations = 50;  // test batches, those of `validation` included
+};
+
+// The mean log-likelihood of test records under a Parzen window around samples of a model.
+struct ParzenLikelihood {
+  double sigma = 0;
+  int64_t records = 0;
+  double log_likelihood = 0;
+};
+
+// Requires MemoryMode::kSeparate. Throws kUsage if an option is missing or not a number, kData if
+// the samples and the records differ in size, and as Hdf5Reader and RequireBlobs.
+ParzenLikelihood MeasureParzenLikelihood(Net& net, const ParzenLikelihoodOptions& options);
+
+std::string ToText(const ParzenLikelihood& likelihood);
+Json ToJson(const ParzenLikelihood& likelihood);
+
+}  // namespace trainer

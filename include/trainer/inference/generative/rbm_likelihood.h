@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "trainer/base/text/json.h"
+#include "trainer/inference/generative/ais_partition.h"
+#include "trainer/inference/generative/free_energy.h"
+#include "trainer/net/net.h"
+
+namespace trainer {
+
+struct RbmLikelihoodOptions {
+  std::string layer;    // see SelectRbm
+  int iterations = 50;  // test batches
+  bool exact = false;   // ExactPartition instead of EstimatePartitionAis
+  int chains = 100;
+  int steps = 14500;  // intermediate distributions
+  uint64_t seed = 0;
+};
+
+// The mean log-likelihood of test records under an RBM: minus the free energy, minus log Z.
+struct RbmLikelihood {
+  RbmLikelihoodOptions options;
+  std::string layer;
+  BoltzmannUnits units;
+  FreeEnergy data;
+  PartitionEstimate partition;
+
+  double log_likelihood() const { return -data.free_energy - partition.log_z; }
+  double low() const { return -data.free_energy - partition.high; }
+  double high() const { return -data.free_energy - partition.low; }
+};
+
+// Requires MemoryMode::kSeparate. Throws as SelectRbm, MeasureFreeEnergy and ExactPartition.
+RbmLikelihood MeasureRbmLikelihood(Net& net, const RbmLikelihoodOptions& options);
+
+std::string ToText(const RbmLikelihood& likelihood);
+Json ToJson(const RbmLikelihood& likelihood);
+
+}  // namespace trainer

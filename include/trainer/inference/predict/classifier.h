@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "trainer/base/text/json.h"
+#include "trainer/inference/predict/image_preprocessor.h"
+#include "trainer/net/net.h"
+
+namespace trainer {
+
+// The net's scores for one image.
+struct ImageScores {
+  std::string path;
+  std::string error;          // why there are no scores; "": there are
+  int exit_code = 0;          // of `error`
+  std::vector<float> scores;  // by class; mean over the crops
+};
+
+// Classifies images, several in one pass of the net. Not thread-safe.
+class Classifier {
+ public:
+  // `output` names the output blob with the scores; "" stands for the net's only output. Throws
+  // kUsage if the net has no such output, kConfig if the output does not have one row of scores per
+  // item of the batch, and as ImageInput and ImagePreprocessor.
+  Classifier(Net& net, const std::string& output, const PreprocessOptions& options);
+
+  int64_t classes() const { return output_.Count() / output_.shape[0]; }
+
+  // Calls `sink` once per path, in the order of the paths. An image that cannot be read does not
+  // stop the others.
+  void Run(const std::vector<std::string>& paths,
+           const std::function<void(const ImageScores&)>& sink);
+
+ private:
+  // An image whose scores are not complete yet: `scores.scores` is a sum over `crops` crops.
+  struct PendingImage {
+    ImageScores scores;
+    int crops = 0;
+  };
+
+  Tensor ChooseOutput(const std::string& name) const;
+  void Enqueue(const std::vector<float>& crops);
+  void RunBatch();
+  void DeliverCompleted(const std::function<void(const ImageScores&)>& sink);
+
+  Net& net_;
+  InputBlob input_;
+  Tensor output_;
+  ImagePreprocessor preprocessor_;
+  std::deque<PendingImage> pending_;
+  std::vector<float> batch_;           // crops for the next pass
+  std::vector<PendingImage*> owners_;  // of these crops
+  std::vector<float> scores_;
+};
+
+// Returns the indices of the `count` highest scores, the highest first. NaN scores come last.
+std::vector<size_t> TopClasses(const std::vector<float>& scores, size_t count);
+
+// Prints the `top` classes as Caffe's C++ example does. Without `names`, classes are numbers.
+std::string ToText(const ImageScores& image, size_t top, const std::vector<std::string>& names);
+Json ToJson(const ImageScores& image, size_t top, const std::vector<std::string>& names);
+
+}  // namespace trainer

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "trainer/config/net_spec.h"
+#include "trainer/inference/predict/image_preprocessor.h"
+
+namespace trainer {
+
+// The values of the flags with the same names, as text. Empty: not given.
+struct ImageInputFlags {
+  std::string list;
+  std::string resize;
+  bool oversample = false;
+  std::string mean, mean_value, raw_scale, scale;
+};
+
+// A comment in the first lines of a deploy file says how to preprocess images. It consists of
+// kPreprocessComment and flags of ImageInputFlags, or is kRawPixelsComment. kUnknownSizeNote
+// follows the flags if only the training data could give a size.
+inline constexpr char kPreprocessComment[] =
+    "To prepare images as its training did: trainer classify ";
+inline constexpr char kRawPixelsComment[] = "Images go in as they are: pixels from 0 to 255";
+inline constexpr char kUnknownSizeNote[] = " (H,W: the size of the data set's images)";
+
+// Merges `flags` with the comment of the net's file: a flag wins over the same flag of the comment,
+// and --mean and --mean_value count as the same flag. Logs the flags that it takes from the
+// comment. Throws kUsage if a value is not a size or a number, and kConfig at the comment's line if
+// the comment has such a value.
+PreprocessOptions ResolvePreprocessOptions(const ImageInputFlags& flags, const NetSpec& net);
+
+// Returns `words` and the lines of the file `list` (if not ""). A number at the end of a line is
+// dropped if no such file exists, because the lists of ImageData have labels. Throws as ReadFile,
+// and kData if the list has no lines.
+std::vector<std::string> ImagePaths(const std::vector<std::string>& words, const std::string& list);
+
+}  // namespace trainer

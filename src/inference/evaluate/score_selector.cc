@@ -1,0 +1,46 @@
+#include "trainer/inference/evaluate/score_selector.h"
+
+#include "trainer/base/error/error.h"
+#include "trainer/inference/inference_net.h"
+
+namespace trainer {
+
+ScoreSelector::ScoreSelector(const Net& net, const std::string& scores, const std::string& labels,
+                             const std::string& file)
+    : net_(net), scores_(scores), labels_(labels) {
+  if (scores.empty() != labels.empty()) {
+    throw Error(ErrorCode::kUsage, "--scores and --label need each other; give both blobs");
+  }
+  if (!scores.empty()) {
+    RequireBlobs(net_, "scores", {scores});
+    RequireBlobs(net_, "label", {labels});
+    return;
+  }
+  const std::vector<LabelConsumer> consumers = FindLabelConsumers(net);
+  for (const char* type : {"Accuracy", "SoftmaxWithLoss"}) {
+    for (const LabelConsumer& consumer : consumers) {
+      if (!consumer_ && net.LayerAt(consumer.layer).type() == type) consumer_ = consumer;
+    }
+  }
+  if (consumer_) return;
+  throw Error(ErrorCode::kConfig, {file},
+              "the net has no Accuracy and no SoftmaxWithLoss layer, so it is unknown which scores "
+              "to compare with which labels; name the two blobs with --scores and --label");
+}
+
+ScoredBatch ScoreSelector::Batch() const {
+  if (!consumer_) return {net_.Value(scores_), net_.Value(labels_), 1, false, 0, labels_};
+  return {net_.Input(consumer_->layer, 0),
+          net_.Input(consumer_->layer, 1),
+          consumer_->axis,
+          consumer_->has_ignore,
+          consumer_->ignore,
+          consumer_->labels};
+}
+
+int64_t ScoreSelector::NumClasses() const {
+  const ScoredBatch batch = Batch();
+  return batch.axis < batch.scores.shape.Rank() ? batch.scores.shape[batch.axis] : 1;
+}
+
+}  // namespace trainer

@@ -1,0 +1,106 @@
+#include "trainer/inference/export/export_net.h"
+
+#include <google/protobuf/text_format.h>
+
+#include <charconv>
+#include <map>
+#include <vector>
+
+#include "export/preprocessing_flags.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/log/log.h"
+#include "trainer/base/text/text.h"
+#include "trainer/inference/predict/image_input_flags.h"
+#include "trainer/net/net.h"
+
+namespace trainer {
+namespace {
+
+// Returns the shapes of one item of these blobs, as the data layers of the training net give them.
+std::map<std::string, Shape> PlanItemShapes(const NetSpec& spec, const caffe::NetState& state,
+                                            const Device& device,
+                                            const std::vector<std::string>& blobs) try {
+  const WarningsOnly warnings_only;
+  ParamStore params(device);
+  NetOptions options;
+  options.state = state;
+  options.log = false;
+  options.plan_only = true;
+  const Net net(spec, options, device, params);
+  std::map<std::string, Shape> shapes;
+  for (const std::string& blob : blobs) {
+    const Shape whole = net.Value(blob).shape;
+    shapes[blob] = Shape(whole.dims().subspan(whole.Rank() > 0 ? 1 : 0));
+  }
+  return shapes;
+} catch (const Error& e) {
+  throw Error(e.code(), Join(e.what(),
+                             " (the net's data gives the shape of the input; if the data is not "
+                             "there, give the shape of one item, such as --shape=3,227,227)"));
+}
+
+void SetInputShapes(const std::map<std::string, Shape>& shapes, int batch,
+                    caffe::NetParameter* net) {
+  for (caffe::LayerParameter& layer : *net->mutable_layer()) {
+    if (layer.type() != "Input" || layer.input_param().shape_size() > 0) continue;
+    for (const std::string& top : layer.top()) {
+      caffe::BlobShape* shape = layer.mutable_input_param()->add_shape();
+      shape->add_dim(batch);
+      for (const int64_t dim : shapes.at(top).dims()) shape->add_dim(dim);
+    }
+  }
+}
+
+// Returns the comment on preprocessing; "" if the net reads no images.
+std::string DescribePreprocessing(const NetSpec& net, const caffe::NetState& state,
+                                  const Device& device) {
+  const auto record_shape = [&](const std::string& top) {
+    return PlanItemShapes(WithoutCrops(net), state, device, {top}).at(top);
+  };
+  const std::optional<std::string> flags = PreprocessingFlags(net, state, record_shape);
+  if (!flags) return "";
+  if (flags->empty()) return kRawPixelsComment;
+  const bool is_unknown = flags->find("=H,W") != std::string::npos;
+  return EscapeControl(Join(kPreprocessComment, *flags, is_unknown ? kUnknownSizeNote : ""));
+}
+
+}  // namespace
+
+Shape ParseItemShape(const std::string& text) {
+  std::vector<int64_t> dims;
+  for (const std::string& word : SplitList(text)) {
+    int64_t dim = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), dim);
+    if (error != std::errc() || end != word.data() + word.size() || dim < 1) {
+      throw Error(ErrorCode::kUsage,
+                  Join("--shape=", text, ": '", word,
+                       "' is not a positive whole number; write --shape=3,227,227"));
+    }
+    dims.push_back(dim);
+  }
+  return Shape(std::span<const int64_t>(dims));
+}
+
+ExportedNet ExportNet(const NetSpec& net, const Device& device, const ExportOptions& options) {
+  ExportedNet exported;
+  exported.net = MakeInferenceSpec(net, options.spec);
+  const std::vector<std::string> inputs = InputsWithoutShape(exported.net);
+  std::map<std::string, Shape> shapes;
+  if (options.shape) {
+    for (const std::string& input : inputs) shapes[input] = *options.shape;
+  } else if (!inputs.empty()) {
+    shapes = PlanItemShapes(net, options.spec.state, device, inputs);
+  }
+  SetInputShapes(shapes, options.batch, &exported.net);
+  exported.preprocessing = DescribePreprocessing(net, options.spec.state, device);
+  return exported;
+}
+
+std::string ToText(const ExportedNet& exported) {
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(exported.net, &text);
+  if (exported.preprocessing.empty()) return text;
+  return Join("# ", exported.preprocessing, "\n", text);
+}
+
+}  // namespace trainer

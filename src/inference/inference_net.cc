@@ -1,0 +1,50 @@
+#include "trainer/inference/inference_net.h"
+
+#include <set>
+
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
+#include "trainer/checkpoint/model_file.h"
+#include "trainer/net/load_weights.h"
+
+namespace trainer {
+
+InferenceNet::InferenceNet(const NetSpec& spec, const Device& device,
+                           const InferenceOptions& options)
+    : spec_(spec), params_(device) {
+  NetOptions net_options;
+  net_options.state = options.state;
+  net_options.memory = options.memory;
+  net_options.seed = options.seed;
+  net_options.log = options.log;
+  net_options.output_files = options.output_files;
+  if (options.test_batches) {
+    test_ = std::make_unique<TestNets>(spec, net_options, device, params_, *options.test_batches);
+  } else {
+    net_ = std::make_unique<Net>(spec, net_options, device, params_);
+  }
+}
+
+void InferenceNet::LoadWeights(std::span<const std::string> files) {
+  Net* const nets[] = {&net()};
+  WeightLoading loading(nets);
+  for (const std::string& file : files) loading.Copy(ReadModel(file), file);
+  loading.Finish();
+}
+
+void RequireBlobs(const Net& net, const std::string& flag, const std::vector<std::string>& blobs) {
+  std::set<std::string> names;
+  for (int i = 0; i < net.NumLayers(); ++i) {
+    if (net.LayerAt(i).type() == "Split" || net.LayerAt(i).type() == "Cast") continue;
+    names.insert(net.LayerAt(i).proto().top().begin(), net.LayerAt(i).proto().top().end());
+  }
+  const std::vector<std::string> known(names.begin(), names.end());
+  for (const std::string& blob : blobs) {
+    if (names.contains(blob)) continue;
+    throw Error(ErrorCode::kUsage,
+                Join("--", flag, ": the net has no blob '", EscapeControl(blob), "'.",
+                     DidYouMean(blob, known), " Its blobs are ", EscapeControl(JoinList(known))));
+  }
+}
+
+}  // namespace trainer

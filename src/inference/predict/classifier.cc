@@ -1,0 +1,131 @@
+#include "trainer/inference/predict/classifier.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <numeric>
+
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/table.h"
+#include "trainer/base/text/text.h"
+
+namespace trainer {
+
+Classifier::Classifier(Net& net, const std::string& output, const PreprocessOptions& options)
+    : net_(net),
+      input_(ImageInput(net)),
+      output_(ChooseOutput(output)),
+      preprocessor_(input_.value.shape, options) {}
+
+Tensor Classifier::ChooseOutput(const std::string& name) const {
+  std::vector<std::string> names;
+  for (const NetOutput& output : net_.outputs()) {
+    names.push_back(output.name);
+    const bool chosen = name.empty() ? net_.outputs().size() == 1 : name == output.name;
+    if (!chosen) continue;
+    const Shape& shape = output.value.shape;
+    if (shape.Rank() > 1 && shape[0] == input_.value.shape[0]) return output.value;
+    throw Error(ErrorCode::kConfig,
+                Join("output '", EscapeControl(name), "' has the shape ", shape.ToString(),
+                     "; it must have one row of scores for each of the ", input_.value.shape[0],
+                     " images"));
+  }
+  throw Error(ErrorCode::kUsage,
+              Join(name.empty() ? "the net has several outputs; choose one with --output"
+                                : Join("--output: the net has no output '", EscapeControl(name),
+                                       "'.", DidYouMean(name, names)),
+                   ". It has ", EscapeControl(JoinList(names))));
+}
+
+void Classifier::Run(const std::vector<std::string>& paths,
+                     const std::function<void(const ImageScores&)>& sink) {
+  for (const std::string& path : paths) {
+    ImageScores& image = pending_.emplace_back().scores;
+    image.path = path;
+    try {
+      std::vector<float> crops;
+      preprocessor_.Read(path, &crops);
+      Enqueue(crops);
+    } catch (const Error& error) {
+      image.error = error.what();
+      image.exit_code = static_cast<int>(error.code());
+    }
+    DeliverCompleted(sink);
+  }
+  RunBatch();
+  DeliverCompleted(sink);
+}
+
+void Classifier::Enqueue(const std::vector<float>& crops) {
+  const auto item = static_cast<size_t>(input_.value.shape.Count(1));
+  for (size_t at = 0; at < crops.size(); at += item) {
+    batch_.insert(batch_.end(), crops.begin() + static_cast<std::ptrdiff_t>(at),
+                  crops.begin() + static_cast<std::ptrdiff_t>(at + item));
+    owners_.push_back(&pending_.back());
+    if (static_cast<int64_t>(owners_.size()) == input_.value.shape[0]) RunBatch();
+  }
+}
+
+void Classifier::RunBatch() {
+  if (owners_.empty()) return;
+  batch_.resize(static_cast<size_t>(input_.value.Count()), 0.0f);
+  net_.WritePlain(batch_, input_.value);
+  net_.Forward();
+  scores_.resize(static_cast<size_t>(output_.Count()));
+  net_.ReadPlain(output_, scores_);
+  const auto row = static_cast<size_t>(classes());
+  for (size_t i = 0; i < owners_.size(); ++i) {
+    std::vector<float>& sums = owners_[i]->scores.scores;
+    sums.resize(row, 0.0f);
+    for (size_t c = 0; c < row; ++c) sums[c] += scores_[i * row + c];
+    ++owners_[i]->crops;
+  }
+  owners_.clear();
+  batch_.clear();
+}
+
+void Classifier::DeliverCompleted(const std::function<void(const ImageScores&)>& sink) {
+  while (!pending_.empty()) {
+    auto& [image, crops] = pending_.front();
+    if (image.error.empty() && crops < preprocessor_.crops()) return;
+    for (float& score : image.scores) score /= static_cast<float>(crops);
+    sink(image);
+    pending_.pop_front();
+  }
+}
+
+std::vector<size_t> TopClasses(const std::vector<float>& scores, size_t count) {
+  std::vector<size_t> order(scores.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  const auto key = [&](size_t c) {
+    return scores[c] == scores[c] ? scores[c] : -std::numeric_limits<float>::infinity();
+  };
+  std::ranges::stable_sort(order, std::greater(), key);
+  order.resize(std::min(order.size(), count));
+  return order;
+}
+
+std::string ToText(const ImageScores& image, size_t top, const std::vector<std::string>& names) {
+  std::string text = Join("---------- Prediction for ", EscapeControl(image.path), " ----------\n");
+  for (const size_t c : TopClasses(image.scores, top)) {
+    text += Join(Fixed(static_cast<double>(image.scores[c]), 4), " - \"",
+                 EscapeControl(names.empty() ? Join("class ", c) : names[c]), "\"\n");
+  }
+  return text;
+}
+
+Json ToJson(const ImageScores& image, size_t top, const std::vector<std::string>& names) {
+  Json json = Json::Object().Set("image", image.path);
+  if (!image.error.empty()) {
+    return json.Set("error", image.error).Set("exit_code", image.exit_code);
+  }
+  Json list = Json::Array();
+  for (const size_t c : TopClasses(image.scores, top)) {
+    Json one = Json::Object().Set("class", c);
+    if (!names.empty()) one.Set("name", names[c]);
+    list.Push(one.Set("score", image.scores[c]));
+  }
+  return json.Set("answers", std::move(list));
+}
+
+}  // namespace trainer

@@ -1,0 +1,223 @@
+#include "trainer/inference/predict/image_input_flags.h"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <sstream>
+#include <string_view>
+#include <utility>
+
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/file/text_file.h"
+#include "trainer/base/text/text.h"
+
+namespace trainer {
+namespace {
+
+using TextFlag = std::pair<const char*, std::string ImageInputFlags::*>;
+constexpr TextFlag kTextFlags[] = {
+    {"list", &ImageInputFlags::list},           {"resize", &ImageInputFlags::resize},
+    {"mean", &ImageInputFlags::mean},           {"mean_value", &ImageInputFlags::mean_value},
+    {"raw_scale", &ImageInputFlags::raw_scale}, {"scale", &ImageInputFlags::scale}};
+
+template <class T>
+T ParseImageNumber(const char* flag, const std::string& value, const std::string& word,
+                   const char* kind) {
+  T number{};
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+  const bool whole = error == std::errc() && end == word.data() + word.size();
+  if (whole && std::isfinite(static_cast<double>(number))) return number;
+  throw Error(ErrorCode::kUsage, Join("--", flag, "=", value, ": '", word, "' is not ", kind));
+}
+
+// Parses "256" or "256,320".
+void ParseResize(const std::string& value, PreprocessOptions* options) {
+  constexpr int kMaxPixels = 1 << 16;
+  std::vector<int> sides;
+  for (const std::string& word : SplitList(value)) {
+    sides.push_back(ParseImageNumber<int>("resize", value, word, "a number of pixels"));
+    if (sides.back() < 1 || sides.back() > kMaxPixels) {
+      throw Error(ErrorCode::kUsage, Join("--resize=", value, ": height and width must be 1 to ",
+                                          kMaxPixels, " pixels"));
+    }
+  }
+  if (sides.empty() || sides.size() > 2) {
+    throw Error(ErrorCode::kUsage,
+                Join("--resize=", value, ": give a height and a width, such as --resize=256,256"));
+  }
+  options->height = sides.front();
+  options->width = sides.back();
+}
+
+PreprocessOptions ParseFlagValues(const ImageInputFlags& flags) {
+  PreprocessOptions options;
+  if (!flags.resize.empty()) {
+    ParseResize(flags.resize, &options);
+  } else if (flags.oversample) {
+    options.height = options.width = 256;
+  }
+  options.oversample = flags.oversample;
+  options.mean_file = flags.mean;
+  for (const std::string& word : SplitList(flags.mean_value)) {
+    options.mean_values.push_back(
+        ParseImageNumber<float>("mean_value", flags.mean_value, word, "a number"));
+  }
+  const auto parse = [](const char* flag, const std::string& value, float* number) {
+    if (!value.empty()) *number = ParseImageNumber<float>(flag, value, value, "a number");
+  };
+  parse("raw_scale", flags.raw_scale, &options.raw_scale);
+  parse("scale", flags.scale, &options.scale);
+  return options;
+}
+
+// Sets the flag that `text` spells: "--scale=0.5".
+void SetImageFlag(const std::string& text, ImageInputFlags* flags) {
+  const size_t equals = text.find('=');
+  const std::string name = text.substr(0, equals).substr(std::min<size_t>(2, text.size()));
+  const std::string value = equals == std::string::npos ? "" : text.substr(equals + 1);
+  if (name == "oversample") {
+    flags->oversample = value.empty() || value == "true" || value == "1";
+    return;
+  }
+  std::vector<std::string> names;
+  for (const auto& [known, member] : kTextFlags) {
+    if (name == known) {
+      flags->*member = value;
+      return;
+    }
+    names.emplace_back(known);
+  }
+  throw Error(ErrorCode::kUsage,
+              Join("'trainer classify' has no flag --", name, ".", DidYouMean(name, names)));
+}
+
+bool HasImageFlags(const ImageInputFlags& flags) {
+  return flags.oversample || std::ranges::any_of(kTextFlags, [&](const TextFlag& flag) {
+           return !(flags.*flag.second).empty();
+         });
+}
+
+// Returns whether `flags` has the flag that `text` spells, or the other one of --mean and
+// --mean_value.
+bool HasSameFlag(const ImageInputFlags& flags, const std::string& text) {
+  const std::string name = text.substr(0, text.find('='));
+  if (name.starts_with("--mean")) return !flags.mean.empty() || !flags.mean_value.empty();
+  if (name == "--oversample") return flags.oversample;
+  for (const auto& [known, member] : kTextFlags) {
+    if (name.substr(std::min<size_t>(2, name.size())) == known) return !(flags.*member).empty();
+  }
+  return false;
+}
+
+struct PreprocessComment {
+  bool found = false;
+  int line = 0;
+  std::vector<std::string> flags;  // "--scale=0.5"
+};
+
+// Splits the flags of a comment. Values may contain blanks: a value ends at the next " --".
+std::vector<std::string> SplitCommentFlags(std::string text) {
+  if (text.ends_with(kUnknownSizeNote)) text.resize(text.size() - std::strlen(kUnknownSizeNote));
+  std::vector<std::string> flags;
+  for (size_t at = 0; at < text.size();) {
+    const size_t next = std::min(text.find(" --", at), text.size());
+    flags.push_back(text.substr(at, next - at));
+    at = next + 1;
+  }
+  return flags;
+}
+
+PreprocessComment FindComment(const NetSpec& net) {
+  PreprocessComment comment;
+  if (net.text == nullptr) return comment;
+  std::istringstream lines(net.text->content);
+  for (std::string line; std::getline(lines, line) && line.starts_with('#');) {
+    ++comment.line;
+    line.erase(line.find_last_not_of(" \t\r") + 1);
+    const std::string_view text = std::string_view(line).substr(std::min<size_t>(2, line.size()));
+    comment.found = text == kRawPixelsComment || text.starts_with(kPreprocessComment);
+    if (text.starts_with(kPreprocessComment)) {
+      comment.flags = SplitCommentFlags(std::string(text.substr(std::strlen(kPreprocessComment))));
+    }
+    if (comment.found) break;
+  }
+  return comment;
+}
+
+void LogPreprocessing(const NetSpec& net, const PreprocessComment& comment,
+                      const std::vector<std::string>& used, bool flags_given) {
+  if (!used.empty()) {
+    LOG(INFO) << EscapeControl(Join("Images are prepared as ", net.file, " says: ",
+                                    JoinList(used, " "), "; command-line flags override it"));
+  } else if (!comment.found && !flags_given) {
+    LOG(INFO) << EscapeControl(
+        Join("Images are used as pixels from 0 to 255, because no flag and no comment in ",
+             net.file, " says how to prepare them"));
+  }
+}
+
+// Adds the flags `used` of the comment to `flags`. A mean file that does not exist in the working
+// folder is looked up in the folder of the net's file, because the two are copied together.
+ImageInputFlags AddCommentFlags(ImageInputFlags flags, const NetSpec& net, int line,
+                                const std::vector<std::string>& used) {
+  const SourceRef where{net.file, line};
+  ImageInputFlags of_comment;
+  if (std::ranges::find(used, "--resize=H,W") != used.end()) {
+    throw Error(ErrorCode::kUsage, where,
+                "the comment does not give the size of the images before the crop; give that size "
+                "with --resize=H,W");
+  }
+  try {
+    for (const std::string& flag : used) SetImageFlag(flag, &of_comment);
+    static_cast<void>(ParseFlagValues(of_comment));
+  } catch (const Error& error) {
+    throw Error(ErrorCode::kConfig, where,
+                Join("the comment that says how to prepare images is wrong: ", error.what()));
+  }
+  for (const std::string& flag : used) SetImageFlag(flag, &flags);
+  if (of_comment.mean.empty()) return flags;
+  const std::string neighbour = JoinPath(FolderOf(net.file), of_comment.mean);
+  if (!Exists(of_comment.mean) && Exists(neighbour)) flags.mean = neighbour;
+  return flags;
+}
+
+// Removes the label at the end of a line of an ImageData list.
+std::string PathInLine(const std::string& line) {
+  const size_t blank = line.find_last_of(" \t");
+  if (blank == std::string::npos || Exists(line)) return line;
+  const bool number = line.find_first_not_of("-0123456789", blank + 1) == std::string::npos;
+  if (!number) return line;
+  return line.substr(0, line.find_last_not_of(" \t", blank) + 1);
+}
+
+}  // namespace
+
+PreprocessOptions ResolvePreprocessOptions(const ImageInputFlags& flags, const NetSpec& net) {
+  const PreprocessComment comment = FindComment(net);
+  std::vector<std::string> used;
+  for (const std::string& flag : comment.flags) {
+    if (!HasSameFlag(flags, flag)) used.push_back(flag);
+  }
+  LogPreprocessing(net, comment, used, HasImageFlags(flags));
+  return ParseFlagValues(AddCommentFlags(flags, net, comment.line, used));
+}
+
+std::vector<std::string> ImagePaths(const std::vector<std::string>& words,
+                                    const std::string& list) {
+  constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
+  std::vector<std::string> paths = words;
+  if (list.empty()) return paths;
+  std::istringstream lines(ReadListFile(list, kMaxBytes));
+  for (std::string line; std::getline(lines, line);) {
+    line.erase(line.find_last_not_of(" \t\r") + 1);
+    if (!line.empty()) paths.push_back(PathInLine(line));
+  }
+  if (paths.size() > words.size()) return paths;
+  throw Error(ErrorCode::kData, {list}, "the list names no images; write one path per line");
+}
+
+}  // namespace trainer
