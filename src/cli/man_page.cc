@@ -1,5 +1,6 @@
 #include "man_page.h"
 
+#include "trainer/base/process/program_info.h"
 #include "trainer/base/text/text.h"
 #include "trainer/cli/common_flags.h"
 #include "trainer/cli/help.h"
@@ -63,9 +64,9 @@ std::string VerbSection(const VerbInfo& info) {
 
 std::string ManPage() {
   std::string page =
-      ".TH TRAINER 1 \"\" \"trainer " TRAINER_VERSION
-      "\"\n.SH NAME\ntrainer \\- train, test and time neural nets written as Caffe prototxt "
-      "files\n.SH SYNOPSIS\n.B trainer\n.I VERB\n[flags]\n";
+      Join(".TH TRAINER 1 \"\" \"trainer ", ProgramVersion(),
+           "\"\n.SH NAME\ntrainer \\- train, test and time neural nets written as Caffe prototxt "
+           "files\n.SH SYNOPSIS\n.B trainer\n.I VERB\n[flags]\n");
   for (const auto& [name, info] : VerbRegistry::Get().all()) page += VerbSection(info);
   return page + ".SH FLAGS OF EVERY VERB\n" + FlagItems(CommonFlags());
 }

@@ -7,6 +7,7 @@
 #include "man_page.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
+#include "trainer/base/process/program_info.h"
 #include "trainer/base/text/text.h"
 #include "trainer/cli/common_flags.h"
 #include "trainer/cli/help.h"
@@ -195,7 +196,7 @@ std::string FullName(const std::string& name, std::vector<std::string>* argument
 Command ParseCommand(const std::vector<std::string>& arguments) {
   Command command;
   if (WantsVersion(arguments)) {
-    command.print = "trainer " TRAINER_VERSION "\n";
+    command.print = Join("trainer ", ProgramVersion(), "\n");
     return command;
   }
   const size_t at = FindVerb(arguments);

@@ -1,0 +1,36 @@
+#pragma once
+// The progress of runs, read from their folders while they train or afterwards.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainer/base/text/json.h"
+#include "trainer/monitor/best_test.h"
+#include "trainer/monitor/history.h"
+
+namespace trainer {
+
+struct RunStatus {
+  RunHistory history;
+  std::optional<BestTest> best;
+  std::string state;  // running, finished, stopped, dead or unknown
+  std::string host, process;
+  double left = -1;    // estimated seconds to the end; -1: unknown
+  double silent = -1;  // seconds since the last update; -1: unknown
+};
+
+// Returns `folder` itself if it is the folder of a run, else those of its subfolders that are,
+// sorted. Throws kNoInput if there is none.
+std::vector<std::string> FindRuns(const std::string& folder);
+
+// The state comes from the metrics and from the lock file next to the snapshots. Throws as ReadRun
+// does.
+RunStatus StatusOfRun(const std::string& folder);
+
+Json ToJson(const RunStatus& status);
+// A table with one line for each run. The run with the best test is marked if all have the same
+// kind of score.
+std::string ToText(const std::vector<RunStatus>& runs);
+
+}  // namespace trainer

@@ -1,0 +1,67 @@
+#include <iostream>
+#include <limits>
+
+#include "flag_groups.h"
+#include "trainer/analysis/summary/net_graph.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/atomic_file.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
+#include "trainer/cli/verb.h"
+#include "trainer/config/solver_spec.h"
+#include "trainer/monitor/page.h"
+#include "trainer/monitor/run_folder.h"
+
+namespace trainer {
+namespace {
+
+// The training net of the solver in the run's folder. The drawing has no shapes if the databases
+// cannot be read, and there is no drawing if the solver cannot be read.
+ReportedNet NetOf(const RunHistory& run) {
+  const std::string path = JoinPath(run.path, kSolverName);
+  if (!IsDirectory(run.path) || !Exists(path)) return {};
+  try {
+    const SolverSpec solver = LoadSolver(path);
+    const NetShapes shapes = PlanShapes(*solver.train.net, solver.train.state);
+    const NetGraph graph(FilterLayers(*solver.train.net, solver.train.state), shapes);
+    return {graph.Svg(run.net), graph.boxes(),
+            shapes.parameters > 0 ? GroupedDigits(shapes.parameters) : ""};
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+class ReportVerb final : public Verb {
+ public:
+  void Declare(FlagSet& flags) override {
+    flags.BindWords(&paths_, std::numeric_limits<int>::max());
+    flags.Bind(&out_, "out", "FILE", "the HTML file to write").Required();
+    DeclareForce(flags, &force_);
+  }
+
+  int Run() override {
+    if (paths_.empty()) {
+      throw Error(
+          ErrorCode::kUsage,
+          "'trainer report' needs a RUN: the folder of 'trainer train --run=DIR', or a log");
+    }
+    RefuseToReplace(out_, force_);
+    std::vector<RunHistory> runs;
+    for (const std::string& path : paths_) runs.push_back(ReadRun(path));
+    std::vector<ReportedNet> nets;
+    for (const RunHistory& run : runs) nets.push_back(NetOf(run));
+    WriteWhole(out_, ReportPage(runs, nets));
+    std::cout << "wrote " << EscapeControl(out_) << "\n";
+    return 0;
+  }
+
+ private:
+  std::vector<std::string> paths_;
+  std::string out_;
+  bool force_ = false;
+};
+
+const RegisterVerb<ReportVerb> kReport("report");
+
+}  // namespace
+}  // namespace trainer
