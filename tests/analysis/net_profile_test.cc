@@ -40,24 +40,25 @@ std::vector<double> NumbersIn(const std::string& text, const std::string& patter
   return numbers;
 }
 
-NetProfile ProfileModel(const DigitsRun& run, caffe::Phase phase = caffe::TRAIN,
-                        int iterations = 2) {
+NetProfile ProfileModelOf(const DigitsRun& run, caffe::Phase phase = caffe::TRAIN,
+                          int iterations = 2) {
   const std::unique_ptr<Device> device = MakeCpuDevice();
-  ParamStore params(*device);
-  Net net(run.LoadNet(), QuietOptions(phase), *device, params);
-  return ProfileNetAndPeak({&net, nullptr, device.get(), phase == caffe::TRAIN}, iterations);
+  ProfileOptions options;
+  options.iterations = iterations;
+  options.peak = true;
+  return ProfileModel(run.LoadNet(), StateOf(phase), *device, options);
 }
 
 NetProfile ProfileSolverOf(const DigitsRun& run, const std::vector<std::string>& changes = {}) {
   const std::unique_ptr<Device> device = MakeCpuDevice();
-  SolverProfileOptions options;
+  ProfileOptions options;
   options.iterations = 2;
   options.peak = true;
   return ProfileSolver(run.Load(changes), *device, options);
 }
 
 TEST(NetProfileTest, PrintsLayersAndTotalsOfANet) {
-  const std::string text = ToText(ProfileModel(DigitsRun()));
+  const std::string text = ToText(ProfileModelOf(DigitsRun()));
   EXPECT_THAT(text, StartsWith("layer "));
   for (const char* layer : {"digits +Data", "ip +InnerProduct", "loss +SoftmaxWithLoss"}) {
     EXPECT_TRUE(Contains(text, std::string("\n") + layer + R"(( +\d+\.\d{3}){4} +\d+\.\d\n)"))
@@ -99,7 +100,7 @@ TEST(NetProfileTest, GivesAllFiguresAsJson) {
 }
 
 TEST(NetProfileTest, NamesTheDeclinedImplementationsWhereAsked) {
-  const NetProfile profile = ProfileModel(DigitsRun());
+  const NetProfile profile = ProfileModelOf(DigitsRun());
   EXPECT_THAT(ToText(profile, true), HasSubstr("\nImplementations that were not chosen, and why:\n"
                                                "ip\n"
                                                "  onednn sgemm: it adds no bias\n"));
@@ -108,7 +109,7 @@ TEST(NetProfileTest, NamesTheDeclinedImplementationsWhereAsked) {
 
 TEST(NetProfileTest, LogsWhatReadersOfCaffesLogSearchFor) {
   const LogCollector log;
-  LogProfile(ProfileModel(DigitsRun()));
+  LogProfile(ProfileModelOf(DigitsRun()));
   std::string text;
   for (const std::string& line : log.lines) text += "] " + line + "\n";
   for (const char* line :
@@ -132,7 +133,7 @@ TEST(NetProfileTest, MeasuresTheUpdateOfASolverAndSavesNothing) {
 }
 
 TEST(NetProfileTest, TotalsAreTheSumsOfTheLayersAndNoPeakIsAboveAHundred) {
-  const std::string text = ToText(ProfileModel(DigitsRun(), caffe::TRAIN, 3));
+  const std::string text = ToText(ProfileModelOf(DigitsRun(), caffe::TRAIN, 3));
   const std::string layer = R"((?:^|\n)(?:digits|ip|loss) +\w+ +\S+ +(\d+\.\d+))";
   const std::vector<double> layers = NumbersIn(text, layer);
   ASSERT_THAT(layers, SizeIs(3)) << text;
@@ -162,7 +163,7 @@ layer { name: "ip" type: "InnerProduct" bottom: "conv2")");
 }
 
 TEST(NetProfileTest, ATestNetHasNoBackwardPass) {
-  const std::string text = ToText(ProfileModel(DigitsRun(), caffe::TEST));
+  const std::string text = ToText(ProfileModelOf(DigitsRun(), caffe::TEST));
   EXPECT_TRUE(Contains(text, R"(\nbackward +0\.000 +0\.000\n)")) << text;
 }
 

@@ -32,7 +32,7 @@ void SetThreads(const Net& net, std::vector<InputSource>* sources) {
 double MeasureIteration(SolverSpec spec, const Device& device, const DiagnosisOptions& options,
                         std::vector<InputSource>* sources) {
   const int passes = spec.proto.iter_size();
-  SolverProfileOptions profile;
+  ProfileOptions profile;
   profile.iterations = options.iterations;
   profile.memory = options.memory;
   profile.inspect = [&](const Net& net, const NetProfile&) { SetThreads(net, sources); };

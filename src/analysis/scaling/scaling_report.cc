@@ -16,14 +16,6 @@
 namespace trainer {
 namespace {
 
-NetOptions TrainingOptions(const caffe::NetState& state) {
-  NetOptions options;
-  options.state = state;
-  options.training = true;
-  options.log = false;
-  return options;
-}
-
 // Determines the work of a rank, from a planned net or from one that runs.
 class RankWork {
  public:
@@ -40,20 +32,13 @@ class RankWork {
     if (spec.proto.exchange_type() != caffe::FLOAT) report_.cluster.wire_bytes = kHalf;
     if (IsPlanned()) return Plan(*spec.train.net, spec.train.state);
     const std::unique_ptr<Device> device = MakeCpuDevice();
-    SolverProfileOptions options;
-    options.iterations = request_.iterations;
-    options.inspect = [&](const Net& net, const NetProfile& measured) {
-      SetMeasured(net, measured, *device);
-    };
-    ProfileSolver(std::move(spec), *device, options);
+    ProfileSolver(std::move(spec), *device, Measuring(*device));
   }
 
   void OfNet(const NetSpec& spec, const caffe::NetState& state) {
     if (IsPlanned()) return Plan(spec, state);
     const std::unique_ptr<Device> device = MakeCpuDevice();
-    ParamStore params(*device);
-    Net net(spec, TrainingOptions(state), *device, params);
-    SetMeasured(net, ProfileNet({&net, nullptr, device.get(), true}, request_.iterations), *device);
+    ProfileModel(spec, state, *device, Measuring(*device));
   }
 
   ScalingReport Report() && {
@@ -66,6 +51,15 @@ class RankWork {
 
  private:
   bool IsPlanned() const { return request_.gpu != nullptr || request_.compute_ms; }
+
+  ProfileOptions Measuring(const Device& device) {
+    ProfileOptions options;
+    options.iterations = request_.iterations;
+    options.inspect = [&](const Net& net, const NetProfile& measured) {
+      SetMeasured(net, measured, device);
+    };
+    return options;
+  }
 
   void SetMeasured(const Net& net, const NetProfile& measured, const Device& device) {
     report_.net = net.name();
@@ -80,7 +74,10 @@ class RankWork {
     const GpuSpec* const gpu = request_.gpu;
     const std::unique_ptr<Device> device = gpu != nullptr ? MakePlanDevice() : MakeCpuDevice();
     ParamStore params(*device);
-    NetOptions options = TrainingOptions(state);
+    NetOptions options;
+    options.state = state;
+    options.training = true;
+    options.log = false;
     options.plan_only = true;
     const Net net(spec, options, *device, params);
     report_.net = net.name();

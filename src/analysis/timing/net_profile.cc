@@ -8,8 +8,10 @@
 #include "timing/roofline.h"
 #include "trainer/backend/recording.h"
 #include "trainer/base/error/error.h"
+#include "trainer/checkpoint/model_file.h"
 #include "trainer/layers/works_on_host.h"
 #include "trainer/net/data_waits.h"
+#include "trainer/net/load_weights.h"
 #include "trainer/net/traffic.h"
 
 namespace trainer {
@@ -148,6 +150,9 @@ NetProfile ProfileNet(const ProfiledNet& subject, int iterations) {
   return profile;
 }
 
+namespace {
+
+// Measures the machine's peak before and after the net.
 NetProfile ProfileNetAndPeak(const ProfiledNet& subject, int iterations) {
   const MachinePeak before = MeasurePeak(*subject.device);
   NetProfile profile = ProfileNet(subject, iterations);
@@ -157,8 +162,34 @@ NetProfile ProfileNetAndPeak(const ProfiledNet& subject, int iterations) {
   return profile;
 }
 
-NetProfile ProfileSolver(SolverSpec spec, const Device& device,
-                         const SolverProfileOptions& options) {
+NetProfile Profile(const ProfiledNet& subject, const ProfileOptions& options) {
+  NetProfile profile = options.peak ? ProfileNetAndPeak(subject, options.iterations)
+                                    : ProfileNet(subject, options.iterations);
+  if (options.inspect) options.inspect(*subject.net, profile);
+  return profile;
+}
+
+}  // namespace
+
+NetProfile ProfileModel(const NetSpec& spec, const caffe::NetState& state, const Device& device,
+                        const ProfileOptions& options) {
+  ParamStore params(device);
+  NetOptions net_options;
+  net_options.state = state;
+  net_options.training = state.phase() == caffe::TRAIN;
+  net_options.memory = options.memory;
+  net_options.log = false;
+  Net net(spec, net_options, device, params);
+  if (!options.weights.empty()) {
+    Net* const nets[] = {&net};
+    WeightLoading loading(nets);
+    for (const std::string& file : options.weights) loading.Copy(ReadModel(file), file);
+    loading.Finish();
+  }
+  return Profile({&net, nullptr, &device, net_options.training}, options);
+}
+
+NetProfile ProfileSolver(SolverSpec spec, const Device& device, const ProfileOptions& options) {
   TrainOptions train;
   train.saves = false;
   train.weights = options.weights;
@@ -167,11 +198,7 @@ NetProfile ProfileSolver(SolverSpec spec, const Device& device,
   // The solver keeps references to its specification.
   const SolverSpec plain = WithoutTestsAndSnapshots(std::move(spec), options.iterations + 1);
   Solver solver(plain, train, device, no_observers);
-  const ProfiledNet subject{&solver.train_net(), &solver, &device, true};
-  NetProfile profile = options.peak ? ProfileNetAndPeak(subject, options.iterations)
-                                    : ProfileNet(subject, options.iterations);
-  if (options.inspect) options.inspect(solver.train_net(), profile);
-  return profile;
+  return Profile({&solver.train_net(), &solver, &device, true}, options);
 }
 
 SolverSpec WithoutTestsAndSnapshots(SolverSpec spec, int iterations) {

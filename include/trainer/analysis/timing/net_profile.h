@@ -59,22 +59,23 @@ struct ProfiledNet {
 // turns. Logs Caffe's lines of `caffe time`. Leaves `peak` empty.
 NetProfile ProfileNet(const ProfiledNet& subject, int iterations);
 
-// ProfileNet, and the peak of the machine: measured before and after, and raised to what a layer
-// reached, since a peak measured while other programs run is too low.
-NetProfile ProfileNetAndPeak(const ProfiledNet& subject, int iterations);
-
-struct SolverProfileOptions {
+struct ProfileOptions {
   int iterations = 10;
   std::vector<std::string> weights;  // files to load first
   MemoryMode memory = MemoryMode::kShared;
-  bool peak = false;  // measure the machine's peak as well
-  // Called after the measurement, with the training net.
+  // Measure the machine's peak as well, before and after the net. It is raised to what a layer
+  // reached, since a peak measured while other programs run is too low.
+  bool peak = false;
+  // Called after the measurement with the net (of a solver: its training net).
   std::function<void(const Net& net, const NetProfile& measured)> inspect;
 };
 
+// Builds the net of `state`, for training in phase TRAIN, and profiles its passes.
+NetProfile ProfileModel(const NetSpec& spec, const caffe::NetState& state, const Device& device,
+                        const ProfileOptions& options = {});
+
 // Builds the solver without tests and snapshots, and profiles its iterations.
-NetProfile ProfileSolver(SolverSpec spec, const Device& device,
-                         const SolverProfileOptions& options = {});
+NetProfile ProfileSolver(SolverSpec spec, const Device& device, const ProfileOptions& options = {});
 
 // Makes the solver run plain synchronous iterations, at least `iterations`: no tests, no
 // snapshots, no display.
