@@ -55,6 +55,31 @@ TEST_F(ImagePreprocessorTest, ColoursComeAsBlueGreenRed) {
   EXPECT_THAT(Read({1, 1, 1, 2}, {}, folder_ / "c.ppm"), ElementsAre(2, 12));
 }
 
+// Training cropped images that kept their proportions: nothing may be stretched here.
+TEST_F(ImagePreprocessorTest, TheShorterSideIsResizedInProportion) {
+  PreprocessOptions options;
+  options.short_side = 2;
+  ImagePreprocessor reader({1, 1, 2, 2}, options);
+  std::vector<float> out;
+  reader.Read(Grey("wide.pgm", 2, 4), &out);  // rows 0 1 2 3 and 4 5 6 7: the middle columns
+  EXPECT_THAT(out, ElementsAre(1, 2, 5, 6));
+  out.clear();
+  reader.Read(Grey("tall.pgm", 4, 2), &out);
+  EXPECT_THAT(out, ElementsAre(2, 3, 4, 5));
+  out.clear();
+  WriteText(folder_ / "large.pgm", "P5 8 4 255\n" + std::string(32, '\x07'));
+  reader.Read(folder_ / "large.pgm", &out);
+  EXPECT_THAT(out, ElementsAre(7, 7, 7, 7));
+  options.oversample = true;
+  EXPECT_EQ(Read({1, 1, 2, 2}, options, Grey("ten.pgm", 2, 4)).size(), 40u);
+  options.height = options.width = 3;
+  EXPECT_THAT(Refusal({1, 1, 2, 2}, options).second, HasSubstr("cannot both be given"));
+  PreprocessOptions small;
+  small.short_side = 1;
+  EXPECT_EQ(Refusal({1, 1, 2, 2}, small).second,
+            "images of 1x1 are smaller than the net's input, 2x2; give a larger --resize_short");
+}
+
 TEST_F(ImagePreprocessorTest, TheMeanComesBetweenTheTwoScales) {
   PreprocessOptions options;
   options.mean_values = {1};

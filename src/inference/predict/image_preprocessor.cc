@@ -1,6 +1,7 @@
 #include "trainer/inference/predict/image_preprocessor.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "trainer/base/error/error.h"
@@ -34,23 +35,37 @@ ImagePreprocessor::ImagePreprocessor(const Shape& input, const PreprocessOptions
   channels_ = static_cast<int>(input[1]);
   height_ = static_cast<int>(input[2]);
   width_ = static_cast<int>(input[3]);
-  resized_height_ = options.height > 0 ? options.height : height_;
-  resized_width_ = options.width > 0 ? options.width : width_;
-  if (resized_height_ < height_ || resized_width_ < width_) {
-    throw Error(ErrorCode::kUsage, Join("images of ", SizeText(resized_height_, resized_width_),
-                                        " are smaller than the net's input, ",
-                                        SizeText(height_, width_), "; give a larger --resize"));
-  }
+  short_side_ = options.short_side;
+  oversample_ = options.oversample;
   factor_ = options.raw_scale / 255;
   scale_ = options.scale;
-  ChooseCrops(options.oversample);
+  if (short_side_ > 0) {
+    if (options.height > 0 || options.width > 0) {
+      throw Error(ErrorCode::kUsage,
+                  "--resize and --resize_short cannot both be given; leave one of them out");
+    }
+    SetResizedSize(short_side_, short_side_);
+  } else {
+    SetResizedSize(options.height > 0 ? options.height : height_,
+                   options.width > 0 ? options.width : width_);
+  }
   SetMean(options);
 }
 
-void ImagePreprocessor::ChooseCrops(bool oversample) {
+// Sets the size before the crop and the crops of such an image.
+void ImagePreprocessor::SetResizedSize(int height, int width) {
+  if (height == resized_height_ && width == resized_width_) return;
+  if (height < height_ || width < width_) {
+    throw Error(ErrorCode::kUsage,
+                Join("images of ", SizeText(height, width), " are smaller than the net's input, ",
+                     SizeText(height_, width_), "; give a larger --resize",
+                     short_side_ > 0 ? "_short" : ""));
+  }
+  resized_height_ = height;
+  resized_width_ = width;
   const int down = resized_height_ - height_, right = resized_width_ - width_;
   const Crop middle = {down / 2, right / 2, false};
-  if (!oversample) {
+  if (!oversample_) {
     crops_ = {middle};
     return;
   }
@@ -73,7 +88,8 @@ void ImagePreprocessor::SetMean(const PreprocessOptions& options) {
       throw Error(ErrorCode::kUsage, Join(mean.path, ": the mean is ", mean.shape.ToString(),
                                           ", but the net has ", channels_, " channels"));
     }
-    mean_is_resized_ = mean.shape.height == resized_height_ && mean.shape.width == resized_width_;
+    mean_is_resized_ = short_side_ == 0 && mean.shape.height == resized_height_ &&
+                       mean.shape.width == resized_width_;
     if (mean_is_resized_ || (mean.shape.height == height_ && mean.shape.width == width_)) {
       mean_ = std::move(mean.values);
       return;
@@ -95,6 +111,7 @@ void ImagePreprocessor::Read(const std::string& path, std::vector<float>* out) {
   raw_ = ReadFile(path, kMaxBytes);
   DecodeImage(raw_, channels_ == 1 ? Colors::kGray : Colors::kColor, {path}, "the image",
               &decoded_);
+  if (short_side_ > 0) ResizeShortSide(path);
   const bool fits = decoded_.height == resized_height_ && decoded_.width == resized_width_;
   if (fits) {
     std::swap(decoded_, resized_);
@@ -107,6 +124,20 @@ void ImagePreprocessor::Read(const std::string& path, std::vector<float>* out) {
   const size_t start = out->size();
   out->resize(start + item * crops_.size());
   for (size_t i = 0; i < crops_.size(); ++i) CopyCrop(crops_[i], out->data() + start + i * item);
+}
+
+void ImagePreprocessor::ResizeShortSide(const std::string& path) {
+  const double factor =
+      static_cast<double>(short_side_) / std::min(decoded_.height, decoded_.width);
+  const int64_t height = std::llround(decoded_.height * factor),
+                width = std::llround(decoded_.width * factor);
+  if (height > kMaxPixels / width) {
+    throw Error(ErrorCode::kData, {path},
+                Join("the image is ", SizeText(decoded_.height, decoded_.width),
+                     " pixels and would become ", SizeText(height, width),
+                     ", which is too large; leave it out, or crop it"));
+  }
+  SetResizedSize(static_cast<int>(height), static_cast<int>(width));
 }
 
 void ImagePreprocessor::CopyCrop(const Crop& crop, float* out) const {

@@ -14,7 +14,10 @@ namespace trainer {
 // names and the order of Caffe.
 struct PreprocessOptions {
   int height = 0, width = 0;  // images are resized to this, then cropped; 0: size of the input
-  bool oversample = false;    // ten crops: corners and center, plain and mirrored
+  // The shorter side of images is resized to this and the longer one in proportion, then they are
+  // cropped; 0: `height` and `width` count. Not together with those.
+  int short_side = 0;
+  bool oversample = false;  // ten crops: corners and center, plain and mirrored
   std::string mean_file;
   std::vector<float> mean_values;  // one value, or one per channel
   float raw_scale = 255, scale = 1;
@@ -25,17 +28,18 @@ struct PreprocessOptions {
 class ImagePreprocessor {
  public:
   // Throws kConfig if the input has another shape. Throws kUsage if images are resized below the
-  // input's size, if the mean has another number of channels, or if both a mean file and mean
-  // values are set. Throws as ReadMeanFile. A mean file of the resized image's size is subtracted
-  // before the crop, as in training; one of the input's size after the crop, as Caffe's Python
-  // does; with any other size its channel means are used, as in Caffe's C++ example.
+  // input's size or in both ways, if the mean has another number of channels, or if both a mean
+  // file and mean values are set. Throws as ReadMeanFile. A mean file of the resized image's size
+  // is subtracted before the crop, as in training; one of the input's size after the crop, as
+  // Caffe's Python does; with any other size its channel means are used, as in Caffe's C++ example.
   ImagePreprocessor(const Shape& input, const PreprocessOptions& options);
 
   // Number of crops per image: 1, or 10.
   int crops() const { return static_cast<int>(crops_.size()); }
 
   // Appends the crops of the image, (crops(), C, H, W), to `out`. Throws as ReadFile and
-  // DecodeImage, with the name of the file.
+  // DecodeImage, and kData if `short_side` would make an image too large, with the name of the
+  // file.
   void Read(const std::string& path, std::vector<float>* out);
 
  private:
@@ -44,12 +48,15 @@ class ImagePreprocessor {
     bool mirror = false;
   };
 
-  void ChooseCrops(bool oversample);
+  void SetResizedSize(int height, int width);
+  void ResizeShortSide(const std::string& path);  // of decoded_, an image of that file
   void SetMean(const PreprocessOptions& options);
   void CopyCrop(const Crop& crop, float* out) const;
 
-  int channels_, height_, width_;       // of the input
-  int resized_height_, resized_width_;  // before the crop
+  int channels_, height_, width_;               // of the input
+  int resized_height_ = 0, resized_width_ = 0;  // before the crop
+  int short_side_;                              // see PreprocessOptions
+  bool oversample_;
   float factor_, scale_;
   std::vector<Crop> crops_;
   std::vector<float> mean_;       // (C, H, W) of the input, or of the resized image:
