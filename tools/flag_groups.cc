@@ -85,6 +85,9 @@ void DeclareImages(FlagSet& flags, ImageInputFlags* images) {
   flags.Bind(&images->resize, "resize", "H,W",
              "resize images to this size, then crop the center to the size of the net's input; "
              "default: resize to the size of the input (with --oversample: to 256,256)");
+  flags.Bind(&images->resize_short, "resize_short", "PIXELS",
+             "resize the shorter side of images to this length and the other side in proportion, "
+             "then crop the center");
   flags.Bind(&images->oversample, "oversample", "",
              "classify ten crops (corners and center, plain and mirrored) and average the scores");
   flags.Bind(&images->mean, "mean", "FILE",
@@ -105,7 +108,7 @@ void DeclareDevice(FlagSet& flags, DeviceOptions* device) {
              "compute on this GPU, such as 0; all: the only GPU. 'train' accepts several (0,1 or "
              "all) and starts one rank per GPU");
   flags.Bind(&device->tf32, "tf32", "",
-             "use TF32 for f32 matrix products and convolutions (10-bit mantissa): faster on "
+             "use TF32 for f32 matrix products and convolutions (11 significant bits): faster on "
              "Ampere and newer GPUs");
   flags.Bind(&device->deterministic, "deterministic", "",
              "give bit-identical results in every run on a GPU; may be slower");

@@ -52,12 +52,8 @@ void SetInputShapes(const std::map<std::string, Shape>& shapes, int batch,
 }
 
 // Returns the comment on preprocessing; "" if the net reads no images.
-std::string DescribePreprocessing(const NetSpec& net, const caffe::NetState& state,
-                                  const Device& device) {
-  const auto record_shape = [&](const std::string& top) {
-    return PlanItemShapes(WithoutCrops(net), state, device, {top}).at(top);
-  };
-  const std::optional<std::string> flags = PreprocessingFlags(net, state, record_shape);
+std::string DescribePreprocessing(const NetSpec& net, const caffe::NetState& state) {
+  const std::optional<std::string> flags = PreprocessingFlags(net, state);
   if (!flags) return "";
   if (flags->empty()) return kRawPixelsComment;
   const bool is_unknown = flags->find("=H,W") != std::string::npos;
@@ -92,7 +88,7 @@ ExportedNet ExportNet(const NetSpec& net, const Device& device, const ExportOpti
     shapes = PlanItemShapes(net, options.spec.state, device, inputs);
   }
   SetInputShapes(shapes, options.batch, &exported.net);
-  exported.preprocessing = DescribePreprocessing(net, options.spec.state, device);
+  exported.preprocessing = DescribePreprocessing(net, options.spec.state);
   return exported;
 }
 

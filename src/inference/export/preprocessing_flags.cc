@@ -1,9 +1,17 @@
 #include "export/preprocessing_flags.h"
 
 #include <algorithm>
+#include <memory>
+#include <vector>
 
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
+#include "trainer/config/named_file.h"
+#include "trainer/data/cursor.h"
+#include "trainer/data/datum.h"
+#include "trainer/data/image_list.h"
+#include "trainer/data/prefetcher.h"
+#include "trainer/image/image.h"
 
 namespace trainer {
 namespace {
@@ -19,46 +27,83 @@ bool Crops(const TransformationParameter& transform) {
   return transform.crop_size() > 0 || transform.crop_h() > 0 || transform.crop_w() > 0;
 }
 
-// Returns "256,256", or "" if the size depends on data that is not there.
-std::string SizeBeforeCrop(const LayerParameter& layer, const RecordShape& record_shape) try {
-  const caffe::ImageDataParameter& files = layer.image_data_param();
-  if (files.new_height() > 0) return Join(files.new_height(), ",", files.new_width());
-  const Shape record = record_shape(layer.top(0));
-  return record.Rank() == 3 ? Join(record[1], ",", record[2]) : "";
+constexpr char kUnknownResize[] = "--resize=H,W";
+constexpr int kSampled = 32;  // records whose sizes are compared
+
+struct ImageSize {
+  int height = 0, width = 0;
+  bool operator==(const ImageSize&) const = default;
+};
+
+std::vector<ImageSize> SampleDatabase(const LayerSpec& layer) {
+  const std::string path = DatabasePath(layer);
+  const auto& backend = caffe::DataParameter::DB_Name(layer.proto().data_param().backend());
+  const std::unique_ptr<Cursor> cursor = OpenCursor(backend, path);
+  DatumParser parser;
+  std::vector<ImageSize> sizes;
+  do {
+    const DatumView& record = parser.Parse(path, cursor->Key(), cursor->Value());
+    sizes.push_back({record.height, record.width});
+  } while (sizes.size() < kSampled && !cursor->Next());
+  return sizes;
+}
+
+std::vector<ImageSize> SampleList(const LayerSpec& layer) {
+  const caffe::ImageDataParameter& param = layer.proto().image_data_param();
+  std::string list;
+  const std::vector<ListedImage> images = ReadNamedFile(
+      layer, "image_data_param", "source", param.source(), [&](const std::string& path) {
+        list = path;
+        return ReadImageList(path);
+      });
+  const size_t step = std::max<size_t>(1, images.size() / kSampled);
+  std::vector<ImageSize> sizes;
+  std::string raw;
+  Image image;
+  for (size_t i = 0; i < images.size(); i += step) {
+    ReadListedImage(list, images[i], ReadImageReading(layer), &raw, &image);
+    sizes.push_back({image.height, image.width});
+  }
+  return sizes;
+}
+
+// Returns the flag that resizes images as they are before the layer crops them.
+std::string ResizeFlag(const LayerSpec& layer) try {
+  const TransformationParameter& transform = layer.proto().transform_param();
+  const caffe::ImageDataParameter& files = layer.proto().image_data_param();
+  if (transform.has_random_resized_crop_param()) {
+    const uint32_t side = transform.random_resized_crop_param().test_size();
+    return Join("--resize_short=", side > 0 ? side : transform.crop_size() * 8 / 7);
+  }
+  if (files.new_height() > 0) return Join("--resize=", files.new_height(), ",", files.new_width());
+  if (files.short_side() > 0) return Join("--resize_short=", files.short_side());
+  const std::vector<ImageSize> sizes =
+      layer.type() == "Data" ? SampleDatabase(layer) : SampleList(layer);
+  const ImageSize& first = sizes.front();
+  if (std::ranges::all_of(sizes, [&](const ImageSize& size) { return size == first; })) {
+    return Join("--resize=", first.height, ",", first.width);
+  }
+  const int side = std::min(first.height, first.width);
+  if (std::ranges::all_of(sizes, [&](const ImageSize& size) {
+        return std::min(size.height, size.width) == side;
+      })) {
+    return Join("--resize_short=", side);
+  }
+  return kUnknownResize;
 } catch (const Error&) {
-  return "";
+  return kUnknownResize;
 }
 
 }  // namespace
 
-NetSpec WithoutCrops(const NetSpec& net) {
-  NetSpec whole;
-  whole.proto = net.proto;
-  whole.layers = net.layers;
-  whole.file = net.file;
-  whole.tree = net.tree;
-  for (LayerSpec& layer : whole.layers) {
-    if (!IsImageData(layer.proto())) continue;
-    TransformationParameter* transform = layer.mutable_proto().mutable_transform_param();
-    transform->clear_crop_size();
-    transform->clear_crop_h();
-    transform->clear_crop_w();
-  }
-  return whole;
-}
-
-std::optional<std::string> PreprocessingFlags(const NetSpec& net, const caffe::NetState& state,
-                                              const RecordShape& record_shape) {
+std::optional<std::string> PreprocessingFlags(const NetSpec& net, const caffe::NetState& state) {
   const std::vector<LayerSpec> layers = FilterLayers(net, state);
   const auto data = std::ranges::find_if(
       layers, [](const LayerSpec& layer) { return IsImageData(layer.proto()); });
   if (data == layers.end() || data->proto().top_size() == 0) return std::nullopt;
   const TransformationParameter& transform = data->proto().transform_param();
   std::string flags;
-  if (Crops(transform)) {
-    const std::string size = SizeBeforeCrop(data->proto(), record_shape);
-    flags += Join(" --resize=", size.empty() ? "H,W" : size);
-  }
+  if (Crops(transform)) flags += " " + ResizeFlag(*data);
   if (transform.has_mean_file()) flags += Join(" --mean=", transform.mean_file());
   std::string means;
   for (const float value : transform.mean_value()) {

@@ -19,10 +19,13 @@ namespace trainer {
 namespace {
 
 using TextFlag = std::pair<const char*, std::string ImageInputFlags::*>;
-constexpr TextFlag kTextFlags[] = {
-    {"list", &ImageInputFlags::list},           {"resize", &ImageInputFlags::resize},
-    {"mean", &ImageInputFlags::mean},           {"mean_value", &ImageInputFlags::mean_value},
-    {"raw_scale", &ImageInputFlags::raw_scale}, {"scale", &ImageInputFlags::scale}};
+constexpr TextFlag kTextFlags[] = {{"list", &ImageInputFlags::list},
+                                   {"resize", &ImageInputFlags::resize},
+                                   {"resize_short", &ImageInputFlags::resize_short},
+                                   {"mean", &ImageInputFlags::mean},
+                                   {"mean_value", &ImageInputFlags::mean_value},
+                                   {"raw_scale", &ImageInputFlags::raw_scale},
+                                   {"scale", &ImageInputFlags::scale}};
 
 template <class T>
 T ParseImageNumber(const char* flag, const std::string& value, const std::string& word,
@@ -34,15 +37,16 @@ T ParseImageNumber(const char* flag, const std::string& value, const std::string
   throw Error(ErrorCode::kUsage, Join("--", flag, "=", value, ": '", word, "' is not ", kind));
 }
 
+constexpr int kMaxSide = 1 << 16;
+
 // Parses "256" or "256,320".
 void ParseResize(const std::string& value, PreprocessOptions* options) {
-  constexpr int kMaxPixels = 1 << 16;
   std::vector<int> sides;
   for (const std::string& word : SplitList(value)) {
     sides.push_back(ParseImageNumber<int>("resize", value, word, "a number of pixels"));
-    if (sides.back() < 1 || sides.back() > kMaxPixels) {
+    if (sides.back() < 1 || sides.back() > kMaxSide) {
       throw Error(ErrorCode::kUsage, Join("--resize=", value, ": height and width must be 1 to ",
-                                          kMaxPixels, " pixels"));
+                                          kMaxSide, " pixels"));
     }
   }
   if (sides.empty() || sides.size() > 2) {
@@ -55,9 +59,17 @@ void ParseResize(const std::string& value, PreprocessOptions* options) {
 
 PreprocessOptions ParseFlagValues(const ImageInputFlags& flags) {
   PreprocessOptions options;
+  if (!flags.resize_short.empty()) {
+    options.short_side = ParseImageNumber<int>("resize_short", flags.resize_short,
+                                               flags.resize_short, "a number of pixels");
+    if (options.short_side < 1 || options.short_side > kMaxSide) {
+      throw Error(ErrorCode::kUsage, Join("--resize_short=", flags.resize_short,
+                                          ": the shorter side must be 1 to ", kMaxSide, " pixels"));
+    }
+  }
   if (!flags.resize.empty()) {
     ParseResize(flags.resize, &options);
-  } else if (flags.oversample) {
+  } else if (flags.oversample && options.short_side == 0) {
     options.height = options.width = 256;
   }
   options.oversample = flags.oversample;
@@ -102,10 +114,11 @@ bool HasImageFlags(const ImageInputFlags& flags) {
 }
 
 // Returns whether `flags` has the flag that `text` spells, or the other one of --mean and
-// --mean_value.
+// --mean_value, or of --resize and --resize_short.
 bool HasSameFlag(const ImageInputFlags& flags, const std::string& text) {
   const std::string name = text.substr(0, text.find('='));
   if (name.starts_with("--mean")) return !flags.mean.empty() || !flags.mean_value.empty();
+  if (name.starts_with("--resize")) return !flags.resize.empty() || !flags.resize_short.empty();
   if (name == "--oversample") return flags.oversample;
   for (const auto& [known, member] : kTextFlags) {
     if (name.substr(std::min<size_t>(2, name.size())) == known) return !(flags.*member).empty();
@@ -169,7 +182,7 @@ ImageInputFlags AddCommentFlags(ImageInputFlags flags, const NetSpec& net, int l
   if (std::ranges::find(used, "--resize=H,W") != used.end()) {
     throw Error(ErrorCode::kUsage, where,
                 "the comment does not give the size of the images before the crop; give that size "
-                "with --resize=H,W");
+                "with --resize=H,W, or with --resize_short=PIXELS to keep the proportions");
   }
   try {
     for (const std::string& flag : used) SetImageFlag(flag, &of_comment);

@@ -11,7 +11,7 @@ namespace trainer {
 // The values of the flags with the same names, as text. Empty: not given.
 struct ImageInputFlags {
   std::string list;
-  std::string resize;
+  std::string resize, resize_short;
   bool oversample = false;
   std::string mean, mean_value, raw_scale, scale;
 };
