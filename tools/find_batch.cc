@@ -2,7 +2,6 @@
 
 #include "batch_flag.h"
 #include "device_flags.h"
-#include "find_batch_search.h"
 #include "memory_flags.h"
 #include "shared_flags.h"
 #include "trainer/base/error/error.h"
@@ -70,13 +69,14 @@ class FindBatch final : public Verb {
     static_cast<void>(ChooseDevice(flags));  // before the files are read
     SolverSpec spec = SolverOf(flags);
     const std::unique_ptr<Device> device = MakeLoggedDevice(ChooseDevice(flags, spec));
-    BatchSearch search = SearchFor(flags, *device);
-    search.most = static_cast<uint32_t>(flags.Whole("most"));
-    search.iterations = flags.Whole("iterations");
-    search.time = std::chrono::seconds(flags.Whole("seconds"));
-    const BatchResults report = SearchBatches(search, *device, &spec);
-    std::cout << (flags.Switch("json") ? ToJson(report, search).ToString()
-                                       : ToText(report, search, spec));
+    BatchSearchOptions options =
+        MakeBatchSearchOptions(flags.Text("memory"), ParseMemoryMode(flags), *device);
+    options.max_batch = static_cast<uint32_t>(flags.Whole("most"));
+    options.iterations = flags.Whole("iterations");
+    options.time = std::chrono::seconds(flags.Whole("seconds"));
+    const BatchSearchResult result = SearchBatchSize(options, *device, &spec);
+    std::cout << (flags.Switch("json") ? ToJson(result, options).ToString()
+                                       : ToText(result, options, spec));
     return 0;
   }
 };
