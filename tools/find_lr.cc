@@ -4,7 +4,6 @@
 #include <iostream>
 #include <optional>
 
-#include "batch_flag.h"
 #include "device_flags.h"
 #include "reading_flags.h"
 #include "run_flags.h"
@@ -51,7 +50,7 @@ void CheckFlags(const Flags& flags) {
     throw Error(ErrorCode::kUsage, Join("--from=", flags.Text("from"), " --to=", flags.Text("to"),
                                         ": the learning rate rises, so --to must be above --from"));
   }
-  if (WantsBestBatch(flags)) {
+  if (flags.Text("batch") == kBestBatch) {
     throw Error(ErrorCode::kUsage,
                 "--batch=auto: find-lr needs a number; find it with 'trainer find-batch'");
   }

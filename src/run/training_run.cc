@@ -29,6 +29,7 @@
 #include "trainer/run/ranks/strategy.h"
 #include "trainer/run/rescue.h"
 #include "trainer/run/resolved_file.h"
+#include "trainer/run/search/batch_search.h"
 
 namespace trainer {
 
@@ -118,7 +119,8 @@ void TrainingRun::OpenDevice() {
   device_ = deps_.make_device(choice_);
   LOG(INFO) << DescribeThreads();
   if (request_.batch == kBestBatch) {
-    deps_.best_batch(request_, *device_, !start_state_.empty(), &spec_);
+    ApplyBestBatch(MakeBatchSearchOptions(request_.memory, request_.memory_mode, *device_),
+                   *device_, !start_state_.empty(), &spec_);
   }
   LOG_IF(INFO, LogsDetails()) << "Initializing solver from parameters: \n"
                               << spec_.proto.DebugString();

@@ -5,7 +5,7 @@
 
 #include "datum.pb.h"
 #include "job.h"
-#include "json_reader.h"
+#include "support/json_reader.h"
 #include "trainer/data/cursor.h"
 #include "trainer/hdf5/appender.h"
 #include "trainer/hdf5/reader.h"

@@ -12,7 +12,7 @@
 #include <filesystem>
 
 #include "check_job.h"
-#include "records.h"
+#include "support/records.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "records.h"
+#include "support/records.h"
 
 namespace trainer {
 namespace {

@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "job.h"
-#include "records.h"
+#include "support/records.h"
 
 namespace trainer {
 namespace {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "job.h"
-#include "json_reader.h"
+#include "support/json_reader.h"
 
 namespace trainer {
 namespace {

@@ -4,7 +4,7 @@
 #include <regex>
 
 #include "gpu_job.h"
-#include "json_reader.h"
+#include "support/json_reader.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
 

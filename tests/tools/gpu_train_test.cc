@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "gpu_job.h"
-#include "json_reader.h"
+#include "support/json_reader.h"
 
 namespace trainer {
 namespace {

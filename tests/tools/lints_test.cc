@@ -1,17 +1,12 @@
 // Warnings of settings that spoil a run: in `trainer check` and in the log of `trainer train`.
 
-#include <algorithm>
-#include <filesystem>
-
 #include "check_job.h"
-#include "support/source_folder.h"
 
 namespace trainer {
 namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::StartsWith;
 using testing::UnorderedElementsAre;
 
@@ -52,32 +47,6 @@ TEST(LintsTest, CheckAndTrainWarnOfTheSameSlips) {
   const Outcome train = job.Train();
   for (const std::string& warning : warnings) EXPECT_THAT(train.err, HasSubstr(warning));
   EXPECT_LT(train.err.find(warnings.front()), train.err.find("Iteration 0"));
-}
-
-TEST(LintsTest, ANetWithoutALossIsAnErrorOfCheckAndTrain) {
-  CheckJob job;
-  job.net = Edited(job.net, "bottom: \"label\"\n  top: \"loss\"",
-                   "bottom: \"label\"\n  top: \"loss\" include { phase: TEST }");
-  job.ExpectOne(78, "net.prototxt: the training net has no loss");
-}
-
-// Data are not there, so that check ends with that error; the settings are looked at all the same.
-TEST(LintsTest, TheSolversOfModelsHaveNoneOfTheSlips) {
-  const TempFolder folder;
-  const std::filesystem::path models = SourceFolder() + "/models";
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(models)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with("solver") || !name.ends_with(".prototxt")) continue;
-    const Outcome check =
-        RunProgram({"check", "--solver=" + entry.path().string()}, {.folder = folder.path()});
-    std::vector<std::string> warnings = Lines(check, "warning: ");
-    std::erase_if(warnings, [](const std::string& text) {
-      return text.find("the learning rate is") == text.npos && text.find("TRAIN") == text.npos &&
-             text.find("itself") == text.npos && text.find("no loss") == text.npos;
-    });
-    EXPECT_THAT(warnings, IsEmpty()) << entry.path();
-    EXPECT_NE(check.exit_code, 70) << check.out << check.err;
-  }
 }
 
 }  // namespace

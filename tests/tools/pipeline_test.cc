@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "json_reader.h"
 #include "rank_job.h"
+#include "support/json_reader.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "job.h"
-#include "json_reader.h"
+#include "support/json_reader.h"
 
 namespace trainer {
 namespace {

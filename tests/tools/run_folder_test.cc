@@ -10,7 +10,7 @@
 #include <filesystem>
 
 #include "job.h"
-#include "json_reader.h"
+#include "support/json_reader.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {

@@ -1,4 +1,3 @@
-#include "batch_flag.h"
 #include "flag_groups.h"
 #include "run_flags.h"
 #include "shared_flags.h"
@@ -56,12 +55,7 @@ class TrainVerb final : public Verb {
     request_.memory_mode = ParseMemoryMode(request_.memory);
     request_.monitor.log_to_stderr =
         flags.Text("logtostderr") == "true" || flags.Text("alsologtostderr") == "true";
-    TrainingRunDeps deps;
-    deps.best_batch = [](const TrainRequest& request, const Device& device, bool resumes,
-                         SolverSpec* spec) {
-      ApplyBestBatch(request.memory, request.memory_mode, device, resumes, spec);
-    };
-    return Train(request_, deps);
+    return Train(request_);
   }
 
  private:

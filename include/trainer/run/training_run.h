@@ -64,8 +64,6 @@ struct TrainingRunDeps {
   std::function<World*(const RankOptions&, int patience)> join = JoinRanks;
   std::function<std::unique_ptr<Device>(const DeviceChoice&)> make_device = MakeLoggedDevice;
   SchedulerAccess scheduler;
-  // Applies --batch=auto.
-  std::function<void(const TrainRequest&, const Device&, bool resumes, SolverSpec*)> best_batch;
 };
 
 // A run is made by nine calls in the order of their declaration; Run makes all of them. A call out

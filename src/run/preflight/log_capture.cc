@@ -1,4 +1,4 @@
-#include "trainer/run/preflight/log_capture.h"
+#include "log_capture.h"
 
 #include "trainer/base/text/text.h"
 

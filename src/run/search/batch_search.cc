@@ -9,6 +9,7 @@
 #include "trainer/analysis/memory/memory_estimate.h"
 #include "trainer/analysis/memory/memory_fit.h"
 #include "trainer/analysis/memory/memory_room.h"
+#include "trainer/backend/available_memory.h"
 #include "trainer/backend/plan_device.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
@@ -163,7 +164,7 @@ class BatchSearcher {
     const WarningsOnly warnings_only;
     try {
       if (options_.recomputes) {
-        options.most_value_bytes = ActivationBudget(options_.room, spec_, device_);
+        options.activation_budget_bytes = ActivationBudget(options_.room, spec_, device_);
       }
       Solver solver(spec_, options, device_, nobody);
       solver.Step();
@@ -304,7 +305,7 @@ BatchSearchOptions MakeBatchSearchOptions(const std::string& memory, MemoryMode 
   const std::optional<size_t> limit = ParseMemoryLimit(memory, device);
   options.recomputes = limit.has_value();
   options.memory_mode = mode;
-  options.room = limit ? *limit : AvailableMemory(device);
+  options.room = limit ? *limit : FindAvailableMemory(device).bytes;
   return options;
 }
 

@@ -22,6 +22,11 @@ struct Diagnostic {
 // Every member may be called from any thread. A text that is added again is ignored.
 class Diagnostics {
  public:
+  Diagnostics() = default;
+  // No other thread may use `other` any more.
+  Diagnostics(Diagnostics&& other) noexcept
+      : diagnostics_(std::move(other.diagnostics_)), texts_(std::move(other.texts_)) {}
+
   void Add(const Error& error);
   void Add(const ErrorList& errors);
   void Warn(const std::string& text);

@@ -1,14 +1,15 @@
+#include "check_data.h"
+
 #include <algorithm>
 
-#include "check_report.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {
 
-int64_t Ceil(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t DivideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Labels that a reader does not take; the first few as diagnostics.
+// Adds an error for each of the first few labels that the reader does not accept.
 bool CheckLabels(const LayerAudit& audit, const LabelReader& reader, Diagnostics* diagnostics) {
   constexpr int kShown = 3;
   int bad = 0;
@@ -27,14 +28,14 @@ bool CheckLabels(const LayerAudit& audit, const LabelReader& reader, Diagnostics
   return bad == 0;
 }
 
-// "60000 records, batches of 64: 938 iterations an epoch, 10.7 epochs in all"
-std::string EpochText(const CheckedNet& net, const DataAudit& data) {
+// Returns "60000 records, batches of 64: 938 iterations an epoch, 10.7 epochs in all".
+std::string EpochText(const PreflightNet& net, const DataAudit& data) {
   if (data.records < 1 || data.batch_size < 1) return Join("batches of ", data.batch_size);
   std::string text =
       Join(data.estimated ? "about " : "", data.records, " records, batches of ", data.batch_size);
   if (net.options.training) {
     const int64_t per_iteration = data.batch_size * net.batches_per_iteration;
-    text += Join(": ", Ceil(data.records, per_iteration), " iterations per epoch");
+    text += Join(": ", DivideUp(data.records, per_iteration), " iterations per epoch");
   }
   if (net.batches == 0)
     return net.options.training ? text : text + ", a test is one pass over all records";
@@ -44,7 +45,7 @@ std::string EpochText(const CheckedNet& net, const DataAudit& data) {
                                       : Join(", a test reads ", read));
 }
 
-Json DataJson(const CheckedNet& net, const LayerAudit& audit) {
+Json DataJson(const PreflightNet& net, const LayerAudit& audit) {
   const DataAudit& data = audit.data;
   Json json = Json::Object()
                   .Set("net", net.title)
@@ -58,13 +59,13 @@ Json DataJson(const CheckedNet& net, const LayerAudit& audit) {
                   .Set("errors", static_cast<int64_t>(data.errors.size()) + data.more_errors);
   if (net.options.training && data.records > 0 && data.batch_size > 0) {
     json.Set("iterations_per_epoch",
-             Ceil(data.records, data.batch_size * net.batches_per_iteration));
+             DivideUp(data.records, data.batch_size * net.batches_per_iteration));
   }
   return json;
 }
 
-std::vector<LayerAudit> AuditLayers(const std::vector<CheckedNet>& nets, size_t net,
-                                    const NetPlan& plan, Diagnostics* diagnostics) {
+std::vector<LayerAudit> AuditLayers(const std::vector<PreflightNet>& nets, size_t net,
+                                    const PlannedNet& plan, Diagnostics* diagnostics) {
   std::vector<LayerAudit> audits;
   for (const LayerSpec& layer : FilterLayers(*nets[net].spec, nets[net].options.state)) {
     if (layer.proto().bottom_size() > 0 || layer.proto().top_size() == 0) continue;
@@ -75,7 +76,7 @@ std::vector<LayerAudit> AuditLayers(const std::vector<CheckedNet>& nets, size_t 
       audit.readers.push_back(reader);
       label_tops.push_back(reader.use.source_top);
     }
-    ErrorList known;  // to planning; but of several files that are not there it told the first
+    ErrorList known;  // planning has reported them, but only the first of several missing files
     const bool opened =
         Attempt(&known, [&] { audit.data = AuditData(layer, layer.proto().phase(), label_tops); });
     if (!opened) diagnostics->Add(OpeningErrors(layer, layer.proto().phase()));
@@ -86,25 +87,26 @@ std::vector<LayerAudit> AuditLayers(const std::vector<CheckedNet>& nets, size_t 
 
 }  // namespace
 
-std::vector<LayerAudit> AuditNets(const std::vector<CheckedNet>& nets, const RunPlan& plan,
+std::vector<LayerAudit> AuditNets(const std::vector<PreflightNet>& nets, const PlannedNets& planned,
                                   Diagnostics* diagnostics) {
   std::vector<LayerAudit> all;
   for (size_t i = 0; i < nets.size(); ++i) {
     if (nets[i].spec == nullptr) continue;
-    ErrorList known;  // of the rules, which planning told
+    ErrorList known;  // errors of the rules, which planning has reported
     Attempt(&known, [&] {
-      std::ranges::move(AuditLayers(nets, i, plan.nets[i], diagnostics), std::back_inserter(all));
+      std::ranges::move(AuditLayers(nets, i, planned.nets[i], diagnostics),
+                        std::back_inserter(all));
     });
   }
   return all;
 }
 
-std::set<size_t> ReportData(const std::vector<CheckedNet>& nets,
-                            const std::vector<LayerAudit>& audits, CheckReport* report) {
+std::set<size_t> ReportDataAudits(const std::vector<PreflightNet>& nets,
+                                  const std::vector<LayerAudit>& audits, PreflightReport* report) {
   std::set<size_t> bad;
   Json list = Json::Array();
   for (const LayerAudit& audit : audits) {
-    const CheckedNet& net = nets[audit.net];
+    const PreflightNet& net = nets[audit.net];
     const DataAudit& data = audit.data;
     report->diagnostics.Add(data.errors);
     bool good = data.errors.empty();
@@ -127,7 +129,7 @@ std::set<size_t> ReportData(const std::vector<CheckedNet>& nets,
       }
       if (data.records > 0 && data.batch_size > 0) {
         report->data = Join(data.estimated ? "about " : "", data.records, " records and ",
-                            Ceil(data.records, data.batch_size * net.batches_per_iteration),
+                            DivideUp(data.records, data.batch_size * net.batches_per_iteration),
                             " iterations per epoch");
       }
     }

@@ -1,4 +1,4 @@
-#include "json_reader.h"
+#include "support/json_reader.h"
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,9 @@
 namespace trainer {
 namespace {
 
-class Reader {
+class JsonParser {
  public:
-  explicit Reader(const std::string& text) : text_(text) {}
+  explicit JsonParser(const std::string& text) : text_(text) {}
 
   JsonValue All() {
     JsonValue value = Value();
@@ -139,7 +139,7 @@ const JsonValue& JsonValue::operator[](size_t index) const {
 
 JsonValue ReadJson(const std::string& text) {
   try {
-    return Reader(text).All();
+    return JsonParser(text).All();
   } catch (const std::exception& error) {
     ADD_FAILURE() << "no JSON: " << error.what() << "\n" << text;
     return {};

@@ -1,6 +1,7 @@
+#include "check_nets.h"
+
 #include <algorithm>
 
-#include "check_report.h"
 #include "trainer/base/process/host_memory.h"
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
@@ -12,11 +13,11 @@ namespace {
 
 constexpr size_t kLargest = 3;
 
-NetPlan Describe(const Net& net) {
-  NetPlan plan;
+PlannedNet DescribePlan(const Net& net) {
+  PlannedNet plan;
   plan.good = true;
-  plan.value_bytes = net.memory_plan().arena_bytes;
-  plan.staged_bytes = StagingBytes(net);
+  plan.activations = net.memory_plan().arena_bytes;
+  plan.staging = StagingBytes(net);
   plan.largest = net.memory_plan().blocks;
   std::ranges::stable_sort(plan.largest, std::greater(), &PlannedBlock::bytes);
   plan.largest.resize(std::min(plan.largest.size(), kLargest));
@@ -24,7 +25,7 @@ NetPlan Describe(const Net& net) {
   return plan;
 }
 
-std::string Largest(const NetPlan& plan) {
+std::string Largest(const PlannedNet& plan) {
   std::vector<std::string> names;
   for (const PlannedBlock& block : plan.largest) {
     names.push_back(Join(EscapeControl(block.name), " ", Bytes(block.bytes)));
@@ -32,43 +33,45 @@ std::string Largest(const NetPlan& plan) {
   return JoinList(names);
 }
 
-// What a run holds.
-struct MemoryHolder {
+// A line of the memory figures.
+struct MemoryLine {
   std::string name;
   size_t bytes = 0;
 };
 
-// The parts, the largest first; in place of the values of all nets those of each, with the largest.
-std::vector<MemoryHolder> HoldersOf(const std::vector<MemoryItem>& parts,
-                                    const std::vector<CheckedNet>& nets, const RunPlan& plan) {
-  std::vector<MemoryHolder> holders;
-  for (const MemoryItem& part : parts) {
-    if (std::string_view(part.key) != "values") {
-      holders.push_back({part.name, part.bytes});
+// Returns the items, the largest first. The activations of each net, with its largest ones, replace
+// those of all nets.
+std::vector<MemoryLine> MemoryLines(const std::vector<MemoryItem>& items,
+                                    const std::vector<PreflightNet>& nets,
+                                    const PlannedNets& plan) {
+  std::vector<MemoryLine> lines;
+  for (const MemoryItem& item : items) {
+    if (std::string_view(item.key) != "values") {
+      lines.push_back({item.name, item.bytes});
       continue;
     }
     for (size_t i = 0; i < nets.size(); ++i) {
-      const NetPlan& net = plan.nets[i];
-      holders.push_back({Join("values of the ", nets[i].title,
-                              net.good ? Join(" (", Largest(net), ")") : std::string()),
-                         net.value_bytes - net.staged_bytes});
+      const PlannedNet& net = plan.nets[i];
+      lines.push_back({Join("values of the ", nets[i].title,
+                            net.good ? Join(" (", Largest(net), ")") : std::string()),
+                       net.activations - net.staging});
     }
   }
-  std::erase_if(holders, [](const MemoryHolder& holder) { return holder.bytes == 0; });
-  std::ranges::stable_sort(holders, std::greater(), &MemoryHolder::bytes);
-  return holders;
+  std::erase_if(lines, [](const MemoryLine& line) { return line.bytes == 0; });
+  std::ranges::stable_sort(lines, std::greater(), &MemoryLine::bytes);
+  return lines;
 }
 
-// Compares what is held with the room there is. `figure` is the name of both in the report.
-bool Compare(const char* figure, const std::vector<MemoryHolder>& holders, const HostMemory& room,
-             CheckReport* report) {
+// Compares the planned memory with the available memory. `figure` is their key in the report.
+bool Compare(const char* figure, const std::vector<MemoryLine>& lines, const HostMemory& room,
+             PreflightReport* report) {
   size_t planned = 0;
   std::vector<std::string> texts;
   Json list = Json::Array();
-  for (const MemoryHolder& holder : holders) {
-    planned += holder.bytes;
-    texts.push_back(Join(holder.name, " ", Bytes(holder.bytes)));
-    list.Push(Json::Object().Set("name", holder.name).Set("bytes", holder.bytes));
+  for (const MemoryLine& line : lines) {
+    planned += line.bytes;
+    texts.push_back(Join(line.name, " ", Bytes(line.bytes)));
+    list.Push(Json::Object().Set("name", line.name).Set("bytes", line.bytes));
   }
   report->figures.Set(figure, Json::Object()
                                   .Set("planned_bytes", planned)
@@ -100,19 +103,32 @@ bool Compare(const char* figure, const std::vector<MemoryHolder>& holders, const
 
 }  // namespace
 
-bool RunPlan::good() const {
-  return std::ranges::all_of(nets, [](const NetPlan& plan) { return plan.good; });
+PreflightDevice MakePreflightDevice(const DeviceChoice& choice, Diagnostics* diagnostics) {
+  PreflightDevice checked;
+  if (!diagnostics->Collect([&] { checked.device = MakeDevice(choice); })) {
+    checked.device = MakeDevice();
+  }
+  if (checked.device->kind() == DeviceKind::kCpu) return checked;
+  for (const GpuInfo& gpu : FindGpus().gpus) {
+    if (gpu.id != choice.gpu.id) continue;
+    checked.gpu_memory = {gpu.memory_bytes, gpu.free_bytes, Join("GPU ", gpu.id)};
+  }
+  return checked;
 }
 
-RunPlan PlanNets(const std::vector<CheckedNet>& nets, const SolverSpec* spec, const StepRule* rule,
-                 const Device& device, CheckReport* report) {
-  RunPlan plan;
+bool PlannedNets::good() const {
+  return std::ranges::all_of(nets, [](const PlannedNet& plan) { return plan.good; });
+}
+
+PlannedNets PlanNets(const std::vector<PreflightNet>& nets, const SolverSpec* spec,
+                     const StepRule* rule, const Device& device, PreflightReport* report) {
+  PlannedNets plan;
   ParamStore params(device);
   std::vector<std::unique_ptr<TestNets>> tests;
   std::vector<std::unique_ptr<Net>> planned;  // all at once, as they will run
   const Net* train = nullptr;
-  for (const CheckedNet& checked : nets) {
-    NetPlan& one = plan.nets.emplace_back();
+  for (const PreflightNet& checked : nets) {
+    PlannedNet& one = plan.nets.emplace_back();
     if (checked.spec == nullptr) continue;
     ErrorList errors;
     NetOptions options = checked.options;
@@ -125,13 +141,13 @@ RunPlan PlanNets(const std::vector<CheckedNet>& nets, const SolverSpec* spec, co
       } else {
         planned.push_back(std::make_unique<Net>(*checked.spec, options, device, params));
       }
-      one = Describe(*planned.back());
+      one = DescribePlan(*planned.back());
       plan.memory.AddNet(*planned.back());
       if (checked.options.training) train = planned.back().get();
       if (!checked.one_exact_pass || tests.back()->rest() == nullptr) return;
       const Net& last_batch = *tests.back()->rest();
-      one.value_bytes += last_batch.memory_plan().arena_bytes;
-      one.staged_bytes += StagingBytes(last_batch);
+      one.activations += last_batch.memory_plan().arena_bytes;
+      one.staging += StagingBytes(last_batch);
       plan.memory.AddNet(last_batch);
     });
     report->diagnostics.Add(errors);
@@ -145,20 +161,20 @@ RunPlan PlanNets(const std::vector<CheckedNet>& nets, const SolverSpec* spec, co
   return plan;
 }
 
-bool CheckMemory(const std::vector<CheckedNet>& nets, const RunPlan& plan,
-                 const CheckedDevice& device, CheckReport* report) {
+bool CheckMemory(const std::vector<PreflightNet>& nets, const PlannedNets& plan,
+                 const PreflightDevice& device, PreflightReport* report) {
   const bool on_gpu = device.device->kind() != DeviceKind::kCpu;
   const std::vector<MemoryItem> of_cpu = plan.memory.Items({});
-  if (!on_gpu) return Compare("memory", HoldersOf(of_cpu, nets, plan), ReadHostMemory(), report);
+  if (!on_gpu) return Compare("memory", MemoryLines(of_cpu, nets, plan), ReadHostMemory(), report);
   const std::vector<MemoryItem> of_gpu = plan.memory.Items({.gpu = true, .name = ""});
   std::vector<MemoryItem> of_host;  // also where a GPU computes
-  for (const MemoryItem& part : of_cpu) {
-    const std::string_view key = part.key;
-    if (key == "ahead" || key == "snapshot" || key == "program") of_host.push_back(part);
+  for (const MemoryItem& item : of_cpu) {
+    const std::string_view key = item.key;
+    if (key == "ahead" || key == "snapshot" || key == "program") of_host.push_back(item);
   }
   const bool gpu_fits =
-      Compare("gpu_memory", HoldersOf(of_gpu, nets, plan), device.gpu_memory, report);
-  return Compare("memory", HoldersOf(of_host, nets, plan), ReadHostMemory(), report) && gpu_fits;
+      Compare("gpu_memory", MemoryLines(of_gpu, nets, plan), device.gpu_memory, report);
+  return Compare("memory", MemoryLines(of_host, nets, plan), ReadHostMemory(), report) && gpu_fits;
 }
 
 }  // namespace trainer

@@ -1,18 +1,18 @@
 #pragma once
-// Single records of a job's databases.
+// Changes single records of a job's databases.
 
 #include <filesystem>
 #include <string>
 
 #include "datum.pb.h"
-#include "job.h"
+#include "support/digits_job.h"
 #include "trainer/data/cursor.h"
 #include "trainer/dataset/db_writer.h"
 
 namespace trainer {
 
 // Replaces record `index` of a database.
-inline void PutRecord(const Job& job, const std::string& database, int index,
+inline void PutRecord(const DigitsJob& job, const std::string& database, int index,
                       const std::string& value) {
   const std::string path = job.folder() / database, copy = path + "_copy";
   std::filesystem::remove_all(copy);  // of an earlier call

@@ -1,20 +1,26 @@
-#include <algorithm>
+#include "check_solver.h"
 
-#include "batch_flag.h"
-#include "check_report.h"
-#include "device_flags.h"
-#include "memory_flags.h"
-#include "run_flags.h"
-#include "shared_flags.h"
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "check_data.h"
+#include "check_nets.h"
+#include "check_pass.h"
+#include "trainer/analysis/memory/memory_fit.h"
+#include "trainer/analysis/memory/memory_room.h"
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 #include "trainer/checkpoint/snapshot_files.h"
 #include "trainer/checkpoint/snapshot_lock.h"
+#include "trainer/config/overrides.h"
 #include "trainer/run/batch_size.h"
 #include "trainer/run/preflight/lints.h"
 #include "trainer/run/rescue.h"
+#include "trainer/run/search/batch_search.h"
 #include "trainer/run/start_point.h"
 #include "trainer/solver/solver.h"
 #include "trainer/steps/step_rule.h"
@@ -22,30 +28,29 @@
 namespace trainer {
 namespace {
 
-// What a run of a solver would meet.
 class SolverCheck {
  public:
-  SolverCheck(const Flags& flags, CheckReport* report)
-      : flags_(flags), report_(*report), diagnostics_(report->diagnostics) {}
+  SolverCheck(const TrainRequest& request, PreflightReport* report, Json* passes)
+      : request_(request), report_(*report), passes_(*passes), diagnostics_(report->diagnostics) {}
 
   void Run() {
     if (!diagnostics_.Collect([&] { Load(); })) return;
     DeviceChoice choice;
-    diagnostics_.Collect([&] { choice = ChooseDevice(flags_, spec_); });
-    device_ = DeviceToCheck(choice, &diagnostics_);
+    diagnostics_.Collect([&] { choice = ChooseDevice(request_.device, spec_); });
+    device_ = MakePreflightDevice(choice, &diagnostics_);
     diagnostics_.Collect([&] { rule_ = MakeStepRule(spec_); });
-    if (sound_) CheckRates();
+    if (sound_) CheckLearningRates();
     diagnostics_.Collect([&] { LintSolver(spec_, &diagnostics_); });
     diagnostics_.Collect([&] { FindStart(); });
-    if (sound_ && rule_) fits_limit_ = TakeSize();
+    if (sound_ && rule_) fits_limit_ = ApplySize();
     ListNets();
-    const RunPlan plan = PlanNets(nets_, &spec_, rule_.get(), *device_.device, &report_);
-    const bool fits = !plan.good() || CheckMemory(nets_, plan, device_, &report_);
-    const std::vector<LayerAudit> audits = AuditNets(nets_, plan, &diagnostics_);
+    const PlannedNets planned = PlanNets(nets_, &spec_, rule_.get(), *device_.device, &report_);
+    const bool fits = !planned.good() || CheckMemory(nets_, planned, device_, &report_);
+    const std::vector<LayerAudit> audits = AuditNets(nets_, planned, &diagnostics_);
     std::unique_ptr<Solver> solver;
-    if (plan.good() && fits && fits_limit_ && rule_ && sound_) solver = MakeSolver();
-    CheckFolder(solver ? solver->SnapshotBytes() : plan.memory.weights * (1 + States()));
-    const std::set<size_t> bad = ReportData(nets_, audits, &report_);
+    if (planned.good() && fits && fits_limit_ && rule_ && sound_) solver = MakeSolver();
+    CheckFolder(solver ? solver->SnapshotBytes() : planned.memory.weights * (1 + States()));
+    const std::set<size_t> bad = ReportDataAudits(nets_, audits, &report_);
     if (!solver) return;
     LintTrainingNet(solver->train_net(), &diagnostics_);
     RunPasses(*solver, bad);
@@ -56,18 +61,24 @@ class SolverCheck {
 
   void Load() {
     ErrorList errors;
-    Overrides overrides(flags_.Each("set"));
-    spec_ = LoadSolver(flags_.Text("solver"), StateFlagsOf(flags_), &overrides, &errors);
+    Overrides overrides(request_.solver.set);
+    spec_ = LoadSolver(request_.solver.file, request_.solver.state, &overrides, &errors);
     diagnostics_.Add(errors);
     sound_ = errors.empty();
   }
 
-  // --batch and --memory, as a run takes them. Other errors of nets are found when all are planned.
-  bool TakeSize() {
+  // Applies --batch and --memory as a run does. Returns false if they cannot be applied. Ignores
+  // other errors, which planning the nets will find.
+  bool ApplySize() {
     try {
-      ApplyBatchSize(flags_.Text("batch"), {}, &spec_);
-      TakeBestBatch(flags_, *device_.device, !state_.empty(), &spec_);
-      activation_budget_bytes_ = ActivationBudgetOf(flags_, spec_, *device_.device);
+      ApplyBatchSize(request_.batch, {}, &spec_);
+      const Device& device = *device_.device;
+      if (request_.batch == kBestBatch) {
+        ApplyBestBatch(MakeBatchSearchOptions(request_.memory, request_.memory_mode, device),
+                       device, !state_.empty(), &spec_);
+      }
+      const std::optional<size_t> limit = ParseMemoryLimit(request_.memory, device);
+      if (limit) activation_budget_bytes_ = ActivationBudget(*limit, spec_, device);
     } catch (const Error& error) {
       const bool of_size =
           error.code() == ErrorCode::kResource || error.code() == ErrorCode::kUsage;
@@ -77,7 +88,7 @@ class SolverCheck {
     return true;
   }
 
-  void CheckRates() {
+  void CheckLearningRates() {
     const RateRange range = LintRates(spec_, &diagnostics_);
     if (range.most == 0 && range.first == 0 && range.last == 0) return;
     report_.lines.emplace_back(
@@ -88,15 +99,15 @@ class SolverCheck {
   }
 
   void FindStart() {
-    state_ = FindResumePoint(StartOptionsOf(flags_), spec_, RescueFolders("")).state;
-    if (!state_.empty()) ReadState(state_, flags_.Switch("allow_outside"));
+    state_ = FindResumePoint(request_.start, spec_, RescueFolders("")).state;
+    if (!state_.empty()) ReadState(state_, request_.start.allow_outside);
     start_ok_ = true;
   }
 
   void ListNets() {
     const int batches = std::max(1, spec_.proto.iter_size()) *  // virtual ranks have one each
                         std::max(1, spec_.proto.virtual_ranks());
-    CheckedNet train{"training net", spec_.train.net, {}, 0, batches};
+    PreflightNet train{"training net", spec_.train.net, {}, 0, batches};
     train.options.state = spec_.train.state;
     train.options.training = true;
     train.options.activation_budget_bytes = activation_budget_bytes_;
@@ -106,7 +117,7 @@ class SolverCheck {
     train.batches = int64_t{spec_.proto.max_iter()} * batches;
     nets_.push_back(train);
     for (size_t i = 0; i < spec_.tests.size(); ++i) {
-      CheckedNet test{Join("test net #", i), spec_.tests[i].net, {}, 0, 1};
+      PreflightNet test{Join("test net #", i), spec_.tests[i].net, {}, 0, 1};
       test.options.output_files = train.options.output_files;
       test.options.snapshot_folder = train.options.snapshot_folder;
       test.options.state = spec_.tests[i].state;
@@ -118,12 +129,13 @@ class SolverCheck {
     }
   }
 
-  // With the weights or the snapshot to start from; without them when they are not usable.
+  // Returns a solver with the weights or the snapshot to start from, or without them if they cannot
+  // be used.
   std::unique_ptr<Solver> MakeSolver() {
     TrainOptions options;
     options.snapshot = state_;
-    options.allow_outside = flags_.Switch("allow_outside");
-    if (state_.empty()) options.weights = WeightFiles(StartOptionsOf(flags_), spec_);
+    options.allow_outside = request_.start.allow_outside;
+    if (state_.empty()) options.weights = WeightFiles(request_.start, spec_);
     options.saves = false;
     options.activation_budget_bytes = activation_budget_bytes_;
     std::unique_ptr<Solver> solver;
@@ -180,19 +192,21 @@ class SolverCheck {
         report_.lines.emplace_back("first pass", nets_[at].title + ": not run on bad data");
         continue;
       }
-      diagnostics_.Collect([&] { CheckPass(nets_[at], net, *device_.device, fresh_, &report_); });
+      diagnostics_.Collect(
+          [&] { RunFirstPass(nets_[at], net, *device_.device, fresh_, &report_, &passes_); });
     }
   }
 
-  const Flags& flags_;
-  CheckedDevice device_;
-  CheckReport& report_;
+  const TrainRequest& request_;
+  PreflightDevice device_;
+  PreflightReport& report_;
+  Json& passes_;
   Diagnostics& diagnostics_;
   ObserverList nobody_;
   SolverSpec spec_;
-  std::vector<CheckedNet> nets_;
-  std::string state_;                   // to go on from
-  std::unique_ptr<StepRule> rule_;      // null where it has an error
+  std::vector<PreflightNet> nets_;
+  std::string state_;                   // the .solverstate to resume from, or ""
+  std::unique_ptr<StepRule> rule_;      // null if it has an error
   size_t activation_budget_bytes_ = 0;  // of --memory
   bool fits_limit_ = true;
   bool sound_ = false, start_ok_ = false, fresh_ = true;
@@ -200,6 +214,8 @@ class SolverCheck {
 
 }  // namespace
 
-void CheckSolverRun(const Flags& flags, CheckReport* report) { SolverCheck(flags, report).Run(); }
+void CheckSolverRun(const TrainRequest& request, PreflightReport* report, Json* passes) {
+  SolverCheck(request, report, passes).Run();
+}
 
 }  // namespace trainer

@@ -1,8 +1,9 @@
+#include "check_pass.h"
+
 #include <algorithm>
 #include <cmath>
 #include <optional>
 
-#include "check_report.h"
 #include "trainer/base/text/text.h"
 #include "trainer/net/learning.h"
 
@@ -10,17 +11,17 @@ namespace trainer {
 namespace {
 
 bool IsFinite(const Device& device, const ConstTensor& value) {
-  constexpr size_t kPiece = size_t{1} << 16;
+  constexpr size_t kChunk = size_t{1} << 16;
   const auto count = static_cast<size_t>(value.Count());
-  std::vector<std::byte> host(kPiece * SizeOf(value.dtype));
+  std::vector<std::byte> host(kChunk * SizeOf(value.dtype));
   bool finite = true;
   WithType(value.dtype, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     const T* numbers = reinterpret_cast<const T*>(host.data());
-    for (size_t at = 0; at < count && finite; at += kPiece) {
-      const size_t piece = std::min(kPiece, count - at);
-      device.CopyToHost(host.data(), value.As<T>() + at, piece * sizeof(T));
-      for (size_t i = 0; i < piece; ++i) finite = finite && std::isfinite(Load(numbers[i]));
+    for (size_t at = 0; at < count && finite; at += kChunk) {
+      const size_t chunk = std::min(kChunk, count - at);
+      device.CopyToHost(host.data(), value.As<T>() + at, chunk * sizeof(T));
+      for (size_t i = 0; i < chunk; ++i) finite = finite && std::isfinite(Load(numbers[i]));
     }
   });
   return finite;
@@ -36,13 +37,13 @@ std::string NameOf(const LayerSpec& layer) {
   return Join("layer '", layer.name(), "' (", layer.type(), ")");
 }
 
-// A pass forward. Returns the first layer whose output is not finite.
-std::optional<int> Forward(Net& net, const Device& device) {
+// Runs a forward pass. Returns the first layer whose output is not finite.
+std::optional<int> RunForward(Net& net, const Device& device) {
   std::optional<int> broken;
   net.BeginPass();
   for (int i = 0; i < net.NumLayers(); ++i) {
     net.ForwardLayer(i);
-    if (net.FusedInto(i) >= 0) continue;  // its output is that of another layer
+    if (net.FusedInto(i) >= 0) continue;  // another layer computes its output
     for (int top = 0; !broken && top < net.LayerAt(i).proto().top_size(); ++top) {
       if (!IsFinite(device, net.Output(i, top))) broken = i;
     }
@@ -50,12 +51,12 @@ std::optional<int> Forward(Net& net, const Device& device) {
   return broken;
 }
 
-void Backward(Net& net) {
+void RunBackward(Net& net) {
   for (int i = net.NumLayers(); i-- > 0;) net.BackwardLayer(i);
 }
 
-// Far more than guessing costs, where nothing was learned yet.
-void WarnOfStart(Net& net, Diagnostics* diagnostics) {
+// Warns if the first loss is far higher than that of guessing.
+void WarnOfHighLoss(Net& net, Diagnostics* diagnostics) {
   for (const LabelConsumer& use : FindLabelConsumers(net)) {
     const LayerSpec& layer = net.LayerAt(use.layer);
     if (layer.type() != "SoftmaxWithLoss" || layer.proto().loss_param().class_weight_size() > 0) {
@@ -92,9 +93,10 @@ void CheckGradients(Net& net, const Device& device, bool fresh, Diagnostics* dia
   }
 }
 
-// A loss that is not finite. It ends a training, but a test of it only reports such a loss: before
-// the first iteration that is common, where a batch norm has no statistics yet.
-void ReportLoss(const CheckedNet& checked, const Net& net, float loss, std::optional<int> broken,
+// Reports a loss that is not finite: as an error of a training net, where it ends the run, and as a
+// warning of a test net. Before the first iteration it is common in a test, because a batch norm
+// has no statistics yet.
+void ReportLoss(const PreflightNet& checked, const Net& net, float loss, std::optional<int> broken,
                 bool fresh, Diagnostics* diagnostics) {
   const SourceRef place = broken ? net.LayerAt(*broken).Where() : SourceRef{checked.spec->file};
   const std::string what =
@@ -116,9 +118,9 @@ void ReportLoss(const CheckedNet& checked, const Net& net, float loss, std::opti
 
 }  // namespace
 
-void CheckPass(const CheckedNet& checked, Net& net, const Device& device, bool fresh,
-               CheckReport* report) {
-  const std::optional<int> broken = Forward(net, device);
+void RunFirstPass(const PreflightNet& checked, Net& net, const Device& device, bool fresh,
+                  PreflightReport* report, Json* passes) {
+  const std::optional<int> broken = RunForward(net, device);
   const float loss = net.Loss();
   std::vector<std::string> texts;
   Json outputs = Json::Object();
@@ -138,15 +140,14 @@ void CheckPass(const CheckedNet& checked, Net& net, const Device& device, bool f
            unset == 0 ? ""
                       : Join(" (not meaningful yet: ", unset, " BatchNorm ",
                              unset == 1 ? "layer has" : "layers have", " no moving averages)")));
-  report->passes.Set(checked.title,
-                     Json::Object().Set("loss", loss).Set("outputs", std::move(outputs)));
+  passes->Set(checked.title, Json::Object().Set("loss", loss).Set("outputs", std::move(outputs)));
   if (!std::isfinite(loss)) {
     ReportLoss(checked, net, loss, broken, fresh, &report->diagnostics);
     return;
   }
   if (!checked.options.training) return;
-  if (fresh) WarnOfStart(net, &report->diagnostics);
-  Backward(net);
+  if (fresh) WarnOfHighLoss(net, &report->diagnostics);
+  RunBackward(net);
   CheckGradients(net, device, fresh, &report->diagnostics);
 }
 

@@ -1,0 +1,65 @@
+#pragma once
+// The nets of a preflight check, and their memory.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trainer/analysis/memory/memory_estimate.h"
+#include "trainer/base/process/host_memory.h"
+#include "trainer/net/net.h"
+#include "trainer/run/device.h"
+#include "trainer/run/preflight/lints.h"
+#include "trainer/run/preflight/preflight.h"
+#include "trainer/steps/step_rule.h"
+
+namespace trainer {
+
+// One net of a run.
+struct PreflightNet {
+  std::string title;  // "training net", "test net #0"
+  const NetSpec* spec = nullptr;
+  NetOptions options;
+  int64_t batches = 0;  // that the training or one test reads; 0: unknown
+  int batches_per_iteration = 1;
+  bool one_exact_pass = false;  // a test without test_iter
+  bool tests_at_start = true;   // test_initialization
+};
+
+// A net that was planned without taking memory.
+struct PlannedNet {
+  bool good = false;
+  size_t activations = 0;             // bytes, staging included
+  size_t staging = 0;                 // bytes of batches in transfer to a GPU
+  std::vector<PlannedBlock> largest;  // the largest activations
+  std::vector<LabelReader> readers;
+};
+
+struct PlannedNets {
+  std::vector<PlannedNet> nets;
+  MemoryEstimate memory;
+
+  bool good() const;
+};
+
+// Plans all nets as a run builds them, and adds the errors of every layer to the report. `spec` and
+// `rule` belong to the run whose training net is the first; both are null for a net without a run.
+PlannedNets PlanNets(const std::vector<PreflightNet>& nets, const SolverSpec* spec,
+                     const StepRule* rule, const Device& device, PreflightReport* report);
+
+struct PreflightDevice {
+  std::unique_ptr<Device> device;
+  HostMemory gpu_memory;  // of a GPU
+};
+
+// Makes the chosen device. If it cannot be used, adds the error and makes the CPU device.
+PreflightDevice MakePreflightDevice(const DeviceChoice& choice, Diagnostics* diagnostics);
+
+// Compares the planned memory with the available memory, on the host and on a GPU. Returns false if
+// the nets cannot fit.
+bool CheckMemory(const std::vector<PreflightNet>& nets, const PlannedNets& planned,
+                 const PreflightDevice& device, PreflightReport* report);
+
+}  // namespace trainer

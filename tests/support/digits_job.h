@@ -1,0 +1,31 @@
+#pragma once
+// A folder with a small data set, a net of one inner product, and its solver.
+
+#include <string>
+#include <vector>
+
+#include "support/temp_folder.h"
+
+namespace trainer {
+
+// Replaces the first `from`. The test fails if there is none.
+std::string Edited(const std::string& text, const std::string& from, const std::string& to);
+
+class DigitsJob {
+ public:
+  // Copies 100 digits to `folder`/data/train_lmdb (or _leveldb) and 40 to test_lmdb.
+  explicit DigitsJob(const std::string& backend = "LMDB");
+
+  // The texts of net.prototxt and solver.prototxt. Write writes the files.
+  std::string net, solver;
+  void Write() const;
+
+  const TempFolder& folder() const { return folder_; }
+  // Returns the names of files that begin with `prefix`, sorted.
+  std::vector<std::string> Files(const std::string& prefix) const;
+
+ private:
+  TempFolder folder_;
+};
+
+}  // namespace trainer
