@@ -85,16 +85,9 @@ int PlanStages(const Flags& flags) {
   spec.proto.set_strategy("pipeline");
   ApplyPipelineStages(flags.Text("stages"), &spec);
   const PlanTarget target = TargetOf(flags);
-  const size_t one_rank = TotalBytes(EstimateMemory(spec, *target.device).Items(target.room));
-  Json all = Json::Array();
-  std::string text;
-  for (const int stages : RanksOf(flags)) {
-    const PipelineEstimate pipeline =
-        EstimatePipelineMemory(spec, *target.device, target.room, stages);
-    all.Push(ToJson(pipeline, one_rank));
-    text += (text.empty() ? "" : "\n") + ToText(pipeline, one_rank);
-  }
-  std::cout << (flags.Switch("json") ? all.ToString() : text);
+  const PipelineComparison comparison =
+      ComparePipelines(spec, *target.device, target.room, RanksOf(flags));
+  std::cout << (flags.Switch("json") ? ToJson(comparison).ToString() : ToText(comparison));
   return 0;
 }
 

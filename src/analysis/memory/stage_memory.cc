@@ -79,16 +79,8 @@ int WorkPercent(const PipelineEstimate& pipeline, const StageEstimate& stage) {
   return work > 0 ? static_cast<int>(std::lround(100 * stage.work / work)) : 0;
 }
 
-}  // namespace
-
-StageEstimate EstimateStageMemory(const SolverSpec& spec, const Device& device, int stages,
-                                  int stage) {
-  PipelinePlan plan = PlanPipeline(spec, device, stages);
-  return EstimateStage(spec, device, UnlimitedRoom(device), plan, stage);
-}
-
-PipelineEstimate EstimatePipelineMemory(const SolverSpec& spec, const Device& device,
-                                        const MemoryRoom& room, int stages) {
+PipelineEstimate EstimatePipeline(const SolverSpec& spec, const Device& device,
+                                  const MemoryRoom& room, int stages) {
   PipelineEstimate pipeline;
   PipelinePlan plan = PlanPipeline(spec, device, stages);
   for (int stage = 0; stage < stages; ++stage) {
@@ -100,19 +92,7 @@ PipelineEstimate EstimatePipelineMemory(const SolverSpec& spec, const Device& de
   return pipeline;
 }
 
-double PipelineEstimate::Work() const {
-  double work = 0;
-  for (const StageEstimate& stage : stages) work += stage.work;
-  return work;
-}
-
-size_t PipelineEstimate::LargestBytes() const {
-  size_t largest = 0;
-  for (const StageEstimate& stage : stages) largest = std::max(largest, stage.bytes);
-  return largest;
-}
-
-std::string ToText(const PipelineEstimate& pipeline, size_t one_rank_bytes) {
+std::string PipelineText(const PipelineEstimate& pipeline, size_t one_rank_bytes) {
   Table table({"stage", "first", "work, %", "weights", "values", "slots", "memory", "share"});
   table.InBytes({"weights", "values", "memory"}).LeaveOut({"slots"});
   const auto stages = static_cast<int>(pipeline.stages.size());
@@ -134,7 +114,7 @@ std::string ToText(const PipelineEstimate& pipeline, size_t one_rank_bytes) {
               " % of the time\n");
 }
 
-Json ToJson(const PipelineEstimate& pipeline, size_t one_rank_bytes) {
+Json PipelineJson(const PipelineEstimate& pipeline, size_t one_rank_bytes) {
   Json list = Json::Array();
   const double work = pipeline.Work();
   for (const StageEstimate& stage : pipeline.stages) {
@@ -156,6 +136,52 @@ Json ToJson(const PipelineEstimate& pipeline, size_t one_rank_bytes) {
       .Set("largest_bytes", pipeline.LargestBytes())
       .Set("one_rank_bytes", one_rank_bytes)
       .Set("bubble", pipeline.bubble);
+}
+
+}  // namespace
+
+StageEstimate EstimateStageMemory(const SolverSpec& spec, const Device& device, int stages,
+                                  int stage) {
+  PipelinePlan plan = PlanPipeline(spec, device, stages);
+  return EstimateStage(spec, device, UnlimitedRoom(device), plan, stage);
+}
+
+double PipelineEstimate::Work() const {
+  double work = 0;
+  for (const StageEstimate& stage : stages) work += stage.work;
+  return work;
+}
+
+size_t PipelineEstimate::LargestBytes() const {
+  size_t largest = 0;
+  for (const StageEstimate& stage : stages) largest = std::max(largest, stage.bytes);
+  return largest;
+}
+
+PipelineComparison ComparePipelines(const SolverSpec& spec, const Device& device,
+                                    const MemoryRoom& room, const std::vector<int>& stages) {
+  PipelineComparison comparison;
+  comparison.one_rank_bytes = TotalBytes(EstimateMemory(spec, device).Items(room));
+  for (const int count : stages) {
+    comparison.pipelines.push_back(EstimatePipeline(spec, device, room, count));
+  }
+  return comparison;
+}
+
+std::string ToText(const PipelineComparison& comparison) {
+  std::string text;
+  for (const PipelineEstimate& pipeline : comparison.pipelines) {
+    text += Join(text.empty() ? "" : "\n", PipelineText(pipeline, comparison.one_rank_bytes));
+  }
+  return text;
+}
+
+Json ToJson(const PipelineComparison& comparison) {
+  Json list = Json::Array();
+  for (const PipelineEstimate& pipeline : comparison.pipelines) {
+    list.Push(PipelineJson(pipeline, comparison.one_rank_bytes));
+  }
+  return list;
 }
 
 }  // namespace trainer

@@ -37,11 +37,18 @@ struct PipelineEstimate {
   double Work() const;
   size_t LargestBytes() const;
 };
-PipelineEstimate EstimatePipelineMemory(const SolverSpec& spec, const Device& device,
-                                        const MemoryRoom& room, int stages);
 
-// The stages in comparison with one rank that computes whole batches in `one_rank_bytes`.
-std::string ToText(const PipelineEstimate& pipeline, size_t one_rank_bytes);
-Json ToJson(const PipelineEstimate& pipeline, size_t one_rank_bytes);
+// Pipelines of different numbers of stages, and one rank that computes whole batches.
+struct PipelineComparison {
+  size_t one_rank_bytes = 0;
+  std::vector<PipelineEstimate> pipelines;
+};
+// Plans a pipeline for each number of `stages`.
+PipelineComparison ComparePipelines(const SolverSpec& spec, const Device& device,
+                                    const MemoryRoom& room, const std::vector<int>& stages);
+
+// For each pipeline a table of its stages, the largest of them and the bubble.
+std::string ToText(const PipelineComparison& comparison);
+Json ToJson(const PipelineComparison& comparison);
 
 }  // namespace trainer
