@@ -84,14 +84,4 @@ ScalingRequest MakeScalingRequest(const ScalingFlags& scaling) {
   return request;
 }
 
-ScalingFlags ScalingFlagsOf(const Flags& flags) {
-  return {.ranks = flags.Text("ranks"),
-          .link = flags.Text("link"),
-          .compute = flags.Text("compute"),
-          .jitter = flags.Text("jitter"),
-          .ranks_per_node = flags.Whole("ranks_per_node"),
-          .iterations = flags.Whole("iterations"),
-          .bucket_size = flags.Whole("bucket_size")};
-}
-
 }  // namespace trainer

@@ -23,7 +23,4 @@ std::vector<int> ParseRankCounts(const std::string& list);
 // Throws kUsage for values that make no sense.
 ScalingRequest MakeScalingRequest(const ScalingFlags& scaling);
 
-// The same of verbs that still read Flags.
-ScalingFlags ScalingFlagsOf(const Flags& flags);
-
 }  // namespace trainer
