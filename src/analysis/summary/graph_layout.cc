@@ -25,7 +25,7 @@ GridCell Sized(double width, double height) {
 
 class LayeredLayout {
  public:
-  explicit LayeredLayout(Drawing* drawing) : drawing_(*drawing) {
+  explicit LayeredLayout(GraphLayout* layout) : layout_(*layout) {
     PlaceInRows();
     SplitEdges();
     Order();
@@ -35,10 +35,10 @@ class LayeredLayout {
 
  private:
   void PlaceInRows() {
-    for (const DrawnNode& node : drawing_.nodes) cells_.push_back(Sized(node.width, node.height));
+    for (const LayoutNode& node : layout_.nodes) cells_.push_back(Sized(node.width, node.height));
     for (bool moved = true; moved;) {
       moved = false;
-      for (const DrawnEdge& edge : drawing_.edges) {
+      for (const LayoutEdge& edge : layout_.edges) {
         if (cells_[edge.to].row > cells_[edge.from].row) continue;
         cells_[edge.to].row = cells_[edge.from].row + 1;
         moved = true;
@@ -48,7 +48,7 @@ class LayeredLayout {
 
   // Adds a thin cell to every row that an edge crosses.
   void SplitEdges() {
-    for (const DrawnEdge& edge : drawing_.edges) {
+    for (const LayoutEdge& edge : layout_.edges) {
       std::vector<size_t>& path = paths_.emplace_back();
       size_t last = edge.from;
       for (size_t row = cells_[edge.from].row + 1; row < cells_[edge.to].row; ++row) {
@@ -152,12 +152,12 @@ class LayeredLayout {
       y += height + kRowGap;
     }
     const auto x_of = [&](size_t i) { return cells_[i].x - least + kMargin; };
-    for (size_t i = 0; i < drawing_.nodes.size(); ++i) {
-      drawing_.nodes[i].x = x_of(i);
-      drawing_.nodes[i].y = (top[cells_[i].row] + bottom[cells_[i].row]) / 2;
+    for (size_t i = 0; i < layout_.nodes.size(); ++i) {
+      layout_.nodes[i].x = x_of(i);
+      layout_.nodes[i].y = (top[cells_[i].row] + bottom[cells_[i].row]) / 2;
     }
-    for (size_t e = 0; e < drawing_.edges.size(); ++e) {
-      DrawnEdge& edge = drawing_.edges[e];
+    for (size_t e = 0; e < layout_.edges.size(); ++e) {
+      LayoutEdge& edge = layout_.edges[e];
       edge.bends.emplace_back(x_of(edge.from), bottom[cells_[edge.from].row]);
       for (const size_t i : paths_[e]) {
         edge.bends.emplace_back(x_of(i), top[cells_[i].row]);
@@ -165,11 +165,11 @@ class LayeredLayout {
       }
       edge.bends.emplace_back(x_of(edge.to), top[cells_[edge.to].row]);
     }
-    drawing_.width = most - least + 2 * kMargin;
-    drawing_.height = y - kRowGap + kMargin;
+    layout_.width = most - least + 2 * kMargin;
+    layout_.height = y - kRowGap + kMargin;
   }
 
-  Drawing& drawing_;
+  GraphLayout& layout_;
   std::vector<GridCell> cells_;             // the nodes first
   std::vector<std::vector<size_t>> rows_;   // cells from left to right
   std::vector<std::vector<size_t>> paths_;  // per edge: the cells between its ends
@@ -177,6 +177,6 @@ class LayeredLayout {
 
 }  // namespace
 
-void LayOut(Drawing* drawing) { LayeredLayout layout(drawing); }
+void ComputeLayout(GraphLayout* layout) { LayeredLayout computed(layout); }
 
 }  // namespace trainer

@@ -90,8 +90,8 @@ std::string EscapeLabel(const std::string& text, bool xml) {
 
 // An edge curves between two rows of boxes and is vertical within a row, where it would otherwise
 // cross boxes.
-std::string EdgePath(const Drawing& drawing, const DrawnEdge& edge) {
-  const DrawnNode &from = drawing.nodes[edge.from], &to = drawing.nodes[edge.to];
+std::string EdgePath(const GraphLayout& layout, const LayoutEdge& edge) {
+  const LayoutNode &from = layout.nodes[edge.from], &to = layout.nodes[edge.to];
   double x = from.x, y = from.y + from.height / 2;
   std::string path = Join("M", Fixed(x, 1), ",", Fixed(y, 1));
   const auto move_to = [&](double to_x, double to_y) {
@@ -210,16 +210,16 @@ std::string NetGraph::Dot(const std::string& title) const {
 }
 
 std::string NetGraph::Svg(const std::string& title) const {
-  Drawing drawing;
+  GraphLayout layout;
   for (const Box& box : boxes_) {
     size_t letters = 0;
     for (const std::string& line : box.lines) letters = std::max(letters, line.size());
-    drawing.nodes.push_back({.width = 20 + kLetterWidth * static_cast<double>(letters),
-                             .height = 8 + kLineHeight * static_cast<double>(box.lines.size())});
+    layout.nodes.push_back({.width = 20 + kLetterWidth * static_cast<double>(letters),
+                            .height = 8 + kLineHeight * static_cast<double>(box.lines.size())});
   }
-  for (const Arrow& arrow : arrows_) drawing.edges.push_back({arrow.from, arrow.to, {}});
-  LayOut(&drawing);
-  const std::string width = Fixed(drawing.width, 0), height = Fixed(drawing.height, 0);
+  for (const Arrow& arrow : arrows_) layout.edges.push_back({arrow.from, arrow.to, {}});
+  ComputeLayout(&layout);
+  const std::string width = Fixed(layout.width, 0), height = Fixed(layout.height, 0);
   std::string out =
       Join("<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"net\" width=\"", width,
            "\" height=\"", height, "\" viewBox=\"0 0 ", width, " ", height, "\">\n<title>",
@@ -229,16 +229,16 @@ std::string NetGraph::Svg(const std::string& title) const {
            "z\"/></marker></defs>"
            "\n<rect class=\"page\" width=\"100%\" height=\"100%\" fill=\"white\"/>\n");
   for (size_t i = 0; i < arrows_.size(); ++i) {
-    out += Join("<path class=\"edge\" d=\"", EdgePath(drawing, drawing.edges[i]),
+    out += Join("<path class=\"edge\" d=\"", EdgePath(layout, layout.edges[i]),
                 "\" fill=\"none\" stroke=\"#555555\" marker-end=\"url(#tip)\"/>\n");
     if (arrows_[i].blob.empty()) continue;
-    const DrawnNode& to = drawing.nodes[arrows_[i].to];
+    const LayoutNode& to = layout.nodes[arrows_[i].to];
     out += Join("<text class=\"blob\" fill=\"#777777\" x=\"", Fixed(to.x + 4, 1), "\" y=\"",
                 Fixed(to.y - to.height / 2 - 8, 1), "\">", EscapeLabel(arrows_[i].blob, true),
                 "</text>\n");
   }
   for (size_t i = 0; i < boxes_.size(); ++i) {
-    const DrawnNode& node = drawing.nodes[i];
+    const LayoutNode& node = layout.nodes[i];
     const double left = node.x - node.width / 2, top = node.y - node.height / 2;
     out +=
         Join("<rect class=\"", boxes_[i].kind, "\" x=\"", Fixed(left, 1), "\" y=\"", Fixed(top, 1),
