@@ -75,12 +75,5 @@ TEST(AutoResumeTest, DoesNotStartAgainWhenNoneIsUsable) {
   ExpectRefused(job, job.Train({kAuto}), 83, "none of the 2 snapshots of 'snap' can be used");
 }
 
-TEST(AutoResumeTest, ExcludesSnapshot) {
-  const Job job;
-  job.Write();
-  ExpectRefused(job, job.Train({kAuto, "--snapshot=snap_iter_10.solverstate"}), 64,
-                "--snapshot and --resume cannot both be given");
-}
-
 }  // namespace
 }  // namespace trainer

@@ -45,15 +45,6 @@ TEST(GpuFlagTest, OfEveryVerbThatComputesNamesWhatIsMissing) {
   ExpectOne(RunProgram({"device_query", "--gpu=0"}), 69, "this build has no CUDA", "");
 }
 
-TEST(GpuFlagTest, IsANumberOrAllAndNamesOneGpu) {
-  for (const std::string wrong : {"abc", "-1", "0x1", "12345", ",", "0,b"}) {
-    ExpectOne(RunProgram({"train", "--solver=x", "--gpu=" + wrong}), 64, "--gpu=" + wrong,
-              ": give the number of a GPU, such as 0, or all");
-  }
-  ExpectOne(RunProgram({"time", "--model=x", "-gpu", "0,1"}), 69, "--gpu=0,1: only 'train' can use",
-            "several GPUs; name one, such as --gpu=0");
-}
-
 TEST(GpuFlagTest, IsAFindingOfCheckWhichGoesOn) {
   Job job;
   job.net = Edited(job.net, "data/test_lmdb", "data/absent");
@@ -64,27 +55,6 @@ TEST(GpuFlagTest, IsAFindingOfCheckWhichGoesOn) {
   EXPECT_THAT(outcome.out, HasSubstr("error: --gpu=0: this build has no CUDA"));
   EXPECT_THAT(outcome.out, HasSubstr("data/absent"));
   EXPECT_THAT(outcome.out, HasSubstr("\ncheck: 2 errors"));
-}
-
-TEST(SolverModeTest, GpuWithADeviceBelowZeroIsAMistakeInTheSolver) {
-  Job job;
-  job.solver = Edited(job.solver, "solver_mode: CPU", "solver_mode: GPU\ndevice_id: -1");
-  ExpectRefused(job, job.Train(), 78, "solver.prototxt:16:1: device_id is -1");
-}
-
-TEST(SolverModeTest, DeviceIdCountsForGpusOnly) {
-  Job job;
-  job.solver = Edited(job.solver, "solver_mode: CPU", "solver_mode: CPU device_id: 7");
-  EXPECT_EQ(job.Train().exit_code, 0);
-  job.solver = Edited(job.solver, "solver_mode: CPU", "");
-  EXPECT_EQ(job.Train().exit_code, 0);
-}
-
-TEST(Tf32Test, HasNoEffectOnTheCpuAndTheLogSaysSo) {
-  const Job job;
-  const Outcome outcome = job.Train({"--tf32", "--deterministic"});
-  EXPECT_EQ(outcome.exit_code, 0);
-  EXPECT_THAT(outcome.err, HasSubstr("--tf32 has no effect on the CPU"));
 }
 
 TEST(DeviceQueryTest, PrintsJson) {

@@ -91,12 +91,5 @@ TEST_F(LastSnapshotTest, IsTriedForAMinuteUntilTheFolderIsBack) {
   ExpectAllGone();
 }
 
-TEST_F(LastSnapshotTest, ARescueFolderMustExist) {
-  const Outcome outcome = job_.Train({"--rescue_dir=nowhere"});
-  EXPECT_EQ(outcome.exit_code, 73) << outcome.err;
-  EXPECT_THAT(outcome.Errors(),
-              ElementsAre(HasSubstr("(--rescue_dir) does not exist; create it (mkdir -p)")));
-}
-
 }  // namespace
 }  // namespace trainer

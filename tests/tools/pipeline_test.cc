@@ -53,13 +53,6 @@ TEST_F(PipelineJobTest, SaysOnceWhatIsWrong) {
   EXPECT_EQ(none.exit_code, 78) << none.err;
   EXPECT_THAT(none.Errors(), ElementsAre(HasSubstr("no layer has a `stage`, but each of the 2 "
                                                    "ranks")));
-  const Outcome alone = Train({kPipeline, kAuto});
-  EXPECT_EQ(alone.exit_code, 64) << alone.err;
-  const Outcome other = Train({"--ranks=2", kAuto});
-  EXPECT_EQ(other.exit_code, 64) << other.err;
-  EXPECT_THAT(other.Errors(),
-              ElementsAre(HasSubstr("--stages=auto is for strategy 'pipeline', but this run uses "
-                                    "'synchronous': add --strategy=pipeline")));
   const Outcome many = Train({"--ranks=12", kPipeline, kAuto});
   EXPECT_EQ(many.exit_code, 78) << many.err;
   EXPECT_THAT(many.Errors(), ElementsAre(HasSubstr("the net cannot be divided into 12 stages")));

@@ -5,7 +5,6 @@
 #include <signal.h>
 
 #include <chrono>
-#include <ctime>
 #include <filesystem>
 
 #include "job.h"
@@ -18,7 +17,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::Not;
 using testing::SizeIs;
 
 // Runs without an end. A limit of one second is less than what a run keeps in reserve for its last
@@ -81,41 +79,6 @@ TEST_F(QueueTest, RanksEndInTimeTogether) {
   ExpectStoppedInTime(outcome, "Time limit: 0:00:05");
 }
 
-TEST_F(QueueTest, AWrongMaxWallIsRefused) {
-  for (const char* time : {"--max_wall=soon", "--max_wall=0", "--max_wall=1:2:3:4"}) {
-    ExpectRefused(job_, Run({time}, {}), 64, time, "none means no limit");
-  }
-}
-
-TEST_F(QueueTest, SlurmsTimeIsTheLimitByDefault) {
-  Squeue("RUNNING", "0:01");
-  ExpectStoppedInTime(Run({}, {"SLURM_JOB_ID=123"}),
-                      "Time limit: 0:00:01 from now, the time left for Slurm job 123 (squeue)");
-  EXPECT_THAT(Asked("squeue"), ElementsAre("-h -j 123 -o %L")) << "once, and never again";
-}
-
-TEST_F(QueueTest, NewerSlurmNeedsNoQuestion) {
-  Squeue("RUNNING", "9-00:00:00");
-  const std::string end = Join("SLURM_JOB_END_TIME=", std::time(nullptr) + 1);
-  ExpectStoppedInTime(Run({}, {"SLURM_JOB_ID=123", end}),
-                      "the time left for Slurm job 123 (SLURM_JOB_END_TIME)");
-  EXPECT_THAT(Asked("squeue"), IsEmpty());
-}
-
-TEST_F(QueueTest, OfPbsWhatIsLeftComesFromQstat) {
-  Command("qstat",
-          "echo 'Job Id: 7.host'; echo '    Resource_List.walltime = 01:00:01'; "
-          "echo '    resources_used.walltime = 01:00:00'");
-  ExpectStoppedInTime(Run({}, {"PBS_JOBID=7.host"}),
-                      "Time limit: 0:00:01 from now, the time left for PBS job 7.host (qstat)");
-  EXPECT_THAT(Asked("qstat"), ElementsAre("-f 7.host"));
-}
-
-TEST_F(QueueTest, OfPbsWithoutQstatTheJobsWalltimeCounts) {
-  Command("qstat", "echo no such job; exit 1");
-  ExpectStoppedInTime(Run({}, {"PBS_JOBID=7.host", "PBS_WALLTIME=1"}), "(PBS_WALLTIME, ");
-}
-
 // A run of twenty iterations, which no limit stops.
 class ShortQueueTest : public QueueTest {
  protected:
@@ -124,38 +87,6 @@ class ShortQueueTest : public QueueTest {
     job_.Write();
   }
 };
-
-TEST_F(ShortQueueTest, MaxWallNoneAsksNobody) {
-  Squeue("RUNNING", "0:01");
-  const Outcome outcome = Run({"--max_wall=none"}, {"SLURM_JOB_ID=123"});
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.err, Not(HasSubstr("Time limit")));
-  EXPECT_THAT(Asked("squeue"), IsEmpty());
-}
-
-TEST_F(ShortQueueTest, AQueueThatGivesNoTimeIsAWarning) {
-  Command("squeue", "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1");
-  const Outcome outcome = Run({}, {"SLURM_JOB_ID=123"});
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("The time left for Slurm job 123 is unknown: squeue exited "
-                                     "with code 1: slurm_load_jobs error: Invalid job id "
-                                     "specified. Give --max_wall"));
-}
-
-TEST_F(ShortQueueTest, AnUnlimitedJobHasNoLimit) {
-  Squeue("RUNNING", "UNLIMITED");
-  const Outcome outcome = Run({}, {"SLURM_JOB_ID=123"});
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("Time limit: none for Slurm job 123 (squeue)"));
-}
-
-TEST_F(ShortQueueTest, AFinishedRunIsNotQueuedAgain) {
-  Squeue("RUNNING", "1:00:00");
-  Command("scontrol", "");
-  EXPECT_EQ(Run({"--requeue"}, {"SLURM_JOB_ID=123"}).exit_code, 0);
-  EXPECT_EQ(Run({"--requeue", "--resume=auto"}, {"SLURM_JOB_ID=123"}).exit_code, 0);
-  EXPECT_THAT(Asked("scontrol"), IsEmpty());
-}
 
 TEST_F(ShortQueueTest, AFinishedRunOfRanksEndsAtOnce) {
   ASSERT_EQ(Run({"--ranks=2", "--global_batch"}, {}).exit_code, 0);
@@ -197,13 +128,6 @@ TEST_F(QueueTest, ARunWhoseJobTheQueueDoesNotKnowSavesAndEnds) {
               ElementsAre("-h -j 123 -o %L", "-h -j 123 -o %T", "-h -j 123 -o %T"));
 }
 
-TEST_F(QueueTest, OfPbsAJobThatIsQueuedAgainEndsTheRun) {
-  Command("qstat", "echo '    job_state = Q'; echo '    Resource_List.walltime = 09:00:00'");
-  const Outcome outcome = Run({"--job_check=1"}, {"PBS_JOBID=7.host"});
-  EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("PBS job 7.host no longer exists: qstat reported twice that"));
-}
-
 TEST_F(QueueTest, RequeueAsksSlurmOnceEverythingIsSaved) {
   Squeue("RUNNING", "0:01");
   Command("scontrol",
@@ -221,42 +145,6 @@ TEST_F(QueueTest, OfRanksTheFirstAloneAsks) {
   const Outcome outcome = Run({"--requeue", "--ranks=2", "--global_batch"}, {"SLURM_JOB_ID=123"});
   EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
   EXPECT_THAT(Asked("scontrol"), ElementsAre("requeue 123"));
-}
-
-TEST_F(QueueTest, ACancelledJobIsNotQueuedAgain) {
-  Squeue("COMPLETING", "0:01");
-  Command("scontrol", "");
-  const Outcome outcome = Run({"--requeue"}, {"SLURM_JOB_ID=123"});
-  EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("Slurm job 123 is COMPLETING already"));
-  EXPECT_THAT(Asked("scontrol"), IsEmpty());
-}
-
-TEST_F(QueueTest, ARefusedRequeueIsAWarning) {
-  Squeue("RUNNING", "0:01");
-  Command("scontrol", "echo 'Requested operation is presently disabled' >&2; exit 1");
-  const Outcome outcome = Run({"--requeue"}, {"SLURM_JOB_ID=123"});
-  EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("was not queued again: scontrol exited with code 1: "
-                                     "Requested operation is presently disabled. Submit it again"));
-}
-
-TEST_F(QueueTest, OutsideOfSlurmRequeueIsAWarning) {
-  const Outcome outcome = Run({"--requeue", "--max_wall=1s"}, {});
-  EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
-  EXPECT_THAT(outcome.err,
-              HasSubstr("--requeue: this is not a Slurm job (SLURM_JOB_ID is not set)"));
-}
-
-// The number of one task of an array is also that of the whole array, which must be left alone.
-TEST_F(QueueTest, OfAnArrayOneTaskAloneIsQueuedAgain) {
-  Squeue("RUNNING", "0:01");
-  Command("scontrol", "");
-  const Outcome outcome =
-      Run({"--requeue"}, {"SLURM_JOB_ID=123", "SLURM_ARRAY_JOB_ID=123", "SLURM_ARRAY_TASK_ID=4"});
-  EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
-  EXPECT_THAT(Asked("squeue"), ElementsAre("-h -j 123_4 -o %L", "-h -j 123_4 -o %T"));
-  EXPECT_THAT(Asked("scontrol"), ElementsAre("requeue 123_4"));
 }
 
 // A short slot, then one without a limit: together they train what one run does.

@@ -49,18 +49,6 @@ const Unlike kUnlike[] = {
      "cd other; rm -r data/train_lmdb; cp -r data/same_size data/train_lmdb",
      76,
      {"do not agree on the data: rank 0 (", "'data/train_lmdb: 100 records '00000000' to "}},
-    {"ASmallerDataSet",
-     "cd other; rm -r data/train_lmdb; cp -r data/smaller data/train_lmdb",
-     76,
-     {"'data/train_lmdb: 100 records", "'data/train_lmdb: 90 records"}},
-    {"NoDataSet",
-     "cd other; rm -r data/train_lmdb",
-     76,
-     {"'data/train_lmdb: 100 records", "'data/train_lmdb: cannot be read (", "No such file"}},
-    {"AnUnreadableDataSet",
-     "cd other; head -c 100 data/train_lmdb/data.mdb > x; mv x data/train_lmdb/data.mdb",
-     76,
-     {"'data/train_lmdb: 100 records", "'data/train_lmdb: cannot be read ("}},
     {"AProgram",
      "cp \"$1\" other/trainer; printf x >> other/trainer; shift; set -- ./other/trainer \"$@\"",
      76,
@@ -120,7 +108,6 @@ TEST_P(UnlikeRanksTest, EndWithTheDifferenceInOneMessage) {
     MakeOther();
     if (std::string(unlike.shell).find("data/") != std::string::npos) {
       MakeOtherData("same_size", 9, 100);
-      MakeOtherData("smaller", 1, 90);
     }
     const Outcome outcome = RunUnlike(unlike.shell, machines);
     EXPECT_EQ(outcome.exit_code, unlike.code) << outcome.err;

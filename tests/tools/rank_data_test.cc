@@ -185,12 +185,6 @@ INSTANTIATE_TEST_SUITE_P(Sources, RankRecordsTest,
                                          "images skipped", "rows", "rows shuffled"),
                          NameOfRankData);
 
-TEST_F(RankDataTest, TellsWhatAnEpochIs) {
-  WriteKind("LMDB", 2);
-  EXPECT_THAT(TrainOn(2, 0, 1, {"--set", "iter_size=2"}).err,
-              HasSubstr("LMDB has 13 records: an epoch is 1.625 iterations of 8 records"));
-}
-
 TEST_F(RankDataTest, ALevelDbIsReadOnceForAllRanks) {
   WriteKind("LEVELDB", 12);
   // Rank 0 tests on it as well.

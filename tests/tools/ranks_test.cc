@@ -65,29 +65,12 @@ TEST_F(RanksTest, LogOnceAndLeaveNothingBehind) {
   EXPECT_THAT(job_.Files("."), IsEmpty());
 }
 
-TEST_F(RanksTest, ScaleTheRateWhenAskedTo) {
-  const Outcome outcome = Train({"--ranks=2", "--scale_lr"});
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.err,
-              HasSubstr("--scale_lr: base_lr is 0.02, 2 times 0.01; the learning rate rises to "
-                        "it over the first 1 iteration"));
-  EXPECT_THAT(outcome.err, HasSubstr("Batch of an iteration: 32 (2 ranks, batch_size 16 each)"));
-}
-
 TEST_F(RanksTest, SayABadNetOnce) {
   job_.net = Edited(job_.net, "type: \"Pooling\"", "type: \"Poling\"");
   job_.Write();
   const Outcome outcome = Train({"--ranks=3"});
   EXPECT_EQ(outcome.exit_code, 78);
   EXPECT_THAT(outcome.Errors(), ElementsAre(AllOf(HasSubstr("rank "), HasSubstr("Poling"))));
-}
-
-TEST_F(RanksTest, RefuseABatchThatTheyCannotDivide) {
-  const Outcome outcome = Train({"--ranks=3", "--global_batch"});
-  EXPECT_EQ(outcome.exit_code, 64);
-  EXPECT_THAT(outcome.Errors(),
-              ElementsAre(HasSubstr("batch_size 16, which is not divisible by the 3 ranks")));
-  EXPECT_EQ(Train({"--ranks=2", "--global_batch", "--scale_lr"}).exit_code, 64);
 }
 
 TEST_F(LongRanksTest, StopTogetherWhenOneIsAskedTo) {

@@ -31,13 +31,6 @@ TEST(SetTest, TrainsWithTheChangesAndWritesWhatWasInForce) {
   EXPECT_EQ(ReadText(job.folder() / "snap_iter_3.caffemodel"), weights);
 }
 
-TEST(SetTest, LeavesNoFileWithoutIt) {
-  const Job job;
-  job.Write();
-  ASSERT_EQ(job.Train().exit_code, 0);
-  EXPECT_THAT(job.Files("snap_resolved"), IsEmpty());
-}
-
 TEST(SetTest, OtherVerbsTakeIt) {
   const Job job;
   job.Write();

@@ -67,13 +67,6 @@ TEST_F(StrategiesTest, SayWhereAResumedRunDoesNotRepeatAnother) {
   }
 }
 
-TEST_F(StrategiesTest, NeedSeveralRanks) {
-  const Outcome outcome = Train({"--strategy=easgd"});
-  EXPECT_EQ(outcome.exit_code, 64);
-  EXPECT_THAT(outcome.Errors(),
-              ElementsAre(HasSubstr("strategy 'easgd' needs several ranks, but this run has one")));
-}
-
 TEST_F(StrategiesTest, RefuseMoreServersThanRanksOnce) {
   const Outcome outcome =
       Train({"--ranks=2", "--strategy=parameter_server", "--set", "strategy_param.servers=3"});

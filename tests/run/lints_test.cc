@@ -1,0 +1,132 @@
+// Warnings about settings that spoil a run.
+
+#include "trainer/run/preflight/lints.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "support/source_folder.h"
+#include "support/temp_folder.h"
+#include "support/test_device.h"
+#include "trainer/base/text/text.h"
+
+namespace trainer {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+using testing::UnorderedElementsAre;
+
+class LintTest : public testing::Test {
+ protected:
+  SolverSpec Spec(const std::string& fields, const std::string& net = kNet) const {
+    folder_.Write("net.prototxt", net);
+    return LoadSolver(folder_.Write("solver.prototxt",
+                                    Join("net: \"", folder_ / "net.prototxt", "\" max_iter: 10 ",
+                                         "test_iter: 1 test_interval: 5 ", fields)));
+  }
+  std::vector<std::string> LintsOf(const SolverSpec& spec) {
+    Diagnostics diagnostics;
+    LintRates(spec, &diagnostics);
+    LintSolver(spec, &diagnostics);
+    EXPECT_EQ(diagnostics.ExitCode(), 0);
+    return diagnostics.WarningTexts();
+  }
+
+  static constexpr char kNet[] = R"(
+layer { name: "data" type: "Data" top: "x" top: "y" include { phase: TRAIN }
+        transform_param { scale: 0.00390625 } data_param { source: "a" batch_size: 8 } }
+layer { name: "data" type: "Data" top: "x" top: "y" include { phase: TEST }
+        transform_param { scale: 0.00390625 } data_param { source: "b" batch_size: 8 } }
+layer { name: "ip" type: "InnerProduct" bottom: "x" top: "ip"
+        inner_product_param { num_output: 4 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "y" top: "loss" }
+)";
+  const TempFolder folder_;
+};
+
+std::string Replaced(std::string text, const std::string& from, const std::string& to) {
+  const size_t at = text.rfind(from);
+  EXPECT_NE(at, text.npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+TEST_F(LintTest, UsualSettingsHaveNoWarning) {
+  EXPECT_THAT(LintsOf(Spec("base_lr: 0.05 lr_policy: \"fixed\"")), IsEmpty());
+}
+
+TEST_F(LintTest, TheLearningRateMustSuitTheType) {
+  EXPECT_THAT(LintsOf(Spec("base_lr: 3 lr_policy: \"fixed\" type: \"Adam\"")),
+              ElementsAre(HasSubstr("the learning rate is up to 3, and Adam changes each weight")));
+  EXPECT_THAT(LintsOf(Spec("base_lr: 30 lr_policy: \"fixed\"")),
+              ElementsAre(HasSubstr("the learning rate is up to 30, and SGD diverges")));
+  EXPECT_THAT(LintsOf(Spec("base_lr: 30 lr_policy: \"fixed\" clip_gradients: 1")), IsEmpty());
+  EXPECT_THAT(LintsOf(Spec("base_lr: 0 lr_policy: \"fixed\"")),
+              ElementsAre(HasSubstr("the learning rate is always 0")));
+  EXPECT_THAT(LintsOf(Spec("base_lr: 1 lr_policy: \"multistep\" gamma: 0.1 stepvalue: 5 "
+                           "stepvalue: 12")),
+              ElementsAre(HasSubstr("stepvalue 12 is never reached, because max_iter is 10")));
+}
+
+TEST_F(LintTest, ARateThatIsNotFiniteIsAnError) {
+  Diagnostics diagnostics;
+  LintRates(Spec("base_lr: 1 lr_policy: \"exp\" gamma: 1e38"), &diagnostics);
+  EXPECT_EQ(diagnostics.ExitCode(), static_cast<int>(ErrorCode::kDiverged));
+}
+
+TEST_F(LintTest, ASoftmaxBeforeTheLossIsASecondOne) {
+  const std::string net =
+      Replaced(kNet, "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"ip\"",
+               "layer { name: \"prob\" type: \"Softmax\" bottom: \"ip\" top: \"prob\" }\n"
+               "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"prob\"");
+  EXPECT_THAT(
+      LintsOf(Spec("base_lr: 0.1 lr_policy: \"fixed\"", net)),
+      ElementsAre(AllOf(HasSubstr("layer 'loss' (SoftmaxWithLoss) computes a Softmax itself"),
+                        HasSubstr("give the loss the input of 'prob'"))));
+}
+
+TEST_F(LintTest, TestsMustSeeWhatTrainingSees) {
+  const std::string net = Replaced(kNet, "scale: 0.00390625", "mean_value: 33 mirror: true");
+  EXPECT_THAT(
+      LintsOf(Spec("base_lr: 0.1 lr_policy: \"fixed\"", net)),
+      UnorderedElementsAre(HasSubstr("layer 'data' (Data) has scale 1 in TEST and scale 0.0039"),
+                           HasSubstr("has mean_value 33 in TEST and no mean in TRAIN"),
+                           HasSubstr("has mirror: true in TEST and none in TRAIN")));
+}
+
+TEST_F(LintTest, LabelsWithoutARecordAreNamed) {
+  Diagnostics diagnostics;
+  DataAudit data;
+  data.source = "set";
+  data.all_labels = true;
+  data.labels[0] = {};
+  data.labels[2] = {};
+  LabelReader reader;
+  reader.name = "layer 'loss' (SoftmaxWithLoss)";
+  reader.use.classes = 4;
+  LintLabels(data, reader, &diagnostics);
+  EXPECT_THAT(diagnostics.WarningTexts(),
+              ElementsAre("set: 2 of the 4 classes of layer 'loss' (SoftmaxWithLoss) have no "
+                          "record: 1, 3"));
+}
+
+TEST(LintModelsTest, TheSolversOfModelsHaveNoWarnings) {
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(SourceFolder() + "/models")) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with("solver") || !name.ends_with(".prototxt")) continue;
+    Diagnostics diagnostics;
+    const SolverSpec spec = LoadSolver(entry.path().string());
+    LintRates(spec, &diagnostics);
+    LintSolver(spec, &diagnostics);
+    EXPECT_THAT(diagnostics.WarningTexts(), IsEmpty()) << entry.path();
+  }
+}
+
+}  // namespace
+}  // namespace trainer
