@@ -18,7 +18,7 @@
 namespace trainer {
 namespace {
 
-std::string StateOf(const RunHistory& history, const RunInfo& info) {
+std::string RunStateOf(const RunHistory& history, const RunInfo& info) {
   if (history.ended) return history.stopped_early ? "stopped" : "finished";
   const bool known = !info.snapshot_prefix.empty() && info.process > 0 && !info.host.empty();
   if (!known || !info.saves) return "unknown";  // a run that saves nothing has no lock
@@ -90,7 +90,7 @@ RunStatus StatusOfRun(const std::string& folder) {
   const RunHistory& run = status.history;
   status.best = BestTestOf(run, BestOutputOf(folder));
   const RunInfo info = RunDirectory(folder).ReadInfo();
-  status.state = StateOf(run, info);
+  status.state = RunStateOf(run, info);
   status.host = info.host;
   if (info.process > 0) status.process = Join(info.process);
   const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
