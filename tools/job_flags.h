@@ -1,7 +1,9 @@
 #pragma once
 // Flags of the verbs that print batch scripts: `job` and `sweep`.
 
+#include <initializer_list>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -9,10 +11,21 @@
 
 namespace trainer {
 
-Flag CoresFlag();
-Flag ArrayLimitFlag();
+void DeclareCores(FlagSet& flags, int* cores);
+void DeclareArrayLimit(FlagSet& flags, int* limit);
 
-// Returns the flags of `train` except those in `without`. A script passes them to its run.
+// Returns the flags of `train` except those in `without`. A script or a sweep passes them on to its
+// runs.
 std::vector<Flag> FlagsOfTrain(std::span<const std::string_view> without);
+
+// Returns the words of the command line: "trainer", `verb`, --solver, the flags of `table` that
+// differ from their defaults, and the repeated flags with these names.
+std::vector<std::string> CommandWords(const std::string& verb, std::span<const Flag> table,
+                                      std::initializer_list<std::string_view> repeated,
+                                      const Flags& flags);
+
+// Throws kUsage if one of `words`, the flags of a command line, works with other batch systems than
+// `system` only.
+void RequireFlagsOfSystem(const std::string& system, const std::vector<std::string>& words);
 
 }  // namespace trainer

@@ -166,7 +166,7 @@ TEST_F(LoadGridTest, TheTrialsAreTasksOfAnArray) {
   const Grid grid = LoadGrid(options_);
   EXPECT_FLOAT_EQ(grid.spec.proto.base_lr(), 0.01f);
   JobSpec job;
-  AddTrials(grid, &job);
+  DescribeGrid(grid, options_, 1, &job);
   ASSERT_EQ(job.tasks.size(), 2u);
   EXPECT_EQ(job.tasks[1].folder, folder_ / "snap_sweep/base_lr=0.05");
   EXPECT_EQ(job.tasks[1].assignments[0], "base_lr=0.05");

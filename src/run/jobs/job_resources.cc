@@ -141,4 +141,16 @@ void EstimateJobResources(const SolverSpec& spec, JobSpec* job, int processes) {
   }
 }
 
+void DescribeRun(const SolverSpec& spec, JobSpec* job) {
+  const caffe::SolverParameter& proto = spec.proto;
+  job->name = JobName(job->solver);
+  job->snapshot_prefix = proto.snapshot_prefix();
+  const bool wants_gpu =
+      proto.has_solver_mode() && proto.solver_mode() == caffe::SolverParameter::GPU;
+  job->gpu = job->gpu || wants_gpu;
+  if (SavesSnapshots(proto)) CheckWritable(proto.snapshot_prefix(), 0);
+  if (job->system == JobSystem::kSlurm) job->node_cores = CoresOfLargestNode(job->partition);
+  EstimateJobResources(spec, job);
+}
+
 }  // namespace trainer

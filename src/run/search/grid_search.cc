@@ -14,6 +14,7 @@
 #include "trainer/config/alternatives.h"
 #include "trainer/config/overrides.h"
 #include "trainer/config/resolved.h"
+#include "trainer/run/jobs/job_resources.h"
 #include "trainer/run/search/trial_result.h"
 
 namespace trainer {
@@ -157,7 +158,11 @@ int RunTrials(const Grid& grid, const GridOptions& options, const GridSearchOpti
   return GridSearch(grid, options, search).Run();
 }
 
-void AddTrials(const Grid& grid, JobSpec* job) {
+void DescribeGrid(const Grid& grid, const GridOptions& options, int processes, JobSpec* job) {
+  job->solver = options.solver;
+  job->name = JobName(options.solver);
+  job->node_cores = CoresOfLargestNode(job->partition);
+  EstimateJobResources(grid.spec, job, processes);
   for (const Trial& trial : grid.trials) job->tasks.push_back({trial.folder, trial.changes});
 }
 

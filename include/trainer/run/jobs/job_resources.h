@@ -31,4 +31,9 @@ int WarningSeconds(std::chrono::seconds limit, double snapshot);
 // file system. Throws kUsage for more cores than a node has, and the errors of AtomicFile.
 void EstimateJobResources(const SolverSpec& spec, JobSpec* job, int processes = 1);
 
+// Completes `job`, which has what the user asks for, for the run of `spec`: the name, the prefix of
+// the snapshots, the GPUs of solver_mode, and everything that EstimateJobResources sets. Throws as
+// that does, and if the run could not write its snapshots.
+void DescribeRun(const SolverSpec& spec, JobSpec* job);
+
 }  // namespace trainer

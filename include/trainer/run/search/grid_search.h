@@ -40,7 +40,8 @@ struct GridSearchOptions {
 // the trial.
 int RunTrials(const Grid& grid, const GridOptions& options, const GridSearchOptions& search);
 
-// Makes `job` a job array with one task per trial.
-void AddTrials(const Grid& grid, JobSpec* job);
+// Completes `job`, which has what the user asks for, as a Slurm job array with one task per trial.
+// A task starts `processes` processes of the program. Throws as EstimateJobResources does.
+void DescribeGrid(const Grid& grid, const GridOptions& options, int processes, JobSpec* job);
 
 }  // namespace trainer

@@ -1,0 +1,108 @@
+#include "trainer/run/search/lr_search.h"
+
+#include <charconv>
+#include <chrono>
+#include <memory>
+#include <optional>
+
+#include "trainer/analysis/memory/memory_fit.h"
+#include "trainer/analysis/timing/net_profile.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/log/progress.h"
+#include "trainer/base/text/text.h"
+#include "trainer/parallel/launch.h"
+#include "trainer/run/batch_size.h"
+#include "trainer/run/ranks/batch_scaling.h"
+#include "trainer/run/ranks/compression.h"
+#include "trainer/run/ranks/gpu_communicator.h"
+#include "trainer/run/ranks/join.h"
+#include "trainer/run/ranks/record_server_start.h"
+#include "trainer/solver/solver.h"
+
+namespace trainer {
+namespace {
+
+double ParseLr(const char* flag, const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  if (!whole || !(value >= 1e-30 && value <= 1e30)) {
+    throw Error(ErrorCode::kUsage,
+                Join(flag, "=", EscapeControl(text),
+                     ": a learning rate is a number above 0, such as 1e-6 or 0.1"));
+  }
+  return value;
+}
+
+void RequireSearchable(const TrainRequest& request) {
+  if (request.batch == kBestBatch) {
+    throw Error(ErrorCode::kUsage,
+                "--batch=auto: find-lr needs a number; find it with 'trainer find-batch'");
+  }
+  if (request.ranks.scale_lr) {
+    throw Error(
+        ErrorCode::kUsage,
+        "--scale_lr: find-lr tries learning rates for the batch of all ranks together; leave the "
+        "flag out here, and also when you train with the learning rate that find-lr finds");
+  }
+}
+
+// Runs the test on this rank. All ranks get the same losses.
+LrRangeResult TestOnRank(const TrainRequest& request, const LrRange& range, World* world) {
+  SolverSpec spec = WithoutTestsAndSnapshots(ReadSolver(request.solver), range.iterations);
+  const WireType wire = ApplyCompression(request.ranks, &spec);
+  const DeviceChoice choice =
+      ChooseDevice(request.device, spec, LocalRankOf(world, request.ranks.share_gpu));
+  TrainOptions options;
+  options.saves = false;
+  if (world != nullptr) options.group = &world->group();
+  const Rank rank = ReplicaOf(options);
+  ApplyBatchSize(request.batch, rank, &spec);
+  ScaleForRanks(request.ranks, rank, &spec);
+  RaiseLr(range, &spec.proto);
+  const std::unique_ptr<Device> device = MakeLoggedDevice(choice);
+  std::unique_ptr<Communicator> communicator;
+  if (world != nullptr) {
+    communicator = ConnectRanks(request.ranks, *world, spec, *device, choice, wire, &options);
+  }
+  options.weights = WeightFiles(request.start, spec);
+  RequireFiles(options.weights);
+  options.memory = request.memory_mode;
+  ObserverList observers;
+  Solver solver(spec, options, *device, observers);
+  RequireRunFits(spec, *device, rank, solver);
+  std::optional<Progress> progress;
+  if (rank.rank == 0) {
+    progress.emplace("Raising the learning rate", "iterations", spec.proto.max_iter(),
+                     Progress::InLog::kNothing);
+  }
+  return RunLrRangeTest(spec, progress ? &*progress : nullptr, &solver);
+}
+
+}  // namespace
+
+LrRange ParseLrRange(const std::string& from, const std::string& to, int iterations) {
+  const LrRange range{ParseLr("--from", from), ParseLr("--to", to), iterations};
+  if (range.from < range.to) return range;
+  throw Error(ErrorCode::kUsage, Join("--from=", from, " --to=", to,
+                                      ": the learning rate rises, so --to must be above --from"));
+}
+
+int FindLearningRate(const TrainRequest& request, const LrRange& range,
+                     const std::function<void(const LrRangeResult&)>& report) {
+  RequireSearchable(request);
+  SetDbLock(request.input.db_lock);
+  if (const int ranks = RanksToStart(request.ranks, request.device)) return LaunchRanks(ranks);
+  World* const world = JoinRanks(request.ranks);
+  const auto server =
+      world == nullptr
+          ? nullptr
+          : StartRecordServer(*world, std::chrono::seconds(request.ranks.peer_timeout));
+  const LrRangeResult result = TestOnRank(request, range, world);
+  if (world == nullptr || world->group().replica().rank == 0) report(result);
+  if (world != nullptr) world->Finish();
+  return 0;
+}
+
+}  // namespace trainer
