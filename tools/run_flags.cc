@@ -39,6 +39,11 @@ void DeclareMemoryLimit(FlagSet& flags, std::string* memory) {
              "the backward pass: same results, more work");
 }
 
+MemoryMode ParseMemoryMode(const std::string& memory) {
+  if (memory == "separate") return MemoryMode::kSeparate;
+  return memory == "poisoned" ? MemoryMode::kPoisoned : MemoryMode::kShared;
+}
+
 void DeclareMaxWall(FlagSet& flags, std::string* max_wall) {
   flags.Bind(max_wall, "max_wall", "TIME",
              "save a snapshot and exit with code 75 before the process has run for this long: "
@@ -119,66 +124,6 @@ void DeclareStages(FlagSet& flags, RankOptions* ranks) {
             "`stage` field of the layers divides them. --set strategy_param.micro_batches=8 sets "
             "the number of micro-batches")
       .Choices("auto");
-}
-
-namespace {
-
-// The flags that `declare` declares for variables of type T.
-template <auto declare, class T>
-std::vector<Flag> FlagsOf() {
-  static T unused;
-  static FlagSet set("");
-  if (set.flags().empty()) declare(set, &unused);
-  return {set.flags().begin(), set.flags().end()};
-}
-
-}  // namespace
-
-Flag MaxWallFlag() { return FlagsOf<DeclareMaxWall, std::string>()[0]; }
-Flag RunFolderFlag() { return FlagsOf<DeclareRunFolder, std::string>()[0]; }
-Flag BatchFlag() { return FlagsOf<DeclareBatch, std::string>()[0]; }
-Flag StartWeightsFlag() { return FlagsOf<DeclareStartWeights, StartOptions>()[0]; }
-std::vector<Flag> StartFlags() { return FlagsOf<DeclareStart, StartOptions>(); }
-std::vector<Flag> RankFlags() { return FlagsOf<DeclareRanks, RankOptions>(); }
-
-std::vector<Flag> WithRankFlags(std::vector<Flag> flags) {
-  AddFlags("ranks", FlagsOf<DeclareTrainingRanks, RankOptions>(), &flags);
-  return flags;
-}
-
-StartOptions StartOptionsOf(const Flags& flags) {
-  StartOptions options = WeightOptionsOf(flags);
-  options.snapshot = flags.Text("snapshot");
-  options.resume = flags.Text("resume");
-  options.allow_outside = flags.Switch("allow_outside");
-  return options;
-}
-
-StartOptions WeightOptionsOf(const Flags& flags) {
-  StartOptions options;
-  options.weights = flags.Text("weights");
-  return options;
-}
-
-RankOptions RankOptionsOf(const Flags& flags) {
-  RankOptions options;
-  options.ranks = flags.Whole("ranks");
-  options.bucket_size = flags.Whole("bucket_size");
-  options.peer_timeout = flags.Whole("peer_timeout");
-  options.peer_warning = flags.Whole("peer_warning");
-  options.exchange_type = flags.Text("exchange_type");
-  return options;
-}
-
-RankOptions TrainingRankOptionsOf(const Flags& flags) {
-  RankOptions options = RankOptionsOf(flags);
-  options.exchange = flags.Text("exchange");
-  options.global_batch = flags.Switch("global_batch");
-  options.scale_lr = flags.Switch("scale_lr");
-  options.sync_batch_norm = flags.Switch("sync_batch_norm");
-  options.share_gpu = flags.Switch("share_gpu");
-  options.log_all_ranks = flags.Switch("log_all_ranks");
-  return options;
 }
 
 }  // namespace trainer

@@ -3,7 +3,6 @@
 
 #include "flag_groups.h"
 #include "run_flags.h"
-#include "shared_flags.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
 #include "trainer/cli/verb.h"

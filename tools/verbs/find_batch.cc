@@ -4,7 +4,6 @@
 
 #include "flag_groups.h"
 #include "run_flags.h"
-#include "shared_flags.h"
 #include "trainer/cli/verb.h"
 #include "trainer/run/device.h"
 #include "trainer/run/search/batch_report.h"

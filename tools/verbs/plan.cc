@@ -5,7 +5,6 @@
 #include "plan_target.h"
 #include "run_flags.h"
 #include "scaling_flags.h"
-#include "shared_flags.h"
 #include "trainer/analysis/memory/memory_breakdown.h"
 #include "trainer/analysis/memory/stage_memory.h"
 #include "trainer/base/error/error.h"

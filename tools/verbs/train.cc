@@ -1,6 +1,5 @@
 #include "flag_groups.h"
 #include "run_flags.h"
-#include "shared_flags.h"
 #include "trainer/base/error/error.h"
 #include "trainer/cli/verb.h"
 #include "trainer/run/training_run.h"
