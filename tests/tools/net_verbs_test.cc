@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "in_process.h"
 #include "job.h"
 
 namespace trainer {
@@ -14,7 +15,7 @@ using testing::Not;
 using testing::StartsWith;
 
 Outcome RunIn(const Job& job, const std::vector<std::string>& command) {
-  return RunProgram(command, job.options());
+  return RunHere(command, job.options());
 }
 
 void ExpectUsage(const Outcome& outcome, const std::string& part) {

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "in_process.h"
 #include "job.h"
 #include "support/json_reader.h"
 
@@ -23,7 +24,7 @@ class PlanRanksTest : public testing::Test {
 
   Outcome Run(std::vector<std::string> command, const std::vector<std::string>& more = {}) const {
     command.insert(command.end(), more.begin(), more.end());
-    return RunProgram(command, job_.options());
+    return RunHere(command, job_.options());
   }
   Outcome Plan(const std::vector<std::string>& more) const {
     return Run({"plan", "--solver=solver.prototxt"}, more);
@@ -82,8 +83,8 @@ TEST_F(PlanRanksTest, RefusesWhatMakesNoSense) {
 }
 
 TEST_F(PlanRanksTest, TakesWhatBenchCommMeasured) {
-  const Outcome bench =
-      Run({"bench-comm", "--ranks=2", "--mib=1", "--rounds=3", "--json=link.json"});
+  const Outcome bench = RunProgram(
+      {"bench-comm", "--ranks=2", "--mib=1", "--rounds=3", "--json=link.json"}, job_.options());
   ASSERT_EQ(bench.exit_code, 0) << bench.err;
   EXPECT_TRUE(Finds(bench.out, R"(\n +1\.00 MiB +\d+\.\d +\d+\.\d+ +- +-\n)")) << bench.out;
   EXPECT_THAT(bench.out, HasSubstr("inside a machine: "));

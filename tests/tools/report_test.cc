@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "in_process.h"
 #include "job.h"
 #include "trainer/dataset/dataset.h"
 
@@ -16,8 +17,7 @@ using testing::StartsWith;
 TEST(PlanTest, ShowsEveryNetOfASolverAndTheTotals) {
   const Job job;
   job.Write();
-  const Outcome outcome =
-      RunProgram({"plan", "--solver=solver.prototxt", "--verbose"}, job.options());
+  const Outcome outcome = RunHere({"plan", "--solver=solver.prototxt", "--verbose"}, job.options());
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, StartsWith("training net: small, 3 layers\n"));
   EXPECT_THAT(outcome.out, HasSubstr("\ntest net (#0): small, 6 layers\n"));
@@ -33,7 +33,7 @@ TEST(PlanTest, ShowsEveryNetOfASolverAndTheTotals) {
 TEST(PlanTest, SaysInFewLinesWhatTakesTheMemoryAndWhetherItFits) {
   const Job job;
   job.Write();
-  const Outcome outcome = RunProgram({"plan", "--solver=solver.prototxt"}, job.options());
+  const Outcome outcome = RunHere({"plan", "--solver=solver.prototxt"}, job.options());
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_TRUE(Finds(
       outcome.out, R"(\ntraining net: peak at (?:ip|loss)(?: back)?, \S+ KiB: .*data 49\.0 KiB, )"))
@@ -47,10 +47,10 @@ TEST(PlanTest, SaysInFewLinesWhatTakesTheMemoryAndWhetherItFits) {
 TEST(PlanTest, ShowsOnePhaseOfANet) {
   const Job job;
   job.Write();
-  const Outcome train = RunProgram({"plan", "--model=net.prototxt", "--verbose"}, job.options());
+  const Outcome train = RunHere({"plan", "--model=net.prototxt", "--verbose"}, job.options());
   EXPECT_THAT(train.out, HasSubstr("ip gradient"));
   const Outcome test =
-      RunProgram({"plan", "--model=net.prototxt", "--phase=TEST", "--verbose"}, job.options());
+      RunHere({"plan", "--model=net.prototxt", "--phase=TEST", "--verbose"}, job.options());
   EXPECT_THAT(test.out, StartsWith("net, phase TEST: small, 6 layers\n"));
   EXPECT_THAT(test.out, Not(HasSubstr("gradient ")));
 }
@@ -58,11 +58,11 @@ TEST(PlanTest, ShowsOnePhaseOfANet) {
 TEST(PlanTest, SaysWhereThePeakIsAndWhatHoldsIt) {
   const Job job;
   job.Write();
-  const Outcome outcome = RunProgram({"plan", "--model=net.prototxt", "--verbose"}, job.options());
+  const Outcome outcome = RunHere({"plan", "--model=net.prototxt", "--verbose"}, job.options());
   EXPECT_TRUE(Finds(outcome.out, R"(peak: \S+ [KM]iB in use at (ip|loss)( back)?, by gradients )"))
       << outcome.out;
   EXPECT_TRUE(Finds(outcome.out, R"(\ndata +50176 +16 1 28 28 \(12544\) +ip back)")) << outcome.out;
-  const Outcome json = RunProgram({"plan", "--model=net.prototxt", "--json"}, job.options());
+  const Outcome json = RunHere({"plan", "--model=net.prototxt", "--json"}, job.options());
   ASSERT_EQ(json.exit_code, 0) << json.err;
   EXPECT_TRUE(Finds(json.out, R"("peak": \{\n +"step": "(ip|loss)( back)?")")) << json.out;
   EXPECT_TRUE(Finds(json.out, R"("holders": \[\n[^\]]*"data")")) << json.out;
@@ -76,7 +76,7 @@ TEST(PlanTest, FollowsLevelAndStage) {
   auto layers = [&](const std::vector<std::string>& more) {
     std::vector<std::string> command = {"plan", "--model=net.prototxt", "--verbose"};
     command.insert(command.end(), more.begin(), more.end());
-    const std::string out = RunProgram(command, job.options()).out;
+    const std::string out = RunHere(command, job.options()).out;
     return out.substr(0, out.find('\n'));
   };
   EXPECT_EQ(layers({}), "net, phase TRAIN: small, 3 layers");
@@ -87,18 +87,18 @@ TEST(PlanTest, FollowsLevelAndStage) {
 }
 
 TEST(ReferenceTest, ExplainsLayersAndSolverFields) {
-  EXPECT_THAT(RunProgram({"layers"}).out, HasSubstr("\nPooling  "));
-  EXPECT_THAT(RunProgram({"layers", "Pooling"}).out, StartsWith("Pooling\n\n"));
-  const std::string json = RunProgram({"layers", "--json"}).out;  // plans an example of every type
+  EXPECT_THAT(RunHere({"layers"}).out, HasSubstr("\nPooling  "));
+  EXPECT_THAT(RunHere({"layers", "Pooling"}).out, StartsWith("Pooling\n\n"));
+  const std::string json = RunHere({"layers", "--json"}).out;  // plans an example of every type
   EXPECT_THAT(json, HasSubstr("\"type\": \"Convolution\""));
   EXPECT_THAT(json, HasSubstr("\"FillerParameter\": {"));
-  EXPECT_EQ(RunProgram({"layers", "Pooling", "--json"}).exit_code, 64);
-  const Outcome unknown = RunProgram({"layers", "Poling"});
+  EXPECT_EQ(RunHere({"layers", "Pooling", "--json"}).exit_code, 64);
+  const Outcome unknown = RunHere({"layers", "Poling"});
   EXPECT_EQ(unknown.exit_code, 64);
   EXPECT_THAT(unknown.Errors(), ElementsAre(HasSubstr("Did you mean 'Pooling'?")));
-  EXPECT_THAT(RunProgram({"solver"}).out, StartsWith("update rules (field type): "));
-  EXPECT_THAT(RunProgram({"solver", "Nesterov"}).out, StartsWith("Nesterov\n\n"));
-  EXPECT_THAT(RunProgram({"solver", "--json"}).out, StartsWith("{\n"));
+  EXPECT_THAT(RunHere({"solver"}).out, StartsWith("update rules (field type): "));
+  EXPECT_THAT(RunHere({"solver", "Nesterov"}).out, StartsWith("Nesterov\n\n"));
+  EXPECT_THAT(RunHere({"solver", "--json"}).out, StartsWith("{\n"));
 }
 
 TEST(DatasetTest, MakesAndDescribesBothKindsOfDatabase) {
@@ -106,11 +106,11 @@ TEST(DatasetTest, MakesAndDescribesBothKindsOfDatabase) {
   for (const std::string backend : {"LMDB", "LEVELDB"}) {
     const std::string ending = backend == "LMDB" ? "lmdb" : "leveldb";
     const RunOptions options = {.folder = folder.path()};
-    const Outcome made = RunProgram(
+    const Outcome made = RunHere(
         {"dataset", "digits", "d", "--train=30", "--test=20", "--backend", backend}, options);
     EXPECT_EQ(made.exit_code, 0) << made.err;
     EXPECT_EQ(made.out, "d/train_" + ending + ": 30 records\nd/test_" + ending + ": 20 records\n");
-    const Outcome info = RunProgram({"dataset", "check", "d/train_" + ending}, options);
+    const Outcome info = RunHere({"dataset", "check", "d/train_" + ending}, options);
     EXPECT_THAT(info.out, HasSubstr("kind: " + backend + "\nrecords: 30\n"));
     EXPECT_THAT(info.out, HasSubstr("1x28x28"));
   }
@@ -123,10 +123,10 @@ TEST(DatasetTest, ConvertsFilesOfMnist) {
             std::string("\0\0\x08\x03\0\0\0\x02\0\0\0\x1c\0\0\0\x1c", 16) + image + image);
   WriteText(folder / "labels", std::string("\0\0\x08\x01\0\0\0\x02\x05\x09", 10));
   const RunOptions options = {.folder = folder.path()};
-  const Outcome made = RunProgram({"dataset", "idx", "images", "labels", "db"}, options);
+  const Outcome made = RunHere({"dataset", "idx", "images", "labels", "db"}, options);
   EXPECT_EQ(made.exit_code, 0) << made.err;
   EXPECT_EQ(made.out, "db: 2 records\n");
-  EXPECT_THAT(RunProgram({"dataset", "check", "db"}, options).out, HasSubstr("label: 9, 1\n"));
+  EXPECT_THAT(RunHere({"dataset", "check", "db"}, options).out, HasSubstr("label: 9, 1\n"));
 }
 
 TEST(DatasetTest, ConvertsFilesOfCifar10) {
@@ -135,12 +135,12 @@ TEST(DatasetTest, ConvertsFilesOfCifar10) {
             "\x07" + std::string(3072, 'a') + "\x02" + std::string(3072, 'c'));
   WriteText(folder / "test_batch.bin", "\x03" + std::string(3072, 'd'));
   const RunOptions options = {.folder = folder.path()};
-  const Outcome made = RunProgram({"dataset", "cifar10", ".", "db"}, options);
+  const Outcome made = RunHere({"dataset", "cifar10", ".", "db"}, options);
   EXPECT_EQ(made.exit_code, 0) << made.err;
   EXPECT_EQ(made.out,
             "db/cifar10_train_lmdb: 2 records\ndb/cifar10_test_lmdb: 1 records\n"
             "db/mean.binaryproto: mean of the training images\n");
-  const Outcome info = RunProgram({"dataset", "check", "db/cifar10_train_lmdb"}, options);
+  const Outcome info = RunHere({"dataset", "check", "db/cifar10_train_lmdb"}, options);
   EXPECT_THAT(info.out, HasSubstr("3x32x32"));
   EXPECT_THAT(info.out, HasSubstr("label: 7, 1\n"));
 }
@@ -150,10 +150,10 @@ TEST(DatasetTest, MakesPairs) {
   const RunOptions options = {.folder = folder.path()};
   WriteDigits({.folder = folder / "d", .train = 40, .test = 5});
   const Outcome made =
-      RunProgram({"dataset", "pairs", "d/train_lmdb", "p", "--backend=leveldb"}, options);
+      RunHere({"dataset", "pairs", "d/train_lmdb", "p", "--backend=leveldb"}, options);
   EXPECT_EQ(made.exit_code, 0) << made.err;
   EXPECT_EQ(made.out, "p: 40 records\n");
-  const Outcome info = RunProgram({"dataset", "check", "p"}, options);
+  const Outcome info = RunHere({"dataset", "check", "p"}, options);
   EXPECT_THAT(info.out, HasSubstr("kind: LEVELDB\nrecords: 40\n"));
   EXPECT_THAT(info.out, HasSubstr("2x28x28"));
 }
@@ -164,13 +164,13 @@ TEST(DatasetTest, ConvertsPicturesAndComputesTheirMean) {
   WriteText(folder / "c.pgm", "P5 2 1 255\n\x1e\x28");
   WriteText(folder / "list", "a b.pgm 3\r\nc.pgm 4\r\nabsent.png 5\r\n");
   const RunOptions options = {.folder = folder.path()};
-  const Outcome made = RunProgram({"dataset", "images", ".", "list", "db", "--gray"}, options);
+  const Outcome made = RunHere({"dataset", "images", ".", "list", "db", "--gray"}, options);
   EXPECT_EQ(made.exit_code, 0) << made.err;
   EXPECT_EQ(made.out, "db: 2 records\nskipped: 1 unreadable files\n");
   EXPECT_THAT(made.err, HasSubstr("list:3: cannot read the image: "));
-  EXPECT_THAT(RunProgram({"dataset", "check", "db"}, options).out,
+  EXPECT_THAT(RunHere({"dataset", "check", "db"}, options).out,
               HasSubstr("first key: 00000000_a b.pgm\n"));
-  const Outcome mean = RunProgram({"dataset", "mean", "db", "mean.binaryproto"}, options);
+  const Outcome mean = RunHere({"dataset", "mean", "db", "mean.binaryproto"}, options);
   EXPECT_EQ(mean.exit_code, 0) << mean.err;
   EXPECT_EQ(mean.out, "mean.binaryproto: mean of 2 records of 1x1x2\nmean_value channel [0]: 25\n");
 }
@@ -179,20 +179,20 @@ TEST(DatasetTest, DoesNotOverwrite) {
   const TempFolder folder;
   const RunOptions options = {.folder = folder.path()};
   const std::vector<std::string> command = {"dataset", "digits", "d", "--train=5", "--test=5"};
-  EXPECT_EQ(RunProgram(command, options).exit_code, 0);
-  const Outcome again = RunProgram(command, options);
+  EXPECT_EQ(RunHere(command, options).exit_code, 0);
+  const Outcome again = RunHere(command, options);
   EXPECT_EQ(again.exit_code, 73);
   EXPECT_THAT(again.Errors(), ElementsAre(HasSubstr("train_lmdb")));
 }
 
 TEST(DatasetTest, NamesAMissingDatabase) {
-  const Outcome outcome = RunProgram({"dataset", "check", "/absent/db"});
+  const Outcome outcome = RunHere({"dataset", "check", "/absent/db"});
   EXPECT_EQ(outcome.exit_code, 66);
   EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("/absent/db")));
 }
 
 TEST(DeviceQueryTest, NamesTheProcessorAndTheThreads) {
-  const Outcome outcome = RunProgram({"device_query"}, {.env = {"OMP_NUM_THREADS=1"}});
+  const Outcome outcome = RunHere({"device_query"}, {.env = {"OMP_NUM_THREADS=1"}});
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_THAT(outcome.out, StartsWith("device:     CPU, 1 thread, "));
   EXPECT_THAT(outcome.out, HasSubstr("OMP_NUM_THREADS=1"));
