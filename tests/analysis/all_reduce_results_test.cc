@@ -5,9 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "scaling/measured_cluster.h"
 #include "support/error_of.h"
 #include "support/temp_folder.h"
-#include "trainer/analysis/scaling/measured_cluster.h"
 
 namespace trainer {
 namespace {

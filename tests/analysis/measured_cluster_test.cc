@@ -1,6 +1,6 @@
 // The model of a cluster that takes the times that bench-comm measured.
 
-#include "trainer/analysis/scaling/measured_cluster.h"
+#include "scaling/measured_cluster.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -9,9 +9,9 @@
 #include <sstream>
 
 #include "digits_run.h"
+#include "scaling/straggler_fit.h"
 #include "support/error_of.h"
 #include "trainer/analysis/communication/all_reduce_results.h"
-#include "trainer/analysis/scaling/straggler_fit.h"
 
 namespace trainer {
 namespace {

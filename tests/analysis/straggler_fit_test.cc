@@ -1,6 +1,6 @@
 // How long ranks wait for the slowest, against order statistics and published rates.
 
-#include "trainer/analysis/scaling/straggler_fit.h"
+#include "scaling/straggler_fit.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

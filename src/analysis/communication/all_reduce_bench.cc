@@ -6,7 +6,7 @@
 #include <ranges>
 
 #include "communication/all_reduce_buffer.h"
-#include "trainer/analysis/scaling/measured_cluster.h"
+#include "scaling/measured_cluster.h"
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 

@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "trainer/analysis/scaling/straggler_fit.h"
+#include "scaling/straggler_fit.h"
 
 namespace trainer {
 namespace {

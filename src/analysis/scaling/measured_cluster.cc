@@ -1,4 +1,4 @@
-#include "trainer/analysis/scaling/measured_cluster.h"
+#include "scaling/measured_cluster.h"
 
 #include <algorithm>
 #include <cmath>

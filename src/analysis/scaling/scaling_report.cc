@@ -3,9 +3,9 @@
 #include <memory>
 #include <utility>
 
+#include "scaling/measured_cluster.h"
+#include "scaling/straggler_fit.h"
 #include "trainer/analysis/communication/all_reduce_results.h"
-#include "trainer/analysis/scaling/measured_cluster.h"
-#include "trainer/analysis/scaling/straggler_fit.h"
 #include "trainer/analysis/timing/net_profile.h"
 #include "trainer/backend/plan_device.h"
 #include "trainer/base/error/error.h"

@@ -1,4 +1,4 @@
-#include "trainer/analysis/scaling/straggler_fit.h"
+#include "scaling/straggler_fit.h"
 
 #include <cmath>
 #include <numbers>

@@ -11,7 +11,6 @@
 #include "trainer/backend/peak.h"
 #include "trainer/config/solver_spec.h"
 #include "trainer/net/net.h"
-#include "trainer/solver/solver.h"
 
 namespace trainer {
 
@@ -47,18 +46,6 @@ struct NetProfile {
   double UpdateMs() const;
 };
 
-// The net to measure, and the solver that owns it, if any.
-struct ProfiledNet {
-  Net* net = nullptr;
-  Solver* solver = nullptr;
-  const Device* device = nullptr;
-  bool backward = false;
-};
-
-// Times whole iterations (with a solver), passes, and passes with a clock around every layer, in
-// turns. Logs Caffe's lines of `caffe time`. Leaves `peak` empty.
-NetProfile ProfileNet(const ProfiledNet& subject, int iterations);
-
 struct ProfileOptions {
   int iterations = 10;
   std::vector<std::string> weights;  // files to load first
@@ -70,11 +57,12 @@ struct ProfileOptions {
   std::function<void(const Net& net, const NetProfile& measured)> inspect;
 };
 
-// Builds the net of `state`, for training in phase TRAIN, and profiles its passes.
+// Builds the net of `state`, for training in phase TRAIN, and times passes, and passes with a clock
+// around every layer, in turns. Logs the lines of `caffe time`.
 NetProfile ProfileModel(const NetSpec& spec, const caffe::NetState& state, const Device& device,
                         const ProfileOptions& options = {});
 
-// Builds the solver without tests and snapshots, and profiles its iterations.
+// Builds the solver without tests and snapshots. Times whole iterations as well.
 NetProfile ProfileSolver(SolverSpec spec, const Device& device, const ProfileOptions& options = {});
 
 // Makes the solver run plain synchronous iterations, at least `iterations`: no tests, no
