@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::string_view kTrain = "trainer train --solver=FILE";
 constexpr std::string_view kTest = "trainer test --model=NET --weights=FILE";
-constexpr std::string_view kClassify =
-    "trainer classify --model=DEPLOY --weights=FILE --labels=NAMES PICTURE";
+constexpr std::string_view kPredict =
+    "trainer predict --model=DEPLOY --weights=FILE --labels=NAMES PICTURE";
 constexpr std::string_view kImages = "trainer dataset images ROOT LIST DB";
 constexpr std::string_view kMean = "trainer dataset mean DB FILE";
 constexpr std::string_view kFeatures =
@@ -27,7 +27,7 @@ constexpr std::string_view kLog = "trainer log FILE --out=DIR";
 constexpr auto kNames = std::to_array<std::pair<std::string_view, std::string_view>>({
     {"benchmark", "trainer time --model=NET"},
     {"caffe", "trainer VERB"},
-    {"classification", kClassify},
+    {"classification", kPredict},
     {"compute_image_mean", kMean},
     {"convert_cifar_data", "trainer dataset cifar10 BATCHES DIR"},
     {"convert_imageset", kImages},
@@ -46,14 +46,13 @@ constexpr auto kNames = std::to_array<std::pair<std::string_view, std::string_vi
     {"finetune", "trainer train --solver=FILE --weights=FILE"},
     {"finetune_net", "trainer train --solver=FILE --weights=FILE"},
     {"fit", kTrain},
-    {"infer", kClassify},
+    {"infer", kPredict},
     {"make_imagenet_mean", kMean},
     {"net_speed_benchmark", "trainer time --model=NET"},
     {"parse_log", kLog},
     {"plot", kLog},
     {"plot_log", kLog},
     {"plot_training_log", kLog},
-    {"predict", kClassify},
     {"profile", "trainer time --model=NET"},
     {"resume", kResume},
     {"resume_training", kResume},

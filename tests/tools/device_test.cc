@@ -32,7 +32,7 @@ TEST(GpuFlagTest, OfEveryVerbThatComputesNamesWhatIsMissing) {
            {"time", "--model=net.prototxt"},
            {"time", "--solver=solver.prototxt"},
            {"features", "--model=net.prototxt", weights, "--blobs=ip", "--out=ip.h5"},
-           {"classify", "--model=net.prototxt", weights, "image.png"},
+           {"predict", "--model=net.prototxt", weights, "image.png"},
        }) {
     std::vector<std::string> asking = command;
     asking.push_back("--gpu=0");

@@ -200,7 +200,7 @@ TEST_F(GpuTrainTest, ClassifiesAPicture) {
   ASSERT_EQ(RunProgram({"deploy", "--model=net.prototxt", "--out=deploy.prototxt"}, job_.options())
                 .exit_code,
             0);
-  const std::vector<std::string> command = {"classify", "--model=deploy.prototxt", "--json",
+  const std::vector<std::string> command = {"predict", "--model=deploy.prototxt", "--json",
                                             "--weights=snap_iter_10.caffemodel", "a.pgm"};
   std::vector<std::string> on_gpu = command;
   on_gpu.push_back("--gpu=0");

@@ -45,7 +45,7 @@ TEST_F(MeantTest, NamesOfOtherProgramsAnswerWithTheVerb) {
       {"upgrade_solver_proto_text", "trainer upgrade OLD NEW"},
       {"convert_mnist_data", "trainer dataset idx IMAGES LABELS DB"},
       {"fit", "trainer train --solver=FILE"},
-      {"predict", "trainer classify --model=DEPLOY"},
+      {"infer", "trainer predict --model=DEPLOY"},
       {"evaluate", "trainer test --model=NET"},
       {"summary", "trainer show --model=NET"},
       {"export", "trainer deploy --model=NET"},
@@ -77,7 +77,7 @@ TEST_F(MeantTest, ABareFileIsToldItsFlag) {
   ExpectAnswer({"time", "solver.prototxt"}, "'trainer time'", "--solver=solver.prototxt?");
   ExpectAnswer({"train", "--solver=solver.prototxt", "x.solverstate"}, "'trainer train'",
                "Did you mean --snapshot=x.solverstate?");
-  ExpectAnswer({"classify", "deploy.prototxt", "a.png"}, "'trainer classify'",
+  ExpectAnswer({"predict", "deploy.prototxt", "a.png"}, "'trainer predict'",
                "Did you mean --model=deploy.prototxt?");
 }
 

@@ -36,7 +36,7 @@ TEST(CompletionTest, BashOffersVerbsFlagsAndFiles) {
   EXPECT_THAT(Offered("train --"), AllOf(HasSubstr("--requeue\n"), HasSubstr("--minloglevel=\n"),
                                          HasSubstr("--gpu=\n"), HasSubstr("--memory=\n")));
   EXPECT_EQ(Offered("train --solver = net"), "net.prototxt\n");
-  EXPECT_EQ(Offered("help class"), "classify\n");
+  EXPECT_EQ(Offered("help pred"), "predict\n");
 }
 
 TEST(ManTest, HoldsEveryVerbAndFlagAndNoStrayRequest) {

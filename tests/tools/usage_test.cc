@@ -18,10 +18,10 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 
-const char* const kVerbs[] = {"check", "classify", "dataset", "deploy", "device_query", "doctor",
-                              "draw",  "features", "find-lr", "job",    "layers",       "log",
-                              "plan",  "report",   "show",    "solver", "status",       "sweep",
-                              "test",  "time",     "train",   "upgrade"};
+const char* const kVerbs[] = {"check",    "dataset", "deploy", "device_query", "doctor", "draw",
+                              "features", "find-lr", "job",    "layers",       "log",    "plan",
+                              "predict",  "report",  "show",   "solver",       "status", "sweep",
+                              "test",     "time",    "train",  "upgrade"};
 
 size_t WidestLine(const std::string& text) {
   std::istringstream lines(text);
@@ -155,7 +155,7 @@ TEST(UsageTest, NamesTheFlagOrFieldThatAnotherTrainersFlagMeans) {
                 "iterations: max_iter of the solver is epochs");
   ExpectRefused({"train", "--solver=x", "--bs=3"}, 64, "Did you mean --batch?");
   ExpectRefused({"train", "--solver=x", "--lr"}, 64, "--lr needs a value: --lr=VALUE");
-  ExpectRefused({"classify", "--lr=0.1"}, 64, "'trainer classify' has no flag --lr");
+  ExpectRefused({"predict", "--lr=0.1"}, 64, "'trainer predict' has no flag --lr");
 }
 
 TEST(UsageTest, TakesAFieldOfTheSolverAsAFlag) {
@@ -264,6 +264,20 @@ TEST(UsageTest, EachTaskOfDatasetHasItsOwnFlags) {
 TEST(HelpTest, ManualPageAndCompletionAreHelpAsWell) {
   EXPECT_EQ(RunHere({"help", "--man"}).out, RunHere({"man"}).out);
   EXPECT_EQ(RunHere({"help", "--completion"}).out, RunHere({"completion"}).out);
+}
+
+TEST(HelpTest, TheOldNameOfPredictIsAnAlias) {
+  const auto page = [](const std::string& verb) {
+    const std::string text = RunHere({"help", verb}).out;
+    return text.substr(text.find(':'));  // without the name
+  };
+  EXPECT_EQ(page("classify"), page("predict"));
+  const std::vector<std::string> flags = {"--model=absent", "--weights=absent", "a.png"};
+  std::vector<std::string> old_name = {"classify"}, new_name = {"predict"};
+  old_name.insert(old_name.end(), flags.begin(), flags.end());
+  new_name.insert(new_name.end(), flags.begin(), flags.end());
+  EXPECT_EQ(RunHere(old_name).exit_code, 66);
+  EXPECT_EQ(RunHere(old_name).Errors(), RunHere(new_name).Errors());
 }
 
 TEST(UsageTest, PassesFlagsOfTheLogToGlog) {

@@ -37,7 +37,7 @@ void WarnOfEmptyInputs(const Net& net) {
   LOG(WARNING) << EscapeControl(
       Join("no data fills ", JoinList(zeros),
            ": the input is all zeros, so the outputs are meaningless. Give the net with its data "
-           "layers; for a deploy net use 'trainer classify' with images"));
+           "layers; for a deploy net use 'trainer predict' with images"));
 }
 
 // Returns 0 if the number of records is unknown.

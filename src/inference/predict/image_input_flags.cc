@@ -104,7 +104,7 @@ void SetImageFlag(const std::string& text, ImageInputFlags* flags) {
     names.emplace_back(known);
   }
   throw Error(ErrorCode::kUsage,
-              Join("'trainer classify' has no flag --", name, ".", DidYouMean(name, names)));
+              Join("'trainer predict' has no flag --", name, ".", DidYouMean(name, names)));
 }
 
 bool HasImageFlags(const ImageInputFlags& flags) {

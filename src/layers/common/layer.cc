@@ -16,7 +16,7 @@ std::map<std::string, LayerDoc>& MutableDocs() {
 std::string DataAdvice(const LayerSpec& spec) {
   if (spec.proto().bottom_size() > 0 || spec.proto().top_size() == 0) return "";
   return ". It is a data layer: write the data to HDF5 files and read them with HDF5Data, or use "
-         "an Input layer, which 'trainer features' and 'trainer classify' fill";
+         "an Input layer, which 'trainer features' and 'trainer predict' fill";
 }
 
 [[noreturn]] void RefuseType(const LayerSpec& spec) {

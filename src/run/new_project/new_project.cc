@@ -161,7 +161,7 @@ void ConvertImages(const NewProjectOptions& options, NewProject* project) {
   images.root = options.data;
   images.output.path = JoinPath(options.folder, "train_lmdb");
   images.height = images.width = options.size;
-  // One size for all images, so that 'trainer classify' prepares images as training did.
+  // One size for all images, so that 'trainer predict' prepares images as training did.
   images.fit = ImageFit::kExact;
   images.shuffle = true;
   images.encoded = !small;
@@ -246,11 +246,11 @@ std::string ToText(const NewProject& project) {
   text +=
       Join("\n", project.net(), ": ", settings.net_template, ", batches of ", settings.train_batch,
            "\n", project.solver(), ": ", project.epochs, " epochs, ", settings.max_iter,
-           " iterations\n", project.deploy(), ": the net for 'trainer classify'\n",
+           " iterations\n", project.deploy(), ": the net for 'trainer predict'\n",
            "next: trainer train --solver=", project.solver(), " --run=", run, "\n",
            "then: trainer test --run=", run, " --confusion");
   if (data.classes > 0) {
-    text += Join(", or for new images: trainer classify --model=", project.deploy(),
+    text += Join(", or for new images: trainer predict --model=", project.deploy(),
                  " --weights=", JoinPath(project.folder, "snapshots/net"), "_iter_",
                  settings.max_iter, ".caffemodel IMAGE");
   }

@@ -13,7 +13,7 @@
 namespace trainer {
 namespace {
 
-class Classify final : public Verb {
+class Predict final : public Verb {
  public:
   void Declare(FlagSet& flags) override {
     flags.BindWords(&images_, std::numeric_limits<size_t>::max());
@@ -34,7 +34,7 @@ class Classify final : public Verb {
     const std::vector<std::string> paths = ImagePaths(images_, image_flags_.list);
     if (paths.empty()) {
       throw Error(ErrorCode::kUsage,
-                  "'trainer classify' needs images, or --list=FILE with their paths");
+                  "'trainer predict' needs images, or --list=FILE with their paths");
     }
     RequireFiles(weights_);
     const NetSpec spec = LoadNet(net_);
@@ -71,7 +71,7 @@ class Classify final : public Verb {
   DeviceOptions device_;
 };
 
-const RegisterVerb<Classify> kClassify("classify");
+const RegisterVerb<Predict> kPredict("predict", {"classify"});
 
 }  // namespace
 }  // namespace trainer
