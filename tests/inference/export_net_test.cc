@@ -1,107 +1,110 @@
-// The nets that `trainer deploy` writes, and their comments on preprocessing.
-
 #include "trainer/inference/export/export_net.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "support/temp_folder.h"
-#include "trainer/base/text/text.h"
-#include "trainer/config/net_spec.h"
-#include "trainer/dataset/record_set.h"
+#include <filesystem>
+
+#include "inference/digits_net.h"
+#include "support/error_of.h"
 
 namespace trainer {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 class ExportNetTest : public testing::Test {
  protected:
-  // Writes grey images of these sizes, (height, width), and their list.
-  void WriteImages(const std::vector<std::pair<int, int>>& sizes) const {
-    std::string list;
-    for (size_t i = 0; i < sizes.size(); ++i) {
-      const auto [height, width] = sizes[i];
-      const std::string name = folder_ / Join(i, ".pgm");
-      WriteText(name, Join("P5 ", width, " ", height, " 255\n",
-                           std::string(static_cast<size_t>(height * width), 'x')));
-      list += Join(name, " 0\n");
-    }
-    WriteText(folder_ / "list.txt", list);
+  std::string Export(ExportOptions options = {}) const {
+    options.spec.state = StateOf(caffe::TEST);
+    return ToText(ExportNet(digits_.Load(), *digits_.device, options));
+  }
+  void ExpectRefused(const ExportOptions& options, ErrorCode code, const std::string& part) const {
+    const auto [thrown, message] = ErrorOf([&] { Export(options); });
+    EXPECT_EQ(thrown, code) << message;
+    EXPECT_THAT(message, HasSubstr(part));
   }
 
-  void WriteDatabase(const std::vector<std::pair<int, int>>& sizes) const {
-    const std::unique_ptr<RecordWriter> writer = MakeRecords({.path = folder_ / "lmdb"});
-    for (size_t i = 0; i < sizes.size(); ++i) {
-      caffe::Datum datum;
-      datum.set_channels(1);
-      datum.set_height(sizes[i].first);
-      datum.set_width(sizes[i].second);
-      datum.set_data(std::string(static_cast<size_t>(sizes[i].first * sizes[i].second), 'x'));
-      datum.set_label(0);
-      StoredRecord record = {NumberedKey(static_cast<int64_t>(i)), datum.SerializeAsString()};
-      writer->Prepare(&record);
-      writer->Put(record);
-    }
-    writer->Finish();
-  }
-
-  // The comment of a net with this data layer.
-  std::string Comment(const std::string& type, const std::string& fields) const {
-    WriteText(folder_ / "net.prototxt",
-              Join("layer { name: \"d\" type: \"", type, "\" top: \"data\" top: \"label\" ", fields,
-                   " } layer { name: \"ip\" type: \"InnerProduct\" bottom: \"data\" top: \"ip\" "
-                   "inner_product_param { num_output: 2 } } layer { name: \"loss\" "
-                   "type: \"SoftmaxWithLoss\" bottom: \"ip\" bottom: \"label\" top: \"loss\" }"));
-    ExportOptions options;
-    options.spec.state.set_phase(caffe::TEST);
-    options.shape = Shape({1, 4, 4});
-    const NetSpec net = LoadNet(folder_ / "net.prototxt");
-    return ExportNet(net, *MakeCpuDevice(1), options).preprocessing;
-  }
-  std::string OfList(const std::string& transform, const std::string& fields = "") const {
-    return Comment("ImageData",
-                   Join("image_data_param { source: \"", folder_ / "list.txt",
-                        "\" is_color: false ", fields, " } transform_param { ", transform, " }"));
-  }
-  std::string OfDatabase(const std::string& transform) const {
-    return Comment("Data", Join("data_param { source: \"", folder_ / "lmdb",
-                                "\" backend: LMDB } transform_param { ", transform, " }"));
-  }
-
-  TempFolder folder_;
+  DigitsNet digits_;
 };
 
-TEST_F(ExportNetTest, TheCommentResizesToTheCommonSizeOfTheRecords) {
-  WriteImages({{6, 8}, {6, 8}});
-  EXPECT_THAT(OfList("crop_size: 4"), HasSubstr("trainer classify --resize=6,8"));
-  WriteDatabase({{5, 7}, {5, 7}});
-  EXPECT_THAT(OfDatabase("crop_size: 4 scale: 0.5"),
-              HasSubstr("trainer classify --resize=5,7 --scale=0.5"));
+TEST_F(ExportNetTest, DataBecomesAnInputAndTheLossProbabilities) {
+  const std::string text = Export({.spec = {}, .batch = 3, .shape = {}});
+  EXPECT_EQ(text, R"(# To prepare images as its training did: trainer classify --scale=0.00390625
+name: "small"
+layer {
+  name: "data"
+  type: "Input"
+  top: "data"
+  input_param {
+    shape {
+      dim: 3
+      dim: 1
+      dim: 28
+      dim: 28
+    }
+  }
+}
+layer {
+  name: "ip"
+  type: "InnerProduct"
+  bottom: "data"
+  top: "ip"
+  inner_product_param {
+    num_output: 10
+  }
+}
+layer {
+  name: "prob"
+  type: "Softmax"
+  bottom: "ip"
+  top: "prob"
+}
+)");
+  const NetSpec spec = LoadNet(digits_.folder().Write("exported.prototxt", text));
+  InferenceNet net(spec, *digits_.device, {.state = StateOf(caffe::TEST)});
+  net.LoadWeights(std::vector<std::string>{digits_.weights()});
+  ASSERT_EQ(net.net().outputs().size(), 1u);
+  EXPECT_EQ(net.net().outputs()[0].value.shape, Shape({3, 10}));
 }
 
-TEST_F(ExportNetTest, RecordsThatKeptTheirProportionsShareTheShorterSide) {
-  WriteImages({{6, 8}, {9, 6}, {6, 6}});
-  EXPECT_THAT(OfList("crop_size: 4"), HasSubstr("trainer classify --resize_short=6"));
-  WriteDatabase({{7, 5}, {5, 9}});
-  EXPECT_THAT(OfDatabase("crop_size: 4"), HasSubstr("trainer classify --resize_short=5"));
+TEST_F(ExportNetTest, AShapeThatIsGivenNeedsNoData) {
+  std::filesystem::remove_all(digits_.folder() / "data");
+  EXPECT_THAT(Export({.spec = {}, .shape = ParseItemShape("1,28,28")}), HasSubstr("dim: 28"));
+  ExpectRefused({}, ErrorCode::kNoInput, "give the shape of one item");
+  EXPECT_THAT(ErrorOf([] { ParseItemShape("1,x"); }).second,
+              HasSubstr("'x' is not a positive whole number"));
 }
 
-TEST_F(ExportNetTest, FieldsThatResizeWinOverTheSizesOfTheFiles) {
-  WriteImages({{6, 8}, {9, 10}});
-  EXPECT_THAT(OfList("crop_size: 4", "new_height: 7 new_width: 5"), HasSubstr("--resize=7,5"));
-  EXPECT_THAT(OfList("crop_size: 4", "short_side: 5"), HasSubstr("--resize_short=5"));
-  EXPECT_THAT(OfList("crop_size: 7 random_resized_crop_param { }"), HasSubstr("--resize_short=8"));
-  EXPECT_THAT(OfList("crop_size: 7 random_resized_crop_param { test_size: 9 }"),
-              HasSubstr("--resize_short=9"));
+TEST_F(ExportNetTest, KeepsTheMainLossOrTheNamedOutputs) {
+  digits_.text += R"(layer { name: "side" type: "InnerProduct" bottom: "data" top: "side"
+                        inner_product_param { num_output: 10 } }
+                layer { name: "side_loss" type: "SoftmaxWithLoss" bottom: "side" bottom: "label"
+                        top: "side_loss" loss_weight: 0.3 })";
+  const std::string main = Export();
+  EXPECT_THAT(main, HasSubstr("\"ip\""));
+  EXPECT_THAT(main, Not(HasSubstr("side")));
+  const std::string side = Export({.spec = {.state = {}, .outputs = {"side"}}, .shape = {}});
+  EXPECT_THAT(side, HasSubstr("\"side\""));
+  EXPECT_THAT(side, Not(HasSubstr("\"ip\"")));
+  ExpectRefused({.spec = {.state = {}, .outputs = {"syde"}}, .shape = {}}, ErrorCode::kConfig,
+                "Did you mean 'side'?");
 }
 
-TEST_F(ExportNetTest, ASizeThatNothingGivesIsAnError) {
-  WriteImages({{6, 8}, {9, 10}});
-  EXPECT_THAT(OfList("crop_size: 4"), HasSubstr("trainer classify --resize=H,W (H,W: "));
-  EXPECT_THAT(OfDatabase("crop_size: 4"), HasSubstr("trainer classify --resize=H,W (H,W: "));
-  EXPECT_THAT(OfList(""), StartsWith("Images go in as they are"));
+TEST_F(ExportNetTest, TheCommentSaysHowImagesArePreprocessed) {
+  digits_.text = Replaced(digits_.text, "scale: 0.00390625", "crop_size: 24 mean_value: 30");
+  EXPECT_THAT(Export(), StartsWith("# To prepare images as its training did: trainer classify "
+                                   "--resize=28,28 --mean_value=30\n"));
+  digits_.text = Replaced(digits_.text, "crop_size: 24 mean_value: 30", "mirror: true");
+  EXPECT_THAT(Export(), StartsWith("# Images go in as they are: pixels from 0 to 255\n"));
+  digits_.text = Replaced(digits_.text, "mirror: true", "crop_size: 24");
+  std::filesystem::remove_all(digits_.folder() / "data");
+  EXPECT_THAT(Export({.spec = {}, .shape = Shape({1, 24, 24})}),
+              HasSubstr("--resize=H,W (H,W: the size of the data set's images)"));
+  digits_.text = Replaced(digits_.text, "type: \"Data\"", "type: \"HDF5Data\"");
+  EXPECT_THAT(Export({.spec = {}, .shape = Shape({1, 24, 24})}), StartsWith("name: \"small\""));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "in_process.h"
 #include "job.h"
 #include "layers.pb.h"
 #include "trainer/dataset/db_writer.h"
@@ -68,7 +69,7 @@ TEST_P(NetMistakeTest, IsRefused) {
   Job job;
   const Mistake& mistake = GetParam();
   job.net = Edited(job.net, mistake.from, mistake.to);
-  ExpectRefused(job, job.Train(), mistake.code, mistake.start, mistake.part);
+  ExpectRefused(job, TrainHere(job), mistake.code, mistake.start, mistake.part);
   EXPECT_THAT(job.Files("snap"), IsEmpty());
 }
 
@@ -97,14 +98,14 @@ TEST_P(SolverMistakeTest, IsRefused) {
   Job job;
   const Mistake& mistake = GetParam();
   job.solver = Edited(job.solver, mistake.from, mistake.to);
-  ExpectRefused(job, job.Train(), mistake.code, mistake.start, mistake.part);
+  ExpectRefused(job, TrainHere(job), mistake.code, mistake.start, mistake.part);
   EXPECT_THAT(job.Files("snap"), IsEmpty());
 }
 
 TEST(SyntaxErrorTest, ShowsTheLineAndTheColumn) {
   Job job;
   job.net = Edited(job.net, "num_output: 10", "num_ouput: 10");
-  const Outcome outcome = job.Train();
+  const Outcome outcome = TrainHere(job);
   const std::vector<std::string> lines = outcome.ErrLines();
   ASSERT_GE(lines.size(), 3u);
   EXPECT_THAT(lines[lines.size() - 3], StartsWith("error: net.prototxt:26:5: "));
@@ -134,7 +135,7 @@ TEST(HostileTextTest, IsRefusedByLimits) {
     for (const std::string flag : {"plan --model=", "train --solver="}) {
       const size_t space = flag.find(' ');
       const Outcome outcome =
-          RunProgram({flag.substr(0, space), flag.substr(space + 1) + name}, job.options());
+          RunHere({flag.substr(0, space), flag.substr(space + 1) + name}, job.options());
       EXPECT_EQ(outcome.exit_code, 78) << name;
       ASSERT_FALSE(outcome.Errors().empty());
       EXPECT_LE(outcome.Errors().size(), name == std::string("many") ? 51u : 2u) << outcome.err;
@@ -169,14 +170,14 @@ TEST(BadDatabaseTest, AnEmptyLmdbIsRefused) {
   Job job;
   CreateDb("LMDB", job.folder() / "data/empty")->Commit();
   job.net = Edited(job.net, "data/train_lmdb", "data/empty");
-  ExpectRefused(job, job.Train(), 65, "", "data/empty");
+  ExpectRefused(job, TrainHere(job), 65, "", "data/empty");
 }
 
 TEST(BadDatabaseTest, AnEmptyLevelDbIsRefused) {
   Job job("LEVELDB");
   CreateDb("LEVELDB", job.folder() / "data/empty")->Commit();
   job.net = Edited(job.net, "data/train_leveldb", "data/empty");
-  ExpectRefused(job, job.Train(), 65, "", "data/empty");
+  ExpectRefused(job, TrainHere(job), 65, "", "data/empty");
 }
 
 TEST(BadDatabaseTest, ATruncatedLmdbIsRefused) {
@@ -210,13 +211,13 @@ TEST(BadMeanTest, AMeanOfAnotherSizeIsRefused) {
   for (int i = 0; i < 100; ++i) mean.add_data(0.5f);
   WriteText(job.folder() / "mean.binaryproto", mean.SerializeAsString());
   job.net = Edited(job.net, "scale: 0.00390625", "mean_file: \"mean.binaryproto\"");
-  ExpectRefused(job, job.Train(), 78, "net.prototxt:8:", "1x10x10");
+  ExpectRefused(job, TrainHere(job), 78, "net.prototxt:8:", "1x10x10");
 }
 
 TEST(BadMeanTest, OtherFilesAreNoMean) {
   Job job;
   job.net = Edited(job.net, "scale: 0.00390625", "mean_file: \"mean\"");
-  ExpectRefused(job, job.Train(), 66, "", "mean");
+  ExpectRefused(job, TrainHere(job), 66, "", "mean");
   caffe::BlobProto mean;
   for (const int dim : {1, 28, 28}) mean.mutable_shape()->add_dim(dim);
   for (int i = 0; i < 28 * 28; ++i) mean.add_data(0.5f);
@@ -236,10 +237,11 @@ TEST(BadMeanTest, OtherFilesAreNoMean) {
   };
   for (const auto& [bytes, part] : files) {
     WriteText(job.folder() / "mean", bytes);
-    ExpectRefused(job, job.Train(), 65, "net.prototxt:8:21: layer 'digits' (Data): mean: ", part);
+    ExpectRefused(job, TrainHere(job), 65,
+                  "net.prototxt:8:21: layer 'digits' (Data): mean: ", part);
   }
   WriteText(job.folder() / "mean", good);
-  EXPECT_EQ(job.Train().exit_code, 0);
+  EXPECT_EQ(TrainHere(job).exit_code, 0);
 }
 
 // Sanitizers reserve more address space than the limit leaves.
@@ -284,13 +286,13 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_P(BadSolverFileTest, IsRefused) {
   const Job job;
   WriteText(job.folder() / "solver.prototxt", GetParam().content);
-  ExpectRefused(job, RunProgram(job.TrainCommand(), job.options()), GetParam().code,
-                "solver.prototxt", GetParam().part);
+  ExpectRefused(job, RunHere(job.TrainCommand(), job.options()), GetParam().code, "solver.prototxt",
+                GetParam().part);
 }
 
 TEST(BadSolverPathTest, AFolderIsNoSolver) {
   const Job job;
-  ExpectRefused(job, RunProgram({"train", "--solver=data"}, job.options()), 66, "/", "data");
+  ExpectRefused(job, RunHere({"train", "--solver=data"}, job.options()), 66, "/", "data");
 }
 
 TEST(DivergenceTest, StopsAtALossThatIsNotFiniteAndSavesNothing) {

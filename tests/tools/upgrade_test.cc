@@ -4,6 +4,7 @@
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
+#include "in_process.h"
 #include "job.h"
 #include "net.pb.h"
 
@@ -27,7 +28,7 @@ class UpgradeVerbTest : public testing::Test {
   Outcome Upgrade(const std::vector<std::string>& more) const {
     std::vector<std::string> command = {"upgrade"};
     command.insert(command.end(), more.begin(), more.end());
-    return RunProgram(command, {.folder = folder_.path()});
+    return RunHere(command, {.folder = folder_.path()});
   }
   void ExpectRefusal(const Outcome& outcome, int code, const std::string& part) const {
     EXPECT_EQ(outcome.exit_code, code) << outcome.err;
@@ -37,26 +38,10 @@ class UpgradeVerbTest : public testing::Test {
   TempFolder folder_;
 };
 
-TEST_F(UpgradeVerbTest, WritesTextAsTextAndSaysWhatItChanged) {
-  WriteText(folder_ / "old", kOldNet);
-  const Outcome outcome = Upgrade({"old", "new"});
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_EQ(outcome.out,
-            "old: rewrote 2 layers of the old 'layers' format as 'layer'\n"
-            "warning: old: the comments are lost\n"
-            "wrote new (a net)\n");
-  caffe::NetParameter net;
-  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(ReadText(folder_ / "new"), &net));
-  EXPECT_EQ(
-      net.ShortDebugString(),
-      "layer { name: \"d\" type: \"Data\" top: \"x\" transform_param { scale: 0.5 } data_param "
-      "{ source: \"s\" batch_size: 2 } } layer { name: \"i\" type: \"InnerProduct\" bottom: "
-      "\"x\" top: \"y\" param { lr_mult: 1 } inner_product_param { num_output: 2 } }");
-}
-
 TEST_F(UpgradeVerbTest, ReplacesAFileOnlyWithForce) {
   WriteText(folder_ / "old", kOldNet);
   WriteText(folder_ / "new", "precious");
+  ExpectRefusal(Upgrade({"old"}), 64, "needs IN and OUT");
   ExpectRefusal(Upgrade({"old", "new"}), 73, "new: the file already exists");
   EXPECT_EQ(ReadText(folder_ / "new"), "precious");
   EXPECT_EQ(Upgrade({"old", "old", "--force"}).exit_code, 0);
@@ -66,23 +51,6 @@ TEST_F(UpgradeVerbTest, ReplacesAFileOnlyWithForce) {
             "the file is already in the current format\n"
             "wrote new (a net)\n");
   EXPECT_EQ(ReadText(folder_ / "new"), ReadText(folder_ / "old"));
-}
-
-TEST_F(UpgradeVerbTest, KnowsASolver) {
-  WriteText(folder_ / "s", "net: 'n'\nbase_lr: 1\nsolver_type: ADAM\n");
-  EXPECT_THAT(Upgrade({"s", "t"}).out, HasSubstr("wrote t (a solver)\n"));
-  EXPECT_EQ(ReadText(folder_ / "t"), "base_lr: 1\nnet: \"n\"\ntype: \"Adam\"\n");
-}
-
-TEST_F(UpgradeVerbTest, LeavesNothingBehindWhenItFails) {
-  WriteText(folder_ / "bad", "layers { name: 'r' type: RELOO }\n");
-  ExpectRefusal(Upgrade({"bad", "new"}), 78, "bad:1:");
-  ExpectRefusal(Upgrade({"absent", "new"}), 66, "absent");
-  ExpectRefusal(Upgrade({"bad", "nowhere/new"}), 78, "bad:1:");
-  ExpectRefusal(Upgrade({"bad"}), 64, "needs IN and OUT");
-  WriteText(folder_ / "weights", std::string("\x0a\x01n\xa2\x06\x20", 6));
-  ExpectRefusal(Upgrade({"weights", "new"}), 65, "weights");
-  EXPECT_THAT(folder_.Names(), ElementsAre("bad", "weights"));
 }
 
 // The weights of `job`'s net as a file of the form with numbered types, with blobs of four sizes in
@@ -110,7 +78,7 @@ std::string OldModel(const Job& job, const std::string& model) {
 
 // The lines of a test's results, without their prefixes.
 std::vector<std::string> Scores(const Job& job, const std::string& weights) {
-  const Outcome outcome = RunProgram(
+  const Outcome outcome = RunHere(
       {"test", "--model=net.prototxt", "--weights=" + weights, "--iterations=2"}, job.options());
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   return LogFrom(outcome, "] Running for");
@@ -118,19 +86,18 @@ std::vector<std::string> Scores(const Job& job, const std::string& weights) {
 
 TEST(OldWeightsTest, AreReadByTestAndTrainAndUpgraded) {
   const Job job;
-  ASSERT_EQ(job.Train().exit_code, 0);
+  ASSERT_EQ(TrainHere(job).exit_code, 0);
   const std::string model = "snap_iter_20.caffemodel";
   WriteText(job.folder() / "old.caffemodel", OldModel(job, model));
   const std::vector<std::string> scores = Scores(job, model);
   EXPECT_EQ(Scores(job, "old.caffemodel"), scores);
 
-  const Outcome tuned = job.Train({"--weights=old.caffemodel"});
+  const Outcome tuned = TrainHere(job, {"--weights=old.caffemodel"});
   EXPECT_EQ(tuned.exit_code, 0);
   EXPECT_THAT(tuned.err, AllOf(HasSubstr("old.caffemodel: rewrote 1 layer of the old 'layers'"),
                                HasSubstr("Loaded 1 layer from old.caffemodel")));
 
-  const Outcome upgraded =
-      RunProgram({"upgrade", "old.caffemodel", "new.caffemodel"}, job.options());
+  const Outcome upgraded = RunHere({"upgrade", "old.caffemodel", "new.caffemodel"}, job.options());
   EXPECT_EQ(upgraded.out,
             "old.caffemodel: rewrote 1 layer of the old 'layers' format as 'layer'\n"
             "old.caffemodel: rounded double numbers to float in 2 blobs\n"
@@ -141,12 +108,12 @@ TEST(OldWeightsTest, AreReadByTestAndTrainAndUpgraded) {
 
 TEST(ManyWeightsTest, MissingAndLeftOverLayersAreCountedOverAllFiles) {
   Job job;
-  ASSERT_EQ(job.Train().exit_code, 0);
+  ASSERT_EQ(TrainHere(job).exit_code, 0);
   const std::string second =
       "layer {\n  name: \"ip2\"\n  type: \"InnerProduct\"\n  bottom: \"ip\"\n  top: \"ip2\"\n  "
       "inner_product_param { num_output: 10 }\n}\n";
   job.net += second;
-  const Outcome alone = job.Train({"--weights=snap_iter_20.caffemodel"});
+  const Outcome alone = TrainHere(job, {"--weights=snap_iter_20.caffemodel"});
   EXPECT_EQ(alone.exit_code, 0) << alone.err;
   EXPECT_THAT(alone.err, HasSubstr("1 layer of the net is not in the given weights files and will "
                                    "be initialised by the fillers: ip2\n"));
@@ -162,7 +129,7 @@ TEST(ManyWeightsTest, MissingAndLeftOverLayersAreCountedOverAllFiles) {
   *other.add_layer() = *layer;
   other.mutable_layer(1)->set_name("stray");
   WriteText(job.folder() / "other.caffemodel", other.SerializeAsString());
-  const Outcome both = job.Train({"--weights=snap_iter_20.caffemodel,other.caffemodel"});
+  const Outcome both = TrainHere(job, {"--weights=snap_iter_20.caffemodel,other.caffemodel"});
   EXPECT_EQ(both.exit_code, 0) << both.err;
   EXPECT_THAT(both.err, Not(HasSubstr("be initialised by the fillers")));
   EXPECT_THAT(both.err, HasSubstr("Ignoring source layers (1) of other.caffemodel: stray\n"));
@@ -170,7 +137,7 @@ TEST(ManyWeightsTest, MissingAndLeftOverLayersAreCountedOverAllFiles) {
 
 TEST(BadWeightValuesTest, ANumberThatIsNotFiniteIsRefusedNamingBlobAndIndex) {
   const Job job;
-  ASSERT_EQ(job.Train().exit_code, 0);
+  ASSERT_EQ(TrainHere(job).exit_code, 0);
   caffe::NetParameter net;
   ASSERT_TRUE(net.ParseFromString(ReadText(job.folder() / "snap_iter_20.caffemodel")));
   net.clear_file_bytes();
@@ -179,7 +146,7 @@ TEST(BadWeightValuesTest, ANumberThatIsNotFiniteIsRefusedNamingBlobAndIndex) {
     if (layer.name() == "ip") layer.mutable_blobs(1)->set_data(3, HUGE_VALF);
   }
   WriteText(job.folder() / "bad.caffemodel", net.SerializeAsString());
-  ExpectRefused(job, job.Train({"--weights=bad.caffemodel"}), 65,
+  ExpectRefused(job, TrainHere(job, {"--weights=bad.caffemodel"}), 65,
                 "bad.caffemodel: layer 'ip', blob 1: number 3 is infinite");
 }
 

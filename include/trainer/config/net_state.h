@@ -11,9 +11,9 @@ namespace trainer {
 
 // A net file with the values of --set, --level and --stage.
 struct NetSource {
-  std::string file;
-  std::vector<std::string> set;
-  StateFlags state;
+  std::string file = "";
+  std::vector<std::string> set = {};
+  StateFlags state = {};
 };
 
 // Loads the net with its changes. Throws as LoadNet, Overrides and RequireNamedStage.

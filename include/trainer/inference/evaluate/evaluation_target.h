@@ -12,9 +12,9 @@ namespace trainer {
 
 // Names either a net and its weights, or a run.
 struct EvaluationTargetOptions {
-  NetSource model;                   // without a file for a run, whose solver it changes then
-  std::vector<std::string> weights;  // of a run: instead of its own
-  std::string run;                   // folder
+  NetSource model = {};                   // without a file for a run, whose solver it changes then
+  std::vector<std::string> weights = {};  // of a run: instead of its own
+  std::string run = "";                   // folder
 };
 
 // The test net and the weights to evaluate.

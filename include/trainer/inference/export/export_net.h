@@ -10,9 +10,10 @@
 namespace trainer {
 
 struct ExportOptions {
-  InferenceSpecOptions spec;
-  int batch = 1;               // items per pass
-  std::optional<Shape> shape;  // of one item; without it the net's data gives the shape
+  InferenceSpecOptions spec = {};
+  int batch = 1;  // items per pass
+  std::optional<Shape> shape =
+      std::nullopt;  // of one item; without it the net's data gives the shape
 };
 
 // A net for predictions, as `trainer deploy` writes it.

@@ -9,8 +9,8 @@
 namespace trainer {
 
 struct InferenceSpecOptions {
-  caffe::NetState state;             // selects the layers to convert: phase TEST
-  std::vector<std::string> outputs;  // blobs to keep; empty: the input of the main loss
+  caffe::NetState state = {};             // selects the layers to convert: phase TEST
+  std::vector<std::string> outputs = {};  // blobs to keep; empty: the input of the main loss
 };
 
 // Converts a training net to the net that computes its predictions. Data layers become Input layers

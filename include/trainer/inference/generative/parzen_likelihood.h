@@ -9,11 +9,11 @@
 namespace trainer {
 
 struct ParzenLikelihoodOptions {
-  std::string samples;  // HDF5 file with a dataset "samples"
-  std::string blob;     // with the records
-  std::string sigma;    // width of the window, as text; "": choose it
-  int validation = 10;  // batches that choose the width
-  int iterations = 50;  // test batches, those of `validation` included
+  std::string samples = "";  // HDF5 file with a dataset "samples"
+  std::string blob = "";     // with the records
+  std::string sigma = "";    // width of the window, as text; "": choose it
+  int validation = 10;       // batches that choose the width
+  int iterations = 50;       // test batches, those of `validation` included
 };
 
 // The mean log-likelihood of test records under a Parzen window around samples of a model.

@@ -10,10 +10,10 @@ namespace trainer {
 
 // The values of the flags with the same names, as text. Empty: not given.
 struct ImageInputFlags {
-  std::string list;
-  std::string resize, resize_short;
+  std::string list = "";
+  std::string resize = "", resize_short = "";
   bool oversample = false;
-  std::string mean, mean_value, raw_scale, scale;
+  std::string mean = "", mean_value = "", raw_scale = "", scale = "";
 };
 
 // A comment in the first lines of a deploy file says how to preprocess images. It consists of

@@ -18,8 +18,8 @@ struct PreprocessOptions {
   // cropped; 0: `height` and `width` count. Not together with those.
   int short_side = 0;
   bool oversample = false;  // ten crops: corners and center, plain and mirrored
-  std::string mean_file;
-  std::vector<float> mean_values;  // one value, or one per channel
+  std::string mean_file = "";
+  std::vector<float> mean_values = {};  // one value, or one per channel
   float raw_scale = 255, scale = 1;
 };
 

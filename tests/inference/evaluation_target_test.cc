@@ -1,0 +1,104 @@
+#include "trainer/inference/evaluate/evaluation_target.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "support/error_of.h"
+#include "support/log_collector.h"
+#include "support/temp_folder.h"
+
+namespace trainer {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// The folder of a run with tests and snapshots at iterations 10 and 20, the first test the better.
+class EvaluationTargetTest : public testing::Test {
+ protected:
+  EvaluationTargetTest() {
+    std::filesystem::create_directory(run_);
+    WriteText(run_ + "/solver.prototxt",
+              "net_param { layer { name: 'd' type: 'DummyData' top: 'x' dummy_data_param { shape { "
+              "dim: 2 } } } } test_iter: 3 test_interval: 10 base_lr: 1 lr_policy: 'fixed' "
+              "max_iter: 20");
+    WriteMetrics(true);
+  }
+  void WriteMetrics(bool snapshots) const {
+    std::string lines = R"({"event": "start", "iter": 0})"
+                        "\n";
+    for (const char* iter : {"10", "20"}) {
+      const std::string file = folder_ / (std::string("snap_iter_") + iter + ".caffemodel");
+      lines += std::string(R"({"event": "test", "iter": )") + iter +
+               R"(, "net": 0, "outputs": {"accuracy": )" + (iter[0] == '1' ? "0.9" : "0.5") +
+               "}}\n";
+      if (!snapshots) continue;
+      WriteText(file, "weights");
+      lines += std::string(R"({"event": "snapshot", "iter": )") + iter + R"(, "model": ")" + file +
+               "\"}\n";
+    }
+    WriteText(run_ + "/metrics.jsonl", lines);
+  }
+  EvaluationTarget Resolve(std::vector<std::string> weights = {}) const {
+    return ResolveEvaluationTarget({.model = {}, .weights = std::move(weights), .run = run_});
+  }
+  void ExpectRefused(const EvaluationTargetOptions& options, ErrorCode code,
+                     const std::string& part) const {
+    const auto [thrown, message] = ErrorOf([&] { ResolveEvaluationTarget(options); });
+    EXPECT_EQ(thrown, code);
+    EXPECT_THAT(message, HasSubstr(part));
+  }
+
+  TempFolder folder_;
+  std::string run_ = folder_ / "run";
+};
+
+TEST_F(EvaluationTargetTest, ARunHasTheWeightsOfItsBestTest) {
+  const LogCollector log;
+  const EvaluationTarget target = Resolve();
+  EXPECT_THAT(target.weights, ElementsAre(folder_ / "snap_iter_10.caffemodel"));
+  EXPECT_EQ(target.run, run_);
+  EXPECT_EQ(target.net().layers.size(), 1u);
+  EXPECT_EQ(target.state.phase(), caffe::TEST);
+  EXPECT_THAT(log.lines, Contains(HasSubstr("Testing the weights of the best test of the run, "
+                                            "accuracy 0.9 at iteration 10: ")));
+}
+
+TEST_F(EvaluationTargetTest, TheNewestWeightsReplaceThoseOfALostBestTest) {
+  std::filesystem::remove(folder_ / "snap_iter_10.caffemodel");
+  const LogCollector log;
+  EXPECT_THAT(Resolve().weights, ElementsAre(folder_ / "snap_iter_20.caffemodel"));
+  EXPECT_THAT(log.lines, Contains(HasSubstr("there is no snapshot of the best test of the run")));
+}
+
+TEST_F(EvaluationTargetTest, GivenWeightsWin) {
+  const std::string other = folder_.Write("other.caffemodel", "weights");
+  EXPECT_THAT(Resolve({other}).weights, ElementsAre(other));
+}
+
+TEST_F(EvaluationTargetTest, RefusesWhatIsMissingOrContradictory) {
+  ExpectRefused({.model = {.file = "net.prototxt"}, .weights = {}, .run = run_}, ErrorCode::kUsage,
+                "--run and --model cannot both be given");
+  ExpectRefused({}, ErrorCode::kUsage, "'trainer test' needs --model=FILE, or --run=DIR");
+  ExpectRefused({.model = {.file = "net.prototxt"}, .weights = {}, .run = ""}, ErrorCode::kUsage,
+                "'trainer test' needs --weights=FILE");
+  ExpectRefused({.model = {.file = "net.prototxt"}, .weights = {folder_ / "none"}, .run = ""},
+                ErrorCode::kNoInput, "none");
+  ExpectRefused({.model = {}, .weights = {}, .run = folder_ / "absent"}, ErrorCode::kNoInput,
+                "absent");
+  WriteMetrics(false);
+  ExpectRefused({.model = {}, .weights = {}, .run = run_}, ErrorCode::kNoInput,
+                "has not saved a snapshot yet");
+  WriteMetrics(true);
+  const std::string solver = ReadText(run_ + "/solver.prototxt");
+  WriteText(run_ + "/solver.prototxt",
+            solver.substr(0, solver.find("test_iter")) + solver.substr(solver.find("base_lr")));
+  ExpectRefused({.model = {}, .weights = {}, .run = run_}, ErrorCode::kConfig,
+                "this run has no test net");
+}
+
+}  // namespace
+}  // namespace trainer
