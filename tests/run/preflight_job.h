@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "support/current_folder.h"
 #include "support/digits_job.h"
 #include "support/test_device.h"
 #include "trainer/monitor/observer.h"
@@ -17,19 +18,6 @@
 #include "trainer/solver/solver.h"
 
 namespace trainer {
-
-// Makes a folder the current one while the object exists, because files name their data and
-// snapshots relative to it.
-class CurrentFolder {
- public:
-  explicit CurrentFolder(const std::string& folder) { std::filesystem::current_path(folder); }
-  ~CurrentFolder() { std::filesystem::current_path(before_); }
-  CurrentFolder(const CurrentFolder&) = delete;
-  CurrentFolder& operator=(const CurrentFolder&) = delete;
-
- private:
-  const std::filesystem::path before_ = std::filesystem::current_path();
-};
 
 // What a check returned.
 struct CheckOutcome {

@@ -74,49 +74,6 @@ TEST_F(FindBatchTest, PrintsEachBatchTheLargestAndTheOneToTake) {
   EXPECT_EQ(job_.folder().Names(), before);
 }
 
-TEST_F(FindBatchTest, WhatMayBeTheFastestIsRunInThreeRoundsAndTheBestCounts) {
-  const Outcome outcome = Find({"--most=2", "--seconds=200", "--json"});
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  const JsonValue report = ReadJson(outcome.out);
-  int most = 0;
-  for (const JsonValue& batch : report["batches"].items) {
-    most = std::max(most, static_cast<int>(batch["measured"].number));
-    EXPECT_LE(batch["ms"].number, batch["median_ms"].number);
-  }
-  EXPECT_EQ(most, 3) << "--iterations=1 in each round";
-  EXPECT_THAT(Find({"--most=2"}).out, HasSubstr("images/s  median"));
-}
-
-// The job's data has 100 records. Each type has its rule for the rate, and its words.
-TEST_F(FindBatchTest, RecommendsAtMostATenthOfTheRecordsAndTheRateOfTheType) {
-  const auto figure = [](const std::string& out, const std::string& pattern) {
-    std::smatch found;
-    EXPECT_TRUE(std::regex_search(out, found, std::regex(pattern))) << out;
-    return found.empty() ? 0 : std::stod(found[1]);
-  };
-  const auto ask = [&](const std::string& type) {
-    const std::string out = Find({"--most=32", "--set", "type=" + type}).out;
-    const double best = figure(out, R"(--batch=(\d+)\sor\sbatch_size)");
-    EXPECT_LE(best, 10) << out;
-    EXPECT_TRUE(Finds(out, R"(No\sbatch\sabove\s10,\sa\stenth\sof\sthe\s100\srecords,)")) << out;
-    return std::pair(out, best / 16);
-  };
-  const char kTry[] = R"(with\s\d+\stry\s(\S+)\swith)";
-  const auto [sgd, sgd_times] = ask("SGD");
-  EXPECT_NEAR(figure(sgd, kTry), 0.05 * sgd_times, 1e-6);
-  EXPECT_THAT(sgd, Not(HasSubstr("Warning")));
-  job_.solver = Edited(job_.solver, "momentum: 0.9", "");
-  job_.Write();
-  const auto [adam, adam_times] = ask("Adam");
-  EXPECT_NEAR(figure(adam, kTry), 0.05 * std::sqrt(adam_times), 1e-6);
-  EXPECT_TRUE(Finds(adam, R"(Warning:\sfor\sAdam\s)")) << adam;
-  const std::string other = ask("AdaGrad").first;
-  EXPECT_TRUE(
-      Finds(other, R"(no\srule\ssays\show\sto\sscale\sthe\slearning\srate\sof\stype\sAdaGrad\s)"))
-      << other;
-  EXPECT_FALSE(Finds(other, kTry)) << other;
-}
-
 TEST_F(FindBatchTest, TheLargestThatFitsFitsAndTheNextStepDoesNot) {
   const size_t room = 3 * PlannedBytes();
   const Outcome outcome = Find({"--seconds=0", "--json", "--memory=" + Size(room)});
@@ -132,21 +89,6 @@ TEST_F(FindBatchTest, TheLargestThatFitsFitsAndTheNextStepDoesNot) {
   };
   EXPECT_EQ(train(largest).exit_code, 0);
   EXPECT_EQ(train(largest + largest / 4).exit_code, 81);
-}
-
-TEST_F(FindBatchTest, WhereNoBatchFitsItSaysWhy) {
-  const Outcome outcome = Find({"--memory=16MiB"});
-  EXPECT_EQ(outcome.exit_code, 81);
-  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("not even a batch of 1 fits: ")));
-}
-
-TEST_F(FindBatchTest, ANetWithoutABatchSizeIsRefused) {
-  job_.net = Edited(job_.net, "batch_size: 16", "");
-  job_.Write();
-  const Outcome outcome = Find({});
-  EXPECT_EQ(outcome.exit_code, 64);
-  EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("no data layer of the training net has a "
-                                                      "batch_size")));
 }
 
 TEST_F(FindBatchTest, TrainTakesAnotherBatchAndKeepsRatesAndFiles) {
