@@ -1,4 +1,4 @@
-#include "trainer/run/batch_size.h"
+#include "batch_size.h"
 
 #include <glog/logging.h>
 

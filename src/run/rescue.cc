@@ -1,12 +1,12 @@
-#include "trainer/run/rescue.h"
+#include "rescue.h"
 
 #include <charconv>
 
+#include "jobs/shell_quote.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/process/command.h"
 #include "trainer/base/process/own_process.h"
 #include "trainer/base/text/text.h"
-#include "trainer/run/jobs/shell_quote.h"
 
 namespace trainer {
 namespace {

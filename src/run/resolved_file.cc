@@ -1,4 +1,4 @@
-#include "trainer/run/resolved_file.h"
+#include "resolved_file.h"
 
 #include <glog/logging.h>
 

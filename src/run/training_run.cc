@@ -4,9 +4,16 @@
 
 #include <utility>
 
+#include "batch_size.h"
 #include "jobs/job_liveness.h"
 #include "local_data.h"
 #include "monitoring.h"
+#include "preflight/lints.h"
+#include "ranks/batch_scaling.h"
+#include "ranks/gpu_communicator.h"
+#include "ranks/record_server_start.h"
+#include "rescue.h"
+#include "resolved_file.h"
 #include "trainer/analysis/memory/memory_fit.h"
 #include "trainer/analysis/memory/memory_room.h"
 #include "trainer/base/error/error.h"
@@ -19,16 +26,9 @@
 #include "trainer/data/db_lock.h"
 #include "trainer/parallel/agreement.h"
 #include "trainer/parallel/launch.h"
-#include "trainer/run/batch_size.h"
 #include "trainer/run/jobs/time_limit.h"
-#include "trainer/run/preflight/lints.h"
-#include "trainer/run/ranks/batch_scaling.h"
 #include "trainer/run/ranks/compression.h"
-#include "trainer/run/ranks/gpu_communicator.h"
-#include "trainer/run/ranks/record_server_start.h"
 #include "trainer/run/ranks/strategy.h"
-#include "trainer/run/rescue.h"
-#include "trainer/run/resolved_file.h"
 #include "trainer/run/search/batch_search.h"
 
 namespace trainer {

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <regex>
 
+#include "batch_size.h"
 #include "support/current_folder.h"
 #include "support/digits_job.h"
 #include "support/error_of.h"
@@ -15,7 +16,6 @@
 #include "trainer/analysis/memory/memory_estimate.h"
 #include "trainer/analysis/memory/memory_room.h"
 #include "trainer/base/text/text.h"
-#include "trainer/run/batch_size.h"
 #include "trainer/run/device.h"
 #include "trainer/run/search/batch_report.h"
 

@@ -9,11 +9,11 @@
 #include <filesystem>
 #include <regex>
 
+#include "jobs/shell_quote.h"
 #include "support/error_of.h"
 #include "support/stub_commands.h"
 #include "support/temp_folder.h"
 #include "trainer/base/text/text.h"
-#include "trainer/run/jobs/shell_quote.h"
 
 namespace trainer {
 namespace {

@@ -1,6 +1,6 @@
 // Warnings about settings that spoil a run.
 
-#include "trainer/run/preflight/lints.h"
+#include "preflight/lints.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

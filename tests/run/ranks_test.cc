@@ -3,12 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "batch_size.h"
+#include "ranks/batch_scaling.h"
 #include "support/error_of.h"
 #include "support/log_collector.h"
 #include "support/temp_folder.h"
 #include "trainer/base/text/text.h"
-#include "trainer/run/batch_size.h"
-#include "trainer/run/ranks/batch_scaling.h"
 #include "trainer/run/ranks/compression.h"
 #include "trainer/run/ranks/join.h"
 #include "trainer/run/ranks/strategy.h"

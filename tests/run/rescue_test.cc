@@ -1,6 +1,6 @@
 // Where a last snapshot goes, and the commands that resume a run.
 
-#include "trainer/run/rescue.h"
+#include "rescue.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

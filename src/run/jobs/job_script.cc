@@ -4,10 +4,10 @@
 #include <map>
 #include <string_view>
 
+#include "jobs/shell_quote.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/duration.h"
 #include "trainer/base/text/text.h"
-#include "trainer/run/jobs/shell_quote.h"
 
 namespace trainer {
 

@@ -1,4 +1,4 @@
-#include "trainer/run/jobs/shell_quote.h"
+#include "jobs/shell_quote.h"
 
 #include <algorithm>
 #include <cctype>

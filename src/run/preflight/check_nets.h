@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "preflight/lints.h"
 #include "trainer/analysis/memory/memory_estimate.h"
 #include "trainer/base/process/host_memory.h"
 #include "trainer/net/net.h"
 #include "trainer/run/device.h"
-#include "trainer/run/preflight/lints.h"
 #include "trainer/run/preflight/preflight.h"
 #include "trainer/steps/step_rule.h"
 

@@ -5,9 +5,12 @@
 #include <optional>
 #include <set>
 
+#include "batch_size.h"
 #include "check_data.h"
 #include "check_nets.h"
 #include "check_pass.h"
+#include "preflight/lints.h"
+#include "rescue.h"
 #include "trainer/analysis/memory/memory_fit.h"
 #include "trainer/analysis/memory/memory_room.h"
 #include "trainer/base/file/atomic_file.h"
@@ -17,9 +20,6 @@
 #include "trainer/checkpoint/snapshot_files.h"
 #include "trainer/checkpoint/snapshot_lock.h"
 #include "trainer/config/overrides.h"
-#include "trainer/run/batch_size.h"
-#include "trainer/run/preflight/lints.h"
-#include "trainer/run/rescue.h"
 #include "trainer/run/search/batch_search.h"
 #include "trainer/run/start_point.h"
 #include "trainer/solver/solver.h"

@@ -1,4 +1,4 @@
-#include "trainer/run/preflight/lints.h"
+#include "preflight/lints.h"
 
 #include <glog/logging.h>
 

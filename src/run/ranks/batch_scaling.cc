@@ -1,12 +1,12 @@
-#include "trainer/run/ranks/batch_scaling.h"
+#include "ranks/batch_scaling.h"
 
 #include <glog/logging.h>
 
 #include <algorithm>
 
+#include "batch_size.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
-#include "trainer/run/batch_size.h"
 #include "trainer/strategies/strategy.h"
 
 namespace trainer {

@@ -1,4 +1,4 @@
-#include "trainer/run/ranks/gpu_communicator.h"
+#include "ranks/gpu_communicator.h"
 
 #include <glog/logging.h>
 

@@ -1,4 +1,4 @@
-#include "trainer/run/ranks/record_server_start.h"
+#include "ranks/record_server_start.h"
 
 #include <unistd.h>
 

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <optional>
 
+#include "batch_size.h"
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
-#include "trainer/run/batch_size.h"
 
 namespace trainer {
 namespace {

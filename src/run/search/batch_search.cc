@@ -6,6 +6,8 @@
 #include <memory>
 #include <optional>
 
+#include "batch_size.h"
+#include "resolved_file.h"
 #include "trainer/analysis/memory/memory_estimate.h"
 #include "trainer/analysis/memory/memory_fit.h"
 #include "trainer/analysis/memory/memory_room.h"
@@ -16,8 +18,6 @@
 #include "trainer/base/log/log.h"
 #include "trainer/base/log/progress.h"
 #include "trainer/base/text/text.h"
-#include "trainer/run/batch_size.h"
-#include "trainer/run/resolved_file.h"
 #include "trainer/solver/solver.h"
 
 namespace trainer {

@@ -5,6 +5,10 @@
 #include <memory>
 #include <optional>
 
+#include "batch_size.h"
+#include "ranks/batch_scaling.h"
+#include "ranks/gpu_communicator.h"
+#include "ranks/record_server_start.h"
 #include "trainer/analysis/memory/memory_fit.h"
 #include "trainer/analysis/timing/net_profile.h"
 #include "trainer/base/error/error.h"
@@ -12,12 +16,8 @@
 #include "trainer/base/log/progress.h"
 #include "trainer/base/text/text.h"
 #include "trainer/parallel/launch.h"
-#include "trainer/run/batch_size.h"
-#include "trainer/run/ranks/batch_scaling.h"
 #include "trainer/run/ranks/compression.h"
-#include "trainer/run/ranks/gpu_communicator.h"
 #include "trainer/run/ranks/join.h"
-#include "trainer/run/ranks/record_server_start.h"
 #include "trainer/solver/solver.h"
 
 namespace trainer {
