@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "in_process.h"
 #include "job.h"
 
 namespace trainer {
@@ -33,7 +34,7 @@ struct CheckJob : Job {
   Outcome Check(std::vector<std::string> more = {}) const {
     Write();
     more.insert(more.begin(), {"check", "--solver=solver.prototxt"});
-    return RunProgram(more, options());
+    return RunHere(more, options());
   }
   // The only error, and that `train` ends with the same code.
   void ExpectOne(int code, const std::string& part,

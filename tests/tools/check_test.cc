@@ -59,7 +59,7 @@ TEST(CheckTest, ChecksOneNet) {
   job.Write();
   const auto run = [&](std::vector<std::string> more) {
     more.insert(more.begin(), {"check", "--model=net.prototxt"});
-    return RunProgram(more, job.options());
+    return RunHere(more, job.options());
   };
   const Outcome test = run({"--phase=TEST"});
   EXPECT_EQ(test.exit_code, 0) << test.out << test.err;

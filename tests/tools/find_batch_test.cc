@@ -4,6 +4,7 @@
 #include <regex>
 
 #include "gpu_job.h"
+#include "in_process.h"
 #include "support/json_reader.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
@@ -45,12 +46,12 @@ class FindBatchTest : public testing::Test {
   Outcome Find(const std::vector<std::string>& more) const {
     std::vector<std::string> command = {"find-batch", "--solver=solver.prototxt", "--iterations=1"};
     command.insert(command.end(), more.begin(), more.end());
-    return RunProgram(command, job_.options());
+    return RunHere(command, job_.options());
   }
   Outcome Plan(const std::vector<std::string>& more) const {
     std::vector<std::string> command = {"plan", "--solver=solver.prototxt", "--verbose"};
     command.insert(command.end(), more.begin(), more.end());
-    return RunProgram(command, job_.options());
+    return RunHere(command, job_.options());
   }
   // The memory of the whole run as planned.
   size_t PlannedBytes() const {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "in_process.h"
 #include "job.h"
 
 namespace trainer {
@@ -21,7 +22,10 @@ class FindLrTest : public testing::Test {
     options.folder = job_.folder().path();
     return RunProgram(command, options);
   }
-  Outcome Find(const std::vector<std::string>& more) const { return Find(more, job_.options()); }
+  Outcome Find(std::vector<std::string> more) const {
+    more.insert(more.begin(), {"find-lr", "--solver=solver.prototxt", "--iterations=60"});
+    return RunHere(more, job_.options());
+  }
 
   // The rate of the advice.
   static double Advised(const Outcome& outcome) {
@@ -50,7 +54,7 @@ TEST_F(FindLrTest, RanksFindWhatOneFinds) {
   const std::vector<std::string> range = {"--from=1e-5", "--to=10", "--json"};
   const auto rate = [&](std::vector<std::string> more) {
     more.insert(more.end(), range.begin(), range.end());
-    const Outcome outcome = Find(more);
+    const Outcome outcome = Find(more, job_.options());
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
     const std::string mark = "\"base_lr\": ";
     return std::stod(outcome.out.substr(outcome.out.find(mark) + mark.size()));

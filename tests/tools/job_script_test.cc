@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "in_process.h"
 #include "job.h"
 #include "trainer/base/text/text.h"
 
@@ -20,7 +21,7 @@ class JobScriptTest : public testing::Test {
   Outcome Make(const std::vector<std::string>& more) const {
     std::vector<std::string> command = {"job", "--solver=solver.prototxt"};
     command.insert(command.end(), more.begin(), more.end());
-    return RunProgram(command, job_.options());
+    return RunHere(command, job_.options());
   }
   std::string Script(const std::vector<std::string>& more) const {
     const Outcome outcome = Make(more);

@@ -16,7 +16,12 @@ LogCapture::LogCapture(bool also_to_stderr, Diagnostics* diagnostics) : diagnost
   google::AddLogSink(this);
 }
 
-LogCapture::~LogCapture() { google::RemoveLogSink(this); }
+LogCapture::~LogCapture() {
+  google::RemoveLogSink(this);
+  FLAGS_logtostderr = log_to_stderr_;
+  FLAGS_alsologtostderr = also_to_stderr_;
+  FLAGS_stderrthreshold = stderr_threshold_;
+}
 
 void LogCapture::send(google::LogSeverity severity, const char*, const char*, int,
                       const google::LogMessageTime&, const char* message, size_t length) {

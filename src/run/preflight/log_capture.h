@@ -21,6 +21,8 @@ class LogCapture : public google::LogSink {
 
  private:
   Diagnostics& diagnostics_;
+  const bool log_to_stderr_ = FLAGS_logtostderr, also_to_stderr_ = FLAGS_alsologtostderr;
+  const int stderr_threshold_ = FLAGS_stderrthreshold;
 };
 
 }  // namespace trainer
