@@ -40,7 +40,9 @@ PlanTarget ResolvePlanTarget(const PlanTargetFlags& flags) {
   DeviceChoice choice;
   choice.kind = DeviceKind::kCuda;
   choice.flag = Join("--gpu=", flags.gpu);
-  choice.gpu.id = RequestedGpu({.gpu = flags.gpu}).value_or(0);
+  DeviceOptions device;
+  device.gpu = flags.gpu;
+  choice.gpu.id = RequestedGpu(device).value_or(0);
   PlanTarget target = {MakeDevice(choice), {}};
   target.room = ResolveGpuRoom(*target.device, choice.gpu.id);
   return target;
