@@ -162,8 +162,8 @@ TEST_F(MeantTest, DrawReplacesNoFileUnasked) {
   forced.push_back("--force");
   EXPECT_EQ(Run(forced).exit_code, 0);
   EXPECT_THAT(ReadText(job_.folder() / "old.svg"), StartsWith("<svg"));
-  ExpectAnswer({"draw", "--model=net.prototxt", "--out=net.png"}, "--out=net.png must end in",
-               "dot -Tpng");
+  ExpectAnswer({"draw", "--model=net.prototxt", "--out=net.bmp"}, "--out=net.bmp must end in",
+               "Graphviz");
 }
 
 TEST_F(MeantTest, DeploySaysHowImagesWerePrepared) {
