@@ -57,6 +57,13 @@ class BatchSearcher {
  private:
   const Device& PlanningDevice() const { return plan_device_ ? *plan_device_ : device_; }
 
+  // Estimates on the device that the batches run on.
+  MemoryEstimator& RunEstimator() {
+    if (!plan_device_) return *estimator_;
+    if (!run_estimator_) run_estimator_.emplace(device_, options_.memory_mode);
+    return *run_estimator_;
+  }
+
   // Sets the batch. Returns false if the ratio of the layers' batches does not allow it.
   bool Set(uint32_t batch) {
     try {
@@ -164,7 +171,8 @@ class BatchSearcher {
     const WarningsOnly warnings_only;
     try {
       if (options_.recomputes) {
-        options.activation_budget_bytes = ActivationBudget(options_.room, spec_, device_);
+        options.activation_budget_bytes =
+            ActivationBudget(options_.room, RunEstimator().Estimate(spec_), UnlimitedRoom(device_));
       }
       Solver solver(spec_, options, device_, nobody);
       solver.Step();
@@ -288,7 +296,8 @@ class BatchSearcher {
   SolverSpec& spec_;
   const uint32_t given_;
   std::unique_ptr<Device> plan_device_;
-  std::optional<MemoryEstimator> estimator_;
+  std::optional<MemoryEstimator> estimator_;      // on PlanningDevice()
+  std::optional<MemoryEstimator> run_estimator_;  // on the GPU itself
   uint32_t smallest_ = 0;
   bool ran_out_ = false;
   double building_ = 0;
