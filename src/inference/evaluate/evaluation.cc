@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "evaluate/confusion_report.h"
+#include "evaluate/score_selector.h"
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/log/progress.h"
 #include "trainer/base/text/text.h"
-#include "trainer/image/mosaic.h"
-#include "trainer/inference/evaluate/confusion_report.h"
+#include "trainer/image/image_grid.h"
 #include "trainer/inference/evaluate/predictions.h"
-#include "trainer/inference/evaluate/score_selector.h"
 #include "trainer/inference/predict/class_names.h"
 #include "trainer/monitor/page.h"
 #include "trainer/monitor/run_folder.h"
@@ -23,8 +23,7 @@ namespace {
 
 constexpr int kDefaultBatches = 50;  // of endless data, as Caffe's program
 
-// A test of endless data is warned about elsewhere; this is about a net without data, whose outputs
-// are numbers that mean nothing.
+// Warns of a net without data, whose outputs are numbers without meaning.
 void WarnOfEmptyInputs(const Net& net) {
   std::vector<std::string> zeros;
   for (int i = 0; i < net.NumLayers(); ++i) {
@@ -45,7 +44,8 @@ int64_t RecordsOf(const TestNets& nets) {
   return nets.batches() * nets.batch_records() + nets.rest_records();
 }
 
-// Logs how the records of the test relate to those of the data and of the run's own tests.
+// Logs whether this test reads each record of the data once, and whether it reads as many records
+// as the tests of the run did.
 void LogCoverage(const TestNets& nets, const EvaluationOptions& options) {
   const TestData& data = nets.data();
   if (options.iterations > 0) {
@@ -149,7 +149,7 @@ Json TopLossesJson(const Evaluation& evaluation) {
   Json list = Json::Array();
   for (const TopLoss& one : evaluation.top_losses) {
     const Prediction& prediction = one.prediction;
-    const Image image = Mosaic(one.values, one.shape.dims());
+    const Image image = MakeImageGrid(one.values, one.shape.dims());
     Json json = Json::Object()
                     .Set("record", one.record)
                     .Set("label", prediction.label)

@@ -9,7 +9,7 @@
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/text/text.h"
 #include "trainer/hdf5/appender.h"
-#include "trainer/image/mosaic.h"
+#include "trainer/image/image_grid.h"
 
 namespace trainer {
 
@@ -37,7 +37,7 @@ std::vector<int64_t> SampleImageDims(const std::vector<int64_t>& dims, const std
 
 void WriteSampleSheet(const std::string& path, const SampleSet& samples, const std::string& shape) {
   const std::vector<int64_t> dims = SampleImageDims(samples.dims, shape);
-  WriteWhole(path, EncodeImage(Mosaic(samples.values, dims), "png"));
+  WriteWhole(path, EncodeImage(MakeImageGrid(samples.values, dims), "png"));
 }
 
 void WriteSamples(const std::string& path, const SampleSet& samples, bool replace) {

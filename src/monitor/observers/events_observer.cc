@@ -17,7 +17,7 @@
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
-#include "trainer/image/mosaic.h"
+#include "trainer/image/image_grid.h"
 #include "trainer/monitor/run_folder.h"
 
 namespace trainer {
@@ -163,8 +163,8 @@ class EventsObserver final : public Observer {
       filters_ = report.name;
     }
     if (report.name == filters_) {
-      AddPicture("filters/" + report.name, Mosaic(report.weights, report.shape), kFiltersName,
-                 &summary);
+      AddPicture("filters/" + report.name, MakeImageGrid(report.weights, report.shape),
+                 kFiltersName, &summary);
     }
     Add(summary, report.iter);
   }
@@ -176,11 +176,11 @@ class EventsObserver final : public Observer {
     const std::array<int64_t, 4> one = {1, report.shape[1], report.shape[2], report.shape[3]};
     for (int64_t i = 0; i < count; ++i) {
       AddPicture(Join("images/", report.blob, "/", i),
-                 Mosaic(report.numbers.subspan(static_cast<size_t>(i) * each, each), one), "",
-                 &summary);
+                 MakeImageGrid(report.numbers.subspan(static_cast<size_t>(i) * each, each), one),
+                 "", &summary);
     }
     SummaryEvent ignored;  // all of them, for the folder alone
-    AddPicture("", Mosaic(report.numbers, report.shape), kImagesName, &ignored);
+    AddPicture("", MakeImageGrid(report.numbers, report.shape), kImagesName, &ignored);
     Add(summary, report.iter);
   }
 

@@ -1,4 +1,4 @@
-#include "trainer/image/mosaic.h"
+#include "trainer/image/image_grid.h"
 
 #include <gtest/gtest.h>
 
@@ -7,10 +7,10 @@
 namespace trainer {
 namespace {
 
-TEST(MosaicTest, TilesStandInRowsWithALineBetween) {
+TEST(ImageGridTest, TilesStandInRowsWithALineBetween) {
   const std::vector<float> numbers = {0, 1, 2, 3, 4};  // five filters of 1 x 1
   const std::vector<int64_t> shape = {5, 1, 1, 1};
-  const Image image = Mosaic(numbers, shape);
+  const Image image = MakeImageGrid(numbers, shape);
   EXPECT_EQ(image.channels, 1);
   EXPECT_EQ(image.width, 1 + 3 * 25);
   EXPECT_EQ(image.height, 1 + 2 * 25);
@@ -24,17 +24,17 @@ TEST(MosaicTest, TilesStandInRowsWithALineBetween) {
   EXPECT_EQ(at(25, 1 + 25), 0);  // the line
 }
 
-TEST(MosaicTest, ThreeChannelsAreColoursOthersStandAlone) {
+TEST(ImageGridTest, ThreeChannelsAreColoursOthersStandAlone) {
   const std::vector<float> numbers(2 * 3 * 4, 1);
-  EXPECT_EQ(Mosaic(numbers, std::vector<int64_t>{2, 3, 2, 2}).channels, 3);
-  const Image grey = Mosaic(numbers, std::vector<int64_t>{3, 2, 2, 2});
+  EXPECT_EQ(MakeImageGrid(numbers, std::vector<int64_t>{2, 3, 2, 2}).channels, 3);
+  const Image grey = MakeImageGrid(numbers, std::vector<int64_t>{3, 2, 2, 2});
   EXPECT_EQ(grey.channels, 1);
   EXPECT_EQ(grey.width, 1 + 3 * 25);  // six tiles of 24
 }
 
-TEST(MosaicTest, NumbersThatAreNotFiniteAreBlackOrWhite) {
+TEST(ImageGridTest, NumbersThatAreNotFiniteAreBlackOrWhite) {
   const std::vector<float> numbers = {NAN, INFINITY, -INFINITY, 2};
-  const Image image = Mosaic(numbers, std::vector<int64_t>{1, 1, 2, 2});
+  const Image image = MakeImageGrid(numbers, std::vector<int64_t>{1, 1, 2, 2});
   EXPECT_EQ(image.pixels.size(), static_cast<size_t>(image.Plane()));
 }
 
