@@ -1,4 +1,4 @@
-#include "trainer/inference/predict/blob_writer.h"
+#include "predict/blob_writer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -5,13 +5,13 @@
 
 #include <cmath>
 
+#include "generative/exact_partition.h"
+#include "generative/gibbs_sampler.h"
+#include "generative/parzen_window.h"
 #include "inference/small_rbm.h"
 #include "support/error_of.h"
 #include "trainer/inference/generative/ais_partition.h"
-#include "trainer/inference/generative/exact_partition.h"
 #include "trainer/inference/generative/free_energy.h"
-#include "trainer/inference/generative/gibbs_sampler.h"
-#include "trainer/inference/generative/parzen_window.h"
 
 namespace trainer {
 namespace {

@@ -3,13 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "generative/feedback_sampler.h"
 #include "inference/small_net.h"
 #include "inference/small_rbm.h"
 #include "support/error_of.h"
 #include "support/temp_folder.h"
 #include "trainer/hdf5/reader.h"
 #include "trainer/image/image.h"
-#include "trainer/inference/generative/feedback_sampler.h"
 #include "trainer/inference/generative/parzen_likelihood.h"
 #include "trainer/inference/generative/sample_sheet.h"
 

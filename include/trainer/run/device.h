@@ -15,8 +15,8 @@ namespace trainer {
 
 // The values of the flags with the same names.
 struct DeviceOptions {
-  std::string gpu = "";      // numbers separated by commas, or "all"; "": --gpu is not given
-  std::optional<bool> tf32;  // without a value the net decides, else it is off
+  std::string gpu = "";  // numbers separated by commas, or "all"; "": --gpu is not given
+  std::optional<bool> tf32 = std::nullopt;  // without a value the net decides, else it is off
   bool deterministic = false;
   std::string gpu_cache = "";  // a file or "off"; "": the default file
   bool graphs = true;          // run passes as CUDA graphs

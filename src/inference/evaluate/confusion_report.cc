@@ -1,4 +1,4 @@
-#include "trainer/inference/evaluate/confusion_report.h"
+#include "evaluate/confusion_report.h"
 
 #include <algorithm>
 #include <numeric>

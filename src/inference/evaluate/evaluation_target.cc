@@ -24,7 +24,7 @@ std::string ResolveRunPath(const std::string& folder, const std::string& name) {
   return JoinPath(RunDirectory(folder).ReadInfo().folder, name);
 }
 
-// Returns the weights of the best test if the run kept them, else those of the newest snapshot.
+// Returns the weights of the best test if the run kept them, else the newest weights.
 std::string ChooseWeights(const std::string& folder) {
   const RunHistory history = ReadRun(folder);
   if (history.weights.empty()) {

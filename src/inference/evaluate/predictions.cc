@@ -11,7 +11,7 @@
 namespace trainer {
 namespace {
 
-// The class that `count` scores, `step` apart, stand for; see ReadPredictions.
+// Returns the predicted class for `count` scores that are `step` apart; see ReadPredictions.
 int64_t ClassOf(const float* scores, int64_t count, int64_t step, int64_t label) {
   const float own = scores[label * step];
   int64_t best = label;
@@ -23,7 +23,7 @@ int64_t ClassOf(const float* scores, int64_t count, int64_t step, int64_t label)
   return best;
 }
 
-// Where the scores are probabilities already, they add up to 1.
+// Sets loss and confidence. Scores that are not negative and sum to 1 are taken as probabilities.
 void SetLoss(const float* scores, int64_t count, int64_t step, Prediction* prediction) {
   constexpr double kNear = 1e-3;
   double highest = -std::numeric_limits<double>::infinity(), sum = 0;

@@ -1,4 +1,4 @@
-#include "trainer/inference/evaluate/score_selector.h"
+#include "evaluate/score_selector.h"
 
 #include "trainer/base/error/error.h"
 #include "trainer/inference/inference_net.h"

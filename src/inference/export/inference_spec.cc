@@ -40,7 +40,7 @@ const LayerSpec* MainLoss(const std::vector<LayerSpec>& layers) {
   return main;
 }
 
-// Returns `wish`, or a name made of it that no layer and no blob has.
+// Returns `wish`, followed by "_out" as often as needed to differ from all layers and blobs.
 std::string FreeName(const std::string& wish, const std::vector<LayerParameter>& layers) {
   std::set<std::string> taken;
   for (const LayerParameter& layer : layers) {

@@ -13,7 +13,7 @@
 namespace trainer {
 namespace {
 
-// From the inputs of the last distribution's visible units to those of the one at `beta`.
+// Converts the inputs of visible units to their means at inverse temperature `beta`.
 struct TemperVisible {
   float* inputs;
   const float* base_bias;
@@ -33,8 +33,9 @@ struct TemperHidden {
 
 HD float AnnealedSoftplus(float x) { return (x > 0 ? x : 0.0f) + log1pf(Exp(-fabsf(x))); }
 
-// Adds log p(v at beta) - log p(v at before), not normalised, of each chain to its weight, which is
-// two floats: the sum and what rounding left out of it.
+// Adds log p(v at beta) - log p(v at before), unnormalized, of each chain to its weight. A weight
+// is two floats, the sum and its rounding error (Kahan summation), because thousands of small terms
+// are added.
 struct WeighRow {
   const float *visible, *inputs, *bias, *base_bias;
   float* weights;
@@ -64,7 +65,7 @@ struct WeighRow {
   }
 };
 
-// The inverse temperature after `step` of `steps`.
+// Returns the inverse temperature after `step` of `steps` steps.
 double Beta(int step, int steps) {
   const double at = 29.0 * step / steps;
   if (at < 1) return 0.5 * at;
@@ -122,7 +123,8 @@ class Annealing {
  private:
   static size_t Size(int64_t count) { return static_cast<size_t>(count); }
 
-  // Far from certain, so that no state is impossible at the start.
+  // Keeps the probabilities away from 0 and 1, so that every state can occur in the base
+  // distribution.
   float BaseBias(float mean) const {
     if (rbm_.units.gaussian) return mean;
     const double p = std::clamp(0.95 * mean + 0.025, 1e-3, 1 - 1e-3);
@@ -167,7 +169,7 @@ class Annealing {
   const AisOptions& options_;
   BoltzmannProducts products_;
   DeviceFloats base_, visible_, hidden_, weights_;
-  DeviceFloats pass_;  // zero: draws are told apart by their numbers
+  DeviceFloats pass_;  // zero, because the draw index alone distinguishes the draws
   DeviceFloats scratch_;
   double log_z_base_ = 0;
 };

@@ -1,4 +1,4 @@
-#include "trainer/inference/generative/exact_partition.h"
+#include "generative/exact_partition.h"
 
 #include <bit>
 #include <cmath>
@@ -11,7 +11,8 @@ namespace {
 
 constexpr int kMaxEnumeratedUnits = 22;  // 4 million states
 
-// The sum runs over `fewer` units, each of which adds a row to the inputs of the `others`.
+// An RBM seen from the side with fewer units, whose states are enumerated. Each enumerated unit
+// that is on adds its row to the inputs of the other units.
 struct SumSide {
   std::vector<double> bias, other_bias;
   std::vector<std::vector<double>> rows;  // one per unit that is enumerated over
@@ -20,7 +21,7 @@ struct SumSide {
 
 double Softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }
 
-// log of the sum over the states of the other units.
+// Returns log of the sum over the states of the other units, which has a closed form.
 double LogOthers(const SumSide& side, const std::vector<double>& inputs) {
   double sum = 0;
   for (size_t k = 0; k < inputs.size(); ++k) {
@@ -31,7 +32,8 @@ double LogOthers(const SumSide& side, const std::vector<double>& inputs) {
   return sum;
 }
 
-// States come in the order of a Gray code: each differs from the one before in one unit.
+// Enumerates the states in the order of a Gray code, so that one unit changes from state to state
+// and the inputs are updated with one row.
 double LogSum(const SumSide& side) {
   std::vector<double> inputs = side.other_bias;
   double bias = 0, largest = -INFINITY, sum = 0;

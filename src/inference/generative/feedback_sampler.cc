@@ -1,4 +1,4 @@
-#include "trainer/inference/generative/feedback_sampler.h"
+#include "generative/feedback_sampler.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "trainer/inference/generative/gibbs_sampler.h"
+#include "generative/gibbs_sampler.h"
 
 #include <algorithm>
 
@@ -39,7 +39,7 @@ GibbsSampler::GibbsSampler(const Device& device, std::vector<RbmModel> rbms, int
             static_cast<int64_t>(means.size()));
 }
 
-// The number of the draw counts in 32 bits; what is beyond changes the seed.
+// The random generator takes a draw index of 32 bits; the higher bits are added to the seed.
 UnitDraw GibbsSampler::NextDraw() {
   const uint64_t draw = ++draws_;
   return {{seed_ + (draw >> 32), kStream},
@@ -51,7 +51,7 @@ std::span<std::byte> GibbsSampler::Scratch() {
   return {reinterpret_cast<std::byte*>(scratch_->data()), scratch_->size() * sizeof(float)};
 }
 
-// Draws the hidden units.
+// Samples the hidden units of a level.
 void GibbsSampler::Up(Level& level) {
   const int64_t count = chains_ * level.rbm.units.hidden;
   float* const hidden = hidden_->data();
@@ -60,7 +60,7 @@ void GibbsSampler::Up(Level& level) {
   DrawUnits(device_, false, NextDraw(), hidden, hidden, count);
 }
 
-// From the hidden units to means of the visible ones, or to visible units.
+// Computes the means of the visible units from the hidden units, and samples them if `draw`.
 void GibbsSampler::Down(Level& level, bool draw) {
   const bool gaussian = level.rbm.units.gaussian;
   const auto count = static_cast<int64_t>(level.visible.size());
@@ -98,7 +98,7 @@ std::vector<float> GibbsSampler::Means() {
   const DeviceFloats& means = levels_.front()->visible;
   std::vector<float> host(means.size());
   device_.CopyToHost(host.data(), means.data(), host.size() * sizeof(float));
-  if (levels_.size() == 1) {  // the chain goes on at units, not at means
+  if (levels_.size() == 1) {  // the chain continues from sampled units
     DrawUnits(device_, Top().rbm.units.gaussian, NextDraw(), means.data(), means.data(),
               static_cast<int64_t>(host.size()));
   }

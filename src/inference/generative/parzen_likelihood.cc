@@ -5,12 +5,12 @@
 #include <optional>
 #include <vector>
 
+#include "generative/parzen_window.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/log/progress.h"
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 #include "trainer/hdf5/reader.h"
-#include "trainer/inference/generative/parzen_window.h"
 #include "trainer/inference/inference_net.h"
 
 namespace trainer {

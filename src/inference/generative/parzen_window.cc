@@ -1,4 +1,4 @@
-#include "trainer/inference/generative/parzen_window.h"
+#include "generative/parzen_window.h"
 
 #include <algorithm>
 #include <cmath>
@@ -22,7 +22,8 @@ struct SquaresRow {
   }
 };
 
-// The logarithm of the mean of exp(-|x - s|^2 scale), by |x|^2 - 2 x s + |s|^2.
+// Computes log mean_i exp(-scale |x - s_i|^2) of a record, with |x - s|^2 = |x|^2 - 2 x s + |s|^2,
+// so that one matrix product gives all distances.
 struct DensityRow {
   const float *products, *record_squares, *sample_squares;
   float* densities;

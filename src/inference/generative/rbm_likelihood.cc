@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "generative/exact_partition.h"
 #include "trainer/base/log/progress.h"
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
-#include "trainer/inference/generative/exact_partition.h"
 #include "trainer/inference/generative/rbm.h"
 
 namespace trainer {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "generative/feedback_sampler.h"
+#include "generative/gibbs_sampler.h"
 #include "trainer/base/error/error.h"
-#include "trainer/inference/generative/feedback_sampler.h"
-#include "trainer/inference/generative/gibbs_sampler.h"
 #include "trainer/inference/generative/rbm.h"
 
 namespace trainer {

@@ -64,7 +64,7 @@ class Hdf5Source final : public BlobSource {
   }
 
   Hdf5Reader file_;
-  std::vector<Hdf5Array> arrays_;  // one for each input
+  std::vector<Hdf5Array> arrays_;  // one per input
   int64_t passes_ = 0, pass_ = 0;
   std::vector<float> host_;
 };

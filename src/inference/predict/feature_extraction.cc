@@ -4,11 +4,11 @@
 #include <memory>
 #include <span>
 
+#include "predict/blob_writer.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/log/progress.h"
 #include "trainer/base/text/text.h"
 #include "trainer/inference/predict/blob_source.h"
-#include "trainer/inference/predict/blob_writer.h"
 
 namespace trainer {
 namespace {

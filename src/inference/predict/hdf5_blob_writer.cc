@@ -11,7 +11,7 @@
 namespace trainer {
 namespace {
 
-// Refuses names that cannot be datasets of one file.
+// Throws kUsage if the blobs cannot be datasets of the same file.
 void CheckNames(const std::vector<std::string>& blobs) {
   for (const std::string& blob : blobs) {
     const std::string parts = "/" + blob + "/";
@@ -31,7 +31,7 @@ void CheckNames(const std::vector<std::string>& blobs) {
   }
 }
 
-// Nothing stays under this name.
+// Removes the file of this name in its destructor.
 struct TempName {
   std::string path;
   ~TempName() { unlink(path.c_str()); }

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/inference/predict/blob_writer.h"
+#include "predict/blob_writer.h"
 
 namespace trainer {
 

@@ -52,7 +52,7 @@ ImagePreprocessor::ImagePreprocessor(const Shape& input, const PreprocessOptions
   SetMean(options);
 }
 
-// Sets the size before the crop and the crops of such an image.
+// Sets the size before the crop and the positions of the crops.
 void ImagePreprocessor::SetResizedSize(int height, int width) {
   if (height == resized_height_ && width == resized_width_) return;
   if (height < height_ || width < width_) {

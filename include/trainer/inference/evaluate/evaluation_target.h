@@ -30,8 +30,8 @@ struct EvaluationTarget {
 };
 
 // For a run, chooses its test net with the weights of its best test, or with the newest weights if
-// those of the best test were not kept. Throws kUsage if options are missing or contradict each
-// other, kNoInput if the folder is no run or the run has no snapshot, kConfig if the run has no
+// the run did not keep them. Throws kUsage if options are missing or contradict each
+// other, kNoInput if the folder is not a run or the run has no snapshot, kConfig if the run has no
 // test net, and as RequireFiles, LoadNet and LoadSolver.
 EvaluationTarget ResolveEvaluationTarget(const EvaluationTargetOptions& options);
 

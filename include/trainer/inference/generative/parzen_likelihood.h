@@ -13,7 +13,7 @@ struct ParzenLikelihoodOptions {
   std::string blob = "";     // with the records
   std::string sigma = "";    // width of the window, as text; "": choose it
   int validation = 10;       // batches that choose the width
-  int iterations = 50;       // test batches, those of `validation` included
+  int iterations = 50;       // test batches, including `validation`
 };
 
 // The mean log-likelihood of test records under a Parzen window around samples of a model.

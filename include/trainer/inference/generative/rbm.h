@@ -19,7 +19,7 @@ struct RbmModel {
 // Returns the RBM layers of the net with output HIDDEN, in the order of the layers.
 std::vector<RbmModel> FindRbms(const Net& net);
 
-// Returns the RBM called `name`. An empty name stands for the only RBM. Throws kConfig if there is
+// Returns the RBM called `name`. An empty name selects the only RBM. Throws kConfig if there is
 // no RBM, and kUsage, with the flag --layer, if the name is unknown or an empty name is ambiguous.
 const RbmModel& SelectRbm(const std::vector<RbmModel>& rbms, const std::string& name);
 

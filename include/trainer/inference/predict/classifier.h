@@ -15,7 +15,7 @@ namespace trainer {
 // The net's scores for one image.
 struct ImageScores {
   std::string path;
-  std::string error;          // why there are no scores; "": there are
+  std::string error;          // reason for missing scores; "" if there are scores
   int exit_code = 0;          // of `error`
   std::vector<float> scores;  // by class; mean over the crops
 };
@@ -23,7 +23,7 @@ struct ImageScores {
 // Classifies images, several in one pass of the net. Not thread-safe.
 class Classifier {
  public:
-  // `output` names the output blob with the scores; "" stands for the net's only output. Throws
+  // `output` names the output blob with the scores; "" selects the net's only output. Throws
   // kUsage if the net has no such output, kConfig if the output does not have one row of scores per
   // item of the batch, and as ImageInput and ImagePreprocessor.
   Classifier(Net& net, const std::string& output, const PreprocessOptions& options);

@@ -16,10 +16,10 @@ struct FeatureOptions {
   std::vector<std::string> out;      // see MakeBlobWriter
   bool replace = false;
 
-  // What fills the Input layers: exactly one of these. A net with data layers takes none.
+  // The source of the Input layers: exactly one of these, and none for a net with data layers.
   std::string input;                // HDF5 file
   bool random = false;              // uniform numbers
-  std::vector<std::string> images;  // files, and those of image_flags.list
+  std::vector<std::string> images;  // files, followed by the lines of image_flags.list
   ImageInputFlags image_flags;
 
   uint64_t seed = 0;    // of `random`

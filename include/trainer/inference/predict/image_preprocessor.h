@@ -14,8 +14,8 @@ namespace trainer {
 // names and the order of Caffe.
 struct PreprocessOptions {
   int height = 0, width = 0;  // images are resized to this, then cropped; 0: size of the input
-  // The shorter side of images is resized to this and the longer one in proportion, then they are
-  // cropped; 0: `height` and `width` count. Not together with those.
+  // Resizes the shorter side of images to this length and the longer side in proportion, before the
+  // crop. 0: `height` and `width` are used. At most one of the two may be set.
   int short_side = 0;
   bool oversample = false;  // ten crops: corners and center, plain and mirrored
   std::string mean_file = "";

@@ -34,7 +34,7 @@ struct NewProject {
 };
 
 // Converts images if necessary, measures the training set and writes the files. Throws kUsage if
-// there is no test set, if the records are not images, or if the template does not fit;
+// the test set is missing, if the records are not images, or if the template does not fit;
 // kCannotCreate if a file exists and `replace` is not set; and as WriteImages and OpenRecords.
 NewProject CreateProject(const NewProjectOptions& options);
 

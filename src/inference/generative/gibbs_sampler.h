@@ -11,9 +11,9 @@
 namespace trainer {
 
 // Draws samples from an RBM or from a deep belief network. Markov chains run Gibbs steps in the
-// last RBM. A sample is then propagated down through the other RBMs, each of which has the hidden
-// units of the previous RBM as its visible units (Hinton, Osindero and Teh, Neural Computation 18,
-// 2006). Not thread-safe. Step allocates no memory.
+// last RBM. A sample is then propagated down through the other RBMs, where the hidden units of an
+// RBM are the visible units of the next (Hinton, Osindero and Teh, Neural Computation 18, 2006).
+// Not thread-safe. Step allocates no memory.
 class GibbsSampler {
  public:
   // Starts `chains` chains at random visible units of the last RBM: 0 or 1 with equal probability,
