@@ -40,7 +40,7 @@ int Run(const std::vector<std::string>& arguments) {
   } else {
     ApplyCommonFlags(command.flags->values());
     InitLogging("trainer");
-    code = command.Run();
+    code = command.verb->Run();
   }
   std::cout.flush();
   if (!std::cout && !ReaderHasLeft())

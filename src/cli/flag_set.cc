@@ -138,7 +138,12 @@ void FlagSet::BindWords(std::vector<std::string>* words, size_t most) {
   most_words_ = most;
 }
 
-void FlagSet::Add(const std::vector<Flag>& flags) { AddFlags(group_, flags, &flags_); }
+void FlagSet::Add(const std::vector<Flag>& flags) {
+  for (Flag flag : flags) {
+    if (flag.group.empty()) flag.group = group_;
+    flags_.push_back(flag);
+  }
+}
 
 void FlagSet::Parse(const std::vector<std::string>& arguments) {
   std::vector<Flag> table = flags_;

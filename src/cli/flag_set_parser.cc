@@ -85,13 +85,6 @@ std::string SolverFieldOf(const std::string& name) {
 
 }  // namespace
 
-void AddFlags(std::string_view group, std::vector<Flag> more, std::vector<Flag>* flags) {
-  for (Flag& flag : more) {
-    if (flag.group.empty()) flag.group = group;
-    flags->push_back(flag);
-  }
-}
-
 const std::string& Flags::Text(std::string_view name) const {
   const auto found = values_.find(name);
   if (found == values_.end()) {

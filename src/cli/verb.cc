@@ -70,12 +70,6 @@ VerbPage ParseVerbPage(const std::string& name, std::string_view file) {
   return page;
 }
 
-void Verb::Declare(FlagSet& flags) {
-  const VerbDoc doc = Doc();
-  flags.Add(doc.flags);
-  flags.set_most_words(static_cast<size_t>(doc.max_words));
-}
-
 VerbRegistry& VerbRegistry::Get() {
   static VerbRegistry registry;
   return registry;

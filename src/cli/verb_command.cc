@@ -239,6 +239,8 @@ Command ParseCommand(const std::vector<std::string>& arguments) {
   return command;
 }
 
-int RunVerb(const std::vector<std::string>& arguments) { return ParseCommand(arguments).Run(); }
+int RunVerb(const std::vector<std::string>& arguments) {
+  return ParseCommand(arguments).verb->Run();
+}
 
 }  // namespace trainer

@@ -16,6 +16,7 @@ namespace {
 class JobVerb final : public Verb {
  public:
   void Declare(FlagSet& flags) override {
+    flags_ = &flags;
     flags.Bind(&job_.solver, "solver", "FILE", "the solver").Required();
     flags.BindChoice(
         &job_.system, "system", "SYSTEM",
@@ -38,7 +39,8 @@ class JobVerb final : public Verb {
     DeclareRunFolder(flags, &job_.run);
   }
 
-  int Run(const Flags& flags) override {
+  int Run() override {
+    const Flags& flags = flags_->values();
     RequireFlagsOfSystem(flags.Text("system"), GivenFlags(own_flags_, flags));
     const WarningsOnly warnings_only;  // the nets are only planned
     job_.time = ParseJobTime(time_);
@@ -108,6 +110,7 @@ class JobVerb final : public Verb {
   JobSpec job_;
   std::string time_ = "4:00:00", gpu_;
   std::vector<Flag> own_flags_, train_flags_;
+  const FlagSet* flags_ = nullptr;
 };
 
 const RegisterVerb<JobVerb> kJob("job");

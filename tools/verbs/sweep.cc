@@ -24,6 +24,7 @@ namespace {
 class Sweep final : public Verb {
  public:
   void Declare(FlagSet& flags) override {
+    flags_ = &flags;
     flags.Bind(&grid_.solver, "solver", "FILE", "the solver").Required();
     flags.Bind(&grid_.assignments, "set", "KEY=VALUES",
                "as for 'trainer train', but with several values, separated by commas: "
@@ -49,7 +50,8 @@ class Sweep final : public Verb {
     flags.Add(train_flags_);
   }
 
-  int Run(const Flags& flags) override {
+  int Run() override {
+    const Flags& flags = flags_->values();
     if (ReadRankEnvironment().count > 1) {
       throw Error(ErrorCode::kUsage,
                   "a sweep starts its runs itself: start it without mpirun; for runs with several "
@@ -59,8 +61,7 @@ class Sweep final : public Verb {
     if (grid_.folder.ends_with('/')) {
       throw Error(ErrorCode::kUsage, Join("--out=", grid_.folder, ": leave out the last '/'"));
     }
-    // For a script the nets are only planned, and the log would hide the script.
-    std::optional<WarningsOnly> warnings_only;
+    std::optional<WarningsOnly> warnings_only;  // the log would hide a script
     if (prints_script_) warnings_only.emplace();
     grid_.state = {flags.Whole("level"), flags.List("stage")};
     search_.train_flags = GivenFlags(train_flags_, flags);
@@ -88,8 +89,7 @@ class Sweep final : public Verb {
   // The ranks of a trial are started by its own --ranks.
   void DescribeJob(const Flags& flags, const Grid& grid) {
     job_.time = ParseJobTime(time_);
-    DeviceOptions device;
-    device.gpu = flags.Text("gpu");
+    const DeviceOptions device = {.gpu = flags.Text("gpu")};
     job_.gpu = !device.gpu.empty();
     if (job_.gpu && RequestedGpu(device).value_or(0) != 0) {
       throw Error(ErrorCode::kUsage,
@@ -112,6 +112,7 @@ class Sweep final : public Verb {
   std::string time_ = "4:00:00", max_wall_;
   bool table_only_ = false, prints_script_ = false;
   std::vector<Flag> own_flags_, train_flags_;
+  const FlagSet* flags_ = nullptr;
 };
 
 const RegisterVerb<Sweep> kSweep("sweep");

@@ -10,6 +10,7 @@ namespace {
 class TrainVerb final : public Verb {
  public:
   void Declare(FlagSet& flags) override {
+    flags_ = &flags;
     flags.Bind(&request_.solver.file, "solver", "FILE", "the solver").Required();
     DeclareStart(flags, &request_.start);
     DeclareSet(flags, &request_.solver.set);
@@ -45,7 +46,8 @@ class TrainVerb final : public Verb {
     DeclareInput(flags, &request_.input);
   }
 
-  int Run(const Flags& flags) override {
+  int Run() override {
+    const Flags& flags = flags_->values();
     RequireOneStart(request_.start);
     if (phase_ == caffe::TEST) {
       throw Error(ErrorCode::kUsage,
@@ -101,6 +103,7 @@ class TrainVerb final : public Verb {
 
   TrainRequest request_;
   caffe::Phase phase_ = caffe::TRAIN;
+  const FlagSet* flags_ = nullptr;
 };
 
 const RegisterVerb<TrainVerb> kTrainVerb("train");

@@ -118,7 +118,8 @@ class FlagSet {
   void BindWords(std::vector<std::string>* words, size_t most);
   // The heading in help of the flags that follow; "" for none.
   void BeginGroup(std::string_view heading) { group_ = heading; }
-  // Flags without variables, to be read from values().
+  // Declares flags without variables; values() has their values. Those without a group get that of
+  // BeginGroup.
   void Add(const std::vector<Flag>& flags);
 
   // Reads `arguments` (without program and verb) and sets the variables. Throws kUsage for a flag
@@ -135,7 +136,6 @@ class FlagSet {
   std::span<const Flag> flags() const { return flags_; }
   const Flags& values() const { return values_; }
   size_t most_words() const { return most_words_; }
-  void set_most_words(size_t most) { most_words_ = most; }
 
  private:
   using Setter = std::function<void(const Flags&)>;
@@ -172,9 +172,6 @@ FlagSet::Declared FlagSet::BindChoice(E* variable, std::string_view name, std::s
   declared.Choices(Keep(std::move(names)));
   return declared;
 }
-
-// Appends `more` to `flags`; those without a group get this one.
-void AddFlags(std::string_view group, std::vector<Flag> more, std::vector<Flag>* flags);
 
 // One argument that begins with a dash, taken apart.
 struct FlagText {

@@ -30,27 +30,14 @@ struct VerbPage {
 // form.
 VerbPage ParseVerbPage(const std::string& name, std::string_view file);
 
-// A page as verbs give it that still bind no variables; the flags and max_words count.
-struct VerbDoc {
-  VerbTask task = VerbTask::kTrain;
-  std::string_view summary;
-  std::string_view usage;
-  std::string_view text;
-  std::string_view examples;
-  std::vector<Flag> flags;
-  int max_words = 0;
-};
-
 // Results go to std::cout, messages to the log. Errors are thrown. Declare is called once, before
-// Run; the variables that it binds have their values in Run. Run returns the exit code.
+// Run; the set and the variables that it binds have their values in Run, and the set lives as long.
+// Run returns the exit code.
 class Verb {
  public:
   virtual ~Verb() = default;
-  virtual void Declare(FlagSet& flags);
-  virtual int Run() { return 0; }
-  // Of verbs that read their flags by name.
-  virtual VerbDoc Doc() const { return {}; }
-  virtual int Run(const Flags& /*flags*/) { return Run(); }
+  virtual void Declare(FlagSet& flags) = 0;
+  virtual int Run() = 0;
 };
 
 struct VerbInfo {
@@ -103,7 +90,6 @@ struct Command {
   std::unique_ptr<Verb> verb;
   std::unique_ptr<FlagSet> flags;
   std::string print;
-  int Run() const { return verb->Run(flags->values()); }
 };
 
 // Understands `arguments` (without the program's name): flags may stand before the verb. Throws
