@@ -1,5 +1,5 @@
 #pragma once
-// What a run shows and records: the folder of --run, and the view on a terminal.
+// Shows and records a run: the folder of --run, and the view on a terminal.
 
 #include <memory>
 

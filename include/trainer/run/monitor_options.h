@@ -1,5 +1,5 @@
 #pragma once
-// What a run shows and records.
+// The options of the log and the records of a run.
 
 #include <string>
 

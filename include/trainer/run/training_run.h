@@ -32,7 +32,7 @@ namespace trainer {
 
 class JobLiveness;
 
-// What ends a run before its last iteration, and what happens then.
+// Options that decide when a run ends before its last iteration, and how.
 struct StopOptions {
   // What signals do: "stop", "snapshot" or "none".
   std::string sigint_effect = "stop", sighup_effect = "snapshot", sigterm_effect = "stop",

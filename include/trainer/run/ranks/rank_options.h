@@ -1,5 +1,5 @@
 #pragma once
-// What a user says about the ranks of a run.
+// The options of the ranks of a run.
 
 #include <string>
 
