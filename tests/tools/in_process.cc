@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <glog/logging.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -71,6 +72,19 @@ class Environment {
   std::vector<std::pair<std::string, std::optional<std::string>>> before_;
 };
 
+// Restores the blocked signals of the thread. A verb that removes its temporary files on a signal
+// leaves the signals blocked, and programs that later tests start would inherit that.
+class SignalMask {
+ public:
+  SignalMask() { pthread_sigmask(SIG_SETMASK, nullptr, &before_); }
+  ~SignalMask() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalMask(const SignalMask&) = delete;
+  SignalMask& operator=(const SignalMask&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
 void Flush() {
   std::cout.flush();
   std::fflush(stdout);
@@ -90,6 +104,7 @@ Outcome RunHere(const std::vector<std::string>& arguments, const RunOptions& opt
               !options.emulated_gpu && !options.in_step)
       << "this run needs a process";
   const Environment environment(options.env);
+  const SignalMask signals;
   VerbRegistry::Get().SetHelpFiles(HelpFile);
   Flush();
   {
