@@ -6,7 +6,7 @@
 #include "sealed_file.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
-#include "trainer/config/upgrade.h"
+#include "trainer/config/upgrade/upgrade.h"
 #include "trainer/hdf5/reader.h"
 
 namespace trainer {

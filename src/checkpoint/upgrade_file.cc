@@ -8,7 +8,7 @@
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
 #include "trainer/checkpoint/model_file.h"
-#include "trainer/config/upgrade.h"
+#include "trainer/config/upgrade/upgrade.h"
 
 namespace trainer {
 namespace {

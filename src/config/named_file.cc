@@ -2,7 +2,7 @@
 
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
-#include "trainer/config/prototxt.h"
+#include "trainer/config/text/prototxt.h"
 
 namespace trainer {
 

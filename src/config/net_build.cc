@@ -6,10 +6,10 @@
 #include <iterator>
 #include <utility>
 
-#include "hints.h"
+#include "checks/ignored_fields.h"
 #include "trainer/base/text/text.h"
-#include "trainer/config/upgrade.h"
-#include "upgrade_layers.h"
+#include "trainer/config/upgrade/upgrade.h"
+#include "upgrade/upgrade_layers.h"
 
 namespace trainer {
 namespace {

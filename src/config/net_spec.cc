@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "hints.h"
+#include "checks/ignored_fields.h"
 #include "net_build.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/storage.h"
-#include "trainer/config/upgrade.h"
+#include "trainer/config/upgrade/upgrade.h"
 
 namespace trainer {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "finite.h"
+#include "checks/finite_values.h"
 #include "net.pb.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/synonyms.h"

@@ -6,15 +6,15 @@
 #include <map>
 #include <utility>
 
-#include "hints.h"
+#include "checks/ignored_fields.h"
+#include "checks/solver_checks.h"
 #include "net_build.h"
-#include "solver_checks.h"
 #include "trainer/base/error/error_group.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/storage.h"
-#include "trainer/config/upgrade.h"
-#include "upgrade_layers.h"
+#include "trainer/config/upgrade/upgrade.h"
+#include "upgrade/upgrade_layers.h"
 
 namespace trainer {
 namespace {

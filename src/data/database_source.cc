@@ -10,7 +10,7 @@
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/named_file.h"
-#include "trainer/config/prototxt.h"
+#include "trainer/config/text/prototxt.h"
 #include "trainer/data/image_source.h"
 #include "trainer/data/prefetcher.h"
 #include "trainer/data/tar_files.h"

@@ -10,7 +10,7 @@
 #include "trainer/base/file/text_file.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/blob.h"
-#include "trainer/config/prototxt.h"
+#include "trainer/config/text/prototxt.h"
 #include "trainer/data/hdf5_rows.h"
 #include "trainer/data/staged.h"
 

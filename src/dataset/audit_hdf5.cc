@@ -3,7 +3,7 @@
 
 #include "audit_parts.h"
 #include "trainer/base/text/text.h"
-#include "trainer/config/prototxt.h"
+#include "trainer/config/text/prototxt.h"
 #include "trainer/data/hdf5_rows.h"
 #include "trainer/hdf5/reader.h"
 

@@ -2,7 +2,7 @@
 
 #include "audit_parts.h"
 #include "trainer/base/text/text.h"
-#include "trainer/config/prototxt.h"
+#include "trainer/config/text/prototxt.h"
 #include "trainer/data/image_list.h"
 #include "trainer/data/window_list.h"
 

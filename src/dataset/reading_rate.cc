@@ -14,7 +14,7 @@
 #include "trainer/base/file/file.h"
 #include "trainer/base/log/progress.h"
 #include "trainer/base/random/permutation.h"
-#include "trainer/config/prototxt.h"
+#include "trainer/config/text/prototxt.h"
 #include "trainer/data/cursor.h"
 #include "trainer/data/datum.h"
 #include "trainer/data/hdf5_rows.h"

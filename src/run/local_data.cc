@@ -9,7 +9,7 @@
 #include "trainer/base/error/attempt.h"
 #include "trainer/base/text/text.h"
 #include "trainer/checkpoint/snapshot_files.h"
-#include "trainer/config/prototxt.h"
+#include "trainer/config/text/prototxt.h"
 #include "trainer/data/prefetcher.h"
 #include "trainer/data/staged.h"
 

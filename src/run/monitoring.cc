@@ -19,7 +19,7 @@
 #include "trainer/base/process/program_info.h"
 #include "trainer/base/text/text.h"
 #include "trainer/base/thread/threads.h"
-#include "trainer/config/resolved.h"
+#include "trainer/config/resolved_solver.h"
 #include "trainer/monitor/gpu_watch.h"
 #include "trainer/monitor/run_directory.h"
 #include "trainer/monitor/run_folder.h"

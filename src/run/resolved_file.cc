@@ -5,7 +5,7 @@
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/text/text.h"
-#include "trainer/config/resolved.h"
+#include "trainer/config/resolved_solver.h"
 
 namespace trainer {
 namespace {

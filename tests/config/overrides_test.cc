@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "config/config_testing.h"
-#include "trainer/config/resolved.h"
+#include "trainer/config/resolved_solver.h"
 #include "trainer/config/solver_spec.h"
 
 namespace trainer {

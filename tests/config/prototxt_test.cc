@@ -1,4 +1,4 @@
-#include "trainer/config/prototxt.h"
+#include "trainer/config/text/prototxt.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

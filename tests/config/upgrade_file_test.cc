@@ -8,7 +8,7 @@
 #include "support/error_of.h"
 #include "support/source_folder.h"
 #include "trainer/base/file/file.h"
-#include "trainer/config/upgrade.h"
+#include "trainer/config/upgrade/upgrade.h"
 
 namespace trainer {
 namespace {

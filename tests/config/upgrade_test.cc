@@ -1,4 +1,4 @@
-#include "trainer/config/upgrade.h"
+#include "trainer/config/upgrade/upgrade.h"
 
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>

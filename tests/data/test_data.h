@@ -22,7 +22,7 @@
 #include "support/temp_folder.h"
 #include "trainer/base/error/error.h"
 #include "trainer/config/layer_spec.h"
-#include "trainer/config/prototxt.h"
+#include "trainer/config/text/prototxt.h"
 #include "trainer/data/cursor.h"
 #include "trainer/dataset/db_writer.h"
 

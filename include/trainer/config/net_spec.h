@@ -9,7 +9,7 @@
 #include "net.pb.h"
 #include "trainer/config/layer_spec.h"
 #include "trainer/config/overrides.h"
-#include "trainer/config/prototxt.h"
+#include "trainer/config/text/prototxt.h"
 
 namespace trainer {
 

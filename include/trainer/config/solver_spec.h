@@ -9,7 +9,7 @@
 #include "solver.pb.h"
 #include "trainer/base/error/attempt.h"
 #include "trainer/config/net_spec.h"
-#include "trainer/config/prototxt.h"
+#include "trainer/config/text/prototxt.h"
 
 namespace trainer {
 

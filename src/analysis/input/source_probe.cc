@@ -7,7 +7,7 @@
 
 #include "trainer/base/file/file.h"
 #include "trainer/base/file/file_system.h"
-#include "trainer/config/prototxt.h"
+#include "trainer/config/text/prototxt.h"
 #include "trainer/data/image_list.h"
 #include "trainer/data/read_ahead.h"
 #include "trainer/data/window_list.h"

@@ -8,7 +8,7 @@
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/net_spec.h"
-#include "trainer/config/prototxt.h"
+#include "trainer/config/text/prototxt.h"
 #include "trainer/net/net.h"
 
 namespace trainer {

@@ -1,7 +1,7 @@
 #include "trainer/layers/layer.h"
 
 #include "trainer/base/text/text.h"
-#include "trainer/config/forks.h"
+#include "trainer/config/checks/known_forks.h"
 #include "trainer/config/layer_types.h"
 
 namespace trainer {

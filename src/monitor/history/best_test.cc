@@ -6,7 +6,7 @@
 #include "solver.pb.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
-#include "trainer/config/prototxt.h"
+#include "trainer/config/text/prototxt.h"
 #include "trainer/monitor/run_folder.h"
 #include "trainer/monitor/test_score.h"
 

@@ -6,7 +6,7 @@
 #include "trainer/base/process/program_info.h"
 #include "trainer/base/text/text.h"
 #include "trainer/base/thread/threads.h"
-#include "trainer/config/resolved.h"
+#include "trainer/config/resolved_solver.h"
 #include "trainer/parallel/agreement.h"
 
 namespace trainer {

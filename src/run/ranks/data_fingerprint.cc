@@ -14,7 +14,7 @@
 #include "trainer/base/file/file.h"
 #include "trainer/base/random/crc32c.h"
 #include "trainer/base/text/text.h"
-#include "trainer/config/prototxt.h"
+#include "trainer/config/text/prototxt.h"
 #include "trainer/data/cursor.h"
 #include "trainer/data/hdf5_rows.h"
 #include "trainer/data/image_list.h"

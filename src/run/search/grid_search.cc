@@ -13,7 +13,7 @@
 #include "trainer/base/text/text.h"
 #include "trainer/config/alternatives.h"
 #include "trainer/config/overrides.h"
-#include "trainer/config/resolved.h"
+#include "trainer/config/resolved_solver.h"
 #include "trainer/run/jobs/job_resources.h"
 #include "trainer/run/search/trial_result.h"
 

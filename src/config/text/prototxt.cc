@@ -1,10 +1,10 @@
-#include "trainer/config/prototxt.h"
+#include "trainer/config/text/prototxt.h"
 
 #include <algorithm>
 #include <string_view>
 
-#include "finite.h"
-#include "problems.h"
+#include "checks/finite_values.h"
+#include "text/all_errors.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
 

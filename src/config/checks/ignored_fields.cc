@@ -1,4 +1,4 @@
-#include "hints.h"
+#include "checks/ignored_fields.h"
 
 #include <glog/logging.h>
 #include <google/protobuf/descriptor.h>
@@ -6,7 +6,7 @@
 #include <set>
 
 #include "trainer/base/text/text.h"
-#include "upgrade_layers.h"
+#include "upgrade/upgrade_layers.h"
 
 namespace trainer {
 namespace {

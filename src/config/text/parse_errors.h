@@ -7,9 +7,9 @@
 #include <optional>
 #include <string>
 
-#include "text_scan.h"
+#include "text/brace_scanner.h"
 #include "trainer/base/error/error.h"
-#include "trainer/config/prototxt.h"
+#include "trainer/config/text/prototxt.h"
 
 namespace trainer {
 

@@ -5,8 +5,8 @@
 
 #include "trainer/base/text/text.h"
 #include "trainer/config/blob.h"
-#include "trainer/config/upgrade.h"
-#include "upgrade_layers.h"
+#include "trainer/config/upgrade/upgrade.h"
+#include "upgrade/upgrade_layers.h"
 
 namespace trainer {
 namespace {

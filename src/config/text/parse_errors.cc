@@ -1,4 +1,4 @@
-#include "parse_error.h"
+#include "text/parse_errors.h"
 
 #include <google/protobuf/descriptor.h>
 
@@ -7,7 +7,7 @@
 
 #include "trainer/base/text/synonyms.h"
 #include "trainer/base/text/text.h"
-#include "trainer/config/forks.h"
+#include "trainer/config/checks/known_forks.h"
 
 namespace trainer {
 namespace {

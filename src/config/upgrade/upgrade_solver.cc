@@ -1,7 +1,7 @@
 // Old fields of solvers.
 #include "trainer/base/text/text.h"
-#include "trainer/config/upgrade.h"
-#include "upgrade_layers.h"
+#include "trainer/config/upgrade/upgrade.h"
+#include "upgrade/upgrade_layers.h"
 
 namespace trainer {
 

@@ -1,4 +1,4 @@
-#include "solver_checks.h"
+#include "checks/solver_checks.h"
 
 #include <glog/logging.h>
 #include <google/protobuf/descriptor.h>

@@ -1,4 +1,4 @@
-#include "finite.h"
+#include "checks/finite_values.h"
 
 #include <google/protobuf/descriptor.h>
 

@@ -1,4 +1,4 @@
-#include "problems.h"
+#include "text/all_errors.h"
 
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>

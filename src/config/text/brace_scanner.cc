@@ -1,4 +1,4 @@
-#include "text_scan.h"
+#include "text/brace_scanner.h"
 
 #include <algorithm>
 #include <cctype>

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "trainer/base/text/text.h"
-#include "upgrade_layers.h"
+#include "upgrade/upgrade_layers.h"
 
 namespace trainer {
 namespace {

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "parse_error.h"
-#include "trainer/config/prototxt.h"
+#include "text/parse_errors.h"
+#include "trainer/config/text/prototxt.h"
 
 namespace trainer {
 

@@ -1,8 +1,8 @@
 // Text files of any age.
-#include "text_scan.h"
+#include "text/brace_scanner.h"
 #include "trainer/base/text/text.h"
-#include "trainer/config/prototxt.h"
-#include "trainer/config/upgrade.h"
+#include "trainer/config/text/prototxt.h"
+#include "trainer/config/upgrade/upgrade.h"
 
 namespace trainer {
 namespace {

@@ -1,4 +1,4 @@
-#include "trainer/config/forks.h"
+#include "trainer/config/checks/known_forks.h"
 
 #include <algorithm>
 #include <iterator>

@@ -1,4 +1,4 @@
-#include "trainer/config/resolved.h"
+#include "trainer/config/resolved_solver.h"
 
 #include <google/protobuf/text_format.h>
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "trainer/base/text/text.h"
-#include "upgrade_layers.h"
+#include "upgrade/upgrade_layers.h"
 
 namespace trainer {
 namespace {
