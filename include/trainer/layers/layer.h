@@ -1,6 +1,6 @@
 #pragma once
 // What a layer is. One file in src/layers/ defines one type, registers it, and nothing else is
-// edited: see src/README.md, "How to add a layer".
+// edited: see src/extend.md, "How to add a layer".
 
 #include <concepts>
 #include <memory>

@@ -93,8 +93,8 @@ class TimeBudget;
 
 // Used by one thread. Everything is allocated by the constructor; an iteration allocates nothing.
 //
-// Of several replicas rank 0 alone writes files and reports more than errors; see src/README.md,
-// "Replicas".
+// With several ranks, only rank 0 writes files and reports more than errors; see
+// src/parallel/README.md.
 class Solver {
  public:
   // Builds the training net and the test nets; restores the snapshot or copies the weights; checks

@@ -27,7 +27,7 @@ std::string DataAdvice(const LayerSpec& spec) {
   if (type == "Python") {
     const std::string advice = DataAdvice(spec);
     spec.Fail("type", Join("a net cannot run Python code, because a net is data, not a program",
-                           advice.empty() ? "; write the layer in C++ (src/README.md) or use "
+                           advice.empty() ? "; write the layer in C++ (src/extend.md) or use "
                                             "another type: "
                                           : Join(advice, ". "),
                            kList));
