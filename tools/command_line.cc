@@ -55,7 +55,7 @@ void Say(const std::string& message) {
                message.size() > kLongest ? "..." : "");
 }
 
-// Of several ranks the first that fails speaks for all.
+// With several ranks, only the first that fails prints its error.
 int Fail(ErrorCode error, const std::string& message) {
   std::cout.flush();
   int code = static_cast<int>(error);

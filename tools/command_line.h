@@ -11,7 +11,8 @@ namespace trainer {
 // each error that the verb throws, and returns the exit code.
 int RunCommandLine(const std::vector<std::string>& arguments);
 
-// The text of tools/help/<name>.txt; "" if there is no such file. CMake writes its source.
+// Returns the text of tools/help/<name>.txt, or "" if the file does not exist. CMake writes its
+// source.
 std::string_view HelpFile(std::string_view name);
 
 }  // namespace trainer

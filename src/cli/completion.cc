@@ -10,7 +10,7 @@
 namespace trainer {
 namespace {
 
-// "--solver= --json ..."; a flag that needs a value ends in '='. Of a group, the flags of all its
+// "--solver= --json ..."; a flag that needs a value ends in '='. A group has the flags of all its
 // tasks.
 std::string FlagWords(const std::string& name) {
   std::set<std::string> words;

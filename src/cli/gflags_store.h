@@ -1,6 +1,5 @@
 #pragma once
-// What gflags does for a command line: it holds the values, and flags come from files and the
-// environment.
+// Stores flags in gflags, and expands flags that name files and environment variables.
 
 #include <span>
 #include <string>

@@ -53,8 +53,8 @@ bool IsHelp(const FlagText& flag) {
   return (flag.name == "help" || flag.name == "h") && !flag.has_value;
 }
 
-// Where the verb stands, or the end. Throws for an unknown flag before it, which might have a value
-// or not.
+// Returns the position of the verb, or the number of arguments if there is none. Throws kUsage for
+// an unknown flag before it, which might have a value or not.
 size_t FindVerb(const std::vector<std::string>& arguments) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     FlagText text;
@@ -73,7 +73,7 @@ size_t FindVerb(const std::vector<std::string>& arguments) {
   return arguments.size();
 }
 
-// What was meant by a file in the place of a verb.
+// Returns the commands that a user may have meant who gave a file as the verb.
 std::string VerbsForFile(const std::string& path) {
   if (path.ends_with(".caffemodel") || path.ends_with(".h5")) {
     return Join("trainer test --model=NET --weights=", path);

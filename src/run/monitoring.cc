@@ -38,7 +38,7 @@ std::string ValueText(const google::protobuf::Message& message) {
   return text;
 }
 
-// Returns the fields of the solver that are set and that tell runs apart.
+// Returns the fields of the solver that are set and that distinguish runs.
 std::vector<Setting> SettingsOf(const caffe::SolverParameter& solver) {
   static const std::set<std::string> kPaths = {"net", "train_net", "test_net", "weights",
                                                "snapshot_prefix"};

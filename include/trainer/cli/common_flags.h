@@ -7,7 +7,7 @@
 
 namespace trainer {
 
-// Those of glog, --color, and gflags' --flagfile, --fromenv and --tryfromenv.
+// Returns the flags of glog, --color, and --flagfile, --fromenv and --tryfromenv of gflags.
 std::span<const Flag> CommonFlags();
 
 // Hands the values of glog's flags and --color on. Call it before InitLogging. Throws kUsage for a

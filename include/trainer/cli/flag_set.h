@@ -1,7 +1,7 @@
 #pragma once
 // The flags of one verb, bound to the variables that hold their values.
 //
-// The spelling is that of gflags: --flag=value, --flag value, with one dash or two; --flag,
+// Flags are spelled as in gflags: --flag=value, --flag value, with one dash or two; --flag,
 // --noflag and --flag=false for switches; "--" ends the flags. A flag given twice has its last
 // value, unless it is bound to a vector. The values are registered with gflags under their names,
 // and its
@@ -27,7 +27,7 @@ enum class FlagKind { kText, kWhole, kSwitch, kEach };
 struct Flag {
   std::string_view name;
   FlagKind kind = FlagKind::kText;
-  std::string_view value = "";     // what stands for the value in help: "FILE"
+  std::string_view value = "";     // the word for the value in help: "FILE"
   std::string_view fallback = "";  // the value when it is not given
   std::string_view help = "";
   bool required = false;
@@ -56,7 +56,7 @@ class Flags {
   std::vector<std::string> List(std::string_view name) const;
   // Every value of a kEach flag, in order.
   const std::vector<std::string>& Each(std::string_view name) const;
-  // The arguments that are no flags, in order.
+  // Returns the positional arguments, in order.
   const std::vector<std::string>& words() const { return words_; }
 
  private:
@@ -100,10 +100,10 @@ class FlagSet {
     Flag* flag_;
   };
 
-  // Declares --`name`. The variable's value is the default; Parse replaces it. `metavar` stands for
-  // the value in help: "FILE". The strings must outlive the set. T: bool, int, int64_t, double,
-  // std::string, std::vector<std::string> (given several times), and std::optional of a number or
-  // a string, which stays empty without the flag.
+  // Declares --`name`. The variable's value is the default; Parse replaces it. `metavar` is the
+  // word for the value in help: "FILE". The strings must outlive the set. T: bool, int, int64_t,
+  // double, std::string, std::vector<std::string> (given several times), and std::optional of a
+  // number or a string, which stays empty without the flag.
   template <class T>
   Declared Bind(T* variable, std::string_view name, std::string_view metavar,
                 std::string_view help);
@@ -114,12 +114,13 @@ class FlagSet {
   template <class E>
   Declared BindChoice(E* variable, std::string_view name, std::string_view metavar,
                       std::vector<std::pair<std::string_view, E>> choices, std::string_view help);
-  // The arguments that are no flags. Without it a verb has none; more than `most` are refused.
+  // Declares the positional arguments. A verb without this call has none; Parse accepts any number,
+  // and the command line refuses more than `most`.
   void BindWords(std::vector<std::string>* words, size_t most);
   // The heading in help of the flags that follow; "" for none.
   void BeginGroup(std::string_view heading) { group_ = heading; }
-  // Declares flags without variables; values() has their values. Those without a group get that of
-  // BeginGroup.
+  // Declares flags without variables; values() has their values. A flag without a group gets the
+  // group of BeginGroup.
   void Add(const std::vector<Flag>& flags);
 
   // Reads `arguments` (without program and verb) and sets the variables. Throws kUsage for a flag
@@ -173,7 +174,7 @@ FlagSet::Declared FlagSet::BindChoice(E* variable, std::string_view name, std::s
   return declared;
 }
 
-// One argument that begins with a dash, taken apart.
+// The name and the value of one argument that begins with a dash.
 struct FlagText {
   std::string name;
   std::string value;

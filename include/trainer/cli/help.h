@@ -1,5 +1,5 @@
 #pragma once
-// What `trainer help` prints. Lines of at most 80 columns.
+// The pages of `trainer help`. Their lines have at most 80 columns.
 
 #include <string>
 

@@ -57,13 +57,13 @@ class VerbRegistry {
   void Add(VerbInfo info);
   void SetHelpFiles(HelpFiles files) { help_files_ = files; }
 
-  // By name or alias; null if there is none.
+  // Returns the verb with this name or alias; null if there is none.
   const VerbInfo* Find(const std::string& name) const;
   // Sorted by name; tasks and groups included.
   const std::map<std::string, VerbInfo>& all() const { return verbs_; }
   // The names of all verbs without tasks, and of the groups; sorted.
   std::vector<std::string> Names() const;
-  // The tasks of a group, such as "pack" of "dataset"; empty for a name that is no group.
+  // The tasks of a group, such as "pack" of "dataset"; empty for any other name.
   std::vector<std::string> TasksOf(const std::string& group) const;
 
   VerbPage PageOf(const std::string& name) const;
@@ -92,7 +92,7 @@ struct Command {
   std::string print;
 };
 
-// Understands `arguments` (without the program's name): flags may stand before the verb. Throws
+// Understands `arguments` (without the program's name): flags may come before the verb. Throws
 // kUsage naming what is wrong and the nearest verb or flag.
 Command ParseCommand(const std::vector<std::string>& arguments);
 

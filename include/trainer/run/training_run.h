@@ -34,7 +34,7 @@ class JobLiveness;
 
 // Options that decide when a run ends before its last iteration, and how.
 struct StopOptions {
-  // What signals do: "stop", "snapshot" or "none".
+  // The effects of signals: "stop", "snapshot" or "none".
   std::string sigint_effect = "stop", sighup_effect = "snapshot", sigterm_effect = "stop",
               sigusr1_effect = "stop", sigusr2_effect = "stop";
   std::string max_wall = "";    // a time, "none", or "": the limit of the batch job

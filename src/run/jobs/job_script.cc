@@ -236,7 +236,7 @@ ScriptValues ValuesOf(const JobSpec& job) {
       {"PREFIX", job.snapshot_prefix},
       {"SWEEP_RUNS", TaskBranches(job.tasks)},
       {"EXIT_LINE", kExitLine},
-      // The SLURM_JOB_ID of one task of an array is that of the whole array, too.
+      // In one task of an array, SLURM_JOB_ID may name the whole array.
       {"JOB_ID", tasks > 0 ? "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID" : "$SLURM_JOB_ID"},
       {"SRUN", job.ranks() > 1 ? "srun --mpi=pmix" : "srun"},
       {"TRAIN", TrainCommand(job)}};

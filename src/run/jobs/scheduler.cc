@@ -63,7 +63,7 @@ std::string SchedulerJob::Name() const {
 }
 
 SchedulerJob CurrentJob(const SchedulerAccess& access) {
-  // A task of an array has both numbers; its SLURM_JOB_ID may be that of the whole array.
+  // A task of an array has both numbers; its SLURM_JOB_ID may name the whole array.
   const std::string array = access.variable("SLURM_ARRAY_JOB_ID");
   const std::string task = access.variable("SLURM_ARRAY_TASK_ID");
   if (!array.empty() && !task.empty()) return {BatchSystem::kSlurm, Join(array, "_", task)};

@@ -55,7 +55,7 @@ void RunBackward(Net& net) {
   for (int i = net.NumLayers(); i-- > 0;) net.BackwardLayer(i);
 }
 
-// Warns if the first loss is far higher than that of guessing.
+// Warns if the first loss is far higher than the loss of guessing.
 void WarnOfHighLoss(Net& net, Diagnostics* diagnostics) {
   for (const LabelConsumer& use : FindLabelConsumers(net)) {
     const LayerSpec& layer = net.LayerAt(use.layer);

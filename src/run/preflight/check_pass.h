@@ -6,7 +6,7 @@
 namespace trainer {
 
 // Runs a forward pass, and a backward pass of a training net, and reports the loss, values that are
-// not finite and layers that do not learn. `fresh`: the weights are those of the fillers. Adds the
+// not finite and layers that do not learn. `fresh`: the fillers set the weights. Adds the
 // outputs to `passes`.
 void RunFirstPass(const PreflightNet& checked, Net& net, const Device& device, bool fresh,
                   PreflightReport* report, Json* passes);

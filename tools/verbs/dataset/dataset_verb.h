@@ -1,5 +1,5 @@
 #pragma once
-// What the tasks of `trainer dataset` share.
+// The base classes of the tasks of `trainer dataset`.
 
 #include <optional>
 #include <string>

@@ -1,5 +1,5 @@
 #pragma once
-// What a run holds in memory. Every verb that counts the memory of a run counts it here.
+// The memory that a run holds. Every verb that counts the memory of a run counts it here.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 #pragma once
-// What the ranks of a pipeline hold in memory: each holds one stage of every net.
+// The memory that each rank of a pipeline holds: each holds one stage of every net.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,6 @@
 #pragma once
-// What a batch script requests from the queue: cores, memory, and time for the last snapshot.
+// The resources that a batch script requests from the queue: cores, memory, and time for the last
+// snapshot.
 
 #include <chrono>
 #include <string>

@@ -18,7 +18,8 @@ struct ArrayTask {
   std::vector<std::string> assignments;  // values of --set that only this task gets
 };
 
-// What a batch script requests from the queue and runs. Texts are as the user gave them.
+// The resources that a batch script requests, and the command that it runs. Texts are as the user
+// gave them.
 struct JobSpec {
   JobSystem system = JobSystem::kSlurm;
   std::vector<std::string> command;     // the words of the command that prints this script

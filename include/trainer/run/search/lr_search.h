@@ -14,7 +14,7 @@ namespace trainer {
 LrRange ParseLrRange(const std::string& from, const std::string& to, int iterations);
 
 // Trains as the run of `request` would, without tests and snapshots, on a learning rate that grows
-// through the range. Starts or joins the ranks, of which rank 0 calls `report`. Returns the exit
+// through the range. Starts or joins the ranks; rank 0 calls `report`. Returns the exit
 // code. Throws kUsage for requests that make no sense here: --batch=auto and --scale_lr.
 int FindLearningRate(const TrainRequest& request, const LrRange& range,
                      const std::function<void(const LrRangeResult&)>& report);
