@@ -13,7 +13,7 @@
 #include <system_error>
 #include <vector>
 
-#include "trainer/base/error/error_group.h"
+#include "trainer/base/error/error_collector.h"
 #include "trainer/base/log/log.h"
 #include "trainer/base/log/terminal.h"
 #include "trainer/base/text/text.h"

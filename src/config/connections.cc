@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "trainer/base/error/error_group.h"
+#include "trainer/base/error/error_collector.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {
@@ -14,20 +14,20 @@ class Connector {
 
   std::vector<std::vector<OutputRef>> Run() {
     std::vector<std::vector<OutputRef>> readers;
-    ErrorList errors, repeated;
+    ErrorCollector errors, repeated;
     for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
       std::vector<OutputRef> bottoms;
       for (int j = 0; j < layers_[i].proto().bottom_size(); ++j) {
-        Attempt(&errors, [&] { bottoms.push_back(Find(i, j)); });
+        errors.Try([&] { bottoms.push_back(Find(i, j)); });
       }
       readers.push_back(std::move(bottoms));
       // Two layers that make the same blobs, such as data and label, are one mistake.
       bool made = true;
       for (int j = 0; j < layers_[i].proto().top_size(); ++j) {
-        made = Attempt(made ? &errors : &repeated, [&] { Produce(i, j); }) && made;
+        made = (made ? errors : repeated).Try([&] { Produce(i, j); }) && made;
       }
     }
-    if (!errors.empty()) ThrowAll(std::move(errors));
+    errors.Throw();
     return readers;
   }
 

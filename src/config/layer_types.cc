@@ -13,10 +13,10 @@ TypeCheck& Check() {
 void SetTypeCheck(TypeCheck check) { Check() = check; }
 
 ErrorList TypeErrors(const std::vector<LayerSpec>& layers) {
-  ErrorList errors;
-  if (Check() == nullptr) return errors;
-  for (const LayerSpec& layer : layers) Attempt(&errors, [&] { Check()(layer); });
-  return errors;
+  ErrorCollector errors;
+  if (Check() == nullptr) return {};
+  for (const LayerSpec& layer : layers) errors.Try([&] { Check()(layer); });
+  return errors.errors();
 }
 
 }  // namespace trainer

@@ -9,7 +9,7 @@
 #include "checks/ignored_fields.h"
 #include "checks/solver_checks.h"
 #include "net_build.h"
-#include "trainer/base/error/error_group.h"
+#include "trainer/base/error/error_collector.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/storage.h"
@@ -30,7 +30,8 @@ const google::protobuf::FieldDescriptor* SolverField(std::string_view name) {
 // Finds, loads and counts the nets of a solver.
 class NetFinder {
  public:
-  NetFinder(const StateFlags& flags, Overrides* overrides, ErrorList* errors, SolverSpec* solver)
+  NetFinder(const StateFlags& flags, Overrides* overrides, ErrorCollector* errors,
+            SolverSpec* solver)
       : flags_(flags),
         overrides_(overrides),
         errors_(errors),
@@ -38,8 +39,8 @@ class NetFinder {
         proto_(solver->proto) {}
 
   void Run() {
-    Attempt(errors_, [&] { FindTrain(); });
-    Attempt(errors_, [&] { FindTests(); });
+    ErrorCollector::Try(errors_, [&] { FindTrain(); });
+    ErrorCollector::Try(errors_, [&] { FindTests(); });
   }
 
  private:
@@ -48,7 +49,7 @@ class NetFinder {
     const std::string path = ResolvePath(name, solver_.file);
     if (const auto known = files_.find(path); known != files_.end()) return known->second;
     const NetSpec*& net = files_[path];
-    AttemptAll(errors_, [&] {
+    ErrorCollector::Try(errors_, [&] {
       if (IsMissing(path)) {
         throw Error(ErrorCode::kNoInput, solver_.Where(field, index),
                     Join("the net file '", name, "' does not exist; tried ",
@@ -63,7 +64,7 @@ class NetFinder {
   const NetSpec* Inline(const char* field, const caffe::NetParameter& net, int index = -1) {
     const auto* tree = solver_.text->tree.GetTreeForNested(SolverField(field), index);
     const NetSpec* kept = nullptr;
-    Attempt(errors_, [&] {
+    ErrorCollector::Try(errors_, [&] {
       NetSpec built = BuildNet(net, solver_.file, tree);
       LogUpgrades(built.upgrades);
       LogHints(built);
@@ -179,7 +180,7 @@ class NetFinder {
 
   const StateFlags& flags_;
   Overrides* overrides_;
-  ErrorList* errors_;
+  ErrorCollector* errors_;
   SolverSpec& solver_;
   const caffe::SolverParameter& proto_;
   std::map<std::string, const NetSpec*> files_;
@@ -214,7 +215,7 @@ void SolverSpec::Fail(std::string_view field, const std::string& message, int in
 }
 
 SolverSpec LoadSolver(const std::string& path, const StateFlags& flags, Overrides* overrides,
-                      ErrorList* errors) {
+                      ErrorCollector* errors) {
   SolverSpec solver;
   solver.file = path;
   solver.text = ParseText(path, &solver.proto);

@@ -2,7 +2,7 @@
 #include <map>
 
 #include "connections.h"
-#include "trainer/base/error/error_group.h"
+#include "trainer/base/error/error_collector.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/layer_types.h"
 #include "trainer/config/net_layers.h"
@@ -118,15 +118,14 @@ class Splitter {
 std::vector<LayerSpec> ConnectedLayers(const NetSpec& net, const caffe::NetState& state) {
   const std::vector<LayerSpec> layers = FilterLayers(net, state);
   std::vector<LayerSpec> connected;
-  ErrorList wrong;
-  if (AttemptAll(&wrong, [&] {
-        connected = Splitter({layers, net.layers, TextOf(state)}).Run();
-      })) {
+  ErrorCollector wrong;
+  if (wrong.Try([&] { connected = Splitter({layers, net.layers, TextOf(state)}).Run(); })) {
     return connected;
   }
-  ErrorList all = TypeErrors(layers);
-  all.insert(all.end(), wrong.begin(), wrong.end());
-  ThrowAll(std::move(all));
+  ErrorCollector all(TypeErrors(layers));
+  all.Add(wrong.errors());
+  all.Throw();
+  return connected;
 }
 
 }  // namespace trainer

@@ -137,23 +137,23 @@ DataAudit AuditData(const LayerSpec& layer, caffe::Phase phase, std::span<const 
 }
 
 ErrorList OpeningErrors(const LayerSpec& layer, caffe::Phase phase) {
-  ErrorList errors;
+  ErrorCollector errors;
   const caffe::LayerParameter& proto = layer.proto();
   if (layer.type() == "Data") {
-    Attempt(&errors, [&] { OpenLayersDatabase(layer); });
+    errors.Try([&] { OpenLayersDatabase(layer); });
   } else if (layer.type() == "ImageData") {
-    Attempt(&errors, [&] {
+    errors.Try([&] {
       ReadNamedFile(layer, "image_data_param", "source", proto.image_data_param().source(),
                     ReadImageList);
     });
   } else if (layer.type() == "WindowData") {
-    Attempt(&errors, [&] {
+    errors.Try([&] {
       ReadNamedFile(layer, "window_data_param", "source", proto.window_data_param().source(),
                     ReadWindowList);
     });
   }
-  Attempt(&errors, [&] { Transform(layer, phase, {}); });
-  return errors;
+  errors.Try([&] { Transform(layer, phase, {}); });
+  return errors.errors();
 }
 
 }  // namespace trainer

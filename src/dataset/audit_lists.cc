@@ -63,13 +63,13 @@ DataAudit AuditWindows(const LayerSpec& layer, const AuditLimits& limits) {
   reading.root = param.root_folder();
   std::string raw;
   Image picture;
-  ErrorList errors;
+  ErrorCollector errors;
   for (const size_t i : PicturesOf(files, limits)) {
-    const bool good = Attempt(
-        &errors, [&] { ReadListedImage(audit.source, list.images[i], reading, &raw, &picture); });
+    const bool good =
+        errors.Try([&] { ReadListedImage(audit.source, list.images[i], reading, &raw, &picture); });
     if (good) ++audit.examined;
   }
-  for (const Error& error : errors) NoteError(error, limits, &audit);
+  for (const Error& error : errors.errors()) NoteError(error, limits, &audit);
   LookForFiles(audit.source, files, limits, &audit);
   return audit;
 }

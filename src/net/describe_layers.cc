@@ -3,7 +3,7 @@
 
 #include "for_layer.h"
 #include "graph.h"
-#include "trainer/base/error/error_group.h"
+#include "trainer/base/error/error_collector.h"
 #include "trainer/base/text/text.h"
 #include "trainer/layers/cast.h"
 #include "trainer/layers/file_writer.h"
@@ -231,12 +231,12 @@ class StepMaker {
 };
 
 // Errors that only show when a device plan is made, of the layers that could be described.
-void CollectPrepareErrors(const BuildEnv& env, const Graph& graph, ErrorList* errors) {
+void CollectPrepareErrors(const BuildEnv& env, const Graph& graph, ErrorCollector* errors) {
   for (const StepInfo& step : graph.steps) {
     const bool described =
         step.said.in.size() == step.in.size() && step.said.out.size() == step.out.size();
     if (!described) continue;
-    Attempt(errors, [&] { Prepare(step, step.said, env.options, env.device); });
+    errors->Try([&] { Prepare(step, step.said, env.options, env.device); });
   }
 }
 
@@ -247,7 +247,7 @@ void DescribeLayers(const std::vector<LayerSpec>& layers,
                     Graph& graph) {
   graph.steps.Reserve(2 * layers.size());
   StepMaker maker(env, graph);
-  ErrorList errors;
+  ErrorCollector errors;
   std::set<std::string> unknown;  // what a layer with an error writes, or one that reads such
   for (size_t i = 0; i < layers.size(); ++i) {
     LayerSpec spec = layers[i];
@@ -256,7 +256,7 @@ void DescribeLayers(const std::vector<LayerSpec>& layers,
     if (proto.top_size() == 0 && IsLossType(proto.type())) proto.add_top(kAutomatic);
     const bool lost = std::ranges::any_of(
         proto.bottom(), [&](const std::string& blob) { return unknown.contains(blob); });
-    const bool good = Attempt(&errors, [&] { lost ? maker.Try(spec) : maker.Add(spec, types[i]); });
+    const bool good = errors.Try([&] { lost ? maker.Try(spec) : maker.Add(spec, types[i]); });
     for (const std::string& top : proto.top()) {
       unknown.erase(top);
       if (lost || !good) unknown.insert(top);
@@ -264,7 +264,7 @@ void DescribeLayers(const std::vector<LayerSpec>& layers,
   }
   if (!errors.empty()) {
     CollectPrepareErrors(env, graph, &errors);
-    ThrowAll(std::move(errors));
+    errors.Throw();
   }
   for (ValueInfo& value : graph.values) value.is_output = value.readers.empty();
 }
@@ -274,12 +274,12 @@ void DescribeAgain(StepId step, const BuildEnv& env, Graph& graph) {
 }
 
 void PrepareLayers(const BuildEnv& env, Graph& graph) {
-  ErrorList errors;
+  ErrorCollector errors;
   for (StepInfo& step : graph.steps) {
     if (step.fused_into) continue;
-    Attempt(&errors, [&] { step.needs = Prepare(step, step.said, env.options, env.device); });
+    errors.Try([&] { step.needs = Prepare(step, step.said, env.options, env.device); });
   }
-  if (!errors.empty()) ThrowAll(std::move(errors));
+  errors.Throw();
 }
 
 }  // namespace trainer

@@ -10,7 +10,7 @@
 #include "plain.h"
 #include "run_state.h"
 #include "trainer/backend/recording.h"
-#include "trainer/base/error/error_group.h"
+#include "trainer/base/error/error_collector.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/net_layers.h"
 #include "trainer/layers/filler.h"
@@ -39,7 +39,7 @@ Error WithItemsName(const Graph& graph, const StepInfo& reader, const ItemError&
 
 void FillParams(const Graph& graph, uint64_t seed, const ParamStore& store) {
   std::vector<float> host;
-  ErrorList errors;
+  ErrorCollector errors;
   for (const Param* param : graph.fresh) {
     host.assign(static_cast<size_t>(param->count()), 0.0f);
     const LayerSpec& spec = graph.steps[StepId(param->owner_step)].spec;
@@ -47,11 +47,11 @@ void FillParams(const Graph& graph, uint64_t seed, const ParamStore& store) {
     const auto* const own =
         dynamic_cast<const StartsParams*>(graph.steps[StepId(param->owner_step)].layer.get());
     if (own == nullptr || !own->Start(param->index, host)) {
-      Attempt(&errors, [&] { Fill(param->filler, param->shape, key, 0, spec, host); });
+      errors.Try([&] { Fill(param->filler, param->shape, key, 0, spec, host); });
     }
     store.Import(*param, host, param->weight);
   }
-  if (!errors.empty()) ThrowAll(std::move(errors));
+  errors.Throw();
 }
 
 // Each once, in the order of the steps.

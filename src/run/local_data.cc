@@ -6,7 +6,7 @@
 #include <map>
 #include <optional>
 
-#include "trainer/base/error/attempt.h"
+#include "trainer/base/error/error_collector.h"
 #include "trainer/base/text/text.h"
 #include "trainer/checkpoint/snapshot_files.h"
 #include "trainer/config/text/prototxt.h"
@@ -68,8 +68,8 @@ std::vector<std::unique_ptr<StagedCopy>> CopyDataLocally(const SolverSource& sol
   if (options.folder == "off") return copies;
   Sources sources;
   bool finished = false;
-  ErrorList reported_later;
-  Attempt(&reported_later, [&] {
+  ErrorCollector reported_later;
+  reported_later.Try([&] {
     const SolverSpec spec = ReadSolver(solver);
     AddSources(spec.train, options, &sources);
     for (const NetUse& test : spec.tests) AddSources(test, options, &sources);

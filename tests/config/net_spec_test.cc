@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "config/config_testing.h"
-#include "trainer/base/error/error_group.h"
+#include "trainer/base/error/error_collector.h"
 #include "trainer/config/net_layers.h"
 
 namespace trainer {

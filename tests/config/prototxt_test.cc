@@ -7,7 +7,7 @@
 #include "config/config_testing.h"
 #include "net.pb.h"
 #include "solver.pb.h"
-#include "trainer/base/error/error_group.h"
+#include "trainer/base/error/error_collector.h"
 
 namespace trainer {
 namespace {

@@ -359,10 +359,10 @@ TEST_F(SolverSpecTest, WithAListAllErrorsAreToldAtOnce) {
       "test_iter: 1 test_iter: 1 test_interval: 1\n"
       "base_lr: -1 lr_policy: 'fixd' max_iter: 0\n");
   folder_.Write("bad.prototxt", "layer { nme: 'x' }");
-  ErrorList errors;
+  ErrorCollector errors;
   const SolverSpec solver = LoadSolver(path, {}, nullptr, &errors);
   std::vector<std::string> texts;
-  for (const Error& error : errors) texts.emplace_back(error.what());
+  for (const Error& error : errors.errors()) texts.emplace_back(error.what());
   EXPECT_THAT(texts, ElementsAre(HasSubstr("base_lr is -1"), HasSubstr("max_iter is 0"),
                                  HasSubstr("Did you mean 'fixed'?"),
                                  HasSubstr("the net file 'none.prototxt' does not exist"),

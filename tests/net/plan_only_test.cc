@@ -5,7 +5,7 @@
 
 #include "support/net_text.h"
 #include "support/test_device.h"
-#include "trainer/base/error/error_group.h"
+#include "trainer/base/error/error_collector.h"
 #include "trainer/net/net.h"
 
 namespace trainer {
@@ -60,10 +60,10 @@ layer { name: "other" type: "Softmax" bottom: "x" top: "other" softmax_param { a
 )");
   const std::unique_ptr<Device> device = MakeTestDevice(1);
   ParamStore params(*device);
-  ErrorList errors;
-  EXPECT_FALSE(AttemptAll(&errors, [&] { Net(spec, Options(), *device, params); }));
+  ErrorCollector errors;
+  EXPECT_FALSE(errors.Try([&] { Net(spec, Options(), *device, params); }));
   std::vector<std::string> texts;
-  for (const Error& error : errors) texts.emplace_back(error.what());
+  for (const Error& error : errors.errors()) texts.emplace_back(error.what());
   EXPECT_THAT(texts, ElementsAre(HasSubstr("layer 'bad'"), HasSubstr("Did you mean 'Pooling'?"),
                                  HasSubstr("layer 'other'")));
 }

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "trainer/base/error/attempt.h"
+#include "trainer/base/error/error_collector.h"
 #include "trainer/config/layer_spec.h"
 
 namespace trainer {

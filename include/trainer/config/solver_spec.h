@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "solver.pb.h"
-#include "trainer/base/error/attempt.h"
+#include "trainer/base/error/error_collector.h"
 #include "trainer/config/net_spec.h"
 #include "trainer/config/text/prototxt.h"
 
@@ -54,6 +54,6 @@ struct SolverSpec {
 // nets, so that one call tells all; a NetUse whose net cannot be read then has none. What makes the
 // solver itself unreadable is thrown all the same.
 SolverSpec LoadSolver(const std::string& path, const StateFlags& flags = {},
-                      Overrides* overrides = nullptr, ErrorList* errors = nullptr);
+                      Overrides* overrides = nullptr, ErrorCollector* errors = nullptr);
 
 }  // namespace trainer

@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "trainer/base/error/attempt.h"
+#include "trainer/base/error/error_collector.h"
 #include "trainer/config/layer_spec.h"
 
 namespace trainer {

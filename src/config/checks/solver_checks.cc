@@ -27,14 +27,14 @@ class Checker {
  public:
   explicit Checker(const SolverSpec& solver) : solver_(solver), proto_(solver.proto) {}
 
-  void Run(ErrorList* errors) {
+  void Run(ErrorCollector* errors) {
     using Check = void (Checker::*)() const;
     for (const Check check :
          {&Checker::CheckNumbers, &Checker::CheckCounts, &Checker::CheckPolicy,
           &Checker::CheckSteps, &Checker::CheckNames, &Checker::CheckWarmup,
           &Checker::CheckMomentum, &Checker::CheckLarc, &Checker::CheckStorage,
           &Checker::CheckSnapshots, &Checker::CheckExchange, &Checker::WarnOfUnused}) {
-      Attempt(errors, [&] { (this->*check)(); });
+      ErrorCollector::Try(errors, [&] { (this->*check)(); });
     }
   }
 
@@ -370,6 +370,6 @@ class Checker {
 
 }  // namespace
 
-void CheckSolver(const SolverSpec& solver, ErrorList* errors) { Checker(solver).Run(errors); }
+void CheckSolver(const SolverSpec& solver, ErrorCollector* errors) { Checker(solver).Run(errors); }
 
 }  // namespace trainer

@@ -7,6 +7,6 @@ namespace trainer {
 
 // Throws kConfig at the field's line; kUnavailable for what this build cannot do. With a list, the
 // errors of all checks go there.
-void CheckSolver(const SolverSpec& solver, ErrorList* errors);
+void CheckSolver(const SolverSpec& solver, ErrorCollector* errors);
 
 }  // namespace trainer

@@ -7,7 +7,7 @@
 
 #include "net_build.h"
 #include "solver.pb.h"
-#include "trainer/base/error/error_group.h"
+#include "trainer/base/error/error_collector.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/layer_types.h"
 
@@ -36,14 +36,13 @@ Error Short(const Error& error) {
   return Error(error.code(), text.substr(0, text.find("\n  ")));
 }
 
-// The layers of a net whose types are not there.
+// Returns the errors of the layers of a net whose types do not exist.
 ErrorList UnknownTypes(const ParsedText& parsed, const google::protobuf::Message& message) {
   ErrorList errors;
   const auto* net = dynamic_cast<const caffe::NetParameter*>(&message);
   if (net == nullptr) return errors;
-  // What else stands against the net is for the next run.
-  ErrorList other;
-  Attempt(&other, [&] {
+  ErrorCollector ignored;  // the next run reports other errors of the net
+  ignored.Try([&] {
     const NetSpec spec = BuildNet(*net, parsed.file, &parsed.tree);
     errors = TypeErrors(spec.layers);
   });
@@ -110,7 +109,8 @@ void ThrowProblems(std::unique_ptr<ParsedText> parsed, ParserComplaint first,
   if (!complaint) all = UnknownTypes(*parsed, *message);
   if (all.empty() && fields.size() == 1) throw Error(fields[0]);
   for (const Error& error : fields) all.push_back(Short(error));
-  ThrowAll(std::move(all));
+  if (all.size() == 1) throw Error(all[0]);
+  throw ErrorGroup(std::move(all));
 }
 
 }  // namespace trainer

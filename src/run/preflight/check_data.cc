@@ -76,9 +76,10 @@ std::vector<LayerAudit> AuditLayers(const std::vector<PreflightNet>& nets, size_
       audit.readers.push_back(reader);
       label_tops.push_back(reader.use.source_top);
     }
-    ErrorList known;  // planning has reported them, but only the first of several missing files
+    ErrorCollector
+        known;  // planning has reported them, but only the first of several missing files
     const bool opened =
-        Attempt(&known, [&] { audit.data = AuditData(layer, layer.proto().phase(), label_tops); });
+        known.Try([&] { audit.data = AuditData(layer, layer.proto().phase(), label_tops); });
     if (!opened) diagnostics->Add(OpeningErrors(layer, layer.proto().phase()));
     if (opened && !audit.data.source.empty()) audits.push_back(std::move(audit));
   }
@@ -92,8 +93,8 @@ std::vector<LayerAudit> AuditNets(const std::vector<PreflightNet>& nets, const P
   std::vector<LayerAudit> all;
   for (size_t i = 0; i < nets.size(); ++i) {
     if (nets[i].spec == nullptr) continue;
-    ErrorList known;  // errors of the rules, which planning has reported
-    Attempt(&known, [&] {
+    ErrorCollector known;  // errors of the rules, which planning has reported
+    known.Try([&] {
       std::ranges::move(AuditLayers(nets, i, planned.nets[i], diagnostics),
                         std::back_inserter(all));
     });

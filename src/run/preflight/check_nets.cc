@@ -130,11 +130,11 @@ PlannedNets PlanNets(const std::vector<PreflightNet>& nets, const SolverSpec* sp
   for (const PreflightNet& checked : nets) {
     PlannedNet& one = plan.nets.emplace_back();
     if (checked.spec == nullptr) continue;
-    ErrorList errors;
+    ErrorCollector errors;
     NetOptions options = checked.options;
     options.plan_only = true;
     options.log = false;
-    AttemptAll(&errors, [&] {
+    errors.Try([&] {
       if (checked.one_exact_pass) {
         tests.push_back(std::make_unique<TestNets>(*checked.spec, options, device, params, 0));
         planned.push_back(tests.back()->TakeNet());
@@ -150,7 +150,7 @@ PlannedNets PlanNets(const std::vector<PreflightNet>& nets, const SolverSpec* sp
       one.staging += StagingBytes(last_batch);
       plan.memory.AddNet(last_batch);
     });
-    report->diagnostics.Add(errors);
+    report->diagnostics.Add(errors.errors());
   }
   plan.memory.weights = params.PlannedBytes();
   if (train == nullptr) return plan;

@@ -60,10 +60,10 @@ class SolverCheck {
   size_t States() const { return rule_ ? static_cast<size_t>(rule_->StatesPerWeight()) : 0; }
 
   void Load() {
-    ErrorList errors;
+    ErrorCollector errors;
     Overrides overrides(request_.solver.set);
     spec_ = LoadSolver(request_.solver.file, request_.solver.state, &overrides, &errors);
-    diagnostics_.Add(errors);
+    diagnostics_.Add(errors.errors());
     sound_ = errors.empty();
   }
 

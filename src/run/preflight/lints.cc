@@ -149,9 +149,9 @@ void LintSets(const NetUse& use, const Net& net, Diagnostics* diagnostics) {
       if (reader.data_layer == layer.name()) tops.push_back(reader.use.source_top);
     }
     if (tops.empty()) continue;
-    ErrorList known;  // The run reports them when it reads the data.
+    ErrorCollector known;  // The run reports them when it reads the data.
     DataAudit data;
-    Attempt(&known, [&] { data = AuditData(layer, caffe::TRAIN, tops, limits); });
+    known.Try([&] { data = AuditData(layer, caffe::TRAIN, tops, limits); });
     for (const LabelReader& reader : readers) {
       if (reader.data_layer == layer.name()) LintLabels(data, reader, diagnostics);
     }

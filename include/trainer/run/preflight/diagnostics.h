@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/base/error/error_group.h"
+#include "trainer/base/error/error_collector.h"
 #include "trainer/base/text/json.h"
 
 namespace trainer {
@@ -34,9 +34,9 @@ class Diagnostics {
   // Runs `step` and adds the errors that it throws. Returns whether it threw none.
   template <class Step>
   bool Collect(Step&& step) {
-    ErrorList errors;
-    const bool good = AttemptAll(&errors, std::forward<Step>(step));
-    Add(errors);
+    ErrorCollector errors;
+    const bool good = errors.Try(std::forward<Step>(step));
+    Add(errors.errors());
     return good;
   }
 
