@@ -1,11 +1,12 @@
 # cmake -DFOLDER=<folder> -DOUTPUT=<source.cc> -P EmbedHelp.cmake
 # Writes a source whose function trainer::HelpFile(name) returns the text of <folder>/<name>.txt, or
-# an empty text if there is no such file.
-file(GLOB pages ${FOLDER}/*.txt)
+# an empty text if there is no such file. The name of <folder>/dataset/pack.txt is "dataset_pack".
+file(GLOB_RECURSE pages RELATIVE ${FOLDER} ${FOLDER}/*.txt)
 set(cases "")
 foreach(page ${pages})
-  get_filename_component(name ${page} NAME_WE)
-  file(READ ${page} text)
+  string(REGEX REPLACE "[.]txt$" "" name ${page})
+  string(REPLACE "/" "_" name ${name})
+  file(READ ${FOLDER}/${page} text)
   string(APPEND cases "  if (name == \"${name}\") return R\"~(${text})~\";\n")
 endforeach()
 file(WRITE ${OUTPUT} "#include <string_view>

@@ -160,7 +160,7 @@ function(trainer_program name folder)
     COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DOUTPUT=${commit}
             -P ${PROJECT_SOURCE_DIR}/scripts/cmake/WriteCommit.cmake VERBATIM)
   # The pages of `trainer help VERB`: HelpFile("train") returns tools/help/train.txt.
-  file(GLOB pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/help/*.txt)
+  file(GLOB_RECURSE pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/help/*.txt)
   set(help ${PROJECT_BINARY_DIR}/help_files.cc)
   set(embed_help ${PROJECT_SOURCE_DIR}/scripts/cmake/EmbedHelp.cmake)
   add_custom_command(OUTPUT ${help}
