@@ -57,11 +57,12 @@ void DeclareForce(FlagSet& flags, bool* force) {
 
 void DeclareMemoryMode(FlagSet& flags, MemoryMode* mode) {
   flags
-      .BindChoice(mode, "memory", "MODE",
+      .BindChoice(mode, "memory_mode", "MODE",
                   {{"shared", MemoryMode::kShared},
                    {"separate", MemoryMode::kSeparate},
                    {"poisoned", MemoryMode::kPoisoned}},
                   "shared, separate or poisoned")
+      .Alias("memory")
       .Hidden();
 }
 

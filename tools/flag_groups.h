@@ -29,7 +29,7 @@ void DeclareIterations(FlagSet& flags, int* iterations);
 void DeclareSeed(FlagSet& flags, int* seed, std::string_view help);
 void DeclareJson(FlagSet& flags, bool* json);
 void DeclareForce(FlagSet& flags, bool* force);
-// The hidden --memory=shared|separate|poisoned.
+// The hidden --memory_mode=shared|separate|poisoned.
 void DeclareMemoryMode(FlagSet& flags, MemoryMode* mode);
 
 // --bad_records. `text` is what ApplyBadRecords reads: "stop" or "skip=N".

@@ -119,11 +119,12 @@ void DeclareStrategy(FlagSet& flags, RankOptions* ranks) {
 
 void DeclareStages(FlagSet& flags, RankOptions* ranks) {
   flags
-      .Bind(&ranks->pipeline_stages, "stages", "auto",
+      .Bind(&ranks->pipeline_stages, "pipeline_stages", "auto",
             "for strategy pipeline: divide the layers into stages by cost; without it, the "
             "`stage` field of the layers divides them. --set strategy_param.micro_batches=8 sets "
             "the number of micro-batches")
-      .Choices("auto");
+      .Choices("auto")
+      .Alias("stages");
 }
 
 }  // namespace trainer

@@ -120,7 +120,7 @@ def train(args, name, solver, kill_at=None):
 
 def settings(args, name):
     if name == "pipeline":  # its ranks see one batch together
-        return ["--stages=auto", f"--set=net='{args.folder}/whole.prototxt'"]
+        return ["--pipeline_stages=auto", f"--set=net='{args.folder}/whole.prototxt'"]
     if name != "parameter_server":
         return []
     return ["--set=momentum=0", f"--set=base_lr={args.rate * 10 / args.ranks}"]

@@ -119,7 +119,7 @@ bool TarReader::ReadHeader(Header* header) {
     if (at_ == 0 && packed != nullptr) {
       const bool gzip = std::string_view(packed) == "gzip";
       Fail(Join("the archive is compressed with ", packed, ", so its records cannot be found; ",
-                gzip ? "unpack it, or let the run unpack a copy: trainer train --stage_data=DIR"
+                gzip ? "unpack it, or let the run unpack a copy: trainer train --local_copy=DIR"
                      : "unpack it"));
     }
     Fail(at_ == 0 ? "the file is not a tar archive"

@@ -297,13 +297,14 @@ void Cutter::RequireAllStages() {
     const bool none = !rule_.by_cost && std::ranges::none_of(layers_, [](const LayerSpec& layer) {
       return layer.proto().has_stage();
     });
-    throw Error(ErrorCode::kConfig, {spec_.file},
-                none ? Join("no layer has a `stage`, but each of the ", rule_.stages,
-                            " ranks computes one stage: write `stage: 1` into the first layer of "
-                            "the second stage, and so on, or let --stages=auto choose the stages")
-                     : Join("stage ", stage, " has no layer, but each of the ", rule_.stages,
-                            " ranks computes one stage; number the stages from 0 without a gap, or "
-                            "start as many ranks as there are stages"));
+    throw Error(
+        ErrorCode::kConfig, {spec_.file},
+        none ? Join("no layer has a `stage`, but each of the ", rule_.stages,
+                    " ranks computes one stage: write `stage: 1` into the first layer of "
+                    "the second stage, and so on, or let --pipeline_stages=auto choose the stages")
+             : Join("stage ", stage, " has no layer, but each of the ", rule_.stages,
+                    " ranks computes one stage; number the stages from 0 without a gap, or "
+                    "start as many ranks as there are stages"));
   }
 }
 

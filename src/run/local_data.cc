@@ -80,7 +80,7 @@ std::vector<std::unique_ptr<StagedCopy>> CopyDataLocally(const SolverSource& sol
     if (auto copy = copy_set()) copies.push_back(std::move(copy));
   }
   LOG_IF(INFO, sources.empty() && reported_later.empty())
-      << "--stage_data has no effect: no layer reads a database, tar files or a list of files";
+      << "--local_copy has no effect: no layer reads a database, tar files or a list of files";
   return copies;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// --stage_data: a run reads its data sets from copies on this host.
+// --local_copy: a run reads its data sets from copies on this host.
 
 #include <memory>
 #include <vector>

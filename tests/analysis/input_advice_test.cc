@@ -46,7 +46,7 @@ TEST(InputAdviceTest, ASlowNetworkFileSystemIsToBeCopiedFrom) {
   facts.cold = 200;
   EXPECT_THAT(AdviceTexts(facts),
               ElementsAre("train_lmdb: it is on NFS; copy it to this machine: trainer train "
-                          "--stage_data=auto (up to 5 times faster)"));
+                          "--local_copy=auto (up to 5 times faster)"));
 }
 
 TEST(InputAdviceTest, ALargeFileWithOneStripeIsToBeSpread) {
@@ -57,13 +57,13 @@ TEST(InputAdviceTest, ALargeFileWithOneStripeIsToBeSpread) {
   facts.largest_file = uint64_t{4} << 30;
   EXPECT_THAT(
       AdviceTexts(facts),
-      ElementsAre(HasSubstr("--stage_data=auto (up to 2 times"),
+      ElementsAre(HasSubstr("--local_copy=auto (up to 2 times"),
                   HasSubstr("one stripe); distribute it: lfs migrate -c 4 FILE. For new sets, set "
                             "the stripes of the folder first: lfs setstripe -S 1m -c 8 FOLDER")));
   facts.stripes = 4;
-  EXPECT_THAT(AdviceTexts(facts), ElementsAre(HasSubstr("--stage_data=auto")));
+  EXPECT_THAT(AdviceTexts(facts), ElementsAre(HasSubstr("--local_copy=auto")));
   facts.kind = "TAR";
-  EXPECT_THAT(AdviceTexts(facts), ElementsAre(HasSubstr("--stage_data=auto")));
+  EXPECT_THAT(AdviceTexts(facts), ElementsAre(HasSubstr("--local_copy=auto")));
 }
 
 TEST(InputAdviceTest, SlowDecodingTakesMoreThreadsAsFarAsThereAreCores) {

@@ -1,4 +1,4 @@
-// --stage_data: data sets are read from copies.
+// --local_copy: data sets are read from copies.
 
 #include "local_data.h"
 
@@ -63,7 +63,7 @@ TEST_F(LocalDataTest, OffCopiesNothing) {
 TEST_F(LocalDataTest, SaysThatANetReadsNothing) {
   WriteNet("type: \"DummyData\" dummy_data_param { shape { dim: 1 } }");
   EXPECT_THAT(CopyDataLocally(source_, {folder_ / "copies", false}, false), IsEmpty());
-  EXPECT_THAT(log_.lines, Contains(HasSubstr("--stage_data has no effect")));
+  EXPECT_THAT(log_.lines, Contains(HasSubstr("--local_copy has no effect")));
 }
 
 TEST_F(LocalDataTest, LeavesErrorsInTheSolverToItsNextReader) {

@@ -157,7 +157,7 @@ TEST_F(RankSolverTest, StagesAreForThePipeline) {
                 ApplyStrategy({.pipeline_stages = "auto"}, {0, 2}, &spec);
               }),
               Pair(ErrorCode::kUsage,
-                   HasSubstr("--stages=auto is for strategy 'pipeline', but this run uses "
+                   HasSubstr("--pipeline_stages=auto is for strategy 'pipeline', but this run uses "
                              "'synchronous': add --strategy=pipeline")));
   ApplyStrategy({.strategy = "pipeline", .pipeline_stages = "auto"}, {0, 2}, &spec);
   EXPECT_EQ(spec.proto.strategy_param().stages(), "auto");

@@ -213,7 +213,7 @@ TEST_F(PipelineRefusalTest, OfANetWithoutStagesSaysHowToGetThem) {
   EXPECT_THAT(Refusal(Batches(12, "max_iter: 3 " + Piped(), net)),
               HasSubstr("no layer has a `stage`, but each of the 2 ranks computes one stage: "
                         "write `stage: 1` into the first layer of the second stage, and so on, or "
-                        "let --stages=auto choose the stages"));
+                        "let --pipeline_stages=auto choose the stages"));
   EXPECT_THAT(
       Refusal(Batches(12, "max_iter: 3 " + Piped("stages: 'auto'"), net), ErrorCode::kConfig, 40),
       HasSubstr("the net cannot be divided into 40 stages"));

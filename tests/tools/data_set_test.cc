@@ -152,7 +152,7 @@ TEST(DatasetTest, TheMeanOfATarFileIsThatOfItsDatabase) {
             ReadText(job.folder() / "lmdb_pairs/data.mdb").size());
 }
 
-// --- --stage_data ---
+// --- --local_copy ---
 
 class StageDataTest : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Of, StageDataTest, testing::Values("LMDB", "LEVELDB"),
@@ -167,14 +167,14 @@ TEST_P(StageDataTest, ARunFromACopyWritesTheSameSnapshotsAndRemovesTheCopy) {
   std::vector<std::string> first;
   for (const std::string& name : names) first.push_back(ReadText(job.folder() / name));
   std::filesystem::create_directory(job.folder() / "local");
-  const Outcome alone = job.Train({"--stage_data=local"});
+  const Outcome alone = job.Train({"--local_copy=local"});
   EXPECT_EQ(alone.exit_code, 0) << alone.err;
   EXPECT_THAT(alone.err, HasSubstr("and verified the checksum"));
   for (size_t i = 0; i < names.size(); ++i) {
     EXPECT_EQ(ReadText(job.folder() / names[i]), first[i]) << names[i];
   }
   EXPECT_TRUE(std::filesystem::is_empty(job.folder() / "local"));
-  const Outcome ranks = job.Train({"--stage_data=local", "--global_batch", "--ranks=2"});
+  const Outcome ranks = job.Train({"--local_copy=local", "--global_batch", "--ranks=2"});
   EXPECT_EQ(ranks.exit_code, 0) << ranks.err;
   EXPECT_THAT(ranks.err, testing::Not(HasSubstr("not copied")));
   EXPECT_TRUE(std::filesystem::is_empty(job.folder() / "local"));
@@ -183,7 +183,7 @@ TEST_P(StageDataTest, ARunFromACopyWritesTheSameSnapshotsAndRemovesTheCopy) {
 TEST_P(StageDataTest, ARunWithoutRoomForACopyReadsTheDatabaseWhereItLies) {
   Job job(GetParam());
   job.Write();
-  const Outcome outcome = job.Train({"--stage_data=nowhere"});
+  const Outcome outcome = job.Train({"--local_copy=nowhere"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("not copied to this machine (cannot make"));
 }
@@ -195,7 +195,7 @@ TEST(StagedTarRunTest, ACompressedTarFileIsUnpackedAndTrainsAsTheOtherDoes) {
   std::filesystem::create_directory(job.folder() / "local");
   const auto train = [&](const std::string& stage) {
     return job.Train({"--set", "layer[digits,TRAIN].data_param.backend=TAR", "--set",
-                      "layer[digits,TRAIN].data_param.source=set.tar", "--stage_data=" + stage});
+                      "layer[digits,TRAIN].data_param.source=set.tar", "--local_copy=" + stage});
   };
   const Outcome plain = train("off");
   ASSERT_EQ(plain.exit_code, 0) << plain.err;
@@ -207,7 +207,7 @@ TEST(StagedTarRunTest, ACompressedTarFileIsUnpackedAndTrainsAsTheOtherDoes) {
   const Outcome packed = train("off");
   EXPECT_EQ(packed.exit_code, 65) << packed.err;
   EXPECT_THAT(packed.err,
-              HasSubstr("or let the run unpack a copy: trainer train --stage_data=DIR"));
+              HasSubstr("or let the run unpack a copy: trainer train --local_copy=DIR"));
   const Outcome staged = train("local");
   EXPECT_EQ(staged.exit_code, 0) << staged.err;
   EXPECT_TRUE(ReadText(job.folder() / name) == want);
@@ -219,7 +219,7 @@ TEST(FinishedRunTest, ARunThatIsOverCopiesNothing) {
   job.Write();
   ASSERT_EQ(job.Train().exit_code, 0);
   std::filesystem::create_directory(job.folder() / "local");
-  const Outcome outcome = job.Train({"--stage_data=local", "--stage_keep", "--resume=auto"});
+  const Outcome outcome = job.Train({"--local_copy=local", "--keep_local_copy", "--resume=auto"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("the run is finished, nothing to do"));
   EXPECT_TRUE(std::filesystem::is_empty(job.folder() / "local"));

@@ -66,8 +66,8 @@ TEST_F(JobScriptTest, FlagsBecomeTheScriptAndItsFirstLines) {
 
 TEST_F(JobScriptTest, FlagsOfTrainAreHandedToTheRun) {
   const std::string script = Script({"--nodes=2", "--strategy=easgd", "--run=runs/a b",
-                                     "--stage_data=auto", "--scale_lr", "--seeds=2"});
-  EXPECT_THAT(script, AllOf(HasSubstr("--strategy=easgd"), HasSubstr("--stage_data=auto"),
+                                     "--local_copy=auto", "--scale_lr", "--seeds=2"});
+  EXPECT_THAT(script, AllOf(HasSubstr("--strategy=easgd"), HasSubstr("--local_copy=auto"),
                             HasSubstr("--run='runs/a b'_seed_\"$seed\""), HasSubstr("  --scale_lr"),
                             Not(HasSubstr("--global_batch"))));
   ExpectRefused(job_, Make({"--resume=auto"}), 64, "");

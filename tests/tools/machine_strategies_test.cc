@@ -102,7 +102,7 @@ TEST_F(MachinesTest, StagesLearnWhatOneRankLearns) {
   ASSERT_EQ(Train({}).exit_code, 0);
   const std::vector<float> one = Weights(kLast);
   for (const int each : {1, 2}) {
-    std::vector<std::string> flags = {"--strategy=pipeline", "--stages=auto"};
+    std::vector<std::string> flags = {"--strategy=pipeline", "--pipeline_stages=auto"};
     const Outcome outcome = TrainOnTwo(flags, each);
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
     ExpectNear(Weights(kLast), one, 1e-4f);
@@ -146,7 +146,7 @@ TEST_F(LongMachinesTest, StopTogetherAndSaveWhenTheRankOfAnotherMachineIsAskedTo
   for (const char* strategy : {"easgd", "gossip", "parameter_server", "pipeline"}) {
     const std::vector<std::string> flags =
         strategy == std::string("pipeline")
-            ? std::vector<std::string>{"--strategy=pipeline", "--stages=auto"}
+            ? std::vector<std::string>{"--strategy=pipeline", "--pipeline_stages=auto"}
             : Flags(strategy, {});
     const auto program = Start(flags, TwoMachines(job_.TrainCommand(flags), 1));
     kill(processes_[1], SIGTERM);

@@ -14,7 +14,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-const std::string kPipeline = "--strategy=pipeline", kAuto = "--stages=auto";
+const std::string kPipeline = "--strategy=pipeline", kAuto = "--pipeline_stages=auto";
 
 using PipelineJobTest = RankJob;
 

@@ -110,7 +110,7 @@ TEST(HelpTest, ListsVerbsByTaskAndFlagsOfTrainByGroup) {
   EXPECT_TRUE(Finds(verbs, R"(\n\nwork on a cluster:\n  bench-comm [^:]*\n  job )")) << verbs;
   const std::string flags = RunHere({"help", "train"}).out;
   EXPECT_TRUE(Finds(flags, R"(\n\nflags:\n  --solver=FILE )")) << flags;
-  EXPECT_TRUE(Finds(flags, R"(\n\ndata:\n  --bad_records[^:]*:[^:]*\n  --stage_data)")) << flags;
+  EXPECT_TRUE(Finds(flags, R"(\n\ndata:\n  --bad_records[^:]*:[^:]*\n  --local_copy)")) << flags;
   for (const char* group : {"what is kept and shown", "signals and time", "device and memory",
                             "ranks", "flags of every verb"}) {
     EXPECT_THAT(flags, HasSubstr(std::string("\n\n") + group + ":\n  --"));
@@ -252,6 +252,13 @@ TEST(UsageTest, ReadsFlagsFromFilesAndTheEnvironment) {
                               {.env = {"FLAGS_model=x", "FLAGS_phase=TRIAN"}});
   EXPECT_EQ(set.exit_code, 64);
   EXPECT_THAT(set.err, HasSubstr("--phase=TRIAN: must be one of"));
+}
+
+TEST(UsageTest, FlagsAreKnownByTheirOldNamesAsWell) {
+  ExpectRefused({"train", "--solver=absent", "--stage_data=auto", "--stage_keep", "--stages=auto"},
+                66, "absent");
+  ExpectRefused({"time", "--model=absent", "--memory=separate"}, 66, "absent");
+  EXPECT_THAT(RunHere({"help", "train"}).out, Not(HasSubstr("--stage_data")));
 }
 
 TEST(UsageTest, EachTaskOfDatasetHasItsOwnFlags) {

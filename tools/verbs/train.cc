@@ -90,14 +90,17 @@ class TrainVerb final : public Verb {
 
   static void DeclareInput(FlagSet& flags, InputOptions* input) {
     flags.BeginGroup("data");
-    flags.Bind(
-        &input->local_copy.folder, "stage_data", "auto|DIR|off",
-        "copy databases, tar files and the files of lists to this machine before training "
-        "(once for all its ranks), and read the copy. DIR: copy to this folder. auto: copy "
-        "data of network file systems to $SLURM_TMPDIR, $LSCRATCH, $RAMDISK, $TMPDIR or /tmp");
-    flags.Bind(&input->local_copy.keep, "stage_keep", "",
-               "keep the copies for later runs; they are used again if the original has not "
-               "changed. Without this flag, the last rank removes them");
+    flags
+        .Bind(&input->local_copy.folder, "local_copy", "auto|DIR|off",
+              "copy databases, tar files and the files of lists to this machine before training "
+              "(once for all its ranks), and read the copy. DIR: copy to this folder. auto: copy "
+              "data of network file systems to $SLURM_TMPDIR, $LSCRATCH, $RAMDISK, $TMPDIR or /tmp")
+        .Alias("stage_data");
+    flags
+        .Bind(&input->local_copy.keep, "keep_local_copy", "",
+              "keep the copies for later runs; they are used again if the original has not "
+              "changed. Without this flag, the last rank removes them")
+        .Alias("stage_keep");
     DeclareDbLock(flags, &input->db_lock);
   }
 

@@ -68,7 +68,7 @@ class InputAdvisor {
       const double gain = Gain(local, profile_.threads);
       if (gain > kWorthwhile) {
         Add(gain, Join("it is on ", profile_.where.name,
-                       "; copy it to this machine: trainer train --stage_data=auto"));
+                       "; copy it to this machine: trainer train --local_copy=auto"));
       }
     }
     if (profile_.where.name == "Lustre" && profile_.stripes == 1 &&

@@ -11,9 +11,10 @@ namespace trainer {
 void ApplyPipelineStages(const std::string& stages, SolverSpec* spec) {
   if (stages.empty()) return;
   if (spec->proto.strategy() != "pipeline") {
-    throw Error(ErrorCode::kUsage,
-                Join("--stages=", stages, " is for strategy 'pipeline', but this run uses '",
-                     EscapeControl(spec->proto.strategy()), "': add --strategy=pipeline"));
+    throw Error(
+        ErrorCode::kUsage,
+        Join("--pipeline_stages=", stages, " is for strategy 'pipeline', but this run uses '",
+             EscapeControl(spec->proto.strategy()), "': add --strategy=pipeline"));
   }
   spec->proto.mutable_strategy_param()->set_stages(stages);
 }

@@ -1,5 +1,5 @@
 #pragma once
-// --strategy and --stages change the solver.
+// --strategy and --pipeline_stages change the solver.
 
 #include <string>
 
