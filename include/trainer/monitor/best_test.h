@@ -17,11 +17,11 @@ struct BestTest {
   std::string weights;  // the file that the run saved at that iteration, as it named it, or ""
 };
 
-// Of the first test net, by `best_output` as in a solver. A test at iteration 0 never counts, as
-// the run had trained nothing.
+// Returns the best test of the first test net by `best_output`, a field of the solver. A test at
+// iteration 0 never counts, because the run had trained nothing.
 std::optional<BestTest> BestTestOf(const RunHistory& history, const std::string& best_output);
 
-// The best_output of the solver in a run's folder; "" where it has none or cannot be read.
+// Returns best_output of the solver in a run's folder; "" if the field or the file is missing.
 std::string BestOutputOf(const std::string& folder);
 
 }  // namespace trainer

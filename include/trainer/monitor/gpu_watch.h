@@ -10,11 +10,11 @@
 
 namespace trainer {
 
-// What a reading and the run say together, all shares of the time between two displays.
+// A reading of the GPU and the times of the run, as fractions of the time between two displays.
 struct GpuWork {
   GpuReading gpu;
-  double data_wait = 0;      // in which the training thread waited for batches
-  double exchange_wait = 0;  // for the sums of other ranks
+  double data_wait = 0;      // the training thread waited for batches
+  double exchange_wait = 0;  // it waited for the all-reduce with other ranks
   double cores_busy = 0;     // of the time of all cores that the process may use
   double iteration_seconds = 0;
   int cores = 1;

@@ -45,19 +45,20 @@ struct RunHistory {
 
 // A log of this program or of Caffe, in the forms of 2013 to 2020 and of NVIDIA's and Intel's:
 // lines with the prefix of glog, also with the year. Outputs of tests that have no names are
-// score[0], score[1], ... Where the file holds several starts, what a later one repeats replaces
-// what was there. Throws kData where nothing of a training is told.
+// score[0], score[1], ... If the file holds several starts, iterations that a later start repeats
+// replace the earlier ones. Throws kData if the file has no line of a training run.
 RunHistory ReadTrainingLog(const std::string& path);
-// metrics.jsonl. What the line of a start withdraws is left out, and so is a line that is cut off.
+// Reads metrics.jsonl. Leaves out the lines that a later start repeats, and an incomplete last
+// line.
 RunHistory ReadMetrics(const std::string& path);
-// The metrics of a run's folder, or a file of either kind. Throws kNoInput, kData.
+// Reads the metrics of a run's folder, metrics.jsonl or a log. Throws kNoInput, kData.
 RunHistory ReadRun(const std::string& path);
 
-// Drops what is told of iteration `iter` and later ones.
+// Removes the data of iteration `iter` and later ones.
 void DropFrom(double iter, RunHistory* history);
 
-// The table that Caffe's parse_log.py makes of rows: NumIters,Seconds,LearningRate and the outputs
-// of the first row. Numbers as Python writes them.
+// Returns rows as the table that Caffe's parse_log.py writes: NumIters,Seconds,LearningRate and the
+// outputs of the first row. Numbers have the format of Python.
 std::string TableOf(const std::vector<HistoryRow>& rows);
 
 }  // namespace trainer

@@ -31,7 +31,7 @@ class LiveView {
   std::unique_ptr<Drawing> drawing_;
 };
 
-// What the live line says.
+// The values of the live line.
 struct LiveState {
   int iter = 0, first_iter = 0, max_iter = 0;
   int64_t epoch = -1;

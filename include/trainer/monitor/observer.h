@@ -40,19 +40,19 @@ struct IterationReport {
   bool after_last = false;  // the extra forward pass after the last update: only the loss counts
 };
 
-// Where the time of several replicas went since the last report, tests and snapshots left out.
+// How several ranks spent the time since the last report, without tests and snapshots.
 struct ReplicasReport {
-  // Shares of the time, means over the replicas: computing, in the exchange of sums (mostly waiting
-  // for them), waiting for data.
+  // Fractions of the time, means over the ranks: computing, in the all-reduce (mostly waiting), and
+  // waiting for data.
   double computing = 0, exchange = 0, data = 0;
-  double hidden = 0;  // the share of the sums' time that passed beside computing
-  // The replica for which the others waited, where that cost them much; else "".
+  double hidden = 0;  // the fraction of the all-reduce that overlapped with computing
+  // The rank that the others waited for; "" if the wait was short.
   std::string slowest;
-  double cost = 0;          // the share of the others' time that they waited for it
-  double slowest_data = 0;  // the share of its own time that it waited for data
+  double cost = 0;          // the fraction of their time that the others waited for it
+  double slowest_data = 0;  // the fraction of its own time that it waited for data
 };
 
-// What the driver of the GPU told of it at the display of iteration `iter`.
+// The state of the GPU at the display of iteration `iter`, as its driver reports it.
 struct GpuReport {
   int iter = 0;
   std::string text;  // "93 % busy, 12.4 of 79.6 GiB, 412 of 700 W, 61 C"
@@ -101,13 +101,13 @@ class Observer {
   virtual ~Observer() = default;
   virtual void OnStart(const RunStart&) {}
   virtual void OnIteration(const IterationReport&) {}
-  // After each iteration: how many were done. Must cost next to nothing.
+  // Called after each iteration with the number of completed iterations. It must be fast.
   virtual void OnStep(int /*iter*/) {}
   virtual void OnParam(const ParamReport&) {}
   virtual void OnBatch(const BatchReport&) {}
   // After OnIteration, with several replicas.
   virtual void OnReplicas(const ReplicasReport&) {}
-  // Where somebody watches the GPU: before the OnIteration that follows, or the end.
+  // Called before the next OnIteration, or at the end, if the GPU is watched.
   virtual void OnGpu(const GpuReport&) {}
   virtual void OnTestStart(int /*iter*/, int /*net*/) {}
   virtual void OnTest(const TestReport&) {}

@@ -17,7 +17,7 @@ inline constexpr char kMetricsName[] = "metrics.jsonl";
 inline constexpr char kMetricsTableName[] = "metrics.csv";
 inline constexpr char kFiltersName[] = "filters.png";
 inline constexpr char kImagesName[] = "images.png";
-// What `trainer test --run` and `trainer time` leave there for reports.
+// Files that `trainer test --run` and `trainer time` write for reports.
 inline constexpr char kConfusionName[] = "confusion.json";
 inline constexpr char kWorstName[] = "worst.json";
 inline constexpr char kTimesName[] = "time.json";
@@ -34,7 +34,7 @@ struct Setting {
   bool is_number = false;
 };
 
-// What does not change while a run trains.
+// The constant facts of a run.
 struct RunFacts {
   std::vector<NetLayer> layers;
   std::vector<Setting> settings;
@@ -45,9 +45,9 @@ struct RunFacts {
 // Says why a file of the folder cannot be written, once until one can be written again.
 void WarnOfRunFolder(const std::string& what);
 
-// metrics.jsonl, one JSON object a line, and metrics.csv with iter,time,name,value. A run that goes
-// on from iteration N drops what its files had from there on: those of a run that was cut off
-// behind its last snapshot.
+// metrics.jsonl, one JSON object a line, and metrics.csv with iter,time,name,value. A run that
+// resumes from iteration N first removes later lines, which a previous start wrote after its last
+// snapshot.
 std::unique_ptr<Observer> MakeMetricsObserver(const std::string& folder);
 
 // TensorBoard's event file of this start: scalars; histograms, filters and the first images where

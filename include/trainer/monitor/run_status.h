@@ -20,8 +20,8 @@ struct RunStatus {
   double silent = -1;  // seconds since the last update; -1: unknown
 };
 
-// Returns `folder` itself if it is the folder of a run, else those of its subfolders that are,
-// sorted. Throws kNoInput if there is none.
+// Returns `folder` itself if it is the folder of a run, else its subfolders that are
+// folders of runs, sorted. Throws kNoInput if there is none.
 std::vector<std::string> FindRuns(const std::string& folder);
 
 // The state comes from the metrics and from the lock file next to the snapshots. Throws as ReadRun

@@ -28,14 +28,14 @@ std::optional<T> TakeNumber(std::string_view* text) {
   return number;
 }
 
-// What stands behind `key`.
+// Returns the text after the first `key` of the line; nothing if there is none.
 std::optional<std::string_view> After(std::string_view line, std::string_view key) {
   const size_t at = line.find(key);
   if (at == std::string_view::npos) return std::nullopt;
   return line.substr(at + key.size());
 }
 
-// A number behind the first `key` of the line. "nan" and "inf" are none.
+// Returns the number after the first `key` of the line. "nan" and "inf" do not count as numbers.
 std::optional<double> NumberAfter(std::string_view line, std::string_view key) {
   std::optional<std::string_view> rest = After(line, key);
   if (!rest) return std::nullopt;
@@ -53,8 +53,9 @@ int64_t DayNumber(int64_t year, int month, int day) {
   return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
 }
 
-// Where the prefix of glog, "I0102 03:04:05.678901" or "I20260102 ...", has its blank. What stands
-// before it (blanks of a quoted log, the rank that mpirun writes) is passed over.
+// Returns the position of the blank in the prefix of glog, "I0102 03:04:05.678901" or
+// "I20260102 ...". Skips text before the prefix: blanks of a quoted log, the rank that mpirun
+// writes.
 size_t FindBlank(std::string_view line) {
   constexpr size_t kFarthest = 40;
   for (size_t at = 0; at < std::min(line.size(), kFarthest); ++at) {
@@ -67,11 +68,11 @@ size_t FindBlank(std::string_view line) {
   return std::string_view::npos;
 }
 
-// When lines were written, by the prefix of glog.
+// Reads from the prefix of glog when lines were written.
 class LineTimes {
  public:
-  // Microseconds, or nothing for a line without the prefix. A month before that of the line before
-  // is the next year's.
+  // Returns microseconds, or nothing for a line without the prefix. If the month is earlier than in
+  // the previous line, a new year has begun.
   std::optional<int64_t> Read(std::string_view line) {
     const size_t blank = FindBlank(line);
     if (blank == std::string_view::npos) return std::nullopt;
@@ -140,7 +141,7 @@ class LogReader {
 
   void SetIter(double iter) {
     told_ = true;
-    // A run that goes on from a snapshot repeats what the one before told behind it.
+    // A resumed run repeats the iterations that the previous start logged after the snapshot.
     if (fresh_) DropFrom(iter, &history_);
     if (fresh_) history_.first_iter = static_cast<int64_t>(iter);
     fresh_ = false;

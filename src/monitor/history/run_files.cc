@@ -23,7 +23,7 @@ std::optional<JsonObject> JsonOfRun(const RunHistory& run, const std::string& na
   return text ? ParseJsonObject(*text) : std::nullopt;
 }
 
-// The program wrote it: a field a line, those of messages indented.
+// The program wrote the file with one field per line, and indents the fields of messages.
 std::map<std::string, std::string> SettingsOfRun(const RunHistory& run) {
   std::map<std::string, std::string> settings;
   std::istringstream lines(FileOfRun(run, kSolverName).value_or(""));

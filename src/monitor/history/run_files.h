@@ -1,5 +1,5 @@
 #pragma once
-// What a run's folder holds beside its metrics.
+// The files of a run's folder other than its metrics.
 
 #include <map>
 #include <optional>
@@ -10,11 +10,12 @@
 
 namespace trainer {
 
-// The content of a file of the run's folder; nothing where the run has no folder or no such file.
+// Returns the content of a file of the run's folder; nothing if the run has no folder or no such
+// file.
 std::optional<std::string> FileOfRun(const RunHistory& run, const std::string& name);
-// The same of JSON. What cannot be read is nothing.
+// Returns the object in a JSON file of the folder; nothing if the file is missing or damaged.
 std::optional<JsonObject> JsonOfRun(const RunHistory& run, const std::string& name);
-// The fields of solver.prototxt that stand by themselves: "base_lr" -> "0.01".
+// Returns the fields of solver.prototxt outside of messages: "base_lr" -> "0.01".
 std::map<std::string, std::string> SettingsOfRun(const RunHistory& run);
 
 }  // namespace trainer

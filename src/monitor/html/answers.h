@@ -1,5 +1,5 @@
 #pragma once
-// What a run's net answered in a test, as parts of a page; "" where its folder has none of it.
+// The results of `trainer test --run` as parts of a page; "" if the folder has none.
 
 #include <string>
 

@@ -8,9 +8,9 @@
 
 namespace trainer {
 
-// A file of records that grows beside a run and never stops it. What the disk does not take is kept
-// and tried again after a pause, in order and without a gap; the first failure of all such files is
-// a warning, and so is what is lost when more than `most_kept` bytes wait. One thread.
+// A file of records that grows during a run. A failed write never stops the run: the records are
+// kept and written later, in order and without a gap. The first failure is logged as a warning, and
+// so is the loss of records if more than `most_kept` bytes wait. Used by one thread.
 class AppendFile {
  public:
   struct Limits {

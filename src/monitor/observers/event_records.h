@@ -1,7 +1,7 @@
 #pragma once
-// The records of TensorBoard's event files: TFRecord frames around Event messages, of which each
-// function makes one. Field numbers are those of tensorflow/core/util/event.proto, summary.proto
-// and tensorboard/plugins/hparams/plugin_data.proto.
+// The records of TensorBoard's event files: TFRecord frames around Event messages. Each function
+// makes one record. tensorflow/core/util/event.proto, summary.proto and
+// tensorboard/plugins/hparams/plugin_data.proto define the field numbers.
 
 #include <cstdint>
 #include <span>

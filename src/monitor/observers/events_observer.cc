@@ -1,4 +1,4 @@
-// TensorBoard's event file of a run, and the pictures beside it.
+// TensorBoard's event file of a run, and the images in the same folder.
 
 #include <glog/logging.h>
 #include <unistd.h>
@@ -52,7 +52,8 @@ std::string FileName(const std::string& folder) {
   return Join(kHead, second, ".", HostName(), ".", getpid(), ".0");
 }
 
-// The same name for each element is a graph of its own: "prob[3]".
+// Returns a tag for each output. Elements of one output get different tags, "prob[3]", because
+// TensorBoard draws one graph for each tag.
 std::vector<std::string> Tags(std::span<const ReportedValue> outputs) {
   std::map<std::string, int> counts, seen;
   for (const ReportedValue& output : outputs) ++counts[output.name];

@@ -60,7 +60,7 @@ GpuReport ReportOf(const GpuReading& gpu, int iter) {
   return report;
 }
 
-// What slows its clock down, where that costs a good part of the speed.
+// Returns the reason for a reduced clock; "" if the clock is above 85 % of its maximum.
 std::string WhySlow(const GpuReading& gpu) {
   constexpr double kMuch = 0.85;
   if (!gpu.by_heat && !gpu.by_power && !gpu.by_hardware) return "";
@@ -84,8 +84,8 @@ std::string WhySlow(const GpuReading& gpu) {
          "more";
 }
 
-// A reader of one GPU, with a thread, which is left behind with what it uses where the GPU does not
-// answer any more.
+// Reads the state of one GPU in a thread. If the GPU no longer answers, the destructor abandons the
+// thread with the memory that it uses.
 class Reader {
  public:
   explicit Reader(std::unique_ptr<GpuMonitor> monitor) : shared_(std::make_unique<Shared>()) {
@@ -113,12 +113,12 @@ class Reader {
     shared_->asked = true;
     shared_->changed.notify_all();
   }
-  // What was read since the last call.
+  // Returns the reading that arrived since the last call, if any.
   std::optional<GpuReading> Take() {
     const std::lock_guard<std::mutex> lock(shared_->mutex);
     return std::exchange(shared_->reading, std::nullopt);
   }
-  // The same, once what was asked for is there.
+  // Waits for the reading that was requested and returns it.
   std::optional<GpuReading> TakeLast() {
     std::unique_lock<std::mutex> lock(shared_->mutex);
     WaitUntil(lock, [&] { return !shared_->asked; });
@@ -159,7 +159,7 @@ class Reader {
   std::thread thread_;
 };
 
-// Of all threads of this process.
+// Returns the CPU time of all threads of this process.
 double CpuSeconds() {
   timespec time = {};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
@@ -171,7 +171,8 @@ class GpuWatch final : public Observer {
   GpuWatch(std::unique_ptr<GpuMonitor> monitor, Observer& told, std::chrono::milliseconds pace)
       : reader_(std::move(monitor)), told_(told), pace_(pace) {}
 
-  // What was asked for at a display is told at the next one, with what the run did before it.
+  // Requests a reading at each display and reports it at the next one, with the times of the run
+  // between the two.
   void OnIteration(const IterationReport& report) override {
     Tell(reader_.Take());
     const double cpu = CpuSeconds();

@@ -9,7 +9,7 @@ namespace {
 constexpr uint32_t kExponent = 0x7f800000u;
 constexpr size_t kLanes = 16;
 
-// What values add up to, in lanes, so that compilers make vectors of them.
+// Partial sums in lanes, which compilers turn into vector instructions.
 struct Lanes {
   std::array<float, kLanes> sum{}, squares{}, low, high;
   std::array<float, kLanes> probe{};  // not 0 once a value was not finite
@@ -42,7 +42,7 @@ Lanes AddUp(std::span<const float> values, float scale) {
 
 bool IsFinite(float value) { return (std::bit_cast<uint32_t>(value) & kExponent) != kExponent; }
 
-// The same without what is not finite, of which few blocks have any.
+// Leaves out values that are not finite. Few blocks have such values, so this may be slow.
 Lanes AddUpFinite(std::span<const float> values, float scale) {
   std::vector<float> finite;
   for (const float value : values) {
@@ -85,7 +85,7 @@ int64_t Histogram::CountOf(size_t bucket) const {
   return count;
 }
 
-// Negative numbers stand behind the positive ones, with the smallest first.
+// In counts_, negative numbers follow the positive ones, with the smallest magnitude first.
 HistogramBuckets Histogram::Buckets() const {
   constexpr size_t kSmall = size_t{12} << (23 - kShift);  // below the largest: twelve powers of two
   const auto edge = [](size_t bucket) {

@@ -13,9 +13,9 @@ struct HistogramBuckets {
   std::vector<double> limits, counts;
 };
 
-// How often which values occur. A value's bucket is its sign, its exponent and the first two bits
-// of its fraction: four buckets for each power of two, found without a comparison, so that weights
-// can be counted while a run trains. What is not finite is left out.
+// Counts how often values occur. The sign, the exponent and the first two bits of the mantissa give
+// the bucket of a value: four buckets for each power of two, found without a comparison, so that
+// counting weights does not slow a run down. Values that are not finite do not count.
 class Histogram {
  public:
   // Adds values times `scale`.
@@ -26,8 +26,8 @@ class Histogram {
   double max() const { return min_ > max_ ? 0 : max_; }
   double sum() const { return sum_; }
   double sum_of_squares() const { return squares_; }
-  // From the first to the last that has a value; those within 1/4096 of the largest around zero are
-  // one. One bucket of none where there are no values.
+  // Returns the buckets from the first to the last that has a value. Buckets below 1/4096 of the
+  // largest value are merged into one around zero. Without values, returns one empty bucket.
   HistogramBuckets Buckets() const;
 
  private:

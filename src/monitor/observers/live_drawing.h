@@ -26,9 +26,9 @@ class LiveView::Drawing {
     const std::lock_guard<std::mutex> lock(mutex_);
     change(state_);
   }
-  // The same for what every iteration tells, without a lock.
+  // Sets the iteration without a lock, because every iteration calls it.
   void SetIter(int iter) { iter_.store(iter, std::memory_order_relaxed); }
-  // The first iteration begins: time counts from here.
+  // Called when the first iteration begins. Time counts from here.
   void Begin(int iter);
   double Seconds();
   // From here on nothing is drawn but lines.

@@ -12,7 +12,7 @@ constexpr int kLineWidth = 79;  // of a line in a file
 
 }  // namespace
 
-// What the run tells, as lines and as numbers of the live line.
+// Writes the events of the run as lines and as numbers of the live line.
 class LiveView::Teller final : public Observer {
  public:
   explicit Teller(Drawing& drawing) : drawing_(drawing) {}

@@ -11,7 +11,8 @@
 namespace trainer {
 namespace {
 
-// A field in its long and its short form; those of the least `worth` give way first.
+// A field in its long and its short form. On a narrow terminal, fields with the least `worth` are
+// shortened first.
 struct LineField {
   std::string text, brief;
   int worth = 0;
@@ -44,7 +45,8 @@ std::string Bar(double share) {
   return "[" + bar + "]";
 }
 
-// By the mean of this start, tests and snapshots included.
+// Estimates the time left from the mean time of an iteration since the start of this process, tests
+// and snapshots included.
 std::string TimeLeft(const LiveState& state) {
   const int done = state.iter - state.first_iter;
   if (done <= 0 || !(state.seconds > 0)) return "";

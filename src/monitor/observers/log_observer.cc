@@ -15,8 +15,8 @@ std::string LossPart(const ReportedValue& output) {
   return Join(" (* ", output.loss_weight, " = ", output.loss_weight * output.value, " loss)");
 }
 
-// " (12.5 iter/s, 8s/100 iters)". Nothing is known of it where a run has just been resumed; at
-// iteration 0 the zeros of Caffe's log stand.
+// Returns " (12.5 iter/s, 8s/100 iters)"; "" if a run has just been resumed, because the speed is
+// unknown. At iteration 0 the numbers are zeros, as in Caffe's log.
 std::string LogSpeed(const IterationReport& report) {
   if (report.iterations == 0 && report.iter > 0) return "";
   const double rate = report.seconds > 0 ? report.iterations / report.seconds : 0;

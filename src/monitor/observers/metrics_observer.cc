@@ -44,8 +44,8 @@ bool Keeps(std::string_view line, int64_t first) {
   return *iter < first || (*iter == first && line.find("\"snapshot\"") != std::string_view::npos);
 }
 
-// Leaves what is before iteration `first` in the file, and no line that was cut off. A file that
-// cannot be written stays as it is: readers pass over what the "start" line behind it withdraws.
+// Removes the lines from iteration `first` on and an incomplete last line. A file that cannot be
+// written stays as it is; the "start" line that follows tells readers which lines to skip.
 void DropFrom(const std::string& path, int64_t first, const std::string& head) {
   if (!Exists(path)) return;
   try {

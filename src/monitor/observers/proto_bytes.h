@@ -1,6 +1,6 @@
 #pragma once
-// Messages in protobuf's wire format, field by field, for files whose schema is somebody else's and
-// of which few fields are used.
+// Writes messages in protobuf's wire format, field by field. TensorBoard defines the schema, and
+// this program writes few of its fields.
 
 #include <bit>
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace trainer {
 
-// The bytes of a message. Fields stand in the order of the calls; numbers are little endian, as
-// this program's machines are.
+// The bytes of a message. Fields have the order of the calls. Numbers are little endian, as on all
+// machines that the program supports.
 class ProtoBytes {
  public:
   ProtoBytes& Int(int field, int64_t value) {
