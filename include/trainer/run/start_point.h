@@ -21,7 +21,7 @@ struct StartOptions {
 // Throws kUsage for options that name two starts.
 void RequireOneStart(const StartOptions& options);
 
-// Returns the weights to start from; those of the options replace the solver's.
+// Returns the weights to start from; the weights of the options replace the solver's.
 std::vector<std::string> WeightFiles(const StartOptions& options, const SolverSpec& spec);
 
 struct ResumePoint {

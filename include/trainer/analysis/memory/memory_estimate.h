@@ -47,7 +47,7 @@ struct MemoryEstimate {
   int virtual_ranks = 1;     // that the rank computes one after the other
   size_t part_sums = 0;      // the sums over their parts of a batch
 
-  // Of the training net alone.
+  // These four describe the training net.
   size_t train_activations = 0;
   int recomputed = 0;  // outputs that the backward pass computes again
   int64_t macs = 0;    // multiply-adds of a forward pass
@@ -60,7 +60,7 @@ struct MemoryEstimate {
   // virtual ranks that this rank computes.
   void SetRun(const SolverSpec& spec, const StepRule& rule, const Net& train, int parts);
 
-  // What of it is in the memory of the room's kind, and the memory of the program itself.
+  // Returns the parts that are in memory of the room's kind, and the memory of the program itself.
   std::vector<MemoryItem> Items(const MemoryRoom& room) const;
 };
 

@@ -31,14 +31,14 @@ Json ToJson(const MemoryFit& fit);
 // the run of the estimate holds at most `limit` bytes; 0 if the run fits as it is. Throws kResource
 // if the rest of the run alone takes more.
 size_t ActivationBudget(size_t limit, const MemoryEstimate& estimate, const MemoryRoom& room);
-// The same for a run of `spec`. In a pipeline the budget is that of the rank's stage, for each of
-// the batches that are in flight there.
+// Plans a run of `spec` and returns its budget. In a pipeline, the budget is for the stage of the
+// rank and for each batch in flight there.
 size_t ActivationBudget(size_t limit, const SolverSpec& spec, const Device& device,
                         const Rank& rank = {});
 
 // Throws kResource if a run on the CPU needs more memory than this process may use: what it needs,
-// what there is, and which batch would fit. Call before the first iteration, when little of what
-// the solver allocated is in use. Does nothing on a GPU, whose memory each net checks itself.
+// what there is, and which batch would fit. Call before the first iteration, when the solver
+// has used little of its memory. Does nothing on a GPU, whose memory each net checks itself.
 void RequireRunFits(const SolverSpec& spec, const Device& device, const Rank& rank, Solver& solver);
 
 }  // namespace trainer

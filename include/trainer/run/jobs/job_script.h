@@ -53,12 +53,12 @@ struct JobSpec {
 };
 
 // Sets `gpu` and, if `ids` lists several GPUs, `ranks_per_node`. `ids` is the value of --gpu: "",
-// "0", "all" or "0,1,2". Throws kUsage for any other list and for a number of GPUs that is not that
-// of the ranks of a node.
+// "0", "all" or "0,1,2". Throws kUsage for any other list and if the number of GPUs differs
+// from the number of ranks of a node.
 void SetGpus(const std::string& ids, JobSpec* job);
 
-// Fills in the template of the system, scripts/jobs/<system>.sh.in. Moab uses that of PBS. Quotes
-// every text, and throws kUsage if one has control characters.
+// Fills in the template of the system, scripts/jobs/<system>.sh.in. Moab uses the template of PBS.
+// Quotes every text, and throws kUsage if one has control characters.
 std::string JobScript(const JobSpec& job);
 
 }  // namespace trainer

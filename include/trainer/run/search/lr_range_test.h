@@ -35,7 +35,7 @@ class LrRangeTest {
   // Indices of points.
   struct Advice {
     std::optional<size_t> steepest;  // where the loss falls fastest; nothing if it does not fall
-    // The learning rate to train with: that of `steepest`, but at least a tenth of `highest`. If
+    // The learning rate to train with: `steepest`, but at least a tenth of `highest`. If
     // training first corrects bad initial outputs, the loss falls fastest long before the learning
     // rate is high enough.
     std::optional<size_t> advised;
