@@ -49,12 +49,12 @@ class RowDecoder final : public Decoder {
                FileOf(records[i].index) == FileOf(records[begin].index);
       };
       for (end = begin + 1; end < records.size() && follows(end);) ++end;
-      ReadRun(records[begin], static_cast<int64_t>(end - begin), batch);
+      ReadRunMetrics(records[begin], static_cast<int64_t>(end - begin), batch);
     }
   }
 
  private:
-  void ReadRun(const RawRecord& first, int64_t rows, Batch* batch) {
+  void ReadRunMetrics(const RawRecord& first, int64_t rows, Batch* batch) {
     Open(FileOf(first.index));
     for (size_t i = 0; i < arrays_.size(); ++i) {
       const std::vector<int64_t>& row = files_.row_dims(i);

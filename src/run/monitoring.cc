@@ -20,7 +20,7 @@
 #include "trainer/base/text/text.h"
 #include "trainer/base/thread/threads.h"
 #include "trainer/config/resolved_solver.h"
-#include "trainer/monitor/gpu_watch.h"
+#include "trainer/monitor/gpu_observer.h"
 #include "trainer/monitor/run_directory.h"
 #include "trainer/monitor/run_folder.h"
 #include "trainer/solver/solver.h"
@@ -180,7 +180,7 @@ void AddGpuObserver(const Device& device, const Rank& rank, ObserverList* observ
     VLOG(1) << "GPU use is not measured: " << why;
     return;
   }
-  observers->Add(MakeGpuWatch(std::move(monitor), *observers));
+  observers->Add(MakeGpuObserver(std::move(monitor), *observers));
 }
 
 }  // namespace

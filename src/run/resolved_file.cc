@@ -11,7 +11,7 @@ namespace trainer {
 namespace {
 
 // Writes the file with the first snapshot, so that a run without snapshots leaves no file.
-class ResolvedWriter final : public Observer {
+class ResolvedWriter final : public TrainingObserver {
  public:
   explicit ResolvedWriter(const SolverSpec& spec) : spec_(spec) {}
 
@@ -39,7 +39,7 @@ std::string ResolvedPath(const SolverSpec& spec) {
   return spec.proto.snapshot_prefix() + "_resolved.prototxt";
 }
 
-std::unique_ptr<Observer> MakeResolvedFileWriter(const SolverSpec& spec) {
+std::unique_ptr<TrainingObserver> MakeResolvedFileWriter(const SolverSpec& spec) {
   return std::make_unique<ResolvedWriter>(spec);
 }
 

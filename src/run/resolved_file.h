@@ -13,6 +13,6 @@ namespace trainer {
 std::string ResolvedPath(const SolverSpec& spec);
 
 // Makes an observer that writes the file with the first snapshot. `spec` must outlive it.
-std::unique_ptr<Observer> MakeResolvedFileWriter(const SolverSpec& spec);
+std::unique_ptr<TrainingObserver> MakeResolvedFileWriter(const SolverSpec& spec);
 
 }  // namespace trainer

@@ -84,7 +84,7 @@ Rank ReplicaOf(const TrainOptions& options) {
 }
 
 Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device& device,
-               Observer& observer)
+               TrainingObserver& observer)
     : strategy_(MakeStrategy(spec, ReplicaOf(options).size)),
       division_(strategy_->division()),
       spec_(division_ == nullptr ? spec : division_->Divide(spec, device, ReplicaOf(options))),

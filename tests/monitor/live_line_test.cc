@@ -88,7 +88,7 @@ class LiveViewTest : public testing::Test {
   std::string Screen() {
     {
       LiveView view(settings_);
-      const std::unique_ptr<Observer> teller = view.MakeObserver();
+      const std::unique_ptr<TrainingObserver> teller = view.MakeObserver();
       teller->OnStart({"LeNet", "inv", 0, 100, 64});
       IterationReport report;
       report.loss = 2.5f;
@@ -124,7 +124,7 @@ TEST_F(LiveViewTest, EventsAreLinesAndWarningsAreMarked) {
 TEST_F(LiveViewTest, NoLossIsShownWhereTheSolverDisplaysNone) {
   {
     LiveView view(settings_);
-    const std::unique_ptr<Observer> teller = view.MakeObserver();
+    const std::unique_ptr<TrainingObserver> teller = view.MakeObserver();
     teller->OnStart({"LeNet", "inv", 0, 100, 64});
     teller->OnStep(100);
     teller->OnEnd(false);

@@ -15,7 +15,7 @@ using testing::ElementsAre;
 
 class LogObserverTest : public testing::Test {
  protected:
-  std::unique_ptr<Observer> log_ = ObserverRegistry::Get().Make("log");
+  std::unique_ptr<TrainingObserver> log_ = ObserverRegistry::Get().Make("log");
   LogCollector collected_;
 };
 

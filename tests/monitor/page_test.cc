@@ -114,7 +114,7 @@ TEST(ChartTest, AFileOfChartsStandsAlone) {
 class PageTest : public testing::Test {
  protected:
   // A run's folder.
-  RunHistory Run(const std::string& name, const std::string& rate) {
+  RunMetrics Run(const std::string& name, const std::string& rate) {
     const std::string folder = folder_ / name;
     std::filesystem::create_directory(folder);
     WriteText(folder + "/metrics.jsonl",
@@ -126,7 +126,7 @@ class PageTest : public testing::Test {
 )");
     WriteText(folder + "/solver.prototxt",
               "base_lr: " + rate + "\nmomentum: 0.9\nnet_param {\n  name: \"x\"\n}\n");
-    return ReadRun(folder);
+    return ReadRunMetrics(folder);
   }
   TempFolder folder_;
 };
@@ -148,7 +148,7 @@ TEST_F(PageTest, NeedsNothingButItself) {
 
 // Iteration 0 has the highest accuracy: its test is of weights that were never trained.
 TEST_F(PageTest, TheBestTestIsNotTheFirstAndNotTheLast) {
-  RunHistory run = Run("a", "0.01");
+  RunMetrics run = Run("a", "0.01");
   run.tests[0] = {{.iter = 0, .outputs = {{"accuracy", 0.9}, {"loss", 1}}},
                   {.iter = 50, .outputs = {{"accuracy", 0.75}, {"loss", 2}}},
                   {.iter = 100, .outputs = {{"accuracy", 0.5}, {"loss", 0.5}}}};
@@ -157,14 +157,14 @@ TEST_F(PageTest, TheBestTestIsNotTheFirstAndNotTheLast) {
   WriteText(solver, "best_output: \"loss\"\n");
   EXPECT_THAT(ReportPage({run}), HasSubstr("<b>loss 0.5 at 100</b>best test"));
   WriteText(solver, "");
-  for (HistoryRow& row : run.tests[0]) row.outputs.erase(row.outputs.begin());
+  for (MetricRow& row : run.tests[0]) row.outputs.erase(row.outputs.begin());
   EXPECT_THAT(ReportPage({run}), HasSubstr("<b>loss 0.5 at 100</b>best test"));
 }
 
 TEST_F(PageTest, DatesTheRunAndShowsItsDeviceNetAndSettings) {
   setenv("TZ", "UTC", 1);
   tzset();
-  RunHistory run = Run("a", "0.01");
+  RunMetrics run = Run("a", "0.01");
   run.first_time = 1700000000;
   WriteText(run.path + "/environment.json", R"({"device": "CPU, 2 threads"})");
   const std::string page = ReportPage({run}, {{"<svg>net</svg>", 3, "431,080"}});
@@ -197,7 +197,7 @@ TEST_F(PageTest, SeveralRunsShowWhatDiffers) {
 }
 
 TEST_F(PageTest, ShowsWhatElseIsInTheFolder) {
-  const RunHistory run = Run("a", "0.01");
+  const RunMetrics run = Run("a", "0.01");
   const std::string png = std::string("\x89PNG\r\n\x1a\n") + "...";
   WriteText(run.path + "/filters.png", png);
   WriteText(run.path + "/environment.json",
@@ -219,7 +219,7 @@ TEST_F(PageTest, ShowsWhatElseIsInTheFolder) {
 }
 
 TEST_F(PageTest, APictureIsAPngInTheFolderItself) {
-  const RunHistory run = Run("a", "0.01");
+  const RunMetrics run = Run("a", "0.01");
   WriteText(run.path + "/filters.png", "root:x:0:0:");
   WriteText(run.path + "/elsewhere", "\x89PNG\r\n\x1a\n...");
   std::filesystem::create_symlink("elsewhere", run.path + "/images.png");
@@ -227,7 +227,7 @@ TEST_F(PageTest, APictureIsAPngInTheFolderItself) {
 }
 
 TEST_F(PageTest, ShowsTheConfusionMatrixOfFewClasses) {
-  const RunHistory run = Run("a", "0.01");
+  const RunMetrics run = Run("a", "0.01");
   WriteText(
       run.path + "/confusion.json",
       R"({"confusion": {"accuracy": 0.5, "classes": [{"class": 0, "name": "<cat>"}, {"class": 1}],
@@ -242,7 +242,7 @@ TEST_F(PageTest, ShowsTheConfusionMatrixOfFewClasses) {
 }
 
 TEST_F(PageTest, ShowsTheWorstImagesWithLabelAndAnswer) {
-  const RunHistory run = Run("a", "0.01");
+  const RunMetrics run = Run("a", "0.01");
   WriteText(
       run.path + "/worst.json",
       R"({"pictures": [{"record": 17, "label": 7, "answer": 1, "loss": 3.21049, "confidence": 0.961,

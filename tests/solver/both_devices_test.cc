@@ -116,7 +116,7 @@ class BothDevicesTest : public testing::TestWithParam<const char*> {
   }
 
   // With the factor on the loss, 0 where there is none, and the steps skipped so far.
-  struct LossObserver final : Observer {
+  struct LossObserver final : TrainingObserver {
     void OnIteration(const IterationReport& e) override {
       losses.push_back(e.loss);
       factors.push_back(e.loss_scale);

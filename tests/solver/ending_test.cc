@@ -26,7 +26,7 @@ using testing::HasSubstr;
 constexpr char kEndingFields[] = "base_lr: 0.1 lr_policy: \"fixed\" display: 1 momentum: 0.9 ";
 
 // Takes its time in each iteration that is displayed, as a large net would.
-class SlowObserver final : public Observer {
+class SlowObserver final : public TrainingObserver {
  public:
   explicit SlowObserver(milliseconds time) : time_(time) {}
   void OnIteration(const IterationReport& e) override {

@@ -59,7 +59,7 @@ TEST(LossScaleRunTest, ASearchSkipsAndGoesOnAndResumesBitForBit) {
 }
 
 TEST(LossScaleRunTest, ADisplayTellsTheFactorAndHowManyStepsWereSkipped) {
-  class Scales final : public Observer {
+  class Scales final : public TrainingObserver {
    public:
     void OnIteration(const IterationReport& e) override {
       if (!e.after_last) told.push_back({e.loss_scale, static_cast<float>(e.skipped_steps)});

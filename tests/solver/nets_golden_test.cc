@@ -183,7 +183,7 @@ struct Run {
   TempFolder folder;
   SolverSpec spec;
   std::unique_ptr<Device> device = MakeTestDevice(1);
-  Observer observer;
+  TrainingObserver observer;
   std::unique_ptr<Solver> solver;
 };
 

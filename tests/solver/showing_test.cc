@@ -16,7 +16,7 @@ using testing::IsEmpty;
 using testing::Pointwise;
 
 // Keeps what is shown.
-class Watcher final : public Observer {
+class Watcher final : public TrainingObserver {
  public:
   void OnParam(const ParamReport& report) override {
     if (report.name != "ip1/0") return;

@@ -12,7 +12,7 @@
 namespace trainer {
 
 // Remembers what it was told.
-class RecordingObserver final : public Observer {
+class RecordingObserver final : public TrainingObserver {
  public:
   void OnIteration(const IterationReport& e) override {
     losses.push_back(e.loss);

@@ -198,7 +198,7 @@ TEST(SolverTest, TheLogNamesTheSeedThatWasDrawnWhichRepeatsTheRun) {
 class SolverSignalTest : public testing::Test {
  protected:
   // Raises a signal when iteration `at` is reported.
-  class Raiser final : public Observer {
+  class Raiser final : public TrainingObserver {
    public:
     void OnIteration(const IterationReport& e) override {
       if (e.iter == at) raise(signal);

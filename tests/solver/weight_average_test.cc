@@ -152,7 +152,7 @@ TEST(WeightAverageTest, StartsFromTheWeightsOfASnapshotWithoutAverage) {
 }
 
 // Asks for a snapshot when the test of iteration 7 starts.
-class Interrupter final : public Observer {
+class Interrupter final : public TrainingObserver {
  public:
   void OnTestStart(int iter, int) override {
     if (iter == 7) raise(SIGHUP);

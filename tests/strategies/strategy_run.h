@@ -97,7 +97,7 @@ class StrategyRun {
   int per_machine = 1 << 30;  // ranks of each machine
 
  private:
-  class Observed final : public Observer {
+  class Observed final : public TrainingObserver {
    public:
     Observed(int rank, const StepHook& on_step, RecordingObserver& records)
         : rank_(rank), on_step_(on_step), records_(records) {}

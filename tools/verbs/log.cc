@@ -27,8 +27,8 @@ class Log final : public Verb {
                   "'trainer log' needs a FILE: the log that 'trainer train' or 'caffe train' wrote "
                   "to stderr");
     }
-    std::vector<RunHistory> runs;
-    for (const std::string& path : files_) runs.push_back(ReadRun(path));
+    std::vector<RunMetrics> runs;
+    for (const std::string& path : files_) runs.push_back(ReadRunMetrics(path));
     if (out_.empty()) {
       for (size_t i = 0; i < runs.size(); ++i) {
         std::cout << (i > 0 ? "\n" : "") << RunTables(runs[i]);
@@ -36,10 +36,10 @@ class Log final : public Verb {
       return 0;
     }
     MakeOutFolder();
-    for (const RunHistory& run : runs) {
+    for (const RunMetrics& run : runs) {
       for (const NamedFile& file : RunTableFiles(run)) Write(file);
     }
-    if (runs.size() > 1) Write({"curves.svg", ChartsFile(ChartsOf(runs))});
+    if (runs.size() > 1) Write({"curves.svg", ChartsFile(RunCharts(runs))});
     return 0;
   }
 

@@ -17,7 +17,7 @@ namespace {
 
 // The training net of the solver in the run's folder. The drawing has no shapes if the databases
 // cannot be read, and there is no drawing if the solver cannot be read.
-ReportedNet NetOf(const RunHistory& run) {
+ReportedNet NetOf(const RunMetrics& run) {
   const std::string path = JoinPath(run.path, kSolverName);
   if (!IsDirectory(run.path) || !Exists(path)) return {};
   try {
@@ -46,10 +46,10 @@ class ReportVerb final : public Verb {
           "'trainer report' needs a RUN: the folder of 'trainer train --run=DIR', or a log");
     }
     RefuseToReplace(out_, force_);
-    std::vector<RunHistory> runs;
-    for (const std::string& path : paths_) runs.push_back(ReadRun(path));
+    std::vector<RunMetrics> runs;
+    for (const std::string& path : paths_) runs.push_back(ReadRunMetrics(path));
     std::vector<ReportedNet> nets;
-    for (const RunHistory& run : runs) nets.push_back(NetOf(run));
+    for (const RunMetrics& run : runs) nets.push_back(NetOf(run));
     WriteWhole(out_, ReportPage(runs, nets));
     std::cout << "wrote " << EscapeControl(out_) << "\n";
     return 0;

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "trainer/monitor/history.h"
+#include "trainer/monitor/run_metrics.h"
 
 namespace trainer {
 
@@ -19,7 +19,7 @@ struct BestTest {
 
 // Returns the best test of the first test net by `best_output`, a field of the solver. A test at
 // iteration 0 never counts, because the run had trained nothing.
-std::optional<BestTest> BestTestOf(const RunHistory& history, const std::string& best_output);
+std::optional<BestTest> BestTestOf(const RunMetrics& history, const std::string& best_output);
 
 // Returns best_output of the solver in a run's folder; "" if the field or the file is missing.
 std::string BestOutputOf(const std::string& folder);

@@ -5,18 +5,18 @@
 #include <string>
 #include <vector>
 
-#include "trainer/monitor/history.h"
+#include "trainer/monitor/run_metrics.h"
 
 namespace trainer {
 
 struct ChartSeries {
   std::string name;
-  std::vector<HistoryPoint> points;  // ascending
-  int color = 0;                     // an index into the palette of ChartStyle
-  bool dashed = false;               // tests, next to training in one chart
-  bool smoothed = false;             // drawn as a running mean over the pale points
-  bool pale = false;                 // drawn faintly, as the background of other curves
-  bool dots = true;                  // a series of few points has a dot at each
+  std::vector<MetricPoint> points;  // ascending
+  int color = 0;                    // an index into the palette of ChartStyle
+  bool dashed = false;              // tests, next to training in one chart
+  bool smoothed = false;            // drawn as a running mean over the pale points
+  bool pale = false;                // drawn faintly, as the background of other curves
+  bool dots = true;                 // a series of few points has a dot at each
 };
 
 struct Chart {
@@ -44,10 +44,10 @@ std::string ChartsFile(const std::vector<Chart>& charts);
 // Returns the charts of the runs: losses, outputs of tests and training, learning rates, speed,
 // time spent waiting. Curves of several runs carry the runs' names. Charts without a point are left
 // out.
-std::vector<Chart> ChartsOf(const std::vector<RunHistory>& runs);
+std::vector<Chart> RunCharts(const std::vector<RunMetrics>& runs);
 
 // Returns the name of a run's folder or log, for a legend.
-std::string NameOf(const RunHistory& run);
+std::string NameOf(const RunMetrics& run);
 
 // Escapes text for the space between tags and for quoted attributes.
 std::string EscapeHtml(const std::string& text);

@@ -21,13 +21,13 @@ class LiveView {
   LiveView& operator=(const LiveView&) = delete;
 
   // The observer that tells this view, which must outlive it.
-  std::unique_ptr<Observer> MakeObserver();
+  std::unique_ptr<TrainingObserver> MakeObserver();
   // A line above the live one.
   void Say(const std::string& text, Color color = Color::kPlain);
 
  private:
   class Drawing;
-  class Teller;
+  class ProgressObserver;
   std::unique_ptr<Drawing> drawing_;
 };
 

@@ -96,9 +96,9 @@ struct BatchReport {
 };
 
 // Called on the training thread, in order. Must be quick and must not throw for trouble of its own.
-class Observer {
+class TrainingObserver {
  public:
-  virtual ~Observer() = default;
+  virtual ~TrainingObserver() = default;
   virtual void OnStart(const RunStart&) {}
   virtual void OnIteration(const IterationReport&) {}
   // Called after each iteration with the number of completed iterations. It must be fast.
@@ -118,59 +118,61 @@ class Observer {
   virtual void OnEnd(bool /*stopped_early*/) {}
 };
 
-using ObserverRegistry = Registry<Observer>;
+using ObserverRegistry = Registry<TrainingObserver>;
 
 // const RegisterObserver<LogObserver> kLog("log");
 template <class T>
 struct RegisterObserver {
   explicit RegisterObserver(const char* name) {
-    ObserverRegistry::Get().Add(name, [] { return std::unique_ptr<Observer>(new T()); });
+    ObserverRegistry::Get().Add(name, [] { return std::unique_ptr<TrainingObserver>(new T()); });
   }
 };
 
 // Passes every event on to each of its observers, in their order.
-class ObserverList final : public Observer {
+class ObserverList final : public TrainingObserver {
  public:
-  void Add(std::unique_ptr<Observer> observer) { observers_.push_back(std::move(observer)); }
+  void Add(std::unique_ptr<TrainingObserver> observer) {
+    observers_.push_back(std::move(observer));
+  }
 
   void OnStart(const RunStart& e) override {
-    All([&](Observer& o) { o.OnStart(e); });
+    All([&](TrainingObserver& o) { o.OnStart(e); });
   }
   void OnIteration(const IterationReport& e) override {
-    All([&](Observer& o) { o.OnIteration(e); });
+    All([&](TrainingObserver& o) { o.OnIteration(e); });
   }
   void OnStep(int iter) override {
-    All([&](Observer& o) { o.OnStep(iter); });
+    All([&](TrainingObserver& o) { o.OnStep(iter); });
   }
   void OnParam(const ParamReport& e) override {
-    All([&](Observer& o) { o.OnParam(e); });
+    All([&](TrainingObserver& o) { o.OnParam(e); });
   }
   void OnBatch(const BatchReport& e) override {
-    All([&](Observer& o) { o.OnBatch(e); });
+    All([&](TrainingObserver& o) { o.OnBatch(e); });
   }
   void OnReplicas(const ReplicasReport& e) override {
-    All([&](Observer& o) { o.OnReplicas(e); });
+    All([&](TrainingObserver& o) { o.OnReplicas(e); });
   }
   void OnGpu(const GpuReport& e) override {
-    All([&](Observer& o) { o.OnGpu(e); });
+    All([&](TrainingObserver& o) { o.OnGpu(e); });
   }
   void OnTestStart(int iter, int net) override {
-    All([&](Observer& o) { o.OnTestStart(iter, net); });
+    All([&](TrainingObserver& o) { o.OnTestStart(iter, net); });
   }
   void OnTest(const TestReport& e) override {
-    All([&](Observer& o) { o.OnTest(e); });
+    All([&](TrainingObserver& o) { o.OnTest(e); });
   }
   void OnSnapshotStart(const SnapshotReport& e) override {
-    All([&](Observer& o) { o.OnSnapshotStart(e); });
+    All([&](TrainingObserver& o) { o.OnSnapshotStart(e); });
   }
   void OnSnapshot(const SnapshotReport& e) override {
-    All([&](Observer& o) { o.OnSnapshot(e); });
+    All([&](TrainingObserver& o) { o.OnSnapshot(e); });
   }
   void OnNote(const std::string& text) override {
-    All([&](Observer& o) { o.OnNote(text); });
+    All([&](TrainingObserver& o) { o.OnNote(text); });
   }
   void OnEnd(bool early) override {
-    All([&](Observer& o) { o.OnEnd(early); });
+    All([&](TrainingObserver& o) { o.OnEnd(early); });
   }
 
  private:
@@ -178,7 +180,7 @@ class ObserverList final : public Observer {
   void All(F call) {
     for (const auto& observer : observers_) call(*observer);
   }
-  std::vector<std::unique_ptr<Observer>> observers_;
+  std::vector<std::unique_ptr<TrainingObserver>> observers_;
 };
 
 }  // namespace trainer

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/monitor/history.h"
+#include "trainer/monitor/run_metrics.h"
 
 namespace trainer {
 
@@ -19,7 +19,7 @@ struct ReportedNet {
 // of several, the settings in which they differ, charts, and for each run with a folder its net,
 // settings, environment, first filters and images, and the results that `trainer time --json` and
 // `trainer test --run` left in the folder. `nets` has the net of each run, or is empty.
-std::string ReportPage(const std::vector<RunHistory>& runs,
+std::string ReportPage(const std::vector<RunMetrics>& runs,
                        const std::vector<ReportedNet>& nets = {});
 
 // Encodes bytes in base 64, for a picture in a page or in JSON.

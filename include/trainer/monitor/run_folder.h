@@ -48,10 +48,11 @@ void WarnOfRunFolder(const std::string& what);
 // metrics.jsonl, one JSON object a line, and metrics.csv with iter,time,name,value. A run that
 // resumes from iteration N first removes later lines, which a previous start wrote after its last
 // snapshot.
-std::unique_ptr<Observer> MakeMetricsObserver(const std::string& folder);
+std::unique_ptr<TrainingObserver> MakeMetricsObserver(const std::string& folder);
 
 // TensorBoard's event file of this start: scalars; histograms, filters and the first images where
 // the solver shows them; the graph, settings and texts. Also filters.png and images.png.
-std::unique_ptr<Observer> MakeEventsObserver(const std::string& folder, const RunFacts& facts);
+std::unique_ptr<TrainingObserver> MakeEventsObserver(const std::string& folder,
+                                                     const RunFacts& facts);
 
 }  // namespace trainer

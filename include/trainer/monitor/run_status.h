@@ -7,12 +7,12 @@
 
 #include "trainer/base/text/json.h"
 #include "trainer/monitor/best_test.h"
-#include "trainer/monitor/history.h"
+#include "trainer/monitor/run_metrics.h"
 
 namespace trainer {
 
 struct RunStatus {
-  RunHistory history;
+  RunMetrics history;
   std::optional<BestTest> best;
   std::string state;  // running, finished, stopped, dead or unknown
   std::string host, process;
@@ -24,8 +24,8 @@ struct RunStatus {
 // folders of runs, sorted. Throws kNoInput if there is none.
 std::vector<std::string> FindRuns(const std::string& folder);
 
-// The state comes from the metrics and from the lock file next to the snapshots. Throws as ReadRun
-// does.
+// The state comes from the metrics and from the lock file next to the snapshots. Throws as
+// ReadRunMetrics does.
 RunStatus StatusOfRun(const std::string& folder);
 
 Json ToJson(const RunStatus& status);

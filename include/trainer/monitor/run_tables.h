@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "trainer/monitor/history.h"
+#include "trainer/monitor/run_metrics.h"
 
 namespace trainer {
 
 // The iterations and the loss of a run, and a table of the results of each test net.
-std::string RunTables(const RunHistory& run);
+std::string RunTables(const RunMetrics& run);
 
 struct NamedFile {
   std::string name, content;
@@ -17,6 +17,6 @@ struct NamedFile {
 
 // <run>.train and <run>.test, the tables of parse_log.py, and <run>.svg with the curves. A second
 // test net has <run>.test1.
-std::vector<NamedFile> RunTableFiles(const RunHistory& run);
+std::vector<NamedFile> RunTableFiles(const RunMetrics& run);
 
 }  // namespace trainer

@@ -101,7 +101,7 @@ class Solver {
   // that snapshots can be written. `spec`, `device` and `observer` must outlive the solver.
   // Throws kConfig, kData, kBadSnapshot, kCannotCreate, ... naming the file or the line.
   Solver(const SolverSpec& spec, const TrainOptions& options, const Device& device,
-         Observer& observer);
+         TrainingObserver& observer);
   ~Solver();
 
   // Runs from the current iteration to max_iter, or to a test after which `patience` ends the run,
@@ -256,7 +256,7 @@ class Solver {
   const SolverSpec& spec_;  // of this rank's nets
   const caffe::SolverParameter& proto_;
   const Device& device_;
-  Observer& observer_;
+  TrainingObserver& observer_;
   SignalWatch* signals_;
   Communicator* group_;  // null for a run alone, and once ranks go apart
   std::function<void()> before_snapshot_;

@@ -10,9 +10,9 @@
 #include "trainer/config/net_state.h"
 #include "trainer/config/overrides.h"
 #include "trainer/monitor/best_test.h"
-#include "trainer/monitor/history.h"
 #include "trainer/monitor/run_directory.h"
 #include "trainer/monitor/run_folder.h"
+#include "trainer/monitor/run_metrics.h"
 
 namespace trainer {
 namespace {
@@ -26,7 +26,7 @@ std::string ResolveRunPath(const std::string& folder, const std::string& name) {
 
 // Returns the weights of the best test if the run kept them, else the newest weights.
 std::string ChooseWeights(const std::string& folder) {
-  const RunHistory history = ReadRun(folder);
+  const RunMetrics history = ReadRunMetrics(folder);
   if (history.weights.empty()) {
     throw Error(ErrorCode::kNoInput, {AbsolutePath(folder)},
                 "this run has not saved a snapshot yet; give the weights with --weights=FILE");

@@ -12,10 +12,10 @@
 
 namespace trainer {
 
-std::optional<BestTest> BestTestOf(const RunHistory& history, const std::string& best_output) {
+std::optional<BestTest> BestTestOf(const RunMetrics& history, const std::string& best_output) {
   std::optional<BestTest> best;
   if (history.tests.empty()) return best;
-  for (const HistoryRow& row : history.tests[0]) {
+  for (const MetricRow& row : history.tests[0]) {
     if (row.iter == 0) continue;
     std::vector<std::string> names;
     for (const auto& [name, value] : row.outputs) names.push_back(name);

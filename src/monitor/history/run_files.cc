@@ -8,7 +8,7 @@
 
 namespace trainer {
 
-std::optional<std::string> FileOfRun(const RunHistory& run, const std::string& name) {
+std::optional<std::string> FileOfRun(const RunMetrics& run, const std::string& name) {
   constexpr uint64_t kMostBytes = 64 << 20;
   const std::string path = JoinPath(run.path, name);
   std::error_code failed;
@@ -18,13 +18,13 @@ std::optional<std::string> FileOfRun(const RunHistory& run, const std::string& n
   return ReadFile(path, kMostBytes);
 }
 
-std::optional<JsonObject> JsonOfRun(const RunHistory& run, const std::string& name) {
+std::optional<JsonObject> JsonOfRun(const RunMetrics& run, const std::string& name) {
   const std::optional<std::string> text = FileOfRun(run, name);
   return text ? ParseJsonObject(*text) : std::nullopt;
 }
 
 // The program wrote the file with one field per line, and indents the fields of messages.
-std::map<std::string, std::string> SettingsOfRun(const RunHistory& run) {
+std::map<std::string, std::string> SettingsOfRun(const RunMetrics& run) {
   std::map<std::string, std::string> settings;
   std::istringstream lines(FileOfRun(run, kSolverName).value_or(""));
   for (std::string line; std::getline(lines, line);) {

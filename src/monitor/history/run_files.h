@@ -6,16 +6,16 @@
 #include <string>
 
 #include "trainer/base/text/json_reader.h"
-#include "trainer/monitor/history.h"
+#include "trainer/monitor/run_metrics.h"
 
 namespace trainer {
 
 // Returns the content of a file of the run's folder; nothing if the run has no folder or no such
 // file.
-std::optional<std::string> FileOfRun(const RunHistory& run, const std::string& name);
+std::optional<std::string> FileOfRun(const RunMetrics& run, const std::string& name);
 // Returns the object in a JSON file of the folder; nothing if the file is missing or damaged.
-std::optional<JsonObject> JsonOfRun(const RunHistory& run, const std::string& name);
+std::optional<JsonObject> JsonOfRun(const RunMetrics& run, const std::string& name);
 // Returns the fields of solver.prototxt outside of messages: "base_lr" -> "0.01".
-std::map<std::string, std::string> SettingsOfRun(const RunHistory& run);
+std::map<std::string, std::string> SettingsOfRun(const RunMetrics& run);
 
 }  // namespace trainer

@@ -18,7 +18,7 @@
 namespace trainer {
 namespace {
 
-std::string RunStateOf(const RunHistory& history, const RunInfo& info) {
+std::string RunStateOf(const RunMetrics& history, const RunInfo& info) {
   if (history.ended) return history.stopped_early ? "stopped" : "finished";
   const bool known = !info.snapshot_prefix.empty() && info.process > 0 && !info.host.empty();
   if (!known || !info.saves) return "unknown";  // a run that saves nothing has no lock
@@ -27,14 +27,14 @@ std::string RunStateOf(const RunHistory& history, const RunInfo& info) {
   return own ? "running" : "dead";
 }
 
-std::string PercentDone(const RunHistory& run) {
+std::string PercentDone(const RunMetrics& run) {
   if (run.max_iter <= 0) return "-";
   return Join(100 * run.last_iter / run.max_iter);
 }
 
-std::string TestText(const RunHistory& run) {
+std::string TestText(const RunMetrics& run) {
   if (run.tests.empty() || run.tests[0].empty()) return "-";
-  const HistoryRow& row = run.tests[0].back();
+  const MetricRow& row = run.tests[0].back();
   std::string text;
   constexpr size_t kMost = 2;
   for (size_t i = 0; i < std::min(row.outputs.size(), kMost); ++i) {
@@ -86,8 +86,8 @@ std::vector<std::string> FindRuns(const std::string& folder) {
 
 RunStatus StatusOfRun(const std::string& folder) {
   RunStatus status;
-  status.history = ReadRun(folder);
-  const RunHistory& run = status.history;
+  status.history = ReadRunMetrics(folder);
+  const RunMetrics& run = status.history;
   status.best = BestTestOf(run, BestOutputOf(folder));
   const RunInfo info = RunDirectory(folder).ReadInfo();
   status.state = RunStateOf(run, info);
@@ -105,7 +105,7 @@ RunStatus StatusOfRun(const std::string& folder) {
 }
 
 Json ToJson(const RunStatus& status) {
-  const RunHistory& run = status.history;
+  const RunMetrics& run = status.history;
   Json json =
       Json::Object()
           .Set("run", run.path)
@@ -145,7 +145,7 @@ std::string ToText(const std::vector<RunStatus>& runs) {
       .LeaveOut({"done, %", "updated ago", "loss", "last test"});
   const RunStatus* const best = BestOf(runs);
   for (const RunStatus& status : runs) {
-    const RunHistory& run = status.history;
+    const RunMetrics& run = status.history;
     table.Add({EscapeControl(NameOf(run)), status.state, Join(run.last_iter), Join(run.max_iter),
                PercentDone(run),
                run.loss.empty() ? "-" : Join(static_cast<float>(run.loss.back().value)),

@@ -13,7 +13,7 @@ std::string LogNumber(double value) { return Join(static_cast<float>(value)); }
 
 }  // namespace
 
-std::string RunTables(const RunHistory& run) {
+std::string RunTables(const RunMetrics& run) {
   std::string text = Join(EscapeControl(run.path), ": iterations ", run.first_iter, " to ",
                           run.last_iter, " in ", ClockText(run.seconds));
   if (!run.loss.empty()) {
@@ -22,12 +22,12 @@ std::string RunTables(const RunHistory& run) {
   }
   text += "\n";
   for (size_t net = 0; net < run.tests.size(); ++net) {
-    const std::vector<HistoryRow>& rows = run.tests[net];
+    const std::vector<MetricRow>& rows = run.tests[net];
     if (rows.empty()) continue;
     std::vector<std::string> head = {"iteration", "time"};
     for (const auto& [name, value] : rows[0].outputs) head.push_back(EscapeControl(name));
     Table table(head);
-    for (const HistoryRow& row : rows) {
+    for (const MetricRow& row : rows) {
       std::vector<std::string> cells = {LogNumber(row.iter), ClockText(row.seconds)};
       for (const auto& [name, value] : row.outputs) cells.push_back(LogNumber(value));
       cells.resize(head.size());
@@ -38,13 +38,13 @@ std::string RunTables(const RunHistory& run) {
   return text;
 }
 
-std::vector<NamedFile> RunTableFiles(const RunHistory& run) {
+std::vector<NamedFile> RunTableFiles(const RunMetrics& run) {
   const std::string name = NameOf(run);
-  std::vector<NamedFile> files = {{name + ".train", TableOf(run.train)}};
+  std::vector<NamedFile> files = {{name + ".train", LogCsv(run.train)}};
   for (size_t net = 0; net < run.tests.size(); ++net) {
-    files.push_back({name + ".test" + (net == 0 ? "" : Join(net)), TableOf(run.tests[net])});
+    files.push_back({name + ".test" + (net == 0 ? "" : Join(net)), LogCsv(run.tests[net])});
   }
-  files.push_back({name + ".svg", ChartsFile(ChartsOf({run}))});
+  files.push_back({name + ".svg", ChartsFile(RunCharts({run}))});
   return files;
 }
 

@@ -100,7 +100,7 @@ std::string LossOf(const JsonObject& picture) {
 
 }  // namespace
 
-std::string ConfusionHtml(const RunHistory& run) {
+std::string ConfusionHtml(const RunMetrics& run) {
   const std::optional<JsonObject> file = JsonOfRun(run, kConfusionName);
   const JsonElement* const inside = file ? JsonField(*file, "confusion") : nullptr;
   if (inside == nullptr || JsonField(inside->struct_value(), "classes") == nullptr) return "";
@@ -120,7 +120,7 @@ std::string ConfusionHtml(const RunHistory& run) {
               MistakesHtml(names, cells));
 }
 
-std::string WorstHtml(const RunHistory& run) {
+std::string WorstHtml(const RunMetrics& run) {
   const std::optional<JsonObject> file = JsonOfRun(run, kWorstName);
   if (!file) return "";
   std::string figures;

@@ -3,13 +3,13 @@
 
 #include <string>
 
-#include "trainer/monitor/history.h"
+#include "trainer/monitor/run_metrics.h"
 
 namespace trainer {
 
 // The classes, which were taken for which, and the most frequent mistakes.
-std::string ConfusionHtml(const RunHistory& run);
+std::string ConfusionHtml(const RunMetrics& run);
 // The images with the highest loss.
-std::string WorstHtml(const RunHistory& run);
+std::string WorstHtml(const RunMetrics& run);
 
 }  // namespace trainer

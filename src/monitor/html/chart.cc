@@ -79,7 +79,7 @@ std::vector<double> Ticks(const Axis& axis) {
 void LeaveOutOutliers(const Chart& chart, Axis* y) {
   std::vector<double> values;
   for (const ChartSeries& series : chart.series) {
-    for (const HistoryPoint& point : series.points) values.push_back(point.value);
+    for (const MetricPoint& point : series.points) values.push_back(point.value);
   }
   std::ranges::sort(values);
   constexpr size_t kFewest = 5, kOneIn = 30;
@@ -93,11 +93,11 @@ void LeaveOutOutliers(const Chart& chart, Axis* y) {
 
 // The exponential running mean of points, without a bias to the first one. It looks back over about
 // a twentieth of them.
-std::vector<HistoryPoint> Smoothed(const std::vector<HistoryPoint>& points) {
+std::vector<MetricPoint> Smoothed(const std::vector<MetricPoint>& points) {
   const double keep = 1 - std::min(1.0, 20 / static_cast<double>(points.size()));
-  std::vector<HistoryPoint> means;
+  std::vector<MetricPoint> means;
   double sum = 0, weight = 0;
-  for (const HistoryPoint& point : points) {
+  for (const MetricPoint& point : points) {
     sum = keep * sum + point.value;
     weight = keep * weight + 1;
     means.push_back({point.iter, sum / weight});
@@ -106,11 +106,11 @@ std::vector<HistoryPoint> Smoothed(const std::vector<HistoryPoint>& points) {
 }
 
 // At most about a thousand points: of neighbours, the least and the largest.
-std::vector<HistoryPoint> Thinned(const std::vector<HistoryPoint>& points) {
+std::vector<MetricPoint> Thinned(const std::vector<MetricPoint>& points) {
   constexpr size_t kMost = 1000;
   if (points.size() <= kMost) return points;
   const size_t each = (points.size() + kMost / 2 - 1) / (kMost / 2);
-  std::vector<HistoryPoint> thinned;
+  std::vector<MetricPoint> thinned;
   for (size_t at = 0; at < points.size(); at += each) {
     const auto from = points.begin() + static_cast<std::ptrdiff_t>(at);
     const auto to =
@@ -175,9 +175,9 @@ std::string CurveSvg(const ChartSeries& series, const Axis& x, const Axis& y) {
     pale.pale = false;
     return "<g class=\"pale\">" + CurveSvg(pale, x, y) + "</g>\n";
   }
-  const std::vector<HistoryPoint> points = Thinned(series.points);
+  const std::vector<MetricPoint> points = Thinned(series.points);
   std::string path;
-  for (const HistoryPoint& point : points) {
+  for (const MetricPoint& point : points) {
     path += Join(path.empty() ? "" : " ", Pixel(x.At(point.iter)), ",", Pixel(y.At(point.value)));
   }
   const std::string title = Join("<title>", EscapeHtml(series.name), ", last ",
@@ -186,7 +186,7 @@ std::string CurveSvg(const ChartSeries& series, const Axis& x, const Axis& y) {
       Join("class=\"curve c", series.color % kColors, series.dashed ? " dashed\"" : "\"");
   std::string svg = Join("<polyline ", kind, " points=\"", path, "\">", title, "</polyline>\n");
   if (points.size() > kFew || !series.dots) return svg;
-  for (const HistoryPoint& point : points) {
+  for (const MetricPoint& point : points) {
     svg +=
         Join("<circle class=\"dot c", series.color % kColors, "\" cx=\"", Pixel(x.At(point.iter)),
              "\" cy=\"", Pixel(y.At(point.value)), "\" r=\"2.5\"><title>", EscapeHtml(series.name),
@@ -252,7 +252,7 @@ std::string ChartStyle() {
 std::string ChartSvg(const Chart& chart) {
   Axis x, y;
   for (const ChartSeries& series : chart.series) {
-    for (const HistoryPoint& point : series.points) {
+    for (const MetricPoint& point : series.points) {
       x.Take(point.iter);
       y.Take(point.value);
     }

@@ -48,7 +48,7 @@ std::string FigureHtml(const std::string& png, const std::vector<std::string>& c
               "\"><figcaption>", lines, "</figcaption></figure>\n");
 }
 
-std::string PictureOfRun(const RunHistory& run, const char* file, const std::string& caption) {
+std::string PictureOfRun(const RunMetrics& run, const char* file, const std::string& caption) {
   const std::optional<std::string> png = FileOfRun(run, file);
   constexpr std::string_view kPngStart = "\x89PNG\r\n\x1a\n";
   return png && png->starts_with(kPngStart) ? FigureHtml(Base64(*png), {caption}) : "";

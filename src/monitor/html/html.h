@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/monitor/history.h"
+#include "trainer/monitor/run_metrics.h"
 
 namespace trainer {
 
@@ -19,6 +19,6 @@ std::string TableHtml(const std::vector<std::string>& head,
 // `png` in base 64, the caption in lines.
 std::string FigureHtml(const std::string& png, const std::vector<std::string>& caption);
 // A picture of the run's folder; "" where it is missing.
-std::string PictureOfRun(const RunHistory& run, const char* file, const std::string& caption);
+std::string PictureOfRun(const RunMetrics& run, const char* file, const std::string& caption);
 
 }  // namespace trainer

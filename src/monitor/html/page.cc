@@ -18,23 +18,23 @@
 namespace trainer {
 namespace {
 
-std::string StateOf(const RunHistory& run) {
+std::string StateOf(const RunMetrics& run) {
   if (run.ended && !run.stopped_early) return "finished";
   return run.stopped_early ? "stopped" : "not finished";
 }
 
-std::string LastOf(const std::vector<HistoryPoint>& points) {
+std::string LastOf(const std::vector<MetricPoint>& points) {
   return points.empty() ? "" : Plain(points.back().value);
 }
 
-double MeanOf(const std::vector<HistoryPoint>& points) {
+double MeanOf(const std::vector<MetricPoint>& points) {
   double sum = 0;
-  for (const HistoryPoint& point : points) sum += point.value;
+  for (const MetricPoint& point : points) sum += point.value;
   return points.empty() ? 0 : sum / static_cast<double>(points.size());
 }
 
 // "accuracy 0.9912, loss 0.03"
-std::string LastTest(const RunHistory& run) {
+std::string LastTest(const RunMetrics& run) {
   if (run.tests.empty() || run.tests[0].empty()) return "";
   std::string text;
   constexpr size_t kMost = 4;
@@ -55,32 +55,32 @@ std::string DateOf(double time) {
 }
 
 // "accuracy 0.9912 at 1500", or "" if no test counts.
-std::string BestTestText(const RunHistory& run) {
+std::string BestTestText(const RunMetrics& run) {
   const std::optional<BestTest> best = BestTestOf(run, BestOutputOf(run.path));
   return best ? Join(best->output, " ", Plain(best->value), " at ", best->iter) : "";
 }
 
-std::string IterationsOf(const RunHistory& run) {
+std::string IterationsOf(const RunMetrics& run) {
   return run.max_iter > 0 ? Join(run.last_iter, " of ", run.max_iter) : Join(run.last_iter);
 }
 
-std::string SpeedOf(const RunHistory& run) {
+std::string SpeedOf(const RunMetrics& run) {
   return run.images_per_second.empty() ? "" : Join(std::lround(MeanOf(run.images_per_second)));
 }
 
-std::string WaitingOf(const RunHistory& run) {
+std::string WaitingOf(const RunMetrics& run) {
   return run.data_wait.empty() ? "" : Join(std::lround(100 * MeanOf(run.data_wait)), " %");
 }
 
-std::string DeviceOf(const RunHistory& run) {
+std::string DeviceOf(const RunMetrics& run) {
   const std::optional<JsonObject> json = JsonOfRun(run, kEnvironmentName);
   return json ? JsonText(*json, "device") : "";
 }
 
-std::string RunsTable(const std::vector<RunHistory>& runs, const std::vector<ReportedNet>& nets) {
+std::string RunsTable(const std::vector<RunMetrics>& runs, const std::vector<ReportedNet>& nets) {
   std::vector<std::vector<std::string>> rows;
   for (size_t i = 0; i < runs.size(); ++i) {
-    const RunHistory& run = runs[i];
+    const RunMetrics& run = runs[i];
     rows.push_back({NameOf(run), run.net, DateOf(run.first_time), StateOf(run), IterationsOf(run),
                     ClockText(run.seconds), BestTestText(run), LastTest(run), LastOf(run.loss),
                     SpeedOf(run), WaitingOf(run), nets[i].parameters, DeviceOf(run)});
@@ -91,7 +91,7 @@ std::string RunsTable(const std::vector<RunHistory>& runs, const std::vector<Rep
 }
 
 // The main figures of one run, each with its name below.
-std::string Cards(const RunHistory& run, const ReportedNet& net) {
+std::string Cards(const RunMetrics& run, const ReportedNet& net) {
   const std::string started = DateOf(run.first_time), last = DateOf(run.last_time);
   const std::pair<const char*, std::string> cards[] = {
       {"best test", BestTestText(run)},
@@ -114,7 +114,7 @@ std::string Cards(const RunHistory& run, const ReportedNet& net) {
 }
 
 // The fields of the solver.
-std::string SettingsTable(const RunHistory& run) {
+std::string SettingsTable(const RunMetrics& run) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& [name, value] : SettingsOfRun(run)) rows.push_back({name, value});
   if (rows.empty()) return "";
@@ -123,10 +123,10 @@ std::string SettingsTable(const RunHistory& run) {
 }
 
 // The fields of the solvers that are not the same in all runs.
-std::string DifferencesTable(const std::vector<RunHistory>& runs) {
+std::string DifferencesTable(const std::vector<RunMetrics>& runs) {
   std::vector<std::map<std::string, std::string>> settings;
   std::set<std::string> names;
-  for (const RunHistory& run : runs) {
+  for (const RunMetrics& run : runs) {
     settings.push_back(SettingsOfRun(run));
     for (const auto& [name, value] : settings.back()) names.insert(name);
   }
@@ -140,12 +140,12 @@ std::string DifferencesTable(const std::vector<RunHistory>& runs) {
   }
   if (rows.empty()) return "";
   std::vector<std::string> head = {"solver"};
-  for (const RunHistory& run : runs) head.push_back(NameOf(run));
+  for (const RunMetrics& run : runs) head.push_back(NameOf(run));
   return "<h2>Settings that differ</h2>\n" + TableHtml(head, rows);
 }
 
 // Each layer's milliseconds as bars, by what `trainer time --json` measured.
-std::string LayerTimes(const RunHistory& run) {
+std::string LayerTimes(const RunMetrics& run) {
   const std::optional<JsonObject> json = JsonOfRun(run, kTimesName);
   const JsonElement* const layers = json ? JsonField(*json, "layers") : nullptr;
   if (layers == nullptr) return "";
@@ -178,7 +178,7 @@ std::string LayerTimes(const RunHistory& run) {
   return html + "</table></div>\n";
 }
 
-std::string EnvironmentTable(const RunHistory& run) {
+std::string EnvironmentTable(const RunMetrics& run) {
   const std::optional<JsonObject> json = JsonOfRun(run, kEnvironmentName);
   if (!json) return "";
   std::vector<std::vector<std::string>> rows;
@@ -204,7 +204,7 @@ std::string NetDrawing(const ReportedNet& net) {
               "><summary>Net</summary>\n<div class=\"wide\">", net.svg, "</div></details>\n");
 }
 
-std::string Details(const RunHistory& run, const ReportedNet& net) {
+std::string Details(const RunMetrics& run, const ReportedNet& net) {
   const std::string pictures = PictureOfRun(run, kFiltersName, "filters of the first convolution") +
                                PictureOfRun(run, kImagesName, "images of the first batch");
   const std::string html =
@@ -247,7 +247,7 @@ constexpr char kPageStyle[] =
     ".bars{min-width:10rem}.bar{height:.8rem;margin-top:.3rem;background:var(--c0)}\n";
 
 // "LeNet: first", or "LeNet: 2 runs" if all have the same net.
-std::string TitleOf(const std::vector<RunHistory>& runs) {
+std::string TitleOf(const std::vector<RunMetrics>& runs) {
   const std::string name = runs.size() == 1 ? NameOf(runs[0]) : Join(runs.size(), " runs");
   const bool same = std::ranges::all_of(runs, [&](const auto& r) { return r.net == runs[0].net; });
   return same && !runs[0].net.empty() ? runs[0].net + ": " + name : name;
@@ -255,7 +255,7 @@ std::string TitleOf(const std::vector<RunHistory>& runs) {
 
 }  // namespace
 
-std::string ReportPage(const std::vector<RunHistory>& runs,
+std::string ReportPage(const std::vector<RunMetrics>& runs,
                        const std::vector<ReportedNet>& given_nets) {
   std::vector<ReportedNet> nets = given_nets;
   nets.resize(runs.size());
@@ -269,7 +269,7 @@ std::string ReportPage(const std::vector<RunHistory>& runs,
   html += runs.size() == 1 ? Cards(runs[0], nets[0]) : RunsTable(runs, nets);
   if (runs.size() > 1) html += DifferencesTable(runs);
   html += "<div class=\"charts\">\n";
-  for (const Chart& chart : ChartsOf(runs)) html += ChartSvg(chart);
+  for (const Chart& chart : RunCharts(runs)) html += ChartSvg(chart);
   html += "</div>\n";
   for (size_t i = 0; i < runs.size(); ++i) html += Details(runs[i], nets[i]);
   return html + "</body>\n</html>\n";

@@ -11,18 +11,18 @@
 namespace trainer {
 namespace {
 
-using Points = std::vector<HistoryPoint>;
+using Points = std::vector<MetricPoint>;
 
-std::vector<std::string> OutputNames(const std::vector<HistoryRow>& rows) {
+std::vector<std::string> OutputNames(const std::vector<MetricRow>& rows) {
   std::vector<std::string> names;
   if (rows.empty()) return names;
   for (const auto& [name, value] : rows[0].outputs) names.push_back(name);
   return names;
 }
 
-Points PointsOf(const std::vector<HistoryRow>& rows, const std::string& name) {
+Points PointsOf(const std::vector<MetricRow>& rows, const std::string& name) {
   Points points;
-  for (const HistoryRow& row : rows) {
+  for (const MetricRow& row : rows) {
     for (const auto& [output, value] : row.outputs) {
       if (output == name) points.push_back({row.iter, value});
     }
@@ -30,15 +30,15 @@ Points PointsOf(const std::vector<HistoryRow>& rows, const std::string& name) {
   return points;
 }
 
-const std::vector<HistoryRow>& RowsOfTest(const RunHistory& run, size_t net) {
-  static const std::vector<HistoryRow> none;
+const std::vector<MetricRow>& RowsOfTest(const RunMetrics& run, size_t net) {
+  static const std::vector<MetricRow> none;
   return net < run.tests.size() ? run.tests[net] : none;
 }
 
 // Builds a chart of several runs: a colour for each run, or for each curve of a single one.
 class Builder {
  public:
-  explicit Builder(const std::vector<RunHistory>& runs) : runs_(runs) {}
+  explicit Builder(const std::vector<RunMetrics>& runs) : runs_(runs) {}
 
   // Adds a curve for each run. `of` returns the points of a run. The curve is called `name` if
   // there is one run, and by the run's name and `name` otherwise.
@@ -56,7 +56,7 @@ class Builder {
   }
 
  private:
-  const std::vector<RunHistory>& runs_;
+  const std::vector<RunMetrics>& runs_;
 };
 
 Chart Named(const std::string& title) {
@@ -72,7 +72,7 @@ bool FallsFar(const Chart& chart) {
   constexpr size_t kOneIn = 30;
   std::vector<double> values;
   for (const ChartSeries& series : chart.series) {
-    for (const HistoryPoint& point : series.points) values.push_back(point.value);
+    for (const MetricPoint& point : series.points) values.push_back(point.value);
   }
   if (values.size() < 2) return false;
   std::ranges::sort(values);
@@ -85,10 +85,10 @@ bool FallsFar(const Chart& chart) {
 Chart TrainAndTest(const Builder& builder, const std::string& title, const std::string& name,
                    size_t net, bool with_loss) {
   Chart chart = Named(title);
-  const auto train = [&](const RunHistory& run) {
+  const auto train = [&](const RunMetrics& run) {
     return with_loss ? run.loss : PointsOf(run.train, name);
   };
-  const auto test = [&](const RunHistory& run) { return PointsOf(RowsOfTest(run, net), name); };
+  const auto test = [&](const RunMetrics& run) { return PointsOf(RowsOfTest(run, net), name); };
   ChartSeries training, testing;
   training.smoothed = true;
   testing.dashed = true;
@@ -100,8 +100,8 @@ Chart TrainAndTest(const Builder& builder, const std::string& title, const std::
 }
 
 // The output that is the loss, in training and in the first test net; "" if there is none.
-std::string LossOutput(const std::vector<RunHistory>& runs) {
-  for (const RunHistory& run : runs) {
+std::string LossOutput(const std::vector<RunMetrics>& runs) {
+  for (const RunMetrics& run : runs) {
     for (const std::string& name : OutputNames(RowsOfTest(run, 0))) {
       const bool trained = std::ranges::count(OutputNames(run.train), name) > 0;
       if (trained && name.find("loss") != std::string::npos) return name;
@@ -112,33 +112,33 @@ std::string LossOutput(const std::vector<RunHistory>& runs) {
 
 }  // namespace
 
-std::string NameOf(const RunHistory& run) {
+std::string NameOf(const RunMetrics& run) {
   std::string path = run.path;
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
   if (FileNameOf(path) == kMetricsName) path = FolderOf(path);
   return FileNameOf(path) == "." ? FileNameOf(AbsolutePath(path)) : FileNameOf(path);
 }
 
-std::vector<Chart> ChartsOf(const std::vector<RunHistory>& runs) {
+std::vector<Chart> RunCharts(const std::vector<RunMetrics>& runs) {
   const Builder builder(runs);
   std::vector<Chart> charts;
-  const auto single = [&](const std::string& title, Points RunHistory::*points, bool from_zero) {
+  const auto single = [&](const std::string& title, Points RunMetrics::*points, bool from_zero) {
     Chart chart = Named(title);
     chart.from_zero = from_zero;
     ChartSeries style;
     style.smoothed = from_zero;  // a rate of learning is exact, a speed is measured
     builder.Add(
-        &chart, "", [&](const RunHistory& run) { return run.*points; }, style);
+        &chart, "", [&](const RunMetrics& run) { return run.*points; }, style);
     charts.push_back(chart);
   };
   size_t nets = 0;
-  for (const RunHistory& run : runs) nets = std::max(nets, run.tests.size());
+  for (const RunMetrics& run : runs) nets = std::max(nets, run.tests.size());
   // The smoothed loss of training belongs to the test's output of the loss layer.
   const std::string loss = LossOutput(runs);
   charts.push_back(TrainAndTest(builder, "loss", loss, 0, true));
   for (size_t net = 0; net < nets; ++net) {
     std::set<std::string> names;
-    for (const RunHistory& run : runs) {
+    for (const RunMetrics& run : runs) {
       for (const std::string& name : OutputNames(RowsOfTest(run, net))) names.insert(name);
     }
     if (net == 0) names.erase(loss);
@@ -150,15 +150,15 @@ std::vector<Chart> ChartsOf(const std::vector<RunHistory>& runs) {
       charts.push_back(TrainAndTest(builder, title, name, net, false));
     }
   }
-  single("learning rate", &RunHistory::rate, false);
+  single("learning rate", &RunMetrics::rate, false);
   charts.back().logarithmic = FallsFar(charts.back());
-  single("images per second", &RunHistory::images_per_second, true);
-  single("share of the time waiting for data", &RunHistory::data_wait, true);
+  single("images per second", &RunMetrics::images_per_second, true);
+  single("share of the time waiting for data", &RunMetrics::data_wait, true);
   Chart ranks = Named("how ranks spend their time");
   ranks.from_zero = true;
-  builder.Add(&ranks, "computing", [](const RunHistory& run) { return run.ranks_computing; });
-  builder.Add(&ranks, "sums", [](const RunHistory& run) { return run.ranks_exchange; });
-  builder.Add(&ranks, "data", [](const RunHistory& run) { return run.ranks_data; });
+  builder.Add(&ranks, "computing", [](const RunMetrics& run) { return run.ranks_computing; });
+  builder.Add(&ranks, "sums", [](const RunMetrics& run) { return run.ranks_exchange; });
+  builder.Add(&ranks, "data", [](const RunMetrics& run) { return run.ranks_data; });
   charts.push_back(ranks);
   std::erase_if(charts, [](const Chart& chart) { return chart.series.empty(); });
   return charts;

@@ -65,7 +65,7 @@ std::vector<std::string> Tags(std::span<const ReportedValue> outputs) {
   return tags;
 }
 
-class EventsObserver final : public Observer {
+class EventsObserver final : public TrainingObserver {
  public:
   EventsObserver(const std::string& folder, const RunFacts& facts)
       : folder_(folder), file_(JoinPath(folder, FileName(folder))), facts_(facts) {}
@@ -228,7 +228,8 @@ class EventsObserver final : public Observer {
 
 }  // namespace
 
-std::unique_ptr<Observer> MakeEventsObserver(const std::string& folder, const RunFacts& facts) {
+std::unique_ptr<TrainingObserver> MakeEventsObserver(const std::string& folder,
+                                                     const RunFacts& facts) {
   return std::make_unique<EventsObserver>(folder, facts);
 }
 

@@ -13,9 +13,9 @@ constexpr int kLineWidth = 79;  // of a line in a file
 }  // namespace
 
 // Writes the events of the run as lines and as numbers of the live line.
-class LiveView::Teller final : public Observer {
+class LiveView::ProgressObserver final : public TrainingObserver {
  public:
-  explicit Teller(Drawing& drawing) : drawing_(drawing) {}
+  explicit ProgressObserver(Drawing& drawing) : drawing_(drawing) {}
 
   void OnStart(const RunStart& start) override {
     records_ = start.records;
@@ -120,7 +120,9 @@ LiveView::LiveView(const TerminalSettings& settings)
 
 LiveView::~LiveView() = default;
 
-std::unique_ptr<Observer> LiveView::MakeObserver() { return std::make_unique<Teller>(*drawing_); }
+std::unique_ptr<TrainingObserver> LiveView::MakeObserver() {
+  return std::make_unique<ProgressObserver>(*drawing_);
+}
 
 void LiveView::Say(const std::string& text, Color color) { drawing_->Say(text, color); }
 

@@ -29,7 +29,7 @@ std::string LogPercent(double share) { return Join(std::lround(share * 100), " %
 // Names are the user's or a file's: with line breaks in them they would be lines of their own.
 void LogText(const std::string& text) { LOG(INFO) << EscapeControl(text); }
 
-class LogObserver final : public Observer {
+class LogObserver final : public TrainingObserver {
  public:
   void OnStart(const RunStart& start) override {
     LogText("Solving " + start.net);

@@ -86,7 +86,7 @@ Json Outputs(std::span<const ReportedValue> outputs) {
   return json;
 }
 
-class MetricsObserver final : public Observer {
+class MetricsObserver final : public TrainingObserver {
  public:
   explicit MetricsObserver(const std::string& folder)
       : lines_(JoinPath(folder, kMetricsName)), table_(JoinPath(folder, kMetricsTableName)) {}
@@ -226,7 +226,7 @@ class MetricsObserver final : public Observer {
 
 }  // namespace
 
-std::unique_ptr<Observer> MakeMetricsObserver(const std::string& folder) {
+std::unique_ptr<TrainingObserver> MakeMetricsObserver(const std::string& folder) {
   return std::make_unique<MetricsObserver>(folder);
 }
 

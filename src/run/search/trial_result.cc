@@ -15,8 +15,8 @@
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 #include "trainer/monitor/best_test.h"
-#include "trainer/monitor/history.h"
 #include "trainer/monitor/run_folder.h"
+#include "trainer/monitor/run_metrics.h"
 #include "trainer/run/jobs/job_script.h"
 
 namespace trainer {
@@ -40,13 +40,13 @@ void ReadEnd(const std::string& path, TrialResult* result) {
   }
 }
 
-void ReadTests(const RunHistory& history, const std::string& best_output, TrialResult* result) {
+void ReadTests(const RunMetrics& history, const std::string& best_output, TrialResult* result) {
   const std::optional<BestTest> best = BestTestOf(history, best_output);
   if (!best) return;
   result->output = best->output;
   result->lower_is_better = best->lower_is_better;
   result->best = TrialResult::Score{static_cast<float>(best->value), static_cast<int>(best->iter)};
-  for (const HistoryRow& row : history.tests[0]) {
+  for (const MetricRow& row : history.tests[0]) {
     for (const auto& [name, value] : row.outputs) {
       if (name != best->output) continue;
       result->last = TrialResult::Score{static_cast<float>(value), static_cast<int>(row.iter)};
@@ -77,7 +77,7 @@ TrialResult ReadTrialResult(const Trial& trial, const std::string& best_output) 
   ReadEnd(trial.log, &result);
   const std::string metrics = JoinPath(trial.folder, kMetricsName);
   if (IsMissing(metrics)) return result;  // the run ended before its first iteration
-  const RunHistory history = ReadMetrics(metrics);
+  const RunMetrics history = ReadMetrics(metrics);
   result.iter = static_cast<int>(history.last_iter);
   if (!history.loss.empty()) result.loss = static_cast<float>(history.loss.back().value);
   ReadTests(history, best_output, &result);

@@ -9,7 +9,7 @@
 
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
-#include "trainer/monitor/history.h"
+#include "trainer/monitor/run_metrics.h"
 
 namespace trainer {
 namespace {
@@ -102,7 +102,7 @@ class LineTimes {
 
 class LogReader {
  public:
-  explicit LogReader(RunHistory* history) : history_(*history) {}
+  explicit LogReader(RunMetrics* history) : history_(*history) {}
 
   void Read(std::string_view line) {
     const std::optional<int64_t> time = times_.Read(line);
@@ -178,7 +178,7 @@ class LogReader {
   }
 
   // "0: accuracy = 0.98"; an output of several elements has its last one.
-  void AddOutput(std::string_view text, std::vector<HistoryRow>* rows) const {
+  void AddOutput(std::string_view text, std::vector<MetricRow>* rows) const {
     const auto name_at = After(text, ": ");
     if (!name_at) return;
     const std::string name(name_at->substr(0, name_at->find(' ')));
@@ -195,11 +195,11 @@ class LogReader {
     }
   }
 
-  static void FixFirst(std::vector<HistoryRow>* rows) {
+  static void FixFirst(std::vector<MetricRow>* rows) {
     if (rows->size() > 1) (*rows)[0].rate = (*rows)[1].rate;
   }
 
-  RunHistory& history_;
+  RunMetrics& history_;
   LineTimes times_;
   std::optional<int64_t> begin_;  // of the first start
   double seconds_ = 0, iter_ = 0;
@@ -211,9 +211,9 @@ class LogReader {
 
 }  // namespace
 
-RunHistory ReadTrainingLog(const std::string& path) {
+RunMetrics ReadTrainingLog(const std::string& path) {
   const std::string text = ReadFile(path, kTrainingLogMostBytes);
-  RunHistory history;
+  RunMetrics history;
   history.path = path;
   LogReader reader(&history);
   for (size_t at = 0; at < text.size();) {

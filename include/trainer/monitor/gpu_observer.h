@@ -11,7 +11,7 @@
 namespace trainer {
 
 // A reading of the GPU and the times of the run, as fractions of the time between two displays.
-struct GpuWork {
+struct GpuUtilization {
   GpuReading gpu;
   double data_wait = 0;      // the training thread waited for batches
   double exchange_wait = 0;  // it waited for the all-reduce with other ranks
@@ -21,14 +21,14 @@ struct GpuWork {
 };
 
 // Why the GPU computes less than it could, and what to do; "" where it is busy at full speed.
-std::string WhyIdle(const GpuWork& work);
+std::string DiagnoseGpu(const GpuUtilization& work);
 
 // Reads the GPU, which may take its time, at displays, at most once in `pace`, on a
 // thread of its own, and tells `told` at the next one: GpuReports, and a note where two readings in
 // a row show the same trouble, every ten minutes at most. `told` outlives the observer, which is
 // best its first member: what it tells is of the display before, and in OnEnd of the last one.
-std::unique_ptr<Observer> MakeGpuWatch(
-    std::unique_ptr<GpuMonitor> monitor, Observer& told,
+std::unique_ptr<TrainingObserver> MakeGpuObserver(
+    std::unique_ptr<GpuMonitor> monitor, TrainingObserver& told,
     std::chrono::milliseconds pace = std::chrono::milliseconds(1000));
 
 }  // namespace trainer

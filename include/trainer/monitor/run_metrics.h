@@ -11,26 +11,26 @@
 namespace trainer {
 
 // The outputs of a net at an iteration.
-struct HistoryRow {
+struct MetricRow {
   double iter = 0;
   double seconds = 0;  // since the run began; pauses between its starts are left out
   double rate = 0;     // the last one that was told before; NaN: none
   std::vector<std::pair<std::string, double>> outputs;
 };
 
-struct HistoryPoint {
+struct MetricPoint {
   double iter = 0, value = 0;
 };
 
-struct RunHistory {
+struct RunMetrics {
   std::string path;  // as given
   std::string net;
-  std::vector<HistoryRow> train;
-  std::vector<std::vector<HistoryRow>> tests;  // by test net
-  std::vector<HistoryPoint> loss, rate;        // of displayed iterations
+  std::vector<MetricRow> train;
+  std::vector<std::vector<MetricRow>> tests;  // by test net
+  std::vector<MetricPoint> loss, rate;        // of displayed iterations
   // Of runs with a folder alone. Shares are of the time.
-  std::vector<HistoryPoint> images_per_second, iterations_per_second, data_wait;
-  std::vector<HistoryPoint> ranks_computing, ranks_exchange, ranks_data;
+  std::vector<MetricPoint> images_per_second, iterations_per_second, data_wait;
+  std::vector<MetricPoint> ranks_computing, ranks_exchange, ranks_data;
 
   int64_t first_iter = 0, last_iter = 0, max_iter = 0;  // of the last start; 0: unknown
   int64_t starts = 0;
@@ -47,18 +47,18 @@ struct RunHistory {
 // lines with the prefix of glog, also with the year. Outputs of tests that have no names are
 // score[0], score[1], ... If the file holds several starts, iterations that a later start repeats
 // replace the earlier ones. Throws kData if the file has no line of a training run.
-RunHistory ReadTrainingLog(const std::string& path);
+RunMetrics ReadTrainingLog(const std::string& path);
 // Reads metrics.jsonl. Leaves out the lines that a later start repeats, and an incomplete last
 // line.
-RunHistory ReadMetrics(const std::string& path);
+RunMetrics ReadMetrics(const std::string& path);
 // Reads the metrics of a run's folder, metrics.jsonl or a log. Throws kNoInput, kData.
-RunHistory ReadRun(const std::string& path);
+RunMetrics ReadRunMetrics(const std::string& path);
 
 // Removes the data of iteration `iter` and later ones.
-void DropFrom(double iter, RunHistory* history);
+void DropFrom(double iter, RunMetrics* history);
 
 // Returns rows as the table that Caffe's parse_log.py writes: NumIters,Seconds,LearningRate and the
 // outputs of the first row. Numbers have the format of Python.
-std::string TableOf(const std::vector<HistoryRow>& rows);
+std::string LogCsv(const std::vector<MetricRow>& rows);
 
 }  // namespace trainer

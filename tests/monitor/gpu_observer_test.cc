@@ -1,6 +1,6 @@
 // What is told of a GPU at displays, and why it idles.
 
-#include "trainer/monitor/gpu_watch.h"
+#include "trainer/monitor/gpu_observer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,8 +28,8 @@ GpuReading BusyGpuWatch(double share) {
   return reading;
 }
 
-GpuWork Work(double busy) {
-  GpuWork work;
+GpuUtilization Work(double busy) {
+  GpuUtilization work;
   work.gpu = BusyGpuWatch(busy);
   work.cores = 2;
   work.iteration_seconds = 0.0012;
@@ -37,47 +37,49 @@ GpuWork Work(double busy) {
 }
 
 TEST(WhyIdleTest, ABusyGpuOrOneThatTellsNothingHasNoReason) {
-  EXPECT_EQ(WhyIdle(Work(0.95)), "");
-  EXPECT_EQ(WhyIdle(GpuWork{}), "");
+  EXPECT_EQ(DiagnoseGpu(Work(0.95)), "");
+  EXPECT_EQ(DiagnoseGpu(GpuUtilization{}), "");
 }
 
 TEST(WhyIdleTest, WaitingForDataIsToldFirst) {
-  GpuWork work = Work(0.4);
+  GpuUtilization work = Work(0.4);
   work.data_wait = 0.5;
-  EXPECT_EQ(WhyIdle(work),
+  EXPECT_EQ(DiagnoseGpu(work),
             "the GPU was busy for only 40 % of the last second: the run waited for data 50 % of "
             "the time: 'trainer dataset bench' measures how fast the data can be read");
   work.cores_busy = 0.98;
-  EXPECT_THAT(WhyIdle(work), HasSubstr("50 % of the time; the 2 cores of this process do not keep "
-                                       "up: request more cores (--cpus-per-task)"));
+  EXPECT_THAT(DiagnoseGpu(work),
+              HasSubstr("50 % of the time; the 2 cores of this process do not keep "
+                        "up: request more cores (--cpus-per-task)"));
 }
 
 TEST(WhyIdleTest, OtherRanksCoresAndSmallKernelsAreTold) {
-  GpuWork work = Work(0.4);
-  EXPECT_THAT(WhyIdle(work), HasSubstr("its kernels are too short (1.2 ms per iteration): a "
-                                       "larger batch uses the GPU better ('trainer find-batch')"));
+  GpuUtilization work = Work(0.4);
+  EXPECT_THAT(DiagnoseGpu(work),
+              HasSubstr("its kernels are too short (1.2 ms per iteration): a "
+                        "larger batch uses the GPU better ('trainer find-batch')"));
   work.cores_busy = 0.95;
-  EXPECT_THAT(WhyIdle(work), HasSubstr("the 2 cores of this process do not keep"));
+  EXPECT_THAT(DiagnoseGpu(work), HasSubstr("the 2 cores of this process do not keep"));
   work.exchange_wait = 0.3;
-  EXPECT_THAT(WhyIdle(work), HasSubstr("waited for other ranks' gradients 30 % of the time"));
+  EXPECT_THAT(DiagnoseGpu(work), HasSubstr("waited for other ranks' gradients 30 % of the time"));
 }
 
 TEST(WhyIdleTest, ALowClockIsToldWithItsLimit) {
-  GpuWork work = Work(1);
+  GpuUtilization work = Work(1);
   work.gpu.clock_mhz = 1200;
   work.gpu.most_clock_mhz = 1980;
-  EXPECT_EQ(WhyIdle(work), "");
+  EXPECT_EQ(DiagnoseGpu(work), "");
   work.gpu.by_hardware = true;
-  EXPECT_THAT(WhyIdle(work), HasSubstr("its power supply or board requests that"));
+  EXPECT_THAT(DiagnoseGpu(work), HasSubstr("its power supply or board requests that"));
   work.gpu.by_power = true;
   work.gpu.watts_limit = 350;
-  EXPECT_THAT(WhyIdle(work), HasSubstr("the GPU runs at 1200 of 1980 MHz, because it is at its "
-                                       "power limit of 350 W"));
+  EXPECT_THAT(DiagnoseGpu(work), HasSubstr("the GPU runs at 1200 of 1980 MHz, because it is at its "
+                                           "power limit of 350 W"));
   work.gpu.by_heat = true;
   work.gpu.celsius = 91;
-  EXPECT_THAT(WhyIdle(work), HasSubstr("because it is too hot (91 C): check its cooling"));
+  EXPECT_THAT(DiagnoseGpu(work), HasSubstr("because it is too hot (91 C): check its cooling"));
   work.gpu.clock_mhz = 1900;
-  EXPECT_EQ(WhyIdle(work), "");
+  EXPECT_EQ(DiagnoseGpu(work), "");
 }
 
 // Tells what a function does.
@@ -90,11 +92,11 @@ class Monitor final : public GpuMonitor {
   std::function<GpuReading()> read_;
 };
 
-std::unique_ptr<Observer> Watch(std::function<GpuReading()> read, Observer& told) {
-  return MakeGpuWatch(std::make_unique<Monitor>(std::move(read)), told, milliseconds(0));
+std::unique_ptr<TrainingObserver> Watch(std::function<GpuReading()> read, TrainingObserver& told) {
+  return MakeGpuObserver(std::make_unique<Monitor>(std::move(read)), told, milliseconds(0));
 }
 
-class Told final : public Observer {
+class Told final : public TrainingObserver {
  public:
   void OnGpu(const GpuReport& report) override {
     iterations.push_back(report.iter);
@@ -173,7 +175,7 @@ TEST(GpuWatchTest, FilesOfARunHaveItsNumbers) {
   {
     const auto metrics = MakeMetricsObserver(folder.path());
     const auto events = MakeEventsObserver(folder.path(), {});
-    for (Observer* observer : {metrics.get(), events.get()}) {
+    for (TrainingObserver* observer : {metrics.get(), events.get()}) {
       observer->OnStart({"net", "fixed", 0, 40, 0});
       observer->OnStep(40);
       observer->OnGpu(report);

@@ -9,7 +9,7 @@
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/json_reader.h"
 #include "trainer/base/text/text.h"
-#include "trainer/monitor/history.h"
+#include "trainer/monitor/run_metrics.h"
 
 namespace trainer {
 namespace {
@@ -22,7 +22,7 @@ bool Has(const Line& line, const char* name) { return line.fields().count(name) 
 
 class MetricsReader {
  public:
-  explicit MetricsReader(RunHistory* history) : history_(*history) {}
+  explicit MetricsReader(RunMetrics* history) : history_(*history) {}
 
   void Read(const Line& line) {
     const std::string event = JsonText(line, "event");
@@ -89,13 +89,13 @@ class MetricsReader {
     Add(line, "data", &history_.ranks_data);
   }
 
-  void Add(const Line& line, const char* name, std::vector<HistoryPoint>* to) const {
+  void Add(const Line& line, const char* name, std::vector<MetricPoint>* to) const {
     const double value = JsonNumber(line, name, std::numeric_limits<double>::quiet_NaN());
     if (std::isfinite(value)) to->push_back({iter_, value});
   }
 
   // Outputs by name; of several elements each: "prob[2]".
-  void AddRow(const Line& line, std::vector<HistoryRow>* rows) const {
+  void AddRow(const Line& line, std::vector<MetricRow>* rows) const {
     const auto found = line.fields().find("outputs");
     if (found == line.fields().end()) return;
     std::map<std::string, double> outputs;
@@ -108,7 +108,7 @@ class MetricsReader {
     rows->push_back({iter_, seconds_, rate_, {outputs.begin(), outputs.end()}});
   }
 
-  RunHistory& history_;
+  RunMetrics& history_;
   double iter_ = 0, seconds_ = 0, offset_ = 0;
   double rate_ = std::numeric_limits<double>::quiet_NaN();
   std::map<double, double> loss_seconds_;  // by iteration
@@ -116,9 +116,9 @@ class MetricsReader {
 
 }  // namespace
 
-RunHistory ReadMetrics(const std::string& path) {
+RunMetrics ReadMetrics(const std::string& path) {
   const std::string text = ReadFile(path, kMetricsMostBytes);
-  RunHistory history;
+  RunMetrics history;
   history.path = path;
   MetricsReader reader(&history);
   for (size_t at = 0; at < text.size();) {

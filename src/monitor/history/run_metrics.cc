@@ -1,4 +1,4 @@
-#include "trainer/monitor/history.h"
+#include "trainer/monitor/run_metrics.h"
 
 #include <algorithm>
 #include <charconv>
@@ -40,10 +40,10 @@ void Drop(double iter, std::vector<T>* items) {
 
 }  // namespace
 
-void DropFrom(double iter, RunHistory* history) {
+void DropFrom(double iter, RunMetrics* history) {
   Drop(iter, &history->train);
-  for (std::vector<HistoryRow>& rows : history->tests) Drop(iter, &rows);
-  for (std::vector<HistoryPoint>* points :
+  for (std::vector<MetricRow>& rows : history->tests) Drop(iter, &rows);
+  for (std::vector<MetricPoint>* points :
        {&history->loss, &history->rate, &history->images_per_second,
         &history->iterations_per_second, &history->data_wait, &history->ranks_computing,
         &history->ranks_exchange, &history->ranks_data}) {
@@ -51,12 +51,12 @@ void DropFrom(double iter, RunHistory* history) {
   }
 }
 
-std::string TableOf(const std::vector<HistoryRow>& rows) {
+std::string LogCsv(const std::vector<MetricRow>& rows) {
   std::string table = "NumIters,Seconds,LearningRate";
   if (rows.empty()) return table + "\r\n";
   for (const auto& [name, value] : rows[0].outputs) table += "," + Cell(name);
   table += "\r\n";
-  for (const HistoryRow& row : rows) {
+  for (const MetricRow& row : rows) {
     table +=
         Join(PythonNumber(row.iter), ",", PythonNumber(row.seconds), ",", PythonNumber(row.rate));
     for (const auto& [name, unused] : rows[0].outputs) {
@@ -69,7 +69,7 @@ std::string TableOf(const std::vector<HistoryRow>& rows) {
   return table;
 }
 
-RunHistory ReadRun(const std::string& path) {
+RunMetrics ReadRunMetrics(const std::string& path) {
   if (!IsDirectory(path)) {
     return path.ends_with(".jsonl") ? ReadMetrics(path) : ReadTrainingLog(path);
   }
@@ -80,7 +80,7 @@ RunHistory ReadRun(const std::string& path) {
         Join("this folder has no ", kMetricsName,
              ", so it is not the folder of a run; 'trainer train --run=DIR' makes such a folder"));
   }
-  RunHistory history = ReadMetrics(metrics);
+  RunMetrics history = ReadMetrics(metrics);
   history.path = path;
   return history;
 }

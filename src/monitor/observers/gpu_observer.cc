@@ -1,4 +1,4 @@
-#include "trainer/monitor/gpu_watch.h"
+#include "trainer/monitor/gpu_observer.h"
 
 #include <algorithm>
 #include <cmath>
@@ -166,9 +166,10 @@ double CpuSeconds() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-class GpuWatch final : public Observer {
+class GpuObserver final : public TrainingObserver {
  public:
-  GpuWatch(std::unique_ptr<GpuMonitor> monitor, Observer& told, std::chrono::milliseconds pace)
+  GpuObserver(std::unique_ptr<GpuMonitor> monitor, TrainingObserver& told,
+              std::chrono::milliseconds pace)
       : reader_(std::move(monitor)), told_(told), pace_(pace) {}
 
   // Requests a reading at each display and reports it at the next one, with the times of the run
@@ -198,7 +199,7 @@ class GpuWatch final : public Observer {
     if (!reading) return;
     told_.OnGpu(ReportOf(*reading, iter_));
     work_.gpu = *reading;
-    const std::string why = WhyIdle(work_);
+    const std::string why = DiagnoseGpu(work_);
     const bool again = !why.empty() && had_trouble_;
     had_trouble_ = !why.empty();
     constexpr auto kQuiet = std::chrono::minutes(10);
@@ -209,9 +210,9 @@ class GpuWatch final : public Observer {
   }
 
   Reader reader_;
-  Observer& told_;
+  TrainingObserver& told_;
   std::chrono::milliseconds pace_;
-  GpuWork work_;
+  GpuUtilization work_;
   int iter_ = 0;
   double cpu_seconds_ = CpuSeconds();
   bool had_trouble_ = false;
@@ -220,7 +221,7 @@ class GpuWatch final : public Observer {
 
 }  // namespace
 
-std::string WhyIdle(const GpuWork& work) {
+std::string DiagnoseGpu(const GpuUtilization& work) {
   constexpr double kBusy = 0.7, kWaits = 0.15, kAllCores = 0.9;
   if (const std::string slow = WhySlow(work.gpu); !slow.empty()) return slow;
   if (!work.gpu.busy || *work.gpu.busy >= kBusy) return "";
@@ -244,9 +245,10 @@ std::string WhyIdle(const GpuWork& work) {
               " ms per iteration): a larger batch uses the GPU better ('trainer find-batch')");
 }
 
-std::unique_ptr<Observer> MakeGpuWatch(std::unique_ptr<GpuMonitor> monitor, Observer& told,
-                                       std::chrono::milliseconds pace) {
-  return std::make_unique<GpuWatch>(std::move(monitor), told, pace);
+std::unique_ptr<TrainingObserver> MakeGpuObserver(std::unique_ptr<GpuMonitor> monitor,
+                                                  TrainingObserver& told,
+                                                  std::chrono::milliseconds pace) {
+  return std::make_unique<GpuObserver>(std::move(monitor), told, pace);
 }
 
 }  // namespace trainer

@@ -1,6 +1,6 @@
 // Logs and metrics, read again.
 
-#include "trainer/monitor/history.h"
+#include "trainer/monitor/run_metrics.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -45,39 +45,39 @@ I0101 00:00:11.700000  4711 solver.cpp:315] Optimization Done.
 
 class HistoryTest : public testing::Test {
  protected:
-  RunHistory Log(const std::string& text) {
+  RunMetrics Log(const std::string& text) {
     WriteText(folder_ / "train.log", text);
     return ReadTrainingLog(folder_ / "train.log");
   }
-  RunHistory Metrics(const std::string& text) {
+  RunMetrics Metrics(const std::string& text) {
     WriteText(folder_ / "metrics.jsonl", text);
-    return ReadRun(folder_.path());
+    return ReadRunMetrics(folder_.path());
   }
   TempFolder folder_;
 };
 
 TEST_F(HistoryTest, ALogOfCaffeGivesTheTablesOfParseLog) {
-  const RunHistory run = Log(kCaffeLog);
-  EXPECT_EQ(TableOf(run.train),
+  const RunMetrics run = Log(kCaffeLog);
+  EXPECT_EQ(LogCsv(run.train),
             "NumIters,Seconds,LearningRate,loss\r\n"
             "0.0,1.5,0.01,2.3\r\n"
             "100.0,10.0,0.01,0.25\r\n");
   ASSERT_THAT(run.tests, SizeIs(1));
-  EXPECT_EQ(TableOf(run.tests[0]),
+  EXPECT_EQ(LogCsv(run.tests[0]),
             "NumIters,Seconds,LearningRate,accuracy,loss\r\n"
             "0.0,1.0,0.00992565,0.0625,2.34712\r\n"
             "200.0,19.0,0.00992565,0.98,1e-05\r\n");
 }
 
 TEST_F(HistoryTest, ALogTellsLossesRatesAndTheEnd) {
-  const RunHistory run = Log(kCaffeLog);
+  const RunMetrics run = Log(kCaffeLog);
   EXPECT_EQ(run.net, "LeNet");
   EXPECT_TRUE(run.ended);
   EXPECT_EQ(run.last_iter, 200);
   EXPECT_EQ(run.model, "lenet_iter_200.caffemodel");
   EXPECT_THAT(run.loss,
-              ElementsAre(Field(&HistoryPoint::value, 2.3), Field(&HistoryPoint::value, 0.25),
-                          Field(&HistoryPoint::value, 0.125)));
+              ElementsAre(Field(&MetricPoint::value, 2.3), Field(&MetricPoint::value, 0.25),
+                          Field(&MetricPoint::value, 0.125)));
   EXPECT_THAT(run.rate, SizeIs(2));
 }
 
@@ -89,23 +89,23 @@ TEST_F(HistoryTest, AYearInThePrefixIsNoDifference) {
         "I20260101 00:00:02.500000 1 solver.cpp:1]     Test net output #0: a = 1\n"}) {
     text += line;
   }
-  const RunHistory run = Log(text);
+  const RunMetrics run = Log(text);
   EXPECT_EQ(run.tests.at(0).at(0).seconds, 10);
 }
 
 TEST_F(HistoryTest, WhatAResumedRunRepeatsReplacesWhatWasThere) {
   const std::string line = "I0101 00:00:00.000000 1 solver.cpp:1] ";
-  const RunHistory run = Log(line + "Solving a\n" + line + "Iteration 0, loss = 3\n" + line +
+  const RunMetrics run = Log(line + "Solving a\n" + line + "Iteration 0, loss = 3\n" + line +
                              "Iteration 100, loss = 2\n" + line + "Iteration 200, loss = 1\n" +
                              line + "Solving a\n" + line + "Iteration 100, loss = 2.5\n");
   EXPECT_THAT(run.loss,
-              ElementsAre(Field(&HistoryPoint::value, 3), Field(&HistoryPoint::value, 2.5)));
+              ElementsAre(Field(&MetricPoint::value, 3), Field(&MetricPoint::value, 2.5)));
   EXPECT_EQ(run.first_iter, 100);
 }
 
 TEST_F(HistoryTest, TestNetsHaveTablesOfTheirOwn) {
   const std::string line = "I0101 00:00:00.000000 1 solver.cpp:1] ";
-  const RunHistory run =
+  const RunMetrics run =
       Log(line + "Solving a\n" + line + "Iteration 0, Testing net (#0)\n" + line +
           "    Test net output #0: a = 1\n" + line + "Iteration 0, Testing net (#1)\n" + line +
           "    Test net output #0: a = 2\n");
@@ -117,7 +117,7 @@ TEST_F(HistoryTest, TestNetsHaveTablesOfTheirOwn) {
 
 // Of 2013: the rate before the loss, tests without a number, outputs without names.
 TEST_F(HistoryTest, ALogOf2013HasScoresWithoutNames) {
-  const RunHistory run = Log(R"(I0317 21:52:49.300000 2008298256 solver.cpp:47] Solving quick
+  const RunMetrics run = Log(R"(I0317 21:52:49.300000 2008298256 solver.cpp:47] Solving quick
 I0317 21:53:12.100000 2008298256 solver.cpp:208] Iteration 100, lr = 0.002
 I0317 21:53:12.300000 2008298256 solver.cpp:65] Iteration 100, loss = 1.75
 I0317 21:54:41.300000 2008298256 solver.cpp:87] Iteration 500, Testing net
@@ -126,16 +126,16 @@ I0317 21:54:47.300000 2008298256 solver.cpp:114] Test score #1: 1.25
 I0317 21:54:48.300000 2008298256 solver.cpp:129] Snapshotting to quick_iter_500
 I0317 21:54:48.400000 2008298256 solver.cpp:136] Snapshotting solver state to quick_iter_500.solverstate
 )");
-  EXPECT_EQ(TableOf(run.tests.at(0)),
+  EXPECT_EQ(LogCsv(run.tests.at(0)),
             "NumIters,Seconds,LearningRate,score[0],score[1]\r\n"
             "500.0,118.0,0.002,0.5625,1.25\r\n");
-  EXPECT_THAT(run.loss, ElementsAre(Field(&HistoryPoint::value, 1.75)));
+  EXPECT_THAT(run.loss, ElementsAre(Field(&MetricPoint::value, 1.75)));
   EXPECT_EQ(run.model, "quick_iter_500");
 }
 
 // Of 2014: tests have numbers, snapshots are called .caffemodel.
 TEST_F(HistoryTest, ALogOf2014HasSeveralTestNetsAndItsSnapshots) {
-  const RunHistory run = Log(R"(I1113 06:24:10.000000 10024 solver.cpp:160] Solving two
+  const RunMetrics run = Log(R"(I1113 06:24:10.000000 10024 solver.cpp:160] Solving two
 I1113 06:24:17.000000 10024 solver.cpp:247] Iteration 0, Testing net (#0)
 I1113 06:24:17.200000 10024 solver.cpp:298]     Test net output #0: acc = 0.125
 I1113 06:24:17.200000 10024 solver.cpp:298]     Test net output #1: loss = 37.5 (* 1 = 37.5 loss)
@@ -154,12 +154,12 @@ I1113 06:24:20.000000 10024 solver.cpp:334] Snapshotting to models/two_iter_1.ca
 }
 
 TEST_F(HistoryTest, ALogOfNvidiasCaffeHasEpochsAndMomentum) {
-  const RunHistory run = Log(R"(I0329 06:59:50.000000 1 solver.cpp:447] Solving net
+  const RunMetrics run = Log(R"(I0329 06:59:50.000000 1 solver.cpp:447] Solving net
 I0329 06:59:54.000000 1 solver.cpp:334] Iteration 100 (512.5 iter/s, 0.195s/98 iter), 1.2/30ep, loss = 2.1875
 I0329 06:59:54.000000 1 solver.cpp:356]     Train net output #0: loss = 2.1875 (* 1 = 2.1875 loss)
 I0329 06:59:54.000000 1 sgd_solver.cpp:161] Iteration 100, lr = 0.0125, m = 0.9, wd = 0.0005, gs = 1
 )");
-  EXPECT_EQ(TableOf(run.train),
+  EXPECT_EQ(LogCsv(run.train),
             "NumIters,Seconds,LearningRate,loss\r\n"
             "100.0,4.0,nan,2.1875\r\n");
   EXPECT_EQ(run.rate.at(0).value, 0.0125);
@@ -168,7 +168,7 @@ I0329 06:59:54.000000 1 sgd_solver.cpp:161] Iteration 100, lr = 0.0125, m = 0.9,
 
 // As mpirun --tag-output passes it on, for Intel's.
 TEST_F(HistoryTest, ARankBeforeThePrefixIsPassedOver) {
-  const RunHistory run =
+  const RunMetrics run =
       Log("[1,0]<stderr>:I0601 08:00:00.000000  1 solver.cpp:1] Solving a\n"
           "[1,0]<stderr>:I0601 08:00:04.000000  1 solver.cpp:1] Iteration 20, Testing net (#0)\n"
           "[1,0]<stderr>:I0601 08:00:05.000000  1 solver.cpp:1]     Test net output #0: a = 0.5\n");
@@ -176,14 +176,14 @@ TEST_F(HistoryTest, ARankBeforeThePrefixIsPassedOver) {
 }
 
 TEST_F(HistoryTest, QuotedLogsAreIndentedAndMayLackTheTime) {
-  const RunHistory run =
+  const RunMetrics run =
       Log("    I1203 solver.cpp:204] Iteration 100, lr = 0.01\n"
           "    I1203 solver.cpp:66] Iteration 100, loss = 0.25\n"
           "    ...\n"
           "    I1203 solver.cpp:84] Testing net\n"
           "    I1203 solver.cpp:111] Test score #0: 0.9785\n");
   EXPECT_THAT(run.tests.at(0).at(0).outputs, ElementsAre(Pair("score[0]", 0.9785)));
-  const RunHistory timed =
+  const RunMetrics timed =
       Log("    I1203 10:00:00.000000 1 solver.cpp:204] Solving a\n"
           "    I1203 10:00:02.000000 1 solver.cpp:204] Iteration 0, loss = 1\n");
   EXPECT_EQ(timed.seconds, 2);
@@ -195,13 +195,13 @@ TEST_F(HistoryTest, LossesThatAreNotNumbersAreLeftOutAlsoAsWindowsWritesThem) {
   for (const char* loss : {"1.#QNAN", "-1.#IND", "1.#INF", "-nan", "nan(ind)", "inf", "0.5"}) {
     text += line + "Iteration 10, loss = " + loss + "\r\n";
   }
-  EXPECT_THAT(Log(text).loss, ElementsAre(Field(&HistoryPoint::value, 0.5)));
+  EXPECT_THAT(Log(text).loss, ElementsAre(Field(&MetricPoint::value, 0.5)));
 }
 
 // An output of several elements has a line for each, of the same name.
 TEST_F(HistoryTest, OfSeveralElementsTheLastCountsAsInParseLog) {
   const std::string line = "I0101 00:00:00.000000 1 solver.cpp:1] ";
-  const RunHistory run = Log(line + "Solving a\n" + line + "Iteration 0, Testing net (#0)\n" +
+  const RunMetrics run = Log(line + "Solving a\n" + line + "Iteration 0, Testing net (#0)\n" +
                              line + "    Test net output #0: per_class = 0.5\n" + line +
                              "    Test net output #1: per_class = 0.75\n" + line +
                              "    Test net output #2: loss = 0.25 (* 1 = 0.25 loss)\n");
@@ -224,7 +224,7 @@ constexpr char kMetrics[] =
 )";
 
 TEST_F(HistoryTest, MetricsTellWhatTheRunTold) {
-  const RunHistory run = Metrics(kMetrics);
+  const RunMetrics run = Metrics(kMetrics);
   EXPECT_EQ(run.max_iter, 300);
   EXPECT_EQ(run.last_iter, 100);
   EXPECT_EQ(run.last_time, 1012);
@@ -237,14 +237,14 @@ TEST_F(HistoryTest, MetricsTellWhatTheRunTold) {
 }
 
 TEST_F(HistoryTest, AStartWithdrawsWhatItRepeatsAndTimeGoesOn) {
-  const RunHistory run =
+  const RunMetrics run =
       Metrics(std::string(kMetrics) +
               R"({"event": "start", "iter": 100, "time": 5000, "seconds": 0, "max_iter": 300}
 {"event": "train", "iter": 100, "time": 5002, "seconds": 2, "loss": 1.25, "rate": 0.01}
 {"event": "end", "iter": 100, "time": 5003, "seconds": 3, "stopped_early": true}
 {"event": "train", "iter": 2)");
   EXPECT_THAT(run.loss,
-              ElementsAre(Field(&HistoryPoint::value, 2.5), Field(&HistoryPoint::value, 1.25)));
+              ElementsAre(Field(&MetricPoint::value, 2.5), Field(&MetricPoint::value, 1.25)));
   EXPECT_THAT(run.tests.at(0), IsEmpty());
   EXPECT_EQ(run.seconds, 1 + 3);
   EXPECT_TRUE(run.stopped_early);
@@ -252,7 +252,7 @@ TEST_F(HistoryTest, AStartWithdrawsWhatItRepeatsAndTimeGoesOn) {
 }
 
 TEST_F(HistoryTest, AFolderWithoutMetricsIsRefused) {
-  const auto [code, what] = ErrorOf([&] { ReadRun(folder_.path()); });
+  const auto [code, what] = ErrorOf([&] { ReadRunMetrics(folder_.path()); });
   EXPECT_EQ(code, ErrorCode::kNoInput);
   EXPECT_THAT(what, HasSubstr("--run=DIR"));
 }
