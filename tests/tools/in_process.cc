@@ -1,6 +1,7 @@
 #include "in_process.h"
 
 #include <fcntl.h>
+#include <gflags/gflags.h>
 #include <glog/logging.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -15,6 +16,7 @@
 
 #include "command_line.h"
 #include "support/temp_folder.h"
+#include "trainer/base/log/log.h"
 #include "trainer/base/log/terminal.h"
 #include "trainer/cli/verb.h"
 #include "trainer/data/bad_records.h"
@@ -97,7 +99,6 @@ void Flush() {
 Outcome RunHere(const std::vector<std::string>& arguments, const RunOptions& options) {
   const TempFolder outputs;
   const std::filesystem::path before = std::filesystem::current_path();
-  const int log_level = FLAGS_minloglevel;
   Outcome outcome;
   EXPECT_TRUE(options.launcher.empty() && options.memory_limit == 0 && options.file_limit == 0 &&
               options.stdout_path.empty() && options.stderr_path.empty() && !options.as_nobody &&
@@ -105,6 +106,8 @@ Outcome RunHere(const std::vector<std::string>& arguments, const RunOptions& opt
       << "this run needs a process";
   const Environment environment(options.env);
   const SignalMask signals;
+  InitLogging("trainer");  // sets flags once, which every run starts with
+  const gflags::FlagSaver flags;
   VerbRegistry::Get().SetHelpFiles(HelpFile);
   Flush();
   {
@@ -115,8 +118,6 @@ Outcome RunHere(const std::vector<std::string>& arguments, const RunOptions& opt
     std::cout.clear();
   }
   std::filesystem::current_path(before);
-  FLAGS_minloglevel = log_level;
-  FLAGS_stderrthreshold = google::INFO;
   SkipBadRecords(-1);
   SetDbLock(DbLock::kAuto);
   SetColorChoice(ColorChoice::kAuto);
