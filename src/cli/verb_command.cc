@@ -179,14 +179,18 @@ std::string ShellPage(const std::string& name) {
 std::string FullName(const std::string& name, std::vector<std::string>* arguments) {
   const std::vector<std::string> tasks = VerbRegistry::Get().TasksOf(name);
   if (tasks.empty()) return VerbRegistry::Get().Find(name)->name;
+  // A flag with its value may come before the task.
+  const auto found = std::ranges::find_if(
+      *arguments, [&](const std::string& text) { return IsOneOf(text, tasks); });
+  if (found != arguments->end()) {
+    std::string full_name = Join(name, " ", *found);
+    arguments->erase(found);
+    return full_name;
+  }
   FlagText ignored;
   const auto word = std::ranges::find_if(
       *arguments, [&](const std::string& text) { return !SplitFlag(text, &ignored); });
   const std::string task = word == arguments->end() ? "" : *word;
-  if (IsOneOf(task, tasks)) {
-    arguments->erase(word);
-    return Join(name, " ", task);
-  }
   if (!WantsHelp(*arguments)) RefuseTask(name, task);
   return name;
 }

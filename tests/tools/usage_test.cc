@@ -262,6 +262,7 @@ TEST(UsageTest, FlagsAreKnownByTheirOldNamesAsWell) {
 }
 
 TEST(UsageTest, EachTaskOfDatasetHasItsOwnFlags) {
+  ExpectRefused({"dataset", "--threads", "2", "check", "absent"}, 66, "absent");
   ExpectRefused({"dataset", "digits", "d", "--quality=5"}, 64,
                 "'trainer dataset digits' has no flag --quality");
   EXPECT_THAT(RunHere({"help", "dataset"}).out,
