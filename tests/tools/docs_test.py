@@ -159,7 +159,7 @@ def run_pages(trainer, names, write):
 
 def all_pages():
     return sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("models/**/*.md"),
-                   *ROOT.glob("scripts/**/*.md"), *ROOT.glob("src/**/*.md"), ROOT / "tests/README.md"])
+                   *ROOT.glob("scripts/**/*.md"), *ROOT.glob("src/**/*.md"), *ROOT.glob("tests/*.md")])
 
 
 def commands_in(text):
