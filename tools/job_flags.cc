@@ -25,11 +25,8 @@ void DeclareArrayLimit(FlagSet& flags, int* limit) {
 }
 
 std::vector<Flag> FlagsOfTrain(std::span<const std::string_view> without) {
-  // The flags refer to texts of the set and to members of the verb.
-  static const std::unique_ptr<Verb> train = VerbRegistry::Get().Find("train")->make();
-  static FlagSet set("train");
-  if (set.flags().empty()) train->Declare(set);
-  std::vector<Flag> flags(set.flags().begin(), set.flags().end());
+  static const DeclaredVerb train(*VerbRegistry::Get().Find("train"));  // the flags refer to it
+  std::vector<Flag> flags(train.flags.flags().begin(), train.flags.flags().end());
   std::erase_if(flags, [&](const Flag& flag) {
     return std::ranges::find(without, flag.name) != without.end();
   });

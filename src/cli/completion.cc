@@ -22,10 +22,7 @@ std::string FlagWords(const std::string& name) {
   };
   for (const auto& [full_name, info] : VerbRegistry::Get().all()) {
     if (full_name != name && !full_name.starts_with(name + " ")) continue;
-    const std::unique_ptr<Verb> verb = info.make();
-    FlagSet flags(full_name);
-    verb->Declare(flags);
-    add(flags.flags());
+    add(DeclaredVerb(info).flags.flags());
   }
   add(CommonFlags());
   return JoinList(std::vector<std::string>(words.begin(), words.end()), " ");

@@ -162,14 +162,6 @@ void FlagSet::CheckRequired(std::string_view usage) const {
   }
 }
 
-std::vector<std::string> FlagSet::NonDefault(std::span<const std::string_view> names) const {
-  std::vector<Flag> table;
-  for (const Flag& flag : flags_) {
-    if (names.empty() || std::ranges::find(names, flag.name) != names.end()) table.push_back(flag);
-  }
-  return GivenFlags(table, values_);
-}
-
 std::vector<std::string> GivenFlags(std::span<const Flag> table, const Flags& flags) {
   std::vector<std::string> words;
   for (const Flag& flag : table) {

@@ -132,10 +132,7 @@ std::string VerbHelp(const std::string& name) {
                          "\n\nexamples:\n", Indented(page.examples), "\n");
   if (!page.text.empty()) out += Wrap(page.text, 0) + "\n\n";
   if (info == nullptr) return out + TaskLines(name);
-  const std::unique_ptr<Verb> verb = info->make();
-  FlagSet flags(name);
-  verb->Declare(flags);
-  return out + FlagGroups(flags.flags()) + "flags of every verb:\n" +
+  return out + FlagGroups(DeclaredVerb(*info).flags.flags()) + "flags of every verb:\n" +
          FlagLines(CommonFlags(), WidestFlag(CommonFlags()));
 }
 

@@ -52,12 +52,9 @@ std::string FlagItems(std::span<const Flag> flags) {
 
 std::string VerbSection(const VerbInfo& info) {
   const VerbPage page = VerbRegistry::Get().PageOf(info.name);
-  const std::unique_ptr<Verb> verb = info.make();
-  FlagSet flags(info.name);
-  verb->Declare(flags);
   return Join(".SH ", Roff(info.name), "\n", Roff(page.summary), "\n.PP\n", Literal(page.usage),
               ".PP\n", ManLines(page.text), "\n.PP\n", Literal(page.examples),
-              FlagItems(flags.flags()));
+              FlagItems(DeclaredVerb(info).flags.flags()));
 }
 
 }  // namespace

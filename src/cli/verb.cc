@@ -70,6 +70,10 @@ VerbPage ParseVerbPage(const std::string& name, std::string_view file) {
   return page;
 }
 
+DeclaredVerb::DeclaredVerb(const VerbInfo& info) : verb(info.make()), flags(info.name) {
+  verb->Declare(flags);
+}
+
 VerbRegistry& VerbRegistry::Get() {
   static VerbRegistry registry;
   return registry;

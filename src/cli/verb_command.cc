@@ -26,25 +26,21 @@ bool IsOneOf(const std::string& name, const std::vector<std::string>& names) {
 
 bool IsShellPage(const std::string& name) { return name == "man" || name == "completion"; }
 
+// Returns the flag of any verb with this name, and adds the names of all flags to `all`.
 const Flag* FindAnyFlag(const std::string& name, std::vector<std::string>* all) {
-  // The tables that the pointer leads into.
-  static const std::vector<std::unique_ptr<FlagSet>> sets = [] {
-    std::vector<std::unique_ptr<FlagSet>> declared;
+  static const auto verbs = [] {
+    std::vector<std::unique_ptr<DeclaredVerb>> declared;
     for (const auto& [verb_name, info] : VerbRegistry::Get().all()) {
-      // The verb's members are bound; only the table is read here.
-      static std::vector<std::unique_ptr<Verb>> verbs;
-      verbs.push_back(info.make());
-      declared.push_back(std::make_unique<FlagSet>(verb_name));
-      verbs.back()->Declare(*declared.back());
+      declared.push_back(std::make_unique<DeclaredVerb>(info));
     }
     return declared;
   }();
   const Flag* found = FindFlag(CommonFlags(), name);
-  for (const auto& set : sets) {
-    for (const Flag& flag : set->flags()) {
+  for (const auto& verb : verbs) {
+    for (const Flag& flag : verb->flags.flags()) {
       if (!flag.hidden) all->emplace_back(flag.name);
     }
-    if (found == nullptr) found = FindFlag(set->flags(), name);
+    if (found == nullptr) found = FindFlag(verb->flags.flags(), name);
   }
   return found;
 }

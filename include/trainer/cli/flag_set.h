@@ -4,8 +4,7 @@
 // Flags are spelled as in gflags: --flag=value, --flag value, with one dash or two; --flag,
 // --noflag and --flag=false for switches; "--" ends the flags. A flag given twice has its last
 // value, unless it is bound to a vector. The values are registered with gflags under their names,
-// and its
-// --flagfile, --fromenv and --tryfromenv work.
+// and its --flagfile, --fromenv and --tryfromenv work.
 
 #include <cstdint>
 #include <deque>
@@ -129,10 +128,6 @@ class FlagSet {
   void Parse(const std::vector<std::string>& arguments);
   void CheckRequired(std::string_view usage) const;
 
-  // The flags that have another value than their default, as a command line would give them:
-  // "--gpu=0", "--ranks=2". `names`: of these alone. Repeated flags are left out.
-  std::vector<std::string> NonDefault(std::span<const std::string_view> names = {}) const;
-
   const std::string& verb() const { return verb_; }
   std::span<const Flag> flags() const { return flags_; }
   const Flags& values() const { return values_; }
@@ -187,7 +182,8 @@ bool SplitFlag(const std::string& argument, FlagText* out);
 // The flag of that name in the table; "noX" finds the switch X. Null when there is none.
 const Flag* FindFlag(std::span<const Flag> table, const std::string& name);
 
-// As FlagSet::NonDefault, of a table of flags without variables.
+// Returns the flags of the table that differ from their default, as a command line would give them:
+// "--gpu=0", "--ranks=2". Leaves out repeated flags.
 std::vector<std::string> GivenFlags(std::span<const Flag> table, const Flags& flags);
 
 // As FlagSet::Parse, of a table of flags without variables.

@@ -83,6 +83,13 @@ struct RegisterVerb {
   }
 };
 
+// A new verb that has declared its flags.
+struct DeclaredVerb {
+  explicit DeclaredVerb(const VerbInfo& info);
+  std::unique_ptr<Verb> verb;
+  FlagSet flags;
+};
+
 // A command line as understood. `verb` is null when help or the version was asked for; then `print`
 // is the text for stdout.
 struct Command {
