@@ -24,7 +24,7 @@ void ChangeTrainingBatches(SolverSpec* spec,
 // Returns the batch_size of the first layer that has one; 0 if no layer has one.
 uint32_t BatchSizeOf(SolverSpec* spec);
 
-// Sets the batch_size of the first layer to `batch`, and scales those of other layers by the same
+// Sets the batch_size of the first layer to `batch`, and scales every other layer by the same
 // factor. Throws kUsage if no layer has a batch_size, or if a scaled one would not be a whole
 // number, at the layer that has it; then nothing is changed.
 void SetBatchSize(uint32_t batch, SolverSpec* spec);

@@ -25,7 +25,7 @@ std::chrono::seconds ReadKillWait(const std::string& out);
 
 // Returns the words of a command line with --snapshot=`state` in place of their start.
 std::string ResumeCommand(const std::vector<std::string>& words, const std::string& state);
-// The same with --resume=auto instead of --snapshot.
+// Returns the words of a command line with --resume=auto in place of their start.
 std::string AutoResumeCommand(const std::vector<std::string>& words);
 
 }  // namespace trainer

@@ -35,12 +35,12 @@ void End(int signal) {
   raise(signal);
 }
 
-// Whether it says only that the time of the job is nearly over.
+// Batch systems send these signals as a warning before the end of a job.
 bool IsWarning(int signal) { return signal == SIGUSR1 || signal == SIGUSR2; }
 
 // A run that already stops may be writing its last snapshot. A signal of another kind must not end
 // that: Slurm sends SIGUSR1 as a warning and SIGTERM at the time limit, and mpirun answers Ctrl-C
-// with SIGTERM. A kind that comes again shows that somebody does not want to wait.
+// with SIGTERM. Only a repeat of the same kind ends the run at once.
 void Stop(size_t kind) {
   const int signal = kSignals[kind];
   if (!g_running) {

@@ -15,8 +15,8 @@
 namespace trainer {
 namespace {
 
-// The training net of the solver in the run's folder. The drawing has no shapes if the databases
-// cannot be read, and there is no drawing if the solver cannot be read.
+// Draws the training net of the solver in the run's folder. Leaves out the shapes if a database
+// cannot be read, and the drawing if the solver cannot be read.
 ReportedNet NetOf(const RunMetrics& run) {
   const std::string path = JoinPath(run.path, kSolverName);
   if (!IsDirectory(run.path) || !Exists(path)) return {};

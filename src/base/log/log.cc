@@ -128,7 +128,7 @@ struct ShownLines {
 };
 ShownLines g_shown_before;
 
-// What the user asked for, before LogWarningsOnly.
+// The level that the user chose, before LogWarningsOnly.
 int g_min_level = google::INFO;
 
 // Lines of this severity and above.

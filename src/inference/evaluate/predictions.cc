@@ -11,7 +11,7 @@
 namespace trainer {
 namespace {
 
-// Returns the predicted class for `count` scores that are `step` apart; see ReadPredictions.
+// Returns the predicted class for `count` scores with stride `step`; see ReadPredictions.
 int64_t ClassOf(const float* scores, int64_t count, int64_t step, int64_t label) {
   const float own = scores[label * step];
   int64_t best = label;

@@ -39,8 +39,8 @@ struct MemoryLine {
   size_t bytes = 0;
 };
 
-// Returns the items, the largest first. The activations of each net, with its largest ones, replace
-// those of all nets.
+// Returns the items, the largest first. Each net has its own line of activations, with its
+// largest ones.
 std::vector<MemoryLine> MemoryLines(const std::vector<MemoryItem>& items,
                                     const std::vector<PreflightNet>& nets,
                                     const PlannedNets& plan) {

@@ -17,7 +17,7 @@ namespace trainer {
 void InitLogging(const std::string& program);
 
 // From here on the log takes warnings and errors alone (GLOG_minloglevel may ask for less still).
-// Ranks other than 0 call it, because their lines would repeat those of rank 0.
+// All ranks but 0 call it, because they would repeat the lines of rank 0.
 void LogWarningsOnly();
 
 // Call it after LogWarningsOnly: all lines go to the end of this file, and warnings and errors to
