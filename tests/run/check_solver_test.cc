@@ -312,20 +312,6 @@ layer { name: "a" type: "InnerProduct" bottom: "x" top: "a"
   EXPECT_THAT(outcome.out, HasSubstr("layer 'a' (InnerProduct): filler: unknown type 'two'"));
 }
 
-// Gives the job every slip that a lint finds.
-void AddSlips(PreflightJob& job) {
-  job.net = Edited(job.net, "num_output: 10", "num_output: 12");
-  job.net = Edited(job.net, "include { phase: TEST }\n  transform_param { scale: 0.00390625 }",
-                   "include { phase: TEST }\n  transform_param { mean_value: 33 mirror: true }");
-  job.net =
-      Edited(job.net, "layer {\n  name: \"loss\"\n  type: \"SoftmaxWithLoss\"\n  bottom: \"ip\"",
-             "layer { name: \"prob\" type: \"Softmax\" bottom: \"ip\" top: \"prob\" }\n"
-             "layer { name: \"side\" type: \"InnerProduct\" bottom: \"data\" top: \"side\"\n  "
-             "inner_product_param { num_output: 3 weight_filler { type: \"xavier\" } } }\n"
-             "layer {\n  name: \"loss\"\n  type: \"SoftmaxWithLoss\"\n  bottom: \"prob\"");
-  job.solver = Edited(job.solver, "base_lr: 0.05", "type: \"Adam\" base_lr: 3");
-}
-
 TEST(LintsTest, CheckWarnsOfEverySlip) {
   PreflightJob job;
   AddSlips(job);

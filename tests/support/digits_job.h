@@ -28,4 +28,7 @@ class DigitsJob {
   TempFolder folder_;
 };
 
+// Gives the job every slip that a lint finds.
+void AddSlips(DigitsJob& job);
+
 }  // namespace trainer

@@ -10,20 +10,6 @@ using testing::HasSubstr;
 using testing::StartsWith;
 using testing::UnorderedElementsAre;
 
-// Gives the job every slip that a lint is for.
-void AddSlips(CheckJob& job) {
-  job.net = Edited(job.net, "num_output: 10", "num_output: 12");
-  job.net = Edited(job.net, "include { phase: TEST }\n  transform_param { scale: 0.00390625 }",
-                   "include { phase: TEST }\n  transform_param { mean_value: 33 mirror: true }");
-  job.net =
-      Edited(job.net, "layer {\n  name: \"loss\"\n  type: \"SoftmaxWithLoss\"\n  bottom: \"ip\"",
-             "layer { name: \"prob\" type: \"Softmax\" bottom: \"ip\" top: \"prob\" }\n"
-             "layer { name: \"side\" type: \"InnerProduct\" bottom: \"data\" top: \"side\"\n  "
-             "inner_product_param { num_output: 3 weight_filler { type: \"xavier\" } } }\n"
-             "layer {\n  name: \"loss\"\n  type: \"SoftmaxWithLoss\"\n  bottom: \"prob\"");
-  job.solver = Edited(job.solver, "base_lr: 0.05", "type: \"Adam\" base_lr: 3");
-}
-
 TEST(LintsTest, CheckAndTrainWarnOfTheSameSlips) {
   CheckJob job;
   AddSlips(job);
