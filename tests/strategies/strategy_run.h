@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "solver/rows_run.h"
+#include "support/collective_log.h"
 #include "support/thread_peers.h"
 #include "trainer/base/text/text.h"
 #include "trainer/checkpoint/model_file.h"
@@ -48,6 +49,7 @@ struct RankResult {
   std::vector<int> iters, snapshots;
   std::vector<std::string> notes;
   uint64_t snapshot_bytes = 0;  // as expected before the first one
+  std::string collectives;      // calls of the communicator, by line
 };
 
 class StrategyRun {
@@ -69,9 +71,17 @@ class StrategyRun {
     RunRanks(count, true, snapshot, [&](const TrainOptions& given, ThreadGroup& group) {
       const int rank = group.replica().rank;
       ThreadPeers peers(*blocks, rank);
+      CollectiveLog log(group);
       TrainOptions options = given;
+      options.group = &log;
       options.peers = &peers;
-      results[static_cast<size_t>(rank)] = RunOne(spec, options, rank, on_step);
+      if (rank == count - 1) options.signals = signals;
+      RankResult& own = results[static_cast<size_t>(rank)];
+      own = RunOne(spec, options, rank, [&](int of, int iter) {
+        log.Mark(iter == -1 ? "start" : iter == kOver ? "end" : Join("iteration ", iter));
+        if (on_step) on_step(of, iter);
+      });
+      own.collectives = log.text();
     });
     return results;
   }
@@ -94,7 +104,8 @@ class StrategyRun {
   }
 
   std::unique_ptr<SharedBlocks> blocks;
-  int per_machine = 1 << 30;  // ranks of each machine
+  int per_machine = 1 << 30;       // ranks of each machine
+  SignalWatch* signals = nullptr;  // of the last rank
 
  private:
   class Observed final : public TrainingObserver {

@@ -1,0 +1,83 @@
+#pragma once
+// A communicator that writes down the calls made of another one.
+
+#include <memory_resource>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trainer/base/ranks/communicator.h"
+#include "trainer/base/ranks/replica_watch.h"
+#include "trainer/base/text/text.h"
+
+namespace trainer {
+
+// Passes each call on to `to` and writes a line for it: what is called, and for how many numbers.
+// Equal lines that follow each other are one line with their count. A rank that waits for the disk
+// of rank 0 asks again each second: those questions count as one, since no machine is equally fast
+// each time. `to` must outlive the object. Used by one thread.
+class CollectiveLog final : public Communicator, public ReplicaWatch {
+ public:
+  explicit CollectiveLog(Communicator& to) : to_(to) {}
+
+  Rank replica() const override { return to_.replica(); }
+  void OnGradientReady(int slice, std::span<float> values) override {
+    Write("gradient", slice, values.size());
+    to_.OnGradientReady(slice, values);
+  }
+  void WaitFor(int slice) override {
+    Write("wait", slice);
+    to_.WaitFor(slice);
+  }
+  int ArrivedWith(int slice) const override { return to_.ArrivedWith(slice); }
+  void Sum(std::span<float> values) override {
+    const bool repeated = asks_again_ && values.size() == 1;
+    if (!repeated) Write("all_reduce", values.size());
+    to_.Sum(values);
+    asks_again_ = values.size() == 1 && values[0] == 1;
+  }
+  std::string WhyNoTree() const override { return to_.WhyNoTree(); }
+  std::vector<std::string> Gather(const std::string& own) override {
+    Write("gather");
+    return to_.Gather(own);
+  }
+  void Broadcast(std::span<float> values) override {
+    Write("broadcast", values.size());
+    to_.Broadcast(values);
+  }
+  std::pmr::memory_resource* memory() override { return to_.memory(); }
+  void NoteProgress(int iterations) override { to_.NoteProgress(iterations); }
+
+  std::string NameOf(int rank) const override { return Join("rank ", rank); }
+  double SecondsSpent() const override { return 0; }
+  double SecondsHidden() const override { return 0; }
+
+  // A line of the caller's own: what the calls after it are for.
+  void Mark(const std::string& text) { Line(Join("# ", text)); }
+  std::string text() const {
+    std::string all;
+    for (const auto& [line, count] : lines_) {
+      all += count > 1 ? Join(line, " x", count, "\n") : line + "\n";
+    }
+    return all;
+  }
+
+ private:
+  template <class... Counts>
+  void Write(const char* call, Counts... counts) {
+    asks_again_ = false;
+    std::string line = call;
+    ((line += Join(" ", counts)), ...);
+    Line(line);
+  }
+  void Line(const std::string& line) {
+    if (lines_.empty() || lines_.back().first != line) lines_.emplace_back(line, 0);
+    ++lines_.back().second;
+  }
+
+  Communicator& to_;
+  std::vector<std::pair<std::string, int>> lines_;
+  bool asks_again_ = false;  // rank 0 said in the last call that it has to wait
+};
+
+}  // namespace trainer
