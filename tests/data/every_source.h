@@ -11,6 +11,7 @@
 #include "trainer/base/text/text.h"
 #include "trainer/data/hdf5_rows.h"
 #include "trainer/data/image_list.h"
+#include "trainer/data/memory_records.h"
 #include "trainer/data/prefetcher.h"
 #include "trainer/data/window_list.h"
 #include "trainer/hdf5/appender.h"
@@ -26,17 +27,22 @@ class EverySource {
             "rows", "rows in random order"};
   }
 
-  explicit EverySource(int records) {
+  // Images have 3 channels; at least 4 rows and 5 columns for MakeWindows.
+  explicit EverySource(int records, int height = 4, int width = 5)
+      : height_(height), width_(width) {
     for (const char* backend : {"LMDB", "LEVELDB"}) {
       trainer::Records all;
       for (int i = 0; i < records; ++i) {
-        all.emplace_back(Key8(i), MakeDatum(3, 4, 5, Pixels(i), i).SerializeAsString());
+        all.emplace_back(Key8(i), MakeDatum(3, height, width, Pixels(i), i).SerializeAsString());
       }
       WriteDb(backend, folder_ / backend, all);
     }
-    std::string list, tar;
+    std::string list, tar, memory, labels;
     for (int i = 0; i < records; ++i) {
-      const std::string name = Join("p", i, ".ppm"), picture = "P6 5 4 255\n" + Pixels(i);
+      const std::string name = Join("p", i, ".ppm");
+      const std::string picture = Join("P6 ", width, " ", height, " 255\n") + Pixels(i);
+      memory += Pixels(i);
+      labels += Join(i, "\n");
       WriteBytes(folder_ / name, picture);
       list += Join(name, " ", i, "\n");
       tar += TarEntryText(name, picture) + TarEntryText(Join("p", i, ".cls"), Join(i));
@@ -44,6 +50,8 @@ class EverySource {
     }
     WriteBytes(folder_ / "tar-1.tar", tar + TarEnd());
     WriteBytes(folder_ / "images", list);
+    WriteBytes(folder_ / "memory", memory);
+    WriteBytes(folder_ / "labels", labels);
     WriteRows(records);
   }
 
@@ -51,12 +59,26 @@ class EverySource {
   std::unique_ptr<Prefetcher> Make(const std::string& kind, int batch_size, Rank replica = {},
                                    int threads = 1, const std::string& transform = "",
                                    int parts = 1) const {
+    ReadingEnv env{caffe::TRAIN, {1, 2}, replica, threads};
+    env.parts = parts;
+    return Make(kind, batch_size, transform, env);
+  }
+
+  // The same for a run of any phase and form of batches. `kind` may also be "memory" or "windows".
+  std::unique_ptr<Prefetcher> Make(const std::string& kind, int batch_size,
+                                   const std::string& transform, const ReadingEnv& env) const {
     const std::string tops = "name: 'd' top: 'x' top: 'y' ";
     const std::string random = kind.find("random") == std::string::npos ? "" : " shuffle: true";
     const std::string size = Join(" batch_size: ", batch_size, random, " } ");
     const std::string tail = size + "transform_param { " + transform + " }";
-    ReadingEnv env{caffe::TRAIN, {1, 2}, replica, threads};
-    env.parts = parts;
+    if (kind == "windows") return MakeWindowsOf(size, transform, env);
+    if (kind == "memory") {
+      const std::string image = Join("channels: 3 height: ", height_, " width: ", width_);
+      const LayerSpec& layer =
+          KeptLayer(tops + "type: 'MemoryData' memory_data_param { " + image + " source: '" +
+                    (folder_ / "memory") + "' labels: '" + (folder_ / "labels") + "'" + tail);
+      return MakeMemoryPrefetcher(layer, env);
+    }
     if (kind.starts_with("rows")) {
       const LayerSpec& layer = KeptLayer(tops + "type: 'HDF5Data' hdf5_data_param { source: '" +
                                          (folder_ / "rows") + "'" + size);
@@ -79,16 +101,9 @@ class EverySource {
   // Windows: their labels do not tell which they are.
   std::unique_ptr<Prefetcher> MakeWindows(int batch_size, Rank replica = {}, int threads = 1,
                                           int parts = 1) {
-    WriteBytes(folder_ / "windows", "# 0\n" + (folder_ / "p1.ppm") +
-                                        "\n3\n4\n5\n3\n1 0.9 0 0 2 2\n2 0.8 1 1 4 3\n"
-                                        "0 0.1 2 0 4 1\n");
-    const LayerSpec& layer =
-        KeptLayer("name: 'd' type: 'WindowData' top: 'x' top: 'y' window_data_param { source: '" +
-                  (folder_ / "windows") + Join("' fg_fraction: 0.5 batch_size: ", batch_size) +
-                  " } transform_param { crop_size: 3 mirror: true }");
     ReadingEnv env{caffe::TRAIN, {1, 2}, replica, threads};
     env.parts = parts;
-    return MakeWindowPrefetcher(layer, env);
+    return Make("windows", batch_size, "crop_size: 3 mirror: true", env);
   }
 
   // Where the sets are, with a slash at its end.
@@ -104,9 +119,21 @@ class EverySource {
   }
 
  private:
-  static std::string Pixels(int i) {
+  std::unique_ptr<Prefetcher> MakeWindowsOf(const std::string& size, const std::string& transform,
+                                            const ReadingEnv& env) const {
+    WriteBytes(folder_ / "windows", "# 0\n" + (folder_ / "p1.ppm") +
+                                        "\n3\n4\n5\n3\n1 0.9 0 0 2 2\n2 0.8 1 1 4 3\n"
+                                        "0 0.1 2 0 4 1\n");
+    const LayerSpec& layer =
+        KeptLayer("name: 'd' type: 'WindowData' top: 'x' top: 'y' window_data_param { source: '" +
+                  (folder_ / "windows") + "' fg_fraction: 0.5" + size + "transform_param { " +
+                  transform + " }");
+    return MakeWindowPrefetcher(layer, env);
+  }
+
+  std::string Pixels(int i) const {
     std::string pixels;
-    for (int p = 0; p < 60; ++p) pixels += static_cast<char>(i * 31 + p * 7);
+    for (int p = 0; p < 3 * height_ * width_; ++p) pixels += static_cast<char>(i * 31 + p * 7);
     return pixels;
   }
 
@@ -122,7 +149,7 @@ class EverySource {
         for (const char pixel : Pixels(i)) images.push_back(static_cast<float>(pixel));
         numbers.push_back(static_cast<float>(i));
       }
-      file.Append("x", std::vector<int64_t>{end - first, 3, 4, 5}, images);
+      file.Append("x", std::vector<int64_t>{end - first, 3, height_, width_}, images);
       file.Append("y", std::vector<int64_t>{end - first}, numbers);
       file.Flush();
       list += path + "\n";
@@ -130,6 +157,7 @@ class EverySource {
     WriteBytes(folder_ / "rows", list);
   }
 
+  int height_, width_;
   TempFolder folder_;
 };
 

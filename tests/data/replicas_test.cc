@@ -203,6 +203,31 @@ TEST(OldPositionsTest, ThoseOfOneReplicaGoOnAsTheyDid) {
   }
 }
 
+TEST(OldPositionsTest, EachFormOfATextGoesOn) {
+  const EverySource source(kReplicasRecords);
+  const std::pair<std::string, std::string> texts[] = {
+      {"LMDB in random order", "1 15 1 shuffled 1 place 2 of 13 extent 1 window 5"},
+      {"images in random order", "2 15 1 3 epoch 1 line 3 p2.ppm"},
+      {"rows in random order", "1 15 1 13"},
+      {"TAR", "2 15 1 3 tar-0.tar/p2"},
+      {"memory", "1 15 1 image 2 of 13"},
+      {"windows", "1 15 0 window 15"}};
+  for (const auto& [kind, saved] : texts) {
+    const ReadingEnv env{caffe::TRAIN, {1, 2}, {}, 1};
+    const auto begun = source.Make(kind, 3, "crop_size: 3 mirror: true", env);
+    const auto resumed = source.Make(kind, 3, "crop_size: 3 mirror: true", env);
+    resumed->Restore(Position::Decode(saved));
+    EXPECT_EQ(resumed->position().Encode(), saved);
+    for (int i = 0; i < 5; ++i) begun->Next();
+    for (int i = 0; i < 2; ++i) {
+      const Batch &expected = begun->Next(), &got = resumed->Next();
+      EXPECT_EQ(Numbers(got.output(0)), Numbers(expected.output(0))) << kind;
+      EXPECT_EQ(Numbers(got.output(1)), Numbers(expected.output(1))) << kind;
+    }
+    EXPECT_EQ(resumed->position().key, begun->position().key);
+  }
+}
+
 TEST(WindowReplicasTest, ABatchHoldsBackgroundThenForegroundWhateverTheNumberOfReplicas) {
   EverySource source(3);
   Position position;
