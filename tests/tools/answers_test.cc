@@ -23,7 +23,7 @@ using testing::StartsWith;
 // A job with trained weights, a net for predictions, and digits as images 0.pgm, 1.pgm, 2.pgm.
 struct AnswerJob : Job {
   AnswerJob() {
-    EXPECT_EQ(TrainHere(*this, {"--run=run"}).exit_code, 0);
+    EXPECT_EQ(Train({"--run=run"}).exit_code, 0);
     WriteText(folder() / "deploy.prototxt", R"(name: "small"
 layer { name: "data" type: "Input" top: "data"
         input_param { shape { dim: 3 dim: 1 dim: 28 dim: 28 } } }

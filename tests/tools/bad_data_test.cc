@@ -12,6 +12,7 @@
 #include <filesystem>
 
 #include "check_job.h"
+#include "in_process.h"
 #include "support/records.h"
 #include "trainer/base/text/text.h"
 
@@ -104,7 +105,7 @@ TEST(SharedLevelDbTest, OneProcessReadsItFromSeveralLayers) {
                    "layer {\n  name: \"ip\"");
   const Outcome outcome = job.Train();
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_EQ(RunProgram({"check", "--solver=solver.prototxt"}, job.options()).exit_code, 0);
+  EXPECT_EQ(RunHere({"check", "--solver=solver.prototxt"}, job.options()).exit_code, 0);
 }
 
 // 75 tells a batch system to start the job again, which would go on for ever.
@@ -115,7 +116,7 @@ TEST(SharedLevelDbTest, OneThatAnotherProcessHoldsIsNoReasonToRequeue) {
   job.Write();
   RunningProgram holder(job.TrainCommand(), job.options());
   holder.WaitForLine("Iteration 0 (");
-  const Outcome outcome = RunProgram({"dataset", "check", "data/train_leveldb"}, job.options());
+  const Outcome outcome = RunHere({"dataset", "check", "data/train_leveldb"}, job.options());
   EXPECT_EQ(outcome.exit_code, 74);
   EXPECT_THAT(outcome.Errors(), ElementsAre(AllOf(StartsWith("data/train_leveldb: process "),
                                                   HasSubstr("has the database open"),
@@ -127,7 +128,7 @@ TEST(SharedLevelDbTest, OneThatAnotherProcessHoldsIsNoReasonToRequeue) {
 TEST(DatasetInfoTest, EndsWithAnErrorWhenRecordsAreUnusable) {
   const Job job;
   PutRecord(job, "data/test_lmdb", 39, "no datum");
-  const Outcome outcome = RunProgram({"dataset", "check", "data/test_lmdb"}, job.options());
+  const Outcome outcome = RunHere({"dataset", "check", "data/test_lmdb"}, job.options());
   EXPECT_EQ(outcome.exit_code, 65);
   EXPECT_THAT(outcome.out, HasSubstr("\nunusable: 1\n"));
   EXPECT_THAT(outcome.Errors(),
@@ -321,8 +322,8 @@ TEST_P(StrangeFileTest, RefusedAsAFileOfADatabase) {
 TEST(Cifar10Test, LeavesNothingWithoutItsFiles) {
   const Job job;
   const auto before = job.Files("");
-  ExpectRefused(job, RunProgram({"dataset", "cifar10", "data", "made/here"}, job.options()), 66,
-                "/", "data_batch_1.bin");
+  ExpectRefused(job, RunHere({"dataset", "cifar10", "data", "made/here"}, job.options()), 66, "/",
+                "data_batch_1.bin");
   EXPECT_EQ(job.Files(""), before);
 }
 

@@ -69,7 +69,7 @@ TEST_P(NetMistakeTest, IsRefused) {
   Job job;
   const Mistake& mistake = GetParam();
   job.net = Edited(job.net, mistake.from, mistake.to);
-  ExpectRefused(job, TrainHere(job), mistake.code, mistake.start, mistake.part);
+  ExpectRefused(job, job.Train(), mistake.code, mistake.start, mistake.part);
   EXPECT_THAT(job.Files("snap"), IsEmpty());
 }
 
@@ -98,14 +98,14 @@ TEST_P(SolverMistakeTest, IsRefused) {
   Job job;
   const Mistake& mistake = GetParam();
   job.solver = Edited(job.solver, mistake.from, mistake.to);
-  ExpectRefused(job, TrainHere(job), mistake.code, mistake.start, mistake.part);
+  ExpectRefused(job, job.Train(), mistake.code, mistake.start, mistake.part);
   EXPECT_THAT(job.Files("snap"), IsEmpty());
 }
 
 TEST(SyntaxErrorTest, ShowsTheLineAndTheColumn) {
   Job job;
   job.net = Edited(job.net, "num_output: 10", "num_ouput: 10");
-  const Outcome outcome = TrainHere(job);
+  const Outcome outcome = job.Train();
   const std::vector<std::string> lines = outcome.ErrLines();
   ASSERT_GE(lines.size(), 3u);
   EXPECT_THAT(lines[lines.size() - 3], StartsWith("error: net.prototxt:26:5: "));
@@ -170,14 +170,14 @@ TEST(BadDatabaseTest, AnEmptyLmdbIsRefused) {
   Job job;
   CreateDb("LMDB", job.folder() / "data/empty")->Commit();
   job.net = Edited(job.net, "data/train_lmdb", "data/empty");
-  ExpectRefused(job, TrainHere(job), 65, "", "data/empty");
+  ExpectRefused(job, job.Train(), 65, "", "data/empty");
 }
 
 TEST(BadDatabaseTest, AnEmptyLevelDbIsRefused) {
   Job job("LEVELDB");
   CreateDb("LEVELDB", job.folder() / "data/empty")->Commit();
   job.net = Edited(job.net, "data/train_leveldb", "data/empty");
-  ExpectRefused(job, TrainHere(job), 65, "", "data/empty");
+  ExpectRefused(job, job.Train(), 65, "", "data/empty");
 }
 
 TEST(BadDatabaseTest, ATruncatedLmdbIsRefused) {
@@ -189,14 +189,14 @@ TEST(BadDatabaseTest, ATruncatedLmdbIsRefused) {
 TEST(BadDatabaseTest, ADamagedLevelDbBlockIsRefused) {
   Job job("LEVELDB");
   // Opening it once turns the log of a small database into a table.
-  ASSERT_EQ(RunProgram({"dataset", "check", "data/train_leveldb"}, job.options()).exit_code, 0);
+  ASSERT_EQ(RunHere({"dataset", "check", "data/train_leveldb"}, job.options()).exit_code, 0);
   Damage(job.folder() / "data/train_leveldb", false);
   ExpectRefused(job, job.Train(), 65, "", "data/train_leveldb");
 }
 
 TEST(BadDatabaseTest, ATruncatedLevelDbIsRefused) {
   Job job("LEVELDB");
-  ASSERT_EQ(RunProgram({"dataset", "check", "data/train_leveldb"}, job.options()).exit_code, 0);
+  ASSERT_EQ(RunHere({"dataset", "check", "data/train_leveldb"}, job.options()).exit_code, 0);
   Damage(job.folder() / "data/train_leveldb", true);
   ExpectRefused(job, job.Train(), 65, "", "data/train_leveldb");
 }
@@ -211,13 +211,13 @@ TEST(BadMeanTest, AMeanOfAnotherSizeIsRefused) {
   for (int i = 0; i < 100; ++i) mean.add_data(0.5f);
   WriteText(job.folder() / "mean.binaryproto", mean.SerializeAsString());
   job.net = Edited(job.net, "scale: 0.00390625", "mean_file: \"mean.binaryproto\"");
-  ExpectRefused(job, TrainHere(job), 78, "net.prototxt:8:", "1x10x10");
+  ExpectRefused(job, job.Train(), 78, "net.prototxt:8:", "1x10x10");
 }
 
 TEST(BadMeanTest, OtherFilesAreNoMean) {
   Job job;
   job.net = Edited(job.net, "scale: 0.00390625", "mean_file: \"mean\"");
-  ExpectRefused(job, TrainHere(job), 66, "", "mean");
+  ExpectRefused(job, job.Train(), 66, "", "mean");
   caffe::BlobProto mean;
   for (const int dim : {1, 28, 28}) mean.mutable_shape()->add_dim(dim);
   for (int i = 0; i < 28 * 28; ++i) mean.add_data(0.5f);
@@ -237,11 +237,10 @@ TEST(BadMeanTest, OtherFilesAreNoMean) {
   };
   for (const auto& [bytes, part] : files) {
     WriteText(job.folder() / "mean", bytes);
-    ExpectRefused(job, TrainHere(job), 65,
-                  "net.prototxt:8:21: layer 'digits' (Data): mean: ", part);
+    ExpectRefused(job, job.Train(), 65, "net.prototxt:8:21: layer 'digits' (Data): mean: ", part);
   }
   WriteText(job.folder() / "mean", good);
-  EXPECT_EQ(TrainHere(job).exit_code, 0);
+  EXPECT_EQ(job.Train().exit_code, 0);
 }
 
 // Sanitizers reserve more address space than the limit leaves.

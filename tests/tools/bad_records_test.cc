@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "in_process.h"
 #include "support/records.h"
 
 namespace trainer {
@@ -82,9 +83,9 @@ TEST_F(BadRecordsRunTest, AResumeGoesOnWithTheSameRecordsAndTheSameCount) {
 }
 
 TEST_F(BadRecordsRunTest, RanksSkipTheSameRecordsAndCountThemTogether) {
-  const Outcome two = job_.Train({"--bad_records=skip=3", "--ranks=2", "--global_batch"});
+  const Outcome two = job_.TrainAsProcess({"--bad_records=skip=3", "--ranks=2", "--global_batch"});
   EXPECT_EQ(two.exit_code, 0) << two.err;
-  const Outcome few = job_.Train({"--bad_records=skip=2", "--ranks=2", "--global_batch"});
+  const Outcome few = job_.TrainAsProcess({"--bad_records=skip=2", "--ranks=2", "--global_batch"});
   EXPECT_EQ(few.exit_code, 65) << few.err;
   EXPECT_THAT(few.err, HasSubstr("3 bad records in one epoch"));
 }
@@ -97,7 +98,7 @@ TEST_F(BadRecordsRunTest, TestSkipsThemToo) {
     std::vector<std::string> command = {"test", "--model=net.prototxt",
                                         "--weights=snap_iter_20.caffemodel", "--iterations=2"};
     if (!flag.empty()) command.push_back(flag);
-    return RunProgram(command, job_.options());
+    return RunHere(command, job_.options());
   };
   EXPECT_EQ(test("").exit_code, 65);
   EXPECT_EQ(test("--bad_records=skip=0").exit_code, 65);

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "in_process.h"
 #include "job.h"
 
 namespace trainer {
@@ -111,7 +112,7 @@ TEST(BadWeightsTest, OtherFilesAreNoWeights) {
   for (const auto& [file, code] : files) {
     ExpectRefused(job, job.Train({"--weights=" + file}), code, "", file);
     ExpectRefused(job,
-                  RunProgram({"test", "--model=net.prototxt", "--weights=" + file}, job.options()),
+                  RunHere({"test", "--model=net.prototxt", "--weights=" + file}, job.options()),
                   code, "", file);
   }
 }

@@ -49,7 +49,7 @@ struct CheckJob : Job {
     EXPECT_THAT(Files("snap"), testing::IsEmpty());
     std::vector<std::string> train = {"train", "--solver=solver.prototxt"};
     train.insert(train.end(), more.begin(), more.end());
-    EXPECT_EQ(RunProgram(train, options()).exit_code, code) << "train";
+    EXPECT_EQ(RunHere(train, options()).exit_code, code) << "train";
   }
   // Every file below the folder, with its size.
   std::map<std::string, uintmax_t> Everything() const {

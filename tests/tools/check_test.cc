@@ -1,6 +1,7 @@
 // trainer check: all that would stop a run, in one list, and nothing written.
 
 #include "check_job.h"
+#include "in_process.h"
 #include "support/json_reader.h"
 #include "trainer/base/text/text.h"
 

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <filesystem>
 
+#include "in_process.h"
 #include "job.h"
 #include "support/records.h"
 
@@ -19,7 +20,7 @@ using testing::IsEmpty;
 
 Outcome Dataset(const Job& job, std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), "dataset");
-  return RunProgram(arguments, job.options());
+  return RunHere(arguments, job.options());
 }
 
 TEST(DatasetCheckTest, ABadRecordIsNamedAndEndsWith65) {
@@ -73,7 +74,7 @@ TEST(DatasetConvertTest, NetsTrainFromTheHdf5FileThatConvertMakes) {
               inner_product_param { num_output: 10 weight_filler { type: 'xavier' } } }
       layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' })");
   const Outcome outcome =
-      RunProgram({"time", "--model=net.prototxt", "--iterations=1"}, job.options());
+      RunHere({"time", "--model=net.prototxt", "--iterations=1"}, job.options());
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
 }
 
@@ -174,7 +175,7 @@ TEST_P(StageDataTest, ARunFromACopyWritesTheSameSnapshotsAndRemovesTheCopy) {
     EXPECT_EQ(ReadText(job.folder() / names[i]), first[i]) << names[i];
   }
   EXPECT_TRUE(std::filesystem::is_empty(job.folder() / "local"));
-  const Outcome ranks = job.Train({"--local_copy=local", "--global_batch", "--ranks=2"});
+  const Outcome ranks = job.TrainAsProcess({"--local_copy=local", "--global_batch", "--ranks=2"});
   EXPECT_EQ(ranks.exit_code, 0) << ranks.err;
   EXPECT_THAT(ranks.err, testing::Not(HasSubstr("not copied")));
   EXPECT_TRUE(std::filesystem::is_empty(job.folder() / "local"));
@@ -230,7 +231,7 @@ TEST(FinishedRunTest, ARunThatIsOverCopiesNothing) {
 TEST(DoctorTest, TellsRatesAndAdvice) {
   Job job;
   job.Write();
-  const Outcome outcome = RunProgram(
+  const Outcome outcome = RunHere(
       {"doctor", "--solver=solver.prototxt", "--iterations=2", "--seconds=1"}, job.options());
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   for (const char* part :

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "in_process.h"
 #include "job.h"
 #include "support/json_reader.h"
 
@@ -36,21 +37,20 @@ TEST(GpuFlagTest, OfEveryVerbThatComputesNamesWhatIsMissing) {
        }) {
     std::vector<std::string> asking = command;
     asking.push_back("--gpu=0");
-    ExpectOne(RunProgram(asking, job.options()), 69, "--gpu=0: this build has no CUDA",
+    ExpectOne(RunHere(asking, job.options()), 69, "--gpu=0: this build has no CUDA",
               "; leave out --gpu to compute on the CPU");
     asking.back() = "--gpu=all";
-    ExpectOne(RunProgram(asking, job.options()), 69, "--gpu=all: this build has no CUDA", "");
+    ExpectOne(RunHere(asking, job.options()), 69, "--gpu=all: this build has no CUDA", "");
   }
   EXPECT_THAT(job.Files("."), testing::IsEmpty());
-  ExpectOne(RunProgram({"device_query", "--gpu=0"}), 69, "this build has no CUDA", "");
+  ExpectOne(RunHere({"device_query", "--gpu=0"}), 69, "this build has no CUDA", "");
 }
 
 TEST(GpuFlagTest, IsAFindingOfCheckWhichGoesOn) {
   Job job;
   job.net = Edited(job.net, "data/test_lmdb", "data/absent");
   job.Write();
-  const Outcome outcome =
-      RunProgram({"check", "--solver=solver.prototxt", "--gpu=0"}, job.options());
+  const Outcome outcome = RunHere({"check", "--solver=solver.prototxt", "--gpu=0"}, job.options());
   EXPECT_EQ(outcome.exit_code, 69);
   EXPECT_THAT(outcome.out, HasSubstr("error: --gpu=0: this build has no CUDA"));
   EXPECT_THAT(outcome.out, HasSubstr("data/absent"));
@@ -58,7 +58,7 @@ TEST(GpuFlagTest, IsAFindingOfCheckWhichGoesOn) {
 }
 
 TEST(DeviceQueryTest, PrintsJson) {
-  const Outcome outcome = RunProgram({"device_query", "--json"});
+  const Outcome outcome = RunHere({"device_query", "--json"});
   EXPECT_EQ(outcome.exit_code, 0);
   const JsonValue json = ReadJson(outcome.out);
   EXPECT_THAT(json["device"].text, StartsWith("CPU, 1 thread, "));

@@ -16,7 +16,7 @@ using testing::IsEmpty;
 
 TEST(FeaturesTest, WritesBlobsOfTheNetWithItsChanges) {
   const Job job;
-  ASSERT_EQ(TrainHere(job).exit_code, 0);
+  ASSERT_EQ(job.Train().exit_code, 0);
   const auto run = [&](const std::vector<std::string>& more) {
     std::vector<std::string> command = {"features", "--model=net.prototxt",
                                         "--weights=snap_iter_20.caffemodel", "--iterations=2",

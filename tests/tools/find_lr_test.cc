@@ -16,15 +16,12 @@ using testing::StartsWith;
 class FindLrTest : public testing::Test {
  protected:
   FindLrTest() { job_.Write(); }
-  Outcome Find(const std::vector<std::string>& more, RunOptions options) const {
-    std::vector<std::string> command = {"find-lr", "--solver=solver.prototxt", "--iterations=60"};
-    command.insert(command.end(), more.begin(), more.end());
-    options.folder = job_.folder().path();
-    return RunProgram(command, options);
-  }
-  Outcome Find(std::vector<std::string> more) const {
+  std::vector<std::string> Command(std::vector<std::string> more) const {
     more.insert(more.begin(), {"find-lr", "--solver=solver.prototxt", "--iterations=60"});
-    return RunHere(more, job_.options());
+    return more;
+  }
+  Outcome Find(const std::vector<std::string>& more) const {
+    return RunHere(Command(more), job_.options());
   }
 
   // The rate of the advice.
@@ -54,7 +51,7 @@ TEST_F(FindLrTest, RanksFindWhatOneFinds) {
   const std::vector<std::string> range = {"--from=1e-5", "--to=10", "--json"};
   const auto rate = [&](std::vector<std::string> more) {
     more.insert(more.end(), range.begin(), range.end());
-    const Outcome outcome = Find(more, job_.options());
+    const Outcome outcome = RunProgram(Command(more), job_.options());
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
     const std::string mark = "\"base_lr\": ";
     return std::stod(outcome.out.substr(outcome.out.find(mark) + mark.size()));
@@ -68,7 +65,8 @@ TEST_F(FindLrTest, OnAGpuAsWell) {
   if (!HasEmulatedGpu()) GTEST_SKIP() << "this build has no emulated GPU";
   RunOptions options = job_.options();
   options.emulated_gpu = true;
-  const Outcome outcome = Find({"--from=1e-4", "--to=10", "--iterations=20", "--gpu=0"}, options);
+  const Outcome outcome =
+      RunProgram(Command({"--from=1e-4", "--to=10", "--iterations=20", "--gpu=0"}), options);
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_GT(Advised(outcome), 0);
 }

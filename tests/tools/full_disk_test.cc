@@ -8,6 +8,7 @@
 
 #include <csignal>
 
+#include "in_process.h"
 #include "job.h"
 #include "support/stub_commands.h"
 
@@ -109,7 +110,7 @@ TEST_F(FullDiskTest, AMountThatTurnsReadOnlyIsAMatterOfTheDisk) {
   const Outcome outcome = program.Wait();
   EXPECT_EQ(outcome.exit_code, 74) << outcome.err;
   EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr("Read-only file system")));
-  const Outcome again = job_.Train();
+  const Outcome again = job_.TrainAsProcess();
   EXPECT_EQ(again.exit_code, 74) << again.err;
   EXPECT_THAT(again.Errors(), ElementsAre(HasSubstr("Read-only file system")));
   remount(0);
@@ -117,9 +118,9 @@ TEST_F(FullDiskTest, AMountThatTurnsReadOnlyIsAMatterOfTheDisk) {
 
 TEST_F(FullDiskTest, ADatabaseThatFindsNoRoomIsRefusedByTheNameThatWasGiven) {
   for (const std::string backend : {"lmdb", "leveldb"}) {
-    const Outcome outcome = RunProgram(
-        {"dataset", "digits", Full() + "/digits", "--train=3000", "--backend=" + backend},
-        job_.options());
+    const Outcome outcome =
+        RunHere({"dataset", "digits", Full() + "/digits", "--train=3000", "--backend=" + backend},
+                job_.options());
     EXPECT_EQ(outcome.exit_code, 74) << outcome.err;
     EXPECT_THAT(outcome.Errors(),
                 ElementsAre(AllOf(HasSubstr("/digits/train_" + backend + ": cannot write: "),

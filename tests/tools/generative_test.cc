@@ -43,7 +43,7 @@ class GenerativeTest : public testing::Test {
   Outcome Run(std::vector<std::string> arguments) const {
     return RunHere(arguments, job_.options());
   }
-  Outcome Train(const std::vector<std::string>& more = {}) const { return TrainHere(job_, more); }
+  Outcome Train(const std::vector<std::string>& more = {}) const { return job_.Train(more); }
   static double NumberAfter(const std::string& text, const std::string& name) {
     const size_t at = text.find(name);
     EXPECT_NE(at, text.npos) << name << " in " << text;

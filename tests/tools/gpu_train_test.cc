@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "gpu_job.h"
+#include "in_process.h"
 #include "support/json_reader.h"
 
 namespace trainer {
@@ -171,7 +172,7 @@ TEST_F(GpuTrainTest, OtherVerbsComputeThereToo) {
   ASSERT_EQ(job_.TrainOnGpu({"--set", "max_iter=10"}).exit_code, 0);
   const std::string weights = "--weights=snap_iter_10.caffemodel", net = "--model=net.prototxt";
   const auto both = [&](std::vector<std::string> command) {
-    const Outcome cpu = RunProgram(command, job_.options());
+    const Outcome cpu = RunHere(command, job_.options());
     EXPECT_EQ(cpu.exit_code, 0) << cpu.err;
     command.push_back("--gpu=0");
     const Outcome gpu = job_.Run(command);
@@ -197,7 +198,7 @@ TEST_F(GpuTrainTest, OtherVerbsComputeThereToo) {
 TEST_F(GpuTrainTest, ClassifiesAPicture) {
   WriteText(job_.folder() / "a.pgm", "P5 28 28 255\n" + std::string(784, '\x40'));
   ASSERT_EQ(job_.TrainOnGpu({"--set", "max_iter=10"}).exit_code, 0);
-  ASSERT_EQ(RunProgram({"deploy", "--model=net.prototxt", "--out=deploy.prototxt"}, job_.options())
+  ASSERT_EQ(RunHere({"deploy", "--model=net.prototxt", "--out=deploy.prototxt"}, job_.options())
                 .exit_code,
             0);
   const std::vector<std::string> command = {"predict", "--model=deploy.prototxt", "--json",
@@ -206,7 +207,7 @@ TEST_F(GpuTrainTest, ClassifiesAPicture) {
   on_gpu.push_back("--gpu=0");
   const Outcome gpu = job_.Run(on_gpu);
   ASSERT_EQ(gpu.exit_code, 0) << gpu.err;
-  const Outcome cpu = RunProgram(command, job_.options());
+  const Outcome cpu = RunHere(command, job_.options());
   const std::regex digits(R"((\.\d{3})\d+)");
   EXPECT_EQ(std::regex_replace(gpu.out, digits, "$1"), std::regex_replace(cpu.out, digits, "$1"));
 }

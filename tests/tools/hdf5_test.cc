@@ -31,11 +31,11 @@ struct Hdf5Job : Job {
 TEST(Hdf5ResumeTest, TwentyIterationsAreTenAndTenMore) {
   Hdf5Job whole, halves;
   const std::string all = whole.solver;
-  ASSERT_EQ(TrainHere(whole).exit_code, 0);
+  ASSERT_EQ(whole.Train().exit_code, 0);
   halves.solver = Edited(all, "max_iter: 20", "max_iter: 10");
-  ASSERT_EQ(TrainHere(halves).exit_code, 0);
+  ASSERT_EQ(halves.Train().exit_code, 0);
   halves.solver = all;
-  const Outcome resumed = TrainHere(halves, {"--snapshot=snap_iter_10.solverstate.h5"});
+  const Outcome resumed = halves.Train({"--snapshot=snap_iter_10.solverstate.h5"});
   ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
   EXPECT_THAT(resumed.err, HasSubstr("] Resuming from snap_iter_10.solverstate.h5\n"));
   EXPECT_THAT(halves.Files("snap"),
@@ -51,8 +51,8 @@ TEST(Hdf5ResumeTest, TwentyIterationsAreTenAndTenMore) {
 TEST(Hdf5ResumeTest, TheNumbersAreThoseOfBinarySnapshots) {
   Hdf5Job hdf5, binary;
   binary.solver = Edited(binary.solver, "HDF5", "BINARYPROTO");
-  ASSERT_EQ(TrainHere(hdf5).exit_code, 0);
-  ASSERT_EQ(TrainHere(binary).exit_code, 0);
+  ASSERT_EQ(hdf5.Train().exit_code, 0);
+  ASSERT_EQ(binary.Train().exit_code, 0);
   const auto test = [](const Job& job, const std::string& weights) {
     const Outcome outcome = RunHere(
         {"test", "--model=net.prototxt", "--iterations=2", "--weights=" + weights}, job.options());
@@ -66,12 +66,11 @@ TEST(Hdf5ResumeTest, TheNumbersAreThoseOfBinarySnapshots) {
 
 TEST(Hdf5ResumeTest, WeightsOfBothFormatsMixInOneList) {
   Hdf5Job job;
-  ASSERT_EQ(TrainHere(job).exit_code, 0);
+  ASSERT_EQ(job.Train().exit_code, 0);
   job.solver = Edited(job.solver, "HDF5", "BINARYPROTO");
-  const Outcome outcome = TrainHere(job, {"--weights=snap_iter_10.caffemodel.h5"});
+  const Outcome outcome = job.Train({"--weights=snap_iter_10.caffemodel.h5"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  const Outcome both =
-      TrainHere(job, {"--weights=snap_iter_10.caffemodel,snap_iter_20.caffemodel.h5"});
+  const Outcome both = job.Train({"--weights=snap_iter_10.caffemodel,snap_iter_20.caffemodel.h5"});
   ASSERT_EQ(both.exit_code, 0) << both.err;
   EXPECT_THAT(both.err, HasSubstr("] Finetuning from snap_iter_10.caffemodel\n"));
   EXPECT_THAT(both.err, HasSubstr("] Finetuning from snap_iter_20.caffemodel.h5\n"));
@@ -80,8 +79,8 @@ TEST(Hdf5ResumeTest, WeightsOfBothFormatsMixInOneList) {
 TEST(Hdf5ResumeTest, StoresGradientsWhenAskedTo) {
   Hdf5Job job;
   job.solver += "snapshot_diff: true\n";
-  ASSERT_EQ(TrainHere(job).exit_code, 0);
-  const Outcome resumed = TrainHere(job, {"--snapshot=snap_iter_10.solverstate.h5"});
+  ASSERT_EQ(job.Train().exit_code, 0);
+  const Outcome resumed = job.Train({"--snapshot=snap_iter_10.solverstate.h5"});
   EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
 }
 
@@ -98,11 +97,11 @@ layer { name: "loss2" type: "SoftmaxWithLoss" bottom: "twin" bottom: "label" top
 )";
   }
   const std::string all = whole.solver;
-  ASSERT_EQ(TrainHere(whole).exit_code, 0);
+  ASSERT_EQ(whole.Train().exit_code, 0);
   halves.solver = Edited(all, "max_iter: 20", "max_iter: 10");
-  ASSERT_EQ(TrainHere(halves).exit_code, 0);
+  ASSERT_EQ(halves.Train().exit_code, 0);
   halves.solver = all;
-  const Outcome resumed = TrainHere(halves, {"--snapshot=snap_iter_10.solverstate.h5"});
+  const Outcome resumed = halves.Train({"--snapshot=snap_iter_10.solverstate.h5"});
   ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
   EXPECT_TRUE(ReadText(whole.folder() / "snap_iter_20.caffemodel.h5") ==
               ReadText(halves.folder() / "snap_iter_20.caffemodel.h5"));
@@ -126,12 +125,12 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "
 TEST(Hdf5DataRunTest, TwentyIterationsAreTenAndTenMore) {
   RowsJob whole, halves;
   const std::string all = whole.solver;
-  const Outcome once = TrainHere(whole);
+  const Outcome once = whole.Train();
   ASSERT_EQ(once.exit_code, 0) << once.err;
   halves.solver = Edited(all, "max_iter: 20", "max_iter: 10");
-  ASSERT_EQ(TrainHere(halves).exit_code, 0);
+  ASSERT_EQ(halves.Train().exit_code, 0);
   halves.solver = all;
-  ASSERT_EQ(TrainHere(halves, {"--snapshot=snap_iter_10.solverstate.h5"}).exit_code, 0);
+  ASSERT_EQ(halves.Train({"--snapshot=snap_iter_10.solverstate.h5"}).exit_code, 0);
   for (const std::string& name : halves.Files("snap")) {
     EXPECT_TRUE(ReadText(whole.folder() / name) == ReadText(halves.folder() / name)) << name;
   }
@@ -142,7 +141,7 @@ TEST(Hdf5DataRunTest, BadListsAreRefusedWithASentence) {
   const std::string a = kGolden + "hdf5_rows_a.h5";
   const auto refused = [&](const std::string& list, int code, const std::string& part) {
     WriteText(job.folder() / "list.txt", list);
-    ExpectRefused(job, TrainHere(job), code, "net.prototxt:", part);
+    ExpectRefused(job, job.Train(), code, "net.prototxt:", part);
   };
   refused("", 65, "this list of HDF5 files is empty");
   refused(a + "\nnone.h5\n", 66, "list.txt:2: ");
@@ -151,27 +150,24 @@ TEST(Hdf5DataRunTest, BadListsAreRefusedWithASentence) {
   WriteText(job.folder() / "cut.h5", ReadText(a).substr(0, 9999));
   refused("cut.h5", 65, "truncated file");
   std::filesystem::remove(job.folder() / "list.txt");
-  const Outcome gone = TrainHere(job);
+  const Outcome gone = job.Train();
   EXPECT_EQ(gone.exit_code, 66) << gone.err;
 }
 
 TEST(BadHdf5Test, NamesThatCannotBeKeptApartAreRefusedBeforeTraining) {
   Hdf5Job job;
   job.net = Edited(job.net, "\"block/drop\"", "\"block/ip/0\"");
-  ExpectRefused(job, TrainHere(job), 78,
-                "layer 'block/ip/0' cannot be saved as HDF5: blob 0 of layer",
+  ExpectRefused(job, job.Train(), 78, "layer 'block/ip/0' cannot be saved as HDF5: blob 0 of layer",
                 "set snapshot_format: BINARYPROTO");
 }
 
 TEST(BadHdf5Test, DamagedSnapshotsAreRefused) {
   Hdf5Job job;
-  ASSERT_EQ(TrainHere(job).exit_code, 0);
+  ASSERT_EQ(job.Train().exit_code, 0);
   const std::string state = job.folder() / "snap_iter_20.solverstate.h5";
   const std::string whole = ReadText(state);
   WriteText(state, whole.substr(0, whole.size() / 2));
-  const auto resume = [&](const std::string& file) {
-    return TrainHere(job, {"--snapshot=" + file});
-  };
+  const auto resume = [&](const std::string& file) { return job.Train({"--snapshot=" + file}); };
   ExpectRefused(job, resume("snap_iter_20.solverstate.h5"), 83, "snap_iter_20.solverstate.h5",
                 "the file is truncated");
   std::string flipped = whole;
@@ -188,7 +184,7 @@ TEST(BadHdf5Test, BadWeightsAreRefusedWithASentence) {
   job.Write();
   WriteText(job.folder() / "cut.h5", ReadText(kGolden + "hdf5_weights.h5").substr(0, 9000));
   const auto refused = [&](const std::string& file, int code, const std::string& part) {
-    ExpectRefused(job, TrainHere(job, {"--weights=" + file}), code, file, part);
+    ExpectRefused(job, job.Train({"--weights=" + file}), code, file, part);
   };
   refused(kGolden + "hdf5_rows_a.h5", 65, "the file has no group 'data'");
   refused(kGolden + "hdf5_weights.h5", 65, "no layer name in this file matches a layer");

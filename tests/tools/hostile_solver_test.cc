@@ -6,6 +6,7 @@
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
+#include "in_process.h"
 #include "program.h"
 #include "solver.pb.h"
 #include "support/hostile_values.h"
@@ -71,7 +72,7 @@ class HostileCheck {
  private:
   void Check(const std::string& what) const {
     const Outcome outcome =
-        RunProgram({"check", "--solver=solver.prototxt"}, {.folder = folder_.path()});
+        RunHere({"check", "--solver=solver.prototxt"}, {.folder = folder_.path()});
     EXPECT_EQ(outcome.signal, 0) << what << "\n" << outcome.out << outcome.err;
     EXPECT_THAT(outcome.exit_code, AnyOf(0, 65, 66, 69, 73, 74, 77, 78, 80, 81))
         << what << "\n"

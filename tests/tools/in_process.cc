@@ -126,9 +126,4 @@ Outcome RunHere(const std::vector<std::string>& arguments, const RunOptions& opt
   return outcome;
 }
 
-Outcome TrainHere(const Job& job, const std::vector<std::string>& more) {
-  job.Write();
-  return RunHere(job.TrainCommand(more), job.options());
-}
-
 }  // namespace trainer

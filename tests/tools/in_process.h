@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "job.h"
 #include "program.h"
 
 namespace trainer {
@@ -14,8 +13,5 @@ namespace trainer {
 // signals, limits, ranks, launchers and crashes. Restores the working folder, the environment, the
 // level of the log and the settings of readers.
 Outcome RunHere(const std::vector<std::string>& arguments, const RunOptions& options = {});
-
-// Job::Train in the test's process.
-Outcome TrainHere(const Job& job, const std::vector<std::string>& more = {});
 
 }  // namespace trainer

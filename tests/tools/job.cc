@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <regex>
 
+#include "in_process.h"
+
 namespace trainer {
 
 RunOptions Job::options() const {
@@ -36,6 +38,11 @@ std::vector<std::string> Job::TrainCommand(const std::vector<std::string>& more)
 }
 
 Outcome Job::Train(const std::vector<std::string>& more) const {
+  Write();
+  return RunHere(TrainCommand(more), options());
+}
+
+Outcome Job::TrainAsProcess(const std::vector<std::string>& more) const {
   Write();
   return RunProgram(TrainCommand(more), options());
 }

@@ -16,9 +16,11 @@ class Job : public DigitsJob {
 
   std::vector<std::string> environment;  // "NAME=value", of what is started
 
-  // `trainer train --solver=solver.prototxt <more>` in the folder.
-  std::vector<std::string> TrainCommand(const std::vector<std::string>& more = {}) const;
+  // Writes the files and runs `trainer train --solver=solver.prototxt <more>` in the folder: Train
+  // in the test's process, as RunHere; TrainAsProcess in a process of its own, as RunProgram.
   Outcome Train(const std::vector<std::string>& more = {}) const;
+  Outcome TrainAsProcess(const std::vector<std::string>& more = {}) const;
+  std::vector<std::string> TrainCommand(const std::vector<std::string>& more = {}) const;
   RunOptions options() const;
   // For runs that may write where permissions allow it, while root may everywhere: as nobody, to
   // whom the folder and all that is in it now is given. Exit code 126 where nobody may not start

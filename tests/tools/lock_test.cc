@@ -6,6 +6,7 @@
 #include <csignal>
 
 #include "check_job.h"
+#include "in_process.h"
 
 namespace trainer {
 namespace {
@@ -35,7 +36,7 @@ TEST_F(LockTestLock, ASecondRunOfOnePrefixIsRefusedUntilTheFirstEnds) {
   RunningProgram first(job_.TrainCommand(), job_.options());
   first.WaitForLine("Iteration 0 (");
   EXPECT_THAT(job_.Files("."), ElementsAre(".snap.lock"));
-  const Outcome second = RunProgram(job_.TrainCommand(), job_.options());
+  const Outcome second = RunHere(job_.TrainCommand(), job_.options());
   EXPECT_EQ(second.exit_code, 73) << second.err;
   EXPECT_THAT(second.Errors(),
               ElementsAre(AllOf(HasSubstr("the snapshots of 'snap' belong to another"),

@@ -57,7 +57,9 @@ TEST(LogGoldenTest, OfARunAloneAndResumed) {
   ExpectLog("finished", job.Train({"--resume=auto"}));
 }
 
-TEST(LogGoldenTest, OfTwoRanks) { ExpectLog("ranks", WholeTestsJob().Train({"--ranks=2"})); }
+TEST(LogGoldenTest, OfTwoRanks) {
+  ExpectLog("ranks", WholeTestsJob().TrainAsProcess({"--ranks=2"}));
+}
 
 TEST(LogGoldenTest, OfARunOnAGpu) {
   if (!HasEmulatedGpu()) GTEST_SKIP() << "this build has no emulated GPU";

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "check_job.h"
+#include "in_process.h"
 #include "trainer/hdf5/reader.h"
 
 namespace trainer {
@@ -39,12 +40,12 @@ TEST_F(OutputFileTest, OnlyARunWritesIt) {
       {"features", "--model=net.prototxt", "--phase=TRAIN", "--blobs=ip", "--iterations=1",
        "--weights=snap_iter_10.caffemodel", "--out=features.h5"}};
   for (const auto& command : commands) {
-    const Outcome outcome = RunProgram(command, job_.options());
+    const Outcome outcome = RunHere(command, job_.options());
     EXPECT_EQ(outcome.exit_code, 0) << command[0] << outcome.err;
     EXPECT_EQ(ReadText(job_.folder() / "out.h5"), "precious") << command[0];
   }
   std::filesystem::remove(job_.folder() / "out.h5");
-  for (const auto& command : commands) RunProgram(command, job_.options());
+  for (const auto& command : commands) RunHere(command, job_.options());
   EXPECT_EQ(job_.Check().exit_code, 0);
   EXPECT_THAT(job_.Files("out"), IsEmpty());
 }
@@ -86,10 +87,10 @@ TEST_F(OutputFileTest, TestWritesAndReplacesNothing) {
   std::filesystem::rename(job_.folder() / "out.h5", job_.folder() / "of_training.h5");
   const std::vector<std::string> command = {"test", "--model=net.prototxt", "--iterations=2",
                                             "--weights=snap_iter_20.caffemodel"};
-  const Outcome outcome = RunProgram(command, job_.options());
+  const Outcome outcome = RunHere(command, job_.options());
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_EQ(Rows("out.h5"), 2 * 16);
-  EXPECT_EQ(RunProgram(command, job_.options()).exit_code, 73);
+  EXPECT_EQ(RunHere(command, job_.options()).exit_code, 73);
   EXPECT_EQ(Rows("out.h5"), 2 * 16);
 }
 

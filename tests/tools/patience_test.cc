@@ -43,7 +43,7 @@ TEST_F(PatienceTest, EndsTheRunWithZeroAndTheNextOneAtOnce) {
 }
 
 TEST_F(PatienceTest, RanksEndTogether) {
-  ExpectEndedAt30(job_.Train({"--ranks=2", "--global_batch"}));
+  ExpectEndedAt30(job_.TrainAsProcess({"--ranks=2", "--global_batch"}));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "in_process.h"
 #include "rank_job.h"
 #include "support/json_reader.h"
 #include "trainer/base/text/text.h"
@@ -62,7 +63,7 @@ TEST_F(PipelineJobTest, IsPlannedBesideOneRank) {
   const auto plan = [&](std::vector<std::string> more) {
     std::vector<std::string> command = {"plan", "--solver=solver.prototxt", kPipeline, kAuto};
     command.insert(command.end(), more.begin(), more.end());
-    return RunProgram(command, job_.options());
+    return RunHere(command, job_.options());
   };
   const Outcome text = plan({"--ranks=2,4"});
   ASSERT_EQ(text.exit_code, 0) << text.err;
@@ -73,8 +74,8 @@ TEST_F(PipelineJobTest, IsPlannedBesideOneRank) {
 
 TEST_F(PipelineJobTest, TheMemoryOfARankIsThatOfItsStage) {
   const Outcome plan =
-      RunProgram({"plan", "--solver=solver.prototxt", kPipeline, kAuto, "--ranks=2", "--json"},
-                 job_.options());
+      RunHere({"plan", "--solver=solver.prototxt", kPipeline, kAuto, "--ranks=2", "--json"},
+              job_.options());
   ASSERT_EQ(plan.exit_code, 0) << plan.err;
   const JsonValue planned = ReadJson(plan.out);
   const auto largest = static_cast<size_t>(planned[0]["largest_bytes"].number);

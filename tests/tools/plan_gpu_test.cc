@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "in_process.h"
 #include "job.h"
 
 namespace trainer {
@@ -18,7 +19,7 @@ class PlanGpuTest : public testing::Test {
   Outcome Plan(const std::vector<std::string>& more) const {
     std::vector<std::string> command = {"plan", "--solver=solver.prototxt", "--verbose"};
     command.insert(command.end(), more.begin(), more.end());
-    return RunProgram(command, job_.options());
+    return RunHere(command, job_.options());
   }
 
   Job job_;

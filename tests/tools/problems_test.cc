@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "in_process.h"
 #include "job.h"
 
 namespace trainer {
@@ -40,12 +41,12 @@ TEST(ProblemsTest, EveryVerbTellsAllOfAForksFileLayersFirst) {
        std::vector<std::vector<std::string>>{{"show", "--model=net.prototxt"},
                                              {"draw", "--model=net.prototxt", "--out=n.svg"},
                                              {"train", "--solver=solver.prototxt"}}) {
-    const Outcome outcome = RunProgram(command, job.options());
+    const Outcome outcome = RunHere(command, job.options());
     EXPECT_EQ(outcome.exit_code, 78) << command[0];
     EXPECT_THAT(outcome.Errors(), expected) << command[0];
   }
   for (const char* flag : {"--model=net.prototxt", "--solver=solver.prototxt"}) {
-    const Outcome check = RunProgram({"check", flag}, job.options());
+    const Outcome check = RunHere({"check", flag}, job.options());
     EXPECT_EQ(check.exit_code, 78);
     EXPECT_THAT(check.out, HasSubstr("check: 5 errors, 0 warnings")) << check.out;
   }
@@ -58,7 +59,7 @@ layer { name: "a" type: "InnerProduct" bottom: "x" top: "a" }
 layer { name: "s" type: "Softmax" bottom: "x" top: "s" softmax_param { axis: 7 } }
 )";
   job.Write();
-  const Outcome outcome = RunProgram({"show", "--model=net.prototxt"}, job.options());
+  const Outcome outcome = RunHere({"show", "--model=net.prototxt"}, job.options());
   EXPECT_EQ(outcome.exit_code, 78);
   EXPECT_THAT(outcome.Errors(),
               ElementsAre(HasSubstr("layer 'a' (InnerProduct)"), HasSubstr("layer 's' (Softmax)")));
@@ -72,7 +73,7 @@ layer { name: "a" type: "InnerProduct" bottom: "x" top: "a"
   inner_product_param { num_output: 2 weight_filler { type: "one" } bias_filler { type: "two" } } }
 )";
   job.Write();
-  const Outcome show = RunProgram({"show", "--model=net.prototxt"}, job.options());
+  const Outcome show = RunHere({"show", "--model=net.prototxt"}, job.options());
   EXPECT_EQ(show.exit_code, 0) << show.err;  // shapes need no values
 }
 
@@ -95,7 +96,7 @@ layer { name: "loss\r" type: "SoftmaxWithLoss" bottom: "ip\007" bottom: "y\t" to
            {"check", "--model=net.prototxt"},
            {"deploy", "--model=net.prototxt", "--out=deploy.prototxt"},
            {"train", "--solver=solver.prototxt"}}) {
-    const Outcome outcome = RunProgram(command, job.options());
+    const Outcome outcome = RunHere(command, job.options());
     const std::string all = outcome.out + outcome.err;
     for (const char* bytes : {"\x1b", "\a", "\r", "\b", "\nI1122 forged"}) {
       EXPECT_THAT(all, Not(HasSubstr(bytes))) << command[0];

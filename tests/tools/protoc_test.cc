@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <regex>
 
+#include "in_process.h"
 #include "job.h"
 #include "support/source_folder.h"
 
@@ -49,10 +50,10 @@ TEST(ProtocTest, DecodesEveryFileThatIsWritten) {
   EXPECT_THAT(state, HasSubstr("learned_net: \"snap_iter_20.caffemodel\"\n"));
   EXPECT_THAT(state, HasSubstr("history {\n"));
   ASSERT_EQ(
-      RunProgram({"upgrade", "snap_iter_20.caffemodel", "new.caffemodel"}, job.options()).exit_code,
+      RunHere({"upgrade", "snap_iter_20.caffemodel", "new.caffemodel"}, job.options()).exit_code,
       0);
   EXPECT_EQ(Decode(job, "NetParameter", "net.proto", "new.caffemodel"), model);
-  ASSERT_EQ(RunProgram({"dataset", "mean", "data/train_lmdb", "mean"}, job.options()).exit_code, 0);
+  ASSERT_EQ(RunHere({"dataset", "mean", "data/train_lmdb", "mean"}, job.options()).exit_code, 0);
   EXPECT_THAT(Decode(job, "BlobProto", "datum.proto", "mean"), HasSubstr("\nheight: 28\n"));
 }
 

@@ -9,6 +9,7 @@
 #include <ostream>
 #include <system_error>
 
+#include "in_process.h"
 #include "job.h"
 #include "trainer/base/text/text.h"
 
@@ -115,7 +116,7 @@ class FailingJob {
 
   void Convert(const std::string& from, const std::string& to) const {
     const Outcome made =
-        RunProgram({"dataset", "convert", from, to, "--backend=leveldb"}, job_.options());
+        RunHere({"dataset", "convert", from, to, "--backend=leveldb"}, job_.options());
     EXPECT_EQ(made.exit_code, 0) << made.err;
   }
 
@@ -231,7 +232,7 @@ TEST(ReadErrorOfRanksTest, RanksThatSeldomMeetSaveWhereTheyMeet) {
   failing.StopFailing();
   EXPECT_THAT(failing.job().Files("snap_iter_"), SizeIs(2));
   flags.emplace_back("--resume=auto");
-  EXPECT_EQ(failing.job().Train(flags).exit_code, 0);
+  EXPECT_EQ(failing.job().TrainAsProcess(flags).exit_code, 0);
 }
 
 // The data of one of several ranks: all save and stop together.
@@ -242,7 +243,7 @@ TEST(ReadErrorOfRanksTest, OfSeveralRanksAllSaveAndStop) {
   EXPECT_THAT(outcome.Errors(), ElementsAre(HasSubstr(". A snapshot was saved at iteration ")));
   EXPECT_THAT(failing.job().Files("snap_iter_"), SizeIs(2));
   failing.StopFailing();
-  EXPECT_EQ(failing.job().Train({"--resume=auto", "--ranks=2"}).exit_code, 0);
+  EXPECT_EQ(failing.job().TrainAsProcess({"--resume=auto", "--ranks=2"}).exit_code, 0);
 }
 
 TEST(MissingFileTest, OneThatTheListNamesEndsTheRunWith66) {

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <filesystem>
 
+#include "in_process.h"
 #include "job.h"
 #include "support/json_reader.h"
 #include "trainer/base/text/text.h"
@@ -29,7 +30,7 @@ class RunFolderTest : public testing::Test {
  protected:
   std::string Read(const std::string& name) const { return ReadText(job_.folder() / name); }
   Outcome Run(const std::vector<std::string>& command) const {
-    return RunProgram(command, job_.options());
+    return RunHere(command, job_.options());
   }
   // Snapshots are told when they are on the disk, whenever that is.
   // "event iter" of each line of metrics.jsonl.
@@ -60,7 +61,7 @@ class RunFolderTest : public testing::Test {
 };
 
 TEST_F(RunFolderTest, HoldsWhatTheRunWasAndWhatItTold) {
-  const Outcome outcome = job_.Train({"--run=runs/first"});
+  const Outcome outcome = job_.TrainAsProcess({"--run=runs/first"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   for (const char* name : {"solver.prototxt", "net.prototxt", "environment.json", "metrics.jsonl",
                            "metrics.csv", "train.log"}) {
@@ -177,7 +178,7 @@ TEST_F(RunFolderTest, StatusKnowsAFinishedRun) {
   EXPECT_EQ(StateOf("run"), "finished");
   RunOptions narrow = job_.options();
   narrow.env.push_back("COLUMNS=64");
-  const Outcome table = RunProgram({"status", "run"}, narrow);
+  const Outcome table = RunHere({"status", "run"}, narrow);
   EXPECT_TRUE(Finds(table.out, R"(\nrun +finished +\d+ +\d+ .*\n\(not shown in 64 columns: )"))
       << table.out;
   for (const std::string& line : SplitList(table.out, '\n')) EXPECT_LE(line.size(), 64u) << line;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "in_process.h"
 #include "job.h"
 
 namespace trainer {
@@ -26,7 +27,7 @@ TEST(SetTest, TrainsWithTheChangesAndWritesWhatWasInForce) {
   EXPECT_THAT(resolved, HasSubstr("batch_size: 8\n"));
   EXPECT_THAT(job.Files("snap_iter_3.caffemodel"), Not(IsEmpty()));
   const std::string weights = ReadText(job.folder() / "snap_iter_3.caffemodel");
-  const Outcome again = RunProgram({"train", "--solver=" + written[0]}, job.options());
+  const Outcome again = RunHere({"train", "--solver=" + written[0]}, job.options());
   ASSERT_EQ(again.exit_code, 0) << again.err;
   EXPECT_EQ(ReadText(job.folder() / "snap_iter_3.caffemodel"), weights);
 }
@@ -35,11 +36,10 @@ TEST(SetTest, OtherVerbsTakeIt) {
   const Job job;
   job.Write();
   const std::string set = "--set=layer[ip].inner_product_param.num_output=12";
-  const Outcome plan =
-      RunProgram({"plan", "--model=net.prototxt", "--verbose", set}, job.options());
+  const Outcome plan = RunHere({"plan", "--model=net.prototxt", "--verbose", set}, job.options());
   EXPECT_THAT(plan.out, HasSubstr("16 12 (192)")) << plan.err;
   const Outcome typo =
-      RunProgram({"show", "--model=net.prototxt", "--set=layer[pi].name=x"}, job.options());
+      RunHere({"show", "--model=net.prototxt", "--set=layer[pi].name=x"}, job.options());
   ExpectRefused(job, typo, 64, "--set layer[pi].name=x: ", "Did you mean 'ip'?");
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "in_process.h"
 #include "job.h"
 
 namespace trainer {
@@ -17,7 +18,7 @@ TEST(TimeTest, PrintsTablesAndLogsAsCaffeDoes) {
   const Job job;
   job.Write();
   const Outcome outcome =
-      RunProgram({"time", "--model=net.prototxt", "--phase=TEST", "--iterations=2"}, job.options());
+      RunHere({"time", "--model=net.prototxt", "--phase=TEST", "--iterations=2"}, job.options());
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, StartsWith("layer "));
   EXPECT_THAT(outcome.err, HasSubstr("] *** Benchmark ends ***\n"));
@@ -29,7 +30,7 @@ TEST(TimeTest, PrintsJsonAndSavesNothing) {
   job.solver = Edited(job.solver, "snapshot: 10", "snapshot: 1");
   job.Write();
   const Outcome outcome =
-      RunProgram({"time", "--solver=solver.prototxt", "--iterations=2", "--json"}, job.options());
+      RunHere({"time", "--solver=solver.prototxt", "--iterations=2", "--json"}, job.options());
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, StartsWith("{\n  \"net\": \"small\",\n  \"iterations\": 2,\n"));
   EXPECT_THAT(job.Files("snap"), ElementsAre());
@@ -39,7 +40,7 @@ TEST(TimeTest, TellsAtVerbosityOneWhichImplementationsDeclined) {
   const Job job;
   job.Write();
   const Outcome outcome =
-      RunProgram({"time", "--model=net.prototxt", "--iterations=1", "--v=1"}, job.options());
+      RunHere({"time", "--model=net.prototxt", "--iterations=1", "--v=1"}, job.options());
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("\nImplementations that were not chosen, and why:\n"
                                      "ip\n"

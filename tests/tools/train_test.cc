@@ -6,6 +6,7 @@
 #include <regex>
 #include <sstream>
 
+#include "in_process.h"
 #include "job.h"
 #include "support/source_folder.h"
 
@@ -172,7 +173,7 @@ TEST(TrainTest, TrainsLeNetOnBothDatabases) {
     job.Write();
     RunOptions options = job.options();
     options.env.clear();  // all threads
-    const Outcome outcome = RunProgram(job.TrainCommand(), options);
+    const Outcome outcome = RunHere(job.TrainCommand(), options);
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
     EXPECT_THAT(outcome.err, HasSubstr("] Opened " + ending + " data/train_" + ending));
     EXPECT_THAT(job.Files("snap"),
@@ -226,7 +227,7 @@ TEST(TrainTest, StartsFromWeights) {
 TEST(TestTest, ScoresWhatTrainingScored) {
   const Job job;
   const Outcome trained = job.Train();
-  const Outcome scored = RunProgram(
+  const Outcome scored = RunHere(
       {"test", "--model=net.prototxt", "--weights=snap_iter_20.caffemodel", "--iterations=3"},
       job.options());
   ASSERT_EQ(scored.exit_code, 0) << scored.err;
@@ -243,7 +244,7 @@ TEST(TestTest, GivesTheMeansOfTheFirstTestOfARun) {
   job.solver = Edited(job.solver, "base_lr: 0.05", "base_lr: 0");
   const Outcome trained = job.Train();
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
-  const Outcome scored = RunProgram(
+  const Outcome scored = RunHere(
       {"test", "--model=net.prototxt", "--weights=snap_iter_1.caffemodel", "--iterations=3"},
       job.options());
   const auto before = Matches(trained, "Test net output #0: accuracy = ");
@@ -258,8 +259,8 @@ TEST(TestTest, RefusesWeightsOfAnotherNet) {
   ASSERT_EQ(job.Train().exit_code, 0);
   job.net = Edited(job.net, "name: \"ip\"", "name: \"other\"");
   job.Write();
-  const Outcome outcome = RunProgram(
-      {"test", "--model=net.prototxt", "--weights=snap_iter_20.caffemodel"}, job.options());
+  const Outcome outcome =
+      RunHere({"test", "--model=net.prototxt", "--weights=snap_iter_20.caffemodel"}, job.options());
   EXPECT_EQ(outcome.exit_code, 65);
   EXPECT_THAT(outcome.Errors(),
               ElementsAre(StartsWith("snap_iter_20.caffemodel: no layer name in this file")));

@@ -86,13 +86,13 @@ std::vector<std::string> Scores(const Job& job, const std::string& weights) {
 
 TEST(OldWeightsTest, AreReadByTestAndTrainAndUpgraded) {
   const Job job;
-  ASSERT_EQ(TrainHere(job).exit_code, 0);
+  ASSERT_EQ(job.Train().exit_code, 0);
   const std::string model = "snap_iter_20.caffemodel";
   WriteText(job.folder() / "old.caffemodel", OldModel(job, model));
   const std::vector<std::string> scores = Scores(job, model);
   EXPECT_EQ(Scores(job, "old.caffemodel"), scores);
 
-  const Outcome tuned = TrainHere(job, {"--weights=old.caffemodel"});
+  const Outcome tuned = job.Train({"--weights=old.caffemodel"});
   EXPECT_EQ(tuned.exit_code, 0);
   EXPECT_THAT(tuned.err, AllOf(HasSubstr("old.caffemodel: rewrote 1 layer of the old 'layers'"),
                                HasSubstr("Loaded 1 layer from old.caffemodel")));
@@ -108,12 +108,12 @@ TEST(OldWeightsTest, AreReadByTestAndTrainAndUpgraded) {
 
 TEST(ManyWeightsTest, MissingAndLeftOverLayersAreCountedOverAllFiles) {
   Job job;
-  ASSERT_EQ(TrainHere(job).exit_code, 0);
+  ASSERT_EQ(job.Train().exit_code, 0);
   const std::string second =
       "layer {\n  name: \"ip2\"\n  type: \"InnerProduct\"\n  bottom: \"ip\"\n  top: \"ip2\"\n  "
       "inner_product_param { num_output: 10 }\n}\n";
   job.net += second;
-  const Outcome alone = TrainHere(job, {"--weights=snap_iter_20.caffemodel"});
+  const Outcome alone = job.Train({"--weights=snap_iter_20.caffemodel"});
   EXPECT_EQ(alone.exit_code, 0) << alone.err;
   EXPECT_THAT(alone.err, HasSubstr("1 layer of the net is not in the given weights files and will "
                                    "be initialised by the fillers: ip2\n"));
@@ -129,7 +129,7 @@ TEST(ManyWeightsTest, MissingAndLeftOverLayersAreCountedOverAllFiles) {
   *other.add_layer() = *layer;
   other.mutable_layer(1)->set_name("stray");
   WriteText(job.folder() / "other.caffemodel", other.SerializeAsString());
-  const Outcome both = TrainHere(job, {"--weights=snap_iter_20.caffemodel,other.caffemodel"});
+  const Outcome both = job.Train({"--weights=snap_iter_20.caffemodel,other.caffemodel"});
   EXPECT_EQ(both.exit_code, 0) << both.err;
   EXPECT_THAT(both.err, Not(HasSubstr("be initialised by the fillers")));
   EXPECT_THAT(both.err, HasSubstr("Ignoring source layers (1) of other.caffemodel: stray\n"));
@@ -137,7 +137,7 @@ TEST(ManyWeightsTest, MissingAndLeftOverLayersAreCountedOverAllFiles) {
 
 TEST(BadWeightValuesTest, ANumberThatIsNotFiniteIsRefusedNamingBlobAndIndex) {
   const Job job;
-  ASSERT_EQ(TrainHere(job).exit_code, 0);
+  ASSERT_EQ(job.Train().exit_code, 0);
   caffe::NetParameter net;
   ASSERT_TRUE(net.ParseFromString(ReadText(job.folder() / "snap_iter_20.caffemodel")));
   net.clear_file_bytes();
@@ -146,7 +146,7 @@ TEST(BadWeightValuesTest, ANumberThatIsNotFiniteIsRefusedNamingBlobAndIndex) {
     if (layer.name() == "ip") layer.mutable_blobs(1)->set_data(3, HUGE_VALF);
   }
   WriteText(job.folder() / "bad.caffemodel", net.SerializeAsString());
-  ExpectRefused(job, TrainHere(job, {"--weights=bad.caffemodel"}), 65,
+  ExpectRefused(job, job.Train({"--weights=bad.caffemodel"}), 65,
                 "bad.caffemodel: layer 'ip', blob 1: number 3 is infinite");
 }
 

@@ -295,8 +295,8 @@ TEST(UsageTest, PassesFlagsOfTheLogToGlog) {
       R"(layer { name: "x" type: "DummyData" top: "x" dummy_data_param { shape { dim: 1 } } })");
   const std::string model = "--model=" + (folder / "net.prototxt");
   const std::vector<std::string> command = {"time", model, "--iterations=1"};
-  EXPECT_THAT(RunProgram(command).err, HasSubstr("Use CPU."));
-  EXPECT_THAT(RunProgram({"time", model, "--iterations=1", "--minloglevel=1"}).err, IsEmpty());
+  EXPECT_THAT(RunHere(command).err, HasSubstr("Use CPU."));
+  EXPECT_THAT(RunHere({"time", model, "--iterations=1", "--minloglevel=1"}).err, IsEmpty());
   RunProgram({"time", model, "--iterations=1", "--log_dir=" + folder.path()});
   EXPECT_GE(folder.Names().size(), 2u);
 }

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "in_process.h"
 #include "rank_job.h"
 
 namespace trainer {
@@ -126,7 +127,7 @@ TEST_F(VirtualRanksTest, AreRefusedWhereRanksCannotShareThem) {
 
 TEST_F(VirtualRanksTest, ShowWhatTheirSumsTake) {
   const Outcome outcome =
-      RunProgram({"plan", "--solver=solver.prototxt", "--set", kVirtual}, job_.options());
+      RunHere({"plan", "--solver=solver.prototxt", "--set", kVirtual}, job_.options());
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("sums of the 4 virtual ranks' parts, on one rank"));
 }
