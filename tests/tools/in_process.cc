@@ -12,12 +12,15 @@
 #include <filesystem>
 #include <iostream>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 
 #include "command_line.h"
 #include "support/temp_folder.h"
 #include "trainer/base/log/log.h"
 #include "trainer/base/log/terminal.h"
+#include "trainer/base/text/text.h"
+#include "trainer/cli/flag_set.h"
 #include "trainer/cli/verb.h"
 #include "trainer/data/bad_records.h"
 #include "trainer/data/db_lock.h"
@@ -94,9 +97,29 @@ void Flush() {
   google::FlushLogFiles(google::INFO);
 }
 
+// Throws for a command that starts processes from /proc/self/exe, which is the test program here.
+void RequireStartsNoProcess(const std::vector<std::string>& arguments) {
+  const std::string verb = arguments.empty() ? "" : arguments[0];
+  // Other verbs print what their --ranks or --gpu would do.
+  if (verb != "sweep" && verb != "train" && verb != "find-lr" && verb != "bench-comm") return;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    FlagText flag;
+    const bool is_flag = SplitFlag(arguments[i], &flag);
+    const bool takes_next = is_flag && !flag.has_value && i + 1 < arguments.size();
+    const std::string& value = takes_next ? arguments[i + 1] : flag.value;
+    const bool has_ranks = is_flag && flag.name == "ranks" && std::atoi(value.c_str()) > 1;
+    const bool has_gpus = is_flag && flag.name == "gpu" && value.find(',') != std::string::npos;
+    if (verb != "sweep" && !has_ranks && !has_gpus) continue;
+    throw std::invalid_argument(
+        Join("RunHere: '", JoinList(arguments, " "),
+             "' would start this test program again, as its child: use RunProgram"));
+  }
+}
+
 }  // namespace
 
 Outcome RunHere(const std::vector<std::string>& arguments, const RunOptions& options) {
+  RequireStartsNoProcess(arguments);
   const TempFolder outputs;
   const std::filesystem::path before = std::filesystem::current_path();
   Outcome outcome;

@@ -11,7 +11,8 @@ namespace trainer {
 // Runs `trainer <arguments>` in the folder and with the environment of `options` and returns its
 // exit code and both outputs. For commands that need no process of their own: RunProgram is for
 // signals, limits, ranks, launchers and crashes. Restores the working folder, the environment, the
-// level of the log and the settings of readers.
+// level of the log and the settings of readers. Throws std::invalid_argument for `sweep` and for
+// commands with several ranks, which start the program again.
 Outcome RunHere(const std::vector<std::string>& arguments, const RunOptions& options = {});
 
 }  // namespace trainer
