@@ -1,26 +1,19 @@
 #include "scaling_flags.h"
 
-#include <charconv>
 #include <optional>
 
 #include "trainer/base/error/error.h"
+#include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {
 
-std::optional<double> ParseNumber(const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 // Sets the GPU or the milliseconds that --compute names.
 void SetCompute(const std::string& compute, ScalingRequest* request) {
   request->gpu = FindGpu(compute);
   if (request->gpu != nullptr || compute.empty()) return;
-  request->compute_ms = ParseNumber(compute);
+  request->compute_ms = ParseNumber<double>(compute);
   if (request->compute_ms && *request->compute_ms > 0) return;
   throw Error(ErrorCode::kUsage,
               Join("--compute=", EscapeControl(compute),
@@ -28,7 +21,7 @@ void SetCompute(const std::string& compute, ScalingRequest* request) {
 }
 
 double ParseJitter(const std::string& text) {
-  const std::optional<double> percent = ParseNumber(text);
+  const std::optional<double> percent = ParseNumber<double>(text);
   if (percent && *percent >= 0 && *percent <= 100) return *percent / 100;
   throw Error(ErrorCode::kUsage,
               Join("--jitter=", EscapeControl(text), ": give a percentage between 0 and 100"));
@@ -61,7 +54,7 @@ std::vector<int> ParseRankCounts(const std::string& list) {
   constexpr double kMost = 65536;
   std::vector<int> ranks;
   for (const std::string& text : SplitList(list)) {
-    const std::optional<double> value = ParseNumber(text);
+    const std::optional<double> value = ParseNumber<double>(text);
     if (!value || *value < 1 || *value > kMost || *value != static_cast<int>(*value)) {
       throw Error(ErrorCode::kUsage, Join("--ranks: '", text,
                                           "' is not a number of ranks between 1 and 65536; give a "

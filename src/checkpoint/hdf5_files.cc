@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <climits>
 #include <set>
 
@@ -10,6 +9,7 @@
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/random/crc32c.h"
+#include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/text.h"
 #include "trainer/hdf5/reader.h"
 
@@ -26,10 +26,8 @@ bool IsNumber(std::string_view text) {
 
 // The number that `name` is, as Caffe writes it, or -1.
 int BlobIndex(const std::string& name) {
-  int index = -1;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), index);
-  const bool whole = error == std::errc() && end == name.data() + name.size();
-  return whole && index >= 0 && index < kMaxBlobs && Join(index) == name ? index : -1;
+  const int index = ParseNumber<int>(name).value_or(-1);
+  return index >= 0 && index < kMaxBlobs && Join(index) == name ? index : -1;
 }
 
 std::vector<int64_t> DimsOf(const caffe::BlobProto& blob) {

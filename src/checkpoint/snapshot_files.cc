@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <iomanip>
 #include <span>
@@ -15,6 +14,7 @@
 #include "sealed_file.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/random/crc32c.h"
+#include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {
@@ -66,9 +66,7 @@ int IterOf(std::string_view name, const std::string& stem, std::string_view suff
   name.remove_prefix(stem.size());
   if (name.size() <= suffix.size()) return -1;
   name.remove_suffix(suffix.size());
-  int iter = -1;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), iter);
-  return error == std::errc() && end == name.data() + name.size() ? iter : -1;
+  return ParseNumber<int>(name).value_or(-1);
 }
 
 // Those whose file with `suffix` exists, newest first.

@@ -1,11 +1,11 @@
 #include "trainer/cli/flag_set.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 
 #include "gflags_store.h"
 #include "trainer/base/error/error.h"
+#include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/text.h"
 #include "trainer/cli/common_flags.h"
 
@@ -15,13 +15,8 @@ namespace {
 template <class T>
 T NumberFrom(const Flags& flags, const std::string& name) {
   const std::string& text = flags.Text(name);
-  T value{};
-  const char* const end = text.data() + text.size();
-  const auto result = std::from_chars(text.data(), end, value);
-  if (result.ec != std::errc() || result.ptr != end) {
-    throw Error(ErrorCode::kUsage, Join("--", name, "=", EscapeControl(text), ": not a number"));
-  }
-  return value;
+  if (const std::optional<T> value = ParseNumber<T>(text)) return *value;
+  throw Error(ErrorCode::kUsage, Join("--", name, "=", EscapeControl(text), ": not a number"));
 }
 
 // How a type of variable is declared and read.

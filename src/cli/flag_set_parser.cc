@@ -5,11 +5,12 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
+#include <optional>
 
 #include "solver.pb.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/lower_case.h"
+#include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/synonyms.h"
 #include "trainer/base/text/text.h"
 #include "trainer/cli/flag_set.h"
@@ -29,19 +30,13 @@ std::string SwitchValue(const std::string& text) {
   return "";
 }
 
-bool ParseWhole(std::string_view text, int64_t* value) {
-  const char* end = text.data() + text.size();
-  const auto result = std::from_chars(text.data(), end, *value);
-  return result.ec == std::errc() && result.ptr == end;
-}
-
 // Returns the value; one of the flag's choices in the spelling of the list, whatever its case.
 std::string Checked(const Flag& flag, const std::string& value) {
   const std::string given = Join("--", flag.name, "=", value, ": ");
   if (flag.kind == FlagKind::kWhole) {
-    int64_t number = 0;
-    if (!ParseWhole(value, &number)) Refuse(given + "not a whole number");
-    if (number < flag.min || number > flag.max) {
+    const std::optional<int64_t> number = ParseNumber<int64_t>(value);
+    if (!number) Refuse(given + "not a whole number");
+    if (*number < flag.min || *number > flag.max) {
       Refuse(Join(given, "must be from ", flag.min, " to ", flag.max));
     }
   }
@@ -94,9 +89,7 @@ const std::string& Flags::Text(std::string_view name) const {
 }
 
 int Flags::Whole(std::string_view name) const {
-  int64_t value = 0;
-  ParseWhole(Text(name), &value);
-  return static_cast<int>(value);
+  return static_cast<int>(ParseNumber<int64_t>(Text(name)).value_or(0));
 }
 
 bool Flags::Switch(std::string_view name) const { return Text(name) == "true"; }

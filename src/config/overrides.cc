@@ -4,11 +4,11 @@
 #include <google/protobuf/text_format.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "checks/finite_values.h"
 #include "net.pb.h"
 #include "trainer/base/error/error.h"
+#include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/synonyms.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/net_spec.h"
@@ -33,13 +33,6 @@ bool HasRuleFor(const caffe::LayerParameter& layer, const std::string& phase) {
   return std::any_of(layer.include().begin(), layer.include().end(), [&](const auto& rule) {
     return !rule.has_phase() || caffe::Phase_Name(rule.phase()) == phase;
   });
-}
-
-// -1 when it is not a number.
-int ParseIndex(const std::string& text) {
-  int index = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
-  return error == std::errc() && end == text.data() + text.size() ? index : -1;
 }
 
 std::vector<std::string> OverridableFields(const google::protobuf::Descriptor* type) {
@@ -111,7 +104,7 @@ void Overrides::Set(const Item& item, size_t depth, Message* message) {
     return Set(item, depth + 1, reflection->MutableMessage(message, field));
   }
   const int size = reflection->FieldSize(*message, field);
-  const int index = ParseIndex(part.index);
+  const int index = ParseNumber<int>(part.index).value_or(-1);
   if (index < 0 || index >= size) {
     Fail(item, Join("'", part.field, "' is a list; give the number of an element, such as ",
                     part.field, "[0]; number of elements: ", size));
@@ -144,7 +137,7 @@ void Overrides::Assign(const Item& item, Message* message) {
     message->MergeFrom(*parsed);
     return;
   }
-  const int index = ParseIndex(part.index);
+  const int index = ParseNumber<int>(part.index).value_or(-1);
   if (!field->is_repeated() || index < 0 || index >= reflection->FieldSize(*message, field) ||
       reflection->FieldSize(*parsed, field) != 1) {
     Fail(item, Join("there is no element '", part.index, "' in ", part.field, " to change"));

@@ -2,12 +2,12 @@
 
 #include <glog/logging.h>
 
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <set>
 
 #include "trainer/base/error/error.h"
+#include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/batch_size.h"
 #include "trainer/dataset/audit.h"
@@ -16,9 +16,8 @@ namespace trainer {
 namespace {
 
 uint32_t ParseBatchSize(const std::string& text) {
-  uint32_t batch = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), batch);
-  if (error != std::errc() || end != text.data() + text.size() || batch == 0 || batch > 1 << 24) {
+  const uint32_t batch = ParseNumber<uint32_t>(text).value_or(0);
+  if (batch == 0 || batch > 1 << 24) {
     throw Error(ErrorCode::kUsage,
                 Join("--batch=", EscapeControl(text),
                      ": give the number of images in a batch, such as 64, or auto"));

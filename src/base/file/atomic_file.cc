@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <filesystem>
 #include <vector>
 
@@ -15,6 +14,7 @@
 #include "trainer/base/file/own_file.h"
 #include "trainer/base/process/process_life.h"
 #include "trainer/base/random/crc32c.h"
+#include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {
@@ -33,10 +33,7 @@ pid_t OwnerOf(const std::string& name) {
   const std::string mark = ".tmp." + HostName() + ".";
   const size_t at = name.rfind(mark);
   if (!name.starts_with('.') || at == std::string::npos) return 0;
-  const char* end = name.data() + name.size();
-  pid_t pid = 0;
-  const auto [stop, error] = std::from_chars(name.data() + at + mark.size(), end, pid);
-  return error == std::errc() && stop == end && pid > 0 ? pid : 0;
+  return std::max(ParseNumber<pid_t>(name.substr(at + mark.size())).value_or(0), 0);
 }
 
 bool IsGone(pid_t pid) { return pid == getpid() || ProcessHasEnded(pid); }

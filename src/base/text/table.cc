@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cstdint>
 #include <iomanip>
 #include <locale>
@@ -12,6 +11,7 @@
 
 #include "trainer/base/log/terminal.h"
 #include "trainer/base/process/own_process.h"
+#include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {
@@ -221,10 +221,7 @@ std::string Wrap(std::string_view text, size_t indent, size_t column, size_t wid
 
 size_t OutputColumns() {
   const std::string given = EnvironmentVariable("COLUMNS");
-  size_t columns = 0;
-  const char* const end = given.data() + given.size();
-  const auto read = std::from_chars(given.data(), end, columns);
-  if (read.ec == std::errc() && read.ptr == end && columns > 0) return columns;
+  if (const size_t columns = ParseNumber<size_t>(given).value_or(0); columns > 0) return columns;
   const int terminal = TerminalColumns(STDOUT_FILENO);
   return terminal > 0 ? static_cast<size_t>(terminal) : SIZE_MAX;
 }
@@ -292,10 +289,8 @@ std::optional<size_t> ParseBytes(std::string_view text) {
   for (const auto& [unit, factor] : kByteUnits) {
     if (!text.ends_with(unit)) continue;
     const std::string_view digits = text.substr(0, text.size() - unit.size());
-    double value = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    const bool whole = error == std::errc() && end == digits.data() + digits.size();
-    if (!whole || !(value > 0) || value * factor > 0x1p60) return std::nullopt;
+    const double value = ParseNumber<double>(digits).value_or(0);
+    if (!(value > 0) || value * factor > 0x1p60) return std::nullopt;
     return static_cast<size_t>(value * factor);
   }
   return std::nullopt;

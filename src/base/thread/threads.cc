@@ -11,6 +11,7 @@
 #include <sstream>
 #include <vector>
 
+#include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {
@@ -73,10 +74,7 @@ int ParseThreadCount(const char* value) {
   text = text.substr(0, text.find(','));
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  int count = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  const bool whole = error == std::errc() && end == text.data() + text.size();
-  return whole && count > 0 ? count : 0;
+  return std::max(ParseNumber<int>(text).value_or(0), 0);
 }
 
 int QuotaCpus(long long quota_us, long long period_us) {

@@ -2,13 +2,14 @@
 
 #include <google/protobuf/text_format.h>
 
-#include <charconv>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "export/preprocessing_flags.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/log/log.h"
+#include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/text.h"
 #include "trainer/inference/predict/image_input_flags.h"
 #include "trainer/net/net.h"
@@ -65,14 +66,13 @@ std::string DescribePreprocessing(const NetSpec& net, const caffe::NetState& sta
 Shape ParseItemShape(const std::string& text) {
   std::vector<int64_t> dims;
   for (const std::string& word : SplitList(text)) {
-    int64_t dim = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), dim);
-    if (error != std::errc() || end != word.data() + word.size() || dim < 1) {
+    const std::optional<int64_t> dim = ParseNumber<int64_t>(word);
+    if (!dim || *dim < 1) {
       throw Error(ErrorCode::kUsage,
                   Join("--shape=", text, ": '", word,
                        "' is not a positive whole number; write --shape=3,227,227"));
     }
-    dims.push_back(dim);
+    dims.push_back(*dim);
   }
   return Shape(std::span<const int64_t>(dims));
 }

@@ -1,13 +1,13 @@
 #include "trainer/inference/generative/parzen_likelihood.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <vector>
 
 #include "generative/parzen_window.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/log/progress.h"
+#include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 #include "trainer/hdf5/reader.h"
@@ -15,14 +15,6 @@
 
 namespace trainer {
 namespace {
-
-std::optional<double> ParseNumber(const std::string& text) {
-  double value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || rest != end) return std::nullopt;
-  return value;
-}
 
 std::vector<float> ReadSamples(const std::string& path, int64_t width) {
   const Hdf5Reader file(path);
@@ -43,7 +35,7 @@ std::vector<float> ReadSamples(const std::string& path, int64_t width) {
 // Returns the given width, or candidates from 0.05 to 0.6.
 std::vector<double> CandidateWidths(const std::string& sigma) {
   if (!sigma.empty()) {
-    const std::optional<double> number = ParseNumber(sigma);
+    const std::optional<double> number = ParseNumber<double>(sigma);
     if (!number || !(*number > 0)) {
       throw Error(ErrorCode::kUsage, Join("--sigma='", EscapeControl(sigma),
                                           "' is not a number above 0; give a width such as 0.2"));

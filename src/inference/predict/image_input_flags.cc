@@ -3,9 +3,9 @@
 #include <glog/logging.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <sstream>
 #include <string_view>
 #include <utility>
@@ -13,6 +13,7 @@
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/file/text_file.h"
+#include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {
@@ -30,10 +31,8 @@ constexpr TextFlag kTextFlags[] = {{"list", &ImageInputFlags::list},
 template <class T>
 T ParseImageNumber(const char* flag, const std::string& value, const std::string& word,
                    const char* kind) {
-  T number{};
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-  const bool whole = error == std::errc() && end == word.data() + word.size();
-  if (whole && std::isfinite(static_cast<double>(number))) return number;
+  const std::optional<T> number = ParseNumber<T>(word);
+  if (number && std::isfinite(static_cast<double>(*number))) return *number;
   throw Error(ErrorCode::kUsage, Join("--", flag, "=", value, ": '", word, "' is not ", kind));
 }
 

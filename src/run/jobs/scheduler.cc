@@ -2,12 +2,12 @@
 
 #include <glog/logging.h>
 
-#include <charconv>
 #include <sstream>
 
 #include "trainer/base/process/command.h"
 #include "trainer/base/process/own_process.h"
 #include "trainer/base/text/duration.h"
+#include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {
@@ -19,13 +19,6 @@ using std::chrono::steady_clock;
 constexpr seconds kQueryTimeout{10};
 constexpr seconds kRequeueTimeout{60};  // a busy controller needs longer
 
-std::optional<int64_t> WholeOf(std::string_view text) {
-  int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
 std::string Trimmed(const std::string& text) {
   constexpr char kBlanks[] = " \t\r\n";
   const size_t first = text.find_first_not_of(kBlanks);
@@ -34,7 +27,7 @@ std::string Trimmed(const std::string& text) {
 }
 
 TimeLeft QuerySlurm(const std::string& id, const SchedulerAccess& access) {
-  const std::optional<int64_t> end = WholeOf(access.variable("SLURM_JOB_END_TIME"));
+  const std::optional<int64_t> end = ParseNumber<int64_t>(access.variable("SLURM_JOB_END_TIME"));
   if (end && *end > 0) {
     const auto now =
         std::chrono::duration_cast<seconds>(std::chrono::system_clock::now().time_since_epoch());
@@ -50,7 +43,7 @@ TimeLeft QueryPbs(const std::string& id, const SchedulerAccess& access) {
   const TimeLeft answer = result.problem.empty() ? ReadQstat(result.out)
                                                  : TimeLeft{std::nullopt, "qstat", result.problem};
   if (answer.time) return answer;
-  const std::optional<int64_t> limit = WholeOf(access.variable("PBS_WALLTIME"));
+  const std::optional<int64_t> limit = ParseNumber<int64_t>(access.variable("PBS_WALLTIME"));
   if (!limit || *limit <= 0) return answer;
   const auto used = std::chrono::duration_cast<seconds>(access.now() - LoadTime());
   return {seconds(*limit) - used, "PBS_WALLTIME, assuming that the job started with this run", ""};
@@ -96,7 +89,7 @@ TimeLeft ReadQstat(const std::string& out) {
     if (sign == std::string::npos) continue;
     const std::string name = Trimmed(line.substr(0, sign)), value = Trimmed(line.substr(sign + 3));
     if (name == "Walltime.Remaining") {
-      const std::optional<int64_t> left = WholeOf(value);
+      const std::optional<int64_t> left = ParseNumber<int64_t>(value);
       if (left) return {seconds(*left), "qstat", ""};
     }
     if (name == "Resource_List.walltime") limit = ParseWallTime(value);

@@ -1,6 +1,5 @@
 #include "trainer/run/search/lr_search.h"
 
-#include <charconv>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -14,6 +13,7 @@
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/log/progress.h"
+#include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/text.h"
 #include "trainer/parallel/launch.h"
 #include "trainer/run/ranks/compression.h"
@@ -24,10 +24,8 @@ namespace trainer {
 namespace {
 
 double ParseLr(const char* flag, const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = error == std::errc() && end == text.data() + text.size();
-  if (!whole || !(value >= 1e-30 && value <= 1e30)) {
+  const double value = ParseNumber<double>(text).value_or(0);
+  if (!(value >= 1e-30 && value <= 1e30)) {
     throw Error(ErrorCode::kUsage,
                 Join(flag, "=", EscapeControl(text),
                      ": a learning rate is a number above 0, such as 1e-6 or 0.1"));
