@@ -127,7 +127,7 @@ class RuleMemoryTest : public testing::Test {
  protected:
   std::map<std::string, size_t> Count(const std::string& fields) {
     DigitsRun run;
-    run.solver = Replaced(run.solver, "momentum: 0.9", fields);
+    run.solver = Edited(run.solver, "momentum: 0.9", fields);
     const SolverSpec spec = run.Load();
     std::map<std::string, size_t> planned = Planned(spec, *device_);
     EXPECT_EQ(planned, Built(spec, *device_)) << fields;
@@ -216,7 +216,7 @@ layer { name: "end" type: "Silence" bottom: "more" include { phase: TEST } }
 TEST_F(RuleMemoryTest, CountsTheLastBatchOfAnExactTestPass) {
   DigitsRun run;
   const size_t whole = Planned(run.Load(), *device_).at("values");
-  run.solver = Replaced(run.solver, "test_iter: 3", "test_iter: 0");
+  run.solver = Edited(run.solver, "test_iter: 3", "test_iter: 0");
   const SolverSpec spec = run.Load();
   const auto planned = Planned(spec, *device_);
   EXPECT_EQ(planned, Built(spec, *device_));

@@ -147,8 +147,11 @@ TEST(NetProfileTest, TotalsAreTheSumsOfTheLayersAndNoPeakIsAboveAHundred) {
 // percentage of the peak, since they compute fewer products.
 TEST(NetProfileTest, NamesTheLayerThatComputesAFusedOneAndReportsNoRateAboveThePeak) {
   DigitsRun run;
-  run.net = Replaced(run.net, R"(layer { name: "ip" type: "InnerProduct" bottom: "data")",
-                     R"(layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
+  run.net = Edited(run.net, R"(layer {
+  name: "ip"
+  type: "InnerProduct"
+  bottom: "data")",
+                   R"(layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
   convolution_param { num_output: 32 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
 layer { name: "relu" type: "ReLU" bottom: "conv" top: "conv" }
 layer { name: "conv2" type: "Convolution" bottom: "conv" top: "conv2"

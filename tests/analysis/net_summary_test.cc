@@ -45,7 +45,7 @@ TEST(NetSummaryTest, SaysWhatIsStoredIn16Bits) {
 TEST(NetSummaryTest, FitsTheColumnsWithWholeCells) {
   DigitsRun run;
   run.net =
-      Replaced(run.net, "name: \"ip\"", "name: \"a_long_name_of_a_layer_that_no_column_holds_ip\"");
+      Edited(run.net, "name: \"ip\"", "name: \"a_long_name_of_a_layer_that_no_column_holds_ip\"");
   const NetSummary summary = Summarize(run);
   std::string narrow;
   {

@@ -118,8 +118,8 @@ TEST(ScalingReportTest, RefusesUnknownLinksAndNetsWithoutParameters) {
   EXPECT_EQ(code, ErrorCode::kUsage);
   EXPECT_THAT(text, HasSubstr("Did you mean '10GbE'? Known links are 1GbE, "));
   DigitsRun run;
-  run.net = Replaced(run.net, "bottom: \"data\" top: \"ip\"",
-                     "bottom: \"data\" top: \"ip\" param { lr_mult: 0 } param { lr_mult: 0 }");
+  run.net = Edited(run.net, "bottom: \"data\"\n  top: \"ip\"",
+                   "bottom: \"data\" top: \"ip\" param { lr_mult: 0 } param { lr_mult: 0 }");
   ScalingRequest request = RequestFor({2});
   request.compute_ms = 5;
   EXPECT_THAT(ErrorOf([&] { PredictScaling(request, run.Load()); }).second,
