@@ -48,13 +48,13 @@ struct NetOptions {
   bool training = false;  // plan memory for backward
   bool force_backward = false;
   uint64_t seed = 0;
-  Rank replica;  // its share of the data, and random streams of its own
+  Rank replica = {};  // its share of the data, and random streams of its own
   // So many neighbouring replicas, `replica` the first of them, are computed by this net one after
   // the other: see Net::SetPart.
   int parts = 1;
   bool keeps_batch = false;  // for Forward on NetBatch::kSame, at the price of some memory
   bool record = false;       // StartPass records passes, where the device can and they are alike
-  ChainOptions chain;        // of layers that learn from samples of their own model
+  ChainOptions chain = {};   // of layers that learn from samples of their own model
   MemoryMode memory = MemoryMode::kShared;
   bool recompute = false;  // as the net's `recompute` says, or this
   // Bytes that activations and scratch may take together; 0: no limit. If they need more, the plan
@@ -66,7 +66,8 @@ struct NetOptions {
   // state, averages. Only counted, so that what is too large is refused before it is allocated.
   int states_per_weight = 0;
   OutputFiles output_files = OutputFiles::kNone;  // whether layers may write files
-  std::string snapshot_folder;  // where layers write files at snapshots; "" for a run without any
+  std::string snapshot_folder =
+      {};  // where layers write files at snapshots; "" for a run without any
   // Only plans: takes no memory, so that the net cannot run and its values have shapes alone.
   bool plan_only = false;
   // Only plans a net that parts of are run elsewhere: it may be larger than the device.
@@ -74,7 +75,7 @@ struct NetOptions {
   // So many batches may be under way, forward and not yet backward, each in a slot of its own: see
   // Net::SetSlot. Values and scratch are there as many times.
   int slots = 1;
-  NetEdges edges;
+  NetEdges edges = {};
 };
 
 // A value that no layer reads: what a run reports. `loss_weight` is 0 for a plain output.

@@ -184,18 +184,14 @@ MemoryBreakdown BreakDownMemory(const SolverSpec& spec, const Device& device,
 
 MemoryBreakdown BreakDownMemory(const NetSpec& spec, const caffe::NetState& state,
                                 const Device& device, const MemoryRoom& room, MemoryMode memory) {
-  NetOptions options;
-  options.state = state;
-  options.training = state.phase() == caffe::TRAIN;
-  options.memory = memory;
-  options.log = false;
-  options.plan_only = true;
+  const bool trains = state.phase() == caffe::TRAIN;
   ParamStore params(device);
-  const Net net(spec, options, device, params);
+  const Net net(
+      spec, {.state = state, .training = trains, .memory = memory, .log = false, .plan_only = true},
+      device, params);
   const MemoryEstimate estimate = EstimateMemory(net);
   MemoryBreakdown breakdown;
-  breakdown.nets.push_back(
-      MemoryOf(options.training ? "net, phase TRAIN" : "net, phase TEST", net));
+  breakdown.nets.push_back(MemoryOf(trains ? "net, phase TRAIN" : "net, phase TEST", net));
   breakdown.room = room;
   breakdown.items = estimate.Items(room);
   breakdown.fit = CheckFit(breakdown.items, room, estimate.batch);

@@ -74,12 +74,8 @@ class RankWork {
     const GpuSpec* const gpu = request_.gpu;
     const std::unique_ptr<Device> device = gpu != nullptr ? MakePlanDevice() : MakeCpuDevice();
     ParamStore params(*device);
-    NetOptions options;
-    options.state = state;
-    options.training = true;
-    options.log = false;
-    options.plan_only = true;
-    const Net net(spec, options, *device, params);
+    const Net net(spec, {.state = state, .training = true, .log = false, .plan_only = true},
+                  *device, params);
     report_.net = net.name();
     if (gpu == nullptr) {
       report_.profile =

@@ -265,12 +265,10 @@ void PlanExample(const std::string& inputs, LayerExample* example) {
   spec.proto.clear_layer();
   const std::unique_ptr<Device> device = MakeCpuDevice();
   ParamStore params(*device);
-  NetOptions options;
   const bool in_test = example->text.find("phase: TEST") != std::string::npos;
-  options.state.set_phase(in_test ? caffe::TEST : caffe::TRAIN);
-  options.log = false;
-  options.plan_only = true;
-  const Net net(spec, options, *device, params);
+  caffe::NetState state;
+  state.set_phase(in_test ? caffe::TEST : caffe::TRAIN);
+  const Net net(spec, {.state = state, .log = false, .plan_only = true}, *device, params);
   const auto shown = [&](const std::string& name) {
     return Join(name, " ", ExampleShape(net.Value(name).shape));
   };

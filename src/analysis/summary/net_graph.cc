@@ -130,11 +130,7 @@ NetShapes PlanShapes(const NetSpec& spec, const caffe::NetState& state) {
     const WarningsOnly warnings_only;
     const std::unique_ptr<Device> device = MakeCpuDevice();
     ParamStore params(*device);
-    NetOptions options;
-    options.state = state;
-    options.log = false;
-    options.plan_only = true;
-    const Net net(spec, options, *device, params);
+    const Net net(spec, {.state = state, .log = false, .plan_only = true}, *device, params);
     for (int i = 0; i < net.NumLayers(); ++i) {
       auto& layer = shapes.layers[net.LayerAt(i).name()];
       for (const std::string& top : net.LayerAt(i).proto().top()) {

@@ -67,11 +67,7 @@ std::string OutputsText(const NetSummary::Layer& layer) {
 NetSummary SummarizeNet(const NetSpec& spec, const caffe::NetState& state) {
   const std::unique_ptr<Device> device = MakeCpuDevice();
   ParamStore params(*device);
-  NetOptions options;
-  options.state = state;
-  options.log = false;
-  options.plan_only = true;
-  const Net net(spec, options, *device, params);
+  const Net net(spec, {.state = state, .log = false, .plan_only = true}, *device, params);
   NetSummary summary;
   summary.net = net.name();
   summary.arena_bytes = net.memory_plan().arena_bytes;

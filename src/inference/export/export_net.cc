@@ -23,11 +23,7 @@ std::map<std::string, Shape> PlanItemShapes(const NetSpec& spec, const caffe::Ne
                                             const std::vector<std::string>& blobs) try {
   const WarningsOnly warnings_only;
   ParamStore params(device);
-  NetOptions options;
-  options.state = state;
-  options.log = false;
-  options.plan_only = true;
-  const Net net(spec, options, device, params);
+  const Net net(spec, {.state = state, .log = false, .plan_only = true}, device, params);
   std::map<std::string, Shape> shapes;
   for (const std::string& blob : blobs) {
     const Shape whole = net.Value(blob).shape;
