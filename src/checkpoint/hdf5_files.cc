@@ -20,10 +20,6 @@ constexpr char kExtras[] = "trainer_state";
 constexpr int kMaxBlobs = 1 << 16;  // of a layer or of a history: far more than any net has
 constexpr int kMaxDepth = 64;
 
-bool IsNumber(std::string_view text) {
-  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
-}
-
 // The number that `name` is, as Caffe writes it, or -1.
 int BlobIndex(const std::string& name) {
   const int index = ParseNumber<int>(name).value_or(-1);
@@ -199,29 +195,6 @@ Seal WriteSealed(Hdf5Builder& builder, AtomicFile* file) {
 }
 
 }  // namespace
-
-void CheckHdf5Names(std::span<const std::string> layers) {
-  const std::set<std::string> names(layers.begin(), layers.end());
-  for (const std::string& name : layers) {
-    const auto refuse = [&](const std::string& why) {
-      throw Error(ErrorCode::kConfig,
-                  Join("layer '", EscapeControl(name), "' cannot be saved as HDF5: ", why,
-                       "; rename the layer, or set snapshot_format: BINARYPROTO"));
-    };
-    for (size_t begin = 0; begin != std::string::npos;) {
-      const size_t end = name.find('/', begin);
-      const std::string part = name.substr(begin, end - begin);
-      if (part.empty() || part == "." || part.find('\0') != std::string::npos) {
-        refuse("a part of its name between slashes is empty or a dot");
-      }
-      if (begin > 0 && IsNumber(part) && names.contains(name.substr(0, begin - 1))) {
-        refuse(Join("blob ", part, " of layer '", name.substr(0, begin - 1),
-                    "' would have the same path"));
-      }
-      begin = end == std::string::npos ? end : end + 1;
-    }
-  }
-}
 
 caffe::NetParameter ReadHdf5Model(const std::string& path) { return ModelReader(path).Read(); }
 

@@ -10,6 +10,13 @@
 #include "trainer/hdf5/reader.h"
 
 namespace trainer {
+namespace {
+
+bool IsNumber(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+}  // namespace
 
 bool IsNamedAsHdf5(const std::string& path) { return path.ends_with(".h5"); }
 
@@ -21,18 +28,34 @@ void CheckModelBytes(uint64_t bytes) {
                    "HDF5, or remove snapshot_diff, or use fewer or smaller layers"));
 }
 
+void CheckHdf5Names(std::span<const std::string> layers) {
+  const std::set<std::string> names(layers.begin(), layers.end());
+  for (const std::string& name : layers) {
+    const auto refuse = [&](const std::string& why) {
+      throw Error(ErrorCode::kConfig,
+                  Join("layer '", EscapeControl(name), "' cannot be saved as HDF5: ", why,
+                       "; rename the layer, or set snapshot_format: BINARYPROTO"));
+    };
+    for (size_t begin = 0; begin != std::string::npos;) {
+      const size_t end = name.find('/', begin);
+      const std::string part = name.substr(begin, end - begin);
+      if (part.empty() || part == "." || part.find('\0') != std::string::npos) {
+        refuse("a part of its name between slashes is empty or a dot");
+      }
+      if (begin > 0 && IsNumber(part) && names.contains(name.substr(0, begin - 1))) {
+        refuse(Join("blob ", part, " of layer '", name.substr(0, begin - 1),
+                    "' would have the same path"));
+      }
+      begin = end == std::string::npos ? end : end + 1;
+    }
+  }
+}
+
 Seal WriteModel(const std::string& path, caffe::NetParameter& net, FileOps& ops) {
   AtomicFile file(path, ops);
   const Seal seal = WriteModelTo(net, &file);
   file.Commit();
   return seal;
-}
-
-Seal WriteModelTo(caffe::NetParameter& net, AtomicFile* file) {
-  if (IsNamedAsHdf5(file->path())) return WriteHdf5Model(net, file);
-  net.clear_file_bytes();
-  net.clear_crc32c();
-  return WriteSealed(net, file);
 }
 
 caffe::NetParameter ReadModel(const std::string& path) {

@@ -131,6 +131,19 @@ Seal WriteSealed(const google::protobuf::Message& message, AtomicFile* file) {
   return seal;
 }
 
+Seal WriteModelTo(caffe::NetParameter& net, AtomicFile* file) {
+  if (IsNamedAsHdf5(file->path())) return WriteHdf5Model(net, file);
+  net.clear_file_bytes();
+  net.clear_crc32c();
+  return WriteSealed(net, file);
+}
+
+Seal WriteStateTo(caffe::SolverState& state, AtomicFile* file) {
+  state.clear_file_bytes();
+  state.clear_crc32c();
+  return IsNamedAsHdf5(file->path()) ? WriteHdf5State(state, file) : WriteSealed(state, file);
+}
+
 std::optional<Seal> CheckSeal(const std::string& path) {
   const uint64_t size = FileSize(path);
   const FileHandle file = OpenForReading(path);

@@ -96,12 +96,6 @@ void WriteState(const std::string& path, caffe::SolverState& state, FileOps& ops
   file.Commit();
 }
 
-Seal WriteStateTo(caffe::SolverState& state, AtomicFile* file) {
-  state.clear_file_bytes();
-  state.clear_crc32c();
-  return IsNamedAsHdf5(file->path()) ? WriteHdf5State(state, file) : WriteSealed(state, file);
-}
-
 caffe::SolverState ReadStateAlone(const std::string& path) {
   OpenForReading(path);  // a file that is not there comes before any thought about its name
   const bool named_as_weights = IsNamedAsWeights(path);

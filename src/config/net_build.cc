@@ -171,20 +171,6 @@ void EscapeNames(NetSpec* spec) {
 
 }  // namespace
 
-void Upgrades::Append(const Upgrades& more) {
-  done.insert(done.end(), more.done.begin(), more.done.end());
-  warnings.insert(warnings.end(), more.warnings.begin(), more.warnings.end());
-}
-
-std::string Counted(int64_t count, const std::string& noun) {
-  return Join(count, " ", noun, count == 1 ? "" : "s");
-}
-
-void LogUpgrades(const Upgrades& upgrades) {
-  for (const std::string& text : upgrades.done) LOG(INFO) << EscapeControl(text);
-  for (const std::string& text : upgrades.warnings) LOG(WARNING) << EscapeControl(text);
-}
-
 NetSpec BuildNet(caffe::NetParameter proto, const std::string& file, const ParseTree* tree) {
   NetSpec spec;
   spec.file = file;
@@ -209,11 +195,14 @@ NetSpec BuildNet(caffe::NetParameter proto, const std::string& file, const Parse
   return spec;
 }
 
-Upgrades UpgradeNet(caffe::NetParameter* net, const std::string& file, const ParseTree* tree) {
-  NetSpec spec = BuildNet(std::move(*net), file, tree);
-  *net = std::move(spec.proto);
-  for (LayerSpec& layer : spec.layers) *net->add_layer() = std::move(layer.mutable_proto());
-  return std::move(spec.upgrades);
+NetSpec ReadNet(const std::string& path) {
+  caffe::NetParameter proto;
+  std::unique_ptr<ParsedText> text = ParseText(path, &proto);
+  NetSpec spec = BuildNet(std::move(proto), path, &text->tree);
+  LogUpgrades(spec.upgrades);
+  LogHints(spec);
+  spec.text = std::move(text);
+  return spec;
 }
 
 }  // namespace trainer

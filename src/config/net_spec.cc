@@ -39,6 +39,11 @@ bool Keeps(const LayerSpec& layer, const caffe::NetState& state) {
 
 }  // namespace
 
+void Upgrades::Append(const Upgrades& more) {
+  done.insert(done.end(), more.done.begin(), more.done.end());
+  warnings.insert(warnings.end(), more.warnings.begin(), more.warnings.end());
+}
+
 SourceRef NetSpec::Where(std::string_view field) const {
   const auto* known = caffe::NetParameter::descriptor()->FindFieldByName(std::string(field));
   if (known == nullptr || known->is_repeated()) {
@@ -47,16 +52,6 @@ SourceRef NetSpec::Where(std::string_view field) const {
   if (tree == nullptr) return {file};
   const auto at = tree->GetLocation(known, -1);
   return at.line < 0 ? SourceRef{file} : SourceRef{file, at.line + 1, at.column + 1};
-}
-
-NetSpec ReadNet(const std::string& path) {
-  caffe::NetParameter proto;
-  std::unique_ptr<ParsedText> text = ParseText(path, &proto);
-  NetSpec spec = BuildNet(std::move(proto), path, &text->tree);
-  LogUpgrades(spec.upgrades);
-  LogHints(spec);
-  spec.text = std::move(text);
-  return spec;
 }
 
 NetSpec LoadNet(const std::string& path, Overrides* overrides) {

@@ -14,7 +14,7 @@
 #include "trainer/base/text/text.h"
 #include "trainer/config/storage.h"
 #include "trainer/config/upgrade/upgrade.h"
-#include "upgrade/upgrade_layers.h"
+#include "upgrade/upgrade_solver.h"
 
 namespace trainer {
 namespace {

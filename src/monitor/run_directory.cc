@@ -1,13 +1,19 @@
 #include "trainer/monitor/run_directory.h"
 
+#include <glog/logging.h>
+
+#include <atomic>
+
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/json.h"
 #include "trainer/base/text/json_reader.h"
-#include "trainer/monitor/run_folder.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {
+
+std::atomic<bool> g_told{false};
 
 bool ReadFlag(const JsonObject& json, const char* name) {
   const JsonElement* const value = JsonField(json, name);
@@ -79,5 +85,13 @@ RunInfo RunDirectory::ReadInfo() const {
   info.batch_job = JsonText(json, "batch_job");
   return info;
 }
+
+void WarnOfRunFolder(const std::string& what) {
+  if (g_told.exchange(true)) return;
+  LOG(WARNING) << EscapeControl(what)
+               << ". The run continues; the missing lines are written when the disk works again";
+}
+
+void RunFolderIsWritable() { g_told = false; }
 
 }  // namespace trainer

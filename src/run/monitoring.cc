@@ -20,9 +20,10 @@
 #include "trainer/base/text/text.h"
 #include "trainer/base/thread/threads.h"
 #include "trainer/config/resolved_solver.h"
+#include "trainer/monitor/events_observer.h"
 #include "trainer/monitor/gpu_observer.h"
+#include "trainer/monitor/metrics_observer.h"
 #include "trainer/monitor/run_directory.h"
-#include "trainer/monitor/run_folder.h"
 #include "trainer/solver/solver.h"
 
 namespace trainer {

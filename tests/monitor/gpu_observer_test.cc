@@ -12,7 +12,9 @@
 
 #include "support/temp_folder.h"
 #include "trainer/base/file/file.h"
-#include "trainer/monitor/run_folder.h"
+#include "trainer/monitor/events_observer.h"
+#include "trainer/monitor/metrics_observer.h"
+#include "trainer/monitor/run_directory.h"
 
 namespace trainer {
 namespace {

@@ -257,13 +257,5 @@ TEST_F(PageTest, ShowsTheWorstImagesWithLabelAndAnswer) {
   EXPECT_THAT(page, HasSubstr("base64,&quot;&gt;&lt;b&gt;\""));
 }
 
-TEST(Base64Test, EveryLengthIsPadded) {
-  EXPECT_EQ(Base64(""), "");
-  EXPECT_EQ(Base64("M"), "TQ==");
-  EXPECT_EQ(Base64("Ma"), "TWE=");
-  EXPECT_EQ(Base64("Man"), "TWFu");
-  EXPECT_EQ(Base64("\xff\xfe\xfd"), "//79");
-}
-
 }  // namespace
 }  // namespace trainer

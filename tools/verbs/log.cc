@@ -8,6 +8,7 @@
 #include "trainer/base/text/text.h"
 #include "trainer/cli/verb.h"
 #include "trainer/monitor/chart.h"
+#include "trainer/monitor/run_charts.h"
 #include "trainer/monitor/run_tables.h"
 
 namespace trainer {

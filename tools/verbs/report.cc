@@ -10,7 +10,7 @@
 #include "trainer/cli/verb.h"
 #include "trainer/config/solver_spec.h"
 #include "trainer/monitor/page.h"
-#include "trainer/monitor/run_folder.h"
+#include "trainer/monitor/run_directory.h"
 
 namespace trainer {
 namespace {

@@ -41,14 +41,6 @@ std::string ChartStyle();
 // Returns an SVG file with the charts one below the other.
 std::string ChartsFile(const std::vector<Chart>& charts);
 
-// Returns the charts of the runs: losses, outputs of tests and training, learning rates, speed,
-// time spent waiting. Curves of several runs carry the runs' names. Charts without a point are left
-// out.
-std::vector<Chart> RunCharts(const std::vector<RunMetrics>& runs);
-
-// Returns the name of a run's folder or log, for a legend.
-std::string NameOf(const RunMetrics& run);
-
 // Escapes text for the space between tags and for quoted attributes.
 std::string EscapeHtml(const std::string& text);
 

@@ -22,7 +22,4 @@ struct ReportedNet {
 std::string ReportPage(const std::vector<RunMetrics>& runs,
                        const std::vector<ReportedNet>& nets = {});
 
-// Encodes bytes in base 64, for a picture in a page or in JSON.
-std::string Base64(const std::string& bytes);
-
 }  // namespace trainer

@@ -1,5 +1,6 @@
 #pragma once
-// The folder of --run.
+// The folder of --run. No file of it stops a run: what cannot be written is a warning and tried
+// again.
 
 #include <cstddef>
 #include <cstdint>
@@ -8,6 +9,18 @@
 #include <vector>
 
 namespace trainer {
+
+// Names in the folder.
+inline constexpr char kSolverName[] = "solver.prototxt";
+inline constexpr char kEnvironmentName[] = "environment.json";
+inline constexpr char kMetricsName[] = "metrics.jsonl";
+inline constexpr char kMetricsTableName[] = "metrics.csv";
+inline constexpr char kFiltersName[] = "filters.png";
+inline constexpr char kImagesName[] = "images.png";
+// Files that `trainer test --run` and `trainer time` write for reports.
+inline constexpr char kConfusionName[] = "confusion.json";
+inline constexpr char kWorstName[] = "worst.json";
+inline constexpr char kTimesName[] = "time.json";
 
 // The program, the host and the files of a run: environment.json.
 struct RunInfo {
@@ -42,5 +55,10 @@ class RunDirectory {
  private:
   std::string path_;
 };
+
+// Logs why a file of the folder cannot be written, once until RunFolderIsWritable.
+void WarnOfRunFolder(const std::string& what);
+// Called when a file of the folder can be written again.
+void RunFolderIsWritable();
 
 }  // namespace trainer

@@ -1,16 +1,17 @@
 #pragma once
-// Layers of the forms that came before LayerParameter, and the solver's old field, rewritten.
+// Layers of the forms that came before LayerParameter, rewritten.
 
 #include <google/protobuf/text_format.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "layers.pb.h"
 #include "legacy.pb.h"
 #include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/net_spec.h"
-#include "trainer/config/solver_spec.h"
 
 namespace trainer {
 
@@ -35,9 +36,8 @@ caffe::LayerParameter RewriteOld(const OldLayer& layer);
 void WarnOfOldTransform(const LayerSpec& layer, Upgrades* upgrades);
 
 // "1 layer", "2 layers"
-std::string Counted(int64_t count, const std::string& noun);
-
-// solver_type as type. Throws kConfig when both are given.
-Upgrades RewriteSolverType(SolverSpec* solver);
+inline std::string Counted(int64_t count, const std::string& noun) {
+  return Join(count, " ", noun, count == 1 ? "" : "s");
+}
 
 }  // namespace trainer

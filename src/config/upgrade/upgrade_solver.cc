@@ -1,7 +1,7 @@
-// Old fields of solvers.
+#include "upgrade/upgrade_solver.h"
+
 #include "trainer/base/text/text.h"
 #include "trainer/config/upgrade/upgrade.h"
-#include "upgrade/upgrade_layers.h"
 
 namespace trainer {
 

@@ -10,12 +10,12 @@
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/log/progress.h"
+#include "trainer/base/text/base64.h"
 #include "trainer/base/text/text.h"
 #include "trainer/image/image_grid.h"
 #include "trainer/inference/evaluate/predictions.h"
 #include "trainer/inference/predict/class_names.h"
-#include "trainer/monitor/page.h"
-#include "trainer/monitor/run_folder.h"
+#include "trainer/monitor/run_directory.h"
 #include "trainer/net/bad_records.h"
 
 namespace trainer {

@@ -11,7 +11,6 @@
 #include "trainer/config/overrides.h"
 #include "trainer/monitor/best_test.h"
 #include "trainer/monitor/run_directory.h"
-#include "trainer/monitor/run_folder.h"
 #include "trainer/monitor/run_metrics.h"
 
 namespace trainer {

@@ -7,7 +7,7 @@
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/config/text/prototxt.h"
-#include "trainer/monitor/run_folder.h"
+#include "trainer/monitor/run_directory.h"
 #include "trainer/monitor/test_score.h"
 
 namespace trainer {

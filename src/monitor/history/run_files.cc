@@ -4,7 +4,7 @@
 #include <sstream>
 
 #include "trainer/base/file/file.h"
-#include "trainer/monitor/run_folder.h"
+#include "trainer/monitor/run_directory.h"
 
 namespace trainer {
 

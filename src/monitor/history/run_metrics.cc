@@ -6,7 +6,7 @@
 
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
-#include "trainer/monitor/run_folder.h"
+#include "trainer/monitor/run_directory.h"
 
 namespace trainer {
 namespace {

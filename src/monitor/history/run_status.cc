@@ -9,10 +9,9 @@
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 #include "trainer/checkpoint/snapshot_lock.h"
-#include "trainer/monitor/chart.h"
 #include "trainer/monitor/live_view.h"
+#include "trainer/monitor/run_charts.h"
 #include "trainer/monitor/run_directory.h"
-#include "trainer/monitor/run_folder.h"
 #include "trainer/monitor/test_score.h"
 
 namespace trainer {

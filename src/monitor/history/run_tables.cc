@@ -5,6 +5,7 @@
 #include "trainer/base/text/text.h"
 #include "trainer/monitor/chart.h"
 #include "trainer/monitor/live_view.h"
+#include "trainer/monitor/run_charts.h"
 
 namespace trainer {
 namespace {

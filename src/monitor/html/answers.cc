@@ -10,7 +10,7 @@
 #include "trainer/base/text/json_reader.h"
 #include "trainer/base/text/text.h"
 #include "trainer/monitor/chart.h"
-#include "trainer/monitor/run_folder.h"
+#include "trainer/monitor/run_directory.h"
 
 namespace trainer {
 namespace {

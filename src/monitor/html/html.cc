@@ -1,9 +1,9 @@
 #include "html.h"
 
 #include "history/run_files.h"
+#include "trainer/base/text/base64.h"
 #include "trainer/base/text/text.h"
 #include "trainer/monitor/chart.h"
-#include "trainer/monitor/page.h"
 
 namespace trainer {
 
@@ -52,22 +52,6 @@ std::string PictureOfRun(const RunMetrics& run, const char* file, const std::str
   const std::optional<std::string> png = FileOfRun(run, file);
   constexpr std::string_view kPngStart = "\x89PNG\r\n\x1a\n";
   return png && png->starts_with(kPngStart) ? FigureHtml(Base64(*png), {caption}) : "";
-}
-
-std::string Base64(const std::string& bytes) {
-  constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  for (size_t at = 0; at < bytes.size(); at += 3) {
-    const size_t count = std::min<size_t>(3, bytes.size() - at);
-    uint32_t word = 0;
-    for (size_t i = 0; i < 3; ++i) {
-      word = word << 8 | (i < count ? static_cast<unsigned char>(bytes[at + i]) : 0u);
-    }
-    for (size_t i = 0; i < 4; ++i) {
-      text += i <= count ? kDigits[word >> (18 - 6 * i) & 63] : '=';
-    }
-  }
-  return text;
 }
 
 }  // namespace trainer

@@ -13,7 +13,8 @@
 #include "trainer/monitor/best_test.h"
 #include "trainer/monitor/chart.h"
 #include "trainer/monitor/live_view.h"
-#include "trainer/monitor/run_folder.h"
+#include "trainer/monitor/run_charts.h"
+#include "trainer/monitor/run_directory.h"
 
 namespace trainer {
 namespace {

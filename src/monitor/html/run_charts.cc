@@ -1,12 +1,11 @@
-// Chooses the charts of runs.
+#include "trainer/monitor/run_charts.h"
 
 #include <algorithm>
 #include <set>
 
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
-#include "trainer/monitor/chart.h"
-#include "trainer/monitor/run_folder.h"
+#include "trainer/monitor/run_directory.h"
 
 namespace trainer {
 namespace {

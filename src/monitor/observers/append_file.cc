@@ -4,28 +4,15 @@
 #include <glog/logging.h>
 #include <sys/stat.h>
 
-#include <atomic>
 #include <cerrno>
 #include <system_error>
 
 #include "trainer/base/file/file.h"
 #include "trainer/base/file/output_file.h"
 #include "trainer/base/text/text.h"
-#include "trainer/monitor/run_folder.h"
+#include "trainer/monitor/run_directory.h"
 
 namespace trainer {
-namespace {
-
-std::atomic<bool> g_told{false};
-
-}  // namespace
-
-void WarnOfRunFolder(const std::string& what) {
-  if (g_told.exchange(true)) return;
-  LOG(WARNING) << EscapeControl(what)
-               << ". The run continues; the missing lines are written when the disk works again";
-}
-
 AppendFile::AppendFile(std::string path, const Limits& limits, FileOps& ops)
     : path_(std::move(path)), limits_(limits), ops_(ops) {
   RequireOwnFile(path_);
@@ -87,7 +74,7 @@ bool AppendFile::Write() {
   if (failing_) {
     LOG(WARNING) << EscapeControl(Join(path_, " can be written again",
                                        lost_ > 0 ? Join("; ", lost_, " entries are lost") : ""));
-    g_told = false;
+    RunFolderIsWritable();
   }
   failing_ = false;
   return true;

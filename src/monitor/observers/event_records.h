@@ -11,7 +11,7 @@
 
 #include "histogram.h"
 #include "proto_bytes.h"
-#include "trainer/monitor/run_folder.h"
+#include "trainer/monitor/events_observer.h"
 
 namespace trainer {
 

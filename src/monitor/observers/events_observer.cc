@@ -1,4 +1,4 @@
-// TensorBoard's event file of a run, and the images in the same folder.
+#include "trainer/monitor/events_observer.h"
 
 #include <glog/logging.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
 #include "trainer/image/image_grid.h"
-#include "trainer/monitor/run_folder.h"
+#include "trainer/monitor/run_directory.h"
 
 namespace trainer {
 namespace {

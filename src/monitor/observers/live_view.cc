@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "live_drawing.h"
+#include "live_view_drawing.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {

@@ -1,4 +1,4 @@
-// metrics.jsonl and metrics.csv of a run's folder.
+#include "trainer/monitor/metrics_observer.h"
 
 #include <glog/logging.h>
 
@@ -16,7 +16,7 @@
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/json.h"
 #include "trainer/base/text/text.h"
-#include "trainer/monitor/run_folder.h"
+#include "trainer/monitor/run_directory.h"
 
 namespace trainer {
 namespace {

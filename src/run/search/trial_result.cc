@@ -15,7 +15,7 @@
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 #include "trainer/monitor/best_test.h"
-#include "trainer/monitor/run_folder.h"
+#include "trainer/monitor/run_directory.h"
 #include "trainer/monitor/run_metrics.h"
 #include "trainer/run/jobs/job_script.h"
 

@@ -8,8 +8,8 @@
 namespace trainer {
 
 // Returns the number that `text` is as a whole, as std::from_chars reads it: decimal digits with an
-// optional minus, without blanks; for a floating-point T also "1e-3", "inf" and "nan". Empty for any
-// other text and for a number that T cannot hold.
+// optional minus, without blanks; for a floating-point T also "1e-3", "inf" and "nan". Empty for
+// any other text and for a number that T cannot hold.
 template <class T>
 std::optional<T> ParseNumber(std::string_view text) {
   T value{};

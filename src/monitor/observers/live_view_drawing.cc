@@ -1,4 +1,4 @@
-#include "live_drawing.h"
+#include "live_view_drawing.h"
 
 namespace trainer {
 

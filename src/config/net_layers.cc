@@ -1,3 +1,5 @@
+#include "trainer/config/net_layers.h"
+
 #include <algorithm>
 #include <map>
 
@@ -5,7 +7,6 @@
 #include "trainer/base/error/error_collector.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/layer_types.h"
-#include "trainer/config/net_layers.h"
 
 namespace trainer {
 namespace {
