@@ -6,7 +6,7 @@
 
 The groups, verbs, summaries and usage lines come from `trainer help`. The rest of a verb's section,
 from its first ```sh block on, is written by hand and stays. A new verb gets the first example of
-its help; `tests/tools/docs_test.py TRAINER --write docs/commands.md` then adds the output.
+its help; `tests/tools/docs/docs_test.py TRAINER --write docs/commands.md` then adds the output.
 """
 
 import pathlib

@@ -1,4 +1,5 @@
-// Frames and fields of event records; tests/tools/tensorboard_test.py has TensorBoard read them.
+// Frames and fields of event records; tests/tools/watching/watching_test.py has TensorBoard read
+// them.
 
 #include "observers/event_records.h"
 

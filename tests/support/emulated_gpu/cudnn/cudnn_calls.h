@@ -2,7 +2,7 @@
 // The calls of the emulated cuDNN, the same for all directions: x, w and y are the forward tensors
 // or their gradients.
 
-#include "support/emulated_gpu/cudnn_objects.h"
+#include "support/emulated_gpu/cudnn/cudnn_objects.h"
 
 namespace emulated_gpu {
 

@@ -1,6 +1,6 @@
 // cuDNN's table, whose calls name operands in an order of each direction.
 
-#include "support/emulated_gpu/cudnn_calls.h"
+#include "support/emulated_gpu/cudnn/cudnn_calls.h"
 #include "support/emulated_gpu/tables.h"
 
 namespace emulated_gpu {

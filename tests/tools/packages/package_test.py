@@ -18,7 +18,7 @@ import tarfile
 import tempfile
 import zipfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 failures = []
 
 

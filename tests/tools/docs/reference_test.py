@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 DATA = """
 trainer dataset digits digits --train=20 --test=10
 trainer dataset convert digits/train_lmdb digits.h5

@@ -1,4 +1,4 @@
-// --gpu, solver_mode and their like where there is no GPU; emulated_test.cc has one.
+// --gpu, solver_mode and their like where there is no GPU; gpu_train_test.cc has one.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

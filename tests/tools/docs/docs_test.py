@@ -29,7 +29,7 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 GROUPS = ("dataset",)  # verbs whose first argument is a task
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 NEEDS = re.compile(r"^```sh needs=(\w+)\n(.*?^```\n)(\n*```text\n.*?^```\n)?", re.M | re.S)

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "support/emulated_gpu/cudnn_objects.h"
+#include "support/emulated_gpu/cudnn/cudnn_objects.h"
 
 namespace emulated_gpu {
 

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 TRAINER = sys.argv.pop(1)
 EMULATED = sys.argv.pop(1) if len(sys.argv) > 1 else ""
 NEED_A_GPU = {"device_tests", "gpu_losses", "accuracy", "speed", "fed", "repeats", "other_device",

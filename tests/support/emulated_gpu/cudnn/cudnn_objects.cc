@@ -1,6 +1,6 @@
 // Handles and descriptors of the emulated cuDNN.
 
-#include "support/emulated_gpu/cudnn_objects.h"
+#include "support/emulated_gpu/cudnn/cudnn_objects.h"
 
 #include <cstdio>
 #include <memory>

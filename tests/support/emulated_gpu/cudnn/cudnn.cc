@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "support/emulated_gpu/calls.h"
-#include "support/emulated_gpu/cudnn_calls.h"
+#include "support/emulated_gpu/cudnn/cudnn_calls.h"
 #include "support/emulated_gpu/library.h"
 #include "support/emulated_gpu/stream.h"
 #include "trainer/base/text/text.h"

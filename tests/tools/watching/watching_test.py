@@ -72,7 +72,7 @@ def pythons():
     if script:
         first = pathlib.Path(script).read_bytes().split(b"\n")[0].decode(errors="replace")
         yield first[2:].split(" ")[0] if first.startswith("#!") else None
-    root = pathlib.Path(__file__).resolve().parents[2]
+    root = pathlib.Path(__file__).resolve().parents[3]
     for folder in (root, root.parent):
         for name in ("venv", ".venv"):
             yield str(folder / name / "bin/python")

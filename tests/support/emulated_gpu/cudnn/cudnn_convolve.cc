@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "support/emulated_gpu/cudnn_objects.h"
+#include "support/emulated_gpu/cudnn/cudnn_objects.h"
 #include "support/emulated_gpu/library.h"
 
 namespace emulated_gpu {
