@@ -11,6 +11,39 @@ import torch
 
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden"
 WIDTH = 100
+# The files of each folder.
+FOLDERS = {
+    "layers/activations":
+        "absval bnll clip elu exp gelu hard_swish log mish power prelu relu sigmoid "
+        "silu softmax swish tanh threshold",
+    "layers/losses":
+        "accuracy argmax contrastive_loss euclidean_loss hinge_loss infogain_loss "
+        "multinomial_logistic_loss sigmoid_cross_entropy_loss smooth_l1_loss "
+        "softmax_loss softmax_loss_weighted total_variation_loss",
+    "layers/norms":
+        "batch_norm group_norm layer_norm lrn mvn normalize",
+    "layers/products":
+        "bias convolution convolution_axis convolution_depthwise deconvolution "
+        "depthwise_convolution eltwise embed gram inner_product lstm lstm_unit "
+        "parameter rnn scale",
+    "layers/shapes":
+        "batch_reindex concat crop detection_output im2col interp permute pooling "
+        "prior_box ps_roi_pooling reduction reorg roi_pooling slice spp tile",
+    "nets":
+        "big_net_alexnet big_net_googlenet big_net_mobilenet_v2 big_net_resnet50 nets "
+        "ssd_net style",
+    "rules":
+        "lbfgs new_rules pipeline rules sgd",
+    "images":
+        "augment images resize resize_modes resized_crop smooth",
+}
+
+
+def path(name):
+    """The path of a file, such as tests/golden/rules/sgd.txt."""
+    stem = name.removesuffix(".txt")
+    folder, = (folder for folder, stems in FOLDERS.items() if stem in stems.split())
+    return FOLDER / folder / name
 
 
 def versions():
@@ -48,8 +81,7 @@ class GoldenFile:
         self.lines.append(f"number {name} {value:.9g}")
 
     def save(self):
-        FOLDER.mkdir(exist_ok=True)
-        (FOLDER / self.name).write_text("\n".join(self.lines) + "\n")
+        path(self.name).write_text("\n".join(self.lines) + "\n")
 
 
 def format_number(value):

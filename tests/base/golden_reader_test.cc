@@ -53,8 +53,10 @@ TEST(GoldenReaderTest, NamesTheCaseThatLacksAnEntry) {
 
 TEST(GoldenReaderTest, ReadsEveryFileOfTheTree) {
   for (const char* file :
-       {"accuracy.txt", "convolution.txt", "inner_product.txt", "nets.txt", "pooling.txt",
-        "relu.txt", "sgd.txt", "softmax.txt", "softmax_loss.txt"}) {
+       {"layers/losses/accuracy.txt", "layers/products/convolution.txt",
+        "layers/products/inner_product.txt", "nets/nets.txt", "layers/shapes/pooling.txt",
+        "layers/activations/relu.txt", "rules/sgd.txt", "layers/activations/softmax.txt",
+        "layers/losses/softmax_loss.txt"}) {
     EXPECT_FALSE(ReadGolden(file).empty()) << file;
   }
 }

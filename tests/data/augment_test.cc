@@ -59,7 +59,7 @@ std::string Noise(size_t count) {
 
 TEST(ColorChangesTest, GoldenValuesOfPillowAndColorsys) {
   int cases = 0;
-  for (const GoldenCase& golden : ReadGolden("augment.txt")) {
+  for (const GoldenCase& golden : ReadGolden("images/augment.txt")) {
     const GoldenTensor& in = golden.Tensor("in");
     std::vector<float> memory;
     FloatPixels pixels(3, in.dims[1], in.dims[2], &memory);

@@ -21,7 +21,7 @@ constexpr uint32_t kFirstPass = 1;
 
 TEST(ResizedCropTest, GoldenValuesOfTorchvision) {
   int compared = 0;
-  for (const GoldenCase& golden : ReadGolden("resized_crop.txt")) {
+  for (const GoldenCase& golden : ReadGolden("images/resized_crop.txt")) {
     caffe::RandomResizedCropParameter param;
     param.set_min_area_ratio(static_cast<float>(golden.Number("least_area")));
     param.set_max_area_ratio(static_cast<float>(golden.Number("greatest_area")));

@@ -35,7 +35,7 @@ int Difference(const Image& image, const GoldenTensor& want) {
 
 TEST(DecodeTest, GoldenValuesOfOpenCv) {
   int compared = 0;
-  for (const GoldenCase& golden : ReadGolden("images.txt")) {
+  for (const GoldenCase& golden : ReadGolden("images/images.txt")) {
     for (const auto& [mode, want] : golden.tensors) {
       const Colors colors = mode == "color"  ? Colors::kColor
                             : mode == "gray" ? Colors::kGray
@@ -147,7 +147,7 @@ TEST(DecodeTest, RefusesCmykWithoutAdobesMarker) {
 // Every file of tests/golden/images.
 std::vector<std::string> Names() {
   std::vector<std::string> names;
-  for (const GoldenCase& golden : ReadGolden("images.txt")) names.push_back(golden.name);
+  for (const GoldenCase& golden : ReadGolden("images/images.txt")) names.push_back(golden.name);
   return names;
 }
 
@@ -263,7 +263,7 @@ TEST(ResizeTest, GoldenValuesOfOpenCvInTheOtherModes) {
   const std::map<std::string, Interpolation> modes = {{"NEAREST", Interpolation::kNearest},
                                                       {"CUBIC", Interpolation::kCubic},
                                                       {"AREA", Interpolation::kArea}};
-  for (const GoldenCase& golden : ReadGolden("resize_modes.txt")) {
+  for (const GoldenCase& golden : ReadGolden("images/resize_modes.txt")) {
     const Image from = SourceOf(golden);
     const GoldenTensor& want = golden.Tensor("result");
     Image to;
@@ -276,7 +276,7 @@ TEST(ResizeTest, GoldenValuesOfOpenCvInTheOtherModes) {
 }
 
 TEST(ResizeTest, GoldenValuesOfOpenCv) {
-  for (const GoldenCase& golden : ReadGolden("resize.txt")) {
+  for (const GoldenCase& golden : ReadGolden("images/resize.txt")) {
     const Image from = SourceOf(golden);
     const std::vector<float>& box = golden.Tensor("box").values;
     const GoldenTensor& want = golden.Tensor("result");

@@ -184,7 +184,7 @@ TEST(PartTest, EveryKindOfColorsIsCutAlike) {
 }
 
 TEST(SmoothTest, GoldenValuesOfPillow) {
-  for (const GoldenCase& golden : ReadGolden("smooth.txt")) {
+  for (const GoldenCase& golden : ReadGolden("images/smooth.txt")) {
     const GoldenTensor& source = golden.Tensor("source");
     const GoldenTensor& want = golden.Tensor("result");
     const std::vector<float>& box = golden.Tensor("box").values;

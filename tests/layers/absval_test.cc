@@ -22,7 +22,7 @@ TEST(AbsValTest, GradientMatchesDifferences) {
   layer.ExpectGradient();
 }
 
-TEST(AbsValTest, GoldenValues) { ExpectGoldenFile("absval.txt"); }
+TEST(AbsValTest, GoldenValues) { ExpectGoldenFile("layers/activations/absval.txt"); }
 
 TEST(AbsValTest, InPlaceEqualsNotInPlace) {
   ExpectInPlaceEqual(R"(type: "AbsVal")", {{2, 3, 4, 5}});

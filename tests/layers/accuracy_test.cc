@@ -68,7 +68,7 @@ TEST(AccuracyTest, SharesOfClassesAreRightForManyRows) {
 }
 
 TEST(AccuracyTest, GoldenValues) {
-  for (const GoldenCase& golden : ReadGolden("accuracy.txt")) {
+  for (const GoldenCase& golden : ReadGolden("layers/losses/accuracy.txt")) {
     ExpectGolden(golden, {.inputs = {"x", "label"}, .outputs = {"accuracy", "per_class"}});
   }
 }

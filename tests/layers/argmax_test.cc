@@ -50,7 +50,7 @@ TEST(ArgMaxTest, HandValuesOfEqualsAndOfWhatIsNotANumber) {
   EXPECT_THAT(layer.Forward({3, 3, 1, 3, nan, low, nan, 0}), ElementsAre(3, 1, 0, 2, 3, 1, 2, 0));
 }
 
-TEST(ArgMaxTest, GoldenValues) { ExpectGoldenFile("argmax.txt"); }
+TEST(ArgMaxTest, GoldenValues) { ExpectGoldenFile("layers/losses/argmax.txt"); }
 
 TEST(ArgMaxTest, InPlaceEqualsNotInPlace) {
   ExpectInPlaceEqual(ArgMax("axis: 1"), {{2, 3, 4, 5}}, {}, kArgmaxTest);

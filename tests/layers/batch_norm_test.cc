@@ -88,7 +88,7 @@ TEST(BatchNormTest, GradientThroughStoredMomentsMatchesDifferences) {
   layer.ExpectGradient({.params = false});
 }
 
-TEST(BatchNormTest, GoldenValues) { ExpectGoldenFile("batch_norm.txt", 5e-5f); }
+TEST(BatchNormTest, GoldenValues) { ExpectGoldenFile("layers/norms/batch_norm.txt", 5e-5f); }
 
 TEST(BatchNormTest, InPlaceEqualsNotInPlace) {
   ExpectInPlaceEqual(BatchNormText(), {{2, 3, 4, 5}});

@@ -32,7 +32,7 @@ TEST(BatchReindexTest, GradientMatchesDifferences) {
   layer.ExpectGradient();
 }
 
-TEST(BatchReindexTest, GoldenValues) { ExpectGoldenFile("batch_reindex.txt"); }
+TEST(BatchReindexTest, GoldenValues) { ExpectGoldenFile("layers/shapes/batch_reindex.txt"); }
 
 TEST(BatchReindexTest, InPlaceEqualsNotInPlace) {
   ExpectInPlaceEqual(kBatchReindexLayer, {{2, 3, 4, 5}, {2}}, {{}, {1, 1}});

@@ -30,7 +30,7 @@ TEST(BiasTest, GradientMatchesDifferences) {
   layer.ExpectGradient({.inputs = {0, 1}});
 }
 
-TEST(BiasTest, GoldenValues) { ExpectGoldenFile("bias.txt", 2e-5f); }
+TEST(BiasTest, GoldenValues) { ExpectGoldenFile("layers/products/bias.txt", 2e-5f); }
 
 TEST(BiasTest, InPlaceEqualsNotInPlace) {
   ExpectInPlaceEqual(Bias("filler { value: 3 }"), {{2, 3, 4, 5}});

@@ -19,7 +19,7 @@ TEST(BnllTest, GradientMatchesDifferences) {
   layer.ExpectGradient();
 }
 
-TEST(BnllTest, GoldenValues) { ExpectGoldenFile("bnll.txt"); }
+TEST(BnllTest, GoldenValues) { ExpectGoldenFile("layers/activations/bnll.txt"); }
 
 TEST(BnllTest, InPlaceEqualsNotInPlace) { ExpectInPlaceEqual(R"(type: "BNLL")", {{2, 3, 4, 5}}); }
 

@@ -22,7 +22,7 @@ TEST(ClipTest, GradientMatchesDifferences) {
   layer.ExpectGradient();
 }
 
-TEST(ClipTest, GoldenValues) { ExpectGoldenFile("clip.txt"); }
+TEST(ClipTest, GoldenValues) { ExpectGoldenFile("layers/activations/clip.txt"); }
 
 TEST(ClipTest, InPlaceEqualsNotInPlace) {
   ExpectInPlaceEqual(R"(type: "Clip" clip_param { min: -0.5 max: 0.5 })", {{2, 3, 4, 5}});

@@ -54,7 +54,7 @@ TEST(ConcatTest, GradientMatchesDifferences) {
   layer.ExpectGradient({.inputs = {0, 1}});
 }
 
-TEST(ConcatTest, GoldenValues) { ExpectGoldenFile("concat.txt"); }
+TEST(ConcatTest, GoldenValues) { ExpectGoldenFile("layers/shapes/concat.txt"); }
 
 TEST(ConcatTest, InPlaceEqualsNotInPlace) {
   ExpectInPlaceEqual(Concat("axis: 1"), {{2, 3, 4, 5}, {2, 2, 4, 5}});

@@ -33,7 +33,9 @@ TEST(ContrastiveLossTest, GradientMatchesDifferences) {
   }
 }
 
-TEST(ContrastiveLossTest, GoldenValues) { ExpectGoldenFile("contrastive_loss.txt", 2e-4f); }
+TEST(ContrastiveLossTest, GoldenValues) {
+  ExpectGoldenFile("layers/losses/contrastive_loss.txt", 2e-4f);
+}
 
 TEST(ContrastiveLossTest, ImagesEqualThePlainOrder) {
   std::vector<std::vector<float>> losses, gradients;

@@ -79,8 +79,8 @@ TEST_P(ConvolutionDepthwiseTest, Bf16IsNearF32) {
 }
 
 TEST(ConvolutionDepthwiseFilesTest, GoldenValues) {
-  ExpectGoldenFile("convolution_depthwise.txt");
-  ExpectGoldenFile("depthwise_convolution.txt");
+  ExpectGoldenFile("layers/products/convolution_depthwise.txt");
+  ExpectGoldenFile("layers/products/depthwise_convolution.txt");
 }
 
 }  // namespace

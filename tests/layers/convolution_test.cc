@@ -61,10 +61,12 @@ TEST(ConvolutionTest, GradientMatchesDifferences) {
   }
 }
 
-TEST(ConvolutionTest, GoldenValuesOfOtherAxes) { ExpectGoldenFile("convolution_axis.txt", 1e-4f); }
+TEST(ConvolutionTest, GoldenValuesOfOtherAxes) {
+  ExpectGoldenFile("layers/products/convolution_axis.txt", 1e-4f);
+}
 
 TEST(ConvolutionTest, GoldenValues) {
-  for (const GoldenCase& golden : ReadGolden("convolution.txt")) {
+  for (const GoldenCase& golden : ReadGolden("layers/products/convolution.txt")) {
     ExpectGolden(golden, {.bound = 1e-4f});
   }
 }

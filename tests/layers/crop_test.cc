@@ -40,7 +40,7 @@ TEST(CropTest, GradientMatchesDifferences) {
   layer.ExpectGradient();
 }
 
-TEST(CropTest, GoldenValues) { ExpectGoldenFile("crop.txt"); }
+TEST(CropTest, GoldenValues) { ExpectGoldenFile("layers/shapes/crop.txt"); }
 
 TEST(CropTest, InPlaceEqualsNotInPlace) {
   ExpectInPlaceEqual(Crop(), {{2, 3, 4, 5}, {2, 3, 2, 2}});

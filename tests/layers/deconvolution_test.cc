@@ -79,7 +79,9 @@ TEST(DeconvolutionTest, GradientMatchesDifferences) {
   }
 }
 
-TEST(DeconvolutionTest, GoldenValues) { ExpectGoldenFile("deconvolution.txt", 1e-4f); }
+TEST(DeconvolutionTest, GoldenValues) {
+  ExpectGoldenFile("layers/products/deconvolution.txt", 1e-4f);
+}
 
 TEST(DeconvolutionTest, InPlaceEqualsNotInPlace) {
   ExpectInPlaceEqual(Deconv("num_output: 3 kernel_size: 3 pad: 1"), {{2, 3, 4, 5}});

@@ -100,7 +100,7 @@ TEST(DetectionOutputTest, HandValuesOfAFourthBottomThatIsNotRead) {
   EXPECT_THAT(layer.Output(), ElementsAre(0, 1, 1, 0, 0, 0.5, 1));
 }
 
-TEST(DetectionOutputTest, GoldenValues) { ExpectGoldenFile("detection_output.txt"); }
+TEST(DetectionOutputTest, GoldenValues) { ExpectGoldenFile("layers/shapes/detection_output.txt"); }
 
 TEST(DetectionOutputTest, InPlaceEqualsNotInPlace) {
   ExpectInPlaceEqual(Detect("num_classes: 2"), {{2, 12}, {2, 6}, {1, 2, 12}}, {},

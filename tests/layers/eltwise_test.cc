@@ -55,7 +55,7 @@ TEST(EltwiseTest, GradientMatchesDifferences) {
   }
 }
 
-TEST(EltwiseTest, GoldenValues) { ExpectGoldenFile("eltwise.txt"); }
+TEST(EltwiseTest, GoldenValues) { ExpectGoldenFile("layers/products/eltwise.txt"); }
 
 TEST(EltwiseTest, InPlaceEqualsNotInPlace) {
   for (const char* fields : {"", "coeff: 2 coeff: -1", "operation: PROD", "operation: MAX"}) {

@@ -23,7 +23,7 @@ TEST(EluTest, GradientMatchesDifferences) {
   }
 }
 
-TEST(EluTest, GoldenValues) { ExpectGoldenFile("elu.txt"); }
+TEST(EluTest, GoldenValues) { ExpectGoldenFile("layers/activations/elu.txt"); }
 
 TEST(EluTest, InPlaceEqualsNotInPlace) {
   for (const char* alpha : {"1", "0", "-0.5"}) {

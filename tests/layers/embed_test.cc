@@ -43,7 +43,7 @@ TEST(EmbedTest, GradientMatchesDifferences) {
   layer.ExpectGradient({.inputs = {}});
 }
 
-TEST(EmbedTest, GoldenValues) { ExpectGoldenFile("embed.txt"); }
+TEST(EmbedTest, GoldenValues) { ExpectGoldenFile("layers/products/embed.txt"); }
 
 TEST(EmbedTest, InPlaceEqualsNotInPlace) {
   ExpectInPlaceEqual(Embed("input_dim: 4 num_output: 1"), {{2, 1}}, {{3, 1}});

@@ -27,7 +27,7 @@ TEST(EuclideanLossTest, GradientMatchesDifferences) {
   layer.ExpectGradient({.inputs = {0, 1}});
 }
 
-TEST(EuclideanLossTest, GoldenValues) { ExpectGoldenFile("euclidean_loss.txt"); }
+TEST(EuclideanLossTest, GoldenValues) { ExpectGoldenFile("layers/losses/euclidean_loss.txt"); }
 
 TEST(EuclideanLossTest, InPlaceEqualsNotInPlace) {
   ExpectInPlaceEqual(R"(type: "EuclideanLoss")", {{2, 3, 4, 5}, {2, 3, 4, 5}});

@@ -44,7 +44,7 @@ TEST(ExpTest, GradientMatchesDifferences) {
   layer.ExpectGradient();
 }
 
-TEST(ExpTest, GoldenValues) { ExpectGoldenFile("exp.txt"); }
+TEST(ExpTest, GoldenValues) { ExpectGoldenFile("layers/activations/exp.txt"); }
 
 TEST(ExpTest, InPlaceEqualsNotInPlace) { ExpectInPlaceEqual(Exp("base: 3"), {{2, 3, 4, 5}}); }
 

@@ -27,7 +27,7 @@ TEST(GeluTest, GradientMatchesDifferences) {
   }
 }
 
-TEST(GeluTest, GoldenValues) { ExpectGoldenFile("gelu.txt"); }
+TEST(GeluTest, GoldenValues) { ExpectGoldenFile("layers/activations/gelu.txt"); }
 
 TEST(GeluTest, InPlaceEqualsNotInPlace) { ExpectInPlaceEqual(R"(type: "GELU")", {{2, 3, 4, 5}}); }
 

@@ -26,7 +26,7 @@ TEST(GramTest, HandValuesAreDividedByTheNumbersOfAnImage) {
   EXPECT_THAT(gram.Forward({4, 0, 2, 2}), ElementsAre(4, 2, 2, 2));
 }
 
-TEST(GramTest, GoldenValues) { ExpectGoldenFile("gram.txt"); }
+TEST(GramTest, GoldenValues) { ExpectGoldenFile("layers/products/gram.txt"); }
 
 TEST(GramTest, GradientMatchesDifferences) {
   LayerRunner gram(kSums, {{2, 3, 2, 3}});

@@ -38,7 +38,7 @@ TEST(GroupNormTest, GradientMatchesDifferences) {
   }
 }
 
-TEST(GroupNormTest, GoldenValues) { ExpectGoldenFile("group_norm.txt", 5e-5f); }
+TEST(GroupNormTest, GoldenValues) { ExpectGoldenFile("layers/norms/group_norm.txt", 5e-5f); }
 
 TEST(GroupNormTest, InPlaceEqualsNotInPlace) {
   ExpectInPlaceEqual(GroupNorm("groups: 3"), {{2, 6, 4, 5}});

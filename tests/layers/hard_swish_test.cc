@@ -22,7 +22,7 @@ TEST(HardSwishTest, GradientMatchesDifferences) {
   layer.ExpectGradient();
 }
 
-TEST(HardSwishTest, GoldenValues) { ExpectGoldenFile("hard_swish.txt"); }
+TEST(HardSwishTest, GoldenValues) { ExpectGoldenFile("layers/activations/hard_swish.txt"); }
 
 TEST(HardSwishTest, InPlaceEqualsNotInPlace) {
   ExpectInPlaceEqual(R"(type: "HardSwish")", {{2, 3, 4, 5}});

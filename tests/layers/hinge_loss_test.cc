@@ -35,7 +35,7 @@ TEST(HingeLossTest, GradientMatchesDifferences) {
   }
 }
 
-TEST(HingeLossTest, GoldenValues) { ExpectGoldenFile("hinge_loss.txt"); }
+TEST(HingeLossTest, GoldenValues) { ExpectGoldenFile("layers/losses/hinge_loss.txt"); }
 
 TEST(HingeLossTest, InPlaceEqualsNotInPlace) {
   ExpectInPlaceEqual(R"(type: "HingeLoss")", {{2, 3}, {2}}, {{}, {1, 2}});

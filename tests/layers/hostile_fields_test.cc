@@ -65,9 +65,9 @@ bool ReadExample(const GoldenCase& golden, Example* out) {
 // The first example of each type.
 std::map<std::string, Example> Examples() {
   std::map<std::string, Example> examples;
-  for (const auto& entry : std::filesystem::directory_iterator("tests/golden")) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator("tests/golden/layers")) {
     if (entry.path().extension() != ".txt") continue;
-    const std::string file = entry.path().filename().string();
+    const std::string file = entry.path().lexically_relative("tests/golden").string();
     for (const GoldenCase& golden : ReadGolden(file)) {
       Example example;
       if (!ReadExample(golden, &example)) continue;

@@ -35,7 +35,7 @@ TEST(Im2colTest, GradientMatchesDifferences) {
   }
 }
 
-TEST(Im2colTest, GoldenValues) { ExpectGoldenFile("im2col.txt"); }
+TEST(Im2colTest, GoldenValues) { ExpectGoldenFile("layers/shapes/im2col.txt"); }
 
 TEST(Im2colTest, InPlaceEqualsNotInPlace) {
   ExpectInPlaceEqual(Im2col("kernel_size: 1"), {{2, 3, 4, 5}});

@@ -71,7 +71,7 @@ TEST(InfogainLossTest, GradientMatchesDifferences) {
   layer.ExpectGradient();
 }
 
-TEST(InfogainLossTest, GoldenValues) { ExpectGoldenFile("infogain_loss.txt"); }
+TEST(InfogainLossTest, GoldenValues) { ExpectGoldenFile("layers/losses/infogain_loss.txt"); }
 
 TEST(InfogainLossTest, InPlaceEqualsNotInPlace) {
   ExpectInPlaceEqual(kLoss, {{2, 3}, {2}, {3, 3}}, {{}, {1, 2}});

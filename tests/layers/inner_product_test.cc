@@ -49,7 +49,7 @@ TEST(InnerProductTest, GradientMatchesDifferences) {
 }
 
 TEST(InnerProductTest, GoldenValues) {
-  for (const GoldenCase& golden : ReadGolden("inner_product.txt")) {
+  for (const GoldenCase& golden : ReadGolden("layers/products/inner_product.txt")) {
     ExpectGolden(golden, {.bound = 1e-4f});
   }
 }

@@ -53,7 +53,7 @@ TEST(InterpTest, GradientMatchesDifferences) {
   }
 }
 
-TEST(InterpTest, GoldenValues) { ExpectGoldenFile("interp.txt"); }
+TEST(InterpTest, GoldenValues) { ExpectGoldenFile("layers/shapes/interp.txt"); }
 
 TEST(InterpTest, InPlaceEqualsNotInPlace) {
   ExpectInPlaceEqual(Interp("height: 7 width: 2"), {{2, 3, 4, 5}});

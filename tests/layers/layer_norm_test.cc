@@ -44,7 +44,7 @@ TEST(LayerNormTest, GradientMatchesDifferences) {
   }
 }
 
-TEST(LayerNormTest, GoldenValues) { ExpectGoldenFile("layer_norm.txt", 5e-5f); }
+TEST(LayerNormTest, GoldenValues) { ExpectGoldenFile("layers/norms/layer_norm.txt", 5e-5f); }
 
 TEST(LayerNormTest, InPlaceEqualsNotInPlace) { ExpectInPlaceEqual(LayerNorm(), {{2, 3, 4, 5}}); }
 

@@ -21,7 +21,7 @@ TEST(LogTest, GradientMatchesDifferences) {
   layer.ExpectGradient();
 }
 
-TEST(LogTest, GoldenValues) { ExpectGoldenFile("log.txt"); }
+TEST(LogTest, GoldenValues) { ExpectGoldenFile("layers/activations/log.txt"); }
 
 TEST(LogTest, InPlaceEqualsNotInPlace) { ExpectInPlaceEqual(Log("shift: 3"), {{2, 3, 4, 5}}); }
 

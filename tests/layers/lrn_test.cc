@@ -52,7 +52,7 @@ TEST(LrnTest, GradientMatchesDifferences) {
   }
 }
 
-TEST(LrnTest, GoldenValues) { ExpectGoldenFile("lrn.txt", 2e-5f); }
+TEST(LrnTest, GoldenValues) { ExpectGoldenFile("layers/norms/lrn.txt", 2e-5f); }
 
 TEST(LrnTest, WindowsWiderThanTheInputTakeAllOfIt) {
   const std::vector<float> x = {0.5f, -1, 2, 1, 1, -2, 0.25f, 1};

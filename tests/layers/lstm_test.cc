@@ -14,7 +14,7 @@ std::string Lstm(const std::string& fields) {
   return "type: \"LSTM\"\nrecurrent_param { " + fields + " }";
 }
 
-TEST(LstmTest, GoldenValues) { ExpectGoldenFile("lstm.txt"); }
+TEST(LstmTest, GoldenValues) { ExpectGoldenFile("layers/products/lstm.txt"); }
 
 TEST(LstmTest, HandValuesOfTwoSteps) {
   LayerRunner layer(Lstm("num_output: 1"), {{2, 1, 1}, {2, 1}});

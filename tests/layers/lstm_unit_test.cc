@@ -15,7 +15,7 @@ const char kLstmUnitLayer[] = "type: \"LSTMUnit\"";
 
 const NotChecked kLstmUnitNoImages("LSTMUnit", LayerCheck::kImages, "takes three axes");
 
-TEST(LstmUnitTest, GoldenValues) { ExpectGoldenFile("lstm_unit.txt"); }
+TEST(LstmUnitTest, GoldenValues) { ExpectGoldenFile("layers/products/lstm_unit.txt"); }
 
 TEST(LstmUnitTest, HandValuesOfASequenceThatGoesOnAndOneThatStarts) {
   LayerRunner layer(kLstmUnitLayer, {{1, 2, 1}, {1, 2, 4}, {1, 2}}, {.outputs = 2});

@@ -25,7 +25,7 @@ TEST(MishTest, GradientMatchesDifferences) {
   layer.ExpectGradient();
 }
 
-TEST(MishTest, GoldenValues) { ExpectGoldenFile("mish.txt"); }
+TEST(MishTest, GoldenValues) { ExpectGoldenFile("layers/activations/mish.txt"); }
 
 TEST(MishTest, InPlaceEqualsNotInPlace) { ExpectInPlaceEqual(R"(type: "Mish")", {{2, 3, 4, 5}}); }
 

@@ -35,7 +35,7 @@ TEST(MultinomialLogisticLossTest, GradientMatchesDifferences) {
 }
 
 TEST(MultinomialLogisticLossTest, GoldenValues) {
-  ExpectGoldenFile("multinomial_logistic_loss.txt");
+  ExpectGoldenFile("layers/losses/multinomial_logistic_loss.txt");
 }
 
 TEST(MultinomialLogisticLossTest, InPlaceEqualsNotInPlace) {

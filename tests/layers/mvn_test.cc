@@ -55,7 +55,7 @@ TEST(MvnTest, GradientMatchesDifferences) {
   }
 }
 
-TEST(MvnTest, GoldenValues) { ExpectGoldenFile("mvn.txt", 5e-5f); }
+TEST(MvnTest, GoldenValues) { ExpectGoldenFile("layers/norms/mvn.txt", 5e-5f); }
 
 TEST(MvnTest, InPlaceEqualsNotInPlace) {
   ExpectInPlaceEqual(Mvn(), {{2, 3, 4, 5}});

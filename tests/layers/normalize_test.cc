@@ -50,7 +50,7 @@ TEST(NormalizeTest, GradientMatchesDifferences) {
   }
 }
 
-TEST(NormalizeTest, GoldenValues) { ExpectGoldenFile("normalize.txt"); }
+TEST(NormalizeTest, GoldenValues) { ExpectGoldenFile("layers/norms/normalize.txt"); }
 
 TEST(NormalizeTest, InPlaceEqualsNotInPlace) { ExpectInPlaceEqual(Normalize(), {{2, 3, 4, 5}}); }
 

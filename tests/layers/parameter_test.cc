@@ -31,7 +31,7 @@ TEST(ParameterTest, GradientMatchesDifferences) {
   layer.ExpectGradient({.inputs = {}});
 }
 
-TEST(ParameterTest, GoldenValues) { ExpectGoldenFile("parameter.txt"); }
+TEST(ParameterTest, GoldenValues) { ExpectGoldenFile("layers/products/parameter.txt"); }
 
 TEST(ParameterTest, RefusesMissingAndBadShapes) {
   EXPECT_THAT(RefusalOf("type: \"Parameter\"", {}),

@@ -45,7 +45,7 @@ TEST(PermuteTest, GradientMatchesDifferences) {
   layer.ExpectGradient();
 }
 
-TEST(PermuteTest, GoldenValues) { ExpectGoldenFile("permute.txt"); }
+TEST(PermuteTest, GoldenValues) { ExpectGoldenFile("layers/shapes/permute.txt"); }
 
 TEST(PermuteTest, InPlaceEqualsNotInPlace) {
   ExpectInPlaceEqual(Permute(kSsd), {{2, 3, 4, 5}});

@@ -92,7 +92,7 @@ TEST(PoolingTest, GradientMatchesDifferences) {
 }
 
 TEST(PoolingTest, GoldenValues) {
-  for (const GoldenCase& golden : ReadGolden("pooling.txt")) {
+  for (const GoldenCase& golden : ReadGolden("layers/shapes/pooling.txt")) {
     GoldenUse use;
     if (golden.tensors.count("winners") > 0) use.outputs = {"y", "winners"};
     ExpectGolden(golden, use);

@@ -40,7 +40,7 @@ TEST(PowerTest, GradientMatchesDifferences) {
   }
 }
 
-TEST(PowerTest, GoldenValues) { ExpectGoldenFile("power.txt"); }
+TEST(PowerTest, GoldenValues) { ExpectGoldenFile("layers/activations/power.txt"); }
 
 TEST(PowerTest, InPlaceEqualsNotInPlace) {
   for (const char* fields : {"power: 2", "scale: 3", "power: 0"}) {

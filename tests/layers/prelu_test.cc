@@ -28,7 +28,7 @@ TEST(PReluTest, GradientMatchesDifferences) {
   }
 }
 
-TEST(PReluTest, GoldenValues) { ExpectGoldenFile("prelu.txt"); }
+TEST(PReluTest, GoldenValues) { ExpectGoldenFile("layers/activations/prelu.txt"); }
 
 TEST(PReluTest, InPlaceEqualsNotInPlace) { ExpectInPlaceEqual(R"(type: "PReLU")", {{2, 3, 4, 5}}); }
 

@@ -49,7 +49,7 @@ TEST(PriorBoxTest, HandValuesOfAnImageOfGivenSize) {
   ExpectNear(layer.Output(), {0, 0, 0.5f, 0.5f, 0, 0, 0.6f, 0.5f, 1, 1, 1, 1, 1, 1, 1, 1}, 1e-6f);
 }
 
-TEST(PriorBoxTest, GoldenValues) { ExpectGoldenFile("prior_box.txt"); }
+TEST(PriorBoxTest, GoldenValues) { ExpectGoldenFile("layers/shapes/prior_box.txt"); }
 
 TEST(PriorBoxTest, ImagesEqualInPlace) {
   ExpectInPlaceEqual(Prior("min_size: 4"), {{2, 3, 4, 5}, {2, 3, 16, 20}}, {}, kPriorBoxTest);

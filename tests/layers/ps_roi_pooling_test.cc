@@ -49,7 +49,7 @@ TEST(PsRoiPoolingTest, GradientMatchesDifferences) {
   layer.ExpectGradient();
 }
 
-TEST(PsRoiPoolingTest, GoldenValues) { ExpectGoldenFile("ps_roi_pooling.txt"); }
+TEST(PsRoiPoolingTest, GoldenValues) { ExpectGoldenFile("layers/shapes/ps_roi_pooling.txt"); }
 
 TEST(PsRoiPoolingTest, InPlaceEqualsNotInPlace) {
   ExpectInPlaceEqual(PsRoi("spatial_scale: 1 output_dim: 3 group_size: 1"), {{2, 3, 1, 1}, {2, 5}},

@@ -37,7 +37,7 @@ TEST(ReductionTest, GradientMatchesDifferences) {
   }
 }
 
-TEST(ReductionTest, GoldenValues) { ExpectGoldenFile("reduction.txt"); }
+TEST(ReductionTest, GoldenValues) { ExpectGoldenFile("layers/shapes/reduction.txt"); }
 
 TEST(ReductionTest, InPlaceEqualsNotInPlace) {
   ExpectInPlaceEqual(Reduction("axis: 1"), {{2, 3, 4, 5}});

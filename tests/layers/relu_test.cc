@@ -42,7 +42,7 @@ TEST(ReluTest, GradientMatchesDifferences) {
 }
 
 TEST(ReluTest, GoldenValues) {
-  for (const GoldenCase& golden : ReadGolden("relu.txt")) ExpectGolden(golden);
+  for (const GoldenCase& golden : ReadGolden("layers/activations/relu.txt")) ExpectGolden(golden);
 }
 
 TEST(ReluTest, InPlaceEqualsNotInPlace) {

@@ -53,7 +53,7 @@ TEST(ReorgTest, GradientMatchesDifferences) {
   }
 }
 
-TEST(ReorgTest, GoldenValues) { ExpectGoldenFile("reorg.txt"); }
+TEST(ReorgTest, GoldenValues) { ExpectGoldenFile("layers/shapes/reorg.txt"); }
 
 TEST(ReorgTest, InPlaceEqualsNotInPlace) { ExpectInPlaceEqual(Reorg("stride: 2"), {{2, 4, 4, 2}}); }
 

@@ -14,7 +14,7 @@ std::string Rnn(const std::string& fields) {
   return "type: \"RNN\"\nrecurrent_param { " + fields + " }";
 }
 
-TEST(RnnTest, GoldenValues) { ExpectGoldenFile("rnn.txt"); }
+TEST(RnnTest, GoldenValues) { ExpectGoldenFile("layers/products/rnn.txt"); }
 
 TEST(RnnTest, HandValuesOfTwoSteps) {
   LayerRunner layer(Rnn("num_output: 1"), {{2, 1, 1}, {2, 1}});

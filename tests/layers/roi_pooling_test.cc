@@ -71,7 +71,7 @@ TEST(RoiPoolingTest, GradientIsTheSameForManyChannelsWhateverTheThreads) {
   for (size_t i = 0; i < dx.size(); ++i) EXPECT_EQ(dx[i], dy[i] + dy[i + dx.size()]);
 }
 
-TEST(RoiPoolingTest, GoldenValues) { ExpectGoldenFile("roi_pooling.txt"); }
+TEST(RoiPoolingTest, GoldenValues) { ExpectGoldenFile("layers/shapes/roi_pooling.txt"); }
 
 TEST(RoiPoolingTest, InPlaceEqualsNotInPlace) {
   ExpectInPlaceEqual(Roi("pooled_h: 4 pooled_w: 5"), {{2, 3, 4, 5}, {2, 5}},

@@ -44,7 +44,7 @@ TEST(ScaleTest, GradientOfASecondInputMatchesDifferences) {
   layer.ExpectGradient({.inputs = {0, 1}});
 }
 
-TEST(ScaleTest, GoldenValues) { ExpectGoldenFile("scale.txt", 2e-5f); }
+TEST(ScaleTest, GoldenValues) { ExpectGoldenFile("layers/products/scale.txt", 2e-5f); }
 
 TEST(ScaleTest, InPlaceEqualsNotInPlace) {
   ExpectInPlaceEqual(Scale("bias_term: true filler { value: 3 }"), {{2, 3, 4, 5}});

@@ -33,7 +33,7 @@ TEST(SigmoidCrossEntropyLossTest, GradientMatchesDifferences) {
 }
 
 TEST(SigmoidCrossEntropyLossTest, GoldenValues) {
-  ExpectGoldenFile("sigmoid_cross_entropy_loss.txt");
+  ExpectGoldenFile("layers/losses/sigmoid_cross_entropy_loss.txt");
 }
 
 TEST(SigmoidCrossEntropyLossTest, InPlaceEqualsNotInPlace) {

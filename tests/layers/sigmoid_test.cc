@@ -21,7 +21,7 @@ TEST(SigmoidTest, GradientMatchesDifferences) {
   layer.ExpectGradient();
 }
 
-TEST(SigmoidTest, GoldenValues) { ExpectGoldenFile("sigmoid.txt"); }
+TEST(SigmoidTest, GoldenValues) { ExpectGoldenFile("layers/activations/sigmoid.txt"); }
 
 TEST(SigmoidTest, InPlaceEqualsNotInPlace) {
   ExpectInPlaceEqual(R"(type: "Sigmoid")", {{2, 3, 4, 5}});

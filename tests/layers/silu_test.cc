@@ -20,7 +20,7 @@ TEST(SiluTest, GradientMatchesDifferences) {
   layer.ExpectGradient();
 }
 
-TEST(SiluTest, GoldenValues) { ExpectGoldenFile("silu.txt"); }
+TEST(SiluTest, GoldenValues) { ExpectGoldenFile("layers/activations/silu.txt"); }
 
 TEST(SiluTest, InPlaceEqualsNotInPlace) { ExpectInPlaceEqual(R"(type: "SiLU")", {{2, 3, 4, 5}}); }
 

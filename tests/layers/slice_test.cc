@@ -58,7 +58,7 @@ TEST(SliceTest, GradientMatchesDifferences) {
   }
 }
 
-TEST(SliceTest, GoldenValues) { ExpectGoldenFile("slice.txt"); }
+TEST(SliceTest, GoldenValues) { ExpectGoldenFile("layers/shapes/slice.txt"); }
 
 TEST(SliceTest, InPlaceEqualsNotInPlace) {
   ExpectInPlaceEqual(Slice("slice_point: 1"), {{2, 3, 4, 5}}, {}, {.outputs = 2});

@@ -57,7 +57,7 @@ TEST(SmoothL1LossTest, GradientMatchesDifferences) {
   }
 }
 
-TEST(SmoothL1LossTest, GoldenValues) { ExpectGoldenFile("smooth_l1_loss.txt"); }
+TEST(SmoothL1LossTest, GoldenValues) { ExpectGoldenFile("layers/losses/smooth_l1_loss.txt"); }
 
 TEST(SmoothL1LossTest, InPlaceEqualsNotInPlace) {
   ExpectInPlaceEqual(LossSmoothL1Loss(), {{2, 3, 4, 5}, {2, 3, 4, 5}});

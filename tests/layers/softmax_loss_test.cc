@@ -151,7 +151,7 @@ TEST(SoftmaxLossTest, GradientAlongAnotherAxisMatchesDifferences) {
 }
 
 TEST(SoftmaxLossTest, GoldenValues) {
-  for (const GoldenCase& golden : ReadGolden("softmax_loss.txt")) {
+  for (const GoldenCase& golden : ReadGolden("layers/losses/softmax_loss.txt")) {
     ExpectGolden(golden, {.inputs = {"x", "label"}, .outputs = {"loss"}});
     ExpectGolden(golden, {.inputs = {"x", "label"}, .outputs = {"loss", "p"}});
   }
@@ -162,7 +162,9 @@ TEST(SoftmaxLossTest, InPlaceEqualsNotInPlace) {
                      {{}, std::vector<float>(40, 2)});
 }
 
-TEST(SoftmaxLossTest, GoldenValuesOfClassWeights) { ExpectGoldenFile("softmax_loss_weighted.txt"); }
+TEST(SoftmaxLossTest, GoldenValuesOfClassWeights) {
+  ExpectGoldenFile("layers/losses/softmax_loss_weighted.txt");
+}
 
 TEST(SoftmaxLossTest, RefusesLabelsThatAreNoClass) {
   EXPECT_THAT(

@@ -83,7 +83,8 @@ TEST(SoftmaxTest, GradientMatchesDifferences) {
 }
 
 TEST(SoftmaxTest, GoldenValues) {
-  for (const GoldenCase& golden : ReadGolden("softmax.txt")) ExpectGolden(golden);
+  for (const GoldenCase& golden : ReadGolden("layers/activations/softmax.txt"))
+    ExpectGolden(golden);
 }
 
 TEST(SoftmaxTest, InPlaceEqualsNotInPlace) {

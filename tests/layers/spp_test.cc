@@ -43,7 +43,7 @@ TEST(SppTest, GradientMatchesDifferences) {
   }
 }
 
-TEST(SppTest, GoldenValues) { ExpectGoldenFile("spp.txt"); }
+TEST(SppTest, GoldenValues) { ExpectGoldenFile("layers/shapes/spp.txt"); }
 
 TEST(SppTest, InPlaceEqualsNotInPlace) {
   ExpectInPlaceEqual(Spp("pyramid_height: 1"), {{2, 3, 1, 1}});

@@ -19,7 +19,7 @@ TEST(SwishTest, GradientMatchesDifferences) {
   layer.ExpectGradient();
 }
 
-TEST(SwishTest, GoldenValues) { ExpectGoldenFile("swish.txt"); }
+TEST(SwishTest, GoldenValues) { ExpectGoldenFile("layers/activations/swish.txt"); }
 
 TEST(SwishTest, InPlaceEqualsNotInPlace) { ExpectInPlaceEqual(R"(type: "Swish")", {{2, 3, 4, 5}}); }
 

@@ -32,7 +32,7 @@ TEST(TanhTest, GradientMatchesDifferences) {
   layer.ExpectGradient();
 }
 
-TEST(TanhTest, GoldenValues) { ExpectGoldenFile("tanh.txt"); }
+TEST(TanhTest, GoldenValues) { ExpectGoldenFile("layers/activations/tanh.txt"); }
 
 TEST(TanhTest, InPlaceEqualsNotInPlace) { ExpectInPlaceEqual(R"(type: "TanH")", {{2, 3, 4, 5}}); }
 

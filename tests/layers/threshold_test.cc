@@ -14,7 +14,7 @@ TEST(ThresholdTest, HandValues) {
   EXPECT_THAT(layer.Forward({0, 0.5, 0.75, -1}), ElementsAre(0, 0, 1, 0));
 }
 
-TEST(ThresholdTest, GoldenValues) { ExpectGoldenFile("threshold.txt"); }
+TEST(ThresholdTest, GoldenValues) { ExpectGoldenFile("layers/activations/threshold.txt"); }
 
 TEST(ThresholdTest, InPlaceEqualsNotInPlace) {
   ExpectInPlaceEqual(R"(type: "Threshold")", {{2, 3, 4, 5}}, {},

@@ -27,7 +27,7 @@ TEST(TileTest, GradientMatchesDifferences) {
   layer.ExpectGradient();
 }
 
-TEST(TileTest, GoldenValues) { ExpectGoldenFile("tile.txt"); }
+TEST(TileTest, GoldenValues) { ExpectGoldenFile("layers/shapes/tile.txt"); }
 
 TEST(TileTest, InPlaceEqualsNotInPlace) {
   ExpectInPlaceEqual(R"(type: "Tile" tile_param { tiles: 2 })", {{2, 3, 4, 5}});

@@ -31,7 +31,9 @@ TEST(TotalVariationLossTest, HandValuesOfPowerOneAreLengths) {
   EXPECT_THAT(loss.Output(), ElementsAre(5 + 1 + 0));
 }
 
-TEST(TotalVariationLossTest, GoldenValues) { ExpectGoldenFile("total_variation_loss.txt"); }
+TEST(TotalVariationLossTest, GoldenValues) {
+  ExpectGoldenFile("layers/losses/total_variation_loss.txt");
+}
 
 TEST(TotalVariationLossTest, GradientMatchesDifferences) {
   for (const char* power : {"2", "2.5", "1.5"}) {

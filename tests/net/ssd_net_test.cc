@@ -25,7 +25,7 @@ std::vector<float> HashValues(uint32_t stream, int64_t count, double bound) {
 }
 
 TEST_P(SsdNetTest, FindsWhatTheGoldenNetFinds) {
-  const GoldenCase golden = ReadGolden("ssd_net.txt").at(0);
+  const GoldenCase golden = ReadGolden("nets/ssd_net.txt").at(0);
   const NetSpec spec = NetFromText(golden.Text("net"));
   const std::unique_ptr<Device> device = MakeTestDevice(2);
   ParamStore params(*device);

@@ -101,14 +101,16 @@ class RuleGoldenTest : public testing::Test {
   }
 };
 
-TEST_F(RuleGoldenTest, SgdTakesTheStepsOfNumPy) { RunFile("sgd.txt", 8); }
+TEST_F(RuleGoldenTest, SgdTakesTheStepsOfNumPy) { RunFile("rules/sgd.txt", 8); }
 
-TEST_F(RuleGoldenTest, TheOtherRulesTakeTheStepsOfNumPy) { RunFile("rules.txt", 7); }
+TEST_F(RuleGoldenTest, TheOtherRulesTakeTheStepsOfNumPy) { RunFile("rules/rules.txt", 7); }
 
-TEST_F(RuleGoldenTest, EveryRuleDecaysClipsAndAveragesAsNumPyDoes) { RunFile("pipeline.txt", 16); }
+TEST_F(RuleGoldenTest, EveryRuleDecaysClipsAndAveragesAsNumPyDoes) {
+  RunFile("rules/pipeline.txt", 16);
+}
 
 TEST_F(RuleGoldenTest, RulesAndSchedulesBeyondCaffesTakeTheStepsOfPyTorchAndNumPy) {
-  RunFile("new_rules.txt", 14);
+  RunFile("rules/new_rules.txt", 14);
 }
 
 TEST(WeightUpdateTest, SaysHowItClipped) {

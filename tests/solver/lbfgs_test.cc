@@ -38,7 +38,7 @@ layer { name: "slope" type: "EuclideanLoss" bottom: "one" bottom: "x" top: "slop
 const std::string kRosenbrock = Rosenbrock(-1.2f, 1);
 
 GoldenCase CaseOf(const std::string& name) {
-  for (const GoldenCase& golden : ReadGolden("lbfgs.txt")) {
+  for (const GoldenCase& golden : ReadGolden("rules/lbfgs.txt")) {
     if (golden.name == name) return golden;
   }
   throw Error(ErrorCode::kInternal, "no case " + name);

@@ -26,7 +26,7 @@ namespace trainer {
 namespace {
 
 constexpr int kIterations = 20;
-constexpr char kSmallNets[] = "nets.txt";
+constexpr char kSmallNets[] = "nets/nets.txt";
 
 double NumberOr(const GoldenCase& golden, const std::string& key, double otherwise) {
   const auto found = golden.numbers.find(key);
@@ -225,8 +225,8 @@ TEST_P(NetsGoldenTest, TwentyIterationsInBf16AreNearThem) {
 
 std::vector<CaseName> AllCases() {
   std::vector<CaseName> cases;
-  for (const char* file : {kSmallNets, "big_net_alexnet.txt", "big_net_googlenet.txt",
-                           "big_net_resnet50.txt", "big_net_mobilenet_v2.txt"}) {
+  for (const char* file : {kSmallNets, "nets/big_net_alexnet.txt", "nets/big_net_googlenet.txt",
+                           "nets/big_net_resnet50.txt", "nets/big_net_mobilenet_v2.txt"}) {
     const auto goldens = ReadGolden(file);
     for (size_t i = 0; i < goldens.size(); ++i) cases.push_back({file, goldens[i].name, i});
   }

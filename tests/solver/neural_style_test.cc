@@ -55,7 +55,7 @@ const std::string kNeuralStyleFields =
     "type: \"LBFGS\" base_lr: 1 lr_policy: \"fixed\" display: 1 ";
 
 TEST(NeuralStyleTest, GoldenValuesOfTheLossesAndThePicturesGradient) {
-  const GoldenCase golden = ReadGolden("style.txt").at(0);
+  const GoldenCase golden = ReadGolden("nets/style.txt").at(0);
   SmallRun run(kNeuralStyleFields + "max_iter: 1 ", StyleNet(kShape, kShape, kShape));
   Net& net = run.solver->train_net();
   ParamStore& params = net.store();
