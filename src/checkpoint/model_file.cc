@@ -1,6 +1,9 @@
 #include "trainer/checkpoint/model_file.h"
 
+#include <algorithm>
 #include <climits>
+#include <set>
+#include <string_view>
 
 #include "hdf5_files.h"
 #include "sealed_file.h"

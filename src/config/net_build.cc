@@ -1,9 +1,8 @@
 #include "net_build.h"
 
-#include <glog/logging.h>
-
 #include <algorithm>
 #include <iterator>
+#include <memory>
 #include <utility>
 
 #include "checks/ignored_fields.h"

@@ -1,13 +1,10 @@
 #include "trainer/config/net_spec.h"
 
 #include <algorithm>
-#include <utility>
 
-#include "checks/ignored_fields.h"
 #include "net_build.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/storage.h"
-#include "trainer/config/upgrade/upgrade.h"
 
 namespace trainer {
 namespace {
