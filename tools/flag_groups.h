@@ -9,11 +9,11 @@
 #include "trainer/cli/flag_set.h"
 #include "trainer/config/net_state.h"
 #include "trainer/config/solver_spec.h"
-#include "trainer/data/db_lock.h"
 #include "trainer/inference/predict/image_input_flags.h"
 #include "trainer/net/net.h"
 #include "trainer/run/device.h"
 #include "trainer/run/input_options.h"
+#include "trainer/storage/db_lock.h"
 
 namespace trainer {
 

@@ -9,8 +9,8 @@
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/own_file.h"
 #include "trainer/cli/verb.h"
-#include "trainer/data/map_faults.h"
 #include "trainer/parallel/failure.h"
+#include "trainer/storage/fault_guard.h"
 
 namespace trainer {
 namespace {
@@ -28,7 +28,7 @@ void EndOnMapFault(const char* line, size_t bytes, ErrorCode code) {
 
 int main(int argc, char** argv) {
   trainer::VerbRegistry::Get().SetHelpFiles(trainer::HelpFile);
-  trainer::HandleMapFaults(trainer::EndOnMapFault);
+  trainer::InstallFaultHandler(trainer::EndOnMapFault);
   return trainer::LeaveWorld(
       trainer::RunCommandLine(std::vector<std::string>(argv + 1, argv + argc)));
 }

@@ -19,7 +19,7 @@ from philox import philox_blocks
 
 SEED = 13
 HEIGHT, WIDTH = 75, 101
-STREAM, FIRST_PASS = 3, 1  # of the draws: tests/data/resized_crop_test.cc, random_resize.cc
+STREAM, FIRST_PASS = 3, 1  # of the draws: tests/input/resized_crop_test.cc, random_resize.cc
 
 
 def jpeg(image, **options):

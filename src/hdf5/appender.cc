@@ -6,10 +6,10 @@
 #include <cerrno>
 #include <vector>
 
-#include "driver.h"
-#include "session.h"
+#include "library_lock.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/file/output_file.h"
+#include "vfd.h"
 
 namespace trainer {
 namespace {
@@ -29,7 +29,7 @@ Hdf5Appender::Hdf5Appender(const std::string& path, const std::string& shown, Hd
     : path_(shown.empty() ? path : shown),
       storage_(std::make_unique<FileStorage>(CreateFile(path, path_, creation))) {
   const Hdf5Lock lock;
-  const Hdf5Handle access = AccessTo(*storage_, path_);
+  const Hdf5Handle access = MakeFileAccess(*storage_, path_);
   file_ = Hdf5Handle(H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()));
   Check(file_.valid());
 }

@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <array>
 
-#include "driver.h"
-#include "session.h"
+#include "library_lock.h"
 #include "trainer/base/text/text.h"
+#include "vfd.h"
 
 namespace trainer {
 
 Hdf5Builder::Hdf5Builder(const std::string& path, uint64_t user_bytes)
-    : path_(path), storage_(std::make_unique<PageStorage>()) {
+    : path_(path), storage_(std::make_unique<SparseFile>()) {
   const Hdf5Lock lock;
-  const Hdf5Handle access = AccessTo(*storage_, path_);
+  const Hdf5Handle access = MakeFileAccess(*storage_, path_);
   const Hdf5Handle create(H5Pcreate(H5P_FILE_CREATE));
   make_groups_ = Hdf5Handle(H5Pcreate(H5P_LINK_CREATE));
   plain_group_ = Hdf5Handle(H5Pcreate(H5P_GROUP_CREATE));
@@ -114,7 +114,7 @@ uint64_t Hdf5Builder::Finish() {
 
 void Hdf5Builder::Emit(uint64_t from,
                        const std::function<void(const void* data, size_t bytes)>& sink) const {
-  std::array<char, PageStorage::kPageBytes> page;
+  std::array<char, SparseFile::kPageBytes> page;
   const auto emit_pages = [&](uint64_t begin, uint64_t end) {
     while (begin < end) {
       const size_t piece = std::min<uint64_t>(end - begin, page.size());

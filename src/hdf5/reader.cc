@@ -5,10 +5,10 @@
 #include <limits>
 #include <numeric>
 
-#include "driver.h"
-#include "session.h"
-#include "storage_check.h"
+#include "bounds_check.h"
+#include "library_lock.h"
 #include "trainer/base/text/text.h"
+#include "vfd.h"
 
 namespace trainer {
 namespace {
@@ -52,7 +52,7 @@ Hdf5Reader::Hdf5Reader(const std::string& path, ErrorCode damaged)
   }
   storage_ = std::make_unique<ReadStorage>(path);
   const Hdf5Lock lock;
-  const Hdf5Handle access = AccessTo(*storage_, path_);
+  const Hdf5Handle access = MakeFileAccess(*storage_, path_);
   file_ = Hdf5Handle(H5Fopen(path_.c_str(), H5F_ACC_RDONLY, access.get()));
   if (file_.valid()) return;
   storage_->ThrowFailure();
@@ -194,7 +194,7 @@ Hdf5Array Hdf5Reader::Array(const std::string& name) const {
     array.count_ *= array.dims_.back();
   }
   const std::string problem =
-      StorageProblem(array.data_.get(), sizes, bytes, total, storage_->Size());
+      BoundsProblem(array.data_.get(), sizes, bytes, total, storage_->Size());
   if (!problem.empty()) Fail(name, problem);
   const uint64_t chunk_bytes = ChunkBytes(array.data_.get(), bytes);
   if (chunk_bytes > kChunkCacheBytes) {

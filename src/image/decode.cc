@@ -23,10 +23,10 @@ const char* ForeignFormat(std::string_view bytes) {
 }
 
 // Returns whether bits were lost.
-bool Decode(std::string_view bytes, Colors colors, BitDepth depth, const ChoosePart* choose,
-            Image* image, HeldPart* held) {
+bool Decode(std::string_view bytes, ColorMode colors, BitDepth depth, const CropChooser* choose,
+            Image* image, DecodedRegion* held) {
   image->floats.clear();
-  if (bytes.empty()) throw BadImage("is empty");
+  if (bytes.empty()) throw ImageError("is empty");
   if (HasAt(bytes, 0, "\xff\xd8")) {
     DecodeJpeg(bytes, colors, choose, image, held);
     return false;
@@ -39,14 +39,15 @@ bool Decode(std::string_view bytes, Colors colors, BitDepth depth, const ChooseP
     return lost;
   }
   if (const char* name = ForeignFormat(bytes)) {
-    throw BadImage(Join("is a ", name, " file, which is not supported; convert it to JPEG or PNG"));
+    throw ImageError(
+        Join("is a ", name, " file, which is not supported; convert it to JPEG or PNG"));
   }
-  throw BadImage(
+  throw ImageError(
       "is not an image: it does not start like a JPEG, PNG, binary PGM or binary PPM file");
 }
 
-void DecodeAt(std::string_view bytes, Colors colors, BitDepth depth, const ChoosePart* choose,
-              const SourceRef& place, const std::string& what, Image* image, HeldPart* held) {
+void DecodeAt(std::string_view bytes, ColorMode colors, BitDepth depth, const CropChooser* choose,
+              const SourceRef& place, const std::string& what, Image* image, DecodedRegion* held) {
   try {
     if (!Decode(bytes, colors, depth, choose, image, held)) return;
     LOG_FIRST_N(WARNING, 1) << EscapeControl(Join(
@@ -54,7 +55,7 @@ void DecodeAt(std::string_view bytes, Colors colors, BitDepth depth, const Choos
         " is a PNG file with 16 bits per channel; only the upper 8 bits are used, for this and all "
         "later files of this kind. Data and ImageData layers use all 16 bits if the first image "
         "has 16 bits, and if they do not resize images or change colors or parts at random"));
-  } catch (const BadImage& bad) {
+  } catch (const ImageError& bad) {
     throw Error(ErrorCode::kData, place, Join(what, " ", bad.what()));
   }
 }
@@ -75,27 +76,27 @@ void SplitThree(const uint8_t* __restrict in, int width, int64_t plane, uint8_t*
 
 void CheckSize(int64_t height, int64_t width) {
   if (height < 1 || width < 1) {
-    throw BadImage(
+    throw ImageError(
         Join("claims to have ", width, "x", height, " pixels; there must be at least one"));
   }
   if (height > kMaxPixels / width) {
-    throw BadImage(Join("claims to have ", width, "x", height, " pixels; at most ", kMaxPixels,
-                        " are allowed: scale it down"));
+    throw ImageError(Join("claims to have ", width, "x", height, " pixels; at most ", kMaxPixels,
+                          " are allowed: scale it down"));
   }
 }
 
-void SetForm(int channels, int height, int width, Colors colors, Image* image) {
-  image->channels = colors == Colors::kAsStored ? channels : colors == Colors::kColor ? 3 : 1;
+void AllocateImage(int channels, int height, int width, ColorMode colors, Image* image) {
+  image->channels = colors == ColorMode::kAsStored ? channels : colors == ColorMode::kColor ? 3 : 1;
   image->height = height;
   image->width = width;
   image->pixels.resize(static_cast<size_t>(image->Plane()) * static_cast<size_t>(image->channels));
 }
 
-void PutRow(const uint8_t* bytes, int channels, Colors colors, int y, Image* image) noexcept {
+void StoreRow(const uint8_t* bytes, int channels, ColorMode colors, int y, Image* image) noexcept {
   const int width = image->width;
   uint8_t* out = image->pixels.data() + int64_t{y} * width;
   if (channels == 3 && image->channels == 3) return SplitThree(bytes, width, image->Plane(), out);
-  if (colors == Colors::kGray && channels >= 3) {
+  if (colors == ColorMode::kGray && channels >= 3) {
     for (int x = 0; x < width; ++x, bytes += channels)
       out[x] = GrayOf(bytes[0], bytes[1], bytes[2]);
     return;
@@ -106,18 +107,18 @@ void PutRow(const uint8_t* bytes, int channels, Colors colors, int y, Image* ima
   }
 }
 
-void FromInterleaved(const uint8_t* bytes, int channels, int height, int width, Colors colors,
+void FromInterleaved(const uint8_t* bytes, int channels, int height, int width, ColorMode colors,
                      Image* image) {
-  SetForm(channels, height, width, colors, image);
+  AllocateImage(channels, height, width, colors, image);
   for (int y = 0; y < height; ++y, bytes += int64_t{width} * channels) {
-    PutRow(bytes, channels, colors, y, image);
+    StoreRow(bytes, channels, colors, y, image);
   }
 }
 
-void FromInterleaved16(const uint8_t* bytes, int channels, int height, int width, Colors colors,
+void FromInterleaved16(const uint8_t* bytes, int channels, int height, int width, ColorMode colors,
                        Image* image) {
   constexpr float kUnit = 257;  // 65535 / 255
-  SetForm(channels, height, width, colors, image);
+  AllocateImage(channels, height, width, colors, image);
   image->floats.resize(image->pixels.size());
   image->pixels.clear();
   const int64_t plane = image->Plane();
@@ -125,7 +126,7 @@ void FromInterleaved16(const uint8_t* bytes, int channels, int height, int width
     const auto value = [&](int c) {
       return static_cast<float>(bytes[2 * c] << 8 | bytes[2 * c + 1]) / kUnit;
     };
-    if (colors == Colors::kGray && channels >= 3) {
+    if (colors == ColorMode::kGray && channels >= 3) {
       image->floats[static_cast<size_t>(at)] =
           0.114f * value(0) + 0.587f * value(1) + 0.299f * value(2);
       continue;
@@ -136,25 +137,25 @@ void FromInterleaved16(const uint8_t* bytes, int channels, int height, int width
   }
 }
 
-int ShrinkOf(const PartNeed& need) {
-  for (int shrink = 8; shrink > 1 && need.height > 0; shrink /= 2) {
-    if (need.box.height >= int64_t{need.height} * shrink &&
-        need.box.width >= int64_t{need.width} * shrink) {
-      return shrink;
+int ScaleDenominator(const CropRequest& need) {
+  for (int scale_denom = 8; scale_denom > 1 && need.height > 0; scale_denom /= 2) {
+    if (need.box.height >= int64_t{need.height} * scale_denom &&
+        need.box.width >= int64_t{need.width} * scale_denom) {
+      return scale_denom;
     }
   }
   return 1;
 }
 
-void DecodeImage(std::string_view bytes, Colors colors, const SourceRef& place,
+void DecodeImage(std::string_view bytes, ColorMode colors, const SourceRef& place,
                  const std::string& what, Image* image, BitDepth depth) {
-  HeldPart whole;
+  DecodedRegion whole;
   DecodeAt(bytes, colors, depth, nullptr, place, what, image, &whole);
 }
 
-void DecodePart(std::string_view bytes, Colors colors, const ChoosePart& choose,
-                const SourceRef& place, const std::string& what, Image* image, HeldPart* held,
-                BitDepth depth) {
+void DecodeRegion(std::string_view bytes, ColorMode colors, const CropChooser& choose,
+                  const SourceRef& place, const std::string& what, Image* image,
+                  DecodedRegion* held, BitDepth depth) {
   DecodeAt(bytes, colors, depth, &choose, place, what, image, held);
 }
 

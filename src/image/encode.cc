@@ -79,7 +79,7 @@ std::string EncodeJpeg(const Image& image, int quality) {
   task.quality = quality;
   task.pixels = pixels.data();
   task.jpeg.err = PrepareErrors(&errors);
-  const bool done = Guarded(
+  const bool done = CatchJpegError(
       &errors, [](void* of) { WriteJpeg(static_cast<JpegWriting*>(of)); }, &task);
   const std::unique_ptr<unsigned char, void (*)(void*)> owner(task.bytes, std::free);
   jpeg_destroy_compress(&task.jpeg);

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "formats.h"
-#include "jpeg_markers.h"
+#include "jpeg_header.h"
 #include "jpeg_reader.h"
 #include "trainer/base/text/text.h"
 
@@ -11,23 +11,23 @@ namespace {
 
 constexpr int64_t kMaxScans = 100;  // progressive pictures have about ten
 
-// Refuses what would take memory or time on the header's word alone, and what has no end: rows
-// below a part are not decoded, so nobody else may see that they are missing.
-void CheckClaims(const JpegMarkers& jpeg, size_t bytes) {
+// Refuses headers that claim too much memory or time, and files without an end: rows below a part
+// are not decoded, so nothing else would detect that they are missing.
+void CheckClaims(const JpegHeader& jpeg, size_t bytes) {
   // A block of 8x8 takes a bit at least, and sampling may spread it over four times the area.
   constexpr size_t kPixelsPerByte = 8 * 64 * 8;
-  if (jpeg.components == 0) throw BadImage("is a damaged JPEG file: its frame header is missing");
+  if (jpeg.components == 0) throw ImageError("is a damaged JPEG file: its frame header is missing");
   CheckSize(jpeg.height, jpeg.width);
   const auto pixels = static_cast<size_t>(jpeg.height) * static_cast<size_t>(jpeg.width);
   if (jpeg.huffman && pixels / kPixelsPerByte > bytes) {
-    throw BadImage(Join("is a truncated JPEG file: ", bytes, " bytes are too few for ", jpeg.width,
-                        "x", jpeg.height, " pixels"));
+    throw ImageError(Join("is a truncated JPEG file: ", bytes, " bytes are too few for ",
+                          jpeg.width, "x", jpeg.height, " pixels"));
   }
   if (jpeg.scans > kMaxScans || static_cast<int64_t>(pixels) > 16 * kMaxPixels / (jpeg.scans + 1)) {
-    throw BadImage(Join("is a JPEG file of ", jpeg.scans, " scans for ", jpeg.width, "x",
-                        jpeg.height, " pixels, more than any image needs; save it again"));
+    throw ImageError(Join("is a JPEG file of ", jpeg.scans, " scans for ", jpeg.width, "x",
+                          jpeg.height, " pixels, more than any image needs; save it again"));
   }
-  if (!jpeg.ended) throw BadImage("is a truncated JPEG file: its end is missing");
+  if (!jpeg.ended) throw ImageError("is a truncated JPEG file: its end is missing");
 }
 
 // Turns a picture upright that was taken with Exif orientation `n`.
@@ -52,45 +52,46 @@ void TurnUpright(int n, Image* image) {
 
 int DividedUp(int n, int by) { return (n + by - 1) / by; }
 
-// The part of the picture at 1/shrink of its size that `need` touches.
-JpegPart PartOf(const PartNeed& need) {
+// The part of the picture at 1/scale_denom of its size that `need` touches.
+JpegPart PartOf(const CropRequest& need) {
   JpegPart part;
-  part.shrink = ShrinkOf(need);
-  const Box& box = need.box;
-  Box& area = part.area;
-  area.top = box.top / part.shrink;
-  area.left = box.left / part.shrink;
-  area.height = DividedUp(box.top + box.height, part.shrink) - area.top;
-  area.width = DividedUp(box.left + box.width, part.shrink) - area.left;
+  part.scale_denom = ScaleDenominator(need);
+  const Rect& box = need.box;
+  Rect& area = part.area;
+  area.top = box.top / part.scale_denom;
+  area.left = box.left / part.scale_denom;
+  area.height = DividedUp(box.top + box.height, part.scale_denom) - area.top;
+  area.width = DividedUp(box.left + box.width, part.scale_denom) - area.left;
   return part;
 }
 
 }  // namespace
 
-void DecodeJpeg(std::string_view bytes, Colors colors, const ChoosePart* choose, Image* image,
-                HeldPart* held) {
-  const JpegMarkers jpeg = ReadJpegMarkers(bytes);
+void DecodeJpeg(std::string_view bytes, ColorMode colors, const CropChooser* choose, Image* image,
+                DecodedRegion* held) {
+  const JpegHeader jpeg = ReadJpegMarkers(bytes);
   CheckClaims(jpeg, bytes.size());
   const bool cmyk = jpeg.components == 4;
   if (cmyk && !jpeg.adobe) {
-    throw BadImage(
+    throw ImageError(
         "is a CMYK JPEG file without Adobe's marker, so its colors are unknown; convert it to RGB");
   }
-  const bool gray = colors == Colors::kGray || (colors == Colors::kAsStored && jpeg.components < 3);
+  const bool gray =
+      colors == ColorMode::kGray || (colors == ColorMode::kAsStored && jpeg.components < 3);
   const int channels = cmyk ? 4 : gray ? 1 : 3;
-  const int orientation = colors == Colors::kAsStored ? 1 : jpeg.orientation;
-  PartNeed need{{0, 0, jpeg.width, jpeg.height}};
+  const int orientation = colors == ColorMode::kAsStored ? 1 : jpeg.orientation;
+  CropRequest need{{0, 0, jpeg.width, jpeg.height}};
   if (choose != nullptr && orientation == 1) need = (*choose)(jpeg.height, jpeg.width);
   JpegPart part = PartOf(need);
   part.space = cmyk ? JCS_CMYK : gray ? JCS_GRAYSCALE : JCS_EXT_BGR;
-  SetForm(channels == 4 ? 3 : channels, part.area.height, part.area.width, colors, image);
+  AllocateImage(channels == 4 ? 3 : channels, part.area.height, part.area.width, colors, image);
   thread_local std::unique_ptr<JpegReader> reader;
   if (reader == nullptr) reader = std::make_unique<JpegReader>();
   if (const char* const why = reader->Read(bytes, part, colors, image)) {
-    throw BadImage(Join("is a damaged JPEG file: ", why));
+    throw ImageError(Join("is a damaged JPEG file: ", why));
   }
   TurnUpright(orientation, image);
-  *held = {part.area.top, part.area.left, part.shrink, jpeg.height, jpeg.width};
+  *held = {part.area.top, part.area.left, part.scale_denom, jpeg.height, jpeg.width};
   if (orientation >= 5) std::swap(held->picture_height, held->picture_width);
 }
 

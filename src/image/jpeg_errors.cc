@@ -22,7 +22,7 @@ jpeg_error_mgr* PrepareErrors(JpegErrors* errors) {
   return &errors->manager;
 }
 
-bool Guarded(JpegErrors* errors, void (*step)(void*), void* argument) {
+bool CatchJpegError(JpegErrors* errors, void (*step)(void*), void* argument) {
   if (setjmp(errors->back) != 0) return false;
   step(argument);
   return true;

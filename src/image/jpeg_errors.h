@@ -17,12 +17,12 @@ struct JpegErrors {
   char text[JMSG_LENGTH_MAX];  // of the last error
 };
 
-// What a jpeg_decompress_struct or jpeg_compress_struct gets as `err`. Warnings are errors: the
-// library warns where it makes up pixels in place of damaged ones.
+// Installed as `err` of a jpeg_decompress_struct or jpeg_compress_struct. Warnings are errors,
+// because the library warns when it replaces damaged pixels by invented ones.
 jpeg_error_mgr* PrepareErrors(JpegErrors* errors);
 
 // Calls step(argument); false where the library met an error. No C++ object that needs a destructor
 // may be alive in `step` while it calls the library.
-bool Guarded(JpegErrors* errors, void (*step)(void*), void* argument);
+bool CatchJpegError(JpegErrors* errors, void (*step)(void*), void* argument);
 
 }  // namespace trainer

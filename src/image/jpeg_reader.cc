@@ -8,9 +8,9 @@
 namespace trainer {
 namespace {
 
-constexpr int kRowsAtOnce = 4;  // they stay in the cache until PutRow copies them
+constexpr int kRowsAtOnce = 4;  // they stay in the cache until StoreRow copies them
 // libjpeg-turbo writes rows that start at a multiple of 16 or 32 bytes with non-temporal stores, so
-// that PutRow would read them from main memory. An odd start avoids that.
+// that StoreRow would read them from main memory. An odd start avoids that.
 constexpr size_t kRowUnit = 32, kRowOffset = 1;
 
 // Adobe's CMYK is stored inverted: a channel of 255 is no ink.
@@ -34,7 +34,7 @@ struct JpegReader::Task {
   jpeg_decompress_struct* jpeg = nullptr;
   std::string_view bytes;
   const JpegPart* part = nullptr;
-  Colors colors = Colors::kAsStored;
+  ColorMode colors = ColorMode::kAsStored;
   Image* image = nullptr;
   uint8_t* pixels = nullptr;  // kRowsAtOnce rows
   size_t row_bytes = 0;       // from one of them to the next
@@ -46,7 +46,7 @@ JpegReader::JpegReader() {
   const auto make = [](void* jpeg) {
     jpeg_create_decompress(static_cast<jpeg_decompress_struct*>(jpeg));
   };
-  if (!Guarded(&errors_, make, &jpeg_)) {
+  if (!CatchJpegError(&errors_, make, &jpeg_)) {
     throw Error(ErrorCode::kResource, Join("cannot start the JPEG decoder: ", errors_.text));
   }
 }
@@ -67,7 +67,7 @@ void JpegReader::Start(void* of) {
   jpeg.out_color_space = part.space;
   jpeg.dct_method = JDCT_ISLOW;
   jpeg.scale_num = 1;
-  jpeg.scale_denom = static_cast<unsigned>(part.shrink);
+  jpeg.scale_denom = static_cast<unsigned>(part.scale_denom);
   jpeg_start_decompress(&jpeg);
   // A file of several scans is decoded whole: the library reads all of it before the first row, and
   // it predicts missing coefficients from blocks farther away than the margin.
@@ -84,7 +84,7 @@ void JpegReader::Start(void* of) {
 void JpegReader::CopyRows(void* of) {
   auto* const task = static_cast<Task*>(of);
   jpeg_decompress_struct& jpeg = *task->jpeg;
-  const Box& area = task->part->area;
+  const Rect& area = task->part->area;
   const auto top = static_cast<JDIMENSION>(area.top), end = top + area.height;
   const int channels = jpeg.output_components;
   const size_t skipped =
@@ -100,27 +100,28 @@ void JpegReader::CopyRows(void* of) {
       if (first + i < top) continue;
       uint8_t* const row = lines[i] + skipped;
       if (channels == 4) CmykToBgr(row, area.width);
-      PutRow(row, std::min(channels, 3), task->colors, static_cast<int>(first + i - top),
-             task->image);
+      StoreRow(row, std::min(channels, 3), task->colors, static_cast<int>(first + i - top),
+               task->image);
     }
   }
   // The end of the file is checked if no row was skipped.
   if (end == jpeg.output_height) jpeg_finish_decompress(&jpeg);
 }
 
-// Returns false if the library reported an error. Allocates outside of Guarded, which longjmps.
+// Returns false if the library reported an error. Allocates outside of CatchJpegError, which
+// longjmps.
 bool JpegReader::Steps(Task* task) {
-  if (!Guarded(&errors_, ReadHeader, task)) return false;
-  if (!Guarded(&errors_, Start, task)) return false;
+  if (!CatchJpegError(&errors_, ReadHeader, task)) return false;
+  if (!CatchJpegError(&errors_, Start, task)) return false;
   const size_t bytes_of_row =
       size_t{jpeg_.output_width} * static_cast<size_t>(jpeg_.output_components);
   task->row_bytes = (bytes_of_row + kRowUnit - 1) / kRowUnit * kRowUnit;
   pixels_.resize(task->row_bytes * kRowsAtOnce + kRowOffset);
   task->pixels = pixels_.data() + kRowOffset;
-  return Guarded(&errors_, CopyRows, task);
+  return CatchJpegError(&errors_, CopyRows, task);
 }
 
-const char* JpegReader::Read(std::string_view bytes, const JpegPart& part, Colors colors,
+const char* JpegReader::Read(std::string_view bytes, const JpegPart& part, ColorMode colors,
                              Image* image) {
   Task task{.jpeg = &jpeg_, .bytes = bytes, .part = &part, .colors = colors, .image = image};
   const bool good = Steps(&task);

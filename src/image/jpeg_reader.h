@@ -11,12 +11,12 @@
 
 namespace trainer {
 
-// The part of a picture to decode. Rows and columns count in the picture scaled to 1/shrink of its
-// size, which has ceil(height / shrink) rows.
+// The part of a picture to decode. Rows and columns count in the picture scaled to 1/scale_denom of
+// its size, which has ceil(height / scale_denom) rows.
 struct JpegPart {
   J_COLOR_SPACE space = JCS_EXT_BGR;
-  int shrink = 1;  // 1, 2, 4 or 8
-  Box area;
+  int scale_denom = 1;  // 1, 2, 4 or 8
+  Rect area;
 };
 
 // Decodes one file after the other and reuses its buffers. Use it from one thread at a time.
@@ -27,16 +27,16 @@ class JpegReader {
   JpegReader(const JpegReader&) = delete;
   JpegReader& operator=(const JpegReader&) = delete;
 
-  // Decodes the part into `image`, which SetForm has shaped for it. The pixels equal those of the
-  // whole image bit for bit: chroma is stored at half the size and interpolated between neighbours,
-  // so a margin around the part is decoded, too. Rows below the part are skipped if the file has
-  // one scan. Returns null, or the reason why the file is damaged (any warning of the library
-  // counts); the text is valid until the next call.
-  const char* Read(std::string_view bytes, const JpegPart& part, Colors colors, Image* image);
+  // Decodes the part into `image`, which AllocateImage has shaped for it. The pixels equal those of
+  // the whole image bit for bit: chroma is stored at half the size and interpolated between
+  // neighbours, so a margin around the part is decoded, too. Rows below the part are skipped if the
+  // file has one scan. Returns null, or the reason why the file is damaged (any warning of the
+  // library counts); the text is valid until the next call.
+  const char* Read(std::string_view bytes, const JpegPart& part, ColorMode colors, Image* image);
 
  private:
   struct Task;
-  // Steps of a Task, for Guarded.
+  // Steps of a Task, for CatchJpegError.
   static void ReadHeader(void* of);
   static void Start(void* of);
   static void CopyRows(void* of);

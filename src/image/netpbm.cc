@@ -28,23 +28,23 @@ int TakeNumber(std::string_view& bytes) {
 
 }  // namespace
 
-void DecodeNetpbm(std::string_view bytes, Colors colors, Image* image) {
+void DecodeNetpbm(std::string_view bytes, ColorMode colors, Image* image) {
   const int channels = bytes[1] == '6' ? 3 : 1;
   bytes.remove_prefix(2);
   const int width = TakeNumber(bytes), height = TakeNumber(bytes), top = TakeNumber(bytes);
   if (top < 0 || bytes.empty() || !IsBlank(bytes.front())) {
-    throw BadImage("is a damaged PGM or PPM file: its header is not 'P5' or 'P6' and 3 numbers");
+    throw ImageError("is a damaged PGM or PPM file: its header is not 'P5' or 'P6' and 3 numbers");
   }
   bytes.remove_prefix(1);
   if (top != 255) {
-    throw BadImage(Join("is a PGM or PPM file whose maximum value is ", top,
-                        "; only 255 is supported: convert it"));
+    throw ImageError(Join("is a PGM or PPM file whose maximum value is ", top,
+                          "; only 255 is supported: convert it"));
   }
   CheckSize(height, width);
   const size_t want = static_cast<size_t>(height) * width * channels;
   if (bytes.size() < want) {
-    throw BadImage(Join("is a truncated PGM or PPM file: ", bytes.size(), " bytes, but ", width,
-                        "x", height, " pixels need ", want));
+    throw ImageError(Join("is a truncated PGM or PPM file: ", bytes.size(), " bytes, but ", width,
+                          "x", height, " pixels need ", want));
   }
   std::vector<uint8_t> pixels(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(want));
   for (size_t i = 0; channels == 3 && i < want; i += 3) std::swap(pixels[i], pixels[i + 2]);

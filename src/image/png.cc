@@ -25,7 +25,7 @@ class PngFile {
     if (info_ == nullptr) throw Error(ErrorCode::kResource, "cannot start the PNG decoder");
     if (!TryHeader()) Fail();
   }
-  void ReadPixels(Colors colors, BitDepth depth) {
+  void ReadPixels(ColorMode colors, BitDepth depth) {
     if (!TryConvert(colors, depth)) Fail();
     pixels_.resize(png_get_rowbytes(png_, info_) * static_cast<size_t>(height()));
     rows_.resize(static_cast<size_t>(height()));
@@ -54,7 +54,7 @@ class PngFile {
     std::memcpy(to, self->rest_.data(), count);
     self->rest_.remove_prefix(count);
   }
-  [[noreturn]] void Fail() const { throw BadImage(Join("is a damaged PNG file: ", problem_)); }
+  [[noreturn]] void Fail() const { throw ImageError(Join("is a damaged PNG file: ", problem_)); }
 
   bool TryHeader() {
     if (setjmp(png_jmpbuf(png_)) != 0) return false;
@@ -66,13 +66,13 @@ class PngFile {
     return true;
   }
 
-  bool TryConvert(Colors colors, BitDepth depth) {
+  bool TryConvert(ColorMode colors, BitDepth depth) {
     if (setjmp(png_jmpbuf(png_)) != 0) return false;
     const int type = png_get_color_type(png_, info_);
     if (type == PNG_COLOR_TYPE_PALETTE) png_set_palette_to_rgb(png_);
     if (type == PNG_COLOR_TYPE_GRAY) png_set_expand_gray_1_2_4_to_8(png_);
     if (depth == BitDepth::kBytes) png_set_strip_16(png_);
-    if (colors != Colors::kAsStored) {
+    if (colors != ColorMode::kAsStored) {
       png_set_strip_alpha(png_);
     } else if (type == PNG_COLOR_TYPE_GRAY_ALPHA) {
       png_set_gray_to_rgb(png_);  // OpenCV knows no two channels
@@ -102,19 +102,19 @@ class PngFile {
 
 }  // namespace
 
-bool DecodePng(std::string_view bytes, Colors colors, BitDepth depth, Image* image) {
-  constexpr int64_t kMostDeflated = 1032;  // bytes that one compressed byte can stand for
+bool DecodePng(std::string_view bytes, ColorMode colors, BitDepth depth, Image* image) {
+  constexpr int64_t kMostDeflated = 1032;  // bytes that one compressed byte can expand to
   PngFile png(bytes);
   png.ReadHeader();
   CheckSize(png.height(), png.width());
   const int64_t bits = png.height() * png.width() * png.channels() * png.depth();
   if (bits / 8 / kMostDeflated > static_cast<int64_t>(bytes.size())) {
-    throw BadImage(Join("is a truncated PNG file: ", bytes.size(), " bytes are too few for ",
-                        png.width(), "x", png.height(), " pixels"));
+    throw ImageError(Join("is a truncated PNG file: ", bytes.size(), " bytes are too few for ",
+                          png.width(), "x", png.height(), " pixels"));
   }
   const bool has_16 = png.depth() == 16;
-  if (has_16 && colors == Colors::kAsStored && depth == BitDepth::kBytes) {
-    throw BadImage(
+  if (has_16 && colors == ColorMode::kAsStored && depth == BitDepth::kBytes) {
+    throw ImageError(
         "is a PNG file with 16 bits per channel; set force_color or force_gray to use its upper 8 "
         "bits, or convert it");
   }

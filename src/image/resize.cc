@@ -9,18 +9,18 @@ namespace {
 constexpr int kBits = 11;  // of a weight's fraction: two products and their sum fit 32 bits
 
 // Output i is (2^kBits - weight) parts of element `low` and `weight` parts of `high`.
-struct Tap {
+struct LinearTap {
   int low = 0, high = 0, weight = 0;
 };
 
 // A part of a row or column: it begins `offset` past the edge of the first element that it touches.
-struct Span {
-  Span(double begin, double size)
+struct SourceSpan {
+  SourceSpan(double begin, double size)
       : first(static_cast<int>(begin)),
         offset(begin - first),
         length(size),
         elements(static_cast<int>(std::ceil(offset + length - kSliver))) {}
-  // Of an element, below which a part does not reach into it.
+  // The fraction of an element below which a part does not reach into it.
   static constexpr double kSliver = 1e-9;
 
   int first;              // element
@@ -30,14 +30,14 @@ struct Span {
 
 // The centre of output i is at (i + 0.5) * length / to - 0.5; outside the first and last centre the
 // border's own value counts.
-std::vector<Tap> Taps(const Span& span, int to) {
-  std::vector<Tap> taps(static_cast<size_t>(to));
+std::vector<LinearTap> Taps(const SourceSpan& span, int to) {
+  std::vector<LinearTap> taps(static_cast<size_t>(to));
   const double step = span.length / to;
   const int last = span.elements - 1;
   for (int i = 0; i < to; ++i) {
     const double at =
         std::clamp(span.offset + (i + 0.5) * step - 0.5, 0.0, static_cast<double>(last));
-    Tap& tap = taps[static_cast<size_t>(i)];
+    LinearTap& tap = taps[static_cast<size_t>(i)];
     tap.low = static_cast<int>(at);
     tap.high = std::min(tap.low + 1, last);
     tap.weight = static_cast<int>(std::lround((at - tap.low) * (1 << kBits)));
@@ -49,7 +49,7 @@ int Blend(int low, int high, int weight) { return (low << kBits) + (high - low) 
 
 // The part of a picture that is resized.
 struct Spans {
-  Span rows, columns;
+  SourceSpan rows, columns;
   // Its first pixel of channel c.
   const uint8_t* Corner(const ImageView& from, int c) const {
     return from.pixels + c * from.Plane() + int64_t{rows.first} * from.width + columns.first;
@@ -57,14 +57,14 @@ struct Spans {
 };
 
 void ResizeLinear(const ImageView& from, const Spans& part, int height, int width, Image* to) {
-  const std::vector<Tap> rows = Taps(part.rows, height), columns = Taps(part.columns, width);
+  const std::vector<LinearTap> rows = Taps(part.rows, height), columns = Taps(part.columns, width);
   uint8_t* out = to->pixels.data();
   for (int c = 0; c < from.channels; ++c) {
     const uint8_t* corner = part.Corner(from, c);
-    for (const Tap& row : rows) {
+    for (const LinearTap& row : rows) {
       const uint8_t* low = corner + int64_t{row.low} * from.width;
       const uint8_t* high = corner + int64_t{row.high} * from.width;
-      for (const Tap& column : columns) {
+      for (const LinearTap& column : columns) {
         const int64_t above = Blend(low[column.low], low[column.high], column.weight);
         const int64_t below = Blend(high[column.low], high[column.high], column.weight);
         const int64_t sum = (above << kBits) + (below - above) * row.weight;
@@ -74,8 +74,8 @@ void ResizeLinear(const ImageView& from, const Spans& part, int height, int widt
   }
 }
 
-// Parts of several elements of a row or column, one list per output.
-struct Parts {
+// FilterWeights of several elements of a row or column, one list per output.
+struct FilterWeights {
   struct Part {
     int at;
     float weight;
@@ -96,7 +96,7 @@ double CubicWeight(double t) {
 }
 
 // Elements beyond the border count as the border's own.
-void AddCubic(int i, const Span& span, double step, Parts* list) {
+void AddCubic(int i, const SourceSpan& span, double step, FilterWeights* list) {
   const double at = span.offset + (i + 0.5) * step - 0.5;
   const int low = static_cast<int>(std::floor(at));
   for (int k = low - 1; k <= low + 2; ++k) {
@@ -104,18 +104,18 @@ void AddCubic(int i, const Span& span, double step, Parts* list) {
   }
 }
 
-// What output i covers of each element.
-void AddArea(int i, const Span& span, double step, Parts* list) {
+// The weights by which output i covers each element.
+void AddArea(int i, const SourceSpan& span, double step, FilterWeights* list) {
   const double begin = span.offset + i * step;
   const double end = span.offset + std::min((i + 1) * step, span.length);
   for (int k = static_cast<int>(begin); k < span.elements && k < end; ++k) {
     const double covered = std::min<double>(k + 1, end) - std::max<double>(k, begin);
-    if (covered > Span::kSliver) list->Add(k, covered / (end - begin));
+    if (covered > SourceSpan::kSliver) list->Add(k, covered / (end - begin));
   }
 }
 
 // OpenCV's area where a side grows: steps with short slopes between them.
-void AddGrownArea(int i, int from, int to, double step, Parts* list) {
+void AddGrownArea(int i, int from, int to, double step, FilterWeights* list) {
   const int low = std::min(static_cast<int>(i * step), from - 1);
   const double past = (i + 1) - (low + 1) * static_cast<double>(to) / from;
   const double weight = past <= 0 ? 0 : past - std::floor(past);
@@ -125,7 +125,7 @@ void AddGrownArea(int i, int from, int to, double step, Parts* list) {
 
 // A triangle around the centre of output i, as wide as two outputs or two elements, whichever is
 // more; what reaches beyond the border does not count.
-void AddTriangle(int i, const Span& span, double step, Parts* list) {
+void AddTriangle(int i, const SourceSpan& span, double step, FilterWeights* list) {
   const double reach = std::max(step, 1.0), centre = span.offset + (i + 0.5) * step;
   const int begin = std::max(static_cast<int>(std::floor(centre - reach)), 0);
   const int end = std::min(static_cast<int>(std::ceil(centre + reach)), span.elements);
@@ -137,8 +137,8 @@ void AddTriangle(int i, const Span& span, double step, Parts* list) {
   }
 }
 
-Parts PartsOf(Interpolation how, const Span& span, int to, bool shrinks) {
-  Parts list;
+FilterWeights PartsOf(Interpolation how, const SourceSpan& span, int to, bool shrinks) {
+  FilterWeights list;
   const double step = span.length / to;
   for (int i = 0; i < to; ++i) {
     if (how == Interpolation::kNearest) {
@@ -161,8 +161,8 @@ Parts PartsOf(Interpolation how, const Span& span, int to, bool shrinks) {
 void ResizeByParts(const ImageView& from, const Spans& part, int height, int width, Image* to,
                    Interpolation how) {
   const bool shrinks = part.rows.length >= height && part.columns.length >= width;
-  const Parts rows = PartsOf(how, part.rows, height, shrinks);
-  const Parts columns = PartsOf(how, part.columns, width, shrinks);
+  const FilterWeights rows = PartsOf(how, part.rows, height, shrinks);
+  const FilterWeights columns = PartsOf(how, part.columns, width, shrinks);
   std::vector<float> joined(static_cast<size_t>(part.columns.elements));
   uint8_t* out = to->pixels.data();
   for (int c = 0; c < from.channels; ++c) {
@@ -186,7 +186,7 @@ void ResizeByParts(const ImageView& from, const Spans& part, int height, int wid
 
 }  // namespace
 
-void ResizeRegion(const ImageView& from, const Region& region, int height, int width, Image* to,
+void ResizeRegion(const ImageView& from, const RectF& region, int height, int width, Image* to,
                   Interpolation how) {
   to->channels = from.channels;
   to->height = height;
@@ -197,10 +197,10 @@ void ResizeRegion(const ImageView& from, const Region& region, int height, int w
   ResizeByParts(from, part, height, width, to, how);
 }
 
-void ResizeImage(const ImageView& from, const Box& box, int height, int width, Image* to,
+void ResizeImage(const ImageView& from, const Rect& box, int height, int width, Image* to,
                  Interpolation how) {
-  const Region region{static_cast<double>(box.left), static_cast<double>(box.top),
-                      static_cast<double>(box.width), static_cast<double>(box.height)};
+  const RectF region{static_cast<double>(box.left), static_cast<double>(box.top),
+                     static_cast<double>(box.width), static_cast<double>(box.height)};
   ResizeRegion(from, region, height, width, to, how);
 }
 

@@ -2,6 +2,7 @@
 
 #include "common/prefetched.h"
 #include "trainer/base/text/lower_case.h"
+#include "trainer/input/source.h"
 
 namespace trainer {
 namespace {
@@ -9,7 +10,7 @@ namespace {
 class Data final : public PrefetchedImages {
  public:
   Data(const LayerSpec& spec, const LayerEnv& env)
-      : PrefetchedImages(MakePrefetcher(spec, env.reading)) {
+      : PrefetchedImages(OpenDatabase(spec, env.reading)) {
     const caffe::DataParameter& param = spec.proto().data_param();
     LOG(INFO) << "Opened " << LowerCase(caffe::DataParameter::DB_Name(param.backend())) << " "
               << param.source();

@@ -1,5 +1,5 @@
 #include "common/prefetched.h"
-#include "trainer/data/hdf5_rows.h"
+#include "trainer/input/source.h"
 
 namespace trainer {
 namespace {
@@ -7,7 +7,7 @@ namespace {
 class Hdf5Data final : public Prefetched {
  public:
   Hdf5Data(const LayerSpec& spec, const LayerEnv& env)
-      : Prefetched(MakeRowPrefetcher(spec, env.reading)) {}
+      : Prefetched(OpenHdf5Rows(spec, env.reading)) {}
 };
 
 const RegisterLayer<Hdf5Data> kHdf5Data(

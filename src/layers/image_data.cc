@@ -1,5 +1,5 @@
 #include "common/prefetched.h"
-#include "trainer/data/image_list.h"
+#include "trainer/input/source.h"
 
 namespace trainer {
 namespace {
@@ -7,7 +7,7 @@ namespace {
 class ImageData final : public PrefetchedImages {
  public:
   ImageData(const LayerSpec& spec, const LayerEnv& env)
-      : PrefetchedImages(MakeImagePrefetcher(spec, env.reading)) {}
+      : PrefetchedImages(OpenImageList(spec, env.reading)) {}
 };
 
 const RegisterLayer<ImageData> kImageData(

@@ -1,5 +1,5 @@
 #include "common/prefetched.h"
-#include "trainer/data/memory_records.h"
+#include "trainer/input/source.h"
 
 namespace trainer {
 namespace {
@@ -7,7 +7,7 @@ namespace {
 class MemoryData final : public Prefetched {
  public:
   MemoryData(const LayerSpec& spec, const LayerEnv& env)
-      : Prefetched(MakeMemoryPrefetcher(spec, env.reading)),
+      : Prefetched(OpenMemory(spec, env.reading)),
         spec_(spec),
         has_source_(HasMemoryRecords(spec)) {}
 
@@ -24,7 +24,9 @@ class MemoryData final : public Prefetched {
         "ImageData to read images from the disk, or use Input for a net without data");
   }
 
-  const WaitCounters* Waits() const override { return has_source_ ? Prefetched::Waits() : nullptr; }
+  const InputCounters* Waits() const override {
+    return has_source_ ? Prefetched::Waits() : nullptr;
+  }
 
  private:
   LayerSpec spec_;

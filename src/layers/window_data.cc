@@ -1,5 +1,5 @@
 #include "common/prefetched.h"
-#include "trainer/data/window_list.h"
+#include "trainer/input/source.h"
 
 namespace trainer {
 namespace {
@@ -7,7 +7,7 @@ namespace {
 class WindowData final : public PrefetchedImages {
  public:
   WindowData(const LayerSpec& spec, const LayerEnv& env)
-      : PrefetchedImages(MakeWindowPrefetcher(spec, env.reading)) {}
+      : PrefetchedImages(OpenWindowList(spec, env.reading)) {}
 };
 
 const RegisterLayer<WindowData> kWindowData(

@@ -13,7 +13,7 @@ namespace {
 std::string Percent(double share) { return Join(std::lround(100 * share), " %"); }
 
 // The sums of a data layer from the start on.
-DataWork WorkOfLayer(const std::string& name, const WaitCounters& counters) {
+DataWork WorkOfLayer(const std::string& name, const InputCounters& counters) {
   DataWork work;
   work.layer = name;
   work.waited = counters.wait_seconds;
@@ -89,7 +89,7 @@ std::string DataWaits::Note(const Net& net, double seconds) {
   if (seconds_ < kLeastSeconds || quiet_seconds_ > 0) return "";
   std::vector<DataWork> now;
   for (int i = 0; i < net.NumLayers(); ++i) {
-    const WaitCounters* const counters = net.GetLayer(i).Waits();
+    const InputCounters* const counters = net.GetLayer(i).Waits();
     if (counters != nullptr) now.push_back(WorkOfLayer(net.LayerAt(i).name(), *counters));
   }
   before_.resize(now.size());

@@ -18,7 +18,7 @@ bool CanBeShared(const Net& net, StepId id) {
 
 }  // namespace
 
-bool ShareBatches(Net& net, const BatchShare& share) {
+bool ShareBatches(Net& net, const TestShard& share) {
   const auto ids = net.graph().steps.Ids();
   const auto can = [&](StepId id) { return CanBeShared(net, id); };
   if (net.training() || !std::ranges::all_of(ids, can)) return false;
@@ -26,7 +26,7 @@ bool ShareBatches(Net& net, const BatchShare& share) {
   return true;
 }
 
-void ShareData(Net& net, const BatchShare& share) {
+void ShareData(Net& net, const TestShard& share) {
   for (const StepInfo& step : net.graph().steps) {
     auto* const source = dynamic_cast<TakesShare*>(step.layer.get());
     if (source != nullptr) source->TakeShare(share);

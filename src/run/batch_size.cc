@@ -10,7 +10,7 @@
 #include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/batch_size.h"
-#include "trainer/dataset/audit.h"
+#include "trainer/datasets/audit.h"
 
 namespace trainer {
 namespace {

@@ -5,13 +5,13 @@
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/text.h"
-#include "trainer/data/bad_records.h"
+#include "trainer/input/bad_records.h"
 
 namespace trainer {
 
 void ApplyBadRecords(const std::string& what) {
   constexpr std::string_view kSkip = "skip=";
-  if (what == "stop") return SkipBadRecords(-1);
+  if (what == "stop") return SetMaxBadRecords(-1);
   const int most =
       what.starts_with(kSkip) ? ParseNumber<int>(what.substr(kSkip.size())).value_or(-1) : -1;
   if (most < 0) {
@@ -19,7 +19,7 @@ void ApplyBadRecords(const std::string& what) {
                                         "': give stop, or skip=N with the largest number of "
                                         "skipped records, such as skip=100"));
   }
-  SkipBadRecords(most);
+  SetMaxBadRecords(most);
 }
 
 }  // namespace trainer

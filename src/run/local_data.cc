@@ -10,16 +10,16 @@
 #include "trainer/base/text/text.h"
 #include "trainer/checkpoint/snapshot_files.h"
 #include "trainer/config/text/prototxt.h"
-#include "trainer/data/prefetcher.h"
-#include "trainer/data/staged.h"
+#include "trainer/input/source.h"
+#include "trainer/storage/path_redirects.h"
 
 namespace trainer {
 namespace {
 
 // The data sets that nets read, by name, each with the function that copies it.
-using Sources = std::map<std::string, std::function<std::unique_ptr<StagedCopy>()>>;
+using Sources = std::map<std::string, std::function<std::unique_ptr<LocalCopy>()>>;
 
-void AddSource(const LayerSpec& layer, const StagingOptions& options, Sources* sources) {
+void AddSource(const LayerSpec& layer, const LocalCopyOptions& options, Sources* sources) {
   const auto find = [&](const std::string& path) { return ResolvePath(path, layer.Where().file); };
   const caffe::DataParameter& data = layer.proto().data_param();
   const caffe::ImageDataParameter& images = layer.proto().image_data_param();
@@ -27,24 +27,26 @@ void AddSource(const LayerSpec& layer, const StagingOptions& options, Sources* s
   if (layer.type() == "Data" && data.backend() == caffe::DataParameter::TAR) {
     if (data.source().empty()) return;
     const std::string tar = DatabasePath(layer);
-    (*sources)[tar] = [=] { return StageTarFiles(tar, options); };
+    (*sources)[tar] = [=] { return CopyTarShardsLocally(tar, options); };
   } else if (layer.type() == "Data" && !data.source().empty()) {
     const std::string path = find(data.source());
     (*sources)[path] = [=] {
-      auto copy = StageDatabase(path, options);
-      if (copy != nullptr) ReadInstead(path, copy->path());
+      auto copy = CopyDatabaseLocally(path, options);
+      if (copy != nullptr) RedirectPath(path, copy->path());
       return copy;
     };
   } else if (layer.type() == "HDF5Data" && !rows.empty()) {
     const std::string list = find(rows);
-    (*sources)[list] = [=] { return StageHdf5List(list, options); };
+    (*sources)[list] = [=] { return CopyHdf5ListLocally(list, options); };
   } else if (layer.type() == "ImageData" && !images.source().empty()) {
     const std::string list = find(images.source()), root = images.root_folder();
-    (*sources)[Join(list, " below ", root)] = [=] { return StageImageList(list, root, options); };
+    (*sources)[Join(list, " below ", root)] = [=] {
+      return CopyImageListLocally(list, root, options);
+    };
   }
 }
 
-void AddSources(const NetUse& use, const StagingOptions& options, Sources* sources) {
+void AddSources(const NetUse& use, const LocalCopyOptions& options, Sources* sources) {
   for (const LayerSpec& layer : FilterLayers(*use.net, use.state)) {
     AddSource(layer, options, sources);
   }
@@ -61,10 +63,10 @@ bool IsFinished(bool resumes, const SolverSpec& spec) {
 
 }  // namespace
 
-std::vector<std::unique_ptr<StagedCopy>> CopyDataLocally(const SolverSource& solver,
-                                                         const StagingOptions& options,
-                                                         bool resumes) {
-  std::vector<std::unique_ptr<StagedCopy>> copies;
+std::vector<std::unique_ptr<LocalCopy>> CopyDataLocally(const SolverSource& solver,
+                                                        const LocalCopyOptions& options,
+                                                        bool resumes) {
+  std::vector<std::unique_ptr<LocalCopy>> copies;
   if (options.folder == "off") return copies;
   Sources sources;
   bool finished = false;

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "trainer/dataset/staging.h"
+#include "trainer/datasets/local_copy.h"
 #include "trainer/run/solver_source.h"
 
 namespace trainer {
@@ -13,9 +13,9 @@ namespace trainer {
 // layers read the copies as long as the result exists. Copies nothing if options.folder is "off",
 // or if the run `resumes` by --resume=auto and is finished already. Call before ranks join: ranks
 // of a host wait for the one that copies, and other hosts must not take that for silence. Throws
-// kNoPermission as StageDatabase does. Errors in the solver are left to its next reader.
-std::vector<std::unique_ptr<StagedCopy>> CopyDataLocally(const SolverSource& solver,
-                                                         const StagingOptions& options,
-                                                         bool resumes);
+// kNoPermission as CopyDatabaseLocally does. Errors in the solver are left to its next reader.
+std::vector<std::unique_ptr<LocalCopy>> CopyDataLocally(const SolverSource& solver,
+                                                        const LocalCopyOptions& options,
+                                                        bool resumes);
 
 }  // namespace trainer

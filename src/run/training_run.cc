@@ -23,13 +23,13 @@
 #include "trainer/base/text/text.h"
 #include "trainer/base/thread/threads.h"
 #include "trainer/checkpoint/snapshot_files.h"
-#include "trainer/data/db_lock.h"
 #include "trainer/parallel/agreement.h"
 #include "trainer/parallel/launch.h"
 #include "trainer/run/jobs/time_limit.h"
 #include "trainer/run/ranks/compression.h"
 #include "trainer/run/ranks/strategy.h"
 #include "trainer/run/search/batch_search.h"
+#include "trainer/storage/db_lock.h"
 
 namespace trainer {
 

@@ -36,10 +36,10 @@ void Solver::BuildTestNet(size_t i, const TrainOptions& options) {
   NoteTestData(i, *nets);
   std::unique_ptr<Net> net = nets->TakeNet();
   if (proto_.debug_info() && replica_.rank == 0) net->SetDebugInfo(true);
-  const BatchShare share{.rank = replica_.rank,
-                         .count = replica_.size,
-                         .period = test_batches_[i],
-                         .skip_after = nets->skips()};
+  const TestShard share{.rank = replica_.rank,
+                        .count = replica_.size,
+                        .period = test_batches_[i],
+                        .skip_after = nets->skips()};
   const bool shares = replica_.size > 1 && !strategy_->GoesApart() && division_ == nullptr;
   shared_tests_.push_back(shares && ShareBatches(*net, share));
   const bool computes = shared_tests_[i] || division_ != nullptr || replica_.rank == 0;

@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "digits_run.h"
-#include "trainer/dataset/convert.h"
+#include "trainer/datasets/convert.h"
 
 namespace trainer {
 namespace {

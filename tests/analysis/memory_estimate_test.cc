@@ -17,9 +17,9 @@
 #include "support/test_device.h"
 #include "support/thread_group.h"
 #include "trainer/backend/plan_device.h"
-#include "trainer/dataset/db_writer.h"
 #include "trainer/monitor/observer.h"
 #include "trainer/solver/solver.h"
+#include "trainer/storage/db_writer.h"
 
 namespace trainer {
 namespace {

@@ -13,11 +13,11 @@
 #include "bench_folder.h"
 #include "datum.pb.h"
 #include "trainer/base/thread/channel.h"
-#include "trainer/data/cursor.h"
-#include "trainer/data/datum.h"
-#include "trainer/data/prefetcher.h"
-#include "trainer/dataset/db_writer.h"
-#include "trainer/dataset/digits.h"
+#include "trainer/datasets/digits.h"
+#include "trainer/input/batch_queue.h"
+#include "trainer/storage/cursor.h"
+#include "trainer/storage/datum.h"
+#include "trainer/storage/db_writer.h"
 
 namespace trainer {
 namespace {
@@ -128,12 +128,12 @@ void TransformRecord(benchmark::State& state) {
 // argument 4: threads that read and decode.
 void PrefetcherBatches(benchmark::State& state) {
   const Source source(state);
-  PrefetchOptions options;
+  BatchQueueOptions options;
   options.backend = source.backend;
   options.path = source.path;
   options.batch_size = 64;
   options.decode_threads = static_cast<int>(state.range(4));
-  Prefetcher prefetcher(
+  BatchQueue prefetcher(
       options, Transform(DataLayerSpec(state.range(3) != 0, state.range(2)), caffe::TRAIN, {}));
   prefetcher.Next();
   for (auto _ : state) benchmark::DoNotOptimize(prefetcher.Next().output(0).data());

@@ -21,11 +21,11 @@
 #include "bench_folder.h"
 #include "datum.pb.h"
 #include "trainer/base/random/permutation.h"
-#include "trainer/data/cursor.h"
-#include "trainer/data/image_source.h"
-#include "trainer/dataset/db_writer.h"
-#include "trainer/dataset/reading_rate.h"
+#include "trainer/datasets/read_benchmark.h"
 #include "trainer/image/image.h"
+#include "trainer/input/source.h"
+#include "trainer/storage/cursor.h"
+#include "trainer/storage/db_writer.h"
 
 namespace trainer {
 namespace {
@@ -67,7 +67,7 @@ void JpegWhole(benchmark::State& state) {
   const std::string& file = Photograph(state.range(0));
   Image image;
   for (auto _ : state) {
-    DecodeImage(file, Colors::kAsStored, {"bench"}, "it", &image);
+    DecodeImage(file, ColorMode::kAsStored, {"bench"}, "it", &image);
     benchmark::DoNotOptimize(image.pixels.data());
   }
   CountPictures(state, state.range(0));
@@ -79,16 +79,16 @@ void JpegPart(benchmark::State& state) {
   const int height = kHeight * static_cast<int>(state.range(0)) / 100;
   const int width = kWidth * static_cast<int>(state.range(0)) / 100;
   const int by = static_cast<int>(state.range(1));
-  const ChoosePart choose = [&](int, int) {
-    return PartNeed{{(kWidth - width) / 2, (kHeight - height) / 2, width, height},
-                    by == 0 ? 0 : height / by,
-                    by == 0 ? 0 : width / by};
+  const CropChooser choose = [&](int, int) {
+    return CropRequest{{(kWidth - width) / 2, (kHeight - height) / 2, width, height},
+                       by == 0 ? 0 : height / by,
+                       by == 0 ? 0 : width / by};
   };
   const std::string& file = Photograph(state.range(2));
   Image image;
-  HeldPart held;
+  DecodedRegion held;
   for (auto _ : state) {
-    DecodePart(file, Colors::kAsStored, choose, {"bench"}, "it", &image, &held);
+    DecodeRegion(file, ColorMode::kAsStored, choose, {"bench"}, "it", &image, &held);
     benchmark::DoNotOptimize(image.pixels.data());
   }
   CountPictures(state, state.range(2));
@@ -192,8 +192,8 @@ void ShuffledEpochCold(benchmark::State& state) {
     const auto source =
         MakeShuffledSource(OpenCursor("LMDB", Lmdb().path()), 0, {1, 2},
                            Transform({layer, SourceRef{"bench", 1, 1}}, caffe::TRAIN, {}));
-    source->ReadsEvery(1);
-    RawRecord record;
+    source->SetStride(1);
+    Record record;
     int64_t sum = 0;
     ReadCold(state, 0, [&](int) {
       source->Fetch(&record);

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "fuzz/fuzz_target.h"
-#include "trainer/data/datum.h"
-#include "trainer/data/transform.h"
+#include "trainer/input/transform.h"
+#include "trainer/storage/datum.h"
 
 namespace {
 

@@ -4,8 +4,8 @@
 #include "trainer/image/image.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using trainer::Colors;
-  for (const Colors colors : {Colors::kAsStored, Colors::kColor, Colors::kGray}) {
+  using trainer::ColorMode;
+  for (const ColorMode colors : {ColorMode::kAsStored, ColorMode::kColor, ColorMode::kGray}) {
     trainer::ExpectRefusalOrSuccess([&] {
       static trainer::Image image, small;
       const std::string_view bytes(reinterpret_cast<const char*>(data), size);
@@ -14,12 +14,13 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     });
     trainer::ExpectRefusalOrSuccess([&] {
       static trainer::Image part;
-      trainer::HeldPart held;
-      const trainer::ChoosePart middle = [](int height, int width) {
-        return trainer::PartNeed{{width / 3, height / 3, (width + 2) / 3, (height + 2) / 3}, 3, 5};
+      trainer::DecodedRegion held;
+      const trainer::CropChooser middle = [](int height, int width) {
+        return trainer::CropRequest{
+            {width / 3, height / 3, (width + 2) / 3, (height + 2) / 3}, 3, 5};
       };
       const std::string_view bytes(reinterpret_cast<const char*>(data), size);
-      trainer::DecodePart(bytes, colors, middle, {"db"}, "record 'key'", &part, &held);
+      trainer::DecodeRegion(bytes, colors, middle, {"db"}, "record 'key'", &part, &held);
     });
   }
   return 0;

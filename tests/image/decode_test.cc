@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <map>
 
-#include "data/test_data.h"
+#include "storage/test_data.h"
 #include "support/golden.h"
 #include "trainer/image/image.h"
 
@@ -13,13 +13,13 @@ namespace {
 
 using testing::HasSubstr;
 
-Image Decode(const std::string& bytes, Colors colors = Colors::kColor) {
+Image Decode(const std::string& bytes, ColorMode colors = ColorMode::kColor) {
   Image image;
   DecodeImage(bytes, colors, {"db"}, "record '7'", &image);
   return image;
 }
 
-Thrown Refusal(const std::string& bytes, Colors colors = Colors::kColor) {
+Thrown Refusal(const std::string& bytes, ColorMode colors = ColorMode::kColor) {
   return Catch([&] { Decode(bytes, colors); });
 }
 
@@ -37,9 +37,9 @@ TEST(DecodeTest, GoldenValuesOfOpenCv) {
   int compared = 0;
   for (const GoldenCase& golden : ReadGolden("images/images.txt")) {
     for (const auto& [mode, want] : golden.tensors) {
-      const Colors colors = mode == "color"  ? Colors::kColor
-                            : mode == "gray" ? Colors::kGray
-                                             : Colors::kAsStored;
+      const ColorMode colors = mode == "color"  ? ColorMode::kColor
+                               : mode == "gray" ? ColorMode::kGray
+                                                : ColorMode::kAsStored;
       EXPECT_LE(Difference(Decode(Picture(golden.name), colors), want), 1)
           << golden.name << " " << mode;
       ++compared;
@@ -68,11 +68,11 @@ TEST(DecodeTest, RowsOfAnyWidthBecomePlanes) {
 
 TEST(DecodeTest, ReusesTheImage) {
   Image image;
-  DecodeImage(Picture("rgb.png"), Colors::kColor, {}, "it", &image);
+  DecodeImage(Picture("rgb.png"), ColorMode::kColor, {}, "it", &image);
   const std::vector<uint8_t> first = image.pixels;
-  DecodeImage(Picture("gray.png"), Colors::kAsStored, {}, "it", &image);
+  DecodeImage(Picture("gray.png"), ColorMode::kAsStored, {}, "it", &image);
   EXPECT_EQ(image.pixels.size(), 77u);
-  DecodeImage(Picture("rgb.png"), Colors::kColor, {}, "it", &image);
+  DecodeImage(Picture("rgb.png"), ColorMode::kColor, {}, "it", &image);
   EXPECT_EQ(image.pixels, first);
 }
 
@@ -98,7 +98,7 @@ TEST(DecodeTest, RefusesWhatIsNoPicture) {
 
 TEST(DecodeTest, Refuses16BitsAsStoredOnly) {
   for (const char* name : {"rgb16.png", "gray16.png"}) {
-    EXPECT_THAT(Refusal(Picture(name), Colors::kAsStored),
+    EXPECT_THAT(Refusal(Picture(name), ColorMode::kAsStored),
                 Refuses(ErrorCode::kData, "16 bits per channel; set force_color or force_gray"));
     EXPECT_EQ(Refusal(Picture(name)).code, 0);
   }
@@ -106,7 +106,7 @@ TEST(DecodeTest, Refuses16BitsAsStoredOnly) {
 
 // rgb16.png begins with red 0x6586, green 0x42ed, blue 0x0513.
 TEST(DecodeTest, Reads16BitsWhereFloatsAreTaken) {
-  const auto floats = [](const char* name, Colors colors) {
+  const auto floats = [](const char* name, ColorMode colors) {
     Image image;
     DecodeImage(Picture(name), colors, {"f"}, "it", &image, BitDepth::kFloats);
     EXPECT_TRUE(image.pixels.empty());
@@ -114,24 +114,24 @@ TEST(DecodeTest, Reads16BitsWhereFloatsAreTaken) {
     return image.floats;
   };
   const float red = 0x6586 / 257.f, green = 0x42ed / 257.f, blue = 0x0513 / 257.f;
-  for (const Colors colors : {Colors::kColor, Colors::kAsStored}) {
+  for (const ColorMode colors : {ColorMode::kColor, ColorMode::kAsStored}) {
     const std::vector<float> color = floats("rgb16.png", colors);
     ASSERT_EQ(color.size(), 3 * 77u);
     EXPECT_FLOAT_EQ(color[0], blue);
     EXPECT_FLOAT_EQ(color[77], green);
     EXPECT_FLOAT_EQ(color[2 * 77], red);
   }
-  EXPECT_FLOAT_EQ(floats("rgb16.png", Colors::kGray)[0],
+  EXPECT_FLOAT_EQ(floats("rgb16.png", ColorMode::kGray)[0],
                   0.114f * blue + 0.587f * green + 0.299f * red);
-  const std::vector<float> gray = floats("gray16.png", Colors::kColor);
+  const std::vector<float> gray = floats("gray16.png", ColorMode::kColor);
   EXPECT_FLOAT_EQ(gray[0], red) << "gray16.png is the red of rgb16.png";
   EXPECT_FLOAT_EQ(gray[77], red);
 }
 
 TEST(DecodeTest, FilesOf8BitsAreBytesWhereFloatsAreTakenToo) {
   Image image;
-  DecodeImage(Picture("rgb16.png"), Colors::kColor, {"f"}, "it", &image, BitDepth::kFloats);
-  DecodeImage(Picture("rgb.png"), Colors::kColor, {"f"}, "it", &image, BitDepth::kFloats);
+  DecodeImage(Picture("rgb16.png"), ColorMode::kColor, {"f"}, "it", &image, BitDepth::kFloats);
+  DecodeImage(Picture("rgb.png"), ColorMode::kColor, {"f"}, "it", &image, BitDepth::kFloats);
   EXPECT_TRUE(image.floats.empty());
   EXPECT_FALSE(image.pixels.empty());
 }
@@ -170,7 +170,7 @@ TEST(DecodeTest, InvertedBytesGiveAPictureOrARefusal) {
     for (size_t at = 0; at < whole.size(); ++at) {
       std::string bytes = whole;
       bytes[at] = static_cast<char>(~bytes[at]);
-      const Thrown thrown = Refusal(bytes, Colors::kAsStored);
+      const Thrown thrown = Refusal(bytes, ColorMode::kAsStored);
       ASSERT_TRUE(thrown.code == 0 || thrown.code == 65) << name << " " << at << thrown.text;
       if (!png) continue;
       refused += thrown.code == 65;

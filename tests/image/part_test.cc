@@ -1,11 +1,11 @@
-// Parts of pictures: what is decoded of a JPEG equals what decoding all of it gives.
+// FilterWeights of pictures: what is decoded of a JPEG equals what decoding all of it gives.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "data/test_data.h"
+#include "storage/test_data.h"
 #include "support/golden.h"
 #include "trainer/base/text/text.h"
 #include "trainer/image/image.h"
@@ -31,18 +31,18 @@ Image Waves(int height, int width, int channels = 3) {
 
 struct Part {
   Image image;
-  HeldPart held;
+  DecodedRegion held;
 };
 
-Part DecodeBox(const std::string& bytes, const Box& box, int height = 0, int width = 0,
-               Colors colors = Colors::kColor) {
+Part DecodeBox(const std::string& bytes, const Rect& box, int height = 0, int width = 0,
+               ColorMode colors = ColorMode::kColor) {
   Part part;
-  const ChoosePart choose = [&](int, int) { return PartNeed{box, height, width}; };
-  DecodePart(bytes, colors, choose, {"db"}, "record '7'", &part.image, &part.held);
+  const CropChooser choose = [&](int, int) { return CropRequest{box, height, width}; };
+  DecodeRegion(bytes, colors, choose, {"db"}, "record '7'", &part.image, &part.held);
   return part;
 }
 
-Image Whole(const std::string& bytes, Colors colors = Colors::kColor) {
+Image Whole(const std::string& bytes, ColorMode colors = ColorMode::kColor) {
   Image image;
   DecodeImage(bytes, colors, {"db"}, "record '7'", &image);
   return image;
@@ -80,8 +80,8 @@ TEST(PartTest, EveryPlaceEqualsTheWholePicture) {
     for (int top = 0; top < whole.height; top += 3) {
       for (int left = 0; left < whole.width; left += 5) {
         for (const int size : {1, 2, 9, 17, 40}) {
-          const Box box{left, top, std::min(size, whole.width - left),
-                        std::min(size, whole.height - top)};
+          const Rect box{left, top, std::min(size, whole.width - left),
+                         std::min(size, whole.height - top)};
           const Part part = DecodeBox(file, box);
           ASSERT_EQ(part.image.height, box.height);
           ASSERT_EQ(part.image.width, box.width);
@@ -99,29 +99,30 @@ TEST(PartTest, EveryPlaceEqualsTheWholePicture) {
 TEST(PartTest, EveryPlaceEqualsTheWholePictureAtAHalfAQuarterAndAnEighth) {
   for (const std::string& file : Sampled()) {
     const Image full = Whole(file);
-    for (const int shrink : {2, 4, 8}) {
+    for (const int scale_denom : {2, 4, 8}) {
       // The whole, decoded at this size.
-      const Part all = DecodeBox(file, {0, 0, full.width, full.height}, full.height / shrink,
-                                 full.width / shrink);
-      ASSERT_EQ(all.held.shrink, shrink);
-      ASSERT_EQ(all.image.height, (full.height + shrink - 1) / shrink);
+      const Part all = DecodeBox(file, {0, 0, full.width, full.height}, full.height / scale_denom,
+                                 full.width / scale_denom);
+      ASSERT_EQ(all.held.scale_denom, scale_denom);
+      ASSERT_EQ(all.image.height, (full.height + scale_denom - 1) / scale_denom);
       int differences = 0;
       for (int top = 0; top + 8 < full.height; top += 5) {
         for (int left = 0; left + 8 < full.width; left += 7) {
           for (const int size : {8, 24, 40}) {
-            const Box box{left, top, std::min(size, full.width - left),
-                          std::min(size, full.height - top)};
-            const Part part = DecodeBox(file, box, box.height / shrink, box.width / shrink);
-            ASSERT_EQ(part.held.shrink, shrink);
-            ASSERT_LE(part.held.top * shrink, top);
-            ASSERT_GE((part.held.top + part.image.height) * shrink, top + box.height);
-            ASSERT_LE(part.held.left * shrink, left);
-            ASSERT_GE((part.held.left + part.image.width) * shrink, left + box.width);
+            const Rect box{left, top, std::min(size, full.width - left),
+                           std::min(size, full.height - top)};
+            const Part part =
+                DecodeBox(file, box, box.height / scale_denom, box.width / scale_denom);
+            ASSERT_EQ(part.held.scale_denom, scale_denom);
+            ASSERT_LE(part.held.top * scale_denom, top);
+            ASSERT_GE((part.held.top + part.image.height) * scale_denom, top + box.height);
+            ASSERT_LE(part.held.left * scale_denom, left);
+            ASSERT_GE((part.held.left + part.image.width) * scale_denom, left + box.width);
             differences += Differences(part, all.image);
           }
         }
       }
-      EXPECT_EQ(differences, 0) << shrink;
+      EXPECT_EQ(differences, 0) << scale_denom;
     }
   }
 }
@@ -129,36 +130,37 @@ TEST(PartTest, EveryPlaceEqualsTheWholePictureAtAHalfAQuarterAndAnEighth) {
 TEST(PartTest, AShrunkPixelIsNearTheMeanOfItsBlock) {
   const std::string file = EncodeImage(Waves(64, 96), "jpg");
   const Image full = Whole(file);
-  for (const int shrink : {2, 4, 8}) {
-    const Part all = DecodeBox(file, {0, 0, 96, 64}, 64 / shrink, 96 / shrink);
+  for (const int scale_denom : {2, 4, 8}) {
+    const Part all = DecodeBox(file, {0, 0, 96, 64}, 64 / scale_denom, 96 / scale_denom);
     double error = 0;
-    for (int y = 0; y < 64 / shrink; ++y) {
-      for (int x = 0; x < 96 / shrink; ++x) {
+    for (int y = 0; y < 64 / scale_denom; ++y) {
+      for (int x = 0; x < 96 / scale_denom; ++x) {
         double mean = 0;
-        for (int k = 0; k < shrink * shrink; ++k) {
-          const int at = (y * shrink + k / shrink) * 96 + x * shrink + k % shrink;
+        for (int k = 0; k < scale_denom * scale_denom; ++k) {
+          const int at =
+              (y * scale_denom + k / scale_denom) * 96 + x * scale_denom + k % scale_denom;
           mean += full.pixels[static_cast<size_t>(at)];
         }
         const int got = all.image.pixels[static_cast<size_t>(y * all.image.width + x)];
-        error += std::fabs(got - mean / (shrink * shrink));
+        error += std::fabs(got - mean / (scale_denom * scale_denom));
       }
     }
-    EXPECT_LT(error * shrink * shrink / (64 * 96), 6) << shrink;
+    EXPECT_LT(error * scale_denom * scale_denom / (64 * 96), 6) << scale_denom;
   }
 }
 
 TEST(PartTest, TheScaleIsAFunctionOfTheSizesAlone) {
-  const auto shrink = [](int height, int width, int to_height, int to_width) {
-    return ShrinkOf({{0, 0, width, height}, to_height, to_width});
+  const auto scale_denom = [](int height, int width, int to_height, int to_width) {
+    return ScaleDenominator({{0, 0, width, height}, to_height, to_width});
   };
-  EXPECT_EQ(shrink(448, 448, 224, 224), 2);
-  EXPECT_EQ(shrink(447, 448, 224, 224), 1);
-  EXPECT_EQ(shrink(448, 447, 224, 224), 1);
-  EXPECT_EQ(shrink(895, 2000, 224, 224), 2);
-  EXPECT_EQ(shrink(896, 2000, 224, 224), 4);
-  EXPECT_EQ(shrink(60000, 60000, 224, 224), 8);
-  EXPECT_EQ(shrink(60000, 60000, 0, 0), 1);
-  EXPECT_EQ(shrink(100, 100, 200, 200), 1);
+  EXPECT_EQ(scale_denom(448, 448, 224, 224), 2);
+  EXPECT_EQ(scale_denom(447, 448, 224, 224), 1);
+  EXPECT_EQ(scale_denom(448, 447, 224, 224), 1);
+  EXPECT_EQ(scale_denom(895, 2000, 224, 224), 2);
+  EXPECT_EQ(scale_denom(896, 2000, 224, 224), 4);
+  EXPECT_EQ(scale_denom(60000, 60000, 224, 224), 8);
+  EXPECT_EQ(scale_denom(60000, 60000, 0, 0), 1);
+  EXPECT_EQ(scale_denom(100, 100, 200, 200), 1);
 }
 
 TEST(PartTest, OtherPicturesAreDecodedWhole) {
@@ -170,12 +172,12 @@ TEST(PartTest, OtherPicturesAreDecodedWhole) {
     EXPECT_EQ(part.held.picture_width, whole.width) << name;
     EXPECT_EQ(Differences(part, whole), 0) << name;
   }
-  EXPECT_EQ(DecodeBox(Picture("turned6.jpg"), {3, 2, 4, 4}, 1, 1).held.shrink, 1);
+  EXPECT_EQ(DecodeBox(Picture("turned6.jpg"), {3, 2, 4, 4}, 1, 1).held.scale_denom, 1);
 }
 
 TEST(PartTest, EveryKindOfColorsIsCutAlike) {
   for (const char* name : {"cmyk.jpg", "gray.jpg", "full.jpg", "rgb.jpg"}) {
-    for (const Colors colors : {Colors::kColor, Colors::kGray, Colors::kAsStored}) {
+    for (const ColorMode colors : {ColorMode::kColor, ColorMode::kGray, ColorMode::kAsStored}) {
       const std::string bytes = Picture(name);
       const Part part = DecodeBox(bytes, {2, 3, 5, 3}, 0, 0, colors);
       EXPECT_EQ(Differences(part, Whole(bytes, colors)), 0) << name;
@@ -263,10 +265,10 @@ TEST(PartTest, InvertedBytesGiveAPartOrARefusal) {
     bytes[at] = static_cast<char>(~bytes[at]);
     const Thrown thrown = Catch([&] {
       Part part;
-      const ChoosePart choose = [](int height, int width) {
-        return PartNeed{{width / 3, height / 3, (width + 2) / 3, (height + 2) / 3}, 3, 3};
+      const CropChooser choose = [](int height, int width) {
+        return CropRequest{{width / 3, height / 3, (width + 2) / 3, (height + 2) / 3}, 3, 3};
       };
-      DecodePart(bytes, Colors::kColor, choose, {"db"}, "it", &part.image, &part.held);
+      DecodeRegion(bytes, ColorMode::kColor, choose, {"db"}, "it", &part.image, &part.held);
     });
     ASSERT_TRUE(thrown.code == 0 || thrown.code == 65) << at << thrown.text;
   }

@@ -7,8 +7,8 @@
 #include "support/error_of.h"
 #include "support/hdf5_floats.h"
 #include "support/temp_folder.h"
-#include "trainer/data/cursor.h"
 #include "trainer/hdf5/reader.h"
+#include "trainer/storage/cursor.h"
 
 namespace trainer {
 namespace {

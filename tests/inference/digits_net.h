@@ -8,10 +8,10 @@
 #include "support/temp_folder.h"
 #include "trainer/base/text/text.h"
 #include "trainer/checkpoint/model_file.h"
-#include "trainer/data/cursor.h"
-#include "trainer/dataset/dataset.h"
+#include "trainer/datasets/digits.h"
 #include "trainer/inference/inference_net.h"
 #include "trainer/net/weights.h"
+#include "trainer/storage/cursor.h"
 
 namespace trainer {
 

@@ -4,8 +4,8 @@
 #include "support/temp_folder.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/net_spec.h"
-#include "trainer/dataset/record_set.h"
 #include "trainer/inference/export/export_net.h"
+#include "trainer/storage/record_set.h"
 
 namespace trainer {
 namespace {
@@ -29,7 +29,7 @@ class PreprocessingFlagsTest : public testing::Test {
   }
 
   void WriteDatabase(const std::vector<std::pair<int, int>>& sizes) const {
-    const std::unique_ptr<RecordWriter> writer = MakeRecords({.path = folder_ / "lmdb"});
+    const std::unique_ptr<RecordWriter> writer = OpenRecordWriter({.path = folder_ / "lmdb"});
     for (size_t i = 0; i < sizes.size(); ++i) {
       caffe::Datum datum;
       datum.set_channels(1);

@@ -100,7 +100,7 @@ TEST(SampleSheetTest, WritesAnImageAndSamplesWhoseLikelihoodCanBeMeasured) {
   const SampleSet samples = {{2, 4}, {0, 0, 0, 0, 1, 1, 1, 1}};
   WriteSampleSheet(folder / "sheet.png", samples, "");
   Image sheet;
-  DecodeImage(ReadText(folder / "sheet.png"), Colors::kAsStored, {}, "sheet", &sheet);
+  DecodeImage(ReadText(folder / "sheet.png"), ColorMode::kAsStored, {}, "sheet", &sheet);
   EXPECT_EQ(sheet.channels, 1);
   EXPECT_GE(sheet.width, 4);
   WriteSamples(folder / "samples.h5", samples, false);

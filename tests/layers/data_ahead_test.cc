@@ -6,12 +6,12 @@
 
 #include <thread>
 
-#include "data/test_data.h"
+#include "storage/test_data.h"
 #include "support/error_of.h"
 #include "support/late_device.h"
 #include "support/net_text.h"
 #include "trainer/base/text/text.h"
-#include "trainer/data/batch.h"
+#include "trainer/input/batch.h"
 #include "trainer/layers/items.h"
 #include "trainer/net/states.h"
 
@@ -252,7 +252,7 @@ TEST_F(DataAheadTest, BytesGoUpAsBytes) {
     device->NewStep();
     MadeDataAhead ahead(NetText(Database(3), "mean_value: 3"), *device);
     for (int pass = 0; pass < 4; ++pass) ahead.Next();
-    const size_t batch = device == &with_bytes ? kPixels + kBatch * (sizeof(PixelWindow) + 4)
+    const size_t batch = device == &with_bytes ? kPixels + kBatch * (sizeof(CropOffset) + 4)
                                                : (kPixels + kBatch) * sizeof(float);
     EXPECT_EQ(device->queued_bytes % batch, 0u);
     EXPECT_GE(device->queued_bytes / batch, 4u);
@@ -270,7 +270,7 @@ TEST_F(DataAheadTest, MixedImagesGoUpAsBytesAndShares) {
   MadeDataAhead ahead(NetText(Database(3), "mixup: 1 mixup_classes: 7"), device);
   for (int pass = 0; pass < 4; ++pass) ahead.Next();
   const size_t batch =
-      kPixels + kBatch * (sizeof(PixelWindow) + sizeof(float) + kClasses * sizeof(float));
+      kPixels + kBatch * (sizeof(CropOffset) + sizeof(float) + kClasses * sizeof(float));
   EXPECT_EQ(device.queued_bytes % batch, 0u);
   EXPECT_LE(device.queued_bytes / batch, 5u);
 }

@@ -1,9 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "data/test_data.h"
+#include "storage/test_data.h"
 #include "support/layer_runner.h"
-#include "trainer/data/prefetcher.h"
 
 namespace trainer {
 namespace {
@@ -95,3 +94,4 @@ TEST_F(DataTest, RefusesAPositionOfAnotherDatabase) {
 
 }  // namespace
 }  // namespace trainer
+#include "trainer/input/counters.h"

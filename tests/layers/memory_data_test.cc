@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "data/test_data.h"
+#include "storage/test_data.h"
 #include "support/layer_checks.h"
 #include "support/layer_runner.h"
 

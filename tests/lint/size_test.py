@@ -58,7 +58,7 @@ Net::Net(int a) : a_(a), b_(1) {
 auto Later(int x) -> std::vector<int> {
   auto f = [](int y) { return y; };
 }
-void Prefetcher::Run(std::stop_token stop) try {
+void BatchQueue::Run(std::stop_token stop) try {
 } catch (const Closed&) {
 }
 TEST(ATest, DoesIt) {

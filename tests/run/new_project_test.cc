@@ -9,7 +9,7 @@
 #include "support/temp_folder.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/solver_spec.h"
-#include "trainer/dataset/dataset.h"
+#include "trainer/datasets/digits.h"
 
 namespace trainer {
 namespace {

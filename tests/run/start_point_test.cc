@@ -10,7 +10,7 @@
 #include "support/scoped.h"
 #include "support/temp_folder.h"
 #include "trainer/base/text/text.h"
-#include "trainer/data/bad_records.h"
+#include "trainer/input/bad_records.h"
 #include "trainer/run/input_options.h"
 #include "trainer/run/solver_source.h"
 

@@ -17,10 +17,10 @@
 #include "trainer/backend/device.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/solver_spec.h"
-#include "trainer/dataset/db_writer.h"
 #include "trainer/monitor/observer.h"
 #include "trainer/net/weights.h"
 #include "trainer/solver/solver.h"
+#include "trainer/storage/db_writer.h"
 
 namespace trainer {
 namespace {

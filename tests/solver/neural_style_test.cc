@@ -118,14 +118,14 @@ class PicturesTest : public testing::Test {
 TEST_F(PicturesTest, ThePictureStartsAsAnImageAndIsWrittenAtEverySnapshot) {
   SmallRun run(kNeuralStyleFields + "max_iter: 6 snapshot: 3 ", Net("picture: 'out_%d.png'"));
   Image start, written;
-  DecodeImage(ReadText(File("content.png")), Colors::kColor, {}, "start", &start);
+  DecodeImage(ReadText(File("content.png")), ColorMode::kColor, {}, "start", &start);
   const std::vector<float> weights = run.Weights();
   EXPECT_EQ(weights[0], static_cast<float>(start.pixels[0]) - 100);
   EXPECT_EQ(weights[2 * 48], static_cast<float>(start.pixels[2 * 48]) - 120);
   run.Solve();
   EXPECT_LT(run.observer.losses.back(), run.observer.losses.front());
   EXPECT_TRUE(Exists(run.PathOf("out_3.png")));
-  DecodeImage(ReadText(run.PathOf("out_6.png")), Colors::kColor, {}, "picture", &written);
+  DecodeImage(ReadText(run.PathOf("out_6.png")), ColorMode::kColor, {}, "picture", &written);
   EXPECT_EQ(written.height, 8);
   EXPECT_EQ(written.width, 6);
   const std::vector<float> learned = run.Weights();

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <map>
 
-#include "trainer/dataset/dataset.h"
+#include "trainer/datasets/digits.h"
 
 namespace trainer {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "datum.pb.h"
 #include "support/digits_job.h"
-#include "trainer/data/cursor.h"
-#include "trainer/dataset/db_writer.h"
+#include "trainer/storage/cursor.h"
+#include "trainer/storage/db_writer.h"
 
 namespace trainer {
 

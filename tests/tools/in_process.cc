@@ -22,8 +22,8 @@
 #include "trainer/base/text/text.h"
 #include "trainer/cli/flag_set.h"
 #include "trainer/cli/verb.h"
-#include "trainer/data/bad_records.h"
-#include "trainer/data/db_lock.h"
+#include "trainer/input/bad_records.h"
+#include "trainer/storage/db_lock.h"
 
 namespace trainer {
 namespace {
@@ -141,7 +141,7 @@ Outcome RunHere(const std::vector<std::string>& arguments, const RunOptions& opt
     std::cout.clear();
   }
   std::filesystem::current_path(before);
-  SkipBadRecords(-1);
+  SetMaxBadRecords(-1);
   SetDbLock(DbLock::kAuto);
   SetColorChoice(ColorChoice::kAuto);
   outcome.out = ReadText(outputs / "out");

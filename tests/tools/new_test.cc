@@ -5,7 +5,7 @@
 
 #include "in_process.h"
 #include "job.h"
-#include "trainer/dataset/dataset.h"
+#include "trainer/datasets/digits.h"
 
 namespace trainer {
 namespace {

@@ -5,7 +5,7 @@
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
 #include "trainer/cli/verb.h"
-#include "trainer/dataset/dataset.h"
+#include "trainer/datasets/digits.h"
 
 namespace trainer {
 namespace {

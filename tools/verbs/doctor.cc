@@ -5,9 +5,9 @@
 #include "flag_groups.h"
 #include "trainer/analysis/input/input_report.h"
 #include "trainer/cli/verb.h"
-#include "trainer/data/db_lock.h"
 #include "trainer/run/device.h"
 #include "trainer/run/solver_source.h"
+#include "trainer/storage/db_lock.h"
 
 namespace trainer {
 namespace {

@@ -6,9 +6,9 @@
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
 #include "trainer/cli/verb.h"
-#include "trainer/data/db_lock.h"
 #include "trainer/inference/predict/feature_extraction.h"
 #include "trainer/run/device.h"
+#include "trainer/storage/db_lock.h"
 
 namespace trainer {
 namespace {

@@ -2,10 +2,10 @@
 
 #include "flag_groups.h"
 #include "trainer/cli/verb.h"
-#include "trainer/data/db_lock.h"
 #include "trainer/inference/evaluate/evaluation.h"
 #include "trainer/inference/evaluate/evaluation_target.h"
 #include "trainer/run/device.h"
+#include "trainer/storage/db_lock.h"
 
 namespace trainer {
 namespace {

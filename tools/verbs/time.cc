@@ -11,9 +11,9 @@
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/cli/verb.h"
-#include "trainer/data/db_lock.h"
 #include "trainer/run/device.h"
 #include "trainer/run/solver_source.h"
+#include "trainer/storage/db_lock.h"
 
 namespace trainer {
 namespace {

@@ -16,11 +16,12 @@
 
 namespace trainer {
 
-class PageStorage;
+class SparseFile;
 
-// Paths are "group/group/name"; groups on the way are made. The same content gives the same bytes.
-// Readable by every HDF5 from 1.8 on. One thread. Errors: kInternal when the library fails, kConfig
-// when a path is taken by something else; each names the file and the path.
+// Paths are "group/group/name"; missing groups are created. The same content always gives the same
+// bytes. Every HDF5 version from 1.8 on reads the file. Used by one thread. Errors: kInternal if
+// the library fails, kConfig if a path is in use for something else; each names the file and the
+// path.
 class Hdf5Builder {
  public:
   // `path` is for messages. The first `user_bytes` bytes (512, 1024, ...) are left to the caller.
@@ -57,7 +58,7 @@ class Hdf5Builder {
   [[noreturn]] void Refuse(const std::string& path) const;
 
   std::string path_;
-  std::unique_ptr<PageStorage> storage_;
+  std::unique_ptr<SparseFile> storage_;
   Hdf5Handle make_groups_, plain_group_, plain_array_;  // properties
   Hdf5Handle file_;
   std::deque<std::string> small_;  // values of AddInt, AddText, AddBytes

@@ -4,7 +4,7 @@
 
 namespace trainer {
 
-// What a layer also is that reads records, some of which may be bad: see data/bad_records.h.
+// What a layer also is that reads records, some of which may be bad: see input/bad_records.h.
 class CountsBadRecords {
  public:
   virtual ~CountsBadRecords() = default;

@@ -12,13 +12,13 @@
 #include "trainer/backend/device.h"
 #include "trainer/base/registry.h"
 #include "trainer/config/layer_spec.h"
-#include "trainer/data/reading_env.h"
+#include "trainer/input/input_env.h"
 #include "trainer/layers/run_context.h"
 #include "trainer/tensor/tensor.h"
 
 namespace trainer {
 
-struct WaitCounters;  // of trainer/data/read_ahead.h
+struct InputCounters;  // of trainer/input/counters.h
 
 // The order of a parameter's numbers in memory, compared with the file's row-major order.
 struct ParamLayout {
@@ -115,7 +115,7 @@ class PrepareContext {
 
 // What a layer's maker may know beside its spec.
 struct LayerEnv {
-  ReadingEnv reading;  // its key is the same for all replicas, unlike RunContext::key
+  InputEnv reading;  // its key is the same for all replicas, unlike RunContext::key
 };
 
 // One layer of one net, used by one thread. Made once, then: Describe (any number of times, with
@@ -167,7 +167,7 @@ class Layer {
   // Multiply-adds of one forward pass, 0 where not worth counting.
   virtual int64_t Macs() const { return 0; }
   // How long a data source made the net wait; null for other layers.
-  virtual const WaitCounters* Waits() const { return nullptr; }
+  virtual const InputCounters* Waits() const { return nullptr; }
 };
 
 // How many inputs and outputs a type takes; -1 = no upper bound. Checked before the layer is made.

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "trainer/data/batch_share.h"
+#include "trainer/input/test_shard.h"
 
 namespace trainer {
 
@@ -13,7 +13,7 @@ class TakesShare {
   // The records of one batch.
   virtual int64_t RecordsPerBatch() const = 0;
   // Before the first Forward. From then on the state that it saves is that after the whole round.
-  virtual void TakeShare(const BatchShare& share) = 0;
+  virtual void TakeShare(const TestShard& share) = 0;
 };
 
 }  // namespace trainer

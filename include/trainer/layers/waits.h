@@ -1,14 +1,14 @@
 #pragma once
 
-#include "trainer/data/position.h"
-#include "trainer/data/read_ahead.h"
+#include "trainer/input/counters.h"
+#include "trainer/input/position.h"
 #include "trainer/layers/layer.h"
 
 namespace trainer {
 
 // How long a data layer made the net wait, the first batch included; 0 for other layers.
 inline double SecondsWaitedFor(const Layer& layer) {
-  const WaitCounters* const waits = layer.Waits();
+  const InputCounters* const waits = layer.Waits();
   return waits == nullptr ? 0 : waits->wait_seconds + waits->first_wait_seconds;
 }
 

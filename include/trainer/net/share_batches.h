@@ -11,10 +11,10 @@ namespace trainer {
 // passes. False, and nothing is changed, where a batch's outputs depend on the batches before it,
 // or where the net does more than compute outputs: a layer keeps a state, changes the weights,
 // writes a file, gives outputs whose size may change, or reads what cannot be shared.
-bool ShareBatches(Net& net, const BatchShare& share);
+bool ShareBatches(Net& net, const TestShard& share);
 
 // Lets the data layers of a net that is not shared bring these batches. Before the first pass, and
 // before Restore.
-void ShareData(Net& net, const BatchShare& share);
+void ShareData(Net& net, const TestShard& share);
 
 }  // namespace trainer

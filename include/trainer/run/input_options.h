@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "trainer/data/db_lock.h"
-#include "trainer/dataset/staging.h"
+#include "trainer/datasets/local_copy.h"
+#include "trainer/storage/db_lock.h"
 
 namespace trainer {
 
@@ -12,7 +12,7 @@ namespace trainer {
 struct InputOptions {
   std::string bad_records = "stop";  // or "skip=N"
   DbLock db_lock = DbLock::kAuto;
-  StagingOptions local_copy = {"off", false};  // --local_copy and --keep_local_copy
+  LocalCopyOptions local_copy = {"off", false};  // --local_copy and --keep_local_copy
 };
 
 // Sets for the whole process what readers do with records that cannot be decoded. Throws kUsage for

@@ -11,8 +11,7 @@
 #include "trainer/base/ranks/communicator.h"
 #include "trainer/checkpoint/snapshot_lock.h"
 #include "trainer/config/solver_spec.h"
-#include "trainer/data/record_host.h"
-#include "trainer/dataset/staging.h"
+#include "trainer/datasets/local_copy.h"
 #include "trainer/monitor/live_view.h"
 #include "trainer/monitor/observer.h"
 #include "trainer/net/net.h"
@@ -27,6 +26,7 @@
 #include "trainer/run/start_point.h"
 #include "trainer/solver/signals.h"
 #include "trainer/solver/solver.h"
+#include "trainer/storage/record_server.h"
 
 namespace trainer {
 
@@ -134,11 +134,11 @@ class TrainingRun {
   SignalWatch* const signals_;
   const TrainingRunDeps deps_;
   Call last_call_ = Call::kNone;
-  std::vector<std::unique_ptr<StagedCopy>> copies_;
+  std::vector<std::unique_ptr<LocalCopy>> copies_;
   World* world_ = nullptr;  // null in a run alone
   Rank rank_;
   std::unique_ptr<JobLiveness> liveness_;
-  std::unique_ptr<RecordHost> record_server_;
+  std::unique_ptr<RecordServer> record_server_;
   SolverSpec spec_;
   WireType compression_ = WireType::kF32;
   DeviceChoice choice_;

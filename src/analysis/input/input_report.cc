@@ -11,7 +11,7 @@
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 #include "trainer/base/thread/threads.h"
-#include "trainer/data/prefetcher.h"
+#include "trainer/input/counters.h"
 
 namespace trainer {
 namespace {
@@ -19,7 +19,7 @@ namespace {
 // Sets the number of threads that decode for each source.
 void SetThreads(const Net& net, std::vector<InputSource>* sources) {
   for (int i = 0; i < net.NumLayers(); ++i) {
-    const WaitCounters* const waits = net.GetLayer(i).Waits();
+    const InputCounters* const waits = net.GetLayer(i).Waits();
     for (InputSource& source : *sources) {
       if (waits != nullptr && source.layer == net.LayerAt(i).name()) {
         source.profile.threads = waits->threads;

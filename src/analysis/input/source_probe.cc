@@ -8,9 +8,10 @@
 #include "trainer/base/file/file.h"
 #include "trainer/base/file/file_system.h"
 #include "trainer/config/text/prototxt.h"
-#include "trainer/data/image_list.h"
-#include "trainer/data/read_ahead.h"
-#include "trainer/data/window_list.h"
+#include "trainer/input/counters.h"
+#include "trainer/input/image_list.h"
+#include "trainer/input/source.h"
+#include "trainer/input/window_list.h"
 
 namespace trainer {
 namespace {
@@ -46,9 +47,13 @@ std::optional<InputSource> FindSource(const LayerSpec& layer) {
   const std::string path = source.profile.path;
   if (path.empty()) return std::nullopt;
   source.files = [path] { return FilesOfSet(path); };
-  source.rates = [path](const ReadingOptions& options) { return MeasureReading(path, options); };
+  source.rates = [path](const ReadBenchmarkOptions& options) {
+    return BenchmarkReads(path, options);
+  };
   if (layer.type() == "HDF5Data") {
-    source.rates = [layer](const ReadingOptions& options) { return MeasureRows(layer, options); };
+    source.rates = [layer](const ReadBenchmarkOptions& options) {
+      return BenchmarkRows(layer, options);
+    };
   } else if (source.profile.kind == "files") {
     const bool windows = layer.type() == "WindowData";
     source.files = [path, windows, proto] {
@@ -56,8 +61,8 @@ std::optional<InputSource> FindSource(const LayerSpec& layer) {
                  ? ListedFiles(ReadWindowList(path).images, proto.window_data_param().root_folder())
                  : ListedFiles(ReadImageList(path), proto.image_data_param().root_folder());
     };
-    source.rates = [files = source.files](const ReadingOptions& options) {
-      return MeasureFiles(files(), options);
+    source.rates = [files = source.files](const ReadBenchmarkOptions& options) {
+      return BenchmarkFiles(files(), options);
     };
   }
   return source;
@@ -91,7 +96,7 @@ void ProbeSource(double seconds, InputSource* source) {
     largest = files[i];
   }
   if (profile.where.name == "Lustre") profile.stripes = LustreStripes(largest);
-  const std::vector<ReadingRate> rates = source->rates({seconds, 1});
+  const std::vector<ReadRate> rates = source->rates({seconds, 1});
   profile.cold = rates[0].RecordsPerSecond();
   profile.warm = rates[1].RecordsPerSecond();
   profile.decoded = rates.back().RecordsPerSecond();

@@ -7,16 +7,16 @@
 
 #include "trainer/analysis/input/input_advice.h"
 #include "trainer/config/solver_spec.h"
-#include "trainer/dataset/reading_rate.h"
+#include "trainer/datasets/read_benchmark.h"
 
 namespace trainer {
 
 struct InputSource {
   std::string layer;
   InputProfile profile;
-  double batch = 0;                                                      // records per iteration
-  std::function<std::vector<std::string>()> files;                       // all files of the source
-  std::function<std::vector<ReadingRate>(const ReadingOptions&)> rates;  // measures them
+  double batch = 0;                                 // records per iteration
+  std::function<std::vector<std::string>()> files;  // all files of the source
+  std::function<std::vector<ReadRate>(const ReadBenchmarkOptions&)> rates;  // measures them
 };
 
 // The data layers of the solver's training net that read files.

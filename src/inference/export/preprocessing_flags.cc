@@ -7,11 +7,11 @@
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/named_file.h"
-#include "trainer/data/cursor.h"
-#include "trainer/data/datum.h"
-#include "trainer/data/image_list.h"
-#include "trainer/data/prefetcher.h"
 #include "trainer/image/image.h"
+#include "trainer/input/image_list.h"
+#include "trainer/input/source.h"
+#include "trainer/storage/cursor.h"
+#include "trainer/storage/datum.h"
 
 namespace trainer {
 namespace {
@@ -61,7 +61,7 @@ std::vector<ImageSize> SampleList(const LayerSpec& layer) {
   std::string raw;
   Image image;
   for (size_t i = 0; i < images.size(); i += step) {
-    ReadListedImage(list, images[i], ReadImageReading(layer), &raw, &image);
+    LoadListedImage(list, images[i], ReadImageFileOptions(layer), &raw, &image);
     sizes.push_back({image.height, image.width});
   }
   return sizes;

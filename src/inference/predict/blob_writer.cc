@@ -5,7 +5,7 @@
 #include "predict/hdf5_blob_writer.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
-#include "trainer/dataset/new_database.h"
+#include "trainer/storage/new_database.h"
 
 namespace trainer {
 namespace {

@@ -109,7 +109,7 @@ void ImagePreprocessor::SetMean(const PreprocessOptions& options) {
 void ImagePreprocessor::Read(const std::string& path, std::vector<float>* out) {
   constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
   raw_ = ReadFile(path, kMaxBytes);
-  DecodeImage(raw_, channels_ == 1 ? Colors::kGray : Colors::kColor, {path}, "the image",
+  DecodeImage(raw_, channels_ == 1 ? ColorMode::kGray : ColorMode::kColor, {path}, "the image",
               &decoded_);
   if (short_side_ > 0) ResizeShortSide(path);
   const bool fits = decoded_.height == resized_height_ && decoded_.width == resized_width_;

@@ -4,7 +4,7 @@
 
 #include "trainer/backend/copy.h"
 #include "trainer/backend/map.h"
-#include "trainer/data/pixel_number.h"
+#include "trainer/input/normalize.h"
 
 namespace trainer {
 namespace {
@@ -29,13 +29,13 @@ struct WithChannelMeans {
 struct WithMeanImage {
   const uint8_t* pixel;
   const float* mean;
-  const PixelWindow* window;
+  const CropOffset* window;
   int64_t channels, width, item;  // of the output: elements of one image, fewer than 2^32
   int64_t mean_row, mean_plane;
   float scale;
   HD float operator()(int64_t i) const {
     const int64_t image = i / item;
-    const PixelWindow from = window[image];
+    const CropOffset from = window[image];
     const auto at = static_cast<uint32_t>(i - image * item),
                planes = static_cast<uint32_t>(channels);
     const auto across = static_cast<uint32_t>(width);
@@ -67,8 +67,8 @@ struct Mixed {
 };
 
 // `share`: null where images are not mixed.
-void MakeNumbers(const RunContext& run, const PixelNumbers& numbers, const uint8_t* pixels,
-                 const PixelWindow* windows, const float* share) {
+void MakeNumbers(const RunContext& run, const Normalization& numbers, const uint8_t* pixels,
+                 const CropOffset* windows, const float* share) {
   const Tensor& out = run.Out(0);
   const auto write = [&](const auto& number) {
     using Number = std::decay_t<decltype(number)>;
@@ -93,14 +93,14 @@ void MakeNumbers(const RunContext& run, const PixelNumbers& numbers, const uint8
 
 }  // namespace
 
-BatchStage::BatchStage(const Device& device, const Prefetcher& prefetcher)
-    : numbers_(prefetcher.pixel_numbers()), copies_(device.MakeCopyQueue()) {
+BatchStage::BatchStage(const Device& device, const BatchQueue& prefetcher)
+    : numbers_(prefetcher.normalization()), copies_(device.MakeCopyQueue()) {
   for (int i = 0; i < prefetcher.num_outputs(); ++i) {
     const Shape& shape = shapes_.emplace_back(prefetcher.shape(i));
     const bool bytes = i == 0 && numbers_ != nullptr;
     if (bytes) {
       pixels_ = layout_.Add<uint8_t>(shape.Count());
-      windows_ = layout_.Add<PixelWindow>(shape[0]);
+      windows_ = layout_.Add<CropOffset>(shape[0]);
       if (numbers_->mixed) shares_ = layout_.Add<float>(shape[0]);
     }
     outputs_.push_back(bytes ? Slot<float>() : layout_.Add<float>(shape.Count()));
@@ -114,12 +114,12 @@ void BatchStage::Send(const Batch& batch, int part, std::span<std::byte> staging
     const auto own = all.subspan(static_cast<size_t>(part * count), static_cast<size_t>(count));
     copies_->CopyToDevice(to, own.data(), own.size_bytes());
   };
-  if (batch.holds_bytes()) {
+  if (batch.has_bytes()) {
     send(pixels_.In(staging), batch.pixels(), shapes_[0].Count());
     send(windows_.In(staging), batch.windows(), shapes_[0][0]);
     if (numbers_->mixed) send(shares_.In(staging), batch.shares(), shapes_[0][0]);
   }
-  for (int i = batch.holds_bytes() ? 1 : 0; i < batch.num_outputs(); ++i) {
+  for (int i = batch.has_bytes() ? 1 : 0; i < batch.num_outputs(); ++i) {
     const auto at = static_cast<size_t>(i);
     send(outputs_[at].In(staging), batch.output(i), shapes_[at].Count());
   }

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "trainer/backend/carve.h"
-#include "trainer/data/prefetcher.h"
+#include "trainer/input/batch_queue.h"
 #include "trainer/layers/layer.h"
 
 namespace trainer {
@@ -15,7 +15,7 @@ namespace trainer {
 class BatchStage {
  public:
   // For the batches of `prefetcher`.
-  BatchStage(const Device& device, const Prefetcher& prefetcher);
+  BatchStage(const Device& device, const BatchQueue& prefetcher);
 
   // Of the layer's staging memory.
   size_t Bytes() const { return layout_.Bytes(); }
@@ -27,11 +27,11 @@ class BatchStage {
   void WaitForCopies() { copies_->WaitForCopies(); }
 
  private:
-  const PixelNumbers* numbers_;  // null: batches hold numbers
-  std::vector<Shape> shapes_;    // of a part
+  const Normalization* numbers_;  // null: batches hold numbers
+  std::vector<Shape> shapes_;     // of a part
   MemoryLayout layout_;
   Slot<uint8_t> pixels_;
-  Slot<PixelWindow> windows_;
+  Slot<CropOffset> windows_;
   Slot<float> shares_;                // of images that are mixed
   std::vector<Slot<float>> outputs_;  // 0 unused where pixels stand for it
   std::unique_ptr<CopyQueue> copies_;

@@ -57,7 +57,7 @@ void PictureWeights::ReadStart(const LayerSpec& spec) {
   Image image = ReadNamedFile(
       spec, kPictureWeightsParam, "image", param_.image(), [&](const std::string& path) {
         Image decoded;
-        DecodeImage(ReadFile(path, kMostBytes), gray ? Colors::kGray : Colors::kColor, {path},
+        DecodeImage(ReadFile(path, kMostBytes), gray ? ColorMode::kGray : ColorMode::kColor, {path},
                     "the picture", &decoded);
         return decoded;
       });

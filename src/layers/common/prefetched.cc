@@ -8,7 +8,7 @@
 
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
-#include "trainer/data/bad_records.h"
+#include "trainer/input/bad_records.h"
 
 namespace trainer {
 namespace {
@@ -20,17 +20,17 @@ int64_t BadOf(const Batch& batch, uint64_t epoch_before) {
 
 }  // namespace
 
-Prefetched::Prefetched(std::unique_ptr<Prefetcher> prefetcher)
+Prefetched::Prefetched(std::unique_ptr<BatchQueue> prefetcher)
     : prefetcher_(std::move(prefetcher)), after_(prefetcher_->position()) {}
 
 void Prefetched::Describe(DescribeContext& plan) {
   for (int i = 0; i < plan.NumOut(); ++i) plan.Out(i, prefetcher_->shape(i));
-  const PixelNumbers* const numbers = prefetcher_->pixel_numbers();
+  const Normalization* const numbers = prefetcher_->normalization();
   if (numbers != nullptr) plan.Constants(numbers->mean);
 }
 
 void Prefetched::Prepare(PrepareContext& plan) {
-  if (!plan.device().RunsLater() && prefetcher_->pixel_numbers() == nullptr) return;
+  if (!plan.device().RunsLater() && prefetcher_->normalization() == nullptr) return;
   stage_ = std::make_unique<BatchStage>(plan.device(), *prefetcher_);
   plan.Staging(stage_->Bytes());
 }
@@ -119,7 +119,7 @@ void Prefetched::RestoreState(const std::string& state) {
   bad_in_epoch_ = static_cast<int64_t>(after_.bad);
 }
 
-bool Prefetched::SkipsBadRecords() const { return MostBadRecords() >= 0; }
+bool Prefetched::SkipsBadRecords() const { return MaxBadRecords() >= 0; }
 
 int64_t Prefetched::TakeBadRecords() { return std::exchange(bad_, 0); }
 
@@ -129,7 +129,7 @@ void Prefetched::AddBadRecords(int64_t of_all) {
   if (epoch != bad_epoch_) bad_in_epoch_ = 0;
   bad_epoch_ = epoch;
   bad_in_epoch_ += of_all;
-  const int most = MostBadRecords();
+  const int most = MaxBadRecords();
   if (bad_in_epoch_ <= most) return;
   throw Error(
       ErrorCode::kData, {prefetcher_->path()},

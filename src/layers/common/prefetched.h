@@ -5,7 +5,7 @@
 #include <string>
 
 #include "batch_stage.h"
-#include "trainer/data/prefetcher.h"
+#include "trainer/input/batch_queue.h"
 #include "trainer/layers/awaits_batches.h"
 #include "trainer/layers/counts_bad_records.h"
 #include "trainer/layers/items.h"
@@ -24,7 +24,7 @@ class Prefetched : public Layer,
                    public WorksOnHost,
                    public AwaitsBatches {
  public:
-  explicit Prefetched(std::unique_ptr<Prefetcher> prefetcher);
+  explicit Prefetched(std::unique_ptr<BatchQueue> prefetcher);
 
   void Describe(DescribeContext& plan) override;
   void Prepare(PrepareContext& plan) override;
@@ -33,17 +33,17 @@ class Prefetched : public Layer,
   std::string SaveState() const override;
   void RestoreState(const std::string& state) override;
   void AwaitBatches(int passes) override;
-  void TakeShare(const BatchShare& share) override { prefetcher_->Share(share); }
+  void TakeShare(const TestShard& share) override { prefetcher_->Share(share); }
   int64_t CountRecords(bool reads_keys) override { return prefetcher_->CountRecords(reads_keys); }
   int64_t RecordsPerBatch() const override { return prefetcher_->batch_size(); }
   std::string NameOfItem(int64_t item, uint32_t batches_ago) override;
-  const WaitCounters* Waits() const override { return &prefetcher_->counters(); }
+  const InputCounters* Waits() const override { return &prefetcher_->counters(); }
   bool SkipsBadRecords() const override;
   int64_t TakeBadRecords() override;
   void AddBadRecords(int64_t of_all) override;
 
  protected:
-  const Prefetcher& prefetcher() const { return *prefetcher_; }
+  const BatchQueue& prefetcher() const { return *prefetcher_; }
 
  private:
   const Batch& TakeNext();
@@ -52,7 +52,7 @@ class Prefetched : public Layer,
   void StagePart(const RunContext& run);
   void StageAhead(const RunContext& run);
 
-  std::unique_ptr<Prefetcher> prefetcher_;
+  std::unique_ptr<BatchQueue> prefetcher_;
   const Batch* batch_ = nullptr;  // that the last pass used, where it was not copied ahead
   int part_ = 0;                  // of it
   int64_t bad_ = 0;               // records in the batches that were used since they were counted

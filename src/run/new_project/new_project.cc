@@ -14,13 +14,13 @@
 #include "trainer/base/log/progress.h"
 #include "trainer/base/text/text.h"
 #include "trainer/base/thread/threads.h"
-#include "trainer/data/datum.h"
-#include "trainer/dataset/class_folders.h"
-#include "trainer/dataset/dataset.h"
-#include "trainer/dataset/images.h"
-#include "trainer/dataset/record_set.h"
+#include "trainer/datasets/class_folders.h"
+#include "trainer/datasets/from_images.h"
 #include "trainer/inference/export/export_net.h"
 #include "trainer/run/device.h"
+#include "trainer/storage/cursor.h"
+#include "trainer/storage/datum.h"
+#include "trainer/storage/record_set.h"
 
 namespace trainer {
 namespace {

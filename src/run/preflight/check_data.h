@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "check_nets.h"
-#include "trainer/dataset/audit.h"
+#include "trainer/datasets/audit.h"
 
 namespace trainer {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "trainer/config/solver_spec.h"
-#include "trainer/dataset/audit.h"
+#include "trainer/datasets/audit.h"
 #include "trainer/inference/evaluate/label_consumers.h"
 #include "trainer/net/net.h"
 #include "trainer/run/preflight/diagnostics.h"

@@ -15,11 +15,11 @@
 #include "trainer/base/random/crc32c.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/text/prototxt.h"
-#include "trainer/data/cursor.h"
-#include "trainer/data/hdf5_rows.h"
-#include "trainer/data/image_list.h"
-#include "trainer/data/prefetcher.h"
 #include "trainer/hdf5/reader.h"
+#include "trainer/input/image_list.h"
+#include "trainer/input/source.h"
+#include "trainer/storage/cursor.h"
+#include "trainer/storage/hdf5_list.h"
 
 namespace trainer {
 namespace {

@@ -9,7 +9,7 @@
 #include "in_process.h"
 #include "job.h"
 #include "support/json_reader.h"
-#include "trainer/data/cursor.h"
+#include "trainer/storage/cursor.h"
 
 namespace trainer {
 namespace {

@@ -84,7 +84,7 @@ TEST_F(GenerativeTest, SamplesAreASheetAndAFileWhoseLikelihoodCanBeAsked) {
   const Outcome drawn = Run(draw);
   ASSERT_EQ(drawn.exit_code, 0) << drawn.err;
   Image sheet;
-  DecodeImage(ReadText(job_.folder() / "sheet.png"), Colors::kAsStored, {}, "sheet", &sheet);
+  DecodeImage(ReadText(job_.folder() / "sheet.png"), ColorMode::kAsStored, {}, "sheet", &sheet);
   EXPECT_EQ(sheet.channels, 1);
   EXPECT_GT(sheet.width, 4 * 28);
   const Hdf5Reader file(job_.folder() / "samples.h5");

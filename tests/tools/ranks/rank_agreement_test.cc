@@ -10,9 +10,9 @@
 #include <thread>
 
 #include "rank_job.h"
-#include "trainer/data/cursor.h"
-#include "trainer/dataset/dataset.h"
-#include "trainer/dataset/db_writer.h"
+#include "trainer/datasets/digits.h"
+#include "trainer/storage/cursor.h"
+#include "trainer/storage/db_writer.h"
 
 namespace trainer {
 namespace {

@@ -9,9 +9,9 @@
 #include "datum.pb.h"
 #include "rank_job.h"
 #include "trainer/base/text/text.h"
-#include "trainer/data/cursor.h"
-#include "trainer/dataset/db_writer.h"
 #include "trainer/hdf5/appender.h"
+#include "trainer/storage/cursor.h"
+#include "trainer/storage/db_writer.h"
 
 namespace trainer {
 namespace {

@@ -168,7 +168,7 @@ std::vector<Kind> KindsWithout(const std::string& name) {
   return kinds;
 }
 
-// A small LevelDB is mapped as a whole: no call can fail later (data/map_faults_test.cc).
+// A small LevelDB is mapped as a whole: no call can fail later (storage/fault_guard_test.cc).
 class ReadErrorTest : public testing::TestWithParam<Kind> {};
 INSTANTIATE_TEST_SUITE_P(Of, ReadErrorTest, testing::ValuesIn(KindsWithout("LevelDb")),
                          [](const auto& one) { return one.param.name; });

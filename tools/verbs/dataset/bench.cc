@@ -3,12 +3,12 @@
 #include "dataset_verb.h"
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
-#include "trainer/dataset/reading_rate.h"
+#include "trainer/datasets/read_benchmark.h"
 
 namespace trainer {
 namespace {
 
-std::string CacheText(const ReadingRate& rate) {
+std::string CacheText(const ReadRate& rate) {
   if (!rate.cold) return "warm";
   if (rate.cached < 0) return "cold, perhaps";
   if (rate.cached < 0.005) return "cold";
@@ -27,8 +27,9 @@ class BenchSet final : public DatasetVerb {
 
   void RunTask() override {
     Table table({"read", "cache", "threads", "records", "records/s", "MB/s"});
-    const ReadingOptions options = {.seconds = static_cast<double>(seconds_), .threads = threads()};
-    for (const ReadingRate& rate : MeasureReading(words()[0], options)) {
+    const ReadBenchmarkOptions options = {.seconds = static_cast<double>(seconds_),
+                                          .threads = threads()};
+    for (const ReadRate& rate : BenchmarkReads(words()[0], options)) {
       table.Add({rate.order, CacheText(rate), Join(rate.threads), Join(rate.records),
                  Fixed(rate.RecordsPerSecond(), 0), Fixed(rate.BytesPerSecond() / 1e6, 1)});
     }

@@ -3,7 +3,7 @@
 #include "dataset_verb.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
-#include "trainer/dataset/check_records.h"
+#include "trainer/datasets/verify.h"
 
 namespace trainer {
 namespace {
@@ -19,8 +19,8 @@ class CheckSet final : public DatasetVerb {
   }
 
   void RunTask() override {
-    const RecordsReport report =
-        CheckRecords(words()[0], {.threads = threads(), .write_crc = write_crc()});
+    const VerifyReport report =
+        VerifyRecords(words()[0], {.threads = threads(), .write_crc = write_crc()});
     Print(report, std::cout);
     if (report.bad == 0) return;
     throw Error(ErrorCode::kData, Join(report.errors.front(), "; of ", report.records, " records ",

@@ -1,8 +1,9 @@
+#include "trainer/datasets/cifar.h"
+
 #include <iostream>
 
 #include "dataset_verb.h"
 #include "trainer/base/file/file.h"
-#include "trainer/dataset/dataset.h"
 
 namespace trainer {
 namespace {

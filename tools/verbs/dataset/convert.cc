@@ -1,4 +1,4 @@
-#include "trainer/dataset/convert.h"
+#include "trainer/datasets/convert.h"
 
 #include <iostream>
 
@@ -20,7 +20,7 @@ class Convert final : public DatasetVerb {
   }
 
   void RunTask() override {
-    const RecordOutput output = OutputAt(words()[1]);
+    const WriteOptions output = OutputAt(words()[1]);
     const int64_t records = ConvertRecords(words()[0], output, threads());
     std::cout << output.path << ": " << records << " records\n";
     WriteChecksums(output.path);

@@ -9,7 +9,7 @@
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 #include "trainer/base/thread/threads.h"
-#include "trainer/dataset/check_records.h"
+#include "trainer/datasets/verify.h"
 
 namespace trainer {
 namespace {
@@ -72,8 +72,8 @@ void DatasetVerb::DeclareShardSize(FlagSet& flags) {
 
 int DatasetVerb::threads() const { return threads_ > 0 ? threads_ : AvailableThreads(); }
 
-RecordOutput DatasetVerb::OutputAt(const std::string& path) const {
-  RecordOutput output{path, backend_};
+WriteOptions DatasetVerb::OutputAt(const std::string& path) const {
+  WriteOptions output{path, backend_};
   if (shard_size_.empty()) return output;
   const std::optional<uint64_t> bytes = ParseBytes(shard_size_);
   if (!bytes || *bytes == 0) {
@@ -86,7 +86,7 @@ RecordOutput DatasetVerb::OutputAt(const std::string& path) const {
 
 void DatasetVerb::WriteChecksums(const std::string& path) const {
   if (!write_crc_) return;
-  const RecordsReport report = CheckRecords(path, {.threads = threads(), .write_crc = true});
+  const VerifyReport report = VerifyRecords(path, {.threads = threads(), .write_crc = true});
   if (report.bad > 0) throw Error(ErrorCode::kData, report.errors.front());
   std::cout << path << ": checksums " << report.checksums << "\n";
 }
@@ -121,7 +121,7 @@ ImagesOptions ImageSetVerb::Options() const {
   options.shuffle = shuffle_;
   options.seed = static_cast<uint64_t>(seed_);
   options.threads = threads();
-  options.validation = ParseShare("val", validation_);
+  options.validation = ParseSplit("val", validation_);
   options.validation_path = validation_path_;
   options.labels = labels_;
   return options;

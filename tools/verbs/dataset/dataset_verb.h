@@ -7,8 +7,8 @@
 
 #include "flag_groups.h"
 #include "trainer/cli/verb.h"
-#include "trainer/dataset/images.h"
-#include "trainer/dataset/record_set.h"
+#include "trainer/datasets/from_images.h"
+#include "trainer/storage/record_set.h"
 
 namespace trainer {
 
@@ -39,7 +39,7 @@ class DatasetVerb : public Verb {
   int threads() const;
   bool write_crc() const { return write_crc_; }
   // A set at `path`, as --backend and --shard_size say. Throws kUsage for a size that is none.
-  RecordOutput OutputAt(const std::string& path) const;
+  WriteOptions OutputAt(const std::string& path) const;
   // With --write_crc: writes the checksums of a set that was just made, and prints the file's name.
   void WriteChecksums(const std::string& path) const;
 

@@ -1,7 +1,7 @@
 #include <iostream>
 
 #include "dataset_verb.h"
-#include "trainer/dataset/dataset.h"
+#include "trainer/datasets/mnist.h"
 
 namespace trainer {
 namespace {

@@ -1,7 +1,8 @@
+#include "trainer/datasets/mean.h"
+
 #include <iostream>
 
 #include "dataset_verb.h"
-#include "trainer/dataset/dataset.h"
 
 namespace trainer {
 namespace {

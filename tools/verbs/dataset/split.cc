@@ -1,7 +1,7 @@
 #include <iostream>
 
 #include "dataset_verb.h"
-#include "trainer/dataset/convert.h"
+#include "trainer/datasets/convert.h"
 
 namespace trainer {
 namespace {
@@ -24,7 +24,7 @@ class Split final : public DatasetVerb {
 
   void RunTask() override {
     SplitOptions options;
-    options.share = ParseShare("part", part_);
+    options.share = ParseSplit("part", part_);
     options.stratified = stratified_;
     options.seed = static_cast<uint64_t>(seed_);
     options.threads = threads();

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "trainer/data/mean_file.h"
 #include "trainer/image/image.h"
 #include "trainer/inference/predict/blob_source.h"
+#include "trainer/input/mean_image.h"
 
 namespace trainer {
 

@@ -1,0 +1,21 @@
+#pragma once
+// The mean image of a data set.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace trainer {
+
+struct MeanResult {
+  int64_t records = 0;
+  std::string shape;          // "3x256x256"
+  std::vector<float> values;  // of each channel
+};
+
+// Writes the mean of all records of a set to a binaryproto file, as compute_image_mean does (num 1,
+// channels, height, width). Sums are doubles. Errors: as OpenRecords, DatumParser and AtomicFile
+// throw; kData for records of different shapes.
+MeanResult WriteMean(const std::string& set, const std::string& output);
+
+}  // namespace trainer

@@ -1,0 +1,57 @@
+#pragma once
+// Random changes of training images: colors, lighting, erased rectangles.
+
+#include <cstdint>
+#include <string>
+
+#include "trainer/base/random/philox.h"
+#include "trainer/config/layer_spec.h"
+#include "trainer/storage/datum.h"
+
+namespace trainer {
+
+class RecordRng;
+
+// A part of an image of bytes (C, H, W), blue, green, red, that may be changed.
+struct PixelSpan {
+  uint8_t* pixels = nullptr;   // its first one
+  int64_t row = 0, plane = 0;  // bytes from one row, one channel to the next
+  int channels = 0;
+  int64_t height = 0, width = 0;
+};
+
+// Applies color_jitter_param, lighting and random_erasing_param, in this order, in TRAIN nets. All
+// random numbers depend on the key and the record's number alone.
+//   brightness  x * f;  contrast  m + (x - m) * f, m the mean grey of the part;
+//   saturation  g + (x - g) * f, g the pixel's grey;  hue  rotated by f of the whole circle:
+//               in a random order, each clipped to 0 to 255
+//               (f = 1 + u, u uniform in [-limit, limit]; for hue f = u)
+//   lighting    x + 255 * sum_k a_k l_k v_k, a_k normal with this deviation, l and v the
+//               eigenvalues and -vectors of ImageNet's colors: Krizhevsky and others 2012,
+//               section 4.1
+//   erasing     a rectangle with a random fraction of the area and log-uniform aspect, 10
+//               attempts: Zhong and others 2017 (arXiv:1708.04896)
+class Augment {
+ public:
+  // Throws kConfig at the field's line for limits out of range.
+  Augment(const LayerSpec& layer, caffe::Phase phase);
+
+  bool active() const { return colors_ || lighting_ || erases_; }
+
+  // Throws kData or kConfig for a record that cannot be changed; `record` names it.
+  void Check(const DatumView& datum, const std::string& record) const;
+
+  void Apply(const PhiloxKey& key, uint64_t number, const PixelSpan& part) const;
+
+ private:
+  void CheckColors() const;
+  void CheckErasing() const;
+  void ChangeColors(RecordRng* draws, const PixelSpan& part) const;
+  void Erase(RecordRng* draws, const PixelSpan& part) const;
+
+  LayerSpec layer_;
+  caffe::TransformationParameter param_;
+  bool colors_ = false, lighting_ = false, erases_ = false;
+};
+
+}  // namespace trainer

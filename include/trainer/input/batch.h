@@ -1,0 +1,76 @@
+#pragma once
+// The arrays of one batch, as its layer passes them to the net.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <memory_resource>
+#include <span>
+#include <vector>
+
+#include "trainer/image/crop_offset.h"
+#include "trainer/input/counters.h"
+#include "trainer/input/position.h"
+#include "trainer/tensor/shape.h"
+
+namespace trainer {
+
+// Element type of a batch's first output.
+enum class PixelType { kFloat, kByte };
+
+// Converts bytes to floats: (byte - mean) * scale.
+struct Normalization {
+  float scale = 1;
+  bool mixed = false;  // each image with the next one of its rank, by Batch::shares
+  // No value, one for all channels, one per channel, or an image of `mean_plane` elements per
+  // channel in rows of `mean_row`, (C, H, W), from which each image's window is cropped.
+  std::vector<float> mean;
+  int64_t mean_row = 0, mean_plane = 0;
+};
+
+// One buffer for each output of the layer, in memory order (images NHWC). Labels are floats, as
+// losses read them. MakeBatch allocates the buffers; a default-constructed batch has no outputs.
+class Batch {
+ public:
+  int num_outputs() const { return static_cast<int>(buffers_.size()); }
+  std::span<float> output(int i) { return buffers_[static_cast<size_t>(i)]; }
+  std::span<const float> output(int i) const { return buffers_[static_cast<size_t>(i)]; }
+
+  // A batch of type kByte has these arrays instead of output 0, which is then empty: a byte for
+  // each element, to which the source's Normalization is applied; the offset of each image's crop
+  // in its record; and the weight of each image if it is mixed with the next one.
+  bool has_bytes() const { return bytes_ != nullptr; }
+  std::span<uint8_t> pixels() { return bytes_->pixels; }
+  std::span<const uint8_t> pixels() const { return bytes_->pixels; }
+  std::span<CropOffset> windows() { return bytes_->windows; }
+  std::span<const CropOffset> windows() const { return bytes_->windows; }
+  std::span<float> shares() { return bytes_->shares; }
+  std::span<const float> shares() const { return bytes_->shares; }
+
+  // The record number of each item, for sources that mix items.
+  std::span<uint64_t> numbers() { return numbers_; }
+
+  Position next;       // after this batch
+  int64_t bad = 0;     // records that were bad, in whose places others are
+  WorkSeconds stages;  // what making it took, where that was measured
+
+ private:
+  friend Batch MakeBatch(std::span<const Shape> shapes, std::pmr::memory_resource* memory,
+                         PixelType type);
+  struct Bytes {
+    std::pmr::vector<uint8_t> pixels;
+    std::pmr::vector<CropOffset> windows;
+    std::pmr::vector<float> shares;
+  };
+  // A pointer, so that moving a batch copies nothing, whatever memory it uses.
+  std::vector<std::pmr::vector<float>> buffers_;
+  std::vector<uint64_t> numbers_;
+  std::unique_ptr<Bytes> bytes_;
+};
+
+// The only function that allocates a batch's buffers: one for each shape, filled with zeros, in
+// `memory` (null: the heap). A device that copies batches provides the memory.
+Batch MakeBatch(std::span<const Shape> shapes, std::pmr::memory_resource* memory = nullptr,
+                PixelType type = PixelType::kFloat);
+
+}  // namespace trainer

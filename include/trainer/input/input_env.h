@@ -1,0 +1,24 @@
+#pragma once
+
+#include <memory_resource>
+
+#include "trainer/base/random/philox.h"
+#include "trainer/base/ranks/rank.h"
+#include "trainer/config/layer_spec.h"
+
+namespace trainer {
+
+// What a data layer knows of the run, in addition to its spec.
+struct InputEnv {
+  caffe::Phase phase = caffe::TEST;
+  PhiloxKey key;  // for the order of records and their transforms; the same for all ranks
+  Rank replica;
+  int decode_threads = 1;
+  std::pmr::memory_resource* host_memory = nullptr;  // of the batches; null: the heap
+  // Whether batches may hold images as bytes if they are stored as bytes: see Batch::pixels.
+  bool bytes = false;
+  // Number of ranks, from `replica` on, whose batches are read together: see BatchQueue.
+  int parts = 1;
+};
+
+}  // namespace trainer

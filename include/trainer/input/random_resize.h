@@ -1,0 +1,60 @@
+#pragma once
+// Random sizes of training images: Intel Caffe's random_resize_param and random_aspect_ratio_param,
+// and random_resized_crop_param.
+
+#include <string>
+
+#include "trainer/base/random/philox.h"
+#include "trainer/config/layer_spec.h"
+#include "trainer/storage/datum.h"
+
+namespace trainer {
+
+class RecordRng;
+
+class RandomResize {
+ public:
+  // Throws kConfig at the field's line: several of them, no crop, sizes below the crop, ranges that
+  // are none, a mean image (which has one size), words that are not in this build.
+  RandomResize(const LayerSpec& layer, caffe::Phase phase);
+
+  bool active() const { return kind_ != Kind::kNone; }
+
+  // Throws kConfig or kData for a record that cannot be resized; `record` names it.
+  void Check(const DatumView& datum, const std::string& record) const;
+
+  // The result for an image of this size: `box` is resized to height x width.
+  struct Choice {
+    Rect box;
+    int height = 0, width = 0;
+    Interpolation how = Interpolation::kLinear;
+  };
+  // Depends on the size, key and number alone. For any size, also of records that Check refuses.
+  Choice Choose(int height, int width, const PhiloxKey& key, uint64_t number) const;
+
+  // Resizes a record that Check accepted, which holds the choice's box at least.
+  static void Apply(const DatumView& datum, const Choice& choice, Image* to);
+
+ private:
+  enum class Kind { kNone, kSides, kParts, kCrop };
+
+  void CheckSides() const;
+  void CheckParts() const;
+  void CheckCrop() const;
+  void CheckCropSide() const;
+  void CheckAreas(float least, float greatest) const;
+  void CheckWords(const caffe::ResizeParameter& param) const;
+  void CheckSizes(const DatumView& datum, const std::string& record) const;
+  const char* Param() const;
+  int64_t CropSide() const;
+  Choice DrawSide(int height, int width, RecordRng* draws) const;
+  Choice DrawPart(int height, int width, RecordRng* draws) const;
+  Choice DrawCrop(int height, int width, RecordRng* draws) const;
+
+  LayerSpec layer_;
+  caffe::TransformationParameter param_;
+  Kind kind_ = Kind::kNone;
+  int64_t test_side_ = 0;  // kCrop in TEST: of the shorter side; 0 in TRAIN
+};
+
+}  // namespace trainer

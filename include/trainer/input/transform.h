@@ -1,0 +1,119 @@
+#pragma once
+// The transforms of transform_param, applied to one record.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainer/base/random/philox.h"
+#include "trainer/config/layer_spec.h"
+#include "trainer/input/augment.h"
+#include "trainer/input/batch.h"
+#include "trainer/input/random_resize.h"
+#include "trainer/input/window_list.h"
+#include "trainer/storage/datum.h"
+
+namespace trainer {
+
+template <class T>
+struct PixelCopy;
+
+// The shape of one transformed image.
+struct ImageShape {
+  int64_t channels = 0, height = 0, width = 0;
+  int64_t Count() const { return channels * height * width; }
+  bool operator==(const ImageShape&) const = default;
+  std::string ToString() const;  // "3x227x227"
+};
+
+// y = (x - mean) * scale, of a window of the record and maybe mirrored: Caffe's rules.
+//   mean_file   one mean per element of the whole record, cut out with the window; or
+//   mean_value  one for all channels or one per channel
+//   crop_size   TRAIN: a window at a random position; TEST: the middle one, rounded up and left;
+//               crop_h and crop_w (NVIDIA Caffe) instead of it give a window that is not square
+//   random_resize_param, random_aspect_ratio_param (Intel Caffe), random_resized_crop_param: the
+//               record gets another size before that, in TEST nets too
+//   mirror      flips left and right with probability 1/2, in TEST nets too
+//   test_crops  TEST: 5 gives the four corners and the middle one, in reading order, 10 these
+//               mirrored, too; `mirror` then does not count
+//   color_jitter_param, lighting, random_erasing_param: see Augment
+// random_seed, where given, takes the place of the key's seed.
+// Random choices depend on the key and the record's number only: nothing to save for a resume.
+// The layer's net file must outlive it. Const members may be called from any thread.
+class Transform {
+ public:
+  // Reads the mean file (path: as written, else relative to the layer's file). Throws kConfig at
+  // the field's line: mean_file and mean_value both, force_color and force_gray both, NVIDIA
+  // Caffe's random resizing, what RandomResize refuses; kNoInput, kData for the mean file.
+  Transform(const LayerSpec& layer, caffe::Phase phase, const PhiloxKey& key);
+
+  // The colors to which force_color and force_gray convert encoded records.
+  ColorMode colors() const;
+  // Whether records of floats are accepted: true unless a transform resizes or changes bytes.
+  bool TakesFloats() const { return !resize_.active() && !augment_.active(); }
+
+  // The shape of this record's image. `record` names it in messages. Throws kConfig at the field's
+  // line: smaller than crop_size, a mean file of another shape, a wrong number of mean values; as
+  // RandomResize::Check.
+  ImageShape OutShape(const DatumView& datum, const std::string& record) const;
+
+  // The part of an encoded record of this size that Apply and Cut need. Accepts sizes that OutShape
+  // refuses.
+  CropRequest Need(int height, int width, uint64_t number) const;
+
+  // Number of images per record.
+  int crops() const { return crops_; }
+
+  // Writes (H, W, C) floats, crop after crop. `number` counts records since training began.
+  // OutShape must have accepted a datum of this shape.
+  void Apply(const DatumView& datum, uint64_t number, float* out) const;
+
+  // Does the same in two steps, the second of which a device may do: Cut copies the same window of
+  // a record of bytes unchanged and writes its offsets, one for each crop. Applying Numbers() to
+  // these bytes gives the values that Apply would write, bit for bit.
+  void Cut(const DatumView& datum, uint64_t number, uint8_t* out, CropOffset* windows) const;
+  Normalization Numbers() const;
+
+  // The number of classes for mixup, or 0 if images are not mixed.
+  int mix_classes() const { return mixes_ ? static_cast<int>(param_.mixup_classes()) : 0; }
+  // Mixes the images and labels of a complete batch, by the numbers of its records.
+  void Mix(std::span<const uint64_t> numbers, std::span<float> images,
+           std::span<float> labels) const;
+  // Mixes the labels only, and writes the weights by which a device mixes the images.
+  void MixLabels(std::span<const uint64_t> numbers, std::span<float> shares,
+                 std::span<float> labels) const;
+
+ private:
+  void CheckSupported() const;
+  // A window of the record, at a random place if the transform draws one.
+  struct Choice {
+    ImageShape shape;
+    int64_t top = 0, left = 0;
+    bool mirror = false;
+  };
+  Choice Choose(const ImageShape& in, uint64_t number, int crop) const;
+  DatumView Resized(const DatumView& datum, uint64_t number, Image* to) const;
+  void Augmented(const DatumView& datum, const Choice& choice, uint64_t number, Image* changed,
+                 DatumView* from) const;
+  ImageShape Window(const ImageShape& in) const;
+  template <class T>
+  static PixelCopy<T> JobOf(const T* in, const DatumView& datum, const Choice& choice);
+  template <class T>
+  void Convert(const T* in, const DatumView& datum, const Choice& choice, float* out) const;
+
+  LayerSpec layer_;
+  caffe::TransformationParameter param_;
+  RandomResize resize_;
+  Augment augment_;
+  bool random_crop_, mixes_;
+  int crops_ = 1;
+  PhiloxKey key_;
+  std::string mean_path_;
+  ImageShape mean_shape_;
+  std::vector<float> mean_image_;   // (C, H, W); empty without a file
+  std::vector<float> mean_values_;  // none, one or C
+};
+
+}  // namespace trainer

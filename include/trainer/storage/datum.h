@@ -1,0 +1,70 @@
+#pragma once
+// One record of a database: Caffe's Datum message.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainer/image/image.h"
+
+namespace trainer {
+
+// A decoded record. Its arrays point into a database or a DatumParser.
+struct DatumView {
+  int32_t channels = 0, height = 0, width = 0;
+  int32_t label = 0;
+  bool has_label = false;
+  // The values (C, H, W) in row-major order: exactly one of the two is not empty.
+  std::string_view bytes;
+  std::span<const float> floats;
+
+  // Set if only a part of an image was decoded: `bytes` has (C, part's height, part's width). See
+  // DecodedRegion.
+  struct Part {
+    int32_t top = 0, left = 0, height = 0, width = 0, scale_denom = 1;
+  };
+  std::optional<Part> part;
+  Part Held() const { return part.value_or(Part{0, 0, height, width, 1}); }
+
+  // "3x256x256"
+  std::string ShapeText() const;
+};
+
+// Decodes records one after the other. The memory is reused, so parsing raw values allocates
+// nothing after the first records. Used by one thread at a time.
+class DatumParser {
+ public:
+  // `colors` and `depth`: of encoded images.
+  explicit DatumParser(ColorMode colors = ColorMode::kAsStored, BitDepth depth = BitDepth::kBytes)
+      : colors_(colors), depth_(depth) {}
+
+  // `path` and `key` are only for messages. The view is valid until the next call and as long as
+  // `value`. An encoded image has the shape that it decodes to, whatever the record says. `choose`,
+  // if not null, says which part of an encoded image is needed.
+  //
+  // Throws kData: not a Datum, no values, bytes and floats both, a number of values that is not
+  // C*H*W, and an image that DecodeImage refuses.
+  const DatumView& Parse(const std::string& path, std::string_view key, std::string_view value,
+                         const CropChooser* choose = nullptr);
+
+ private:
+  bool Decode(std::string_view value);
+  DatumView DecodeEncoded(const std::string& path, std::string_view key, const CropChooser* choose);
+
+  ColorMode colors_;
+  BitDepth depth_;
+  DatumView view_;
+  bool encoded_ = false;
+  std::vector<float> floats_;
+  Image image_;
+};
+
+// The image as a record without a label.
+DatumView ViewOf(const ImageView& image);
+DatumView ViewOf(const Image& image);
+DatumView ViewOf(const Image& image, const DecodedRegion& held);
+
+}  // namespace trainer

@@ -1,0 +1,42 @@
+#pragma once
+// Writes record databases that Caffe and this program read.
+
+#include <concepts>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "trainer/base/registry.h"
+
+namespace trainer {
+
+// A new database. Used by one thread at a time. Records after the last Commit are lost.
+//
+// Errors: kIo if writing fails (disk full, quota), kData for a key that LMDB cannot store (empty or
+// over 511 bytes). After an error the database is incomplete: remove it.
+class DbWriter {
+ public:
+  virtual ~DbWriter() = default;
+  // Adds a record, or replaces the value of a key that exists. Rising keys are fastest.
+  virtual void Put(std::string_view key, std::string_view value) = 0;
+  // Returns when all records so far are on the disk.
+  virtual void Commit() = 0;
+};
+
+using DbWriterRegistry = Registry<DbWriter, const std::string&>;
+
+// Creates the folder `path` (mode 0777 without the umask's bits) and an empty database in it.
+// Throws kCannotCreate if something is there already or the folder cannot be created, kUsage for an
+// unknown backend.
+std::unique_ptr<DbWriter> CreateDb(const std::string& backend, const std::string& path);
+
+// const RegisterDbWriter<LmdbWriter> kLmdb("LMDB");
+template <std::constructible_from<const std::string&> T>
+struct RegisterDbWriter {
+  explicit RegisterDbWriter(const std::string& backend) {
+    DbWriterRegistry::Get().Add(
+        backend, [](const std::string& path) { return std::unique_ptr<DbWriter>(new T(path)); });
+  }
+};
+
+}  // namespace trainer

@@ -1,0 +1,37 @@
+#pragma once
+// Packs: many files, concatenated into one.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "trainer/base/file/random_access_file.h"
+
+namespace trainer {
+
+// A pack has a folder of its own with nothing else in it. Members may be called from any thread.
+class FilePack {
+ public:
+  // Throws as ReadFile does, kData for anything else.
+  explicit FilePack(const std::string& folder);
+
+  size_t size() const { return ends_.size(); }
+  // Reads the i-th file. Throws kIo, and kData if the pack is cut short.
+  void Read(size_t i, std::string* bytes) const;
+
+ private:
+  RandomAccessFile file_;
+  std::vector<uint64_t> ends_;  // of each file; the next one begins there
+};
+
+// Packs these files, in this order, into an existing folder. `done` is called with the number of
+// bytes that were added. Everything is read back and compared. Throws the errors of the files and
+// of AtomicFile.
+void WriteFilePack(const std::vector<std::string>& files, const std::string& folder,
+                   const std::function<void(uint64_t bytes)>& done);
+
+// Whether the folder has a complete pack.
+bool IsWholePack(const std::string& folder);
+
+}  // namespace trainer

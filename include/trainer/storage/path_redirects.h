@@ -1,0 +1,25 @@
+#pragma once
+// Data sets that are read from a copy. Nets, snapshots and messages of ranks use the original name,
+// so a run does not depend on where its copies are.
+
+#include <string>
+
+#include "trainer/storage/file_pack.h"
+
+namespace trainer {
+
+// From here on OpenCursor and readers of HDF5 files open `copy` instead of the database `source`,
+// under whatever path it is named. Call it before threads read.
+void RedirectPath(const std::string& source, const std::string& copy);
+
+// Returns the copy of the database or file at `path`, or `path`.
+std::string ResolvedPath(const std::string& path);
+
+// From here on the files that an image list names below `root` are read from the pack in `folder`.
+// Call it before threads read. Throws as FilePack does.
+void RedirectToPack(const std::string& list, const std::string& root, const std::string& folder);
+
+// Returns that pack, which is valid until the program ends, or null.
+const FilePack* FilePackOf(const std::string& list, const std::string& root);
+
+}  // namespace trainer

@@ -1,0 +1,21 @@
+#pragma once
+// Finds the tar files that a source names.
+
+#include <string>
+#include <vector>
+
+namespace trainer {
+
+// Lists the files of a source: one tar file, a pattern such as train-{0000..0146}.tar or
+// train-*.tar, or a text file with one name per line. A relative name is looked for in the working
+// folder first, then in the text's folder. Throws kNoInput if nothing matches, kData for too many.
+std::vector<std::string> ExpandShards(const std::string& source);
+
+// Whether the source is a tar archive, perhaps compressed by gzip, or a text that lists some.
+// Decides a pattern, or a file that does not exist, by its name. Throws as OpenForReading does.
+bool HoldsTarShards(const std::string& path);
+
+// Whether the name is a pattern for several files.
+bool IsShardPattern(const std::string& source);
+
+}  // namespace trainer

@@ -1,0 +1,77 @@
+// Lists of files: ImageData and WindowData.
+
+#include "audit_parts.h"
+#include "trainer/base/text/text.h"
+#include "trainer/config/text/prototxt.h"
+#include "trainer/input/image_list.h"
+#include "trainer/input/window_list.h"
+
+namespace trainer {
+
+DataAudit AuditImages(const LayerSpec& layer, caffe::Phase phase, const AuditLimits& limits) {
+  const caffe::ImageDataParameter& param = layer.proto().image_data_param();
+  DataAudit audit;
+  audit.source = ResolvePath(param.source(), layer.Where().file);
+  audit.batch_size = param.batch_size();
+  ImageFileOptions reading = ReadImageFileOptions(layer);
+  const std::vector<ListedImage> images = ReadImageList(audit.source);
+  audit.records = static_cast<int64_t>(images.size());
+  LabelStats labels(&audit);
+  std::vector<ListedFile> files;
+  for (const ListedImage& image : images) {
+    labels.Add(static_cast<float>(image.label), [&] { return Join("line ", image.line); });
+    files.push_back({reading.root + image.path, image.line});
+  }
+  labels.EndOfAll(param.shuffle());
+  RecordProbe records(Transform(layer, phase, {}), audit.source, true, limits, &audit);
+  reading.depth = records.depth();
+  std::string raw;
+  Image picture;
+  DatumView view;
+  for (const size_t i : PicturesOf(files, limits)) {
+    records.Look(QuoteKey(images[i].path), [&]() -> const DatumView& {
+      LoadListedImage(audit.source, images[i], reading, &raw, &picture);
+      view = ViewOf(picture);
+      view.label = images[i].label;
+      view.has_label = true;
+      return view;
+    });
+  }
+  LookForFiles(audit.source, files, limits, &audit);
+  return audit;
+}
+
+DataAudit AuditWindows(const LayerSpec& layer, const AuditLimits& limits) {
+  const caffe::WindowDataParameter& param = layer.proto().window_data_param();
+  DataAudit audit;
+  audit.source = ResolvePath(param.source(), layer.Where().file);
+  audit.batch_size = param.batch_size();
+  const WindowList list = ReadWindowList(audit.source);
+  LabelStats labels(&audit);
+  for (const Window& window : list.windows) {
+    const bool foreground = window.overlap >= param.fg_threshold();
+    if (!foreground && window.overlap >= param.bg_threshold()) continue;  // never drawn
+    labels.Add(foreground ? static_cast<float>(window.label) : 0.0f,
+               [&] { return Join("line ", window.line); });
+  }
+  labels.EndOfAll(true);
+  std::vector<ListedFile> files;
+  for (const ListedImage& image : list.images) {
+    files.push_back({param.root_folder() + image.path, image.line});
+  }
+  ImageFileOptions reading;
+  reading.root = param.root_folder();
+  std::string raw;
+  Image picture;
+  ErrorCollector errors;
+  for (const size_t i : PicturesOf(files, limits)) {
+    const bool good =
+        errors.Try([&] { LoadListedImage(audit.source, list.images[i], reading, &raw, &picture); });
+    if (good) ++audit.examined;
+  }
+  for (const Error& error : errors.errors()) NoteError(error, limits, &audit);
+  LookForFiles(audit.source, files, limits, &audit);
+  return audit;
+}
+
+}  // namespace trainer

@@ -1,0 +1,107 @@
+// CIFAR-10 and CIFAR-100, the binary versions.
+
+#include "trainer/datasets/cifar.h"
+
+#include <string>
+
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/log/progress.h"
+#include "trainer/base/text/text.h"
+#include "trainer/datasets/mean.h"
+#include "trainer/storage/new_database.h"
+
+namespace trainer {
+namespace {
+
+constexpr int kCifar10Side = 32, kChannels = 3;
+constexpr size_t kPixels = size_t{kChannels} * kCifar10Side * kCifar10Side;
+constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
+constexpr int kKeyDigits = 5;
+
+// A record is some bytes, one of them its label, and the pixels: red, green and blue plane.
+// Source: www.cs.toronto.edu/~kriz/cifar.html.
+struct RecordForm {
+  const char* name;
+  size_t bytes_before = 1;  // the pixels
+  size_t label_at = 0;
+  int classes = 10;
+};
+
+void AddBatch(const std::string& path, const RecordForm& form, NewDatabase& database) {
+  const size_t record = form.bytes_before + kPixels;
+  const std::string content = ReadFile(path, kMaxBytes);
+  if (content.empty() || content.size() % record != 0) {
+    throw Error(ErrorCode::kData, {path},
+                Join("its ", content.size(), " bytes are not a multiple of the record size, ",
+                     record, " bytes; is it a batch file of ", form.name, "'s binary version?"));
+  }
+  caffe::Datum datum;
+  datum.set_channels(kChannels);
+  datum.set_height(kCifar10Side);
+  datum.set_width(kCifar10Side);
+  Progress progress(Join("Converting ", path), "records",
+                    static_cast<int64_t>(content.size() / record));
+  for (size_t at = 0; at < content.size(); at += record) {
+    const auto* bytes = reinterpret_cast<const unsigned char*>(content.data() + at);
+    const int label = bytes[form.label_at];
+    if (label >= form.classes) {
+      throw Error(ErrorCode::kData, {path},
+                  Join("record ", at / record, " has the label ", label, "; ", form.name,
+                       "'s labels are 0 to ", form.classes - 1));
+    }
+    datum.set_label(label);
+    datum.set_data(bytes + form.bytes_before, kPixels);
+    database.Put(datum);
+    progress.Add(1);
+  }
+}
+
+// The files of a set, relative to `batches`. Training files after the first one are optional.
+struct BatchFiles {
+  std::vector<std::string> train;
+  std::string test;
+};
+
+Cifar10Files Write(const BatchFiles& files, const RecordForm& form, const std::string& folder,
+                   const std::string& set, const std::string& backend) {
+  for (const std::string& path : {files.train.front(), files.test}) {
+    OpenForReading(path);  // before anything is made
+  }
+  const NewFolders folders(folder);
+  const std::string suffix = DatabaseSuffix(backend);
+  Cifar10Files made{JoinPath(folder, set + "_train" + suffix),
+                    JoinPath(folder, set + "_test" + suffix), JoinPath(folder, "mean.binaryproto")};
+  NewDatabase train(backend, made.train, kKeyDigits), test(backend, made.test, kKeyDigits);
+  for (const std::string& path : files.train) AddBatch(path, form, train);
+  AddBatch(files.test, form, test);
+  train.Finish();
+  test.Finish();
+  WriteMean(made.train, made.mean);
+  made.train_records = train.records();
+  made.test_records = test.records();
+  return made;
+}
+
+}  // namespace
+
+Cifar10Files WriteCifar10(const std::string& batches, const std::string& folder,
+                          const std::string& backend) {
+  BatchFiles files{{}, JoinPath(batches, "test_batch.bin")};
+  for (int i = 1;; ++i) {
+    std::string path = JoinPath(batches, Join("data_batch_", i, ".bin"));
+    if (i > 1 && !Exists(path)) break;
+    files.train.push_back(std::move(path));
+  }
+  return Write(files, {.name = "CIFAR-10"}, folder, "cifar10", backend);
+}
+
+Cifar10Files WriteCifar100(const std::string& batches, const std::string& folder,
+                           Cifar100Labels labels, const std::string& backend) {
+  const bool fine = labels == Cifar100Labels::kFine;
+  const RecordForm form{"CIFAR-100", 2, fine ? size_t{1} : size_t{0}, fine ? 100 : 20};
+  return Write({{JoinPath(batches, "train.bin")}, JoinPath(batches, "test.bin")}, form, folder,
+               "cifar100", backend);
+}
+
+}  // namespace trainer

@@ -1,0 +1,122 @@
+#include "trainer/datasets/class_folders.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/lower_case.h"
+#include "trainer/base/text/text.h"
+
+namespace trainer {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void FailRead(const std::string& folder, const std::error_code& failed) {
+  ThrowFileError(FileUse::kInput, "read the folder", AbsolutePath(folder), failed.value());
+}
+
+// The names in a folder, in byte order, without hidden ones.
+std::vector<std::string> NamesIn(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code failed;
+  fs::directory_iterator entry(folder, failed);
+  for (; !failed && entry != fs::directory_iterator(); entry.increment(failed)) {
+    std::string name = entry->path().filename().string();
+    if (!name.starts_with('.')) names.push_back(std::move(name));
+  }
+  if (failed) FailRead(folder, failed);
+  std::ranges::sort(names);
+  return names;
+}
+
+bool IsPicture(const std::string& name) {
+  static constexpr std::array<std::string_view, 5> kTypes{".jpg", ".jpeg", ".png", ".pgm", ".ppm"};
+  const std::string lower = LowerCase(name);
+  return std::ranges::any_of(kTypes, [&](std::string_view type) { return lower.ends_with(type); });
+}
+
+std::string TypeOfFile(const std::string& name) {
+  const std::string type = fs::path(name).extension().string();
+  return type.empty() ? "without a type" : LowerCase(type);
+}
+
+// labels.txt has a line for each class.
+void RefuseLineBreak(const std::string& folder, const std::string& name) {
+  if (name.find_first_of("\r\n") == std::string::npos) return;
+  throw Error(ErrorCode::kData, {folder},
+              Join("the name of the class '", EscapeControl(name),
+                   "' contains a line break, but the file of class names has one name per line; "
+                   "rename the folder"));
+}
+
+// Finds the images of a class. Symbolic links to folders are not followed, so there are no cycles.
+void AddPictures(const std::string& root, const std::string& below, int32_t label,
+                 ClassFolders* found) {
+  for (const std::string& name : NamesIn(JoinPath(root, below))) {
+    const std::string path = below + "/" + name, full = JoinPath(root, path);
+    std::error_code ignored;
+    if (IsDirectory(full)) {
+      if (!fs::is_symlink(full, ignored)) AddPictures(root, path, label, found);
+    } else if (IsPicture(name)) {
+      found->images.push_back({path, label, 0});
+    } else {
+      ++found->others[TypeOfFile(name)];
+    }
+  }
+}
+
+}  // namespace
+
+ClassFolders FindClassFolders(const std::string& folder) {
+  if (!IsDirectory(folder)) {
+    throw Error(ErrorCode::kNoInput, {AbsolutePath(folder)},
+                Exists(folder) ? "this is not a folder; give the folder with one folder per class"
+                               : "the folder does not exist");
+  }
+  ClassFolders found;
+  bool pictures = false;
+  for (const std::string& name : NamesIn(folder)) {
+    if (IsDirectory(JoinPath(folder, name))) {
+      RefuseLineBreak(folder, name);
+      found.names.push_back(name);
+    } else {
+      pictures |= IsPicture(name);
+      ++found.others[TypeOfFile(name)];
+    }
+  }
+  if (found.names.empty()) {
+    throw Error(ErrorCode::kData, {folder},
+                Join("the folder has no subfolders", pictures ? ", only images" : "",
+                     "; put the images of each class into a subfolder with the name of the class, "
+                     "or give a list: trainer dataset images ROOT LIST DB"));
+  }
+  for (size_t i = 0; i < found.names.size(); ++i) {
+    const size_t before = found.images.size();
+    AddPictures(folder, found.names[i], static_cast<int32_t>(i), &found);
+    if (found.images.size() > before) continue;
+    throw Error(ErrorCode::kData, {JoinPath(folder, found.names[i])},
+                "the folder of this class has no JPEG, PNG, PGM or PPM files; remove the folder, "
+                "or add images");
+  }
+  return found;
+}
+
+std::string OthersText(const ClassFolders& found) {
+  if (found.others.empty()) return "";
+  constexpr size_t kMostTypes = 8;
+  int files = 0;
+  std::vector<std::string> types;
+  for (const auto& [type, count] : found.others) {
+    files += count;
+    if (types.size() < kMostTypes) types.push_back(Join(type, " ", count));
+  }
+  if (found.others.size() > kMostTypes) types.emplace_back("...");
+  return Join("Skipped ", files, files == 1 ? " other file (" : " other files (", JoinList(types),
+              "); images are .jpg, .jpeg, .png, .pgm and .ppm");
+}
+
+}  // namespace trainer

@@ -1,0 +1,23 @@
+#pragma once
+// Files compressed by gzip.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace trainer {
+
+// Whether a file begins as gzip files do. Throws as OpenForReading does, and kIo.
+bool IsGzip(const std::string& path);
+
+// The unpacked size that the file states, in 32 bits: correct below 4 GiB if it was compressed in
+// one piece. 0 for a file that is too short. Throws as IsGzip does.
+uint64_t UnpackedBytes(const std::string& path);
+
+// Unpacks `from`, which has one or several members, to `to`, written as AtomicFile does. `done` is
+// called with the bytes written. Throws kData for a file that is damaged or cut short, and for one
+// that unpacks to far more than images can; the errors of reading and of AtomicFile.
+void UnpackGzip(const std::string& from, const std::string& to,
+                const std::function<void(uint64_t)>& done);
+
+}  // namespace trainer

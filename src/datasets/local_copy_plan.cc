@@ -1,0 +1,215 @@
+#include "local_copy_plan.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <future>
+
+#include "gzip_reader.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/atomic_file.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
+#include "trainer/datasets/read_benchmark.h"
+#include "trainer/input/image_list.h"
+#include "trainer/storage/file_pack.h"
+#include "trainer/storage/hdf5_list.h"
+#include "trainer/storage/tar_shards.h"
+
+namespace trainer {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kReadBytes = size_t{8} << 20;
+
+struct stat FactsOf(const std::string& file) {
+  struct stat facts {};
+  if (stat(file.c_str(), &facts) != 0) ThrowFileError(FileUse::kInput, "look at", file, errno);
+  return facts;
+}
+
+std::string Canonical(const std::string& path) {
+  std::error_code failed;
+  const fs::path found = fs::canonical(path, failed);
+  if (failed) ThrowFileError(FileUse::kInput, "find", AbsolutePath(path), failed.value());
+  return found.string();
+}
+
+// The size and the time of the last change, as part of a state.
+std::string StateOf(const std::string& file) {
+  const struct stat facts = FactsOf(file);
+  return Join("\n", file, " ", facts.st_size, " ", facts.st_mtim.tv_sec, " ",
+              facts.st_mtim.tv_nsec);
+}
+
+std::string NameOf(const std::string& path, const std::string& state) {
+  return Join(FileNameOf(path), "-", std::hex, std::hash<std::string>()(state));
+}
+
+void CopyFile(const std::string& from, const std::string& to,
+              const std::function<void(uint64_t)>& done) {
+  FileHandle file = OpenForReading(from);
+  posix_fadvise(file.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
+  std::vector<char> part(kReadBytes);
+  AtomicFile copy(to);
+  for (;;) {
+    const ssize_t got = FileOps::Posix().Read(file.get(), part.data(), part.size());
+    if (got < 0) ThrowFileError(FileUse::kInput, "read", from, errno);
+    if (got == 0) break;
+    copy.Append(part.data(), static_cast<size_t>(got));
+    done(static_cast<uint64_t>(got));
+  }
+  copy.Commit();  // reads it back and compares
+}
+
+// The total size of many files, and a number that changes with the size or time of any.
+struct PicturesState {
+  uint64_t bytes = 0, hash = 0;
+};
+
+// Several threads ask, since a file server answers one question after the other slowly.
+PicturesState StateOfPictures(const std::vector<std::string>& files) {
+  constexpr size_t kThreads = 16, kLeast = 1000;  // files for a thread of its own
+  const size_t parts = std::clamp<size_t>(files.size() / kLeast, 1, kThreads);
+  std::vector<std::future<PicturesState>> states;
+  for (size_t part = 0; part < parts; ++part) {
+    states.push_back(std::async(std::launch::async, [&files, part, parts] {
+      PicturesState state;
+      for (size_t i = part; i < files.size(); i += parts) {
+        const struct stat facts = FactsOf(files[i]);
+        state.bytes += static_cast<uint64_t>(facts.st_size);
+        // A sum: in whatever order the parts are added.
+        state.hash += std::hash<std::string>()(
+            Join(i, " ", facts.st_size, " ", facts.st_mtim.tv_sec, " ", facts.st_mtim.tv_nsec));
+      }
+      return state;
+    }));
+  }
+  PicturesState all;
+  for (std::future<PicturesState>& state : states) {
+    const PicturesState part = state.get();
+    all.bytes += part.bytes;
+    all.hash += part.hash;
+  }
+  return all;
+}
+
+bool HasSize(const std::string& file, off_t bytes) {
+  struct stat facts {};
+  return lstat(file.c_str(), &facts) == 0 && facts.st_size == bytes;
+}
+
+// Files that are copied under names of their own.
+LocalCopyPlan FilesToStage(const std::string& path, const std::vector<std::string>& files,
+                           const std::function<std::string(size_t)>& name) {
+  LocalCopyPlan source{path, "", nullptr, nullptr, nullptr};
+  std::string state = path;
+  uint64_t bytes = 0;
+  for (const std::string& file : files) {
+    state += StateOf(file);
+    bytes += static_cast<uint64_t>(FactsOf(file).st_size);
+  }
+  source.name = NameOf(path, state);
+  source.bytes = [bytes] { return bytes; };
+  source.copy = [files, name](const std::string& folder,
+                              const std::function<void(uint64_t)>& done) {
+    for (size_t i = 0; i < files.size(); ++i) CopyFile(files[i], JoinPath(folder, name(i)), done);
+  };
+  return source;
+}
+
+}  // namespace
+
+LocalCopyPlan PlanDatabaseCopy(const std::string& path) {
+  const std::string found = Canonical(path);
+  const std::vector<std::string> files = FilesOfSet(found);
+  if (files.empty()) throw Error(ErrorCode::kNoInput, {path}, "it has no files");
+  LocalCopyPlan source =
+      FilesToStage(found, files, [files](size_t i) { return FileNameOf(files[i]); });
+  // A LevelDB changes its files when it is opened, an LMDB does not.
+  source.is_whole = [files](const std::string& folder) {
+    for (const std::string& file : files) {
+      const std::string name = FileNameOf(file), copy = JoinPath(folder, name);
+      if (name == "CURRENT" && !Exists(copy)) return false;
+      if (name == "data.mdb" && !HasSize(copy, FactsOf(file).st_size)) return false;
+    }
+    return true;
+  };
+  return source;
+}
+
+std::string NameInCopy(size_t file, const std::string& path) {
+  return Join(file, "-", FileNameOf(path));
+}
+
+LocalCopyPlan PlanHdf5ListCopy(const std::string& list) {
+  std::vector<std::string> files;
+  for (const ListedHdf5& file : ReadHdf5List(list)) files.push_back(file.path);
+  const auto name = [files](size_t i) { return NameInCopy(i, files[i]); };
+  LocalCopyPlan source = FilesToStage(Canonical(list), files, name);
+  source.is_whole = [files, name](const std::string& folder) {
+    for (size_t i = 0; i < files.size(); ++i) {
+      if (!HasSize(JoinPath(folder, name(i)), FactsOf(files[i]).st_size)) return false;
+    }
+    return true;
+  };
+  return source;
+}
+
+LocalCopyPlan PlanTarShardCopy(const std::string& tar) {
+  std::vector<std::string> files;
+  for (const std::string& file : ExpandShards(tar)) files.push_back(Canonical(file));
+  const auto name = [files](size_t i) { return NameInCopy(i, files[i]); };
+  LocalCopyPlan source = FilesToStage(files.size() == 1 ? files[0] : tar, files, name);
+  std::vector<bool> packed;
+  for (const std::string& file : files) packed.push_back(IsGzip(file));
+  if (std::ranges::find(packed, true) != packed.end()) {
+    source.bytes = [files, packed] {
+      uint64_t bytes = 0;
+      for (size_t i = 0; i < files.size(); ++i) {
+        const auto stored = static_cast<uint64_t>(FactsOf(files[i]).st_size);
+        bytes += packed[i] ? std::max(stored, UnpackedBytes(files[i])) : stored;
+      }
+      return bytes;
+    };
+    source.copy = [files, name, packed](const std::string& folder,
+                                        const std::function<void(uint64_t)>& done) {
+      for (size_t i = 0; i < files.size(); ++i) {
+        const auto copy = packed[i] ? UnpackGzip : CopyFile;
+        copy(files[i], JoinPath(folder, name(i)), done);
+      }
+    };
+  }
+  source.is_whole = [files, name, packed](const std::string& folder) {
+    for (size_t i = 0; i < files.size(); ++i) {
+      const std::string copy = JoinPath(folder, name(i));
+      if (packed[i] ? !Exists(copy) : !HasSize(copy, FactsOf(files[i]).st_size)) return false;
+    }
+    return true;
+  };
+  return source;
+}
+
+LocalCopyPlan PlanImageListCopy(const std::string& list, const std::string& root) {
+  const std::string found = Canonical(list);
+  const auto files = [found, root] {
+    std::vector<std::string> paths;
+    for (const ListedImage& image : ReadImageList(found)) paths.push_back(root + image.path);
+    return paths;
+  };
+  const PicturesState pictures = StateOfPictures(files());
+  LocalCopyPlan source{found, NameOf(found, Join(root, StateOf(found), "\n", pictures.hash)),
+                       nullptr, nullptr, nullptr};
+  source.bytes = [pictures] { return pictures.bytes; };
+  source.copy = [files](const std::string& folder, const std::function<void(uint64_t)>& done) {
+    WriteFilePack(files(), folder, done);
+  };
+  source.is_whole = IsWholePack;
+  return source;
+}
+
+}  // namespace trainer

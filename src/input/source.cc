@@ -1,0 +1,49 @@
+#include "trainer/input/source.h"
+
+#include <algorithm>
+
+#include "trainer/base/text/text.h"
+#include "trainer/input/bad_records.h"
+
+namespace trainer {
+
+BatchQueueOptions QueueOptionsOf(const InputEnv& env) {
+  BatchQueueOptions options;
+  options.decode_threads = env.decode_threads;
+  options.memory = env.host_memory;
+  options.bytes = env.bytes;
+  options.most_bad = MaxBadRecords();
+  if (env.phase != caffe::TRAIN) return options;
+  options.replica = env.replica;
+  options.parts = env.parts;
+  return options;
+}
+
+BatchQueueOptions QueueOptionsOf(const LayerSpec& layer, std::string_view param,
+                                 uint32_t batch_size, const InputEnv& env) {
+  constexpr uint32_t kMaxDepth = 1024, kMaxBatch = 1u << 24;
+  const uint32_t depth = layer.proto().data_param().prefetch();
+  if (batch_size < 1 || batch_size > kMaxBatch) {
+    layer.FailIn(param, "batch_size",
+                 Join("batch_size is ", batch_size, "; it must be 1 to ", kMaxBatch));
+  }
+  if (depth < 1 || depth > kMaxDepth) {
+    layer.FailIn("data_param", "prefetch",
+                 Join("prefetch is ", depth, "; it must be 1 to ", kMaxDepth));
+  }
+  constexpr uint32_t kMostThreads = 256;
+  const caffe::DataParameter& data = layer.proto().data_param();
+  const uint32_t threads = std::max(data.threads(), data.parser_threads());
+  if (threads > kMostThreads) {
+    layer.FailIn("data_param", data.threads() == threads ? "threads" : "parser_threads",
+                 Join("threads is ", threads, "; it must be at most ", kMostThreads));
+  }
+  BatchQueueOptions options = QueueOptionsOf(env);
+  if (threads > 0) options.decode_threads = static_cast<int>(threads);
+  options.batch_size = batch_size;
+  options.depth = depth;
+  options.labels = layer.proto().top_size() > 1;
+  return options;
+}
+
+}  // namespace trainer

@@ -1,0 +1,260 @@
+#include "trainer/input/transform.h"
+
+#include <utility>
+
+#include "mixup.h"
+#include "pixel_copy.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/random/permutation.h"
+#include "trainer/base/text/text.h"
+#include "trainer/config/schema_doc.h"
+#include "trainer/input/mean_image.h"
+
+namespace trainer {
+namespace {
+
+constexpr char kTransformParam[] = "transform_param";
+
+}  // namespace
+
+std::string ImageShape::ToString() const { return Join(channels, "x", height, "x", width); }
+
+Transform::Transform(const LayerSpec& layer, caffe::Phase phase, const PhiloxKey& key)
+    : layer_(layer),
+      param_(layer.proto().transform_param()),
+      resize_(layer, phase),
+      augment_(layer, phase),
+      random_crop_(phase == caffe::TRAIN && (param_.crop_size() > 0 || param_.crop_h() > 0)),
+      mixes_(phase == caffe::TRAIN && param_.mixup() > 0),
+      key_(key),
+      mean_values_(param_.mean_value().begin(), param_.mean_value().end()) {
+  if (param_.force_color() && param_.force_gray()) {
+    layer.FailIn(kTransformParam, "force_gray", "force_color and force_gray cannot both be given");
+  }
+  if (param_.has_mean_file() && param_.mean_value_size() > 0) {
+    layer.FailIn(kTransformParam, "mean_value",
+                 "mean_file and mean_value cannot both be given; remove one of them");
+  }
+  CheckSupported();
+  if (phase == caffe::TEST) crops_ = static_cast<int>(param_.test_crops());
+  if (param_.random_seed() >= 0) key_.seed = static_cast<uint64_t>(param_.random_seed());
+  MeanImage mean = ReadMeanImage(layer);
+  mean_path_ = mean.path;
+  mean_shape_ = mean.shape;
+  mean_image_ = std::move(mean.values);
+}
+
+void Transform::CheckSupported() const {
+  RefuseUnsupported(layer_);
+  if ((param_.crop_h() == 0) != (param_.crop_w() == 0)) {
+    layer_.FailIn(kTransformParam, param_.crop_h() == 0 ? "crop_w" : "crop_h",
+                  "crop_h and crop_w need each other; give both, or crop_size");
+  }
+  const uint32_t crops = param_.test_crops();
+  if (crops != 1 && crops != 5 && crops != 10) {
+    layer_.FailIn(kTransformParam, "test_crops",
+                  Join("test_crops is ", crops, "; it must be 1, 5 or 10"));
+  }
+  if (crops > 1 && param_.crop_size() == 0 && param_.crop_h() == 0) {
+    layer_.FailIn(kTransformParam, "test_crops",
+                  "test_crops needs crop_size, the size of the crops");
+  }
+  constexpr float kMostAlpha = 100;
+  if (!(param_.mixup() >= 0 && param_.mixup() <= kMostAlpha)) {
+    layer_.FailIn(
+        kTransformParam, "mixup",
+        Join("mixup is ", param_.mixup(), "; it must be 0 to ", kMostAlpha, ", e.g. 0.2"));
+  }
+  if (param_.mixup() > 0 && (param_.mixup_classes() < 2 || param_.mixup_classes() > 1u << 20)) {
+    layer_.FailIn(kTransformParam, "mixup",
+                  Join("mixup needs mixup_classes, the number of classes; it is ",
+                       param_.mixup_classes(), ". Each label becomes one share per class"));
+  }
+}
+
+ImageShape Transform::OutShape(const DatumView& datum, const std::string& record) const {
+  const ImageShape in{datum.channels, datum.height, datum.width};
+  if (!mean_image_.empty() && mean_shape_ != in) {
+    layer_.FailIn(
+        kTransformParam, "mean_file",
+        Join("the mean in ", mean_path_, " is ", mean_shape_.ToString(), ", but record ", record,
+             " is ", in.ToString(), "; compute the mean of this database (before cropping)"));
+  }
+  const int values = param_.mean_value_size();
+  if (values > 1 && values != in.channels) {
+    layer_.FailIn(kTransformParam, "mean_value",
+                  Join(values, " mean values for ", in.channels, " channels (record ", record,
+                       " is ", in.ToString(), "); give one, or one per channel"));
+  }
+  const ImageShape out = Window(in);
+  augment_.Check(datum, record);
+  if (resize_.active()) {
+    resize_.Check(datum, record);
+    return out;
+  }
+  if (out.height > in.height || out.width > in.width) {
+    layer_.FailIn(kTransformParam, param_.crop_h() > 0 ? "crop_h" : "crop_size",
+                  Join("a crop of ", out.height, "x", out.width, " is larger than record ", record,
+                       ", which is ", in.ToString()));
+  }
+  return out;
+}
+
+ColorMode Transform::colors() const {
+  if (param_.force_color()) return ColorMode::kColor;
+  return param_.force_gray() ? ColorMode::kGray : ColorMode::kAsStored;
+}
+
+ImageShape Transform::Window(const ImageShape& in) const {
+  if (param_.crop_h() > 0) return {in.channels, param_.crop_h(), param_.crop_w()};
+  if (param_.crop_size() > 0) return {in.channels, param_.crop_size(), param_.crop_size()};
+  return in;
+}
+
+CropRequest Transform::Need(int height, int width, uint64_t number) const {
+  const CropRequest whole{{0, 0, width, height}};
+  if (resize_.active()) {
+    const RandomResize::Choice choice = resize_.Choose(height, width, key_, number);
+    return {choice.box, choice.height, choice.width};
+  }
+  const ImageShape in{1, height, width};
+  const ImageShape out = Window(in);
+  const bool fits = out.height <= height && out.width <= width;
+  if (crops_ > 1 || !mean_image_.empty() || !fits) return whole;
+  const Choice choice = Choose(in, number, 0);
+  return {{static_cast<int>(choice.left), static_cast<int>(choice.top), static_cast<int>(out.width),
+           static_cast<int>(out.height)}};
+}
+
+// The record as it is resized at random, or itself.
+DatumView Transform::Resized(const DatumView& datum, uint64_t number, Image* to) const {
+  if (!resize_.active()) return datum;
+  RandomResize::Apply(datum, resize_.Choose(datum.height, datum.width, key_, number), to);
+  return ViewOf(*to);
+}
+
+void Transform::Apply(const DatumView& datum, uint64_t number, float* out) const {
+  Image resized, changed;
+  DatumView from = Resized(datum, number, &resized);
+  for (int crop = 0; crop < crops_; ++crop) {
+    const Choice choice = Choose({from.channels, from.height, from.width}, number, crop);
+    if (from.bytes.empty()) {
+      Convert(from.floats.data(), from, choice, out);
+    } else {
+      Augmented(from, choice, number, &changed, &from);
+      Convert(reinterpret_cast<const uint8_t*>(from.bytes.data()), from, choice, out);
+    }
+    out += choice.shape.Count();
+  }
+}
+
+void Transform::Cut(const DatumView& datum, uint64_t number, uint8_t* out,
+                    CropOffset* windows) const {
+  Image resized, changed;
+  DatumView from = Resized(datum, number, &resized);
+  for (int crop = 0; crop < crops_; ++crop) {
+    const Choice choice = Choose({from.channels, from.height, from.width}, number, crop);
+    Augmented(from, choice, number, &changed, &from);
+    InterleavePixels(JobOf(reinterpret_cast<const uint8_t*>(from.bytes.data()), from, choice), out);
+    out += choice.shape.Count();
+    windows[crop] = {static_cast<int32_t>(choice.top * from.width + choice.left),
+                     choice.mirror ? 1 : 0};
+  }
+}
+
+// Where images are changed at random: a copy of the record, changed in the window.
+void Transform::Augmented(const DatumView& datum, const Choice& choice, uint64_t number,
+                          Image* changed, DatumView* from) const {
+  if (!augment_.active()) return;
+  changed->pixels.assign(datum.bytes.begin(), datum.bytes.end());
+  const PixelCopy<uint8_t> window = JobOf(changed->pixels.data(), datum, choice);
+  PixelSpan part;
+  part.row = window.in_row;
+  part.plane = window.in_plane;
+  part.pixels = changed->pixels.data() + (window.in - changed->pixels.data());
+  part.channels = datum.channels;
+  part.height = choice.shape.height;
+  part.width = choice.shape.width;
+  augment_.Apply(key_, number, part);
+  from->bytes = {reinterpret_cast<const char*>(changed->pixels.data()), changed->pixels.size()};
+}
+
+void Transform::Mix(std::span<const uint64_t> numbers, std::span<float> images,
+                    std::span<float> labels) const {
+  std::vector<float> shares(numbers.size());
+  MixLabels(numbers, shares, labels);
+  MixItems(shares, images);
+}
+
+void Transform::MixLabels(std::span<const uint64_t> numbers, std::span<float> shares,
+                          std::span<float> labels) const {
+  DrawMixWeights(key_, param_.mixup(), numbers, shares);
+  SpreadLabels(mix_classes(), labels);
+  MixItems(shares, labels);
+}
+
+Normalization Transform::Numbers() const {
+  Normalization numbers;
+  numbers.scale = param_.scale();
+  numbers.mixed = mixes_;
+  numbers.mean = mean_image_.empty() ? mean_values_ : mean_image_;
+  if (mean_image_.empty()) return numbers;
+  numbers.mean_row = mean_shape_.width;
+  numbers.mean_plane = mean_shape_.height * mean_shape_.width;
+  return numbers;
+}
+
+// The window of record `number`, which has the shape `in`.
+Transform::Choice Transform::Choose(const ImageShape& in, uint64_t number, int crop) const {
+  constexpr int kMiddle = 4, kPlaces = 5;
+  Choice choice;
+  choice.shape = Window(in);
+  const int64_t height = choice.shape.height, width = choice.shape.width;
+  choice.top = (in.height - height) / 2;
+  choice.left = (in.width - width) / 2;
+  if (crops_ > 1) {
+    choice.mirror = crop >= kPlaces;
+    const int place = crop % kPlaces;
+    if (place == kMiddle) return choice;
+    choice.top = place < 2 ? 0 : in.height - height;
+    choice.left = place % 2 == 0 ? 0 : in.width - width;
+    return choice;
+  }
+  if (!param_.mirror() && !random_crop_) return choice;
+  const Philox4 random = PhiloxBlock(key_, 0, number);
+  choice.mirror = param_.mirror() && (random.x[0] >> 31) != 0;
+  if (!random_crop_) return choice;
+  choice.top = UniformBelow(random.x[1], in.height - height + 1);
+  choice.left = UniformBelow(random.x[2], in.width - width + 1);
+  return choice;
+}
+
+// Describes the pixels of a window of `datum`, which starts at `in`; the caller sets the output.
+template <class T>
+PixelCopy<T> Transform::JobOf(const T* in, const DatumView& datum, const Choice& choice) {
+  const DatumView::Part held = datum.Held();
+  PixelCopy<T> job;
+  job.in_row = held.width;
+  job.in_plane = int64_t{held.height} * held.width;
+  job.in = in + (choice.top - held.top) * job.in_row + (choice.left - held.left);
+  job.channels = choice.shape.channels;
+  job.height = choice.shape.height;
+  job.width = choice.shape.width;
+  job.mirror = choice.mirror;
+  return job;
+}
+
+template <class T>
+void Transform::Convert(const T* in, const DatumView& datum, const Choice& choice,
+                        float* out) const {
+  static constexpr float kNoMean = 0;
+  PixelCopy<T> job = JobOf(in, datum, choice);
+  if (!mean_image_.empty()) job.mean_image = mean_image_.data() + (job.in - in);
+  job.scale = param_.scale();
+  job.out = out;
+  job.mean_values = mean_values_.empty() ? &kNoMean : mean_values_.data();
+  job.mean_step = mean_values_.size() > 1 ? 1 : 0;
+  ConvertPixels(job);
+}
+
+}  // namespace trainer

@@ -1,0 +1,147 @@
+#include "trainer/storage/new_database.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+
+#include "record_kinds.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/atomic_file.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/file/file_error.h"
+#include "trainer/base/text/text.h"
+
+namespace trainer {
+namespace {
+
+// Removes what killed processes of this machine left of the same database: folders of its hidden
+// name, which ends in the number of a process.
+void RemoveStrays(const std::string& temp) {
+  const std::string name = FileNameOf(temp);
+  const std::string mark = name.substr(0, name.find_last_not_of("0123456789") + 1);
+  std::error_code failed;
+  std::filesystem::directory_iterator entry(FolderOf(temp), failed);
+  for (; !failed && entry != std::filesystem::directory_iterator(); entry.increment(failed)) {
+    const std::string other = entry->path().filename().string();
+    if (!other.starts_with(mark) || other.size() == mark.size()) continue;
+    const std::string number = other.substr(mark.size());
+    if (number.size() > 9 || number.find_first_not_of("0123456789") != std::string::npos) continue;
+    if (kill(std::stoi(number), 0) == 0 || errno != ESRCH) continue;
+    std::error_code ignored;
+    std::filesystem::remove_all(entry->path(), ignored);
+  }
+}
+
+bool HasFileLimit() {
+  rlimit limit{};
+  return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+}
+
+// Calls write(), of whose errors users see the name that they gave. LMDB knows of a full disk, and
+// of a file that may not grow, as EIO alone.
+template <class Write>
+void NamingTarget(const std::string& path, const std::string& temp, const Write& write) {
+  constexpr uint64_t kLittle = uint64_t{1} << 20;
+  try {
+    write();
+  } catch (const FileError& error) {
+    ThrowFileError(FileUse::kOutput, "create the folder", path, error.errno_value());
+  } catch (const Error& error) {
+    uint64_t free = 0;
+    const bool cannot_write = error.code() == ErrorCode::kIo;
+    if (cannot_write && FileOps::Posix().FreeBytes(FolderOf(path), &free) == 0 && free <= kLittle) {
+      ThrowFileError(FileUse::kOutput, "write", path, ENOSPC);
+    }
+    if (cannot_write && HasFileLimit()) ThrowFileError(FileUse::kOutput, "write", path, EFBIG);
+    std::string message = error.what();
+    if (message.starts_with(temp)) message.replace(0, temp.size(), path);
+    throw Error(error.code(), message);
+  }
+}
+
+}  // namespace
+
+NewDatabase::NewDatabase(const std::string& backend, std::string path, int digits)
+    : path_(std::move(path)), digits_(digits) {
+  while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
+  temp_ = TempPathFor(path_);
+  RefuseExisting(path_);
+  RemoveStrays(temp_);
+  NamingTarget(path_, temp_, [&] { writer_ = CreateDb(backend, temp_); });
+}
+
+NewDatabase::~NewDatabase() {
+  if (writer_ == nullptr) return;
+  writer_.reset();
+  std::error_code ignored;
+  std::filesystem::remove_all(temp_, ignored);
+}
+
+void NewDatabase::Put(int64_t number, const std::string& suffix, const caffe::Datum& datum) {
+  std::string key = std::to_string(number);
+  const auto length = static_cast<size_t>(digits_);
+  if (key.size() > length) {
+    throw Error(ErrorCode::kUsage, {path_},
+                Join("the set has more records than keys of ", digits_, " digits can number"));
+  }
+  key = std::string(length - key.size(), '0') + key + suffix;
+  datum.SerializeToString(&value_);
+  Put(key, value_);
+}
+
+void NewDatabase::Put(std::string_view key, std::string_view value) {
+  NamingTarget(path_, temp_, [&] { writer_->Put(key, value); });
+  ++records_;
+}
+
+void NewDatabase::Finish() {
+  NamingTarget(path_, temp_, [&] { writer_->Commit(); });
+  FileOps& ops = FileOps::Posix();
+  if (ops.Rename(temp_, path_) != 0) {
+    const int error = errno;
+    if (error == ENOTEMPTY || error == EEXIST) RefuseExisting(path_);  // made meanwhile
+    ThrowFileError(FileUse::kOutput, "rename", path_, error);
+  }
+  writer_.reset();
+  SyncFolder(FolderOf(path_));
+}
+
+NewFolders::NewFolders(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code failure;
+  for (fs::path at = fs::absolute(path, failure).lexically_normal();
+       !failure && !Exists(at.string()) && at.has_relative_path(); at = at.parent_path()) {
+    if (at.has_filename()) made_.push_back(at.string());
+  }
+  if (!failure) fs::create_directories(path, failure);
+  if (!failure) return;
+  RemoveEmpty();
+  throw Error(ErrorCode::kCannotCreate, {path},
+              Join("cannot create the folder: ", failure.message()));
+}
+
+NewFolders::~NewFolders() { RemoveEmpty(); }
+
+void NewFolders::RemoveEmpty() {
+  for (const std::string& folder : made_) rmdir(folder.c_str());  // fails unless it is empty
+}
+
+void CheckRecordCount(const char* what, int64_t count) {
+  constexpr int64_t kMaxRecords = 100000000;
+  if (count < 1 || count > kMaxRecords) {
+    throw Error(ErrorCode::kUsage, Join("the number of ", what, " images is ", count,
+                                        "; it must be 1 to ", kMaxRecords));
+  }
+}
+
+std::string DatabaseSuffix(std::string backend) {
+  std::transform(backend.begin(), backend.end(), backend.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  return Join('_', backend);
+}
+
+}  // namespace trainer

@@ -1,0 +1,162 @@
+#pragma once
+// All sources of records, each with numbered records, for tests of their common behaviour.
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "storage/tar_text.h"
+#include "storage/test_data.h"
+#include "trainer/base/text/text.h"
+#include "trainer/hdf5/appender.h"
+#include "trainer/input/batch_queue.h"
+#include "trainer/input/source.h"
+
+namespace trainer {
+
+// Makes prefetchers of `records` numbered records, at most 255; output 1 holds the numbers.
+class EverySource {
+ public:
+  static std::vector<std::string> Kinds() {
+    return {"LMDB", "LMDB in random order", "LEVELDB", "LEVELDB in random order",
+            "TAR",  "TAR in random order",  "images",  "images in random order",
+            "rows", "rows in random order"};
+  }
+
+  // Images have 3 channels; at least 4 rows and 5 columns for MakeWindows.
+  explicit EverySource(int records, int height = 4, int width = 5)
+      : height_(height), width_(width) {
+    for (const char* backend : {"LMDB", "LEVELDB"}) {
+      trainer::Records all;
+      for (int i = 0; i < records; ++i) {
+        all.emplace_back(Key8(i), MakeDatum(3, height, width, Pixels(i), i).SerializeAsString());
+      }
+      WriteDb(backend, folder_ / backend, all);
+    }
+    std::string list, tar, memory, labels;
+    for (int i = 0; i < records; ++i) {
+      const std::string name = Join("p", i, ".ppm");
+      const std::string picture = Join("P6 ", width, " ", height, " 255\n") + Pixels(i);
+      memory += Pixels(i);
+      labels += Join(i, "\n");
+      WriteBytes(folder_ / name, picture);
+      list += Join(name, " ", i, "\n");
+      tar += TarEntryText(name, picture) + TarEntryText(Join("p", i, ".cls"), Join(i));
+      if (i == records / 2) WriteBytes(folder_ / "tar-0.tar", std::exchange(tar, "") + TarEnd());
+    }
+    WriteBytes(folder_ / "tar-1.tar", tar + TarEnd());
+    WriteBytes(folder_ / "images", list);
+    WriteBytes(folder_ / "memory", memory);
+    WriteBytes(folder_ / "labels", labels);
+    WriteRows(records);
+  }
+
+  // `transform` is left out where rows are used as they are.
+  std::unique_ptr<BatchQueue> Make(const std::string& kind, int batch_size, Rank replica = {},
+                                   int threads = 1, const std::string& transform = "",
+                                   int parts = 1) const {
+    InputEnv env{caffe::TRAIN, {1, 2}, replica, threads};
+    env.parts = parts;
+    return Make(kind, batch_size, transform, env);
+  }
+
+  // Opens a source for a run of any phase and type of batches. `kind` may also be "memory" or
+  // "windows".
+  std::unique_ptr<BatchQueue> Make(const std::string& kind, int batch_size,
+                                   const std::string& transform, const InputEnv& env) const {
+    const std::string tops = "name: 'd' top: 'x' top: 'y' ";
+    const std::string random = kind.find("random") == std::string::npos ? "" : " shuffle: true";
+    const std::string size = Join(" batch_size: ", batch_size, random, " } ");
+    const std::string tail = size + "transform_param { " + transform + " }";
+    if (kind == "windows") return MakeWindowsOf(size, transform, env);
+    if (kind == "memory") {
+      const std::string image = Join("channels: 3 height: ", height_, " width: ", width_);
+      const LayerSpec& layer =
+          KeptLayer(tops + "type: 'MemoryData' memory_data_param { " + image + " source: '" +
+                    (folder_ / "memory") + "' labels: '" + (folder_ / "labels") + "'" + tail);
+      return OpenMemory(layer, env);
+    }
+    if (kind.starts_with("rows")) {
+      const LayerSpec& layer = KeptLayer(tops + "type: 'HDF5Data' hdf5_data_param { source: '" +
+                                         (folder_ / "rows") + "'" + size);
+      return OpenHdf5Rows(layer, env);
+    }
+    if (kind.starts_with("images")) {
+      const LayerSpec& layer =
+          KeptLayer(tops + "type: 'ImageData' image_data_param { source: '" + (folder_ / "images") +
+                    "' root_folder: '" + (folder_ / "") + "'" + tail);
+      return OpenImageList(layer, env);
+    }
+    const std::string backend = kind.substr(0, kind.find(' '));
+    const std::string source = backend == "TAR" ? "tar-{0..1}.tar" : backend;
+    const std::string window = random.empty() ? "" : " shuffle_window: 5";
+    const LayerSpec& layer = KeptLayer(tops + "type: 'Data' data_param { backend: " + backend +
+                                       " source: '" + (folder_ / source) + "'" + window + tail);
+    return OpenDatabase(layer, env);
+  }
+
+  // Windows: their labels do not tell which they are.
+  std::unique_ptr<BatchQueue> MakeWindows(int batch_size, Rank replica = {}, int threads = 1,
+                                          int parts = 1) {
+    InputEnv env{caffe::TRAIN, {1, 2}, replica, threads};
+    env.parts = parts;
+    return Make("windows", batch_size, "crop_size: 3 mirror: true", env);
+  }
+
+  // Where the sets are, with a slash at its end.
+  std::string folder() const { return folder_ / ""; }
+
+  // The numbers of the records of the next batches.
+  static std::vector<int> Records(BatchQueue& source, int batches) {
+    std::vector<int> numbers;
+    for (int i = 0; i < batches; ++i) {
+      for (const float label : source.Next().output(1)) numbers.push_back(static_cast<int>(label));
+    }
+    return numbers;
+  }
+
+ private:
+  std::unique_ptr<BatchQueue> MakeWindowsOf(const std::string& size, const std::string& transform,
+                                            const InputEnv& env) const {
+    WriteBytes(folder_ / "windows", "# 0\n" + (folder_ / "p1.ppm") +
+                                        "\n3\n4\n5\n3\n1 0.9 0 0 2 2\n2 0.8 1 1 4 3\n"
+                                        "0 0.1 2 0 4 1\n");
+    const LayerSpec& layer =
+        KeptLayer("name: 'd' type: 'WindowData' top: 'x' top: 'y' window_data_param { source: '" +
+                  (folder_ / "windows") + "' fg_fraction: 0.5" + size + "transform_param { " +
+                  transform + " }");
+    return OpenWindowList(layer, env);
+  }
+
+  std::string Pixels(int i) const {
+    std::string pixels;
+    for (int p = 0; p < 3 * height_ * width_; ++p) pixels += static_cast<char>(i * 31 + p * 7);
+    return pixels;
+  }
+
+  // In two files, of images in `x` and numbers in `y`.
+  void WriteRows(int records) const {
+    std::string list;
+    for (const int first : {0, records / 3}) {
+      const int end = first == 0 ? records / 3 : records;
+      const std::string path = folder_ / Join("rows", first, ".h5");
+      Hdf5Appender file(path);
+      std::vector<float> images, numbers;
+      for (int i = first; i < end; ++i) {
+        for (const char pixel : Pixels(i)) images.push_back(static_cast<float>(pixel));
+        numbers.push_back(static_cast<float>(i));
+      }
+      file.Append("x", std::vector<int64_t>{end - first, 3, height_, width_}, images);
+      file.Append("y", std::vector<int64_t>{end - first}, numbers);
+      file.Flush();
+      list += path + "\n";
+    }
+    WriteBytes(folder_ / "rows", list);
+  }
+
+  int height_, width_;
+  TempFolder folder_;
+};
+
+}  // namespace trainer

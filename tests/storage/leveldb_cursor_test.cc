@@ -1,0 +1,164 @@
+// LevelDB's own faults, injected into real files.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <leveldb/db.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "storage/test_data.h"
+#include "trainer/storage/cursor.h"
+
+namespace trainer {
+namespace {
+
+using testing::HasSubstr;
+
+class LevelDbCursorTest : public testing::Test {
+ protected:
+  LevelDbCursorTest() {
+    uint32_t noise = 1;  // so that nothing compresses
+    for (int i = 0; i < 300; ++i) {
+      std::string value(2000, ' ');
+      for (char& c : value) c = static_cast<char>((noise = noise * 1664525 + 1013904223) >> 24);
+      records_.emplace_back(Key8(i), value);
+    }
+    WriteDb("LEVELDB", path_, records_);
+    MoveLogIntoTable();
+    for (const auto& entry : std::filesystem::directory_iterator(path_)) {
+      if (entry.path().extension() == ".ldb") table_ = entry.path().string();
+    }
+    bytes_ = ReadBytes(table_);
+  }
+
+  // A writer's records stay in its log until the next opening.
+  void MoveLogIntoTable() {
+    OpenCursor("LEVELDB", path_);
+    leveldb::DB* raw = nullptr;
+    ASSERT_TRUE(leveldb::DB::Open({}, path_, &raw).ok());
+    const std::unique_ptr<leveldb::DB> db(raw);
+    db->CompactRange(nullptr, nullptr);
+  }
+  int CountRecords() {
+    const auto cursor = OpenCursor("LEVELDB", path_);
+    int count = 1;
+    while (!cursor->Next()) ++count;
+    return count;
+  }
+  Thrown Refusal() {
+    return Catch([&] { CountRecords(); });
+  }
+
+  TempFolder folder_;
+  std::string path_ = folder_ / "db";
+  Records records_;
+  std::string table_, bytes_;
+};
+
+TEST_F(LevelDbCursorTest, FindsEachDamagedByteOfATable) {
+  ASSERT_GT(bytes_.size(), 600000u);
+  EXPECT_EQ(CountRecords(), 300);
+  for (size_t at = 0; at < bytes_.size(); at += 9973) {
+    std::string bad = bytes_;
+    bad[at] = static_cast<char>(bad[at] ^ 4);
+    WriteBytes(table_, bad);
+    EXPECT_THAT(Refusal(), Refuses(ErrorCode::kData, "the database is damaged")) << at;
+  }
+}
+
+TEST_F(LevelDbCursorTest, NamesTheLastGoodRecordBeforeTheDamage) {
+  std::string bad = bytes_;
+  bad[bad.size() / 2] = static_cast<char>(~bad[bad.size() / 2]);
+  WriteBytes(table_, bad);
+  const auto cursor = OpenCursor("LEVELDB", path_);
+  std::string last;
+  const Thrown thrown = Catch([&] {
+    do {
+      last = cursor->Key();
+    } while (!cursor->Next());
+  });
+  EXPECT_THAT(thrown, Refuses(ErrorCode::kData, "damaged after record '" + last + "'"));
+  EXPECT_THAT(thrown.text, HasSubstr("checksum mismatch"));
+}
+
+TEST_F(LevelDbCursorTest, RefusesACutTable) {
+  for (const size_t length : {bytes_.size() / 2, bytes_.size() - 1, size_t{10}, size_t{0}}) {
+    WriteBytes(table_, bytes_.substr(0, length));
+    EXPECT_THAT(Refusal(), Refuses(ErrorCode::kData, "damaged")) << length;
+  }
+}
+
+TEST_F(LevelDbCursorTest, RefusesAMissingTable) {
+  std::filesystem::remove(table_);
+  EXPECT_THAT(Refusal(), Refuses(ErrorCode::kData, "missing files"));
+}
+
+TEST_F(LevelDbCursorTest, RefusesADamagedManifest) {
+  for (const auto& entry : std::filesystem::directory_iterator(path_)) {
+    if (entry.path().filename().string().rfind("MANIFEST", 0) == 0) {
+      WriteBytes(entry.path(), "nonsense");
+    }
+  }
+  EXPECT_THAT(Refusal(), Refuses(ErrorCode::kData, "damaged or incomplete"));
+}
+
+TEST_F(LevelDbCursorTest, OpensOneDatabaseTwiceInAProcess) {
+  auto first = OpenCursor("LEVELDB", path_);
+  std::filesystem::create_directory_symlink(path_, folder_ / "link");
+  const auto second = OpenCursor("LEVELDB", folder_ / "link");
+  EXPECT_FALSE(second->Next());
+  EXPECT_EQ(first->Key(), Key8(0));
+  EXPECT_EQ(second->Key(), Key8(1));
+  first.reset();
+  EXPECT_FALSE(second->Next());
+  EXPECT_EQ(second->Key(), Key8(2));
+}
+
+TEST_F(LevelDbCursorTest, OpensAgainAfterTheLastReaderWentOrCouldNotOpen) {
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(CountRecords(), 300);
+  std::filesystem::rename(table_, table_ + ".away");
+  EXPECT_EQ(Refusal().code, static_cast<int>(ErrorCode::kData));
+  std::filesystem::rename(table_ + ".away", table_);
+  EXPECT_EQ(CountRecords(), 300);
+}
+
+TEST_F(LevelDbCursorTest, NamesTheProcessThatHoldsTheDatabase) {
+  int ready[2], done[2];
+  ASSERT_EQ(pipe(ready), 0);
+  ASSERT_EQ(pipe(done), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    close(done[1]);
+    const auto holder = OpenCursor("LEVELDB", path_);
+    char byte = 'x';
+    const bool told = write(ready[1], &byte, 1) == 1;
+    _exit(told && read(done[0], &byte, 1) == 0 ? 0 : 1);
+  }
+  close(done[0]);
+  char byte = 0;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  EXPECT_THAT(Refusal(), Refuses(ErrorCode::kIo,
+                                 "process " + std::to_string(child) + " has the database open"));
+  close(done[1]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(CountRecords(), 300);
+}
+
+TEST_F(LevelDbCursorTest, RefusesAReadOnlyFolderWithTheCure) {
+  for (const auto& entry : std::filesystem::directory_iterator(path_)) {
+    chmod(entry.path().c_str(), 0444);
+  }
+  ASSERT_EQ(chmod(path_.c_str(), 0555), 0);
+  {
+    const AsNobody nobody;
+    EXPECT_THAT(Refusal(), Refuses(ErrorCode::kNoPermission,
+                                   "copy the database to a folder that you can write"));
+  }
+  chmod(path_.c_str(), 0755);
+}
+
+}  // namespace
+}  // namespace trainer
