@@ -5,7 +5,7 @@
 
 src/<name> and include/trainer/<name> may include only the modules in `trainer_module(<name> DEPS
 <modules> ...)`. A header in src/ is private to its module, and no file may include tests/. Only
-modules marked KERNELS may include device code, the header backend/map.h, even indirectly, because
+modules marked KERNELS may include device code, the header backend/loops/map.h, even indirectly, because
 nvcc does not compile other modules or tools/.
 """
 
@@ -17,7 +17,7 @@ from check_files import list_files
 
 KEYWORDS = {"DEPS", "LIBS", "KERNELS", "COLD"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
-DEVICE_CODE = "include/trainer/backend/map.h"
+DEVICE_CODE = "include/trainer/backend/loops/map.h"
 SOURCES = {".cc", ".h", ".cu", ".cuh"}
 
 

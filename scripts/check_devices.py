@@ -7,7 +7,7 @@ A layer or a rule defines what is computed, with functors for Map, MapRows, ForE
 similar functions, and with calls of a Device and its plans. A net, a step rule and the solver
 define when. The backend decides how a device computes it. No file of these modules may therefore
 ask for the kind of device, contain code for one device, or split a loop over threads. Code that
-must differ on some devices asks for the property that is the reason, such as Device::RunsLater.
+must differ on some devices asks for the property that is the reason, such as Device::IsAsync.
 
 Verbs and the module run call MakeDevice of run/device.h, which chooses the device by the flags and
 the solver.
@@ -29,7 +29,7 @@ RULES = [
     (re.compile(r"\bDeviceKind\b|(\.|->)\s*kind\s*\(\s*\)"), "asks which device it runs on"),
     (re.compile(r"\b__CUDACC__\b|\b__CUDA_ARCH__\b|\bTRAINER_CUDA\b|<<<"),
      "holds code for one device"),
-    (re.compile(r"\b(ParallelRanges|ParallelFor|StreamedRanges|StreamedFor|CpuRows|GrainOf)\b"
+    (re.compile(r"\b(ParallelRanges|ParallelFor|StreamedRanges|StreamedFor|CpuRows|MinChunk)\b"
                 r"|\bparallel_for_internal\b|\bomp_\w+\s*\(|#\s*pragma\s+omp\b|\bstd::j?thread\b"),
      "splits a loop over the CPU's threads"),
     (re.compile(r"\b_mm\d*_\w+|\bStreamCopy\b|\b__m\d+\w*\b"),
@@ -37,17 +37,17 @@ RULES = [
 ]
 VERB_RULES = [(re.compile(r"\bMake(Cpu|Cuda)Device\b"), "makes a device by itself")]
 INCLUDES = re.compile(r'#\s*include\s*[<"](\w*intrin\.h|omp\.h|cuda\w*\.h|'
-                      r'trainer/backend/(parallel_for|cpu_loops|stream)\.h)[>"]')
+                      r'trainer/backend/loops/(parallel_for|cpu_loops|nontemporal)\.h)[>"]')
 
 # {file: (the allowed exception, the reason)}
 ALLOWED = {
-    "src/layers/common/filler.cc": (
+    "src/layers/shared/filler.cc": (
         r"\bParallelRanges\b|parallel_for\.h",
         "fills an array of the host, which is then copied to the device"),
-    "src/layers/noise.cc": (
+    "src/layers/activation/noise.cc": (
         r"\.kind\(\)",
         "a field of its message is called so"),
-    "src/layers/detection_output.cc": (
+    "src/layers/detection/detection_output.cc": (
         r"\bParallel(Ranges|For)\b|parallel_for\.h",
         "sorts and compares boxes in arrays of the host; how many stay decides a shape"),
 }

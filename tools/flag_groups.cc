@@ -55,12 +55,12 @@ void DeclareForce(FlagSet& flags, bool* force) {
   flags.Bind(force, "force", "", "replace --out if it already exists");
 }
 
-void DeclareMemoryMode(FlagSet& flags, MemoryMode* mode) {
+void DeclareMemoryMode(FlagSet& flags, BufferReuse* mode) {
   flags
       .BindChoice(mode, "memory_mode", "MODE",
-                  {{"shared", MemoryMode::kShared},
-                   {"separate", MemoryMode::kSeparate},
-                   {"poisoned", MemoryMode::kPoisoned}},
+                  {{"shared", BufferReuse::kShared},
+                   {"separate", BufferReuse::kSeparate},
+                   {"poisoned", BufferReuse::kPoisoned}},
                   "shared, separate or poisoned")
       .Alias("memory")
       .Hidden();

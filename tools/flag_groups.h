@@ -30,7 +30,7 @@ void DeclareSeed(FlagSet& flags, int* seed, std::string_view help);
 void DeclareJson(FlagSet& flags, bool* json);
 void DeclareForce(FlagSet& flags, bool* force);
 // The hidden --memory_mode=shared|separate|poisoned.
-void DeclareMemoryMode(FlagSet& flags, MemoryMode* mode);
+void DeclareMemoryMode(FlagSet& flags, BufferReuse* mode);
 
 // --bad_records. `text` is what ApplyBadRecords reads: "stop" or "skip=N".
 void DeclareBadRecords(FlagSet& flags, std::string* text);

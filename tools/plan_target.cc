@@ -1,6 +1,6 @@
 #include "plan_target.h"
 
-#include "trainer/backend/plan_device.h"
+#include "trainer/backend/device/meta_device.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
 #include "trainer/run/device.h"
@@ -35,7 +35,7 @@ PlanTarget ResolvePlanTarget(const PlanTargetFlags& flags) {
                 "--limit is for the CPU; give the memory of a GPU with --gpu=16GiB");
   }
   if (!IsGpuNumber(flags.gpu)) {
-    return {MakePlanDevice(), ResolvePlannedGpuRoom(flags.gpu == kAnyGpu ? "" : flags.gpu)};
+    return {MakeMetaDevice(), ResolvePlannedGpuRoom(flags.gpu == kAnyGpu ? "" : flags.gpu)};
   }
   DeviceChoice choice;
   choice.kind = DeviceKind::kCuda;

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "trainer/analysis/memory/memory_room.h"
-#include "trainer/backend/device.h"
+#include "trainer/backend/device/device.h"
 #include "trainer/cli/flag_set.h"
 
 namespace trainer {

@@ -39,9 +39,9 @@ void DeclareMemoryLimit(FlagSet& flags, std::string* memory) {
              "the backward pass: same results, more work");
 }
 
-MemoryMode ParseMemoryMode(const std::string& memory) {
-  if (memory == "separate") return MemoryMode::kSeparate;
-  return memory == "poisoned" ? MemoryMode::kPoisoned : MemoryMode::kShared;
+BufferReuse ParseMemoryMode(const std::string& memory) {
+  if (memory == "separate") return BufferReuse::kSeparate;
+  return memory == "poisoned" ? BufferReuse::kPoisoned : BufferReuse::kShared;
 }
 
 void DeclareMaxWall(FlagSet& flags, std::string* max_wall) {

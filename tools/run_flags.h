@@ -18,7 +18,7 @@ void DeclareBatch(FlagSet& flags, std::string* batch);
 // --memory=SIZE. The text is what ParseMemoryLimit reads, or the name of a memory mode.
 void DeclareMemoryLimit(FlagSet& flags, std::string* memory);
 // Returns the mode that the text of --memory names; kShared for a size.
-MemoryMode ParseMemoryMode(const std::string& memory);
+BufferReuse ParseMemoryMode(const std::string& memory);
 void DeclareMaxWall(FlagSet& flags, std::string* max_wall);
 // --run; without a value it means the folder <snapshot_prefix>_run.
 void DeclareRunFolder(FlagSet& flags, std::string* run);

@@ -48,10 +48,10 @@ function(trainer_precompiled target)
 endfunction()
 trainer_precompiled(trainer_headers)
 
-# Whether a file includes backend/launch.h, which map.h does, itself or by way of headers of ours: it
+# Whether a file includes backend/loops/launch.h, which map.h does, itself or by way of headers of ours: it
 # holds device code. What changes after CMake ran is caught by the #error in map.h.
 function(trainer_holds_device_code out file module)
-  if(file MATCHES "/backend/launch[.]h$")
+  if(file MATCHES "/backend/loops/launch[.]h$")
     set(${out} TRUE PARENT_SCOPE)
     return()
   endif()
@@ -79,11 +79,11 @@ function(trainer_compile_by_nvcc module sources)
     if(found)
       set_source_files_properties(${source} PROPERTIES LANGUAGE CUDA)
     endif()
-    if(source MATCHES "/cuda/linked_")  # these include CUDA's headers, and no others do
+    if(source MATCHES "/cuda/bindings/.*_linked[.]cc$")  # these include CUDA's headers, and no others do
       set_source_files_properties(${source} PROPERTIES
         COMPILE_OPTIONS "-isystem${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES}"
         SKIP_PRECOMPILE_HEADERS ON)
-    elseif(source MATCHES "/cuda/find_gpus[.]cc$")
+    elseif(source MATCHES "/cuda/bindings/find_gpus[.]cc$")
       string(REPLACE ";" " " architectures "${CMAKE_CUDA_ARCHITECTURES}")
       set_source_files_properties(${source} PROPERTIES
         COMPILE_DEFINITIONS "TRAINER_CUDA_ARCHITECTURES=\"${architectures}\"")
@@ -97,7 +97,7 @@ function(trainer_module name)
   if(TRAINER_CUDA_MODE STREQUAL "OFF")
     list(FILTER sources EXCLUDE REGEX "/src/backend/cuda/")
   elseif(TRAINER_CUDA_MODE STREQUAL "EMULATED")  # these need CUDA's headers
-    list(FILTER sources EXCLUDE REGEX "/src/backend/cuda/linked_")
+    list(FILTER sources EXCLUDE REGEX "/src/backend/cuda/bindings/.*_linked[.]cc$")
   endif()
   add_library(trainer_${name} OBJECT ${sources})
   add_library(trainer::${name} ALIAS trainer_${name})

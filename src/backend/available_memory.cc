@@ -1,4 +1,4 @@
-#include "trainer/backend/available_memory.h"
+#include "trainer/backend/device/available_memory.h"
 
 #include "trainer/base/process/host_memory.h"
 #include "trainer/base/text/text.h"
@@ -6,8 +6,9 @@
 namespace trainer {
 
 AvailableMemory FindAvailableMemory(const Device& device) {
-  const AvailableMemory whole = {device.FreeBytes(), Join("the device (", device.Describe(), ")")};
-  if (device.RunsLater()) return whole;
+  const AvailableMemory whole = {device.AvailableBytes(),
+                                 Join("the device (", device.Describe(), ")")};
+  if (device.IsAsync()) return whole;
   const HostMemory given = ReadHostMemory();
   if (given.total == 0 || given.total >= whole.bytes) return whole;
   return {given.total, given.limit};

@@ -8,8 +8,8 @@
 // a few neighbouring channels, which Read<V>(place) reads together; the result is called with their
 // numbers, 0 to V - 1, in place of places. Addresses() is what must be a multiple of V numbers.
 
-#include "neighbours.h"
-#include "trainer/backend/pixel_chunks.h"
+#include "trainer/backend/loops/pixel_chunks.h"
+#include "vector_access.h"
 
 namespace trainer {
 
@@ -29,13 +29,13 @@ inline size_t BatchNormScratch(const PixelChunks& in) {
 // How a GPU cuts a tensor for the sums of its channels: into enough pieces of work for any of them,
 // each a chunk of kChannelsOfBlock neighbouring channels.
 inline PixelChunks GpuChunks(const Shape& shape) {
-  PixelChunks in = WorkChunks(shape);
+  PixelChunks in = BalancedChunks(shape);
   if (in.rows.inner != 1) return in;
-  constexpr int64_t kChannelsOfBlock = 128, kPieces = 1024, kLeastRows = 64;
+  constexpr int64_t kChannelsOfBlock = 128, kPieces = 1024, kMinRows = 64;
   const int64_t across =
       std::max<int64_t>(1, (in.rows.length + kChannelsOfBlock - 1) / kChannelsOfBlock);
   const int64_t wish = (kPieces + across - 1) / across;
-  in.chunk_rows = std::max(kLeastRows, (in.rows.count + wish - 1) / wish);
+  in.chunk_rows = std::max(kMinRows, (in.rows.count + wish - 1) / wish);
   in.chunks = std::max<int64_t>(1, (in.rows.count + in.chunk_rows - 1) / in.chunk_rows);
   return in;
 }
@@ -59,8 +59,7 @@ struct Deviations {
   }
   template <int V>
   HD auto Read(const Place& p) const {
-    return Deviations<T, Neighbours<T, V>>{ReadTogether<V>(x, p.at),
-                                           ReadTogether<V>(origin, p.first)};
+    return Deviations<T, Neighbours<T, V>>{LoadVector<V>(x, p.at), LoadVector<V>(origin, p.first)};
   }
   uintptr_t Addresses() const { return AddressOf(x); }
 };
@@ -159,7 +158,7 @@ struct Normalize {
   template <int V>
   HD auto Read(const Place& p) const {
     return Normalize<T, kRelu, Neighbours<T, V>, Neighbours<float, V>>{
-        ReadTogether<V>(x, p.at), ReadTogether<V>(mean, p.c), ReadTogether<V>(factor, p.c),
+        LoadVector<V>(x, p.at), LoadVector<V>(mean, p.c), LoadVector<V>(factor, p.c),
         ReadEach<V>(shift, p.c)};
   }
   uintptr_t Addresses() const { return AddressOf(x) | AddressOf(mean) | AddressOf(factor); }
@@ -175,7 +174,7 @@ struct NormalizeAndAdd {
   template <int V>
   HD auto Read(const Place& p) const {
     return NormalizeAndAdd<T, kRelu, ReadBy<N, V>, Neighbours<T, V>>{normalize.template Read<V>(p),
-                                                                     ReadTogether<V>(other, p.at)};
+                                                                     LoadVector<V>(other, p.at)};
   }
   uintptr_t Addresses() const { return normalize.Addresses() | AddressOf(other); }
 };
@@ -187,7 +186,7 @@ struct PlainGradient {
   HD float operator()(int64_t at, int64_t) const { return Load(dy[at]); }
   template <int V>
   HD auto Read(const Place& p) const {
-    return PlainGradient<T, Neighbours<T, V>>{ReadTogether<V>(dy, p.at)};
+    return PlainGradient<T, Neighbours<T, V>>{LoadVector<V>(dy, p.at)};
   }
   uintptr_t Addresses() const { return AddressOf(dy); }
 };
@@ -197,7 +196,7 @@ struct MaskedByOutput {  // y itself is at hand
   HD float operator()(int64_t at, int64_t) const { return Load(y[at]) > 0 ? Load(dy[at]) : 0.0f; }
   template <int V>
   HD auto Read(const Place& p) const {
-    return MaskedByOutput<T, Neighbours<T, V>>{ReadTogether<V>(dy, p.at), ReadTogether<V>(y, p.at)};
+    return MaskedByOutput<T, Neighbours<T, V>>{LoadVector<V>(dy, p.at), LoadVector<V>(y, p.at)};
   }
   uintptr_t Addresses() const { return AddressOf(dy) | AddressOf(y); }
 };
@@ -210,7 +209,7 @@ struct MaskedByInput {  // y is computed from x once more
   }
   template <int V>
   HD auto Read(const Place& p) const {
-    return MaskedByInput<T, ReadBy<N, V>, Neighbours<T, V>>{ReadTogether<V>(dy, p.at),
+    return MaskedByInput<T, ReadBy<N, V>, Neighbours<T, V>>{LoadVector<V>(dy, p.at),
                                                             normalize.template Read<V>(p)};
   }
   uintptr_t Addresses() const { return AddressOf(dy) | normalize.Addresses(); }
@@ -238,7 +237,7 @@ struct NormalFromOutput {
   HD float operator()(int64_t at, int64_t) const { return Load(y[at]); }
   template <int V>
   HD auto Read(const Place& p) const {
-    return NormalFromOutput<T, Neighbours<T, V>>{ReadTogether<V>(y, p.at)};
+    return NormalFromOutput<T, Neighbours<T, V>>{LoadVector<V>(y, p.at)};
   }
   uintptr_t Addresses() const { return AddressOf(y); }
 };
@@ -250,7 +249,7 @@ struct NormalFromInput {
   template <int V>
   HD auto Read(const Place& p) const {
     return NormalFromInput<T, Neighbours<T, V>, Neighbours<float, V>>{
-        ReadTogether<V>(x, p.at), ReadTogether<V>(mean, p.c), ReadTogether<V>(inverse, p.c)};
+        LoadVector<V>(x, p.at), LoadVector<V>(mean, p.c), LoadVector<V>(inverse, p.c)};
   }
   uintptr_t Addresses() const { return AddressOf(x) | AddressOf(mean) | AddressOf(inverse); }
 };
@@ -284,8 +283,8 @@ struct InputGradient {
   template <int V>
   HD auto Read(const Place& p) const {
     return InputGradient<ReadBy<G, V>, ReadBy<Z, V>, Neighbours<float, V>>{
-        g.template Read<V>(p), z.template Read<V>(p), ReadTogether<V>(factor, p.c),
-        ReadTogether<V>(mean_g, p.c), ReadTogether<V>(mean_gz, p.c)};
+        g.template Read<V>(p), z.template Read<V>(p), LoadVector<V>(factor, p.c),
+        LoadVector<V>(mean_g, p.c), LoadVector<V>(mean_gz, p.c)};
   }
   uintptr_t Addresses() const {
     return g.Addresses() | z.Addresses() | AddressOf(factor) | AddressOf(mean_g) |
@@ -301,7 +300,7 @@ struct ScaledGradient {
   template <int V>
   HD auto Read(const Place& p) const {
     return ScaledGradient<ReadBy<G, V>, Neighbours<float, V>>{g.template Read<V>(p),
-                                                              ReadTogether<V>(factor, p.c)};
+                                                              LoadVector<V>(factor, p.c)};
   }
   uintptr_t Addresses() const { return g.Addresses() | AddressOf(factor); }
 };

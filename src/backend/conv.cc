@@ -1,4 +1,4 @@
-#include "trainer/backend/conv.h"
+#include "trainer/backend/primitives/conv.h"
 
 namespace trainer {
 

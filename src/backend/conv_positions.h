@@ -1,7 +1,7 @@
 #pragma once
 // Which numbers meet in a convolution of any number of axes, by their offsets in memory.
 
-#include "trainer/backend/conv.h"
+#include "trainer/backend/primitives/conv.h"
 #include "trainer/base/host_device.h"
 
 namespace trainer {

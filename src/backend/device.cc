@@ -1,10 +1,10 @@
-#include "trainer/backend/device.h"
+#include "trainer/backend/device/device.h"
 
 #include <unistd.h>
 
 #include <new>
 
-#include "trainer/backend/carve.h"
+#include "trainer/backend/memory/scratch_layout.h"
 
 namespace trainer {
 namespace {
@@ -21,21 +21,21 @@ class AlignedHeap final : public std::pmr::memory_resource {
 };
 
 // For devices whose calls are done when they return.
-class DirectCopies final : public CopyQueue {
+class DirectCopies final : public CopyStream {
  public:
   explicit DirectCopies(const Device& device) : device_(device) {}
   void CopyToDevice(void* to, const void* host, size_t bytes) override {
     device_.CopyToDevice(to, host, bytes);
   }
-  void ComputeAfterCopies() override {}
-  void CopyAfterComputations() override {}
+  void ComputeWaitsForCopies() override {}
+  void CopiesWaitForCompute() override {}
   void WaitForCopies() override {}
 
  private:
   const Device& device_;
 };
 
-class DirectRead final : public HostRead {
+class DirectRead final : public AsyncReadback {
  public:
   explicit DirectRead(const Device& device) : device_(device) {}
   void Start(void* host, const void* from, size_t bytes) override {
@@ -49,20 +49,20 @@ class DirectRead final : public HostRead {
 
 }  // namespace
 
-size_t Device::FreeBytes() const {
+size_t Device::AvailableBytes() const {
   return static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
 }
 
-std::pmr::memory_resource& Device::HostMemory() const {
+std::pmr::memory_resource& Device::PinnedMemory() const {
   static AlignedHeap heap;
   return heap;
 }
 
-std::unique_ptr<CopyQueue> Device::MakeCopyQueue() const {
+std::unique_ptr<CopyStream> Device::NewCopyStream() const {
   return std::make_unique<DirectCopies>(*this);
 }
 
-std::unique_ptr<HostRead> Device::MakeHostRead() const {
+std::unique_ptr<AsyncReadback> Device::NewReadback() const {
   return std::make_unique<DirectRead>(*this);
 }
 

@@ -1,7 +1,7 @@
-#include "trainer/backend/gpu.h"
+#include "trainer/backend/device/gpu.h"
 
-#include "trainer/backend/gpu_group.h"
-#include "trainer/backend/gpu_monitor.h"
+#include "trainer/backend/device/gpu_communicator.h"
+#include "trainer/backend/device/gpu_monitor.h"
 #include "trainer/base/error/error.h"
 
 namespace trainer {

@@ -1,4 +1,4 @@
-#include "trainer/backend/onednn_version.h"
+#include "trainer/backend/device/onednn_version.h"
 
 #include <dnnl.h>
 

@@ -1,4 +1,4 @@
-#include "trainer/backend/parallel_for.h"
+#include "trainer/backend/loops/parallel_for.h"
 
 #include <dnnl.h>
 

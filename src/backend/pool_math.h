@@ -4,17 +4,17 @@
 #include <algorithm>
 #include <cfloat>
 
-#include "trainer/backend/pool.h"
+#include "trainer/backend/primitives/pool.h"
 #include "trainer/base/host_device.h"
 
 namespace trainer {
 
 // Whether places of an image fit the int32_t that these rules count in.
 inline bool PoolFits32Bits(const PoolDesc& d) {
-  constexpr int64_t kMost = int64_t{1} << 30;
-  return d.in_h + d.kernel_h + d.pad_h < kMost && d.in_w + d.kernel_w + d.pad_w < kMost &&
-         d.in_h * d.in_w < kMost && d.out_h * d.out_w < kMost &&
-         std::max(d.stride_h, d.stride_w) < kMost;
+  constexpr int64_t kMax = int64_t{1} << 30;
+  return d.in_h + d.kernel_h + d.pad_h < kMax && d.in_w + d.kernel_w + d.pad_w < kMax &&
+         d.in_h * d.in_w < kMax && d.out_h * d.out_w < kMax &&
+         std::max(d.stride_h, d.stride_w) < kMax;
 }
 
 // A window: the part inside the image, and the area that an average divides by.

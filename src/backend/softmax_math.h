@@ -1,7 +1,7 @@
 #pragma once
 // The rows of a softmax, one functor each.
 
-#include "trainer/backend/functions.h"
+#include "trainer/backend/loops/math.h"
 #include "trainer/tensor/tensor.h"
 
 namespace trainer {

@@ -27,7 +27,7 @@ InferenceNet::InferenceNet(const NetSpec& spec, const Device& device,
 
 void InferenceNet::LoadWeights(std::span<const std::string> files) {
   Net* const nets[] = {&net()};
-  WeightLoading loading(nets);
+  WeightLoader loading(nets);
   for (const std::string& file : files) loading.Copy(ReadModel(file), file);
   loading.Finish();
 }

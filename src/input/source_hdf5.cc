@@ -15,7 +15,7 @@
 #include "trainer/input/source.h"
 #include "trainer/storage/hdf5_list.h"
 #include "trainer/storage/path_redirects.h"
-#include "trainer/tensor/plain_order.h"
+#include "trainer/tensor/nchw_order.h"
 
 namespace trainer {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "blend.h"
-#include "trainer/backend/map_segments.h"
+#include "trainer/backend/loops/multi_tensor.h"
 
 namespace trainer {
 namespace {
@@ -28,8 +28,8 @@ struct Same {
 };
 
 template <class F>
-void ForAll(const Device& device, const Segments& averages, F f) {
-  UpdateSegments<2>(device, averages, 0, averages.size(), Same<F>{f});
+void ForAll(const Device& device, const TensorList& averages, F f) {
+  MultiTensorApply<2>(device, averages, 0, averages.size(), Same<F>{f});
 }
 
 }  // namespace
@@ -38,15 +38,15 @@ float AverageKeeps(float decay, int updates) {
   return std::min(decay, static_cast<float>(1 + updates) / static_cast<float>(10 + updates));
 }
 
-void BlendAverage(const Device& device, float keep, const Segments& averages) {
+void BlendAverage(const Device& device, float keep, const TensorList& averages) {
   ForAll(device, averages, Blend{keep});
 }
 
-void StartAverage(const Device& device, const Segments& averages) {
+void StartAverage(const Device& device, const TensorList& averages) {
   ForAll(device, averages, Start());
 }
 
-void SwapAverage(const Device& device, const Segments& averages) {
+void SwapAverage(const Device& device, const TensorList& averages) {
   ForAll(device, averages, Swap());
 }
 

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "trainer/backend/reduce.h"
+#include "trainer/backend/loops/reduce.h"
 
 namespace trainer {
 namespace {

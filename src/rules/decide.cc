@@ -3,7 +3,7 @@
 #include <cfloat>
 #include <cmath>
 
-#include "trainer/backend/map_segments.h"
+#include "trainer/backend/loops/multi_tensor.h"
 
 namespace trainer {
 namespace {
@@ -15,7 +15,7 @@ struct Square {
 
 template <int kArray>
 struct SquaresOf {
-  HD Square operator()(const Segment& parameter) const { return {parameter.array[kArray]}; }
+  HD Square operator()(const TensorTuple& parameter) const { return {parameter.array[kArray]}; }
 };
 constexpr int kWeights = 0, kGradients = 1;
 
@@ -68,10 +68,10 @@ struct DecideOnce {
 
 }  // namespace
 
-void SumSquares(const Device& device, const Segments& parameters, int first, int last,
+void SumSquares(const Device& device, const TensorList& parameters, int first, int last,
                 float* grad_squares, float* weight_squares) {
-  SumSegments(device, parameters, first, last, {grad_squares, weight_squares},
-              SquaresOf<kGradients>(), SquaresOf<kWeights>());
+  MultiTensorReduce(device, parameters, first, last, {grad_squares, weight_squares},
+                    SquaresOf<kGradients>(), SquaresOf<kWeights>());
 }
 
 void WriteRates(const Device& device, const RateWords& rates, RateWords* words) {

@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include "blend.h"
-#include "trainer/backend/map_segments.h"
+#include "trainer/backend/loops/multi_tensor.h"
 #include "trainer/rules/rule.h"
 
 namespace trainer {
@@ -132,8 +132,8 @@ void UpdateWeights(const Device& device, const UpdatePart& part, Make make,
     constexpr bool kAverages = decltype(averages)::value;
     const rule_internal::StepOfParameter<kAverages, Make> step{part.numbers, make,
                                                                decay == Decay::kInGradient};
-    UpdateSegments<2 + kStates + (kAverages ? 1 : 0)>(device, part.parameters, part.first,
-                                                      part.last, step, part.numbers.copies);
+    MultiTensorApply<2 + kStates + (kAverages ? 1 : 0)>(device, part.parameters, part.first,
+                                                        part.last, step, part.numbers.copies);
   };
   part.numbers.averages ? update(std::true_type()) : update(std::false_type());
 }

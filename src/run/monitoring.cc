@@ -9,8 +9,8 @@
 #include <filesystem>
 #include <set>
 
-#include "trainer/backend/gpu_monitor.h"
-#include "trainer/backend/onednn_version.h"
+#include "trainer/backend/device/gpu_monitor.h"
+#include "trainer/backend/device/onednn_version.h"
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/log/log.h"

@@ -108,7 +108,7 @@ uint64_t Solver::WholeWeightBytes() const {
 std::vector<std::string> Solver::OutputNames(int net) const {
   std::vector<std::string> names;
   if (division_ != nullptr) {
-    for (const StagedOutput& output : division_->Whole(net).outputs) names.push_back(output.name);
+    for (const StageOutput& output : division_->Whole(net).outputs) names.push_back(output.name);
     return names;
   }
   const Net& whole = *test_nets_[static_cast<size_t>(net - 1)];
@@ -121,9 +121,9 @@ std::vector<ReportedValue> Solver::LayOutOutputs(const Net& net, int number) con
   std::vector<ReportedValue> values;
   std::vector<float> host;
   size_t next = 0;
-  for (const StagedOutput& output : division_->Whole(number).outputs) {
+  for (const StageOutput& output : division_->Whole(number).outputs) {
     host.assign(static_cast<size_t>(output.count), -0.0f);
-    if (output.stage == replica_.rank) net.ReadPlain(net.outputs()[next++].value, host);
+    if (output.stage == replica_.rank) net.ReadNchw(net.outputs()[next++].value, host);
     for (const float value : host) values.push_back({output.name, value, output.loss_weight});
   }
   return values;

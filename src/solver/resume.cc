@@ -11,8 +11,8 @@
 #include "trainer/base/text/text.h"
 #include "trainer/base/thread/thread_team.h"
 #include "trainer/config/blob.h"
+#include "trainer/net/layer_state.h"
 #include "trainer/net/load_weights.h"
-#include "trainer/net/states.h"
 #include "trainer/net/weights.h"
 #include "trainer/solver/solver.h"
 #include "virtual_ranks.h"
@@ -41,7 +41,7 @@ void TakeParts(const caffe::LayerProgress& entry, const BatchParts& parts, Layer
   for (int i = 0; i < parts.count; ++i) {
     const int other = parts.first.rank + i - 1;  // part 0 is not among the others
     const bool has = other >= 0 && other < entry.other_ranks_size();
-    (i == 0 ? layer.bytes : layer.other_parts.emplace_back()) =
+    (i == 0 ? layer.bytes : layer.other_virtual_ranks.emplace_back()) =
         has ? entry.other_ranks(other) : entry.state();
   }
 }
@@ -75,7 +75,7 @@ void Solver::LoadWeights(const std::vector<std::string>& files) {
   for (const auto& net : test_nets_) {
     if (net != nullptr) nets.push_back(net.get());
   }
-  WeightLoading loading(nets);
+  WeightLoader loading(nets);
   bool any = false;
   for (const std::string& file : files) {
     LOG(INFO) << "Finetuning from " << EscapeControl(file);
@@ -109,7 +109,7 @@ void Solver::CopyAll(const std::string& weights, const std::string& file,
                      std::vector<std::string> differences) {
   const caffe::NetParameter model = OwnPart(ReadModel(weights));
   try {
-    for (const std::string& difference : Differences(model, weights, *train_net_)) {
+    for (const std::string& difference : WeightMismatches(model, weights, *train_net_)) {
       differences.push_back(Join("its weights '", weights, "': ", difference));
     }
     if (!differences.empty()) Mismatch(file, differences);
@@ -205,21 +205,21 @@ void Solver::RestoreNet(const caffe::SolverState& state, const std::string& name
   const bool same = PartsIn(state) == parts_->first.size;
   std::set<std::string> own;
   for (const LayerState& layer : SaveLayerStates(net)) {
-    if (layer.of_replica) own.insert(layer.layer);
+    if (layer.per_rank) own.insert(layer.layer);
   }
   for (const caffe::NetProgress& progress : state.progress()) {
     if (progress.net() != name) continue;
     std::vector<LayerState> layers;
     for (const caffe::LayerProgress& entry : progress.layers()) {
       LayerState layer{entry.layer(), entry.state(), own.contains(entry.layer()), {}};
-      if (layer.of_replica && trains && !same) {
+      if (layer.per_rank && trains && !same) {
         LOG(WARNING) << EscapeControl(Join("The snapshot was made by ", PartsIn(state),
                                            " replicas, but this run has ", parts_->first.size,
                                            ": layer '", entry.layer(),
                                            "' resets the state that it keeps from batch to batch"));
         continue;
       }
-      if (layer.of_replica && trains) TakeParts(entry, *parts_, layer);
+      if (layer.per_rank && trains) TakeParts(entry, *parts_, layer);
       layers.push_back(std::move(layer));
     }
     trainer::Restore(net, static_cast<uint32_t>(progress.passes()), layers);
@@ -230,7 +230,7 @@ void Solver::RestoreNet(const caffe::SolverState& state, const std::string& name
 void Solver::RestoreRest(const caffe::SolverState& state, const std::string& name,
                          Net& rest) const {
   std::vector<LayerState> layers = SaveLayerStates(rest);
-  std::erase_if(layers, &LayerState::of_replica);
+  std::erase_if(layers, &LayerState::per_rank);
   for (const caffe::NetProgress& progress : state.progress()) {
     if (progress.net() != name) continue;
     for (LayerState& layer : layers) {
@@ -250,9 +250,9 @@ void Solver::SaveNet(const std::string& name, Net& net, caffe::SolverState& stat
     caffe::LayerProgress* entry = progress->add_layers();
     entry->set_layer(layer.layer);
     entry->set_state(layer.bytes);
-    if (!layer.of_replica || name != kTrain) continue;
+    if (!layer.per_rank || name != kTrain) continue;
     std::string all = layer.bytes;  // one part after the other, then one rank after the other
-    for (const std::string& part : layer.other_parts) all += part;
+    for (const std::string& part : layer.other_virtual_ranks) all += part;
     if (group_ != nullptr) {
       const std::vector<std::string> ranks = group_->Gather(all);
       all.clear();

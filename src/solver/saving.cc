@@ -14,7 +14,7 @@
 #include "trainer/base/text/text.h"
 #include "trainer/checkpoint/snapshot_files.h"
 #include "trainer/checkpoint/snapshot_writer.h"
-#include "trainer/net/states.h"
+#include "trainer/net/layer_state.h"
 #include "trainer/net/weights.h"
 #include "trainer/solver/solver.h"
 

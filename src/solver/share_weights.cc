@@ -28,7 +28,7 @@ void Solver::ShareWeights() {
   const auto share = [&](float* values, size_t count) { share_of(device_, values, count); };
   share(params_.Weights().data(), params_.Weights().size());
   if (params_.weight_memory() != nullptr) {
-    share(params_.Averages().data(), params_.Averages().size());
+    share(params_.RunningStats().data(), params_.RunningStats().size());
   }
   const std::vector<Param*>& params = train_net_->params();
   for (const std::vector<float*>& state : rule_->history()) {

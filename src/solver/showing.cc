@@ -19,7 +19,7 @@ constexpr int64_t kShownImages = 16;
 bool IsIntact(const Net& net, const std::string& blob) {
   const std::vector<PlannedBlock>& blocks = net.memory_plan().blocks;
   const auto own = std::ranges::find_if(blocks, [&](const PlannedBlock& block) {
-    return block.kind == BlockKind::kValue && block.name == blob;
+    return block.kind == BufferKind::kActivation && block.name == blob;
   });
   if (own == blocks.end() || own->note.find("(in place)") != std::string::npos) return false;
   return std::ranges::none_of(blocks, [&](const PlannedBlock& other) {
@@ -83,7 +83,7 @@ void Solver::ShowBatch() {
       if (!LooksLikeImages(value.shape) || !IsIntact(*train_net_, blob)) continue;
       const Shape shape = value.shape.With(0, std::min(value.shape[0], kShownImages));
       std::vector<float> numbers(static_cast<size_t>(shape.Count()));
-      train_net_->ReadPlain(Tensor{value.data, shape, value.dtype}, numbers);
+      train_net_->ReadNchw(Tensor{value.data, shape, value.dtype}, numbers);
       observer_.OnBatch({state_.iter, blob, shape.dims(), numbers});
     }
   }

@@ -19,7 +19,7 @@
 #include "trainer/net/join_replicas.h"
 #include "trainer/net/label_counts.h"
 #include "trainer/net/learning.h"
-#include "trainer/net/passes_alike.h"
+#include "trainer/net/passes_identical.h"
 #include "virtual_ranks.h"
 
 namespace trainer {
@@ -57,7 +57,7 @@ uint64_t SeedOf(const caffe::SolverParameter& solver, const LoadedState* loaded,
 // so that they see what it computed.
 std::pmr::memory_resource* GradientMemory(const TrainOptions& options, const Device& device,
                                           bool sums) {
-  if (options.group == nullptr || device.RunsLater() || !sums) return nullptr;
+  if (options.group == nullptr || device.IsAsync() || !sums) return nullptr;
   return options.group->memory();
 }
 
@@ -156,7 +156,8 @@ NetOptions Solver::CommonOptions(const TrainOptions& options, int net) const {
   net_options.seed = seed_;
   net_options.memory = options.memory;
   if (options.saves && (replica_.rank == 0 || division_ != nullptr)) {
-    net_options.output_files = options.snapshot.empty() ? OutputFiles::kNew : OutputFiles::kResume;
+    net_options.output_files =
+        options.snapshot.empty() ? OutputFiles::kCreate : OutputFiles::kResume;
     net_options.snapshot_folder = FolderOf(proto_.snapshot_prefix());
   }
   return net_options;
@@ -168,9 +169,9 @@ void Solver::BuildTrainNet(const TrainOptions& options) {
   net_options.training = true;
   net_options.activation_budget_bytes = options.activation_budget_bytes;
   net_options.replica = parts_->first;
-  net_options.parts = parts_->count;
-  net_options.keeps_batch = rule_->EvaluatesAgain();
-  net_options.record = true;
+  net_options.virtual_ranks = parts_->count;
+  net_options.allow_reevaluation = rule_->EvaluatesAgain();
+  net_options.capture = true;
   rule_->Adapt(net_options);
   net_options.states_per_weight = rule_->StatesPerWeight() + rule_->ExtraArrays() +
                                   (proto_.ema_decay() > 0 ? 1 : 0) +
@@ -327,7 +328,7 @@ bool Solver::OfRank0(bool value) {
 // it; the test must compute with those.
 void Solver::Finish() {
   if (IsDisplayed()) {
-    const std::span<float> averages = params_.Averages();
+    const std::span<float> averages = params_.RunningStats();
     std::vector<float> saved(averages.size());
     device_.CopyToHost(saved.data(), averages.data(), averages.size_bytes());
     const float loss = objective_->Loss(NetBatch::kNext);
@@ -382,7 +383,7 @@ std::vector<ReportedValue> Solver::ReadOutputs(const Net& net, int number) const
   std::vector<float> host;
   for (const NetOutput& output : net.outputs()) {
     host.resize(static_cast<size_t>(output.value.Count()));
-    net.ReadPlain(output.value, host);
+    net.ReadNchw(output.value, host);
     for (const float value : host) values.push_back({output.name, value, output.loss_weight});
   }
   return values;

@@ -10,17 +10,17 @@ namespace {
 size_t LearnedCount(const Net& net) {
   int64_t count = 0;
   for (const Param* param : net.params()) {
-    count += param->grad == nullptr ? 0 : ParamStore::Padded(param->count());
+    count += param->grad == nullptr ? 0 : ParamStore::PaddedCount(param->count());
   }
   return static_cast<size_t>(count);
 }
 
-std::vector<Segment> ListAverages(const Net& net, float* next) {
-  std::vector<Segment> list;
+std::vector<TensorTuple> ListAverages(const Net& net, float* next) {
+  std::vector<TensorTuple> list;
   for (const Param* param : net.params()) {
     if (param->grad == nullptr) continue;
     list.push_back({param->count(), {next, param->weight}});
-    next += ParamStore::Padded(param->count());
+    next += ParamStore::PaddedCount(param->count());
   }
   return list;
 }

@@ -21,7 +21,7 @@ void WarnOfZeroWeights(const ParamStore& store, const std::vector<Param*>& param
   constexpr size_t kShown = 8;
   std::vector<std::string> layers;
   for (const Param* param : params) {
-    const bool is_fixed = param->grad == nullptr && param->lr_mult == 0 && !param->averages;
+    const bool is_fixed = param->grad == nullptr && param->lr_mult == 0 && !param->is_running_stat;
     if (is_fixed && param->index == 0 && IsZero(store, *param)) layers.push_back(param->layer);
   }
   if (layers.empty()) return;

@@ -4,7 +4,7 @@
 namespace trainer {
 namespace {
 
-// Whether the layer learns by contrastive divergence: see src/layers/rbm.cc.
+// Whether the layer learns by contrastive divergence: see src/layers/rbm/rbm.cc.
 bool LearnsFromChains(const LayerSpec& layer) {
   return layer.type() == "RBM" && layer.proto().loss_weight_size() > 1 &&
          layer.proto().loss_weight(1) != 0;

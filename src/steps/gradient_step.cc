@@ -4,8 +4,8 @@
 #include <optional>
 #include <utility>
 
-#include "trainer/net/storage.h"
-#include "trainer/net/weight_copies.h"
+#include "trainer/net/f16_gradients.h"
+#include "trainer/net/packed_weights.h"
 #include "trainer/steps/loss_scale.h"
 
 namespace trainer {
@@ -19,7 +19,7 @@ class GradientStep final : public StepRule {
   int StatesPerWeight() const override { return states_; }
 
   void Prepare(Objective& objective) override {
-    const auto scale = LossScaleOf(spec_, NeedsLossScale(objective.net()));
+    const auto scale = LossScaleOf(spec_, HasF16Gradients(objective.net()));
     update_.emplace(spec_, std::move(rule_), objective.device(), objective.params(),
                     objective.Gradients(), objective.NumReplicas(), scale,
                     objective.state_memory());
@@ -36,12 +36,12 @@ class GradientStep final : public StepRule {
   // Where nothing comes between gradients and update, the device gets both as one.
   void Step(Objective& objective, StepFrame& frame) override {
     if (copies_ && !std::exchange(copied_, true)) copies_->Write();
-    const WeightCopies::Scope copies_hold(copies_ ? &*copies_ : nullptr);
+    const PackedWeights::Scope copies_hold(copies_ ? &*copies_ : nullptr);
     if (const auto rates = frame.RatesAhead()) return StepAhead(objective, frame, *rates);
     objective.Start(NetBatch::kNext);
     const UpdateRates rates = frame.BeginStarted();
     ApplyGradients(objective, rates);
-    if (!objective.device().RunsLater()) frame.Note(update_->TakeNote());
+    if (!objective.device().IsAsync()) frame.Note(update_->TakeNote());
   }
 
   void ApplyGradients(Objective& objective, const UpdateRates& rates) override {
@@ -94,8 +94,8 @@ class GradientStep final : public StepRule {
   int states_;
   std::unique_ptr<Rule> rule_;  // until it is the update's
   std::optional<WeightUpdate> update_;
-  std::optional<WeightCopies> copies_;  // which the update writes
-  bool copied_ = false;                 // and hold from the first step on
+  std::optional<PackedWeights> copies_;  // which the update writes
+  bool copied_ = false;                  // and hold from the first step on
   const std::function<void()> queue_update_ = [this] { update_->Queue(); };
 };
 

@@ -1,7 +1,7 @@
 #include "trainer/steps/host_step.h"
 
 #include "trainer/base/error/error.h"
-#include "trainer/net/storage.h"
+#include "trainer/net/f16_gradients.h"
 #include "trainer/steps/loss_scale.h"
 
 namespace trainer {
@@ -11,7 +11,7 @@ HostStep::HostStep(const SolverSpec& spec, std::unique_ptr<Rule> rule,
     : spec_(spec), rule_(std::move(rule)), memory_(memory) {}
 
 void HostStep::Prepare(Objective& objective) {
-  if (LossScaleOf(spec_, NeedsLossScale(objective.net()))) {
+  if (LossScaleOf(spec_, HasF16Gradients(objective.net()))) {
     throw Error(
         ErrorCode::kUnavailable, spec_.Where("type"),
         "this solver type updates on the host and cannot scale the loss, but loss_scale or FLOAT16 "

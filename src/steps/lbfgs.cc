@@ -8,11 +8,11 @@
 
 #include "line_search.h"
 #include "repeated_scale.h"
-#include "trainer/backend/map.h"
-#include "trainer/backend/reduce.h"
+#include "trainer/backend/loops/map.h"
+#include "trainer/backend/loops/reduce.h"
 #include "trainer/base/text/text.h"
-#include "trainer/net/passes_alike.h"
-#include "trainer/net/storage.h"
+#include "trainer/net/f16_gradients.h"
+#include "trainer/net/passes_identical.h"
 #include "trainer/steps/loss_scale.h"
 #include "trainer/steps/step_rule.h"
 
@@ -94,9 +94,9 @@ class Lbfgs final : public StepRule {
     device_ = &device;
     coefficients_.resize(static_cast<size_t>(param_.history()));
     curvatures_.resize(coefficients_.size());
-    const auto scale = LossScaleOf(spec_, NeedsLossScale(objective.net()));
+    const auto scale = LossScaleOf(spec_, HasF16Gradients(objective.net()));
     // A factor that grows between two steps changes how the gradients between them were rounded.
-    alike_ = !scale && PassesAreAlike(objective.net());
+    alike_ = !scale && PassesAreIdentical(objective.net());
     if (!scale) return;
     scale_.emplace(device, *scale);
     objective.net().ScaleLoss(scale_->on_device());

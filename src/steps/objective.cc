@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "trainer/backend/map.h"
+#include "trainer/backend/loops/map.h"
 #include "trainer/rules/clip.h"
 
 namespace trainer {
@@ -29,7 +29,7 @@ Objective::Objective(const Device& device, Net& net, ParamStore& params, int ite
       norm_(device, 1),
       arrived_(NumRanges()) {
   for (Started& started : started_) started.sums.resize(static_cast<size_t>(sums_.parts()));
-  if (labels_ != nullptr) net.DoNotRecord("the loss counts the labels of several passes");
+  if (labels_ != nullptr) net.DisableCapture("the loss counts the labels of several passes");
 }
 
 void Objective::SumOver(Communicator* group) {
@@ -86,7 +86,7 @@ void Objective::RunPasses(NetBatch batch, const std::function<void()>* then) {
         net_.Backward(sink);
       }
       sums_.End(pass, part);
-      while (net_.NumStarted() > (net_.RunsAhead() ? 1 : 0)) ReadPass();
+      while (net_.in_flight() > (net_.RunsAhead() ? 1 : 0)) ReadPass();
     }
   }
 }
@@ -139,7 +139,7 @@ float Objective::Loss(NetBatch batch) {
 }
 
 void Objective::ReadPasses() {
-  while (net_.NumStarted() > 0) ReadPass();
+  while (net_.in_flight() > 0) ReadPass();
 }
 
 std::span<float> Objective::Gradients() {

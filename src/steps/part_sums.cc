@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "trainer/backend/map.h"
+#include "trainer/backend/loops/map.h"
 
 namespace trainer {
 namespace {
@@ -15,7 +15,7 @@ struct AddBefore {
 size_t BytesOf(const Net& net, bool (*counts)(const Param&)) {
   int64_t count = 0;
   for (const Param* param : net.params()) {
-    if (counts(*param)) count += ParamStore::Padded(param->count());
+    if (counts(*param)) count += ParamStore::PaddedCount(param->count());
   }
   return static_cast<size_t>(count) * sizeof(float);
 }
@@ -41,10 +41,10 @@ size_t GradientBytes(const Net& net) {
 
 size_t ExtraPartBytes(const Net& net, int parts, int iter_size) {
   if (parts == 1) return 0;
-  const size_t averages = BytesOf(net, [](const Param& p) { return p.averages; });
+  const size_t averages = BytesOf(net, [](const Param& p) { return p.is_running_stat; });
   size_t states = 0;
   for (const PlannedBlock& block : net.memory_plan().blocks) {
-    if (block.kind == BlockKind::kState) states += block.bytes;
+    if (block.kind == BufferKind::kState) states += block.bytes;
   }
   const auto copies = static_cast<size_t>(ExtraGradients(parts, iter_size));
   const auto count = static_cast<size_t>(parts);
@@ -58,7 +58,7 @@ PartSums::PartSums(const Device& device, Net& net, ParamStore& params, int iter_
       params_(params),
       iter_size_(iter_size),
       group_(group),
-      own_(params.Averages()),
+      own_(params.RunningStats()),
       averages_(device, Adds() ? own_.size() * Index(parts() + 1) : 0),
       exchanged_(1 + (total() > 1 ? own_.size() : 0)) {
   for (int i = 0; i < ExtraGradients(parts(), iter_size); ++i) {
@@ -73,16 +73,16 @@ void PartSums::Copy(const float* from, float* to, size_t count) const {
 
 // Each part goes on from its own pass before, and all from one and the same average at first.
 void PartSums::BeginForward(int pass, int part) {
-  net_.SetPart(part);
+  net_.ActivateVirtualRank(part);
   if (!Adds()) return;
-  float* const common = Averages(parts());
-  if (pass > 0) return Copy(Averages(part), own_.data(), own_.size());
+  float* const common = RunningStats(parts());
+  if (pass > 0) return Copy(RunningStats(part), own_.data(), own_.size());
   if (part > 0) return Copy(common, own_.data(), own_.size());
   Copy(own_.data(), common, own_.size());
 }
 
 void PartSums::EndForward(int part) {
-  if (Adds()) Copy(own_.data(), Averages(part), own_.size());
+  if (Adds()) Copy(own_.data(), RunningStats(part), own_.size());
 }
 
 void PartSums::Begin(int pass, int part) {
@@ -129,11 +129,11 @@ float PartSums::Finish(std::span<const float> losses) {
   if (total() == 1) return loss;
   for (int step = 1; step < parts(); step *= 2) {
     for (int part = 0; part + step < parts(); part += 2 * step) {
-      Update(device_, AddBefore{}, static_cast<int64_t>(own_.size()), Averages(part + step),
-             Averages(part));
+      Update(device_, AddBefore{}, static_cast<int64_t>(own_.size()), RunningStats(part + step),
+             RunningStats(part));
     }
   }
-  if (Adds()) Copy(Averages(0), own_.data(), own_.size());
+  if (Adds()) Copy(RunningStats(0), own_.data(), own_.size());
   exchanged_[0] = loss;
   device_.CopyToHost(exchanged_.data() + 1, own_.data(), own_.size_bytes());
   if (group_ != nullptr) group_->Sum(exchanged_);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "trainer/backend/device_floats.h"
+#include "trainer/backend/memory/device_array.h"
 #include "trainer/steps/update_decision.h"
 
 namespace trainer {

@@ -29,8 +29,8 @@ UpdateDecision::UpdateDecision(const Device& device, float clip,
       scale_(scale),
       memory_(device.Allocate(sizeof(UpdateWords)), Free{&device}),
       words_(static_cast<UpdateWords*>(memory_.get())),
-      arriving_(1, &device.HostMemory()),
-      read_(device.MakeHostRead()) {
+      arriving_(1, &device.PinnedMemory()),
+      read_(device.NewReadback()) {
   if (scale) last_.loss_scale = scale->factor;
   device_.CopyToDevice(words_, &last_, sizeof(last_));
 }

@@ -54,13 +54,13 @@ WeightUpdate::WeightUpdate(const SolverSpec& spec, std::unique_ptr<Rule> rule, c
 void WeightUpdate::MakeStates(const std::vector<Param*>& params,
                               std::pmr::memory_resource* memory) {
   int64_t count = 0;
-  for (const Param* param : params) count += ParamStore::Padded(param->count());
+  for (const Param* param : params) count += ParamStore::PaddedCount(param->count());
   for (int kind = 0; kind < rule_->StatesPerWeight(); ++kind) {
     float* next = states_.emplace_back(device_, static_cast<size_t>(count), memory).data();
     std::vector<float*>& history = history_.emplace_back();
     for (const Param* param : params) {
       history.push_back(next);
-      next += ParamStore::Padded(param->count());
+      next += ParamStore::PaddedCount(param->count());
     }
   }
 }
@@ -85,10 +85,11 @@ void WeightUpdate::ListParameters(const std::vector<Param*>& params) {
 }
 
 void WeightUpdate::ListSegments() {
-  std::vector<Segment> segments;
+  std::vector<TensorTuple> segments;
   for (const size_t number : numbers_of_) {
     const Param& param = *params_[number];
-    Segment& segment = segments.emplace_back(Segment{param.count(), {param.weight, param.grad}});
+    TensorTuple& segment =
+        segments.emplace_back(TensorTuple{param.count(), {param.weight, param.grad}});
     float** next = segment.array + 2;
     if (!averages_.empty()) *next++ = averages_[number];
     for (const std::vector<float*>& state : history_) *next++ = state[number];
@@ -103,8 +104,8 @@ void WeightUpdate::KeepAverages(const std::vector<float*>& averages, float decay
   ListSegments();
 }
 
-void WeightUpdate::WriteCopies(const std::vector<WeightCopy>& copies) {
-  std::vector<WeightCopy> learned;
+void WeightUpdate::WriteCopies(const std::vector<PackedWeight>& copies) {
+  std::vector<PackedWeight> learned;
   for (const size_t number : numbers_of_) learned.push_back(copies[number]);
   copies_.emplace(device_, learned);
   numbers_.copies = copies_->data();
@@ -178,7 +179,7 @@ void WeightUpdate::Apply(std::span<const float> range) {
   const int first = parameter_at(range.data()), last = parameter_at(range.data() + range.size());
   if (!others_.empty()) return ApplyShare(first, last);
   if (!NeedsNorms() || decision_) return Step(first, last);
-  if (device_.RunsLater()) {
+  if (device_.IsAsync()) {
     SumSquares(first, last);
     return Step(first, last);
   }
@@ -195,7 +196,7 @@ void WeightUpdate::ApplyShare(int first, int last) {
       if (NeedsNorms() && !decision_) SumSquares(i, i + 1);
       Step(i, i + 1);
     } else if (ClearsGradients()) {
-      const Segment& other = (*parameters_)[i];
+      const TensorTuple& other = (*parameters_)[i];
       device_.Zero(other.array[1], static_cast<size_t>(other.count) * sizeof(float));
     }
   }

@@ -53,12 +53,12 @@ class CentralStorage final : public Strategy {
                   "gives the same results");
     }
     blocks_ = std::make_unique<PeerBlocks>(*peers);
-    return device.RunsLater() ? nullptr : blocks_.get();
+    return device.IsAsync() ? nullptr : blocks_.get();
   }
 
   std::unique_ptr<StepRule> MakeRule(const SolverSpec& spec, const Device& device) override {
     const bool evaluates = StepRuleRegistry::Get().Has(spec.proto.type());
-    if (evaluates || !device.RunsLater()) return Strategy::MakeRule(spec, device);
+    if (evaluates || !device.IsAsync()) return Strategy::MakeRule(spec, device);
     auto step =
         std::make_unique<HostStep>(spec, trainer::MakeRule(spec, StepRuleNames()), *blocks_);
     host_ = step.get();

@@ -30,7 +30,7 @@ constexpr int kCollectedSlots = 2;
 
 // A value that this rank takes or gives, and the edge of its net that it is.
 struct Crossing {
-  const StagedValue* value;
+  const StageTransfer* value;
   size_t edge;
   StageChannel* channel;
 };
@@ -52,7 +52,7 @@ class Pipeline final : public Strategy, public NetDivision, public PassSchedule 
 
   const SolverSpec& Divide(const SolverSpec& spec, const Device& device,
                            const Rank& replica) override;
-  const StagedNet& Whole(int net) const override { return plan_.nets[Index(net)]; }
+  const NetPartition& Whole(int net) const override { return plan_.nets[Index(net)]; }
   void SetOptions(int net, NetOptions* options) const override;
   float ForwardTest(Net& part, int net) override;
   void Collect(const std::string& own,
@@ -122,8 +122,8 @@ const SolverSpec& Pipeline::Divide(const SolverSpec& spec, const Device& device,
 }
 
 void Pipeline::SetOptions(int net, NetOptions* options) const {
-  options->edges = Whole(net).EdgesOf(rank_);
-  if (net == 0) options->slots = std::min(plan_.UnderWay(rank_), passes_);
+  options->boundary = Whole(net).BoundaryOf(rank_);
+  if (net == 0) options->activation_slots = std::min(plan_.UnderWay(rank_), passes_);
 }
 
 void Pipeline::Prepare(const StrategySeat& seat) {
@@ -141,7 +141,7 @@ void Pipeline::Prepare(const StrategySeat& seat) {
 template <class Visit>
 void Pipeline::VisitChannels(const Visit& visit) const {
   for (size_t net = 0; net < plan_.nets.size(); ++net) {
-    for (const StagedValue& value : plan_.nets[net].values) {
+    for (const StageTransfer& value : plan_.nets[net].values) {
       for (const bool backward : {false, true}) {
         if (backward && (net > 0 || !value.has_gradient)) continue;
         visit(net, value, backward, plan_.UnderWay(value.from));
@@ -155,7 +155,7 @@ void Pipeline::OpenChannels() {
   size_t bytes = peers().IsNear(0)
                      ? StageChannel::Bytes(kCollected, kCollectedSlots) * Index(plan_.stages)
                      : 0;
-  VisitChannels([&](size_t, const StagedValue& value, bool backward, int slots) {
+  VisitChannels([&](size_t, const StageTransfer& value, bool backward, int slots) {
     if (!peers().IsNear(backward ? value.from : value.to)) return;
     bytes += StageChannel::Bytes(value.bytes(), slots);
   });
@@ -166,7 +166,7 @@ void Pipeline::OpenChannels() {
   traffic_.resize(plan_.nets.size());
   forwards_.resize(plan_.nets.size());
   std::vector<size_t> taken(plan_.nets.size()), given(plan_.nets.size());
-  VisitChannels([&](size_t net, const StagedValue& value, bool backward, int) {
+  VisitChannels([&](size_t net, const StageTransfer& value, bool backward, int) {
     StageChannel* const channel = &channels_[next++];
     NetTraffic& traffic = traffic_[net];
     if (value.to == rank_) {
@@ -189,7 +189,7 @@ void Pipeline::MakeChannels(std::byte* memory, int kind) {
                            StageChannel::Address{kind, static_cast<int64_t>(channels_.size())});
     if (peers().IsNear(to)) memory += StageChannel::Bytes(message, slots);
   };
-  VisitChannels([&](size_t, const StagedValue& value, bool backward, int slots) {
+  VisitChannels([&](size_t, const StageTransfer& value, bool backward, int slots) {
     make(value.bytes(), slots, backward ? value.to : value.from, backward ? value.from : value.to);
   });
   for (int rank = 0; rank < plan_.stages; ++rank) make(kCollected, kCollectedSlots, rank, 0);
@@ -246,7 +246,7 @@ void Pipeline::Backward(Net& net) {
 float Pipeline::Run(int passes) {
   Net& net = seat_->objective.net();
   const int under_way = std::min(plan_.UnderWay(rank_), passes);
-  const auto slot = [&](int pass) { net.SetSlot(pass % under_way); };
+  const auto slot = [&](int pass) { net.SetActivationSlot(pass % under_way); };
   float loss = 0;
   for (int next = 0, done = 0; done < passes;) {
     if (next < passes && next - done < under_way) {
@@ -303,7 +303,7 @@ void Pipeline::Collect(const std::string& own,
 std::string Pipeline::Describe() const {
   int64_t bytes = 0;
   for (size_t net = 0; net < plan_.nets.size(); ++net) {
-    for (const StagedValue& value : plan_.nets[net].values) {
+    for (const StageTransfer& value : plan_.nets[net].values) {
       const int64_t passes = forwards_[net] + (net == 0 && value.has_gradient ? backwards_ : 0);
       bytes += passes * static_cast<int64_t>(value.bytes());
     }

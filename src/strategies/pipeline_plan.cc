@@ -71,16 +71,16 @@ PipelinePlan PlanPipeline(const SolverSpec& spec, const Device& device, int stag
   const int64_t batch = CommonBatch(spec.train);
   plan.micro_batches = MicroBatches(spec, stages, batch);
   plan.records = batch / plan.micro_batches;
-  StageRule rule;
+  PartitionOptions rule;
   rule.stages = stages;
   rule.by_cost = spec.proto.strategy_param().stages() == "auto";
   rule.passes = plan.micro_batches;
   rule.numbers_per_weight = 2 + MakeStepRule(spec)->StatesPerWeight();
   const NetSpec micro = WithParts(*spec.train.net, plan.micro_batches);
-  plan.nets.push_back(CutIntoStages(micro, OptionsOf(spec.train, true), device, rule));
+  plan.nets.push_back(PartitionNet(micro, OptionsOf(spec.train, true), device, rule));
   for (const NetUse& test : spec.tests) {
     rule.like = &plan.nets.front();
-    StagedNet staged = CutIntoStages(*test.net, OptionsOf(test, false), device, rule);
+    NetPartition staged = PartitionNet(*test.net, OptionsOf(test, false), device, rule);
     plan.nets.push_back(std::move(staged));
   }
   return plan;

@@ -10,7 +10,9 @@
 namespace trainer {
 
 RankNumbers::RankNumbers(const StrategySeat& seat)
-    : seat_(seat), weights_(seat.objective.Weights()), averages_(seat.objective.Averages().size()) {
+    : seat_(seat),
+      weights_(seat.objective.Weights()),
+      averages_(seat.objective.RunningStats().size()) {
   VisitArrays([&](float*, size_t begin, size_t count) { all_ = begin + count; });
 }
 

@@ -58,7 +58,7 @@ ServerRanks::ServerRanks(const StrategySeat& seat, const RankNumbers& numbers, i
 std::vector<bool> ServerRanks::ParamsOf(int server) const {
   const std::vector<Param*>& params = seat_.objective.params();
   std::vector<bool> own = OwnParams(params, {server, servers_});
-  for (size_t i = 0; i < params.size(); ++i) own[i] = own[i] && !params[i]->averages;
+  for (size_t i = 0; i < params.size(); ++i) own[i] = own[i] && !params[i]->is_running_stat;
   return own;
 }
 
@@ -77,7 +77,7 @@ void ServerRanks::FindMachines() {
     machine.servers.push_back(server);
     const std::vector<bool> own = ParamsOf(server);
     for (size_t i = 0; i < own.size(); ++i) {
-      const bool averages = server == 0 && seat_.objective.params()[i]->averages;
+      const bool averages = server == 0 && seat_.objective.params()[i]->is_running_stat;
       machine.params[i] = machine.params[i] || own[i] || averages;
     }
   }

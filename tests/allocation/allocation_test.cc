@@ -8,7 +8,7 @@
 
 #include "solver/small_run.h"
 #include "support/late_device.h"
-#include "trainer/backend/library_call.h"
+#include "trainer/backend/memory/library_call.h"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include "support/net_text.h"
 #include "support/test_device.h"
 #include "trainer/analysis/memory/memory_fit.h"
-#include "trainer/backend/plan_device.h"
+#include "trainer/backend/device/meta_device.h"
 #include "trainer/base/text/table.h"
 
 namespace trainer {
@@ -21,16 +21,16 @@ using testing::HasSubstr;
 using testing::Not;
 
 MemoryBreakdown BreakDown(const SolverSpec& spec, const Device& device, size_t budget = 0) {
-  return BreakDownMemory(spec, device, UnlimitedRoom(device), MemoryMode::kShared, budget);
+  return BreakDownMemory(spec, device, UnlimitedRoom(device), BufferReuse::kShared, budget);
 }
 
 TEST(MemoryBreakdownTest, ListsTheValuesOfEachNetAndThoseAtThePeak) {
   const DigitsRun run;
-  const std::unique_ptr<Device> device = MakePlanDevice();
+  const std::unique_ptr<Device> device = MakeMetaDevice();
   MemoryRoom room = UnlimitedRoom(*device);
   room.estimated = true;
   const MemoryBreakdown breakdown =
-      BreakDownMemory(run.Load(), *device, room, MemoryMode::kShared, 0);
+      BreakDownMemory(run.Load(), *device, room, BufferReuse::kShared, 0);
   ASSERT_EQ(breakdown.nets.size(), 2u);
   EXPECT_EQ(breakdown.nets[0].title, "training net");
   EXPECT_EQ(breakdown.nets[1].title, "test net (#0)");
@@ -47,7 +47,7 @@ TEST(MemoryBreakdownTest, ListsTheValuesOfEachNetAndThoseAtThePeak) {
 TEST(MemoryBreakdownTest, SaysWhatIsStoredIn16BitsOnEachDevice) {
   TRAINER_CPU_ONLY("compares the CPU with a GPU that is not there");
   const DigitsRun run;
-  const std::unique_ptr<Device> cpu = MakeTestDevice(1), gpu = MakePlanDevice();
+  const std::unique_ptr<Device> cpu = MakeTestDevice(1), gpu = MakeMetaDevice();
   const SolverSpec f16 = run.Load({"default_forward_type=FLOAT16"});
   EXPECT_THAT(ToText(BreakDown(f16, *cpu), true),
               ContainsRegex("\n *[0-9]+ +320 +ip +16 10 \\(160\\) .* bf16"));
@@ -82,7 +82,7 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "
   const std::unique_ptr<Device> device = MakeTestDevice(1);
   const auto plan = [&](caffe::Phase phase) {
     return BreakDownMemory(spec, StateOf(phase), *device, UnlimitedRoom(*device),
-                           MemoryMode::kShared);
+                           BufferReuse::kShared);
   };
   const MemoryBreakdown train = plan(caffe::TRAIN), test = plan(caffe::TEST);
   EXPECT_EQ(train.nets[0].title, "net, phase TRAIN");

@@ -16,7 +16,7 @@
 #include "support/source_folder.h"
 #include "support/test_device.h"
 #include "support/thread_group.h"
-#include "trainer/backend/plan_device.h"
+#include "trainer/backend/device/meta_device.h"
 #include "trainer/monitor/observer.h"
 #include "trainer/solver/solver.h"
 #include "trainer/storage/db_writer.h"
@@ -228,7 +228,7 @@ TEST(MemoryEstimatorTest, PlansTheTestNetsOnceForAllTrainingBatches) {
   SolverSpec spec = run.Load();
   const std::unique_ptr<Device> device = MakeTestDevice(1);
   std::vector<std::string> titles;
-  MemoryEstimator estimator(*device, MemoryMode::kShared,
+  MemoryEstimator estimator(*device, BufferReuse::kShared,
                             [&](const std::string& title, const Net&) { titles.push_back(title); });
   const MemoryEstimate first = estimator.Estimate(spec);
   EXPECT_EQ(first.batch, 16);
@@ -243,7 +243,7 @@ TEST(MemoryEstimatorTest, PlansTheTestNetsOnceForAllTrainingBatches) {
 
 TEST(MemoryItemsTest, ListWhatARunHoldsOnAGpuAndWhatIsAnEstimate) {
   const DigitsRun run;
-  const std::unique_ptr<Device> device = MakePlanDevice();
+  const std::unique_ptr<Device> device = MakeMetaDevice();
   const MemoryEstimate estimate = EstimateMemory(run.Load(), *device);
   const MemoryRoom gpu = {.gpu = true, .estimated = true, .name = ""};
   const std::vector<MemoryItem> items = estimate.Items(gpu);

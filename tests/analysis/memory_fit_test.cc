@@ -9,7 +9,7 @@
 #include "support/error_of.h"
 #include "support/scoped.h"
 #include "support/test_device.h"
-#include "trainer/backend/plan_device.h"
+#include "trainer/backend/device/meta_device.h"
 #include "trainer/monitor/observer.h"
 #include "trainer/solver/solver.h"
 
@@ -41,7 +41,7 @@ TEST(MemoryFitTest, ComparesTheItemsWithTheRoomAndNamesABatch) {
 // On a GPU that is not there.
 TEST(MemoryFitTest, TheBatchThatItNamesFits) {
   const DigitsRun run;
-  const std::unique_ptr<Device> device = MakePlanDevice();
+  const std::unique_ptr<Device> device = MakeMetaDevice();
   const MemoryRoom room = {.gpu = true, .estimated = true, .bytes = 641 * kMiB, .name = ""};
   const auto fit = [&](int64_t batch) {
     const MemoryEstimate estimate =
@@ -57,7 +57,7 @@ TEST(MemoryFitTest, TheBatchThatItNamesFits) {
 // Sixteen numbers that no GPU holds: planning takes no memory.
 TEST(MemoryFitTest, ABatchOfMillionsIsPlanned) {
   const DigitsRun run;
-  const std::unique_ptr<Device> device = MakePlanDevice();
+  const std::unique_ptr<Device> device = MakeMetaDevice();
   const MemoryEstimate estimate =
       EstimateMemory(run.Load({"layer[digits].data_param.batch_size=4000000"}), *device);
   const MemoryRoom room = {.gpu = true, .estimated = true, .bytes = size_t{80} << 30, .name = ""};

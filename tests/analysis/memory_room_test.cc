@@ -8,7 +8,7 @@
 #include "support/error_of.h"
 #include "support/scoped.h"
 #include "support/test_device.h"
-#include "trainer/backend/available_memory.h"
+#include "trainer/backend/device/available_memory.h"
 
 namespace trainer {
 namespace {

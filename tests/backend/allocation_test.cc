@@ -7,8 +7,8 @@
 #include <new>
 
 #include "backend/plan_testing.h"
-#include "trainer/backend/device.h"
-#include "trainer/backend/library_call.h"
+#include "trainer/backend/device/device.h"
+#include "trainer/backend/memory/library_call.h"
 
 namespace {
 
@@ -59,13 +59,13 @@ class AllocationTest : public testing::TestWithParam<DType> {
  protected:
   void SetUp() override { TRAINER_CPU_ONLY("an emulated GPU allocates for what is queued"); }
 
-  const Device& device_ = PlanDevice();
+  const Device& device_ = MetaDevice();
 };
 
 TEST_P(AllocationTest, ConvolutionCallsAllocateNothing) {
   for (ConvDesc desc : {Conv(20, 50), Conv(32, 32)}) {
     desc.dtype = GetParam();
-    const auto plan = device_.MakeConv(desc);
+    const auto plan = device_.NewConv(desc);
     const Values x = Values::Random(desc.InShape(), desc.dtype, 1);
     const Values y = Values::Random(desc.OutShape(), desc.dtype, 2);
     const Values weight = Values::Random(desc.WeightShape(), DType::kF32, 3);
@@ -77,7 +77,7 @@ TEST_P(AllocationTest, ConvolutionCallsAllocateNothing) {
                 plan->BackwardWeight(in, out, weight.f32(), bias.f32(), scratch.span());
                 plan->BackwardData(out, weight.f32(), in, scratch.span());
               }))
-        << plan->Implementation();
+        << plan->kernel();
   }
 }
 
@@ -95,7 +95,7 @@ TEST_P(AllocationTest, PoolCallsAllocateNothing) {
                         .stride_h = 2,
                         .stride_w = 2,
                         .dtype = GetParam()};
-    const auto plan = device_.MakePool(desc);
+    const auto plan = device_.NewPool(desc);
     const Values x = Values::Random(desc.InShape(), desc.dtype, 1);
     const Values y = Values::Random(desc.OutShape(), desc.dtype, 2);
     const Tensor in = x, out = y;
@@ -110,7 +110,7 @@ TEST_P(AllocationTest, PoolCallsAllocateNothing) {
 TEST_P(AllocationTest, ProductCallsAllocateNothing) {
   for (const bool trans_b : {false, true}) {
     const GemmDesc desc{.m = 64, .n = 50, .k = 80, .trans_b = trans_b, .dtype = GetParam()};
-    const auto plan = device_.MakeGemm(desc);
+    const auto plan = device_.NewGemm(desc);
     const Values a = Values::Random({64, 80}, desc.dtype, 1);
     const Values b = Values::Random({80, 50}, desc.dtype, 2);
     const Values c = Values::Unset({64, 50});

@@ -2,8 +2,8 @@
 
 #include "backend/conv_images.h"
 #include "backend/plan_testing.h"
-#include "trainer/backend/conv.h"
-#include "trainer/backend/device.h"
+#include "trainer/backend/device/device.h"
+#include "trainer/backend/primitives/conv.h"
 #include "trainer/base/error/error.h"
 
 namespace trainer {
@@ -21,48 +21,48 @@ TEST(ConvDescTest, RoundsTheOutputDown) {
 }
 
 TEST(ConvDescTest, RefusesAKernelThatDoesNotFit) {
-  const Device* const device = &PlanDevice();
-  EXPECT_THAT([&] { device->MakeConv(ImageConv(1, 1, 3, 3, 1, 5)); },
+  const Device* const device = &MetaDevice();
+  EXPECT_THAT([&] { device->NewConv(ImageConv(1, 1, 3, 3, 1, 5)); },
               ThrowsMessage<Error>(HasSubstr("a kernel of 5 with dilation 1 does not fit into a "
                                              "height of 3 padded by 0")));
 }
 
 TEST(ConvDescTest, RefusesGroupsThatDoNotDivide) {
-  const Device* const device = &PlanDevice();
-  EXPECT_THAT([&] { device->MakeConv(ImageConv(1, 4, 3, 3, 6, 1, 1, 0, 3)); },
+  const Device* const device = &MetaDevice();
+  EXPECT_THAT([&] { device->NewConv(ImageConv(1, 4, 3, 3, 6, 1, 1, 0, 3)); },
               ThrowsMessage<Error>(HasSubstr("3 groups do not divide 4 input channels")));
 }
 
 TEST(ConvDescTest, RefusesLengthsBelowTheirLeast) {
-  const Device* const device = &PlanDevice();
+  const Device* const device = &MetaDevice();
   ConvDesc desc = ImageConv(1, 1, 3, 3, 1, 2);
   desc.stride[1] = 0;
-  EXPECT_THAT([&] { device->MakeConv(desc); },
+  EXPECT_THAT([&] { device->NewConv(desc); },
               ThrowsMessage<Error>(HasSubstr("the stride along the width is 0; it must be at least "
                                              "1")));
   desc = ImageConv(0, 1, 3, 3, 1, 2);
-  EXPECT_THAT([&] { device->MakeConv(desc); }, ThrowsMessage<Error>(HasSubstr("the batch is 0")));
+  EXPECT_THAT([&] { device->NewConv(desc); }, ThrowsMessage<Error>(HasSubstr("the batch is 0")));
   desc = ImageConv(1, 1, 3, 3, 1, 2);
   desc.pad[0] = -1;
-  EXPECT_THAT([&] { device->MakeConv(desc); },
+  EXPECT_THAT([&] { device->NewConv(desc); },
               ThrowsMessage<Error>(HasSubstr("the pad along the height is -1")));
 }
 
 TEST(ConvDescTest, RefusesOtherNumbersOfAxes) {
-  const Device* const device = &PlanDevice();
+  const Device* const device = &MetaDevice();
   ConvDesc desc = ImageConv(1, 1, 3, 3, 1, 2);
   desc.pad = {0};
-  EXPECT_THAT([&] { device->MakeConv(desc); },
+  EXPECT_THAT([&] { device->NewConv(desc); },
               ThrowsMessage<Error>(HasSubstr("have 2, 2, 2, 1 and 2 spatial axes")));
   desc.kernel = {};
-  EXPECT_THAT([&] { device->MakeConv(desc); },
+  EXPECT_THAT([&] { device->NewConv(desc); },
               ThrowsMessage<Error>(HasSubstr("over no spatial axis; at least 1 is needed")));
 }
 
 TEST(ConvPlanRefusalTest, NamesATensorOfAnotherShape) {
-  const Device* const device = &PlanDevice();
+  const Device* const device = &MetaDevice();
   const ConvDesc desc = ImageConv(2, 16, 8, 8, 16, 3);
-  const auto plan = device->MakeConv(desc);
+  const auto plan = device->NewConv(desc);
   const Values x = Values::Of({2, 16, 8, 9}, {}), weight = Values::Of(desc.WeightShape(), {});
   const Values y = Values::Of(desc.OutShape(), {}), bias = Values::Of({16}, {});
   GuardedBytes scratch(plan->ScratchBytes());
@@ -72,9 +72,9 @@ TEST(ConvPlanRefusalTest, NamesATensorOfAnotherShape) {
 }
 
 TEST(ConvPlanRefusalTest, SaysWhenScratchIsTooSmall) {
-  const Device* const device = &PlanDevice();
+  const Device* const device = &MetaDevice();
   const ConvDesc desc = ImageConv(2, 16, 8, 8, 16, 3);
-  const auto plan = device->MakeConv(desc);
+  const auto plan = device->NewConv(desc);
   const Values x = Values::Of(desc.InShape(), {}), dy = Values::Of(desc.OutShape(), {});
   const Values dweight = Values::Of(desc.WeightShape(), {});
   EXPECT_THAT([&] { plan->BackwardWeight(x, dy, dweight.f32(), nullptr, {}); },

@@ -4,16 +4,16 @@
 
 #include "backend/conv_images.h"
 #include "backend/plan_testing.h"
-#include "conv_steps.h"
+#include "conv_kernels.h"
 
 namespace trainer {
 namespace {
 
 template <class Step>
 std::unique_ptr<Step> LastOf(const ConvDesc& desc) {
-  for (const auto& one : Candidates<ConvDesc, Step>::Get().all()) {
-    if (one.device == DeviceKind::kCuda && one.rank == rank::kReference) {
-      return one.make(PlanDevice(), desc).Take();
+  for (const auto& one : KernelRegistry<ConvDesc, Step>::Get().all()) {
+    if (one.device == DeviceKind::kCuda && one.priority == priority::kReference) {
+      return one.make(MetaDevice(), desc).Take();
     }
   }
   return nullptr;
@@ -56,9 +56,9 @@ INSTANTIATE_TEST_SUITE_P(Of, ConvDirectTest,
 TEST_P(ConvDirectTest, EqualsTheReferenceInAllDirections) {
   ConvDesc desc = std::get<0>(GetParam()).desc;
   desc.dtype = std::get<1>(GetParam());
-  const auto plan = JoinConvSteps(desc, LastOf<ConvForward>(desc), LastOf<ConvBackwardData>(desc),
-                                  LastOf<ConvBackwardWeight>(desc));
-  EXPECT_EQ(plan->Implementation(), "direct");
+  const auto plan = JoinConvKernels(desc, LastOf<ConvForward>(desc), LastOf<ConvBackwardData>(desc),
+                                    LastOf<ConvBackwardWeight>(desc));
+  EXPECT_EQ(plan->kernel(), "direct");
   const auto reference = MakeReferenceConv(desc);
   GuardedBytes scratch(plan->ScratchBytes()), reference_scratch(reference->ScratchBytes(), true);
   const float bound = BoundOf(desc.dtype, 2e-5f, 1e-2f);

@@ -7,7 +7,7 @@
 #include <string>
 #include <tuple>
 
-#include "trainer/backend/conv.h"
+#include "trainer/backend/primitives/conv.h"
 
 namespace trainer {
 

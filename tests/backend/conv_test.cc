@@ -1,8 +1,8 @@
-#include "trainer/backend/conv.h"
+#include "trainer/backend/primitives/conv.h"
 
 #include "backend/conv_images.h"
 #include "backend/plan_testing.h"
-#include "trainer/backend/device.h"
+#include "trainer/backend/device/device.h"
 
 namespace trainer {
 namespace {
@@ -126,14 +126,14 @@ class ConvPlanTest : public testing::TestWithParam<std::tuple<ConvCase, DType>> 
  protected:
   ConvPlanTest() : desc_(std::get<0>(GetParam()).desc) {
     desc_.dtype = std::get<1>(GetParam());
-    plan_ = PlanDevice().MakeConv(desc_);
+    plan_ = MetaDevice().NewConv(desc_);
     reference_ = MakeReferenceConv(desc_);
     scratch_ = std::make_unique<GuardedBytes>(plan_->ScratchBytes());
     reference_scratch_ = std::make_unique<GuardedBytes>(reference_->ScratchBytes(), true);
     // bf16 keeps 8 bits, f16 11, and the library rounds the weight as well.
     bound_ = BoundOf(desc_.dtype, 2e-5f, 2e-2f);
   }
-  void TearDown() override { EXPECT_TRUE(scratch_->Intact()) << plan_->Implementation(); }
+  void TearDown() override { EXPECT_TRUE(scratch_->Intact()) << plan_->kernel(); }
 
   Values Random(const Shape& shape, uint32_t seed) const {
     return Values::Random(shape, desc_.dtype, seed);
@@ -143,7 +143,7 @@ class ConvPlanTest : public testing::TestWithParam<std::tuple<ConvCase, DType>> 
   }
 
   ConvDesc desc_;
-  std::unique_ptr<ConvPlan> plan_, reference_;
+  std::unique_ptr<ConvPrimitive> plan_, reference_;
   std::unique_ptr<GuardedBytes> scratch_, reference_scratch_;
   float bound_;
 };
@@ -158,7 +158,7 @@ TEST_P(ConvPlanTest, ForwardMatchesTheReference) {
                       want.Host(), reference_scratch_->span());
   for (int call = 0; call < 2; ++call) {
     plan_->Forward(x, weight.f32(), bias_data, y, scratch_->span());
-    ExpectClose(y, want, bound_, plan_->Implementation().c_str());
+    ExpectClose(y, want, bound_, plan_->kernel().c_str());
   }
 }
 
@@ -169,7 +169,7 @@ TEST_P(ConvPlanTest, DataGradientMatchesTheReferenceAndOverwrites) {
   reference_->BackwardData(dy.Host(), weight.HostF32(), want.Host(), reference_scratch_->span());
   for (int call = 0; call < 2; ++call) {
     plan_->BackwardData(dy, weight.f32(), dx, scratch_->span());
-    ExpectClose(dx, want, bound_, plan_->Implementation().c_str());
+    ExpectClose(dx, want, bound_, plan_->kernel().c_str());
   }
 }
 
@@ -181,8 +181,8 @@ TEST_P(ConvPlanTest, WeightGradientIsAdded) {
     plan_->BackwardWeight(x, dy, dweight.f32(), dbias.f32(), scratch_->span());
     reference_->BackwardWeight(x.Host(), dy.Host(), want.HostF32(), want_bias.HostF32(),
                                reference_scratch_->span());
-    ExpectClose(dweight, want, bound_, plan_->Implementation().c_str());
-    ExpectClose(dbias, want_bias, bound_, plan_->Implementation().c_str());
+    ExpectClose(dweight, want, bound_, plan_->kernel().c_str());
+    ExpectClose(dbias, want_bias, bound_, plan_->kernel().c_str());
   }
 }
 
@@ -198,8 +198,8 @@ TEST_P(ConvPlanTest, WeightGradientWithoutBiasGradientAndWithAnother) {
 
 TEST_P(ConvPlanTest, RepeatsBitForBit) {
   const Values x = Random(desc_.InShape(), 10), dy = Random(desc_.OutShape(), 11);
-  const auto again = PlanDevice().MakeConv(desc_);
-  EXPECT_EQ(again->Implementation(), plan_->Implementation());
+  const auto again = MetaDevice().NewConv(desc_);
+  EXPECT_EQ(again->kernel(), plan_->kernel());
   const Values first = Values::Of(desc_.WeightShape(), {});
   const Values second = Values::Of(desc_.WeightShape(), {});
   plan_->BackwardWeight(x, dy, first.f32(), nullptr, scratch_->span());

@@ -1,7 +1,5 @@
 // Copies between arrays whose elements lie at different distances, and between storage types.
 
-#include "trainer/backend/copy.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +7,8 @@
 #include <numeric>
 
 #include "backend/plan_testing.h"
-#include "trainer/backend/device.h"
+#include "trainer/backend/device/device.h"
+#include "trainer/backend/primitives/strided_copy.h"
 
 namespace trainer {
 namespace {
@@ -41,7 +40,7 @@ class CopyTest : public testing::Test {
     EXPECT_TRUE(target.Read() == want)
         << desc.axes << " axes of elements of " << desc.element_bytes;
   }
-  const Device& device_ = PlanDevice();
+  const Device& device_ = MetaDevice();
 };
 
 TEST_F(CopyTest, LaysBlocksSideBySide) {
@@ -102,7 +101,7 @@ TEST_F(CopyTest, ConvertsBetweenStorageTypes) {
     const Values narrow = Values::Unset(Shape{40001}, type), back = Values::Unset({40001});
     device_.Convert(x, narrow);
     device_.Convert(narrow, back);
-    WithType(type, [&](auto tag) {
+    DispatchDtype(type, [&](auto tag) {
       for (int64_t i = 0; i < x.size(); ++i) {
         typename decltype(tag)::Type rounded;
         Store(rounded, x[i]);

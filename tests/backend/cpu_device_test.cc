@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "support/test_device.h"
-#include "trainer/backend/device.h"
-#include "trainer/backend/library_call.h"
+#include "trainer/backend/device/device.h"
+#include "trainer/backend/memory/library_call.h"
 #include "trainer/base/error/error.h"
 
 // Under the address sanitizer too, memory that cannot be had is a null pointer, not the end.
@@ -58,7 +58,7 @@ TEST(CpuDeviceTest, FillsEachByte) {
   TRAINER_CPU_ONLY("it is the device that is tested");
   const auto device = MakeCpuDevice(2);
   std::array<unsigned char, 5> bytes = {1, 2, 3, 4, 5};
-  device->Fill(bytes.data() + 1, 0xff, 3);
+  device->Memset(bytes.data() + 1, 0xff, 3);
   EXPECT_THAT(bytes, testing::ElementsAre(1, 0xff, 0xff, 0xff, 5));
   device->Zero(bytes.data(), 2);
   EXPECT_THAT(bytes, testing::ElementsAre(0, 0, 0xff, 0xff, 5));
@@ -68,7 +68,7 @@ TEST(CpuDeviceTest, HostMemoryIsAlignedForAnyType) {
   TRAINER_CPU_ONLY("it is the device that is tested");
   const auto device = MakeCpuDevice(2);
   for (const size_t count : {1, 3, 1000}) {
-    const std::pmr::vector<unsigned char> bytes(count, &device->HostMemory());
+    const std::pmr::vector<unsigned char> bytes(count, &device->PinnedMemory());
     EXPECT_EQ(reinterpret_cast<uintptr_t>(bytes.data()) % 64, 0u);
   }
 }
@@ -76,13 +76,13 @@ TEST(CpuDeviceTest, HostMemoryIsAlignedForAnyType) {
 TEST(CpuDeviceTest, ItsCopyQueueHasCopiedWhenACallReturns) {
   TRAINER_CPU_ONLY("it is the device that is tested");
   const auto device = MakeCpuDevice(2);
-  const auto queue = device->MakeCopyQueue();
-  const std::pmr::vector<float> from({1, 2, 3}, &device->HostMemory());
+  const auto queue = device->NewCopyStream();
+  const std::pmr::vector<float> from({1, 2, 3}, &device->PinnedMemory());
   std::array<float, 3> to = {};
-  queue->CopyAfterComputations();
+  queue->CopiesWaitForCompute();
   queue->CopyToDevice(to.data(), from.data(), sizeof(to));
   EXPECT_THAT(to, testing::ElementsAre(1, 2, 3));
-  queue->ComputeAfterCopies();
+  queue->ComputeWaitsForCopies();
   queue->WaitForCopies();
 }
 

@@ -1,9 +1,9 @@
-#include "trainer/backend/gemm.h"
+#include "trainer/backend/primitives/gemm.h"
 
 #include <gmock/gmock.h>
 
 #include "backend/plan_testing.h"
-#include "trainer/backend/device.h"
+#include "trainer/backend/device/device.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
 
@@ -47,7 +47,7 @@ class GemmPlanTest : public testing::TestWithParam<std::tuple<Sizes, int, DType>
 
   void Check(DType out_dtype, float bound) {
     desc_.out_dtype = out_dtype;
-    const auto plan = PlanDevice().MakeGemm(desc_);
+    const auto plan = MetaDevice().NewGemm(desc_);
     const Values a = Values::Random({desc_.m, desc_.k}, desc_.dtype, 1);
     const Values b = Values::Random({desc_.k, desc_.n}, desc_.dtype, 2);
     const Values bias = Values::Random({desc_.n}, DType::kF32, 3);
@@ -58,7 +58,7 @@ class GemmPlanTest : public testing::TestWithParam<std::tuple<Sizes, int, DType>
     GuardedBytes scratch(plan->ScratchBytes());
     plan->Run(static_cast<ConstTensor>(a).data, static_cast<ConstTensor>(b).data,
               desc_.bias ? bias.f32() : nullptr, static_cast<Tensor>(c).data, scratch.span());
-    ExpectClose(c, want, bound, plan->Implementation().c_str());
+    ExpectClose(c, want, bound, plan->kernel().c_str());
     EXPECT_TRUE(scratch.Intact());
   }
 
@@ -89,16 +89,16 @@ INSTANTIATE_TEST_SUITE_P(Of, GemmPlanTest,
                          NameOfCaseGemm);
 
 TEST(GemmTest, RefusesEmptyMatrices) {
-  EXPECT_THAT([] { PlanDevice().MakeGemm({.m = 0, .n = 2, .k = 3}); },
+  EXPECT_THAT([] { MetaDevice().NewGemm({.m = 0, .n = 2, .k = 3}); },
               ThrowsMessage<Error>(HasSubstr("the number of rows is 0; it must be at least 1")));
-  EXPECT_THAT([] { PlanDevice().MakeGemm({.m = 1, .n = 2, .k = 0}); },
+  EXPECT_THAT([] { MetaDevice().NewGemm({.m = 1, .n = 2, .k = 0}); },
               ThrowsMessage<Error>(HasSubstr("the inner length is 0")));
 }
 
 TEST(GemmTest, RefusesASumInto16Bits) {
   EXPECT_THAT(
       [] {
-        PlanDevice().MakeGemm(
+        MetaDevice().NewGemm(
             {.m = 1, .n = 2, .k = 3, .accumulate = true, .out_dtype = DType::kBF16});
       },
       ThrowsMessage<Error>(HasSubstr("accumulate into f32")));

@@ -1,6 +1,6 @@
 // The element-wise and row-wise loops: every element once, whatever the count and the threads.
 
-#include "trainer/backend/map.h"
+#include "trainer/backend/loops/map.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 #include <numeric>
 
 #include "support/test_device.h"
-#include "trainer/backend/layout.h"
-#include "trainer/backend/reduce.h"
+#include "trainer/backend/loops/reduce.h"
+#include "trainer/backend/memory/nchw_copy.h"
 
 namespace trainer {
 namespace {
@@ -84,7 +84,7 @@ TEST_P(MapTest, UpdatesSeveralArraysInOnePass) {
 
 TEST_P(MapTest, ComputesEveryTypeInFloat) {
   for (const DType type : StoredTypes()) {
-    WithType(type, [&](auto tag) {
+    DispatchDtype(type, [&](auto tag) {
       using T = typename decltype(tag)::Type;
       std::vector<T> numbers(static_cast<size_t>(n_));
       for (size_t i = 0; i < numbers.size(); ++i) Store(numbers[i], static_cast<float>(i % 200));
@@ -229,9 +229,9 @@ TEST(LayoutTest, PlainOrderIsChannelsThenRowsThenColumns) {
   const std::vector<float> pixels = {1, 10, 2, 20, 3, 30};
   const OnDevice<float> memory(*device, pixels), plain(*device, 6), back(*device, 6);
   const Tensor image{memory.data(), {1, 2, 1, 3}, DType::kF32};
-  CopyToPlain(*device, image, plain.data());
+  CopyToNchw(*device, image, plain.data());
   EXPECT_THAT(plain.Read(), testing::ElementsAre(1, 2, 3, 10, 20, 30));
-  CopyFromPlain(*device, plain.data(), {back.data(), image.shape, DType::kF32});
+  CopyFromNchw(*device, plain.data(), {back.data(), image.shape, DType::kF32});
   EXPECT_EQ(back.Read(), pixels);
 }
 

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "backend/plan_testing.h"
-#include "trainer/backend/device.h"
+#include "trainer/backend/device/device.h"
 #include "trainer/base/error/error.h"
 
 namespace trainer {
@@ -17,7 +17,7 @@ using testing::ThrowsMessage;
 
 class NormTest : public testing::TestWithParam<DType> {
  protected:
-  const Device& device_ = PlanDevice();
+  const Device& device_ = MetaDevice();
   float Bound() const { return BoundOf(GetParam(), 2e-5f, 2e-2f); }
 };
 INSTANTIATE_TEST_SUITE_P(Types, NormTest, testing::ValuesIn(StoredTypes()),
@@ -27,7 +27,7 @@ TEST_P(NormTest, SoftmaxAndItsGradientAreThoseOfTheFormula) {
   const std::pair<Shape, int> cases[] = {
       {{7, 10}, 1}, {{3, 5, 4, 4}, 1}, {{3, 5, 4, 16}, 3}, {{2, 9, 32}, 1}, {{6, 1}, 0}};
   for (const auto& [shape, axis] : cases) {
-    const auto plan = device_.MakeSoftmax({.shape = shape, .axis = axis, .dtype = GetParam()});
+    const auto plan = device_.NewSoftmax({.shape = shape, .axis = axis, .dtype = GetParam()});
     const Values x = Values::Random(shape, GetParam(), 1),
                  dy = Values::Random(shape, GetParam(), 2);
     const Values y = Values::Unset(shape, GetParam()), dx = Values::Unset(shape, GetParam());
@@ -47,8 +47,8 @@ TEST_P(NormTest, SoftmaxAndItsGradientAreThoseOfTheFormula) {
         want_dx.Set(at(i), static_cast<float>(y[at(i)] * (dy[at(i)] - dot)));
       }
     }
-    ExpectClose(y, want_y, Bound(), plan->Implementation().c_str());
-    ExpectClose(dx, want_dx, Bound(), plan->Implementation().c_str());
+    ExpectClose(y, want_y, Bound(), plan->kernel().c_str());
+    ExpectClose(dx, want_dx, Bound(), plan->kernel().c_str());
   }
 }
 
@@ -79,7 +79,7 @@ TEST_P(NormTest, LrnAndItsGradientAreThoseOfTheFormula) {
         LrnDesc{.shape = {2, 3, 6, 5}, .across = false, .half = 1}}) {
     d.factor = 0.2f;
     d.dtype = GetParam();
-    const auto plan = device_.MakeLrn(d);
+    const auto plan = device_.NewLrn(d);
     const Values x = Values::Random(d.shape, d.dtype, 1), dy = Values::Random(d.shape, d.dtype, 2);
     const Values y = Values::Unset(d.shape, d.dtype), dx = Values::Unset(d.shape, d.dtype);
     GuardedBytes kept(plan->WorkspaceBytes()), scratch(plan->ScratchBytes());
@@ -96,8 +96,8 @@ TEST_P(NormTest, LrnAndItsGradientAreThoseOfTheFormula) {
       want_y.Set(i, static_cast<float>(x[i] * norm));
       want_dx.Set(i, static_cast<float>(dy[i] * norm - 2 * d.factor * d.beta * x[i] * shares));
     }
-    ExpectClose(y, want_y, Bound(), plan->Implementation().c_str());
-    ExpectClose(dx, want_dx, Bound(), plan->Implementation().c_str());
+    ExpectClose(y, want_y, Bound(), plan->kernel().c_str());
+    ExpectClose(dx, want_dx, Bound(), plan->kernel().c_str());
     EXPECT_TRUE(kept.Intact() && scratch.Intact());
   }
 }
@@ -109,7 +109,7 @@ class BatchNormCase {
   BatchNormCase(const BatchNormDesc& desc, bool affine) : desc_(desc), affine_(affine) {}
 
   void Run(const Device& device) {
-    const auto plan = device.MakeBatchNorm(desc_);
+    const auto plan = device.NewBatchNorm(desc_);
     GuardedBytes kept(plan->WorkspaceBytes()), scratch(plan->ScratchBytes());
     const BatchNormStats at = plan->StatsIn(kept.span());
     if (desc_.stored) {
@@ -218,7 +218,7 @@ TEST_P(NormTest, BatchNormAndItsGradientsAreThoseOfTheFormula) {
                                .stored = stored,
                                .other = other,
                                .relu = relu,
-                               .from_output = bits == 0,
+                               .backward_from_output = bits == 0,
                                .dtype = GetParam()};
       SCOPED_TRACE(testing::Message()
                    << shape.ToString() << (stored ? " stored" : "") << (other ? " other" : "")
@@ -231,39 +231,39 @@ TEST_P(NormTest, BatchNormAndItsGradientsAreThoseOfTheFormula) {
 }
 
 TEST(NormDescTest, RefusesWhatMakesNoSense) {
-  const Device* const device = &PlanDevice();
+  const Device* const device = &MetaDevice();
   EXPECT_THAT(
       [&] {
-        device->MakeSoftmax({.shape = {2, 3}, .axis = 2});
+        device->NewSoftmax({.shape = {2, 3}, .axis = 2});
       },
       ThrowsMessage<Error>(HasSubstr("softmax: axis 2 of a shape of 2 axes")));
   EXPECT_THAT(
       [&] {
-        device->MakeLrn({.shape = {2, 3}});
+        device->NewLrn({.shape = {2, 3}});
       },
       ThrowsMessage<Error>(HasSubstr("it must be (N, C, H, W)")));
   EXPECT_THAT(
       [&] {
-        device->MakeLrn({.shape = {2, 3, 4, 4}, .half = -1});
+        device->NewLrn({.shape = {2, 3, 4, 4}, .half = -1});
       },
       ThrowsMessage<Error>(HasSubstr("LRN: the number of neighbours on a side is -1")));
-  EXPECT_THAT([&] { device->MakeBatchNorm({.shape = {3}}); },
+  EXPECT_THAT([&] { device->NewBatchNorm({.shape = {3}}); },
               ThrowsMessage<Error>(HasSubstr("batch normalisation: the number of axes is 1")));
   EXPECT_THAT(
       [&] {
-        device->MakeBatchNorm({.shape = {2, 3}, .eps = -1});
+        device->NewBatchNorm({.shape = {2, 3}, .eps = -1});
       },
       ThrowsMessage<Error>(HasSubstr("eps is -1; it must not be negative")));
   EXPECT_THAT(
       [&] {
-        device->MakeBatchNorm({.shape = {2, 3}, .relu = true, .from_output = true});
+        device->NewBatchNorm({.shape = {2, 3}, .relu = true, .backward_from_output = true});
       },
       ThrowsMessage<Error>(HasSubstr("x cannot be told from y")));
 }
 
 TEST(NormDescTest, CallsNameATensorOfAnotherShape) {
-  const Device* const device = &PlanDevice();
-  const auto plan = device->MakeSoftmax({.shape = {2, 3}, .axis = 1});
+  const Device* const device = &MetaDevice();
+  const auto plan = device->NewSoftmax({.shape = {2, 3}, .axis = 1});
   const Values x({2, 4}, DType::kF32), y({2, 3}, DType::kF32);
   EXPECT_THAT([&] { plan->Forward(x, y); },
               ThrowsMessage<Error>(HasSubstr("softmax planned for 2 3 (6) f32 got 2 4 (8) f32")));

@@ -15,7 +15,7 @@
 namespace trainer {
 
 // The device that makes the plans. Plans may be used as long as the test runs.
-inline const Device& PlanDevice() {
+inline const Device& MetaDevice() {
   static const std::unique_ptr<Device> device = MakeTestDevice();
   if (!TestsOnGpu()) MakeCpuDevice(2);  // sets the team of all CPU devices
   return *device;
@@ -57,12 +57,12 @@ class Values {
 
   int64_t size() const { return shape_.Count(); }
   void Set(int64_t i, float value) const {
-    WithType(dtype_, [&](auto tag) {
+    DispatchDtype(dtype_, [&](auto tag) {
       Store(static_cast<typename decltype(tag)::Type*>(HostData())[i], value);
     });
   }
   float operator[](int64_t i) const {
-    return WithType(dtype_, [&](auto tag) {
+    return DispatchDtype(dtype_, [&](auto tag) {
       return Load(static_cast<typename decltype(tag)::Type*>(HostData())[i]);
     });
   }
@@ -74,13 +74,13 @@ class Values {
 
  private:
   void* HostData() const {
-    if (newest_on_device_) PlanDevice().CopyToHost(bytes_.data(), copy_->data(), bytes_.size());
+    if (newest_on_device_) MetaDevice().CopyToHost(bytes_.data(), copy_->data(), bytes_.size());
     newest_on_device_ = false;
     return bytes_.data();
   }
   void* DeviceData() const {
     if (!TestsOnGpu()) return bytes_.data();
-    if (!copy_) copy_.emplace(PlanDevice(), bytes_);
+    if (!copy_) copy_.emplace(MetaDevice(), bytes_);
     if (!newest_on_device_) copy_->Write(bytes_);
     newest_on_device_ = true;
     return copy_->data();
@@ -100,7 +100,7 @@ class GuardedBytes {
   explicit GuardedBytes(size_t bytes, bool of_host = false)
       : bytes_(bytes), memory_(bytes + 3 * kGuard, std::byte{0xA5}) {
     std::byte* start = memory_.data();
-    if (TestsOnGpu() && !of_host) start = copy_.emplace(PlanDevice(), memory_).data();
+    if (TestsOnGpu() && !of_host) start = copy_.emplace(MetaDevice(), memory_).data();
     offset_ = kGuard + (64 - (reinterpret_cast<uintptr_t>(start) + kGuard) % 64) % 64;
     begin_ = start + offset_;
   }

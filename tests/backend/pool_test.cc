@@ -1,4 +1,4 @@
-#include "trainer/backend/pool.h"
+#include "trainer/backend/primitives/pool.h"
 
 #include <gmock/gmock.h>
 
@@ -7,7 +7,7 @@
 #include <ostream>
 
 #include "backend/plan_testing.h"
-#include "trainer/backend/device.h"
+#include "trainer/backend/device/device.h"
 #include "trainer/base/error/error.h"
 
 namespace trainer {
@@ -104,7 +104,7 @@ class PoolPlanTest : public testing::TestWithParam<std::tuple<PoolCase, DType>> 
     PoolDesc desc = std::get<0>(GetParam()).desc;
     desc.dtype = std::get<1>(GetParam());
     desc.method = method;
-    const auto plan = PlanDevice().MakePool(desc), reference = MakeReferencePool(desc);
+    const auto plan = MetaDevice().NewPool(desc), reference = MakeReferencePool(desc);
     GuardedBytes kept(plan->WorkspaceBytes()), kept_reference(reference->WorkspaceBytes(), true);
     const Values y = Values::Random(desc.OutShape(), desc.dtype, 9);
     const Values want = Values::Random(desc.OutShape(), desc.dtype, 8);
@@ -113,8 +113,8 @@ class PoolPlanTest : public testing::TestWithParam<std::tuple<PoolCase, DType>> 
     ExpectSame(method, y, want);
     if (method == PoolMethod::kMax) {
       const Values mask = Values::Unset(desc.OutShape()), wins = Values::Unset(desc.OutShape());
-      plan->Winners(kept.span(), mask);
-      reference->Winners(kept_reference.span(), wins.Host());
+      plan->ArgMax(kept.span(), mask);
+      reference->ArgMax(kept_reference.span(), wins.Host());
       ExpectSame(method, mask, wins);
     }
     const Values dy = Values::Random(desc.OutShape(), desc.dtype, 7);
@@ -168,13 +168,13 @@ INSTANTIATE_TEST_SUITE_P(Of, PoolPlanTest,
                          NameOfCasePool);
 
 TEST(PoolTest, AllNanGivesTheSmallestFloatNoWinnerAndNoGradient) {
-  const auto plan = PlanDevice().MakePool(SquarePool(1, 2, 4, 4, 2, 2));
+  const auto plan = MetaDevice().NewPool(SquarePool(1, 2, 4, 4, 2, 2));
   const Values x = Values::Unset({1, 2, 4, 4}), y = Values::Unset({1, 2, 2, 2});
   const Values mask = Values::Unset({1, 2, 2, 2});
   GuardedBytes kept(plan->WorkspaceBytes());
   plan->Forward(x, y, kept.span());
   EXPECT_THAT(y.ToVector(), Each(-FLT_MAX));
-  plan->Winners(kept.span(), mask);
+  plan->ArgMax(kept.span(), mask);
   EXPECT_THAT(mask.ToVector(), Each(-1.0f));
   const Values dy = Values::Random({1, 2, 2, 2}, DType::kF32, 1), dx = Values::Unset({1, 2, 4, 4});
   plan->Backward(dy, dx, kept.span());
@@ -184,25 +184,25 @@ TEST(PoolTest, AllNanGivesTheSmallestFloatNoWinnerAndNoGradient) {
 TEST(PoolTest, EmptyLastWindowIsNanForAverageAndUnwonForMax) {
   PoolDesc desc = SquarePool(1, 1, 6, 6, 1, 5);
   desc.out_h = desc.out_w = 3;  // the third starts at 10
-  const auto max = PlanDevice().MakePool(desc);
+  const auto max = MetaDevice().NewPool(desc);
   const Values x = Values::Random({1, 1, 6, 6}, DType::kF32, 1), y = Values::Unset({1, 1, 3, 3});
   GuardedBytes kept(max->WorkspaceBytes());
   max->Forward(x, y, kept.span());
   EXPECT_EQ(y[8], -FLT_MAX);
-  max->Winners(kept.span(), y);
+  max->ArgMax(kept.span(), y);
   EXPECT_EQ(y[8], -1);
   EXPECT_EQ(y[4], 35);
   desc.method = PoolMethod::kAverage;
-  PlanDevice().MakePool(desc)->Forward(x, y, {});
+  MetaDevice().NewPool(desc)->Forward(x, y, {});
   EXPECT_TRUE(std::isnan(y[8]));
   EXPECT_EQ(y[4], x[35]);
 }
 
 TEST(PoolTest, KeepsWinnersInOneByteAndOnlyForTraining) {
   PoolDesc desc = SquarePool(2, 20, 24, 24, 2, 2);
-  EXPECT_EQ(PlanDevice().MakePool(desc)->WorkspaceBytes(), 2u * 20 * 12 * 12);
+  EXPECT_EQ(MetaDevice().NewPool(desc)->WorkspaceBytes(), 2u * 20 * 12 * 12);
   desc.training = false;
-  const auto plan = PlanDevice().MakePool(desc);
+  const auto plan = MetaDevice().NewPool(desc);
   EXPECT_EQ(plan->WorkspaceBytes(), 0u);
   const Values x = Values::Random(desc.InShape(), DType::kF32, 1);
   const Values y = Values::Unset(desc.OutShape()), want = Values::Unset(desc.OutShape());
@@ -214,7 +214,7 @@ TEST(PoolTest, KeepsWinnersInOneByteAndOnlyForTraining) {
 TEST(PoolTest, RefusesWindowsOfPaddingOnly) {
   PoolDesc desc = SquarePool(1, 1, 6, 6, 2, 2);
   desc.pad_w = 2;
-  EXPECT_THAT([&] { PlanDevice().MakePool(desc); },
+  EXPECT_THAT([&] { MetaDevice().NewPool(desc); },
               ThrowsMessage<Error>(HasSubstr("a pad of 0 x 2 with a kernel of 2 x 2 makes windows "
                                              "that hold padding only")));
 }
@@ -222,18 +222,18 @@ TEST(PoolTest, RefusesWindowsOfPaddingOnly) {
 TEST(PoolTest, RefusesLengthsBelowTheirLeast) {
   PoolDesc desc = SquarePool(1, 1, 6, 6, 2, 2);
   desc.stride_w = 0;
-  EXPECT_THAT([&] { PlanDevice().MakePool(desc); },
+  EXPECT_THAT([&] { MetaDevice().NewPool(desc); },
               ThrowsMessage<Error>(HasSubstr("the horizontal stride is 0; it must be at least 1")));
   desc = SquarePool(1, 1, 6, 6, 2, 2);
   desc.kernel_h = 0;
-  EXPECT_THAT([&] { PlanDevice().MakePool(desc); },
+  EXPECT_THAT([&] { MetaDevice().NewPool(desc); },
               ThrowsMessage<Error>(HasSubstr("the kernel's height is 0")));
 }
 
 TEST(PoolTest, RefusesAWorkspaceThatIsTooSmallAndOtherShapes) {
   TRAINER_CPU_ONLY("the words are those of its plan");
   const PoolDesc desc = SquarePool(1, 4, 6, 6, 2, 2);
-  const auto plan = PlanDevice().MakePool(desc);
+  const auto plan = MetaDevice().NewPool(desc);
   const Values x = Values::Unset(desc.InShape()), y = Values::Unset(desc.OutShape());
   EXPECT_THAT([&] { plan->Forward(x, y, {}); }, ThrowsMessage<Error>(HasSubstr("with 36 bytes")));
   GuardedBytes kept(plan->WorkspaceBytes());
@@ -244,9 +244,9 @@ TEST(PoolTest, RefusesAWorkspaceThatIsTooSmallAndOtherShapes) {
 TEST(PoolTest, AverageHasNoWinners) {
   PoolDesc desc = SquarePool(1, 4, 6, 6, 2, 2);
   desc.method = PoolMethod::kAverage;
-  const auto plan = PlanDevice().MakePool(desc);
+  const auto plan = MetaDevice().NewPool(desc);
   const Values mask = Values::Unset(desc.OutShape());
-  EXPECT_THAT([&] { plan->Winners({}, mask); },
+  EXPECT_THAT([&] { plan->ArgMax({}, mask); },
               ThrowsMessage<Error>(HasSubstr("an average pool has no winners")));
 }
 

@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "backend/plan_testing.h"
-#include "trainer/backend/conv.h"
-#include "trainer/backend/pool.h"
+#include "trainer/backend/primitives/conv.h"
+#include "trainer/backend/primitives/pool.h"
 
 namespace trainer {
 namespace {
@@ -126,7 +126,7 @@ TEST(ReferencePoolTest, MaxClipsTheLastWindowAndKeepsWinners) {
   const Values y = Values::Unset({1, 1, 2, 2}), mask = Values::Unset({1, 1, 2, 2});
   plan->Forward(Nine(), y, workspace);
   EXPECT_THAT(y.ToVector(), ElementsAre(5, 6, 8, 9));
-  plan->Winners(workspace, mask);
+  plan->ArgMax(workspace, mask);
   EXPECT_THAT(mask.ToVector(), ElementsAre(4, 5, 7, 8));
   const Values dy = Values::Of({1, 1, 2, 2}, {1, 2, 3, 4}), dx = Values::Unset({1, 1, 3, 3});
   plan->Backward(dy, dx, workspace);

@@ -1,19 +1,18 @@
 // Sums over a tensor, channel by channel.
 
-#include "trainer/backend/sums.h"
-
 #include <gtest/gtest.h>
 
 #include "backend/plan_testing.h"
-#include "trainer/backend/device.h"
-#include "trainer/backend/masks_and_sums.h"
+#include "trainer/backend/device/device.h"
+#include "trainer/backend/primitives/channel_sums.h"
+#include "trainer/backend/primitives/masks_and_sums.h"
 
 namespace trainer {
 namespace {
 
 class SumsTest : public testing::TestWithParam<DType> {
  protected:
-  const Device& device_ = PlanDevice();
+  const Device& device_ = MetaDevice();
 
   // Against sums in double.
   void ExpectSums(const Shape& shape, int axis, bool product) {
@@ -73,9 +72,8 @@ TEST_P(SumsTest, TheGradientOfAReluIsSummedOnTheWay) {
     const Values g = Values::Unset(shape, GetParam());
     const Rows rows = AxisRows(shape, 1);
     const Values sums = Values::Of({rows.length}, std::vector<float>(rows.length, 3));
-    ASSERT_TRUE(device->MaskAndAddChannelSums(ChannelSumsDesc::Of(shape, 1), dy, y, g, sums.f32()));
-    ASSERT_TRUE(
-        device->MaskAndAddChannelSums(ChannelSumsDesc::Of(shape, 1), dy, y, dy, sums.f32()));
+    ASSERT_TRUE(device->ReluGradAndBiasGrad(ChannelSumsDesc::Of(shape, 1), dy, y, g, sums.f32()));
+    ASSERT_TRUE(device->ReluGradAndBiasGrad(ChannelSumsDesc::Of(shape, 1), dy, y, dy, sums.f32()));
     for (int64_t c = 0; c < rows.length; ++c) {
       double want = 3;
       for (int64_t r = 0; r < rows.count; ++r) {
@@ -87,7 +85,7 @@ TEST_P(SumsTest, TheGradientOfAReluIsSummedOnTheWay) {
     }
   }
   const Values x = Values::Random({2, 3, 4}, GetParam(), 1);
-  EXPECT_FALSE(device->MaskAndAddChannelSums(ChannelSumsDesc::Of({2, 3, 4}, 1), x, x, x, nullptr))
+  EXPECT_FALSE(device->ReluGradAndBiasGrad(ChannelSumsDesc::Of({2, 3, 4}, 1), x, x, x, nullptr))
       << "channels that are not neighbours";
 }
 

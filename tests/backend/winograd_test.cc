@@ -1,3 +1,5 @@
+#include "cpu/conv/winograd.h"
+
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -5,10 +7,9 @@
 
 #include "backend/conv_images.h"
 #include "backend/plan_testing.h"
-#include "cpu/conv_winograd.h"
 #include "support/test_device.h"
-#include "trainer/backend/device.h"
-#include "trainer/backend/parallel_for.h"
+#include "trainer/backend/device/device.h"
+#include "trainer/backend/loops/parallel_for.h"
 
 namespace trainer {
 
@@ -106,7 +107,7 @@ class WinogradTest : public testing::TestWithParam<WinogradCase> {
 
   ConvDesc desc_;
   std::unique_ptr<Device> device_;
-  std::unique_ptr<ConvPlan> reference_;
+  std::unique_ptr<ConvPrimitive> reference_;
 };
 
 TEST_P(WinogradTest, ForwardMatchesTheReference) {
@@ -190,7 +191,7 @@ TEST(WinogradStepTest, IsTakenWhereItPays) {
   TRAINER_CPU_ONLY("it has this kernel");
   if (DetectCpuIsa() != CpuIsa::kAvx512) GTEST_SKIP() << "no AVX-512";
   const auto device = MakeCpuDevice(2);
-  const auto name = [&](const ConvDesc& desc) { return device->MakeConv(desc)->Implementation(); };
+  const auto name = [&](const ConvDesc& desc) { return device->NewConv(desc)->kernel(); };
   EXPECT_EQ(name(Padded(16, 64, 56, 56, 64, 3, 1, 1)), "own Winograd");
   EXPECT_EQ(name(Padded(64, 96, 27, 27, 256, 5, 2, 2, 2)), "own Winograd");
   // Few tiles, and tiles mostly over the edge.

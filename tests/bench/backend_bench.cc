@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "backend/conv_images.h"
-#include "trainer/backend/device.h"
+#include "trainer/backend/device/device.h"
 
 namespace trainer {
 namespace {
@@ -56,9 +56,9 @@ void Measure(benchmark::State& state, const char* unit, double work,
 
 void RunGemm(benchmark::State& state, const GemmDesc& desc) {
   const Numbers a(desc.m * desc.k), b(desc.k * desc.n), c(desc.m * desc.n), bias(desc.n);
-  const auto plan = Cpu().MakeGemm(desc);
+  const auto plan = Cpu().NewGemm(desc);
   const Numbers scratch(plan->ScratchBytes() / 4);
-  state.SetLabel(plan->Implementation());
+  state.SetLabel(plan->kernel());
   Measure(state, "GFLOP/s", 2.0 * desc.m * desc.n * desc.k, [&] {
     plan->Run(a.get(), b.get(), bias.get(), c.get(), scratch.bytes(plan->ScratchBytes()));
   });
@@ -69,11 +69,11 @@ enum class Direction { kForward, kData, kWeight };
 void RunConv(benchmark::State& state, const ConvDesc& desc, Direction direction) {
   const Numbers x_data(desc.InShape().Count()), y_data(desc.OutShape().Count());
   const Numbers weight(desc.WeightShape().Count()), bias(desc.out_channels);
-  const auto plan = Cpu().MakeConv(desc);
+  const auto plan = Cpu().NewConv(desc);
   const Numbers scratch(plan->ScratchBytes() / 4 + 1);
   const auto bytes = scratch.bytes(plan->ScratchBytes());
   const Tensor x{x_data.get(), desc.InShape()}, y{y_data.get(), desc.OutShape()};
-  state.SetLabel(plan->Implementation());
+  state.SetLabel(plan->kernel());
   const double flops = 2.0 * desc.Macs(), bytes_moved = 4.0 * (x.Count() + y.Count());
   Measure(state, "GFLOP/s", flops, [&] {
     if (direction == Direction::kForward) plan->Forward(x, weight.get(), bias.get(), y, bytes);
@@ -87,10 +87,10 @@ void RunConv(benchmark::State& state, const ConvDesc& desc, Direction direction)
 
 void RunPool(benchmark::State& state, const PoolDesc& desc, bool forward) {
   const Numbers x_data(desc.InShape().Count()), y_data(desc.OutShape().Count());
-  const auto plan = Cpu().MakePool(desc);
+  const auto plan = Cpu().NewPool(desc);
   std::vector<std::byte> kept(plan->WorkspaceBytes());
   const Tensor x{x_data.get(), desc.InShape()}, y{y_data.get(), desc.OutShape()};
-  state.SetLabel(plan->Implementation());
+  state.SetLabel(plan->kernel());
   plan->Forward(x, y, kept);
   Measure(state, "GB/s", 4.0 * (x.Count() + y.Count()), [&] {
     if (forward) plan->Forward(x, y, kept);

@@ -97,9 +97,9 @@ void RuleStep(benchmark::State& state, const std::string& type) {
   const auto rule = MakeRule(spec);
   const int arrays = 2 + rule->StatesPerWeight();
   std::vector<float> numbers(static_cast<size_t>(arrays * kWeights), 0.01f);
-  Segment segment{kWeights, {}};
+  TensorTuple segment{kWeights, {}};
   for (int i = 0; i < arrays; ++i) segment.array[i] = numbers.data() + i * kWeights;
-  const Segments parameters(*device, {segment});
+  const TensorList parameters(*device, {segment});
   const ParamMults mults;
   RateWords now{.rates = {.rate = 0.01f, .weight_decay = 0.0005f}};
   UpdateNumbers update;

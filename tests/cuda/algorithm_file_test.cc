@@ -1,14 +1,14 @@
 // The file that convolution algorithms are kept in, and devices that choose by it.
 
-#include "cuda/algorithm_file.h"
+#include "cuda/conv/algorithm_file.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <fstream>
 
+#include "cuda/bindings/cudnn.h"
 #include "cuda/conv_run.h"
-#include "cuda/cudnn.h"
 #include "cuda/gpu_testing.h"
 #include "support/log_collector.h"
 #include "support/temp_folder.h"
@@ -26,7 +26,7 @@ using testing::Not;
 using testing::Optional;
 using testing::StartsWith;
 
-constexpr uint64_t kMost = 1 << 20;
+constexpr uint64_t kMax = 1 << 20;
 
 void AddTo(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::app | std::ios::binary) << text;
@@ -62,7 +62,7 @@ TEST_F(AlgorithmFileTest, ADamagedLineIsLeftOutAndTheFileIsMended) {
     file.Add("a", "1");
     file.Add("b", "2");
   }
-  const std::string whole = ReadFile(path_, kMost);
+  const std::string whole = ReadFile(path_, kMax);
   std::string damaged = whole;
   damaged[damaged.find("\ta\t1") + 3] = '7';
   std::ofstream(path_, std::ios::binary) << damaged;
@@ -71,7 +71,7 @@ TEST_F(AlgorithmFileTest, ADamagedLineIsLeftOutAndTheFileIsMended) {
   EXPECT_EQ(file.Find("a"), std::nullopt);
   EXPECT_THAT(file.Find("b"), Optional(std::string("2")));
   EXPECT_THAT(log.lines, ElementsAre(HasSubstr("/convolutions: the file is damaged")));
-  EXPECT_THAT(ReadFile(path_, kMost), Not(HasSubstr("\ta\t")));
+  EXPECT_THAT(ReadFile(path_, kMax), Not(HasSubstr("\ta\t")));
   EXPECT_THAT(Open().Find("b"), Optional(std::string("2")));
   EXPECT_EQ(log.lines.size(), 1u);
 }
@@ -109,7 +109,7 @@ TEST_F(AlgorithmFileTest, AnotherFileStaysAsItIs) {
     file.Add("a", "1");
   }
   EXPECT_THAT(file.Find("a"), Optional(std::string("1")));
-  EXPECT_EQ(ReadFile(path, kMost), text);
+  EXPECT_EQ(ReadFile(path, kMax), text);
   EXPECT_THAT(log.lines, ElementsAre(HasSubstr("this is not a file of convolution algorithms")));
 }
 
@@ -191,71 +191,71 @@ class MeasuredOnceTest : public EmulatedGpu {
 };
 
 TEST_F(MeasuredOnceTest, AnotherRunTakesWhatTheFileHas) {
-  const std::string first = Make()->MakeConv(desc_)->Implementation();
+  const std::string first = Make()->NewConv(desc_)->kernel();
   EXPECT_EQ(Measured(), 1);
   const auto again = Make();
-  EXPECT_EQ(again->MakeConv(desc_)->Implementation(), first);
+  EXPECT_EQ(again->NewConv(desc_)->kernel(), first);
   EXPECT_EQ(Measured(), 1);
   const ConvRun run(desc_);
   EXPECT_LE(ConvRun::Difference(run.On(*again), run.ByReference()), 2e-5f);
   EXPECT_EQ(Measured(), 1);
   desc_.batch = 3;
-  (void)again->MakeConv(desc_);
+  (void)again->NewConv(desc_);
   EXPECT_EQ(Measured(), 2);
 }
 
 TEST_F(MeasuredOnceTest, AnotherDriverLibraryOrGpuMeasuresAnew) {
-  (void)Make()->MakeConv(desc_);
+  (void)Make()->NewConv(desc_);
   emulated_gpu::Options other;
   other.driver = 13010;
   emulated_gpu::Reset(other);
-  (void)Make()->MakeConv(desc_);
+  (void)Make()->NewConv(desc_);
   EXPECT_EQ(Measured(), 2);
   other.cudnn_version = 92000;
   emulated_gpu::Reset(other);
-  (void)Make()->MakeConv(desc_);
+  (void)Make()->NewConv(desc_);
   EXPECT_EQ(Measured(), 3);
   other.devices[0].name = "Another GPU";
   emulated_gpu::Reset(other);
-  (void)Make()->MakeConv(desc_);
-  (void)Make()->MakeConv(desc_);
+  (void)Make()->NewConv(desc_);
+  (void)Make()->NewConv(desc_);
   EXPECT_EQ(Measured(), 4);
 }
 
 TEST_F(MeasuredOnceTest, OptionsThatChangeTheChoiceHaveTheirOwn) {
-  (void)Make()->MakeConv(desc_);
-  (void)Make({.tf32 = true})->MakeConv(desc_);
+  (void)Make()->NewConv(desc_);
+  (void)Make({.tf32 = true})->NewConv(desc_);
   EXPECT_EQ(Measured(), 2);
-  (void)Make({.deterministic = true})->MakeConv(desc_);  // measures nothing
+  (void)Make({.deterministic = true})->NewConv(desc_);  // measures nothing
   EXPECT_EQ(Measured(), 2);
-  EXPECT_THAT(ReadFile(folder_ / "convolutions", kMost), HasSubstr(" deterministic\t"));
+  EXPECT_THAT(ReadFile(folder_ / "convolutions", kMax), HasSubstr(" deterministic\t"));
 }
 
 TEST_F(MeasuredOnceTest, WhatCouldNotBeTriedForLackOfMemoryIsTriedByTheNextRun) {
   desc_.relu = true;
   const auto full = Make();
   emulated_gpu::InjectError(emulated_gpu::CallKind::kMalloc, 1, cuda::kErrorMemoryAllocation);
-  EXPECT_THAT(full->MakeConv(desc_)->Implementation(), HasSubstr("bias and ReLU apart"));
+  EXPECT_THAT(full->NewConv(desc_)->kernel(), HasSubstr("bias and ReLU apart"));
   for (int i = 0; i < 2; ++i) {
-    EXPECT_THAT(Make()->MakeConv(desc_)->Implementation(), HasSubstr("with bias and ReLU"));
+    EXPECT_THAT(Make()->NewConv(desc_)->kernel(), HasSubstr("with bias and ReLU"));
     EXPECT_EQ(Measured(), 2);
   }
 }
 
 TEST_F(MeasuredOnceTest, WhatDoesNotFitIsChosenAnew) {
-  (void)Make()->MakeConv(desc_);
+  (void)Make()->NewConv(desc_);
   emulated_gpu::Options small;
   small.devices[0].memory_bytes = size_t{1} << 21;
   emulated_gpu::Reset(small);
   const auto device = Make();
-  void* const rest = device->Allocate(device->FreeBytes() - 4096);
-  EXPECT_THAT(device->MakeConv(desc_)->Implementation(), StartsWith("cuDNN algorithm "));
+  void* const rest = device->Allocate(device->AvailableBytes() - 4096);
+  EXPECT_THAT(device->NewConv(desc_)->kernel(), StartsWith("cuDNN algorithm "));
   device->Free(rest);
 }
 
 TEST_F(MeasuredOnceTest, AnAlgorithmThatTheLibraryDoesNotKnowIsChosenAnew) {
-  (void)Make()->MakeConv(desc_);
-  const std::string text = ReadFile(folder_ / "convolutions", kMost);
+  (void)Make()->NewConv(desc_);
+  const std::string text = ReadFile(folder_ / "convolutions", kMax);
   const size_t line = text.find("\tforward ");
   ASSERT_NE(line, std::string::npos);
   const std::string key = text.substr(line + 1, text.find('\t', line + 1) - line - 1);
@@ -266,7 +266,7 @@ TEST_F(MeasuredOnceTest, AnAlgorithmThatTheLibraryDoesNotKnowIsChosenAnew) {
     const AlgorithmFile::Turn turn(file);
     file.Add(key, "99 0 0");
   }
-  EXPECT_THAT(Make()->MakeConv(desc_)->Implementation(), StartsWith("cuDNN algorithm "));
+  EXPECT_THAT(Make()->NewConv(desc_)->kernel(), StartsWith("cuDNN algorithm "));
   EXPECT_EQ(Measured(), 2);
 }
 

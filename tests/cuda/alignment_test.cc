@@ -5,9 +5,9 @@
 #include <random>
 
 #include "cuda/gpu_testing.h"
-#include "trainer/backend/batch_norm.h"
-#include "trainer/backend/masks_and_sums.h"
-#include "trainer/backend/pool.h"
+#include "trainer/backend/primitives/batch_norm.h"
+#include "trainer/backend/primitives/masks_and_sums.h"
+#include "trainer/backend/primitives/pool.h"
 
 namespace trainer {
 namespace {
@@ -59,7 +59,7 @@ TEST_F(AlignmentTest, BatchNormTakesTensorsAnywhere) {
   for (const bool other : {false, true}) {
     const BatchNormDesc desc{.shape = {4, 8, 5, 7}, .other = other, .relu = true};
     ExpectAlike([&](size_t gap) {
-      const auto plan = device().MakeBatchNorm(desc);
+      const auto plan = device().NewBatchNorm(desc);
       const OnDevice<std::byte> kept(device(), plan->WorkspaceBytes());
       const OnDevice<std::byte> scratch(device(), plan->ScratchBytes());
       const BatchNormStats at = plan->StatsIn(kept.span());
@@ -95,7 +95,7 @@ TEST_F(AlignmentTest, PoolsTakeTensorsAnywhere) {
                         .stride_h = 2,
                         .stride_w = 2};
     ExpectAlike([&](size_t gap) {
-      const auto plan = device().MakePool(desc);
+      const auto plan = device().NewPool(desc);
       const OnDevice<std::byte> kept(device(), plan->WorkspaceBytes());
       const Array x(device(), desc.InShape(), gap, 1), y(device(), desc.OutShape(), gap, 2);
       const Array dy(device(), desc.OutShape(), gap, 3), dx(device(), desc.InShape(), gap, 4);
@@ -116,8 +116,8 @@ TEST_F(AlignmentTest, SumsOverChannelsTakeTensorsAnywhere) {
     const auto desc = ChannelSumsDesc::Of(shape, 1);
     const ConstTensor times = y;
     device().AddChannelSums(desc, x, &times, sums.f32());
-    EXPECT_TRUE(dynamic_cast<const MasksAndSums&>(device()).MaskAndAddChannelSums(desc, x, y, g,
-                                                                                  sums.f32()));
+    EXPECT_TRUE(
+        dynamic_cast<const MasksAndSums&>(device()).ReluGradAndBiasGrad(desc, x, y, g, sums.f32()));
     std::vector<float> all;
     for (const Array* array : {&g, &sums}) array->AddTo(&all);
     return all;

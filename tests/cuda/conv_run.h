@@ -7,9 +7,9 @@
 
 #include "backend/conv_images.h"
 #include "support/test_device.h"
-#include "trainer/backend/carve.h"
-#include "trainer/backend/conv.h"
-#include "trainer/backend/dropped_nan.h"
+#include "trainer/backend/memory/scratch_layout.h"
+#include "trainer/backend/primitives/conv.h"
+#include "trainer/backend/primitives/dropped_nan.h"
 
 namespace trainer {
 
@@ -31,7 +31,7 @@ class ConvRun {
 
   // `gap`: floats that the weights lie off the start of an allocation, as among others of a net.
   ConvNumbers On(const Device& device, size_t gap = 0, bool may_drop_nan = false) const {
-    const auto plan = device.MakeConv(desc_);
+    const auto plan = device.NewConv(desc_);
     if (may_drop_nan) dynamic_cast<MayDropNan&>(*plan).AllowDroppedNan();
     const OnDevice<std::byte> x(device, Stored(x_)), dy(device, Stored(dy_));
     const OnDevice<std::byte> y(device, dy.size()), dx(device, x.size());
@@ -89,7 +89,7 @@ class ConvRun {
 
   std::vector<std::byte> Stored(const std::vector<float>& values) const {
     std::vector<std::byte> bytes(values.size() * SizeOf(desc_.dtype));
-    WithType(desc_.dtype, [&](auto tag) {
+    DispatchDtype(desc_.dtype, [&](auto tag) {
       auto* to = reinterpret_cast<typename decltype(tag)::Type*>(bytes.data());
       for (size_t i = 0; i < values.size(); ++i) Store(to[i], values[i]);
     });
@@ -97,7 +97,7 @@ class ConvRun {
   }
   std::vector<float> Loaded(const std::vector<std::byte>& bytes) const {
     std::vector<float> values(bytes.size() / SizeOf(desc_.dtype));
-    WithType(desc_.dtype, [&](auto tag) {
+    DispatchDtype(desc_.dtype, [&](auto tag) {
       const auto* from = reinterpret_cast<const typename decltype(tag)::Type*>(bytes.data());
       for (size_t i = 0; i < values.size(); ++i) values[i] = Load(from[i]);
     });

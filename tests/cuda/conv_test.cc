@@ -2,8 +2,8 @@
 // in every storage type, is what backend_test shows on a GPU; here it is so with algorithms that
 // were measured.
 
+#include "cuda/bindings/cudnn.h"
 #include "cuda/conv_run.h"
-#include "cuda/cudnn.h"
 #include "cuda/gpu_testing.h"
 
 namespace trainer {
@@ -78,8 +78,7 @@ TEST_F(CudnnTest, MeasuredAlgorithmsMatchTheReference) {
       desc.dtype = dtype;
       const ConvRun run(desc);
       EXPECT_LE(ConvRun::Difference(run.On(device()), run.ByReference()), Bound(dtype))
-          << desc.InShape().ToString() << NameOf(dtype)
-          << device().MakeConv(desc)->Implementation();
+          << desc.InShape().ToString() << NameOf(dtype) << device().NewConv(desc)->kernel();
     }
   }
 }
@@ -95,9 +94,9 @@ TEST_F(CudnnTest, ImagesAreComputedByIt) {
   for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
     ConvDesc desc = ImageConv(2, 8, 9, 8, 6, 3, 1, 1);
     desc.dtype = dtype;
-    const auto plan = device().MakeConv(desc);
-    EXPECT_THAT(plan->Implementation(), StartsWith("cuDNN algorithm "));
-    EXPECT_THAT(plan->Declined(), IsEmpty());
+    const auto plan = device().NewConv(desc);
+    EXPECT_THAT(plan->kernel(), StartsWith("cuDNN algorithm "));
+    EXPECT_THAT(plan->skipped_kernels(), IsEmpty());
   }
 }
 
@@ -111,9 +110,9 @@ TEST_F(CudnnTest, ShapesAreMeasuredOnce) {
     ++measured;
     return real->FindConvolutionForwardAlgorithmEx(args...);
   };
-  for (int i = 0; i < 3; ++i) (void)device().MakeConv(ImageConv(2, 3, 9, 8, 6, 3, 1, 1));
+  for (int i = 0; i < 3; ++i) (void)device().NewConv(ImageConv(2, 3, 9, 8, 6, 3, 1, 1));
   EXPECT_EQ(measured, 1);
-  (void)device().MakeConv(ImageConv(2, 3, 9, 8, 6, 3, 2, 1));
+  (void)device().NewConv(ImageConv(2, 3, 9, 8, 6, 3, 2, 1));
   EXPECT_EQ(measured, 2);
 }
 
@@ -125,7 +124,7 @@ TEST_F(CudnnTest, WithoutMemoryForATrialItsAdviceIsTaken) {
   const ConvDesc desc = ImageConv(2, 3, 9, 8, 6, 3, 1, 1);
   (void)device();
   emulated_gpu::InjectError(emulated_gpu::CallKind::kMalloc, 0, cuda::kErrorMemoryAllocation);
-  EXPECT_THAT(device().MakeConv(desc)->Implementation(), StartsWith("cuDNN algorithm 1"));
+  EXPECT_THAT(device().NewConv(desc)->kernel(), StartsWith("cuDNN algorithm 1"));
   EXPECT_EQ(measured, 0);
   const ConvRun run(desc);
   EXPECT_LE(ConvRun::Difference(run.On(device()), run.ByReference()), 2e-5f);
@@ -162,7 +161,7 @@ TEST_F(CudnnTest, RandomAlgorithmsAreDeclinedWhereResultsMustRepeat) {
         return status;
       };
   const auto gpu = MakeGpuDevice({.deterministic = true});
-  EXPECT_THAT(gpu->MakeConv(ImageConv(2, 3, 9, 8, 6, 3, 1, 1))->Declined(),
+  EXPECT_THAT(gpu->NewConv(ImageConv(2, 3, 9, 8, 6, 3, 1, 1))->skipped_kernels(),
               Contains("data gradient: cuDNN: none of its algorithms repeats bit for bit"));
 }
 
@@ -175,10 +174,10 @@ TEST_F(CudnnTest, TooMuchWorkspaceIsDeclinedAndOwnKernelsCompute) {
         return 0;
       };
   const ConvRun run(ImageConv(2, 3, 9, 8, 6, 3, 1, 1));
-  const auto plan = device().MakeConv(ImageConv(2, 3, 9, 8, 6, 3, 1, 1));
-  EXPECT_THAT(plan->Declined(),
+  const auto plan = device().NewConv(ImageConv(2, 3, 9, 8, 6, 3, 1, 1));
+  EXPECT_THAT(plan->skipped_kernels(),
               Contains("forward: cuDNN: its algorithms need 2048 MiB of workspace, more than 512"));
-  EXPECT_THAT(plan->Implementation(), StartsWith("direct"));
+  EXPECT_THAT(plan->kernel(), StartsWith("direct"));
   EXPECT_LE(ConvRun::Difference(run.On(device()), run.ByReference()), 2e-5f);
 }
 
@@ -186,7 +185,7 @@ TEST_F(CudnnTest, WithoutTheLibraryOwnKernelsCompute) {
   const cuda::Cudnn* before = cuda::GetCudnn();
   cuda::SetCudnn(nullptr);
   const ConvRun run(ImageConv(2, 3, 9, 8, 6, 3, 1, 1));
-  EXPECT_THAT(device().MakeConv(ImageConv(2, 3, 9, 8, 6, 3, 1, 1))->Declined(),
+  EXPECT_THAT(device().NewConv(ImageConv(2, 3, 9, 8, 6, 3, 1, 1))->skipped_kernels(),
               Contains("forward: cuDNN: the library was not found"));
   EXPECT_LE(ConvRun::Difference(run.On(device()), run.ByReference()), 2e-5f);
   EXPECT_THAT(FindGpus().missing, Contains(HasSubstr("cuDNN 9 was not found (libcudnn.so.9); ")));
@@ -203,7 +202,7 @@ TEST_F(CudnnTest, FourSpatialAxesAreDeclined) {
                          .stride = one,
                          .pad = one,
                          .dilation = one};
-  EXPECT_THAT(device().MakeConv(desc)->Declined(),
+  EXPECT_THAT(device().NewConv(desc)->skipped_kernels(),
               Contains("forward: cuDNN: it supports up to 3 spatial axes, not 4"));
 }
 
@@ -263,10 +262,10 @@ TEST_F(CudnnTest, BiasAndReluArePartOfItsCallWhereItKeepsNanOrNeedNot) {
       EXPECT_EQ(fused, library_keeps || may_drop ? 2 : 1) << "the trial, and the call";
     }
   }
-  const auto plan = device().MakeConv(desc);
-  EXPECT_THAT(plan->Implementation(), HasSubstr(", bias and ReLU apart, data gradient"));
+  const auto plan = device().NewConv(desc);
+  EXPECT_THAT(plan->kernel(), HasSubstr(", bias and ReLU apart, data gradient"));
   dynamic_cast<MayDropNan&>(*plan).AllowDroppedNan();
-  EXPECT_THAT(plan->Implementation(), HasSubstr(" with bias and ReLU, data gradient"));
+  EXPECT_THAT(plan->kernel(), HasSubstr(" with bias and ReLU, data gradient"));
 }
 
 TEST_F(CudnnTest, NumbersAreRoundedOnlyWhereTheUserAllowsIt) {

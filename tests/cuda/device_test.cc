@@ -23,7 +23,7 @@ TEST_F(CudaDeviceTest, CopiesThereAndBack) {
 
 TEST_F(CudaDeviceTest, FillsBytes) {
   const OnDevice<uint32_t> memory(device(), 7);
-  device().Fill(memory.data(), 0x12, 4 * sizeof(uint32_t));
+  device().Memset(memory.data(), 0x12, 4 * sizeof(uint32_t));
   EXPECT_THAT(memory.Read(),
               ElementsAre(0x12121212u, 0x12121212u, 0x12121212u, 0x12121212u, 0u, 0u, 0u));
 }
@@ -32,14 +32,14 @@ TEST_F(CudaDeviceTest, GivesEmptyMemoryAnAddress) {
   void* memory = device().Allocate(0);
   EXPECT_NE(memory, nullptr);
   device().CopyToDevice(memory, nullptr, 0);
-  device().Fill(memory, 0, 0);
+  device().Memset(memory, 0, 0);
   device().Free(memory);
   device().Free(nullptr);
 }
 
 TEST_F(CudaDeviceTest, TheHostMayChangeWhatItHasCopied) {
   std::vector<float> pageable = Counting(100);
-  std::pmr::vector<float> locked(pageable.begin(), pageable.end(), &device().HostMemory());
+  std::pmr::vector<float> locked(pageable.begin(), pageable.end(), &device().PinnedMemory());
   const OnDevice<float> first(device(), 100), second(device(), 100);
   first.Write(pageable);
   second.Write(locked);
@@ -50,23 +50,23 @@ TEST_F(CudaDeviceTest, TheHostMayChangeWhatItHasCopied) {
 }
 
 TEST_F(CudaDeviceTest, GivesAllBackWhenItEnds) {
-  void* locked = device().HostMemory().allocate(5000);
-  device().HostMemory().deallocate(locked, 5000);
-  const auto queue = device().MakeCopyQueue();
+  void* locked = device().PinnedMemory().allocate(5000);
+  device().PinnedMemory().deallocate(locked, 5000);
+  const auto queue = device().NewCopyStream();
   const OnDevice<float> memory(device(), 10);
   EXPECT_GT(emulated_gpu::AllocatedBytes(), 0u);
   // The fixture looks for what is left.
 }
 
 TEST_F(CudaDeviceTest, TellsWhatIsFree) {
-  const size_t before = device().FreeBytes();
+  const size_t before = device().AvailableBytes();
   void* memory = device().Allocate(size_t{100} << 20);
-  EXPECT_LE(device().FreeBytes(), before - (size_t{100} << 20));
+  EXPECT_LE(device().AvailableBytes(), before - (size_t{100} << 20));
   device().Free(memory);
 }
 
 TEST_F(CudaDeviceTest, GivesKeptHostMemoryOutAgain) {
-  std::pmr::memory_resource& memory = device().HostMemory();
+  std::pmr::memory_resource& memory = device().PinnedMemory();
   void* first = memory.allocate(100'000);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(first) % 64, 0u);
   memory.deallocate(first, 100'000);
@@ -81,7 +81,7 @@ TEST_F(CudaDeviceTest, GivesKeptHostMemoryOutAgain) {
 }
 
 TEST_F(CudaDeviceTest, GivesHostMemoryToAnyThread) {
-  std::pmr::memory_resource& memory = device().HostMemory();
+  std::pmr::memory_resource& memory = device().PinnedMemory();
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&memory, t] {
@@ -95,26 +95,26 @@ TEST_F(CudaDeviceTest, GivesHostMemoryToAnyThread) {
 }
 
 TEST_F(CudaDeviceTest, CopiesAheadOfComputations) {
-  const auto queue = device().MakeCopyQueue();
-  std::pmr::vector<float> batch(1000, 0.0f, &device().HostMemory());
+  const auto queue = device().NewCopyStream();
+  std::pmr::vector<float> batch(1000, 0.0f, &device().PinnedMemory());
   const OnDevice<float> from(device(), 1000), to(device(), 1000);
   for (int pass = 0; pass < 5; ++pass) {
     queue->WaitForCopies();
     std::ranges::fill(batch, static_cast<float>(pass));
-    queue->CopyAfterComputations();
+    queue->CopiesWaitForCompute();
     queue->CopyToDevice(from.data(), batch.data(), 1000 * sizeof(float));
-    queue->ComputeAfterCopies();
+    queue->ComputeWaitsForCopies();
     device().Copy(BlockCopy(sizeof(float), 1, 1000, 0, 0), from.data(), to.data());
     EXPECT_THAT(to.Read(), Each(static_cast<float>(pass)));
   }
 }
 
 TEST_F(CudaDeviceTest, CopiesWaitForComputationsThatReadTheirTarget) {
-  const auto queue = device().MakeCopyQueue();
-  std::pmr::vector<float> batch(1000, 7.0f, &device().HostMemory());
+  const auto queue = device().NewCopyStream();
+  std::pmr::vector<float> batch(1000, 7.0f, &device().PinnedMemory());
   const OnDevice<float> from(device(), Counting(1000)), to(device(), 1000);
   device().Copy(BlockCopy(sizeof(float), 1, 1000, 0, 0), from.data(), to.data());
-  queue->CopyAfterComputations();
+  queue->CopiesWaitForCompute();
   queue->CopyToDevice(from.data(), batch.data(), 1000 * sizeof(float));
   queue->WaitForCopies();
   EXPECT_EQ(to.Read(), Counting(1000));
@@ -122,12 +122,12 @@ TEST_F(CudaDeviceTest, CopiesWaitForComputationsThatReadTheirTarget) {
 }
 
 TEST_F(CudaDeviceTest, ReadsLater) {
-  const auto read = device().MakeHostRead();
+  const auto read = device().NewReadback();
   read->Wait();
-  std::pmr::vector<float> host(100, 0.0f, &device().HostMemory());
+  std::pmr::vector<float> host(100, 0.0f, &device().PinnedMemory());
   const OnDevice<float> memory(device(), Counting(100));
   read->Start(host.data(), memory.data(), 100 * sizeof(float));
-  device().Fill(memory.data(), 0, 100 * sizeof(float));
+  device().Memset(memory.data(), 0, 100 * sizeof(float));
   read->Wait();
   EXPECT_EQ(std::vector<float>(host.begin(), host.end()), Counting(100));
 }

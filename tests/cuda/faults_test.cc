@@ -1,7 +1,7 @@
 // What a user is told when a GPU cannot be had or fails.
 
+#include "cuda/bindings/runtime.h"
 #include "cuda/gpu_testing.h"
-#include "cuda/runtime.h"
 #include "support/scoped.h"
 #include "trainer/base/error/error.h"
 
@@ -107,24 +107,24 @@ TEST_F(GpuFaultTest, OutOfMemoryTellsNeedAndRest) {
 TEST_F(GpuFaultTest, OutOfPageLockedMemory) {
   emulated_gpu::InjectError(CallKind::kHostAlloc, 0, cuda::kErrorMemoryAllocation);
   device();
-  EXPECT_THAT(Thrown([&] { (void)device().HostMemory().allocate(size_t{64} << 20); }),
+  EXPECT_THAT(Thrown([&] { (void)device().PinnedMemory().allocate(size_t{64} << 20); }),
               HasSubstr("81: cannot allocate 64 MiB of page-locked host memory (67108864 bytes)"));
 }
 
 TEST_F(GpuFaultTest, ALostGpuIsOneSentenceWhateverIsCalledNext) {
   const OnDevice<float> memory(device(), Counting(100));
   emulated_gpu::InjectBreakdown(CallKind::kCopy, 0, cuda::kErrorIllegalAddress);
-  device().Fill(memory.data(), 0, 4);
+  device().Memset(memory.data(), 0, 4);
   const std::string first = Thrown([&] { device().Synchronize(); });
   EXPECT_THAT(first,
               AllOf(HasSubstr("69: GPU 0 (Emulated GPU) failed while waiting for it "
                               "(cudaStreamSynchronize) or before: cudaErrorIllegalAddress: "),
                     HasSubstr("--resume=auto"), Not(HasSubstr("\n"))));
   EXPECT_EQ(Thrown([&] { device().Synchronize(); }), first);
-  EXPECT_EQ(Thrown([&] { device().Fill(memory.data(), 0, 4); }), first);
+  EXPECT_EQ(Thrown([&] { device().Memset(memory.data(), 0, 4); }), first);
   EXPECT_EQ(Thrown([&] { device().Allocate(4); }), first);
-  EXPECT_EQ(Thrown([&] { device().FreeBytes(); }), first);
-  EXPECT_EQ(Thrown([&] { (void)device().MakeCopyQueue(); }), first);
+  EXPECT_EQ(Thrown([&] { device().AvailableBytes(); }), first);
+  EXPECT_EQ(Thrown([&] { (void)device().NewCopyStream(); }), first);
 }
 
 TEST_F(GpuFaultTest, DamagedMemorySaysSo) {
@@ -138,7 +138,7 @@ TEST_F(GpuFaultTest, DamagedMemorySaysSo) {
 TEST_F(GpuFaultTest, OneErrorAloneIsNotALoss) {
   const OnDevice<float> memory(device(), Counting(100));
   emulated_gpu::InjectError(CallKind::kCopy, 0, cuda::kErrorInvalidValue);
-  EXPECT_THAT(Thrown([&] { device().Fill(memory.data(), 0, 4); }),
+  EXPECT_THAT(Thrown([&] { device().Memset(memory.data(), 0, 4); }),
               HasSubstr("70: GPU 0 (Emulated GPU) refused filling its memory (cudaMemsetAsync) "
                         "(cudaErrorInvalidValue: "));
   EXPECT_EQ(memory.Read(), Counting(100));

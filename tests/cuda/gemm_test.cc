@@ -3,9 +3,9 @@
 
 #include <random>
 
-#include "cuda/cublas_lt.h"
+#include "cuda/bindings/cublas_lt.h"
 #include "cuda/gpu_testing.h"
-#include "trainer/backend/carve.h"
+#include "trainer/backend/memory/scratch_layout.h"
 
 namespace trainer {
 namespace {
@@ -27,7 +27,7 @@ class CublasTest : public EmulatedGpu {
 
   // a (m, k) times b (k, n), operands `gap` floats off the start of an allocation.
   static std::vector<float> Multiply(const Device& gpu, GemmDesc desc, size_t gap = 0) {
-    const auto plan = gpu.MakeGemm(desc);
+    const auto plan = gpu.NewGemm(desc);
     const OnDevice<float> a(gpu, Random(static_cast<int64_t>(gap) + desc.m * desc.k, 1));
     const OnDevice<float> b(gpu, Random(static_cast<int64_t>(gap) + desc.k * desc.n, 2));
     const OnDevice<float> bias(gpu, Random(static_cast<int64_t>(gap) + desc.n, 3));
@@ -65,9 +65,9 @@ class CublasTest : public EmulatedGpu {
 const GemmDesc kSome = {.m = 20, .n = 24, .k = 36, .bias = true};
 
 TEST_F(CublasTest, ComputesProducts) {
-  const auto plan = device().MakeGemm(kSome);
-  EXPECT_EQ(plan->Implementation(), "cublasLt");
-  EXPECT_THAT(plan->Declined(), IsEmpty());
+  const auto plan = device().NewGemm(kSome);
+  EXPECT_EQ(plan->kernel(), "cublasLt");
+  EXPECT_THAT(plan->skipped_kernels(), IsEmpty());
   EXPECT_LE(Difference(Multiply(device(), kSome), Wanted(kSome)), 1e-5f);
 }
 
@@ -81,7 +81,7 @@ TEST_F(CublasTest, ABiasOn16BitsComesBeforeTheProduct) {
   GemmDesc desc = kSome;
   for (const DType type : {DType::kBF16, DType::kF16}) {
     desc.dtype = desc.out_dtype = type;
-    EXPECT_EQ(device().MakeGemm(desc)->Implementation(), "cublasLt, after the bias");
+    EXPECT_EQ(device().NewGemm(desc)->kernel(), "cublasLt, after the bias");
   }
 }
 
@@ -100,16 +100,16 @@ TEST_F(CublasTest, NumbersAreRoundedOnlyWhereTheUserAllowsIt) {
 
 TEST_F(CublasTest, WhatItDeclinesOwnKernelsCompute) {
   emulated_gpu::RefuseLibraryCalls("cublasLtMatmulAlgoGetHeuristic");
-  const auto plan = device().MakeGemm(kSome);
-  EXPECT_EQ(plan->Implementation(), "loops");
-  EXPECT_THAT(plan->Declined(), ElementsAre("cublasLt: it has no algorithm for this"));
+  const auto plan = device().NewGemm(kSome);
+  EXPECT_EQ(plan->kernel(), "loops");
+  EXPECT_THAT(plan->skipped_kernels(), ElementsAre("cublasLt: it has no algorithm for this"));
   EXPECT_LE(Difference(Multiply(device(), kSome), Wanted(kSome)), 1e-5f);
 }
 
 TEST_F(CublasTest, WithoutTheLibraryOwnKernelsCompute) {
   const cuda::CublasLt* before = cuda::GetCublasLt();
   cuda::SetCublasLt(nullptr);
-  EXPECT_THAT(device().MakeGemm(kSome)->Declined(),
+  EXPECT_THAT(device().NewGemm(kSome)->skipped_kernels(),
               ElementsAre("cublasLt: the library was not found"));
   EXPECT_LE(Difference(Multiply(device(), kSome), Wanted(kSome)), 1e-5f);
   EXPECT_THAT(FindGpus().missing, Contains(HasSubstr("cuBLASLt 12 or 13 was not found")));

@@ -10,7 +10,7 @@
 
 #include "support/error_of.h"
 #include "support/test_device.h"
-#include "trainer/backend/gpu.h"
+#include "trainer/backend/device/gpu.h"
 
 namespace trainer {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cuda/gpu_testing.h"
-#include "trainer/backend/gpu_group.h"
+#include "trainer/backend/device/gpu_communicator.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {

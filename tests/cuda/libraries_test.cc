@@ -1,6 +1,6 @@
 // Where cuBLASLt and cuDNN are looked for, and what a user is told where they are not found.
 
-#include "cuda/libraries.h"
+#include "cuda/bindings/libraries.h"
 
 #include <gmock/gmock.h>
 

@@ -1,6 +1,6 @@
 // What NVML tells of a GPU: by the emulated machine, and by a library that is opened.
 
-#include "cuda/nvml.h"
+#include "cuda/bindings/nvml.h"
 
 #include "cuda/gpu_testing.h"
 

@@ -1,8 +1,8 @@
 // Sums of gradients that a recorded pass makes.
 
 #include "cuda/gradient_group_testing.h"
-#include "trainer/backend/map.h"
-#include "trainer/backend/recording.h"
+#include "trainer/backend/device/graph_capture.h"
+#include "trainer/backend/loops/map.h"
 
 namespace trainer {
 namespace {
@@ -30,12 +30,12 @@ class RecordedGroupTest : public GradientGroupTest {
     }
   }
 
-  std::unique_ptr<Recording> Record(Communicator& group) {
-    auto& sums = dynamic_cast<SumsRecordedPasses&>(group);
-    sums.BeginRecording();
-    return RecorderOf(device())->Record([&] {
+  std::unique_ptr<CapturedGraph> Record(Communicator& group) {
+    auto& sums = dynamic_cast<SumsCapturedPasses&>(group);
+    sums.BeginCapture();
+    return CaptureOf(device())->Capture([&] {
       QueuePass(group);
-      sums.EndRecording();
+      sums.EndCapture();
     });
   }
 
@@ -54,11 +54,11 @@ class RecordedGroupTest : public GradientGroupTest {
     SetFirst(1);
     QueuePass(group);
     ExpectSums(group, 1, times);
-    const std::unique_ptr<Recording> recording = Record(group);
+    const std::unique_ptr<CapturedGraph> recording = Record(group);
     for (const float first : {100.0f, -7.0f}) {
       SetFirst(first);
-      recording->Play();
-      dynamic_cast<SumsRecordedPasses&>(group).OnPlayed();
+      recording->Launch();
+      dynamic_cast<SumsCapturedPasses&>(group).OnReplay();
       ExpectSums(group, first, times);
     }
     SetFirst(3);
@@ -114,7 +114,7 @@ TEST_F(RecordedGroupTest, TheFirstSumBeginsBeforeTheLastGradientIsThere) {
   SetFirst(1);
   QueuePass(*group);
   ExpectSums(*group, 1, 2);
-  const std::unique_ptr<Recording> recording = Record(*group);
+  const std::unique_ptr<CapturedGraph> recording = Record(*group);
   bool overlaps = false;
   twins_.on_ready = [&](int slice) {
     float last = 0;
@@ -124,12 +124,12 @@ TEST_F(RecordedGroupTest, TheFirstSumBeginsBeforeTheLastGradientIsThere) {
   for (uint64_t seed = 1; seed <= 20 && !overlaps; ++seed) {
     emulated_gpu::SetSeed(1000 * seed);  // neighbours give nearly the same order
     SetFirst(static_cast<float>(seed));
-    device().Fill(gradients_.data(), 0, kSlices * kSlice * sizeof(float));
+    device().Memset(gradients_.data(), 0, kSlices * kSlice * sizeof(float));
     const float mark = -1;
     device().CopyToDevice(gradients_.data() + kSlices * kSlice - 1, &mark, sizeof(mark));
     device().Synchronize();
-    recording->Play();
-    dynamic_cast<SumsRecordedPasses&>(*group).OnPlayed();
+    recording->Launch();
+    dynamic_cast<SumsCapturedPasses&>(*group).OnReplay();
     ExpectSums(*group, static_cast<float>(seed), 2);
   }
   EXPECT_TRUE(overlaps);
@@ -140,11 +140,11 @@ TEST_F(RecordedGroupTest, APlayedPassIsOneLaunchAndTwoCopiesABucket) {
   SetFirst(1);
   QueuePass(*group);
   ExpectSums(*group, 1, 2);
-  const std::unique_ptr<Recording> recording = Record(*group);
+  const std::unique_ptr<CapturedGraph> recording = Record(*group);
   EXPECT_EQ(recording->NumOperations(), 5 + 3) << "kernels; marks of three buckets";
   emulated_gpu::ResetCounters();
-  recording->Play();
-  dynamic_cast<SumsRecordedPasses&>(*group).OnPlayed();
+  recording->Launch();
+  dynamic_cast<SumsCapturedPasses&>(*group).OnReplay();
   group->WaitFor(kLast);
   const emulated_gpu::Counters counters = emulated_gpu::Count();
   EXPECT_EQ(counters.graph_launches, 1);
@@ -176,7 +176,7 @@ TEST_F(RecordedGroupTest, APassThatCannotBeRecordedLeavesNothingBehind) {
                                    {3, "cudaGraphInstantiate"}}) {
     emulated_gpu::InjectError(emulated_gpu::CallKind::kCapture, call, 900);
     EXPECT_THAT(ErrorOf([&] { Record(*group); }).second, HasSubstr(name));
-    dynamic_cast<SumsRecordedPasses&>(*group).DropRecording();
+    dynamic_cast<SumsCapturedPasses&>(*group).DropCapture();
     SetFirst(2);
     QueuePass(*group);
     ExpectSums(*group, 2, 2);
@@ -185,31 +185,31 @@ TEST_F(RecordedGroupTest, APassThatCannotBeRecordedLeavesNothingBehind) {
 
 TEST_F(RecordedGroupTest, RefusesToPlayBeforeAllSumsWereWaitedFor) {
   const auto group = MakeStagedGroup(device(), Options());
-  auto& sums = dynamic_cast<SumsRecordedPasses&>(*group);
+  auto& sums = dynamic_cast<SumsCapturedPasses&>(*group);
   SetFirst(1);
   QueuePass(*group);
   ExpectSums(*group, 1, 2);
-  const std::unique_ptr<Recording> recording = Record(*group);
-  recording->Play();
-  sums.OnPlayed();
+  const std::unique_ptr<CapturedGraph> recording = Record(*group);
+  recording->Launch();
+  sums.OnReplay();
   group->WaitFor(0);
-  recording->Play();
-  const auto [code, text] = ErrorOf([&] { sums.OnPlayed(); });
+  recording->Launch();
+  const auto [code, text] = ErrorOf([&] { sums.OnReplay(); });
   EXPECT_EQ(code, ErrorCode::kInternal);
   EXPECT_THAT(text, HasSubstr("were not waited for"));
 }
 
 // Results of a pass that is under way still.
 TEST_F(RecordedGroupTest, AMarkLetsResultsBeReadBeforeTheRestIsDone) {
-  const Recorder& recorder = *RecorderOf(device());
-  const std::unique_ptr<RecordedMark> mark = recorder.MakeMark();
-  const std::unique_ptr<HostRead> read = mark->MakeRead();
-  std::pmr::vector<float> host(1, &device().HostMemory());
+  const GraphCapture& recorder = *CaptureOf(device());
+  const std::unique_ptr<CapturedEvent> mark = recorder.NewEvent();
+  const std::unique_ptr<AsyncReadback> read = mark->NewReadback();
+  std::pmr::vector<float> host(1, &device().PinnedMemory());
   float* const number = gradients_.data();
   float* const last = number + 1;
-  const std::unique_ptr<Recording> recording = recorder.Record([&] {
+  const std::unique_ptr<CapturedGraph> recording = recorder.Capture([&] {
     ForEach(device(), 1, WriteSlice{first_.data(), number, 0});
-    mark->Set();
+    mark->Record();
     for (int i = 0; i < 8; ++i) ForEach(device(), 1, WriteSlice{first_.data(), last, i});
   });
   bool early = false;
@@ -217,9 +217,9 @@ TEST_F(RecordedGroupTest, AMarkLetsResultsBeReadBeforeTheRestIsDone) {
     emulated_gpu::SetSeed(1000 * seed);
     const auto first = static_cast<float>(10 * seed);
     SetFirst(first);
-    recording->Play();
+    recording->Launch();
     read->Start(host.data(), number, sizeof(float));
-    device().Fill(number, 0, sizeof(float));  // behind the copy
+    device().Memset(number, 0, sizeof(float));  // behind the copy
     read->Wait();
     EXPECT_EQ(host[0], first);
     float then = 0;

@@ -1,4 +1,4 @@
-#include "cuda/cublas_lt.h"
+#include "cuda/bindings/cublas_lt.h"
 
 #include <cmath>
 #include <optional>

@@ -1,4 +1,4 @@
-#include "cuda/cudnn.h"
+#include "cuda/bindings/cudnn.h"
 
 #include <cmath>
 #include <numeric>

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cuda/cudnn.h"
+#include "cuda/bindings/cudnn.h"
 #include "emulated_gpu/gpu_testing.h"
 
 namespace emulated_gpu {

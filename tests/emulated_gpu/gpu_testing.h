@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "cuda/runtime.h"
+#include "cuda/bindings/runtime.h"
 #include "support/emulated_gpu/emulated_device_code.h"
 #include "support/emulated_gpu/emulated_gpu.h"
 
@@ -92,7 +92,7 @@ class PageLocked {
   T* data_ = nullptr;
 };
 
-// Queues kernel(args...), as Launch of backend/launch.h does.
+// Queues kernel(args...), as Launch of backend/loops/launch.h does.
 template <class... Params, class... Args>
 void Start(cuda::Stream stream, void (*kernel)(Params...), dim3 blocks, dim3 threads,
            const Args&... args) {

@@ -41,11 +41,11 @@ TEST_F(ClassifierTest, GivesTheNetsScoresInOrder) {
   ASSERT_EQ(images.size(), 5u);
   const NetSpec spec = digits_.Load();
   InferenceNet test(spec, *digits_.device,
-                    {.state = StateOf(caffe::TEST), .memory = MemoryMode::kSeparate});
+                    {.state = StateOf(caffe::TEST), .memory = BufferReuse::kSeparate});
   test.LoadWeights(std::vector<std::string>{digits_.weights()});
   test.net().Forward();
   std::vector<float> expected(16 * 10);
-  test.net().ReadPlain(test.net().Value("ip"), expected);
+  test.net().ReadNchw(test.net().Value("ip"), expected);
   for (size_t i = 0; i < 5; ++i) {
     EXPECT_EQ(images[i].path, paths[i]);
     double total = 0;

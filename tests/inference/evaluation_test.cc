@@ -27,7 +27,7 @@ class EvaluationTest : public testing::Test {
     const caffe::NetState state = StateOf(caffe::TEST);
     InferenceNet net(spec, *digits_.device,
                      {.state = state,
-                      .memory = MemoryMode::kSeparate,
+                      .memory = BufferReuse::kSeparate,
                       .test_batches = ChooseTestBatches(spec, state, iterations)});
     options.iterations = iterations;
     options.weights = {digits_.weights()};

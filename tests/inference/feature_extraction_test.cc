@@ -24,7 +24,7 @@ class FeatureExtractionTest : public testing::Test {
   }
   int Extract(const NetSpec& spec, const std::vector<std::string>& blobs, int iterations = 1) {
     InferenceNet net(spec, *digits_.device,
-                     {.state = StateOf(caffe::TEST), .memory = MemoryMode::kSeparate});
+                     {.state = StateOf(caffe::TEST), .memory = BufferReuse::kSeparate});
     options_.blobs = blobs;
     options_.iterations = iterations;
     return ExtractFeatures(net, options_);

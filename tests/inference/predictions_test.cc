@@ -32,8 +32,8 @@ class PredictionsTest : public testing::Test {
     const SmallNet small("layer { name: 'in' type: 'Input' top: 'x' top: 'y' input_param { " +
                          shapes + " } }");
     const std::vector<InputBlob> inputs = InputBlobs(*small.net);
-    small.net->WritePlain(scores, inputs[0].value);
-    small.net->WritePlain(labels, inputs[1].value);
+    small.net->WriteNchw(scores, inputs[0].value);
+    small.net->WriteNchw(labels, inputs[1].value);
     predictions_ =
         ReadPredictions(*small.net, {inputs[0].value, inputs[1].value, axis, has_ignore_, 255, "y"},
                         matrix->classes());

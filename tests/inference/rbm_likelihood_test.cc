@@ -16,7 +16,7 @@ using testing::StartsWith;
 
 TEST(RbmLikelihoodTest, TheEstimateIsNearTheExactSum) {
   SmallRbm small(12, 8);
-  small.net.WritePlain(std::vector<float>(48, 1), small.net.Value("x"));
+  small.net.WriteNchw(std::vector<float>(48, 1), small.net.Value("x"));
   RbmLikelihoodOptions options;
   options.iterations = 3;
   options.exact = true;

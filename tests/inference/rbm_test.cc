@@ -71,8 +71,7 @@ TEST(PartitionTest, RefusesTheExactSumOfALargeMachine) {
 
 TEST(FreeEnergyTest, IsTheMeanOfWhatTheLayerReads) {
   SmallRbm small(3, 2);
-  small.net.WritePlain(std::vector<float>{1, 0, 0, 1, 1, 0, 0, 0, 1, 1, 1, 1},
-                       small.net.Value("x"));
+  small.net.WriteNchw(std::vector<float>{1, 0, 0, 1, 1, 0, 0, 0, 1, 1, 1, 1}, small.net.Value("x"));
   const FreeEnergy data = MeasureFreeEnergy(small.net, small.rbm, 2);
   EXPECT_EQ(data.records, 8);
   const double expected = -(small.LogP({1, 0, 0}) + small.LogP({1, 1, 0}) + small.LogP({0, 0, 1}) +

@@ -27,7 +27,7 @@ constexpr char kDoubling[] =
 
 TEST(SamplerTest, RbmChainsStartWhereTheyAreTold) {
   SmallRbm small(4, 3);
-  small.net.WritePlain(std::vector<float>(16, 1), small.net.Value("x"));
+  small.net.WriteNchw(std::vector<float>(16, 1), small.net.Value("x"));
   SamplingOptions options;
   options.count = 10;
   options.steps = 5;

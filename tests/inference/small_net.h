@@ -19,7 +19,7 @@ struct SmallNet {
   explicit SmallNet(const std::string& text) : spec(NetFromText(text)) {
     NetOptions options;
     options.state = StateOf(caffe::TEST);
-    options.memory = MemoryMode::kSeparate;
+    options.memory = BufferReuse::kSeparate;
     options.log = false;
     net = std::make_unique<Net>(spec, options, *device, params);
   }
@@ -27,7 +27,7 @@ struct SmallNet {
   std::vector<float> Get(const std::string& blob) const {
     const Tensor value = net->Value(blob);
     std::vector<float> host(static_cast<size_t>(value.Count()));
-    net->ReadPlain(value, host);
+    net->ReadNchw(value, host);
     return host;
   }
 };

@@ -32,7 +32,7 @@ struct SmallRbm {
     options.state = StateOf(caffe::TEST);
     options.seed = 5;
     options.log = false;
-    options.memory = MemoryMode::kSeparate;
+    options.memory = BufferReuse::kSeparate;
     return options;
   }
   std::vector<float> Values(const char* param) { return WeightOf(*device, *params.Find(param)); }

@@ -20,7 +20,7 @@ class TopLossesTest : public testing::Test {
     for (int i = 0; i < 12; ++i) numbers.push_back(static_cast<float>(3 * batch_ + i / 4));
     ++batch_;
     const Tensor images = InputBlobs(*net_.net)[0].value;
-    net_.net->WritePlain(numbers, images);
+    net_.net->WriteNchw(numbers, images);
     worst_.Add(*net_.net, images, labels, predictions);
   }
   std::vector<int64_t> Records() const {

@@ -42,8 +42,8 @@ class DepsTest(TreeTest):
         self.assertIn("include/trainer/base/x.h:1: base may not use 'config'", out)
 
     def test_fails_where_device_code_is_reached_outside_of_modules_for_it(self):
-        self.write("include/trainer/backend/map.h", "#pragma once\n")
-        self.write("include/trainer/rules/rule.h", '#include "trainer/backend/map.h"\n')
+        self.write("include/trainer/backend/loops/map.h", "#pragma once\n")
+        self.write("include/trainer/rules/rule.h", '#include "trainer/backend/loops/map.h"\n')
         self.write("src/rules/sgd.cc", '#include "trainer/rules/rule.h"\n')
         cmake = ("trainer_module(backend DEPS)\ntrainer_module(rules DEPS backend KERNELS)\n"
                  "trainer_module(solver DEPS rules backend)\n")
@@ -53,7 +53,7 @@ class DepsTest(TreeTest):
                                  src__solver__a_dot_cc='#include "trainer/rules/rule.h"\n')
         self.assertEqual(status, 1)
         self.assertIn("src/solver/a.cc:1: includes device code, but its module is not marked "
-                      "KERNELS: include/trainer/rules/rule.h -> include/trainer/backend/map.h", out)
+                      "KERNELS: include/trainer/rules/rule.h -> include/trainer/backend/loops/map.h", out)
 
     def test_fails_on_an_unknown_module(self):
         status, out = self.check(src__base__x_dot_cc='#include "trainer/ghost/x.h"\n')

@@ -60,11 +60,11 @@ class DevicesTest(TreeTest):
 
     def test_finds_headers_for_one_device(self):
         for header in ("<immintrin.h>", "<omp.h>", "<cuda_runtime.h>",
-                       '"trainer/backend/parallel_for.h"', '"trainer/backend/stream.h"'):
+                       '"trainer/backend/loops/parallel_for.h"', '"trainer/backend/loops/nontemporal.h"'):
             self.assertEqual(len(self.messages(f"#include {header}")), 1, header)
 
     def test_allows_what_both_devices_run(self):
-        text = """#include "trainer/backend/map.h"
+        text = """#include "trainer/backend/loops/map.h"
 // On the CPU, ParallelFor with _mm_ and DeviceKind.
 struct F { HD float operator()(float x) const { return x; } };
 const char* const kText = "device.kind()";
@@ -74,7 +74,7 @@ if (device.RunsLater() && device.PrefersBytes()) Wait();
         self.assertEqual(self.messages(text), [])
 
     def test_an_exception_holds_for_its_file_and_its_words(self):
-        name = "src/layers/common/filler.cc"
+        name = "src/layers/shared/filler.cc"
         self.assertIn(name, ALLOWED)
         self.assertEqual(self.messages("ParallelRanges(n, 1, f);", name), [])
         self.assertEqual(len(self.messages("ParallelFor(n, f);", name)), 1)

@@ -75,7 +75,7 @@ std::string ResidualNet() {
          kEnd;
 }
 
-NetOptions OptionsFor(size_t most, MemoryMode mode = MemoryMode::kShared) {
+NetOptions OptionsFor(size_t most, BufferReuse mode = BufferReuse::kShared) {
   NetOptions options = QuietOptions(caffe::TRAIN);
   options.activation_budget_bytes = most;
   options.memory = mode;
@@ -165,7 +165,7 @@ TEST_P(ActivationBudgetTest, LessMemoryGivesTheSameBits) {
     EXPECT_LE(plan.arena_bytes, most);
     EXPECT_GT(CountAgain(plan), 0);
     ExpectNoOverlap(plan);
-    for (const MemoryMode mode : {MemoryMode::kShared, MemoryMode::kPoisoned}) {
+    for (const BufferReuse mode : {BufferReuse::kShared, BufferReuse::kPoisoned}) {
       const std::vector<float> again = Numbers(text, OptionsFor(most, mode));
       ASSERT_EQ(again.size(), numbers.size());
       EXPECT_EQ(std::memcmp(again.data(), numbers.data(), numbers.size() * sizeof(float)), 0)

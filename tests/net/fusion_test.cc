@@ -51,7 +51,7 @@ struct Run {
   std::vector<float> numbers;      // losses, outputs, gradients and stored moments of each pass
 };
 
-Run RunNet(const std::string& text, MemoryMode mode, caffe::Phase phase, const Device& device) {
+Run RunNet(const std::string& text, BufferReuse mode, caffe::Phase phase, const Device& device) {
   const NetSpec spec = NetFromText(text);
   ParamStore params(device);
   NetOptions options = QuietOptions(phase);
@@ -85,13 +85,13 @@ class PickyDevice final : public WrappedDevice {
  public:
   bool Supports(const ConvDesc&) const override { return convolutions; }
   bool Supports(const BatchNormDesc& desc) const override { return norms && (desc.relu || sums); }
-  std::unique_ptr<ConvPlan> MakeConv(const ConvDesc& desc) const override {
+  std::unique_ptr<ConvPrimitive> NewConv(const ConvDesc& desc) const override {
     ++made;
-    return WrappedDevice::MakeConv(desc);
+    return WrappedDevice::NewConv(desc);
   }
-  std::unique_ptr<BatchNormPlan> MakeBatchNorm(const BatchNormDesc& desc) const override {
+  std::unique_ptr<BatchNormPrimitive> NewBatchNorm(const BatchNormDesc& desc) const override {
     ++made;
-    return WrappedDevice::MakeBatchNorm(desc);
+    return WrappedDevice::NewBatchNorm(desc);
   }
 
   bool convolutions = true, norms = true;
@@ -102,9 +102,9 @@ class PickyDevice final : public WrappedDevice {
 // That the fused net computes what its layers compute one by one; returns what is fused into what.
 std::vector<std::string> ExpectSame(const std::string& text, caffe::Phase phase = caffe::TRAIN,
                                     const PickyDevice& device = PickyDevice()) {
-  const Run alone = RunNet(text, MemoryMode::kSeparate, phase, device);
+  const Run alone = RunNet(text, BufferReuse::kSeparate, phase, device);
   EXPECT_THAT(alone.fused, IsEmpty());
-  const Run fused = RunNet(text, MemoryMode::kPoisoned, phase, device);
+  const Run fused = RunNet(text, BufferReuse::kPoisoned, phase, device);
   EXPECT_EQ(alone.numbers.size(), fused.numbers.size());
   for (size_t i = 0; i < std::min(alone.numbers.size(), fused.numbers.size()); ++i) {
     const float want = alone.numbers[i], got = fused.numbers[i];
@@ -260,7 +260,7 @@ TEST(FusionTest, EachPlanIsMadeOnce) {
   const std::string net = kFusionData + kShortcut + kNorm + kScale + Sum("shortcut", "scaled") +
                           ReluFusion("sum") + LossFusion("relu");
   const PickyDevice device;
-  RunNet(net, MemoryMode::kShared, caffe::TRAIN, device);
+  RunNet(net, BufferReuse::kShared, caffe::TRAIN, device);
   EXPECT_EQ(device.made, 3);
 }
 

@@ -82,7 +82,7 @@ std::map<std::string, std::string> SaidFinal(const Trained& run) {
   for (const GradientSlice& slice : run.net->gradient_slices()) {
     for (const Param* param : slice.params) {
       said[Join(param->layer, ":", param->index)] =
-          slice.layer == run.net->NumLayers() ? "" : run.net->LayerAt(slice.layer).name();
+          slice.final_node == run.net->NumLayers() ? "" : run.net->LayerAt(slice.final_node).name();
     }
   }
   return said;
@@ -105,7 +105,7 @@ void ExpectFinalWhenSaid(const std::string& text, bool fuse) {
       for (const Param* param : slice.params) {
         const std::span<const float> grad(param->grad, static_cast<size_t>(param->count()));
         const bool is_final = again.PartOf(now, grad) == again.PartOf(last, grad);
-        EXPECT_EQ(is_final, layer <= slice.layer)
+        EXPECT_EQ(is_final, layer <= slice.final_node)
             << param->layer << ":" << param->index << " when layer " << layer << " ran";
       }
     }
@@ -153,9 +153,9 @@ TEST(GradientSlicesTest, FollowEachOtherInMemory) {
 }
 
 // Writes down what it is told, and whether the gradients were those of the end.
-class Recorder final : public GradientSink {
+class SliceRecorder final : public GradientSink {
  public:
-  explicit Recorder(const Device& device) : device_(device) {}
+  explicit SliceRecorder(const Device& device) : device_(device) {}
   void OnGradientReady(int slice, std::span<float> values) override {
     slices.push_back(slice);
     for (const float value :
@@ -175,7 +175,7 @@ class Recorder final : public GradientSink {
 
 TEST(GradientSlicesTest, ASinkIsToldOfEachOnceWithItsFinalNumbers) {
   const Trained run(kFused);
-  Recorder recorder(*run.device);
+  SliceRecorder recorder(*run.device);
   run.net->Forward();
   run.net->Backward(&recorder);
   std::vector<int> all(run.net->gradient_slices().size());
@@ -190,7 +190,7 @@ TEST(GradientSlicesTest, ASinkIsToldBehindTheLastLineOfDebugInfo) {
   const Trained run(kShared);
   run.net->SetDebugInfo(true);
   LogCollector log;
-  Recorder recorder(*run.device);
+  SliceRecorder recorder(*run.device);
   recorder.log = &log;
   run.net->Forward();
   run.net->Backward(&recorder);

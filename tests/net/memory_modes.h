@@ -10,11 +10,11 @@
 namespace trainer {
 
 inline auto AllMemoryModes() {
-  return testing::Values(MemoryMode::kShared, MemoryMode::kSeparate, MemoryMode::kPoisoned);
+  return testing::Values(BufferReuse::kShared, BufferReuse::kSeparate, BufferReuse::kPoisoned);
 }
 
 // The parameter's part in a test's name.
-inline std::string NameOfMode(const testing::TestParamInfo<MemoryMode>& mode) {
+inline std::string NameOfMode(const testing::TestParamInfo<BufferReuse>& mode) {
   const char* const names[] = {"Shared", "Separate", "Poisoned"};
   return names[static_cast<size_t>(mode.param)];
 }

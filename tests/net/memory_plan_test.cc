@@ -13,7 +13,7 @@ namespace trainer {
 namespace {
 
 // Everything a few passes produce: losses, outputs and parameter gradients, as bits.
-std::vector<float> RunPasses(const std::string& text, MemoryMode mode, bool training) {
+std::vector<float> RunPasses(const std::string& text, BufferReuse mode, bool training) {
   const NetSpec spec = NetFromText(text);
   const auto device = MakeTestDevice(2);
   ParamStore params(*device);
@@ -26,7 +26,7 @@ std::vector<float> RunPasses(const std::string& text, MemoryMode mode, bool trai
     if (training) net.Backward();
     for (const NetOutput& output : net.outputs()) {
       std::vector<float> host(static_cast<size_t>(output.value.Count()));
-      net.ReadPlain(output.value, host);
+      net.ReadNchw(output.value, host);
       seen.insert(seen.end(), host.begin(), host.end());
     }
     for (const Param* param : net.params()) {
@@ -78,15 +78,15 @@ layer { name: "quiet" type: "Silence" bottom: "prob" }
 )";
 
 TEST(MemoryPlanTest, SharingChangesNoBitOfTraining) {
-  const std::vector<float> separate = RunPasses(kConvNet, MemoryMode::kSeparate, true);
-  ExpectSameBits(separate, RunPasses(kConvNet, MemoryMode::kShared, true));
-  ExpectSameBits(separate, RunPasses(kConvNet, MemoryMode::kPoisoned, true));
+  const std::vector<float> separate = RunPasses(kConvNet, BufferReuse::kSeparate, true);
+  ExpectSameBits(separate, RunPasses(kConvNet, BufferReuse::kShared, true));
+  ExpectSameBits(separate, RunPasses(kConvNet, BufferReuse::kPoisoned, true));
 }
 
 TEST(MemoryPlanTest, SharingChangesNoBitOfTesting) {
-  const std::vector<float> separate = RunPasses(kConvNet, MemoryMode::kSeparate, false);
-  ExpectSameBits(separate, RunPasses(kConvNet, MemoryMode::kShared, false));
-  ExpectSameBits(separate, RunPasses(kConvNet, MemoryMode::kPoisoned, false));
+  const std::vector<float> separate = RunPasses(kConvNet, BufferReuse::kSeparate, false);
+  ExpectSameBits(separate, RunPasses(kConvNet, BufferReuse::kShared, false));
+  ExpectSameBits(separate, RunPasses(kConvNet, BufferReuse::kPoisoned, false));
 }
 
 MemoryPlan PlanOf(const std::string& text, bool training, bool fuse = true) {
@@ -118,7 +118,7 @@ TEST(MemoryPlanTest, BlocksThatLiveAtTheSameTimeDoNotOverlap) {
 TEST(MemoryPlanTest, SharingSavesMemory) {
   const MemoryPlan training = PlanOf(kConvNet, true);
   const MemoryPlan testing = PlanOf(kConvNet, false);
-  EXPECT_LT(training.arena_bytes, training.separate_bytes);
+  EXPECT_LT(training.arena_bytes, training.unshared_bytes);
   EXPECT_LT(testing.arena_bytes, training.arena_bytes);
 }
 
@@ -153,7 +153,7 @@ size_t MostInUse(const MemoryPlan& plan) {
   for (const PlannedBlock& at : plan.blocks) {
     size_t bytes = 0;
     for (const PlannedBlock& block : plan.blocks) {
-      const bool own = block.note.empty() && block.kind != BlockKind::kScratch;
+      const bool own = block.note.empty() && block.kind != BufferKind::kScratch;
       if (own && block.first <= at.first && at.first <= block.last) bytes += block.bytes;
     }
     most = std::max(most, bytes);
@@ -163,7 +163,7 @@ size_t MostInUse(const MemoryPlan& plan) {
 
 TEST(MemoryPlanTest, RecomputingChangesNoBitAndSavesMemory) {
   const std::string text = kNormNet;
-  for (const MemoryMode mode : {MemoryMode::kShared, MemoryMode::kPoisoned}) {
+  for (const BufferReuse mode : {BufferReuse::kShared, BufferReuse::kPoisoned}) {
     ExpectSameBits(RunPasses(kNormNet, mode, true),
                    RunPasses(("recompute: true" + text).c_str(), mode, true));
   }
@@ -179,7 +179,7 @@ TEST(MemoryPlanTest, RecomputingFromARecomputedValueChangesNoBit) {
   const std::string second = "layer { name: 'mish2' type: 'Mish' bottom: 'swish2' top: 'mish2' }\n";
   text.insert(text.find("layer { name: \"ip\""), second);
   text.replace(text.find("bottom: \"swish2\" top: \"ip\""), 16, "bottom: \"mish2\"");
-  for (const MemoryMode mode : {MemoryMode::kShared, MemoryMode::kPoisoned}) {
+  for (const BufferReuse mode : {BufferReuse::kShared, BufferReuse::kPoisoned}) {
     ExpectSameBits(RunPasses(text.c_str(), mode, true),
                    RunPasses(("recompute: true" + text).c_str(), mode, true));
   }

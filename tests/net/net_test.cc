@@ -156,8 +156,8 @@ TEST(NetTest, LayersOfOneNameDrawTheirOwnRandomNumbers) {
   BuiltNet b(drawn("one") + drawn("two"), false);
   b.net->Forward();
   std::vector<float> one(50), two(50);
-  b.net->ReadPlain(b.net->Value("one"), one);
-  b.net->ReadPlain(b.net->Value("two"), two);
+  b.net->ReadNchw(b.net->Value("one"), one);
+  b.net->ReadNchw(b.net->Value("two"), two);
   EXPECT_NE(one, two);
 }
 
@@ -325,11 +325,11 @@ TEST(NetTest, AnInnerProductOverAnImageKeepsTheFilesColumnOrder) {
   // y = W x in (C, H, W) order, whatever the order in memory.
   a.net->Forward();
   std::vector<float> x(24), y(4);
-  a.net->ReadPlain(a.net->Value("y"), y);
+  a.net->ReadNchw(a.net->Value("y"), y);
   BuiltNet keep(image);
   const caffe::BlobProto& w = file.layer(1).blobs(0);
   keep.net->Forward();
-  keep.net->ReadPlain(keep.net->Value("x"), x);
+  keep.net->ReadNchw(keep.net->Value("x"), x);
   for (size_t n = 0; n < 2; ++n) {
     for (int m = 0; m < 2; ++m) {
       float sum = 0;

@@ -46,8 +46,8 @@ TEST(PlanOnlyTest, KnowsShapesAndMemoryAndTakesNone) {
   EXPECT_EQ(net.params()[0]->shape, (Shape{20, 3}));
   EXPECT_EQ(net.params()[0]->weight, nullptr);
   EXPECT_EQ(planned.WeightBytes(), 0u);
-  EXPECT_EQ(planned.PlannedBytes(), taken.WeightBytes());
-  EXPECT_EQ(taken.PlannedBytes(), taken.WeightBytes());
+  EXPECT_EQ(planned.RequiredBytes(), taken.WeightBytes());
+  EXPECT_EQ(taken.RequiredBytes(), taken.WeightBytes());
 }
 
 TEST(NetErrorsTest, LayersThatDoNotDependOnABadOneAreCheckedToo) {
@@ -73,7 +73,7 @@ TEST(NetValuesTest, ALayersInputAndOutputAreItsOwnWhoeverWritesTheBlobLater) {
   const std::unique_ptr<Device> device = MakeTestDevice(1);
   ParamStore params(*device);
   NetOptions options = Options();
-  options.memory = MemoryMode::kSeparate;
+  options.memory = BufferReuse::kSeparate;
   const Net net(spec, options, *device, params);
   EXPECT_EQ(net.LayerAt(1).name(), "ip");
   EXPECT_EQ(net.Output(1, 0).data, net.Input(2, 0).data);

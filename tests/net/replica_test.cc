@@ -32,16 +32,16 @@ class ReplicaTest : public testing::Test {
     ParamStore params(*device);
     NetOptions options = QuietOptions(caffe::TRAIN);
     options.replica = first;
-    options.parts = parts;
+    options.virtual_ranks = parts;
     Net net(spec, options, *device, params);
     std::vector<std::vector<float>> all(static_cast<size_t>(parts));
     for (int pass = 0; pass < passes; ++pass) {
       for (int part = 0; part < parts; ++part) {
-        net.SetPart(part);
+        net.ActivateVirtualRank(part);
         net.Forward();
         const Tensor value = net.Value(blob);
         std::vector<float> host(static_cast<size_t>(value.Count()));
-        net.ReadPlain(value, host);
+        net.ReadNchw(value, host);
         std::vector<float>& of_part = all[static_cast<size_t>(part)];
         of_part.insert(of_part.end(), host.begin(), host.end());
       }

@@ -10,11 +10,11 @@
 #include "support/net_text.h"
 #include "support/temp_folder.h"
 #include "support/test_device.h"
-#include "trainer/backend/layout.h"
+#include "trainer/backend/memory/nchw_copy.h"
 #include "trainer/base/text/text.h"
 #include "trainer/hdf5/appender.h"
+#include "trainer/net/layer_state.h"
 #include "trainer/net/net.h"
-#include "trainer/net/states.h"
 
 namespace trainer {
 namespace {
@@ -45,13 +45,13 @@ layer { name: "loss" type: "EuclideanLoss" bottom: "lstm" bottom: "target" top: 
 class Counted final : public Layer {
  public:
   explicit Counted(const LayerSpec&) {}
-  void Describe(DescribeContext& plan) override { plan.Out(0, plan.In(0)); }
+  void Setup(SetupContext& plan) override { plan.Output(0, plan.Input(0)); }
   void Forward(const RunContext& run) override {
     ++passes_;
-    CopyToPlain(run.device(), run.In(0), run.Out(0).f32());
+    CopyToNchw(run.device(), run.Input(0), run.Output(0).f32());
   }
   void Backward(const RunContext& run) override {
-    CopyToPlain(run.device(), run.GradOut(0), run.GradIn(0).f32());
+    CopyToNchw(run.device(), run.GradOutput(0), run.GradInput(0).f32());
   }
   int passes() const { return passes_; }
 
@@ -80,7 +80,7 @@ layer { name: "learned" type: "Counted" bottom: "ip" top: "learned" }
 layer { name: "loss" type: "EuclideanLoss" bottom: "learned" bottom: "half" top: "loss" }
 )";
 
-class SameBatchTest : public testing::TestWithParam<MemoryMode> {
+class SameBatchTest : public testing::TestWithParam<BufferReuse> {
  protected:
   SameBatchTest() {
     Hdf5Appender file(folder_ / "rows.h5");
@@ -101,11 +101,11 @@ class SameBatchTest : public testing::TestWithParam<MemoryMode> {
     ParamStore params{*device};
     std::unique_ptr<Net> net;
   };
-  std::unique_ptr<Made> Make(bool keeps_batch = true) const {
+  std::unique_ptr<Made> Make(bool allow_reevaluation = true) const {
     auto made = std::make_unique<Made>();
     NetOptions options = QuietOptions(caffe::TRAIN);
     options.memory = GetParam();
-    options.keeps_batch = keeps_batch;
+    options.allow_reevaluation = allow_reevaluation;
     made->net = std::make_unique<Net>(spec_, options, *made->device, made->params);
     return made;
   }

@@ -13,7 +13,7 @@
 namespace trainer {
 namespace {
 
-class SsdNetTest : public testing::TestWithParam<MemoryMode> {};
+class SsdNetTest : public testing::TestWithParam<BufferReuse> {};
 INSTANTIATE_TEST_SUITE_P(In, SsdNetTest, AllMemoryModes(), NameOfMode);
 
 std::vector<float> HashValues(uint32_t stream, int64_t count, double bound) {
@@ -42,7 +42,7 @@ TEST_P(SsdNetTest, FindsWhatTheGoldenNetFinds) {
   }
   const Tensor data = net.Value("data");
   const std::vector<float> pixels = HashValues(199, data.Count(), golden.Number("bound_data"));
-  net.WritePlain(pixels, data);
+  net.WriteNchw(pixels, data);
   const GoldenTensor& wanted = golden.Tensor("y");
   for (int pass = 0; pass < 2; ++pass) {
     net.Forward();
@@ -50,7 +50,7 @@ TEST_P(SsdNetTest, FindsWhatTheGoldenNetFinds) {
     const Tensor& found = net.outputs()[0].value;
     ASSERT_EQ(found.shape, Shape(wanted.dims));
     std::vector<float> rows(static_cast<size_t>(found.Count()));
-    net.ReadPlain(found, rows);
+    net.ReadNchw(found, rows);
     ExpectNear(rows, wanted.values, 1e-4f);
   }
 }

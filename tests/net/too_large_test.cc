@@ -69,7 +69,7 @@ TEST(TooLargeTest, AdviceIsOfTheCause) {
 // A device of its own, of which other programs have most.
 class FullDevice final : public LateDevice {
  public:
-  size_t FreeBytes() const override { return size_t{7} << 20; }
+  size_t AvailableBytes() const override { return size_t{7} << 20; }
   void* Allocate(size_t bytes) const override {
     ADD_FAILURE() << "refused before anything is allocated";
     return LateDevice::Allocate(bytes);

@@ -1,7 +1,7 @@
-#include "exchange.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "execute/pass_results.h"
 
 namespace trainer {
 namespace {

@@ -137,7 +137,7 @@ TEST(RuleTest, LeavesTheGradientWhenAskedTo) {
   const OnDevice<float> weight(*device, std::vector<float>{2}), state(*device, 1);
   const OnDevice<float> grad(*device, std::vector<float>{0.5f});
   const OnDevice<ParamMults> mults(*device, 1);
-  const Segments parameters(*device, {{1, {weight.data(), grad.data(), state.data()}}});
+  const TensorList parameters(*device, {{1, {weight.data(), grad.data(), state.data()}}});
   const OnDevice<RateWords> now(*device, std::vector<RateWords>{{.rates = {.rate = 1}}});
   UpdateNumbers numbers;
   numbers.now = now.data();

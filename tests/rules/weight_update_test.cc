@@ -19,7 +19,7 @@ using testing::ElementsAreArray;
 // Something that works like a device of its own, as far as an update is concerned.
 class FarDevice final : public WrappedDevice {
  public:
-  bool RunsLater() const override { return true; }
+  bool IsAsync() const override { return true; }
   void CopyToHost(void* host, const void* from, size_t bytes) const override {
     ++reads;
     WrappedDevice::CopyToHost(host, from, bytes);
@@ -133,7 +133,7 @@ struct Followed {
     return start;
   }
 
-  WeightForm form;
+  PackedLayout form;
   OnDevice<float> weights, gradients, averages;
   OnDevice<std::byte> copy;
   std::vector<std::vector<float>> history;  // the weights after each step
@@ -166,7 +166,7 @@ TEST(WeightUpdateTest, CopiesAreWrittenInTheSamePassInTheirOrderAndType) {
           for (int64_t b = 0; b < 50; ++b) {
             const auto from = static_cast<size_t>(Followed::kFirst + (row * 40 + a) * 50 + b);
             const auto to = static_cast<size_t>((row * 50 + b) * 40 + a);
-            WithType(type, [&](auto tag) {
+            DispatchDtype(type, [&](auto tag) {
               typename decltype(tag)::Type stored;
               Store(stored, run.history.back()[from]);
               std::memcpy(expected.data() + to * sizeof(stored), &stored, sizeof(stored));

@@ -30,7 +30,7 @@ using testing::Pair;
 class BatchSearchTest : public testing::Test {
  protected:
   BatchSearchTest() {
-    options_ = MakeBatchSearchOptions("", MemoryMode::kShared, *device_);
+    options_ = MakeBatchSearchOptions("", BufferReuse::kShared, *device_);
     options_.iterations = 1;
     options_.time = std::chrono::seconds(60);
   }

@@ -12,7 +12,7 @@
 #include "support/source_folder.h"
 #include "trainer/analysis/memory/memory_estimate.h"
 #include "trainer/analysis/memory/memory_room.h"
-#include "trainer/backend/gpu.h"
+#include "trainer/backend/device/gpu.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {

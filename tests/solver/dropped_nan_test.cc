@@ -11,7 +11,7 @@
 
 #include "small_run.h"
 #include "support/error_of.h"
-#include "trainer/backend/gpu.h"
+#include "trainer/backend/device/gpu.h"
 #include "trainer/base/text/text.h"
 #include "trainer/hdf5/appender.h"
 
@@ -79,7 +79,7 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "
     std::vector<std::string> found;
     for (int i = 0; i < net.NumLayers(); ++i) {
       if (net.LayerAt(i).type() != "Convolution") continue;
-      const std::string name = net.GetLayer(i).Implementation();
+      const std::string name = net.GetLayer(i).kernel();
       found.push_back(name.find("with bias and ReLU") != name.npos    ? "with"
                       : name.find("bias and ReLU apart") != name.npos ? "apart"
                                                                       : name);

@@ -14,7 +14,7 @@
 
 #include "made_up_model.h"
 #include "small_run.h"
-#include "trainer/backend/gpu.h"
+#include "trainer/backend/device/gpu.h"
 
 namespace trainer {
 namespace {
@@ -74,7 +74,7 @@ double LeastOf(const Net& net, int i) {
   }
   const auto y = static_cast<double>(net.Output(i, 0).Bytes());
   for (const Param* param : net.params()) {
-    if (param->last_adder == i) w += sizeof(float) * static_cast<double>(param->count());
+    if (param->final_grad_node == i) w += sizeof(float) * static_cast<double>(param->count());
   }
   if (type == "Convolution" || type == "InnerProduct") {
     const bool wants = net.Gradient(layer.bottom(0)).data != nullptr;

@@ -10,7 +10,7 @@
 #include "made_up_model.h"
 #include "small_run.h"
 #include "support/log_collector.h"
-#include "trainer/backend/gpu.h"
+#include "trainer/backend/device/gpu.h"
 
 namespace trainer {
 namespace {

@@ -14,7 +14,7 @@
 #include "support/source_folder.h"
 #include "support/temp_folder.h"
 #include "support/test_device.h"
-#include "trainer/backend/device.h"
+#include "trainer/backend/device/device.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/solver_spec.h"
 #include "trainer/monitor/observer.h"

@@ -73,7 +73,7 @@ TEST(NeuralStyleTest, GoldenValuesOfTheLossesAndThePicturesGradient) {
   EXPECT_NEAR(loss, golden.Number("loss"), 1e-4 * golden.Number("loss"));
   std::map<std::string, float> losses;
   for (const NetOutput& output : net.outputs()) {
-    net.ReadPlain(output.value, {&losses[output.name], 1});
+    net.ReadNchw(output.value, {&losses[output.name], 1});
   }
   for (const auto& [output, number] : {std::pair("style_loss", "style"),
                                        {"content_loss", "content"},

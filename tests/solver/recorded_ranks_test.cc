@@ -15,8 +15,8 @@
 #include "small_run.h"
 #include "support/log_collector.h"
 #include "support/thread_group.h"
-#include "trainer/backend/gpu.h"
-#include "trainer/backend/gpu_group.h"
+#include "trainer/backend/device/gpu.h"
+#include "trainer/backend/device/gpu_communicator.h"
 #include "trainer/base/text/text.h"
 #include "trainer/hdf5/appender.h"
 

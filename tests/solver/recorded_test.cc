@@ -6,7 +6,7 @@
 #include "recorded_nets.h"
 #include "small_run.h"
 #include "support/log_collector.h"
-#include "trainer/backend/gpu.h"
+#include "trainer/backend/device/gpu.h"
 #include "trainer/base/text/text.h"
 
 #ifdef TRAINER_CUDA_EMULATED

@@ -10,7 +10,7 @@
 
 #include "small_run.h"
 #include "support/error_of.h"
-#include "trainer/backend/map.h"
+#include "trainer/backend/loops/map.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {

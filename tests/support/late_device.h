@@ -11,16 +11,17 @@
 
 namespace trainer {
 
-// The device of the tests as one that runs later and at the last moment: what a CopyQueue or a
-// HostRead was given arrives when somebody waits for it, and fails the test where the host's memory
-// changed meanwhile. Counts what goes up, and the waits of the host for what it queued itself since
-// NewStep; waiting for what was queued before is how a host keeps in step with its device.
+// The device of the tests as one that runs later and at the last moment: what a CopyStream or a
+// AsyncReadback was given arrives when somebody waits for it, and fails the test where the host's
+// memory changed meanwhile. Counts what goes up, and the waits of the host for what it queued
+// itself since NewStep; waiting for what was queued before is how a host keeps in step with its
+// device.
 class LateDevice : public WrappedDevice {
  public:
   explicit LateDevice(bool prefers_bytes = true) : prefers_bytes_(prefers_bytes) {}
 
-  bool RunsLater() const override { return true; }
-  bool PrefersBytes() const override { return prefers_bytes_; }
+  bool IsAsync() const override { return true; }
+  bool PrefersUint8() const override { return prefers_bytes_; }
   void* Allocate(size_t bytes) const override {
     ++allocations;
     return WrappedDevice::Allocate(bytes);
@@ -37,10 +38,10 @@ class LateDevice : public WrappedDevice {
     ++waits;
     WrappedDevice::Synchronize();
   }
-  std::unique_ptr<CopyQueue> MakeCopyQueue() const override {
+  std::unique_ptr<CopyStream> NewCopyStream() const override {
     return std::make_unique<LateCopies>(*this);
   }
-  std::unique_ptr<HostRead> MakeHostRead() const override {
+  std::unique_ptr<AsyncReadback> NewReadback() const override {
     return std::make_unique<LateRead>(*this);
   }
 
@@ -60,7 +61,7 @@ class LateDevice : public WrappedDevice {
                            [](uint64_t sum, unsigned char byte) { return sum * 31 + byte; });
   }
 
-  class LateCopies final : public CopyQueue {
+  class LateCopies final : public CopyStream {
    public:
     explicit LateCopies(const LateDevice& device) : device_(device) { copies_.reserve(64); }
     ~LateCopies() override { WaitForCopies(); }
@@ -69,10 +70,10 @@ class LateDevice : public WrappedDevice {
       device_.queued_bytes += bytes;
       ++device_.unfinished;
     }
-    void ComputeAfterCopies() override {
+    void ComputeWaitsForCopies() override {
       for (Copy& copy : copies_) Finish(copy);
     }
-    void CopyAfterComputations() override {}
+    void CopiesWaitForCompute() override {}
     void WaitForCopies() override {
       for (Copy& copy : copies_) {
         Finish(copy);
@@ -102,7 +103,7 @@ class LateDevice : public WrappedDevice {
     std::vector<Copy> copies_;
   };
 
-  class LateRead final : public HostRead {
+  class LateRead final : public AsyncReadback {
    public:
     explicit LateRead(const LateDevice& device) : device_(device) {}
     ~LateRead() override { Wait(); }

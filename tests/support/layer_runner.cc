@@ -9,8 +9,8 @@
 #include "support/net_text.h"
 #include "support/test_device.h"
 #include "support/test_layers.h"
-#include "trainer/backend/layout.h"
-#include "trainer/backend/recording.h"
+#include "trainer/backend/device/graph_capture.h"
+#include "trainer/backend/memory/nchw_copy.h"
 #include "trainer/base/text/text.h"
 #include "trainer/layers/uses_replicas.h"
 #include "trainer/layers/works_on_host.h"
@@ -24,13 +24,13 @@ constexpr char kLayer[] = "it";
 // and where a net's passes would be recorded.
 template <class F>
 void RunLayer(Net& net, int i, const F& run) {
-  const Recorder* const recorder = RecorderOf(net.device());
+  const GraphCapture* const recorder = CaptureOf(net.device());
   const bool tested = net.LayerAt(i).name() == kLayer;
   Layer* const layer = &net.GetLayer(i);
   const bool on_host = dynamic_cast<WorksOnHost*>(layer) != nullptr ||
                        dynamic_cast<UsesReplicas*>(layer) != nullptr;  // whose sums it may wait for
   if (recorder == nullptr || !tested || !net.RunsAhead() || on_host) return run(i);
-  recorder->Record([&] { run(i); })->Play();
+  recorder->Capture([&] { run(i); })->Launch();
 }
 
 void RunForward(Net& net) {
@@ -177,11 +177,11 @@ void LayerRunner::Forward(uint32_t pass) {
 // Whether an input or output is stored in another order than row-major.
 bool LayerRunner::HasImage() const {
   for (const Param* input : input_params_) {
-    if (IsPermuted(input->shape)) return true;
+    if (IsNhwc(input->shape)) return true;
   }
   if (impl_->end == nullptr) return false;
   for (const TestLoss::Input& output : impl_->end->inputs()) {
-    if (IsPermuted(output.shape)) return true;
+    if (IsNhwc(output.shape)) return true;
   }
   return false;
 }

@@ -16,9 +16,9 @@ struct RunnerOptions {
   bool training = true;
   int learning_outputs = -1;  // how many outputs get a gradient; -1: all, of a loss the first
   bool in_place = false;      // top 0 has the name of bottom 0
-  MemoryMode memory = MemoryMode::kPoisoned;
+  BufferReuse memory = BufferReuse::kPoisoned;
   uint64_t seed = 1;
-  OutputFiles output_files = OutputFiles::kNone;
+  OutputFiles output_files = OutputFiles::kDisabled;
 };
 
 // All numbers go in and out in row-major order, images as (N, C, H, W).

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "trainer/backend/gpu.h"
+#include "trainer/backend/device/gpu.h"
 
 #ifdef TRAINER_CUDA_EMULATED
 #include <emulated_gpu.h>

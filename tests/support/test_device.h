@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "trainer/backend/device.h"
+#include "trainer/backend/device/device.h"
 
 namespace trainer {
 

@@ -12,7 +12,7 @@ namespace trainer {
 class TestSource final : public Layer {
  public:
   explicit TestSource(const LayerSpec& spec) : spec_(spec) {}
-  void Describe(DescribeContext& plan) override;
+  void Setup(SetupContext& ctx) override;
   void Forward(const RunContext& run) override;
   void Backward(const RunContext& run) override;
 
@@ -25,7 +25,7 @@ class TestSource final : public Layer {
 class TestLoss final : public Layer {
  public:
   explicit TestLoss(const LayerSpec&) {}
-  void Describe(DescribeContext& plan) override;
+  void Setup(SetupContext& ctx) override;
   void Forward(const RunContext& run) override;
   void Backward(const RunContext& run) override;
 

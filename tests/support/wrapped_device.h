@@ -11,9 +11,9 @@ class WrappedDevice : public Device {
  public:
   DeviceKind kind() const override { return inner_->kind(); }
   std::string Describe() const override { return inner_->Describe(); }
-  bool RunsLater() const override { return inner_->RunsLater(); }
-  bool PrefersBytes() const override { return inner_->PrefersBytes(); }
-  size_t FreeBytes() const override { return inner_->FreeBytes(); }
+  bool IsAsync() const override { return inner_->IsAsync(); }
+  bool PrefersUint8() const override { return inner_->PrefersUint8(); }
+  size_t AvailableBytes() const override { return inner_->AvailableBytes(); }
   void* Allocate(size_t bytes) const override { return inner_->Allocate(bytes); }
   void Free(void* memory) const override { inner_->Free(memory); }
   void CopyToDevice(void* to, const void* host, size_t bytes) const override {
@@ -22,31 +22,33 @@ class WrappedDevice : public Device {
   void CopyToHost(void* host, const void* from, size_t bytes) const override {
     inner_->CopyToHost(host, from, bytes);
   }
-  void Fill(void* memory, unsigned char value, size_t bytes) const override {
-    inner_->Fill(memory, value, bytes);
+  void Memset(void* memory, unsigned char value, size_t bytes) const override {
+    inner_->Memset(memory, value, bytes);
   }
   void Synchronize() const override { inner_->Synchronize(); }
   void* Stream() const override { return inner_->Stream(); }
-  std::pmr::memory_resource& HostMemory() const override { return inner_->HostMemory(); }
-  std::unique_ptr<CopyQueue> MakeCopyQueue() const override { return inner_->MakeCopyQueue(); }
-  std::unique_ptr<HostRead> MakeHostRead() const override { return inner_->MakeHostRead(); }
+  std::pmr::memory_resource& PinnedMemory() const override { return inner_->PinnedMemory(); }
+  std::unique_ptr<CopyStream> NewCopyStream() const override { return inner_->NewCopyStream(); }
+  std::unique_ptr<AsyncReadback> NewReadback() const override { return inner_->NewReadback(); }
   bool Supports(const ConvDesc& d) const override { return inner_->Supports(d); }
   bool Supports(const BatchNormDesc& d) const override { return inner_->Supports(d); }
-  std::unique_ptr<GemmPlan> MakeGemm(const GemmDesc& d) const override {
-    return inner_->MakeGemm(d);
+  std::unique_ptr<GemmPrimitive> NewGemm(const GemmDesc& d) const override {
+    return inner_->NewGemm(d);
   }
-  std::unique_ptr<ConvPlan> MakeConv(const ConvDesc& d) const override {
-    return inner_->MakeConv(d);
+  std::unique_ptr<ConvPrimitive> NewConv(const ConvDesc& d) const override {
+    return inner_->NewConv(d);
   }
-  std::unique_ptr<PoolPlan> MakePool(const PoolDesc& d) const override {
-    return inner_->MakePool(d);
+  std::unique_ptr<PoolPrimitive> NewPool(const PoolDesc& d) const override {
+    return inner_->NewPool(d);
   }
-  std::unique_ptr<BatchNormPlan> MakeBatchNorm(const BatchNormDesc& d) const override {
-    return inner_->MakeBatchNorm(d);
+  std::unique_ptr<BatchNormPrimitive> NewBatchNorm(const BatchNormDesc& d) const override {
+    return inner_->NewBatchNorm(d);
   }
-  std::unique_ptr<LrnPlan> MakeLrn(const LrnDesc& d) const override { return inner_->MakeLrn(d); }
-  std::unique_ptr<SoftmaxPlan> MakeSoftmax(const SoftmaxDesc& d) const override {
-    return inner_->MakeSoftmax(d);
+  std::unique_ptr<LrnPrimitive> NewLrn(const LrnDesc& d) const override {
+    return inner_->NewLrn(d);
+  }
+  std::unique_ptr<SoftmaxPrimitive> NewSoftmax(const SoftmaxDesc& d) const override {
+    return inner_->NewSoftmax(d);
   }
   void Copy(const CopyDesc& desc, const void* from, void* to) const override {
     inner_->Copy(desc, from, to);
@@ -58,7 +60,7 @@ class WrappedDevice : public Device {
                       float* to) const override {
     inner_->AddChannelSums(desc, x, times, to);
   }
-  float* Partials() const override { return inner_->Partials(); }
+  float* ReductionScratch() const override { return inner_->ReductionScratch(); }
 
  protected:
   explicit WrappedDevice(int threads = 1) : inner_(MakeTestDevice(threads)) {}

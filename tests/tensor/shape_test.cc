@@ -107,7 +107,7 @@ TEST(Float16Test, RoundsTo11BitsAndOverflows) {
 TEST(StorageTypeTest, TheCpuRefusesF16) {
   EXPECT_EQ(NameOf(DType::kF16), "f16");
   EXPECT_EQ(SizeOf(DType::kF16), 2u);
-  EXPECT_THAT([] { WithCpuType(DType::kF16, [](auto) {}); },
+  EXPECT_THAT([] { DispatchCpuDtype(DType::kF16, [](auto) {}); },
               testing::ThrowsMessage<Error>(testing::HasSubstr("on a device that does not")));
 }
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "program.h"
+#include "execute/bindings.h"
 
 namespace trainer {
 

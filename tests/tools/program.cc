@@ -1,5 +1,3 @@
-#include "program.h"
-
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -16,6 +14,8 @@
 #include <regex>
 #include <sstream>
 #include <string_view>
+
+#include "execute/bindings.h"
 
 namespace trainer {
 namespace {

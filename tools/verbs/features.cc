@@ -47,7 +47,7 @@ class Features final : public Verb {
     const NetSpec spec = LoadNet(net_);
     const std::unique_ptr<Device> device = MakeDevice(ChooseDevice(device_, spec));
     InferenceNet net(spec, *device,
-                     {.state = MakeNetState(phase_, net_.state), .memory = MemoryMode::kSeparate});
+                     {.state = MakeNetState(phase_, net_.state), .memory = BufferReuse::kSeparate});
     options_.seed = static_cast<uint64_t>(seed_);
     const int passes = ExtractFeatures(net, options_);
     LOG(INFO) << EscapeControl(Join("Wrote ", JoinList(options_.out, ","), ": ",

@@ -55,7 +55,7 @@ class Likelihood final : public Verb {
     parzen_.iterations = rbm_.iterations;
     InferenceNet net(spec, *device,
                      {.state = MakeNetState(phase_, net_.state),
-                      .memory = MemoryMode::kSeparate,
+                      .memory = BufferReuse::kSeparate,
                       .seed = rbm_.seed});
     if (!weights_.empty()) net.LoadWeights(weights_);
     if (is_rbm) {

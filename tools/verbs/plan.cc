@@ -93,7 +93,7 @@ class PlanVerb final : public Verb {
       target.room.bytes = *limit;
       target.room.name = Join("--memory=", memory_);
     }
-    const MemoryMode mode = ParseMemoryMode(memory_);
+    const BufferReuse mode = ParseMemoryMode(memory_);
     if (!net_.file.empty()) {
       return trainer::BreakDownMemory(LoadNet(net_), MakeNetState(phase_, net_.state),
                                       *target.device, target.room, mode);

@@ -52,7 +52,7 @@ class Sample final : public Verb {
     options_.seed = static_cast<uint64_t>(seed_);
     InferenceNet net(spec, *device,
                      {.state = MakeNetState(phase_, net_.state),
-                      .memory = MemoryMode::kSeparate,
+                      .memory = BufferReuse::kSeparate,
                       .seed = options_.seed});
     net.LoadWeights(weights_);
     const std::unique_ptr<Sampler> sampler = MakeSampler(net.net(), options_);

@@ -56,9 +56,9 @@ class Test final : public Verb {
     options_.file = target.file;
     InferenceOptions net_options;
     net_options.state = target.state;
-    net_options.memory = options_.confusion ? MemoryMode::kSeparate : memory_;
+    net_options.memory = options_.confusion ? BufferReuse::kSeparate : memory_;
     net_options.log = true;
-    net_options.output_files = OutputFiles::kNew;
+    net_options.output_files = OutputFiles::kCreate;
     net_options.test_batches = ChooseTestBatches(target.net(), target.state, options_.iterations);
     InferenceNet net(target.net(), *device, net_options);
     const Evaluation evaluation = Evaluate(net, options_);
@@ -73,7 +73,7 @@ class Test final : public Verb {
   std::optional<int> iterations_;
   std::string bad_records_ = "stop";
   bool json_ = false;
-  MemoryMode memory_ = MemoryMode::kShared;
+  BufferReuse memory_ = BufferReuse::kShared;
   DeviceOptions device_;
   DbLock db_lock_ = DbLock::kAuto;
 };

@@ -8,7 +8,7 @@
 #endif
 
 // Whether this file's device code is compiled: by nvcc, or for the emulated GPU of the tests by the
-// host's compiler (backend/launch.h).
+// host's compiler (backend/loops/launch.h).
 #if defined(__CUDACC__) || defined(TRAINER_CUDA_EMULATED)
 #define TRAINER_DEVICE_CODE 1
 #endif

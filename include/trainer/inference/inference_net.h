@@ -15,10 +15,10 @@ namespace trainer {
 struct InferenceOptions {
   caffe::NetState state;  // the caller sets the phase
   // kSeparate keeps every blob after a pass, so that it can be read.
-  MemoryMode memory = MemoryMode::kShared;
+  BufferReuse memory = BufferReuse::kShared;
   uint64_t seed = 0;
   bool log = false;  // log Caffe's start-up lines
-  OutputFiles output_files = OutputFiles::kNone;
+  OutputFiles output_files = OutputFiles::kDisabled;
   // Builds the nets of a test of so many batches, or with 0 of one pass over the test data, in
   // which each record counts exactly once.
   std::optional<int> test_batches = std::nullopt;
@@ -36,7 +36,7 @@ class InferenceNet {
   const NetSpec& spec() const { return spec_; }
 
   // Copies the weights in `files` to the net by layer name, in order, and logs the layers that do
-  // not match. Throws as ReadModel and WeightLoading::Copy.
+  // not match. Throws as ReadModel and WeightLoader::Copy.
   void LoadWeights(std::span<const std::string> files);
 
  private:

@@ -8,7 +8,7 @@
 #include <memory>
 #include <span>
 
-#include "trainer/backend/device.h"
+#include "trainer/backend/device/device.h"
 #include "trainer/base/random/philox.h"
 
 namespace trainer {
@@ -49,10 +49,10 @@ class BoltzmannProducts {
   void VisibleInputs(const BoltzmannWeights& weights, const float* hidden, float* visible,
                      std::span<std::byte> scratch) const;
 
-  GemmPlan& up() const { return *up_; }
+  GemmPrimitive& up() const { return *up_; }
 
  private:
-  std::unique_ptr<GemmPlan> up_, down_;
+  std::unique_ptr<GemmPrimitive> up_, down_;
 };
 
 // From inputs to means, in place: the logistic function; of gaussian units the input itself.

@@ -8,9 +8,9 @@ namespace trainer {
 
 // What such a layer may do. It never replaces a file.
 enum class OutputFiles : uint8_t {
-  kNone,    // nothing: the net is measured, drawn, planned, ...
-  kLook,    // refuse what kNew would, and write nothing
-  kNew,     // make files; one that is there already is refused before the first pass
+  kDisabled,   // nothing: the net is measured, drawn, planned, ...
+  kCheckOnly,  // refuse what kNew would, and write nothing
+  kCreate,     // make files; one that is there already is refused before the first pass
   kResume,  // a run that goes on: where the file is there, make the next one: NAME_2, NAME_3, ...
 };
 

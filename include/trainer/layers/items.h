@@ -20,9 +20,9 @@ class NamesItems {
 };
 
 // An Error for which one item of a layer's input is to blame. The net adds the item's name.
-class ItemError : public Error {
+class RecordError : public Error {
  public:
-  ItemError(const Error& error, int input, int64_t item)
+  RecordError(const Error& error, int input, int64_t item)
       : Error(error), input_(input), item_(item) {}
 
   int input() const { return input_; }

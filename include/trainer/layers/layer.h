@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/backend/device.h"
+#include "trainer/backend/device/device.h"
 #include "trainer/base/registry.h"
 #include "trainer/config/layer_spec.h"
 #include "trainer/input/input_env.h"
@@ -32,43 +32,43 @@ struct ParamOptions {
   ParamLayout layout;
   float default_lr_mult = 1, default_decay_mult = 1;  // where the prototxt has no `param` entry
   // Forward writes it in training: running averages, which become their mean over all replicas.
-  bool averages = false;
+  bool is_running_stat = false;
 };
 
 // What a layer may ask and declare when it describes itself: shapes, parameters, what backward
 // reads. No device takes part and no memory is touched, so that it may be asked as often as the net
 // likes: after a fusion, and while the net runs wherever an input came in another shape. Inputs and
 // outputs count from 0 in prototxt order.
-class DescribeContext {
+class SetupContext {
  public:
-  virtual ~DescribeContext() = default;
+  virtual ~SetupContext() = default;
 
   virtual caffe::Phase phase() const = 0;
   virtual bool training() const = 0;  // whether this net ever runs backward
-  virtual int NumIn() const = 0;
-  virtual int NumOut() const = 0;
-  virtual const Shape& In(int i) const = 0;
-  virtual DType InType(int i) const = 0;
+  virtual int NumInputs() const = 0;
+  virtual int NumOutputs() const = 0;
+  virtual const Shape& Input(int i) const = 0;
+  virtual DType InputType(int i) const = 0;
 
   // Every output needs one of the next two.
-  virtual void Out(int i, const Shape& shape, DType dtype = DType::kF32) = 0;
+  virtual void Output(int i, const Shape& shape, DType dtype = DType::kF32) = 0;
   // Output i is input j's memory under another shape of the same memory order; so is its gradient,
   // and neither Forward nor Backward needs to do anything. When several outputs view one input
   // (Split) and more than one of them has a gradient, Backward is called to sum those that
-  // HasGradOut into GradIn(j), which may be the first one's memory.
-  virtual void OutIsView(int i, int j, const Shape& shape) = 0;
+  // HasGradOutput into GradInput(j), which may be the first one's memory.
+  virtual void OutputView(int i, int j, const Shape& shape) = 0;
   // Output i shares its memory with nothing: what Forward does not write is as the last pass left
   // it.
-  virtual void OutPersists(int i) = 0;
+  virtual void OutputPersists(int i) = 0;
   // Output i may be smaller in a pass than described here: see RunContext::Resize.
-  virtual void OutMayShrink(int i) = 0;
+  virtual void OutputIsDynamic(int i) = 0;
   // Output i holds labels, indices or coordinates, which 16 bits would change: it is f32, and so is
   // what is computed from such outputs alone, whatever type the files choose.
-  virtual void OutStaysF32(int i) = 0;
+  virtual void OutputKeepsF32(int i) = 0;
 
   // Backward reads this input's or output's data.
-  virtual void KeepInput(int i) = 0;
-  virtual void KeepOutput(int i) = 0;
+  virtual void SaveInput(int i) = 0;
+  virtual void SaveOutput(int i) = 0;
   // Output 0 may share input 0's memory, and gradient in 0 that of gradient out 0. Only for one
   // shape and type, when Forward and Backward read each element before they write it. Where the net
   // grants it, a kept input holds the output's numbers when Backward runs.
@@ -77,7 +77,7 @@ class DescribeContext {
   virtual void AllowGradInPlace(int i) = 0;
   // This input never gets a gradient: a label, an index. Asking for one by propagate_down is
   // refused.
-  virtual void NoGradient(int i) = 0;
+  virtual void NotDifferentiable(int i) = 0;
   // Declares parameter number 0, 1, ... in order; returns its number.
   virtual int Param(std::string_view name, const Shape& shape, const caffe::FillerParameter& filler,
                     const ParamOptions& options = {}) = 0;
@@ -96,7 +96,7 @@ class DescribeContext {
   virtual void Constants(std::span<const float> values) = 0;
 };
 
-// What a layer may ask when it makes its device plans: after its last Describe, so that shapes,
+// What a layer may ask when it makes its device plans: after its last Setup, so that shapes,
 // types and fusion are final.
 class PrepareContext {
  public:
@@ -104,29 +104,29 @@ class PrepareContext {
 
   virtual const Device& device() const = 0;
   virtual bool training() const = 0;
-  // As in DescribeContext, for what the plans need. Workspace is added to what Describe asked
+  // As in SetupContext, for what the plans need. Workspace is added to what Setup asked
   // for.
   virtual void Scratch(size_t bytes) = 0;
   virtual void Workspace(size_t bytes) = 0;
   // Memory of this layer's own for the whole run, for what comes to the device ahead of the pass
   // that uses it. No snapshot holds it.
-  virtual void Staging(size_t bytes) = 0;
+  virtual void UploadMemory(size_t bytes) = 0;
 };
 
 // What a layer's maker may know beside its spec.
 struct LayerEnv {
-  InputEnv reading;  // its key is the same for all replicas, unlike RunContext::key
+  InputEnv reading;  // its key is the same for all replicas, unlike RunContext::rng_key
 };
 
-// One layer of one net, used by one thread. Made once, then: Describe (any number of times, with
-// Fuse between them), Prepare, and passes. Describe and Prepare come again, in this order, where
+// One layer of one net, used by one thread. Made once, then: Setup (any number of times, with
+// Fuse between them), Prepare, and passes. Setup and Prepare come again, in this order, where
 // the shape of an input changed.
 class Layer {
  public:
   virtual ~Layer() = default;
 
   // Checks the inputs and declares outputs, parameters and memory. Throws kConfig via LayerSpec.
-  virtual void Describe(DescribeContext& plan) = 0;
+  virtual void Setup(SetupContext& ctx) = 0;
   // Makes the device's plans for what was described last. Nothing to do for a layer of loops.
   virtual void Prepare(PrepareContext&) {}
   virtual void Forward(const RunContext& run) = 0;
@@ -135,16 +135,18 @@ class Layer {
   virtual void Backward(const RunContext& run);
 
   // Throws kData: says what is wrong with `number`, element `index` in memory of the input that the
-  // layer checks, as reported to RunContext::fault. That memory may hold the next batch by now.
-  [[noreturn]] virtual void ThrowFault(const RunContext& run, int64_t index, float number) const;
+  // layer checks, as reported to RunContext::input_error. That memory may hold the next batch by
+  // now.
+  [[noreturn]] virtual void ThrowInputError(const RunContext& run, int64_t index,
+                                            float number) const;
 
   // Fusion: from now on this layer computes those of `next`, in order, along with itself, in one
   // pass over memory; none of them: itself alone. Each call replaces the one before. False, and
-  // nothing changes, where it cannot, or `device` has no kernel for it. Called after a Describe,
+  // nothing changes, where it cannot, or `device` has no kernel for it. Called after a Setup,
   // whose shapes and types hold: each of `next` is the only reader of the output before it, and
   // its own output has the same shape and type. After a yes the net describes this layer again:
   // further inputs of `next` follow the layer's own, the output is that of the last, and
-  // RunContext::Fused has the rest of them.
+  // RunContext::Epilogue has the rest of them.
   virtual bool Fuse(std::span<const LayerSpec* const> next, const Device& device);
 
   // Recomputation: whether the outputs may be dropped after their last reader and computed again
@@ -161,9 +163,9 @@ class Layer {
   virtual void RestoreState(const std::string& state);
 
   // From Prepare on, for `trainer time` and `trainer plan`: the kernel that was chosen, or "".
-  virtual std::string Implementation() const { return ""; }
-  // What was asked before it and declined, with the reasons: see DevicePlan::Declined.
-  virtual std::vector<std::string> Declined() const { return {}; }
+  virtual std::string kernel() const { return ""; }
+  // What was asked before it and declined, with the reasons: see Primitive::Declined.
+  virtual std::vector<std::string> skipped_kernels() const { return {}; }
   // Multiply-adds of one forward pass, 0 where not worth counting.
   virtual int64_t Macs() const { return 0; }
   // How long a data source made the net wait; null for other layers.
@@ -176,12 +178,13 @@ struct LayerArity {
 };
 
 // How inputs may be stored. The net casts what comes as something else.
-enum class Storage : uint8_t {
-  kF32,      // f32 only
-  kChosen,   // f32, bf16 or f16, one type for all: the one that the files choose (forward_type)
-  kFollows,  // the same for a layer that only moves numbers: what its readers take, where they
-             // agree
-  kAny,      // as it comes
+enum class DtypePolicy : uint8_t {
+  kF32,               // f32 only
+  kConfigurable,      // f32, bf16 or f16, one type for all: the one that the files choose
+                      // (forward_type)
+  kFollowsConsumers,  // the same for a layer that only moves numbers: what its readers take, where
+                      // they agree
+  kAny,               // as it comes
 };
 
 // The page that `trainer layers NAME` prints, and what the net must know before it plans a layer.
@@ -189,11 +192,13 @@ struct LayerDoc {
   std::string_view text;   // what it computes, with shapes; the first sentence heads the table
   std::string_view param;  // its message in LayerParameter ("relu_param"), or ""
   LayerArity arity = {};
-  Storage storage = Storage::kF32;
+  DtypePolicy dtypes = DtypePolicy::kF32;
   // Of input 1 where it is not like the others: kF32 or kAny.
-  Storage second = Storage::kChosen;
+  DtypePolicy second_input = DtypePolicy::kConfigurable;
 
-  Storage OfInput(int i) const { return i == 1 && second != Storage::kChosen ? second : storage; }
+  DtypePolicy PolicyOfInput(int i) const {
+    return i == 1 && second_input != DtypePolicy::kConfigurable ? second_input : dtypes;
+  }
 };
 
 using LayerRegistry = Registry<Layer, const LayerSpec&, const LayerEnv&>;

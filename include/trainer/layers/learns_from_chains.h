@@ -8,7 +8,7 @@ namespace trainer {
 class LearnsFromChains {
  public:
   virtual ~LearnsFromChains() = default;
-  // Once, after the layer was made and before its first Describe.
+  // Once, after the layer was made and before its first Setup.
   virtual void UseChains(const ChainOptions& options) = 0;
 };
 

@@ -9,6 +9,6 @@ namespace trainer {
 // Throws kConfig at a layer that needs it, but behind one that changes the size of batches: a batch
 // may be empty there, and then this replica alone would not run the layer. No pass is recorded from
 // the first sum on.
-void JoinReplicas(Net& net, const ReplicaSum& replicas);
+void JoinReplicas(Net& net, const AllReduceFn& replicas);
 
 }  // namespace trainer

@@ -11,9 +11,9 @@ namespace trainer {
 
 // Copies the weights of several files into nets by layer name, and tells the log what became of
 // them: counts, and the first names of layers that did not find each other.
-class WeightLoading {
+class WeightLoader {
  public:
-  explicit WeightLoading(std::span<Net* const> nets) : nets_(nets.begin(), nets.end()) {}
+  explicit WeightLoader(std::span<Net* const> nets) : nets_(nets.begin(), nets.end()) {}
 
   // Throws kData when no layer of the file is in any net, and as CopyWeights does.
   void Copy(const caffe::NetParameter& model, const std::string& file);

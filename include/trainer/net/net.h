@@ -17,15 +17,15 @@
 
 namespace trainer {
 
-struct BuildEnv;
+struct CompileEnv;
 struct Graph;
-class KeptStates;
-class RecordedMark;
-class Recording;
-class Program;
-class RunState;
+class StateBackup;
+class CapturedEvent;
+class CapturedGraph;
+class Bindings;
+class DynamicShapes;
 
-enum class MemoryMode {
+enum class BufferReuse {
   kShared,    // values share memory when their lifetimes allow
   kSeparate,  // every value has its own block and nothing is in place: for finding wrong lifetimes
   kPoisoned,  // shared, and what is no longer needed is filled with NaN
@@ -33,14 +33,15 @@ enum class MemoryMode {
 
 // Where a net is a part of a larger one: what it takes from the parts before it and gives to those
 // behind it. See Net::EdgeIn.
-struct NetEdges {
-  struct Edge {
+struct StageBoundary {
+  struct BoundaryTensor {
     std::string blob;
     DType dtype = DType::kF32;
     bool has_gradient = false;  // which goes the other way
   };
-  std::vector<Edge> in;   // tops of Input layers
-  std::vector<Edge> out;  // blobs, as their last layer here writes them; no outputs of the net
+  std::vector<BoundaryTensor> in;  // tops of Input layers
+  std::vector<BoundaryTensor>
+      out;  // blobs, as their last layer here writes them; no outputs of the net
 };
 
 struct NetOptions {
@@ -50,12 +51,12 @@ struct NetOptions {
   uint64_t seed = 0;
   Rank replica = {};  // its share of the data, and random streams of its own
   // So many neighbouring replicas, `replica` the first of them, are computed by this net one after
-  // the other: see Net::SetPart.
-  int parts = 1;
-  bool keeps_batch = false;  // for Forward on NetBatch::kSame, at the price of some memory
-  bool record = false;       // StartPass records passes, where the device can and they are alike
-  ChainOptions chain = {};   // of layers that learn from samples of their own model
-  MemoryMode memory = MemoryMode::kShared;
+  // the other: see Net::ActivateVirtualRank.
+  int virtual_ranks = 1;
+  bool allow_reevaluation = false;  // for Forward on NetBatch::kSame, at the price of some memory
+  bool capture = false;     // StartPass records passes, where the device can and they are alike
+  ChainOptions chain = {};  // of layers that learn from samples of their own model
+  BufferReuse memory = BufferReuse::kShared;
   bool recompute = false;  // as the net's `recompute` says, or this
   // Bytes that activations and scratch may take together; 0: no limit. If they need more, the plan
   // chooses outputs that the backward pass recomputes: the same numbers for more work.
@@ -65,7 +66,7 @@ struct NetOptions {
   // Floats that the run will take for each weight beside it and its gradient: the update rule's
   // state, averages. Only counted, so that what is too large is refused before it is allocated.
   int states_per_weight = 0;
-  OutputFiles output_files = OutputFiles::kNone;  // whether layers may write files
+  OutputFiles output_files = OutputFiles::kDisabled;  // whether layers may write files
   std::string snapshot_folder =
       {};  // where layers write files at snapshots; "" for a run without any
   // Only plans: takes no memory, so that the net cannot run and its values have shapes alone.
@@ -73,9 +74,9 @@ struct NetOptions {
   // Only plans a net that parts of are run elsewhere: it may be larger than the device.
   bool any_size = false;
   // So many batches may be under way, forward and not yet backward, each in a slot of its own: see
-  // Net::SetSlot. Values and scratch are there as many times.
-  int slots = 1;
-  NetEdges edges = {};
+  // Net::SetActivationSlot. Values and scratch are there as many times.
+  int activation_slots = 1;
+  StageBoundary edges = {};
 };
 
 // A value that no layer reads: what a run reports. `loss_weight` is 0 for a plain output.
@@ -85,13 +86,13 @@ struct NetOutput {
   float loss_weight = 0;
 };
 
-enum class BlockKind { kValue, kGradient, kWorkspace, kState, kConstants, kStaging, kScratch };
+enum class BufferKind { kActivation, kGradient, kWorkspace, kState, kConstants, kUpload, kScratch };
 
 // One line of the memory plan. Steps 0..L-1 are the layers forward, L..2L-1 backward.
 struct PlannedBlock {
   std::string name;  // "conv1", "conv1 gradient", "pool1 workspace", "conv1 scratch"
   std::string note;  // "in place of conv1", "view of data", ""
-  BlockKind kind = BlockKind::kValue;
+  BufferKind kind = BufferKind::kActivation;
   Shape shape;  // no axes for scratch and workspace
   size_t bytes = 0, offset = 0;
   int first = 0, last = 0;
@@ -100,7 +101,7 @@ struct PlannedBlock {
 struct MemoryPlan {
   std::vector<PlannedBlock> blocks;
   size_t arena_bytes = 0;     // what the values and scratch take together
-  size_t separate_bytes = 0;  // what they would take without sharing
+  size_t unshared_bytes = 0;  // what they would take without sharing
 };
 
 // What a forward pass computes on.
@@ -108,7 +109,7 @@ enum class NetBatch {
   kNext,  // the data layers' next batch
   // The batch of the pass before, with the same random numbers and the same states to begin with:
   // the same function of the weights once more. Data layers are not run and the pass keeps its
-  // number. Only for a net that keeps_batch.
+  // number. Only for a net that allow_reevaluation.
   kSame,
 };
 
@@ -117,7 +118,7 @@ struct GradientSlice {
   std::span<float> values;         // on the device, with the padding after each parameter
   std::span<Param* const> params;  // in memory order
   // Final when this layer ran backward; NumLayers() for what no layer adds to: final at once.
-  int layer = 0;
+  int final_node = 0;
 };
 
 // Used by one thread. Forward and Backward allocate no memory.
@@ -136,35 +137,35 @@ class Net {
   float Forward(NetBatch batch = NetBatch::kNext);
   // The same without waiting for the loss, where the device runs later: TakeLoss waits, for the
   // oldest pass that was started, and throws what Forward would have thrown then. At most
-  // kPassesAhead may be started and not taken.
-  static constexpr int kPassesAhead = 2;
+  // kMaxInFlight may be started and not taken.
+  static constexpr int kMaxInFlight = 2;
   void StartForward(NetBatch batch = NetBatch::kNext);
   float TakeLoss();
-  int NumStarted() const;
+  int in_flight() const;
   // StartForward on the next batch, and Backward with `sink`; then `then`, which queues the same
   // each time. Both may be null, and one of them is. On a net that records, all behind the last
   // layer that WorksOnHost is one call of the device from the second such pass on, counted with a
-  // `sink`, with `then` and with neither; a `sink` must be one that SumsRecordedPasses. The numbers
+  // `sink`, with `then` and with neither; a `sink` must be one that SumsCapturedPasses. The numbers
   // are the same bit for bit.
   void StartPass(GradientSink* sink = nullptr, const std::function<void()>* then = nullptr);
   // No pass is recorded from here on, since `why`: "layer 'bn' ...". Logged where one would be.
-  void DoNotRecord(const std::string& why);
+  void DisableCapture(const std::string& why);
   // Whether a pass may be started before the loss of the one before is taken: where a device runs
   // later, all shapes hold and there is one part.
   bool RunsAhead() const { return runs_ahead_; }
   // The next pass is that of replica `replica.rank + part`: on its records, with its random
   // numbers, and on from the states that its own pass before left. A pass of part 0 begins an
   // iteration's batch and counts in passes(), then come those of parts 1, 2, ... up to parts() - 1.
-  // Running averages are the caller's business (ParamStore::Averages).
-  void SetPart(int part);
-  int parts() const { return options_.parts; }
+  // Running averages are the caller's business (ParamStore::RunningStats).
+  void ActivateVirtualRank(int part);
+  int virtual_ranks() const { return options_.virtual_ranks; }
 
   // From here on passes are made, and values read, in memory of slot `slot`: a backward pass is
   // that of the last forward pass of its slot. For nets whose layers keep no state.
-  void SetSlot(int slot);
-  int slots() const { return options_.slots; }
-  // In the present slot, edge `i` of NetOptions::edges: what a forward pass needs there before it,
-  // or leaves; and the gradient, which a backward pass leaves or needs. Null data without one.
+  void SetActivationSlot(int slot);
+  int activation_slots() const { return options_.activation_slots; }
+  // In the present slot, edge `i` of NetOptions::boundary: what a forward pass needs there before
+  // it, or leaves; and the gradient, which a backward pass leaves or needs. Null data without one.
   const Tensor& EdgeIn(size_t i) const;
   Tensor EdgeInGradient(size_t i) const;
   const Tensor& EdgeOut(size_t i) const;
@@ -214,8 +215,8 @@ class Net {
   const Tensor& Output(int i, int top) const;
 
   // Copies a value to the host as f32 in row-major (N, C, H, W) order; the reverse.
-  void ReadPlain(const ConstTensor& value, std::span<float> host) const;
-  void WritePlain(std::span<const float> host, const Tensor& value) const;
+  void ReadNchw(const ConstTensor& value, std::span<float> host) const;
+  void WriteNchw(std::span<const float> host, const Tensor& value) const;
 
   const MemoryPlan& memory_plan() const;
 
@@ -223,26 +224,26 @@ class Net {
   uint32_t passes() const { return passes_; }
   void SetPasses(uint32_t passes) { passes_ = passes; }
 
-  // What it is made of, for the functions beside it: weights.h, states.h, traffic.h. Only a net
+  // What it is made of, for the functions beside it: weights.h, layer_state.h, cost.h. Only a net
   // that was not just planned has a program.
   const Graph& graph() const { return *graph_; }
-  const Program& program() const { return *program_; }
+  const Bindings& bindings() const { return *bindings_; }
   ParamStore& store() const { return params_; }
   const Device& device() const { return device_; }
   bool training() const { return options_.training; }
 
  private:
   Tensor Find(const std::string& blob, bool gradient) const;
-  void CheckFault(int i, uint64_t word, uint32_t batches_ago) const;
-  void ListSlices();
+  void CheckInputError(int i, uint64_t word, uint32_t batches_ago) const;
+  void MakeSlices();
   void KeepPartStates();
-  void MakeSlots(const BuildEnv& env);
+  void MakeSlots(const CompileEnv& env);
   void ComputeAgain();
   void RequireNoneStarted() const;
-  void PrepareToRecord();
-  bool Records() const;
-  std::unique_ptr<Recording> Record(GradientSink* sink, const std::function<void()>* then);
-  void RunAlike(GradientSink* sink, const std::function<void()>* then, RecordedMark* losses);
+  void SplitHostNodes();
+  bool Captures() const;
+  std::unique_ptr<CapturedGraph> Capture(GradientSink* sink, const std::function<void()>* then);
+  void RunIdentical(GradientSink* sink, const std::function<void()>* then, CapturedEvent* losses);
   void SendLosses();
   // With several parts of the first alone.
   bool LogsDebugInfo() const { return debug_ && part_ == 0; }
@@ -254,16 +255,16 @@ class Net {
   // What runs, what was planned, and what differs from pass to pass; the first and the last are
   // empty where the net only plans. In this order, so that layers which fill memory of the program
   // ahead of a pass end before it does.
-  std::vector<std::unique_ptr<const Program>> programs_;  // by slot
+  std::vector<std::unique_ptr<const Bindings>> slot_bindings_;  // by slot
   std::unique_ptr<const Graph> graph_;
-  std::vector<std::unique_ptr<RunState>> states_;
-  const Program* program_ = nullptr;  // of the present slot
-  RunState* state_ = nullptr;
+  std::vector<std::unique_ptr<DynamicShapes>> states_;
+  const Bindings* bindings_ = nullptr;  // of the present slot
+  DynamicShapes* state_ = nullptr;
   std::vector<Param*> learnable_;
-  std::vector<Param*> finished_;  // those with a gradient, in the order of slices_
+  std::vector<Param*> slice_params_;  // those with a gradient, in the order of slices_
   std::vector<GradientSlice> slices_;
-  std::unique_ptr<KeptStates> kept_states_;               // null without keeps_batch
-  std::vector<std::unique_ptr<KeptStates>> part_states_;  // empty where there is one part
+  std::unique_ptr<StateBackup> state_backup_;  // null without allow_reevaluation
+  std::vector<std::unique_ptr<StateBackup>> virtual_rank_states_;  // empty where there is one part
   int part_ = 0;
   uint32_t passes_ = 0;
   bool debug_ = false;
@@ -271,16 +272,16 @@ class Net {
   const float* loss_scale_ = nullptr;
   // Of a net that records: the first layer of what is recorded; a pass alone, with a sink, and with
   // what comes then, each null before it is recorded.
-  struct PassRecording {
-    bool had = false;  // such a pass
-    std::unique_ptr<Recording> recording;
+  struct CapturedPass {
+    bool warmed_up = false;  // such a pass
+    std::unique_ptr<CapturedGraph> recording;
   };
-  int first_recorded_ = 0;
-  bool records_ = false;
-  PassRecording pass_recording_, summed_recording_, step_recording_;
+  int first_captured_ = 0;
+  bool captures_ = false;
+  CapturedPass captured_pass_, captured_with_sums_, captured_with_update_;
 };
 
 // The stream of random numbers that belongs to `name` in `phase`.
-uint32_t StreamOf(const std::string& name, caffe::Phase phase);
+uint32_t RngStreamOf(const std::string& name, caffe::Phase phase);
 
 }  // namespace trainer

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/backend/device.h"
+#include "trainer/backend/device/device.h"
 #include "trainer/layers/layer.h"
 #include "trainer/tensor/tensor.h"
 
@@ -23,13 +23,13 @@ struct Param {
   ParamLayout layout;
   SourceRef where;
   caffe::FillerParameter filler;
-  int owner_step = 0;  // the owner's step in the net that added it
+  int owner_node = 0;  // the owner's step in the net that added it
   // The layer of that net whose backward pass is the last to add to the gradient, shared weights
   // and fused layers considered; one past the last layer where none adds anything.
-  int last_adder = 0;
+  int final_grad_node = 0;
   float lr_mult = 1, decay_mult = 1;
   bool has_lr_mult = false, has_decay_mult = false;  // written by the user
-  bool averages = false;  // running averages of the batches, see ParamOptions
+  bool is_running_stat = false;  // running averages of the batches, see ParamOptions
   float* weight = nullptr;
   float* grad = nullptr;  // null when lr_mult is 0 or nothing trains
 
@@ -38,7 +38,7 @@ struct Param {
 
 // Owns the memory of weights and gradients: one block for each kind and net. The parameters of a
 // training net that have a gradient come first, in the order in which backward finishes them (their
-// last_adder, from the last layer to the first), so that a run of neighbours can be exchanged
+// final_grad_node, from the last layer to the first), so that a run of neighbours can be exchanged
 // between replicas without copies; gradients and weights are at the same offset in their blocks.
 // The other parameters' weights follow, running averages last. Addresses never change.
 class ParamStore {
@@ -72,18 +72,18 @@ class ParamStore {
   // Sets the gradients of every parameter to zero.
   void ClearGradients();
   // Bytes that the weights of all parameters take, also of those that have no memory yet.
-  size_t PlannedBytes() const;
+  size_t RequiredBytes() const;
   // Bytes of weights (or of gradients).
   size_t WeightBytes() const { return weight_bytes_; }
   // Floats that a parameter of `count` numbers takes, with the padding after it, which stays zero.
-  static int64_t Padded(int64_t count);
+  static int64_t PaddedCount(int64_t count);
   // The memory of all gradients and of all weights of the training net. Element i of the first is
   // the gradient of element i of the second.
   std::span<float> Gradients() const { return gradients_; }
   std::span<float> Weights() const { return weights_; }
   // The running averages that the training net's forward passes write: the last part of Weights(),
   // but with `weight_memory` an array of their own.
-  std::span<float> Averages() const { return averages_; }
+  std::span<float> RunningStats() const { return averages_; }
 
  private:
   struct Block {

@@ -27,7 +27,7 @@ LoadReport CopyWeights(const caffe::NetParameter& source, const std::string& fil
 
 // What keeps `source` from being the weights of this net and of nothing else: layers and blobs that
 // only one of both has, and other shapes; one sentence each.
-std::vector<std::string> Differences(const caffe::NetParameter& source, const std::string& file,
-                                     const Net& net);
+std::vector<std::string> WeightMismatches(const caffe::NetParameter& source,
+                                          const std::string& file, const Net& net);
 
 }  // namespace trainer

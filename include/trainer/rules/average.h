@@ -2,7 +2,7 @@
 // The loops of a running average of weights. The arrays of a segment are the averages and the
 // weights of a parameter, f32 on the device.
 
-#include "trainer/backend/segments.h"
+#include "trainer/backend/loops/tensor_list.h"
 
 namespace trainer {
 
@@ -12,10 +12,10 @@ namespace trainer {
 float AverageKeeps(float decay, int updates);
 
 // average = keep * average + (1 - keep) * weight
-void BlendAverage(const Device& device, float keep, const Segments& averages);
+void BlendAverage(const Device& device, float keep, const TensorList& averages);
 // average = weight
-void StartAverage(const Device& device, const Segments& averages);
+void StartAverage(const Device& device, const TensorList& averages);
 // The two are exchanged.
-void SwapAverage(const Device& device, const Segments& averages);
+void SwapAverage(const Device& device, const TensorList& averages);
 
 }  // namespace trainer

@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "trainer/backend/device.h"
+#include "trainer/backend/device/device.h"
 
 namespace trainer {
 

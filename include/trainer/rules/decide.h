@@ -7,7 +7,7 @@
 namespace trainer {
 
 // By parameter of [first, last): the sums of the squares of its gradient and of its weights.
-void SumSquares(const Device& device, const Segments& parameters, int first, int last,
+void SumSquares(const Device& device, const TensorList& parameters, int first, int last,
                 float* grad_squares, float* weight_squares);
 
 // Queues *words = rates, but for what the rule makes of them.

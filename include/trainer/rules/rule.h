@@ -5,8 +5,8 @@
 #include <memory>
 #include <string_view>
 
-#include "trainer/backend/segments.h"
-#include "trainer/backend/weight_copy.h"
+#include "trainer/backend/loops/tensor_list.h"
+#include "trainer/backend/primitives/packed_weight.h"
 #include "trainer/base/registry.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/solver_spec.h"
@@ -62,15 +62,15 @@ struct UpdateNumbers {
   // Sums of squares of its weights and its gradient; null where neither the rule nor larc needs
   // norms.
   const float *weight_squares = nullptr, *grad_squares = nullptr;
-  const WeightCopy* copies = nullptr;  // which the update writes, too; null: none
-  const UpdateWords* words = nullptr;  // null: gradients are neither clipped nor scaled
+  const PackedWeight* copies = nullptr;  // which the update writes, too; null: none
+  const UpdateWords* words = nullptr;    // null: gradients are neither clipped nor scaled
 };
 
 // Some parameters of an update: those of [first, last). The arrays of a segment are the weights,
 // the sum of their gradients over `passes`, their running averages where there are any, and as many
 // states as StatesPerWeight().
 struct UpdatePart {
-  const Segments& parameters;
+  const TensorList& parameters;
   int first = 0, last = 0;
   UpdateNumbers numbers;
 };

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "trainer/backend/device.h"
-#include "trainer/backend/gpu.h"
+#include "trainer/backend/device/device.h"
+#include "trainer/backend/device/gpu.h"
 #include "trainer/config/net_spec.h"
 #include "trainer/config/solver_spec.h"
 

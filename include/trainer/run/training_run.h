@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/backend/device.h"
+#include "trainer/backend/device/device.h"
 #include "trainer/base/ranks/communicator.h"
 #include "trainer/checkpoint/snapshot_lock.h"
 #include "trainer/config/solver_spec.h"
@@ -50,7 +50,7 @@ struct TrainRequest {
   StartOptions start;
   std::string batch = "";   // --batch: a batch size, "auto" or ""
   std::string memory = "";  // --memory: a size, "auto" or ""
-  MemoryMode memory_mode = MemoryMode::kShared;
+  BufferReuse memory_mode = BufferReuse::kShared;
   DeviceOptions device;
   RankOptions ranks;
   InputOptions input;

@@ -47,7 +47,7 @@ struct TrainOptions {
   std::string snapshot;              // a .solverstate to go on from, or ""
   bool allow_outside = false;        // take the snapshot's weights from another folder
   std::vector<std::string> weights;  // .caffemodel files to start from, in this order
-  MemoryMode memory = MemoryMode::kShared;
+  BufferReuse memory = BufferReuse::kShared;
   size_t activation_budget_bytes = 0;  // of the training net: see NetOptions
   SignalWatch* signals = nullptr;      // null: signals are not looked at
   // When the run must be over: it saves and stops in time, as for a signal. Rank 0's counts.
@@ -65,7 +65,7 @@ struct TrainOptions {
   bool shows_numbers = false;
   // How this replica reaches those that train the same model; null: the run is alone. Each replica
   // makes a solver with the same files and options, and calls it alike. Gradients are those of the
-  // solver's device: for one that RunsLater, the group takes them from its memory (gpu_group.h).
+  // solver's device: for one that IsAsync, the group takes them from its memory (gpu_group.h).
   Communicator* group = nullptr;
   // What the replicas share beside it, for strategies that need it; null: nothing.
   SharedWindow* peers = nullptr;

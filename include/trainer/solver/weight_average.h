@@ -3,8 +3,8 @@
 
 #include <span>
 
-#include "trainer/backend/device_floats.h"
-#include "trainer/backend/segments.h"
+#include "trainer/backend/loops/tensor_list.h"
+#include "trainer/backend/memory/device_array.h"
 #include "trainer/net/net.h"
 
 namespace trainer {
@@ -52,7 +52,7 @@ class WeightAverage {
   const Device& device_;
   const Net& net_;
   DeviceFloats memory_;
-  Segments averages_;
+  TensorList averages_;
   bool in_use_ = false;  // the average is in the memory of the weights
 };
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/backend/device_floats.h"
+#include "trainer/backend/memory/device_array.h"
 #include "trainer/net/label_counts.h"
 #include "trainer/net/net.h"
 #include "trainer/steps/part_sums.h"
@@ -76,8 +76,8 @@ class Objective {
   std::span<float> Weights() { return params_.Weights(); }
   // Where a rule's state is to lie; null: in the device's own memory.
   std::pmr::memory_resource* state_memory() const { return params_.weight_memory(); }
-  // Running averages, which forward passes write: see ParamStore::Averages.
-  std::span<float> Averages() { return params_.Averages(); }
+  // Running averages, which forward passes write: see ParamStore::RunningStats.
+  std::span<float> RunningStats() { return params_.RunningStats(); }
   std::span<float> Gradients();
   float GradientScale() const;  // what makes the mean of that sum
   // The same parameter by parameter, in the order of a snapshot; grad is null for one that is not
@@ -113,7 +113,7 @@ class Objective {
   void SetUpdatesMoveAll(bool all) { updates_move_all_ = all; }
   // Whether what follows from the weights, copies and running averages, is to be written in the
   // update: one launch less, where launches are what it costs and nothing else moves weights.
-  bool UpdatesWriteAll() const { return device_.RunsLater() && updates_move_all_; }
+  bool UpdatesWriteAll() const { return device_.IsAsync() && updates_move_all_; }
 
  private:
   // An evaluation that was started: by part the sum of the losses of its passes, as far as they are

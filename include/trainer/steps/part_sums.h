@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "trainer/backend/device_floats.h"
+#include "trainer/backend/memory/device_array.h"
 #include "trainer/net/net.h"
 
 namespace trainer {
@@ -23,8 +23,10 @@ class PartSums final : public GradientSink {
   // In place of the constructor's group from the next evaluation on: null, or the same one.
   void SumOver(Communicator* group) { group_ = group; }
 
-  int parts() const { return net_.parts(); }  // of this rank
-  int total() const { return net_.parts() * (group_ == nullptr ? 1 : group_->replica().size); }
+  int parts() const { return net_.virtual_ranks(); }  // of this rank
+  int total() const {
+    return net_.virtual_ranks() * (group_ == nullptr ? 1 : group_->replica().size);
+  }
 
   // Around forward and backward of a part in pass `pass` of the iteration, in the order of passes,
   // and of parts within a pass; gradients are zero before the first.
@@ -43,7 +45,7 @@ class PartSums final : public GradientSink {
   void OnGradientReady(int slice, std::span<float> values) override;
 
  private:
-  float* Averages(int part) const { return averages_.data() + own_.size() * Index(part); }
+  float* RunningStats(int part) const { return averages_.data() + own_.size() * Index(part); }
   static size_t Index(int i) { return static_cast<size_t>(i); }
   void Copy(const float* from, float* to, size_t count) const;
   void Fold(int levels, std::span<float> gradients) const;

@@ -72,8 +72,8 @@ class UpdateDecision {
   std::pmr::vector<UpdateWords> arriving_;
   UpdateWords last_;
   int iter_ = 0;
-  bool decided_ = false, told_ = true;  // about the last one: in last_, by TakeNote
-  std::unique_ptr<HostRead> read_;      // last: ends before arriving_ does
+  bool decided_ = false, told_ = true;   // about the last one: in last_, by TakeNote
+  std::unique_ptr<AsyncReadback> read_;  // last: ends before arriving_ does
 };
 
 }  // namespace trainer

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/backend/device_floats.h"
+#include "trainer/backend/memory/device_array.h"
 #include "trainer/net/param_store.h"
 #include "trainer/rules/rule.h"
 #include "trainer/steps/update_decision.h"
@@ -45,8 +45,8 @@ class WeightUpdate {
   void KeepAverages(const std::vector<float*>& averages, float decay);
 
   // From the next Begin on each update writes these copies of the weights, too: one for each of
-  // `params`, see UpdateSegments.
-  void WriteCopies(const std::vector<WeightCopy>& copies);
+  // `params`, see MultiTensorApply.
+  void WriteCopies(const std::vector<PackedWeight>& copies);
 
   // Whether no parameter's update depends on another's gradient: not with clip_gradients, which
   // needs the norm of all, nor with a loss scale.
@@ -107,11 +107,11 @@ class WeightUpdate {
   DeviceFloats now_;              // RateWords
   RateWords sent_;                // what they are, but for what the rule made of them
   std::vector<float*> averages_;  // by number; or empty
-  std::optional<WeightCopyList> copies_;
+  std::optional<PackedWeightList> copies_;
   float decay_ = 0;  // of the averages
   // The parameters that are updated, by the address of the gradient, and for each its multipliers
   // and, where norms are needed, the sums of squares of its gradient and its weights.
-  std::optional<Segments> parameters_;
+  std::optional<TensorList> parameters_;
   std::vector<size_t> numbers_of_;  // theirs among `params`
   std::vector<Param*> params_;
   std::vector<bool> others_;  // which of them other replicas update; or empty

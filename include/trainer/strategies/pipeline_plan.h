@@ -5,15 +5,15 @@
 #include <vector>
 
 #include "trainer/config/solver_spec.h"
-#include "trainer/net/stages.h"
+#include "trainer/net/partition.h"
 
 namespace trainer {
 
 struct PipelinePlan {
   int stages = 1;
-  int micro_batches = 1;        // of each batch of the training net
-  int64_t records = 0;          // of one; 0: unknown
-  std::vector<StagedNet> nets;  // the training net, then the test nets
+  int micro_batches = 1;           // of each batch of the training net
+  int64_t records = 0;             // of one; 0: unknown
+  std::vector<NetPartition> nets;  // the training net, then the test nets
 
   // Passes of a stage that are forward and not yet backward at once.
   int UnderWay(int stage) const { return stages - stage; }

@@ -12,7 +12,7 @@
 #include "trainer/base/ranks/shared_window.h"
 #include "trainer/base/registry.h"
 #include "trainer/config/solver_spec.h"
-#include "trainer/net/stages.h"
+#include "trainer/net/partition.h"
 #include "trainer/steps/step_rule.h"
 
 namespace trainer {
@@ -36,7 +36,7 @@ class NetDivision {
   // at the layer that cannot be cut so. `spec` and `device` must outlive the strategy.
   virtual const SolverSpec& Divide(const SolverSpec& spec, const Device& device,
                                    const Rank& replica) = 0;
-  virtual const StagedNet& Whole(int net) const = 0;
+  virtual const NetPartition& Whole(int net) const = 0;
   virtual void SetOptions(int net, NetOptions* options) const = 0;
   // A forward pass of this rank's part of a test net, between those of the others; returns its
   // loss. All ranks call it as often.

@@ -19,7 +19,8 @@ struct BFloat16 {
   uint16_t bits = 0;
 };
 
-// IEEE 754 binary16: three bits of fraction more, but nothing beyond 65504. See Device::Stores.
+// IEEE 754 binary16: three bits of fraction more, but nothing beyond 65504. See
+// Device::SupportsDtype.
 struct Float16 {
   uint16_t bits = 0;
 };
@@ -67,9 +68,9 @@ inline constexpr bool kStoresF16 = false;
 // Whether the CPU has loops for functors of type F, or numbers of that type: not where a parameter
 // of the template F is Float16, itself or deeper down, so that no such loop is compiled.
 template <class F>
-inline constexpr bool kOnCpu = !std::is_same_v<F, Float16>;
+inline constexpr bool kHasCpuLoop = !std::is_same_v<F, Float16>;
 template <template <class...> class F, class... Ts>
-inline constexpr bool kOnCpu<F<Ts...>> = (kOnCpu<Ts> && ...);
+inline constexpr bool kHasCpuLoop<F<Ts...>> = (kHasCpuLoop<Ts> && ...);
 
 [[noreturn]] inline void RefuseF16() {
   throw Error(ErrorCode::kInternal, "numbers in f16 on a device that does not store them");
@@ -77,7 +78,7 @@ inline constexpr bool kOnCpu<F<Ts...>> = (kOnCpu<Ts> && ...);
 
 // Calls f(TypeTag<T>{}) with the storage type T of `type`, which the CPU stores.
 template <class F>
-decltype(auto) WithCpuType(DType type, F&& f) {
+decltype(auto) DispatchCpuDtype(DType type, F&& f) {
   if (type == DType::kF16) RefuseF16();
   if (type == DType::kBF16) return f(TypeTag<BFloat16>{});
   return f(TypeTag<float>{});
@@ -85,11 +86,11 @@ decltype(auto) WithCpuType(DType type, F&& f) {
 
 // The same for a storage type of any device.
 template <class F>
-decltype(auto) WithType(DType type, F&& f) {
+decltype(auto) DispatchDtype(DType type, F&& f) {
   if constexpr (kStoresF16) {
     if (type == DType::kF16) return f(TypeTag<Float16>{});
   }
-  return WithCpuType(type, f);
+  return DispatchCpuDtype(type, f);
 }
 
 }  // namespace trainer

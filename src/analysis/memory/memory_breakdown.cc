@@ -18,19 +18,19 @@ std::string StepName(const NetMemory& net, int step) {
   return backward < 0 ? "the end" : net.layers[static_cast<size_t>(backward)] + " back";
 }
 
-const char* ValueName(BlockKind kind) {
+const char* ValueName(BufferKind kind) {
   switch (kind) {
-    case BlockKind::kGradient:
+    case BufferKind::kGradient:
       return "gradients";
-    case BlockKind::kWorkspace:
+    case BufferKind::kWorkspace:
       return "workspace";
-    case BlockKind::kConstants:
+    case BufferKind::kConstants:
       return "constants";
-    case BlockKind::kState:
+    case BufferKind::kState:
       return "state";
-    case BlockKind::kStaging:
+    case BufferKind::kUpload:
       return "staging";
-    case BlockKind::kScratch:
+    case BufferKind::kScratch:
       return "scratch";
     default:
       return "values";
@@ -145,7 +145,7 @@ std::string ToText(const NetMemory& net) {
   }
   return Join(net.title, ": ", net.name, ", ", net.layers.size(), " layers\n\n", table.ToString(),
               "\n", PeakTable(net), "values and scratch: ", Bytes(net.plan.arena_bytes), " (",
-              net.plan.arena_bytes, " bytes), ", Bytes(net.plan.separate_bytes),
+              net.plan.arena_bytes, " bytes), ", Bytes(net.plan.unshared_bytes),
               " without sharing\n\n");
 }
 
@@ -159,7 +159,7 @@ Json ToJson(const NetMemory& net) {
       .Set("net", net.title)
       .Set("name", net.name)
       .Set("arena_bytes", net.plan.arena_bytes)
-      .Set("separate_bytes", net.plan.separate_bytes)
+      .Set("separate_bytes", net.plan.unshared_bytes)
       .Set("peak", Json::Object()
                        .Set("step", StepName(net, peak.step))
                        .Set("bytes", peak.bytes)
@@ -169,7 +169,7 @@ Json ToJson(const NetMemory& net) {
 }
 
 MemoryBreakdown BreakDownMemory(const SolverSpec& spec, const Device& device,
-                                const MemoryRoom& room, MemoryMode memory,
+                                const MemoryRoom& room, BufferReuse memory,
                                 size_t activation_budget_bytes) {
   MemoryBreakdown breakdown;
   MemoryEstimator estimator(device, memory, [&](const std::string& title, const Net& net) {
@@ -183,7 +183,7 @@ MemoryBreakdown BreakDownMemory(const SolverSpec& spec, const Device& device,
 }
 
 MemoryBreakdown BreakDownMemory(const NetSpec& spec, const caffe::NetState& state,
-                                const Device& device, const MemoryRoom& room, MemoryMode memory) {
+                                const Device& device, const MemoryRoom& room, BufferReuse memory) {
   const bool trains = state.phase() == caffe::TRAIN;
   ParamStore params(device);
   const Net net(

@@ -5,7 +5,7 @@
 #include <span>
 #include <utility>
 
-#include "trainer/backend/plan_device.h"
+#include "trainer/backend/device/meta_device.h"
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 #include "trainer/net/test_nets.h"
@@ -22,7 +22,7 @@ constexpr size_t kProgramBytes = size_t{16} << 20;
 size_t StateBytes(const Net& net) {
   size_t bytes = 0;
   for (const PlannedBlock& block : net.memory_plan().blocks) {
-    if (block.kind == BlockKind::kState) bytes += block.bytes;
+    if (block.kind == BufferKind::kState) bytes += block.bytes;
   }
   return bytes;
 }
@@ -35,7 +35,7 @@ size_t RuleBytes(const StepRule& rule, size_t weights, size_t gradients) {
 template <class Params>
 size_t WeightBytes(const Params& params) {
   int64_t count = 0;
-  for (const Param* param : params) count += ParamStore::Padded(param->count());
+  for (const Param* param : params) count += ParamStore::PaddedCount(param->count());
   return static_cast<size_t>(count) * sizeof(float);
 }
 
@@ -94,7 +94,7 @@ std::string DescribeLargest(std::vector<MemoryItem> items) {
 }
 
 void MemoryEstimate::AddNet(const Net& net) {
-  const auto slots = static_cast<size_t>(net.slots());
+  const auto slots = static_cast<size_t>(net.activation_slots());
   activations += net.memory_plan().arena_bytes * slots;
   staging += StagingBytes(net) * slots;
   prefetched += PrefetchBytes(net);
@@ -112,7 +112,8 @@ void MemoryEstimate::SetRun(const SolverSpec& spec, const StepRule& rule, const 
   snapshot_copy = SnapshotCopyBytes(spec.proto, rule, weights, gradients);
   virtual_ranks = parts;
   part_sums = ExtraPartBytes(train, virtual_ranks, spec.proto.iter_size());
-  train_activations = train.memory_plan().arena_bytes * static_cast<size_t>(train.slots());
+  train_activations =
+      train.memory_plan().arena_bytes * static_cast<size_t>(train.activation_slots());
   recomputed = CountRecomputed(train.memory_plan());
   batch = BatchSizeOf(train);
   macs = 0;
@@ -145,7 +146,7 @@ std::vector<MemoryItem> MemoryEstimate::Items(const MemoryRoom& room) const {
   return items;
 }
 
-MemoryEstimator::MemoryEstimator(const Device& device, MemoryMode memory, OnNet on_net)
+MemoryEstimator::MemoryEstimator(const Device& device, BufferReuse memory, OnNet on_net)
     : device_(device), memory_(memory), on_net_(std::move(on_net)) {}
 
 MemoryEstimate MemoryEstimator::Estimate(const SolverSpec& spec, size_t activation_budget_bytes) {
@@ -169,7 +170,7 @@ MemoryEstimate MemoryEstimator::Estimate(const SolverSpec& spec, size_t activati
   add("training net", train, &estimate);
   if (!tests_) {
     TestEstimate tests;
-    const size_t before = params.PlannedBytes();
+    const size_t before = params.RequiredBytes();
     for (size_t i = 0; i < spec.tests.size(); ++i) {
       options.state = spec.tests[i].state;
       TestNets nets(*spec.tests[i].net, options, device_, params,
@@ -179,7 +180,7 @@ MemoryEstimate MemoryEstimator::Estimate(const SolverSpec& spec, size_t activati
         add(Join("test net (#", i, "), last batch"), *nets.rest(), &tests.nets);
       }
     }
-    tests.weights = params.PlannedBytes() - before;
+    tests.weights = params.RequiredBytes() - before;
     tests_ = tests;
   }
   estimate.SetRun(spec, *rule, train, spec.proto.virtual_ranks());
@@ -207,7 +208,7 @@ MemoryEstimate EstimateMemory(const SolverSpec& spec, Solver& solver) {
     if (const Net* last = solver.LastBatchNet(i)) add(*last);
   }
   const Net& train = solver.train_net();
-  estimate.SetRun(spec, *MakeStepRule(spec), train, train.parts());
+  estimate.SetRun(spec, *MakeStepRule(spec), train, train.virtual_ranks());
   estimate.weights = WeightBytes(params);
   return estimate;
 }
@@ -215,7 +216,7 @@ MemoryEstimate EstimateMemory(const SolverSpec& spec, Solver& solver) {
 MemoryEstimate EstimateMemory(const Net& net) {
   MemoryEstimate estimate;
   estimate.AddNet(net);
-  estimate.weights = net.store().PlannedBytes();
+  estimate.weights = net.store().RequiredBytes();
   if (net.training()) estimate.gradients = GradientBytes(net);
   estimate.train_activations = net.memory_plan().arena_bytes;
   estimate.recomputed = CountRecomputed(net.memory_plan());
@@ -231,7 +232,7 @@ size_t SnapshotCopyBytes(const caffe::SolverParameter& solver, const StepRule& r
 }
 
 void AdaptNetOptions(const StepRule& rule, NetOptions* options) {
-  options->keeps_batch = rule.EvaluatesAgain();
+  options->allow_reevaluation = rule.EvaluatesAgain();
   rule.Adapt(*options);
 }
 
@@ -248,14 +249,14 @@ int64_t BatchSizeOf(const Net& net) {
 size_t StagingBytes(const Net& net) {
   size_t bytes = 0;
   for (const PlannedBlock& block : net.memory_plan().blocks) {
-    if (block.kind == BlockKind::kStaging) bytes += block.bytes;
+    if (block.kind == BufferKind::kUpload) bytes += block.bytes;
   }
   return bytes;
 }
 
 int CountRecomputed(const MemoryPlan& plan) {
   return static_cast<int>(std::ranges::count_if(plan.blocks, [](const PlannedBlock& block) {
-    return block.kind == BlockKind::kValue && block.name.ends_with(" again");
+    return block.kind == BufferKind::kActivation && block.name.ends_with(" again");
   }));
 }
 

@@ -82,7 +82,7 @@ size_t ActivationBudget(size_t limit, const SolverSpec& spec, const Device& devi
 
 void RequireRunFits(const SolverSpec& spec, const Device& device, const Rank& rank,
                     Solver& solver) {
-  if (device.RunsLater()) return;
+  if (device.IsAsync()) return;
   const HostMemory given = ReadHostMemory();
   if (given.total == 0) return;
   const MemoryRoom room = {.bytes = given.total, .name = given.limit};

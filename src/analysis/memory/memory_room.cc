@@ -1,6 +1,6 @@
 #include "trainer/analysis/memory/memory_room.h"
 
-#include "trainer/backend/available_memory.h"
+#include "trainer/backend/device/available_memory.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/process/host_memory.h"
 #include "trainer/base/text/table.h"
@@ -8,7 +8,7 @@
 
 namespace trainer {
 
-MemoryRoom UnlimitedRoom(const Device& device) { return {.gpu = device.RunsLater(), .name = ""}; }
+MemoryRoom UnlimitedRoom(const Device& device) { return {.gpu = device.IsAsync(), .name = ""}; }
 
 MemoryRoom ResolveHostRoom(const std::string& limit) {
   if (limit == "none") return {};
@@ -26,7 +26,7 @@ MemoryRoom ResolveHostRoom(const std::string& limit) {
 }
 
 MemoryRoom ResolveGpuRoom(const Device& device, int id) {
-  const size_t bytes = device.FreeBytes();
+  const size_t bytes = device.AvailableBytes();
   return {.gpu = true, .bytes = bytes, .name = Join("GPU ", id, ", with ", Bytes(bytes), " free")};
 }
 

@@ -16,7 +16,7 @@ namespace {
 size_t ExchangedBytes(const PipelinePlan& plan, int stage) {
   size_t bytes = 0;
   for (size_t net = 0; net < plan.nets.size(); ++net) {
-    for (const StagedValue& value : plan.nets[net].values) {
+    for (const StageTransfer& value : plan.nets[net].values) {
       const size_t slots = static_cast<size_t>(plan.UnderWay(value.from)) * value.bytes();
       if (value.from == stage) bytes += slots;
       if (value.to == stage && net == 0 && value.has_gradient) bytes += slots;
@@ -29,7 +29,7 @@ StageEstimate EstimateStage(const SolverSpec& whole, const Device& device, const
                             PipelinePlan& plan, int stage) {
   StageEstimate estimate;
   MemoryEstimate& memory = estimate.memory;
-  const StagedNet& train = plan.nets.front();
+  const NetPartition& train = plan.nets.front();
   estimate.first = train.layers[static_cast<size_t>(stage)].front();
   estimate.last = train.layers[static_cast<size_t>(stage)].back();
   estimate.exchanged = ExchangedBytes(plan, stage);
@@ -42,21 +42,21 @@ StageEstimate EstimateStage(const SolverSpec& whole, const Device& device, const
     options.plan_only = options.any_size = true;
     options.state = use.state;
     options.training = number == 0;
-    options.edges = plan.nets[number].EdgesOf(stage);
+    options.boundary = plan.nets[number].BoundaryOf(stage);
     if (number == 0) {
       AdaptNetOptions(*rule, &options);
-      options.slots = std::min(plan.UnderWay(stage), own.proto.iter_size());
+      options.activation_slots = std::min(plan.UnderWay(stage), own.proto.iter_size());
     }
     const Net net(*use.net, options, device, params);
     memory.AddNet(net);
     if (number > 0) return;
-    estimate.slots = options.slots;
+    estimate.slots = options.activation_slots;
     memory.SetRun(own, *rule, net, own.proto.virtual_ranks());
-    for (int i = 0; i < net.NumLayers(); ++i) estimate.work += WorkOf(net, i);
+    for (int i = 0; i < net.NumLayers(); ++i) estimate.work += PipelineCost(net, i);
   };
   add(0, own.train);
   for (size_t i = 0; i < own.tests.size(); ++i) add(i + 1, own.tests[i]);
-  memory.weights = params.PlannedBytes();
+  memory.weights = params.RequiredBytes();
   memory.snapshot_copy = 0;  // the first stage copies the state of all stages
   estimate.items = memory.Items(room);
   estimate.items.push_back({"exchanged", "values for other stages", estimate.exchanged, true});

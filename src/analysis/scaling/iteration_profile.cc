@@ -5,7 +5,7 @@
 #include <map>
 
 #include "trainer/analysis/memory/memory_estimate.h"
-#include "trainer/net/traffic.h"
+#include "trainer/net/cost.h"
 
 namespace trainer {
 namespace {
@@ -23,7 +23,7 @@ LayerSeconds RooflineSeconds(const Net& net, int i, const GpuSpec& gpu) {
   const bool half = layer.top_size() > 0 && net.Value(layer.top(0)).dtype != DType::kF32;
   const double flops = half ? gpu.bf16_flops : gpu.f32_flops;
   const double work = 2.0 * static_cast<double>(net.GetLayer(i).Macs()) / flops;
-  const LayerTraffic traffic = TrafficOf(net, i);
+  const NodeBytes traffic = BytesMoved(net, i);
   LayerSeconds seconds;
   if (traffic.forward > 0) {
     seconds.forward =
@@ -44,8 +44,8 @@ IterationProfile ProfileFromLayers(const Net& net, const std::vector<LayerSecond
   std::map<int, double, std::greater<>> bytes;
   for (const Param* param : net.params()) {
     if (param->lr_mult == 0) continue;
-    bytes[param->last_adder] += static_cast<double>(ParamStore::Padded(param->count())) *
-                                static_cast<double>(sizeof(float));
+    bytes[param->final_grad_node] += static_cast<double>(ParamStore::PaddedCount(param->count())) *
+                                     static_cast<double>(sizeof(float));
   }
   IterationProfile profile;
   double forward = 0;

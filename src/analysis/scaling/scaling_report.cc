@@ -7,7 +7,7 @@
 #include "scaling/straggler_fit.h"
 #include "trainer/analysis/communication/all_reduce_results.h"
 #include "trainer/analysis/timing/net_profile.h"
-#include "trainer/backend/plan_device.h"
+#include "trainer/backend/device/meta_device.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
@@ -72,7 +72,7 @@ class RankWork {
 
   void Plan(const NetSpec& spec, const caffe::NetState& state) {
     const GpuSpec* const gpu = request_.gpu;
-    const std::unique_ptr<Device> device = gpu != nullptr ? MakePlanDevice() : MakeCpuDevice();
+    const std::unique_ptr<Device> device = gpu != nullptr ? MakeMetaDevice() : MakeCpuDevice();
     ParamStore params(*device);
     const Net net(spec, {.state = state, .training = true, .log = false, .plan_only = true},
                   *device, params);

@@ -1,6 +1,6 @@
 #include "trainer/analysis/summary/device_summary.h"
 
-#include "trainer/backend/onednn_version.h"
+#include "trainer/backend/device/onednn_version.h"
 #include "trainer/base/process/host_info.h"
 #include "trainer/base/process/program_info.h"
 #include "trainer/base/text/table.h"

@@ -44,13 +44,13 @@ std::string LayerTypesText() {
 
 namespace {
 
-std::string_view StorageText(Storage storage) {
+std::string_view StorageText(DtypePolicy storage) {
   switch (storage) {
-    case Storage::kF32:
+    case DtypePolicy::kF32:
       return "f32 only";
-    case Storage::kChosen:
+    case DtypePolicy::kConfigurable:
       return "f32, or 16 bits if forward_type is BFLOAT16 or FLOAT16";
-    case Storage::kFollows:
+    case DtypePolicy::kFollowsConsumers:
       return "the storage of the layers after it, or forward_type if it is set";
     default:
       return "any";
@@ -85,7 +85,7 @@ std::string LayerTypeText(const std::string& type, const LayerDoc& doc) {
       Join(type, "\n\n", Wrap(doc.text, 0),
            "\n\nbottoms: ", CountRange(doc.arity.min_in, doc.arity.max_in),
            "\ntops:    ", CountRange(doc.arity.min_out, doc.arity.max_out),
-           "\nstorage: ", StorageText(doc.storage), "\n", ExampleText(MakeExample(type)));
+           "\nstorage: ", StorageText(doc.dtypes), "\n", ExampleText(MakeExample(type)));
   for (const std::string& param : ParamFields(type, doc)) {
     text += Join("\n", param, ":\n", Explain(param));
   }
@@ -105,7 +105,7 @@ Json LayerTypeJson(const std::string& type, const LayerDoc& doc) {
       .Set("text", doc.text)
       .Set("bottoms", CountRange(doc.arity.min_in, doc.arity.max_in))
       .Set("tops", CountRange(doc.arity.min_out, doc.arity.max_out))
-      .Set("storage", StorageText(doc.storage))
+      .Set("storage", StorageText(doc.dtypes))
       .Set("params", TextArray(ParamFields(type, doc)))
       .Set("example", Json::Object()
                           .Set("text", example.text)

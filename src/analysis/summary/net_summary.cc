@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-#include "trainer/backend/device.h"
+#include "trainer/backend/device/device.h"
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 #include "trainer/net/net.h"

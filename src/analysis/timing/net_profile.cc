@@ -6,13 +6,13 @@
 #include <utility>
 
 #include "timing/roofline.h"
-#include "trainer/backend/recording.h"
+#include "trainer/backend/device/graph_capture.h"
 #include "trainer/base/error/error.h"
 #include "trainer/checkpoint/model_file.h"
 #include "trainer/layers/works_on_host.h"
+#include "trainer/net/cost.h"
 #include "trainer/net/data_waits.h"
 #include "trainer/net/load_weights.h"
-#include "trainer/net/traffic.h"
 #include "trainer/solver/solver.h"
 
 namespace trainer {
@@ -71,10 +71,10 @@ double MeasureLayers(const ProfiledNet& subject, NetProfile& profile) {
 // Counts what `enqueue` enqueues by recording it without running it. Empty where the device does
 // not record, or the layer waits for the device.
 std::optional<int> CountEnqueued(const ProfiledNet& subject, const std::function<void()>& enqueue) {
-  const Recorder* const recorder = RecorderOf(*subject.device);
+  const GraphCapture* const recorder = CaptureOf(*subject.device);
   if (recorder == nullptr) return std::nullopt;
   try {
-    return recorder->Record(enqueue)->NumOperations();
+    return recorder->Capture(enqueue)->NumOperations();
   } catch (const Error&) {
     return std::nullopt;
   }
@@ -93,13 +93,11 @@ void CountLayerOperations(const ProfiledNet& subject, NetProfile& profile) {
   }
 }
 
-bool IsWinograd(const Layer& layer) {
-  return layer.Implementation().find("Winograd") != std::string::npos;
-}
+bool IsWinograd(const Layer& layer) { return layer.kernel().find("Winograd") != std::string::npos; }
 
 OpCost ForwardCost(const Net& net, int i) {
   return {2.0 * static_cast<double>(net.GetLayer(i).Macs()),
-          static_cast<double>(TrafficOf(net, i).forward), IsWinograd(net.GetLayer(i))};
+          static_cast<double>(BytesMoved(net, i).forward), IsWinograd(net.GetLayer(i))};
 }
 
 // Backward computes the gradient of the weights, and the gradient of the input if an earlier layer
@@ -109,15 +107,15 @@ OpCost BackwardCost(const Net& net, int i) {
   const caffe::LayerParameter& layer = net.LayerAt(i).proto();
   const bool input = layer.bottom_size() > 0 && net.Gradient(layer.bottom(0)).data != nullptr;
   return {2.0 * static_cast<double>(net.GetLayer(i).Macs()) * (input ? 2 : 1),
-          static_cast<double>(TrafficOf(net, i).backward), IsWinograd(net.GetLayer(i))};
+          static_cast<double>(BytesMoved(net, i).backward), IsWinograd(net.GetLayer(i))};
 }
 
 void DescribeLayer(const Net& net, int i, LayerProfile* to) {
   LayerProfile& layer = *to;
   layer.name = net.LayerAt(i).name();
   layer.type = net.LayerAt(i).type();
-  layer.implementation = net.GetLayer(i).Implementation();
-  layer.declined = net.GetLayer(i).Declined();
+  layer.implementation = net.GetLayer(i).kernel();
+  layer.declined = net.GetLayer(i).skipped_kernels();
   if (const int by = net.FusedInto(i); by >= 0) layer.computed_by = net.LayerAt(by).name();
   layer.forward_cost = ForwardCost(net, i);
   layer.backward_cost = BackwardCost(net, i);
@@ -189,7 +187,7 @@ NetProfile ProfileModel(const NetSpec& spec, const caffe::NetState& state, const
   Net net(spec, net_options, device, params);
   if (!options.weights.empty()) {
     Net* const nets[] = {&net};
-    WeightLoading loading(nets);
+    WeightLoader loading(nets);
     for (const std::string& file : options.weights) loading.Copy(ReadModel(file), file);
     loading.Finish();
   }

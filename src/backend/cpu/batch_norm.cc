@@ -1,10 +1,10 @@
-#include "batch_norm_plan.h"
+#include "batch_norm_generic.h"
 #include "cpu/loops.h"
 #include "cpu/plans.h"
 
 namespace trainer::cpu {
 
-std::unique_ptr<BatchNormPlan> MakeBatchNorm(const BatchNormDesc& desc) {
+std::unique_ptr<BatchNormPrimitive> NewBatchNorm(const BatchNormDesc& desc) {
   return std::make_unique<BatchNormPasses<Loops>>(desc, Loops{});
 }
 

@@ -1,13 +1,13 @@
 #include <cstring>
 #include <new>
 
-#include "check.h"
-#include "conv_steps.h"
+#include "conv_kernels.h"
+#include "cpu/ops.h"
 #include "cpu/plans.h"
-#include "cpu/primitives.h"
-#include "trainer/backend/carve.h"
-#include "trainer/backend/device.h"
-#include "trainer/backend/parallel_for.h"
+#include "desc_checks.h"
+#include "trainer/backend/device/device.h"
+#include "trainer/backend/loops/parallel_for.h"
+#include "trainer/backend/memory/scratch_layout.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
 #include "trainer/base/thread/thread_team.h"
@@ -54,34 +54,34 @@ class CpuDevice final : public Device {
   void CopyToHost(void* host, const void* from, size_t bytes) const override {
     if (bytes > 0) std::memcpy(host, from, bytes);
   }
-  void Fill(void* memory, unsigned char value, size_t bytes) const override {
+  void Memset(void* memory, unsigned char value, size_t bytes) const override {
     if (bytes > 0) std::memset(memory, value, bytes);
   }
   void Synchronize() const override {}
 
-  std::unique_ptr<GemmPlan> MakeGemm(const GemmDesc& desc) const override {
+  std::unique_ptr<GemmPrimitive> NewGemm(const GemmDesc& desc) const override {
     CheckGemm(desc);
-    return ChoosePlan<GemmPlan>(*this, desc, "matrix product");
+    return ChoosePrimitive<GemmPrimitive>(*this, desc, "matrix product");
   }
-  std::unique_ptr<ConvPlan> MakeConv(const ConvDesc& desc) const override {
+  std::unique_ptr<ConvPrimitive> NewConv(const ConvDesc& desc) const override {
     CheckConv(desc);
     return ChooseConv(*this, desc);
   }
-  std::unique_ptr<PoolPlan> MakePool(const PoolDesc& desc) const override {
+  std::unique_ptr<PoolPrimitive> NewPool(const PoolDesc& desc) const override {
     CheckPool(desc);
-    return ChoosePlan<PoolPlan>(*this, desc, "pooling");
+    return ChoosePrimitive<PoolPrimitive>(*this, desc, "pooling");
   }
-  std::unique_ptr<BatchNormPlan> MakeBatchNorm(const BatchNormDesc& desc) const override {
+  std::unique_ptr<BatchNormPrimitive> NewBatchNorm(const BatchNormDesc& desc) const override {
     CheckBatchNorm(desc);
-    return cpu::MakeBatchNorm(desc);
+    return cpu::NewBatchNorm(desc);
   }
-  std::unique_ptr<LrnPlan> MakeLrn(const LrnDesc& desc) const override {
+  std::unique_ptr<LrnPrimitive> NewLrn(const LrnDesc& desc) const override {
     CheckLrn(desc);
-    return ChoosePlan<LrnPlan>(*this, desc, "LRN");
+    return ChoosePrimitive<LrnPrimitive>(*this, desc, "LRN");
   }
-  std::unique_ptr<SoftmaxPlan> MakeSoftmax(const SoftmaxDesc& desc) const override {
+  std::unique_ptr<SoftmaxPrimitive> NewSoftmax(const SoftmaxDesc& desc) const override {
     CheckSoftmax(desc);
-    return cpu::MakeSoftmax(desc);
+    return cpu::NewSoftmax(desc);
   }
 
   void Copy(const CopyDesc& desc, const void* from, void* to) const override {

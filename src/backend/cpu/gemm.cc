@@ -1,19 +1,19 @@
 #include <array>
 
-#include "candidates.h"
 #include "cpu/onednn.h"
-#include "trainer/backend/library_call.h"
-#include "trainer/backend/parallel_for.h"
+#include "kernel_registry.h"
+#include "trainer/backend/loops/parallel_for.h"
+#include "trainer/backend/memory/library_call.h"
 
 namespace trainer::cpu {
 namespace {
 
 // The BLAS entry of oneDNN.
-class SgemmPlan final : public GemmPlan {
+class SgemmPlan final : public GemmPrimitive {
  public:
   explicit SgemmPlan(const GemmDesc& desc) : desc_(desc) {}
 
-  std::string Implementation() const override { return "onednn sgemm"; }
+  std::string kernel() const override { return "onednn sgemm"; }
   void Run(const void* a, const void* b, const float*, void* c, std::span<std::byte>) override {
     const InLibraryCall mark;
     onednn::Check(dnnl_sgemm(desc_.trans_a ? 'T' : 'N', 'N', desc_.m, desc_.n, desc_.k, 1.0f,
@@ -33,9 +33,9 @@ bool GemmTilesAreRight(const GemmDesc& desc) {
   return desc.dtype == DType::kBF16 && desc.m % 16 == 0 && desc.n % 16 == 0 && desc.k % 32 == 0;
 }
 
-class MatmulPlan final : public GemmPlan {
+class MatmulPlan final : public GemmPrimitive {
  public:
-  static std::unique_ptr<GemmPlan> Make(const GemmDesc& desc) {
+  static std::unique_ptr<GemmPrimitive> Make(const GemmDesc& desc) {
     const auto a = Matrix(desc.m, desc.k, desc.trans_a, desc.dtype);
     const auto b = Matrix(desc.k, desc.n, desc.trans_b, desc.dtype);
     const auto c = Matrix(desc.m, desc.n, false, desc.out_dtype);
@@ -58,7 +58,7 @@ class MatmulPlan final : public GemmPlan {
   MatmulPlan(const onednn::Choice& choice, bool bias) : multiply_(choice), bias_(bias) {}
 
   size_t ScratchBytes() const override { return multiply_.ScratchBytes(); }
-  std::string Implementation() const override { return "onednn matmul " + multiply_.Name(); }
+  std::string kernel() const override { return "onednn matmul " + multiply_.Name(); }
   void Run(const void* a, const void* b, const float* bias, void* c,
            std::span<std::byte> scratch) override {
     const std::array<onednn::Data, 4> data = {
@@ -77,15 +77,15 @@ class MatmulPlan final : public GemmPlan {
 };
 
 // Where the library has nothing, e.g. bf16 on a processor without AVX-512.
-class LoopGemm final : public GemmPlan {
+class ReferenceGemm final : public GemmPrimitive {
  public:
-  explicit LoopGemm(const GemmDesc& desc) : desc_(desc) {}
+  explicit ReferenceGemm(const GemmDesc& desc) : desc_(desc) {}
 
-  std::string Implementation() const override { return "loops"; }
+  std::string kernel() const override { return "loops"; }
   void Run(const void* a, const void* b, const float* bias, void* c,
            std::span<std::byte>) override {
-    WithCpuType(desc_.dtype, [&](auto in) {
-      WithCpuType(desc_.out_dtype, [&](auto out) {
+    DispatchCpuDtype(desc_.dtype, [&](auto in) {
+      DispatchCpuDtype(desc_.out_dtype, [&](auto out) {
         using In = typename decltype(in)::Type;
         using Out = typename decltype(out)::Type;
         Multiply(static_cast<const In*>(a), static_cast<const In*>(b), bias, static_cast<Out*>(c));
@@ -118,30 +118,31 @@ class LoopGemm final : public GemmPlan {
   GemmDesc desc_;
 };
 
-Offer<GemmPlan> TakeSgemm(const Device&, const GemmDesc& desc) {
+KernelOrReason<GemmPrimitive> TakeSgemm(const Device&, const GemmDesc& desc) {
   if (desc.dtype != DType::kF32 || desc.out_dtype != DType::kF32) {
-    return Declines{"it supports f32 only"};
+    return Unsupported{"it supports f32 only"};
   }
-  if (desc.bias) return Declines{"it adds no bias"};
+  if (desc.bias) return Unsupported{"it adds no bias"};
   // It beats matmul by a quarter when B is not transposed and loses by two thirds when it is
   // (64 x 9216 x 4096, AVX-512).
-  if (desc.trans_b) return Declines{"matmul is faster with a transposed second matrix"};
+  if (desc.trans_b) return Unsupported{"matmul is faster with a transposed second matrix"};
   return std::make_unique<SgemmPlan>(desc);
 }
 
-Offer<GemmPlan> TakeMatmul(const Device&, const GemmDesc& desc) {
+KernelOrReason<GemmPrimitive> TakeMatmul(const Device&, const GemmDesc& desc) {
   if (auto plan = MatmulPlan::Make(desc)) return plan;
-  return Declines{"it has only reference loops for this"};
+  return Unsupported{"it has only reference loops for this"};
 }
 
-Offer<GemmPlan> TakeLoops(const Device&, const GemmDesc& desc) {
-  return std::make_unique<LoopGemm>(desc);
+KernelOrReason<GemmPrimitive> TakeLoops(const Device&, const GemmDesc& desc) {
+  return std::make_unique<ReferenceGemm>(desc);
 }
 
-using RegisterGemm = RegisterCandidate<GemmDesc, GemmPlan>;
-const RegisterGemm kSgemm({DeviceKind::kCpu, rank::kLibrary, "onednn sgemm", TakeSgemm});
-const RegisterGemm kMatmul({DeviceKind::kCpu, rank::kLibrary + 10, "onednn matmul", TakeMatmul});
-const RegisterGemm kGemmLoops({DeviceKind::kCpu, rank::kReference, "loops", TakeLoops});
+using RegisterGemm = RegisterKernel<GemmDesc, GemmPrimitive>;
+const RegisterGemm kSgemm({DeviceKind::kCpu, priority::kLibrary, "onednn sgemm", TakeSgemm});
+const RegisterGemm kMatmul({DeviceKind::kCpu, priority::kLibrary + 10, "onednn matmul",
+                            TakeMatmul});
+const RegisterGemm kGemmLoops({DeviceKind::kCpu, priority::kReference, "loops", TakeLoops});
 
 }  // namespace
 }  // namespace trainer::cpu

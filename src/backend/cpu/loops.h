@@ -1,17 +1,18 @@
 #pragma once
-// The loops that plans for any device are written in (lrn_steps.h, batch_norm_plan.h), on the CPU.
+// The loops that plans for any device are written in (lrn_generic.h, batch_norm_generic.h), on the
+// CPU.
 
-#include "cpu/pixel_pairs.h"
+#include "cpu/channel_pairs.h"
 
 namespace trainer::cpu {
 
 struct Loops {
   // How a tensor is cut into chunks.
-  static PixelChunks Chunks(const Shape& shape) { return WorkChunks(shape); }
+  static PixelChunks Chunks(const Shape& shape) { return BalancedChunks(shape); }
   // f(TypeTag<T>{}) with the storage type T of `type`.
   template <class F>
-  void WithType(DType type, const F& f) const {
-    WithCpuType(type, f);
+  void DispatchDtype(DType type, const F& f) const {
+    DispatchCpuDtype(type, f);
   }
   // f(i) for each i of [0, n).
   template <class F>
@@ -42,8 +43,8 @@ struct Loops {
   // to[at] = f(at, channel) for every element. `fresh`: `to` is none of what f reads, so that it
   // may be written past the caches.
   template <class T, class F>
-  void MapInPixels(const PixelChunks& in, F f, T* to, bool fresh) const {
-    cpu::MapInPixels(in, f, to, fresh);
+  void MapPixels(const PixelChunks& in, F f, T* to, bool fresh) const {
+    cpu::MapPixels(in, f, to, fresh);
   }
 };
 

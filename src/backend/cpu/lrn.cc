@@ -1,21 +1,21 @@
-#include "candidates.h"
 #include "cpu/loops.h"
 #include "cpu/lrn_across.h"
-#include "lrn_steps.h"
+#include "kernel_registry.h"
+#include "lrn_generic.h"
 
 namespace trainer::cpu {
 namespace {
 
 template <class Power>
-class LrnOnePass final : public LrnPlan {
+class LrnOnePass final : public LrnPrimitive {
  public:
   LrnOnePass(const LrnDesc& desc, Power power) : desc_(desc), power_(power) {}
 
-  std::string Implementation() const override { return "one pass"; }
+  std::string kernel() const override { return "one pass"; }
 
   void Forward(ConstTensor x, Tensor y, std::span<std::byte>) override {
     for (const ConstTensor& tensor : {x, ConstTensor(y)}) Expect(tensor);
-    WithCpuType(desc_.dtype, [&](auto tag) {
+    DispatchCpuDtype(desc_.dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
       Run<T>(x.As<T>(), nullptr, y.As<T>());
     });
@@ -24,7 +24,7 @@ class LrnOnePass final : public LrnPlan {
   void Backward(ConstTensor x, ConstTensor dy, Tensor dx, std::span<const std::byte>,
                 std::span<std::byte>) override {
     for (const ConstTensor& tensor : {x, dy, ConstTensor(dx)}) Expect(tensor);
-    WithCpuType(desc_.dtype, [&](auto tag) {
+    DispatchCpuDtype(desc_.dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
       Run<T>(x.As<T>(), dy.As<T>(), dx.As<T>());
     });
@@ -49,23 +49,23 @@ class LrnOnePass final : public LrnPlan {
   Power power_;
 };
 
-Offer<LrnPlan> TakeOnePass(const Device&, const LrnDesc& desc) {
-  if (!desc.across) return Declines{"it supports sums across channels only"};
-  if (desc.half > kMostLrnHalf || desc.shape[1] > kMostLrnChannels) {
-    return Declines{"the channels or the neighbours are too many for its buffers"};
+KernelOrReason<LrnPrimitive> TakeOnePass(const Device&, const LrnDesc& desc) {
+  if (!desc.across) return Unsupported{"it supports sums across channels only"};
+  if (desc.half > kMaxLrnHalf || desc.shape[1] > kMaxLrnChannels) {
+    return Unsupported{"the channels or the neighbours are too many for its buffers"};
   }
-  return WithLrnPower(desc.beta, [&](auto power) -> std::unique_ptr<LrnPlan> {
+  return WithLrnPower(desc.beta, [&](auto power) -> std::unique_ptr<LrnPrimitive> {
     return std::make_unique<LrnOnePass<decltype(power)>>(desc, power);
   });
 }
 
-Offer<LrnPlan> TakeSteps(const Device&, const LrnDesc& desc) {
+KernelOrReason<LrnPrimitive> TakeSteps(const Device&, const LrnDesc& desc) {
   return MakeLrnInSteps(desc, Loops{});
 }
 
-using RegisterLrnLoops = RegisterCandidate<LrnDesc, LrnPlan>;
-const RegisterLrnLoops kLrnOnePass({DeviceKind::kCpu, rank::kOwn, "one pass", TakeOnePass});
-const RegisterLrnLoops kLrnSteps({DeviceKind::kCpu, rank::kReference, "steps", TakeSteps});
+using RegisterLrnLoops = RegisterKernel<LrnDesc, LrnPrimitive>;
+const RegisterLrnLoops kLrnOnePass({DeviceKind::kCpu, priority::kOwn, "one pass", TakeOnePass});
+const RegisterLrnLoops kLrnSteps({DeviceKind::kCpu, priority::kReference, "steps", TakeSteps});
 
 }  // namespace
 }  // namespace trainer::cpu

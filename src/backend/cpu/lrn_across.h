@@ -3,13 +3,13 @@
 // a block of them needs of its neighbours is computed again in the cache and nothing is kept.
 
 #include "lrn_math.h"
-#include "trainer/backend/cpu_loops.h"
-#include "trainer/backend/stream.h"
+#include "trainer/backend/loops/cpu_loops.h"
+#include "trainer/backend/loops/nontemporal.h"
 
 namespace trainer::cpu {
 
 // What fits the buffers of a pass.
-inline constexpr int64_t kMostLrnChannels = 1024, kMostLrnHalf = 16;
+inline constexpr int64_t kMaxLrnChannels = 1024, kMaxLrnHalf = 16;
 
 // `half`: how many neighbours on each side. slope: 2 * factor * beta.
 struct LrnNumbers {
@@ -30,8 +30,8 @@ namespace lrn_internal {
 // kTerms: 2 * half + 1, or 0 where that is any number.
 template <class T, class Power, int kTerms>
 struct AcrossPixels {
-  static constexpr int64_t kSize = kMostLrnChannels + 2 * kMostLrnHalf;
-  static constexpr int64_t kPadded = kSize + 2 * kMostLrnHalf;
+  static constexpr int64_t kSize = kMaxLrnChannels + 2 * kMaxLrnHalf;
+  static constexpr int64_t kPadded = kSize + 2 * kMaxLrnHalf;
 
   LrnOperands<T> in;
   LrnNumbers by;
@@ -103,7 +103,7 @@ struct AcrossPixels {
   // f(offset of the pixel's first channel, in memory from `at` on and in the buffers, its output)
   template <class F>
   __attribute__((always_inline)) void ForPixels(int64_t at, int64_t pixels, F f) const {
-    alignas(64) T block[kMostLrnChannels];
+    alignas(64) T block[kMaxLrnChannels];
     for (int64_t p = 0; p < pixels; ++p) {
       T* const out = in.out + at + p * in.channels;
       f(at + p * in.channels, p * Step(), stream ? block : out);
@@ -169,7 +169,7 @@ void RunLrnAcross(const LrnOperands<T>& in, const LrnNumbers& by, Power power) {
   const bool stream = Streams(in.out, in.pixels * row_bytes, row_bytes);
   const lrn_internal::AcrossPixels<T, Power, kTerms> group = {in, by, power, stream};
   const int64_t groups = (in.pixels + group.Pixels() - 1) / group.Pixels();
-  StreamedFor(groups, GrainOf(kMostLrnChannels), stream, group);
+  StreamedFor(groups, MinChunk(kMaxLrnChannels), stream, group);
 }
 
 }  // namespace trainer::cpu

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 
-#include "trainer/backend/carve.h"
-#include "trainer/backend/library_call.h"
+#include "trainer/backend/memory/library_call.h"
+#include "trainer/backend/memory/scratch_layout.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
 

@@ -1,14 +1,14 @@
 #pragma once
-// The CPU's plans of families that have one implementation; for the others see candidates.h.
+// The CPU's plans of families that have one implementation; for the others see kernel_registry.h.
 
 #include <memory>
 
-#include "trainer/backend/batch_norm.h"
-#include "trainer/backend/softmax.h"
+#include "trainer/backend/primitives/batch_norm.h"
+#include "trainer/backend/primitives/softmax.h"
 
 namespace trainer::cpu {
 
-std::unique_ptr<BatchNormPlan> MakeBatchNorm(const BatchNormDesc& desc);
-std::unique_ptr<SoftmaxPlan> MakeSoftmax(const SoftmaxDesc& desc);
+std::unique_ptr<BatchNormPrimitive> NewBatchNorm(const BatchNormDesc& desc);
+std::unique_ptr<SoftmaxPrimitive> NewSoftmax(const SoftmaxDesc& desc);
 
 }  // namespace trainer::cpu

@@ -1,7 +1,7 @@
-#include "check.h"
 #include "cpu/plans.h"
+#include "desc_checks.h"
 #include "softmax_math.h"
-#include "trainer/backend/cpu_loops.h"
+#include "trainer/backend/loops/cpu_loops.h"
 
 namespace trainer::cpu {
 namespace {
@@ -68,20 +68,20 @@ void MapColumns(const Rows& rows, F f) {
   ParallelFor(
       rows.count / kSoftmaxLanes,
       [=](int64_t group) __attribute__((always_inline)) { f(rows.Start(group * kSoftmaxLanes)); },
-      GrainOf(kSoftmaxLanes * rows.length));
+      MinChunk(kSoftmaxLanes * rows.length));
 }
 
-class CpuSoftmax final : public SoftmaxPlan {
+class CpuSoftmax final : public SoftmaxPrimitive {
  public:
   explicit CpuSoftmax(const SoftmaxDesc& desc)
       : desc_(desc), rows_(AxisRows(desc.shape, desc.axis)) {}
 
-  std::string Implementation() const override { return InColumns() ? "columns" : "rows"; }
+  std::string kernel() const override { return InColumns() ? "columns" : "rows"; }
 
   void Forward(ConstTensor x, Tensor y) override {
     Expect(x);
     Expect(y);
-    WithCpuType(desc_.dtype, [&](auto tag) {
+    DispatchCpuDtype(desc_.dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
       const T* in = x.As<T>();
       T* out = y.As<T>();
@@ -95,7 +95,7 @@ class CpuSoftmax final : public SoftmaxPlan {
 
   void Backward(ConstTensor y, ConstTensor dy, Tensor dx) override {
     for (const ConstTensor& tensor : {y, dy, ConstTensor(dx)}) Expect(tensor);
-    WithCpuType(desc_.dtype, [&](auto tag) {
+    DispatchCpuDtype(desc_.dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
       const T *out = y.As<T>(), *grad = dy.As<T>();
       T* to = dx.As<T>();
@@ -124,7 +124,7 @@ class CpuSoftmax final : public SoftmaxPlan {
 
 }  // namespace
 
-std::unique_ptr<SoftmaxPlan> MakeSoftmax(const SoftmaxDesc& desc) {
+std::unique_ptr<SoftmaxPrimitive> NewSoftmax(const SoftmaxDesc& desc) {
   return std::make_unique<CpuSoftmax>(desc);
 }
 

@@ -2,17 +2,17 @@
 
 #include <glog/logging.h>
 
-#include "check.h"
-#include "conv_steps.h"
-#include "cuda/conv_algorithm.h"
-#include "cuda/copy_queue.h"
-#include "cuda/errors.h"
-#include "cuda/find_gpus.h"
-#include "cuda/libraries.h"
+#include "conv_kernels.h"
+#include "cuda/bindings/errors.h"
+#include "cuda/bindings/find_gpus.h"
+#include "cuda/bindings/libraries.h"
+#include "cuda/capture.h"
+#include "cuda/conv/algorithm.h"
+#include "cuda/copy_stream.h"
+#include "cuda/ops.h"
 #include "cuda/pinned_memory.h"
 #include "cuda/plans.h"
-#include "cuda/primitives.h"
-#include "cuda/recording.h"
+#include "desc_checks.h"
 
 namespace trainer::cuda {
 
@@ -20,13 +20,13 @@ CudaDevice::CudaDevice(const GpuOptions& options) : options_(options) {
   const GpuInfo gpu = GpuForUse(options.id);
   description_ = DescribeGpu(gpu);
   model_ = Join(gpu.name, ", ", gpu.multiprocessors, " multiprocessors");
-  pinned_ = std::make_unique<PinnedMemory>(options.id);
+  pinned_ = std::make_unique<PinnedMemoryResource>(options.id);
   conv_algorithms_ = std::make_unique<ConvAlgorithms>(*this);
   for (const std::string& sentence : OpenLibraries().missing) LOG(WARNING) << sentence << '.';
   try {
     Check(GetRuntime()->StreamCreateWithFlags(&stream_, kStreamNonBlocking),
           "making its queue (cudaStreamCreate)");
-    partials_ = static_cast<float*>(Allocate(kPartials * sizeof(float)));
+    partials_ = static_cast<float*>(Allocate(kReductionScratch * sizeof(float)));
   } catch (...) {
     Release();
     throw;
@@ -67,7 +67,7 @@ cudnn::Handle CudaDevice::CudnnHandle() const {
   return cudnn_;
 }
 
-size_t CudaDevice::FreeBytes() const {
+size_t CudaDevice::AvailableBytes() const {
   Use();
   size_t free = 0, total = 0;
   Check(GetRuntime()->MemGetInfo(&free, &total), "asking for its free memory (cudaMemGetInfo)");
@@ -110,7 +110,7 @@ void CudaDevice::CopyToHost(void* host, const void* from, size_t bytes) const {
   Synchronize();
 }
 
-void CudaDevice::Fill(void* memory, unsigned char value, size_t bytes) const {
+void CudaDevice::Memset(void* memory, unsigned char value, size_t bytes) const {
   if (bytes == 0) return;
   Use();
   Check(GetRuntime()->MemsetAsync(memory, value, bytes, stream_),
@@ -128,37 +128,37 @@ void* CudaDevice::Stream() const {
   return stream_;
 }
 
-std::pmr::memory_resource& CudaDevice::HostMemory() const { return *pinned_; }
-std::unique_ptr<CopyQueue> CudaDevice::MakeCopyQueue() const { return MakeCopyStream(*this); }
-std::unique_ptr<HostRead> CudaDevice::MakeHostRead() const { return MakeRead(*this); }
-std::unique_ptr<Recording> CudaDevice::Record(const std::function<void()>& queue) const {
+std::pmr::memory_resource& CudaDevice::PinnedMemory() const { return *pinned_; }
+std::unique_ptr<CopyStream> CudaDevice::NewCopyStream() const { return MakeCopyStream(*this); }
+std::unique_ptr<AsyncReadback> CudaDevice::NewReadback() const { return MakeReadback(*this); }
+std::unique_ptr<CapturedGraph> CudaDevice::Capture(const std::function<void()>& queue) const {
   return CaptureGraph(*this, queue);
 }
-std::unique_ptr<RecordedMark> CudaDevice::MakeMark() const { return MakeGraphMark(*this); }
+std::unique_ptr<CapturedEvent> CudaDevice::NewEvent() const { return MakeGraphMark(*this); }
 
-std::unique_ptr<GemmPlan> CudaDevice::MakeGemm(const GemmDesc& desc) const {
+std::unique_ptr<GemmPrimitive> CudaDevice::NewGemm(const GemmDesc& desc) const {
   CheckGemm(desc);
-  return ChoosePlan<GemmPlan>(*this, desc, "matrix product");
+  return ChoosePrimitive<GemmPrimitive>(*this, desc, "matrix product");
 }
-std::unique_ptr<ConvPlan> CudaDevice::MakeConv(const ConvDesc& desc) const {
+std::unique_ptr<ConvPrimitive> CudaDevice::NewConv(const ConvDesc& desc) const {
   CheckConv(desc);
   return ChooseConv(*this, desc);
 }
-std::unique_ptr<PoolPlan> CudaDevice::MakePool(const PoolDesc& desc) const {
+std::unique_ptr<PoolPrimitive> CudaDevice::NewPool(const PoolDesc& desc) const {
   CheckPool(desc);
-  return ChoosePlan<PoolPlan>(*this, desc, "pooling");
+  return ChoosePrimitive<PoolPrimitive>(*this, desc, "pooling");
 }
-std::unique_ptr<BatchNormPlan> CudaDevice::MakeBatchNorm(const BatchNormDesc& desc) const {
+std::unique_ptr<BatchNormPrimitive> CudaDevice::NewBatchNorm(const BatchNormDesc& desc) const {
   CheckBatchNorm(desc);
-  return cuda::MakeBatchNorm(*this, desc);
+  return cuda::NewBatchNorm(*this, desc);
 }
-std::unique_ptr<LrnPlan> CudaDevice::MakeLrn(const LrnDesc& desc) const {
+std::unique_ptr<LrnPrimitive> CudaDevice::NewLrn(const LrnDesc& desc) const {
   CheckLrn(desc);
-  return ChoosePlan<LrnPlan>(*this, desc, "LRN");
+  return ChoosePrimitive<LrnPrimitive>(*this, desc, "LRN");
 }
-std::unique_ptr<SoftmaxPlan> CudaDevice::MakeSoftmax(const SoftmaxDesc& desc) const {
+std::unique_ptr<SoftmaxPrimitive> CudaDevice::NewSoftmax(const SoftmaxDesc& desc) const {
   CheckSoftmax(desc);
-  return cuda::MakeSoftmax(*this, desc);
+  return cuda::NewSoftmax(*this, desc);
 }
 
 void CudaDevice::Copy(const CopyDesc& desc, const void* from, void* to) const {
@@ -171,10 +171,10 @@ void CudaDevice::AddChannelSums(const ChannelSumsDesc& desc, const ConstTensor& 
                                 const ConstTensor* times, float* to) const {
   cuda::AddChannelSums(*this, desc, x, times, to);
 }
-bool CudaDevice::MaskAndAddChannelSums(const ChannelSumsDesc& desc, const ConstTensor& dy,
-                                       const ConstTensor& y, const Tensor& g, float* to) const {
+bool CudaDevice::ReluGradAndBiasGrad(const ChannelSumsDesc& desc, const ConstTensor& dy,
+                                     const ConstTensor& y, const Tensor& g, float* to) const {
   if (desc.inner != 1) return false;
-  cuda::MaskAndAddChannelSums(*this, desc, dy, y, g, to);
+  cuda::ReluGradAndBiasGrad(*this, desc, dy, y, g, to);
   return true;
 }
 

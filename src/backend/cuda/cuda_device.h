@@ -4,19 +4,19 @@
 #include <memory>
 #include <string>
 
-#include "cuda/cublas_lt.h"
-#include "cuda/cudnn.h"
-#include "cuda/runtime.h"
-#include "trainer/backend/gpu.h"
-#include "trainer/backend/masks_and_sums.h"
-#include "trainer/backend/recording.h"
+#include "cuda/bindings/cublas_lt.h"
+#include "cuda/bindings/cudnn.h"
+#include "cuda/bindings/runtime.h"
+#include "trainer/backend/device/gpu.h"
+#include "trainer/backend/device/graph_capture.h"
+#include "trainer/backend/primitives/masks_and_sums.h"
 
 namespace trainer::cuda {
 
-class PinnedMemory;
+class PinnedMemoryResource;
 class ConvAlgorithms;
 
-class CudaDevice final : public Device, public Recorder, public MasksAndSums {
+class CudaDevice final : public Device, public GraphCapture, public MasksAndSums {
  public:
   // Throws as MakeGpuDevice does.
   explicit CudaDevice(const GpuOptions& options);
@@ -35,42 +35,42 @@ class CudaDevice final : public Device, public Recorder, public MasksAndSums {
   void Use() const { UseGpu(options_.id); }
 
   DeviceKind kind() const override { return DeviceKind::kCuda; }
-  bool Stores(DType) const override { return true; }
+  bool SupportsDtype(DType) const override { return true; }
   // "NVIDIA H200, 139 GiB, compute 9.0"
   std::string Describe() const override { return description_; }
   // What one GPU has in common with others of its kind, and parts of a GPU with parts of that size.
   const std::string& Model() const { return model_; }
-  size_t FreeBytes() const override;
+  size_t AvailableBytes() const override;
 
   void* Allocate(size_t bytes) const override;
   void Free(void* memory) const override;
   void CopyToDevice(void* to, const void* host, size_t bytes) const override;
   void CopyToHost(void* host, const void* from, size_t bytes) const override;
-  void Fill(void* memory, unsigned char value, size_t bytes) const override;
+  void Memset(void* memory, unsigned char value, size_t bytes) const override;
   void Synchronize() const override;
   void* Stream() const override;
-  float* Partials() const override { return partials_; }
+  float* ReductionScratch() const override { return partials_; }
 
-  std::pmr::memory_resource& HostMemory() const override;
-  std::unique_ptr<CopyQueue> MakeCopyQueue() const override;
-  std::unique_ptr<HostRead> MakeHostRead() const override;
+  std::pmr::memory_resource& PinnedMemory() const override;
+  std::unique_ptr<CopyStream> NewCopyStream() const override;
+  std::unique_ptr<AsyncReadback> NewReadback() const override;
 
-  bool Records() const override { return options_.graphs; }
-  std::unique_ptr<Recording> Record(const std::function<void()>& queue) const override;
-  std::unique_ptr<RecordedMark> MakeMark() const override;
+  bool IsEnabled() const override { return options_.graphs; }
+  std::unique_ptr<CapturedGraph> Capture(const std::function<void()>& queue) const override;
+  std::unique_ptr<CapturedEvent> NewEvent() const override;
 
-  std::unique_ptr<GemmPlan> MakeGemm(const GemmDesc& desc) const override;
-  std::unique_ptr<ConvPlan> MakeConv(const ConvDesc& desc) const override;
-  std::unique_ptr<PoolPlan> MakePool(const PoolDesc& desc) const override;
-  std::unique_ptr<BatchNormPlan> MakeBatchNorm(const BatchNormDesc& desc) const override;
-  std::unique_ptr<LrnPlan> MakeLrn(const LrnDesc& desc) const override;
-  std::unique_ptr<SoftmaxPlan> MakeSoftmax(const SoftmaxDesc& desc) const override;
+  std::unique_ptr<GemmPrimitive> NewGemm(const GemmDesc& desc) const override;
+  std::unique_ptr<ConvPrimitive> NewConv(const ConvDesc& desc) const override;
+  std::unique_ptr<PoolPrimitive> NewPool(const PoolDesc& desc) const override;
+  std::unique_ptr<BatchNormPrimitive> NewBatchNorm(const BatchNormDesc& desc) const override;
+  std::unique_ptr<LrnPrimitive> NewLrn(const LrnDesc& desc) const override;
+  std::unique_ptr<SoftmaxPrimitive> NewSoftmax(const SoftmaxDesc& desc) const override;
   void Copy(const CopyDesc& desc, const void* from, void* to) const override;
   void Convert(const ConstTensor& from, const Tensor& to) const override;
   void AddChannelSums(const ChannelSumsDesc& desc, const ConstTensor& x, const ConstTensor* times,
                       float* to) const override;
-  bool MaskAndAddChannelSums(const ChannelSumsDesc& desc, const ConstTensor& dy,
-                             const ConstTensor& y, const Tensor& g, float* to) const override;
+  bool ReluGradAndBiasGrad(const ChannelSumsDesc& desc, const ConstTensor& dy, const ConstTensor& y,
+                           const Tensor& g, float* to) const override;
 
  private:
   void Release() noexcept;
@@ -79,13 +79,13 @@ class CudaDevice final : public Device, public Recorder, public MasksAndSums {
   std::string description_, model_;
   cuda::Stream stream_ = nullptr;
   float* partials_ = nullptr;
-  std::unique_ptr<PinnedMemory> pinned_;
+  std::unique_ptr<PinnedMemoryResource> pinned_;
   std::unique_ptr<ConvAlgorithms> conv_algorithms_;
   mutable cublas_lt::Handle cublas_lt_ = nullptr;
   mutable cudnn::Handle cudnn_ = nullptr;
 };
 
-// What gpu.h declares, where there is a runtime.
+// What device/gpu.h declares, where there is a runtime.
 GpuSupport FindAll();
 std::unique_ptr<Device> MakeOne(const GpuOptions& options);
 std::vector<std::string> ListAll();

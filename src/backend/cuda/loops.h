@@ -1,18 +1,18 @@
 #pragma once
-// The loops that plans for any device are written in (lrn_steps.h; see also pixel_loops.h), on a
+// The loops that plans for any device are written in (lrn_generic.h; see also pixel_loops.h), on a
 // GPU. Neighbouring threads take neighbouring channels, which for images are neighbours in memory.
 
-#include "trainer/backend/reduce.h"
+#include "trainer/backend/loops/reduce.h"
 
 namespace trainer::cuda {
 
 namespace loops_internal {
 
 inline constexpr int kWarp = 32;
-inline constexpr int64_t kMostBlocks = 1 << 16;
+inline constexpr int64_t kMaxBlocks = 1 << 16;
 
 inline unsigned Blocks(int64_t tasks) {
-  return static_cast<unsigned>(std::min<int64_t>(tasks, kMostBlocks));
+  return static_cast<unsigned>(std::min<int64_t>(tasks, kMaxBlocks));
 }
 
 // About 256 threads: x over channels, y over up to `rows` pixels.
@@ -80,8 +80,8 @@ class Loops {
 
   // f(TypeTag<T>{}) with the storage type T of `type`.
   template <class F>
-  void WithType(DType type, const F& f) const {
-    trainer::WithType(type, f);
+  void DispatchDtype(DType type, const F& f) const {
+    trainer::DispatchDtype(type, f);
   }
 
   // f(i) for each i of [0, n).

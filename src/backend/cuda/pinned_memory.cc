@@ -1,7 +1,7 @@
 #include "cuda/pinned_memory.h"
 
-#include "cuda/errors.h"
-#include "cuda/runtime.h"
+#include "cuda/bindings/errors.h"
+#include "cuda/bindings/runtime.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
 
@@ -28,12 +28,12 @@ std::byte* NewBlock(int gpu, size_t bytes) {
 
 }  // namespace
 
-PinnedMemory::~PinnedMemory() {
+PinnedMemoryResource::~PinnedMemoryResource() {
   for (const auto& [bytes, block] : free_) GetRuntime()->FreeHost(block);
   for (const auto& [block, bytes] : used_) GetRuntime()->FreeHost(block);
 }
 
-bool PinnedMemory::Holds(const void* memory) const {
+bool PinnedMemoryResource::Holds(const void* memory) const {
   const auto* at = static_cast<const std::byte*>(memory);
   const std::lock_guard lock(mutex_);
   auto block = used_.upper_bound(const_cast<std::byte*>(at));
@@ -43,7 +43,7 @@ bool PinnedMemory::Holds(const void* memory) const {
 }
 
 // A kept block may be up to twice as large as what is asked for.
-void* PinnedMemory::do_allocate(size_t bytes, size_t) {
+void* PinnedMemoryResource::do_allocate(size_t bytes, size_t) {
   const size_t size = (bytes + kPage - 1) / kPage * kPage + (bytes == 0 ? kPage : 0);
   const std::lock_guard lock(mutex_);
   const auto kept = free_.lower_bound({size, nullptr});
@@ -58,7 +58,7 @@ void* PinnedMemory::do_allocate(size_t bytes, size_t) {
   return block;
 }
 
-void PinnedMemory::do_deallocate(void* memory, size_t, size_t) {
+void PinnedMemoryResource::do_deallocate(void* memory, size_t, size_t) {
   const std::lock_guard lock(mutex_);
   const auto block = used_.find(static_cast<std::byte*>(memory));
   free_.emplace(block->second, block->first);

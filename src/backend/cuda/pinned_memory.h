@@ -10,10 +10,10 @@ namespace trainer::cuda {
 // Page-locked memory of the host, which a GPU copies from by itself. Getting it from the system
 // takes milliseconds and stops the GPU, so blocks that come back are kept and given out again, and
 // end with their owner. Any thread.
-class PinnedMemory final : public std::pmr::memory_resource {
+class PinnedMemoryResource final : public std::pmr::memory_resource {
  public:
-  explicit PinnedMemory(int gpu) : gpu_(gpu) {}
-  ~PinnedMemory() override;
+  explicit PinnedMemoryResource(int gpu) : gpu_(gpu) {}
+  ~PinnedMemoryResource() override;
 
   // Whether `memory` lies in a block that is given out.
   bool Holds(const void* memory) const;

@@ -222,7 +222,7 @@ class PixelLoops : public Loops {
 
   // to[at] = f(at, channel) for every element; f may read its own element of `to`.
   template <class T, class F>
-  void MapInPixels(const PixelChunks& in, F f, T* to, bool) const {
+  void MapPixels(const PixelChunks& in, F f, T* to, bool) const {
     const int64_t pixels = in.rows.count, channels = in.rows.length;
     if (pixels * channels == 0) return;
     if (in.rows.inner != 1) {
@@ -243,10 +243,10 @@ class PixelLoops : public Loops {
   // f(how many channels a thread takes): kTogether where every group of so many is aligned.
   template <class F>
   static void WithTogether(int64_t channels, uintptr_t addresses, const F& f) {
-    constexpr int kMost = loops_internal::kTogether;
-    const bool aligned = addresses % (kMost * sizeof(float)) == 0;
-    channels % kMost == 0 && aligned ? f(std::integral_constant<int, kMost>())
-                                     : f(std::integral_constant<int, 1>());
+    constexpr int kMax = loops_internal::kTogether;
+    const bool aligned = addresses % (kMax * sizeof(float)) == 0;
+    channels % kMax == 0 && aligned ? f(std::integral_constant<int, kMax>())
+                                    : f(std::integral_constant<int, 1>());
   }
 };
 

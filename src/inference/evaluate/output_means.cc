@@ -14,7 +14,7 @@ void OutputMeans::Add(const Net& net, double weight, bool is_rest) {
   if (batch > 0 && !is_rest) RequireEqualCounts(means_.size(), count);
   for (const NetOutput& output : net.outputs()) {
     host_.resize(static_cast<size_t>(output.value.Count()));
-    net.ReadPlain(output.value, host_);
+    net.ReadNchw(output.value, host_);
     while (batch > 0 && means_[element].name != output.name) ++element;
     for (const float value : host_) {
       if (batch == 0) means_.push_back({output.name, 0, 0, output.loss_weight});

@@ -61,8 +61,8 @@ std::vector<Prediction> ReadPredictions(const Net& net, const ScoredBatch& batch
   }
   std::vector<float> scores(static_cast<size_t>(shape.Count()));
   std::vector<float> labels(static_cast<size_t>(batch.labels.Count()));
-  net.ReadPlain(batch.scores, scores);
-  net.ReadPlain(batch.labels, labels);
+  net.ReadNchw(batch.scores, scores);
+  net.ReadNchw(batch.labels, labels);
   const LabelRule rule{classes, batch.has_ignore, static_cast<int>(batch.ignore)};
   const int64_t inner = shape.Count(batch.axis + 1);
   std::vector<Prediction> predictions;

@@ -31,7 +31,7 @@ void TopLosses::Add(const Net& net, const ConstTensor& images, int64_t labels,
     if (full && (max_ == 0 || !(prediction.loss > images_.back().prediction.loss))) continue;
     if (values.empty()) {
       values.resize(static_cast<size_t>(images.Count()));
-      net.ReadPlain(images, values);
+      net.ReadNchw(images, values);
     }
     if (full) images_.pop_back();
     const auto first = values.begin() + prediction.index * each;

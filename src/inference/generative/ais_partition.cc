@@ -4,11 +4,11 @@
 #include <cmath>
 #include <numbers>
 
-#include "trainer/backend/carve.h"
-#include "trainer/backend/device_floats.h"
-#include "trainer/backend/functions.h"
-#include "trainer/backend/map_random.h"
-#include "trainer/backend/map_rows.h"
+#include "trainer/backend/loops/map_random.h"
+#include "trainer/backend/loops/map_rows.h"
+#include "trainer/backend/loops/math.h"
+#include "trainer/backend/memory/device_array.h"
+#include "trainer/backend/memory/scratch_layout.h"
 
 namespace trainer {
 namespace {

@@ -52,14 +52,14 @@ void FeedbackSampler::Step() {
   net_.Forward();
   for (const FeedbackEdge& edge : edges_) {
     host_.resize(static_cast<size_t>(net_.Value(edge.from).Count()));
-    net_.ReadPlain(net_.Value(edge.from), host_);
-    net_.WritePlain(host_, net_.Value(edge.to));
+    net_.ReadNchw(net_.Value(edge.from), host_);
+    net_.WriteNchw(host_, net_.Value(edge.to));
   }
 }
 
 std::vector<float> FeedbackSampler::Values() {
   std::vector<float> values(static_cast<size_t>(net_.Value(blob_).Count()));
-  net_.ReadPlain(net_.Value(blob_), values);
+  net_.ReadNchw(net_.Value(blob_), values);
   return values;
 }
 

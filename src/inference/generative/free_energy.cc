@@ -1,7 +1,7 @@
 #include "trainer/inference/generative/free_energy.h"
 
-#include "trainer/backend/device_floats.h"
-#include "trainer/backend/layout.h"
+#include "trainer/backend/memory/device_array.h"
+#include "trainer/backend/memory/nchw_copy.h"
 
 namespace trainer {
 
@@ -19,7 +19,7 @@ FreeEnergy MeasureFreeEnergy(Net& net, const RbmModel& rbm, int batches) {
   FreeEnergy data;
   for (int i = 0; i < batches; ++i) {
     net.Forward();
-    CopyToPlain(device, input, visible.data());
+    CopyToNchw(device, input, visible.data());
     products.HiddenInputs(
         rbm.weights, visible.data(), hidden.data(),
         {reinterpret_cast<std::byte*>(scratch.data()), scratch.size() * sizeof(float)});

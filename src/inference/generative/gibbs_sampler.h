@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "trainer/backend/device_floats.h"
+#include "trainer/backend/memory/device_array.h"
 #include "trainer/inference/generative/rbm.h"
 
 namespace trainer {

@@ -53,7 +53,7 @@ std::vector<float> ReadRecords(Net& net, const std::string& blob, int batches) {
   for (int i = 0; i < batches; ++i) {
     net.Forward();
     progress.Add(1);
-    net.ReadPlain(net.Value(blob), batch);
+    net.ReadNchw(net.Value(blob), batch);
     records.insert(records.end(), batch.begin(), batch.end());
   }
   return records;

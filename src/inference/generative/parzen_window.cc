@@ -4,8 +4,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "trainer/backend/functions.h"
-#include "trainer/backend/map_rows.h"
+#include "trainer/backend/loops/map_rows.h"
+#include "trainer/backend/loops/math.h"
 
 namespace trainer {
 namespace {
@@ -58,7 +58,7 @@ ParzenWindow::ParzenWindow(const Device& device, std::span<const float> samples,
       record_squares_(device, Size(rows)),
       products_(device, Size(rows * samples_)),
       densities_(device, Size(rows)),
-      product_(device.MakeGemm({.m = rows, .n = samples_, .k = width, .trans_b = true})),
+      product_(device.NewGemm({.m = rows, .n = samples_, .k = width, .trans_b = true})),
       scratch_(device, product_->ScratchBytes() / sizeof(float) + 1) {
   device.CopyToDevice(sample_values_.data(), samples.data(), samples.size_bytes());
   MapRows(device, samples_, width,

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "trainer/backend/device_floats.h"
-#include "trainer/backend/gemm.h"
+#include "trainer/backend/memory/device_array.h"
+#include "trainer/backend/primitives/gemm.h"
 
 namespace trainer {
 
@@ -29,7 +29,7 @@ class ParzenWindow {
   const Device& device_;
   int64_t samples_, width_, rows_;
   DeviceFloats sample_values_, sample_squares_, records_, record_squares_, products_, densities_;
-  std::unique_ptr<GemmPlan> product_;
+  std::unique_ptr<GemmPrimitive> product_;
   DeviceFloats scratch_;
 };
 

@@ -20,7 +20,7 @@ class RbmSampler final : public Sampler {
     std::vector<float> values(static_cast<size_t>(chains_ * rbms.front().units.visible));
     if (options.start == "data") {
       net.Forward();
-      net.ReadPlain(net.Input(rbms.front().layer, 0), values);
+      net.ReadNchw(net.Input(rbms.front().layer, 0), values);
     }
     gibbs_.StartAt(values);
   }

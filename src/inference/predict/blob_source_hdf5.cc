@@ -34,7 +34,7 @@ class Hdf5Source final : public BlobSource {
       host_.assign(static_cast<size_t>(shape.Count()), 0.0f);
       const auto wanted = static_cast<size_t>(rows * shape.Count(1));
       arrays_[i].ReadRows(first, rows, std::span(host_).first(wanted));
-      net.WritePlain(host_, inputs[i].value);
+      net.WriteNchw(host_, inputs[i].value);
       if (i == 0) real = rows;
     }
     ++pass_;

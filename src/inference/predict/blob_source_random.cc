@@ -11,12 +11,12 @@ class RandomSource final : public BlobSource {
     if (pass_ == passes_) return 0;
     const std::vector<InputBlob> inputs = InputBlobs(net);
     for (const InputBlob& input : inputs) {
-      const PhiloxKey key{seed_, StreamOf(input.name, caffe::TEST)};
+      const PhiloxKey key{seed_, RngStreamOf(input.name, caffe::TEST)};
       host_.resize(static_cast<size_t>(input.value.Count()));
       for (size_t i = 0; i < host_.size(); ++i) {
         host_[i] = UniformFloat(PhiloxWord(key, static_cast<uint32_t>(pass_), i));
       }
-      net.WritePlain(host_, input.value);
+      net.WriteNchw(host_, input.value);
     }
     ++pass_;
     return inputs.empty() ? 1 : inputs[0].value.shape[0];

@@ -69,10 +69,10 @@ void Classifier::Enqueue(const std::vector<float>& crops) {
 void Classifier::RunBatch() {
   if (owners_.empty()) return;
   batch_.resize(static_cast<size_t>(input_.value.Count()), 0.0f);
-  net_.WritePlain(batch_, input_.value);
+  net_.WriteNchw(batch_, input_.value);
   net_.Forward();
   scores_.resize(static_cast<size_t>(output_.Count()));
-  net_.ReadPlain(output_, scores_);
+  net_.ReadNchw(output_, scores_);
   const auto row = static_cast<size_t>(classes());
   for (size_t i = 0; i < owners_.size(); ++i) {
     std::vector<float>& sums = owners_[i]->scores.scores;

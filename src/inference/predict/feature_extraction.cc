@@ -23,7 +23,7 @@ void WriteBlobs(const Net& net, const std::vector<std::string>& blobs, int64_t f
     std::vector<int64_t> dims(value.shape.dims().begin(), value.shape.dims().end());
     if (dims.empty()) dims = {1};
     host.resize(static_cast<size_t>(value.Count()));
-    net.ReadPlain(value, host);
+    net.ReadNchw(value, host);
     const auto row = host.size() / static_cast<size_t>(std::max<int64_t>(dims[0], 1));
     if (dims[0] == batch && filled < batch) dims[0] = filled;
     writer.Add(i, dims, std::span(host).first(row * static_cast<size_t>(dims[0])));

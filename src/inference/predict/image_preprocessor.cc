@@ -182,7 +182,7 @@ class ImageFileSource final : public BlobSource {
     std::vector<float> batch(whole, 0.0f);
     std::copy_n(pending_.begin(), taken, batch.begin());
     pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(taken));
-    net.WritePlain(batch, input.value);
+    net.WriteNchw(batch, input.value);
     return static_cast<int64_t>(taken) / input.value.shape.Count(1);
   }
 

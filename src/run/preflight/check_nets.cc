@@ -152,12 +152,12 @@ PlannedNets PlanNets(const std::vector<PreflightNet>& nets, const SolverSpec* sp
     });
     report->diagnostics.Add(errors.errors());
   }
-  plan.memory.weights = params.PlannedBytes();
+  plan.memory.weights = params.RequiredBytes();
   if (train == nullptr) return plan;
   plan.memory.gradients = GradientBytes(*train);
   if (rule == nullptr) return plan;
   plan.memory.SetRun(*spec, *rule, *train, spec->proto.virtual_ranks());
-  plan.memory.weights = params.PlannedBytes();
+  plan.memory.weights = params.RequiredBytes();
   return plan;
 }
 

@@ -15,7 +15,7 @@ bool IsFinite(const Device& device, const ConstTensor& value) {
   const auto count = static_cast<size_t>(value.Count());
   std::vector<std::byte> host(kChunk * SizeOf(value.dtype));
   bool finite = true;
-  WithType(value.dtype, [&](auto tag) {
+  DispatchDtype(value.dtype, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     const T* numbers = reinterpret_cast<const T*>(host.data());
     for (size_t at = 0; at < count && finite; at += kChunk) {
@@ -63,7 +63,7 @@ void WarnOfHighLoss(Net& net, Diagnostics* diagnostics) {
       continue;
     }
     float loss = 0;
-    net.ReadPlain(net.Output(use.layer, 0), {&loss, 1});
+    net.ReadNchw(net.Output(use.layer, 0), {&loss, 1});
     const double guess = std::log(static_cast<double>(use.classes));
     if (loss <= 2 * guess + 1) continue;
     diagnostics->Warn(Join(
@@ -75,7 +75,7 @@ void WarnOfHighLoss(Net& net, Diagnostics* diagnostics) {
 
 void CheckGradients(Net& net, const Device& device, bool fresh, Diagnostics* diagnostics) {
   for (const Param* param : net.params()) {
-    if (param->grad == nullptr || param->last_adder >= net.NumLayers()) continue;
+    if (param->grad == nullptr || param->final_grad_node >= net.NumLayers()) continue;
     const auto count = static_cast<size_t>(param->count());
     const std::string name = Join("layer '", param->layer, "' (parameter ", param->index, ")");
     if (!IsFinite(device, {param->grad, param->shape})) {
@@ -127,7 +127,7 @@ void RunFirstPass(const PreflightNet& checked, Net& net, const Device& device, b
   std::vector<float> host;
   for (const NetOutput& output : net.outputs()) {
     host.resize(static_cast<size_t>(output.value.Count()));
-    net.ReadPlain(output.value, host);
+    net.ReadNchw(output.value, host);
     if (host.size() != 1) continue;
     texts.push_back(Join(EscapeControl(output.name), " = ", host[0]));
     outputs.Set(output.name, host[0]);

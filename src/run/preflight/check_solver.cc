@@ -112,7 +112,7 @@ class SolverCheck {
     train.options.training = true;
     train.options.activation_budget_bytes = activation_budget_bytes_;
     if (rule_) AdaptNetOptions(*rule_, &train.options);
-    if (state_.empty()) train.options.output_files = OutputFiles::kLook;
+    if (state_.empty()) train.options.output_files = OutputFiles::kCheckOnly;
     train.options.snapshot_folder = FolderOf(spec_.proto.snapshot_prefix());
     train.batches = int64_t{spec_.proto.max_iter()} * batches;
     nets_.push_back(train);

@@ -21,7 +21,7 @@ namespace {
 void CopyWeights(const std::vector<std::string>& files, Net* net) {
   if (files.empty()) return;
   Net* const nets[] = {net};
-  WeightLoading loading(nets);
+  WeightLoader loading(nets);
   for (const std::string& file : files) loading.Copy(ReadModel(file), file);
   loading.Finish();
 }
@@ -31,7 +31,7 @@ PreflightNet NetToCheck(const NetRequest& request, const NetSpec& spec) {
   checked.options.state = MakeNetState(request.phase, request.model.state);
   checked.options.training = request.phase == caffe::TRAIN;
   checked.options.log = false;
-  checked.options.output_files = OutputFiles::kLook;
+  checked.options.output_files = OutputFiles::kCheckOnly;
   return checked;
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 // Checks that the ranks of a run train the same model on the same data.
 
-#include "trainer/backend/device.h"
-#include "trainer/backend/gpu.h"
+#include "trainer/backend/device/device.h"
+#include "trainer/backend/device/gpu.h"
 #include "trainer/config/solver_spec.h"
 #include "trainer/parallel/world.h"
 

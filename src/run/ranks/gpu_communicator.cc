@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "ranks/consistency.h"
-#include "trainer/backend/gpu_group.h"
+#include "trainer/backend/device/gpu_communicator.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
 #include "trainer/solver/solver.h"

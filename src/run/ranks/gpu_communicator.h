@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "trainer/backend/device.h"
+#include "trainer/backend/device/device.h"
 #include "trainer/base/ranks/communicator.h"
 #include "trainer/config/solver_spec.h"
 #include "trainer/parallel/world.h"

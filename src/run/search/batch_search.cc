@@ -11,8 +11,8 @@
 #include "trainer/analysis/memory/memory_estimate.h"
 #include "trainer/analysis/memory/memory_fit.h"
 #include "trainer/analysis/memory/memory_room.h"
-#include "trainer/backend/available_memory.h"
-#include "trainer/backend/plan_device.h"
+#include "trainer/backend/device/available_memory.h"
+#include "trainer/backend/device/meta_device.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/log/log.h"
@@ -31,7 +31,7 @@ class BatchSearcher {
       : options_(options), device_(device), spec_(*spec), given_(BatchSizeOf(spec)) {
     SetBatchSize(std::max<uint32_t>(given_, 1), spec);  // throws if there is none
     // Planning each batch on the GPU itself would measure its convolutions.
-    if (device.RunsLater()) plan_device_ = MakePlanDevice();
+    if (device.IsAsync()) plan_device_ = MakeMetaDevice();
     estimator_.emplace(PlanningDevice(), options.memory_mode);
   }
   ~BatchSearcher() { SetBatchSize(given_, &spec_); }
@@ -308,7 +308,7 @@ class BatchSearcher {
 
 }  // namespace
 
-BatchSearchOptions MakeBatchSearchOptions(const std::string& memory, MemoryMode mode,
+BatchSearchOptions MakeBatchSearchOptions(const std::string& memory, BufferReuse mode,
                                           const Device& device) {
   BatchSearchOptions options;
   const std::optional<size_t> limit = ParseMemoryLimit(memory, device);

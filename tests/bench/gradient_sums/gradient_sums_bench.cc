@@ -11,7 +11,7 @@
 
 #include "communication/all_reduce_buffer.h"
 #include "trainer/analysis/timing/timing_samples.h"
-#include "trainer/backend/plan_device.h"
+#include "trainer/backend/device/meta_device.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
@@ -37,7 +37,7 @@ std::vector<size_t> GradientLengths(const Net& net) {
   std::vector<size_t> lengths;
   for (const Param* param : net.params()) {
     if (param->lr_mult == 0) continue;
-    lengths.push_back(static_cast<size_t>(ParamStore::Padded(param->count())));
+    lengths.push_back(static_cast<size_t>(ParamStore::PaddedCount(param->count())));
   }
   return lengths;
 }
@@ -82,7 +82,7 @@ std::string ToText(const GradientSums& sums) {
 
 GradientSums SumGradients(World& world, const SolverSpec& solver, int rounds) {
   constexpr int kWarm = 2;
-  const std::unique_ptr<Device> device = MakePlanDevice();
+  const std::unique_ptr<Device> device = MakeMetaDevice();
   ParamStore params(*device);
   NetOptions options;
   options.state = solver.train.state;

@@ -6,6 +6,8 @@
 // A row is a shape and a direction; `gain` is the library's time over the own kernel's, so that
 // below 1 the kernel loses. The sums at the end weigh each shape with the number of its layers.
 
+#include "conv_kernels.h"
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -14,8 +16,7 @@
 #include <map>
 
 #include "bench/kernels/zoo_convs.h"
-#include "conv_steps.h"
-#include "cpu/conv_onednn.h"
+#include "cpu/conv/onednn_kernels.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {
@@ -26,7 +27,7 @@ class Numbers {
  public:
   Numbers(const Device& device, int64_t count, DType dtype)
       : device_(device), data_(device.Allocate(static_cast<size_t>(count) * SizeOf(dtype) + 64)) {
-    WithType(dtype, [&](auto tag) {
+    DispatchDtype(dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
       for (int64_t i = 0; i < count; ++i) Store(static_cast<T*>(data_)[i], 1.0f);
     });
@@ -152,9 +153,9 @@ void Compare(const Device& device, const ZooConv& conv, const char* direction,
              const std::vector<cpu::ConvLayout>& layouts, const Make& make, Report* report) {
   std::vector<std::unique_ptr<Step>> steps;
   std::string kernel;
-  for (const auto& one : Candidates<ConvDesc, Step>::Get().all()) {
+  for (const auto& one : KernelRegistry<ConvDesc, Step>::Get().all()) {
     if (one.device != device.kind()) continue;
-    if (one.rank >= rank::kLibrary) return;
+    if (one.priority >= priority::kLibrary) return;
     if (auto offer = one.make(device, conv.desc)) {
       kernel = one.name;
       steps.push_back(offer.Take());

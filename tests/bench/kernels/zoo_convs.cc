@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "conv_steps.h"
+#include "conv_kernels.h"
 #include "support/source_folder.h"
 #include "trainer/base/text/text.h"
 #include "trainer/net/net.h"
@@ -26,11 +26,11 @@ std::vector<ConvDesc>& Asked() {
   static std::vector<ConvDesc> asked;
   return asked;
 }
-Offer<ConvForward> Record(const Device&, const ConvDesc& desc) {
+KernelOrReason<ConvForward> Record(const Device&, const ConvDesc& desc) {
   Asked().push_back(desc);
-  return Declines{"it only takes notes"};
+  return Unsupported{"it only takes notes"};
 }
-const RegisterConvStep<ConvForward> kRecorder({DeviceKind::kCpu, 0, "recorder", Record});
+const RegisterConvKernel<ConvForward> kRecorder({DeviceKind::kCpu, 0, "recorder", Record});
 
 NetSpec WithoutDatabases(const Model& model, int64_t most_images) {
   NetSpec net = LoadNet(Join(SourceFolder(), "/models/", model.folder, "/train_test.prototxt"));

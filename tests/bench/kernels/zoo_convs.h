@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/backend/conv.h"
+#include "trainer/backend/primitives/conv.h"
 
 namespace trainer {
 

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "cuda/runtime.h"
+#include "cuda/bindings/runtime.h"
 #include "emulated_device_code.h"
 
 namespace emulated_gpu::calls {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "cuda/cublas_lt.h"
+#include "cuda/bindings/cublas_lt.h"
 #include "support/emulated_gpu/library.h"
 
 namespace trainer::cuda::cublas_lt {

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "cuda/errors.h"
+#include "cuda/bindings/errors.h"
 #include "support/emulated_gpu/block.h"
 #include "support/emulated_gpu/calls.h"
 #include "support/emulated_gpu/memory.h"
@@ -71,7 +71,8 @@ bool RunCounted(const Kernel& kernel, int device) {
 void Launch(KernelLaunch launch) {
   const Call call(CallKind::kLaunch);
   const int error = call.error() != 0 ? call.error() : Check(launch);
-  trainer::cuda::Check(error, "starting a kernel on it");  // as CheckLaunch() of backend/launch.h
+  trainer::cuda::Check(error,
+                       "starting a kernel on it");  // as CheckLaunch() of backend/loops/launch.h
   ++TheCounters().launches;
   const Stream stream = static_cast<Stream>(launch.stream);
   Kernel kernel{launch.blocks, launch.threads, std::move(launch.run)};

@@ -58,12 +58,12 @@ bool IsCurrent(int device, const std::string& what);
 
 // A number of a matrix or tensor in memory, as float.
 inline float LoadAt(trainer::DType type, const void* data, int64_t index) {
-  return trainer::WithType(type, [&](auto tag) {
+  return trainer::DispatchDtype(type, [&](auto tag) {
     return trainer::Load(static_cast<const typename decltype(tag)::Type*>(data)[index]);
   });
 }
 inline void StoreAt(trainer::DType type, void* data, int64_t index, float value) {
-  trainer::WithType(type, [&](auto tag) {
+  trainer::DispatchDtype(type, [&](auto tag) {
     trainer::Store(static_cast<typename decltype(tag)::Type*>(data)[index], value);
   });
 }

@@ -20,7 +20,7 @@
 
 namespace {
 
-constexpr int kMostRanks = 8;
+constexpr int kMaxRanks = 8;
 constexpr size_t kSlot = size_t{1} << 24;  // floats of one operation, at most
 
 // Zero at first. Pages that nobody touches take no memory.
@@ -29,8 +29,8 @@ struct Block {
   std::atomic<bool> aborted;
   struct Rank {
     std::atomic<uint64_t> laid_out, added;  // operations
-  } ranks[kMostRanks];
-  float slots[kMostRanks][kSlot];
+  } ranks[kMaxRanks];
+  float slots[kMaxRanks][kSlot];
 };
 
 struct Id {
@@ -106,7 +106,7 @@ int CommInitRank(ncclComm** comm, int ranks, nccl::UniqueId id, int rank) {
     const NcclCall call("ncclCommInitRank");
     *comm = nullptr;
     if (call.status() != 0) return call.status();
-    if (ranks < 1 || ranks > kMostRanks || rank < 0 || rank >= ranks) {
+    if (ranks < 1 || ranks > kMaxRanks || rank < 0 || rank >= ranks) {
       return RefuseCall(Join("ncclCommInitRank: rank ", rank, " of ", ranks));
     }
     block = Open(id);

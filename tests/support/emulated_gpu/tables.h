@@ -1,10 +1,10 @@
 #pragma once
 // The tables of the emulated libraries.
 
-#include "cuda/cublas_lt.h"
-#include "cuda/cudnn.h"
-#include "cuda/nccl.h"
-#include "cuda/nvml.h"
+#include "cuda/bindings/cublas_lt.h"
+#include "cuda/bindings/cudnn.h"
+#include "cuda/bindings/nccl.h"
+#include "cuda/bindings/nvml.h"
 
 namespace emulated_gpu {
 

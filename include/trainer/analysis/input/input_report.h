@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "trainer/analysis/input/input_advice.h"
-#include "trainer/backend/device.h"
+#include "trainer/backend/device/device.h"
 #include "trainer/config/solver_spec.h"
 #include "trainer/net/net.h"
 
@@ -25,7 +25,7 @@ struct InputDiagnosis {
 struct DiagnosisOptions {
   double seconds = 2;   // the longest time of each reading measurement
   int iterations = 10;  // to measure
-  MemoryMode memory = MemoryMode::kShared;
+  BufferReuse memory = BufferReuse::kShared;
 };
 
 // Measures how fast the sources of the solver's training net are read and decoded, and how many

@@ -37,11 +37,11 @@ struct MemoryBreakdown {
 };
 // Plans the run on `device`, whose memory is the room's.
 MemoryBreakdown BreakDownMemory(const SolverSpec& spec, const Device& device,
-                                const MemoryRoom& room, MemoryMode memory,
+                                const MemoryRoom& room, BufferReuse memory,
                                 size_t activation_budget_bytes);
 // Plans one net alone, for training if the phase of `state` is TRAIN.
 MemoryBreakdown BreakDownMemory(const NetSpec& spec, const caffe::NetState& state,
-                                const Device& device, const MemoryRoom& room, MemoryMode memory);
+                                const Device& device, const MemoryRoom& room, BufferReuse memory);
 
 // Whether the run fits, the memory by kind, and for each net PeakText, or ToText if `verbose`.
 std::string ToText(const MemoryBreakdown& breakdown, bool verbose);

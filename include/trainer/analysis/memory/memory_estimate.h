@@ -73,7 +73,7 @@ class MemoryEstimator {
 
   // `device` must outlive the estimator. `on_net`, if set, is called with each net that is planned:
   // "training net", "test net (#0)", "test net (#0), last batch".
-  explicit MemoryEstimator(const Device& device, MemoryMode memory = MemoryMode::kShared,
+  explicit MemoryEstimator(const Device& device, BufferReuse memory = BufferReuse::kShared,
                            OnNet on_net = {});
 
   // Plans the nets of `spec` without taking memory for them. `activation_budget_bytes`: of
@@ -87,7 +87,7 @@ class MemoryEstimator {
   };
 
   const Device& device_;
-  MemoryMode memory_;
+  BufferReuse memory_;
   OnNet on_net_;
   std::optional<TestEstimate> tests_;
 };

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "trainer/backend/device.h"
+#include "trainer/backend/device/device.h"
 
 namespace trainer {
 

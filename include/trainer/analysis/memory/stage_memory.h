@@ -15,7 +15,7 @@ namespace trainer {
 // The memory of the rank of one stage.
 struct StageEstimate {
   std::string first, last;  // layers of the training net
-  double work = 0;          // of a pass of the training net, in the units of net/stages.h
+  double work = 0;          // of a pass of the training net, in the units of net/partition.h
   int slots = 1;            // batches in flight, each with activations of its own
   size_t exchanged = 0;     // bytes of the tensors that the stage exchanges with other stages
   MemoryEstimate memory;

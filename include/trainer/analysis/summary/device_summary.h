@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "trainer/backend/device.h"
-#include "trainer/backend/gpu.h"
+#include "trainer/backend/device/device.h"
+#include "trainer/backend/device/gpu.h"
 #include "trainer/base/text/json.h"
 
 namespace trainer {

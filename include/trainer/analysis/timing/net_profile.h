@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "trainer/analysis/timing/timing_samples.h"
-#include "trainer/backend/device.h"
-#include "trainer/backend/peak.h"
+#include "trainer/backend/device/device.h"
+#include "trainer/backend/device/peak_benchmark.h"
 #include "trainer/config/solver_spec.h"
 #include "trainer/net/net.h"
 
@@ -49,7 +49,7 @@ struct NetProfile {
 struct ProfileOptions {
   int iterations = 10;
   std::vector<std::string> weights;  // files to load first
-  MemoryMode memory = MemoryMode::kShared;
+  BufferReuse memory = BufferReuse::kShared;
   // Measure the machine's peak as well, before and after the net. It is raised to what a layer
   // reached, since a peak measured while other programs run is too low.
   bool peak = false;

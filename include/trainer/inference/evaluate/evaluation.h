@@ -19,7 +19,7 @@ struct EvaluationOptions {
   // Batches that the user asked for, or kExactPass. For the notes about the number of records.
   int iterations = kExactPass;
   int64_t solver_test_iter = 0;  // test_iter of the run's solver; 0: unknown
-  bool confusion = false;        // requires MemoryMode::kSeparate
+  bool confusion = false;        // requires BufferReuse::kSeparate
   // The compared blobs, both or none; see ScoreSelector.
   std::string scores, label;
   std::string class_names;  // file with a name per line; "": classes are numbers

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "trainer/backend/device.h"
+#include "trainer/backend/device/device.h"
 #include "trainer/inference/export/inference_spec.h"
 #include "trainer/tensor/shape.h"
 

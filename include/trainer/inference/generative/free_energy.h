@@ -15,7 +15,7 @@ struct FreeEnergy {
 };
 
 // Runs `batches` passes of `net`, which contains `rbm` and must have been built with
-// MemoryMode::kSeparate, because the layer's input is read after each pass. Throws as
+// BufferReuse::kSeparate, because the layer's input is read after each pass. Throws as
 // Net::Forward.
 FreeEnergy MeasureFreeEnergy(Net& net, const RbmModel& rbm, int batches);
 

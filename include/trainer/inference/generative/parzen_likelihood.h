@@ -23,7 +23,7 @@ struct ParzenLikelihood {
   double log_likelihood = 0;
 };
 
-// Requires MemoryMode::kSeparate. Throws kUsage if an option is missing or not a number, kData if
+// Requires BufferReuse::kSeparate. Throws kUsage if an option is missing or not a number, kData if
 // the samples and the records differ in size, and as Hdf5Reader and RequireBlobs.
 ParzenLikelihood MeasureParzenLikelihood(Net& net, const ParzenLikelihoodOptions& options);
 

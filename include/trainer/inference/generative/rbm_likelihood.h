@@ -32,7 +32,7 @@ struct RbmLikelihood {
   double high() const { return -data.free_energy - partition.low; }
 };
 
-// Requires MemoryMode::kSeparate. Throws as SelectRbm, MeasureFreeEnergy and ExactPartition.
+// Requires BufferReuse::kSeparate. Throws as SelectRbm, MeasureFreeEnergy and ExactPartition.
 RbmLikelihood MeasureRbmLikelihood(Net& net, const RbmLikelihoodOptions& options);
 
 std::string ToText(const RbmLikelihood& likelihood);

@@ -31,7 +31,7 @@ class Sampler {
 };
 
 // SampleSet the blob `options.blob` by FeedbackSampler if it is named, else the last RBM by Gibbs
-// steps. The net must have been built with MemoryMode::kSeparate. Throws kUsage if the net has
+// steps. The net must have been built with BufferReuse::kSeparate. Throws kUsage if the net has
 // neither, and as FeedbackSampler.
 std::unique_ptr<Sampler> MakeSampler(Net& net, const SamplingOptions& options);
 

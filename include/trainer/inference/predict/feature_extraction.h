@@ -26,7 +26,7 @@ struct FeatureOptions {
   int iterations = 50;  // passes of `random` and of a net with data layers
 };
 
-// Runs the net forward and writes the blobs, one row per item. Requires MemoryMode::kSeparate.
+// Runs the net forward and writes the blobs, one row per item. Requires BufferReuse::kSeparate.
 // Returns the number of passes. Throws kUsage if an input is missing or superfluous or if the net
 // has parameters but no weights are given, and as RequireBlobs, ResolvePreprocessOptions,
 // MakeBlobWriter and InferenceNet::LoadWeights.

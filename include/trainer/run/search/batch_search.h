@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "trainer/analysis/timing/timing_samples.h"
-#include "trainer/backend/device.h"
+#include "trainer/backend/device/device.h"
 #include "trainer/config/solver_spec.h"
 #include "trainer/net/net.h"
 
@@ -21,10 +21,10 @@ struct BatchSearchOptions {
   uint32_t max_batch = 4096;              // the largest batch to try
   int iterations = 10;                    // measured for each batch in each round
   std::chrono::duration<double> time{0};  // for all measurements together, approximately
-  MemoryMode memory_mode = MemoryMode::kShared;
+  BufferReuse memory_mode = BufferReuse::kShared;
 };
 // Sets the room and `recomputes` from `memory`, the value of --memory. Throws as ParseMemoryLimit.
-BatchSearchOptions MakeBatchSearchOptions(const std::string& memory, MemoryMode mode,
+BatchSearchOptions MakeBatchSearchOptions(const std::string& memory, BufferReuse mode,
                                           const Device& device);
 
 // One batch, as the batch_size of the data layers.

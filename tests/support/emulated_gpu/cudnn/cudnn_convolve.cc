@@ -162,8 +162,8 @@ void ConvolveTyped(const Convolving& what) {
 }  // namespace
 
 void Convolve(const Convolving& what) {
-  trainer::WithType(what.conv.type,
-                    [&](auto tag) { ConvolveTyped<typename decltype(tag)::Type>(what); });
+  trainer::DispatchDtype(what.conv.type,
+                         [&](auto tag) { ConvolveTyped<typename decltype(tag)::Type>(what); });
 }
 
 }  // namespace emulated_gpu

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cuda/cudnn.h"
+#include "cuda/bindings/cudnn.h"
 #include "trainer/tensor/dtype.h"
 
 namespace trainer::cuda::cudnn {

@@ -1,0 +1,71 @@
+#pragma once
+// Calls of a device that are queued once and then again and again, each time at the price of one.
+
+#include <functional>
+#include <memory>
+
+#include "trainer/backend/device/device.h"
+
+namespace trainer {
+
+// What was recorded, with the addresses and numbers of that time. The device must outlive it. One
+// thread.
+class CapturedGraph {
+ public:
+  virtual ~CapturedGraph() = default;
+  // Queues all of it.
+  virtual void Launch() = 0;
+  // Kernels, copies and fills, and marks.
+  virtual int NumOperations() const = 0;
+};
+
+// A point in what is recorded. The device comes to it in each play, before the rest is done.
+class CapturedEvent {
+ public:
+  virtual ~CapturedEvent() = default;
+  // While the device records: behind what was queued so far.
+  virtual void Record() = 0;
+  // One whose Start, called right behind CapturedGraph::Launch, copies what is there at the mark of
+  // that play, beside what follows it. What is queued afterwards finds it copied. The mark must
+  // outlive it.
+  virtual std::unique_ptr<AsyncReadback> NewReadback() = 0;
+};
+
+// Implemented by a Communicator that can start its sums of gradients within a recorded pass. Its
+// buckets are the same in each pass. In the first pass OnGradientReady announces them as usual.
+class SumsCapturedPasses {
+ public:
+  virtual ~SumsCapturedPasses() = default;
+  // From here on OnGradientReady is called while the device records: it marks where the gradients
+  // of a bucket are final, and begins no sum.
+  virtual void BeginCapture() = 0;
+  // Called while the device records, after the last slice. From then on OnGradientReady starts
+  // sums again.
+  virtual void EndCapture() = 0;
+  // In place of EndCapture, or after it: there is no recording. As if no slice were ready.
+  virtual void DropCapture() = 0;
+  // The recording is played: begins the sums of all its slices, each when the device comes to its
+  // mark. They are then waited for as others are.
+  virtual void OnReplay() = 0;
+};
+
+// What a device also is that records.
+class GraphCapture {
+ public:
+  virtual ~GraphCapture() = default;
+  // Whether it shall: an option of the device.
+  virtual bool IsEnabled() const = 0;
+  // What `queue` calls of this device, recorded and not done. It must neither wait for the device
+  // nor allocate of it nor copy between it and the host: throws what the device says of that, or
+  // what `queue` throws, and records nothing then.
+  virtual std::unique_ptr<CapturedGraph> Capture(const std::function<void()>& queue) const = 0;
+  virtual std::unique_ptr<CapturedEvent> NewEvent() const = 0;
+};
+
+// Null for a device that does not record.
+inline const GraphCapture* CaptureOf(const Device& device) {
+  const auto* const recorder = dynamic_cast<const GraphCapture*>(&device);
+  return recorder != nullptr && recorder->IsEnabled() ? recorder : nullptr;
+}
+
+}  // namespace trainer

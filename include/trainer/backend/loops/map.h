@@ -1,0 +1,156 @@
+#pragma once
+// Element-wise math, written once: a functor on floats marked HD runs as a vectorised loop on the
+// CPU and, where nvcc compiles the file, as a kernel on the GPU.
+//
+//   struct Scale { float by; HD float operator()(float x) const { return by * x; } };
+//   Map(device, Scale{2}, y, x);
+//
+// All operands of one call have one storage type and one count; sums and steps are float. See
+// Device::Convert for other types.
+
+#include "trainer/backend/device/device.h"
+#include "trainer/backend/loops/launch.h"
+#include "trainer/backend/loops/parallel_for.h"
+#include "trainer/base/host_device.h"
+
+#if defined(TRAINER_CUDA) && !defined(__CUDACC__)
+#error \
+    "a file that includes map.h must be compiled by nvcc in a CUDA build: mark its module KERNELS"
+#endif
+
+namespace trainer {
+
+#ifdef TRAINER_DEVICE_CODE
+namespace map_internal {
+
+inline constexpr int kBlock = 256;
+
+inline unsigned Blocks(int64_t n) {
+  return static_cast<unsigned>(std::min<int64_t>((n + kBlock - 1) / kBlock, 1 << 16));
+}
+
+template <class F>
+__global__ void ForEachKernel(F f, int64_t n) {
+  const int64_t step = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += step) f(i);
+}
+
+// How many elements a thread reads before it writes any, so that the reads are on the way together:
+// `out` may be an input, so the compiler could not.
+inline constexpr int kAhead = 4;
+
+template <class F, class T, class... Ts>
+__global__ void MapIndexedKernel(F f, int64_t n, T* out, const Ts*... in) {
+  const int64_t step = int64_t{gridDim.x} * blockDim.x;
+  int64_t first = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (; first < n; first += kAhead * step) {
+    float values[kAhead] = {};
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k) {
+      const int64_t i = first + k * step;
+      if (i < n) values[k] = f(i, Load(in[i])...);
+    }
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k) {
+      const int64_t i = first + k * step;
+      if (i < n) Store(out[i], values[k]);
+    }
+  }
+}
+
+template <class F, class... Ts>
+__global__ void UpdateKernel(F f, int64_t n, Ts*... p) {
+  const int64_t step = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += step) f(p[i]...);
+}
+
+}  // namespace map_internal
+#endif
+
+// f(i) for each i of [0, n). Calls must not depend on each other.
+template <class F>
+void ForEach(const Device& device, int64_t n, F f) {
+#ifdef TRAINER_DEVICE_CODE
+  if (device.kind() == DeviceKind::kCuda) {
+    if (n > 0) {
+      Launch(device, map_internal::ForEachKernel<F>, map_internal::Blocks(n), map_internal::kBlock,
+             f, n);
+    }
+    return;
+  }
+#endif
+  (void)device;
+  if constexpr (kHasCpuLoop<F>) {
+    ParallelFor(n, f);
+  } else {
+    RefuseF16();
+  }
+}
+
+// out[i] = f(i, in[i]...), i counted in memory order. `out` may be one of the inputs.
+template <class F, class... Ins>
+void MapIndexed(const Device& device, F f, const Tensor& out, const Ins&... ins) {
+  const int64_t n = out.Count();
+  DispatchDtype(out.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    auto run = [&]<class... Ts>(T* to, const Ts*... in) {
+#ifdef TRAINER_DEVICE_CODE
+      if (device.kind() == DeviceKind::kCuda) {
+        if (n > 0) {
+          const int64_t threads = (n + map_internal::kAhead - 1) / map_internal::kAhead;
+          Launch(device, map_internal::MapIndexedKernel<F, T, Ts...>, map_internal::Blocks(threads),
+                 map_internal::kBlock, f, n, to, in...);
+        }
+        return;
+      }
+#endif
+      (void)device;
+      if constexpr (kHasCpuLoop<T>) {
+        ParallelFor(
+            n, [=](int64_t i)
+                   __attribute__((always_inline)) { Store(to[i], f(i, Load(in[i])...)); });
+      } else {
+        RefuseF16();
+      }
+    };
+    run(out.template As<T>(), ins.template As<T>()...);
+  });
+}
+
+namespace map_internal {
+
+template <class F>
+struct WithoutIndex {
+  F f;
+  template <class... Floats>
+  HD float operator()(int64_t, Floats... x) const {
+    return f(x...);
+  }
+};
+
+}  // namespace map_internal
+
+// out[i] = f(in[i]...). `out` may be one of the inputs.
+template <class F, class... Ins>
+void Map(const Device& device, F f, const Tensor& out, const Ins&... ins) {
+  MapIndexed(device, map_internal::WithoutIndex<F>{f}, out, ins...);
+}
+
+// f(p[i]...) on references: one pass that reads and writes several float arrays of n elements.
+template <class F, class... Ts>
+void Update(const Device& device, F f, int64_t n, Ts*... p) {
+#ifdef TRAINER_DEVICE_CODE
+  if (device.kind() == DeviceKind::kCuda) {
+    if (n > 0) {
+      Launch(device, map_internal::UpdateKernel<F, Ts...>, map_internal::Blocks(n),
+             map_internal::kBlock, f, n, p...);
+    }
+    return;
+  }
+#endif
+  (void)device;
+  ParallelFor(
+      n, [=](int64_t i) __attribute__((always_inline)) { f(p[i]...); });
+}
+
+}  // namespace trainer

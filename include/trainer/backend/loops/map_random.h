@@ -1,0 +1,87 @@
+#pragma once
+// Element-wise math with a random word per element, written once for both devices.
+
+#include "trainer/backend/loops/cpu_loops.h"
+#include "trainer/backend/loops/map.h"
+#include "trainer/base/random/philox.h"
+
+namespace trainer {
+
+namespace map_random_internal {
+
+// kBlocks blocks of four random words, and the elements that they are for.
+template <int kBlocks, class T, class F>
+struct Blocks {
+  PhiloxKey key;
+  const uint32_t* pass;
+  F f;
+  const T* x;
+  T* y;
+
+  HD void operator()(int64_t run) const {
+    uint32_t words[4 * kBlocks];
+    const uint32_t now = *pass;
+    for (int b = 0; b < kBlocks; ++b) {
+      const Philox4 four = PhiloxBlock(key, now, static_cast<uint64_t>(run * kBlocks + b));
+      for (int k = 0; k < 4; ++k) words[4 * b + k] = four.x[k];
+    }
+    const int64_t first = run * 4 * kBlocks;
+    for (int i = 0; i < 4 * kBlocks; ++i) Store(y[first + i], f(words[i], Load(x[first + i])));
+  }
+};
+
+// The elements after the last whole run.
+template <class T, class F>
+struct Tail {
+  PhiloxKey key;
+  const uint32_t* pass;
+  F f;
+  const T* x;
+  T* y;
+  int64_t start;
+
+  HD void operator()(int64_t k) const {
+    const int64_t i = start + k;
+    Store(y[i], f(PhiloxWord(key, *pass, static_cast<uint64_t>(i)), Load(x[i])));
+  }
+};
+
+// How many elements a run takes: on the CPU one block of words per lane of a vector.
+inline constexpr int kCpuBlocks = 16;
+
+}  // namespace map_random_internal
+
+// y[i] = f(word i, x[i]), i counted in memory order; word i is PhiloxWord(key, *pass, i), the same
+// on every device. y may be x. `pass` is read by the kernel, in the device's memory: one recording
+// of an iteration serves all.
+template <class F>
+void MapRandom(const Device& device, const PhiloxKey& key, const uint32_t* pass, F f,
+               const Tensor& y, const ConstTensor& x) {
+  DispatchDtype(x.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    const int64_t n = x.Count();
+    const T* const from = x.As<T>();
+    T* const to = y.As<T>();
+    int64_t done = 0;
+#ifdef TRAINER_DEVICE_CODE
+    if (device.kind() == DeviceKind::kCuda && n >= 4) {
+      using Four = map_random_internal::Blocks<1, T, F>;
+      Launch(device, map_internal::ForEachKernel<Four>, map_internal::Blocks(n / 4),
+             map_internal::kBlock, Four{key, pass, f, from, to}, n / 4);
+      done = n / 4 * 4;
+    }
+#endif
+    if constexpr (kHasCpuLoop<T>) {
+      if (device.kind() == DeviceKind::kCpu) {
+        constexpr int kBlocks = map_random_internal::kCpuBlocks;
+        const int64_t runs = n / (4 * kBlocks);
+        ParallelFor(runs, map_random_internal::Blocks<kBlocks, T, F>{key, pass, f, from, to},
+                    MinChunk(16 * kBlocks));
+        done = runs * 4 * kBlocks;
+      }
+    }
+    ForEach(device, n - done, map_random_internal::Tail<T, F>{key, pass, f, from, to, done});
+  });
+}
+
+}  // namespace trainer

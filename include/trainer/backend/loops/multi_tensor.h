@@ -1,0 +1,196 @@
+#pragma once
+// Loops over a list of segments, written once for both devices: on a GPU one launch for all of
+// them, on the CPU one loop for each.
+
+#include <utility>
+
+#include "trainer/backend/loops/reduce.h"
+#include "trainer/backend/loops/tensor_list.h"
+#include "trainer/backend/primitives/packed_weight.h"
+
+namespace trainer {
+
+namespace segments_internal {
+
+#ifdef TRAINER_DEVICE_CODE
+struct alignas(16) Four {
+  float x[4];
+};
+
+__device__ inline void StoreCopy(const PackedWeight& copy, int64_t i, float value) {
+  const int64_t at = copy.form.PackedIndex(i);
+  switch (copy.form.dtype) {
+    case DType::kF32:
+      return Store(static_cast<float*>(copy.to)[at], value);
+    case DType::kBF16:
+      return Store(static_cast<BFloat16*>(copy.to)[at], value);
+    case DType::kF16:
+      return Store(static_cast<Float16*>(copy.to)[at], value);
+  }
+}
+
+template <int kArrays, class Step, size_t... A>
+__device__ void CallStep(const Step& step, Four (&values)[kArrays], int k,
+                         std::index_sequence<A...>) {
+  step(values[A].x[k]...);
+}
+
+// A block per chunk; a thread reads four neighbours of each array before it writes any.
+template <int kArrays, class F>
+__global__ void __launch_bounds__(map_internal::kBlock, 3)
+    MultiTensorApplyKernel(F f, const TensorChunk* chunks, const TensorTuple* list,
+                           const PackedWeight* copies) {
+  constexpr std::make_index_sequence<kArrays> kAll;
+  const TensorChunk chunk = chunks[blockIdx.x];
+  const PackedWeight* const copy =
+      copies == nullptr || copies[chunk.segment].to == nullptr ? nullptr : copies + chunk.segment;
+  float* array[kArrays];
+#pragma unroll
+  for (int a = 0; a < kArrays; ++a) array[a] = list[chunk.segment].array[a];
+  const auto step = f(chunk.segment);
+  for (int64_t i = chunk.begin + 4 * threadIdx.x; i < chunk.end; i += 4 * blockDim.x) {
+    const int count = chunk.end - i < 4 ? static_cast<int>(chunk.end - i) : 4;
+    Four values[kArrays] = {};
+    if (chunk.aligned != 0 && count == 4) {
+#pragma unroll
+      for (int a = 0; a < kArrays; ++a) values[a] = *reinterpret_cast<const Four*>(array[a] + i);
+#pragma unroll
+      for (int k = 0; k < 4; ++k) CallStep(step, values, k, kAll);
+#pragma unroll
+      for (int a = 0; a < kArrays; ++a) *reinterpret_cast<Four*>(array[a] + i) = values[a];
+      for (int k = 0; k < 4 && copy != nullptr; ++k) StoreCopy(*copy, i + k, values[0].x[k]);
+      continue;
+    }
+    for (int k = 0; k < count; ++k) {
+#pragma unroll
+      for (int a = 0; a < kArrays; ++a) values[a].x[0] = array[a][i + k];
+      CallStep(step, values, 0, kAll);
+#pragma unroll
+      for (int a = 0; a < kArrays; ++a) array[a][i + k] = values[a].x[0];
+      if (copy != nullptr) StoreCopy(*copy, i + k, values[0].x[0]);
+    }
+  }
+}
+
+// A block per chunk: the sum of the terms of its elements.
+template <class Term>
+__device__ void SumChunk(const Term& term, const TensorChunk& chunk, float* partial) {
+  float sum = 0;
+#pragma unroll 4
+  for (int64_t i = chunk.begin + threadIdx.x; i < chunk.end; i += blockDim.x) sum += term(i);
+  sum = reduce_internal::SumOfBlock(sum);
+  if (threadIdx.x == 0) *partial = sum;
+  __syncthreads();
+}
+
+template <class... Fs>
+__global__ void __launch_bounds__(map_internal::kBlock)
+    SumChunksKernel(const TensorChunk* chunks, const TensorTuple* list, int first, float* partials,
+                    Fs... fs) {
+  const int c = first + static_cast<int>(blockIdx.x);
+  const TensorChunk chunk = chunks[c];
+  float* to = partials + int64_t{c} * TensorList::kMaxSums;
+  (SumChunk(fs(list[chunk.segment]), chunk, to++), ...);
+}
+
+// A block per segment and sum.
+template <int kThreads>
+__global__ void __launch_bounds__(kThreads)
+    SumSegmentKernel(const int32_t* first_chunks, const float* partials, int first, float* out0,
+                     float* out1) {
+  const int segment = first + static_cast<int>(blockIdx.x);
+  const int begin = first_chunks[segment], end = first_chunks[segment + 1];
+  double sum = 0;
+  for (int c = begin + static_cast<int>(threadIdx.x); c < end; c += kThreads) {
+    sum += partials[int64_t{c} * TensorList::kMaxSums + blockIdx.y];
+  }
+  sum = reduce_internal::SumOfBlock(sum);
+  if (threadIdx.x == 0) (blockIdx.y == 0 ? out0 : out1)[segment] = static_cast<float>(sum);
+}
+#endif
+
+template <class Step, class... Ts>
+void UpdateOnCpu(int64_t count, Step step, Ts*... p) {
+  ParallelFor(
+      count, [=](int64_t i) __attribute__((always_inline)) { step(p[i]...); });
+}
+template <class Step, size_t... A>
+void UpdateOnCpu(const TensorTuple& segment, const Step& step, std::index_sequence<A...>) {
+  UpdateOnCpu(segment.count, step, segment.array[A]...);
+}
+
+template <class T>
+struct PutCopy {
+  PackedLayout form;
+  const float* from;
+  T* to;
+  HD void operator()(int64_t i) const { Store(to[form.PackedIndex(i)], from[i]); }
+};
+
+inline void CopyOnCpu(const TensorTuple& segment, const PackedWeight& copy) {
+  DispatchCpuDtype(copy.form.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    ParallelFor(segment.count, PutCopy<T>{copy.form, segment.array[0], static_cast<T*>(copy.to)});
+  });
+}
+
+}  // namespace segments_internal
+
+// For each segment i of [first, last), f(i) is a functor: it is called with references to the
+// elements number k of the segment's first kArrays arrays, for every k. What it leaves in the first
+// array goes to copies[i], too, where that has a place; `copies` is in the device's memory, or
+// null.
+template <int kArrays, class F>
+void MultiTensorApply(const Device& device, const TensorList& segments, int first, int last, F f,
+                      const PackedWeight* copies = nullptr) {
+  static_assert(kArrays <= TensorTuple::kMaxArrays);
+#ifdef TRAINER_DEVICE_CODE
+  if (device.kind() == DeviceKind::kCuda) {
+    const int begin = segments.FirstChunk(first), end = segments.FirstChunk(last);
+    if (end == begin) return;
+    Launch(device, segments_internal::MultiTensorApplyKernel<kArrays, F>,
+           static_cast<unsigned>(end - begin), map_internal::kBlock, f, segments.chunks() + begin,
+           segments.list(), copies);
+    return;
+  }
+#endif
+  (void)device;
+  // From the last to the first: what was written last is still in the caches.
+  for (int i = last; i-- > first;) {
+    segments_internal::UpdateOnCpu(segments[i], f(i), std::make_index_sequence<kArrays>());
+    if (copies != nullptr && copies[i].to != nullptr) {
+      segments_internal::CopyOnCpu(segments[i], copies[i]);
+    }
+  }
+}
+
+// For each segment i of [first, last) and each sum m, out[m][i] = the sum of f(k) over the
+// segment's elements k, where f = fs_m(segment i). In chunks, whose sums are added as doubles, so
+// that the order of the additions depends on the list alone.
+template <class... Fs>
+void MultiTensorReduce(const Device& device, const TensorList& segments, int first, int last,
+                       float* const (&out)[sizeof...(Fs)], Fs... fs) {
+  static_assert(sizeof...(Fs) <= TensorList::kMaxSums);
+  if (first == last) return;
+#ifdef TRAINER_DEVICE_CODE
+  if (device.kind() == DeviceKind::kCuda) {
+    const int begin = segments.FirstChunk(first), end = segments.FirstChunk(last);
+    if (end > begin) {
+      Launch(device, segments_internal::SumChunksKernel<Fs...>, static_cast<unsigned>(end - begin),
+             map_internal::kBlock, segments.chunks(), segments.list(), begin, segments.partials(),
+             fs...);
+    }
+    constexpr unsigned kSums = sizeof...(Fs);
+    Launch(device, segments_internal::SumSegmentKernel<map_internal::kBlock>,
+           dim3(static_cast<unsigned>(last - first), kSums), map_internal::kBlock,
+           segments.first_chunks(), segments.partials(), first, out[0], out[kSums - 1]);
+    return;
+  }
+#endif
+  for (int i = first; i < last; ++i) {
+    int m = 0;
+    (ReduceSum(device, segments[i].count, fs(segments[i]), 1, out[m++] + i), ...);
+  }
+}
+
+}  // namespace trainer

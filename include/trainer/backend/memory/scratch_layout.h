@@ -1,0 +1,47 @@
+#pragma once
+// Arrays that share a piece of memory: a layer's workspace, its scratch.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace trainer {
+
+// Arrays start at multiples of this: a cache line, and as much as any device asks for.
+inline constexpr size_t kMemoryAlign = 64;
+
+inline size_t AlignedBytes(size_t bytes) {
+  return (bytes + kMemoryAlign - 1) / kMemoryAlign * kMemoryAlign;
+}
+
+// Offset of an array of T in the memory that a ScratchLayout describes.
+template <class T>
+struct ScratchRegion {
+  size_t offset = 0;
+
+  T* At(std::span<std::byte> memory) const { return reinterpret_cast<T*>(memory.data() + offset); }
+};
+
+// Planned with Add, in any order; Bytes() is what to ask a context for. A default layout is
+// empty.
+class ScratchLayout {
+ public:
+  template <class T>
+  ScratchRegion<T> Add(int64_t count) {
+    const ScratchRegion<T> slot{bytes_};
+    bytes_ += AlignedBytes(static_cast<size_t>(count) * sizeof(T));
+    return slot;
+  }
+  ScratchRegion<std::byte> AddBytes(size_t bytes) {
+    return Add<std::byte>(static_cast<int64_t>(bytes));
+  }
+
+  size_t Bytes() const { return bytes_; }
+  // What follows the arrays: the scratch of plans.
+  std::span<std::byte> Tail(std::span<std::byte> memory) const { return memory.subspan(bytes_); }
+
+ private:
+  size_t bytes_ = 0;
+};
+
+}  // namespace trainer

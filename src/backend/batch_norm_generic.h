@@ -1,0 +1,185 @@
+#pragma once
+// Which passes a batch normalisation takes over its tensors, in the loops of any device.
+//
+// Its arithmetic is little; what costs is the memory, so that the passes are as few as they can be,
+// and the layers around it (Scale, a sum, ReLU) are computed on the way.
+//   forward   1. read x: the sums of each channel          2. read x [and other], write y
+//   backward  1. read dy and x: the sums of g and g * z    2. read dy and x, write dx
+// A pass more per direction cannot be saved: the moments of a whole batch must be known before the
+// first y is, and both sums before the first dx.
+//
+// - In pass 1 the moments are taken as deviations from a chunk's first pixel, in one reading: a
+//   mean first and squares after would be two. Chunks are then joined in double precision.
+// - z, the normalised input, is not kept from forward: (x - mean) * inverse is cheaper to compute
+//   again than to write and read. Where nothing but a scale of 1 follows, z = y, and x is not
+//   needed at all: the layer may then work in place.
+// - g is dy where the ReLU let y through. Where it did follows from x alone, by the arithmetic of
+//   forward bit for bit, so that y is not read; with `other` in the sum it does not, and y is.
+// - The gradient of `other` is g itself. Pass 1 writes it there, and pass 2 reads it back in place
+//   of dy and y: one array less.
+
+#include <utility>
+
+#include "batch_norm_math.h"
+#include "desc_checks.h"
+#include "trainer/backend/primitives/batch_norm.h"
+#include "trainer/backend/primitives/joins_means.h"
+
+namespace trainer {
+
+// Loops runs functors over channels and pixels: see cpu/loops.h and cuda/pixel_loops.h.
+template <class Loops>
+class BatchNormPasses final : public BatchNormPrimitive, public JoinsMeans {
+ public:
+  BatchNormPasses(const BatchNormDesc& desc, const Loops& loops)
+      : desc_(desc), pixels_(loops.Chunks(desc.shape)), loops_(loops) {}
+
+  void SetStatsAllReduce(std::function<void(float* means, int64_t count)> join) override {
+    join_ = std::move(join);
+  }
+  std::string kernel() const override { return "passes over pixels"; }
+  size_t WorkspaceBytes() const override { return BatchNormWorkspace(pixels_); }
+  size_t ScratchBytes() const override { return BatchNormScratch(pixels_); }
+  BatchNormStats StatsIn(std::span<std::byte> workspace) const override {
+    auto* const mean = reinterpret_cast<float*>(workspace.data());
+    return {mean, mean + Channels(), mean + 2 * Channels()};
+  }
+
+  void Moments(ConstTensor x, const BatchNormStats& at, std::span<std::byte> scratch) override {
+    Expect(x);
+    float* const sums = Sums(scratch);
+    loops_.DispatchDtype(desc_.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::Type;
+      const T* in = x.As<T>();
+      loops_.SumPairs(pixels_, Deviations<T>{in, in}, sums);
+      loops_.JoinChunks(pixels_, MomentsOfChunks<T>{in, sums, pixels_, at.mean, at.inverse});
+    });
+  }
+
+  void Forward(const BatchNormTensors& in, const BatchNormStats& at) override {
+    loops_.ForEach(Channels(), FactorOf{at.inverse, desc_.eps, {in.scale, in.shift}, at.factor});
+    Recompute(in, at);
+  }
+
+  void Recompute(const BatchNormTensors& in, const BatchNormStats& at) override {
+    Expect(in.x);
+    Expect(in.y);
+    if (desc_.other) Expect(in.other);
+    loops_.DispatchDtype(desc_.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::Type;
+      desc_.relu ? Write<T, true>(in, at) : Write<T, false>(in, at);
+    });
+  }
+
+  void Backward(const BatchNormGradients& in, const BatchNormStats& at,
+                std::span<std::byte> scratch) override {
+    Expect(in.dy);
+    loops_.DispatchDtype(desc_.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::Type;
+      const T* dy = in.dy.As<T>();
+      const Run<T> run = {in, at, Means(scratch), Sums(scratch)};
+      if (desc_.relu && desc_.other) return WithOther(run, MaskedByOutput<T>{dy, in.y.As<T>()});
+      if (desc_.other) return WithOther(run, PlainGradient<T>{dy});
+      if (desc_.relu) return FromX(run, MaskedByInput<T>{dy, Normal<T>(in.x, in.shift, at)});
+      if (!desc_.backward_from_output) return FromX(run, PlainGradient<T>{dy});
+      const PlainGradient<T> g{dy};
+      Sum(run, g, NormalFromOutput<T>{in.y.As<T>()});
+      Finish(run, g, NormalFromOutput<T>{in.y.As<T>()});
+    });
+  }
+
+ private:
+  // A backward pass: mean_g, then mean_gz, per channel; the sums of the chunks.
+  template <class T>
+  struct Run {
+    const BatchNormGradients& in;
+    const BatchNormStats& at;
+    float *means, *sums;
+  };
+
+  void Expect(const ConstTensor& tensor) const {
+    ExpectPlanned("batch normalisation", desc_.shape, desc_.dtype, tensor);
+  }
+  int64_t Channels() const { return pixels_.rows.length; }
+  static float* Means(std::span<std::byte> scratch) {
+    return reinterpret_cast<float*>(scratch.data());
+  }
+  float* Sums(std::span<std::byte> scratch) const { return Means(scratch) + 2 * Channels(); }
+
+  template <class T>
+  static Normalize<T, false> Normal(const ConstTensor& x, const float* shift,
+                                    const BatchNormStats& at) {
+    return {x.As<T>(), at.mean, at.factor, shift};
+  }
+  template <class T>
+  static NormalFromInput<T> ZFromX(const Run<T>& run) {
+    return {run.in.x.template As<T>(), run.at.mean, run.at.inverse};
+  }
+
+  template <class T, bool kRelu>
+  void Write(const BatchNormTensors& in, const BatchNormStats& at) const {
+    const T* x = in.x.As<T>();
+    T* y = in.y.As<T>();
+    if (!desc_.other) {
+      return loops_.MapPixels(pixels_, Normalize<T, kRelu>{x, at.mean, at.factor, in.shift}, y,
+                              y != x);
+    }
+    const T* other = in.other.As<T>();
+    loops_.MapPixels(pixels_, NormalizeAndAdd<T, kRelu>{Normal<T>(in.x, in.shift, at), other}, y,
+                     y != x && y != other);
+  }
+
+  template <class T, class G>
+  void FromX(const Run<T>& run, const G& g) const {
+    Sum(run, g, ZFromX(run));
+    Finish(run, g, ZFromX(run));
+  }
+
+  // The gradient of the other summand serves for ours, too: it is written by the first pass.
+  template <class T, class G>
+  void WithOther(const Run<T>& run, const G& g) const {
+    T* const to = run.in.dother.template As<T>();
+    if (to == nullptr) return FromX(run, g);
+    const PlainGradient<T> written{to};
+    if (!desc_.relu && to == run.in.dy.data) return FromX(run, written);
+    if (!NeedsSums(run.in)) {
+      loops_.MapPixels(pixels_, g, to, to != run.in.dy.data);
+    } else {
+      Sum(run, WrittenThrough<T, G>{g, to}, ZFromX(run));
+    }
+    Finish(run, written, ZFromX(run));
+  }
+
+  bool NeedsSums(const BatchNormGradients& in) const {
+    return !desc_.stored || in.dscale != nullptr || in.dshift != nullptr;
+  }
+
+  // The sums of g and g * z where anything needs them, and the gradients of scale and shift.
+  template <class T, class G, class Z>
+  void Sum(const Run<T>& run, const G& g, const Z& z) const {
+    if (!NeedsSums(run.in)) return;
+    float *const mean_g = run.means, *const mean_gz = mean_g + Channels();
+    loops_.SumPairs(pixels_, GradientSums<G, Z>{g, z}, run.sums);
+    loops_.JoinChunks(
+        pixels_, MeansOfChunks{run.sums, pixels_, mean_g, mean_gz, run.in.dshift, run.in.dscale});
+    if (join_ && !desc_.stored && run.in.dx.data != nullptr) join_(mean_g, 2 * Channels());
+  }
+
+  template <class T, class G, class Z>
+  void Finish(const Run<T>& run, const G& g, const Z& z) const {
+    T* const dx = run.in.dx.template As<T>();
+    if (dx == nullptr) return;
+    const bool fresh = dx != run.in.dy.data;
+    const float* const factor = run.at.factor;
+    if (desc_.stored) return loops_.MapPixels(pixels_, ScaledGradient<G>{g, factor}, dx, fresh);
+    loops_.MapPixels(pixels_, InputGradient<G, Z>{g, z, factor, run.means, run.means + Channels()},
+                     dx, fresh);
+  }
+
+  BatchNormDesc desc_;
+  PixelChunks pixels_;
+  Loops loops_;
+  std::function<void(float* means, int64_t count)> join_;
+};
+
+}  // namespace trainer

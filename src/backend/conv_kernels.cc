@@ -1,0 +1,128 @@
+#include "conv_kernels.h"
+
+#include <algorithm>
+
+#include "trainer/backend/primitives/dropped_nan.h"
+#include "trainer/backend/primitives/packed_weight.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
+
+namespace trainer {
+namespace {
+
+template <class Step>
+TakesPackedWeight* AsTaker(const std::unique_ptr<Step>& step) {
+  return dynamic_cast<TakesPackedWeight*>(step.get());
+}
+
+class ConvOfKernels final : public ConvPrimitive, public TakesPackedWeight, public MayDropNan {
+ public:
+  ConvOfKernels(const ConvDesc& desc, std::unique_ptr<ConvForward> forward,
+                std::unique_ptr<ConvBackwardData> data, std::unique_ptr<ConvBackwardWeight> weight)
+      : in_(desc.InShape()),
+        out_(desc.OutShape()),
+        dtype_(desc.dtype),
+        forward_(std::move(forward)),
+        data_(std::move(data)),
+        weight_(std::move(weight)) {}
+
+  size_t ScratchBytes() const override {
+    return std::max({forward_->ScratchBytes(), data_->ScratchBytes(), weight_->ScratchBytes()});
+  }
+  std::string kernel() const override {
+    const std::string name = forward_->Name();
+    if (data_->Name() == name && weight_->Name() == name) return name;
+    return Join(name, ", data gradient ", data_->Name(), ", weight gradient ", weight_->Name());
+  }
+  // One for all directions that multiply by the form of the first that has any.
+  std::optional<PackedLayout> packed_layout() const override {
+    for (const TakesPackedWeight* const taker : {AsTaker(forward_), AsTaker(data_)}) {
+      if (taker != nullptr && taker->packed_layout()) return taker->packed_layout();
+    }
+    return std::nullopt;
+  }
+  void UsePackedWeight(const void* copy, const bool* holds) override {
+    for (TakesPackedWeight* const taker : {AsTaker(forward_), AsTaker(data_)}) {
+      if (taker != nullptr && taker->packed_layout() == packed_layout())
+        taker->UsePackedWeight(copy, holds);
+    }
+  }
+  void AllowDroppedNan() override {
+    auto* const forward = dynamic_cast<MayDropNan*>(forward_.get());
+    if (forward != nullptr) forward->AllowDroppedNan();
+  }
+  void Forward(ConstTensor x, const float* weight, const float* bias, Tensor y,
+               std::span<std::byte> scratch) override {
+    Expect("input", x, in_);
+    Expect("output", y, out_);
+    CheckScratch(forward_->ScratchBytes(), scratch);
+    forward_->Run(x.data, weight, bias, y.data, scratch);
+  }
+  void BackwardWeight(ConstTensor x, ConstTensor dy, float* dweight, float* dbias,
+                      std::span<std::byte> scratch) override {
+    Expect("input", x, in_);
+    Expect("output gradient", dy, out_);
+    CheckScratch(weight_->ScratchBytes(), scratch);
+    weight_->Run(x.data, dy.data, dweight, dbias, scratch);
+  }
+  void BackwardData(ConstTensor dy, const float* weight, Tensor dx,
+                    std::span<std::byte> scratch) override {
+    Expect("output gradient", dy, out_);
+    Expect("input gradient", dx, in_);
+    CheckScratch(data_->ScratchBytes(), scratch);
+    data_->Run(dy.data, weight, dx.data, scratch);
+  }
+
+ private:
+  static void CheckScratch(size_t needed, std::span<std::byte> scratch) {
+    if (scratch.size() >= needed) return;
+    throw Error(ErrorCode::kInternal,
+                Join("convolution needs ", needed, " bytes of scratch and got ", scratch.size()));
+  }
+  void Expect(const char* what, const ConstTensor& tensor, const Shape& shape) const {
+    if (tensor.shape == shape && tensor.dtype == dtype_) return;
+    throw Error(ErrorCode::kInternal,
+                Join("convolution planned for an ", what, " of ", shape.ToString(), " ",
+                     NameOf(dtype_), " got ", tensor.shape.ToString(), " ", NameOf(tensor.dtype)));
+  }
+
+  Shape in_, out_;
+  DType dtype_;
+  std::unique_ptr<ConvForward> forward_;
+  std::unique_ptr<ConvBackwardData> data_;
+  std::unique_ptr<ConvBackwardWeight> weight_;
+};
+
+// Adds to `declined` who was asked before.
+template <class Step>
+std::unique_ptr<Step> ChooseStep(const Device& device, const ConvDesc& desc, const char* direction,
+                                 std::vector<std::string>* declined) {
+  ChosenKernel<Step> chosen =
+      KernelRegistry<ConvDesc, Step>::Get().Choose(device, desc, Join("convolution, ", direction));
+  for (const std::string& line : chosen.declined) {
+    declined->push_back(Join(direction, ": ", line));
+  }
+  return std::move(chosen.made);
+}
+
+}  // namespace
+
+std::unique_ptr<ConvPrimitive> JoinConvKernels(const ConvDesc& desc,
+                                               std::unique_ptr<ConvForward> forward,
+                                               std::unique_ptr<ConvBackwardData> data,
+                                               std::unique_ptr<ConvBackwardWeight> weight) {
+  return std::make_unique<ConvOfKernels>(desc, std::move(forward), std::move(data),
+                                         std::move(weight));
+}
+
+std::unique_ptr<ConvPrimitive> ChooseConv(const Device& device, const ConvDesc& desc) {
+  std::vector<std::string> declined;
+  auto forward = ChooseStep<ConvForward>(device, desc, "forward", &declined);
+  auto data = ChooseStep<ConvBackwardData>(device, desc, "data gradient", &declined);
+  auto weight = ChooseStep<ConvBackwardWeight>(device, desc, "weight gradient", &declined);
+  auto plan = JoinConvKernels(desc, std::move(forward), std::move(data), std::move(weight));
+  plan->set_skipped_kernels(std::move(declined));
+  return plan;
+}
+
+}  // namespace trainer

@@ -1,0 +1,55 @@
+#pragma once
+// The three directions of a convolution as separate steps, so that each gets the implementation
+// that suits it: the candidates of kernel_registry.h. Data and scratch are as in ConvPrimitive.
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "kernel_registry.h"
+#include "trainer/backend/primitives/conv.h"
+
+namespace trainer {
+
+class ConvForward {
+ public:
+  virtual ~ConvForward() = default;
+  virtual std::string Name() const = 0;
+  virtual size_t ScratchBytes() const = 0;
+  // y = x * weight [+ bias], then max(0, y) where ConvDesc::relu asks for it; NaN stays, but for
+  // one that is a MayDropNan, too, and was told so.
+  virtual void Run(const void* x, const float* weight, const float* bias, void* y,
+                   std::span<std::byte> scratch) = 0;
+};
+
+class ConvBackwardData {
+ public:
+  virtual ~ConvBackwardData() = default;
+  virtual std::string Name() const = 0;
+  virtual size_t ScratchBytes() const = 0;
+  virtual void Run(const void* dy, const float* weight, void* dx, std::span<std::byte> scratch) = 0;
+};
+
+class ConvBackwardWeight {
+ public:
+  virtual ~ConvBackwardWeight() = default;
+  virtual std::string Name() const = 0;
+  virtual size_t ScratchBytes() const = 0;
+  virtual void Run(const void* x, const void* dy, float* dweight, float* dbias,
+                   std::span<std::byte> scratch) = 0;
+};
+
+template <class Step>
+using RegisterConvKernel = RegisterKernel<ConvDesc, Step>;
+
+// One plan of three steps, on any device.
+std::unique_ptr<ConvPrimitive> JoinConvKernels(const ConvDesc& desc,
+                                               std::unique_ptr<ConvForward> forward,
+                                               std::unique_ptr<ConvBackwardData> data,
+                                               std::unique_ptr<ConvBackwardWeight> weight);
+
+// The first candidate of `device` for each direction. Throws kUnavailable where there is none.
+std::unique_ptr<ConvPrimitive> ChooseConv(const Device& device, const ConvDesc& desc);
+
+}  // namespace trainer

@@ -1,0 +1,138 @@
+#pragma once
+// Two sums per channel in one pass over memory, and steps over pixels with numbers per channel:
+// what BatchNorm is made of. For images the channels of a pixel are neighbours, so that whole
+// pixels are read in a row and the sums stay in the cache.
+
+#include "batch_norm_math.h"
+#include "trainer/backend/loops/cpu_loops.h"
+#include "trainer/backend/loops/nontemporal.h"
+
+namespace trainer::cpu {
+
+namespace pixel_pairs_internal {
+
+HD void AddTo(float& a, float& b, const Pair& p) {
+  a += p.a;
+  b += p.b;
+}
+
+// The sums of one chunk: out[0][c] of a, out[1][c] of b.
+template <class F>
+struct ChunkPairs {
+  F f;
+  PixelChunks in;
+  float* out;
+
+  // Four pixels at a time, so that a sum is loaded and stored once for four.
+  __attribute__((always_inline)) void operator()(int64_t chunk) const {
+    const int64_t channels = in.rows.length, begin = chunk * in.chunk_rows;
+    const int64_t end = std::min(begin + in.chunk_rows, in.rows.count);
+    const int64_t first = begin * channels;
+    const F g = f;
+    float *const a = out + chunk * 2 * channels, *const b = a + channels;
+    for (int64_t c = 0; c < 2 * channels; ++c) a[c] = 0;
+    int64_t r = begin;
+    for (; r + 4 <= end; r += 4) {
+      const int64_t at = r * channels;
+#pragma GCC ivdep
+      for (int64_t c = 0; c < channels; ++c) {
+        const Pair p = g(at + c, first + c, c), q = g(at + channels + c, first + c, c),
+                   s = g(at + 2 * channels + c, first + c, c),
+                   t = g(at + 3 * channels + c, first + c, c);
+        a[c] += (p.a + q.a) + (s.a + t.a);
+        b[c] += (p.b + q.b) + (s.b + t.b);
+      }
+    }
+    for (; r < end; ++r) {
+#pragma GCC ivdep
+      for (int64_t c = 0; c < channels; ++c) AddTo(a[c], b[c], g(r * channels + c, first + c, c));
+    }
+  }
+};
+
+// One channel of one chunk, in any memory order.
+template <class F>
+struct ChannelPairs {
+  F f;
+  PixelChunks in;
+  float* out;
+
+  HD void operator()(int64_t task) const {
+    const int64_t channels = in.rows.length, inner = in.rows.inner;
+    const int64_t chunk = task / channels, c = task % channels, begin = chunk * in.chunk_rows;
+    const int64_t wish = begin + in.chunk_rows, end = wish < in.rows.count ? wish : in.rows.count;
+    const int64_t first = in.rows.Start(begin) + c * inner;
+    Pair sum;
+    for (int64_t r = begin; r < end; ++r) {
+      AddTo(sum.a, sum.b, f(in.rows.Start(r) + c * inner, first, c));
+    }
+    out[chunk * 2 * channels + c] = sum.a;
+    out[(chunk * 2 + 1) * channels + c] = sum.b;
+  }
+};
+
+template <class T, class F>
+struct PixelRow {
+  static constexpr int64_t kBlock = 512;
+
+  F f;
+  T* to;
+  int64_t channels;
+  bool stream;
+
+  __attribute__((always_inline)) void operator()(int64_t row) const {
+    const F g = f;
+    const int64_t at = row * channels;
+    if (!stream) {
+#pragma GCC ivdep
+      for (int64_t c = 0; c < channels; ++c) Store(to[at + c], g(at + c, c));
+      return;
+    }
+    alignas(64) T block[kBlock];
+    for (int64_t first = 0; first < channels; first += kBlock) {
+      const int64_t count = std::min(kBlock, channels - first);
+#pragma GCC ivdep
+      for (int64_t i = 0; i < count; ++i) Store(block[i], g(at + first + i, first + i));
+      StreamCopy(to + at + first, block, static_cast<size_t>(count) * sizeof(T));
+    }
+  }
+};
+
+template <class T, class F>
+struct StorePixel {
+  F f;
+  T* to;
+  HD void operator()(int64_t at, int64_t c, int64_t) const { Store(to[at], f(at, c)); }
+};
+
+}  // namespace pixel_pairs_internal
+
+// See cpu/loops.h.
+template <class F>
+void SumPairs(const PixelChunks& in, F f, float* out) {
+  if (in.rows.inner == 1) {
+    return ParallelFor(in.chunks, pixel_pairs_internal::ChunkPairs<F>{f, in, out},
+                       MinChunk(in.chunk_rows * in.rows.length));
+  }
+  ParallelForBase(in.chunks * in.rows.length, pixel_pairs_internal::ChannelPairs<F>{f, in, out});
+}
+
+template <class T, class F>
+void MapPixels(const PixelChunks& in, F f, T* to, bool fresh) {
+  const int64_t channels = in.rows.length, bytes = channels * static_cast<int64_t>(sizeof(T));
+  if (in.rows.inner != 1) {
+    using Store = pixel_pairs_internal::StorePixel<T, F>;
+    const PixelStep<Store> step = {Store{f, to}, in};
+    return ParallelForBase(
+        in.rows.count,
+        [=](int64_t row) __attribute__((always_inline)) {
+          step(CpuRow{row, channels});
+        },
+        MinChunk(4 * channels));
+  }
+  const bool stream = fresh && Streams(to, in.rows.count * bytes, bytes);
+  const pixel_pairs_internal::PixelRow<T, F> row = {f, to, channels, stream};
+  StreamedFor(in.rows.count, MinChunk(channels), stream, row);
+}
+
+}  // namespace trainer::cpu

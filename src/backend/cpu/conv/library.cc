@@ -1,0 +1,79 @@
+// oneDNN as a candidate for each direction of a convolution.
+
+#include <algorithm>
+
+#include "cpu/conv/onednn_kernels.h"
+
+namespace trainer::cpu {
+namespace {
+
+// Whether oneDNN 2.6.3 computes this wrongly in bf16, as comparing random shapes with the reference
+// has shown: data gradients of 1 x 1 kernels with an odd number of outputs, and weight gradients
+// with a stride where the kernel is as long as the unpadded input or longer.
+bool WrongBf16Data(const ConvDesc& desc) {
+  return desc.dtype == DType::kBF16 && desc.out_channels / desc.group % 2 != 0 &&
+         std::all_of(desc.kernel.begin(), desc.kernel.end(), [](int64_t k) { return k == 1; });
+}
+bool WrongBf16Weight(const ConvDesc& desc) {
+  for (size_t i = 0; i < desc.in.size() && desc.dtype == DType::kBF16; ++i) {
+    const int64_t reach = desc.dilation[i] * (desc.kernel[i] - 1) + 1;
+    if (desc.stride[i] > 1 && reach >= desc.in[i]) return true;
+  }
+  return false;
+}
+
+// Images first in our layout, other ranks first in the library's layout: it has fast kernels for
+// channels-last and blocked layouts only.
+std::vector<ConvLayout> Layouts(const ConvDesc& desc, bool wrong_bf16) {
+  if (wrong_bf16) return {ConvLayout::kFloat};
+  std::vector<ConvLayout> layouts = {ConvLayout::kLibrary, ConvLayout::kOurs};
+  if (desc.in.size() == 2) std::swap(layouts[0], layouts[1]);
+  if (desc.dtype != DType::kF32) layouts.push_back(ConvLayout::kFloat);
+  return layouts;
+}
+
+// The first kernel of any layout; one by way of a matrix of patches only where there is no other.
+template <class Step, class Maker>
+KernelOrReason<Step> FirstKernel(const ConvDesc& desc, const std::vector<ConvLayout>& layouts,
+                                 const Maker& make) {
+  if (desc.in.size() > 3) {
+    return Unsupported{Join("it supports up to 3 spatial axes, not ", desc.in.size())};
+  }
+  for (const bool any_kernel : {false, true}) {
+    for (const ConvLayout layout : layouts) {
+      if (auto step = make(desc, layout, any_kernel)) return step;
+    }
+  }
+  return Unsupported{"it has only reference loops for this"};
+}
+
+KernelOrReason<ConvForward> TakeLibraryForward(const Device&, const ConvDesc& desc) {
+  return FirstKernel<ConvForward>(desc, LayoutsForForward(desc),
+                                  [](const auto&... how) { return MakeOneDnnForward(how...); });
+}
+KernelOrReason<ConvBackwardData> TakeLibraryData(const Device&, const ConvDesc& desc) {
+  return FirstKernel<ConvBackwardData>(desc, LayoutsForData(desc), MakeOneDnnBackwardData);
+}
+KernelOrReason<ConvBackwardWeight> TakeLibraryWeight(const Device&, const ConvDesc& desc) {
+  return FirstKernel<ConvBackwardWeight>(desc, LayoutsForWeight(desc), MakeOneDnnBackwardWeight);
+}
+
+const RegisterConvKernel<ConvForward> kConvLibraryForward({DeviceKind::kCpu, priority::kLibrary,
+                                                           "onednn", TakeLibraryForward});
+const RegisterConvKernel<ConvBackwardData> kConvLibraryData({DeviceKind::kCpu, priority::kLibrary,
+                                                             "onednn", TakeLibraryData});
+const RegisterConvKernel<ConvBackwardWeight> kConvLibraryWeight({DeviceKind::kCpu,
+                                                                 priority::kLibrary, "onednn",
+                                                                 TakeLibraryWeight});
+
+}  // namespace
+
+std::vector<ConvLayout> LayoutsForForward(const ConvDesc& desc) { return Layouts(desc, false); }
+std::vector<ConvLayout> LayoutsForData(const ConvDesc& desc) {
+  return Layouts(desc, WrongBf16Data(desc));
+}
+std::vector<ConvLayout> LayoutsForWeight(const ConvDesc& desc) {
+  return Layouts(desc, WrongBf16Weight(desc));
+}
+
+}  // namespace trainer::cpu

@@ -1,0 +1,238 @@
+#include "cpu/conv/winograd.h"
+
+#include <algorithm>
+
+#include "trainer/backend/loops/parallel_for.h"
+
+namespace trainer::cpu {
+namespace {
+
+// The product of a forward pass or a data gradient. Threads take tiles, or part of the outputs
+// each where the tiles are few.
+class WinogradProduct {
+ public:
+  WinogradProduct(const WinogradShape& shape, const KernelSteps& steps, int threads)
+      : s_(shape),
+        steps_(steps),
+        threads_(threads),
+        splits_(OutputSplits(shape, threads)),
+        split_panels_((Panels(splits_) + splits_ - 1) / splits_),
+        u_group_(s_.points * PointStep(s_.c * s_.m)),
+        v_floats_(s_.points * PointStep(s_.c * BlockTiles(s_.points))),
+        y_floats_(s_.points * PointStep(split_panels_ * kPanel * BlockTiles(s_.points))),
+        u_(scratch_.Add<float>(s_.group * u_group_)),
+        v_(scratch_.Add<float>(threads * (v_floats_ + y_floats_))) {}
+
+  size_t ScratchBytes() const { return scratch_.Bytes(); }
+  void Run(const float* x, const float* weight, const float* bias, bool rectify, float* y,
+           std::span<std::byte> scratch) const {
+    float* const u = u_.At(scratch);
+    RunParts(threads_, [&](int part) { TransformKernels(weight, part, u); });
+    RunParts(threads_, [&](int part) {
+      float* v = v_.At(scratch) + part * (v_floats_ + y_floats_);
+      const int64_t parts = threads_ / splits_, at = part / splits_;
+      const int64_t begin = s_.tiles * at / parts, count = s_.tiles * (at + 1) / parts - begin;
+      const int64_t blocks = (count + BlockTiles(s_.points) - 1) / BlockTiles(s_.points);
+      for (int64_t i = 0; i < s_.group * blocks; ++i) {
+        const int64_t g = i / blocks, block = i % blocks;
+        const int64_t first = count * block / blocks;
+        RunTiles({begin + first, count * (block + 1) / blocks - first, s_.c}, part % splits_,
+                 u + g * u_group_, x + g * s_.c, bias != nullptr ? bias + g * s_.m : bias, rectify,
+                 y + g * s_.m, v);
+      }
+    });
+  }
+
+ private:
+  static int OutputSplits(const WinogradShape& s, int threads) {
+    constexpr int64_t kFew = 48;  // tiles of a thread
+    int splits = 1;
+    while (threads % (splits * 2) == 0 && s.tiles * splits < kFew * threads &&
+           splits * 2 * kPanel <= s.m) {
+      splits *= 2;
+    }
+    return splits;
+  }
+  // The first panel of a split.
+  int64_t Panels(int64_t split) const { return (s_.m + kPanel - 1) / kPanel * split / splits_; }
+
+  void TransformKernels(const float* weight, int part, float* u) const {
+    const int64_t vectors = s_.m / kLanes, all = s_.group * vectors * s_.c;
+    int64_t at = all * part / threads_;
+    for (const int64_t end = all * (part + 1) / threads_; at < end;) {
+      const int64_t vector = at / s_.c, c0 = at % s_.c, c1 = std::min(s_.c, c0 + end - at);
+      const int64_t g = vector / vectors;
+      KernelsToPoints(weight + g * s_.m * s_.c * s_.kernel * s_.kernel, steps_, c0, c1, s_.c,
+                      vector % vectors * kLanes, s_.m, u + g * u_group_);
+      at += c1 - c0;
+    }
+  }
+
+  void RunTiles(const TileRange& range, int split, const float* u, const float* x,
+                const float* bias, bool rectify, float* y, float* v) const {
+    const int64_t begin = Panels(split), end = Panels(split + 1), column = begin * kPanel;
+    const TileRange out = {range.first, range.count, std::min(end * kPanel, s_.m) - column};
+    const int64_t v_point = PointStep(range.channels * range.count);
+    const int64_t y_point = PointStep(out.channels * out.count);
+    float* product = v + v_floats_;
+    InputToPoints(x, s_.Input(), s_.kernel, range, v);
+    for (int64_t p = 0; p < s_.points; ++p) {
+      MultiplyPoint(v + p * v_point, range.count, s_.c, u + p * PointStep(s_.c * s_.m), s_.m, begin,
+                    end, product + p * y_point);
+    }
+    PointsToOutput(product, out, s_.kernel, bias != nullptr ? bias + column : bias, rectify,
+                   s_.Output(), y + column);
+  }
+
+  WinogradShape s_;
+  KernelSteps steps_;
+  int threads_;
+  int splits_;            // of the outputs, over threads with the same tiles
+  int64_t split_panels_;  // the most of a split
+  int64_t u_group_, v_floats_, y_floats_;
+  ScratchLayout scratch_;
+  ScratchRegion<float> u_, v_;
+};
+
+class WinogradForward final : public ConvForward {
+ public:
+  explicit WinogradForward(const ConvDesc& desc)
+      : product_(WinogradShape(desc), StepsOf(desc), TeamSize()),
+        bias_(desc.bias),
+        relu_(desc.relu) {}
+
+  std::string Name() const override { return "own Winograd"; }
+  size_t ScratchBytes() const override { return product_.ScratchBytes(); }
+  void Run(const void* x, const float* weight, const float* bias, void* y,
+           std::span<std::byte> scratch) override {
+    product_.Run(static_cast<const float*>(x), weight, bias_ ? bias : nullptr, relu_,
+                 static_cast<float*>(y), scratch);
+  }
+
+ private:
+  static KernelSteps StepsOf(const ConvDesc& desc) {
+    const Shape weight = desc.WeightShape();
+    return {desc.kernel[0], weight.Count(2), weight.Count(1), false};
+  }
+
+  WinogradProduct product_;
+  bool bias_, relu_;
+};
+
+// dy times the weight with its taps reversed and inputs and outputs exchanged.
+class WinogradBackwardData final : public ConvBackwardData {
+ public:
+  explicit WinogradBackwardData(const ConvDesc& desc)
+      : product_(WinogradShape(desc).Transposed(), StepsOf(desc), TeamSize()) {}
+
+  std::string Name() const override { return "own Winograd"; }
+  size_t ScratchBytes() const override { return product_.ScratchBytes(); }
+  void Run(const void* dy, const float* weight, void* dx, std::span<std::byte> scratch) override {
+    product_.Run(static_cast<const float*>(dy), weight, nullptr, false, static_cast<float*>(dx),
+                 scratch);
+  }
+
+ private:
+  static KernelSteps StepsOf(const ConvDesc& desc) {
+    const Shape weight = desc.WeightShape();
+    return {desc.kernel[0], weight.Count(1), weight.Count(2), true};
+  }
+
+  WinogradProduct product_;
+};
+
+KernelOrReason<ConvForward> TakeWinogradForward(const Device&, const ConvDesc& desc) {
+  if (auto why = WinogradRefuses(desc); !why.empty()) return Unsupported{why};
+  if (auto why = WinogradLoses(WinogradShape(desc)); !why.empty()) return Unsupported{why};
+  return MakeWinogradForward(desc);
+}
+KernelOrReason<ConvBackwardData> TakeWinogradData(const Device&, const ConvDesc& desc) {
+  if (auto why = WinogradRefuses(desc); !why.empty()) return Unsupported{why};
+  if (auto why = WinogradLoses(WinogradShape(desc).Transposed()); !why.empty()) {
+    return Unsupported{why};
+  }
+  return MakeWinogradBackwardData(desc);
+}
+
+const RegisterConvKernel<ConvForward> kConvWinogradForward({DeviceKind::kCpu, priority::kOwn + 20,
+                                                            "own Winograd", TakeWinogradForward});
+const RegisterConvKernel<ConvBackwardData> kConvWinogradData({DeviceKind::kCpu, priority::kOwn + 20,
+                                                              "own Winograd", TakeWinogradData});
+
+}  // namespace
+
+std::string WinogradRefuses(const ConvDesc& desc) {
+  constexpr int64_t kMaxTaps = int64_t{1} << 26;  // of an output; offsets of 16 outputs are ints
+  if (DetectCpuIsa() != CpuIsa::kAvx512) return "it needs AVX-512";
+  if (desc.dtype != DType::kF32) return "it supports f32 only";
+  if (desc.in.size() != 2) return "it supports images only";
+  if (desc.in_channels / desc.group % kLanes != 0 || desc.out_channels / desc.group % kLanes != 0) {
+    return "the channels of a group do not fill whole vectors of 16";
+  }
+  if (desc.kernel[0] != desc.kernel[1] || (desc.kernel[0] != 3 && desc.kernel[0] != 5)) {
+    return "the kernel is neither 3 x 3 nor 5 x 5";
+  }
+  for (size_t i = 0; i < 2; ++i) {
+    if (desc.stride[i] != 1) return "the stride is not 1";
+    if (desc.dilation[i] != 1) return "the kernel is dilated";
+    if (desc.pad[i] >= desc.kernel[i]) return "the pad is as long as the kernel";
+  }
+  return desc.WeightShape().Count(1) > kMaxTaps ? "the weight is too large" : "";
+}
+
+std::string WinogradLoses(const WinogradShape& s) {
+  constexpr int64_t kMaxFloats = int64_t{36} << 20;  // of the kernels at the points
+  const int64_t direct = s.batch * s.oh * s.ow * s.kernel * s.kernel;
+  if (s.tiles < 32) return Join(s.tiles, " tiles are too few to justify transforming the kernels");
+  if (direct < 2 * s.points * s.tiles) return "its tiles reach too far beyond the edge";
+  return s.points * s.group * s.c * s.m > kMaxFloats ? "the transformed kernels are too large" : "";
+}
+
+std::string WinogradWeightLoses(const WinogradShape& s) {
+  if (auto why = WinogradLoses(s); !why.empty()) return why;
+  return s.tiles < 45 ? Join(s.tiles, " tiles are too few to justify transforming the gradient")
+                      : "";
+}
+
+WinogradShape::WinogradShape(const ConvDesc& desc)
+    : batch(desc.batch),
+      group(desc.group),
+      c(desc.in_channels / desc.group),
+      m(desc.out_channels / desc.group),
+      h(desc.in[0]),
+      w(desc.in[1]),
+      oh(desc.Out()[0]),
+      ow(desc.Out()[1]),
+      ph(desc.pad[0]),
+      pw(desc.pad[1]),
+      kernel(desc.kernel[0]) {
+  Tile();
+}
+
+void WinogradShape::Tile() {
+  points = (kernel + kTile - 1) * (kernel + kTile - 1);
+  down = (oh + kTile - 1) / kTile;
+  across = (ow + kTile - 1) / kTile;
+  tiles = batch * down * across;
+}
+
+WinogradShape WinogradShape::Transposed() const {
+  WinogradShape transposed = *this;
+  std::swap(transposed.c, transposed.m);
+  std::swap(transposed.h, transposed.oh);
+  std::swap(transposed.w, transposed.ow);
+  transposed.ph = kernel - 1 - ph;
+  transposed.pw = kernel - 1 - pw;
+  transposed.Tile();
+  return transposed;
+}
+
+std::unique_ptr<ConvForward> MakeWinogradForward(const ConvDesc& desc) {
+  return std::make_unique<WinogradForward>(desc);
+}
+
+std::unique_ptr<ConvBackwardData> MakeWinogradBackwardData(const ConvDesc& desc) {
+  return std::make_unique<WinogradBackwardData>(desc);
+}
+
+}  // namespace trainer::cpu

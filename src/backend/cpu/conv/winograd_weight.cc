@@ -1,0 +1,128 @@
+#include <algorithm>
+
+#include "cpu/conv/winograd.h"
+
+namespace trainer::cpu {
+namespace {
+
+// Threads sum over tiles, each into sums of its own, which are then added in their order; or, where
+// those would be large, over part of the outputs each.
+class WinogradBackwardWeight final : public ConvBackwardWeight {
+ public:
+  explicit WinogradBackwardWeight(const ConvDesc& desc)
+      : s_(desc),
+        steps_{desc.kernel[0], desc.WeightShape().Count(2), desc.WeightShape().Count(1), false},
+        bias_(desc.bias),
+        threads_(TeamSize()),
+        splits_(OutputSplits(s_, threads_)),
+        point_(PointStep(s_.c * s_.m)),
+        part_(s_.group * s_.points * point_),
+        v_floats_(s_.points * PointStep(s_.c * BlockTiles(s_.points))),
+        d_floats_(s_.points * PointStep(s_.m * BlockTiles(s_.points))),
+        sums_(scratch_.Add<float>(threads_ / splits_ * part_)),
+        v_(scratch_.Add<float>(threads_ * (v_floats_ + d_floats_))),
+        bias_sums_(scratch_.Add<float>(threads_ * s_.group * s_.m)) {}
+
+  std::string Name() const override { return "own Winograd"; }
+  size_t ScratchBytes() const override { return scratch_.Bytes(); }
+  void Run(const void* x, const void* dy, float* dweight, float* dbias,
+           std::span<std::byte> scratch) override {
+    float* const all_sums = sums_.At(scratch);
+    RunParts(threads_, [&](int part) {
+      float* sums = all_sums + part / splits_ * part_;
+      for (int64_t g = 0; g < s_.group; ++g) {
+        SumTiles(static_cast<const float*>(x) + g * s_.c, static_cast<const float*>(dy) + g * s_.m,
+                 part, sums + g * s_.points * point_,
+                 v_.At(scratch) + part * (v_floats_ + d_floats_));
+      }
+    });
+    RunParts(threads_, [&](int part) { AddSums(all_sums, part, dweight); });
+    if (bias_ && dbias != nullptr) {
+      SumBias(static_cast<const float*>(dy), bias_sums_.At(scratch), dbias);
+    }
+  }
+
+ private:
+  static int OutputSplits(const WinogradShape& s, int threads) {
+    constexpr int64_t kMaxFloats = int64_t{12} << 20;  // of all sums
+    const int64_t sums = s.points * s.group * s.c * s.m;
+    int splits = 1;
+    while (threads % (splits * 2) == 0 && sums * (threads / splits) > kMaxFloats &&
+           splits * 2 * kPanel <= s.m) {
+      splits *= 2;
+    }
+    return splits;
+  }
+  void SumTiles(const float* x, const float* dy, int part, float* sums, float* v) const {
+    const int64_t parts = threads_ / splits_, at = part / splits_, split = part % splits_;
+    const int64_t panels = (s_.m + kPanel - 1) / kPanel;
+    const int64_t first = panels * split / splits_, last = panels * (split + 1) / splits_;
+    const int64_t column = first * kPanel, columns = std::min(last * kPanel, s_.m) - column;
+    const int64_t begin = s_.tiles * at / parts, count = s_.tiles * (at + 1) / parts - begin;
+    // At least one, so that the sums are written.
+    const int64_t blocks =
+        std::max<int64_t>(1, (count + BlockTiles(s_.points) - 1) / BlockTiles(s_.points));
+    float* d = v + v_floats_;
+    for (int64_t i = 0; i < blocks; ++i) {
+      const int64_t skip = count * i / blocks, tiles = count * (i + 1) / blocks - skip;
+      InputToPoints(x, s_.Input(), s_.kernel, {begin + skip, tiles, s_.c}, v);
+      GradientToPoints(dy + column, s_.Output(), s_.kernel, {begin + skip, tiles, columns}, d);
+      const int64_t v_point = PointStep(s_.c * tiles), d_point = PointStep(columns * tiles);
+      for (int64_t p = 0; p < s_.points; ++p) {
+        AddPoint(v + p * v_point, d + p * d_point, tiles, s_.c, s_.m, first, last, i == 0,
+                 sums + p * point_);
+      }
+    }
+  }
+
+  void AddSums(const float* sums, int part, float* dweight) const {
+    const int64_t vectors = s_.m / kLanes, all = s_.group * vectors * s_.c;
+    const int64_t end = all * (part + 1) / threads_;
+    for (int64_t at = all * part / threads_; at < end; ++at) {
+      const int64_t g = at / s_.c / vectors, m = at / s_.c % vectors * kLanes;
+      PointsToKernels(sums + g * s_.points * point_, threads_ / splits_, part_, steps_, at % s_.c,
+                      s_.c, m, s_.m, dweight + g * s_.m * steps_.out_step);
+    }
+  }
+
+  void SumBias(const float* dy, float* sums, float* dbias) const {
+    const int64_t pixels = s_.batch * s_.oh * s_.ow, channels = s_.group * s_.m;
+    RunParts(threads_, [&](int part) {
+      const int64_t begin = pixels * part / threads_, end = pixels * (part + 1) / threads_;
+      std::fill_n(sums + part * channels, channels, 0.0f);
+      AddPixels(dy + begin * channels, end - begin, channels, sums + part * channels);
+    });
+    for (int64_t m = 0; m < channels; ++m) {
+      float sum = 0;
+      for (int part = 0; part < threads_; ++part) sum += sums[part * channels + m];
+      dbias[m] += sum;
+    }
+  }
+
+  WinogradShape s_;
+  KernelSteps steps_;
+  bool bias_;
+  int threads_;
+  int splits_;            // of the outputs, over threads with the same tiles
+  int64_t point_, part_;  // floats of a point's sums and of a thread's
+  int64_t v_floats_, d_floats_;
+  ScratchLayout scratch_;
+  ScratchRegion<float> sums_, v_, bias_sums_;
+};
+
+KernelOrReason<ConvBackwardWeight> TakeWinogradWeight(const Device&, const ConvDesc& desc) {
+  if (auto why = WinogradRefuses(desc); !why.empty()) return Unsupported{why};
+  if (auto why = WinogradWeightLoses(WinogradShape(desc)); !why.empty()) return Unsupported{why};
+  return MakeWinogradBackwardWeight(desc);
+}
+
+const RegisterConvKernel<ConvBackwardWeight> kConvWinogradWeight(
+    {DeviceKind::kCpu, priority::kOwn + 20, "own Winograd", TakeWinogradWeight});
+
+}  // namespace
+
+std::unique_ptr<ConvBackwardWeight> MakeWinogradBackwardWeight(const ConvDesc& desc) {
+  return std::make_unique<WinogradBackwardWeight>(desc);
+}
+
+}  // namespace trainer::cpu

@@ -1,0 +1,14 @@
+#pragma once
+// What the CPU does without a plan: see Device.
+
+#include "trainer/backend/primitives/channel_sums.h"
+#include "trainer/backend/primitives/strided_copy.h"
+
+namespace trainer::cpu {
+
+void Copy(const CopyDesc& desc, const void* from, void* to);
+void Convert(const ConstTensor& from, const Tensor& to);
+void AddChannelSums(const ChannelSumsDesc& desc, const ConstTensor& x, const ConstTensor* times,
+                    float* to);
+
+}  // namespace trainer::cpu

@@ -1,0 +1,58 @@
+#include "cpu/ops.h"
+#include "trainer/backend/loops/cpu_loops.h"
+
+namespace trainer::cpu {
+namespace {
+
+// Channels that are neighbours: memory is (rows, columns), walked in order.
+template <class T>
+void AddColumns(int64_t rows, int64_t columns, const T* x, const T* times, float* to) {
+  const int64_t work = times == nullptr ? 1 << 18 : 1 << 17;
+  const int64_t grain = std::max<int64_t>(16, work / std::max<int64_t>(rows, 1));
+  ParallelRanges(columns, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t r = 0; r < rows; ++r) {
+      const T* const row = x + r * columns;
+      if (times == nullptr) {
+        parallel_for_internal::Loop(
+            begin, end, [=](int64_t c) __attribute__((always_inline)) { to[c] += Load(row[c]); });
+      } else {
+        const T* const by = times + r * columns;
+        parallel_for_internal::Loop(
+            begin, end, [=](int64_t c) __attribute__((always_inline)) {
+              to[c] += Load(row[c]) * Load(by[c]);
+            });
+      }
+    }
+  });
+}
+
+// One row per channel: its elements.
+template <class T>
+struct ChannelRow {
+  const T *x, *times;
+  float* to;
+  int64_t channels, inner;
+
+  HD void operator()(const CpuRow& row) const {
+    const float sum = row.Sum([&](int64_t i) {
+      const int64_t at = (i / inner * channels + row.index) * inner + i % inner;
+      return times == nullptr ? Load(x[at]) : Load(x[at]) * Load(times[at]);
+    });
+    to[row.index] += sum;
+  }
+};
+
+}  // namespace
+
+void AddChannelSums(const ChannelSumsDesc& desc, const ConstTensor& x, const ConstTensor* times,
+                    float* to) {
+  DispatchCpuDtype(x.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    const T* const by = times == nullptr ? nullptr : times->As<T>();
+    if (desc.inner == 1) return AddColumns(desc.outer, desc.channels, x.As<T>(), by, to);
+    CpuRows(desc.channels, desc.outer * desc.inner,
+            ChannelRow<T>{x.As<T>(), by, to, desc.channels, desc.inner});
+  });
+}
+
+}  // namespace trainer::cpu

@@ -1,0 +1,176 @@
+#pragma once
+// What the fast pools share. They loop over the channels of NHWC in vectors and over rows in
+// threads, and only overwrite: a backward row gathers from the windows that cover it, in the order
+// of the windows, so that no two threads add to one element.
+
+#include <algorithm>
+#include <type_traits>
+#include <vector>
+
+#include "cpu/simd.h"
+#include "trainer/backend/primitives/pool.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
+
+namespace trainer::cpu {
+
+// Along one axis, the extent of a window: it starts at `start`, covers [begin, end) of the image,
+// and counts `length` for an average.
+struct Reach {
+  int64_t start, begin, end, length;
+};
+// The windows [first, last) that cover one input pixel.
+struct Cover {
+  int64_t first = 0, last = 0;
+};
+
+struct Axis {
+  Axis(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t pad) : cover(in) {
+    for (int64_t o = 0; o < out; ++o) {
+      const int64_t start = o * stride - pad, stop = std::min(start + kernel, in + pad);
+      reach.push_back({start, std::max<int64_t>(start, 0), std::min(stop, in),
+                       std::max<int64_t>(stop - start, 0)});
+      for (int64_t i = reach.back().begin; i < reach.back().end; ++i) {
+        cover[i] = {cover[i].last == 0 ? o : cover[i].first, o + 1};
+      }
+    }
+  }
+
+  std::vector<Reach> reach;
+  std::vector<Cover> cover;
+};
+
+// What one result is made of: of a window its pixels inside the image, of a pixel the windows over
+// it; the first one in the other image, its tap, and how many rows and columns of them there are.
+struct Grid {
+  int64_t result, first, tap, rows, columns;
+  const Reach *h, *w;  // of the window, or of the first one
+};
+
+// Calls f(R, C), types that hold `rows` and `columns` where loops of these lengths are compiled,
+// else 0 and 0. They are compiled for the grids inside an image of windows of 2 x 2 and 3 x 3
+// pixels with steps of 1 and 2; each pair of lengths costs a second of compiling. Short vectors get
+// 0, and so does everything where kFixed is false.
+template <class V, bool kFixed, class F>
+TRAINER_INLINE void WithCounts(int64_t rows, int64_t columns, F f) {
+  constexpr std::integral_constant<int64_t, 0> any;
+  constexpr std::integral_constant<int64_t, 1> one;
+  constexpr std::integral_constant<int64_t, 2> two;
+  constexpr std::integral_constant<int64_t, 3> three;
+  if constexpr (kFixed && V::kLanes >= 8) {
+    if (columns == 3) {
+      if (rows == 3) return f(three, three);
+      if (rows == 2) return f(two, three);
+    } else if (columns == 2) {
+      if (rows == 3) return f(three, two);
+      if (rows == 2) return f(two, two);
+      if (rows == 1) return f(one, two);
+    } else if (columns == 1) {
+      if (rows == 2) return f(two, one);
+      if (rows == 1) return f(one, one);
+    }
+  }
+  f(any, any);
+}
+
+// f(row, column) over a grid. kRows and kColumns are its counts or 0: loops to a constant are
+// unrolled, and what they start from is kept in registers.
+template <int64_t kRows, int64_t kColumns, class F>
+TRAINER_INLINE void ForGrid(const Grid& grid, F f) {
+  const int64_t rows = kRows > 0 ? kRows : grid.rows;
+  const int64_t columns = kColumns > 0 ? kColumns : grid.columns;
+  for (int64_t a = 0; a < rows; ++a) {
+    for (int64_t b = 0; b < columns; ++b) f(a, b);
+  }
+}
+
+class FastPool : public PoolPrimitive {
+ public:
+  explicit FastPool(const PoolDesc& d)
+      : desc_(d),
+        high_(d.in_h, d.out_h, d.kernel_h, d.stride_h, d.pad_h),
+        wide_(d.in_w, d.out_w, d.kernel_w, d.stride_w, d.pad_w) {}
+
+  std::string kernel() const override { return "channel vectors"; }
+
+ protected:
+  void Expect(const ConstTensor& x, const ConstTensor& y, size_t workspace, size_t needed) const {
+    if (x.shape == desc_.InShape() && y.shape == desc_.OutShape() && x.dtype == desc_.dtype &&
+        y.dtype == desc_.dtype && workspace >= needed) {
+      return;
+    }
+    throw Error(ErrorCode::kInternal,
+                Join("pooling planned for ", desc_.InShape().ToString(), " ", NameOf(desc_.dtype),
+                     " -> ", desc_.OutShape().ToString(), " with ", needed, " bytes got ",
+                     x.shape.ToString(), " -> ", y.shape.ToString(), " with ", workspace));
+  }
+
+  // f(grid, its rows, its columns), the latter as of WithCounts, for each window of a row of y.
+  // Their pixels are a * in_w + b after the first, their taps a * kernel_w + b.
+  template <class V, bool kFixed, class F>
+  TRAINER_INLINE void ForWindows(int64_t row, F f) const {
+    const Reach& h = high_.reach[row % desc_.out_h];
+    for (int64_t ow = 0; ow < desc_.out_w; ++ow) {
+      const Reach& w = wide_.reach[ow];
+      const Grid grid = {.result = row * desc_.out_w + ow,
+                         .first = h.begin * desc_.in_w + w.begin,
+                         .tap = (h.begin - h.start) * desc_.kernel_w + w.begin - w.start,
+                         .rows = h.end - h.begin,
+                         .columns = w.end - w.begin,
+                         .h = &h,
+                         .w = &w};
+      WithCounts<V, kFixed>(
+          grid.rows, grid.columns, [&](auto rows, auto columns) __attribute__((always_inline)) {
+            f(grid, rows, columns);
+          });
+    }
+  }
+
+  // The same for each pixel of a row of x. The windows over it are a * out_w + b after the first;
+  // of these the pixel is the tap a * stride_h * kernel_w + b * stride_w before.
+  template <class V, bool kFixed, class F>
+  TRAINER_INLINE void ForPixels(int64_t row, F f) const {
+    const int64_t i = row % desc_.in_h;
+    const Cover& h = high_.cover[i];
+    const Reach* const reach_h = high_.reach.data() + h.first;
+    for (int64_t j = 0; j < desc_.in_w; ++j) {
+      const Cover& w = wide_.cover[j];
+      const Reach* const reach_w = wide_.reach.data() + w.first;
+      const Grid grid = {.result = row * desc_.in_w + j,
+                         .first = h.first * desc_.out_w + w.first,
+                         .tap = (i - reach_h->start) * desc_.kernel_w + j - reach_w->start,
+                         .rows = h.last - h.first,
+                         .columns = w.last - w.first,
+                         .h = reach_h,
+                         .w = reach_w};
+      WithCounts<V, kFixed>(
+          grid.rows, grid.columns, [&](auto rows, auto columns) __attribute__((always_inline)) {
+            f(grid, rows, columns);
+          });
+    }
+  }
+
+  // Whether to write `to`, which has shape `shape`, past the caches: only in whole lines.
+  template <class V, class T>
+  bool StreamsTo(const T* to, const Shape& shape) const {
+    const int64_t size = sizeof(T);
+    return V::template kStreams<T> && desc_.channels % V::kLanes == 0 &&
+           reinterpret_cast<uintptr_t>(to) % 64 == 0 &&
+           Streams(to, shape.Count() * size, desc_.channels * size);
+  }
+  template <class V, class T>
+  static TRAINER_INLINE void Put(bool stream, T* to, const typename V::F& value) {
+    if constexpr (V::template kStreams<T>) {
+      if (stream) return V::StreamTo(to, value);
+    }
+    V::StoreTo(to, value);
+  }
+
+  PoolDesc desc_;
+  Axis high_, wide_;
+};
+
+std::unique_ptr<PoolPrimitive> MakeMaxPool(const PoolDesc& desc);
+std::unique_ptr<PoolPrimitive> MakeAveragePool(const PoolDesc& desc);
+
+}  // namespace trainer::cpu

@@ -1,0 +1,20 @@
+#include "cpu/pool/fast_pool.h"
+#include "kernel_registry.h"
+
+namespace trainer::cpu {
+namespace {
+
+KernelOrReason<PoolPrimitive> TakeVectors(const Device&, const PoolDesc& desc) {
+  return desc.method == PoolMethod::kMax ? MakeMaxPool(desc) : MakeAveragePool(desc);
+}
+KernelOrReason<PoolPrimitive> TakeReference(const Device&, const PoolDesc& desc) {
+  return MakeReferencePool(desc);
+}
+
+using RegisterPool = RegisterKernel<PoolDesc, PoolPrimitive>;
+const RegisterPool kVectors({DeviceKind::kCpu, priority::kOwn, "channel vectors", TakeVectors});
+const RegisterPool kReference({DeviceKind::kCpu, priority::kReference, "reference loops",
+                               TakeReference});
+
+}  // namespace
+}  // namespace trainer::cpu

@@ -1,0 +1,213 @@
+#pragma once
+// Vectors of L floats for hand-blocked loops: 16 under AVX-512, 8 under AVX2, else 4 or 1.
+// Everything is inlined into ParallelLanes' loops, which are compiled for the instruction set that
+// L needs: vectors must not cross a call.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "trainer/backend/loops/cpu_loops.h"
+#include "trainer/backend/loops/nontemporal.h"
+#include "trainer/tensor/dtype.h"
+
+#define TRAINER_INLINE __attribute__((always_inline)) inline
+
+namespace trainer::cpu {
+
+// Spelled out: GCC 12 takes no vector whose length depends on a template's argument.
+template <int L>
+struct VectorTypes;
+template <>
+struct VectorTypes<16> {
+  using F = float __attribute__((vector_size(64)));
+  using I = int32_t __attribute__((vector_size(64)));
+  using U16 = uint16_t __attribute__((vector_size(32)));
+  using U8 = uint8_t __attribute__((vector_size(16)));
+};
+template <>
+struct VectorTypes<8> {
+  using F = float __attribute__((vector_size(32)));
+  using I = int32_t __attribute__((vector_size(32)));
+  using U16 = uint16_t __attribute__((vector_size(16)));
+  using U8 = uint8_t __attribute__((vector_size(8)));
+};
+template <>
+struct VectorTypes<4> {
+  using F = float __attribute__((vector_size(16)));
+  using I = int32_t __attribute__((vector_size(16)));
+  using U16 = uint16_t __attribute__((vector_size(8)));
+  using U8 = uint8_t __attribute__((vector_size(4)));
+};
+
+template <int L>
+struct Lanes {
+  static constexpr int64_t kLanes = L;
+  using F = typename VectorTypes<L>::F;
+  using I = typename VectorTypes<L>::I;
+  using U16 = typename VectorTypes<L>::U16;
+  using U8 = typename VectorTypes<L>::U8;
+
+  static TRAINER_INLINE void LoadTo(F& to, const float* from) { std::memcpy(&to, from, sizeof(F)); }
+  static TRAINER_INLINE void LoadTo(F& to, const BFloat16* from) {
+    I wide;
+    if constexpr (L == 16) {  // of a conversion GCC 12 makes two halves and joins them
+      asm("vpmovzxwd %1, %0" : "=v"(wide) : "m"(*reinterpret_cast<const BFloat16(*)[L]>(from)));
+    } else {
+      U16 half;
+      std::memcpy(&half, from, sizeof(half));
+      wide = __builtin_convertvector(half, I);
+    }
+    wide <<= 16;
+    std::memcpy(&to, &wide, sizeof(F));
+  }
+  static TRAINER_INLINE void StoreTo(float* to, const F& value) {
+    std::memcpy(to, &value, sizeof(F));
+  }
+  // As Store does.
+  static TRAINER_INLINE void StoreTo(BFloat16* to, const F& value) {
+    I bits;
+    std::memcpy(&bits, &value, sizeof(F));
+    const I rounded = bits + 0x7fff + ((bits >> 16) & 1);
+    const I kept = value != value ? bits | 0x400000 : rounded;
+    const U16 half = __builtin_convertvector(kept >> 16, U16);
+    std::memcpy(static_cast<void*>(to), &half, sizeof(half));
+  }
+
+  // Whether a vector is a whole line of the caches; to stream parts of one costs more than it
+  // saves.
+  template <class T>
+  static constexpr bool kStreams = L * sizeof(T) == 64;
+  // The same past the caches, in pieces of 16 bytes; `to` must be a multiple of that.
+  template <class T>
+  static TRAINER_INLINE void StreamTo(T* to, const F& value) {
+    alignas(64) T stored[L];
+    StoreTo(stored, value);
+    StreamCopy(to, stored, sizeof(stored));
+  }
+
+  // Whole numbers; a byte is widened with zeros and keeps the low bits. Over 16
+  // bits: GCC 12 converts element by element when the width changes by four.
+  static TRAINER_INLINE void LoadInts(I& to, const int32_t* from) {
+    std::memcpy(&to, from, sizeof(I));
+  }
+  static TRAINER_INLINE void LoadInts(I& to, const uint8_t* from) {
+    U8 narrow;
+    std::memcpy(&narrow, from, sizeof(narrow));
+    to = __builtin_convertvector(__builtin_convertvector(narrow, U16), I);
+  }
+  static TRAINER_INLINE void StoreInts(int32_t* to, const I& value) {
+    std::memcpy(to, &value, sizeof(I));
+  }
+  static TRAINER_INLINE void StoreInts(uint8_t* to, const I& value) {
+    if constexpr (L == 16) {
+      asm("vpmovdb %1, %0" : "=m"(*reinterpret_cast<uint8_t(*)[L]>(to)) : "v"(value));
+      return;
+    }
+    const U8 narrow = __builtin_convertvector(__builtin_convertvector(value, U16), U8);
+    std::memcpy(to, &narrow, sizeof(narrow));
+  }
+
+  // sum += value where the whole number at `from` is `wanted`.
+  template <class W>
+  static TRAINER_INLINE void AddWhere(F& sum, const F& value, const W* from, int32_t wanted) {
+    if constexpr (L == 16 && sizeof(W) == 1) {  // bytes are compared as such
+      const U8 all = U8{} + static_cast<uint8_t>(wanted);
+      uint16_t mask;
+      asm("vpcmpeqb %1, %2, %0"
+          : "=Yk"(mask)
+          : "m"(*reinterpret_cast<const uint8_t(*)[L]>(from)), "v"(all));
+      asm("vaddps %1, %0, %0%{%2%}" : "+v"(sum) : "v"(value), "Yk"(mask));
+    } else {
+      I number;
+      LoadInts(number, from);
+      sum += number == wanted ? value : F{};
+    }
+  }
+};
+
+// GCC has no vectors of one.
+template <>
+struct Lanes<1> {
+  static constexpr int64_t kLanes = 1;
+  using F = float;
+  using I = int32_t;
+
+  template <class T>
+  static TRAINER_INLINE void LoadTo(F& to, const T* from) {
+    to = Load(*from);
+  }
+  template <class T>
+  static TRAINER_INLINE void StoreTo(T* to, const F& value) {
+    Store(*to, value);
+  }
+  template <class T>
+  static constexpr bool kStreams = false;
+  template <class T>
+  static TRAINER_INLINE void StreamTo(T* to, const F& value) {
+    StoreTo(to, value);
+  }
+  template <class W>
+  static TRAINER_INLINE void LoadInts(I& to, const W* from) {
+    to = *from;
+  }
+  template <class W>
+  static TRAINER_INLINE void StoreInts(W* to, const I& value) {
+    *to = static_cast<W>(value);
+  }
+  template <class W>
+  static TRAINER_INLINE void AddWhere(F& sum, const F& value, const W* from, int32_t wanted) {
+    if (*from == wanted) sum += value;
+  }
+};
+
+// The L of the processor's vectors, or fewer where `count` does not fill them.
+inline int64_t LanesFor(int64_t count) {
+  static const CpuIsa isa = DetectCpuIsa();
+  if (count >= 16 && isa == CpuIsa::kAvx512) return 16;
+  if (count >= 8 && isa != CpuIsa::kBase) return 8;
+  return count >= 4 ? 4 : 1;
+}
+
+// Calls f(TypeTag<Lanes<L>>{}) with that L.
+template <class F>
+void WithLanes(int64_t count, F f) {
+  const int64_t lanes = LanesFor(count);
+  if (lanes == 16) return f(TypeTag<Lanes<16>>{});
+  if (lanes == 8) return f(TypeTag<Lanes<8>>{});
+  if (lanes == 4) return f(TypeTag<Lanes<4>>{});
+  f(TypeTag<Lanes<1>>{});
+}
+
+// Fetches what a loop that runs on through memory reads soon. Processors do that of themselves for
+// plain streams; these loops jump between lines and pixels.
+template <class T>
+TRAINER_INLINE void PrefetchAhead(const T* at) {
+  constexpr int64_t kBytes = 8192;
+  __builtin_prefetch(reinterpret_cast<const std::byte*>(at) + kBytes);
+}
+
+// StreamedFor for bodies that use the vectors V.
+template <class V, class Body>
+void ParallelLanes(int64_t n, int64_t grain, bool stream, Body body) {
+  StreamedRanges(n, grain, stream, [&](int64_t begin, int64_t end) {
+    if constexpr (V::kLanes == 16) {
+      parallel_for_internal::LoopAvx512(begin, end, body);
+    } else if constexpr (V::kLanes == 8) {
+      parallel_for_internal::LoopAvx2(begin, end, body);
+    } else {
+      parallel_for_internal::LoopBase(begin, end, body);
+    }
+  });
+}
+
+// Calls f(begin) for blocks of L that cover [0, count), count >= L. The last two may overlap, so f
+// must only overwrite.
+template <int L, class F>
+TRAINER_INLINE void ForBlocks(int64_t count, F f) {
+  int64_t begin = 0;
+  for (; begin + L <= count; begin += L) f(begin);
+  if (begin < count) f(count - L);
+}
+
+}  // namespace trainer::cpu

@@ -1,0 +1,180 @@
+#include "cuda/bindings/find_gpus.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "cuda/bindings/errors.h"
+#include "cuda/bindings/libraries.h"
+#include "cuda/bindings/nccl.h"
+#include "cuda/bindings/nvml.h"
+#include "cuda/cuda_device.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
+
+// What the kernels are compiled for, in CMake's words: "75-real 90a-real 90-virtual".
+#ifndef TRAINER_CUDA_ARCHITECTURES
+#define TRAINER_CUDA_ARCHITECTURES ""
+#endif
+
+namespace trainer::cuda {
+namespace {
+
+// "75 80 90a, PTX" or "PTX": what ends in -virtual is PTX alone, what ends in -real has none.
+std::string Architectures() {
+  std::vector<std::string> kernels;
+  bool ptx = false;
+  for (const std::string& one : SplitList(TRAINER_CUDA_ARCHITECTURES, ' ')) {
+    ptx = ptx || !one.ends_with("-real");
+    if (!one.ends_with("-virtual")) kernels.push_back(one.substr(0, one.find('-')));
+  }
+  const std::string list = JoinList(kernels, " ");
+  return !ptx ? list : list.empty() ? "PTX" : list + ", PTX";
+}
+
+// The oldest GPU that has kernels: 75; 0 where nothing is known.
+int OldestArchitecture() {
+  int oldest = 0;
+  for (const std::string& one : SplitList(TRAINER_CUDA_ARCHITECTURES, ' ')) {
+    const int number = std::atoi(one.c_str());
+    oldest = oldest == 0 ? number : std::min(oldest, number);
+  }
+  return oldest;
+}
+
+int Attribute(int id, int attribute) {
+  int value = 0;
+  GetRuntime()->DeviceGetAttribute(&value, attribute, id);
+  return value;
+}
+
+std::string PciBusOf(int id) {
+  char text[256] = "";
+  return GetRuntime()->DeviceGetPciBusId(text, sizeof(text), id) == kSuccess ? text : "";
+}
+
+// What can be told without using it.
+GpuInfo Describe(int id) {
+  GpuInfo gpu;
+  gpu.id = id;
+  char text[256] = "";
+  if (GetRuntime()->DeviceGetName(text, sizeof(text), id) == kSuccess) {
+    gpu.name = EscapeControl(text);
+  }
+  gpu.pci_bus = PciBusOf(id);
+  gpu.major = Attribute(id, kAttributeComputeCapabilityMajor);
+  gpu.minor = Attribute(id, kAttributeComputeCapabilityMinor);
+  gpu.multiprocessors = Attribute(id, kAttributeMultiProcessorCount);
+  gpu.clock_mhz = Attribute(id, kAttributeClockRate) / 1000.0;
+  gpu.memory_clock_mhz = Attribute(id, kAttributeMemoryClockRate) / 1000.0;
+  gpu.memory_bus_bits = Attribute(id, kAttributeMemoryBusWidth);
+  return gpu;
+}
+
+// Adds its memory, for which it must be used; stays 0 where another process keeps it to itself.
+GpuInfo DescribeWithMemory(int id) {
+  GpuInfo gpu = Describe(id);
+  if (GetRuntime()->SetDevice(id) != kSuccess ||
+      GetRuntime()->MemGetInfo(&gpu.free_bytes, &gpu.memory_bytes) != kSuccess) {
+    GetRuntime()->GetLastError();
+    gpu.free_bytes = gpu.memory_bytes = 0;
+  }
+  return gpu;
+}
+
+// The current GPU of the thread stays what it was.
+std::vector<GpuInfo> DescribeAll(int count) {
+  int before = 0;
+  GetRuntime()->GetDevice(&before);
+  std::vector<GpuInfo> gpus;
+  for (int id = 0; id < count; ++id) gpus.push_back(DescribeWithMemory(id));
+  GetRuntime()->SetDevice(before);
+  GetRuntime()->GetLastError();
+  return gpus;
+}
+
+// "0: NVIDIA H200, 139 GiB, 138 GiB free"
+std::string InList(const GpuInfo& gpu) {
+  if (gpu.memory_bytes == 0) return Join(gpu.id, ": ", gpu.name, ", in use");
+  return Join(gpu.id, ": ", gpu.name, ", ", gpu.memory_bytes >> 30, " GiB, ", gpu.free_bytes >> 30,
+              " GiB free");
+}
+
+[[noreturn]] void FailForNumber(int id, int count) {
+  std::vector<std::string> there;
+  for (const GpuInfo& gpu : DescribeAll(count)) there.push_back(InList(gpu));
+  throw Error(ErrorCode::kUnavailable,
+              Join("there is no GPU ", id, "; this program can see ", JoinList(there, "; ")));
+}
+
+void CheckArchitecture(const GpuInfo& gpu) {
+  const int oldest = OldestArchitecture();
+  if (10 * gpu.major + gpu.minor >= oldest) return;
+  throw Error(ErrorCode::kUnavailable,
+              Join(GpuName(gpu.id), " has compute capability ", gpu.major, ".", gpu.minor,
+                   ", older than those that this program is compiled for (", Architectures(),
+                   "); choose another GPU, or build with -DCMAKE_CUDA_ARCHITECTURES=", gpu.major,
+                   gpu.minor));
+}
+
+}  // namespace
+
+GpuInfo GpuForUse(int id) {
+  int count = 0;
+  if (const int status = GetRuntime()->GetDeviceCount(&count); status != kSuccess) {
+    GetRuntime()->GetLastError();
+    throw Error(ErrorCode::kUnavailable, WhyNoGpu(status));
+  }
+  if (count == 0) throw Error(ErrorCode::kUnavailable, WhyNoGpu(kErrorNoDevice));
+  if (id < 0 || id >= count) FailForNumber(id, count);
+  GpuInfo gpu = Describe(id);
+  CheckArchitecture(gpu);
+  UseGpu(id);
+  Check(GetRuntime()->MemGetInfo(&gpu.free_bytes, &gpu.memory_bytes),
+        "asking for its memory (cudaMemGetInfo)");
+  BeginUse(id, gpu.name);
+  return gpu;
+}
+
+std::string DescribeGpu(const GpuInfo& gpu) {
+  return Join(gpu.name, ", ", gpu.memory_bytes >> 30, " GiB, compute ", gpu.major, ".", gpu.minor);
+}
+
+GpuSupport FindAll() {
+  GpuSupport support;
+  support.built = true;
+  support.architectures = Architectures();
+  GetRuntime()->DriverGetVersion(&support.driver);
+  GetRuntime()->RuntimeGetVersion(&support.runtime);
+  int count = 0;
+  const int status = GetRuntime()->GetDeviceCount(&count);
+  if (status != kSuccess || count == 0) {
+    GetRuntime()->GetLastError();
+    support.missing.push_back(WhyNoGpu(status == kSuccess ? kErrorNoDevice : status));
+  } else {
+    support.gpus = DescribeAll(count);
+  }
+  const Libraries libraries = OpenLibraries();
+  support.cublas = libraries.cublas;
+  support.cudnn = libraries.cudnn;
+  if (!OpenNccl(&support.nccl).empty()) support.nccl.clear();
+  support.nvml = DescribeNvml();
+  for (const std::string& sentence : libraries.missing) support.missing.push_back(sentence);
+  return support;
+}
+
+std::vector<std::string> ListAll() {
+  int count = 0;
+  if (GetRuntime()->GetDeviceCount(&count) != kSuccess) {
+    GetRuntime()->GetLastError();
+    return {};
+  }
+  std::vector<std::string> gpus;
+  for (int id = 0; id < count; ++id) gpus.push_back(PciBusOf(id));
+  return gpus;
+}
+
+std::unique_ptr<Device> MakeOne(const GpuOptions& options) {
+  return std::make_unique<CudaDevice>(options);
+}
+
+}  // namespace trainer::cuda

@@ -1,0 +1,284 @@
+#include "cuda/bindings/libraries.h"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "cuda/bindings/cublas_lt.h"
+#include "cuda/bindings/cudnn.h"
+#include "cuda/bindings/nccl.h"
+#include "trainer/base/text/text.h"
+
+namespace trainer::cuda {
+namespace {
+
+struct Tables {
+  const CublasLt* cublas_lt = nullptr;
+  const Cudnn* cudnn = nullptr;
+  const Nccl* nccl = nullptr;
+};
+Tables& All() {
+  static Tables tables;
+  return tables;
+}
+
+// 91900 is "9.19.0".
+std::string VersionText(size_t version) {
+  return Join(version / 10000, ".", version % 10000 / 100, ".", version % 100);
+}
+
+std::string FolderOf(void* handle) {
+  link_map* map = nullptr;
+  if (dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0 || map == nullptr) return "";
+  return std::filesystem::path(map->l_name).parent_path().string();
+}
+
+// The sentence's end where the library cannot be used.
+std::string WhatToDo(const LibraryKind& kind) {
+  return Join("; ", kind.install, ", or add its folder to LD_LIBRARY_PATH. ", kind.without);
+}
+
+std::string NotFound(const LibraryKind& kind, const std::string& broken) {
+  if (!broken.empty()) {
+    return Join(kind.title, " cannot be loaded: ", broken, WhatToDo(kind));
+  }
+  return Join(kind.title, " was not found (", JoinList(kind.names), ")", WhatToDo(kind));
+}
+
+// By the loader's own path, or in the folders. `broken` is what the loader says of one that is
+// there and cannot be loaded.
+void* Find(const LibraryKind& kind, const std::vector<std::string>& folders, std::string* broken) {
+  for (const std::string& name : kind.names) {
+    if (void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
+  }
+  for (const std::string& folder : folders) {
+    for (const std::string& name : kind.names) {
+      const std::string file = (std::filesystem::path(folder) / name).string();
+      std::error_code error;
+      if (!std::filesystem::exists(file, error)) continue;
+      if (void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
+      if (broken->empty()) *broken = EscapeControl(dlerror());
+    }
+  }
+  return nullptr;
+}
+
+// The functions of one library, by name. The first that it lacks is a problem.
+class Symbols {
+ public:
+  Symbols(OpenedLibrary& library, std::string prefix)
+      : library_(library), prefix_(std::move(prefix)) {}
+
+  template <class F>
+  void Load(F& function, const char* name) {
+    void* found = dlsym(library_.handle, (prefix_ + name).c_str());
+    if (found == nullptr && library_.problem.empty()) {
+      library_.problem = Join(prefix_, name, " is not in version ", library_.description,
+                              "; install a newer version");
+    }
+    function = reinterpret_cast<F>(found);
+  }
+
+ private:
+  OpenedLibrary& library_;
+  std::string prefix_;
+};
+
+const CublasLt* LoadCublasLt(OpenedLibrary& library) {
+  static CublasLt table;
+  Symbols symbols(library, "cublasLt");
+#define LOAD(name) symbols.Load(table.name, #name)
+  LOAD(GetVersion);
+  LOAD(GetStatusString);
+  LOAD(Create);
+  LOAD(Destroy);
+  LOAD(MatmulDescCreate);
+  LOAD(MatmulDescDestroy);
+  LOAD(MatmulDescSetAttribute);
+  LOAD(MatrixLayoutCreate);
+  LOAD(MatrixLayoutDestroy);
+  LOAD(MatmulPreferenceCreate);
+  LOAD(MatmulPreferenceDestroy);
+  LOAD(MatmulPreferenceSetAttribute);
+  LOAD(MatmulAlgoGetHeuristic);
+  LOAD(Matmul);
+  return library.problem.empty() ? &table : nullptr;
+}
+
+const Cudnn* LoadCudnn(OpenedLibrary& library) {
+  static Cudnn table;
+  Symbols symbols(library, "cudnn");
+  LOAD(GetVersion);
+  LOAD(GetErrorString);
+  LOAD(GetLastErrorString);
+  LOAD(Create);
+  LOAD(Destroy);
+  LOAD(SetStream);
+  LOAD(CreateTensorDescriptor);
+  LOAD(DestroyTensorDescriptor);
+  LOAD(SetTensorNdDescriptorEx);
+  LOAD(CreateFilterDescriptor);
+  LOAD(DestroyFilterDescriptor);
+  LOAD(SetFilterNdDescriptor);
+  LOAD(CreateConvolutionDescriptor);
+  LOAD(DestroyConvolutionDescriptor);
+  LOAD(SetConvolutionNdDescriptor);
+  LOAD(SetConvolutionGroupCount);
+  LOAD(SetConvolutionMathType);
+  LOAD(CreateActivationDescriptor);
+  LOAD(DestroyActivationDescriptor);
+  LOAD(SetActivationDescriptor);
+  LOAD(GetConvolutionForwardAlgorithm_v7);
+  LOAD(FindConvolutionForwardAlgorithmEx);
+  LOAD(GetConvolutionForwardWorkspaceSize);
+  LOAD(ConvolutionForward);
+  LOAD(ConvolutionBiasActivationForward);
+  LOAD(GetConvolutionBackwardDataAlgorithm_v7);
+  LOAD(FindConvolutionBackwardDataAlgorithmEx);
+  LOAD(GetConvolutionBackwardDataWorkspaceSize);
+  LOAD(ConvolutionBackwardData);
+  LOAD(GetConvolutionBackwardFilterAlgorithm_v7);
+  LOAD(FindConvolutionBackwardFilterAlgorithmEx);
+  LOAD(GetConvolutionBackwardFilterWorkspaceSize);
+  LOAD(ConvolutionBackwardFilter);
+  return library.problem.empty() ? &table : nullptr;
+}
+
+const Nccl* LoadNccl(OpenedLibrary& library) {
+  static Nccl table;
+  Symbols symbols(library, "nccl");
+  LOAD(GetVersion);
+  LOAD(GetErrorString);
+  LOAD(GetUniqueId);
+  LOAD(CommInitRank);
+  LOAD(CommDestroy);
+  LOAD(CommAbort);
+  LOAD(CommGetAsyncError);
+  LOAD(AllReduce);
+#undef LOAD
+  return library.problem.empty() ? &table : nullptr;
+}
+
+LibraryKind CublasLtKind() {
+  return {.title = "cuBLASLt 12 or 13",
+          .names = {"libcublasLt.so.13", "libcublasLt.so.12"},
+          .version_call = "cublasLtGetVersion",
+          .majors = {12, 13},
+          .without = "Without it, matrix products run many times slower",
+          .install =
+              "install it (Debian's package libcublas-13-0 of NVIDIA, or 'pip install "
+              "nvidia-cublas')"};
+}
+
+LibraryKind CudnnKind() {
+  return {.title = "cuDNN 9",
+          .names = {"libcudnn.so.9"},
+          .version_call = "cudnnGetVersion",
+          .majors = {9},
+          .without = "Without it, convolutions run many times slower",
+          .install =
+              "install it (Debian's package cudnn9-cuda-13 of NVIDIA, or 'pip install "
+              "nvidia-cudnn-cu13')"};
+}
+
+LibraryKind NcclKind() {
+  return {.title = "NCCL 2",
+          .names = {"libnccl.so.2"},
+          .version_call = "ncclGetVersion",
+          .majors = {2},
+          .without = "Without it, the CPU sums the gradients of several GPUs",
+          .install =
+              "install it (Debian's package libnccl2 of NVIDIA, or 'pip install "
+              "nvidia-nccl-cu13')",
+          .version_form = VersionForm::kPointer};
+}
+
+// cuBLASLt first: parts of cuDNN need it, and find it when it is open.
+Libraries Open() {
+  const std::vector<std::string> folders = UsualLibraryFolders();
+  Libraries libraries;
+  OpenedLibrary lt = OpenLibrary(CublasLtKind(), folders);
+  if (lt.handle != nullptr) All().cublas_lt = LoadCublasLt(lt);
+  OpenedLibrary dnn = OpenLibrary(CudnnKind(), folders);
+  if (dnn.handle != nullptr) All().cudnn = LoadCudnn(dnn);
+  libraries.cublas = lt.description;
+  libraries.cudnn = dnn.description;
+  for (const OpenedLibrary* library : {&lt, &dnn}) {
+    if (!library->problem.empty()) libraries.missing.push_back(library->problem);
+  }
+  return libraries;
+}
+
+size_t VersionBy(void* call, VersionForm form) {
+  if (form == VersionForm::kReturned) return reinterpret_cast<size_t (*)()>(call)();
+  int version = 0;
+  reinterpret_cast<int (*)(int*)>(call)(&version);
+  return static_cast<size_t>(version);
+}
+
+}  // namespace
+
+OpenedLibrary OpenLibrary(const LibraryKind& kind, const std::vector<std::string>& folders) {
+  OpenedLibrary library;
+  std::string broken;
+  void* handle = Find(kind, folders, &broken);
+  if (handle == nullptr) {
+    library.problem = NotFound(kind, broken);
+    return library;
+  }
+  void* const version_call = dlsym(handle, kind.version_call.c_str());
+  if (version_call == nullptr) {
+    library.problem = Join(kind.title, ": ", FolderOf(handle), " has a library of that name, but ",
+                           "without ", kind.version_call, WhatToDo(kind));
+    return library;
+  }
+  const size_t version = VersionBy(version_call, kind.version_form);
+  library.description = Join(VersionText(version), " in ", FolderOf(handle));
+  if (std::ranges::find(kind.majors, version / 10000) == kind.majors.end()) {
+    library.problem =
+        Join(kind.title, " is needed; the version found is ", library.description, WhatToDo(kind));
+    return library;
+  }
+  library.handle = handle;
+  return library;
+}
+
+Libraries OpenLibraries() {
+  if (!GetRuntime()->linked) {  // an emulated one brings them, or does not
+    Libraries given;
+    (All().cublas_lt ? given.cublas : given.missing.emplace_back()) =
+        All().cublas_lt ? "emulated" : NotFound(CublasLtKind(), "");
+    (All().cudnn ? given.cudnn : given.missing.emplace_back()) =
+        All().cudnn ? "emulated" : NotFound(CudnnKind(), "");
+    return given;
+  }
+  static const Libraries libraries = Open();
+  return libraries;
+}
+
+std::string OpenNccl(std::string* description) {
+  if (!GetRuntime()->linked) {
+    *description = "emulated";
+    return All().nccl != nullptr ? "" : NotFound(NcclKind(), "");
+  }
+  static OpenedLibrary library = [] {
+    OpenedLibrary opened = OpenLibrary(NcclKind(), UsualLibraryFolders());
+    if (opened.handle != nullptr) All().nccl = LoadNccl(opened);
+    return opened;
+  }();
+  *description = library.description;
+  return library.problem;
+}
+
+const Nccl* GetNccl() { return All().nccl; }
+void SetNccl(const Nccl* table) { All().nccl = table; }
+
+const CublasLt* GetCublasLt() { return All().cublas_lt; }
+const Cudnn* GetCudnn() { return All().cudnn; }
+
+void SetCublasLt(const CublasLt* table) { All().cublas_lt = table; }
+void SetCudnn(const Cudnn* table) { All().cudnn = table; }
+
+}  // namespace trainer::cuda

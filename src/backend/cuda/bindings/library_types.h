@@ -1,0 +1,52 @@
+#pragma once
+// Storage types by the libraries' numbers.
+
+#include "cuda/bindings/cublas_lt.h"
+#include "cuda/bindings/cudnn.h"
+#include "trainer/backend/memory/scratch_layout.h"
+#include "trainer/tensor/dtype.h"
+
+namespace trainer::cuda {
+
+inline int CudaTypeOf(DType type) {
+  switch (type) {
+    case DType::kF32:
+      return cublas_lt::kReal32F;
+    case DType::kBF16:
+      return cublas_lt::kReal16BF;
+    case DType::kF16:
+      return cublas_lt::kReal16F;
+  }
+  return -1;
+}
+
+inline int CudnnTypeOf(DType type) {
+  switch (type) {
+    case DType::kF32:
+      return cudnn::kDataFloat;
+    case DType::kBF16:
+      return cudnn::kDataBFloat16;
+    case DType::kF16:
+      return cudnn::kDataHalf;
+  }
+  return -1;
+}
+
+// What both libraries read as whole vectors: 16 bytes.
+inline constexpr uintptr_t kVectorBytes = 16;
+inline bool IsAligned(const void* address) {
+  return reinterpret_cast<uintptr_t>(address) % kVectorBytes == 0;
+}
+
+// cuBLASLt wants its workspace at a multiple of this, as cudaMalloc gives it; of cuDNN's nothing
+// else is known to work.
+inline constexpr size_t kWorkspaceAlign = 256;
+// What to ask for, so that memory aligned to kMemoryAlign has room for an aligned workspace.
+inline size_t WorkspaceRoom(size_t bytes) {
+  return bytes == 0 ? 0 : bytes + kWorkspaceAlign - kMemoryAlign;
+}
+inline std::byte* WorkspaceIn(std::byte* room) {
+  return room + -reinterpret_cast<uintptr_t>(room) % kWorkspaceAlign;
+}
+
+}  // namespace trainer::cuda

@@ -1,0 +1,78 @@
+#pragma once
+// What sums of a GPU's gradients by way of the host, by NCCL and by MPI share.
+
+#include <deque>
+#include <vector>
+
+#include "cuda/cuda_device.h"
+#include "cuda/stream.h"
+#include "trainer/backend/device/gpu_communicator.h"
+
+namespace trainer::cuda {
+
+// Joins slices to buckets, which are the same in each pass, and leaves all else to the host's
+// group. All ranks begin the same sums in the same order: that of their calls, whatever the GPUs
+// have done by then.
+class GradientGroup : public Communicator, public SumsCapturedPasses {
+ public:
+  GradientGroup(const CudaDevice& device, const GpuGroupOptions& options)
+      : device_(device), options_(options) {}
+
+  Rank replica() const final { return host().replica(); }
+  void OnGradientReady(int slice, std::span<float> values) final;
+  void WaitFor(int slice) final;
+  int ArrivedWith(int slice) const final;
+  void Sum(std::span<float> values) final;
+  std::string WhyNoTree() const override { return host().WhyNoTree(); }
+  std::vector<std::string> Gather(const std::string& own) final;
+  void Broadcast(std::span<float> values) final;
+  void NoteProgress(int iterations) final { host().NoteProgress(iterations); }
+
+  void BeginCapture() final;
+  void EndCapture() final;
+  void DropCapture() final;
+  void OnReplay() final;
+
+ protected:
+  // Begins the sum of bucket `i`, whose numbers are there when the computations have come to
+  // computed(i). Once for each, in their order.
+  virtual void Begin(size_t i) = 0;
+  // Computations queued from now on see the sum of bucket `i`. Once for each, in their order, after
+  // all have begun.
+  virtual void Finish(size_t i) = 0;
+  // The host's group is going to be called.
+  virtual void BeforeHost() {}
+
+  const CudaDevice& device() const { return device_; }
+  Communicator& host() const { return *options_.host; }
+  void Poll() const { options_.poll(); }
+  const GpuGroupOptions& options() const { return options_; }
+  // Of this pass, so far.
+  const std::vector<std::span<float>>& buckets() const { return buckets_; }
+  StreamEvent& computed(size_t i) { return computed_[i]; }
+
+ private:
+  void RequireAllFinished() const;
+  void Clear();
+  void Flush();
+
+  const CudaDevice& device_;
+  GpuGroupOptions options_;
+  std::span<float> joined_;  // of the bucket that is not full yet
+  std::vector<std::span<float>> buckets_;
+  std::vector<size_t> bucket_of_;     // by slice
+  std::deque<StreamEvent> computed_;  // by bucket
+  size_t finished_ = 0;               // buckets
+  bool recording_ = false;
+};
+
+// Whether `value` is 0 on all ranks.
+bool IsZeroOnAll(Communicator& host, float value);
+
+std::unique_ptr<Communicator> MakeStaged(const Device& device, const GpuGroupOptions& options);
+std::unique_ptr<Communicator> MakeNccl(const Device& device, const GpuGroupOptions& options,
+                                       std::string* note);
+std::unique_ptr<Communicator> MakeMpi(const Device& device, const GpuGroupOptions& options,
+                                      std::string* note);
+
+}  // namespace trainer::cuda

@@ -1,0 +1,143 @@
+// Gradients of a GPU that the host sums.
+
+#include <glog/logging.h>
+
+#include <deque>
+#include <thread>
+
+#include "cuda/communicator/device_communicator.h"
+#include "cuda/stream.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/ranks/replica_watch.h"
+#include "trainer/base/text/text.h"
+
+namespace trainer::cuda {
+namespace {
+
+constexpr size_t kAlignment = 64;
+
+// Memory of the host's group, page-locked, so that copies run beside computations.
+class Staging {
+ public:
+  Staging(const CudaDevice& device, Communicator& host, size_t bytes)
+      : from_(host.memory() == nullptr ? &device.PinnedMemory() : host.memory()),
+        bytes_(bytes),
+        data_(from_->allocate(bytes, kAlignment)) {
+    if (host.memory() == nullptr) return;
+    locked_ = GetRuntime()->HostRegister(data_, bytes, kHostRegisterPortable) == kSuccess;
+    if (locked_) return;
+    GetRuntime()->GetLastError();
+    LOG(WARNING) << bytes << " bytes of gradients cannot be page-locked (cudaHostRegister): they "
+                 << "are summed more slowly; try 'ulimit -l unlimited'";
+  }
+  ~Staging() {
+    if (locked_) GetRuntime()->HostUnregister(data_);
+    from_->deallocate(data_, bytes_, kAlignment);
+  }
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
+
+  float* data() const { return static_cast<float*>(data_); }
+
+ private:
+  std::pmr::memory_resource* from_;
+  size_t bytes_;
+  void* data_;
+  bool locked_ = false;
+};
+
+// A bucket goes down on one queue, is summed there, and goes up on another. It is handed to the
+// host's group when it is down; from the first one that is waited for on, until all are, nothing
+// else is summed. What the exchange costs the thread that trains is its time in the host's group:
+// it waits for its own GPU outside of that.
+class StagedGroup final : public GradientGroup, public ReplicaWatch {
+ public:
+  StagedGroup(const CudaDevice& device, const GpuGroupOptions& options)
+      : GradientGroup(device, options), watch_(dynamic_cast<const ReplicaWatch*>(options.host)) {}
+
+  std::string NameOf(int rank) const override {
+    return watch_ == nullptr ? Join("rank ", rank) : watch_->NameOf(rank);
+  }
+  double SecondsSpent() const override { return watch_ == nullptr ? 0 : watch_->SecondsSpent(); }
+  double SecondsHidden() const override { return watch_ == nullptr ? 0 : watch_->SecondsHidden(); }
+
+ protected:
+  void Begin(size_t i) override {
+    if (i == 0) handed_ = 0;
+    if (staging_ != nullptr) CopyDown(i);
+  }
+  void Finish(size_t i) override {
+    if (staging_ == nullptr) MakeStaging();
+    while (handed_ <= i) HandOn();
+    while (handed_ < buckets().size() && copies_[handed_].down.IsReached()) HandOn();
+    host().WaitFor(static_cast<int>(i));
+    Check(GetRuntime()->MemcpyAsync(buckets()[i].data(), Staged(i).data(),
+                                    buckets()[i].size_bytes(), kHostToDevice, up_.get()),
+          "copying sums of gradients to it (cudaMemcpyAsync)");
+    summed_.Record(up_.get());
+    summed_.MakeWait(device().stream());
+  }
+  void BeforeHost() override {
+    while (handed_ > 0 && handed_ < buckets().size()) HandOn();
+  }
+
+ private:
+  struct Copy {
+    size_t offset, count;  // in staging_
+    StreamEvent down;      // it is
+  };
+
+  // The first pass shows what there is.
+  void MakeStaging() {
+    size_t count = 0;
+    for (const std::span<float> bucket : buckets()) {
+      copies_.emplace_back(count, bucket.size());
+      count += bucket.size();
+    }
+    staging_ = std::make_unique<Staging>(device(), host(), count * sizeof(float));
+    for (size_t i = 0; i < buckets().size(); ++i) CopyDown(i);
+  }
+
+  std::span<float> Staged(size_t i) const {
+    return {staging_->data() + copies_[i].offset, copies_[i].count};
+  }
+
+  void CopyDown(size_t i) {
+    if (i >= copies_.size() || copies_[i].count != buckets()[i].size()) {
+      throw Error(ErrorCode::kInternal, "gradients differ from pass to pass");
+    }
+    computed(i).MakeWait(down_.get());
+    Check(GetRuntime()->MemcpyAsync(Staged(i).data(), buckets()[i].data(),
+                                    buckets()[i].size_bytes(), kDeviceToHost, down_.get()),
+          "copying gradients from it (cudaMemcpyAsync)");
+    copies_[i].down.Record(down_.get());
+  }
+
+  void HandOn() {
+    while (!copies_[handed_].down.IsReached()) {
+      Poll();
+      std::this_thread::yield();
+    }
+    host().OnGradientReady(static_cast<int>(handed_), Staged(handed_));
+    ++handed_;
+  }
+
+  const ReplicaWatch* watch_;
+  std::unique_ptr<Staging> staging_;
+  std::deque<Copy> copies_;  // by bucket
+  size_t handed_ = 0;        // to the host's group, in this pass
+  StreamEvent summed_;
+  OwnedStream down_{"making a queue of copies (cudaStreamCreate)"};
+  OwnedStream up_{
+      "making a queue of copies (cudaStreamCreate)"};  // last: end before the memory does
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> MakeStaged(const Device& device, const GpuGroupOptions& options) {
+  const auto& gpu = dynamic_cast<const CudaDevice&>(device);
+  gpu.Use();
+  return std::make_unique<StagedGroup>(gpu, options);
+}
+
+}  // namespace trainer::cuda

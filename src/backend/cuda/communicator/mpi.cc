@@ -1,0 +1,59 @@
+// Gradients of GPUs that MPI sums in their memory.
+
+#include <thread>
+
+#include "cuda/communicator/device_communicator.h"
+#include "cuda/stream.h"
+
+namespace trainer::cuda {
+namespace {
+
+// A bucket is summed where it is waited for, when the computations that made it are done; those
+// behind it go on meanwhile.
+class MpiGroup final : public GradientGroup {
+ public:
+  using GradientGroup::GradientGroup;
+
+  std::string WhyNoTree() const override {
+    return "MPI chooses the order of sums itself; use --exchange=host";
+  }
+
+ protected:
+  void Begin(size_t) override { met_ = false; }
+
+  // Before MPI waits for the other ranks they have met on the host: one that died or hangs before
+  // that is missed there, where it is noticed.
+  void Finish(size_t i) override {
+    if (!met_) {
+      float one = 1;
+      host().Sum({&one, 1});
+      met_ = true;
+    }
+    while (!computed(i).IsReached()) {
+      Poll();
+      std::this_thread::yield();
+    }
+    options().sum_by_mpi(buckets()[i], [this] { device().Use(); });
+  }
+
+  void BeforeHost() override { met_ = true; }
+
+ private:
+  bool met_ = false;  // the other ranks, since the last bucket began
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> MakeMpi(const Device& device, const GpuGroupOptions& options,
+                                      std::string* note) {
+  const auto& gpu = dynamic_cast<const CudaDevice&>(device);
+  const bool can = options.sum_by_mpi != nullptr;
+  *note = can ? "the MPI library of another rank is not CUDA-aware"
+              : "there is no CUDA-aware MPI library";
+  if (!IsZeroOnAll(*options.host, can ? 0.0f : 1.0f)) return nullptr;
+  *note = "in GPU memory";
+  gpu.Use();
+  return std::make_unique<MpiGroup>(gpu, options);
+}
+
+}  // namespace trainer::cuda

@@ -1,0 +1,131 @@
+// Gradients of GPUs that NCCL sums.
+
+#include "cuda/bindings/nccl.h"
+
+#include <deque>
+#include <thread>
+
+#include "cuda/communicator/device_communicator.h"
+#include "cuda/stream.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
+
+namespace trainer::cuda {
+namespace {
+
+// What a result that is not kSuccess says.
+std::string TextOf(const char* call, int result) {
+  return Join(call, " failed: ", GetNccl()->GetErrorString(result), " (status ", result,
+              "; NCCL_DEBUG=INFO shows more)");
+}
+
+void CheckNccl(const char* call, int result) {
+  if (result != nccl::kSuccess) throw Error(ErrorCode::kPeerLost, TextOf(call, result));
+}
+
+class CommunicatorHandle {
+ public:
+  explicit CommunicatorHandle(nccl::Comm comm) : comm_(comm) {}
+  // Where not all is summed somebody has failed, and nothing more can be waited for.
+  ~CommunicatorHandle() { done_ ? GetNccl()->CommDestroy(comm_) : GetNccl()->CommAbort(comm_); }
+  CommunicatorHandle(const CommunicatorHandle&) = delete;
+  CommunicatorHandle& operator=(const CommunicatorHandle&) = delete;
+
+  void SetDone(bool done) { done_ = done; }
+  void Add(std::span<float> values, Stream stream) {
+    CheckNccl("ncclAllReduce", GetNccl()->AllReduce(values.data(), values.data(), values.size(),
+                                                    nccl::kFloat32, nccl::kSum, comm_, stream));
+  }
+  void Check() {
+    int result = nccl::kSuccess;
+    CheckNccl("ncclCommGetAsyncError", GetNccl()->CommGetAsyncError(comm_, &result));
+    if (result != nccl::kInProgress) CheckNccl("a sum of gradients by NCCL", result);
+  }
+
+ private:
+  nccl::Comm comm_;
+  bool done_ = true;
+};
+
+class NcclGroup final : public GradientGroup {
+ public:
+  NcclGroup(const CudaDevice& device, const GpuGroupOptions& options, nccl::Comm comm)
+      : GradientGroup(device, options), comm_(comm) {}
+
+  std::string WhyNoTree() const override {
+    return "NCCL chooses the order of sums itself; use --exchange=host";
+  }
+
+ protected:
+  void Begin(size_t i) override {
+    if (i >= summed_.size()) summed_.emplace_back();
+    comm_.SetDone(false);
+    met_ = false;
+    computed(i).MakeWait(queue_.get());
+    comm_.Add(buckets()[i], queue_.get());
+    summed_[i].Record(queue_.get());
+  }
+
+  // Before the host waits for its GPU it has met the others since all of them began their sums: a
+  // rank that died or hangs before that is missed on the host, where that is noticed.
+  void Finish(size_t i) override {
+    if (!met_) {
+      float one = 1;
+      host().Sum({&one, 1});
+      met_ = true;
+    }
+    summed_[i].MakeWait(device().stream());
+    if (i + 1 < buckets().size()) return;
+    while (!summed_[i].IsReached()) {
+      comm_.Check();
+      std::this_thread::yield();
+    }
+    comm_.SetDone(true);
+  }
+
+  void BeforeHost() override { met_ = true; }
+
+ private:
+  bool met_ = false;  // the other ranks, since the last sum began
+  std::deque<StreamEvent> summed_;
+  OwnedStream queue_{"making a queue of sums (cudaStreamCreate)"};
+  CommunicatorHandle comm_;  // last: ends before the queue, which could wait for ever
+};
+
+// Rank 0's, byte by byte; false where it could not make one.
+bool ShareId(Communicator& host, nccl::UniqueId* id, std::string* why) {
+  int result = nccl::kSuccess;
+  if (host.replica().rank == 0) result = GetNccl()->GetUniqueId(id);
+  std::vector<float> numbers(sizeof(id->bytes));
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    numbers[i] = static_cast<float>(static_cast<unsigned char>(id->bytes[i]));
+  }
+  host.Broadcast(numbers);
+  for (size_t i = 0; i < numbers.size(); ++i) id->bytes[i] = static_cast<char>(numbers[i]);
+  if (result != nccl::kSuccess) *why = TextOf("ncclGetUniqueId", result);
+  return IsZeroOnAll(host, static_cast<float>(result));
+}
+
+}  // namespace
+
+std::unique_ptr<Communicator> MakeNccl(const Device& device, const GpuGroupOptions& options,
+                                       std::string* note) {
+  const auto& gpu = dynamic_cast<const CudaDevice&>(device);
+  Communicator& host = *options.host;
+  gpu.Use();
+  std::string version, why = OpenNccl(&version);
+  nccl::UniqueId id;
+  *note = why.empty() ? "another rank cannot use NCCL" : why;
+  if (!IsZeroOnAll(host, why.empty() ? 0.0f : 1.0f) || !ShareId(host, &id, note)) return nullptr;
+  nccl::Comm comm = nullptr;
+  const int result = GetNccl()->CommInitRank(&comm, host.replica().size, id, host.replica().rank);
+  if (result != nccl::kSuccess) *note = TextOf("ncclCommInitRank", result);
+  if (!IsZeroOnAll(host, result == nccl::kSuccess ? 0.0f : 1.0f)) {
+    if (result == nccl::kSuccess) GetNccl()->CommAbort(comm);
+    return nullptr;
+  }
+  *note = version;
+  return std::make_unique<NcclGroup>(gpu, options, comm);
+}
+
+}  // namespace trainer::cuda

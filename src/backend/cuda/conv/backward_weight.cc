@@ -1,0 +1,67 @@
+// cuDNN's gradient of a convolution's weights, which is added to what is there. The bias's is a sum
+// of our own.
+
+#include "cuda/conv/cudnn_kernel.h"
+#include "cuda/ops.h"
+
+namespace trainer::cuda {
+namespace {
+
+int BackwardWeightHeuristics(const ConvProblem& p, int most, int* found, cudnn::AlgoPerf* results) {
+  return GetCudnn()->GetConvolutionBackwardFilterAlgorithm_v7(p.handle(), p.x(), p.y(), p.conv(),
+                                                              p.filter(), most, found, results);
+}
+int MeasureBackwardWeight(const ConvProblem& p, const TrialMemory& trial, int most, int* found,
+                          cudnn::AlgoPerf* results) {
+  return GetCudnn()->FindConvolutionBackwardFilterAlgorithmEx(
+      p.handle(), p.x(), trial.x, p.y(), trial.y, p.conv(), p.filter(), trial.filter, most, found,
+      results, trial.workspace, trial.workspace_bytes);
+}
+int BackwardWeightWorkspace(const ConvProblem& p, int algo, size_t* bytes) {
+  return GetCudnn()->GetConvolutionBackwardFilterWorkspaceSize(p.handle(), p.x(), p.y(), p.conv(),
+                                                               p.filter(), algo, bytes);
+}
+constexpr ConvDirection kBackwardWeight = {"weight gradient", BackwardWeightHeuristics,
+                                           MeasureBackwardWeight, BackwardWeightWorkspace};
+
+class CudnnBackwardWeight final : public ConvBackwardWeight, public CudnnStep {
+ public:
+  using CudnnStep::CudnnStep;
+
+  std::string Choose() { return ChooseFor(kBackwardWeight); }
+  std::string Name() const override { return Algorithm(); }
+  size_t ScratchBytes() const override { return Bytes(); }
+  void Run(const void* x, const void* dy, float* dweight, float* dbias,
+           std::span<std::byte> memory) override {
+    Begin(x, dy);
+    const InLibraryCall mark;
+    if (FitsLibrary(dweight)) {
+      Compute(x, dy, 1, dweight, memory);
+    } else {
+      Compute(x, dy, 0, FilterIn(memory), memory);
+      AddFilterGradient(device(), problem().order(), FilterIn(memory), dweight);
+    }
+    if (dbias == nullptr || !desc().bias) return;
+    const ConstTensor gradient(dy, desc().OutShape(), desc().dtype);
+    AddChannelSums(device(), ChannelSumsDesc::Of(gradient.shape, 1), gradient, nullptr, dbias);
+  }
+
+ private:
+  // result = the gradient + beta * result
+  void Compute(const void* x, const void* dy, float beta, void* result,
+               std::span<std::byte> memory) const {
+    const ConvProblem& p = problem();
+    const float one = 1;
+    CheckCudnn(GetCudnn()->ConvolutionBackwardFilter(
+                   p.handle(), &one, p.x(), x, p.y(), dy, p.conv(), algorithm().algo,
+                   WorkspaceIn(memory), algorithm().workspace, &beta, p.filter(), result),
+               "computing the gradient of weights (cudnnConvolutionBackwardFilter)");
+  }
+};
+
+const RegisterConvKernel<ConvBackwardWeight> kCudnnBackwardWeight(
+    {DeviceKind::kCuda, priority::kLibrary, "cuDNN",
+     OfferCudnn<ConvBackwardWeight, CudnnBackwardWeight>});
+
+}  // namespace
+}  // namespace trainer::cuda

@@ -1,0 +1,94 @@
+#pragma once
+// What the three directions of a convolution by cuDNN share.
+
+#include <string>
+
+#include "conv_kernels.h"
+#include "cuda/bindings/library_types.h"
+#include "cuda/conv/algorithm.h"
+#include "trainer/backend/memory/library_call.h"
+#include "trainer/backend/memory/scratch_layout.h"
+#include "trainer/backend/primitives/packed_weight.h"
+
+namespace trainer::cuda {
+
+// A problem with the algorithm chosen for one direction and what it needs of scratch.
+class CudnnStep : public TakesPackedWeight {
+ public:
+  CudnnStep(const CudaDevice& device, const ConvDesc& desc) : problem_(device, desc) {}
+
+  std::optional<PackedLayout> packed_layout() const final {
+    const FilterOrder& order = problem_.order();
+    if (order.IsOurs()) return std::nullopt;
+    if (!order.channels_innermost) return PackedLayout{order.dtype, 1, 1, order.Count()};
+    return PackedLayout{order.dtype, order.filters, order.channels, order.taps};
+  }
+  void UsePackedWeight(const void* copy, const bool* holds) final {
+    copy_ = copy;
+    copy_holds_ = holds;
+  }
+
+ protected:
+  const ConvProblem& problem() const { return problem_; }
+  const CudaDevice& device() const { return problem_.device(); }
+  const ConvDesc& desc() const { return problem_.desc(); }
+  const ConvAlgorithm& algorithm() const { return algorithm_; }
+  ScratchLayout& scratch() { return scratch_; }
+  size_t Bytes() const { return scratch_.Bytes(); }
+  std::string Algorithm() const { return Join("cuDNN algorithm ", algorithm_.algo); }
+
+  // Why there is none, or "".
+  std::string ChooseFor(const ConvDirection& direction,
+                        const std::function<bool(ConvAlgorithm&)>& finish = nullptr) {
+    std::string reason;
+    const auto chosen = ChooseAlgorithm(problem_, direction, &reason, finish);
+    if (!chosen) return reason;
+    algorithm_ = *chosen;
+    filter_ = scratch_.AddBytes(problem_.FilterBytes());
+    workspace_ = scratch_.AddBytes(WorkspaceRoom(algorithm_.workspace));
+    return "";
+  }
+
+  // Before each call of the library.
+  void Begin(const void* input, const void* output) const {
+    ExpectAligned(input);
+    ExpectAligned(output);
+    device().Use();
+  }
+  // Whether the library may use our array of weights as its own.
+  bool FitsLibrary(const float* weights) const {
+    return problem_.order().IsOurs() && IsAligned(weights);
+  }
+  std::byte* FilterIn(std::span<std::byte> memory) const { return filter_.At(memory); }
+  std::byte* WorkspaceIn(std::span<std::byte> memory) const {
+    return cuda::WorkspaceIn(workspace_.At(memory));
+  }
+  // The weights as the library needs them.
+  const void* Filter(const float* weight, std::span<std::byte> memory) const {
+    if (FitsLibrary(weight)) return weight;
+    if (copy_ != nullptr && *copy_holds_) return copy_;
+    PutFilter(device(), problem_.order(), weight, FilterIn(memory));
+    return FilterIn(memory);
+  }
+
+ private:
+  ConvProblem problem_;
+  ConvAlgorithm algorithm_;
+  ScratchLayout scratch_;
+  ScratchRegion<std::byte> filter_, workspace_;
+  const void* copy_ = nullptr;
+  const bool* copy_holds_ = nullptr;
+};
+
+// The candidate of one direction. Step has `std::string Choose()`, which says why it cannot.
+template <class Made, class Step>
+KernelOrReason<Made> OfferCudnn(const Device& any, const ConvDesc& desc) {
+  const auto* device = dynamic_cast<const CudaDevice*>(&any);
+  if (device == nullptr) return Unsupported{"the device is not this backend's"};
+  if (std::string why = ConvProblem::WhyNot(*device, desc); !why.empty()) return Unsupported{why};
+  auto step = std::make_unique<Step>(*device, desc);
+  if (std::string why = step->Choose(); !why.empty()) return Unsupported{why};
+  return std::unique_ptr<Made>(std::move(step));
+}
+
+}  // namespace trainer::cuda

@@ -1,0 +1,157 @@
+// cuDNN's forward convolution. Bias and ReLU are part of its call where that takes them and, as a
+// trial shows, keeps NaN, or nobody depends on that; else a pass of our own over the output
+// follows.
+
+#include "cuda/conv/cudnn_kernel.h"
+#include "cuda/kernels/bias_relu.h"
+#include "trainer/backend/primitives/dropped_nan.h"
+
+namespace trainer::cuda {
+namespace {
+
+constexpr float kOne = 1, kZero = 0;
+
+int ForwardHeuristics(const ConvProblem& p, int most, int* found, cudnn::AlgoPerf* results) {
+  return GetCudnn()->GetConvolutionForwardAlgorithm_v7(p.handle(), p.x(), p.filter(), p.conv(),
+                                                       p.y(), most, found, results);
+}
+int MeasureForward(const ConvProblem& p, const TrialMemory& trial, int most, int* found,
+                   cudnn::AlgoPerf* results) {
+  return GetCudnn()->FindConvolutionForwardAlgorithmEx(
+      p.handle(), p.x(), trial.x, p.filter(), trial.filter, p.conv(), p.y(), trial.y, most, found,
+      results, trial.workspace, trial.workspace_bytes);
+}
+int ForwardWorkspace(const ConvProblem& p, int algo, size_t* bytes) {
+  return GetCudnn()->GetConvolutionForwardWorkspaceSize(p.handle(), p.x(), p.filter(), p.conv(),
+                                                        p.y(), algo, bytes);
+}
+constexpr ConvDirection kForwardDirection = {"forward", ForwardHeuristics, MeasureForward,
+                                             ForwardWorkspace};
+
+// What follows the products, as an activation of cuDNN's.
+class Activation {
+ public:
+  explicit Activation(bool relu)
+      : activation_(&Cudnn::CreateActivationDescriptor, &Cudnn::DestroyActivationDescriptor) {
+    CheckCudnn(GetCudnn()->SetActivationDescriptor(
+                   activation_, relu ? cudnn::kActivationRelu : cudnn::kActivationIdentity,
+                   cudnn::kNotPropagateNan, 0),
+               "describing an activation (cudnnSetActivationDescriptor)");
+  }
+
+  int Run(const ConvProblem& p, const ConvAlgorithm& algorithm, const void* x, const void* filter,
+          const void* bias, void* y, std::byte* workspace) const {
+    return GetCudnn()->ConvolutionBiasActivationForward(
+        p.handle(), &kOne, p.x(), x, p.filter(), filter, p.conv(), algorithm.algo, workspace,
+        algorithm.workspace, &kZero, p.y(), y, p.bias(), bias, activation_, p.y(), y);
+  }
+
+ private:
+  CudnnOwner<cudnn::ActivationDesc> activation_;
+};
+
+bool MayFuse(const ConvDesc& desc, const ConvAlgorithm& algorithm) {
+  // A bias alone is added by this algorithm only.
+  return desc.bias && (desc.relu || algorithm.algo == cudnn::kForwardImplicitPrecompGemm);
+}
+
+// Whether the fused call works, and what it gives for an input of NaN: all bytes 0xff are that in
+// every storage type. Nothing where there is no memory to try it.
+std::optional<ConvFusion> TryFusing(const ConvProblem& p, const ConvAlgorithm& algorithm) {
+  const TrialMemory trial(p, 0xff, algorithm.workspace);
+  if (!trial || trial.workspace_bytes < algorithm.workspace) return std::nullopt;
+  const CudaDevice& device = p.device();
+  device.Memset(trial.y, 0, p.OutBytes());
+  const Activation activation(p.desc().relu);
+  if (activation.Run(p, algorithm, trial.x, trial.filter, trial.bias, trial.y, trial.workspace) !=
+      cudnn::kSuccess) {
+    GetRuntime()->GetLastError();
+    return ConvFusion::kNone;
+  }
+  const bool keeps = DispatchDtype(p.desc().dtype, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    T first;
+    device.CopyToHost(&first, trial.y, sizeof(first));
+    const float value = Load(first);
+    return value != value;
+  });
+  return keeps ? ConvFusion::kKeepsNan : ConvFusion::kDropsNan;
+}
+
+class CudnnForward final : public ConvForward, public CudnnStep, public MayDropNan {
+ public:
+  CudnnForward(const CudaDevice& device, const ConvDesc& desc)
+      : CudnnStep(device, desc), activation_(desc.relu) {}
+
+  std::string Choose() {
+    std::string reason = ChooseFor(kForwardDirection, [&](ConvAlgorithm& a) {
+      if (!MayFuse(desc(), a)) return true;
+      const std::optional<ConvFusion> tried = TryFusing(problem(), a);
+      a.fusion = tried.value_or(ConvFusion::kNone);
+      return tried.has_value();
+    });
+    if (CastsBias()) {
+      bias_ = scratch().AddBytes(static_cast<size_t>(desc().out_channels) * problem().Size());
+    }
+    return reason;
+  }
+
+  std::string Name() const override {
+    const std::string after = desc().bias && desc().relu ? "bias and ReLU"
+                              : desc().bias              ? "bias"
+                              : desc().relu              ? "ReLU"
+                                                         : "";
+    if (after.empty()) return Algorithm();
+    return Fuses() ? Join(Algorithm(), " with ", after) : Join(Algorithm(), ", ", after, " apart");
+  }
+  void AllowDroppedNan() override { may_drop_nan_ = desc().dtype == DType::kF16; }
+  size_t ScratchBytes() const override { return Bytes(); }
+  void Run(const void* x, const float* weight, const float* bias, void* y,
+           std::span<std::byte> memory) override {
+    Begin(x, y);
+    const InLibraryCall mark;
+    const ConvProblem& p = problem();
+    const void* filter = Filter(weight, memory);
+    std::byte* const workspace = WorkspaceIn(memory);
+    if (Fuses()) {
+      CheckCudnn(activation_.Run(p, algorithm(), x, filter, Bias(bias, memory), y, workspace),
+                 "convolving (cudnnConvolutionBiasActivationForward)");
+      return;
+    }
+    CheckCudnn(GetCudnn()->ConvolutionForward(p.handle(), &kOne, p.x(), x, p.filter(), filter,
+                                              p.conv(), algorithm().algo, workspace,
+                                              algorithm().workspace, &kZero, p.y(), y),
+               "convolving (cudnnConvolutionForward)");
+    if (desc().bias || desc().relu) {
+      AddBiasRelu(device(), AxisRows(desc().OutShape(), 1), desc().bias ? bias : nullptr,
+                  desc().relu, y, desc().dtype);
+    }
+  }
+
+ private:
+  bool Fuses() const {
+    return algorithm().fusion == ConvFusion::kKeepsNan ||
+           (algorithm().fusion == ConvFusion::kDropsNan && may_drop_nan_);
+  }
+  bool CastsBias() const {
+    return algorithm().fusion != ConvFusion::kNone && desc().dtype != DType::kF32;
+  }
+
+  // The library takes it in the tensors' type.
+  const void* Bias(const float* bias, std::span<std::byte> memory) const {
+    if (!CastsBias()) return bias;
+    const Shape shape = {desc().out_channels};
+    device().Convert({bias, shape}, {bias_.At(memory), shape, desc().dtype});
+    return bias_.At(memory);
+  }
+
+  Activation activation_;
+  ScratchRegion<std::byte> bias_;
+  bool may_drop_nan_ = false;
+};
+
+const RegisterConvKernel<ConvForward> kCudnnForward({DeviceKind::kCuda, priority::kLibrary, "cuDNN",
+                                                     OfferCudnn<ConvForward, CudnnForward>});
+
+}  // namespace
+}  // namespace trainer::cuda

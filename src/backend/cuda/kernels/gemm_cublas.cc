@@ -1,0 +1,200 @@
+// Matrix products by cuBLASLt, which is column-major: a row-major C is its transpose there,
+// and C' = op(B)' op(A)', so the operands change places and nothing is copied.
+
+#include <optional>
+
+#include "cuda/bindings/errors.h"
+#include "cuda/bindings/library_types.h"
+#include "cuda/cuda_device.h"
+#include "cuda/kernels/bias_relu.h"
+#include "kernel_registry.h"
+#include "trainer/backend/memory/library_call.h"
+
+namespace trainer::cuda {
+namespace {
+
+// What an algorithm may ask for; the library's advice for its fastest kernels.
+constexpr uint64_t kMaxWorkspace = uint64_t{32} << 20;
+
+// An object of the library's.
+template <class T>
+class Owner {
+ public:
+  using Destroy = int (*CublasLt::*)(T*);
+  explicit Owner(Destroy destroy) : destroy_(destroy) {}
+  ~Owner() {
+    if (object_ != nullptr) (GetCublasLt()->*destroy_)(object_);
+  }
+  Owner(const Owner&) = delete;
+  Owner& operator=(const Owner&) = delete;
+  T* get() const { return object_; }
+  T** put() { return &object_; }
+
+ private:
+  Destroy destroy_;
+  T* object_ = nullptr;
+};
+
+struct CublasMatrix {
+  Owner<cublas_lt::MatrixLayout> layout{&CublasLt::MatrixLayoutDestroy};
+
+  // As the library sees `columns` numbers that lie side by side, `rows` times.
+  CublasMatrix(DType type, int64_t rows, int64_t columns) {
+    CheckCublasLt(GetCublasLt()->MatrixLayoutCreate(layout.put(), CudaTypeOf(type),
+                                                    static_cast<uint64_t>(columns),
+                                                    static_cast<uint64_t>(rows), columns),
+                  "describing a matrix");
+  }
+};
+
+// Of addresses, in bytes.
+struct Alignment {
+  uint32_t in, out, bias;
+};
+
+// A bias for 16-bit results, which the library takes in 16 bits alone: it is put into C first, and
+// the product added to it, so that sums are rounded once.
+bool StartsFromBias(const GemmDesc& desc) { return desc.bias && desc.out_dtype != DType::kF32; }
+
+// The product for operands of one alignment: its description and the algorithm chosen for it.
+class CublasProduct {
+ public:
+  // `bias`: whether the library adds it.
+  CublasProduct(const CudaDevice& device, const GemmDesc& desc, bool bias,
+                const Alignment& alignment)
+      : first_(desc.dtype, desc.trans_b ? desc.n : desc.k, desc.trans_b ? desc.k : desc.n),
+        second_(desc.dtype, desc.trans_a ? desc.k : desc.m, desc.trans_a ? desc.m : desc.k),
+        result_(desc.out_dtype, desc.m, desc.n),
+        beta_(desc.accumulate || StartsFromBias(desc) ? 1.0f : 0.0f) {
+    const bool tf32 = desc.dtype == DType::kF32 && device.options().tf32;
+    CheckCublasLt(GetCublasLt()->MatmulDescCreate(
+                      desc_.put(), tf32 ? cublas_lt::kCompute32FFastTf32 : cublas_lt::kCompute32F,
+                      cublas_lt::kReal32F),
+                  "describing a matrix product");
+    Set<int32_t>(cublas_lt::kDescTransA, desc.trans_b ? cublas_lt::kOpT : cublas_lt::kOpN);
+    Set<int32_t>(cublas_lt::kDescTransB, desc.trans_a ? cublas_lt::kOpT : cublas_lt::kOpN);
+    if (bias) {
+      Set<int32_t>(cublas_lt::kDescEpilogue, cublas_lt::kEpilogueBias);
+      // Its alignment counts, not what is there.
+      Set<const void*>(cublas_lt::kDescBiasPointer,
+                       reinterpret_cast<const void*>(uintptr_t{alignment.bias}));
+    }
+    Choose(device, alignment);
+  }
+
+  explicit operator bool() const { return found_; }
+  size_t workspace() const { return algorithm_.workspace_size; }
+
+  void Run(const CudaDevice& device, const void* a, const void* b, const float* bias, void* c,
+           std::byte* workspace) {
+    const float alpha = 1;
+    if (bias != nullptr) Set<const void*>(cublas_lt::kDescBiasPointer, bias);
+    CheckCublasLt(
+        GetCublasLt()->Matmul(device.CublasLtHandle(), desc_.get(), &alpha, b, first_.layout.get(),
+                              a, second_.layout.get(), &beta_, c, result_.layout.get(), c,
+                              result_.layout.get(), &algorithm_.algo, workspace,
+                              algorithm_.workspace_size, device.stream()),
+        "multiplying matrices (cublasLtMatmul)");
+  }
+
+ private:
+  template <class T>
+  void Set(int attribute, T value) {
+    CheckCublasLt(
+        GetCublasLt()->MatmulDescSetAttribute(desc_.get(), attribute, &value, sizeof(value)),
+        "describing a matrix product");
+  }
+
+  // The library's first choice.
+  void Choose(const CudaDevice& device, const Alignment& alignment) {
+    const CublasLt& lt = *GetCublasLt();
+    Owner<cublas_lt::MatmulPreference> wish{&CublasLt::MatmulPreferenceDestroy};
+    CheckCublasLt(lt.MatmulPreferenceCreate(wish.put()), "choosing a matrix product");
+    const auto set = [&](int attribute, auto value) {
+      CheckCublasLt(lt.MatmulPreferenceSetAttribute(wish.get(), attribute, &value, sizeof(value)),
+                    "choosing a matrix product");
+    };
+    set(cublas_lt::kPrefMaxWorkspaceBytes, kMaxWorkspace);
+    set(cublas_lt::kPrefMinAlignmentABytes, alignment.in);
+    set(cublas_lt::kPrefMinAlignmentBBytes, alignment.in);
+    set(cublas_lt::kPrefMinAlignmentCBytes, alignment.out);
+    set(cublas_lt::kPrefMinAlignmentDBytes, alignment.out);
+    if (device.options().deterministic) {
+      set(cublas_lt::kPrefReductionSchemeMask,
+          cublas_lt::kReductionComputeType | cublas_lt::kReductionOutputType);
+    }
+    int found = 0;
+    const int status = lt.MatmulAlgoGetHeuristic(
+        device.CublasLtHandle(), desc_.get(), first_.layout.get(), second_.layout.get(),
+        result_.layout.get(), result_.layout.get(), wish.get(), 1, &algorithm_, &found);
+    found_ = status == cublas_lt::kSuccess && found > 0 &&
+             algorithm_.state == cublas_lt::kSuccess && algorithm_.workspace_size <= kMaxWorkspace;
+  }
+
+  Owner<cublas_lt::MatmulDesc> desc_{&CublasLt::MatmulDescDestroy};
+  CublasMatrix first_, second_, result_;
+  float beta_;
+  cublas_lt::HeuristicResult algorithm_ = {};
+  bool found_ = false;
+};
+
+class CublasGemm final : public GemmPrimitive {
+ public:
+  CublasGemm(const CudaDevice& device, const GemmDesc& desc) : device_(device), desc_(desc) {
+    fuses_ = desc.bias && desc.out_dtype == DType::kF32 && Make(true);
+    if (!fuses_) Make(false);
+  }
+  bool Works() const { return vectors_ && elements_ && *vectors_ && *elements_; }
+
+  std::string kernel() const override {
+    if (StartsFromBias(desc_)) return "cublasLt, after the bias";
+    return desc_.bias && !fuses_ ? "cublasLt, then the bias" : "cublasLt";
+  }
+  size_t ScratchBytes() const override {
+    return WorkspaceRoom(std::max(vectors_->workspace(), elements_->workspace()));
+  }
+  void Run(const void* a, const void* b, const float* bias, void* c,
+           std::span<std::byte> scratch) override {
+    const InLibraryCall mark;
+    device_.Use();
+    const bool aligned =
+        IsAligned(a) && IsAligned(b) && IsAligned(c) && (!fuses_ || IsAligned(bias));
+    if (StartsFromBias(desc_)) SetBias(device_, {desc_.m, desc_.n, 1}, bias, c, desc_.out_dtype);
+    (aligned ? *vectors_ : *elements_)
+        .Run(device_, a, b, fuses_ ? bias : nullptr, c, WorkspaceIn(scratch.data()));
+    if (desc_.bias && !fuses_ && !StartsFromBias(desc_)) {
+      AddBiasRelu(device_, {desc_.m, desc_.n, 1}, bias, false, c, desc_.out_dtype);
+    }
+  }
+
+ private:
+  // Weights follow each other in memory without gaps, so that an operand may lie anywhere.
+  bool Make(bool bias) {
+    vectors_.emplace(device_, desc_, bias, Alignment{kVectorBytes, kVectorBytes, kVectorBytes});
+    elements_.emplace(device_, desc_, bias,
+                      Alignment{static_cast<uint32_t>(SizeOf(desc_.dtype)),
+                                static_cast<uint32_t>(SizeOf(desc_.out_dtype)), sizeof(float)});
+    return Works();
+  }
+
+  const CudaDevice& device_;
+  GemmDesc desc_;
+  bool fuses_ = false;
+  std::optional<CublasProduct> vectors_, elements_;
+};
+
+KernelOrReason<GemmPrimitive> TakeCublas(const Device& any, const GemmDesc& desc) {
+  const auto* device = dynamic_cast<const CudaDevice*>(&any);
+  if (device == nullptr || device->CublasLtHandle() == nullptr) {
+    return Unsupported{"the library was not found"};
+  }
+  auto plan = std::make_unique<CublasGemm>(*device, desc);
+  if (!plan->Works()) return Unsupported{"it has no algorithm for this"};
+  return plan;
+}
+
+const RegisterKernel<GemmDesc, GemmPrimitive> kCublas({DeviceKind::kCuda, priority::kLibrary,
+                                                       "cublasLt", TakeCublas});
+
+}  // namespace
+}  // namespace trainer::cuda

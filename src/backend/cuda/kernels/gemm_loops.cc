@@ -1,0 +1,111 @@
+// Matrix products in a plain kernel that takes everything: where cuBLASLt is missing or declines.
+
+#include "kernel_registry.h"
+#include "trainer/backend/loops/launch.h"
+
+namespace trainer::cuda {
+namespace {
+
+// A block computes kGemmTile x kGemmTile numbers of C, a thread kPart x kPart of them; it goes
+// through the inner axis in steps of kStep. Each sum is one thread's, in order.
+constexpr int kGemmTile = 64, kStep = 16, kPart = 4, kSide = kGemmTile / kPart;
+constexpr int kThreads = kSide * kSide;
+
+// Where an element of an operand lies: `outer` is C's row or column, `inner` the summed axis.
+struct Operand {
+  int64_t outer_step, inner_step, outer;
+};
+
+// Fetches a tile of an operand, 0 outside of it. Neighbouring threads read neighbouring addresses.
+template <class T>
+__device__ void Fetch(const T* from, Operand in, int64_t first, int64_t begin, int64_t k,
+                      float tile[kStep][kGemmTile + 1]) {
+  for (int e = threadIdx.x; e < kStep * kGemmTile; e += kThreads) {
+    const int along = in.inner_step == 1 ? e / kStep : e % kGemmTile;
+    const int step = in.inner_step == 1 ? e % kStep : e / kGemmTile;
+    const int64_t outer = first + along, inner = begin + step;
+    tile[step][along] = outer < in.outer && inner < k
+                            ? Load(from[outer * in.outer_step + inner * in.inner_step])
+                            : 0.0f;
+  }
+}
+
+struct Result {
+  const float* bias;  // or null
+  bool accumulate;
+};
+
+template <class In, class Out>
+__global__ void __launch_bounds__(kThreads)
+    MultiplyKernel(const In* a, Operand of_a, const In* b, Operand of_b, int64_t k, Out* c,
+                   Result result) {
+  __shared__ float rows[kStep][kGemmTile + 1], columns[kStep][kGemmTile + 1];
+  const int64_t m = of_a.outer, n = of_b.outer, across = (n + kGemmTile - 1) / kGemmTile;
+  const int64_t row = blockIdx.x / across * kGemmTile, column = blockIdx.x % across * kGemmTile;
+  const int y = threadIdx.x / kSide, x = threadIdx.x % kSide;
+  float sum[kPart][kPart] = {};
+  for (int64_t begin = 0; begin < k; begin += kStep) {
+    Fetch(a, of_a, row, begin, k, rows);
+    Fetch(b, of_b, column, begin, k, columns);
+    __syncthreads();
+    for (int step = 0; step < kStep; ++step) {
+#pragma unroll
+      for (int i = 0; i < kPart; ++i) {
+#pragma unroll
+        for (int j = 0; j < kPart; ++j) {
+          sum[i][j] += rows[step][y + i * kSide] * columns[step][x + j * kSide];
+        }
+      }
+    }
+    __syncthreads();
+  }
+#pragma unroll
+  for (int i = 0; i < kPart; ++i) {
+#pragma unroll
+    for (int j = 0; j < kPart; ++j) {
+      const int64_t r = row + y + i * kSide, at = column + x + j * kSide;
+      if (r >= m || at >= n) continue;
+      float value = sum[i][j];
+      if (result.bias != nullptr) value += result.bias[at];
+      if (result.accumulate) value += Load(c[r * n + at]);
+      Store(c[r * n + at], value);
+    }
+  }
+}
+
+class GpuLoopGemm final : public GemmPrimitive {
+ public:
+  GpuLoopGemm(const Device& device, const GemmDesc& desc) : device_(device), desc_(desc) {}
+
+  std::string kernel() const override { return "loops"; }
+  void Run(const void* a, const void* b, const float* bias, void* c,
+           std::span<std::byte>) override {
+    DispatchDtype(desc_.dtype, [&](auto in) {
+      DispatchDtype(desc_.out_dtype, [&](auto out) {
+        using In = typename decltype(in)::Type;
+        using Out = typename decltype(out)::Type;
+        const int64_t m = desc_.m, n = desc_.n, k = desc_.k;
+        const Operand of_a = desc_.trans_a ? Operand{1, m, m} : Operand{k, 1, m};
+        const Operand of_b = desc_.trans_b ? Operand{k, 1, n} : Operand{1, n, n};
+        const int64_t tiles = ((m + kGemmTile - 1) / kGemmTile) * ((n + kGemmTile - 1) / kGemmTile);
+        Launch(device_, MultiplyKernel<In, Out>, dim3(static_cast<unsigned>(tiles)), dim3(kThreads),
+               static_cast<const In*>(a), of_a, static_cast<const In*>(b), of_b, k,
+               static_cast<Out*>(c), Result{desc_.bias ? bias : nullptr, desc_.accumulate});
+      });
+    });
+  }
+
+ private:
+  const Device& device_;
+  GemmDesc desc_;
+};
+
+KernelOrReason<GemmPrimitive> TakeGpuLoops(const Device& device, const GemmDesc& desc) {
+  return std::make_unique<GpuLoopGemm>(device, desc);
+}
+
+const RegisterKernel<GemmDesc, GemmPrimitive> kGpuLoops({DeviceKind::kCuda, priority::kReference,
+                                                         "loops", TakeGpuLoops});
+
+}  // namespace
+}  // namespace trainer::cuda

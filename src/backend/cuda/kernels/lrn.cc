@@ -1,0 +1,157 @@
+#include "cuda/loops.h"
+#include "kernel_registry.h"
+#include "lrn_generic.h"
+#include "trainer/base/text/text.h"
+
+namespace trainer::cuda {
+namespace {
+
+// What a block has in its own memory at a time: whole pixels, which are neighbours.
+constexpr int kLrnTile = 4096;
+constexpr int kShares = kLrnTile / map_internal::kBlock;  // of a tile, per thread
+
+struct Tiles {
+  int64_t count, channels, tile;  // tile: whole pixels, in numbers
+
+  Tiles(int64_t numbers, int64_t length)
+      : count(numbers), channels(length), tile(kLrnTile / length * length) {}
+  HD int64_t Number() const { return (count + tile - 1) / tile; }
+};
+
+// f(place in the tile, channel, which of the thread's places) for the thread's places.
+template <class F>
+__device__ void ForTile(int64_t length, int64_t channels, const F& f) {
+#pragma unroll
+  for (int k = 0; k < kShares; ++k) {
+    const int i = k * map_internal::kBlock + static_cast<int>(threadIdx.x);
+    if (i < length) f(i, i % static_cast<int>(channels), k);
+  }
+}
+
+// The same where no registers are kept for the places.
+template <class F>
+__device__ void ForTileInTurn(int64_t length, int64_t channels, const F& f) {
+#pragma unroll 2
+  for (int i = static_cast<int>(threadIdx.x); i < length; i += map_internal::kBlock) {
+    f(i, i % static_cast<int>(channels));
+  }
+}
+
+template <class T>
+__device__ int64_t LoadTile(const T* x, const Tiles& tiles, int64_t at, float* numbers) {
+  const int64_t rest = tiles.count - at, length = rest < tiles.tile ? rest : tiles.tile;
+  ForTile(length, tiles.channels, [&](int i, int, int) { numbers[i] = Load(x[at + i]); });
+  __syncthreads();
+  return length;
+}
+
+// y = x * base^-beta, base = k + factor * (sum of squares)
+template <class T, class Power>
+__global__ void __launch_bounds__(map_internal::kBlock)
+    LrnForwardKernel(const T* x, T* y, Tiles tiles, int64_t half, float k, float factor,
+                     Power power) {
+  __shared__ float numbers[kLrnTile];
+  const SquareOf<float> square{numbers};
+  for (int64_t t = blockIdx.x; t < tiles.Number(); t += gridDim.x) {
+    const int64_t at = t * tiles.tile, length = LoadTile(x, tiles, at, numbers);
+    ForTileInTurn(length, tiles.channels, [&](int i, int c) {
+      const float base = k + factor * SumAround(square, i - c, c, tiles.channels, half);
+      Store(y[at + i], numbers[i] * power.Norm(base));
+    });
+    __syncthreads();
+  }
+}
+
+// dx = dy * base^-beta - slope * x * (sum of the neighbours' dy * x * base^(-beta - 1)), the base
+// from x once more: cheaper than to keep it.
+template <class T, class Power>
+__global__ void __launch_bounds__(map_internal::kBlock, 2)
+    LrnBackwardKernel(const T* x, const T* dy, T* dx, Tiles tiles, int64_t half, float k,
+                      float factor, float slope, Power power) {
+  __shared__ float numbers[kLrnTile], shares[kLrnTile];
+  const SquareOf<float> square{numbers};
+  const NumberOf share{shares};
+  for (int64_t t = blockIdx.x; t < tiles.Number(); t += gridDim.x) {
+    const int64_t at = t * tiles.tile, length = LoadTile(x, tiles, at, numbers);
+    float own[kShares];
+    ForTile(length, tiles.channels, [&](int i, int c, int n) {
+      const float base = k + factor * SumAround(square, i - c, c, tiles.channels, half);
+      float norm, steep;
+      power.Both(base, &norm, &steep);
+      const float grad = Load(dy[at + i]);
+      own[n] = grad * norm;
+      shares[i] = grad * numbers[i] * steep;
+    });
+    __syncthreads();
+    ForTile(length, tiles.channels, [&](int i, int c, int n) {
+      const float sum = SumAround(share, i - c, c, tiles.channels, half);
+      Store(dx[at + i], own[n] - slope * numbers[i] * sum);
+    });
+    __syncthreads();
+  }
+}
+
+// Sums across channels, one pass each way; nothing is kept.
+template <class Power>
+class GpuLrnOnePass final : public LrnPrimitive {
+ public:
+  GpuLrnOnePass(const Device& device, const LrnDesc& desc, Power power)
+      : device_(device), desc_(desc), power_(power), tiles_(desc.shape.Count(), desc.shape[1]) {}
+
+  std::string kernel() const override { return "one pass"; }
+
+  void Forward(ConstTensor x, Tensor y, std::span<std::byte>) override {
+    for (const ConstTensor& tensor : {x, ConstTensor(y)}) Expect(tensor);
+    if (tiles_.count == 0) return;
+    DispatchDtype(desc_.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::Type;
+      Launch(device_, LrnForwardKernel<T, Power>, loops_internal::Blocks(tiles_.Number()),
+             map_internal::kBlock, x.As<T>(), y.As<T>(), tiles_, desc_.half, desc_.k, desc_.factor,
+             power_);
+    });
+  }
+
+  void Backward(ConstTensor x, ConstTensor dy, Tensor dx, std::span<const std::byte>,
+                std::span<std::byte>) override {
+    for (const ConstTensor& tensor : {x, dy, ConstTensor(dx)}) Expect(tensor);
+    if (tiles_.count == 0) return;
+    const float slope = 2 * desc_.factor * desc_.beta;
+    DispatchDtype(desc_.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::Type;
+      Launch(device_, LrnBackwardKernel<T, Power>, loops_internal::Blocks(tiles_.Number()),
+             map_internal::kBlock, x.As<T>(), dy.As<T>(), dx.As<T>(), tiles_, desc_.half, desc_.k,
+             desc_.factor, slope, power_);
+    });
+  }
+
+ private:
+  void Expect(const ConstTensor& tensor) const {
+    ExpectPlanned("LRN", desc_.shape, desc_.dtype, tensor);
+  }
+
+  const Device& device_;
+  LrnDesc desc_;
+  Power power_;
+  Tiles tiles_;
+};
+
+KernelOrReason<LrnPrimitive> TakeGpuLrnOnePass(const Device& device, const LrnDesc& desc) {
+  if (!desc.across) return Unsupported{"it supports sums across channels only"};
+  if (desc.shape[1] < 1 || desc.shape[1] > kLrnTile) {
+    return Unsupported{Join("it supports up to ", kLrnTile, " channels")};
+  }
+  return WithLrnPower(desc.beta, [&](auto power) -> std::unique_ptr<LrnPrimitive> {
+    return std::make_unique<GpuLrnOnePass<decltype(power)>>(device, desc, power);
+  });
+}
+KernelOrReason<LrnPrimitive> TakeGpuLrnSteps(const Device& device, const LrnDesc& desc) {
+  return MakeLrnInSteps(desc, Loops(device));
+}
+
+using RegisterLrn = RegisterKernel<LrnDesc, LrnPrimitive>;
+const RegisterLrn kGpuLrnOnePass({DeviceKind::kCuda, priority::kOwn, "one pass",
+                                  TakeGpuLrnOnePass});
+const RegisterLrn kGpuLrnSteps({DeviceKind::kCuda, priority::kReference, "steps", TakeGpuLrnSteps});
+
+}  // namespace
+}  // namespace trainer::cuda

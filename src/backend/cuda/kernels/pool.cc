@@ -1,0 +1,259 @@
+#include "cuda/loops.h"
+#include "desc_checks.h"
+#include "kernel_registry.h"
+#include "pool_math.h"
+#include "trainer/base/error/error.h"
+#include "vector_access.h"
+
+namespace trainer::cuda {
+namespace {
+
+// The windows [first, last) along one axis that cover place i.
+struct Covering {
+  int32_t first, last;
+
+  HD Covering(int64_t i, int64_t out, int64_t kernel, int64_t stride, int64_t pad) {
+    const auto step = static_cast<uint32_t>(stride);
+    const int64_t from = i + pad - kernel + stride;  // stride * (the first of them), or less
+    first = from < stride ? 0 : static_cast<int32_t>(static_cast<uint32_t>(from) / step);
+    last = static_cast<int32_t>(static_cast<uint32_t>(i + pad) / step + 1);
+    if (last > out) last = static_cast<int32_t>(out);
+  }
+};
+
+// The windows over a place of the input, gathered in their order: no two threads add to one number.
+struct CoveringWindows {
+  Covering h, w;
+
+  HD CoveringWindows(const PoolDesc& d, int64_t at_h, int64_t at_w)
+      : h(at_h, d.out_h, d.kernel_h, d.stride_h, d.pad_h),
+        w(at_w, d.out_w, d.kernel_w, d.stride_w, d.pad_w) {}
+
+  // f(oh, ow) for each of them.
+  template <class F>
+  HD void ForEach(const F& f) const {
+    for (int32_t oh = h.first; oh < h.last; ++oh) {
+      for (int32_t ow = w.first; ow < w.last; ++ow) f(oh, ow);
+    }
+  }
+};
+
+// A winner is kept as its tap, its number in the window's rows one after the other; padding counts.
+template <class Tap>
+constexpr Tap kNoWinner = static_cast<Tap>(~Tap{0});
+
+HD int64_t TapAt(const PoolDesc& d, int64_t h, int64_t w, int64_t oh, int64_t ow) {
+  return (h + d.pad_h - oh * d.stride_h) * d.kernel_w + w + d.pad_w - ow * d.stride_w;
+}
+
+// The rules for the V channels from `group` * V on.
+
+// y, and the winners' taps unless `taps` is null.
+template <class T, class Tap, int V>
+struct MaxAndTap {
+  PoolDesc d;
+  const T* x;
+  T* y;
+  Tap* taps;
+
+  HD void operator()(int64_t n, int64_t oh, int64_t ow, int64_t group) const {
+    const PoolWindow window = PoolWindowAt(d, oh, ow);
+    const T* const from = x + PoolIn(d, n, 0, group * V);
+    float most[V];
+    Neighbours<Tap, V> winners;
+    for (int v = 0; v < V; ++v) {
+      most[v] = -FLT_MAX;
+      winners.values[v] = kNoWinner<Tap>;
+    }
+    for (int32_t h = window.h0; h < window.h1; ++h) {
+      for (int32_t w = window.w0; w < window.w1; ++w) {
+        const auto read = LoadVector<V>(from, (h * d.in_w + w) * d.channels);
+        const auto tap = static_cast<Tap>(TapAt(d, h, w, oh, ow));
+        for (int v = 0; v < V; ++v) {
+          const float value = Load(read[v]);
+          if (!(value > most[v])) continue;
+          most[v] = value;
+          winners.values[v] = tap;
+        }
+      }
+    }
+    Neighbours<T, V> result;
+    for (int v = 0; v < V; ++v) Store(result.values[v], most[v]);
+    const int64_t out = PoolOut(d, n, oh, ow, group * V);
+    WriteTogether(result, y, out);
+    if (taps != nullptr) WriteTogether(winners, taps, out);
+  }
+};
+
+template <class T, class Tap, int V>
+struct MaxGradient {
+  PoolDesc d;
+  const T* dy;
+  const Tap* taps;
+  T* dx;
+
+  HD void operator()(int64_t n, int64_t h, int64_t w, int64_t group) const {
+    float sum[V] = {};
+    CoveringWindows(d, h, w).ForEach([&](int32_t oh, int32_t ow) {
+      const int64_t out = PoolOut(d, n, oh, ow, group * V);
+      const auto gradients = LoadVector<V>(dy, out);
+      const auto winners = LoadVector<V>(taps, out);
+      const auto tap = static_cast<Tap>(TapAt(d, h, w, oh, ow));
+      for (int v = 0; v < V; ++v) sum[v] += winners[v] == tap ? Load(gradients[v]) : 0.0f;
+    });
+    StoreVector<V>(sum, dx, PoolIn(d, n, h * d.in_w + w, group * V));
+  }
+};
+
+template <class T, int V>
+struct Average {
+  PoolDesc d;
+  const T* x;
+  T* y;
+
+  HD void operator()(int64_t n, int64_t oh, int64_t ow, int64_t group) const {
+    const PoolWindow window = PoolWindowAt(d, oh, ow);
+    const T* const from = x + PoolIn(d, n, 0, group * V);
+    float sum[V] = {};
+    for (int32_t h = window.h0; h < window.h1; ++h) {
+      for (int32_t w = window.w0; w < window.w1; ++w) {
+        const auto read = LoadVector<V>(from, (h * d.in_w + w) * d.channels);
+        for (int v = 0; v < V; ++v) sum[v] += Load(read[v]);
+      }
+    }
+    for (int v = 0; v < V; ++v) sum[v] /= window.area;
+    StoreVector<V>(sum, y, PoolOut(d, n, oh, ow, group * V));
+  }
+};
+
+template <class T, int V>
+struct AverageGradient {
+  PoolDesc d;
+  const T* dy;
+  T* dx;
+
+  HD void operator()(int64_t n, int64_t h, int64_t w, int64_t group) const {
+    float sum[V] = {};
+    CoveringWindows(d, h, w).ForEach([&](int32_t oh, int32_t ow) {
+      const auto gradients = LoadVector<V>(dy, PoolOut(d, n, oh, ow, group * V));
+      const float area = PoolWindowAt(d, oh, ow).area;
+      for (int v = 0; v < V; ++v) sum[v] += Load(gradients[v]) / area;
+    });
+    StoreVector<V>(sum, dx, PoolIn(d, n, h * d.in_w + w, group * V));
+  }
+};
+
+template <class Tap>
+struct TapToPlace {
+  PoolDesc d;
+  const Tap* taps;
+  float* places;
+
+  HD void operator()(int64_t n, int64_t oh, int64_t ow, int64_t c) const {
+    const int64_t out = PoolOut(d, n, oh, ow, c), tap = taps[out];
+    const int64_t h = oh * d.stride_h - d.pad_h + tap / d.kernel_w;
+    const int64_t w = ow * d.stride_w - d.pad_w + tap % d.kernel_w;
+    const bool won = tap != kNoWinner<Tap>;
+    places[out] = won ? static_cast<float>(h * d.in_w + w) : -1.0f;
+  }
+};
+
+// A thread per output, or per input in backward, of a few channels. Workspace: the winners' taps,
+// in a byte each where windows are as small as usual.
+class PoolOfThreads final : public PoolPrimitive {
+ public:
+  PoolOfThreads(const Device& device, const PoolDesc& desc) : loops_(device), desc_(desc) {}
+
+  std::string kernel() const override { return "a thread per output"; }
+  size_t WorkspaceBytes() const override {
+    if (desc_.method == PoolMethod::kAverage || !desc_.training) return 0;
+    return static_cast<size_t>(desc_.OutShape().Count()) * (HasSmallTaps() ? 1 : sizeof(uint32_t));
+  }
+
+  void Forward(ConstTensor x, Tensor y, std::span<std::byte> workspace) override {
+    Expect(x, y);
+    WithTypes([&]<class T, class Tap>(TypeTag<T>, TypeTag<Tap>) {
+      auto* const taps = WorkspaceBytes() > 0 ? reinterpret_cast<Tap*>(workspace.data()) : nullptr;
+      WithTogether({x.data, y.data, taps}, [&](auto together) {
+        constexpr int kV = decltype(together)::value;
+        if (desc_.method == PoolMethod::kAverage) {
+          return ForOutputs<kV>(Average<T, kV>{desc_, x.As<T>(), y.As<T>()});
+        }
+        ForOutputs<kV>(MaxAndTap<T, Tap, kV>{desc_, x.As<T>(), y.As<T>(), taps});
+      });
+    });
+  }
+
+  void Backward(ConstTensor dy, Tensor dx, std::span<const std::byte> workspace) override {
+    Expect(dx, dy);
+    WithTypes([&]<class T, class Tap>(TypeTag<T>, TypeTag<Tap>) {
+      const auto* const taps = reinterpret_cast<const Tap*>(workspace.data());
+      WithTogether({dy.data, dx.data, taps}, [&](auto together) {
+        constexpr int kV = decltype(together)::value;
+        if (desc_.method == PoolMethod::kAverage) {
+          return ForInputs<kV>(AverageGradient<T, kV>{desc_, dy.As<T>(), dx.As<T>()});
+        }
+        ForInputs<kV>(MaxGradient<T, Tap, kV>{desc_, dy.As<T>(), taps, dx.As<T>()});
+      });
+    });
+  }
+
+  void ArgMax(std::span<const std::byte> workspace, Tensor mask) override {
+    if (desc_.method == PoolMethod::kAverage) {
+      throw Error(ErrorCode::kInternal, "an average pool has no winners");
+    }
+    if (mask.dtype != DType::kF32) throw Error(ErrorCode::kInternal, "winners are told as f32");
+    const auto tell = [&](auto tag) {
+      using Tap = typename decltype(tag)::Type;
+      const auto* const taps = reinterpret_cast<const Tap*>(workspace.data());
+      ForOutputs<1>(TapToPlace<Tap>{desc_, taps, mask.As<float>()});
+    };
+    HasSmallTaps() ? tell(TypeTag<uint8_t>{}) : tell(TypeTag<uint32_t>{});
+  }
+
+ private:
+  bool HasSmallTaps() const { return desc_.kernel_h * desc_.kernel_w <= kNoWinner<uint8_t>; }
+  // f of the type of the values and of that of the taps.
+  template <class F>
+  void WithTypes(const F& f) const {
+    DispatchDtype(desc_.dtype, [&](auto tag) {
+      HasSmallTaps() ? f(tag, TypeTag<uint8_t>{}) : f(tag, TypeTag<uint32_t>{});
+    });
+  }
+  void Expect(const ConstTensor& x, const ConstTensor& y) const {
+    ExpectPlanned("pooling", desc_.InShape(), desc_.dtype, x);
+    ExpectPlanned("pooling", desc_.OutShape(), desc_.dtype, y);
+  }
+  // f(how many channels a thread takes): several where all groups of so many are aligned.
+  template <class F>
+  void WithTogether(std::initializer_list<const void*> arrays, const F& f) const {
+    constexpr int kMax = 4;
+    uintptr_t addresses = 0;
+    for (const void* array : arrays) addresses |= AddressOf(array);
+    const bool aligned = addresses % (kMax * sizeof(float)) == 0;
+    desc_.channels % kMax == 0 && aligned ? f(std::integral_constant<int, kMax>())
+                                          : f(std::integral_constant<int, 1>());
+  }
+  template <int V, class F>
+  void ForOutputs(F f) const {
+    loops_.ForImages(desc_.batch, desc_.out_h, desc_.out_w, desc_.channels / V, f);
+  }
+  template <int V, class F>
+  void ForInputs(F f) const {
+    loops_.ForImages(desc_.batch, desc_.in_h, desc_.in_w, desc_.channels / V, f);
+  }
+
+  Loops loops_;
+  PoolDesc desc_;
+};
+
+KernelOrReason<PoolPrimitive> TakeGpuPool(const Device& device, const PoolDesc& desc) {
+  if (!PoolFits32Bits(desc)) return Unsupported{"the images have 2^30 pixels or more"};
+  return std::make_unique<PoolOfThreads>(device, desc);
+}
+
+const RegisterKernel<PoolDesc, PoolPrimitive> kPool({DeviceKind::kCuda, priority::kReference,
+                                                     "a thread per output", TakeGpuPool});
+
+}  // namespace
+}  // namespace trainer::cuda

@@ -1,0 +1,16 @@
+#pragma once
+// What a GPU does without a plan: see Device. Kernels are queued on the device's stream.
+
+#include "trainer/backend/device/device.h"
+
+namespace trainer::cuda {
+
+void Copy(const Device& device, const CopyDesc& desc, const void* from, void* to);
+void Convert(const Device& device, const ConstTensor& from, const Tensor& to);
+void AddChannelSums(const Device& device, const ChannelSumsDesc& desc, const ConstTensor& x,
+                    const ConstTensor* times, float* to);
+// Of channels that are neighbours: see MasksAndSums.
+void ReluGradAndBiasGrad(const Device& device, const ChannelSumsDesc& desc, const ConstTensor& dy,
+                         const ConstTensor& y, const Tensor& g, float* to);
+
+}  // namespace trainer::cuda

@@ -1,0 +1,117 @@
+#include "cuda/ops.h"
+#include "cuda/pixel_loops.h"
+
+namespace trainer::cuda {
+namespace {
+
+// x, or x * times.
+template <class T, class X = const T*>
+struct Product {
+  X x, times;  // no times: null
+  bool has_times;
+
+  HD float operator()(int64_t at, int64_t = 0, int64_t = 0) const {
+    return has_times ? Load(x[at]) * Load(times[at]) : Load(x[at]);
+  }
+  template <int V>
+  HD auto Read(const Place& p) const {
+    Product<T, Neighbours<T, V>> read = {LoadVector<V>(x, p.at), {}, has_times};
+    if (has_times) read.times = LoadVector<V>(times, p.at);
+    return read;
+  }
+  uintptr_t Addresses() const { return AddressOf(x) | AddressOf(times); }
+};
+
+// dy where y > 0, else 0, which is also written to g.
+template <class T>
+struct MaskedThrough {
+  WrittenThrough<T, MaskedByOutput<T>> masked;
+
+  HD float operator()(int64_t at, int64_t, int64_t c) const { return masked(at, c); }
+  template <int V>
+  HD auto Read(const Place& p) const {
+    return Near<V>{masked.template Read<V>(p)};
+  }
+  uintptr_t Addresses() const { return masked.Addresses(); }
+
+ private:
+  template <int V>
+  struct Near {
+    ReadBy<WrittenThrough<T, MaskedByOutput<T>>, V> masked;
+    HD float operator()(int64_t v, int64_t, int64_t) const { return masked(v, v); }
+    HD void Write() { masked.Write(); }
+  };
+};
+
+// to[c] += the sum of column c over the chunks.
+struct AddChunks {
+  const float* sums;
+  int64_t columns;
+  float* to;
+
+  struct Part {
+    double sum = 0;
+    HD void Add(const Part& other) { sum += other.sum; }
+  };
+  HD Part OfChunk(int64_t k, int64_t c) const { return {sums[k * columns + c]}; }
+  HD void Finish(int64_t c, const Part& all) const { to[c] += static_cast<float>(all.sum); }
+};
+
+// Channels that are neighbours, seen as (rows, columns).
+template <class F>
+void AddColumnsOnGpu(const PixelLoops& loops, int64_t rows, int64_t columns, const F& f,
+                     float* to) {
+  PixelChunks in = GpuChunks({rows, columns});
+  // As far as their sums have room.
+  const int64_t most = std::max<int64_t>(1, Device::kReductionScratch / columns);
+  if (in.chunks > most) in.chunk_rows = (rows + most - 1) / most;
+  in.chunks = (rows + in.chunk_rows - 1) / in.chunk_rows;
+  if (in.chunks == 1) return loops.SumNeighbours(in, f, to, true);
+  float* const partials = loops.device().ReductionScratch();
+  loops.SumNeighbours(in, f, partials, false);
+  loops.JoinChunks(in, AddChunks{partials, columns, to});
+}
+
+// Channels whose elements are neighbours: a block per channel.
+template <class T>
+__global__ void __launch_bounds__(map_internal::kBlock)
+    ChannelKernel(Product<T> f, ChannelSumsDesc desc, float* to) {
+  const int64_t count = desc.outer * desc.inner;
+  for (int64_t c = blockIdx.x; c < desc.channels; c += gridDim.x) {
+    float sum = 0;
+    for (int64_t i = threadIdx.x; i < count; i += blockDim.x) {
+      sum += f((i / desc.inner * desc.channels + c) * desc.inner + i % desc.inner);
+    }
+    sum = reduce_internal::SumOfBlock(sum);
+    if (threadIdx.x == 0) to[c] += sum;
+    __syncthreads();
+  }
+}
+
+}  // namespace
+
+void AddChannelSums(const Device& device, const ChannelSumsDesc& desc, const ConstTensor& x,
+                    const ConstTensor* times, float* to) {
+  if (desc.outer * desc.channels * desc.inner == 0) return;
+  DispatchDtype(x.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    const Product<T> f = {x.As<T>(), times == nullptr ? nullptr : times->As<T>(), times != nullptr};
+    if (desc.inner == 1) {
+      return AddColumnsOnGpu(PixelLoops(device), desc.outer, desc.channels, f, to);
+    }
+    Launch(device, ChannelKernel<T>, loops_internal::Blocks(desc.channels), map_internal::kBlock, f,
+           desc, to);
+  });
+}
+
+void ReluGradAndBiasGrad(const Device& device, const ChannelSumsDesc& desc, const ConstTensor& dy,
+                         const ConstTensor& y, const Tensor& g, float* to) {
+  if (desc.outer * desc.channels == 0) return;
+  DispatchDtype(g.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    AddColumnsOnGpu(PixelLoops(device), desc.outer, desc.channels,
+                    MaskedThrough<T>{{{dy.As<T>(), y.As<T>()}, g.As<T>()}}, to);
+  });
+}
+
+}  // namespace trainer::cuda

@@ -1,0 +1,149 @@
+#pragma once
+// Which implementation computes what a plan describes. Each kind of device has an ordered list of
+// candidates per family, for a convolution one per direction. A candidate takes the description or
+// declines with a reason, and the first that takes it is chosen: own kernels where they beat the
+// library, then the library, and at the end plain loops that take everything. The choice depends
+// on the description, the processor and the number of threads alone. Nothing is timed, so that two
+// runs add in the same order.
+//
+// A candidate enters its list from its own file, by a static object:
+//   const RegisterKernel<ConvDesc, ConvForward> kMine(
+//       {DeviceKind::kCpu, rank::kOwn + 5, "mine", TakeMine});
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "trainer/backend/device/device.h"
+#include "trainer/base/text/text.h"
+
+namespace trainer {
+
+// Candidates of a lower rank are asked first. No two of a list have the same rank.
+namespace priority {
+inline constexpr int kOwn = 100, kLibrary = 500, kReference = 1000;
+}
+
+// Why a candidate does not take a description, as the end of a sentence: "the stride is 2".
+struct Unsupported {
+  std::string reason;
+};
+
+// What a candidate answers: the implementation, or why there is none.
+template <class Made>
+class KernelOrReason {
+ public:
+  template <class T>
+  KernelOrReason(std::unique_ptr<T> made) : made_(std::move(made)) {}
+  KernelOrReason(Unsupported why) : reason_(std::move(why.reason)) {}
+
+  explicit operator bool() const { return made_ != nullptr; }
+  std::unique_ptr<Made> Take() { return std::move(made_); }
+  const std::string& reason() const { return reason_; }
+
+ private:
+  std::unique_ptr<Made> made_;
+  std::string reason_;
+};
+
+template <class Desc, class Made>
+struct KernelEntry {
+  DeviceKind device;
+  int priority;
+  std::string name;
+  KernelOrReason<Made> (*make)(const Device& device, const Desc& desc);
+};
+
+// What was chosen, and "name: reason" of each candidate that was asked before and declined.
+template <class Made>
+struct ChosenKernel {
+  std::unique_ptr<Made> made;
+  std::vector<std::string> declined;
+};
+
+namespace kernel_registry_internal {
+
+[[noreturn]] void FailForTwoOfARank(const std::string& name, const std::string& other);
+// Throws kUnavailable.
+[[noreturn]] void FailForNone(std::string_view what, const std::vector<std::string>& declined);
+// Whether LogChoice prints anything: --v=1.
+bool LogsChoices();
+void LogChoice(std::string_view what, const std::string& desc, const std::string& name,
+               const std::vector<std::string>& declined);
+
+}  // namespace kernel_registry_internal
+
+// A description in a few words, for the log.
+std::string Describe(const GemmDesc& desc);
+std::string Describe(const ConvDesc& desc);
+std::string Describe(const PoolDesc& desc);
+std::string Describe(const LrnDesc& desc);
+
+// The candidates for Made, of all devices. Filled before main() by one thread, then read only.
+template <class Desc, class Made>
+class KernelRegistry {
+ public:
+  using One = KernelEntry<Desc, Made>;
+
+  static KernelRegistry& Get() {
+    static KernelRegistry all;
+    return all;
+  }
+
+  // Throws kInternal when the rank is taken.
+  void Add(One one) {
+    const auto key = [](const One& c) { return std::pair(c.device, c.priority); };
+    const auto at = std::ranges::lower_bound(all_, key(one), {}, key);
+    if (at != all_.end() && key(*at) == key(one)) {
+      kernel_registry_internal::FailForTwoOfARank(one.name, at->name);
+    }
+    all_.insert(at, std::move(one));
+  }
+
+  // By device and rank.
+  const std::vector<One>& all() const { return all_; }
+
+  // `what` is for messages: "convolution, forward". Throws kUnavailable, with all reasons, when no
+  // candidate of the device takes it.
+  ChosenKernel<Made> Choose(const Device& device, const Desc& desc, std::string_view what) const {
+    ChosenKernel<Made> chosen;
+    for (const One& one : all_) {
+      if (one.device != device.kind()) continue;
+      KernelOrReason<Made> offer = one.make(device, desc);
+      if (!offer) {
+        chosen.declined.push_back(Join(one.name, ": ", offer.reason()));
+        continue;
+      }
+      chosen.made = offer.Take();
+      if (kernel_registry_internal::LogsChoices()) {
+        kernel_registry_internal::LogChoice(what, Describe(desc), one.name, chosen.declined);
+      }
+      return chosen;
+    }
+    kernel_registry_internal::FailForNone(what, chosen.declined);
+  }
+
+ private:
+  std::vector<One> all_;
+};
+
+template <class Desc, class Made>
+struct RegisterKernel {
+  explicit RegisterKernel(KernelEntry<Desc, Made> one) {
+    KernelRegistry<Desc, Made>::Get().Add(std::move(one));
+  }
+};
+
+// Chooses the plan of a family whose candidates are whole plans.
+template <class Made, class Desc>
+std::unique_ptr<Made> ChoosePrimitive(const Device& device, const Desc& desc,
+                                      std::string_view what) {
+  ChosenKernel<Made> chosen = KernelRegistry<Desc, Made>::Get().Choose(device, desc, what);
+  chosen.made->set_skipped_kernels(std::move(chosen.declined));
+  return std::move(chosen.made);
+}
+
+}  // namespace trainer

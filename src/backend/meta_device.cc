@@ -1,0 +1,167 @@
+#include "trainer/backend/device/meta_device.h"
+
+#include <limits>
+
+#include "batch_norm_math.h"
+#include "desc_checks.h"
+#include "trainer/base/error/error.h"
+
+namespace trainer {
+namespace {
+
+[[noreturn]] void Fail() {
+  throw Error(ErrorCode::kInternal, "a device that only plans was asked to compute");
+}
+
+constexpr const char* kPlanDeviceName = "planned only";
+
+class PlannedGemm final : public GemmPrimitive {
+ public:
+  std::string kernel() const override { return kPlanDeviceName; }
+  void Run(const void*, const void*, const float*, void*, std::span<std::byte>) override { Fail(); }
+};
+
+// What cuDNN may ask for: the weights once more in its order, and its workspace. What it really
+// takes depends on its version, the GPU and the algorithm, and may be half or twice as much.
+size_t EstimatedConvScratch(const ConvDesc& desc) {
+  const auto bytes = [&](const Shape& shape) {
+    return static_cast<size_t>(shape.Count()) * SizeOf(desc.dtype);
+  };
+  // The weights in the library's order and type, and the partial sums of their gradient where few
+  // of them share many pixels.
+  constexpr size_t kPartialSums = 4;
+  const auto weights = static_cast<size_t>(desc.WeightShape().Count()) * sizeof(float);
+  // Kernels for f32 read some tensors in another order, and copy them first.
+  const size_t copies =
+      desc.dtype == DType::kF32 ? bytes(desc.InShape()) + bytes(desc.OutShape()) : 0;
+  return (1 + kPartialSums) * weights + copies;
+}
+
+class PlannedConv final : public ConvPrimitive {
+ public:
+  explicit PlannedConv(const ConvDesc& desc) : scratch_(EstimatedConvScratch(desc)) {}
+  std::string kernel() const override { return kPlanDeviceName; }
+  size_t ScratchBytes() const override { return scratch_; }
+  void Forward(ConstTensor, const float*, const float*, Tensor, std::span<std::byte>) override {
+    Fail();
+  }
+  void BackwardWeight(ConstTensor, ConstTensor, float*, float*, std::span<std::byte>) override {
+    Fail();
+  }
+  void BackwardData(ConstTensor, const float*, Tensor, std::span<std::byte>) override { Fail(); }
+
+ private:
+  size_t scratch_;
+};
+
+// The winner of each window as 32 bits.
+class PlannedPool final : public PoolPrimitive {
+ public:
+  explicit PlannedPool(const PoolDesc& desc)
+      : workspace_(desc.method == PoolMethod::kAverage || !desc.training
+                       ? 0
+                       : static_cast<size_t>(desc.OutShape().Count()) * sizeof(int32_t)) {}
+  std::string kernel() const override { return kPlanDeviceName; }
+  size_t WorkspaceBytes() const override { return workspace_; }
+  void Forward(ConstTensor, Tensor, std::span<std::byte>) override { Fail(); }
+  void Backward(ConstTensor, Tensor, std::span<const std::byte>) override { Fail(); }
+  void ArgMax(std::span<const std::byte>, Tensor) override { Fail(); }
+
+ private:
+  size_t workspace_;
+};
+
+class PlannedBatchNorm final : public BatchNormPrimitive {
+ public:
+  explicit PlannedBatchNorm(const BatchNormDesc& desc) : pixels_(GpuChunks(desc.shape)) {}
+  std::string kernel() const override { return kPlanDeviceName; }
+  size_t WorkspaceBytes() const override { return BatchNormWorkspace(pixels_); }
+  size_t ScratchBytes() const override { return BatchNormScratch(pixels_); }
+  BatchNormStats StatsIn(std::span<std::byte>) const override { Fail(); }
+  void Moments(ConstTensor, const BatchNormStats&, std::span<std::byte>) override { Fail(); }
+  void Forward(const BatchNormTensors&, const BatchNormStats&) override { Fail(); }
+  void Recompute(const BatchNormTensors&, const BatchNormStats&) override { Fail(); }
+  void Backward(const BatchNormGradients&, const BatchNormStats&, std::span<std::byte>) override {
+    Fail();
+  }
+
+ private:
+  PixelChunks pixels_;
+};
+
+// The base of each power as a float.
+class PlannedLrn final : public LrnPrimitive {
+ public:
+  explicit PlannedLrn(const LrnDesc& desc)
+      : workspace_(static_cast<size_t>(desc.shape.Count()) * sizeof(float)) {}
+  std::string kernel() const override { return kPlanDeviceName; }
+  size_t WorkspaceBytes() const override { return workspace_; }
+  void Forward(ConstTensor, Tensor, std::span<std::byte>) override { Fail(); }
+  void Backward(ConstTensor, ConstTensor, Tensor, std::span<const std::byte>,
+                std::span<std::byte>) override {
+    Fail();
+  }
+
+ private:
+  size_t workspace_;
+};
+
+class PlannedSoftmax final : public SoftmaxPrimitive {
+ public:
+  std::string kernel() const override { return kPlanDeviceName; }
+  void Forward(ConstTensor, Tensor) override { Fail(); }
+  void Backward(ConstTensor, ConstTensor, Tensor) override { Fail(); }
+};
+
+class MetaDevice final : public Device {
+ public:
+  DeviceKind kind() const override { return DeviceKind::kCuda; }
+  std::string Describe() const override { return "a GPU, planned only"; }
+  bool SupportsDtype(DType) const override { return true; }
+  size_t AvailableBytes() const override { return std::numeric_limits<size_t>::max() / 2; }
+
+  void* Allocate(size_t) const override { Fail(); }
+  void Free(void*) const override {}
+  void CopyToDevice(void*, const void*, size_t) const override { Fail(); }
+  void CopyToHost(void*, const void*, size_t) const override { Fail(); }
+  void Memset(void*, unsigned char, size_t) const override { Fail(); }
+  void Synchronize() const override {}
+
+  std::unique_ptr<GemmPrimitive> NewGemm(const GemmDesc& desc) const override {
+    CheckGemm(desc);
+    return std::make_unique<PlannedGemm>();
+  }
+  std::unique_ptr<ConvPrimitive> NewConv(const ConvDesc& desc) const override {
+    CheckConv(desc);
+    return std::make_unique<PlannedConv>(desc);
+  }
+  std::unique_ptr<PoolPrimitive> NewPool(const PoolDesc& desc) const override {
+    CheckPool(desc);
+    return std::make_unique<PlannedPool>(desc);
+  }
+  std::unique_ptr<BatchNormPrimitive> NewBatchNorm(const BatchNormDesc& desc) const override {
+    CheckBatchNorm(desc);
+    return std::make_unique<PlannedBatchNorm>(desc);
+  }
+  std::unique_ptr<LrnPrimitive> NewLrn(const LrnDesc& desc) const override {
+    CheckLrn(desc);
+    return std::make_unique<PlannedLrn>(desc);
+  }
+  std::unique_ptr<SoftmaxPrimitive> NewSoftmax(const SoftmaxDesc& desc) const override {
+    CheckSoftmax(desc);
+    return std::make_unique<PlannedSoftmax>();
+  }
+
+  void Copy(const CopyDesc&, const void*, void*) const override { Fail(); }
+  void Convert(const ConstTensor&, const Tensor&) const override { Fail(); }
+  void AddChannelSums(const ChannelSumsDesc&, const ConstTensor&, const ConstTensor*,
+                      float*) const override {
+    Fail();
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Device> MakeMetaDevice() { return std::make_unique<MetaDevice>(); }
+
+}  // namespace trainer

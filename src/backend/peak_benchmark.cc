@@ -1,0 +1,98 @@
+#include "trainer/backend/device/peak_benchmark.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "trainer/backend/loops/map.h"
+
+namespace trainer {
+namespace {
+
+// Memory that is given back.
+class Numbers {
+ public:
+  Numbers(const Device& device, int64_t count)
+      : device_(device),
+        at_(static_cast<float*>(device.Allocate(static_cast<size_t>(count) * sizeof(float)))) {
+    constexpr unsigned char kPart = 0x3c;  // of 0.0115
+    device.Memset(at_, kPart, static_cast<size_t>(count) * sizeof(float));
+  }
+  ~Numbers() { device_.Free(at_); }
+  Numbers(const Numbers&) = delete;
+  Numbers& operator=(const Numbers&) = delete;
+  float* get() const { return at_; }
+
+ private:
+  const Device& device_;
+  float* at_;
+};
+
+struct AddHalf {
+  HD void operator()(float& y, const float& x) const { y += 0.5f * x; }
+};
+
+// Of the fastest of five runs, after one that does not count.
+template <class F>
+double BestSeconds(const Device& device, const F& run) {
+  using Clock = std::chrono::steady_clock;
+  double best = 1e30;
+  for (int i = 0; i <= 5; ++i) {
+    device.Synchronize();
+    const auto start = Clock::now();
+    run();
+    device.Synchronize();
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    if (i > 0) best = std::min(best, seconds);
+  }
+  return best;
+}
+
+double ProductSeconds(const Device& device, int64_t size) {
+  const auto plan = device.NewGemm({.m = size, .n = size, .k = size});
+  const Numbers a(device, size * size), b(device, size * size), c(device, size * size);
+  const auto floats = static_cast<int64_t>(plan->ScratchBytes() / sizeof(float));
+  const Numbers scratch(device, floats + 1);
+  const std::span<std::byte> bytes(reinterpret_cast<std::byte*>(scratch.get()),
+                                   plan->ScratchBytes());
+  return BestSeconds(device, [&] { plan->Run(a.get(), b.get(), nullptr, c.get(), bytes); });
+}
+
+double PassSeconds(const Device& device, int64_t count) {
+  const Numbers x(device, count), y(device, count);
+  return BestSeconds(device, [&] { Update(device, AddHalf{}, count, y.get(), x.get()); });
+}
+
+// A size, doubled until a run takes this long: what starts a run then counts little.
+constexpr double kLongEnough = 2e-3;
+struct Sizes {
+  int64_t first, most;
+};
+
+template <class F>
+std::pair<int64_t, double> MeasureRate(Sizes sizes, const F& seconds_of) {
+  for (int64_t size = sizes.first;; size *= 2) {
+    const double seconds = seconds_of(size);
+    if (seconds >= kLongEnough || size >= sizes.most) return {size, seconds};
+  }
+}
+
+// On the CPU one size for all machines, too large for their caches.
+constexpr Sizes kCpuProduct = {1024, 1024}, kGpuProduct = {256, 8192};
+constexpr Sizes kCpuPass = {int64_t{16} << 20, int64_t{16} << 20};
+constexpr Sizes kGpuPass = {int64_t{1} << 20, int64_t{512} << 20};
+
+}  // namespace
+
+MachinePeak MeasurePeak(const Device& device) {
+  const bool cpu = device.kind() == DeviceKind::kCpu;
+  const auto [size, product] = MeasureRate(cpu ? kCpuProduct : kGpuProduct,
+                                           [&](int64_t n) { return ProductSeconds(device, n); });
+  const auto [count, pass] =
+      MeasureRate(cpu ? kCpuPass : kGpuPass, [&](int64_t n) { return PassSeconds(device, n); });
+  const auto edge = static_cast<double>(size);
+  return {2e-9 * edge * edge * edge / product, 12e-9 * static_cast<double>(count) / pass};
+}
+
+}  // namespace trainer

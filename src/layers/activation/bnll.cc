@@ -1,0 +1,20 @@
+#include "shared/unary.h"
+#include "trainer/backend/loops/math.h"
+
+namespace trainer {
+namespace {
+
+struct BnllMath {
+  explicit BnllMath(const LayerSpec&) {}
+  Keeps Keep() const { return Keeps::kInput; }
+  // log(1 + exp(x)) without overflow.
+  HD float Forward(float x) const { return (x > 0 ? x : 0.0f) + log1pf(Exp(-fabsf(x))); }
+  HD float Backward(float dy, float x) const { return dy * Logistic(x); }
+};
+
+const RegisterLayer<Unary<BnllMath>> kBnll("BNLL", {.text = "y = log(1 + exp(x)). Any shape.",
+                                                    .param = "",
+                                                    .dtypes = DtypePolicy::kConfigurable});
+
+}  // namespace
+}  // namespace trainer

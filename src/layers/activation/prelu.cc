@@ -1,0 +1,93 @@
+#include "shared/checks.h"
+#include "trainer/backend/loops/map_rows.h"
+
+namespace trainer {
+namespace {
+
+// Element i belongs to channel i / inner % channels; one shared slope counts as one channel.
+struct Channels {
+  int64_t channels, inner;
+  HD int64_t Of(int64_t i) const { return i / inner % channels; }
+};
+
+struct PReluForward {
+  const float* slope;
+  Channels channels;
+  HD float operator()(int64_t i, float x) const { return x > 0 ? x : slope[channels.Of(i)] * x; }
+};
+
+struct PReluBackward {
+  const float* slope;
+  Channels channels;
+  HD float operator()(int64_t i, float dy, float x) const {
+    return x > 0 ? dy : slope[channels.Of(i)] * dy;
+  }
+};
+
+// One row per channel: dslope += sum dy * min(x, 0).
+template <class T>
+struct SlopeGradientRow {
+  const T *x, *dy;
+  float* dslope;
+  Channels channels;
+
+  template <class Row>
+  HD void operator()(const Row& row) const {
+    const float sum = row.Sum([&](int64_t i) {
+      const int64_t at = (i / channels.inner * channels.channels + row.index) * channels.inner +
+                         i % channels.inner;
+      const float v = Load(x[at]);
+      return v < 0 ? Load(dy[at]) * v : 0.0f;
+    });
+    row.Once([&] { dslope[row.index] += sum; });
+  }
+};
+
+class PRelu final : public Layer {
+ public:
+  explicit PRelu(const LayerSpec& spec) : spec_(spec) {}
+
+  void Setup(SetupContext& ctx) override {
+    const caffe::PReLUParameter& param = spec_.proto().prelu_param();
+    RequireRank(ctx, spec_, 0, 2, Shape::kMaxAxes, "(N, C, ...)");
+    const Shape& in = ctx.Input(0);
+    const Rows rows = AxisRows(in, 1);
+    channels_ = param.channel_shared() ? Channels{1, in.Count()} : Channels{in[1], rows.inner};
+    caffe::FillerParameter filler = param.filler();
+    if (!param.has_filler()) filler.set_value(0.25f);
+    ctx.Param("slope", param.channel_shared() ? Shape{} : Shape{in[1]}, filler);
+    ctx.Output(0, in, ctx.InputType(0));
+    ctx.SaveInput(0);
+  }
+  void Forward(const RunContext& run) override {
+    MapIndexed(run.device(), PReluForward{run.Param(0), channels_}, run.Output(0), run.Input(0));
+  }
+  bool Recomputes() const override { return true; }
+  void Backward(const RunContext& run) override {
+    if (run.GradParam(0) != nullptr) {
+      DispatchDtype(run.Input(0).dtype, [&](auto tag) {
+        using T = typename decltype(tag)::Type;
+        MapRows(run.device(), channels_.channels, run.Input(0).Count() / channels_.channels,
+                SlopeGradientRow<T>{run.Input(0).As<T>(), run.GradOutput(0).As<T>(),
+                                    run.GradParam(0), channels_});
+      });
+    }
+    if (!run.NeedsGradInput(0)) return;
+    MapIndexed(run.device(), PReluBackward{run.Param(0), channels_}, run.GradInput(0),
+               run.GradOutput(0), run.Input(0));
+  }
+
+ private:
+  LayerSpec spec_;
+  Channels channels_{1, 1};
+};
+
+const RegisterLayer<PRelu> kPRelu(
+    "PReLU", {.text = "y = x if x > 0, else slope * x, with a trained slope per channel.\n"
+                      "bottom (N, C, ...). Parameter: slope (C), or one number with "
+                      "channel_shared; initially 0.25.",
+              .param = "prelu_param",
+              .dtypes = DtypePolicy::kConfigurable});
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,23 @@
+#include "shared/unary.h"
+#include "trainer/backend/loops/math.h"
+
+namespace trainer {
+namespace {
+
+struct SiluMath {
+  explicit SiluMath(const LayerSpec&) {}
+  Keeps Keep() const { return Keeps::kInput; }
+  HD float Forward(float x) const { return x * Logistic(x); }
+  HD float Backward(float dy, float x) const {
+    const float s = Logistic(x);
+    return dy * s * (1 + x * (1 - s));
+  }
+};
+
+const RegisterLayer<Unary<SiluMath>> kSilu(
+    "SiLU", {.text = "y = x / (1 + exp(-x)): Swish with beta 1. Any shape.",
+             .param = "",
+             .dtypes = DtypePolicy::kConfigurable});
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,20 @@
+#include "shared/unary.h"
+#include "trainer/backend/loops/math.h"
+
+namespace trainer {
+namespace {
+
+struct TanhMath {
+  explicit TanhMath(const LayerSpec&) {}
+  Keeps Keep() const { return Keeps::kOutput; }
+  HD float Forward(float x) const { return Tanh(x); }
+  HD float Backward(float dy, float y) const { return dy * (1 - y * y); }
+};
+
+const RegisterLayer<Unary<TanhMath>> kTanh("TanH",
+                                           {.text = "y = tanh(x). Any shape; may work in place.",
+                                            .param = "tanh_param",
+                                            .dtypes = DtypePolicy::kConfigurable});
+
+}  // namespace
+}  // namespace trainer

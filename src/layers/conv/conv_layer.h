@@ -1,0 +1,87 @@
+#pragma once
+
+#include "conv/conv_geometry.h"
+#include "conv/merged_axes.h"
+#include "shared/checks.h"
+#include "trainer/backend/primitives/dropped_nan.h"
+#include "trainer/backend/primitives/packed_weight.h"
+#include "trainer/base/text/text.h"
+
+namespace trainer {
+
+// What a convolution and its transpose share: several bottoms of one shape with a top each, one
+// plan, and copies of what the plan sees under another number of axes.
+class ConvLayer : public Layer, public TakesPackedWeight, public MayDropNan {
+ public:
+  explicit ConvLayer(const LayerSpec& spec) : spec_(spec) {}
+
+  void Prepare(PrepareContext& ctx) final {
+    conv_ = ctx.device().NewConv(desc_);
+    if (may_drop_nan_) AllowDroppedNan();
+    ctx.Scratch(x_.Bytes() + y_.Bytes() + conv_->ScratchBytes());
+  }
+  std::optional<PackedLayout> packed_layout() const final {
+    const auto* const taker = dynamic_cast<TakesPackedWeight*>(conv_.get());
+    return taker == nullptr ? std::nullopt : taker->packed_layout();
+  }
+  void UsePackedWeight(const void* copy, const bool* holds) final {
+    dynamic_cast<TakesPackedWeight&>(*conv_).UsePackedWeight(copy, holds);
+  }
+  void AllowDroppedNan() final {
+    may_drop_nan_ = true;
+    if (auto* const conv = dynamic_cast<MayDropNan*>(conv_.get())) conv->AllowDroppedNan();
+  }
+  std::string kernel() const final { return conv_->kernel(); }
+  std::vector<std::string> skipped_kernels() const final { return conv_->skipped_kernels(); }
+  int64_t Macs() const final { return macs_; }
+
+ protected:
+  // The scratch: x and y where they are copied, then the plan's own.
+  struct Buffers {
+    std::byte *x, *y;
+    std::span<std::byte> rest;
+  };
+  Buffers BuffersOf(const RunContext& run) const {
+    const std::span<std::byte> scratch = run.Scratch();
+    return {scratch.data(), scratch.data() + x_.Bytes(), scratch.subspan(x_.Bytes() + y_.Bytes())};
+  }
+
+  void RequirePairs(const SetupContext& ctx) const {
+    if (ctx.NumInputs() != ctx.NumOutputs()) {
+      spec_.Fail(Join("has ", ctx.NumInputs(), " bottoms and ", ctx.NumOutputs(),
+                      " tops; give one top per bottom"));
+    }
+    RequireEqualShapes(ctx, spec_);
+  }
+
+  // `desc` is the plan; it sees bottoms as `x` and tops as `y`, which are `out` to other layers.
+  void SetupPairs(SetupContext& ctx, const ConvDesc& desc, const Shape& x, const Shape& y,
+                  const Shape& out) {
+    x_ = MergedAxes(ctx.Input(0), x, desc.dtype);
+    y_ = MergedAxes(out, y, desc.dtype);
+    for (int i = 0; i < ctx.NumInputs(); ++i) {
+      ctx.Output(i, out, ctx.InputType(i));
+      ctx.SaveInput(i);
+    }
+    macs_ = desc.Macs() * ctx.NumInputs();
+    desc_ = desc;
+  }
+
+  // Whether pair i has no gradient, in which case the bottom's is made 0.
+  static bool HasNoGradient(const RunContext& run, int i) {
+    if (run.HasGradOutput(i)) return false;
+    if (run.NeedsGradInput(i)) run.device().Zero(run.GradInput(i).data, run.GradInput(i).Bytes());
+    return true;
+  }
+
+  LayerSpec spec_;
+  MergedAxes x_, y_;
+  ConvDesc desc_;
+  std::unique_ptr<ConvPrimitive> conv_;
+
+ private:
+  int64_t macs_ = 0;
+  bool may_drop_nan_ = false;
+};
+
+}  // namespace trainer

@@ -1,0 +1,150 @@
+#include "conv/conv_layer.h"
+#include "shared/plain_relu.h"
+#include "trainer/backend/loops/map.h"
+#include "trainer/backend/primitives/masks_and_sums.h"
+
+namespace trainer {
+namespace {
+
+constexpr char kConvolutionParam[] = "convolution_param";
+
+// A ReLU's gradient by its output.
+struct WherePositive {
+  HD float operator()(float dy, float y) const { return y > 0 ? dy : 0.0f; }
+};
+
+// What is written as a depthwise convolution, as the convolution that it is: group and num_output
+// are the number of input channels.
+LayerSpec AsGroups(LayerSpec spec, const Shape& input) {
+  caffe::ConvolutionParameter& param = *spec.mutable_proto().mutable_convolution_param();
+  const int64_t channels = input[AxisIn(spec, kConvolutionParam, "axis", param.axis(), input)];
+  const auto require = [&](const char* field, bool given, uint32_t value) {
+    if (!given || value == channels) return;
+    spec.FailIn(
+        kConvolutionParam, field,
+        Join(field, " is ", value,
+             ", but a depthwise convolution has one filter per input channel, and ", Dims(input),
+             " has ", channels, ": remove ", field, ", or use type Convolution"));
+  };
+  require("num_output", param.has_num_output(), param.num_output());
+  require("group", param.has_group(), param.group());
+  if (channels < 1 || channels > INT32_MAX) spec.Fail("bottom", "the input has no channels", 0);
+  param.set_num_output(static_cast<uint32_t>(channels));
+  param.set_group(static_cast<uint32_t>(channels));
+  return spec;
+}
+
+class Convolution final : public ConvLayer {
+ public:
+  explicit Convolution(const LayerSpec& spec) : ConvLayer(spec), written_(spec) {}
+
+  void Setup(SetupContext& ctx) override {
+    if (written_.type() != "Convolution") spec_ = AsGroups(written_, ctx.Input(0));
+    const caffe::ConvolutionParameter& param = spec_.proto().convolution_param();
+    RequirePairs(ctx);
+    ConvGeometry geometry = ReadConvGeometry(spec_, ctx.Input(0), ctx.InputType(0));
+    ConvDesc& desc = geometry.desc;
+    desc.out_channels = ReadNumOutput(spec_);
+    desc.bias = param.bias_term();
+    desc.relu = relu_;
+    RequireGroup(spec_, desc.group, desc.out_channels, "outputs (num_output)");
+    RequireFit(spec_, desc);
+
+    ctx.Param("weight", geometry.WeightShape(), param.weight_filler());
+    if (desc.bias) ctx.Param("bias", {desc.out_channels}, param.bias_filler());
+    SetupPairs(ctx, desc, desc.InShape(), desc.OutShape(), geometry.LayerShape(desc.OutShape()));
+    if (relu_) ctx.SaveOutput(0);
+  }
+
+  bool Fuse(std::span<const LayerSpec* const> next, const Device& device) override {
+    ConvDesc fused = desc_;
+    fused.relu = !next.empty();
+    if (fused.relu && (next.size() > 1 || !IsPlainRelu(*next[0]) || !device.Supports(fused))) {
+      return false;
+    }
+    relu_ = fused.relu;
+    return true;
+  }
+
+  bool RecomputesAtCost() const override { return true; }
+  void Forward(const RunContext& run) override {
+    const Buffers buffers = BuffersOf(run);
+    for (int i = 0; i < run.NumInputs(); ++i) {
+      conv_->Forward(x_.Read(run.device(), run.Input(i), buffers.x), run.Param(0),
+                     run.ParamOrNull(1), y_.Place(run.Output(i), buffers.y), buffers.rest);
+      y_.Write(run.device(), run.Output(i), buffers.y);
+    }
+  }
+
+  void Backward(const RunContext& run) override {
+    const Device& device = run.device();
+    const Buffers buffers = BuffersOf(run);
+    for (int i = 0; i < run.NumInputs(); ++i) {
+      if (HasNoGradient(run, i)) continue;
+      float* const dbias = relu_ && MaskAndSum(run, i) ? nullptr : run.GradParamOrNull(1);
+      const ConstTensor dy = y_.Read(device, run.GradOutput(i), buffers.y);
+      if (run.GradParam(0) != nullptr) {
+        conv_->BackwardWeight(x_.Read(device, run.Input(i), buffers.x), dy, run.GradParam(0), dbias,
+                              buffers.rest);
+      } else if (dbias != nullptr) {
+        device.AddChannelSums(ChannelSumsDesc::Of(dy.shape, 1), dy, nullptr, dbias);
+      }
+      if (!run.NeedsGradInput(i)) continue;
+      conv_->BackwardData(dy, run.Param(0), x_.Place(run.GradInput(i), buffers.x), buffers.rest);
+      x_.Write(device, run.GradInput(i), buffers.x);
+    }
+  }
+
+ private:
+  // The ReLU's gradient. Whether the bias's gradient was computed on the way.
+  bool MaskAndSum(const RunContext& run, int i) const {
+    const ConstTensor dy = run.GradOutput(i), y = run.Output(i);
+    const Tensor g = run.MutableGradOutput(i);
+    const auto* const device = dynamic_cast<const MasksAndSums*>(&run.device());
+    // What the plan sees under other axes is not split into channels here.
+    if (device != nullptr && run.GradParamOrNull(1) != nullptr && y.shape == desc_.OutShape() &&
+        device->ReluGradAndBiasGrad(ChannelSumsDesc::Of(y.shape, 1), dy, y, g,
+                                    run.GradParamOrNull(1))) {
+      return true;
+    }
+    Map(run.device(), WherePositive{}, g, dy, y);
+    return false;
+  }
+
+  LayerSpec written_;  // differs from spec_ for a depthwise convolution
+  bool relu_ = false;  // whether the ReLU that follows is fused into it
+};
+
+const RegisterLayer<Convolution> kConvolution(
+    "Convolution",
+    {.text =
+         "Sliding weighted sums over the spatial axes (a cross-correlation: the kernel is not "
+         "rotated).\n"
+         "y[o, p] = b[o] + sum over c and k of w[o, c, k] * x[c, stride * p - pad + dilation * "
+         "k], where p and k are positions in the output and in the kernel, and x is 0 outside.\n"
+         "bottom (N, C, spatial...), top (N, num_output, out...), per axis\n"
+         "  out = (in + 2 * pad - dilation * (kernel - 1) - 1) / stride + 1, rounded down.\n"
+         "Parameters: weight (num_output, C / group, kernel...); bias (num_output) unless "
+         "bias_term is false. Several bottoms of the same shape share these parameters. If the "
+         "channels are not on axis 1, set `axis`; the axes before it count as one batch. More "
+         "than 3 spatial axes are slow.",
+     .param = kConvolutionParam,
+     .arity = {.min_in = 1, .max_in = -1, .min_out = 1, .max_out = -1},
+     .dtypes = DtypePolicy::kConfigurable});
+
+constexpr LayerDoc kDepthwiseDoc = {
+    .text =
+        "A Convolution with one filter per input channel; this is its name in forks for "
+        "MobileNet.\n"
+        "bottom (N, C, spatial...), top (N, C, out...): the same as a Convolution with group: C "
+        "and num_output: C. You may leave out both. Parameters: weight (C, 1, kernel...); bias "
+        "(C) unless bias_term is false. ConvolutionDepthwise and DepthwiseConvolution are the "
+        "same.",
+    .param = kConvolutionParam,
+    .arity = {.min_in = 1, .max_in = -1, .min_out = 1, .max_out = -1},
+    .dtypes = DtypePolicy::kConfigurable};
+const RegisterLayer<Convolution> kConvolutionDepthwise("ConvolutionDepthwise", kDepthwiseDoc);
+const RegisterLayer<Convolution> kDepthwiseConvolution("DepthwiseConvolution", kDepthwiseDoc);
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,99 @@
+#include "conv/conv_layer.h"
+#include "trainer/backend/loops/map.h"
+
+namespace trainer {
+namespace {
+
+struct AddBias {
+  const float* bias;
+  int64_t channels, inner;
+  HD float operator()(int64_t i, float y) const { return y + bias[i / inner % channels]; }
+};
+
+// The convolution from the top to the bottom, run backward: its data gradient is the output.
+class Deconvolution final : public ConvLayer {
+ public:
+  explicit Deconvolution(const LayerSpec& spec) : ConvLayer(spec) {}
+
+  void Setup(SetupContext& ctx) override {
+    const caffe::ConvolutionParameter& param = spec_.proto().convolution_param();
+    RequirePairs(ctx);
+    ConvGeometry geometry = ReadConvGeometry(spec_, ctx.Input(0), ctx.InputType(0));
+    ConvDesc& desc = geometry.desc;
+    desc.out_channels = desc.in_channels;
+    desc.in_channels = ReadNumOutput(spec_);
+    desc.bias = false;
+    RequireGroup(spec_, desc.group, desc.in_channels, "outputs (num_output)");
+    for (size_t i = 0; i < desc.in.size(); ++i) desc.in[i] = OutLength(desc, i);
+
+    ctx.Param("weight", geometry.WeightShape(), param.weight_filler());
+    if (param.bias_term()) ctx.Param("bias", {desc.in_channels}, param.bias_filler());
+    SetupPairs(ctx, desc, desc.OutShape(), desc.InShape(), geometry.LayerShape(desc.InShape()));
+  }
+
+  bool RecomputesAtCost() const override { return true; }
+  void Forward(const RunContext& run) override {
+    const Buffers buffers = BuffersOf(run);
+    for (int i = 0; i < run.NumInputs(); ++i) {
+      const Tensor y = y_.Place(run.Output(i), buffers.y);
+      conv_->BackwardData(x_.Read(run.device(), run.Input(i), buffers.x), run.Param(0), y,
+                          buffers.rest);
+      if (run.ParamOrNull(1) != nullptr) {
+        const Rows rows = AxisRows(y.shape, 1);
+        MapIndexed(run.device(), AddBias{run.Param(1), rows.length, rows.inner}, y, y);
+      }
+      y_.Write(run.device(), run.Output(i), buffers.y);
+    }
+  }
+
+  void Backward(const RunContext& run) override {
+    const Device& device = run.device();
+    const Buffers buffers = BuffersOf(run);
+    for (int i = 0; i < run.NumInputs(); ++i) {
+      if (HasNoGradient(run, i)) continue;
+      const ConstTensor dy = y_.Read(device, run.GradOutput(i), buffers.y);
+      if (run.GradParam(0) != nullptr) {
+        conv_->BackwardWeight(dy, x_.Read(device, run.Input(i), buffers.x), run.GradParam(0),
+                              nullptr, buffers.rest);
+      }
+      if (run.GradParamOrNull(1) != nullptr)
+        device.AddChannelSums(ChannelSumsDesc::Of(dy.shape, 1), dy, nullptr,
+                              run.GradParamOrNull(1));
+      if (!run.NeedsGradInput(i)) continue;
+      conv_->Forward(dy, run.Param(0), nullptr, x_.Place(run.GradInput(i), buffers.x),
+                     buffers.rest);
+      x_.Write(device, run.GradInput(i), buffers.x);
+    }
+  }
+
+ private:
+  int64_t OutLength(const ConvDesc& desc, size_t i) const {
+    const int64_t reach = desc.dilation[i] * (desc.kernel[i] - 1) + 1;
+    int64_t full = 0;
+    const bool fits = !__builtin_mul_overflow(desc.stride[i], desc.in[i] - 1, &full) &&
+                      !__builtin_add_overflow(full, reach, &full);
+    const int64_t out = fits ? full - 2 * desc.pad[i] : 0;
+    if (out >= 1) return out;
+    spec_.Fail(Join("spatial axis ", i, " of the output would have the length ", full, " - 2 * ",
+                    desc.pad[i], " of padding, less than 1; use less pad or a larger kernel"));
+  }
+};
+
+const RegisterLayer<Deconvolution> kDeconvolution(
+    "Deconvolution",
+    {.text =
+         "The transpose of a convolution: each number adds a weighted kernel to the output.\n"
+         "bottom (N, C, spatial...), top (N, num_output, out...), per axis\n"
+         "  out = stride * (in - 1) + dilation * (kernel - 1) + 1 - 2 * pad.\n"
+         "Parameters: weight (C, num_output / group, kernel...); bias (num_output) unless "
+         "bias_term is false. Several bottoms of the same shape share these parameters. `axis` as "
+         "for a Convolution.\n"
+         "To enlarge images f times by bilinear interpolation: kernel_size 2 * f - f % 2, stride "
+         "f, pad ceil((f - 1) / 2), num_output = group = C, weight_filler of type bilinear, "
+         "bias_term false, lr_mult 0.",
+     .param = "convolution_param",
+     .arity = {.min_in = 1, .max_in = -1, .min_out = 1, .max_out = -1},
+     .dtypes = DtypePolicy::kConfigurable});
+
+}  // namespace
+}  // namespace trainer

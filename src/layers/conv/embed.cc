@@ -1,0 +1,114 @@
+#include <cmath>
+
+#include "shared/checks.h"
+#include "shared/index_checks.h"
+#include "trainer/backend/loops/map.h"
+#include "trainer/base/text/text.h"
+#include "trainer/tensor/nchw_order.h"
+
+namespace trainer {
+namespace {
+
+constexpr char kEmbedParam[] = "embed_param";
+
+struct TakeRow {
+  const float *index, *weight, *bias;
+  float* y;
+  NchwOrder in, out;
+  LabelRule rule;
+  int64_t columns;
+
+  HD void operator()(int64_t i) const {
+    const int64_t at = out.Plain(i), row = at / columns, j = at % columns;
+    const int64_t c = rule.Read(index[in.Memory(row)]);
+    const float added = bias == nullptr ? 0.0f : bias[j];
+    y[i] = c < 0 ? NAN : weight[c * columns + j] + added;
+  }
+};
+
+// One column: rows that share an index are added one after the other, always in the same order.
+struct AddColumn {
+  const float *index, *dy;
+  float *dweight, *dbias;
+  NchwOrder in, out;
+  LabelRule rule;
+  int64_t rows, columns;
+
+  HD void operator()(int64_t j) const {
+    for (int64_t row = 0; row < rows; ++row) {
+      const int64_t c = rule.Read(index[in.Memory(row)]);
+      const float d = dy[out.Memory(row * columns + j)];
+      if (dweight != nullptr && c >= 0) dweight[c * columns + j] += d;
+      if (dbias != nullptr) dbias[j] += d;
+    }
+  }
+};
+
+class Embed final : public Layer {
+ public:
+  explicit Embed(const LayerSpec& spec) : spec_(spec) {}
+
+  void Setup(SetupContext& ctx) override {
+    RequireF32(ctx, spec_);
+    const caffe::EmbedParameter& param = spec_.proto().embed_param();
+    RequireSize("num_output", param.has_num_output(), param.num_output(), "the length of a vector");
+    RequireSize("input_dim", param.has_input_dim(), param.input_dim(), "the number of vectors");
+    columns_ = param.num_output();
+    rule_.classes = param.input_dim();
+    const Shape& in = ctx.Input(0);
+    RequireRank(ctx, spec_, 0, 0, Shape::kMaxAxes - 1, "at most 31 axes");
+    const int64_t last[] = {columns_};
+    const Shape out = in.Replace(in.Rank(), in.Rank(), last);
+    in_ = NchwOrder(in);
+    out_ = NchwOrder(out);
+    ctx.Param("weight", {rule_.classes, columns_}, param.weight_filler());
+    if (param.bias_term()) ctx.Param("bias", {columns_}, param.bias_filler());
+    ctx.Output(0, out);
+    ctx.SaveInput(0);
+    ctx.NotDifferentiable(0);
+  }
+
+  void Forward(const RunContext& run) override {
+    ReportBadIndices(run, 0, rule_);
+    ForEach(run.device(), run.Output(0).Count(),
+            TakeRow{run.Input(0).f32(), run.Param(0), run.ParamOrNull(1), run.Output(0).f32(), in_,
+                    out_, rule_, columns_});
+  }
+
+  void ThrowInputError(const RunContext& run, int64_t at, float index) const override {
+    ThrowBadIndex(spec_, 0, run.Input(0).shape, rule_, "vectors (input_dim)", at, index);
+  }
+
+  void Backward(const RunContext& run) override {
+    ForEach(run.device(), columns_,
+            AddColumn{run.Input(0).f32(), run.GradOutput(0).f32(), run.GradParam(0),
+                      run.GradParamOrNull(1), in_, out_, rule_, run.Input(0).Count(), columns_});
+  }
+
+ private:
+  void RequireSize(const char* field, bool given, int64_t size, const char* meaning) const {
+    if (!given) spec_.Fail(Join(field, " is not given; it is ", meaning));
+    if (size < 1 || size > INT32_MAX) {
+      spec_.FailIn(kEmbedParam, field,
+                   Join(field, " is ", size, "; it must be at least 1 and below 2^31"));
+    }
+  }
+
+  LayerSpec spec_;
+  NchwOrder in_, out_;
+  LabelRule rule_;
+  int64_t columns_ = 0;
+};
+
+const RegisterLayer<Embed> kEmbed(
+    "Embed",
+    {.text = "A trained vector for each integer: y = W[x] + b, where W[x] is row x of the "
+             "weights.\n"
+             "bottom: indices, 0 to input_dim - 1, checked in every pass. top: the bottom's "
+             "shape, then num_output.\n"
+             "Parameters: weight (input_dim, num_output); bias (num_output) unless bias_term is "
+             "false. The indices get no gradient.",
+     .param = kEmbedParam});
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,73 @@
+#pragma once
+// The end of a loss layer: the sum over rows and what it is divided by.
+
+#include "shared/class_labels.h"
+#include "trainer/backend/loops/reduce.h"
+#include "trainer/layers/label_count.h"
+#include "trainer/layers/layer.h"
+#include "trainer/layers/uses_replicas.h"
+
+namespace trainer {
+
+// Marks in an array of row losses, far below any loss. What a bad row means is said by
+// ReportBadLabels.
+inline constexpr float kIgnoredRow = -3e38f, kBadRow = -3.3e38f;
+
+// What the forward pass leaves for the backward pass, at the start of the layer's workspace.
+struct LossAccumulators {
+  float sum, ignored;
+  float normalizer, weight;
+  float pad[12];  // to a whole cache line
+};
+
+// The classes and the ignore_label of loss_param.
+LabelRule LabelRuleOf(const LayerSpec& spec, int64_t classes);
+
+// Divides by loss_param's normalization: FULL all rows, VALID those not ignored, BATCH_SIZE
+// `outer`, NONE 1; never by less than 1. Where rows have weights, VALID is the sum of those, or 1
+// where that is 0.
+//
+// Over several replicas, whose losses and gradients are averaged, that is the number for all their
+// batches, divided by the number of replicas: the mean is then what one replica with all the
+// batches has. VALID counts over the replicas where counts may differ; nothing else is exchanged.
+class LossNormalizer final : public LabelCount {
+ public:
+  // `standard` holds where loss_param says nothing. The old `normalize` counts only where
+  // `normalization` is not written: true is VALID, false BATCH_SIZE.
+  LossNormalizer(const LayerSpec& spec, caffe::LossParameter::NormalizationMode standard);
+
+  // The mean over `rows` rows, whatever loss_param says.
+  explicit LossNormalizer(int64_t rows)
+      : mode_(caffe::LossParameter::FULL), has_ignore_(false), rows_(rows), outer_(rows) {}
+
+  void Use(const AllReduceFn& replicas) { replicas_ = replicas; }
+
+  void Plan(int64_t rows, int64_t outer) {
+    rows_ = rows;
+    outer_ = outer;
+  }
+
+  // out = sum of `loss`, a mark or a number per row, over the normalizer. `weight`, where not null,
+  // holds a number per row: how much it counts, already in its loss.
+  void Forward(const Device& device, const float* loss, LossAccumulators* head, float* out,
+               const float* weight = nullptr);
+
+  bool Varies() const override;
+  void BeginPass(int pass, int passes) override;
+  float ScaleOfEarlier() const override { return scale_of_earlier_; }
+
+ private:
+  float Fixed(float replicas) const;
+  void SumCounts(const Device& device, bool weighted, LossAccumulators* head) const;
+  void AddPass(const Device& device, bool weighted, LossAccumulators* head);
+
+  caffe::LossParameter::NormalizationMode mode_;
+  bool has_ignore_, has_weights_ = false;
+  int passes_ = 1;
+  double counted_ = 0;  // labels of this update's passes so far, on all replicas
+  float scale_of_earlier_ = 1;
+  int64_t rows_ = 0, outer_ = 0;
+  AllReduceFn replicas_;
+};
+
+}  // namespace trainer

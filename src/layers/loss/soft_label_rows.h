@@ -1,0 +1,62 @@
+#pragma once
+// Cross entropy of softmax and shares of the classes, a share for each score.
+
+#include <cmath>
+
+#include "shared/class_labels.h"
+#include "shared/softmax_rows.h"
+
+namespace trainer {
+
+// A share t of a row, of which label smoothing moves `smoothing` to all classes alike.
+struct SmoothShare {
+  float smoothing;
+  template <class Row>
+  HD float Of(const Row& row, float t) const {
+    return (1 - smoothing) * t + smoothing / static_cast<float>(row.length);
+  }
+};
+
+// One row: probabilities, and the loss -sum_c t_c log p_c.
+struct ShareLossRow {
+  const float *x, *share;
+  float *prob, *loss;
+  Rows rows;
+  SmoothShare smooth;
+  float most;  // of one row whose shares sum to 1
+
+  template <class Row>
+  HD void operator()(const Row& row) const {
+    const int64_t at = rows.Start(row.index), step = rows.inner;
+    const RowSoftmax softmax = RowSoftmax::Write(row, x + at, prob + at, step);
+    const float top = softmax.top;
+    const float all = row.Sum([&](int64_t i) { return smooth.Of(row, share[at + i * step]); });
+    const float own = row.Sum(
+        [&](int64_t i) { return smooth.Of(row, share[at + i * step]) * (x[at + i * step] - top); });
+    row.Once([&] {
+      const float nll = all * logf(softmax.sum) - own;
+      loss[row.index] = nll > all * most ? all * most : nll;
+    });
+  }
+};
+
+// dx = (p * the shares' sum - t) * weight / normalizer.
+struct ShareGradientRow {
+  const float *prob, *share, *weight, *normalizer;
+  float* dx;
+  Rows rows;
+  SmoothShare smooth;
+
+  template <class Row>
+  HD void operator()(const Row& row) const {
+    const int64_t at = rows.Start(row.index), step = rows.inner;
+    const float scale = *weight / *normalizer;
+    const float all = row.Sum([&](int64_t i) { return smooth.Of(row, share[at + i * step]); });
+    row.ForEach([&](int64_t i) {
+      const int64_t k = at + i * step;
+      dx[k] = (all * prob[k] - smooth.Of(row, share[k])) * scale;
+    });
+  }
+};
+
+}  // namespace trainer

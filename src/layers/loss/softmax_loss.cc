@@ -1,0 +1,254 @@
+#include <cmath>
+
+#include "loss/loss_normalizer.h"
+#include "loss/soft_label_rows.h"
+#include "shared/checks.h"
+#include "shared/class_labels.h"
+#include "shared/softmax_rows.h"
+#include "trainer/backend/memory/scratch_layout.h"
+#include "trainer/base/text/text.h"
+
+namespace trainer {
+namespace {
+
+constexpr float kMaxLoss = 87.3365447f;  // -log(FLT_MIN): Caffe's floor of a probability
+
+// What the logarithms of a row's probabilities are summed with. Class c has the weight[c], 1 where
+// that is null; the label's class has all of it but a share of `smoothing`, which is spread over
+// all classes.
+struct Target {
+  const float* weight;
+  float smoothing;
+
+  HD float Weight(int64_t c) const { return weight == nullptr ? 1.0f : weight[c]; }
+  HD float At(int64_t c, int64_t label, float spread) const {
+    return Weight(c) * (c == label ? spread + 1 - smoothing : spread);
+  }
+  // The targets' sum over the row's classes.
+  template <class Row>
+  HD float Sum(const Row& row, int64_t label, float spread) const {
+    if (weight == nullptr) return 1;
+    const float all = smoothing > 0 ? row.Sum([&](int64_t c) { return weight[c]; }) * spread : 0.0f;
+    return all + (label < 0 ? 0.0f : (1 - smoothing) * weight[label]);
+  }
+};
+
+// One row: probabilities, and the loss -sum_c target_c log p_c, for one label without weights
+// log(sum_j exp(x_j)) - x_label.
+struct LossRow {
+  const float *x, *label;
+  float *prob, *loss, *row_weight;  // row_weight is null without class weights
+  Rows rows;
+  LabelRule rule;
+  LabelOrder order;
+  Target target;
+
+  template <class Row>
+  HD void operator()(const Row& row) const {
+    const int64_t at = rows.Start(row.index), step = rows.inner;
+    const RowSoftmax softmax = RowSoftmax::Write(row, x + at, prob + at, step);
+    const float top = softmax.top, sum = softmax.sum;
+    const int c = rule.Read(label[order.At(row.index)]);
+    const float spread = target.smoothing / static_cast<float>(row.length);
+    const float all = target.Sum(row, c, spread);
+    const float smooth =
+        target.smoothing > 0
+            ? row.Sum([&](int64_t i) { return target.Weight(i) * (x[at + i * step] - top); })
+            : 0.0f;
+    row.Once([&] {
+      if (row_weight != nullptr) row_weight[row.index] = c < 0 ? 0.0f : target.Weight(c);
+      if (c < 0) {
+        loss[row.index] = c == kIgnoredLabel ? kIgnoredRow : kBadRow;
+      } else {
+        const float own =
+            (1 - target.smoothing) * target.Weight(c) * (x[at + c * step] - top) + spread * smooth;
+        const float nll = all * logf(sum) - own;
+        loss[row.index] = nll > all * kMaxLoss ? all * kMaxLoss : nll;
+      }
+    });
+  }
+};
+
+// dx = (p * the targets' sum - target) * weight / normalizer; 0 in ignored rows.
+struct LossGradientRow {
+  const float *prob, *label, *weight, *normalizer;
+  float* dx;
+  Rows rows;
+  LabelRule rule;
+  LabelOrder order;
+  Target target;
+
+  template <class Row>
+  HD void operator()(const Row& row) const {
+    const int64_t at = rows.Start(row.index), step = rows.inner;
+    const int c = rule.Read(label[order.At(row.index)]);
+    const float scale = c < 0 ? 0.0f : *weight / *normalizer;
+    const float spread = target.smoothing / static_cast<float>(row.length);
+    const float all = target.Sum(row, c, spread);
+    row.ForEach([&](int64_t i) {
+      dx[at + i * step] = (all * prob[at + i * step] - target.At(i, c, spread)) * scale;
+    });
+  }
+};
+
+class SoftmaxWithLoss final : public Layer, public UsesReplicas, public CountsLabels {
+ public:
+  explicit SoftmaxWithLoss(const LayerSpec& spec)
+      : spec_(spec), total_(spec, caffe::LossParameter::VALID) {
+    const caffe::LossParameter& loss = spec.proto().loss_param();
+    smoothing_ = loss.label_smoothing();
+    if (!(smoothing_ >= 0 && smoothing_ <= 1)) {
+      spec.FailIn("loss_param", "label_smoothing",
+                  Join("label_smoothing is ", smoothing_, "; it must be from 0 to 1"));
+    }
+    weights_.assign(loss.class_weight().begin(), loss.class_weight().end());
+    for (const float weight : weights_) {
+      if (weight >= 0 && std::isfinite(weight)) continue;
+      spec.FailIn("loss_param", "class_weight",
+                  Join("class_weight is ", weight, "; it must be a finite factor, 0 or more"));
+    }
+  }
+
+  void UseReplicas(const AllReduceFn& replicas) override { total_.Use(replicas); }
+  LabelCount& label_count() override { return total_; }
+
+  void Setup(SetupContext& ctx) override {
+    RequireF32(ctx, spec_);
+    const Shape& scores = ctx.Input(0);
+    const int given = spec_.proto().softmax_param().axis();
+    RefuseSwappedBottoms(ctx, spec_, given);
+    const int axis = AxisIn(spec_, "softmax_param", "axis", given, scores);
+    rows_ = AxisRows(scores, axis);
+    shares_ = rows_.length > 1 && ctx.Input(1) == scores;
+    if (shares_) {
+      CheckShares();
+    } else {
+      order_ = RequireLabels(ctx, spec_, axis);
+    }
+    rule_ = LabelRuleOf(spec_, rows_.length);
+    if (!weights_.empty() && static_cast<int64_t>(weights_.size()) != rows_.length) {
+      spec_.FailIn("loss_param", "class_weight",
+                   Join("class_weight is given ", weights_.size(), " times for ", rows_.length,
+                        " classes; give one per class, class 0 first"));
+    }
+    total_.Plan(rows_.count, scores.Count(0, axis));
+    ctx.Output(0, {});
+    if (ctx.NumOutputs() > 1) {
+      ctx.Output(1, scores);
+      ctx.SaveOutput(1);
+    }
+    own_probabilities_ = ctx.NumOutputs() == 1;
+    const bool weighted = !weights_.empty();
+    ScratchLayout layout;
+    head_ = layout.Add<LossAccumulators>(1);
+    loss_ = layout.Add<float>(rows_.count);
+    row_weight_ = layout.Add<float>(weighted ? rows_.count : 0);
+    prob_ = layout.Add<float>(own_probabilities_ ? scores.Count() : 0);
+    ctx.Workspace(layout.Bytes());
+    ctx.Constants(weights_);
+    ctx.SaveInput(1);
+    ctx.NotDifferentiable(1);
+  }
+
+  void Forward(const RunContext& run) override {
+    const Buffers buffers = BuffersOf(run);
+    if (shares_) {
+      MapRows(run.device(), rows_.count, rows_.length,
+              ShareLossRow{run.Input(0).f32(), run.Input(1).f32(), buffers.prob, buffers.loss,
+                           rows_, SmoothShare{smoothing_}, kMaxLoss});
+      total_.Forward(run.device(), buffers.loss, buffers.head, run.Output(0).f32(), nullptr);
+      return;
+    }
+    MapRows(
+        run.device(), rows_.count, rows_.length,
+        LossRow{run.Input(0).f32(), run.Input(1).f32(), buffers.prob, buffers.loss,
+                buffers.row_weights, rows_, rule_, order_, Target{buffers.weights, smoothing_}});
+    ReportBadLabels(run, rule_);
+    total_.Forward(run.device(), buffers.loss, buffers.head, run.Output(0).f32(),
+                   buffers.row_weights);
+  }
+
+  void ThrowInputError(const RunContext& run, int64_t at, float label) const override {
+    ThrowBadLabel(spec_, run.Input(1).shape, rule_, at, label);
+  }
+
+  void Backward(const RunContext& run) override {
+    RefuseProbabilityGradient(run, spec_);
+    const Buffers buffers = BuffersOf(run);
+    if (shares_) {
+      MapRows(run.device(), rows_.count, rows_.length,
+              ShareGradientRow{buffers.prob, run.Input(1).f32(), run.GradOutput(0).f32(),
+                               &buffers.head->normalizer, run.GradInput(0).f32(), rows_,
+                               SmoothShare{smoothing_}});
+      return;
+    }
+    MapRows(run.device(), rows_.count, rows_.length,
+            LossGradientRow{buffers.prob, run.Input(1).f32(), run.GradOutput(0).f32(),
+                            &buffers.head->normalizer, run.GradInput(0).f32(), rows_, rule_, order_,
+                            Target{buffers.weights, smoothing_}});
+  }
+
+ private:
+  // What is said of labels alone.
+  void CheckShares() const {
+    const caffe::LossParameter& loss = spec_.proto().loss_param();
+    const char* const field = loss.has_ignore_label() ? "ignore_label" : "class_weight";
+    if (!loss.has_ignore_label() && weights_.empty()) return;
+    spec_.FailIn(
+        "loss_param", field,
+        Join(field,
+             " works with class labels, but here bottom 1 has one share per score; remove it"));
+  }
+
+  // The weights of classes and rows are null where there are none.
+  struct Buffers {
+    LossAccumulators* head;
+    float* loss;
+    const float* weights;
+    float *row_weights, *prob;
+  };
+  Buffers BuffersOf(const RunContext& run) const {
+    const std::span<std::byte> kept = run.Workspace();
+    const bool weighted = !weights_.empty();
+    return {head_.At(kept), loss_.At(kept), run.Constants(),
+            weighted ? row_weight_.At(kept) : nullptr,
+            own_probabilities_ ? prob_.At(kept) : run.Output(1).f32()};
+  }
+
+  LayerSpec spec_;
+  LossNormalizer total_;
+  Rows rows_;
+  LabelRule rule_;
+  LabelOrder order_;
+  ScratchRegion<LossAccumulators> head_;
+  ScratchRegion<float> loss_, row_weight_, prob_;
+  std::vector<float> weights_;  // per class, or empty
+  float smoothing_ = 0;
+  bool own_probabilities_ = true;
+  bool shares_ = false;  // of the classes, in place of labels
+};
+
+const RegisterLayer<SoftmaxWithLoss> kSoftmaxWithLoss(
+    "SoftmaxWithLoss",
+    {.text =
+         "Cross entropy of softmax(scores) and class labels: -sum log p[label] / normalizer.\n"
+         "bottom 0: scores, classes along softmax_param's axis (default 1). bottom 1: labels, one "
+         "per row of scores, checked in every pass; fractions are cut off (0.5 is class 0).\n"
+         "If bottom 1 has the shape of the scores, it gives a share for each class of each row, "
+         "as mixup does (transform_param): the loss is -sum share * log p / normalizer.\n"
+         "top 0: the loss, a scalar. top 1 (optional): the probabilities.\n"
+         "normalizer, by loss_param.normalization: FULL: the number of labels; VALID (default): "
+         "the number of labels that are not ignore_label; BATCH_SIZE: the number of items; NONE: "
+         "1. It is never less than 1.\n"
+         "loss_param.class_weight, one factor per class: a row counts with the factor of its "
+         "label, and VALID divides by the sum of these factors.\n"
+         "loss_param.label_smoothing s, as in PyTorch: with K classes, the target of the label is "
+         "1 - s + s / K and the target of each other class is s / K, in loss and gradient. NVIDIA "
+         "Caffe subtracts s / (K - 1) from every gradient and 1 - s from the label's, on a GPU "
+         "alone, and does not smooth the loss.\n"
+         "The loss of one row ends at 87.34, where a probability is no longer a float.",
+     .param = "loss_param",
+     .arity = {.min_in = 2, .max_in = 2, .min_out = 1, .max_out = 2}});
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,178 @@
+#include "shared/checks.h"
+#include "shared/moments.h"
+#include "trainer/backend/memory/scratch_layout.h"
+#include "trainer/base/text/text.h"
+
+namespace trainer {
+namespace {
+
+constexpr char kGroupNormParam[] = "group_norm_param";
+
+// The statistics are arrays (N, C), equal within a group; factor and offset are null where nothing
+// is learned.
+template <class T>
+struct Apply {
+  const T* x;
+  const float *mean, *inverse, *factor, *offset;
+  T* y;
+  HD void operator()(int64_t at, int64_t c, int64_t stat) const {
+    const float z = (Load(x[at]) - mean[stat]) * inverse[stat];
+    Store(y[at], factor == nullptr ? z : z * factor[c] + offset[c]);
+  }
+};
+
+// dy * z, where z is the standardized x.
+template <class T>
+struct Along {
+  const T *x, *dy;
+  const float *mean, *inverse;
+  HD float operator()(int64_t at, int64_t, int64_t stat) const {
+    return Load(dy[at]) * ((Load(x[at]) - mean[stat]) * inverse[stat]);
+  }
+};
+
+struct AddOverItems {
+  const float* sums;
+  int64_t items, channels;
+  float* to;
+  HD void operator()(int64_t c) const {
+    float sum = 0;
+    for (int64_t n = 0; n < items; ++n) sum += sums[n * channels + c];
+    to[c] += sum;
+  }
+};
+
+struct TimesFactor {
+  float* sums;
+  const float* factor;
+  int64_t channels;
+  HD void operator()(int64_t i) const { sums[i] *= factor[i % channels]; }
+};
+
+// dx = (dz - mean dz - z * mean (dz * z)) * inverse with dz = dy * factor
+template <class T>
+struct InputGradient {
+  const T *x, *dy;
+  const float *mean, *inverse, *factor, *mean_dz, *mean_dzz;
+  T* dx;
+  HD void operator()(int64_t at, int64_t c, int64_t stat) const {
+    const float z = (Load(x[at]) - mean[stat]) * inverse[stat];
+    const float dz = factor == nullptr ? Load(dy[at]) : Load(dy[at]) * factor[c];
+    Store(dx[at], (dz - mean_dz[stat] - z * mean_dzz[stat]) * inverse[stat]);
+  }
+};
+
+class GroupNorm final : public Layer {
+ public:
+  explicit GroupNorm(const LayerSpec& spec) : spec_(spec) {}
+
+  void Setup(SetupContext& ctx) override {
+    const caffe::GroupNormParameter& param = spec_.proto().group_norm_param();
+    RequireRank(ctx, spec_, 0, 2, Shape::kMaxAxes, "(N, C, ...)");
+    const Shape& in = ctx.Input(0);
+    CheckFields(in[1]);
+    items_ = PerItemChunks(in);
+    stats_ = in[0] * in[1];
+    in_group_ = in[1] / param.groups();
+    ctx.Output(0, in, ctx.InputType(0));
+    ctx.SaveInput(0);
+    if (param.scale_bias()) {
+      caffe::FillerParameter factor = param.scale_filler();
+      if (!param.has_scale_filler()) factor.set_value(1);
+      ctx.Param("scale", {in[1]}, factor);
+      ctx.Param("bias", {in[1]}, param.bias_filler());
+    }
+    ScratchLayout layout;
+    first_ = layout.Add<float>(stats_);
+    second_ = layout.Add<float>(stats_);
+    ctx.Workspace(layout.Bytes());
+    ctx.Scratch(layout.Bytes());
+  }
+
+  bool RecomputesAtCost() const override { return true; }
+  void Forward(const RunContext& run) override {
+    float *const mean = first_.At(run.Workspace()), *const inverse = second_.At(run.Workspace());
+    DispatchDtype(run.Input(0).dtype, [&](auto tag) {
+      using T = typename decltype(tag)::Type;
+      const T* x = run.Input(0).As<T>();
+      SumChunks(run.device(), items_, ValueOf<T>{x}, mean);
+      MeanOverGroups(run, mean);
+      SumChunks(run.device(), items_, SquareAround<T>{x, mean}, inverse);
+      MeanOverGroups(run, inverse);
+      ForEach(run.device(), stats_, InverseRoot{inverse, spec_.proto().group_norm_param().eps()});
+      ForEachPixel(run.device(), items_,
+                   Apply<T>{x, mean, inverse, run.ParamOrNull(0), run.ParamOrNull(1),
+                            run.Output(0).As<T>()});
+    });
+  }
+
+  void Backward(const RunContext& run) override {
+    const Device& device = run.device();
+    const std::span<std::byte> kept = run.Workspace(), scratch = run.Scratch();
+    const float *const mean = first_.At(kept), *const inverse = second_.At(kept);
+    float *const sum_dy = first_.At(scratch), *const sum_dyz = second_.At(scratch);
+    DispatchDtype(run.Input(0).dtype, [&](auto tag) {
+      using T = typename decltype(tag)::Type;
+      const T *x = run.Input(0).As<T>(), *dy = run.GradOutput(0).As<T>();
+      SumChunks(device, items_, ValueOf<T>{dy}, sum_dy);
+      SumChunks(device, items_, Along<T>{x, dy, mean, inverse}, sum_dyz);
+      AddParamGradient(run, sum_dyz, run.GradParamOrNull(0));
+      AddParamGradient(run, sum_dy, run.GradParamOrNull(1));
+      if (!run.NeedsGradInput(0)) return;
+      const float* const factor = run.ParamOrNull(0);
+      for (float* const sums : {sum_dy, sum_dyz}) {
+        if (factor != nullptr) {
+          ForEach(device, stats_, TimesFactor{sums, factor, items_.rows.length});
+        }
+        MeanOverGroups(run, sums);
+      }
+      ForEachPixel(device, items_,
+                   InputGradient<T>{x, dy, mean, inverse, factor, sum_dy, sum_dyz,
+                                    run.GradInput(0).As<T>()});
+    });
+  }
+
+ private:
+  void CheckFields(int64_t channels) const {
+    const caffe::GroupNormParameter& param = spec_.proto().group_norm_param();
+    if (param.groups() == 0 || channels % param.groups() != 0) {
+      spec_.FailIn(kGroupNormParam, "groups",
+                   Join("groups is ", param.groups(), "; it must divide the ", channels,
+                        " channels of the input"));
+    }
+    if (!(param.eps() >= 0)) {
+      spec_.FailIn(kGroupNormParam, "eps",
+                   Join("eps is ", param.eps(), "; it must not be negative"));
+    }
+  }
+
+  void MeanOverGroups(const RunContext& run, float* sums) const {
+    const auto size = static_cast<float>(std::max<int64_t>(1, in_group_ * items_.chunk_rows));
+    MapRows(run.device(), stats_ / in_group_, in_group_, MeanOfGroup{sums, 1 / size});
+  }
+  void AddParamGradient(const RunContext& run, const float* sums, float* to) const {
+    if (to == nullptr) return;
+    const int64_t channels = items_.rows.length;
+    ForEach(run.device(), channels, AddOverItems{sums, items_.chunks, channels, to});
+  }
+
+  LayerSpec spec_;
+  PixelChunks items_;
+  int64_t stats_ = 0, in_group_ = 1;
+  // Two arrays (N, C). Workspace: the mean and 1 / sqrt(variance + eps); scratch: sums of dy and
+  // dy * z.
+  ScratchRegion<float> first_, second_;
+};
+
+const RegisterLayer<GroupNorm> kGroupNorm(
+    "GroupNorm",
+    {.text = "y = (x - mean) / sqrt(variance + eps) * scale + bias, per group of channels of each "
+             "item.\n"
+             "bottom (N, C, ...). `groups` (default 32) groups of C / groups neighbouring "
+             "channels; 1 group: the whole item. scale and bias (C) are trained, initially 1 and "
+             "0; scale_bias: false removes them.",
+     .param = kGroupNormParam,
+     .dtypes = DtypePolicy::kConfigurable});
+
+}  // namespace
+}  // namespace trainer

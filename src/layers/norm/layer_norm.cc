@@ -1,0 +1,178 @@
+#include "shared/checks.h"
+#include "trainer/backend/loops/map_rows.h"
+#include "trainer/backend/memory/nchw_copy.h"
+#include "trainer/backend/memory/scratch_layout.h"
+#include "trainer/base/text/text.h"
+
+namespace trainer {
+namespace {
+
+constexpr char kLayerNormParam[] = "layer_norm_param";
+
+// One row: its mean and 1 / sqrt(variance + eps), and y. factor and offset are null where nothing
+// is learned.
+template <class T>
+struct LayerNormStandardize {
+  const T* x;
+  const float *factor, *offset;
+  float *mean, *inverse;
+  T* y;
+  Rows rows;
+  float eps;
+
+  template <class Row>
+  HD void operator()(const Row& row) const {
+    const int64_t at = rows.Start(row.index), step = rows.inner;
+    const float by = 1 / static_cast<float>(row.length);
+    const float m = row.Sum([&](int64_t i) { return Load(x[at + i * step]); }) * by;
+    const float variance = by * row.Sum([&](int64_t i) {
+      const float d = Load(x[at + i * step]) - m;
+      return d * d;
+    });
+    const float v = 1 / sqrtf(variance + eps);
+    row.Once([&] {
+      mean[row.index] = m;
+      inverse[row.index] = v;
+    });
+    row.ForEach([&](int64_t i) {
+      const float z = (Load(x[at + i * step]) - m) * v;
+      Store(y[at + i * step], factor == nullptr ? z : z * factor[i] + offset[i]);
+    });
+  }
+};
+
+// dx = (dz - mean dz - z * mean (dz * z)) * inverse with dz = dy * factor, z the standardized x.
+template <class T>
+struct LayerNormInputGradient {
+  const T *x, *dy;
+  const float *factor, *mean, *inverse;
+  T* dx;
+  Rows rows;
+
+  template <class Row>
+  HD void operator()(const Row& row) const {
+    const int64_t at = rows.Start(row.index), step = rows.inner;
+    const float m = mean[row.index], v = inverse[row.index];
+    const float by = 1 / static_cast<float>(row.length);
+    const auto z = [&](int64_t i) { return (Load(x[at + i * step]) - m) * v; };
+    const auto dz = [&](int64_t i) {
+      const float d = Load(dy[at + i * step]);
+      return factor == nullptr ? d : d * factor[i];
+    };
+    const float mean_dz = row.Sum(dz) * by;
+    const float mean_dzz = row.Sum([&](int64_t i) { return dz(i) * z(i); }) * by;
+    row.ForEach(
+        [&](int64_t i) { Store(dx[at + i * step], (dz(i) - mean_dz - z(i) * mean_dzz) * v); });
+  }
+};
+
+// Adds to the gradients of factor and offset at kPlaces neighbouring elements, over all rows.
+// Either may be null.
+template <class T>
+struct AddParamGradients {
+  static constexpr int kPlaces = 16;
+  const T *x, *dy;
+  const float *mean, *inverse;
+  float *factor, *offset;
+  Rows rows;
+
+  HD void operator()(int64_t task) const {
+    const int64_t first = task * kPlaces, left = rows.length - first;
+    const int places = left < kPlaces ? static_cast<int>(left) : kPlaces;
+    float along[kPlaces] = {}, plain[kPlaces] = {};
+    for (int64_t r = 0; r < rows.count; ++r) {
+      const int64_t at = rows.Start(r) + first * rows.inner;
+      for (int p = 0; p < places; ++p) {
+        const float d = Load(dy[at + p * rows.inner]);
+        along[p] += d * ((Load(x[at + p * rows.inner]) - mean[r]) * inverse[r]);
+        plain[p] += d;
+      }
+    }
+    for (int p = 0; p < places; ++p) {
+      if (factor != nullptr) factor[first + p] += along[p];
+      if (offset != nullptr) offset[first + p] += plain[p];
+    }
+  }
+};
+
+class LayerNorm final : public Layer {
+ public:
+  explicit LayerNorm(const LayerSpec& spec) : spec_(spec) {}
+
+  void Setup(SetupContext& ctx) override {
+    const caffe::LayerNormParameter& param = spec_.proto().layer_norm_param();
+    RequireRank(ctx, spec_, 0, 1, Shape::kMaxAxes, "at least one axis");
+    if (!(param.eps() >= 0)) {
+      spec_.FailIn(kLayerNormParam, "eps",
+                   Join("eps is ", param.eps(), "; it must not be negative"));
+    }
+    const Shape& in = ctx.Input(0);
+    const int axis = AxisIn(spec_, kLayerNormParam, "axis", param.axis(), in);
+    // From C on, an image's rows are contiguous; after C its elements have the stride C.
+    rows_ = {in.Count(0, axis), in.Count(axis), IsNhwc(in) && axis > 1 ? in[1] : 1};
+    ctx.Output(0, in, ctx.InputType(0));
+    ctx.SaveInput(0);
+    if (param.scale_bias()) {
+      const Shape shape(in.dims().subspan(static_cast<size_t>(axis)));
+      ParamOptions options;
+      if (IsNhwc(in) && axis <= 1) options.layout = {in[1], in[2], in[3]};
+      caffe::FillerParameter factor = param.scale_filler();
+      if (!param.has_scale_filler()) factor.set_value(1);
+      ctx.Param("scale", shape, factor, options);
+      ctx.Param("bias", shape, param.bias_filler(), options);
+    }
+    ScratchLayout layout;
+    mean_ = layout.Add<float>(rows_.count);
+    inverse_ = layout.Add<float>(rows_.count);
+    ctx.Workspace(layout.Bytes());
+  }
+
+  bool RecomputesAtCost() const override { return true; }
+  void Forward(const RunContext& run) override {
+    const std::span<std::byte> kept = run.Workspace();
+    DispatchDtype(run.Input(0).dtype, [&](auto tag) {
+      using T = typename decltype(tag)::Type;
+      MapRows(run.device(), rows_.count, rows_.length,
+              LayerNormStandardize<T>{run.Input(0).As<T>(), run.ParamOrNull(0), run.ParamOrNull(1),
+                                      mean_.At(kept), inverse_.At(kept), run.Output(0).As<T>(),
+                                      rows_, spec_.proto().layer_norm_param().eps()});
+    });
+  }
+
+  void Backward(const RunContext& run) override {
+    const float* const mean = mean_.At(run.Workspace());
+    const float* const inverse = inverse_.At(run.Workspace());
+    DispatchDtype(run.Input(0).dtype, [&](auto tag) {
+      using T = typename decltype(tag)::Type;
+      const T *x = run.Input(0).As<T>(), *dy = run.GradOutput(0).As<T>();
+      float *const factor = run.GradParamOrNull(0), *const offset = run.GradParamOrNull(1);
+      if (factor != nullptr || offset != nullptr) {
+        using Add = AddParamGradients<T>;
+        ForEach(run.device(), (rows_.length + Add::kPlaces - 1) / Add::kPlaces,
+                Add{x, dy, mean, inverse, factor, offset, rows_});
+      }
+      if (!run.NeedsGradInput(0)) return;
+      MapRows(run.device(), rows_.count, rows_.length,
+              LayerNormInputGradient<T>{x, dy, run.ParamOrNull(0), mean, inverse,
+                                        run.GradInput(0).As<T>(), rows_});
+    });
+  }
+
+ private:
+  LayerSpec spec_;
+  Rows rows_;
+  ScratchRegion<float> mean_,
+      inverse_;  // of the workspace: a mean and a 1 / sqrt(variance + eps) per row
+};
+
+const RegisterLayer<LayerNorm> kLayerNorm(
+    "LayerNorm",
+    {.text = "y = (x - mean) / sqrt(variance + eps) * scale + bias, over the axes from `axis` "
+             "on.\n"
+             "Any shape; `axis` (default 1) may be negative. scale and bias have the shape of "
+             "these axes and are trained, initially 1 and 0; scale_bias: false removes them.",
+     .param = kLayerNormParam,
+     .dtypes = DtypePolicy::kConfigurable});
+
+}  // namespace
+}  // namespace trainer

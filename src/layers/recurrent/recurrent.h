@@ -1,0 +1,104 @@
+#pragma once
+// The sequence part that RNN and LSTM share.
+
+#include <array>
+
+#include "trainer/backend/loops/reduce.h"
+#include "trainer/layers/layer.h"
+
+namespace trainer {
+
+// T steps of N sequences at once, with G = gates * H numbers per step for H = num_output:
+//   gates_t (N, G) = x_t W_x^T + b [+ static W_s^T] + (cont_t * h_{t-1}) W_h^T.
+// The terms without h are one product for all steps. What a cell makes of its gates is the layer's
+// own: Step and StepBackward. States (h, and c where there are two) are kept for all steps.
+class RecurrentLayer : public Layer {
+ public:
+  void Setup(SetupContext& ctx) final;
+  void Prepare(PrepareContext& ctx) final;
+  void Forward(const RunContext& run) final;
+  void Backward(const RunContext& run) final;
+  std::string kernel() const final { return project_x_->kernel(); }
+  int64_t Macs() const final { return macs_; }
+
+ protected:
+  RecurrentLayer(const LayerSpec& spec, int gates, int states)
+      : spec_(spec), gate_count_(gates), state_count_(states) {}
+
+  // Declares what comes after W_h; makes its products.
+  virtual void SetupOutput(SetupContext&) {}
+  virtual void PrepareOutput(PrepareContext&) {}
+  // From the gates of step t, which it may overwrite, and the states before to those after.
+  virtual void Step(const RunContext& run, int64_t t) = 0;
+  // From the states of all steps to output 0.
+  virtual void Output(const RunContext& run) = 0;
+  // The gradient of h (T, N, H) by way of output 0, which has one; adds to the gradients of the
+  // parameters after W_h.
+  virtual const float* OutputBackward(const RunContext& run) = 0;
+  // Sets DGates(t); from the gradients of h_t, which is dh (or 0 when null) + Carry(0), and of the
+  // other states, Carry(1). Leaves in the latter the gradient of the state before.
+  virtual void StepBackward(const RunContext& run, int64_t t, const float* dh) = 0;
+
+  std::unique_ptr<GemmPrimitive> Product(PrepareContext& ctx, const GemmDesc& desc);
+  // Takes that many floats of the backward pass's scratch; the offset in floats.
+  int64_t TakeScratch(int64_t floats);
+
+  float* Gates(const RunContext& run, int64_t t) const { return Kept(run) + t * n_ * GateWidth(); }
+  // State `s` (0 is h) before step t; after the last for t = T.
+  float* State(const RunContext& run, int s, int64_t t) const {
+    return Kept(run) + steps_ * n_ * GateWidth() + (s * (steps_ + 1) + t) * n_ * width_;
+  }
+  const float* Cont(const RunContext& run, int64_t t) const { return run.Input(1).f32() + t * n_; }
+  float* DGates(const RunContext& run, int64_t t) const {
+    return At(run, dgates_at_) + t * n_ * GateWidth();
+  }
+  float* Carry(const RunContext& run, int s) const { return At(run, carry_at_) + s * n_ * width_; }
+  static float* At(const RunContext& run, int64_t offset) {
+    return reinterpret_cast<float*>(run.Scratch().data()) + offset;
+  }
+  // What the products may use.
+  std::span<std::byte> Rest(const RunContext& run) const {
+    return run.Scratch().subspan(static_cast<size_t>(floats_) * sizeof(float));
+  }
+  int FirstOutputParam() const { return has_static_ ? 4 : 3; }
+
+  const LayerSpec& spec() const { return spec_; }
+  int64_t steps() const { return steps_; }
+  int64_t sequences() const { return n_; }
+  int64_t width() const { return width_; }
+
+ private:
+  int64_t GateWidth() const { return gate_count_ * width_; }
+  static float* Kept(const RunContext& run) {
+    return reinterpret_cast<float*>(run.Workspace().data());
+  }
+  void ReadInputs(SetupContext& ctx);
+  void CheckCounts(SetupContext& ctx) const;
+  void RequireShape(SetupContext& ctx, int input, const Shape& shape, const char* what) const;
+  void SetupMemory(SetupContext& ctx);
+  void PrepareProducts(PrepareContext& ctx);
+  const float* Plain(const RunContext& run, int input, int64_t offset) const;
+  void BackwardX(const RunContext& run);
+  void BackwardStatic(const RunContext& run);
+  void BackwardHidden(const RunContext& run);
+  void FirstStates(const RunContext& run);
+  void LastStates(const RunContext& run);
+
+  LayerSpec spec_;
+  int gate_count_, state_count_;
+  bool exposed_ = false, has_static_ = false;
+  int first_state_ = 2;  // the input that holds h's start, where exposed
+  int64_t steps_ = 0, n_ = 0, x_width_ = 0, static_width_ = 0, width_ = 0;
+  int64_t macs_ = 0;
+  // Scratch, in floats: inputs in row-major order where memory has another; (N, G) of the static
+  // input; cont * h; the gates' gradients; the states' gradients from step to step.
+  int64_t floats_ = 0, x_at_ = 0, static_at_ = 0, fixed_at_ = 0, hidden_at_ = 0, dgates_at_ = 0,
+          carry_at_ = 0;
+  size_t product_bytes_ = 0;
+  std::unique_ptr<GemmPrimitive> project_x_, project_static_, project_hidden_;
+  std::unique_ptr<GemmPrimitive> x_weight_gradient_, static_weight_gradient_,
+      hidden_weight_gradient_;
+  std::unique_ptr<GemmPrimitive> x_gradient_, static_gradient_, hidden_gradient_;
+};
+
+}  // namespace trainer

@@ -1,0 +1,61 @@
+#include <array>
+
+#include "trainer/backend/loops/map.h"
+#include "trainer/layers/layer.h"
+
+namespace trainer {
+namespace {
+
+struct Add {
+  template <class... Floats>
+  HD float operator()(Floats... x) const {
+    return (... + x);
+  }
+};
+
+class Split final : public Layer {
+ public:
+  explicit Split(const LayerSpec&) {}
+
+  void Setup(SetupContext& ctx) override {
+    for (int i = 0; i < ctx.NumOutputs(); ++i) ctx.OutputView(i, 0, ctx.Input(0));
+  }
+  void Forward(const RunContext&) override {}
+
+  void Backward(const RunContext& run) override {
+    std::array<ConstTensor, 4> parts;  // of them the sum so far is the first
+    size_t count = 0;
+    for (int i = 0; i < run.NumOutputs(); ++i) {
+      if (!run.HasGradOutput(i)) continue;
+      if (count == parts.size()) {
+        Sum(run, parts, count);
+        parts[0] = run.GradInput(0);
+        count = 1;
+      }
+      parts[count++] = run.GradOutput(i);
+    }
+    Sum(run, parts, count);
+  }
+
+ private:
+  // In one pass over memory. The output may be one of the parts.
+  static void Sum(const RunContext& run, const std::array<ConstTensor, 4>& parts, size_t count) {
+    const auto& [a, b, c, d] = parts;
+    const Tensor& sum = run.GradInput(0);
+    if (count == 2) Map(run.device(), Add{}, sum, a, b);
+    if (count == 3) Map(run.device(), Add{}, sum, a, b, c);
+    if (count == 4) Map(run.device(), Add{}, sum, a, b, c, d);
+  }
+};
+
+const RegisterLayer<Split> kSplit(
+    "Split", {.text = "Gives its input to several layers and adds their gradients.\n"
+                      "The program inserts this layer if a blob is read more than once. It copies "
+                      "nothing.\n"
+                      "bottom: any shape; tops: the same shape.",
+              .param = "",
+              .arity = {.min_in = 1, .max_in = 1, .min_out = 1, .max_out = -1},
+              .dtypes = DtypePolicy::kFollowsConsumers});
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,133 @@
+#include "shared/broadcast.h"
+
+#include <vector>
+
+namespace trainer {
+namespace {
+
+// The axes of a shape from the innermost in memory outwards.
+std::vector<int> MemoryAxes(const Shape& shape) {
+  if (shape.IsImage()) return {1, 3, 2, 0};
+  std::vector<int> axes;
+  for (int axis = shape.Rank(); axis-- > 0;) axes.push_back(axis);
+  return axes;
+}
+
+std::vector<int64_t> Strides(const Shape& small, bool is_value) {
+  std::vector<int64_t> strides(static_cast<size_t>(small.Rank()));
+  int64_t stride = 1;
+  auto add = [&](int axis) {
+    strides[static_cast<size_t>(axis)] = small[axis] == 1 ? 0 : stride;
+    stride *= small[axis];
+  };
+  if (is_value) {
+    for (const int axis : MemoryAxes(small)) add(axis);
+  } else {
+    for (int axis = small.Rank(); axis-- > 0;) add(axis);
+  }
+  return strides;
+}
+
+template <class T>
+struct ScaleShiftRow {
+  Broadcast broadcast;
+  const T* x;
+  const float *scale, *shift;
+  T* y;
+
+  template <class Row>
+  HD void operator()(const Row& row) const {
+    const int64_t at = row.index * broadcast.length[0], p = broadcast.OfRow(row.index);
+    const int64_t step = broadcast.stride[0];
+    if (scale == nullptr) {
+      row.ForEach([&](int64_t i) { Store(y[at + i], Load(x[at + i]) + shift[p + i * step]); });
+    } else if (shift == nullptr) {
+      row.ForEach([&](int64_t i) { Store(y[at + i], Load(x[at + i]) * scale[p + i * step]); });
+    } else {
+      row.ForEach([&](int64_t i) {
+        Store(y[at + i], Load(x[at + i]) * scale[p + i * step] + shift[p + i * step]);
+      });
+    }
+  }
+};
+
+// A small array of one element: there is one row only, which Map shares out.
+struct ScaleShiftAll {
+  const float *scale, *shift;
+  HD float operator()(float x) const {
+    return x * (scale == nullptr ? 1.0f : *scale) + (shift == nullptr ? 0.0f : *shift);
+  }
+};
+
+// One row per small element: its repetitions.
+template <class T>
+struct RepetitionRow {
+  Broadcast broadcast;
+  const T *dy, *x;
+  float* to;
+
+  template <class Row>
+  HD void operator()(const Row& row) const {
+    const int64_t start = broadcast.PlaceOf(row.index, true);
+    const float sum = row.Sum([&](int64_t k) {
+      const int64_t at = start + broadcast.PlaceOf(k, false);
+      return x == nullptr ? Load(dy[at]) : Load(dy[at]) * Load(x[at]);
+    });
+    row.Once([&] { to[row.index] += sum; });
+  }
+};
+
+}  // namespace
+
+bool MakeBroadcast(const Shape& large, const Shape& small, int axis, bool is_value,
+                   Broadcast* broadcast) {
+  *broadcast = {};
+  broadcast->small_count = small.Count();
+  const std::vector<int64_t> strides = Strides(small, is_value);
+  for (const int at : MemoryAxes(large)) {
+    if (large[at] == 1) continue;
+    const bool covered = at >= axis && at < axis + small.Rank();
+    const int64_t stride = covered ? strides[static_cast<size_t>(at - axis)] : 0;
+    const int last = broadcast->digits - 1;
+    const bool merges =
+        last >= 0 && (stride == 0 ? broadcast->stride[last] == 0
+                                  : stride == broadcast->stride[last] * broadcast->length[last]);
+    if (merges) {
+      broadcast->length[last] *= large[at];
+      continue;
+    }
+    if (broadcast->digits == Broadcast::kMaxDigits) return false;
+    broadcast->length[broadcast->digits] = large[at];
+    broadcast->stride[broadcast->digits++] = stride;
+  }
+  if (broadcast->digits == 0) broadcast->length[broadcast->digits++] = 1;
+  return true;
+}
+
+void ScaleShift(const Device& device, const Broadcast& broadcast, const ConstTensor& x,
+                const float* scale, const float* shift, const Tensor& y) {
+  if (broadcast.small_count == 1) return Map(device, ScaleShiftAll{scale, shift}, y, x);
+  DispatchDtype(x.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    MapRows(device, x.Count() / broadcast.length[0], broadcast.length[0],
+            ScaleShiftRow<T>{broadcast, x.As<T>(), scale, shift, y.As<T>()});
+  });
+}
+
+void ReduceBroadcast(const Device& device, const Broadcast& broadcast, const ConstTensor& dy,
+                     const ConstTensor* x, float* to) {
+  const int64_t repetitions = dy.Count() / broadcast.small_count;
+  if (broadcast.stride[0] == 1 && broadcast.length[0] == broadcast.small_count) {
+    // The usual case, channels of an image: memory is (rows, small_count).
+    return device.AddChannelSums({.outer = repetitions, .channels = broadcast.small_count}, dy, x,
+                                 to);
+  }
+  DispatchDtype(dy.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    const T* factor = x == nullptr ? nullptr : x->As<T>();
+    MapRows(device, broadcast.small_count, repetitions,
+            RepetitionRow<T>{broadcast, dy.As<T>(), factor, to});
+  });
+}
+
+}  // namespace trainer

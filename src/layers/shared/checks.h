@@ -1,0 +1,29 @@
+#pragma once
+// Checks that many layers make of their inputs and fields. All throw kConfig at the user's line.
+
+#include <string>
+#include <string_view>
+
+#include "trainer/layers/layer.h"
+
+namespace trainer {
+
+// "(64, 20, 12, 12)"
+std::string Dims(const Shape& shape);
+
+// `axis` of `shape` counted from the front; refuses one that is out of range.
+int AxisIn(const LayerSpec& spec, std::string_view param, std::string_view field, int axis,
+           const Shape& shape);
+
+// Refuses inputs that are not stored as f32, for layers that only know that.
+void RequireF32(const SetupContext& ctx, const LayerSpec& spec);
+
+// Refuses an input whose number of axes is not within [min, max]; `wish` says what it should be,
+// e.g. "an image (N, C, H, W)".
+void RequireRank(const SetupContext& ctx, const LayerSpec& spec, int input, int min, int max,
+                 std::string_view wish);
+
+// Refuses inputs whose shapes differ from input 0's.
+void RequireEqualShapes(const SetupContext& ctx, const LayerSpec& spec);
+
+}  // namespace trainer

@@ -1,0 +1,46 @@
+#pragma once
+// Regions of images, as ROIPooling and PSROIPooling read them: a row (image, x1, y1, x2, y2) each.
+
+#include <cmath>
+
+#include "shared/class_labels.h"
+#include "trainer/backend/loops/map_ranges.h"
+#include "trainer/backend/loops/map_rows.h"
+#include "trainer/layers/layer.h"
+
+namespace trainer {
+
+inline constexpr int64_t kRegionNumbers = 5;
+
+// The pixels of a cell of a region: rows [top, bottom), columns [left, right).
+struct RegionCell {
+  int64_t top, bottom, left, right;
+
+  HD bool Empty() const { return bottom <= top || right <= left; }
+  HD float Area() const { return static_cast<float>((bottom - top) * (right - left)); }
+};
+
+// From floats that may be far outside of an image to pixels inside.
+HD int64_t PixelWithin(float at, int64_t size) {
+  const float inside = fminf(fmaxf(at, 0.0f), static_cast<float>(size));
+  return static_cast<int64_t>(inside);
+}
+// Keeps sums of a few coordinates away from infinity.
+HD float BoundedCoordinate(float x) { return fminf(fmaxf(x, -1e9f), 1e9f); }
+
+// Refuses an input 1 that is not (R, 5) or (R, 5, 1, 1), and an input 0 that is no images; gives
+// input 1 no gradient.
+void PlanRegions(SetupContext& ctx, const LayerSpec& spec);
+
+// The spatial_scale in a layer's message; refuses what is not above 0.
+float ReadSpatialScale(const LayerSpec& spec, const char* param, float value);
+
+// Reports the first number of the regions (input 1) that is no image of rule's or no finite
+// coordinate to run.input_error().
+void ReportBadRegions(const RunContext& run, const LabelRule& rule);
+
+// Throws kData for number `at` of those, which is `number`.
+[[noreturn]] void ThrowBadRegion(const LayerSpec& spec, const LabelRule& rule, int64_t at,
+                                 float number);
+
+}  // namespace trainer

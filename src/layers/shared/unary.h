@@ -1,0 +1,59 @@
+#pragma once
+// Layers that map each element alone, written as their two formulas.
+
+#include <cmath>
+
+#include "trainer/backend/loops/map.h"
+#include "trainer/layers/layer.h"
+
+namespace trainer {
+
+// What the gradient of y = f(x) is computed from, beside dy. A layer that needs no x may work in
+// place.
+enum class Keeps { kNothing, kInput, kOutput };
+
+template <class Math>
+struct UnaryForward {
+  Math math;
+  HD float operator()(float x) const { return math.Forward(x); }
+};
+
+template <class Math>
+struct UnaryBackward {
+  Math math;
+  HD float operator()(float dy, float v) const { return math.Backward(dy, v); }
+};
+
+// Math is a copyable struct of numbers:
+//   explicit Math(const LayerSpec& spec);         reads and checks the fields
+//   Keeps Keep() const;
+//   HD float Forward(float x) const;
+//   HD float Backward(float dy, float v) const;   v: x or y as Keep says; dy when it keeps nothing
+template <class Math>
+class Unary final : public Layer {
+ public:
+  explicit Unary(const LayerSpec& spec) : math_(spec) {}
+
+  void Setup(SetupContext& ctx) override {
+    ctx.Output(0, ctx.Input(0), ctx.InputType(0));
+    if (math_.Keep() == Keeps::kInput) return ctx.SaveInput(0);
+    if (math_.Keep() == Keeps::kOutput) ctx.SaveOutput(0);
+    ctx.AllowInPlace();
+  }
+  void Forward(const RunContext& run) override {
+    Map(run.device(), UnaryForward<Math>{math_}, run.Output(0), run.Input(0));
+  }
+  bool Recomputes() const override { return true; }
+  void Backward(const RunContext& run) override {
+    const ConstTensor& dy = run.GradOutput(0);
+    const ConstTensor v = math_.Keep() == Keeps::kInput    ? run.Input(0)
+                          : math_.Keep() == Keeps::kOutput ? ConstTensor(run.Output(0))
+                                                           : dy;
+    Map(run.device(), UnaryBackward<Math>{math_}, run.GradInput(0), dy, v);
+  }
+
+ private:
+  Math math_;
+};
+
+}  // namespace trainer

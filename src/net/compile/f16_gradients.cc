@@ -1,0 +1,25 @@
+#include "trainer/net/f16_gradients.h"
+
+#include <algorithm>
+
+#include "compile/graph.h"
+#include "trainer/backend/primitives/dropped_nan.h"
+
+namespace trainer {
+
+bool HasF16Gradients(const Net& net) {
+  return std::ranges::any_of(net.graph().values, [](const Value& value) {
+    return value.has_grad && value.dtype == DType::kF16;
+  });
+}
+
+void LetGradientsTellOfNan(Net& net) {
+  for (const Node& node : net.graph().nodes) {
+    auto* const layer = dynamic_cast<MayDropNan*>(node.layer.get());
+    const bool learns =
+        node.has_backward && !node.params().empty() && node.params()[0]->grad != nullptr;
+    if (layer != nullptr && learns) layer->AllowDroppedNan();
+  }
+}
+
+}  // namespace trainer

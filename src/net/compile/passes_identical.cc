@@ -1,0 +1,42 @@
+#include "trainer/net/passes_identical.h"
+
+#include <algorithm>
+
+#include "execute/bindings.h"
+#include "trainer/layers/draws_numbers.h"
+#include "trainer/layers/works_on_host.h"
+#include "trainer/net/net.h"
+
+namespace trainer {
+namespace {
+
+bool Draws(const Node& node) {
+  const auto* const draws = dynamic_cast<const DrawsNumbers*>(node.layer.get());
+  return draws != nullptr && draws->Draws();
+}
+
+bool Varies(const Net& net, NodeId id) {
+  const Node& node = net.graph().nodes[id];
+  const Layer* const layer = node.layer.get();
+  const bool brings_batch = node.in.empty() && node.params().empty();
+  return brings_batch || dynamic_cast<const WorksOnHost*>(layer) != nullptr || Draws(node) ||
+         !net.bindings().Of(id).forward.State().empty();
+}
+
+}  // namespace
+
+bool PassesAreIdentical(const Net& net) {
+  const auto nodes = net.graph().nodes.Ids();
+  return std::ranges::none_of(nodes, [&](NodeId id) { return Varies(net, id); }) &&
+         std::ranges::none_of(net.params(), &Param::is_running_stat);
+}
+
+std::vector<std::string> DrawingLayers(const Net& net) {
+  std::vector<std::string> names;
+  for (const Node& node : net.graph().nodes) {
+    if (Draws(node)) names.push_back(node.spec.name());
+  }
+  return names;
+}
+
+}  // namespace trainer

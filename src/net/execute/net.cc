@@ -1,0 +1,283 @@
+#include "trainer/net/net.h"
+
+#include <algorithm>
+
+#include "compile/activation_budget.h"
+#include "compile/compile_log.h"
+#include "compile/device_memory.h"
+#include "execute/debug_info.h"
+#include "execute/dynamic_shapes.h"
+#include "execute/state_backup.h"
+#include "io/nchw_values.h"
+#include "trainer/backend/device/graph_capture.h"
+#include "trainer/base/error/error_collector.h"
+#include "trainer/base/text/text.h"
+#include "trainer/config/net_layers.h"
+#include "trainer/layers/filler.h"
+#include "trainer/layers/items.h"
+#include "trainer/layers/param_start.h"
+
+namespace trainer {
+
+namespace {
+
+// Adds which record the item was, where a layer that reads records brought it, past Split layers
+// and casts.
+Error WithItemsName(const Graph& graph, const Node& reader, const RecordError& error,
+                    uint32_t batches_ago) {
+  ValueId value = reader.in[static_cast<size_t>(error.input())];
+  const Node* producer = &graph.nodes[graph.values[value].producer];
+  while (producer->is_cast || producer->spec.type() == "Split") {
+    value = producer->in[0];
+    producer = &graph.nodes[graph.values[value].producer];
+  }
+  auto* const source = dynamic_cast<NamesItems*>(producer->layer.get());
+  const std::string name = source == nullptr ? "" : source->NameOfItem(error.item(), batches_ago);
+  if (name.empty()) return error;
+  return Error(error.code(), Join(error.what(), "; item ", error.item(), " is ", name));
+}
+
+void FillParams(const Graph& graph, uint64_t seed, const ParamStore& store) {
+  std::vector<float> host;
+  ErrorCollector errors;
+  for (const Param* param : graph.new_params) {
+    host.assign(static_cast<size_t>(param->count()), 0.0f);
+    const LayerSpec& spec = graph.nodes[NodeId(param->owner_node)].spec;
+    const PhiloxKey key{seed, RngStreamOf(Join(param->layer, ":", param->index), caffe::TRAIN)};
+    const auto* const own =
+        dynamic_cast<const StartsParams*>(graph.nodes[NodeId(param->owner_node)].layer.get());
+    if (own == nullptr || !own->Start(param->index, host)) {
+      errors.Try([&] { Fill(param->filler, param->shape, key, 0, spec, host); });
+    }
+    store.Import(*param, host, param->weight);
+  }
+  errors.Throw();
+}
+
+// Each once, in the order of the nodes.
+std::vector<Param*> ListParams(const Graph& graph) {
+  std::vector<Param*> params;
+  for (const Node& node : graph.nodes) {
+    for (Param* param : node.params()) {
+      if (std::ranges::find(params, param) == params.end()) params.push_back(param);
+    }
+  }
+  return params;
+}
+
+// Those of a part of a larger net were connected, and got their splits, with the whole of it.
+std::vector<LayerSpec> LayersOf(const NetSpec& spec, const NetOptions& options) {
+  const bool is_part = !options.boundary.in.empty() || !options.boundary.out.empty();
+  return is_part ? spec.layers : ConnectedLayers(spec, options.state);
+}
+
+std::unique_ptr<const Graph> MakeGraph(const NetSpec& spec, const std::vector<LayerSpec>& layers,
+                                       const CompileEnv& env, const CompileLog& log) {
+  auto graph = std::make_unique<Graph>();
+  BuildNodes(layers, AssignDtypes(spec, layers, env.device), env, *graph);
+  ConnectBoundary(env.options.boundary, *graph);
+  log.Layers(*graph);
+  FuseEpilogues(env, *graph);
+  MarkDifferentiable(env.options, *graph);
+  OrderGradients(*graph);
+  if (env.options.allow_reevaluation) MarkBatchOnlyNodes(*graph);
+  PrepareNodes(env, *graph);
+  PlanRecompute(env.options, *graph);
+  AssignBuffers(env.options, *graph);
+  FitActivationBudget(env.options, *graph);
+  if (!env.options.any_size) RequireDeviceMemory(*graph, env);
+  return graph;
+}
+
+}  // namespace
+
+uint32_t RngStreamOf(const std::string& name, caffe::Phase phase) {
+  uint32_t hash = 2166136261u;  // FNV-1a
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+  return (hash ^ static_cast<uint32_t>(phase)) * 16777619u;
+}
+
+Net::Net(const NetSpec& spec, const NetOptions& options, const Device& device, ParamStore& params)
+    : name_(spec.proto.name()),
+      options_(options),
+      device_(device),
+      params_(params),
+      debug_(spec.proto.debug_info()) {
+  options_.force_backward = options.force_backward || spec.proto.force_backward();
+  options_.recompute = options.recompute || spec.proto.recompute();
+  options_.fuse = options.fuse && !debug_;
+  const CompileLog log(options_.log);
+  log.Rules(spec, options_.state);
+  const std::vector<LayerSpec> layers = LayersOf(spec, options_);
+  if (layers.empty()) {
+    throw Error(
+        ErrorCode::kConfig, {spec.file},
+        Join("net '", name_, "' has no layer in phase ", caffe::Phase_Name(options_.state.phase()),
+             "; check its include and exclude rules"));
+  }
+  log.Start(name_, layers, options_.state);
+  const CompileEnv env{options_, device_, params_};
+  graph_ = MakeGraph(spec, layers, env, log);
+  learnable_ = ListParams(*graph_);
+  if (options_.plan_only) return;
+  params_.Allocate(options_.training);
+  FillParams(*graph_, options_.seed, params_);
+  MakeSlices();
+  MakeSlots(env);
+  runs_ahead_ = device_.IsAsync() && options_.virtual_ranks == 1 &&
+                options_.activation_slots == 1 &&
+                std::ranges::none_of(graph_->nodes, &Node::has_dynamic_shape);
+  SplitHostNodes();
+  KeepPartStates();
+  if (options_.allow_reevaluation)
+    state_backup_ = std::make_unique<StateBackup>(*graph_, *bindings_, device_);
+  log.Gradients(*graph_);
+  log.End(*this, options_.state);
+}
+
+Net::~Net() = default;
+
+float Net::Forward(NetBatch batch) {
+  RequireNoneStarted();
+  StartForward(batch);
+  return TakeLoss();
+}
+
+void Net::StartForward(NetBatch batch) {
+  if (batch == NetBatch::kSame) {
+    ComputeAgain();
+  } else {
+    BeginPass();
+    for (int i = 0; i < NumLayers(); ++i) {
+      ForwardLayer(i);
+      if (LogsDebugInfo())
+        DebugInfo(*graph_, device_).Forward(NodeId(i), state_->Of(NodeId(i)).forward);
+    }
+  }
+  SendLosses();
+}
+
+void Net::SendLosses() {
+  bindings_->results().QueueLosses(state_->losses());
+  bindings_->results().Publish(false);
+  bindings_->results().StartReadback(false);
+}
+
+void Net::BeginPass() {
+  if (part_ == 0) ++passes_;
+  bindings_->results().Begin(passes_ - 1);
+  if (state_backup_ != nullptr) state_backup_->Save();
+}
+
+void Net::ForwardLayer(int i) {
+  const NodeId id(i);
+  const Node& node = graph_->nodes[id];
+  if (node.fused_into) return;
+  state_->BeforeForward(id);
+  if (state_->IsSkipped(id)) {
+    state_->SkipForward(id);
+  } else {
+    node.layer->Forward(state_->Of(id).forward);
+    // A device that runs later is asked when the pass is done: an answer waits for the node.
+    if (!device_.IsAsync()) CheckInputError(i, bindings_->results().TakeInputError(id), 0);
+  }
+  state_->AfterForward(id);
+  if (options_.memory == BufferReuse::kPoisoned) bindings_->Poison(graph_->ForwardTime(id));
+}
+
+void Net::BackwardLayer(int i) {
+  const NodeId id(i);
+  const Node& node = graph_->nodes[id];
+  if (node.has_backward) {
+    for (const ValueId value : node.recompute) {
+      graph_->nodes[graph_->values[value].producer].layer->Recompute(bindings_->Recompute(value));
+    }
+    if (state_->IsSkipped(id)) {
+      state_->SkipBackward(id);
+    } else {
+      node.layer->Backward(state_->Of(id).backward);
+    }
+  }
+  if (options_.memory == BufferReuse::kPoisoned) bindings_->Poison(graph_->BackwardTime(id));
+}
+
+// Throws where the kernels of layer i reported something in `word`, in the last pass or some
+// before.
+void Net::CheckInputError(int i, uint64_t word, uint32_t batches_ago) const {
+  if (word == InputErrorFlag::kNone) return;
+  const Node& node = graph_->nodes[NodeId(i)];
+  try {
+    node.layer->ThrowInputError(state_->Of(NodeId(i)).forward, InputErrorFlag::IndexOf(word),
+                                InputErrorFlag::NumberOf(word));
+  } catch (const RecordError& error) {
+    throw WithItemsName(*graph_, node, error, batches_ago);
+  }
+}
+
+float Net::Loss() {
+  RequireNoneStarted();
+  SendLosses();
+  return TakeLoss();
+}
+
+void Net::RequireNoneStarted() const {
+  if (in_flight() > 0) throw Error(ErrorCode::kInternal, "a loss before this one is not taken");
+}
+
+int Net::in_flight() const { return bindings_->results().NumSent(); }
+
+float Net::TakeLoss() {
+  const PassResults::Result results = bindings_->results().WaitReadback();
+  for (size_t i = 0; i < results.faults.size(); ++i) {
+    CheckInputError(static_cast<int>(i), results.faults[i], passes_ - 1 - results.pass);
+  }
+  const float* number = results.losses.data();
+  float loss = 0;
+  for (const NetOutput& output : state_->losses()) {
+    float value = 0;
+    for (int64_t i = 0; i < output.value.Count(); ++i) value += *number++;
+    loss += output.loss_weight * value;
+  }
+  return loss;
+}
+
+int Net::NumLayers() const { return graph_->nodes.size(); }
+const LayerSpec& Net::LayerAt(int i) const { return graph_->nodes[NodeId(i)].spec; }
+Layer& Net::GetLayer(int i) const { return *graph_->nodes[NodeId(i)].layer; }
+bool Net::RunsBackward(int i) const { return graph_->nodes[NodeId(i)].has_backward; }
+int Net::FusedInto(int i) const { return graph_->nodes[NodeId(i)].fused_into.number; }
+const MemoryPlan& Net::memory_plan() const { return graph_->plan; }
+const std::vector<NetOutput>& Net::outputs() const {
+  static const std::vector<NetOutput> none;
+  return state_ == nullptr ? none : state_->outputs();
+}
+
+Tensor Net::Find(const std::string& blob, bool gradient) const {
+  const auto found = graph_->latest_by_name.find(blob);
+  if (found == graph_->latest_by_name.end()) return {};
+  const auto& value = graph_->values[found->second];
+  const BufferId buffer = gradient ? value.grad_buffer : value.buffer;
+  const Shape& shape = state_ == nullptr ? value.shape : state_->ShapeOf(found->second);
+  return {bindings_ == nullptr ? nullptr : bindings_->At(buffer), shape, value.dtype};
+}
+
+Tensor Net::Value(const std::string& blob) const { return Find(blob, false); }
+Tensor Net::Gradient(const std::string& blob) const { return Find(blob, true); }
+
+const ConstTensor& Net::Input(int i, int bottom) const {
+  return state_->Of(NodeId(i)).forward.Input(bottom);
+}
+
+const Tensor& Net::Output(int i, int top) const {
+  return state_->Of(NodeId(i)).forward.Output(top);
+}
+
+void Net::ReadNchw(const ConstTensor& value, std::span<float> host) const {
+  trainer::ReadNchw(device_, value, host);
+}
+
+void Net::WriteNchw(std::span<const float> host, const Tensor& value) const {
+  trainer::WriteNchw(device_, host, value);
+}
+
+}  // namespace trainer

@@ -1,0 +1,79 @@
+// A net that is a part of a larger one: several batches under way, and its outer values.
+
+#include "execute/dynamic_shapes.h"
+#include "trainer/base/text/text.h"
+
+namespace trainer {
+
+void ConnectBoundary(const StageBoundary& edges, Graph& graph) {
+  for (const StageBoundary::BoundaryTensor& edge : edges.in) {
+    for (const ValueId id : graph.values.Ids()) {
+      Value& value = graph.values[id];
+      const Node& producer = graph.nodes[value.producer];
+      if (value.name != edge.blob || producer.spec.type() != "Input") continue;
+      value.grad_to_prev_stage = edge.has_gradient;
+      graph.boundary_in.push_back(id);
+      break;
+    }
+  }
+  for (const StageBoundary::BoundaryTensor& edge : edges.out) {
+    const auto found = graph.latest_by_name.find(edge.blob);
+    if (found == graph.latest_by_name.end()) continue;
+    Value& value = graph.values[found->second];
+    value.leaves_stage = true;
+    value.grad_from_next_stage = edge.has_gradient;
+    graph.boundary_out.push_back(found->second);
+  }
+  if (graph.boundary_in.size() == edges.in.size() &&
+      graph.boundary_out.size() == edges.out.size()) {
+    return;
+  }
+  throw Error(ErrorCode::kInternal, "a part of a net lacks a value at its edge");
+}
+
+void Net::MakeSlots(const CompileEnv& env) {
+  for (int slot = 0; slot < options_.activation_slots; ++slot) {
+    slot_bindings_.push_back(std::make_unique<const Bindings>(*graph_, options_, device_));
+    states_.push_back(std::make_unique<DynamicShapes>(*graph_, *slot_bindings_.back(), env));
+  }
+  SetActivationSlot(0);
+}
+
+void Net::SetActivationSlot(int slot) {
+  bindings_ = slot_bindings_.at(static_cast<size_t>(slot)).get();
+  state_ = states_.at(static_cast<size_t>(slot)).get();
+}
+
+namespace {
+
+// Which of its producer's outputs a value is.
+size_t IndexOf(const Graph& graph, ValueId id) {
+  const std::vector<ValueId>& out = graph.nodes[graph.values[id].producer].out;
+  return static_cast<size_t>(std::ranges::find(out, id) - out.begin());
+}
+
+const Tensor& ValueAt(const Graph& graph, const DynamicShapes& state, ValueId id) {
+  return state.Of(graph.values[id].producer).forward.Output(static_cast<int>(IndexOf(graph, id)));
+}
+
+Tensor GradientAt(const Graph& graph, const Bindings& bindings, ValueId id) {
+  const Value& value = graph.values[id];
+  return {bindings.At(value.grad_buffer), value.shape, value.dtype};
+}
+
+}  // namespace
+
+const Tensor& Net::EdgeIn(size_t i) const {
+  return ValueAt(*graph_, *state_, graph_->boundary_in[i]);
+}
+const Tensor& Net::EdgeOut(size_t i) const {
+  return ValueAt(*graph_, *state_, graph_->boundary_out[i]);
+}
+Tensor Net::EdgeInGradient(size_t i) const {
+  return GradientAt(*graph_, *bindings_, graph_->boundary_in[i]);
+}
+Tensor Net::EdgeOutGradient(size_t i) const {
+  return GradientAt(*graph_, *bindings_, graph_->boundary_out[i]);
+}
+
+}  // namespace trainer

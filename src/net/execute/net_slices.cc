@@ -1,0 +1,82 @@
+// When which gradient is final. Fused layers run backward with the one that computes them, and a
+// shared weight is final with the last of its users, so the order of the layers in the file does
+// not tell.
+
+#include <algorithm>
+#include <functional>
+
+#include "execute/debug_info.h"
+#include "execute/dynamic_shapes.h"
+#include "execute/scaled_loss.h"
+
+namespace trainer {
+namespace {
+
+// The layer that is the last to add to the gradient, see Param::final_grad_node.
+int FinalGradNode(const Param* param, const Graph& graph) {
+  int last = graph.nodes.size();
+  for (const NodeId id : graph.nodes.Ids()) {
+    const Node& node = graph.nodes[id];
+    if (std::ranges::find(node.params(), param) == node.params().end()) continue;
+    const NodeId runs = node.fused_into ? node.fused_into : id;
+    if (graph.nodes[runs].has_backward) last = std::min(last, runs.number);
+  }
+  return last;
+}
+
+}  // namespace
+
+void OrderGradients(Graph& graph) {
+  for (Param* param : graph.new_params) param->final_grad_node = FinalGradNode(param, graph);
+}
+
+void Net::MakeSlices() {
+  if (!options_.training) return;
+  struct Finished {
+    int layer;
+    Param* param;
+  };
+  std::vector<Finished> order;
+  for (Param* param : learnable_) {
+    if (param->grad != nullptr) order.push_back({FinalGradNode(param, *graph_), param});
+  }
+  std::ranges::sort(order, [](const Finished& a, const Finished& b) {
+    return a.layer != b.layer ? a.layer > b.layer
+                              : std::less<const float*>()(a.param->grad, b.param->grad);
+  });
+  for (const Finished& entry : order) slice_params_.push_back(entry.param);
+  for (size_t i = 0; i < order.size(); ++i) {
+    Param* const* const param = &slice_params_[i];
+    const auto floats = static_cast<size_t>(ParamStore::PaddedCount((*param)->count()));
+    GradientSlice* const last = slices_.empty() ? nullptr : &slices_.back();
+    if (last != nullptr && last->final_node == order[i].layer &&
+        last->values.data() + last->values.size() == (*param)->grad) {
+      last->values = {last->values.data(), last->values.size() + floats};
+      last->params = {last->params.data(), last->params.size() + 1};
+    } else {
+      slices_.push_back({{(*param)->grad, floats}, {param, 1}, order[i].layer});
+    }
+  }
+}
+
+void Net::Backward(GradientSink* sink) {
+  if (loss_scale_ != nullptr) ScaleSeedGradients(*graph_, *bindings_, device_, loss_scale_);
+  size_t next = 0;
+  const auto tell = [&](int layer) {
+    for (; next < slices_.size() && slices_[next].final_node >= layer; ++next) {
+      sink->OnGradientReady(static_cast<int>(next), slices_[next].values);
+    }
+  };
+  GradientSink* const at_once = LogsDebugInfo() ? nullptr : sink;
+  if (at_once != nullptr) tell(NumLayers());
+  for (int s = NumLayers(); s-- > 0;) {
+    BackwardLayer(s);
+    if (at_once != nullptr) tell(s);
+    if (LogsDebugInfo())
+      DebugInfo(*graph_, device_).Backward(NodeId(s), state_->Of(NodeId(s)).backward);
+  }
+  if (LogsDebugInfo()) DebugInfo(*graph_, device_).Pass(learnable_);
+  if (sink != nullptr) tell(0);
+}
+
+}  // namespace trainer

@@ -1,0 +1,27 @@
+#pragma once
+
+#include "execute/bindings.h"
+
+namespace trainer {
+
+// The states of all layers as they were before a pass, so that the pass can be repeated.
+class StateBackup {
+ public:
+  StateBackup(const Graph& graph, const Bindings& bindings, const Device& device);
+  ~StateBackup();
+  StateBackup(const StateBackup&) = delete;
+  StateBackup& operator=(const StateBackup&) = delete;
+
+  void Save() const { Copy(false); }
+  void Restore() const { Copy(true); }
+
+ private:
+  void Copy(bool back) const;
+
+  const Graph& graph_;
+  const Bindings& bindings_;
+  const Device& device_;
+  std::byte* memory_ = nullptr;  // one after the other
+};
+
+}  // namespace trainer

@@ -1,0 +1,38 @@
+#include "trainer/net/join_replicas.h"
+
+#include <string>
+
+#include "compile/graph.h"
+#include "trainer/base/text/text.h"
+
+namespace trainer {
+
+namespace {
+
+// A sum on the host, in the middle of a pass, ends its being recorded.
+AllReduceFn WithoutRecording(Net& net, const Node& node, const AllReduceFn& replicas) {
+  const std::string& name = node.spec.name();
+  return {replicas.count, [&net, &name, sum = replicas.sum](std::span<float> values) {
+            net.DisableCapture(Join("layer '", name, "' sums over the ranks within each of them"));
+            sum(values);
+          }};
+}
+
+}  // namespace
+
+void JoinReplicas(Net& net, const AllReduceFn& replicas) {
+  for (const Node& node : net.graph().nodes) {
+    auto* const layer = dynamic_cast<UsesReplicas*>(node.layer.get());
+    if (layer == nullptr) continue;
+    const std::string need = layer->WhyItNeedsThem();
+    if (!node.has_dynamic_shape) {
+      layer->UseReplicas(WithoutRecording(net, node, replicas));
+    } else if (!need.empty()) {
+      node.spec.Fail(need +
+                     ", but its input changes in size from batch to batch and may be empty on one "
+                     "rank; remove synchronized, or train with one rank");
+    }
+  }
+}
+
+}  // namespace trainer

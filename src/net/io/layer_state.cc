@@ -1,0 +1,78 @@
+#include "trainer/net/layer_state.h"
+
+#include <exception>
+
+#include "execute/bindings.h"
+#include "trainer/base/text/text.h"
+#include "trainer/layers/writes_at_snapshots.h"
+
+namespace trainer {
+namespace {
+
+std::string BytesOf(const Net& net, std::span<const std::byte> memory) {
+  std::string bytes(memory.size(), '\0');
+  net.device().CopyToHost(bytes.data(), memory.data(), memory.size());
+  return bytes;
+}
+
+void SetMemory(const Net& net, const Node& node, std::span<std::byte> memory,
+               const std::string& bytes) {
+  if (bytes.size() == memory.size()) {
+    return net.device().CopyToDevice(memory.data(), bytes.data(), bytes.size());
+  }
+  node.spec.FailWith(ErrorCode::kBadSnapshot,
+                     Join("the snapshot has ", bytes.size(),
+                          " bytes for the state of this layer, but the layer needs ", memory.size(),
+                          ": batch_size or num_output has changed; use the net of the snapshot"));
+}
+
+}  // namespace
+
+std::vector<LayerState> SaveLayerStates(Net& net) {
+  std::vector<LayerState> states;
+  for (const NodeId id : net.graph().nodes.Ids()) {
+    const Node& node = net.graph().nodes[id];
+    const std::span<const std::byte> memory = net.bindings().Of(id).forward.State();
+    LayerState state{node.key, node.layer->SaveState(), !memory.empty(), {}};
+    for (int part = 0; part < net.virtual_ranks() && state.per_rank; ++part) {
+      net.ActivateVirtualRank(part);
+      (part == 0 ? state.bytes : state.other_virtual_ranks.emplace_back()) = BytesOf(net, memory);
+    }
+    if (!state.bytes.empty()) states.push_back(std::move(state));
+  }
+  net.ActivateVirtualRank(0);
+  return states;
+}
+
+void Restore(Net& net, uint32_t passes, const std::vector<LayerState>& states) {
+  net.SetPasses(passes);
+  for (const LayerState& state : states) {
+    for (const NodeId id : net.graph().nodes.Ids()) {
+      const Node& node = net.graph().nodes[id];
+      const std::span<std::byte> memory = net.bindings().Of(id).forward.State();
+      if (node.key != state.layer) continue;
+      if (memory.empty()) node.layer->RestoreState(state.bytes);
+      for (size_t part = 0; part <= state.other_virtual_ranks.size() && !memory.empty(); ++part) {
+        net.ActivateVirtualRank(static_cast<int>(part));
+        SetMemory(net, node, memory, part == 0 ? state.bytes : state.other_virtual_ranks[part - 1]);
+      }
+    }
+  }
+  net.ActivateVirtualRank(0);
+}
+
+void WriteLayerFiles(Net& net, int iter) {
+  std::exception_ptr failure;
+  for (const NodeId id : net.graph().nodes.Ids()) {
+    auto* const producer = dynamic_cast<WritesAtSnapshots*>(net.graph().nodes[id].layer.get());
+    if (producer == nullptr) continue;
+    try {
+      producer->WriteAtSnapshot(net.bindings().Of(id).forward, iter);
+    } catch (const Error&) {
+      failure = std::current_exception();
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace trainer

@@ -1,0 +1,172 @@
+#include "trainer/net/weights.h"
+
+#include <iterator>
+#include <map>
+#include <set>
+
+#include "compile/graph.h"
+#include "trainer/base/process/huge_pages.h"
+#include "trainer/base/text/text.h"
+#include "trainer/config/blob.h"
+#include "trainer/layers/blob_forms.h"
+
+namespace trainer {
+namespace {
+
+void CopyBlob(const caffe::BlobProto& proto, const Param& param, const ParamStore& store,
+              const Node& node, const std::string& file, int index) {
+  const BlobData blob = ReadBlob(proto, {file}, BlobName(node.spec.name(), index));
+  if (!FitsShape(blob, param.shape.dims())) {
+    throw Error(ErrorCode::kData, {file},
+                Join(BlobName(node.spec.name(), index), ": its shape is ", ShapeText(blob.dims),
+                     " in the file and ", param.shape.ToString(), " in the net (",
+                     node.spec.Where().ToString(),
+                     "). Use the net of this file, or rename the layer to train it from scratch"));
+  }
+  store.Import(param, blob.values, param.weight);
+}
+
+// Whether the file leaves blob `index` out, as HDF5 does with what another layer owns.
+bool IsLeftOut(const caffe::LayerParameter& layer, int index) {
+  return index >= layer.blobs_size() || layer.blobs(index).ByteSizeLong() == 0;
+}
+
+// Whether the file has every blob that the step owns, and no more than it has.
+bool IsComplete(const caffe::LayerParameter& layer, const Node& node) {
+  const int wanted = static_cast<int>(node.params().size());
+  bool complete = layer.blobs_size() <= wanted;
+  for (int i = 0; i < wanted; ++i) {
+    const Param& param = *node.params()[static_cast<size_t>(i)];
+    const bool own = param.layer == node.spec.name() && param.index == i;
+    complete = complete && !(own && IsLeftOut(layer, i));
+  }
+  return complete;
+}
+
+void CheckBlobs(const caffe::LayerParameter& layer, const Node& node, const std::string& file) {
+  if (IsComplete(layer, node)) return;
+  throw Error(ErrorCode::kData, {file},
+              Join("layer '", layer.name(), "' has ", layer.blobs_size(), " blobs in the file and ",
+                   node.params().size(), " in the net (", node.spec.Where().ToString(),
+                   "). Use the net of this file, or rename the layer to train it from scratch"));
+}
+
+// Whether it stands for the layers of other parts of a net.
+bool IsEdge(const Graph& graph, const Node& node) {
+  return std::ranges::any_of(
+      graph.boundary_in, [&](ValueId edge) { return !node.out.empty() && node.out[0] == edge; });
+}
+
+void ExportValues(const ParamStore& store, const Param& param, const float* from,
+                  google::protobuf::RepeatedField<float>* to) {
+  const auto count = static_cast<int>(param.count());
+  to->Clear();
+  if (from == nullptr) return to->Resize(count, 0.0f);
+  to->Reserve(count);
+  AdviseHugePages(to->mutable_data(), static_cast<size_t>(count) * sizeof(float));
+  to->AddNAlreadyReserved(count);
+  store.Export(param, from, {to->mutable_data(), static_cast<size_t>(count)});
+}
+
+void AddBlob(const Param& param, const ParamStore& store, bool diff, caffe::LayerParameter& layer) {
+  caffe::BlobProto* blob = layer.add_blobs();
+  ExportBlob(store, param, param.weight, blob);
+  if (diff) ExportValues(store, param, param.grad, blob->mutable_diff());
+}
+
+}  // namespace
+
+void ExportBlob(const ParamStore& store, const Param& param, const float* device_values,
+                caffe::BlobProto* blob) {
+  for (const int64_t dim : param.shape.dims()) blob->mutable_shape()->add_dim(dim);
+  ExportValues(store, param, device_values, blob->mutable_data());
+}
+
+caffe::NetParameter WeightsOf(const Net& net, bool diff) {
+  caffe::NetParameter proto;
+  WeightsTo(net, diff, &proto);
+  return proto;
+}
+
+void WeightsTo(const Net& net, bool diff, caffe::NetParameter* proto) {
+  proto->Clear();
+  proto->set_name(net.name());
+  for (const Node& node : net.graph().nodes) {
+    if (node.is_cast || IsEdge(net.graph(), node)) continue;
+    caffe::LayerParameter* layer = proto->add_layer();
+    *layer = node.spec.proto();
+    layer->clear_blobs();
+    for (const Param* param : node.params()) AddBlob(*param, net.store(), diff, *layer);
+  }
+}
+
+LoadReport CopyWeights(const caffe::NetParameter& source, const std::string& file, Net& net) {
+  LoadReport report;
+  std::map<std::string, const Node*> targets;
+  for (const Node& node : net.graph().nodes) targets.emplace(node.spec.name(), &node);
+  std::map<std::string, bool> found;
+  for (const caffe::LayerParameter& stored : source.layer()) {
+    const auto target = targets.find(stored.name());
+    if (target == targets.end()) {
+      if (stored.blobs_size() > 0) report.unused.push_back(stored.name());
+      continue;
+    }
+    if (!found.emplace(stored.name(), true).second || stored.blobs_size() == 0) continue;
+    const Node& node = *target->second;
+    caffe::LayerParameter adapted;
+    const caffe::LayerParameter& layer =
+        AdaptBlobs(node.spec, stored, file, &adapted) ? adapted : stored;
+    CheckBlobs(layer, node, file);
+    for (int i = 0; i < layer.blobs_size(); ++i) {
+      if (IsLeftOut(layer, i)) continue;
+      CopyBlob(layer.blobs(i), *node.params()[static_cast<size_t>(i)], net.store(), node, file, i);
+    }
+    report.loaded.push_back(layer.name());
+  }
+  for (const Node& node : net.graph().nodes) {
+    if (!node.params().empty() && !std::ranges::count(report.loaded, node.spec.name())) {
+      report.missing.push_back(node.spec.name());
+    }
+  }
+  return report;
+}
+
+std::vector<std::string> WeightMismatches(const caffe::NetParameter& source,
+                                          const std::string& file, const Net& net) {
+  std::vector<std::string> differences;
+  std::map<std::string, const caffe::LayerParameter*> given;
+  for (const caffe::LayerParameter& layer : source.layer()) given.emplace(layer.name(), &layer);
+  std::set<std::string> wanted;
+  for (const Node& node : net.graph().nodes) {
+    const std::string& name = node.spec.name();
+    if (node.params().empty()) continue;
+    wanted.insert(name);
+    const auto found = given.find(name);
+    const caffe::LayerParameter& layer =
+        found == given.end() ? caffe::LayerParameter::default_instance() : *found->second;
+    if (!IsComplete(layer, node)) {
+      differences.push_back(layer.blobs_size() == 0
+                                ? Join("layer '", name, "' is not in the file")
+                                : Join("layer '", name, "' has ", layer.blobs_size(),
+                                       " blobs in the file and ", node.params().size(),
+                                       " in the net"));
+      continue;
+    }
+    for (int i = 0; i < layer.blobs_size(); ++i) {
+      if (IsLeftOut(layer, i)) continue;
+      const Shape& shape = node.params()[static_cast<size_t>(i)]->shape;
+      const BlobData blob = ReadBlob(layer.blobs(i), {file}, BlobName(name, i));
+      if (FitsShape(blob, shape.dims())) continue;
+      differences.push_back(Join(BlobName(name, i), " has the shape ", ShapeText(blob.dims),
+                                 " in the file and ", shape.ToString(), " in the net"));
+    }
+  }
+  for (const auto& [name, layer] : given) {
+    if (layer->blobs_size() > 0 && !wanted.contains(name)) {
+      differences.push_back(Join("the net has no layer '", name, "'"));
+    }
+  }
+  return differences;
+}
+
+}  // namespace trainer
