@@ -20,7 +20,7 @@ import sys
 from check_files import list_files
 from cpp_text import without_comments_and_literals
 
-MODULES = ("layers", "rules", "net", "steps", "solver")
+MODULES = ("layers", "net", "optim", "solver")
 FOLDERS = tuple(f"{root}/{name}/" for root in ("src", "include/trainer") for name in MODULES)
 VERBS = ("tools/", "src/run/", "include/trainer/run/")
 DEVICE_MAKER = "src/run/device.cc"

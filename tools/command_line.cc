@@ -59,7 +59,7 @@ void Say(const std::string& message) {
 int Fail(ErrorCode error, const std::string& message) {
   std::cout.flush();
   int code = static_cast<int>(error);
-  if (IsFirstToFail(&code)) Say(message);
+  if (MayReportFailure(&code)) Say(message);
   return code;
 }
 
@@ -69,7 +69,7 @@ int FailAll(const ErrorGroup& group) {
   const size_t count = group.all().size();
   std::cout.flush();
   int code = static_cast<int>(group.code());
-  if (!IsFirstToFail(&code)) return code;
+  if (!MayReportFailure(&code)) return code;
   for (size_t i = 0; i < std::min(count, kMost); ++i) Say(group.all()[i].what());
   if (count > kMost) Say(Join("and ", count - kMost, " more"));
   return code;
@@ -89,7 +89,7 @@ int RunCommandLine(const std::vector<std::string>& arguments) {
     return FailAll(group);
   } catch (const Error& e) {
     return Fail(e.code(), e.what());
-  } catch (const EndedByPeer& e) {
+  } catch (const PeerFailed& e) {
     return e.code();
   } catch (const std::bad_alloc&) {
     return Fail(ErrorCode::kResource,

@@ -12,7 +12,7 @@ import children
 import losses
 from generated import Data
 
-TESTS = ("backend_test", "layers_test", "rules_test", "net_test", "solver_test")
+TESTS = ("backend_test", "layers_test", "optim_test", "net_test", "solver_test")
 WANTED_ROOM = 2 << 30  # bytes for generated data
 
 

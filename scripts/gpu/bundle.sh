@@ -11,7 +11,7 @@ set -euo pipefail
 export TRAINER_PRESET="${TRAINER_PRESET:-cuda-tests}"
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"
-read -ra tests <<<"${TRAINER_BUNDLE_TESTS-backend_test layers_test rules_test net_test solver_test}"
+read -ra tests <<<"${TRAINER_BUNDLE_TESTS-backend_test layers_test optim_test net_test solver_test}"
 bundle="$root/build/gpu-bundle"
 # shellcheck source=scripts/bundling.sh
 source "$root/scripts/bundling.sh"

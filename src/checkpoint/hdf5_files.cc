@@ -5,7 +5,7 @@
 #include <climits>
 #include <set>
 
-#include "seal_bytes.h"
+#include "checksum_bytes.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/random/crc32c.h"
@@ -178,19 +178,20 @@ int BitsOffMark(const std::string& head) {
   return bits;
 }
 
-Seal WriteSealed(Hdf5Builder& builder, AtomicFile* file) {
-  Seal seal;
+FileChecksum WriteChecksummed(Hdf5Builder& builder, AtomicFile* file) {
+  FileChecksum seal;
   seal.file_bytes = builder.Finish();
   std::string head = std::string(kMark) + LittleEndian(seal.file_bytes, 8);
-  head.resize(kHdf5SealBytes, '\0');
+  head.resize(kHdf5ChecksumBytes, '\0');
   // The checksum stands before what it is of: a pass over the memory only, then the writing.
   seal.crc32c = Crc32c(head.data(), head.size());
-  builder.Emit(kHdf5SealBytes, [&](const void* data, size_t bytes) {
+  builder.Emit(kHdf5ChecksumBytes, [&](const void* data, size_t bytes) {
     seal.crc32c = Crc32c(data, bytes, seal.crc32c);
   });
   head.replace(kCrcAt, 4, LittleEndian(seal.crc32c, 4));
   file->Append(head.data(), head.size());
-  builder.Emit(kHdf5SealBytes, [&](const void* data, size_t bytes) { file->Append(data, bytes); });
+  builder.Emit(kHdf5ChecksumBytes,
+               [&](const void* data, size_t bytes) { file->Append(data, bytes); });
   return seal;
 }
 
@@ -223,33 +224,33 @@ caffe::SolverState ReadHdf5State(const std::string& path) {
   return state;
 }
 
-Seal WriteHdf5Model(const caffe::NetParameter& net, AtomicFile* file) {
-  Hdf5Builder builder(file->path(), kHdf5SealBytes);
+FileChecksum WriteHdf5Model(const caffe::NetParameter& net, AtomicFile* file) {
+  Hdf5Builder builder(file->path(), kHdf5ChecksumBytes);
   BuildModel(net, &builder);
-  return WriteSealed(builder, file);
+  return WriteChecksummed(builder, file);
 }
 
-Seal WriteHdf5State(caffe::SolverState& state, AtomicFile* file) {
-  Hdf5Builder builder(file->path(), kHdf5SealBytes);
+FileChecksum WriteHdf5State(caffe::SolverState& state, AtomicFile* file) {
+  Hdf5Builder builder(file->path(), kHdf5ChecksumBytes);
   BuildState(state, &builder);
-  return WriteSealed(builder, file);
+  return WriteChecksummed(builder, file);
 }
 
-bool HasHdf5Seal(const std::string& head) {
+bool HasHdf5Checksum(const std::string& head) {
   return BitsOffMark(head) <= (head.size() < kMark.size() ? 0 : kMaxFlips);
 }
 
-Seal CheckHdf5Seal(const std::string& path, uint64_t size) {
+FileChecksum VerifyHdf5Checksum(const std::string& path, uint64_t size) {
   const FileHandle file = OpenForReading(path);
-  std::string head = ReadPiece(file, path, 0, kHdf5SealBytes);
-  if (head.size() < kHdf5SealBytes) {
+  std::string head = ReadPiece(file, path, 0, kHdf5ChecksumBytes);
+  if (head.size() < kHdf5ChecksumBytes) {
     ThrowDamaged(path, Join("the file is truncated: it has only ", size, " bytes"));
   }
   const uint64_t stated = FromLittleEndian(std::string_view(head).substr(kSizeAt, 8));
-  const Seal seal{static_cast<uint32_t>(FromLittleEndian(std::string_view(head).substr(kCrcAt, 4))),
-                  size};
+  const FileChecksum seal{
+      static_cast<uint32_t>(FromLittleEndian(std::string_view(head).substr(kCrcAt, 4))), size};
   head.replace(kCrcAt, 4, 4, '\0');
-  const uint32_t crc = ChecksumOf(file, path, kHdf5SealBytes, size - kHdf5SealBytes,
+  const uint32_t crc = ChecksumOf(file, path, kHdf5ChecksumBytes, size - kHdf5ChecksumBytes,
                                   Crc32c(head.data(), head.size()));
   if (BitsOffMark(head) == 0 && stated > size) {
     ThrowDamaged(path, Join("the file is truncated: it has ", size, " of ", stated, " bytes"));

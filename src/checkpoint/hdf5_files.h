@@ -18,12 +18,12 @@
 
 namespace trainer {
 
-constexpr uint64_t kHdf5SealBytes = 512;
+constexpr uint64_t kHdf5ChecksumBytes = 512;
 
 // Write a message with its seal and leave Finish and Place to the caller; `state` comes back as it
 // was. Throw kConfig as CheckHdf5Names.
-Seal WriteHdf5Model(const caffe::NetParameter& net, AtomicFile* file);
-Seal WriteHdf5State(caffe::SolverState& state, AtomicFile* file);
+FileChecksum WriteHdf5Model(const caffe::NetParameter& net, AtomicFile* file);
+FileChecksum WriteHdf5State(caffe::SolverState& state, AtomicFile* file);
 
 // Layers with names and blobs only. A blob that the file leaves out, such as a shared one, is there
 // without shape and numbers. Throws kData.
@@ -32,8 +32,8 @@ caffe::NetParameter ReadHdf5Model(const std::string& path);
 caffe::SolverState ReadHdf5State(const std::string& path);
 
 // Whether a file that begins with `head` is, or was before a bit flipped, one of ours.
-bool HasHdf5Seal(const std::string& head);
+bool HasHdf5Checksum(const std::string& head);
 // Checks such a file of `size` bytes. Throws kBadSnapshot.
-Seal CheckHdf5Seal(const std::string& path, uint64_t size);
+FileChecksum VerifyHdf5Checksum(const std::string& path, uint64_t size);
 
 }  // namespace trainer

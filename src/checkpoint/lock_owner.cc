@@ -89,7 +89,7 @@ std::string LockOwner::Describe() const {
   return Join("process ", pid, " on host ", host, job.empty() ? "" : " (batch job " + job + ")");
 }
 
-LockOwner::Life LockOwner::Look() const {
+LockOwner::Life LockOwner::CheckLiveness() const {
   const LockOwner self = Self();
   if (pid <= 0 || machine != self.machine || host != self.host) return Life::kUnknown;
   if (ProcessHasEnded(pid)) return Life::kGone;

@@ -1,5 +1,5 @@
 #pragma once
-// Who holds a lock, as its file says, and whether that process still lives.
+// The owner of a lock, as its file says, and whether that process still runs.
 
 #include <string>
 
@@ -8,7 +8,7 @@ namespace trainer {
 struct LockOwner {
   enum class Life { kRuns, kGone, kUnknown };
 
-  std::string host;     // name of the machine, for people
+  std::string host;     // name of the computer, for people
   std::string machine;  // boot and process-number space: within one, process numbers mean something
   int pid = 0;
   std::string started;  // of the process, in ticks since the boot; "" where /proc does not tell
@@ -24,8 +24,8 @@ struct LockOwner {
   std::string Text() const;
   // "process 123 on host a (batch job 77)"
   std::string Describe() const;
-  // Whether its process runs; kUnknown for one of another machine.
-  Life Look() const;
+  // Whether its process runs; kUnknown for a process of another computer.
+  Life CheckLiveness() const;
 };
 
 }  // namespace trainer

@@ -5,8 +5,8 @@
 #include <set>
 #include <string_view>
 
+#include "checksummed_file.h"
 #include "hdf5_files.h"
-#include "sealed_file.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/upgrade/upgrade.h"
@@ -54,9 +54,9 @@ void CheckHdf5Names(std::span<const std::string> layers) {
   }
 }
 
-Seal WriteModel(const std::string& path, caffe::NetParameter& net, FileOps& ops) {
+FileChecksum WriteModel(const std::string& path, caffe::NetParameter& net, FileOps& ops) {
   AtomicFile file(path, ops);
-  const Seal seal = WriteModelTo(net, &file);
+  const FileChecksum seal = WriteModelTo(net, &file);
   file.Commit();
   return seal;
 }
@@ -68,7 +68,7 @@ caffe::NetParameter ReadModel(const std::string& path) {
 }
 
 caffe::NetParameter ReadModelAsWritten(const std::string& path) {
-  CheckSeal(path);
+  VerifyChecksum(path);
   if (SniffKind(path) == FileKind::kState) {
     throw Error(ErrorCode::kUsage, {path},
                 "this is a solver state, not a weights file; give the .caffemodel of the same "

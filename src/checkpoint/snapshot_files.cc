@@ -11,7 +11,7 @@
 #include <sstream>
 #include <tuple>
 
-#include "sealed_file.h"
+#include "checksummed_file.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/random/crc32c.h"
 #include "trainer/base/text/parse_number.h"

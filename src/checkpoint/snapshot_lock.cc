@@ -74,18 +74,18 @@ double Seconds(milliseconds time) { return static_cast<double>(time.count() / 10
 
 // Why the owner counts as dead, or "".
 std::string DeathOf(const Found& found, const struct timespec& now, const LockTimes& times) {
-  const LockOwner::Life life = found.owner.Look();
+  const LockOwner::Life life = found.owner.CheckLiveness();
   if (life == LockOwner::Life::kGone) return "which is no longer running";
   if (life == LockOwner::Life::kRuns) return "";
   const milliseconds silent = Since(found.touched, now);
-  if (silent <= times.stale) return "";
+  if (silent <= times.expiry) return "";
   return Join("which did not update the lock for ", Seconds(silent), " s");
 }
 
 // Of a lock whose age cannot be told.
 std::string AboutClocks(const std::string& path, const Found& found) {
   const milliseconds ahead = -Since(found.touched, WallClock());
-  if (ahead <= kClocksDiffer || found.owner.Look() != LockOwner::Life::kUnknown) return "";
+  if (ahead <= kClocksDiffer || found.owner.CheckLiveness() != LockOwner::Life::kUnknown) return "";
   return Join(
       ". The lock was last updated ", Seconds(ahead), " s in the future: the clocks ",
       "of the machines or of the file server differ (see 'timedatectl'), so the run does not ",
@@ -99,7 +99,7 @@ std::string AboutClocks(const std::string& path, const Found& found) {
                   "the snapshots of '", prefix, "' belong to another run that is active, ",
                   found.owner.Describe(), "; wait until it ends (--lock_wait=SECONDS), or ",
                   "give this run another snapshot_prefix. The lock of a dead run is ",
-                  "removed automatically; if it ran on another machine, ", Seconds(times.stale),
+                  "removed automatically; if it ran on another machine, ", Seconds(times.expiry),
                   " s after its last update", AboutClocks(path, found))));
 }
 
@@ -221,7 +221,7 @@ SnapshotLock::SnapshotLock(const std::string& prefix, const LockTimes& times)
   while (const std::optional<Found> found = Take(prefix, path_, self, times_)) {
     const bool same_job = !self.job.empty() && found->owner.job == self.job;
     const milliseconds wait =
-        same_job ? std::max(times_.wait, times_.stale + times_.beat) : times_.wait;
+        same_job ? std::max(times_.wait, times_.expiry + times_.heartbeat) : times_.wait;
     if (std::chrono::steady_clock::now() - start >= wait) Refuse(path_, prefix, *found, times_);
     if (!told) {
       LOG(WARNING) << EscapeControl(Join("The snapshots of '", prefix, "' belong to ",
@@ -232,7 +232,7 @@ SnapshotLock::SnapshotLock(const std::string& prefix, const LockTimes& times)
     std::this_thread::sleep_for(times_.poll);
   }
   RememberOwnFile(path_, mark_);
-  thread_ = std::thread([this] { Beat(); });
+  thread_ = std::thread([this] { SendHeartbeats(); });
 }
 
 SnapshotLock::~SnapshotLock() {
@@ -247,9 +247,9 @@ SnapshotLock::~SnapshotLock() {
   if (found && found->text == mark_) FileOps::Posix().Unlink(path_);
 }
 
-void SnapshotLock::Beat() {
+void SnapshotLock::SendHeartbeats() {
   std::unique_lock lock(mutex_);
-  while (!ended_.wait_for(lock, times_.beat, [this] { return ending_; })) {
+  while (!ended_.wait_for(lock, times_.heartbeat, [this] { return ending_; })) {
     const std::optional<Found> found = Look(path_);
     if (found && found->text == mark_) {
       utimensat(AT_FDCWD, path_.c_str(), nullptr, 0);

@@ -52,7 +52,7 @@ ErrorCode CodeOf(const std::exception_ptr& failure) {
 
 }  // namespace
 
-SnapshotWriter::SnapshotWriter(std::string prefix, SnapshotFormat format, RetryPauses pauses,
+SnapshotWriter::SnapshotWriter(std::string prefix, SnapshotFormat format, RetryPolicy pauses,
                                std::function<void(const SnapshotNames&)> on_written)
     : prefix_(std::move(prefix)),
       format_(format),
@@ -63,13 +63,13 @@ SnapshotWriter::~SnapshotWriter() {
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
-    Hurry();
+    Expedite();
   }
   if (thread_.joinable()) thread_.join();
 }
 
-void SnapshotWriter::Hurry() {
-  hurried_ = true;
+void SnapshotWriter::Expedite() {
+  expedited_ = true;
   changed_.notify_all();
 }
 
@@ -83,7 +83,7 @@ void SnapshotWriter::SetState(State state) {
 SnapshotContent& SnapshotWriter::Next() {
   ThrowFailure();
   std::unique_lock lock(mutex_);
-  Hurry();
+  Expedite();
   changed_.wait(lock, [this] { return state_ != State::kReady && state_ != State::kWriting; });
   if (state_ == State::kPausing) SetState(State::kIdle);
   lock.unlock();
@@ -95,7 +95,7 @@ void SnapshotWriter::Start() {
   if (!thread_.joinable()) thread_ = std::thread([this] { Work(); });
   const std::lock_guard lock(mutex_);
   tries_ = 0;
-  hurried_ = false;
+  expedited_ = false;
   SetState(State::kReady);
 }
 
@@ -113,28 +113,28 @@ void SnapshotWriter::SetLast(LastTries last) {
 
 bool SnapshotWriter::WaitFor(std::chrono::milliseconds time) {
   std::unique_lock lock(mutex_);
-  if (!waited_for_) hurried_tries_ = 0;
+  if (!waited_for_) expedited_attempts_ = 0;
   waited_for_ = true;
-  Hurry();
+  Expedite();
   const bool done = changed_.wait_for(
       lock, time, [this] { return state_ == State::kIdle || state_ == State::kFailed; });
   if (done) waited_for_ = false;
   return done;
 }
 
-void SnapshotWriter::Settle() {
-  while (!SettleFor(std::chrono::hours(1))) {
+void SnapshotWriter::WaitIdle() {
+  while (!WaitIdleFor(std::chrono::hours(1))) {
   }
 }
 
-bool SnapshotWriter::SettleFor(std::chrono::milliseconds time) {
+bool SnapshotWriter::WaitIdleFor(std::chrono::milliseconds time) {
   std::unique_lock lock(mutex_);
-  Hurry();
+  Expedite();
   return changed_.wait_for(lock, time,
                            [this] { return state_ != State::kReady && state_ != State::kWriting; });
 }
 
-int SnapshotWriter::TriesAhead() const {
+int SnapshotWriter::AttemptsLeft() const {
   if (refused_) return kHurriedTries;
   return busy_ ? 2 : 1;
 }
@@ -195,7 +195,7 @@ std::chrono::milliseconds SnapshotWriter::PauseWhileTraining(const std::string& 
 std::optional<std::chrono::milliseconds> SnapshotWriter::PauseWhileWaitedFor(
     const std::string& trouble) {
   if (!last_) {
-    if (hurried_tries_ >= kHurriedTries) return std::nullopt;
+    if (expedited_attempts_ >= kHurriedTries) return std::nullopt;
     return pauses_.waited_for;
   }
   const std::chrono::milliseconds left = Until(last_->until);
@@ -210,7 +210,8 @@ std::optional<std::chrono::milliseconds> SnapshotWriter::PauseWhileWaitedFor(
                  : Join("it writes the snapshot to ", JoinList(last_->rescue_folders, " or ")),
              "."));
   }
-  return std::min(left, pauses_.waited_for * (1 << std::min(hurried_tries_ - 1, kMostDoubled)));
+  return std::min(left,
+                  pauses_.waited_for * (1 << std::min(expedited_attempts_ - 1, kMostDoubled)));
 }
 
 // Writes the last snapshot somewhere else. The error that says where, and what was wrong.
@@ -250,7 +251,7 @@ std::exception_ptr SnapshotWriter::Rescue(const LastTries& last,
 bool SnapshotWriter::PausesFor(std::unique_lock<std::mutex>& lock,
                                const std::exception_ptr& failure) {
   const std::string trouble = DiskTrouble(failure);
-  if (waited_for_) ++hurried_tries_;
+  if (waited_for_) ++expedited_attempts_;
   if (ending_ && !waited_for_) {  // another error ends the run
     LOG(WARNING) << EscapeControl(
         Join("The snapshot of iteration ", content_.iter, " could not be written. ", trouble));
@@ -274,7 +275,7 @@ bool SnapshotWriter::PausesFor(std::unique_lock<std::mutex>& lock,
 void SnapshotWriter::Rest(std::chrono::nanoseconds time) {
   const auto start = std::chrono::steady_clock::now();
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, time, [this] { return hurried_; });
+  changed_.wait_for(lock, time, [this] { return expedited_; });
   rested_ += std::chrono::steady_clock::now() - start;
 }
 

@@ -2,8 +2,8 @@
 
 #include <glog/logging.h>
 
+#include "checksummed_file.h"
 #include "hdf5_files.h"
-#include "sealed_file.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
@@ -57,9 +57,9 @@ std::string FindModel(const std::string& path, const std::string& stored, const 
 }
 
 // `expected` is what the state remembers of the file, if anything.
-void CheckModel(const std::optional<Seal>& expected, const std::string& path,
+void CheckModel(const std::optional<FileChecksum>& expected, const std::string& path,
                 const std::string& model_path, const std::string& what) {
-  const std::optional<Seal> seal = CheckSeal(model_path);
+  const std::optional<FileChecksum> seal = VerifyChecksum(model_path);
   if (expected &&
       (!seal || seal->crc32c != expected->crc32c || seal->file_bytes != expected->file_bytes)) {
     throw Error(ErrorCode::kBadSnapshot, {model_path},
@@ -78,13 +78,13 @@ void CheckModel(const std::optional<Seal>& expected, const std::string& path,
 
 }  // namespace
 
-void SetModel(const std::string& model_path, const Seal& seal, caffe::SolverState* state) {
+void SetModel(const std::string& model_path, const FileChecksum& seal, caffe::SolverState* state) {
   state->set_learned_net(model_path);
   state->set_model_crc32c(seal.crc32c);
   state->set_model_bytes(seal.file_bytes);
 }
 
-void SetAveraged(const std::string& path, const Seal& seal, caffe::SolverState* state) {
+void SetAveraged(const std::string& path, const FileChecksum& seal, caffe::SolverState* state) {
   state->set_averaged_net(path);
   state->set_averaged_crc32c(seal.crc32c);
   state->set_averaged_bytes(seal.file_bytes);
@@ -100,7 +100,7 @@ caffe::SolverState ReadStateAlone(const std::string& path) {
   OpenForReading(path);  // a file that is not there comes before any thought about its name
   const bool named_as_weights = IsNamedAsWeights(path);
   if (named_as_weights && SniffKind(path) != FileKind::kState) RefuseWeights(path);
-  CheckSeal(path);
+  VerifyChecksum(path);
   if (SniffKind(path) == FileKind::kModel) RefuseWeights(path);
   caffe::SolverState state;
   if (IsHdf5(path)) {
@@ -120,14 +120,14 @@ LoadedState ReadState(const std::string& path, bool allow_outside) {
   loaded.path = path;
   loaded.state = ReadStateAlone(path);
   const caffe::SolverState& state = loaded.state;
-  std::optional<Seal> expected;
+  std::optional<FileChecksum> expected;
   if (state.has_model_crc32c()) expected = {state.model_crc32c(), state.model_bytes()};
   loaded.model_path = FindModel(path, state.learned_net(), "weights", allow_outside);
   CheckModel(expected, path, loaded.model_path, "weights");
   if (state.has_averaged_net()) {
     loaded.averaged_path = FindModel(path, state.averaged_net(), "averaged weights", allow_outside);
-    CheckModel(Seal{state.averaged_crc32c(), state.averaged_bytes()}, path, loaded.averaged_path,
-               "averaged weights");
+    CheckModel(FileChecksum{state.averaged_crc32c(), state.averaged_bytes()}, path,
+               loaded.averaged_path, "averaged weights");
   }
   return loaded;
 }

@@ -62,7 +62,7 @@ BatchQueue::BatchQueue(std::unique_ptr<RecordSource> source, const BatchQueueOpt
       parts_(options.parts),
       normalization_(options.bytes ? source_->normalization() : nullptr),
       position_(source_->First()),
-      feed_(std::make_unique<BatchSampler>(*source_, options.batch_size, options.replica,
+      feed_(std::make_unique<BatchSampler>(*source_, options.batch_size, options.rank,
                                            options.parts, false)) {
   const bool automatic = options.decode_threads == 0;
   const int threads = automatic ? MostThreads() : options.decode_threads;

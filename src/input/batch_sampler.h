@@ -20,11 +20,11 @@ namespace trainer {
 class BatchSampler {
  public:
   // `keep`: records are copied where the source would not keep them.
-  BatchSampler(RecordSource& source, int64_t batch_size, const Rank& replica, int parts, bool keep)
+  BatchSampler(RecordSource& source, int64_t batch_size, const Rank& rank, int parts, bool keep)
       : source_(source),
         part_size_(batch_size),
-        rank_(static_cast<uint64_t>(replica.rank)),
-        count_(static_cast<uint64_t>(replica.size)),
+        rank_(static_cast<uint64_t>(rank.rank)),
+        count_(static_cast<uint64_t>(rank.size)),
         parts_(static_cast<uint64_t>(parts)),
         keep_(keep && !source.stable()) {
     source_.SetStride(parts == 1 ? count_ : 1);

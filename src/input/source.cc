@@ -14,7 +14,7 @@ BatchQueueOptions QueueOptionsOf(const InputEnv& env) {
   options.bytes = env.bytes;
   options.most_bad = MaxBadRecords();
   if (env.phase != caffe::TRAIN) return options;
-  options.replica = env.replica;
+  options.rank = env.rank;
   options.parts = env.parts;
   return options;
 }

@@ -140,7 +140,7 @@ int Size(const LayerSpec& layer, const char* field, uint32_t value) {
 void ReadImages(const LayerSpec& layer, const InputEnv& env, MemoryRecords* records) {
   const std::string& source = layer.proto().memory_data_param().source();
   if (source == kStandardInput) {
-    if (env.replica.size > 1) {
+    if (env.rank.size > 1) {
       layer.FailIn(kMemoryRecordsParam, "source",
                    "several ranks cannot share the standard input; write the images to a file");
     }

@@ -30,28 +30,29 @@ std::string Format(const char* format, double value) {
 
 }  // namespace
 
-ExchangeSpeed MeasureExchange(Communicator& group) {
+AllReduceSpeed MeasureAllReduce(Communicator& group) {
   constexpr size_t kBytes = kSpeedBytes, kAlignment = 64;
   float one = 0;
-  const double latency = Seconds(10, [&] { group.Sum({&one, 1}); });
-  std::pmr::memory_resource* const memory =
-      group.memory() == nullptr ? std::pmr::get_default_resource() : group.memory();
+  const double latency = Seconds(10, [&] { group.AllReduce({&one, 1}); });
+  std::pmr::memory_resource* const memory = group.gradient_memory() == nullptr
+                                                ? std::pmr::get_default_resource()
+                                                : group.gradient_memory();
   auto* const values = static_cast<float*>(memory->allocate(kBytes, kAlignment));
   std::fill_n(values, kBytes / sizeof(float), 0.0f);
-  const double time = Seconds(3, [&] { group.Sum({values, kBytes / sizeof(float)}); });
+  const double time = Seconds(3, [&] { group.AllReduce({values, kBytes / sizeof(float)}); });
   memory->deallocate(values, kBytes, kAlignment);
   float measured[] = {static_cast<float>(latency), static_cast<float>(kBytes / time)};
   group.Broadcast(measured);
   return {measured[0], measured[1]};
 }
 
-size_t BucketBytes(const ExchangeSpeed& speed) {
+size_t BucketBytes(const AllReduceSpeed& speed) {
   constexpr double kUnit = 65536, kMost = 64.0 * 1024 * 1024;
   const double bytes = 8 * speed.seconds * speed.bytes_per_second;
   return static_cast<size_t>(std::clamp(std::ceil(bytes / kUnit) * kUnit, kUnit, kMost));
 }
 
-std::string Describe(const ExchangeSpeed& speed) {
+std::string Describe(const AllReduceSpeed& speed) {
   return Format("latency %.3g us, ", speed.seconds * 1e6) +
          Format("%.3g GB/s", speed.bytes_per_second * 1e-9);
 }

@@ -6,17 +6,18 @@
 #include <thread>
 
 #include "bucket_size.h"
-#include "exchange.h"
-#include "futex.h"
-#include "mpi_link.h"
-#include "mpi_post.h"
-#include "mpi_server.h"
-#include "mpi_thread.h"
-#include "node_memory.h"
-#include "own_pump.h"
-#include "place.h"
-#include "rank_cores.h"
-#include "thread_pump.h"
+#include "caller_progress.h"
+#include "host_communicator.h"
+#include "join/cpu_sets.h"
+#include "join/join_ranks.h"
+#include "mpi/inter_node_all_reduce.h"
+#include "mpi/mpi_rpc.h"
+#include "mpi/mpi_server.h"
+#include "mpi/mpi_thread.h"
+#include "node/futex.h"
+#include "node/memfd_window.h"
+#include "node/watchdog.h"
+#include "thread_progress.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/process/host_memory.h"
 #include "trainer/base/text/text.h"
@@ -24,74 +25,75 @@
 #include "trainer/base/thread/threads.h"
 #include "trainer/parallel/environment.h"
 #include "trainer/parallel/failure.h"
-#include "watch.h"
 
 namespace trainer {
 namespace {
 
-class WorldOfRanks final : public World {
+class JoinedWorld final : public World {
  public:
-  WorldOfRanks(Place place, std::unique_ptr<MpiThread> thread, std::unique_ptr<MpiLibrary> mpi,
-               const WorldSettings& settings);
-  ~WorldOfRanks() override { StopPump(); }
+  JoinedWorld(JoinedRank joined, std::unique_ptr<MpiThread> thread, std::unique_ptr<Mpi> mpi,
+              const WorldOptions& settings);
+  ~JoinedWorld() override { StopProgress(); }
 
-  Communicator& group() override { return *exchange_; }
-  SharedWindow* peers() override { return &memory_; }
-  const std::vector<std::string>& names() const override { return place_.names; }
-  RankSeat seat() const override {
-    return {place_.map.node, place_.map.local, place_.block->locals(), place_.map.nodes()};
+  Communicator& group() override { return *communicator_; }
+  SharedWindow* window() override { return &memory_; }
+  const std::vector<std::string>& names() const override { return joined_.names; }
+  Topology topology() const override {
+    return {joined_.map.node, joined_.map.local, joined_.block->local_size(), joined_.map.nodes()};
   }
   std::string Describe() const override;
   const std::string& warning() const override { return warning_; }
-  const Locals& locals() const override { return place_.locals; }
-  std::string SetWire(WireType type) override;
+  const Locals& locals() const override { return joined_.locals; }
+  std::string SetCompression(CompressionType type) override;
   std::string DescribeSent() const override;
-  void ForgetResiduals() override {
-    if (link_ != nullptr) link_->ClearResiduals();
+  void ResetErrorFeedback() override {
+    if (link_ != nullptr) link_->ResetErrorFeedback();
   }
   size_t bucket_floats() const override { return BucketFloats(); }
-  void Poll() override { pump().Poll(); }
+  void Poll() override { progress().Poll(); }
   std::optional<double> AllReduceByMpi(std::span<float> values) override;
   bool mpi_takes_gpu_memory() const override { return takes_gpu_memory_; }
   void SumByMpi(std::span<float> values, const std::function<void()>& use_gpu) override;
   void Finish() override;
 
   // Does the part of the construction that exchanges data with other ranks.
-  void Begin(const WorldSettings& settings);
-  const NodeBlock& block() const { return *place_.block; }
-  const Place& place() const { return place_; }
+  void Begin(const WorldOptions& settings);
+  const ControlBlock& block() const { return *joined_.block; }
+  const JoinedRank& joined() const { return joined_; }
   bool finished() const { return finished_; }
   void Abort(int code);
 
  private:
-  RankSlot& slot() const { return place_.block->slot(place_.map.local); }
-  Pump& pump() { return link_ == nullptr ? static_cast<Pump&>(own_pump_) : thread_pump_; }
+  RankStatus& status() const { return joined_.block->status(joined_.map.local); }
+  ProgressEngine& progress() {
+    return link_ == nullptr ? static_cast<ProgressEngine&>(caller_progress_) : thread_progress_;
+  }
   size_t BucketFloats() const { return std::max<size_t>(1, bucket_bytes_ / sizeof(float)); }
   // Returns when all ranks have called it.
   void Barrier() {
     float one = 1;
-    exchange_->Sum({&one, 1});
+    communicator_->AllReduce({&one, 1});
   }
   void ShareCores();
   void RunOnMpi(const std::function<void()>& task);
-  void StartPump();
-  void StopPump();
-  void Tell(const Error& error) const;
+  void StartProgress();
+  void StopProgress();
+  void ReportError(const Error& error) const;
 
-  Place place_;
+  JoinedRank joined_;
   std::unique_ptr<MpiThread> thread_;  // null without MPI
-  std::unique_ptr<MpiLibrary> mpi_;
+  std::unique_ptr<Mpi> mpi_;
   Waiter waiter_;
-  SharedGradients gradients_;
-  std::unique_ptr<MpiPost> post_;  // null on one machine
-  std::unique_ptr<MpiLink> link_;  // likewise
-  NodeSum sum_;
-  ThreadPump thread_pump_;
-  OwnPump own_pump_;
-  std::unique_ptr<Exchange> exchange_;
-  NodeMemory memory_;
-  Watch watch_;
-  ExchangeSpeed speed_;
+  GradientMemory gradients_;
+  std::unique_ptr<MpiRpc> rpc_;               // null on one machine
+  std::unique_ptr<InterNodeAllReduce> link_;  // likewise
+  NodeAllReduce sum_;
+  ThreadProgress thread_progress_;
+  CallerProgress caller_progress_;
+  std::unique_ptr<HostCommunicator> communicator_;
+  MemfdWindow memory_;
+  Watchdog watch_;
+  AllReduceSpeed speed_;
   size_t bucket_bytes_ = 0;
   std::string mpi_version_, warning_;
   bool takes_gpu_memory_ = false;
@@ -99,104 +101,105 @@ class WorldOfRanks final : public World {
   bool serving_ = false;
 };
 
-std::unique_ptr<WorldOfRanks>& Own() {
-  static std::unique_ptr<WorldOfRanks> world;
+std::unique_ptr<JoinedWorld>& Own() {
+  static std::unique_ptr<JoinedWorld> world;
   return world;
 }
 
-void ThrowIfFailed(const NodeBlock& block) {
-  if (block.failure().code != 0) throw EndedByPeer(block.failure().code);
+void ThrowIfFailed(const ControlBlock& block) {
+  if (block.failure().code != 0) throw PeerFailed(block.failure().code);
 }
 
-std::unique_ptr<MpiPost> MakePost(MpiLibrary* mpi, const Place& place) {
-  if (place.map.nodes() < 2) return nullptr;
-  const NodeBlock& block = *place.block;
-  const int local = place.map.local;
-  return std::make_unique<MpiPost>(
-      *mpi, block.slot(local), [&block, local] { block.Ring(local); },
+std::unique_ptr<MpiRpc> MakeRpc(Mpi* mpi, const JoinedRank& joined) {
+  if (joined.map.nodes() < 2) return nullptr;
+  const ControlBlock& block = *joined.block;
+  const int local = joined.map.local;
+  return std::make_unique<MpiRpc>(
+      *mpi, block.status(local), [&block, local] { block.Notify(local); },
       [&block] { ThrowIfFailed(block); });
 }
 
 // The link answers ranks of other machines while it waits for sums.
-std::unique_ptr<MpiLink> MakeLink(MpiLibrary* mpi, const Place& place, const ThreadPump& pump,
-                                  MpiPost* post) {
-  if (place.map.nodes() < 2) return nullptr;
-  const NodeBlock& block = *place.block;
-  return std::make_unique<MpiLink>(
-      *mpi, block, place.map.local, place.map.Lanes(), place.map.node,
-      [&pump] { return !pump.IsAwaited(); },
-      [&block, post] {
+std::unique_ptr<InterNodeAllReduce> MakeLink(Mpi* mpi, const JoinedRank& joined,
+                                             const ThreadProgress& progress, MpiRpc* rpc) {
+  if (joined.map.nodes() < 2) return nullptr;
+  const ControlBlock& block = *joined.block;
+  return std::make_unique<InterNodeAllReduce>(
+      *mpi, block, joined.map.local, joined.map.Rails(), joined.map.node,
+      [&progress] { return !progress.IsAwaited(); },
+      [&block, rpc] {
         ThrowIfFailed(block);
-        if (post->IsOpen()) post->Poll();
+        if (rpc->IsOpen()) rpc->Poll();
       });
 }
 
-WorldOfRanks::WorldOfRanks(Place place, std::unique_ptr<MpiThread> thread,
-                           std::unique_ptr<MpiLibrary> mpi, const WorldSettings& settings)
-    : place_(std::move(place)),
+JoinedWorld::JoinedWorld(JoinedRank joined, std::unique_ptr<MpiThread> thread,
+                         std::unique_ptr<Mpi> mpi, const WorldOptions& settings)
+    : joined_(std::move(joined)),
       thread_(std::move(thread)),
       mpi_(std::move(mpi)),
-      waiter_(*place_.block, place_.map.local),
-      gradients_(*place_.block, place_.map.local, [this] { Barrier(); }),
-      post_(MakePost(mpi_.get(), place_)),
-      link_(MakeLink(mpi_.get(), place_, thread_pump_, post_.get())),
-      sum_(*place_.block, place_.map.local, gradients_, link_.get()),
-      thread_pump_(*place_.block, place_.map.local, sum_,
-                   [this]() -> std::chrono::nanoseconds {
-                     link_->Beat();
-                     return post_->IsOpen() ? post_->Poll() : Waiter::kLongestSleep;
-                   }),
-      own_pump_(sum_, waiter_),
-      memory_(*place_.block, place_.map, waiter_, post_.get(), place_.names, settings.peer_timeout,
-              [this] { Barrier(); }),
-      watch_(*place_.block, place_.map.local, place_.names,
+      waiter_(*joined_.block, joined_.map.local),
+      gradients_(*joined_.block, joined_.map.local, [this] { Barrier(); }),
+      rpc_(MakeRpc(mpi_.get(), joined_)),
+      link_(MakeLink(mpi_.get(), joined_, thread_progress_, rpc_.get())),
+      sum_(*joined_.block, joined_.map.local, gradients_, link_.get()),
+      thread_progress_(*joined_.block, joined_.map.local, sum_,
+                       [this]() -> std::chrono::nanoseconds {
+                         link_->Beat();
+                         return rpc_->IsOpen() ? rpc_->Poll() : Waiter::kLongestSleep;
+                       }),
+      caller_progress_(sum_, waiter_),
+      memory_(*joined_.block, joined_.map, waiter_, rpc_.get(), joined_.names,
+              settings.peer_timeout, [this] { Barrier(); }),
+      watch_(*joined_.block, joined_.map.local, joined_.names,
              {settings.warn_after, settings.peer_timeout}) {
-  exchange_ = std::make_unique<Exchange>(place_.replica, pump(), slot(), gradients_, place_.names);
-  exchange_->SetWhyNoTree(place_.map.WhyNoTree());
+  communicator_ = std::make_unique<HostCommunicator>(joined_.rank, progress(), status(), gradients_,
+                                                     joined_.names);
+  communicator_->SetWhyNotTreeOrder(joined_.map.WhyNotTreeOrder());
 }
 
-void WorldOfRanks::Begin(const WorldSettings& settings) {
+void JoinedWorld::Begin(const WorldOptions& settings) {
   if (mpi_ != nullptr) {
     thread_->Run([&] {
       mpi_version_ = mpi_->Version();
       takes_gpu_memory_ = mpi_->TakesGpuMemory();
     });
   }
-  StartPump();
+  StartProgress();
   ShareCores();
-  speed_ = MeasureExchange(*exchange_);
+  speed_ = MeasureAllReduce(*communicator_);
   bucket_bytes_ = settings.bucket_bytes > 0 ? settings.bucket_bytes : BucketBytes(speed_);
-  exchange_->SetBucket(BucketFloats());
+  communicator_->SetBucket(BucketFloats());
 }
 
 // Prints an error of the thread that calls MPI, unless another rank of this machine failed first.
-void WorldOfRanks::Tell(const Error& error) const {
-  if (!block().Claim({static_cast<int>(error.code()), place_.replica.rank})) return;
+void JoinedWorld::ReportError(const Error& error) const {
+  if (!block().ReportFailure({static_cast<int>(error.code()), joined_.rank.rank})) return;
   std::fprintf(stderr, "error: %s%s\n", RankPrefix().c_str(), error.what());
 }
 
 // Publishes the cores of this rank, then shares threads and memory among the ranks of the machine.
-void WorldOfRanks::ShareCores() {
+void JoinedWorld::ShareCores() {
   const CoreSet own = OwnCores();
-  for (size_t i = 0; i < own.size(); ++i) slot().cores[i] = own[i];
+  for (size_t i = 0; i < own.size(); ++i) status().cores[i] = own[i];
   Barrier();
-  std::vector<CoreSet> of_ranks(place_.map.own().size());
+  std::vector<CoreSet> of_ranks(joined_.map.own().size());
   for (size_t local = 0; local < of_ranks.size(); ++local) {
     for (size_t i = 0; i < own.size(); ++i) {
-      of_ranks[local][i] = block().slot(static_cast<int>(local)).cores[i];
+      of_ranks[local][i] = block().status(static_cast<int>(local)).cores[i];
     }
   }
-  ShareThreads(RanksOnCoresOf(of_ranks, place_.map.local), block().locals());
-  ShareMemory(place_.locals.count);
-  warning_ = CrowdWarning(of_ranks, place_.map.own());
-  if (warning_.empty()) warning_ = QuotaWarning(ReadThreadFacts().quota, block().locals());
-  if (!warning_.empty()) waiter_.SetCrowded();
+  ShareThreads(RanksOnCoresOf(of_ranks, joined_.map.local), block().local_size());
+  ShareMemory(joined_.locals.count);
+  warning_ = OversubscriptionWarning(of_ranks, joined_.map.own());
+  if (warning_.empty()) warning_ = QuotaWarning(ReadThreadFacts().quota, block().local_size());
+  if (!warning_.empty()) waiter_.SetOversubscribed();
 }
 
-std::string WorldOfRanks::Describe() const {
-  const int nodes = place_.map.nodes();
-  const bool shares = block().locals() > 1;
-  return Join(place_.replica.size, " ranks on ", nodes, nodes == 1 ? " machine" : " machines",
+std::string JoinedWorld::Describe() const {
+  const int nodes = joined_.map.nodes();
+  const bool shares = block().local_size() > 1;
+  return Join(joined_.rank.size, " ranks on ", nodes, nodes == 1 ? " machine" : " machines",
               "; sums through ",
               nodes == 1 ? "shared memory"
               : shares   ? "shared memory within a machine and " + mpi_version_ + " between them"
@@ -206,28 +209,29 @@ std::string WorldOfRanks::Describe() const {
 }
 
 // The lock that hands sums to the MPI thread also publishes the type to it.
-std::string WorldOfRanks::SetWire(WireType type) {
+std::string JoinedWorld::SetCompression(CompressionType type) {
   if (link_ == nullptr) {
-    return type == WireType::kF32 ? ""
-                                  : Join("exchange_type ", NameOf(type),
-                                         " has no effect: these ranks share the memory of one "
-                                         "machine, so nothing is sent");
+    return type == CompressionType::kF32
+               ? ""
+               : Join("exchange_type ", NameOf(type),
+                      " has no effect: these ranks share the memory of one "
+                      "machine, so nothing is sent");
   }
-  link_->SetWire(type);
-  const double bytes = static_cast<double>(WireBytes(type, 1024)) / 1024;
+  link_->SetCompression(type);
+  const double bytes = static_cast<double>(CompressedBytes(type, 1024)) / 1024;
   return Join("Gradients are sent between machines as ", NameOf(type), ", ", bytes,
               " bytes per number in each direction",
-              type == WireType::kF32 ? "" : ", with error feedback");
+              type == CompressionType::kF32 ? "" : ", with error feedback");
 }
 
-std::string WorldOfRanks::DescribeSent() const {
+std::string JoinedWorld::DescribeSent() const {
   if (link_ == nullptr || link_->plain_bytes() == 0) return "";
   return Join(DescribeBytes(link_->sent_bytes()), " (", DescribeBytes(link_->plain_bytes()),
               " as f32)");
 }
 
 // The MPI thread stops serving sums meanwhile.
-std::optional<double> WorldOfRanks::AllReduceByMpi(std::span<float> values) {
+std::optional<double> JoinedWorld::AllReduceByMpi(std::span<float> values) {
   if (mpi_ == nullptr) return std::nullopt;
   int64_t time = 0;
   RunOnMpi([&] {
@@ -238,7 +242,7 @@ std::optional<double> WorldOfRanks::AllReduceByMpi(std::span<float> values) {
   return static_cast<double>(time) * 1e-9;
 }
 
-void WorldOfRanks::SumByMpi(std::span<float> values, const std::function<void()>& use_gpu) {
+void JoinedWorld::SumByMpi(std::span<float> values, const std::function<void()>& use_gpu) {
   RunOnMpi([&] {
     use_gpu();
     mpi_->AllReduce(values);
@@ -246,53 +250,53 @@ void WorldOfRanks::SumByMpi(std::span<float> values, const std::function<void()>
 }
 
 // Call while no sum of host memory is pending.
-void WorldOfRanks::RunOnMpi(const std::function<void()>& task) {
-  StopPump();
+void JoinedWorld::RunOnMpi(const std::function<void()>& task) {
+  StopProgress();
   thread_->Run(task);
-  StartPump();
+  StartProgress();
 }
 
-void WorldOfRanks::StartPump() {
+void JoinedWorld::StartProgress() {
   if (link_ == nullptr) return;
   serving_ = true;
-  thread_->Start([this] { thread_pump_.Serve([this](const Error& e) { Tell(e); }); });
+  thread_->Start([this] { thread_progress_.Serve([this](const Error& e) { ReportError(e); }); });
 }
 
-void WorldOfRanks::StopPump() {
+void JoinedWorld::StopProgress() {
   if (!serving_) return;
-  thread_pump_.Stop();
+  thread_progress_.Stop();
   thread_->Run([] {});  // Waits until Serve has returned.
   serving_ = false;
 }
 
-void WorldOfRanks::Finish() {
-  if (memory_.IsApart() && post_ == nullptr) {
-    slot().state = RankState::kFinished;
+void JoinedWorld::Finish() {
+  if (memory_.IsAsync() && rpc_ == nullptr) {
+    status().state = RankState::kFinished;
     memory_.AwaitOthers();
   } else {
     Barrier();
-    slot().state = RankState::kFinished;
+    status().state = RankState::kFinished;
   }
   finished_ = true;
-  StopPump();
+  StopProgress();
   if (mpi_ == nullptr) return;
   thread_->Run([&] {
-    if (post_ != nullptr) post_->Drain();
-    if (link_ != nullptr) link_->TakeBeats();
+    if (rpc_ != nullptr) rpc_->Drain();
+    if (link_ != nullptr) link_->DrainHeartbeats();
     mpi_->Finish();
   });
 }
 
 // Does not return if mpirun ends this process at once.
-void WorldOfRanks::Abort(int code) {
-  StopPump();
+void JoinedWorld::Abort(int code) {
+  StopProgress();
   if (mpi_ == nullptr) return;
   // The others of this machine see the failure in shared memory and end by themselves.
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   thread_->Run([&] { mpi_->Abort(code); });
 }
 
-[[noreturn]] void FailWithoutServer(const RankEnvironment& environment) {
+[[noreturn]] void FailWithoutServer(const LaunchEnvironment& environment) {
   throw Error(ErrorCode::kUnavailable,
               Join("the variables of mpirun or srun are set (", environment.count_variable, "=",
                    environment.count,
@@ -302,7 +306,7 @@ void WorldOfRanks::Abort(int code) {
 }
 
 // Without this refusal each process would train its own model and all would write the same files.
-[[noreturn]] void FailAlone(const RankEnvironment& environment) {
+[[noreturn]] void FailAlone(const LaunchEnvironment& environment) {
   const std::string& variable = environment.count_variable;
   throw Error(ErrorCode::kUnavailable,
               Join(variable, " says that ", environment.count,
@@ -314,24 +318,24 @@ void WorldOfRanks::Abort(int code) {
 
 }  // namespace
 
-World* JoinWorld(const WorldSettings& settings) {
-  const RankEnvironment environment = ReadRankEnvironment();
+World* JoinWorld(const WorldOptions& settings) {
+  const LaunchEnvironment environment = ReadLaunchEnvironment();
   if (environment.launcher == RankLauncher::kNone) return nullptr;
   std::unique_ptr<MpiThread> thread;
-  std::unique_ptr<MpiLibrary> mpi;
-  Place place;
-  if (environment.launcher == RankLauncher::kOwn) {
-    place = JoinOwn(environment);
+  std::unique_ptr<Mpi> mpi;
+  JoinedRank joined;
+  if (environment.launcher == RankLauncher::kFork) {
+    joined = JoinForked(environment);
   } else {
-    if (!MpiLibrary::WhyNot().empty()) throw Error(ErrorCode::kUnavailable, MpiLibrary::WhyNot());
+    if (!Mpi::WhyNot().empty()) throw Error(ErrorCode::kUnavailable, Mpi::WhyNot());
     if (IsMpiServerGone([](const char* name) { return std::getenv(name); })) {
       FailWithoutServer(environment);
     }
     thread = std::make_unique<MpiThread>();
     thread->Run([&] {
-      mpi = MpiLibrary::Start();
+      mpi = Mpi::Start();
       if (mpi->count() > 1) {
-        place = JoinMpi(*mpi);
+        joined = JoinMpi(*mpi);
       } else {
         mpi->Finish();
       }
@@ -341,9 +345,9 @@ World* JoinWorld(const WorldSettings& settings) {
       return nullptr;
     }
   }
-  place.block->slot(place.map.local).state = RankState::kJoined;
+  joined.block->status(joined.map.local).state = RankState::kJoined;
   Own() =
-      std::make_unique<WorldOfRanks>(std::move(place), std::move(thread), std::move(mpi), settings);
+      std::make_unique<JoinedWorld>(std::move(joined), std::move(thread), std::move(mpi), settings);
   Own()->Begin(settings);
   return Own().get();
 }
@@ -352,7 +356,7 @@ namespace {
 
 // A rank that lost its peer knows less than the peer itself, which may be about to report why it
 // ends.
-void LetTheOtherSpeak(const NodeBlock& block) {
+void AwaitPeerReport(const ControlBlock& block) {
   constexpr std::chrono::seconds kTurn{10};
   const auto end = std::chrono::steady_clock::now() + kTurn;
   while (block.failure().code == 0 && std::chrono::steady_clock::now() < end) {
@@ -362,36 +366,36 @@ void LetTheOtherSpeak(const NodeBlock& block) {
 
 }  // namespace
 
-bool IsFirstToFail(int* code) {
+bool MayReportFailure(int* code) {
   // The same error may stop every machine, or every rank before it joins. Ranks other than the
   // first wait, so that the first one's message is printed and ends the run. mpirun needs seconds
   // to notice an ended process, more so on busy cores.
   constexpr std::chrono::seconds kTurn{4};
-  WorldOfRanks* const world = Own().get();
+  JoinedWorld* const world = Own().get();
   if (world == nullptr) {
-    const RankEnvironment environment = ReadRankEnvironment();
+    const LaunchEnvironment environment = ReadLaunchEnvironment();
     const bool waits = environment.launcher == RankLauncher::kMpi && environment.rank > 0;
     if (waits) std::this_thread::sleep_for(kTurn);
     return true;
   }
   if (world->finished()) return true;
-  if (*code == static_cast<int>(ErrorCode::kPeerLost)) LetTheOtherSpeak(world->block());
-  if (world->place().map.node > 0) std::this_thread::sleep_for(kTurn);
-  if (world->block().Claim({*code, world->place().replica.rank})) return true;
+  if (*code == static_cast<int>(ErrorCode::kPeerLost)) AwaitPeerReport(world->block());
+  if (world->joined().map.node > 0) std::this_thread::sleep_for(kTurn);
+  if (world->block().ReportFailure({*code, world->joined().rank.rank})) return true;
   *code = world->block().failure().code;
   return false;
 }
 
 std::string RankPrefix() {
-  const WorldOfRanks* const world = Own().get();
+  const JoinedWorld* const world = Own().get();
   if (world == nullptr) return "";
-  return world->names()[static_cast<size_t>(world->place().replica.rank)] + ": ";
+  return world->names()[static_cast<size_t>(world->joined().rank.rank)] + ": ";
 }
 
 int LeaveWorld(int code) {
   if (Own() == nullptr) return code;
   if (!Own()->finished()) {
-    IsFirstToFail(&code);
+    MayReportFailure(&code);
     Own()->Abort(code);
   }
   Own().reset();

@@ -19,7 +19,7 @@ std::unique_ptr<LiveView> StartMonitoring(const MonitorOptions& options, const S
 
 // Adds the observers of the log, the view (or null) and, on rank 0, the folder of --run. First
 // writes the resolved solver, the net and RunInfo to the folder. Failures of the disk are warnings.
-// Returns TrainOptions::shows_numbers, which is the same on all ranks.
+// Returns SolverOptions::shows_numbers, which is the same on all ranks.
 bool AddObservers(const MonitorOptions& options, const SolverSpec& spec, const Device& device,
                   const Rank& rank, LiveView* view, ObserverList* observers);
 

@@ -23,7 +23,7 @@
 #include "trainer/base/text/text.h"
 #include "trainer/base/thread/threads.h"
 #include "trainer/checkpoint/snapshot_files.h"
-#include "trainer/parallel/agreement.h"
+#include "trainer/parallel/consistency.h"
 #include "trainer/parallel/launch.h"
 #include "trainer/run/jobs/time_limit.h"
 #include "trainer/run/ranks/compression.h"
@@ -64,7 +64,7 @@ void TrainingRun::CopyData() {
 void TrainingRun::Join() {
   Enter(Call::kJoin, Call::kCopyData);
   world_ = deps_.join(request_.ranks, request_.stop.lock_wait);
-  if (world_ != nullptr) rank_ = world_->group().replica();
+  if (world_ != nullptr) rank_ = world_->group().rank();
   liveness_ = std::make_unique<JobLiveness>(
       std::chrono::seconds(is_rank_0() ? request_.stop.job_check : 0), deps_.scheduler);
   if (world_ == nullptr) return;
@@ -78,7 +78,7 @@ void TrainingRun::Configure() {
   choice_ = ChooseDevice(request_.device, spec_, LocalRankOf(world_, request_.ranks.share_gpu));
   if (world_ != nullptr) {
     options_.group = &world_->group();
-    options_.peers = world_->peers();
+    options_.window = world_->window();
   }
   ApplyStrategy(request_.ranks, rank_, &spec_);
   LogToRankFile(request_.ranks, rank_, spec_);
@@ -104,8 +104,8 @@ bool TrainingRun::FindStart() {
     }
   }
   if (world_ != nullptr) {
-    start_state_ = TextOfRank0(world_->group(), start_state_);
-    finished = TextOfRank0(world_->group(), finished);
+    start_state_ = BroadcastString(world_->group(), start_state_);
+    finished = BroadcastString(world_->group(), finished);
   }
   if (finished.empty()) return true;
   LOG(INFO) << finished;

@@ -1,5 +1,5 @@
 #pragma once
-// Says when other programs take the cores that a run computes on.
+// Detects that other programs use the cores of the run.
 
 #include <string>
 
@@ -7,9 +7,8 @@ namespace trainer {
 
 class CoreShare {
  public:
-  // To be called at each report, with the seconds since the last one. A sentence when the threads
-  // were without a core for a good part of the last second or more, at most every ten minutes; else
-  // "".
+  // Called at each report, with the seconds since the last one. Returns a sentence if the threads
+  // had no core for much of the last second or longer, at most every ten minutes; else "".
   std::string Note(double seconds);
 
  private:

@@ -6,11 +6,11 @@
 #include <random>
 #include <utility>
 
-#include "clock.h"
-#include "kept_snapshots.h"
-#include "patience.h"
-#include "replica_times.h"
-#include "time_budget.h"
+#include "deadline_reserve.h"
+#include "early_stopping.h"
+#include "lap_clock.h"
+#include "rank_times.h"
+#include "snapshot_retention.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
 #include "trainer/checkpoint/snapshot_writer.h"
@@ -32,10 +32,10 @@ uint64_t FreshSeed(Communicator* group) {
   const uint64_t own = ((uint64_t{device()} << 32) | device()) & kLargest;
   if (group == nullptr) return own;
   float parts[4] = {};
-  for (int i = 0; i < 4 && group->replica().rank == 0; ++i) {
+  for (int i = 0; i < 4 && group->rank().rank == 0; ++i) {
     parts[i] = static_cast<float>(own >> (16 * i) & 0xffff);
   }
-  group->Sum(parts);
+  group->AllReduce(parts);
   uint64_t seed = 0;
   for (int i = 0; i < 4; ++i) seed |= static_cast<uint64_t>(parts[i]) << (16 * i);
   return seed;
@@ -55,10 +55,10 @@ uint64_t SeedOf(const caffe::SolverParameter& solver, const LoadedState* loaded,
 
 // Where replicas sum gradients in memory of the host: of a device that is done when a call returns,
 // so that they see what it computed.
-std::pmr::memory_resource* GradientMemory(const TrainOptions& options, const Device& device,
+std::pmr::memory_resource* GradientMemory(const SolverOptions& options, const Device& device,
                                           bool sums) {
   if (options.group == nullptr || device.IsAsync() || !sums) return nullptr;
-  return options.group->memory();
+  return options.group->gradient_memory();
 }
 
 std::unique_ptr<Objective> MakeObjective(Net& net, ParamStore& params,
@@ -66,11 +66,11 @@ std::unique_ptr<Objective> MakeObjective(Net& net, ParamStore& params,
                                          const Strategy& strategy) {
   auto objective =
       std::make_unique<Objective>(net.device(), net, params, solver.iter_size(), group);
-  objective->SetUpdatesMoveAll(strategy.UpdatesMoveAll());
+  objective->SetOnlyOwnUpdates(strategy.OnlyOwnUpdates());
   return objective;
 }
 
-void AddLossScale(StepRule& rule, IterationReport* report) {
+void AddLossScale(Optimizer& rule, IterationReport* report) {
   if (const std::optional<LossScaleState> scale = rule.LossScale()) {
     report->loss_scale = scale->factor;
     report->skipped_steps = static_cast<int64_t>(scale->skipped);
@@ -79,45 +79,45 @@ void AddLossScale(StepRule& rule, IterationReport* report) {
 
 }  // namespace
 
-Rank ReplicaOf(const TrainOptions& options) {
-  return options.group == nullptr ? Rank{} : options.group->replica();
+Rank RankOf(const SolverOptions& options) {
+  return options.group == nullptr ? Rank{} : options.group->rank();
 }
 
-Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device& device,
+Solver::Solver(const SolverSpec& spec, const SolverOptions& options, const Device& device,
                TrainingObserver& observer)
-    : strategy_(MakeStrategy(spec, ReplicaOf(options).size)),
-      division_(strategy_->division()),
-      spec_(division_ == nullptr ? spec : division_->Divide(spec, device, ReplicaOf(options))),
+    : strategy_(MakeStrategy(spec, RankOf(options).size)),
+      partition_(strategy_->partition()),
+      spec_(partition_ == nullptr ? spec : partition_->Partition(spec, device, RankOf(options))),
       proto_(spec_.proto),
       device_(device),
       observer_(observer),
       signals_(options.signals),
       group_(options.group),
-      before_snapshot_(options.before_snapshot),
-      replica_(ReplicaOf(options)),
-      parts_(std::make_unique<BatchParts>(PartsOf(spec_, DataGroup()))),
-      params_(device, GradientMemory(options, device, division_ == nullptr),
-              strategy_->WeightMemory(device, options.peers)),
-      rule_(strategy_->MakeRule(spec_, device)),
+      on_snapshot_(options.on_snapshot),
+      rank_(RankOf(options)),
+      virtual_ranks_(std::make_unique<VirtualRanks>(VirtualRanksOf(spec_, DataGroup()))),
+      params_(device, GradientMemory(options, device, partition_ == nullptr),
+              strategy_->WeightMemory(device, options.window)),
+      optimizer_(strategy_->MakeOptimizer(spec_, device)),
       test_at_end_(options.test_at_end),
       shows_numbers_(options.shows_numbers),
       rescue_(options.rescue),
       clock_(std::make_unique<Clock>()) {
-  const int workers = strategy_->Workers(replica_.size);
-  if (workers < replica_.size) parts_->first = {std::min(replica_.rank, workers - 1), workers};
+  const int workers = strategy_->Workers(rank_.size);
+  if (workers < rank_.size) virtual_ranks_->first = {std::min(rank_.rank, workers - 1), workers};
   std::optional<LoadedState> loaded;
   if (!options.snapshot.empty()) loaded = ReadState(options.snapshot, options.allow_outside);
   seed_ = SeedOf(proto_, loaded ? &*loaded : nullptr, group_);
   BuildTrainNet(options);
-  const auto* const watch = dynamic_cast<const ReplicaWatch*>(group_);
-  if (watch != nullptr && strategy_->StepsTogether() && division_ == nullptr)
-    times_ = std::make_unique<ReplicaTimes>(*group_, *watch, *train_net_);
+  const auto* const watch = dynamic_cast<const CommStats*>(group_);
+  if (watch != nullptr && strategy_->IsSynchronous() && partition_ == nullptr)
+    times_ = std::make_unique<RankTimes>(*group_, *watch, *train_net_);
   objective_ = MakeObjective(*train_net_, params_, proto_, DataGroup(), *strategy_);
-  objective_->OnFirstPart([this] {
+  objective_->OnFirstVirtualRank([this] {
     if (IsDisplayed()) first_outputs_ = ReadOutputs(*train_net_, kTrainNet);
   });
   if (!objective_->PassesAreOneBatch()) WarnOfLabelCounts(*train_net_, proto_.iter_size());
-  rule_->Prepare(*objective_);
+  optimizer_->Prepare(*objective_);
   BuildTestNets(options);
   LOG(INFO) << "Solver scaffolding done.";
   PrepareAverage();
@@ -129,9 +129,9 @@ Solver::Solver(const SolverSpec& spec, const TrainOptions& options, const Device
     LoadWeights(options.weights);
   }
   if (group_ != nullptr) BeginStrategy(options, loaded ? &*loaded : nullptr);
-  budget_ = std::make_unique<TimeBudget>(replica_.rank == 0 ? options.end : std::nullopt,
-                                         SnapshotBytes());
-  if (!SavesSnapshots(proto_) || replica_.rank != 0) return;
+  budget_ = std::make_unique<DeadlineReserve>(rank_.rank == 0 ? options.end : std::nullopt,
+                                              SnapshotBytes());
+  if (!SavesSnapshots(proto_) || rank_.rank != 0) return;
   CheckSnapshotForm();
   if (!options.saves) return;
   CheckSnapshotFolder();
@@ -142,20 +142,20 @@ Solver::~Solver() = default;
 
 void Solver::PrepareAverage() {
   if (proto_.ema_decay() <= 0) return;
-  average_ = std::make_unique<WeightAverage>(proto_.ema_decay(), device_, *train_net_);
-  update_averages_ = objective_->UpdatesWriteAll() &&
-                     rule_->KeepAverages(average_->PerParam(), proto_.ema_decay());
+  ema_ = std::make_unique<EmaWeights>(proto_.ema_decay(), device_, *train_net_);
+  update_averages_ =
+      objective_->UpdatesMayWriteAll() && optimizer_->FuseEma(ema_->PerParam(), proto_.ema_decay());
 }
 
 // The replicas among which batches are shared; null where one rank reads them for all.
-Communicator* Solver::DataGroup() const { return division_ == nullptr ? group_ : nullptr; }
+Communicator* Solver::DataGroup() const { return partition_ == nullptr ? group_ : nullptr; }
 
-NetOptions Solver::CommonOptions(const TrainOptions& options, int net) const {
+NetOptions Solver::CommonOptions(const SolverOptions& options, int net) const {
   NetOptions net_options;
-  if (division_ != nullptr) division_->SetOptions(net, &net_options);
+  if (partition_ != nullptr) partition_->SetOptions(net, &net_options);
   net_options.seed = seed_;
   net_options.memory = options.memory;
-  if (options.saves && (replica_.rank == 0 || division_ != nullptr)) {
+  if (options.saves && (rank_.rank == 0 || partition_ != nullptr)) {
     net_options.output_files =
         options.snapshot.empty() ? OutputFiles::kCreate : OutputFiles::kResume;
     net_options.snapshot_folder = FolderOf(proto_.snapshot_prefix());
@@ -163,35 +163,36 @@ NetOptions Solver::CommonOptions(const TrainOptions& options, int net) const {
   return net_options;
 }
 
-void Solver::BuildTrainNet(const TrainOptions& options) {
+void Solver::BuildTrainNet(const SolverOptions& options) {
   NetOptions net_options = CommonOptions(options, kTrainNet);
   net_options.state = spec_.train.state;
   net_options.training = true;
   net_options.activation_budget_bytes = options.activation_budget_bytes;
-  net_options.replica = parts_->first;
-  net_options.virtual_ranks = parts_->count;
-  net_options.allow_reevaluation = rule_->EvaluatesAgain();
+  net_options.rank = virtual_ranks_->first;
+  net_options.virtual_ranks = virtual_ranks_->count;
+  net_options.allow_reevaluation = optimizer_->Reevaluates();
   net_options.capture = true;
-  rule_->Adapt(net_options);
-  net_options.states_per_weight = rule_->StatesPerWeight() + rule_->ExtraArrays() +
+  optimizer_->ConfigureCompile(net_options);
+  net_options.states_per_weight = optimizer_->StatesPerWeight() + optimizer_->ExtraArrays() +
                                   (proto_.ema_decay() > 0 ? 1 : 0) +
-                                  ExtraGradients(parts_->count, proto_.iter_size());
+                                  ExtraGradients(virtual_ranks_->count, proto_.iter_size());
   LOG(INFO) << "Creating training net from " << EscapeControl(spec_.train.description);
   train_net_ = std::make_unique<Net>(*spec_.train.net, net_options, device_, params_);
-  if (division_ == nullptr) RequireLoss();
+  if (partition_ == nullptr) RequireLoss();
   if (proto_.virtual_ranks() > 1) {
     LOG(INFO) << "virtual_ranks " << proto_.virtual_ranks() << ": each rank computes "
-              << parts_->count << (parts_->count == 1 ? " part" : " parts")
+              << virtual_ranks_->count << (virtual_ranks_->count == 1 ? " part" : " parts")
               << " of every batch, one after the other, and needs "
-              << ExtraPartBytes(*train_net_, parts_->count, proto_.iter_size()) / 1024
+              << ExtraVirtualRankBytes(*train_net_, virtual_ranks_->count, proto_.iter_size()) /
+                     1024
               << " KiB more for their sums";
     return;  // each counts its own part of the batch alone
   }
-  if (DataGroup() == nullptr || !strategy_->StepsTogether()) return;
-  const auto sum = [this](std::span<float> values) { group_->Sum(values); };
-  JoinReplicas(*train_net_, {replica_.size, sum});
+  if (DataGroup() == nullptr || !strategy_->IsSynchronous()) return;
+  const auto sum = [this](std::span<float> values) { group_->AllReduce(values); };
+  JoinReplicas(*train_net_, {rank_.size, sum});
   const std::vector<std::string> drawing = DrawingLayers(*train_net_);
-  if (replica_.size == 1 || drawing.empty()) return;
+  if (rank_.size == 1 || drawing.empty()) return;
   LOG(INFO) << "Each rank draws different random numbers in " << JoinList(drawing)
             << ": so this run differs from a run of one rank with the same batch by more than "
                "rounding; virtual_ranks makes the result independent of the number of ranks";
@@ -225,75 +226,75 @@ SolveResult Solver::Solve() {
   bool stopped = false, no_better = false;
   double unmet = 0;  // seconds since the ranks last met
   if (times_) times_->Restart();
-  const bool serves = replica_.rank >= strategy_->Workers(replica_.size);
-  if (serves) strategy_->Serve([this] { return OwnRequest(false) == Request::kStop; });
+  const bool serves = rank_.rank >= strategy_->Workers(rank_.size);
+  if (serves) strategy_->RunServer([this] { return LocalRequest(false) == Request::kStop; });
   while (!serves && state_.iter < proto_.max_iter()) {
     const bool tests = TestIsDue() && (state_.iter > 0 || proto_.test_initialization());
     stopped = tests && !TestAll();
     no_better = tests && !stopped && PatienceIsOver();
     if (stopped || no_better) break;
-    if (StopsNow()) break;
+    if (ShouldStop()) break;
     const auto start = std::chrono::steady_clock::now();
-    if (lost_input_.empty()) {
-      StepAhead();
+    if (input_error_.empty()) {
+      StepAsync();
     } else {
-      Advance();  // without data, to where all ranks meet and stop
+      FinishIteration();  // without data, to where all ranks meet and stop
     }
     observer_.OnStep(state_.iter);
     NoteWritten();
-    const bool meets = strategy_->MeetsAfter(state_.iter);
+    const bool meets = strategy_->IsSyncPoint(state_.iter);
     const bool goes_on = state_.iter < proto_.max_iter() && !StopWasAsked();
-    if (goes_on && lost_input_.empty()) HasInput(*train_net_, proto_.iter_size());
+    if (goes_on && input_error_.empty()) WaitForInput(*train_net_, proto_.iter_size());
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
     unmet += passed.count();
     Request request = Request::kNone;
     if (meets) {
       budget_->NoteIteration(std::exchange(unmet, 0));
-      request = Agree(OwnRequest(false));
+      request = Agree(LocalRequest(false));
     }
     stopped = request == Request::kStop;
     if (stopped) break;
-    const bool scheduled = IsDue(proto_.snapshot()) && IsAttended();
+    const bool scheduled = IsDue(proto_.snapshot()) && TestsAndSaves();
     if (scheduled || request == Request::kSnapshot) StartSnapshot();
   }
-  CatchUp();
-  stopped = stopped || StopsNow();
-  strategy_->End(stopped);
-  const std::string exchanged = replica_.rank == 0 ? strategy_->Describe() : "";
+  Synchronize();
+  stopped = stopped || ShouldStop();
+  strategy_->Finish(stopped);
+  const std::string exchanged = rank_.rank == 0 ? strategy_->Describe() : "";
   if (!exchanged.empty()) observer_.OnNote(exchanged);
   SaveLast(stopped);
-  if (!stopped && !no_better && !serves && lost_input_.empty()) Finish();
-  strategy_->Part();
-  if (!StopWasAsked()) ThrowLostInput();
+  if (!stopped && !no_better && !serves && input_error_.empty()) Finish();
+  strategy_->Release();
+  if (!StopWasAsked()) ThrowInputError();
   observer_.OnEnd(stopped);
   return stopped ? SolveResult::kStopped : SolveResult::kFinished;
 }
 
 // Whether the batches of the next passes are there. Where they cannot be read any more, this
 // replica asks for a stop, while all of them are between two steps and can be saved.
-bool Solver::HasInput(Net& net, int passes) {
+bool Solver::WaitForInput(Net& net, int passes) {
   try {
     AwaitBatches(net, passes);
     return true;
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kIo) return true;  // the pass that needs the batch throws it
-    lost_input_ = error.what();
-    if (!StopWasAsked()) observer_.OnNote(Join("The data can no longer be read: ", lost_input_));
+    input_error_ = error.what();
+    if (!StopWasAsked()) observer_.OnNote(Join("The data can no longer be read: ", input_error_));
     return false;
   }
 }
 
-void Solver::ThrowLostInput() const {
-  if (lost_input_.empty()) return;
+void Solver::ThrowInputError() const {
+  if (input_error_.empty()) return;
   throw Error(
       ErrorCode::kIo,
-      Join(lost_input_, saved_iter_ < 0 ? std::string()
-                                        : Join(". A snapshot was saved at iteration ", saved_iter_,
-                                               "; resume from it with --resume=auto")));
+      Join(input_error_, saved_iter_ < 0 ? std::string()
+                                         : Join(". A snapshot was saved at iteration ", saved_iter_,
+                                                "; resume from it with --resume=auto")));
 }
 
 // Several replicas stop after a step, when all know of it.
-bool Solver::StopsNow() const { return group_ == nullptr && StopWasAsked(); }
+bool Solver::ShouldStop() const { return group_ == nullptr && StopWasAsked(); }
 
 bool Solver::StopWasAsked() const {
   return time_was_up_ || (signals_ != nullptr && signals_->StopRequested());
@@ -301,25 +302,25 @@ bool Solver::StopWasAsked() const {
 
 // The strongest request of any replica, of which this one's is `own`.
 Request Solver::Agree(Request own) {
-  RankWishes wishes = {own == Request::kStop, own == Request::kSnapshot};
+  Requests requests = {own == Request::kStop, own == Request::kSnapshot};
   if (group_ == nullptr) {
-    wishes = strategy_->Agree(wishes);
+    requests = strategy_->Agree(requests);
   } else {
-    float sums[] = {wishes.stop ? 1.0f : 0.0f, wishes.snapshot ? 1.0f : 0.0f};
-    group_->Sum(sums);
-    wishes = {sums[0] > 0, sums[1] > 0};
+    float sums[] = {requests.stop ? 1.0f : 0.0f, requests.snapshot ? 1.0f : 0.0f};
+    group_->AllReduce(sums);
+    requests = {sums[0] > 0, sums[1] > 0};
   }
-  if (wishes.stop) return Request::kStop;
-  if (!wishes.snapshot) return Request::kNone;
-  if (signals_ != nullptr && replica_.size > 1) signals_->NoteSnapshot();
+  if (requests.stop) return Request::kStop;
+  if (!requests.snapshot) return Request::kNone;
+  if (signals_ != nullptr && rank_.size > 1) signals_->NoteSnapshot();
   return Request::kSnapshot;
 }
 
 // What rank 0 thinks of it.
-bool Solver::OfRank0(bool value) {
+bool Solver::BroadcastBool(bool value) {
   if (group_ == nullptr) return value;
-  float said = replica_.rank == 0 && value ? 1.0f : 0.0f;
-  group_->Sum({&said, 1});
+  float said = rank_.rank == 0 && value ? 1.0f : 0.0f;
+  group_->AllReduce({&said, 1});
   return said > 0;
 }
 
@@ -338,11 +339,11 @@ void Solver::Finish() {
     report.iter = state_.iter;
     report.loss = SmoothLoss(loss);
     report.after_last = true;
-    AddLossScale(*rule_, &report);
+    AddLossScale(*optimizer_, &report);
     observer_.OnIteration(report);
   }
   const bool wants_test = test_at_end_ && proto_.test_interval() > 0 && !spec_.tests.empty();
-  if (TestIsDue() || (wants_test && IsAttended())) TestAll();
+  if (TestIsDue() || (wants_test && TestsAndSaves())) TestAll();
 }
 
 // Ranks that go apart may make several steps in one iteration.
@@ -363,13 +364,13 @@ void Solver::Report(float rate) {
   const double waited = SecondsWaitedForData(*train_net_);
   report.data_seconds = waited - std::exchange(data_waited_, waited);
   const std::vector<ReportedValue> outputs =
-      parts_->count > 1 ? std::move(first_outputs_) : ReadOutputs(*train_net_, kTrainNet);
+      virtual_ranks_->count > 1 ? std::move(first_outputs_) : ReadOutputs(*train_net_, kTrainNet);
   report.outputs = outputs;
-  AddLossScale(*rule_, &report);
+  AddLossScale(*optimizer_, &report);
   observer_.OnIteration(report);
   const std::string note = clock_->cores().Note(report.seconds);
   const std::string data = clock_->data().Note(*train_net_, report.seconds);
-  if (times_ && report.iterations > 0) observer_.OnReplicas(times_->Report());
+  if (times_ && report.iterations > 0) observer_.OnRanks(times_->Report());
   for (const std::string& text : {note, data}) {
     if (!text.empty()) observer_.OnNote(text);
   }
@@ -378,7 +379,7 @@ void Solver::Report(float rate) {
 // Every element of every output, in Caffe's numbering. Where this rank has a part of the net, of
 // all parts; all ranks call it.
 std::vector<ReportedValue> Solver::ReadOutputs(const Net& net, int number) const {
-  if (division_ != nullptr) return SumOutputs(LayOutOutputs(net, number));
+  if (partition_ != nullptr) return SumOutputs(LayOutOutputs(net, number));
   std::vector<ReportedValue> values;
   std::vector<float> host;
   for (const NetOutput& output : net.outputs()) {

@@ -10,15 +10,16 @@
 namespace trainer {
 namespace {
 
-void RequireEvenShares(const SolverSpec& spec, const Rank& replica) {
-  const int parts = spec.proto.virtual_ranks(), ranks = replica.size;
-  if (parts % ranks == 0) return;
-  const std::string ends = Join(
-      "start ", parts, " ranks, or that number divided by a power of two, or change virtual_ranks");
-  throw Error(
-      ErrorCode::kUsage, spec.Where("virtual_ranks"),
-      Join("virtual_ranks is ", parts, ", and ", ranks, " ranks cannot share these parts evenly",
-           ranks > parts ? ": each needs a part of every batch" : "", "; ", ends));
+void RequireEvenVirtualRanks(const SolverSpec& spec, const Rank& rank) {
+  const int virtual_ranks = spec.proto.virtual_ranks(), ranks = rank.size;
+  if (virtual_ranks % ranks == 0) return;
+  const std::string ends =
+      Join("start ", virtual_ranks,
+           " ranks, or that number divided by a power of two, or change virtual_ranks");
+  throw Error(ErrorCode::kUsage, spec.Where("virtual_ranks"),
+              Join("virtual_ranks is ", virtual_ranks, ", and ", ranks,
+                   " ranks cannot share these parts evenly",
+                   ranks > virtual_ranks ? ": each needs a part of every batch" : "", "; ", ends));
 }
 
 void RequireOwnMoments(const SolverSpec& spec) {
@@ -34,32 +35,32 @@ void RequireOwnMoments(const SolverSpec& spec) {
 
 }  // namespace
 
-BatchParts PartsOf(const SolverSpec& spec, const Communicator* group) {
-  const Rank replica = group == nullptr ? Rank{} : group->replica();
-  const int parts = spec.proto.virtual_ranks();
-  if (parts == 1) return {replica, 1};
-  RequireEvenShares(spec, replica);
-  const std::string no_tree = group == nullptr ? "" : group->WhyNoTree();
+VirtualRanks VirtualRanksOf(const SolverSpec& spec, const Communicator* group) {
+  const Rank rank = group == nullptr ? Rank{} : group->rank();
+  const int virtual_ranks = spec.proto.virtual_ranks();
+  if (virtual_ranks == 1) return {rank, 1};
+  RequireEvenVirtualRanks(spec, rank);
+  const std::string no_tree = group == nullptr ? "" : group->WhyNotTreeOrder();
   if (!no_tree.empty()) {
     throw Error(ErrorCode::kUsage, spec.Where("virtual_ranks"),
-                Join("virtual_ranks is ", parts,
+                Join("virtual_ranks is ", virtual_ranks,
                      ", but the gradients of these ranks cannot be added in pairs: ", no_tree));
   }
   RequireOwnMoments(spec);
-  const int own = parts / replica.size;
-  return {{replica.rank * own, parts}, own};
+  const int own = virtual_ranks / rank.size;
+  return {{rank.rank * own, virtual_ranks}, own};
 }
 
-int PartsIn(const caffe::SolverState& state) {
+int VirtualRanksIn(const caffe::SolverState& state) {
   return static_cast<int>(std::max({state.virtual_ranks(), state.replicas(), uint32_t{1}}));
 }
 
-void WarnOfOtherParts(const caffe::SolverState& state, const SolverSpec& spec, int parts,
-                      int threads) {
-  const int before = PartsIn(state);
-  if (before != parts && (state.virtual_ranks() > 1 || spec.proto.virtual_ranks() > 1)) {
+void WarnOfOtherVirtualRanks(const caffe::SolverState& state, const SolverSpec& spec,
+                             int virtual_ranks, int threads) {
+  const int before = VirtualRanksIn(state);
+  if (before != virtual_ranks && (state.virtual_ranks() > 1 || spec.proto.virtual_ranks() > 1)) {
     LOG(WARNING) << "In the run of the snapshot, each batch has " << before
-                 << (before == 1 ? " part" : " parts") << ", but in this run " << parts
+                 << (before == 1 ? " part" : " parts") << ", but in this run " << virtual_ranks
                  << ": records, random numbers and sums are divided differently, so the weights "
                     "will differ from that run; virtual_ranks: "
                  << before << " gives the same weights";

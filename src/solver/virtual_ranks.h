@@ -1,5 +1,5 @@
 #pragma once
-// Into how many parts a run splits each batch, and which of them this rank computes.
+// The virtual ranks of a run, and which of them this rank computes.
 
 #include <string>
 
@@ -9,21 +9,21 @@
 
 namespace trainer {
 
-struct BatchParts {
-  Rank first;     // counted among all parts
-  int count = 1;  // of this rank
+struct VirtualRanks {
+  Rank first;     // the first one, among all virtual ranks
+  int count = 1;  // how many this rank computes
 };
 
-// A part for each virtual rank, or for each rank where the solver asks for none. `group` is null
-// for a run alone. Throws kUsage where the ranks cannot share the parts evenly or cannot add in a
-// tree, kConfig for a layer that looks beyond its part.
-BatchParts PartsOf(const SolverSpec& spec, const Communicator* group);
+// The solver's virtual ranks, or one for each rank if it sets none. `group` is null with one rank.
+// Throws kUsage if the ranks cannot divide the virtual ranks evenly or cannot add in a tree, and
+// kConfig for a layer that needs more than its virtual rank's records.
+VirtualRanks VirtualRanksOf(const SolverSpec& spec, const Communicator* group);
 
-// How many parts the iterations before a snapshot had.
-int PartsIn(const caffe::SolverState& state);
+// How many virtual ranks the iterations before a snapshot had.
+int VirtualRanksIn(const caffe::SolverState& state);
 
-// Warns where the iterations after a snapshot cannot be those of the run that made it.
-void WarnOfOtherParts(const caffe::SolverState& state, const SolverSpec& spec, int parts,
-                      int threads);
+// Warns if the iterations after a snapshot cannot equal those of the run that wrote it.
+void WarnOfOtherVirtualRanks(const caffe::SolverState& state, const SolverSpec& spec,
+                             int virtual_ranks, int threads);
 
 }  // namespace trainer

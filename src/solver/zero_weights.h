@@ -4,8 +4,8 @@
 
 namespace trainer {
 
-// Warns of layers whose weights are all zero and do not learn: what they compute tells nothing of
-// their input. A file of weights was forgotten, or has other names.
+// Warns about layers whose weights are all zero and do not learn, so that their output does not
+// depend on their input. Then a file of weights was forgotten, or its layers have other names.
 void WarnOfZeroWeights(const ParamStore& store, const std::vector<Param*>& params);
 
 }  // namespace trainer

@@ -6,10 +6,10 @@
 
 #include <algorithm>
 
-#include "param_shares.h"
+#include "param_partition.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
-#include "trainer/steps/host_step.h"
+#include "trainer/optim/host_optimizer.h"
 #include "trainer/strategies/strategy.h"
 
 namespace trainer {
@@ -18,18 +18,18 @@ namespace {
 // Blocks that all ranks see, which stay until the run is over.
 class PeerBlocks final : public std::pmr::memory_resource {
  public:
-  explicit PeerBlocks(SharedWindow& peers) : peers_(peers) {}
+  explicit PeerBlocks(SharedWindow& window) : window_(window) {}
   size_t bytes() const { return bytes_; }
 
  private:
   void* do_allocate(size_t bytes, size_t) override {
     bytes_ += bytes;
-    return peers_.Allocate(std::max<size_t>(bytes, 1));
+    return window_.Allocate(std::max<size_t>(bytes, 1));
   }
   void do_deallocate(void*, size_t, size_t) override {}
   bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
 
-  SharedWindow& peers_;
+  SharedWindow& window_;
   size_t bytes_ = 0;
 };
 
@@ -44,66 +44,67 @@ class CentralStorage final : public Strategy {
     }
   }
 
-  std::pmr::memory_resource* WeightMemory(const Device& device, SharedWindow* peers) override {
-    const bool share = peers != nullptr && peers->post() == nullptr;
+  std::pmr::memory_resource* WeightMemory(const Device& device, SharedWindow* window) override {
+    const bool share = window != nullptr && window->rpc() == nullptr;
     if (!share) {
       throw Error(ErrorCode::kUnavailable, spec_.Where("strategy"),
                   "strategy 'central_storage' stores the weights in memory shared by all ranks of "
                   "one machine, but these ranks share none; use strategy 'synchronous', which "
                   "gives the same results");
     }
-    blocks_ = std::make_unique<PeerBlocks>(*peers);
+    blocks_ = std::make_unique<PeerBlocks>(*window);
     return device.IsAsync() ? nullptr : blocks_.get();
   }
 
-  std::unique_ptr<StepRule> MakeRule(const SolverSpec& spec, const Device& device) override {
-    const bool evaluates = StepRuleRegistry::Get().Has(spec.proto.type());
-    if (evaluates || !device.IsAsync()) return Strategy::MakeRule(spec, device);
-    auto step =
-        std::make_unique<HostStep>(spec, trainer::MakeRule(spec, StepRuleNames()), *blocks_);
+  std::unique_ptr<Optimizer> MakeOptimizer(const SolverSpec& spec, const Device& device) override {
+    const bool evaluates = OptimizerRegistry::Get().Has(spec.proto.type());
+    if (evaluates || !device.IsAsync()) return Strategy::MakeOptimizer(spec, device);
+    auto step = std::make_unique<HostOptimizer>(
+        spec, trainer::MakeUpdateRule(spec, OptimizerNames()), *blocks_);
     host_ = step.get();
     return step;
   }
 
-  void Prepare(const StrategySeat& seat) override {
-    seat_ = &seat;
-    if (seat.rule.SetShare(OwnParams(seat.objective.params(), seat.group.replica()))) return;
+  void Prepare(const StrategyContext& context) override {
+    context_ = &context;
+    if (context.optimizer.UpdateOnly(OwnedParams(context.objective.params(), context.group.rank())))
+      return;
     spec_.Fail("type", Join("a solver of type ", spec_.proto.type(),
                             " updates all weights in one step, but with strategy 'central_storage' "
                             "each rank updates a part; use an update rule such as SGD"));
   }
 
-  void Start(int) override {
+  void Begin(int) override {
     if (host_ == nullptr) return;
-    if (seat_->group.replica().rank == 0) host_->GiveWeights();
+    if (context_->group.rank().rank == 0) host_->PushWeights();
     AwaitAll();
   }
 
   // The others move theirs.
-  bool UpdatesMoveAll() const override { return false; }
+  bool OnlyOwnUpdates() const override { return false; }
 
   // All parts are updated before anybody reads them.
   void AfterStep(int) override {
     AwaitAll();
-    if (host_ != nullptr) host_->TakeWeights();
+    if (host_ != nullptr) host_->PullWeights();
   }
 
   std::string Describe() const override {
     return Join("Strategy central_storage: ", blocks_->bytes() / 1024,
-                " KiB of weights and rule state, stored once for ", seat_->group.replica().size,
+                " KiB of weights and rule state, stored once for ", context_->group.rank().size,
                 " ranks");
   }
 
  private:
   void AwaitAll() {
     float done = 1;
-    seat_->group.Sum({&done, 1});
+    context_->group.AllReduce({&done, 1});
   }
 
   const SolverSpec& spec_;
   std::unique_ptr<PeerBlocks> blocks_;
-  HostStep* host_ = nullptr;  // where a GPU computes
-  const StrategySeat* seat_ = nullptr;
+  HostOptimizer* host_ = nullptr;  // where a GPU computes
+  const StrategyContext* context_ = nullptr;
 };
 
 const RegisterStrategy<CentralStorage> kCentralStorage("central_storage");

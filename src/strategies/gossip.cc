@@ -6,9 +6,9 @@
 
 #include <algorithm>
 
-#include "apart.h"
-#include "checks.h"
-#include "packet.h"
+#include "async_strategy.h"
+#include "field_checks.h"
+#include "message.h"
 #include "trainer/base/random/philox.h"
 
 namespace trainer {
@@ -18,65 +18,65 @@ constexpr uint32_t kStream = 0x60551900;  // of random numbers
 
 // What was sent to a rank and not read yet, added up: weights times shares in an array beside it.
 struct alignas(64) Inbox {
-  SharedLock lock;
+  RobustMutex lock;
   std::atomic<uint32_t> messages;
-  uint32_t broken;  // a sender is in it, or died in it
-  double share;
+  uint32_t torn;  // a sender is in it, or died in it
+  double mass;
   int64_t taken;  // steps of all, when the oldest message was sent
 };
 
-class Gossip final : public ApartStrategy {
+class Gossip final : public AsyncStrategy {
  public:
   explicit Gossip(const SolverSpec& spec)
-      : ApartStrategy(spec), probability_(spec.proto.strategy_param().probability()) {
+      : AsyncStrategy(spec), probability_(spec.proto.strategy_param().probability()) {
     RequireField(spec, probability_ > 0 && probability_ <= 1, "probability", probability_,
                  "above 0 and at most 1");
   }
 
  private:
-  void Share() override {
-    size_t near = 0;
+  void AllocateShared() override {
+    size_t local_count = 0;
     for (int other = 0; other < ranks(); ++other) {
-      place_.push_back(near);
-      near += peers().IsNear(other) ? 1 : 0;
+      slot_of_.push_back(local_count);
+      local_count += window().IsSameNode(other) ? 1 : 0;
     }
-    inboxes_ = reinterpret_cast<Inbox*>(peers().Allocate(sizeof(Inbox) * near));
-    sums_ = ShareFloats(numbers().weights() * near);
-    own_.resize(numbers().weights());
-    share_ = 1.0 / ranks();
-    if (peers().post() != nullptr) ServeOthers();
+    inboxes_ = reinterpret_cast<Inbox*>(window().Allocate(sizeof(Inbox) * local_count));
+    sums_ = AllocateFloats(state().weights() * local_count);
+    own_.resize(state().weights());
+    mass_ = 1.0 / ranks();
+    if (window().rpc() != nullptr) RegisterMethods();
   }
 
   // To senders of other machines, and to rank 0, which looks what is on its way.
-  void ServeOthers() {
+  void RegisterMethods() {
     using Request = std::span<const std::byte>;
-    deposit_ = peers().post()->Serve([this](int, Request request, Rpc::Bytes*) {
-      PacketReader sent(request);
-      const auto share = sent.Get<double>();
+    deposit_method_ = window().rpc()->Register([this](int, Request request, Rpc::Bytes*) {
+      MessageReader sent(request);
+      const auto mass = sent.Get<double>();
       const auto taken = sent.Get<int64_t>();
-      Deposit(rank(), share, taken, sent.Floats());
+      Deposit(rank(), mass, taken, sent.Floats());
       return true;
     });
-    look_ = peers().post()->Serve([this](int, Request, Rpc::Bytes* reply) {
+    read_method_ = window().rpc()->Register([this](int, Request, Rpc::Bytes* reply) {
       Inbox& inbox = InboxOf(rank());
-      const SharedLockScope lock(inbox.lock, rank(), peers());
-      const bool empty = inbox.messages == 0 || inbox.broken != 0;
-      Packet packet;
-      packet.Put(empty ? 0.0 : inbox.share);
-      if (!empty) std::ranges::copy(SumOf(rank()), packet.Floats(own_.size()).begin());
-      *reply = packet.Take();
+      const RobustLock lock(inbox.lock, rank(), window());
+      const bool empty = inbox.messages == 0 || inbox.torn != 0;
+      MessageWriter message;
+      message.Put(empty ? 0.0 : inbox.mass);
+      if (!empty) std::ranges::copy(SumOf(rank()), message.Floats(own_.size()).begin());
+      *reply = message.Take();
       return true;
     });
   }
 
-  double OwnWeight() const override { return share_; }
-  void TakeWeight(double share) override {
-    if (share > 0 && share <= 1) share_ = share;
+  double mixing_weight() const override { return mass_; }
+  void set_mixing_weight(double mass) override {
+    if (mass > 0 && mass <= 1) mass_ = mass;
   }
 
   void Exchange(int64_t steps) override {
     if (InboxOf(rank()).messages.load(std::memory_order_relaxed) > 0) Receive();
-    const PhiloxKey key{seat().seed, kStream + static_cast<uint32_t>(rank())};
+    const PhiloxKey key{context().seed, kStream + static_cast<uint32_t>(rank())};
     const Philox4 drawn = PhiloxBlock(key, 0, static_cast<uint64_t>(steps));
     if (UniformFloat(drawn.x[0]) < probability_) Send(drawn.x[1]);
   }
@@ -86,68 +86,68 @@ class Gossip final : public ApartStrategy {
     std::vector<int>& there = there_;
     there.clear();
     for (int other = 0; other < ranks(); ++other) {
-      if (other != rank() && IsAtWork(other)) there.push_back(other);
+      if (other != rank() && IsActive(other)) there.push_back(other);
     }
     constexpr double kLeast = 1e-30;  // below, products with weights might be lost
-    if (there.empty() || share_ < kLeast) return;
+    if (there.empty() || mass_ < kLeast) return;
     const int to = there[drawn % there.size()];
-    share_ /= 2;
-    if (peers().IsNear(to)) {
-      numbers().Read(own_);
-      return Deposit(to, share_, board().taken(), own_);
+    mass_ /= 2;
+    if (window().IsSameNode(to)) {
+      state().Read(own_);
+      return Deposit(to, mass_, coordinator().global_step(), own_);
     }
-    Packet packet;
-    packet.Put(share_).Put(board().taken());
-    numbers().Read(packet.Floats(own_.size()));
-    peers().post()->Ask(to, deposit_, packet.Take());
+    MessageWriter message;
+    message.Put(mass_).Put(coordinator().global_step());
+    state().Read(message.Floats(own_.size()));
+    window().rpc()->Call(to, deposit_method_, message.Take());
   }
 
   // Weights that have `share`, when all had taken so many steps, for a rank of this machine.
-  void Deposit(int to, double share, int64_t taken, std::span<const float> weights) {
+  void Deposit(int to, double mass, int64_t taken, std::span<const float> weights) {
     Inbox& inbox = InboxOf(to);
-    const SharedLockScope lock(inbox.lock, rank(), peers());
+    const RobustLock lock(inbox.lock, rank(), window());
     const std::span<float> sum = SumOf(to);
-    if (inbox.broken != 0) Empty(to);
-    inbox.broken = 1;
-    const auto times = static_cast<float>(share);
+    if (inbox.torn != 0) Empty(to);
+    inbox.torn = 1;
+    const auto times = static_cast<float>(mass);
     for (size_t i = 0; i < sum.size(); ++i) sum[i] += times * weights[i];
-    inbox.share += share;
+    inbox.mass += mass;
     if (inbox.messages == 0) inbox.taken = taken;
     ++inbox.messages;
-    inbox.broken = 0;
+    inbox.torn = 0;
   }
 
   void Receive() {
     Inbox& inbox = InboxOf(rank());
-    numbers().Read(own_);
-    const SharedLockScope lock(inbox.lock, rank(), peers());
+    state().Read(own_);
+    const RobustLock lock(inbox.lock, rank(), window());
     const std::span<const float> sum = SumOf(rank());
-    NoteExchange(static_cast<int64_t>(inbox.messages * sum.size_bytes()),
-                 std::max<int64_t>(0, board().taken() - inbox.taken));
-    share_ = TakeIn(rank(), share_, own_);
+    CountExchange(static_cast<int64_t>(inbox.messages * sum.size_bytes()),
+                  std::max<int64_t>(0, coordinator().global_step() - inbox.taken));
+    mass_ = TakeIn(rank(), mass_, own_);
     Empty(rank());
-    numbers().Write(own_);
+    state().Write(own_);
   }
 
   // What is in an inbox of this machine becomes a part of weights that have `share`; returns the
   // share of both. With its lock.
-  double TakeIn(int of, double share, std::span<float> weights) {
-    if (InboxOf(of).broken != 0) Empty(of);
-    return Add(SumOf(of), InboxOf(of).share, share, weights);
+  double TakeIn(int of, double mass, std::span<float> weights) {
+    if (InboxOf(of).torn != 0) Empty(of);
+    return Add(SumOf(of), InboxOf(of).mass, mass, weights);
   }
 
-  static double Add(std::span<const float> sum, double of_sum, double share,
+  static double Add(std::span<const float> sum, double of_sum, double mass,
                     std::span<float> weights) {
-    const double whole = share + of_sum;
-    const auto own = static_cast<float>(share / whole), other = static_cast<float>(1 / whole);
+    const double whole = mass + of_sum;
+    const auto own = static_cast<float>(mass / whole), other = static_cast<float>(1 / whole);
     for (size_t i = 0; i < sum.size(); ++i) weights[i] = own * weights[i] + other * sum[i];
     return whole;
   }
 
-  double Settle(int of, std::span<float> weights) override {
-    double whole = tally(of).weight;
-    VisitInbox(of, [&](std::span<const float> sum, double share) {
-      whole = Add(sum, share, whole, weights);
+  double AddInFlight(int of, std::span<float> weights) override {
+    double whole = stats(of).weight;
+    VisitInbox(of, [&](std::span<const float> sum, double mass) {
+      whole = Add(sum, mass, whole, weights);
     });
     return whole;
   }
@@ -155,24 +155,24 @@ class Gossip final : public ApartStrategy {
   // Calls use(sum, share) where there is anything in the inbox of a rank, of any machine.
   template <class Use>
   void VisitInbox(int of, const Use& use) {
-    if (peers().IsNear(of)) {
+    if (window().IsSameNode(of)) {
       Inbox& inbox = InboxOf(of);
-      const SharedLockScope lock(inbox.lock, rank(), peers());
-      if (inbox.messages > 0 && inbox.broken == 0) use(SumOf(of), inbox.share);
+      const RobustLock lock(inbox.lock, rank(), window());
+      if (inbox.messages > 0 && inbox.torn == 0) use(SumOf(of), inbox.mass);
       return;
     }
-    const Rpc::Bytes reply = peers().post()->Ask(of, look_, {});
-    PacketReader there(reply);
-    const auto share = there.Get<double>();
-    if (share > 0) use(there.Floats(), share);
+    const Rpc::Bytes reply = window().rpc()->Call(of, read_method_, {});
+    MessageReader there(reply);
+    const auto mass = there.Get<double>();
+    if (mass > 0) use(there.Floats(), mass);
   }
 
   // With its lock.
   void Empty(int of) {
     Inbox& inbox = InboxOf(of);
     std::ranges::fill(SumOf(of), 0.0f);
-    inbox.share = 0;
-    inbox.broken = 0;
+    inbox.mass = 0;
+    inbox.torn = 0;
     inbox.messages = 0;
   }
 
@@ -181,34 +181,34 @@ class Gossip final : public ApartStrategy {
     Collect();
     double whole = 0;
     std::vector<float> mean(own_.size());
-    const auto add = [&](std::span<const float> weights, float times, double share) {
+    const auto add = [&](std::span<const float> weights, float times, double mass) {
       for (size_t i = 0; i < mean.size(); ++i) mean[i] += times * weights[i];
-      whole += share;
+      whole += mass;
     };
     for (int other = 0; other < ranks(); ++other) {
-      const std::span<const float> laid = LaidDown(other);
-      const double share = tally(other).weight;
-      if (!laid.empty()) add(laid, static_cast<float>(share), share);
-      if (IsGone(other)) continue;
+      const std::span<const float> laid = PublishedState(other);
+      const double mass = stats(other).weight;
+      if (!laid.empty()) add(laid, static_cast<float>(mass), mass);
+      if (IsLost(other)) continue;
       VisitInbox(other, [&](std::span<const float> sum, double on_way) { add(sum, 1, on_way); });
     }
     for (float& weight : mean) weight /= static_cast<float>(whole);
     Swap(mean);
   }
 
-  Inbox& InboxOf(int other) const { return inboxes_[place_[static_cast<size_t>(other)]]; }
+  Inbox& InboxOf(int other) const { return inboxes_[slot_of_[static_cast<size_t>(other)]]; }
   std::span<float> SumOf(int other) const {
-    return sums_.subspan(own_.size() * place_[static_cast<size_t>(other)], own_.size());
+    return sums_.subspan(own_.size() * slot_of_[static_cast<size_t>(other)], own_.size());
   }
 
   float probability_;
-  std::vector<size_t> place_;   // of a rank among those of its machine
-  Inbox* inboxes_ = nullptr;    // of the ranks of this machine
-  std::span<float> sums_;       // likewise
-  int deposit_ = 0, look_ = 0;  // kinds of questions
+  std::vector<size_t> slot_of_;               // of a rank among those of its machine
+  Inbox* inboxes_ = nullptr;                  // of the ranks of this machine
+  std::span<float> sums_;                     // likewise
+  int deposit_method_ = 0, read_method_ = 0;  // kinds of questions
   std::vector<float> own_;
   std::vector<int> there_;
-  double share_ = 0;  // of this rank's weights, of all ranks' 1
+  double mass_ = 0;  // of this rank's weights, of all ranks' 1
 };
 
 const RegisterStrategy<Gossip> kGossip("gossip");

@@ -7,8 +7,8 @@
 #include <memory_resource>
 #include <optional>
 
-#include "checks.h"
-#include "rank_numbers.h"
+#include "field_checks.h"
+#include "flat_state.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {
@@ -28,62 +28,61 @@ class Local final : public Strategy {
     RequireAtLeast(spec, "synchronous_iter", synchronous_, 0);
   }
 
-  bool StepsTogether() const override { return false; }
-  bool SumsGradients(int updates) const override { return updates < synchronous_; }
-  bool MeetsAfter(int updates) const override {
+  bool IsSynchronous() const override { return false; }
+  bool ReducesGradients(int updates) const override { return updates < synchronous_; }
+  bool IsSyncPoint(int updates) const override {
     return updates <= synchronous_ || (updates - synchronous_) % period_ == 0;
   }
 
-  void Prepare(const StrategySeat& seat) override {
-    seat_ = &seat;
-    numbers_.emplace(seat);
+  void Prepare(const StrategyContext& context) override {
+    context_ = &context;
+    state_.emplace(context);
     // Sums are made in place in the group's memory. Gradients there may be rounded between
     // machines; weights must not be.
-    std::pmr::memory_resource* const memory = rounds_ ? nullptr : seat.group.memory();
-    mean_.emplace(numbers_->weights(),
-                  memory == nullptr ? std::pmr::get_default_resource() : memory);
-    own_.resize(numbers_->all());
+    std::pmr::memory_resource* const memory = rounds_ ? nullptr : context.group.gradient_memory();
+    mean_.emplace(state_->weights(), memory == nullptr ? std::pmr::get_default_resource() : memory);
+    own_.resize(state_->all());
   }
 
-  void RestoreRank(const std::string& state) override {
+  void LoadRank(const std::string& state) override {
     const bool both = state.starts_with(static_cast<char>(Differs::kInBoth));
     const std::string_view bytes =
         std::string_view(state).substr(std::min<size_t>(1, state.size()));
-    numbers_->Read(own_);
+    state_->Read(own_);
     const std::span<float> all(own_);
-    ReadNumbers(bytes, both ? all : all.subspan(numbers_->weights()));
-    numbers_->Write(own_);
+    ReadFloats(bytes, both ? all : all.subspan(state_->weights()));
+    state_->Write(own_);
     equal_ = !both;
   }
 
-  void Start(int updates) override { updates_ = updates; }
+  void Begin(int updates) override { updates_ = updates; }
 
   void AfterStep(int updates) override {
     updates_ = updates;
-    equal_ = SumsGradients(updates - 1);
-    if (equal_ || !MeetsAfter(updates)) return;
+    equal_ = ReducesGradients(updates - 1);
+    if (equal_ || !IsSyncPoint(updates)) return;
     Average();
-    numbers_->Write(*mean_);
+    state_->Write(*mean_);
     equal_ = true;
     ++exchanges_;
   }
 
-  std::vector<std::string> RankStates() override {
+  std::vector<std::string> SaveRanks() override {
     if (updates_ <= synchronous_) return {};
-    if (!swapped_) numbers_->Read(own_);
+    if (!swapped_) state_->Read(own_);
     const std::span<const float> all(own_);
     const auto differs = static_cast<char>(equal_ ? Differs::kInStates : Differs::kInBoth);
-    return seat_->group.Gather(std::string(1, differs) +
-                               BytesOf(equal_ ? all.subspan(numbers_->weights()) : all));
+    return context_->group.Gather(std::string(1, differs) +
+                                  BytesOf(equal_ ? all.subspan(state_->weights()) : all));
   }
 
-  size_t StateBytes() const override {
-    return static_cast<size_t>(seat_->group.replica().size) * (1 + own_.size() * sizeof(float));
+  size_t MaxStateBytes() const override {
+    return static_cast<size_t>(context_->group.rank().size) * (1 + own_.size() * sizeof(float));
   }
 
   std::string Describe() const override {
-    const auto others = static_cast<int64_t>(seat_->group.replica().size - 1);
-    const auto bytes = static_cast<int64_t>(numbers_->weights() * sizeof(float));
+    const auto others = static_cast<int64_t>(context_->group.rank().size - 1);
+    const auto bytes = static_cast<int64_t>(state_->weights() * sizeof(float));
     return Join("Strategy local: ", exchanges_, " exchanges, ",
                 exchanges_ * 2 * others * bytes / 1024, " KiB sent");
   }
@@ -92,28 +91,28 @@ class Local final : public Strategy {
   void EnterConsensus() override {
     swapped_ = !equal_;
     if (!swapped_) return;
-    numbers_->Read(own_);
+    state_->Read(own_);
     Average();
-    numbers_->Write(*mean_);
+    state_->Write(*mean_);
   }
 
   void LeaveConsensus() override {
-    if (swapped_) numbers_->Write(std::span<const float>(own_).first(numbers_->weights()));
+    if (swapped_) state_->Write(std::span<const float>(own_).first(state_->weights()));
     swapped_ = false;
   }
 
   // Over all ranks, of their present weights.
   void Average() {
-    numbers_->Read(*mean_);
-    seat_->group.Sum(*mean_);
-    const auto ranks = static_cast<float>(seat_->group.replica().size);
+    state_->Read(*mean_);
+    context_->group.AllReduce(*mean_);
+    const auto ranks = static_cast<float>(context_->group.rank().size);
     for (float& weight : *mean_) weight /= ranks;
   }
 
   int period_, synchronous_;
   bool rounds_;
-  const StrategySeat* seat_ = nullptr;
-  std::optional<RankNumbers> numbers_;
+  const StrategyContext* context_ = nullptr;
+  std::optional<FlatState> state_;
   std::optional<std::pmr::vector<float>> mean_;
   std::vector<float> own_;  // a copy of this rank's, of use within a consensus
   bool equal_ = true;       // the weights of all ranks

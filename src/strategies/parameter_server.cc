@@ -14,18 +14,18 @@
 #include <optional>
 #include <thread>
 
-#include "apart.h"
-#include "checks.h"
-#include "server_ranks.h"
-#include "shared_weights.h"
+#include "async_strategy.h"
+#include "dedicated_servers.h"
+#include "field_checks.h"
+#include "shared_array.h"
 
 namespace trainer {
 namespace {
 
-class ParameterServer final : public ApartStrategy {
+class ParameterServer final : public AsyncStrategy {
  public:
   explicit ParameterServer(const SolverSpec& spec)
-      : ApartStrategy(spec),
+      : AsyncStrategy(spec),
         spec_(spec),
         servers_(spec.proto.strategy_param().servers()),
         bound_(spec.proto.strategy_param().staleness()),
@@ -40,43 +40,43 @@ class ParameterServer final : public ApartStrategy {
   }
 
   // All parts are this rank's until the update is stored, where no server has them.
-  void BeforeUpdate(const UpdateRates& rates) override {
-    numbers().Read(averages_, numbers().first_average());
+  void BeforeUpdate(const Hyperparams& hyper) override {
+    state().Read(averages_, state().first_average());
     if (shared_) {
-      shared_->Take();
-      MixAverages(shared_->floats().subspan(numbers().first_average(), averages_.size()), workers(),
-                  averages_);
-      numbers().Write(averages_, numbers().first_average());
+      shared_->Acquire();
+      MixRunningStats(shared_->floats().subspan(state().first_average(), averages_.size()),
+                      workers(), averages_);
+      state().Write(averages_, state().first_average());
     }
-    age_ = (shared_ ? shared_->version() : server_ranks_->Version()) - seen_;
+    age_ = (shared_ ? shared_->version() : dedicated_servers_->Version()) - seen_;
     const bool is_late = bound_ >= 0 && age_ > bound_;
     drops_ = is_late && late_ == caffe::StrategyParameter::DROP;
     if (is_late && late_ == caffe::StrategyParameter::SCALE) ScaleGradients();
-    if (server_ranks_ && !drops_) Send(rates);
+    if (dedicated_servers_ && !drops_) Send(hyper);
   }
 
   // What a server does until no rank makes steps any more.
-  void Serve(const std::function<bool()>& stops) override {
-    seat().objective.SumOver(nullptr);  // each gradient is of one worker
-    while (IsAnyAtWork()) {
-      const bool idle = !server_ranks_->ApplyAll();
-      LookAround();
-      if (stops()) board().StopAll();
+  void RunServer(const std::function<bool()>& stops) override {
+    context().objective.ReduceOver(nullptr);  // each gradient is of one worker
+    while (AnyActive()) {
+      const bool idle = !dedicated_servers_->ApplyAll();
+      PollPeers();
+      if (stops()) coordinator().RequestStop();
       if (idle) std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
   }
 
  private:
   // What the ranks have of their own is no more than a copy.
-  bool LaysDown() const override { return false; }
+  bool HasLocalState() const override { return false; }
 
-  void Share() override {
+  void AllocateShared() override {
     if (servers_ > ranks()) {
       throw Error(ErrorCode::kUsage, spec_.Where("strategy_param"),
                   Join("strategy_param.servers is ", servers_, ", but there are ", ranks(),
                        " ranks to store the weights; set it to at most ", ranks()));
     }
-    if (seat().rule.EvaluatesAgain()) {
+    if (context().optimizer.Reevaluates()) {
       spec_.Fail(
           "type",
           Join("strategy 'parameter_server' computes one gradient per batch, but ",
@@ -91,64 +91,63 @@ class ParameterServer final : public ApartStrategy {
                        "to at most ",
                        ranks() - 1));
     }
-    averages_.resize(numbers().weights() - numbers().first_average());
+    averages_.resize(state().weights() - state().first_average());
     if (dedicated_) {
-      ShareOut();
+      AssignServers();
     } else {
-      shared_.emplace(seat(), numbers(), 0, servers_);
+      shared_.emplace(context(), state(), 0, servers_);
     }
   }
 
   // Servers know nothing of a worker's loss scale, nor of the updates that it skips: it does not
   // send a gradient that is not finite, which by the same norm its own update counts.
-  void Send(UpdateRates rates) {
-    Objective& objective = seat().objective;
-    const std::optional<LossScaleState> scale = seat().rule.LossScale();
-    if (!scale) return server_ranks_->Send(rates, averages_, 1);
+  void Send(Hyperparams hyper) {
+    Objective& objective = context().objective;
+    const std::optional<LossScaleState> scale = context().optimizer.LossScale();
+    if (!scale) return dedicated_servers_->Send(hyper, averages_, 1);
     if (!std::isfinite(objective.Norm(objective.Gradients()))) return;
-    rates.iter -= static_cast<int>(scale->skipped);
-    server_ranks_->Send(rates, averages_, scale->factor);
+    hyper.iter -= static_cast<int>(scale->skipped);
+    dedicated_servers_->Send(hyper, averages_, scale->factor);
   }
 
   // Servers have a part of the update each, the others none.
-  void ShareOut() {
-    server_ranks_.emplace(seat(), numbers(), workers(), servers_, [this] { LookAround(); });
-    if (rank() >= workers()) seat().rule.ExpectUnscaled();
-    if (seat().rule.SetShare(server_ranks_->ParamsOf(rank() - workers()))) return;
+  void AssignServers() {
+    dedicated_servers_.emplace(context(), state(), workers(), servers_, [this] { PollPeers(); });
+    if (rank() >= workers()) context().optimizer.ExpectUnscaled();
+    if (context().optimizer.UpdateOnly(dedicated_servers_->ParamsOf(rank() - workers()))) return;
     spec_.Fail("type", Join("a solver of type ", spec_.proto.type(),
                             " updates all weights in one step, but with dedicated_servers each "
                             "server updates a part; use an update rule such as SGD"));
   }
 
   void ScaleGradients() {
-    const std::span<float> gradients = seat().objective.Gradients();
+    const std::span<float> gradients = context().objective.Gradients();
     gradients_.resize(gradients.size());
-    seat().device.CopyToHost(gradients_.data(), gradients.data(), gradients.size_bytes());
+    context().device.CopyToHost(gradients_.data(), gradients.data(), gradients.size_bytes());
     for (float& gradient : gradients_) gradient /= static_cast<float>(age_);
-    seat().device.CopyToDevice(gradients.data(), gradients_.data(), gradients.size_bytes());
+    context().device.CopyToDevice(gradients.data(), gradients_.data(), gradients.size_bytes());
   }
 
   void Exchange(int64_t steps) override {
-    if (server_ranks_) {
-      server_ranks_->AwaitUpdate();
-      seen_ = server_ranks_->TakeWeights(false);
+    if (dedicated_servers_) {
+      dedicated_servers_->AwaitUpdate();
+      seen_ = dedicated_servers_->PullWeights(false);
     } else if (drops_) {
       seen_ = shared_->version();
-      shared_->Reload();
+      shared_->Rollback();
       shared_->Release();
     } else {
-      seen_ = shared_->Store();
+      seen_ = shared_->Commit();
     }
-    tally(rank()).dropped += drops_ ? 1 : 0;
-    NoteExchange(BytesOfExchange(), age_);
+    stats(rank()).gradients_dropped += drops_ ? 1 : 0;
+    CountExchange(BytesOfExchange(), age_);
     AwaitSlowest(steps);
   }
 
   // Both ways. With servers a gradient and weights, else weights and state.
   int64_t BytesOfExchange() const {
-    const bool is_far = shared_ && !shared_->is_here();
-    return static_cast<int64_t>(2 * (is_far ? numbers().all() : numbers().weights()) *
-                                sizeof(float));
+    const bool is_far = shared_ && !shared_->is_local();
+    return static_cast<int64_t>(2 * (is_far ? state().all() : state().weights()) * sizeof(float));
   }
 
   // By the bound no rank is more steps ahead of another one at work.
@@ -156,23 +155,23 @@ class ParameterServer final : public ApartStrategy {
     const auto ahead = [&] {
       int64_t least = steps;
       for (int other = 0; other < workers(); ++other) {
-        if (IsAtWork(other)) least = std::min<int64_t>(least, tally(other).steps);
+        if (IsActive(other)) least = std::min<int64_t>(least, stats(other).steps);
       }
       return steps - least;
     };
-    while (bound_ >= 0 && !board().Stops() && ahead() > bound_) {
-      LookAround();
+    while (bound_ >= 0 && !coordinator().Stops() && ahead() > bound_) {
+      PollPeers();
       std::this_thread::sleep_for(std::chrono::microseconds(200));
     }
   }
 
   // The weights of now; this rank's own were a copy of older ones.
   void EnterConsensus() override {
-    if (server_ranks_) {
-      seen_ = server_ranks_->TakeWeights(true);
+    if (dedicated_servers_) {
+      seen_ = dedicated_servers_->PullWeights(true);
       return;
     }
-    shared_->Take();
+    shared_->Acquire();
     seen_ = shared_->version();
     shared_->Release();
   }
@@ -181,8 +180,8 @@ class ParameterServer final : public ApartStrategy {
   int servers_, bound_;
   caffe::StrategyParameter::Late late_;
   bool dedicated_;
-  std::optional<SharedWeights> shared_;      // where no ranks are servers
-  std::optional<ServerRanks> server_ranks_;  // where some are
+  std::optional<SharedArray> shared_;                  // where no ranks are servers
+  std::optional<DedicatedServers> dedicated_servers_;  // where some are
   std::vector<float> averages_, gradients_;
   int64_t seen_ = 0;  // the version that this rank's weights are
   int64_t age_ = 0;   // in versions, of the gradient at hand

@@ -14,8 +14,8 @@
 #include <optional>
 #include <utility>
 
-#include "checks.h"
-#include "packet.h"
+#include "field_checks.h"
+#include "message.h"
 #include "stage_channel.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
@@ -41,18 +41,18 @@ struct NetTraffic {
   std::vector<Crossing> gradients_in, gradients_out;  // backward
 };
 
-class Pipeline final : public Strategy, public NetDivision, public PassSchedule {
+class Pipeline final : public Strategy, public ModelPartition, public PassSchedule {
  public:
   explicit Pipeline(const SolverSpec& spec);
 
-  NetDivision* division() override { return this; }
-  bool SumsGradients(int) const override { return false; }
-  void Prepare(const StrategySeat& seat) override;
+  ModelPartition* partition() override { return this; }
+  bool ReducesGradients(int) const override { return false; }
+  void Prepare(const StrategyContext& context) override;
   std::string Describe() const override;
 
-  const SolverSpec& Divide(const SolverSpec& spec, const Device& device,
-                           const Rank& replica) override;
-  const NetPartition& Whole(int net) const override { return plan_.nets[Index(net)]; }
+  const SolverSpec& Partition(const SolverSpec& spec, const Device& device,
+                              const Rank& rank) override;
+  const NetPartition& WholeNet(int net) const override { return plan_.nets[Index(net)]; }
   void SetOptions(int net, NetOptions* options) const override;
   float ForwardTest(Net& part, int net) override;
   void Collect(const std::string& own,
@@ -60,11 +60,11 @@ class Pipeline final : public Strategy, public NetDivision, public PassSchedule 
 
   float Run(int passes) override;
   float RunForward() override;
-  float SumOverParts(float own) override;
+  float SumOverStages(float own) override;
 
  private:
   static size_t Index(int i) { return static_cast<size_t>(i); }
-  SharedWindow& peers() const { return *seat_->peers; }
+  SharedWindow& window() const { return *context_->window; }
   StageChannel* CollectedFrom(int rank) {
     return &channels_[channels_.size() - Index(plan_.stages) + Index(rank)];
   }
@@ -81,7 +81,7 @@ class Pipeline final : public Strategy, public NetDivision, public PassSchedule 
   int rank_ = 0;
   PipelinePlan plan_;
   std::optional<SolverSpec> own_;
-  const StrategySeat* seat_ = nullptr;
+  const StrategyContext* context_ = nullptr;
   std::vector<StageChannel> channels_;  // of values, then from each rank to rank 0
   std::vector<NetTraffic> traffic_;     // by net
   std::vector<int64_t> forwards_;       // by net, so far
@@ -95,24 +95,24 @@ Pipeline::Pipeline(const SolverSpec& spec) {
   RequireField(spec, param.stages().empty() || param.stages() == "auto", "stages",
                "'" + EscapeControl(param.stages()) + "'",
                "\"auto\", or left out if the layers have a `stage`");
-  if (StepRuleRegistry::Get().Has(spec.proto.type())) {
+  if (OptimizerRegistry::Get().Has(spec.proto.type())) {
     spec.Fail("type", Join("a solver of type ", spec.proto.type(),
                            " needs all weights on one rank, but in a pipeline each rank has only "
                            "the weights of its stage; use an update rule such as SGD"));
   }
 }
 
-const SolverSpec& Pipeline::Divide(const SolverSpec& spec, const Device& device,
-                                   const Rank& replica) {
-  rank_ = replica.rank;
-  plan_ = PlanPipeline(spec, device, replica.size);
+const SolverSpec& Pipeline::Partition(const SolverSpec& spec, const Device& device,
+                                      const Rank& rank) {
+  rank_ = rank.rank;
+  plan_ = PlanPipeline(spec, device, rank.size);
   own_ = SpecOfStage(spec, &plan_, rank_);
   passes_ = own_->proto.iter_size();
   for (int stage = 0; stage < plan_.stages; ++stage) {
-    const std::vector<std::string>& layers = Whole(0).layers[Index(stage)];
-    LOG(INFO) << EscapeControl(Join("Stage ", stage, ": layers ", layers.front(), " to ",
-                                    layers.back(), ", ", Whole(0).weight_bytes[Index(stage)] / 1024,
-                                    " KiB of weights"));
+    const std::vector<std::string>& layers = WholeNet(0).layers[Index(stage)];
+    LOG(INFO) << EscapeControl(
+        Join("Stage ", stage, ": layers ", layers.front(), " to ", layers.back(), ", ",
+             WholeNet(0).weight_bytes[Index(stage)] / 1024, " KiB of weights"));
   }
   LOG(INFO) << plan_.micro_batches << " micro-batches"
             << (plan_.records > 0 ? Join(" of ", plan_.records, " records") : std::string())
@@ -122,19 +122,19 @@ const SolverSpec& Pipeline::Divide(const SolverSpec& spec, const Device& device,
 }
 
 void Pipeline::SetOptions(int net, NetOptions* options) const {
-  options->boundary = Whole(net).BoundaryOf(rank_);
+  options->boundary = WholeNet(net).BoundaryOf(rank_);
   if (net == 0) options->activation_slots = std::min(plan_.UnderWay(rank_), passes_);
 }
 
-void Pipeline::Prepare(const StrategySeat& seat) {
-  seat_ = &seat;
-  if (seat.peers == nullptr) {
+void Pipeline::Prepare(const StrategyContext& context) {
+  context_ = &context;
+  if (context.window == nullptr) {
     throw Error(ErrorCode::kUnavailable,
                 "strategy 'pipeline' needs ranks that can send messages to each other, but these "
                 "ranks cannot; start them with --ranks or mpirun");
   }
   OpenChannels();
-  seat.objective.RunBy(*this);
+  context.objective.SetSchedule(*this);
 }
 
 // Calls visit(net, value, backward, slots) for each channel of values, in one order on all ranks.
@@ -152,16 +152,16 @@ void Pipeline::VisitChannels(const Visit& visit) const {
 
 // Messages are in the memory of the machine that takes them.
 void Pipeline::OpenChannels() {
-  size_t bytes = peers().IsNear(0)
+  size_t bytes = window().IsSameNode(0)
                      ? StageChannel::Bytes(kCollected, kCollectedSlots) * Index(plan_.stages)
                      : 0;
   VisitChannels([&](size_t, const StageTransfer& value, bool backward, int slots) {
-    if (!peers().IsNear(backward ? value.from : value.to)) return;
+    if (!window().IsSameNode(backward ? value.from : value.to)) return;
     bytes += StageChannel::Bytes(value.bytes(), slots);
   });
-  std::byte* const memory = peers().Allocate(std::max<size_t>(bytes, 1));
+  std::byte* const memory = window().Allocate(std::max<size_t>(bytes, 1));
   MakeChannels(memory, Serve());
-  if (peers().post() != nullptr) SumOverParts(1);  // nobody posts before all can answer
+  if (window().rpc() != nullptr) SumOverStages(1);  // nobody posts before all can answer
   size_t next = 0;
   traffic_.resize(plan_.nets.size());
   forwards_.resize(plan_.nets.size());
@@ -185,9 +185,9 @@ void Pipeline::OpenChannels() {
 // As many slots as micro-batches are under way between both stages: nobody waits for a free one.
 void Pipeline::MakeChannels(std::byte* memory, int kind) {
   const auto make = [&](size_t message, int slots, int from, int to) {
-    channels_.emplace_back(memory, message, slots, from, to, peers(),
+    channels_.emplace_back(memory, message, slots, from, to, window(),
                            StageChannel::Address{kind, static_cast<int64_t>(channels_.size())});
-    if (peers().IsNear(to)) memory += StageChannel::Bytes(message, slots);
+    if (window().IsSameNode(to)) memory += StageChannel::Bytes(message, slots);
   };
   VisitChannels([&](size_t, const StageTransfer& value, bool backward, int slots) {
     make(value.bytes(), slots, backward ? value.to : value.from, backward ? value.from : value.to);
@@ -197,12 +197,12 @@ void Pipeline::MakeChannels(std::byte* memory, int kind) {
 
 // The kind of the question that brings a message of another machine.
 int Pipeline::Serve() {
-  if (peers().post() == nullptr) return 0;
-  return peers().post()->Serve([this](int, std::span<const std::byte> request, Rpc::Bytes*) {
-    PacketReader sent(request);
+  if (window().rpc() == nullptr) return 0;
+  return window().rpc()->Register([this](int, std::span<const std::byte> request, Rpc::Bytes*) {
+    MessageReader sent(request);
     const auto channel = sent.Get<int64_t>();
-    const auto posted = sent.Get<int64_t>();
-    return channels_[static_cast<size_t>(channel)].Deliver(posted, sent.Rest());
+    const auto remote_number = sent.Get<int64_t>();
+    return channels_[static_cast<size_t>(channel)].Deliver(remote_number, sent.Rest());
   });
 }
 
@@ -212,7 +212,7 @@ void Pipeline::Send(StageChannel* channel, const Tensor& value) const {
                 "a value of another size than planned goes to the next stage");
   }
   channel->Send(
-      [&](std::byte* place) { seat_->device.CopyToHost(place, value.data, value.Bytes()); });
+      [&](std::byte* place) { context_->device.CopyToHost(place, value.data, value.Bytes()); });
 }
 
 void Pipeline::Receive(const StageChannel& channel, const Tensor& value) const {
@@ -220,7 +220,7 @@ void Pipeline::Receive(const StageChannel& channel, const Tensor& value) const {
     throw Error(ErrorCode::kInternal, "a value of another size than planned is expected");
   }
   channel.Receive([&](const std::byte* place) {
-    seat_->device.CopyToDevice(value.data, place, value.Bytes());
+    context_->device.CopyToDevice(value.data, place, value.Bytes());
   });
 }
 
@@ -244,7 +244,7 @@ void Pipeline::Backward(Net& net) {
 
 // One forward, one backward, once those that fit are under way.
 float Pipeline::Run(int passes) {
-  Net& net = seat_->objective.net();
+  Net& net = context_->objective.net();
   const int under_way = std::min(plan_.UnderWay(rank_), passes);
   const auto slot = [&](int pass) { net.SetActivationSlot(pass % under_way); };
   float loss = 0;
@@ -258,13 +258,13 @@ float Pipeline::Run(int passes) {
     }
   }
   slot(passes - 1);  // whose outputs are reported
-  return SumOverParts(loss);
+  return SumOverStages(loss);
 }
 
-float Pipeline::RunForward() { return SumOverParts(Forward(seat_->objective.net(), 0)); }
+float Pipeline::RunForward() { return SumOverStages(Forward(context_->objective.net(), 0)); }
 
-float Pipeline::SumOverParts(float own) {
-  seat_->group.Sum({&own, 1});
+float Pipeline::SumOverStages(float own) {
+  context_->group.AllReduce({&own, 1});
   return own;
 }
 

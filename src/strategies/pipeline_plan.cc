@@ -6,7 +6,7 @@
 
 #include "trainer/base/text/text.h"
 #include "trainer/config/batch_size.h"
-#include "trainer/steps/step_rule.h"
+#include "trainer/optim/optimizer.h"
 
 namespace trainer {
 namespace {
@@ -40,7 +40,7 @@ int MicroBatches(const SolverSpec& spec, int stages, int64_t batch) {
 }
 
 // The net with batches that are so many times smaller.
-NetSpec WithParts(const NetSpec& net, int parts) {
+NetSpec WithMicroBatches(const NetSpec& net, int parts) {
   NetSpec smaller;
   smaller.proto = net.proto;
   smaller.file = net.file;
@@ -75,8 +75,8 @@ PipelinePlan PlanPipeline(const SolverSpec& spec, const Device& device, int stag
   rule.stages = stages;
   rule.by_cost = spec.proto.strategy_param().stages() == "auto";
   rule.passes = plan.micro_batches;
-  rule.numbers_per_weight = 2 + MakeStepRule(spec)->StatesPerWeight();
-  const NetSpec micro = WithParts(*spec.train.net, plan.micro_batches);
+  rule.numbers_per_weight = 2 + MakeOptimizer(spec)->StatesPerWeight();
+  const NetSpec micro = WithMicroBatches(*spec.train.net, plan.micro_batches);
   plan.nets.push_back(PartitionNet(micro, OptionsOf(spec.train, true), device, rule));
   for (const NetUse& test : spec.tests) {
     rule.like = &plan.nets.front();

@@ -1,33 +1,33 @@
 #pragma once
-// Messages of one size that go one way from one rank to another.
+// A one-way channel for messages of one size between two ranks.
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 
-#include "packet.h"
+#include "message.h"
 #include "trainer/base/ranks/shared_window.h"
 
 namespace trainer {
 
-// Holds `slots` messages that were sent and not taken yet, in the memory of the receiver's machine.
-// A sender of another machine posts them. Used by one thread on each side.
+// Holds up to `slots` messages that were sent and not received, in the memory of the receiver's
+// node. A sender on another node sends them by remote calls. Used by one thread on each side.
 class StageChannel {
  public:
-  // Bytes of that memory that one takes, zeros at first.
+  // The bytes of shared memory that a channel needs, zero at first.
   static size_t Bytes(size_t message, int slots);
 
-  // Who posts, says the channel's number in a question of this kind, and the receiver answers it by
+  // A remote sender calls this method with the channel's number; the receiver's handler calls
   // Deliver.
   struct Address {
     int kind = 0;
     int64_t channel = 0;
   };
 
-  // `memory` is the same block on both sides; elsewhere it is not touched. All must outlive the
-  // object.
-  StageChannel(std::byte* memory, size_t message, int slots, int from, int to, SharedWindow& peers,
+  // `memory` is the same block on both sides; other ranks do not touch it. All arguments must
+  // outlive the object.
+  StageChannel(std::byte* memory, size_t message, int slots, int from, int to, SharedWindow& window,
                const Address& address);
 
   size_t message() const { return message_; }
@@ -35,54 +35,54 @@ class StageChannel {
   // Waits for a free slot; write(place) puts `message` bytes there.
   template <class Write>
   void Send(const Write& write) {
-    if (!peers_->IsNear(to_)) return Post(write);
-    const uint32_t number = board_->sent.load(std::memory_order_relaxed);
-    peers_->Await(to_, [&] { return number - board_->taken.load() < slots_; });
-    write(Place(number));
-    board_->sent.store(number + 1);
-    peers_->Ring(to_);
+    if (!window_->IsSameNode(to_)) return SendRemote(write);
+    const uint32_t number = counters_->sent.load(std::memory_order_relaxed);
+    window_->WaitFor(to_, [&] { return number - counters_->taken.load() < slots_; });
+    write(Slot(number));
+    counters_->sent.store(number + 1);
+    window_->Notify(to_);
   }
   // Waits for the next message; read(place) takes it from there.
   template <class Read>
   void Receive(const Read& read) const {
-    const uint32_t number = board_->taken.load(std::memory_order_relaxed);
-    peers_->Await(from_, [&] { return board_->sent.load() != number; });
-    read(static_cast<const std::byte*>(Place(number)));
-    board_->taken.store(number + 1);
-    if (peers_->IsNear(from_)) peers_->Ring(from_);
+    const uint32_t number = counters_->taken.load(std::memory_order_relaxed);
+    window_->WaitFor(from_, [&] { return counters_->sent.load() != number; });
+    read(static_cast<const std::byte*>(Slot(number)));
+    counters_->taken.store(number + 1);
+    if (window_->IsSameNode(from_)) window_->Notify(from_);
   }
-  // Called at the receiver for message number `posted`. Returns false, to be asked again, while the
-  // message has no slot or one before it has not come: questions may be retried in any order.
-  bool Deliver(int64_t posted, std::span<const std::byte> message) const;
+  // Called at the receiver for message number `remote_number`. Returns false while the message has
+  // no slot or an earlier one has not arrived; the call is then retried, perhaps in another order.
+  bool Deliver(int64_t remote_number, std::span<const std::byte> message) const;
 
  private:
-  struct Board {
+  struct Counters {
     alignas(64) std::atomic<uint32_t> sent;
     alignas(64) std::atomic<uint32_t> taken;
   };
   template <class Write>
-  void Post(const Write& write) {
-    if (tickets_.size() == slots_) {
-      peers_->post()->Await(tickets_.front());
-      tickets_.pop_front();
+  void SendRemote(const Write& write) {
+    if (calls_.size() == slots_) {
+      window_->rpc()->Wait(calls_.front());
+      calls_.pop_front();
     }
-    Packet packet;
-    packet.Put(address_.channel);
-    packet.Put(posted_++);
-    write(packet.Room(message_));
-    tickets_.push_back(peers_->post()->Begin(to_, address_.kind, packet.Take()));
+    MessageWriter message;
+    message.Put(address_.channel);
+    message.Put(remote_sent_++);
+    write(message.Room(message_));
+    calls_.push_back(window_->rpc()->CallAsync(to_, address_.kind, message.Take()));
   }
-  std::byte* Place(uint32_t number) const { return places_ + number % slots_ * stride_; }
+  std::byte* Slot(uint32_t number) const { return state_slots_ + number % slots_ * stride_; }
 
-  SharedWindow* peers_;
+  SharedWindow* window_;
   int from_, to_;
   uint32_t slots_;
   size_t message_, stride_;
-  Board* board_;
-  std::byte* places_;
+  Counters* counters_;
+  std::byte* state_slots_;
   Address address_;
-  int64_t posted_ = 0;            // The number of the next message to post.
-  std::deque<uint64_t> tickets_;  // of messages that were posted
+  int64_t remote_sent_ = 0;     // The number of the next message to post.
+  std::deque<uint64_t> calls_;  // of messages that were posted
 };
 
 }  // namespace trainer

@@ -58,8 +58,8 @@ std::unique_ptr<Strategy> MakeStrategy(const SolverSpec& spec, int ranks) {
                                JoinList(registry.Names())));
   }
   std::unique_ptr<Strategy> strategy = registry.Make(name, spec);
-  if (!strategy->StepsTogether()) RequireOwnSteps(spec);
-  if (strategy->division() != nullptr) RequireWholeBatches(spec);
+  if (!strategy->IsSynchronous()) RequireOwnSteps(spec);
+  if (strategy->partition() != nullptr) RequireWholeBatches(spec);
   return ranks > 1 ? std::move(strategy) : registry.Make("synchronous", spec);
 }
 

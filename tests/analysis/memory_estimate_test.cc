@@ -40,7 +40,7 @@ std::map<std::string, size_t> Planned(const SolverSpec& spec, const Device& devi
 
 // Counted from the nets of a solver that is ready to train.
 std::map<std::string, size_t> Built(const SolverSpec& spec, const Device& device) {
-  TrainOptions options;
+  SolverOptions options;
   options.saves = false;
   ObserverList nobody;
   Solver solver(spec, options, device, nobody);
@@ -178,7 +178,7 @@ TEST_F(RuleMemoryTest, ARankHoldsTheSumsOfItsOwnVirtualRanks) {
   const auto count = [&](int rank) {
     const std::unique_ptr<Device> device = MakeTestDevice(1);
     ThreadGroup group(meeting, rank, true);
-    TrainOptions options;
+    SolverOptions options;
     options.saves = false;
     options.group = &group;
     ObserverList nobody;

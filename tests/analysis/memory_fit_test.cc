@@ -103,7 +103,7 @@ TEST(RequireRunFitsTest, RefusesARunThatNeedsMoreThanTheJobHas) {
   const DigitsRun run;
   const SolverSpec spec = run.Load();
   const std::unique_ptr<Device> device = MakeTestDevice(1);
-  TrainOptions options;
+  SolverOptions options;
   options.saves = false;
   ObserverList nobody;
   Solver solver(spec, options, *device, nobody);

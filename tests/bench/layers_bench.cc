@@ -11,7 +11,7 @@
 
 #include "trainer/base/text/text.h"
 #include "trainer/net/net.h"
-#include "trainer/rules/rule.h"
+#include "trainer/optim/update_rule.h"
 
 namespace trainer {
 namespace {
@@ -94,17 +94,17 @@ void RuleStep(benchmark::State& state, const std::string& type) {
   SolverSpec spec;
   spec.proto.set_type(type);
   const auto device = MakeCpuDevice();
-  const auto rule = MakeRule(spec);
+  const auto rule = MakeUpdateRule(spec);
   const int arrays = 2 + rule->StatesPerWeight();
   std::vector<float> numbers(static_cast<size_t>(arrays * kWeights), 0.01f);
   TensorTuple segment{kWeights, {}};
   for (int i = 0; i < arrays; ++i) segment.array[i] = numbers.data() + i * kWeights;
   const TensorList parameters(*device, {segment});
-  const ParamMults mults;
-  RateWords now{.rates = {.rate = 0.01f, .weight_decay = 0.0005f}};
-  UpdateNumbers update;
-  update.now = &now;
-  update.mults = &mults;
+  const ParamMultipliers multipliers;
+  DeviceHyperparams now{.values = {.lr = 0.01f, .weight_decay = 0.0005f}};
+  UpdateArgs update;
+  update.hyper = &now;
+  update.multipliers = &multipliers;
   for (auto _ : state) rule->Step(*device, {parameters, 0, 1, update});
   state.counters["GB/s"] = benchmark::Counter(
       2.0 * arrays * kWeights * sizeof(float) * 1e-9 * static_cast<double>(state.iterations()),

@@ -44,7 +44,7 @@ TEST(Hdf5ModelTest, HasCaffesLayoutAndReadsBack) {
   auto net = SmallNet(5);
   net.mutable_layer(0)->mutable_blobs(1)->add_diff(0.5f);
   net.mutable_layer(0)->mutable_blobs(1)->add_diff(0.25f);
-  const Seal seal = WriteModel(folder / "m.caffemodel.h5", net);
+  const FileChecksum seal = WriteModel(folder / "m.caffemodel.h5", net);
   EXPECT_EQ(seal.file_bytes, std::filesystem::file_size(folder / "m.caffemodel.h5"));
   const Hdf5Reader file(folder / "m.caffemodel.h5");
   EXPECT_THAT(file.Array("data/ip/0").dims(), ElementsAre(2, 3));

@@ -22,7 +22,7 @@ using testing::HasSubstr;
 TEST(ModelFileTest, ReadsBackWhatItWrites) {
   const TempFolder folder;
   auto net = SmallNet(5, 100000);
-  const Seal seal = WriteModel(folder / "m.caffemodel", net);
+  const FileChecksum seal = WriteModel(folder / "m.caffemodel", net);
   EXPECT_EQ(seal.file_bytes, std::filesystem::file_size(folder / "m.caffemodel"));
   auto read = ReadModel(folder / "m.caffemodel");
   EXPECT_EQ(read.file_bytes(), seal.file_bytes);
@@ -35,7 +35,7 @@ TEST(ModelFileTest, ReadsBackWhatItWrites) {
 TEST(ModelFileTest, SealsWithTheChecksumOfAllBytesBeforeIt) {
   const TempFolder folder;
   auto net = SmallNet(5);
-  const Seal seal = WriteModel(folder / "m.caffemodel", net);
+  const FileChecksum seal = WriteModel(folder / "m.caffemodel", net);
   const std::string bytes = ReadText(folder / "m.caffemodel");
   EXPECT_EQ(Crc32c(bytes.data(), bytes.size() - 7), seal.crc32c);
 }

@@ -30,8 +30,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr LockTimes kQuick = {.beat = milliseconds(20),
-                              .stale = milliseconds(60000),
+constexpr LockTimes kQuick = {.heartbeat = milliseconds(20),
+                              .expiry = milliseconds(60000),
                               .poll = milliseconds(5),
                               .wait = milliseconds(0)};
 
@@ -91,8 +91,8 @@ TEST_F(SnapshotLockTest, TheOwnerReadsBackAsItWasWritten) {
               "process 12 on host a (batch job 77)");
   owner.job = "12";
   EXPECT_EQ(LockOwner::Parse(owner.Text()).Text(), owner.Text());
-  EXPECT_EQ(owner.Look(), LockOwner::Life::kRuns);
-  EXPECT_EQ(LockOwner::Parse("").Look(), LockOwner::Life::kUnknown);
+  EXPECT_EQ(owner.CheckLiveness(), LockOwner::Life::kRuns);
+  EXPECT_EQ(LockOwner::Parse("").CheckLiveness(), LockOwner::Life::kUnknown);
 }
 
 TEST_F(SnapshotLockTest, OfAProcessThatIsGoneIsTakenOver) {
@@ -213,7 +213,7 @@ TEST_F(SnapshotLockTest, AJobThatIsQueuedAgainOutwaitsItsFormerSelf) {
   job.Set(std::nullopt);
   ExpectRefused("(batch job 77)");
   LockTimes times = kQuick;
-  times.stale = milliseconds(2000);
+  times.expiry = milliseconds(2000);
   job.Set("77");
   const LogCollector log;
   const SnapshotLock lock(prefix_, times);

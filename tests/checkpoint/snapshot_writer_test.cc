@@ -47,7 +47,7 @@ class SnapshotWriterTest : public testing::Test {
   }
 
   TempFolder folder_;
-  RetryPauses pauses_;
+  RetryPolicy pauses_;
   std::vector<int> written_;  // by the writing thread; read after it
 };
 
@@ -80,7 +80,7 @@ TEST_F(SnapshotWriterTest, TheNextSnapshotTakesThePlaceOfOneThatFailed) {
   pauses_.first = std::chrono::hours(1);
   SnapshotWriter writer = Writer();
   Start(writer, 1);
-  writer.Settle();
+  writer.WaitIdle();
   MakeFolder();
   Start(writer, 2);
   writer.Wait();
@@ -92,7 +92,7 @@ TEST_F(SnapshotWriterTest, WhoeverWaitsHasItTriedAtOnce) {
   pauses_.first = std::chrono::hours(1);
   SnapshotWriter writer = Writer();
   Start(writer, 1);
-  writer.Settle();
+  writer.WaitIdle();
   MakeFolder();
   writer.Wait();
   EXPECT_THAT(Found(), ElementsAre(1));
@@ -172,15 +172,15 @@ TEST_F(SnapshotWriterTest, WhoeverWaitsInTurnsGetsNoMoreTries) {
 TEST_F(SnapshotWriterTest, ExpectsThreeTriesOfTheLastOneWhereTheDiskRefused) {
   pauses_.first = std::chrono::hours(1);
   SnapshotWriter writer = Writer();
-  EXPECT_EQ(writer.TriesAhead(), 1);
+  EXPECT_EQ(writer.AttemptsLeft(), 1);
   Start(writer, 1);
-  writer.Settle();
-  EXPECT_EQ(writer.TriesAhead(), 3);
+  writer.WaitIdle();
+  EXPECT_EQ(writer.AttemptsLeft(), 3);
   EXPECT_EQ(writer.PausesAhead(), milliseconds(10));
   MakeFolder();
   Start(writer, 2);
   writer.Wait();
-  EXPECT_EQ(writer.TriesAhead(), 1);
+  EXPECT_EQ(writer.AttemptsLeft(), 1);
   EXPECT_EQ(writer.PausesAhead(), milliseconds(0));
 }
 
@@ -194,7 +194,7 @@ TEST_F(SnapshotWriterTest, OtherFailuresAreThrownByTheNextCall) {
                         });
   Start(writer, 1);
   failed.get_future().wait();
-  writer.Settle();
+  writer.WaitIdle();
   EXPECT_THROW(writer.Next(), std::bad_alloc);
 }
 
@@ -203,7 +203,7 @@ TEST_F(SnapshotWriterTest, ItsEndWaitsForAWriteAndForNoRetry) {
   {
     SnapshotWriter writer = Writer();
     Start(writer, 1);
-    writer.Settle();
+    writer.WaitIdle();
   }
   EXPECT_THAT(Found(), IsEmpty());
   MakeFolder();

@@ -43,11 +43,11 @@ TEST_F(GradientGroupTest, SumsInAnOrderThatNoGpuDecides) {
       twins_.calls.clear();
       Backward(*group, gradients.data(), 1);
       float loss = 1;
-      group->Sum({&loss, 1});
+      group->AllReduce({&loss, 1});
       EXPECT_EQ(loss, 2.0f);
-      group->WaitFor(0);
-      group->Sum({&loss, 1});
-      for (int i = 1; i <= kLast; ++i) group->WaitFor(i);
+      group->WaitGradient(0);
+      group->AllReduce({&loss, 1});
+      for (int i = 1; i <= kLast; ++i) group->WaitGradient(i);
       std::erase_if(twins_.calls, [](const std::string& call) { return call.starts_with("wait"); });
       EXPECT_THAT(twins_.calls, ElementsAre("sum", "ready 0", "ready 1", "ready 2", "sum"));
     }
@@ -58,7 +58,7 @@ TEST_F(GradientGroupTest, RefusesAnotherPassBeforeAllSumsWereWaitedFor) {
   const OnDevice<float> gradients(device(), kSlices * kSlice);
   const auto group = MakeStagedGroup(device(), Options());
   Backward(*group, gradients.data(), 1);
-  group->WaitFor(1);
+  group->WaitGradient(1);
   const auto [code, text] = ErrorOf([&] { Backward(*group, gradients.data(), 2); });
   EXPECT_EQ(code, ErrorCode::kInternal);
   EXPECT_THAT(text, HasSubstr("were not waited for"));
@@ -68,13 +68,13 @@ TEST_F(GradientGroupTest, CopiesBesideComputationsAndAllocatesOnce) {
   const OnDevice<float> gradients(device(), kSlices * kSlice);
   const auto group = MakeStagedGroup(device(), Options());
   Backward(*group, gradients.data(), 1);
-  group->WaitFor(kLast);
+  group->WaitGradient(kLast);
   device().Synchronize();
   emulated_gpu::ResetCounters();
   for (size_t i = 0; i < kSlices; ++i) {
     group->OnGradientReady(static_cast<int>(i), {gradients.data() + i * kSlice, kSlice});
   }
-  group->WaitFor(kLast);
+  group->WaitGradient(kLast);
   const emulated_gpu::Counters counters = emulated_gpu::Count();
   EXPECT_EQ(counters.copies, 6);            // three buckets, down and up
   EXPECT_EQ(counters.synchronizations, 0);  // the host asks, and goes on with sums meanwhile
@@ -106,7 +106,7 @@ TEST_F(GradientGroupTest, LeavesTheSumsToNcclAndMeetsTheOthersBeforeItWaits) {
     twins_.calls.clear();
     Backward(*group, gradients.data(), first);
     float loss = 1;
-    group->Sum({&loss, 1});
+    group->AllReduce({&loss, 1});
     ExpectSums(*group, gradients, first, 1);
     EXPECT_THAT(twins_.calls, ElementsAre("sum"));
   }
@@ -130,7 +130,7 @@ TEST_F(GradientGroupTest, FindsOutThatNcclFailed) {
   std::string note;
   const auto group = MakeNcclGroup(device(), Options(), &note);
   Backward(*group, gradients.data(), 1);
-  group->WaitFor(kLast);
+  group->WaitGradient(kLast);
   emulated_gpu::RefuseLibraryCalls("ncclAllReduce");
   const auto [code, text] = ErrorOf([&] { Backward(*group, gradients.data(), 1); });
   EXPECT_EQ(code, ErrorCode::kPeerLost);

@@ -17,24 +17,24 @@ class Twins : public Communicator {
  public:
   explicit Twins(std::pmr::memory_resource* memory = nullptr) : memory_(memory) {}
 
-  Rank replica() const override { return {0, count}; }
+  Rank rank() const override { return {0, count}; }
   void OnGradientReady(int slice, std::span<float> values) override {
     calls.push_back(Join("ready ", slice));
     if (on_ready) on_ready(slice);
     if (slice == 0) slices_.clear();
     slices_.push_back(values);
   }
-  void WaitFor(int slice) override {
+  void WaitGradient(int slice) override {
     calls.push_back(Join("wait ", slice));
     Double(slices_.at(static_cast<size_t>(slice)));
   }
-  void Sum(std::span<float> values) override {
+  void AllReduce(std::span<float> values) override {
     calls.push_back("sum");
     Double(values);
   }
   std::vector<std::string> Gather(const std::string& own) override { return {own, own}; }
   void Broadcast(std::span<float>) override {}
-  std::pmr::memory_resource* memory() override { return memory_; }
+  std::pmr::memory_resource* gradient_memory() override { return memory_; }
 
   std::vector<std::string> calls;
   std::function<void(int slice)> on_ready;
@@ -69,7 +69,7 @@ class GradientGroupTest : public EmulatedGpu {
   }
 
   void ExpectSums(Communicator& group, const OnDevice<float>& gradients, float first, float times) {
-    for (int i = 0; i <= kLast; ++i) group.WaitFor(i);
+    for (int i = 0; i <= kLast; ++i) group.WaitGradient(i);
     const std::vector<float> found = gradients.Read();
     for (size_t i = 0; i < kSlices * kSlice; ++i) {
       ASSERT_EQ(found[i], times * (first + static_cast<float>(i / kSlice))) << i;

@@ -42,7 +42,7 @@ class RecordedGroupTest : public GradientGroupTest {
   void SetFirst(float value) { device().CopyToDevice(first_.data(), &value, sizeof(value)); }
 
   void ExpectSums(Communicator& group, float first, float times) {
-    for (int i = 0; i <= kLast; ++i) group.WaitFor(i);
+    for (int i = 0; i <= kLast; ++i) group.WaitGradient(i);
     const std::vector<float> found = gradients_.Read();
     for (size_t i = 0; i < kSlices * kSlice; ++i) {
       ASSERT_EQ(found[i], times * (first + static_cast<float>(i / kSlice))) << i;
@@ -145,7 +145,7 @@ TEST_F(RecordedGroupTest, APlayedPassIsOneLaunchAndTwoCopiesABucket) {
   emulated_gpu::ResetCounters();
   recording->Launch();
   dynamic_cast<SumsCapturedPasses&>(*group).OnReplay();
-  group->WaitFor(kLast);
+  group->WaitGradient(kLast);
   const emulated_gpu::Counters counters = emulated_gpu::Count();
   EXPECT_EQ(counters.graph_launches, 1);
   EXPECT_EQ(counters.launches, 0);
@@ -158,12 +158,12 @@ TEST_F(RecordedGroupTest, SlicesOfABucketHaveArrivedTogether) {
   const auto group = MakeStagedGroup(device(), Options());
   SetFirst(1);
   QueuePass(*group);
-  group->WaitFor(0);
-  EXPECT_EQ(group->ArrivedWith(0), 1);
-  EXPECT_EQ(group->ArrivedWith(1), 1);
-  group->WaitFor(kLast);
-  EXPECT_EQ(group->ArrivedWith(3), 3);
-  EXPECT_EQ(group->ArrivedWith(kLast), kLast);
+  group->WaitGradient(0);
+  EXPECT_EQ(group->LastReduced(0), 1);
+  EXPECT_EQ(group->LastReduced(1), 1);
+  group->WaitGradient(kLast);
+  EXPECT_EQ(group->LastReduced(3), 3);
+  EXPECT_EQ(group->LastReduced(kLast), kLast);
 }
 
 TEST_F(RecordedGroupTest, APassThatCannotBeRecordedLeavesNothingBehind) {
@@ -192,7 +192,7 @@ TEST_F(RecordedGroupTest, RefusesToPlayBeforeAllSumsWereWaitedFor) {
   const std::unique_ptr<CapturedGraph> recording = Record(*group);
   recording->Launch();
   sums.OnReplay();
-  group->WaitFor(0);
+  group->WaitGradient(0);
   recording->Launch();
   const auto [code, text] = ErrorOf([&] { sums.OnReplay(); });
   EXPECT_EQ(code, ErrorCode::kInternal);

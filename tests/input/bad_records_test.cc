@@ -43,12 +43,12 @@ class BadRecordsTest : public testing::TestWithParam<std::string> {
     WriteBytes(folder_ / "list", list);
     WriteBytes(folder_ / "TAR", tar + TarEnd());
   }
-  std::unique_ptr<BatchQueue> Make(int batch_size, Rank replica = {}, int threads = 1) const {
+  std::unique_ptr<BatchQueue> Make(int batch_size, Rank rank = {}, int threads = 1) const {
     const std::string kind = GetParam().substr(0, GetParam().find(' '));
     const std::string tops = "name: 'd' top: 'x' top: 'y' transform_param { mirror: true } ";
     const std::string shuffle = GetParam() == kind ? "" : " shuffle: true shuffle_window: 5";
     const std::string size = Join(" batch_size: ", batch_size);
-    const InputEnv env{caffe::TRAIN, {1, 2}, replica, threads};
+    const InputEnv env{caffe::TRAIN, {1, 2}, rank, threads};
     if (kind == "images") {
       return OpenImageList(
           KeptLayer(tops + "type: 'ImageData' image_data_param { source: '" + (folder_ / "list") +

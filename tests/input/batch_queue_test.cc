@@ -201,7 +201,7 @@ TEST_F(PrefetcherTest, NamesTheRecordOfEachItem) {
           if (!std::filesystem::exists(options.path)) {
             WriteDb(backend, options.path, NumberedRecords(5));
           }
-          options.replica = {ranks - 1, ranks};
+          options.rank = {ranks - 1, ranks};
           BatchQueue source(options, Plain());
           const int label = Labels(source, batches)[static_cast<size_t>(2 * batches - 2 + item)];
           EXPECT_EQ(source.NameOfItem(item), "record '" + Key8(label) + "' of " + options.path);

@@ -18,8 +18,8 @@ constexpr int kReplicasRecords = 13;
 
 class ReplicasTest : public testing::TestWithParam<std::string> {
  protected:
-  std::unique_ptr<BatchQueue> Make(int batch_size, Rank replica = {}) const {
-    return source_.Make(GetParam(), batch_size, replica);
+  std::unique_ptr<BatchQueue> Make(int batch_size, Rank rank = {}) const {
+    return source_.Make(GetParam(), batch_size, rank);
   }
   // The records that one replica reads one after the other.
   std::vector<int> Order(int records) const { return EverySource::Records(*Make(1), records); }
@@ -51,9 +51,9 @@ TEST_P(ReplicasTest, AllHaveOnePosition) {
   for (int rank = 0; rank < 4; ++rank) replicas.push_back(Make(2, {rank, 4}));
   for (int step = 0; step < 5; ++step) {
     alone->Next();
-    for (const auto& replica : replicas) {
-      replica->Next();
-      EXPECT_EQ(replica->position(), alone->position());
+    for (const auto& rank : replicas) {
+      rank->Next();
+      EXPECT_EQ(rank->position(), alone->position());
     }
   }
 }

@@ -41,10 +41,10 @@ class DecodeThreadsTest : public testing::Test {
 
 TEST_F(DecodeThreadsTest, MakeTheBytesThatOneThreadMakes) {
   for (const std::string& kind : EverySource::Kinds()) {
-    for (const Rank& replica : {Rank{0, 1}, Rank{1, 3}}) {
-      const Read alone = ReadAll(*source_.Make(kind, 19, replica, 1, kTransform));
+    for (const Rank& rank : {Rank{0, 1}, Rank{1, 3}}) {
+      const Read alone = ReadAll(*source_.Make(kind, 19, rank, 1, kTransform));
       for (const int threads : {2, 4, 8}) {
-        const auto together = source_.Make(kind, 19, replica, threads, kTransform);
+        const auto together = source_.Make(kind, 19, rank, threads, kTransform);
         EXPECT_EQ(ReadAll(*together), alone) << kind << ", " << threads << " threads";
       }
     }

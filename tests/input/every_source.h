@@ -53,10 +53,10 @@ class EverySource {
   }
 
   // `transform` is left out where rows are used as they are.
-  std::unique_ptr<BatchQueue> Make(const std::string& kind, int batch_size, Rank replica = {},
+  std::unique_ptr<BatchQueue> Make(const std::string& kind, int batch_size, Rank rank = {},
                                    int threads = 1, const std::string& transform = "",
                                    int parts = 1) const {
-    InputEnv env{caffe::TRAIN, {1, 2}, replica, threads};
+    InputEnv env{caffe::TRAIN, {1, 2}, rank, threads};
     env.parts = parts;
     return Make(kind, batch_size, transform, env);
   }
@@ -97,9 +97,9 @@ class EverySource {
   }
 
   // Windows: their labels do not tell which they are.
-  std::unique_ptr<BatchQueue> MakeWindows(int batch_size, Rank replica = {}, int threads = 1,
+  std::unique_ptr<BatchQueue> MakeWindows(int batch_size, Rank rank = {}, int threads = 1,
                                           int parts = 1) {
-    InputEnv env{caffe::TRAIN, {1, 2}, replica, threads};
+    InputEnv env{caffe::TRAIN, {1, 2}, rank, threads};
     env.parts = parts;
     return Make("windows", batch_size, "crop_size: 3 mirror: true", env);
   }

@@ -105,14 +105,14 @@ class GuestSourceTest : public testing::Test {
       archive_ += Join("m", i, ".pgm ", i, " ", picture.size(), "\n", picture);
     }
   }
-  std::unique_ptr<BatchQueue> Make(int threads, Rank replica = {}) const {
+  std::unique_ptr<BatchQueue> Make(int threads, Rank rank = {}) const {
     caffe::LayerParameter layer;
     layer.mutable_transform_param()->set_mirror(true);
     layer.mutable_transform_param()->set_crop_size(2);
     Transform transform(LayerSpec(layer, SourceRef{"net.prototxt", 1, 1}), caffe::TRAIN, {5, 6});
     BatchQueueOptions options;
     options.batch_size = 8;
-    options.replica = replica;
+    options.rank = rank;
     options.decode_threads = threads;
     return std::make_unique<BatchQueue>(
         std::make_unique<ArchiveSource>("guest.archive", archive_, std::move(transform)), options);

@@ -33,11 +33,11 @@ class ImageListTest : public testing::Test {
     List(text);
   }
   std::unique_ptr<BatchQueue> Make(const std::string& fields, const std::string& more = "",
-                                   Rank replica = {}, caffe::Phase phase = caffe::TRAIN) {
+                                   Rank rank = {}, caffe::Phase phase = caffe::TRAIN) {
     const std::string text = "name: \"d\"\ntype: \"ImageData\" top: \"x\" top: \"y\"\n" +
                              ("image_data_param { source: \"" + list_) + "\" root_folder: \"" +
                              (folder_ / "") + "\"\n" + fields + " }\n" + more;
-    return OpenImageList(KeptLayer(text), {phase, PhiloxKey{1, 2}, replica});
+    return OpenImageList(KeptLayer(text), {phase, PhiloxKey{1, 2}, rank});
   }
   Thrown Refusal(const std::string& fields, const std::string& more = "") {
     return Catch([&] { Make(fields, more)->Next(); });

@@ -76,8 +76,8 @@ TEST(ShuffledOrderTest, TheWindowIsWhatFitsInMemory) {
 class ShuffledSourceTest : public testing::TestWithParam<std::string> {
  protected:
   static constexpr int kRecords = 23;
-  std::unique_ptr<BatchQueue> Make(int batch_size, Rank replica = {}, int threads = 1) const {
-    return source_.Make(GetParam(), batch_size, replica, threads);
+  std::unique_ptr<BatchQueue> Make(int batch_size, Rank rank = {}, int threads = 1) const {
+    return source_.Make(GetParam(), batch_size, rank, threads);
   }
   EverySource source_{kRecords};
 };

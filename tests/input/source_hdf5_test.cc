@@ -27,11 +27,11 @@ class Hdf5RowsTest : public testing::Test {
     WriteBytes(folder_ / "list", list);
   }
   std::string Path(int file) const { return folder_ / Join("rows", file, ".h5"); }
-  std::unique_ptr<BatchQueue> Make(const std::string& fields, Rank replica = {}) const {
+  std::unique_ptr<BatchQueue> Make(const std::string& fields, Rank rank = {}) const {
     return OpenHdf5Rows(KeptLayer("name: 'd' type: 'HDF5Data' top: 'label' hdf5_data_param { "
                                   "source: '" +
                                   (folder_ / "list") + "' " + fields + " }"),
-                        {caffe::TRAIN, {1, 2}, replica});
+                        {caffe::TRAIN, {1, 2}, rank});
   }
 
   TempFolder folder_;

@@ -18,8 +18,8 @@ class MemoryRecordsTest : public testing::Test {
  protected:
   // Images of 1x1x2 pixels.
   std::unique_ptr<BatchQueue> Make(const std::string& fields, const std::string& transform = "",
-                                   Rank replica = {}) const {
-    InputEnv env{caffe::TRAIN, {1, 2}, replica, 1};
+                                   Rank rank = {}) const {
+    InputEnv env{caffe::TRAIN, {1, 2}, rank, 1};
     return OpenMemory(
         KeptLayer(
             "name: 'd' type: 'MemoryData' top: 'x' top: 'y' memory_data_param { batch_size: 2 "

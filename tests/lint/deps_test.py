@@ -43,17 +43,17 @@ class DepsTest(TreeTest):
 
     def test_fails_where_device_code_is_reached_outside_of_modules_for_it(self):
         self.write("include/trainer/backend/loops/map.h", "#pragma once\n")
-        self.write("include/trainer/rules/rule.h", '#include "trainer/backend/loops/map.h"\n')
-        self.write("src/rules/sgd.cc", '#include "trainer/rules/rule.h"\n')
-        cmake = ("trainer_module(backend DEPS)\ntrainer_module(rules DEPS backend KERNELS)\n"
-                 "trainer_module(solver DEPS rules backend)\n")
+        self.write("include/trainer/optim/update_rule.h", '#include "trainer/backend/loops/map.h"\n')
+        self.write("src/optim/rules/sgd.cc", '#include "trainer/optim/update_rule.h"\n')
+        cmake = ("trainer_module(backend DEPS)\ntrainer_module(optim DEPS backend KERNELS)\n"
+                 "trainer_module(solver DEPS optim backend)\n")
         status, out = self.check(cmake=cmake)
         self.assertEqual(status, 0, out)
         status, out = self.check(cmake=cmake,
-                                 src__solver__a_dot_cc='#include "trainer/rules/rule.h"\n')
+                                 src__solver__a_dot_cc='#include "trainer/optim/update_rule.h"\n')
         self.assertEqual(status, 1)
         self.assertIn("src/solver/a.cc:1: includes device code, but its module is not marked "
-                      "KERNELS: include/trainer/rules/rule.h -> include/trainer/backend/loops/map.h", out)
+                      "KERNELS: include/trainer/optim/update_rule.h -> include/trainer/backend/loops/map.h", out)
 
     def test_fails_on_an_unknown_module(self):
         status, out = self.check(src__base__x_dot_cc='#include "trainer/ghost/x.h"\n')

@@ -23,8 +23,8 @@ class DevicesTest(TreeTest):
             self.write(f"{folder}/a.cc", text)
         status, out = self.run_script("check_devices.py", str(self.tree))
         self.assertEqual(status, 0, out)
-        names = ["src/rules/a.h", "src/net/a.cc", "src/steps/a.cc", "src/solver/a.cc",
-                 "include/trainer/steps/a.h", "include/trainer/layers/a.h"]
+        names = ["src/optim/rules/a.h", "src/net/a.cc", "src/optim/a.cc", "src/solver/a.cc",
+                 "include/trainer/optim/a.h", "include/trainer/layers/a.h"]
         for name in names:
             self.write(name, text)
         status, out = self.run_script("check_devices.py", str(self.tree))

@@ -53,19 +53,19 @@ TEST_F(LogObserverTest, TheFirstLineOfAResumedRunClaimsNoSpeed) {
 }
 
 TEST_F(LogObserverTest, SeveralReplicasHaveALineOfTheirTime) {
-  ReplicasReport report;
+  RanksReport report;
   report.computing = 0.725;
   report.exchange = 0.2;
   report.data = 0.075;
-  log_->OnReplicas(report);
+  log_->OnRanks(report);
   report.slowest = "rank 1 (node7, process 4711)";
   report.cost = 0.31;
-  log_->OnReplicas(report);
+  log_->OnRanks(report);
   report.slowest_data = 0.25;
-  log_->OnReplicas(report);
+  log_->OnRanks(report);
   report.slowest.clear();
   report.hidden = 0.625;
-  log_->OnReplicas(report);
+  log_->OnRanks(report);
   const std::string shares =
       "    Ranks: 73 % computing, 20 % waiting for sums, 8 % waiting for data";
   const std::string slowest =

@@ -10,7 +10,7 @@
 
 #include "ranks.h"
 #include "trainer/base/error/error.h"
-#include "trainer/parallel/agreement.h"
+#include "trainer/parallel/consistency.h"
 
 namespace trainer {
 namespace {
@@ -26,14 +26,14 @@ int Train(World& world, int one, const std::function<void()>& fault) {
   Communicator& group = world.group();
   for (int iteration = 1;; ++iteration) {
     float value = 1;
-    group.Sum({&value, 1});
-    group.NoteProgress(iteration);
-    if (iteration == 5 && group.replica().rank == one) fault();
+    group.AllReduce({&value, 1});
+    group.Heartbeat(iteration);
+    if (iteration == 5 && group.rank().rank == one) fault();
   }
 }
 
-WorldSettings Impatient() {
-  WorldSettings settings;
+WorldOptions Impatient() {
+  WorldOptions settings;
   settings.warn_after = milliseconds(300);
   settings.peer_timeout = milliseconds(900);
   return settings;
@@ -113,14 +113,14 @@ TEST(RankFailureTest, IsNotARankThatWorksForLong) {
                [](World& world) {
                  Communicator& group = world.group();
                  const auto end = std::chrono::steady_clock::now() + 2 * Impatient().peer_timeout;
-                 if (group.replica().rank == 0) {
+                 if (group.rank().rank == 0) {
                    for (int batch = 0; std::chrono::steady_clock::now() < end; ++batch) {
                      std::this_thread::sleep_for(milliseconds(10));
-                     group.NoteProgress(batch);
+                     group.Heartbeat(batch);
                    }
                  }
                  float value = 1;
-                 group.Sum({&value, 1});
+                 group.AllReduce({&value, 1});
                  return 0;
                });
   EXPECT_THAT(outcome.codes, Each(0)) << outcome.err;
@@ -130,7 +130,7 @@ TEST(RankFailureTest, IsNotARankThatWorksForLong) {
 // It looks at no group, in set-up or in a long computation.
 TEST(RankFailureTest, EndsARankThatComputes) {
   const RanksOutcome outcome = RunRanks(2, [](World& world) -> int {
-    if (world.group().replica().rank == 0) throw Error(ErrorCode::kData, "a bad record");
+    if (world.group().rank().rank == 0) throw Error(ErrorCode::kData, "a bad record");
     static volatile bool forever = true;
     while (forever) std::this_thread::sleep_for(milliseconds(10));
     return 0;
@@ -141,8 +141,8 @@ TEST(RankFailureTest, EndsARankThatComputes) {
 
 TEST(AgreementTest, NamesTheRanksAndTheLinesThatDiffer) {
   const RanksOutcome outcome = RunRanks(3, [](World& world) {
-    const bool other = world.group().replica().rank == 2;
-    RequireAgreement(
+    const bool other = world.group().rank().rank == 2;
+    RequireConsistent(
         world.group(), world.names(),
         {{"the program", "trainer 1"},
          {"the solver", other ? "net: 'n'\nbase_lr: 0.2\n" : "net: 'n'\nbase_lr: 0.1\n"}});
@@ -156,8 +156,8 @@ TEST(AgreementTest, NamesTheRanksAndTheLinesThatDiffer) {
 
 TEST(AgreementTest, ShowsWhereLongLinesDiffer) {
   const RanksOutcome outcome = RunRanks(2, [](World& world) {
-    const std::string end = world.group().replica().rank == 0 ? "one" : "two";
-    RequireAgreement(world.group(), world.names(), {{"the data", std::string(500, 'x') + end}});
+    const std::string end = world.group().rank().rank == 0 ? "one" : "two";
+    RequireConsistent(world.group(), world.names(), {{"the data", std::string(500, 'x') + end}});
     return Train(world, -1, [] {});
   });
   EXPECT_THAT(outcome.Errors(),
@@ -167,15 +167,16 @@ TEST(AgreementTest, ShowsWhereLongLinesDiffer) {
 
 TEST(AgreementTest, HandsOnATextOfRank0) {
   ExpectRanks(3, [](World& world) {
-    const bool first = world.group().replica().rank == 0;
-    EXPECT_EQ(TextOfRank0(world.group(), first ? "a \xc3\xa4 path" : "other"), "a \xc3\xa4 path");
-    EXPECT_EQ(TextOfRank0(world.group(), first ? "" : "other"), "");
+    const bool first = world.group().rank().rank == 0;
+    EXPECT_EQ(BroadcastString(world.group(), first ? "a \xc3\xa4 path" : "other"),
+              "a \xc3\xa4 path");
+    EXPECT_EQ(BroadcastString(world.group(), first ? "" : "other"), "");
   });
 }
 
 TEST(AgreementTest, LetsEqualRanksGoOn) {
   ExpectRanks(3, [](World& world) {
-    RequireAgreement(world.group(), world.names(), {{"the program", "trainer 1"}, {"none", ""}});
+    RequireConsistent(world.group(), world.names(), {{"the program", "trainer 1"}, {"none", ""}});
   });
 }
 

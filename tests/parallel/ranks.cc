@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "node_block.h"
+#include "node/control_block.h"
 #include "support/temp_folder.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
@@ -21,17 +21,18 @@ namespace trainer {
 namespace {
 
 // What tools/main.cc does.
-int Guarded(const std::function<int(World&)>& body, const WorldSettings& settings) {
+int Guarded(const std::function<int(World&)>& body, const WorldOptions& settings) {
   try {
     World& world = *JoinWorld(settings);
     const int code = body(world);
     world.Finish();
     return code;
-  } catch (const EndedByPeer& e) {
+  } catch (const PeerFailed& e) {
     return e.code();
   } catch (const Error& e) {
     int code = static_cast<int>(e.code());
-    if (IsFirstToFail(&code)) std::fprintf(stderr, "error: %s%s\n", RankPrefix().c_str(), e.what());
+    if (MayReportFailure(&code))
+      std::fprintf(stderr, "error: %s%s\n", RankPrefix().c_str(), e.what());
     return code;
   }
 }
@@ -74,10 +75,10 @@ std::vector<std::string> RanksOutcome::Errors() const {
 }
 
 RanksOutcome RunRanks(int count, const std::function<int(World&)>& body,
-                      const WorldSettings& settings, const std::function<void(int rank)>& before) {
+                      const WorldOptions& settings, const std::function<void(int rank)>& before) {
   const TempFolder folder;
   const std::string log = folder / "err";
-  const NodeBlock block(SharedMemory(NodeBlock::Bytes(count)), count);
+  const ControlBlock block(SharedSegment(ControlBlock::Bytes(count)), count);
   std::vector<pid_t> processes;
   std::fflush(nullptr);
   for (int rank = 0; rank < count; ++rank) {
@@ -86,8 +87,8 @@ RanksOutcome RunRanks(int count, const std::function<int(World&)>& body,
       const int err = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0666);
       dup2(err, STDERR_FILENO);
       setenv("TRAINER_WORLD", Join(rank, ":", count, ":", block.fd()).c_str(), 1);
-      block.slot(rank).process = getpid();
-      block.slot(rank).rank = rank;
+      block.status(rank).process = getpid();
+      block.status(rank).rank = rank;
       if (before) before(rank);
       const int code = LeaveWorld(Guarded(body, settings));
       std::fflush(nullptr);

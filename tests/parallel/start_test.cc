@@ -6,8 +6,8 @@
 #include <map>
 
 #include "bucket_size.h"
-#include "node_map.h"
-#include "rank_cores.h"
+#include "join/cpu_sets.h"
+#include "join/node_map.h"
 #include "trainer/parallel/environment.h"
 
 namespace trainer {
@@ -17,8 +17,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-RankEnvironment Read(const std::map<std::string, std::string>& variables) {
-  return ReadRankEnvironment([&](const char* name) {
+LaunchEnvironment Read(const std::map<std::string, std::string>& variables) {
+  return ReadLaunchEnvironment([&](const char* name) {
     const auto found = variables.find(name);
     return found == variables.end() ? nullptr : found->second.c_str();
   });
@@ -31,8 +31,8 @@ TEST(RankEnvironmentTest, KnowsWhoStartedTheRanks) {
             RankLauncher::kNone);
   EXPECT_EQ(Read({{"PMI_SIZE", "4"}, {"PMI_RANK", "0"}}).launcher, RankLauncher::kMpi);
   EXPECT_EQ(Read({{"PMIX_RANK", "0"}, {"SLURM_STEP_NUM_TASKS", "8"}}).launcher, RankLauncher::kMpi);
-  const RankEnvironment own = Read({{"TRAINER_WORLD", "1:3:17"}});
-  EXPECT_EQ(own.launcher, RankLauncher::kOwn);
+  const LaunchEnvironment own = Read({{"TRAINER_WORLD", "1:3:17"}});
+  EXPECT_EQ(own.launcher, RankLauncher::kFork);
   EXPECT_EQ(own.rank, 1);
   EXPECT_EQ(own.count, 3);
   EXPECT_EQ(own.fd, 17);
@@ -41,7 +41,7 @@ TEST(RankEnvironmentTest, KnowsWhoStartedTheRanks) {
 TEST(RankEnvironmentTest, AWorldThatNobodyStartedIsIgnoredWithAWarning) {
   for (const char* world : {"", "x", "1:2", "2147483647:2147483647:3", "3:3:4", "-1:3:4", "0:0:4",
                             "0:2147483647:4", "0:2:-1", "0:2:4:5"}) {
-    const RankEnvironment alone = Read({{"TRAINER_WORLD", world}});
+    const LaunchEnvironment alone = Read({{"TRAINER_WORLD", world}});
     EXPECT_EQ(alone.launcher, RankLauncher::kNone) << world;
     EXPECT_EQ(alone.count, 1) << world;
     EXPECT_THAT(alone.warning, HasSubstr("is ignored")) << world;
@@ -49,7 +49,7 @@ TEST(RankEnvironmentTest, AWorldThatNobodyStartedIsIgnoredWithAWarning) {
 }
 
 TEST(RankEnvironmentTest, KnowsHowManyRanksMpiMustFind) {
-  const RankEnvironment open_mpi =
+  const LaunchEnvironment open_mpi =
       Read({{"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_RANK", "1"}, {"PMIX_RANK", "1"}});
   EXPECT_EQ(open_mpi.count, 2);
   EXPECT_EQ(open_mpi.rank, 1);
@@ -89,9 +89,10 @@ TEST(RankCoresTest, CountThoseThatShareThem) {
 }
 
 TEST(RankCoresTest, WarnOfRanksOnOneCore) {
-  EXPECT_EQ(CrowdWarning({Cores({0}), Cores({1})}, {0, 1}), "");
-  EXPECT_EQ(CrowdWarning({Cores({0, 1}), Cores({0, 1})}, {0, 1}), "");
-  const std::string warning = CrowdWarning({Cores({0}), Cores({1}), Cores({1})}, {4, 5, 6});
+  EXPECT_EQ(OversubscriptionWarning({Cores({0}), Cores({1})}, {0, 1}), "");
+  EXPECT_EQ(OversubscriptionWarning({Cores({0, 1}), Cores({0, 1})}, {0, 1}), "");
+  const std::string warning =
+      OversubscriptionWarning({Cores({0}), Cores({1}), Cores({1})}, {4, 5, 6});
   EXPECT_THAT(warning, HasSubstr("Ranks 5, 6 share 1 core"));
   EXPECT_THAT(warning, HasSubstr("--bind-to core"));
 }
@@ -104,28 +105,28 @@ TEST(RankCoresTest, WarnOfAQuotaThatIsTooSmallForAllRanks) {
   EXPECT_THAT(QuotaWarning(1, 2), HasSubstr("start one, or request more CPUs"));
 }
 
-RankCard CardOf(const std::string& machine) {
-  RankCard card;
-  machine.copy(card.machine, sizeof card.machine - 1);
-  return card;
+RankAddress CardOf(const std::string& machine) {
+  RankAddress address;
+  machine.copy(address.machine, sizeof address.machine - 1);
+  return address;
 }
 
 TEST(NodeMapTest, JoinsTheRanksOfAMachine) {
-  const std::vector<RankCard> cards = {CardOf("a"), CardOf("b"), CardOf("a"), CardOf("a"),
-                                       CardOf("b")};
-  const NodeMap map = MapNodes(cards, 3, false);
+  const std::vector<RankAddress> addresses = {CardOf("a"), CardOf("b"), CardOf("a"), CardOf("a"),
+                                              CardOf("b")};
+  const NodeMap map = MapNodes(addresses, 3, false);
   EXPECT_THAT(map.ranks, ElementsAre(ElementsAre(0, 2, 3), ElementsAre(1, 4)));
   EXPECT_EQ(map.node, 0);
   EXPECT_EQ(map.local, 2);
-  EXPECT_THAT(map.Lanes(), ElementsAre(ElementsAre(0, 1), ElementsAre(2, 4)));
-  EXPECT_EQ(MapNodes(cards, 3, true).nodes(), 5);
+  EXPECT_THAT(map.Rails(), ElementsAre(ElementsAre(0, 1), ElementsAre(2, 4)));
+  EXPECT_EQ(MapNodes(addresses, 3, true).nodes(), 5);
 }
 
 TEST(NodeMapTest, SaysWhySumsOverMachinesAreNoBinaryTree) {
   const auto why = [](const std::string& machines, bool alone = false) {
-    std::vector<RankCard> cards;
-    for (const char machine : machines) cards.push_back(CardOf(std::string(1, machine)));
-    return MapNodes(cards, 0, alone).WhyNoTree();
+    std::vector<RankAddress> addresses;
+    for (const char machine : machines) addresses.push_back(CardOf(std::string(1, machine)));
+    return MapNodes(addresses, 0, alone).WhyNotTreeOrder();
   };
   for (const char* kept : {"a", "aaaa", "aabb", "abcd", "aaaabbbb"}) EXPECT_EQ(why(kept), "");
   EXPECT_EQ(why("abab", true), "") << "each rank counts as a machine";
@@ -136,10 +137,10 @@ TEST(NodeMapTest, SaysWhySumsOverMachinesAreNoBinaryTree) {
 }
 
 TEST(NodeMapTest, SendsCardsAsBytes) {
-  const RankCard card = FromBytes(ToBytes(OwnCard()));
-  EXPECT_STREQ(card.machine, OwnCard().machine);
-  EXPECT_STREQ(card.computer, OwnCard().computer);
-  EXPECT_EQ(card.process, OwnCard().process);
+  const RankAddress address = FromBytes(ToBytes(OwnAddress()));
+  EXPECT_STREQ(address.machine, OwnAddress().machine);
+  EXPECT_STREQ(address.computer, OwnAddress().computer);
+  EXPECT_EQ(address.process, OwnAddress().process);
 }
 
 TEST(BucketSizeTest, HoldsEightTimesWhatTheLatencyCosts) {

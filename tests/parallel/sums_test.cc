@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "ranks.h"
-#include "trainer/base/ranks/replica_watch.h"
+#include "trainer/base/ranks/comm_stats.h"
 
 namespace trainer {
 namespace {
@@ -20,7 +20,7 @@ INSTANTIATE_TEST_SUITE_P(Of, SumsTest, testing::Values(2, 3, 4), testing::PrintT
 class Gradients {
  public:
   Gradients(Communicator& group, size_t count)
-      : memory_(group.memory()),
+      : memory_(group.gradient_memory()),
         bytes_(count * sizeof(float)),
         data_(static_cast<float*>(memory_->allocate(bytes_, 64))) {}
   ~Gradients() { memory_->deallocate(data_, bytes_, 64); }
@@ -38,9 +38,9 @@ float NumberSums(int rank, size_t i) {
 }
 
 void ExpectSum(std::span<float> values, Communicator& group) {
-  const auto [rank, count] = group.replica();
+  const auto [rank, count] = group.rank();
   for (size_t i = 0; i < values.size(); ++i) values[i] = NumberSums(rank, i);
-  group.Sum(values);
+  group.AllReduce(values);
   for (size_t i = 0; i < values.size(); ++i) {
     float sum = 0;
     for (int r = 0; r < count; ++r) sum += NumberSums(r, i);
@@ -63,15 +63,15 @@ TEST_P(SumsTest, AreRightInGradientsAndElsewhere) {
 TEST_P(SumsTest, AddNeighboursFirst) {
   ExpectRanks(GetParam(), [](World& world) {
     constexpr float kHuge = 1e30f;
-    const auto [rank, count] = world.group().replica();
-    EXPECT_EQ(world.group().WhyNoTree(), "");
+    const auto [rank, count] = world.group().rank();
+    EXPECT_EQ(world.group().WhyNotTreeOrder(), "");
     const Gradients gradients(world.group(), 50'000);
     std::vector<float> few(5);
     for (const std::span<float> values : {gradients.span(), std::span(few)}) {
       // (1 + huge) + (-huge + 1) is 0, from left to right 1; with two ranks huge.
       const float own[] = {1, kHuge, -kHuge, 1};
       std::ranges::fill(values, own[rank]);
-      world.group().Sum(values);
+      world.group().AllReduce(values);
       for (const float value : values) ASSERT_EQ(value, count == 2 ? kHuge : 0);
     }
   });
@@ -79,14 +79,14 @@ TEST_P(SumsTest, AddNeighboursFirst) {
 
 TEST_P(SumsTest, OfSlicesArriveInPlaceWhateverTheBucket) {
   for (const size_t bucket_bytes : {4u, 4096u, 1u << 20}) {
-    WorldSettings settings;
+    WorldOptions settings;
     settings.bucket_bytes = bucket_bytes;
     const RanksOutcome outcome = RunRanks(
         GetParam(),
         [](World& world) {
           constexpr size_t kSlice = 3000;
           Communicator& group = world.group();
-          const auto [rank, count] = group.replica();
+          const auto [rank, count] = group.rank();
           const Gradients gradients(group, 10 * kSlice);
           for (int pass = 0; pass < 5; ++pass) {
             for (size_t slice = 0; slice < 10; ++slice) {
@@ -98,10 +98,10 @@ TEST_P(SumsTest, OfSlicesArriveInPlaceWhateverTheBucket) {
               ExpectSum(means, group);
             }
             float loss = 1;
-            group.Sum({&loss, 1});
+            group.AllReduce({&loss, 1});
             EXPECT_EQ(loss, static_cast<float>(count));
             for (size_t slice = 0; slice < 10; ++slice) {
-              group.WaitFor(static_cast<int>(slice));
+              group.WaitGradient(static_cast<int>(slice));
               float sum = 0;
               for (int r = 0; r < count; ++r)
                 sum += NumberSums(r, slice + static_cast<size_t>(pass));
@@ -120,23 +120,23 @@ TEST_P(SumsTest, OfSlicesArriveInPlaceWhateverTheBucket) {
 TEST_P(SumsTest, CountTheTimeThatWaitingForALateRankTakes) {
   ExpectRanks(GetParam(), [](World& world) {
     using Seconds = std::chrono::duration<double>;
-    const bool late = world.group().replica().rank == 0;
-    const auto& watch = dynamic_cast<const ReplicaWatch&>(world.group());
+    const bool late = world.group().rank().rank == 0;
+    const auto& watch = dynamic_cast<const CommStats&>(world.group());
     EXPECT_EQ(watch.NameOf(0).substr(0, 8), "rank 0 (");
     int mostly_waited = 0;
     for (int sum = 0; sum < 30; ++sum) {
       float one = 1;
-      world.group().Sum({&one, 1});
+      world.group().AllReduce({&one, 1});
       if (late) std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      const double before = watch.SecondsSpent();
+      const double before = watch.CommSeconds();
       const auto begin = std::chrono::steady_clock::now();
-      world.group().Sum({&one, 1});
+      world.group().AllReduce({&one, 1});
       const double lasted = Seconds(std::chrono::steady_clock::now() - begin).count();
-      const double waited = watch.SecondsSpent() - before;
+      const double waited = watch.CommSeconds() - before;
       EXPECT_LE(waited, lasted);
       mostly_waited += waited > lasted / 2;
     }
-    EXPECT_GT(watch.SecondsSpent(), 0);
+    EXPECT_GT(watch.CommSeconds(), 0);
     // Not each time: the rank may lose its core where it does not wait.
     EXPECT_TRUE(late || mostly_waited > 0);
   });
@@ -144,7 +144,7 @@ TEST_P(SumsTest, CountTheTimeThatWaitingForALateRankTakes) {
 
 TEST_P(SumsTest, GatherTextsOfAnyBytes) {
   ExpectRanks(GetParam(), [](World& world) {
-    const auto [rank, count] = world.group().replica();
+    const auto [rank, count] = world.group().rank();
     std::string own(static_cast<size_t>(rank * 40'000), '\0');
     for (size_t i = 0; i < own.size(); ++i)
       own[i] = static_cast<char>(i * 7 + static_cast<size_t>(rank));
@@ -160,8 +160,8 @@ TEST_P(SumsTest, GatherTextsOfAnyBytes) {
 TEST_P(SumsTest, BroadcastEachBitOfRank0) {
   ExpectRanks(GetParam(), [](World& world) {
     const std::vector<float> of_rank0 = {-0.0f, 0.0f, 1e-42f, -INFINITY, 3.25f, -1e38f};
-    std::vector<float> values(6, static_cast<float>(world.group().replica().rank));
-    if (world.group().replica().rank == 0) values = of_rank0;
+    std::vector<float> values(6, static_cast<float>(world.group().rank().rank));
+    if (world.group().rank().rank == 0) values = of_rank0;
     world.group().Broadcast(values);
     EXPECT_EQ(std::memcmp(values.data(), of_rank0.data(), 6 * sizeof(float)), 0);
   });
@@ -169,7 +169,7 @@ TEST_P(SumsTest, BroadcastEachBitOfRank0) {
 
 TEST(SumsTest, OfNetsOfUnlikeSizesAreRefused) {
   const RanksOutcome outcome = RunRanks(2, [](World& world) {
-    const size_t count = world.group().replica().rank == 0 ? 4096 : 8192;
+    const size_t count = world.group().rank().rank == 0 ? 4096 : 8192;
     const Gradients gradients(world.group(), count);
     return 0;
   });

@@ -108,14 +108,14 @@ TEST_F(TrialResultTest, TheLogSaysHowATrialEnded) {
   EXPECT_EQ(state(), "running or killed");
   AppendExitCode(trial, 78);
   EXPECT_EQ(state(), "failed (78)");
-  EXPECT_FALSE(ReadTrialResult(trial, "").IsOver());
+  EXPECT_FALSE(ReadTrialResult(trial, "").IsFinished());
   EXPECT_THAT(Text(), HasSubstr("base_lr=0.01: net.prototxt: the axis is wrong\n"));
   for (const auto& [code, text] : {std::pair(75, "stopped"), {80, "diverged"}, {0, "finished"}}) {
     WriteText(trial.log, ReadText(trial.log) + "I0101 another start\n");
     EXPECT_EQ(state(), "running or killed");
     AppendExitCode(trial, code);
     EXPECT_EQ(state(), text);
-    EXPECT_EQ(ReadTrialResult(trial, "").IsOver(), code != 75);
+    EXPECT_EQ(ReadTrialResult(trial, "").IsFinished(), code != 75);
   }
 }
 

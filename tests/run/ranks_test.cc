@@ -170,8 +170,8 @@ TEST_F(RankSolverTest, StagesAreForThePipeline) {
 
 TEST_F(RankSolverTest, TheFlagWinsOverTheSolversExchangeType) {
   SolverSpec spec = Spec("exchange_type: FLOAT16");
-  EXPECT_EQ(ApplyCompression({}, &spec), WireType::kF16);
-  EXPECT_EQ(ApplyCompression({.exchange_type = "bf16"}, &spec), WireType::kBF16);
+  EXPECT_EQ(ApplyCompression({}, &spec), CompressionType::kF16);
+  EXPECT_EQ(ApplyCompression({.exchange_type = "bf16"}, &spec), CompressionType::kBF16);
   EXPECT_EQ(spec.proto.exchange_type(), caffe::BFLOAT16);
   EXPECT_EQ(RequestedCompression({}), std::nullopt);
 }

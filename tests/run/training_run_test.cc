@@ -54,18 +54,18 @@ class ThreadWorld final : public World {
   ThreadWorld(Meeting& meeting, int rank, std::function<void()> on_finish)
       : group_(meeting, rank, true), names_{"rank 0", "rank 1"}, on_finish_(std::move(on_finish)) {
     locals_.machine = Join("host ", rank);
-    seat_ = {rank, 0, 1, meeting.count()};
+    topology_ = {rank, 0, 1, meeting.count()};
   }
   Communicator& group() override { return group_; }
-  SharedWindow* peers() override { return nullptr; }
+  SharedWindow* window() override { return nullptr; }
   const std::vector<std::string>& names() const override { return names_; }
-  RankSeat seat() const override { return seat_; }
+  Topology topology() const override { return topology_; }
   std::string Describe() const override { return "ranks that are threads"; }
   const std::string& warning() const override { return warning_; }
   const Locals& locals() const override { return locals_; }
-  std::string SetWire(WireType) override { return ""; }
+  std::string SetCompression(CompressionType) override { return ""; }
   std::string DescribeSent() const override { return ""; }
-  void ForgetResiduals() override {}
+  void ResetErrorFeedback() override {}
   size_t bucket_floats() const override { return 1; }
   void Poll() override {}
   std::optional<double> AllReduceByMpi(std::span<float>) override { return std::nullopt; }
@@ -79,7 +79,7 @@ class ThreadWorld final : public World {
   const std::function<void()> on_finish_;
   const std::string warning_;
   Locals locals_;
-  RankSeat seat_;
+  Topology topology_;
 };
 
 class TrainingRunTest : public testing::Test {
@@ -259,7 +259,7 @@ class TrainingRanksTest : public TrainingRunTest {
       ThreadWorld world(meeting, rank, [&] {
         mine.lock_at_finish = SnapshotLockHolder(folder_ / "snap").has_value();
         float one = 1;
-        world_of(rank)->group().Sum({&one, 1});
+        world_of(rank)->group().AllReduce({&one, 1});
       });
       worlds_[rank] = &world;
       TrainRequest request = request_;

@@ -29,7 +29,7 @@ std::unique_ptr<Device> Late() { return std::make_unique<LateDevice>(); }
 struct Told {
   explicit Told(SmallRun& run)
       : losses(run.observer.losses),
-        rates(run.observer.rates),
+        hyper(run.observer.hyper),
         tests(run.observer.tests),
         iters(run.observer.iters),
         snapshots(run.observer.snapshots),
@@ -43,7 +43,7 @@ struct Told {
   }
   bool operator==(const Told&) const = default;
 
-  std::vector<float> losses, rates, tests;
+  std::vector<float> losses, hyper, tests;
   std::vector<int> iters, snapshots;
   std::vector<std::string> notes, files;
 };
@@ -66,7 +66,7 @@ TEST(AheadTest, AResumedRunGoesOnAlike) {
   whole.Solve();
   SmallRun first(kAheadFields + "max_iter: 14 ", SmallNet(), {}, "", Late());
   first.Solve();
-  TrainOptions options;
+  SolverOptions options;
   options.snapshot = first.PathOf("s_iter_14.solverstate");
   SmallRun second(kAheadFields + "max_iter: 20 ", SmallNet(), options, first.folder_path, Late());
   second.Solve();
@@ -79,10 +79,10 @@ TEST(AheadTest, AStepBetweenReportsAllocatesNothingOfTheDeviceAndWaitsForNothing
     auto device = std::make_unique<LateDevice>();
     const LateDevice& late = *device;
     SmallRun run(kAheadFields + "max_iter: 100 " + more, SmallNet(), {}, "", std::move(device));
-    run.solver->StepAhead();
+    run.solver->StepAsync();
     for (int iter = 1; iter < 20; ++iter) {
       late.NewStep();
-      run.solver->StepAhead();
+      run.solver->StepAsync();
       if (iter % 4 == 0) {
         EXPECT_GT(late.waits, 0) << "its loss is reported";
       } else if (more.empty() || iter % 4 != 1) {
@@ -102,7 +102,7 @@ TEST(AheadTest, StepReadsItsOwnLoss) {
     if (iter % 2 == 0) {
       EXPECT_EQ(late.solver->Step(), loss);
     } else {
-      late.solver->StepAhead();
+      late.solver->StepAsync();
     }
   }
 }

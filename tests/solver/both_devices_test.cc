@@ -138,7 +138,7 @@ class BothDevicesTest : public testing::TestWithParam<const char*> {
              "' random_seed: 5 lr_policy: 'fixed' display: 1 max_iter: ", max_iter, " ", fields));
     const SolverSpec spec = LoadSolver(folder_ / "solver.prototxt");
     observer_ = {};
-    TrainOptions options;
+    SolverOptions options;
     options.snapshot = snapshot;
     Solver solver(spec, options, device, observer_);
     EXPECT_EQ(solver.Solve(), SolveResult::kFinished);

@@ -70,7 +70,7 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "
     run_ = std::make_unique<SmallRun>(
         "base_lr: 0.01 lr_policy: \"fixed\" display: 1 max_iter: 4 test_iter: 1 test_interval: 90 "
         "test_initialization: false ",
-        net, TrainOptions(), "", MakeGpuDevice({.deterministic = true}));
+        net, SolverOptions(), "", MakeGpuDevice({.deterministic = true}));
     return *run_;
   }
 

@@ -53,7 +53,7 @@ void SolveInTime(const std::string& fields, milliseconds iteration,
   for (seconds time(4); !in_time && time < seconds(100); time *= 2) {
     SmallRun files(std::string(kEndingFields) + fields);
     SlowObserver observer(iteration);
-    TrainOptions options;
+    SolverOptions options;
     const auto end = steady_clock::now() + time;
     options.end = end;
     Solver solver(files.spec, options, *files.device, observer);
@@ -80,7 +80,7 @@ TEST(EndingTest, AStoppedRunAndItsRestAreOneRunBitForBit) {
   whole.Solve();
   SmallRun files(fields);
   SlowObserver observer(milliseconds(60));
-  TrainOptions options;
+  SolverOptions options;
   options.end = steady_clock::now() + seconds(4);
   Solver first(files.spec, options, *files.device, observer);
   ASSERT_EQ(first.Solve(), SolveResult::kStopped);
@@ -95,7 +95,7 @@ TEST(EndingTest, AStoppedRunAndItsRestAreOneRunBitForBit) {
 TEST(EndingTest, ARunThatIsOutOfTimeStillDoesOneIteration) {
   SmallRun files(std::string(kEndingFields) + "max_iter: 10 ");
   SlowObserver observer(milliseconds(0));
-  TrainOptions options;
+  SolverOptions options;
   options.end = steady_clock::now() - seconds(9);
   Solver solver(files.spec, options, *files.device, observer);
   EXPECT_EQ(solver.Solve(), SolveResult::kStopped);
@@ -105,7 +105,7 @@ TEST(EndingTest, ARunThatIsOutOfTimeStillDoesOneIteration) {
 TEST(EndingTest, ARunThatIsDoneIsNotStoppedByItsTime) {
   SmallRun files(std::string(kEndingFields) + "max_iter: 1 ");
   SlowObserver observer(milliseconds(0));
-  TrainOptions options;
+  SolverOptions options;
   options.end = steady_clock::now();
   Solver solver(files.spec, options, *files.device, observer);
   EXPECT_EQ(solver.Solve(), SolveResult::kFinished);
@@ -127,7 +127,7 @@ TEST(EndingTest, Sigusr2SnapshotsAndStops) {
     SignalWatch watch(effects);
     SlowObserver observer(milliseconds(0));
     observer.raise_at = 4;
-    TrainOptions options;
+    SolverOptions options;
     options.signals = &watch;
     Solver solver(files.spec, options, *files.device, observer);
     EXPECT_EQ(solver.Solve(), ignored ? SolveResult::kFinished : SolveResult::kStopped);
@@ -200,7 +200,7 @@ TEST(SnapshotInBackgroundTest, AWriteThatFailsIsTriedAgainWithoutStoppingTrainin
   std::filesystem::create_directory(files.PathOf("disk"));
   files.spec.proto.set_snapshot_prefix(files.PathOf("disk/s"));
   SlowObserver observer(milliseconds(20));
-  TrainOptions options;
+  SolverOptions options;
   options.first_retry = options.longest_retry = milliseconds(20);
   Solver solver(files.spec, options, *files.device, observer);
   while (solver.iter() < 10) solver.Step();
@@ -220,7 +220,7 @@ TEST(SnapshotInBackgroundTest, TheLastOneThatFailsEndsTheRun) {
                  "max_iter: 12 snapshot: 10 snapshot_after_train: false ");
   std::filesystem::create_directory(files.PathOf("disk"));
   files.spec.proto.set_snapshot_prefix(files.PathOf("disk/s"));
-  TrainOptions options;
+  SolverOptions options;
   options.rescue.patience = milliseconds(0);
   Solver solver(files.spec, options, *files.device, files.observer);
   std::filesystem::remove(files.PathOf("disk"));

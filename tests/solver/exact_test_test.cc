@@ -41,11 +41,11 @@ class ExactTestTest : public testing::Test {
   void SetUp() override { TRAINER_CPU_ONLY("the threads sum arrays of the host"); }
 
   // The accuracies and losses of all tests, with test_compute_loss those of the log, too.
-  std::vector<float> Tests(const std::string& fields, int batch, TrainOptions options = {}) {
+  std::vector<float> Tests(const std::string& fields, int batch, SolverOptions options = {}) {
     return TestsOf(folder_.Spec(kExactNet, "random_seed: 3 momentum: 0.9 " + fields, batch),
                    options);
   }
-  static std::vector<float> TestsOf(const SolverSpec& spec, const TrainOptions& options) {
+  static std::vector<float> TestsOf(const SolverSpec& spec, const SolverOptions& options) {
     const auto device = MakeTestDevice(1);
     RecordingObserver observer;
     Solver solver(spec, options, *device, observer);
@@ -56,9 +56,9 @@ class ExactTestTest : public testing::Test {
     std::vector<float> tests;
     const SolverSpec spec =
         folder_.Spec(WithoutBatchNorm(), "random_seed: 3 momentum: 0.9 " + fields, batch);
-    RunRanks(ranks, true, "", [&](const TrainOptions& options, ThreadGroup& group) {
+    RunRanks(ranks, true, "", [&](const SolverOptions& options, ThreadGroup& group) {
       const std::vector<float> own = TestsOf(spec, options);
-      if (group.replica().rank == 0) tests = own;
+      if (group.rank().rank == 0) tests = own;
     });
     return tests;
   }
@@ -92,7 +92,7 @@ TEST_F(ExactTestTest, RanksGiveTheNumbersOfOneBitForBit) {
 TEST_F(ExactTestTest, AResumedRunTestsBitForBit) {
   const std::string fields = "base_lr: 0.1 test_interval: 2 snapshot: 3 max_iter: 6 ";
   const std::vector<float> whole = Tests(fields, 5);
-  TrainOptions options;
+  SolverOptions options;
   options.snapshot = folder_ / "s_iter_3.solverstate";
   EXPECT_THAT(Tests(fields, 5, options),
               ElementsAreArray(std::vector(whole.begin() + 4, whole.end())));
@@ -102,7 +102,7 @@ TEST_F(ExactTestTest, AResumedRunTestsBitForBit) {
 TEST_F(ExactTestTest, TheLastTestIsThatOfTheLastSnapshot) {
   const std::string fields = "base_lr: 0.1 test_interval: 5 max_iter: 5 ";
   const std::vector<float> logged = Tests(fields, 5);
-  TrainOptions options;
+  SolverOptions options;
   options.snapshot = folder_ / "s_iter_5.solverstate";
   const std::vector<float> saved = Tests(fields, 5, options);
   EXPECT_THAT(saved, ElementsAreArray(std::vector(logged.end() - 2, logged.end())));
@@ -110,7 +110,7 @@ TEST_F(ExactTestTest, TheLastTestIsThatOfTheLastSnapshot) {
 
 TEST_F(ExactTestTest, ARunIsTestedAtItsEndWhateverTheInterval) {
   const std::string fields = "base_lr: 0.1 max_iter: 5 test_interval: ";
-  TrainOptions as_caffe;
+  SolverOptions as_caffe;
   as_caffe.test_at_end = false;
   EXPECT_EQ(Tests(fields + "4 ", 5).size(), 2u * 3) << "iterations 0, 4 and 5";
   EXPECT_EQ(Tests(fields + "4 ", 5, as_caffe).size(), 2u * 2) << "iterations 0 and 4";

@@ -24,7 +24,7 @@ class KeptSnapshotTest : public testing::Test {
   // A solver that went on from the kept iteration 10 and writes its own files elsewhere.
   KeptSnapshotTest() : spec_(LoadSolver(Kept("solver.prototxt"))) {
     spec_.proto.set_snapshot_prefix(Own("kept"));
-    TrainOptions options;
+    SolverOptions options;
     options.snapshot = Kept("kept_iter_10.solverstate");
     solver_ = std::make_unique<Solver>(spec_, options, *device_, observer_);
   }

@@ -43,7 +43,7 @@ class LabelCountsTest : public testing::Test {
     return folder_.Spec(net, Join(fields, "iter_size: ", passes, " ", more), batch);
   }
 
-  static std::vector<float> Weights(const SolverSpec& spec, const TrainOptions& options = {}) {
+  static std::vector<float> Weights(const SolverSpec& spec, const SolverOptions& options = {}) {
     const auto device = MakeTestDevice(1);
     RecordingObserver observer;
     Solver solver(spec, options, *device, observer);
@@ -81,7 +81,7 @@ TEST_F(LabelCountsTest, PassesOfTwoRanksLearnWhatOneBatchLearns) {
   for (const char* loss : {kIgnored, kWeighted}) {
     const std::vector<float> one = Weights(Spec(CountedNet(loss), 12, 1));
     const SolverSpec spec = Spec(CountedNet(loss), 2, 3);
-    RunRanks(2, true, "", [&](const TrainOptions& options, ThreadGroup&) {
+    RunRanks(2, true, "", [&](const SolverOptions& options, ThreadGroup&) {
       EXPECT_THAT(Weights(spec, options), Pointwise(FloatNear(2e-6f), one)) << loss;
     });
   }

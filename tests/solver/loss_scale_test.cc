@@ -1,6 +1,6 @@
 // Runs whose loss is scaled.
 
-#include "trainer/steps/loss_scale.h"
+#include "trainer/optim/loss_scale.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ TEST(LossScaleRunTest, ASearchSkipsAndGoesOnAndResumesBitForBit) {
   EXPECT_EQ(whole.observer.losses[0], whole.observer.losses[0]);
   EXPECT_LT(whole.observer.losses.back(), whole.observer.losses.front()) << "it learns";
   for (const int iter : {10, 30}) {
-    TrainOptions options;
+    SolverOptions options;
     options.snapshot = whole.PathOf(Join("s_iter_", iter, ".solverstate"));
     SmallRun rest(kSearch + "max_iter: 40 ", kOverflows, options, whole.folder_path);
     rest.Solve();

@@ -176,7 +176,7 @@ struct Run {
     spec = LoadCase(golden, images, folder);
     spec.proto.set_base_lr(rate * spec.proto.base_lr());
     spec.nets[0].proto.set_default_forward_type(storage);
-    solver = std::make_unique<Solver>(spec, TrainOptions{}, *device, observer);
+    solver = std::make_unique<Solver>(spec, SolverOptions{}, *device, observer);
     CopyWeights(StartWeights(solver->train_net(), golden), "start", solver->train_net());
   }
 

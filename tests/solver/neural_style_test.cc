@@ -141,7 +141,7 @@ TEST_F(PicturesTest, ResumesBitForBit) {
   whole.Solve();
   SmallRun first(kNeuralStyleFields + "max_iter: 4 ", Net(picture));
   first.Solve();
-  TrainOptions options;
+  SolverOptions options;
   options.snapshot = first.PathOf("s_iter_4.solverstate");
   SmallRun second(kNeuralStyleFields + "max_iter: 8 ", Net(picture), options, first.folder_path);
   second.Solve();
@@ -165,7 +165,7 @@ TEST_F(PicturesTest, ReplacesNoFileOfAnotherRun) {
     std::filesystem::remove(folder / there);
     SmallRun(fields, net, {}, folder.path()).Solve();
     WriteText(folder / there, "precious");
-    TrainOptions options;
+    SolverOptions options;
     options.snapshot = folder / "s_iter_2.solverstate";
     SmallRun again(kNeuralStyleFields + "max_iter: 2 snapshot_after_train: true ", net, options,
                    folder.path());

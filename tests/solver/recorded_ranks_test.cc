@@ -80,7 +80,7 @@ class RecordedRanksTest : public testing::Test {
             MakeGpuDevice({.id = rank, .deterministic = true, .graphs = setting.graphs});
         ThreadGroup host(meeting, rank, false);
         const auto group = MakeStagedGroup(*device, {&host, [] {}, setting.bucket_floats});
-        TrainOptions options;
+        SolverOptions options;
         options.group = group.get();
         options.snapshot = setting.snapshot;
         RecordingObserver observer;
@@ -200,9 +200,9 @@ class RankCountsTest : public RecordedRanksTest {
       meeting.arrive_and_wait();
     };
     OnRanks(setting, [&](RankRun run, int rank) {
-      for (int i = 0; i < 5; ++i) run.solver.StepAhead();
+      for (int i = 0; i < 5; ++i) run.solver.StepAsync();
       at_once(rank, emulated_gpu::ResetCounters);
-      for (int i = 0; i < kSteps; ++i) run.solver.StepAhead();
+      for (int i = 0; i < kSteps; ++i) run.solver.StepAsync();
       at_once(rank, [&] { counters = emulated_gpu::Count(); });
     });
     const int64_t all = int64_t{kSteps} * setting.ranks;

@@ -75,7 +75,7 @@ TEST_F(RecordedTest, AResumedRunGoesOnBitForBit) {
     const std::string fields = kInv + "snapshot: 5 ";
     SmallRun whole(fields + "max_iter: 12 ", net, {}, "", Gpu(true));
     whole.Solve();
-    TrainOptions options;
+    SolverOptions options;
     options.snapshot = whole.PathOf("s_iter_5.solverstate");
     SmallRun rest(fields + "max_iter: 12 ", net, options, whole.folder_path, Gpu(true));
     rest.Solve();
@@ -112,9 +112,9 @@ struct StepCounts {
 
 // Of one step in the steady state, which is not displayed.
 StepCounts CountStep(SmallRun& run) {
-  for (int i = 0; i < 5; ++i) run.solver->StepAhead();
+  for (int i = 0; i < 5; ++i) run.solver->StepAsync();
   emulated_gpu::ResetCounters();
-  run.solver->StepAhead();
+  run.solver->StepAsync();
   const emulated_gpu::Counters now = emulated_gpu::Count();
   return {now.graph_launches, now.launches + now.calls_to_libraries, now.copies, now.fills,
           now.allocations + now.frees + now.host_allocations + now.host_frees};

@@ -30,7 +30,7 @@ TEST(RecurrentSolverTest, ResumesInTheMiddleOfASequenceBitForBit) {
   whole.Solve();
   SmallRun first(kRecurrentFields + "max_iter: 5 ", kRecurrentNet);
   first.Solve();
-  TrainOptions options;
+  SolverOptions options;
   options.snapshot = first.PathOf("s_iter_5.solverstate");
   SmallRun second(kRecurrentFields + "max_iter: 12 ", kRecurrentNet, options, first.folder_path);
   second.Solve();

@@ -36,13 +36,13 @@ SolverSpec RowsFolder::Spec(std::string net, const std::string& fields, int batc
 }
 
 void RunRanks(int count, bool eager, const std::string& snapshot,
-              const std::function<void(const TrainOptions&, ThreadGroup&)>& run) {
+              const std::function<void(const SolverOptions&, ThreadGroup&)>& run) {
   Meeting meeting(count);
   std::vector<std::jthread> threads;
   for (int rank = 0; rank < count; ++rank) {
     threads.emplace_back([&, rank] {
       ThreadGroup group(meeting, rank, eager);
-      TrainOptions options;
+      SolverOptions options;
       options.group = &group;
       options.snapshot = snapshot;
       run(options, group);

@@ -27,6 +27,6 @@ class RowsFolder {
 // Runs `run` on each of `count` ranks; `snapshot` and the rank's group are in the options.
 // `eager`: how its ThreadGroup sums.
 void RunRanks(int count, bool eager, const std::string& snapshot,
-              const std::function<void(const TrainOptions&, ThreadGroup&)>& run);
+              const std::function<void(const SolverOptions&, ThreadGroup&)>& run);
 
 }  // namespace trainer

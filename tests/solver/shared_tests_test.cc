@@ -29,7 +29,7 @@ class SharedTestsTest : public testing::TestWithParam<int> {
     return folder_.Spec(net, "random_seed: 3 " + fields, batch);
   }
 
-  LearnedSharedTests Run(const SolverSpec& spec, const TrainOptions& options) const {
+  LearnedSharedTests Run(const SolverSpec& spec, const SolverOptions& options) const {
     const auto device = MakeTestDevice(1);
     RecordingObserver observer;
     Solver solver(spec, options, *device, observer);
@@ -42,12 +42,12 @@ class SharedTestsTest : public testing::TestWithParam<int> {
                             const std::string& snapshot = "") const {
     std::vector<LearnedSharedTests> learned(static_cast<size_t>(count));
     if (count == 1) {
-      TrainOptions options;
+      SolverOptions options;
       options.snapshot = snapshot;
       learned[0] = Run(spec, options);
     } else {
-      RunRanks(count, true, snapshot, [&](const TrainOptions& options, ThreadGroup& group) {
-        learned[static_cast<size_t>(group.replica().rank)] = Run(spec, options);
+      RunRanks(count, true, snapshot, [&](const SolverOptions& options, ThreadGroup& group) {
+        learned[static_cast<size_t>(group.rank().rank)] = Run(spec, options);
       });
     }
     for (size_t rank = 1; rank < learned.size(); ++rank) {

@@ -42,7 +42,7 @@ class Watcher final : public TrainingObserver {
 void Watch(const std::string& net, const std::string& fields, Watcher* watcher,
            bool shows_numbers = true) {
   SmallRun run(fields + " snapshot_after_train: false", net);
-  TrainOptions options;
+  SolverOptions options;
   options.shows_numbers = shows_numbers;
   Solver solver(run.spec, options, *run.device, *watcher);
   solver.Solve();

@@ -23,7 +23,7 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top: 
 )");
 }
 
-SmallRun::SmallRun(const std::string& fields, const std::string& net, const TrainOptions& options,
+SmallRun::SmallRun(const std::string& fields, const std::string& net, const SolverOptions& options,
                    const std::string& folder, std::unique_ptr<Device> on)
     : device(std::move(on)) {
   if (folder.empty()) own_folder = std::make_unique<TempFolder>();

@@ -17,7 +17,7 @@ class RecordingObserver final : public TrainingObserver {
   void OnIteration(const IterationReport& e) override {
     losses.push_back(e.loss);
     iters.push_back(e.iter);
-    rates.push_back(e.rate);
+    hyper.push_back(e.rate);
     for (const ReportedValue& value : e.outputs) outputs.push_back(value.value);
   }
   void OnTest(const TestReport& e) override {
@@ -29,7 +29,7 @@ class RecordingObserver final : public TrainingObserver {
     const bool of_machine = text.starts_with("Other programs use this run's cores");
     if (!of_machine) notes.push_back(text);
   }
-  std::vector<float> losses, rates, outputs, tests;
+  std::vector<float> losses, hyper, outputs, tests;
   std::vector<int> iters;
   std::vector<int> begun, snapshots;  // those being written, those on the disk
   std::vector<std::string> notes;     // but for those of a busy machine
@@ -45,7 +45,7 @@ std::vector<float> WeightsOf(Solver& solver, const Device& device);
 class SmallRun {
  public:
   explicit SmallRun(const std::string& fields, const std::string& net = SmallNet(),
-                    const TrainOptions& options = {}, const std::string& folder = "",
+                    const SolverOptions& options = {}, const std::string& folder = "",
                     std::unique_ptr<Device> on = MakeTestDevice(2));
 
   SolveResult Solve() { return solver->Solve(); }

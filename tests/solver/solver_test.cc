@@ -39,7 +39,7 @@ TEST_P(SolverResumeTest, TwentyIterationsEqualTenAndAResumeOfTen) {
 
   SmallRun first(Changed(fields, "max_iter: 20", "max_iter: 10"));
   first.Solve();
-  TrainOptions options;
+  SolverOptions options;
   options.snapshot = first.PathOf("s_iter_10.solverstate");
   SmallRun second(fields, SmallNet(), options, first.folder_path);
   EXPECT_EQ(second.solver->iter(), 10);
@@ -115,7 +115,7 @@ TEST(SolverTest, MultistepSaysEachStep) {
   run.Solve();
   EXPECT_THAT(run.observer.notes, ElementsAre("MultiStep Status: Iteration 2, step = 1",
                                               "MultiStep Status: Iteration 4, step = 2"));
-  EXPECT_THAT(run.observer.rates, testing::Contains(testing::FloatNear(0.001f, 1e-9f)));
+  EXPECT_THAT(run.observer.hyper, testing::Contains(testing::FloatNear(0.001f, 1e-9f)));
 }
 
 TEST(SolverTest, SnapshotsComeEverySoManyIterationsAndAtTheEnd) {
@@ -211,7 +211,7 @@ class SolverSignalTest : public testing::Test {
   SolveResult Run(int signal, const SignalEffects& effects) {
     SmallRun files(kSolverFields);
     SignalWatch watch(effects);
-    TrainOptions options;
+    SolverOptions options;
     options.signals = &watch;
     raiser_.signal = signal;
     Solver solver(files.spec, options, *files.device, raiser_);
@@ -253,7 +253,7 @@ TEST(SignalEffectTest, UnknownEffectsAreRefused) {
 std::pair<ErrorCode, std::string> ResumeRefusal(const std::string& fields, const std::string& net) {
   SmallRun run(Changed(kSolverFields, "max_iter: 20", "max_iter: 2"));
   run.Solve();
-  TrainOptions options;
+  SolverOptions options;
   options.snapshot = run.PathOf("s_iter_2.solverstate");
   return ErrorOf([&] { SmallRun(fields, net, options); });
 }
@@ -281,7 +281,7 @@ TEST(SolverTest, RefusesASnapshotOfAnotherNet) {
 TEST(SolverTest, WeightsThatMatchNoLayerAreAnError) {
   SmallRun run(Changed(kSolverFields, "max_iter: 20", "max_iter: 1"));
   run.Solve();
-  TrainOptions options;
+  SolverOptions options;
   options.weights = {run.PathOf("s_iter_1.caffemodel")};
   const std::string other = R"(
     layer { name: "d" type: "DummyData" top: "x" top: "y"
@@ -310,7 +310,7 @@ TEST(SolverTest, ATooLongNameIsFoundBeforeTheFirstIteration) {
   SmallRun files(kSolverFields);
   files.spec.proto.set_snapshot_prefix(files.PathOf(std::string(230, 's')));
   RecordingObserver observer;
-  TrainOptions options;
+  SolverOptions options;
   const auto make = [&] { Solver(files.spec, options, *files.device, observer); };
   const auto [code, text] = ErrorOf(make);
   EXPECT_EQ(code, ErrorCode::kCannotCreate);
@@ -322,7 +322,7 @@ TEST(SolverTest, ATooLongNameIsFoundBeforeTheFirstIteration) {
 TEST(SolverTest, ARunThatIsAlreadyDoneEndsAtOnce) {
   SmallRun run(Changed(kSolverFields, "max_iter: 20", "max_iter: 2"));
   run.Solve();
-  TrainOptions options;
+  SolverOptions options;
   options.snapshot = run.PathOf("s_iter_2.solverstate");
   SmallRun again(Changed(kSolverFields, "max_iter: 20", "max_iter: 2"), SmallNet(), options,
                  run.folder_path);

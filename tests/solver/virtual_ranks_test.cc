@@ -9,7 +9,7 @@
 #include "support/error_of.h"
 #include "support/test_device.h"
 #include "trainer/base/text/text.h"
-#include "trainer/steps/part_sums.h"
+#include "trainer/optim/tree_accumulator.h"
 
 namespace trainer {
 namespace {
@@ -36,7 +36,7 @@ class VirtualRanksTest : public testing::Test {
                                   virtual_ranks, " ", fields));
   }
 
-  static void Run(const SolverSpec& spec, const TrainOptions& options, int rank, Left& left) {
+  static void Run(const SolverSpec& spec, const SolverOptions& options, int rank, Left& left) {
     const auto device = MakeTestDevice(1);
     RecordingObserver observer;
     Solver solver(spec, options, *device, observer);
@@ -55,14 +55,14 @@ class VirtualRanksTest : public testing::Test {
   static Left RunAll(const SolverSpec& spec, int ranks, const std::string& snapshot = "") {
     Left left;
     left.weights.resize(static_cast<size_t>(ranks));
-    TrainOptions options;
+    SolverOptions options;
     options.snapshot = snapshot;
     if (ranks == 1) {
       Run(spec, options, 0, left);
       return left;
     }
-    RunRanks(ranks, ranks == 2, snapshot, [&](const TrainOptions& own, ThreadGroup& group) {
-      Run(spec, own, group.replica().rank, left);
+    RunRanks(ranks, ranks == 2, snapshot, [&](const SolverOptions& own, ThreadGroup& group) {
+      Run(spec, own, group.rank().rank, left);
     });
     return left;
   }
@@ -189,7 +189,7 @@ TEST_F(VirtualRanksTest, WarnOfASnapshotWithOtherPartsOrThreads) {
   const SolverSpec same = Spec(kVirtualRanksRecurrent, "max_iter: 5 ", kParts);
   const auto device = MakeTestDevice(2);
   RecordingObserver observer;
-  TrainOptions options;
+  SolverOptions options;
   options.snapshot = path;
   testing::internal::CaptureStderr();
   const Solver solver(same, options, *device, observer);
@@ -213,7 +213,7 @@ TEST_F(VirtualRanksTest, RefuseWhatTheyCannotSplit) {
   const auto refusal = [&](const SolverSpec& spec, int ranks) {
     Meeting meeting(ranks);
     ThreadGroup group(meeting, 0, true);
-    TrainOptions options;
+    SolverOptions options;
     if (ranks > 1) options.group = &group;
     const auto device = MakeTestDevice(1);
     RecordingObserver observer;

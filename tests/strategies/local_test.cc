@@ -115,14 +115,15 @@ TEST_F(LocalTest, RefusesAStateOfAnotherSize) {
   state.set_strategy_state(0, state.strategy_state(0).substr(4));
   state.set_strategy_state(1, state.strategy_state(1).substr(4));
   WriteState(*this / "s_iter_5.solverstate", state);
-  RunRanks(2, true, *this / "s_iter_5.solverstate", [&](const TrainOptions& options, ThreadGroup&) {
-    const auto device = MakeTestDevice(1);
-    RecordingObserver observer;
-    const SolverSpec spec = LoadSolver(*this / "solver.prototxt");
-    const auto [code, message] = ErrorOf([&] { Solver(spec, options, *device, observer); });
-    EXPECT_EQ(code, ErrorCode::kBadSnapshot);
-    EXPECT_THAT(message, HasSubstr("the state of a rank has"));
-  });
+  RunRanks(
+      2, true, *this / "s_iter_5.solverstate", [&](const SolverOptions& options, ThreadGroup&) {
+        const auto device = MakeTestDevice(1);
+        RecordingObserver observer;
+        const SolverSpec spec = LoadSolver(*this / "solver.prototxt");
+        const auto [code, message] = ErrorOf([&] { Solver(spec, options, *device, observer); });
+        EXPECT_EQ(code, ErrorCode::kBadSnapshot);
+        EXPECT_THAT(message, HasSubstr("the state of a rank has"));
+      });
 }
 
 TEST(StrategyFieldsTest, AreRefusedWithTheirLine) {

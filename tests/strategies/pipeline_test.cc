@@ -56,7 +56,7 @@ class PipelineTest : public testing::Test, public StrategyRun {
     return Spec(fields, text);
   }
   // Batches of 12 in 4 micro-batches, or of 3 with a pass for each.
-  SolverSpec Whole(const std::string& fields) const {
+  SolverSpec WholeNet(const std::string& fields) const {
     return Batches(3, "iter_size: 4 " + fields, Net());
   }
   SolverSpec Staged(const std::string& fields, int stages = 4) const {
@@ -74,7 +74,7 @@ void ExpectEqualRuns(const RankResult& staged, const RankResult& whole) {
 }
 
 TEST_F(PipelineTest, HasTheLossesTestsAndWeightsOfOneRank) {
-  const auto whole = Train(Whole(Join(kFields, "max_iter: 7 ")), 1);
+  const auto whole = Train(WholeNet(Join(kFields, "max_iter: 7 ")), 1);
   const std::vector<float> weights = Saved(7);
   for (const int ranks : {2, 4}) {
     const auto staged = Train(Staged(Join(kFields, "max_iter: 7 "), ranks), ranks);
@@ -90,7 +90,7 @@ TEST_F(PipelineTest, HasTheLossesTestsAndWeightsOfOneRank) {
 // Stages of one machine, of two, and each alone.
 TEST_F(PipelineTest, OfSeveralMachinesIsOneRankAsWell) {
   const std::string fields = Join(kFields, "max_iter: 7 snapshot: 3 ");
-  const auto whole = Train(Whole(fields), 1);
+  const auto whole = Train(WholeNet(fields), 1);
   const std::vector<float> weights = Saved(7);
   for (const int ranks_of_one : {3, 2, 1}) {
     per_machine = ranks_of_one;
@@ -105,7 +105,7 @@ TEST_F(PipelineTest, OfSeveralMachinesIsOneRankAsWell) {
 
 TEST_F(PipelineTest, ClipsByTheNormOfAllStages) {
   const std::string fields = "max_iter: 5 clip_gradients: 0.05 ";
-  const auto whole = Train(Whole(fields), 1);
+  const auto whole = Train(WholeNet(fields), 1);
   const auto staged = Train(Staged(fields), 4);
   EXPECT_THAT(staged[0].losses, Pointwise(FloatNear(1e-5f), whole[0].losses));
   ASSERT_EQ(staged[0].notes.size(), whole[0].notes.size() + 1) << "what was sent, in the end";
@@ -131,7 +131,7 @@ TEST_F(PipelineTest, MayHaveAnyNumberOfMicroBatches) {
 
 TEST_F(PipelineTest, SavesFilesThatAnyNumberOfStagesGoesOnFrom) {
   const std::string fields = Join(kFields, "type: 'Adam' max_iter: 8 ema_decay: 0.5 ");
-  const auto whole = Train(Whole(fields), 1);
+  const auto whole = Train(WholeNet(fields), 1);
   const std::vector<float> weights = Saved(8);
   Train(Staged(fields + "snapshot: 3 "), 4);
   const std::string state = *this / "s_iter_3.solverstate";
@@ -141,9 +141,9 @@ TEST_F(PipelineTest, SavesFilesThatAnyNumberOfStagesGoesOnFrom) {
     Train(Staged(fields, ranks), ranks, state);
     EXPECT_THAT(Saved(8), Pointwise(FloatNear(1e-5f), weights)) << ranks;
   }
-  Train(Whole(fields), 1, state);
+  Train(WholeNet(fields), 1, state);
   EXPECT_THAT(Saved(8), Pointwise(FloatNear(1e-5f), weights));
-  Train(Whole(fields + "snapshot: 5 "), 1);
+  Train(WholeNet(fields + "snapshot: 5 "), 1);
   Train(Staged(fields), 4, *this / "s_iter_5.solverstate");
   EXPECT_THAT(Saved(8), Pointwise(FloatNear(1e-5f), weights)) << "from one rank's";
 }
@@ -157,7 +157,7 @@ TEST_F(PipelineTest, GoesOnBitForBit) {
 }
 
 TEST_F(PipelineTest, ChoosesStagesByCost) {
-  const auto whole = Train(Whole("max_iter: 3 "), 1);
+  const auto whole = Train(WholeNet("max_iter: 3 "), 1);
   for (const int ranks : {2, 3}) {
     const auto staged =
         Train(Batches(12, "max_iter: 3 " + Piped("micro_batches: 4 stages: 'auto'"), Net()), ranks);
@@ -174,7 +174,7 @@ class PipelineRefusalTest : public PipelineTest {
     for (int rank = 0; rank < ranks; ++rank) {
       const auto [got, message] = ErrorOf([&] {
         const auto strategy = MakeStrategy(spec, ranks);
-        strategy->division()->Divide(spec, *device, {rank, ranks});
+        strategy->partition()->Partition(spec, *device, {rank, ranks});
       });
       EXPECT_EQ(got, code) << message;
       messages[static_cast<size_t>(rank)] = message;

@@ -8,7 +8,7 @@
 #include <array>
 #include <vector>
 
-#include "support/thread_peers.h"
+#include "support/thread_window.h"
 
 namespace trainer {
 namespace {
@@ -34,13 +34,13 @@ class StageChannelTest : public testing::Test {
 
  private:
   SharedBlocks blocks_{1};
-  ThreadPeers peers_{blocks_, 0};
-  StageChannel channel_{peers_.Allocate(StageChannel::Bytes(sizeof(Message), kSlots)),
+  ThreadWindow window_{blocks_, 0};
+  StageChannel channel_{window_.Allocate(StageChannel::Bytes(sizeof(Message), kSlots)),
                         sizeof(Message),
                         kSlots,
                         1,
                         0,
-                        peers_,
+                        window_,
                         {}};
 };
 

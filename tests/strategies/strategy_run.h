@@ -8,7 +8,7 @@
 
 #include "solver/rows_run.h"
 #include "support/collective_log.h"
-#include "support/thread_peers.h"
+#include "support/thread_window.h"
 #include "trainer/base/text/text.h"
 #include "trainer/checkpoint/model_file.h"
 #include "trainer/checkpoint/solver_state.h"
@@ -68,13 +68,13 @@ class StrategyRun {
                                 const StepHook& on_step = nullptr) {
     blocks = std::make_unique<SharedBlocks>(count, per_machine);
     std::vector<RankResult> results(static_cast<size_t>(count));
-    RunRanks(count, true, snapshot, [&](const TrainOptions& given, ThreadGroup& group) {
-      const int rank = group.replica().rank;
-      ThreadPeers peers(*blocks, rank);
+    RunRanks(count, true, snapshot, [&](const SolverOptions& given, ThreadGroup& group) {
+      const int rank = group.rank().rank;
+      ThreadWindow window(*blocks, rank);
       CollectiveLog log(group);
-      TrainOptions options = given;
+      SolverOptions options = given;
       options.group = &log;
-      options.peers = &peers;
+      options.window = &window;
       if (rank == count - 1) options.signals = signals;
       RankResult& own = results[static_cast<size_t>(rank)];
       own = RunOne(spec, options, rank, [&](int of, int iter) {
@@ -132,7 +132,7 @@ class StrategyRun {
     RecordingObserver& records_;
   };
 
-  static RankResult RunOne(const SolverSpec& spec, const TrainOptions& options, int rank,
+  static RankResult RunOne(const SolverSpec& spec, const SolverOptions& options, int rank,
                            const StepHook& on_step) {
     const auto device = MakeTestDevice(1);
     RecordingObserver records;

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "trainer/base/ranks/comm_stats.h"
 #include "trainer/base/ranks/communicator.h"
-#include "trainer/base/ranks/replica_watch.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {
@@ -16,27 +16,27 @@ namespace trainer {
 // Equal lines that follow each other are one line with their count. A rank that waits for the disk
 // of rank 0 asks again each second: those questions count as one, since no machine is equally fast
 // each time. `to` must outlive the object. Used by one thread.
-class CollectiveLog final : public Communicator, public ReplicaWatch {
+class CollectiveLog final : public Communicator, public CommStats {
  public:
   explicit CollectiveLog(Communicator& to) : to_(to) {}
 
-  Rank replica() const override { return to_.replica(); }
+  Rank rank() const override { return to_.rank(); }
   void OnGradientReady(int slice, std::span<float> values) override {
     Write("gradient", slice, values.size());
     to_.OnGradientReady(slice, values);
   }
-  void WaitFor(int slice) override {
+  void WaitGradient(int slice) override {
     Write("wait", slice);
-    to_.WaitFor(slice);
+    to_.WaitGradient(slice);
   }
-  int ArrivedWith(int slice) const override { return to_.ArrivedWith(slice); }
-  void Sum(std::span<float> values) override {
+  int LastReduced(int slice) const override { return to_.LastReduced(slice); }
+  void AllReduce(std::span<float> values) override {
     const bool repeated = asks_again_ && values.size() == 1;
     if (!repeated) Write("all_reduce", values.size());
-    to_.Sum(values);
+    to_.AllReduce(values);
     asks_again_ = values.size() == 1 && values[0] == 1;
   }
-  std::string WhyNoTree() const override { return to_.WhyNoTree(); }
+  std::string WhyNotTreeOrder() const override { return to_.WhyNotTreeOrder(); }
   std::vector<std::string> Gather(const std::string& own) override {
     Write("gather");
     return to_.Gather(own);
@@ -45,12 +45,12 @@ class CollectiveLog final : public Communicator, public ReplicaWatch {
     Write("broadcast", values.size());
     to_.Broadcast(values);
   }
-  std::pmr::memory_resource* memory() override { return to_.memory(); }
-  void NoteProgress(int iterations) override { to_.NoteProgress(iterations); }
+  std::pmr::memory_resource* gradient_memory() override { return to_.gradient_memory(); }
+  void Heartbeat(int iterations) override { to_.Heartbeat(iterations); }
 
   std::string NameOf(int rank) const override { return Join("rank ", rank); }
-  double SecondsSpent() const override { return 0; }
-  double SecondsHidden() const override { return 0; }
+  double CommSeconds() const override { return 0; }
+  double OverlappedSeconds() const override { return 0; }
 
   // A line of the caller's own: what the calls after it are for.
   void Mark(const std::string& text) { Line(Join("# ", text)); }

@@ -20,7 +20,7 @@ class Meeting {
   explicit Meeting(int count)
       : count_(count), barrier_(count), parts_(static_cast<size_t>(count)) {}
 
-  void Sum(int rank, std::span<float> values) {
+  void AllReduce(int rank, std::span<float> values) {
     parts_[static_cast<size_t>(rank)] = values;
     barrier_.arrive_and_wait();
     std::vector<float> sum(values.size());
@@ -55,28 +55,28 @@ class Meeting {
 class ThreadGroup final : public Communicator {
  public:
   ThreadGroup(Meeting& meeting, int rank, bool eager)
-      : meeting_(meeting), replica_{rank, meeting.count()}, eager_(eager) {}
+      : meeting_(meeting), rank_{rank, meeting.count()}, eager_(eager) {}
 
-  Rank replica() const override { return replica_; }
+  Rank rank() const override { return rank_; }
   void OnGradientReady(int slice, std::span<float> values) override {
     if (slice == 0) slices_.clear();
     EXPECT_EQ(static_cast<size_t>(slice), slices_.size());
     slices_.push_back(values);
-    if (eager_) meeting_.Sum(replica_.rank, values);
+    if (eager_) meeting_.AllReduce(rank_.rank, values);
   }
-  void WaitFor(int slice) override {
+  void WaitGradient(int slice) override {
     waited = std::max(waited, slice + 1);
-    if (!eager_) meeting_.Sum(replica_.rank, slices_.at(static_cast<size_t>(slice)));
+    if (!eager_) meeting_.AllReduce(rank_.rank, slices_.at(static_cast<size_t>(slice)));
   }
-  void Sum(std::span<float> values) override { meeting_.Sum(replica_.rank, values); }
+  void AllReduce(std::span<float> values) override { meeting_.AllReduce(rank_.rank, values); }
   std::vector<std::string> Gather(const std::string& own) override {
-    return meeting_.Gather(replica_.rank, own);
+    return meeting_.Gather(rank_.rank, own);
   }
   int waited = 0;  // slices
 
  private:
   Meeting& meeting_;
-  Rank replica_;
+  Rank rank_;
   bool eager_;
   std::vector<std::span<float>> slices_;
 };

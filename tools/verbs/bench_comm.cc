@@ -31,10 +31,10 @@ class BenchComm final : public Verb {
           "bench-comm needs several ranks: give --ranks=2, or start it with mpirun or srun");
     }
     options_.max_bytes = static_cast<size_t>(mib_) << 20;
-    options_.wire = RequestedCompression(ranks_).value_or(WireType::kF32);
+    options_.wire = RequestedCompression(ranks_).value_or(CompressionType::kF32);
     const AllReduceBenchReport report = BenchAllReduce(*world, options_);
     world->Finish();
-    if (world->group().replica().rank != 0) return 0;
+    if (world->group().rank().rank != 0) return 0;
     std::cout << ToText(report);
     if (!json_.empty()) WriteAllReduceResults(json_, report.results, report.MpiSeconds());
     return 0;

@@ -52,7 +52,7 @@ class Sweep final : public Verb {
 
   int Run() override {
     const Flags& flags = flags_->values();
-    if (ReadRankEnvironment().count > 1) {
+    if (ReadLaunchEnvironment().count > 1) {
       throw Error(ErrorCode::kUsage,
                   "a sweep starts its runs itself: start it without mpirun; for runs with several "
                   "ranks give --ranks, or --system=slurm");

@@ -13,7 +13,7 @@
 namespace trainer {
 
 // What identifies a file written by this program: its checksum field and its size.
-struct Seal {
+struct FileChecksum {
   uint32_t crc32c = 0;
   uint64_t file_bytes = 0;
 };
@@ -32,7 +32,8 @@ bool IsNamedAsHdf5(const std::string& path);
 // Writes `path` so that it is whole or as it was before, whatever happens. Clears net's file_bytes
 // and crc32c; makes no copy of the weights. Throws kConfig (too large, or as CheckHdf5Names), and
 // as AtomicFile does.
-Seal WriteModel(const std::string& path, caffe::NetParameter& net, FileOps& ops = FileOps::Posix());
+FileChecksum WriteModel(const std::string& path, caffe::NetParameter& net,
+                        FileOps& ops = FileOps::Posix());
 
 // Reads a file of weights in any of Caffe's formats; layers of the old formats (V1, V0) are
 // rewritten, with a line in the log. Blobs are not checked here, see ReadBlob. Throws kNoInput,

@@ -13,8 +13,9 @@
 namespace trainer {
 
 struct LockTimes {
-  std::chrono::milliseconds beat = std::chrono::seconds(30);      // between signs of life
-  std::chrono::milliseconds stale = std::chrono::minutes(5);      // after which there is no life
+  std::chrono::milliseconds heartbeat = std::chrono::seconds(30);  // between heartbeats
+  std::chrono::milliseconds expiry =
+      std::chrono::minutes(5);  // after the last heartbeat the owner counts as dead
   std::chrono::milliseconds poll = std::chrono::seconds(1);       // between looks while waiting
   std::chrono::milliseconds wait = std::chrono::milliseconds(0);  // for another run to end
 };
@@ -43,7 +44,7 @@ class SnapshotLock {
   SnapshotLock& operator=(const SnapshotLock&) = delete;
 
  private:
-  void Beat();
+  void SendHeartbeats();
 
   std::string path_, mark_;
   LockTimes times_;

@@ -1,5 +1,5 @@
 #pragma once
-// Writes snapshots from a copy, beside the training.
+// Writes snapshots from a copy while training continues.
 
 #include <atomic>
 #include <chrono>
@@ -16,7 +16,7 @@
 
 namespace trainer {
 
-// A snapshot as messages, whose memory serves the next one, too.
+// A snapshot as messages, whose memory is reused for the next one.
 struct SnapshotContent {
   int iter = -1;
   caffe::NetParameter model, averaged;
@@ -24,7 +24,7 @@ struct SnapshotContent {
   caffe::SolverState state;
 };
 
-struct RetryPauses {
+struct RetryPolicy {
   std::chrono::milliseconds first = std::chrono::seconds(10);  // each is twice the one before
   std::chrono::milliseconds longest = std::chrono::minutes(5);
   // Between the tries of a snapshot that somebody waits for; those of the last one grow to eight
@@ -42,9 +42,9 @@ struct LastTries {
   bool was_writable = false;  // the folder took a test file when the run began
 };
 
-// Used by one thread, the trainer's; writes on one of its own, which starts with the first
-// snapshot. As long as nobody waits for it, that one computes a small share of the time, so that
-// the training keeps its cores; as soon as somebody does, it writes as fast as it can.
+// Used by the training thread. Writes on a thread of its own, which starts with the first snapshot.
+// While the training thread does not wait for it, that thread computes only a small fraction of the
+// time and leaves the cores to training; otherwise it writes as fast as it can.
 //
 // A write that finds no room, no right or no disk is a warning, and is tried again, after growing
 // pauses, until it succeeds or the next snapshot takes its place. Whoever waits for it has it tried
@@ -53,9 +53,9 @@ struct LastTries {
 class SnapshotWriter {
  public:
   // `on_written` is called on the writing thread once a snapshot is on the disk and was read back.
-  SnapshotWriter(std::string prefix, SnapshotFormat format, RetryPauses pauses,
+  SnapshotWriter(std::string prefix, SnapshotFormat format, RetryPolicy pauses,
                  std::function<void(const SnapshotNames&)> on_written);
-  // Lets what is being written come to its end.
+  // Waits until the snapshot that is being written is complete.
   ~SnapshotWriter();
   SnapshotWriter(const SnapshotWriter&) = delete;
   SnapshotWriter& operator=(const SnapshotWriter&) = delete;
@@ -63,7 +63,7 @@ class SnapshotWriter {
   // The memory for the next snapshot. Waits while one is being written; one that is waiting to be
   // tried again is given up.
   SnapshotContent& Next();
-  // Begins to write it.
+  // Starts to write it.
   void Start();
   // What was started is the last snapshot of the run. Whoever waits for it gets an error that names
   // the rescue folder where it was written instead, kIo where the folder was writable before. May
@@ -71,14 +71,14 @@ class SnapshotWriter {
   void SetLast(LastTries last);
   // Whether the newest try failed.
   bool refused() const { return refused_; }
-  // Returns when what was started is on the disk; throws where that fails.
+  // Returns when the started snapshot is on the disk; throws if that fails.
   void Wait();
-  // Returns when nothing is being written, whether it succeeded or not.
-  void Settle();
+  // Returns when no snapshot is being written, whether it succeeded or not.
+  void WaitIdle();
   // As Wait and Settle, for so long at most and throwing nothing: whether it is so.
   bool WaitFor(std::chrono::milliseconds time);
-  bool SettleFor(std::chrono::milliseconds time);
-  // Throws what went wrong for other reasons than the disk.
+  bool WaitIdleFor(std::chrono::milliseconds time);
+  // Throws a failure that has other reasons than the disk.
   void ThrowFailure();
 
   // How many were written. Any thread.
@@ -90,7 +90,7 @@ class SnapshotWriter {
   bool busy() const { return busy_; }
   // What the end of a run has to expect: how often a snapshot may still be written, the last one
   // included, and the pauses between. A disk that refused the newest one may refuse the last, too.
-  int TriesAhead() const;
+  int AttemptsLeft() const;
   std::chrono::milliseconds PausesAhead() const;
 
  private:
@@ -105,11 +105,11 @@ class SnapshotWriter {
   void SetState(State state);
   std::exception_ptr Write();
   void Rest(std::chrono::nanoseconds time);
-  void Hurry();  // with the lock held
+  void Expedite();  // with the lock held
 
   const std::string prefix_;
   const SnapshotFormat format_;
-  const RetryPauses pauses_;
+  const RetryPolicy pauses_;
   const std::function<void(const SnapshotNames&)> on_written_;
   SnapshotContent content_;
 
@@ -117,10 +117,10 @@ class SnapshotWriter {
   std::condition_variable changed_;
   State state_ = State::kIdle;
   bool ending_ = false, waited_for_ = false;
-  bool hurried_ = false;                // somebody waits until nothing is being written
+  bool expedited_ = false;              // somebody waits until nothing is being written
   std::chrono::nanoseconds rested_{0};  // of the try in hand; the writing thread's own
   int tries_ = 0;                       // of the snapshot in hand
-  int hurried_tries_ = 0;               // those that somebody waits for
+  int expedited_attempts_ = 0;          // those that somebody waits for
   std::optional<LastTries> last_;
   std::string reason_told_;  // of last_, in the log
   std::exception_ptr failure_;

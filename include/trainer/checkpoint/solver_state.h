@@ -25,9 +25,9 @@ void WriteState(const std::string& path, caffe::SolverState& state,
                 FileOps& ops = FileOps::Posix());
 
 // Records the weights that the state belongs to.
-void SetModel(const std::string& model_path, const Seal& seal, caffe::SolverState* state);
+void SetModel(const std::string& model_path, const FileChecksum& seal, caffe::SolverState* state);
 // Records the averaged weights that belong to it.
-void SetAveraged(const std::string& path, const Seal& seal, caffe::SolverState* state);
+void SetAveraged(const std::string& path, const FileChecksum& seal, caffe::SolverState* state);
 
 // Reads a state and finds its weights, averaged ones too: the file of that name beside the state,
 // else, with `allow_outside` and a line in the log, the path as it was written, which may lead

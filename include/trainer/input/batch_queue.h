@@ -31,7 +31,7 @@ struct BatchQueueOptions {
   int64_t batch_size = 1;
   int64_t depth = 4;  // batches ready ahead
   bool labels = true;
-  Rank replica;            // which of the records are read: see Next
+  Rank rank;               // which of the records are read: see Next
   int parts = 1;           // of neighbouring replicas, that one the first
   int decode_threads = 1;  // what they make does not depend on it; 0: automatic
   std::pmr::memory_resource* memory = nullptr;  // of the batches; null: the heap

@@ -12,7 +12,7 @@ namespace trainer {
 struct InputEnv {
   caffe::Phase phase = caffe::TEST;
   PhiloxKey key;  // for the order of records and their transforms; the same for all ranks
-  Rank replica;
+  Rank rank;
   int decode_threads = 1;
   std::pmr::memory_resource* host_memory = nullptr;  // of the batches; null: the heap
   // Whether batches may hold images as bytes if they are stored as bytes: see Batch::pixels.

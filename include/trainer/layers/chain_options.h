@@ -3,7 +3,7 @@
 namespace trainer {
 
 // How a layer that learns from samples of its own model draws them in training. The step rule
-// chooses (StepRule::Adapt).
+// chooses (Optimizer::Adapt).
 struct ChainOptions {
   int steps = 1;  // Gibbs steps of each chain in a pass
   bool persistent =

@@ -41,7 +41,7 @@ struct IterationReport {
 };
 
 // How several ranks spent the time since the last report, without tests and snapshots.
-struct ReplicasReport {
+struct RanksReport {
   // Fractions of the time, means over the ranks: computing, in the all-reduce (mostly waiting), and
   // waiting for data.
   double computing = 0, exchange = 0, data = 0;
@@ -76,7 +76,7 @@ struct SnapshotReport {
 };
 
 // A parameter in an iteration before which a test is due, so with the weights that were tested.
-// From a solver that shows numbers (TrainOptions::shows_numbers).
+// From a solver that shows numbers (SolverOptions::shows_numbers).
 struct ParamReport {
   int iter = 0;
   std::string name;  // "conv1/0": the layer and the parameter's number in it
@@ -106,7 +106,7 @@ class TrainingObserver {
   virtual void OnParam(const ParamReport&) {}
   virtual void OnBatch(const BatchReport&) {}
   // After OnIteration, with several replicas.
-  virtual void OnReplicas(const ReplicasReport&) {}
+  virtual void OnRanks(const RanksReport&) {}
   // Called before the next OnIteration, or at the end, if the GPU is watched.
   virtual void OnGpu(const GpuReport&) {}
   virtual void OnTestStart(int /*iter*/, int /*net*/) {}
@@ -150,8 +150,8 @@ class ObserverList final : public TrainingObserver {
   void OnBatch(const BatchReport& e) override {
     All([&](TrainingObserver& o) { o.OnBatch(e); });
   }
-  void OnReplicas(const ReplicasReport& e) override {
-    All([&](TrainingObserver& o) { o.OnReplicas(e); });
+  void OnRanks(const RanksReport& e) override {
+    All([&](TrainingObserver& o) { o.OnRanks(e); });
   }
   void OnGpu(const GpuReport& e) override {
     All([&](TrainingObserver& o) { o.OnGpu(e); });

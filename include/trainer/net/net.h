@@ -49,7 +49,7 @@ struct NetOptions {
   bool training = false;  // plan memory for backward
   bool force_backward = false;
   uint64_t seed = 0;
-  Rank replica = {};  // its share of the data, and random streams of its own
+  Rank rank = {};  // its share of the data, and random streams of its own
   // So many neighbouring replicas, `replica` the first of them, are computed by this net one after
   // the other: see Net::ActivateVirtualRank.
   int virtual_ranks = 1;

@@ -1,28 +1,28 @@
 #pragma once
-// What the environment says of other ranks.
+// Detects the launcher: what the environment says about other ranks.
 
 #include <functional>
 #include <string>
 
 namespace trainer {
 
-enum class RankLauncher { kNone, kOwn, kMpi };
+enum class RankLauncher { kNone, kFork, kMpi };
 
-struct RankEnvironment {
+struct LaunchEnvironment {
   RankLauncher launcher = RankLauncher::kNone;
-  // What the launcher says. Of MPI only this is believed: that a process of rank 0 is the first to
-  // tell of an error, and that one of several ranks must find the others.
+  // What the launcher says. With MPI the program uses only this: whether the process is rank 0,
+  // which reports errors first, and whether there are several ranks, which must find each other.
   int rank = 0;
-  int count = 1;               // 0: it does not say
-  std::string count_variable;  // which says the count of ranks that MPI joins
-  int fd = -1;                 // of the own launcher (see launch.h)
-  // A sentence for the log where a batch system started or reserved several tasks and nothing joins
+  int count = 1;               // 0: unknown
+  std::string count_variable;  // the variable that says how many ranks MPI joins
+  int fd = -1;                 // of the fork launcher (see launch.h)
+  // A sentence for the log if a batch system started or reserved several tasks and nothing joins
   // them; else "".
   std::string warning;
 };
 
-// `get` gives the value of a variable, or null.
-RankEnvironment ReadRankEnvironment(const std::function<const char*(const char*)>& get);
-RankEnvironment ReadRankEnvironment();
+// `get` returns the value of a variable, or null.
+LaunchEnvironment ReadLaunchEnvironment(const std::function<const char*(const char*)>& get);
+LaunchEnvironment ReadLaunchEnvironment();
 
 }  // namespace trainer

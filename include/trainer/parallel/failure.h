@@ -1,5 +1,5 @@
 #pragma once
-// How a run of several ranks ends when one of them cannot go on: all end with one exit code and one
+// How a run of several ranks fails: all ranks end with one exit code, and one of them writes one
 // message.
 
 #include <exception>
@@ -9,12 +9,12 @@
 
 namespace trainer {
 
-// Thrown by the calls of a group when another rank failed. That one, or who found it dead, has said
-// so: this rank ends with the same code and says nothing. It is no Error, which code that mends
-// some errors might take for one of its own.
-class EndedByPeer : public std::exception {
+// Thrown by calls of the communicator if another rank failed. That rank, or the one that found it
+// dead, has written the message; this rank ends with the same code and writes nothing. It does not
+// derive from Error, so that code that handles some errors does not catch it.
+class PeerFailed : public std::exception {
  public:
-  explicit EndedByPeer(int code) : code_(code) {}
+  explicit PeerFailed(int code) : code_(code) {}
   int code() const { return code_; }
   const char* what() const noexcept override { return "another rank failed"; }
 
@@ -22,15 +22,15 @@ class EndedByPeer : public std::exception {
   int code_;
 };
 
-// Of a program that ends with an error: whether this process shall say so. False where another rank
-// has failed before; `*code` is then its exit code. True for a run alone.
-bool IsFirstToFail(int* code);
+// Called by a program that ends with an error: whether this process may write the message. False if
+// another rank failed before; *code is then its exit code. True if there are no other ranks.
+bool MayReportFailure(int* code);
 
-// What begins an error message of this process: "rank 1 (node7, process 4711): "; "" for a run
-// alone.
+// The beginning of this process's error messages: "rank 1 (node7, process 4711): "; "" if there are
+// no other ranks.
 std::string RankPrefix();
 
-// The last call of a process that may be a rank: without World::Finish before it ends the other
+// The last call of a process that may be a rank. Without World::Finish before, it ends the other
 // ranks. Returns the exit code.
 int LeaveWorld(int code);
 

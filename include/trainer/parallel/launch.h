@@ -1,12 +1,12 @@
 #pragma once
-// Ranks on one machine without MPI: the program starts itself several times.
+// The fork launcher: ranks on one node without MPI. The program starts itself several times.
 
 namespace trainer {
 
-// Runs this process's own command line `ranks` times, each with cores of its own where there are
-// enough, and waits for all. Signals are handed on to each; their output goes where this process's
-// goes. A rank that dies ends all. Returns the exit code of all: that of the first that failed, 82
-// when one died; ends this process by the signal that ended them. Throws kResource where processes
+// Runs this process's own command line `ranks` times, each with cores of its own if there are
+// enough, and waits for all. It forwards signals to each; their output goes where this process's
+// goes. A rank that dies ends all. Returns the exit code of the first rank that failed, or 82 if
+// one died; ends this process by the signal that ended the ranks. Throws kResource if processes
 // cannot be started.
 int LaunchRanks(int ranks);
 

@@ -1,5 +1,5 @@
 #pragma once
-// The ranks of one run: processes that train one model together, on one machine or several.
+// The ranks of one run: processes that train one model together, on one node or several.
 
 #include <chrono>
 #include <functional>
@@ -11,77 +11,76 @@
 
 #include "trainer/base/ranks/communicator.h"
 #include "trainer/base/ranks/shared_window.h"
-#include "trainer/parallel/wire_type.h"
+#include "trainer/parallel/compression_type.h"
 
 namespace trainer {
 
-struct WorldSettings {
-  size_t bucket_bytes = 0;                          // 0: by measured latency and speed
-  std::chrono::milliseconds warn_after{60'000};     // of a silent rank
-  std::chrono::milliseconds peer_timeout{600'000};  // after which the run ends
+struct WorldOptions {
+  size_t bucket_bytes = 0;                          // 0: chosen by measured latency and speed
+  std::chrono::milliseconds warn_after{60'000};     // until a silent rank is reported
+  std::chrono::milliseconds peer_timeout{600'000};  // until a silent rank ends the run
 };
 
-// Where a rank is: ranks of one machine share its memory.
-struct RankSeat {
-  int machine = 0;  // from 0, in the order of their first ranks
-  int local = 0;    // its number on the machine
-  int locals = 1;   // ranks of the machine
-  int machines = 1;
+// The position of a rank. Ranks of one node share its memory.
+struct Topology {
+  int node = 0;        // numbered from 0 in the order of their first ranks
+  int local_rank = 0;  // its number on the node
+  int local_size = 1;  // ranks of the node
+  int nodes = 1;
 };
 
-// One per process. Made and used by the thread that trains.
+// One object per process, created and used by the training thread.
 class World {
  public:
   virtual ~World() = default;
   virtual Communicator& group() = 0;
-  virtual SharedWindow* peers() = 0;
-  // "rank 1 (node7, process 4711)", by rank.
+  virtual SharedWindow* window() = 0;
+  // The names of all ranks: "rank 1 (node7, process 4711)".
   virtual const std::vector<std::string>& names() const = 0;
-  virtual RankSeat seat() const = 0;
-  // How sums travel, for the log: "2 ranks on 1 machine; sums through shared memory (latency
-  // 2 us, 9.1 GB/s), gradients in buckets of 256 KiB".
+  virtual Topology topology() const = 0;
+  // A description for the log: "2 ranks on 1 machine; sums through shared memory (latency 2 us, 9.1
+  // GB/s), gradients in buckets of 256 KiB".
   virtual std::string Describe() const = 0;
-  // A sentence when ranks share too few cores; else "".
+  // A sentence if ranks share too few cores; else "".
   virtual const std::string& warning() const = 0;
-  // How many ranks this rank's machine has, and its number among them, also where they cannot share
-  // memory: what their GPUs go by.
+  // This rank's number among the ranks of its computer, which may not share memory. Ranks choose
+  // their GPUs by it.
   struct Locals {
     int local = 0, count = 1;
-    std::string machine;  // equal for the ranks of one, and for no others
+    std::string machine;  // equal for the ranks of one computer, and for no others
   };
   virtual const Locals& locals() const = 0;
 
-  // The form of gradients between machines from here on: all ranks call it at the same point of
-  // their calls of the group. Without effect on one machine, where sums are made in the memory that
-  // gradients lie in. Returns a sentence for the log.
-  virtual std::string SetWire(WireType type) = 0;
-  // Bytes of gradients that this rank has sent to other machines since SetWire, for the log: "12.5
-  // MiB (24.2 MiB as f32)"; "" on one machine.
+  // Sets the number type of gradients between nodes. Collective. Without effect on one node, which
+  // reduces gradients in place. Returns a sentence for the log.
+  virtual std::string SetCompression(CompressionType type) = 0;
+  // The bytes of gradients that this rank has sent to other nodes since SetCompression, for the
+  // log: "12.5 MiB (24.2 MiB as f32)"; "" on one node.
   virtual std::string DescribeSent() const = 0;
-  // What rounding has taken from gradients is forgotten. For all ranks at once, while no sum is
-  // under way.
-  virtual void ForgetResiduals() = 0;
+  // Sets the error feedback of compressed gradients to zero. Collective, while no all-reduce is in
+  // progress.
+  virtual void ResetErrorFeedback() = 0;
 
-  // For a group that gathers gradients elsewhere and hands them on: neighbours are best joined to
-  // so many numbers, and Poll goes on with the sums that have begun.
+  // For a communicator that collects gradients elsewhere and passes them on: the best size of a
+  // bucket. Poll continues the all-reduces that were started.
   virtual size_t bucket_floats() const = 0;
   virtual void Poll() = 0;
 
-  // MPI's own sum, to compare with: the seconds that it took, or nothing where there is no MPI.
+  // MPI's own all-reduce, for comparison: returns its seconds, or nothing without MPI.
   virtual std::optional<double> AllReduceByMpi(std::span<float> values) = 0;
-  // Whether MPI sums numbers that are in a GPU's memory, and that sum, over all ranks in MPI's own
+  // Whether MPI reduces numbers in a GPU's memory, and that all-reduce, which adds in MPI's own
   // order. `use_gpu` is called first, on the thread that calls MPI.
   virtual bool mpi_takes_gpu_memory() const = 0;
   virtual void SumByMpi(std::span<float> values, const std::function<void()>& use_gpu) = 0;
-  // Returns when all ranks have called it: what they had to do is done. Without it LeaveWorld (see
-  // failure.h) ends the others.
+  // Returns when all ranks have called it. If a rank does not call it, LeaveWorld (failure.h) ends
+  // the others.
   virtual void Finish() = 0;
 };
 
-// Joins the ranks that mpirun, srun or LaunchRanks started with this one, and shares the cores
-// among those of one machine, which must come before the first question for the number of threads.
-// Null, and nothing is touched, where there are none. Throws kUnavailable where they need MPI and
-// there is none.
-World* JoinWorld(const WorldSettings& settings);
+// Joins the ranks that mpirun, srun or LaunchRanks started with this one, and divides the cores
+// among the ranks of a node. Called before anything reads the number of threads. Returns null
+// without any effect if there are no other ranks. Throws kUnavailable if they need MPI and it is
+// not installed.
+World* JoinWorld(const WorldOptions& settings);
 
 }  // namespace trainer

@@ -140,9 +140,9 @@ class TrainingRun {
   std::unique_ptr<JobLiveness> liveness_;
   std::unique_ptr<RecordServer> record_server_;
   SolverSpec spec_;
-  WireType compression_ = WireType::kF32;
+  CompressionType compression_ = CompressionType::kF32;
   DeviceChoice choice_;
-  TrainOptions options_;
+  SolverOptions options_;
   std::unique_ptr<SnapshotLock> lock_;
   std::string start_state_;  // the .solverstate to resume from, or ""
   std::unique_ptr<LiveView> view_;

@@ -1,5 +1,5 @@
 #pragma once
-// Signals as requests that the training loop asks for between its steps.
+// Signals as requests, which the training loop polls between its steps.
 
 #include <chrono>
 #include <optional>
@@ -40,15 +40,15 @@ class SignalWatch {
   SignalWatch(const SignalWatch&) = delete;
   SignalWatch& operator=(const SignalWatch&) = delete;
 
-  // Iterations begin.
+  // Called when iterations begin.
   void BeginRun();
-  // The strongest request since the last call, and forgets a snapshot request. A stop request
-  // stays. Async-signal-safe state only; any thread.
+  // Returns the strongest request since the last call and clears a snapshot request; a stop request
+  // stays. Any thread may call it.
   Request Poll();
-  // Of several ranks, all of which a launcher signals: a snapshot was agreed on, which answers the
-  // same signal where it comes to this rank within half a second.
+  // Called when several ranks have agreed on a snapshot. A launcher signals all ranks, so the same
+  // signal is ignored if it reaches this rank within half a second.
   void NoteSnapshot();
-  // Whether a stop is asked for, forgetting nothing.
+  // Whether a stop is requested. Clears nothing.
   bool StopRequested() const;
   // The first signal that asked for the stop: "SIGUSR1", or "".
   std::string StopSignal() const;

@@ -13,126 +13,129 @@
 #include "trainer/base/registry.h"
 #include "trainer/config/solver_spec.h"
 #include "trainer/net/partition.h"
-#include "trainer/steps/step_rule.h"
+#include "trainer/optim/optimizer.h"
 
 namespace trainer {
 
-// What a rank trains, and how it reaches the others.
-struct StrategySeat {
+// What a strategy works on: the rank's model, and how it reaches the other ranks.
+struct StrategyContext {
   const Device& device;
   Objective& objective;
-  StepRule& rule;
+  Optimizer& optimizer;
   Communicator& group;
-  SharedWindow* peers;  // null where the ranks share no memory
-  uint64_t seed;        // of the run
+  SharedWindow* window;  // null if the ranks share no memory
+  uint64_t seed;         // of the run
 };
 
-// Of a strategy in which each rank has a part of every net. Net 0 is the training net, net i + 1
-// the i-th test net.
-class NetDivision {
+// Model parallelism: each rank has one stage of every net. Net 0 is the training net, net i + 1 the
+// i-th test net.
+class ModelPartition {
  public:
-  virtual ~NetDivision() = default;
-  // The solver with the parts of this rank as its nets. Before Prepare: cuts them. Throws kConfig
-  // at the layer that cannot be cut so. `spec` and `device` must outlive the strategy.
-  virtual const SolverSpec& Divide(const SolverSpec& spec, const Device& device,
-                                   const Rank& replica) = 0;
-  virtual const NetPartition& Whole(int net) const = 0;
+  virtual ~ModelPartition() = default;
+  // Cuts the nets and returns the solver with this rank's stages as its nets. Called before
+  // Prepare. Throws kConfig at the layer where a net cannot be cut. `spec` and `device` must
+  // outlive the strategy.
+  virtual const SolverSpec& Partition(const SolverSpec& spec, const Device& device,
+                                      const Rank& rank) = 0;
+  virtual const NetPartition& WholeNet(int net) const = 0;
   virtual void SetOptions(int net, NetOptions* options) const = 0;
-  // A forward pass of this rank's part of a test net, between those of the others; returns its
-  // loss. All ranks call it as often.
+  // Runs a forward pass of this rank's stage of a test net, between those of the other ranks, and
+  // returns its loss. All ranks call it equally often.
   virtual float ForwardTest(Net& part, int net) = 0;
-  // On rank 0 calls take(bytes) with what each other rank gave, in their order.
+  // On rank 0 calls take(bytes) with what each other rank gave, in the order of the ranks.
   virtual void Collect(const std::string& own,
                        const std::function<void(const std::string& bytes)>& take) = 0;
 };
 
-struct RankWishes {
+struct Requests {
   bool stop = false, snapshot = false;
 };
 
-// Made from the solver alone, which it checks; then prepared by every rank of a run of several. A
-// member that is not overridden does what synchronous replicas do. Used by one thread.
+// Constructed from the solver alone, whose fields it checks; then prepared by every rank if there
+// are several. The defaults are those of synchronous data parallelism. Used by one thread.
 class Strategy {
  public:
   virtual ~Strategy() = default;
 
-  // Null where each rank has whole nets.
-  virtual NetDivision* division() { return nullptr; }
-  // Whether every step is one step of all ranks.
-  virtual bool StepsTogether() const { return true; }
-  // Whether the step after `updates` updates sums gradients and losses over the ranks.
-  virtual bool SumsGradients(int /*updates*/) const { return true; }
-  // Whether all ranks meet after so many updates. Only there they agree on what signals ask for.
-  virtual bool MeetsAfter(int /*updates*/) const { return true; }
-  // Whether nothing but the updates of this rank's rule moves its weights after Start: where not,
-  // the other ranks' weights do as well.
-  virtual bool UpdatesMoveAll() const { return StepsTogether(); }
-  // Whether no rank waits for a call of another one after Start, and each asks NextIteration how
-  // far all have come. Rank 0 then tests and saves alone.
-  virtual bool GoesApart() const { return false; }
+  // Null if each rank has whole nets.
+  virtual ModelPartition* partition() { return nullptr; }
+  // Whether all ranks make every step together.
+  virtual bool IsSynchronous() const { return true; }
+  // Whether the step after `updates` updates reduces gradients and losses over the ranks.
+  virtual bool ReducesGradients(int /*updates*/) const { return true; }
+  // Whether all ranks synchronise after so many updates. Only then they agree on what signals
+  // request.
+  virtual bool IsSyncPoint(int /*updates*/) const { return true; }
+  // Whether only this rank's own updates change its weights after Begin. If false, the weights of
+  // other ranks change them, too.
+  virtual bool OnlyOwnUpdates() const { return IsSynchronous(); }
+  // Whether the ranks make no collective calls after Begin, and each asks NextIteration for the
+  // iteration that the run has reached. Rank 0 then tests and saves alone.
+  virtual bool IsAsynchronous() const { return false; }
 
-  // Where the weights of the training net and the rule's state lie; null: in the device's own
-  // memory. Before Prepare, and all ranks take the same blocks in the same order. Throws
+  // The memory for the weights of the training net and the optimizer's state; null: the device's
+  // own. Called before Prepare; all ranks allocate the same blocks in the same order. Throws
   // kUnavailable.
   virtual std::pmr::memory_resource* WeightMemory(const Device& /*device*/,
                                                   SharedWindow* /*peers*/) {
     return nullptr;
   }
 
-  // The step rule of the training net, which is made after WeightMemory was asked for.
-  virtual std::unique_ptr<StepRule> MakeRule(const SolverSpec& spec, const Device& /*device*/) {
-    return MakeStepRule(spec);
+  // The optimizer of the training net. Called after WeightMemory.
+  virtual std::unique_ptr<Optimizer> MakeOptimizer(const SolverSpec& spec,
+                                                   const Device& /*device*/) {
+    return trainer::MakeOptimizer(spec);
   }
 
-  // Takes memory. All ranks call it at the same point, with equal weights and rule states. `seat`
-  // outlives the strategy. Throws kUsage or kUnavailable where these ranks cannot do it.
-  virtual void Prepare(const StrategySeat& /*seat*/) {}
-  // What RankStates gave for this rank in a run of as many. Throws kBadSnapshot for what it is not.
-  virtual void RestoreRank(const std::string& /*state*/) {}
-  // After `updates` updates of a run that begins or goes on. All ranks call it.
-  virtual void Start(int /*updates*/) {}
+  // Allocates. Collective, with equal weights and optimizer states on all ranks. `context` outlives
+  // the strategy. Throws kUsage or kUnavailable if the strategy cannot work with these ranks.
+  virtual void Prepare(const StrategyContext& /*seat*/) {}
+  // Restores what SaveRanks returned for this rank in a run with as many ranks. Throws kBadSnapshot
+  // if it is something else.
+  virtual void LoadRank(const std::string& /*state*/) {}
+  // Training begins after `updates` updates, which are 0 unless the run is resumed. Collective.
+  virtual void Begin(int /*updates*/) {}
 
-  // Of so many ranks those that make steps, the first ones; the others Serve.
+  // How many of so many ranks make steps; these are the first ones, and the others call RunServer.
   virtual int Workers(int ranks) const { return ranks; }
-  // Of a rank that makes no steps: does what those need that make them, until they are over.
-  // stops() tells whether this rank is asked to stop all.
-  virtual void Serve(const std::function<bool()>& /*stops*/) {}
+  // Called by a rank that makes no steps: serves the workers until they have finished. stops()
+  // returns whether this rank was asked to stop the run.
+  virtual void RunServer(const std::function<bool()>& /*stops*/) {}
 
-  // In a step, when its gradients are evaluated and no weight has changed, with what the update
-  // goes by.
-  virtual void BeforeUpdate(const UpdateRates& /*rates*/) {}
-  // Behind a step; `updates` were done with it.
+  // Called in a step when its gradients are computed and no weight has changed, with the
+  // hyperparameters of the update.
+  virtual void BeforeUpdate(const Hyperparams& /*rates*/) {}
+  // Called after a step, when `updates` updates have been made.
   virtual void AfterStep(int /*updates*/) {}
-  // The number of the iteration behind `iter`.
+  // The number of the iteration after `iter`.
   virtual int NextIteration(int iter) { return iter + 1; }
-  // Of one that goes apart: what any rank asks for, of which this one asks for `own`.
-  virtual RankWishes Agree(const RankWishes& own) { return own; }
-  // Of one that goes apart: this rank makes no more steps, since all shall stop, or all is done.
-  // Rank 0 waits for the others.
-  virtual void End(bool /*stopped*/) {}
+  // Only if IsAsynchronous(): what any rank requests; this rank requests `own`.
+  virtual Requests Agree(const Requests& own) { return own; }
+  // Only if IsAsynchronous(): this rank makes no more steps, because the run was stopped or is
+  // complete. Rank 0 waits for the others.
+  virtual void Finish(bool /*stopped*/) {}
 
-  // All is done and saved: returns when no other rank needs anything of this one. All ranks call it
-  // last.
-  virtual void Part() {}
+  // Called last by all ranks, when everything is saved. Returns when no other rank needs this one.
+  virtual void Release() {}
 
-  // By rank, what each must have to go on but for the weights in the files, on rank 0; elsewhere
-  // nothing. Within a ConsensusScope.
-  virtual std::vector<std::string> RankStates() { return {}; }
-  // Bytes that RankStates has at most.
-  virtual size_t StateBytes() const { return 0; }
-  // What to log in the end: exchanges, bytes, staleness; or "".
+  // On rank 0, the record of each rank that a resumed run needs in addition to the weights in the
+  // files; elsewhere nothing. Called within a ConsensusScope.
+  virtual std::vector<std::string> SaveRanks() { return {}; }
+  // The largest number of bytes that SaveRanks returns.
+  virtual size_t MaxStateBytes() const { return 0; }
+  // A line for the log at the end: exchanges, bytes, staleness; or "".
   virtual std::string Describe() const { return ""; }
 
  private:
   friend class ConsensusScope;
-  // The weights that the ranks stand for together become those of this one, until Leave.
+  // Replaces this rank's weights by the consensus of all ranks, until LeaveConsensus.
   virtual void EnterConsensus() {}
   virtual void LeaveConsensus() {}
   int scopes_ = 0;
 };
 
-// While one lives, the rank has the weights that all ranks stand for: those that are tested and
-// saved. May be nested. Ranks that do not go apart make and end it at the same point.
+// While one lives, the rank has the consensus of all ranks' weights, which is what is tested and
+// saved. May be nested. Collective unless the strategy is asynchronous.
 class ConsensusScope {
  public:
   explicit ConsensusScope(Strategy& strategy) : strategy_(strategy) {
@@ -159,9 +162,9 @@ struct RegisterStrategy {
   }
 };
 
-// The strategy that the solver names; for a run alone the solver's is checked, and the synchronous
-// one taken. Throws kConfig at its line for an unknown name, with the nearest one, and for fields
-// that it refuses.
+// The strategy that the solver names; with one rank its fields are checked, and the synchronous
+// strategy is returned. Throws kConfig at the line of an unknown name, with the nearest one, and of
+// fields that the strategy refuses.
 std::unique_ptr<Strategy> MakeStrategy(const SolverSpec& spec, int ranks);
 
 }  // namespace trainer

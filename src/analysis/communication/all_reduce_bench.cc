@@ -26,7 +26,7 @@ AllReduceTiming MeasureSums(World& world, size_t bytes, int rounds) {
   for (int round = 0; round < kWarm + rounds; ++round) {
     values.Write(round);
     if (!SyncRanks(group, round < kWarm + kLeast || spent < kMostMs)) break;
-    const double time = TimeMs([&] { group.Sum(values.span()); });
+    const double time = TimeMs([&] { group.AllReduce(values.span()); });
     values.Check(round);
     spent += time;
     if (round >= kWarm) timed.own.Add(time);
@@ -53,7 +53,7 @@ double Spin(int64_t steps) {
 double MeasureOverlapCost(World& world, const AllReduceTiming& sum) {
   constexpr int kRounds = 9;
   constexpr int64_t kProbe = 1'000'000;
-  if (world.seat().machines < 2) return 0;
+  if (world.topology().nodes < 2) return 0;
   Communicator& group = world.group();
   AllReduceBuffer values(group, sum.bytes), last(group, 64);
   double sink = 0;
@@ -70,7 +70,7 @@ double MeasureOverlapCost(World& world, const AllReduceTiming& sum) {
     group.OnGradientReady(0, values.span());
     group.OnGradientReady(1, last.span());  // not adjacent in memory, so the first is sent at once
     overlapped.Add(TimeMs(spin));
-    group.WaitFor(1);
+    group.WaitGradient(1);
   }
   if (sink == 0) return 0;  // keeps the compiler from removing the work
   constexpr double kMost = 0.95;
@@ -79,9 +79,9 @@ double MeasureOverlapCost(World& world, const AllReduceTiming& sum) {
 
 AllReduceResults SummarizeTimings(World& world, const std::vector<AllReduceTiming>& timings) {
   AllReduceResults results;
-  results.ranks = world.group().replica().size;
-  results.machines = world.seat().machines;
-  results.ranks_per_machine = world.seat().locals;
+  results.ranks = world.group().rank().size;
+  results.machines = world.topology().nodes;
+  results.ranks_per_machine = world.topology().local_size;
   for (const AllReduceTiming& timed : timings) {
     results.sums.push_back({static_cast<double>(timed.bytes), timed.own.Median() / 1000});
   }
@@ -117,7 +117,7 @@ std::vector<double> AllReduceBenchReport::MpiSeconds() const {
 AllReduceBenchReport BenchAllReduce(World& world, const AllReduceBenchOptions& options) {
   constexpr size_t kMaxOverlapped = 4 << 20;  // bytes
   AllReduceBenchReport report;
-  report.wire = world.SetWire(options.wire);
+  report.wire = world.SetCompression(options.wire);
   for (size_t bytes = 4; bytes <= options.max_bytes; bytes *= 4) {
     report.timings.push_back(MeasureSums(world, bytes, options.rounds));
   }

@@ -13,8 +13,8 @@ namespace trainer {
 class AllReduceBuffer {
  public:
   AllReduceBuffer(Communicator& group, size_t bytes)
-      : group_(group), bytes_(bytes), data_(group.memory()->allocate(bytes, kAlignment)) {}
-  ~AllReduceBuffer() { group_.memory()->deallocate(data_, bytes_, kAlignment); }
+      : group_(group), bytes_(bytes), data_(group.gradient_memory()->allocate(bytes, kAlignment)) {}
+  ~AllReduceBuffer() { group_.gradient_memory()->deallocate(data_, bytes_, kAlignment); }
   AllReduceBuffer(const AllReduceBuffer&) = delete;
   AllReduceBuffer& operator=(const AllReduceBuffer&) = delete;
 
@@ -24,13 +24,13 @@ class AllReduceBuffer {
   // make every all-reduce look faster than it is in training.
   void Write(int round) {
     const std::span<float> values = span();
-    const auto rank = static_cast<float>(group_.replica().rank + round % 16);
+    const auto rank = static_cast<float>(group_.rank().rank + round % 16);
     for (size_t i = 0; i < values.size(); ++i) values[i] = rank + static_cast<float>(i % 8);
   }
   // Throws kInternal if a sum is wrong.
   void Check(int round) {
     const std::span<float> values = span();
-    const auto ranks = static_cast<size_t>(group_.replica().size);
+    const auto ranks = static_cast<size_t>(group_.rank().size);
     const size_t of_ranks = ranks * (ranks - 1) / 2 + ranks * static_cast<size_t>(round % 16);
     for (const size_t i : {size_t{0}, values.size() / 2, values.size() - 1}) {
       if (values[i] == static_cast<float>(of_ranks + ranks * (i % 8))) continue;
@@ -48,8 +48,8 @@ class AllReduceBuffer {
 
 // A barrier at which rank 0 decides whether all ranks continue. Returns its decision.
 inline bool SyncRanks(Communicator& group, bool proceed = true) {
-  float stops = group.replica().rank == 0 && !proceed ? 1.0f : 0.0f;
-  group.Sum({&stops, 1});
+  float stops = group.rank().rank == 0 && !proceed ? 1.0f : 0.0f;
+  group.AllReduce({&stops, 1});
   return stops == 0;
 }
 

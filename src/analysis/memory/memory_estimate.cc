@@ -9,8 +9,8 @@
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 #include "trainer/net/test_nets.h"
+#include "trainer/optim/tree_accumulator.h"
 #include "trainer/solver/solver.h"
-#include "trainer/steps/part_sums.h"
 
 namespace trainer {
 namespace {
@@ -27,7 +27,7 @@ size_t StateBytes(const Net& net) {
   return bytes;
 }
 
-size_t RuleBytes(const StepRule& rule, size_t weights, size_t gradients) {
+size_t RuleBytes(const Optimizer& rule, size_t weights, size_t gradients) {
   return weights * static_cast<size_t>(rule.StatesPerWeight()) +
          gradients * static_cast<size_t>(rule.ExtraArrays());
 }
@@ -100,18 +100,18 @@ void MemoryEstimate::AddNet(const Net& net) {
   prefetched += PrefetchBytes(net);
 }
 
-void MemoryEstimate::SetRun(const SolverSpec& spec, const StepRule& rule, const Net& train,
+void MemoryEstimate::SetRun(const SolverSpec& spec, const Optimizer& rule, const Net& train,
                             int parts) {
   weights = WeightBytes(train.params());
   gradients = GradientBytes(train);
   states_per_weight = rule.StatesPerWeight();
   rule_state = RuleBytes(rule, weights, gradients);
   // Each evaluation of a batch begins with a copy of the states that the first one began with.
-  if (rule.EvaluatesAgain()) rule_state += StateBytes(train);
+  if (rule.Reevaluates()) rule_state += StateBytes(train);
   if (spec.proto.ema_decay() > 0) ema_weights = gradients;
   snapshot_copy = SnapshotCopyBytes(spec.proto, rule, weights, gradients);
   virtual_ranks = parts;
-  part_sums = ExtraPartBytes(train, virtual_ranks, spec.proto.iter_size());
+  part_sums = ExtraVirtualRankBytes(train, virtual_ranks, spec.proto.iter_size());
   train_activations =
       train.memory_plan().arena_bytes * static_cast<size_t>(train.activation_slots());
   recomputed = CountRecomputed(train.memory_plan());
@@ -152,7 +152,7 @@ MemoryEstimator::MemoryEstimator(const Device& device, BufferReuse memory, OnNet
 MemoryEstimate MemoryEstimator::Estimate(const SolverSpec& spec, size_t activation_budget_bytes) {
   MemoryEstimate estimate;
   ParamStore params(device_);
-  const std::unique_ptr<StepRule> rule = MakeStepRule(spec);
+  const std::unique_ptr<Optimizer> rule = MakeOptimizer(spec);
   NetOptions options;
   options.log = false;
   options.plan_only = true;
@@ -208,7 +208,7 @@ MemoryEstimate EstimateMemory(const SolverSpec& spec, Solver& solver) {
     if (const Net* last = solver.LastBatchNet(i)) add(*last);
   }
   const Net& train = solver.train_net();
-  estimate.SetRun(spec, *MakeStepRule(spec), train, train.virtual_ranks());
+  estimate.SetRun(spec, *MakeOptimizer(spec), train, train.virtual_ranks());
   estimate.weights = WeightBytes(params);
   return estimate;
 }
@@ -224,16 +224,16 @@ MemoryEstimate EstimateMemory(const Net& net) {
   return estimate;
 }
 
-size_t SnapshotCopyBytes(const caffe::SolverParameter& solver, const StepRule& rule, size_t weights,
-                         size_t gradients) {
+size_t SnapshotCopyBytes(const caffe::SolverParameter& solver, const Optimizer& rule,
+                         size_t weights, size_t gradients) {
   if (!SavesSnapshots(solver)) return 0;
   const size_t copies = (solver.ema_decay() > 0 ? 1U : 0U) + (solver.snapshot_diff() ? 1U : 0U);
   return weights + RuleBytes(rule, weights, gradients) + gradients * copies;
 }
 
-void AdaptNetOptions(const StepRule& rule, NetOptions* options) {
-  options->allow_reevaluation = rule.EvaluatesAgain();
-  rule.Adapt(*options);
+void AdaptNetOptions(const Optimizer& rule, NetOptions* options) {
+  options->allow_reevaluation = rule.Reevaluates();
+  rule.ConfigureCompile(*options);
 }
 
 int64_t BatchSizeOf(const Net& net) {

@@ -6,7 +6,7 @@
 
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
-#include "trainer/steps/step_rule.h"
+#include "trainer/optim/optimizer.h"
 #include "trainer/strategies/pipeline_plan.h"
 
 namespace trainer {
@@ -34,7 +34,7 @@ StageEstimate EstimateStage(const SolverSpec& whole, const Device& device, const
   estimate.last = train.layers[static_cast<size_t>(stage)].back();
   estimate.exchanged = ExchangedBytes(plan, stage);
   const SolverSpec own = SpecOfStage(whole, &plan, stage);
-  const std::unique_ptr<StepRule> rule = MakeStepRule(own);
+  const std::unique_ptr<Optimizer> rule = MakeOptimizer(own);
   ParamStore params(device);
   const auto add = [&](size_t number, const NetUse& use) {
     NetOptions options;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "trainer/parallel/exchange_rules.h"
+#include "trainer/parallel/all_reduce_limits.h"
 
 namespace trainer {
 namespace {
@@ -21,7 +21,7 @@ double MovedInside(const ClusterModel& cluster, int ranks, double bytes) {
 AllReduceTime Inside(const ClusterModel& cluster, double bytes) {
   const int ranks = std::min(cluster.ranks, cluster.ranks_per_machine);
   if (ranks < 2) return {};
-  const bool mailed = bytes <= kMailedFloats * kFloat;
+  const bool mailed = bytes <= kEagerFloats * kFloat;
   const bool alone = cluster.machines() == 1;
   // All ranks wait once for the sums, and on several machines also for the result.
   const double latency = cluster.inside.latency * (mailed && alone ? 1 : 2);
@@ -29,18 +29,18 @@ AllReduceTime Inside(const ClusterModel& cluster, double bytes) {
           latency};
 }
 
-// Follows MpiLink::SumPart. The lanes of a machine share its link.
+// Follows InterNodeAllReduce::SumPart. The lanes of a machine share its link.
 AllReduceTime Between(const ClusterModel& cluster, double bytes) {
   const int machines = cluster.machines();
   if (machines < 2) return {};
   const int others = machines - 1;
-  const bool mailed = bytes <= kMailedFloats * kFloat && cluster.ranks_per_machine > 1;
+  const bool mailed = bytes <= kEagerFloats * kFloat && cluster.ranks_per_machine > 1;
   const double lanes = mailed ? 1 : std::min(cluster.ranks, cluster.ranks_per_machine);
   double left = bytes / kFloat / lanes;  // numbers per lane
   AllReduceTime time;
   while (left > 0) {
-    const double part = std::min<double>(left, kPartFloats);
-    const bool whole = part <= kWholeFloats;
+    const double part = std::min<double>(left, kChunkFloats);
+    const bool whole = part <= kDirectFloats;
     const double piece = whole ? part : part / machines;
     const int steps = whole ? 1 : 2;
     time.between +=

@@ -6,7 +6,7 @@
 
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
-#include "trainer/parallel/exchange_rules.h"
+#include "trainer/parallel/all_reduce_limits.h"
 
 namespace trainer {
 namespace {
@@ -16,7 +16,7 @@ IntraNodeModel FitIntraNode(const AllReduceResults& measured) {
   const auto [low, high] = std::ranges::minmax(measured.sums, {}, &TransferTime::bytes);
   const double moved = 2.0 * measured.ranks * (high.bytes - low.bytes);
   IntraNodeModel inside;
-  inside.latency = low.seconds / (low.bytes > kMailedFloats * sizeof(float) ? 2 : 1);
+  inside.latency = low.seconds / (low.bytes > kEagerFloats * sizeof(float) ? 2 : 1);
   inside.bytes_per_second = moved / std::max(1e-12, high.seconds - low.seconds);
   return inside;
 }

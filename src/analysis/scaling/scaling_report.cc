@@ -11,7 +11,7 @@
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
-#include "trainer/steps/step_rule.h"
+#include "trainer/optim/optimizer.h"
 
 namespace trainer {
 namespace {
@@ -27,7 +27,7 @@ class RankWork {
 
   void OfSolver(SolverSpec spec) {
     passes_ = spec.proto.iter_size();
-    states_per_weight_ = MakeStepRule(spec)->StatesPerWeight();
+    states_per_weight_ = MakeOptimizer(spec)->StatesPerWeight();
     constexpr double kHalf = 2;
     if (spec.proto.exchange_type() != caffe::FLOAT) report_.cluster.wire_bytes = kHalf;
     if (IsPlanned()) return Plan(*spec.train.net, spec.train.state);

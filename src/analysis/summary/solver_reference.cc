@@ -10,7 +10,7 @@
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/schema_doc.h"
-#include "trainer/steps/step_rule.h"
+#include "trainer/optim/optimizer.h"
 
 namespace trainer {
 namespace {
@@ -35,19 +35,19 @@ std::string SolverFieldText(const std::string& name) {
 }  // namespace
 
 std::string SolverFieldsText() {
-  return Join(Wrap("update rules (field type): " + JoinList(StepRuleNames()), 0), "\n\n",
+  return Join(Wrap("update rules (field type): " + JoinList(OptimizerNames()), 0), "\n\n",
               Explain("SolverParameter"));
 }
 
 std::string SolverReference(const std::string& name) {
-  const std::vector<std::string> rules = StepRuleNames();
+  const std::vector<std::string> rules = OptimizerNames();
   if (std::ranges::find(rules, name) == rules.end()) return SolverFieldText(name);
   return Join(name, "\n\n", Wrap(RuleText(name), 0), "\n", Wrap(kSymbols, 0), "\n");
 }
 
 Json SolverJson() {
   Json rules = Json::Object();
-  for (const std::string& rule : StepRuleNames()) rules.Set(rule, RuleText(rule));
+  for (const std::string& rule : OptimizerNames()) rules.Set(rule, RuleText(rule));
   return Json::Object()
       .Set("rules", std::move(rules))
       .Set("symbols", kSymbols)

@@ -195,7 +195,7 @@ NetProfile ProfileModel(const NetSpec& spec, const caffe::NetState& state, const
 }
 
 NetProfile ProfileSolver(SolverSpec spec, const Device& device, const ProfileOptions& options) {
-  TrainOptions train;
+  SolverOptions train;
   train.saves = false;
   train.weights = options.weights;
   train.memory = options.memory;

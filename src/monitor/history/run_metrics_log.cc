@@ -113,7 +113,7 @@ class LogReader {
     if (history_.starts == 0 && !told_) return;
     if (const auto net = NumberAfter(line, "Testing net (#")) net_ = static_cast<size_t>(*net);
     if (const auto rate = NumberAfter(line, "lr = ")) AddRate(*rate);
-    if (const auto loss = NumberAfter(line, ", loss = ")) AddLoss(*loss);
+    if (const auto loss = NumberAfter(line, ", loss = ")) RecordLoss(*loss);
     if (const auto output = After(line, "Train net output #")) AddOutput(*output, &history_.train);
     if (const auto output = After(line, "Test net output #")) AddTest(*output);
     if (const auto score = After(line, "Test score #")) AddScore(*score);
@@ -153,7 +153,7 @@ class LogReader {
     history_.rate.push_back({iter_, rate});
   }
 
-  void AddLoss(double loss) { history_.loss.push_back({iter_, loss}); }
+  void RecordLoss(double loss) { history_.loss.push_back({iter_, loss}); }
 
   void AddTest(std::string_view text) {
     constexpr size_t kMost = 1000;

@@ -119,7 +119,7 @@ class EventsObserver final : public TrainingObserver {
     Add(summary, report.iter);
   }
 
-  void OnReplicas(const ReplicasReport& report) override {
+  void OnRanks(const RanksReport& report) override {
     SummaryEvent summary;
     summary.Scalar("ranks/computing", static_cast<float>(report.computing));
     summary.Scalar("ranks/exchange", static_cast<float>(report.exchange));

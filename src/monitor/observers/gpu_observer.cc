@@ -190,7 +190,7 @@ class GpuObserver final : public TrainingObserver {
     reader_.Ask();
   }
 
-  void OnReplicas(const ReplicasReport& report) override { work_.exchange_wait = report.exchange; }
+  void OnRanks(const RanksReport& report) override { work_.exchange_wait = report.exchange; }
 
   void OnEnd(bool) override { Tell(reader_.TakeLast()); }
 

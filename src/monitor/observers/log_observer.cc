@@ -54,7 +54,7 @@ class LogObserver final : public TrainingObserver {
     }
   }
 
-  void OnReplicas(const ReplicasReport& report) override {
+  void OnRanks(const RanksReport& report) override {
     std::string slowest;
     if (!report.slowest.empty()) {
       slowest = Join("; the others waited ", LogPercent(report.cost), " of their time for ",

@@ -116,7 +116,7 @@ class MetricsObserver final : public TrainingObserver {
     Write(line);
   }
 
-  void OnReplicas(const ReplicasReport& report) override {
+  void OnRanks(const RanksReport& report) override {
     Json line = Line("ranks", iter_)
                     .Set("computing", static_cast<float>(report.computing))
                     .Set("exchange", static_cast<float>(report.exchange))

@@ -169,7 +169,7 @@ class GraphBuilder {
     LayerEnv env;
     env.reading.phase = spec.proto().phase();
     env.reading.key = {env_.options.seed, RngStreamOf(key, env.reading.phase)};
-    env.reading.replica = env_.options.replica;
+    env.reading.rank = env_.options.rank;
     env.reading.parts = env_.options.virtual_ranks;
     env.reading.decode_threads = 0;
     env.reading.host_memory = &env_.device.PinnedMemory();

@@ -17,7 +17,7 @@ Bindings::Bindings(const Graph& graph, const NetOptions& options, const Device& 
     : graph_(graph),
       device_(device),
       results_(std::make_unique<PassResults>(device, graph.nodes.size(), CountLosses(graph))) {
-  results_->SetReplica(options.replica.rank, 0);
+  results_->SetRank(options.rank.rank, 0);
   arena_ = static_cast<std::byte*>(device_.Allocate(graph.plan.arena_bytes));
   device_.Zero(arena_, graph.plan.arena_bytes);
   contexts_.Resize(graph.nodes.size());

@@ -20,7 +20,7 @@ void Net::ActivateVirtualRank(int part) {
   virtual_rank_states_[static_cast<size_t>(part_)]->Save();
   part_ = part;
   virtual_rank_states_[static_cast<size_t>(part_)]->Restore();
-  bindings_->results().SetReplica(options_.replica.rank + part, part);
+  bindings_->results().SetRank(options_.rank.rank + part, part);
 }
 
 }  // namespace trainer

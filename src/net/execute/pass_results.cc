@@ -54,7 +54,7 @@ void PassResults::Begin(uint32_t pass) {
 
 // Each replica drops other elements of its own items; rank 0 those of a run alone. The rank goes
 // into the seed, so that no stream of one replica is another stream of another.
-void PassResults::SetReplica(int rank, int part) {
+void PassResults::SetRank(int rank, int part) {
   pass_.rank_rng_salt = static_cast<uint64_t>(rank) * 0x9E3779B97F4A7C15u;
   pass_.virtual_rank = part;
 }

@@ -30,7 +30,7 @@ class PassResults {
 
   void Begin(uint32_t pass);
   // Whose pass the next one is: see RunContext::virtual_rank and key.
-  void SetReplica(int rank, int part);
+  void SetRank(int rank, int part);
   // The same pass once more, on the same batch.
   void Repeat() { pass_.is_reevaluation = true; }
 

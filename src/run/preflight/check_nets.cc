@@ -6,7 +6,7 @@
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 #include "trainer/net/test_nets.h"
-#include "trainer/steps/part_sums.h"
+#include "trainer/optim/tree_accumulator.h"
 
 namespace trainer {
 namespace {
@@ -121,7 +121,7 @@ bool PlannedNets::good() const {
 }
 
 PlannedNets PlanNets(const std::vector<PreflightNet>& nets, const SolverSpec* spec,
-                     const StepRule* rule, const Device& device, PreflightReport* report) {
+                     const Optimizer* rule, const Device& device, PreflightReport* report) {
   PlannedNets plan;
   ParamStore params(device);
   std::vector<std::unique_ptr<TestNets>> tests;

@@ -11,9 +11,9 @@
 #include "trainer/analysis/memory/memory_estimate.h"
 #include "trainer/base/process/host_memory.h"
 #include "trainer/net/net.h"
+#include "trainer/optim/optimizer.h"
 #include "trainer/run/device.h"
 #include "trainer/run/preflight/preflight.h"
-#include "trainer/steps/step_rule.h"
 
 namespace trainer {
 
@@ -47,7 +47,7 @@ struct PlannedNets {
 // Plans all nets as a run builds them, and adds the errors of every layer to the report. `spec` and
 // `rule` belong to the run whose training net is the first; both are null for a net without a run.
 PlannedNets PlanNets(const std::vector<PreflightNet>& nets, const SolverSpec* spec,
-                     const StepRule* rule, const Device& device, PreflightReport* report);
+                     const Optimizer* rule, const Device& device, PreflightReport* report);
 
 struct PreflightDevice {
   std::unique_ptr<Device> device;

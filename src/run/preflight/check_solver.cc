@@ -20,10 +20,10 @@
 #include "trainer/checkpoint/snapshot_files.h"
 #include "trainer/checkpoint/snapshot_lock.h"
 #include "trainer/config/overrides.h"
+#include "trainer/optim/optimizer.h"
 #include "trainer/run/search/batch_search.h"
 #include "trainer/run/start_point.h"
 #include "trainer/solver/solver.h"
-#include "trainer/steps/step_rule.h"
 
 namespace trainer {
 namespace {
@@ -38,7 +38,7 @@ class SolverCheck {
     DeviceChoice choice;
     diagnostics_.Collect([&] { choice = ChooseDevice(request_.device, spec_); });
     device_ = MakePreflightDevice(choice, &diagnostics_);
-    diagnostics_.Collect([&] { rule_ = MakeStepRule(spec_); });
+    diagnostics_.Collect([&] { rule_ = MakeOptimizer(spec_); });
     if (sound_) CheckLearningRates();
     diagnostics_.Collect([&] { LintSolver(spec_, &diagnostics_); });
     diagnostics_.Collect([&] { FindStart(); });
@@ -132,7 +132,7 @@ class SolverCheck {
   // Returns a solver with the weights or the snapshot to start from, or without them if they cannot
   // be used.
   std::unique_ptr<Solver> MakeSolver() {
-    TrainOptions options;
+    SolverOptions options;
     options.snapshot = state_;
     options.allow_outside = request_.start.allow_outside;
     if (state_.empty()) options.weights = WeightFiles(request_.start, spec_);
@@ -206,7 +206,7 @@ class SolverCheck {
   SolverSpec spec_;
   std::vector<PreflightNet> nets_;
   std::string state_;                   // the .solverstate to resume from, or ""
-  std::unique_ptr<StepRule> rule_;      // null if it has an error
+  std::unique_ptr<Optimizer> rule_;     // null if it has an error
   size_t activation_budget_bytes_ = 0;  // of --memory
   bool fits_limit_ = true;
   bool sound_ = false, start_ok_ = false, fresh_ = true;

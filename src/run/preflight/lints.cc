@@ -9,7 +9,7 @@
 
 #include "trainer/base/text/text.h"
 #include "trainer/net/learning.h"
-#include "trainer/solver/lr_policy.h"
+#include "trainer/solver/lr_schedule.h"
 
 namespace trainer {
 namespace {

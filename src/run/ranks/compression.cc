@@ -2,23 +2,24 @@
 
 namespace trainer {
 
-std::optional<WireType> RequestedCompression(const RankOptions& options) {
-  for (const WireType type : {WireType::kF32, WireType::kF16, WireType::kBF16}) {
+std::optional<CompressionType> RequestedCompression(const RankOptions& options) {
+  for (const CompressionType type :
+       {CompressionType::kF32, CompressionType::kF16, CompressionType::kBF16}) {
     if (options.exchange_type == NameOf(type)) return type;
   }
   return std::nullopt;
 }
 
-WireType ApplyCompression(const RankOptions& options, SolverSpec* spec) {
-  if (const std::optional<WireType> type = RequestedCompression(options)) {
-    spec->proto.set_exchange_type(*type == WireType::kF16    ? caffe::FLOAT16
-                                  : *type == WireType::kBF16 ? caffe::BFLOAT16
-                                                             : caffe::FLOAT);
+CompressionType ApplyCompression(const RankOptions& options, SolverSpec* spec) {
+  if (const std::optional<CompressionType> type = RequestedCompression(options)) {
+    spec->proto.set_exchange_type(*type == CompressionType::kF16    ? caffe::FLOAT16
+                                  : *type == CompressionType::kBF16 ? caffe::BFLOAT16
+                                                                    : caffe::FLOAT);
   }
   const caffe::Type type = spec->proto.exchange_type();
-  return type == caffe::FLOAT16    ? WireType::kF16
-         : type == caffe::BFLOAT16 ? WireType::kBF16
-                                   : WireType::kF32;
+  return type == caffe::FLOAT16    ? CompressionType::kF16
+         : type == caffe::BFLOAT16 ? CompressionType::kBF16
+                                   : CompressionType::kF32;
 }
 
 }  // namespace trainer

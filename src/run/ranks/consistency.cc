@@ -7,7 +7,7 @@
 #include "trainer/base/text/text.h"
 #include "trainer/base/thread/threads.h"
 #include "trainer/config/resolved_solver.h"
-#include "trainer/parallel/agreement.h"
+#include "trainer/parallel/consistency.h"
 
 namespace trainer {
 namespace {
@@ -27,7 +27,7 @@ void RequireConsistentRanks(World& world, const SolverSpec& spec, const Device& 
   std::string data = FactLines(sources);
   for (const NetUse& test : spec.tests)
     data += FactLines(FingerprintData(test));  // ranks divide tests
-  RequireAgreement(
+  RequireConsistent(
       world.group(), world.names(),
       {{"the program", ProgramIdentity()},
        {"the solver and its nets", ResolvedText(spec)},
@@ -36,7 +36,7 @@ void RequireConsistentRanks(World& world, const SolverSpec& spec, const Device& 
        {device.kind() == DeviceKind::kCpu ? "the processor" : "the GPU", device.Describe()},
        {"--tf32", gpu.tf32 ? "--tf32" : "--notf32"},
        {"--deterministic", gpu.deterministic ? "--deterministic" : "--nodeterministic"}});
-  const auto ranks = static_cast<uint64_t>(world.group().replica().size);
+  const auto ranks = static_cast<uint64_t>(world.group().rank().size);
   const auto passes = static_cast<uint64_t>(spec.proto.iter_size());
   for (const DataFingerprint& source : sources) {
     const std::string epoch = DescribeEpoch(source, source.batch_size * ranks * passes);

@@ -48,7 +48,7 @@ bool RequireDistinctGpus(bool share_gpu, World& world, const DeviceChoice& choic
   const std::vector<std::string> gpus =
       group.Gather(Join(world.locals().machine, "\n", AddressOf(choice.gpu.id)));
   float shared = 0;
-  if (group.replica().rank == 0) {
+  if (group.rank().rank == 0) {
     shared = FindShared(world, gpus, share_gpu) ? 1.0f : 0.0f;
   }
   group.Broadcast({&shared, 1});
@@ -57,10 +57,10 @@ bool RequireDistinctGpus(bool share_gpu, World& world, const DeviceChoice& choic
 
 // Returns the reason why gradients must be all-reduced in the host's memory; "" if there is none.
 std::string WhyByHost(const std::string& way, const World& world,
-                      const caffe::SolverParameter& solver, WireType wire, bool shared) {
+                      const caffe::SolverParameter& solver, CompressionType wire, bool shared) {
   if (way == "host") return "because of --exchange=host";
   if (shared) return "because ranks share a GPU";
-  const bool rounds = wire != WireType::kF32 && !world.DescribeSent().empty();
+  const bool rounds = wire != CompressionType::kF32 && !world.DescribeSent().empty();
   if (rounds) return Join("because gradients are sent as ", NameOf(wire));
   if (solver.virtual_ranks() <= 1) return "";
   return "because virtual_ranks need a fixed order of sums, and NCCL and MPI do not keep one";
@@ -71,7 +71,7 @@ std::string WhyByHost(const std::string& way, const World& world,
 std::unique_ptr<Communicator> MakeGpuCommunicator(const std::string& way, World& world,
                                                   const Device& device,
                                                   const caffe::SolverParameter& solver,
-                                                  WireType wire, bool shared) {
+                                                  CompressionType wire, bool shared) {
   GpuGroupOptions options = {&world.group(), [&world] { world.Poll(); }, world.bucket_floats()};
   if (world.mpi_takes_gpu_memory()) {
     options.sum_by_mpi = [&world](std::span<float> values, const std::function<void()>& use_gpu) {
@@ -113,12 +113,12 @@ LocalRank LocalRankOf(const World* world, bool share_gpu) {
 
 std::unique_ptr<Communicator> ConnectRanks(const RankOptions& options, World& world,
                                            const SolverSpec& spec, const Device& device,
-                                           const DeviceChoice& choice, WireType wire,
-                                           TrainOptions* train) {
+                                           const DeviceChoice& choice, CompressionType wire,
+                                           SolverOptions* train) {
   RequireConsistentRanks(world, spec, device, choice.gpu);
-  const std::string how = world.SetWire(wire);
+  const std::string how = world.SetCompression(wire);
   if (!how.empty()) LOG(INFO) << how;
-  train->before_snapshot = [&world] { world.ForgetResiduals(); };
+  train->on_snapshot = [&world] { world.ResetErrorFeedback(); };
   if (choice.kind != DeviceKind::kCuda) return nullptr;
   const bool shared = RequireDistinctGpus(options.share_gpu, world, choice);
   std::unique_ptr<Communicator> group =

@@ -22,7 +22,7 @@ LocalRank LocalRankOf(const World* world, bool share_gpu);
 // which `train` then refers to; on CPUs returns null.
 std::unique_ptr<Communicator> ConnectRanks(const RankOptions& options, World& world,
                                            const SolverSpec& spec, const Device& device,
-                                           const DeviceChoice& choice, WireType wire,
-                                           TrainOptions* train);
+                                           const DeviceChoice& choice, CompressionType wire,
+                                           SolverOptions* train);
 
 }  // namespace trainer

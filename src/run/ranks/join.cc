@@ -14,8 +14,8 @@ namespace trainer {
 
 int RanksToStart(const RankOptions& options) {
   const int ranks = options.ranks;
-  const RankEnvironment environment = ReadRankEnvironment();
-  if (environment.launcher == RankLauncher::kOwn) return 0;
+  const LaunchEnvironment environment = ReadLaunchEnvironment();
+  if (environment.launcher == RankLauncher::kFork) return 0;
   if (ranks > 0 && environment.launcher == RankLauncher::kMpi) {
     throw Error(ErrorCode::kUsage,
                 Join("--ranks=", ranks,
@@ -27,7 +27,7 @@ int RanksToStart(const RankOptions& options) {
 int RanksToStart(const RankOptions& options, const DeviceOptions& device) {
   const int count = static_cast<int>(RequestedGpus(device).size());
   const int ranks = RanksToStart(options);
-  if (ReadRankEnvironment().launcher != RankLauncher::kNone || count < 2) return ranks;
+  if (ReadLaunchEnvironment().launcher != RankLauncher::kNone || count < 2) return ranks;
   if (options.ranks == 0) return count;
   RequireGpusForRanks(count, options.ranks, options.share_gpu,
                       Join("--ranks=", options.ranks, " --gpu=", device.gpu));
@@ -35,19 +35,20 @@ int RanksToStart(const RankOptions& options, const DeviceOptions& device) {
 }
 
 World* JoinRanks(const RankOptions& options, int patience) {
-  const std::string warning = ReadRankEnvironment().warning;
+  const std::string warning = ReadLaunchEnvironment().warning;
   if (!warning.empty()) LOG(WARNING) << warning;
-  WorldSettings settings;
+  WorldOptions settings;
   settings.bucket_bytes = static_cast<size_t>(options.bucket_size) * 1024;
   settings.peer_timeout =
       std::chrono::seconds(options.peer_timeout) + std::chrono::seconds(patience);
   settings.warn_after = std::chrono::seconds(options.peer_warning);
   World* const world = JoinWorld(settings);
   if (world == nullptr) return nullptr;
-  const bool is_rank_0 = world->group().replica().rank == 0;
+  const bool is_rank_0 = world->group().rank().rank == 0;
   if (!is_rank_0) LogWarningsOnly();
   // All ranks log warnings, and this one is about their host.
-  if (world->seat().local == 0 && !world->warning().empty()) LOG(WARNING) << world->warning();
+  if (world->topology().local_rank == 0 && !world->warning().empty())
+    LOG(WARNING) << world->warning();
   if (!is_rank_0) return world;
   LOG(INFO) << world->Describe();
   constexpr size_t kMost = 64;

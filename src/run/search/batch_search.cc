@@ -164,7 +164,7 @@ class BatchSearcher {
   // Trains as `trainer train` does, and times each iteration.
   void Measure(BatchTrial* trial) {
     if (!Set(trial->batch)) return;
-    TrainOptions options;
+    SolverOptions options;
     options.saves = false;
     options.memory = options_.memory_mode;
     ObserverList nobody;

@@ -60,7 +60,7 @@ std::string Summary(const TrialResult& result) {
     text += Join(", best ", EscapeControl(result.output), " ", result.best->value, " at iteration ",
                  result.best->iter);
   }
-  if (!result.IsOver() && !result.problem.empty()) text += ": " + EscapeControl(result.problem);
+  if (!result.IsFinished() && !result.problem.empty()) text += ": " + EscapeControl(result.problem);
   return text;
 }
 
@@ -76,7 +76,7 @@ class GridSearch {
       const std::string name = Join("Run ", i + 1, " of ", grid_.trials.size(), ", ", trial.Name());
       PrepareFolder(options_, trial);
       TrialResult result = ReadTrialResult(trial, BestOutput());
-      if (result.IsOver()) {
+      if (result.IsFinished()) {
         progress_.Skip(1);
         progress_.Say(
             Join(name, ": ", result.State(), " before; to run it again, remove ", trial.folder));
@@ -101,7 +101,7 @@ class GridSearch {
   void Count(const TrialResult& result) {
     const int code = result.exit_code.value_or(0);
     diverged_ += code == static_cast<int>(ErrorCode::kDiverged) ? 1 : 0;
-    if (failure_ == 0 && !result.IsOver()) failure_ = code;
+    if (failure_ == 0 && !result.IsFinished()) failure_ = code;
   }
 
   // Starts nothing if the deadline has passed or a stop was asked for.

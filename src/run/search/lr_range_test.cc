@@ -10,7 +10,7 @@
 #include "trainer/base/log/progress.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/solver_spec.h"
-#include "trainer/solver/lr_policy.h"
+#include "trainer/solver/lr_schedule.h"
 #include "trainer/solver/solver.h"
 
 namespace trainer {

@@ -49,13 +49,13 @@ void RequireSearchable(const TrainRequest& request) {
 // Runs the test on this rank. All ranks get the same losses.
 LrRangeResult TestOnRank(const TrainRequest& request, const LrRange& range, World* world) {
   SolverSpec spec = WithoutTestsAndSnapshots(ReadSolver(request.solver), range.iterations);
-  const WireType wire = ApplyCompression(request.ranks, &spec);
+  const CompressionType wire = ApplyCompression(request.ranks, &spec);
   const DeviceChoice choice =
       ChooseDevice(request.device, spec, LocalRankOf(world, request.ranks.share_gpu));
-  TrainOptions options;
+  SolverOptions options;
   options.saves = false;
   if (world != nullptr) options.group = &world->group();
-  const Rank rank = ReplicaOf(options);
+  const Rank rank = RankOf(options);
   ApplyBatchSize(request.batch, rank, &spec);
   ScaleForRanks(request.ranks, rank, &spec);
   RaiseLr(range, &spec.proto);
@@ -98,7 +98,7 @@ int FindLearningRate(const TrainRequest& request, const LrRange& range,
           ? nullptr
           : StartRecordServer(*world, std::chrono::seconds(request.ranks.peer_timeout));
   const LrRangeResult result = TestOnRank(request, range, world);
-  if (world == nullptr || world->group().replica().rank == 0) report(result);
+  if (world == nullptr || world->group().rank().rank == 0) report(result);
   if (world != nullptr) world->Finish();
   return 0;
 }

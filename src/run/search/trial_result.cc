@@ -56,7 +56,7 @@ void ReadTests(const RunMetrics& history, const std::string& best_output, TrialR
 
 }  // namespace
 
-bool TrialResult::IsOver() const {
+bool TrialResult::IsFinished() const {
   return exit_code == 0 || exit_code == static_cast<int>(ErrorCode::kDiverged);
 }
 
@@ -151,7 +151,7 @@ TrialReport ReadTrials(const std::vector<Trial>& trials, const std::string& best
 std::string ToText(const TrialReport& report) {
   std::string text = TrialTable(report.rows);
   for (const auto& [trial, result] : report.rows) {
-    if (result.IsOver() || result.problem.empty()) continue;
+    if (result.IsFinished() || result.problem.empty()) continue;
     text += Join(trial.Name(), ": ", EscapeControl(result.problem), "\n");
   }
   const auto& [best, result] = report.rows[0];

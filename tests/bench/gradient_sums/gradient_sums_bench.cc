@@ -51,7 +51,7 @@ void SumInBuckets(Communicator& group, std::span<float> values,
     group.OnGradientReady(i, values.subspan(at, length));
     at += length;
   }
-  for (int i = 0; i < count; ++i) group.WaitFor(i);
+  for (int i = 0; i < count; ++i) group.WaitGradient(i);
 }
 
 // Returns milliseconds. Empty without MPI.
@@ -120,7 +120,7 @@ int SumOverRanks(const std::string& solver, int rounds) {
   }
   const GradientSums sums = SumGradients(*world, LoadSolver(solver), rounds);
   world->Finish();
-  if (world->group().replica().rank == 0) std::cout << Wrap(ToText(sums), 0) << "\n";
+  if (world->group().rank().rank == 0) std::cout << Wrap(ToText(sums), 0) << "\n";
   return 0;
 }
 

@@ -75,13 +75,13 @@ class DataAheadTest : public testing::Test {
 // A net of one data layer.
 struct MadeDataAhead {
   MadeDataAhead(const std::string& text, const Device& device, caffe::Phase phase = caffe::TRAIN,
-                Rank replica = {}, int parts = 1)
+                Rank rank = {}, int parts = 1)
       : spec(NetFromText(text)), params(device) {
     NetOptions options;
     options.state = StateOf(phase);
     options.seed = 4;
     options.log = false;
-    options.replica = replica;
+    options.rank = rank;
     options.virtual_ranks = parts;
     options.training = phase == caffe::TRAIN;
     net = std::make_unique<Net>(spec, options, device, params);

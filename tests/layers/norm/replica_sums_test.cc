@@ -55,7 +55,7 @@ class Parts {
       parts.push_back(std::make_unique<LayerRunner>(layer, of_part));
       dynamic_cast<UsesReplicas&>(parts.back()->layer())
           .UseReplicas({count, [group = groups_.back().get()](std::span<float> values) {
-                          group->Sum(values);
+                          group->AllReduce(values);
                         }});
     }
   }

@@ -20,7 +20,8 @@ using testing::IsEmpty;
 using testing::SizeIs;
 
 // Runs without an end. A limit of one second is less than what a run keeps in reserve for its last
-// snapshot (src/solver/time_budget.h), so the run saves and stops as soon as it looks at the clock.
+// snapshot (src/solver/deadline_reserve.h), so the run saves and stops as soon as it looks at the
+// clock.
 class QueueTest : public testing::Test {
  protected:
   QueueTest() {

@@ -7,15 +7,15 @@
 
 #include "trainer/analysis/communication/all_reduce_results.h"
 #include "trainer/analysis/timing/timing_samples.h"
-#include "trainer/parallel/wire_type.h"
+#include "trainer/parallel/compression_type.h"
 #include "trainer/parallel/world.h"
 
 namespace trainer {
 
 struct AllReduceBenchOptions {
-  size_t max_bytes = size_t{256} << 20;  // the largest buffer
-  int rounds = 15;                       // of each size; fewer on a slow link
-  WireType wire = WireType::kF32;        // the form of gradients between machines
+  size_t max_bytes = size_t{256} << 20;          // the largest buffer
+  int rounds = 15;                               // of each size; fewer on a slow link
+  CompressionType wire = CompressionType::kF32;  // the form of gradients between machines
 };
 
 // The times of one size: our all-reduce, and MPI_Allreduce (empty without MPI).

@@ -12,7 +12,7 @@
 #include "trainer/base/text/json.h"
 #include "trainer/config/solver_spec.h"
 #include "trainer/net/net.h"
-#include "trainer/steps/step_rule.h"
+#include "trainer/optim/optimizer.h"
 
 namespace trainer {
 
@@ -58,7 +58,7 @@ struct MemoryEstimate {
   // Sets everything that a run of `spec` holds on one rank, except what AddNet adds and weights
   // that only test nets have. `train` is the training net, which may be planned only; `parts`: the
   // virtual ranks that this rank computes.
-  void SetRun(const SolverSpec& spec, const StepRule& rule, const Net& train, int parts);
+  void SetRun(const SolverSpec& spec, const Optimizer& rule, const Net& train, int parts);
 
   // Returns the parts that are in memory of the room's kind, and the memory of the program itself.
   std::vector<MemoryItem> Items(const MemoryRoom& room) const;
@@ -100,11 +100,11 @@ MemoryEstimate EstimateMemory(const SolverSpec& spec, Solver& solver);
 MemoryEstimate EstimateMemory(const Net& net);
 
 // Bytes of the copy of a run's state that a snapshot is written from; 0 without snapshots.
-size_t SnapshotCopyBytes(const caffe::SolverParameter& solver, const StepRule& rule, size_t weights,
-                         size_t gradients);
+size_t SnapshotCopyBytes(const caffe::SolverParameter& solver, const Optimizer& rule,
+                         size_t weights, size_t gradients);
 
 // Sets the options of a training net that depend on its step rule. Call before the net is built.
-void AdaptNetOptions(const StepRule& rule, NetOptions* options);
+void AdaptNetOptions(const Optimizer& rule, NetOptions* options);
 
 // Records in a batch of the first data layer; 0 without one.
 int64_t BatchSizeOf(const Net& net);

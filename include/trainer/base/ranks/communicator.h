@@ -1,6 +1,6 @@
 #pragma once
-// How the replicas of one run reach each other. Whoever exchanges numbers between processes (or
-// threads) implements it in one file; net, steps and solver know these calls alone.
+// The communicator: how the ranks of one run exchange numbers. Each transport (processes, threads,
+// GPUs) implements it in one file; net, optim and solver use only this interface.
 
 #include <algorithm>
 #include <memory_resource>
@@ -12,46 +12,48 @@
 
 namespace trainer {
 
-// Learns during a backward pass which gradients are final.
+// Receives the gradients of a backward pass as soon as each of them is final.
 class GradientSink {
  public:
   virtual ~GradientSink() = default;
-  // Nothing more will be added to slice `slice` of the gradients in this pass: `values`, contiguous
-  // f32 on the device, gaps of zeros included. Called once per slice and pass, in the order of
-  // their numbers 0, 1, ..., on the thread that runs backward. Slices are the same in each pass and
-  // each replica, and neighbours in this order are neighbours in memory wherever the net's
-  // parameters were laid out for it, so that several may be joined to one bucket.
+  // The net adds nothing more to slice `slice` of the gradients in this pass. `values` are
+  // contiguous f32 on the device, including the zeros between parameters. Called once per slice and
+  // pass, in the order 0, 1, ..., on the thread that runs backward. The slices are the same in each
+  // pass and on each rank. Consecutive slices are adjacent in memory if the net allocated its
+  // parameters in that order, so an implementation may join several to one bucket.
   virtual void OnGradientReady(int slice, std::span<float> values) = 0;
 };
 
-// One replica's connection to the others. Every replica makes the same calls in the same order.
-// A call throws Error where another replica cannot be reached.
+// One rank's connection to the others. All ranks make the same calls in the same order. A call
+// throws Error if another rank cannot be reached.
 class Communicator : public GradientSink {
  public:
-  virtual Rank replica() const = 0;
-  // Returns when the sum of slice `slice` over all ranks has arrived, which OnGradientReady starts
-  // in place. No caller touches a slice between the two calls. Callers wait for slices in order.
-  virtual void WaitFor(int slice) = 0;
-  // The last of the slices whose sums have arrived with that of `slice`, after WaitFor(slice).
-  virtual int ArrivedWith(int slice) const { return slice; }
-  // Replaces each number, on the host, by its sum over all replicas, equal on each of them.
-  virtual void Sum(std::span<float> values) = 0;
-  // Sums, of slices too, are added as a binary tree over the ranks: those of neighbours, then of
-  // pairs of neighbours, and so on. A sentence where the group cannot keep to it; else "".
-  virtual std::string WhyNoTree() const { return ""; }
-  // Of rank 0: what each replica gave, by rank. Of the others: nothing.
+  virtual Rank rank() const = 0;
+  // Returns when slice `slice` holds its sum over all ranks. OnGradientReady starts that sum in
+  // place; the caller does not touch the slice between the two calls and waits for slices in order.
+  virtual void WaitGradient(int slice) = 0;
+  // After WaitGradient(slice): the last slice that was reduced together with `slice`.
+  virtual int LastReduced(int slice) const { return slice; }
+  // Replaces each number, in host memory, by its sum over all ranks. The result has the same bits
+  // on each rank.
+  virtual void AllReduce(std::span<float> values) = 0;
+  // All sums, including those of slices, are a binary tree over the ranks: neighbours are added
+  // first, then pairs of neighbours, and so on. Returns a sentence that says why this communicator
+  // adds in another order; else "".
+  virtual std::string WhyNotTreeOrder() const { return ""; }
+  // On rank 0, returns what each rank gave, by rank; on the others, nothing.
   virtual std::vector<std::string> Gather(const std::string& own) = 0;
-  // Replaces each number, on the host, by that of rank 0, bit for bit.
+  // Replaces each number, in host memory, by rank 0's, bit for bit.
   virtual void Broadcast(std::span<float> values) {
-    if (replica().rank != 0) std::ranges::fill(values, -0.0f);  // x + -0 is x, whatever x is
-    Sum(values);
+    if (rank().rank != 0) std::ranges::fill(values, -0.0f);  // x + -0 is x, whatever x is
+    AllReduce(values);
   }
-  // Memory of the host from which this group sums without a copy, for the gradients of a device
-  // that computes there; or null. Every replica allocates the same blocks in the same order.
-  virtual std::pmr::memory_resource* memory() { return nullptr; }
-  // This replica is at work: it has done `iterations`, or another part of one. A replica that says
-  // so for minutes while the others wait is not taken for a lost one.
-  virtual void NoteProgress(int iterations) { static_cast<void>(iterations); }
+  // Host memory that this communicator reduces without a copy, for the gradients of a device that
+  // computes on the host; or null. All ranks allocate the same blocks in the same order.
+  virtual std::pmr::memory_resource* gradient_memory() { return nullptr; }
+  // Says that this rank is alive and has done `iterations` iterations. Ranks that wait do not take
+  // a rank for lost as long as it calls this.
+  virtual void Heartbeat(int iterations) { static_cast<void>(iterations); }
 };
 
 }  // namespace trainer

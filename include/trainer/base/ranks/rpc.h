@@ -1,5 +1,6 @@
 #pragma once
-// Questions between ranks of different machines, for those who do not wait for each other's calls.
+// Remote procedure calls between ranks of different nodes, for strategies whose ranks do not make
+// collective calls.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,28 +11,31 @@
 
 namespace trainer {
 
-// One rank's side of it. Used by the thread that trains; answers are given by another one, so that
-// a rank that computes answers, too.
+// One rank's end. The training thread makes the calls; another thread runs the handlers, so a rank
+// answers while it computes.
 class Rpc {
  public:
   using Bytes = std::vector<std::byte>;
-  // Makes the reply to what rank `from` asks. False: not now, it is called again soon. May take no
-  // longer than a copy of what it is about, and not wait for a rank of another machine.
-  using Answer = std::function<bool(int from, std::span<const std::byte> request, Bytes* reply)>;
+  // Writes the reply to a request of rank `from`. Returns false if it cannot answer yet; then it is
+  // called again soon. It may take as long as copying its data, and must not wait for a rank of
+  // another node.
+  using Handler = std::function<bool(int from, std::span<const std::byte> request, Bytes* reply)>;
 
   virtual ~Rpc() = default;
-  // What this rank answers from now on. Every rank gives the same kinds in the same order, before
-  // anybody asks; returns the number of the kind.
-  virtual int Serve(Answer answer) = 0;
-  // Forgets all answers, none of which is under way when this returns. Questions stay open.
-  virtual void Forget() = 0;
-  // Sends a question and returns its ticket. Those to one rank arrive in their order.
-  virtual uint64_t Begin(int rank, int kind, Bytes request) = 0;
-  // Returns the reply when it is there. Throws EndedByPeer where a rank failed; one that does
-  // nothing for too long ends the run.
-  virtual Bytes Await(uint64_t ticket) = 0;
-  Bytes Ask(int rank, int kind, Bytes request) {
-    return Await(Begin(rank, kind, std::move(request)));
+  // Registers a handler and returns its method number. All ranks register the same methods in the
+  // same order, before the first call.
+  virtual int Register(Handler answer) = 0;
+  // Unregisters all handlers; none is running when this returns. Requests that arrive later stay
+  // unanswered.
+  virtual void Unregister() = 0;
+  // Sends a request and returns the number of the call. Requests to one rank arrive in the order of
+  // the calls.
+  virtual uint64_t CallAsync(int rank, int method, Bytes request) = 0;
+  // Waits for the reply to a call and returns it. Throws PeerFailed if a rank failed. A rank that
+  // gives no sign of life for too long ends the run.
+  virtual Bytes Wait(uint64_t call) = 0;
+  Bytes Call(int rank, int method, Bytes request) {
+    return Wait(CallAsync(rank, method, std::move(request)));
   }
 };
 

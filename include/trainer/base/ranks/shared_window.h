@@ -1,6 +1,6 @@
 #pragma once
-// Memory that the ranks of a machine share, and messages to those of other machines, for those who
-// do not wait for each other's calls.
+// Memory that the ranks of a node share, and messages to ranks of other nodes, for strategies whose
+// ranks do not make collective calls.
 
 #include <cstddef>
 #include <functional>
@@ -10,34 +10,35 @@
 
 namespace trainer {
 
-// One rank's side of it. Used by the thread that trains.
+// One rank's end, like a shared-memory window of MPI. Used by the training thread.
 class SharedWindow {
  public:
   virtual ~SharedWindow() = default;
-  // A block that all ranks of this machine see, zeros at first, which stays until the end. Every
-  // rank allocates the same number of blocks in the same order, those of one machine with the same
-  // bytes, and a call meets the others'.
+  // Allocates a block that all ranks of this node map. It is zero at first and stays until the end.
+  // Collective: all ranks allocate the same number of blocks in the same order, and the ranks of a
+  // node the same sizes.
   virtual std::byte* Allocate(size_t bytes) = 0;
-  // Machines are numbered from 0, where rank 0 is.
-  virtual int MachineOf(int /*rank*/) const { return 0; }
-  virtual bool IsNear(int /*rank*/) const { return true; }  // on this machine
-  // To ranks that are not near; null where all are.
-  virtual Rpc* post() { return nullptr; }
-  // From here on the ranks make no common calls. One that ends without a word does not end the
-  // others of its machine, unless it is rank 0 or `needed`.
-  virtual void GoApart(bool needed) = 0;
-  // Whether the process of a rank has ended; of another machine's nobody knows.
-  virtual bool HasEnded(int rank) = 0;
-  // Throws EndedByPeer where a rank failed, and said so.
+  // The node of a rank. Nodes are numbered from 0, the node of rank 0.
+  virtual int NodeOf(int /*rank*/) const { return 0; }
+  virtual bool IsSameNode(int /*rank*/) const { return true; }  // whether it is on this rank's node
+  // Calls to ranks of other nodes; null if there is one node.
+  virtual Rpc* rpc() { return nullptr; }
+  // The ranks make no collective calls from here on. A rank that dies does not end the other ranks
+  // of its node, unless it is rank 0 or `needed`.
+  virtual void EnterAsync(bool needed) = 0;
+  // Whether the process of a rank has ended. False for ranks of other nodes, about which nothing is
+  // known.
+  virtual bool IsDead(int rank) = 0;
+  // Throws PeerFailed if a rank has reported a failure.
   virtual void ThrowIfFailed() = 0;
-  // Calls `ready` until it is true: for a while without a pause, then whenever a rank rings for
-  // this one, and now and then. Throws EndedByPeer where a rank failed, and kPeerLost where `rank`,
-  // which keeps this one waiting, has ended or has done nothing for too long.
-  virtual void Await(int rank, const std::function<bool()>& ready) = 0;
-  // This rank is at work, and another one of this machine that awaits something should look again.
-  // Also for answers of the post.
-  virtual void Ring(int rank) = 0;
-  // A rank in messages: "rank 1 (node7, process 4711)".
+  // Calls `ready` until it returns true: at first without a pause, then after each Notify for this
+  // rank and about twice a second. Throws PeerFailed if a rank failed, and kPeerLost if `rank`, for
+  // which this one waits, has ended or has given no sign of life for too long.
+  virtual void WaitFor(int rank, const std::function<bool()>& ready) = 0;
+  // Says that this rank is alive, and wakes a rank of this node that waits. Handlers may call it,
+  // too.
+  virtual void Notify(int rank) = 0;
+  // The name of a rank in messages: "rank 1 (node7, process 4711)".
   virtual std::string NameOf(int rank) const = 0;
 };
 

@@ -82,9 +82,9 @@ class Channel {
   size_t At(size_t i) const { return (first_ + i) % ring_.size(); }
 
   // A wait that is over already asks nothing of the stop token, which all threads share.
-  template <class IsOver>
+  template <class IsFinished>
   static void Wait(std::condition_variable_any& what, std::unique_lock<std::mutex>& lock,
-                   const std::stop_token& stop, const IsOver& is_over) {
+                   const std::stop_token& stop, const IsFinished& is_over) {
     if (!is_over() && !what.wait(lock, stop, is_over)) throw Closed{};
   }
 

@@ -1,25 +1,25 @@
 #pragma once
-// How long a thread spins that waits for others of its own kind: those of a team, or of the
-// processes that train with this one.
+// How long a waiting thread spins before it sleeps. Used by the threads of a team and by ranks of
+// one node.
 
 #include <chrono>
 #include <cstdint>
 
 namespace trainer {
 
-// Of the clock that all processes of a machine share.
+// Nanoseconds of the clock that all processes of a computer share.
 inline int64_t MonotonicNs() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
       .count();
 }
 
-// In nanoseconds: long while the cores are this program's own, short when a thread of it had to
-// wait for a core lately. Then it should sleep.
+// How long a thread should spin before it sleeps, in nanoseconds: long while this program has the
+// cores to itself, short if one of its threads had to wait for a core recently.
 int64_t SpinTime();
 
-// For a thread that waits without a team: every few milliseconds it reads how long the thread was
-// ready to run and had no core, which SpinTime goes by.
+// A thread that waits without a team calls this. Every few milliseconds it reads how long the
+// thread was ready to run but had no core; SpinTime depends on that.
 void NoteWait();
 
 }  // namespace trainer

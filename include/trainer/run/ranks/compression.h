@@ -4,14 +4,14 @@
 #include <optional>
 
 #include "trainer/config/solver_spec.h"
-#include "trainer/parallel/wire_type.h"
+#include "trainer/parallel/compression_type.h"
 #include "trainer/run/ranks/rank_options.h"
 
 namespace trainer {
 
 // Returns the format that --exchange_type gives.
-std::optional<WireType> RequestedCompression(const RankOptions& options);
+std::optional<CompressionType> RequestedCompression(const RankOptions& options);
 // Returns the format of --exchange_type, else of the solver, and sets the solver's field to it.
-WireType ApplyCompression(const RankOptions& options, SolverSpec* spec);
+CompressionType ApplyCompression(const RankOptions& options, SolverSpec* spec);
 
 }  // namespace trainer

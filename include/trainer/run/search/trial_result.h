@@ -27,7 +27,7 @@ struct TrialResult {
   std::optional<Score> best, last;
 
   // Returns whether the trial finished or its loss diverged, which it would do again.
-  bool IsOver() const;
+  bool IsFinished() const;
   // Returns "finished", "diverged", "failed (74)", "stopped", "not begun" or "running or killed".
   std::string State() const;
 };

@@ -35,8 +35,8 @@ class DepthwiseBackwardWeight final : public ConvBackwardWeight {
         (this->*run)(x, dy, sums);
       });
     });
-    for (int tap = 0; tap < kTaps; ++tap) AddParts(sums + tap * wide_, dweight + tap, kTaps);
-    if (desc_.bias && dbias != nullptr) AddParts(sums + kTaps * wide_, dbias, 1);
+    for (int tap = 0; tap < kTaps; ++tap) TreeSum(sums + tap * wide_, dweight + tap, kTaps);
+    if (desc_.bias && dbias != nullptr) TreeSum(sums + kTaps * wide_, dbias, 1);
   }
 
  private:
@@ -138,7 +138,7 @@ class DepthwiseBackwardWeight final : public ConvBackwardWeight {
 
   // Adds a row of the sums, over all parts. The last vector of a wide row ends with the last
   // channel.
-  void AddParts(const float* sums, float* to, int64_t step) const {
+  void TreeSum(const float* sums, float* to, int64_t step) const {
     for (int64_t c = 0; c < channels_; ++c) {
       const int64_t at = c < wide_ - lanes_ ? c : c + wide_ - channels_;
       float sum = 0;

@@ -4,7 +4,7 @@
 
 namespace trainer::cuda {
 
-void GradientGroup::OnGradientReady(int slice, std::span<float> values) {
+void DeviceCommunicator::OnGradientReady(int slice, std::span<float> values) {
   if (slice == 0) {
     RequireAllFinished();
     Clear();
@@ -15,7 +15,7 @@ void GradientGroup::OnGradientReady(int slice, std::span<float> values) {
   if (joined_.size() >= options_.bucket_floats) Flush();
 }
 
-void GradientGroup::Flush() {
+void DeviceCommunicator::Flush() {
   if (joined_.empty()) return;
   buckets_.push_back(joined_);
   joined_ = {};
@@ -27,71 +27,71 @@ void GradientGroup::Flush() {
   Begin(i);
 }
 
-void GradientGroup::RequireAllFinished() const {
+void DeviceCommunicator::RequireAllFinished() const {
   if (finished_ == buckets_.size() && joined_.empty()) return;
   throw Error(ErrorCode::kInternal, "sums of the pass before were not waited for");
 }
 
-void GradientGroup::Clear() {
+void DeviceCommunicator::Clear() {
   buckets_.clear();
   bucket_of_.clear();
   joined_ = {};
   finished_ = 0;
 }
 
-void GradientGroup::BeginCapture() { recording_ = true; }
+void DeviceCommunicator::BeginCapture() { recording_ = true; }
 
-void GradientGroup::EndCapture() {
+void DeviceCommunicator::EndCapture() {
   Flush();
   recording_ = false;
   finished_ = buckets_.size();  // none has begun
 }
 
-void GradientGroup::DropCapture() {
+void DeviceCommunicator::DropCapture() {
   Clear();
   recording_ = false;
 }
 
-void GradientGroup::OnReplay() {
+void DeviceCommunicator::OnReplay() {
   RequireAllFinished();
   device_.Use();
   finished_ = 0;
   for (size_t i = 0; i < buckets_.size(); ++i) Begin(i);
 }
 
-void GradientGroup::WaitFor(int slice) {
+void DeviceCommunicator::WaitGradient(int slice) {
   Flush();
   device_.Use();
   for (; finished_ <= bucket_of_[static_cast<size_t>(slice)]; ++finished_) Finish(finished_);
 }
 
-int GradientGroup::ArrivedWith(int slice) const {
+int DeviceCommunicator::LastReduced(int slice) const {
   const auto first = static_cast<size_t>(slice);
   size_t last = first;
   while (last + 1 < bucket_of_.size() && bucket_of_[last + 1] == bucket_of_[first]) ++last;
   return static_cast<int>(last);
 }
 
-void GradientGroup::Sum(std::span<float> values) {
+void DeviceCommunicator::AllReduce(std::span<float> values) {
   Flush();
   BeforeHost();
-  host().Sum(values);
+  host().AllReduce(values);
 }
 
-std::vector<std::string> GradientGroup::Gather(const std::string& own) {
+std::vector<std::string> DeviceCommunicator::Gather(const std::string& own) {
   Flush();
   BeforeHost();
   return host().Gather(own);
 }
 
-void GradientGroup::Broadcast(std::span<float> values) {
+void DeviceCommunicator::Broadcast(std::span<float> values) {
   Flush();
   BeforeHost();
   host().Broadcast(values);
 }
 
 bool IsZeroOnAll(Communicator& host, float value) {
-  host.Sum({&value, 1});
+  host.AllReduce({&value, 1});
   return value == 0;
 }
 

@@ -13,20 +13,20 @@ namespace trainer::cuda {
 // Joins slices to buckets, which are the same in each pass, and leaves all else to the host's
 // group. All ranks begin the same sums in the same order: that of their calls, whatever the GPUs
 // have done by then.
-class GradientGroup : public Communicator, public SumsCapturedPasses {
+class DeviceCommunicator : public Communicator, public SumsCapturedPasses {
  public:
-  GradientGroup(const CudaDevice& device, const GpuGroupOptions& options)
+  DeviceCommunicator(const CudaDevice& device, const GpuGroupOptions& options)
       : device_(device), options_(options) {}
 
-  Rank replica() const final { return host().replica(); }
+  Rank rank() const final { return host().rank(); }
   void OnGradientReady(int slice, std::span<float> values) final;
-  void WaitFor(int slice) final;
-  int ArrivedWith(int slice) const final;
-  void Sum(std::span<float> values) final;
-  std::string WhyNoTree() const override { return host().WhyNoTree(); }
+  void WaitGradient(int slice) final;
+  int LastReduced(int slice) const final;
+  void AllReduce(std::span<float> values) final;
+  std::string WhyNotTreeOrder() const override { return host().WhyNotTreeOrder(); }
   std::vector<std::string> Gather(const std::string& own) final;
   void Broadcast(std::span<float> values) final;
-  void NoteProgress(int iterations) final { host().NoteProgress(iterations); }
+  void Heartbeat(int iterations) final { host().Heartbeat(iterations); }
 
   void BeginCapture() final;
   void EndCapture() final;

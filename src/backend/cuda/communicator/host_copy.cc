@@ -8,7 +8,7 @@
 #include "cuda/communicator/device_communicator.h"
 #include "cuda/stream.h"
 #include "trainer/base/error/error.h"
-#include "trainer/base/ranks/replica_watch.h"
+#include "trainer/base/ranks/comm_stats.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer::cuda {
@@ -20,10 +20,10 @@ constexpr size_t kAlignment = 64;
 class Staging {
  public:
   Staging(const CudaDevice& device, Communicator& host, size_t bytes)
-      : from_(host.memory() == nullptr ? &device.PinnedMemory() : host.memory()),
+      : from_(host.gradient_memory() == nullptr ? &device.PinnedMemory() : host.gradient_memory()),
         bytes_(bytes),
         data_(from_->allocate(bytes, kAlignment)) {
-    if (host.memory() == nullptr) return;
+    if (host.gradient_memory() == nullptr) return;
     locked_ = GetRuntime()->HostRegister(data_, bytes, kHostRegisterPortable) == kSuccess;
     if (locked_) return;
     GetRuntime()->GetLastError();
@@ -50,16 +50,18 @@ class Staging {
 // host's group when it is down; from the first one that is waited for on, until all are, nothing
 // else is summed. What the exchange costs the thread that trains is its time in the host's group:
 // it waits for its own GPU outside of that.
-class StagedGroup final : public GradientGroup, public ReplicaWatch {
+class HostCopyCommunicator final : public DeviceCommunicator, public CommStats {
  public:
-  StagedGroup(const CudaDevice& device, const GpuGroupOptions& options)
-      : GradientGroup(device, options), watch_(dynamic_cast<const ReplicaWatch*>(options.host)) {}
+  HostCopyCommunicator(const CudaDevice& device, const GpuGroupOptions& options)
+      : DeviceCommunicator(device, options), watch_(dynamic_cast<const CommStats*>(options.host)) {}
 
   std::string NameOf(int rank) const override {
     return watch_ == nullptr ? Join("rank ", rank) : watch_->NameOf(rank);
   }
-  double SecondsSpent() const override { return watch_ == nullptr ? 0 : watch_->SecondsSpent(); }
-  double SecondsHidden() const override { return watch_ == nullptr ? 0 : watch_->SecondsHidden(); }
+  double CommSeconds() const override { return watch_ == nullptr ? 0 : watch_->CommSeconds(); }
+  double OverlappedSeconds() const override {
+    return watch_ == nullptr ? 0 : watch_->OverlappedSeconds();
+  }
 
  protected:
   void Begin(size_t i) override {
@@ -70,7 +72,7 @@ class StagedGroup final : public GradientGroup, public ReplicaWatch {
     if (staging_ == nullptr) MakeStaging();
     while (handed_ <= i) HandOn();
     while (handed_ < buckets().size() && copies_[handed_].down.IsReached()) HandOn();
-    host().WaitFor(static_cast<int>(i));
+    host().WaitGradient(static_cast<int>(i));
     Check(GetRuntime()->MemcpyAsync(buckets()[i].data(), Staged(i).data(),
                                     buckets()[i].size_bytes(), kHostToDevice, up_.get()),
           "copying sums of gradients to it (cudaMemcpyAsync)");
@@ -122,7 +124,7 @@ class StagedGroup final : public GradientGroup, public ReplicaWatch {
     ++handed_;
   }
 
-  const ReplicaWatch* watch_;
+  const CommStats* watch_;
   std::unique_ptr<Staging> staging_;
   std::deque<Copy> copies_;  // by bucket
   size_t handed_ = 0;        // to the host's group, in this pass
@@ -137,7 +139,7 @@ class StagedGroup final : public GradientGroup, public ReplicaWatch {
 std::unique_ptr<Communicator> MakeStaged(const Device& device, const GpuGroupOptions& options) {
   const auto& gpu = dynamic_cast<const CudaDevice&>(device);
   gpu.Use();
-  return std::make_unique<StagedGroup>(gpu, options);
+  return std::make_unique<HostCopyCommunicator>(gpu, options);
 }
 
 }  // namespace trainer::cuda

@@ -10,11 +10,11 @@ namespace {
 
 // A bucket is summed where it is waited for, when the computations that made it are done; those
 // behind it go on meanwhile.
-class MpiGroup final : public GradientGroup {
+class GpuMpiCommunicator final : public DeviceCommunicator {
  public:
-  using GradientGroup::GradientGroup;
+  using DeviceCommunicator::DeviceCommunicator;
 
-  std::string WhyNoTree() const override {
+  std::string WhyNotTreeOrder() const override {
     return "MPI chooses the order of sums itself; use --exchange=host";
   }
 
@@ -26,7 +26,7 @@ class MpiGroup final : public GradientGroup {
   void Finish(size_t i) override {
     if (!met_) {
       float one = 1;
-      host().Sum({&one, 1});
+      host().AllReduce({&one, 1});
       met_ = true;
     }
     while (!computed(i).IsReached()) {
@@ -53,7 +53,7 @@ std::unique_ptr<Communicator> MakeMpi(const Device& device, const GpuGroupOption
   if (!IsZeroOnAll(*options.host, can ? 0.0f : 1.0f)) return nullptr;
   *note = "in GPU memory";
   gpu.Use();
-  return std::make_unique<MpiGroup>(gpu, options);
+  return std::make_unique<GpuMpiCommunicator>(gpu, options);
 }
 
 }  // namespace trainer::cuda

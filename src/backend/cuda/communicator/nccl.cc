@@ -47,12 +47,12 @@ class CommunicatorHandle {
   bool done_ = true;
 };
 
-class NcclGroup final : public GradientGroup {
+class NcclCommunicator final : public DeviceCommunicator {
  public:
-  NcclGroup(const CudaDevice& device, const GpuGroupOptions& options, nccl::Comm comm)
-      : GradientGroup(device, options), comm_(comm) {}
+  NcclCommunicator(const CudaDevice& device, const GpuGroupOptions& options, nccl::Comm comm)
+      : DeviceCommunicator(device, options), comm_(comm) {}
 
-  std::string WhyNoTree() const override {
+  std::string WhyNotTreeOrder() const override {
     return "NCCL chooses the order of sums itself; use --exchange=host";
   }
 
@@ -71,7 +71,7 @@ class NcclGroup final : public GradientGroup {
   void Finish(size_t i) override {
     if (!met_) {
       float one = 1;
-      host().Sum({&one, 1});
+      host().AllReduce({&one, 1});
       met_ = true;
     }
     summed_[i].MakeWait(device().stream());
@@ -95,7 +95,7 @@ class NcclGroup final : public GradientGroup {
 // Rank 0's, byte by byte; false where it could not make one.
 bool ShareId(Communicator& host, nccl::UniqueId* id, std::string* why) {
   int result = nccl::kSuccess;
-  if (host.replica().rank == 0) result = GetNccl()->GetUniqueId(id);
+  if (host.rank().rank == 0) result = GetNccl()->GetUniqueId(id);
   std::vector<float> numbers(sizeof(id->bytes));
   for (size_t i = 0; i < numbers.size(); ++i) {
     numbers[i] = static_cast<float>(static_cast<unsigned char>(id->bytes[i]));
@@ -118,14 +118,14 @@ std::unique_ptr<Communicator> MakeNccl(const Device& device, const GpuGroupOptio
   *note = why.empty() ? "another rank cannot use NCCL" : why;
   if (!IsZeroOnAll(host, why.empty() ? 0.0f : 1.0f) || !ShareId(host, &id, note)) return nullptr;
   nccl::Comm comm = nullptr;
-  const int result = GetNccl()->CommInitRank(&comm, host.replica().size, id, host.replica().rank);
+  const int result = GetNccl()->CommInitRank(&comm, host.rank().size, id, host.rank().rank);
   if (result != nccl::kSuccess) *note = TextOf("ncclCommInitRank", result);
   if (!IsZeroOnAll(host, result == nccl::kSuccess ? 0.0f : 1.0f)) {
     if (result == nccl::kSuccess) GetNccl()->CommAbort(comm);
     return nullptr;
   }
   *note = version;
-  return std::make_unique<NcclGroup>(gpu, options, comm);
+  return std::make_unique<NcclCommunicator>(gpu, options, comm);
 }
 
 }  // namespace trainer::cuda

@@ -110,7 +110,7 @@ struct WeightGradientOfPart {
   }
 };
 
-struct AddParts {
+struct TreeSum {
   const float* sums;
   int64_t weights, parts;
   float* to;
@@ -188,7 +188,7 @@ class DirectBackwardWeight final : public ConvBackwardWeight, Direct {
                      WeightGradientOfPart<T>{positions_, parts_, static_cast<const T*>(x),
                                              static_cast<const T*>(dy), sums});
     });
-    loops_.ForEach(parts_.weights, AddParts{sums, parts_.weights, parts_.parts, dweight});
+    loops_.ForEach(parts_.weights, TreeSum{sums, parts_.weights, parts_.parts, dweight});
     if (!desc_.bias || dbias == nullptr) return;
     AddChannelSums(loops_.device(), ChannelSumsDesc::Of(out, 1), ConstTensor(dy, out, desc_.dtype),
                    nullptr, dbias);

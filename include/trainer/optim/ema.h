@@ -1,0 +1,21 @@
+#pragma once
+// The loops of an exponential moving average (EMA) of the weights. The arrays of a segment are a
+// parameter's averages and weights, f32 on the device.
+
+#include "trainer/backend/loops/tensor_list.h"
+
+namespace trainer {
+
+// The decay factor of the average after update number `updates`, counted from 1. It is smaller in
+// the first updates, so that the random initial weights do not dominate the average for 1 / (1 -
+// decay) updates. Source: the ExponentialMovingAverage of TensorFlow.
+float EmaKeep(float decay, int updates);
+
+// average = keep * average + (1 - keep) * weight
+void UpdateEma(const Device& device, float keep, const TensorList& averages);
+// average = weight
+void StartEma(const Device& device, const TensorList& averages);
+// Exchanges average and weight.
+void SwapEma(const Device& device, const TensorList& averages);
+
+}  // namespace trainer

@@ -1,0 +1,25 @@
+#pragma once
+// The consistency check: all ranks of a run must train the same thing.
+
+#include <string>
+#include <vector>
+
+#include "trainer/base/ranks/communicator.h"
+
+namespace trainer {
+
+struct ConsistencyItem {
+  std::string name;   // "the solver and its nets"
+  std::string value;  // of any length; an error shows the first line that differs
+};
+
+// Compares the items of all ranks, which give them in the same order. On rank 0 throws kProtocol
+// for the first item that differs, with the names of two ranks and what each has. The other ranks
+// learn it in their next call of the communicator.
+void RequireConsistent(Communicator& group, const std::vector<std::string>& names,
+                       const std::vector<ConsistencyItem>& items);
+
+// Returns rank 0's text on all ranks.
+std::string BroadcastString(Communicator& group, const std::string& own);
+
+}  // namespace trainer

@@ -1,0 +1,97 @@
+#include "first_order.h"
+#include "trainer/base/text/text.h"
+
+namespace trainer {
+namespace {
+
+// Whether the layer learns by contrastive divergence: see src/layers/rbm/rbm.cc.
+bool LearnsFromChains(const LayerSpec& layer) {
+  return layer.type() == "RBM" && layer.proto().loss_weight_size() > 1 &&
+         layer.proto().loss_weight(1) != 0;
+}
+
+// Contrastive divergence: one evaluation, whose gradient is that of the chains which cd_param
+// describes, and SGD with momentum and weight decay. An RBM layer makes that gradient.
+class ContrastiveDivergenceOptimizer final : public Optimizer {
+ public:
+  explicit ContrastiveDivergenceOptimizer(const SolverSpec& spec)
+      : spec_(spec),
+        step_(MakeFirstOrderOptimizer(spec, UpdateRuleRegistry::Get().Make("SGD", spec))) {
+    const caffe::ContrastiveDivergenceParameter& param = spec.proto.cd_param();
+    const auto fail = [&](const auto&... text) {
+      spec.Fail("cd_param", Join("cd_param: ", text...));
+    };
+    if (param.steps() < 1) fail("steps is ", param.steps(), "; a chain needs at least 1 step");
+    if (param.chains() < 0) fail("chains is ", param.chains(), "; it must be 0 or more");
+    if (param.chains() > 0 && !param.persistent()) {
+      fail(
+          "chains is given without persistent: true, but only persistent chains have a number; "
+          "remove chains, or add persistent: true");
+    }
+    if (!(param.sparsity_target() >= 0 && param.sparsity_target() < 1)) {
+      fail("sparsity_target is ", param.sparsity_target(),
+           "; it must be the target mean of the hidden units, above 0 and below 1, or 0 for no "
+           "target");
+    }
+    if (!(param.sparsity_cost() >= 0)) {
+      fail("sparsity_cost is ", param.sparsity_cost(), "; it must be 0 or more");
+    }
+    if (!(param.sparsity_decay() >= 0 && param.sparsity_decay() < 1)) {
+      fail("sparsity_decay is ", param.sparsity_decay(), "; it must be at least 0 and below 1");
+    }
+  }
+
+  int StatesPerWeight() const override { return step_->StatesPerWeight(); }
+
+  void ConfigureCompile(NetOptions& options) const override {
+    const caffe::ContrastiveDivergenceParameter& param = spec_.proto.cd_param();
+    options.chain = {.steps = param.steps(),
+                     .persistent = param.persistent(),
+                     .chains = param.chains(),
+                     .sparsity_target = param.sparsity_target(),
+                     .sparsity_cost = param.sparsity_cost(),
+                     .sparsity_decay = param.sparsity_decay()};
+  }
+
+  void Prepare(Objective& objective) override {
+    const Net& net = objective.net();
+    int learning = 0;
+    for (int i = 0; i < net.NumLayers(); ++i) {
+      learning += LearnsFromChains(net.LayerAt(i)) && net.RunsBackward(i) ? 1 : 0;
+    }
+    if (learning == 0) {
+      spec_.Fail(
+          "type",
+          "type is CD, but no RBM layer of the training net learns with it; give an RBM layer a "
+          "second top with a loss_weight (loss_weight: 0 loss_weight: 1) and an lr_mult above 0");
+    }
+    step_->Prepare(objective);
+  }
+
+  void Step(Objective& objective, StepFrame& frame) override { step_->Step(objective, frame); }
+  void Update(Objective& objective, const Hyperparams& hyper) override {
+    step_->Update(objective, hyper);
+  }
+  bool UpdateOnly(const std::vector<bool>& own) override { return step_->UpdateOnly(own); }
+  bool FuseEma(const std::vector<float*>& averages, float decay) override {
+    return step_->FuseEma(averages, decay);
+  }
+  std::string TakeNote() override { return step_->TakeNote(); }
+  std::optional<LossScaleState> LossScale() override { return step_->LossScale(); }
+  void RestoreLossScale(const LossScaleState& state) override { step_->RestoreLossScale(state); }
+  void ExpectUnscaled() override { step_->ExpectUnscaled(); }
+
+  const std::vector<std::vector<float*>>& state_arrays() const override {
+    return step_->state_arrays();
+  }
+  size_t Bytes() const override { return step_->Bytes(); }
+
+ private:
+  const SolverSpec& spec_;
+  std::unique_ptr<Optimizer> step_;
+};
+
+const RegisterOptimizer<ContrastiveDivergenceOptimizer> kContrastiveDivergence("CD");
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,51 @@
+#include "trainer/optim/ema.h"
+
+#include <algorithm>
+
+#include "ema_blend.h"
+#include "trainer/backend/loops/multi_tensor.h"
+
+namespace trainer {
+namespace {
+
+struct Start {
+  HD void operator()(float& average, float& weight) const { average = weight; }
+};
+
+struct Swap {
+  HD void operator()(float& average, float& weight) const {
+    const float old = average;
+    average = weight;
+    weight = old;
+  }
+};
+
+// The same for every parameter.
+template <class F>
+struct Same {
+  F f;
+  HD F operator()(int) const { return f; }
+};
+
+template <class F>
+void ForAll(const Device& device, const TensorList& averages, F f) {
+  MultiTensorApply<2>(device, averages, 0, averages.size(), Same<F>{f});
+}
+
+}  // namespace
+
+float EmaKeep(float decay, int updates) {
+  return std::min(decay, static_cast<float>(1 + updates) / static_cast<float>(10 + updates));
+}
+
+void UpdateEma(const Device& device, float keep, const TensorList& averages) {
+  ForAll(device, averages, EmaBlend{keep});
+}
+
+void StartEma(const Device& device, const TensorList& averages) {
+  ForAll(device, averages, Start());
+}
+
+void SwapEma(const Device& device, const TensorList& averages) { ForAll(device, averages, Swap()); }
+
+}  // namespace trainer

@@ -1,0 +1,15 @@
+#pragma once
+
+#include "trainer/base/host_device.h"
+
+namespace trainer {
+
+// One step of a running average.
+struct EmaBlend {
+  float keep;
+  HD void operator()(float& average, const float& weight) const {
+    average = keep * average + (1 - keep) * weight;
+  }
+};
+
+}  // namespace trainer

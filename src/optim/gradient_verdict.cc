@@ -1,0 +1,86 @@
+#include "trainer/optim/gradient_verdict.h"
+
+#include <cfloat>
+#include <cmath>
+
+#include "trainer/backend/loops/multi_tensor.h"
+
+namespace trainer {
+namespace {
+
+struct Square {
+  const float* x;
+  HD float operator()(int64_t i) const { return x[i] * x[i]; }
+};
+
+template <int kArray>
+struct SquaresOf {
+  HD Square operator()(const TensorTuple& parameter) const { return {parameter.array[kArray]}; }
+};
+constexpr int kWeights = 0, kGradients = 1;
+
+struct Write {
+  Hyperparams hyper;
+  float keep;
+  DeviceHyperparams* to;
+  HD void operator()(int64_t) const {
+    to->values = hyper;
+    to->ema_keep = keep;
+  }
+};
+
+struct DecideOnce {
+  const float* squares;
+  VerdictRules rules;
+  GradientVerdict* verdict;
+
+  HD void operator()(int64_t) const {
+    GradientVerdict now = *verdict;
+    const float scale = rules.scaled ? now.loss_scale : 1.0f;
+    now.norm = sqrtf(*squares) / rules.ranks / scale;
+    const bool clips = rules.clip >= 0 && now.norm > rules.clip;
+    now.grad_factor = (clips ? rules.clip / now.norm : 1.0f) / scale;
+    now.skip = 0;
+    if (rules.scaled) Count(*squares <= FLT_MAX, now);
+    *verdict = now;
+  }
+
+  HD void Count(bool finite, GradientVerdict& now) const {
+    if (finite) {
+      now.consecutive_skips = 0;
+      if (++now.good < rules.window) return;
+      Scale(2, now);
+    } else {
+      now.skip = 1;
+      ++now.skipped;
+      ++now.consecutive_skips;
+      Scale(0.5f, now);
+    }
+    now.good = 0;
+  }
+
+  HD void Scale(float by, GradientVerdict& now) const {
+    const float next = now.loss_scale * by;
+    const bool within = by > 1 ? next <= kMaxLossScale : next >= kMinLossScale;
+    if (!rules.fixed && within) now.loss_scale = next;
+  }
+};
+
+}  // namespace
+
+void SumSquares(const Device& device, const TensorList& parameters, int first, int last,
+                float* grad_squares, float* weight_squares) {
+  MultiTensorReduce(device, parameters, first, last, {grad_squares, weight_squares},
+                    SquaresOf<kGradients>(), SquaresOf<kWeights>());
+}
+
+void WriteHyperparams(const Device& device, const DeviceHyperparams& hyper, DeviceHyperparams* to) {
+  ForEach(device, 1, Write{hyper.values, hyper.ema_keep, to});
+}
+
+void Decide(const Device& device, const float* squares, const VerdictRules& rules,
+            GradientVerdict* verdict) {
+  ForEach(device, 1, DecideOnce{squares, rules, verdict});
+}
+
+}  // namespace trainer

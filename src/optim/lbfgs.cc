@@ -1,0 +1,353 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "line_search.h"
+#include "retry_loss_scaler.h"
+#include "trainer/backend/loops/map.h"
+#include "trainer/backend/loops/reduce.h"
+#include "trainer/base/text/text.h"
+#include "trainer/net/f16_gradients.h"
+#include "trainer/net/passes_identical.h"
+#include "trainer/optim/loss_scale.h"
+#include "trainer/optim/optimizer.h"
+
+namespace trainer {
+namespace {
+
+struct Product {
+  const float *a, *b;
+  HD float operator()(int64_t i) const { return a[i] * b[i]; }
+};
+
+struct Distance {
+  const float *a, *b;
+  HD float operator()(int64_t i) const { return fabsf(a[i] - b[i]); }
+};
+
+struct AddScaled {
+  float factor;
+  HD void operator()(float& to, float x) const { to += factor * x; }
+};
+
+struct Scale {
+  float factor;
+  HD void operator()(float& x) const { x *= factor; }
+};
+
+struct StepAlong {
+  float step;
+  HD void operator()(float& to, float from, float direction) const { to = from + step * direction; }
+};
+
+struct Subtract {
+  HD void operator()(float& to, float a, float b) const { to = a - b; }
+};
+
+// Limited-memory BFGS: the direction is -H g, with H the inverse Hessian that the last pairs of
+// steps s and changes of the gradient y tell, by two loops over them from gamma I, gamma = s y / y
+// y of the newest; a line search along it. The loss is that of the batch, the same one in all
+// evaluations of a step, plus weight_decay |w|^2 / 2. Where all passes are alike, a step begins
+// with what the last one found, and evaluates nothing for that. Source: Nocedal and Wright,
+// "Numerical Optimization", algorithms 7.4 and 7.5; how steps begin and which pairs are kept: Byrd,
+// Lu, Nocedal and Zhu, SIAM Journal on Scientific Computing 16, 1995.
+class Lbfgs final : public Optimizer {
+ public:
+  explicit Lbfgs(const SolverSpec& spec) : spec_(spec), param_(spec.proto.lbfgs_param()) {
+    RefuseMomentum(spec, "LBFGS");
+    RefuseL1(spec, "LBFGS");
+    const auto fail = [&](const auto&... text) {
+      spec.Fail("lbfgs_param", Join("lbfgs_param: ", text...));
+    };
+    if (param_.history() < 1 || param_.history() > kMostPairs) {
+      fail("history is ", param_.history(), "; it must be 1 to ", kMostPairs, " pairs");
+    }
+    if (param_.max_evaluations() < 1) {
+      fail("max_evaluations is ", param_.max_evaluations(), "; it must be at least 1");
+    }
+    if (!(param_.c1() > 0 && param_.c1() < param_.c2() && param_.c2() < 1)) {
+      fail("c1 is ", param_.c1(), " and c2 ", param_.c2(), "; it must be 0 < c1 < c2 < 1");
+    }
+    if (spec.proto.clip_gradients() >= 0) {
+      spec.Fail("clip_gradients",
+                "clip_gradients is given, but LBFGS needs the unchanged gradient of the loss; "
+                "remove the line");
+    }
+  }
+
+  // The arrays are in the rule's own record: a snapshot need not hold any for weights that are not
+  // learned.
+  int StatesPerWeight() const override { return 0; }
+  int ExtraArrays() const override { return 2 * param_.history() + 3; }
+  bool Reevaluates() const override { return true; }
+
+  void Prepare(Objective& objective) override {
+    const Device& device = objective.device();
+    count_ = objective.Gradients().size();
+    for (int i = 0; i < 2 * param_.history(); ++i) pairs_.emplace_back(device, count_);
+    for (auto* const array : {&direction_, &weights_, &gradient_}) array->emplace(device, count_);
+    sum_.emplace(device, 1);
+    device_ = &device;
+    coefficients_.resize(static_cast<size_t>(param_.history()));
+    curvatures_.resize(coefficients_.size());
+    const auto scale = LossScaleOf(spec_, HasF16Gradients(objective.net()));
+    // A factor that grows between two steps changes how the gradients between them were rounded.
+    alike_ = !scale && PassesAreIdentical(objective.net());
+    if (!scale) return;
+    scale_.emplace(device, *scale);
+    objective.net().ScaleLoss(scale_->on_device());
+    LetGradientsTellOfNan(objective.net());
+  }
+
+  void Step(Objective& objective, StepFrame& frame) override {
+    if (scale_) scale_->BeginStep();
+    const double value = Start(objective, frame);
+    Copy(objective.Weights().data(), weights_->data());
+    Copy(objective.Gradients().data(), gradient_->data());
+    SetDirection();
+    double slope = Dot(direction_->data(), gradient_->data());
+    if (!(slope < 0) && kept_ > 0) {  // rounding, or a loss that is not smooth
+      Forget();
+      SetDirection();
+      slope = Dot(direction_->data(), gradient_->data());
+    }
+    if (!(slope < 0)) return;                                    // the gradient is zero
+    const double first = kept_ > 0 ? 1 : 1 / std::sqrt(-slope);  // of length 1
+    LineSearch search(value, slope, rate_ * first, param_.c1(), param_.c2());
+    Search(objective, frame, value, search);
+  }
+
+  const std::vector<std::vector<float*>>& state_arrays() const override { return state_arrays_; }
+  std::optional<LossScaleState> LossScale() override {
+    return scale_ ? std::optional(scale_->state()) : std::nullopt;
+  }
+  void RestoreLossScale(const LossScaleState& state) override {
+    if (scale_) scale_->Restore(state);
+  }
+  std::string SaveRecord() const override;
+  void LoadRecord(const std::string& state) override;
+  size_t Bytes() const override { return (4 * pairs_.size() + 8) * count_ * sizeof(float); }
+
+ private:
+  static constexpr int kMostPairs = 1000;
+
+  int64_t Count() const { return static_cast<int64_t>(count_); }
+  float* Change(int pair) const { return pairs_[static_cast<size_t>(2 * pair)].data(); }
+  float* Slope(int pair) const { return pairs_[static_cast<size_t>(2 * pair + 1)].data(); }
+  // The place of the pair that is `ago` pairs old.
+  int PlaceOf(int ago) const { return (next_ + 2 * param_.history() - 1 - ago) % param_.history(); }
+
+  double Dot(const float* a, const float* b) const {
+    ReduceSum(*device_, Count(), Product{a, b}, 1, sum_->data());
+    return Sum();
+  }
+  float Sum() const {
+    float sum = 0;
+    device_->CopyToHost(&sum, sum_->data(), sizeof(sum));
+    return sum;
+  }
+  void Add(double factor, const float* from, float* to) const {
+    trainer::Update(*device_, AddScaled{static_cast<float>(factor)}, Count(), to, from);
+  }
+  void Copy(const float* from, float* to) const {
+    device_->Copy(BlockCopy(sizeof(float), 1, Count(), 0, 0), from, to);
+  }
+
+  void Forget() { kept_ = next_ = 0; }
+
+  void MakeFinite(Objective& objective, StepFrame& frame, float loss);
+  bool IsKnown(Objective& objective) const;
+  double Start(Objective& objective, StepFrame& frame);
+  double Complete(Objective& objective, float loss) const;
+  void SetDirection();
+  void Search(Objective& objective, StepFrame& frame, double value, LineSearch& search);
+  void Keep(const float* weights, const float* gradients, double fall);
+
+  const SolverSpec& spec_;
+  const caffe::LBFGSParameter& param_;
+  const Device* device_ = nullptr;
+  size_t count_ = 0;
+  float rate_ = 0, decay_ = 0;
+  int iter_ = 0;
+  std::optional<RetryLossScaler> scale_;
+  // Of the weights that the last step found, and a copy of them in weights_, where all passes are
+  // alike; their gradient is still there.
+  struct Found {
+    float loss = 0;
+    double value = 0;  // with the weight decay
+  };
+  bool alike_ = false;
+  std::optional<Found> found_;
+  std::vector<DeviceFloats> pairs_;  // s, y of place 0, then of place 1, ...
+  int kept_ = 0, next_ = 0;          // pairs that are there; the place of the next one
+  std::vector<double> curvatures_;   // s y, by place
+  std::vector<double> coefficients_;
+  double gamma_ = 1;
+  std::optional<DeviceFloats> direction_, weights_, gradient_, sum_;
+  std::vector<std::vector<float*>> state_arrays_;  // none
+};
+
+// Where a scaled loss made the gradient overflow, that of the same batch with a smaller factor.
+void Lbfgs::MakeFinite(Objective& objective, StepFrame& frame, float loss) {
+  if (!scale_ || !std::isfinite(loss)) return;
+  while (!std::isfinite(objective.Norm(objective.Gradients()))) {
+    frame.Note(scale_->Halve(iter_));
+    objective.Evaluate(NetBatch::kSame);
+  }
+}
+
+// Whether the last step's numbers are those of the weights: other ranks may have moved them since.
+bool Lbfgs::IsKnown(Objective& objective) const {
+  if (!found_) return false;
+  ReduceSum(*device_, Count(), Distance{objective.Weights().data(), weights_->data()}, 1,
+            sum_->data());
+  return Sum() == 0;
+}
+
+// What the step starts from: returns the value, and leaves the gradient in the objective.
+double Lbfgs::Start(Objective& objective, StepFrame& frame) {
+  const bool known = IsKnown(objective);
+  const float loss = known ? found_->loss : objective.Evaluate(NetBatch::kNext);
+  const Hyperparams hyper = frame.Begin(loss);
+  rate_ = hyper.lr;
+  iter_ = hyper.iter;
+  if (known && hyper.weight_decay == decay_) return std::exchange(found_, {})->value;
+  if (known) objective.Evaluate(NetBatch::kSame);
+  found_.reset();
+  decay_ = hyper.weight_decay;
+  MakeFinite(objective, frame, loss);
+  return Complete(objective, loss);
+}
+
+// The mean of gradients that are sums, and the weight decay in both.
+double Lbfgs::Complete(Objective& objective, float loss) const {
+  const float scale = objective.GradientScale() / (scale_ ? scale_->factor() : 1);
+  float* const gradients = objective.Gradients().data();
+  if (scale != 1) trainer::Update(*device_, Scale{scale}, Count(), gradients);
+  if (decay_ == 0) return loss;
+  double squares = 0;
+  for (const Param* param : objective.params()) {
+    const float decay = decay_ * param->decay_mult;
+    if (param->grad == nullptr || decay == 0) continue;
+    trainer::Update(*device_, AddScaled{decay}, param->count(), param->grad,
+                    static_cast<const float*>(param->weight));
+    const double norm = objective.Norm({param->weight, static_cast<size_t>(param->count())});
+    squares += 0.5 * decay * norm * norm;
+  }
+  return loss + squares;
+}
+
+void Lbfgs::SetDirection() {
+  float* const d = direction_->data();
+  Copy(gradient_->data(), d);
+  for (int ago = 0; ago < kept_; ++ago) {
+    const int place = PlaceOf(ago);
+    const auto i = static_cast<size_t>(place);
+    coefficients_[i] = Dot(Change(place), d) / curvatures_[i];
+    Add(-coefficients_[i], Slope(place), d);
+  }
+  const double gamma = kept_ > 0 ? gamma_ : 1;
+  trainer::Update(*device_, Scale{static_cast<float>(-gamma)}, Count(), d);
+  for (int ago = kept_; ago-- > 0;) {
+    const int place = PlaceOf(ago);
+    const auto i = static_cast<size_t>(place);
+    // d is -H g already, so the signs are those of the textbook's r = -d.
+    const double back = Dot(Slope(place), d) / curvatures_[i];
+    Add(-coefficients_[i] - back, Change(place), d);
+  }
+}
+
+void Lbfgs::Search(Objective& objective, StepFrame& frame, double value, LineSearch& search) {
+  float* const weights = objective.Weights().data();
+  const double first_slope = Dot(direction_->data(), gradient_->data());
+  for (int tries = 1;; ++tries) {
+    const double step = search.step();
+    trainer::Update(*device_, StepAlong{static_cast<float>(step)}, Count(), weights,
+                    static_cast<const float*>(weights_->data()),
+                    static_cast<const float*>(direction_->data()));
+    const float loss = objective.Evaluate(NetBatch::kSame);
+    MakeFinite(objective, frame, loss);
+    const double now = Complete(objective, loss);
+    const float* const gradients = objective.Gradients().data();
+    const auto outcome = search.Add(now, Dot(gradients, direction_->data()));
+    const bool last = tries >= param_.max_evaluations();
+    if (outcome == LineSearch::Outcome::kGoOn && !last) continue;
+    if (outcome == LineSearch::Outcome::kGoOn || !(now <= value)) break;
+    Keep(weights, gradients, step * -first_slope);
+    if (!alike_) return;
+    found_ = {loss, now};
+    return Copy(weights, weights_->data());
+  }
+  Copy(weights_->data(), weights);
+  frame.Note(
+      Join("The line search found no step that meets its conditions; the weights do not change",
+           kept_ > 0 ? ", and the next step follows the gradient" : ""));
+  Forget();
+}
+
+// Of the step that was made: a pair, unless the slope did not rise along it. s is what the weights
+// moved by as they were rounded, which y belongs to. `fall`: by how much the tangent fell.
+void Lbfgs::Keep(const float* weights, const float* gradients, double fall) {
+  float *const s = Change(next_), *const y = Slope(next_);
+  trainer::Update(*device_, Subtract{}, Count(), s, weights,
+                  static_cast<const float*>(weights_->data()));
+  trainer::Update(*device_, Subtract{}, Count(), y, gradients,
+                  static_cast<const float*>(gradient_->data()));
+  const double curvature = Dot(s, y);
+  if (curvature <= std::numeric_limits<float>::epsilon() * fall) return;
+  gamma_ = curvature / Dot(y, y);
+  curvatures_[static_cast<size_t>(next_)] = curvature;
+  next_ = (next_ + 1) % param_.history();
+  kept_ = std::min(kept_ + 1, param_.history());
+}
+
+// Two numbers, gamma, the curvatures, and the pairs: those that are there, by place.
+std::string Lbfgs::SaveRecord() const {
+  const int32_t head[] = {kept_, next_};
+  std::string state(reinterpret_cast<const char*>(head), sizeof(head));
+  state.append(reinterpret_cast<const char*>(&gamma_), sizeof(gamma_));
+  state.append(reinterpret_cast<const char*>(curvatures_.data()),
+               curvatures_.size() * sizeof(double));
+  const size_t bytes = count_ * sizeof(float);
+  for (int i = 0; i < 2 * kept_; ++i) {
+    state.resize(state.size() + bytes);
+    device_->CopyToHost(state.data() + state.size() - bytes, pairs_[static_cast<size_t>(i)].data(),
+                        bytes);
+  }
+  return state;
+}
+
+void Lbfgs::LoadRecord(const std::string& state) {
+  int32_t head[2] = {};
+  const size_t bytes = count_ * sizeof(float), numbers = curvatures_.size() * sizeof(double);
+  const size_t fixed = sizeof(head) + sizeof(gamma_) + numbers;
+  if (state.size() >= sizeof(head)) std::memcpy(head, state.data(), sizeof(head));
+  const bool fits = head[0] >= 0 && head[0] <= param_.history() && head[1] >= 0 &&
+                    head[1] < param_.history() &&
+                    state.size() == fixed + 2 * static_cast<size_t>(head[0]) * bytes;
+  if (!fits) {
+    throw Error(ErrorCode::kBadSnapshot,
+                Join("the snapshot has ", state.size(),
+                     " bytes of L-BFGS state, which does not fit a run with history ",
+                     param_.history(), " and ", count_,
+                     " learned parameters; resume with the lbfgs_param and the net of that run"));
+  }
+  kept_ = head[0];
+  next_ = head[1];
+  const char* from = state.data() + sizeof(head);
+  std::memcpy(&gamma_, from, sizeof(gamma_));
+  std::memcpy(curvatures_.data(), from + sizeof(gamma_), numbers);
+  from = state.data() + fixed;
+  for (int i = 0; i < 2 * kept_; ++i, from += bytes) {
+    device_->CopyToDevice(pairs_[static_cast<size_t>(i)].data(), from, bytes);
+  }
+}
+
+const RegisterOptimizer<Lbfgs> kLbfgs("LBFGS");
+
+}  // namespace
+}  // namespace trainer

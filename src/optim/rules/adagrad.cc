@@ -1,0 +1,40 @@
+#include <cmath>
+
+#include "update_loop.h"
+
+namespace trainer {
+namespace {
+
+// AdaGrad: h = h + g^2;  w = w - rate * g / (sqrt(h) + delta).
+// Source: Duchi et al., JMLR 12, 2011.
+struct AdaGradStep {
+  float lr, delta;
+  HD void operator()(float& w, float& h, float g) const {
+    h += g * g;
+    w -= lr * g / (sqrtf(h) + delta);
+  }
+};
+
+struct MakeAdaGrad {
+  float delta;
+  HD AdaGradStep operator()(const ParamHyperparams& r) const { return {r.lr, delta}; }
+};
+
+class AdaGrad final : public UpdateRule {
+ public:
+  explicit AdaGrad(const SolverSpec& spec) : delta_(spec.proto.delta()) {
+    RefuseMomentum(spec, "AdaGrad");
+  }
+  int StatesPerWeight() const override { return 1; }
+  void Step(const Device& device, const UpdateRange& range) override {
+    UpdateWeights<1>(device, range, MakeAdaGrad{delta_});
+  }
+
+ private:
+  float delta_;
+};
+
+const RegisterUpdateRule<AdaGrad> kAdaGrad("AdaGrad");
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,59 @@
+#include <cmath>
+
+#include "update_loop.h"
+
+namespace trainer {
+namespace {
+
+// Adam, with beta1 = momentum and beta2 = momentum2: m = beta1 m + (1 - beta1) g;
+//   v = beta2 v + (1 - beta2) g^2;  w = w - rate * sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v)
+//   + delta)
+// with t counted from 1.
+// Source: Kingma and Ba, arXiv:1412.6980, the form at the end of its section 2.
+struct AdamStep {
+  float corrected_lr, beta1, beta2, delta;
+  HD void operator()(float& w, float& m, float& v, float g) const {
+    m = beta1 * m + (1 - beta1) * g;
+    v = beta2 * v + (1 - beta2) * g * g;
+    w -= corrected_lr * m / (sqrtf(v) + delta);
+  }
+};
+
+struct Correct {
+  UpdateArgs args;
+  float beta2;
+  HD void operator()(int64_t) const {
+    const double t = UpdateNumber(args), beta1 = args.hyper->values.momentum;
+    args.hyper->rule_terms[0] = sqrt(1 - pow(double{beta2}, t)) / (1 - pow(beta1, t));
+  }
+};
+
+struct MakeAdam {
+  const DeviceHyperparams* hyper;
+  float beta2, delta;
+  HD AdamStep operator()(const ParamHyperparams& r) const {
+    return {static_cast<float>(r.lr * hyper->rule_terms[0]), r.momentum, beta2, delta};
+  }
+};
+
+class Adam final : public UpdateRule {
+ public:
+  explicit Adam(const SolverSpec& spec)
+      : beta2_(spec.proto.momentum2()), delta_(spec.proto.delta()) {}
+  int StatesPerWeight() const override { return 2; }
+  bool CountsUpdates() const override { return true; }
+  void Begin(const Device& device, const UpdateArgs& args) override {
+    ForEach(device, 1, Correct{args, beta2_});
+  }
+  void Step(const Device& device, const UpdateRange& range) override {
+    UpdateWeights<2>(device, range, MakeAdam{range.args.hyper, beta2_, delta_});
+  }
+
+ private:
+  float beta2_, delta_;
+};
+
+const RegisterUpdateRule<Adam> kAdam("Adam");
+
+}  // namespace
+}  // namespace trainer

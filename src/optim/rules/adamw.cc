@@ -1,0 +1,66 @@
+#include <cmath>
+
+#include "update_loop.h"
+
+namespace trainer {
+namespace {
+
+// Adam with the decay apart from the gradient, beta1 = momentum and beta2 = momentum2:
+//   m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;
+//   w = w - rate * (m_hat / (sqrt(v_hat) + delta) + weight_decay * decay_mult * w),
+// where m_hat = m / (1 - beta1^t) and v_hat = v / (1 - beta2^t), t counted from 1. The decay is
+// in neither m nor v, so it shrinks all weights by the same share.
+// Source: Loshchilov and Hutter, arXiv:1711.05101, algorithm 2; rate stands for alpha and for eta.
+struct AdamWStep {
+  float lr, beta1, beta2, delta, decay;
+  float m_correction, v_correction;  // 1 / (1 - beta1^t), 1 / (1 - beta2^t)
+  HD void operator()(float& w, float& m, float& v, float g) const {
+    m = beta1 * m + (1 - beta1) * g;
+    v = beta2 * v + (1 - beta2) * g * g;
+    w -= lr * (m * m_correction / (sqrtf(v * v_correction) + delta) + decay * w);
+  }
+};
+
+struct CorrectDecoupled {
+  UpdateArgs args;
+  float beta2;
+  HD void operator()(int64_t) const {
+    const double t = UpdateNumber(args), beta1 = args.hyper->values.momentum;
+    args.hyper->rule_terms[0] = 1 / (1 - pow(beta1, t));
+    args.hyper->rule_terms[1] = 1 / (1 - pow(double{beta2}, t));
+  }
+};
+
+struct MakeAdamW {
+  const DeviceHyperparams* hyper;
+  float beta2, delta;
+  HD AdamWStep operator()(const ParamHyperparams& r) const {
+    const auto m_correction = static_cast<float>(hyper->rule_terms[0]);
+    const auto v_correction = static_cast<float>(hyper->rule_terms[1]);
+    return {r.lr, r.momentum, beta2, delta, r.decay_l2, m_correction, v_correction};
+  }
+};
+
+class AdamW final : public UpdateRule {
+ public:
+  explicit AdamW(const SolverSpec& spec)
+      : beta2_(spec.proto.momentum2()), delta_(spec.proto.delta()) {
+    RefuseL1(spec, "AdamW");
+  }
+  int StatesPerWeight() const override { return 2; }
+  bool CountsUpdates() const override { return true; }
+  void Begin(const Device& device, const UpdateArgs& args) override {
+    ForEach(device, 1, CorrectDecoupled{args, beta2_});
+  }
+  void Step(const Device& device, const UpdateRange& range) override {
+    UpdateWeights<2>(device, range, MakeAdamW{range.args.hyper, beta2_, delta_}, Decay::kOfTheRule);
+  }
+
+ private:
+  float beta2_, delta_;
+};
+
+const RegisterUpdateRule<AdamW> kAdamW("AdamW");
+
+}  // namespace
+}  // namespace trainer

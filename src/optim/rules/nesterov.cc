@@ -1,0 +1,36 @@
+#include <cmath>
+
+#include "update_loop.h"
+
+namespace trainer {
+namespace {
+
+// Nesterov's accelerated gradient, Caffe's form: v' = momentum * v + rate * g;
+//   w = w - ((1 + momentum) * v' - momentum * v).
+// Source: Sutskever et al., ICML 2013.
+struct NesterovStep {
+  float lr, momentum;
+  HD void operator()(float& w, float& v, float g) const {
+    const float before = v;
+    v = momentum * v + lr * g;
+    w -= (1 + momentum) * v - momentum * before;
+  }
+};
+
+struct MakeNesterov {
+  HD NesterovStep operator()(const ParamHyperparams& r) const { return {r.lr, r.momentum}; }
+};
+
+class Nesterov final : public UpdateRule {
+ public:
+  explicit Nesterov(const SolverSpec&) {}
+  int StatesPerWeight() const override { return 1; }
+  void Step(const Device& device, const UpdateRange& range) override {
+    UpdateWeights<1>(device, range, MakeNesterov());
+  }
+};
+
+const RegisterUpdateRule<Nesterov> kNesterov("Nesterov");
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,44 @@
+#include <cmath>
+
+#include "update_loop.h"
+
+namespace trainer {
+namespace {
+
+// RMSProp: h = rms_decay * h + (1 - rms_decay) * g^2;  w = w - rate * g / (sqrt(h) + delta).
+// Source: Tieleman and Hinton, "Neural networks for machine learning", lecture 6.5, 2012.
+struct RmsPropStep {
+  float lr, decay, delta;
+  HD void operator()(float& w, float& h, float g) const {
+    h = decay * h + (1 - decay) * g * g;
+    w -= lr * g / (sqrtf(h) + delta);
+  }
+};
+
+struct MakeRmsProp {
+  float decay, delta;
+  HD RmsPropStep operator()(const ParamHyperparams& r) const { return {r.lr, decay, delta}; }
+};
+
+class RmsProp final : public UpdateRule {
+ public:
+  explicit RmsProp(const SolverSpec& spec)
+      : decay_(spec.proto.rms_decay()), delta_(spec.proto.delta()) {
+    RefuseMomentum(spec, "RMSProp");
+    if (!(decay_ >= 0 && decay_ < 1)) {
+      spec.Fail("rms_decay", Join("rms_decay is ", decay_, "; it must be at least 0 and below 1"));
+    }
+  }
+  int StatesPerWeight() const override { return 1; }
+  void Step(const Device& device, const UpdateRange& range) override {
+    UpdateWeights<1>(device, range, MakeRmsProp{decay_, delta_});
+  }
+
+ private:
+  float decay_, delta_;
+};
+
+const RegisterUpdateRule<RmsProp> kRmsProp("RMSProp");
+
+}  // namespace
+}  // namespace trainer

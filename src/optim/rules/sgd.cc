@@ -1,0 +1,32 @@
+#include "update_loop.h"
+
+namespace trainer {
+namespace {
+
+// SGD with momentum, Caffe's form: v = momentum * v + rate * g;  w = w - v.
+// The rate is inside v: after a drop of the rate, old steps keep their old size.
+struct SgdStep {
+  float lr, momentum;
+  HD void operator()(float& w, float& v, float g) const {
+    v = momentum * v + lr * g;
+    w -= v;
+  }
+};
+
+struct MakeSgd {
+  HD SgdStep operator()(const ParamHyperparams& r) const { return {r.lr, r.momentum}; }
+};
+
+class Sgd final : public UpdateRule {
+ public:
+  explicit Sgd(const SolverSpec&) {}
+  int StatesPerWeight() const override { return 1; }
+  void Step(const Device& device, const UpdateRange& range) override {
+    UpdateWeights<1>(device, range, MakeSgd());
+  }
+};
+
+const RegisterUpdateRule<Sgd> kSgd("SGD");
+
+}  // namespace
+}  // namespace trainer

@@ -1,0 +1,146 @@
+#include "trainer/optim/tree_accumulator.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "trainer/backend/loops/map.h"
+
+namespace trainer {
+namespace {
+
+struct AddBefore {
+  HD void operator()(float& sum, float& number) const { number = sum + number; }
+};
+
+size_t BytesOf(const Net& net, bool (*counts)(const Param&)) {
+  int64_t count = 0;
+  for (const Param* param : net.params()) {
+    if (counts(*param)) count += ParamStore::PaddedCount(param->count());
+  }
+  return static_cast<size_t>(count) * sizeof(float);
+}
+
+}  // namespace
+
+float TreeSum(std::span<const float> values) {
+  if (values.size() == 1) return values[0];
+  const size_t half = std::bit_ceil(values.size()) / 2;
+  return TreeSum(values.first(half)) + TreeSum(values.subspan(half));
+}
+
+// A sum waits at each level of the tree but the last; where parts have several passes, the gradient
+// of each waits for its next one.
+int ExtraGradients(int virtual_ranks, int iter_size) {
+  if (virtual_ranks == 1) return 0;
+  return iter_size > 1 ? virtual_ranks : std::bit_width(static_cast<unsigned>(virtual_ranks)) - 1;
+}
+
+size_t GradientBytes(const Net& net) {
+  return BytesOf(net, [](const Param& p) { return p.lr_mult != 0; });
+}
+
+size_t ExtraVirtualRankBytes(const Net& net, int virtual_ranks, int iter_size) {
+  if (virtual_ranks == 1) return 0;
+  const size_t averages = BytesOf(net, [](const Param& p) { return p.is_running_stat; });
+  size_t states = 0;
+  for (const PlannedBlock& block : net.memory_plan().blocks) {
+    if (block.kind == BufferKind::kState) states += block.bytes;
+  }
+  const auto copies = static_cast<size_t>(ExtraGradients(virtual_ranks, iter_size));
+  const auto count = static_cast<size_t>(virtual_ranks);
+  return GradientBytes(net) * copies + averages * (count + 1) + states * count;
+}
+
+TreeAccumulator::TreeAccumulator(const Device& device, Net& net, ParamStore& params, int iter_size,
+                                 Communicator* group)
+    : device_(device),
+      net_(net),
+      params_(params),
+      iter_size_(iter_size),
+      group_(group),
+      own_(params.RunningStats()),
+      averages_(device, Adds() ? own_.size() * Index(virtual_ranks() + 1) : 0),
+      exchanged_(1 + (total() > 1 ? own_.size() : 0)) {
+  for (int i = 0; i < ExtraGradients(virtual_ranks(), iter_size); ++i) {
+    levels_.emplace_back(device, params.Gradients().size());
+  }
+}
+
+void TreeAccumulator::Copy(const float* from, float* to, size_t count) const {
+  if (count == 0) return;
+  device_.Copy(BlockCopy(sizeof(float), 1, static_cast<int64_t>(count), 0, 0), from, to);
+}
+
+// Each part goes on from its own pass before, and all from one and the same average at first.
+void TreeAccumulator::BeginForward(int pass, int virtual_rank) {
+  net_.ActivateVirtualRank(virtual_rank);
+  if (!Adds()) return;
+  float* const common = RunningStats(virtual_ranks());
+  if (pass > 0) return Copy(RunningStats(virtual_rank), own_.data(), own_.size());
+  if (virtual_rank > 0) return Copy(common, own_.data(), own_.size());
+  Copy(own_.data(), common, own_.size());
+}
+
+void TreeAccumulator::EndForward(int virtual_rank) {
+  if (Adds()) Copy(own_.data(), RunningStats(virtual_rank), own_.size());
+}
+
+void TreeAccumulator::Begin(int pass, int virtual_rank) {
+  BeginForward(pass, virtual_rank);
+  const std::span<float> gradients = params_.Gradients();
+  if (pass > 0 && Adds())
+    Copy(levels_[Index(virtual_rank)].data(), gradients.data(), gradients.size());
+}
+
+// The sum of 2^k parts waits at level k for that of the next 2^k, as a binary counter carries. A
+// level below the number of parts so far is free for it: those parts' own gradients were read.
+void TreeAccumulator::End(int pass, int virtual_rank) {
+  EndForward(virtual_rank);
+  if (!Adds()) return;
+  const bool last_pass = pass + 1 == iter_size_;
+  if (last_pass && virtual_rank + 1 == virtual_ranks()) return;  // OnGradientReady has done it
+  const std::span<float> gradients = params_.Gradients();
+  const int level = last_pass ? std::countr_one(static_cast<unsigned>(virtual_rank)) : virtual_rank;
+  if (last_pass) Carry(level, gradients);
+  Copy(gradients.data(), levels_[Index(level)].data(), gradients.size());
+  if (pass == 0 && virtual_rank + 1 < virtual_ranks()) params_.ClearGradients();
+}
+
+// Adds the sums that wait at the first levels.
+void TreeAccumulator::Carry(int levels, std::span<float> gradients) const {
+  const std::ptrdiff_t begin = gradients.data() - params_.Gradients().data();
+  for (int level = 0; level < levels; ++level) {
+    Update(device_, AddBefore{}, static_cast<int64_t>(gradients.size()),
+           levels_[Index(level)].data() + begin, gradients.data());
+  }
+}
+
+GradientSink* TreeAccumulator::SinkOf(int pass, int virtual_rank) {
+  if (pass + 1 < iter_size_ || virtual_rank + 1 < virtual_ranks()) return nullptr;
+  return Adds() ? this : static_cast<GradientSink*>(group_);
+}
+
+void TreeAccumulator::OnGradientReady(int slice, std::span<float> values) {
+  Carry(std::countr_one(static_cast<unsigned>(virtual_ranks() - 1)), values);
+  if (group_ != nullptr) group_->OnGradientReady(slice, values);
+}
+
+float TreeAccumulator::Finish(std::span<const float> losses) {
+  const float loss = TreeSum(losses);
+  if (total() == 1) return loss;
+  for (int step = 1; step < virtual_ranks(); step *= 2) {
+    for (int virtual_rank = 0; virtual_rank + step < virtual_ranks(); virtual_rank += 2 * step) {
+      Update(device_, AddBefore{}, static_cast<int64_t>(own_.size()),
+             RunningStats(virtual_rank + step), RunningStats(virtual_rank));
+    }
+  }
+  if (Adds()) Copy(RunningStats(0), own_.data(), own_.size());
+  exchanged_[0] = loss;
+  device_.CopyToHost(exchanged_.data() + 1, own_.data(), own_.size_bytes());
+  if (group_ != nullptr) group_->AllReduce(exchanged_);
+  for (float& number : exchanged_) number /= static_cast<float>(total());
+  device_.CopyToDevice(own_.data(), exchanged_.data() + 1, own_.size_bytes());
+  return exchanged_[0];
+}
+
+}  // namespace trainer

@@ -1,0 +1,140 @@
+#pragma once
+// What the rules share: one pass over weights, gradients and states. Only files of this module
+// include it; it holds device code, see map.h.
+
+#include <cmath>
+#include <type_traits>
+
+#include "ema_blend.h"
+#include "trainer/backend/loops/multi_tensor.h"
+#include "trainer/optim/update_rule.h"
+
+namespace trainer {
+
+// One parameter in one update.
+struct ParamHyperparams {
+  float lr = 0;  // learning rate times lr_mult, or what larc puts there
+  float momentum = 0;
+  float grad_scale = 1;                  // what makes the mean gradient, clipped
+  float decay_l1 = 0, decay_l2 = 0;      // weight_decay times decay_mult
+  bool decays = true;                    // decay_mult is not 0: no bias and no scale of a norm
+  float weight_norm = 0, grad_norm = 0;  // 2-norms, of that gradient without decay; only for a
+                                         // rule that needs them
+};
+
+// NVIDIA Caffe's larc: local = (1 - momentum) * larc_eta * |w| / |g|, or 1 where a norm is 0, takes
+// the factor of a positive lr_mult; the rate is then rate * local (scale) or the lesser of both
+// (clip). g is the averaged and clipped gradient without decay.
+// Source: Ginsburg, Gitman and You, "Large batch training of convolutional networks with layer-wise
+// adaptive rate scaling", 2018.
+HD float LocalLr(const UpdateArgs& u, const ParamHyperparams& r, float lr_mult) {
+  const float lr = u.hyper->values.lr;
+  if (u.larc == Larc::kNone) return lr * lr_mult;
+  float local = lr_mult;
+  if (lr_mult > 0) {
+    const bool known = r.weight_norm > 0 && r.grad_norm > 0;
+    local = known ? (1 - r.momentum) * u.larc_eta * r.weight_norm / r.grad_norm : 1;
+  }
+  if (u.larc == Larc::kScale) return lr * local;
+  return local < lr ? local : lr;
+}
+
+HD ParamHyperparams ParamHyperparamsOf(const UpdateArgs& u, int parameter) {
+  const ParamMultipliers multipliers = u.multipliers[parameter];
+  const float decay = u.hyper->values.weight_decay * multipliers.decay;
+  ParamHyperparams r;
+  r.momentum = u.hyper->values.momentum;
+  r.grad_scale = (u.verdict == nullptr ? 1.0f : u.verdict->grad_factor) / u.passes;
+  r.decays = multipliers.decay != 0;
+  r.decay_l1 = u.l1 ? decay : 0;
+  r.decay_l2 = u.l1 ? 0 : decay;
+  if (u.weight_squares != nullptr) {
+    r.weight_norm = sqrtf(u.weight_squares[parameter]);
+    r.grad_norm = r.grad_scale * sqrtf(u.grad_squares[parameter]);
+  }
+  r.lr = LocalLr(u, r, multipliers.lr);
+  return r;
+}
+
+// The number of this update among those that moved the weights, counted from 1. Of an update that
+// is skipped it has no meaning.
+HD int UpdateNumber(const UpdateArgs& u) {
+  const uint32_t skipped = u.verdict == nullptr ? 0 : u.verdict->skipped;
+  return u.hyper->values.iter - static_cast<int>(skipped) + 1;
+}
+
+// The gradient a rule works on: averaged, clipped, with the weight decay's gradient added
+// (L2: lambda w, L1: lambda sign w), in that order, as in Caffe.
+struct Regularized {
+  float grad_scale, l1, l2;
+  HD float operator()(float grad, float weight) const {
+    const float sign = static_cast<float>((weight > 0) - (weight < 0));
+    return grad_scale * grad + l2 * weight + l1 * sign;
+  }
+};
+
+// Where the weight decay goes: into the gradient, or where the rule puts it.
+enum class Decay { kInGradient, kOfTheRule };
+
+namespace rule_internal {
+
+template <class F>
+struct ElementStep {
+  F step;
+  Regularized g;
+  bool skip, clear;
+  template <class... States>
+  HD void operator()(float& w, float& grad, States&... states) const {
+    if (!skip) step(w, states..., g(grad, w));
+    if (clear) grad = 0;
+  }
+};
+
+// The average follows the weight also where an update is skipped.
+template <class F>
+struct EmaStep {
+  ElementStep<F> step;
+  EmaBlend blend;
+  template <class... States>
+  HD void operator()(float& w, float& grad, float& average, States&... states) const {
+    step(w, grad, states...);
+    blend(average, w);
+  }
+};
+
+template <bool kEma, class Make>
+struct ParamStep {
+  UpdateArgs args;
+  Make make;
+  bool decays;
+  HD auto operator()(int parameter) const {
+    const ParamHyperparams r = ParamHyperparamsOf(args, parameter);
+    const bool skip = args.verdict != nullptr && args.verdict->skip != 0;
+    const Regularized g{r.grad_scale, decays ? r.decay_l1 : 0, decays ? r.decay_l2 : 0};
+    const ElementStep<decltype(make(r))> step{make(r), g, skip, args.clear_grad};
+    if constexpr (kEma) {
+      return EmaStep<decltype(make(r))>{step, EmaBlend{args.hyper->ema_keep}};
+    } else {
+      return step;
+    }
+  }
+};
+
+}  // namespace rule_internal
+
+// make(rates of a parameter) is a functor. Calls it for every weight of the parameters, as
+// step(w, [state...], g), in one pass over memory, with g regularised and the gradient cleared on
+// the way.
+template <int kStates, class Make>
+void UpdateWeights(const Device& device, const UpdateRange& range, Make make,
+                   Decay decay = Decay::kInGradient) {
+  const auto update = [&](auto ema) {
+    constexpr bool kEma = decltype(ema)::value;
+    const rule_internal::ParamStep<kEma, Make> step{range.args, make, decay == Decay::kInGradient};
+    MultiTensorApply<2 + kStates + (kEma ? 1 : 0)>(device, range.parameters, range.first,
+                                                   range.last, step, range.args.copies);
+  };
+  range.args.ema ? update(std::true_type()) : update(std::false_type());
+}
+
+}  // namespace trainer

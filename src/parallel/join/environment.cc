@@ -1,0 +1,95 @@
+#include "trainer/parallel/environment.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "trainer/base/text/text.h"
+#include "trainer/base/thread/threads.h"
+
+namespace trainer {
+namespace {
+
+constexpr int kMostRanks = 1 << 16;  // of one machine; memory for each is mapped
+
+using Get = std::function<const char*(const char*)>;
+
+int Number(const Get& get, const char* name) { return ParseThreadCount(get(name)); }
+
+// Sets count and its variable; whether MPI joins several ranks.
+bool IsInMpiWorld(const Get& get, LaunchEnvironment* found) {
+  // mpirun of Open MPI; MPICH's mpirun and srun --mpi=pmi2; srun --mpi=pmix
+  const auto says = [&](const char* name) {
+    found->count = Number(get, name);
+    found->count_variable = name;
+    return found->count > 0;
+  };
+  if (says("OMPI_COMM_WORLD_SIZE") || says("PMI_SIZE")) return found->count > 1;
+  if (get("PMIX_RANK") == nullptr) return false;
+  says("SLURM_STEP_NUM_TASKS");
+  return found->count != 1;  // 0: another batch system, MPI will tell
+}
+
+// What --ranks=N leaves to the ranks that it starts: rank:count:descriptor. Whether it is that.
+bool IsInOwnWorld(const char* text, LaunchEnvironment* found) {
+  char rest = 0;
+  const int read = std::sscanf(text, "%d:%d:%d%c", &found->rank, &found->count, &found->fd, &rest);
+  if (read == 3 && found->count >= 1 && found->count <= kMostRanks && found->rank >= 0 &&
+      found->rank < found->count && found->fd >= 0) {
+    return true;
+  }
+  *found = {};
+  found->warning =
+      Join("TRAINER_WORLD='", EscapeControl(text), "' is ignored, because it is not one of the ",
+           "values that --ranks=N sets for its ranks; unset the variable");
+  return false;
+}
+
+int RankOf(const Get& get) {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"}) {
+    int rank = 0;
+    if (const char* const text = get(name);
+        text != nullptr && std::sscanf(text, "%d", &rank) == 1) {
+      return rank;
+    }
+  }
+  return 0;
+}
+
+std::string SlurmWarning(const Get& get) {
+  const int in_step = Number(get, "SLURM_STEP_NUM_TASKS");
+  if (in_step > 1) {
+    return Join(
+        "SLURM_STEP_NUM_TASKS is ", in_step,
+        ", but these tasks are not connected by MPI: each one trains its own model. To train one "
+        "model with all tasks, start them with: srun --mpi=pmix trainer train ...");
+  }
+  const int tasks = Number(get, "SLURM_NTASKS");
+  if (tasks < 2) return "";
+  return Join("SLURM_NTASKS is ", tasks,
+              ", but this run has one rank. To train with all tasks: srun --mpi=pmix trainer train "
+              "... (or mpirun trainer train ...)");
+}
+
+}  // namespace
+
+LaunchEnvironment ReadLaunchEnvironment(const Get& get) {
+  LaunchEnvironment found;
+  const char* const own = get("TRAINER_WORLD");
+  if (own != nullptr && IsInOwnWorld(own, &found)) {
+    found.launcher = RankLauncher::kFork;
+  } else if (IsInMpiWorld(get, &found)) {
+    found.launcher = RankLauncher::kMpi;
+    found.rank = RankOf(get);
+  } else {
+    found.count = 1;
+    found.count_variable.clear();
+    if (found.warning.empty()) found.warning = SlurmWarning(get);
+  }
+  return found;
+}
+
+LaunchEnvironment ReadLaunchEnvironment() {
+  return ReadLaunchEnvironment([](const char* name) { return std::getenv(name); });
+}
+
+}  // namespace trainer

@@ -1,0 +1,31 @@
+#pragma once
+// How a process joins the other ranks.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "join/node_map.h"
+#include "mpi/mpi.h"
+#include "node/control_block.h"
+#include "trainer/base/ranks/rank.h"
+#include "trainer/parallel/environment.h"
+#include "trainer/parallel/world.h"
+
+namespace trainer {
+
+struct JoinedRank {
+  Rank rank;
+  NodeMap map;
+  std::vector<std::string> names;     // "rank 1 (node7, process 4711)"
+  std::optional<ControlBlock> block;  // of this node
+  World::Locals locals;
+};
+
+// Joins the processes of LaunchRanks.
+JoinedRank JoinForked(const LaunchEnvironment& environment);
+// Joins the ranks of MPI's world. If the ranks of a node may not open each other's memory, each
+// counts as a node of its own.
+JoinedRank JoinMpi(Mpi& mpi);
+
+}  // namespace trainer

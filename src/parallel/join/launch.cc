@@ -1,0 +1,210 @@
+#include "trainer/parallel/launch.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <sstream>
+#include <system_error>
+#include <vector>
+
+#include "join/cpu_sets.h"
+#include "join/node_map.h"
+#include "node/control_block.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/process/own_process.h"
+#include "trainer/base/text/text.h"
+#include "trainer/base/thread/spin.h"
+
+namespace trainer {
+namespace {
+
+constexpr std::array kHandedOn = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+// What failing ranks have to end by themselves, before they are killed.
+constexpr int64_t kPatience = 7'000'000'000;  // nanoseconds
+
+sigset_t Signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : kHandedOn) sigaddset(&set, signal);
+  sigaddset(&set, SIGCHLD);
+  sigaddset(&set, SIGTSTP);
+  return set;
+}
+
+class Launcher {
+ public:
+  explicit Launcher(int ranks)
+      : block_(SharedSegment(ControlBlock::Bytes(ranks)), ranks),
+        processes_(static_cast<size_t>(ranks)) {}
+
+  int Run() {
+    const sigset_t signals = Signals();
+    sigprocmask(SIG_BLOCK, &signals, &before_);
+    Start();
+    while (living_ > 0) WaitForEvent(signals);
+    sigprocmask(SIG_SETMASK, &before_, nullptr);
+    return Outcome();
+  }
+
+ private:
+  // Ranks read of each other in the block: none begins before all are in it.
+  void Start() {
+    const std::vector<std::string> command = CommandLine();
+    const int ranks = block_.local_size();
+    const std::vector<CoreSet> cores = SplitCores(OwnCores(), ranks);
+    if (pipe2(gate_, O_CLOEXEC) != 0) {
+      throw Error(ErrorCode::kResource,
+                  Join("cannot start ranks: ", std::generic_category().message(errno)));
+    }
+    for (int rank = 0; rank < ranks; ++rank) {
+      const pid_t process = fork();
+      if (process == 0) Become(command, rank, cores);
+      if (process < 0) {
+        const std::string why = std::generic_category().message(errno);
+        SendAll(SIGKILL);
+        throw Error(ErrorCode::kResource, Join("cannot start rank ", rank, ": ", why));
+      }
+      block_.status(rank).process = process;
+      block_.status(rank).rank = rank;
+      processes_[static_cast<size_t>(rank)] = process;
+      ++living_;
+    }
+    for (const int fd : gate_) close(fd);
+  }
+
+  // In the child. Until nobody holds the end for writing any more.
+  void AwaitStart() const {
+    close(gate_[1]);
+    char nothing;
+    while (read(gate_[0], &nothing, 1) < 0 && errno == EINTR) {
+    }
+  }
+
+  // In the child. A group of processes of its own: what a terminal sends to that of the launcher
+  // must not arrive twice.
+  [[noreturn]] void Become(const std::vector<std::string>& command, int rank,
+                           const std::vector<CoreSet>& cores) const {
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);  // a launcher that was killed leaves no orphans
+    if (getppid() != launcher_) _exit(static_cast<int>(ErrorCode::kPeerLost));
+    sigprocmask(SIG_SETMASK, &before_, nullptr);
+    if (!cores.empty()) RunOn(cores[static_cast<size_t>(rank)]);
+    AwaitStart();
+    fcntl(block_.fd(), F_SETFD, 0);
+    setenv("TRAINER_WORLD", Join(rank, ":", block_.local_size(), ":", block_.fd()).c_str(), 1);
+    std::vector<char*> words;
+    for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
+    words.push_back(nullptr);
+    execv("/proc/self/exe", words.data());
+    std::fprintf(stderr, "error: cannot start rank %d: %s\n", rank, std::strerror(errno));
+    _exit(static_cast<int>(ErrorCode::kResource));
+  }
+
+  void WaitForEvent(const sigset_t& signals) {
+    const timespec time = {0, 200'000'000};
+    const int signal = sigtimedwait(&signals, nullptr, &time);
+    if (signal == SIGCHLD || signal < 0) {
+      Reap();
+    } else if (signal == SIGTSTP) {
+      SendAll(SIGSTOP);
+      raise(SIGSTOP);
+      SendAll(SIGCONT);
+    } else {
+      handed_on_ = signal;
+      SendAll(signal);
+    }
+    if (block_.failure().code == 0) return;
+    if (failed_since_ == 0) failed_since_ = MonotonicNs();
+    if (MonotonicNs() - failed_since_ > kPatience) SendAll(SIGKILL);
+  }
+
+  // The others find a rank gone when it is no zombie any more: what is known here of its end is
+  // said before.
+  void Reap() {
+    for (int rank = 0; rank < block_.local_size(); ++rank) {
+      pid_t& process = processes_[static_cast<size_t>(rank)];
+      siginfo_t end = {};
+      if (process == 0 ||
+          waitid(P_PID, static_cast<id_t>(process), &end, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+          end.si_pid != process) {
+        continue;
+      }
+      NoteEnd(rank, end.si_code == CLD_EXITED ? W_EXITCODE(end.si_status, 0)
+                                              : W_EXITCODE(0, end.si_status));
+      waitpid(process, nullptr, 0);
+      process = 0;
+      --living_;
+    }
+  }
+
+  void NoteEnd(int rank, int wait_status) {
+    const RankStatus& status = block_.status(rank);
+    const int code = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 0;
+    if (WIFEXITED(wait_status) && status.state == RankState::kFinished) {
+      if (code_ == 0) code_ = code;
+      return;
+    }
+    if (block_.failure().code != 0) return;  // which this rank, or another, has said
+    // Ended by what was handed on, or for a reason that it told: it speaks for all.
+    const bool by_signal = WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == handed_on_;
+    const bool told = code >= static_cast<int>(ErrorCode::kUsage) &&
+                      code <= static_cast<int>(ErrorCode::kBadSnapshot);
+    if (by_signal || told) {
+      if (by_signal) ended_by_ = handed_on_;
+      block_.ReportFailure({told ? code : 128 + handed_on_, rank});
+      return;
+    }
+    const bool left_behind = WIFSIGNALED(wait_status) && status.is_async != 0;
+    if (!left_behind && !block_.ReportFailure({static_cast<int>(ErrorCode::kPeerLost), rank}))
+      return;
+    const std::string how = WIFSIGNALED(wait_status)
+                                ? Join("was killed by signal ", WTERMSIG(wait_status), " (",
+                                       strsignal(WTERMSIG(wait_status)), ")")
+                                : Join("exited with code ", code, " before the end of the run");
+    std::fprintf(stderr, "%s: %s %s; its last iteration was %d. %s\n",
+                 left_behind ? "warning" : "error",
+                 RankName(rank, OwnAddress().host, status.process).c_str(), how.c_str(),
+                 status.iterations.load(),
+                 left_behind ? "The other ranks continue without it"
+                             : "Resume from the newest snapshot (--resume=auto)");
+  }
+
+  void SendAll(int signal) const {
+    for (const pid_t process : processes_) {
+      if (process != 0) kill(process, signal);
+    }
+  }
+
+  int Outcome() const {
+    if (ended_by_ != 0) {
+      ::signal(ended_by_, SIG_DFL);
+      raise(ended_by_);
+    }
+    return block_.failure().code != 0 ? block_.failure().code : code_;
+  }
+
+  const pid_t launcher_ = getpid();
+  ControlBlock block_;
+  int gate_[2] = {-1, -1};        // a pipe, which is closed when all ranks are in the block
+  std::vector<pid_t> processes_;  // 0: has ended
+  sigset_t before_ = {};
+  int living_ = 0;
+  int code_ = 0;
+  int handed_on_ = 0;  // the last signal
+  int ended_by_ = 0;
+  int64_t failed_since_ = 0;
+};
+
+}  // namespace
+
+int LaunchRanks(int ranks) { return Launcher(ranks).Run(); }
+
+}  // namespace trainer

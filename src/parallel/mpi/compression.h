@@ -1,0 +1,57 @@
+#pragma once
+// Compression of gradients to 16 bits, with error feedback.
+//
+// The rounding error of a number is kept and added to the number when it is sent the next time, so
+// that over many steps the sum of what was sent equals the sum of the gradients within one
+// rounding:
+// F. Seide et al., "1-bit stochastic gradient descent and its application to data-parallel
+// distributed training of speech DNNs", Interspeech 2014; S. P. Karimireddy et al., "Error feedback
+// fixes SignSGD and other gradient compression schemes", ICML 2019.
+//
+// bf16 is the upper half of a float, rounded to nearest even. f16 has three bits more of fraction
+// and a small range; so each line of 16 numbers has a scale of its own, a power of two that brings
+// its largest finite magnitude to [2^14, 2^15): nothing overflows, and what is lost is small beside
+// the line's largest number. Infinities and NaN stay what they are, and nothing is kept of them.
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "trainer/parallel/compression_type.h"
+
+namespace trainer {
+
+// The numbers that share one scale. Each message begins where such a block of the gradients begins,
+// so rounding does not depend on how gradients are cut.
+inline constexpr size_t kScaleBlock = 16;
+
+// The bytes of `count` compressed numbers.
+size_t CompressedBytes(CompressionType type, size_t count);
+
+// Writes values[i] + rest[i], rounded to 16 bits, to `to`, CompressedBytes of it, and the rounding
+// error to rest[i].
+void Encode(CompressionType type, std::span<const float> values, float* rest, std::byte* to);
+// Converts what Encode wrote to floats.
+void Decode(CompressionType type, const std::byte* from, std::span<float> values);
+
+// The rounding errors of gradients, by block and number.
+class ErrorFeedback {
+ public:
+  // The errors of the numbers from `at` on in `block`; zero at first.
+  float* Of(std::span<const float> block, const float* at);
+  // Sets all errors to zero.
+  void Clear() { blocks_.clear(); }
+
+ private:
+  struct Block {
+    size_t count = 0;
+    // From calloc: a rank sends only some of the numbers, and pages that are not written take no
+    // memory.
+    std::unique_ptr<float, void (*)(void*)> rest{nullptr, nullptr};
+  };
+  std::map<const float*, Block> blocks_;
+};
+
+}  // namespace trainer

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <vector>
+
+#include "mpi/compression.h"
+#include "mpi/mpi.h"
+#include "mpi/node_link.h"
+#include "node/control_block.h"
+
+namespace trainer {
+
+// All-reduce between nodes. Each node sends every other node the chunk that this one adds (or
+// everything, if that is little), adds its own chunk as a tree over the nodes, and sends the sum to
+// all.
+//
+// Gradients may be compressed to 16 bits in both directions, with error feedback in each. A node
+// rounds its own numbers, even those that it adds itself, so that the result does not depend on
+// which node adds them; they are added as floats, and the sum is rounded once, for all nodes.
+// Sending sums as floats would save that second rounding, but takes 6 bytes per number and node
+// instead of 4; error feedback makes up for the rounding (double compression: H. Tang et al.,
+// "DoubleSqueeze", ICML 2019).
+class InterNodeAllReduce final : public NodeLink {
+ public:
+  // partners[lane][node] is a rank of the world; this one is number `local` of machine `node`, and
+  // says in its slot of `block` for whom it waits. `may_sleep` tells whether
+  // the cores have other work; `check` throws when the run has failed.
+  InterNodeAllReduce(Mpi& mpi, const ControlBlock& block, int local,
+                     std::vector<std::vector<int>> partners, int node,
+                     std::function<bool()> may_sleep, std::function<void()> check)
+      : mpi_(mpi),
+        block_(block),
+        local_(local),
+        rails_(std::move(partners)),
+        node_(node),
+        may_sleep_(std::move(may_sleep)),
+        check_(std::move(check)) {}
+
+  int nodes() const override { return static_cast<int>(rails_.front().size()); }
+  int rails() const override { return static_cast<int>(rails_.size()); }
+  void AllReduce(int rail, std::span<float> values) override;
+  void AllReduceGradients(int rail, std::span<float> values, std::span<const float> block) override;
+  bool compresses() const override { return type_ != CompressionType::kF32; }
+  // Called while no all-reduce is in progress, with the same type on all ranks.
+  void SetCompression(CompressionType type) {
+    type_ = type;
+    sent_bytes_ = plain_bytes_ = 0;
+  }
+  // Called while no all-reduce is in progress: sets the rounding errors to zero.
+  void ResetErrorFeedback();
+  // The bytes of gradients that this rank has sent since SetCompression, and what they would have
+  // been as floats.
+  uint64_t sent_bytes() const { return sent_bytes_; }
+  uint64_t plain_bytes() const { return plain_bytes_; }
+  // Sends heartbeats to the ranks that may wait for this one, if its node makes progress. Called
+  // from time to time.
+  void Beat();
+  // Called before MPI is finalized, when no message is in flight.
+  void DrainHeartbeats();
+
+ private:
+  void AllReduceChunk(const std::vector<int>& ranks, std::span<float> values);
+  void AllReduceCompressed(const std::vector<int>& ranks, std::span<float> values,
+                           std::span<const float> block);
+  void ExchangePieces(const std::vector<int>& ranks, std::span<const float> values,
+                      std::span<const float> block);
+  void AllGather(const std::vector<int>& ranks, std::span<float> values,
+                 std::span<const float> block);
+  void Send(std::span<const std::byte> coded, int rank, int tag);
+  std::span<std::byte> CodedFor(size_t node, size_t count);
+  std::span<std::byte> FromOther(size_t node, size_t count);
+  void AddPiece(std::span<float> own);
+  void Wait();
+  std::vector<int> RailRanks() const;
+
+  Mpi& mpi_;
+  const ControlBlock& block_;
+  int local_;
+  uint32_t progress_ = 0;  // of this machine, when the last beat was sent
+  int64_t beat_ = 0;       // when
+  int64_t heard_ = 0;      // when signs of life were last looked for
+  std::vector<std::vector<int>> rails_;
+  int node_;
+  std::function<bool()> may_sleep_;
+  std::function<void()> check_;
+  std::vector<float> received_;
+  std::vector<const float*> terms_;
+  CompressionType type_ = CompressionType::kF32;
+  ErrorFeedback own_rest_, sum_rest_;      // of this machine's numbers, and of sums made here
+  std::vector<std::byte> coded_, others_;  // what is sent, and what comes: by machine
+  size_t stride_ = 0;                      // bytes from one machine's part to the next
+  std::atomic<uint64_t> sent_bytes_{0}, plain_bytes_{0};
+};
+
+}  // namespace trainer

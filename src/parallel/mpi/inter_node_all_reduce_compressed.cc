@@ -1,0 +1,118 @@
+// Sums of gradients that travel in 16 bits.
+
+#include <algorithm>
+
+#include "mpi/inter_node_all_reduce.h"
+#include "mpi/inter_node_all_reduce_tags.h"
+#include "trainer/parallel/all_reduce_limits.h"
+
+namespace trainer {
+namespace {
+
+// The part of `values` that machine `node` of `nodes` adds: whole lines, but for the last one.
+template <class T>
+std::span<T> Piece(std::span<T> values, size_t node, size_t nodes) {
+  const size_t lines = (values.size() + kScaleBlock - 1) / kScaleBlock;
+  const auto at = [&](size_t k) {
+    return std::min(values.size(), lines * k / nodes * kScaleBlock);
+  };
+  return values.subspan(at(node), at(node + 1) - at(node));
+}
+
+}  // namespace
+
+void InterNodeAllReduce::AllReduceGradients(int rail, std::span<float> values,
+                                            std::span<const float> block) {
+  const std::vector<int>& ranks = rails_[static_cast<size_t>(rail)];
+  const size_t others = ranks.size() - 1;
+  plain_bytes_ += 2 * values.size_bytes() * others / ranks.size();
+  if (!compresses()) {
+    sent_bytes_ += 2 * values.size_bytes() * others / ranks.size();
+    return AllReduce(rail, values);
+  }
+  for (size_t begin = 0; begin < values.size(); begin += kChunkFloats) {
+    AllReduceCompressed(ranks, values.subspan(begin, std::min(kChunkFloats, values.size() - begin)),
+                        block);
+  }
+}
+
+void InterNodeAllReduce::AllReduceCompressed(const std::vector<int>& ranks, std::span<float> values,
+                                             std::span<const float> block) {
+  const size_t nodes = ranks.size(), self = static_cast<size_t>(node_);
+  const size_t lines = (values.size() + kScaleBlock - 1) / kScaleBlock;
+  // Halves are read and written as such: at even addresses.
+  stride_ = (CompressedBytes(type_, (lines + nodes - 1) / nodes * kScaleBlock) + 1) / 2 * 2;
+  coded_.resize(std::max(coded_.size(), stride_ * nodes));
+  others_.resize(std::max(others_.size(), stride_ * nodes));
+  ExchangePieces(ranks, values, block);
+  const std::span<float> own = Piece(values, self, nodes);
+  received_.resize(std::max(received_.size(), own.size() * (nodes - 1)));
+  float* next = received_.data();
+  for (size_t node = 0; node < nodes; ++node) {
+    if (node == self) {
+      Decode(type_, CodedFor(node, own.size()).data(), own);
+    } else {
+      Decode(type_, FromOther(node, own.size()).data(), {next, own.size()});
+      next += own.size();
+    }
+  }
+  AddPiece(own);
+  AllGather(ranks, values, block);
+}
+
+// Sends each machine its piece of this one's numbers.
+void InterNodeAllReduce::ExchangePieces(const std::vector<int>& ranks,
+                                        std::span<const float> values,
+                                        std::span<const float> block) {
+  const size_t nodes = ranks.size(), self = static_cast<size_t>(node_);
+  const size_t own = Piece(values, self, nodes).size();
+  for (size_t node = 0; node < nodes; ++node) {
+    if (node != self) mpi_.Receive(FromOther(node, own), ranks[node], kPieceTag);
+  }
+  for (size_t node = 0; node < nodes; ++node) {
+    const std::span<const float> piece = Piece(values, node, nodes);
+    const std::span<std::byte> coded = CodedFor(node, piece.size());
+    Encode(type_, piece, own_rest_.Of(block, piece.data()), coded.data());
+    if (node != self) Send(coded, ranks[node], kPieceTag);
+  }
+  Wait();
+}
+
+// The sum of this machine's piece, rounded, to all, and theirs to here.
+void InterNodeAllReduce::AllGather(const std::vector<int>& ranks, std::span<float> values,
+                                   std::span<const float> block) {
+  const size_t nodes = ranks.size(), self = static_cast<size_t>(node_);
+  const std::span<const float> own = Piece(values, self, nodes);
+  const std::span<std::byte> coded = CodedFor(self, own.size());
+  Encode(type_, own, sum_rest_.Of(block, own.data()), coded.data());
+  for (size_t node = 0; node < nodes; ++node) {
+    if (node == self) continue;
+    mpi_.Receive(FromOther(node, Piece(values, node, nodes).size()), ranks[node], kSumTag);
+    Send(coded, ranks[node], kSumTag);
+  }
+  Wait();
+  for (size_t node = 0; node < nodes; ++node) {
+    const std::span<float> piece = Piece(values, node, nodes);
+    Decode(type_, node == self ? coded.data() : FromOther(node, piece.size()).data(), piece);
+  }
+}
+
+void InterNodeAllReduce::Send(std::span<const std::byte> coded, int rank, int tag) {
+  mpi_.Send(coded, rank, tag);
+  sent_bytes_ += coded.size();
+}
+
+std::span<std::byte> InterNodeAllReduce::CodedFor(size_t node, size_t count) {
+  return {coded_.data() + stride_ * node, CompressedBytes(type_, count)};
+}
+
+std::span<std::byte> InterNodeAllReduce::FromOther(size_t node, size_t count) {
+  return {others_.data() + stride_ * node, CompressedBytes(type_, count)};
+}
+
+void InterNodeAllReduce::ResetErrorFeedback() {
+  own_rest_.Clear();
+  sum_rest_.Clear();
+}
+
+}  // namespace trainer

@@ -1,0 +1,311 @@
+#include "mpi/mpi.h"
+
+#include "trainer/base/error/error.h"
+#include "trainer/base/text/text.h"
+
+#ifdef TRAINER_MPI_LIBRARY
+#include <dlfcn.h>
+#include <mpi.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdlib>
+#include <list>
+#include <utility>
+
+namespace trainer {
+namespace {
+
+// What is called, under its own name. The types are those of the header; the addresses come from
+// the library.
+struct Table {
+  decltype(&MPI_Init_thread) Init_thread = nullptr;
+  decltype(&MPI_Comm_rank) Comm_rank = nullptr;
+  decltype(&MPI_Comm_size) Comm_size = nullptr;
+  decltype(&MPI_Get_library_version) Get_library_version = nullptr;
+  decltype(&MPI_Allgather) Allgather = nullptr;
+  decltype(&MPI_Allreduce) Allreduce = nullptr;
+  decltype(&MPI_Isend) Isend = nullptr;
+  decltype(&MPI_Irecv) Irecv = nullptr;
+  decltype(&MPI_Test) Test = nullptr;
+  decltype(&MPI_Finalize) Finalize = nullptr;
+  decltype(&MPI_Abort) Abort = nullptr;
+  decltype(&MPI_Comm_set_errhandler) Comm_set_errhandler = nullptr;
+  decltype(&MPI_Error_string) Error_string = nullptr;
+  decltype(&MPI_Iprobe) Iprobe = nullptr;
+  decltype(&MPI_Recv) Recv = nullptr;
+  decltype(&MPI_Get_count) Get_count = nullptr;
+  int (*Query_cuda_support)() = nullptr;  // not in every library
+#ifdef OPEN_MPI                           // objects, whose addresses are the handles
+  void* ompi_mpi_comm_world = nullptr;
+  void* ompi_mpi_byte = nullptr;
+  void* ompi_mpi_float = nullptr;
+  void* ompi_mpi_op_sum = nullptr;
+  void* ompi_mpi_errors_return = nullptr;
+  MPI_Comm world() const { return static_cast<MPI_Comm>(ompi_mpi_comm_world); }
+  MPI_Datatype bytes() const { return static_cast<MPI_Datatype>(ompi_mpi_byte); }
+  MPI_Datatype floats() const { return static_cast<MPI_Datatype>(ompi_mpi_float); }
+  MPI_Op sum() const { return static_cast<MPI_Op>(ompi_mpi_op_sum); }
+  MPI_Errhandler errors_return() const {
+    return static_cast<MPI_Errhandler>(ompi_mpi_errors_return);
+  }
+#else  // numbers
+  MPI_Comm world() const { return MPI_COMM_WORLD; }
+  MPI_Datatype bytes() const { return MPI_BYTE; }
+  MPI_Datatype floats() const { return MPI_FLOAT; }
+  MPI_Op sum() const { return MPI_SUM; }
+  MPI_Errhandler errors_return() const { return MPI_ERRORS_RETURN; }
+#endif
+};
+
+template <class T>
+void Find(void* library, const char* name, T* to) {
+  void* const found = dlsym(library, name);
+  if (found == nullptr) {
+    throw Error(ErrorCode::kUnavailable,
+                Join("the MPI library " TRAINER_MPI_LIBRARY " has no ", name,
+                     ", so it is not the MPI library of this build; load the MPI that the program "
+                     "was built with"));
+  }
+  *to = reinterpret_cast<T>(found);
+}
+
+// Over TCP Open MPI "puts" long messages, which waits for the receiver before each: where both
+// directions are busy, as in our sums, a link then carries 0.6 of what it could (100 and 300
+// Mbit/s, 1 MiB each way, Open MPI 4.1.4). Sent piece by piece they fill it. Who sets it otherwise
+// wins.
+void ChooseSettings() {
+#ifdef OPEN_MPI
+  setenv("OMPI_MCA_btl_tcp_flags", "send,inplace", 0);
+#endif
+}
+
+Table OpenLibrary() {
+  ChooseSettings();
+  // For all: MPI's own parts are opened by it and look for its names.
+  void* const library = dlopen(TRAINER_MPI_LIBRARY, RTLD_NOW | RTLD_GLOBAL);
+  if (library == nullptr) {
+    throw Error(ErrorCode::kUnavailable,
+                Join("these ranks need MPI, but the MPI library cannot be loaded: ", dlerror(),
+                     "; install it (openmpi-bin), or start ranks on one machine with --ranks"));
+  }
+  Table table;
+  Find(library, "MPI_Init_thread", &table.Init_thread);
+  Find(library, "MPI_Comm_rank", &table.Comm_rank);
+  Find(library, "MPI_Comm_size", &table.Comm_size);
+  Find(library, "MPI_Get_library_version", &table.Get_library_version);
+  Find(library, "MPI_Allgather", &table.Allgather);
+  Find(library, "MPI_Allreduce", &table.Allreduce);
+  Find(library, "MPI_Isend", &table.Isend);
+  Find(library, "MPI_Irecv", &table.Irecv);
+  Find(library, "MPI_Test", &table.Test);
+  Find(library, "MPI_Finalize", &table.Finalize);
+  Find(library, "MPI_Abort", &table.Abort);
+  Find(library, "MPI_Comm_set_errhandler", &table.Comm_set_errhandler);
+  Find(library, "MPI_Error_string", &table.Error_string);
+  Find(library, "MPI_Iprobe", &table.Iprobe);
+  Find(library, "MPI_Recv", &table.Recv);
+  Find(library, "MPI_Get_count", &table.Get_count);
+  table.Query_cuda_support = reinterpret_cast<int (*)()>(dlsym(library, "MPIX_Query_cuda_support"));
+#ifdef OPEN_MPI
+  Find(library, "ompi_mpi_comm_world", &table.ompi_mpi_comm_world);
+  Find(library, "ompi_mpi_byte", &table.ompi_mpi_byte);
+  Find(library, "ompi_mpi_float", &table.ompi_mpi_float);
+  Find(library, "ompi_mpi_op_sum", &table.ompi_mpi_op_sum);
+  Find(library, "ompi_mpi_errors_return", &table.ompi_mpi_errors_return);
+#endif
+  return table;
+}
+
+class Library final : public Mpi {
+ public:
+  Library() : mpi_(OpenLibrary()) {
+    int given = 0;
+    Check(mpi_.Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &given), "MPI_Init_thread");
+    mpi_.Comm_set_errhandler(mpi_.world(), mpi_.errors_return());
+    Check(mpi_.Comm_rank(mpi_.world(), &rank_), "MPI_Comm_rank");
+    Check(mpi_.Comm_size(mpi_.world(), &count_), "MPI_Comm_size");
+  }
+
+  int rank() const override { return rank_; }
+  int count() const override { return count_; }
+
+  std::string Version() override {
+    char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
+    int length = 0;
+    mpi_.Get_library_version(text, &length);
+    const std::string all(text);
+    return EscapeControl(all.substr(0, all.find_first_of(",\n")));
+  }
+
+  std::vector<std::string> AllGather(const std::string& own) override {
+    const size_t bytes = own.size();
+    std::string all(bytes * static_cast<size_t>(count_), '\0');
+    Check(mpi_.Allgather(own.data(), Count(bytes), mpi_.bytes(), all.data(), Count(bytes),
+                         mpi_.bytes(), mpi_.world()),
+          "MPI_Allgather");
+    std::vector<std::string> parts;
+    for (int r = 0; r < count_; ++r)
+      parts.push_back(all.substr(static_cast<size_t>(r) * bytes, bytes));
+    return parts;
+  }
+
+  bool TakesGpuMemory() const override {
+    return mpi_.Query_cuda_support != nullptr && mpi_.Query_cuda_support() == 1;
+  }
+
+  void AllReduce(std::span<float> values) override {
+    Check(mpi_.Allreduce(MPI_IN_PLACE, values.data(), Count(values.size()), mpi_.floats(),
+                         mpi_.sum(), mpi_.world()),
+          "MPI_Allreduce");
+  }
+
+  void Send(std::span<const std::byte> bytes, int rank, int tag) override {
+    pending_.push_back({{}, rank});
+    Check(mpi_.Isend(bytes.data(), Count(bytes.size()), mpi_.bytes(), rank, tag, mpi_.world(),
+                     &pending_.back().request),
+          "MPI_Isend");
+  }
+
+  void Receive(std::span<std::byte> bytes, int rank, int tag) override {
+    pending_.push_back({{}, rank});
+    Check(mpi_.Irecv(bytes.data(), Count(bytes.size()), mpi_.bytes(), rank, tag, mpi_.world(),
+                     &pending_.back().request),
+          "MPI_Irecv");
+  }
+
+  bool AllDone(int* missing) override {
+    *missing = -1;
+    for (Message& message : pending_) {
+      if (!IsDone(&message.request)) *missing = message.rank;
+    }
+    if (*missing >= 0) return false;
+    pending_.clear();
+    return true;
+  }
+
+  void SendDetached(std::vector<std::byte> bytes, int rank, int tag) override {
+    sends_.push_back({{}, rank, std::move(bytes)});
+    PendingMessage& message = sends_.back();
+    Check(mpi_.Isend(message.bytes.data(), Count(message.bytes.size()), mpi_.bytes(), rank, tag,
+                     mpi_.world(), &message.request),
+          "MPI_Isend");
+  }
+
+  bool SendsDone() override {
+    std::erase_if(sends_, [&](PendingMessage& message) { return IsDone(&message.request); });
+    return sends_.empty();
+  }
+
+  // What a probe has found is received beside other work: a long message takes its time.
+  bool TryReceive(int tag, int* rank, std::vector<std::byte>* bytes) override {
+    int there = 0;
+    MPI_Status status;
+    Check(mpi_.Iprobe(MPI_ANY_SOURCE, tag, mpi_.world(), &there, &status), "MPI_Iprobe");
+    if (there != 0) {
+      int size = 0;
+      Check(mpi_.Get_count(&status, mpi_.bytes(), &size), "MPI_Get_count");
+      coming_.push_back({{}, status.MPI_SOURCE, std::vector<std::byte>(static_cast<size_t>(size))});
+      PendingMessage& message = coming_.back();
+      Check(mpi_.Irecv(message.bytes.data(), size, mpi_.bytes(), message.rank, tag, mpi_.world(),
+                       &message.request),
+            "MPI_Irecv");
+    }
+    std::vector<int> late;  // senders of what is not there yet
+    for (auto message = coming_.begin(); message != coming_.end(); ++message) {
+      if (!IsDone(&message->request)) late.push_back(message->rank);
+      if (std::ranges::count(late, message->rank) > 0) continue;
+      *rank = message->rank;
+      *bytes = std::move(message->bytes);
+      coming_.erase(message);
+      return true;
+    }
+    return false;
+  }
+
+  // Messages of a few bytes are buffered by MPI: nobody waits for them.
+  void SendHeartbeat(int rank) override {
+    std::erase_if(beats_, [&](MPI_Request& request) { return IsDone(&request); });
+    beats_.emplace_back();
+    Check(mpi_.Isend(&kBeat, 1, mpi_.bytes(), rank, kBeatTag, mpi_.world(), &beats_.back()),
+          "MPI_Isend");
+  }
+
+  bool DrainHeartbeats(int rank) override {
+    bool any = false;
+    for (;;) {
+      int there = 0;
+      Check(mpi_.Iprobe(rank, kBeatTag, mpi_.world(), &there, MPI_STATUS_IGNORE), "MPI_Iprobe");
+      if (there == 0) return any;
+      char beat = 0;
+      Check(mpi_.Recv(&beat, 1, mpi_.bytes(), rank, kBeatTag, mpi_.world(), MPI_STATUS_IGNORE),
+            "MPI_Recv");
+      any = true;
+    }
+  }
+
+  void Finish() override { Check(mpi_.Finalize(), "MPI_Finalize"); }
+  void Abort(int code) override { mpi_.Abort(mpi_.world(), code); }
+
+ private:
+  struct Message {
+    MPI_Request request;
+    int rank;
+  };
+
+  struct PendingMessage {
+    MPI_Request request;
+    int rank;
+    std::vector<std::byte> bytes;
+  };
+
+  // A done request is null, which tests as done again.
+  bool IsDone(MPI_Request* request) const {
+    int done = 0;
+    Check(mpi_.Test(request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    return done != 0;
+  }
+
+  static int Count(size_t size) {
+    if (size > INT_MAX) throw Error(ErrorCode::kInternal, "a message is too large for MPI");
+    return static_cast<int>(size);
+  }
+
+  void Check(int result, const char* call) const {
+    if (result == MPI_SUCCESS) return;
+    char text[MPI_MAX_ERROR_STRING] = {};
+    int length = 0;
+    mpi_.Error_string(result, text, &length);
+    throw Error(ErrorCode::kPeerLost, Join(call, " failed: ", EscapeControl(text)));
+  }
+
+  static constexpr char kBeat = 1;
+  static constexpr int kBeatTag = 100;
+
+  Table mpi_;
+  std::list<MPI_Request> beats_;              // under way
+  std::list<PendingMessage> sends_, coming_;  // likewise
+  int rank_ = 0, count_ = 1;
+  std::vector<Message> pending_;
+};
+
+}  // namespace
+
+std::string Mpi::WhyNot() { return ""; }
+std::unique_ptr<Mpi> Mpi::Start() { return std::make_unique<Library>(); }
+
+}  // namespace trainer
+
+#else
+
+namespace trainer {
+
+std::string Mpi::WhyNot() {
+  return "this build has no MPI: install libopenmpi-dev and build again (TRAINER_MPI), or start "
+         "ranks on one machine with --ranks=N";
+}
+std::unique_ptr<Mpi> Mpi::Start() { throw Error(ErrorCode::kUnavailable, WhyNot()); }
+
+}  // namespace trainer
+
+#endif

@@ -1,0 +1,78 @@
+#pragma once
+// The control block of a node: shared memory with the status of each of its ranks, their eager
+// buffers and the first failure.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "node/shared_segment.h"
+
+namespace trainer {
+
+enum class RankState : uint32_t { kStarting, kJoined, kFinished };
+
+// The status of one rank. Only that rank writes it, except the doorbell. Each cache line has one
+// kind of reader.
+struct RankStatus {
+  // How many phases of all-reduces the rank has completed; wraps around. All ranks have the same
+  // phases, so the number says where a rank is.
+  alignas(64) std::atomic<uint32_t> phase;
+  std::atomic<uint32_t> sleeping;  // the rank sleeps on its doorbell
+  alignas(64) std::atomic<uint32_t> doorbell;
+  alignas(64) std::atomic<RankState> state;
+  std::atomic<int32_t> process;
+  std::atomic<uint32_t> is_async;      // the other ranks continue if this one dies
+  std::atomic<int32_t> rank;           // among all ranks of the run
+  std::atomic<int32_t> iterations;     // done
+  std::atomic<uint32_t> progress;      // changes as long as the rank does anything
+  std::atomic<int64_t> waiting_since;  // MonotonicNs(); 0: it does not wait for a rank of this node
+  std::atomic<int64_t>
+      remote_wait_since;  // the same for remote_wait_rank, which is on another node
+  std::atomic<int32_t> remote_wait_rank;
+  std::atomic<uint32_t> reported;  // phase + 1 when its silence was last reported
+  std::atomic<int32_t> memory_fd;  // of the gradient memory that is being allocated
+  std::atomic<uint64_t> memory_bytes;
+  std::atomic<uint64_t> cores[16];  // the CPUs that it may run on
+};
+
+// The first failure of a rank.
+struct Failure {
+  int code = 0;  // the exit code of all ranks; 0: no failure
+  int rank = 0;
+};
+
+// Ranks are numbered by local rank, from 0 to local_size() - 1.
+class ControlBlock {
+ public:
+  static constexpr size_t kEagerBuffer = 8192;  // floats
+  static size_t Bytes(int local_size);
+
+  ControlBlock(SharedSegment memory, int local_size);
+
+  int local_size() const { return local_size_; }
+  RankStatus& status(int local) const { return statuses_[local]; }
+  // The eager buffers of small all-reduces. Each rank uses its two in turn. Number local_size()
+  // holds results.
+  float* eager_buffer(int local, int turn) const {
+    return eager_buffers_ + static_cast<size_t>(local * 2 + turn) * kEagerBuffer;
+  }
+  int fd() const { return memory_.fd(); }
+  void CloseDescriptor() { memory_.CloseDescriptor(); }
+
+  Failure failure() const;
+  // Records a failure and wakes all ranks. Returns whether it is the first one.
+  bool ReportFailure(const Failure& failure) const;
+  std::atomic<uint32_t>& failure_word() const { return *failure_; }
+  // Wakes a rank that sleeps.
+  void Notify(int local) const;
+
+ private:
+  SharedSegment memory_;
+  int local_size_;
+  std::atomic<uint32_t>* failure_;
+  RankStatus* statuses_;
+  float* eager_buffers_;
+};
+
+}  // namespace trainer

@@ -1,0 +1,50 @@
+#pragma once
+// Memory for gradients that all ranks of a node map, so that an all-reduce is one pass over all of
+// them, without a copy.
+
+#include <functional>
+#include <list>
+#include <memory_resource>
+#include <span>
+#include <vector>
+
+#include "node/control_block.h"
+
+namespace trainer {
+
+// Allocation is collective: all ranks allocate the same blocks in the same order. Throws kProtocol
+// if another rank asks for another size.
+class GradientMemory final : public std::pmr::memory_resource {
+ public:
+  // `meet` is a barrier of the node's ranks. Both must outlive the object.
+  GradientMemory(const ControlBlock& block, int local, std::function<void()> meet)
+      : block_(block), local_(local), meet_(std::move(meet)) {}
+
+  // The same values of each rank of the node, by local rank; empty if they are not in this memory.
+  // The span is valid until the next call.
+  std::span<float* const> PeerViews(std::span<const float> values);
+  // The block of this rank that holds the values, which must be in this memory.
+  std::span<const float> RegionOf(std::span<const float> values) const;
+
+ private:
+  struct Region {
+    std::vector<SharedSegment> of_ranks;
+    size_t bytes = 0;
+  };
+
+  void* do_allocate(size_t bytes, size_t alignment) override;
+  void do_deallocate(void* memory, size_t bytes, size_t alignment) override;
+  bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override {
+    return this == &other;
+  }
+  Region Open(size_t bytes, SharedSegment own);
+  const Region* Find(std::span<const float> values) const;
+
+  const ControlBlock& block_;
+  int local_;
+  std::function<void()> meet_;
+  std::list<Region> regions_;
+  std::vector<float*> everywhere_;
+};
+
+}  // namespace trainer

@@ -1,0 +1,51 @@
+#pragma once
+// All-reduce over the ranks of a node, and over all nodes if there are several.
+
+#include <span>
+
+#include "mpi/node_link.h"
+#include "node/control_block.h"
+#include "node/gradient_memory.h"
+
+namespace trainer {
+
+// All ranks start the same all-reduces in the same order. The calling thread adds. It never waits
+// here for ranks of its node, so it can do other work meanwhile.
+//
+// Numbers in GradientMemory are reduced in place: each rank adds its chunk and writes the sums to
+// all ranks' memory (reduce-scatter and all-gather, two phases). Small and other arrays go through
+// the eager buffers, where each rank adds all of them (one phase). Numbers are added as a tree over
+// the node's ranks, then over the nodes (tree_sum.h).
+class NodeAllReduce {
+ public:
+  // `link` is null if the node has all ranks. The arguments must outlive the object.
+  NodeAllReduce(const ControlBlock& block, int local, GradientMemory& gradients, NodeLink* link);
+
+  // Starts an all-reduce in place. The one before must be complete.
+  void Start(std::span<float> values);
+  // Does everything that needs no waiting for another rank of the node (it waits for other nodes).
+  // Returns whether the all-reduce is complete.
+  bool Advance();
+
+ private:
+  enum class State { kIdle, kNextChunk, kEagerSent, kResult, kPosted, kReduced };
+
+  void PublishPhase();
+  bool AllArrived() const;
+  bool Step();
+  void BeginChunk();
+  void ReduceEager();
+  void ReduceChunk();
+
+  const ControlBlock& block_;
+  int local_;
+  GradientMemory& gradients_;
+  NodeLink* link_;
+  std::vector<const float*> eager_;
+  State state_ = State::kIdle;
+  std::span<float> values_, chunk_;
+  size_t done_ = 0;  // of values_
+  int turn_ = 0;
+};
+
+}  // namespace trainer

@@ -1,0 +1,40 @@
+#pragma once
+// A segment of memory that several processes map. It has no name, so nothing of it is left when the
+// last process has ended, however it ended.
+
+#include <sys/types.h>
+
+#include <cstddef>
+
+namespace trainer {
+
+// A mapping; movable. The memory is zero at first and completely allocated, so that no access to it
+// fails. Throws kResource, which says how much was requested and what to try.
+class SharedSegment {
+ public:
+  SharedSegment() = default;
+  explicit SharedSegment(size_t bytes);
+  // Maps `fd` of this process, which it takes over.
+  SharedSegment(int fd, size_t bytes);
+  // Maps `fd` of another process of this node and user. Throws kUnavailable if the system does not
+  // permit that.
+  SharedSegment(pid_t process, int fd, size_t bytes);
+  SharedSegment(SharedSegment&& other) noexcept;
+  SharedSegment& operator=(SharedSegment&& other) noexcept;
+  ~SharedSegment();
+
+  char* data() const { return data_; }
+  size_t bytes() const { return bytes_; }
+  int fd() const { return fd_; }  // closed at exec
+  // Keeps the mapping, but other processes can no longer open it.
+  void CloseDescriptor();
+
+ private:
+  void Map();
+
+  int fd_ = -1;
+  size_t bytes_ = 0;
+  char* data_ = nullptr;
+};
+
+}  // namespace trainer

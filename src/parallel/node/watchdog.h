@@ -1,0 +1,60 @@
+#pragma once
+// The watchdog: a thread that ends the run if a rank would wait for ever.
+
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "node/control_block.h"
+
+namespace trainer {
+
+struct WatchdogTimes {
+  std::chrono::milliseconds warn_after{60'000};  // until a silent rank is reported
+  std::chrono::milliseconds give_up{600'000};    // --peer_timeout
+  // After a failure a rank has so long to end by itself, for a snapshot that is being written.
+  std::chrono::milliseconds grace{5'000};
+};
+
+// While this rank waits, the watchdog checks that the ranks it waits for are alive, and ends the
+// run if they are not; the first rank that notices writes the message. If any rank has failed, it
+// ends this process unless that ends by itself.
+class Watchdog {
+ public:
+  // `names`: of all ranks, such as "rank 1 (node7, process 4711)". The arguments must outlive the
+  // object.
+  Watchdog(const ControlBlock& block, int local, const std::vector<std::string>& names,
+           const WatchdogTimes& times);
+  ~Watchdog();
+
+ private:
+  // What was last seen of a rank of this node.
+  struct Seen {
+    uint32_t progress = 0;
+    int64_t changed = 0;  // when it last changed
+  };
+
+  void Loop();
+  void NoteLook(int64_t now);
+  void CheckPeers(int64_t now);
+  void CheckPeer(int local, int64_t silent);
+  void CheckRemoteWait(int64_t now);
+  bool IsLast(int local) const;
+  bool IsFirstReport(int local) const;
+  void GiveUp(int rank, const std::string& message) const;
+
+  const ControlBlock& block_;
+  int local_;
+  RankStatus& own_;
+  const std::vector<std::string>& names_;
+  WatchdogTimes times_;
+  std::vector<Seen> seen_;
+  int64_t looked_ = 0;  // last
+  int64_t awake_since_ = 0;
+  std::atomic<bool> ending_{false};
+  std::thread thread_;
+};
+
+}  // namespace trainer

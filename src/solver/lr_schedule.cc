@@ -1,0 +1,155 @@
+#include "trainer/solver/lr_schedule.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <numbers>
+
+#include "trainer/base/text/text.h"
+
+namespace trainer {
+namespace {
+
+struct Schedule {
+  const caffe::SolverParameter& solver;
+  int iter, current_step;
+};
+
+// A policy's rate for min_lr = 0 and base_lr = 1.
+using Formula = std::function<double(const Schedule&)>;
+
+double Step(const Schedule& s) { return std::pow(s.solver.gamma(), s.iter / s.solver.stepsize()); }
+double Exp(const Schedule& s) { return std::pow(s.solver.gamma(), s.iter); }
+double Inv(const Schedule& s) {
+  return std::pow(1 + s.solver.gamma() * static_cast<double>(s.iter), -s.solver.power());
+}
+double MultiStep(const Schedule& s) { return std::pow(s.solver.gamma(), s.current_step); }
+double Poly(const Schedule& s) {
+  return std::pow(1 - static_cast<double>(s.iter) / s.solver.max_iter(), s.solver.power());
+}
+double Sigmoid(const Schedule& s) {
+  return 1 / (1 + std::exp(-s.solver.gamma() * static_cast<double>(s.iter - s.solver.stepsize())));
+}
+
+double Cosine(const Schedule& s) {
+  const int start = std::max(s.solver.warmup_iter(), s.solver.rampup_interval());
+  const double t = static_cast<double>(s.iter - start) / (s.solver.max_iter() - start);
+  return (1 + std::cos(std::numbers::pi * t)) / 2;
+}
+
+const std::map<std::string, Formula>& Formulas() {
+  static const std::map<std::string, Formula> formulas = {
+      {"fixed", [](const Schedule&) { return 1.0; }},
+      {"step", Step},
+      {"exp", Exp},
+      {"inv", Inv},
+      {"multistep", MultiStep},
+      {"poly", Poly},
+      {"sigmoid", Sigmoid},
+      {"cosine", Cosine},
+  };
+  return formulas;
+}
+
+// The rate without warm-up.
+double PolicyRate(const Schedule& s) {
+  const std::string& policy = s.solver.lr_policy();
+  const float low = policy == "poly" || policy == "cosine" ? s.solver.min_lr() : 0;
+  return low + (s.solver.base_lr() - low) * Formulas().at(policy)(s);
+}
+
+// The steps that a multistep policy has taken by `iter`.
+int StepsBy(const caffe::SolverParameter& solver, int iter) {
+  return static_cast<int>(
+      std::ranges::count_if(solver.stepvalue(), [&](int step) { return step <= iter; }));
+}
+
+// With warmup_start_lr, Intel Caffe's word, the line ends at base_lr; with warmup_lr at the
+// policy's rate there.
+double Warmup(const caffe::SolverParameter& solver, int iter) {
+  const int end = solver.warmup_iter();
+  const bool to_base = solver.has_warmup_start_lr();
+  const double start = to_base ? solver.warmup_start_lr() : solver.warmup_lr();
+  const double target =
+      to_base ? solver.base_lr() : PolicyRate({solver, end, StepsBy(solver, end)});
+  return start + (target - start) * iter / end;
+}
+
+double Rampup(const caffe::SolverParameter& solver, int iter) {
+  const double fraction = static_cast<double>(iter) / solver.rampup_interval();
+  return solver.rampup_lr() + (solver.base_lr() - solver.rampup_lr()) * fraction * fraction;
+}
+
+// From `start` at the run's beginning to `end` at max_iter.
+float Between(float start, float end, int iter, int max_iter, float power) {
+  const double fraction = std::pow(static_cast<double>(iter) / max_iter, power);
+  return static_cast<float>(start + (end - start) * fraction);
+}
+
+}  // namespace
+
+float LearningRate(const caffe::SolverParameter& solver, int iter, int current_step) {
+  double rate = 0;
+  if (iter < solver.warmup_iter()) {
+    rate = Warmup(solver, iter);
+  } else if (iter < solver.rampup_interval()) {
+    rate = Rampup(solver, iter);
+  } else {
+    rate = PolicyRate({solver, iter, current_step});
+  }
+  return std::max(static_cast<float>(rate), solver.min_lr());
+}
+
+std::string PlaceInSchedule(const caffe::SolverParameter& solver, int iter, int current_step) {
+  const std::string rate = Join("The learning rate is ", LearningRate(solver, iter, current_step));
+  const int warmup = std::max(solver.warmup_iter(), solver.rampup_interval());
+  if (iter < warmup) return Join(rate, ", in the warm-up (iteration ", iter, " of ", warmup, ")");
+  const std::string& policy = solver.lr_policy();
+  const std::string base = Join("base_lr ", solver.base_lr());
+  if (policy == "multistep") {
+    return Join(rate, ", after ", current_step, " of ", solver.stepvalue_size(), " steps from ",
+                base);
+  }
+  if (policy == "step") {
+    return Join(rate, ", after ", iter / solver.stepsize(), " of ",
+                (solver.max_iter() - 1) / solver.stepsize(), " steps from ", base);
+  }
+  return Join(rate, " (lr_policy \"", policy, "\", ", base, ")");
+}
+
+bool TakesLrStep(const caffe::SolverParameter& solver, int iter, int current_step) {
+  return solver.lr_policy() == "multistep" && current_step < solver.stepvalue_size() &&
+         iter >= solver.stepvalue(current_step);
+}
+
+float Momentum(const caffe::SolverParameter& solver, int iter, float rate) {
+  const std::string& policy = solver.momentum_policy();
+  if (policy == "poly") {
+    return Between(solver.momentum(), solver.max_momentum(), iter, solver.max_iter(),
+                   solver.momentum_power());
+  }
+  if (policy == "opt") {
+    const float root = 1 - std::sqrt(rate) / 2;
+    return std::min(root * root, solver.has_max_momentum() ? solver.max_momentum() : INFINITY);
+  }
+  if (policy == "multistep") {
+    const int steps = static_cast<int>(
+        std::ranges::count_if(solver.momentum_stepvalue(), [&](int step) { return step <= iter; }));
+    return steps == 0 ? solver.momentum() : solver.momentum_value(steps - 1);
+  }
+  return solver.momentum();
+}
+
+float WeightDecay(const caffe::SolverParameter& solver, int iter) {
+  if (solver.weight_decay_policy() == "fixed") return solver.weight_decay();
+  return Between(solver.weight_decay(), solver.max_weight_decay(), iter, solver.max_iter(),
+                 solver.weight_decay_power());
+}
+
+Hyperparams HyperparamsOf(const caffe::SolverParameter& solver, int iter, int current_step) {
+  const float rate = LearningRate(solver, iter, current_step);
+  return {iter, rate, Momentum(solver, iter, rate), WeightDecay(solver, iter)};
+}
+
+}  // namespace trainer

@@ -1,0 +1,146 @@
+#include "snapshot_retention.h"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <set>
+
+#include "score_field.h"
+#include "trainer/base/file/atomic_file.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
+
+namespace trainer {
+SnapshotRetention::SnapshotRetention(const SolverSpec& spec,
+                                     const std::vector<std::string>& outputs, FileOps& ops)
+    : ops_(ops),
+      prefix_(spec.proto.snapshot_prefix()),
+      keep_last_(spec.proto.keep_best() > 0 ? std::max(1, spec.proto.keep_last())
+                                            : spec.proto.keep_last()),
+      keep_best_(spec.proto.keep_best()) {
+  if (keep_best_ > 0) score_ = ScoreFor("keep_best", spec, outputs);
+}
+
+void SnapshotRetention::Resume(const caffe::SolverState& state) {
+  if (keep_last_ == 0) return;
+  std::map<int, SnapshotNames> found;
+  for (const SnapshotNames& names : FindSnapshots(prefix_)) {
+    if (names.iter > state.iter()) continue;
+    try {
+      const caffe::SolverState other = ReadStateAlone(names.state);
+      if (other.random_seed() == state.random_seed() &&
+          other.solver_type() == state.solver_type() && other.has_random_seed()) {
+        found.emplace(names.iter, names);
+      }
+    } catch (const Error&) {  // whose it is cannot be told, so it stays
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  own_ = std::move(found);
+  for (const caffe::ScoredSnapshot& best : state.best()) {
+    if (own_.contains(best.iter())) scores_[best.iter()] = best.value();
+  }
+}
+
+void SnapshotRetention::NoteTest(const TestReport& report) {
+  const ReportedValue* const value = score_ ? score_->In(report) : nullptr;
+  if (value == nullptr || report.iter == 0) return;  // weights that this run did not train
+  const std::lock_guard lock(mutex_);
+  tested_ = true;
+  test_iter_ = report.iter;
+  test_value_ = value->value;
+  if (own_.contains(test_iter_) || begun_ == test_iter_) scores_[test_iter_] = test_value_;
+}
+
+// The best of `iters` that have a score, the best first; of equal ones the earlier.
+std::vector<int> SnapshotRetention::Best(const std::vector<int>& iters) const {
+  std::vector<int> best;
+  for (const int iter : iters) {
+    if (scores_.contains(iter)) best.push_back(iter);
+  }
+  std::ranges::sort(best, [this](int a, int b) {
+    const float x = scores_.at(a), y = scores_.at(b);
+    return score_->Better(x, y) || (!score_->Better(y, x) && a < b);
+  });
+  if (best.size() > static_cast<size_t>(keep_best_)) best.resize(static_cast<size_t>(keep_best_));
+  return best;
+}
+
+void SnapshotRetention::Begin(int iter, caffe::SolverState* state) {
+  if (!score_) return;
+  const std::lock_guard lock(mutex_);
+  begun_ = iter;
+  if (tested_) scores_[iter] = test_value_;
+  std::vector<int> iters = {iter};
+  for (const auto& [own, names] : own_) {
+    if (own != iter) iters.push_back(own);
+  }
+  for (const int best : Best(iters)) {
+    caffe::ScoredSnapshot* entry = state->add_best();
+    entry->set_iter(best);
+    entry->set_value(scores_.at(best));
+  }
+}
+
+// Weights get the names of temporary files first, which the next run clears away: wherever a kill
+// comes between, no weights without a state are left, which nobody could tell from the user's own.
+bool SnapshotRetention::Remove(const SnapshotNames& names) const {
+  const auto failed = [](const std::string& file, int result) {
+    if (result == 0 || errno == ENOENT) return false;
+    LOG(WARNING) << EscapeControl(Join("Cannot remove the older snapshot '", file,
+                                       "': ", std::strerror(errno), "; the file is kept"));
+    return true;
+  };
+  const std::array weights = {names.model, names.averaged};
+  for (const std::string& file : weights) {
+    if (failed(file, ops_.Rename(file, TempPathFor(file)))) return false;
+  }
+  if (failed(names.state, ops_.Unlink(names.state))) {
+    for (const std::string& file : weights) ops_.Rename(TempPathFor(file), file);
+    return false;
+  }
+  for (const std::string& file : weights) {
+    if (failed(file, ops_.Unlink(TempPathFor(file)))) return false;
+  }
+  LOG(INFO) << EscapeControl(Join("Removed the snapshot of iteration ", names.iter, ", ",
+                                  names.state, " (keep_last: ", keep_last_, ")"));
+  return true;
+}
+
+void SnapshotRetention::Written(const SnapshotNames& names) {
+  if (keep_last_ == 0) return;
+  std::vector<SnapshotNames> superseded;
+  {
+    const std::lock_guard lock(mutex_);
+    own_[names.iter] = names;
+    std::vector<int> iters;
+    for (const auto& [iter, own] : own_) iters.push_back(iter);
+    std::set<int> kept = {names.iter};
+    for (const int iter : Best(iters)) kept.insert(iter);
+    const size_t last = std::min(iters.size(), static_cast<size_t>(keep_last_));
+    kept.insert(iters.end() - static_cast<std::ptrdiff_t>(last), iters.end());
+    for (const auto& [iter, own] : own_) {
+      if (iter < names.iter && !kept.contains(iter)) superseded.push_back(own);
+    }
+  }
+  std::vector<int> removed;
+  for (const SnapshotNames& old : superseded) {
+    if (Remove(old)) removed.push_back(old.iter);
+  }
+  if (!removed.empty()) {
+    try {
+      SyncFolder(FolderOf(names.state));
+    } catch (const Error&) {  // older files may come back after a power cut
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  for (const int iter : removed) {
+    own_.erase(iter);
+    scores_.erase(iter);
+  }
+}
+
+}  // namespace trainer

@@ -1,0 +1,92 @@
+// Weights, gradients and images, shown to those who watch the run.
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trainer/base/text/text.h"
+#include "trainer/net/data_waits.h"
+#include "trainer/solver/solver.h"
+#include "virtual_ranks.h"
+
+namespace trainer {
+namespace {
+
+constexpr int64_t kShownImages = 16;
+
+// Whether no other value took the memory of a data layer's output since it was written.
+bool IsIntact(const Net& net, const std::string& blob) {
+  const std::vector<PlannedBlock>& blocks = net.memory_plan().blocks;
+  const auto own = std::ranges::find_if(blocks, [&](const PlannedBlock& block) {
+    return block.kind == BufferKind::kActivation && block.name == blob;
+  });
+  if (own == blocks.end() || own->note.find("(in place)") != std::string::npos) return false;
+  return std::ranges::none_of(blocks, [&](const PlannedBlock& other) {
+    return other.first > own->first && other.offset < own->offset + own->bytes &&
+           own->offset < other.offset + other.bytes;
+  });
+}
+
+bool LooksLikeImages(const Shape& shape) {
+  return shape.IsImage() && (shape[1] == 1 || shape[1] == 3) && shape[2] > 1 && shape[3] > 1;
+}
+
+}  // namespace
+
+int64_t Solver::RecordsPerIteration() const {
+  return RecordsPerPass(*train_net_) * proto_.iter_size() * virtual_ranks_->first.size;
+}
+
+bool Solver::ShowsNumbers() const { return shows_numbers_ && (TestIsDue() || !showed_batch_); }
+
+// After the gradients are there, before the update. All replicas wait for the sums alike.
+void Solver::ShowNumbers() {
+  const std::span<float> gradients = objective_->Gradients();
+  showed_batch_ = showed_batch_ || rank_.rank != 0;
+  if (rank_.rank != 0) return;
+  const std::optional<LossScaleState> scale = optimizer_->LossScale();
+  const float factor = scale ? scale->factor : 1;
+  std::vector<float> weights, sums;
+  for (const Param* param : train_net_->params()) {
+    ParamReport report;
+    report.iter = state_.iter;
+    report.name = Join(param->layer, "/", param->index);
+    report.shape = param->shape.dims();
+    report.gradient_scale = objective_->GradientScale() / factor;
+    weights.resize(static_cast<size_t>(param->count()));
+    if (param->shape.IsImage()) {
+      params_.Export(*param, param->weight, weights);
+    } else {
+      device_.CopyToHost(weights.data(), param->weight, weights.size() * sizeof(float));
+    }
+    report.weights = weights;
+    if (param->grad != nullptr && !gradients.empty()) {
+      sums.resize(weights.size());
+      device_.CopyToHost(sums.data(), param->grad, sums.size() * sizeof(float));
+      report.gradients = sums;
+    }
+    observer_.OnParam(report);
+  }
+  if (!showed_batch_) ShowBatch();
+  showed_batch_ = true;
+}
+
+// What the data layers gave out, where it looks like images and is still in memory.
+void Solver::ShowBatch() {
+  for (int i = 0; i < train_net_->NumLayers(); ++i) {
+    const LayerSpec& layer = train_net_->LayerAt(i);
+    if (layer.proto().bottom_size() > 0) continue;
+    for (int top = 0; top < layer.proto().top_size(); ++top) {
+      const Tensor& value = train_net_->Output(i, top);
+      const std::string& blob = layer.proto().top(top);
+      if (!LooksLikeImages(value.shape) || !IsIntact(*train_net_, blob)) continue;
+      const Shape shape = value.shape.With(0, std::min(value.shape[0], kShownImages));
+      std::vector<float> numbers(static_cast<size_t>(shape.Count()));
+      train_net_->ReadNchw(Tensor{value.data, shape, value.dtype}, numbers);
+      observer_.OnBatch({state_.iter, blob, shape.dims(), numbers});
+    }
+  }
+}
+
+}  // namespace trainer

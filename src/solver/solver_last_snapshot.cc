@@ -1,0 +1,48 @@
+// The snapshot at the end of a run, which has no next one to take its place.
+
+#include "deadline_reserve.h"
+#include "trainer/base/text/text.h"
+#include "trainer/checkpoint/snapshot_writer.h"
+#include "trainer/solver/solver.h"
+
+namespace trainer {
+
+// Whatever was begun must be on the disk when the run ends.
+void Solver::SaveLast(bool stopped) {
+  if (!TestsAndSaves()) return;
+  const bool begun = BroadcastBool(started_iter_ == state_.iter);
+  if (!begun && (stopped || proto_.snapshot_after_train())) StartSnapshot();
+  LimitLast();
+  // A rank that ends with an error ends rank 0, too: none may before it has written.
+  while (BroadcastBool(writer_ && !writer_->WaitFor(std::chrono::seconds(1)))) {
+    if (writer_ && writer_->refused()) LimitLast();
+  }
+  AwaitSnapshot();
+  BroadcastBool(true);
+}
+
+// A signal may come while the last snapshot is tried, so this is called again and again.
+void Solver::LimitLast() {
+  if (!writer_) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (last_begun_ == std::chrono::steady_clock::time_point()) last_begun_ = now;
+  LastTries last;
+  last.rescue_folders = rescue_.folders;
+  last.resume_command = rescue_.resume_command;
+  last.was_writable = folder_was_writable_;
+  const std::optional<std::chrono::steady_clock::time_point> end = budget_->LastTry();
+  last.until = end ? *end : last_begun_ + rescue_.patience;
+  last.reason = end ? "the run must end after that" : "the end of this job is unknown";
+  const auto term = signals_ == nullptr ? std::nullopt : signals_->TermTime();
+  if (term && writer_->refused()) {
+    if (!kill_wait_) kill_wait_ = rescue_.kill_wait ? rescue_.kill_wait() : KillWait();
+    const auto stop = *term + kill_wait_->time - budget_->SnapshotReserve();
+    if (kill_wait_->time.count() > 0 && (!end || stop < last.until)) {
+      last.until = stop;
+      last.reason = kill_wait_->reason;
+    }
+  }
+  writer_->SetLast(std::move(last));
+}
+
+}  // namespace trainer

@@ -1,0 +1,306 @@
+// What a snapshot says of a run, from the solver and back into it.
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "early_stopping.h"
+#include "snapshot_retention.h"
+#include "trainer/base/text/text.h"
+#include "trainer/base/thread/thread_team.h"
+#include "trainer/config/blob.h"
+#include "trainer/net/layer_state.h"
+#include "trainer/net/load_weights.h"
+#include "trainer/net/weights.h"
+#include "trainer/solver/solver.h"
+#include "virtual_ranks.h"
+#include "zero_weights.h"
+
+namespace trainer {
+namespace {
+
+constexpr char kTrain[] = "train";
+
+std::string NetKey(size_t test_net) { return Join("test ", test_net); }
+
+// All that differs at once: one difference alone may mislead.
+[[noreturn]] void Mismatch(const std::string& file, std::span<const std::string> differences) {
+  constexpr size_t kShown = 8;
+  std::string text = JoinList(differences.first(std::min(kShown, differences.size())), "; ");
+  if (differences.size() > kShown) text += Join("; and ", differences.size() - kShown, " more");
+  throw Error(ErrorCode::kBadSnapshot, {file},
+              text +
+                  ". The snapshot was made with another solver or net; give its solver, or start "
+                  "from its weights with --weights");
+}
+
+// What the parts of this rank left, out of an entry that has those of all.
+void TakeVirtualRanks(const caffe::LayerProgress& entry, const VirtualRanks& parts,
+                      LayerState& layer) {
+  for (int i = 0; i < parts.count; ++i) {
+    const int other = parts.first.rank + i - 1;  // part 0 is not among the others
+    const bool has = other >= 0 && other < entry.other_ranks_size();
+    (i == 0 ? layer.bytes : layer.other_virtual_ranks.emplace_back()) =
+        has ? entry.other_ranks(other) : entry.state();
+  }
+}
+
+// `all`: of all parts in their order, as long as that of part 0, which the entry has.
+void AddOtherParts(const std::string& all, caffe::LayerProgress* entry) {
+  const size_t bytes = entry->state().size();
+  for (size_t at = bytes; at + bytes <= all.size(); at += bytes) {
+    entry->add_other_ranks(all.substr(at, bytes));
+  }
+}
+
+// Weights and states are f32 in every snapshot, so that a run may go on with its values in another
+// type; what it has of the other run's factor on the loss is said.
+void NoteOtherScale(const caffe::SolverState& state, const std::optional<LossScaleState>& scale) {
+  if (state.has_loss_scale() == scale.has_value()) return;
+  if (scale) {
+    LOG(INFO) << "The run of the snapshot had no loss scale; this run needs one, because its "
+                 "gradients are FLOAT16, and starts with loss scale "
+              << scale->factor;
+  } else {
+    LOG(INFO) << "The run of the snapshot had loss scale " << state.loss_scale().factor()
+              << ", because its gradients were FLOAT16; this run needs no loss scale";
+  }
+}
+
+}  // namespace
+
+void Solver::LoadWeights(const std::vector<std::string>& files) {
+  std::vector<Net*> nets = {train_net_.get()};
+  for (const auto& net : test_nets_) {
+    if (net != nullptr) nets.push_back(net.get());
+  }
+  WeightLoader loading(nets);
+  bool any = false;
+  for (const std::string& file : files) {
+    LOG(INFO) << "Finetuning from " << EscapeControl(file);
+    const caffe::NetParameter model = OwnStage(ReadModel(file));
+    if (partition_ != nullptr && model.layer().empty()) continue;
+    loading.Copy(model, file);
+    any = true;
+  }
+  if (any) loading.Finish();
+  WarnOfZeroWeights(params_, train_net_->params());
+  if (ema_) ema_->Restart();
+}
+
+// What in a state is not of this solver.
+std::vector<std::string> Solver::StateDifferences(const caffe::SolverState& state) const {
+  std::vector<std::string> differences;
+  if (state.has_solver_type() && state.solver_type() != proto_.type()) {
+    differences.push_back(Join("the snapshot is from a solver of type '", state.solver_type(),
+                               "', but this solver has type '", proto_.type(), "'"));
+  }
+  const size_t expected = WholeParams() * optimizer_->state_arrays().size();
+  if (static_cast<size_t>(state.history_size()) != expected) {
+    differences.push_back(
+        Join("it has ", state.history_size(), " history blobs, but this solver needs ", expected));
+  }
+  return differences;
+}
+
+// Copies a snapshot's weights, which must be those of this net and of nothing else.
+void Solver::CopyAll(const std::string& weights, const std::string& file,
+                     std::vector<std::string> differences) {
+  const caffe::NetParameter model = OwnStage(ReadModel(weights));
+  try {
+    for (const std::string& difference : WeightMismatches(model, weights, *train_net_)) {
+      differences.push_back(Join("its weights '", weights, "': ", difference));
+    }
+    if (!differences.empty()) Mismatch(file, differences);
+    CopyWeights(model, weights, *train_net_);
+    for (const auto& net : test_nets_) {
+      if (net != nullptr) CopyWeights(model, weights, *net);
+    }
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kBadSnapshot) throw;
+    throw Error(ErrorCode::kBadSnapshot, {file}, error.what());
+  }
+}
+
+void Solver::Restore(const LoadedState& loaded, const std::string& file) {
+  const caffe::SolverState& state = loaded.state;
+  const bool averaged = ema_ && !loaded.averaged_path.empty();
+  if (averaged) {
+    CopyAll(loaded.averaged_path, file, {});
+    ema_->Restart();
+  }
+  CopyAll(loaded.model_path, file, StateDifferences(state));
+  if (ema_ && !averaged) {
+    if (rank_.rank == 0) {
+      LOG(WARNING) << "The snapshot has no averaged weights (ema_decay): the average starts from "
+                      "its weights";
+    }
+    ema_->Restart();
+  }
+  RestoreHistory(state, file);
+  try {
+    optimizer_->LoadRecord(state.step_state());
+  } catch (const Error& error) {
+    throw Error(ErrorCode::kBadSnapshot, {file}, error.what());
+  }
+  if (state.has_loss_scale()) {
+    const caffe::LossScale& scale = state.loss_scale();
+    optimizer_->RestoreLossScale({scale.factor(), scale.good(), scale.skipped()});
+  }
+  NoteOtherScale(state, optimizer_->LossScale());
+  WarnOfOtherVirtualRanks(state, spec_, virtual_ranks_->first.size, TeamSize());
+  RestoreProgress(state);
+  saved_iter_ = started_iter_ = state_.iter;
+  if (kept_) kept_->Resume(state);
+  if (patience_) patience_->Resume(state);
+  if (state_.iter >= proto_.max_iter()) {
+    LOG(INFO) << "The snapshot is from iteration " << state_.iter << " and max_iter is "
+              << proto_.max_iter() << ": the run is finished, nothing to do";
+  }
+}
+
+void Solver::RestoreHistory(const caffe::SolverState& state, const std::string& file) {
+  LOG(INFO) << proto_.type() << "Solver: restoring history";
+  const std::vector<Param*>& params = train_net_->params();
+  const std::vector<std::vector<float*>>& history = optimizer_->state_arrays();
+  for (size_t kind = 0; kind < history.size(); ++kind) {
+    for (size_t i = 0; i < params.size(); ++i) {
+      const int index = HistoryIndex(kind, i);
+      const BlobData blob = ReadBlob(state.history(index), {file}, Join("history blob ", index),
+                                     ErrorCode::kBadSnapshot);
+      if (!FitsShape(blob, params[i]->shape.dims())) {
+        const std::string difference[] = {Join("history blob ", index, " has the shape ",
+                                               ShapeText(blob.dims), "; parameter ",
+                                               params[i]->index, " of layer '", params[i]->layer,
+                                               "' has ", params[i]->shape.ToString())};
+        Mismatch(file, difference);
+      }
+      StateStore(*optimizer_, params_).Import(*params[i], blob.values, history[kind][i]);
+    }
+  }
+}
+
+void Solver::RestoreProgress(const caffe::SolverState& state) {
+  state_.iter = state.iter();
+  state_.current_step = state.current_step();
+  const auto window = std::min(state.recent_losses_size(), proto_.average_loss());
+  state_.recent_losses.assign(state.recent_losses().begin(),
+                              state.recent_losses().begin() + window);
+  state_.loss_position = state.loss_position() < static_cast<uint32_t>(std::max(window, 1))
+                             ? state.loss_position()
+                             : 0;
+  RestoreNet(state, kTrain, *train_net_);
+  for (size_t i = 0; i < test_nets_.size(); ++i) {
+    if (test_nets_[i] != nullptr) RestoreNet(state, NetKey(i), *test_nets_[i]);
+    if (tests_[i]->rest() != nullptr) RestoreRest(state, NetKey(i), *tests_[i]->rest());
+  }
+}
+
+// Data sources go on at one position for all replicas; what layers leave to their next pass is each
+// part's own. Those of other parts are of no use to another number of them, which would see other
+// sequences: then layers begin anew.
+void Solver::RestoreNet(const caffe::SolverState& state, const std::string& name, Net& net) const {
+  const bool trains = name == kTrain;
+  const bool same = VirtualRanksIn(state) == virtual_ranks_->first.size;
+  std::set<std::string> own;
+  for (const LayerState& layer : SaveLayerStates(net)) {
+    if (layer.per_rank) own.insert(layer.layer);
+  }
+  for (const caffe::NetProgress& progress : state.progress()) {
+    if (progress.net() != name) continue;
+    std::vector<LayerState> layers;
+    for (const caffe::LayerProgress& entry : progress.layers()) {
+      LayerState layer{entry.layer(), entry.state(), own.contains(entry.layer()), {}};
+      if (layer.per_rank && trains && !same) {
+        LOG(WARNING) << EscapeControl(Join("The snapshot was made by ", VirtualRanksIn(state),
+                                           " replicas, but this run has ",
+                                           virtual_ranks_->first.size, ": layer '", entry.layer(),
+                                           "' resets the state that it keeps from batch to batch"));
+        continue;
+      }
+      if (layer.per_rank && trains) TakeVirtualRanks(entry, *virtual_ranks_, layer);
+      layers.push_back(std::move(layer));
+    }
+    trainer::Restore(net, static_cast<uint32_t>(progress.passes()), layers);
+  }
+}
+
+// The net of the last batch of a test reads from where the net of the whole batches reads.
+void Solver::RestoreRest(const caffe::SolverState& state, const std::string& name,
+                         Net& rest) const {
+  std::vector<LayerState> layers = SaveLayerStates(rest);
+  std::erase_if(layers, &LayerState::per_rank);
+  for (const caffe::NetProgress& progress : state.progress()) {
+    if (progress.net() != name) continue;
+    for (LayerState& layer : layers) {
+      const auto entry = std::ranges::find(progress.layers(), layer.layer,
+                                           [](const auto& one) { return one.layer(); });
+      if (entry != progress.layers().end()) layer.bytes = entry->state();
+    }
+    trainer::Restore(rest, static_cast<uint32_t>(progress.passes()), layers);
+  }
+}
+
+void Solver::SaveNet(const std::string& name, Net& net, caffe::SolverState& state) const {
+  caffe::NetProgress* progress = state.add_progress();
+  progress->set_net(name);
+  progress->set_passes(net.passes());
+  for (const LayerState& layer : SaveLayerStates(net)) {
+    caffe::LayerProgress* entry = progress->add_layers();
+    entry->set_layer(layer.layer);
+    entry->set_state(layer.bytes);
+    if (!layer.per_rank || name != kTrain) continue;
+    std::string all = layer.bytes;  // one part after the other, then one rank after the other
+    for (const std::string& part : layer.other_virtual_ranks) all += part;
+    if (group_ != nullptr) {
+      const std::vector<std::string> ranks = group_->Gather(all);
+      all.clear();
+      for (const std::string& rank : ranks) all += rank;
+    }
+    AddOtherParts(all, entry);
+  }
+}
+
+// All replicas call it; the one of rank 0 is whole. The message's memory is used again.
+void Solver::StateTo(caffe::SolverState* proto) const {
+  caffe::SolverState& state = *proto;
+  state.Clear();
+  state.set_iter(state_.iter);
+  state.set_current_step(state_.current_step);
+  state.set_random_seed(seed_);
+  state.set_solver_type(proto_.type());
+  for (const float loss : state_.recent_losses) state.add_recent_losses(loss);
+  state.set_loss_position(static_cast<uint32_t>(state_.loss_position));
+  // With virtual ranks nothing in a snapshot tells how many ranks there were.
+  if (proto_.virtual_ranks() > 1) {
+    state.set_virtual_ranks(static_cast<uint32_t>(proto_.virtual_ranks()));
+  } else if (rank_.size > 1 && partition_ == nullptr) {
+    state.set_replicas(static_cast<uint32_t>(virtual_ranks_->first.size));
+  }
+  state.set_threads(static_cast<uint32_t>(TeamSize()));
+  const std::string step_state = optimizer_->SaveRecord();
+  if (!step_state.empty()) state.set_step_state(step_state);
+  if (const std::optional<LossScaleState> scale = optimizer_->LossScale()) {
+    state.mutable_loss_scale()->set_factor(scale->factor);
+    state.mutable_loss_scale()->set_good(scale->good);
+    state.mutable_loss_scale()->set_skipped(scale->skipped);
+  }
+  SaveNet(kTrain, *train_net_, state);
+  RankRecordsTo(&state);
+  if (rank_.rank != 0) return;
+  for (size_t i = 0; i < test_nets_.size(); ++i) SaveNet(NetKey(i), *test_nets_[i], state);
+  HistoryTo(&state);
+}
+
+void Solver::HistoryTo(caffe::SolverState* state) const {
+  const std::vector<Param*>& params = train_net_->params();
+  for (const std::vector<float*>& history : optimizer_->state_arrays()) {
+    for (size_t i = 0; i < params.size(); ++i) {
+      ExportBlob(StateStore(*optimizer_, params_), *params[i], history[i], state->add_history());
+    }
+  }
+}
+
+}  // namespace trainer

@@ -1,0 +1,245 @@
+// When and where a run writes its snapshots, and what would keep it from that.
+
+#include <glog/logging.h>
+
+#include <bit>
+#include <climits>
+
+#include "deadline_reserve.h"
+#include "early_stopping.h"
+#include "rank_times.h"
+#include "snapshot_retention.h"
+#include "trainer/base/file/atomic_file.h"
+#include "trainer/base/text/duration.h"
+#include "trainer/base/text/text.h"
+#include "trainer/checkpoint/snapshot_files.h"
+#include "trainer/checkpoint/snapshot_writer.h"
+#include "trainer/net/layer_state.h"
+#include "trainer/net/weights.h"
+#include "trainer/solver/solver.h"
+
+namespace trainer {
+namespace {
+
+SnapshotFormat FormatOf(const caffe::SolverParameter& solver) {
+  return solver.snapshot_format() == caffe::SolverParameter::HDF5 ? SnapshotFormat::kHdf5
+                                                                  : SnapshotFormat::kBinary;
+}
+
+// Infinities and what is not a number have an exponent of ones.
+bool AllFinite(const google::protobuf::RepeatedField<float>& values) {
+  bool finite = true;
+  for (const float value : values) {
+    finite &= (std::bit_cast<uint32_t>(value) & 0x7f800000u) != 0x7f800000u;
+  }
+  return finite;
+}
+
+// The first parameter that is not finite, or "".
+std::string BrokenIn(const caffe::NetParameter& model) {
+  for (const caffe::LayerParameter& layer : model.layer()) {
+    for (int i = 0; i < layer.blobs_size(); ++i) {
+      if (!AllFinite(layer.blobs(i).data())) {
+        return Join("layer '", layer.name(), "' (parameter ", i, ")");
+      }
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+// What a run needs to save: all but the folder, which is looked at last.
+void Solver::PrepareSnapshots(const SolverOptions& options) {
+  if (proto_.has_snapshot_every()) snapshot_every_ = ParseDuration(proto_.snapshot_every());
+  const bool first = rank_.rank == 0;
+  if (!first) return;
+  std::vector<std::string> outputs;
+  if (!test_nets_.empty()) {
+    outputs = OutputNames(1);
+  }
+  if (proto_.keep_last() > 0 || proto_.keep_best() > 0) {
+    kept_ = std::make_unique<SnapshotRetention>(spec_, outputs);
+  }
+  if (proto_.patience() > 0 || !spec_.tests.empty()) {
+    patience_ = std::make_unique<EarlyStopping>(spec_, outputs);
+  }
+  RetryPolicy pauses;
+  pauses.first = options.first_retry;
+  pauses.longest = options.longest_retry;
+  writer_ = std::make_unique<SnapshotWriter>(proto_.snapshot_prefix(), FormatOf(proto_), pauses,
+                                             [this](const SnapshotNames& names) {
+                                               if (kept_) kept_->Written(names);
+                                             });
+}
+
+std::string Solver::Snapshot() {
+  std::string model = StartSnapshot();
+  AwaitSnapshot();
+  return model;
+}
+
+// All ranks wait for the disk of rank 0, which says so again and again: one that is silent for long
+// counts as lost.
+void Solver::AwaitWriter(bool (SnapshotWriter::*wait)(std::chrono::milliseconds time)) {
+  while (BroadcastBool(writer_ && !(*writer_.*wait)(std::chrono::seconds(1)))) {
+  }
+}
+
+std::string Solver::StartSnapshot() {
+  Synchronize();
+  AwaitWriter(&SnapshotWriter::WaitIdleFor);  // the one before
+  if (on_snapshot_) on_snapshot_();
+  const RankTimes::Pause pause(times_.get());
+  const ConsensusScope consensus(*strategy_);
+  const EmaWeights::Scope raw(ema_.get(), false);  // a signal may ask during a test
+  started_iter_ = state_.iter;
+  last_snapshot_ = std::chrono::steady_clock::now();
+  if (rank_.rank != 0) {
+    saved_iter_ = state_.iter;
+    if (partition_ != nullptr) {
+      SendStageState();
+      return "";
+    }
+    caffe::SolverState own;  // of which rank 0 takes what is this rank's own
+    StateTo(&own);
+    return "";
+  }
+  SnapshotContent& content = writer_->Next();
+  NoteWritten();
+  const auto start = std::chrono::steady_clock::now();
+  content.iter = state_.iter;
+  WeightsTo(*train_net_, proto_.snapshot_diff(), &content.model);
+  StateTo(&content.state);
+  content.has_averaged = ema_ != nullptr;
+  if (ema_) ema_->ToProto(&content.averaged);
+  if (partition_ != nullptr) GatherStageStates(&content);
+  const std::string broken = BrokenIn(content.model);
+  if (!broken.empty()) {
+    throw Error(ErrorCode::kDiverged,
+                Join("iteration ", state_.iter, ": the weights of ", broken,
+                     " are not finite, so no snapshot is written. Try a lower base_lr or "
+                     "clip_gradients"));
+  }
+  if (kept_) kept_->Begin(state_.iter, &content.state);
+  if (patience_) patience_->ToState(&content.state);
+  const SnapshotNames names = NamesFor(proto_.snapshot_prefix(), state_.iter, FormatOf(proto_));
+  started_ = {};
+  started_.iter = state_.iter;
+  started_.model = names.model;
+  started_.state = names.state;
+  if (ema_) started_.averaged = names.averaged;
+  observer_.OnSnapshotStart(started_);
+  writer_->Start();
+  try {
+    WriteLayerFiles(*train_net_, state_.iter);
+  } catch (const Error& error) {
+    LOG(WARNING) << error.what() << "; the run tries again with the next snapshot";
+  }
+  copy_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return names.model;
+}
+
+void Solver::NoteWritten() {
+  if (!writer_) return;
+  writer_->ThrowFailure();
+  TakeNoteOfWritten();
+}
+
+// Tells of a snapshot that was written meanwhile.
+void Solver::TakeNoteOfWritten() {
+  if (writer_->count() == noted_) return;
+  noted_ = writer_->count();
+  saved_iter_ = started_.iter;
+  budget_->NoteSnapshot(copy_seconds_ + writer_->busy_seconds());
+  VLOG(1) << "The snapshot of iteration " << started_.iter << " took " << copy_seconds_
+          << " s to copy and " << writer_->seconds() << " s to write, " << writer_->busy_seconds()
+          << " s of them busy";
+  observer_.OnSnapshot(started_);
+}
+
+void Solver::AwaitSnapshot() {
+  if (!writer_) return;
+  writer_->Wait();
+  NoteWritten();
+}
+
+// Before another error ends the run: a snapshot that is being written comes to its end and is told
+// of, and its own failure is not thrown.
+void Solver::SettleSnapshot() {
+  if (!writer_) return;
+  writer_->WaitIdle();
+  TakeNoteOfWritten();
+}
+
+std::string Solver::DescribeBest() const {
+  const std::optional<int> iter = patience_ ? patience_->BestIter() : std::nullopt;
+  if (!iter) return "";
+  const SnapshotNames names = NamesFor(proto_.snapshot_prefix(), *iter, FormatOf(proto_));
+  return patience_->DescribeBest(ema_ ? names.averaged : names.model);
+}
+
+bool Solver::SnapshotTimeIsUp() const {
+  return snapshot_every_ && rank_.rank == 0 &&
+         std::chrono::steady_clock::now() - last_snapshot_ >= *snapshot_every_;
+}
+
+// What this replica wants: signals, and of rank 0 what the time asks for.
+Request Solver::LocalRequest(bool in_test) {
+  if (!input_error_.empty()) return Request::kStop;
+  const auto now = std::chrono::steady_clock::now();
+  const int snapshots = writer_ ? writer_->AttemptsLeft() : 1;
+  const auto done = writer_ ? now + writer_->PausesAhead() : now;
+  if (state_.iter < proto_.max_iter() && budget_->IsUp(done, snapshots, in_test)) {
+    if (!time_was_up_)
+      observer_.OnNote("The time limit of this run is near: " + budget_->Describe(now));
+    time_was_up_ = true;
+    return Request::kStop;
+  }
+  const Request request = signals_ == nullptr ? Request::kNone : signals_->Poll();
+  return request == Request::kNone && SnapshotTimeIsUp() ? Request::kSnapshot : request;
+}
+
+bool SavesSnapshots(const caffe::SolverParameter& solver) {
+  return solver.snapshot() > 0 || solver.has_snapshot_every() || solver.snapshot_after_train();
+}
+
+void CheckSnapshotPaths(const caffe::SolverParameter& solver) {
+  const SnapshotNames longest =
+      NamesFor(solver.snapshot_prefix(), solver.max_iter(), FormatOf(solver));
+  CheckNameLength(solver.ema_decay() > 0 ? longest.averaged : longest.model);
+}
+
+// With what each rank has of its own.
+uint64_t Solver::SnapshotBytes() const {
+  return WholeWeightBytes() * (1 + optimizer_->state_arrays().size() + (ema_ ? 1 : 0)) +
+         strategy_->MaxStateBytes();
+}
+
+// What would make every snapshot fail, wherever it goes.
+void Solver::CheckSnapshotForm() const {
+  constexpr size_t kMost = INT_MAX;
+  if (strategy_->MaxStateBytes() > kMost) {
+    spec_.Fail("strategy", Join("the states of all ranks would need ", strategy_->MaxStateBytes(),
+                                " bytes in a snapshot, but a protobuf file can have at most 2 GiB "
+                                "- 1; use fewer ranks, or strategy: \"synchronous\""));
+  }
+  if (FormatOf(proto_) == SnapshotFormat::kHdf5) {
+    std::vector<std::string> names;
+    for (int i = 0; i < train_net_->NumLayers(); ++i) {
+      names.push_back(train_net_->LayerAt(i).name());
+    }
+    CheckHdf5Names(names);
+  } else {
+    CheckModelBytes(WholeWeightBytes() * (proto_.snapshot_diff() ? 2 : 1));
+  }
+}
+
+// Everything else that would make the first snapshot fail, before the first iteration.
+void Solver::CheckSnapshotFolder() const {
+  RemoveStrayTemps(proto_.snapshot_prefix());
+  ProbeWritable(proto_.snapshot_prefix(), SnapshotBytes());
+  CheckSnapshotPaths(proto_);
+}
+
+}  // namespace trainer

@@ -1,0 +1,144 @@
+// What a rank that has a part of every net gives to rank 0 and takes of a snapshot: files are those
+// of the whole net.
+
+#include <algorithm>
+#include <utility>
+
+#include "trainer/base/error/error.h"
+#include "trainer/checkpoint/snapshot_writer.h"
+#include "trainer/net/weights.h"
+#include "trainer/solver/solver.h"
+
+namespace trainer {
+namespace {
+
+template <class Message>
+Message Parsed(const std::string& bytes) {
+  Message message;
+  if (!message.ParseFromString(bytes)) {
+    throw Error(ErrorCode::kProtocol, "the part of a snapshot that another rank sent is damaged");
+  }
+  return message;
+}
+
+// Histories are by kind, then by parameter: each kind's of all parts one after the other.
+void JoinHistories(std::vector<caffe::SolverState> stage_states, size_t kinds,
+                   caffe::SolverState* state) {
+  state->clear_history();
+  for (size_t kind = 0; kind < kinds; ++kind) {
+    for (caffe::SolverState& stage_state : stage_states) {
+      const auto count = static_cast<size_t>(stage_state.history_size()) / kinds;
+      for (size_t i = 0; i < count; ++i) {
+        stage_state.mutable_history(static_cast<int>(kind * count + i))->Swap(state->add_history());
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void Solver::SendStageState() {
+  const auto send = [&](const google::protobuf::Message& stage_state) {
+    partition_->Collect(stage_state.SerializeAsString(), nullptr);
+  };
+  caffe::NetParameter model;
+  WeightsTo(*train_net_, proto_.snapshot_diff(), &model);
+  send(model);
+  caffe::SolverState state;
+  HistoryTo(&state);
+  send(state);
+  if (!ema_) return;
+  ema_->ToProto(&model);
+  send(model);
+}
+
+void Solver::GatherStageStates(SnapshotContent* content) {
+  const auto add_layers = [&](caffe::NetParameter* model) {
+    partition_->Collect("", [&](const std::string& bytes) {
+      auto stage_state = Parsed<caffe::NetParameter>(bytes);
+      for (caffe::LayerParameter& layer : *stage_state.mutable_layer())
+        model->add_layer()->Swap(&layer);
+    });
+  };
+  add_layers(&content->model);
+  std::vector<caffe::SolverState> states(1);
+  states[0].mutable_history()->Swap(content->state.mutable_history());
+  partition_->Collect(
+      "", [&](const std::string& bytes) { states.push_back(Parsed<caffe::SolverState>(bytes)); });
+  JoinHistories(std::move(states), optimizer_->state_arrays().size(), &content->state);
+  if (ema_) add_layers(&content->averaged);
+}
+
+// Without the layers that are parts of other ranks.
+caffe::NetParameter Solver::OwnStage(caffe::NetParameter model) const {
+  if (partition_ == nullptr) return model;
+  const std::map<std::string, int>& stage_of = partition_->WholeNet(kTrainNet).stage_of;
+  caffe::NetParameter own;
+  own.set_name(model.name());
+  for (caffe::LayerParameter& layer : *model.mutable_layer()) {
+    const auto known = stage_of.find(layer.name());
+    if (known == stage_of.end() || known->second == rank_.rank) own.add_layer()->Swap(&layer);
+  }
+  return own;
+}
+
+// Where a snapshot has a parameter's history.
+int Solver::HistoryIndex(size_t kind, size_t param) const {
+  size_t before = 0;
+  for (int rank = 0; partition_ != nullptr && rank < rank_.rank; ++rank) {
+    before +=
+        static_cast<size_t>(partition_->WholeNet(kTrainNet).params[static_cast<size_t>(rank)]);
+  }
+  return static_cast<int>(kind * WholeParams() + before + param);
+}
+
+size_t Solver::WholeParams() const {
+  if (partition_ == nullptr) return train_net_->params().size();
+  size_t count = 0;
+  for (const int of_stage : partition_->WholeNet(kTrainNet).params) {
+    count += static_cast<size_t>(of_stage);
+  }
+  return count;
+}
+
+uint64_t Solver::WholeWeightBytes() const {
+  if (partition_ == nullptr) return params_.WeightBytes();
+  uint64_t bytes = 0;
+  for (const size_t of_stage : partition_->WholeNet(kTrainNet).weight_bytes) bytes += of_stage;
+  return bytes;
+}
+
+std::vector<std::string> Solver::OutputNames(int net) const {
+  std::vector<std::string> names;
+  if (partition_ != nullptr) {
+    for (const StageOutput& output : partition_->WholeNet(net).outputs)
+      names.push_back(output.name);
+    return names;
+  }
+  const Net& whole = *test_nets_[static_cast<size_t>(net - 1)];
+  for (const NetOutput& output : whole.outputs()) names.push_back(output.name);
+  return names;
+}
+
+// Of the whole net, with what adds nothing to a sum in place of other ranks' numbers.
+std::vector<ReportedValue> Solver::LayOutOutputs(const Net& net, int number) const {
+  std::vector<ReportedValue> values;
+  std::vector<float> host;
+  size_t next = 0;
+  for (const StageOutput& output : partition_->WholeNet(number).outputs) {
+    host.assign(static_cast<size_t>(output.count), -0.0f);
+    if (output.stage == rank_.rank) net.ReadNchw(net.outputs()[next++].value, host);
+    for (const float value : host) values.push_back({output.name, value, output.loss_weight});
+  }
+  return values;
+}
+
+std::vector<ReportedValue> Solver::SumOutputs(std::vector<ReportedValue> values) const {
+  std::vector<float> numbers;
+  for (const ReportedValue& value : values) numbers.push_back(value.value);
+  group_->AllReduce(numbers);
+  for (size_t i = 0; i < values.size(); ++i) values[i].value = numbers[i];
+  return values;
+}
+
+}  // namespace trainer

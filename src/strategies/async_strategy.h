@@ -1,0 +1,113 @@
+#pragma once
+// The base class of asynchronous strategies, whose ranks do not wait for each other.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "coordinator.h"
+#include "flat_state.h"
+#include "robust_mutex.h"
+#include "trainer/strategies/strategy.h"
+
+namespace trainer {
+
+// A run has ranks times max_iter steps, and each rank claims the next one when it is free. A faster
+// rank makes more steps, so a slow or dead rank does not delay the others. The iteration of a step
+// is its number divided by the number of ranks.
+//
+// Each rank publishes its state (weights and optimizer state) when rank 0 requests it and when it
+// has made its last step. Rank 0 leaves out a rank that does not answer within a minute.
+class AsyncStrategy : public Strategy {
+ public:
+  explicit AsyncStrategy(const SolverSpec& spec);
+
+  bool IsSynchronous() const final { return false; }
+  bool ReducesGradients(int) const final { return false; }
+  bool IsAsynchronous() const final { return true; }
+
+  void Prepare(const StrategyContext& context) final;
+  void LoadRank(const std::string& state) final;
+  void Begin(int updates) final;
+  void AfterStep(int updates) final;
+  int NextIteration(int iter) final;
+  Requests Agree(const Requests& own) final;
+  void Finish(bool stopped) final;
+  void Release() final;
+  std::vector<std::string> SaveRanks() final;
+  size_t MaxStateBytes() const final;
+  std::string Describe() const final;
+
+ protected:
+  // Allocates what the ranks share. All ranks have equal weights and optimizer states; what this
+  // call writes is visible to all from their first step on.
+  virtual void AllocateShared() = 0;
+  // Called after each step, with the number of steps that this rank has made.
+  virtual void Exchange(int64_t steps) = 0;
+  // Whether a rank has a state of its own to publish, and the mixing weight that it publishes with
+  // it.
+  virtual bool HasLocalState() const { return true; }
+  virtual double mixing_weight() const { return 1; }
+  virtual void set_mixing_weight(double) {}
+  // Adds to a copy of a rank's published weights what was sent to the rank and not received yet,
+  // and returns the mixing weight of the result.
+  virtual double AddInFlight(int rank, std::span<float> /*weights*/) { return stats(rank).weight; }
+
+  const StrategyContext& context() const { return *context_; }
+  SharedWindow& window() const { return *context_->window; }
+  int rank() const { return rank_.rank; }
+  int ranks() const { return rank_.size; }
+  // The number of ranks that make steps, which are the first ones.
+  int workers() const { return Workers(rank_.size); }
+  const FlatState& state() const { return *state_; }
+  Coordinator& coordinator() const { return *coordinator_; }
+  WorkerStats& stats(int rank) const { return coordinator_->stats(rank); }
+  // Whether a rank still makes steps.
+  bool IsActive(int rank) const { return stats(rank).done == 0 && !lost_[Index(rank)]; }
+  // Whether any rank still makes steps.
+  bool AnyActive() const;
+  bool IsLost(int rank) const { return lost_[Index(rank)]; }
+  // Called in loops that wait for other ranks: every few milliseconds reads their counters and
+  // detects dead ranks. Throws PeerFailed.
+  void PollPeers();
+  // An array that the ranks of this node share.
+  std::span<float> AllocateFloats(size_t count) const;
+  // Locks that the ranks of this node share.
+  RobustMutex* AllocateLocks(size_t count) const;
+  void CountExchange(int64_t bytes, int64_t staleness);
+
+  // Called on rank 0: returns when all ranks have published their states.
+  void Collect();
+  // The published state of a rank: weights, then the optimizer's state. Empty if it has published
+  // none or is lost.
+  std::span<const float> PublishedState(int rank) const;
+  // Replaces the weights of this rank by `weights` for a consensus, after which LeaveConsensus
+  // restores them.
+  void Swap(std::span<const float> weights);
+  void LeaveConsensus() override;
+
+ private:
+  static size_t Index(int i) { return static_cast<size_t>(i); }
+  std::span<float> Slot(int rank) const;
+  void PublishState();
+  void SendNumbers();
+  void DetectDeadRanks();
+  int LastDue(int iter, int next) const;
+  template <class Ready>
+  void AwaitRank(int rank, const Ready& ready);
+
+  const SolverSpec& spec_;
+  const StrategyContext* context_ = nullptr;
+  Rank rank_;
+  std::optional<FlatState> state_;
+  std::unique_ptr<Coordinator> coordinator_;
+  std::span<float> state_slots_;  // by rank, on the node of rank 0
+  int method_ = 0;                // of the call that sends a state there
+  std::vector<float> own_;        // this rank's weights, during a consensus
+  std::vector<bool> lost_;
+  int64_t looked_ = 0;  // when dead ranks were last looked for
+  bool swapped_ = false;
+};
+
+}  // namespace trainer

@@ -1,0 +1,76 @@
+#pragma once
+// Dedicated parameter servers: ranks that hold the weights and apply the gradients of the workers.
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "flat_state.h"
+#include "push_queue.h"
+#include "shared_array.h"
+#include "trainer/optim/param_updater.h"
+
+namespace trainer {
+
+// The last ranks are servers; each holds some parameters with their optimizer state. A worker sends
+// its gradient once to each node that has servers, into memory that these share and where they
+// write the new weights.
+class DedicatedServers {
+ public:
+  // The constructor is collective; all ranks have equal states. `poll_peers` is called while this
+  // rank waits, and throws if the run has failed. The arguments must outlive the object.
+  DedicatedServers(const StrategyContext& context, const FlatState& numbers, int workers,
+                   int servers, std::function<void()> poll_peers);
+
+  // Which parameters server `server` updates, in their order. No server updates running averages.
+  std::vector<bool> ParamsOf(int server) const;
+
+  // Called by a worker: the number of updates so far, of all workers.
+  int64_t Version();
+  // Pushes the gradients of the objective, divided by `scale`, and the running averages, for an
+  // update with `hyper`.
+  void Send(const Hyperparams& hyper, std::span<const float> averages, float scale);
+  // Returns when all servers have applied the last push.
+  void AwaitUpdate();
+  // Pulls the present weights, and with_states also the optimizer's state. Returns their version.
+  int64_t PullWeights(bool with_states);
+
+  // Called by a server: applies the gradients that have arrived and returns whether there were any.
+  bool ApplyAll();
+
+ private:
+  // A node that has servers.
+  struct ServerNode {
+    int first = 0;  // the rank of its first server, which other nodes call
+    std::vector<int> servers;
+    std::vector<bool> params;  // those that its servers hold, including running averages
+    std::unique_ptr<SharedArray> weights;
+    std::unique_ptr<PushQueue> queue;
+    std::vector<bool> pending_pushes;  // by worker of another node: its last push is not answered
+    int push_method = 0;               // the method of a push
+  };
+
+  void FindServerNodes();
+  bool TakePush(ServerNode* node, int from, std::span<const std::byte> request);
+  void SendTo(ServerNode* node, const Hyperparams& hyper);
+  void Apply(int worker);
+
+  const StrategyContext& context_;
+  SharedWindow& window_;
+  const FlatState& state_;
+  int rank_, workers_, servers_;
+  std::function<void()> poll_peers_;
+  std::vector<ServerNode> nodes_;  // the first node has server 0
+  ServerNode* own_ = nullptr;      // null if this rank's node has no servers
+  std::vector<bool> own_params_;   // those that this server updates
+  std::vector<float> push_;        // a gradient for other nodes
+  std::vector<uint64_t> calls_;
+};
+
+// Mixes the running averages of one rank into `own`: 1 / ranks of what its batches changed since it
+// had `all` is added to the common averages.
+void MixRunningStats(std::span<const float> all, int ranks, std::span<float> own);
+
+}  // namespace trainer

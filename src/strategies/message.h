@@ -1,0 +1,70 @@
+#pragma once
+// Requests and replies of remote calls: values and floats, one after the other.
+
+#include <cstring>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include "trainer/base/ranks/rpc.h"
+
+namespace trainer {
+
+// Writes a message. Values of whole words come first, so that the floats after them are aligned.
+class MessageWriter {
+ public:
+  template <class T>
+  MessageWriter& Put(const T& value) {
+    static_assert(std::is_trivially_copyable_v<T> && sizeof(T) % sizeof(float) == 0);
+    const size_t at = bytes_.size();
+    bytes_.resize(at + sizeof value);
+    std::memcpy(&bytes_[at], &value, sizeof value);
+    return *this;
+  }
+  // Appends room for floats or for bytes and returns it; valid until the next call.
+  std::span<float> Floats(size_t count) {
+    return {reinterpret_cast<float*>(Room(count * sizeof(float))), count};
+  }
+  std::byte* Room(size_t bytes) {
+    const size_t at = bytes_.size();
+    bytes_.resize(at + bytes);
+    return bytes_.data() + at;
+  }
+  Rpc::Bytes Take() { return std::move(bytes_); }
+
+ private:
+  Rpc::Bytes bytes_;
+};
+
+// Reads a message, which must outlive the reader.
+class MessageReader {
+ public:
+  explicit MessageReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+  template <class T>
+  T Get() {
+    T value;
+    std::memcpy(&value, bytes_.data(), sizeof value);
+    bytes_ = bytes_.subspan(sizeof value);
+    return value;
+  }
+  // All that is left.
+  std::span<const std::byte> Rest() const { return bytes_; }
+  std::span<const float> Floats() const {
+    return {reinterpret_cast<const float*>(bytes_.data()), bytes_.size() / sizeof(float)};
+  }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
+// Calls use(begin, end) for ranges of floats that each fit into one message.
+template <class Use>
+void VisitMessages(size_t count, const Use& use) {
+  constexpr size_t kMost = size_t{1} << 22;
+  for (size_t begin = 0; begin < count; begin += kMost) {
+    use(begin, begin + kMost < count ? begin + kMost : count);
+  }
+}
+
+}  // namespace trainer

@@ -1,0 +1,26 @@
+#pragma once
+// The partition of the parameters over ranks: which of them each rank updates.
+
+#include <cstdint>
+#include <vector>
+
+#include "trainer/base/ranks/rank.h"
+#include "trainer/net/param_store.h"
+
+namespace trainer {
+
+// Cuts the array of all weights into rank.size equal ranges; a rank owns the parameters whose
+// middle is in its range. Each parameter has one owner.
+inline std::vector<bool> OwnedParams(const std::vector<Param*>& params, const Rank& share) {
+  int64_t all = 0, before = 0;
+  for (const Param* param : params) all += param->count();
+  std::vector<bool> own;
+  for (const Param* param : params) {
+    const int64_t middle = before + param->count() / 2;
+    own.push_back(middle * share.size / all == share.rank);
+    before += param->count();
+  }
+  return own;
+}
+
+}  // namespace trainer

@@ -1,0 +1,57 @@
+#pragma once
+// The queue of gradients that workers push to parameter servers.
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "trainer/base/ranks/shared_window.h"
+#include "trainer/optim/param_updater.h"
+
+namespace trainer {
+
+// One slot for a gradient of each worker, which every server of one node reads and acknowledges.
+// Ranks 0 to workers - 1 are the workers, the servers follow.
+class PushQueue {
+ public:
+  // `servers`: the servers of the node. `floats`: the length of a gradient; 0 on other nodes. The
+  // constructor is collective.
+  PushQueue(SharedWindow& window, int workers, const std::vector<int>& servers, size_t floats);
+
+  // The slot of a worker's gradient.
+  std::span<float> Slot(int worker) const {
+    return {gradients_ + static_cast<size_t>(worker) * floats_, floats_};
+  }
+
+  // Called by the worker: its slot holds a gradient, for an update with `hyper`.
+  void Send(int worker, const Hyperparams& hyper);
+  // Whether all servers have applied the worker's gradient.
+  bool IsAnswered(int worker) const;
+
+  // Called by a server: whether a worker's gradient waits for it, the hyperparameters of that
+  // update, and that it has been applied.
+  bool HasGradient(int worker, int server) const;
+  const Hyperparams& HyperparamsOf(int worker) const { return pushes_[worker].hyper; }
+  void Answer(int worker, int server);
+
+ private:
+  struct alignas(64) Push {
+    std::atomic<uint32_t> sent;
+    Hyperparams hyper;
+  };
+  std::atomic<uint32_t>& Answered(int worker, int server) const {
+    return answered_[server * workers_ + worker];
+  }
+
+  SharedWindow& window_;
+  int workers_;
+  std::vector<int> servers_;
+  size_t floats_;
+  Push* pushes_;  // by worker
+  std::atomic<uint32_t>*
+      answered_;  // by server, then worker: the number of the last gradient that was applied
+  float* gradients_;
+};
+
+}  // namespace trainer

@@ -1,0 +1,66 @@
+#pragma once
+// A mutex in memory that ranks share.
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <thread>
+
+#include "trainer/base/ranks/shared_window.h"
+
+namespace trainer {
+
+// All zeros is an unlocked mutex. If its owner has died, another rank takes the mutex over. That is
+// safe, because the memory it protects holds floats, each of which is then the old value or the new
+// one. Whether a rank of another node has died is not known: an owner there that gives no sign of
+// life ends the run.
+class RobustMutex {
+ public:
+  void Acquire(int rank, SharedWindow& window) {
+    const auto own = static_cast<uint32_t>(rank + 1);
+    for (int tries = 0;; ++tries) {
+      uint32_t holder = 0;
+      if (holder_.compare_exchange_weak(holder, own, std::memory_order_acquire)) return;
+      if (holder == 0 || tries < kSpins) continue;
+      if (tries % kLook == 0) {
+        window.ThrowIfFailed();
+        const bool lost = window.IsDead(static_cast<int>(holder) - 1);
+        if (lost && holder_.compare_exchange_strong(holder, own, std::memory_order_acquire)) return;
+      }
+      const int other = static_cast<int>(holder) - 1;
+      if (tries >= kMany && !window.IsSameNode(other)) {
+        window.WaitFor(other, [&] { return holder_.load() != holder; });
+        continue;
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  }
+  // Without waiting.
+  bool TryAcquire(int rank) {
+    uint32_t holder = 0;
+    return holder_.compare_exchange_strong(holder, static_cast<uint32_t>(rank + 1),
+                                           std::memory_order_acquire);
+  }
+  void Release() { holder_.store(0, std::memory_order_release); }
+
+ private:
+  static constexpr int kSpins = 100, kLook = 200;
+  static constexpr int kMany = 20'000;  // a second or more
+
+  std::atomic<uint32_t> holder_;  // the owner's rank plus one; 0: unlocked
+};
+
+class RobustLock {
+ public:
+  RobustLock(RobustMutex& lock, int rank, SharedWindow& window) : lock_(lock) {
+    lock_.Acquire(rank, window);
+  }
+  ~RobustLock() { lock_.Release(); }
+  RobustLock(const RobustLock&) = delete;
+  RobustLock& operator=(const RobustLock&) = delete;
+
+ private:
+  RobustMutex& lock_;
+};
+
+}  // namespace trainer

@@ -1,0 +1,62 @@
+#pragma once
+// A shared array of weights and optimizer state, which ranks acquire, change and commit.
+
+#include <atomic>
+#include <span>
+#include <vector>
+
+#include "flat_state.h"
+#include "robust_mutex.h"
+#include "trainer/base/ranks/shared_window.h"
+
+namespace trainer {
+
+// Stored in the memory of one node, in blocks with a mutex each. Ranks of other nodes keep a copy
+// of what they acquired last.
+class SharedArray {
+ public:
+  // Stored on the node of rank `owner`. The constructor is collective; the array starts as the
+  // ranks' states, which are equal. The arguments must outlive the object.
+  SharedArray(const StrategyContext& context, const FlatState& numbers, int owner, int blocks);
+
+  // Whether the array is on this rank's node.
+  bool is_local() const { return is_local_; }
+  // The array on its node; elsewhere what was acquired last.
+  std::span<float> floats() const { return floats_; }
+  RobustMutex& lock(int block) const { return locks_[block]; }
+
+  // The number of updates; on other nodes, as of the last call of Acquire, Commit or Read.
+  int64_t version() const { return *version_; }
+  void NoteUpdate() { ++*version_; }  // here
+
+  // Locks all blocks until Commit or Release and copies them to this rank's own state. Block by
+  // block, so that another rank may acquire the first while the last is being committed.
+  void Acquire();
+  // Copies this rank's own state to the array, unlocks it and returns the new version.
+  int64_t Commit();
+  void Release();
+  // Copies what was acquired to this rank's own state again.
+  void Rollback() { state_.Write(floats_); }
+
+  // On other nodes: updates the version and the first `count` numbers.
+  void Read(size_t count);
+
+ private:
+  template <class Use>
+  void VisitBlocks(const Use& use) const;
+  void RegisterMethods();
+  void AcquireRemote(int block, size_t begin, size_t end);
+  void SendBlock(int block, size_t begin, size_t end, bool stores);
+
+  SharedWindow& window_;
+  const FlatState& state_;
+  int rank_, owner_, blocks_;
+  bool is_local_;
+  std::atomic<int64_t>* version_;
+  RobustMutex* locks_;
+  std::span<float> floats_;
+  std::vector<float> copy_;
+  int acquire_method_ = 0, commit_method_ = 0, read_method_ = 0;  // methods of calls
+};
+
+}  // namespace trainer
