@@ -17,7 +17,7 @@ namespace {
 using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedInputStream;
 
-constexpr uint32_t Tag(int field, WireFormatLite::CompressionType type) {
+constexpr uint32_t Tag(int field, WireFormatLite::WireType type) {
   return static_cast<uint32_t>(field) << 3 | type;
 }
 constexpr auto kVarint = WireFormatLite::WIRETYPE_VARINT;

@@ -3,7 +3,6 @@
 
 #include "storage/test_data.h"
 #include "support/file_size_limit.h"
-#include "trainer/datasets/dataset.h"
 #include "trainer/datasets/digits.h"
 
 namespace trainer {

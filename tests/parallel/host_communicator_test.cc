@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "execute/pass_results.h"
+#include "host_communicator.h"
 
 namespace trainer {
 namespace {

@@ -49,11 +49,11 @@ struct NetOptions {
   bool training = false;  // plan memory for backward
   bool force_backward = false;
   uint64_t seed = 0;
-  Rank rank = {};  // its share of the data, and random streams of its own
-  // So many neighbouring replicas, `replica` the first of them, are computed by this net one after
-  // the other: see Net::ActivateVirtualRank.
+  Rank rank = {};  // selects the shard of the data and the random streams
+  // This net computes ranks [rank.rank, rank.rank + virtual_ranks) one after the other: see
+  // Net::ActivateVirtualRank.
   int virtual_ranks = 1;
-  bool allow_reevaluation = false;  // for Forward on NetBatch::kSame, at the price of some memory
+  bool allow_reevaluation = false;  // lets Forward take NetBatch::kSame, which costs some memory
   bool capture = false;     // StartPass records passes, where the device can and they are alike
   ChainOptions chain = {};  // of layers that learn from samples of their own model
   BufferReuse memory = BufferReuse::kShared;
@@ -67,16 +67,16 @@ struct NetOptions {
   // state, averages. Only counted, so that what is too large is refused before it is allocated.
   int states_per_weight = 0;
   OutputFiles output_files = OutputFiles::kDisabled;  // whether layers may write files
-  std::string snapshot_folder =
-      {};  // where layers write files at snapshots; "" for a run without any
+  // The folder into which layers write files at snapshots; "" for a run without snapshots.
+  std::string snapshot_folder = {};
   // Only plans: takes no memory, so that the net cannot run and its values have shapes alone.
   bool plan_only = false;
   // Only plans a net that parts of are run elsewhere: it may be larger than the device.
   bool any_size = false;
-  // So many batches may be under way, forward and not yet backward, each in a slot of its own: see
-  // Net::SetActivationSlot. Values and scratch are there as many times.
+  // How many batches may have run forward and not yet backward. Each has its own copy of values and
+  // scratch memory: see Net::SetActivationSlot.
   int activation_slots = 1;
-  StageBoundary edges = {};
+  StageBoundary boundary = {};
 };
 
 // A value that no layer reads: what a run reports. `loss_weight` is 0 for a plain output.

@@ -63,9 +63,9 @@ struct SolverOptions {
   // Show weights, gradients and images to the observers (OnParam, OnBatch), which copies them
   // whenever a test is due. The same on all ranks.
   bool shows_numbers = false;
-  // How this replica reaches those that train the same model; null: the run is alone. Each replica
-  // makes a solver with the same files and options, and calls it alike. Gradients are those of the
-  // solver's device: for one that IsAsync, the group takes them from its memory (gpu_group.h).
+  // The communicator of the ranks that train the same model; null if there is one rank. Each rank
+  // makes a solver with the same files and options and makes the same calls. Gradients are in the
+  // memory of the solver's device; for a GPU use its communicator (gpu_communicator.h).
   Communicator* group = nullptr;
   // The memory that the ranks share, for strategies that need it; or null.
   SharedWindow* window = nullptr;
