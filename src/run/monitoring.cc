@@ -188,7 +188,7 @@ void AddGpuObserver(const Device& device, const Rank& rank, ObserverList* observ
 
 std::unique_ptr<LiveView> StartMonitoring(const MonitorOptions& options, const SolverSpec& spec,
                                           const Rank& rank) {
-  if (options.log == "caffe") LogDetails();
+  if (options.log == "caffe") LogDetails(true);
   if (rank.rank != 0) return nullptr;
   const std::string folder = RunFolderOf(options, spec);
   std::string log;

@@ -141,6 +141,7 @@ Outcome RunHere(const std::vector<std::string>& arguments, const RunOptions& opt
     std::cout.clear();
   }
   std::filesystem::current_path(before);
+  LogDetails(false);
   SetMaxBadRecords(-1);
   SetDbLock(DbLock::kAuto);
   SetColorChoice(ColorChoice::kAuto);

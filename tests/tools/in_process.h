@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "execute/bindings.h"
+#include "program.h"
 
 namespace trainer {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "execute/bindings.h"
+#include "program.h"
 #include "support/digits_job.h"
 #include "support/temp_folder.h"
 

@@ -1,3 +1,5 @@
+#include "program.h"
+
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -14,8 +16,6 @@
 #include <regex>
 #include <sstream>
 #include <string_view>
-
-#include "execute/bindings.h"
 
 namespace trainer {
 namespace {

@@ -197,7 +197,7 @@ std::string AlsoLogToFile(const std::string& path) {
 }
 
 bool LogsDetails() { return FLAGS_v > 0 || g_details; }
-void LogDetails() { g_details = true; }
+void LogDetails(bool details) { g_details = details; }
 
 void HideLog() {
   g_shown_before = {FLAGS_logtostderr, FLAGS_alsologtostderr, FLAGS_stderrthreshold};

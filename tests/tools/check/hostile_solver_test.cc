@@ -6,8 +6,8 @@
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
-#include "execute/bindings.h"
 #include "in_process.h"
+#include "program.h"
 #include "solver.pb.h"
 #include "support/hostile_values.h"
 #include "support/temp_folder.h"

@@ -31,9 +31,9 @@ std::string AlsoLogToFile(const std::string& path);
 
 // Whether the log has Caffe's lines about each layer of a net, all fields of the solver and each
 // epoch of a data set, of which no program that reads logs of training asks for: with --v=1, and
-// from LogDetails on.
+// from LogDetails(true) on.
 bool LogsDetails();
-void LogDetails();
+void LogDetails(bool details);
 
 // While an object lives, the log has warnings and errors alone, unless LogsDetails: for nets that
 // are only planned, or built again and again. Use it from one thread.
