@@ -1,7 +1,7 @@
+#include "host_communicator.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include "host_communicator.h"
 
 namespace trainer {
 namespace {
