@@ -197,8 +197,10 @@ void ExpectTwentyIterations(const GoldenCase& golden, caffe::Type storage, doubl
   if (storage == caffe::FLOAT) ExpectWeights(*run.device, run.solver->train_net(), golden);
 }
 
+// Sums are rounded in another order on each kind of processor. With AVX-512 the losses differ by at
+// most 1e-4; with AVX2 those of AlexNet differ by 1.3e-4 after 17 iterations.
 TEST_P(NetsGoldenTest, TwentyIterationsMatchAnIndependentModel) {
-  ExpectTwentyIterations(GetParam().Read(), caffe::FLOAT, 1e-4);
+  ExpectTwentyIterations(GetParam().Read(), caffe::FLOAT, 2e-4);
 }
 
 // The losses of twenty iterations, in this storage, at `rate` times the case's rate.

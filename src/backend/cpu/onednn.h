@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "trainer/tensor/dtype.h"
+#include "trainer/tensor/tensor.h"
 
 namespace trainer::onednn {
 
@@ -118,11 +120,17 @@ class Operation {
   struct Copy {
     int arg;
     bool out;
-    size_t offset;
-    Primitive primitive;
+    size_t offset;  // of the library's tensor in the scratch
+    // Set where our loops convert the user's tensor between 16 bits and floats: the floats are in
+    // the user's layout, at `floats_offset` in the scratch.
+    std::optional<Tensor> floats = {};
+    size_t floats_offset = 0;
+    std::unique_ptr<Primitive> primitive =
+        {};  // none where the library takes those floats as they are
   };
   void AddCopy(int arg, bool out, bool add, const dnnl_memory_desc_t& user,
                const dnnl_memory_desc_t& library);
+  void RunCopy(Copy& copy, const void* user, std::byte* scratch);
   void RunCopies(bool out, std::span<const Data> data, std::byte* scratch);
 
   static constexpr size_t kMaxArgs = 6;
