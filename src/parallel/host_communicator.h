@@ -8,12 +8,11 @@
 #include "node/control_block.h"
 #include "node/gradient_memory.h"
 #include "progress_engine.h"
-#include "trainer/base/ranks/comm_stats.h"
 #include "trainer/base/ranks/communicator.h"
 
 namespace trainer {
 
-class HostCommunicator final : public Communicator, public CommStats {
+class HostCommunicator final : public Communicator {
  public:
   // The arguments must outlive the object; `progress` reduces what is allocated from `gradients`.
   // `names`: by rank.
@@ -30,9 +29,9 @@ class HostCommunicator final : public Communicator, public CommStats {
   std::pmr::memory_resource* gradient_memory() override { return &gradients_; }
   void Heartbeat(int iterations) override;
   std::string NameOf(int rank) const override { return names_[static_cast<size_t>(rank)]; }
-  double CommSeconds() const override { return static_cast<double>(spent_) * 1e-9; }
-  double OverlappedSeconds() const override {
-    return static_cast<double>(progress_.OverlappedNs()) * 1e-9;
+  std::optional<CommStats> stats() const override {
+    return CommStats{static_cast<double>(spent_) * 1e-9,
+                     static_cast<double>(progress_.OverlappedNs()) * 1e-9};
   }
 
   // Sets what WhyNotTreeOrder returns.

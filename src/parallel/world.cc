@@ -69,11 +69,6 @@ class JoinedWorld final : public World {
     return link_ == nullptr ? static_cast<ProgressEngine&>(caller_progress_) : thread_progress_;
   }
   size_t BucketFloats() const { return std::max<size_t>(1, bucket_bytes_ / sizeof(float)); }
-  // Returns when all ranks have called it.
-  void Barrier() {
-    float one = 1;
-    communicator_->AllReduce({&one, 1});
-  }
   void ShareCores();
   void RunOnMpi(const std::function<void()>& task);
   void StartProgress();
@@ -139,7 +134,7 @@ JoinedWorld::JoinedWorld(JoinedRank joined, std::unique_ptr<MpiThread> thread,
       thread_(std::move(thread)),
       mpi_(std::move(mpi)),
       waiter_(*joined_.block, joined_.map.local),
-      gradients_(*joined_.block, joined_.map.local, [this] { Barrier(); }),
+      gradients_(*joined_.block, joined_.map.local, [this] { communicator_->Barrier(); }),
       rpc_(MakeRpc(mpi_.get(), joined_)),
       link_(MakeLink(mpi_.get(), joined_, thread_progress_, rpc_.get())),
       sum_(*joined_.block, joined_.map.local, gradients_, link_.get()),
@@ -150,7 +145,7 @@ JoinedWorld::JoinedWorld(JoinedRank joined, std::unique_ptr<MpiThread> thread,
                        }),
       caller_progress_(sum_, waiter_),
       memory_(*joined_.block, joined_.map, waiter_, rpc_.get(), joined_.names,
-              settings.peer_timeout, [this] { Barrier(); }),
+              settings.peer_timeout, [this] { communicator_->Barrier(); }),
       watch_(*joined_.block, joined_.map.local, joined_.names,
              {settings.warn_after, settings.peer_timeout}) {
   communicator_ = std::make_unique<HostCommunicator>(joined_.rank, progress(), status(), gradients_,
@@ -182,7 +177,7 @@ void JoinedWorld::ReportError(const Error& error) const {
 void JoinedWorld::ShareCores() {
   const CoreSet own = OwnCores();
   for (size_t i = 0; i < own.size(); ++i) status().cores[i] = own[i];
-  Barrier();
+  communicator_->Barrier();
   std::vector<CoreSet> of_ranks(joined_.map.own().size());
   for (size_t local = 0; local < of_ranks.size(); ++local) {
     for (size_t i = 0; i < own.size(); ++i) {
@@ -274,7 +269,7 @@ void JoinedWorld::Finish() {
     status().state = RankState::kFinished;
     memory_.AwaitOthers();
   } else {
-    Barrier();
+    communicator_->Barrier();
     status().state = RankState::kFinished;
   }
   finished_ = true;

@@ -23,7 +23,6 @@
 #include "trainer/base/text/text.h"
 #include "trainer/base/thread/threads.h"
 #include "trainer/checkpoint/snapshot_files.h"
-#include "trainer/parallel/consistency.h"
 #include "trainer/parallel/launch.h"
 #include "trainer/run/jobs/time_limit.h"
 #include "trainer/run/ranks/compression.h"
@@ -104,8 +103,8 @@ bool TrainingRun::FindStart() {
     }
   }
   if (world_ != nullptr) {
-    start_state_ = BroadcastString(world_->group(), start_state_);
-    finished = BroadcastString(world_->group(), finished);
+    start_state_ = world_->group().BroadcastString(start_state_);
+    finished = world_->group().BroadcastString(finished);
   }
   if (finished.empty()) return true;
   LOG(INFO) << finished;

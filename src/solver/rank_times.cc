@@ -42,8 +42,9 @@ RanksReport Summarize(std::span<const RankTime> ranks, int* straggler) {
 }
 
 RankTime RankTimes::Now() const {
-  return {static_cast<double>(MonotonicNs()) * 1e-9, watch_.CommSeconds(),
-          SecondsWaitedForData(net_), watch_.OverlappedSeconds()};
+  const CommStats stats = group_.stats().value_or(CommStats{});
+  return {static_cast<double>(MonotonicNs()) * 1e-9, stats.seconds, SecondsWaitedForData(net_),
+          stats.overlapped};
 }
 
 // Each replica's numbers where the others give zeros.
@@ -65,7 +66,7 @@ RanksReport RankTimes::Report() {
   }
   int straggler = -1;
   RanksReport report = Summarize(ranks, &straggler);
-  if (straggler >= 0) report.slowest = watch_.NameOf(straggler);
+  if (straggler >= 0) report.slowest = group_.NameOf(straggler);
   return report;
 }
 

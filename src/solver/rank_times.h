@@ -3,7 +3,6 @@
 
 #include <span>
 
-#include "trainer/base/ranks/comm_stats.h"
 #include "trainer/monitor/observer.h"
 #include "trainer/net/net.h"
 
@@ -24,9 +23,9 @@ RanksReport Summarize(std::span<const RankTime> ranks, int* straggler);
 // Measures from Restart or the last report on. Used by the training thread.
 class RankTimes {
  public:
-  // `watch`: the communicator's. `net`: the training net. The arguments must outlive the object.
-  RankTimes(Communicator& group, const CommStats& watch, const Net& net)
-      : group_(group), watch_(watch), net_(net) {}
+  // For a communicator that has stats(). `net`: the training net. The arguments must outlive the
+  // object.
+  RankTimes(Communicator& group, const Net& net) : group_(group), net_(net) {}
 
   void Restart() { begin_ = Now(); }
   // Collective; all ranks get the same report.
@@ -50,7 +49,6 @@ class RankTimes {
   RankTime Now() const;
 
   Communicator& group_;
-  const CommStats& watch_;
   const Net& net_;
   RankTime begin_;
   bool paused_ = false;

@@ -109,9 +109,9 @@ Solver::Solver(const SolverSpec& spec, const SolverOptions& options, const Devic
   if (!options.snapshot.empty()) loaded = ReadState(options.snapshot, options.allow_outside);
   seed_ = SeedOf(proto_, loaded ? &*loaded : nullptr, group_);
   BuildTrainNet(options);
-  const auto* const watch = dynamic_cast<const CommStats*>(group_);
-  if (watch != nullptr && strategy_->IsSynchronous() && partition_ == nullptr)
-    times_ = std::make_unique<RankTimes>(*group_, *watch, *train_net_);
+  const bool measures = group_ != nullptr && group_->stats();
+  if (measures && strategy_->IsSynchronous() && partition_ == nullptr)
+    times_ = std::make_unique<RankTimes>(*group_, *train_net_);
   objective_ = MakeObjective(*train_net_, params_, proto_, DataGroup(), *strategy_);
   objective_->OnFirstVirtualRank([this] {
     if (IsDisplayed()) first_outputs_ = ReadOutputs(*train_net_, kTrainNet);
@@ -318,10 +318,7 @@ Request Solver::Agree(Request own) {
 
 // What rank 0 thinks of it.
 bool Solver::BroadcastBool(bool value) {
-  if (group_ == nullptr) return value;
-  float said = rank_.rank == 0 && value ? 1.0f : 0.0f;
-  group_->AllReduce({&said, 1});
-  return said > 0;
+  return group_ == nullptr ? value : group_->BroadcastBool(value);
 }
 
 // What Caffe does after the last update: one more forward pass, when due, and one more test. The

@@ -13,8 +13,7 @@ void Solver::BroadcastWeights() {
   constexpr size_t kChunk = 1 << 18;  // floats
   std::vector<float> host;
   uint32_t hash = 0;
-  float all_are_here = 1;  // and write no weights any more, which may be in common memory
-  group_->AllReduce({&all_are_here, 1});
+  group_->Barrier();  // no rank writes weights any more, which may be in shared memory
   const auto broadcast_from = [&](const Device& device, float* values, size_t count) {
     for (size_t begin = 0; begin < count; begin += kChunk) {
       host.resize(std::min(kChunk, count - begin));

@@ -77,7 +77,7 @@ class CentralStorage final : public Strategy {
   void Begin(int) override {
     if (host_ == nullptr) return;
     if (context_->group.rank().rank == 0) host_->PushWeights();
-    AwaitAll();
+    context_->group.Barrier();
   }
 
   // The others move theirs.
@@ -85,7 +85,7 @@ class CentralStorage final : public Strategy {
 
   // All parts are updated before anybody reads them.
   void AfterStep(int) override {
-    AwaitAll();
+    context_->group.Barrier();
     if (host_ != nullptr) host_->PullWeights();
   }
 
@@ -96,11 +96,6 @@ class CentralStorage final : public Strategy {
   }
 
  private:
-  void AwaitAll() {
-    float done = 1;
-    context_->group.AllReduce({&done, 1});
-  }
-
   const SolverSpec& spec_;
   std::unique_ptr<PeerBlocks> blocks_;
   HostOptimizer* host_ = nullptr;  // where a GPU computes

@@ -168,9 +168,9 @@ TEST(AgreementTest, ShowsWhereLongLinesDiffer) {
 TEST(AgreementTest, HandsOnATextOfRank0) {
   ExpectRanks(3, [](World& world) {
     const bool first = world.group().rank().rank == 0;
-    EXPECT_EQ(BroadcastString(world.group(), first ? "a \xc3\xa4 path" : "other"),
+    EXPECT_EQ(world.group().BroadcastString(first ? "a \xc3\xa4 path" : "other"),
               "a \xc3\xa4 path");
-    EXPECT_EQ(BroadcastString(world.group(), first ? "" : "other"), "");
+    EXPECT_EQ(world.group().BroadcastString(first ? "" : "other"), "");
   });
 }
 

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "trainer/base/ranks/comm_stats.h"
 #include "trainer/base/ranks/communicator.h"
 #include "trainer/base/text/text.h"
 
@@ -16,7 +15,7 @@ namespace trainer {
 // Equal lines that follow each other are one line with their count. A rank that waits for the disk
 // of rank 0 asks again each second: those questions count as one, since no machine is equally fast
 // each time. `to` must outlive the object. Used by one thread.
-class CollectiveLog final : public Communicator, public CommStats {
+class CollectiveLog final : public Communicator {
  public:
   explicit CollectiveLog(Communicator& to) : to_(to) {}
 
@@ -49,8 +48,7 @@ class CollectiveLog final : public Communicator, public CommStats {
   void Heartbeat(int iterations) override { to_.Heartbeat(iterations); }
 
   std::string NameOf(int rank) const override { return Join("rank ", rank); }
-  double CommSeconds() const override { return 0; }
-  double OverlappedSeconds() const override { return 0; }
+  std::optional<CommStats> stats() const override { return CommStats{}; }
 
   // A line of the caller's own: what the calls after it are for.
   void Mark(const std::string& text) { Line(Join("# ", text)); }

@@ -19,7 +19,4 @@ struct ConsistencyItem {
 void RequireConsistent(Communicator& group, const std::vector<std::string>& names,
                        const std::vector<ConsistencyItem>& items);
 
-// Returns rank 0's text on all ranks.
-std::string BroadcastString(Communicator& group, const std::string& own);
-
 }  // namespace trainer

@@ -48,9 +48,7 @@ class AllReduceBuffer {
 
 // A barrier at which rank 0 decides whether all ranks continue. Returns its decision.
 inline bool SyncRanks(Communicator& group, bool proceed = true) {
-  float stops = group.rank().rank == 0 && !proceed ? 1.0f : 0.0f;
-  group.AllReduce({&stops, 1});
-  return stops == 0;
+  return !group.BroadcastBool(!proceed);
 }
 
 }  // namespace trainer

@@ -75,17 +75,4 @@ void RequireConsistent(Communicator& group, const std::vector<std::string>& name
                    ". Start all ranks with the same program, flags and files"));
 }
 
-std::string BroadcastString(Communicator& group, const std::string& own) {
-  auto length = static_cast<float>(own.size());  // of a path, which a float holds exactly
-  group.Broadcast({&length, 1});
-  std::vector<float> numbers(static_cast<size_t>(length));
-  for (size_t i = 0; i < std::min(own.size(), numbers.size()); ++i) {
-    numbers[i] = static_cast<float>(static_cast<unsigned char>(own[i]));
-  }
-  group.Broadcast(numbers);
-  std::string text;
-  for (const float number : numbers) text += static_cast<char>(static_cast<int>(number));
-  return text;
-}
-
 }  // namespace trainer

@@ -5,7 +5,6 @@
 #include <random>
 
 #include "trainer/base/text/text.h"
-#include "trainer/parallel/consistency.h"
 #include "trainer/storage/remote_cursor.h"
 
 namespace trainer {
@@ -14,13 +13,12 @@ std::unique_ptr<RecordServer> StartRecordServer(World& world, std::chrono::secon
   const Topology topology = world.topology();
   std::random_device random;
   const std::string run =
-      BroadcastString(world.group(), Join(getpid(), "-", std::hex, random(), random()));
+      world.group().BroadcastString(Join(getpid(), "-", std::hex, random(), random()));
   const std::string name = Join("trainer-", run, "-", topology.node);
   std::unique_ptr<RecordServer> host;
   if (topology.local_rank == 0 && topology.local_size > 1)
     host = std::make_unique<RecordServer>(name);
-  float one = 1;
-  world.group().AllReduce({&one, 1});  // a barrier: others connect only after this
+  world.group().Barrier();  // others connect only after this
   if (topology.local_rank > 0) ReadFromServer(name, patience);
   return host;
 }

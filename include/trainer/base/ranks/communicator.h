@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory_resource>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,6 +23,12 @@ class GradientSink {
   // pass and on each rank. Consecutive slices are adjacent in memory if the net allocated its
   // parameters in that order, so an implementation may join several to one bucket.
   virtual void OnGradientReady(int slice, std::span<float> values) = 0;
+};
+
+// How long a rank communicates, for reports.
+struct CommStats {
+  double seconds = 0;     // of the training thread in calls of the communicator, mostly waiting
+  double overlapped = 0;  // seconds in which another thread reduced while that one computed
 };
 
 // One rank's connection to the others. All ranks make the same calls in the same order. A call
@@ -54,6 +61,16 @@ class Communicator : public GradientSink {
   // Says that this rank is alive and has done `iterations` iterations. Ranks that wait do not take
   // a rank for lost as long as it calls this.
   virtual void Heartbeat(int iterations) { static_cast<void>(iterations); }
+  // Nothing if this communicator does not measure it.
+  virtual std::optional<CommStats> stats() const { return std::nullopt; }
+  // The name of a rank in messages: "rank 1 (node7, process 4711)".
+  virtual std::string NameOf(int rank) const;
+
+  // Returns when all ranks have called it.
+  void Barrier();
+  // Return rank 0's value.
+  bool BroadcastBool(bool own);
+  std::string BroadcastString(const std::string& own);
 };
 
 }  // namespace trainer

@@ -27,6 +27,7 @@ class DeviceCommunicator : public Communicator, public SumsCapturedPasses {
   std::vector<std::string> Gather(const std::string& own) final;
   void Broadcast(std::span<float> values) final;
   void Heartbeat(int iterations) final { host().Heartbeat(iterations); }
+  std::string NameOf(int rank) const final { return host().NameOf(rank); }
 
   void BeginCapture() final;
   void EndCapture() final;

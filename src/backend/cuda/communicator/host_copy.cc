@@ -8,7 +8,6 @@
 #include "cuda/communicator/device_communicator.h"
 #include "cuda/stream.h"
 #include "trainer/base/error/error.h"
-#include "trainer/base/ranks/comm_stats.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer::cuda {
@@ -50,18 +49,11 @@ class Staging {
 // host's group when it is down; from the first one that is waited for on, until all are, nothing
 // else is summed. What the exchange costs the thread that trains is its time in the host's group:
 // it waits for its own GPU outside of that.
-class HostCopyCommunicator final : public DeviceCommunicator, public CommStats {
+class HostCopyCommunicator final : public DeviceCommunicator {
  public:
-  HostCopyCommunicator(const CudaDevice& device, const GpuGroupOptions& options)
-      : DeviceCommunicator(device, options), watch_(dynamic_cast<const CommStats*>(options.host)) {}
+  using DeviceCommunicator::DeviceCommunicator;
 
-  std::string NameOf(int rank) const override {
-    return watch_ == nullptr ? Join("rank ", rank) : watch_->NameOf(rank);
-  }
-  double CommSeconds() const override { return watch_ == nullptr ? 0 : watch_->CommSeconds(); }
-  double OverlappedSeconds() const override {
-    return watch_ == nullptr ? 0 : watch_->OverlappedSeconds();
-  }
+  std::optional<CommStats> stats() const override { return host().stats().value_or(CommStats{}); }
 
  protected:
   void Begin(size_t i) override {
@@ -124,7 +116,6 @@ class HostCopyCommunicator final : public DeviceCommunicator, public CommStats {
     ++handed_;
   }
 
-  const CommStats* watch_;
   std::unique_ptr<Staging> staging_;
   std::deque<Copy> copies_;  // by bucket
   size_t handed_ = 0;        // to the host's group, in this pass
