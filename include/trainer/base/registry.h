@@ -48,4 +48,14 @@ class Registry {
   std::map<std::string, Maker> makers_;
 };
 
+// A static Registration<Base, T, Args...> enters T under a name.
+template <class Base, class T, class... Args>
+struct Registration {
+  explicit Registration(const std::string& name) {
+    Registry<Base, Args...>::Get().Add(name, [](Args... args) {
+      return std::unique_ptr<Base>(new T(std::forward<Args>(args)...));
+    });
+  }
+};
+
 }  // namespace trainer

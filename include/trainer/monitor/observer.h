@@ -122,11 +122,7 @@ using ObserverRegistry = Registry<TrainingObserver>;
 
 // const RegisterObserver<LogObserver> kLog("log");
 template <class T>
-struct RegisterObserver {
-  explicit RegisterObserver(const char* name) {
-    ObserverRegistry::Get().Add(name, [] { return std::unique_ptr<TrainingObserver>(new T()); });
-  }
-};
+using RegisterObserver = Registration<TrainingObserver, T>;
 
 // Passes every event on to each of its observers, in their order.
 class ObserverList final : public TrainingObserver {

@@ -99,12 +99,7 @@ using OptimizerRegistry = Registry<Optimizer, const SolverSpec&>;
 
 // const RegisterOptimizer<Sam> kSam("SAM");
 template <class T>
-struct RegisterOptimizer {
-  explicit RegisterOptimizer(const char* type) {
-    OptimizerRegistry::Get().Add(
-        type, [](const SolverSpec& spec) { return std::unique_ptr<Optimizer>(new T(spec)); });
-  }
-};
+using RegisterOptimizer = Registration<Optimizer, T, const SolverSpec&>;
 
 // The optimizer that the solver's `type` names. The name of an update rule (src/optim/rules/)
 // stands for the first-order optimizer with that rule. Throws kConfig at the line of an unknown

@@ -98,12 +98,7 @@ using UpdateRuleRegistry = Registry<UpdateRule, const SolverSpec&>;
 
 // const RegisterUpdateRule<Sgd> kSgd("SGD");
 template <class T>
-struct RegisterUpdateRule {
-  explicit RegisterUpdateRule(const char* type) {
-    UpdateRuleRegistry::Get().Add(
-        type, [](const SolverSpec& spec) { return std::unique_ptr<UpdateRule>(new T(spec)); });
-  }
-};
+using RegisterUpdateRule = Registration<UpdateRule, T, const SolverSpec&>;
 
 // Throws kConfig when the solver sets a momentum: `type` has none.
 void RefuseMomentum(const SolverSpec& spec, std::string_view type);

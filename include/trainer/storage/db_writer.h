@@ -32,11 +32,6 @@ std::unique_ptr<DbWriter> CreateDb(const std::string& backend, const std::string
 
 // const RegisterDbWriter<LmdbWriter> kLmdb("LMDB");
 template <std::constructible_from<const std::string&> T>
-struct RegisterDbWriter {
-  explicit RegisterDbWriter(const std::string& backend) {
-    DbWriterRegistry::Get().Add(
-        backend, [](const std::string& path) { return std::unique_ptr<DbWriter>(new T(path)); });
-  }
-};
+using RegisterDbWriter = Registration<DbWriter, T, const std::string&>;
 
 }  // namespace trainer

@@ -155,12 +155,7 @@ using StrategyRegistry = Registry<Strategy, const SolverSpec&>;
 
 // const RegisterStrategy<Gossip> kGossip("gossip");
 template <std::constructible_from<const SolverSpec&> T>
-struct RegisterStrategy {
-  explicit RegisterStrategy(const char* name) {
-    StrategyRegistry::Get().Add(
-        name, [](const SolverSpec& spec) { return std::unique_ptr<Strategy>(new T(spec)); });
-  }
-};
+using RegisterStrategy = Registration<Strategy, T, const SolverSpec&>;
 
 // The strategy that the solver names; with one rank its fields are checked, and the synchronous
 // strategy is returned. Throws kConfig at the line of an unknown name, with the nearest one, and of
