@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "mpi/node_link.h"
+#include "mpi/inter_node_all_reduce.h"
 #include "node/control_block.h"
 #include "node/gradient_memory.h"
 
@@ -18,8 +18,9 @@ namespace trainer {
 // the node's ranks, then over the nodes (tree_sum.h).
 class NodeAllReduce {
  public:
-  // `link` is null if the node has all ranks. The arguments must outlive the object.
-  NodeAllReduce(const ControlBlock& block, int local, GradientMemory& gradients, NodeLink* link);
+  // `between_nodes` is null if the node has all ranks. The arguments must outlive the object.
+  NodeAllReduce(const ControlBlock& block, int local, GradientMemory& gradients,
+                InterNodeAllReduce* between_nodes);
 
   // Starts an all-reduce in place. The one before must be complete.
   void Start(std::span<float> values);
@@ -40,7 +41,7 @@ class NodeAllReduce {
   const ControlBlock& block_;
   int local_;
   GradientMemory& gradients_;
-  NodeLink* link_;
+  InterNodeAllReduce* between_nodes_;
   std::vector<const float*> eager_;
   State state_ = State::kIdle;
   std::span<float> values_, chunk_;
