@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "audit_parts.h"
 #include "trainer/base/error/error.h"
@@ -9,6 +10,7 @@
 #include "trainer/base/text/text.h"
 #include "trainer/config/named_file.h"
 #include "trainer/input/image_list.h"
+#include "trainer/input/input_files.h"
 #include "trainer/input/source.h"
 #include "trainer/input/window_list.h"
 #include "trainer/storage/cursor.h"
@@ -49,6 +51,25 @@ namespace {
 std::string PlaceOf(const Error& error) {
   const std::string_view text = error.what();
   return std::string(text.substr(0, text.find(": ")));
+}
+
+void OpenFiles(const LayerSpec& layer, const InputFiles& files) {
+  const caffe::LayerParameter& proto = layer.proto();
+  switch (files.kind) {
+    case InputFiles::Kind::kDatabase:
+    case InputFiles::Kind::kTar:
+      OpenLayersDatabase(layer);
+      break;
+    case InputFiles::Kind::kImageList:
+      ReadNamedFile(layer, files.param, "source", proto.image_data_param().source(), ReadImageList);
+      break;
+    case InputFiles::Kind::kWindowList:
+      ReadNamedFile(layer, files.param, "source", proto.window_data_param().source(),
+                    ReadWindowList);
+      break;
+    case InputFiles::Kind::kHdf5List:
+      break;  // opened by the audit
+  }
 }
 
 }  // namespace
@@ -130,29 +151,26 @@ void LookForFiles(const std::string& list, const std::vector<ListedFile>& files,
 
 DataAudit AuditData(const LayerSpec& layer, caffe::Phase phase, std::span<const int> label_tops,
                     const AuditLimits& limits) {
-  if (layer.type() == "Data") return AuditDatabase(layer, phase, limits);
-  if (layer.type() == "ImageData") return AuditImages(layer, phase, limits);
-  if (layer.type() == "WindowData") return AuditWindows(layer, limits);
-  if (layer.type() == "HDF5Data") return AuditHdf5(layer, label_tops, limits);
+  const std::optional<InputFiles> files = InputFilesOf(layer);
+  if (!files) return {};
+  switch (files->kind) {
+    case InputFiles::Kind::kDatabase:
+    case InputFiles::Kind::kTar:
+      return AuditDatabase(layer, phase, limits);
+    case InputFiles::Kind::kHdf5List:
+      return AuditHdf5(layer, label_tops, limits);
+    case InputFiles::Kind::kImageList:
+      return AuditImages(layer, phase, limits);
+    case InputFiles::Kind::kWindowList:
+      return AuditWindows(layer, limits);
+  }
   return {};
 }
 
 ErrorList OpeningErrors(const LayerSpec& layer, caffe::Phase phase) {
   ErrorCollector errors;
-  const caffe::LayerParameter& proto = layer.proto();
-  if (layer.type() == "Data") {
-    errors.Try([&] { OpenLayersDatabase(layer); });
-  } else if (layer.type() == "ImageData") {
-    errors.Try([&] {
-      ReadNamedFile(layer, "image_data_param", "source", proto.image_data_param().source(),
-                    ReadImageList);
-    });
-  } else if (layer.type() == "WindowData") {
-    errors.Try([&] {
-      ReadNamedFile(layer, "window_data_param", "source", proto.window_data_param().source(),
-                    ReadWindowList);
-    });
-  }
+  const std::optional<InputFiles> files = InputFilesOf(layer);
+  if (files) errors.Try([&] { OpenFiles(layer, *files); });
   errors.Try([&] { Transform(layer, phase, {}); });
   return errors.errors();
 }

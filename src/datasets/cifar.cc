@@ -9,7 +9,7 @@
 #include "trainer/base/log/progress.h"
 #include "trainer/base/text/text.h"
 #include "trainer/datasets/mean.h"
-#include "trainer/storage/new_database.h"
+#include "trainer/storage/database_writer.h"
 
 namespace trainer {
 namespace {
@@ -28,7 +28,7 @@ struct RecordForm {
   int classes = 10;
 };
 
-void AddBatch(const std::string& path, const RecordForm& form, NewDatabase& database) {
+void AddBatch(const std::string& path, const RecordForm& form, DatabaseWriter& database) {
   const size_t record = form.bytes_before + kPixels;
   const std::string content = ReadFile(path, kMaxBytes);
   if (content.empty() || content.size() % record != 0) {
@@ -72,7 +72,7 @@ Cifar10Files Write(const BatchFiles& files, const RecordForm& form, const std::s
   const std::string suffix = DatabaseSuffix(backend);
   Cifar10Files made{JoinPath(folder, set + "_train" + suffix),
                     JoinPath(folder, set + "_test" + suffix), JoinPath(folder, "mean.binaryproto")};
-  NewDatabase train(backend, made.train, kKeyDigits), test(backend, made.test, kKeyDigits);
+  DatabaseWriter train(backend, made.train, kKeyDigits), test(backend, made.test, kKeyDigits);
   for (const std::string& path : files.train) AddBatch(path, form, train);
   AddBatch(files.test, form, test);
   train.Finish();

@@ -9,6 +9,7 @@
 #include "parallel_map.h"
 #include "trainer/base/log/progress.h"
 #include "trainer/base/text/text.h"
+#include "trainer/storage/record_scan.h"
 
 namespace trainer {
 namespace {
@@ -30,16 +31,16 @@ std::string OrderedKey(const std::string& key, size_t index) {
 // Each record of the source goes to the set that `writer_of` names for its index.
 int64_t PassOn(const std::string& source, const std::string& doing, int threads,
                const std::function<RecordWriter&(size_t)>& writer_of) {
-  const std::string kind = KindOfSet(source);
+  const std::string kind = DetectFormat(source);
   const bool numbers = kind == "TAR" || kind == "HDF5";
-  const std::unique_ptr<RecordReader> reader = OpenRecords(source);
-  Progress progress(doing, "records", reader->Count());
+  RecordScan scan(source);
+  Progress progress(doing, "records", scan.Count());
   size_t next = 0;
   ParallelMap<Passing> work(
       threads,
       [&](Passing* one) {
         one->index = next;
-        if (!reader->Next(&one->record)) return false;
+        if (!scan.Next(&one->record)) return false;
         if (numbers) one->record.key = OrderedKey(one->record.key, next);
         ++next;
         return true;
@@ -56,12 +57,12 @@ int64_t PassOn(const std::string& source, const std::string& doing, int threads,
 
 // The label of each record; the least integer for a record without one.
 std::vector<int32_t> LabelsOf(const std::string& source) {
-  const std::unique_ptr<RecordReader> reader = OpenRecords(source);
-  Progress progress(Join("Reading ", source), "records", reader->Count());
+  RecordScan scan(source);
+  Progress progress(Join("Reading ", source), "records", scan.Count());
   StoredRecord record;
   caffe::Datum datum;
   std::vector<int32_t> labels;
-  while (reader->Next(&record)) {
+  while (scan.Next(&record)) {
     const bool labelled = datum.ParseFromString(record.value) && datum.has_label();
     labels.push_back(labelled ? datum.label() : std::numeric_limits<int32_t>::min());
     progress.Add(1, record.value.size());

@@ -14,7 +14,7 @@
 #include "trainer/base/log/progress.h"
 #include "trainer/base/random/permutation.h"
 #include "trainer/base/text/text.h"
-#include "trainer/storage/new_database.h"
+#include "trainer/storage/database_writer.h"
 
 namespace trainer {
 namespace {
@@ -189,7 +189,7 @@ void Ink(const Canvas& canvas, Dice& dice, DigitImage& image) {
 
 void WriteDigitSet(const DigitsOptions& options, const std::string& path, uint32_t set,
                    int64_t count) {
-  NewDatabase database(options.backend, path);
+  DatabaseWriter database(options.backend, path);
   caffe::Datum datum;
   datum.set_channels(1);
   datum.set_height(DigitImage::kSide);

@@ -17,6 +17,7 @@
 #include "trainer/base/text/text.h"
 #include "trainer/datasets/class_folders.h"
 #include "trainer/datasets/mean.h"
+#include "trainer/storage/format.h"
 
 namespace trainer {
 namespace {
@@ -45,7 +46,7 @@ void CheckOptions(const ImagesOptions& options) {
         "--mean needs images of equal size: give --resize_height and --resize_width with "
         "--resize_mode=exact or pad, or give --check_size");
   }
-  const std::string kind = KindOfSet(options.output.path);
+  const std::string kind = DetectFormat(options.output.path);
   if (!options.mean.empty() && (kind == "TAR" || kind == "HDF5")) {
     refuse("--mean works only when you write a database; leave it out");
   }

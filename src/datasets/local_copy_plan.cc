@@ -13,9 +13,9 @@
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
-#include "trainer/datasets/read_benchmark.h"
 #include "trainer/input/image_list.h"
 #include "trainer/storage/file_pack.h"
+#include "trainer/storage/format.h"
 #include "trainer/storage/hdf5_list.h"
 #include "trainer/storage/tar_shards.h"
 

@@ -9,7 +9,7 @@
 #include "trainer/base/text/text.h"
 #include "trainer/storage/cursor.h"
 #include "trainer/storage/datum.h"
-#include "trainer/storage/record_set.h"
+#include "trainer/storage/record_scan.h"
 
 namespace trainer {
 namespace {
@@ -51,14 +51,14 @@ void WriteFile(const DatumView& shape, const std::vector<double>& means,
 }  // namespace
 
 MeanResult WriteMean(const std::string& set, const std::string& output) {
-  const auto reader = OpenRecords(set);
+  RecordScan scan(set);
   DatumParser parser;
   DatumView shape;
   std::vector<double> sums;
   int64_t records = 0;
   std::string first_key;
-  Progress progress(Join("Reading ", set), "records", reader->Count(), Progress::InLog::kNothing);
-  for (StoredRecord record; reader->Next(&record);) {
+  Progress progress(Join("Reading ", set), "records", scan.Count(), Progress::InLog::kNothing);
+  for (StoredRecord record; scan.Next(&record);) {
     const DatumView& datum = parser.Parse(set, record.key, record.value);
     if (records == 0) {
       first_key = record.key;

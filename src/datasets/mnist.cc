@@ -9,7 +9,7 @@
 #include "trainer/base/file/file.h"
 #include "trainer/base/log/progress.h"
 #include "trainer/base/text/text.h"
-#include "trainer/storage/new_database.h"
+#include "trainer/storage/database_writer.h"
 
 namespace trainer {
 namespace {
@@ -126,7 +126,7 @@ int64_t WriteIdx(const std::string& images, const std::string& labels, const std
                  const std::string& backend) {
   IdxReader reader(images, labels);
   CheckRecordCount("given", reader.count());
-  NewDatabase output(backend, database);
+  DatabaseWriter output(backend, database);
   caffe::Datum datum;
   datum.set_channels(1);
   datum.set_height(reader.rows());

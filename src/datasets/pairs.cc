@@ -8,9 +8,9 @@
 #include "trainer/base/random/permutation.h"
 #include "trainer/base/text/text.h"
 #include "trainer/storage/cursor.h"
+#include "trainer/storage/database_writer.h"
 #include "trainer/storage/datum.h"
-#include "trainer/storage/new_database.h"
-#include "trainer/storage/record_set.h"
+#include "trainer/storage/record_scan.h"
 
 namespace trainer {
 namespace {
@@ -26,10 +26,10 @@ struct Labelled {
 class Images {
  public:
   explicit Images(const std::string& set) {
-    const auto reader = OpenRecords(set);
+    RecordScan scan(set);
     DatumParser parser;
-    Progress progress(Join("Reading ", set), "images", reader->Count());
-    for (StoredRecord record; reader->Next(&record);) {
+    Progress progress(Join("Reading ", set), "images", scan.Count());
+    for (StoredRecord record; scan.Next(&record);) {
       const DatumView& datum = parser.Parse(set, record.key, record.value);
       if (all_.empty()) {
         channels_ = datum.channels;
@@ -79,7 +79,7 @@ class Images {
 int64_t WritePairs(const std::string& set, const std::string& pairs, const std::string& backend,
                    uint64_t seed) {
   const Images images(set);
-  NewDatabase output(backend, pairs);
+  DatabaseWriter output(backend, pairs);
   caffe::Datum pair = images.EmptyPair();
   const PhiloxKey key{seed, kPairsStream};
   Progress progress(Join("Writing ", pairs), "pairs", images.count());

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <memory>
 
 #include "parallel_map.h"
@@ -14,12 +13,13 @@
 #include "trainer/base/file/file.h"
 #include "trainer/base/log/progress.h"
 #include "trainer/base/random/permutation.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/text/prototxt.h"
 #include "trainer/input/source.h"
 #include "trainer/storage/cursor.h"
 #include "trainer/storage/datum.h"
 #include "trainer/storage/hdf5_list.h"
-#include "trainer/storage/record_set.h"
+#include "trainer/storage/record_scan.h"
 #include "trainer/storage/tar_shards.h"
 
 namespace trainer {
@@ -75,7 +75,7 @@ class Measuring {
   std::vector<ReadRate> Run() {
     InOrder(true);
     InOrder(false);
-    const std::string kind = KindOfSet(path_);
+    const std::string kind = DetectFormat(path_);
     if (kind != "HDF5") {
       AtRandom(kind, true);
       AtRandom(kind, false);
@@ -106,9 +106,9 @@ class Measuring {
     ReadRate rate = Begin("one after the other", cold);
     const int64_t most = cold ? -1 : rates_.back().records;
     const Stopwatch clock;
-    const std::unique_ptr<RecordReader> reader = OpenRecords(path_);
+    RecordScan scan(path_);
     StoredRecord record;
-    while (rate.records != most && HasTime(clock, rate) && reader->Next(&record)) {
+    while (rate.records != most && HasTime(clock, rate) && scan.Next(&record)) {
       ++rate.records;
       rate.bytes += record.value.size();
       if (cold && keys_.size() < kMostKeys) keys_.push_back(record.key);
@@ -146,14 +146,14 @@ class Measuring {
     ReadRate rate = Begin("decoded", false);
     rate.threads = threads;
     const Stopwatch clock;
-    const std::unique_ptr<RecordReader> reader = OpenRecords(path_);
+    RecordScan scan(path_);
     const int64_t most = rates_[1].records;
     int64_t read = 0;
     ParallelMap<Decoding> work(
         threads,
         [&](Decoding* one) {
           const bool in_time = read == 0 || clock.Seconds() < options_.seconds;
-          return read++ < most && in_time && reader->Next(&one->record);
+          return read++ < most && in_time && scan.Next(&one->record);
         },
         [&](Decoding* one) { one->parser.Parse(path_, one->record.key, one->record.value); });
     while (const Decoding* const one = work.Next()) {
@@ -235,34 +235,6 @@ std::vector<ReadRate> BenchmarkRows(const LayerSpec& layer, const ReadBenchmarkO
   std::vector<ReadRate> rates;
   for (const bool cold : {true, false}) rates.push_back(ReadRows(layer, options.seconds, cold));
   return rates;
-}
-
-std::vector<std::string> FilesOfSet(const std::string& path) {
-  if (!IsDirectory(path)) {
-    if (IsShardPattern(path)) return ExpandShards(path);
-    if (!Exists(path)) return {};
-    const std::string kind = KindOfSet(path);
-    if (kind == "TAR") return ExpandShards(path);
-    if (kind != "HDF5" || !path.ends_with(".txt")) return {path};
-    std::vector<std::string> files;
-    for (const ListedHdf5& file : ReadHdf5List(path)) files.push_back(file.path);
-    return files;
-  }
-  std::vector<std::string> files;
-  std::error_code failed;
-  std::filesystem::directory_iterator entry(path, failed);
-  for (; !failed && entry != std::filesystem::directory_iterator(); entry.increment(failed)) {
-    // Locks and logs are not read.
-    const std::string name = entry->path().filename().string();
-    std::error_code ignored;
-    if (entry->is_regular_file(ignored) && name != "lock.mdb" && !name.starts_with("LO")) {
-      files.push_back(entry->path().string());
-    }
-  }
-  if (failed)
-    ThrowFileError(FileUse::kInput, "read the folder", AbsolutePath(path), failed.value());
-  std::ranges::sort(files);
-  return files;
 }
 
 std::vector<ReadRate> BenchmarkReads(const std::string& path, const ReadBenchmarkOptions& options) {

@@ -12,7 +12,7 @@
 #include "trainer/storage/checksums.h"
 #include "trainer/storage/cursor.h"
 #include "trainer/storage/datum.h"
-#include "trainer/storage/record_set.h"
+#include "trainer/storage/record_scan.h"
 
 namespace trainer {
 namespace {
@@ -58,7 +58,7 @@ class Report {
  public:
   Report(const std::string& path, const VerifyOptions& options)
       : path_(path), options_(options), checksum_path_(ChecksumPath(path)) {
-    report_.kind = KindOfSet(path);
+    report_.kind = DetectFormat(path);
     compares_ = options.compare && !options.write_crc && Exists(checksum_path_);
     if (compares_) wanted_ = ReadChecksums(checksum_path_);
   }
@@ -145,11 +145,11 @@ std::string Spread(const std::map<int, int64_t>& counts, int64_t all) {
 }  // namespace
 
 VerifyReport VerifyRecords(const std::string& path, const VerifyOptions& options) {
-  const std::unique_ptr<RecordReader> reader = OpenRecords(path);
+  RecordScan scan(path);
   Report report(path, options);
-  Progress progress(Join("Checking ", path), "records", reader->Count());
+  Progress progress(Join("Checking ", path), "records", scan.Count());
   ParallelMap<Examined> work(
-      options.threads, [&](Examined* one) { return reader->Next(&one->record); },
+      options.threads, [&](Examined* one) { return scan.Next(&one->record); },
       [&](Examined* one) { Examine(path, one); });
   while (const Examined* const one = work.Next()) {
     report.Add(*one);

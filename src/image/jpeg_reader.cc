@@ -28,7 +28,30 @@ void CmykToBgr(uint8_t* pixels, int width) {
   }
 }
 
+void LeaveByLongjmp(j_common_ptr jpeg) {
+  auto* const errors = reinterpret_cast<JpegErrors*>(jpeg->err);
+  jpeg->err->format_message(jpeg, errors->text);
+  std::longjmp(errors->back, 1);
+}
+
+void LeaveAtWarning(j_common_ptr jpeg, int level) {
+  if (level < 0) LeaveByLongjmp(jpeg);
+}
+
 }  // namespace
+
+jpeg_error_mgr* PrepareErrors(JpegErrors* errors) {
+  jpeg_std_error(&errors->manager);
+  errors->manager.error_exit = LeaveByLongjmp;
+  errors->manager.emit_message = LeaveAtWarning;
+  return &errors->manager;
+}
+
+bool CatchJpegError(JpegErrors* errors, void (*step)(void*), void* argument) {
+  if (setjmp(errors->back) != 0) return false;
+  step(argument);
+  return true;
+}
 
 struct JpegReader::Task {
   jpeg_decompress_struct* jpeg = nullptr;

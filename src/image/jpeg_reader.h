@@ -1,15 +1,36 @@
 #pragma once
 // Decodes JPEG files by libjpeg-turbo's own interface, which can decode parts of an image.
 
+// jpeglib.h needs what <cstdio> declares.
+// clang-format off
+#include <cstdio>
+#include <jpeglib.h>
+// clang-format on
+
+#include <csetjmp>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>
 
-#include "formats.h"
-#include "jpeg_errors.h"
+#include "codecs.h"
 
 namespace trainer {
+
+// Errors of libjpeg-turbo leave its calls by longjmp.
+struct JpegErrors {
+  jpeg_error_mgr manager;  // first, because the library passes its address
+  std::jmp_buf back;
+  char text[JMSG_LENGTH_MAX];  // of the last error
+};
+
+// Installed as `err` of a jpeg_decompress_struct or jpeg_compress_struct. Warnings are errors,
+// because the library warns when it replaces damaged pixels by invented ones.
+jpeg_error_mgr* PrepareErrors(JpegErrors* errors);
+
+// Calls step(argument). Returns false if the library met an error. No C++ object that needs a
+// destructor may be alive in `step` while it calls the library.
+bool CatchJpegError(JpegErrors* errors, void (*step)(void*), void* argument);
 
 // The part of a picture to decode. Rows and columns count in the picture scaled to 1/scale_denom of
 // its size, which has ceil(height / scale_denom) rows.

@@ -8,83 +8,96 @@
 
 namespace trainer {
 
+BatchSampler::BatchSampler(RecordSampler& sampler, int64_t batch_size, const Rank& rank,
+                           int virtual_ranks)
+    : sampler_(sampler),
+      rank_batch_size_(batch_size),
+      rank_(static_cast<uint64_t>(rank.rank)),
+      ranks_(static_cast<uint64_t>(rank.size)),
+      virtual_ranks_(static_cast<uint64_t>(virtual_ranks)) {
+  sampler_.SetStride(virtual_ranks == 1 ? ranks_ : 1);
+}
+
 void BatchSampler::Seek(const Position& position) {
-  source_.Seek(position);
+  sampler_.Seek(position);
   at_ = position;
-  fetched_ = 0;
+  taken_ = 0;
   round_ = 0;
 }
 
-size_t BatchSampler::Fetch(std::span<Record> records, std::exception_ptr* failure) {
-  size_t fetched = 0;
+size_t BatchSampler::Take(std::span<Record> records, std::exception_ptr* failure) {
+  const auto virtual_ranks = static_cast<int64_t>(virtual_ranks_);
+  size_t taken = 0;
   try {
-    for (; fetched < records.size() && fetched_ < batch_size(); ++fetched, ++fetched_) {
-      const auto parts = static_cast<int64_t>(parts_);
-      const int64_t part = fetched_ % parts;
-      // Not after the record, which it may take away.
-      Advance(fetched_ == 0 ? FirstOfBatch() : part == 0 ? count_ - parts_ + 1 : 1);
-      Record& record = records[fetched];
-      source_.Fetch(&record);
+    for (; taken < records.size() && taken_ < batch_size(); ++taken, ++taken_) {
+      const int64_t virtual_rank = taken_ % virtual_ranks;
+      // Skips before the record and not after it, because skipping may invalidate the record.
+      Skip(taken_ == 0         ? RecordsBeforeBatch()
+           : virtual_rank == 0 ? ranks_ - virtual_ranks_ + 1
+                               : 1);
+      Record& record = records[taken];
+      sampler_.Get(&record);
       record.number = at_.record;
-      record.slot = part * part_size_ + fetched_ / parts;
-      if (places_) record.place = Here();
-      if (keep_) record.Keep();
+      record.batch_index = virtual_rank * rank_batch_size_ + taken_ / virtual_ranks;
+      if (tracks_positions_) record.position = Here();
+      if (owns_) record.Own();
     }
   } catch (...) {
     *failure = std::current_exception();
   }
-  return fetched;
+  return taken;
 }
 
-void BatchSampler::TakeAfter(const Position& place, uint64_t steps, Record* record) {
+void BatchSampler::TakeAfter(const Position& position, uint64_t steps, Record* record) {
   const Position here = Here();
-  source_.Seek(place);
-  source_.Advance(steps);
-  source_.Fetch(record);
-  record->number = place.record + steps;
-  record->Keep();
-  source_.Seek(here);
+  sampler_.Seek(position);
+  sampler_.Skip(steps);
+  sampler_.Get(record);
+  record->number = position.record + steps;
+  record->Own();
+  sampler_.Seek(here);
 }
 
 Position BatchSampler::EndBatch() {
-  Advance(count_ - rank_ - parts_ + 1);
+  Skip(ranks_ - rank_ - virtual_ranks_ + 1);
   EndRound();
-  fetched_ = 0;
-  at_.key = source_.Key();
+  taken_ = 0;
+  at_.key = sampler_.Key();
   return at_;
 }
 
-std::string BatchSampler::NameOfItem(const Position& position, int64_t item) {
-  Seek(position);
-  const auto part = static_cast<uint64_t>(item / part_size_);
-  Advance(FirstOfBatch() + part + static_cast<uint64_t>(item % part_size_) * count_);
-  return source_.Name();
+std::string BatchSampler::NameOfItem(const Position& batch, int64_t item) {
+  Seek(batch);
+  const auto virtual_rank = static_cast<uint64_t>(item / rank_batch_size_);
+  const auto row = static_cast<uint64_t>(item % rank_batch_size_);
+  Skip(RecordsBeforeBatch() + virtual_rank + row * ranks_);
+  return sampler_.Describe();
 }
 
-// Where this replica's records of a round begin.
-uint64_t BatchSampler::FirstOfBatch() const {
-  const int64_t before = round_ == 0 ? share_.skip_before : 0;
-  return rank_ + static_cast<uint64_t>(before + share_.rank * part_size_);
+// Records from the start of the round to the first record of this rank.
+uint64_t BatchSampler::RecordsBeforeBatch() const {
+  const int64_t before = round_ == 0 ? shard_.skip_before : 0;
+  return rank_ + static_cast<uint64_t>(before + shard_.rank * rank_batch_size_);
 }
 
-// Goes past the batches of others: what is left of the round, and a last one of the period in which
-// this replica has none, and past what no batch of the period has.
+// Skips the batches of the other ranks in this round; if this rank has no batch in the last round
+// of the period, also that round; and at the end of the period the records that no batch uses.
 void BatchSampler::EndRound() {
-  const auto in_round = [&] { return std::min<int64_t>(share_.count, share_.period - round_); };
-  int64_t others = in_round() - share_.rank - 1;
-  round_ += share_.count;
-  if (round_ < share_.period && in_round() <= share_.rank) {
+  const auto in_round = [&] { return std::min<int64_t>(shard_.count, shard_.period - round_); };
+  int64_t others = in_round() - shard_.rank - 1;
+  round_ += shard_.count;
+  if (round_ < shard_.period && in_round() <= shard_.rank) {
     others += in_round();
-    round_ = share_.period;
+    round_ = shard_.period;
   }
-  const bool ends_period = round_ >= share_.period;
+  const bool ends_period = round_ >= shard_.period;
   if (ends_period) round_ = 0;
-  Advance(static_cast<uint64_t>(others * part_size_ + (ends_period ? share_.skip_after : 0)));
+  Skip(static_cast<uint64_t>(others * rank_batch_size_ + (ends_period ? shard_.skip_after : 0)));
 }
 
-void BatchSampler::Advance(uint64_t records) {
+void BatchSampler::Skip(uint64_t records) {
   if (records == 0) return;
-  uint64_t ended = source_.Advance(records);
+  uint64_t ended = sampler_.Skip(records);
   at_.record += records;
   at_.epoch += ended;
   for (; ended > 0; --ended)

@@ -1,6 +1,7 @@
 #pragma once
 // Changes of colors, on floats, so that several of them round once.
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

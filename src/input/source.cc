@@ -15,7 +15,7 @@ BatchQueueOptions QueueOptionsOf(const InputEnv& env) {
   options.most_bad = MaxBadRecords();
   if (env.phase != caffe::TRAIN) return options;
   options.rank = env.rank;
-  options.parts = env.parts;
+  options.virtual_ranks = env.virtual_ranks;
   return options;
 }
 

@@ -3,72 +3,77 @@
 #include <charconv>
 #include <utility>
 
-#include "record_checks.h"
 #include "shuffled_reader.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/named_file.h"
 #include "trainer/config/text/prototxt.h"
-#include "trainer/input/batch_queue.h"
-#include "trainer/input/image_source.h"
+#include "trainer/input/image_decoder.h"
 #include "trainer/input/source.h"
+#include "trainer/storage/checksums.h"
 #include "trainer/storage/tar_shards.h"
 #include "trainer/storage/touch_pages.h"
 
 namespace trainer {
 namespace {
 
-class DatumRecordParser final : public RecordParser {
+// Decodes the Datum records of a database, and compares them with their checksums if it has any.
+class DatumLoader final : public ImageLoader {
  public:
-  // `checks` may be null.
-  DatumRecordParser(const std::string& path, ColorMode colors, BitDepth depth,
-                    const ChecksumVerifier* checks)
-      : path_(path), parser_(colors, depth), checks_(checks) {}
+  // `checksums` may be null.
+  DatumLoader(std::string path, ColorMode colors, BitDepth depth, const ChecksumVerifier* checksums)
+      : path_(std::move(path)), parser_(colors, depth), checksums_(checksums) {}
 
-  const DatumView& Parse(const Record& record) override {
-    if (checks_ != nullptr) checks_->Check(path_, record);
-    return parser_.Parse(path_, record.key, record.value);
-  }
-  const DatumView& ParsePart(const Record& record, const CropChooser& choose) override {
-    if (checks_ != nullptr) checks_->Check(path_, record);
-    return parser_.Parse(path_, record.key, record.value, &choose);
+  const DatumView& Load(const Record& record, const CropChooser* wanted) override {
+    if (checksums_ != nullptr) checksums_->Check(path_, record.index, record.key, record.value);
+    return parser_.Parse(path_, record.key, record.value, wanted);
   }
 
  private:
-  const std::string& path_;
+  const std::string path_;
   DatumParser parser_;
-  const ChecksumVerifier* checks_;
+  const ChecksumVerifier* checksums_;
 };
 
-class DatabaseSource final : public ImageSource {
+std::unique_ptr<DecoderFactory> MakeDatumDecoders(const std::string& path, Transform transform,
+                                                  const ChecksumVerifier* checksums) {
+  const ColorMode colors = transform.colors();
+  return std::make_unique<ImageDecoderFactory>(std::move(transform), [=](BitDepth depth) {
+    return std::make_unique<DatumLoader>(path, colors, depth, checksums);
+  });
+}
+
+// The records in stored order.
+class SequentialSampler final : public RecordSampler {
  public:
-  DatabaseSource(std::unique_ptr<Cursor> cursor, Transform transform,
-                 std::unique_ptr<ChecksumVerifier> checks)
-      : ImageSource(std::move(transform)),
-        cursor_(std::move(cursor)),
-        colors_(this->transform().colors()),
-        checks_(std::move(checks)),
-        number_(checks_ == nullptr ? 0 : checks_->records()) {}
+  // `checksums` may be null. Only with them does the sampler find the ordinals of records, because
+  // that takes a search.
+  SequentialSampler(std::unique_ptr<Cursor> cursor,
+                    std::unique_ptr<const ChecksumVerifier> checksums)
+      : cursor_(std::move(cursor)),
+        checksums_(std::move(checksums)),
+        checked_records_(checksums_ == nullptr ? 0 : checksums_->records()) {}
 
   const std::string& path() const override { return cursor_->path(); }
 
-  void Fetch(Record* record) override {
-    if (std::exchange(ended_, false)) cursor_->CheckUnchanged();
+  void Get(Record* record) override {
+    if (std::exchange(epoch_ended_, false)) cursor_->CheckUnchanged();
     record->key = cursor_->Key();
     record->value = cursor_->Value();
-    record->index = number_.now();
+    record->index = ordinal_;
     if (!stable()) return;
     TouchPages(path(), record->value);
     PrefetchLines(record->value);
   }
   bool stable() const override { return cursor_->stable(); }
 
-  uint64_t Advance(uint64_t count) override {
+  uint64_t Skip(uint64_t count) override {
     uint64_t epochs = 0;
-    number_.Advance(count);
+    skipped_ = true;
+    if (checked_records_ > 0) ordinal_ = (ordinal_ + count) % checked_records_;
     for (; count > 0; --count) epochs += cursor_->Next() ? 1 : 0;
-    ended_ |= epochs > 0;
+    epoch_ended_ |= epochs > 0;
     return epochs;
   }
 
@@ -94,20 +99,36 @@ class DatabaseSource final : public ImageSource {
     } else if (!cursor_->Seek(position.key)) {
       FailSeek(position);
     }
-    number_.Seek(position, cursor_.get());
+    if (checked_records_ > 0) FindOrdinal(position);
   }
 
  private:
-  std::unique_ptr<RecordParser> MakeParser() const override {
-    return std::make_unique<DatumRecordParser>(cursor_->path(), colors_, depth(), checks_.get());
+  // Positions count the records of a run, so one search from the first record on is enough: it
+  // finds the ordinal of record 0 of the run.
+  void FindOrdinal(const Position& position) {
+    const uint64_t passed = position.record % checked_records_;
+    if (position.key.empty()) {
+      skipped_ = false;
+      ordinal_ = 0;
+      run_begin_ = (checked_records_ - passed) % checked_records_;
+    } else if (skipped_) {
+      ordinal_ = (run_begin_ + passed) % checked_records_;
+    } else {
+      cursor_->SeekFirst();
+      for (ordinal_ = 0; cursor_->Key() != position.key; ++ordinal_) cursor_->Next();
+      ordinal_ %= checked_records_;
+      run_begin_ = (ordinal_ + checked_records_ - passed) % checked_records_;
+    }
   }
 
   std::unique_ptr<Cursor> cursor_;
-  ColorMode colors_;
-  std::unique_ptr<ChecksumVerifier> checks_;
-  StoredNumber number_;
-  int64_t records_ = -1;  // not known yet
-  bool ended_ = false;    // an epoch, after which nothing was fetched
+  std::unique_ptr<const ChecksumVerifier> checksums_;
+  const uint64_t checked_records_;
+  uint64_t ordinal_ = 0;      // of the current record in the set
+  uint64_t run_begin_ = 0;    // the ordinal of the run's record 0
+  bool skipped_ = false;      // Skip was called since the run began
+  int64_t records_ = -1;      // not known yet
+  bool epoch_ended_ = false;  // since the last Get
 };
 
 // Takes "<word> <number> " off the front.
@@ -121,21 +142,18 @@ bool TakeField(std::string_view& text, std::string_view word, uint64_t* number) 
   return true;
 }
 
-// The same records in another order each epoch.
-class ShuffledSource final : public ImageSource {
+// The records in another order each epoch.
+class ShuffledSampler final : public RecordSampler {
  public:
-  ShuffledSource(std::unique_ptr<Cursor> cursor, uint64_t window, const PhiloxKey& key,
-                 Transform transform, std::unique_ptr<ChecksumVerifier> checks)
-      : ImageSource(std::move(transform)),
-        reader_(std::move(cursor), window, key),
-        colors_(this->transform().colors()),
-        checks_(std::move(checks)) {}
+  ShuffledSampler(std::unique_ptr<Cursor> cursor, uint64_t window, const PhiloxKey& key,
+                  std::unique_ptr<const ChecksumVerifier> checksums)
+      : reader_(std::move(cursor), window, key), checksums_(std::move(checksums)) {}
 
   const std::string& path() const override { return reader_.path(); }
   const ShuffleLayout& layout() const { return reader_.layout(); }
 
-  void Fetch(Record* record) override {
-    if (std::exchange(ended_, false)) reader_.CheckUnchanged();
+  void Get(Record* record) override {
+    if (std::exchange(epoch_ended_, false)) reader_.CheckUnchanged();
     const ShuffledReader::Record at = reader_.Get(epoch_, place_);
     record->key = at.key;
     record->value = at.value;
@@ -144,24 +162,24 @@ class ShuffledSource final : public ImageSource {
   }
   bool stable() const override { return reader_.stable(); }
 
-  uint64_t Advance(uint64_t count) override {
+  uint64_t Skip(uint64_t count) override {
     place_ += count;
     const uint64_t ended = place_ / layout().records;
     place_ %= layout().records;
     epoch_ += ended;
-    ended_ |= ended > 0;
+    epoch_ended_ |= ended > 0;
     return ended;
   }
   int64_t CountRecords(bool) override { return static_cast<int64_t>(layout().records); }
   void SetStride(uint64_t count) override { reader_.SetStride(count); }
 
-  // The order of the epoch is made again of these numbers and the seed.
+  // These numbers and the seed define the order of the epoch.
   std::string Key() const override {
     return Join("shuffled ", epoch_, " place ", place_, " of ", layout().records, " extent ",
                 layout().extent, " window ", layout().window);
   }
 
-  std::string Name() const override {
+  std::string Describe() const override {
     return Join("record ", QuoteKey(reader_.Get(epoch_, place_).key), " of ", path());
   }
 
@@ -193,28 +211,24 @@ class ShuffledSource final : public ImageSource {
   }
 
  private:
-  std::unique_ptr<RecordParser> MakeParser() const override {
-    return std::make_unique<DatumRecordParser>(reader_.path(), colors_, depth(), checks_.get());
-  }
-
-  mutable ShuffledReader reader_;  // what it has read changes no record that it gives
-  ColorMode colors_;
-  std::unique_ptr<ChecksumVerifier> checks_;
+  mutable ShuffledReader reader_;  // what it has read ahead does not change the records
+  std::unique_ptr<const ChecksumVerifier> checksums_;  // used by the decoders
   uint64_t epoch_ = 0, place_ = 0;
-  bool ended_ = false;  // an epoch, after which nothing was fetched
+  bool epoch_ended_ = false;  // since the last Get
 };
 
 }  // namespace
 
-std::unique_ptr<RecordSource> MakeDatabaseSource(std::unique_ptr<Cursor> cursor,
-                                                 Transform transform) {
-  return std::make_unique<DatabaseSource>(std::move(cursor), std::move(transform), nullptr);
+RecordSource MakeDatabaseSource(std::unique_ptr<Cursor> cursor, Transform transform) {
+  auto decoders = MakeDatumDecoders(cursor->path(), std::move(transform), nullptr);
+  return {std::make_unique<SequentialSampler>(std::move(cursor), nullptr), std::move(decoders)};
 }
 
-std::unique_ptr<RecordSource> MakeShuffledSource(std::unique_ptr<Cursor> cursor, uint64_t window,
-                                                 const PhiloxKey& key, Transform transform) {
-  return std::make_unique<ShuffledSource>(std::move(cursor), window, key, std::move(transform),
-                                          nullptr);
+RecordSource MakeShuffledSource(std::unique_ptr<Cursor> cursor, uint64_t window,
+                                const PhiloxKey& key, Transform transform) {
+  auto decoders = MakeDatumDecoders(cursor->path(), std::move(transform), nullptr);
+  return {std::make_unique<ShuffledSampler>(std::move(cursor), window, key, nullptr),
+          std::move(decoders)};
 }
 
 std::unique_ptr<Cursor> OpenLayersDatabase(const LayerSpec& layer) {
@@ -256,18 +270,19 @@ std::unique_ptr<BatchQueue> OpenDatabase(const LayerSpec& layer, const InputEnv&
   const BatchQueueOptions options = QueueOptionsOf(layer, kParam, param.batch_size(), env);
   Transform transform(layer, env.phase, env.key);
   std::unique_ptr<Cursor> cursor = OpenLayersDatabase(layer);
-  std::unique_ptr<ChecksumVerifier> checks = OpenVerifier(DatabasePath(layer), *cursor);
+  std::unique_ptr<const ChecksumVerifier> checksums = OpenVerifier(DatabasePath(layer), *cursor);
+  RecordSource source;
+  source.decoders = MakeDatumDecoders(cursor->path(), std::move(transform), checksums.get());
   if (!param.shuffle()) {
-    return std::make_unique<BatchQueue>(
-        std::make_unique<DatabaseSource>(std::move(cursor), std::move(transform),
-                                         std::move(checks)),
-        options);
+    source.sampler = std::make_unique<SequentialSampler>(std::move(cursor), std::move(checksums));
+    return std::make_unique<BatchQueue>(std::move(source), options);
   }
-  auto source = std::make_unique<ShuffledSource>(std::move(cursor), param.shuffle_window(), env.key,
-                                                 std::move(transform), std::move(checks));
-  const ShuffleLayout& layout = source->layout();
+  auto sampler = std::make_unique<ShuffledSampler>(std::move(cursor), param.shuffle_window(),
+                                                   env.key, std::move(checksums));
+  const ShuffleLayout& layout = sampler->layout();
   LOG(INFO) << "Shuffling data: " << layout.records << " records, " << layout.window
             << " at a time, read in runs of " << layout.extent;
+  source.sampler = std::move(sampler);
   return std::make_unique<BatchQueue>(std::move(source), options);
 }
 

@@ -1,4 +1,4 @@
-// HDF5Data's source of records: rows of datasets.
+// HDF5Data: rows of datasets in HDF5 files.
 
 #include <glog/logging.h>
 
@@ -36,7 +36,8 @@ int64_t Product(const std::vector<int64_t>& dims) {
   return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
 }
 
-// Reads rows into their slots, consecutive rows of consecutive slots in one call.
+// Reads rows into the batch. Consecutive rows of a file that are consecutive in the batch are read
+// in one call.
 class RowDecoder final : public Decoder {
  public:
   explicit RowDecoder(const Hdf5List& files) : files_(files) {}
@@ -45,21 +46,22 @@ class RowDecoder final : public Decoder {
     for (size_t begin = 0, end = 0; begin < records.size(); begin = end) {
       const auto follows = [&](size_t i) {
         return records[i].index == records[begin].index + (i - begin) &&
-               records[i].slot == records[begin].slot + static_cast<int64_t>(i - begin) &&
+               records[i].batch_index ==
+                   records[begin].batch_index + static_cast<int64_t>(i - begin) &&
                FileOf(records[i].index) == FileOf(records[begin].index);
       };
       for (end = begin + 1; end < records.size() && follows(end);) ++end;
-      ReadRunMetrics(records[begin], static_cast<int64_t>(end - begin), batch);
+      ReadRows(records[begin], static_cast<int64_t>(end - begin), batch);
     }
   }
 
  private:
-  void ReadRunMetrics(const Record& first, int64_t rows, Batch* batch) {
+  void ReadRows(const Record& first, int64_t rows, Batch* batch) {
     Open(FileOf(first.index));
     for (size_t i = 0; i < arrays_.size(); ++i) {
       const std::vector<int64_t>& row = files_.row_dims(i);
       const auto count = static_cast<size_t>(rows * Product(row));
-      float* to = batch->output(static_cast<int>(i)).data() + first.slot * Product(row);
+      float* to = batch->output(static_cast<int>(i)).data() + first.batch_index * Product(row);
       if (row.size() != 3) {
         arrays_[i].ReadRows(RowOf(first.index), rows, {to, count});
         continue;
@@ -87,20 +89,22 @@ class RowDecoder final : public Decoder {
   std::vector<float> planar_;  // images (C, H, W)
 };
 
-class Hdf5Source final : public RecordSource {
+// The rows of all files, or a new order of the files, and of the rows of each, per epoch.
+class RowSampler final : public RecordSampler {
  public:
-  Hdf5Source(Hdf5List files, bool shuffle, const PhiloxKey& key)
+  RowSampler(Hdf5List files, bool shuffle, const PhiloxKey& key)
       : files_(std::move(files)), shuffle_(shuffle), key_(key) {}
 
   const std::string& path() const override { return files_.list(); }
+  const Hdf5List& files() const { return files_; }
 
-  void Fetch(Record* record) override {
+  void Get(Record* record) override {
     BeginOnce();
     record->index = Current();
   }
-  bool stable() const override { return true; }  // an index is all they are
+  bool stable() const override { return true; }  // records are indices
 
-  uint64_t Advance(uint64_t count) override {
+  uint64_t Skip(uint64_t count) override {
     BeginOnce();
     uint64_t ended = 0;
     row_ += static_cast<int64_t>(count);
@@ -118,9 +122,9 @@ class Hdf5Source final : public RecordSource {
 
   int64_t CountRecords(bool) override { return files_.total(); }
 
-  // The files are known by the number of their rows; the record's number says the rest.
+  // The number of rows identifies the files; the record's number defines the row.
   std::string Key() const override { return Join(files_.total()); }
-  Position First() const override { return {.key = Key()}; }
+  Position Start() const override { return {.key = Key()}; }
 
   void Seek(const Position& position) override {
     if (position.key != Key()) {
@@ -139,22 +143,8 @@ class Hdf5Source final : public RecordSource {
     file_order_.clear();
   }
 
-  std::string Name() const override {
+  std::string Describe() const override {
     return Join("row ", RowOf(Current()), " of ", EscapeControl(files_.path(FileOf(Current()))));
-  }
-
-  std::vector<Shape> Shapes(int64_t batch_size, bool) override {
-    std::vector<Shape> shapes;
-    for (size_t i = 0; i < files_.datasets().size(); ++i) {
-      std::vector<int64_t> dims = files_.row_dims(i);
-      dims.insert(dims.begin(), batch_size);
-      shapes.emplace_back(std::span<const int64_t>(dims));
-    }
-    return shapes;
-  }
-
-  std::unique_ptr<Decoder> MakeDecoder() const override {
-    return std::make_unique<RowDecoder>(files_);
   }
 
  private:
@@ -199,6 +189,26 @@ class Hdf5Source final : public RecordSource {
   int64_t row_ = 0;                               // in that file's order
 };
 
+class RowDecoders final : public DecoderFactory {
+ public:
+  explicit RowDecoders(const Hdf5List& files) : files_(files) {}
+
+  std::vector<Shape> Shapes(int64_t batch_size, bool) const override {
+    std::vector<Shape> shapes;
+    for (size_t i = 0; i < files_.datasets().size(); ++i) {
+      std::vector<int64_t> dims = files_.row_dims(i);
+      dims.insert(dims.begin(), batch_size);
+      shapes.emplace_back(std::span<const int64_t>(dims));
+    }
+    return shapes;
+  }
+
+  std::unique_ptr<Decoder> Make() const override { return std::make_unique<RowDecoder>(files_); }
+
+ private:
+  const Hdf5List& files_;
+};
+
 BatchQueueOptions ReadHdf5Options(const LayerSpec& layer, const InputEnv& env) {
   constexpr uint32_t kMaxBatch = 1u << 24;
   const caffe::HDF5DataParameter& param = layer.proto().hdf5_data_param();
@@ -232,8 +242,10 @@ std::unique_ptr<BatchQueue> OpenHdf5Rows(const LayerSpec& layer, const InputEnv&
         return Hdf5List(list, tops);
       });
   LOG(INFO) << "Number of HDF5 files: " << files.count();
-  auto source = std::make_unique<Hdf5Source>(std::move(files), param.shuffle(), env.key);
-  return std::make_unique<BatchQueue>(std::move(source), options);
+  auto sampler = std::make_unique<RowSampler>(std::move(files), param.shuffle(), env.key);
+  auto decoders = std::make_unique<RowDecoders>(sampler->files());
+  return std::make_unique<BatchQueue>(RecordSource{std::move(sampler), std::move(decoders)},
+                                      options);
 }
 
 }  // namespace trainer

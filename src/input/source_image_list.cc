@@ -1,4 +1,4 @@
-// ImageData's source of records.
+// ImageData: image files that a list names.
 
 #include <glog/logging.h>
 
@@ -11,8 +11,8 @@
 #include "trainer/base/random/permutation.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/named_file.h"
+#include "trainer/input/image_decoder.h"
 #include "trainer/input/image_list.h"
-#include "trainer/input/image_source.h"
 #include "trainer/input/source.h"
 #include "trainer/storage/path_redirects.h"
 
@@ -33,81 +33,72 @@ bool TakePathField(std::string_view& text, std::string_view word, uint32_t* numb
   return true;
 }
 
-struct ListOptions {
-  ImageFileOptions reading;
-  bool shuffle = false;
-  size_t skip = 0;  // images of the first epoch
+struct ImageList {
+  std::string path;
+  std::vector<ListedImage> images;
 };
 
 // Reads and decodes the files that the records' indices name.
-class ListedImageParser final : public RecordParser {
+class FileLoader final : public ImageLoader {
  public:
-  ListedImageParser(const std::string& list, const std::vector<ListedImage>& images,
-                    const ImageFileOptions& reading, BitDepth depth)
-      : list_(list), images_(images), reading_(reading) {
-    reading_.depth = depth;
+  FileLoader(const ImageList& list, const ImageFileOptions& options, BitDepth depth)
+      : list_(list), options_(options) {
+    options_.depth = depth;
   }
 
-  const DatumView& Parse(const Record& record) override {
-    LoadListedImage(list_, images_[record.index], reading_, &raw_, &image_);
-    return Labelled(ViewOf(image_), record);
-  }
-
-  const DatumView& ParsePart(const Record& record, const CropChooser& choose) override {
-    if (reading_.Resizes()) return Parse(record);
-    DecodedRegion held;
-    LoadListedRegion(list_, images_[record.index], reading_, choose, &raw_, &image_, &held);
-    return Labelled(ViewOf(image_, held), record);
-  }
-
- private:
-  const DatumView& Labelled(const DatumView& view, const Record& record) {
-    view_ = view;
-    view_.label = images_[record.index].label;
+  const DatumView& Load(const Record& record, const CropChooser* wanted) override {
+    const ListedImage& listed = list_.images[record.index];
+    if (wanted == nullptr || options_.Resizes()) {
+      LoadListedImage(list_.path, listed, options_, &file_, &image_);
+      view_ = ViewOf(image_);
+    } else {
+      DecodedRegion region;
+      LoadListedRegion(list_.path, listed, options_, *wanted, &file_, &image_, &region);
+      view_ = ViewOf(image_, region);
+    }
+    view_.label = listed.label;
     view_.has_label = true;
     return view_;
   }
 
-  const std::string& list_;
-  const std::vector<ListedImage>& images_;
-  ImageFileOptions reading_;
-  std::string raw_;
+ private:
+  const ImageList& list_;
+  ImageFileOptions options_;
+  std::string file_;
   Image image_;
   DatumView view_;
 };
 
-class ImageListSource final : public ImageSource {
+// The entries of the list, in file order or in another order each epoch.
+class ListSampler final : public RecordSampler {
  public:
-  ImageListSource(std::string list, std::vector<ListedImage> images, ListOptions options,
-                  const PhiloxKey& key, Transform transform)
-      : ImageSource(std::move(transform)),
-        list_(std::move(list)),
-        images_(std::move(images)),
-        options_(std::move(options)),
-        order_key_(key) {
+  // `skip`: images of the first epoch that are skipped.
+  ListSampler(ImageList list, bool shuffle, size_t skip, const PhiloxKey& key)
+      : list_(std::move(list)), shuffle_(shuffle), skip_(skip), order_key_(key) {
     SeekFirst();
   }
 
-  const std::string& path() const override { return list_; }
+  const std::string& path() const override { return list_.path; }
+  const ImageList& list() const { return list_; }
 
   std::string Key() const override {
     return Join("epoch ", epoch_, " line ", Current().line, " ", Current().path);
   }
 
-  void Fetch(Record* record) override {
+  void Get(Record* record) override {
     key_ = Key();
     record->key = key_;
     record->index = order_[at_];
   }
 
-  uint64_t Advance(uint64_t count) override {
+  uint64_t Skip(uint64_t count) override {
     const uint64_t at = at_ + count, ended = at / order_.size();
     if (ended > 0) StartEpoch(static_cast<uint32_t>(epoch_ + ended));
     at_ = static_cast<size_t>(at % order_.size());
     return ended;
   }
 
-  int64_t CountRecords(bool) override { return static_cast<int64_t>(images_.size()); }
+  int64_t CountRecords(bool) override { return static_cast<int64_t>(order_.size()); }
 
   void Seek(const Position& position) override {
     if (position.key.empty()) return SeekFirst();
@@ -115,41 +106,38 @@ class ImageListSource final : public ImageSource {
     uint32_t epoch = 0, line = 0;
     if (!TakePathField(rest, "epoch ", &epoch) || !TakePathField(rest, "line ", &line))
       FailSeek(position);
-    const auto listed = std::ranges::find(images_, static_cast<int>(line), &ListedImage::line);
-    if (listed == images_.end() || listed->path != rest) FailSeek(position);
+    const std::vector<ListedImage>& images = list_.images;
+    const auto listed = std::ranges::find(images, static_cast<int>(line), &ListedImage::line);
+    if (listed == images.end() || listed->path != rest) FailSeek(position);
     StartEpoch(epoch);
-    const auto index = static_cast<uint32_t>(listed - images_.begin());
+    const auto index = static_cast<uint32_t>(listed - images.begin());
     at_ = static_cast<size_t>(std::ranges::find(order_, index) - order_.begin());
   }
 
  private:
-  std::unique_ptr<RecordParser> MakeParser() const override {
-    return std::make_unique<ListedImageParser>(list_, images_, options_.reading, depth());
-  }
-
-  const ListedImage& Current() const { return images_[order_[at_]]; }
+  const ListedImage& Current() const { return list_.images[order_[at_]]; }
 
   void SeekFirst() {
     StartEpoch(0);
-    at_ = options_.skip;
+    at_ = skip_;
   }
 
   void StartEpoch(uint32_t epoch) {
     epoch_ = epoch;
     at_ = 0;
-    if (options_.shuffle) return Permute(order_key_, epoch + 1, 0, images_.size(), &order_);
-    order_.resize(images_.size());
+    if (shuffle_) return Permute(order_key_, epoch + 1, 0, list_.images.size(), &order_);
+    order_.resize(list_.images.size());
     std::iota(order_.begin(), order_.end(), 0u);
   }
 
-  const std::string list_;
-  const std::vector<ListedImage> images_;
-  ListOptions options_;
+  const ImageList list_;
+  const bool shuffle_;
+  const size_t skip_;
   PhiloxKey order_key_;
-  std::vector<uint32_t> order_;  // of the epoch: indices into images_
+  std::vector<uint32_t> order_;  // of the epoch: indices of images
   uint32_t epoch_ = 0;
   size_t at_ = 0;    // in order_
-  std::string key_;  // of the record fetched last
+  std::string key_;  // of the last record
 };
 
 }  // namespace
@@ -159,34 +147,39 @@ std::unique_ptr<BatchQueue> OpenImageList(const LayerSpec& layer, const InputEnv
   if (param.source().empty())
     layer.FailIn(kImageListSourceParam, "source",
                  "source is missing; give the path of the list of images");
-  const BatchQueueOptions prefetch =
+  const BatchQueueOptions options =
       QueueOptionsOf(layer, kImageListSourceParam, param.batch_size(), env);
-  ListOptions options;
-  options.reading = ReadImageFileOptions(layer);
-  options.shuffle = param.shuffle();
-  std::string list;
-  std::vector<ListedImage> images = ReadNamedFile(layer, kImageListSourceParam, "source",
-                                                  param.source(), [&](const std::string& path) {
-                                                    LOG(INFO) << "Opening file " << path;
-                                                    list = path;
-                                                    return ReadImageList(path);
-                                                  });
-  const FilePack* const pack = FilePackOf(list, options.reading.root);
-  if (pack != nullptr && pack->size() == images.size()) options.reading.pack = pack;
+  ImageFileOptions file_options = ReadImageFileOptions(layer);
+  ImageList list;
+  list.images = ReadNamedFile(layer, kImageListSourceParam, "source", param.source(),
+                              [&](const std::string& path) {
+                                LOG(INFO) << "Opening file " << path;
+                                list.path = path;
+                                return ReadImageList(path);
+                              });
+  const size_t count = list.images.size();
+  const FilePack* const pack = FilePackOf(list.path, file_options.root);
+  if (pack != nullptr && pack->size() == count) file_options.pack = pack;
   LOG_IF(INFO, param.shuffle()) << "Shuffling data";
-  LOG(INFO) << "A total of " << images.size() << " images.";
+  LOG(INFO) << "A total of " << count << " images.";
+  size_t skip = 0;
   if (param.rand_skip() > 0) {
-    options.skip = UniformBelow(PhiloxWord(env.key, kSkipPass, 0), size_t{param.rand_skip()});
-    if (param.rand_skip() > images.size()) {
+    skip = UniformBelow(PhiloxWord(env.key, kSkipPass, 0), size_t{param.rand_skip()});
+    if (param.rand_skip() > count) {
       layer.FailIn(kImageListSourceParam, "rand_skip",
-                   Join("rand_skip is ", param.rand_skip(), ", but ", list, " has only ",
-                        images.size(), " images; it must be at most that"));
+                   Join("rand_skip is ", param.rand_skip(), ", but ", list.path, " has only ",
+                        count, " images; it must be at most that"));
     }
-    LOG(INFO) << "Skipping first " << options.skip << " data points.";
+    LOG(INFO) << "Skipping first " << skip << " data points.";
   }
-  auto source = std::make_unique<ImageListSource>(list, std::move(images), std::move(options),
-                                                  env.key, Transform(layer, env.phase, env.key));
-  return std::make_unique<BatchQueue>(std::move(source), prefetch);
+  auto sampler = std::make_unique<ListSampler>(std::move(list), param.shuffle(), skip, env.key);
+  auto decoders = std::make_unique<ImageDecoderFactory>(
+      Transform(layer, env.phase, env.key),
+      [&owned = sampler->list(), file_options](BitDepth depth) {
+        return std::make_unique<FileLoader>(owned, file_options, depth);
+      });
+  return std::make_unique<BatchQueue>(RecordSource{std::move(sampler), std::move(decoders)},
+                                      options);
 }
 
 }  // namespace trainer

@@ -1,9 +1,12 @@
+// MemoryData: images without a header that stay in memory.
+
 #include <glog/logging.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
 #include <climits>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,7 +15,7 @@
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/named_file.h"
-#include "trainer/input/image_source.h"
+#include "trainer/input/image_decoder.h"
 #include "trainer/input/source.h"
 
 namespace trainer {
@@ -32,19 +35,19 @@ struct MemoryRecords {
   uint64_t count() const { return bytes.size() / ImageBytes(); }
 };
 
-class MemoryParser final : public RecordParser {
+class MemoryLoader final : public ImageLoader {
  public:
-  explicit MemoryParser(const MemoryRecords& records) : records_(records) {
-    view_.channels = records.channels;
-    view_.height = records.height;
-    view_.width = records.width;
+  explicit MemoryLoader(const MemoryRecords& records) : records_(records) {
+    view_.channels = records_.channels;
+    view_.height = records_.height;
+    view_.width = records_.width;
     view_.has_label = true;
   }
 
-  const DatumView& Parse(const Record& record) override {
+  const DatumView& Load(const Record& record, const CropChooser*) override {
     const auto at = static_cast<size_t>(record.index);
-    view_.bytes =
-        std::string_view(records_.bytes).substr(at * records_.ImageBytes(), records_.ImageBytes());
+    const size_t bytes = records_.ImageBytes();
+    view_.bytes = std::string_view(records_.bytes).substr(at * bytes, bytes);
     view_.label = records_.labels.empty() ? 0 : records_.labels[at];
     return view_;
   }
@@ -54,20 +57,20 @@ class MemoryParser final : public RecordParser {
   DatumView view_;
 };
 
-class MemorySource final : public ImageSource {
+class MemorySampler final : public RecordSampler {
  public:
-  MemorySource(MemoryRecords records, Transform transform)
-      : ImageSource(std::move(transform)), records_(std::move(records)) {}
+  explicit MemorySampler(MemoryRecords records) : records_(std::move(records)) {}
 
   const std::string& path() const override { return records_.path; }
+  const MemoryRecords& records() const { return records_; }
   std::string Key() const override { return Join("image ", at_, " of ", records_.count()); }
 
-  void Fetch(Record* record) override {
+  void Get(Record* record) override {
     key_ = Key();
     record->key = key_;
     record->index = at_;
   }
-  uint64_t Advance(uint64_t count) override {
+  uint64_t Skip(uint64_t count) override {
     at_ += count;
     const uint64_t ended = at_ / records_.count();
     at_ %= records_.count();
@@ -83,13 +86,9 @@ class MemorySource final : public ImageSource {
   }
 
  private:
-  std::unique_ptr<RecordParser> MakeParser() const override {
-    return std::make_unique<MemoryParser>(records_);
-  }
-
   const MemoryRecords records_;
   uint64_t at_ = 0;
-  std::string key_;  // of the record fetched last
+  std::string key_;  // of the last record
 };
 
 std::string ReadStandardInput() {
@@ -174,26 +173,32 @@ void ReadLabels(const LayerSpec& layer, MemoryRecords* records) {
                      Join(records->labels.size(), " labels for ", records->count(), " images")));
 }
 
-// Shapes for planning alone.
-class NoRecords final : public RecordSource {
+// Without a source, a net can be planned but not run.
+class NoRecords final : public RecordSampler {
  public:
-  explicit NoRecords(const MemoryRecords& like) : image_{like.channels, like.height, like.width} {}
-
   const std::string& path() const override { return path_; }
-  void Fetch(Record*) override { Fail(); }
-  uint64_t Advance(uint64_t) override { Fail(); }
+  void Get(Record*) override { Fail(); }
+  uint64_t Skip(uint64_t) override { Fail(); }
   std::string Key() const override { return ""; }
   void Seek(const Position&) override {}
-  std::vector<Shape> Shapes(int64_t batch_size, bool) override {
-    return {{batch_size, image_.channels, image_.height, image_.width}, {batch_size}};
-  }
-  std::unique_ptr<Decoder> MakeDecoder() const override { return nullptr; }
 
  private:
   [[noreturn]] static void Fail() {
     throw Error(ErrorCode::kInternal, "MemoryData without a source is read");
   }
   std::string path_ = "no source";
+};
+
+class NoDecoders final : public DecoderFactory {
+ public:
+  explicit NoDecoders(const MemoryRecords& like) : image_{like.channels, like.height, like.width} {}
+
+  std::vector<Shape> Shapes(int64_t batch_size, bool) const override {
+    return {{batch_size, image_.channels, image_.height, image_.width}, {batch_size}};
+  }
+  std::unique_ptr<Decoder> Make() const override { return nullptr; }
+
+ private:
   ImageShape image_;
 };
 
@@ -217,7 +222,8 @@ std::unique_ptr<BatchQueue> OpenMemory(const LayerSpec& layer, const InputEnv& e
       layer.FailIn(kMemoryRecordsParam, "labels",
                    "labels is given without source; also give source, the file of images");
     }
-    return std::make_unique<BatchQueue>(std::make_unique<NoRecords>(records), options);
+    RecordSource none{std::make_unique<NoRecords>(), std::make_unique<NoDecoders>(records)};
+    return std::make_unique<BatchQueue>(std::move(none), options);
   }
   if (int64_t{records.channels} * records.height > INT_MAX / records.width) {
     layer.FailIn(kMemoryRecordsParam, "width", "an image of these sizes has more than 2 GiB");
@@ -225,9 +231,12 @@ std::unique_ptr<BatchQueue> OpenMemory(const LayerSpec& layer, const InputEnv& e
   ReadImages(layer, env, &records);
   ReadLabels(layer, &records);
   LOG(INFO) << EscapeControl(records.path) << ": " << records.count() << " images";
-  return std::make_unique<BatchQueue>(
-      std::make_unique<MemorySource>(std::move(records), Transform(layer, env.phase, env.key)),
-      options);
+  auto sampler = std::make_unique<MemorySampler>(std::move(records));
+  auto decoders = std::make_unique<ImageDecoderFactory>(
+      Transform(layer, env.phase, env.key),
+      [&owned = sampler->records()](BitDepth) { return std::make_unique<MemoryLoader>(owned); });
+  return std::make_unique<BatchQueue>(RecordSource{std::move(sampler), std::move(decoders)},
+                                      options);
 }
 
 }  // namespace trainer

@@ -1,4 +1,4 @@
-// WindowData's source of records.
+// WindowData: windows of images, drawn with replacement.
 
 #include <glog/logging.h>
 
@@ -9,7 +9,7 @@
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/named_file.h"
-#include "trainer/input/image_source.h"
+#include "trainer/input/image_decoder.h"
 #include "trainer/input/mean_image.h"
 #include "trainer/input/source.h"
 #include "trainer/input/window_list.h"
@@ -32,26 +32,26 @@ struct WindowOptions {
   PhiloxKey key;
 };
 
-// Data that the source shares with its parsers.
+// The list and the options that all loaders share.
 struct WindowSet {
   WindowOptions options;
   WindowList list;
   std::vector<size_t> foreground, background;  // indices into list.windows
 };
 
-// Draws a window by the record's number and its slot, and cuts it out.
-class WindowParser final : public RecordParser {
+// Draws a window by the record's number and its row of the batch, and crops it.
+class WindowLoader final : public ImageLoader {
  public:
-  explicit WindowParser(const WindowSet& set)
-      : options_(set.options),
-        set_(set),
+  explicit WindowLoader(const WindowSet& set)
+      : set_(set),
+        options_(set.options),
         reading_{.root = options_.root},
         values_(kChannels * static_cast<size_t>(options_.crop.size * options_.crop.size)) {}
 
-  const DatumView& Parse(const Record& record) override {
+  const DatumView& Load(const Record& record, const CropChooser*) override {
     const Philox4 random = PhiloxBlock(options_.key, 0, record.number);
-    const int64_t slot = record.slot % options_.batch_size;  // of one replica's batch
-    const bool is_foreground = slot >= options_.batch_size - options_.foreground;
+    const int64_t row = record.batch_index % options_.batch_size;  // of one rank's batch
+    const bool is_foreground = row >= options_.batch_size - options_.foreground;
     const std::vector<size_t>& from = is_foreground ? set_.foreground : set_.background;
     const uint64_t word = uint64_t{random.x[1]} << 32 | random.x[0];
     const Window& window = set_.list.windows[from[word % from.size()]];
@@ -116,8 +116,8 @@ class WindowParser final : public RecordParser {
         (static_cast<float>(pixel) - mean) * options_.scale;
   }
 
-  const WindowOptions& options_;
   const WindowSet& set_;
+  const WindowOptions& options_;
   const ImageFileOptions reading_;
   std::string raw_;
   Image image_, part_;
@@ -125,21 +125,22 @@ class WindowParser final : public RecordParser {
   DatumView view_;
 };
 
-class WindowSource final : public ImageSource {
+// Counts records; the loader draws their windows.
+class WindowSampler final : public RecordSampler {
  public:
-  WindowSource(WindowSet set, Transform transform)
-      : ImageSource(std::move(transform)), set_(std::move(set)) {}
+  explicit WindowSampler(WindowSet set) : set_(std::move(set)) {}
 
   const std::string& path() const override { return set_.options.list; }
+  const WindowSet& set() const { return set_; }
   std::string Key() const override { return Join(kKeyHead, number_); }
 
-  void Fetch(Record* record) override {
+  void Get(Record* record) override {
     key_ = Key();
     record->key = key_;
   }
-  uint64_t Advance(uint64_t count) override {
+  uint64_t Skip(uint64_t count) override {
     number_ += count;
-    return 0;  // windows are drawn without end
+    return 0;  // there are no epochs
   }
 
   void Seek(const Position& position) override {
@@ -152,13 +153,9 @@ class WindowSource final : public ImageSource {
  private:
   static constexpr std::string_view kKeyHead = "window ";
 
-  std::unique_ptr<RecordParser> MakeParser() const override {
-    return std::make_unique<WindowParser>(set_);
-  }
-
   const WindowSet set_;
   uint64_t number_ = 0;  // of the record, since training began
-  std::string key_;      // of the record fetched last
+  std::string key_;      // of the last record
 };
 
 void ReadCrop(const LayerSpec& layer, WindowOptions* options) {
@@ -221,7 +218,7 @@ float ReadThreshold(const LayerSpec& layer, const char* field, float value) {
   return value;
 }
 
-WindowOptions ReadOptions(const LayerSpec& layer, const BatchQueueOptions& prefetch) {
+WindowOptions ReadOptions(const LayerSpec& layer, const BatchQueueOptions& queue) {
   const caffe::WindowDataParameter& param = layer.proto().window_data_param();
   WindowOptions options;
   options.list = FindNamedFile(layer, kWindowSourceParam, "source", param.source());
@@ -230,7 +227,7 @@ WindowOptions ReadOptions(const LayerSpec& layer, const BatchQueueOptions& prefe
   ReadMean(layer, &options);
   options.mirror = layer.proto().transform_param().mirror();
   options.scale = ReadScale(layer);
-  options.batch_size = prefetch.batch_size;
+  options.batch_size = queue.batch_size;
   const float fraction = ReadThreshold(layer, "fg_fraction", param.fg_fraction());
   options.foreground = static_cast<int64_t>(static_cast<float>(options.batch_size) * fraction);
   return options;
@@ -253,7 +250,7 @@ std::unique_ptr<BatchQueue> OpenWindowList(const LayerSpec& layer, const InputEn
   if (param.source().empty())
     layer.FailIn(kWindowSourceParam, "source",
                  "source is missing; give the path of the list of windows");
-  const BatchQueueOptions prefetch =
+  const BatchQueueOptions options =
       QueueOptionsOf(layer, kWindowSourceParam, param.batch_size(), env);
   const Transform checked(layer, env.phase, env.key);  // refuses what transform_param may not hold
   for (const char* field :
@@ -266,7 +263,7 @@ std::unique_ptr<BatchQueue> OpenWindowList(const LayerSpec& layer, const InputEn
                  "a WindowData layer does not support this field; remove it");
   }
   WindowSet set;
-  set.options = ReadOptions(layer, prefetch);
+  set.options = ReadOptions(layer, options);
   set.options.key = env.key;
   const int64_t seed = layer.proto().transform_param().random_seed();
   if (seed >= 0) set.options.key.seed = static_cast<uint64_t>(seed);
@@ -291,11 +288,14 @@ std::unique_ptr<BatchQueue> OpenWindowList(const LayerSpec& layer, const InputEn
               "of at least fg_threshold", fg);
   CheckEnough(set.options.list, "background", set.background.size(),
               set.options.batch_size - set.options.foreground, "below bg_threshold", bg);
-  LayerSpec untransformed = layer;  // the source does all of transform_param itself
+  LayerSpec untransformed = layer;  // the loader does all of transform_param itself
   untransformed.mutable_proto().clear_transform_param();
-  auto source =
-      std::make_unique<WindowSource>(std::move(set), Transform(untransformed, env.phase, env.key));
-  return std::make_unique<BatchQueue>(std::move(source), prefetch);
+  auto sampler = std::make_unique<WindowSampler>(std::move(set));
+  auto decoders = std::make_unique<ImageDecoderFactory>(
+      Transform(untransformed, env.phase, env.key),
+      [&owned = sampler->set()](BitDepth) { return std::make_unique<WindowLoader>(owned); });
+  return std::make_unique<BatchQueue>(RecordSource{std::move(sampler), std::move(decoders)},
+                                      options);
 }
 
 }  // namespace trainer

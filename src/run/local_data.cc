@@ -9,8 +9,7 @@
 #include "trainer/base/error/error_collector.h"
 #include "trainer/base/text/text.h"
 #include "trainer/checkpoint/snapshot_files.h"
-#include "trainer/config/text/prototxt.h"
-#include "trainer/input/source.h"
+#include "trainer/input/input_files.h"
 #include "trainer/storage/path_redirects.h"
 
 namespace trainer {
@@ -20,29 +19,30 @@ namespace {
 using Sources = std::map<std::string, std::function<std::unique_ptr<LocalCopy>()>>;
 
 void AddSource(const LayerSpec& layer, const LocalCopyOptions& options, Sources* sources) {
-  const auto find = [&](const std::string& path) { return ResolvePath(path, layer.Where().file); };
-  const caffe::DataParameter& data = layer.proto().data_param();
-  const caffe::ImageDataParameter& images = layer.proto().image_data_param();
-  const std::string& rows = layer.proto().hdf5_data_param().source();
-  if (layer.type() == "Data" && data.backend() == caffe::DataParameter::TAR) {
-    if (data.source().empty()) return;
-    const std::string tar = DatabasePath(layer);
-    (*sources)[tar] = [=] { return CopyTarShardsLocally(tar, options); };
-  } else if (layer.type() == "Data" && !data.source().empty()) {
-    const std::string path = find(data.source());
-    (*sources)[path] = [=] {
-      auto copy = CopyDatabaseLocally(path, options);
-      if (copy != nullptr) RedirectPath(path, copy->path());
-      return copy;
-    };
-  } else if (layer.type() == "HDF5Data" && !rows.empty()) {
-    const std::string list = find(rows);
-    (*sources)[list] = [=] { return CopyHdf5ListLocally(list, options); };
-  } else if (layer.type() == "ImageData" && !images.source().empty()) {
-    const std::string list = find(images.source()), root = images.root_folder();
-    (*sources)[Join(list, " below ", root)] = [=] {
-      return CopyImageListLocally(list, root, options);
-    };
+  const std::optional<InputFiles> files = InputFilesOf(layer);
+  if (!files || files->path.empty()) return;
+  const std::string path = files->path, root = files->root;
+  switch (files->kind) {
+    case InputFiles::Kind::kDatabase:
+      (*sources)[path] = [=] {
+        auto copy = CopyDatabaseLocally(path, options);
+        if (copy != nullptr) RedirectPath(path, copy->path());
+        return copy;
+      };
+      break;
+    case InputFiles::Kind::kTar:
+      (*sources)[path] = [=] { return CopyTarShardsLocally(path, options); };
+      break;
+    case InputFiles::Kind::kHdf5List:
+      (*sources)[path] = [=] { return CopyHdf5ListLocally(path, options); };
+      break;
+    case InputFiles::Kind::kImageList:
+      (*sources)[Join(path, " below ", root)] = [=] {
+        return CopyImageListLocally(path, root, options);
+      };
+      break;
+    case InputFiles::Kind::kWindowList:
+      break;
   }
 }
 

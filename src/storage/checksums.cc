@@ -1,5 +1,7 @@
 #include "trainer/storage/checksums.h"
 
+#include <glog/logging.h>
+
 #include <cstring>
 #include <string_view>
 
@@ -7,6 +9,7 @@
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/random/crc32c.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {
@@ -66,6 +69,36 @@ std::vector<uint32_t> ReadChecksums(const std::string& path) {
   std::vector<uint32_t> checksums;
   for (uint64_t i = 0; i < count; ++i) checksums.push_back(number(head + i * 4));
   return checksums;
+}
+
+void ChecksumVerifier::Check(const std::string& set, uint64_t ordinal, std::string_view key,
+                             std::string_view value) const {
+  if (ordinal >= checksums_.size()) {
+    throw Error(ErrorCode::kData, {set},
+                Join("record ", QuoteKey(key), " is number ", ordinal + 1, ", but ", path_,
+                     " has only ", checksums_.size(), " checksums"));
+  }
+  if (RecordCrc(key, value) == checksums_[static_cast<size_t>(ordinal)]) return;
+  throw Error(ErrorCode::kData, {set},
+              Join("record ", QuoteKey(key), " differs from its checksum in ", path_,
+                   ": the record was changed or damaged after the checksum was written; copy the "
+                   "data set again"));
+}
+
+std::unique_ptr<ChecksumVerifier> OpenVerifier(const std::string& path, const Cursor& cursor) {
+  const std::string file = ChecksumPath(path);
+  if (!Exists(file)) return nullptr;
+  std::vector<uint32_t> checksums = ReadChecksums(file);
+  const int64_t records = cursor.Count();
+  if (records >= 0 && static_cast<uint64_t>(records) != checksums.size()) {
+    throw Error(
+        ErrorCode::kData, {path},
+        Join("has ", records, " records, but ", file, " has checksums of ", checksums.size(),
+             "; if you changed the set on purpose, write the checksums again: trainer "
+             "dataset check SET --write_crc"));
+  }
+  LOG(INFO) << EscapeControl(Join(path, ": records are compared with ", file));
+  return std::make_unique<ChecksumVerifier>(file, std::move(checksums));
 }
 
 }  // namespace trainer

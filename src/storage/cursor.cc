@@ -5,11 +5,11 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <map>
 
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
+#include "trainer/storage/format.h"
 #include "trainer/storage/path_redirects.h"
 #include "trainer/storage/remote_cursor.h"
 
@@ -17,16 +17,6 @@ namespace trainer {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Marker {
-  std::string file;
-  CursorAccess access;
-};
-
-std::map<std::string, Marker>& Markers() {
-  static std::map<std::string, Marker> markers;
-  return markers;
-}
 
 // Refuses what cannot be a database folder, so that no backend has to explain it.
 void CheckFolder(const std::string& path) {
@@ -69,64 +59,37 @@ void CheckEntries(const std::string& path) {
   }
 }
 
-std::unique_ptr<Cursor> Open(const std::string& backend, const std::string& path) {
-  const auto& [marker, access] = Markers().at(backend);
-  if (marker.empty()) return CursorRegistry::Get().Make(backend, path);
+std::unique_ptr<Cursor> OpenFolder(const Format& format, const std::string& path) {
   CheckFolder(path);
   CheckEntries(path);
   std::error_code failure;
-  if (!fs::exists(fs::path(path) / marker, failure)) {
+  if (!fs::exists(fs::path(path) / format.marker, failure)) {
     if (failure == std::errc::permission_denied) {
       throw Error(ErrorCode::kNoPermission, {path}, "no permission to enter the folder");
     }
     if (failure) ThrowFileError(FileUse::kInput, "enter the folder", path, failure.value());
-    const std::string other = DetectBackend(path);
+    const Format* const other = FormatOfFolder(path);
     throw Error(ErrorCode::kNoInput, {path},
-                other.empty() ? Join("the folder has no file ", marker, ", so it is not an ",
-                                     backend, " database")
-                              : Join("the folder has no file ", marker, " and looks like an ",
-                                     other, " database; write backend: ", other));
+                other == nullptr
+                    ? Join("the folder has no file ", format.marker, ", so it is not an ",
+                           format.name, " database")
+                    : Join("the folder has no file ", format.marker, " and looks like an ",
+                           other->name, " database; write backend: ", other->name));
   }
   const std::string read = ResolvedPath(path);
-  if (access == CursorAccess::kExclusive && HasRecordServer())
-    return OpenRemoteCursor(backend, read);
-  return CursorRegistry::Get().Make(backend, read);
+  if (format.exclusive && HasRecordServer()) return OpenRemoteCursor(format.name, read);
+  return format.open(read);
 }
 
 }  // namespace
 
-void CursorMarkers::Add(const std::string& backend, const std::string& marker,
-                        CursorAccess access) {
-  Markers()[backend] = {marker, access};
-}
-
-std::string DetectBackend(const std::string& path) {
-  for (const auto& [backend, marker] : Markers()) {
-    std::error_code ignored;
-    if (marker.file.empty()) continue;
-    if (fs::exists(fs::path(path) / marker.file, ignored)) return backend;
+std::unique_ptr<Cursor> OpenCursor(const std::string& format, const std::string& path) {
+  const Format* const found = FindFormat(format);
+  if (found == nullptr) {
+    throw Error(ErrorCode::kUsage, Join("unknown database backend '", EscapeControl(format),
+                                        "'; known: LEVELDB, LMDB, TAR"));
   }
-  return "";
-}
-
-std::string BackendOf(const std::string& path) {
-  const std::string backend = DetectBackend(path);
-  if (!backend.empty()) return backend;
-  if (IsDirectory(path)) {
-    throw Error(
-        ErrorCode::kNoInput, {path},
-        "the folder is not a database: it has neither data.mdb (LMDB) nor CURRENT (LevelDB)");
-  }
-  return "LMDB";
-}
-
-std::unique_ptr<Cursor> OpenCursor(const std::string& backend, const std::string& path) {
-  const CursorRegistry& registry = CursorRegistry::Get();
-  if (!registry.Has(backend)) {
-    throw Error(ErrorCode::kUsage, Join("unknown database backend '", EscapeControl(backend),
-                                        "'; known: ", JoinList(registry.Names())));
-  }
-  return Open(backend, path);
+  return *found->marker == '\0' ? found->open(path) : OpenFolder(*found, path);
 }
 
 std::string QuoteKey(std::string_view key) {

@@ -7,14 +7,15 @@
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file_ops.h"
 #include "trainer/base/text/text.h"
+#include "trainer/storage/format.h"
 
 namespace trainer {
 
 std::unique_ptr<DbWriter> CreateDb(const std::string& backend, const std::string& path) {
-  const DbWriterRegistry& registry = DbWriterRegistry::Get();
-  if (!registry.Has(backend)) {
+  const Format* const format = FindFormat(backend);
+  if (format == nullptr || format->create == nullptr) {
     throw Error(ErrorCode::kUsage, Join("unknown database backend '", EscapeControl(backend),
-                                        "'; known: ", JoinList(registry.Names())));
+                                        "'; known: LEVELDB, LMDB"));
   }
   if (mkdir(path.c_str(), 0777) != 0) {
     const int error = errno;
@@ -23,7 +24,7 @@ std::unique_ptr<DbWriter> CreateDb(const std::string& backend, const std::string
         ErrorCode::kCannotCreate, {path},
         "the folder already exists and is not overwritten; remove it or choose another name");
   }
-  return registry.Make(backend, path);
+  return format->create(path);
 }
 
 }  // namespace trainer

@@ -2,6 +2,8 @@
 // writes a log into the folder. Nothing here derives from its classes, which are built without
 // RTTI.
 
+#include "leveldb_cursor.h"
+
 #include <fcntl.h>
 #include <leveldb/db.h>
 #include <sys/stat.h>
@@ -218,7 +220,9 @@ class LevelDbCursor final : public Cursor {
   std::string last_;  // key of the record before the current move, for messages
 };
 
-const RegisterCursor<LevelDbCursor> kLevelDb("LEVELDB", "CURRENT", CursorAccess::kExclusive);
-
 }  // namespace
+std::unique_ptr<Cursor> OpenLevelDb(const std::string& path) {
+  return std::make_unique<LevelDbCursor>(path);
+}
+
 }  // namespace trainer

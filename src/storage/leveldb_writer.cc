@@ -1,3 +1,5 @@
+#include "leveldb_writer.h"
+
 #include <leveldb/db.h>
 #include <leveldb/write_batch.h>
 
@@ -8,6 +10,7 @@
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
 #include "trainer/storage/db_writer.h"
+#include "trainer/storage/record_writer.h"
 
 namespace trainer {
 namespace {
@@ -55,7 +58,10 @@ class LevelDbWriter final : public DbWriter {
   leveldb::WriteBatch batch_;
 };
 
-const RegisterDbWriter<LevelDbWriter> kLevelDbWriter("LEVELDB");
-
 }  // namespace
+
+std::unique_ptr<DbWriter> CreateLevelDb(const std::string& folder) {
+  return std::make_unique<LevelDbWriter>(folder);
+}
+
 }  // namespace trainer

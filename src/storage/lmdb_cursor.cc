@@ -1,6 +1,8 @@
 // Reads LMDB databases (the unnamed database of a folder) through a memory map. LMDB trusts the
 // file, so each call is guarded and each answer is checked.
 
+#include "lmdb_cursor.h"
+
 #include <glog/logging.h>
 #include <lmdb.h>
 #include <sys/stat.h>
@@ -273,8 +275,10 @@ class LmdbCursor final : public Cursor {
   MDB_val key_{}, value_{};
 };
 
-const RegisterCursor<LmdbCursor> kLmdb("LMDB", "data.mdb");
-
 }  // namespace
+
+std::unique_ptr<Cursor> OpenLmdb(const std::string& path) {
+  return std::make_unique<LmdbCursor>(path);
+}
 
 }  // namespace trainer

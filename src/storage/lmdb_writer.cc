@@ -1,3 +1,5 @@
+#include "lmdb_writer.h"
+
 #include <lmdb.h>
 
 #include <cerrno>
@@ -88,7 +90,10 @@ class LmdbWriter final : public DbWriter {
   size_t pending_bytes_ = 0;
 };
 
-const RegisterDbWriter<LmdbWriter> kLmdbWriter("LMDB");
-
 }  // namespace
+
+std::unique_ptr<DbWriter> CreateLmdb(const std::string& folder) {
+  return std::make_unique<LmdbWriter>(folder);
+}
+
 }  // namespace trainer

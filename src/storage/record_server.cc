@@ -14,6 +14,7 @@
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
 #include "trainer/storage/cursor.h"
+#include "trainer/storage/format.h"
 
 namespace trainer {
 namespace {
@@ -83,8 +84,9 @@ class Connection {
     const size_t first = text.find('\0'), second = text.find('\0', first + 1);
     const std::string given = text.substr(first + 1, second - first - 1);
     const std::string absolute = text.substr(second + 1);
-    cursor_ = CursorRegistry::Get().Make(text.substr(0, first),
-                                         AbsolutePath(given) == absolute ? given : absolute);
+    const Format* const format = FindFormat(text.substr(0, first));
+    if (format == nullptr) throw Error(ErrorCode::kInternal, "a rank asks for an unknown format");
+    cursor_ = format->open(AbsolutePath(given) == absolute ? given : absolute);
   }
 
   bool Send(bool found) {

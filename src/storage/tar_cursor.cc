@@ -1,5 +1,7 @@
 // Reads images and labels from tar files, in the order of the files.
 
+#include "tar_cursor.h"
+
 #include <glog/logging.h>
 
 #include <array>
@@ -122,7 +124,9 @@ class TarCursor final : public Cursor {
   mutable std::array<Open, kOpenFiles> open_;
 };
 
-const RegisterCursor<TarCursor> kTar("TAR", "");
-
 }  // namespace
+std::unique_ptr<Cursor> OpenTar(const std::string& source) {
+  return std::make_unique<TarCursor>(source);
+}
+
 }  // namespace trainer

@@ -12,7 +12,7 @@
 
 #include "bench_folder.h"
 #include "datum.pb.h"
-#include "trainer/base/thread/channel.h"
+#include "trainer/base/thread/blocking_queue.h"
 #include "trainer/datasets/digits.h"
 #include "trainer/input/batch_queue.h"
 #include "trainer/storage/cursor.h"
@@ -152,12 +152,12 @@ void CopyBatch(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * 64);
 }
 
-void ChannelRoundTrip(benchmark::State& state) {
-  Channel<int> there(4), back(4);
+void QueueRoundTrip(benchmark::State& state) {
+  BlockingQueue<int> there(4), back(4);
   const std::jthread echo([&](const std::stop_token& stop) {
     try {
       for (;;) back.Push(there.Pop(stop), stop);
-    } catch (const Closed&) {
+    } catch (const QueueStopped&) {
     }
   });
   for (auto _ : state) {
@@ -182,7 +182,7 @@ BENCHMARK(PrefetcherBatches)
     ->ArgsProduct({{0, 1}, {3}, {256}, {0, 1}, {1, 2}})
     ->UseRealTime();
 BENCHMARK(CopyBatch)->Args({1, 28})->Args({3, 256});
-BENCHMARK(ChannelRoundTrip)->UseRealTime();
+BENCHMARK(QueueRoundTrip)->UseRealTime();
 BENCHMARK(DrawDigits);
 
 }  // namespace

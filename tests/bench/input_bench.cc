@@ -26,6 +26,7 @@
 #include "trainer/input/source.h"
 #include "trainer/storage/cursor.h"
 #include "trainer/storage/db_writer.h"
+#include "trainer/storage/format.h"
 
 namespace trainer {
 namespace {
@@ -192,13 +193,13 @@ void ShuffledEpochCold(benchmark::State& state) {
     const auto source =
         MakeShuffledSource(OpenCursor("LMDB", Lmdb().path()), 0, {1, 2},
                            Transform({layer, SourceRef{"bench", 1, 1}}, caffe::TRAIN, {}));
-    source->SetStride(1);
+    source.sampler->SetStride(1);
     Record record;
     int64_t sum = 0;
     ReadCold(state, 0, [&](int) {
-      source->Fetch(&record);
+      source.sampler->Get(&record);
       sum += Touch(record.value);
-      source->Advance(1);
+      source.sampler->Skip(1);
     });
     benchmark::DoNotOptimize(sum);
   }

@@ -8,6 +8,7 @@
 #include "storage/test_data.h"
 #include "trainer/datasets/from_images.h"
 #include "trainer/input/image_list.h"
+#include "trainer/storage/record_scan.h"
 
 namespace trainer {
 namespace {
@@ -40,9 +41,9 @@ class ClassFoldersTest : public testing::Test {
   }
   Records Read(const std::string& name) {
     Records records;
-    const auto reader = OpenRecords(folder_ / name);
+    RecordScan scan(folder_ / name);
     StoredRecord record;
-    while (reader->Next(&record)) records.emplace_back(record.key, record.value);
+    while (scan.Next(&record)) records.emplace_back(record.key, record.value);
     return records;
   }
   static std::vector<std::string> Keys(const Records& records) {

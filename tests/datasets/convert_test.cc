@@ -15,6 +15,7 @@
 #include "trainer/datasets/verify.h"
 #include "trainer/hdf5/reader.h"
 #include "trainer/storage/datum.h"
+#include "trainer/storage/record_scan.h"
 
 namespace trainer {
 namespace {
@@ -24,9 +25,9 @@ using testing::HasSubstr;
 
 Records ReadAllConvert(const std::string& path) {
   Records records;
-  const auto reader = OpenRecords(path);
+  RecordScan scan(path);
   StoredRecord record;
-  while (reader->Next(&record)) records.emplace_back(record.key, record.value);
+  while (scan.Next(&record)) records.emplace_back(record.key, record.value);
   return records;
 }
 
@@ -88,7 +89,7 @@ TEST_F(ConvertTest, KeepsKeysAndBytesInAnyKindOfDatabase) {
     WriteDb(from, folder_ / from, records);
     for (const std::string to : {"LMDB", "LEVELDB"}) {
       EXPECT_EQ(Convert(from, from + "_" + to, to), 3);
-      EXPECT_EQ(KindOfSet(folder_ / (from + "_" + to)), to);
+      EXPECT_EQ(DetectFormat(folder_ / (from + "_" + to)), to);
       EXPECT_EQ(ReadAllConvert(folder_ / (from + "_" + to)), records);
     }
   }

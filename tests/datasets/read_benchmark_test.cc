@@ -7,6 +7,7 @@
 #include "storage/test_data.h"
 #include "trainer/base/text/text.h"
 #include "trainer/hdf5/appender.h"
+#include "trainer/storage/format.h"
 
 namespace trainer {
 namespace {

@@ -5,7 +5,7 @@
 #include "trainer/base/text/text.h"
 #include "trainer/config/net_spec.h"
 #include "trainer/inference/export/export_net.h"
-#include "trainer/storage/record_set.h"
+#include "trainer/storage/record_writer.h"
 
 namespace trainer {
 namespace {

@@ -258,7 +258,7 @@ class CropBatchTest : public testing::Test {
       WriteDb("LMDB", folder_ / "db", records);
     }
     InputEnv env{phase, {1, 2}, {0, parts}, threads};
-    env.parts = parts;
+    env.virtual_ranks = parts;
     env.bytes = bytes;
     return OpenDatabase(
         KeptLayer("name: 'd' type: 'Data' top: 'x' top: 'y' data_param { backend: LMDB batch_size: "

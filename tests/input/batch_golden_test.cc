@@ -78,7 +78,7 @@ std::optional<std::string> GoldenLine(const EverySource& source, const std::stri
   std::string position;
   for (int rank = 0; rank < run.processes; ++rank) {
     InputEnv env{transform.phase, {1, 2}, {rank, ranks}, threads};
-    env.parts = run.parts;
+    env.virtual_ranks = run.parts;
     env.bytes = bytes;
     std::unique_ptr<BatchQueue> prefetcher;
     try {
@@ -89,7 +89,7 @@ std::optional<std::string> GoldenLine(const EverySource& source, const std::stri
     }
     if (bytes && prefetcher->normalization() == nullptr) return std::nullopt;
     if (bytes) crc = CrcOfNumbers(*prefetcher->normalization(), crc);
-    if (tests) prefetcher->Share({rank, run.processes, 5});
+    if (tests) prefetcher->SetTestShard({rank, run.processes, 5});
     for (int i = 0; i < batches; ++i) {
       crc = CrcOfBatch(prefetcher->Next(), crc);
       position = prefetcher->position().Encode();

@@ -150,7 +150,7 @@ TEST_P(ReplicasTest, ShareWholeBatchesOfEachPeriod) {
   for (const int count : {2, 3, 4, 5, 8}) {
     for (int rank = 0; rank < std::min(count, kPeriod); ++rank) {
       const auto source = Make(kBatch);
-      source->Share({rank, count, kPeriod});
+      source->SetTestShard({rank, count, kPeriod});
       for (int i = rank; i < kPeriods * kPeriod; i = Next(i, rank, count, kPeriod)) {
         const auto at = static_cast<size_t>(i);
         EXPECT_EQ(EverySource::Records(*source, 1), batches[at]) << count << " " << rank;
@@ -164,7 +164,7 @@ TEST_P(ReplicasTest, ShareWholeBatchesOfEachPeriod) {
 
 TEST_P(ReplicasTest, NameTheRecordsOfASharedBatch) {
   const auto alone = Make(3), source = Make(3);
-  source->Share({1, 2, 5});
+  source->SetTestShard({1, 2, 5});
   for (int i = 0; i < 4; ++i) alone->Next();
   source->Next();
   source->Next();

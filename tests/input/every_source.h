@@ -57,7 +57,7 @@ class EverySource {
                                    int threads = 1, const std::string& transform = "",
                                    int parts = 1) const {
     InputEnv env{caffe::TRAIN, {1, 2}, rank, threads};
-    env.parts = parts;
+    env.virtual_ranks = parts;
     return Make(kind, batch_size, transform, env);
   }
 
@@ -100,7 +100,7 @@ class EverySource {
   std::unique_ptr<BatchQueue> MakeWindows(int batch_size, Rank rank = {}, int threads = 1,
                                           int parts = 1) {
     InputEnv env{caffe::TRAIN, {1, 2}, rank, threads};
-    env.parts = parts;
+    env.virtual_ranks = parts;
     return Make("windows", batch_size, "crop_size: 3 mirror: true", env);
   }
 

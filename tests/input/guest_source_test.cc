@@ -14,29 +14,29 @@
 #include "trainer/base/text/text.h"
 #include "trainer/image/image.h"
 #include "trainer/input/batch_queue.h"
-#include "trainer/input/image_source.h"
+#include "trainer/input/image_decoder.h"
 
 namespace trainer {
 namespace {
 
 // Members one after the other: a head "<name> <label> <bytes>\n", then the bytes of a picture.
-class ArchiveSource final : public ImageSource {
+class ArchiveSampler final : public RecordSampler {
  public:
-  ArchiveSource(std::string path, std::string archive, Transform transform)
-      : ImageSource(std::move(transform)), path_(std::move(path)), archive_(std::move(archive)) {
+  ArchiveSampler(std::string path, std::string archive)
+      : path_(std::move(path)), archive_(std::move(archive)) {
     ReadHead();
   }
 
   const std::string& path() const override { return path_; }
 
-  void Fetch(Record* record) override {
+  void Get(Record* record) override {
     record->key = name_;
     buffer_ = archive_.substr(at_, bytes_);  // the next one takes its memory
     record->value = buffer_;
     record->index = static_cast<uint64_t>(label_);
   }
 
-  uint64_t Advance(uint64_t count) override {
+  uint64_t Skip(uint64_t count) override {
     uint64_t epochs = 0;
     for (; count > 0; --count) {
       at_ += bytes_;
@@ -63,23 +63,6 @@ class ArchiveSource final : public ImageSource {
   }
 
  private:
-  class Parser final : public RecordParser {
-   public:
-    const DatumView& Parse(const Record& record) override {
-      DecodeImage(record.value, ColorMode::kColor, {"archive"}, std::string(record.key), &image_);
-      view_ = ViewOf(image_);
-      view_.label = static_cast<int32_t>(record.index);
-      view_.has_label = true;
-      return view_;
-    }
-
-   private:
-    Image image_;
-    DatumView view_;
-  };
-
-  std::unique_ptr<RecordParser> MakeParser() const override { return std::make_unique<Parser>(); }
-
   void ReadHead() {
     head_ = at_;
     const size_t end = archive_.find('\n', at_);
@@ -94,6 +77,21 @@ class ArchiveSource final : public ImageSource {
   std::string path_, archive_, name_, buffer_;
   size_t head_ = 0, at_ = 0, bytes_ = 0;  // at_: of the picture
   int label_ = 0;
+};
+
+class ArchiveLoader final : public ImageLoader {
+ public:
+  const DatumView& Load(const Record& record, const CropChooser*) override {
+    DecodeImage(record.value, ColorMode::kColor, {"archive"}, std::string(record.key), &image_);
+    view_ = ViewOf(image_);
+    view_.label = static_cast<int32_t>(record.index);
+    view_.has_label = true;
+    return view_;
+  }
+
+ private:
+  Image image_;
+  DatumView view_;
 };
 
 class GuestSourceTest : public testing::Test {
@@ -114,8 +112,11 @@ class GuestSourceTest : public testing::Test {
     options.batch_size = 8;
     options.rank = rank;
     options.decode_threads = threads;
-    return std::make_unique<BatchQueue>(
-        std::make_unique<ArchiveSource>("guest.archive", archive_, std::move(transform)), options);
+    RecordSource source;
+    source.sampler = std::make_unique<ArchiveSampler>("guest.archive", archive_);
+    source.decoders = std::make_unique<ImageDecoderFactory>(
+        std::move(transform), [](BitDepth) { return std::make_unique<ArchiveLoader>(); });
+    return std::make_unique<BatchQueue>(std::move(source), options);
   }
   static std::vector<float> Read(BatchQueue& source, int batches) {
     std::vector<float> numbers;
@@ -146,7 +147,7 @@ TEST_F(GuestSourceTest, ItsLabelsComeInTheOrderOfTheArchive) {
   EXPECT_THAT(four->Next().output(1)[7], 23 % 11);
 }
 
-TEST_F(GuestSourceTest, AResumedRunAndReplicasGoOnFromItsPosition) {
+TEST_F(GuestSourceTest, AResumedRunAndRanksGoOnFromItsPosition) {
   const auto whole = Make(4, {1, 3});
   Read(*whole, 3);
   const auto resumed = Make(4, {1, 3});

@@ -1,4 +1,4 @@
-// How many threads decode, and how the stages are measured: with clocks of the test's own.
+// How many threads decode, and how work is measured: with clocks of the test's own.
 
 #include "thread_tuner.h"
 
@@ -10,7 +10,7 @@
 #include "input_clock.h"
 #include "storage/test_data.h"
 #include "trainer/input/batch_queue.h"
-#include "trainer/input/image_source.h"
+#include "trainer/input/image_decoder.h"
 
 namespace trainer {
 namespace {
@@ -102,41 +102,39 @@ TEST(DecodeTunerTest, APauseBetweenBatchesChangesNothing) {
 std::atomic<int64_t> fake_now{0};  // milliseconds
 double FakeNow() { return static_cast<double>(fake_now) * 1e-3; }
 
-// A source whose stages take as long as the test says, by the test's clock.
-class SlowSource final : public ImageSource {
+// A sampler and a loader that take as long as the test says, by the test's clock.
+class SlowSampler final : public RecordSampler {
  public:
-  SlowSource(int read_ms, int decode_ms)
-      : ImageSource(Transform(KeptLayer("name: 'd' type: 'Data'"), caffe::TRAIN, {})),
-        read_ms_(read_ms),
-        decode_ms_(decode_ms) {}
+  explicit SlowSampler(int read_ms) : read_ms_(read_ms) {}
 
   const std::string& path() const override { return path_; }
-  void Fetch(Record* record) override {
+  void Get(Record* record) override {
     fake_now += read_ms_;
     record->key = "k";
   }
-  uint64_t Advance(uint64_t) override { return 0; }
+  uint64_t Skip(uint64_t) override { return 0; }
   std::string Key() const override { return "k"; }
   void Seek(const Position&) override {}
 
  private:
-  struct Parser final : public RecordParser {
-    explicit Parser(int ms) : decode_ms(ms) {}
-    const DatumView& Parse(const Record&) override {
-      fake_now += decode_ms;
-      view.channels = view.height = view.width = 1;
-      view.floats = {&pixel, 1};
-      return view;
-    }
-    int decode_ms;
-    float pixel = 0;
-    DatumView view;
-  };
-  std::unique_ptr<RecordParser> MakeParser() const override {
-    return std::make_unique<Parser>(decode_ms_);
-  }
   std::string path_ = "slow";
-  int read_ms_, decode_ms_;
+  int read_ms_;
+};
+
+class SlowLoader final : public ImageLoader {
+ public:
+  explicit SlowLoader(int decode_ms) : decode_ms_(decode_ms) {}
+  const DatumView& Load(const Record&, const CropChooser*) override {
+    fake_now += decode_ms_;
+    view_.channels = view_.height = view_.width = 1;
+    view_.floats = {&pixel_, 1};
+    return view_;
+  }
+
+ private:
+  int decode_ms_;
+  float pixel_ = 0;
+  DatumView view_;
 };
 
 class StageTest : public testing::Test {
@@ -149,9 +147,14 @@ class StageTest : public testing::Test {
     options.batch_size = 8;
     options.labels = false;
     options.decode_threads = threads;
-    BatchQueue source(std::make_unique<SlowSource>(read_ms, decode_ms), options);
+    RecordSource slow;
+    slow.sampler = std::make_unique<SlowSampler>(read_ms);
+    slow.decoders = std::make_unique<ImageDecoderFactory>(
+        Transform(KeptLayer("name: 'd' type: 'Data'"), caffe::TRAIN, {}),
+        [=](BitDepth) { return std::make_unique<SlowLoader>(decode_ms); });
+    BatchQueue source(std::move(slow), options);
     for (int i = 0; i < 40; ++i) source.Next();
-    return source.counters().stages;
+    return source.counters().work;
   }
 };
 
@@ -160,7 +163,7 @@ TEST_F(StageTest, ReadingAndDecodingAreToldApart) {
   EXPECT_NEAR(slow_disk.read / (slow_disk.read + slow_disk.decode), 0.9, 1e-6);
   const WorkSeconds slow_codec = Stages(5, 95, 1);
   EXPECT_NEAR(slow_codec.decode / (slow_codec.read + slow_codec.decode), 0.95, 1e-6);
-  EXPECT_NEAR(slow_codec.augment, 0, 1e-6);
+  EXPECT_NEAR(slow_codec.transform, 0, 1e-6);
 }
 
 TEST_F(StageTest, AlsoWhereSeveralThreadsDecode) {

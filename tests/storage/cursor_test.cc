@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "storage/test_data.h"
+#include "trainer/storage/format.h"
 
 namespace trainer {
 namespace {
@@ -122,7 +123,7 @@ TEST_P(CursorTest, RefusesAFolderWithoutADatabase) {
 TEST_P(CursorTest, NamesTheOtherBackendWhenItsDatabaseIsGiven) {
   const std::string other = std::string(GetParam()) == "LMDB" ? "LEVELDB" : "LMDB";
   const std::string path = Write({{"a", "1"}});
-  EXPECT_EQ(DetectBackend(path), GetParam());
+  EXPECT_EQ(DetectFormat(path), GetParam());
   EXPECT_THAT(Catch([&] { OpenCursor(other, path); }),
               Refuses(ErrorCode::kNoInput, "write backend: " + std::string(GetParam())));
 }

@@ -17,7 +17,7 @@ inline void PutRecord(const DigitsJob& job, const std::string& database, int ind
   const std::string path = job.folder() / database, copy = path + "_copy";
   std::filesystem::remove_all(copy);  // of an earlier call
   std::filesystem::rename(path, copy);
-  const std::string backend = DetectBackend(copy);
+  const std::string backend = DetectFormat(copy);
   const auto cursor = OpenCursor(backend, copy);
   const auto writer = CreateDb(backend, path);
   for (int i = 0;; ++i) {

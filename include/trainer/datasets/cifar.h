@@ -15,7 +15,7 @@ struct Cifar10Files {
 
 // Reads the folder `batches`: data_batch_1.bin, data_batch_2.bin, ... until one is missing, for
 // training, and test_batch.bin. Each record is 3x32x32 (red, green, blue) with a label 0 to 9.
-// Errors: as NewDatabase throws; kNoInput, kData for a file with other content.
+// Errors: as DatabaseWriter throws; kNoInput, kData for a file with other content.
 Cifar10Files WriteCifar10(const std::string& batches, const std::string& folder,
                           const std::string& backend = "LMDB");
 

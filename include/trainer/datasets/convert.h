@@ -5,13 +5,13 @@
 #include <string>
 
 #include "trainer/datasets/split.h"
-#include "trainer/storage/record_set.h"
+#include "trainer/storage/record_writer.h"
 
 namespace trainer {
 
 // Writes the records of a set, in their order, to another one. From database to database, keys and
 // values are copied unchanged. Keys of records from a file begin with their number, so that a
-// database keeps their order. Returns the number of records. Errors: as OpenRecords and
+// database keeps their order. Returns the number of records. Errors: as RecordScan and
 // OpenRecordWriter throw.
 int64_t ConvertRecords(const std::string& source, const WriteOptions& output, int threads);
 

@@ -31,8 +31,8 @@ struct DigitsPaths {
   std::string train, test;  // folder/train_lmdb, folder/test_lmdb; or ..._leveldb
 };
 
-// Writes a training and a test set with keys %08d in order. Errors: as NewDatabase throws; kUsage
-// for a count that CheckRecordCount refuses.
+// Writes a training and a test set with keys %08d in order. Errors: as DatabaseWriter throws;
+// kUsage for a count that CheckRecordCount refuses.
 DigitsPaths WriteDigits(const DigitsOptions& options);
 
 }  // namespace trainer

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "trainer/datasets/split.h"
-#include "trainer/storage/record_set.h"
+#include "trainer/storage/record_writer.h"
 
 namespace trainer {
 

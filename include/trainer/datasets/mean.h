@@ -14,7 +14,7 @@ struct MeanResult {
 };
 
 // Writes the mean of all records of a set to a binaryproto file, as compute_image_mean does (num 1,
-// channels, height, width). Sums are doubles. Errors: as OpenRecords, DatumParser and AtomicFile
+// channels, height, width). Sums are doubles. Errors: as RecordScan, DatumParser and AtomicFile
 // throw; kData for records of different shapes.
 MeanResult WriteMean(const std::string& set, const std::string& output);
 

@@ -35,7 +35,7 @@ class IdxReader {
 };
 
 // Writes the images of a pair of files to a database, in file order, with keys %08d. Returns their
-// number. Errors: as IdxReader and NewDatabase throw; kUsage for a count that CheckRecordCount
+// number. Errors: as IdxReader and DatabaseWriter throw; kUsage for a count that CheckRecordCount
 // refuses.
 int64_t WriteIdx(const std::string& images, const std::string& labels, const std::string& database,
                  const std::string& backend = "LMDB");

@@ -30,7 +30,7 @@ struct ReadBenchmarkOptions {
 };
 
 // Measures a set cold and warm: in order and, except HDF5 files, by random keys; then decoded, by
-// one thread and by all. Errors: as OpenRecords throws, and of records that cannot be decoded.
+// one thread and by all. Errors: as RecordScan throws, and of records that cannot be decoded.
 std::vector<ReadRate> BenchmarkReads(const std::string& path, const ReadBenchmarkOptions& options);
 
 // Measures image files: read one after the other, cold and warm, and decoded by one thread. Reads a
@@ -40,8 +40,5 @@ std::vector<ReadRate> BenchmarkFiles(const std::vector<std::string>& files,
 // Measures the rows that an HDF5Data layer reads, cold and warm; reading them includes the
 // conversion to floats.
 std::vector<ReadRate> BenchmarkRows(const LayerSpec& layer, const ReadBenchmarkOptions& options);
-
-// The files of a set. Throws as ExpandShards does.
-std::vector<std::string> FilesOfSet(const std::string& path);
 
 }  // namespace trainer

@@ -35,7 +35,7 @@ struct VerifyReport {
   std::string checksums;               // what was compared or written; "" where there are none
 };
 
-// Counts bad records instead of throwing. Throws as OpenRecords does, and for damage that ends
+// Counts bad records instead of throwing. Throws as RecordScan does, and for damage that ends
 // reading.
 VerifyReport VerifyRecords(const std::string& path, const VerifyOptions& options = {});
 

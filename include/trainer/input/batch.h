@@ -50,9 +50,9 @@ class Batch {
   // The record number of each item, for sources that mix items.
   std::span<uint64_t> numbers() { return numbers_; }
 
-  Position next;       // after this batch
-  int64_t bad = 0;     // records that were bad, in whose places others are
-  WorkSeconds stages;  // what making it took, where that was measured
+  Position next;     // after this batch
+  int64_t bad = 0;   // records that were bad, in whose places others are
+  WorkSeconds work;  // time spent on this batch, if it was measured
 
  private:
   friend Batch MakeBatch(std::span<const Shape> shapes, std::pmr::memory_resource* memory,

@@ -1,50 +1,62 @@
 #pragma once
-// Batches that threads read, decode and transform ahead of the training thread.
+// The prefetch queue: threads read, decode and transform batches ahead of the training thread.
 
+#include <atomic>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <memory_resource>
+#include <mutex>
+#include <span>
+#include <stop_token>
 #include <string>
-#include <string_view>
+#include <thread>
 #include <vector>
 
 #include "trainer/base/ranks/rank.h"
-#include "trainer/config/layer_spec.h"
+#include "trainer/base/thread/blocking_queue.h"
 #include "trainer/input/batch.h"
 #include "trainer/input/counters.h"
-#include "trainer/input/input_env.h"
 #include "trainer/input/position.h"
 #include "trainer/input/record_source.h"
 #include "trainer/input/test_shard.h"
 #include "trainer/input/transform.h"
-#include "trainer/storage/cursor.h"
 #include "trainer/tensor/shape.h"
 
 namespace trainer {
 
-class BatchWorkers;
 class BatchSampler;
+class Error;
+class ThreadTuner;
 
 struct BatchQueueOptions {
   std::string backend;  // of a database: "LMDB", "LEVELDB"
   std::string path;     // of a database
   int64_t batch_size = 1;
-  int64_t depth = 4;  // batches ready ahead
+  int64_t depth = 4;  // batches that are kept ready
   bool labels = true;
   Rank rank;               // which of the records are read: see Next
-  int parts = 1;           // of neighbouring replicas, that one the first
-  int decode_threads = 1;  // what they make does not depend on it; 0: automatic
-  std::pmr::memory_resource* memory = nullptr;  // of the batches; null: the heap
+  int virtual_ranks = 1;   // the queue serves ranks [rank.rank, rank.rank + virtual_ranks)
+  int decode_threads = 1;  // 0: automatic; batches do not depend on it
+  std::pmr::memory_resource* memory = nullptr;  // for the batches; null: the heap
   bool bytes = false;                           // as InputEnv::bytes
   int most_bad = -1;                            // as MaxBadRecords
 };
 
-// One source of batches. Errors of the threads name the record and come out of Next, after the
-// batches before it.
+// A bounded queue of batches, which worker threads fill: as many as asked for, or as many as make
+// batches come faster. A single worker reads and decodes without locks. Several workers take a few
+// records in turn, one worker at a time, and decode them concurrently into their rows.
+//
+// Batches come out in order. Neither their content nor the error that ends reading depends on the
+// number of threads: the error is that of the first bad record, it names the record, and Next
+// throws it after the batches before it.
+//
+// One thread uses the queue. The workers start with the first Next. Nothing is allocated once all
+// buffers were used and all threads were started.
 class BatchQueue {
  public:
-  // Looks at the first record.
-  BatchQueue(std::unique_ptr<RecordSource> source, const BatchQueueOptions& options);
+  // Reads the first record if the shapes of the batches depend on it.
+  BatchQueue(RecordSource source, const BatchQueueOptions& options);
   // Opens a database.
   BatchQueue(const BatchQueueOptions& options, const Transform& transform);
   ~BatchQueue();
@@ -52,61 +64,140 @@ class BatchQueue {
   BatchQueue& operator=(const BatchQueue&) = delete;
 
   // The database or list, for messages.
-  const std::string& path() const;
-  // Of the outputs of each part of a batch.
+  const std::string& path() const { return source_.sampler->path(); }
+  // Number of tensors per batch, and their shapes for one rank.
   int num_outputs() const { return static_cast<int>(shapes_.size()); }
   const Shape& shape(int i = 0) const { return shapes_[static_cast<size_t>(i)]; }
-  // What makes numbers of the batches' bytes; null where they hold numbers.
+  // Converts the batches' bytes to floats; null if batches hold floats.
   const Normalization* normalization() const { return normalization_; }
 
-  // As RecordSource::CountRecords. Only before the first Next.
+  // As RecordSampler::CountRecords. Call it before the first Next.
   int64_t CountRecords(bool reads_keys);
-  // Of one part of a batch.
+  // Records per batch of one rank.
   int64_t batch_size() const { return batch_size_; }
 
-  // Goes on at a position saved earlier, by this or another replica. Only before the first Next.
-  // Throws kBadSnapshot when the source has no such record: it is not the one the snapshot was made
-  // with.
+  // Resumes at `position`, which any rank may have saved. Call it before the first Next. Throws
+  // kBadSnapshot if the data set has no such record, i.e. it is not the set of the snapshot.
   void Restore(const Position& position);
 
-  // Gives this replica every count-th batch of those that it would read alone. Only before the
-  // first Next, in a net that shares no records; a rank without a batch must not ask for one. After
-  // a batch position() is where the next round begins, or the next one with a batch for this rank.
-  void Share(const TestShard& share);
+  // Divides whole batches among ranks: this queue gives every count-th batch of those that a single
+  // rank would read. Call it before the first Next, and only if one rank reads all records. A rank
+  // without a batch must not call Next. After a batch, position() is where the next round with a
+  // batch for this rank begins.
+  void SetTestShard(const TestShard& shard);
 
-  // The next batch; the former one is taken back. Of the records from position() on, this replica
-  // takes number rank, rank + count, ... of the next batch_size * count. With several parts the
-  // batches of as many replicas follow each other in it, along the first axis.
+  // Returns the next batch; the previous one becomes invalid. Of the next batch_size * ranks
+  // records from position() on, it holds the numbers rank, rank + ranks, ... The batches of several
+  // virtual ranks follow each other along the first axis.
   const Batch& Next();
-  int parts() const { return parts_; }
-  // Waits until the next `batches` are ready, or as many as are read ahead, and throws what Next
-  // would throw for one of them. What was taken and position() stay.
+  int virtual_ranks() const { return virtual_ranks_; }
+  // Waits until the next `batches`, or as many as are kept ready, can be taken, and throws what
+  // Next would throw for one of them. Takes nothing.
   void Await(int64_t batches);
-  // Whether Next would give a batch without waiting.
-  bool IsReady() const;
+  // Whether Next would return without waiting.
+  bool IsReady() const { return full_.Count() > 0; }
 
-  // Where an item of the last batch, counted through its parts, comes from: "record '00000007' of
-  // data/train_lmdb"; "" when it
-  // cannot be told any more. Ends the reading, so that nothing is kept for it: for the message with
-  // which a run ends.
+  // Names an item of the last batch, or of the batch that began at `position`, counted over all
+  // virtual ranks: "record '00000007' of data/train_lmdb"; "" if that is no longer known. Ends
+  // reading, so that normal reading need not store names: for the message of a fatal error.
   std::string NameOfItem(int64_t item) { return NameOfItem(before_, item); }
-  // The same for the batch that began at `position`, taken from it before.
   std::string NameOfItem(const Position& position, int64_t item);
 
-  // After the last batch given out: what Restore takes. The same for all replicas that have taken
-  // as many batches.
+  // The position after the last batch, for Restore. It is the same on all ranks that have taken as
+  // many batches.
   const Position& position() const { return position_; }
-  const InputCounters& counters() const;
+  const InputCounters& counters() const { return counters_; }
 
  private:
-  std::unique_ptr<RecordSource> source_;
+  // A batch that workers are filling.
+  struct PendingBatch {
+    Batch batch;
+    int64_t unfinished = 0;     // records
+    bool is_complete = false;   // and may be published
+    std::vector<uint64_t> bad;  // the epochs of its bad records
+    int64_t failed_at = 0;      // index of the first record with an error
+    std::exception_ptr error;
+  };
+  // Records that one worker has taken.
+  struct RecordRange {
+    PendingBatch* pending = nullptr;
+    int64_t first = 0;  // index in the batch
+    size_t records = 0;
+    std::exception_ptr failure;  // of reading the record after them
+    std::vector<uint64_t> bad;   // the epochs of its bad records
+    bool measured = false;
+    WorkSeconds work;
+  };
+
+  bool started() const { return !threads_.empty(); }
+  void RequireNotStarted(const char* what) const;
+  // Ends the workers. The current batch stays valid, and the sampler may be used.
+  void Stop();
+  void StartOnce();
+  void StartThreads(size_t count);
+  void Wait(size_t count);
+  void SpinUntilReady(size_t count) const;
+  void CountWork(const Batch& batch);
+  void Tune(bool first, double waited);
+
+  void RunSingle(const std::stop_token& stop);
+  void RunShared(size_t index, const std::stop_token& stop);
+  RecordRange TakeRange(std::span<Record> records, const std::stop_token& stop);
+  PendingBatch* StartBatch(Batch batch);
+  void FinishRange(const RecordRange& range, const std::exception_ptr& error);
+  void Publish(PendingBatch* pending);
+  size_t Read(std::span<Record> records, bool measured, WorkSeconds* work,
+              std::exception_ptr* failure);
+  std::vector<uint64_t> Decode(std::span<const Record> records, Decoder* decoder, bool measured,
+                               WorkSeconds* work, Batch* batch);
+  std::vector<uint64_t> DecodeOrSkip(std::span<const Record> records, Decoder* decoder,
+                                     Batch* batch);
+  void DecodeReplacement(const Record& bad, const Error& why, Decoder* decoder, Batch* batch);
+
+  RecordSource source_;
+  std::unique_ptr<BatchSampler> sampler_;
   std::vector<Shape> shapes_;
   int64_t batch_size_;
-  int parts_;
-  const Normalization* normalization_;
+  int virtual_ranks_;
+  const Normalization* normalization_ = nullptr;
+  int64_t depth_;
+  std::pmr::memory_resource* memory_;
+  int most_bad_;
+  std::vector<std::unique_ptr<Decoder>> decoders_;
+  // How many records a worker reads before it decodes them, alone and with others.
+  size_t single_range_ = 1, shared_range_ = 1;
+
+  // Used by the consumer.
   Position position_, before_;  // after the last batch and before it
-  std::unique_ptr<BatchSampler> feed_;
-  std::unique_ptr<BatchWorkers> threads_;  // last: they use the members above
+  Batch current_;
+  bool has_current_ = false, took_ = false, stopped_ = false;
+  InputCounters counters_;
+  bool tunes_;  // the number of workers
+  std::unique_ptr<ThreadTuner> tuner_;
+  double last_taken_ = 0;
+  double waited_ = 0;  // for the next batch
+
+  BlockingQueue<Batch> free_, full_;
+  std::atomic<size_t> wanted_;  // workers
+
+  // Held by the worker that takes records, which may wait for a free batch meanwhile; guards these.
+  // A single worker holds it all the time.
+  std::mutex taking_;
+  bool single_ = false;
+  PendingBatch* taken_ = nullptr;
+  bool read_failed_ = false;
+
+  // Guards the sampler, for a short time, and is taken after taking_. A worker that needs a
+  // replacement for a bad record must not wait for a free batch: its own may be the next one.
+  std::mutex sampling_;
+
+  std::mutex finishing_;  // guards these; taken after the others
+  std::vector<PendingBatch> pending_;
+  uint64_t begun_ = 0, published_ = 0;  // batch n is pending_[n % size]
+  bool failed_ = false;
+
+  std::stop_source stop_;
+  std::vector<std::jthread> threads_;  // last: they use the members above
 };
 
 }  // namespace trainer

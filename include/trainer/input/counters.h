@@ -8,7 +8,7 @@ namespace trainer {
 // Time that the workers spent on batches, in seconds: reading records, decoding them, and
 // transforming them to the values of a batch.
 struct WorkSeconds {
-  double read = 0, decode = 0, augment = 0;
+  double read = 0, decode = 0, transform = 0;
 };
 
 // How often the consumer found no batch ready, and how long it then waited. The wait for the first
@@ -17,8 +17,8 @@ struct InputCounters {
   uint64_t waits = 0;
   double wait_seconds = 0;
   double first_wait_seconds = 0;
-  WorkSeconds stages;  // of all threads, from the batches that were measured
-  int threads = 1;     // that decode
+  WorkSeconds work;  // of all workers, in the batches that were measured
+  int threads = 1;   // workers
 };
 
 // Whether the n-th wait, counted from 1, is logged: the first of each thousand.

@@ -17,8 +17,8 @@ struct InputEnv {
   std::pmr::memory_resource* host_memory = nullptr;  // of the batches; null: the heap
   // Whether batches may hold images as bytes if they are stored as bytes: see Batch::pixels.
   bool bytes = false;
-  // Number of ranks, from `replica` on, whose batches are read together: see BatchQueue.
-  int parts = 1;
+  // Number of ranks, from `rank` on, whose batches are read together: see BatchQueue.
+  int virtual_ranks = 1;
 };
 
 }  // namespace trainer

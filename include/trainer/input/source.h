@@ -74,10 +74,9 @@ bool HasMemoryRecords(const LayerSpec& layer);
 std::unique_ptr<BatchQueue> OpenMemory(const LayerSpec& layer, const InputEnv& env);
 
 // The Datum records of a database; encoded ones are decoded to the transform's colors.
-std::unique_ptr<RecordSource> MakeDatabaseSource(std::unique_ptr<Cursor> cursor,
-                                                 Transform transform);
-// The same in another order each epoch: see ShuffledReader.
-std::unique_ptr<RecordSource> MakeShuffledSource(std::unique_ptr<Cursor> cursor, uint64_t window,
-                                                 const PhiloxKey& key, Transform transform);
+RecordSource MakeDatabaseSource(std::unique_ptr<Cursor> cursor, Transform transform);
+// Reads them in another order each epoch: see ShuffledReader.
+RecordSource MakeShuffledSource(std::unique_ptr<Cursor> cursor, uint64_t window,
+                                const PhiloxKey& key, Transform transform);
 
 }  // namespace trainer

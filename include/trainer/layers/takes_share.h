@@ -8,7 +8,7 @@ namespace trainer {
 class TakesShare {
  public:
   virtual ~TakesShare() = default;
-  // As RecordSource::CountRecords. Before the first Forward.
+  // As RecordSampler::CountRecords. Before the first Forward.
   virtual int64_t CountRecords(bool reads_keys) = 0;
   // The records of one batch.
   virtual int64_t RecordsPerBatch() const = 0;

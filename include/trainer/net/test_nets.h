@@ -19,7 +19,7 @@ struct TestData {
   std::string difference;  // where two layers read different numbers, which `records` cannot tell
 };
 
-// Before the first pass of the net. `reads_keys`: as RecordSource::CountRecords.
+// Before the first pass of the net. `reads_keys`: as RecordSampler::CountRecords.
 TestData TestDataOf(const Net& net, bool reads_keys);
 
 // A number of batches that does not fit the data gives means in which some records count more

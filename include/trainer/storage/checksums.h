@@ -3,9 +3,13 @@
 // would read as a different image.
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "trainer/storage/cursor.h"
 
 namespace trainer {
 
@@ -21,5 +25,26 @@ void WriteChecksums(const std::string& path, const std::vector<uint32_t>& checks
 
 // Throws as ReadFile does; kData for anything else.
 std::vector<uint32_t> ReadChecksums(const std::string& path);
+
+// Compares the records of a set with their checksums. Any thread.
+class ChecksumVerifier {
+ public:
+  ChecksumVerifier(std::string path, std::vector<uint32_t> checksums)
+      : path_(std::move(path)), checksums_(std::move(checksums)) {}
+
+  uint64_t records() const { return checksums_.size(); }
+  // `ordinal` is the record's number in the set, which messages call `set`. Throws kData if the
+  // record differs from the one for which the checksum was written.
+  void Check(const std::string& set, uint64_t ordinal, std::string_view key,
+             std::string_view value) const;
+
+ private:
+  std::string path_;
+  std::vector<uint32_t> checksums_;
+};
+
+// Opens the checksums of the set at `path`, which `cursor` reads; null if it has none. Throws as
+// ReadChecksums does, and kData if the set has another number of records.
+std::unique_ptr<ChecksumVerifier> OpenVerifier(const std::string& path, const Cursor& cursor);
 
 }  // namespace trainer

@@ -1,15 +1,12 @@
 #pragma once
-// Reads record databases: keys and values, in byte order of the keys. A backend is one file in
-// src/storage/ that registers itself; see RegisterCursor.
+// Reads sets of records: keys and values, in databases in byte order of the keys. The formats are
+// in format.h.
 
-#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
-
-#include "trainer/base/registry.h"
 
 namespace trainer {
 
@@ -64,43 +61,16 @@ class Cursor {
   std::string path_;
 };
 
-using CursorRegistry = Registry<Cursor, const std::string&>;
-
-// Opens the database in folder `path` read-only, at its first record. `backend` is a name that
-// data_param accepts: "LMDB", "LEVELDB" or "TAR". TAR has files instead of a folder, see
-// tar_index.h, and its records come in the order of the files. One database may be open several
-// times in this process. Several ranks share a LevelDB as record_server.h says.
+// Opens the set at `path` read-only, at its first record. `format` is a name of format.h: "LMDB",
+// "LEVELDB", "TAR" or "HDF5". Records of tar files come in the order of the files, see tar_index.h.
+// One database may be open several times in this process. Several ranks share a LevelDB as
+// record_server.h says.
 //
-// Throws kNoInput: the folder does not exist or has no database of this backend (the message names
-// the backend that it is of). kNoPermission: it may not be read. kIo: another process has it open
+// Throws kNoInput: the folder does not exist or has no database of this format (the message names
+// the format that it has). kNoPermission: it may not be read. kIo: another process has it open
 // (LevelDB). kData: empty, truncated, damaged, of another format or version. kUsage: unknown
-// backend.
-std::unique_ptr<Cursor> OpenCursor(const std::string& backend, const std::string& path);
-
-// Name of the backend whose marker file is in the folder, or "".
-std::string DetectBackend(const std::string& path);
-
-// Calls DetectBackend. Throws kNoInput for a folder without a database. Returns LMDB for a path
-// that is not a folder, so that opening it explains what is wrong.
-std::string BackendOf(const std::string& path);
-
-// Whether several processes may open a database at the same time.
-enum class CursorAccess { kShared, kExclusive };
-
-// const RegisterCursor<LmdbCursor> kLmdb("LMDB", "data.mdb"); The second argument is the file that
-// marks the backend's folders, or "" for a backend that finds its files itself.
-struct CursorMarkers {
-  static void Add(const std::string& backend, const std::string& marker, CursorAccess access);
-};
-template <std::constructible_from<const std::string&> T>
-struct RegisterCursor {
-  RegisterCursor(const std::string& backend, const std::string& marker,
-                 CursorAccess access = CursorAccess::kShared) {
-    CursorRegistry::Get().Add(
-        backend, [](const std::string& path) { return std::unique_ptr<Cursor>(new T(path)); });
-    CursorMarkers::Add(backend, marker, access);
-  }
-};
+// format.
+std::unique_ptr<Cursor> OpenCursor(const std::string& format, const std::string& path);
 
 // The key for a message: quoted, control bytes escaped, cut after 80 bytes.
 std::string QuoteKey(std::string_view key);

@@ -1,12 +1,9 @@
 #pragma once
 // Writes record databases that Caffe and this program read.
 
-#include <concepts>
 #include <memory>
 #include <string>
 #include <string_view>
-
-#include "trainer/base/registry.h"
 
 namespace trainer {
 
@@ -23,15 +20,9 @@ class DbWriter {
   virtual void Commit() = 0;
 };
 
-using DbWriterRegistry = Registry<DbWriter, const std::string&>;
-
 // Creates the folder `path` (mode 0777 without the umask's bits) and an empty database in it.
 // Throws kCannotCreate if something is there already or the folder cannot be created, kUsage for an
 // unknown backend.
 std::unique_ptr<DbWriter> CreateDb(const std::string& backend, const std::string& path);
-
-// const RegisterDbWriter<LmdbWriter> kLmdb("LMDB");
-template <std::constructible_from<const std::string&> T>
-using RegisterDbWriter = Registration<DbWriter, T, const std::string&>;
 
 }  // namespace trainer

@@ -7,64 +7,25 @@
 
 #include "trainer/base/file/file.h"
 #include "trainer/base/file/file_system.h"
-#include "trainer/config/text/prototxt.h"
-#include "trainer/input/counters.h"
-#include "trainer/input/image_list.h"
-#include "trainer/input/source.h"
-#include "trainer/input/window_list.h"
+#include "trainer/input/input_files.h"
 
 namespace trainer {
 namespace {
 
-// The image files that a list names, in its order.
-std::vector<std::string> ListedFiles(const std::vector<ListedImage>& images,
-                                     const std::string& root) {
-  std::vector<std::string> files;
-  for (const ListedImage& image : images) files.push_back(root + image.path);
-  return files;
-}
-
 std::optional<InputSource> FindSource(const LayerSpec& layer) {
-  const caffe::LayerParameter& proto = layer.proto();
+  const std::optional<InputFiles> files = InputFilesOf(layer);
+  if (!files || files->path.empty()) return std::nullopt;
   InputSource source;
   source.layer = layer.name();
-  const auto take = [&](const std::string& kind, const std::string& path, uint32_t batch) {
-    source.profile.kind = kind;
-    source.profile.path = path.empty() ? "" : ResolvePath(path, layer.Where().file);
-    source.batch = batch;
+  source.profile.kind = files->format;
+  source.profile.path = files->path;
+  source.batch = files->batch_size;
+  source.files = [files] { return files->Files(); };
+  source.rates = [files, layer](const ReadBenchmarkOptions& options) {
+    if (files->format == "files") return BenchmarkFiles(files->Files(), options);
+    if (files->format == "HDF5") return BenchmarkRows(layer, options);
+    return BenchmarkReads(files->path, options);
   };
-  if (layer.type() == "Data") {
-    const caffe::DataParameter& param = proto.data_param();
-    take(caffe::DataParameter::DB_Name(param.backend()), "", param.batch_size());
-    if (!param.source().empty()) source.profile.path = DatabasePath(layer);
-  } else if (layer.type() == "HDF5Data") {
-    take("HDF5", proto.hdf5_data_param().source(), proto.hdf5_data_param().batch_size());
-  } else if (layer.type() == "ImageData") {
-    take("files", proto.image_data_param().source(), proto.image_data_param().batch_size());
-  } else if (layer.type() == "WindowData") {
-    take("files", proto.window_data_param().source(), proto.window_data_param().batch_size());
-  }
-  const std::string path = source.profile.path;
-  if (path.empty()) return std::nullopt;
-  source.files = [path] { return FilesOfSet(path); };
-  source.rates = [path](const ReadBenchmarkOptions& options) {
-    return BenchmarkReads(path, options);
-  };
-  if (layer.type() == "HDF5Data") {
-    source.rates = [layer](const ReadBenchmarkOptions& options) {
-      return BenchmarkRows(layer, options);
-    };
-  } else if (source.profile.kind == "files") {
-    const bool windows = layer.type() == "WindowData";
-    source.files = [path, windows, proto] {
-      return windows
-                 ? ListedFiles(ReadWindowList(path).images, proto.window_data_param().root_folder())
-                 : ListedFiles(ReadImageList(path), proto.image_data_param().root_folder());
-    };
-    source.rates = [files = source.files](const ReadBenchmarkOptions& options) {
-      return BenchmarkFiles(files(), options);
-    };
-  }
   return source;
 }
 

@@ -5,7 +5,7 @@
 #include "predict/hdf5_blob_writer.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
-#include "trainer/storage/new_database.h"
+#include "trainer/storage/database_writer.h"
 
 namespace trainer {
 namespace {
@@ -17,7 +17,7 @@ class DatabaseBlobs final : public BlobWriter {
       : blobs_(blobs) {
     constexpr int kDigits = 10;
     for (const std::string& out : outs) {
-      databases_.push_back(std::make_unique<NewDatabase>(backend, out, kDigits));
+      databases_.push_back(std::make_unique<DatabaseWriter>(backend, out, kDigits));
     }
   }
 
@@ -49,7 +49,7 @@ class DatabaseBlobs final : public BlobWriter {
 
  private:
   std::vector<std::string> blobs_;
-  std::vector<std::unique_ptr<NewDatabase>> databases_;
+  std::vector<std::unique_ptr<DatabaseWriter>> databases_;
   caffe::Datum datum_;
 };
 

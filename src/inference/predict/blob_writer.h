@@ -24,8 +24,8 @@ class BlobWriter {
 // Datum with float_data per row, with keys %010d, as Caffe's extract_features does.
 // Throws kUsage if the number of outs is wrong, a blob is named twice, or two blobs cannot be in
 // the same HDF5 file ("a" and "a/b"). Throws kCannotCreate if an out exists, unless it is an HDF5
-// file and `replace` is set. Throws as AtomicFile and NewDatabase. Add throws kConfig if the rows
-// for a database have more than three axes.
+// file and `replace` is set. Throws as AtomicFile and DatabaseWriter. Add throws kConfig if the
+// rows for a database have more than three axes.
 std::unique_ptr<BlobWriter> MakeBlobWriter(const std::string& backend,
                                            const std::vector<std::string>& blobs,
                                            const std::vector<std::string>& outs, bool replace);

@@ -37,7 +37,7 @@ void PrefetchingDataLayer::Prepare(PrepareContext& ctx) {
 
 void PrefetchingDataLayer::Forward(const RunContext& run) {
   part_ = run.virtual_rank();
-  if (stage_ != nullptr) return prefetcher_->parts() > 1 ? StagePart(run) : StageAhead(run);
+  if (stage_ != nullptr) return prefetcher_->virtual_ranks() > 1 ? StagePart(run) : StageAhead(run);
   if (part_ == 0 && !run.is_reevaluation()) {
     const uint64_t epoch = prefetcher_->position().epoch;
     batch_ = &prefetcher_->Next();

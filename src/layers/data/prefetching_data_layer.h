@@ -33,7 +33,7 @@ class PrefetchingDataLayer : public Layer,
   std::string SaveState() const override;
   void RestoreState(const std::string& state) override;
   void AwaitBatches(int passes) override;
-  void TakeShare(const TestShard& share) override { prefetcher_->Share(share); }
+  void TakeShare(const TestShard& share) override { prefetcher_->SetTestShard(share); }
   int64_t CountRecords(bool reads_keys) override { return prefetcher_->CountRecords(reads_keys); }
   int64_t RecordsPerBatch() const override { return prefetcher_->batch_size(); }
   std::string NameOfItem(int64_t item, uint32_t batches_ago) override;

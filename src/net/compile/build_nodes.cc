@@ -170,7 +170,7 @@ class GraphBuilder {
     env.reading.phase = spec.proto().phase();
     env.reading.key = {env_.options.seed, RngStreamOf(key, env.reading.phase)};
     env.reading.rank = env_.options.rank;
-    env.reading.parts = env_.options.virtual_ranks;
+    env.reading.virtual_ranks = env_.options.virtual_ranks;
     env.reading.decode_threads = 0;
     env.reading.host_memory = &env_.device.PinnedMemory();
     env.reading.bytes = env_.device.PrefersUint8();

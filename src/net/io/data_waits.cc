@@ -17,9 +17,9 @@ DataWork WorkOfLayer(const std::string& name, const InputCounters& counters) {
   DataWork work;
   work.layer = name;
   work.waited = counters.wait_seconds;
-  work.read = counters.stages.read;
-  work.decode = counters.stages.decode;
-  work.augment = counters.stages.augment;
+  work.read = counters.work.read;
+  work.decode = counters.work.decode;
+  work.augment = counters.work.transform;
   work.threads = counters.threads;
   work.cores = AvailableThreads();
   return work;

@@ -20,7 +20,7 @@
 #include "trainer/run/device.h"
 #include "trainer/storage/cursor.h"
 #include "trainer/storage/datum.h"
-#include "trainer/storage/record_set.h"
+#include "trainer/storage/record_scan.h"
 
 namespace trainer {
 namespace {
@@ -125,10 +125,10 @@ class TrainingSetStats {
 };
 
 void ReadTrainingSet(ProjectData* data) {
-  const std::unique_ptr<RecordReader> reader = OpenRecords(data->train);
-  Progress progress("Reading " + data->train, "records", reader->Count());
+  RecordScan scan(data->train);
+  Progress progress("Reading " + data->train, "records", scan.Count());
   TrainingSetStats stats(data->train);
-  for (StoredRecord record; reader->Next(&record);) {
+  for (StoredRecord record; scan.Next(&record);) {
     progress.Add(1, record.value.size());
     stats.Add(record);
   }
@@ -136,10 +136,10 @@ void ReadTrainingSet(ProjectData* data) {
 }
 
 int64_t CountRecords(const std::string& path) {
-  const std::unique_ptr<RecordReader> reader = OpenRecords(path);
-  int64_t count = reader->Count();
+  RecordScan scan(path);
+  int64_t count = scan.Count();
   if (count > 0) return count;
-  for (StoredRecord record; reader->Next(&record);) ++count;
+  for (StoredRecord record; scan.Next(&record);) ++count;
   return count;
 }
 
@@ -225,7 +225,7 @@ NewProject CreateProject(const NewProjectOptions& options) {
   NewProject project;
   project.folder = options.folder;
   FindDatabases(options, &project);
-  project.data.backend = BackendOf(project.data.train);
+  project.data.backend = DetectFormat(project.data.train);
   ReadTrainingSet(&project.data);
   project.data.test_records = CountRecords(project.data.test);
   WriteProject(options, &project);

@@ -19,6 +19,7 @@
 #include "trainer/input/image_list.h"
 #include "trainer/input/source.h"
 #include "trainer/storage/cursor.h"
+#include "trainer/storage/format.h"
 #include "trainer/storage/hdf5_list.h"
 
 namespace trainer {
@@ -130,7 +131,10 @@ void DescribeData(const LayerSpec& layer, DataFingerprint* print) {
                    layer.proto().data_param().backend() == caffe::DataParameter::TAR;
   try {
     if (tar) return DescribeDatabase(DatabasePath(layer), "TAR", print);
-    if (IsDirectory(path)) return DescribeDatabase(path, DetectBackend(path), print);
+    if (IsDirectory(path)) {
+      const Format* const format = FormatOfFolder(path);
+      return DescribeDatabase(path, format == nullptr ? "" : format->name, print);
+    }
     if (print->is_source && layer.type() == "ImageData") return DescribeList(path, layer, print);
     if (print->is_source && layer.type() == "HDF5Data") return DescribeRows(path, layer, print);
     print->content = Join(FileSize(path), " bytes, checksum ", Hex(SumOfFile(path, kPartOfOne, 0)));

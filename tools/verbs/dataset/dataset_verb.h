@@ -8,7 +8,6 @@
 #include "flag_groups.h"
 #include "trainer/cli/verb.h"
 #include "trainer/datasets/from_images.h"
-#include "trainer/storage/record_set.h"
 
 namespace trainer {
 

@@ -1,6 +1,7 @@
 #include "dataset_verb.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
+#include "trainer/storage/format.h"
 
 namespace trainer {
 namespace {
@@ -10,7 +11,7 @@ class Pack : public ImageSetVerb {
  protected:
   void RunTask() override {
     ImagesOptions options = Options();
-    options.encoded = KindOfSet(options.output.path) != "HDF5";
+    options.encoded = DetectFormat(options.output.path) != "HDF5";
     Write(options);
   }
 };

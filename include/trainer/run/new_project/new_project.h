@@ -35,7 +35,7 @@ struct NewProject {
 
 // Converts images if necessary, measures the training set and writes the files. Throws kUsage if
 // the test set is missing, if the records are not images, or if the template does not fit;
-// kCannotCreate if a file exists and `replace` is not set; and as WriteImages and OpenRecords.
+// kCannotCreate if a file exists and `replace` is not set; and as WriteImages and RecordScan.
 NewProject CreateProject(const NewProjectOptions& options);
 
 // Describes the data and the files, and says which commands come next.

@@ -1,17 +1,16 @@
 // Writes sets of images as tar files with WebDataset's names: key.jpg or key.png, and key.cls with
 // the label as text.
 
+#include "tar_set_writer.h"
+
 #include <unordered_set>
 #include <vector>
 
 #include "datum.pb.h"
-#include "record_kinds.h"
 #include "tar_writer.h"
-#include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/lower_case.h"
 #include "trainer/base/text/text.h"
-#include "trainer/image/image.h"
 #include "trainer/storage/cursor.h"
 #include "trainer/storage/datum.h"
 
@@ -114,7 +113,7 @@ class TarSetWriter final : public RecordWriter {
 
 }  // namespace
 
-std::unique_ptr<RecordWriter> MakeTarRecords(const std::string& path, uint64_t shard_bytes) {
+std::unique_ptr<RecordWriter> CreateTarSet(const std::string& path, uint64_t shard_bytes) {
   return std::make_unique<TarSetWriter>(path, shard_bytes);
 }
 

@@ -13,22 +13,22 @@
 namespace trainer {
 
 // Thrown out of a wait that a stop request ended.
-struct Closed {};
+struct QueueStopped {};
 
 // In which order values come out of a channel: as they went in, or the last one first. Memory that
 // is used again and again should come out in the latter, while the caches still hold it.
-enum class ChannelOrder { kFirstIn, kLastIn };
+enum class QueueOrder { kFifo, kLifo };
 
 // All members may be called from any thread. Nothing is allocated after construction. It must
 // outlive the calls of all threads, also those that have done their part.
 template <class T>
-class Channel {
+class BlockingQueue {
  public:
   // `capacity` values at most, at least 1.
-  explicit Channel(size_t capacity, ChannelOrder order = ChannelOrder::kFirstIn)
+  explicit BlockingQueue(size_t capacity, QueueOrder order = QueueOrder::kFifo)
       : order_(order), ring_(capacity) {}
 
-  // Waits for room. Throws Closed when `stop` is requested.
+  // Waits for room. Throws QueueStopped when `stop` is requested.
   void Push(T value, const std::stop_token& stop = {}) {
     {
       std::unique_lock lock(mutex_);
@@ -39,15 +39,15 @@ class Channel {
   }
 
   // Waits for a value; throws the exception given to Fail once the values before it are taken.
-  // Throws Closed when `stop` is requested.
+  // Throws QueueStopped when `stop` is requested.
   T Pop(const std::stop_token& stop = {}) {
     std::unique_lock lock(mutex_);
     Wait(filled_, lock, stop, [&] { return count_ > 0 || failure_; });
     if (count_ == 0) std::rethrow_exception(failure_);
-    std::optional<T>& from = ring_[order_ == ChannelOrder::kFirstIn ? first_ : At(count_ - 1)];
+    std::optional<T>& from = ring_[order_ == QueueOrder::kFifo ? first_ : At(count_ - 1)];
     T value = std::move(*from);
     from.reset();
-    if (order_ == ChannelOrder::kFirstIn) first_ = At(1);
+    if (order_ == QueueOrder::kFifo) first_ = At(1);
     --count_;
     lock.unlock();
     room_.notify_one();
@@ -85,10 +85,10 @@ class Channel {
   template <class IsFinished>
   static void Wait(std::condition_variable_any& what, std::unique_lock<std::mutex>& lock,
                    const std::stop_token& stop, const IsFinished& is_over) {
-    if (!is_over() && !what.wait(lock, stop, is_over)) throw Closed{};
+    if (!is_over() && !what.wait(lock, stop, is_over)) throw QueueStopped{};
   }
 
-  const ChannelOrder order_;
+  const QueueOrder order_;
   mutable std::mutex mutex_;  // guards what follows; count_ may be read without it
   std::condition_variable_any filled_, room_;
   std::vector<std::optional<T>> ring_;

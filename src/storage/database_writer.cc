@@ -1,4 +1,4 @@
-#include "trainer/storage/new_database.h"
+#include "trainer/storage/database_writer.h"
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -8,8 +8,6 @@
 #include <cerrno>
 #include <filesystem>
 
-#include "record_kinds.h"
-#include "trainer/base/error/error.h"
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/file/file_error.h"
@@ -65,7 +63,7 @@ void NamingTarget(const std::string& path, const std::string& temp, const Write&
 
 }  // namespace
 
-NewDatabase::NewDatabase(const std::string& backend, std::string path, int digits)
+DatabaseWriter::DatabaseWriter(const std::string& backend, std::string path, int digits)
     : path_(std::move(path)), digits_(digits) {
   while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
   temp_ = TempPathFor(path_);
@@ -74,14 +72,14 @@ NewDatabase::NewDatabase(const std::string& backend, std::string path, int digit
   NamingTarget(path_, temp_, [&] { writer_ = CreateDb(backend, temp_); });
 }
 
-NewDatabase::~NewDatabase() {
+DatabaseWriter::~DatabaseWriter() {
   if (writer_ == nullptr) return;
   writer_.reset();
   std::error_code ignored;
   std::filesystem::remove_all(temp_, ignored);
 }
 
-void NewDatabase::Put(int64_t number, const std::string& suffix, const caffe::Datum& datum) {
+void DatabaseWriter::Put(int64_t number, const std::string& suffix, const caffe::Datum& datum) {
   std::string key = std::to_string(number);
   const auto length = static_cast<size_t>(digits_);
   if (key.size() > length) {
@@ -93,12 +91,12 @@ void NewDatabase::Put(int64_t number, const std::string& suffix, const caffe::Da
   Put(key, value_);
 }
 
-void NewDatabase::Put(std::string_view key, std::string_view value) {
+void DatabaseWriter::Put(std::string_view key, std::string_view value) {
   NamingTarget(path_, temp_, [&] { writer_->Put(key, value); });
   ++records_;
 }
 
-void NewDatabase::Finish() {
+void DatabaseWriter::Finish() {
   NamingTarget(path_, temp_, [&] { writer_->Commit(); });
   FileOps& ops = FileOps::Posix();
   if (ops.Rename(temp_, path_) != 0) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "formats.h"
+#include "codecs.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {

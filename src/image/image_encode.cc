@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <memory>
 
-#include "formats.h"
-#include "jpeg_errors.h"
+#include "codecs.h"
+#include "jpeg_reader.h"
 #include "trainer/base/text/text.h"
 #include "trainer/image/image.h"
 

@@ -3,7 +3,7 @@
 #include <csetjmp>
 #include <cstring>
 
-#include "formats.h"
+#include "codecs.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "input/every_source.h"
-#include "trainer/input/image_source.h"
+#include "trainer/input/image_decoder.h"
 
 namespace trainer {
 namespace {
@@ -101,22 +101,19 @@ TEST_F(DecodeThreadsTest, ReuseTheBuffers) {
 
 // --- Errors ---
 
-// A source of numbers. Some cannot be decoded, and one cannot be fetched.
-class BrokenSource final : public ImageSource {
+// A source of numbers. Some cannot be decoded, and one cannot be read.
+class BrokenSampler final : public RecordSampler {
  public:
-  BrokenSource(std::set<uint64_t> bad, uint64_t unreadable)
-      : ImageSource(Transform(KeptLayer("name: 'd' type: 'Data'"), caffe::TRAIN, {})),
-        bad_(std::move(bad)),
-        unreadable_(unreadable) {}
+  explicit BrokenSampler(uint64_t unreadable) : unreadable_(unreadable) {}
 
   const std::string& path() const override { return path_; }
-  void Fetch(Record* record) override {
+  void Get(Record* record) override {
     if (at_ == unreadable_) throw Error(ErrorCode::kIo, {path_}, Join("cannot fetch ", at_));
     key_ = Key();
     record->key = key_;
     record->index = at_;
   }
-  uint64_t Advance(uint64_t count) override {
+  uint64_t Skip(uint64_t count) override {
     at_ += count;
     return 0;
   }
@@ -124,29 +121,28 @@ class BrokenSource final : public ImageSource {
   void Seek(const Position& position) override { at_ = position.record; }
 
  private:
-  struct Parser final : public RecordParser {
-    explicit Parser(const BrokenSource& owner) : source(owner) {}
-    const DatumView& Parse(const Record& record) override {
-      if (record.index % 3 == 1) std::this_thread::sleep_for(std::chrono::microseconds(200));
-      if (source.bad_.contains(record.index)) {
-        throw Error(ErrorCode::kData, {source.path_}, Join("cannot decode ", record.key));
-      }
-      pixel = static_cast<float>(record.index);
-      view.channels = view.height = view.width = 1;
-      view.floats = {&pixel, 1};
-      return view;
+  std::string path_ = "broken", key_;
+  uint64_t unreadable_, at_ = 0;
+};
+
+class BrokenLoader final : public ImageLoader {
+ public:
+  explicit BrokenLoader(std::set<uint64_t> bad) : bad_(std::move(bad)) {}
+  const DatumView& Load(const Record& record, const CropChooser*) override {
+    if (record.index % 3 == 1) std::this_thread::sleep_for(std::chrono::microseconds(200));
+    if (bad_.contains(record.index)) {
+      throw Error(ErrorCode::kData, {"broken"}, Join("cannot decode ", record.key));
     }
-    const BrokenSource& source;
-    float pixel = 0;
-    DatumView view;
-  };
-  std::unique_ptr<RecordParser> MakeParser() const override {
-    return std::make_unique<Parser>(*this);
+    pixel_ = static_cast<float>(record.index);
+    view_.channels = view_.height = view_.width = 1;
+    view_.floats = {&pixel_, 1};
+    return view_;
   }
 
-  std::string path_ = "broken", key_;
+ private:
   std::set<uint64_t> bad_;
-  uint64_t unreadable_, at_ = 0;
+  float pixel_ = 0;
+  DatumView view_;
 };
 
 // How many batches come before the error, which comes again when asked again.
@@ -155,7 +151,12 @@ std::pair<int, Thrown> ReadBroken(std::set<uint64_t> bad, uint64_t unreadable, i
   options.batch_size = 10;
   options.labels = false;
   options.decode_threads = threads;
-  BatchQueue source(std::make_unique<BrokenSource>(std::move(bad), unreadable), options);
+  RecordSource broken;
+  broken.sampler = std::make_unique<BrokenSampler>(unreadable);
+  broken.decoders = std::make_unique<ImageDecoderFactory>(
+      Transform(KeptLayer("name: 'd' type: 'Data'"), caffe::TRAIN, {}),
+      [=](BitDepth) { return std::make_unique<BrokenLoader>(bad); });
+  BatchQueue source(std::move(broken), options);
   int good = 0;
   const Thrown first = Catch([&] {
     for (;; ++good) {

@@ -1,10 +1,9 @@
 #pragma once
-// Sets of records in any format: databases, HDF5 files, tar files.
+// Writes new sets of records in any format.
 
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
 
 namespace trainer {
 
@@ -12,26 +11,6 @@ namespace trainer {
 struct StoredRecord {
   std::string key, value;
 };
-
-// Reads a set from the first record to the last. Used by one thread. Errors name the set, and the
-// record if it is known.
-class RecordReader {
- public:
-  virtual ~RecordReader() = default;
-  // False after the last record.
-  virtual bool Next(StoredRecord* record) = 0;
-  // Number of records if it is known, else 0.
-  virtual int64_t Count() const { return 0; }
-};
-
-// The format of the set at `path`, or of a new one with that name: "LMDB", "LEVELDB", "HDF5" (a
-// file, or a .txt that lists some) or "TAR" (a file, a pattern of names, or a text that lists
-// some). LMDB if nothing is there and the name has no type.
-std::string KindOfSet(const std::string& path);
-
-// Throws as OpenCursor, Hdf5Reader and ReadHdf5List do. HDF5 files hold the datasets data and,
-// where they have labels, label; a row is a record, and its key its number.
-std::unique_ptr<RecordReader> OpenRecords(const std::string& path);
 
 struct WriteOptions {
   std::string path;
@@ -42,8 +21,8 @@ struct WriteOptions {
 // Writes a new set, which gets its name only when it is complete. Used by one thread, except
 // Prepare.
 //
-// Errors: as NewDatabase, AtomicFile and Hdf5Appender throw; kCannotCreate for a name that exists;
-// kData for a record that such a set cannot store, or whose key was there before.
+// Errors: as DatabaseWriter, AtomicFile and Hdf5Appender throw; kCannotCreate for a name that
+// exists; kData for a record that such a set cannot store, or whose key was there before.
 class RecordWriter {
  public:
   virtual ~RecordWriter() = default;
@@ -56,10 +35,14 @@ class RecordWriter {
   virtual void Finish() = 0;
 };
 
+// The format follows from the name of the path: .h5 and .hdf5, .tar, else a database.
 std::unique_ptr<RecordWriter> OpenRecordWriter(const WriteOptions& output);
 
 // "00000012", as Caffe's converters number records. Throws kUsage above 99999999, where keys would
 // be out of order.
 std::string NumberedKey(int64_t number);
+
+// Throws kCannotCreate if something exists at `path`.
+void RefuseExisting(const std::string& path);
 
 }  // namespace trainer

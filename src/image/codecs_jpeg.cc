@@ -1,7 +1,7 @@
 #include <memory>
 #include <utility>
 
-#include "formats.h"
+#include "codecs.h"
 #include "jpeg_header.h"
 #include "jpeg_reader.h"
 #include "trainer/base/text/text.h"

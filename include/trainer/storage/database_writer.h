@@ -9,30 +9,33 @@
 
 #include "datum.pb.h"
 #include "trainer/storage/db_writer.h"
+#include "trainer/storage/record_writer.h"
 
 namespace trainer {
 
 // Writes under a hidden name and renames in Finish; without Finish, nothing is left. Keys begin
 // with the records' numbers. Used by one thread. Errors: as CreateDb and DbWriter throw.
-class NewDatabase {
+class DatabaseWriter final : public RecordWriter {
  public:
   // `digits`: length of the keys, with leading zeros. Throws kCannotCreate when `path` exists.
-  NewDatabase(const std::string& backend, std::string path, int digits = 8);
-  ~NewDatabase();
-  NewDatabase(const NewDatabase&) = delete;
-  NewDatabase& operator=(const NewDatabase&) = delete;
+  DatabaseWriter(const std::string& backend, std::string path, int digits = 8);
+  ~DatabaseWriter() override;
+  DatabaseWriter(const DatabaseWriter&) = delete;
+  DatabaseWriter& operator=(const DatabaseWriter&) = delete;
 
   // Throws kUsage for a record whose number needs more digits, as keys would be out of order.
   void Put(const caffe::Datum& datum) { Put(records_, "", datum); }
   // Adds a record whose key is the caller's number and a suffix.
   void Put(int64_t number, const std::string& suffix, const caffe::Datum& datum);
   // Adds a record as it is stored.
-  void Put(std::string_view key, std::string_view value);
-  void Finish();
+  void Put(const StoredRecord& record) override { Put(record.key, record.value); }
+  void Finish() override;
 
   int64_t records() const { return records_; }
 
  private:
+  void Put(std::string_view key, std::string_view value);
+
   std::string path_, temp_;
   int digits_;
   std::unique_ptr<DbWriter> writer_;  // null once the database is in place

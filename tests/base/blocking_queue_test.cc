@@ -1,4 +1,4 @@
-#include "trainer/base/thread/channel.h"
+#include "trainer/base/thread/blocking_queue.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,32 +11,32 @@
 namespace trainer {
 namespace {
 
-TEST(ChannelTest, KeepsTheOrder) {
-  Channel<int> channel(3);
+TEST(BlockingQueueTest, KeepsTheOrder) {
+  BlockingQueue<int> channel(3);
   for (int round = 0; round < 4; ++round) {
     for (int i = 0; i < 3; ++i) channel.Push(10 * round + i);
     for (int i = 0; i < 3; ++i) EXPECT_EQ(channel.Pop(), 10 * round + i);
   }
 }
 
-TEST(ChannelTest, CarriesValuesThatCanOnlyBeMoved) {
-  Channel<std::unique_ptr<int>> channel(1);
+TEST(BlockingQueueTest, CarriesValuesThatCanOnlyBeMoved) {
+  BlockingQueue<std::unique_ptr<int>> channel(1);
   channel.Push(std::make_unique<int>(7));
   EXPECT_EQ(*channel.Pop(), 7);
 }
 
-TEST(ChannelTest, CarriesAllValuesBetweenThreads) {
+TEST(BlockingQueueTest, CarriesAllValuesBetweenThreads) {
   constexpr int kCount = 20000;
-  Channel<int> channel(4);
+  BlockingQueue<int> channel(4);
   const std::jthread producer([&] {
     for (int i = 0; i < kCount; ++i) channel.Push(i);
   });
   for (int i = 0; i < kCount; ++i) ASSERT_EQ(channel.Pop(), i);
 }
 
-TEST(ChannelTest, NeverHoldsMoreThanItsCapacity) {
+TEST(BlockingQueueTest, NeverHoldsMoreThanItsCapacity) {
   constexpr int kCount = 5000, kCapacity = 3;
-  Channel<int> channel(kCapacity);
+  BlockingQueue<int> channel(kCapacity);
   std::atomic<int> pushed = 0;
   const std::jthread producer([&] {
     for (int i = 0; i < kCount; ++i) {
@@ -50,8 +50,8 @@ TEST(ChannelTest, NeverHoldsMoreThanItsCapacity) {
   }
 }
 
-TEST(ChannelTest, ThrowsTheProducersExceptionAfterTheValuesBeforeIt) {
-  Channel<int> channel(2);
+TEST(BlockingQueueTest, ThrowsTheProducersExceptionAfterTheValuesBeforeIt) {
+  BlockingQueue<int> channel(2);
   std::jthread producer([&] {
     channel.Push(1);
     channel.Fail(std::make_exception_ptr(std::runtime_error("broken record")));
@@ -67,20 +67,20 @@ TEST(ChannelTest, ThrowsTheProducersExceptionAfterTheValuesBeforeIt) {
   }
 }
 
-TEST(ChannelTest, WakesAWaitingConsumerWithTheException) {
-  Channel<int> channel(1);
+TEST(BlockingQueueTest, WakesAWaitingConsumerWithTheException) {
+  BlockingQueue<int> channel(1);
   std::jthread consumer([&] { EXPECT_THROW(channel.Pop(), std::runtime_error); });
   channel.Fail(std::make_exception_ptr(std::runtime_error("late")));
 }
 
-TEST(ChannelTest, AStopRequestEndsAWaitForRoom) {
-  Channel<int> channel(1);
+TEST(BlockingQueueTest, AStopRequestEndsAWaitForRoom) {
+  BlockingQueue<int> channel(1);
   channel.Push(1);
   std::atomic<bool> closed = false;
   std::jthread producer([&](const std::stop_token& stop) {
     try {
       channel.Push(2, stop);
-    } catch (const Closed&) {
+    } catch (const QueueStopped&) {
       closed = true;
     }
   });
@@ -91,13 +91,13 @@ TEST(ChannelTest, AStopRequestEndsAWaitForRoom) {
   EXPECT_TRUE(channel.WouldWait());
 }
 
-TEST(ChannelTest, AStopRequestEndsAWaitForAValue) {
-  Channel<int> channel(1);
+TEST(BlockingQueueTest, AStopRequestEndsAWaitForAValue) {
+  BlockingQueue<int> channel(1);
   std::atomic<bool> closed = false;
   std::jthread consumer([&](const std::stop_token& stop) {
     try {
       channel.Pop(stop);
-    } catch (const Closed&) {
+    } catch (const QueueStopped&) {
       closed = true;
     }
   });
@@ -106,8 +106,8 @@ TEST(ChannelTest, AStopRequestEndsAWaitForAValue) {
   EXPECT_TRUE(closed);
 }
 
-TEST(ChannelTest, SaysWhetherAPopWouldWait) {
-  Channel<int> channel(1);
+TEST(BlockingQueueTest, SaysWhetherAPopWouldWait) {
+  BlockingQueue<int> channel(1);
   EXPECT_TRUE(channel.WouldWait());
   channel.Push(1);
   EXPECT_FALSE(channel.WouldWait());

@@ -1,0 +1,51 @@
+#pragma once
+// Decoders: how a record becomes its rows of a batch.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "trainer/input/batch.h"
+#include "trainer/input/record_sampler.h"
+#include "trainer/tensor/shape.h"
+
+namespace trainer {
+
+// Decodes and transforms records. Each worker has its own. The result depends only on the record,
+// its number and its batch index.
+class Decoder {
+ public:
+  virtual ~Decoder() = default;
+  // Fills the rows of the records, in the order of the records. Throws at the first bad one: kData,
+  // kNoInput, kIo, ..., naming the source and the record.
+  virtual void Decode(std::span<const Record> records, Batch* batch) = 0;
+  // Fraction of the decoding time so far, 0 to 1, that was spent on transforms.
+  virtual double transform_fraction() const { return 0; }
+};
+
+// Knows the shapes of a source's batches and makes its decoders.
+class DecoderFactory {
+ public:
+  virtual ~DecoderFactory() = default;
+
+  // Called once, before all others. A factory whose shapes depend on the first record reads it from
+  // the sampler, and leaves the sampler where it was. Throws if the source cannot be used.
+  virtual void Inspect(RecordSampler& sampler) { static_cast<void>(sampler); }
+  // Shapes of the outputs of one rank's batch. `labels`: whether images have a second output.
+  virtual std::vector<Shape> Shapes(int64_t batch_size, bool labels) const = 0;
+  // If not null, batches may also hold bytes, which this converts to floats.
+  virtual const Normalization* normalization() const { return nullptr; }
+  virtual std::unique_ptr<Decoder> Make() const = 0;
+  // CPU time that decoding the first record took, in seconds; 0: unknown.
+  virtual double decode_seconds() const { return 0; }
+
+  // Whether Mix must be called when all records of a batch are decoded. `batch_size` is that of one
+  // rank, since each rank's items are mixed separately. Called from any thread.
+  virtual bool mixes() const { return false; }
+  virtual void Mix(int64_t batch_size, Batch* batch) const {
+    static_cast<void>(batch_size), static_cast<void>(batch);
+  }
+};
+
+}  // namespace trainer

@@ -1,0 +1,63 @@
+#pragma once
+// Decoders of images: shared by databases, image lists, window lists and images in memory.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainer/input/decoder.h"
+#include "trainer/input/transform.h"
+#include "trainer/storage/datum.h"
+
+namespace trainer {
+
+// Loads one record after the other as an image with its label. Each worker has its own.
+class ImageLoader {
+ public:
+  virtual ~ImageLoader() = default;
+  // The view is valid until the next call, and no longer than the record. `wanted`, if not null,
+  // says which part of the image is needed; the loader may load more.
+  virtual const DatumView& Load(const Record& record, const CropChooser* wanted) = 0;
+};
+
+// Output 0 is the transformed images (N, C, H, W); the crops of one record follow each other.
+// Output 1 is the labels: (N), or (N, classes) with mixup. Decoders also throw kData for another
+// shape than the first record's, for a missing label, and for a record of floats in batches of
+// bytes.
+class ImageDecoderFactory final : public DecoderFactory {
+ public:
+  // Makes a loader, which decodes to `depth`.
+  using MakeLoader = std::function<std::unique_ptr<ImageLoader>(BitDepth depth)>;
+
+  ImageDecoderFactory(Transform transform, MakeLoader make_loader);
+
+  // The first record says what all are like; if bad records are skipped, the first good one.
+  void Inspect(RecordSampler& sampler) override;
+  std::vector<Shape> Shapes(int64_t batch_size, bool labels) const override;
+  const Normalization* normalization() const override {
+    return normalization_ ? &*normalization_ : nullptr;
+  }
+  std::unique_ptr<Decoder> Make() const override;
+  double decode_seconds() const override { return decode_seconds_; }
+  bool mixes() const override { return transform_.mix_classes() > 0; }
+  void Mix(int64_t batch_size, Batch* batch) const override;
+
+ private:
+  class ImageDecoder;
+
+  Transform transform_;
+  MakeLoader make_loader_;
+  BitDepth depth_;  // of the loaders; if the first record has bytes, all must have
+  std::string path_;
+  // Facts about the first record: its key, its stored shape, the shape after the transform, how
+  // its bytes are normalised, how long decoding it took.
+  std::string first_key_;
+  ImageShape first_stored_, image_;
+  std::optional<Normalization> normalization_;
+  double decode_seconds_ = 0;
+};
+
+}  // namespace trainer

@@ -1,0 +1,79 @@
+#pragma once
+// Samplers: in which order records are read, epoch after epoch.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "trainer/input/position.h"
+
+namespace trainer {
+
+// One record as it is stored. It cannot be copied, because its views may point into itself.
+struct Record {
+  Record() = default;
+  Record(const Record&) = delete;
+  Record& operator=(const Record&) = delete;
+
+  // Set by the BatchSampler.
+  uint64_t number = 0;      // counts the records of all ranks since training began
+  int64_t batch_index = 0;  // row of the batch, counted over all virtual ranks
+  Position position;        // of this record; only in runs that skip bad records
+
+  // Set by the RecordSampler, for the decoders of the same source.
+  std::string_view key;    // names the record in messages
+  std::string_view value;  // its bytes; empty if the decoder reads them itself
+  uint64_t index = 0;      // its entry in the list, the database, ...
+
+  // Copies key and value, so that they stay valid until the sampler writes this record again.
+  void Own();
+
+ private:
+  std::string owned_;
+};
+
+// An endless sequence of records that can start at any saved position. It does not know ranks,
+// batches or pixels. Reading goes forward; only Seek may go back. One thread at a time uses it, and
+// decoders run at the same time, so data that decoders use must not change.
+//
+// Errors of Get and Skip: kData, kIo, ..., naming the source and the record.
+class RecordSampler {
+ public:
+  virtual ~RecordSampler() = default;
+
+  // The database or list, for messages.
+  virtual const std::string& path() const = 0;
+
+  // Returns the current record.
+  virtual void Get(Record* record) = 0;
+  // Whether key and value stay valid as long as the sampler; else until Skip or Seek.
+  virtual bool stable() const { return false; }
+  // Moves forward by `count` records. Returns how many epochs ended on the way.
+  virtual uint64_t Skip(uint64_t count) = 0;
+
+  // Records per epoch; 0 for a source without epochs. If the number is unknown, the sampler reads
+  // all keys if `reads_keys` is set, and otherwise returns -1. Does not move.
+  virtual int64_t CountRecords(bool reads_keys) {
+    static_cast<void>(reads_keys);
+    return 0;
+  }
+
+  // Hint: only every `count`-th record will be read. See Cursor::SetStride.
+  virtual void SetStride(uint64_t count) { static_cast<void>(count); }
+
+  // Names the current record in snapshots.
+  virtual std::string Key() const = 0;
+  // The position of the first record.
+  virtual Position Start() const { return {}; }
+  // Moves to a position whose key came from Start or Key. Throws kBadSnapshot and does not move if
+  // there is no such record.
+  virtual void Seek(const Position& position) = 0;
+  // Names the current record in messages: "record '00000007' of data/train_lmdb".
+  virtual std::string Describe() const;
+
+ protected:
+  // The error of Seek.
+  [[noreturn]] void FailSeek(const Position& position) const;
+};
+
+}  // namespace trainer

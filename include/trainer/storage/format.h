@@ -1,0 +1,44 @@
+#pragma once
+// The formats of sets of records: LMDB, LevelDB, tar and HDF5.
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trainer {
+
+class Cursor;
+class DbWriter;
+
+struct Format {
+  const char* name;    // "LMDB": as data_param's backend, --backend and reports name it
+  const char* marker;  // the file that marks a folder of this format; "": its sets are files
+  bool exclusive;      // one process at a time may open a set
+  std::unique_ptr<Cursor> (*open)(const std::string& path);
+  // Creates an empty database in an existing folder; null: the format is no database.
+  std::unique_ptr<DbWriter> (*create)(const std::string& folder);
+};
+
+// All formats, by name.
+std::span<const Format> Formats();
+// The format of that name, or null.
+const Format* FindFormat(std::string_view name);
+
+// The format whose marker file is in the folder, or null.
+const Format* FormatOfFolder(const std::string& folder);
+
+// The name of the format of the set at `path`, or of a new set with that name. HDF5 is a file, or a
+// .txt that lists some; TAR is a file, a pattern of names, or a text that lists some. LMDB if
+// nothing is there and the name has no type, so that opening it explains what is wrong. Throws
+// kNoInput for a folder without a database, and as HoldsTarShards does.
+std::string DetectFormat(const std::string& path);
+
+// The files of the set at `path`, without locks and logs. Throws as ExpandShards does.
+std::vector<std::string> FilesOfSet(const std::string& path);
+
+// Whether the name is that of an HDF5 file.
+bool IsHdf5Name(const std::string& path);
+
+}  // namespace trainer

@@ -1,0 +1,173 @@
+// Reads rows of HDF5 files as Datum records.
+
+#include "hdf5_cursor.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <vector>
+
+#include "datum.pb.h"
+#include "trainer/base/text/text.h"
+#include "trainer/storage/hdf5_list.h"
+#include "trainer/storage/record_writer.h"
+
+namespace trainer {
+namespace {
+
+constexpr int64_t kRowsAtOnce = 64;
+
+// One file.
+class Hdf5Rows {
+ public:
+  explicit Hdf5Rows(const std::string& path) : reader_(path), data_(reader_.Array("data")) {
+    const std::vector<int64_t>& dims = data_.dims();
+    if (dims.empty() || dims.size() > 4) {
+      throw Error(ErrorCode::kData, {path},
+                  Join("dataset 'data' has ", dims.size(), " axes; it must have 1 to 4"));
+    }
+    rows_ = dims[0];
+    std::vector<int64_t> row(dims.begin() + 1, dims.end());
+    // (D) is D channels of one pixel, (H, W) one channel.
+    if (row.size() == 2) row.insert(row.begin(), 1);
+    row.resize(3, 1);
+    datum_.set_channels(static_cast<int32_t>(row[0]));
+    datum_.set_height(static_cast<int32_t>(row[1]));
+    datum_.set_width(static_cast<int32_t>(row[2]));
+    width_ = row[0] * row[1] * row[2];
+    if (!reader_.Has("label")) return;
+    const Hdf5Array labels = reader_.Array("label");
+    if (labels.count() != rows_) {
+      throw Error(ErrorCode::kData, {path},
+                  Join("dataset 'label' has ", labels.count(), " numbers for the ", rows_,
+                       " rows of 'data'; each row needs one label"));
+    }
+    labels_.resize(static_cast<size_t>(rows_));
+    labels.Read(std::span<float>(labels_));
+  }
+
+  int64_t rows() const { return rows_; }
+
+  std::string Datum(int64_t row) {
+    if (row < first_ || row >= first_ + held_) Fetch(row);
+    const std::span<const float> values = std::span(values_).subspan(
+        static_cast<size_t>((row - first_) * width_), static_cast<size_t>(width_));
+    datum_.clear_data();
+    datum_.clear_float_data();
+    const bool bytes = !data_.is_float() &&
+                       std::ranges::all_of(values, [](float v) { return v >= 0 && v <= 255; });
+    if (bytes) {
+      std::string& data = *datum_.mutable_data();
+      for (const float value : values) data += static_cast<char>(static_cast<uint8_t>(value));
+    } else {
+      datum_.mutable_float_data()->Add(values.begin(), values.end());
+    }
+    if (!labels_.empty()) datum_.set_label(Label(row));
+    return datum_.SerializeAsString();
+  }
+
+ private:
+  void Fetch(int64_t row) {
+    held_ = std::min(kRowsAtOnce, rows_ - row);
+    values_.resize(static_cast<size_t>(held_ * width_));
+    data_.ReadRows(row, held_, values_);
+    first_ = row;
+  }
+
+  int32_t Label(int64_t row) const {
+    const float label = labels_[static_cast<size_t>(row)];
+    if (std::floor(label) == label && std::fabs(label) < 0x1p31f)
+      return static_cast<int32_t>(label);
+    throw Error(ErrorCode::kData, {reader_.path()},
+                Join("row ", row, " has the label ", label,
+                     ", which is not an integer; labels in other kinds of sets must be integers"));
+  }
+
+  Hdf5Reader reader_;
+  Hdf5Array data_;
+  int64_t rows_ = 0, width_ = 0, first_ = 0, held_ = 0;
+  std::vector<float> values_, labels_;
+  caffe::Datum datum_;
+};
+
+// Keys are the numbers of the rows, counted over all files.
+class Hdf5Cursor final : public Cursor {
+ public:
+  explicit Hdf5Cursor(const std::string& path) : Cursor(path) {
+    if (!path.ends_with(".txt")) {
+      files_.push_back(path);
+    } else {
+      for (const ListedHdf5& file : ReadHdf5List(path)) files_.push_back(file.path);
+    }
+    for (const std::string& file : files_) {
+      begins_.push_back(count_);
+      count_ += Hdf5Rows(file).rows();
+    }
+    if (count_ > 0) GoTo(0);
+  }
+
+  std::string_view Key() const override { return key_; }
+  std::string_view Value() const override {
+    if (!has_value_) ReadValue();
+    return value_;
+  }
+
+  void SeekFirst() override { GoTo(0); }
+  void SeekLast() override { GoTo(count_ - 1); }
+  bool Next() override {
+    const bool wraps = row_ + 1 == count_;
+    GoTo(wraps ? 0 : row_ + 1);
+    return wraps;
+  }
+  bool Seek(std::string_view key) override {
+    int64_t row = 0;
+    std::from_chars(key.data(), key.data() + key.size(), row);
+    if (row < 0 || row >= count_ || NumberedKey(row) != key) return false;
+    GoTo(row);
+    return true;
+  }
+  bool SeekAtLeast(std::string_view key) override {
+    for (int64_t row = 0; row < count_; ++row) {
+      if (NumberedKey(row) < key) continue;
+      GoTo(row);
+      return true;
+    }
+    return false;
+  }
+  int64_t Count() const override { return count_; }
+
+ private:
+  void GoTo(int64_t row) {
+    row_ = row;
+    key_ = NumberedKey(row);
+    has_value_ = false;
+  }
+
+  void ReadValue() const {
+    const auto next = std::ranges::upper_bound(begins_, row_);
+    const auto file = static_cast<size_t>(next - begins_.begin()) - 1;
+    if (!open_ || file != open_file_) open_.emplace(files_[file]);
+    open_file_ = file;
+    value_ = open_->Datum(row_ - begins_[file]);
+    has_value_ = true;
+  }
+
+  std::vector<std::string> files_;
+  std::vector<int64_t> begins_;  // the first row of each file
+  int64_t count_ = 0, row_ = 0;
+  std::string key_;
+  // Values are read when they are asked for.
+  mutable bool has_value_ = false;
+  mutable std::string value_;
+  mutable std::optional<Hdf5Rows> open_;
+  mutable size_t open_file_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Cursor> OpenHdf5(const std::string& path) {
+  return std::make_unique<Hdf5Cursor>(path);
+}
+
+}  // namespace trainer

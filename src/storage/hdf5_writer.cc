@@ -1,0 +1,128 @@
+// Writes sets as HDF5 files.
+
+#include "hdf5_writer.h"
+
+#include <optional>
+#include <vector>
+
+#include "datum.pb.h"
+#include "trainer/base/file/atomic_file.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
+#include "trainer/hdf5/appender.h"
+#include "trainer/storage/cursor.h"
+#include "trainer/storage/datum.h"
+
+namespace trainer {
+namespace {
+
+constexpr size_t kBytesAtOnce = size_t{4} << 20;
+
+// Bytes stay bytes, as records of databases are, and floats floats.
+class Hdf5SetWriter final : public RecordWriter {
+ public:
+  explicit Hdf5SetWriter(const std::string& path)
+      : path_(path), list_(path.substr(0, path.rfind('.')) + ".txt"), temp_(TempPathFor(path)) {
+    RefuseExisting(path_);
+    RefuseExisting(list_);
+    file_.emplace(temp_, path_);
+  }
+  ~Hdf5SetWriter() override {
+    if (!file_) return;
+    file_.reset();
+    FileOps::Posix().Unlink(temp_);
+  }
+
+  void Prepare(StoredRecord* record) const override {
+    DatumParser parser;
+    const DatumView& view = parser.Parse(path_, record->key, record->value);
+    caffe::Datum datum;
+    datum.set_channels(view.channels);
+    datum.set_height(view.height);
+    datum.set_width(view.width);
+    if (view.has_label) datum.set_label(view.label);
+    if (view.bytes.empty()) {
+      datum.mutable_float_data()->Add(view.floats.begin(), view.floats.end());
+    } else {
+      datum.set_data(view.bytes.data(), view.bytes.size());
+    }
+    datum.SerializeToString(&record->value);
+  }
+
+  void Put(const StoredRecord& record) override {
+    caffe::Datum datum;
+    datum.ParseFromString(record.value);
+    Check(record.key, datum);
+    bytes_ += datum.data();
+    floats_.insert(floats_.end(), datum.float_data().begin(), datum.float_data().end());
+    if (datum.has_label()) labels_.push_back(static_cast<float>(datum.label()));
+    ++rows_;
+    if (bytes_.size() + floats_.size() * sizeof(float) >= kBytesAtOnce) Write();
+  }
+
+  void Finish() override {
+    Write();
+    file_->Close();
+    RefuseExisting(path_);  // made meanwhile
+    RefuseExisting(list_);
+    PlaceWhole(temp_, path_);
+    file_.reset();
+    // The list that HDF5Data's source names.
+    WriteWhole(list_, FileNameOf(path_) + "\n");
+  }
+
+ private:
+  static std::string FormOf(const caffe::Datum& datum) {
+    return Join(datum.channels(), "x", datum.height(), "x", datum.width(),
+                datum.data().empty() ? " floats" : " bytes",
+                datum.has_label() ? " with a label" : " without a label");
+  }
+
+  void Check(const std::string& key, const caffe::Datum& datum) {
+    const std::string form = FormOf(datum);
+    if (form_.empty()) {
+      form_ = form;
+      first_key_ = key;
+      dims_ = {0, datum.channels(), datum.height(), datum.width()};
+    }
+    if (form == form_) return;
+    throw Error(
+        ErrorCode::kData, {path_},
+        Join("record ", QuoteKey(key), " is ", form, ", but record ", QuoteKey(first_key_), " is ",
+             form_,
+             "; all rows of an HDF5 file must have the same shape and type: resize the images"));
+  }
+
+  void Write() {
+    if (rows_ == 0) return;
+    dims_[0] = rows_;
+    const int64_t count[] = {rows_};
+    if (floats_.empty()) {
+      file_->Append("data", dims_,
+                    {reinterpret_cast<const uint8_t*>(bytes_.data()), bytes_.size()});
+    } else {
+      file_->Append("data", dims_, std::span<const float>(floats_));
+    }
+    if (!labels_.empty()) file_->Append("label", count, std::span<const float>(labels_));
+    bytes_.clear();
+    floats_.clear();
+    labels_.clear();
+    rows_ = 0;
+  }
+
+  std::string path_, list_, temp_;
+  std::optional<Hdf5Appender> file_;
+  std::string form_, first_key_;  // of the first record
+  std::vector<int64_t> dims_;
+  std::string bytes_;
+  std::vector<float> floats_, labels_;
+  int64_t rows_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<RecordWriter> CreateHdf5Set(const std::string& path) {
+  return std::make_unique<Hdf5SetWriter>(path);
+}
+
+}  // namespace trainer
