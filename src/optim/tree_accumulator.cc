@@ -43,7 +43,7 @@ size_t ExtraVirtualRankBytes(const Net& net, int virtual_ranks, int iter_size) {
   if (virtual_ranks == 1) return 0;
   const size_t averages = BytesOf(net, [](const Param& p) { return p.is_running_stat; });
   size_t states = 0;
-  for (const PlannedBlock& block : net.memory_plan().blocks) {
+  for (const Buffer& block : net.graph().memory.buffers) {
     if (block.kind == BufferKind::kState) states += block.bytes;
   }
   const auto copies = static_cast<size_t>(ExtraGradients(virtual_ranks, iter_size));

@@ -17,13 +17,13 @@ constexpr int64_t kShownImages = 16;
 
 // Whether no other value took the memory of a data layer's output since it was written.
 bool IsIntact(const Net& net, const std::string& blob) {
-  const std::vector<PlannedBlock>& blocks = net.memory_plan().blocks;
-  const auto own = std::ranges::find_if(blocks, [&](const PlannedBlock& block) {
+  const IdVector<BufferId, Buffer>& blocks = net.graph().memory.buffers;
+  const auto own = std::ranges::find_if(blocks, [&](const Buffer& block) {
     return block.kind == BufferKind::kActivation && block.name == blob;
   });
   if (own == blocks.end() || own->note.find("(in place)") != std::string::npos) return false;
-  return std::ranges::none_of(blocks, [&](const PlannedBlock& other) {
-    return other.first > own->first && other.offset < own->offset + own->bytes &&
+  return std::ranges::none_of(blocks, [&](const Buffer& other) {
+    return other.first_use > own->first_use && other.offset < own->offset + own->bytes &&
            own->offset < other.offset + other.bytes;
   });
 }

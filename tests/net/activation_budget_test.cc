@@ -113,19 +113,19 @@ MemoryPlan PlanWith(const std::string& text, size_t most) {
   ParamStore params(*device);
   NetOptions options = OptionsFor(most);
   options.plan_only = true;
-  return Net(spec, options, *device, params).memory_plan();
+  return Net(spec, options, *device, params).graph().memory;
 }
 
 int CountAgain(const MemoryPlan& plan) {
   int count = 0;
-  for (const PlannedBlock& block : plan.blocks) count += block.name.ends_with(" again");
+  for (const Buffer& block : plan.buffers) count += block.name.ends_with(" again");
   return count;
 }
 
 void ExpectNoOverlap(const MemoryPlan& plan) {
-  for (const PlannedBlock& a : plan.blocks) {
-    for (const PlannedBlock& b : plan.blocks) {
-      if (&a == &b || a.last < b.first || b.last < a.first) continue;
+  for (const Buffer& a : plan.buffers) {
+    for (const Buffer& b : plan.buffers) {
+      if (&a == &b || a.last_use < b.first_use || b.last_use < a.first_use) continue;
       EXPECT_TRUE(a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset)
           << a.name << " and " << b.name;
     }

@@ -99,16 +99,16 @@ MemoryPlan PlanOf(const std::string& text, bool training, bool fuse = true) {
   options.fuse = fuse;
   options.log = false;
   const Net net(spec, options, *device, params);
-  return net.memory_plan();
+  return net.graph().memory;
 }
 
 TEST(MemoryPlanTest, BlocksThatLiveAtTheSameTimeDoNotOverlap) {
   const MemoryPlan plan = PlanOf(kConvNet, true);
-  for (const PlannedBlock& a : plan.blocks) {
+  for (const Buffer& a : plan.buffers) {
     EXPECT_LE(a.offset + a.bytes, plan.arena_bytes) << a.name;
     EXPECT_EQ(a.offset % 64, 0u) << a.name;
-    for (const PlannedBlock& b : plan.blocks) {
-      if (&a == &b || a.last < b.first || b.last < a.first) continue;
+    for (const Buffer& b : plan.buffers) {
+      if (&a == &b || a.last_use < b.first_use || b.last_use < a.first_use) continue;
       EXPECT_TRUE(a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset)
           << a.name << " and " << b.name;
     }
@@ -122,8 +122,8 @@ TEST(MemoryPlanTest, SharingSavesMemory) {
   EXPECT_LT(testing.arena_bytes, training.arena_bytes);
 }
 
-const PlannedBlock* FindBlock(const MemoryPlan& plan, const std::string& name) {
-  for (const PlannedBlock& block : plan.blocks) {
+const Buffer* FindBlock(const MemoryPlan& plan, const std::string& name) {
+  for (const Buffer& block : plan.buffers) {
     if (block.name == name) return &block;
   }
   return nullptr;
@@ -150,11 +150,12 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "
 // this processor need.
 size_t MostInUse(const MemoryPlan& plan) {
   size_t most = 0;
-  for (const PlannedBlock& at : plan.blocks) {
+  for (const Buffer& at : plan.buffers) {
     size_t bytes = 0;
-    for (const PlannedBlock& block : plan.blocks) {
+    for (const Buffer& block : plan.buffers) {
       const bool own = block.note.empty() && block.kind != BufferKind::kScratch;
-      if (own && block.first <= at.first && at.first <= block.last) bytes += block.bytes;
+      if (own && block.first_use <= at.first_use && at.first_use <= block.last_use)
+        bytes += block.bytes;
     }
     most = std::max(most, bytes);
   }
@@ -184,11 +185,11 @@ TEST(MemoryPlanTest, RecomputingFromARecomputedValueChangesNoBit) {
                    RunPasses(("recompute: true" + text).c_str(), mode, true));
   }
   const MemoryPlan plan = PlanOf("recompute: true" + text, true);
-  const PlannedBlock* first = FindBlock(plan, "swish2 again");
-  const PlannedBlock* last = FindBlock(plan, "mish2 again");
+  const Buffer* first = FindBlock(plan, "swish2 again");
+  const Buffer* last = FindBlock(plan, "mish2 again");
   ASSERT_NE(first, nullptr);
   ASSERT_NE(last, nullptr);
-  EXPECT_LE(first->first, last->first);
+  EXPECT_LE(first->first_use, last->first_use);
 }
 
 TEST(MemoryPlanTest, ALayerCanRecomputeAloneOrNotAtAll) {
@@ -204,7 +205,7 @@ TEST(MemoryPlanTest, ALayerCanRecomputeAloneOrNotAtAll) {
 TEST(MemoryPlanTest, GrantsTheFirstInPlaceWishAndRefusesTheOneThatWouldBreakBackward) {
   // Dropout in place would overwrite what ReLU's backward reads.
   const MemoryPlan plan = PlanOf(kConvNet, true, false);
-  const PlannedBlock* conv1 = FindBlock(plan, "conv1");
+  const Buffer* conv1 = FindBlock(plan, "conv1");
   ASSERT_NE(conv1, nullptr);
   EXPECT_THAT(conv1->note, testing::HasSubstr("relu1"));
   EXPECT_THAT(conv1->note, testing::Not(testing::HasSubstr("drop1")));
@@ -217,7 +218,7 @@ TEST(MemoryPlanTest, BlocksHaveTheNamesOfTheFile) {
   ParamStore params(*device);
   Net net(spec, QuietOptions(caffe::TRAIN), *device, params);
   std::vector<std::string> names;
-  for (const PlannedBlock& block : net.memory_plan().blocks) {
+  for (const Buffer& block : net.graph().memory.buffers) {
     EXPECT_THAT(block.name + block.note, testing::Not(testing::HasSubstr("_split")));
     names.push_back(block.name);
   }

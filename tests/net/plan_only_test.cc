@@ -41,7 +41,7 @@ TEST(PlanOnlyTest, KnowsShapesAndMemoryAndTakesNone) {
   const Net net(spec, options, *device, planned);
   EXPECT_EQ(net.Value("ip").shape, (Shape{4, 20}));
   EXPECT_EQ(net.Value("ip").data, nullptr);
-  EXPECT_EQ(net.memory_plan().arena_bytes, real.memory_plan().arena_bytes);
+  EXPECT_EQ(net.graph().memory.arena_bytes, real.graph().memory.arena_bytes);
   ASSERT_EQ(net.params().size(), 2u);
   EXPECT_EQ(net.params()[0]->shape, (Shape{20, 3}));
   EXPECT_EQ(net.params()[0]->weight, nullptr);

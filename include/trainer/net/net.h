@@ -13,12 +13,12 @@
 #include "trainer/layers/chain_options.h"
 #include "trainer/layers/file_writer.h"
 #include "trainer/layers/layer.h"
+#include "trainer/net/graph.h"
 #include "trainer/net/param_store.h"
 
 namespace trainer {
 
 struct CompileEnv;
-struct Graph;
 class StateBackup;
 class CapturedEvent;
 class CapturedGraph;
@@ -84,24 +84,6 @@ struct NetOutput {
   std::string name;
   Tensor value;
   float loss_weight = 0;
-};
-
-enum class BufferKind { kActivation, kGradient, kWorkspace, kState, kConstants, kUpload, kScratch };
-
-// One line of the memory plan. Steps 0..L-1 are the layers forward, L..2L-1 backward.
-struct PlannedBlock {
-  std::string name;  // "conv1", "conv1 gradient", "pool1 workspace", "conv1 scratch"
-  std::string note;  // "in place of conv1", "view of data", ""
-  BufferKind kind = BufferKind::kActivation;
-  Shape shape;  // no axes for scratch and workspace
-  size_t bytes = 0, offset = 0;
-  int first = 0, last = 0;
-};
-
-struct MemoryPlan {
-  std::vector<PlannedBlock> blocks;
-  size_t arena_bytes = 0;     // what the values and scratch take together
-  size_t unshared_bytes = 0;  // what they would take without sharing
 };
 
 // What a forward pass computes on.
@@ -217,8 +199,6 @@ class Net {
   // Copies a value to the host as f32 in row-major (N, C, H, W) order; the reverse.
   void ReadNchw(const ConstTensor& value, std::span<float> host) const;
   void WriteNchw(std::span<const float> host, const Tensor& value) const;
-
-  const MemoryPlan& memory_plan() const;
 
   // Passes done. Set where a run goes on.
   uint32_t passes() const { return passes_; }

@@ -41,14 +41,14 @@ const char* ValueName(BufferKind kind) {
 struct MemoryPeak {
   int step = 0;
   size_t bytes = 0;
-  std::vector<const PlannedBlock*> holders;
+  std::vector<const Buffer*> holders;
 };
 
 MemoryPeak PeakOf(const MemoryPlan& plan) {
   std::map<int, int64_t> changes;
-  for (const PlannedBlock& block : plan.blocks) {
-    changes[block.first] += static_cast<int64_t>(block.bytes);
-    changes[block.last + 1] -= static_cast<int64_t>(block.bytes);
+  for (const Buffer& block : plan.buffers) {
+    changes[block.first_use] += static_cast<int64_t>(block.bytes);
+    changes[block.last_use + 1] -= static_cast<int64_t>(block.bytes);
   }
   MemoryPeak peak;
   int64_t bytes = 0;
@@ -58,20 +58,20 @@ MemoryPeak PeakOf(const MemoryPlan& plan) {
     peak.bytes = static_cast<size_t>(bytes);
     peak.step = step;
   }
-  for (const PlannedBlock& block : plan.blocks) {
-    if (block.first <= peak.step && peak.step <= block.last) peak.holders.push_back(&block);
+  for (const Buffer& block : plan.buffers) {
+    if (block.first_use <= peak.step && peak.step <= block.last_use) peak.holders.push_back(&block);
   }
-  std::ranges::stable_sort(peak.holders, std::ranges::greater(), &PlannedBlock::bytes);
+  std::ranges::stable_sort(peak.holders, std::ranges::greater(), &Buffer::bytes);
   return peak;
 }
 
 std::map<std::string, size_t> BytesByKind(const MemoryPeak& peak) {
   std::map<std::string, size_t> bytes;
-  for (const PlannedBlock* block : peak.holders) bytes[ValueName(block->kind)] += block->bytes;
+  for (const Buffer* block : peak.holders) bytes[ValueName(block->kind)] += block->bytes;
   return bytes;
 }
 
-std::string ShapeText(const PlannedBlock& block) {
+std::string ShapeText(const Buffer& block) {
   return block.shape.Rank() == 0 ? "" : block.shape.ToString();
 }
 
@@ -87,13 +87,13 @@ std::string PeakTable(const NetMemory& net) {
   }
   Table table({"held at the peak", "bytes", "shape", "until"});
   for (size_t i = 0; i < std::min(kShown, peak.holders.size()); ++i) {
-    const PlannedBlock& block = *peak.holders[i];
-    table.Add({block.name, Join(block.bytes), ShapeText(block), StepName(net, block.last)});
+    const Buffer& block = *peak.holders[i];
+    table.Add({block.name, Join(block.bytes), ShapeText(block), StepName(net, block.last_use)});
   }
   return Join(text, "\n\n", table.ToString(), "\n");
 }
 
-Json BlockJson(const NetMemory& net, const PlannedBlock& block) {
+Json BlockJson(const NetMemory& net, const Buffer& block) {
   Json shape = Json::Array();
   for (const int64_t length : block.shape.dims()) shape.Push(length);
   return Json::Object()
@@ -102,15 +102,15 @@ Json BlockJson(const NetMemory& net, const PlannedBlock& block) {
       .Set("shape", shape)
       .Set("bytes", block.bytes)
       .Set("offset", block.offset)
-      .Set("from", StepName(net, block.first))
-      .Set("to", StepName(net, block.last))
+      .Set("from", StepName(net, block.first_use))
+      .Set("to", StepName(net, block.last_use))
       .Set("note", block.note);
 }
 
 }  // namespace
 
 NetMemory MemoryOf(const std::string& title, const Net& net) {
-  NetMemory memory = {.title = title, .name = net.name(), .layers = {}, .plan = net.memory_plan()};
+  NetMemory memory = {.title = title, .name = net.name(), .layers = {}, .plan = net.graph().memory};
   for (int i = 0; i < net.NumLayers(); ++i) memory.layers.push_back(net.LayerAt(i).name());
   return memory;
 }
@@ -123,7 +123,7 @@ std::string PeakText(const NetMemory& net) {
   std::string text =
       Join(net.title, ": peak at ", StepName(net, peak.step), ", ", Bytes(peak.bytes));
   const char* separator = ": ";
-  for (const PlannedBlock* block : peak.holders) {
+  for (const Buffer* block : peak.holders) {
     constexpr std::string_view kMore = ", ...";
     const std::string holder = Join(separator, block->name, " ", Bytes(block->bytes));
     if (text.size() + holder.size() + kMore.size() + end.size() > kColumns) {
@@ -139,9 +139,9 @@ std::string PeakText(const NetMemory& net) {
 std::string ToText(const NetMemory& net) {
   Table table({"offset", "bytes", "value", "shape", "from", "to", "note"});
   table.LeaveOut({"note", "shape", "offset"});
-  for (const PlannedBlock& block : net.plan.blocks) {
+  for (const Buffer& block : net.plan.buffers) {
     table.Add({Join(block.offset), Join(block.bytes), block.name, ShapeText(block),
-               StepName(net, block.first), StepName(net, block.last), block.note});
+               StepName(net, block.first_use), StepName(net, block.last_use), block.note});
   }
   return Join(net.title, ": ", net.name, ", ", net.layers.size(), " layers\n\n", table.ToString(),
               "\n", PeakTable(net), "values and scratch: ", Bytes(net.plan.arena_bytes), " (",
@@ -152,8 +152,8 @@ std::string ToText(const NetMemory& net) {
 Json ToJson(const NetMemory& net) {
   const MemoryPeak peak = PeakOf(net.plan);
   Json blocks = Json::Array(), holders = Json::Array(), kinds = Json::Object();
-  for (const PlannedBlock& block : net.plan.blocks) blocks.Push(BlockJson(net, block));
-  for (const PlannedBlock* block : peak.holders) holders.Push(block->name);
+  for (const Buffer& block : net.plan.buffers) blocks.Push(BlockJson(net, block));
+  for (const Buffer* block : peak.holders) holders.Push(block->name);
   for (const auto& [kind, bytes] : BytesByKind(peak)) kinds.Set(kind, bytes);
   return Json::Object()
       .Set("net", net.title)

@@ -21,7 +21,7 @@ constexpr size_t kProgramBytes = size_t{16} << 20;
 
 size_t StateBytes(const Net& net) {
   size_t bytes = 0;
-  for (const PlannedBlock& block : net.memory_plan().blocks) {
+  for (const Buffer& block : net.graph().memory.buffers) {
     if (block.kind == BufferKind::kState) bytes += block.bytes;
   }
   return bytes;
@@ -95,7 +95,7 @@ std::string DescribeLargest(std::vector<MemoryItem> items) {
 
 void MemoryEstimate::AddNet(const Net& net) {
   const auto slots = static_cast<size_t>(net.activation_slots());
-  activations += net.memory_plan().arena_bytes * slots;
+  activations += net.graph().memory.arena_bytes * slots;
   staging += StagingBytes(net) * slots;
   prefetched += PrefetchBytes(net);
 }
@@ -113,8 +113,8 @@ void MemoryEstimate::SetRun(const SolverSpec& spec, const Optimizer& rule, const
   virtual_ranks = parts;
   part_sums = ExtraVirtualRankBytes(train, virtual_ranks, spec.proto.iter_size());
   train_activations =
-      train.memory_plan().arena_bytes * static_cast<size_t>(train.activation_slots());
-  recomputed = CountRecomputed(train.memory_plan());
+      train.graph().memory.arena_bytes * static_cast<size_t>(train.activation_slots());
+  recomputed = CountRecomputed(train.graph().memory);
   batch = BatchSizeOf(train);
   macs = 0;
   for (int i = 0; i < train.NumLayers(); ++i) macs += train.GetLayer(i).Macs();
@@ -218,8 +218,8 @@ MemoryEstimate EstimateMemory(const Net& net) {
   estimate.AddNet(net);
   estimate.weights = net.store().RequiredBytes();
   if (net.training()) estimate.gradients = GradientBytes(net);
-  estimate.train_activations = net.memory_plan().arena_bytes;
-  estimate.recomputed = CountRecomputed(net.memory_plan());
+  estimate.train_activations = net.graph().memory.arena_bytes;
+  estimate.recomputed = CountRecomputed(net.graph().memory);
   estimate.batch = BatchSizeOf(net);
   return estimate;
 }
@@ -248,14 +248,14 @@ int64_t BatchSizeOf(const Net& net) {
 
 size_t StagingBytes(const Net& net) {
   size_t bytes = 0;
-  for (const PlannedBlock& block : net.memory_plan().blocks) {
+  for (const Buffer& block : net.graph().memory.buffers) {
     if (block.kind == BufferKind::kUpload) bytes += block.bytes;
   }
   return bytes;
 }
 
 int CountRecomputed(const MemoryPlan& plan) {
-  return static_cast<int>(std::ranges::count_if(plan.blocks, [](const PlannedBlock& block) {
+  return static_cast<int>(std::ranges::count_if(plan.buffers, [](const Buffer& block) {
     return block.kind == BufferKind::kActivation && block.name.ends_with(" again");
   }));
 }

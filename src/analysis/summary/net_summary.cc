@@ -70,7 +70,7 @@ NetSummary SummarizeNet(const NetSpec& spec, const caffe::NetState& state) {
   const Net net(spec, {.state = state, .log = false, .plan_only = true}, *device, params);
   NetSummary summary;
   summary.net = net.name();
-  summary.arena_bytes = net.memory_plan().arena_bytes;
+  summary.arena_bytes = net.graph().memory.arena_bytes;
   for (int i = 0; i < net.NumLayers(); ++i) summary.layers.push_back(SummarizeLayer(net, i));
   return summary;
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "compile/build.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
 
@@ -42,7 +43,7 @@ class ActivationBudgetFitter {
   }
 
  private:
-  size_t Bytes() const { return graph_.plan.arena_bytes; }
+  size_t Bytes() const { return graph_.memory.arena_bytes; }
 
   // The most bytes for the least work first.
   std::vector<Candidate> Candidates() const {
@@ -94,7 +95,7 @@ class ActivationBudgetFitter {
     constexpr size_t kShown = 3;
     const auto mib = [](size_t bytes) { return Join((bytes + (1 << 20) - 1) >> 20, " MiB"); };
     std::vector<const Buffer*> blocks;
-    for (const Buffer& buffer : graph_.buffers) blocks.push_back(&buffer);
+    for (const Buffer& buffer : graph_.memory.buffers) blocks.push_back(&buffer);
     std::ranges::stable_sort(blocks, std::ranges::greater(), &Buffer::bytes);
     std::vector<std::string> largest;
     for (const Buffer* buffer : std::span(blocks).first(std::min(kShown, blocks.size()))) {

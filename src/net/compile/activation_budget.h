@@ -1,7 +1,8 @@
 #pragma once
 // Keeps the activations of a net within a budget by recomputation.
 
-#include "compile/graph.h"
+#include "trainer/net/graph.h"
+#include "trainer/net/net.h"
 
 namespace trainer {
 

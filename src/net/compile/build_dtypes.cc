@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <optional>
 
-#include "compile/graph.h"
+#include "compile/build.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/storage.h"
+#include "trainer/net/graph.h"
 
 namespace trainer {
 namespace {

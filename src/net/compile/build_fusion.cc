@@ -1,6 +1,7 @@
 #include <algorithm>
 
-#include "compile/graph.h"
+#include "compile/build.h"
+#include "trainer/net/graph.h"
 
 namespace trainer {
 namespace {

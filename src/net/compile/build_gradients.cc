@@ -1,7 +1,8 @@
 #include <algorithm>
 
-#include "compile/graph.h"
+#include "compile/build.h"
 #include "trainer/base/text/text.h"
+#include "trainer/net/graph.h"
 
 namespace trainer {
 namespace {

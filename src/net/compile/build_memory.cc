@@ -2,9 +2,10 @@
 #include <functional>
 #include <ranges>
 
-#include "compile/graph.h"
+#include "compile/build.h"
 #include "trainer/backend/memory/scratch_layout.h"
 #include "trainer/base/text/text.h"
+#include "trainer/net/graph.h"
 
 namespace trainer {
 namespace {
@@ -21,7 +22,7 @@ class MemoryPlanner {
     for (const NodeId s : graph_.nodes.Ids() | std::views::reverse) PlaceGradients(s);
     for (const NodeId s : graph_.nodes.Ids()) PlaceStepMemory(s);
     AssignOffsets();
-    Describe();
+    CountUnshared();
   }
 
  private:
@@ -36,15 +37,15 @@ class MemoryPlanner {
     buffer.name = std::move(name);
     buffer.shape = shape;
     buffer.bytes = bytes;
-    buffer.first = first;
-    buffer.last = last;
+    buffer.first_use = first;
+    buffer.last_use = last;
     fixed_.push_back(false);
-    return graph_.buffers.Add(std::move(buffer));
+    return graph_.memory.buffers.Add(std::move(buffer));
   }
   // For a value or its gradient; the note says where it is not stored in f32.
   BufferId ValueBlock(BufferKind kind, std::string name, const Value& value, int first, int last) {
     const BufferId id = NewBlock(kind, std::move(name), value.shape, value.bytes(), first, last);
-    if (value.dtype != DType::kF32) graph_.buffers[id].note = NameOf(value.dtype);
+    if (value.dtype != DType::kF32) graph_.memory.buffers[id].note = NameOf(value.dtype);
     return id;
   }
   // A Split's outputs have names of the program's own: in their place stand the blob in the user's
@@ -59,8 +60,9 @@ class MemoryPlanner {
                     : Join(" from ", graph_.nodes[value.consumers.front()].spec.name()));
   }
   void Extend(BufferId buffer, int first, int last) {
-    graph_.buffers[buffer].first = std::min(graph_.buffers[buffer].first, first);
-    graph_.buffers[buffer].last = std::max(graph_.buffers[buffer].last, last);
+    graph_.memory.buffers[buffer].first_use =
+        std::min(graph_.memory.buffers[buffer].first_use, first);
+    graph_.memory.buffers[buffer].last_use = std::max(graph_.memory.buffers[buffer].last_use, last);
   }
   static void Note(Buffer& buffer, const std::string& text) {
     buffer.note += (buffer.note.empty() ? "" : ", ") + text;
@@ -81,7 +83,7 @@ class MemoryPlanner {
   void PlaceStepMemory(NodeId s);
   void AssignOffsets();
   bool Overlaps(const Buffer& a, const Buffer& b) const;
-  void Describe();
+  void CountUnshared();
 
   const NetOptions& options_;
   Graph& graph_;
@@ -91,8 +93,7 @@ class MemoryPlanner {
 
 // What a plan before this one chose.
 void MemoryPlanner::Reset() {
-  graph_.buffers = {};
-  graph_.plan = {};
+  graph_.memory = {};
   for (Value& value : graph_.values) {
     value.buffer = value.backward_buffer = value.grad_buffer = {};
   }
@@ -213,8 +214,9 @@ void MemoryPlanner::PlaceOutputs(NodeId s) {
       Extend(value.buffer, first, last);
       // A Split's output is the blob itself.
       if (!node.spec.written_names().contains(value.name)) {
-        Note(graph_.buffers[value.buffer], Join("also ", value.name, " of ", node.spec.name(),
-                                                in_place ? " (in place)" : " (view)"));
+        Note(graph_.memory.buffers[value.buffer],
+             Join("also ", value.name, " of ", node.spec.name(),
+                  in_place ? " (in place)" : " (view)"));
       }
     }
     value.backward_buffer = value.buffer;
@@ -306,7 +308,7 @@ void MemoryPlanner::PlaceStepMemory(NodeId s) {
 
 bool MemoryPlanner::Overlaps(const Buffer& a, const Buffer& b) const {
   if (options_.memory == BufferReuse::kSeparate) return true;
-  return a.first <= b.last && b.first <= a.last;
+  return a.first_use <= b.last_use && b.first_use <= a.last_use;
 }
 
 // Largest first, each at the lowest offset where it overlaps no buffer that lives at the same time.
@@ -314,13 +316,13 @@ bool MemoryPlanner::Overlaps(const Buffer& a, const Buffer& b) const {
 // ones fit into the gaps. Buffers of one size keep the order of the nodes, so that plans repeat.
 void MemoryPlanner::AssignOffsets() {
   std::vector<BufferId> order;
-  for (const BufferId id : graph_.buffers.Ids()) order.push_back(id);
+  for (const BufferId id : graph_.memory.buffers.Ids()) order.push_back(id);
   std::ranges::stable_sort(order, std::ranges::greater(),
-                           [&](BufferId b) { return graph_.buffers[b].bytes; });
+                           [&](BufferId b) { return graph_.memory.buffers[b].bytes; });
   std::vector<const Buffer*> placed;  // by offset
   size_t arena = 0;
   for (const BufferId id : order) {
-    Buffer& buffer = graph_.buffers[id];
+    Buffer& buffer = graph_.memory.buffers[id];
     size_t offset = 0;
     for (const Buffer* other : placed) {
       if (!Overlaps(buffer, *other)) continue;
@@ -334,19 +336,17 @@ void MemoryPlanner::AssignOffsets() {
                          [](const Buffer* a, const Buffer* b) { return a->offset < b->offset; }),
         &buffer);
   }
-  graph_.plan.arena_bytes = arena;
+  graph_.memory.arena_bytes = arena;
 }
 
-void MemoryPlanner::Describe() {
+void MemoryPlanner::CountUnshared() {
   for (const Value& value : graph_.values) {
-    graph_.plan.unshared_bytes += value.bytes() * (value.grad_buffer ? 2 : 1);
+    graph_.memory.unshared_bytes += value.bytes() * (value.grad_buffer ? 2 : 1);
   }
-  for (const Buffer& buffer : graph_.buffers) {
+  for (const Buffer& buffer : graph_.memory.buffers) {
     if (buffer.shape.Rank() == 0 && buffer.bytes > sizeof(float)) {
-      graph_.plan.unshared_bytes += buffer.bytes;
+      graph_.memory.unshared_bytes += buffer.bytes;
     }
-    graph_.plan.blocks.push_back({buffer.name, buffer.note, buffer.kind, buffer.shape, buffer.bytes,
-                                  buffer.offset, buffer.first, buffer.last});
   }
 }
 

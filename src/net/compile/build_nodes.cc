@@ -2,12 +2,14 @@
 #include <set>
 
 #include "compile/at_layer.h"
-#include "compile/graph.h"
+#include "compile/build.h"
+#include "compile/node_signature.h"
 #include "trainer/base/error/error_collector.h"
 #include "trainer/base/text/text.h"
 #include "trainer/layers/cast.h"
 #include "trainer/layers/file_writer.h"
 #include "trainer/layers/learns_from_chains.h"
+#include "trainer/net/graph.h"
 
 namespace trainer {
 namespace {

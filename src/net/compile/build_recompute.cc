@@ -1,6 +1,7 @@
 #include <algorithm>
 
-#include "compile/graph.h"
+#include "compile/build.h"
+#include "trainer/net/graph.h"
 
 namespace trainer {
 namespace {
@@ -52,19 +53,6 @@ int FirstBackwardUse(ValueId value, const Graph& graph) {
 }
 
 }  // namespace
-
-std::vector<ValueId> Graph::WithViews(ValueId value) const {
-  std::vector<ValueId> all = {value};
-  for (size_t i = 0; i < all.size(); ++i) {
-    for (const NodeId reader : values[all[i]].consumers) {
-      for (const ValueId out : nodes[reader].out) {
-        const bool known = std::ranges::find(all, out) != all.end();
-        if (values[out].view_of == all[i] && !known) all.push_back(out);
-      }
-    }
-  }
-  return all;
-}
 
 bool CanRecompute(const Node& node, const NetOptions& options, const Graph& graph) {
   const caffe::LayerParameter& proto = node.spec.proto();

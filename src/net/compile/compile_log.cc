@@ -118,7 +118,7 @@ void CompileLog::End(const Net& net, const caffe::NetState& state) const {
              again == 0 ? "" : " computed again in backward"));
   }
   if (!on_) return;
-  const MemoryPlan& plan = net.memory_plan();
+  const MemoryPlan& plan = net.graph().memory;
   for (const NetOutput& output : net.outputs()) {
     LOG(INFO) << "This network produces output " << EscapeControl(output.name);
   }

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "compile/graph.h"
 #include "trainer/base/log/log.h"
+#include "trainer/net/graph.h"
 
 namespace trainer {
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string>
 
+#include "compile/build.h"
 #include "trainer/backend/device/available_memory.h"
 #include "trainer/base/text/text.h"
 
@@ -27,12 +28,12 @@ struct MemoryDemand {
 
 MemoryDemand DemandOf(const Graph& graph, const CompileEnv& env) {
   MemoryDemand demand;
-  for (const Buffer& buffer : graph.buffers) {
+  for (const Buffer& buffer : graph.memory.buffers) {
     if (buffer.kind == BufferKind::kUpload) demand.upload += buffer.bytes;
   }
   const auto slots = static_cast<size_t>(env.options.activation_slots);
   demand.upload *= slots;
-  demand.values = graph.plan.arena_bytes * slots - demand.upload;
+  demand.values = graph.memory.arena_bytes * slots - demand.upload;
   demand.weights = env.params.RequiredBytes() - env.params.WeightBytes();
   if (!env.options.training) return demand;
   demand.gradients = demand.weights;
@@ -80,13 +81,13 @@ std::string MiB(size_t bytes) { return Join((bytes + (1 << 20) - 1) >> 20, " MiB
 std::vector<Part> LargestBlocks(const Graph& graph, const MemoryDemand& demand, size_t free) {
   constexpr size_t kShown = 3;
   std::vector<BufferId> order;
-  for (const BufferId id : graph.buffers.Ids()) order.push_back(id);
+  for (const BufferId id : graph.memory.buffers.Ids()) order.push_back(id);
   std::ranges::stable_sort(order, std::ranges::greater(),
-                           [&](BufferId id) { return graph.buffers[id].bytes; });
+                           [&](BufferId id) { return graph.memory.buffers[id].bytes; });
   std::vector<Part> parts;
   for (const BufferId id : order) {
     if (parts.size() == kShown) break;
-    const Buffer& buffer = graph.buffers[id];
+    const Buffer& buffer = graph.memory.buffers[id];
     parts.push_back(
         {OwnerOf(id, graph), buffer.name, AdviceFor(buffer, demand, free), buffer.bytes});
   }

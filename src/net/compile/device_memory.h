@@ -1,7 +1,8 @@
 #pragma once
 // Refuses nets that need more memory than their device has.
 
-#include "compile/graph.h"
+#include "compile/build.h"
+#include "trainer/net/graph.h"
 
 namespace trainer {
 

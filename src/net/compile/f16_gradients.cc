@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "compile/graph.h"
 #include "trainer/backend/primitives/dropped_nan.h"
+#include "trainer/net/graph.h"
 
 namespace trainer {
 

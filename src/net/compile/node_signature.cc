@@ -1,3 +1,5 @@
+#include "compile/node_signature.h"
+
 #include <algorithm>
 #include <new>
 #include <stdexcept>
@@ -5,8 +7,8 @@
 #include <utility>
 
 #include "compile/at_layer.h"
-#include "compile/graph.h"
 #include "trainer/base/text/text.h"
+#include "trainer/net/graph.h"
 
 namespace trainer {
 namespace {
@@ -192,15 +194,6 @@ class Preparer final : public PrepareContext {
 };
 
 }  // namespace
-
-bool NodeSignature::AgreesWith(const NodeSignature& other) const {
-  const auto same = [](const Output& a, const Output& b) {
-    return a.dtype == b.dtype && a.view_of == b.view_of && a.persists == b.persists &&
-           a.kept == b.kept;
-  };
-  return in == other.in && std::ranges::equal(out, other.out, same) && in_place == other.in_place &&
-         state_bytes == other.state_bytes && constants == other.constants && params == other.params;
-}
 
 NodeSignature SetupNode(const Node& node, int number, const InputShapes& shapes,
                         std::span<const DType> types, const NetOptions& options, ParamStore& params,

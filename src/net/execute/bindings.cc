@@ -18,8 +18,8 @@ Bindings::Bindings(const Graph& graph, const NetOptions& options, const Device& 
       device_(device),
       results_(std::make_unique<PassResults>(device, graph.nodes.size(), CountLosses(graph))) {
   results_->SetRank(options.rank.rank, 0);
-  arena_ = static_cast<std::byte*>(device_.Allocate(graph.plan.arena_bytes));
-  device_.Zero(arena_, graph.plan.arena_bytes);
+  arena_ = static_cast<std::byte*>(device_.Allocate(graph.memory.arena_bytes));
+  device_.Zero(arena_, graph.memory.arena_bytes);
   contexts_.Resize(graph.nodes.size());
   for (const NodeId id : graph.nodes.Ids()) Bind(id, options);
   for (const ValueId id : graph.values.Ids()) {
@@ -31,7 +31,7 @@ Bindings::Bindings(const Graph& graph, const NetOptions& options, const Device& 
 Bindings::~Bindings() { device_.Free(arena_); }
 
 std::byte* Bindings::At(BufferId buffer) const {
-  return buffer ? arena_ + graph_.buffers[buffer].offset : nullptr;
+  return buffer ? arena_ + graph_.memory.buffers[buffer].offset : nullptr;
 }
 
 void Bindings::Bind(NodeId id, const NetOptions& options) {
@@ -105,8 +105,9 @@ void Bindings::WriteConstants() {
 }
 
 void Bindings::Poison(int time) const {
-  for (const BufferId id : graph_.buffers.Ids()) {
-    if (graph_.buffers[id].last == time) device_.Memset(At(id), 0xff, graph_.buffers[id].bytes);
+  for (const BufferId id : graph_.memory.buffers.Ids()) {
+    if (graph_.memory.buffers[id].last_use == time)
+      device_.Memset(At(id), 0xff, graph_.memory.buffers[id].bytes);
   }
 }
 

@@ -2,8 +2,8 @@
 
 #include <map>
 
-#include "compile/graph.h"
 #include "execute/pass_results.h"
+#include "trainer/net/graph.h"
 
 namespace trainer {
 

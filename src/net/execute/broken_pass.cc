@@ -4,10 +4,10 @@
 #include <cmath>
 #include <map>
 
-#include "compile/graph.h"
 #include "execute/bindings.h"
 #include "trainer/base/text/text.h"
 #include "trainer/layers/items.h"
+#include "trainer/net/graph.h"
 #include "trainer/net/join_replicas.h"
 
 namespace trainer {

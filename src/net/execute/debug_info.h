@@ -1,6 +1,6 @@
 #pragma once
 
-#include "compile/graph.h"
+#include "trainer/net/graph.h"
 
 namespace trainer {
 

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "compile/build.h"
+#include "compile/node_signature.h"
+#include "compile/node_signature.h"
 #include "trainer/base/text/text.h"
 #include "trainer/net/output_counts.h"
 

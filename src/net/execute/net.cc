@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compile/activation_budget.h"
+#include "compile/build.h"
 #include "compile/compile_log.h"
 #include "compile/device_memory.h"
 #include "execute/debug_info.h"
@@ -246,7 +247,6 @@ const LayerSpec& Net::LayerAt(int i) const { return graph_->nodes[NodeId(i)].spe
 Layer& Net::GetLayer(int i) const { return *graph_->nodes[NodeId(i)].layer; }
 bool Net::RunsBackward(int i) const { return graph_->nodes[NodeId(i)].has_backward; }
 int Net::FusedInto(int i) const { return graph_->nodes[NodeId(i)].fused_into.number; }
-const MemoryPlan& Net::memory_plan() const { return graph_->plan; }
 const std::vector<NetOutput>& Net::outputs() const {
   static const std::vector<NetOutput> none;
   return state_ == nullptr ? none : state_->outputs();

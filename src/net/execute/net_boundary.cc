@@ -1,5 +1,6 @@
 // A net that is a part of a larger one: several batches under way, and its outer values.
 
+#include "compile/build.h"
 #include "execute/dynamic_shapes.h"
 #include "trainer/base/text/text.h"
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compile/build.h"
 #include "execute/debug_info.h"
 #include "execute/dynamic_shapes.h"
 #include "execute/state_backup.h"

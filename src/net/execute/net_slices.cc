@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "compile/build.h"
 #include "execute/debug_info.h"
 #include "execute/dynamic_shapes.h"
 #include "execute/scaled_loss.h"

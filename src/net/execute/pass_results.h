@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "compile/ids.h"
 #include "trainer/backend/device/graph_capture.h"
+#include "trainer/net/graph.h"
 #include "trainer/net/net.h"
 
 namespace trainer {

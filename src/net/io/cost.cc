@@ -1,6 +1,6 @@
 #include "trainer/net/cost.h"
 
-#include "compile/graph.h"
+#include "trainer/net/graph.h"
 
 namespace trainer {
 

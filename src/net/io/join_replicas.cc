@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "compile/graph.h"
 #include "trainer/base/text/text.h"
+#include "trainer/net/graph.h"
 
 namespace trainer {
 

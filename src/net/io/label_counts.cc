@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "compile/graph.h"
 #include "trainer/base/text/text.h"
+#include "trainer/net/graph.h"
 
 namespace trainer {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "compile/graph.h"
 #include "execute/bindings.h"
+#include "trainer/net/graph.h"
 
 namespace trainer {
 

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <map>
 
-#include "compile/graph.h"
+#include "compile/build.h"
 #include "trainer/backend/loops/multi_tensor.h"
+#include "trainer/net/graph.h"
 
 namespace trainer {
 namespace {

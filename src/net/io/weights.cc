@@ -4,11 +4,11 @@
 #include <map>
 #include <set>
 
-#include "compile/graph.h"
 #include "trainer/base/process/huge_pages.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/blob.h"
 #include "trainer/layers/blob_forms.h"
+#include "trainer/net/graph.h"
 
 namespace trainer {
 namespace {

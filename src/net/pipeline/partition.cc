@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "compile/graph.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/net_layers.h"
 #include "trainer/net/cost.h"
+#include "trainer/net/graph.h"
 
 namespace trainer {
 namespace {
@@ -195,10 +195,10 @@ std::vector<LayerCost> Partitioner::Costs(const std::vector<int>& chain) const {
                            static_cast<double>(ParamStore::PaddedCount(param->count()));
     }
   }
-  for (const Buffer& buffer : graph.buffers) {
+  for (const Buffer& buffer : graph.memory.buffers) {
     if (buffer.kind != BufferKind::kActivation && buffer.kind != BufferKind::kWorkspace) continue;
-    if (buffer.first >= graph.nodes.size()) continue;
-    costs[At(place[At(fused.LayerOf(NodeId(buffer.first)))])].pass_bytes +=
+    if (buffer.first_use >= graph.nodes.size()) continue;
+    costs[At(place[At(fused.LayerOf(NodeId(buffer.first_use)))])].pass_bytes +=
         static_cast<double>(buffer.bytes);
   }
   AddCrossing(fused, place, &costs);

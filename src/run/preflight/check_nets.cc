@@ -16,10 +16,11 @@ constexpr size_t kLargest = 3;
 PlannedNet DescribePlan(const Net& net) {
   PlannedNet plan;
   plan.good = true;
-  plan.activations = net.memory_plan().arena_bytes;
+  plan.activations = net.graph().memory.arena_bytes;
   plan.staging = StagingBytes(net);
-  plan.largest = net.memory_plan().blocks;
-  std::ranges::stable_sort(plan.largest, std::greater(), &PlannedBlock::bytes);
+  const auto& buffers = net.graph().memory.buffers;
+  plan.largest.assign(buffers.begin(), buffers.end());
+  std::ranges::stable_sort(plan.largest, std::greater(), &Buffer::bytes);
   plan.largest.resize(std::min(plan.largest.size(), kLargest));
   plan.readers = LabelReadersOf(net);
   return plan;
@@ -27,7 +28,7 @@ PlannedNet DescribePlan(const Net& net) {
 
 std::string Largest(const PlannedNet& plan) {
   std::vector<std::string> names;
-  for (const PlannedBlock& block : plan.largest) {
+  for (const Buffer& block : plan.largest) {
     names.push_back(Join(EscapeControl(block.name), " ", Bytes(block.bytes)));
   }
   return JoinList(names);
@@ -146,7 +147,7 @@ PlannedNets PlanNets(const std::vector<PreflightNet>& nets, const SolverSpec* sp
       if (checked.options.training) train = planned.back().get();
       if (!checked.one_exact_pass || tests.back()->rest() == nullptr) return;
       const Net& last_batch = *tests.back()->rest();
-      one.activations += last_batch.memory_plan().arena_bytes;
+      one.activations += last_batch.graph().memory.arena_bytes;
       one.staging += StagingBytes(last_batch);
       plan.memory.AddNet(last_batch);
     });

@@ -31,9 +31,9 @@ struct PreflightNet {
 // A net that was planned without taking memory.
 struct PlannedNet {
   bool good = false;
-  size_t activations = 0;             // bytes, staging included
-  size_t staging = 0;                 // bytes of batches in transfer to a GPU
-  std::vector<PlannedBlock> largest;  // the largest activations
+  size_t activations = 0;       // bytes, staging included
+  size_t staging = 0;           // bytes of batches in transfer to a GPU
+  std::vector<Buffer> largest;  // the largest activations
   std::vector<LabelReader> readers;
 };
 

@@ -103,7 +103,7 @@ struct MadeDataAhead {
   std::string State() const { return SaveLayerStates(*net).at(0).bytes; }
   std::vector<size_t> Staged() const {
     std::vector<size_t> bytes;
-    for (const PlannedBlock& block : net->memory_plan().blocks) {
+    for (const Buffer& block : net->graph().memory.buffers) {
       if (block.kind == BufferKind::kUpload) bytes.push_back(block.bytes);
     }
     return bytes;

@@ -1,0 +1,199 @@
+#pragma once
+// The compiled net as nodes, values and buffers. Compiling fills a Graph; the executor and tools
+// read it.
+
+#include <compare>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
+#include <ranges>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainer/config/layer_spec.h"
+#include "trainer/layers/layer.h"
+#include "trainer/net/param_store.h"
+#include "trainer/tensor/shape.h"
+
+namespace trainer {
+
+// The number of a node, value or buffer. Each has its own type, so that none is taken for another.
+// -1 stands for none.
+template <class Tag>
+struct Id {
+  int number = -1;
+
+  constexpr Id() = default;
+  explicit constexpr Id(int n) : number(n) {}
+  explicit constexpr Id(size_t n) : number(static_cast<int>(n)) {}
+  explicit operator bool() const { return number >= 0; }
+  auto operator<=>(const Id&) const = default;
+};
+
+using ValueId = Id<struct ValueTag>;
+using NodeId = Id<struct NodeTag>;
+using BufferId = Id<struct BufferTag>;
+
+// An array that is indexed by ids.
+template <class Key, class T>
+class IdVector {
+ public:
+  T& operator[](Key id) { return items_[static_cast<size_t>(id.number)]; }
+  const T& operator[](Key id) const { return items_[static_cast<size_t>(id.number)]; }
+
+  // Invalidates references to other items, unless Reserve made room.
+  Key Add(T item) {
+    items_.push_back(std::move(item));
+    return Key(items_.size() - 1);
+  }
+  void Reserve(size_t count) { items_.reserve(count); }
+  void Resize(int count) { items_.resize(static_cast<size_t>(count)); }
+
+  int size() const { return static_cast<int>(items_.size()); }
+  auto begin() { return items_.begin(); }
+  auto end() { return items_.end(); }
+  auto begin() const { return items_.begin(); }
+  auto end() const { return items_.end(); }
+
+  // The ids of all items, in order.
+  auto Ids() const {
+    return std::views::iota(0, size()) | std::views::transform([](int n) { return Key(n); });
+  }
+
+ private:
+  std::vector<T> items_;
+};
+
+enum class BufferKind { kActivation, kGradient, kWorkspace, kState, kConstants, kUpload, kScratch };
+
+// Memory for one or more values that never need it at the same time with different contents: one
+// line of the memory plan.
+struct Buffer {
+  std::string name;  // "conv1", "conv1 gradient", "pool1 workspace", "conv1 scratch"
+  std::string note;  // "in place of conv1", "view of data", ""
+  BufferKind kind = BufferKind::kActivation;
+  Shape shape;  // no axes for scratch and workspace
+  size_t bytes = 0, offset = 0;
+  int first_use = 0, last_use = 0;  // the times, both inclusive, between which its content matters
+};
+
+// Which memory the values, gradients and scratch arrays of a net share.
+struct MemoryPlan {
+  IdVector<BufferId, Buffer> buffers;
+  size_t arena_bytes = 0;     // of all buffers together
+  size_t unshared_bytes = 0;  // of all buffers together if none shared memory
+};
+
+// Memory for one node, in bytes.
+struct MemoryNeeds {
+  size_t scratch = 0, workspace = 0, upload = 0;
+};
+
+// What a layer declared in one call of Setup.
+struct NodeSignature {
+  struct Input {
+    bool kept = false, no_gradient = false;
+    bool operator==(const Input&) const = default;
+  };
+  struct Output {
+    Shape shape;
+    DType dtype = DType::kF32;
+    int view_of = -1;  // an input's number
+    bool persists = false, is_dynamic = false, keeps_f32 = false, kept = false;
+  };
+  std::vector<Input> in;
+  std::vector<Output> out;
+  bool in_place = false;
+  int grad_in_place = -1;  // the input whose gradient may share the memory of gradient out 0
+  MemoryNeeds needs;
+  size_t state_bytes = 0;
+  std::vector<float> constants;
+  std::vector<Param*> params;
+
+  // Whether a layer that described itself so for other input shapes can go on with the memory and
+  // the passes that were planned for `other`.
+  bool AgreesWith(const NodeSignature& other) const;
+};
+
+// A blob as one layer wrote it. top == bottom makes a new value with the same name.
+struct Value {
+  std::string name;
+  Shape shape;  // where `is_dynamic`, the largest that a pass can give it
+  DType dtype = DType::kF32;
+  NodeId producer;
+  std::vector<NodeId> consumers;  // in order; twice where a node has it as two inputs
+  ValueId view_of;                // the value whose memory this is, by OutputView
+  bool persists = false;
+  bool is_dynamic = false;  // itself, or an input of its producer
+  bool keeps_f32 = false;
+  float loss_weight = 0;
+  bool is_output = false;     // nobody reads it
+  bool leaves_stage = false;  // of StageBoundary::out: another net reads it
+  // Of StageBoundary: another net gives the gradient of this value, or takes it.
+  bool grad_from_next_stage = false, grad_to_prev_stage = false;
+
+  bool requires_grad = false;       // a gradient with respect to it would be of use
+  bool has_grad = false;            // and a loss depends on it
+  bool drop_candidate = false;      // the plan's choice: computed again if that can be
+  std::optional<int> recompute_at;  // the backward time before which it is computed again
+
+  // Chosen by AssignBuffers. No gradient buffer: nobody computes the gradient. `backward_buffer`
+  // differs from `buffer` where the value is computed again for its consumers in backward.
+  BufferId buffer, backward_buffer, grad_buffer;
+
+  size_t bytes() const { return static_cast<size_t>(shape.Count()) * SizeOf(dtype); }
+};
+
+// One layer, as one node of a pass.
+struct Node {
+  LayerSpec spec;
+  std::string key;  // the name; "name#2" for a second layer of that name
+  std::unique_ptr<Layer> layer;
+  std::vector<ValueId> in, out;
+  NodeSignature signature;         // by the layer's last Setup
+  bool is_cast = false;            // put in by the net
+  bool has_dynamic_shape = false;  // an input or output may shrink
+  std::vector<NodeId> epilogue;    // computed along with this one, in order
+  NodeId fused_into;               // computes this one, which has no values of its own then
+
+  std::vector<bool> input_needs_grad;  // per input
+  bool on_grad_path = false;  // something in it or before it learns, and a loss depends on it
+  bool has_backward = false;  // and its Backward has something to do
+  bool batch_only = false;    // of a net that keeps it: see MarkBatchOnlyNodes
+
+  MemoryNeeds needs;  // of Setup and Prepare together
+  BufferId scratch, backward_scratch, workspace, state, constants, upload;
+  BufferId recompute_scratch;      // for its own output, where that is computed again
+  std::vector<ValueId> recompute;  // what is computed again before this node runs backward
+
+  explicit Node(LayerSpec layer_spec) : spec(std::move(layer_spec)) {}
+  const std::vector<Param*>& params() const { return signature.params; }
+};
+
+// The compiled net: its layers as nodes, in the order in which they run, and the values between
+// them. Constant once the net is built; holds no memory of the device. Times: node n runs forward
+// at n and backward at 2 * nodes - 1 - n.
+struct Graph {
+  IdVector<NodeId, Node> nodes;
+  IdVector<ValueId, Value> values;
+  std::map<std::string, ValueId> latest_by_name;   // blob name -> its last value
+  std::vector<ValueId> boundary_in, boundary_out;  // of NetOptions::boundary
+  std::vector<Param*> new_params;                  // parameters that this net added to the store
+  MemoryPlan memory;
+
+  int ForwardTime(NodeId node) const { return node.number; }
+  int BackwardTime(NodeId node) const { return 2 * nodes.size() - 1 - node.number; }
+  NodeId BackwardStepAt(int time) const { return NodeId(2 * nodes.size() - 1 - time); }
+  int End() const { return 2 * nodes.size(); }
+
+  // Whether the node reads its inputs again before its own backward, to compute its output again.
+  bool RunsTwice(const Node& node) const {
+    return node.out.size() == 1 && values[node.out[0]].recompute_at.has_value();
+  }
+  // The value and all that are views of it, or of its views, in order.
+  std::vector<ValueId> WithViews(ValueId value) const;
+};
+
+}  // namespace trainer
