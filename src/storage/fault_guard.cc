@@ -8,7 +8,7 @@
 #include <deque>
 #include <mutex>
 
-#include "memory_maps.h"
+#include "lmdb/memory_maps.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {

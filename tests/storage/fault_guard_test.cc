@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "memory_maps.h"
+#include "lmdb/memory_maps.h"
 #include "storage/test_data.h"
 #include "support/in_child.h"
 #include "trainer/storage/cursor.h"

@@ -8,7 +8,7 @@
 
 #include "storage/tar_text.h"
 #include "storage/test_data.h"
-#include "tar_index.h"
+#include "tar/tar_index.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {

@@ -1,4 +1,4 @@
-#include "tar_writer.h"
+#include "tar/tar_writer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

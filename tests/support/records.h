@@ -8,6 +8,7 @@
 #include "support/digits_job.h"
 #include "trainer/storage/cursor.h"
 #include "trainer/storage/db_writer.h"
+#include "trainer/storage/format.h"
 
 namespace trainer {
 

@@ -4,7 +4,6 @@
 
 #include "compile/build.h"
 #include "compile/node_signature.h"
-#include "compile/node_signature.h"
 #include "trainer/base/text/text.h"
 #include "trainer/net/output_counts.h"
 

@@ -1,4 +1,4 @@
-#include "lmdb_readahead.h"
+#include "lmdb/lmdb_readahead.h"
 
 #include <fcntl.h>
 

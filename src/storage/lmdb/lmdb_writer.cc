@@ -1,4 +1,4 @@
-#include "lmdb_writer.h"
+#include "lmdb/lmdb_writer.h"
 
 #include <lmdb.h>
 
@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "lmdb_file.h"
+#include "lmdb/lmdb_file.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
 #include "trainer/storage/cursor.h"

@@ -1,4 +1,4 @@
-#include "memory_maps.h"
+#include "lmdb/memory_maps.h"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 // Reads images and labels from tar files, in the order of the files.
 
-#include "tar_cursor.h"
+#include "tar/tar_cursor.h"
 
 #include <glog/logging.h>
 
@@ -10,8 +10,8 @@
 #include <string_view>
 
 #include "file_identity.h"
-#include "tar_index.h"
-#include "tar_reader.h"
+#include "tar/tar_index.h"
+#include "tar/tar_reader.h"
 #include "trainer/base/file/file_error.h"
 #include "trainer/base/text/text.h"
 #include "trainer/storage/cursor.h"

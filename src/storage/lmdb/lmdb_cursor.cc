@@ -1,7 +1,7 @@
 // Reads LMDB databases (the unnamed database of a folder) through a memory map. LMDB trusts the
 // file, so each call is guarded and each answer is checked.
 
-#include "lmdb_cursor.h"
+#include "lmdb/lmdb_cursor.h"
 
 #include <glog/logging.h>
 #include <lmdb.h>
@@ -17,9 +17,9 @@
 #include <string_view>
 
 #include "file_identity.h"
-#include "lmdb_file.h"
-#include "lmdb_map.h"
-#include "lmdb_readahead.h"
+#include "lmdb/lmdb_file.h"
+#include "lmdb/lmdb_map.h"
+#include "lmdb/lmdb_readahead.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"

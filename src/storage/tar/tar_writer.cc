@@ -1,10 +1,10 @@
-#include "tar_writer.h"
+#include "tar/tar_writer.h"
 
 #include <array>
 #include <cstdio>
 #include <cstring>
 
-#include "tar_reader.h"
+#include "tar/tar_reader.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
 

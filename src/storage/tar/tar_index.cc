@@ -1,11 +1,11 @@
-#include "tar_index.h"
+#include "tar/tar_index.h"
 
 #include <algorithm>
 #include <charconv>
 #include <map>
 #include <optional>
 
-#include "tar_reader.h"
+#include "tar/tar_reader.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/lower_case.h"
 #include "trainer/base/text/text.h"

@@ -1,4 +1,4 @@
-#include "lmdb_file.h"
+#include "lmdb/lmdb_file.h"
 
 #include <fcntl.h>
 #include <lmdb.h>

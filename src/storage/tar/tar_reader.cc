@@ -1,4 +1,4 @@
-#include "tar_reader.h"
+#include "tar/tar_reader.h"
 
 #include <fcntl.h>
 

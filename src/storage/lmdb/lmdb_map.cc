@@ -1,11 +1,11 @@
-#include "lmdb_map.h"
+#include "lmdb/lmdb_map.h"
 
 #include <unistd.h>
 
 #include <filesystem>
 #include <set>
 
-#include "memory_maps.h"
+#include "lmdb/memory_maps.h"
 
 namespace trainer {
 namespace {
