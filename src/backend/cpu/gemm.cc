@@ -35,10 +35,13 @@ bool GemmTilesAreRight(const GemmDesc& desc) {
 
 class MatmulPlan final : public GemmPrimitive {
  public:
-  static std::unique_ptr<GemmPrimitive> Make(const GemmDesc& desc) {
-    const auto a = Matrix(desc.m, desc.k, desc.trans_a, desc.dtype);
-    const auto b = Matrix(desc.k, desc.n, desc.trans_b, desc.dtype);
-    const auto c = Matrix(desc.m, desc.n, false, desc.out_dtype);
+  // The library multiplies numbers of `type`. If that is not the type of the matrices, they are
+  // converted in the scratch.
+  static std::unique_ptr<GemmPrimitive> Make(const GemmDesc& desc, DType type) {
+    const bool converts = type != desc.dtype;
+    const auto a = Matrix(desc.m, desc.k, desc.trans_a, type);
+    const auto b = Matrix(desc.k, desc.n, desc.trans_b, type);
+    const auto c = Matrix(desc.m, desc.n, false, converts ? type : desc.out_dtype);
     const auto bias = Matrix(1, desc.n, false, DType::kF32);
     dnnl_matmul_desc_t op;
     onednn::Check(dnnl_matmul_desc_init(&op, &a, &b, desc.bias ? &bias : nullptr, &c),
@@ -47,10 +50,10 @@ class MatmulPlan final : public GemmPrimitive {
                                 desc.accumulate ? onednn::PostOp::kAdd : onednn::PostOp::kNone);
     if (!choice || choice.Name().starts_with("ref")) return nullptr;
     auto plan = std::make_unique<MatmulPlan>(choice, desc.bias);
-    plan->multiply_.In(DNNL_ARG_SRC, a, a);
-    plan->multiply_.In(DNNL_ARG_WEIGHTS, b, b);
-    // In place: the sum is the library's own, so no copy stands between.
-    plan->multiply_.Out(DNNL_ARG_DST, c, c);
+    plan->multiply_.In(DNNL_ARG_SRC, Matrix(desc.m, desc.k, desc.trans_a, desc.dtype), a);
+    plan->multiply_.In(DNNL_ARG_WEIGHTS, Matrix(desc.k, desc.n, desc.trans_b, desc.dtype), b);
+    // The library itself adds the product to what is there, in place, so that nothing is copied.
+    plan->multiply_.Out(DNNL_ARG_DST, Matrix(desc.m, desc.n, false, desc.out_dtype), c);
     if (desc.bias) plan->multiply_.In(DNNL_ARG_BIAS, bias, bias);
     return plan;
   }
@@ -76,7 +79,7 @@ class MatmulPlan final : public GemmPrimitive {
   bool bias_;
 };
 
-// Where the library has nothing, e.g. bf16 on a processor without AVX-512.
+// The product for descriptions that the library takes in reference loops alone.
 class ReferenceGemm final : public GemmPrimitive {
  public:
   explicit ReferenceGemm(const GemmDesc& desc) : desc_(desc) {}
@@ -130,7 +133,12 @@ KernelOrReason<GemmPrimitive> TakeSgemm(const Device&, const GemmDesc& desc) {
 }
 
 KernelOrReason<GemmPrimitive> TakeMatmul(const Device&, const GemmDesc& desc) {
-  if (auto plan = MatmulPlan::Make(desc)) return plan;
+  if (auto plan = MatmulPlan::Make(desc, desc.dtype)) return plan;
+  // Without AVX-512 the library multiplies bf16 in reference loops, and floats fast.
+  const bool adds_to_bf16 = desc.accumulate && desc.out_dtype != DType::kF32;
+  if (desc.dtype != DType::kF32 && !adds_to_bf16) {
+    if (auto plan = MatmulPlan::Make(desc, DType::kF32)) return plan;
+  }
   return Unsupported{"it has only reference loops for this"};
 }
 
