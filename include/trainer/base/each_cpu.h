@@ -1,9 +1,10 @@
 #pragma once
 
-// Before a function: it is compiled for processors with each of these instruction sets as well, and
-// the one that fits is taken when the program starts, e.g. TRAINER_FOR_EACH_CPU("avx512f", "avx2").
-// What it calls is so only where it is inlined. Nothing on other processors, and under
-// ThreadSanitizer, which is not ready yet when the choice is made.
+// TRAINER_FOR_EACH_CPU("avx512f", "avx2") before a function compiles it also for processors with
+// each of these instruction sets, and the program selects the version that fits when it starts. A
+// function that it calls is compiled this way only if it is inlined. The macro does nothing on
+// other processors than x86-64, and under ThreadSanitizer, which is not ready yet when the version
+// is selected.
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 #define TRAINER_HAS_NO_CLONES

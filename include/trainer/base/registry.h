@@ -1,5 +1,6 @@
 #pragma once
-// Names to makers. A static object in an implementation's own file enters it, so no list is edited.
+// Maps names to functions that create objects. A static object in an implementation's own file
+// registers it, so a new implementation changes no list.
 
 #include <functional>
 #include <map>

@@ -1,5 +1,5 @@
 #pragma once
-// The one error type of the program, and the place in a user's file that it points at.
+// The only error type of the program, and the place in a user's file to which an error refers.
 
 #include <stdexcept>
 #include <string>

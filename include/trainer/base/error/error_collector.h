@@ -1,5 +1,5 @@
 #pragma once
-// Collects the errors of several steps, so that a run reports all that is wrong with a file.
+// Collects the errors of several steps, so that a run reports everything that is wrong with a file.
 
 #include <utility>
 #include <vector>
@@ -10,7 +10,7 @@ namespace trainer {
 
 using ErrorList = std::vector<Error>;
 
-// Several errors thrown as one. what() and code() are those of the first error.
+// Several errors thrown as one. The first error determines what() and code().
 class ErrorGroup final : public Error {
  public:
   // `all` must not be empty.

@@ -1,5 +1,5 @@
 #pragma once
-// Output files that are either whole or not there, whatever stops the program.
+// Output files that are either complete or absent, however the program ends.
 
 #include <cstdint>
 #include <memory>
@@ -10,12 +10,12 @@
 
 namespace trainer {
 
-// Writes `.<name>.tmp.<host>.<pid>` in the target's folder and puts it in place with a rename, so
-// that a reader sees the old file or the whole new one. Unless it was put in place, the temporary
-// file is removed by the destructor, or by RemoveOwnFiles where a handler ends the process; only a
-// kill leaves it, see RemoveStrayTemps. Symbolic links are not followed; permissions are 0666 less
-// the umask. One thread. The FileOps must outlive it. Errors of all members: as ThrowFileError,
-// naming the target or the temporary file.
+// Writes `.<name>.tmp.<host>.<pid>` in the target's folder and renames it to the target, so that a
+// reader sees either the old file or the complete new one. The destructor removes the temporary
+// file unless it was renamed; RemoveOwnFiles removes it if a signal handler ends the process. Only
+// SIGKILL leaves it, see RemoveStrayTemps. Symbolic links are not followed; permissions are 0666
+// minus the umask. Only one thread may use an object, and `ops` must outlive it. All members throw
+// as ThrowFileError does, and name the target or the temporary file.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& path, FileOps& ops = FileOps::Posix());
@@ -25,7 +25,7 @@ class AtomicFile {
 
   void Append(const void* data, size_t bytes);
 
-  // Of all bytes appended so far.
+  // Returns the checksum of all bytes that were appended so far.
   uint32_t crc32c() const { return crc_; }
   uint64_t size() const { return size_; }
 
@@ -33,10 +33,10 @@ class AtomicFile {
   const std::string& temp_path() const { return temp_; }
 
   // Flushes to the disk, closes, reads the file back and compares length and checksum. Nothing can
-  // be appended afterwards. kIo when the disk gives back other bytes than were written.
+  // be appended afterwards. Throws kIo if the disk returns other bytes than were written.
   void Finish();
 
-  // After Finish: renames to the target. The caller syncs the folder.
+  // Renames the file to the target. Call it after Finish. The caller syncs the folder.
   void Place();
 
   // Finish, Place and SyncFolder.
@@ -59,34 +59,37 @@ class AtomicFile {
 // Writes `bytes` as the whole of `path`, or leaves `path` as it was. Throws as AtomicFile does.
 void WriteWhole(const std::string& path, std::string_view bytes, FileOps& ops = FileOps::Posix());
 
-// Puts the finished file `temp`, which something else wrote, in the place of `path` in the same
-// folder: flushed, renamed and permanent. Throws as AtomicFile does.
+// Flushes the finished file `temp`, which something else wrote, and renames it to `path` in the
+// same folder, so that the change survives a power cut. Throws as AtomicFile does.
 void PlaceWhole(const std::string& temp, const std::string& path, FileOps& ops = FileOps::Posix());
 
 // Makes renames and removals in `folder` survive a power cut.
 void SyncFolder(const std::string& folder, FileOps& ops = FileOps::Posix());
 
-// The hidden name in the same folder that this process uses before `path` is put in place.
+// Returns the hidden name in the same folder under which this process writes `path`.
 std::string TempPathFor(const std::string& path);
 
-// Throws kCannotCreate when `path`, or the hidden name that it has while it is written, is longer
-// than the folder's file system takes. A folder that cannot be asked takes any.
+// Throws kCannotCreate if `path`, or the hidden name that it has while it is written, is longer
+// than the folder's file system allows. The check passes if the file system does not tell its
+// limit.
 void CheckNameLength(const std::string& path);
 
-// What ProbeWritable can tell without writing: the folder, its rights, the free space.
+// Makes the checks of ProbeWritable that write nothing: the folder, its permissions, the free
+// space.
 void CheckWritable(const std::string& prefix, uint64_t needed_bytes,
                    FileOps& ops = FileOps::Posix());
 
-// Checks before the first iteration that snapshots under `prefix` ("folder/name") will be writable:
-// the folder exists (else kCannotCreate), a test file can be made, written and flushed (else
-// kNoPermission or kIo), and at least `needed_bytes` are free, also by the quota where the file
-// system can tell (else kIo with both figures).
+// Checks before the first iteration that snapshots under `prefix` ("folder/name") can be written.
+// Throws kCannotCreate if the folder does not exist; kNoPermission or kIo if a test file cannot be
+// created, written and flushed; kIo with both figures if less than `needed_bytes` are free, also by
+// the quota where the file system reports it.
 void ProbeWritable(const std::string& prefix, uint64_t needed_bytes,
                    FileOps& ops = FileOps::Posix());
 
-// Removes the temporary files of `prefix` that a killed run left: those made on this host by a
-// process that no longer runs, or under this process's own number, so call it before the first
-// snapshot. Other hosts' files stay. Returns how many went; a folder that cannot be read gives 0.
+// Removes the temporary files of `prefix` that a killed run left, and returns how many it removed.
+// These are the files that a process of this host made which no longer runs, or which had this
+// process's own number; so call it before the first snapshot. Files of other hosts stay. Returns 0
+// if the folder cannot be read.
 int RemoveStrayTemps(const std::string& prefix, FileOps& ops = FileOps::Posix());
 
 }  // namespace trainer

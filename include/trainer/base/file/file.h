@@ -1,5 +1,5 @@
 #pragma once
-// Paths, and whole files as text.
+// Functions on paths, and on whole files as text.
 
 #include <cstdint>
 #include <string>
@@ -10,33 +10,33 @@
 
 namespace trainer {
 
-// The part before the last '/' ("." when there is none, "/" for a file of the root); the part
-// after.
+// FolderOf returns the part before the last '/' ("." if there is none, "/" for a file of the root);
+// FileNameOf returns the part after it.
 std::string FolderOf(const std::string& path);
 std::string FileNameOf(const std::string& path);
-// `folder`/`name`, or `name` when that is absolute or the folder is empty or ".".
+// Returns `folder`/`name`, or `name` if that is absolute or the folder is empty or ".".
 std::string JoinPath(const std::string& folder, const std::string& name);
-// `path` from the root, without touching the disk beyond the working folder's name.
+// Returns the absolute path. The only access to the disk is to read the working folder's name.
 std::string AbsolutePath(const std::string& path);
 
-// False also when the path cannot be looked at.
+// Returns false also if the path cannot be examined.
 bool Exists(const std::string& path);
-// True only when it is known that nothing is there.
+// Returns true only if it is certain that nothing exists at `path`.
 bool IsMissing(const std::string& path);
 bool IsDirectory(const std::string& path);
-// " Did you mean 'X'?", where X is there and differs from the missing `path` by a slip in one or
-// more names of it; or "".
+// Returns " Did you mean 'X'?", where X exists and differs from the missing `path` by a slip in one
+// or more of its names; or "".
 std::string DidYouMeanPath(const std::string& path);
 
-// Bytes. Throws as OpenForReading does.
+// Returns the size in bytes. Throws as OpenForReading does.
 uint64_t FileSize(const std::string& path);
 // Throws as OpenForReading does if one of the files cannot be opened.
 void RequireFiles(const std::vector<std::string>& paths);
 
-// Throws as OpenForReading does; kData when the file is larger than `max_bytes`.
+// Throws as OpenForReading does, and kData if the file is larger than `max_bytes`.
 std::string ReadFile(const std::string& path, uint64_t max_bytes, FileOps& ops = FileOps::Posix());
 
-// A descriptor that closes itself. Errors of an explicit Close() are the caller's to check.
+// Owns a file descriptor and closes it. The caller checks the errors of an explicit Close().
 class FileHandle {
  public:
   FileHandle(FileOps& ops, int fd) : ops_(&ops), fd_(fd) {}
@@ -45,7 +45,7 @@ class FileHandle {
   ~FileHandle() { Close(); }
 
   int get() const { return fd_; }
-  // 0, or -1 with errno. Closing twice is allowed.
+  // Returns 0, or -1 with errno. Closing twice is allowed.
   int Close() { return fd_ < 0 ? 0 : ops_->Close(Release()); }
   // Gives the descriptor to the caller.
   int Release() {
@@ -59,8 +59,8 @@ class FileHandle {
   int fd_;
 };
 
-// Opens for reading; never waits. Throws kNoInput with the absolute path, also for a folder, a
-// pipe, a socket or a device; kNoPermission, kIo.
+// Opens for reading, and never blocks. Throws kNoInput with the absolute path if nothing exists
+// there, or if it is a folder, a pipe, a socket or a device; kNoPermission; kIo.
 FileHandle OpenForReading(const std::string& path, FileOps& ops = FileOps::Posix());
 
 }  // namespace trainer

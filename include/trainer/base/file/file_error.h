@@ -18,8 +18,8 @@ class FileError final : public Error {
   int errno_value_;
 };
 
-// Calls `open`, which opens a file that this run has read before. Where the file is missing now,
-// its disk, server or mount is away: OpenAgain throws kIo in place of kNoInput.
+// Calls `open`, which opens a file that this run has read before. If the file is missing now, its
+// disk, server or mount is unavailable, so OpenAgain throws kIo instead of kNoInput.
 template <class Open>
 auto OpenAgain(const Open& open) {
   try {

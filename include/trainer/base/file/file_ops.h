@@ -1,6 +1,6 @@
 #pragma once
-// The system calls that read and write files, as a seam: a test derives from FileOps and lets the
-// n-th call fail. Everything that writes a snapshot goes through one.
+// The system calls that read and write files, as an interface: a test derives from FileOps and lets
+// the n-th call fail. All code that writes a snapshot uses one.
 
 #include <sys/types.h>
 
@@ -12,9 +12,10 @@
 
 namespace trainer {
 
-// Each function behaves as the call of its name: -1 and errno on failure. The functions here make
-// the real calls. They repeat a call that a signal interrupted (EINTR), and for a second one that
-// may succeed later (EAGAIN). Threads: as the system calls.
+// Each function behaves as the call of its name: it returns -1 and sets errno on failure. The
+// functions here make the real calls. They repeat a call that a signal interrupted (EINTR), and
+// repeat for one second a call that may succeed later (EAGAIN). Thread safety is that of the system
+// calls.
 class FileOps {
  public:
   virtual ~FileOps() = default;
@@ -30,19 +31,19 @@ class FileOps {
   virtual int Unlink(const std::string& path);
   // Reserves disk space for the file, so that a lack of space or quota shows at once.
   virtual int Allocate(int fd, uint64_t bytes);
-  // The bytes of the file system of `folder` that this user may still fill.
+  // Stores in `bytes` how many bytes this user may still write to the file system of `folder`.
   virtual int FreeBytes(const std::string& folder, uint64_t* bytes);
 
-  // The real calls.
+  // Returns the object that makes the real calls.
   static FileOps& Posix();
 };
 
 enum class FileUse { kInput, kOutput };
 
-// Throws what `errno_value`, met while `doing` ("open", "write to", ...) something with `path`,
-// means to the user: kNoPermission; kNoInput or kCannotCreate for a missing file or folder;
-// otherwise kIo. The message names the call, the system's text and, where there is one, the cure,
-// or the existing file that the path of a missing one nearly names.
+// Throws the error that `errno_value` means to the user after `doing` ("open", "write to", ...)
+// something with `path`: kNoPermission; kNoInput or kCannotCreate for a missing file or folder;
+// otherwise kIo. The message names the call, the system's text and, if there is one, the remedy, or
+// the existing file whose path is most similar to a missing one.
 [[noreturn]] void ThrowFileError(FileUse use, const std::string& doing, const std::string& path,
                                  int errno_value);
 

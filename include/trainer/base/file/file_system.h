@@ -1,5 +1,5 @@
 #pragma once
-// Where files lie: on a disk of this machine, in its memory, or behind a network.
+// Finds where files are stored: on a disk of this machine, in its memory, or on a network.
 
 #include <cstdint>
 #include <string>
@@ -14,19 +14,19 @@ struct FileSystem {
   std::string name;  // "Lustre", "NFS", "ext4", "tmpfs"; a number for one that is not known
 };
 
-// Of the magic number that statfs gives as f_type.
+// Returns the file system for the magic number that statfs reports as f_type.
 FileSystem FileSystemOf(uint64_t magic);
 
-// Of a file or folder, or of the folder above it where it is not there. Unknown where the system
-// does not say.
+// Returns the file system of a file or folder, or of the nearest folder above it that exists. The
+// kind is kUnknown if the system does not report it.
 FileSystem FileSystemAt(const std::string& path);
 
-// Over how many servers Lustre spreads a file: its stripes. 0 where it is not known, or where
-// the file has several layouts one after the other; asks the file's attribute lustre.lov, else the
-// command lfs.
+// Returns the stripe count of a file, i.e. over how many servers Lustre spreads it. Returns 0 if it
+// is not known, or if the file has several layouts one after the other. Reads the file's attribute
+// lustre.lov, and runs the command lfs if that fails.
 int LustreStripes(const std::string& path);
 
-// The same of the attribute's bytes.
+// Returns the stripe count from the bytes of the attribute lustre.lov.
 int ParseLustreLayout(std::string_view layout);
 
 }  // namespace trainer

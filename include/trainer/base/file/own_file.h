@@ -1,21 +1,22 @@
 #pragma once
-// Files that must not outlive the process, even when a signal ends it: one that says "this process
-// is at work", and those that it has not finished writing. A table of fixed size, which a signal
-// handler may read; what does not fit (16 files, paths and marks below 4 KiB) is not remembered and
-// stays until somebody finds that its owner is gone. Any thread.
+// Files that must not outlive the process, even if a signal ends it: a file which says that this
+// process is running, and files that it has not finished writing. They are kept in a table of fixed
+// size, which a signal handler may read. A file that does not fit (16 files, paths and marks below
+// 4 KiB) is not remembered, and stays until another process finds that its owner has ended. Any
+// thread may call these functions.
 
 #include <string>
 
 namespace trainer {
 
-// Remembers the file `path` for RemoveOwnFiles: with a `mark`, only while that is its whole
-// content; else it is another process's.
+// Remembers the file `path` for RemoveOwnFiles. With a `mark`, the file is removed only if `mark`
+// is its whole content; otherwise it belongs to another process.
 void RememberOwnFile(const std::string& path, const std::string& mark = "");
-// If it is remembered.
+// Removes `path` from the table if it is there.
 void ForgetOwnFile(const std::string& path);
 
-// Around the call that creates the file `path`: remembers it, and no RemoveOwnFiles of another
-// thread looks between the two.
+// Exists during the call that creates the file `path`: it remembers the file, and a RemoveOwnFiles
+// of another thread waits until the call is over, at most 1 s.
 class OwnFileCreation {
  public:
   explicit OwnFileCreation(const std::string& path);
@@ -24,8 +25,8 @@ class OwnFileCreation {
   OwnFileCreation& operator=(const OwnFileCreation&) = delete;
 };
 
-// Removes the files that are remembered. Async-signal-safe; for handlers that end the process: from
-// now on a thread that would create another one waits for that end.
+// Removes the remembered files. Async-signal-safe; meant for handlers that end the process. From
+// now on a thread that would create another such file blocks until the process ends.
 void RemoveOwnFiles();
 
 }  // namespace trainer

@@ -8,17 +8,18 @@
 
 namespace trainer {
 
-// The time that the calling thread has computed.
+// Returns the CPU time that the calling thread has used.
 std::chrono::nanoseconds ThreadTime();
 
-// Makes the real calls, but rests between them so that the calling thread computes no more than
-// `share` of the time. A background thread that computes delays every thread of the training, since
-// those wait for the one whose core it takes: what it costs them is its share, so a snapshot costs
-// about `share` of the time of writing it, however long that is. One thread.
+// Makes the real calls, but rests between them so that the calling thread computes for at most
+// `share` of the time. A background thread that computes delays all threads of the training,
+// because they wait for the thread whose core it takes. It delays them by its share, so a snapshot
+// costs about `share` of the time that writing it takes, however long that is. Only one thread may
+// use an object.
 class PacedOps : public FileOps {
  public:
-  // `rest` sleeps for the time, or less where somebody waits for the file. `clock` is the time that
-  // the thread has computed.
+  // `rest` sleeps for the given time, or for less if a thread waits for the file. `clock` returns
+  // the CPU time that the thread has used.
   PacedOps(double share, std::function<void(std::chrono::nanoseconds)> rest,
            std::function<std::chrono::nanoseconds()> clock = ThreadTime);
 

@@ -16,27 +16,26 @@ namespace trainer {
 // harmless, instead of ending the run.
 void InitLogging(const std::string& program);
 
-// From here on the log takes warnings and errors alone (GLOG_minloglevel may ask for less still).
-// All ranks but 0 call it, because they would repeat the lines of rank 0.
+// Limits the log to warnings and errors from now on (GLOG_minloglevel may allow fewer still). All
+// ranks but 0 call it, because they would repeat the lines of rank 0.
 void LogWarningsOnly();
 
-// Call it after LogWarningsOnly: all lines go to the end of this file, and warnings and errors to
-// stderr as well.
-// Throws kCannotCreate, kNoPermission or kIo where it cannot be opened.
+// Sends all lines to the end of this file, and warnings and errors also to stderr. Call it after
+// LogWarningsOnly. Throws kCannotCreate, kNoPermission or kIo if the file cannot be opened.
 void LogToFile(const std::string& path);
 
-// From here on all lines also go to the end of this file, until the process ends. "" or why it
-// cannot be opened. A line that it does not take later is a warning, once.
+// Sends all lines also to the end of this file, from now on until the process ends. Returns "", or
+// the reason why the file cannot be opened. If writing a line fails later, one warning is logged.
 std::string AlsoLogToFile(const std::string& path);
 
-// Whether the log has Caffe's lines about each layer of a net, all fields of the solver and each
-// epoch of a data set, of which no program that reads logs of training asks for: with --v=1, and
-// from LogDetails(true) on.
+// Returns whether the log has Caffe's lines about each layer of a net, all fields of the solver and
+// each epoch of a data set. They are logged with --v=1 and after LogDetails(true); programs that
+// read training logs do not need them.
 bool LogsDetails();
 void LogDetails(bool details);
 
-// While an object lives, the log has warnings and errors alone, unless LogsDetails: for nets that
-// are only planned, or built again and again. Use it from one thread.
+// While an object exists, the log has only warnings and errors, unless LogsDetails(). Use it, on
+// one thread, for nets that are only planned, or built repeatedly.
 class WarningsOnly {
  public:
   WarningsOnly();
@@ -48,8 +47,8 @@ class WarningsOnly {
   int level_before_;
 };
 
-// Lines no longer go to stderr, since somebody else shows there what matters; errors that end the
-// process still do. ShowLog undoes it: the same lines as before go there.
+// Stops sending lines to stderr, because another component shows the important ones there; errors
+// that end the process still go there. ShowLog restores the lines that went there before.
 void HideLog();
 void ShowLog();
 

@@ -1,5 +1,5 @@
 #pragma once
-// How far a long piece of work is, and when it will be done.
+// Shows how much of a long task is done, and when it will end.
 
 #include <chrono>
 #include <cstdint>
@@ -22,35 +22,36 @@ struct ProgressState {
 
 // "1200 of 5000 records, 800 records/s, 12.3 MB/s, 5 s left". `unit` in the plural.
 std::string ProgressText(const std::string& unit, const ProgressState& state);
-// "Writing train_lmdb: " and the text, in at most so many columns: without the speeds, then with a
-// shorter beginning.
+// Returns "Writing train_lmdb: " and the text in at most `columns` columns. If it is too long, the
+// speeds are left out, and then the beginning is shortened.
 std::string ProgressLine(const std::string& doing, const std::string& unit,
                          const ProgressState& state, int columns);
 
-// On a terminal one line that is drawn again, above which warnings stand and in place of the log's
-// other lines; elsewhere a line of the log now and then. Work that is done within some seconds logs
-// nothing. Used by one thread. Where another one shows its line, this one shows nothing.
+// On a terminal, Progress redraws one line; warnings appear above it, and other lines of the log
+// are not shown. Elsewhere it logs a line at growing intervals. A task that takes only some seconds
+// logs nothing. Only one thread may use an object. While another object shows its line, this one
+// shows nothing.
 class Progress {
  public:
-  // kNothing: of work whose own lines tell the log how far it is.
+  // kNothing is for a task that logs its progress itself.
   enum class InLog { kNowAndThen, kNothing };
 
   // `doing` begins each line: "Writing train_lmdb".
   Progress(std::string doing, std::string unit, int64_t total, InLog log = InLog::kNowAndThen);
-  // The same on a given terminal.
+  // Shows the progress on a given terminal.
   Progress(std::string doing, std::string unit, int64_t total, const TerminalSettings& terminal);
   ~Progress();  // takes the line off the terminal
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
   void Add(int64_t count, uint64_t bytes = 0);
-  // Counts what an earlier start has done.
+  // Counts items that an earlier start has done.
   void Skip(int64_t count);
-  // What is done now: "Testing batches, 64 records".
+  // Sets the text that begins each line from now on: "Testing batches, 64 records".
   void SetDoing(std::string doing);
-  // The work ends after so many seconds at the latest.
+  // States that the task ends after at most `seconds` seconds.
   void EndWithin(double seconds);
-  // A line that stays: above the line of a terminal, else of the log.
+  // Prints a line that stays: above the status line on a terminal, else in the log.
   void Say(const std::string& text);
 
  private:
@@ -60,14 +61,14 @@ class Progress {
   std::string Line(int columns);
   void WriteLog(double seconds);
 
-  std::mutex mutex_;  // of what the terminal's thread reads
+  std::mutex mutex_;  // guards the members that the terminal's thread reads
   std::string doing_;
   const std::string unit_;
   ProgressState state_;
   const Clock::time_point start_ = Clock::now();
   const bool logs_;
   double next_, pause_;  // seconds from the start to the next line of the log, and to the one after
-  std::unique_ptr<StatusLine> line_;  // the last one: its thread reads all others
+  std::unique_ptr<StatusLine> line_;  // the last member, because its thread reads all others
 };
 
 }  // namespace trainer

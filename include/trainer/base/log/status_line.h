@@ -1,5 +1,5 @@
 #pragma once
-// One line at the bottom of a terminal that is drawn again as it changes, and lines above it.
+// A line at the bottom of a terminal that is redrawn as it changes, and lines above it.
 
 #include <functional>
 #include <memory>
@@ -12,33 +12,34 @@ namespace trainer {
 // Where the line is drawn.
 struct TerminalSettings {
   int fd = 2;
-  bool redraws = true;         // it can take a line back; else there is none, only lines above it
-  bool escapes = true;         // and knows ANSI's sequences
+  bool redraws = true;         // can erase a line; otherwise only lines above it are written
+  bool escapes = true;         // knows ANSI's sequences
   bool colors = true;          // warnings are yellow and errors red
-  bool log_lines = false;      // every line of the log stands above the line, not warnings alone
-  std::string log_path;        // where the whole log goes, or ""
+  bool log_lines = false;      // shows every line of the log above the line, not only warnings
+  std::string log_path;        // file that gets the whole log, or ""
   std::function<int()> width;  // columns, asked at each redraw; null: the terminal's own
 };
 
-// What TERM, UsesColor and ShowsLogLines say of the terminal at `fd`.
+// Returns the settings for the terminal at `fd` from TERM, UsesColor and ShowsLogLines.
 TerminalSettings TerminalOf(int fd);
 
-// While it lives, warnings and errors of the log are shown by it, and no other lines. A thread of
-// its own draws, so that a terminal which is stopped or slow holds up nothing. The destructor draws
-// the lines that wait and takes the line off. Only one may live at a time.
+// While an object exists, it alone shows lines of the log on the terminal: warnings and errors, or
+// all lines with `log_lines`. A separate thread draws, so that a stopped or slow terminal delays no
+// other thread. The destructor draws the pending lines and erases the status line. Only one object
+// may exist at a time.
 class StatusLine {
  public:
-  // `text` returns the line in at most so many columns, or "" for none. The drawing thread calls it
-  // several times a second.
+  // `text` returns the line in at most `columns` columns, or "" for no line. The drawing thread
+  // calls it several times a second.
   using Text = std::function<std::string(int columns)>;
   StatusLine(const TerminalSettings& settings, Text text);
   ~StatusLine();
   StatusLine(const StatusLine&) = delete;
   StatusLine& operator=(const StatusLine&) = delete;
 
-  // A line above it.
+  // Prints a line above the status line.
   void Say(const std::string& text, Color color = Color::kPlain);
-  // Whether one lives in this process.
+  // Returns whether an object exists in this process.
   static bool IsShown();
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// What the terminal at a file descriptor can show, and what the user wants to see on it.
+// The capabilities of the terminal at a file descriptor, and the user's choices for it.
 
 #include <string>
 
@@ -12,18 +12,20 @@ enum class Color { kPlain, kRed, kYellow, kGreen };
 void SetColorChoice(ColorChoice choice);
 void SetShowsLogLines(bool shows);
 
-// Whether text written to `fd` may have colours. With kAuto: `fd` is a terminal that knows ANSI's
-// sequences (TERM is neither empty nor "dumb"), and the environment variable NO_COLOR is empty.
+// Returns whether text written to `fd` may have colours. With kAuto it may if `fd` is a terminal
+// that knows ANSI's sequences (TERM is neither empty nor "dumb"), and the environment variable
+// NO_COLOR is empty.
 bool UsesColor(int fd);
-// Whether the user asked for every line of the log, also where a line of progress is drawn.
+// Returns whether the user asked for every line of the log, even while a progress line is shown.
 bool ShowsLogLines();
 
-// `text` in this colour, or as it is where UsesColor(fd) is false.
+// Returns `text` in this colour, or unchanged if UsesColor(fd) is false.
 std::string Painted(Color color, const std::string& text, int fd);
-// The same with ANSI's sequences in any case.
+// Returns `text` in this colour and always uses ANSI's sequences.
 std::string Painted(Color color, const std::string& text);
 
-// The columns of the terminal at `fd`, 80 where it does not tell them; 0 where `fd` is no terminal.
+// Returns the columns of the terminal at `fd`, 80 if it does not report them, and 0 if `fd` is not
+// a terminal.
 int TerminalColumns(int fd);
 
 }  // namespace trainer

@@ -1,5 +1,5 @@
 #pragma once
-// Short commands of the system, whose answer is worth waiting a few seconds for.
+// Runs short commands of the system that answer within a few seconds.
 
 #include <chrono>
 #include <string>
@@ -9,12 +9,13 @@ namespace trainer {
 
 struct CommandResult {
   int exit_code = -1;   // -1: it did not end by itself
-  std::string out;      // what it wrote to its output, at most 1 MiB of it
-  std::string problem;  // "" where it ran and ended with 0, else why not, for people
+  std::string out;      // its output and its errors, at most 1 MiB
+  std::string problem;  // "" if it ran and ended with 0, else the reason, for people
 };
 
-// Runs `words[0]`, looked up in PATH, with the other words as arguments, no shell and no input.
-// What is not done after `limit` is killed. Never throws for what the command does.
+// Runs `words[0]`, looked up in PATH, with the other words as arguments, without a shell and
+// without input. Kills the command if it has not ended after `limit`. Never throws because of what
+// the command does.
 CommandResult RunCommand(const std::vector<std::string>& words, std::chrono::milliseconds limit);
 
 }  // namespace trainer

@@ -1,20 +1,20 @@
 #pragma once
-// What the driver of a GPU tells of it while it works.
+// Measurements that the driver of a GPU reports while the GPU works.
 
 #include <cstddef>
 #include <optional>
 
 namespace trainer {
 
-// Of one moment; what the driver does not tell is empty. The numbers are those of the whole GPU:
-// other programs count, too.
+// The measurements of one moment. A value that the driver does not report is empty. The numbers
+// count the whole GPU, so they include other programs.
 struct GpuReading {
   std::optional<double> busy;         // share of the last second or less in which a kernel ran
   std::optional<double> memory_busy;  // the same, in which its memory was read or written
   std::optional<size_t> memory_bytes, memory_total;
   std::optional<double> watts, watts_limit, celsius;
   std::optional<double> clock_mhz, most_clock_mhz;  // of its multiprocessors
-  // What holds its clock down just now.
+  // The reasons that limit its clock at this moment.
   bool by_power = false;     // the limit of power, or the supply
   bool by_heat = false;      // too warm
   bool by_hardware = false;  // something else outside of the chip
@@ -23,7 +23,8 @@ struct GpuReading {
 class GpuMonitor {
  public:
   virtual ~GpuMonitor() = default;
-  // A few milliseconds at most, as long as the GPU answers. One thread at a time. Never throws.
+  // Takes at most a few milliseconds, as long as the GPU answers. Only one thread may call it at a
+  // time. Never throws.
   virtual GpuReading Read() = 0;
 };
 

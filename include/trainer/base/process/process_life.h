@@ -1,5 +1,5 @@
 #pragma once
-// Whether another process of this machine still runs.
+// Finds out whether another process of this machine still runs.
 
 #include <sys/types.h>
 
@@ -7,12 +7,12 @@
 
 namespace trainer {
 
-// Whether there is no such process, or it has ended and only waits to be reaped by its parent: in
-// containers the first process often never does that.
+// Returns whether the process does not exist, or has ended and only waits until its parent reaps
+// it. In containers the first process often never does that.
 bool ProcessHasEnded(pid_t pid);
 
-// When it started, in ticks since the machine did, which tells processes of one number apart; ""
-// where that cannot be read.
+// Returns when the process started, in ticks since the machine started, which distinguishes
+// processes that had the same number. Returns "" if that cannot be read.
 std::string ProcessStart(pid_t pid);
 
 }  // namespace trainer

@@ -7,11 +7,11 @@
 
 namespace trainer {
 
-// The checksum of `bytes` bytes at `data`, which may be in pieces: pass the result for what came
-// before as `previous`. Uses SSE4.2 when the CPU has it.
+// Returns the checksum of `bytes` bytes at `data`. For data in several pieces, pass the result for
+// the pieces before as `previous`. Uses SSE4.2 if the CPU has it.
 uint32_t Crc32c(const void* data, size_t bytes, uint32_t previous = 0);
 
-// The same by tables, for CPUs without SSE4.2.
+// Returns the same checksum by tables, for CPUs without SSE4.2.
 uint32_t Crc32cPortable(const void* data, size_t bytes, uint32_t previous = 0);
 
 }  // namespace trainer

@@ -1,8 +1,9 @@
 #pragma once
 // Half-precision numbers: 1 sign, 5 exponent and 10 fraction bits (IEEE 754-2008, binary16).
 //
-// On the host without branches, and inlined into functions that are compiled for several
-// processors, so that loops over them are vectorised; on a GPU its own instructions.
+// On the host the conversions have no branches and are inlined into functions that are compiled for
+// several processors, so that loops over them are vectorised. On a GPU they use its own
+// instructions.
 
 #include <bit>
 #include <cstdint>
@@ -11,7 +12,7 @@
 
 namespace trainer {
 
-// The number that the bits stand for; on the host a NaN keeps its payload.
+// Returns the number that the bits encode; on the host a NaN keeps its payload.
 HD float FromHalf(uint16_t half) {
 #ifdef __CUDA_ARCH__
   float value;
@@ -27,7 +28,7 @@ HD float FromHalf(uint16_t half) {
 #endif
 }
 
-// The nearest half, of two the even one; infinity from 65520 on.
+// Returns the nearest half, the even one if two are equally near, and infinity from 65520 on.
 HD uint16_t ToHalf(float value) {
 #ifdef __CUDA_ARCH__
   uint16_t half;
@@ -38,7 +39,7 @@ HD uint16_t ToHalf(float value) {
   const uint32_t sign = (bits >> 16) & 0x8000u, size = bits & 0x7fffffffu;
   const uint32_t rounded = (size + 0xfffu + ((size >> 13) & 1u) - 0x38000000u) >> 13;
   const uint32_t normal = rounded < 0x7c00u ? rounded : 0x7c00u;
-  // Below 2^-14 the last place is 2^-24, that of floats in [0.5, 1).
+  // Below 2^-14 the last place is 2^-24, as for floats in [0.5, 1).
   const uint32_t small = std::bit_cast<uint32_t>(std::bit_cast<float>(size) + 0.5f) - 0x3f000000u;
   const uint32_t number = size < 0x38800000u ? small : normal;
   return static_cast<uint16_t>(sign | (size > 0x7f800000u ? 0x7e00u : number));

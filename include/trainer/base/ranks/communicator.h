@@ -44,9 +44,9 @@ class Communicator : public GradientSink {
   // Replaces each number, in host memory, by its sum over all ranks. The result has the same bits
   // on each rank.
   virtual void AllReduce(std::span<float> values) = 0;
-  // All sums, including those of slices, are a binary tree over the ranks: neighbours are added
-  // first, then pairs of neighbours, and so on. Returns a sentence that says why this communicator
-  // adds in another order; else "".
+  // All sums, also the sums of slices, are added in a binary tree over the ranks: neighbours first,
+  // then pairs of neighbours, and so on. Returns a sentence that says why this communicator adds in
+  // another order; else "".
   virtual std::string WhyNotTreeOrder() const { return ""; }
   // On rank 0, returns what each rank gave, by rank; on the others, nothing.
   virtual std::vector<std::string> Gather(const std::string& own) = 0;

@@ -5,7 +5,7 @@
 
 namespace trainer {
 
-// The text with the letters A to Z as a to z; all other bytes, those of UTF-8 too, stay.
+// Returns the text with the letters A to Z as a to z; all other bytes, including UTF-8, stay.
 inline std::string LowerCase(std::string_view text) {
   std::string lower(text);
   for (char& c : lower) {

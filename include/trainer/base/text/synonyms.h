@@ -1,5 +1,5 @@
 #pragma once
-// Names that other trainers use for what a prototxt or a flag calls otherwise.
+// Maps names that other trainers use to the names of a prototxt or a flag.
 
 #include <span>
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace trainer {
 
-// The candidate that `word` is another name of: "base_lr" for "learning_rate", "msra" for "he"; or
-// "" when none of them is. Case, '_' and '-' of `word` do not matter.
+// Returns the candidate that `word` is another name for: "base_lr" for "learning_rate", "msra" for
+// "he"; or "" if there is none. Case, '_' and '-' of `word` do not matter.
 std::string Synonym(std::string_view word, std::span<const std::string> candidates);
 
-// What to write for a setting that has no field of its own, such as "epochs": a sentence without a
+// Returns advice for a setting that has no field of its own, such as "epochs": a sentence without a
 // full stop, or "".
 std::string_view AdviceFor(std::string_view word);
 

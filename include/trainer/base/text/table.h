@@ -1,5 +1,5 @@
 #pragma once
-// Text laid out for a terminal.
+// Formats text for a terminal.
 
 #include <optional>
 #include <string>
@@ -10,34 +10,35 @@ namespace trainer {
 
 inline constexpr size_t kColumns = 80;
 
-// Words of `text` in lines of at most `width` columns, each after the first begun with `indent`
-// blanks. `column` is where the first line starts. Newlines of the text stay, and so do a number
-// and its unit together.
+// Breaks `text` between words into lines of at most `width` columns, and indents each line after
+// the first by `indent` blanks. `column` is where the first line starts. Newlines of the text stay,
+// and a number stays on one line with its unit.
 std::string Wrap(std::string_view text, size_t indent, size_t column = 0, size_t width = kColumns);
 
-// The columns of the standard output: the environment variable COLUMNS, or what the terminal has.
-// SIZE_MAX where the output goes to a file or a pipe, whose lines have no limit.
+// Returns the columns of the standard output: the environment variable COLUMNS, or the terminal's.
+// Returns SIZE_MAX if the output goes to a file or a pipe, whose lines have no limit.
 size_t OutputColumns();
 
-// Rows under a head, columns as wide as their widest cell, two blanks between them. Cells of
-// columns where every cell below the head looks like a number stand to the right.
+// Rows below a header. Each column is as wide as its widest cell, and two blanks separate columns.
+// A column is right-aligned if every cell below the header looks like a number.
 class Table {
  public:
   explicit Table(std::vector<std::string> head) { rows_.push_back(std::move(head)); }
-  // As many cells as the head has.
+  // Adds a row, which must have as many cells as the header.
   void Add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
-  // The cells of these columns are whole numbers of bytes, or empty. They are printed in one unit,
-  // which follows the largest and stands in the head: "memory, MiB".
+  // States that the cells of these columns are whole numbers of bytes, or empty. They are printed
+  // in one unit, which the largest number determines and the header names: "memory, MiB".
   Table& InBytes(const std::vector<std::string>& columns);
-  // The cells of these columns are never shortened, because they hold numbers.
+  // States that the cells of these columns are never shortened, because they hold numbers.
   Table& KeepWhole(std::vector<std::string> columns);
-  // The columns that a narrow output goes without, the first one first.
+  // Names the columns that are left out if the output is too narrow, the first one first.
   Table& LeaveOut(std::vector<std::string> columns);
-  // The row added last is green where the output has colours.
+  // Prints the row that was added last in green if the output has colours.
   void MarkLastRow() { best_ = rows_.size() - 1; }
 
-  // Lines of at most `width` columns, of whole cells: names too long lose letters in their middle
-  // ("inception_..pool"), then columns are left out, which the line below the table names.
+  // Returns lines of at most `width` columns that contain whole cells. Names that are too long lose
+  // letters in their middle ("inception_..pool"); if that is not enough, columns are left out, and
+  // the line below the table names them.
   std::string ToString(size_t width = OutputColumns()) const;
 
  private:

@@ -15,8 +15,8 @@ namespace trainer {
 // Thrown out of a wait that a stop request ended.
 struct QueueStopped {};
 
-// In which order values come out of a channel: as they went in, or the last one first. Memory that
-// is used again and again should come out in the latter, while the caches still hold it.
+// The order in which values leave a queue: as they were pushed, or the last one first. Use kLifo
+// for memory that is reused, because the caches still hold the last block.
 enum class QueueOrder { kFifo, kLifo };
 
 // All members may be called from any thread. Nothing is allocated after construction. It must

@@ -7,15 +7,16 @@
 
 namespace trainer {
 
-// Nanoseconds of the clock that all processes of a computer share.
+// Returns nanoseconds of the clock that all processes of a computer share.
 inline int64_t MonotonicNs() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
       .count();
 }
 
-// How long a thread should spin before it sleeps, in nanoseconds: long while this program has the
-// cores to itself, short if one of its threads had to wait for a core recently.
+// Returns how long a thread should spin before it sleeps, in nanoseconds. The time is long while
+// this program has the cores to itself, and short if one of its threads had to wait for a core
+// recently.
 int64_t SpinTime();
 
 // A thread that waits without a team calls this. Every few milliseconds it reads how long the

@@ -8,12 +8,13 @@
 
 namespace trainer {
 
-// How many threads a region gets that names no number, the caller included. 1 until it is set.
+// Returns how many threads, including the caller, run a region that does not specify a number. It
+// is 1 until it is set.
 int TeamSize();
-// At least 1. For the whole process.
+// Sets the number, at least 1, for the whole process.
 void SetTeamSize(int threads);
 
-// Whether the calling thread is inside a region; regions do not nest.
+// Returns whether the calling thread is inside a region; regions do not nest.
 bool InParallelRegion();
 
 namespace thread_team_internal {
@@ -37,17 +38,17 @@ void RunTogether(int threads, void (*call)(void*), void* data);
 // Begin or end a region of RunTogether. The caller runs call(data) in between. Regions may nest.
 void BeginTogether(int threads, void (*call)(void*), void* data);
 void EndTogether();
-// In RunTogether: the number of this thread from 0, how many there are, and their barrier.
-// Elsewhere 0, 1 and nothing.
+// In RunTogether these are the number of this thread from 0, the number of threads, and their
+// barrier. Elsewhere they return 0, return 1 and do nothing.
 int RegionThread();
 int RegionThreads();
 void RegionBarrier();
 
-// For how many seconds the calling thread was ready to run but had no core, since it began; less
-// than 0 where the system does not tell.
+// Returns for how many seconds the calling thread has been ready to run without getting a core
+// since it began; less than 0 if the system does not report it.
 double SecondsWithoutCore();
-// The same summed over the threads of the caller's team; the team's threads add theirs every few
-// milliseconds while they work.
+// Returns SecondsWithoutCore() summed over the threads of the caller's team. The team's threads
+// update their part every few milliseconds while they work.
 double TeamSecondsWithoutCore();
 
 }  // namespace trainer

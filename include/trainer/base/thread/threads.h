@@ -1,6 +1,6 @@
 #pragma once
-// How many threads this process may use: what the batch system, the container and the user granted,
-// not what the machine has.
+// Finds how many threads this process may use: the number that the batch system, the container and
+// the user granted, not the number that the machine has.
 
 #include <string>
 #include <string_view>
@@ -12,14 +12,15 @@ namespace trainer {
 // calls repeat its answer. Any thread may call.
 int AvailableThreads();
 
-// `ranks` processes share the CPUs of this one's mask, `quota_ranks` the CPU quota of its control
-// group: each takes its part. Before the first call of AvailableThreads.
+// States that `ranks` processes share the CPUs of this one's mask, and `quota_ranks` processes the
+// CPU quota of its control group; each gets an equal part. Call it before the first call of
+// AvailableThreads.
 void ShareThreads(int ranks, int quota_ranks);
 
-// One line for the log, e.g. "2 threads (OMP_NUM_THREADS=8, affinity mask of 2 CPUs)".
+// Returns one line for the log, e.g. "2 threads (OMP_NUM_THREADS=8, affinity mask of 2 CPUs)".
 std::string DescribeThreads();
 
-// What AvailableThreads looks at. 0 means that the source says nothing.
+// The values that AvailableThreads reads. 0 means that the source sets none.
 struct ThreadFacts {
   int mask = 1;         // CPUs this process may run on
   int quota = 0;        // CPUs' worth of time that the control group allows, rounded up
