@@ -5,7 +5,8 @@
 namespace trainer {
 namespace {
 
-// A newline followed by blanks begins a quoted line of the user's file; any other is of a name.
+// A newline followed by blanks begins a quoted line of the user's file; any other newline belongs
+// to a name.
 std::string EscapeMessage(std::string_view message) {
   std::string out;
   for (;;) {

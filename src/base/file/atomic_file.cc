@@ -28,7 +28,7 @@ std::string HostName() {
   return name;
 }
 
-// The process that made the temporary file `name` on this host; 0 for any other file.
+// Returns the process that made the temporary file `name` on this host; 0 for any other file.
 pid_t OwnerOf(const std::string& name) {
   const std::string mark = ".tmp." + HostName() + ".";
   const size_t at = name.rfind(mark);
@@ -59,7 +59,7 @@ AtomicFile::AtomicFile(const std::string& path, FileOps& ops)
       fd_ = OpenOwnFile(temp_, O_WRONLY | O_CREAT | O_TRUNC, 0666, ops_);
       error = errno;
     } catch (const Error&) {
-      ForgetOwnFile(temp_);  // what is there is somebody else's and must stay
+      ForgetOwnFile(temp_);  // the existing file belongs to another process and must stay
       throw;
     }
   }
@@ -110,7 +110,7 @@ void AtomicFile::Finish() {
   if (ops_.Fsync(fd_) != 0) {
     ThrowFileError(FileUse::kOutput, "write to disk (fsync)", AbsolutePath(path_), errno);
   }
-  // So that Verify reads what the disk holds rather than the cache, where the system heeds it.
+  // Verify then reads from the disk rather than from the cache, if the system follows the advice.
   posix_fadvise(fd_, 0, 0, POSIX_FADV_DONTNEED);
   const int fd = fd_;
   fd_ = -1;
@@ -191,7 +191,8 @@ void SyncFolder(const std::string& folder, FileOps& ops) {
 
 namespace {
 
-// Makes a file of `bytes` bytes at `temp` and removes it. 0, or the errno of the first failure.
+// Creates a file of `bytes` bytes at `temp` and removes it. Returns 0, or the errno of the first
+// failure.
 int TryFile(const std::string& temp, uint64_t bytes, FileOps& ops) {
   const std::vector<char> block(4096, 'x');
   FileHandle file(ops, OpenOwnFile(temp, O_WRONLY | O_CREAT | O_TRUNC, 0666, ops));

@@ -18,7 +18,7 @@ const char* KindOf(mode_t mode) {
   return S_ISBLK(mode) ? "a block device" : "a character device";
 }
 
-// Reading anything else may wait for ever or never come to an end.
+// Reading anything else may block for ever or never reach an end.
 void RequireRegular(const std::string& path, mode_t mode) {
   if (S_ISREG(mode)) return;
   if (S_ISDIR(mode)) ThrowFileError(FileUse::kInput, "read", AbsolutePath(path), EISDIR);
@@ -65,10 +65,11 @@ bool IsDirectory(const std::string& path) {
 
 namespace {
 
-// The name in `folder` that `name` is a slip of, or "". An ending such as ".prototxt", which many
-// files share, says nothing about how alike two names are.
+// Returns the name in `folder` of which `name` is a misspelling, or "". An ending such as
+// ".prototxt", which many files share, is not compared, because it says nothing about how similar
+// two names are.
 std::string NearestName(const std::string& folder, const std::string& name) {
-  constexpr size_t kMostNames = 10000;  // of a folder, whose listing takes time
+  constexpr size_t kMostNames = 10000;  // listing a folder takes time
   const std::string ending = std::filesystem::path(name).extension();
   std::vector<std::string> stems, others;
   std::error_code failed;
@@ -111,9 +112,9 @@ void RequireFiles(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) static_cast<void>(FileSize(path));
 }
 
-// Asks for the kind before opening, since opening a device can have an effect, and again
-// afterwards, as another file may have come in its stead. O_NONBLOCK: opening a pipe does not wait
-// for a writer.
+// The kind is checked before opening, since opening a device can have an effect, and again
+// afterwards, since another file may have replaced it. With O_NONBLOCK, opening a pipe does not
+// wait for a writer.
 FileHandle OpenForReading(const std::string& path, FileOps& ops) {
   struct stat info {};
   if (stat(path.c_str(), &info) == 0) RequireRegular(path, info.st_mode);
@@ -138,7 +139,7 @@ std::string ReadFile(const std::string& path, uint64_t max_bytes, FileOps& ops) 
     check(static_cast<uint64_t>(info.st_size));
     content.reserve(static_cast<size_t>(info.st_size) + kPiece);
   }
-  for (size_t used = 0;;) {  // to its end, which may be beyond that size: of files in /proc
+  for (size_t used = 0;;) {  // reads to the end, because files in /proc report a smaller size
     content.resize(used + kPiece);
     const ssize_t got = ops.Read(file.get(), content.data() + used, kPiece);
     if (got < 0) ThrowFileError(FileUse::kInput, "read", path, errno);

@@ -22,7 +22,8 @@ struct Known {
   FileSystemKind kind;
 };
 
-// Numbers of linux/magic.h, and those that file systems outside the kernel document.
+// The numbers come from linux/magic.h and from the documentation of file systems outside the
+// kernel.
 constexpr std::array kKnown = {
     Known{0x0BD00BD0, "Lustre", FileSystemKind::kNetwork},
     Known{0x6969, "NFS", FileSystemKind::kNetwork},
@@ -68,7 +69,7 @@ FileSystem FileSystemOf(uint64_t magic) {
 FileSystem FileSystemAt(const std::string& path) {
   struct statfs facts {};
   for (std::string at = AbsolutePath(path);; at = FolderOf(at)) {
-    // f_type is a signed word of which 32 bits count.
+    // f_type is a signed word; only its lower 32 bits count.
     if (statfs(at.c_str(), &facts) == 0) return FileSystemOf(static_cast<uint32_t>(facts.f_type));
     if (at == FolderOf(at)) return {};
   }

@@ -12,7 +12,7 @@
 namespace trainer {
 namespace {
 
-// What keeps a file from being this user's own, or "".
+// Returns why a file is not a regular file of this user with one name, or "".
 std::string WhyForeign(const struct stat& info) {
   if (S_ISLNK(info.st_mode)) return "a symbolic link";
   if (S_ISDIR(info.st_mode)) return "a folder";
@@ -40,8 +40,8 @@ void RequireOwnFile(const std::string& path) {
   if (lstat(path.c_str(), &info) == 0) RequireOwn(path, info);
 }
 
-// A file that is not there yet is made with O_EXCL, and its owner is not asked for: some servers
-// give what root makes to the user nobody.
+// A missing file is created with O_EXCL, and its owner is not checked, because some servers give
+// files that root creates to the user "nobody".
 int OpenOwnFile(const std::string& path, int flags, mode_t mode, FileOps& ops) {
   constexpr int kCareful = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
   if ((flags & O_EXCL) != 0) return ops.Open(path, flags | kCareful, mode);
@@ -55,7 +55,7 @@ int OpenOwnFile(const std::string& path, int flags, mode_t mode, FileOps& ops) {
   if (fd < 0) return fd;
   FileHandle file(ops, fd);
   if (fstat(fd, &info) != 0) return -1;
-  RequireOwn(path, info);  // another file may have come in its stead
+  RequireOwn(path, info);  // another file may have replaced it
   if ((flags & O_TRUNC) != 0 && ftruncate(fd, 0) != 0) return -1;
   return file.Release();
 }

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kLongest = 4096;
 
-// What a handler may read: fixed memory, valid while `set`.
+// An entry in fixed memory, which a signal handler may read. It is valid while `set`.
 struct Slot {
   std::array<char, kLongest> path, mark;
   size_t mark_bytes;
@@ -25,7 +25,7 @@ struct Slot {
 std::array<Slot, 16> g_slots;
 
 std::atomic<bool> g_ending{false};
-std::atomic<int> g_creations{0};  // of all threads
+std::atomic<int> g_creations{0};  // running OwnFileCreations of all threads
 constinit thread_local bool creates = false;
 
 std::mutex& SlotMutex() {
@@ -99,7 +99,7 @@ OwnFileCreation::~OwnFileCreation() {
 void RemoveOwnFiles() {
   const int before = errno;
   g_ending = true;
-  // A disk may hang: then what is being created there may stay.
+  // The wait is limited because a disk may hang; a file that is being created may then stay.
   constexpr int kMostMs = 1000;
   const int own = creates ? 1 : 0;  // the handler interrupted it
   for (int ms = 0; g_creations > own && ms < kMostMs; ++ms) poll(nullptr, 0, 1);

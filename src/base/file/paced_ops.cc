@@ -6,7 +6,7 @@
 namespace trainer {
 namespace {
 
-// Shorter rests would cost more than they give back.
+// Shorter rests would cost more than they save.
 constexpr std::chrono::nanoseconds kLeast = std::chrono::microseconds(200);
 
 }  // namespace

@@ -22,7 +22,8 @@
 namespace trainer {
 namespace {
 
-// Before the first line: glog itself only complains and goes on without the file.
+// This check runs before the first line, because glog itself only complains and continues without
+// the file.
 void CheckLogFolder(const std::string& folder) {
   const std::string place = AbsolutePath(folder);
   if (!IsDirectory(folder)) {
@@ -67,11 +68,11 @@ class WatchedLog final : public google::base::Logger {
 
  private:
   google::base::Logger* file_;
-  static inline std::atomic<bool> told_{false};  // of all severities
+  static inline std::atomic<bool> told_{false};  // shared by all severities
 };
 
-// Notices that stderr takes no lines any more: its disk is full, or its reader has left. Says so
-// where lines still go.
+// Detects that stderr accepts no more lines, because its disk is full or its reader has ended, and
+// reports it in the logs that still accept lines.
 class StderrWatch final : public google::LogSink {
  public:
   explicit StderrWatch(google::base::Logger* file) : file_(file) {}
@@ -96,7 +97,7 @@ class StderrWatch final : public google::LogSink {
   std::atomic<bool> told_{false};
 };
 
-// All lines of a process, at the end of a file of its own.
+// Appends all lines of a process to a file.
 class FileSink final : public google::LogSink {
  public:
   FileSink(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
@@ -121,17 +122,17 @@ class FileSink final : public google::LogSink {
 
 std::atomic<bool> g_details{false};
 
-// What goes to stderr, before HideLog.
+// The settings of stderr that ShowLog restores after HideLog.
 struct ShownLines {
   bool only_stderr = false, also_stderr = true;
   int least_severity = google::INFO;
 };
 ShownLines g_shown_before;
 
-// The level that the user chose, before LogWarningsOnly.
+// The user's level, which applied before LogWarningsOnly.
 int g_min_level = google::INFO;
 
-// Lines of this severity and above.
+// Sends lines of this severity and above to stderr.
 void LogToStderrFrom(int severity) {
   if (FLAGS_log_dir.empty()) {  // otherwise glog would choose a folder for files of its own
     for (int file = 0; file < google::NUM_SEVERITIES; ++file) google::SetLogDestination(file, "");

@@ -16,7 +16,7 @@ namespace {
 constexpr double kTerminalPause = 0.2;                    // seconds
 constexpr double kLogPause = 10, kLongestLogPause = 120;  // twice as long after each line
 
-// A rate with three digits or, where it has more before the point, all of those.
+// Formats a rate with three digits, or with all digits before the point if there are more.
 std::string Rate(double value) {
   char text[32];
   std::snprintf(text, sizeof text, value >= 100 ? "%.0f" : value >= 10 ? "%.1f" : "%.2f", value);

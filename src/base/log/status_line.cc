@@ -28,7 +28,7 @@ struct LineAbove {
   std::string text;
 };
 
-// A message may have several lines, each of which may hold anything.
+// Escapes each line of a message by itself, so that its newlines stay.
 std::string EscapedLines(const std::string& message) {
   std::string text;
   for (size_t at = 0; at <= message.size();) {
@@ -77,7 +77,7 @@ class StatusLine::Drawing final : public google::LogSink {
   void Say(LineAbove line) {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
-      constexpr size_t kMost = 10000;  // of a terminal that takes none
+      constexpr size_t kMost = 10000;  // limits the pending lines if the terminal accepts none
       if (lines_.size() < kMost) lines_.push_back(std::move(line));
     }
     changed_.notify_all();
@@ -132,7 +132,8 @@ class StatusLine::Drawing final : public google::LogSink {
     Write(out);
   }
 
-  // What takes the line back. One that was drawn on a wider terminal may fill several rows by now.
+  // Returns the characters that erase the line. If the terminal was wider when the line was drawn,
+  // it may fill several rows by now.
   std::string Erased(int width) const {
     if (shown_.empty()) return "";
     if (!settings_.escapes) {
@@ -147,7 +148,7 @@ class StatusLine::Drawing final : public google::LogSink {
     for (size_t at = 0; at < text.size();) {
       const ssize_t wrote = write(settings_.fd, text.data() + at, text.size() - at);
       if (wrote < 0 && errno == EINTR) continue;
-      if (wrote <= 0) return;  // a terminal that is gone
+      if (wrote <= 0) return;  // the terminal is closed
       at += static_cast<size_t>(wrote);
     }
   }
@@ -158,7 +159,7 @@ class StatusLine::Drawing final : public google::LogSink {
   std::condition_variable changed_;
   std::vector<LineAbove> lines_;  // not drawn yet
   bool ending_ = false;
-  // Of the thread that draws:
+  // The drawing thread owns the members from here on.
   std::string shown_;
   int shown_width_ = 0;
   std::thread thread_;

@@ -31,7 +31,7 @@ sigset_t ForwardedSignals() {
   return set;
 }
 
-// Replaces the forked child by this program. The child gets a process group of its own, so that it
+// Replaces the forked child by this program. The child gets its own process group, so that it
 // receives a signal of the terminal only once, from its parent.
 [[noreturn]] void ExecuteProgram(const std::vector<std::string>& arguments, int log, pid_t parent) {
   setpgid(0, 0);

@@ -22,8 +22,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr size_t kCommandMost = size_t{1} << 20;
 
-// The command with its output in a pipe: its process, or 0 and the errno in `failure`. It gets the
-// signals' usual effects, whatever this program does with them.
+// Starts the command with its output in a pipe. Returns its process, or 0 with the errno in
+// `failure`. The command runs with no signal blocked and the default effect of SIGPIPE, whatever
+// this program does with them.
 pid_t Start(const std::vector<std::string>& words, int output, int* failure) {
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
@@ -49,7 +50,7 @@ pid_t Start(const std::vector<std::string>& words, int output, int* failure) {
   return *failure == 0 ? process : 0;
 }
 
-// Whether the pipe ended before `until`.
+// Returns whether the pipe ended before `until`.
 bool ReadAll(int pipe, Clock::time_point until, std::string* out) {
   char block[4096];
   for (;;) {
@@ -64,7 +65,7 @@ bool ReadAll(int pipe, Clock::time_point until, std::string* out) {
   }
 }
 
-// Its status, or -1 where it did not end before `until` and was killed.
+// Returns the exit status, or -1 if the process did not end before `until` and was killed.
 int WaitFor(pid_t process, Clock::time_point until) {
   for (int status = 0;;) {
     const pid_t got = waitpid(process, &status, WNOHANG);

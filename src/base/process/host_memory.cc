@@ -18,17 +18,17 @@ namespace {
 
 std::atomic<int> g_memory_ranks{1};
 
-// Takes the least limit.
+// Keeps the smallest limit.
 class Bounds {
  public:
-  // `used` of `most` bytes are taken by all ranks, which share them.
+  // All ranks share `most` bytes and have taken `used` of them.
   void AddShared(uint64_t most, uint64_t used, const std::string& who) {
     const int ranks = g_memory_ranks;
     const auto count = static_cast<uint64_t>(ranks);
     Add(most / count, used / count,
         ranks == 1 ? who : Join("each of ", ranks, " ranks' part of ", who));
   }
-  // By this process.
+  // This process alone has taken `used` of `most` bytes.
   void Add(uint64_t most, uint64_t used, const std::string& who) {
     const uint64_t left = most > used ? most - used : 0;
     if (memory_.limit.empty() || most < memory_.total) {
@@ -45,7 +45,7 @@ class Bounds {
   bool any_ = false;
 };
 
-// The number after `key` in lines "key 123" or "key: 123 kB", in the file's unit.
+// Returns the number after `key` in lines "key 123" or "key: 123 kB", in the file's unit.
 std::optional<uint64_t> NumberOf(const std::string& path, const std::string& key) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -57,7 +57,7 @@ std::optional<uint64_t> NumberOf(const std::string& path, const std::string& key
   return std::nullopt;
 }
 
-// A file that holds one number; nothing for "max" and for files that are not there.
+// Reads a file that holds one number. Returns nothing for "max" and for missing files.
 std::optional<uint64_t> NumberIn(const std::string& path) {
   std::ifstream file(path);
   uint64_t number = 0;
@@ -65,7 +65,7 @@ std::optional<uint64_t> NumberIn(const std::string& path) {
   return std::nullopt;
 }
 
-// The files of one version of control groups.
+// The names of the files of one version of control groups.
 struct GroupFiles {
   const char *mount, *most, *used, *droppable;
 };
@@ -74,11 +74,12 @@ constexpr GroupFiles kVersion2 = {"/sys/fs/cgroup", "memory.max", "memory.curren
 constexpr GroupFiles kVersion1 = {"/sys/fs/cgroup/memory", "memory.limit_in_bytes",
                                   "memory.usage_in_bytes", "total_inactive_file"};
 
-// The limits of group `path` and of those above it.
+// Adds the limits of group `path` and of all groups above it.
 void AddGroups(const std::string& root, const GroupFiles& files, std::string path, Bounds* bounds) {
   for (;; path = FolderOf(path)) {
     const std::string folder = root + files.mount + (path == "/" ? "" : path) + "/";
-    constexpr uint64_t kNoLimit = uint64_t{1} << 60;  // version 1 says so with a large number
+    constexpr uint64_t kNoLimit = uint64_t{1}
+                                  << 60;  // version 1 writes a large number for "no limit"
     const std::optional<uint64_t> most = NumberIn(folder + files.most);
     if (most && *most < kNoLimit) {
       const uint64_t used = NumberIn(folder + files.used).value_or(0);
@@ -90,7 +91,7 @@ void AddGroups(const std::string& root, const GroupFiles& files, std::string pat
   }
 }
 
-// Lines "0::/path" (version 2) and "7:cpu,memory:/path" (version 1).
+// Parses lines "0::/path" (version 2) and "7:cpu,memory:/path" (version 1).
 void AddControlGroups(const std::string& root, Bounds* bounds) {
   std::ifstream file(root + "/proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {
@@ -105,7 +106,7 @@ void AddControlGroups(const std::string& root, Bounds* bounds) {
   }
 }
 
-// 0 for a variable that is not there, or no number.
+// Returns 0 for a variable that is not set or that does not begin with a number.
 uint64_t NumberOfVariable(const char* name) {
   const char* const text = std::getenv(name);
   uint64_t number = 0;
@@ -116,8 +117,9 @@ uint64_t NumberOfVariable(const char* name) {
   return number;
 }
 
-// What the job may take on this machine, in MiB; --mem=0 asks for all. Where the site does not
-// confine jobs by control groups, Slurm ends those that take more by and by.
+// Adds the memory, in MiB, that the job may use on this machine; 0 is skipped, because --mem=0 asks
+// for all memory. The limit matters also where the site does not confine jobs by control groups,
+// because Slurm then ends jobs that use more after some time.
 void AddSlurm(Bounds* bounds) {
   if (const uint64_t node = NumberOfVariable("SLURM_MEM_PER_NODE")) {
     bounds->AddShared(node << 20, 0, "SLURM_MEM_PER_NODE");

@@ -11,8 +11,8 @@
 namespace trainer {
 namespace {
 
-// The fields of /proc/<pid>/stat behind "pid (name)", from the state on. The name may hold
-// anything, parentheses too.
+// Returns the fields of /proc/<pid>/stat that follow "pid (name)", beginning with the state. The
+// name may contain anything, also parentheses.
 std::vector<std::string> StatFields(pid_t pid) {
   std::ifstream file(Join("/proc/", pid, "/stat"));
   std::string line;

@@ -22,14 +22,14 @@ constexpr std::pair<std::string_view, double> kByteUnits[] = {
     {"KB", 1e3},     {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12},
     {"K", 0x1p10},   {"M", 0x1p20},   {"G", 0x1p30},   {"T", 0x1p40}};
 
-// Whether a cell has no number, or begins with one: "12", "16 96 55 55", "1:02:03".
+// Returns whether a cell has no number, or begins with one: "12", "16 96 55 55", "1:02:03".
 bool BeginsWithNumber(const std::string& cell) {
   if (cell.empty() || cell == "-" || cell == "nan" || cell == "inf") return true;
   const size_t sign = cell.find_first_of("-+<") == 0 ? 1 : 0;
   return cell.size() > sign && std::isdigit(static_cast<unsigned char>(cell[sign]));
 }
 
-// Whether a cell is a number, with or without its unit, or empty.
+// Returns whether a cell is a number, with or without its unit, or empty.
 bool LooksLikeNumber(const std::string& cell) {
   const size_t end = cell.find_first_not_of("0123456789.,:+-<e");
   return BeginsWithNumber(cell) &&
@@ -38,7 +38,7 @@ bool LooksLikeNumber(const std::string& cell) {
           (cell[end] == ' ' && cell.find_first_of("0123456789", end) == std::string::npos));
 }
 
-// The places of `text` where a character of UTF-8 begins, each of which takes a column.
+// Returns the offsets in `text` at which a UTF-8 character begins. Each character takes a column.
 std::vector<size_t> CharactersOf(const std::string& text) {
   std::vector<size_t> begins;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -47,7 +47,8 @@ std::vector<size_t> CharactersOf(const std::string& text) {
   return begins;
 }
 
-// At most `width` columns of `text`, its beginning and its end: names of layers differ in either.
+// Returns at most `width` columns of `text`, namely its beginning and its end, because names of
+// layers differ in either.
 std::string Shortened(const std::string& text, size_t width) {
   constexpr std::string_view kGap = "..";
   const std::vector<size_t> begins = CharactersOf(text);
@@ -59,7 +60,7 @@ std::string Shortened(const std::string& text, size_t width) {
   return end == 0 ? out : out + text.substr(begins[begins.size() - end]);
 }
 
-// The numbers of bytes below the head in one unit, which the head names.
+// Writes the numbers of bytes below the header in one unit, which the header names.
 void WriteInOneUnit(std::vector<std::vector<std::string>>* rows, size_t column) {
   static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   double most = 0;
@@ -71,7 +72,7 @@ void WriteInOneUnit(std::vector<std::vector<std::string>>* rows, size_t column) 
   for (; unit < 4 && most / scale >= 1e5; ++unit) scale *= 1024;
   (*rows)[0][column] += Join(", ", kUnits[unit]);
   if (unit == 0) return;
-  constexpr double kLeast = 0.05;  // what one decimal shows
+  constexpr double kLeast = 0.05;  // the least number that one decimal shows
   for (size_t r = 1; r < rows->size(); ++r) {
     std::string& cell = (*rows)[r][column];
     if (cell.find_first_not_of("0123456789") != std::string::npos || cell.empty()) continue;
@@ -80,7 +81,7 @@ void WriteInOneUnit(std::vector<std::vector<std::string>>* rows, size_t column) 
   }
 }
 
-// A table that is made to fit.
+// Fits a table into a width.
 class FittedTable {
  public:
   FittedTable(std::vector<std::vector<std::string>> rows,
@@ -137,7 +138,7 @@ class FittedTable {
     return sum;
   }
 
-  // Takes columns from the widest names, down to `least` and the head.
+  // Shortens the widest names, but not below `least` or the width of the header.
   void Shorten(size_t width, size_t least) {
     width_ = natural_;
     while (Width() > width) {
@@ -163,11 +164,11 @@ class FittedTable {
 
   std::vector<std::vector<std::string>> rows_;
   std::vector<size_t> natural_, width_;
-  std::vector<bool> number_, whole_;  // to the right; never shortened
+  std::vector<bool> number_, whole_;  // right-aligned; never shortened
   std::vector<std::string> dropped_;
 };
 
-// The end of the word that begins at `i`: a number and its unit are one.
+// Returns the end of the word that begins at `i`; a number and its unit are one word.
 size_t WordEnd(std::string_view text, size_t i) {
   static constexpr std::string_view kUnits[] = {"B",  "KiB", "MiB", "GiB", "TiB",
                                                 "ms", "s",   "us",  "%"};

@@ -15,23 +15,25 @@
 namespace trainer {
 namespace {
 
-// Where the cores are shared, whoever spins for longer than a short region takes the time from the
-// thread it waits for. While they are the program's own, sleeping costs more than it gives: a
-// wake-up takes 50 us, more on a virtual machine, and may put the thread on its caller's core; so a
-// thread then spins for longer than a team is ever apart in training.
+// If other programs share the cores, a thread that spins for longer than a short region takes time
+// from the thread for which it waits. If the program has the cores to itself, sleeping costs more
+// than it saves: a wake-up takes 50 us, more on a virtual machine, and may put the thread on its
+// caller's core. So a thread then spins for longer than the threads of a team ever wait for each
+// other in training.
 constexpr int64_t kOwnSpin = 10'000'000;  // all in nanoseconds
 constexpr int64_t kSharedSpin = 10'000;
 constexpr int64_t kCheckInterval = 40'000'000;
-constexpr int64_t kSharedFor = 200'000'000;  // after the last sign of it
-// The percentage of its time that a thread is without a core from which on the cores count as
-// shared, and above which they go on to. Measured on two cores, LeNet, in intervals of 20 ms: alone
-// below 20 in 95 of 100 intervals (the thread that reads data needs a core too), with some at 40;
-// beside a busy process 45 to 55 in the intervals of the thread that shares its core, two runs at
-// once 35 to 60. With short spins, 20 to 40 in both.
+constexpr int64_t kSharedFor = 200'000'000;  // after the last measurement above the threshold
+// Percentages of the time that a thread is ready but has no core: the cores count as shared from
+// kEnterPercent on, and stay so from kStayPercent on. Measured on two cores with LeNet, in
+// intervals of 20 ms: without other programs the percentage is below 20 in 95 of 100 intervals (the
+// thread that reads data needs a core too), with some at 40. Next to one busy process it is 45 to
+// 55 in the intervals of the thread that shares its core, and 35 to 60 with two runs at once. With
+// short spins it is 20 to 40 in both cases.
 constexpr int64_t kEnterPercent = 30;
 constexpr int64_t kStayPercent = 12;
 
-// The cores count as shared until then.
+// The cores count as shared until this time.
 std::atomic<int64_t> shared_until{0};
 bool Shared(int64_t now) { return shared_until.load(std::memory_order_relaxed) > now; }
 
@@ -40,14 +42,14 @@ long Futex(std::atomic<uint32_t>& word, int operation, uint32_t value) {
                  0);
 }
 
-// The second number of the thread's schedstat: nanoseconds in a run queue, not running.
+// Reads the second number of the thread's schedstat: the nanoseconds that it waited in a run queue.
 class RunQueueDelay {
  public:
   RunQueueDelay() : file_(open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)) {}
   ~RunQueueDelay() {
     if (file_ >= 0) close(file_);
   }
-  // Less than 0 where it cannot be read.
+  // Returns less than 0 if the file cannot be read.
   int64_t Read() const {
     char text[96];
     const ssize_t size = file_ < 0 ? -1 : pread(file_, text, sizeof text, 0);
@@ -121,7 +123,8 @@ bool TeamCores::Spread(int member) {
     CPU_CLR(static_cast<size_t>(core), &free);
   }
   if (!shares || CPU_COUNT(&free) == 0) return false;
-  // Allowed nowhere else, the thread is moved at once; then it may be moved on as before.
+  // The first call restricts the thread to the free cores, so it moves at once; the second call
+  // then restores where it may run.
   const bool moved = sched_setaffinity(0, sizeof free, &free) == 0;
   sched_setaffinity(0, sizeof allowed, &allowed);
   Note(member);
@@ -141,7 +144,8 @@ double NoteCoreWait(TeamCores& cores, int member) {
   const int64_t waited = watch.delay.Read();
   const bool shared = Shared(now);
   const int64_t percent = (waited - watch.waited) * 100 / passed;
-  // Threads of a team that wait for each other on one core are no sign of other programs.
+  // If threads of one team wait for each other on one core, this does not show that another program
+  // runs.
   if (percent >= (shared ? kStayPercent : kEnterPercent) && (!cores.Spread(member) || shared)) {
     shared_until.store(now + kSharedFor, std::memory_order_relaxed);
   }

@@ -1,11 +1,11 @@
 #pragma once
-// No signals for the threads that are started while it lives.
+// Blocks signals for the threads that are started while an object exists.
 
 #include <csignal>
 
 namespace trainer {
 
-// Signals are for the caller's thread, but for those that a thread's own fault raises.
+// Signals go to the caller's thread, except signals that a thread's own fault raises.
 class SignalsBlocked {
  public:
   SignalsBlocked() {

@@ -15,7 +15,7 @@ namespace trainer {
 namespace {
 
 std::atomic<int> team_size{1};
-// Counts forks on the child's side: a child has none of its parent's threads.
+// Counts forks in the child process, which has none of its parent's threads.
 std::atomic<int> process_generation{0};
 
 struct Region {
@@ -23,15 +23,14 @@ struct Region {
   bool inside = false;
 };
 thread_local Region region;
-thread_local std::vector<Region>
-    outer_regions;  // those of the calls of BeginTogether not yet ended
+thread_local std::vector<Region> outer_regions;  // of calls of BeginTogether that have not ended
 
-// What a worker's word says. kOffered: there is a part to run; the worker claims it, unless the
-// caller takes it back. kOfferedAwaited, kAwaited: the same as kOffered and kClaimed, and the
-// caller sleeps until the part is done.
+// The states of a worker. kOffered: a part waits to be run; the worker claims it, unless the caller
+// takes it back. kOfferedAwaited and kAwaited mean the same as kOffered and kClaimed, except that
+// the caller sleeps until the part is done.
 enum : uint32_t { kIdle, kAsleep, kQuit, kOffered, kOfferedAwaited, kClaimed, kAwaited };
 
-// A barrier that may be used again at once: the last to come starts the next round.
+// A barrier that may be reused at once, because the last thread to arrive starts the next round.
 class Barrier {
  public:
   void Reset(int threads) {
@@ -121,7 +120,7 @@ class Team {
     if (worker.word.exchange(word, std::memory_order_acq_rel) == kAsleep) WakeAll(worker.word);
   }
 
-  // Hands parts 1, 2, ... to the workers; makes them where they are missing.
+  // Gives parts 1, 2, ... to the workers, and creates missing workers.
   void Offer(int parts) {
     while (static_cast<int>(workers_.size()) < parts - 1) {
       const SignalsBlocked blocked;
@@ -192,7 +191,7 @@ class Team {
   const int generation_;
   TeamCores cores_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  // The region that runs; written before it is offered.
+  // The current region. It is written before it is offered.
   thread_team_internal::PartCall part_call_ = nullptr;
   const void* data_ = nullptr;
   void (*together_)(void*) = nullptr;
@@ -203,7 +202,7 @@ class Team {
 
 thread_local Barrier* Team::current_barrier_ = nullptr;
 
-// A team whose threads did not survive a fork is forgotten: nobody can join them.
+// A team whose threads did not survive a fork is leaked, because its threads cannot be joined.
 struct TeamHolder {
   ~TeamHolder() {
     if (team != nullptr && team->Stale()) static_cast<void>(team.release());

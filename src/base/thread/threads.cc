@@ -35,8 +35,8 @@ int Smaller(int a, int b) {
   return std::min(a, b);
 }
 
-// Calls read(folder) for `root` + `path` and each folder above it, `root` included. In a container
-// the path may be the host's, of which only the upper part, or nothing, exists here.
+// Calls read(folder) for `root` + `path` and each folder above it, including `root`. In a container
+// the path may be the host's; then only its upper part exists here, or nothing.
 template <class Read>
 int SmallestUpwards(const std::string& root, std::string path, const Read& read) {
   int cpus = 0;
