@@ -1,5 +1,5 @@
 #pragma once
-// How many records a layer brings in a pass, wherever its messages say it.
+// Finds how many records a layer reads in a pass, wherever its messages give that number.
 
 #include <cstdint>
 #include <functional>
@@ -8,8 +8,8 @@
 
 namespace trainer {
 
-// Calls change(n) for each batch size n that the layer gives, which becomes what that returns: each
-// `batch_size`, and with `shapes` the first axis of what DummyData draws.
+// Replaces each batch size n of the layer by change(n): each `batch_size`, and with `shapes` also
+// the first axis of the blobs that DummyData fills.
 void ChangeBatchSizes(caffe::LayerParameter* layer, bool shapes,
                       const std::function<int64_t(int64_t)>& change);
 

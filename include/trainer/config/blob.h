@@ -31,8 +31,8 @@ BlobData ReadBlob(const caffe::BlobProto& proto, const SourceRef& place, const s
 // Replaces the shape and the values of `to`. `values` must be as many as `dims` say.
 void WriteBlob(std::span<const int64_t> dims, std::span<const float> values, caffe::BlobProto* to);
 
-// Whether the blob fits an array of shape `dims`: equal, or equal after the leading ones that the
-// four old fields pad a shorter shape with.
+// Returns whether the blob fits an array of shape `dims`: its shape is equal, or equal without the
+// leading axes with which the four old fields pad a shorter shape.
 bool FitsShape(const BlobData& blob, std::span<const int64_t> dims);
 
 // "layer 'conv1', blob 0", for messages.

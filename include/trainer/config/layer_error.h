@@ -1,11 +1,12 @@
 #pragma once
-// An error that names the layer it is about, and its line.
+// An error that names the layer that caused it, and its line.
 
 #include "trainer/base/error/error.h"
 
 namespace trainer {
 
-// What LayerSpec::Fail and its like throw: "place: layer 'conv2' (Convolution): message".
+// Returns the error that LayerSpec::Fail and the functions like it throw: "place: layer 'conv2'
+// (Convolution): message".
 class LayerError final : public Error {
  public:
   using Error::Error;

@@ -1,5 +1,5 @@
 #pragma once
-// One layer of a net as the user wrote it, knowing its lines.
+// One layer of a net as the user wrote it, with the lines of its fields.
 
 #include <google/protobuf/text_format.h>
 
@@ -12,7 +12,8 @@
 
 namespace trainer {
 
-// A value: copies share the parse tree, which the NetSpec it came from owns and outlives it.
+// A copy is cheap to make consistent: all copies share the parse tree. The NetSpec that made the
+// layer owns the tree and must outlive the copies.
 class LayerSpec {
  public:
   // `where` is the layer's own line; `tree` may be null (a layer made by the program).
@@ -25,28 +26,29 @@ class LayerSpec {
   const std::string& name() const { return proto_.name(); }
   const std::string& type() const { return proto_.type(); }
 
-  // Messages name the blob `blob` of this layer, which has a name of the program's own, as
-  // `written`, the name in the user's file.
+  // Sets that messages call the blob `blob` of this layer `written`, the name in the user's file,
+  // because the program chose the name `blob` itself.
   void SetWrittenName(const std::string& blob, const std::string& written) {
     written_[blob] = written;
   }
   const std::map<std::string, std::string>& written_names() const { return written_; }
-  // Messages name `maker` in the place of this layer, which the program added after it.
+  // Sets that messages name `maker` instead of this layer, which the program added after it.
   void SpeakFor(const LayerSpec& maker);
 
-  // The layer's line; or that of a field of the layer itself ("bottom", index 1); or that of a
-  // field of one of its messages ("convolution_param", "stride"). A field left out gives the
-  // nearest enclosing line. Throws kInternal for a name that the schema does not have.
+  // Where() returns the layer's line; with a `field` ("bottom", index 1), the line of a field of
+  // the layer itself. WhereIn returns the line of a field of one of its messages
+  // ("convolution_param", "stride"). For a field that is not given, both return the nearest
+  // enclosing line. They throw kInternal for a name that the schema does not have.
   const SourceRef& Where() const { return where_; }
   SourceRef Where(std::string_view field, int index = -1) const;
   SourceRef WhereIn(std::string_view param, std::string_view field, int index = -1) const;
 
-  // Throw kConfig: "place: layer 'conv2' (Convolution): message".
+  // They throw kConfig: "place: layer 'conv2' (Convolution): message".
   [[noreturn]] void Fail(const std::string& message) const;
   [[noreturn]] void Fail(std::string_view field, const std::string& message, int index = -1) const;
   [[noreturn]] void FailIn(std::string_view param, std::string_view field,
                            const std::string& message, int index = -1) const;
-  // The same with another exit code.
+  // Throws this error at the layer's line with another exit code.
   [[noreturn]] void FailWith(ErrorCode code, const std::string& message) const;
 
  private:
@@ -57,7 +59,7 @@ class LayerSpec {
   SourceRef where_;
   const google::protobuf::TextFormat::ParseInfoTree* tree_;
   std::map<std::string, std::string> written_;
-  std::string title_;  // in messages; empty: of its own name and type
+  std::string title_;  // used in messages; if empty, made from its own name and type
 };
 
 }  // namespace trainer

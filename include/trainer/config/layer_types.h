@@ -1,5 +1,5 @@
 #pragma once
-// Asking the module of layers, which config does not know, whether a layer's type can be had.
+// Asks the module of layers, which config does not know, whether a layer type exists.
 
 #include <vector>
 
@@ -8,13 +8,13 @@
 
 namespace trainer {
 
-// Throws kConfig for a layer whose type is not there.
+// The function throws kConfig for a layer whose type does not exist.
 using TypeCheck = void (*)(const LayerSpec& spec);
 
-// Before main() only, by the module that knows the types.
+// The module that knows the types calls it, before main() only.
 void SetTypeCheck(TypeCheck check);
 
-// An error for each layer of a type that is not there; none in a program without layers.
+// Returns an error for each layer whose type does not exist; none in a program without layers.
 ErrorList TypeErrors(const std::vector<LayerSpec>& layers);
 
 }  // namespace trainer

@@ -9,16 +9,16 @@
 
 namespace trainer {
 
-// The path as ResolvePath finds it. Throws kNoInput at the field's line, with the layer and every
-// path that was looked for, when nothing is there.
+// Returns the path that ResolvePath finds. If nothing exists there, throws kNoInput at the field's
+// line, with the layer and every path that was tried.
 std::string FindNamedFile(const LayerSpec& layer, std::string_view param, std::string_view field,
                           const std::string& path);
 
-// Throws `error` as one of a layer's field: at its line, with the layer's name.
+// Throws `error` as an error of a layer's field: at its line, with the layer's name.
 [[noreturn]] void ThrowAtField(const LayerSpec& layer, std::string_view param,
                                std::string_view field, const Error& error);
 
-// Gives read(found path), with the errors of both functions above.
+// Returns read(found path), with the errors of both functions above.
 template <class Read>
 auto ReadNamedFile(const LayerSpec& layer, std::string_view param, std::string_view field,
                    const std::string& path, Read&& read) {

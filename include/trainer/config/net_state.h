@@ -19,7 +19,7 @@ struct NetSource {
 // Loads the net with its changes. Throws as LoadNet, Overrides and RequireNamedStage.
 NetSpec LoadNet(const NetSource& source);
 
-// The state that --level and --stage select in a net that is not part of a solver.
+// Returns the state that --level and --stage select in a net that is not part of a solver.
 caffe::NetState MakeNetState(caffe::Phase phase, const StateFlags& flags);
 
 // Throws kUsage, with the nearest name, if the rules of the net's layers name stages, but none of

@@ -1,5 +1,5 @@
 #pragma once
-// Changes of a solver or net that the command line makes: --set key=value.
+// Changes that the command line makes to a solver or a net: --set key=value.
 
 #include <google/protobuf/message.h>
 
@@ -18,16 +18,16 @@ struct NetSpec;
 class Overrides {
  public:
   Overrides() = default;
-  // Throws kUsage for what is not key=value.
+  // Throws kUsage for a text that is not key=value.
   explicit Overrides(const std::vector<std::string>& assignments);
 
   bool empty() const { return items_.empty(); }
 
-  // Makes the changes whose first field `message` (a solver) has. Throws kUsage naming the
-  // assignment for an unknown field (with the nearest), an index that is not there or a value of
+  // Makes the changes whose first field exists in `message` (a solver). Throws kUsage with the
+  // assignment for an unknown field (with the nearest), an index that does not exist or a value of
   // the wrong kind.
   void ApplyTo(google::protobuf::Message* message);
-  // Makes those of layers and of the net's own fields.
+  // Makes the changes to layers and to the net's own fields.
   void ApplyTo(NetSpec* net);
   // Throws kUsage for an assignment that found nothing to change.
   void CheckAllUsed() const;

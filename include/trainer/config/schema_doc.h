@@ -1,6 +1,6 @@
 #pragma once
-// What the fields of solvers and nets mean, from the comments of the schema. Built into the
-// program: no file is read.
+// The meaning of the fields of solvers and nets, from the comments of the schema. The comments are
+// built into the program, so no file is read.
 
 #include <string>
 #include <vector>
@@ -22,22 +22,24 @@ struct MessageDoc {
   std::vector<FieldDoc> fields;
 };
 
-// Whether DescribeMessage knows `name`.
+// Returns whether DescribeMessage knows `name`.
 bool IsMessage(const std::string& name);
 
-// `name` is a message ("ConvolutionParameter", "SolverParameter"), or a field of a layer that holds
-// one ("convolution_param"). Throws kUsage, naming the nearest, when it is neither.
+// Describes a message. `name` is a message ("ConvolutionParameter", "SolverParameter"), or a field
+// of a layer that holds one ("convolution_param"). Throws kUsage, with the nearest name, if it is
+// neither.
 MessageDoc DescribeMessage(const std::string& name);
 
-// The same as a table of lines: field, type, default, meaning.
+// Returns this description as a table of lines: field, type, default, meaning.
 std::string Explain(const std::string& name);
 
-// The fields of a layer that hold the parameters of layers of this type: "Softmax" gives
-// {"softmax_param"}. Empty for a type without parameters.
+// Returns the fields of a layer that hold the parameters of layers of this type: {"softmax_param"}
+// for "Softmax". Returns nothing for a type without parameters.
 std::vector<std::string> ParamsOfType(const std::string& type);
 
-// Refuses, at its line, a field of the layer's messages that the schema marks with "Not supported:
-// WHY" and that is set to another value than its default. The pages show the same mark.
+// Throws an error, at the field's line, if the layer's messages set a field to another value than
+// its default and the schema marks that field with "Not supported: WHY". The pages show the same
+// mark.
 void RefuseUnsupported(const LayerSpec& layer);
 
 }  // namespace trainer

@@ -45,7 +45,8 @@ bool IsOfDisk(int error) {
          error == ESTALE;
 }
 
-// glog's own file of one severity. glog hides what goes wrong, but errno still tells after a flush.
+// Wraps glog's own file of one severity. glog hides write errors, but errno still shows them after
+// a flush.
 class WatchedLog final : public google::base::Logger {
  public:
   explicit WatchedLog(google::base::Logger* file) : file_(file) {}

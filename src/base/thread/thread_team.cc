@@ -30,7 +30,7 @@ thread_local std::vector<Region> outer_regions;  // of calls of BeginTogether th
 // the caller sleeps until the part is done.
 enum : uint32_t { kIdle, kAsleep, kQuit, kOffered, kOfferedAwaited, kClaimed, kAwaited };
 
-// A barrier that may be reused at once, because the last thread to arrive starts the next round.
+// A barrier that may be reused at once. The last thread to arrive starts the next round.
 class Barrier {
  public:
   void Reset(int threads) {

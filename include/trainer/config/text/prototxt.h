@@ -1,5 +1,5 @@
 #pragma once
-// Protobuf text files, read so that every field knows its line.
+// Reads protobuf text files and records the line of every field.
 
 #include <google/protobuf/message.h>
 #include <google/protobuf/text_format.h>
@@ -11,7 +11,7 @@
 
 namespace trainer {
 
-// A text file's content and where each field of the message was written.
+// A text file's content and the places of the message's fields.
 struct ParsedText {
   std::string file;
   std::string content;
@@ -28,19 +28,20 @@ struct ParsedText {
 // ErrorGroup, a line each.
 std::unique_ptr<ParsedText> ParseText(const std::string& path, google::protobuf::Message* message);
 
-// The content of `path`, unread. Throws kNoInput, kNoPermission, or kConfig above 4 MiB.
+// Returns the content of `path` without parsing it. Throws kNoInput, kNoPermission, or kConfig
+// above 4 MiB.
 std::string ReadTextFile(const std::string& path);
 
-// The same as ParseText from memory; `file` is the name that messages use.
+// Parses text from memory as ParseText does; messages use `file` as its name.
 std::unique_ptr<ParsedText> ParseTextString(const std::string& file, std::string content,
                                             google::protobuf::Message* message);
 
-// The path as given if it exists, else relative to the folder of the file that mentions it. When
-// neither exists, the path as given.
+// Returns the path as given if it exists, else relative to the folder of the file that mentions it.
+// If neither exists, returns the path as given.
 std::string ResolvePath(const std::string& path, const std::string& mentioned_in);
 
-// The absolute paths that ResolvePath looks at, as the end of a message, with the existing file
-// that `path` nearly names: "/a/net.prototxt and /a/b/net.prototxt. Did you mean
+// Returns the absolute paths that ResolvePath tries, as the end of a message, with the existing
+// file whose path is most similar to `path`: "/a/net.prototxt and /a/b/net.prototxt. Did you mean
 // 'b/net2.prototxt'?"
 std::string PathsTried(const std::string& path, const std::string& mentioned_in);
 

@@ -1,5 +1,5 @@
 #pragma once
-// Old forms of nets and solvers, rewritten. Text files and files of weights are upgraded in memory
+// Rewrites old forms of nets and solvers. Text files and files of weights are upgraded in memory
 // whenever they are loaded; `trainer upgrade` writes the result.
 
 #include <string>
@@ -32,11 +32,11 @@ struct UpgradedText {
   Upgrades upgrades;
 };
 
-// Reads a net or a solver, whichever the fields of the file belong to. Throws as ParseText does and
-// as above.
+// Reads a net or a solver; the fields of the file decide which of them it is. Throws as ParseText
+// does and as above.
 UpgradedText UpgradeText(const std::string& path);
 
-// One line of the log for each.
+// Logs one line for each report.
 void LogUpgrades(const Upgrades& upgrades);
 
 }  // namespace trainer
