@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kMaxAxes = 32;
 
-// What a message about one blob needs.
+// Throws errors about one blob; it holds the data that their messages need.
 struct Complaint {
   const SourceRef& place;
   const std::string& what;

@@ -21,7 +21,7 @@ class Connector {
         errors.Try([&] { bottoms.push_back(Find(i, j)); });
       }
       readers.push_back(std::move(bottoms));
-      // Two layers that make the same blobs, such as data and label, are one mistake.
+      // If two layers produce the same blobs, such as data and label, this counts as one mistake.
       bool made = true;
       for (int j = 0; j < layers_[i].proto().top_size(); ++j) {
         made = (made ? errors : repeated).Try([&] { Produce(i, j); }) && made;
@@ -58,7 +58,8 @@ class Connector {
                j);
   }
 
-  // The layers of the file that would make the blob, but for their rules; or "".
+  // Returns the layers of the file that would produce the blob if their rules did not exclude them;
+  // or "".
   std::string LeftOut(const std::string& blob) const {
     std::vector<std::string> makers;
     for (const LayerSpec& maker : net_.file) {
@@ -100,7 +101,8 @@ class Connector {
         second.top);
   }
 
-  // Why both of two data layers are in the net, and what to write to have one in each phase.
+  // Explains why both of two data layers are in the net, and what to write so that each phase has
+  // one.
   std::string RulesFor(const LayerSpec& maker, const LayerSpec& layer) const {
     const auto phase = [](const LayerSpec& of) {
       return of.proto().include_size() == 1 && of.proto().include(0).has_phase()
@@ -119,7 +121,7 @@ class Connector {
            "and include { phase: TEST } in the second; else give the top another name";
   }
 
-  // How many tops of layer i before its top j have the same name.
+  // Returns how many tops of layer i before its top j have the same name.
   int Makes(int i, int j) const {
     const auto& tops = layers_[i].proto().top();
     return static_cast<int>(std::count(tops.begin(), tops.begin() + j, tops.Get(j)));
@@ -127,7 +129,7 @@ class Connector {
 
   const LayersInState& net_;
   const std::vector<LayerSpec>& layers_;
-  std::map<std::string, OutputRef> last_;  // the latest maker of each blob name
+  std::map<std::string, OutputRef> last_;  // the latest producer of each blob name
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 #pragma once
-// Who makes each input of a net.
+// Finds the layer that produces each input of a net.
 
 #include <map>
 #include <string>
@@ -9,23 +9,23 @@
 
 namespace trainer {
 
-// An output of a layer: the layer's and the output's index.
+// An output of a layer, given by the indices of the layer and of the output.
 struct OutputRef {
   int layer = 0;
   int top = 0;
   auto operator<=>(const OutputRef&) const = default;
 };
 
-// The layers that a net has in one state, and those of its file.
+// The layers that a net has in one state, and all layers of its file.
 struct LayersInState {
   const std::vector<LayerSpec>& layers;
-  const std::vector<LayerSpec>& file;  // of all states
+  const std::vector<LayerSpec>& file;  // layers of all states
   std::string state;                   // "phase TRAIN, level 0"
 };
 
-// For each layer, the output that each of its bottoms reads. Throws kConfig, naming the places: for
-// a bottom that no layer before makes, a top made twice (other than in place). Several errors come
-// as an ErrorGroup.
+// Returns, for each layer, the output that each of its bottoms reads. Throws kConfig, with the
+// places, for a bottom that no earlier layer produces and for a top that two layers produce (other
+// than in place). Several errors come as an ErrorGroup.
 std::vector<std::vector<OutputRef>> Connect(const LayersInState& net);
 
 }  // namespace trainer

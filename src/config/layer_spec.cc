@@ -23,14 +23,14 @@ const FieldDescriptor& FieldOf(const Descriptor& message, std::string_view name)
   return *field;
 }
 
-// The field under which the tree of an old layer keeps what `field` of a layer is now.
+// Returns the field under which the tree of an old layer keeps `field` of today's layer.
 const FieldDescriptor* OldField(const FieldDescriptor& field) {
   if (field.containing_type() != caffe::LayerParameter::descriptor()) return nullptr;
   const std::string& name = field.name();
   return caffe::V1LayerParameter::descriptor()->FindFieldByName(name);
 }
 
-// Line -1 when the file does not give the field.
+// Returns line -1 if the file does not give the field.
 google::protobuf::TextFormat::ParseLocation Locate(const LayerTree& tree,
                                                    const FieldDescriptor& field, int index) {
   const auto at = [&](const FieldDescriptor& f) {

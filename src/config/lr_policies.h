@@ -14,7 +14,7 @@ struct PolicyField {
 
 struct LrPolicy {
   std::vector<PolicyField> needs;
-  const char* does = "";  // with the rate, where a policy needs something
+  const char* does = "";  // what the policy does with the rate, if it needs a field
 };
 
 // By name.

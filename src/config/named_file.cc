@@ -10,8 +10,8 @@ std::string FindNamedFile(const LayerSpec& layer, std::string_view param, std::s
                           const std::string& path) {
   const std::string& file = layer.Where().file;
   const std::string found = ResolvePath(path, file);
-  // What cannot be looked at for another reason, such as a lack of rights, is for the reader to
-  // say.
+  // If a file cannot be accessed for another reason, such as missing permissions, its reader
+  // reports the error.
   if (!IsMissing(found)) return found;
   ThrowAtField(layer, param, field,
                Error(ErrorCode::kNoInput,

@@ -103,7 +103,7 @@ void AddInput(const caffe::NetParameter& net, const NetPlaces& places, NetSpec* 
   spec->layers.insert(spec->layers.begin(), LayerSpec(std::move(layer), where));
 }
 
-// Far more than any net has; planning takes time for each.
+// This limit is far above the size of any net; planning takes time for each layer.
 void CheckLayerCount(const caffe::NetParameter& net, const NetPlaces& places) {
   constexpr int kMaxLayers = 10000;
   for (const auto& [field, count] :
@@ -114,9 +114,9 @@ void CheckLayerCount(const caffe::NetParameter& net, const NetPlaces& places) {
   }
 }
 
-// The statistics of a BatchNorm do not learn. Three ParamSpecs were once needed to say so, and
-// NVIDIA Caffe sets those of its form with five parameters itself, whatever they say. Whether that
-// changed anything.
+// Sets the multipliers of a BatchNorm's statistics to 0, because they do not learn. Once three
+// ParamSpecs were needed for this, and NVIDIA Caffe sets the ParamSpecs of its form with five
+// parameters itself, whatever the file says. Returns whether that changed anything.
 bool FreezeBatchNorm(caffe::LayerParameter* layer) {
   constexpr int kStatistics = 3;
   if (layer->type() != "BatchNorm") return false;
@@ -142,8 +142,9 @@ void FreezeBatchNorms(NetSpec* spec) {
                   Counted(frozen, "BatchNorm layer"), ", because they are its statistics"));
 }
 
-// Names stand in messages, logs, tables and other files: control characters are written out once,
-// here, so that none of these has to think of them. Readers and makers of a blob stay equal.
+// Names appear in messages, logs, tables and other files. Control characters are escaped once,
+// here, so that the code for these does not have to. Names that were equal stay equal, so blobs
+// stay connected.
 void EscapeNames(NetSpec* spec) {
   int64_t escaped = 0;
   const auto escape = [&](std::string* name) {

@@ -14,8 +14,8 @@ namespace {
 // The readers of one output.
 struct Readers {
   int count = 0;          // bottoms, and one more for a loss weight
-  float loss_weight = 0;  // of the output itself
-  int next = 0;           // the next split output to give away
+  float loss_weight = 0;  // loss weight of the output itself
+  int next = 0;           // the next split output to assign
 };
 
 // A loss layer with one top and no weight counts with weight 1.

@@ -142,7 +142,7 @@ void Overrides::Assign(const Item& item, Message* message) {
       reflection->FieldSize(*parsed, field) != 1) {
     Fail(item, Join("there is no element '", part.index, "' in ", part.field, " to change"));
   }
-  // The new value goes to the end, then to its place, and the old one away.
+  // The new value is appended, swapped with the old one, and the old one is removed.
   const int last = reflection->FieldSize(*message, field);
   message->MergeFrom(*parsed);
   reflection->SwapElements(message, field, index, last);

@@ -42,7 +42,7 @@ const DescriptorPool& Schema() {
 
 const Descriptor& Layer() { return *Schema().FindMessageTypeByName("caffe.LayerParameter"); }
 
-// The comment before or after a declaration, on one line.
+// Returns the comment before or after a declaration, on one line.
 template <class Declaration>
 std::string CommentOf(const Declaration& declaration) {
   google::protobuf::SourceLocation at;
@@ -88,7 +88,7 @@ std::string DefaultOf(const FieldDescriptor& field) {
   }
 }
 
-// Null when it is neither a message nor a field of a layer that holds one.
+// Returns null if the name is neither a message nor a field of a layer that holds one.
 const Descriptor* FindMessage(const std::string& name) {
   const Descriptor* message = Schema().FindMessageTypeByName("caffe." + name);
   if (message != nullptr) return message;
@@ -110,7 +110,7 @@ const Descriptor& KnownMessage(const std::string& name) {
 
 constexpr std::string_view kNotSupported = "Not supported: ";
 
-// What the schema says against using each field: by full name.
+// Returns, for each field that the schema marks as not supported, by its full name, the reason.
 const std::map<std::string, std::string>& UnsupportedFields() {
   static const auto fields = [] {
     std::map<std::string, std::string> marked;
@@ -128,7 +128,7 @@ const std::map<std::string, std::string>& UnsupportedFields() {
   return fields;
 }
 
-// Whether a field that is set holds its default.
+// Returns whether a field that is set holds its default.
 bool HoldsDefault(const google::protobuf::Message& message, const FieldDescriptor& field) {
   if (field.is_repeated()) return false;
   const std::unique_ptr<google::protobuf::Message> fresh(message.New());
@@ -179,11 +179,11 @@ MessageDoc DescribeMessage(const std::string& name) {
   return doc;
 }
 
-// The meaning stands after the default, or below the field where little room is left there.
+// The meaning is printed after the default, or below the field if too few columns are left.
 std::string Explain(const std::string& name) {
   MessageDoc doc = DescribeMessage(name);
   constexpr size_t kWidest = 24;  // a longer type moves its own line only
-  constexpr size_t kRoom = 30;    // columns that a meaning needs
+  constexpr size_t kRoom = 30;    // the least number of columns for a meaning
   size_t names = 5, types = 4, defaults = 7;
   for (FieldDoc& field : doc.fields) {
     MoveValuesToMeaning(&field);

@@ -28,10 +28,10 @@ bool Given(const Message& message, const char* field) {
   return message.GetReflection()->HasField(message, known);
 }
 
-// One line per kind of remark, at the first place that calls for it.
+// Logs one line per kind of remark, with the first place that causes it.
 class Remarks {
  public:
-  // `value` stands in `field` where outputs are stored as `storage`.
+  // Checks `value` of `field` in a layer or net whose outputs are stored as `storage`.
   void Look(const SourceRef& where, const std::string& field, caffe::Type value,
             caffe::Type storage) {
     if (IsMath(field) && value != caffe::FLOAT) {

@@ -12,8 +12,8 @@
 
 namespace trainer {
 
-// A copy is cheap to make consistent: all copies share the parse tree. The NetSpec that made the
-// layer owns the tree and must outlive the copies.
+// A value type. Copies share the parse tree; the NetSpec from which the layer came owns the tree
+// and outlives it.
 class LayerSpec {
  public:
   // `where` is the layer's own line; `tree` may be null (a layer made by the program).

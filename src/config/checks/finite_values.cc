@@ -20,7 +20,8 @@ struct Fault {
   int line = 0, column = 0;
 };
 
-// Element `index` of a field, or the field itself where that is -1; 0 for what is no float.
+// Returns element `index` of a field, or the field itself if `index` is -1; 0 for a field of
+// another type than float or double.
 double FloatOf(const Message& message, const FieldDescriptor* field, int index) {
   const auto& reflection = *message.GetReflection();
   switch (field->cpp_type()) {

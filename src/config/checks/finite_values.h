@@ -1,5 +1,5 @@
 #pragma once
-// NaN and infinity, which the text parser takes for numbers and no field has a use for.
+// Refuses NaN and infinity: the text parser accepts them as numbers, but no field can use them.
 
 #include <google/protobuf/message.h>
 #include <google/protobuf/text_format.h>
@@ -8,14 +8,14 @@
 
 namespace trainer {
 
-// Throws kConfig at the line of the first float of `message` (fields in the order of the schema,
-// those of inner messages too) that is not finite. `tree` is where its fields were written in
-// `file`.
+// Throws kConfig at the line of the first float of `message` that is not finite. Fields are checked
+// in the order of the schema, including the fields of inner messages. `tree` holds the places of
+// its fields in `file`.
 void RequireFinite(const google::protobuf::Message& message,
                    const google::protobuf::TextFormat::ParseInfoTree* tree,
                    const std::string& file);
 
-// What is wrong with the first float that is not finite, or "".
+// Returns a description of the first float that is not finite, or "".
 std::string NotFinite(const google::protobuf::Message& message);
 
 }  // namespace trainer

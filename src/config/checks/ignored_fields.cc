@@ -17,7 +17,7 @@ using google::protobuf::Message;
 constexpr char kEngine[] = "this program chooses the kernels itself";
 constexpr char kMachines[] = "each machine computes the whole net";
 
-// One line per kind of hint, at the first place that holds it.
+// Logs one line per kind of hint, with the first place that holds it.
 class Hints {
  public:
   void Look(const NetSpec& net) {
@@ -54,7 +54,7 @@ class Hints {
     LookAtEngines(layer);
   }
 
-  // NVIDIA Caffe's choice of cuDNN's algorithms.
+  // Reports the fields with which NVIDIA Caffe chooses cuDNN's algorithms.
   void LookAtAlgorithms(const LayerSpec& layer) {
     const caffe::ConvolutionParameter& param = layer.proto().convolution_param();
     const auto add = [&](const char* field) {
@@ -64,7 +64,8 @@ class Hints {
     if (param.has_cudnn_convolution_algo_seeker()) add("cudnn_convolution_algo_seeker");
   }
 
-  // The engine in one of the layer's own messages, where only Intel Caffe has it.
+  // Reports the engine in one of the layer's own messages if it has a value that only Intel Caffe
+  // has.
   void LookAtEngines(const LayerSpec& layer) {
     const caffe::LayerParameter& proto = layer.proto();
     std::vector<const FieldDescriptor*> fields;
@@ -88,7 +89,7 @@ class Hints {
   std::set<std::string> said_;
 };
 
-// The Scale that Intel Caffe runs as one with layer number `i`, or null.
+// Returns the Scale that Intel Caffe runs as one layer with layer number `i`, or null.
 LayerSpec* ScaleBehind(std::vector<LayerSpec>& layers, size_t i) {
   const caffe::LayerParameter& proto = layers[i].proto();
   if (proto.top_size() != 1) return nullptr;

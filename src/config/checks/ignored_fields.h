@@ -1,5 +1,6 @@
 #pragma once
-// What other Caffes tell their own kernels and machines, and what their words mean here.
+// Fields that only other versions of Caffe use, for their own kernels and machines, and their
+// meaning here.
 
 #include <vector>
 
@@ -7,13 +8,14 @@
 
 namespace trainer {
 
-// Logs which hints of Intel Caffe a net holds that have no effect (engine, quantization_param,
-// bn_stats_batch_size, multinode and its like): one line per kind, at the first place.
+// Logs the hints of other versions of Caffe in a net that have no effect (engine,
+// quantization_param, bn_stats_batch_size, multinode and the like): one line per kind, with the
+// first place.
 void LogHints(const NetSpec& net);
 
-// Rewrites the `filler` of a BatchNorm, Intel Caffe's word for the start of a learned factor. Where
-// the first layer that reads its output is a Scale, that Caffe runs both as one: the Scale gets it.
-// Otherwise it becomes scale_filler. Throws kConfig where both are given.
+// Rewrites the `filler` of a BatchNorm, with which Intel Caffe initialises a learned factor. If the
+// first layer that reads its output is a Scale, Intel Caffe runs both as one layer, so the Scale
+// gets the filler. Otherwise it becomes scale_filler. Throws kConfig if both are given.
 void MoveBatchNormFillers(std::vector<LayerSpec>* layers, Upgrades* upgrades);
 
 }  // namespace trainer

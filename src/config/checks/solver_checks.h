@@ -1,12 +1,12 @@
 #pragma once
-// What can be checked of a solver before any net is built.
+// Checks the fields of a solver before any net is built.
 
 #include "trainer/config/solver_spec.h"
 
 namespace trainer {
 
-// Throws kConfig at the field's line; kUnavailable for what this build cannot do. With a list, the
-// errors of all checks go there.
+// Throws kConfig at the field's line, and kUnavailable for a setting that this build does not
+// support. If `errors` is given, the errors of all checks are added to it instead.
 void CheckSolver(const SolverSpec& solver, ErrorCollector* errors);
 
 }  // namespace trainer

@@ -14,9 +14,9 @@
 namespace trainer {
 namespace {
 
-// More help nobody: each costs a parse of the file.
+// More messages do not help the user, and each costs a parse of the file.
 constexpr size_t kMostProblems = 50;
-constexpr size_t kMostBytes = size_t{64} << 20;  // parsed again in all
+constexpr size_t kMostBytes = size_t{64} << 20;  // limit of all bytes that are parsed again
 constexpr int kMaxDepth = 64;
 
 // Later complaints are mostly consequences of the first.
@@ -30,7 +30,7 @@ class FirstComplaint final : public google::protobuf::io::ErrorCollector {
   std::optional<ParserComplaint> complaint;
 };
 
-// One line of it: without the quoted line of the file.
+// Returns the error without the quoted line of the file.
 Error Short(const Error& error) {
   const std::string text = error.what();
   return Error(error.code(), text.substr(0, text.find("\n  ")));
@@ -49,7 +49,8 @@ ErrorList UnknownTypes(const ParsedText& parsed, const google::protobuf::Message
   return errors;
 }
 
-// A net in the place of a solver, or the other way round, is one mistake and not one for each line.
+// If a file holds a net instead of a solver, or the other way round, this is reported as one error
+// and not as one for each line.
 void RefuseOtherKind(const ParsedText& parsed, const google::protobuf::Message& message) {
   const std::string& kind = message.GetDescriptor()->name();
   ParsedText text;

@@ -1,5 +1,5 @@
 #pragma once
-// All that is wrong with a text file, not only the first of it.
+// Finds all errors of a text file, not only the first one.
 
 #include <google/protobuf/message.h>
 

@@ -174,7 +174,7 @@ bool BlankField(std::string* text, TextPlace place) {
     if (done && !is_text) break;
     if (token == "{" || token == "<" || token == "[") ++open;
     if (token == "}" || token == ">" || token == "]") --open;
-    if (open < 0) break;  // of the message around it: there was no value
+    if (open < 0) break;  // this bracket closes the enclosing message, so the field had no value
     end = tokens.begin() + token.size();
     if (open > 0 || token == ":" || token == "-") continue;
     if (!is_text && (token != "}" && token != ">" && token != "]") && !IsWord(token.front())) break;

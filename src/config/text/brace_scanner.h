@@ -1,5 +1,6 @@
 #pragma once
-// A light reading of a protobuf text file, for messages about errors: what is open at a place.
+// A simple scan of a protobuf text file for error messages: it finds the messages that are open at
+// a place.
 
 #include <map>
 #include <string>
@@ -8,7 +9,7 @@
 
 namespace trainer {
 
-// A place in a text. Lines and columns count from 1; a tab goes to the next multiple of 8, as
+// A place in a text. Lines and columns count from 1; a tab advances to the next multiple of 8, as
 // protobuf counts.
 struct TextPlace {
   int line = 0;
@@ -21,10 +22,10 @@ struct TextPlace {
 // One message that is open at the place.
 struct OpenMessage {
   std::string name;                        // the field that opened it; empty for the file itself
-  TextPlace opened;                        // where that field's name stands
+  TextPlace opened;                        // place of that field's name
   std::string field;                       // the last field name inside
-  TextPlace field_place;                   // where it stands
-  std::map<std::string, TextPlace> first;  // each field name inside, where it stands first
+  TextPlace field_place;                   // its place
+  std::map<std::string, TextPlace> first;  // first place of each field name inside
 };
 
 struct TextContext {
@@ -32,22 +33,22 @@ struct TextContext {
   TextPlace last_word;            // the last name or value
 };
 
-// What the tokens of `text` that begin before `stop` leave open. Never fails: text that makes no
-// sense is skipped.
+// Returns the messages that are open after the tokens of `text` that begin before `stop`. Never
+// fails, because it skips text that has no meaning.
 TextContext ScanText(std::string_view text, TextPlace stop);
 
-// Line `line` of `text` without its end; empty past the last one.
+// Returns line `line` of `text` without its end; empty if the text has fewer lines.
 std::string_view LineOf(std::string_view text, int line);
 
-// `line` with its tabs as blanks, cut to a readable width around `column`, and a second line with a
-// caret below that column.
+// Returns `line` with its tabs as blanks, cut to a readable width around `column`, and a second
+// line with a caret below that column.
 std::string QuoteLine(std::string_view line, int column);
 
-// Makes blanks of the field whose name stands at `place`, value and all; line ends stay, so that
-// the places of other fields do too. Returns whether there was anything to take out.
+// Replaces the field whose name is at `place`, including its value, by blanks. Line ends stay, so
+// that the places of other fields stay too. Returns whether it replaced anything.
 bool BlankField(std::string* text, TextPlace place);
 
-// The place of the end of the text: just after its last character that is not blank.
+// Returns the end of the text, which is the place after its last character that is not blank.
 TextPlace EndOf(std::string_view text);
 
 }  // namespace trainer

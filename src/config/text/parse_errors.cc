@@ -15,7 +15,7 @@ namespace {
 using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 
-// The piece number `index` of those between double quotes in a complaint.
+// Returns piece number `index` of the pieces between double quotes in a complaint.
 std::string Quoted(const std::string& text, int index) {
   size_t at = 0;
   for (int i = 0; i < 2 * index + 1; ++i) {
@@ -110,7 +110,7 @@ class Explainer {
  private:
   bool AtEnd() const { return !(place_ < EndOf(parsed_.content)); }
 
-  // What the user calls the innermost open message.
+  // Returns the user's name for the innermost open message.
   std::string Here() const {
     return context_.open.size() == 1 ? FileWords(root_) : context_.open.back().name;
   }
@@ -132,7 +132,9 @@ class Explainer {
       message += Join(" It belongs to a fork of Caffe (", fork, ") and is not supported here");
     } else if (type != nullptr) {
       const std::string near = Nearest(name, FieldNames(*type));
-      const bool slip = !near.empty() && !name.ends_with("_" + near);  // roi_pooling_param is none
+      const bool slip =
+          !near.empty() &&
+          !name.ends_with("_" + near);  // roi_pooling_param is not a misspelt pooling_param
       const std::string_view advice = AdviceFor(name);
       message += slip              ? Join(" Did you mean '", near, "'?")
                  : !advice.empty() ? Join(" ", advice)
@@ -141,7 +143,8 @@ class Explainer {
     return At(context_.open.back().field_place, message);
   }
 
-  // Whether an outer message has the unknown field's name, which tells of a brace left out.
+  // Returns whether an outer message has the unknown field's name, which shows that a brace is
+  // missing.
   bool IsOfOuter() const {
     const std::string name = Quoted(complaint_.text, 1);
     return std::any_of(types_.begin(), types_.end() - 1, [&](const Descriptor* outer) {
@@ -149,7 +152,7 @@ class Explainer {
     });
   }
 
-  // The messages inside `type` that have the field; or all fields when none has.
+  // Lists the messages inside `type` that have the field; or all fields if no message has it.
   static std::string Homes(const Descriptor& type, const std::string& name) {
     std::vector<std::string> homes;
     for (int i = 0; i < type.field_count(); ++i) {
@@ -188,7 +191,7 @@ class Explainer {
                    "before the end of the file"));
   }
 
-  // protobuf gives a path such as layer[2].clip_param.min and no place.
+  // protobuf reports a path such as layer[2].clip_param.min, but no place.
   Error MissingRequired() const {
     const std::string path = complaint_.text.substr(complaint_.text.find(": ") + 2);
     const std::string first = path.substr(0, path.find(','));
@@ -216,7 +219,7 @@ class Explainer {
     return type == nullptr ? nullptr : type->FindFieldByName(context_.open.back().field);
   }
 
-  // The field whose value the complaint is about, if it is about a value.
+  // Returns the field with the value that the complaint is about, if it is about a value.
   const FieldDescriptor* WrongValue() const {
     static constexpr const char* kStarts[] = {
         "Expected integer", "Expected double", "Expected string",     "Expected identifier",
@@ -232,7 +235,7 @@ class Explainer {
     return nullptr;
   }
 
-  // The word or mark at a place, for "the file has ...".
+  // Returns the word or mark at a place, for "the file has ...".
   std::string WordAt(TextPlace place) const {
     if (AtEnd()) return "nothing";
     std::string_view line = LineOf(parsed_.content, place.line);

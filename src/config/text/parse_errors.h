@@ -1,5 +1,5 @@
 #pragma once
-// The text parser's complaints in the program's own words.
+// Rewrites the complaints of the text parser as messages of this program.
 
 #include <google/protobuf/message.h>
 #include <google/protobuf/text_format.h>
@@ -27,8 +27,9 @@ struct Explanation {
   std::optional<TextPlace> field;
 };
 
-// The error to throw for it: place, what is wrong, what to write instead, the line with a caret.
-// `root` is what the file holds; `parsed` has its text and the places of all that was read.
+// Returns the error to throw for the complaint: its place, what is wrong, what to write instead,
+// and the line with a caret. `root` is the type of the file's message; `parsed` has its text and
+// the places of all fields that were read.
 Explanation ExplainComplaint(const ParserComplaint& complaint,
                              const google::protobuf::Descriptor& root, const ParsedText& parsed);
 

@@ -11,13 +11,14 @@
 namespace trainer {
 namespace {
 
-// The text of the largest nets in use has less than 1 MB. The parser takes up to 50 times the
-// file's size, and this keeps that below what any machine has.
+// The text of the largest nets in use has less than 1 MB. The parser needs up to 50 times the
+// file's size, and this limit keeps that below the memory of any machine.
 constexpr uint64_t kMaxBytes = uint64_t{4} << 20;
-// Each costs some 800 bytes while the file is parsed. Large nets have a few thousand.
+// Each of them costs about 800 bytes while the file is parsed. Large nets have a few thousand.
 constexpr int64_t kMaxMessages = 100000;
 
-// Bytes of the UTF-8 character that `text` begins with; 0 when it is none.
+// Returns the bytes of the UTF-8 character with which `text` begins; 0 if it does not begin with
+// one.
 size_t Utf8Length(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);
@@ -41,7 +42,7 @@ int LineAt(std::string_view text, size_t offset) {
   return 1 + static_cast<int>(std::count(text.begin(), text.begin() + offset, '\n'));
 }
 
-// Only text may go on to the parser, which would report other bytes less clearly, or late.
+// Only UTF-8 text may reach the parser, which would report other bytes less clearly, or late.
 void CheckText(const std::string& file, std::string_view text) {
   if (text.size() > kMaxBytes) {
     Refuse(file, 0,
@@ -92,7 +93,7 @@ std::string ReadTextFile(const std::string& path) {
   try {
     return ReadFile(path, kMaxBytes);
   } catch (const Error& error) {
-    // What is in the file is a matter of the configuration here.
+    // An error in the content of this file is an error of the configuration.
     if (error.code() != ErrorCode::kData) throw;
     throw Error(ErrorCode::kConfig, error.what());
   }

@@ -1,4 +1,4 @@
-// Arrays of weights of old and foreign forms.
+// Rewrites arrays of weights that have an old or foreign form.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -11,15 +11,16 @@
 namespace trainer {
 namespace {
 
-// How many axes blob `index` of a layer has now, for the types that are older than `shape`; 0 when
-// that is not known.
+// Returns how many axes blob `index` of a layer has now, for the types that are older than `shape`;
+// 0 if that is not known.
 size_t AxesNow(const std::string& type, int index) {
   if (type != "Convolution" && type != "Deconvolution" && type != "InnerProduct") return 0;
   if (index > 0) return 1;
   return type == "InnerProduct" ? 2 : 4;
 }
 
-// The old four sizes without the ones that pad a shape of `axes` axes; empty when they do not fit.
+// Returns the old four sizes without the leading sizes that pad a shape of `axes` axes; empty if
+// they do not fit.
 std::vector<int64_t> WithoutPadding(const std::vector<int64_t>& dims, size_t axes) {
   if (axes == 0 || axes > dims.size()) return {};
   const auto first = dims.end() - static_cast<std::ptrdiff_t>(axes);
@@ -27,7 +28,7 @@ std::vector<int64_t> WithoutPadding(const std::vector<int64_t>& dims, size_t axe
   return {first, dims.end()};
 }
 
-// The gradients of a blob as a blob of their own.
+// Returns the gradients of a blob as a separate blob.
 caffe::BlobProto DiffOf(const caffe::BlobProto& blob) {
   caffe::BlobProto diff;
   diff.set_num(blob.num());
@@ -45,12 +46,12 @@ caffe::BlobProto DiffOf(const caffe::BlobProto& blob) {
   return diff;
 }
 
-// What was changed, counted.
+// Counts the blobs for each kind of change.
 using Changes = std::map<std::string, int>;
 
 void UpgradeBlob(const caffe::LayerParameter& layer, int index, const std::string& file,
                  caffe::BlobProto* blob, Changes* changes) {
-  if (blob->ByteSizeLong() == 0) return;  // another layer's, which HDF5 leaves out
+  if (blob->ByteSizeLong() == 0) return;  // it belongs to another layer, so HDF5 leaves it out
   const std::string what = BlobName(layer.name(), index);
   const BlobData data = ReadBlob(*blob, {file}, what);
   const bool has_diff =

@@ -1,4 +1,4 @@
-// From the oldest form (V0LayerParameter inside V1LayerParameter) to numbered types.
+// Rewrites the oldest form (V0LayerParameter inside V1LayerParameter) with numbered types.
 #include <google/protobuf/descriptor.h>
 
 #include <map>
@@ -47,8 +47,7 @@ const std::map<std::string, New::LayerType>& Types() {
   return types;
 }
 
-// Where a field of the oldest form goes for one type of layer. The same field may have several
-// rows.
+// Maps a field of the oldest form to a field of one type of layer. A field may have several rows.
 struct Move {
   const char* from;
   New::LayerType type;
@@ -102,7 +101,7 @@ constexpr Move kMoves[] = {
     {"det_crop_mode", New::WINDOW_DATA, "crop_mode"},
 };
 
-// These go to transform_param, whatever the type.
+// These fields move to transform_param for every type.
 const std::map<std::string, const char*>& TransformMoves() {
   static const std::map<std::string, const char*> moves = {
       {"scale", "scale"},
@@ -173,7 +172,7 @@ void CopyField(const V0Layer& old, const FieldDescriptor& field, const char* nam
   }
 }
 
-// Puts one field in its new place; false when it means nothing for this type.
+// Moves one field to its new place. Returns false if it has no meaning for this type.
 bool MoveField(const V0Layer& old, const FieldDescriptor& field, New* layer) {
   const auto transform = TransformMoves().find(field.name());
   if (transform != TransformMoves().end()) {

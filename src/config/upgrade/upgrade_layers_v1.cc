@@ -1,4 +1,4 @@
-// From numbered types (V1LayerParameter) to LayerParameter.
+// Rewrites layers with numbered types (V1LayerParameter) as LayerParameter.
 #include <google/protobuf/descriptor.h>
 
 #include <map>
@@ -102,7 +102,7 @@ void CopyParams(const V1Layer& from, caffe::LayerParameter* to) {
   }
 }
 
-// scale, mean_file, crop_size and mirror once stood in the data layer's own message.
+// Old files have scale, mean_file, crop_size and mirror in the data layer's own message.
 template <class Param>
 void MoveTransform(Param* data, caffe::LayerParameter* layer) {
   const auto transform = [&] { return layer->mutable_transform_param(); };

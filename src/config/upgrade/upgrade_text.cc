@@ -1,4 +1,4 @@
-// Text files of any age.
+// Upgrades text files of any age.
 #include "text/brace_scanner.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/text/prototxt.h"
@@ -7,7 +7,8 @@
 namespace trainer {
 namespace {
 
-// Whether more of the file's fields are a solver's than a net's. Misspelt ones count for neither.
+// Returns whether more of the file's fields belong to a solver than to a net. Misspelt fields count
+// for neither.
 bool LooksLikeSolver(const std::string& content) {
   const auto& solver = *caffe::SolverParameter::descriptor();
   const auto& net = *caffe::NetParameter::descriptor();

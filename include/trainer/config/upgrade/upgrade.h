@@ -32,8 +32,8 @@ struct UpgradedText {
   Upgrades upgrades;
 };
 
-// Reads a net or a solver; the fields of the file decide which of them it is. Throws as ParseText
-// does and as above.
+// Reads a net or a solver; the fields of the file decide which of them it is. Throws as ParseText,
+// UpgradeNet and UpgradeSolver do.
 UpgradedText UpgradeText(const std::string& path);
 
 // Logs one line for each report.
