@@ -1,5 +1,5 @@
 #pragma once
-// The policies of the learning rate, and the fields that each needs.
+// The policies of the learning rate, and the fields that each policy needs.
 
 #include <map>
 #include <string>
@@ -17,7 +17,7 @@ struct LrPolicy {
   const char* does = "";  // what the policy does with the rate, if it needs a field
 };
 
-// By name.
+// Returns the policies by name.
 const std::map<std::string, LrPolicy>& LrPolicies();
 
 }  // namespace trainer

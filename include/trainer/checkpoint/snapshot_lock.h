@@ -1,5 +1,5 @@
 #pragma once
-// One run at a time writes snapshots of one prefix.
+// Ensures that only one run at a time writes snapshots of one prefix.
 
 #include <chrono>
 #include <condition_variable>
@@ -16,26 +16,30 @@ struct LockTimes {
   std::chrono::milliseconds heartbeat = std::chrono::seconds(30);  // between heartbeats
   std::chrono::milliseconds expiry =
       std::chrono::minutes(5);  // after the last heartbeat the owner counts as dead
-  std::chrono::milliseconds poll = std::chrono::seconds(1);       // between looks while waiting
-  std::chrono::milliseconds wait = std::chrono::milliseconds(0);  // for another run to end
+  std::chrono::milliseconds poll = std::chrono::seconds(1);  // between checks while waiting
+  std::chrono::milliseconds wait =
+      std::chrono::milliseconds(0);  // how long to wait for another run to end
 };
 
-// The path of the lock: `.<name>.lock` beside the snapshots.
+// Returns the path of the lock: `.<name>.lock` in the folder of the snapshots.
 std::string SnapshotLockPath(const std::string& prefix);
 
-// While it lives, the file SnapshotLockPath(prefix) says who writes the snapshots: host, process,
-// its start time and the batch job. It is made with link(), which is atomic on network file systems
-// too, and touched every `beat` by a thread of its own. The destructor removes it, and so does
-// whoever ends the process through RemoveOwnFiles.
+// While an object exists, the file SnapshotLockPath(prefix) says which process writes the
+// snapshots: its host, number and start time, and the batch job. The file is created with link(),
+// which is atomic also on network file systems, and a separate thread updates its time every
+// `heartbeat`. The destructor removes it; so does RemoveOwnFiles, if a signal handler ends the
+// process.
 //
-// A lock whose owner is dead is taken over, with a warning. Dead is, of an owner of the same
-// machine (host, boot and process-number space), one whose process is gone or started at another
-// time; of any other, one that gave no sign of life for `stale`, by the clock of the file system.
+// A lock whose owner is dead is taken over, with a warning. An owner on the same machine (host,
+// boot and process-number space) is dead if its process has ended or the process with its number
+// started at another time. Any other owner is dead if it did not update the lock for `expiry`, by
+// the clock of the file system.
 //
-// Otherwise the constructor waits up to `wait` for the owner to end; when the owner belongs to the
-// same batch job, which was then queued again and whose former self is just ending or lost with its
-// node, at least until it counts as dead. Then it throws kCannotCreate and names the owner. A
-// folder that cannot be written is refused as ProbeWritable does.
+// Otherwise the constructor waits up to `wait` for the owner to end. If the owner belongs to the
+// same batch job, the job was queued again and its former process is just ending or was lost with
+// its node; then the constructor waits at least until the owner counts as dead. Afterwards it
+// throws kCannotCreate and names the owner. If the folder cannot be written, it throws as
+// ProbeWritable does.
 class SnapshotLock {
  public:
   explicit SnapshotLock(const std::string& prefix, const LockTimes& times = {});
@@ -54,10 +58,10 @@ class SnapshotLock {
   std::thread thread_;
 };
 
-// Throws kCannotCreate when a run that is not dead holds the lock of `prefix`. Writes nothing.
+// Throws kCannotCreate if a run that is not dead holds the lock of `prefix`. Writes nothing.
 void CheckSnapshotLock(const std::string& prefix, const LockTimes& times = {});
 
-// Who holds the lock of `prefix`, unless that run is dead.
+// The owner of the lock of `prefix`, unless that run is dead.
 struct LockHolder {
   std::string host;
   int process = 0;

@@ -16,7 +16,7 @@
 
 namespace trainer {
 
-// A snapshot as messages, whose memory is reused for the next one.
+// A snapshot as messages. Their memory is reused for the next snapshot.
 struct SnapshotContent {
   int iter = -1;
   caffe::NetParameter model, averaged;
@@ -25,34 +25,38 @@ struct SnapshotContent {
 };
 
 struct RetryPolicy {
-  std::chrono::milliseconds first = std::chrono::seconds(10);  // each is twice the one before
+  std::chrono::milliseconds first =
+      std::chrono::seconds(10);  // each pause is twice the previous one
   std::chrono::milliseconds longest = std::chrono::minutes(5);
-  // Between the tries of a snapshot that somebody waits for; those of the last one grow to eight
-  // times this.
+  // The pause between the tries of a snapshot for which the training thread waits. For the last
+  // snapshot of a run the pause grows to eight times this.
   std::chrono::milliseconds waited_for = std::chrono::seconds(1);
 };
 
-// How a run's last snapshot is saved where its folder refuses it.
+// How a run's last snapshot is saved if its folder cannot be written.
 struct LastTries {
-  std::chrono::steady_clock::time_point until;  // it is tried until then
-  std::string reason;                           // why until then: "the job's time is over then"
-  std::vector<std::string> rescue_folders;  // where it is written afterwards: the first that can
+  std::chrono::steady_clock::time_point until;  // the writer retries until this time
+  std::string reason;                           // why it ends then: "the job's time is over then"
+  std::vector<std::string>
+      rescue_folders;  // tried in order afterwards; the first writable one is used
   // The command that resumes from `state`.
   std::function<std::string(const std::string& state)> resume_command;
-  bool was_writable = false;  // the folder took a test file when the run began
+  bool was_writable = false;  // a test file could be written when the run began
 };
 
-// Used by the training thread. Writes on a thread of its own, which starts with the first snapshot.
-// While the training thread does not wait for it, that thread computes only a small fraction of the
-// time and leaves the cores to training; otherwise it writes as fast as it can.
+// Used by the training thread. Snapshots are written by a separate thread, which starts with the
+// first snapshot. While the training thread does not wait for it, the writing thread computes only
+// a small fraction of the time and leaves the cores to training; otherwise it writes as fast as it
+// can.
 //
-// A write that finds no room, no right or no disk is a warning, and is tried again, after growing
-// pauses, until it succeeds or the next snapshot takes its place. Whoever waits for it has it tried
-// three times at once, and then gets the error; the last snapshot of a run is tried as SetLast
-// says. Any other failure is thrown by the next call.
+// If a write fails because of the disk, its space or its permissions, a warning is logged, and the
+// write is tried again after growing pauses, until it succeeds or the next snapshot replaces it. If
+// the training thread waits for the snapshot, it is tried three times without long pauses, and then
+// the error is thrown; the last snapshot of a run is tried as SetLast says. Any other failure is
+// thrown by the next call.
 class SnapshotWriter {
  public:
-  // `on_written` is called on the writing thread once a snapshot is on the disk and was read back.
+  // The writing thread calls `on_written` once a snapshot is on the disk and was read back.
   SnapshotWriter(std::string prefix, SnapshotFormat format, RetryPolicy pauses,
                  std::function<void(const SnapshotNames&)> on_written);
   // Waits until the snapshot that is being written is complete.
@@ -60,36 +64,39 @@ class SnapshotWriter {
   SnapshotWriter(const SnapshotWriter&) = delete;
   SnapshotWriter& operator=(const SnapshotWriter&) = delete;
 
-  // The memory for the next snapshot. Waits while one is being written; one that is waiting to be
-  // tried again is given up.
+  // Returns the memory for the next snapshot. Waits while a snapshot is being written, but gives up
+  // a snapshot that only waits for its next try.
   SnapshotContent& Next();
-  // Starts to write it.
+  // Starts to write the snapshot in that memory.
   void Start();
-  // What was started is the last snapshot of the run. Whoever waits for it gets an error that names
-  // the rescue folder where it was written instead, kIo where the folder was writable before. May
-  // be called again with another time.
+  // States that the started snapshot is the last one of the run. If it was written to a rescue
+  // folder instead, the functions that wait for it throw an error that names this folder, kIo if
+  // the snapshot's folder was writable before. May be called again with another time.
   void SetLast(LastTries last);
-  // Whether the newest try failed.
+  // Returns whether the newest try failed.
   bool refused() const { return refused_; }
   // Returns when the started snapshot is on the disk; throws if that fails.
   void Wait();
   // Returns when no snapshot is being written, whether it succeeded or not.
   void WaitIdle();
-  // As Wait and Settle, for so long at most and throwing nothing: whether it is so.
+  // Wait as Wait and WaitIdle do, but for at most `time` and without throwing. Return whether the
+  // condition holds.
   bool WaitFor(std::chrono::milliseconds time);
   bool WaitIdleFor(std::chrono::milliseconds time);
-  // Throws a failure that has other reasons than the disk.
+  // Throws a failure whose cause is not the disk.
   void ThrowFailure();
 
-  // How many were written. Any thread.
+  // Returns how many snapshots were written. Any thread may call it.
   int count() const { return count_; }
-  // The time that the last of them took, in seconds: all of it, and what it takes without rests.
+  // Return the time, in seconds, that the last of them took: in total, and without the writing
+  // thread's rests.
   double seconds() const { return seconds_; }
   double busy_seconds() const { return busy_seconds_; }
-  // Whether something is not written yet.
+  // Returns whether a snapshot is not written yet.
   bool busy() const { return busy_; }
-  // What the end of a run has to expect: how often a snapshot may still be written, the last one
-  // included, and the pauses between. A disk that refused the newest one may refuse the last, too.
+  // Return what the end of a run must plan for: how often a snapshot may still be written,
+  // including the last one, and the sum of the pauses. A disk that refused the newest snapshot may
+  // refuse the last one, too.
   int AttemptsLeft() const;
   std::chrono::milliseconds PausesAhead() const;
 
@@ -97,7 +104,8 @@ class SnapshotWriter {
   enum class State { kIdle, kReady, kWriting, kPausing, kFailed };
 
   void Work();
-  // After a failed try, with the lock held: whether to try again, after the pause.
+  // Called after a failed try, with the lock held. Waits for the pause and returns whether to try
+  // again.
   bool PausesFor(std::unique_lock<std::mutex>& lock, const std::exception_ptr& failure);
   std::chrono::milliseconds PauseWhileTraining(const std::string& trouble) const;
   std::optional<std::chrono::milliseconds> PauseWhileWaitedFor(const std::string& trouble);
@@ -117,12 +125,12 @@ class SnapshotWriter {
   std::condition_variable changed_;
   State state_ = State::kIdle;
   bool ending_ = false, waited_for_ = false;
-  bool expedited_ = false;              // somebody waits until nothing is being written
-  std::chrono::nanoseconds rested_{0};  // of the try in hand; the writing thread's own
-  int tries_ = 0;                       // of the snapshot in hand
-  int expedited_attempts_ = 0;          // those that somebody waits for
+  bool expedited_ = false;              // a thread waits until no snapshot is being written
+  std::chrono::nanoseconds rested_{0};  // during the current try; used only by the writing thread
+  int tries_ = 0;                       // of the current snapshot
+  int expedited_attempts_ = 0;          // tries while a thread waits for the snapshot
   std::optional<LastTries> last_;
-  std::string reason_told_;  // of last_, in the log
+  std::string reason_told_;  // the reason of last_ that was logged
   std::exception_ptr failure_;
   std::atomic<int> count_{0};
   std::atomic<double> seconds_{0}, busy_seconds_{0};

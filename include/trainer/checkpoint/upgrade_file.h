@@ -6,7 +6,7 @@
 
 namespace trainer {
 
-// What UpgradeFile has done.
+// The result of UpgradeFile.
 struct FileUpgrade {
   std::string kind;  // "weights", "a solver", "a net"
   Upgrades upgrades;
@@ -14,10 +14,10 @@ struct FileUpgrade {
 
 // Rewrites a net, a solver or weights in the current format: text stays text, binary stays binary.
 // `out` is written completely or not at all, and may be `in`. Throws kCannotCreate if `out` exists
-// and `replace` is not set, and as UpgradeText, ReadModelAsWritten and WriteModel.
+// and `replace` is not set; otherwise throws as UpgradeText, ReadModelAsWritten and WriteModel do.
 FileUpgrade UpgradeFile(const std::string& in, const std::string& out, bool replace);
 
-// One line per change, and a last line that names `out`.
+// Logs one line per change, and a last line that names `out`.
 std::string ToText(const FileUpgrade& upgrade, const std::string& out);
 
 }  // namespace trainer

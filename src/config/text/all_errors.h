@@ -11,12 +11,12 @@
 
 namespace trainer {
 
-// Parses parsed->content into `message`; the parser's first complaint, if there is one.
+// Parses parsed->content into `message`. Returns the parser's first complaint, if there is one.
 std::optional<ParserComplaint> Parse(ParsedText* parsed, google::protobuf::Message* message);
 
-// Throws what is wrong with a text that the parser refused with `complaint`. A single error quotes
-// its line. Several come as an ErrorGroup: for a net, the layers whose types are not there, then
-// fields in the order of the file. Leaves `message` with what could be read.
+// Throws the errors of a text that the parser refused with `complaint`. A single error quotes its
+// line. Several come as an ErrorGroup: for a net, first the layers whose types do not exist, then
+// fields in the order of the file. `message` keeps the fields that could be read.
 [[noreturn]] void ThrowProblems(std::unique_ptr<ParsedText> parsed, ParserComplaint complaint,
                                 google::protobuf::Message* message);
 

@@ -13,7 +13,7 @@
 
 namespace trainer {
 
-// The first complaint of protobuf's parser. Line and column count from 0; -1: no place.
+// The first complaint of protobuf's parser. Line and column count from 0; line -1 means no place.
 struct ParserComplaint {
   int line = -1;
   int column = 0;
@@ -22,14 +22,14 @@ struct ParserComplaint {
 
 struct Explanation {
   Error error;
-  // The field to leave out so that what else is wrong shows; none where later complaints would only
-  // follow from this one.
+  // The field to remove so that the parser finds further errors; empty if later complaints would
+  // only follow from this one.
   std::optional<TextPlace> field;
 };
 
-// Returns the error to throw for the complaint: its place, what is wrong, what to write instead,
-// and the line with a caret. `root` is the type of the file's message; `parsed` has its text and
-// the places of all fields that were read.
+// Explains a complaint. The error contains its place, what is wrong, what to write instead, and the
+// line with a caret. `root` is the type of the file's message; `parsed` has its text and the places
+// of all fields that were read.
 Explanation ExplainComplaint(const ParserComplaint& complaint,
                              const google::protobuf::Descriptor& root, const ParsedText& parsed);
 
