@@ -10,18 +10,18 @@
 
 namespace trainer {
 
-// Numbers as bytes and back.
+// Convert numbers to bytes and back.
 std::string LittleEndian(uint64_t value, size_t bytes);
 uint64_t FromLittleEndian(std::string_view bytes);
 
-// `bytes` bytes of a file from `offset` on, fewer at its end. Throws kIo.
+// Reads `bytes` bytes of a file from `offset` on, or fewer at its end. Throws kIo.
 std::string ReadPiece(const FileHandle& file, const std::string& path, uint64_t offset,
                       size_t bytes);
-// The CRC32C of such a piece after others whose checksum is `crc`.
+// Returns the CRC32C of such a piece, continued from the checksum `crc` of the pieces before it.
 uint32_t ChecksumOf(const FileHandle& file, const std::string& path, uint64_t offset,
                     uint64_t bytes, uint32_t crc = 0);
 
-// Throws kBadSnapshot.
+// Throws kBadSnapshot with the reason `why`.
 [[noreturn]] void ThrowDamaged(const std::string& path, const std::string& why);
 
 }  // namespace trainer

@@ -26,7 +26,7 @@ constexpr size_t kHeadBytes = kTagBytes + 8;
 constexpr size_t kTailBytes = kTagBytes + 4;
 constexpr int kBlockBytes = 1 << 18;
 
-// A field's tag on the wire: (number, wire type) as a varint of three bytes.
+// Returns a field's tag on the wire: (number, wire type) as a varint of three bytes.
 std::string Tag(uint32_t number, uint32_t wire_type) {
   const uint32_t tag = number << 3 | wire_type;
   return {static_cast<char>((tag & 0x7f) | 0x80), static_cast<char>((tag >> 7 & 0x7f) | 0x80),
@@ -35,8 +35,8 @@ std::string Tag(uint32_t number, uint32_t wire_type) {
 std::string HeadTag() { return Tag(caffe::NetParameter::kFileBytesFieldNumber, 1); }
 std::string TailTag() { return Tag(caffe::NetParameter::kCrc32CFieldNumber, 5); }
 
-// Hands what protobuf writes to an AtomicFile. protobuf is not told of exceptions: it sees a failed
-// write, and Rethrow() goes on afterwards.
+// Passes the output of protobuf to an AtomicFile. protobuf must not see exceptions, so it sees a
+// failed write, and the caller calls Rethrow() afterwards.
 class FileSink : public io::CopyingOutputStream {
  public:
   explicit FileSink(AtomicFile* file) : file_(file) {}
@@ -58,8 +58,8 @@ class FileSink : public io::CopyingOutputStream {
   std::exception_ptr failure_;
 };
 
-// How many bits of the first bytes differ from the tag of a sealed file; bytes that a cut took away
-// count as equal.
+// Returns how many bits of the first bytes differ from the tag of a sealed file; bytes that are
+// missing because the file was truncated count as equal.
 int BitsOffHead(const std::string& head) {
   const std::string tag = HeadTag();
   int bits = 0;
@@ -88,7 +88,8 @@ FileChecksum CheckSealed(const FileHandle& file, const std::string& path, uint64
   return seal;
 }
 
-// Skips the rest of a field. False at the end of the file or for what no message holds.
+// Skips the rest of a field. Returns false at the end of the file or for bytes that cannot occur in
+// a message.
 bool SkipValue(io::CodedInputStream* in, uint32_t wire_type) {
   uint64_t number = 0;
   uint32_t length = 0;

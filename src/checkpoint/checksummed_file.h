@@ -1,8 +1,8 @@
 #pragma once
-// A protobuf message in a file that shows its own damage: first the field file_bytes, then the
-// message, last the field crc32c over all bytes before it. Both fields have the same numbers in
-// NetParameter and SolverState; programs that do not know them skip them. The first tells a cut
-// file, the last any flipped bit, and a flipped bit cannot hide both.
+// A protobuf message in a file that allows damage to be detected: first the field file_bytes, then
+// the message, last the field crc32c over all bytes before it. Both fields have the same numbers in
+// NetParameter and SolverState; programs that do not know them skip them. The first field detects a
+// truncated file, the last any flipped bit, and a flipped bit cannot hide both.
 
 #include <google/protobuf/message.h>
 
@@ -15,26 +15,27 @@
 
 namespace trainer {
 
-// Writes `message`, whose own file_bytes and crc32c must not be set, into an open file and leaves
-// the rest (Finish, Place) to the caller. Streams: needs no copy of the message. Throws kConfig
-// when the file would exceed 2 GiB - 1, see CheckModelBytes.
+// Writes `message`, whose own file_bytes and crc32c must not be set, into an open file; the caller
+// calls Finish and Place. Streams the message, so it needs no copy. Throws kConfig if the file
+// would exceed 2 GiB - 1, see CheckModelBytes.
 FileChecksum WriteChecksummed(const google::protobuf::Message& message, AtomicFile* file);
 
-// Writes net or state in the format that the file's name asks for; the rest is the caller's.
+// Write net or state in the format that the file's name selects; the caller calls Finish and Place.
 FileChecksum WriteModelTo(caffe::NetParameter& net, AtomicFile* file);
 FileChecksum WriteStateTo(caffe::SolverState& state, AtomicFile* file);
 
-// Checks the file, protobuf or HDF5, without parsing it. Returns nothing for a file without seal,
-// such as Caffe's. Throws kBadSnapshot for an empty, cut or changed file, kNoInput and the like
-// when it cannot be read.
+// Checks the file, protobuf or HDF5, without parsing it. Returns nothing for a file without a
+// checksum of this program, such as Caffe's. Throws kBadSnapshot for an empty, truncated or changed
+// file, and kNoInput and similar errors if it cannot be read.
 std::optional<FileChecksum> VerifyChecksum(const std::string& path);
 
-// Parses the file, whose seal was checked; throws `unparsable` when that fails, saying that it is
-// no `kind` ("file of weights").
+// Parses the file, after its checksum was verified. If that fails, throws `unparsable` and says
+// that the file is not of kind `kind` ("file of weights").
 void ParseFile(const std::string& path, const std::string& kind, ErrorCode unparsable,
                google::protobuf::Message* message);
 
-// What a file's first fields, or an HDF5 file's groups, say it is. kUnknown for all else.
+// The kind of a file according to its first fields, or to its groups if it is HDF5. kUnknown stands
+// for any other file.
 enum class FileKind { kModel, kState, kUnknown };
 FileKind SniffKind(const std::string& path);
 

@@ -17,10 +17,10 @@ namespace trainer {
 namespace {
 
 constexpr char kExtras[] = "trainer_state";
-constexpr int kMaxBlobs = 1 << 16;  // of a layer or of a history: far more than any net has
+constexpr int kMaxBlobs = 1 << 16;  // limit for a layer or a history, far above the size of any net
 constexpr int kMaxDepth = 64;
 
-// The number that `name` is, as Caffe writes it, or -1.
+// Returns the number that `name` represents, as Caffe writes it, or -1.
 int BlobIndex(const std::string& name) {
   const int index = ParseNumber<int>(name).value_or(-1);
   return index >= 0 && index < kMaxBlobs && Join(index) == name ? index : -1;
@@ -88,7 +88,7 @@ class ModelReader {
       while (layer.blobs_size() <= index) layer.add_blobs();
       FillBlob(reader_.Array(path), ErrorCode::kData, layer.mutable_blobs(index));
     }
-    // A group that only leads to others is no layer.
+    // A group that contains only other groups does not become a layer.
     if (depth == 0 || (layer.blobs_size() == 0 && has_groups)) return;
     layer.set_name(layer_name);
     net_.add_layer()->Swap(&layer);
@@ -102,7 +102,8 @@ class ModelReader {
 
   Hdf5Reader reader_;
   caffe::NetParameter net_;
-  std::set<uint64_t> seen_;  // of objects, so that no loop and no blow-up by second names happens
+  std::set<uint64_t>
+      seen_;  // visited objects; prevents loops and repeated visits through second names
 };
 
 int32_t ReadInt(const Hdf5Reader& reader, const std::string& name) {
@@ -157,7 +158,7 @@ void BuildState(caffe::SolverState& state, Hdf5Builder* builder) {
     builder->AddFloats(Join("history/", i), DimsOf(state.history(i)),
                        ValuesOf(state.history(i).data()));
   }
-  // The whole message but its arrays, so that a new field needs no line here.
+  // The whole message except its arrays is stored, so that a new field needs no line here.
   google::protobuf::RepeatedPtrField<caffe::BlobProto> history;
   std::string bytes;
   history.Swap(state.mutable_history());
@@ -168,7 +169,7 @@ void BuildState(caffe::SolverState& state, Hdf5Builder* builder) {
 
 constexpr std::string_view kMark = "trainer, sealed HDF5 that begins at byte 512\r\n\x1a\n";
 constexpr size_t kSizeAt = kMark.size(), kCrcAt = kSizeAt + 8;
-constexpr int kMaxFlips = 8;  // of 384: no other file is that near
+constexpr int kMaxFlips = 8;  // the mark has 384 bits; no other file differs in so few
 
 int BitsOffMark(const std::string& head) {
   int bits = 0;
@@ -183,7 +184,8 @@ FileChecksum WriteChecksummed(Hdf5Builder& builder, AtomicFile* file) {
   seal.file_bytes = builder.Finish();
   std::string head = std::string(kMark) + LittleEndian(seal.file_bytes, 8);
   head.resize(kHdf5ChecksumBytes, '\0');
-  // The checksum stands before what it is of: a pass over the memory only, then the writing.
+  // The checksum is stored before the data that it covers, so a first pass over the memory computes
+  // it and a second pass writes the data.
   seal.crc32c = Crc32c(head.data(), head.size());
   builder.Emit(kHdf5ChecksumBytes, [&](const void* data, size_t bytes) {
     seal.crc32c = Crc32c(data, bytes, seal.crc32c);

@@ -1,5 +1,5 @@
 #pragma once
-// The owner of a lock, as its file says, and whether that process still runs.
+// The owner of a lock as recorded in its file, and whether that process still runs.
 
 #include <string>
 
@@ -9,22 +9,22 @@ struct LockOwner {
   enum class Life { kRuns, kGone, kUnknown };
 
   std::string host;     // name of the computer, for people
-  std::string machine;  // boot and process-number space: within one, process numbers mean something
+  std::string machine;  // boot and process-number space, within which process numbers are unique
   int pid = 0;
-  std::string started;  // of the process, in ticks since the boot; "" where /proc does not tell
-  std::string job;      // of the batch system, or ""
+  std::string started;  // start of the process, in ticks since the boot; "" if /proc does not tell
+  std::string job;      // job of the batch system, or ""
   std::string token;    // random, so that no two locks are alike
 
-  // This process, with a new token.
+  // Returns this process as the owner, with a new token.
   static LockOwner Self();
-  // What Text() gave. An owner of pid 0 for anything else.
+  // Parses the result of Text(). Returns an owner of pid 0 for any other text.
   static LockOwner Parse(const std::string& text);
 
-  // One "name=value" a line.
+  // Returns one "name=value" per line.
   std::string Text() const;
-  // "process 123 on host a (batch job 77)"
+  // Returns a description for people: "process 123 on host a (batch job 77)".
   std::string Describe() const;
-  // Whether its process runs; kUnknown for a process of another computer.
+  // Returns whether its process runs; kUnknown for a process of another computer.
   Life CheckLiveness() const;
 };
 

@@ -23,7 +23,7 @@ namespace {
 constexpr std::string_view kStateSuffix = ".solverstate", kWeightsSuffix = ".caffemodel",
                            kHdf5Suffix = ".h5";
 
-// Renames the files in their order. When one cannot be renamed, those before it are undone: an
+// Renames the files in their order. If one cannot be renamed, the earlier renames are undone: an
 // older file of the same name is kept under a second link until all are done.
 void PlaceAll(std::span<AtomicFile* const> files, FileOps& ops) {
   struct Placed {
@@ -34,7 +34,7 @@ void PlaceAll(std::span<AtomicFile* const> files, FileOps& ops) {
   try {
     for (AtomicFile* file : files) {
       Placed next{file->path(), TempPathFor(file->path() + ".old"), Exists(file->path()), false};
-      // The last file needs no way back.
+      // The last file needs no backup, because nothing after it can fail.
       next.kept = next.had && file != files.back() && ops.Link(next.path, next.backup) == 0;
       try {
         file->Place();
@@ -59,7 +59,7 @@ void PlaceAll(std::span<AtomicFile* const> files, FileOps& ops) {
   }
 }
 
-// The iteration in `name` if it is one of `stem`'s files with this suffix, else -1.
+// Returns the iteration in `name` if it is one of `stem`'s files with this suffix, else -1.
 int IterOf(std::string_view name, const std::string& stem, std::string_view suffix) {
   if (name.ends_with(kHdf5Suffix)) name.remove_suffix(kHdf5Suffix.size());
   if (!name.starts_with(stem) || !name.ends_with(suffix)) return -1;
@@ -69,7 +69,7 @@ int IterOf(std::string_view name, const std::string& stem, std::string_view suff
   return ParseNumber<int>(name).value_or(-1);
 }
 
-// Those whose file with `suffix` exists, newest first.
+// Returns the snapshots whose file with `suffix` exists, newest first.
 std::vector<SnapshotNames> FindBy(const std::string& prefix, std::string_view suffix) {
   std::vector<SnapshotNames> found;
   const std::string stem = FileNameOf(prefix) + "_iter_";
@@ -91,7 +91,8 @@ std::vector<SnapshotNames> FindBy(const std::string& prefix, std::string_view su
   return found;
 }
 
-// A kill between the renames of a snapshot leaves them; so does whoever removes states.
+// Warns of weights without a state. They remain if a run is killed between the renames of a
+// snapshot, or if the user removes states.
 void WarnOfWeightsAlone(const std::string& prefix, const std::vector<SnapshotNames>& pairs,
                         std::optional<int> from) {
   for (const SnapshotNames& weights : FindBy(prefix, kWeightsSuffix)) {
@@ -106,7 +107,7 @@ void WarnOfWeightsAlone(const std::string& prefix, const std::vector<SnapshotNam
   }
 }
 
-// The start of the names of a run's rescue folders: "lenet_rescue_1a2b3c4d_". The number
+// Returns the start of the names of a run's rescue folders: "lenet_rescue_1a2b3c4d_". The number
 // differs for runs whose prefixes are in different folders.
 std::string RescueStem(const std::string& prefix) {
   const std::string path = AbsolutePath(prefix);

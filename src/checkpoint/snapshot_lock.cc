@@ -23,7 +23,8 @@ using std::chrono::milliseconds;
 constexpr uint64_t kSnapshotLockMaxBytes = 4096;
 constexpr milliseconds kClocksDiffer = std::chrono::seconds(60);
 
-// Of what no run makes as a lock: a link, a pipe, ... It would never go away by itself.
+// Throws if something exists at `path` that no run creates as a lock: a link, a pipe, ... It would
+// never go away by itself.
 void RequireLock(const std::string& path) {
   struct stat info {};
   if (lstat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode)) return;
@@ -37,14 +38,15 @@ void RequireLock(const std::string& path) {
                    "another snapshot_prefix"));
 }
 
-// A lock as found.
+// A lock that exists.
 struct Found {
   std::string text;
   LockOwner owner;
   struct timespec touched = {};
 };
 
-// Nothing when there is no lock. Opening it makes a network file system look at the server.
+// Reads the lock; returns nothing if it does not exist. Opening the file makes a network file
+// system ask its server.
 std::optional<Found> Look(const std::string& path) {
   const int fd = FileOps::Posix().Open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
   if (fd < 0) return std::nullopt;
@@ -72,7 +74,7 @@ struct timespec WallClock() {
 
 double Seconds(milliseconds time) { return static_cast<double>(time.count() / 100) / 10; }
 
-// Why the owner counts as dead, or "".
+// Returns why the owner counts as dead, or "".
 std::string DeathOf(const Found& found, const struct timespec& now, const LockTimes& times) {
   const LockOwner::Life life = found.owner.CheckLiveness();
   if (life == LockOwner::Life::kGone) return "which is no longer running";
@@ -82,7 +84,7 @@ std::string DeathOf(const Found& found, const struct timespec& now, const LockTi
   return Join("which did not update the lock for ", Seconds(silent), " s");
 }
 
-// Of a lock whose age cannot be told.
+// Returns a hint if the clocks differ so much that the age of the lock is not known, else "".
 std::string AboutClocks(const std::string& path, const Found& found) {
   const milliseconds ahead = -Since(found.touched, WallClock());
   if (ahead <= kClocksDiffer || found.owner.CheckLiveness() != LockOwner::Life::kUnknown) return "";
@@ -103,7 +105,7 @@ std::string AboutClocks(const std::string& path, const Found& found) {
                   " s after its last update", AboutClocks(path, found))));
 }
 
-// The file with what is to be the lock, under a hidden name that no other process has.
+// A file with the content of the new lock, under a hidden name that no other process uses.
 class Candidate {
  public:
   Candidate(const std::string& prefix, const std::string& path, const LockOwner& owner)
@@ -126,11 +128,11 @@ class Candidate {
   Candidate(const Candidate&) = delete;
   Candidate& operator=(const Candidate&) = delete;
 
-  // Now, by the clock that stamps the lock too.
+  // Returns the current time by the clock that also stamps the lock.
   const struct timespec& now() const { return now_; }
 
-  // Whether it became the lock. The answer of a network file system may get lost, so a failure is
-  // one only when the file has no second name.
+  // Tries to make the file the lock and returns whether it succeeded. The reply of a network file
+  // system may get lost, so the call has failed only if the file has no second name.
   bool Become(const std::string& path) const {
     if (FileOps::Posix().Link(temp_, path) == 0) return true;
     const int reason = errno;
@@ -150,7 +152,7 @@ class Candidate {
                    AbsolutePath(path), reason);
   }
 
-  // For file systems without hard links.
+  // Creates the lock on file systems without hard links.
   bool CopyTo(const std::string& path) const {
     FileOps& ops = FileOps::Posix();
     FileHandle file(ops, ops.Open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666));
@@ -165,13 +167,14 @@ class Candidate {
   struct timespec now_ = {};
 };
 
-// Takes a dead owner's lock away. Another process may have done that and made a lock of its own
-// since `dead` was read, so the file is looked at again under a name of our own, and given back.
+// Removes a dead owner's lock. Another process may have removed it and created its own lock since
+// `dead` was read, so the file is renamed, read again under the new name, and restored if it is a
+// different lock.
 void TakeAway(const std::string& prefix, const std::string& path, const Found& dead) {
   FileOps& ops = FileOps::Posix();
   const std::string aside = TempPathFor(prefix + ".lock.dead");
   if (ops.Rename(path, aside) != 0) {
-    if (errno == ENOENT) return;  // somebody else was faster
+    if (errno == ENOENT) return;  // another process was faster
     ThrowFileError(FileUse::kOutput, "take over the lock file of a dead run", AbsolutePath(path),
                    errno);
   }
@@ -180,7 +183,8 @@ void TakeAway(const std::string& prefix, const std::string& path, const Found& d
   ops.Unlink(aside);
 }
 
-// Makes the lock this process's, and gives nothing, or gives that of a run that is not dead.
+// Acquires the lock for this process and returns nothing. If a run that is not dead holds the lock,
+// returns that lock.
 std::optional<Found> Take(const std::string& prefix, const std::string& path, const LockOwner& self,
                           const LockTimes& times) {
   for (;;) {
@@ -188,7 +192,7 @@ std::optional<Found> Take(const std::string& prefix, const std::string& path, co
     if (candidate.Become(path)) return std::nullopt;
     RequireLock(path);
     std::optional<Found> found = Look(path);
-    if (!found) continue;  // it went away in between
+    if (!found) continue;  // it was removed in the meantime
     const std::string death = DeathOf(*found, candidate.now(), times);
     if (death.empty()) return found;
     LOG(WARNING) << EscapeControl(
@@ -197,7 +201,7 @@ std::optional<Found> Take(const std::string& prefix, const std::string& path, co
   }
 }
 
-// The owner of the lock of `prefix`, unless that run is dead.
+// Returns the lock of `prefix` with its owner, unless that run is dead.
 std::optional<Found> HolderOf(const std::string& prefix, const LockTimes& times) {
   const std::string path = SnapshotLockPath(prefix);
   std::optional<Found> found = Look(path);
@@ -255,7 +259,7 @@ void SnapshotLock::SendHeartbeats() {
       utimensat(AT_FDCWD, path_.c_str(), nullptr, 0);
       continue;
     }
-    if (!found && errno != ENOENT) continue;  // the file system is away; it may come back
+    if (!found && errno != ENOENT) continue;  // the file system is unavailable, but may return
     LOG(WARNING) << EscapeControl(Join("The lock ", AbsolutePath(path_),
                                        " no longer belongs to this ",
                                        "run: another run may write the same snapshots"));

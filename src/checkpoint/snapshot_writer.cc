@@ -15,13 +15,15 @@ namespace trainer {
 namespace {
 
 constexpr int kHurriedTries = 3;
-constexpr int kMostDoubled = 3;  // how often the pause between tries of the last one is
+constexpr int kMostDoubled = 3;  // how often the pause between tries of the last snapshot doubles
 
-// Of the time, what a snapshot that nobody waits for may compute. The file of a large net takes a
-// minute so, in place of two seconds; the training loses no more than before it is asked for.
+// The share of the time for which the writing thread may compute while no thread waits for the
+// snapshot. The file of a large net then takes a minute instead of two seconds, but training loses
+// no more until the snapshot is waited for.
 constexpr double kBackgroundShare = 0.03;
 
-// What the disk, its rights or its folder are to blame for, so that it may pass; else "".
+// Returns the message of a failure that the disk, its permissions or its folder caused, so that it
+// may be temporary; else "".
 std::string DiskTrouble(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
@@ -168,7 +170,7 @@ void SnapshotWriter::Work() {
       SetState(State::kIdle);
     } else if (PausesFor(lock, failure)) {
       SetState(State::kReady);
-    } else if (state_ == State::kWriting) {  // given up
+    } else if (state_ == State::kWriting) {  // no further try
       failure_ = failure;
       if (last_ && waited_for_ && !DiskTrouble(failure).empty()) {
         const LastTries last = *last_;
@@ -191,7 +193,7 @@ std::chrono::milliseconds SnapshotWriter::PauseWhileTraining(const std::string& 
   return pause;
 }
 
-// Nothing where the last try was made.
+// Returns nothing if the last try was made.
 std::optional<std::chrono::milliseconds> SnapshotWriter::PauseWhileWaitedFor(
     const std::string& trouble) {
   if (!last_) {
@@ -214,7 +216,8 @@ std::optional<std::chrono::milliseconds> SnapshotWriter::PauseWhileWaitedFor(
                   pauses_.waited_for * (1 << std::min(expedited_attempts_ - 1, kMostDoubled)));
 }
 
-// Writes the last snapshot somewhere else. The error that says where, and what was wrong.
+// Writes the last snapshot to a rescue folder. Returns an error that says where it is, and why the
+// first write failed.
 std::exception_ptr SnapshotWriter::Rescue(const LastTries& last,
                                           const std::exception_ptr& failure) {
   std::string where;
@@ -268,7 +271,8 @@ bool SnapshotWriter::PausesFor(std::unique_lock<std::mutex>& lock,
     return ending_ || state_ != State::kPausing || (waited_for_ && !hurried) ||
            (had_limit && Until(last_->until).count() <= 0);
   });
-  // Taken for the next snapshot, or ending: then nobody wants it any more.
+  // The snapshot is no longer needed if its memory was taken for the next one, or if the writer is
+  // ending and no thread waits.
   return state_ == State::kPausing && (!ending_ || waited_for_);
 }
 

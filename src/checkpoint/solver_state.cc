@@ -26,8 +26,8 @@ bool IsNamedAsWeights(const std::string& path) {
            "; to start from these weights give --weights=", path));
 }
 
-// Where a file of weights that a state names is. Files are often moved as pairs, so the folder of
-// the state counts more than the path that was true when it was written.
+// Finds a file of weights that a state names. Files are often moved as pairs, so the state's folder
+// is tried before the recorded path, which was correct only when it was written.
 std::string FindModel(const std::string& path, const std::string& stored, const std::string& what,
                       bool allow_outside) {
   const std::string name = FileNameOf(stored);
@@ -56,7 +56,7 @@ std::string FindModel(const std::string& path, const std::string& stored, const 
   return stored;
 }
 
-// `expected` is what the state remembers of the file, if anything.
+// Checks the weights; `expected` is the checksum that the state records, if it records one.
 void CheckModel(const std::optional<FileChecksum>& expected, const std::string& path,
                 const std::string& model_path, const std::string& what) {
   const std::optional<FileChecksum> seal = VerifyChecksum(model_path);
@@ -97,7 +97,7 @@ void WriteState(const std::string& path, caffe::SolverState& state, FileOps& ops
 }
 
 caffe::SolverState ReadStateAlone(const std::string& path) {
-  OpenForReading(path);  // a file that is not there comes before any thought about its name
+  OpenForReading(path);  // a missing file is reported before its name is checked
   const bool named_as_weights = IsNamedAsWeights(path);
   if (named_as_weights && SniffKind(path) != FileKind::kState) RefuseWeights(path);
   VerifyChecksum(path);

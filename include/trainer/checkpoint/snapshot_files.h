@@ -43,8 +43,8 @@ SnapshotNames SaveSnapshot(const std::string& prefix, int iter, caffe::NetParame
 std::vector<SnapshotNames> FindSnapshots(const std::string& prefix);
 
 // Returns the newest pair whose state and weights are undamaged and belong together, and logs each
-// pair that it skipped and why. Returns nothing if there are no snapshots; throws kBadSnapshot if
-// there are some and none is usable.
+// pair that it skipped and why. Returns nothing if no snapshot exists; throws kBadSnapshot if there
+// are some and none is usable.
 std::optional<LoadedState> NewestSnapshot(const std::string& prefix);
 
 // Creates a folder in `folder`, accessible only to this user, for the last snapshot of a run whose

@@ -51,9 +51,9 @@ struct LastTries {
 //
 // If a write fails because of the disk, its space or its permissions, a warning is logged, and the
 // write is tried again after growing pauses, until it succeeds or the next snapshot replaces it. If
-// the training thread waits for the snapshot, it is tried three times without long pauses, and then
-// the error is thrown; the last snapshot of a run is tried as SetLast says. Any other failure is
-// thrown by the next call.
+// the training thread waits for the snapshot, it is tried three times with pauses of `waited_for`,
+// and then the error is thrown; the last snapshot of a run is tried as SetLast says. Any other
+// failure is thrown by the next call.
 class SnapshotWriter {
  public:
   // The writing thread calls `on_written` once a snapshot is on the disk and was read back.

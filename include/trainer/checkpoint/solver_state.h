@@ -32,10 +32,10 @@ void SetAveraged(const std::string& path, const FileChecksum& seal, caffe::Solve
 // Reads a state and finds its weights, and its averaged weights if it has them. The weights are the
 // file of the recorded name in the state's folder. If that file is missing and `allow_outside` is
 // set, they are the file at the recorded path, which may be in any folder, and this is logged. The
-// weights must have the checksum that the state records, if it records one; they are not parsed.
-// Throws kNoInput, kNoPermission, kIo; kUsage for a file of weights, by name or content;
-// kBadSnapshot for all other errors: a truncated or changed state, and weights that are missing,
-// damaged or belong to another state.
+// weights must have the checksum that the state records, if it records one; they are parsed only if
+// they contain no checksum of their own. Throws kNoInput, kNoPermission, kIo; kUsage for a file of
+// weights, by name or content; kBadSnapshot for all other errors: a truncated or changed state, and
+// weights that are missing, damaged or belong to another state.
 LoadedState ReadState(const std::string& path, bool allow_outside = false);
 // Reads a state in the same way, without checking the weights.
 caffe::SolverState ReadStateAlone(const std::string& path);
