@@ -34,8 +34,8 @@ std::optional<FileChecksum> VerifyChecksum(const std::string& path);
 void ParseFile(const std::string& path, const std::string& kind, ErrorCode unparsable,
                google::protobuf::Message* message);
 
-// The kind of a file according to its first fields, or to its groups if it is HDF5. kUnknown stands
-// for any other file.
+// The kind of a file according to its first fields, or to its groups if it is HDF5; kUnknown for
+// any other file.
 enum class FileKind { kModel, kState, kUnknown };
 FileKind SniffKind(const std::string& path);
 

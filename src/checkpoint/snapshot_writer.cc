@@ -18,8 +18,8 @@ constexpr int kHurriedTries = 3;
 constexpr int kMostDoubled = 3;  // how often the pause between tries of the last snapshot doubles
 
 // The share of the time for which the writing thread may compute while no thread waits for the
-// snapshot. The file of a large net then takes a minute instead of two seconds, but training loses
-// no more until the snapshot is waited for.
+// snapshot. The file of a large net then takes a minute instead of two seconds; during that minute
+// training is delayed by about this share (see PacedOps).
 constexpr double kBackgroundShare = 0.03;
 
 // Returns the message of a failure that the disk, its permissions or its folder caused, so that it
@@ -271,8 +271,8 @@ bool SnapshotWriter::PausesFor(std::unique_lock<std::mutex>& lock,
     return ending_ || state_ != State::kPausing || (waited_for_ && !hurried) ||
            (had_limit && Until(last_->until).count() <= 0);
   });
-  // The snapshot is no longer needed if its memory was taken for the next one, or if the writer is
-  // ending and no thread waits.
+  // The snapshot is obsolete if its memory was taken for the next one, or if the writer is ending
+  // and no thread waits.
   return state_ == State::kPausing && (!ending_ || waited_for_);
 }
 

@@ -65,7 +65,7 @@ bool IsDirectory(const std::string& path) {
 
 namespace {
 
-// Returns the name in `folder` of which `name` is a misspelling, or "". An ending such as
+// Returns the name in `folder` that `name` probably misspells, or "". An ending such as
 // ".prototxt", which many files share, is not compared, because it says nothing about how similar
 // two names are.
 std::string NearestName(const std::string& folder, const std::string& name) {

@@ -14,8 +14,8 @@ namespace trainer {
 
 // Each function behaves as the call of its name: it returns -1 and sets errno on failure. The
 // functions here make the real calls. They repeat a call that a signal interrupted (EINTR), and
-// repeat for one second a call that may succeed later (EAGAIN). Thread safety is that of the system
-// calls.
+// repeat for one second a call that may succeed later (EAGAIN). They are as thread-safe as the
+// system calls.
 class FileOps {
  public:
   virtual ~FileOps() = default;

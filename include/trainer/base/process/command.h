@@ -14,8 +14,8 @@ struct CommandResult {
 };
 
 // Runs `words[0]`, looked up in PATH, with the other words as arguments, without a shell and
-// without input. Kills the command if it has not ended after `limit`. Never throws because of what
-// the command does.
+// without input. Kills the command if it has not ended after `limit`. A failure of the command
+// never throws.
 CommandResult RunCommand(const std::vector<std::string>& words, std::chrono::milliseconds limit);
 
 }  // namespace trainer
