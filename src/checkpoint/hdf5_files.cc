@@ -102,8 +102,7 @@ class ModelReader {
 
   Hdf5Reader reader_;
   caffe::NetParameter net_;
-  std::set<uint64_t>
-      seen_;  // visited objects; prevents loops and repeated visits through second names
+  std::set<uint64_t> seen_;  // visited objects; prevents loops and repeats through second names
 };
 
 int32_t ReadInt(const Hdf5Reader& reader, const std::string& name) {

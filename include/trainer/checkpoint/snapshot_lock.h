@@ -16,9 +16,8 @@ struct LockTimes {
   std::chrono::milliseconds heartbeat = std::chrono::seconds(30);  // between heartbeats
   std::chrono::milliseconds expiry =
       std::chrono::minutes(5);  // after the last heartbeat the owner counts as dead
-  std::chrono::milliseconds poll = std::chrono::seconds(1);  // between checks while waiting
-  std::chrono::milliseconds wait =
-      std::chrono::milliseconds(0);  // how long to wait for another run to end
+  std::chrono::milliseconds poll = std::chrono::seconds(1);       // between checks while waiting
+  std::chrono::milliseconds wait = std::chrono::milliseconds(0);  // longest wait for another run
 };
 
 // Returns the path of the lock: `.<name>.lock` in the folder of the snapshots.

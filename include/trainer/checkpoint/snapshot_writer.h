@@ -25,8 +25,7 @@ struct SnapshotContent {
 };
 
 struct RetryPolicy {
-  std::chrono::milliseconds first =
-      std::chrono::seconds(10);  // each pause is twice the previous one
+  std::chrono::milliseconds first = std::chrono::seconds(10);  // doubles for each further pause
   std::chrono::milliseconds longest = std::chrono::minutes(5);
   // The pause between the tries of a snapshot for which the training thread waits. For the last
   // snapshot of a run the pause grows to eight times this.
@@ -37,8 +36,7 @@ struct RetryPolicy {
 struct LastTries {
   std::chrono::steady_clock::time_point until;  // the writer retries until this time
   std::string reason;                           // why it ends then: "the job's time is over then"
-  std::vector<std::string>
-      rescue_folders;  // tried in order afterwards; the first writable one is used
+  std::vector<std::string> rescue_folders;      // tried in order afterwards, until one is writable
   // The command that resumes from `state`.
   std::function<std::string(const std::string& state)> resume_command;
   bool was_writable = false;  // a test file could be written when the run began

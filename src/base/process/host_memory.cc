@@ -78,8 +78,7 @@ constexpr GroupFiles kVersion1 = {"/sys/fs/cgroup/memory", "memory.limit_in_byte
 void AddGroups(const std::string& root, const GroupFiles& files, std::string path, Bounds* bounds) {
   for (;; path = FolderOf(path)) {
     const std::string folder = root + files.mount + (path == "/" ? "" : path) + "/";
-    constexpr uint64_t kNoLimit = uint64_t{1}
-                                  << 60;  // version 1 writes a large number for "no limit"
+    constexpr uint64_t kNoLimit = uint64_t{1} << 60;  // version 1 writes a large number instead
     const std::optional<uint64_t> most = NumberIn(folder + files.most);
     if (most && *most < kNoLimit) {
       const uint64_t used = NumberIn(folder + files.used).value_or(0);

@@ -132,9 +132,8 @@ class Explainer {
       message += Join(" It belongs to a fork of Caffe (", fork, ") and is not supported here");
     } else if (type != nullptr) {
       const std::string near = Nearest(name, FieldNames(*type));
-      const bool slip =
-          !near.empty() &&
-          !name.ends_with("_" + near);  // roi_pooling_param is not a misspelt pooling_param
+      // roi_pooling_param is not a misspelt pooling_param.
+      const bool slip = !near.empty() && !name.ends_with("_" + near);
       const std::string_view advice = AdviceFor(name);
       message += slip              ? Join(" Did you mean '", near, "'?")
                  : !advice.empty() ? Join(" ", advice)
