@@ -7,7 +7,7 @@
 
 #include "bucket_size.h"
 #include "join/cpu_sets.h"
-#include "join/rank_address.h"
+#include "join/node_map.h"
 #include "trainer/parallel/environment.h"
 
 namespace trainer {
@@ -105,28 +105,28 @@ TEST(RankCoresTest, WarnOfAQuotaThatIsTooSmallForAllRanks) {
   EXPECT_THAT(QuotaWarning(1, 2), HasSubstr("start one, or request more CPUs"));
 }
 
-RankAddress AddressOf(const std::string& machine) {
+RankAddress CardOf(const std::string& machine) {
   RankAddress address;
   machine.copy(address.machine, sizeof address.machine - 1);
   return address;
 }
 
-TEST(TopologyTest, JoinsTheRanksOfAMachine) {
-  const std::vector<RankAddress> addresses = {AddressOf("a"), AddressOf("b"), AddressOf("a"),
-                                              AddressOf("a"), AddressOf("b")};
-  const Topology topology = TopologyOf(addresses, 3, false);
-  EXPECT_THAT(topology.ranks_of_node, ElementsAre(ElementsAre(0, 2, 3), ElementsAre(1, 4)));
-  EXPECT_EQ(topology.node, 0);
-  EXPECT_EQ(topology.local_rank, 2);
-  EXPECT_THAT(topology.Rails(), ElementsAre(ElementsAre(0, 1), ElementsAre(2, 4)));
-  EXPECT_EQ(TopologyOf(addresses, 3, true).nodes(), 5);
+TEST(NodeMapTest, JoinsTheRanksOfAMachine) {
+  const std::vector<RankAddress> addresses = {CardOf("a"), CardOf("b"), CardOf("a"), CardOf("a"),
+                                              CardOf("b")};
+  const NodeMap map = MapNodes(addresses, 3, false);
+  EXPECT_THAT(map.ranks, ElementsAre(ElementsAre(0, 2, 3), ElementsAre(1, 4)));
+  EXPECT_EQ(map.node, 0);
+  EXPECT_EQ(map.local, 2);
+  EXPECT_THAT(map.Rails(), ElementsAre(ElementsAre(0, 1), ElementsAre(2, 4)));
+  EXPECT_EQ(MapNodes(addresses, 3, true).nodes(), 5);
 }
 
-TEST(TopologyTest, SaysWhySumsOverMachinesAreNoBinaryTree) {
+TEST(NodeMapTest, SaysWhySumsOverMachinesAreNoBinaryTree) {
   const auto why = [](const std::string& machines, bool alone = false) {
     std::vector<RankAddress> addresses;
-    for (const char machine : machines) addresses.push_back(AddressOf(std::string(1, machine)));
-    return TopologyOf(addresses, 0, alone).WhyNotTreeOrder();
+    for (const char machine : machines) addresses.push_back(CardOf(std::string(1, machine)));
+    return MapNodes(addresses, 0, alone).WhyNotTreeOrder();
   };
   for (const char* kept : {"a", "aaaa", "aabb", "abcd", "aaaabbbb"}) EXPECT_EQ(why(kept), "");
   EXPECT_EQ(why("abab", true), "") << "each rank counts as a machine";
@@ -136,7 +136,7 @@ TEST(TopologyTest, SaysWhySumsOverMachinesAreNoBinaryTree) {
                                               "ranks must be on one machine"));
 }
 
-TEST(TopologyTest, SendsAddressesAsBytes) {
+TEST(NodeMapTest, SendsCardsAsBytes) {
   const RankAddress address = FromBytes(ToBytes(OwnAddress()));
   EXPECT_STREQ(address.machine, OwnAddress().machine);
   EXPECT_STREQ(address.computer, OwnAddress().computer);

@@ -7,11 +7,11 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "trainer/base/ranks/communicator.h"
 #include "trainer/base/ranks/shared_window.h"
 #include "trainer/parallel/compression_type.h"
-#include "trainer/parallel/topology.h"
 
 namespace trainer {
 
@@ -21,18 +21,35 @@ struct WorldOptions {
   std::chrono::milliseconds peer_timeout{600'000};  // until a silent rank ends the run
 };
 
+// The position of a rank. Ranks of one node share its memory.
+struct Topology {
+  int node = 0;        // numbered from 0 in the order of their first ranks
+  int local_rank = 0;  // its number on the node
+  int local_size = 1;  // ranks of the node
+  int nodes = 1;
+};
+
 // One object per process, created and used by the training thread.
 class World {
  public:
   virtual ~World() = default;
   virtual Communicator& group() = 0;
   virtual SharedWindow* window() = 0;
-  virtual const Topology& topology() const = 0;
+  // The names of all ranks: "rank 1 (node7, process 4711)".
+  virtual const std::vector<std::string>& names() const = 0;
+  virtual Topology topology() const = 0;
   // A description for the log: "2 ranks on 1 machine; sums through shared memory (latency 2 us, 9.1
   // GB/s), gradients in buckets of 256 KiB".
   virtual std::string Describe() const = 0;
   // A sentence if ranks share too few cores; else "".
   virtual const std::string& warning() const = 0;
+  // This rank's number among the ranks of its computer, which may not share memory. Ranks choose
+  // their GPUs by it.
+  struct Locals {
+    int local = 0, count = 1;
+    std::string machine;  // equal for the ranks of one computer, and for no others
+  };
+  virtual const Locals& locals() const = 0;
 
   // Sets the number type of gradients between nodes. Collective. Without effect on one node, which
   // reduces gradients in place. Returns a sentence for the log.

@@ -2,17 +2,24 @@
 // How a process joins the other ranks.
 
 #include <optional>
+#include <string>
+#include <vector>
 
+#include "join/node_map.h"
 #include "mpi/mpi.h"
 #include "node/control_block.h"
+#include "trainer/base/ranks/rank.h"
 #include "trainer/parallel/environment.h"
-#include "trainer/parallel/topology.h"
+#include "trainer/parallel/world.h"
 
 namespace trainer {
 
 struct JoinedRank {
-  Topology topology;
+  Rank rank;
+  NodeMap map;
+  std::vector<std::string> names;     // "rank 1 (node7, process 4711)"
   std::optional<ControlBlock> block;  // of this node
+  World::Locals locals;
 };
 
 // Joins the processes of LaunchRanks.

@@ -6,6 +6,7 @@
 
 #include "mpi/compression.h"
 #include "mpi/mpi.h"
+#include "mpi/node_link.h"
 #include "node/control_block.h"
 
 namespace trainer {
@@ -20,11 +21,11 @@ namespace trainer {
 // Sending sums as floats would save that second rounding, but takes 6 bytes per number and node
 // instead of 4; error feedback makes up for the rounding (double compression: H. Tang et al.,
 // "DoubleSqueeze", ICML 2019).
-class InterNodeAllReduce {
+class InterNodeAllReduce final : public NodeLink {
  public:
-  // partners[rail][node] is a rank of the run; this one is local rank `local` of node `node`, and
-  // its status in `block` says for whom it waits. `may_sleep` returns whether the cores have other
-  // work; `check` throws if the run has failed. One thread makes all calls.
+  // partners[lane][node] is a rank of the world; this one is number `local` of machine `node`, and
+  // says in its slot of `block` for whom it waits. `may_sleep` tells whether
+  // the cores have other work; `check` throws when the run has failed.
   InterNodeAllReduce(Mpi& mpi, const ControlBlock& block, int local,
                      std::vector<std::vector<int>> partners, int node,
                      std::function<bool()> may_sleep, std::function<void()> check)
@@ -36,18 +37,11 @@ class InterNodeAllReduce {
         may_sleep_(std::move(may_sleep)),
         check_(std::move(check)) {}
 
-  int nodes() const { return static_cast<int>(rails_.front().size()); }
-  // How many ranks of each node have a counterpart on every other node. Rail r connects the r-th
-  // rank of each node.
-  int rails() const { return static_cast<int>(rails_.size()); }
-  // Replaces each number by its sum over the ranks of this rail, a tree in their order
-  // (tree_sum.h), with the same bits on each of them. Throws PeerFailed.
-  void AllReduce(int rail, std::span<float> values);
-  // The same for gradients, a range of `block`, which may be compressed. `values` begin at a
-  // multiple of 16 numbers of the block.
-  void AllReduceGradients(int rail, std::span<float> values, std::span<const float> block);
-  // Whether AllReduceGradients compresses.
-  bool compresses() const { return type_ != CompressionType::kF32; }
+  int nodes() const override { return static_cast<int>(rails_.front().size()); }
+  int rails() const override { return static_cast<int>(rails_.size()); }
+  void AllReduce(int rail, std::span<float> values) override;
+  void AllReduceGradients(int rail, std::span<float> values, std::span<const float> block) override;
+  bool compresses() const override { return type_ != CompressionType::kF32; }
   // Called while no all-reduce is in progress, with the same type on all ranks.
   void SetCompression(CompressionType type) {
     type_ = type;

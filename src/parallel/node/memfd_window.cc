@@ -16,13 +16,12 @@ namespace trainer {
 std::byte* MemfdWindow::Allocate(size_t bytes) {
   RankStatus& first = block_.status(0);
   SharedSegment own;
-  if (topology_.local_rank == 0) {
+  if (map_.local == 0) {
     own = SharedSegment(bytes);
     first.memory_fd = own.fd();
   }
   meet_();
-  if (topology_.local_rank != 0)
-    own = SharedSegment(first.process.load(), first.memory_fd.load(), bytes);
+  if (map_.local != 0) own = SharedSegment(first.process.load(), first.memory_fd.load(), bytes);
   meet_();
   own.CloseDescriptor();
   blocks_.push_back(std::move(own));
@@ -33,20 +32,18 @@ int MemfdWindow::NodeOf(int rank) const {
   const auto has = [&](const std::vector<int>& ranks) {
     return std::ranges::count(ranks, rank) > 0;
   };
-  return static_cast<int>(std::ranges::find_if(topology_.ranks_of_node, has) -
-                          topology_.ranks_of_node.begin());
+  return static_cast<int>(std::ranges::find_if(map_.ranks, has) - map_.ranks.begin());
 }
 
 RankStatus& MemfdWindow::StatusOf(int rank) const {
-  return block_.status(static_cast<int>(std::ranges::find(topology_.node_ranks(), rank) -
-                                        topology_.node_ranks().begin()));
+  return block_.status(static_cast<int>(std::ranges::find(map_.own(), rank) - map_.own().begin()));
 }
 
 // Rank 0 tests and saves: without it nothing would be left of the run. When any rank goes on, all
 // are marked: one may die before it has a core again.
 void MemfdWindow::EnterAsync(bool needed) {
-  if (topology_.rank.rank != 0 && !needed) {
-    block_.status(topology_.local_rank).is_async = 1;
+  if (map_.own()[static_cast<size_t>(map_.local)] != 0 && !needed) {
+    block_.status(map_.local).is_async = 1;
   }
   meet_();
   is_async_ = true;
@@ -106,7 +103,7 @@ void MemfdWindow::LookAt(int rank, Silence* silence) {
 }
 
 void MemfdWindow::Notify(int rank) {
-  block_.status(topology_.local_rank).progress.fetch_add(1, std::memory_order_relaxed);
+  block_.status(map_.local).progress.fetch_add(1, std::memory_order_relaxed);
   // Where there is a post, two threads of a rank sleep on one bell.
   const RankStatus& status = StatusOf(rank);
   if (rpc_ != nullptr || status.sleeping.load() != 0) {
@@ -116,8 +113,8 @@ void MemfdWindow::Notify(int rank) {
 
 void MemfdWindow::AwaitOthers() {
   constexpr std::chrono::milliseconds kPause{2};
-  const int own = topology_.rank.rank;
-  for (const int rank : topology_.node_ranks()) {
+  const int own = map_.own()[static_cast<size_t>(map_.local)];
+  for (const int rank : map_.own()) {
     const RankStatus& status = StatusOf(rank);
     std::chrono::milliseconds waited{0};
     uint32_t progress = status.progress;

@@ -36,11 +36,11 @@ void AddEverywhere(std::span<float* const> chunks, size_t begin, size_t end, int
 }  // namespace
 
 NodeAllReduce::NodeAllReduce(const ControlBlock& block, int local, GradientMemory& gradients,
-                             InterNodeAllReduce* between_nodes)
+                             NodeLink* link)
     : block_(block),
       local_(local),
       gradients_(gradients),
-      between_nodes_(between_nodes),
+      link_(link),
       eager_(static_cast<size_t>(block.local_size())) {}
 
 void NodeAllReduce::Start(std::span<float> values) {
@@ -90,8 +90,7 @@ void NodeAllReduce::BeginChunk() {
   }
   const std::span<float> rest = values_.subspan(done_);
   // What is rounded is so whatever its number, so that no result depends on the bucket.
-  const bool large =
-      rest.size() > kEagerFloats || (between_nodes_ != nullptr && between_nodes_->compresses());
+  const bool large = rest.size() > kEagerFloats || (link_ != nullptr && link_->compresses());
   if (large && !gradients_.PeerViews(rest).empty()) {
     chunk_ = rest;
     state_ = State::kPosted;
@@ -112,7 +111,7 @@ void NodeAllReduce::ReduceEager() {
   for (int local = 0; local < block_.local_size(); ++local) {
     eager_[static_cast<size_t>(local)] = block_.eager_buffer(local, turn_);
   }
-  if (between_nodes_ == nullptr) {
+  if (link_ == nullptr) {
     TreeSum(eager_, chunk_.data(), chunk_.size());
     state_ = State::kNextChunk;
     return;
@@ -120,7 +119,7 @@ void NodeAllReduce::ReduceEager() {
   if (local_ == 0) {
     float* const result = block_.eager_buffer(block_.local_size(), turn_);
     TreeSum(eager_, result, chunk_.size());
-    between_nodes_->AllReduce(0, {result, chunk_.size()});
+    link_->AllReduce(0, {result, chunk_.size()});
   }
   PublishPhase();
   state_ = State::kResult;
@@ -129,13 +128,13 @@ void NodeAllReduce::ReduceEager() {
 // Between machines each rank sums its share with the ranks of the others that have the same one.
 void NodeAllReduce::ReduceChunk() {
   const std::span<float* const> everywhere = gradients_.PeerViews(chunk_);
-  const int chunks = between_nodes_ == nullptr ? block_.local_size() : between_nodes_->rails();
+  const int chunks = link_ == nullptr ? block_.local_size() : link_->rails();
   if (local_ >= chunks) return;
   const auto [begin, end] = ChunkRange(chunk_.size(), local_, chunks);
-  AddEverywhere(everywhere, begin, end, between_nodes_ == nullptr ? TeamSize() : 1);
-  if (between_nodes_ == nullptr) return;
+  AddEverywhere(everywhere, begin, end, link_ == nullptr ? TeamSize() : 1);
+  if (link_ == nullptr) return;
   const std::span<float> own = chunk_.subspan(begin, end - begin);
-  between_nodes_->AllReduceGradients(local_, own, gradients_.RegionOf(chunk_));
+  link_->AllReduceGradients(local_, own, gradients_.RegionOf(chunk_));
   for (float* const other : everywhere) {
     if (other != chunk_.data()) std::memcpy(other + begin, own.data(), own.size_bytes());
   }

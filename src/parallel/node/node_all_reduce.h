@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "mpi/inter_node_all_reduce.h"
+#include "mpi/node_link.h"
 #include "node/control_block.h"
 #include "node/gradient_memory.h"
 
@@ -18,9 +18,8 @@ namespace trainer {
 // the node's ranks, then over the nodes (tree_sum.h).
 class NodeAllReduce {
  public:
-  // `between_nodes` is null if the node has all ranks. The arguments must outlive the object.
-  NodeAllReduce(const ControlBlock& block, int local, GradientMemory& gradients,
-                InterNodeAllReduce* between_nodes);
+  // `link` is null if the node has all ranks. The arguments must outlive the object.
+  NodeAllReduce(const ControlBlock& block, int local, GradientMemory& gradients, NodeLink* link);
 
   // Starts an all-reduce in place. The one before must be complete.
   void Start(std::span<float> values);
@@ -41,7 +40,7 @@ class NodeAllReduce {
   const ControlBlock& block_;
   int local_;
   GradientMemory& gradients_;
-  InterNodeAllReduce* between_nodes_;
+  NodeLink* link_;
   std::vector<const float*> eager_;
   State state_ = State::kIdle;
   std::span<float> values_, chunk_;

@@ -28,7 +28,7 @@ void RequireConsistentRanks(World& world, const SolverSpec& spec, const Device& 
   for (const NetUse& test : spec.tests)
     data += FactLines(FingerprintData(test));  // ranks divide tests
   RequireConsistent(
-      world.group(), world.topology().names,
+      world.group(), world.names(),
       {{"the program", ProgramIdentity()},
        {"the solver and its nets", ResolvedText(spec)},
        {"the data", data},
