@@ -7,6 +7,7 @@
 
 #include "trainer/base/log/log.h"
 #include "trainer/net/graph.h"
+#include "trainer/net/net.h"
 
 namespace trainer {
 

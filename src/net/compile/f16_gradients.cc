@@ -4,6 +4,7 @@
 
 #include "trainer/backend/primitives/dropped_nan.h"
 #include "trainer/net/graph.h"
+#include "trainer/net/net.h"
 
 namespace trainer {
 

@@ -4,6 +4,7 @@
 
 #include "execute/pass_results.h"
 #include "trainer/net/graph.h"
+#include "trainer/net/net.h"
 
 namespace trainer {
 

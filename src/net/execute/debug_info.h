@@ -1,6 +1,7 @@
 #pragma once
 
 #include "trainer/net/graph.h"
+#include "trainer/net/net.h"
 
 namespace trainer {
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "compile/build.h"
 #include "execute/bindings.h"
 
 namespace trainer {
