@@ -8,7 +8,8 @@
 
 namespace trainer {
 
-// The last calls that all ranks make together, where they go apart.
+// Prepares the strategy and loads its state. All ranks call this together. Afterwards, ranks of an
+// asynchronous strategy run their iterations without collective calls.
 void Solver::BeginStrategy(const SolverOptions& options, const LoadedState* loaded) {
   if (partition_ == nullptr) BroadcastWeights();
   context_.emplace(

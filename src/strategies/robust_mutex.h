@@ -10,10 +10,10 @@
 
 namespace trainer {
 
-// All zeros is an unlocked mutex. If its owner has died, another rank takes the mutex over. That is
-// safe, because the memory it protects holds floats, each of which is then the old value or the new
-// one. Whether a rank of another node has died is not known: an owner there that gives no sign of
-// life ends the run.
+// An unlocked mutex is all zeros. If its owner has died, another rank takes the mutex over. This is
+// safe because the mutex protects floats: after a death in the middle of an update, each float
+// holds either its old or its new value. The death of an owner on another node cannot be detected,
+// so an owner there that stops responding ends the run.
 class RobustMutex {
  public:
   void Acquire(int rank, SharedWindow& window) {

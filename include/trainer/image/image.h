@@ -102,10 +102,12 @@ enum class Interpolation { kNearest, kLinear, kCubic, kArea, kSmooth };
 void ResizeImage(const ImageView& from, const Rect& box, int height, int width, Image* to,
                  Interpolation how = Interpolation::kLinear);
 
-// Resizes a part whose borders may be between pixels, as those of a downscaled part are.
+// A rectangle in pixels. Its borders may be fractions: a JPEG decoded at a reduced scale maps the
+// borders of the original rectangle to fractional pixels.
 struct RectF {
   double left = 0, top = 0, width = 0, height = 0;
 };
+// Does the same as ResizeImage for a region with fractional borders.
 void ResizeRegion(const ImageView& from, const RectF& region, int height, int width, Image* to,
                   Interpolation how);
 

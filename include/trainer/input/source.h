@@ -68,9 +68,9 @@ bool HasMemoryRecords(const LayerSpec& layer);
 // from the start again after the last. Without a source the queue has shapes and nothing to read.
 //
 // Throws kConfig at the field's line: a size out of range, labels without a source, the standard
-// input with several ranks; kNoInput, kNoPermission, kIo of the files; kData for a number of bytes
-// that is no multiple of an image's, no images, another number of labels than of images, and a
-// label that is no whole number.
+// input with several ranks; kNoInput, kNoPermission, kIo of the files; kData if the file's size is
+// not a multiple of the image size, if there are no images, if the numbers of labels and images
+// differ, or if a label is not an integer.
 std::unique_ptr<BatchQueue> OpenMemory(const LayerSpec& layer, const InputEnv& env);
 
 // The Datum records of a database; encoded ones are decoded to the transform's colors.

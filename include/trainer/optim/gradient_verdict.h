@@ -1,7 +1,7 @@
 #pragma once
-// What an update reads from the device's memory: the hyperparameters, which the host writes, and
-// the verdict on all gradients, which a kernel computes. The host waits for no number before it
-// queues the update.
+// An update kernel reads two structs in the device's memory: DeviceHyperparams, which the host
+// writes, and GradientVerdict, which another kernel computes from all gradients. The host therefore
+// queues the update without waiting for a result of the device.
 
 #include "trainer/optim/update_rule.h"
 

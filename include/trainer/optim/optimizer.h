@@ -25,8 +25,9 @@ class StepFrame {
   // The same after Objective::Run, whose loss the solver takes: at once if it is needed now or the
   // objective is not asynchronous, else during the next step.
   virtual Hyperparams BeginStarted() = 0;
-  // What BeginStarted will return, if the update may be queued before it is called: nothing of this
-  // step is reported and the objective is asynchronous. Called before Objective::Run.
+  // Returns the hyperparameters that BeginStarted will return, if the update may be queued before
+  // BeginStarted: the solver reports nothing in this step and the objective is asynchronous. Else
+  // returns nullopt. Called before Objective::Run.
   virtual std::optional<Hyperparams> HyperparamsAhead() { return std::nullopt; }
   // A line for the log, unless empty.
   virtual void Note(const std::string& text) = 0;

@@ -1,9 +1,9 @@
 #pragma once
 // Compression of gradients to 16 bits, with error feedback.
 //
-// The rounding error of a number is kept and added to the number when it is sent the next time, so
-// that over many steps the sum of what was sent equals the sum of the gradients within one
-// rounding:
+// Error feedback keeps the rounding error of each element and adds it to the element's next
+// gradient. After any number of steps, the sum of the sent values therefore differs from the sum of
+// the gradients by one rounding error only:
 // F. Seide et al., "1-bit stochastic gradient descent and its application to data-parallel
 // distributed training of speech DNNs", Interspeech 2014; S. P. Karimireddy et al., "Error feedback
 // fixes SignSGD and other gradient compression schemes", ICML 2019.
