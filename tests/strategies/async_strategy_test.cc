@@ -8,7 +8,6 @@
 #include <condition_variable>
 #include <cstring>
 #include <filesystem>
-#include <functional>
 #include <mutex>
 #include <numeric>
 #include <regex>
@@ -31,11 +30,32 @@ struct Case {
   const char* name;
 };
 
-class ApartTest : public testing::TestWithParam<Case>, public StrategyRun {
- protected:
-  ApartTest() { per_machine = GetParam().per_machine; }
+// Keeps the numbers of steps of the ranks close to each other until all together have made `steps`.
+class Pack {
+ public:
+  Pack(int ranks, int steps) : made_(static_cast<size_t>(ranks)), together_(steps) {}
+  void Step(int rank) {
+    constexpr int kAhead = 20;
+    std::unique_lock lock(mutex_);
+    const int own = ++made_[static_cast<size_t>(rank)];
+    ++all_;
+    changed_.notify_all();
+    changed_.wait(lock,
+                  [&] { return all_ >= together_ || own <= std::ranges::min(made_) + kAhead; });
+  }
 
-  SolverSpec Apart(const std::string& fields, const std::string& param = "period: 3",
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<int> made_;  // by rank
+  int all_ = 0, together_;
+};
+
+class AsyncTest : public testing::TestWithParam<Case>, public StrategyRun {
+ protected:
+  AsyncTest() { per_machine = GetParam().per_machine; }
+
+  SolverSpec Async(const std::string& fields, const std::string& param = "period: 3",
                    float rate = 0.05f) const {
     return Spec(
         Join(fields, " strategy: '", GetParam().strategy, "' strategy_param { ", param, " }"), net_,
@@ -81,9 +101,8 @@ class ApartTest : public testing::TestWithParam<Case>, public StrategyRun {
   const char* net_ = kStrategyNet;
 };
 
-constexpr int kAll = 1 << 30;
 INSTANTIATE_TEST_SUITE_P(
-    Of, ApartTest,
+    Of, AsyncTest,
     testing::Values(Case{"easgd", kAll, "easgd"}, Case{"gossip", kAll, "gossip"},
                     Case{"parameter_server", kAll, "parameter_server"},
                     Case{"easgd", 2, "easgd_of_machines"}, Case{"easgd", 1, "easgd_of_lone_ranks"},
@@ -93,37 +112,16 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"parameter_server", 1, "parameter_server_of_lone_ranks"}),
     [](const auto& test) { return std::string(test.param.name); });
 
-// Ranks that stay together, as far as steps go, until so many are made by all.
-class Pack {
- public:
-  Pack(int ranks, int steps) : made_(static_cast<size_t>(ranks)), together_(steps) {}
-  void Step(int rank) {
-    constexpr int kAhead = 20;
-    std::unique_lock lock(mutex_);
-    const int own = ++made_[static_cast<size_t>(rank)];
-    ++all_;
-    changed_.notify_all();
-    changed_.wait(lock,
-                  [&] { return all_ >= together_ || own <= std::ranges::min(made_) + kAhead; });
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<int> made_;  // by rank
-  int all_ = 0, together_;
-};
-
 class StrategyRunTest : public testing::Test, public StrategyRun {};
 
 const std::string kDedicated =
     "strategy: 'parameter_server' strategy_param { dedicated_servers: true ";
 
 // Where one rank alone gets the cores, gossip has little of its weights in the mean.
-TEST_P(ApartTest, MakesAllStepsOfTheRunAndLearns) {
+TEST_P(AsyncTest, MakesAllStepsOfTheRunAndLearns) {
   LearnSomethingEasy();
   Pack pack(3, 800);
-  const auto ranks = Train(Apart("max_iter: 300 momentum: 0.5 test_iter: 2 test_interval: 300 "
+  const auto ranks = Train(Async("max_iter: 300 momentum: 0.5 test_iter: 2 test_interval: 300 "
                                  "test_initialization: false "),
                            3, "", [&](int rank, int iter) {
                              if (iter >= 0 && iter < kOver) pack.Step(rank);
@@ -201,10 +199,10 @@ layer { name: "rbm" type: "RBM" bottom: "x" top: "h" top: "error"
   EXPECT_THAT(Saved(6), ElementsAreArray(alone));
 }
 
-TEST_P(ApartTest, LearnsWithALossScaleOfEachRank) {
+TEST_P(AsyncTest, LearnsWithALossScaleOfEachRank) {
   LearnSomethingEasy();
   const auto ranks =
-      Train(Apart("max_iter: 300 momentum: 0.5 loss_scale: 0 test_iter: 2 test_interval: 100 "), 3);
+      Train(Async("max_iter: 300 momentum: 0.5 loss_scale: 0 test_iter: 2 test_interval: 100 "), 3);
   EXPECT_LT(ranks[0].tests.back(), 1.2f) << "log(4) at first";
 }
 
@@ -224,8 +222,8 @@ TEST_F(StrategyRunTest, DedicatedServersMakeNoSteps) {
 }
 
 // However far the others are ahead of rank 0.
-TEST_P(ApartTest, SavesInIterationsThatAreDueAndReportsEachOnce) {
-  const auto ranks = Train(Apart("max_iter: 405 snapshot: 10 "), 3);
+TEST_P(AsyncTest, SavesInIterationsThatAreDueAndReportsEachOnce) {
+  const auto ranks = Train(Async("max_iter: 405 snapshot: 10 "), 3);
   const std::vector<int>& saved = ranks[0].snapshots;
   EXPECT_EQ(saved.back(), 405);
   for (size_t i = 0; i + 1 < saved.size(); ++i) {
@@ -238,17 +236,17 @@ TEST_P(ApartTest, SavesInIterationsThatAreDueAndReportsEachOnce) {
 }
 
 // A rank that had lost its data ended the run while rank 0 was writing the last snapshot.
-TEST_P(ApartTest, NoneEndsBeforeRank0HasWritten) {
-  Train(Apart("max_iter: 40 "), 3, "", [&](int, int iter) {
+TEST_P(AsyncTest, NoneEndsBeforeRank0HasWritten) {
+  Train(Async("max_iter: 40 "), 3, "", [&](int, int iter) {
     if (iter != kOver) return;
     EXPECT_TRUE(std::filesystem::exists(*this / "s_iter_40.solverstate"));
   });
 }
 
 // Rank 1 makes its second step when rank 0 has come to iteration 30.
-TEST_P(ApartTest, HoldsNobodyUpByASlowRank) {
+TEST_P(AsyncTest, HoldsNobodyUpByASlowRank) {
   std::atomic<int> first{0};
-  const auto ranks = Train(Apart("max_iter: 40 "), 3, "", [&](int rank, int iter) {
+  const auto ranks = Train(Async("max_iter: 40 "), 3, "", [&](int rank, int iter) {
     if (rank == 0) first = iter, first.notify_all();
     if (rank != 1 || iter < 0) return;
     for (int seen = first; seen < 30; seen = first) first.wait(seen);
@@ -260,11 +258,11 @@ TEST_P(ApartTest, HoldsNobodyUpByASlowRank) {
 }
 
 // Rank 2 is never heard of again after its fifth step, for which the others wait in their first.
-TEST_P(ApartTest, LeavesADeadRankBehindAndGoesOn) {
+TEST_P(AsyncTest, LeavesADeadRankBehindAndGoesOn) {
   if (per_machine < kAll) GTEST_SKIP() << "what starts ranks on several machines ends all of them";
   LearnSomethingEasy();
   std::atomic<bool> over{false};
-  const SolverSpec spec = Apart("max_iter: 300 snapshot: 100 test_iter: 2 test_interval: 300 ");
+  const SolverSpec spec = Async("max_iter: 300 snapshot: 100 test_iter: 2 test_interval: 300 ");
   std::atomic<int> steps{0};
   testing::internal::CaptureStderr();
   const auto ranks = Train(spec, 3, "", [&](int rank, int iter) {
@@ -290,15 +288,15 @@ TEST_P(ApartTest, LeavesADeadRankBehindAndGoesOn) {
 }
 
 // Without rate and momentum steps leave the weights what they were, whoever makes them first.
-TEST_P(ApartTest, GoesOnFromItsSnapshot) {
-  Train(Apart("max_iter: 200 momentum: 0.5 "), 3);
+TEST_P(AsyncTest, GoesOnFromItsSnapshot) {
+  Train(Async("max_iter: 200 momentum: 0.5 "), 3);
   const caffe::SolverState state = State(200);
   const std::string strategy = GetParam().strategy;
   EXPECT_EQ(state.strategy(), strategy);
   EXPECT_EQ(state.strategy_state_size(), strategy == "parameter_server" ? 0 : 3);
   testing::internal::CaptureStderr();
   const auto rest =
-      Train(Apart("max_iter: 201 ", "period: 3", 0), 3, *this / "s_iter_200.solverstate");
+      Train(Async("max_iter: 201 ", "period: 3", 0), 3, *this / "s_iter_200.solverstate");
   EXPECT_EQ(testing::internal::GetCapturedStderr().find("start from the common weights"),
             std::string::npos);
   EXPECT_EQ(rest[0].result, SolveResult::kFinished);
@@ -309,157 +307,14 @@ TEST_P(ApartTest, GoesOnFromItsSnapshot) {
   }
 }
 
-TEST_P(ApartTest, NeedsRanksThatReachEachOther) {
-  const SolverSpec spec = Apart("max_iter: 5 ");
+TEST_P(AsyncTest, NeedsRanksThatReachEachOther) {
+  const SolverSpec spec = Async("max_iter: 5 ");
   RunRanks(2, true, "", [&](const SolverOptions& options, ThreadGroup&) {
     const auto device = MakeTestDevice(1);
     RecordingObserver observer;
     const auto [code, message] = ErrorOf([&] { Solver(spec, options, *device, observer); });
     EXPECT_EQ(code, ErrorCode::kUnavailable);
     EXPECT_THAT(message, HasSubstr("needs ranks that exchange data at any time"));
-  });
-}
-
-class NumbersTest : public testing::Test, public StrategyRun {
- protected:
-  static double Total(std::span<const float> numbers) {
-    return std::accumulate(numbers.begin(), numbers.end(), 0.0);
-  }
-  // The sum of a rank's own weights in a snapshot.
-  double TotalOfRank(int iter, int rank) const {
-    const std::string bytes = State(iter).strategy_state(rank);
-    std::vector<float> numbers(bytes.size() / sizeof(float));
-    std::memcpy(numbers.data(), bytes.data(), bytes.size());
-    return Total(std::span(numbers).first(numbers.size() - 1 - Saved(iter).size()));
-  }
-};
-
-TEST_F(NumbersTest, TheCenterOfEasgdIsWhatIsSaved) {
-  const std::string alone = " strategy: 'easgd' strategy_param { period: 1000 }";
-  Train(Spec("max_iter: 1" + alone, kDrawnNet), 2);
-  const std::vector<float> start = Saved(1);
-  const auto ranks = Train(Spec("max_iter: 20" + alone, kDrawnNet), 2);
-  EXPECT_THAT(Saved(20), ElementsAreArray(start)) << "nobody has moved it";
-  EXPECT_NE(ranks[0].weights, ranks[1].weights);
-}
-
-// What one side of the distance gains the other side loses: with a rate of 0 the sum of center and
-// ranks stays.
-TEST_F(NumbersTest, ElasticStepsKeepTheSumOfCenterAndRanks) {
-  for (const int ranks_of_one : {kAll, 1}) {
-    per_machine = ranks_of_one;
-    const std::string strategy = " strategy: 'easgd' strategy_param { ";
-    Train(Spec("max_iter: 20" + strategy + "period: 1000 }", kDrawnNet), 2);
-    const double center = Total(Saved(20)),
-                 before = center + TotalOfRank(20, 0) + TotalOfRank(20, 1);
-    Train(Spec("max_iter: 60" + strategy + "period: 1 elasticity: 0.3 }", kDrawnNet, 0), 2,
-          *this / "s_iter_20.solverstate");
-    EXPECT_NEAR(Total(Saved(60)) + TotalOfRank(60, 0) + TotalOfRank(60, 1), before, 1e-3);
-    EXPECT_NE(Total(Saved(60)), center) << "it has moved";
-  }
-}
-
-TEST_F(NumbersTest, SharesOfGossipAddUpToOne) {
-  for (const int ranks_of_one : {kAll, 2, 1}) {
-    per_machine = ranks_of_one;
-    Train(Spec("max_iter: 200 strategy: 'gossip' strategy_param { probability: 0.5 }"), 3);
-    float sum = 0;
-    const caffe::SolverState state = State(200);
-    for (const std::string& rank : state.strategy_state()) {
-      float share = 0;
-      std::memcpy(&share, rank.data() + rank.size() - sizeof share, sizeof share);
-      EXPECT_GT(share, 0);
-      sum += share;
-    }
-    EXPECT_NEAR(sum, 1, 1e-5);
-  }
-}
-
-// Equal weights stay what they are, whatever is sent: shares and weights go together.
-TEST_F(NumbersTest, GossipOfEqualWeightsChangesNothing) {
-  for (const int ranks_of_one : {kAll, 2, 1}) {
-    per_machine = kAll;
-    const auto start = Train(Spec("max_iter: 1", kDrawnNet, 0), 1);
-    per_machine = ranks_of_one;
-    const auto ranks = Train(
-        Spec("max_iter: 100 strategy: 'gossip' strategy_param { probability: 1 }", kDrawnNet, 0),
-        3);
-    for (const RankResult& rank : ranks) {
-      EXPECT_THAT(rank.weights, Pointwise(FloatNear(1e-5f), start[0].weights));
-    }
-    std::vector<float> saved = Saved(100), weights = start[0].weights;
-    std::ranges::sort(saved);
-    std::ranges::sort(weights);
-    EXPECT_THAT(saved, Pointwise(FloatNear(1e-5f), weights));
-  }
-}
-
-// Each of its gradients is of the weights of now, as if nobody else were there.
-TEST_F(NumbersTest, AParameterServerOfOneWorkerLearnsWhatARunAloneLearns) {
-  std::atomic<bool> over{false};
-  const std::string fields = "momentum: 0.9 weight_decay: 0.01 ";
-  const std::string server =
-      "max_iter: 6 strategy: 'parameter_server' strategy_param { servers: 2 }";
-  const auto ranks = Train(Spec(fields + server, kDrawnNet), 2, "", [&](int rank, int iter) {
-    if (rank == 1 && iter < 0) {
-      blocks->End(1);
-      over.wait(false);
-    }
-    if (rank == 0 && iter == kOver) over = true, over.notify_all();
-  });
-  // Of the 12 steps rank 1 would have made its first one.
-  const auto alone = Train(Spec(fields + "max_iter: 11", kDrawnNet), 1);
-  std::vector<float> saved = Saved(6), weights = alone[0].weights;
-  std::ranges::sort(saved);
-  std::ranges::sort(weights);
-  EXPECT_THAT(saved, ElementsAreArray(weights));
-}
-
-// Rank 1 has its weights from the start, and makes its first gradient of them when the others have
-// made four updates.
-TEST_F(NumbersTest, GradientsBehindTheBoundAreLate) {
-  for (const auto& [late, ranks_of_one] :
-       {std::pair("APPLY", kAll), {"SCALE", kAll}, {"DROP", kAll}, {"SCALE", 1}, {"DROP", 1}}) {
-    per_machine = ranks_of_one;
-    std::atomic<int> steps{0};
-    const auto ranks = Train(Spec(Join("max_iter: 30 strategy: 'parameter_server' strategy_param { "
-                                       "staleness: 2 late: ",
-                                       late, " }")),
-                             3, "", [&](int rank, int iter) {
-                               if (rank != 1 && iter >= 0) ++steps, steps.notify_all();
-                               if (rank != 1 || iter >= 0) return;
-                               for (int seen = steps; seen < 4; seen = steps) steps.wait(seen);
-                             });
-    EXPECT_EQ(ranks[0].result, SolveResult::kFinished);
-    const bool told = ranks[0].notes.back().find("late gradients dropped") != std::string::npos;
-    EXPECT_EQ(told, std::string(late) == "DROP") << ranks[0].notes.back();
-  }
-}
-
-// Rank 0 is through with its steps, of which it has made fewer, and waits for the others.
-TEST_F(NumbersTest, ABoundEndsWithTheStepsOfRank0) {
-  for (int run = 0; run < 10; ++run) {
-    per_machine = run % 2 == 0 ? kAll : 1;
-    const auto ranks = Train(Spec("max_iter: 7 strategy: 'parameter_server' "
-                                  "strategy_param { staleness: 0 late: APPLY }"),
-                             3);
-    EXPECT_EQ(ranks[0].result, SolveResult::kFinished);
-  }
-}
-
-TEST_F(NumbersTest, MoreServersThanRanksAreRefused) {
-  const SolverSpec spec =
-      Spec("max_iter: 5 strategy: 'parameter_server' strategy_param { servers: 3 }");
-  SharedBlocks shared(2);
-  RunRanks(2, true, "", [&](const SolverOptions& given, ThreadGroup& group) {
-    ThreadWindow window(shared, group.rank().rank);
-    SolverOptions options = given;
-    options.window = &window;
-    const auto device = MakeTestDevice(1);
-    RecordingObserver observer;
-    const auto [code, message] = ErrorOf([&] { Solver(spec, options, *device, observer); });
-    EXPECT_EQ(code, ErrorCode::kUsage);
-    EXPECT_THAT(message, HasSubstr("strategy_param.servers is 3, but there are 2 ranks"));
   });
 }
 

@@ -52,6 +52,8 @@ struct RankResult {
   std::string collectives;      // calls of the communicator, by line
 };
 
+inline constexpr int kAll = 1 << 30;  // ranks of a node: all
+
 class StrategyRun {
  public:
   SolverSpec Spec(const std::string& fields, const std::string& net = kStrategyNet,
