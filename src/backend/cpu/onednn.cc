@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
-#include <numeric>
 
 #include "cpu/ops.h"
 #include "trainer/backend/memory/library_call.h"
@@ -59,10 +57,6 @@ bool ConvertsSlowly(dnnl_data_type_t user, dnnl_data_type_t library) {
   static const bool has_avx512 =
       (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core;
   return !has_avx512 && user == dnnl_bf16 && library == dnnl_f32;
-}
-
-int64_t ElementsOf(const dnnl_memory_desc_t& md) {
-  return std::accumulate(md.dims, md.dims + md.ndims, int64_t{1}, std::multiplies<>());
 }
 
 }  // namespace
@@ -212,15 +206,15 @@ void Operation::AddCopy(int arg, bool out, bool add, const dnnl_memory_desc_t& u
   dnnl_memory_desc_t ours = user;
   if (!add && ConvertsSlowly(user.data_type, library.data_type)) {
     ours.data_type = dnnl_f32;
-    copy.floats.emplace(Tensor{nullptr, Shape({ElementsOf(user)})});
-    copy.floats_offset = copies_bytes_;
-    if (dnnl_memory_desc_equal(&ours, &library)) {
-      copy.floats_offset = copy.offset;
-    } else {
+    copy.floats.emplace(Tensor{
+        nullptr, Shape(std::span<const int64_t>(user.dims, static_cast<size_t>(user.ndims)))});
+    copy.floats_offset = copy.offset;
+  }
+  if (add || !dnnl_memory_desc_equal(&ours, &library)) {
+    if (copy.floats) {
+      copy.floats_offset = copies_bytes_;
       copies_bytes_ += AlignedBytes(dnnl_memory_desc_get_size(&ours));
     }
-  }
-  if (!copy.floats || copy.floats_offset != copy.offset) {
     const dnnl_memory_desc_t& from = out ? library : ours;
     const dnnl_memory_desc_t& to = out ? ours : library;
     copy.primitive =

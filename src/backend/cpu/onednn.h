@@ -125,8 +125,7 @@ class Operation {
     // the user's layout, at `floats_offset` in the scratch.
     std::optional<Tensor> floats = {};
     size_t floats_offset = 0;
-    std::unique_ptr<Primitive> primitive =
-        {};  // none where the library takes those floats as they are
+    std::unique_ptr<Primitive> primitive = {};  // null: the library takes those floats as they are
   };
   void AddCopy(int arg, bool out, bool add, const dnnl_memory_desc_t& user,
                const dnnl_memory_desc_t& library);
