@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
@@ -17,7 +18,7 @@
 #include "trainer/config/text/prototxt.h"
 #include "trainer/hdf5/reader.h"
 #include "trainer/input/image_list.h"
-#include "trainer/input/source.h"
+#include "trainer/input/input_files.h"
 #include "trainer/storage/cursor.h"
 #include "trainer/storage/format.h"
 #include "trainer/storage/hdf5_list.h"
@@ -96,13 +97,13 @@ void DescribeDatabase(const std::string& path, const std::string& backend, DataF
 }
 
 // Covers the whole text of the list, and the files that some of its lines name.
-void DescribeList(const std::string& path, const LayerSpec& layer, DataFingerprint* print) {
+void DescribeList(const std::string& path, const std::string& root, DataFingerprint* print) {
   const std::vector<ListedImage> images = ReadImageList(path);
   print->records = static_cast<int64_t>(images.size());
   uint32_t sum = Sum(ReadFile(path, kMaxList), 0);
   for (size_t i = 0; i < kSamples; ++i) {
     const std::string& name = images[SampleOf(i, images.size())].path;
-    sum = SumOfFile(layer.proto().image_data_param().root_folder() + name, kPartOfMany, sum);
+    sum = SumOfFile(root + name, kPartOfMany, sum);
   }
   print->content = Join(images.size(), " images, checksum of the list and of ",
                         std::min(kSamples, images.size()), " images ", Hex(sum));
@@ -127,16 +128,17 @@ void DescribeRows(const std::string& path, const LayerSpec& layer, DataFingerpri
 
 void DescribeData(const LayerSpec& layer, DataFingerprint* print) {
   const std::string path = ResolvePath(print->path, layer.Where().file);
-  const bool tar = print->is_source && layer.type() == "Data" &&
-                   layer.proto().data_param().backend() == caffe::DataParameter::TAR;
+  using Kind = InputFiles::Kind;
   try {
-    if (tar) return DescribeDatabase(DatabasePath(layer), "TAR", print);
+    const std::optional<InputFiles> files = print->is_source ? InputFilesOf(layer) : std::nullopt;
+    const auto is = [&](Kind kind) { return files && files->kind == kind; };
+    if (is(Kind::kTar)) return DescribeDatabase(files->path, files->format, print);
     if (IsDirectory(path)) {
       const Format* const format = FormatOfFolder(path);
       return DescribeDatabase(path, format == nullptr ? "" : format->name, print);
     }
-    if (print->is_source && layer.type() == "ImageData") return DescribeList(path, layer, print);
-    if (print->is_source && layer.type() == "HDF5Data") return DescribeRows(path, layer, print);
+    if (is(Kind::kImageList)) return DescribeList(path, files->root, print);
+    if (is(Kind::kHdf5List)) return DescribeRows(path, layer, print);
     print->content = Join(FileSize(path), " bytes, checksum ", Hex(SumOfFile(path, kPartOfOne, 0)));
   } catch (const Error& error) {
     print->content = Join("cannot be read (", error.what(), ")");
