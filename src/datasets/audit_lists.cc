@@ -5,6 +5,7 @@
 #include "trainer/config/text/prototxt.h"
 #include "trainer/input/image_list.h"
 #include "trainer/input/window_list.h"
+#include "trainer/storage/cursor.h"
 
 namespace trainer {
 

@@ -126,9 +126,9 @@ void BatchQueue::Await(int64_t batches) {
   Wait(static_cast<size_t>(std::min(batches, depth_)));
 }
 
-std::string BatchQueue::NameOfItem(const Position& position, int64_t item) try {
+std::string BatchQueue::RecordName(const Position& position, int64_t item) try {
   Stop();
-  return sampler_->NameOfItem(position, item);
+  return sampler_->RecordName(position, item);
 } catch (const Error&) {  // the message is about another error
   return "";
 }

@@ -66,7 +66,7 @@ Position BatchSampler::EndBatch() {
   return at_;
 }
 
-std::string BatchSampler::NameOfItem(const Position& batch, int64_t item) {
+std::string BatchSampler::RecordName(const Position& batch, int64_t item) {
   Seek(batch);
   const auto virtual_rank = static_cast<uint64_t>(item / rank_batch_size_);
   const auto row = static_cast<uint64_t>(item % rank_batch_size_);

@@ -51,7 +51,7 @@ class BatchSampler {
   Position EndBatch();
 
   // Names an item of the batch that began at `batch`: see RecordSampler::Describe.
-  std::string NameOfItem(const Position& batch, int64_t item);
+  std::string RecordName(const Position& batch, int64_t item);
 
  private:
   Position Here() const { return {at_.record, at_.epoch, sampler_.Key()}; }

@@ -9,8 +9,9 @@
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/batch_size.h"
-#include "trainer/layers/takes_share.h"
-#include "trainer/net/share_batches.h"
+#include "trainer/layers/data_layer.h"
+#include "trainer/layers/file_writer.h"
+#include "trainer/net/data_layers.h"
 
 namespace trainer {
 namespace {
@@ -53,7 +54,7 @@ int64_t FittingBatch(int64_t records, int64_t batch) {
 TestData TestDataOf(const Net& net, bool reads_keys) {
   TestData data;
   for (int i = 0; i < net.NumLayers(); ++i) {
-    auto* const source = dynamic_cast<TakesShare*>(&net.GetLayer(i));
+    DataLayer* const source = net.GetLayer(i).data_layer();
     if (source == nullptr) continue;
     const int64_t records = source->CountRecords(reads_keys);
     const int64_t batch = source->RecordsPerBatch();
@@ -122,8 +123,8 @@ void TestNets::MakeExact(const NetSpec& spec, const NetOptions& options, const D
   rest_records_ = data_.records % batch_;
   if (rest_records_ > 0) rest_ = WithBatches(spec, rest_records_, options, device, params);
   if (!rest_) return;
-  ShareData(*net_, {.period = batches_, .skip_after = rest_records_});
-  ShareData(*rest_, {.skip_before = data_.records - rest_records_});
+  SetTestShard(*net_, {.period = batches_, .skip_after = rest_records_});
+  SetTestShard(*rest_, {.skip_before = data_.records - rest_records_});
 }
 
 std::unique_ptr<Net> TestNets::WithBatches(const NetSpec& spec, int64_t size, NetOptions options,

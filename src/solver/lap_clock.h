@@ -3,7 +3,7 @@
 #include <chrono>
 
 #include "core_share.h"
-#include "trainer/net/data_waits.h"
+#include "input_waits.h"
 #include "trainer/solver/solver.h"
 
 namespace trainer {
@@ -33,13 +33,13 @@ class Solver::Clock {
   }
 
   CoreShare& cores() { return cores_; }
-  DataWaits& data() { return data_; }
+  InputWaits& input() { return input_; }
 
  private:
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   int last_iter_ = 0;
   CoreShare cores_;
-  DataWaits data_;
+  InputWaits input_;
 };
 
 }  // namespace trainer

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "trainer/base/thread/spin.h"
-#include "trainer/net/data_waits.h"
+#include "trainer/net/data_layers.h"
 
 namespace trainer {
 namespace {

@@ -14,8 +14,7 @@
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
 #include "trainer/checkpoint/snapshot_writer.h"
-#include "trainer/net/await_batches.h"
-#include "trainer/net/data_waits.h"
+#include "trainer/net/data_layers.h"
 #include "trainer/net/join_replicas.h"
 #include "trainer/net/label_counts.h"
 #include "trainer/net/learning.h"
@@ -274,7 +273,7 @@ SolveResult Solver::Solve() {
 // replica asks for a stop, while all of them are between two steps and can be saved.
 bool Solver::WaitForInput(Net& net, int passes) {
   try {
-    AwaitBatches(net, passes);
+    WaitForBatches(net, passes);
     return true;
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kIo) return true;  // the pass that needs the batch throws it
@@ -366,7 +365,7 @@ void Solver::Report(float rate) {
   AddLossScale(*optimizer_, &report);
   observer_.OnIteration(report);
   const std::string note = clock_->cores().Note(report.seconds);
-  const std::string data = clock_->data().Note(*train_net_, report.seconds);
+  const std::string data = clock_->input().Note(*train_net_, report.seconds);
   if (times_ && report.iterations > 0) observer_.OnRanks(times_->Report());
   for (const std::string& text : {note, data}) {
     if (!text.empty()) observer_.OnNote(text);

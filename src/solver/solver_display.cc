@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "trainer/base/text/text.h"
-#include "trainer/net/data_waits.h"
+#include "trainer/net/data_layers.h"
 #include "trainer/solver/solver.h"
 #include "virtual_ranks.h"
 

@@ -5,7 +5,7 @@
 
 #include "all_reduce_over.h"
 #include "trainer/base/text/text.h"
-#include "trainer/net/bad_records.h"
+#include "trainer/net/data_layers.h"
 #include "trainer/net/broken_pass.h"
 #include "trainer/solver/lr_schedule.h"
 #include "trainer/solver/solver.h"
@@ -61,7 +61,7 @@ void Solver::RunStep(bool ahead) {
   train_net_->SetDebugInfo(debug_info && IsDisplayed() && rank_.rank == 0);
   Frame frame(*this);
   optimizer_->Step(*objective_, frame);
-  CountBadRecords(*train_net_, ReduceOver(strategy_->IsSynchronous() ? DataGroup() : nullptr));
+  ReduceBadRecords(*train_net_, ReduceOver(strategy_->IsSynchronous() ? DataGroup() : nullptr));
   FinishIteration();
   if (ema_ && !update_averages_) ema_->Add(state_.iter);
 }

@@ -10,10 +10,9 @@
 #include "rank_times.h"
 #include "snapshot_retention.h"
 #include "trainer/base/text/text.h"
-#include "trainer/net/bad_records.h"
+#include "trainer/net/data_layers.h"
 #include "trainer/net/learning.h"
 #include "trainer/net/output_counts.h"
-#include "trainer/net/share_batches.h"
 #include "trainer/solver/solver.h"
 
 namespace trainer {
@@ -42,7 +41,7 @@ void Solver::BuildTestNet(size_t i, const SolverOptions& options) {
                         .skip_after = nets->skips()};
   const bool divides_tests =
       rank_.size > 1 && !strategy_->IsAsynchronous() && partition_ == nullptr;
-  shared_tests_.push_back(divides_tests && ShareBatches(*net, share));
+  shared_tests_.push_back(divides_tests && ShardTestBatches(*net, share));
   const bool computes = shared_tests_[i] || partition_ != nullptr || rank_.rank == 0;
   test_nets_.push_back(computes ? std::move(net) : nullptr);
   if (rank_.rank != 0) nets->DropRest();
@@ -186,7 +185,7 @@ class Solver::TestRun {
     if (net != nullptr && solver_.WaitForInput(*net, 1)) {
       loss_ += net->Forward() * static_cast<float>(nets_.rest_records()) / total_;
       AddRest(solver_.ReadOutputs(*net, number_));
-      CountBadRecords(*net, ReduceOver(nullptr));
+      ReduceBadRecords(*net, ReduceOver(nullptr));
     }
     return solver_.Agree(solver_.LocalRequest(true));
   }
@@ -243,7 +242,7 @@ class Solver::TestRun {
     if (solver_.context_) solver_.context_->group.Heartbeat(solver_.state_.iter);
     if (group != nullptr && (shared_ || solver_.partition_ != nullptr)) group->AllReduce(numbers_);
     if (net_ != nullptr) {
-      CountBadRecords(*net_, ReduceOver(shared_ ? group : nullptr));
+      ReduceBadRecords(*net_, ReduceOver(shared_ ? group : nullptr));
     }
     return solver_.Agree(own);
   }

@@ -204,7 +204,7 @@ TEST_F(PrefetcherTest, NamesTheRecordOfEachItem) {
           options.rank = {ranks - 1, ranks};
           BatchQueue source(options, Plain());
           const int label = Labels(source, batches)[static_cast<size_t>(2 * batches - 2 + item)];
-          EXPECT_EQ(source.NameOfItem(item), "record '" + Key8(label) + "' of " + options.path);
+          EXPECT_EQ(source.RecordName(item), "record '" + Key8(label) + "' of " + options.path);
         }
       }
     }
@@ -218,7 +218,7 @@ TEST_F(PrefetcherTest, NamesItemsAfterAResume) {
   BatchQueue resumed(options, Plain());
   resumed.Restore(whole.position());
   EXPECT_EQ(Labels(resumed, 1)[1], 0);
-  EXPECT_EQ(resumed.NameOfItem(1), "record '00000000' of " + options.path);
+  EXPECT_EQ(resumed.RecordName(1), "record '00000000' of " + options.path);
 }
 
 // --- Refusals out of the thread ---

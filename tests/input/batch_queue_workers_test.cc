@@ -79,7 +79,7 @@ TEST_F(DecodeThreadsTest, LeaveTheNameOfAnItem) {
   for (const std::string& kind : EverySource::Kinds()) {
     const auto alone = source_.Make(kind, 9), together = source_.Make(kind, 9, {}, 4);
     for (int i = 0; i < 6; ++i) alone->Next(), together->Next();
-    EXPECT_EQ(together->NameOfItem(5), alone->NameOfItem(5));
+    EXPECT_EQ(together->RecordName(5), alone->RecordName(5));
     EXPECT_THAT(Catch([&] { together->Next(); }), Refuses(ErrorCode::kInternal, "was stopped"));
   }
 }

@@ -130,7 +130,7 @@ TEST_P(ReplicasTest, PartsReadTogetherAreTheBatchesOfSoManyReplicas) {
           EXPECT_EQ(together->position(), alone[0]->position());
         }
         for (const int item : {0, 2}) {
-          EXPECT_EQ(together->NameOfItem(kBatch + item), alone[1]->NameOfItem(item));
+          EXPECT_EQ(together->RecordName(kBatch + item), alone[1]->RecordName(item));
         }
       }
     }
@@ -168,7 +168,7 @@ TEST_P(ReplicasTest, NameTheRecordsOfASharedBatch) {
   for (int i = 0; i < 4; ++i) alone->Next();
   source->Next();
   source->Next();
-  EXPECT_EQ(source->NameOfItem(2), alone->NameOfItem(2));
+  EXPECT_EQ(source->RecordName(2), alone->RecordName(2));
 }
 
 std::string NameOfReplicas(const testing::TestParamInfo<std::string>& info) {

@@ -159,7 +159,7 @@ TEST_F(GuestSourceTest, AResumedRunAndRanksGoOnFromItsPosition) {
 TEST_F(GuestSourceTest, ItsItemsHaveNames) {
   const auto four = Make(4);
   Read(*four, 2);
-  EXPECT_EQ(four->NameOfItem(4), "record 'm1.pgm' of guest.archive");
+  EXPECT_EQ(four->RecordName(4), "record 'm1.pgm' of guest.archive");
 }
 
 }  // namespace

@@ -168,7 +168,7 @@ TEST_P(ShuffledSourceTest, NamesTheRecordOfAnItem) {
   for (int i = 0; i < 2; ++i) source->Next();
   const auto label = static_cast<int>(source->Next().output(1)[2]);
   const std::string name = GetParam().starts_with("TAR") ? Join("/p", label, "'") : Key8(label);
-  EXPECT_THAT(source->NameOfItem(2), HasSubstr(name));
+  EXPECT_THAT(source->RecordName(2), HasSubstr(name));
 }
 
 }  // namespace

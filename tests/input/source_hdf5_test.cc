@@ -44,7 +44,7 @@ TEST_F(Hdf5RowsTest, NamesTheRowOfEachItem) {
         const auto rows = Make(Join("batch_size: 2", shuffle), {ranks - 1, ranks});
         for (int i = 1; i < batches; ++i) rows->Next();
         const auto label = static_cast<int>(rows->Next().output(0)[1]);
-        EXPECT_EQ(rows->NameOfItem(1), Join("row ", label % 10, " of ", Path(label / 10)));
+        EXPECT_EQ(rows->RecordName(1), Join("row ", label % 10, " of ", Path(label / 10)));
       }
     }
   }

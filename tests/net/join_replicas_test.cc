@@ -6,7 +6,6 @@
 #include "support/error_of.h"
 #include "support/net_text.h"
 #include "support/test_device.h"
-#include "trainer/net/share_batches.h"
 
 namespace trainer {
 namespace {
@@ -21,10 +20,6 @@ class JoinReplicasTest : public testing::Test {
     spec_ = NetFromText(text);
     params_ = std::make_unique<ParamStore>(*device_);
     net_ = std::make_unique<Net>(spec_, QuietOptions(phase), *device_, *params_);
-  }
-  bool Shares(const std::string& text, caffe::Phase phase = caffe::TEST) {
-    Build(text, phase);
-    return ShareBatches(*net_, {0, 2, 3});
   }
 
   std::unique_ptr<Device> device_ = MakeTestDevice();
@@ -65,23 +60,6 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "some" bottom: "some_label"
         caffe::TRAIN);
   JoinReplicas(*net_, {2, [](std::span<float>) { FAIL() << "nothing is summed"; }});
   net_->Forward();
-}
-
-TEST_F(JoinReplicasTest, BatchesAreSharedWhereEachIsComputedByItself) {
-  EXPECT_TRUE(Shares(kInputs));
-  EXPECT_TRUE(Shares(std::string(kInputs) +
-                     "layer { name: 'bn' type: 'BatchNorm' bottom: 'x' top: 'bn' }"));
-  EXPECT_FALSE(Shares(kInputs, caffe::TRAIN)) << "layers learn from batches";
-  EXPECT_FALSE(Shares(std::string(kInputs) +
-                      "layer { name: 'f' type: 'Filter' bottom: 'x' bottom: 'pick' top: 'f' }"));
-  EXPECT_FALSE(Shares(std::string(kInputs) + R"(
-layer { name: "out" type: "HDF5Output" bottom: "x" bottom: "pick"
-        hdf5_output_param { file_name: "none.h5" } })"));
-  EXPECT_FALSE(Shares(R"(
-layer { name: "in" type: "DummyData" top: "x" top: "cont"
-        dummy_data_param { shape { dim: 2 dim: 3 dim: 4 } shape { dim: 2 dim: 3 } } }
-layer { name: "rnn" type: "RNN" bottom: "x" bottom: "cont" top: "y"
-        recurrent_param { num_output: 2 weight_filler { type: "xavier" } } })"));
 }
 
 }  // namespace

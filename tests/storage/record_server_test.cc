@@ -115,7 +115,7 @@ TEST_F(RecordHostTest, GivesAReplicaTheBatchesThatItReadsByItself) {
         hosted->Restore(own->position());
         EXPECT_EQ(EverySource::Records(*hosted, 30), EverySource::Records(*own, 30));
         EXPECT_EQ(hosted->position(), own->position());
-        EXPECT_EQ(hosted->NameOfItem(1), own->NameOfItem(1));
+        EXPECT_EQ(hosted->RecordName(1), own->RecordName(1));
       }
     }
   }

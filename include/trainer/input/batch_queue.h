@@ -100,8 +100,8 @@ class BatchQueue {
   // Names an item of the last batch, or of the batch that began at `position`, counted over all
   // virtual ranks: "record '00000007' of data/train_lmdb"; "" if that is no longer known. Ends
   // reading, so that normal reading need not store names: for the message of a fatal error.
-  std::string NameOfItem(int64_t item) { return NameOfItem(before_, item); }
-  std::string NameOfItem(const Position& position, int64_t item);
+  std::string RecordName(int64_t item) { return RecordName(before_, item); }
+  std::string RecordName(const Position& position, int64_t item);
 
   // The position after the last batch, for Restore. It is the same on all ranks that have taken as
   // many batches.

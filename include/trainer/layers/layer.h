@@ -18,7 +18,7 @@
 
 namespace trainer {
 
-struct InputCounters;  // of trainer/input/counters.h
+class DataLayer;  // of trainer/layers/data_layer.h
 
 // The order of a parameter's numbers in memory, compared with the file's row-major order.
 struct ParamLayout {
@@ -168,8 +168,8 @@ class Layer {
   virtual std::vector<std::string> skipped_kernels() const { return {}; }
   // Multiply-adds of one forward pass, 0 where not worth counting.
   virtual int64_t Macs() const { return 0; }
-  // How long a data source made the net wait; null for other layers.
-  virtual const InputCounters* Waits() const { return nullptr; }
+  // This layer, if it reads records; else null.
+  virtual DataLayer* data_layer() { return nullptr; }
 };
 
 // How many inputs and outputs a type takes; -1 = no upper bound. Checked before the layer is made.

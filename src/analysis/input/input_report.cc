@@ -11,7 +11,7 @@
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 #include "trainer/base/thread/threads.h"
-#include "trainer/input/counters.h"
+#include "trainer/layers/data_layer.h"
 
 namespace trainer {
 namespace {
@@ -19,10 +19,10 @@ namespace {
 // Sets the number of threads that decode for each source.
 void SetThreads(const Net& net, std::vector<InputSource>* sources) {
   for (int i = 0; i < net.NumLayers(); ++i) {
-    const InputCounters* const waits = net.GetLayer(i).Waits();
+    DataLayer* const layer = net.GetLayer(i).data_layer();
     for (InputSource& source : *sources) {
-      if (waits != nullptr && source.layer == net.LayerAt(i).name()) {
-        source.profile.threads = waits->threads;
+      if (layer != nullptr && source.layer == net.LayerAt(i).name()) {
+        source.profile.threads = layer->counters().threads;
       }
     }
   }

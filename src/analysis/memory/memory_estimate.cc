@@ -43,7 +43,7 @@ size_t WeightBytes(const Params& params) {
 size_t PrefetchBytes(const Net& net) {
   size_t bytes = 0;
   for (int i = 0; i < net.NumLayers(); ++i) {
-    if (net.GetLayer(i).Waits() == nullptr) continue;
+    if (net.GetLayer(i).data_layer() == nullptr) continue;
     const caffe::LayerParameter& layer = net.LayerAt(i).proto();
     for (const std::string& top : layer.top()) {
       bytes += net.Value(top).Bytes() * (size_t{layer.data_param().prefetch()} + 1);

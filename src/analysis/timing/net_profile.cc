@@ -11,7 +11,7 @@
 #include "trainer/checkpoint/model_file.h"
 #include "trainer/layers/works_on_host.h"
 #include "trainer/net/cost.h"
-#include "trainer/net/data_waits.h"
+#include "trainer/net/data_layers.h"
 #include "trainer/net/load_weights.h"
 #include "trainer/solver/solver.h"
 

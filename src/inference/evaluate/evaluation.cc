@@ -16,7 +16,7 @@
 #include "trainer/inference/evaluate/predictions.h"
 #include "trainer/inference/predict/class_names.h"
 #include "trainer/monitor/run_directory.h"
-#include "trainer/net/bad_records.h"
+#include "trainer/net/data_layers.h"
 
 namespace trainer {
 namespace {
@@ -132,7 +132,7 @@ Evaluation RunTest(TestNets& nets, const EvaluationOptions& options, ScoreCompar
             : static_cast<double>(is_rest ? nets.rest_records() : nets.batch_records());
     result.loss += net.Forward() * weight;
     total_weight += weight;
-    CountBadRecords(net, nullptr);
+    ReduceBadRecords(net, nullptr);
     means.Add(net, weight, is_rest);
     if (comparison != nullptr) comparison->AddBatch(is_rest);
     progress->Add(1);

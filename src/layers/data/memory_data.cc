@@ -24,8 +24,8 @@ class MemoryData final : public PrefetchingDataLayer {
         "ImageData to read images from the disk, or use Input for a net without data");
   }
 
-  const InputCounters* Waits() const override {
-    return has_source_ ? PrefetchingDataLayer::Waits() : nullptr;
+  DataLayer* data_layer() override {
+    return has_source_ ? PrefetchingDataLayer::data_layer() : nullptr;
   }
 
  private:

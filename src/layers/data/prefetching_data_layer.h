@@ -1,30 +1,23 @@
 #pragma once
-// What the layers share whose batches are read ahead.
+// Data layers whose batches a BatchQueue reads ahead.
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
-#include "data/batch_upload.h"
 #include "trainer/input/batch_queue.h"
-#include "trainer/layers/awaits_batches.h"
-#include "trainer/layers/counts_bad_records.h"
-#include "trainer/layers/items.h"
-#include "trainer/layers/layer.h"
-#include "trainer/layers/takes_share.h"
+#include "trainer/layers/data_layer.h"
 #include "trainer/layers/works_on_host.h"
 
 namespace trainer {
 
-// Output i is output i of the prefetcher's batches, or of the part of one that the pass computes.
-// On a device that runs later a batch of one part is copied while the pass before it computes.
-class PrefetchingDataLayer : public Layer,
-                             public NamesItems,
-                             public TakesShare,
-                             public CountsBadRecords,
-                             public WorksOnHost,
-                             public AwaitsBatches {
+// Top i is array i of the queue's batches, or the rows of it that belong to the pass's virtual
+// rank. On an asynchronous device, without virtual ranks, the next batch is uploaded while the
+// device computes on this one.
+class PrefetchingDataLayer : public DataLayer, public WorksOnHost {
  public:
-  explicit PrefetchingDataLayer(std::unique_ptr<BatchQueue> prefetcher);
+  explicit PrefetchingDataLayer(std::unique_ptr<BatchQueue> queue);
+  ~PrefetchingDataLayer() override;
 
   void Setup(SetupContext& ctx) override;
   void Prepare(PrepareContext& ctx) override;
@@ -32,41 +25,45 @@ class PrefetchingDataLayer : public Layer,
 
   std::string SaveState() const override;
   void RestoreState(const std::string& state) override;
-  void AwaitBatches(int passes) override;
-  void TakeShare(const TestShard& share) override { prefetcher_->SetTestShard(share); }
-  int64_t CountRecords(bool reads_keys) override { return prefetcher_->CountRecords(reads_keys); }
-  int64_t RecordsPerBatch() const override { return prefetcher_->batch_size(); }
-  std::string NameOfItem(int64_t item, uint32_t batches_ago) override;
-  const InputCounters* Waits() const override { return &prefetcher_->counters(); }
+
+  int64_t CountRecords(bool reads_keys) override { return queue_->CountRecords(reads_keys); }
+  int64_t RecordsPerBatch() const override { return queue_->batch_size(); }
+  void SetTestShard(const TestShard& shard) override { queue_->SetTestShard(shard); }
+  void WaitForBatches(int passes) override;
+  std::string RecordName(int64_t index, uint32_t batches_ago) override;
   bool SkipsBadRecords() const override;
   int64_t TakeBadRecords() override;
   void AddBadRecords(int64_t of_all) override;
+  const InputCounters& counters() const override { return queue_->counters(); }
 
  protected:
-  const BatchQueue& prefetcher() const { return *prefetcher_; }
+  const BatchQueue& queue() const { return *queue_; }
 
  private:
-  const Batch& TakeNext();
-  const Position& Here() const;
-  void NotePositions();
-  void StagePart(const RunContext& run);
-  void StageAhead(const RunContext& run);
+  class BatchUpload;
 
-  std::unique_ptr<BatchQueue> prefetcher_;
-  const Batch* batch_ = nullptr;  // that the last pass used, where it was not copied ahead
-  int part_ = 0;                  // of it
-  int64_t bad_ = 0;               // records in the batches that were used since they were counted
-  uint64_t bad_epoch_ = 0;
-  int64_t bad_in_epoch_ = 0;  // of all replicas
-  // Null where batches are not copied ahead, and these are not used then:
-  std::unique_ptr<BatchUpload> stage_;
-  bool sent_ = false;          // a batch that no pass has used yet
-  int64_t bad_sent_ = 0;       // records in it
-  Position after_;             // the last batch that a pass used
-  Position before_[kAgo + 1];  // it, and before those that were used before it
+  const Batch& NextBatch();
+  const Position& CurrentPosition() const;
+  void RecordPosition();
+  void UploadPart(const RunContext& run);
+  void UploadNext(const RunContext& run);
+
+  std::unique_ptr<BatchQueue> queue_;
+  const Batch* batch_ = nullptr;  // the last pass's, if batches are not uploaded ahead
+  int virtual_rank_ = 0;          // of the last pass
+  int64_t bad_ = 0;               // bad records in the batches used since TakeBadRecords
+  uint64_t bad_epoch_ = 0;        // the epoch that bad_in_epoch_ counts
+  int64_t bad_in_epoch_ = 0;      // of all ranks
+
+  // The members from here on are used only if batches pass through a BatchUpload.
+  std::unique_ptr<BatchUpload> upload_;  // null: Forward copies each batch itself
+  bool uploaded_ = false;                // a batch is on the device that no pass has used yet
+  int64_t bad_uploaded_ = 0;             // bad records in that batch
+  Position after_;                       // the position after the last batch that a pass used
+  Position before_[kMaxBatchesAgo + 1];  // before_[k]: before the batch used k batches ago
 };
 
-// Images (N, C, H, W) in output 0, and labels (N) in output 1 where there is one.
+// Top 0: images (N, C, H, W). Top 1, if there is one: labels (N).
 class PrefetchedImages : public PrefetchingDataLayer {
  public:
   using PrefetchingDataLayer::PrefetchingDataLayer;

@@ -6,7 +6,7 @@
 #include "trainer/backend/loops/map.h"
 #include "trainer/backend/memory/nchw_copy.h"
 #include "trainer/base/text/text.h"
-#include "trainer/layers/items.h"
+#include "trainer/layers/record_error.h"
 
 namespace trainer {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "execute/bindings.h"
 #include "trainer/base/text/text.h"
-#include "trainer/layers/items.h"
+#include "trainer/layers/data_layer.h"
 #include "trainer/net/graph.h"
 #include "trainer/net/join_replicas.h"
 
@@ -62,9 +62,9 @@ class BrokenPass {
   }
 
   // The layer that reads the records, where `items` is the size of its batch.
-  NamesItems* SourceOf(int64_t items) const {
+  DataLayer* SourceOf(int64_t items) const {
     for (const Node& node : graph_.nodes) {
-      auto* const source = dynamic_cast<NamesItems*>(node.layer.get());
+      DataLayer* const source = node.layer->data_layer();
       if (source == nullptr || node.out.empty()) continue;
       const Shape& shape = graph_.values[node.out[0]].shape;
       if (shape.Rank() > 0 && shape[0] == items) return source;
@@ -74,9 +74,9 @@ class BrokenPass {
 
   // "record '00000012' of data/train_lmdb", or "" where no layer reads records.
   std::string NameOf(int64_t item, int64_t items) const {
-    NamesItems* const source = SourceOf(items);
+    DataLayer* const source = SourceOf(items);
     if (source == nullptr) return "";
-    const std::string name = source->NameOfItem(item, 0);
+    const std::string name = source->RecordName(item, 0);
     return name.empty() ? Join("record ", item, " of the batch") : name;
   }
 

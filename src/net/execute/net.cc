@@ -15,8 +15,9 @@
 #include "trainer/base/text/text.h"
 #include "trainer/config/net_layers.h"
 #include "trainer/layers/filler.h"
-#include "trainer/layers/items.h"
+#include "trainer/layers/data_layer.h"
 #include "trainer/layers/param_start.h"
+#include "trainer/layers/record_error.h"
 
 namespace trainer {
 
@@ -32,8 +33,8 @@ Error WithItemsName(const Graph& graph, const Node& reader, const RecordError& e
     value = producer->in[0];
     producer = &graph.nodes[graph.values[value].producer];
   }
-  auto* const source = dynamic_cast<NamesItems*>(producer->layer.get());
-  const std::string name = source == nullptr ? "" : source->NameOfItem(error.item(), batches_ago);
+  DataLayer* const source = producer->layer->data_layer();
+  const std::string name = source == nullptr ? "" : source->RecordName(error.item(), batches_ago);
   if (name.empty()) return error;
   return Error(error.code(), Join(error.what(), "; item ", error.item(), " is ", name));
 }

@@ -12,7 +12,7 @@
 #include "support/net_text.h"
 #include "trainer/base/text/text.h"
 #include "trainer/input/batch.h"
-#include "trainer/layers/items.h"
+#include "trainer/layers/data_layer.h"
 #include "trainer/net/layer_state.h"
 
 namespace trainer {
@@ -167,9 +167,9 @@ TEST_F(DataAheadTest, PartsOfABatchAreThoseOfSoManyReplicas) {
       }
       EXPECT_EQ(together.State(), alone[0].State());
     }
-    auto& source = dynamic_cast<NamesItems&>(together.net->GetLayer(0));
-    auto& own = dynamic_cast<NamesItems&>(alone[1].net->GetLayer(0));
-    EXPECT_EQ(source.NameOfItem(1, 0), own.NameOfItem(1, 0));
+    DataLayer& source = *together.net->GetLayer(0).data_layer();
+    DataLayer& own = *alone[1].net->GetLayer(0).data_layer();
+    EXPECT_EQ(source.RecordName(1, 0), own.RecordName(1, 0));
   }
 }
 
@@ -210,10 +210,10 @@ TEST_F(DataAheadTest, NamesTheItemsOfTheLastTwoBatchesOfPasses) {
   for (const uint32_t ago : {0u, 1u}) {
     MadeDataAhead ahead(NetText(Database(1), ""), device);
     for (int pass = 0; pass < 4; ++pass) ahead.Next();
-    auto* const names = dynamic_cast<NamesItems*>(&ahead.net->GetLayer(0));
+    DataLayer* const names = ahead.net->GetLayer(0).data_layer();
     ASSERT_NE(names, nullptr);
     // Pass 3 has the records 9, 10, 11, which are 2, 3, 4.
-    EXPECT_THAT(names->NameOfItem(1, ago),
+    EXPECT_THAT(names->RecordName(1, ago),
                 StartsWith(ago == 0 ? "record '00000003'" : "record '00000000'"));
   }
 }

@@ -66,8 +66,8 @@ TEST_F(DataTest, ASavedPositionGoesOnWithTheNextBatch) {
 TEST_F(DataTest, CountsWaits) {
   LayerRunner data(Layer("batch_size: 1"), {});
   data.Forward();
-  ASSERT_NE(data.layer().Waits(), nullptr);
-  EXPECT_GE(data.layer().Waits()->first_wait_seconds, 0);
+  ASSERT_NE(data.layer().data_layer(), nullptr);
+  EXPECT_GE(data.layer().data_layer()->counters().first_wait_seconds, 0);
 }
 
 TEST_F(DataTest, LogsItsShapeOnceAndTheDatabase) {

@@ -109,7 +109,7 @@ TEST(LayerTest, AFusionCanBeRefusedReplacedAndTakenBack) {
 TEST(LayerTest, RefusesAPositionForALayerThatKeepsNone) {
   LayerRunner relu(R"(type: "ReLU")", {{2}});
   EXPECT_EQ(relu.layer().SaveState(), "");
-  EXPECT_EQ(relu.layer().Waits(), nullptr);
+  EXPECT_EQ(relu.layer().data_layer(), nullptr);
   EXPECT_NO_THROW(relu.layer().RestoreState(""));
   EXPECT_THAT([&] { relu.layer().RestoreState("1 5 0 key"); },
               testing::ThrowsMessage<Error>(

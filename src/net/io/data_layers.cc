@@ -1,0 +1,86 @@
+#include "trainer/net/data_layers.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "trainer/input/position.h"
+#include "trainer/layers/data_layer.h"
+#include "trainer/layers/file_writer.h"
+
+namespace trainer {
+namespace {
+
+std::vector<DataLayer*> DataLayersOf(const Net& net) {
+  std::vector<DataLayer*> layers;
+  for (const Node& node : net.graph().nodes) {
+    DataLayer* const layer = node.layer->data_layer();
+    if (layer != nullptr) layers.push_back(layer);
+  }
+  return layers;
+}
+
+// The node of the first data layer, or null.
+const Node* FirstDataNode(const Net& net) {
+  const auto& nodes = net.graph().nodes;
+  const auto found =
+      std::ranges::find_if(nodes, [](const Node& n) { return n.layer->data_layer() != nullptr; });
+  return found == nodes.end() ? nullptr : &*found;
+}
+
+bool CanBeSharded(const Node& node) {
+  if (node.has_dynamic_shape || node.signature.state_bytes > 0) return false;
+  if (node.spec.proto().phase() != caffe::TEST) return false;  // a BatchNorm moves its averages
+  if (dynamic_cast<const FileWriter*>(node.layer.get()) != nullptr) return false;
+  return node.layer->SaveState().empty() || node.layer->data_layer() != nullptr;
+}
+
+}  // namespace
+
+void WaitForBatches(const Net& net, int passes) {
+  for (DataLayer* const layer : DataLayersOf(net)) layer->WaitForBatches(passes);
+}
+
+void ReduceBadRecords(const Net& net, const std::function<void(std::span<float>)>& all_reduce) {
+  std::vector<DataLayer*> layers = DataLayersOf(net);
+  std::erase_if(layers, [](const DataLayer* layer) { return !layer->SkipsBadRecords(); });
+  if (layers.empty()) return;
+  std::vector<float> bad;
+  for (DataLayer* const layer : layers) bad.push_back(static_cast<float>(layer->TakeBadRecords()));
+  if (all_reduce) all_reduce(bad);
+  for (size_t i = 0; i < layers.size(); ++i) {
+    layers[i]->AddBadRecords(static_cast<int64_t>(bad[i]));
+  }
+}
+
+bool ShardTestBatches(Net& net, const TestShard& shard) {
+  if (net.training() || !std::ranges::all_of(net.graph().nodes, CanBeSharded)) return false;
+  if (shard.rank < shard.period) SetTestShard(net, shard);
+  return true;
+}
+
+void SetTestShard(Net& net, const TestShard& shard) {
+  for (DataLayer* const layer : DataLayersOf(net)) layer->SetTestShard(shard);
+}
+
+double SecondsWaitedForData(const Net& net) {
+  double seconds = 0;
+  for (const DataLayer* const layer : DataLayersOf(net)) {
+    seconds += layer->counters().wait_seconds + layer->counters().first_wait_seconds;
+  }
+  return seconds;
+}
+
+int64_t EpochOf(const Net& net) {
+  const Node* const node = FirstDataNode(net);
+  if (node == nullptr) return -1;
+  return static_cast<int64_t>(Position::Decode(node->layer->SaveState()).epoch);
+}
+
+int64_t RecordsPerPass(const Net& net) {
+  const Node* const node = FirstDataNode(net);
+  if (node == nullptr) return 0;
+  const Shape& shape = net.graph().values[node->out[0]].shape;
+  return shape.Rank() == 0 ? 1 : shape[0];
+}
+
+}  // namespace trainer
