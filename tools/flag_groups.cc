@@ -75,9 +75,9 @@ void DeclareBadRecords(FlagSet& flags, std::string* text) {
 void DeclareDbLock(FlagSet& flags, DbLock* lock) {
   flags.BeginGroup("data");
   flags.BindChoice(lock, "db_lock", "auto|off", {{"auto", DbLock::kAuto}, {"off", DbLock::kOff}},
-                   "auto: lock an LMDB while it is open; if its lock file cannot be used, warn "
-                   "and open it without a lock. off: open it without a lock; then no program may "
-                   "write to it during the run");
+                   "auto: lock a database while it is open; if its lock file cannot be used, "
+                   "open it without a lock (with a warning for an LMDB). off: open it without a "
+                   "lock; then no program may write to it during the run");
   flags.BeginGroup("");
 }
 

@@ -128,18 +128,7 @@ LocalCopyPlan PlanDatabaseCopy(const std::string& path) {
   const std::string found = Canonical(path);
   const std::vector<std::string> files = FilesOfSet(found);
   if (files.empty()) throw Error(ErrorCode::kNoInput, {path}, "it has no files");
-  LocalCopyPlan source =
-      FilesToStage(found, files, [files](size_t i) { return FileNameOf(files[i]); });
-  // A LevelDB changes its files when it is opened, an LMDB does not.
-  source.is_whole = [files](const std::string& folder) {
-    for (const std::string& file : files) {
-      const std::string name = FileNameOf(file), copy = JoinPath(folder, name);
-      if (name == "CURRENT" && !Exists(copy)) return false;
-      if (name == "data.mdb" && !HasSize(copy, FactsOf(file).st_size)) return false;
-    }
-    return true;
-  };
-  return source;
+  return FilesToStage(found, files, [files](size_t i) { return FileNameOf(files[i]); });
 }
 
 std::string NameInCopy(size_t file, const std::string& path) {

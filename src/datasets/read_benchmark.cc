@@ -91,7 +91,6 @@ class Measuring {
     ReadRate rate;
     rate.order = order;
     rate.cold = cold;
-    // Looked for each time: a LevelDB changes its files when it is opened.
     if (cold) rate.cached = ForgetFiles(FilesOfSet(path_));
     return rate;
   }

@@ -11,7 +11,6 @@
 #include "preflight/lints.h"
 #include "ranks/batch_scaling.h"
 #include "ranks/gpu_communicator.h"
-#include "ranks/record_server_start.h"
 #include "rescue.h"
 #include "resolved_file.h"
 #include "trainer/analysis/memory/memory_fit.h"
@@ -66,8 +65,6 @@ void TrainingRun::Join() {
   if (world_ != nullptr) rank_ = world_->group().rank();
   liveness_ = std::make_unique<JobLiveness>(
       std::chrono::seconds(is_rank_0() ? request_.stop.job_check : 0), deps_.scheduler);
-  if (world_ == nullptr) return;
-  record_server_ = StartRecordServer(*world_, std::chrono::seconds(request_.ranks.peer_timeout));
 }
 
 void TrainingRun::Configure() {

@@ -11,7 +11,6 @@
 #include "trainer/base/text/text.h"
 #include "trainer/storage/format.h"
 #include "trainer/storage/path_redirects.h"
-#include "trainer/storage/remote_cursor.h"
 
 namespace trainer {
 namespace {
@@ -76,9 +75,7 @@ std::unique_ptr<Cursor> OpenFolder(const Format& format, const std::string& path
                     : Join("the folder has no file ", format.marker, " and looks like an ",
                            other->name, " database; write backend: ", other->name));
   }
-  const std::string read = ResolvedPath(path);
-  if (format.exclusive && HasRecordServer()) return OpenRemoteCursor(format.name, read);
-  return format.open(read);
+  return format.open(ResolvedPath(path));
 }
 
 }  // namespace

@@ -17,10 +17,10 @@ namespace trainer {
 
 std::span<const Format> Formats() {
   static constexpr Format kFormats[] = {
-      {"HDF5", "", false, OpenHdf5, nullptr},
-      {"LEVELDB", "CURRENT", true, OpenLevelDb, CreateLevelDb},
-      {"LMDB", "data.mdb", false, OpenLmdb, CreateLmdb},
-      {"TAR", "", false, OpenTar, nullptr},
+      {"HDF5", "", OpenHdf5, nullptr},
+      {"LEVELDB", "CURRENT", OpenLevelDb, CreateLevelDb},
+      {"LMDB", "data.mdb", OpenLmdb, CreateLmdb},
+      {"TAR", "", OpenTar, nullptr},
   };
   return kFormats;
 }

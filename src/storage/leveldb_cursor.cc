@@ -1,24 +1,19 @@
-// Reads LevelDB databases. LevelDB has no read-only mode: opening takes an exclusive lock and
-// writes a log into the folder. Nothing here derives from its classes, which are built without
-// RTTI.
-
 #include "leveldb_cursor.h"
 
 #include <fcntl.h>
 #include <leveldb/db.h>
-#include <sys/stat.h>
 
-#include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "leveldb_env.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
 #include "trainer/storage/cursor.h"
+#include "trainer/storage/db_lock.h"
 #include "trainer/storage/fault_guard.h"
 
 namespace trainer {
@@ -35,11 +30,11 @@ bool IsDiskTrouble(const leveldb::Status& status) {
          !Contains(reason, "truncated");
 }
 
-// "process 1234", or "another process" where the system does not say which. Only for a database
-// that this process has not open: closing the file would end its own lock.
+// Names the process that holds LevelDB's exclusive lock: "process 1234", or "another process" if
+// the system does not say which.
 std::string HolderOf(const std::string& path) {
   struct flock lock {};
-  lock.l_type = F_WRLCK;
+  lock.l_type = F_RDLCK;
   lock.l_whence = SEEK_SET;
   FileOps& ops = FileOps::Posix();
   const FileHandle file(ops, ops.Open(path + "/LOCK", O_RDONLY | O_NONBLOCK, 0));
@@ -51,20 +46,15 @@ std::string HolderOf(const std::string& path) {
 [[noreturn]] void FailOpen(const std::string& path, const leveldb::Status& status) {
   const std::string reason = EscapeControl(status.ToString());
   if (Contains(reason, "lock " + path)) {
-    const bool ours = Contains(reason, "already held by process");
     throw Error(ErrorCode::kIo, {path},
-                Join(ours ? "a writer of this process" : HolderOf(path),
-                     " has the database open, and only one process at a time can open a LevelDB: "
-                     "wait until it ends, or give each job its own copy of the folder. An LMDB "
-                     "allows many readers; convert with 'trainer dataset convert' (",
+                Join(HolderOf(path),
+                     " has the database open and locked, as programs do that write to it, and "
+                     "Caffe: wait until it ends, or copy the folder (",
                      reason, ")"));
   }
-  if (Contains(reason, "Permission denied") || Contains(reason, "Read-only file system")) {
-    throw Error(
-        ErrorCode::kNoPermission, {path},
-        Join("no permission to write: LevelDB writes a lock and a log into the folder even if it "
-             "only reads; copy the database to a folder that you can write, or use LMDB (",
-             reason, ")"));
+  if (Contains(reason, "Permission denied")) {
+    throw Error(ErrorCode::kNoPermission, {path},
+                Join("no permission to read a file of the database (", reason, ")"));
   }
   if (IsDiskTrouble(status)) {
     throw Error(ErrorCode::kIo, {path}, Join("cannot open the database: ", reason));
@@ -73,75 +63,22 @@ std::string HolderOf(const std::string& path) {
               Join("the database is damaged or incomplete; copy or make it again (", reason, ")"));
 }
 
-// One database, opened once for all cursors of this process.
-class SharedDb {
- public:
-  explicit SharedDb(const std::string& path) {
-    struct stat info {};
-    stat(path.c_str(), &info);
-    id_ = {info.st_dev, info.st_ino};
-    const std::lock_guard lock(Mutex());
-    Open& open = AllOpen()[id_];
-    if (open.users == 0) {
-      leveldb::Options options;
-      options.create_if_missing = false;
-      options.paranoid_checks = true;
-      options.max_open_files = 100;
-      leveldb::DB* db = nullptr;
-      const leveldb::Status status = leveldb::DB::Open(options, path, &db);
-      open.db.reset(db);
-      if (!status.ok()) {
-        AllOpen().erase(id_);
-        FailOpen(path, status);
-      }
-    }
-    users_ = ++open.users;
-    db_ = open.db.get();
-  }
-
-  // Closes under the lock, so that no other thread opens it meanwhile.
-  ~SharedDb() {
-    const std::lock_guard lock(Mutex());
-    const auto found = AllOpen().find(id_);
-    if (--found->second.users == 0) AllOpen().erase(found);
-  }
-
-  SharedDb(const SharedDb&) = delete;
-  SharedDb& operator=(const SharedDb&) = delete;
-
-  leveldb::DB* operator->() const { return db_; }
-  int users() const { return users_; }  // when this one came
-
- private:
-  using Id = std::pair<dev_t, ino_t>;  // of the folder
-  struct Open {
-    std::unique_ptr<leveldb::DB> db;
-    int users = 0;
-  };
-
-  static std::mutex& Mutex() {
-    static std::mutex mutex;
-    return mutex;
-  }
-  static std::map<Id, Open>& AllOpen() {
-    static std::map<Id, Open> open;
-    return open;
-  }
-
-  Id id_;
-  leveldb::DB* db_ = nullptr;
-  int users_ = 0;
-};
+ReadOnlyLevelDb Open(const std::string& path) {
+  ReadOnlyLevelDb opened;
+  const leveldb::Status status =
+      OpenLevelDbReadOnly(path, GetDbLock() != DbLock::kOff, &opened);
+  if (!status.ok()) FailOpen(path, status);
+  return opened;
+}
 
 class LevelDbCursor final : public Cursor {
  public:
   explicit LevelDbCursor(const std::string& path)
-      : Cursor(path), name_(EscapeControl(path)), db_(path) {
-    read_.verify_checksums = true;
-    // Each record is read once per epoch, but for ranks that read through this process: these go
-    // through the same blocks at about the same time.
-    read_.fill_cache = db_.users() > 1;
-    iterator_.reset(db_->NewIterator(read_));
+      : Cursor(path), name_(EscapeControl(path)), opened_(Open(path)) {
+    leveldb::ReadOptions options;
+    options.verify_checksums = true;
+    options.fill_cache = false;  // each record is read once per epoch
+    iterator_.reset(opened_.db->NewIterator(options));
     SeekFirst();
   }
 
@@ -214,13 +151,13 @@ class LevelDbCursor final : public Cursor {
   }
 
   std::string name_;  // of the database, for messages
-  SharedDb db_;       // outlives the iterator
-  leveldb::ReadOptions read_;
-  std::unique_ptr<leveldb::Iterator> iterator_;
+  ReadOnlyLevelDb opened_;
+  std::unique_ptr<leveldb::Iterator> iterator_;  // destroyed before opened_, which it uses
   std::string last_;  // key of the record before the current move, for messages
 };
 
 }  // namespace
+
 std::unique_ptr<Cursor> OpenLevelDb(const std::string& path) {
   return std::make_unique<LevelDbCursor>(path);
 }

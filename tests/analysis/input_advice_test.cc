@@ -90,7 +90,7 @@ TEST(InputAdviceTest, ASetThatTheMemoryCannotHoldIsReadFromTheDiskInEveryEpoch) 
 TEST(InputAdviceTest, TheGreatestGainComesFirst) {
   InputProfile facts = Fast();
   facts.where = {FileSystemKind::kNetwork, "NFS"};
-  facts.kind = "LEVELDB";
+  facts.kind = "files";
   facts.cold = 100;
   HostResources machine = Machine();
   machine.cores = 2;

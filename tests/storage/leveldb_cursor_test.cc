@@ -7,8 +7,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <functional>
+#include <numeric>
+#include <set>
+
 #include "storage/test_data.h"
+#include "trainer/base/text/text.h"
 #include "trainer/storage/cursor.h"
+#include "trainer/storage/db_lock.h"
 
 namespace trainer {
 namespace {
@@ -123,39 +129,116 @@ TEST_F(LevelDbCursorTest, OpensAgainAfterTheLastReaderWentOrCouldNotOpen) {
   EXPECT_EQ(CountRecords(), 300);
 }
 
-TEST_F(LevelDbCursorTest, NamesTheProcessThatHoldsTheDatabase) {
-  int ready[2], done[2];
-  ASSERT_EQ(pipe(ready), 0);
-  ASSERT_EQ(pipe(done), 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    close(done[1]);
-    const auto holder = OpenCursor("LEVELDB", path_);
-    char byte = 'x';
-    const bool told = write(ready[1], &byte, 1) == 1;
-    _exit(told && read(done[0], &byte, 1) == 0 ? 0 : 1);
+// A process that runs `hold` and then waits until this object is destroyed.
+class Holder {
+ public:
+  explicit Holder(const std::function<void()>& hold) {
+    int ready[2], done[2];
+    if (pipe(ready) != 0 || pipe(done) != 0) std::abort();
+    pid_ = fork();
+    if (pid_ == 0) {
+      close(done[1]);
+      hold();
+      char byte = 'x';
+      const bool told = write(ready[1], &byte, 1) == 1;
+      _exit(told && read(done[0], &byte, 1) == 0 ? 0 : 1);
+    }
+    close(done[0]);
+    close(ready[1]);
+    char byte = 0;
+    EXPECT_EQ(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    done_ = done[1];
   }
-  close(done[0]);
-  char byte = 0;
-  ASSERT_EQ(read(ready[0], &byte, 1), 1);
-  EXPECT_THAT(Refusal(), Refuses(ErrorCode::kIo,
-                                 "process " + std::to_string(child) + " has the database open"));
-  close(done[1]);
-  int status = 0;
-  waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0);
+  ~Holder() {
+    close(done_);
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+  pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_;
+  int done_;
+};
+
+TEST_F(LevelDbCursorTest, NamesTheProcessThatWritesTheDatabase) {
+  {
+    const Holder writer([&] {
+      leveldb::DB* db = nullptr;
+      if (!leveldb::DB::Open({}, path_, &db).ok()) _exit(1);
+    });
+    EXPECT_THAT(Refusal(), Refuses(ErrorCode::kIo, "process " + std::to_string(writer.pid()) +
+                                                       " has the database open and locked"));
+    SetDbLock(DbLock::kOff);
+    EXPECT_EQ(CountRecords(), 300) << "without asking for the lock";
+    SetDbLock(DbLock::kAuto);
+  }
   EXPECT_EQ(CountRecords(), 300);
 }
 
-TEST_F(LevelDbCursorTest, RefusesAReadOnlyFolderWithTheCure) {
+TEST_F(LevelDbCursorTest, ManyProcessesReadAndNoneWritesMeanwhile) {
+  const Holder reader([&] { OpenCursor("LEVELDB", path_).release(); });
+  EXPECT_EQ(CountRecords(), 300);
+  leveldb::DB* db = nullptr;
+  EXPECT_FALSE(leveldb::DB::Open({}, path_, &db).ok());
+}
+
+// The names, sizes and times of all files of a folder.
+std::string Facts(const std::string& folder) {
+  std::set<std::string> facts;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    struct stat info {};
+    stat(entry.path().c_str(), &info);
+    facts.insert(Join(entry.path().filename().string(), " ", info.st_size, " ",
+                      info.st_mtim.tv_sec, ".", info.st_mtim.tv_nsec, "\n"));
+  }
+  return std::accumulate(facts.begin(), facts.end(), std::string());
+}
+
+// All records are in the log of the writer, and many small tables wait to be merged.
+TEST_F(LevelDbCursorTest, ReadingLeavesTheFilesAsTheyAre) {
+  const std::string log = folder_ / "log", tables = folder_ / "tables";
+  WriteDb("LEVELDB", log, records_);
+  leveldb::Options options;
+  options.create_if_missing = true;
+  for (int round = 0; round < 4; ++round) {  // the fourth table on level 0 makes merging due
+    leveldb::DB* raw = nullptr;
+    ASSERT_TRUE(leveldb::DB::Open(options, tables, &raw).ok());
+    const std::unique_ptr<leveldb::DB> db(raw);
+    for (const auto& [key, value] : records_) db->Put({}, key, value + std::to_string(round));
+  }
+  for (const std::string& path : {path_, log, tables}) {
+    const std::string before = Facts(path);
+    for (int i = 0; i < 3; ++i) {
+      const auto cursor = OpenCursor("LEVELDB", path);
+      size_t count = 0;
+      do {
+        ASSERT_EQ(cursor->Key(), records_[count].first);
+        ASSERT_EQ(cursor->Value(), records_[count].second + (path == tables ? "3" : ""));
+        ++count;
+      } while (!cursor->Next());
+      EXPECT_EQ(count, records_.size());
+    }
+    EXPECT_EQ(Facts(path), before);
+  }
+}
+
+TEST_F(LevelDbCursorTest, ReadsAFolderWithoutWritePermission) {
+  std::filesystem::remove(path_ + "/LOCK");
   for (const auto& entry : std::filesystem::directory_iterator(path_)) {
     chmod(entry.path().c_str(), 0444);
   }
   ASSERT_EQ(chmod(path_.c_str(), 0555), 0);
   {
     const AsNobody nobody;
-    EXPECT_THAT(Refusal(), Refuses(ErrorCode::kNoPermission,
-                                   "copy the database to a folder that you can write"));
+    EXPECT_EQ(CountRecords(), 300);
+  }
+  chmod((path_ + "/CURRENT").c_str(), 0);
+  {
+    const AsNobody nobody;
+    EXPECT_THAT(Refusal(), Refuses(ErrorCode::kNoPermission, "no permission to read a file"));
   }
   chmod(path_.c_str(), 0755);
 }

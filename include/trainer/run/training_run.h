@@ -26,7 +26,6 @@
 #include "trainer/run/start_point.h"
 #include "trainer/solver/signals.h"
 #include "trainer/solver/solver.h"
-#include "trainer/storage/record_server.h"
 
 namespace trainer {
 
@@ -84,7 +83,7 @@ class TrainingRun {
 
   // Copies data sets to this host.
   void CopyData();
-  // Joins the ranks and starts the server of records. Ranks other than 0 log warnings only.
+  // Joins the ranks. Ranks other than 0 log warnings only.
   void Join();
   // Reads the solver and applies to it what the request says about ranks and the batch.
   void Configure();
@@ -138,7 +137,6 @@ class TrainingRun {
   World* world_ = nullptr;  // null in a run alone
   Rank rank_;
   std::unique_ptr<JobLiveness> liveness_;
-  std::unique_ptr<RecordServer> record_server_;
   SolverSpec spec_;
   CompressionType compression_ = CompressionType::kF32;
   DeviceChoice choice_;

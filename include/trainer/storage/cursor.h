@@ -63,11 +63,10 @@ class Cursor {
 
 // Opens the set at `path` read-only, at its first record. `format` is a name of format.h: "LMDB",
 // "LEVELDB", "TAR" or "HDF5". Records of tar files come in the order of the files, see tar_index.h.
-// One database may be open several times in this process. Several ranks share a LevelDB as
-// record_server.h says.
+// Any number of cursors and processes may read a set.
 //
 // Throws kNoInput: the folder does not exist or has no database of this format (the message names
-// the format that it has). kNoPermission: it may not be read. kIo: another process has it open
+// the format that it has). kNoPermission: it may not be read. kIo: another process writes to it
 // (LevelDB). kData: empty, truncated, damaged, of another format or version. kUsage: unknown
 // format.
 std::unique_ptr<Cursor> OpenCursor(const std::string& format, const std::string& path);

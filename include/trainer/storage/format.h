@@ -15,7 +15,6 @@ class DbWriter;
 struct Format {
   const char* name;    // "LMDB": as data_param's backend, --backend and reports name it
   const char* marker;  // the file that marks a folder of this format; "": its sets are files
-  bool exclusive;      // one process at a time may open a set
   std::unique_ptr<Cursor> (*open)(const std::string& path);
   // Creates an empty database in an existing folder. Null for formats that are not databases.
   std::unique_ptr<DbWriter> (*create)(const std::string& folder);

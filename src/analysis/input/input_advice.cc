@@ -96,11 +96,6 @@ class InputAdvisor {
       Add(1, Join("each image is a separate file", network ? Join(" on ", profile_.where.name) : "",
                   "; pack them: trainer dataset pack ROOT LIST SET"));
     }
-    if (profile_.kind == "LEVELDB") {
-      Add(1,
-          "only one process at a time can read a LevelDB; 'trainer dataset convert' converts it to "
-          "LMDB");
-    }
   }
 
   void AdviseOnThreads() {

@@ -7,7 +7,6 @@
 #include "batch_size.h"
 #include "ranks/batch_scaling.h"
 #include "ranks/gpu_communicator.h"
-#include "ranks/record_server_start.h"
 #include "trainer/analysis/memory/memory_fit.h"
 #include "trainer/analysis/timing/net_profile.h"
 #include "trainer/base/error/error.h"
@@ -93,10 +92,6 @@ int FindLearningRate(const TrainRequest& request, const LrRange& range,
   SetDbLock(request.input.db_lock);
   if (const int ranks = RanksToStart(request.ranks, request.device)) return LaunchRanks(ranks);
   World* const world = JoinRanks(request.ranks);
-  const auto server =
-      world == nullptr
-          ? nullptr
-          : StartRecordServer(*world, std::chrono::seconds(request.ranks.peer_timeout));
   const LrRangeResult result = TestOnRank(request, range, world);
   if (world == nullptr || world->group().rank().rank == 0) report(result);
   if (world != nullptr) world->Finish();

@@ -94,7 +94,7 @@ TEST_F(DamagedPageTest, AShortenedFileIsNamed) {
                 "data/train_lmdb: ", "the database file became shorter while it was read");
 }
 
-TEST(SharedLevelDbTest, OneProcessReadsItFromSeveralLayers) {
+TEST(SharedLevelDbTest, SeveralLayersReadIt) {
   Job job("LEVELDB");
   job.net = Edited(job.net, "data/test_leveldb", "data/train_leveldb");
   EXPECT_EQ(job.Train().exit_code, 0) << "train and test net";
@@ -106,23 +106,6 @@ TEST(SharedLevelDbTest, OneProcessReadsItFromSeveralLayers) {
   const Outcome outcome = job.Train();
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_EQ(RunHere({"check", "--solver=solver.prototxt"}, job.options()).exit_code, 0);
-}
-
-// 75 tells a batch system to start the job again, which would go on for ever.
-TEST(SharedLevelDbTest, OneThatAnotherProcessHoldsIsNoReasonToRequeue) {
-  Job job("LEVELDB");
-  job.solver = Edited(Edited(job.solver, "max_iter: 20", "max_iter: 100000000"), "snapshot: 10",
-                      "snapshot: 100000000");
-  job.Write();
-  RunningProgram holder(job.TrainCommand(), job.options());
-  holder.WaitForLine("Iteration 0 (");
-  const Outcome outcome = RunHere({"dataset", "check", "data/train_leveldb"}, job.options());
-  EXPECT_EQ(outcome.exit_code, 74);
-  EXPECT_THAT(outcome.Errors(), ElementsAre(AllOf(StartsWith("data/train_leveldb: process "),
-                                                  HasSubstr("has the database open"),
-                                                  HasSubstr("wait until it ends"))));
-  holder.Signal(SIGKILL);
-  holder.Wait();
 }
 
 TEST(DatasetInfoTest, EndsWithAnErrorWhenRecordsAreUnusable) {
