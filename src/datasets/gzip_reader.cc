@@ -1,9 +1,10 @@
 #include "gzip_reader.h"
 
-#include <fcntl.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <vector>
 
 #include "trainer/base/error/error.h"
@@ -19,51 +20,37 @@ constexpr size_t kPartBytes = size_t{8} << 20;
 // Archives of raw pixels shrink to a tenth; gzip cannot shrink anything below a thousandth.
 constexpr uint64_t kMostRatio = 200, kSmall = uint64_t{64} << 20;
 
-class Inflater {
- public:
-  explicit Inflater(const std::string& path) : path_(path) {
-    constexpr int kGzip = 16;  // the stream's head and end are gzip's
-    if (inflateInit2(&stream_, MAX_WBITS + kGzip) != Z_OK) throw std::bad_alloc();
-  }
-  ~Inflater() { inflateEnd(&stream_); }
-  Inflater(const Inflater&) = delete;
-  Inflater& operator=(const Inflater&) = delete;
-
-  // Unpacks some bytes into `part` as often as it gets full; take(bytes) each time.
-  void Unpack(std::vector<char>* read, size_t count, std::vector<char>* part,
-              const std::function<void(size_t)>& take) {
-    stream_.next_in = reinterpret_cast<Bytef*>(read->data());
-    stream_.avail_in = static_cast<uInt>(count);
-    do {
-      if (ended_ && inflateReset(&stream_) != Z_OK) Fail();
-      stream_.next_out = reinterpret_cast<Bytef*>(part->data());
-      stream_.avail_out = static_cast<uInt>(part->size());
-      const int result = inflate(&stream_, Z_NO_FLUSH);
-      if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) Fail();
-      ended_ = result == Z_STREAM_END;
-      take(part->size() - stream_.avail_out);
-    } while (stream_.avail_in > 0 || (!ended_ && stream_.avail_out == 0));
-  }
-
-  // At the end of the file.
-  void CheckEnd() const {
-    if (!ended_) Fail("the file is truncated");
-  }
-
- private:
-  [[noreturn]] void Fail() const {
-    Fail(stream_.msg != nullptr ? stream_.msg : "it cannot be unpacked");
-  }
-  [[noreturn]] void Fail(const std::string& why) const {
-    throw Error(ErrorCode::kData, {path_}, Join("the gzip file is damaged: ", why));
-  }
-
-  const std::string& path_;
-  z_stream stream_{};
-  bool ended_ = false;  // a piece is, and nothing of the next one was read
-};
-
 }  // namespace
+
+void GzipReader::CloseGzip::operator()(gzFile_s* file) const { gzclose_r(file); }
+
+GzipReader::GzipReader(const std::string& path) : path_(path) {
+  OpenForReading(path);  // throws clear errors for what is no readable file
+  file_.reset(gzopen(path.c_str(), "rb"));
+  if (file_ == nullptr) {
+    throw Error(ErrorCode::kIo, {path}, Join("cannot open the file: ", std::strerror(errno)));
+  }
+  gzbuffer(file_.get(), 1 << 17);
+}
+
+size_t GzipReader::Read(void* to, size_t bytes) {
+  const int got = gzread(file_.get(), to, static_cast<unsigned>(bytes));
+  int code = Z_OK;
+  std::string_view text = gzerror(file_.get(), &code);
+  if (text.starts_with(path_ + ": ")) text.remove_prefix(path_.size() + 2);
+  if (code == Z_ERRNO) {
+    throw Error(ErrorCode::kIo, {path_}, Join("cannot read: ", std::strerror(errno)));
+  }
+  if (code == Z_BUF_ERROR) text = "the file is truncated";
+  if (got < 0 || (code != Z_OK && code != Z_STREAM_END)) {
+    throw Error(ErrorCode::kData, {path_}, Join("the gzip file is damaged: ", text));
+  }
+  return static_cast<size_t>(got);
+}
+
+uint64_t GzipReader::packed_bytes() const {
+  return static_cast<uint64_t>(std::max<z_off_t>(gzoffset(file_.get()), 0));
+}
 
 bool IsGzip(const std::string& path) {
   const RandomAccessFile file(path);
@@ -81,27 +68,17 @@ uint64_t UnpackedBytes(const std::string& path) {
 
 void UnpackGzip(const std::string& from, const std::string& to,
                 const std::function<void(uint64_t)>& done) {
-  const FileHandle file = OpenForReading(from);
-  posix_fadvise(file.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
-  std::vector<char> packed(kPartBytes), part(kPartBytes);
-  Inflater inflater(from);
+  GzipReader file(from);
+  std::vector<char> part(kPartBytes);
   AtomicFile copy(to);
-  uint64_t all = 0;
-  for (;;) {
-    const ssize_t got = FileOps::Posix().Read(file.get(), packed.data(), packed.size());
-    if (got < 0) ThrowFileError(FileUse::kInput, "read", from, errno);
-    if (got == 0) break;
-    all += static_cast<uint64_t>(got);
-    inflater.Unpack(&packed, static_cast<size_t>(got), &part, [&](size_t bytes) {
-      copy.Append(part.data(), bytes);
-      done(bytes);
-      if (copy.size() <= kSmall || copy.size() / kMostRatio <= all) return;
-      throw Error(ErrorCode::kData, {from},
-                  Join("the gzip file unpacks to more than ", kMostRatio,
-                       " times its size, which is not plausible for an archive of images"));
-    });
+  while (const size_t bytes = file.Read(part.data(), part.size())) {
+    copy.Append(part.data(), bytes);
+    done(bytes);
+    if (copy.size() <= kSmall || copy.size() / kMostRatio <= file.packed_bytes()) continue;
+    throw Error(ErrorCode::kData, {from},
+                Join("the gzip file unpacks to more than ", kMostRatio,
+                     " times its size, which is not plausible for an archive of images"));
   }
-  inflater.CheckEnd();
   copy.Commit();  // reads it back and compares
 }
 

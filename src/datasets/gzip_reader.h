@@ -3,9 +3,33 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
+struct gzFile_s;
+
 namespace trainer {
+
+// Reads a file and unpacks it if gzip has packed it.
+class GzipReader {
+ public:
+  // Throws as OpenForReading does.
+  explicit GzipReader(const std::string& path);
+
+  // Reads the next bytes; returns fewer than `bytes` (below 2 GiB) only at the end of the file.
+  // Throws kData if the file is damaged or cut short, kIo.
+  size_t Read(void* to, size_t bytes);
+  // About how many bytes of the file itself have been read.
+  uint64_t packed_bytes() const;
+
+ private:
+  struct CloseGzip {
+    void operator()(gzFile_s* file) const;
+  };
+
+  std::string path_;
+  std::unique_ptr<gzFile_s, CloseGzip> file_;
+};
 
 // Whether a file begins as gzip files do. Throws as OpenForReading does, and kIo.
 bool IsGzip(const std::string& path);

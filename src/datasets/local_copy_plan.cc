@@ -119,6 +119,12 @@ LocalCopyPlan FilesToStage(const std::string& path, const std::vector<std::strin
                               const std::function<void(uint64_t)>& done) {
     for (size_t i = 0; i < files.size(); ++i) CopyFile(files[i], JoinPath(folder, name(i)), done);
   };
+  source.is_whole = [files, name](const std::string& folder) {
+    for (size_t i = 0; i < files.size(); ++i) {
+      if (!HasSize(JoinPath(folder, name(i)), FactsOf(files[i]).st_size)) return false;
+    }
+    return true;
+  };
   return source;
 }
 
@@ -139,14 +145,7 @@ LocalCopyPlan PlanHdf5ListCopy(const std::string& list) {
   std::vector<std::string> files;
   for (const ListedHdf5& file : ReadHdf5List(list)) files.push_back(file.path);
   const auto name = [files](size_t i) { return NameInCopy(i, files[i]); };
-  LocalCopyPlan source = FilesToStage(Canonical(list), files, name);
-  source.is_whole = [files, name](const std::string& folder) {
-    for (size_t i = 0; i < files.size(); ++i) {
-      if (!HasSize(JoinPath(folder, name(i)), FactsOf(files[i]).st_size)) return false;
-    }
-    return true;
-  };
-  return source;
+  return FilesToStage(Canonical(list), files, name);
 }
 
 LocalCopyPlan PlanTarShardCopy(const std::string& tar) {
@@ -156,23 +155,22 @@ LocalCopyPlan PlanTarShardCopy(const std::string& tar) {
   LocalCopyPlan source = FilesToStage(files.size() == 1 ? files[0] : tar, files, name);
   std::vector<bool> packed;
   for (const std::string& file : files) packed.push_back(IsGzip(file));
-  if (std::ranges::find(packed, true) != packed.end()) {
-    source.bytes = [files, packed] {
-      uint64_t bytes = 0;
-      for (size_t i = 0; i < files.size(); ++i) {
-        const auto stored = static_cast<uint64_t>(FactsOf(files[i]).st_size);
-        bytes += packed[i] ? std::max(stored, UnpackedBytes(files[i])) : stored;
-      }
-      return bytes;
-    };
-    source.copy = [files, name, packed](const std::string& folder,
-                                        const std::function<void(uint64_t)>& done) {
-      for (size_t i = 0; i < files.size(); ++i) {
-        const auto copy = packed[i] ? UnpackGzip : CopyFile;
-        copy(files[i], JoinPath(folder, name(i)), done);
-      }
-    };
-  }
+  if (std::ranges::find(packed, true) == packed.end()) return source;
+  source.bytes = [files, packed] {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < files.size(); ++i) {
+      const auto stored = static_cast<uint64_t>(FactsOf(files[i]).st_size);
+      bytes += packed[i] ? std::max(stored, UnpackedBytes(files[i])) : stored;
+    }
+    return bytes;
+  };
+  source.copy = [files, name, packed](const std::string& folder,
+                                      const std::function<void(uint64_t)>& done) {
+    for (size_t i = 0; i < files.size(); ++i) {
+      const auto copy = packed[i] ? UnpackGzip : CopyFile;
+      copy(files[i], JoinPath(folder, name(i)), done);
+    }
+  };
   source.is_whole = [files, name, packed](const std::string& folder) {
     for (size_t i = 0; i < files.size(); ++i) {
       const std::string copy = JoinPath(folder, name(i));

@@ -1,12 +1,7 @@
 #include "trainer/datasets/mnist.h"
 
-#include <zlib.h>
-
-#include <cerrno>
-#include <cstring>
-
+#include "gzip_reader.h"
 #include "trainer/base/error/error.h"
-#include "trainer/base/file/file.h"
 #include "trainer/base/log/progress.h"
 #include "trainer/base/text/text.h"
 #include "trainer/storage/database_writer.h"
@@ -16,23 +11,11 @@ namespace {
 
 constexpr uint32_t kImagesMagic = 0x803, kLabelsMagic = 0x801, kMaxSide = 16384;
 
-struct CloseGz {
-  void operator()(gzFile_s* file) const { gzclose_r(file); }
-};
-
 }  // namespace
 
-// zlib reads plain files as they are, so that one reader does both.
 class IdxReader::File {
  public:
-  explicit File(const std::string& path) : path_(path) {
-    OpenForReading(path);  // for its messages
-    file_.reset(gzopen(path.c_str(), "rb"));
-    if (file_ == nullptr) {
-      throw Error(ErrorCode::kIo, {path}, Join("cannot open the file: ", std::strerror(errno)));
-    }
-    gzbuffer(file_.get(), 1 << 17);
-  }
+  explicit File(const std::string& path) : path_(path), file_(path) {}
 
   [[noreturn]] void Fail(const std::string& message) const {
     throw Error(ErrorCode::kData, {path_}, message);
@@ -40,7 +23,7 @@ class IdxReader::File {
 
   // Exactly `bytes`, or an error that says `where` the file ends.
   void Read(uint8_t* to, size_t bytes, const std::string& where) {
-    if (ReadSome(to, bytes) < bytes) Fail(Join("the file is truncated: it ends ", where));
+    if (file_.Read(to, bytes) < bytes) Fail(Join("the file is truncated: it ends ", where));
   }
 
   uint32_t Number() {
@@ -61,28 +44,14 @@ class IdxReader::File {
   // A gzip file's checksum is only checked here.
   void CheckEnd(uint32_t count) {
     uint8_t extra;
-    if (ReadSome(&extra, 1) != 0) {
+    if (file_.Read(&extra, 1) != 0) {
       Fail(Join("the file has data after the ", count, " entries that its header names"));
     }
   }
 
  private:
-  size_t ReadSome(uint8_t* to, size_t bytes) {
-    const int got = gzread(file_.get(), to, static_cast<unsigned>(bytes));
-    int code = Z_OK;
-    const char* text = gzerror(file_.get(), &code);
-    if (code == Z_ERRNO) {
-      throw Error(ErrorCode::kIo, {path_}, Join("cannot read: ", std::strerror(errno)));
-    }
-    if (code == Z_BUF_ERROR) Fail("the file is truncated: the end of its gzip stream is missing");
-    if (got < 0 || (code != Z_OK && code != Z_STREAM_END)) {
-      Fail(Join("the gzip stream is damaged: ", text));
-    }
-    return static_cast<size_t>(got);
-  }
-
   std::string path_;
-  std::unique_ptr<gzFile_s, CloseGz> file_;
+  GzipReader file_;
 };
 
 IdxReader::IdxReader(const std::string& images, const std::string& labels)

@@ -27,7 +27,7 @@ FileHandle CreateFile(const std::string& path, const std::string& shown, Hdf5Cre
 
 Hdf5Appender::Hdf5Appender(const std::string& path, const std::string& shown, Hdf5Creation creation)
     : path_(shown.empty() ? path : shown),
-      storage_(std::make_unique<FileStorage>(CreateFile(path, path_, creation))) {
+      storage_(std::make_unique<DiskFile>(CreateFile(path, path_, creation))) {
   const Hdf5Lock lock;
   const Hdf5Handle access = MakeFileAccess(*storage_, path_);
   file_ = Hdf5Handle(H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()));

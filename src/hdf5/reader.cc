@@ -28,13 +28,19 @@ herr_t AddName(hid_t, const char* name, const H5L_info_t*, void* names) {
   return 0;
 }
 
+// Throws kIo if reading the file failed, which explains what HDF5 says.
+void ThrowIfFailed(const DiskFile& file, const std::string& path) {
+  if (file.error() != 0) ThrowFileError(FileUse::kInput, "read", path, file.error());
+}
+
 }  // namespace
 
 bool IsHdf5(const std::string& path) {
-  ReadStorage file(path);
+  DiskFile file(OpenForReading(path));
+  ThrowIfFailed(file, path);
   std::string head(kSignature.size(), '\0');
   for (uint64_t at = 0; at + head.size() <= file.Size(); at = std::max(2 * at, kFirstUserBlock)) {
-    if (!file.Read(at, head.size(), head.data())) file.ThrowFailure();
+    if (!file.Read(at, head.size(), head.data())) ThrowIfFailed(file, path);
     if (head == kSignature) return true;
   }
   return false;
@@ -50,18 +56,18 @@ Hdf5Reader::Hdf5Reader(const std::string& path, ErrorCode damaged)
     throw Error(damaged_, {path_},
                 "this is not an HDF5 file, or its start is damaged; give another file");
   }
-  storage_ = std::make_unique<ReadStorage>(path);
+  storage_ = std::make_unique<DiskFile>(OpenForReading(path));
   const Hdf5Lock lock;
   const Hdf5Handle access = MakeFileAccess(*storage_, path_);
   file_ = Hdf5Handle(H5Fopen(path_.c_str(), H5F_ACC_RDONLY, access.get()));
   if (file_.valid()) return;
-  storage_->ThrowFailure();
+  ThrowIfFailed(*storage_, path_);
   ThrowHdf5(damaged_, path_, "this HDF5 file cannot be opened",
             "it is truncated, damaged or still being written: copy it again or give another file");
 }
 
 void Hdf5Reader::Fail(const std::string& name, const std::string& problem) const {
-  storage_->ThrowFailure();
+  ThrowIfFailed(*storage_, path_);
   throw Error(damaged_, {path_}, Join(Quoted(name), " ", problem));
 }
 
@@ -222,7 +228,7 @@ std::string Hdf5Reader::Text(const std::string& name) const {
 }
 
 void Hdf5Array::Fail() const {
-  storage_->ThrowFailure();
+  ThrowIfFailed(*storage_, file_);
   ThrowHdf5(damaged_, file_, Join(Quoted(name_), " cannot be read"),
             "the file is damaged or uses a compression that this program does not have");
 }

@@ -95,17 +95,7 @@ hid_t Driver() {
 
 }  // namespace
 
-// A damaged file can point anywhere.
-bool ReadStorage::Read(uint64_t at, size_t bytes, void* to) try {
-  const uint64_t read = at < Size() ? file_.Read(at, bytes, to) : 0;
-  std::memset(static_cast<char*>(to) + read, 0, static_cast<size_t>(bytes - read));
-  return true;
-} catch (...) {  // the library is C
-  if (!failure_) failure_ = std::current_exception();
-  return false;
-}
-
-FileStorage::FileStorage(FileHandle file) : file_(std::move(file)) {
+DiskFile::DiskFile(FileHandle file) : file_(std::move(file)) {
   struct stat info {};
   if (fstat(file_.get(), &info) != 0) {
     error_ = errno;
@@ -114,17 +104,16 @@ FileStorage::FileStorage(FileHandle file) : file_(std::move(file)) {
   }
 }
 
-bool FileStorage::Read(uint64_t at, size_t bytes, void* to) {
+bool DiskFile::Read(uint64_t at, size_t bytes, void* to) {
   auto* next = static_cast<char*>(to);
   if (at >= size_) {  // a damaged file can point anywhere
     std::memset(next, 0, bytes);
     return true;
   }
   while (bytes > 0) {
-    const ssize_t got = pread(file_.get(), next, bytes, static_cast<off_t>(at));
-    if (got < 0 && errno == EINTR) continue;
+    const ssize_t got = FileOps::Posix().Pread(file_.get(), next, bytes, at);
     if (got < 0) {
-      error_ = errno;
+      if (error_ == 0) error_ = errno;
       return false;
     }
     if (got == 0) {
@@ -138,7 +127,7 @@ bool FileStorage::Read(uint64_t at, size_t bytes, void* to) {
   return true;
 }
 
-void FileStorage::Write(uint64_t at, size_t bytes, const void* from) {
+void DiskFile::Write(uint64_t at, size_t bytes, const void* from) {
   const auto* next = static_cast<const char*>(from);
   while (bytes > 0 && error_ == 0) {
     const ssize_t wrote = pwrite(file_.get(), next, bytes, static_cast<off_t>(at));
@@ -154,7 +143,7 @@ void FileStorage::Write(uint64_t at, size_t bytes, const void* from) {
   }
 }
 
-void FileStorage::Resize(uint64_t bytes) {
+void DiskFile::Resize(uint64_t bytes) {
   if (error_ == 0 && ftruncate(file_.get(), static_cast<off_t>(bytes)) != 0) error_ = errno;
   if (error_ == 0) size_ = bytes;
 }

@@ -6,11 +6,10 @@
 
 #include <array>
 #include <cstdint>
-#include <exception>
 #include <map>
 #include <string>
 
-#include "trainer/base/file/random_access_file.h"
+#include "trainer/base/file/file.h"
 #include "trainer/hdf5/handle.h"
 
 namespace trainer {
@@ -30,32 +29,12 @@ class VfdFile {
   virtual void Resize(uint64_t bytes) = 0;
 };
 
-// An open file that is read alone.
-class ReadStorage final : public VfdFile {
- public:
-  explicit ReadStorage(const std::string& path) : file_(path) {}
-
-  // Throws what the first read that failed has thrown, if one has.
-  void ThrowFailure() const {
-    if (failure_) std::rethrow_exception(failure_);
-  }
-
-  uint64_t Size() const override { return file_.bytes(); }
-  bool Read(uint64_t at, size_t bytes, void* to) override;
-  void Write(uint64_t, size_t, const void*) override {}
-  void Resize(uint64_t) override {}
-
- private:
-  RandomAccessFile file_;
-  std::exception_ptr failure_;
-};
-
 // An open file.
-class FileStorage final : public VfdFile {
+class DiskFile final : public VfdFile {
  public:
-  explicit FileStorage(FileHandle file);
+  explicit DiskFile(FileHandle file);
 
-  // errno of the first call that failed, or 0. Nothing is written after it.
+  // errno of the first call that failed, or 0. Nothing is written after a failure.
   int error() const { return error_; }
 
   uint64_t Size() const override { return size_; }

@@ -10,7 +10,7 @@
 
 namespace trainer {
 
-class FileStorage;
+class DiskFile;
 
 enum class Hdf5Creation {
   kReplace,  // in place of an older file
@@ -52,7 +52,7 @@ class Hdf5Appender {
   void Check(bool done) const;
 
   std::string path_;  // as messages call it
-  std::unique_ptr<FileStorage> storage_;
+  std::unique_ptr<DiskFile> storage_;
   Hdf5Handle file_;
   std::map<std::string, Hdf5Handle> arrays_;
   std::map<std::string, uint64_t> rows_;

@@ -13,7 +13,7 @@
 
 namespace trainer {
 
-class ReadStorage;
+class DiskFile;
 
 // Whether the file holds HDF5, by its content: the signature at byte 0, or at 512, 1024, 2048, ...
 // after a block of the user's. Throws as OpenForReading does.
@@ -44,7 +44,7 @@ class Hdf5Array {
 
   std::string file_, name_;
   ErrorCode damaged_ = ErrorCode::kData;
-  const ReadStorage* storage_ = nullptr;
+  const DiskFile* storage_ = nullptr;
   std::vector<int64_t> dims_;
   int64_t count_ = 1;
   bool is_float_ = true;
@@ -90,7 +90,7 @@ class Hdf5Reader {
 
   std::string path_;
   ErrorCode damaged_;
-  std::unique_ptr<ReadStorage> storage_;
+  std::unique_ptr<DiskFile> storage_;
   Hdf5Handle file_;
 };
 
