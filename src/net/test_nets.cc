@@ -16,8 +16,8 @@
 namespace trainer {
 namespace {
 
-// The specification with other batch sizes. Layers read one batch ahead, as such a net computes one
-// batch of a test.
+// Returns the specification with another batch size. Data layers prefetch one batch, because such a
+// net computes one batch of a test.
 NetSpec Resized(const NetSpec& spec, int64_t from, int64_t to) {
   NetSpec resized;
   resized.proto = spec.proto;
@@ -43,7 +43,7 @@ bool WritesFiles(const Net& net) {
   return false;
 }
 
-// The largest divisor of `records` that is no larger than `batch`.
+// Returns the largest divisor of `records` that is not larger than `batch`.
 int64_t FittingBatch(int64_t records, int64_t batch) {
   while (records % batch != 0) --batch;
   return batch;

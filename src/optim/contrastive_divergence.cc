@@ -4,14 +4,14 @@
 namespace trainer {
 namespace {
 
-// Whether the layer learns by contrastive divergence: see src/layers/rbm/rbm.cc.
+// Whether the layer learns by contrastive divergence (src/layers/rbm/rbm.cc).
 bool LearnsFromChains(const LayerSpec& layer) {
   return layer.type() == "RBM" && layer.proto().loss_weight_size() > 1 &&
          layer.proto().loss_weight(1) != 0;
 }
 
-// Contrastive divergence: one evaluation, whose gradient is that of the chains which cd_param
-// describes, and SGD with momentum and weight decay. An RBM layer makes that gradient.
+// Contrastive divergence: one evaluation per step, then SGD with momentum and weight decay. The RBM
+// layer computes the gradient from the Markov chains that cd_param describes.
 class ContrastiveDivergenceOptimizer final : public Optimizer {
  public:
   explicit ContrastiveDivergenceOptimizer(const SolverSpec& spec)

@@ -20,7 +20,7 @@ struct Swap {
   }
 };
 
-// The same for every parameter.
+// Gives every parameter the same functor.
 template <class F>
 struct Same {
   F f;

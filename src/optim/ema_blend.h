@@ -4,7 +4,7 @@
 
 namespace trainer {
 
-// One step of a running average.
+// Updates one average: average = keep * average + (1 - keep) * weight.
 struct EmaBlend {
   float keep;
   HD void operator()(float& average, const float& weight) const {

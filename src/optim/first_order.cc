@@ -32,7 +32,8 @@ class FirstOrderOptimizer final : public Optimizer {
     update_->WritePackedWeights(copies_->by_param());
   }
 
-  // Where nothing comes between gradients and update, the device gets both as one.
+  // If the solver does nothing between gradients and update, both are enqueued as one piece of
+  // work.
   void Step(Objective& objective, StepFrame& frame) override {
     if (copies_ && !std::exchange(copied_, true)) copies_->Write();
     const PackedWeights::Scope copies_hold(copies_ ? &*copies_ : nullptr);
@@ -45,7 +46,7 @@ class FirstOrderOptimizer final : public Optimizer {
 
   void Update(Objective& objective, const Hyperparams& hyper) override {
     update_->SetRanks(objective.NumRanks());
-    if (!update_->AppliesInRanges()) objective.Gradients();  // waits for all sums
+    if (!update_->AppliesInRanges()) objective.Gradients();  // waits for all ranges
     const auto total = [&](float squares) { return objective.SumOverStages(squares); };
     update_->Begin(hyper, objective.IsStage() ? total : std::function<float(float)>());
     for (int i = 0, next = 0; i < objective.NumRanges(); i = next) {
@@ -93,10 +94,10 @@ class FirstOrderOptimizer final : public Optimizer {
 
   const SolverSpec& spec_;
   int states_;
-  std::unique_ptr<UpdateRule> rule_;  // until it is the update's
+  std::unique_ptr<UpdateRule> rule_;  // moved into update_ by Prepare
   std::optional<ParamUpdater> update_;
-  std::optional<PackedWeights> copies_;  // which the update writes
-  bool copied_ = false;                  // and hold from the first step on
+  std::optional<PackedWeights> copies_;  // weight copies that each update also writes
+  bool copied_ = false;                  // copies_ have been written for the first step
   const std::function<void()> queue_update_ = [this] { update_->Queue(); };
 };
 

@@ -6,9 +6,10 @@
 
 namespace trainer {
 
-// One evaluation on a new batch, and the update rule that the solver's `type` names.
+// Makes the optimizer that evaluates one new batch per step and applies the update rule that the
+// solver's `type` names.
 std::unique_ptr<Optimizer> MakeFirstOrderOptimizer(const SolverSpec& spec);
-// The same with another update rule.
+// Makes it with `rule` instead of the solver's type.
 std::unique_ptr<Optimizer> MakeFirstOrderOptimizer(const SolverSpec& spec,
                                                    std::unique_ptr<UpdateRule> rule);
 

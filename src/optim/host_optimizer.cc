@@ -54,9 +54,10 @@ void HostOptimizer::Step(Objective& objective, StepFrame& frame) {
   frame.Note(update_->TakeNote());
 }
 
-// What all gradients decide, a clip, needs those of the other ranks' share, too.
+// Clipping depends on all gradients, so it also needs the gradients of parameters that other ranks
+// update.
 void HostOptimizer::Update(Objective& objective, const Hyperparams& hyper) {
-  objective.Gradients();  // waits for all sums
+  objective.Gradients();  // waits for all ranges
   for (const Pair& pair : learned_) {
     if (!pair.own && update_->AppliesInRanges()) continue;
     net_device_->CopyToHost(pair.host->grad, pair.net->grad,

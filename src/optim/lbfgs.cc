@@ -48,13 +48,14 @@ struct Subtract {
   HD void operator()(float& to, float a, float b) const { to = a - b; }
 };
 
-// Limited-memory BFGS: the direction is -H g, with H the inverse Hessian that the last pairs of
-// steps s and changes of the gradient y tell, by two loops over them from gamma I, gamma = s y / y
-// y of the newest; a line search along it. The loss is that of the batch, the same one in all
-// evaluations of a step, plus weight_decay |w|^2 / 2. Where all passes are alike, a step begins
-// with what the last one found, and evaluates nothing for that. Source: Nocedal and Wright,
-// "Numerical Optimization", algorithms 7.4 and 7.5; how steps begin and which pairs are kept: Byrd,
-// Lu, Nocedal and Zhu, SIAM Journal on Scientific Computing 16, 1995.
+// Limited-memory BFGS. The search direction is d = -H g, where the two-loop recursion computes H,
+// an approximation of the inverse Hessian, from the last pairs of steps s and gradient changes y
+// and from the initial gamma I, gamma = s y / y y of the newest pair. A line search along d
+// follows. The loss is computed on the same batch in all evaluations of a step, plus weight_decay
+// |w|^2 / 2. If all passes are identical, a step starts from the loss and gradient that the last
+// one found, without an evaluation. Source: Nocedal and Wright, "Numerical Optimization",
+// algorithms 7.4 and 7.5; for the first step length and the choice of pairs, Byrd, Lu, Nocedal and
+// Zhu, SIAM Journal on Scientific Computing 16, 1995.
 class Lbfgs final : public Optimizer {
  public:
   explicit Lbfgs(const SolverSpec& spec) : spec_(spec), param_(spec.proto.lbfgs_param()) {
@@ -79,8 +80,8 @@ class Lbfgs final : public Optimizer {
     }
   }
 
-  // The arrays are in the rule's own record: a snapshot need not hold any for weights that are not
-  // learned.
+  // Zero, because the arrays are in the optimizer's own record: a snapshot then need not store
+  // state for weights that are not learned.
   int StatesPerWeight() const override { return 0; }
   int ExtraArrays() const override { return 2 * param_.history() + 3; }
   bool Reevaluates() const override { return true; }
@@ -95,7 +96,7 @@ class Lbfgs final : public Optimizer {
     coefficients_.resize(static_cast<size_t>(param_.history()));
     curvatures_.resize(coefficients_.size());
     const auto scale = LossScaleOf(spec_, HasF16Gradients(objective.net()));
-    // A factor that grows between two steps changes how the gradients between them were rounded.
+    // A loss scale that grows between two steps changes how the gradients are rounded.
     alike_ = !scale && PassesAreIdentical(objective.net());
     if (!scale) return;
     scale_.emplace(device, *scale);
@@ -116,7 +117,7 @@ class Lbfgs final : public Optimizer {
       slope = Dot(direction_->data(), gradient_->data());
     }
     if (!(slope < 0)) return;                                    // the gradient is zero
-    const double first = kept_ > 0 ? 1 : 1 / std::sqrt(-slope);  // of length 1
+    const double first = kept_ > 0 ? 1 : 1 / std::sqrt(-slope);  // a step of length 1
     LineSearch search(value, slope, rate_ * first, param_.c1(), param_.c2());
     Search(objective, frame, value, search);
   }
@@ -138,7 +139,7 @@ class Lbfgs final : public Optimizer {
   int64_t Count() const { return static_cast<int64_t>(count_); }
   float* Change(int pair) const { return pairs_[static_cast<size_t>(2 * pair)].data(); }
   float* Slope(int pair) const { return pairs_[static_cast<size_t>(2 * pair + 1)].data(); }
-  // The place of the pair that is `ago` pairs old.
+  // Returns the place of the pair that is `ago` pairs old.
   int PlaceOf(int ago) const { return (next_ + 2 * param_.history() - 1 - ago) % param_.history(); }
 
   double Dot(const float* a, const float* b) const {
@@ -174,24 +175,25 @@ class Lbfgs final : public Optimizer {
   float rate_ = 0, decay_ = 0;
   int iter_ = 0;
   std::optional<RetryLossScaler> scale_;
-  // Of the weights that the last step found, and a copy of them in weights_, where all passes are
-  // alike; their gradient is still there.
+  // The result of the last step if all passes are identical. weights_ has a copy of the weights
+  // that it found, and their gradient is still in the objective.
   struct Found {
     float loss = 0;
-    double value = 0;  // with the weight decay
+    double value = 0;  // loss plus weight decay
   };
   bool alike_ = false;
   std::optional<Found> found_;
-  std::vector<DeviceFloats> pairs_;  // s, y of place 0, then of place 1, ...
-  int kept_ = 0, next_ = 0;          // pairs that are there; the place of the next one
+  std::vector<DeviceFloats> pairs_;  // s and y of place 0, then of place 1, ...
+  int kept_ = 0, next_ = 0;          // number of pairs; place of the next one
   std::vector<double> curvatures_;   // s y, by place
   std::vector<double> coefficients_;
   double gamma_ = 1;
   std::optional<DeviceFloats> direction_, weights_, gradient_, sum_;
-  std::vector<std::vector<float*>> state_arrays_;  // none
+  std::vector<std::vector<float*>> state_arrays_;  // always empty
 };
 
-// Where a scaled loss made the gradient overflow, that of the same batch with a smaller factor.
+// If the scaled loss made the gradient overflow, evaluates the same batch with smaller loss scales
+// until the gradient is finite.
 void Lbfgs::MakeFinite(Objective& objective, StepFrame& frame, float loss) {
   if (!scale_ || !std::isfinite(loss)) return;
   while (!std::isfinite(objective.Norm(objective.Gradients()))) {
@@ -200,7 +202,8 @@ void Lbfgs::MakeFinite(Objective& objective, StepFrame& frame, float loss) {
   }
 }
 
-// Whether the last step's numbers are those of the weights: other ranks may have moved them since.
+// Whether the result of the last step belongs to the present weights: other ranks may have changed
+// them.
 bool Lbfgs::IsKnown(Objective& objective) const {
   if (!found_) return false;
   ReduceSum(*device_, Count(), Distance{objective.Weights().data(), weights_->data()}, 1,
@@ -208,7 +211,7 @@ bool Lbfgs::IsKnown(Objective& objective) const {
   return Sum() == 0;
 }
 
-// What the step starts from: returns the value, and leaves the gradient in the objective.
+// Returns the value at the start of the step, and leaves its gradient in the objective.
 double Lbfgs::Start(Objective& objective, StepFrame& frame) {
   const bool known = IsKnown(objective);
   const float loss = known ? found_->loss : objective.Evaluate(NetBatch::kNext);
@@ -223,7 +226,7 @@ double Lbfgs::Start(Objective& objective, StepFrame& frame) {
   return Complete(objective, loss);
 }
 
-// The mean of gradients that are sums, and the weight decay in both.
+// Turns summed gradients into their mean, and adds the weight decay to gradient and loss.
 double Lbfgs::Complete(Objective& objective, float loss) const {
   const float scale = objective.GradientScale() / (scale_ ? scale_->factor() : 1);
   float* const gradients = objective.Gradients().data();
@@ -255,7 +258,7 @@ void Lbfgs::SetDirection() {
   for (int ago = kept_; ago-- > 0;) {
     const int place = PlaceOf(ago);
     const auto i = static_cast<size_t>(place);
-    // d is -H g already, so the signs are those of the textbook's r = -d.
+    // d is -r of algorithm 7.4, so `back` is its -beta and the signs below are reversed.
     const double back = Dot(Slope(place), d) / curvatures_[i];
     Add(-coefficients_[i] - back, Change(place), d);
   }
@@ -289,8 +292,9 @@ void Lbfgs::Search(Objective& objective, StepFrame& frame, double value, LineSea
   Forget();
 }
 
-// Of the step that was made: a pair, unless the slope did not rise along it. s is what the weights
-// moved by as they were rounded, which y belongs to. `fall`: by how much the tangent fell.
+// Stores the pair of the step just made, unless the curvature s y is too small. s is the difference
+// of the rounded weights, because y is the difference of the gradients at them. `fall`: the
+// decrease that the tangent predicts.
 void Lbfgs::Keep(const float* weights, const float* gradients, double fall) {
   float *const s = Change(next_), *const y = Slope(next_);
   trainer::Update(*device_, Subtract{}, Count(), s, weights,
@@ -305,7 +309,7 @@ void Lbfgs::Keep(const float* weights, const float* gradients, double fall) {
   kept_ = std::min(kept_ + 1, param_.history());
 }
 
-// Two numbers, gamma, the curvatures, and the pairs: those that are there, by place.
+// The record: number of pairs, next place, gamma, the curvatures, and the pairs in use by place.
 std::string Lbfgs::SaveRecord() const {
   const int32_t head[] = {kept_, next_};
   std::string state(reinterpret_cast<const char*>(head), sizeof(head));

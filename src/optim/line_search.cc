@@ -10,16 +10,16 @@ namespace {
 constexpr double kLongest = 1e10;
 constexpr double kReach = 4;  // how far a step may go beyond the last one, as a factor
 constexpr double kLeastReach = 1.1;
-constexpr double kShrink = 0.66;  // of the interval in two steps, at least
-constexpr double kNarrow = 0.1;   // relative width of an interval that is small enough
+constexpr double kShrink = 0.66;  // the interval must shrink to this fraction in two steps
+constexpr double kNarrow = 0.1;   // relative width at which the interval is small enough
 
-// The step at which the line through the slopes at a and b is zero.
+// Returns the step at which the line through the slopes at a and b is zero.
 template <class Point>
 double Secant(const Point& a, const Point& b) {
   return b.step + b.slope / (b.slope - a.slope) * (a.step - b.step);
 }
 
-// The minimum of the parabola through the values at a and b with the slope at a.
+// Returns the minimum of the parabola through the values at a and b with the slope at a.
 template <class Point>
 double Parabola(const Point& a, const Point& b) {
   const double chord = (a.value - b.value) / (b.step - a.step);
@@ -28,8 +28,8 @@ double Parabola(const Point& a, const Point& b) {
 
 }  // namespace
 
-// The minimum of the cubic with the values and slopes at a and b, counted from b. `past_end`:
-// whether it has none beyond b in the direction from a to b.
+// Returns the minimum of the cubic with the values and slopes at a and b. *past_end: whether the
+// cubic has no minimum beyond b in the direction from a to b.
 double LineSearch::Between(const Point& a, const Point& b, bool* past_end) {
   const double theta = 3 * (a.value - b.value) / (b.step - a.step) + a.slope + b.slope;
   const double size = std::max({std::fabs(theta), std::fabs(a.slope), std::fabs(b.slope)});
@@ -54,7 +54,7 @@ LineSearch::LineSearch(double value, double slope, double first, double c1, doub
       width_before_(2 * kLongest) {}
 
 LineSearch::Outcome LineSearch::Add(double value, double slope) {
-  if (!std::isfinite(value) || !std::isfinite(slope)) {  // far outside: back by half
+  if (!std::isfinite(value) || !std::isfinite(slope)) {  // far outside: go half way back
     high_ = step_;
     step_ = best_.step + 0.5 * (step_ - best_.step);
     return Outcome::kGoOn;
@@ -69,7 +69,7 @@ LineSearch::Outcome LineSearch::Add(double value, double slope) {
   if (at_end || narrow || farthest) return Outcome::kEnough;
   Point tried{step_, value, slope};
   if (first_stage_ && value <= best_.value && !falls) {
-    // Until a step falls enough, the function that must fall is f(t) - c1 t f'(0).
+    // Until a step falls enough, the method minimises f(t) - c1 t f'(0) instead of f(t).
     const auto tilt = [&](Point& point, double sign) {
       point.value -= sign * point.step * least_slope_;
       point.slope -= sign * least_slope_;
@@ -83,10 +83,10 @@ LineSearch::Outcome LineSearch::Add(double value, double slope) {
   return Outcome::kGoOn;
 }
 
-// Chooses the next step and the interval that it is in.
+// Chooses the next step and updates the interval.
 void LineSearch::Narrow(const Point& tried) {
   double next = NextStep(tried);
-  if (!std::isfinite(next)) next = tried.step;  // values and slopes that are all equal
+  if (!std::isfinite(next)) next = tried.step;  // all values and slopes are equal
   if (tried.value > best_.value) {
     other_ = tried;
   } else {
@@ -110,13 +110,13 @@ void LineSearch::Narrow(const Point& tried) {
 
 double LineSearch::NextStep(const Point& tried) {
   bool unused;
-  if (tried.value > best_.value) {  // the minimum is between them
+  if (tried.value > best_.value) {  // the minimum is between the two
     bracketed_ = true;
     const double cubic = Between(tried, best_, &unused), parabola = Parabola(best_, tried);
     const bool nearer = std::fabs(cubic - best_.step) < std::fabs(parabola - best_.step);
     return nearer ? cubic : cubic + (parabola - cubic) / 2;
   }
-  if (tried.slope * best_.slope < 0) {  // here too
+  if (tried.slope * best_.slope < 0) {  // the minimum is between the two here as well
     bracketed_ = true;
     const double cubic = Between(best_, tried, &unused), secant = Secant(best_, tried);
     return std::fabs(cubic - tried.step) > std::fabs(secant - tried.step) ? cubic : secant;
@@ -126,7 +126,8 @@ double LineSearch::NextStep(const Point& tried) {
   return tried.step > best_.step ? high_ : low_;
 }
 
-// Lower, and less steep in the same direction: the minimum is beyond, perhaps of no cubic.
+// The tried point is lower, and less steep in the same direction: the minimum is beyond it, or the
+// cubic has none.
 double LineSearch::Beyond(const Point& tried) const {
   bool none;
   double cubic = Between(best_, tried, &none);

@@ -2,24 +2,24 @@
 
 namespace trainer {
 
-// Finds a step t > 0 along a direction in which f falls, f(t) its value and f'(t) its slope, that
-// meets the strong Wolfe conditions
+// Finds a step t > 0 along a descent direction that meets the strong Wolfe conditions
 //   f(t) <= f(0) + c1 t f'(0)    and    |f'(t)| <= c2 |f'(0)|,
-// by the method of More and Thuente, ACM Transactions on Mathematical Software 20, 1994: an
-// interval that holds such a step shrinks by cubic and quadratic interpolation.
+// where f(t) is the value and f'(t) the slope, by the method of More and Thuente, ACM Transactions
+// on Mathematical Software 20, 1994: it shrinks an interval that contains such a step by cubic and
+// quadratic interpolation.
 class LineSearch {
  public:
-  // `first`: the step that is tried first. The slope must be negative.
+  // `value` and `slope` are f(0) and f'(0), and the slope must be negative. `first` is tried first.
   LineSearch(double value, double slope, double first, double c1, double c2);
 
   double step() const { return step_; }
 
   enum class Outcome {
-    kGoOn,   // try step()
-    kFound,  // the step that was told of meets both conditions
-    kEnough  // it does not, but the interval is as small as rounding lets it be
+    kGoOn,   // evaluate f at step() next
+    kFound,  // the step passed to Add meets both conditions
+    kEnough  // it does not, but rounding prevents a smaller interval
   };
-  // What f and its slope are at step().
+  // Takes f and f' at step().
   Outcome Add(double value, double slope);
 
  private:
@@ -34,8 +34,8 @@ class LineSearch {
   Point best_, other_;  // ends of the interval; before it is found, `other_` is the start
   double start_value_, start_slope_, least_slope_, c2_;
   double step_;
-  double low_ = 0, high_;        // for the next step
-  double width_, width_before_;  // of the interval, and two steps ago
+  double low_ = 0, high_;        // bounds of the next step
+  double width_, width_before_;  // of the interval: now, and two steps ago
   bool bracketed_ = false, first_stage_ = true;
 };
 

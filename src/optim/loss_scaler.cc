@@ -6,7 +6,7 @@
 namespace trainer {
 namespace {
 
-// So many updates skipped one after the other take a factor from its largest to its smallest value.
+// 48 halvings take a loss scale from its largest to its smallest value; more cannot help.
 constexpr uint32_t kMostInARow = 50;
 
 VerdictRules RulesOf(float clip, const std::optional<LossScaleOptions>& scale) {

@@ -62,7 +62,7 @@ void Objective::Run(NetBatch batch, const std::function<void()>* fused_update) {
   evaluation.unread = iter_size_ * accumulator_.virtual_ranks();
   try {
     schedule_ == nullptr ? RunPasses(batch, fused_update) : RunScheduled(batch, &evaluation);
-  } catch (...) {  // there is no loss to be taken
+  } catch (...) {  // no loss can be taken from a failed evaluation
     num_in_flight_ = 0;
     throw;
   }
@@ -106,7 +106,7 @@ void Objective::RunScheduled(NetBatch batch, InFlight* evaluation) {
   evaluation->unread = 0;
 }
 
-// The oldest pass that was started.
+// Reads the loss of the oldest pass in flight.
 void Objective::ReadPass() {
   InFlight& of = in_flight_[in_flight_[0].unread > 0 ? 0 : 1];
   const auto unread = static_cast<size_t>(of.unread--), virtual_ranks = of.sums.size();
@@ -120,7 +120,7 @@ float Objective::TakeLoss() {
   return TakeOldest();
 }
 
-// Of an evaluation whose passes are all read.
+// Takes the loss of the oldest evaluation. All its passes must have been read.
 float Objective::TakeOldest() {
   std::swap(in_flight_[0], in_flight_[1]);
   --num_in_flight_;

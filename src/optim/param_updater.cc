@@ -51,7 +51,7 @@ ParamUpdater::ParamUpdater(const SolverSpec& spec, std::unique_ptr<UpdateRule> r
   args_.larc_eta = proto_.larc_eta();
 }
 
-// Each parameter's begins at a line of the caches.
+// The state of each parameter is padded (PaddedCount), so that it begins on a new cache line.
 void ParamUpdater::MakeStates(const std::vector<Param*>& params,
                               std::pmr::memory_resource* memory) {
   int64_t count = 0;
@@ -125,7 +125,7 @@ void ParamUpdater::Begin(const Hyperparams& hyper, const std::function<float(flo
   Queued(hyper.iter);
 }
 
-// Only what the update reads: where that is what the one before read nothing is written.
+// Writes only what the update reads, and nothing if that has not changed since the last update.
 void ParamUpdater::SetHyperparams(const Hyperparams& hyper) {
   DeviceHyperparams now{.values = hyper, .ema_keep = 0};
   if (!ema_.empty()) now.ema_keep = EmaKeep(decay_, hyper.iter + 1);
@@ -185,7 +185,7 @@ void ParamUpdater::Apply(std::span<const float> range) {
     SumSquares(first, last);
     return Step(first, last);
   }
-  // What the norms were taken of is in the caches for its step.
+  // Each parameter is updated right after its norms are computed, while it is still in the caches.
   for (int i = last; i-- > first;) {
     SumSquares(i, i + 1);
     Step(i, i + 1);

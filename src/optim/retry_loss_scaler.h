@@ -5,22 +5,22 @@
 
 namespace trainer {
 
-// The loss scale of a step rule that reads its gradients on the host and evaluates a batch again
-// where they overflowed, so that no step is skipped. The factor is halved for that, and doubled
-// after a window of steps without. Used by one thread.
+// The loss scale of an optimizer that reads its gradients on the host and evaluates a batch again
+// if they overflowed, so that no step is skipped. The factor is halved after each overflow, and
+// doubled after a window of steps without one. Used by one thread.
 class RetryLossScaler {
  public:
-  // The device must outlive it.
+  // The device must outlive the object.
   RetryLossScaler(const Device& device, const LossScaleOptions& options);
 
-  // What the loss's gradient is multiplied by: on the device, and here.
+  // The factor that multiplies the gradient of the loss, on the device and on the host.
   const float* on_device() const { return memory_.data(); }
   float factor() const { return state_.factor; }
 
-  // Gradients of iteration `iter` are not finite: halves the factor, and returns what there is to
-  // log of that. Throws kDiverged where it cannot.
+  // Called if the gradients of iteration `iter` are not finite: halves the factor and returns a
+  // line for the log. Throws kDiverged if the factor is fixed or too small to be halved.
   std::string Halve(int iter);
-  // Before each step.
+  // Called before each step.
   void BeginStep();
 
   const LossScaleState& state() const { return state_; }

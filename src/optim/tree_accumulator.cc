@@ -28,8 +28,8 @@ float TreeSum(std::span<const float> values) {
   return TreeSum(values.first(half)) + TreeSum(values.subspan(half));
 }
 
-// A sum waits at each level of the tree but the last; where parts have several passes, the gradient
-// of each waits for its next one.
+// One sum waits at each level of the tree except the last. With several passes per virtual rank,
+// the gradients of each virtual rank are kept until its next pass instead.
 int ExtraGradients(int virtual_ranks, int iter_size) {
   if (virtual_ranks == 1) return 0;
   return iter_size > 1 ? virtual_ranks : std::bit_width(static_cast<unsigned>(virtual_ranks)) - 1;
@@ -71,7 +71,8 @@ void TreeAccumulator::Copy(const float* from, float* to, size_t count) const {
   device_.Copy(BlockCopy(sizeof(float), 1, static_cast<int64_t>(count), 0, 0), from, to);
 }
 
-// Each part goes on from its own pass before, and all from one and the same average at first.
+// Each virtual rank continues from its own running statistics of the previous pass; in pass 0 all
+// start from the same ones.
 void TreeAccumulator::BeginForward(int pass, int virtual_rank) {
   net_.ActivateVirtualRank(virtual_rank);
   if (!Adds()) return;
@@ -92,13 +93,14 @@ void TreeAccumulator::Begin(int pass, int virtual_rank) {
     Copy(levels_[Index(virtual_rank)].data(), gradients.data(), gradients.size());
 }
 
-// The sum of 2^k parts waits at level k for that of the next 2^k, as a binary counter carries. A
-// level below the number of parts so far is free for it: those parts' own gradients were read.
+// Adds like a binary counter: the sum of 2^k virtual ranks waits at level k for the next 2^k ranks'
+// sum. A level <= virtual_rank is free in the last pass, because that virtual rank's own gradient,
+// which was stored there, has already been read.
 void TreeAccumulator::End(int pass, int virtual_rank) {
   EndForward(virtual_rank);
   if (!Adds()) return;
   const bool last_pass = pass + 1 == iter_size_;
-  if (last_pass && virtual_rank + 1 == virtual_ranks()) return;  // OnGradientReady has done it
+  if (last_pass && virtual_rank + 1 == virtual_ranks()) return;  // OnGradientReady adds it
   const std::span<float> gradients = params_.Gradients();
   const int level = last_pass ? std::countr_one(static_cast<unsigned>(virtual_rank)) : virtual_rank;
   if (last_pass) Carry(level, gradients);
@@ -106,7 +108,7 @@ void TreeAccumulator::End(int pass, int virtual_rank) {
   if (pass == 0 && virtual_rank + 1 < virtual_ranks()) params_.ClearGradients();
 }
 
-// Adds the sums that wait at the first levels.
+// Adds the sums that wait at the first `levels` levels.
 void TreeAccumulator::Carry(int levels, std::span<float> gradients) const {
   const std::ptrdiff_t begin = gradients.data() - params_.Gradients().data();
   for (int level = 0; level < levels; ++level) {

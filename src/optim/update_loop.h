@@ -1,6 +1,6 @@
 #pragma once
-// What the rules share: one pass over weights, gradients and states. Only files of this module
-// include it; it holds device code, see map.h.
+// The loop that all update rules share: one pass over weights, gradients and states. Only files of
+// this module include it, because it contains device code (see map.h).
 
 #include <cmath>
 #include <type_traits>
@@ -11,22 +11,23 @@
 
 namespace trainer {
 
-// One parameter in one update.
+// The hyperparameters of one parameter in one update.
 struct ParamHyperparams {
-  float lr = 0;  // learning rate times lr_mult, or what larc puts there
+  float lr = 0;  // the global rate times lr_mult; with larc, see LocalLr
   float momentum = 0;
-  float grad_scale = 1;                  // what makes the mean gradient, clipped
-  float decay_l1 = 0, decay_l2 = 0;      // weight_decay times decay_mult
-  bool decays = true;                    // decay_mult is not 0: no bias and no scale of a norm
-  float weight_norm = 0, grad_norm = 0;  // 2-norms, of that gradient without decay; only for a
-                                         // rule that needs them
+  float grad_scale = 1;              // turns the sum of gradients into their clipped mean
+  float decay_l1 = 0, decay_l2 = 0;  // weight_decay times decay_mult
+  bool decays = true;  // false if decay_mult is 0, as for biases and the scales of normalizations
+  // The L2 norms of the weights and of the clipped mean gradient before weight decay is added. Set
+  // only if the rule or larc needs norms.
+  float weight_norm = 0, grad_norm = 0;
 };
 
-// NVIDIA Caffe's larc: local = (1 - momentum) * larc_eta * |w| / |g|, or 1 where a norm is 0, takes
-// the factor of a positive lr_mult; the rate is then rate * local (scale) or the lesser of both
-// (clip). g is the averaged and clipped gradient without decay.
-// Source: Ginsburg, Gitman and You, "Large batch training of convolutional networks with layer-wise
-// adaptive rate scaling", 2018.
+// The learning rate of one parameter. With NVIDIA Caffe's larc,
+//   local = (1 - momentum) * larc_eta * |w| / |g|, or 1 where a norm is 0,
+// replaces a positive lr_mult; the rate is lr * local (kScale) or min(lr, local) (kClip). g is the
+// averaged and clipped gradient without decay. Source: Ginsburg, Gitman and You, "Large batch
+// training of convolutional networks with layer-wise adaptive rate scaling", 2018.
 HD float LocalLr(const UpdateArgs& u, const ParamHyperparams& r, float lr_mult) {
   const float lr = u.hyper->values.lr;
   if (u.larc == Larc::kNone) return lr * lr_mult;
@@ -56,15 +57,15 @@ HD ParamHyperparams ParamHyperparamsOf(const UpdateArgs& u, int parameter) {
   return r;
 }
 
-// The number of this update among those that moved the weights, counted from 1. Of an update that
-// is skipped it has no meaning.
+// The number of this update, counted from 1, among the updates that were not skipped. Meaningless
+// in an update that is skipped.
 HD int UpdateNumber(const UpdateArgs& u) {
   const uint32_t skipped = u.verdict == nullptr ? 0 : u.verdict->skipped;
   return u.hyper->values.iter - static_cast<int>(skipped) + 1;
 }
 
-// The gradient a rule works on: averaged, clipped, with the weight decay's gradient added
-// (L2: lambda w, L1: lambda sign w), in that order, as in Caffe.
+// Computes the gradient that a rule uses: averaged and clipped, then with the gradient of the
+// weight decay added (L2: lambda w, L1: lambda sign w), in Caffe's order.
 struct Regularized {
   float grad_scale, l1, l2;
   HD float operator()(float grad, float weight) const {
@@ -73,7 +74,7 @@ struct Regularized {
   }
 };
 
-// Where the weight decay goes: into the gradient, or where the rule puts it.
+// Where weight decay is applied: added to the gradient, or by the rule itself (AdamW).
 enum class Decay { kInGradient, kOfTheRule };
 
 namespace rule_internal {
@@ -90,7 +91,7 @@ struct ElementStep {
   }
 };
 
-// The average follows the weight also where an update is skipped.
+// The average is updated even if the update of the weight is skipped.
 template <class F>
 struct EmaStep {
   ElementStep<F> step;
@@ -122,9 +123,10 @@ struct ParamStep {
 
 }  // namespace rule_internal
 
-// make(rates of a parameter) is a functor. Calls it for every weight of the parameters, as
-// step(w, [state...], g), in one pass over memory, with g regularised and the gradient cleared on
-// the way.
+// Applies a rule to all weights of `range` in one pass over memory. make(ParamHyperparams) returns
+// the functor of one parameter, which is called for each weight as step(w, [state...], g), where g
+// is the regularised gradient. The pass also clears gradients and writes averages and copies as
+// range.args asks.
 template <int kStates, class Make>
 void UpdateWeights(const Device& device, const UpdateRange& range, Make make,
                    Decay decay = Decay::kInGradient) {

@@ -6,10 +6,9 @@
 
 namespace trainer {
 
-// The least that a layer moves between memory and the processor: bytes of all that it reads and
-// writes, each number once. Backward reads the gradients of the outputs, the kept values and, for
-// the gradient of an input, the weights; it writes the gradients of inputs and parameters. Views
-// and what is fused into another layer move nothing.
+// The least number of bytes that a layer reads and writes, counting each value once. Backward reads
+// the output gradients, the saved values and, for an input gradient, the weights; it writes the
+// gradients of inputs and parameters. Views and fused layers move nothing.
 struct NodeBytes {
   size_t forward = 0, backward = 0;
 };

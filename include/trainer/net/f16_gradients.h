@@ -1,17 +1,17 @@
 #pragma once
-// What follows from how the values of a net are stored.
+// Consequences of storing gradients in f16.
 
 namespace trainer {
 
 class Net;
 
-// Whether the gradient of a value is stored in f16: small ones would become 0 there, so that the
-// loss is to be multiplied by a factor which gradients of weights are divided by again.
-// Source: P. Micikevicius et al., "Mixed precision training", ICLR 2018.
+// Whether the gradient of a value is stored in f16. Small gradients would become 0, so the loss
+// must be multiplied by a factor and the gradients of weights divided by it. Source: Micikevicius
+// et al., "Mixed precision training", ICLR 2018.
 bool HasF16Gradients(const Net& net);
 
-// Says that updates of the net's weights are left out where gradients are not finite, so that
-// layers whose weights learn may lose NaN in their outputs: see MayDropNan.
+// Tells the layers that updates with gradients that are not finite are skipped, so that layers with
+// learned weights may lose a NaN in their outputs: see MayDropNan.
 void LetGradientsTellOfNan(Net& net);
 
 }  // namespace trainer

@@ -19,8 +19,8 @@
 
 namespace trainer {
 
-// The number of a node, value or buffer. Each has its own type, so that none is taken for another.
-// -1 stands for none.
+// The index of a node, value or buffer; -1 means none. Each has its own type, so that the compiler
+// rejects mixing them.
 template <class Tag>
 struct Id {
   int number = -1;
@@ -36,7 +36,7 @@ using ValueId = Id<struct ValueTag>;
 using NodeId = Id<struct NodeTag>;
 using BufferId = Id<struct BufferTag>;
 
-// An array that is indexed by ids.
+// An array indexed by ids.
 template <class Key, class T>
 class IdVector {
  public:
@@ -68,30 +68,30 @@ class IdVector {
 
 enum class BufferKind { kActivation, kGradient, kWorkspace, kState, kConstants, kUpload, kScratch };
 
-// Memory for one or more values that never need it at the same time with different contents: one
-// line of the memory plan.
+// Memory shared by values that are never needed at the same time with different contents: one line
+// of the memory plan.
 struct Buffer {
   std::string name;  // "conv1", "conv1 gradient", "pool1 workspace", "conv1 scratch"
   std::string note;  // "in place of conv1", "view of data", ""
   BufferKind kind = BufferKind::kActivation;
   Shape shape;  // no axes for scratch and workspace
   size_t bytes = 0, offset = 0;
-  int first_use = 0, last_use = 0;  // the times, both inclusive, between which its content matters
+  int first_use = 0, last_use = 0;  // first and last time at which the content matters
 };
 
-// Which memory the values, gradients and scratch arrays of a net share.
+// The assignment of a net's values, gradients and scratch arrays to buffers.
 struct MemoryPlan {
   IdVector<BufferId, Buffer> buffers;
   size_t arena_bytes = 0;     // of all buffers together
-  size_t unshared_bytes = 0;  // of all buffers together if none shared memory
+  size_t unshared_bytes = 0;  // sum of all buffers as if none shared memory
 };
 
-// Memory for one node, in bytes.
+// Bytes of memory that one node needs.
 struct MemoryNeeds {
   size_t scratch = 0, workspace = 0, upload = 0;
 };
 
-// What a layer declared in one call of Setup.
+// The declarations of a layer in one call of Setup.
 struct NodeSignature {
   struct Input {
     bool kept = false, no_gradient = false;
@@ -100,47 +100,47 @@ struct NodeSignature {
   struct Output {
     Shape shape;
     DType dtype = DType::kF32;
-    int view_of = -1;  // an input's number
+    int view_of = -1;  // index of the input whose memory it uses, or -1
     bool persists = false, is_dynamic = false, keeps_f32 = false, kept = false;
   };
   std::vector<Input> in;
   std::vector<Output> out;
   bool in_place = false;
-  int grad_in_place = -1;  // the input whose gradient may share the memory of gradient out 0
+  int grad_in_place = -1;  // input whose gradient may share the memory of output gradient 0
   MemoryNeeds needs;
   size_t state_bytes = 0;
   std::vector<float> constants;
   std::vector<Param*> params;
 
-  // Whether a layer that described itself so for other input shapes can go on with the memory and
-  // the passes that were planned for `other`.
+  // Whether a layer with this signature, set up for other input shapes, can use the memory and the
+  // passes that were planned for `other`.
   bool AgreesWith(const NodeSignature& other) const;
 };
 
-// A blob as one layer wrote it. top == bottom makes a new value with the same name.
+// A blob as one layer writes it. A layer with top == bottom makes a new value of the same name.
 struct Value {
   std::string name;
-  Shape shape;  // where `is_dynamic`, the largest that a pass can give it
+  Shape shape;  // the largest shape that a pass can give it if `is_dynamic`
   DType dtype = DType::kF32;
   NodeId producer;
-  std::vector<NodeId> consumers;  // in order; twice where a node has it as two inputs
-  ValueId view_of;                // the value whose memory this is, by OutputView
+  std::vector<NodeId> consumers;  // in order; a node that reads the value twice is listed twice
+  ValueId view_of;                // the value whose memory this one uses, set by OutputView
   bool persists = false;
-  bool is_dynamic = false;  // itself, or an input of its producer
+  bool is_dynamic = false;  // its shape, or an input shape of its producer, may shrink
   bool keeps_f32 = false;
   float loss_weight = 0;
-  bool is_output = false;     // nobody reads it
-  bool leaves_stage = false;  // of StageBoundary::out: another net reads it
-  // Of StageBoundary: another net gives the gradient of this value, or takes it.
+  bool is_output = false;     // no layer reads it
+  bool leaves_stage = false;  // another stage reads it (StageBoundary::out)
+  // Set by StageBoundary: another stage sends or receives the gradient of this value.
   bool grad_from_next_stage = false, grad_to_prev_stage = false;
 
-  bool requires_grad = false;       // a gradient with respect to it would be of use
-  bool has_grad = false;            // and a loss depends on it
-  bool drop_candidate = false;      // the plan's choice: computed again if that can be
-  std::optional<int> recompute_at;  // the backward time before which it is computed again
+  bool requires_grad = false;       // something before it learns, so its gradient is of use
+  bool has_grad = false;            // it is a loss, or requires_grad and a loss depends on it
+  bool drop_candidate = false;      // FitActivationBudget wants it recomputed, if possible
+  std::optional<int> recompute_at;  // the backward time before which it is recomputed
 
-  // Chosen by AssignBuffers. No gradient buffer: nobody computes the gradient. `backward_buffer`
-  // differs from `buffer` where the value is computed again for its consumers in backward.
+  // Set by AssignBuffers. A value without a gradient has no grad_buffer. `backward_buffer` differs
+  // from `buffer` if the value is recomputed for its consumers in backward.
   BufferId buffer, backward_buffer, grad_buffer;
 
   size_t bytes() const { return static_cast<size_t>(shape.Count()) * SizeOf(dtype); }
@@ -149,37 +149,37 @@ struct Value {
 // One layer, as one node of a pass.
 struct Node {
   LayerSpec spec;
-  std::string key;  // the name; "name#2" for a second layer of that name
+  std::string key;  // the layer's name; "name#2" for a second layer of that name
   std::unique_ptr<Layer> layer;
   std::vector<ValueId> in, out;
-  NodeSignature signature;         // by the layer's last Setup
-  bool is_cast = false;            // put in by the net
+  NodeSignature signature;         // from the layer's last Setup
+  bool is_cast = false;            // inserted by BuildNodes to convert an input
   bool has_dynamic_shape = false;  // an input or output may shrink
-  std::vector<NodeId> epilogue;    // computed along with this one, in order
-  NodeId fused_into;               // computes this one, which has no values of its own then
+  std::vector<NodeId> epilogue;    // nodes fused into this one, in order
+  NodeId fused_into;  // the node that computes this one, whose own values do not exist then
 
   std::vector<bool> input_needs_grad;  // per input
-  bool on_grad_path = false;  // something in it or before it learns, and a loss depends on it
-  bool has_backward = false;  // and its Backward has something to do
-  bool batch_only = false;    // of a net that keeps it: see MarkBatchOnlyNodes
+  bool on_grad_path = false;           // it or a node before it learns, and a loss depends on it
+  bool has_backward = false;           // on_grad_path, and its Backward has work to do
+  bool batch_only = false;  // the batch alone decides its outputs: see MarkBatchOnlyNodes
 
   MemoryNeeds needs;  // of Setup and Prepare together
   BufferId scratch, backward_scratch, workspace, state, constants, upload;
-  BufferId recompute_scratch;      // for its own output, where that is computed again
-  std::vector<ValueId> recompute;  // what is computed again before this node runs backward
+  BufferId recompute_scratch;      // for recomputing this node's output
+  std::vector<ValueId> recompute;  // values that are recomputed before this node's backward
 
   explicit Node(LayerSpec layer_spec) : spec(std::move(layer_spec)) {}
   const std::vector<Param*>& params() const { return signature.params; }
 };
 
-// The compiled net: its layers as nodes, in the order in which they run, and the values between
-// them. Constant once the net is built; holds no memory of the device. Times: node n runs forward
-// at n and backward at 2 * nodes - 1 - n.
+// The compiled net: its layers as nodes in execution order, and the values between them. Constant
+// once the net is compiled; holds no device memory. Node n runs forward at time n and backward at
+// time 2 * nodes - 1 - n.
 struct Graph {
   IdVector<NodeId, Node> nodes;
   IdVector<ValueId, Value> values;
-  std::map<std::string, ValueId> latest_by_name;   // blob name -> its last value
-  std::vector<ValueId> boundary_in, boundary_out;  // of NetOptions::boundary
+  std::map<std::string, ValueId> latest_by_name;   // blob name -> the last value of that name
+  std::vector<ValueId> boundary_in, boundary_out;  // for NetOptions::boundary
   std::vector<Param*> new_params;                  // parameters that this net added to the store
   MemoryPlan memory;
 
@@ -188,11 +188,11 @@ struct Graph {
   NodeId BackwardStepAt(int time) const { return NodeId(2 * nodes.size() - 1 - time); }
   int End() const { return 2 * nodes.size(); }
 
-  // Whether the node reads its inputs again before its own backward, to compute its output again.
+  // Whether the node runs again in backward, to recompute its output, and reads its inputs then.
   bool RunsTwice(const Node& node) const {
     return node.out.size() == 1 && values[node.out[0]].recompute_at.has_value();
   }
-  // The value and all that are views of it, or of its views, in order.
+  // Returns the value and all views of it, including views of views, in order.
   std::vector<ValueId> WithViews(ValueId value) const;
 };
 

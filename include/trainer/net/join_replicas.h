@@ -5,10 +5,10 @@
 
 namespace trainer {
 
-// Lets the layers of a training net know of the batches of all replicas. Before the first pass.
-// Throws kConfig at a layer that needs it, but behind one that changes the size of batches: a batch
-// may be empty there, and then this replica alone would not run the layer. No pass is recorded from
-// the first sum on.
+// Gives the layers of a training net an all-reduce over the batches of all ranks. Call before the
+// first pass. Throws kConfig at a layer that needs it but follows a layer that changes the batch
+// size: its batch may be empty on one rank, which would then skip the layer while the others wait.
+// No pass is captured after the first such sum.
 void JoinReplicas(Net& net, const AllReduceFn& replicas);
 
 }  // namespace trainer

@@ -5,9 +5,9 @@
 
 namespace trainer {
 
-// The label count of the net's only loss, or null: if the count does not vary, if another loss or
-// another source of gradients exists, whose gradients must not be scaled by this count, or if the
-// size of the loss layer's input may change.
+// Returns the label count of the net's only loss. Returns null if the count does not vary, if
+// another loss or another source of gradients exists, whose gradients must not be scaled by this
+// count, or if the size of the loss layer's input may change.
 LabelCount* OnlyLabelCount(const Net& net);
 
 // Warns for each loss whose label count varies that an update is the mean over `passes` passes and

@@ -1,5 +1,5 @@
 #pragma once
-// What the layers of a net remember from pass to pass, for snapshots.
+// The state that the layers of a net keep between passes, for snapshots.
 
 #include <cstdint>
 #include <string>
@@ -9,24 +9,25 @@
 
 namespace trainer {
 
-// What a layer leaves to its next pass, or the position of a data source.
+// The state of one layer, or the position of one data source.
 struct LayerState {
   std::string layer, bytes;
-  // Whether it is this replica's own. A position in data counts the records of all replicas and is
-  // the same for each.
+  // Whether the state differs between ranks. A position in data counts the records of all ranks and
+  // is the same for each.
   bool per_rank = false;
-  // Where it is, of a net of several parts: those of parts 1, 2, ...; `bytes` is that of part 0.
+  // If per_rank, the states of virtual ranks 1, 2, ...; `bytes` is the state of virtual rank 0.
   std::vector<std::string> other_virtual_ranks;
 };
 
-// Of every layer that has one. Between iterations.
+// Returns the state of every layer that has one. Call between iterations.
 std::vector<LayerState> SaveLayerStates(Net& net);
-// Goes on bit for bit after `passes` passes, which left these. Before the first pass. Throws
-// kBadSnapshot for what another net left.
+// Restores the states after `passes` passes, so that the run continues with the same bits. Call
+// before the first pass. Throws kBadSnapshot if a state does not fit its layer. Ignores the states
+// of layers that the net does not have.
 void Restore(Net& net, uint32_t passes, const std::vector<LayerState>& states);
 
-// Tells the layers that write a file of their own at every snapshot, after iteration `iter`. Throws
-// what writing throws, the other layers' files written all the same.
+// Calls the layers that write a file at every snapshot, after iteration `iter`. An error of one
+// layer is thrown after the files of the other layers are written.
 void WriteLayerFiles(Net& net, int iter);
 
 }  // namespace trainer

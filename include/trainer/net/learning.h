@@ -1,5 +1,5 @@
 #pragma once
-// What of a net learns, and what keeps its answers from meaning something yet.
+// Checks which parameters of a net learn, and which layers do not give meaningful outputs yet.
 
 #include <string>
 #include <vector>
@@ -11,12 +11,12 @@ namespace trainer {
 // Whether an output has a loss weight, so that training minimises something.
 bool HasLoss(const Net& net);
 
-// The parameters of a training net with an lr_mult that is not 0 and that no loss gives a gradient,
-// in the order of the layers: they keep their initial values.
+// Returns the parameters of a training net that have an lr_mult other than 0 but no gradient from a
+// loss, in layer order. They keep their initial values.
 std::vector<const Param*> UntrainedParams(const Net& net);
 
-// The names of the BatchNorm layers of a net in phase TEST that divide by averages which no
-// training iteration has set yet, so that their outputs are about 1 / sqrt(eps) times too large.
+// Returns the names of the BatchNorm layers in phase TEST whose running averages no training
+// iteration has set yet. Their outputs are about 1 / sqrt(eps) times too large.
 std::vector<std::string> LayersWithoutAverages(const Net& net);
 
 }  // namespace trainer

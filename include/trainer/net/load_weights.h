@@ -9,22 +9,22 @@
 
 namespace trainer {
 
-// Copies the weights of several files into nets by layer name, and tells the log what became of
-// them: counts, and the first names of layers that did not find each other.
+// Copies the weights of several files into nets by layer name and logs the result: counts, and the
+// first names of layers without a match.
 class WeightLoader {
  public:
   explicit WeightLoader(std::span<Net* const> nets) : nets_(nets.begin(), nets.end()) {}
 
-  // Throws kData when no layer of the file is in any net, and as CopyWeights does.
+  // Throws kData if no layer of the file is in any net, and what CopyWeights throws.
   void Copy(const caffe::NetParameter& model, const std::string& file);
 
-  // After the last file: warns of the layers that keep what their fillers gave.
+  // Call after the last file: warns of layers that keep the values of their fillers.
   void Finish() const;
 
  private:
   std::vector<Net*> nets_;
-  std::set<std::string> loaded_;           // from any file
-  std::vector<std::string> with_weights_;  // layers of the nets, in their order
+  std::set<std::string> loaded_;           // layer names found in any file so far
+  std::vector<std::string> with_weights_;  // layers of the nets that have weights, in net order
 };
 
 }  // namespace trainer

@@ -1,5 +1,6 @@
 #pragma once
-// A net ready to run: layers in order, the address of every value fixed before the first pass.
+// A compiled net that can run: layers in order, every value at an address fixed before the first
+// pass.
 
 #include <cstdint>
 #include <functional>
@@ -26,72 +27,73 @@ class Bindings;
 class DynamicShapes;
 
 enum class BufferReuse {
-  kShared,    // values share memory when their lifetimes allow
-  kSeparate,  // every value has its own block and nothing is in place: for finding wrong lifetimes
-  kPoisoned,  // shared, and what is no longer needed is filled with NaN
+  kShared,    // values share memory if their lifetimes allow it
+  kSeparate,  // every value has its own buffer and nothing is in place; finds wrong lifetimes
+  kPoisoned,  // as kShared, but a buffer is filled with NaN after its last use
 };
 
-// Where a net is a part of a larger one: what it takes from the parts before it and gives to those
-// behind it. See Net::EdgeIn.
+// The boundary of a net that is one stage of a pipeline: the tensors that it receives from earlier
+// stages and sends to later ones. See Net::EdgeIn.
 struct StageBoundary {
   struct BoundaryTensor {
     std::string blob;
     DType dtype = DType::kF32;
-    bool has_gradient = false;  // which goes the other way
+    bool has_gradient = false;  // sent in the opposite direction
   };
-  std::vector<BoundaryTensor> in;  // tops of Input layers
-  std::vector<BoundaryTensor>
-      out;  // blobs, as their last layer here writes them; no outputs of the net
+  std::vector<BoundaryTensor> in;  // the tops of Input layers
+  // Blobs as their last layer here writes them, without the outputs of the net.
+  std::vector<BoundaryTensor> out;
 };
 
 struct NetOptions {
   caffe::NetState state;
-  bool training = false;  // plan memory for backward
+  bool training = false;  // allocate what backward needs
   bool force_backward = false;
   uint64_t seed = 0;
   Rank rank = {};  // selects the shard of the data and the random streams
   // This net computes ranks [rank.rank, rank.rank + virtual_ranks) one after the other: see
   // Net::ActivateVirtualRank.
   int virtual_ranks = 1;
-  bool allow_reevaluation = false;  // lets Forward take NetBatch::kSame, which costs some memory
-  bool capture = false;     // StartPass records passes, where the device can and they are alike
-  ChainOptions chain = {};  // of layers that learn from samples of their own model
+  bool allow_reevaluation = false;  // Forward accepts NetBatch::kSame; costs memory
+  bool capture = false;     // capture passes as a CUDA graph if the device and the net allow it
+  ChainOptions chain = {};  // for layers that learn from samples of their own model
   BufferReuse memory = BufferReuse::kShared;
-  bool recompute = false;  // as the net's `recompute` says, or this
-  // Bytes that activations and scratch may take together; 0: no limit. If they need more, the plan
-  // chooses outputs that the backward pass recomputes: the same numbers for more work.
+  bool recompute = false;  // recompute activations even if the net does not set `recompute`
+  // The limit of activations and scratch together, in bytes; 0: no limit. If they need more, the
+  // compiler chooses outputs that backward recomputes; results do not change.
   size_t activation_budget_bytes = 0;
-  bool fuse = true;  // compute layers along with the one before them; never with kSeparate
-  bool log = true;   // Caffe's start-up lines
-  // Floats that the run will take for each weight beside it and its gradient: the update rule's
-  // state, averages. Only counted, so that what is too large is refused before it is allocated.
+  bool fuse = true;  // fuse layers into the layer before them; never with kSeparate
+  bool log = true;   // write Caffe's start-up lines
+  // The number of floats that the run needs per weight in addition to the weight and its gradient:
+  // state of the update rule and averages. Only used to refuse a net that is too large before
+  // allocating.
   int states_per_weight = 0;
   OutputFiles output_files = OutputFiles::kDisabled;  // whether layers may write files
   // The folder into which layers write files at snapshots; "" for a run without snapshots.
   std::string snapshot_folder = {};
-  // Only plans: takes no memory, so that the net cannot run and its values have shapes alone.
+  // Only compiles: allocates no memory. The net cannot run, and its values have shapes only.
   bool plan_only = false;
-  // Only plans a net that parts of are run elsewhere: it may be larger than the device.
+  // Skips the check that the net fits the device, for a net whose parts run elsewhere.
   bool any_size = false;
-  // How many batches may have run forward and not yet backward. Each has its own copy of values and
-  // scratch memory: see Net::SetActivationSlot.
+  // The number of batches that may have run forward but not backward. Each slot has its own values
+  // and scratch memory: see Net::SetActivationSlot.
   int activation_slots = 1;
   StageBoundary boundary = {};
 };
 
-// A value that no layer reads: what a run reports. `loss_weight` is 0 for a plain output.
+// A value that no layer reads, which a run reports. `loss_weight` is 0 if it is not a loss.
 struct NetOutput {
   std::string name;
   Tensor value;
   float loss_weight = 0;
 };
 
-// What a forward pass computes on.
+// The input of a forward pass.
 enum class NetBatch {
   kNext,  // the data layers' next batch
-  // The batch of the pass before, with the same random numbers and the same states to begin with:
-  // the same function of the weights once more. Data layers are not run and the pass keeps its
-  // number. Only for a net that allow_reevaluation.
+  // The batch of the last pass with the same random numbers and layer states, so that the loss is
+  // the same function of the weights. Data layers do not run, and the pass index does not change.
+  // Requires allow_reevaluation.
   kSame,
 };
 
@@ -99,113 +101,118 @@ enum class NetBatch {
 struct GradientSlice {
   std::span<float> values;         // on the device, with the padding after each parameter
   std::span<Param* const> params;  // in memory order
-  // Final when this layer ran backward; NumLayers() for what no layer adds to: final at once.
+  // The node after whose backward the slice is final; NumLayers() if no layer adds to it, so that
+  // it is final at once.
   int final_node = 0;
 };
 
 // Used by one thread. Forward and Backward allocate no memory.
 class Net {
  public:
-  // Builds the net of `spec` for `options.state`: filters, inserts splits, makes and plans every
-  // layer, allocates and fills the parameters that `params` does not have yet. `device` and
-  // `params` must outlive the net, `spec` too. Throws kConfig naming the line; where several layers
-  // are wrong that do not depend on each other, an ErrorGroup.
+  // Compiles the net of `spec` for `options.state`: filters layers, inserts splits, sets up and
+  // plans every layer, then allocates and fills the parameters that `params` does not have yet.
+  // `spec`, `device` and `params` must outlive the net. Throws kConfig naming the line, or an
+  // ErrorGroup if several independent layers are wrong.
   Net(const NetSpec& spec, const NetOptions& options, const Device& device, ParamStore& params);
   ~Net();
 
   const std::string& name() const { return name_; }
 
-  // One pass over all layers; returns the loss: the sum of loss_weight times each weighted output.
+  // Runs one forward pass and returns the loss: the sum of loss_weight times each weighted output.
   float Forward(NetBatch batch = NetBatch::kNext);
-  // The same without waiting for the loss, where the device runs later: TakeLoss waits, for the
-  // oldest pass that was started, and throws what Forward would have thrown then. At most
-  // kMaxInFlight may be started and not taken.
+  // Starts a forward pass without waiting for the loss if the device is asynchronous. TakeLoss
+  // waits for the oldest pass in flight and throws what Forward would have thrown. At most
+  // kMaxInFlight passes may be in flight.
   static constexpr int kMaxInFlight = 2;
   void StartForward(NetBatch batch = NetBatch::kNext);
   float TakeLoss();
   int in_flight() const;
-  // StartForward on the next batch, and Backward with `sink`; then `then`, which queues the same
-  // each time. Both may be null, and one of them is. On a net that records, all behind the last
-  // layer that WorksOnHost is one call of the device from the second such pass on, counted with a
-  // `sink`, with `then` and with neither; a `sink` must be one that SumsCapturedPasses. The numbers
-  // are the same bit for bit.
+  // Runs StartForward on the next batch, Backward with `sink`, then `then`, which must enqueue the
+  // same work each time. At most one of `sink` and `then` may be given. On a net that captures
+  // passes, everything after the last layer that WorksOnHost is captured in the second such pass
+  // and launched as one CUDA graph from then on; passes with `sink`, with `then` and with neither
+  // are captured separately. Capturing needs a `sink` that SumsCapturedPasses. Results have the
+  // same bits.
   void StartPass(GradientSink* sink = nullptr, const std::function<void()>* then = nullptr);
-  // No pass is recorded from here on, since `why`: "layer 'bn' ...". Logged where one would be.
+  // Captures no pass from now on. `why` is logged if passes would be captured: "layer 'bn' ...".
   void DisableCapture(const std::string& why);
-  // Whether a pass may be started before the loss of the one before is taken: where a device runs
-  // later, all shapes hold and there is one part.
+  // Whether a pass may be started before the loss of the previous one is taken: true for an
+  // asynchronous device, fixed shapes and one virtual rank.
   bool RunsAhead() const { return runs_ahead_; }
-  // The next pass is that of replica `replica.rank + part`: on its records, with its random
-  // numbers, and on from the states that its own pass before left. A pass of part 0 begins an
-  // iteration's batch and counts in passes(), then come those of parts 1, 2, ... up to parts() - 1.
-  // Running averages are the caller's business (ParamStore::RunningStats).
+  // The next pass is the pass of rank `rank.rank + part`: it uses the records, the random numbers
+  // and the layer states of that rank. A pass of virtual rank 0 begins the batch of an iteration
+  // and counts in passes(); virtual ranks 1, 2, ..., virtual_ranks() - 1 must follow. The caller
+  // saves and restores running statistics (ParamStore::RunningStats).
   void ActivateVirtualRank(int part);
   int virtual_ranks() const { return options_.virtual_ranks; }
 
-  // From here on passes are made, and values read, in memory of slot `slot`: a backward pass is
-  // that of the last forward pass of its slot. For nets whose layers keep no state.
+  // From now on, passes run and values are read in the memory of slot `slot`. A backward pass
+  // belongs to the last forward pass of its slot. Requires layers without state.
   void SetActivationSlot(int slot);
   int activation_slots() const { return options_.activation_slots; }
-  // In the present slot, edge `i` of NetOptions::boundary: what a forward pass needs there before
-  // it, or leaves; and the gradient, which a backward pass leaves or needs. Null data without one.
+  // Boundary tensor `i` of NetOptions::boundary in the present slot: the input that must be set
+  // before a forward pass, or the output that it writes. The gradients are null if there are none;
+  // backward writes EdgeInGradient and needs EdgeOutGradient before.
   const Tensor& EdgeIn(size_t i) const;
   Tensor EdgeInGradient(size_t i) const;
   const Tensor& EdgeOut(size_t i) const;
   Tensor EdgeOutGradient(size_t i) const;
 
-  // Adds to the parameter gradients. After a Forward. `sink`, where not null, is told of each slice
-  // as soon as it is final; after the last line of debug_info where that is on, whose gradients
-  // are the net's own.
+  // Adds to the parameter gradients. Requires a forward pass before. `sink`, if not null, is told
+  // of each slice as soon as it is final; with debug_info, only after its last line, because the
+  // lines show this net's own gradients.
   void Backward(GradientSink* sink = nullptr);
-  // From the next Backward on the loss's gradient is multiplied by *factor, one float on the
-  // device, and so are all others. Null: it is not.
+  // From the next Backward on, the gradient of the loss, and so every gradient, is multiplied by
+  // *factor, one float on the device. Null: gradients are not scaled.
   void ScaleLoss(const float* factor) { loss_scale_ = factor; }
-  // Every parameter with a gradient is in one slice, by the order in which backward finishes them.
+  // Contiguous ranges of gradients in the order in which backward finishes them. Each parameter
+  // with a gradient is in exactly one slice.
   const std::vector<GradientSlice>& gradient_slices() const { return slices_; }
 
   // Whether Forward and Backward log the mean absolute value of every output, parameter and
-  // gradient. As the net's debug_info says at first.
+  // gradient. The net's debug_info is the initial value.
   void SetDebugInfo(bool on) { debug_ = on; }
 
-  // The same in pieces, for measuring.
+  // Access to single layers, for measuring.
   int NumLayers() const;
   const LayerSpec& LayerAt(int i) const;
   Layer& GetLayer(int i) const;
   bool RunsBackward(int i) const;
-  // The layer that layer i is fused into and that computes it, or -1.
+  // Returns the layer that layer i is fused into and that computes it, or -1.
   int FusedInto(int i) const;
   void ForwardLayer(int i);
   void BackwardLayer(int i);
-  // Starts a new pass: the next ForwardLayer calls draw new random numbers.
+  // Starts a new pass: the following ForwardLayer calls draw new random numbers.
   void BeginPass();
-  // The weighted sum of the losses, of a pass that is not started otherwise. Throws kData where a
-  // layer reported a fault in its inputs.
+  // Returns the weighted sum of the losses after ForwardLayer calls. Throws kData if a layer
+  // reported an error in its inputs.
   float Loss();
 
-  // Unread values sorted by name, as Caffe numbers them.
+  // The values that no layer reads, sorted by name, as Caffe numbers them.
   const std::vector<NetOutput>& outputs() const;
-  // Every parameter this net uses, once, in layer order: the order of a solver's state.
+  // Every parameter of this net, once, in layer order, which is the order of a solver's state.
   const std::vector<Param*>& params() const { return learnable_; }
 
-  // A value by blob name (the last writer's), in device memory, or null data. Only outputs, values
-  // that persist and, with kSeparate, all values keep their numbers after a pass.
+  // Returns the last value of a blob, in device memory; its data is null if the blob does not exist
+  // or has no memory. After a pass only outputs, values that persist and, with kSeparate, all
+  // values are still valid.
   Tensor Value(const std::string& blob) const;
   Tensor Gradient(const std::string& blob) const;
-  // What layer `i` reads as its bottom number `bottom`; what it itself writes as its top number
-  // `top`, whoever writes a blob of that name later.
+  // Input `bottom` of layer `i`, and output `top` as layer `i` itself wrote it, even if a later
+  // layer writes a blob of the same name.
   const ConstTensor& Input(int i, int bottom) const;
   const Tensor& Output(int i, int top) const;
 
-  // Copies a value to the host as f32 in row-major (N, C, H, W) order; the reverse.
+  // Copy a value to the host as f32 in row-major (N, C, H, W) order, and back.
   void ReadNchw(const ConstTensor& value, std::span<float> host) const;
   void WriteNchw(std::span<const float> host, const Tensor& value) const;
 
-  // Passes done. Set where a run goes on.
+  // The number of passes done. SetPasses is called when a run is resumed.
   uint32_t passes() const { return passes_; }
   void SetPasses(uint32_t passes) { passes_ = passes; }
 
-  // What it is made of, for the functions beside it: weights.h, layer_state.h, cost.h. Only a net
-  // that was not just planned has a program.
+  // The internals for functions of weights.h, layer_state.h and cost.h. A net with plan_only has no
+  // bindings.
   const Graph& graph() const { return *graph_; }
   const Bindings& bindings() const { return *bindings_; }
   ParamStore& store() const { return params_; }
@@ -225,35 +232,35 @@ class Net {
   std::unique_ptr<CapturedGraph> Capture(GradientSink* sink, const std::function<void()>* then);
   void RunIdentical(GradientSink* sink, const std::function<void()>* then, CapturedEvent* losses);
   void SendLosses();
-  // With several parts of the first alone.
+  // With several virtual ranks, only rank 0 is logged.
   bool LogsDebugInfo() const { return debug_ && part_ == 0; }
 
   std::string name_;
   NetOptions options_;
   const Device& device_;
   ParamStore& params_;
-  // What runs, what was planned, and what differs from pass to pass; the first and the last are
-  // empty where the net only plans. In this order, so that layers which fill memory of the program
-  // ahead of a pass end before it does.
-  std::vector<std::unique_ptr<const Bindings>> slot_bindings_;  // by slot
+  // slot_bindings_ and states_ are empty with plan_only. The order matters: layers may write ahead
+  // into memory of the bindings, so the graph with the layers must be destroyed before the
+  // bindings.
+  std::vector<std::unique_ptr<const Bindings>> slot_bindings_;  // by activation slot
   std::unique_ptr<const Graph> graph_;
   std::vector<std::unique_ptr<DynamicShapes>> states_;
   const Bindings* bindings_ = nullptr;  // of the present slot
   DynamicShapes* state_ = nullptr;
   std::vector<Param*> learnable_;
-  std::vector<Param*> slice_params_;  // those with a gradient, in the order of slices_
+  std::vector<Param*> slice_params_;  // parameters with a gradient, in the order of slices_
   std::vector<GradientSlice> slices_;
   std::unique_ptr<StateBackup> state_backup_;  // null without allow_reevaluation
-  std::vector<std::unique_ptr<StateBackup>> virtual_rank_states_;  // empty where there is one part
+  std::vector<std::unique_ptr<StateBackup>> virtual_rank_states_;  // empty with one virtual rank
   int part_ = 0;
   uint32_t passes_ = 0;
   bool debug_ = false;
   bool runs_ahead_ = false;
   const float* loss_scale_ = nullptr;
-  // Of a net that records: the first layer of what is recorded; a pass alone, with a sink, and with
-  // what comes then, each null before it is recorded.
+  // For a net that captures: the first captured node, and the captures of a pass without sink and
+  // `then`, with a sink, and with `then`. Each is null before it is captured.
   struct CapturedPass {
-    bool warmed_up = false;  // such a pass
+    bool warmed_up = false;  // one such pass has run without capture
     std::unique_ptr<CapturedGraph> recording;
   };
   int first_captured_ = 0;
@@ -261,7 +268,7 @@ class Net {
   CapturedPass captured_pass_, captured_with_sums_, captured_with_update_;
 };
 
-// The stream of random numbers that belongs to `name` in `phase`.
+// Returns the number of the random stream for `name` in `phase`.
 uint32_t RngStreamOf(const std::string& name, caffe::Phase phase);
 
 }  // namespace trainer

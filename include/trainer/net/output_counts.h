@@ -4,8 +4,8 @@
 
 namespace trainer {
 
-// Throws kConfig when two batches differ in how many numbers a net puts out: after a Filter, and
-// then the mean over batches has no meaning.
+// Throws kConfig if two batches have different numbers of output values, as after a Filter layer:
+// the mean over batches would be meaningless.
 void RequireEqualCounts(size_t before, size_t now);
 
 }  // namespace trainer

@@ -1,7 +1,7 @@
 #pragma once
-// Copies of a training net's weights in the form that its layers multiply by: in their storage type
-// and order. An update writes them along with the weights that it moves, in place of a kernel in
-// each pass of each layer.
+// Copies of a training net's weights in the dtype and order in which its layers multiply by them.
+// The update writes them together with the weights, which saves a conversion kernel in each pass of
+// each layer.
 
 #include <optional>
 #include <vector>
@@ -12,23 +12,24 @@
 
 namespace trainer {
 
-// Used by one thread. Layers go by them only where the owner says so, and by copies of their own
-// in all other passes.
+// Used by one thread. Layers read these copies only within a Scope; in all other passes they
+// convert the weights themselves.
 class PackedWeights {
  public:
-  // Takes memory for each weight that a layer wants copied. The net must outlive it.
+  // Allocates a copy of each weight that a layer wants packed. The net must outlive the object.
   explicit PackedWeights(Net& net);
   ~PackedWeights();
   PackedWeights(const PackedWeights&) = delete;
   PackedWeights& operator=(const PackedWeights&) = delete;
 
   bool empty() const { return memory_ == nullptr; }
-  // In the order of Net::params(); one that is empty where there is none.
+  // In the order of Net::params(); `to` is null for a parameter without a copy.
   const std::vector<PackedWeight>& by_param() const { return by_param_; }
 
-  // Queues that they are written from the weights as they are.
+  // Enqueues that all copies are written from the present weights.
   void Write();
-  // While one lives the copies are those of the weights, and layers read them. Of null: nothing.
+  // While a Scope exists, layers read the copies, which must match the weights. `copies` may be
+  // null.
   class Scope {
    public:
     explicit Scope(PackedWeights* copies) : copies_(copies) { Set(true); }
@@ -49,7 +50,7 @@ class PackedWeights {
   std::vector<TakesPackedWeight*> users_;
   std::byte* memory_ = nullptr;
   bool valid_ = false;
-  std::optional<TensorList> weights_;  // of which there are copies
+  std::optional<TensorList> weights_;  // the weights that have copies
   std::optional<PackedWeightList> list_;
 };
 

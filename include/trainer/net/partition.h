@@ -1,5 +1,5 @@
 #pragma once
-// A net cut into stages of consecutive layers, each of which a rank computes.
+// Divides a net into pipeline stages of consecutive layers, each computed by one rank.
 
 #include <map>
 #include <span>
@@ -10,18 +10,18 @@
 
 namespace trainer {
 
-// A value that a stage computes and a later one reads.
+// A value that one stage computes and a later stage reads.
 struct StageTransfer {
   std::string blob;
   Shape shape;
   DType dtype = DType::kF32;
-  bool has_gradient = false;  // which goes back
-  int from = 0, to = 0;       // stages
+  bool has_gradient = false;  // the gradient is sent back
+  int from = 0, to = 0;       // stage numbers
 
   size_t bytes() const { return static_cast<size_t>(shape.Count()) * SizeOf(dtype); }
 };
 
-// What the whole net puts out.
+// An output of the whole net.
 struct StageOutput {
   std::string name;
   int64_t count = 0;
@@ -31,53 +31,53 @@ struct StageOutput {
 
 struct NetPartition {
   std::vector<NetSpec> nets;            // by stage
-  std::vector<StageTransfer> values;    // in the order of their makers, then readers
+  std::vector<StageTransfer> values;    // in the order of the nodes that read them
   std::vector<StageOutput> outputs;     // in Caffe's order
-  std::map<std::string, int> stage_of;  // by layer
-  // By stage: its layers, but for those that read data; its parameters, each once.
+  std::map<std::string, int> stage_of;  // by layer name
+  // By stage: its layers, except data layers, and its parameters, each counted once.
   std::vector<std::vector<std::string>> layers;
   std::vector<int> params;
   std::vector<size_t> weight_bytes;
 
-  // What stage `stage` takes and gives, in the order of `values`.
+  // Returns the tensors that stage `stage` receives and sends, in the order of `values`.
   StageBoundary BoundaryOf(int stage) const;
 };
 
-// How a net is to be cut.
+// How a net is divided.
 struct PartitionOptions {
   int stages = 1;
-  // By cost: the largest share of the work and of the memory that a stage has becomes as small as
-  // it can. Else the layers' `stage` says it.
+  // Minimises the largest share of work and memory of a stage. If false, each layer's `stage`
+  // decides.
   bool by_cost = false;
-  // For by_cost: numbers that are held for each weight, and passes that make a batch.
+  // For by_cost: the number of floats held per weight, and the passes per batch.
   int numbers_per_weight = 2, passes = 1;
-  // A net that was cut before: its layers are where those of the same names are. May be null.
+  // A partition whose layers keep their stages, by layer name. May be null.
   const NetPartition* like = nullptr;
 };
 
-// Layers that read data are in stage 0; without a `stage` a layer is in that of the layer before.
-// Throws kConfig at the layer for stages that go backwards, for a stage without layers, for weights
-// that two stages share, and for layers that look beyond one pass.
+// Divides `net`. Data layers are in stage 0; a layer without `stage` is in the stage of the layer
+// before it. Throws kConfig at the layer for stages in decreasing order, stages without layers,
+// weights that two stages share, and layers that need more than one pass.
 NetPartition PartitionNet(const NetSpec& net, const NetOptions& options, const Device& device,
                           const PartitionOptions& rule);
 
-// What a training pass of a layer takes, in operations: those that it computes, and those that
-// would take as long as what it moves.
+// Returns the cost of a layer's training pass in operations: the operations that it computes plus
+// those that would take as long as its memory traffic.
 double PipelineCost(const Net& net, int layer);
 
-// What one layer costs, of a chain of them.
+// The cost of one layer in a chain of layers.
 struct LayerCost {
   double time = 0;            // in any unit
-  double weight_bytes = 0;    // with all that is held for weights
-  double pass_bytes = 0;      // of values, for each pass that is under way
-  double crossing_bytes = 0;  // of values that cross a cut before this layer
-  bool may_cut = true;        // before this layer
+  double weight_bytes = 0;    // including gradients and optimizer state
+  double pass_bytes = 0;      // activations of one pass in flight
+  double crossing_bytes = 0;  // size of the values that cross a cut before this layer
+  bool may_cut = true;        // whether a stage may begin at this layer
 };
 
-// The first layer of each stage. Minimises the largest share of the time or of the memory of one
-// stage, the memory of the whole being that of all `passes` at once; among cuts that are nearly as
-// good takes those that the fewest bytes cross. Stage s has stages - s passes under way. Empty
-// where there are fewer places to cut than stages.
+// Returns the first layer of each stage. Minimises the largest share of time or memory of a stage,
+// where the memory of the whole net counts all `passes` at once. Among almost equal partitions,
+// chooses the one that sends the fewest bytes between stages. Stage s has stages - s passes in
+// flight. Returns an empty vector if there are fewer possible cuts than needed.
 std::vector<int> BalancedStages(std::span<const LayerCost> layers, int stages, int passes);
 
 }  // namespace trainer

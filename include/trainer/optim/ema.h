@@ -1,14 +1,14 @@
 #pragma once
-// The loops of an exponential moving average (EMA) of the weights. The arrays of a segment are a
-// parameter's averages and weights, f32 on the device.
+// Loops for an exponential moving average (EMA) of the weights. The arrays of a segment are the
+// averages and the weights of one parameter, f32 on the device.
 
 #include "trainer/backend/loops/tensor_list.h"
 
 namespace trainer {
 
-// The decay factor of the average after update number `updates`, counted from 1. It is smaller in
-// the first updates, so that the random initial weights do not dominate the average for 1 / (1 -
-// decay) updates. Source: the ExponentialMovingAverage of TensorFlow.
+// Returns the decay factor of the average after update number `updates`, counted from 1. It is
+// smaller in the first updates, so that the random initial weights do not dominate the average for
+// 1 / (1 - decay) updates. Source: TensorFlow's ExponentialMovingAverage with num_updates.
 float EmaKeep(float decay, int updates);
 
 // average = keep * average + (1 - keep) * weight

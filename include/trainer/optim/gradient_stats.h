@@ -6,10 +6,10 @@
 
 namespace trainer {
 
-// *sum = the sum of the squares of `values`; all is on the device and nothing is read back.
+// Sets *sum to the sum of the squares of `values`. Both are on the device; the host does not wait.
 void SumOfSquares(const Device& device, std::span<const float> values, float* sum);
 
-// The L2 norm of all numbers of `values`, which are on the device. `scratch` is one float there.
+// Returns the L2 norm of `values`, which are on the device. `scratch` is one float on the device.
 float L2Norm(const Device& device, std::span<const float> values, float* scratch);
 
 }  // namespace trainer

@@ -7,28 +7,27 @@
 
 namespace trainer {
 
-// For each parameter of [first, last): the sums of the squares of its gradient and of its weights.
+// Sets for each parameter of [first, last) the sums of squares of its gradient and of its weights.
 void SumSquares(const Device& device, const TensorList& parameters, int first, int last,
                 float* grad_squares, float* weight_squares);
 
-// Queues *to = hyper, without rule_terms, which the rule computes itself.
+// Enqueues *to = hyper, except rule_terms, which the rule computes itself.
 void WriteHyperparams(const Device& device, const DeviceHyperparams& hyper, DeviceHyperparams* to);
 
 struct VerdictRules {
-  float clip = -1;  // the largest norm of the gradient's mean over the ranks; negative: no limit
+  float clip = -1;  // largest norm of the gradient's mean over the ranks; negative: no limit
   float ranks = 1;
-  bool scaled = false;  // gradients are multiplied by the loss scale
-  bool fixed = false;   // the loss scale never changes
-  uint32_t window =
-      2000;  // the loss scale is doubled after so many updates in a row that were not skipped
+  bool scaled = false;     // gradients are multiplied by the loss scale
+  bool fixed = false;      // the loss scale never changes
+  uint32_t window = 2000;  // updates in a row without a skip, after which the scale is doubled
 };
 
 // The range of a loss scale. The smallest number of f16 is 2^-24.
 inline constexpr float kMinLossScale = 1.0f / (1 << 24), kMaxLossScale = 1 << 24;
 
 // Sets *verdict, on the device, from *squares, the sum of the squares of all gradients. If
-// gradients are scaled and that sum is not finite, the update is skipped and the loss scale halved.
-// A norm that is not a number clips nothing, as in Caffe.
+// gradients are scaled and that sum is not finite, the update is skipped and the loss scale is
+// halved. A NaN norm does not clip, as in Caffe.
 void Decide(const Device& device, const float* squares, const VerdictRules& rules,
             GradientVerdict* verdict);
 

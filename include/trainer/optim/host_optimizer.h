@@ -10,22 +10,22 @@
 
 namespace trainer {
 
-// The net's device evaluates a new batch, then the CPU applies the update rule. Weights and the
-// rule's state are in host memory, and the net has a copy of the weights. Step does not change that
-// copy; PullWeights updates it when all ranks have updated their parameters.
+// The net's device computes the gradients of a new batch, then the CPU applies the update rule. The
+// weights and the rule's state are in host memory; the net has a copy of the weights. Step does not
+// change that copy: call PullWeights once all ranks have updated their parameters.
 class HostOptimizer final : public Optimizer {
  public:
-  // Weights and state are allocated from `memory`, which ranks may share: then all of them make the
+  // Weights and state are allocated from `memory`. If ranks share it, all of them must make the
   // same calls. `spec` and `memory` must outlive the object.
   HostOptimizer(const SolverSpec& spec, std::unique_ptr<UpdateRule> rule,
                 std::pmr::memory_resource& memory);
 
-  // Copies the net's weights to the host's, and the other way.
+  // PushWeights copies the net's weights to the host; PullWeights copies the host's to the net.
   void PushWeights();
   void PullWeights();
 
-  int StatesPerWeight() const override { return 0; }  // on the net's device
-  // Throws kUnavailable for a net whose loss must be scaled.
+  int StatesPerWeight() const override { return 0; }  // the state is in host memory
+  // Throws kUnavailable if the net's loss must be scaled.
   void Prepare(Objective& objective) override;
   void Step(Objective& objective, StepFrame& frame) override;
   void Update(Objective& objective, const Hyperparams& hyper) override;
@@ -38,20 +38,20 @@ class HostOptimizer final : public Optimizer {
   size_t Bytes() const override { return update_->Bytes(); }
 
  private:
-  // Of a parameter that learns.
+  // A parameter with a gradient: in the net, and its copy in host memory.
   struct Pair {
     Param *net, *host;
-    size_t number;    // among all
-    bool own = true;  // this rank's to move
+    size_t number;    // index in params_
+    bool own = true;  // this rank updates it
   };
 
   const SolverSpec& spec_;
-  std::unique_ptr<UpdateRule> rule_;  // until it is the update's
+  std::unique_ptr<UpdateRule> rule_;  // moved into update_ by Prepare
   std::pmr::memory_resource& memory_;
   const Device* net_device_ = nullptr;
   std::unique_ptr<Device> host_;
   std::optional<ParamStore> store_;
-  std::vector<Param*> params_;  // as the objective has them
+  std::vector<Param*> params_;  // host copies of Objective::params(), in that order
   std::vector<Pair> learned_;
   std::optional<ParamUpdater> update_;
 };

@@ -1,5 +1,5 @@
 #pragma once
-// Whether a run scales its loss, and how.
+// Decides whether a run scales its loss, and how.
 
 #include <optional>
 
@@ -8,9 +8,10 @@
 
 namespace trainer {
 
-// Returns nothing if the solver sets no loss_scale and the net does not `need` one, which it does
-// if its gradients have a type with a small range. NVIDIA Caffe's global_grad_scale is the initial
-// factor, or the fixed factor without global_grad_scale_adaptive and loss_scale.
+// Returns nullopt if the solver sets no loss_scale and `needs` is false. A net needs a loss scale
+// if its gradients have a type with a small range. The initial factor is NVIDIA Caffe's
+// global_grad_scale if the net sets it; that factor is fixed if neither global_grad_scale_adaptive
+// nor loss_scale is set. A positive loss_scale overrides this: it is the fixed factor.
 std::optional<LossScaleOptions> LossScaleOf(const SolverSpec& spec, bool needs);
 
 }  // namespace trainer

@@ -1,5 +1,5 @@
 #pragma once
-// The loss scale and the clipping of gradients, which the device decides
+// Applies the loss scale and the clipping of gradients, which the device decides
 // (optim/gradient_verdict.h).
 
 #include <memory>
@@ -12,52 +12,50 @@
 
 namespace trainer {
 
-// How gradients are scaled. The loss's gradient is multiplied by a factor, so that all gradients
-// stay within the range of a narrow type, and the gradients of parameters are divided by it.
-// Source: Micikevicius and others, arXiv:1710.03740, sections 3.2 and 4.
+// How the loss is scaled: the gradient of the loss is multiplied by a factor, so that all gradients
+// stay within the range of a narrow type, and the gradients of parameters are divided by that
+// factor. Source: Micikevicius et al., arXiv:1710.03740, sections 3.2 and 4.
 struct LossScaleOptions {
   float factor = 65536;    // the initial factor
   bool fixed = false;      // the factor never changes
-  uint32_t window = 2000;  // the factor is doubled after so many updates without a skipped one
+  uint32_t window = 2000;  // updates in a row without a skip, after which the factor is doubled
 };
 
-// The state of a loss scale that a snapshot holds.
+// The part of a loss scale's state that a snapshot stores.
 struct LossScaleState {
   float factor = 1;
   uint32_t good = 0;
   uint64_t skipped = 0;
 };
 
-// One object per run. If the device is asynchronous, call Last() when the next update begins,
-// because the verdict has arrived by then and the host waits for nothing that was queued since.
-// Used by one thread.
+// One object per run, used by one thread. On an asynchronous device call Last() when the next
+// update begins: the verdict has arrived by then, so that the host does not wait for later work.
 class LossScaler {
  public:
-  // `clip`: as in VerdictRules. Allocates on the device, which must outlive the object.
+  // `clip`: see VerdictRules. Allocates on the device, which must outlive the object.
   LossScaler(const Device& device, float clip, const std::optional<LossScaleOptions>& scale);
 
-  // Queues the verdict on gradients whose sum of squares is *squares. It queues the same each time,
-  // so that a device may record it.
+  // Enqueues the decision about gradients whose sum of squares is *squares. Enqueues the same
+  // kernel each time, so that a device can capture it.
   void Decide(const float* squares, int ranks);
-  // Called after each Decide, for update `iter`: starts the copy of the verdict to the host. Throws
-  // kDiverged if too many updates in a row before it were skipped.
+  // Called after each Decide, with the number of the update: starts the copy of the verdict to the
+  // host. Throws kDiverged if 50 consecutive updates before this one were skipped.
   void Read(int iter);
 
-  // On the device.
+  // Address on the device.
   const GradientVerdict* verdict() const { return verdict_; }
-  // Null without a loss scale.
+  // Address on the device; null without a loss scale.
   const float* loss_scale() const { return scale_ ? &verdict_->loss_scale : nullptr; }
 
-  // The last verdict.
+  // Returns the last verdict; waits until it has arrived.
   const GradientVerdict& Last();
-  // A line for the log about the last verdict, returned once: the update was clipped or skipped;
-  // else "".
+  // Returns a log line if the last update was clipped or skipped, once; else "".
   std::string TakeNote();
 
-  // Only with a loss scale.
+  // Both require a loss scale.
   LossScaleState State();
   void Restore(const LossScaleState& state);
-  // From the next verdict on gradients are not scaled, and the count of skipped updates is zero.
+  // From the next verdict on, gradients are not scaled. Resets the count of skipped updates.
   void EndScaling();
 
  private:
@@ -74,8 +72,8 @@ class LossScaler {
   std::pmr::vector<GradientVerdict> arriving_;
   GradientVerdict last_;
   int iter_ = 0;
-  bool decided_ = false, told_ = true;   // about the last one: in last_, by TakeNote
-  std::unique_ptr<AsyncReadback> read_;  // last: ends before arriving_ does
+  bool decided_ = false, told_ = true;   // last_ has not arrived; TakeNote has reported last_
+  std::unique_ptr<AsyncReadback> read_;  // declared last, so that it ends before arriving_ is freed
 };
 
 }  // namespace trainer

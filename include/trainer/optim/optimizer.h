@@ -1,5 +1,5 @@
 #pragma once
-// An optimizer: what one training step does with the objective.
+// An optimizer computes one training step: it evaluates the objective and updates the weights.
 
 #include <concepts>
 #include <memory>
@@ -15,83 +15,85 @@
 
 namespace trainer {
 
-// Calls from an optimizer back to the solver, in mid-step.
+// Calls from an optimizer to the solver during a step.
 class StepFrame {
  public:
   virtual ~StepFrame() = default;
-  // Called once in a step, before any weight changes, with the loss at the present weights. The
+  // Called once per step, before any weight changes, with the loss at the present weights. The
   // solver checks, smooths and reports it and returns the step's hyperparameters. Throws kDiverged.
   virtual Hyperparams Begin(float loss) = 0;
-  // The same after Objective::Run, whose loss the solver takes: at once if it is needed now or the
-  // objective is not asynchronous, else during the next step.
+  // Replaces Begin after Objective::Run. The solver takes the loss itself: at once if it is needed
+  // now or the objective is not asynchronous, else during the next step.
   virtual Hyperparams BeginStarted() = 0;
-  // Returns the hyperparameters that BeginStarted will return, if the update may be queued before
-  // BeginStarted: the solver reports nothing in this step and the objective is asynchronous. Else
-  // returns nullopt. Called before Objective::Run.
+  // Called before Objective::Run. Returns the hyperparameters that BeginStarted will return if the
+  // update may be enqueued before BeginStarted, i.e. if the solver reports nothing in this step and
+  // the objective is asynchronous; else nullopt.
   virtual std::optional<Hyperparams> HyperparamsAhead() { return std::nullopt; }
-  // A line for the log, unless empty.
+  // Writes a line to the log unless `text` is empty.
   virtual void Note(const std::string& text) = 0;
 };
 
-// Constructed before the net, then prepared once; used by one thread. Step allocates nothing.
+// Constructed before the net, then prepared once. Used by one thread. Step allocates nothing.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
-  // Floats of state per weight that the optimizer holds on the net's device.
+  // Number of floats of state per weight that the optimizer keeps on the net's device.
   virtual int StatesPerWeight() const = 0;
-  // Further arrays, each as long as all gradients, that Prepare allocates on the net's device.
+  // Number of further arrays, each as long as all gradients, that Prepare allocates on the net's
+  // device.
   virtual int ExtraArrays() const { return 0; }
-  // Whether Step evaluates the same batch more than once. The net then keeps its batch, and
-  // iter_size must be 1.
+  // Whether Step evaluates a batch more than once. The net then keeps its batch, and iter_size must
+  // be 1.
   virtual bool Reevaluates() const { return false; }
-  // Sets the options that the training net must be built with for this optimizer.
+  // Sets the options that the training net must be compiled with for this optimizer.
   virtual void ConfigureCompile(NetOptions&) const {}
   // Allocates for `objective`, which must outlive the optimizer.
   virtual void Prepare(Objective& objective) = 0;
 
-  // From the next step on updates only the parameters with own[i], in the order of
-  // Objective::params(); other ranks update the others. Returns false if the optimizer cannot.
+  // From the next step on, updates only the parameters with own[i], in the order of
+  // Objective::params(); other ranks update the others. Returns false if the optimizer cannot do
+  // that.
   virtual bool UpdateOnly(const std::vector<bool>& /*own*/) { return false; }
-  // Updates the weights by the present gradients, without an evaluation. For an optimizer for which
-  // UpdateOnly returns true.
+  // Updates the weights by the present gradients, without an evaluation. Requires an optimizer
+  // whose UpdateOnly returns true.
   virtual void Update(Objective& /*objective*/, const Hyperparams& /*rates*/) {}
 
-  // From the next step on updates also move averages of the weights, as ParamUpdater::FuseEma does.
-  // Returns false if the optimizer cannot.
+  // From the next step on, updates also update averages of the weights: see ParamUpdater::FuseEma.
+  // Returns false if the optimizer cannot do that.
   virtual bool FuseEma(const std::vector<float*>& /*averages*/, float /*decay*/) { return false; }
 
-  // One step: evaluates the objective, calls frame.Begin and updates the weights.
+  // Does one step: evaluates the objective, calls frame.Begin and updates the weights.
   virtual void Step(Objective& objective, StepFrame& frame) = 0;
 
-  // A line for the log about the last step that was not known in it, returned once; else "".
+  // Returns once a log line about the last step that was not known during that step; else "".
   virtual std::string TakeNote() { return ""; }
 
-  // The loss scale after the last step, for reports and snapshots; nothing if the loss is not
+  // The loss scale after the last step, for reports and snapshots; nullopt if the loss is not
   // scaled.
   virtual std::optional<LossScaleState> LossScale() { return std::nullopt; }
-  // Called before the first step of a resumed run. Without effect if the loss is not scaled.
+  // Called before the first step of a resumed run. Has no effect if the loss is not scaled.
   virtual void RestoreLossScale(const LossScaleState&) {}
-  // Says that the gradients of Update are not scaled from now on: other ranks have computed and
-  // unscaled them and have counted the updates that they skipped.
+  // Says that from now on the gradients passed to Update are not scaled: other ranks compute them,
+  // unscale them and count the updates they skip.
   virtual void ExpectUnscaled() {}
 
-  // What a snapshot holds of the optimizer: arrays, each as one pointer per parameter (on the
-  // device of state_store(), in the order of its weights), and a record for everything else. A
-  // resumed run sets both before its first step.
+  // The state that a snapshot stores: arrays with one pointer per parameter (on the device of
+  // state_store(), in the order of its weights), and a record for everything else. A resumed run
+  // restores both before its first step.
   virtual const std::vector<std::vector<float*>>& state_arrays() const = 0;
-  // Null: the store of the net's parameters.
+  // Null: the state belongs to the store of the net's parameters.
   virtual const ParamStore* state_store() const { return nullptr; }
   virtual std::string SaveRecord() const { return ""; }
-  // Throws kBadSnapshot for a record that it did not make.
+  // Throws kBadSnapshot if this optimizer did not make the record.
   virtual void LoadRecord(const std::string& state);
 
   // The least number of bytes that a step moves in addition to its evaluations.
   virtual size_t Bytes() const = 0;
 };
 
-// The store whose device and order the optimizer's state arrays have; `net`: the store of the net's
-// parameters.
+// Returns the store whose device and order the optimizer's state arrays have; `net` is the store of
+// the net's parameters.
 inline const ParamStore& StateStore(const Optimizer& rule, const ParamStore& net) {
   return rule.state_store() == nullptr ? net : *rule.state_store();
 }
@@ -102,12 +104,12 @@ using OptimizerRegistry = Registry<Optimizer, const SolverSpec&>;
 template <class T>
 using RegisterOptimizer = Registration<Optimizer, T, const SolverSpec&>;
 
-// The optimizer that the solver's `type` names. The name of an update rule (src/optim/rules/)
-// stands for the first-order optimizer with that rule. Throws kConfig at the line of an unknown
-// type, with the nearest name, and of fields that the optimizer refuses.
+// Makes the optimizer that the solver's `type` names. The name of an update rule (src/optim/rules/)
+// means the first-order optimizer with that rule. Throws kConfig for an unknown type, at its line
+// and with the nearest name, and for fields that the optimizer refuses.
 std::unique_ptr<Optimizer> MakeOptimizer(const SolverSpec& spec);
 
-// All names that MakeOptimizer takes, sorted.
+// Returns all names that MakeOptimizer accepts, sorted.
 std::vector<std::string> OptimizerNames();
 
 }  // namespace trainer

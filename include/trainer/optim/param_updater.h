@@ -1,6 +1,6 @@
 #pragma once
-// Updates the parameters by an update rule: clipping, unscaling, weight decay, local learning
-// rates, the rule and averages of the weights.
+// Updates the parameters by an update rule, with gradient clipping, loss unscaling, weight decay,
+// layer-wise learning rates (larc) and averages of the weights.
 
 #include <functional>
 #include <memory_resource>
@@ -16,74 +16,76 @@
 
 namespace trainer {
 
-// Used by one thread. Allocates in its constructor only.
+// Used by one thread. Allocates in its constructor and in the setters only.
 //
-// An update is Begin and then Apply for disjoint ranges of the gradients until all are covered,
-// each as soon as it is reduced over the ranks. If AppliesInRanges() is false, all gradients must
-// be reduced before Begin. The host waits for no number: norms stay on the device, and all
-// parameters of a range are one launch. An update of all parameters at once can also be recorded
-// together with the passes and replayed: see Queue.
+// An update is Begin, then Apply for disjoint ranges of the gradients until all are covered; a
+// range may be applied as soon as it is reduced over the ranks. If AppliesInRanges() is false, all
+// gradients must be reduced before Begin. The host does not wait for the device (except for
+// `total`): norms stay on the device, and all parameters of a range are updated by one launch. An
+// update of all parameters at once can also be captured together with the passes and replayed: see
+// Queue.
 class ParamUpdater {
  public:
-  // `gradients` is the memory of all gradients of `params`, with zeros between them: sums over
-  // iter_size passes and `ranks` ranks, times decision()->loss_scale() if there is a `scale`. All
-  // arguments must outlive the object. The rule's state is zero at first; it is allocated from
-  // `memory` unless that is null.
+  // `gradients` is the memory of all gradients of `params`, with zeros between them. They are sums
+  // over iter_size passes and `ranks` ranks, multiplied by decision()->loss_scale() if there is a
+  // `scale`. All arguments must outlive the object. The rule's state starts as zeros; it is
+  // allocated from `memory` unless that is null.
   ParamUpdater(const SolverSpec& spec, std::unique_ptr<UpdateRule> rule, const Device& device,
                const std::vector<Param*>& params, std::span<float> gradients, int ranks = 1,
                const std::optional<LossScaleOptions>& scale = std::nullopt,
                std::pmr::memory_resource* memory = nullptr);
 
-  // From the next Begin on gradients are sums over so many ranks.
+  // From the next Begin on, gradients are sums over `ranks` ranks.
   void SetRanks(int ranks) { ranks_ = ranks; }
 
-  // From the next Begin on updates only the parameters with own[i], in the order of `params`.
+  // From the next Begin on, updates only the parameters with own[i], in the order of `params`.
   void UpdateOnly(const std::vector<bool>& own);
 
-  // From the next Begin on each update also moves averages of the weights, by the factor
+  // From the next Begin on, each update also updates averages of the weights with the decay factor
   // EmaKeep(decay, ...). The averages are on the device, in the order of `params`, and must outlive
-  // the object; null for a parameter that is not updated.
+  // the object; the pointer of a parameter that is not updated is null.
   void FuseEma(const std::vector<float*>& ema, float decay);
 
-  // From the next Begin on each update writes these copies of the weights, too: one for each of
-  // `params`, see MultiTensorApply.
+  // From the next Begin on, each update also writes these copies of the weights, one for each of
+  // `params`: see MultiTensorApply.
   void WritePackedWeights(const std::vector<PackedWeight>& copies);
 
   // Whether each parameter's update depends on its own gradient only. False with clip_gradients,
   // which needs the norm of all gradients, and with a loss scale.
   bool AppliesInRanges() const { return !decision_; }
 
-  // `total`, if not empty, turns the sum of squares of this rank's gradients into the sum over all
-  // stages of the net. It is called if AppliesInRanges() is false.
+  // `total`, if not empty, is called if AppliesInRanges() is false: it receives the sum of squares
+  // of this stage's gradients and returns the sum over all stages of the net.
   void Begin(const Hyperparams& hyper, const std::function<float(float)>& total = {});
-  // Updates the parameters whose gradients are in `range`, which contains each parameter completely
-  // or not at all. In Caffe's order: the sum is clipped and divided, the weight decay is added, the
-  // rule moves the weights. The gradients are zero afterwards if ClearsGradients().
+  // Updates the parameters whose gradients are in `range`; a parameter must be in it completely or
+  // not at all. Computes in Caffe's order: clips and averages the gradient, adds the weight decay,
+  // applies the rule. Gradients are zero afterwards if ClearsGradients().
   void Apply(std::span<const float> range);
-  // Begin, Apply for all parameters, and TakeNote.
+  // Calls Begin, Apply for all parameters, and TakeNote.
   std::string Apply(const Hyperparams& hyper);
 
-  // The same in three steps: SetHyperparams writes what differs between updates to the device;
-  // Queue queues the rest, which is the same each time, so that a device may record it; Queued says
-  // that it was queued or replayed as update `iter`.
+  // Divides the update into three calls, so that a device can capture it. SetHyperparams writes
+  // what changes between updates to the device. Queue enqueues the rest, which is the same each
+  // time. Queued must be called after Queue, or after a replay of it, with the number of the
+  // update.
   void SetHyperparams(const Hyperparams& hyper);
   void Queue();
   void Queued(int iter);
 
-  // A line for the log about the last update, returned once: it was clipped or skipped; else "".
-  // Waits for the device if that update was queued just now.
+  // Returns a log line if the last update was clipped or skipped, once; else "". Waits for the
+  // device if that update was queued just now.
   std::string TakeNote() { return decision_ ? decision_->TakeNote() : ""; }
   // Null if AppliesInRanges().
   LossScaler* decision() { return decision_ ? &*decision_ : nullptr; }
 
-  // Not with snapshot_diff, which saves them.
+  // False with snapshot_diff, because snapshots then contain the gradients.
   bool ClearsGradients() const { return !proto_.snapshot_diff(); }
 
-  // Per state kind, per parameter, on the device; a parameter's state has the order of its weights.
+  // [state kind][parameter], on the device. A parameter's state has the order of its weights.
   const std::vector<std::vector<float*>>& state_arrays() const { return state_arrays_; }
 
   // The least number of bytes that an update moves: weights and states are read and written,
-  // gradients are read and set to zero.
+  // gradients are read and cleared.
   size_t Bytes() const;
 
  private:
@@ -104,18 +106,18 @@ class ParamUpdater {
   int ranks_;
   std::vector<DeviceFloats> states_;  // one per state kind
   std::vector<std::vector<float*>> state_arrays_;
-  DeviceFloats squares_;       // the sum of those of all gradients
-  DeviceFloats device_hyper_;  // DeviceHyperparams
-  DeviceHyperparams sent_;     // what they are, but for what the rule made of them
-  std::vector<float*> ema_;    // by number; or empty
+  DeviceFloats squares_;       // sum of the squares of all gradients
+  DeviceFloats device_hyper_;  // a DeviceHyperparams
+  DeviceHyperparams sent_;     // the content of device_hyper_ except rule_terms
+  std::vector<float*> ema_;    // in the order of params_; empty without averages
   std::optional<PackedWeightList> copies_;
-  float decay_ = 0;  // of the averages
-  // The parameters that are updated, by the address of the gradient, and for each its multipliers
-  // and, where norms are needed, the sums of squares of its gradient and its weights.
+  float decay_ = 0;  // decay factor of the averages
+  // The parameters that are updated, in the order of their gradients' addresses, and for each its
+  // multipliers and, if norms are needed, the sums of squares of its gradient and its weights.
   std::optional<TensorList> parameters_;
-  std::vector<size_t> numbers_of_;  // theirs among `params`
+  std::vector<size_t> numbers_of_;  // index in params_ of each of parameters_
   std::vector<Param*> params_;
-  std::vector<bool> others_;  // which of them other replicas update; or empty
+  std::vector<bool> others_;  // by index in parameters_: another rank updates it; or empty
   std::optional<DeviceFloats> multipliers_, grad_squares_, weight_squares_;
   std::optional<LossScaler> decision_;
   UpdateArgs args_;

@@ -8,38 +8,40 @@
 
 namespace trainer {
 
-// Adds gradients and losses as a binary tree over all virtual ranks, and replaces running averages
-// by their mean, which is added in the same way. The result therefore has the same bits whichever
-// rank computed which virtual rank. The passes of one virtual rank (iter_size) are added in their
-// order before that. Without a communicator and with one virtual rank it does and copies nothing.
+// Adds gradients and losses over all virtual ranks in the order of a binary tree, and replaces
+// running statistics by their mean, which is added in the same order. The result therefore has the
+// same bits whichever rank computes which virtual rank. The passes of one virtual rank (iter_size)
+// are first added in their order. Without a communicator and with one virtual rank it does nothing.
 //
 // A rank has consecutive virtual ranks: it adds the lower levels of the tree, and the communicator,
-// which adds ranks as a tree too, the upper levels. Used by one thread.
+// which also adds ranks in tree order, adds the upper levels. Used by one thread.
 class TreeAccumulator final : public GradientSink {
  public:
-  // For the training net of `params`. The arguments must outlive the object; `group` may be null.
+  // `net` is the training net of `params`. The arguments must outlive the object; `group` may be
+  // null.
   TreeAccumulator(const Device& device, Net& net, ParamStore& params, int iter_size,
                   Communicator* group);
 
-  // Replaces the communicator from the next evaluation on: null, or the constructor's.
+  // From the next evaluation on, reduces over `group`, which is null or the constructor's.
   void ReduceOver(Communicator* group) { group_ = group; }
 
-  int virtual_ranks() const { return net_.virtual_ranks(); }  // of this rank
+  int virtual_ranks() const { return net_.virtual_ranks(); }  // on this rank
   int total() const { return net_.virtual_ranks() * (group_ == nullptr ? 1 : group_->rank().size); }
 
   // Called before and after forward and backward of a virtual rank in pass `pass` of the iteration,
-  // in the order of passes, and of virtual ranks within a pass. Gradients are zero before the first
-  // call.
+  // in the order of passes, and within a pass in the order of virtual ranks. Gradients must be zero
+  // before the first call.
   void Begin(int pass, int virtual_rank);
   void End(int pass, int virtual_rank);
-  // The same for a forward pass alone, which does not change gradients.
+  // Replaces Begin and End for a forward pass without backward, which does not change gradients.
   void BeginForward(int pass, int virtual_rank);
   void EndForward(int virtual_rank);
-  // The sink of a backward pass: null except for the last one, in which gradients become final.
+  // Returns the sink for a backward pass: null except for the last one, in which gradients become
+  // final.
   GradientSink* SinkOf(int pass, int virtual_rank);
 
-  // Called after the last pass, with the loss of each virtual rank. Returns the mean over all of
-  // all ranks, and replaces running averages by their mean.
+  // Called after the last pass, with the loss of each virtual rank. Returns the mean loss over the
+  // virtual ranks of all ranks, and replaces running statistics by their mean.
   float Finish(std::span<const float> losses);
 
   void OnGradientReady(int slice, std::span<float> values) override;
@@ -58,22 +60,23 @@ class TreeAccumulator final : public GradientSink {
   ParamStore& params_;
   int iter_size_;
   Communicator* group_;
-  std::span<float> own_;  // running averages, if the net has them
-  std::vector<DeviceFloats>
-      levels_;             // sums that wait for their other half, or the gradients of virtual ranks
-  DeviceFloats averages_;  // of each part, then what they begin an iteration with
-  std::vector<float> exchanged_;  // a loss, then running averages
+  std::span<float> own_;  // the net's running statistics, if it has any
+  // Sums that wait for the other half of the tree; with several passes, the gradients of virtual
+  // ranks.
+  std::vector<DeviceFloats> levels_;
+  DeviceFloats averages_;         // of each virtual rank, then the common start of the iteration
+  std::vector<float> exchanged_;  // the loss, then running statistics
 };
 
-// The same tree over numbers in host memory: neighbours are added first.
+// Adds numbers in host memory in the order of the same tree: neighbours are added first.
 float TreeSum(std::span<const float> values);
 
-// Bytes of the gradients of a training net.
+// Returns the bytes of the gradients of a training net.
 size_t GradientBytes(const Net& net);
 
-// How many extra copies of all gradients a rank with `parts` virtual ranks holds, and how many
-// bytes these and everything else take that it holds because it computes several. The net may be
-// planned only.
+// ExtraGradients: the number of extra copies of all gradients that a rank with several virtual
+// ranks holds. ExtraVirtualRankBytes: the bytes of these copies and of everything else that the
+// rank holds because it computes several. The net may be compiled without memory.
 int ExtraGradients(int virtual_ranks, int iter_size);
 size_t ExtraVirtualRankBytes(const Net& net, int virtual_ranks, int iter_size);
 

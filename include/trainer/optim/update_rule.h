@@ -1,5 +1,5 @@
 #pragma once
-// An update rule: how a gradient moves a weight. Each file in src/optim/rules/ defines one.
+// An update rule computes new weights from gradients. Each file in src/optim/rules/ defines one.
 
 #include <concepts>
 #include <memory>
@@ -13,65 +13,64 @@
 
 namespace trainer {
 
-// The multipliers of one parameter.
+// The lr_mult and decay_mult of one parameter.
 struct ParamMultipliers {
   float lr = 1, decay = 1;
 };
 
 // The hyperparameters of one update, as the solver's policies set them.
 struct Hyperparams {
-  int iter = 0;  // updates done before this one
+  int iter = 0;  // number of updates before this one
   float lr = 0, momentum = 0, weight_decay = 0;
   bool operator==(const Hyperparams&) const = default;
 };
 
-// The hyperparameters in the device's memory. A recorded update reads them from there whenever it
-// is replayed.
+// The hyperparameters in the device's memory. A captured update reads them there at each replay.
 struct DeviceHyperparams {
   Hyperparams values;
   float ema_keep = 0;  // the decay factor of averaged weights, see optim/ema.h
-  double rule_terms[2] =
-      {};  // what UpdateRule::Begin computes from the hyperparameters, once for all weights
+  // UpdateRule::Begin computes these from the hyperparameters, once for all weights.
+  double rule_terms[2] = {};
 };
 
-// What an update needs to know about all gradients together. Decide computes it
+// The part of an update that depends on all gradients together. Decide computes it
 // (optim/gradient_verdict.h).
 struct GradientVerdict {
-  float norm = 0;  // of the gradient's mean over the ranks, before it is clipped
-  float grad_factor =
-      1;  // gradients are multiplied by this: the clip's factor divided by the loss scale
-  uint32_t skip = 0;  // 1: a gradient is not finite, nothing moves
-  // The loss scale: see optim/loss_scale.h.
-  float loss_scale = 1;            // of the next backward pass
+  float norm = 0;  // L2 norm of the gradient's mean over the ranks, before clipping
+  // Gradients are multiplied by this: the factor of the clip divided by the loss scale.
+  float grad_factor = 1;
+  uint32_t skip = 0;  // 1: a gradient is not finite, and the update changes no weight
+  // The loss scale: see optim/loss_scaler.h.
+  float loss_scale = 1;            // for the next backward pass
   uint32_t good = 0;               // updates since the loss scale changed or an update was skipped
-  uint32_t skipped = 0;            // updates since training began
-  uint32_t consecutive_skips = 0;  // those since the last update that was not skipped
+  uint32_t skipped = 0;            // number of skipped updates since training began
+  uint32_t consecutive_skips = 0;  // number of skipped updates since the last one that was not
 };
 
 enum class Larc : int { kNone, kScale, kClip };
 
-// The arguments of an update that are the same for all parameters. They do not change between
-// updates; what changes is in the device's memory, to which they point.
+// The arguments of an update that are the same for all parameters. They stay the same between
+// updates; values that change are in the device's memory, at the addresses given here.
 struct UpdateArgs {
   DeviceHyperparams* hyper = nullptr;
-  float passes = 1;        // gradients are sums over so many passes: iter_size times the ranks
-  bool l1 = false;         // weight decay is L1
-  bool clear_grad = true;  // set gradients to zero in the same pass
-  bool ema = false;        // weights have averages, which the update moves in the same pass
+  float passes = 1;        // gradients are sums over this many passes: iter_size times the ranks
+  bool l1 = false;         // weight decay is L1, else L2
+  bool clear_grad = true;  // the update also sets gradients to zero
+  bool ema = false;        // the update also updates the averages of the weights
   Larc larc = Larc::kNone;
   float larc_eta = 0;
-  // By parameter:
+  // Indexed by parameter:
   const ParamMultipliers* multipliers = nullptr;
-  // Sums of the squares of its weights and its gradient; null if neither the rule nor larc needs
+  // Sums of squares of the weights and of the gradient; null if neither the rule nor larc needs
   // norms.
   const float *weight_squares = nullptr, *grad_squares = nullptr;
-  const PackedWeight* copies = nullptr;      // copies that the update writes, too; null: none
+  const PackedWeight* copies = nullptr;      // weight copies that the update also writes, or null
   const GradientVerdict* verdict = nullptr;  // null: gradients are neither clipped nor scaled
 };
 
-// The parameters [first, last) of an update. The arrays of a segment are the weights, the sum of
-// their gradients over `passes`, their averages if there are any, and StatesPerWeight() arrays of
-// state.
+// The parameters [first, last) of an update. The arrays of each segment are the weights, their
+// gradients summed over `passes`, their averages if there are any, and StatesPerWeight() state
+// arrays.
 struct UpdateRange {
   const TensorList& parameters;
   int first = 0, last = 0;
@@ -82,14 +81,14 @@ struct UpdateRange {
 class UpdateRule {
  public:
   virtual ~UpdateRule() = default;
-  // Numbers of state per weight, 0 to 2, all zero at the start. A solverstate has the first number
-  // of all parameters, then the second of all.
+  // The number of state values per weight, 0 to 2; all start at zero. A solverstate contains the
+  // first value of all parameters, then the second of all.
   virtual int StatesPerWeight() const = 0;
   // Whether Step reads weight_squares and grad_squares, which cost two passes over memory.
   virtual bool NeedsNorms() const { return false; }
   // Whether the rule reads Hyperparams::iter.
   virtual bool CountsUpdates() const { return false; }
-  // Called before the Steps of an update. Queues what computes hyper->rule_terms.
+  // Called before the Steps of an update. Enqueues the computation of hyper->rule_terms.
   virtual void Begin(const Device& /*device*/, const UpdateArgs& /*numbers*/) {}
   virtual void Step(const Device& device, const UpdateRange& range) = 0;
 };
@@ -100,13 +99,13 @@ using UpdateRuleRegistry = Registry<UpdateRule, const SolverSpec&>;
 template <class T>
 using RegisterUpdateRule = Registration<UpdateRule, T, const SolverSpec&>;
 
-// Throws kConfig when the solver sets a momentum: `type` has none.
+// Throws kConfig if the solver sets a momentum, which `type` does not have.
 void RefuseMomentum(const SolverSpec& spec, std::string_view type);
-// Throws kConfig when the solver asks for L1: `type` defines its decay for L2 alone.
+// Throws kConfig if the solver sets regularization_type L1, which `type` does not support.
 void RefuseL1(const SolverSpec& spec, std::string_view type);
 
-// Makes the rule of the solver's `type`, or throws kConfig at its line naming the nearest type, of
-// the rules and of `others`.
+// Makes the rule that the solver's `type` names. For an unknown type throws kConfig at the line of
+// `type`, with the nearest name among the rules and `others`.
 std::unique_ptr<UpdateRule> MakeUpdateRule(const SolverSpec& spec,
                                            const std::vector<std::string>& others = {});
 

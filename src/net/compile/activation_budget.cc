@@ -1,5 +1,5 @@
-// Chooses the outputs that the backward pass recomputes so that a net's activations fit into the
-// activation budget.
+// Chooses the outputs that backward recomputes so that the activations of a net fit the activation
+// budget.
 
 #include "compile/activation_budget.h"
 
@@ -13,14 +13,14 @@
 namespace trainer {
 namespace {
 
-// An output that can be recomputed, and the cost of that in bytes of memory traffic.
+// An output that can be recomputed, and the cost of recomputing it in bytes of memory traffic.
 struct Candidate {
   ValueId value;
   double work = 0;
 };
 
-// What the layer reads, writes and computes, where a processor does some operations while a byte
-// comes from its memory.
+// Returns the bytes that the layer reads and writes, plus its operations converted to bytes: a
+// processor does about kOperationsPerByte operations while it moves one byte.
 double RecomputeWork(const Node& node, const Graph& graph) {
   constexpr double kOperationsPerByte = 20;
   double bytes = static_cast<double>(graph.values[node.out[0]].bytes());
@@ -45,7 +45,7 @@ class ActivationBudgetFitter {
  private:
   size_t Bytes() const { return graph_.memory.arena_bytes; }
 
-  // The most bytes for the least work first.
+  // Returns the outputs that can be recomputed, sorted by bytes per byte of work, best first.
   std::vector<Candidate> Candidates() const {
     std::vector<Candidate> candidates;
     for (const Node& node : graph_.nodes) {
@@ -65,8 +65,9 @@ class ActivationBudgetFitter {
     AssignBuffers(options_, graph_);
   }
 
-  // One that does not help by itself may help together with later ones, as all that are kept until
-  // the same node have to go; one that takes more than it gives does not.
+  // A candidate that saves nothing alone stays dropped, because memory shrinks only when all values
+  // that are alive at the same node are dropped. A candidate that needs more memory is
+  // rejected.
   std::vector<Candidate> DropUntilFit(const std::vector<Candidate>& candidates) {
     std::vector<Candidate> dropped;
     for (const Candidate& candidate : candidates) {
@@ -82,7 +83,7 @@ class ActivationBudgetFitter {
     return dropped;
   }
 
-  // Takes back what was dropped and need not have been, the most work first.
+  // Undoes recomputations that are not needed after all, the most work first.
   void KeepWhatMay(std::vector<Candidate> dropped) {
     std::ranges::stable_sort(dropped, std::ranges::greater(), &Candidate::work);
     for (const Candidate& candidate : dropped) {

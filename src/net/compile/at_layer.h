@@ -8,8 +8,8 @@
 
 namespace trainer {
 
-// Runs a part of building a net that concerns one layer. What it throws names the layer and its
-// line, whoever threw it: shapes and the backend know no file.
+// Runs a step of compiling that concerns one layer. Adds the layer and its line to any error,
+// because shapes and the backend do not know them.
 template <class Part>
 auto AtLayer(const LayerSpec& spec, const Part& part) {
   try {

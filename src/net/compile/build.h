@@ -9,65 +9,66 @@
 
 namespace trainer {
 
-// What the functions that build a graph need beside it.
+// The inputs of compiling, except the graph.
 struct CompileEnv {
   const NetOptions& options;
   const Device& device;
   ParamStore& params;
 };
 
-// The type that each layer wants its inputs and outputs stored as; none: as the inputs come, f32
-// where they differ. bf16 stands in for f16 where the device does not store that, which the log
-// says. Throws kConfig for a type that the files must not ask for.
+// Returns the dtype in which each layer wants its inputs and outputs stored. nullopt: as the inputs
+// are stored, or f32 if they differ. bf16 replaces f16 if the device does not store f16, which is
+// logged. Throws kConfig for a dtype that the files must not ask for.
 std::vector<std::optional<DType>> AssignDtypes(const NetSpec& net,
                                                const std::vector<LayerSpec>& layers,
                                                const Device& device);
 
-// Makes and describes every layer, in order, with a Cast in front of each input that comes in
-// another type than `types` says. Fills nodes, values, parameters.
+// Creates and sets up every layer in order, with a Cast before each input whose dtype differs from
+// `types`. Fills nodes, values and parameters.
 void BuildNodes(const std::vector<LayerSpec>& layers,
                 const std::vector<std::optional<DType>>& types, const CompileEnv& env,
                 Graph& graph);
 
-// Bytes of the copies that layers want of their weights: see net/packed_weights.h. Known once they
-// are prepared.
+// Returns the bytes of the packed weights that the layers want (net/packed_weights.h). Known after
+// PrepareNodes.
 size_t PackedWeightBytes(const Graph& graph);
 
-// Finds the values that `edges` name, the outer sides of a part of a larger net.
+// Finds the boundary values that `edges` names, for a net that is one stage of a pipeline.
 void ConnectBoundary(const StageBoundary& edges, Graph& graph);
 
-// Fuses layers into the one before them where no other layer reads what is between them.
+// Fuses a layer into the layer before it if no other layer reads the value between them.
 void FuseEpilogues(const CompileEnv& env, Graph& graph);
 
-// Describes one layer again, into its node and the values that it writes.
+// Repeats Setup of one layer and updates its node and the values that it writes.
 void SetupAgain(NodeId node, const CompileEnv& env, Graph& graph);
 
-// Decides which values get a gradient and which layers run backward, as Caffe does: a layer needs
-// it when a parameter with lr_mult or an input before it learns; propagate_down and force_backward
-// change that; what no loss depends on is left out.
+// Decides which values get a gradient and which layers run backward, as Caffe does: a layer runs
+// backward if one of its parameters has an lr_mult or something before its inputs learns.
+// propagate_down and force_backward change that. Values that no loss depends on get no gradient.
 void MarkDifferentiable(const NetOptions& options, Graph& graph);
 
-// Finds out when the gradients of the net's own parameters are final, for their order in memory.
+// Sets when the gradients of the net's own parameters are final, which decides their order in
+// memory.
 void OrderGradients(Graph& graph);
 
-// For nets that keep their batch: finds the layers whose outputs the batch alone decides, with its
-// random numbers and weights that are not learned. Only a new batch runs them; what others read of
-// them persists until then.
+// For nets with allow_reevaluation: marks the layers whose outputs depend only on the batch, its
+// random numbers and weights that are not learned. A repeated pass skips them, so the outputs that
+// other layers read persist until the next batch.
 void MarkBatchOnlyNodes(Graph& graph);
 
-// Makes the device plans of every layer. Throws what the layers throw, all of it at once.
+// Creates the primitives of every layer. Throws the errors of all layers at once.
 void PrepareNodes(const CompileEnv& env, Graph& graph);
 
-// Decides which outputs are dropped after their last consumer and computed again for backward:
-// those of layers that the file asks this of, or that the plan chose, and that can, where a
-// backward node needs them.
+// Decides which outputs are dropped after their last forward consumer and recomputed for backward:
+// outputs that a backward node needs, of layers that can recompute them, if the file or the
+// activation budget asks for it.
 void PlanRecompute(const NetOptions& options, Graph& graph);
 
-// Whether the node's output may be computed again for any amount of work.
+// Whether the node's output may be recomputed at any cost.
 bool CanRecompute(const Node& node, const NetOptions& options, const Graph& graph);
 
-// Gives every value, gradient, workspace and scratch a buffer with a lifetime and an offset. May
-// come again, with other values to be computed again.
+// Assigns every value, gradient, workspace and scratch area a buffer with a lifetime and an offset.
+// May be called again after other values were chosen for recomputation.
 void AssignBuffers(const NetOptions& options, Graph& graph);
 
 }  // namespace trainer

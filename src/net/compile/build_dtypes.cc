@@ -11,7 +11,7 @@
 namespace trainer {
 namespace {
 
-// Chooses from the last layer to the first, since some take the type of their consumers.
+// Chooses from the last layer to the first, because some layers take the dtype of their consumers.
 class TypeChooser {
  public:
   TypeChooser(const NetSpec& net, const std::vector<LayerSpec>& layers, const Device& device)
@@ -72,7 +72,7 @@ class TypeChooser {
     return wish;
   }
 
-  // What all consumers of layer i take.
+  // Returns the dtype that all consumers of layer i accept, or nullopt.
   std::optional<DType> OfReaders(size_t i) const {
     std::optional<DType> common;
     for (const Reader& reader : readers_[i]) {

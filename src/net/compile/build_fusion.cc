@@ -6,16 +6,16 @@
 namespace trainer {
 namespace {
 
-// Whether a node can be fused at all: it has one output, of memory of its own that may move, and of
-// a shape that holds.
+// Whether a node can be fused at all: it has one output, with a fixed shape and its own buffer,
+// which does not persist.
 bool IsPlain(const Node& node, const Graph& graph) {
   if (node.fused_into || node.out.size() != 1 || node.has_dynamic_shape) return false;
   const Value& out = graph.values[node.out[0]];
   return !out.view_of && !out.persists && out.loss_weight == 0;
 }
 
-// Whether the gradient of a value is that of a weighted output, which is written once for the whole
-// run: a fused layer overwrites the gradient of its output.
+// Whether a value shares the gradient of a weighted output, which is written once per run and must
+// not be overwritten; a fused layer overwrites the gradient of its output.
 bool HasFixedGradient(ValueId value, const Graph& graph) {
   for (const ValueId v : graph.values.Ids()) {
     if (graph.values[v].view_of != value) continue;
@@ -24,7 +24,7 @@ bool HasFixedGradient(ValueId value, const Graph& graph) {
   return false;
 }
 
-// The node that alone reads `between`, which node s would write, and that could run when s does.
+// Returns the only node that reads `between`, the output of node s, if it can run together with s.
 NodeId FusableConsumer(NodeId s, ValueId between, const Graph& graph) {
   const Value& value = graph.values[between];
   if (value.consumers.size() != 1) return {};
@@ -33,13 +33,13 @@ NodeId FusableConsumer(NodeId s, ValueId between, const Graph& graph) {
   const Value& out = graph.values[next.out[0]];
   if (!(out.shape == value.shape) || out.dtype != value.dtype) return {};
   if (HasFixedGradient(next.out[0], graph)) return {};
-  // Its other inputs must be there when s runs.
+  // Its other inputs must be computed before s runs.
   const bool in_time = std::ranges::all_of(
       next.in, [&](ValueId in) { return in == between || graph.values[in].producer < s; });
   return in_time ? value.consumers[0] : NodeId();
 }
 
-// The nodes that could be fused into node s as far as the graph goes, in order.
+// Returns the nodes that the graph allows to fuse into node s, in order.
 std::vector<NodeId> FusableConsumers(NodeId s, const Graph& graph) {
   std::vector<NodeId> chain;
   if (!IsPlain(graph.nodes[s], graph)) return chain;
@@ -52,8 +52,8 @@ std::vector<NodeId> FusableConsumers(NodeId s, const Graph& graph) {
   return chain;
 }
 
-// How many of `chain` the layer and the device take. A device may have a kernel for all of them and
-// none for the first ones alone, so the longest chain is asked for first.
+// Returns how many nodes of `chain` the layer and the device can fuse. Asks for the longest chain
+// first, because a device may have a kernel for all of them but none for a shorter chain.
 size_t CountTaken(Node& node, const std::vector<NodeId>& chain, const Device& device,
                   const Graph& graph) {
   std::vector<const LayerSpec*> next;
@@ -62,7 +62,7 @@ size_t CountTaken(Node& node, const std::vector<NodeId>& chain, const Device& de
   return next.size();
 }
 
-// Hands what node `next` reads and writes to node s.
+// Moves the inputs and the output of node `next` to node s.
 void Absorb(NodeId s, NodeId next, Graph& graph) {
   Node& node = graph.nodes[s];
   Node& taken = graph.nodes[next];

@@ -7,8 +7,7 @@
 namespace trainer {
 namespace {
 
-// Whether propagate_down lets the gradient of input i be computed: what the user wrote, else
-// `inferred`.
+// Whether propagate_down allows the gradient of input i; `inferred` if the user did not set it.
 bool Propagates(const Node& node, size_t i, bool inferred) {
   const auto& flags = node.spec.proto().propagate_down();
   if (flags.empty()) return inferred;
@@ -38,7 +37,7 @@ bool Learns(const Node& node) {
   return std::ranges::any_of(node.params(), [](const Param* param) { return param->lr_mult != 0; });
 }
 
-// Front to back: which values depend on something that learns.
+// Forward over the nodes: marks the values that depend on something that learns.
 void SweepForward(bool force, Graph& graph) {
   for (Node& node : graph.nodes) {
     CheckPropagateDown(node);
@@ -58,7 +57,7 @@ void SweepForward(bool force, Graph& graph) {
   }
 }
 
-// Back to front: drop what no loss depends on.
+// Backward over the nodes: removes gradients that no loss depends on.
 void SweepBackward(Graph& graph) {
   for (int s = graph.nodes.size(); s-- > 0;) {
     Node& node = graph.nodes[NodeId(s)];

@@ -16,8 +16,8 @@ class MemoryPlanner {
 
   void Run() {
     Reset();
-    // Outputs in forward order and gradients in backward order, so that what a value or gradient
-    // may share is placed before it.
+    // Outputs are placed in forward order and gradients in backward order, so that a buffer that
+    // may be shared is placed before the value that shares it.
     for (const NodeId s : graph_.nodes.Ids()) PlaceOutputs(s);
     for (const NodeId s : graph_.nodes.Ids() | std::views::reverse) PlaceGradients(s);
     for (const NodeId s : graph_.nodes.Ids()) PlaceStepMemory(s);
@@ -42,14 +42,14 @@ class MemoryPlanner {
     fixed_.push_back(false);
     return graph_.memory.buffers.Add(std::move(buffer));
   }
-  // For a value or its gradient; the note says where it is not stored in f32.
+  // Makes a buffer for a value or its gradient; the note tells the dtype unless it is f32.
   BufferId ValueBlock(BufferKind kind, std::string name, const Value& value, int first, int last) {
     const BufferId id = NewBlock(kind, std::move(name), value.shape, value.bytes(), first, last);
     if (value.dtype != DType::kF32) graph_.memory.buffers[id].note = NameOf(value.dtype);
     return id;
   }
-  // A Split's outputs have names of the program's own: in their place stand the blob in the user's
-  // file and the layer that reads this part of it.
+  // Names a gradient for the user. The outputs of a Split have generated names; the blob of the
+  // user's file and the layer that reads this output of the Split replace them.
   std::string GradientName(const Value& value) const {
     const auto& written = graph_.nodes[value.producer].spec.written_names();
     const auto blob = written.find(value.name);
@@ -87,11 +87,11 @@ class MemoryPlanner {
 
   const NetOptions& options_;
   Graph& graph_;
-  // Per buffer: written once for the whole run and by no node, so that no gradient may share it.
+  // By buffer: written once per run and by no node, so no gradient may share it.
   std::vector<bool> fixed_;
 };
 
-// What a plan before this one chose.
+// Clears the choices of an earlier plan.
 void MemoryPlanner::Reset() {
   graph_.memory = {};
   for (Value& value : graph_.values) {
@@ -104,8 +104,7 @@ void MemoryPlanner::Reset() {
   }
 }
 
-// Whether node s reads the value's data when it runs backward, as an input or as an output, or
-// computes its output again from it before that.
+// Whether node s reads the value in backward, as an input or an output, or to recompute its output.
 bool MemoryPlanner::BackwardReads(NodeId s, ValueId value) {
   const Node& node = Step(s);
   if (!node.has_backward) return false;
@@ -119,8 +118,8 @@ bool MemoryPlanner::BackwardReads(NodeId s, ValueId value) {
   return false;
 }
 
-// The last time when a node reads a value's data. What the net puts out is read after the pass, and
-// what persists is read in the next one.
+// Returns the last time at which a node reads the value. Outputs of the net are read after the
+// pass, and persistent values in the next one.
 int MemoryPlanner::LastUse(ValueId id) {
   const Value& value = ValueAt(id);
   if (value.persists || value.is_output) return graph_.End();
@@ -133,8 +132,8 @@ int MemoryPlanner::LastUse(ValueId id) {
   return last;
 }
 
-// Whether anybody but node s still reads the value once s has run. What s itself keeps does not
-// count: a layer that allows to be computed in place takes the output's numbers for the input's.
+// Whether a node other than s still reads the value after s has run. An input that s itself saves
+// does not count: a layer that runs in place uses the output's values for the input's.
 bool MemoryPlanner::IsNeededAfter(NodeId s, ValueId id) {
   const Value& value = ValueAt(id);
   if (value.persists || value.is_output) return true;
@@ -145,8 +144,8 @@ bool MemoryPlanner::IsNeededAfter(NodeId s, ValueId id) {
   return BackwardReads(value.producer, id);
 }
 
-// The input's buffer may hold other values by now, of views and of nodes in place before: none of
-// them may be needed any more.
+// The input's buffer may also hold views and values of earlier in-place nodes. None of them may be
+// needed any more.
 bool MemoryPlanner::MayOverwriteInput(NodeId s) {
   const Node& node = Step(s);
   if (!node.signature.in_place || options_.memory == BufferReuse::kSeparate) return false;
@@ -162,8 +161,8 @@ bool MemoryPlanner::MayOverwriteInput(NodeId s) {
   return true;
 }
 
-// One buffer for the consumers in forward, one for those in backward, where the value is computed
-// again: between them its memory serves others. Its views are there, too.
+// Makes one buffer for the forward consumers and one for the backward consumers, for which the
+// value is recomputed. Other values can use the memory between the two. Views use the same buffers.
 void MemoryPlanner::PlaceRecomputed(NodeId s) {
   const ValueId id = Step(s).out[0];
   Value& value = ValueAt(id);
@@ -204,7 +203,7 @@ void MemoryPlanner::PlaceOutputs(NodeId s) {
       value.backward_buffer = ValueAt(value.view_of).backward_buffer;
       continue;
     }
-    // What persists must be there before the first pass.
+    // A persistent value must have its memory from the first pass on.
     const int first = value.persists ? 0 : graph_.ForwardTime(s), last = LastUse(node.out[i]);
     const bool in_place = !value.view_of && i == 0 && MayOverwriteInput(s);
     if (!value.view_of && !in_place) {
@@ -212,7 +211,7 @@ void MemoryPlanner::PlaceOutputs(NodeId s) {
     } else {
       value.buffer = ValueAt(in_place ? node.in[0] : value.view_of).buffer;
       Extend(value.buffer, first, last);
-      // A Split's output is the blob itself.
+      // A Split's output is the blob itself, so it is not mentioned.
       if (!node.spec.written_names().contains(value.name)) {
         Note(graph_.memory.buffers[value.buffer],
              Join("also ", value.name, " of ", node.spec.name(),
@@ -223,8 +222,8 @@ void MemoryPlanner::PlaceOutputs(NodeId s) {
   }
 }
 
-// The gradient buffer of the first output that is a view of `input` and has a gradient. Counts
-// them.
+// Returns the gradient buffer of the first output that is a view of `input` and has a gradient.
+// Adds the number of such outputs to *views.
 BufferId MemoryPlanner::SharedByViews(const Node& node, ValueId input, int* views) {
   BufferId shared;
   for (const ValueId out : node.out) {
@@ -236,15 +235,15 @@ BufferId MemoryPlanner::SharedByViews(const Node& node, ValueId input, int* view
   return shared;
 }
 
-// The buffer of an output gradient that input i's gradient can share; none: it needs its own.
+// Returns the output-gradient buffer that input i's gradient can share; none: it needs its own.
 BufferId MemoryPlanner::SharedGradient(NodeId s, size_t i) {
   const Node& node = Step(s);
   int views = 0;
   const BufferId shared = SharedByViews(node, node.in[i], &views);
-  // A single view: its gradient is the input's, and no node computes anything.
+  // The gradient of a single view is the input's gradient: no node computes anything.
   if (views == 1) return shared;
   if (options_.memory == BufferReuse::kSeparate) return {};
-  // Several views (Split): the layer may write the sum over the first part.
+  // Several views (Split): the layer may write the sum over the first output gradient.
   if (views > 1) return IsFixed(shared) ? BufferId() : shared;
   if (node.signature.grad_in_place != static_cast<int>(i)) return {};
   const Value& in = ValueAt(node.in[i]);
@@ -253,8 +252,8 @@ BufferId MemoryPlanner::SharedGradient(NodeId s, size_t i) {
   return in.shape == out.shape && in.dtype == out.dtype ? out.grad_buffer : BufferId();
 }
 
-// The gradient of a weighted output is its weight: a constant, written before the first pass. That
-// of a value that goes on to another net is written before each backward pass.
+// The gradient of a weighted output is its loss weight, a constant written before the first pass.
+// The gradient of a boundary value is received before each backward pass.
 void MemoryPlanner::PlaceLossGradients(NodeId s) {
   const Node& node = Step(s);
   for (const ValueId out : node.out) {
@@ -268,8 +267,8 @@ void MemoryPlanner::PlaceLossGradients(NodeId s) {
   }
 }
 
-// A gradient's only consumer in forward writes it and its producer in forward reads it last (a
-// value with several consumers goes through a Split), so it lives between their two backward nodes.
+// In backward, the consumer of a value writes its gradient first and the producer reads it last, so
+// the gradient lives between these two nodes. (A value with several consumers has a Split.)
 void MemoryPlanner::PlaceGradients(NodeId s) {
   PlaceLossGradients(s);
   Node& node = Step(s);
@@ -311,15 +310,16 @@ bool MemoryPlanner::Overlaps(const Buffer& a, const Buffer& b) const {
   return a.first_use <= b.last_use && b.first_use <= a.last_use;
 }
 
-// Largest first, each at the lowest offset where it overlaps no buffer that lives at the same time.
-// The large ones decide the arena's size; placed first, they end up side by side, and the small
-// ones fit into the gaps. Buffers of one size keep the order of the nodes, so that plans repeat.
+// Places the largest buffer first, each at the lowest offset without overlap with a buffer that is
+// alive at the same time. Large buffers decide the arena's size, so they are packed first and small
+// ones fill the gaps. Buffers of equal size keep the order of nodes, so that plans are
+// deterministic.
 void MemoryPlanner::AssignOffsets() {
   std::vector<BufferId> order;
   for (const BufferId id : graph_.memory.buffers.Ids()) order.push_back(id);
   std::ranges::stable_sort(order, std::ranges::greater(),
                            [&](BufferId b) { return graph_.memory.buffers[b].bytes; });
-  std::vector<const Buffer*> placed;  // by offset
+  std::vector<const Buffer*> placed;  // sorted by offset
   size_t arena = 0;
   for (const BufferId id : order) {
     Buffer& buffer = graph_.memory.buffers[id];

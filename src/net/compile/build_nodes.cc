@@ -28,7 +28,7 @@ void CheckParamCount(const Node& node) {
   }
 }
 
-// Caffe's default: one weight of 1 for the single output of a loss layer.
+// Applies Caffe's default: the single output of a loss layer has weight 1.
 void SetLossWeights(const Node& node, Graph& graph) {
   const auto& weights = node.spec.proto().loss_weight();
   const size_t tops = node.out.size();
@@ -53,7 +53,7 @@ void SetLossWeights(const Node& node, Graph& graph) {
   }
 }
 
-// The values that a layer reads, by its bottoms.
+// Returns the values of a layer's bottoms.
 std::vector<ValueId> InputsOf(const LayerSpec& spec, const Graph& graph) {
   std::vector<ValueId> inputs;
   for (int i = 0; i < spec.proto().bottom_size(); ++i) {
@@ -78,7 +78,7 @@ void Connect(Node& node, NodeId id, std::vector<ValueId> inputs, Graph& graph) {
   }
 }
 
-// What comes from another net is stored as it is there.
+// A boundary value keeps the dtype that it has in the stage that computes it.
 DType TypeOf(const Node& node, const std::string& blob, DType signature,
              const StageBoundary& edges) {
   if (edges.in.empty() || node.spec.type() != "Input") return signature;
@@ -86,9 +86,9 @@ DType TypeOf(const Node& node, const std::string& blob, DType signature,
   return edge == edges.in.end() ? signature : edge->dtype;
 }
 
-// Caffe allows a name twice. Its own autoencoder has two losses of one name. Before `node` is
-// described it has no parameters: a namesake's are enough to refuse it, in place of whatever would
-// be wrong with sharing them.
+// Caffe allows two layers of the same name (its own autoencoder has two losses of one name). Here
+// only layers without parameters may share a name. Called before Setup as well, so that a namesake
+// with parameters is reported first, not an error about sharing them.
 void CheckName(const Node& node, const Graph& graph) {
   if (node.spec.name().empty()) return;
   for (const Node& other : graph.nodes) {
@@ -100,7 +100,7 @@ void CheckName(const Node& node, const Graph& graph) {
   }
 }
 
-// Asks the layer, and makes what it says that of its node and of the values that it writes.
+// Calls the layer's Setup and copies its declarations to the node and the values that it writes.
 void DescribeStep(NodeId id, const CompileEnv& env, Graph& graph) {
   Node& node = graph.nodes[id];
   InputShapes shapes;
@@ -139,12 +139,12 @@ std::string KeyOf(const LayerSpec& spec, const Graph& graph) {
   return key;
 }
 
-// Adds layers to the graph, one after the other.
+// Adds layers to the graph in order.
 class GraphBuilder {
  public:
   GraphBuilder(const CompileEnv& env, Graph& graph) : env_(env), graph_(graph) {}
 
-  // With the casts that it needs for its inputs to be stored as `wish` says.
+  // Adds a layer and the casts that store its inputs as `wish` says.
   void Add(const LayerSpec& spec, std::optional<DType> wish) {
     const std::string key = KeyOf(spec, graph_);
     std::unique_ptr<Layer> layer = Make(spec, key);
@@ -163,7 +163,7 @@ class GraphBuilder {
     SetLossWeights(node, graph_);
   }
 
-  // What can be said of a layer whose inputs are not known: whether it can be made.
+  // Only creates a layer whose inputs are unknown, to find the errors that this already shows.
   void Try(const LayerSpec& spec) const { Make(spec, KeyOf(spec, graph_)); }
 
  private:
@@ -217,7 +217,7 @@ class GraphBuilder {
     }
   }
 
-  // "data as bf16". The new value's id.
+  // Adds a cast named "data as bf16" and returns its output.
   ValueId AddCast(const LayerSpec& reader, ValueId input, DType to) {
     const std::string& blob = graph_.values[input].name;
     caffe::LayerParameter proto;
@@ -234,7 +234,7 @@ class GraphBuilder {
   Graph& graph_;
 };
 
-// Errors that only show when a device plan is made, of the layers that could be described.
+// Collects errors that appear only in Prepare, from the layers whose Setup succeeded.
 void CollectPrepareErrors(const CompileEnv& env, const Graph& graph, ErrorCollector* errors) {
   for (const Node& node : graph.nodes) {
     const bool described =
@@ -252,7 +252,7 @@ void BuildNodes(const std::vector<LayerSpec>& layers,
   graph.nodes.Reserve(2 * layers.size());
   GraphBuilder maker(env, graph);
   ErrorCollector errors;
-  std::set<std::string> unknown;  // what a layer with an error writes, or one that reads such
+  std::set<std::string> unknown;  // outputs that an error in an earlier layer makes unknown
   for (size_t i = 0; i < layers.size(); ++i) {
     LayerSpec spec = layers[i];
     caffe::LayerParameter& proto = spec.mutable_proto();

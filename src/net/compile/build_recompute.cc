@@ -6,7 +6,7 @@
 namespace trainer {
 namespace {
 
-// Whether nothing but the backward pass reads the output later.
+// Whether only backward reads the output after its forward consumers.
 bool IsInner(const Node& node, const Graph& graph) {
   if (node.out.size() != 1 || node.has_dynamic_shape || !node.has_backward) return false;
   if (graph.values[node.out[0]].view_of) return false;
@@ -16,8 +16,8 @@ bool IsInner(const Node& node, const Graph& graph) {
   });
 }
 
-// Whether the file wants the output computed again and the layer can for little work: its inputs
-// are kept until the node's own backward anyhow, and no other value shares the output's memory.
+// Whether the file wants the output recomputed and this is cheap: the inputs are saved until the
+// node's backward anyway, and no view shares the output's buffer.
 bool IsWanted(const Node& node, const NetOptions& options, const Graph& graph) {
   const caffe::LayerParameter& proto = node.spec.proto();
   if (!(proto.has_recompute() ? proto.recompute() : options.recompute)) return false;
@@ -27,8 +27,8 @@ bool IsWanted(const Node& node, const NetOptions& options, const Graph& graph) {
          graph.WithViews(node.out[0]).size() == 1;
 }
 
-// The first time in backward when the value's memory is read; End() where it is not. What becomes
-// of the consumers' own outputs is known.
+// Returns the first backward time at which the value is read, or End(). The choices for the outputs
+// of its consumers must be known.
 int FirstBackwardUse(ValueId value, const Graph& graph) {
   int first = graph.End();
   const auto kept_by = [&](NodeId id) { first = std::min(first, graph.BackwardTime(id)); };
@@ -37,7 +37,7 @@ int FirstBackwardUse(ValueId value, const Graph& graph) {
   for (const ValueId view : graph.WithViews(value)) {
     for (const NodeId reader : graph.values[view].consumers) {
       const Node& node = graph.nodes[reader];
-      // Which is before the consumer's own backward node.
+      // This is earlier than the consumer's own backward.
       if (graph.RunsTwice(node)) first = std::min(first, *graph.values[node.out[0]].recompute_at);
       if (!node.has_backward) continue;
       for (size_t i = 0; i < node.in.size(); ++i) {
@@ -61,7 +61,7 @@ bool CanRecompute(const Node& node, const NetOptions& options, const Graph& grap
          IsInner(node, graph);
 }
 
-// From the last node to the first, so that a value's consumers are decided before it.
+// Goes from the last node to the first, so that the consumers of a value are decided before it.
 void PlanRecompute(const NetOptions& options, Graph& graph) {
   for (int s = graph.nodes.size(); s-- > 0;) {
     const Node& node = graph.nodes[NodeId(s)];

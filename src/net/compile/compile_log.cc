@@ -5,7 +5,7 @@
 namespace trainer {
 namespace {
 
-// Why `rule` does not match `state`, or "".
+// Returns why `rule` does not match `state`, or "".
 std::string Mismatch(const caffe::NetStateRule& rule, const caffe::NetState& state,
                      const std::string& layer) {
   const std::string specified = Join(" specified by a rule in layer ", layer);

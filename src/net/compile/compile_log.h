@@ -1,6 +1,6 @@
 #pragma once
-// The lines about a net that is built: Caffe's, whose meaning is that of its net.cpp and whose text
-// stays as it is, where LogsDetails; else one.
+// The log lines about compiling a net: with LogsDetails the lines of Caffe's net.cpp with their
+// text unchanged, else one line.
 
 #include <string>
 #include <vector>
@@ -15,7 +15,7 @@ class CompileLog {
  public:
   explicit CompileLog(bool on) : on_(on && LogsDetails()), sums_up_(on && !LogsDetails()) {}
 
-  // Why a layer is left out of this phase.
+  // Logs why layers are left out of this phase.
   void Rules(const NetSpec& spec, const caffe::NetState& state) const;
   void Start(const std::string& name, const std::vector<LayerSpec>& layers,
              const caffe::NetState& state) const;

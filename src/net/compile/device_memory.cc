@@ -1,5 +1,5 @@
-// Refuses a net that needs more memory than the device has before any of it is allocated. The error
-// names the need, the limit and the layer that needs the most.
+// Refuses a net that needs more memory than the device has, before allocating anything. The error
+// contains the demand, the limit and the layer that needs the most.
 
 #include "compile/device_memory.h"
 
@@ -13,14 +13,14 @@
 namespace trainer {
 namespace {
 
-// Memory for one value, scratch or parameter.
+// The memory of one value, scratch area or parameter.
 struct Part {
-  const Node* node = nullptr;  // its layer
+  const Node* node = nullptr;  // the layer that needs it
   std::string what, advice;
   size_t bytes = 0;
 };
 
-// Bytes that the net needs in addition to the memory that the run has allocated.
+// The bytes that the net needs in addition to what the run has allocated.
 struct MemoryDemand {
   size_t values = 0, upload = 0, weights = 0, gradients = 0, rule = 0, copies = 0;
   size_t Sum() const { return values + upload + weights + gradients + rule + copies; }
@@ -57,7 +57,8 @@ const Node* OwnerOf(BufferId buffer, const Graph& graph) {
   return nullptr;
 }
 
-// How the user can make a buffer smaller. A smaller batch helps only if one item of it fits.
+// Returns how the user can make a buffer smaller. A smaller batch helps only if one item of it
+// fits.
 std::string AdviceFor(const Buffer& buffer, const MemoryDemand& demand, size_t free) {
   if (buffer.kind != BufferKind::kActivation && buffer.kind != BufferKind::kGradient) {
     return "make the layer's input, its kernel or its outputs smaller";
@@ -66,7 +67,7 @@ std::string AdviceFor(const Buffer& buffer, const MemoryDemand& demand, size_t f
   if (items == 1 || buffer.bytes / static_cast<size_t>(items) > free) {
     return "make the layer's sizes smaller, because one item of the batch alone is too large";
   }
-  // An estimate: all values grow in proportion to the batch.
+  // This is an estimate: it assumes that all values grow in proportion to the batch.
   const size_t batch = demand.values + demand.upload, others = demand.Sum() - batch;
   const double share =
       free > others ? static_cast<double>(free - others) / static_cast<double>(batch) : 0;
@@ -77,7 +78,7 @@ std::string AdviceFor(const Buffer& buffer, const MemoryDemand& demand, size_t f
 
 std::string MiB(size_t bytes) { return Join((bytes + (1 << 20) - 1) >> 20, " MiB"); }
 
-// The largest buffers, largest first.
+// Returns the largest buffers, in decreasing size.
 std::vector<Part> LargestBlocks(const Graph& graph, const MemoryDemand& demand, size_t free) {
   constexpr size_t kShown = 3;
   std::vector<BufferId> order;
@@ -109,7 +110,8 @@ Part LargestParam(const Graph& graph) {
   return largest;
 }
 
-// "values 90 MiB (the largest: conv1 40 MiB, data 20 MiB), weights 30 MiB, their gradients 30 MiB"
+// Returns "values 90 MiB (the largest: conv1 40 MiB, data 20 MiB), weights 30 MiB, their gradients
+// 30 MiB".
 std::string Holders(const MemoryDemand& demand, const std::vector<Part>& blocks) {
   std::vector<std::string> largest;
   for (const Part& part : blocks) largest.push_back(Join(part.what, " ", MiB(part.bytes)));
@@ -126,8 +128,8 @@ std::string Holders(const MemoryDemand& demand, const std::vector<Part>& blocks)
   return JoinList(holders);
 }
 
-// A net that is only planned may run on another machine, which the limits of this process do not
-// concern.
+// A net that is only planned may run on another machine, so the limits of this process do not
+// apply.
 AvailableMemory LimitOf(const CompileEnv& env) {
   if (!env.options.plan_only) return FindAvailableMemory(env.device);
   return {env.device.AvailableBytes(), Join("the device (", env.device.Describe(), ")")};

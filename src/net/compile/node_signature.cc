@@ -20,7 +20,7 @@ std::string ParamKey(const LayerSpec& spec, int index) {
   return Join(spec.name(), ":", index);
 }
 
-// A later user of a parameter takes the owner's memory and must agree with it.
+// A later user of a shared parameter uses the owner's memory and must agree with its settings.
 void Share(trainer::Param& owner, const trainer::Param& wish, const LayerSpec& spec) {
   const bool permissive =
       wish.index < spec.proto().param_size() &&
@@ -34,7 +34,7 @@ void Share(trainer::Param& owner, const trainer::Param& wish, const LayerSpec& s
                    owner.layout == wish.layout ? "" : " for an image of another size"),
               wish.index);
   }
-  const bool same_layer = owner.layer == wish.layer;  // a test net's twin of a training layer
+  const bool same_layer = owner.layer == wish.layer;  // of the training net and a test net
   auto agree = [&](const char* field, bool owner_has, float owner_value, bool has, float value) {
     if (owner_has && has && owner_value != value && !same_layer) {
       spec.Fail("param",

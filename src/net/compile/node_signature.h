@@ -9,17 +9,18 @@
 
 namespace trainer {
 
-// The input shapes that a layer is asked about, in the order of its bottoms.
+// The input shapes of a layer, in the order of its bottoms.
 using InputShapes = std::vector<const Shape*>;
 
-// Asks a node's layer. `types`: those of the inputs. Parameters that the store does not have yet
-// are added to it and to `fresh`; where that is null, there are none. Throws what the layer throws,
-// with its name and line.
+// Calls Setup of the node's layer. `types`: the dtypes of the inputs. Adds parameters that the
+// store does not have yet to it and to `new_params`; if that is null, all must exist. Throws what
+// the layer throws, with its name and line.
 NodeSignature SetupNode(const Node& node, int number, const InputShapes& shapes,
                         std::span<const DType> types, const NetOptions& options, ParamStore& params,
                         std::vector<Param*>* new_params);
 
-// Lets the layer make its device plans for `said`. The needs of both together.
+// Calls Prepare of the layer for `signature`. Returns the memory needs of Setup and Prepare
+// together.
 MemoryNeeds PrepareNode(const Node& node, const NodeSignature& signature, const NetOptions& options,
                         const Device& device);
 

@@ -80,7 +80,7 @@ void Bindings::BindBackward(const Node& node, RunContext& backward) {
   }
 }
 
-// The producer's forward, from and to where backward nodes find the values.
+// Binds the producer's forward to the addresses that backward nodes use for its inputs and output.
 void Bindings::BindRecompute(ValueId id) {
   const Node& node = graph_.nodes[graph_.values[id].producer];
   RunContext& again = recompute_[id] = contexts_[graph_.values[id].producer].forward;

@@ -8,31 +8,32 @@
 
 namespace trainer {
 
-// What runs: for each call of a layer a context with its addresses, shapes and parameters. Built
-// once and never changed, so that the calls of one iteration can be recorded and played again. What
-// differs between passes is in DynamicShapes, and in the memory that the contexts point to.
+// The memory of one activation slot, and for each call of a layer a context with its addresses,
+// shapes and parameters. Never changes once it is built, so that the calls of an iteration can be
+// captured and replayed. Everything that differs between passes is in DynamicShapes, or in the
+// memory that the contexts point to.
 class Bindings {
  public:
   struct NodeContexts {
     RunContext forward, backward;
   };
 
-  // Takes the memory that `graph` planned, and writes into it what every pass reads: constants and
-  // the gradients of weighted outputs. `graph` and `device` must outlive it.
+  // Allocates the memory that `graph` plans, and writes what every pass reads: constants and the
+  // gradients of weighted outputs. `graph` and `device` must outlive the object.
   Bindings(const Graph& graph, const NetOptions& options, const Device& device);
   ~Bindings();
   Bindings(const Bindings&) = delete;
   Bindings& operator=(const Bindings&) = delete;
 
   const NodeContexts& Of(NodeId node) const { return contexts_[node]; }
-  // For computing a value again, which its producer's Recompute does.
+  // The context with which the producer's Recompute computes the value again.
   const RunContext& Recompute(ValueId value) const { return recompute_.at(value); }
 
-  // Where a buffer starts; null for none.
+  // Returns the address of a buffer; null without one.
   std::byte* At(BufferId buffer) const;
   PassResults& results() const { return *results_; }
 
-  // Fills what nobody reads after `time` with NaN.
+  // Fills buffers whose last use is at `time` with NaN.
   void Poison(int time) const;
 
  private:

@@ -13,12 +13,12 @@
 namespace trainer {
 namespace {
 
-// What the numbers of a value are, item by item along its first axis.
+// Statistics of a value, item by item along its first axis.
 struct ItemNumbers {
   int64_t items = 0;
-  std::vector<int64_t> bad;  // the items that have a number which is not finite
+  std::vector<int64_t> bad;  // the items with a value that is not finite
   float first_bad = 0;
-  float largest = 0;  // absolute value of the finite ones
+  float largest = 0;  // largest absolute value of the finite ones
   int64_t largest_item = 0;
 };
 
@@ -61,7 +61,7 @@ class BrokenPass {
     return numbers;
   }
 
-  // The layer that reads the records, where `items` is the size of its batch.
+  // Returns the layer that reads records in batches of `items`, or null.
   DataLayer* SourceOf(int64_t items) const {
     for (const Node& node : graph_.nodes) {
       DataLayer* const source = node.layer->data_layer();
@@ -72,7 +72,7 @@ class BrokenPass {
     return nullptr;
   }
 
-  // "record '00000012' of data/train_lmdb", or "" where no layer reads records.
+  // Returns "record '00000012' of data/train_lmdb", or "" if no layer reads records.
   std::string NameOf(int64_t item, int64_t items) const {
     DataLayer* const source = SourceOf(items);
     if (source == nullptr) return "";
@@ -130,7 +130,7 @@ std::string DescribeBrokenPass(Net& net) {
     JoinReplicas(net, {});
     return BrokenPass(net).Describe();
   } catch (const Error&) {
-    return "";  // the run ends for the loss, and not for what repeating the pass met
+    return "";  // the run must end with the message about the loss, not with this error
   }
 }
 

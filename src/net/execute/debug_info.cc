@@ -26,7 +26,7 @@ float MeanOf(std::span<const float> values) {
   return values.empty() ? 0 : static_cast<float>(norms.l1 / static_cast<double>(values.size()));
 }
 
-// What the user calls a parameter: its share name, else its number.
+// The name of a parameter in the log: its share name, else its index.
 std::string ParamName(const Node& node, size_t index) {
   const auto& specs = node.spec.proto().param();
   const auto i = static_cast<int>(index);
@@ -90,7 +90,7 @@ void DebugInfo::Pass(const std::vector<Param*>& params) const {
     data.Add(ToHost(device_, param->weight, param->count()));
     diff.Add(ToHost(device_, param->grad, param->count()));
   }
-  // Caffe gives this line the level of an error, so that it shows in a log of errors only.
+  // Caffe logs this line as an error, so that a log of errors only shows it as well.
   LOG(ERROR) << Join("    [Backward] All net params (data, diff): L1 norm = (",
                      static_cast<float>(data.l1), ", ", static_cast<float>(diff.l1),
                      "); L2 norm = (", static_cast<float>(std::sqrt(data.squares)), ", ",

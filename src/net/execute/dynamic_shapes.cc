@@ -117,14 +117,15 @@ void DynamicShapes::SetupAgain(NodeId id, DynamicNode& varying) {
     forward.out_[k].shape = signature.out[k].shape;
   }
   TakeShapes(id, varying);
-  // Another kernel may need more memory for less.
+  // For another shape the layer may choose another kernel, which may need more memory even if the
+  // shape is smaller.
   const MemoryNeeds needs = PrepareNode(node, signature, env_.options, env_.device);
   forward.workspace_ = backward.workspace_ = Grown(forward.workspace_, needs.workspace);
   if (needs.scratch <= forward.scratch_.size()) return;
   forward.scratch_ = backward.scratch_ = Grown(forward.scratch_, needs.scratch);
 }
 
-// `held` where it is large enough, else new memory.
+// Returns `held` if it is large enough, else new memory of twice the size.
 std::span<std::byte> DynamicShapes::Grown(std::span<std::byte> held, size_t bytes) {
   if (bytes <= held.size()) return held;
   spares_.push_back(env_.device.Allocate(2 * bytes));
@@ -167,7 +168,7 @@ void DynamicShapes::SkipBackward(NodeId id) const {
   const RunContext& run = Of(id).backward;
   for (size_t k = 0; k < node.in.size(); ++k) {
     const Tensor& grad = run.grad_in_[k];
-    // A view's input may share the gradient of a weighted output, which no pass writes.
+    // The input of a view may share the gradient of a weighted output, which is written only once.
     bool is_loss_weight = false;
     for (size_t o = 0; o < node.out.size(); ++o) {
       const bool weighted = graph_.values[node.out[o]].loss_weight != 0;

@@ -5,10 +5,10 @@
 
 namespace trainer {
 
-// What differs from pass to pass: the shapes of outputs that may shrink and of what depends on
-// them, and which layers are skipped because an input is empty. The arena is laid out for the
-// largest shapes; a value that shrinks stays where it is and uses the first part of its memory.
-// Other nodes run by the program's contexts as they are.
+// The state that differs between passes: the shapes of outputs that may shrink and of values that
+// depend on them, and which layers are skipped because an input is empty. The arena is planned for
+// the largest shapes; a smaller value uses the first part of its buffer. Nodes with fixed shapes
+// use the contexts of Bindings unchanged.
 class DynamicShapes {
  public:
   DynamicShapes(const Graph& graph, const Bindings& bindings, const CompileEnv& env);
@@ -19,30 +19,30 @@ class DynamicShapes {
   const Bindings::NodeContexts& Of(NodeId node) const;
   bool IsSkipped(NodeId node) const;
 
-  // Before a node runs forward: describes and prepares its layer again where an input has another
-  // shape than in the pass before. Throws kConfig as a first Setup does, and kInternal when the
-  // layer asks for another treatment of its values than before.
+  // Called before a node runs forward: repeats Setup and Prepare of its layer if the shape of an
+  // input has changed. Throws kConfig like the first Setup, and kInternal if the layer declares
+  // other treatment of its values than before.
   void BeforeForward(NodeId node);
-  // After it: takes over the shapes that it gave its outputs.
+  // Called after a node ran forward: records the shapes that it gave its outputs.
   void AfterForward(NodeId node);
 
-  // What a skipped node does: its outputs, and the gradients of its inputs, are zero.
+  // Set the outputs, or the input gradients, of a skipped node to zero.
   void SkipForward(NodeId node) const;
   void SkipBackward(NodeId node) const;
 
   const Shape& ShapeOf(ValueId value) const;
-  // The values that no layer reads, sorted by name, and those that are weighted.
+  // The values that no layer reads, sorted by name, and the weighted outputs.
   const std::vector<NetOutput>& outputs() const { return outputs_; }
   const std::vector<NetOutput>& losses() const { return losses_; }
 
  private:
   struct DynamicValue {
     Shape shape;
-    bool empty = false;  // in this pass, or computed from one that is
+    bool empty = false;  // it, or a value that it is computed from, is empty in this pass
   };
   struct DynamicNode {
     Bindings::NodeContexts contexts;
-    std::vector<Shape> described_for;  // the inputs' shapes at the last Setup
+    std::vector<Shape> described_for;  // input shapes at the last Setup
     bool skipped = false;
   };
 
@@ -58,7 +58,7 @@ class DynamicShapes {
   std::map<ValueId, DynamicValue> values_;
   std::map<NodeId, DynamicNode> nodes_;
   std::vector<NetOutput> outputs_, losses_;
-  std::vector<void*> spares_;  // where a changed shape asked for more than the arena has
+  std::vector<void*> spares_;  // memory for shapes that need more than the arena has
 };
 
 }  // namespace trainer

@@ -23,8 +23,8 @@ namespace trainer {
 
 namespace {
 
-// Adds which record the item was, where a layer that reads records brought it, past Split layers
-// and casts.
+// Adds the name of the record to an error, if a layer that reads records produced the item. Skips
+// Split layers and casts on the way to that layer.
 Error WithItemsName(const Graph& graph, const Node& reader, const RecordError& error,
                     uint32_t batches_ago) {
   ValueId value = reader.in[static_cast<size_t>(error.input())];
@@ -56,7 +56,7 @@ void FillParams(const Graph& graph, uint64_t seed, const ParamStore& store) {
   errors.Throw();
 }
 
-// Each once, in the order of the nodes.
+// Returns each parameter once, in the order of the nodes.
 std::vector<Param*> ListParams(const Graph& graph) {
   std::vector<Param*> params;
   for (const Node& node : graph.nodes) {
@@ -67,7 +67,7 @@ std::vector<Param*> ListParams(const Graph& graph) {
   return params;
 }
 
-// Those of a part of a larger net were connected, and got their splits, with the whole of it.
+// The layers of a pipeline stage are already connected, with splits, because the whole net was.
 std::vector<LayerSpec> LayersOf(const NetSpec& spec, const NetOptions& options) {
   const bool is_part = !options.boundary.in.empty() || !options.boundary.out.empty();
   return is_part ? spec.layers : ConnectedLayers(spec, options.state);
@@ -180,7 +180,8 @@ void Net::ForwardLayer(int i) {
     state_->SkipForward(id);
   } else {
     node.layer->Forward(state_->Of(id).forward);
-    // A device that runs later is asked when the pass is done: an answer waits for the node.
+    // On an asynchronous device TakeLoss checks for errors, because reading one here would wait for
+    // the node.
     if (!device_.IsAsync()) CheckInputError(i, bindings_->results().TakeInputError(id), 0);
   }
   state_->AfterForward(id);
@@ -203,8 +204,8 @@ void Net::BackwardLayer(int i) {
   if (options_.memory == BufferReuse::kPoisoned) bindings_->Poison(graph_->BackwardTime(id));
 }
 
-// Throws where the kernels of layer i reported something in `word`, in the last pass or some
-// before.
+// Throws the error that a kernel of layer i reported in `word`, in the pass `batches_ago` passes
+// before the last one.
 void Net::CheckInputError(int i, uint64_t word, uint32_t batches_ago) const {
   if (word == InputErrorFlag::kNone) return;
   const Node& node = graph_->nodes[NodeId(i)];

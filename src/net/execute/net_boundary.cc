@@ -1,4 +1,4 @@
-// A net that is a part of a larger one: several batches under way, and its outer values.
+// Nets that are one stage of a pipeline: activation slots and boundary tensors.
 
 #include "compile/build.h"
 #include "execute/dynamic_shapes.h"
@@ -47,7 +47,7 @@ void Net::SetActivationSlot(int slot) {
 
 namespace {
 
-// Which of its producer's outputs a value is.
+// Returns the index of a value among its producer's outputs.
 size_t IndexOf(const Graph& graph, ValueId id) {
   const std::vector<ValueId>& out = graph.nodes[graph.values[id].producer].out;
   return static_cast<size_t>(std::ranges::find(out, id) - out.begin());

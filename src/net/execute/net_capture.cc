@@ -1,4 +1,4 @@
-// Forward and backward as one call of a device that records.
+// Captures forward and backward as one graph of the device.
 
 #include <glog/logging.h>
 
@@ -11,8 +11,9 @@
 
 namespace trainer {
 
-// Passes are alike where all shapes hold. What layers do on the host comes first, and after the
-// last of those layers nothing differs from pass to pass but numbers in the device's memory.
+// Passes with fixed shapes are identical except for layers that work on the host. After the last
+// such layer only values in device memory differ between passes, so all later nodes can be
+// captured.
 void Net::SplitHostNodes() {
   captures_ = options_.capture && runs_ahead_ && !options_.allow_reevaluation && CaptureOf(device_);
   if (!captures_) return;
@@ -35,8 +36,8 @@ void Net::StartPass(GradientSink* sink, const std::function<void()>* then) {
                                          : captured_pass_;
   auto* const sums = dynamic_cast<SumsCapturedPasses*>(sink);
   const bool can = Captures() && (sink == nullptr || sums != nullptr);
-  // The first one is not recorded: in it libraries take what they need and kernels are loaded, and
-  // a group learns its buckets.
+  // The first pass is not captured: libraries allocate memory, kernels are loaded and the
+  // communicator learns its buckets in it.
   if (!can || !std::exchange(kept.warmed_up, true)) {
     StartForward();
     Backward(sink);
@@ -52,8 +53,8 @@ void Net::StartPass(GradientSink* sink, const std::function<void()>* then) {
   if (plays && sums != nullptr) sums->OnReplay();
 }
 
-// What is the same in each pass. Where gradients are summed, losses are as well: they are there
-// for the host behind forward, and `losses`, where it is not null, marks that.
+// Enqueues the part of a pass that can be captured. If gradients are reduced, losses are published
+// right after forward, because they are reduced as well; `losses`, if not null, is recorded there.
 void Net::RunIdentical(GradientSink* sink, const std::function<void()>* then,
                        CapturedEvent* losses) {
   PassResults& results = bindings_->results();
@@ -66,7 +67,7 @@ void Net::RunIdentical(GradientSink* sink, const std::function<void()>* then,
   sink != nullptr ? results.AdvancePassCounter() : results.Publish(true);
 }
 
-// A net that cannot be recorded, whatever the reason, trains without that: null.
+// Returns null if the pass cannot be captured, for any reason; the net then trains without capture.
 std::unique_ptr<CapturedGraph> Net::Capture(GradientSink* sink, const std::function<void()>* then) {
   const GraphCapture& capture = *CaptureOf(device_);
   auto* const sums = dynamic_cast<SumsCapturedPasses*>(sink);
@@ -87,7 +88,7 @@ std::unique_ptr<CapturedGraph> Net::Capture(GradientSink* sink, const std::funct
     return nullptr;
   }
   int first = first_captured_;
-  while (first < NumLayers() && LayerAt(first).type() == "Split") ++first;  // which no user wrote
+  while (first < NumLayers() && LayerAt(first).type() == "Split") ++first;  // not in the file
   const std::string from =
       first < NumLayers() ? Join("layer '", LayerAt(first).name(), "'") : "backward";
   LOG(INFO) << "Recorded a " << (then == nullptr ? "pass" : "step") << " of net '" << name_

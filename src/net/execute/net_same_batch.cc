@@ -1,4 +1,4 @@
-// A forward pass on the batch of the one before.
+// Repeats a forward pass on the same batch.
 
 #include <algorithm>
 
@@ -10,7 +10,7 @@
 namespace trainer {
 namespace {
 
-// A node whose state is put back for a repeated pass must move it on again.
+// A node with state must run again in a repeated pass, because its state is restored before.
 bool IsOfBatch(const Node& node, const Graph& graph) {
   if (node.fused_into || node.on_grad_path) return false;
   if (node.signature.state_bytes > 0 && !node.in.empty()) return false;

@@ -1,6 +1,6 @@
-// When which gradient is final. Fused layers run backward with the one that computes them, and a
-// shared weight is final with the last of its users, so the order of the layers in the file does
-// not tell.
+// Determines when each gradient is final. The order of layers in the file does not tell: fused
+// layers run backward with the layer that computes them, and a shared weight is final with the last
+// of its users.
 
 #include <algorithm>
 #include <functional>
@@ -13,7 +13,7 @@
 namespace trainer {
 namespace {
 
-// The layer that is the last to add to the gradient, see Param::final_grad_node.
+// Returns the node that is the last to add to the gradient: see Param::final_grad_node.
 int FinalGradNode(const Param* param, const Graph& graph) {
   int last = graph.nodes.size();
   for (const NodeId id : graph.nodes.Ids()) {

@@ -1,10 +1,10 @@
-// One net that computes the passes of several replicas one after the other.
+// Computes the passes of several ranks one after the other in one net.
 
 #include "execute/state_backup.h"
 
 namespace trainer {
 
-// A copy of all states for each part; memory has those of the present one.
+// Allocates a copy of all states for each virtual rank; the buffers hold the active rank's state.
 void Net::KeepPartStates() {
   for (int part = 0; part < options_.virtual_ranks && options_.virtual_ranks > 1; ++part) {
     virtual_rank_states_.push_back(std::make_unique<StateBackup>(*graph_, *bindings_, device_));

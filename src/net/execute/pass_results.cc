@@ -40,7 +40,8 @@ PassResults::PassResults(const Device& device, int nodes, int64_t losses)
 
 PassResults::~PassResults() { device_.Free(fault_words_); }
 
-// A recorded pass has counted already. A number that follows the last one is counted here.
+// A replayed pass has already incremented the counter on the device. The next number in sequence is
+// counted there as well, which saves a copy.
 void PassResults::Begin(uint32_t pass) {
   pass_.value = pass;
   pass_.is_reevaluation = false;
@@ -52,8 +53,8 @@ void PassResults::Begin(uint32_t pass) {
   device_pass_ = pass;
 }
 
-// Each replica drops other elements of its own items; rank 0 those of a run alone. The rank goes
-// into the seed, so that no stream of one replica is another stream of another.
+// Ranks must not use the same random numbers, and rank 0 must draw as in a run with one rank. The
+// rank changes the key, so that no stream of one rank equals another stream of another rank.
 void PassResults::SetRank(int rank, int part) {
   pass_.rank_rng_salt = static_cast<uint64_t>(rank) * 0x9E3779B97F4A7C15u;
   pass_.virtual_rank = part;

@@ -4,7 +4,7 @@
 
 namespace trainer {
 
-// The states of all layers as they were before a pass, so that the pass can be repeated.
+// A copy of the states of all layers before a pass, so that the pass can be repeated.
 class StateBackup {
  public:
   StateBackup(const Graph& graph, const Bindings& bindings, const Device& device);
@@ -21,7 +21,7 @@ class StateBackup {
   const Graph& graph_;
   const Bindings& bindings_;
   const Device& device_;
-  std::byte* memory_ = nullptr;  // one after the other
+  std::byte* memory_ = nullptr;  // all states, concatenated
 };
 
 }  // namespace trainer

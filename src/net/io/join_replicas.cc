@@ -9,7 +9,7 @@ namespace trainer {
 
 namespace {
 
-// A sum on the host, in the middle of a pass, ends its being recorded.
+// An all-reduce by the host in the middle of a pass makes capturing that pass impossible.
 AllReduceFn WithoutRecording(Net& net, const Node& node, const AllReduceFn& replicas) {
   const std::string& name = node.spec.name();
   return {replicas.count, [&net, &name, sum = replicas.sum](std::span<float> values) {

@@ -21,7 +21,7 @@ std::vector<const Param*> UntrainedParams(const Net& net) {
 }
 
 std::vector<std::string> LayersWithoutAverages(const Net& net) {
-  constexpr size_t kFactor = 2;  // the third parameter: the sum of the weights of the averages
+  constexpr size_t kFactor = 2;  // third parameter: the sum of the weights of the averages
   std::vector<std::string> names;
   for (const Node& node : net.graph().nodes) {
     const caffe::BatchNormParameter& param = node.spec.proto().batch_norm_param();

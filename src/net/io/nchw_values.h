@@ -1,5 +1,5 @@
 #pragma once
-// Values between the device's memory order and the host's row-major floats.
+// Converts values between the device's memory order and row-major floats on the host.
 
 #include <span>
 
@@ -7,8 +7,8 @@
 
 namespace trainer {
 
-// Copies a value to the host as f32 in row-major (N, C, H, W) order; the reverse. `host` holds as
-// many numbers as the value.
+// Copy a value to the host as f32 in row-major (N, C, H, W) order, and back. `host` must have as
+// many elements as the value.
 void ReadNchw(const Device& device, const ConstTensor& value, std::span<float> host);
 void WriteNchw(const Device& device, std::span<const float> host, const Tensor& value);
 

@@ -17,8 +17,8 @@ size_t CopyBytes(const PackedLayout& form) {
   return (bytes + kWeightCopiesAlignment - 1) / kWeightCopiesAlignment * kWeightCopiesAlignment;
 }
 
-// A layer that reads a copy of a weight, and the form of that. Of layers that share a weight those
-// that want it in the form that the first one does.
+// A layer that reads a packed weight, and its layout. If layers share a weight, only layers that
+// want the layout of the first one read the packed weight.
 struct Taker {
   TakesPackedWeight* layer;
   const Param* param;
@@ -39,7 +39,7 @@ std::vector<Taker> FindTakers(const Graph& graph) {
   return takers;
 }
 
-// Weights stay: only their copies are written.
+// Leaves the weights unchanged: only the copies are written.
 struct Stay {
   HD void operator()(float&) const {}
 };

@@ -100,8 +100,8 @@ void ParamStore::Export(const Param& param, const float* device_values,
     device_.CopyToHost(host.data(), device_values, host.size_bytes());
     return;
   }
-  // Some matrices at a time, in scratch that the cache holds: to touch fresh memory for all of them
-  // takes longer than the copy.
+  // Transposes a few matrices at a time in scratch that fits the cache: touching new memory for all
+  // of them takes longer than the copy.
   const int64_t rows = layout.height * layout.width;
   const auto matrix = static_cast<size_t>(rows * layout.channels);
   const size_t most = std::max<size_t>(1, kScratchFloats / matrix) * matrix;

@@ -26,12 +26,12 @@ void CopyBlob(const caffe::BlobProto& proto, const Param& param, const ParamStor
   store.Import(param, blob.values, param.weight);
 }
 
-// Whether the file leaves blob `index` out, as HDF5 does with what another layer owns.
+// Whether the file omits blob `index`, as HDF5 files do for a blob that another layer owns.
 bool IsLeftOut(const caffe::LayerParameter& layer, int index) {
   return index >= layer.blobs_size() || layer.blobs(index).ByteSizeLong() == 0;
 }
 
-// Whether the file has every blob that the step owns, and no more than it has.
+// Whether the file has every blob that the node owns, and not more blobs than the node.
 bool IsComplete(const caffe::LayerParameter& layer, const Node& node) {
   const int wanted = static_cast<int>(node.params().size());
   bool complete = layer.blobs_size() <= wanted;
@@ -51,7 +51,7 @@ void CheckBlobs(const caffe::LayerParameter& layer, const Node& node, const std:
                    "). Use the net of this file, or rename the layer to train it from scratch"));
 }
 
-// Whether it stands for the layers of other parts of a net.
+// Whether the node is the Input layer for tensors of other stages.
 bool IsEdge(const Graph& graph, const Node& node) {
   return std::ranges::any_of(
       graph.boundary_in, [&](ValueId edge) { return !node.out.empty() && node.out[0] == edge; });

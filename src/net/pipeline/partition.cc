@@ -12,7 +12,7 @@ namespace trainer {
 namespace {
 
 constexpr char kInputName[] = "(from other stages)";
-// A rank of a usual machine does so many operations while it moves a byte.
+// A rank of a typical machine does this many operations while it moves one byte.
 constexpr double kOperationsPerByte = 10;
 
 size_t At(int i) { return static_cast<size_t>(i); }
@@ -22,7 +22,7 @@ bool IsInPlace(const Node& node) {
   return layer.bottom_size() > 0 && layer.top_size() > 0 && layer.bottom(0) == layer.top(0);
 }
 
-// A plan of the whole net, and which layer of its file each step belongs to.
+// The compiled whole net without memory, and the layer of the file that each node belongs to.
 class WholeGraph {
  public:
   WholeGraph(const NetSpec& spec, NetOptions options, const Device& device, bool fuse)
@@ -33,7 +33,7 @@ class WholeGraph {
     net_.emplace(spec, options, device, params_);
     int layer = 0;
     for (const Node& node : graph().nodes) {
-      layer_of_.push_back(layer);  // a cast is put in before the layer that needs it
+      layer_of_.push_back(layer);  // a cast is inserted before the layer that needs it
       if (!node.is_cast) ++layer;
     }
   }
@@ -41,7 +41,7 @@ class WholeGraph {
   const Net& net() const { return *net_; }
   const Graph& graph() const { return net_->graph(); }
   int LayerOf(NodeId node) const { return layer_of_[At(node.number)]; }
-  // What a step reads, as another layer made it.
+  // Returns the value before casts, as the layer of the file wrote it.
   ValueId Made(ValueId value) const {
     const Node& producer = graph().nodes[graph().values[value].producer];
     return producer.is_cast ? Made(producer.in[0]) : value;
@@ -89,7 +89,7 @@ class Partitioner {
   int NumLayers() const { return static_cast<int>(layers_.size()); }
   const LayerSpec& Layer(int i) const { return layers_[At(i)]; }
   bool IsSplit(int i) const { return Layer(i).type() == "Split"; }
-  // Whether its stage is chosen: not by what reads it, nor by what it does.
+  // Whether the layer's own stage is chosen; data layers and Splits follow other rules.
   bool IsPlaced(int i) const { return !is_source_[At(i)] && !IsSplit(i); }
 
   void TakeWritten();
@@ -173,10 +173,10 @@ void Partitioner::TakeBalanced() {
   }
 }
 
-// Values that live beside each other in one pass, and the least that is computed and moved.
+// Costs are taken from the fused net, which has the least work, memory traffic and live values.
 std::vector<LayerCost> Partitioner::Costs(const std::vector<int>& chain) const {
   const WholeGraph fused(spec_, options_, device_, true);
-  std::vector<int> place(layers_.size());  // in the chain, of it or of what follows
+  std::vector<int> place(layers_.size());  // index in the chain, of the layer or of the next one
   for (size_t i = 0, k = 0; i < layers_.size(); ++i) {
     place[i] = static_cast<int>(std::min(k, chain.size() - 1));
     if (k < chain.size() && chain[k] == static_cast<int>(i)) ++k;
@@ -227,7 +227,8 @@ void Partitioner::AddCrossing(const WholeGraph& fused, const std::vector<int>& p
   }
 }
 
-// Where the first of its readers is: then what goes to one stage goes there once.
+// Places each Split in the stage of its first consumer, so that a value is sent to each stage only
+// once.
 void Partitioner::PlaceSplits() {
   const Graph& graph = whole_.graph();
   for (const NodeId id : graph.nodes.Ids()) {
@@ -354,7 +355,7 @@ NetSpec Partitioner::NetOf(int stage) const {
     if (stage_[At(i)] == stage) net.layers.push_back(Layer(i));
   }
   if (!net.layers.empty()) return net;
-  input.add_top("(nothing)");  // of a test net that is shorter than the training net
+  input.add_top("(nothing)");  // a stage of a test net that is shorter than the training net
   input.mutable_input_param()->add_shape()->add_dim(1);
   net.layers.emplace_back(input, SourceRef{spec_.file});
   return net;
@@ -363,7 +364,7 @@ NetSpec Partitioner::NetOf(int stage) const {
 }  // namespace
 
 double PipelineCost(const Net& net, int layer) {
-  constexpr int kProducts = 3;  // forward, and two of the same size backward
+  constexpr int kProducts = 3;  // one matrix product forward, two of the same size backward
   const NodeBytes moved = BytesMoved(net, layer);
   return 2.0 * kProducts * static_cast<double>(net.GetLayer(layer).Macs()) +
          kOperationsPerByte * static_cast<double>(moved.forward + moved.backward);

@@ -10,7 +10,7 @@ namespace {
 constexpr double kNearly = 1.05;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-// Dynamic programs over (stages so far, layers so far): layers [i, j) as stage s.
+// Dynamic programming over (stages so far, layers so far): layers [i, j) become stage s.
 class Balancer {
  public:
   Balancer(std::span<const LayerCost> layers, int stages, int passes)
@@ -40,7 +40,7 @@ class Balancer {
   }
 
  private:
-  // Of layers [i, j) as stage s: the larger of its shares of time and memory.
+  // Returns the larger of the shares of time and memory that layers [i, j) take as stage s.
   double Share(size_t s, size_t i, size_t j) const {
     const double under_way = static_cast<double>(stages_ - s);
     const double memory = weights_[j] - weights_[i] + under_way * (values_[j] - values_[i]);
@@ -48,7 +48,7 @@ class Balancer {
     return std::max(time, whole_ > 0 ? memory / whole_ : 0);
   }
 
-  // The least cost of all layers in all stages, where a stage adds to the cost by `add`.
+  // Returns the least cost of dividing all layers; `add` adds the cost of one stage.
   template <class Add>
   double Best(const Add& add) {
     const size_t count = layers_.size();
@@ -74,9 +74,9 @@ class Balancer {
 
   std::span<const LayerCost> layers_;
   size_t stages_;
-  std::vector<double> time_ = {0}, weights_ = {0}, values_ = {0};  // sums before each layer
+  std::vector<double> time_ = {0}, weights_ = {0}, values_ = {0};  // prefix sums by layer
   double whole_;
-  std::vector<std::vector<size_t>> from_;  // by stage and end: where the stage begins
+  std::vector<std::vector<size_t>> from_;  // by stage and end layer: the first layer of the stage
 };
 
 }  // namespace

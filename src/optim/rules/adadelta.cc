@@ -5,9 +5,10 @@
 namespace trainer {
 namespace {
 
-// AdaDelta, with momentum as its decay: h = mu h + (1 - mu) g^2;
-//   d = g * sqrt((s + delta) / (h + delta));  s = mu s + (1 - mu) d^2;  w = w - rate * d.
-// Source: Zeiler, arXiv:1212.5701.
+// AdaDelta: Zeiler, arXiv:1212.5701, algorithm 1, with a learning rate that the paper does not have
+// (it is 1 there). rho is `momentum`, epsilon is `delta`, h is E[g^2] and s is E[dx^2]:
+//   h = rho h + (1 - rho) g^2;  d = g * sqrt((s + epsilon) / (h + epsilon));
+//   s = rho s + (1 - rho) d^2;  w = w - lr * d.
 struct AdaDeltaStep {
   float lr, mu, delta;
   HD void operator()(float& w, float& h, float& s, float g) const {

@@ -5,8 +5,9 @@
 namespace trainer {
 namespace {
 
-// AdaGrad: h = h + g^2;  w = w - rate * g / (sqrt(h) + delta).
-// Source: Duchi et al., JMLR 12, 2011.
+// AdaGrad: Duchi, Hazan and Singer, JMLR 12, 2011, the diagonal form. eta is the learning rate and
+// delta is `delta`; h is the sum of all squared gradients so far:
+//   h = h + g^2;  w = w - eta * g / (sqrt(h) + delta).
 struct AdaGradStep {
   float lr, delta;
   HD void operator()(float& w, float& h, float g) const {

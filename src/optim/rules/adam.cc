@@ -5,11 +5,10 @@
 namespace trainer {
 namespace {
 
-// Adam, with beta1 = momentum and beta2 = momentum2: m = beta1 m + (1 - beta1) g;
-//   v = beta2 v + (1 - beta2) g^2;  w = w - rate * sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v)
-//   + delta)
-// with t counted from 1.
-// Source: Kingma and Ba, arXiv:1412.6980, the form at the end of its section 2.
+// Adam: Kingma and Ba, arXiv:1412.6980, the form at the end of section 2. alpha is the learning
+// rate, beta1 is `momentum`, beta2 is `momentum2`, epsilon-hat is `delta`, and t counts from 1:
+//   m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;
+//   w = w - alpha * sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) + epsilon-hat).
 struct AdamStep {
   float corrected_lr, beta1, beta2, delta;
   HD void operator()(float& w, float& m, float& v, float g) const {

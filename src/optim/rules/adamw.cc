@@ -5,12 +5,13 @@
 namespace trainer {
 namespace {
 
-// Adam with the decay apart from the gradient, beta1 = momentum and beta2 = momentum2:
-//   m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;
-//   w = w - rate * (m_hat / (sqrt(v_hat) + delta) + weight_decay * decay_mult * w),
-// where m_hat = m / (1 - beta1^t) and v_hat = v / (1 - beta2^t), t counted from 1. The decay is
-// in neither m nor v, so it shrinks all weights by the same share.
-// Source: Loshchilov and Hutter, arXiv:1711.05101, algorithm 2; rate stands for alpha and for eta.
+// AdamW: Loshchilov and Hutter, arXiv:1711.05101, algorithm 2. beta1 is `momentum`, beta2 is
+// `momentum2`, epsilon is `delta`, lambda is weight_decay * decay_mult, and t counts from 1. The
+// learning rate lr replaces both alpha and the schedule eta, so that it also scales the decay:
+//   m = beta1 m + (1 - beta1) g;  m_hat = m / (1 - beta1^t);
+//   v = beta2 v + (1 - beta2) g^2;  v_hat = v / (1 - beta2^t);
+//   w = w - lr * (m_hat / (sqrt(v_hat) + epsilon) + lambda w).
+// Weight decay enters neither m nor v, so it shrinks all weights by the same factor.
 struct AdamWStep {
   float lr, beta1, beta2, delta, decay;
   float m_correction, v_correction;  // 1 / (1 - beta1^t), 1 / (1 - beta2^t)

@@ -3,13 +3,13 @@
 namespace trainer {
 namespace {
 
-// LARS, momentum with a rate of its own for each parameter, lambda = weight_decay * decay_mult:
-//   local = trust_coefficient * |w| / (|g| + lambda |w|), or 1 where |w| or |g| is 0;
-//   v = momentum * v + rate * local * (g + lambda w);  w = w - v.
-// Parameters with decay_mult 0 keep local = 1: their user says that they are biases or scales of a
-// norm, whose size tells nothing about the step they need. Biases start at 0, where a step
-// in proportion to the norm hardly moves.
-// Source: You, Gitman and Ginsburg, arXiv:1708.03888, algorithm 1.
+// LARS: You, Gitman and Ginsburg, arXiv:1708.03888, algorithm 1. gamma is the learning rate, m is
+// `momentum`, beta is weight_decay * decay_mult, and eta is trust_coefficient. Each parameter has a
+// local learning rate lambda, which is 1 where |w| or |g| is 0:
+//   lambda = eta * |w| / (|g| + beta |w|);  v = m v + gamma * lambda * (g + beta w);  w = w - v.
+// A parameter with decay_mult 0 keeps lambda = 1, because decay_mult 0 marks biases and the scales
+// of normalizations, whose norm does not say how large a step they need. Biases start at 0, where a
+// step in proportion to the norm would hardly move them.
 struct LarsStep {
   float lr, momentum;
   HD void operator()(float& w, float& v, float g) const {

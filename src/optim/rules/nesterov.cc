@@ -5,9 +5,9 @@
 namespace trainer {
 namespace {
 
-// Nesterov's accelerated gradient, Caffe's form: v' = momentum * v + rate * g;
-//   w = w - ((1 + momentum) * v' - momentum * v).
-// Source: Sutskever et al., ICML 2013.
+// Nesterov's accelerated gradient: Sutskever, Martens, Dahl and Hinton, ICML 2013, in Caffe's form.
+// mu is `momentum` and epsilon is the learning rate:
+//   v' = mu v + epsilon g;  w = w - ((1 + mu) v' - mu v).
 struct NesterovStep {
   float lr, momentum;
   HD void operator()(float& w, float& v, float g) const {

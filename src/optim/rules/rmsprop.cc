@@ -5,8 +5,9 @@
 namespace trainer {
 namespace {
 
-// RMSProp: h = rms_decay * h + (1 - rms_decay) * g^2;  w = w - rate * g / (sqrt(h) + delta).
-// Source: Tieleman and Hinton, "Neural networks for machine learning", lecture 6.5, 2012.
+// RMSProp: Tieleman and Hinton, "Neural networks for machine learning", lecture 6.5, 2012. h is
+// MeanSquare(w, t), with rms_decay in place of the lecture's 0.9:
+//   h = rms_decay * h + (1 - rms_decay) * g^2;  w = w - lr * g / (sqrt(h) + delta).
 struct RmsPropStep {
   float lr, decay, delta;
   HD void operator()(float& w, float& h, float g) const {

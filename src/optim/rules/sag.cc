@@ -3,9 +3,10 @@
 namespace trainer {
 namespace {
 
-// SAG, as NVIDIA Caffe names it: a running average of the gradient, h = momentum * h +
-// (1 - momentum) * g;  w = w - rate * h. Unlike SGD's, h knows no rate: a drop of the rate shrinks
-// the old steps too.
+// SAG is NVIDIA Caffe's name for an exponential moving average of the gradient:
+//   h = momentum * h + (1 - momentum) * g;  w = w - lr * h.
+// Unlike the v of SGD, h does not contain the learning rate, so a lower rate also shrinks the steps
+// that earlier gradients still cause.
 struct SagStep {
   float lr, momentum;
   HD void operator()(float& w, float& h, float g) const {

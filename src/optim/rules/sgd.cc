@@ -3,8 +3,9 @@
 namespace trainer {
 namespace {
 
-// SGD with momentum, Caffe's form: v = momentum * v + rate * g;  w = w - v.
-// The rate is inside v: after a drop of the rate, old steps keep their old size.
+// SGD with momentum, in Caffe's form:
+//   v = momentum * v + lr * g;  w = w - v.
+// v contains the learning rate, so after a drop of the rate earlier gradients keep their step size.
 struct SgdStep {
   float lr, momentum;
   HD void operator()(float& w, float& v, float g) const {
