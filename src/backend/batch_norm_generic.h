@@ -1,22 +1,23 @@
 #pragma once
-// Which passes a batch normalisation takes over its tensors, in the loops of any device.
+// The passes of a batch normalisation over its tensors, written in the loops of any device.
 //
-// Its arithmetic is little; what costs is the memory, so that the passes are as few as they can be,
-// and the layers around it (Scale, a sum, ReLU) are computed on the way.
+// The cost is the memory traffic, not the arithmetic. So the number of passes is minimal, and the
+// layers around it (Scale, a sum, ReLU) are computed in the same passes:
 //   forward   1. read x: the sums of each channel          2. read x [and other], write y
 //   backward  1. read dy and x: the sums of g and g * z    2. read dy and x, write dx
-// A pass more per direction cannot be saved: the moments of a whole batch must be known before the
-// first y is, and both sums before the first dx.
+// Neither direction can do with one pass: the moments of the whole batch must be known before the
+// first y, and both sums before the first dx.
 //
-// - In pass 1 the moments are taken as deviations from a chunk's first pixel, in one reading: a
-//   mean first and squares after would be two. Chunks are then joined in double precision.
-// - z, the normalised input, is not kept from forward: (x - mean) * inverse is cheaper to compute
-//   again than to write and read. Where nothing but a scale of 1 follows, z = y, and x is not
-//   needed at all: the layer may then work in place.
-// - g is dy where the ReLU let y through. Where it did follows from x alone, by the arithmetic of
-//   forward bit for bit, so that y is not read; with `other` in the sum it does not, and y is.
-// - The gradient of `other` is g itself. Pass 1 writes it there, and pass 2 reads it back in place
-//   of dy and y: one array less.
+// - In pass 1 the moments are computed from deviations from a chunk's first pixel, in one reading.
+//   Computing the mean first and the squares afterwards would take two. Chunks are then joined in
+//   double precision.
+// - z, the normalised input, is not kept from forward: computing (x - mean) * inverse again is
+//   cheaper than writing and reading z. If y = z, because the scale is 1 and nothing follows, x is
+//   not needed, so the layer may work in place.
+// - g is dy masked by the ReLU. Without `other` the mask is recomputed from x with exactly the
+//   arithmetic of forward, so y is not read. With `other` the mask is read from y.
+// - The gradient of `other` is g itself. Pass 1 writes it, and pass 2 reads it instead of dy and y,
+//   which saves one array.
 
 #include <utility>
 
@@ -89,7 +90,8 @@ class BatchNormPasses final : public BatchNormPrimitive, public JoinsMeans {
   }
 
  private:
-  // A backward pass: mean_g, then mean_gz, per channel; the sums of the chunks.
+  // The operands of a backward pass. `means` holds mean_g, then mean_gz, per channel; `sums` holds
+  // the sums of the chunks.
   template <class T>
   struct Run {
     const BatchNormGradients& in;
@@ -135,7 +137,7 @@ class BatchNormPasses final : public BatchNormPrimitive, public JoinsMeans {
     Finish(run, g, ZFromX(run));
   }
 
-  // The gradient of the other summand serves for ours, too: it is written by the first pass.
+  // The first pass writes the gradient of `other`, which then also serves as g in the second pass.
   template <class T, class G>
   void WithOther(const Run<T>& run, const G& g) const {
     T* const to = run.in.dother.template As<T>();
@@ -154,7 +156,7 @@ class BatchNormPasses final : public BatchNormPrimitive, public JoinsMeans {
     return !desc_.stored || in.dscale != nullptr || in.dshift != nullptr;
   }
 
-  // The sums of g and g * z where anything needs them, and the gradients of scale and shift.
+  // Computes the sums of g and g * z if they are needed, and the gradients of scale and shift.
   template <class T, class G, class Z>
   void Sum(const Run<T>& run, const G& g, const Z& z) const {
     if (!NeedsSums(run.in)) return;

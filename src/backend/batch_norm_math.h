@@ -1,12 +1,13 @@
 #pragma once
 // The passes of a BatchNorm over its tensors, one functor each; x, y and their gradients are stored
-// as T. With the layers that it takes over:
+// as T. Including the fused layers, they compute
 //   z = (x - mean) / sqrt(variance + eps);  y = max(0, z * scale + shift + other)
-// where scale, shift, `other` and the maximum with 0 may each be absent.
+// where scale, shift, `other` and the maximum with 0 are each optional.
 //
-// X and C say how a functor has its tensors and its numbers per channel: as arrays, or as those of
-// a few neighbouring channels, which Read<V>(place) reads together; the result is called with their
-// numbers, 0 to V - 1, in place of places. Addresses() is what must be a multiple of V numbers.
+// X and C are the types with which a functor holds its tensors and its per-channel arrays:
+// pointers, or the values of V neighbouring channels. Read<V>(place) loads the values and returns a
+// functor that holds them, which is called with 0 to V - 1 instead of offsets. All addresses that
+// are OR-ed in Addresses() must be aligned to V elements.
 
 #include "trainer/backend/loops/pixel_chunks.h"
 #include "vector_access.h"
@@ -17,17 +18,17 @@ struct Pair {
   float a = 0, b = 0;
 };
 
-// Mean, inverse and factor of each channel.
+// Bytes for mean, inverse and factor of each channel.
 inline size_t BatchNormWorkspace(const PixelChunks& in) {
   return 3 * static_cast<size_t>(in.rows.length) * sizeof(float);
 }
-// Two means per channel, then two sums per channel of each chunk.
+// Bytes for two means per channel, then two sums per channel of each chunk.
 inline size_t BatchNormScratch(const PixelChunks& in) {
   return 2 * static_cast<size_t>((in.chunks + 1) * in.rows.length) * sizeof(float);
 }
 
-// How a GPU cuts a tensor for the sums of its channels: into enough pieces of work for any of them,
-// each a chunk of kChannelsOfBlock neighbouring channels.
+// Cuts a tensor for per-channel sums on a GPU: into enough pieces of work for any GPU, each a chunk
+// of kChannelsOfBlock neighbouring channels.
 inline PixelChunks GpuChunks(const Shape& shape) {
   PixelChunks in = BalancedChunks(shape);
   if (in.rows.inner != 1) return in;
@@ -40,7 +41,7 @@ inline PixelChunks GpuChunks(const Shape& shape) {
   return in;
 }
 
-// What a channel's numbers are multiplied with and shifted by; null where there is none.
+// The scale and shift of each channel; null if there is none.
 struct ChannelAffine {
   const float *scale = nullptr, *shift = nullptr;
 
@@ -48,11 +49,12 @@ struct ChannelAffine {
   HD float Shift(int64_t c) const { return shift == nullptr ? 0.0f : shift[c]; }
 };
 
-// The sums of d and d^2, d the distance from the chunk's first pixel: what is squared stays of the
-// size of the deviations, so that the difference of the sums keeps its digits.
+// The terms of the sums of d and d^2, where d is the distance from the chunk's first pixel. The
+// squared values are then as small as the deviations, so that the difference of the sums keeps its
+// digits.
 template <class T, class X = const T*>
 struct Deviations {
-  X x, origin;  // the same array
+  X x, origin;  // both point to the same array
   HD Pair operator()(int64_t at, int64_t first, int64_t) const {
     const float d = Load(x[at]) - Load(origin[first]);
     return {d, d * d};
@@ -64,15 +66,15 @@ struct Deviations {
   uintptr_t Addresses() const { return AddressOf(x); }
 };
 
-// The mean and the variance of a channel from its chunks' deviations.
+// Computes the mean and the variance of a channel from its chunks' deviations.
 template <class T>
 struct MomentsOfChunks {
   const T* x;
-  const float* sums;  // of SumPairs
+  const float* sums;  // result of SumPairs
   PixelChunks in;
   float *mean, *variance;
 
-  // Of a part of the pixels; `squares` of the distances from their mean.
+  // Moments of a part of the pixels; `squares` is the sum of squared distances from their mean.
   // Source: Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample
   // variances" (1979).
   struct Part {
@@ -100,7 +102,8 @@ struct MomentsOfChunks {
   }
 };
 
-// The mean over all pixels of both sums; what is not null gets the sums themselves added.
+// Computes the means of both sums over all pixels, and adds the sums to add_a and add_b unless
+// these are null.
 struct MeansOfChunks {
   const float* sums;
   PixelChunks in;
@@ -129,8 +132,8 @@ struct MeansOfChunks {
   }
 };
 
-// inverse = 1 / sqrt(variance + eps), factor = scale * inverse. `inverse` holds the variance
-// before.
+// Sets inverse = 1 / sqrt(variance + eps) and factor = scale * inverse. `inverse` holds the
+// variance before.
 struct FactorOf {
   float* inverse;
   float eps;
@@ -142,11 +145,11 @@ struct FactorOf {
   }
 };
 
-// y from x. kRelu: whether negative numbers become 0.
+// Computes y from x. kRelu: negative numbers become 0.
 template <class T, bool kRelu, class X = const T*, class C = const float*>
 struct Normalize {
   X x;
-  C mean, factor, shift;  // no shift: null
+  C mean, factor, shift;  // shift is null if there is none
 
   HD float Value(int64_t at, int64_t c) const {
     return PlusIfThere((Load(x[at]) - mean[c]) * factor[c], shift, c);
@@ -179,7 +182,7 @@ struct NormalizeAndAdd {
   uintptr_t Addresses() const { return normalize.Addresses() | AddressOf(other); }
 };
 
-// The gradient of z * scale + shift [+ other]: dy, where a maximum with 0 let y through.
+// The gradient of z * scale + shift [+ other]: dy, masked with 0 where a ReLU gave 0.
 template <class T, class X = const T*>
 struct PlainGradient {
   X dy;
@@ -191,7 +194,7 @@ struct PlainGradient {
   uintptr_t Addresses() const { return AddressOf(dy); }
 };
 template <class T, class X = const T*>
-struct MaskedByOutput {  // y itself is at hand
+struct MaskedByOutput {  // reads the mask from y
   X dy, y;
   HD float operator()(int64_t at, int64_t) const { return Load(y[at]) > 0 ? Load(dy[at]) : 0.0f; }
   template <int V>
@@ -201,7 +204,7 @@ struct MaskedByOutput {  // y itself is at hand
   uintptr_t Addresses() const { return AddressOf(dy) | AddressOf(y); }
 };
 template <class T, class N = Normalize<T, false>, class X = const T*>
-struct MaskedByInput {  // y is computed from x once more
+struct MaskedByInput {  // computes y from x again for the mask
   X dy;
   N normalize;
   HD float operator()(int64_t at, int64_t c) const {
@@ -214,7 +217,7 @@ struct MaskedByInput {  // y is computed from x once more
   }
   uintptr_t Addresses() const { return AddressOf(dy) | normalize.Addresses(); }
 };
-// The same, written to `to` when it is computed. No element may be computed twice.
+// Computes g and also writes it to `to`. No element may be computed twice.
 template <class T, class G>
 struct WrittenThrough {
   G g;
@@ -230,7 +233,7 @@ struct WrittenThrough {
   uintptr_t Addresses() const { return g.Addresses() | AddressOf(to); }
 };
 
-// z: the output y where that is all, else from x.
+// z is read from the output if y = z, and otherwise computed from x.
 template <class T, class X = const T*>
 struct NormalFromOutput {
   X y;
@@ -254,7 +257,7 @@ struct NormalFromInput {
   uintptr_t Addresses() const { return AddressOf(x) | AddressOf(mean) | AddressOf(inverse); }
 };
 
-// The sums of g and g * z.
+// The terms of the sums of g and g * z.
 template <class G, class Z>
 struct GradientSums {
   G g;
@@ -271,7 +274,7 @@ struct GradientSums {
   uintptr_t Addresses() const { return g.Addresses() | z.Addresses(); }
 };
 
-// dx = (g - mean g - z * mean (g * z)) * scale / sqrt(variance + eps)
+// Computes dx = (g - mean g - z * mean (g * z)) * scale / sqrt(variance + eps).
 template <class G, class Z, class C = const float*>
 struct InputGradient {
   G g;
@@ -291,7 +294,7 @@ struct InputGradient {
            AddressOf(mean_gz);
   }
 };
-// Stored moments are constants.
+// Computes dx = g * scale / sqrt(variance + eps) for stored moments, which are constants.
 template <class G, class C = const float*>
 struct ScaledGradient {
   G g;

@@ -1,5 +1,5 @@
-// On the CPU a copy for each part; on a GPU one kernel for all, since a copy of a small part is as
-// long as its launch.
+// The CPU copies each part on its own. A GPU moves up to kMaxParts parts with one kernel, because
+// the copy of a small part takes no longer than its launch.
 
 #include "trainer/backend/memory/concat.h"
 
@@ -17,7 +17,7 @@ struct alignas(16) PartBytes16 {
   uint64_t halves[2];
 };
 
-// Of the types here: what is read is const.
+// Types of the arrays: the side that is read is const.
 template <bool kJoin, class T>
 using Part = std::conditional_t<kJoin, const T, T>;
 template <bool kJoin, class T>
@@ -25,13 +25,14 @@ using Whole = std::conditional_t<kJoin, T, const T>;
 template <bool kJoin>
 using Parts = std::span<Part<kJoin, std::byte>* const>;
 
-// Numbers of elements fit Index: a division of 64 bits costs a GPU several times one of 32.
+// Copies one element between the joined array and its part. All element counts must fit Index: on a
+// GPU a 64-bit division costs several times a 32-bit one.
 template <class T, class Index, bool kJoin>
 struct MoveParts {
   Part<kJoin, T>* parts[kMaxParts] = {};
-  Index ends[kMaxParts] = {};  // of the parts, in a block; rising
+  Index ends[kMaxParts] = {};  // ends of the parts within a block, ascending
   Whole<kJoin, T>* whole = nullptr;
-  Index width = 0, step = 0;  // of a block: what these parts take of it; all
+  Index width = 0, step = 0;  // elements per block: in these parts, and in all parts
 
   HD void operator()(int64_t i) const {
     const Index at = static_cast<Index>(i), block = at / width, rest = at - block * width;
@@ -55,7 +56,7 @@ struct MoveParts {
   }
 };
 
-// The largest element that all lengths and addresses are multiples of.
+// Returns the largest element size that divides all lengths and addresses, at most 16 bytes.
 template <bool kJoin>
 size_t LargestElement(const ConcatDesc& desc, Parts<kJoin> parts, const std::byte* whole) {
   uintptr_t all = reinterpret_cast<uintptr_t>(whole) | sizeof(PartBytes16);
@@ -71,7 +72,8 @@ int64_t InElements(const ConcatDesc& desc, int64_t count) {
   return count * static_cast<int64_t>(desc.element_bytes) / static_cast<int64_t>(sizeof(T));
 }
 
-// Up to kMostParts parts from number `first` on, which begin `before` elements into a block.
+// Moves up to kMaxParts parts, starting at part `first`, which begins `before` elements into a
+// block.
 template <class T, class Index, bool kJoin>
 void MoveOnGpu(const Device& device, const ConcatDesc& desc, Parts<kJoin> parts, size_t first,
                int64_t before, Whole<kJoin, std::byte>* whole) {

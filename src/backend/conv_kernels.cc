@@ -34,7 +34,8 @@ class ConvOfKernels final : public ConvPrimitive, public TakesPackedWeight, publ
     if (data_->Name() == name && weight_->Name() == name) return name;
     return Join(name, ", data gradient ", data_->Name(), ", weight gradient ", weight_->Name());
   }
-  // One for all directions that multiply by the form of the first that has any.
+  // Returns the layout of the first direction that has one. All directions with the same layout
+  // share the copy.
   std::optional<PackedLayout> packed_layout() const override {
     for (const TakesPackedWeight* const taker : {AsTaker(forward_), AsTaker(data_)}) {
       if (taker != nullptr && taker->packed_layout()) return taker->packed_layout();
@@ -93,7 +94,7 @@ class ConvOfKernels final : public ConvPrimitive, public TakesPackedWeight, publ
   std::unique_ptr<ConvBackwardWeight> weight_;
 };
 
-// Adds to `declined` who was asked before.
+// Chooses one direction and appends the candidates that declined to `declined`.
 template <class Step>
 std::unique_ptr<Step> ChooseStep(const Device& device, const ConvDesc& desc, const char* direction,
                                  std::vector<std::string>* declined) {

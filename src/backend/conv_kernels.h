@@ -1,6 +1,7 @@
 #pragma once
-// The three directions of a convolution as separate steps, so that each gets the implementation
-// that suits it: the candidates of kernel_registry.h. Data and scratch are as in ConvPrimitive.
+// The three directions of a convolution as separate kernels, so that each can use the
+// implementation that suits it: the candidates of kernel_registry.h. Data and scratch are as in
+// ConvPrimitive.
 
 #include <cstddef>
 #include <memory>
@@ -17,8 +18,8 @@ class ConvForward {
   virtual ~ConvForward() = default;
   virtual std::string Name() const = 0;
   virtual size_t ScratchBytes() const = 0;
-  // y = x * weight [+ bias], then max(0, y) where ConvDesc::relu asks for it; NaN stays, but for
-  // one that is a MayDropNan, too, and was told so.
+  // Computes y = x * weight [+ bias], then max(0, y) if ConvDesc::relu is set. Keeps NaN, unless it
+  // implements MayDropNan and AllowDroppedNan was called.
   virtual void Run(const void* x, const float* weight, const float* bias, void* y,
                    std::span<std::byte> scratch) = 0;
 };
@@ -43,13 +44,14 @@ class ConvBackwardWeight {
 template <class Step>
 using RegisterConvKernel = RegisterKernel<ConvDesc, Step>;
 
-// One plan of three steps, on any device.
+// Joins three kernels to one primitive, on any device.
 std::unique_ptr<ConvPrimitive> JoinConvKernels(const ConvDesc& desc,
                                                std::unique_ptr<ConvForward> forward,
                                                std::unique_ptr<ConvBackwardData> data,
                                                std::unique_ptr<ConvBackwardWeight> weight);
 
-// The first candidate of `device` for each direction. Throws kUnavailable where there is none.
+// Takes the first candidate of `device` that accepts each direction. Throws kUnavailable if there
+// is none.
 std::unique_ptr<ConvPrimitive> ChooseConv(const Device& device, const ConvDesc& desc);
 
 }  // namespace trainer

@@ -1,13 +1,14 @@
 #pragma once
-// Which numbers meet in a convolution of any number of axes, by their offsets in memory.
+// Index arithmetic for a convolution with any number of axes: the input and output elements that
+// belong together, as offsets in memory.
 
 #include "trainer/backend/primitives/conv.h"
 #include "trainer/base/host_device.h"
 
 namespace trainer {
 
-// A ConvDesc as a device reads it. A position counts the elements of the spatial axes, a tap those
-// of the kernel's, row-major.
+// A ConvDesc in a form that device code can read. A position is the row-major index over the
+// spatial axes, a tap the row-major index over the kernel's axes.
 struct ConvPositions {
   static constexpr int kMaxAxes = Shape::kMaxAxes - 2;
   struct Axis {
@@ -30,8 +31,8 @@ struct ConvPositions {
     }
   }
 
-  // The input position that `tap` of the window at output position `out` reads; -1 outside the
-  // input.
+  // Returns the input position that `tap` of the window at output position `out` reads, or -1
+  // outside the input.
   HD int64_t Reads(int64_t out, int64_t tap) const {
     int64_t position = 0, step = 1;
     for (int a = axes - 1; a >= 0; --a) {
@@ -46,7 +47,8 @@ struct ConvPositions {
     return position;
   }
 
-  // The output position whose window reads input position `in` with `tap`; -1 where there is none.
+  // Returns the output position whose window reads input position `in` with `tap`, or -1 if there
+  // is none.
   HD int64_t ReadBy(int64_t in, int64_t tap) const {
     int64_t position = 0, step = 1;
     for (int a = axes - 1; a >= 0; --a) {
@@ -67,11 +69,11 @@ struct ConvPositions {
   HD int64_t OutAt(int64_t n, int64_t m, int64_t position) const {
     return At(n, m, position, out_channels, out_area);
   }
-  // c counts the channels of a group.
+  // `c` is the channel within the group.
   HD int64_t WeightAt(int64_t m, int64_t c, int64_t tap) const {
     return (m * group_in + c) * taps + tap;
   }
-  // The first input channel that output channel m reads.
+  // Returns the first input channel that output channel m reads.
   HD int64_t FirstRead(int64_t m) const { return m / group_out * group_in; }
 
   // Images are channels-last.

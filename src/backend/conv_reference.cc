@@ -1,5 +1,5 @@
-// The definition of a convolution in plain loops on the CPU: the last candidate for each direction,
-// and the oracle of the tests.
+// The definition of a convolution in plain loops on the CPU. It is the last candidate for each
+// direction and the reference of the tests.
 
 #include <algorithm>
 #include <vector>
@@ -11,7 +11,7 @@
 namespace trainer {
 namespace {
 
-// One term of an output's sum, weight[m, c, tap] * x[n, c, in], by offsets in memory.
+// One term of an output's sum, weight[m, c, tap] * x[n, c, in], as offsets in memory.
 struct Term {
   int64_t x, weight;
 };
@@ -28,7 +28,7 @@ class ReferenceLoops {
   const ConvDesc& desc() const { return desc_; }
   int64_t OutAt(int64_t n, int64_t m, int64_t out) const { return positions_.OutAt(n, m, out); }
 
-  // f(image, output channel, position) for every output.
+  // Calls f(image, output channel, position) for every output.
   template <class F>
   void ForEachOut(F f) const {
     for (int64_t n = 0; n < positions_.batch; ++n) {
@@ -53,7 +53,7 @@ class ReferenceLoops {
  private:
   ConvDesc desc_;
   ConvPositions positions_;
-  std::vector<int64_t> read_;  // the position that each tap reads, per output position
+  std::vector<int64_t> read_;  // input position that each tap reads, per output position
 };
 
 constexpr const char* kReferenceConvName = "reference loops";
@@ -117,7 +117,7 @@ class ReferenceBackwardData final : public ConvBackwardData {
       : loops_(desc), count_(desc.InShape().Count()), in_place_(desc.dtype == DType::kF32) {}
 
   std::string Name() const override { return kReferenceConvName; }
-  // The sums, where they cannot be taken in position.
+  // Room for the f32 sums, if dx is not f32 itself.
   size_t ScratchBytes() const override {
     return in_place_ ? 0 : static_cast<size_t>(count_) * sizeof(float);
   }

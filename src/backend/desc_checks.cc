@@ -21,7 +21,7 @@ std::string AxisName(const ConvDesc& desc, size_t axis) {
   return std::string(kAxisNames[3 - desc.in.size() + axis]);
 }
 
-// The library counts along one axis with 32 bits.
+// oneDNN and cuDNN count along an axis with 32-bit integers.
 void Below31Bits(std::string_view what, int64_t value) {
   if (value > INT32_MAX) Refuse(Join(what, " is ", value, "; it must be below 2^31"));
 }

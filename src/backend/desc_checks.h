@@ -1,6 +1,6 @@
 #pragma once
-// The checks that every device makes before it plans: each throws kConfig and says which number is
-// wrong.
+// The checks that every device runs before it creates a primitive: each throws kConfig and names
+// the invalid number.
 
 #include <string_view>
 
@@ -20,7 +20,7 @@ void CheckBatchNorm(const BatchNormDesc& desc);
 void CheckLrn(const LrnDesc& desc);
 void CheckSoftmax(const SoftmaxDesc& desc);
 
-// Throws kInternal for a tensor of another shape or type than `what` was planned for.
+// Throws kInternal if the shape or type of `tensor` differs from what `what` was planned for.
 void ExpectPlanned(std::string_view what, const Shape& shape, DType dtype,
                    const ConstTensor& tensor);
 

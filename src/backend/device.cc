@@ -9,7 +9,7 @@
 namespace trainer {
 namespace {
 
-// The heap in blocks aligned for vectors, whatever the type that asks.
+// The heap, with blocks aligned to kMemoryAlign for any type.
 class AlignedHeap final : public std::pmr::memory_resource {
   void* do_allocate(size_t bytes, size_t) override {
     return ::operator new (bytes, std::align_val_t{kMemoryAlign});
@@ -20,7 +20,7 @@ class AlignedHeap final : public std::pmr::memory_resource {
   bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
 };
 
-// For devices whose calls are done when they return.
+// A CopyStream for devices whose calls are done when they return.
 class DirectCopies final : public CopyStream {
  public:
   explicit DirectCopies(const Device& device) : device_(device) {}

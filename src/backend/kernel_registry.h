@@ -1,14 +1,14 @@
 #pragma once
-// Which implementation computes what a plan describes. Each kind of device has an ordered list of
-// candidates per family, for a convolution one per direction. A candidate takes the description or
-// declines with a reason, and the first that takes it is chosen: own kernels where they beat the
-// library, then the library, and at the end plain loops that take everything. The choice depends
-// on the description, the processor and the number of threads alone. Nothing is timed, so that two
-// runs add in the same order.
+// Chooses the implementation of a primitive. Each kind of device has an ordered list of candidates
+// per family; a convolution has one list per direction. A candidate accepts a description or
+// declines with a reason, and the first that accepts is chosen: own kernels where they are faster
+// than the library, then the library, and finally plain loops that accept everything. The choice
+// depends only on the description, the processor and the number of threads. Candidates are not
+// timed, so that two runs add in the same order.
 //
-// A candidate enters its list from its own file, by a static object:
+// A candidate registers itself from its own source file, with a static object:
 //   const RegisterKernel<ConvDesc, ConvForward> kMine(
-//       {DeviceKind::kCpu, rank::kOwn + 5, "mine", TakeMine});
+//       {DeviceKind::kCpu, priority::kOwn + 5, "mine", TakeMine});
 
 #include <algorithm>
 #include <memory>
@@ -22,17 +22,17 @@
 
 namespace trainer {
 
-// Candidates of a lower rank are asked first. No two of a list have the same rank.
+// Candidates with a lower priority value are tried first. The values within a list are unique.
 namespace priority {
 inline constexpr int kOwn = 100, kLibrary = 500, kReference = 1000;
 }
 
-// Why a candidate does not take a description, as the end of a sentence: "the stride is 2".
+// The reason why a candidate declines a description, as the end of a sentence: "the stride is 2".
 struct Unsupported {
   std::string reason;
 };
 
-// What a candidate answers: the implementation, or why there is none.
+// The answer of a candidate: the implementation, or the reason why it declines.
 template <class Made>
 class KernelOrReason {
  public:
@@ -57,7 +57,8 @@ struct KernelEntry {
   KernelOrReason<Made> (*make)(const Device& device, const Desc& desc);
 };
 
-// What was chosen, and "name: reason" of each candidate that was asked before and declined.
+// The chosen implementation, and "name: reason" for each candidate that was tried before it and
+// declined.
 template <class Made>
 struct ChosenKernel {
   std::unique_ptr<Made> made;
@@ -67,22 +68,23 @@ struct ChosenKernel {
 namespace kernel_registry_internal {
 
 [[noreturn]] void FailForTwoOfARank(const std::string& name, const std::string& other);
-// Throws kUnavailable.
+// Throws kUnavailable with the reasons in `declined`.
 [[noreturn]] void FailForNone(std::string_view what, const std::vector<std::string>& declined);
-// Whether LogChoice prints anything: --v=1.
+// Whether LogChoice prints anything (--v=1).
 bool LogsChoices();
 void LogChoice(std::string_view what, const std::string& desc, const std::string& name,
                const std::vector<std::string>& declined);
 
 }  // namespace kernel_registry_internal
 
-// A description in a few words, for the log.
+// Describes an operation in a few words for the log.
 std::string Describe(const GemmDesc& desc);
 std::string Describe(const ConvDesc& desc);
 std::string Describe(const PoolDesc& desc);
 std::string Describe(const LrnDesc& desc);
 
-// The candidates for Made, of all devices. Filled before main() by one thread, then read only.
+// The candidates for Made of all devices. Filled by one thread before main() and read-only
+// afterwards.
 template <class Desc, class Made>
 class KernelRegistry {
  public:
@@ -93,7 +95,7 @@ class KernelRegistry {
     return all;
   }
 
-  // Throws kInternal when the rank is taken.
+  // Throws kInternal if the priority is taken.
   void Add(One one) {
     const auto key = [](const One& c) { return std::pair(c.device, c.priority); };
     const auto at = std::ranges::lower_bound(all_, key(one), {}, key);
@@ -103,11 +105,11 @@ class KernelRegistry {
     all_.insert(at, std::move(one));
   }
 
-  // By device and rank.
+  // Sorted by device and priority.
   const std::vector<One>& all() const { return all_; }
 
-  // `what` is for messages: "convolution, forward". Throws kUnavailable, with all reasons, when no
-  // candidate of the device takes it.
+  // Returns the first candidate of `device` that accepts `desc`. `what` is for messages:
+  // "convolution, forward". Throws kUnavailable with all reasons if every candidate declines.
   ChosenKernel<Made> Choose(const Device& device, const Desc& desc, std::string_view what) const {
     ChosenKernel<Made> chosen;
     for (const One& one : all_) {
@@ -137,7 +139,7 @@ struct RegisterKernel {
   }
 };
 
-// Chooses the plan of a family whose candidates are whole plans.
+// Chooses the primitive of a family whose candidates are whole primitives.
 template <class Made, class Desc>
 std::unique_ptr<Made> ChoosePrimitive(const Device& device, const Desc& desc,
                                       std::string_view what) {

@@ -1,5 +1,5 @@
 #pragma once
-// LRN of any size and kind, in steps over whole tensors.
+// LRN of any size and kind, in several passes over whole tensors.
 
 #include <memory>
 
@@ -9,9 +9,9 @@
 
 namespace trainer {
 
-// Workspace: one number per element, k + factor * (sum of squares). Scratch: what each element adds
-// to its neighbours' gradients, then the sums of those where dx cannot hold them.
-// Loops runs functors over elements and rows: see cpu/loops.h and cuda/loops.h.
+// The workspace holds k + factor * (sum of squares) for each element. The scratch holds each
+// element's contribution to its neighbours' gradients, and the sums of the contributions if dx
+// cannot hold them. Loops runs functors over elements and rows: see cpu/loops.h and cuda/loops.h.
 template <class Loops, class Power>
 class LrnInSteps final : public LrnPrimitive {
  public:

@@ -1,5 +1,5 @@
 #pragma once
-// What local response normalisation is made of, one functor each.
+// The steps of local response normalisation, one functor each.
 
 #include <bit>
 #include <cfloat>
@@ -9,9 +9,10 @@
 
 namespace trainer {
 
-// |s|^(-1/4) within 2 units of the last place, in a form that compilers vectorise; below FLT_MIN
-// that of FLT_MIN, 0 for infinity and NaN for NaN. A guess by the exponent's bits, off by at most 3
-// %, is improved by the series of (1 - h)^(-1/4), h = 1 - s * guess^4, first to h^3 and then to h.
+// Computes |s|^(-1/4) within 2 units of the last place, in a form that compilers vectorise. Values
+// below FLT_MIN count as FLT_MIN; infinity gives 0 and NaN gives NaN. A guess from the exponent's
+// bits, off by at most 3 %, is improved by the series of (1 - h)^(-1/4), h = 1 - s * guess^4, first
+// up to h^3 and then up to h.
 HD float InverseFourthRoot(float s) {
 #ifdef __CUDA_ARCH__
   return rsqrtf(sqrtf(fabsf(s)));
@@ -27,8 +28,8 @@ HD float InverseFourthRoot(float s) {
 #endif
 }
 
-// s^-beta, and s^(-beta - 1).
-struct UsualPower {  // 0.75, Caffe's exponent
+// Norm computes s^-beta; Both also computes s^(-beta - 1).
+struct UsualPower {  // beta = 0.75, Caffe's default
   HD float Norm(float s) const {
     const float root = InverseFourthRoot(s);
     return root * root * root;
@@ -48,7 +49,7 @@ struct AnyPower {
   }
 };
 
-// f(the power for this beta)
+// Calls f with the power functor for `beta`.
 template <class F>
 auto WithLrnPower(float beta, F f) {
   return beta == 0.75f ? f(UsualPower{}) : f(AnyPower{beta});
@@ -64,7 +65,7 @@ struct NumberOf {
   HD float operator()(int64_t at) const { return x[at]; }
 };
 
-// f(at + c - half) + ... + f(at + c + half), nothing beyond the channels.
+// Returns f(at + c - half) + ... + f(at + c + half), without terms outside the channels.
 template <class F>
 HD float SumAround(const F& f, int64_t at, int64_t c, int64_t channels, int64_t half) {
   const int64_t first = c < half ? 0 : c - half;
@@ -74,7 +75,7 @@ HD float SumAround(const F& f, int64_t at, int64_t c, int64_t channels, int64_t 
   return s;
 }
 
-// One row per pixel: sum[c] = the sum around c.
+// One row per pixel: sets sum[c] to the sum around c.
 template <class F>
 struct SumAcross {
   F f;
@@ -88,7 +89,7 @@ struct SumAcross {
   }
 };
 
-// One row per pixel: the sum over the pixels at most `half` away along both axes, per channel.
+// One row per pixel: sums each channel over the pixels at most `half` away along both axes.
 template <class F>
 struct SumWithin {
   F f;
@@ -113,7 +114,8 @@ struct SumWithin {
   }
 };
 
-// base = k + factor * (sum of squares), which lies in its place; y = x * base^-beta
+// Sets base = k + factor * (sum of squares) and y = x * base^-beta. `base` holds the sum of squares
+// before.
 template <class T, class Power>
 struct LrnNormalize {
   const T* x;
@@ -129,8 +131,8 @@ struct LrnNormalize {
   }
 };
 
-// What an element adds to the gradients of its neighbours, but for their own x: dy * x *
-// base^(-beta-1)
+// Computes an element's contribution to the gradients of its neighbours, without the factor of
+// their own x: dy * x * base^(-beta-1).
 template <class T, class Power>
 struct LrnShare {
   const T *x, *dy;
@@ -145,8 +147,8 @@ struct LrnShare {
   }
 };
 
-// dx = dy * base^-beta - 2 * factor * beta * x * (sum of the neighbours' shares). The sums may be
-// in dx.
+// Sets dx = dy * base^-beta - 2 * factor * beta * x * (sum of the neighbours' shares). `sums` may
+// be dx.
 template <class T, class Power>
 struct LrnGradient {
   const T *x, *dy;

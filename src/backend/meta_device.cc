@@ -21,17 +21,18 @@ class PlannedGemm final : public GemmPrimitive {
   void Run(const void*, const void*, const float*, void*, std::span<std::byte>) override { Fail(); }
 };
 
-// What cuDNN may ask for: the weights once more in its order, and its workspace. What it really
-// takes depends on its version, the GPU and the algorithm, and may be half or twice as much.
+// Estimates the scratch that cuDNN needs: a copy of the weights in its order, and its workspace.
+// The real size depends on cuDNN's version, the GPU and the algorithm, and may be half or twice as
+// much.
 size_t EstimatedConvScratch(const ConvDesc& desc) {
   const auto bytes = [&](const Shape& shape) {
     return static_cast<size_t>(shape.Count()) * SizeOf(desc.dtype);
   };
-  // The weights in the library's order and type, and the partial sums of their gradient where few
-  // of them share many pixels.
+  // cuDNN needs the weights in its own order and type, and partial sums of their gradient if a few
+  // weights are used at many pixels.
   constexpr size_t kPartialSums = 4;
   const auto weights = static_cast<size_t>(desc.WeightShape().Count()) * sizeof(float);
-  // Kernels for f32 read some tensors in another order, and copy them first.
+  // Kernels for f32 read some tensors in another order and copy them first.
   const size_t copies =
       desc.dtype == DType::kF32 ? bytes(desc.InShape()) + bytes(desc.OutShape()) : 0;
   return (1 + kPartialSums) * weights + copies;
@@ -54,7 +55,7 @@ class PlannedConv final : public ConvPrimitive {
   size_t scratch_;
 };
 
-// The winner of each window as 32 bits.
+// The workspace holds the winner of each window as 32 bits.
 class PlannedPool final : public PoolPrimitive {
  public:
   explicit PlannedPool(const PoolDesc& desc)
@@ -89,7 +90,7 @@ class PlannedBatchNorm final : public BatchNormPrimitive {
   PixelChunks pixels_;
 };
 
-// The base of each power as a float.
+// The workspace holds the base of each power as a float.
 class PlannedLrn final : public LrnPrimitive {
  public:
   explicit PlannedLrn(const LrnDesc& desc)

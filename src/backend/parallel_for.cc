@@ -4,7 +4,7 @@
 
 namespace trainer {
 
-// As far as DNNL_MAX_CPU_ISA, which oneDNN heeds, allows.
+// Respects the limit that the user sets for oneDNN with DNNL_MAX_CPU_ISA.
 CpuIsa DetectCpuIsa() {
   const int allowed = dnnl_get_effective_cpu_isa();
   const auto allows = [&](dnnl_cpu_isa_t set) { return (allowed & set) == set; };

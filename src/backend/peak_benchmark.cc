@@ -10,13 +10,13 @@
 namespace trainer {
 namespace {
 
-// Memory that is given back.
+// Owns an array of floats on the device.
 class Numbers {
  public:
   Numbers(const Device& device, int64_t count)
       : device_(device),
         at_(static_cast<float*>(device.Allocate(static_cast<size_t>(count) * sizeof(float)))) {
-    constexpr unsigned char kPart = 0x3c;  // of 0.0115
+    constexpr unsigned char kPart = 0x3c;  // each float becomes 0.0115
     device.Memset(at_, kPart, static_cast<size_t>(count) * sizeof(float));
   }
   ~Numbers() { device_.Free(at_); }
@@ -33,7 +33,7 @@ struct AddHalf {
   HD void operator()(float& y, const float& x) const { y += 0.5f * x; }
 };
 
-// Of the fastest of five runs, after one that does not count.
+// Returns the seconds of the fastest of five runs, after one warm-up run.
 template <class F>
 double BestSeconds(const Device& device, const F& run) {
   using Clock = std::chrono::steady_clock;
@@ -64,7 +64,7 @@ double PassSeconds(const Device& device, int64_t count) {
   return BestSeconds(device, [&] { Update(device, AddHalf{}, count, y.get(), x.get()); });
 }
 
-// A size, doubled until a run takes this long: what starts a run then counts little.
+// The size is doubled until a run takes this long, so that the launch overhead matters little.
 constexpr double kLongEnough = 2e-3;
 struct Sizes {
   int64_t first, most;
@@ -78,7 +78,7 @@ std::pair<int64_t, double> MeasureRate(Sizes sizes, const F& seconds_of) {
   }
 }
 
-// On the CPU one size for all machines, too large for their caches.
+// The CPU uses one size on all machines, which is too large for their caches.
 constexpr Sizes kCpuProduct = {1024, 1024}, kGpuProduct = {256, 8192};
 constexpr Sizes kCpuPass = {int64_t{16} << 20, int64_t{16} << 20};
 constexpr Sizes kGpuPass = {int64_t{1} << 20, int64_t{512} << 20};

@@ -9,7 +9,7 @@
 
 namespace trainer {
 
-// Whether places of an image fit the int32_t that these rules count in.
+// Whether all positions in an image fit the int32_t that these functors use.
 inline bool PoolFits32Bits(const PoolDesc& d) {
   constexpr int64_t kMax = int64_t{1} << 30;
   return d.in_h + d.kernel_h + d.pad_h < kMax && d.in_w + d.kernel_w + d.pad_w < kMax &&
@@ -17,7 +17,7 @@ inline bool PoolFits32Bits(const PoolDesc& d) {
          std::max(d.stride_h, d.stride_w) < kMax;
 }
 
-// A window: the part inside the image, and the area that an average divides by.
+// The part of a window inside the image, and the area that an average divides by.
 struct PoolWindow {
   int32_t h0, h1, w0, w1;
   float area;
@@ -34,7 +34,7 @@ HD PoolWindow PoolWindowAt(const PoolDesc& d, int64_t oh, int64_t ow) {
           static_cast<float>(area)};
 }
 
-// The index of channel c at `place`, h * W + w, of image n.
+// Returns the index of channel c at `place` = h * W + w of image n.
 HD int64_t PoolIn(const PoolDesc& d, int64_t n, int64_t place, int64_t c) {
   return (n * d.in_h * d.in_w + place) * d.channels + c;
 }
@@ -42,7 +42,7 @@ HD int64_t PoolOut(const PoolDesc& d, int64_t n, int64_t oh, int64_t ow, int64_t
   return ((n * d.out_h + oh) * d.out_w + ow) * d.channels + c;
 }
 
-// f(place, number) for each number of a window of channel c, row by row.
+// Calls f(place, value) for each element of a window of channel c, row by row.
 template <class T, class F>
 HD void ForWindow(const PoolDesc& d, const PoolWindow& window, const T* x, int64_t n, int64_t c,
                   const F& f) {
@@ -56,7 +56,7 @@ HD void ForWindow(const PoolDesc& d, const PoolWindow& window, const T* x, int64
   }
 }
 
-// y, and the winner's place in the input plane, -1 for none, unless `winners` is null.
+// Writes y and, unless `winners` is null, the winner's position in the input plane (-1 for none).
 template <class T>
 struct MaxOfWindow {
   PoolDesc d;
@@ -69,7 +69,7 @@ struct MaxOfWindow {
     if (winners != nullptr) winners[PoolOut(d, n, oh, ow, c)] = winner;
   }
 
-  // Writes y alone and returns the winner's place.
+  // Writes only y and returns the winner's position.
   HD int32_t Put(int64_t n, int64_t oh, int64_t ow, int64_t c) const {
     float value = -FLT_MAX;
     int32_t winner = -1;

@@ -68,7 +68,7 @@ class ReferencePool final : public PoolPrimitive {
     return winner;
   }
 
-  // f(image, oh, ow, channel)
+  // Calls f(image, oh, ow, channel) for every output.
   template <class F>
   void ForEachOut(F f) const {
     for (int64_t n = 0; n < desc_.batch; ++n) {

@@ -1,13 +1,13 @@
 #pragma once
-// The rows of a softmax, one functor each.
+// Row functors of a softmax.
 
 #include "trainer/backend/loops/math.h"
 #include "trainer/tensor/tensor.h"
 
 namespace trainer {
 
-// y_i = exp(x_i - max x) / sum of those; subtracting the maximum keeps exp finite. kContiguous:
-// whether the elements of a row are neighbours in memory.
+// y_i = exp(x_i - max x) / (the sum over the row); subtracting the maximum keeps exp finite.
+// kContiguous: the elements of a row are neighbours in memory.
 template <class T, bool kContiguous>
 struct SoftmaxRow {
   const T* x;
@@ -25,7 +25,7 @@ struct SoftmaxRow {
   }
 };
 
-// dx_i = y_i * (dy_i - sum_j dy_j * y_j)
+// Sets dx_i = y_i * (dy_i - sum_j dy_j * y_j).
 template <class T, bool kContiguous>
 struct SoftmaxGradientRow {
   const T *y, *dy;

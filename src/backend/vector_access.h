@@ -1,6 +1,6 @@
 #pragma once
-// Neighbouring numbers of arrays, which a thread of a GPU reads in one access and keeps in
-// registers: as many bytes on the way as a memory needs take few threads then.
+// Vector access: a thread of a GPU reads several neighbouring elements of an array in one access
+// and keeps them in registers, so that few threads suffice to saturate the memory bandwidth.
 
 #include <cstdint>
 #include <utility>
@@ -10,8 +10,8 @@
 
 namespace trainer {
 
-// Where something is of a tensor of pixels: at `at` in memory, in channel c; `first` is where the
-// first pixel of its chunk has that channel.
+// A position in a tensor of pixels: offset `at` in memory, channel c; `first` is the offset of that
+// channel in the first pixel of its chunk.
 struct Place {
   int64_t at = 0, first = 0, c = 0;
 };
@@ -22,7 +22,7 @@ struct alignas(V * sizeof(T)) Neighbours {
   HD const T& operator[](int64_t v) const { return values[v]; }
 };
 
-// Of an array in which the place is aligned to V numbers.
+// Loads V elements; the address of from[at] must be aligned to V elements.
 template <int V, class T>
 HD Neighbours<T, V> LoadVector(const T* from, int64_t at) {
   return *reinterpret_cast<const Neighbours<T, V>*>(from + at);
@@ -37,7 +37,7 @@ HD void StoreVector(const float (&values)[V], T* to, int64_t at) {
   for (int v = 0; v < V; ++v) Store(rounded.values[v], values[v]);
   WriteTogether(rounded, to, at);
 }
-// Of any array; zeros where there is none.
+// Loads V elements without an alignment requirement; returns zeros if `from` is null.
 template <int V, class T>
 HD Neighbours<T, V> ReadEach(const T* from, int64_t at) {
   Neighbours<T, V> read = {};
@@ -46,11 +46,12 @@ HD Neighbours<T, V> ReadEach(const T* from, int64_t at) {
   return read;
 }
 
-// What F::Read<V> gives: F with neighbours in place of arrays.
+// The type that F::Read<V> returns: F with Neighbours instead of arrays.
 template <class F, int V>
 using ReadBy = decltype(std::declval<const F&>().template Read<V>(Place()));
 
-// g(v, v) for each neighbour, rounded to T, and written to `to` by Write, which comes first.
+// Evaluates g(v, v) for each neighbour, rounds it to T and writes it to `to`. Write must be called
+// before operator().
 template <class T, int V, class G>
 struct WrittenTogether {
   G g;
@@ -68,7 +69,7 @@ HD void WriteWhereThatIsDue(F& f) {
   if constexpr (requires { f.Write(); }) f.Write();
 }
 
-// x + term[i]; x where there is no term.
+// Returns x + term[i], or x if there is no term.
 HD float PlusIfThere(float x, const float* term, int64_t i) {
   return term == nullptr ? x : x + term[i];
 }

@@ -1,7 +1,7 @@
 #pragma once
-// Two sums per channel in one pass over memory, and steps over pixels with numbers per channel:
-// what BatchNorm is made of. For images the channels of a pixel are neighbours, so that whole
-// pixels are read in a row and the sums stay in the cache.
+// The loops of BatchNorm: two sums per channel in one pass over memory, and loops over pixels with
+// per-channel values. For images the channels of a pixel are neighbours, so whole pixels are read
+// in order and the sums stay in the cache.
 
 #include "batch_norm_math.h"
 #include "trainer/backend/loops/cpu_loops.h"
@@ -16,14 +16,14 @@ HD void AddTo(float& a, float& b, const Pair& p) {
   b += p.b;
 }
 
-// The sums of one chunk: out[0][c] of a, out[1][c] of b.
+// Computes the sums of one chunk: out[0][c] of a, out[1][c] of b.
 template <class F>
 struct ChunkPairs {
   F f;
   PixelChunks in;
   float* out;
 
-  // Four pixels at a time, so that a sum is loaded and stored once for four.
+  // Takes four pixels at a time, so that each sum is loaded and stored once per four pixels.
   __attribute__((always_inline)) void operator()(int64_t chunk) const {
     const int64_t channels = in.rows.length, begin = chunk * in.chunk_rows;
     const int64_t end = std::min(begin + in.chunk_rows, in.rows.count);
@@ -50,7 +50,7 @@ struct ChunkPairs {
   }
 };
 
-// One channel of one chunk, in any memory order.
+// Sums one channel of one chunk, in any memory order.
 template <class F>
 struct ChannelPairs {
   F f;
@@ -107,7 +107,7 @@ struct StorePixel {
 
 }  // namespace pixel_pairs_internal
 
-// See cpu/loops.h.
+// SumPairs and MapPixels implement the functions of cpu/loops.h.
 template <class F>
 void SumPairs(const PixelChunks& in, F f, float* out) {
   if (in.rows.inner == 1) {

@@ -8,7 +8,7 @@
 namespace trainer::cpu {
 namespace {
 
-// The BLAS entry of oneDNN.
+// Uses the BLAS function of oneDNN.
 class SgemmPlan final : public GemmPrimitive {
  public:
   explicit SgemmPlan(const GemmDesc& desc) : desc_(desc) {}
@@ -27,15 +27,15 @@ class SgemmPlan final : public GemmPrimitive {
   GemmDesc desc_;
 };
 
-// Whether oneDNN 2.6.3 can use tile registers: with sizes that leave part of a tile it dies of
-// SIGILL now and then, in a thread in which it has not set the tiles up.
+// Whether oneDNN 2.6.3 can use tile registers. With sizes that leave a tile partly filled, it
+// sometimes dies of SIGILL in a thread in which it has not set up the tiles.
 bool GemmTilesAreRight(const GemmDesc& desc) {
   return desc.dtype == DType::kBF16 && desc.m % 16 == 0 && desc.n % 16 == 0 && desc.k % 32 == 0;
 }
 
 class MatmulPlan final : public GemmPrimitive {
  public:
-  // The library multiplies numbers of `type`. If that is not the type of the matrices, they are
+  // The library multiplies matrices of `type`. If the operands have another type, they are
   // converted in the scratch.
   static std::unique_ptr<GemmPrimitive> Make(const GemmDesc& desc, DType type) {
     const bool converts = type != desc.dtype;
@@ -52,7 +52,7 @@ class MatmulPlan final : public GemmPrimitive {
     auto plan = std::make_unique<MatmulPlan>(choice, desc.bias);
     plan->multiply_.In(DNNL_ARG_SRC, Matrix(desc.m, desc.k, desc.trans_a, desc.dtype), a);
     plan->multiply_.In(DNNL_ARG_WEIGHTS, Matrix(desc.k, desc.n, desc.trans_b, desc.dtype), b);
-    // The library itself adds the product to what is there, in place, so that nothing is copied.
+    // The library itself adds the product to C in place, so that nothing is copied.
     plan->multiply_.Out(DNNL_ARG_DST, Matrix(desc.m, desc.n, false, desc.out_dtype), c);
     if (desc.bias) plan->multiply_.In(DNNL_ARG_BIAS, bias, bias);
     return plan;
@@ -79,7 +79,7 @@ class MatmulPlan final : public GemmPrimitive {
   bool bias_;
 };
 
-// The product for descriptions that the library takes in reference loops alone.
+// Plain loops for descriptions that the library computes only in reference loops.
 class ReferenceGemm final : public GemmPrimitive {
  public:
   explicit ReferenceGemm(const GemmDesc& desc) : desc_(desc) {}
@@ -126,15 +126,15 @@ KernelOrReason<GemmPrimitive> TakeSgemm(const Device&, const GemmDesc& desc) {
     return Unsupported{"it supports f32 only"};
   }
   if (desc.bias) return Unsupported{"it adds no bias"};
-  // It beats matmul by a quarter when B is not transposed and loses by two thirds when it is
-  // (64 x 9216 x 4096, AVX-512).
+  // It is a quarter faster than matmul if B is not transposed and two thirds slower if it is (64 x
+  // 9216 x 4096, AVX-512).
   if (desc.trans_b) return Unsupported{"matmul is faster with a transposed second matrix"};
   return std::make_unique<SgemmPlan>(desc);
 }
 
 KernelOrReason<GemmPrimitive> TakeMatmul(const Device&, const GemmDesc& desc) {
   if (auto plan = MatmulPlan::Make(desc, desc.dtype)) return plan;
-  // Without AVX-512 the library multiplies bf16 in reference loops, and floats fast.
+  // Without AVX-512 the library multiplies bf16 in reference loops, but floats fast.
   const bool adds_to_bf16 = desc.accumulate && desc.out_dtype != DType::kF32;
   if (desc.dtype != DType::kF32 && !adds_to_bf16) {
     if (auto plan = MatmulPlan::Make(desc, DType::kF32)) return plan;

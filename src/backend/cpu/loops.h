@@ -1,36 +1,36 @@
 #pragma once
-// The loops that plans for any device are written in (lrn_generic.h, batch_norm_generic.h), on the
-// CPU.
+// The CPU version of the loops that device-independent primitives use (lrn_generic.h,
+// batch_norm_generic.h).
 
 #include "cpu/channel_pairs.h"
 
 namespace trainer::cpu {
 
 struct Loops {
-  // How a tensor is cut into chunks.
+  // Cuts a tensor into chunks.
   static PixelChunks Chunks(const Shape& shape) { return BalancedChunks(shape); }
-  // f(TypeTag<T>{}) with the storage type T of `type`.
+  // Calls f(TypeTag<T>{}) with the storage type T of `type`.
   template <class F>
   void DispatchDtype(DType type, const F& f) const {
     DispatchCpuDtype(type, f);
   }
-  // f(i) for each i of [0, n).
+  // Calls f(i) for each i of [0, n).
   template <class F>
   void ForEach(int64_t n, F f) const {
     ParallelFor(n, f);
   }
-  // f(row) as of MapRows.
+  // Calls f(row) as MapRows does.
   template <class F>
   void ForRows(int64_t rows, int64_t length, F f) const {
     CpuRows(rows, length, f);
   }
-  // out[chunk][0 or 1][channel] = the sums of a and b of f(offset in memory, offset of the chunk's
-  // first pixel, channel) over the chunk's pixels.
+  // Sets out[chunk][0 or 1][channel] to the sums of a and b of f(offset in memory, offset of the
+  // chunk's first pixel, channel) over the chunk's pixels.
   template <class F>
   void SumPairs(const PixelChunks& in, F f, float* out) const {
     cpu::SumPairs(in, f, out);
   }
-  // f.Finish(channel, the sum of f.OfChunk(chunk, channel) over the chunks) for each channel.
+  // Calls f.Finish(channel, the sum of f.OfChunk(chunk, channel) over the chunks) for each channel.
   template <class F>
   void JoinChunks(const PixelChunks& in, F f) const {
     ParallelFor(
@@ -40,8 +40,8 @@ struct Loops {
           f.Finish(c, all);
         });
   }
-  // to[at] = f(at, channel) for every element. `fresh`: `to` is none of what f reads, so that it
-  // may be written past the caches.
+  // Sets to[at] = f(at, channel) for every element. `fresh`: f does not read `to`, so it may be
+  // written past the caches.
   template <class T, class F>
   void MapPixels(const PixelChunks& in, F f, T* to, bool fresh) const {
     cpu::MapPixels(in, f, to, fresh);

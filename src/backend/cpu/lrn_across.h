@@ -1,6 +1,6 @@
 #pragma once
-// LRN across channels on the CPU in one pass each way: a pixel's channels are contiguous, so what
-// a block of them needs of its neighbours is computed again in the cache and nothing is kept.
+// LRN across channels on the CPU in one pass per direction. A pixel's channels are contiguous, so
+// the sums over neighbours are recomputed in the cache, and no workspace is needed.
 
 #include "lrn_math.h"
 #include "trainer/backend/loops/cpu_loops.h"
@@ -8,10 +8,10 @@
 
 namespace trainer::cpu {
 
-// What fits the buffers of a pass.
+// Limits of the buffers of a pass.
 inline constexpr int64_t kMaxLrnChannels = 1024, kMaxLrnHalf = 16;
 
-// `half`: how many neighbours on each side. slope: 2 * factor * beta.
+// `half`: number of neighbours on each side. slope: 2 * factor * beta.
 struct LrnNumbers {
   int64_t half;
   float k, factor, slope;
@@ -19,15 +19,15 @@ struct LrnNumbers {
 template <class T>
 struct LrnOperands {
   const T *x, *dy;  // dy is null for a forward pass
-  T* out;           // y, or dx
+  T* out;           // y or dx
   int64_t pixels, channels;
 };
 
 namespace lrn_internal {
 
-// A few pixels in the cache, each followed by 2 * half zeros and the first with one
-// before it, so that one loop sums the neighbours of all.
-// kTerms: 2 * half + 1, or 0 where that is any number.
+// Processes a few pixels at a time in a cached buffer. Each pixel is followed by 2 * half zeros and
+// the first is preceded by `half` zeros, so that one loop sums the neighbours of all. kTerms is 2 *
+// half + 1, or 0 for any number of terms.
 template <class T, class Power, int kTerms>
 struct AcrossPixels {
   static constexpr int64_t kSize = kMaxLrnChannels + 2 * kMaxLrnHalf;
@@ -39,7 +39,7 @@ struct AcrossPixels {
   bool stream;
 
   int64_t Step() const { return in.channels + 2 * by.half; }
-  // How many pixels one call takes.
+  // Number of pixels that one call processes.
   int64_t Pixels() const { return kSize / Step(); }
 
   __attribute__((always_inline)) void operator()(int64_t group) const {
@@ -55,7 +55,8 @@ struct AcrossPixels {
   }
 
  private:
-  // f(i, from[i] + ... + from[i + 2 * half]) for i of [0, count). `sums` is room for as many.
+  // Calls f(i, from[i] + ... + from[i + 2 * half]) for each i of [0, count). `sums` has room for
+  // `count` floats.
   template <class F>
   __attribute__((always_inline)) void ForWindows(const float* from, int64_t count, float* sums,
                                                  F f) const {
@@ -78,15 +79,16 @@ struct AcrossPixels {
     }
   }
 
-  // Fetches the pixel that the next call reads in place of this one: while a call computes, it
-  // reads nothing.
+  // Prefetches the pixel that the next call reads instead of this one, because a call reads nothing
+  // while it computes.
   __attribute__((always_inline)) void FetchNext(const T* pixel) const {
     const T* const next = pixel + Pixels() * in.channels;
     constexpr int64_t kLine = 64 / sizeof(T);
     for (int64_t c = 0; c < in.channels; c += kLine) __builtin_prefetch(next + c);
   }
 
-  // padded[p * Step() + half + c] = the square of channel c of pixel p, with zeros between them.
+  // Sets padded[p * Step() + half + c] to the square of channel c of pixel p, with zeros between
+  // the pixels.
   __attribute__((always_inline)) void Squares(const T* x, int64_t pixels, float* padded) const {
     const int64_t channels = in.channels, gap = 2 * by.half;
     for (int64_t i = 0; i < gap; ++i) padded[i] = 0;
@@ -100,7 +102,8 @@ struct AcrossPixels {
     }
   }
 
-  // f(offset of the pixel's first channel, in memory from `at` on and in the buffers, its output)
+  // Calls f(offset of the pixel in memory, offset of the pixel in the buffers, its output) for each
+  // pixel.
   template <class F>
   __attribute__((always_inline)) void ForPixels(int64_t at, int64_t pixels, F f) const {
     alignas(64) T block[kMaxLrnChannels];
@@ -136,7 +139,7 @@ struct AcrossPixels {
         padded, count, sums, [&](int64_t i, float sum) __attribute__((always_inline)) {
           power.Both(by.k + by.factor * sum, norms + i, sums + i);
         });
-    for (int64_t p = 0; p < pixels; ++p) {  // over the squares, between the gaps
+    for (int64_t p = 0; p < pixels; ++p) {  // overwrites the squares but not the zeros
       const T *const x = in.x + at + p * channels, *const dy = in.dy + at + p * channels;
       FetchNext(dy);
       const float* const slope = sums + p * Step();
@@ -161,8 +164,8 @@ struct AcrossPixels {
 
 }  // namespace lrn_internal
 
-// One pass over the pixels, whose channels are neighbours in memory: at most kMostLrnChannels, with
-// half <= kMostLrnHalf.
+// Runs one pass over the pixels, whose channels are neighbours in memory: at most kMaxLrnChannels,
+// with half <= kMaxLrnHalf.
 template <int kTerms, class T, class Power>
 void RunLrnAcross(const LrnOperands<T>& in, const LrnNumbers& by, Power power) {
   const int64_t row_bytes = in.channels * static_cast<int64_t>(sizeof(T));

@@ -27,7 +27,7 @@ Owner<dnnl_primitive_attr_t> MakeAttr(PostOp post) {
   dnnl_primitive_attr_t made = nullptr;
   Check(dnnl_primitive_attr_create(&made), "making attributes");
   Owner<dnnl_primitive_attr_t> attr(made);
-  // The caller's scratch, so that a call allocates nothing.
+  // The caller provides the scratch, so that a call allocates nothing.
   Check(dnnl_primitive_attr_set_scratchpad_mode(attr.get(), dnnl_scratchpad_mode_user),
         "setting the scratch mode");
   if (post != PostOp::kNone) {
@@ -51,8 +51,8 @@ dnnl_memory_desc_t WithTag(const Dims& dims, DType type, dnnl_format_tag_t tag) 
   return md;
 }
 
-// Whether oneDNN's copy between these types is a reference loop. Its compiled copies of bf16 need
-// AVX-512; without it ResNet-50 spends nine tenths of its time in them.
+// Whether oneDNN copies between these types in a reference loop. Its compiled copies of bf16 need
+// AVX-512; without them ResNet-50 spends nine tenths of its time in copies.
 bool ConvertsSlowly(dnnl_data_type_t user, dnnl_data_type_t library) {
   static const bool has_avx512 =
       (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core;
@@ -142,7 +142,7 @@ std::string Choice::Name() const {
   const char* name = nullptr;
   Check(dnnl_primitive_desc_query(desc_.get(), dnnl_query_impl_info_str, 0, &name),
         "asking for an algorithm's name");
-  // A convolution run as an inner product forgets the second half of its name when it is copied.
+  // A convolution run as an inner product loses the second half of its name when it is copied.
   const std::string text = name;
   return text.starts_with("ip:") ? "ip" : text;
 }
@@ -167,7 +167,8 @@ void Primitive::Declare(int arg, const dnnl_memory_desc_t& md) {
 void Primitive::Point(int arg, const void* at) {
   for (size_t i = 0; i < args_.size(); ++i) {
     if (args_[i].arg != arg) continue;
-    // Setting a handle may write the padding of a blocked layout, so it is worth leaving out.
+    // Setting a handle may write the padding of a blocked layout, so it is skipped if the address
+    // has not changed.
     if (at_[i] == at) return;
     Check(dnnl_memory_set_data_handle_v2(args_[i].memory, const_cast<void*>(at), Stream()),
           "setting an argument");

@@ -1,9 +1,9 @@
 #pragma once
-// All of oneDNN that we use: its objects as owners, its status codes as Error, and calls that
-// allocate nothing on our side. The C interface, because the C++ one builds an argument map in
-// every call.
+// The part of oneDNN that we use: owners for its objects, status codes converted to Error, and
+// calls that allocate nothing on our side. It uses the C interface, because the C++ interface
+// builds an argument map in every call.
 //
-// One thread at a time uses a primitive. Engine and stream live as long as the process.
+// A primitive is used by one thread at a time. Engine and stream live as long as the process.
 
 #include <dnnl.h>
 
@@ -23,13 +23,13 @@ namespace trainer::onednn {
 
 dnnl_engine_t Engine();
 
-// Throws unless `status` is success: kResource when memory ran out, kUnavailable when this library
-// cannot do it, else kInternal; `call` names what failed.
+// Throws unless `status` is success: kResource if memory ran out, kUnavailable if this library does
+// not support the operation, else kInternal. `call` names the failed operation.
 void Check(dnnl_status_t status, std::string_view call);
 
 dnnl_data_type_t TypeOf(DType type);
 
-// Memory descriptors. Dims are logical: (N, C, spatial...) or (G, M/G, C/G, kernel...).
+// Make memory descriptors. Dims are logical: (N, C, spatial...) or (G, M/G, C/G, kernel...).
 using Dims = std::vector<int64_t>;
 dnnl_memory_desc_t RowMajor(const Dims& dims, DType type);
 dnnl_memory_desc_t Strided(const Dims& dims, const Dims& strides, DType type);
@@ -49,38 +49,38 @@ struct Destroy {
 template <class Handle>
 using Owner = std::unique_ptr<std::remove_pointer_t<Handle>, Destroy>;
 
-// What happens to a result before it is stored: it is added to what is there, or made 0 where it is
-// negative.
+// The operation on a result before it is stored: add it to the existing values, or set negative
+// values to 0.
 enum class PostOp { kNone, kAdd, kRelu };
 
-// An algorithm chosen for an operation, not yet compiled. Null when the library has none.
+// An algorithm chosen for an operation but not yet compiled. Null if the library has none.
 class Choice {
  public:
-  // The library's first; without `tiles` its first that uses no tile registers (AMX). `hint` is the
-  // forward choice of a backward one.
+  // Takes the library's first algorithm, or, without `tiles`, its first one that uses no tile
+  // registers (AMX). A backward operation passes its forward choice as `hint`.
   Choice(const_dnnl_op_desc_t op, bool tiles, PostOp post = PostOp::kNone,
          const Choice* hint = nullptr);
-  // A copy between layouts or types.
+  // Describes a copy between layouts or types.
   Choice(const dnnl_memory_desc_t& from, const dnnl_memory_desc_t& to, PostOp post);
 
   explicit operator bool() const { return desc_ != nullptr; }
   const_dnnl_primitive_desc_t get() const { return desc_.get(); }
-  // The descriptor of an argument by role, e.g. dnnl_query_src_md.
+  // Returns the descriptor of an argument by role, e.g. dnnl_query_src_md.
   dnnl_memory_desc_t Md(dnnl_query_t role) const;
-  // "brgconv:avx512_core"
+  // Returns the implementation's name: "brgconv:avx512_core".
   std::string Name() const;
 
  private:
   Owner<dnnl_primitive_desc_t> desc_;
 };
 
-// The number of an argument (DNNL_ARG_SRC) and where its data are.
+// The number of an argument (DNNL_ARG_SRC) and the address of its data.
 struct Data {
   int arg;
   const void* at;
 };
 
-// A compiled algorithm with its arguments declared.
+// A compiled algorithm and its declared arguments.
 class Primitive {
  public:
   explicit Primitive(const Choice& choice);
@@ -100,32 +100,33 @@ class Primitive {
   size_t scratch_bytes_ = 0;
 };
 
-// A primitive whose arguments the caller holds in layouts or types of his own: copies them to and
-// from the library's through scratch where they differ.
+// A primitive whose arguments may have other layouts or types in the caller's memory. They are
+// copied through scratch where they differ from the library's.
 class Operation {
  public:
   explicit Operation(const Choice& choice) : primitive_(choice), name_(choice.Name()) {}
 
   void In(int arg, const dnnl_memory_desc_t& user, const dnnl_memory_desc_t& library);
-  // `add`: the result is added to what is there. A null pointer in Run drops such an output.
+  // `add`: the result is added to the existing values. A null pointer in Run skips such an output.
   void Out(int arg, const dnnl_memory_desc_t& user, const dnnl_memory_desc_t& library,
            bool add = false);
 
   const std::string& Name() const { return name_; }
   size_t ScratchBytes() const { return copies_bytes_ + work_bytes_; }
-  // `data` in the order of the In and Out calls. Throws kInternal when `scratch` is too small.
+  // `data` must be in the order of the In and Out calls. Throws kInternal if `scratch` is too
+  // small.
   void Run(std::span<const Data> data, std::span<std::byte> scratch);
 
  private:
   struct Copy {
     int arg;
     bool out;
-    size_t offset;  // of the library's tensor in the scratch
-    // Set where our loops convert the user's tensor between 16 bits and floats: the floats are in
-    // the user's layout, at `floats_offset` in the scratch.
+    size_t offset;  // offset of the library's tensor in the scratch
+    // Set if our own loops convert the user's tensor between 16 bits and floats. The floats have
+    // the user's layout and are at `floats_offset` in the scratch.
     std::optional<Tensor> floats = {};
     size_t floats_offset = 0;
-    std::unique_ptr<Primitive> primitive = {};  // null: the library takes those floats as they are
+    std::unique_ptr<Primitive> primitive = {};  // null: the library reads the floats directly
   };
   void AddCopy(int arg, bool out, bool add, const dnnl_memory_desc_t& user,
                const dnnl_memory_desc_t& library);

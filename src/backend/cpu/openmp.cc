@@ -1,21 +1,21 @@
-// The OpenMP runtime that oneDNN sees: its regions run on the program's own team of threads.
+// The OpenMP runtime for oneDNN: its parallel regions run on the program's own team of threads.
 //
-// Why. libgomp's threads spin between regions, also while other programs or our own loops need the
-// cores, and how long they do is read from the environment before main() runs. And two teams, ours
-// and libgomp's, would take turns on the same cores and wait for each other's time slices.
+// Why: libgomp's threads spin between regions, even while other programs or our own loops need the
+// cores, and libgomp reads from the environment before main() runs how long they spin. Two teams,
+// ours and libgomp's, would take turns on the same cores and wait for each other's time slices.
 //
-// How. Debian's oneDNN calls libgomp by a handful of functions, and Intel's, which GCC 4.8
-// compiled, by some older ones. The functions here have their names. The linker exports them from
-// the program, because a shared library on its command line refers to them, and the dynamic linker
-// looks into the program before it looks into libgomp; the version that a reference asks for
-// (GOMP_4.0) is not compared with a definition that has none. libgomp is loaded all the same, and
-// nobody calls it. scripts/cmake/TrainerLibraries.cmake reads which functions the installed oneDNN
-// needs and refuses one that needs others: half of it would run on either runtime, and a barrier
-// would then wait for threads that the other one has.
+// How: Debian's oneDNN calls a handful of functions of libgomp, and Intel's, which was compiled
+// with GCC 4.8, calls some older ones. This file defines functions with these names. The linker
+// exports them from the program, because a shared library on its command line refers to them, and
+// the dynamic linker searches the program before libgomp. A versioned reference (GOMP_4.0) also
+// binds to a definition without a version. libgomp is still loaded, but never called.
+// scripts/cmake/TrainerLibraries.cmake checks which functions the installed oneDNN needs and
+// refuses one that needs others: it would run on both runtimes, and a barrier would wait for
+// threads of the other runtime.
 //
-// What differs. A region has as many threads as it asks for, or the team's size; all of them run at
-// the same time, since kernels meet at GOMP_barrier. There are no nested regions: one inside of
-// another runs on its own thread.
+// Differences: a region has as many threads as it requests, or the team's size. All of them run at
+// the same time, since kernels meet at GOMP_barrier. Regions are not nested: a region inside
+// another one runs on its own thread only.
 
 #include <algorithm>
 
@@ -23,7 +23,7 @@
 
 namespace {
 
-// The iterations that the calling thread has left in a loop with schedule(static).
+// The remaining iterations of the calling thread in a loop with schedule(static).
 struct StaticLoop {
   long start, step;  // libgomp's type
   long next, last, block, stride;
@@ -43,8 +43,8 @@ int omp_get_num_threads() { return trainer::RegionThreads(); }
 int omp_get_max_threads() { return trainer::TeamSize(); }
 int omp_in_parallel() { return trainer::InParallelRegion() ? 1 : 0; }
 
-// Code of GCC 4.8 calls these. Its caller runs a share of the region between start and end, and
-// asks the runtime for its iterations of loops with collapse().
+// Code compiled by GCC 4.8 calls these functions. The caller runs its share of the region between
+// start and end, and the code asks the runtime for the iterations of loops with collapse().
 void GOMP_parallel_start(void (*call)(void*), void* data, unsigned threads) {
   trainer::BeginTogether(threads > 0 ? static_cast<int>(threads) : trainer::TeamSize(), call, data);
 }
@@ -58,7 +58,8 @@ bool GOMP_loop_static_next(long* from, long* to) {
   return true;
 }
 
-// block 0 gives each thread one block; the blocks of the first threads may be one iteration longer.
+// If `block` is 0, each thread gets one block; the blocks of the first threads may be one iteration
+// longer.
 bool GOMP_loop_static_start(long start, long end, long step, long block, long* from, long* to) {
   const long count = std::max(0L, (end - start + step - (step > 0 ? 1 : -1)) / step);
   const long thread = trainer::RegionThread();

@@ -1,5 +1,5 @@
 #pragma once
-// What the CPU does without a plan: see Device.
+// The CPU operations that need no primitive: see Device.
 
 #include "trainer/backend/primitives/channel_sums.h"
 #include "trainer/backend/primitives/strided_copy.h"

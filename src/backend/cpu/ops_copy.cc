@@ -7,10 +7,10 @@
 namespace trainer::cpu {
 namespace {
 
-// What one thread copies at least.
+// The least number of bytes that a thread copies.
 constexpr int64_t kCopyGrainBytes = 1 << 16;
 
-// Where item i of the first `axes` axes starts, in elements.
+// Returns the offset of item i of the first `axes` axes, in elements.
 int64_t Offset(const CopyDesc& desc, const int64_t* steps, int axes, int64_t i) {
   int64_t at = 0;
   for (int a = axes - 1; a >= 0; --a) {
@@ -20,7 +20,7 @@ int64_t Offset(const CopyDesc& desc, const int64_t* steps, int axes, int64_t i) 
   return at;
 }
 
-// A single block is cut, so that the threads share it.
+// Cuts a single block into parts, so that the threads share it.
 void CopySingle(const std::byte* from, std::byte* to, int64_t bytes, bool stream) {
   const int64_t parts = (bytes + kCopyGrainBytes - 1) / kCopyGrainBytes;
   StreamedRanges(parts, 1, stream, [=](int64_t begin, int64_t end) {
@@ -54,8 +54,9 @@ void CopyInBlocks(const CopyDesc& desc, const std::byte* from, std::byte* to) {
   });
 }
 
-// No neighbours stay neighbours. Of the two inner axes the one that is read in steps makes the
-// lines, which are shared out; a line is read in order.
+// Copies single elements, for copies without contiguous blocks. The threads share lines. The lines
+// run over the one of the two inner axes that has the larger stride in the source, so that the
+// source is read in order within a line.
 template <class T>
 void CopyElements(const CopyDesc& desc, const T* from, T* to) {
   const int last = desc.axes - 1, other = desc.axes - 2;

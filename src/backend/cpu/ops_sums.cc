@@ -4,7 +4,7 @@
 namespace trainer::cpu {
 namespace {
 
-// Channels that are neighbours: memory is (rows, columns), walked in order.
+// Sums channels that are neighbours: memory is (rows, columns), which is read in order.
 template <class T>
 void AddColumns(int64_t rows, int64_t columns, const T* x, const T* times, float* to) {
   const int64_t work = times == nullptr ? 1 << 18 : 1 << 17;
@@ -26,7 +26,7 @@ void AddColumns(int64_t rows, int64_t columns, const T* x, const T* times, float
   });
 }
 
-// One row per channel: its elements.
+// Row functor that sums the elements of one channel.
 template <class T>
 struct ChannelRow {
   const T *x, *times;

@@ -1,5 +1,5 @@
 #pragma once
-// The CPU's plans of families that have one implementation; for the others see kernel_registry.h.
+// The CPU primitives of families with one implementation; for the others see kernel_registry.h.
 
 #include <memory>
 

@@ -1,7 +1,7 @@
 #pragma once
-// Vectors of L floats for hand-blocked loops: 16 under AVX-512, 8 under AVX2, else 4 or 1.
-// Everything is inlined into ParallelLanes' loops, which are compiled for the instruction set that
-// L needs: vectors must not cross a call.
+// Vectors of L floats for hand-blocked loops: L is 16 with AVX-512, 8 with AVX2, else 4 or 1. All
+// functions are inlined into the loops of ParallelLanes, which are compiled for the instruction set
+// that L needs, because vectors must not cross a call.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +15,8 @@
 
 namespace trainer::cpu {
 
-// Spelled out: GCC 12 takes no vector whose length depends on a template's argument.
+// Written out for each L, because GCC 12 does not accept a vector length that depends on a template
+// argument.
 template <int L>
 struct VectorTypes;
 template <>
@@ -51,7 +52,7 @@ struct Lanes {
   static TRAINER_INLINE void LoadTo(F& to, const float* from) { std::memcpy(&to, from, sizeof(F)); }
   static TRAINER_INLINE void LoadTo(F& to, const BFloat16* from) {
     I wide;
-    if constexpr (L == 16) {  // of a conversion GCC 12 makes two halves and joins them
+    if constexpr (L == 16) {  // GCC 12 would convert and join two halves
       asm("vpmovzxwd %1, %0" : "=v"(wide) : "m"(*reinterpret_cast<const BFloat16(*)[L]>(from)));
     } else {
       U16 half;
@@ -64,7 +65,7 @@ struct Lanes {
   static TRAINER_INLINE void StoreTo(float* to, const F& value) {
     std::memcpy(to, &value, sizeof(F));
   }
-  // As Store does.
+  // Rounds in the same way as Store.
   static TRAINER_INLINE void StoreTo(BFloat16* to, const F& value) {
     I bits;
     std::memcpy(&bits, &value, sizeof(F));
@@ -74,11 +75,10 @@ struct Lanes {
     std::memcpy(static_cast<void*>(to), &half, sizeof(half));
   }
 
-  // Whether a vector is a whole line of the caches; to stream parts of one costs more than it
-  // saves.
+  // Whether a vector is a whole cache line: streaming parts of a line costs more than it saves.
   template <class T>
   static constexpr bool kStreams = L * sizeof(T) == 64;
-  // The same past the caches, in pieces of 16 bytes; `to` must be a multiple of that.
+  // Stores past the caches, in pieces of 16 bytes; `to` must be a multiple of 16.
   template <class T>
   static TRAINER_INLINE void StreamTo(T* to, const F& value) {
     alignas(64) T stored[L];
@@ -86,8 +86,9 @@ struct Lanes {
     StreamCopy(to, stored, sizeof(stored));
   }
 
-  // Whole numbers; a byte is widened with zeros and keeps the low bits. Over 16
-  // bits: GCC 12 converts element by element when the width changes by four.
+  // Load and store integers: a byte is zero-extended when loaded and truncated when stored. The
+  // conversion goes through 16 bits, because GCC 12 converts element by element if the width
+  // changes by a factor of four.
   static TRAINER_INLINE void LoadInts(I& to, const int32_t* from) {
     std::memcpy(&to, from, sizeof(I));
   }
@@ -108,10 +109,10 @@ struct Lanes {
     std::memcpy(to, &narrow, sizeof(narrow));
   }
 
-  // sum += value where the whole number at `from` is `wanted`.
+  // Adds `value` to `sum` in the lanes where the integer at `from` equals `wanted`.
   template <class W>
   static TRAINER_INLINE void AddWhere(F& sum, const F& value, const W* from, int32_t wanted) {
-    if constexpr (L == 16 && sizeof(W) == 1) {  // bytes are compared as such
+    if constexpr (L == 16 && sizeof(W) == 1) {  // compares bytes without widening them
       const U8 all = U8{} + static_cast<uint8_t>(wanted);
       uint16_t mask;
       asm("vpcmpeqb %1, %2, %0"
@@ -126,7 +127,7 @@ struct Lanes {
   }
 };
 
-// GCC has no vectors of one.
+// GCC has no vectors of one element.
 template <>
 struct Lanes<1> {
   static constexpr int64_t kLanes = 1;
@@ -161,7 +162,7 @@ struct Lanes<1> {
   }
 };
 
-// The L of the processor's vectors, or fewer where `count` does not fill them.
+// Returns the L of the processor's vectors, or a smaller one if `count` does not fill them.
 inline int64_t LanesFor(int64_t count) {
   static const CpuIsa isa = DetectCpuIsa();
   if (count >= 16 && isa == CpuIsa::kAvx512) return 16;
@@ -169,7 +170,7 @@ inline int64_t LanesFor(int64_t count) {
   return count >= 4 ? 4 : 1;
 }
 
-// Calls f(TypeTag<Lanes<L>>{}) with that L.
+// Calls f(TypeTag<Lanes<L>>{}) with L = LanesFor(count).
 template <class F>
 void WithLanes(int64_t count, F f) {
   const int64_t lanes = LanesFor(count);
@@ -179,15 +180,15 @@ void WithLanes(int64_t count, F f) {
   f(TypeTag<Lanes<1>>{});
 }
 
-// Fetches what a loop that runs on through memory reads soon. Processors do that of themselves for
-// plain streams; these loops jump between lines and pixels.
+// Prefetches data that a loop will read soon. Processors do this for plain streams, but these loops
+// jump between lines and pixels.
 template <class T>
 TRAINER_INLINE void PrefetchAhead(const T* at) {
   constexpr int64_t kBytes = 8192;
   __builtin_prefetch(reinterpret_cast<const std::byte*>(at) + kBytes);
 }
 
-// StreamedFor for bodies that use the vectors V.
+// Runs StreamedFor for bodies that use the vectors V.
 template <class V, class Body>
 void ParallelLanes(int64_t n, int64_t grain, bool stream, Body body) {
   StreamedRanges(n, grain, stream, [&](int64_t begin, int64_t end) {

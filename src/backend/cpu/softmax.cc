@@ -6,8 +6,8 @@
 namespace trainer::cpu {
 namespace {
 
-// The same for kSoftmaxLanes rows whose elements are `step` apart and which are adjacent
-// themselves.
+// The column functors process this many rows together. The rows are neighbours in memory, and the
+// elements of a row are `step` apart.
 constexpr int64_t kSoftmaxLanes = 16;
 
 template <class T>
@@ -62,7 +62,8 @@ struct SoftmaxGradientColumns {
   }
 };
 
-// f(offset of the first element) for each group of kSoftmaxLanes rows, which divide rows.inner.
+// Calls f(offset of the first element) for each group of kSoftmaxLanes rows; kSoftmaxLanes must
+// divide rows.inner.
 template <class F>
 void MapColumns(const Rows& rows, F f) {
   ParallelFor(

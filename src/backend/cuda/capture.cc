@@ -8,7 +8,7 @@ namespace {
 
 class GraphRecording final : public CapturedGraph {
  public:
-  // Takes `exec`.
+  // Takes ownership of `exec`.
   GraphRecording(const CudaDevice& device, GraphExec exec, size_t operations)
       : device_(device), exec_(exec), operations_(static_cast<int>(operations)) {}
   ~GraphRecording() override { GetRuntime()->GraphExecDestroy(exec_); }
@@ -26,7 +26,7 @@ class GraphRecording final : public CapturedGraph {
   int operations_;
 };
 
-// The capture of a queue, which ends with its owner at the latest.
+// The capture of a stream; the destructor ends it if Finish did not.
 class Capture {
  public:
   explicit Capture(Stream stream) : stream_(stream) {
@@ -49,7 +49,8 @@ class Capture {
   int End() {
     ended_ = true;
     const int status = GetRuntime()->StreamEndCapture(stream_, &graph_);
-    if (status != kSuccess) GetRuntime()->GetLastError();  // which the next launch would meet
+    // clears the error, which the next launch would report
+    if (status != kSuccess) GetRuntime()->GetLastError();
     return status;
   }
 

@@ -4,7 +4,7 @@
 
 namespace trainer::cuda {
 
-// As GraphCapture::Capture: captures the device's queue as a CUDA graph.
+// Implements GraphCapture::Capture: captures the device's stream as a CUDA graph.
 std::unique_ptr<CapturedGraph> CaptureGraph(const CudaDevice& device,
                                             const std::function<void()>& queue);
 

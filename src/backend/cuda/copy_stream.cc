@@ -37,7 +37,7 @@ class CudaCopyStream final : public CopyStream {
   OwnedStream stream_{"making a queue of copies (cudaStreamCreate)"};
 };
 
-// On the device's own queue; with a mark on another one.
+// Copies on the device's own stream, or, with a mark, on another stream.
 class Read final : public AsyncReadback {
  public:
   Read(const CudaDevice& device, StreamEvent* mark, Stream queue)

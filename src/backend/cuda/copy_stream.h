@@ -12,7 +12,8 @@ class StreamEvent;
 
 std::unique_ptr<CopyStream> MakeCopyStream(const CudaDevice& device);
 std::unique_ptr<AsyncReadback> MakeReadback(const CudaDevice& device);
-// Copies on `queue`, behind `mark` and before what the device is given later.
+// Copies on stream `queue` after event `mark`. Work that the device's stream gets after Start waits
+// for the copy.
 std::unique_ptr<AsyncReadback> NewReadbackAt(const CudaDevice& device, StreamEvent& mark,
                                              Stream queue);
 

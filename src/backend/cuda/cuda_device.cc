@@ -35,7 +35,7 @@ CudaDevice::CudaDevice(const GpuOptions& options) : options_(options) {
 
 CudaDevice::~CudaDevice() { Release(); }
 
-// A lost GPU refuses all of it, and takes it back when the process ends.
+// A lost GPU refuses these calls; the driver then frees its resources when the process ends.
 void CudaDevice::Release() noexcept {
   const Runtime& runtime = *GetRuntime();
   int now = -1;
@@ -77,7 +77,7 @@ size_t CudaDevice::AvailableBytes() const {
 void* CudaDevice::Allocate(size_t bytes) const {
   Use();
   void* memory = nullptr;
-  // 0 bytes would be no address.
+  // cudaMalloc returns a null pointer for 0 bytes.
   const size_t size = bytes == 0 ? 1 : bytes;
   if (const int status = GetRuntime()->Malloc(&memory, size); status != kSuccess) {
     FailToAllocate(status, size);
@@ -85,15 +85,16 @@ void* CudaDevice::Allocate(size_t bytes) const {
   return memory;
 }
 
-// CUDA waits for what still uses it. What goes wrong shows in the next call that may throw.
+// cudaFree waits for the work that still uses the memory. Errors are reported by the next call that
+// may throw.
 void CudaDevice::Free(void* memory) const {
   if (memory == nullptr) return;
   Use();
   GetRuntime()->Free(memory);
 }
 
-// From ordinary memory the driver makes a copy of its own before it returns; from page-locked
-// memory the GPU reads by itself, later.
+// From pageable memory the driver makes a copy of its own before it returns. From page-locked
+// memory the GPU reads later, so the call must wait.
 void CudaDevice::CopyToDevice(void* to, const void* host, size_t bytes) const {
   if (bytes == 0) return;
   Use();
@@ -122,7 +123,7 @@ void CudaDevice::Synchronize() const {
   Check(GetRuntime()->StreamSynchronize(stream_), "waiting for it (cudaStreamSynchronize)");
 }
 
-// Asked before each launch, which goes to the GPU of the calling thread.
+// Called before each launch, because a launch goes to the current GPU of the calling thread.
 void* CudaDevice::Stream() const {
   Use();
   return stream_;

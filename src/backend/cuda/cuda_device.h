@@ -1,5 +1,5 @@
 #pragma once
-// A GPU as a Device.
+// The Device that computes on a GPU.
 
 #include <memory>
 #include <string>
@@ -18,7 +18,7 @@ class ConvAlgorithms;
 
 class CudaDevice final : public Device, public GraphCapture, public MasksAndSums {
  public:
-  // Throws as MakeGpuDevice does.
+  // Throws the same errors as MakeGpuDevice.
   explicit CudaDevice(const GpuOptions& options);
   ~CudaDevice() override;
   CudaDevice(const CudaDevice&) = delete;
@@ -26,19 +26,20 @@ class CudaDevice final : public Device, public GraphCapture, public MasksAndSums
 
   const GpuOptions& options() const { return options_; }
   cuda::Stream stream() const { return stream_; }
-  // The libraries' handles, made at the first call; null where there is no library.
+  // The libraries' handles, created at the first call; null if the library was not found.
   cublas_lt::Handle CublasLtHandle() const;
   cudnn::Handle CudnnHandle() const;
-  // What was chosen for convolutions, so that two of one shape are measured once.
+  // The algorithms chosen for convolutions, so that convolutions of the same shape are measured
+  // once.
   ConvAlgorithms& conv_algorithms() const { return *conv_algorithms_; }
-  // Makes this GPU the calling thread's.
+  // Makes this GPU the current device of the calling thread.
   void Use() const { UseGpu(options_.id); }
 
   DeviceKind kind() const override { return DeviceKind::kCuda; }
   bool SupportsDtype(DType) const override { return true; }
   // "NVIDIA H200, 139 GiB, compute 9.0"
   std::string Describe() const override { return description_; }
-  // What one GPU has in common with others of its kind, and parts of a GPU with parts of that size.
+  // A key that is equal for GPUs of the same kind, and for partitions of a GPU with the same size.
   const std::string& Model() const { return model_; }
   size_t AvailableBytes() const override;
 
@@ -85,7 +86,7 @@ class CudaDevice final : public Device, public GraphCapture, public MasksAndSums
   mutable cudnn::Handle cudnn_ = nullptr;
 };
 
-// What device/gpu.h declares, where there is a runtime.
+// Implement the functions of device/gpu.h. They need the CUDA runtime.
 GpuSupport FindAll();
 std::unique_ptr<Device> MakeOne(const GpuOptions& options);
 std::vector<std::string> ListAll();

@@ -1,6 +1,7 @@
 #pragma once
-// The loops that plans for any device are written in (lrn_generic.h; see also pixel_loops.h), on a
-// GPU. Neighbouring threads take neighbouring channels, which for images are neighbours in memory.
+// The GPU version of the loops that device-independent primitives use (lrn_generic.h; see also
+// pixel_loops.h). Neighbouring threads take neighbouring channels, which for images are neighbours
+// in memory.
 
 #include "trainer/backend/loops/reduce.h"
 
@@ -15,7 +16,7 @@ inline unsigned Blocks(int64_t tasks) {
   return static_cast<unsigned>(std::min<int64_t>(tasks, kMaxBlocks));
 }
 
-// About 256 threads: x over channels, y over up to `rows` pixels.
+// Makes blocks of about 256 threads: x runs over channels, y over up to `rows` pixels.
 inline dim3 PixelThreads(int64_t channels, int64_t rows) {
   unsigned x = 1, y = map_internal::kBlock;
   while (x < channels && x < map_internal::kBlock) x *= 2;
@@ -24,7 +25,8 @@ inline dim3 PixelThreads(int64_t channels, int64_t rows) {
   return {x, y};
 }
 
-// f(image, h, w, channel): a block takes rows of pixels, so that only those cost divisions.
+// Calls f(image, h, w, channel). A block takes whole rows of pixels, so that divisions are needed
+// once per row only.
 template <class F>
 __global__ void __launch_bounds__(map_internal::kBlock, 4)
     ImagesKernel(F f, int64_t rows, int64_t height, int64_t width, int64_t channels) {
@@ -36,7 +38,7 @@ __global__ void __launch_bounds__(map_internal::kBlock, 4)
   }
 }
 
-// A row of which one thread computes all, for rows that lie side by side: see CpuRow.
+// A row that one thread computes alone, for rows that are neighbours in memory: see CpuRow.
 struct ThreadRow {
   int64_t index, length;
 
@@ -71,20 +73,20 @@ struct RowOfThread {
 
 }  // namespace loops_internal
 
-// The device must outlive it.
+// The device must outlive this object.
 class Loops {
  public:
   explicit Loops(const Device& device) : device_(&device) {}
 
   const Device& device() const { return *device_; }
 
-  // f(TypeTag<T>{}) with the storage type T of `type`.
+  // Calls f(TypeTag<T>{}) with the storage type T of `type`.
   template <class F>
   void DispatchDtype(DType type, const F& f) const {
     trainer::DispatchDtype(type, f);
   }
 
-  // f(i) for each i of [0, n).
+  // Calls f(i) for each i of [0, n).
   template <class F>
   void ForEach(int64_t n, F f) const {
     if (n <= 0) return;
@@ -92,7 +94,7 @@ class Loops {
            f, n);
   }
 
-  // f(row) as of MapRows: a warp per row.
+  // Calls f(row) as MapRows does, with a warp per row.
   template <class F>
   void ForRows(int64_t rows, int64_t length, F f) const {
     if (rows <= 0) return;
@@ -101,13 +103,14 @@ class Loops {
            length);
   }
 
-  // The same with a thread per row.
+  // Calls f(row) with a thread per row.
   template <class F>
   void ForRowsOfThreads(int64_t rows, int64_t length, F f) const {
     ForEach(rows, loops_internal::RowOfThread<F>{f, length});
   }
 
-  // f(image, h, w, channel) for each element of images; calls must not depend on each other.
+  // Calls f(image, h, w, channel) for each element of images. The calls must not depend on each
+  // other.
   template <class F>
   void ForImages(int64_t images, int64_t height, int64_t width, int64_t channels, F f) const {
     if (images * height * width * channels == 0) return;

@@ -1,5 +1,5 @@
 #pragma once
-// What a GPU does without a plan: see Device. Kernels are queued on the device's stream.
+// The GPU operations that need no primitive: see Device. Kernels are queued on the device's stream.
 
 #include "trainer/backend/device/device.h"
 
@@ -9,7 +9,7 @@ void Copy(const Device& device, const CopyDesc& desc, const void* from, void* to
 void Convert(const Device& device, const ConstTensor& from, const Tensor& to);
 void AddChannelSums(const Device& device, const ChannelSumsDesc& desc, const ConstTensor& x,
                     const ConstTensor* times, float* to);
-// Of channels that are neighbours: see MasksAndSums.
+// Needs channels that are neighbours in memory: see MasksAndSums.
 void ReluGradAndBiasGrad(const Device& device, const ChannelSumsDesc& desc, const ConstTensor& dy,
                          const ConstTensor& y, const Tensor& g, float* to);
 

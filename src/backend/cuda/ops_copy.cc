@@ -8,8 +8,8 @@ struct alignas(16) Bytes16 {
   uint64_t halves[2];
 };
 
-// A description in the smallest index type that holds its numbers: a division of 64 bits costs a
-// GPU several times one of 32.
+// A description in the smallest index type that holds its values: on a GPU a 64-bit division costs
+// several times a 32-bit one.
 template <class Index>
 struct Steps {
   int axes = 0;
@@ -23,7 +23,7 @@ struct Steps {
       to[a] = static_cast<Index>(desc.to_step[a]);
     }
   }
-  // Where item i starts on both sides.
+  // Returns the offsets of item i in both arrays.
   HD void Start(Index i, int64_t* from_at, int64_t* to_at) const {
     int64_t read = 0, written = 0;
     for (int a = axes - 1; a >= 0; --a) {
@@ -50,13 +50,14 @@ __global__ void __launch_bounds__(map_internal::kBlock)
 
 constexpr int kTransposeTile = 32, kTileRows = 8;
 
-// Of a matrix, in elements: `rows` neighbours in the source, `columns` neighbours in the target.
+// Lengths and strides of a matrix, in elements: `rows` neighbours in the source, `columns`
+// neighbours in the target.
 struct TransposedMatrix {
   int64_t rows, columns, from_column, to_row;
 };
 
-// Transposes matrices whose rows are neighbours in the source and whose columns are in the target:
-// a tile is read and written in whole lines.
+// Transposes matrices whose row index is contiguous in the source and whose column index is
+// contiguous in the target: each tile is read and written in whole lines.
 template <class T, class Index>
 __global__ void __launch_bounds__(kTransposeTile* kTileRows)
     TransposeKernel(Steps<Index> outer, int64_t matrices, TransposedMatrix m, const T* from,
@@ -83,7 +84,7 @@ __global__ void __launch_bounds__(kTransposeTile* kTileRows)
   }
 }
 
-// Whether all numbers of a copy fit 31 bits.
+// Whether the count and all strides of a copy fit 31 bits.
 bool IsSmall(const CopyDesc& desc) {
   constexpr int64_t kMax = int64_t{1} << 31;
   bool small = desc.Count() < kMax;
@@ -108,7 +109,7 @@ void CopyElementsOnGpu(const Device& device, const CopyDesc& desc, const void* f
   });
 }
 
-// f(T) of elements of `bytes`: 1, 2, 4, 8 or 16.
+// Calls f(TypeTag<T>) with a T of `bytes` bytes: 1, 2, 4, 8 or 16.
 template <class F>
 void WithElement(size_t bytes, F f) {
   if (bytes == 1) return f(TypeTag<uint8_t>{});
@@ -118,7 +119,7 @@ void WithElement(size_t bytes, F f) {
   f(TypeTag<Bytes16>{});
 }
 
-// The same copy in elements as large as its inner blocks, its steps and both addresses allow.
+// Returns the same copy with elements as large as its inner blocks, strides and addresses allow.
 CopyDesc InLargeElements(const CopyDesc& desc, const void* from, const void* to) {
   const auto size = static_cast<int64_t>(desc.element_bytes);
   const int last = desc.axes - 1;
@@ -136,7 +137,7 @@ CopyDesc InLargeElements(const CopyDesc& desc, const void* from, const void* to)
   return result.Axis(desc.length[last] / times, 1, 1);
 }
 
-// The axis whose elements are neighbours, or -1.
+// Returns the axis whose elements are neighbours, or -1.
 int AxisOfStep1(const CopyDesc& desc, const int64_t* steps) {
   for (int a = 0; a < desc.axes; ++a) {
     if (steps[a] == 1) return a;
@@ -179,7 +180,7 @@ struct ConvertOne {
 void Copy(const Device& device, const CopyDesc& desc, const void* from, void* to) {
   if (desc.Count() == 0) return;
   CopyDesc copy = desc;
-  if (copy.axes == 0) {  // a single element
+  if (copy.axes == 0) {  // the copy has a single element
     copy.axes = 1;
     copy.length[0] = copy.from_step[0] = copy.to_step[0] = 1;
   }

@@ -4,10 +4,10 @@
 namespace trainer::cuda {
 namespace {
 
-// x, or x * times.
+// Computes x, or x * times.
 template <class T, class X = const T*>
 struct Product {
-  X x, times;  // no times: null
+  X x, times;  // times is null if there is none
   bool has_times;
 
   HD float operator()(int64_t at, int64_t = 0, int64_t = 0) const {
@@ -22,7 +22,7 @@ struct Product {
   uintptr_t Addresses() const { return AddressOf(x) | AddressOf(times); }
 };
 
-// dy where y > 0, else 0, which is also written to g.
+// Computes g = dy where y > 0, else 0, and also writes it to g.
 template <class T>
 struct MaskedThrough {
   WrittenThrough<T, MaskedByOutput<T>> masked;
@@ -43,7 +43,7 @@ struct MaskedThrough {
   };
 };
 
-// to[c] += the sum of column c over the chunks.
+// Adds the sum of column c over the chunks to to[c].
 struct AddChunks {
   const float* sums;
   int64_t columns;
@@ -57,12 +57,12 @@ struct AddChunks {
   HD void Finish(int64_t c, const Part& all) const { to[c] += static_cast<float>(all.sum); }
 };
 
-// Channels that are neighbours, seen as (rows, columns).
+// Sums channels that are neighbours in memory, viewed as (rows, columns).
 template <class F>
 void AddColumnsOnGpu(const PixelLoops& loops, int64_t rows, int64_t columns, const F& f,
                      float* to) {
   PixelChunks in = GpuChunks({rows, columns});
-  // As far as their sums have room.
+  // Limits the number of chunks so that their sums fit the scratch.
   const int64_t most = std::max<int64_t>(1, Device::kReductionScratch / columns);
   if (in.chunks > most) in.chunk_rows = (rows + most - 1) / most;
   in.chunks = (rows + in.chunk_rows - 1) / in.chunk_rows;
@@ -72,7 +72,7 @@ void AddColumnsOnGpu(const PixelLoops& loops, int64_t rows, int64_t columns, con
   loops.JoinChunks(in, AddChunks{partials, columns, to});
 }
 
-// Channels whose elements are neighbours: a block per channel.
+// Sums channels whose elements are neighbours in memory, with a block per channel.
 template <class T>
 __global__ void __launch_bounds__(map_internal::kBlock)
     ChannelKernel(Product<T> f, ChannelSumsDesc desc, float* to) {

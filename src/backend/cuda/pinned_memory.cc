@@ -42,7 +42,7 @@ bool PinnedMemoryResource::Holds(const void* memory) const {
   return at < block->first + block->second;
 }
 
-// A kept block may be up to twice as large as what is asked for.
+// A reused block may be up to twice as large as requested.
 void* PinnedMemoryResource::do_allocate(size_t bytes, size_t) {
   const size_t size = (bytes + kPage - 1) / kPage * kPage + (bytes == 0 ? kPage : 0);
   const std::lock_guard lock(mutex_);

@@ -7,15 +7,15 @@
 
 namespace trainer::cuda {
 
-// Page-locked memory of the host, which a GPU copies from by itself. Getting it from the system
-// takes milliseconds and stops the GPU, so blocks that come back are kept and given out again, and
-// end with their owner. Any thread.
+// Page-locked host memory, which a GPU copies from without the CPU. Allocating it takes
+// milliseconds and stalls the GPU, so returned blocks are kept for reuse and freed with this
+// object. Thread-safe.
 class PinnedMemoryResource final : public std::pmr::memory_resource {
  public:
   explicit PinnedMemoryResource(int gpu) : gpu_(gpu) {}
   ~PinnedMemoryResource() override;
 
-  // Whether `memory` lies in a block that is given out.
+  // Whether `memory` is within a block in use.
   bool Holds(const void* memory) const;
 
  private:
@@ -25,8 +25,8 @@ class PinnedMemoryResource final : public std::pmr::memory_resource {
 
   int gpu_;
   mutable std::mutex mutex_;
-  std::map<std::byte*, size_t> used_;             // block -> its bytes
-  std::set<std::pair<size_t, std::byte*>> free_;  // by size
+  std::map<std::byte*, size_t> used_;             // block -> size in bytes
+  std::set<std::pair<size_t, std::byte*>> free_;  // ordered by size
 };
 
 }  // namespace trainer::cuda

@@ -1,7 +1,7 @@
 #pragma once
-// Loops over the pixels of a tensor whose functors can read several channels together, as those of
-// batch_norm_math.h. They are bound by the memory: a thread takes kTogether neighbouring channels
-// and reads a few pixels before it computes.
+// Loops over the pixels of a tensor with functors that can read several channels together, such as
+// the functors of batch_norm_math.h. The loops are memory-bound, so a thread takes kTogether
+// neighbouring channels and reads a few pixels before it computes.
 
 #include "batch_norm_math.h"
 #include "cuda/loops.h"
@@ -12,14 +12,14 @@ namespace loops_internal {
 
 inline constexpr int kTogether = 4;
 
-// Threads of a block: x over groups of channels, as many as there are up to `most`, y over pixels.
+// Threads of a block: x runs over groups of channels, up to `most`, and y over pixels.
 inline dim3 GroupThreads(int64_t groups, unsigned most) {
   unsigned x = 1;
   while (x < groups && x < most) x *= 2;
   return {x, map_internal::kBlock / x};
 }
 
-// What a functor sums: a float, or a Pair.
+// The number of sums in a functor's result, which is a float or a Pair.
 template <class Sum>
 inline constexpr int kSumsIn = sizeof(Sum) / sizeof(float);
 HD void AddTo(float& to, float value) { to += value; }
@@ -30,13 +30,14 @@ HD void AddTo(Pair& to, const Pair& value) {
 HD float SumIn(float value, int) { return value; }
 HD float SumIn(const Pair& value, int which) { return which == 0 ? value.a : value.b; }
 
-// The row, or the last one in its place: what is read of that is dropped. Where reading would
-// depend on a condition, each pixel that is read ahead would have its own copy of the channels'
-// numbers.
+// Returns `row`, or the last row instead of a row past the end; values read from it are dropped. If
+// the read itself depended on a condition, each pixel read ahead would need its own copy of the
+// per-channel values.
 HD int64_t RowWithin(int64_t row, int64_t end) { return row < end ? row : end - 1; }
 
-// A block sums up to kWarp groups of V channels of a chunk, blockDim.y pixels at a time; then it
-// adds the sums of its threads in their order. `add`: to what is in `out`, of one chunk.
+// A block sums up to kWarp groups of V channels of a chunk, blockDim.y pixels at a time, and then
+// adds the sums of its threads in a fixed order. With `add`, the sums are added to `out`; this
+// needs a single chunk.
 template <int V, class F>
 __global__ void __launch_bounds__(map_internal::kBlock, 2)
     SumChunksKernel(F f, PixelChunks in, float* out, bool add) {
@@ -85,7 +86,8 @@ __global__ void __launch_bounds__(map_internal::kBlock, 2)
   }
 }
 
-// Where the pixels of a channel are neighbours: a block per channel of a chunk.
+// For tensors where the pixels of a channel are neighbours in memory. Each block sums one channel
+// of a chunk.
 template <class F>
 __global__ void __launch_bounds__(map_internal::kBlock)
     ChannelPairsKernel(F f, PixelChunks in, float* out) {
@@ -110,7 +112,7 @@ __global__ void __launch_bounds__(map_internal::kBlock)
   }
 }
 
-// The part, of plain doubles, that the lane at distance `step` has.
+// Returns the part, which must consist of doubles, from the lane at distance `step`.
 template <class Part>
 __device__ Part OfLane(const Part& part, int step) {
   constexpr int kWords = sizeof(Part) / sizeof(double);
@@ -124,7 +126,7 @@ __device__ Part OfLane(const Part& part, int step) {
   return other;
 }
 
-// A warp per channel.
+// Each warp joins the chunks of one channel.
 template <class F>
 __global__ void __launch_bounds__(map_internal::kBlock)
     JoinChunksKernel(F f, int64_t channels, int64_t chunks) {
@@ -139,7 +141,7 @@ __global__ void __launch_bounds__(map_internal::kBlock)
   }
 }
 
-// `to` may be what f reads.
+// `to` may be an array that f reads.
 template <int V, class T, class F>
 __global__ void __launch_bounds__(map_internal::kBlock, 2)
     MapPixelsKernel(F f, int64_t pixels, int64_t channels, T* to) {
@@ -176,16 +178,16 @@ struct MapFlat {
 
 }  // namespace loops_internal
 
-// The device must outlive it.
+// The device must outlive this object.
 class PixelLoops : public Loops {
  public:
   using Loops::Loops;
 
-  // How a tensor is cut into chunks.
+  // Cuts a tensor into chunks.
   static PixelChunks Chunks(const Shape& shape) { return GpuChunks(shape); }
 
-  // out[chunk][0 or 1][channel] = the sums of a and b of f(place in memory, place of the chunk's
-  // first pixel, channel) over the chunk's pixels.
+  // Sets out[chunk][0 or 1][channel] to the sums of a and b of f(offset in memory, offset of the
+  // chunk's first pixel, channel) over the chunk's pixels.
   template <class F>
   void SumPairs(const PixelChunks& in, F f, float* out) const {
     const int64_t channels = in.rows.length;
@@ -195,8 +197,9 @@ class PixelLoops : public Loops {
            loops_internal::Blocks(in.chunks * channels), map_internal::kBlock, f, in, out);
   }
 
-  // out[chunk][channel] = the sum of f where that is a float; see SumPairs. Of channels that are
-  // neighbours. `add`: to what is there; of one chunk.
+  // If f returns a float, sets out[chunk][channel] to its sum over the chunk's pixels; if f returns
+  // a Pair, does the same as SumPairs. Needs channels that are neighbours in memory. With `add`,
+  // adds to `out`; this needs a single chunk.
   template <class F>
   void SumNeighbours(const PixelChunks& in, F f, float* out, bool add) const {
     const int64_t channels = in.rows.length;
@@ -211,7 +214,7 @@ class PixelLoops : public Loops {
     });
   }
 
-  // f.Finish(channel, the sum of f.OfChunk(chunk, channel) over the chunks) for each channel.
+  // Calls f.Finish(channel, the sum of f.OfChunk(chunk, channel) over the chunks) for each channel.
   template <class F>
   void JoinChunks(const PixelChunks& in, F f) const {
     if (in.rows.length == 0) return;
@@ -220,7 +223,7 @@ class PixelLoops : public Loops {
            in.rows.length, in.chunks);
   }
 
-  // to[at] = f(at, channel) for every element; f may read its own element of `to`.
+  // Sets to[at] = f(at, channel) for every element; f may read its own element of `to`.
   template <class T, class F>
   void MapPixels(const PixelChunks& in, F f, T* to, bool) const {
     const int64_t pixels = in.rows.count, channels = in.rows.length;
@@ -240,7 +243,8 @@ class PixelLoops : public Loops {
   }
 
  private:
-  // f(how many channels a thread takes): kTogether where every group of so many is aligned.
+  // Calls f with the number of channels that a thread takes: kTogether if every group of kTogether
+  // channels is aligned, otherwise 1.
   template <class F>
   static void WithTogether(int64_t channels, uintptr_t addresses, const F& f) {
     constexpr int kMax = loops_internal::kTogether;

@@ -1,6 +1,6 @@
 #pragma once
-// A GPU's plans of families that have one implementation; for the others see kernel_registry.h. The
-// device must outlive its plans.
+// The GPU primitives of families with one implementation; for the others see kernel_registry.h. The
+// device must outlive them.
 
 #include <memory>
 

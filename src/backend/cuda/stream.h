@@ -1,12 +1,12 @@
 #pragma once
-// Queues beside that of a device, and events that put them in order.
+// Additional streams of a device, and events that order them.
 
 #include "cuda/bindings/errors.h"
 #include "cuda/cuda_device.h"
 
 namespace trainer::cuda {
 
-// An event, for order alone. Of the GPU that the calling thread uses.
+// An event without timing, on the current GPU of the calling thread.
 class StreamEvent {
  public:
   StreamEvent() {
@@ -17,11 +17,11 @@ class StreamEvent {
   StreamEvent(const StreamEvent&) = delete;
   StreamEvent& operator=(const StreamEvent&) = delete;
 
-  // Behind what `stream` was given so far.
+  // Records the event after the work queued on `stream` so far.
   void Record(Stream stream) {
     Check(GetRuntime()->EventRecord(event_, stream), "marking a queue (cudaEventRecord)");
   }
-  // While `stream` is captured: the graph sets it each time that it comes so far.
+  // Records the event while `stream` is captured: each launch of the graph sets it at this point.
   void RecordExternal(Stream stream) {
     Check(GetRuntime()->EventRecordWithFlags(event_, stream, kEventRecordExternal),
           "marking a queue that is recorded (cudaEventRecordWithFlags)");
@@ -31,12 +31,13 @@ class StreamEvent {
           "making a queue wait (cudaStreamWaitEvent)");
   }
   int Wait() { return GetRuntime()->EventSynchronize(event_); }
-  // Whether the queue has come so far.
+  // Whether the stream has reached the event.
   bool IsReached() const {
     const int status = GetRuntime()->EventQuery(event_);
     if (status == kSuccess) return true;
     if (status != kErrorNotReady) Check(status, "asking for its progress (cudaEventQuery)");
-    GetRuntime()->GetLastError();  // which has it, too, and is asked after the next kernel
+    // clears it; else the check after the next launch would report it
+    GetRuntime()->GetLastError();
     return false;
   }
 
@@ -44,7 +45,7 @@ class StreamEvent {
   Event event_ = nullptr;
 };
 
-// A queue of its own, which ends when its work is done. Of the GPU that the calling thread uses.
+// A stream on the current GPU of the calling thread. The destructor waits for its work.
 class OwnedStream {
  public:
   explicit OwnedStream(const char* what) {

@@ -1,5 +1,5 @@
 #pragma once
-// The memory of a device that this process may use.
+// How much memory of a device this process may use.
 
 #include <cstddef>
 #include <string>
@@ -10,11 +10,13 @@ namespace trainer {
 
 struct AvailableMemory {
   size_t bytes = 0;
-  std::string limit;  // what sets it: "the device (CPU, 8 threads)", "the control group /job"
+  // what sets the limit: "the device (CPU, 8 threads)", "the control group /job"
+  std::string limit;
 };
 
-// On a GPU the memory that is free now. On the CPU the least of the machine's memory and of the
-// limits of a queue, a container or a shell, because the system ends a process that takes more.
+// On a GPU, returns the memory that is free now. On the CPU, returns the smallest of the machine's
+// memory and the limits of the batch queue, container and shell, because the system kills a process
+// that exceeds any of them.
 AvailableMemory FindAvailableMemory(const Device& device);
 
 }  // namespace trainer

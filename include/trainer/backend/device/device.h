@@ -1,6 +1,6 @@
 #pragma once
-// A device computes and owns memory. Its library primitives come as plans: objects that choose
-// descriptors and algorithms once, when made, so that their calls only compute.
+// A device owns memory and runs computations. Library operations are primitives: objects that
+// choose descriptors and algorithms once, when they are created, so that their calls only compute.
 
 #include <cstddef>
 #include <memory>
@@ -20,37 +20,39 @@ namespace trainer {
 
 enum class DeviceKind { kCpu, kCuda };
 
-// Copies to a device beside its computations: data for the next pass while this one runs. Calls are
-// queued in order, and the two queues wait for each other only where they are told to. One thread
-// at a time.
+// Copies to a device concurrently with its computations, so that the next batch is copied while
+// this pass runs. Calls are queued in order. The copy queue and the compute queue wait for each
+// other only where a call below says so. Use from one thread at a time.
 class CopyStream {
  public:
-  // Ends when the copies queued so far are done.
+  // Waits until the copies queued so far are done.
   virtual ~CopyStream() = default;
-  // `host` is Device::PinnedMemory, and holds still until WaitForCopies returned.
+  // `host` must be memory from Device::PinnedMemory and must not change until WaitForCopies
+  // returns.
   virtual void CopyToDevice(void* to, const void* host, size_t bytes) = 0;
-  // Computations queued from now on start when the copies queued so far are done.
+  // Computations queued from now on start after the copies queued so far are done.
   virtual void ComputeWaitsForCopies() = 0;
-  // Copies queued from now on start when the computations queued so far are done, which read the
-  // memory that is to be written.
+  // Copies queued from now on start after the computations queued so far are done, because these
+  // may still read the memory that the copies overwrite.
   virtual void CopiesWaitForCompute() = 0;
   // Returns when the copies queued so far are done.
   virtual void WaitForCopies() = 0;
 };
 
-// A copy to the host that the host waits for later, one at a time. One thread.
+// An asynchronous copy to the host, one at a time. Use from one thread.
 class AsyncReadback {
  public:
-  // Ends when a copy that was started is done.
+  // Waits until a started copy is done.
   virtual ~AsyncReadback() = default;
-  // Queues the copy behind the computations queued so far. `host` is Device::PinnedMemory, and is
-  // nobody else's until Wait returned.
+  // Queues the copy after the computations queued so far. `host` must be memory from
+  // Device::PinnedMemory that nothing else uses until Wait returns.
   virtual void Start(void* host, const void* from, size_t bytes) = 0;
-  // Returns when the copy is done; at once where none was started.
+  // Returns when the copy is done, or at once if no copy was started.
   virtual void Wait() = 0;
 };
 
-// Calls are queued in order; on the CPU they are done when they return. One thread at a time.
+// Calls are queued in order; on the CPU they are done when they return. Use from one thread at a
+// time.
 class Device {
  public:
   virtual ~Device() = default;
@@ -59,52 +61,53 @@ class Device {
   // "CPU, 2 threads, AVX-512"
   virtual std::string Describe() const = 0;
 
-  // Whether calls return before their work is done, so that a host which reads a number waits for
-  // all that was queued before: reads are then gathered, put off or left out. Unless overridden, of
-  // every device but the CPU.
+  // Whether calls return before their work is done. If so, a host that reads a number waits for all
+  // work queued before, so callers batch, delay or skip such reads. The default is true for every
+  // device but the CPU.
   virtual bool IsAsync() const { return kind() != DeviceKind::kCpu; }
-  // Whether batches should come as the bytes that they were stored as, to be made numbers of here:
-  // the way to the device is slower than its memory. Unless overridden, where it IsAsync.
+  // Whether batches should be sent as the stored bytes and converted to floats on the device,
+  // because the path to the device is slower than its memory. The default is IsAsync().
   virtual bool PrefersUint8() const { return IsAsync(); }
-  // Whether its loops and plans take tensors of `type`. Where they do not take f16, bf16 stands in:
-  // of the same size, and wider in range. Unless overridden, every type but f16.
+  // Whether loops and primitives accept tensors of `type`. Callers use bf16 where f16 is not
+  // supported: it has the same size and a wider range. The default is every type but f16.
   virtual bool SupportsDtype(DType type) const { return type != DType::kF16; }
-  // Bytes that Allocate could give now: what is free on a device of its own. Unless overridden, all
-  // memory of this machine, whose system makes room.
+  // Bytes that Allocate could return now: the free memory of a separate device. The default is all
+  // memory of this machine, because the system can make room for it.
   virtual size_t AvailableBytes() const;
 
-  // `bytes` of memory aligned to 64, its content undefined. Throws kResource, saying how much.
+  // Returns `bytes` of memory aligned to 64 bytes, with undefined content. Throws kResource with
+  // the size that was asked for.
   virtual void* Allocate(size_t bytes) const = 0;
-  // What was queued before may still use it.
+  // Work queued before may still use the memory.
   virtual void Free(void* memory) const = 0;
   // `host` may change as soon as the call returns.
   virtual void CopyToDevice(void* to, const void* host, size_t bytes) const = 0;
-  // Waits for all that was queued.
+  // Waits for all queued work.
   virtual void CopyToHost(void* host, const void* from, size_t bytes) const = 0;
   // Sets each byte to `value`.
   virtual void Memset(void* memory, unsigned char value, size_t bytes) const = 0;
   void Zero(void* memory, size_t bytes) const { Memset(memory, 0, bytes); }
-  // Returns when all that was queued is done.
+  // Returns when all queued work is done.
   virtual void Synchronize() const = 0;
   // The queue's native handle (cudaStream_t), or null on the CPU.
   virtual void* Stream() const { return nullptr; }
 
-  // Memory of the host, aligned to 64, from which a CopyStream copies: page-locked where the device
-  // asks for that. Any thread; must be given back before the device ends. Unless overridden, the
-  // heap's.
+  // Host memory aligned to 64 bytes, from which a CopyStream copies; it is page-locked where the
+  // device needs that. Thread-safe. All blocks must be returned before the device is destroyed. The
+  // default is the heap.
   virtual std::pmr::memory_resource& PinnedMemory() const;
-  // Unless overridden, one whose copies are done when the calls return.
+  // The default is a stream whose copies are done when the calls return.
   virtual std::unique_ptr<CopyStream> NewCopyStream() const;
-  // Unless overridden, one that copies when Start is called, by CopyToHost.
+  // The default copies with CopyToHost when Start is called.
   virtual std::unique_ptr<AsyncReadback> NewReadback() const;
 
-  // Whether this device computes all of it in one pass, with what the description adds to the plain
-  // operation (relu, other). Asked before layers are fused; cheap. Unless overridden, yes.
+  // Whether this device computes the operation and its fused extras (relu, other) in one pass.
+  // Asked before layers are fused; cheap. The default is true.
   virtual bool Supports(const ConvDesc& desc) const;
   virtual bool Supports(const BatchNormDesc& desc) const;
 
-  // Each throws kConfig when the description makes no sense and kUnavailable when no
-  // implementation of this device takes it.
+  // Each throws kConfig if the description is invalid and kUnavailable if no implementation of this
+  // device supports it.
   virtual std::unique_ptr<GemmPrimitive> NewGemm(const GemmDesc& desc) const = 0;
   virtual std::unique_ptr<ConvPrimitive> NewConv(const ConvDesc& desc) const = 0;
   virtual std::unique_ptr<PoolPrimitive> NewPool(const PoolDesc& desc) const = 0;
@@ -112,22 +115,24 @@ class Device {
   virtual std::unique_ptr<LrnPrimitive> NewLrn(const LrnDesc& desc) const = 0;
   virtual std::unique_ptr<SoftmaxPrimitive> NewSoftmax(const SoftmaxDesc& desc) const = 0;
 
-  // What needs no plan. Copies within the memory of this device.
+  // Operations that need no primitive. Copy copies within the memory of this device.
   virtual void Copy(const CopyDesc& desc, const void* from, void* to) const = 0;
-  // Copies `from` into `to`, of the same count, whose storage type may be another.
+  // Copies `from` into `to`, which must have the same count; the storage types may differ.
   virtual void Convert(const ConstTensor& from, const Tensor& to) const = 0;
-  // to[c] += the sum over channel c of x, of x * times where `times` is not null: `to` is f32, the
-  // tensors are of one type. The order of the additions depends on the shape alone.
+  // to[c] += the sum over channel c of x, or of x * times if `times` is not null. `to` is f32; the
+  // tensors have one type. The order of the additions depends only on the shape.
   virtual void AddChannelSums(const ChannelSumsDesc& desc, const ConstTensor& x,
                               const ConstTensor* times, float* to) const = 0;
 
-  // kReductionScratch floats of the device for what a reduction leaves between its two kernels;
-  // null on the CPU. The next reduction in the queue may use them again.
+  // Memory of kReductionScratch floats on the device for the partial sums that a reduction passes
+  // from its first kernel to its second; null on the CPU. The next reduction in the queue reuses
+  // it.
   static constexpr int64_t kReductionScratch = 1 << 16;
   virtual float* ReductionScratch() const { return nullptr; }
 };
 
-// The CPU with `threads` threads (AvailableThreads() when 0). Sets the process's OpenMP team.
+// Creates the CPU device with `threads` threads (AvailableThreads() if 0). Sets the size of the
+// process's OpenMP team.
 std::unique_ptr<Device> MakeCpuDevice(int threads = 0);
 
 }  // namespace trainer

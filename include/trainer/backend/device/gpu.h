@@ -1,6 +1,6 @@
 #pragma once
-// The GPUs of this machine, and a Device that computes on one. In builds without CUDA there are
-// none, and a reason why.
+// The GPUs of this machine, and a Device that computes on one. A build without CUDA finds no GPU
+// and reports the reason.
 
 #include <cstddef>
 #include <memory>
@@ -24,35 +24,36 @@ struct GpuInfo {
   size_t memory_bytes = 0, free_bytes = 0;
 };
 
-// What stands between this program and a GPU. Never throws.
+// The libraries, drivers and GPUs found on this machine. FindGpus never throws.
 struct GpuSupport {
-  bool built = false;           // with the code for GPUs
-  std::string architectures;    // that the kernels are compiled for: "75 80 86 89 90a, PTX"
-  int driver = 0, runtime = 0;  // 1000 * major + 10 * minor; 0: there is none
-  // "13.1.0 in /usr/lib/...", empty where it was not found. Nothing is missing without the last
-  // two: NCCL is for several GPUs, NVML ("of driver 580.82.07") tells how busy a GPU is.
+  bool built = false;           // the build contains GPU code
+  std::string architectures;    // the kernels' targets: "75 80 86 89 90a, PTX"
+  int driver = 0, runtime = 0;  // 1000 * major + 10 * minor; 0: not found
+  // "13.1.0 in /usr/lib/...", or empty if the library was not found. The last two are optional:
+  // NCCL is for several GPUs, NVML ("of driver 580.82.07") reports how busy a GPU is.
   std::string cublas, cudnn, nccl, nvml;
-  std::vector<std::string> missing;  // one sentence each, with what to do
+  std::vector<std::string> missing;  // one sentence each, which says what to do
   std::vector<GpuInfo> gpus;
 };
 GpuSupport FindGpus();
 
 struct GpuOptions {
   int id = 0;
-  bool tf32 = false;           // products of f32 numbers rounded to 10 bits of fraction
-  bool deterministic = false;  // repeat bit for bit
-  bool graphs = true;          // record passes and play them again: see device/graph_capture.h
-  // Where the algorithms of convolutions are kept that were chosen by measuring: one file for all
-  // processes, GPUs and nets; "": nowhere. `asked`: the user named it, who is told of trouble.
+  bool tf32 = false;           // f32 products round their inputs to 10 bits of fraction
+  bool deterministic = false;  // results repeat bit for bit
+  bool graphs = true;          // capture passes as CUDA graphs: see device/graph_capture.h
+  // The file that stores the convolution algorithms chosen by measuring, shared by all processes,
+  // GPUs and nets; "": no file. `asked`: the user named the file and is told if it cannot be used.
   std::string algorithm_file = "";
   bool algorithm_file_asked = false;
 };
 
-// Throws kUnavailable where the GPU cannot be used: what is missing, or which GPUs there are.
+// Throws kUnavailable if the GPU cannot be used; the message says what is missing or which GPUs
+// exist.
 std::unique_ptr<Device> MakeGpuDevice(const GpuOptions& options);
 
-// How src/backend/cuda enters a program, by a static object; a build without it has none. The
-// functions are those of this header, of device/gpu_communicator.h and of device/gpu_monitor.h.
+// The functions that src/backend/cuda registers from a static object; a build without CUDA
+// registers none. They implement this header, device/gpu_communicator.h and device/gpu_monitor.h.
 struct GpuGroupOptions;
 struct GpuBackend {
   GpuSupport (*find)() = nullptr;

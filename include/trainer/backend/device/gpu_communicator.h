@@ -1,5 +1,5 @@
 #pragma once
-// Sums of a GPU's gradients over the ranks of a run.
+// Communicators that sum a GPU's gradients over the ranks of a run.
 
 #include <cstddef>
 #include <functional>
@@ -13,35 +13,36 @@
 
 namespace trainer {
 
-// The PCI addresses of the GPUs that this process may use, by number: "0000:1b:00.0". Empty where
-// there are none. Uses none of them, so that no memory of theirs is taken.
+// Returns the PCI addresses of the GPUs that this process may use, by index: "0000:1b:00.0". Empty
+// if there is no GPU. Creates no context on the GPUs and so takes none of their memory.
 std::vector<std::string> ListGpus();
 
 struct GpuGroupOptions {
-  Communicator* host = nullptr;  // sums numbers of the host; outlives the group
-  std::function<void()> poll;    // goes on with the sums of `host` that have begun
-  size_t bucket_floats = 1;      // slices are joined until they have so many numbers
-  // MPI's sum over the ranks of numbers in the GPU's memory, done when it returns. It calls
-  // `use_gpu` on the thread that calls MPI, before that. Empty where MPI takes no such memory.
+  Communicator* host = nullptr;  // sums arrays in host memory; outlives the group
+  std::function<void()> poll;    // advances the pending sums of `host`
+  size_t bucket_floats = 1;      // slices are joined into buckets of at least this size
+  // Sums `values`, in GPU memory, over the ranks with MPI; the sum is done when it returns. Calls
+  // `use_gpu` first, on the thread that calls MPI. Empty if the MPI library does not accept GPU
+  // memory.
   std::function<void(std::span<float> values, const std::function<void()>& use_gpu)> sum_by_mpi =
       nullptr;
 };
 
-// All take gradients from the memory of `device`, a GPU, which outlives them, and put the sums
-// there. They work beside its computations: a bucket begins when the computations that made it are
-// done, and its update when its sum is there. All else they leave to `host`. Every rank makes one
-// at the same point of its calls.
+// All three groups sum gradients in place in the memory of `device`, a GPU that must outlive them.
+// Their work overlaps with the GPU's computations: the sum of a bucket starts when the bucket has
+// been computed, and its update when the sum is done. Other calls go to `host`. Every rank must
+// create its group at the same point of its sequence of calls.
 
-// Copies buckets to page-locked memory of the host, where `host` sums them, and back.
+// Copies buckets to page-locked host memory, sums them there with `host`, and copies them back.
 std::unique_ptr<Communicator> MakeStagedGroup(const Device& device, const GpuGroupOptions& options);
 
-// By NCCL, from GPU to GPU; `*note` is its version. Where a rank cannot, on all ranks null, and
-// `*note` says why.
+// Sums from GPU to GPU with NCCL and sets `*note` to NCCL's version. If any rank cannot use NCCL,
+// returns null on all ranks and sets `*note` to the reason.
 std::unique_ptr<Communicator> MakeNcclGroup(const Device& device, const GpuGroupOptions& options,
                                             std::string* note);
 
-// By MPI, from GPU to GPU, while computations go on: where all ranks have a `sum_by_mpi`. Else on
-// all ranks null, and `*note` says why.
+// Sums from GPU to GPU with MPI while computations continue. Needs `sum_by_mpi` on all ranks;
+// otherwise returns null on all ranks and sets `*note` to the reason.
 std::unique_ptr<Communicator> MakeMpiGroup(const Device& device, const GpuGroupOptions& options,
                                            std::string* note);
 

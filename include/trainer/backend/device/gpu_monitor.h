@@ -1,5 +1,5 @@
 #pragma once
-// What the driver of a GPU tells of it while it works.
+// The load of a GPU, as its driver reports it during a run.
 
 #include <memory>
 #include <string>
@@ -9,8 +9,9 @@
 
 namespace trainer {
 
-// Of a device that MakeGpuDevice made; may outlive it. Null where the driver's library (NVML,
-// libnvidia-ml.so.1) is not there or does not know the GPU: `*why` is a sentence.
+// Creates a monitor for a device made by MakeGpuDevice; the monitor may outlive the device. Returns
+// null and sets `*why` to a sentence if the driver's library (NVML, libnvidia-ml.so.1) is missing
+// or does not know the GPU.
 std::unique_ptr<GpuMonitor> MakeGpuMonitor(const Device& device, std::string* why);
 
 }  // namespace trainer

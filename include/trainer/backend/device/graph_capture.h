@@ -1,5 +1,6 @@
 #pragma once
-// Calls of a device that are queued once and then again and again, each time at the price of one.
+// Capture and replay of device work (CUDA graphs): a sequence of calls is recorded once and then
+// launched repeatedly, each time at the host cost of one call.
 
 #include <functional>
 #include <memory>
@@ -8,61 +9,64 @@
 
 namespace trainer {
 
-// What was recorded, with the addresses and numbers of that time. The device must outlive it. One
-// thread.
+// A recorded sequence of calls, with the addresses and arguments of the time of recording. The
+// device must outlive it. Use from one thread.
 class CapturedGraph {
  public:
   virtual ~CapturedGraph() = default;
-  // Queues all of it.
+  // Queues the whole sequence.
   virtual void Launch() = 0;
-  // Kernels, copies and fills, and marks.
+  // Number of kernels, copies, fills and events.
   virtual int NumOperations() const = 0;
 };
 
-// A point in what is recorded. The device comes to it in each play, before the rest is done.
+// A point within a recorded sequence. In each replay, the device reaches it before the later part
+// of the sequence is done.
 class CapturedEvent {
  public:
   virtual ~CapturedEvent() = default;
-  // While the device records: behind what was queued so far.
+  // Places the event after the calls recorded so far. Call during a capture.
   virtual void Record() = 0;
-  // One whose Start, called right behind CapturedGraph::Launch, copies what is there at the mark of
-  // that play, beside what follows it. What is queued afterwards finds it copied. The mark must
-  // outlive it.
+  // Returns a readback for this event. Call its Start right after CapturedGraph::Launch: it copies
+  // the data as of this event in that replay, while the rest of the sequence runs. Work queued
+  // after Start waits for the copy. The event must outlive the readback.
   virtual std::unique_ptr<AsyncReadback> NewReadback() = 0;
 };
 
-// Implemented by a Communicator that can start its sums of gradients within a recorded pass. Its
-// buckets are the same in each pass. In the first pass OnGradientReady announces them as usual.
+// Implemented by a Communicator that can start its sums of gradients within a captured pass. The
+// buckets are the same in each pass. In the first pass OnGradientReady announces the slices as
+// usual.
 class SumsCapturedPasses {
  public:
   virtual ~SumsCapturedPasses() = default;
-  // From here on OnGradientReady is called while the device records: it marks where the gradients
-  // of a bucket are final, and begins no sum.
+  // From this call on, OnGradientReady is called during a capture: it records an event where the
+  // gradients of a bucket are final and starts no sum.
   virtual void BeginCapture() = 0;
-  // Called while the device records, after the last slice. From then on OnGradientReady starts
-  // sums again.
+  // Called during the capture, after the last slice. From then on OnGradientReady starts sums
+  // again.
   virtual void EndCapture() = 0;
-  // In place of EndCapture, or after it: there is no recording. As if no slice were ready.
+  // Called instead of EndCapture or after it if the capture failed. Resets the state as if no slice
+  // were ready.
   virtual void DropCapture() = 0;
-  // The recording is played: begins the sums of all its slices, each when the device comes to its
-  // mark. They are then waited for as others are.
+  // Called after each launch of the captured pass: starts the sums of all its slices, each of which
+  // begins when the device reaches its event. WaitGradient then waits for them as usual.
   virtual void OnReplay() = 0;
 };
 
-// What a device also is that records.
+// Implemented by a device that can capture its calls.
 class GraphCapture {
  public:
   virtual ~GraphCapture() = default;
-  // Whether it shall: an option of the device.
+  // Whether capture is switched on by the device's options.
   virtual bool IsEnabled() const = 0;
-  // What `queue` calls of this device, recorded and not done. It must neither wait for the device
-  // nor allocate of it nor copy between it and the host: throws what the device says of that, or
-  // what `queue` throws, and records nothing then.
+  // Calls `queue` and records its calls of this device without running them. `queue` must not wait
+  // for the device, allocate device memory, or copy between device and host. Throws the device's
+  // error for such a call, or what `queue` throws, and then records nothing.
   virtual std::unique_ptr<CapturedGraph> Capture(const std::function<void()>& queue) const = 0;
   virtual std::unique_ptr<CapturedEvent> NewEvent() const = 0;
 };
 
-// Null for a device that does not record.
+// Returns null if the device cannot capture or capture is switched off.
 inline const GraphCapture* CaptureOf(const Device& device) {
   const auto* const recorder = dynamic_cast<const GraphCapture*>(&device);
   return recorder != nullptr && recorder->IsEnabled() ? recorder : nullptr;

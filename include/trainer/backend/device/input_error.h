@@ -1,5 +1,5 @@
 #pragma once
-// How a kernel tells the host that it was given a number which makes no sense.
+// A flag with which a kernel tells the host that an input number is invalid.
 
 #include <algorithm>
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace trainer {
 
-// A word of the device that holds the first bad element that was reported, its index and its
-// number, or kNone. The host sees it when the queue is done.
+// A word in device memory that holds the index and the value of the first invalid element reported,
+// or kNone. The host may read it when the queue is done.
 class InputErrorFlag {
  public:
   static constexpr uint64_t kNone = ~uint64_t{0};
 
   explicit InputErrorFlag(uint64_t* word) : word_(word) {}
 
-  // Of several reports the one with the lowest index stays. Indices from 2^32 - 1 on count as that.
+  // The report with the lowest index wins. Indices from 2^32 - 1 on are stored as 2^32 - 1.
   HD void Report(int64_t index, float number) const {
     constexpr int64_t kMax = 0xffffffff;
     uint32_t bits;
@@ -34,7 +34,7 @@ class InputErrorFlag {
 #endif
   }
 
-  // What a word other than kNone says.
+  // Decode a word other than kNone.
   static int64_t IndexOf(uint64_t word) { return static_cast<int64_t>(word >> 32); }
   static float NumberOf(uint64_t word) {
     const auto bits = static_cast<uint32_t>(word);

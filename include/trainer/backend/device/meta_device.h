@@ -1,5 +1,5 @@
 #pragma once
-// A GPU that is not there, for asking what a net would take on one.
+// A simulated GPU that reports how much memory a net would need on a real one.
 
 #include <cstddef>
 #include <memory>
@@ -8,13 +8,13 @@
 
 namespace trainer {
 
-// What a run holds on a GPU beside its own arrays: the driver's context, the loaded kernels and
-// cuBLASLt's workspace. An estimate.
+// Estimated GPU memory of a run in addition to its own arrays: the driver's context, the loaded
+// kernels and cuBLASLt's workspace.
 inline constexpr size_t kGpuContextBytes = size_t{640} << 20;
 
-// Its plans say how much memory they would ask for: exactly where the kernels are this program's,
-// an estimate where they are the libraries'. All that would compute or copy
-// throws kInternal, so that a net must be built with NetOptions::plan_only.
+// Creates the simulated device. Its primitives report how much memory they would need: exactly for
+// this program's own kernels, as an estimate for library kernels. All calls that would compute or
+// copy throw kInternal, so a net must be built with NetOptions::plan_only.
 std::unique_ptr<Device> MakeMetaDevice();
 
 }  // namespace trainer

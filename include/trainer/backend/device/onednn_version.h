@@ -1,5 +1,4 @@
 #pragma once
-// The version of oneDNN.
 
 #include <string>
 

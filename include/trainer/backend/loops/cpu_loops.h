@@ -1,6 +1,6 @@
 #pragma once
-// What loops over rows on the CPU share: how many of them a thread gets, and the sums and maxima of
-// one.
+// Helpers for loops over rows on the CPU: how many rows one thread gets, and the sum and maximum of
+// a row.
 
 #include <cfloat>
 
@@ -9,18 +9,18 @@
 
 namespace trainer {
 
-// How many pieces of `work` elements each are worth a thread of their own.
+// Returns how many pieces of `work` elements each justify a thread of their own.
 inline int64_t MinChunk(int64_t work) {
   return std::max<int64_t>(1, parallel_for_internal::kGrain / std::max<int64_t>(1, work));
 }
 
-// The same for pieces that are only copied, of `bytes` each.
+// Returns the same number for pieces of `bytes` each that are only copied.
 inline int64_t GrainOfBytes(int64_t bytes) {
   return std::max<int64_t>(1, (1 << 16) / std::max<int64_t>(1, bytes));
 }
 
-// One row of `length` elements on the CPU. Sums and maxima run in 16 lanes and join those in a
-// fixed order.
+// One row of `length` elements on the CPU. Sums and maxima run in 16 lanes, which are then combined
+// in a fixed order.
 struct CpuRow {
   int64_t index, length;
 
@@ -42,7 +42,7 @@ struct CpuRow {
     return lane[0];
   }
 
-  // -FLT_MAX for an empty row; NaN elements are passed over.
+  // Returns -FLT_MAX for an empty row; ignores NaN elements.
   template <class F>
   HD float Max(const F& f) const {
     float lane[16];
@@ -68,14 +68,14 @@ struct CpuRow {
     for (int64_t i = 0; i < length; ++i) f(i);
   }
 
-  // Runs f once for the row: a store of its result.
+  // Runs f once for the row, for example to store its result.
   template <class F>
   HD void Once(const F& f) const {
     f();
   }
 };
 
-// f(row) for each row of [0, rows); rows must not depend on each other.
+// Calls f(row) for each row of [0, rows). Rows must not depend on each other.
 template <class F>
 void CpuRows(int64_t rows, int64_t length, F f) {
   ParallelFor(

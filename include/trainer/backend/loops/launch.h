@@ -1,7 +1,7 @@
 #pragma once
-// The one place from which device code is started. nvcc compiles kernels for GPUs. With
-// TRAINER_CUDA_EMULATED the host's compiler does: <emulated_device_code.h> of the tests then says
-// what threadIdx, __shared__ and __syncthreads() are, and an emulated GPU runs them.
+// The only place that launches device code. nvcc compiles the kernels for GPUs. With
+// TRAINER_CUDA_EMULATED the host's compiler compiles them: <emulated_device_code.h> of the tests
+// then defines threadIdx, __shared__ and __syncthreads(), and an emulated GPU runs the kernels.
 
 #include "trainer/backend/device/device.h"
 #include "trainer/base/host_device.h"
@@ -15,12 +15,13 @@
 namespace trainer {
 
 #ifdef __CUDACC__
-// Throws what is wrong with the launch before it.
+// Throws the error of the preceding launch, if any.
 void CheckLaunch();
 #endif
 
-// Queues kernel(args...) on the device's stream, for `blocks` blocks of `threads` threads. The
-// arguments become the kernel's parameters now, and are copied. Throws where the launch is refused.
+// Queues kernel(args...) on the device's stream with `blocks` blocks of `threads` threads. The
+// arguments are converted to the kernel's parameters and copied at once. Throws if the launch is
+// refused.
 template <class... Params, class... Args>
 void Launch(const Device& device, void (*kernel)(Params...), dim3 blocks, dim3 threads,
             const Args&... args) {

@@ -5,8 +5,8 @@
 //   struct Scale { float by; HD float operator()(float x) const { return by * x; } };
 //   Map(device, Scale{2}, y, x);
 //
-// All operands of one call have one storage type and one count; sums and steps are float. See
-// Device::Convert for other types.
+// All operands of one call have the same storage type and count; functors get and return floats.
+// See Device::Convert to convert between types.
 
 #include "trainer/backend/device/device.h"
 #include "trainer/backend/loops/launch.h"
@@ -35,8 +35,8 @@ __global__ void ForEachKernel(F f, int64_t n) {
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += step) f(i);
 }
 
-// How many elements a thread reads before it writes any, so that the reads are on the way together:
-// `out` may be an input, so the compiler could not.
+// A thread reads this many elements before it writes any, so that the reads overlap. The compiler
+// cannot reorder them itself, because `out` may be one of the inputs.
 inline constexpr int kAhead = 4;
 
 template <class F, class T, class... Ts>
@@ -67,7 +67,7 @@ __global__ void UpdateKernel(F f, int64_t n, Ts*... p) {
 }  // namespace map_internal
 #endif
 
-// f(i) for each i of [0, n). Calls must not depend on each other.
+// Calls f(i) for each i of [0, n). The calls must not depend on each other.
 template <class F>
 void ForEach(const Device& device, int64_t n, F f) {
 #ifdef TRAINER_DEVICE_CODE
@@ -87,7 +87,8 @@ void ForEach(const Device& device, int64_t n, F f) {
   }
 }
 
-// out[i] = f(i, in[i]...), i counted in memory order. `out` may be one of the inputs.
+// Sets out[i] = f(i, in[i]...), where i counts elements in memory order. `out` may be one of the
+// inputs.
 template <class F, class... Ins>
 void MapIndexed(const Device& device, F f, const Tensor& out, const Ins&... ins) {
   const int64_t n = out.Count();
@@ -130,13 +131,14 @@ struct WithoutIndex {
 
 }  // namespace map_internal
 
-// out[i] = f(in[i]...). `out` may be one of the inputs.
+// Sets out[i] = f(in[i]...). `out` may be one of the inputs.
 template <class F, class... Ins>
 void Map(const Device& device, F f, const Tensor& out, const Ins&... ins) {
   MapIndexed(device, map_internal::WithoutIndex<F>{f}, out, ins...);
 }
 
-// f(p[i]...) on references: one pass that reads and writes several float arrays of n elements.
+// Calls f(p[i]...) with references: one pass that reads and writes several float arrays of n
+// elements.
 template <class F, class... Ts>
 void Update(const Device& device, F f, int64_t n, Ts*... p) {
 #ifdef TRAINER_DEVICE_CODE

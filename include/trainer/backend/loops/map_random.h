@@ -9,7 +9,8 @@ namespace trainer {
 
 namespace map_random_internal {
 
-// kBlocks blocks of four random words, and the elements that they are for.
+// Generates kBlocks blocks of four random words and processes the 4 * kBlocks elements that use
+// them.
 template <int kBlocks, class T, class F>
 struct Blocks {
   PhiloxKey key;
@@ -30,7 +31,7 @@ struct Blocks {
   }
 };
 
-// The elements after the last whole run.
+// Processes the elements after the last whole run.
 template <class T, class F>
 struct Tail {
   PhiloxKey key;
@@ -46,14 +47,14 @@ struct Tail {
   }
 };
 
-// How many elements a run takes: on the CPU one block of words per lane of a vector.
+// Blocks of four random words per run on the CPU: one block for each lane of a vector.
 inline constexpr int kCpuBlocks = 16;
 
 }  // namespace map_random_internal
 
-// y[i] = f(word i, x[i]), i counted in memory order; word i is PhiloxWord(key, *pass, i), the same
-// on every device. y may be x. `pass` is read by the kernel, in the device's memory: one recording
-// of an iteration serves all.
+// Sets y[i] = f(word i, x[i]), where i counts elements in memory order and word i is
+// PhiloxWord(key, *pass, i), the same on every device. y may be x. The kernel reads `pass` from
+// device memory, so that one captured iteration serves all iterations.
 template <class F>
 void MapRandom(const Device& device, const PhiloxKey& key, const uint32_t* pass, F f,
                const Tensor& y, const ConstTensor& x) {

@@ -1,5 +1,5 @@
 #pragma once
-// Ranges of a loop, for work that one thread must do in order within each of its elements.
+// Loops over ranges, for work that one thread must do in order within each element.
 
 #include <algorithm>
 
@@ -18,9 +18,9 @@ struct RangeOfOne {
 
 }  // namespace map_internal
 
-// f(begin, end) on disjoint ranges that cover [0, n): what belongs to one element is done by one
-// thread, always in the same order. `work`: operations per element. A GPU gives each element a
-// thread; a CPU's ranges are at least one cache line of floats long.
+// Calls f(begin, end) on disjoint ranges that cover [0, n). Each element is processed by one
+// thread, always in the same order. `work` is the number of operations per element. A GPU gives
+// each element a thread; a CPU's ranges are at least one cache line of floats long.
 template <class F>
 void ForEachRange(const Device& device, int64_t n, int64_t work, const F& f) {
   if (device.kind() != DeviceKind::kCpu) return ForEach(device, n, map_internal::RangeOfOne<F>{f});

@@ -12,7 +12,7 @@
 //   };
 //   MapRows(device, rows, length, Normalize{x, y, length});
 //
-// Addresses are the functor's business: see AxisRows in shape.h.
+// The functor computes the addresses: see AxisRows in shape.h.
 
 #include <cmath>
 
@@ -66,7 +66,7 @@ __global__ void RowsKernel(F f, int64_t rows, int64_t length) {
 }  // namespace map_internal
 #endif
 
-// f(row) for each row of [0, rows). Rows must not depend on each other.
+// Calls f(row) for each row of [0, rows). Rows must not depend on each other.
 template <class F>
 void MapRows(const Device& device, int64_t rows, int64_t length, F f) {
 #ifdef TRAINER_DEVICE_CODE

@@ -8,12 +8,12 @@
 
 namespace trainer {
 
-// exp(x) within 2 units of the last place, in a form that compilers vectorise. Overflows to
-// infinity, underflows to 0; NaN stays NaN.
+// Computes exp(x) within 2 units of the last place, in a form that compilers vectorise. Overflows
+// to infinity, underflows to 0; NaN stays NaN.
 //
-// exp(x) = 2^n * exp(r) with n = round(x / ln 2); adding 1.5 * 2^23 rounds to a whole number and
-// leaves it in the low bits. exp(r) - 1 - r over r^2 is a degree-4 polynomial fitted to
-// |r| <= ln(2) / 2 with relative error 3e-9; 2^n is applied in two halves, since n reaches 128.
+// exp(x) = 2^n * exp(r) with n = round(x / ln 2); adding 1.5 * 2^23 rounds to an integer and leaves
+// it in the low bits. (exp(r) - 1 - r) / r^2 is approximated by a degree-4 polynomial fitted to |r|
+// <= ln(2) / 2 with relative error 3e-9. 2^n is applied as two factors, because n reaches 128.
 HD float Exp(float x) {
 #ifdef __CUDA_ARCH__
   return expf(x);
@@ -38,8 +38,9 @@ HD float Exp(float x) {
 #endif
 }
 
-// tanh(x) within 3 units of the last place. Near 0, (tanh(x) - x) / x^3 is a degree-4 polynomial in
-// x^2 fitted to |x| <= 0.63 with relative error 5e-9; elsewhere tanh(x) = 1 - 2 / (exp(2x) + 1).
+// Computes tanh(x) within 3 units of the last place. Near 0, (tanh(x) - x) / x^3 is approximated by
+// a degree-4 polynomial in x^2 fitted to |x| <= 0.63 with relative error 5e-9; elsewhere tanh(x) =
+// 1 - 2 / (exp(2x) + 1).
 HD float Tanh(float x) {
   const float size = fabsf(x), square = x * x;
   float p = -0.005666976f;
@@ -52,7 +53,7 @@ HD float Tanh(float x) {
   return size < 0.625f ? near : far;
 }
 
-// 1 / (1 + exp(-x)), without overflow on either side.
+// Computes 1 / (1 + exp(-x)) without overflow on either side.
 HD float Logistic(float x) { return 1.0f / (1.0f + Exp(-x)); }
 
 }  // namespace trainer

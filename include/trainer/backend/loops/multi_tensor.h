@@ -1,6 +1,6 @@
 #pragma once
-// Loops over a list of segments, written once for both devices: on a GPU one launch for all of
-// them, on the CPU one loop for each.
+// Loops over a list of segments, written once for both devices: a GPU runs one launch for all
+// segments, the CPU runs one loop for each.
 
 #include <utility>
 
@@ -35,7 +35,8 @@ __device__ void CallStep(const Step& step, Four (&values)[kArrays], int k,
   step(values[A].x[k]...);
 }
 
-// A block per chunk; a thread reads four neighbours of each array before it writes any.
+// Each block processes one chunk; a thread reads four neighbours of each array before it writes
+// any.
 template <int kArrays, class F>
 __global__ void __launch_bounds__(map_internal::kBlock, 3)
     MultiTensorApplyKernel(F f, const TensorChunk* chunks, const TensorTuple* list,
@@ -72,7 +73,7 @@ __global__ void __launch_bounds__(map_internal::kBlock, 3)
   }
 }
 
-// A block per chunk: the sum of the terms of its elements.
+// Called by the whole block of a chunk: sums term(i) over the chunk's elements.
 template <class Term>
 __device__ void SumChunk(const Term& term, const TensorChunk& chunk, float* partial) {
   float sum = 0;
@@ -93,7 +94,7 @@ __global__ void __launch_bounds__(map_internal::kBlock)
   (SumChunk(fs(list[chunk.segment]), chunk, to++), ...);
 }
 
-// A block per segment and sum.
+// Each block adds up one sum of one segment.
 template <int kThreads>
 __global__ void __launch_bounds__(kThreads)
     SumSegmentKernel(const int32_t* first_chunks, const float* partials, int first, float* out0,
@@ -136,10 +137,9 @@ inline void CopyOnCpu(const TensorTuple& segment, const PackedWeight& copy) {
 
 }  // namespace segments_internal
 
-// For each segment i of [first, last), f(i) is a functor: it is called with references to the
-// elements number k of the segment's first kArrays arrays, for every k. What it leaves in the first
-// array goes to copies[i], too, where that has a place; `copies` is in the device's memory, or
-// null.
+// For each segment i of [first, last), f(i) returns a functor, which is called for every k with
+// references to element k of each of the segment's first kArrays arrays. The new value of the first
+// array is also written to copies[i] if that has a target. `copies` is in device memory, or null.
 template <int kArrays, class F>
 void MultiTensorApply(const Device& device, const TensorList& segments, int first, int last, F f,
                       const PackedWeight* copies = nullptr) {
@@ -155,7 +155,7 @@ void MultiTensorApply(const Device& device, const TensorList& segments, int firs
   }
 #endif
   (void)device;
-  // From the last to the first: what was written last is still in the caches.
+  // The last segment comes first, because the data written last is still in the caches.
   for (int i = last; i-- > first;) {
     segments_internal::UpdateOnCpu(segments[i], f(i), std::make_index_sequence<kArrays>());
     if (copies != nullptr && copies[i].to != nullptr) {
@@ -164,9 +164,9 @@ void MultiTensorApply(const Device& device, const TensorList& segments, int firs
   }
 }
 
-// For each segment i of [first, last) and each sum m, out[m][i] = the sum of f(k) over the
-// segment's elements k, where f = fs_m(segment i). In chunks, whose sums are added as doubles, so
-// that the order of the additions depends on the list alone.
+// For each segment i of [first, last) and each sum m, sets out[m][i] to the sum of f(k) over the
+// segment's elements k, where f = fs_m(segment i). Each segment is summed in chunks, whose sums are
+// added as doubles, so the order of the additions depends only on the list.
 template <class... Fs>
 void MultiTensorReduce(const Device& device, const TensorList& segments, int first, int last,
                        float* const (&out)[sizeof...(Fs)], Fs... fs) {

@@ -1,6 +1,7 @@
 #pragma once
-// Stores past the caches. A plain store reads the line that it is going to write, which is a third
-// of the traffic of a copy; for numbers that do not stay in the caches anyhow that is wasted.
+// Non-temporal stores, which bypass the caches. A plain store first reads the line that it writes,
+// which is a third of the traffic of a copy. That read is wasted for data that does not stay in the
+// caches anyway.
 
 #include <emmintrin.h>
 
@@ -12,16 +13,17 @@
 
 namespace trainer {
 
-// From this size on, streaming is the faster: of 8 MiB a reader still finds most in the last cache,
-// of 16 MiB little.
+// From this size on, streaming is faster: a reader still finds most of an 8 MiB array in the
+// last-level cache, but little of a 16 MiB array.
 inline constexpr int64_t kStreamBytes = int64_t{12} << 20;
 
-// Whether to stream an output of `bytes` at `to`, in pieces of `piece` bytes.
+// Whether to stream an output of `bytes` bytes at `to`, written in pieces of `piece` bytes.
 inline bool Streams(const void* to, int64_t bytes, int64_t piece) {
   return bytes >= kStreamBytes && piece % 16 == 0 && reinterpret_cast<uintptr_t>(to) % 16 == 0;
 }
 
-// What was streamed before is seen by whoever sees a store after it.
+// Orders streamed stores before all later stores: a thread that sees a later store sees the
+// streamed data too.
 inline void StreamFence() { _mm_sfence(); }
 
 namespace stream_internal {
@@ -34,13 +36,13 @@ __attribute__((always_inline)) inline void StreamPart(void* to, const void* from
 
 }  // namespace stream_internal
 
-// Copies to an address that is a multiple of 16.
+// Copies `bytes` bytes with streaming stores. `to` must be a multiple of 16.
 inline void StreamCopy(void* to, const void* from, size_t bytes) {
   auto* target = static_cast<std::byte*>(to);
   const auto* source = static_cast<const std::byte*>(from);
   constexpr size_t kPart = sizeof(__m128i);
   size_t i = 0;
-  for (; i + 4 * kPart <= bytes; i += 4 * kPart) {  // a line
+  for (; i + 4 * kPart <= bytes; i += 4 * kPart) {  // one cache line
     for (size_t k = 0; k < 4; ++k)
       stream_internal::StreamPart(target + i + k * kPart, source + i + k * kPart);
   }
@@ -48,7 +50,7 @@ inline void StreamCopy(void* to, const void* from, size_t bytes) {
   std::memcpy(target + i, source + i, bytes - i);
 }
 
-// ParallelRanges where each thread fences what it streamed.
+// Runs ParallelRanges, and fences each thread's stores if `stream` is set.
 template <class Range>
 void StreamedRanges(int64_t n, int64_t grain, bool stream, const Range& range) {
   ParallelRanges(n, grain, [&](int64_t begin, int64_t end) {
@@ -57,7 +59,7 @@ void StreamedRanges(int64_t n, int64_t grain, bool stream, const Range& range) {
   });
 }
 
-// ParallelFor, likewise.
+// Runs ParallelFor, and fences each thread's stores if `stream` is set.
 template <class Body>
 void StreamedFor(int64_t n, int64_t grain, bool stream, Body body) {
   StreamedRanges(n, grain, stream, [&](int64_t begin, int64_t end) {

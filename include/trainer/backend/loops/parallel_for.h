@@ -1,5 +1,5 @@
 #pragma once
-// Loops on the CPU: split over the team of threads, and compiled for several instruction sets.
+// CPU loops, split over a team of threads and compiled for several instruction sets.
 
 #include <algorithm>
 #include <cstdint>
@@ -10,12 +10,12 @@ namespace trainer {
 
 enum class CpuIsa { kBase, kAvx2, kAvx512 };
 
-// The best set that this processor has and that loops are compiled for.
+// Returns the best instruction set that this processor has and that the loops are compiled for.
 CpuIsa DetectCpuIsa();
 
 namespace parallel_for_internal {
 
-// Below this many elements a team costs more than it saves (about 4 us of work).
+// For fewer elements, starting the team costs more time than it saves (about 4 us of work).
 inline constexpr int64_t kGrain = 16384;
 
 // A loop body inlined into a function inherits that function's instruction set.
@@ -49,8 +49,9 @@ void Loop(int64_t begin, int64_t end, Body body) {
 
 }  // namespace parallel_for_internal
 
-// Calls range(begin, end) on disjoint parts of [0, n), one per thread, in one call when n is small.
-// The cut depends on n and the number of threads alone, so results repeat. `range` must not throw.
+// Calls range(begin, end) on disjoint parts of [0, n), one per thread, or once for all if n is
+// small. The partition depends only on n and the number of threads, so results repeat. `range` must
+// not throw.
 template <class Range>
 void ParallelRanges(int64_t n, int64_t grain, const Range& range) {
   const int team = InParallelRegion() ? 1 : TeamSize();
@@ -63,16 +64,16 @@ void ParallelRanges(int64_t n, int64_t grain, const Range& range) {
   RunParts(parts, [&](int part) { range(n * part / parts, n * (part + 1) / parts); });
 }
 
-// Calls body(i) for each i of [0, n). Bodies must not depend on each other: the loop is vectorised
-// on that promise. A body may read and write element i of one array.
+// Calls body(i) for each i of [0, n). The calls must not depend on each other, because the loop is
+// vectorised under this assumption. A body may read and write element i of one array.
 template <class Body>
 void ParallelFor(int64_t n, Body body, int64_t grain = parallel_for_internal::kGrain) {
   ParallelRanges(
       n, grain, [&](int64_t begin, int64_t end) { parallel_for_internal::Loop(begin, end, body); });
 }
 
-// ParallelFor for bodies that gain nothing from wider vectors: they are compiled once, not for each
-// instruction set.
+// Runs a body that gains nothing from wider vectors: the loop is compiled once instead of once for
+// each instruction set.
 template <class Body>
 void ParallelForBase(int64_t n, Body body, int64_t grain = parallel_for_internal::kGrain) {
   ParallelRanges(n, grain, [&](int64_t begin, int64_t end) {

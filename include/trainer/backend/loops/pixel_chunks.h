@@ -1,5 +1,5 @@
 #pragma once
-// A tensor (N, C, ...) seen as pixels of channels, as normalisations go through it.
+// A tensor (N, C, ...) viewed as pixels of channels, for normalisation layers.
 
 #include <algorithm>
 #include <cmath>
@@ -9,34 +9,36 @@
 
 namespace trainer {
 
-// A tensor as pixels (its rows along axis 1) of `rows.length` channels, the pixels cut into
-// `chunks` equal runs but for the last. For images the channels of a pixel are neighbours.
+// A tensor viewed as pixels (its rows along axis 1) of `rows.length` channels. The pixels are cut
+// into `chunks` runs of equal size; the last one may be shorter. For images the channels of a pixel
+// are neighbours in memory.
 struct PixelChunks {
   Rows rows;
   int64_t chunks = 1, chunk_rows = 1;
 };
 
-// The pixels of each item are one chunk.
+// Makes one chunk of the pixels of each item.
 inline PixelChunks PerItemChunks(const Shape& shape) {
   const Rows rows = AxisRows(shape, 1);
   return {rows, shape[0], shape.Count(2)};
 }
 
-// Chunks of any size, so that at most 64 of them share the work.
+// Makes at most 64 chunks of at least 64 pixels each, except that the last may be smaller. A chunk
+// may span items.
 inline PixelChunks BalancedChunks(const Shape& shape) {
   const Rows rows = AxisRows(shape, 1);
   const int64_t size = std::max<int64_t>(64, (rows.count + 63) / 64);
   return {rows, std::max<int64_t>(1, (rows.count + size - 1) / size), size};
 }
 
-// A variance, in place.
+// Replaces a variance by 1 / sqrt(variance + eps), in place.
 struct InverseRoot {
   float* variance;
   float eps;
   HD void operator()(int64_t i) const { variance[i] = 1 / sqrtf(variance[i] + eps); }
 };
 
-// One row per pixel.
+// Row functor for MapRows, with one row per pixel.
 template <class F>
 struct PixelStep {
   F f;

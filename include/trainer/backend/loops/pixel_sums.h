@@ -1,6 +1,6 @@
 #pragma once
-// Sums over pixels, channel by channel, and steps that use numbers per channel, written once for
-// both devices.
+// Sums over pixels for each channel, and loops over pixels with per-channel values, written once
+// for both devices.
 
 #include "trainer/backend/loops/map_rows.h"
 #include "trainer/backend/loops/pixel_chunks.h"
@@ -47,7 +47,7 @@ struct ChunkSums {
 #ifdef TRAINER_DEVICE_CODE
 inline constexpr int kTileRows = 8;
 
-// A block sums 32 neighbouring channels of a chunk, kTileRows pixels at a time.
+// Each block sums 32 neighbouring channels of a chunk, kTileRows pixels at a time.
 template <class F>
 __global__ void ChunkSumsKernel(F f, PixelChunks in, float* out) {
   __shared__ float part[kTileRows][33];
@@ -73,8 +73,8 @@ __global__ void ChunkSumsKernel(F f, PixelChunks in, float* out) {
 
 }  // namespace pixel_sums_internal
 
-// out[chunk][channel] = the sum of f(offset in memory, channel, chunk * channels + channel) over
-// the chunk's pixels.
+// Sets out[chunk][channel] to the sum of f(offset in memory, channel, chunk * channels + channel)
+// over the chunk's pixels.
 template <class F>
 void SumChunks(const Device& device, const PixelChunks& in, F f, float* out) {
 #ifdef TRAINER_DEVICE_CODE
@@ -99,7 +99,7 @@ void SumChunks(const Device& device, const PixelChunks& in, F f, float* out) {
   }
 }
 
-// f(offset in memory, channel, chunk * channels + channel) for every element.
+// Calls f(offset in memory, channel, chunk * channels + channel) for every element.
 template <class F>
 void ForEachPixel(const Device& device, const PixelChunks& in, F f) {
   MapRows(device, in.rows.count, in.rows.length, PixelStep<F>{f, in});

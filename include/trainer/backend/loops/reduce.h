@@ -22,7 +22,7 @@ __device__ S SumOfBlock(S sum) {
   return all;
 }
 
-// One block per chunk.
+// Each block sums one chunk.
 template <class F>
 __global__ void ChunksKernel(F f, int64_t n, int64_t chunk, float* partial) {
   const int64_t begin = blockIdx.x * chunk, end = begin + chunk < n ? begin + chunk : n;
@@ -54,8 +54,8 @@ void CudaReduceSum(const Device& device, int64_t n, F f, int64_t chunk, float sc
 
 }  // namespace reduce_internal
 
-// *out = scale * sum of f(i) over i in [0, n); `out` is on the device. In chunks, whose sums are
-// added as doubles: the order of the additions depends on n alone, not on the number of threads.
+// Sets *out = scale * sum of f(i) over i in [0, n); `out` is on the device. The chunks' sums are
+// added as doubles, and the order of the additions depends only on n, not on the number of threads.
 template <class F>
 void ReduceSum(const Device& device, int64_t n, F f, float scale, float* out) {
   const int64_t chunk =

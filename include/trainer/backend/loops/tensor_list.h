@@ -1,5 +1,5 @@
 #pragma once
-// Many arrays as one list, for kernels that treat all of them in one launch: see
+// A list of many arrays, for kernels that process all of them in one launch: see
 // loops/multi_tensor.h.
 
 #include <memory>
@@ -9,25 +9,26 @@
 
 namespace trainer {
 
-// Arrays of one length on the device, whose elements belong together.
+// Arrays of the same length on the device whose elements with the same index belong together.
 struct TensorTuple {
   static constexpr int kMaxArrays = 5;
   int64_t count = 0;
-  float* array[kMaxArrays] = {};  // the first ones are there, the others null
+  float* array[kMaxArrays] = {};  // the used ones come first, the others are null
 };
 
-// What a block of threads takes of a segment: elements [begin, end).
+// The part of a segment that one block of threads processes: elements [begin, end).
 struct TensorChunk {
   int32_t segment = 0;
-  int32_t aligned = 0;  // all arrays begin at 16 bytes
+  int32_t aligned = 0;  // 1 if all arrays are aligned to 16 bytes
   int64_t begin = 0, end = 0;
 };
 
-// A list that holds. A device that starts kernels has a copy, cut into chunks of like sizes.
+// An immutable list. A device that launches kernels gets a copy in its memory, cut into chunks of
+// similar size.
 class TensorList {
  public:
   static constexpr int64_t kChunk = 4096;
-  static constexpr int kMaxSums = 2;  // of MultiTensorReduce
+  static constexpr int kMaxSums = 2;  // sums that one MultiTensorReduce may compute
 
   // The device must outlive it.
   TensorList(const Device& device, std::vector<TensorTuple> segments);
@@ -35,11 +36,12 @@ class TensorList {
   int size() const { return static_cast<int>(segments_.size()); }
   const TensorTuple& operator[](int i) const { return segments_[static_cast<size_t>(i)]; }
 
-  // Of such a device alone, in its memory: the list, its chunks, and kMostSums numbers for each.
+  // Null unless the device launches kernels. In its memory: the list, its chunks, and kMaxSums
+  // numbers for each chunk.
   const TensorTuple* list() const { return static_cast<const TensorTuple*>(list_.get()); }
   const TensorChunk* chunks() const { return static_cast<const TensorChunk*>(chunks_.get()); }
   float* partials() const { return static_cast<float*>(partials_.get()); }
-  // For each segment the number of its first chunk, and at last that of all.
+  // The index of each segment's first chunk, followed by the number of all chunks.
   const int32_t* first_chunks() const { return static_cast<const int32_t*>(firsts_.get()); }
   int FirstChunk(int segment) const { return first_chunk_[static_cast<size_t>(segment)]; }
 

@@ -8,8 +8,8 @@
 
 namespace trainer {
 
-// An array of f32 on a device, zero at first, that goes with its owner. With `from`, in memory of
-// the host, for a device that computes there.
+// Owns an array of f32 on a device, initialised with zeros. Takes the memory from `from` if that is
+// not null, which needs a device that computes in host memory.
 class DeviceFloats {
  public:
   DeviceFloats(const Device& device, size_t count, std::pmr::memory_resource* from = nullptr)

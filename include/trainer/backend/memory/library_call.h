@@ -4,8 +4,8 @@
 
 namespace trainer {
 
-// Marks the time that a thread spends inside a compute library, whose own threads work for it
-// then: a test which counts heap allocations tells the library's from ours. Nests.
+// Marks the time that a thread spends inside a compute library, so that a test which counts heap
+// allocations can ignore those of the library and its threads. May be nested.
 class InLibraryCall {
  public:
   InLibraryCall() { depth_.fetch_add(1, std::memory_order_relaxed); }
@@ -13,7 +13,7 @@ class InLibraryCall {
   InLibraryCall(const InLibraryCall&) = delete;
   InLibraryCall& operator=(const InLibraryCall&) = delete;
 
-  // Whether any thread is inside.
+  // Whether any thread is inside a library.
   static bool Active() { return depth_.load(std::memory_order_relaxed) > 0; }
 
  private:

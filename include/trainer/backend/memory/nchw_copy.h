@@ -1,6 +1,6 @@
 #pragma once
-// Between the NHWC memory of images and the NCHW order of files and of layers that flatten, for
-// whole tensors on a device.
+// Copies of whole tensors on a device between the NHWC layout of images in memory and the NCHW
+// order of files and of layers that flatten.
 
 #include "trainer/backend/device/device.h"
 #include "trainer/tensor/nchw_order.h"
@@ -9,7 +9,7 @@ namespace trainer {
 
 namespace layout_internal {
 
-// `batch` matrices of (rows, columns), transposed.
+// Transposes `batch` matrices of (rows, columns).
 inline CopyDesc Transpose(size_t size, int64_t batch, int64_t rows, int64_t columns) {
   return CopyDesc(size)
       .Axis(batch, rows * columns, rows * columns)
@@ -19,8 +19,8 @@ inline CopyDesc Transpose(size_t size, int64_t batch, int64_t rows, int64_t colu
 
 }  // namespace layout_internal
 
-// Copies `x` into `to` in row-major (N, C, H, W) order; one storage type; a plain copy where the
-// orders agree. `to` must not overlap.
+// Copies `x` into `to` in row-major (N, C, H, W) order, with the storage type of `x`. The copy is a
+// plain one if the orders agree. `to` must not overlap `x`.
 inline void CopyToNchw(const Device& device, const ConstTensor& x, void* to) {
   const Shape& s = x.shape;
   const size_t size = SizeOf(x.dtype);
@@ -29,7 +29,7 @@ inline void CopyToNchw(const Device& device, const ConstTensor& x, void* to) {
               x.data, to);
 }
 
-// The reverse: fills `x` from numbers in row-major order.
+// Fills `x` from numbers in row-major (N, C, H, W) order.
 inline void CopyFromNchw(const Device& device, const void* from, const Tensor& x) {
   const Shape& s = x.shape;
   const size_t size = SizeOf(x.dtype);

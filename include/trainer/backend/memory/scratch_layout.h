@@ -1,5 +1,5 @@
 #pragma once
-// Arrays that share a piece of memory: a layer's workspace, its scratch.
+// Places several arrays in one block of memory, such as a layer's workspace or scratch.
 
 #include <cstddef>
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace trainer {
 
-// Arrays start at multiples of this: a cache line, and as much as any device asks for.
+// Arrays start at multiples of this: the size of a cache line, which satisfies every device.
 inline constexpr size_t kMemoryAlign = 64;
 
 inline size_t AlignedBytes(size_t bytes) {
@@ -22,7 +22,7 @@ struct ScratchRegion {
   T* At(std::span<std::byte> memory) const { return reinterpret_cast<T*>(memory.data() + offset); }
 };
 
-// Planned with Add, in any order; Bytes() is what to ask a context for. A default layout is
+// Collects arrays with Add, in any order; Bytes() is the size to request. A default layout is
 // empty.
 class ScratchLayout {
  public:
@@ -37,7 +37,7 @@ class ScratchLayout {
   }
 
   size_t Bytes() const { return bytes_; }
-  // What follows the arrays: the scratch of plans.
+  // The memory after the arrays, which primitives use as scratch.
   std::span<std::byte> Tail(std::span<std::byte> memory) const { return memory.subspan(bytes_); }
 
  private:

@@ -7,12 +7,12 @@
 
 namespace trainer {
 
-// Which elements of a tensor are summed: it is seen as (outer, channels, inner), row-major in
-// memory, and one sum belongs to each channel. The gradients of biases, scales and shifts.
+// Which elements of a tensor are summed: it is viewed as (outer, channels, inner), row-major in
+// memory, with one sum per channel. Used for the gradients of biases, scales and shifts.
 struct ChannelSumsDesc {
   int64_t outer = 1, channels = 1, inner = 1;
 
-  // The elements along `axis` as channels. An image's channels are neighbours: inner is 1.
+  // Takes `axis` as the channels. An image's channels are neighbours in memory: inner is 1.
   static ChannelSumsDesc Of(const Shape& shape, int axis) {
     const Rows rows = AxisRows(shape, axis);
     return {rows.count / std::max<int64_t>(1, rows.inner), rows.length, rows.inner};

@@ -11,7 +11,7 @@
 
 namespace trainer {
 
-// A cross-correlation over `kernel.size()` spatial axes, at least 1. More than 3 are slow.
+// A cross-correlation over `kernel.size()` spatial axes, at least 1. More than 3 axes are slow.
 //
 // Shapes: x (N, C, spatial...); weight (M, C / group, kernel...) row-major as in Caffe's files;
 //   bias (M); y (N, M, out...), where per axis
@@ -21,25 +21,24 @@ struct ConvDesc {
   int64_t batch = 0, in_channels = 0, out_channels = 0, group = 1;
   std::vector<int64_t> in, kernel, stride, pad, dilation;  // one entry per spatial axis
   bool bias = true;
-  bool relu = false;          // whether Forward writes max(0, y)
-  DType dtype = DType::kF32;  // of x, y and their gradients; weight, bias and theirs are f32
+  bool relu = false;          // Forward writes max(0, y)
+  DType dtype = DType::kF32;  // x, y and their gradients; weight, bias and their gradients are f32
 
-  std::vector<int64_t> Out() const;  // entries below 1 mean the kernel does not fit
+  std::vector<int64_t> Out() const;  // entries below 1: the kernel does not fit
   Shape InShape() const;
   Shape WeightShape() const;
   Shape OutShape() const;
-  // Multiply-adds of one forward pass; each backward half costs the same.
+  // Multiply-adds of one forward pass; BackwardWeight and BackwardData cost the same each.
   int64_t Macs() const;
 };
 
-// A convolution prepared for one shape: descriptors and algorithms are chosen here, so that the
-// calls only compute. Made by Device::NewConv; used by one thread at a time. Allocates nothing in
-// the calls; `scratch` is aligned to 64. The sums are float, and repeat bit for bit for one shape,
-// number of threads and processor.
-// Source: gradients as in arXiv:1603.07285, chapter 4.
+// A convolution prepared for one shape: descriptors and algorithms are chosen on creation, so that
+// the calls only compute. Made by Device::NewConv; used by one thread at a time. The calls allocate
+// nothing; `scratch` must be aligned to 64 bytes. Sums are float, and repeat bit for bit for the
+// same shape, number of threads and processor. Source: gradients as in arXiv:1603.07285, chapter 4.
 class ConvPrimitive : public Primitive {
  public:
-  virtual size_t ScratchBytes() const = 0;  // the most that any of the calls below needs
+  virtual size_t ScratchBytes() const = 0;  // the maximum over the calls below
   virtual void Forward(ConstTensor x, const float* weight, const float* bias, Tensor y,
                        std::span<std::byte> scratch) = 0;
   // Adds to dweight, and to dbias unless it is null.
@@ -50,8 +49,8 @@ class ConvPrimitive : public Primitive {
                             std::span<std::byte> scratch) = 0;
 };
 
-// The definition of the above in plain loops, any number of axes. The oracle of the tests and the
-// last candidate.
+// The definition in plain loops, for any number of axes. It is the reference of the tests and the
+// last candidate of the selection.
 std::unique_ptr<ConvPrimitive> MakeReferenceConv(const ConvDesc& desc);
 
 }  // namespace trainer

@@ -1,20 +1,21 @@
 #pragma once
-// NaN that a faster primitive loses, where something else tells of it.
+// Permission for a faster primitive to lose NaN where another check detects it.
 
 namespace trainer {
 
-// What a layer or a plan also is whose device may have a faster way to compute it that gives 0 for
-// NaN, as a ReLU of max(0, y) does. It keeps NaN until it is told that nobody depends on that.
+// Implemented by a layer or primitive whose device may have a faster kernel that returns 0 for NaN,
+// as a ReLU computed as max(0, y) does. NaN is kept until AllowDroppedNan is called.
 //
-// A convolution in f16 hides nothing by it, where its weights learn and an update is left out whose
-// gradients are not finite: products of f16 numbers and their sums in f32 cannot overflow, so NaN
-// comes of an input, a weight or a bias that is not finite. Of such an input the gradient of the
-// weights is not finite either, as inf * 0 is NaN; and weights and biases stay finite where no such
-// gradient moves them. In f32 and bf16 sums do overflow, so nothing changes there.
+// Dropping NaN hides no error of a convolution in f16 if its weights are trained and updates with
+// non-finite gradients are skipped. Products of f16 numbers and their f32 sums cannot overflow, so
+// a NaN comes from a non-finite input, weight or bias. A non-finite input makes the gradient of the
+// weights non-finite too, because inf * 0 is NaN; and weights and biases stay finite because
+// updates with such gradients are skipped. Sums in f32 and bf16 can overflow, so those types always
+// keep NaN.
 class MayDropNan {
  public:
   virtual ~MayDropNan() = default;
-  // For all calls from now on.
+  // Applies to all calls from now on.
   virtual void AllowDroppedNan() = 0;
 };
 

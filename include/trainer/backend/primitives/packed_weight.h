@@ -1,6 +1,6 @@
 #pragma once
-// Weights in the form that a primitive multiplies by, as copies beside them that whoever moves the
-// weights writes along with them.
+// Packed weights: copies of the weights in the layout and type that a primitive multiplies by. The
+// code that updates the weights writes the copies too.
 
 #include <cstdint>
 #include <optional>
@@ -11,13 +11,14 @@
 
 namespace trainer {
 
-// An array of f32 with the lengths (rows, a, b) becomes one with (rows, b, a) in `dtype`.
+// The packed copy of an f32 array of shape (rows, a, b) has the shape (rows, b, a) and type
+// `dtype`.
 struct PackedLayout {
   DType dtype = DType::kF32;
   int64_t rows = 0, a = 1, b = 1;
 
   int64_t Count() const { return rows * a * b; }
-  // Where element i of the array is in the copy.
+  // Returns the index in the copy of element i of the array.
   HD int64_t PackedIndex(int64_t i) const {
     const auto at = static_cast<uint32_t>(i), first = static_cast<uint32_t>(a),
                second = static_cast<uint32_t>(b);
@@ -27,25 +28,25 @@ struct PackedLayout {
   bool operator==(const PackedLayout&) const = default;
 };
 
-// What a layer or a plan also is that multiplies by such a copy of its weights, a layer of its
-// parameter 0. Without one it makes its own in each call.
+// Implemented by a layer or primitive that can multiply by a packed copy of its weights (a layer:
+// of its parameter 0). Without a copy it packs the weights in each call.
 class TakesPackedWeight {
  public:
   virtual ~TakesPackedWeight() = default;
-  // Nothing where it multiplies by the weights as they are. Known once it is prepared.
+  // Returns nullopt if it multiplies by the weights as they are. Valid once it is prepared.
   virtual std::optional<PackedLayout> packed_layout() const = 0;
-  // From now on `copy`, on the device and aligned to 64, is that of the weights of every call made
-  // while *holds. Both outlive the object.
+  // From now on, every call made while *holds is true uses `copy`, on the device and aligned to 64
+  // bytes, as its packed weights. Both must outlive the object or be removed with null pointers.
   virtual void UsePackedWeight(const void* copy, const bool* holds) = 0;
 };
 
-// A copy that an update of the weights writes too; without `to` there is none.
+// A packed copy that an update of the weights writes too. If `to` is null, there is none.
 struct PackedWeight {
   void* to = nullptr;
   PackedLayout form;
 };
 
-// Several of them as a list in the device's memory.
+// A list of packed copies in device memory.
 class PackedWeightList {
  public:
   // The device must outlive it.

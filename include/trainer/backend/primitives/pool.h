@@ -12,16 +12,16 @@ namespace trainer {
 
 enum class PoolMethod { kMax, kAverage };
 
-// Pooling of images (N, C, H, W) over windows, Caffe's rules: the output size is given (the layer
-// rounds it up or down and clips the last window); a window reaches outside the image by `pad` at
-// the start and by whatever the output size asks for at the end.
-// Max ignores padding, starts at -FLT_MAX, takes the first of equals in row-major order.
+// Pooling of images (N, C, H, W) over windows by Caffe's rules. The output size is given: the layer
+// rounds it up or down and clips the last window. Windows extend past the image by `pad` at the
+// start and as far as the output size needs at the end.
+// Max ignores padding, starts at -FLT_MAX and takes the first of equal values in row-major order.
 // Average divides by the window's area clipped to [-pad, size + pad): padding counts as zeros.
 struct PoolDesc {
   PoolMethod method = PoolMethod::kMax;
   int64_t batch = 0, channels = 0, in_h = 0, in_w = 0, out_h = 0, out_w = 0;
   int64_t kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0;
-  bool training = true;  // keep a max pool's winners, for Backward and Winners
+  bool training = true;  // keep a max pool's winners for Backward and ArgMax
   DType dtype = DType::kF32;
 
   Shape InShape() const { return {batch, channels, in_h, in_w}; }
@@ -30,17 +30,18 @@ struct PoolDesc {
 
 class PoolPrimitive : public Primitive {
  public:
-  // Memory that must survive from Forward to Backward: the winners. 0 for an average.
+  // Size of the memory that must be kept from Forward to Backward: the winners of a max pool. 0 for
+  // an average.
   virtual size_t WorkspaceBytes() const = 0;
   virtual void Forward(ConstTensor x, Tensor y, std::span<std::byte> workspace) = 0;
   // Overwrites dx.
   virtual void Backward(ConstTensor dy, Tensor dx, std::span<const std::byte> workspace) = 0;
-  // Max only, after Forward: the winner's index h * W + w in the input plane, as float, shaped
-  // like y; -1 for an empty window.
+  // Max only, after Forward. Writes the winner's index h * W + w in the input plane as float,
+  // shaped like y; -1 for an empty window.
   virtual void ArgMax(std::span<const std::byte> workspace, Tensor mask) = 0;
 };
 
-// Plain loops in the order of the definition: the oracle of the tests.
+// Plain loops in the order of the definition: the reference of the tests.
 std::unique_ptr<PoolPrimitive> MakeReferencePool(const PoolDesc& desc);
 
 }  // namespace trainer

@@ -6,17 +6,17 @@
 
 namespace trainer {
 
-// What the plans of all families tell about themselves, for `trainer time` and tests: of a layer's
-// plans, from its Prepare on.
+// Base of all primitives, with the information about the chosen kernel that `trainer time` and
+// tests read. For the primitives of a layer it is available after the layer's Prepare.
 class Primitive {
  public:
   virtual ~Primitive() = default;
 
-  // Which library and kernel computes it.
+  // The library and kernel that compute the primitive.
   virtual std::string kernel() const = 0;
 
-  // The implementations that were asked before this one and declined, each with its reason: "own
-  // Winograd: the stride is 2". Empty where only one was there to ask.
+  // The implementations that were tried before this one and declined, each with its reason: "own
+  // Winograd: the stride is 2". Empty if this one was tried first.
   const std::vector<std::string>& skipped_kernels() const { return declined_; }
   void set_skipped_kernels(std::vector<std::string> lines) { declined_ = std::move(lines); }
 

@@ -13,13 +13,13 @@ struct SoftmaxDesc {
   DType dtype = DType::kF32;
 };
 
-// Made by Device::NewSoftmax; used by one thread at a time. All tensors have the planned shape and
-// type, else kInternal.
+// Made by Device::NewSoftmax; used by one thread at a time. Throws kInternal for tensors that
+// differ from the planned shape or type.
 class SoftmaxPrimitive : public Primitive {
  public:
   // y may be x.
   virtual void Forward(ConstTensor x, Tensor y) = 0;
-  // dx_i = y_i * (dy_i - sum_j dy_j * y_j); dx may be dy.
+  // Sets dx_i = y_i * (dy_i - sum_j dy_j * y_j); dx may be dy.
   virtual void Backward(ConstTensor y, ConstTensor dy, Tensor dx) = 0;
 };
 

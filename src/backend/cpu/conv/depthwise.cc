@@ -7,7 +7,7 @@
 namespace trainer::cpu {
 namespace {
 
-// y = max(0, y); NaN stays.
+// Computes y = max(0, y); NaN is kept.
 void Rectify(void* y, int64_t count, DType dtype) {
   DispatchCpuDtype(dtype, [&](auto tag) {
     using T = typename decltype(tag)::Type;
@@ -20,11 +20,12 @@ void Rectify(void* y, int64_t count, DType dtype) {
   });
 }
 
-// What a pass over the targets reads and writes: y from x going forward, dx from dy going back.
+// The operands of a pass over the targets: the forward pass computes y from x, the backward pass dx
+// from dy.
 struct Operands {
   const void* source;
-  const float *weight, *start;  // (9, C), (C): the sums begin with `start`
-  const void* zeros;            // (C), stands for pixels outside of the source
+  const float *weight, *start;  // (9, C) and (C); the sums start from `start`
+  const void* zeros;            // (C), used for pixels outside the source
   void* target;
   bool stream;
 };
@@ -147,7 +148,7 @@ class DepthwisePass {
   int64_t batch_, channels_, stride_, pad_;
   bool back_;
   DType dtype_;
-  std::vector<DepthwiseRows> rows_;  // per row of the target
+  std::vector<DepthwiseRows> rows_;  // by target row
   int64_t source_width_, source_image_, target_width_;
 };
 

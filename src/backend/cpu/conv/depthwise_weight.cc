@@ -6,7 +6,7 @@
 namespace trainer::cpu {
 namespace {
 
-// Each part sums its lines into a gradient of its own; the parts are then added in their order.
+// Each part sums its lines into its own gradient; the parts are then added in a fixed order.
 class DepthwiseBackwardWeight final : public ConvBackwardWeight {
  public:
   explicit DepthwiseBackwardWeight(const ConvDesc& desc)
@@ -40,7 +40,7 @@ class DepthwiseBackwardWeight final : public ConvBackwardWeight {
   }
 
  private:
-  // Floats of a part's sums: (9 + 1, C wide), the last row being that of dy.
+  // Number of floats in a part's sums: (9 + 1, C wide), where the last row sums dy.
   int64_t Part() const { return (kTaps + 1) * wide_; }
 
   template <class V>
@@ -68,12 +68,12 @@ class DepthwiseBackwardWeight final : public ConvBackwardWeight {
     ParallelLanes<V>(threads_, 1, false, part);
   }
 
-  // Pixels that are summed up before the sums go to memory: enough to make that cheap, and few
-  // enough to stay in the nearest caches while all channels pass over them.
+  // Pixels that are summed in registers before the sums are stored: enough to make the stores
+  // cheap, and few enough to stay in the nearest caches while all channels pass over them.
   static constexpr int64_t kTileWidth = 14;
   int64_t TileLines() const { return std::max<int64_t>(1, 2 * kTileWidth / out_width_); }
 
-  // Adds what pixels [begin, begin + kTileWidth) of `count` lines give.
+  // Adds the contribution of pixels [begin, begin + kTileWidth) of `count` lines.
   template <class T, class V, int S>
   TRAINER_INLINE void AddTile(const T* image, const DepthwiseRows* rows, const T* grads,
                               int64_t count, int64_t begin, float* sums) const {
@@ -89,8 +89,8 @@ class DepthwiseBackwardWeight final : public ConvBackwardWeight {
     }
   }
 
-  // Adds what pixels [begin, end) of a line of dy give, for one vector of channels. The three
-  // columns of x under the kernel move along in registers.
+  // Adds the contribution of pixels [begin, end) of a line of dy, for one vector of channels. The
+  // three columns of x under the kernel move through registers.
   template <class T, class V, int S>
   TRAINER_INLINE void AddLine(const T* image, const DepthwiseRows& rows, const T* grads,
                               int64_t begin, int64_t end, Sums<V>& sum) const {
@@ -136,7 +136,7 @@ class DepthwiseBackwardWeight final : public ConvBackwardWeight {
     V::StoreTo(to, sum + value);
   }
 
-  // Adds a row of the sums, over all parts. The last vector of a wide row ends with the last
+  // Adds a row of the sums over all parts. The last vector of a wide row ends with the last
   // channel.
   void TreeSum(const float* sums, float* to, int64_t step) const {
     for (int64_t c = 0; c < channels_; ++c) {
@@ -149,10 +149,10 @@ class DepthwiseBackwardWeight final : public ConvBackwardWeight {
 
   ConvDesc desc_;
   int64_t channels_, lanes_;
-  int64_t wide_;  // channels filled up to whole vectors
+  int64_t wide_;  // channels rounded up to whole vectors
   int64_t width_, image_, out_width_, out_height_;
   int threads_;
-  std::vector<DepthwiseRows> rows_;  // per row of dy
+  std::vector<DepthwiseRows> rows_;  // by row of dy
 };
 
 KernelOrReason<ConvBackwardWeight> TakeDepthwiseWeight(const Device&, const ConvDesc& desc) {

@@ -7,9 +7,9 @@
 namespace trainer::cpu {
 namespace {
 
-// Whether oneDNN 2.6.3 computes this wrongly in bf16, as comparing random shapes with the reference
-// has shown: data gradients of 1 x 1 kernels with an odd number of outputs, and weight gradients
-// with a stride where the kernel is as long as the unpadded input or longer.
+// Whether oneDNN 2.6.3 computes this wrongly in bf16, as comparisons of random shapes with the
+// reference have shown: it fails for data gradients of 1 x 1 kernels with an odd number of outputs,
+// and for weight gradients with a stride if the kernel is as long as the unpadded input or longer.
 bool WrongBf16Data(const ConvDesc& desc) {
   return desc.dtype == DType::kBF16 && desc.out_channels / desc.group % 2 != 0 &&
          std::all_of(desc.kernel.begin(), desc.kernel.end(), [](int64_t k) { return k == 1; });
@@ -22,8 +22,8 @@ bool WrongBf16Weight(const ConvDesc& desc) {
   return false;
 }
 
-// Images first in our layout, other ranks first in the library's layout: it has fast kernels for
-// channels-last and blocked layouts only.
+// Images try our layout first, other ranks the library's, because it has fast kernels only for
+// channels-last and blocked layouts.
 std::vector<ConvLayout> Layouts(const ConvDesc& desc, bool wrong_bf16) {
   if (wrong_bf16) return {ConvLayout::kFloat};
   std::vector<ConvLayout> layouts = {ConvLayout::kLibrary, ConvLayout::kOurs};
@@ -32,7 +32,8 @@ std::vector<ConvLayout> Layouts(const ConvDesc& desc, bool wrong_bf16) {
   return layouts;
 }
 
-// The first kernel of any layout; one by way of a matrix of patches only where there is no other.
+// Returns the first kernel for any layout. A kernel that uses im2col is taken only if there is no
+// other.
 template <class Step, class Maker>
 KernelOrReason<Step> FirstKernel(const ConvDesc& desc, const std::vector<ConvLayout>& layouts,
                                  const Maker& make) {

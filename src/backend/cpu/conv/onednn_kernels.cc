@@ -13,9 +13,9 @@ using onednn::Choice;
 using onednn::Data;
 using onednn::Dims;
 
-// Whether oneDNN 2.6.3 computes this rightly with tile registers. Comparing random shapes with the
-// reference has shown wrong weight gradients with dilation, and outputs left as they were where a
-// window is in the padding alone.
+// Whether oneDNN 2.6.3 computes this correctly with tile registers. Comparisons of random shapes
+// with the reference have shown wrong weight gradients with dilation, and outputs that were not
+// written if a window covers only padding.
 bool TilesAreRight(const ConvDesc& desc) {
   if (desc.in.size() != 2) return false;
   for (size_t i = 0; i < desc.in.size(); ++i) {
@@ -24,7 +24,7 @@ bool TilesAreRight(const ConvDesc& desc) {
   return true;
 }
 
-// A description in oneDNN's terms. `..._lib` may leave the layout to the library.
+// A description as oneDNN descriptors. `..._lib` may leave the layout to the library.
 struct ConvDescriptors {
   ConvDescriptors(const ConvDesc& desc, ConvLayout layout)
       : x(Ours(desc.InShape(), desc.dtype)),
@@ -40,8 +40,9 @@ struct ConvDescriptors {
         relu(desc.relu),
         tiles(TilesAreRight(desc)) {
     for (size_t i = 0; i < desc.kernel.size(); ++i) {
-      stride[i] = std::min(desc.stride[i], desc.in[i] + 2 * desc.pad[i]);  // it multiplies in ints
-      dilate[i] = desc.dilation[i] - 1;  // oneDNN counts the holes
+      // oneDNN multiplies as ints
+      stride[i] = std::min(desc.stride[i], desc.in[i] + 2 * desc.pad[i]);
+      dilate[i] = desc.dilation[i] - 1;  // oneDNN counts the gaps between taps
       pad[i] = desc.pad[i];
     }
   }
@@ -60,7 +61,7 @@ struct ConvDescriptors {
     return dims;
   }
 
-  // (C, M, kernel...) in memory, per group.
+  // Describes a weight that is (C, M, kernel...) in memory, per group.
   static dnnl_memory_desc_t InputsFirst(const ConvDesc& desc) {
     const Dims dims = WeightDims(desc);
     const size_t m = dims.size() - 2 - desc.kernel.size(), c = m + 1;

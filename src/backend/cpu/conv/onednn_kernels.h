@@ -1,6 +1,6 @@
 #pragma once
-// One direction of a convolution by one primitive of oneDNN: what library.cc chooses from.
-// Each maker returns null where the library has no such kernel.
+// One direction of a convolution with one oneDNN primitive; library.cc chooses among them. Each
+// maker returns null if the library has no such kernel.
 
 #include <memory>
 
@@ -8,18 +8,18 @@
 
 namespace trainer::cpu {
 
-// How oneDNN sees x, y and their gradients.
+// The layout in which oneDNN gets x, y and their gradients.
 enum class ConvLayout {
-  kOurs,     // as the tensors have it
-  kLibrary,  // as the library likes them, copied through scratch
-  kFloat,    // the same, as f32
+  kOurs,     // the tensors' own layout
+  kLibrary,  // the library's preferred layout, copied through scratch
+  kFloat,    // the library's preferred layout, converted to f32
 };
-// The layout of a weight in memory: as Caffe's files have it, (M, C, kernel...), or (C, M,
-// kernel...); the group comes first in both.
+// The layout of a weight in memory: (M, C, kernel...) as in Caffe's files, or (C, M, kernel...).
+// The group comes first in both.
 enum class WeightOrder { kOutputsFirst, kInputsFirst };
 
-// `any_kernel` also takes the library's slow kernels by way of a matrix of patches ("gemm"), but
-// never its reference loops.
+// `any_kernel` also accepts the library's slow kernels that use im2col ("gemm"), but never its
+// reference loops.
 std::unique_ptr<ConvForward> MakeOneDnnForward(const ConvDesc& desc, ConvLayout layout,
                                                bool any_kernel,
                                                WeightOrder order = WeightOrder::kOutputsFirst);
@@ -28,8 +28,8 @@ std::unique_ptr<ConvBackwardData> MakeOneDnnBackwardData(const ConvDesc& desc, C
 std::unique_ptr<ConvBackwardWeight> MakeOneDnnBackwardWeight(const ConvDesc& desc,
                                                              ConvLayout layout, bool any_kernel);
 
-// The layouts that are tried for a direction, the likeliest first. kFloat alone where the library
-// is known to compute a bf16 direction wrongly.
+// The layouts to try for a direction, the most likely first; only kFloat if the library is known to
+// compute a bf16 direction wrongly.
 std::vector<ConvLayout> LayoutsForForward(const ConvDesc& desc);
 std::vector<ConvLayout> LayoutsForData(const ConvDesc& desc);
 std::vector<ConvLayout> LayoutsForWeight(const ConvDesc& desc);

@@ -1,6 +1,6 @@
-// Convolutions of images with 1 x 1 kernels as products of matrices, where that is faster than the
-// library's convolution: its weight gradient in bf16 reaches a fifth of what its product does, and
-// its data gradient with a stride computes what stays 0.
+// Convolutions of images with 1 x 1 kernels as matrix products, where these are faster than the
+// library's convolution. Its weight gradient in bf16 reaches a fifth of the speed of its matrix
+// product, and its data gradient with a stride also computes the elements that stay 0.
 
 #include <algorithm>
 #include <cstring>
@@ -22,7 +22,7 @@ bool IsPointwise(const ConvDesc& desc) {
 
 bool HasStride(const ConvDesc& desc) { return desc.stride[0] != 1 || desc.stride[1] != 1; }
 
-// The pixels of an image that a 1 x 1 kernel with a stride reads, gathered, and scattered back.
+// Gathers the pixels of an image that a 1 x 1 kernel with a stride reads, and scatters them back.
 class StridedPixels {
  public:
   explicit StridedPixels(const ConvDesc& desc)
@@ -47,7 +47,7 @@ class StridedPixels {
       }
     });
   }
-  // Writes all of x: the packed pixels where they belong, zeros between them.
+  // Writes all of x: the packed pixels at their positions, and zeros between them.
   void Scatter(const std::byte* packed, std::byte* x) const {
     ParallelRanges(batch_ * h_, Grain(w_), [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
@@ -64,7 +64,7 @@ class StridedPixels {
   }
 
  private:
-  // The first pixel that a line of outputs reads.
+  // Returns the first pixel that a line of outputs reads.
   int64_t LineOf(int64_t line) const { return (line / oh_ * h_ + line % oh_ * sh_) * w_; }
   int64_t Grain(int64_t pixels) const {
     return GrainOfBytes(pixels * static_cast<int64_t>(bytes_));
@@ -74,8 +74,8 @@ class StridedPixels {
   size_t bytes_;
 };
 
-// dweight (M, C) += dy^T (M, pixels) * x (pixels, C), in bf16. The pixels that do not fill a tile
-// register are a second product.
+// Computes dweight (M, C) += dy^T (M, pixels) * x (pixels, C) in bf16. The pixels that do not fill
+// a tile register form a second product.
 class PointwiseBackwardWeight final : public ConvBackwardWeight {
  public:
   PointwiseBackwardWeight(const Device& device, const ConvDesc& desc)
@@ -119,7 +119,7 @@ class PointwiseBackwardWeight final : public ConvBackwardWeight {
   }
 
  private:
-  static constexpr int64_t kTile = 32;  // pixels
+  static constexpr int64_t kTile = 32;  // in pixels
 
   size_t PackedBytes() const { return strided_ ? AlignedBytes(strided_pixels_.PackedBytes()) : 0; }
   void AddBias(const BFloat16* grads, float* dbias) const {
@@ -141,7 +141,7 @@ class PointwiseBackwardWeight final : public ConvBackwardWeight {
   size_t gemm_bytes_ = 0;
 };
 
-// The data gradient without the stride, scattered.
+// Computes the data gradient without the stride and scatters it.
 class ScatteredBackwardData final : public ConvBackwardData {
  public:
   ScatteredBackwardData(const ConvDesc& desc, std::unique_ptr<ConvBackwardData> dense)

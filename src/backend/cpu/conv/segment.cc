@@ -57,10 +57,10 @@ std::string SegmentsRefuse(const ConvDesc& desc) {
   if (desc.in.size() != 2) return "it supports images only";
   if (desc.group != 1) return "it supports one group only";
   if (desc.dilation[1] > 1 && desc.kernel[1] > 1) return "the kernel is dilated along the width";
-  constexpr int64_t kMaxPixels = int64_t{1} << 24;  // there is a table with an entry for each
+  constexpr int64_t kMaxPixels = int64_t{1} << 24;  // a table has an entry for each pixel
   const std::vector<int64_t> out = desc.Out();
   if (out[0] > kMaxPixels / out[1]) return "the image has too many pixels for its table";
-  // Full vectors are oneDNN's ground, and so are weights that need blocking for the caches.
+  // oneDNN is faster if the vectors are full, or if the weights need blocking for the caches.
   if (desc.in_channels % kLanes == 0 && desc.out_channels % kLanes == 0) {
     return "all channels fill whole vectors of 16, and oneDNN is faster then";
   }

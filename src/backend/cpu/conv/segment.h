@@ -1,21 +1,22 @@
 #pragma once
-// Convolutions of images by own AVX-512 loops, for the shapes where oneDNN leaves much unused: few
+// Convolutions of images in our own AVX-512 loops, for shapes where oneDNN uses vectors poorly: few
 // input channels, or channel counts far from a multiple of 16 (the first layers of LeNet, CIFAR-10
-// quick and CaffeNet; LeNet's second).
+// quick and CaffeNet; LeNet's second layer).
 //
-// The library's kernels go tap by tap over vectors of channels. With 1 or 3 input channels, or 20
-// or 50 outputs, most of a vector is empty, and the work is that of 16, 32 or 64 channels. In NHWC
-// the numbers that one kernel row reads, (kernel_w, channels), are contiguous: a segment. The
+// The library's kernels loop over vectors of channels for each tap. With 1 or 3 input channels, or
+// 20 or 50 outputs, most of a vector is empty, and the cost is that of 16, 32 or 64 channels. In
+// NHWC the elements that one kernel row reads, (kernel_w, channels), are contiguous: a segment. The
 // convolution is a product of overlapping segments with the weight:
 //   y[n, oh, ow, m] = sum over kh, k of x[n, oh*sh + kh*dh, ow*sw*C + k] * weight[kh, k, m].
-// Its inner length, kernel_w * C, is what is broadcast, so that it need not fill vectors at all.
-// The left operand is read in place, at an offset per pixel and one per tap (tiles.h): no matrix of
-// patches is written, which for these layers would be several times the input.
+// Elements along its inner length, kernel_w * C, are broadcast, so this length need not fill
+// vectors. The left operand is read in place, at an offset per pixel and an offset per tap
+// (tiles.h): no im2col matrix is written, which for these layers would be several times as large as
+// the input.
 //
-// Outputs that do not fill the last vector (4 of LeNet's 20) are the tail. Where that is the
-// cheaper, they are computed as dot products along the segment instead, with the segment in the
-// vectors. Padding is copied around an image into scratch, one image per thread, so that the loops
-// know no borders.
+// Outputs that do not fill the last vector (4 of LeNet's 20) are the tail. If that is cheaper, they
+// are computed as dot products along the segment, with the segment in the vectors. An image with
+// padding is copied into padded scratch, one image per thread, so that the loops need no border
+// checks.
 
 #include <memory>
 #include <vector>
@@ -27,33 +28,35 @@
 
 namespace trainer::cpu {
 
-// Lengths and offsets in floats where nothing else is said.
+// Lengths and offsets are in floats unless stated otherwise.
 struct SegmentShape {
   explicit SegmentShape(const ConvDesc& desc);
 
   int64_t batch, c, h, w, m, kh, kw, oh, ow, sh, sw, ph, pw, dh;
   int64_t segment;  // kw * c
-  int64_t row;      // of a padded image
+  int64_t row;      // a row of a padded image
   int64_t padded;   // a padded image
   int64_t x_image;  // an image of the input
   int64_t y_image;  // an image of the output
-  int64_t m_wide;   // m filled up to whole vectors
+  int64_t m_wide;   // m rounded up to whole vectors
   int64_t segment_wide;
-  int threads;  // parts that the work is cut into, each with scratch of its own
+  int threads;  // parts of the work, each with its own scratch
   bool bias;
 
   bool HasPad() const { return ph > 0 || pw > 0; }
-  // Copies an image into the middle of a padded one whose border is 0 already.
+  // Copies an image into the middle of a padded image whose border is already 0.
   void CopyInside(const float* image, float* to) const;
-  // Where each output pixel's window begins in a padded image, and each weight in the window.
+  // Return where each output pixel's window begins in a padded image, and the offset of each weight
+  // in the window.
   std::vector<int64_t> PixelOffsets() const;
   std::vector<int64_t> TapOffsets() const;
 };
 
-// Why these loops cannot do it or are not the faster ones, or "". They need AVX-512, f32, two axes,
-// one group and columns of the kernel that are not dilated.
+// Returns the reason why these loops cannot compute `desc` or are slower, or "". They need AVX-512,
+// f32, two axes, one group and a kernel that is not dilated along the width.
 std::string SegmentsRefuse(const ConvDesc& desc);
-// The same, and for the forward pass and the data gradient 1 x 1 kernels, too.
+// Applies the same conditions and also refuses 1 x 1 kernels, for the forward pass and the data
+// gradient.
 std::string SegmentsRefuseForwardOrData(const ConvDesc& desc);
 
 }  // namespace trainer::cpu

@@ -6,11 +6,11 @@
 namespace trainer::cpu {
 namespace {
 
-// Floats of products that stay in the second-level cache until they are added.
+// Number of floats of contributions that stay in the second-level cache until they are added.
 constexpr int64_t kProductFloats = 64 << 10;
 
-// dy times the weight gives each pixel's share of the segments it was computed from; the shares are
-// then added where they came from. Threads take images.
+// dy times the weight gives each pixel's contribution to the segments that it was computed from.
+// The contributions are then added at the segments' positions. Each thread processes whole images.
 class SegmentBackwardData final : public ConvBackwardData {
  public:
   explicit SegmentBackwardData(const ConvDesc& desc)
@@ -44,8 +44,8 @@ class SegmentBackwardData final : public ConvBackwardData {
  private:
   int64_t Shares() const { return lines_ * s_.ow * s_.segment_wide; }
 
-  // (M, C, KH, KW) becomes (KH, M, (KW, C) wide) but for the tail, which becomes
-  // (KH, tail of (KW, C), M wide).
+  // Repacks (M, C, KH, KW) to (KH, M, (KW, C) wide), except for the tail, which becomes (KH, tail
+  // of (KW, C), M wide).
   void Pack(const float* weight, float* main, float* tail) const {
     const int64_t taps = s_.kh * s_.kw, columns = s_.segment - tail_;
     ParallelRanges(s_.kh * s_.m, 1 + 8192 / s_.segment, [&](int64_t begin, int64_t end) {
@@ -114,9 +114,9 @@ class SegmentBackwardData final : public ConvBackwardData {
   }
 
   SegmentShape s_;
-  int64_t tail_;   // of the segment, computed as dot products
-  int64_t wide_;   // the rest of the segment
-  int64_t lines_;  // output lines done at once
+  int64_t tail_;   // end of the segment, computed as dot products
+  int64_t wide_;   // rest of the segment, rounded up to whole vectors
+  int64_t lines_;  // output lines processed at once
   std::vector<int64_t> pixel_, tap_;
   ScratchLayout scratch_;
   ScratchRegion<float> main_, tail_weights_, shares_, images_;

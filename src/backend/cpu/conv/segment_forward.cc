@@ -37,7 +37,7 @@ class SegmentForward final : public ConvForward {
   }
 
  private:
-  // (M, C, KH, KW) becomes (KH, KW, C, M), for the columns before the tail, wide.
+  // Repacks (M, C, KH, KW) to (KH, KW, C, M wide), for the columns before the tail.
   void PackMain(const float* weight, float* packed) const {
     const int64_t taps = s_.kh * s_.kw, columns = s_.m - tail_;
     ParallelRanges(taps * s_.c, 1 + 8192 / s_.m_wide, [&](int64_t begin, int64_t end) {
@@ -50,7 +50,7 @@ class SegmentForward final : public ConvForward {
     });
   }
 
-  // (M, C, KH, KW) becomes (KH, tail of M, (KW, C) wide).
+  // Repacks (M, C, KH, KW) to (KH, tail of M, (KW, C) wide).
   void PackTail(const float* weight, float* packed) const {
     const int64_t taps = s_.kh * s_.kw;
     for (int64_t at = 0; at < s_.kh * tail_; ++at, packed += s_.segment_wide) {
@@ -110,14 +110,14 @@ class SegmentForward final : public ConvForward {
 
   SegmentShape s_;
   bool relu_;
-  int64_t tail_;  // of the outputs, computed as dot products
+  int64_t tail_;  // last outputs, computed as dot products
   int64_t wide_;
   std::vector<int64_t> pixel_, tap_;
   ScratchLayout scratch_;
   ScratchRegion<float> main_, tail_weights_, bias_, images_;
 };
 
-// Measured by conv_kernels (scripts/bench/README.md).
+// The choice was measured with conv_kernels (scripts/bench/README.md).
 KernelOrReason<ConvForward> TakeSegmentForward(const Device&, const ConvDesc& desc) {
   if (auto why = SegmentsRefuseForwardOrData(desc); !why.empty()) return Unsupported{why};
   if (desc.out_channels % (4 * kLanes) == 0) {

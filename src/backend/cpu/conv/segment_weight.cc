@@ -6,8 +6,8 @@
 namespace trainer::cpu {
 namespace {
 
-// What is visited at once: whole images or lines of one image, as many as stay in the nearest
-// caches while every tile of the gradient passes over them.
+// A block of work: whole images or lines of one image, as many as fit the nearest caches while
+// every tile of the gradient passes over them.
 struct CacheBlock {
   explicit CacheBlock(const SegmentShape& s) {
     constexpr int64_t kBytes = 96 << 10;
@@ -18,7 +18,7 @@ struct CacheBlock {
   int64_t images, lines;
 };
 
-// Each part sums its images into a gradient of its own; the parts are then added in their order.
+// Each part sums its images into its own gradient; the parts are then added in a fixed order.
 class SegmentBackwardWeight final : public ConvBackwardWeight {
  public:
   explicit SegmentBackwardWeight(const ConvDesc& desc)
@@ -49,7 +49,8 @@ class SegmentBackwardWeight final : public ConvBackwardWeight {
   }
 
  private:
-  // Lines [begin, end) of all images' output lines: whole images in groups, else some lines of one.
+  // Processes lines [begin, end) of all images' output lines: whole images in groups, else some
+  // lines of one image.
   void RunLines(int64_t begin, int64_t end, const float* x, const float* dy, float* grad,
                 float* padded) const {
     std::fill_n(grad, grad_, 0.0f);
@@ -85,7 +86,7 @@ class SegmentBackwardWeight final : public ConvBackwardWeight {
     for (int64_t i = 0; i < s_.kh; ++i) {
       const Operand rows = x.Plus(i * s_.dh * s_.row);
       add(rows, s_.segment, dy, columns, grad + i * s_.segment * wide_, wide_);
-      // The last outputs transposed, so that the long side fills the vectors.
+      // The tail outputs are transposed, so that the long side fills the vectors.
       add(dy.Plus(columns), tail_, rows, s_.segment, grad + tail_at_ + i * tail_ * s_.segment_wide,
           s_.segment_wide);
     }
@@ -99,7 +100,7 @@ class SegmentBackwardWeight final : public ConvBackwardWeight {
     return sum;
   }
 
-  // The sums of all parts, added to (M, C, KH, KW).
+  // Adds the sums of all parts to `dweight` (M, C, KH, KW).
   void TreeSum(const float* grads, float* dweight) const {
     const int64_t rows = s_.kh * s_.segment, taps = s_.kh * s_.kw, columns = s_.m - tail_;
     ParallelRanges(s_.m, 1 + 4096 / rows, [&](int64_t begin, int64_t end) {
@@ -124,10 +125,10 @@ class SegmentBackwardWeight final : public ConvBackwardWeight {
   }
 
   SegmentShape s_;
-  int64_t tail_;  // of the outputs, whose sums are kept transposed: (KH, tail, (KW, C) wide)
-  int64_t wide_;  // the others' are kept as (KH, KW, C, M wide)
+  int64_t tail_;  // last outputs; their sums are transposed: (KH, tail, (KW, C) wide)
+  int64_t wide_;  // the other sums are (KH, KW, C, M wide)
   CacheBlock block_;
-  int64_t tail_at_, bias_at_, grad_;  // inside one part's gradient, and its length
+  int64_t tail_at_, bias_at_, grad_;  // offsets inside one part's gradient, and its length
   ScratchLayout scratch_;
   ScratchRegion<float> grads_, images_;
 };

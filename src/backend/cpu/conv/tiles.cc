@@ -9,7 +9,7 @@
 namespace trainer::cpu {
 namespace {
 
-// Accumulators R x V, V vectors of the right operand and a broadcast must fit into 32 registers.
+// R x V accumulators, V vectors of the right operand and a broadcast must fit into 32 registers.
 constexpr int kMaxVectors = 3;
 constexpr int kMaxRows = 12;
 constexpr int RowsFor(int vectors) { return vectors == 3 ? 8 : kMaxRows; }
@@ -17,7 +17,7 @@ constexpr int RowsFor(int vectors) { return vectors == 3 ? 8 : kMaxRows; }
 constexpr int kDotRows = 4;
 constexpr int kDotColumns = 4;
 
-// The lanes of the last of `vectors` vectors that `columns` fill.
+// Returns the mask of the lanes of the last of `vectors` vectors that `columns` fill.
 __mmask16 LastMask(int64_t columns, int64_t vectors) {
   const int64_t lanes = std::min(columns - (vectors - 1) * kLanes, kLanes);
   return static_cast<__mmask16>((1u << lanes) - 1);
@@ -58,7 +58,7 @@ TRAINER_AVX512 void TileMultiply(const ProductTiles& t, const int64_t* pixel, co
   }
 }
 
-// Not _mm512_reduce_add_ps: GCC 12 warns of what that reads.
+// _mm512_reduce_add_ps is not used, because GCC 12 warns that it may read an uninitialised value.
 TRAINER_AVX512 inline float SumOfLanes(__m512 x) {
   using Half = float __attribute__((vector_size(32)));
   using Quarter = float __attribute__((vector_size(16)));
@@ -141,7 +141,7 @@ TRAINER_AVX512 void GradientTile(const GradientTiles& t, const float* left_at,
   }
 }
 
-// Tables of the above by number of rows - 1.
+// Tables of the functions above by number of rows - 1.
 template <int V, int... R>
 constexpr auto TileMultiplyRow(std::integer_sequence<int, R...>) {
   return std::array{&TileMultiply<std::min(R + 1, RowsFor(V)), V>...};
@@ -199,8 +199,8 @@ void DotPixels(const DotTiles& t, int64_t pixels) {
 }
 
 int64_t TailColumns(int64_t columns, int64_t rows, int64_t length) {
-  // In vector operations per pixel: dot products and the sums across their lanes, against the
-  // products with a nearly empty vector of columns.
+  // Costs are in vector operations per pixel: dot products and the sums across their lanes, against
+  // the products with a nearly empty vector of columns.
   const int64_t tail = columns % kLanes;
   const int64_t dots = tail * (rows * RoundUpToLanes(length) / kLanes + 10);
   return dots * 3 < rows * length * 2 ? tail : 0;
@@ -208,7 +208,7 @@ int64_t TailColumns(int64_t columns, int64_t rows, int64_t length) {
 
 TRAINER_AVX512 void AddOverlapping(const OverlappingSegments& t, float* to) {
   for (int64_t place = 0; place < (t.count - 1) * t.stride + t.length; ++place, to += t.width) {
-    // Segment p has this place as its number place - p * stride.
+    // In segment p, this is group number place - p * stride.
     const int64_t first = place < t.length ? 0 : (place - t.length) / t.stride + 1;
     const int64_t last = std::min(place / t.stride, t.count - 1);
     for (int64_t k = 0; k < t.width; k += kLanes) {

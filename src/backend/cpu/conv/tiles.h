@@ -1,11 +1,11 @@
 #pragma once
-// Register-blocked products for AVX-512, the arithmetic of the segment convolutions. The left
-// operand is read through offsets, so that windows may overlap. Lengths are in floats; "wide" is
-// filled up with zeros to whole vectors.
+// Register-blocked products for AVX-512, used by the segment convolutions. The left operand is read
+// through offsets, so that windows may overlap. Lengths are in floats; "wide" means padded with
+// zeros to whole vectors.
 
 #include <cstdint>
 
-// Of functions that are only called where DetectCpuIsa() says kAvx512.
+// Attribute of functions that are called only if DetectCpuIsa() returns kAvx512.
 #define TRAINER_AVX512 __attribute__((target("arch=x86-64-v4,prefer-vector-width=512")))
 
 namespace trainer::cpu {
@@ -14,7 +14,8 @@ inline constexpr int64_t kLanes = 16;  // floats in a vector
 
 inline int64_t RoundUpToLanes(int64_t n) { return (n + kLanes - 1) / kLanes * kLanes; }
 
-// y[p, j] = bias[j] + sum over t < taps of x[pixel[p] + tap[t]] * w[t, j]
+// MultiplyPixels computes
+//   y[p, j] = bias[j] + sum over t < taps of x[pixel[p] + tap[t]] * w[t, j]
 // with w[t, j] at w + t * w_step + j and y[p, j] at y + p * y_pixel + j. `w` and `bias` (null for
 // 0) are wide in j; y is written for j < columns only.
 struct ProductTiles {
@@ -29,8 +30,8 @@ struct ProductTiles {
 };
 void MultiplyPixels(const ProductTiles& t, int64_t pixels);
 
-// The same for few columns and taps in rows of `length` neighbours, as dot products:
-// y[p, j] = bias[j] + sum over i < rows, k < length of x[pixel[p] + i * x_row + k] * w[i, j, k]
+// DotPixels computes dot products, for few columns and taps in rows of `length` neighbours:
+//   y[p, j] = bias[j] + sum over i < rows, k < length of x[pixel[p] + i * x_row + k] * w[i, j, k]
 // with w[i, j, k] at w + (i * columns + j) * wide length + k.
 struct DotTiles {
   const float* x;
@@ -43,18 +44,18 @@ struct DotTiles {
 };
 void DotPixels(const DotTiles& t, int64_t pixels);
 
-// How many of the last columns of a product with `rows` rows of `length` taps are cheaper as dot
-// products: those that do not fill a vector, or 0.
+// Returns how many of the last columns of a product with `rows` rows of `length` taps are cheaper
+// as dot products: the columns that do not fill a vector, or 0.
 int64_t TailColumns(int64_t columns, int64_t rows, int64_t length);
 
-// `count` segments of `length` groups of `width` floats, each `stride` groups after the one before
-// where they belong, and `step` floats apart in the source.
+// `count` segments of `length` groups of `width` floats. Each starts `stride` groups after the
+// previous one in the target, and `step` floats after it in the source.
 struct OverlappingSegments {
   const float* from;
   int64_t step, count, length, stride, width;
 };
-// Adds them up at `to`. Each group is read and written once: a store of part of a vector followed
-// by a load from there costs more than all the rest.
+// Adds the segments to `to`. Each group is read and written once, because a store of part of a
+// vector followed by a load from there costs more than the rest of the work.
 void AddOverlapping(const OverlappingSegments& t, float* to);
 
 // One operand of a sum over positions (image, line, pixel).
@@ -64,7 +65,8 @@ struct Operand {
 
   Operand Plus(int64_t floats) const { return {at + floats, image, line, pixel}; }
 };
-// g[k, j] += sum over all positions p of left[p, k] * right[p, j]
+// AddOuterProducts computes
+//   g[k, j] += sum over all positions p of left[p, k] * right[p, j]
 // for k < length, j < columns, with g[k, j] at g + k * g_step + j, wide in j.
 struct GradientTiles {
   Operand left, right;

@@ -1,6 +1,6 @@
-// The data gradient of a convolution as the forward pass of another one, over dy, with the weight's
-// taps reversed and its inputs and outputs exchanged. oneDNN's forward kernels are faster than its
-// backward ones by up to a half.
+// The data gradient of a convolution as the forward pass of another convolution, over dy, with the
+// weight's taps reversed and its inputs and outputs exchanged. oneDNN's forward kernels are up to a
+// half faster than its backward kernels.
 
 #include "cpu/conv/transposed.h"
 
@@ -13,7 +13,7 @@
 namespace trainer::cpu {
 namespace {
 
-// The convolution whose forward pass is the data gradient of `desc`.
+// Returns the convolution whose forward pass is the data gradient of `desc`.
 ConvDesc Transposed(const ConvDesc& desc) {
   ConvDesc transposed = desc;
   transposed.in_channels = desc.out_channels;
@@ -26,8 +26,8 @@ ConvDesc Transposed(const ConvDesc& desc) {
   return transposed;
 }
 
-// The taps are reversed here, in the weight's own order (one tap needs none); inputs and outputs
-// are exchanged by the strides that the library is given for the weight.
+// This class reverses the taps in the weight's own order (a single tap needs no reversal). The
+// strides given to the library for the weight exchange inputs and outputs.
 class TransposedBackwardData final : public ConvBackwardData {
  public:
   TransposedBackwardData(const ConvDesc& desc, std::unique_ptr<ConvForward> forward)

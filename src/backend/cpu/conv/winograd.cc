@@ -7,8 +7,8 @@
 namespace trainer::cpu {
 namespace {
 
-// The product of a forward pass or a data gradient. Threads take tiles, or part of the outputs
-// each where the tiles are few.
+// The product of a forward pass or a data gradient. Each thread takes some tiles, and only a part
+// of the outputs if there are few tiles.
 class WinogradProduct {
  public:
   WinogradProduct(const WinogradShape& shape, const KernelSteps& steps, int threads)
@@ -45,7 +45,7 @@ class WinogradProduct {
 
  private:
   static int OutputSplits(const WinogradShape& s, int threads) {
-    constexpr int64_t kFew = 48;  // tiles of a thread
+    constexpr int64_t kFew = 48;  // tiles per thread
     int splits = 1;
     while (threads % (splits * 2) == 0 && s.tiles * splits < kFew * threads &&
            splits * 2 * kPanel <= s.m) {
@@ -53,7 +53,7 @@ class WinogradProduct {
     }
     return splits;
   }
-  // The first panel of a split.
+  // Returns the first panel of a split.
   int64_t Panels(int64_t split) const { return (s_.m + kPanel - 1) / kPanel * split / splits_; }
 
   void TransformKernels(const float* weight, int part, float* u) const {
@@ -87,8 +87,8 @@ class WinogradProduct {
   WinogradShape s_;
   KernelSteps steps_;
   int threads_;
-  int splits_;            // of the outputs, over threads with the same tiles
-  int64_t split_panels_;  // the most of a split
+  int splits_;            // parts of the outputs, for threads with the same tiles
+  int64_t split_panels_;  // maximum panels of a split
   int64_t u_group_, v_floats_, y_floats_;
   ScratchLayout scratch_;
   ScratchRegion<float> u_, v_;
@@ -119,7 +119,7 @@ class WinogradForward final : public ConvForward {
   bool bias_, relu_;
 };
 
-// dy times the weight with its taps reversed and inputs and outputs exchanged.
+// Multiplies dy by the weight with its taps reversed and inputs and outputs exchanged.
 class WinogradBackwardData final : public ConvBackwardData {
  public:
   explicit WinogradBackwardData(const ConvDesc& desc)
@@ -162,7 +162,7 @@ const RegisterConvKernel<ConvBackwardData> kConvWinogradData({DeviceKind::kCpu, 
 }  // namespace
 
 std::string WinogradRefuses(const ConvDesc& desc) {
-  constexpr int64_t kMaxTaps = int64_t{1} << 26;  // of an output; offsets of 16 outputs are ints
+  constexpr int64_t kMaxTaps = int64_t{1} << 26;  // taps per output; offsets of 16 outputs are ints
   if (DetectCpuIsa() != CpuIsa::kAvx512) return "it needs AVX-512";
   if (desc.dtype != DType::kF32) return "it supports f32 only";
   if (desc.in.size() != 2) return "it supports images only";
@@ -181,7 +181,7 @@ std::string WinogradRefuses(const ConvDesc& desc) {
 }
 
 std::string WinogradLoses(const WinogradShape& s) {
-  constexpr int64_t kMaxFloats = int64_t{36} << 20;  // of the kernels at the points
+  constexpr int64_t kMaxFloats = int64_t{36} << 20;  // limit for the transformed kernels
   const int64_t direct = s.batch * s.oh * s.ow * s.kernel * s.kernel;
   if (s.tiles < 32) return Join(s.tiles, " tiles are too few to justify transforming the kernels");
   if (direct < 2 * s.points * s.tiles) return "its tiles reach too far beyond the edge";

@@ -9,12 +9,13 @@
 namespace trainer::cpu {
 namespace {
 
-// Tiles by two vectors of outputs are held in registers, with two vectors and a broadcast beside.
+// The sums of these tiles for two vectors of outputs are held in registers, together with two
+// vectors of kernels and a broadcast.
 constexpr int kMaxTiles = 14;
 
-// y[r, v] = sum over k of left[r, k] * right[k, v] for 16 * blocks k. Also fetches a cache line
-// from `ahead` for each k: the kernels come from the third-level cache, which the processor does
-// not foresee well enough.
+// Computes y[r, v] = sum over k of left[r, k] * right[k, v] for 16 * blocks k. Also prefetches a
+// cache line from `ahead` for each k: the kernels come from the third-level cache, and the
+// processor does not predict these reads well enough.
 
 template <int R, int V>
 TRAINER_AVX512 void MultiplyTile(const float* left, int64_t left_step, int64_t blocks,
@@ -48,7 +49,8 @@ TRAINER_AVX512 void MultiplyTile(const float* left, int64_t left_step, int64_t b
   }
 }
 
-// s[r, v] += sum over t of left[t, r] * right[t, v] for 16 / V inputs by V vectors of outputs.
+// Adds the sum over t of left[t, r] * right[t, v] to s[r, v], for 16 / V inputs and V vectors of
+// outputs.
 template <int V>
 TRAINER_AVX512 void AddTile(const float* left, const float* right, int64_t tiles, bool fresh,
                             float* s) {
@@ -78,7 +80,7 @@ TRAINER_AVX512 void AddTile(const float* left, const float* right, int64_t tiles
   }
 }
 
-// By number of tiles - 1.
+// The functions by number of tiles - 1.
 template <int V, int... R>
 constexpr auto MultiplyRow(std::integer_sequence<int, R...>) {
   return std::array{&MultiplyTile<R + 1, V>...};
@@ -97,7 +99,7 @@ void MultiplyPoint(const float* v, int64_t tiles, int64_t in, const float* u, in
     const float* right = u + panel * kPanel * in;
     for (int64_t part = 0; part < parts; ++part) {
       const int64_t first = tiles * part / parts, next = tiles * (part + 1) / parts;
-      // The first two fetch half of the next panel each; the others what is there already.
+      // The first two parts prefetch half of the next panel each; the others prefetch cached data.
       const float* ahead = right + (part < 2 ? kPanel + part * kLanes : 0) * in;
       kConvWinogradProductMultiply[vectors - 1][next - first - 1](
           v + first * kLanes, step, in / kLanes, right, ahead, y + first * kLanes);
@@ -123,7 +125,7 @@ void AddPoint(const float* v, const float* d, int64_t tiles, int64_t in, int64_t
 }
 
 TRAINER_AVX512 void AddPixels(const float* dy, int64_t pixels, int64_t channels, float* sums) {
-  constexpr int64_t kAtOnce = 128;  // few, as long float sums lose digits
+  constexpr int64_t kAtOnce = 128;  // small, because long float sums lose digits
   for (int64_t begin = 0; begin < pixels; begin += kAtOnce) {
     const int64_t end = std::min(begin + kAtOnce, pixels);
     for (int64_t m = 0; m < channels; m += kLanes) {

@@ -8,10 +8,10 @@
 namespace trainer::cpu {
 namespace {
 
-// N points: 0, p and -p for each p of kPairs, and infinity. With N(t) = t times all (t^2 - p^2),
-// row p of B^T holds the coefficients of N(t) / (t - p), that of infinity those of N(t); row p of A
-// and of G holds the powers of p, and that of infinity its last 1 only; G's rows are divided by
-// N'(p).
+// The N points are 0, p and -p for each p of kPairs, and infinity. Let N(t) be t times the product
+// of all (t^2 - p^2). Row p of B^T holds the coefficients of N(t) / (t - p), and its row for
+// infinity the coefficients of N(t). Row p of A and of G holds the powers of p, and the row for
+// infinity only a 1 at the end. G's rows are divided by N'(p).
 template <int N>
 struct Points;
 template <>
@@ -26,8 +26,9 @@ struct Points<8> {
 template <int N>
 struct Factors {
   static constexpr int kPairs = N / 2 - 1;
-  float all[kPairs + 1] = {1};     // of powers of t^2, in the product of all (t^2 - p^2)
-  float others[kPairs][kPairs]{};  // the same without pair i
+  // coefficients of powers of t^2 in the product of all (t^2 - p^2)
+  float all[kPairs + 1] = {1};
+  float others[kPairs][kPairs]{};  // coefficients without pair i
   float scales[N]{};               // 1 / N'(point)
 
   constexpr Factors() {
@@ -48,7 +49,7 @@ struct Factors {
 
  private:
   static constexpr float Square(int i) { return Points<N>::kPairs[i] * Points<N>::kPairs[i]; }
-  // Of this degree in u = t^2, times (u - square).
+  // Multiplies a polynomial of this degree in u = t^2 by (u - square).
   static constexpr void Grow(float* polynomial, int degree, float square) {
     for (int k = degree + 1; k > 0; --k) {
       polynomial[k] = polynomial[k - 1] - square * (k <= degree ? polynomial[k] : 0);
@@ -67,7 +68,7 @@ WINOGRAD_INLINE __m512 MulAdd(float a, const __m512& x, const __m512& y) {
   return _mm512_fmadd_ps(_mm512_set1_ps(a), x, y);
 }
 
-// The sum over k < D of factors[k] x[2 k] and x[2 D], whose factor is 1.
+// Returns the sum over k < D of factors[k] x[2 k], plus x[2 D], whose factor is 1.
 template <int D>
 WINOGRAD_INLINE __m512 Polynomial(const float* factors, const __m512* x) {
   __m512 sum = x[2 * D];
@@ -76,7 +77,7 @@ WINOGRAD_INLINE __m512 Polynomial(const float* factors, const __m512* x) {
   return sum;
 }
 
-// out = B^T in.
+// Computes out = B^T in.
 template <int N>
 struct FromPatch {
   static constexpr int kIn = N, kOut = N, kPairs = N / 2 - 1;
@@ -95,7 +96,8 @@ struct FromPatch {
   }
 };
 
-// out = A in, for L numbers: the polynomial with these coefficients at the points.
+// Computes out = A in for L elements: evaluates the polynomial with these coefficients at the
+// points.
 template <int N, int L>
 struct Evaluate {
   static constexpr int kIn = L, kOut = N;
@@ -116,7 +118,7 @@ struct Evaluate {
   }
 };
 
-// out = A^T in, for L numbers.
+// Computes out = A^T in for L elements.
 template <int N, int L>
 struct Interpolate {
   static constexpr int kIn = N, kOut = L;
@@ -138,7 +140,7 @@ struct Interpolate {
   }
 };
 
-// The same along both axes. `load(i, j, to)` and `store(i, j, from)` are inlined.
+// Applies the transform along both axes. `load(i, j, to)` and `store(i, j, from)` are inlined.
 template <class Axis, class LoadAt, class StoreAt>
 WINOGRAD_INLINE void Apply2d(LoadAt load, StoreAt store) {
   __m512 half[Axis::kIn][Axis::kOut];
@@ -158,8 +160,8 @@ WINOGRAD_INLINE void Apply2d(LoadAt load, StoreAt store) {
   }
 }
 
-// Rows or columns of one patch: offsets of those inside the image; the others' mask is 0 and their
-// offset one of the image.
+// Rows or columns of one patch. Positions outside the image have mask 0 and the offset of a
+// position inside.
 struct Span {
   int64_t offset[8];
   __mmask16 mask[8];
@@ -174,7 +176,7 @@ struct Span {
 };
 
 struct TileOrigin {
-  int64_t image, i, j;  // and the first pixel's row and column
+  int64_t image, i, j;  // image; row and column of the first pixel
 };
 TileOrigin OriginOf(const Patches& p, int64_t tile) {
   const int64_t line = tile / p.across;
@@ -200,7 +202,7 @@ TRAINER_AVX512 void PatchesToPoints(const float* images, const Patches& p, const
           [&](int i, int j, const __m512& x) WINOGRAD_LAMBDA {
             float* const point_row = to + (i * Axis::kOut + j) * point;
             _mm512_storeu_ps(point_row, x);
-            __builtin_prefetch(point_row + range.count * kLanes, 1);  // of the next channels
+            __builtin_prefetch(point_row + range.count * kLanes, 1);  // for the next channels
           });
     }
   }
@@ -232,7 +234,8 @@ TRAINER_AVX512 void ToOutput(const float* v, const TileRange& range, const float
   }
 }
 
-// Where in a point the panel's column of output m begins, and how far apart its rows are.
+// Return where the column of output m begins in the data of a point, and how far apart its rows
+// are.
 int64_t PanelOffset(int64_t m, int64_t in) { return m / kPanel * kPanel * in + m % kPanel; }
 int64_t PanelWidth(int64_t m, int64_t out) { return std::min(kPanel, out - m / kPanel * kPanel); }
 

@@ -5,8 +5,9 @@
 namespace trainer::cpu {
 namespace {
 
-// Threads sum over tiles, each into sums of its own, which are then added in their order; or, where
-// those would be large, over part of the outputs each.
+// Each thread sums over some tiles into its own array; the arrays are then added in a fixed order.
+// If the arrays would be large, groups of threads share one, and each thread computes a part of the
+// outputs.
 class WinogradBackwardWeight final : public ConvBackwardWeight {
  public:
   explicit WinogradBackwardWeight(const ConvDesc& desc)
@@ -44,7 +45,7 @@ class WinogradBackwardWeight final : public ConvBackwardWeight {
 
  private:
   static int OutputSplits(const WinogradShape& s, int threads) {
-    constexpr int64_t kMaxFloats = int64_t{12} << 20;  // of all sums
+    constexpr int64_t kMaxFloats = int64_t{12} << 20;  // limit for the sums of all threads
     const int64_t sums = s.points * s.group * s.c * s.m;
     int splits = 1;
     while (threads % (splits * 2) == 0 && sums * (threads / splits) > kMaxFloats &&
@@ -59,7 +60,7 @@ class WinogradBackwardWeight final : public ConvBackwardWeight {
     const int64_t first = panels * split / splits_, last = panels * (split + 1) / splits_;
     const int64_t column = first * kPanel, columns = std::min(last * kPanel, s_.m) - column;
     const int64_t begin = s_.tiles * at / parts, count = s_.tiles * (at + 1) / parts - begin;
-    // At least one, so that the sums are written.
+    // There is at least one block, so that the sums are written.
     const int64_t blocks =
         std::max<int64_t>(1, (count + BlockTiles(s_.points) - 1) / BlockTiles(s_.points));
     float* d = v + v_floats_;
@@ -103,8 +104,8 @@ class WinogradBackwardWeight final : public ConvBackwardWeight {
   KernelSteps steps_;
   bool bias_;
   int threads_;
-  int splits_;            // of the outputs, over threads with the same tiles
-  int64_t point_, part_;  // floats of a point's sums and of a thread's
+  int splits_;            // parts of the outputs, for threads with the same tiles
+  int64_t point_, part_;  // floats in the sums of a point, and of a thread
   int64_t v_floats_, d_floats_;
   ScratchLayout scratch_;
   ScratchRegion<float> sums_, v_, bias_sums_;

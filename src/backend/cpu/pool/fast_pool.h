@@ -1,5 +1,5 @@
 #pragma once
-// What the fast pools share. They loop over the channels of NHWC in vectors and over rows in
+// Base class of the fast pools. They loop over the channels of NHWC in vectors and over rows in
 // threads, and only overwrite: a backward row gathers from the windows that cover it, in the order
 // of the windows, so that no two threads add to one element.
 
@@ -14,7 +14,7 @@
 
 namespace trainer::cpu {
 
-// Along one axis, the extent of a window: it starts at `start`, covers [begin, end) of the image,
+// The extent of a window along one axis: it starts at `start`, covers [begin, end) of the image,
 // and counts `length` for an average.
 struct Reach {
   int64_t start, begin, end, length;
@@ -40,17 +40,18 @@ struct Axis {
   std::vector<Cover> cover;
 };
 
-// What one result is made of: of a window its pixels inside the image, of a pixel the windows over
-// it; the first one in the other image, its tap, and how many rows and columns of them there are.
+// The inputs of one result: for a window its pixels inside the image, for a pixel the windows that
+// cover it. `first` is the index of the first input in the other image, and `tap` is the tap that
+// connects it to the result. There are rows x columns inputs.
 struct Grid {
   int64_t result, first, tap, rows, columns;
-  const Reach *h, *w;  // of the window, or of the first one
+  const Reach *h, *w;  // reach of the window, or of the first input window
 };
 
-// Calls f(R, C), types that hold `rows` and `columns` where loops of these lengths are compiled,
-// else 0 and 0. They are compiled for the grids inside an image of windows of 2 x 2 and 3 x 3
-// pixels with steps of 1 and 2; each pair of lengths costs a second of compiling. Short vectors get
-// 0, and so does everything where kFixed is false.
+// Calls f(R, C) with types that hold `rows` and `columns` if loops of these lengths are compiled,
+// else 0 and 0. They are compiled for the grids inside an image of 2 x 2 and 3 x 3 windows with
+// strides 1 and 2; each pair of lengths costs a second of compile time. Short vectors always get 0,
+// and so do all vectors if kFixed is false.
 template <class V, bool kFixed, class F>
 TRAINER_INLINE void WithCounts(int64_t rows, int64_t columns, F f) {
   constexpr std::integral_constant<int64_t, 0> any;
@@ -73,8 +74,8 @@ TRAINER_INLINE void WithCounts(int64_t rows, int64_t columns, F f) {
   f(any, any);
 }
 
-// f(row, column) over a grid. kRows and kColumns are its counts or 0: loops to a constant are
-// unrolled, and what they start from is kept in registers.
+// Calls f(row, column) over a grid. kRows and kColumns are its lengths or 0: loops with constant
+// lengths are unrolled, and their start addresses are kept in registers.
 template <int64_t kRows, int64_t kColumns, class F>
 TRAINER_INLINE void ForGrid(const Grid& grid, F f) {
   const int64_t rows = kRows > 0 ? kRows : grid.rows;
@@ -105,8 +106,9 @@ class FastPool : public PoolPrimitive {
                      x.shape.ToString(), " -> ", y.shape.ToString(), " with ", workspace));
   }
 
-  // f(grid, its rows, its columns), the latter as of WithCounts, for each window of a row of y.
-  // Their pixels are a * in_w + b after the first, their taps a * kernel_w + b.
+  // Calls f(grid, rows, columns) for each window of a row of y, with the types of WithCounts. Pixel
+  // (a, b) of a window is a * in_w + b after the first, and its tap a * kernel_w + b after
+  // grid.tap.
   template <class V, bool kFixed, class F>
   TRAINER_INLINE void ForWindows(int64_t row, F f) const {
     const Reach& h = high_.reach[row % desc_.out_h];
@@ -126,8 +128,9 @@ class FastPool : public PoolPrimitive {
     }
   }
 
-  // The same for each pixel of a row of x. The windows over it are a * out_w + b after the first;
-  // of these the pixel is the tap a * stride_h * kernel_w + b * stride_w before.
+  // Calls f in the same way for each pixel of a row of x. Window (a, b) over the pixel is a * out_w
+  // + b after the first, and the pixel's tap in it is a * stride_h * kernel_w + b * stride_w before
+  // grid.tap.
   template <class V, bool kFixed, class F>
   TRAINER_INLINE void ForPixels(int64_t row, F f) const {
     const int64_t i = row % desc_.in_h;
@@ -150,7 +153,7 @@ class FastPool : public PoolPrimitive {
     }
   }
 
-  // Whether to write `to`, which has shape `shape`, past the caches: only in whole lines.
+  // Whether to write `to`, of shape `shape`, past the caches: only if whole lines are written.
   template <class V, class T>
   bool StreamsTo(const T* to, const Shape& shape) const {
     const int64_t size = sizeof(T);

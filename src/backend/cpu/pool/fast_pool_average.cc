@@ -46,7 +46,7 @@ class AveragePool final : public FastPool {
       const auto window = [=](const Grid& grid, auto rows, auto columns)
           __attribute__((always_inline)) {
         const T* const from = x + r / out_h * image + grid.first * channels;
-        // 0 / 0 where the window is outside even the padding.
+        // the result is 0 / 0 if the window is outside even the padding
         const float area = static_cast<float>(grid.h->length * grid.w->length);
         ForBlocks<V::kLanes>(
             channels, [&](int64_t c) __attribute__((always_inline)) {
@@ -92,7 +92,7 @@ class AveragePool final : public FastPool {
     ParallelLanes<V>(desc_.batch * in_h, MinChunk(desc_.in_w * channels), stream, row);
   }
 
-  std::vector<float> inverse_;  // of each area
+  std::vector<float> inverse_;  // by area
 };
 
 }  // namespace

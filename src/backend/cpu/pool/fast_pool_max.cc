@@ -5,7 +5,7 @@
 namespace trainer::cpu {
 namespace {
 
-// W holds the winner's index inside its window, or its largest value for none.
+// W stores the winner's index inside its window, or its largest value if there is none.
 template <class W>
 class MaxPool final : public FastPool {
  public:
@@ -59,7 +59,7 @@ class MaxPool final : public FastPool {
 
  private:
   static constexpr W kNone = static_cast<W>(-1);
-  static constexpr bool kFixed = sizeof(W) == 1;  // Larger windows have no fixed lengths.
+  static constexpr bool kFixed = sizeof(W) == 1;  // larger windows have no fixed lengths
 
   template <class T, class V>
   void ForwardRows(const T* x, T* y, W* winners) const {
@@ -92,14 +92,14 @@ class MaxPool final : public FastPool {
     ParallelLanes<V>(desc_.batch * out_h, MinChunk(desc_.out_w * channels), false, row);
   }
 
-  // Whether each input pixel is in just one window.
+  // Whether each input pixel is in exactly one window.
   bool Tiles() const {
     const PoolDesc& d = desc_;
     return d.pad_h == 0 && d.pad_w == 0 && d.kernel_h == d.stride_h && d.kernel_w == d.stride_w &&
            d.out_h * d.stride_h >= d.in_h && d.out_w * d.stride_w >= d.in_w;
   }
 
-  // Backward for tiles: each window is read once and writes all of its pixels.
+  // Backward pass for tiles: each window is read once and writes all of its pixels.
   template <class T, class V>
   void ScatterRows(const T* dy, const W* winners, T* dx) const {
     const int64_t channels = desc_.channels, kernel_w = desc_.kernel_w, in_w = desc_.in_w;
@@ -159,7 +159,7 @@ class MaxPool final : public FastPool {
 }  // namespace
 
 std::unique_ptr<PoolPrimitive> MakeMaxPool(const PoolDesc& desc) {
-  // One byte holds the indices in windows of up to 255 pixels, and 255 for none.
+  // One byte holds the index in a window of up to 255 pixels, and 255 for no winner.
   if (desc.kernel_h * desc.kernel_w <= 255) return std::make_unique<MaxPool<uint8_t>>(desc);
   return std::make_unique<MaxPool<int32_t>>(desc);
 }

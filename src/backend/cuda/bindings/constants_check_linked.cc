@@ -1,5 +1,5 @@
-// The numbers and signatures that runtime.h, cublas_lt.h and cudnn.h declare themselves, compared
-// with NVIDIA's headers. Compiled where CUDA is; nothing of it runs.
+// Compares the values and signatures that runtime.h, cublas_lt.h, cudnn.h and nccl.h declare with
+// NVIDIA's headers. Compiled if CUDA is available; nothing in it runs.
 
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
@@ -25,14 +25,14 @@
 namespace trainer::cuda {
 namespace {
 
-// Whether arguments of the two types are passed alike.
+// Whether arguments of the two types are passed in the same way.
 template <class A, class B>
 consteval bool Alike() {
   if (std::is_same_v<A, B> || (std::is_pointer_v<A> && std::is_pointer_v<B>)) return true;
   if constexpr (std::is_void_v<A> || std::is_void_v<B>) {
     return false;
   } else {
-    // Structures by value, of plain bytes.
+    // Structures of plain bytes, passed by value.
     constexpr bool kStructs = std::is_class_v<A> && std::is_class_v<B> && sizeof(A) == sizeof(B) &&
                               std::is_trivially_copyable_v<A> && std::is_trivially_copyable_v<B>;
     constexpr bool kNumbers =

@@ -1,9 +1,9 @@
 #pragma once
-// The calls of cuBLASLt that the backend uses, as a table: filled from the library that
-// libraries.cc opens, or by the emulated GPU of the tests. Names, meanings and numbers are those of
-// the cuBLASLt API, versions 12 and 13, with the prefixes cublasLt and CUBLASLT_ left out; enums
-// are passed as int. No header of CUDA is needed to compile its users; constants_check_linked.cc
-// compares.
+// The cuBLASLt calls that the backend uses, as a table of functions. It is filled from the library
+// that libraries.cc opens or by the emulated GPU of the tests. Names, semantics and values follow
+// the cuBLASLt API, versions 12 and 13, without the prefixes cublasLt and CUBLASLT_; enums are
+// passed as int. Users need no CUDA headers; constants_check_linked.cc compares the values with
+// them.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,23 +17,23 @@ namespace cublas_lt {
 inline constexpr int kSuccess = 0, kNotInitialized = 1, kAllocFailed = 3, kInvalidValue = 7,
                      kArchMismatch = 8, kExecutionFailed = 13, kInternalError = 14,
                      kNotSupported = 15;
-// cublasComputeType_t. kCompute32F of f32 numbers rounds none of them; with 16-bit numbers it is
-// what tensor cores do.
+// cublasComputeType_t. kCompute32F does not round f32 inputs; for 16-bit inputs it is the usual
+// mode of tensor cores.
 inline constexpr int kCompute32F = 68, kCompute32FFastTf32 = 77;
 // cudaDataType
 inline constexpr int kReal32F = 0, kReal16F = 2, kReal16BF = 14;
 // cublasOperation_t
 inline constexpr int kOpN = 0, kOpT = 1;
-// cublasLtMatmulDescAttributes_t: int32_t but for the pointer
+// cublasLtMatmulDescAttributes_t: all are int32_t except the pointer
 inline constexpr int kDescTransA = 3, kDescTransB = 4, kDescEpilogue = 7, kDescBiasPointer = 8,
                      kDescBiasDataType = 26;
-// cublasLtEpilogue_t. The bias has one number per row of D, which is column-major.
+// cublasLtEpilogue_t. The bias has one element per row of D, which is column-major.
 inline constexpr int kEpilogueDefault = 1, kEpilogueBias = 4;
 // cublasLtMatmulPreferenceAttributes_t: kPrefMaxWorkspaceBytes is uint64_t, the others uint32_t
 inline constexpr int kPrefMaxWorkspaceBytes = 1, kPrefReductionSchemeMask = 3,
                      kPrefMinAlignmentABytes = 5, kPrefMinAlignmentBBytes = 6,
                      kPrefMinAlignmentCBytes = 7, kPrefMinAlignmentDBytes = 8;
-// cublasLtReductionScheme_t. What is added in place is added in no fixed order.
+// cublasLtReductionScheme_t. In-place reduction adds in no fixed order.
 inline constexpr uint32_t kReductionNone = 0, kReductionInPlace = 1, kReductionComputeType = 2,
                           kReductionOutputType = 4;
 
@@ -49,7 +49,7 @@ struct MatmulAlgo {
 struct HeuristicResult {
   MatmulAlgo algo;
   size_t workspace_size;
-  int state;  // kSuccess where the rest is valid
+  int state;  // kSuccess if the rest is valid
   float waves_count;
   int reserved[4];
 };
@@ -66,7 +66,7 @@ struct CublasLt {
   int (*MatmulDescDestroy)(cublas_lt::MatmulDesc* desc);
   int (*MatmulDescSetAttribute)(cublas_lt::MatmulDesc* desc, int attribute, const void* value,
                                 size_t bytes);
-  // Column-major: `leading` elements from a column to the next.
+  // Describes a column-major matrix: `leading` elements from one column to the next.
   int (*MatrixLayoutCreate)(cublas_lt::MatrixLayout** layout, int type, uint64_t rows,
                             uint64_t columns, int64_t leading);
   int (*MatrixLayoutDestroy)(cublas_lt::MatrixLayout* layout);
@@ -74,13 +74,13 @@ struct CublasLt {
   int (*MatmulPreferenceDestroy)(cublas_lt::MatmulPreference* preference);
   int (*MatmulPreferenceSetAttribute)(cublas_lt::MatmulPreference* preference, int attribute,
                                       const void* value, size_t bytes);
-  // kNotSupported, or kSuccess and none returned, where there is no algorithm.
+  // Returns kNotSupported, or kSuccess with 0 results, if there is no algorithm.
   int (*MatmulAlgoGetHeuristic)(cublas_lt::Handle handle, cublas_lt::MatmulDesc* desc,
                                 cublas_lt::MatrixLayout* a, cublas_lt::MatrixLayout* b,
                                 cublas_lt::MatrixLayout* c, cublas_lt::MatrixLayout* d,
                                 cublas_lt::MatmulPreference* preference, int requested,
                                 cublas_lt::HeuristicResult* results, int* returned);
-  // D = alpha * op(A) op(B) + beta * C; alpha and beta are floats of the host.
+  // Computes D = alpha * op(A) op(B) + beta * C; alpha and beta are floats in host memory.
   int (*Matmul)(cublas_lt::Handle handle, cublas_lt::MatmulDesc* desc, const void* alpha,
                 const void* a, cublas_lt::MatrixLayout* a_layout, const void* b,
                 cublas_lt::MatrixLayout* b_layout, const void* beta, const void* c,
@@ -89,9 +89,9 @@ struct CublasLt {
                 Stream stream);
 };
 
-// Null while no library is open: see OpenLibraries().
+// Returns null while no library is open: see OpenLibraries().
 const CublasLt* GetCublasLt();
-// In tests, in place of a library.
+// Sets the table in tests, instead of a library.
 void SetCublasLt(const CublasLt* table);
 
 }  // namespace trainer::cuda

@@ -1,8 +1,8 @@
 #pragma once
-// The calls of cuDNN 9 that the backend uses, as a table: filled from the library that libraries.cc
-// opens, or by the emulated GPU of the tests. Names, meanings and numbers are those of cuDNN's API
-// of descriptors, with the prefixes cudnn and CUDNN_ left out; enums are passed as int. No header
-// of cuDNN is needed to compile its users; constants_check_linked.cc compares.
+// The cuDNN 9 calls that the backend uses, as a table of functions. It is filled from the library
+// that libraries.cc opens or by the emulated GPU of the tests. Names, semantics and values follow
+// cuDNN's descriptor API, without the prefixes cudnn and CUDNN_; enums are passed as int. Users
+// need no cuDNN headers; constants_check_linked.cc compares the values with them.
 
 #include <cstddef>
 
@@ -11,15 +11,15 @@
 namespace trainer::cuda {
 namespace cudnn {
 
-// cudnnStatus_t. The thousands say of which kind a status is: see CategoryOf.
+// cudnnStatus_t. The thousands give the category of a status: see CategoryOf.
 inline constexpr int kSuccess = 0, kNotInitialized = 1001, kBadParam = 2000, kNotSupported = 3000,
                      kInternalError = 4000, kHostAllocationFailed = 4003,
                      kDeviceAllocationFailed = 4004, kExecutionFailed = 5000;
 inline constexpr int CategoryOf(int status) { return status / 1000 * 1000; }
 // cudnnDataType_t
 inline constexpr int kDataFloat = 0, kDataHalf = 2, kDataBFloat16 = 9;
-// cudnnTensorFormat_t: the order in memory. Dimensions are always given as (N, C, spatial...), of
-// filters as (M, C / group, kernel...).
+// cudnnTensorFormat_t: the order in memory. Dimensions are always given as (N, C, spatial...), and
+// for filters as (M, C / group, kernel...).
 inline constexpr int kNchw = 0, kNhwc = 1;
 // cudnnConvolutionMode_t
 inline constexpr int kCrossCorrelation = 1;
@@ -30,7 +30,7 @@ inline constexpr int kNonDeterministic = 0, kDeterministic = 1;
 // cudnnActivationMode_t, cudnnNanPropagation_t
 inline constexpr int kActivationRelu = 1, kActivationIdentity = 5;
 inline constexpr int kNotPropagateNan = 0, kPropagateNan = 1;
-// cudnnConvolutionFwdAlgo_t: the one that adds a bias without an activation
+// cudnnConvolutionFwdAlgo_t: the only algorithm that adds a bias without an activation
 inline constexpr int kForwardImplicitPrecompGemm = 1;
 
 struct Context;
@@ -40,10 +40,11 @@ struct ConvolutionDesc;
 struct ActivationDesc;
 using Handle = Context*;
 
-// cudnnConvolutionFwdAlgoPerf_t, ...BwdDataAlgoPerf_t and ...BwdFilterAlgoPerf_t, which are alike.
+// cudnnConvolutionFwdAlgoPerf_t, ...BwdDataAlgoPerf_t and ...BwdFilterAlgoPerf_t, which have the
+// same layout.
 struct AlgoPerf {
   int algo;
-  int status;  // kSuccess where the rest is valid
+  int status;  // kSuccess if the rest is valid
   float time;  // milliseconds, or -1
   size_t memory;
   int determinism;
@@ -66,7 +67,7 @@ struct Cudnn {
 
   size_t (*GetVersion)();  // 10000 * major + 100 * minor + patch: 91900
   const char* (*GetErrorString)(int status);
-  // What the last failure in this thread was about, ended by 0, cut to `bytes`.
+  // Describes the last failure in this thread, null-terminated and truncated to `bytes`.
   void (*GetLastErrorString)(char* message, size_t bytes);
   int (*Create)(Handle* handle);
   int (*Destroy)(Handle handle);
@@ -99,12 +100,12 @@ struct Cudnn {
                                            size_t workspace_bytes);
   int (*GetConvolutionForwardWorkspaceSize)(Handle handle, Tensor x, Filter w, Convolution conv,
                                             Tensor y, int algo, size_t* bytes);
-  // alpha and beta, here and below, are floats of the host: result = alpha * op + beta * result.
+  // alpha and beta, here and below, are floats in host memory: result = alpha * op + beta * result.
   int (*ConvolutionForward)(Handle handle, const void* alpha, Tensor x, const void* x_data,
                             Filter w, const void* w_data, Convolution conv, int algo,
                             void* workspace, size_t workspace_bytes, const void* beta, Tensor y,
                             void* y_data);
-  // y = activation(alpha1 * conv(x) + alpha2 * z + bias)
+  // Computes y = activation(alpha1 * conv(x) + alpha2 * z + bias).
   int (*ConvolutionBiasActivationForward)(Handle handle, const void* alpha1, Tensor x,
                                           const void* x_data, Filter w, const void* w_data,
                                           Convolution conv, int algo, void* workspace,
@@ -145,9 +146,9 @@ struct Cudnn {
                                    Filter dw, void* dw_data);
 };
 
-// Null while no library is open: see OpenLibraries().
+// Returns null while no library is open: see OpenLibraries().
 const Cudnn* GetCudnn();
-// In tests, in place of a library.
+// Sets the table in tests, instead of a library.
 void SetCudnn(const Cudnn* table);
 
 }  // namespace trainer::cuda

@@ -13,8 +13,8 @@
 namespace trainer::cuda {
 namespace {
 
-// The GPUs in use: their names, which a lost one does not tell any more, and what each was lost of:
-// the first reason, as later ones follow from it. A process cannot use it again.
+// The GPUs in use: their names, which a lost GPU no longer reports, and the first reason why each
+// was lost, because later errors follow from it. The process cannot use a lost GPU again.
 class GpusInUse {
  public:
   static GpusInUse& Get() {
@@ -41,14 +41,15 @@ class GpusInUse {
   std::map<int, std::string> names_, lost_;
 };
 
-// "cudaErrorIllegalAddress: an illegal memory access was encountered"
+// Returns "cudaErrorIllegalAddress: an illegal memory access was encountered".
 std::string ErrorText(int status) {
   return Join(GetRuntime()->GetErrorName(status), ": ", GetRuntime()->GetErrorString(status));
 }
 
 std::string MiB(size_t bytes) { return Join(bytes >> 20, " MiB"); }
 
-// What the simplest call returns: after an error that took the GPU away every call fails like it.
+// Returns the result of a simple call: after an error that made the GPU unusable, every call fails
+// with that error.
 int StateOfGpu() {
   size_t free = 0, total = 0;
   const int status = GetRuntime()->MemGetInfo(&free, &total);
@@ -135,7 +136,7 @@ std::string WhyNoGpu(int status) {
 
 void Fail(int status, const std::string& what) {
   const int id = UsedGpu();
-  GetRuntime()->GetLastError();  // so that it is not found again by another call
+  GetRuntime()->GetLastError();  // clears the error, so that no later call reports it
   if (MeansNoGpu(status)) throw Error(ErrorCode::kUnavailable, WhyNoGpu(status));
   if (status == kErrorMemoryAllocation) {
     size_t free = 0, total = 0;
@@ -178,7 +179,7 @@ void FailToAllocate(int status, size_t bytes) {
 void FailCublasLt(int status, const char* what) {
   const int id = UsedGpu();
   if (status == cublas_lt::kAllocFailed) Fail(kErrorMemoryAllocation, what);
-  // A library notices what went wrong before it; the runtime knows what that was.
+  // The library may report an earlier failure, whose cause the runtime knows.
   if (const int before = StateOfGpu(); before != kSuccess) Fail(before, what);
   throw Error(ErrorCode::kInternal,
               Join("cuBLASLt failed on ", GpuName(id), " while ", what, ": ",

@@ -1,26 +1,26 @@
 #pragma once
-// What CUDA and its libraries return, as Error. `what` says what was being done, as it goes on
-// behind "while": "copying numbers to the GPU (cudaMemcpyAsync)".
+// Converts results of CUDA and its libraries to Error. `what` names the operation and completes a
+// sentence after "while": "copying numbers to the GPU (cudaMemcpyAsync)".
 
 #include <cstddef>
 #include <string>
 
 namespace trainer::cuda {
 
-// Throws what `status`, a cudaError_t other than kSuccess, means for the user:
-//   kResource     no memory: how much is free;
-//   kUnavailable  no driver, no such GPU, busy, no kernels for it; or the GPU is lost: what failed
-//                 is then thrown again by all that fails later on that GPU;
-//   kInternal     all else.
+// Throws the Error for `status`, a cudaError_t other than kSuccess:
+//   kResource     out of memory; says how much is free;
+//   kUnavailable  no driver, no such GPU, GPU busy, no kernels for it, or the GPU is lost. A lost
+//                 GPU's first error is thrown again by all later failures on that GPU;
+//   kInternal     everything else.
 [[noreturn]] void Fail(int status, const std::string& what);
-// The same where `bytes` of memory of the GPU were asked for.
+// Throws the Error for a failed allocation of `bytes` of GPU memory.
 [[noreturn]] void FailToAllocate(int status, size_t bytes);
 
 inline void Check(int status, const char* what) {
   if (status != 0) Fail(status, what);
 }
 
-// Results of cuBLASLt and cuDNN.
+// Throw the Error for a result of cuBLASLt or cuDNN.
 [[noreturn]] void FailCublasLt(int status, const char* what);
 [[noreturn]] void FailCudnn(int status, const char* what);
 inline void CheckCublasLt(int status, const char* what) {
@@ -30,13 +30,14 @@ inline void CheckCudnn(int status, const char* what) {
   if (status != 0) FailCudnn(status, what);
 }
 
-// Why there is no GPU, where CUDA answers so to the first question: one sentence with what to do.
+// Explains why there is no GPU, for an error of the first CUDA call: one sentence that says what to
+// do.
 std::string WhyNoGpu(int status);
 
-// "GPU 0 (NVIDIA H200)", or "GPU 0" where its name cannot be had.
+// "GPU 0 (NVIDIA H200)", or "GPU 0" if the name is not available.
 std::string GpuName(int id);
 
-// GPU `id` works and is going to be used.
+// Records the name of GPU `id`, which works and will be used, and clears its lost state.
 void BeginUse(int id, const std::string& name);
 
 }  // namespace trainer::cuda

@@ -11,7 +11,8 @@
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
 
-// What the kernels are compiled for, in CMake's words: "75-real 90a-real 90-virtual".
+// The architectures that the kernels are compiled for, in CMake's format: "75-real 90a-real
+// 90-virtual".
 #ifndef TRAINER_CUDA_ARCHITECTURES
 #define TRAINER_CUDA_ARCHITECTURES ""
 #endif
@@ -19,7 +20,8 @@
 namespace trainer::cuda {
 namespace {
 
-// "75 80 90a, PTX" or "PTX": what ends in -virtual is PTX alone, what ends in -real has none.
+// Returns "75 80 90a, PTX" or "PTX": an architecture that ends in -virtual is PTX only, one that
+// ends in -real has no PTX.
 std::string Architectures() {
   std::vector<std::string> kernels;
   bool ptx = false;
@@ -31,7 +33,7 @@ std::string Architectures() {
   return !ptx ? list : list.empty() ? "PTX" : list + ", PTX";
 }
 
-// The oldest GPU that has kernels: 75; 0 where nothing is known.
+// Returns the oldest architecture that has kernels: 75; 0 if unknown.
 int OldestArchitecture() {
   int oldest = 0;
   for (const std::string& one : SplitList(TRAINER_CUDA_ARCHITECTURES, ' ')) {
@@ -52,7 +54,7 @@ std::string PciBusOf(int id) {
   return GetRuntime()->DeviceGetPciBusId(text, sizeof(text), id) == kSuccess ? text : "";
 }
 
-// What can be told without using it.
+// Returns the properties that are available without a context on the GPU.
 GpuInfo Describe(int id) {
   GpuInfo gpu;
   gpu.id = id;
@@ -70,7 +72,8 @@ GpuInfo Describe(int id) {
   return gpu;
 }
 
-// Adds its memory, for which it must be used; stays 0 where another process keeps it to itself.
+// Adds the memory sizes, which need a context on the GPU. They stay 0 if another process has
+// exclusive use of it.
 GpuInfo DescribeWithMemory(int id) {
   GpuInfo gpu = Describe(id);
   if (GetRuntime()->SetDevice(id) != kSuccess ||
@@ -81,7 +84,7 @@ GpuInfo DescribeWithMemory(int id) {
   return gpu;
 }
 
-// The current GPU of the thread stays what it was.
+// Does not change the thread's current GPU.
 std::vector<GpuInfo> DescribeAll(int count) {
   int before = 0;
   GetRuntime()->GetDevice(&before);
@@ -92,7 +95,7 @@ std::vector<GpuInfo> DescribeAll(int count) {
   return gpus;
 }
 
-// "0: NVIDIA H200, 139 GiB, 138 GiB free"
+// Formats a list entry: "0: NVIDIA H200, 139 GiB, 138 GiB free".
 std::string InList(const GpuInfo& gpu) {
   if (gpu.memory_bytes == 0) return Join(gpu.id, ": ", gpu.name, ", in use");
   return Join(gpu.id, ": ", gpu.name, ", ", gpu.memory_bytes >> 30, " GiB, ", gpu.free_bytes >> 30,

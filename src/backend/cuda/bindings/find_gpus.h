@@ -6,11 +6,12 @@
 
 namespace trainer::cuda {
 
-// GPU `id`, which is the calling thread's from now on and has a context. Throws kUnavailable where
-// it cannot be used: no driver, no such GPU and which there are, too old, in use.
+// Makes GPU `id` the current device of the calling thread and creates its context. Throws
+// kUnavailable if it cannot be used: no driver, no such GPU (the message lists the GPUs), too old,
+// or in use.
 GpuInfo GpuForUse(int id);
 
-// "NVIDIA H200, 139 GiB, compute 9.0"
+// Returns "NVIDIA H200, 139 GiB, compute 9.0".
 std::string DescribeGpu(const GpuInfo& gpu);
 
 }  // namespace trainer::cuda

@@ -24,7 +24,7 @@ Tables& All() {
   return tables;
 }
 
-// 91900 is "9.19.0".
+// Formats a version: 91900 is "9.19.0".
 std::string VersionText(size_t version) {
   return Join(version / 10000, ".", version % 10000 / 100, ".", version % 100);
 }
@@ -35,7 +35,7 @@ std::string FolderOf(void* handle) {
   return std::filesystem::path(map->l_name).parent_path().string();
 }
 
-// The sentence's end where the library cannot be used.
+// The end of the message if the library cannot be used.
 std::string WhatToDo(const LibraryKind& kind) {
   return Join("; ", kind.install, ", or add its folder to LD_LIBRARY_PATH. ", kind.without);
 }
@@ -47,8 +47,8 @@ std::string NotFound(const LibraryKind& kind, const std::string& broken) {
   return Join(kind.title, " was not found (", JoinList(kind.names), ")", WhatToDo(kind));
 }
 
-// By the loader's own path, or in the folders. `broken` is what the loader says of one that is
-// there and cannot be loaded.
+// Opens a library on the loader's own path or in `folders`. Sets `broken` to the loader's error for
+// a file that exists but cannot be loaded.
 void* Find(const LibraryKind& kind, const std::vector<std::string>& folders, std::string* broken) {
   for (const std::string& name : kind.names) {
     if (void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
@@ -65,7 +65,8 @@ void* Find(const LibraryKind& kind, const std::vector<std::string>& folders, std
   return nullptr;
 }
 
-// The functions of one library, by name. The first that it lacks is a problem.
+// Loads the functions of one library by name. A missing function is a problem; the first is
+// reported.
 class Symbols {
  public:
   Symbols(OpenedLibrary& library, std::string prefix)
@@ -195,7 +196,7 @@ LibraryKind NcclKind() {
           .version_form = VersionForm::kPointer};
 }
 
-// cuBLASLt first: parts of cuDNN need it, and find it when it is open.
+// Opens cuBLASLt first, because parts of cuDNN need it and find it once it is open.
 Libraries Open() {
   const std::vector<std::string> folders = UsualLibraryFolders();
   Libraries libraries;
@@ -246,7 +247,7 @@ OpenedLibrary OpenLibrary(const LibraryKind& kind, const std::vector<std::string
 }
 
 Libraries OpenLibraries() {
-  if (!GetRuntime()->linked) {  // an emulated one brings them, or does not
+  if (!GetRuntime()->linked) {  // the emulated runtime may provide them
     Libraries given;
     (All().cublas_lt ? given.cublas : given.missing.emplace_back()) =
         All().cublas_lt ? "emulated" : NotFound(CublasLtKind(), "");

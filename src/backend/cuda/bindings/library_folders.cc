@@ -10,8 +10,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The folders in `parent` whose name starts so, in the order of their names; what cannot be read is
-// as good as empty.
+// Returns the folders in `parent` whose names begin with `start`, sorted by name; none if `parent`
+// cannot be read.
 std::vector<fs::path> FoldersIn(const fs::path& parent, const std::string& start) {
   std::vector<fs::path> found;
   std::error_code error;
@@ -32,11 +32,11 @@ class Folders {
   void AddToolkit(const fs::path& root) {
     for (const char* below : {"lib64", "lib", "targets/x86_64-linux/lib"}) Add(root / below);
   }
-  // The wheels of one Python: <packages>/nvidia/<name>/lib.
+  // Adds the wheels of one Python: <packages>/nvidia/<name>/lib.
   void AddWheels(const fs::path& packages) {
     for (const fs::path& wheel : FoldersIn(packages / "nvidia", "")) Add(wheel / "lib");
   }
-  // Of each Python that has its library below `prefix`.
+  // Adds the wheels of each Python that has its library below `prefix`.
   void AddPythons(const fs::path& prefix) {
     for (const fs::path& python : FoldersIn(prefix / "lib", "python3")) {
       AddWheels(python / "site-packages");

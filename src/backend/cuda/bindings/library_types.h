@@ -1,5 +1,5 @@
 #pragma once
-// Storage types by the libraries' numbers.
+// The libraries' values for our storage types.
 
 #include "cuda/bindings/cublas_lt.h"
 #include "cuda/bindings/cudnn.h"
@@ -32,16 +32,16 @@ inline int CudnnTypeOf(DType type) {
   return -1;
 }
 
-// What both libraries read as whole vectors: 16 bytes.
+// Both libraries read whole vectors of 16 bytes.
 inline constexpr uintptr_t kVectorBytes = 16;
 inline bool IsAligned(const void* address) {
   return reinterpret_cast<uintptr_t>(address) % kVectorBytes == 0;
 }
 
-// cuBLASLt wants its workspace at a multiple of this, as cudaMalloc gives it; of cuDNN's nothing
-// else is known to work.
+// cuBLASLt needs its workspace at a multiple of this, the alignment of cudaMalloc. For cuDNN only
+// this alignment is known to work.
 inline constexpr size_t kWorkspaceAlign = 256;
-// What to ask for, so that memory aligned to kMemoryAlign has room for an aligned workspace.
+// Bytes to request so that memory aligned to kMemoryAlign has room for an aligned workspace.
 inline size_t WorkspaceRoom(size_t bytes) {
   return bytes == 0 ? 0 : bytes + kWorkspaceAlign - kMemoryAlign;
 }

@@ -1,8 +1,8 @@
 #pragma once
-// The calls of NCCL that the backend uses, as a table: filled from the library that OpenNccl opens,
-// or by the emulated GPU of the tests. Names, meanings and numbers are those of the NCCL API,
-// version 2, without its prefix; enums are passed as int. No header of NCCL is needed to compile
-// its users; constants_check_linked.cc compares.
+// The NCCL calls that the backend uses, as a table of functions. It is filled from the library that
+// OpenNccl opens or by the emulated GPU of the tests. Names, semantics and values follow the NCCL
+// API, version 2, without its prefix; enums are passed as int. Users need no NCCL headers;
+// constants_check_linked.cc compares the values with them.
 
 #include <cstddef>
 #include <string>
@@ -30,26 +30,27 @@ using Comm = ncclComm*;
 struct Nccl {
   int (*GetVersion)(int* version);  // 10000 * major + 100 * minor + patch
   const char* (*GetErrorString)(int result);
-  // Of one process, which hands it to the others.
+  // Called by one process, which sends the id to the others.
   int (*GetUniqueId)(nccl::UniqueId* id);
-  // Returns when all ranks have called it; the current GPU is the rank's.
+  // Returns when all ranks have called it; the rank uses the current GPU.
   int (*CommInitRank)(nccl::Comm* comm, int ranks, nccl::UniqueId id, int rank);
   int (*CommDestroy)(nccl::Comm comm);
-  // Ends operations under way, too.
+  // Also aborts unfinished operations.
   int (*CommAbort)(nccl::Comm comm);
-  // What went wrong since, here or elsewhere.
+  // Sets `result` to an error that has occurred since, on this rank or another.
   int (*CommGetAsyncError)(nccl::Comm comm, int* result);
   int (*AllReduce)(const void* from, void* to, size_t count, int type, int operation,
                    nccl::Comm comm, Stream stream);
 };
 
-// Opens NCCL where that was not tried yet. "" where GetNccl() is there then, and `*description`
-// says which it is: "2.28.3 in /usr/lib/x86_64-linux-gnu"; else a sentence.
+// Opens NCCL unless that was tried before. Returns "" if GetNccl() is available, with its version
+// in `*description`: "2.28.3 in /usr/lib/x86_64-linux-gnu"; otherwise returns a sentence with the
+// reason.
 std::string OpenNccl(std::string* description);
 
-// Null while the library is not open.
+// Returns null while the library is not open.
 const Nccl* GetNccl();
-// In tests, in place of a library.
+// Sets the table in tests, instead of a library.
 void SetNccl(const Nccl* table);
 
 }  // namespace trainer::cuda

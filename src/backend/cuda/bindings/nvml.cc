@@ -109,7 +109,7 @@ void SetNvml(const Nvml* table) { GivenNvml() = table; }
 
 namespace {
 
-// What NVML says, or "".
+// Returns the driver's version from NVML, or "".
 std::string NvmlDriverVersion() {
   std::string why;
   const Nvml* const nvml = GetNvml(&why);

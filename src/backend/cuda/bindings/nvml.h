@@ -1,8 +1,9 @@
 #pragma once
-// The calls of NVML, NVIDIA's library for watching GPUs, as a table: filled from libnvidia-ml.so.1,
-// which comes with the driver, or by the emulated GPU of the tests. Names, meanings and numbers are
-// those of the NVML API without its prefix; results are nvmlReturn_t as int. Calls that a version
-// of the library lacks are null, but for the first three.
+// The calls of NVML, NVIDIA's library for monitoring GPUs, as a table of functions. It is filled
+// from libnvidia-ml.so.1, which is a part of the driver, or by the emulated GPU of the tests.
+// Names, semantics and values follow the NVML API without its prefix; results are nvmlReturn_t as
+// int. A call that the installed version lacks is null, except for Init, DeviceGetHandleByPciBusId
+// and ErrorString, which LoadNvml requires.
 
 #include <memory>
 #include <string>
@@ -45,20 +46,22 @@ struct Nvml {
   int (*DeviceGetMaxClockInfo)(nvml::Device device, int clock, unsigned* mhz);
 };
 
-// The calls of the library `file`, initialised; null with a sentence where it is of no use.
+// Loads and initialises the library `file`. Returns null and sets `*why` to a sentence if it cannot
+// be used.
 std::unique_ptr<Nvml> LoadNvml(const std::string& file, std::string* why);
 
-// Opened at the first call; null with a sentence where it is not there.
+// Opens the library at the first call. Returns null and sets `*why` to a sentence if it is not
+// available.
 const Nvml* GetNvml(std::string* why);
-// In tests, in place of the library; null: not there.
+// Sets the table in tests, instead of the library; null: not available.
 void SetNvml(const Nvml* table);
 
-// "580.82.07", or what CUDA says of it: "13.0".
+// Returns the driver's version, "580.82.07", or the CUDA version that it supports: "13.0".
 std::string DriverVersion();
-// "of driver 580.82.07", or "" where it is of no use.
+// "of driver 580.82.07", or "" if NVML is not available.
 std::string DescribeNvml();
 
-// What device/gpu_monitor.h declares.
+// Implements MakeGpuMonitor of device/gpu_monitor.h.
 std::unique_ptr<GpuMonitor> MakeMonitor(const trainer::Device& device, std::string* why);
 
 }  // namespace trainer::cuda

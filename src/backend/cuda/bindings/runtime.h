@@ -1,7 +1,7 @@
 #pragma once
-// The calls of the CUDA runtime that the backend uses, as a table: filled from the linked library,
-// or by the emulated GPU of the tests. Names, meanings and numbers are those of the CUDA Runtime
-// API; results are cudaError_t as int. No header of CUDA is needed to compile its users.
+// The CUDA runtime calls that the backend uses, as a table of functions. It is filled from the
+// linked library or by the emulated GPU of the tests. Names, semantics and values follow the CUDA
+// Runtime API; results are cudaError_t as int. Users of this header need no CUDA headers.
 
 #include <cstddef>
 
@@ -18,7 +18,7 @@ using Event = CUevent_st*;
 using Graph = CUgraph_st*;
 using GraphExec = CUgraphExec_st*;
 
-// cudaError_t, those that are told apart.
+// The values of cudaError_t that this program distinguishes.
 inline constexpr int kSuccess = 0, kErrorInvalidValue = 1, kErrorMemoryAllocation = 2,
                      kErrorInitializationError = 3, kErrorInvalidConfiguration = 9,
                      kErrorStubLibrary = 34, kErrorInsufficientDriver = 35,
@@ -45,22 +45,22 @@ inline constexpr int kAttributeClockRate = 13, kAttributeMultiProcessorCount = 1
 struct Runtime {
   // "CUDA 13.0", or "emulated"
   const char* name = "";
-  // NVIDIA's own, with which NVIDIA's libraries work.
+  // True for NVIDIA's own runtime, which NVIDIA's libraries need.
   bool linked = false;
 
   int (*GetDeviceCount)(int* count);
   int (*SetDevice)(int device);
   int (*GetDevice)(int* device);
   int (*DeviceGetAttribute)(int* value, int attribute, int device);
-  // The product name, ended by 0, cut to `length`.
+  // The product name, null-terminated and truncated to `length`.
   int (*DeviceGetName)(char* name, int length, int device);
   int (*DeviceGetPciBusId)(char* name, int length, int device);
   int (*MemGetInfo)(size_t* free, size_t* total);
-  int (*DriverGetVersion)(int* version);  // 1000 * major + 10 * minor; 0 without a driver
+  int (*DriverGetVersion)(int* version);  // 1000 * major + 10 * minor; 0: no driver
   int (*RuntimeGetVersion)(int* version);
   int (*DeviceSynchronize)();
 
-  int (*GetLastError)();  // and clears it, unless it is sticky
+  int (*GetLastError)();  // also clears the error, unless it is sticky
   int (*PeekAtLastError)();
   const char* (*GetErrorName)(int error);
   const char* (*GetErrorString)(int error);
@@ -69,7 +69,7 @@ struct Runtime {
   int (*Free)(void* memory);
   int (*HostAlloc)(void** memory, size_t bytes, unsigned flags);
   int (*FreeHost)(void* memory);
-  // Page-locks memory that comes from elsewhere, and lets go of it.
+  // Page-lock and unlock memory from another allocator.
   int (*HostRegister)(void* memory, size_t bytes, unsigned flags);
   int (*HostUnregister)(void* memory);
   int (*MemcpyAsync)(void* to, const void* from, size_t bytes, int kind, Stream stream);
@@ -90,7 +90,7 @@ struct Runtime {
 
   int (*StreamBeginCapture)(Stream stream, int mode);
   int (*StreamEndCapture)(Stream stream, Graph* graph);
-  // Their number alone, where `nodes` is null.
+  // Returns only the count if `nodes` is null.
   int (*GraphGetNodes)(Graph graph, CUgraphNode_st** nodes, size_t* count);
   int (*GraphInstantiate)(GraphExec* exec, Graph graph);
   int (*GraphLaunch)(GraphExec exec, Stream stream);
@@ -98,15 +98,16 @@ struct Runtime {
   int (*GraphDestroy)(Graph graph);
 };
 
-// The runtime of this program, or null: built with the emulated one and no test linked it.
+// Returns the runtime of this program. It is null in a build for the emulated GPU if no test linked
+// that.
 const Runtime* GetRuntime();
-// Before main(), by whoever brings the runtime, which enters the backend in device/gpu.h; null
-// takes it out. In tests also between devices.
+// Sets the runtime and registers the backend in device/gpu.h; null removes both. Called before
+// main() by the file that provides the runtime; tests may also call it while no device exists.
 void SetRuntime(const Runtime* runtime);
 
-// Makes GPU `id` the calling thread's: what it calls next goes there.
+// Makes GPU `id` the current device of the calling thread.
 void UseGpu(int id);
-// The one that the thread made its own last, even where CUDA does not answer any more.
+// Returns the GPU of the thread's last UseGpu call. Works even if CUDA does not respond any more.
 int UsedGpu();
 
 }  // namespace trainer::cuda

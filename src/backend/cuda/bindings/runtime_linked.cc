@@ -1,4 +1,4 @@
-// The CUDA runtime that is linked to this program.
+// The table of the CUDA runtime that this program is linked with.
 
 #include <cuda_runtime_api.h>
 
@@ -11,13 +11,13 @@ namespace trainer {
 
 void CheckLaunch();
 
-// Of launches that are refused at once; what fails later is found by the next call that waits.
+// Reports launches that are refused at once. The next call that waits reports later failures.
 void CheckLaunch() { cuda::Check(static_cast<int>(cudaGetLastError()), "starting a kernel on it"); }
 
 namespace cuda {
 namespace {
 
-// The runtime has the name in the properties alone.
+// The runtime offers the name only as a part of the properties.
 int DeviceGetName(char* name, int length, int device) {
   cudaDeviceProp properties;
   const cudaError_t status = cudaGetDeviceProperties(&properties, device);
@@ -26,7 +26,7 @@ int DeviceGetName(char* name, int length, int device) {
   return kSuccess;
 }
 
-// A call with its result and its enums as int.
+// Wraps a call so that its result and its enums are ints.
 template <auto kCall>
 struct AsInt;
 template <class... Args, cudaError_t (*kCall)(Args...)>

@@ -44,7 +44,7 @@ void DeviceCommunicator::BeginCapture() { recording_ = true; }
 void DeviceCommunicator::EndCapture() {
   Flush();
   recording_ = false;
-  finished_ = buckets_.size();  // none has begun
+  finished_ = buckets_.size();  // no sum has begun
 }
 
 void DeviceCommunicator::DropCapture() {

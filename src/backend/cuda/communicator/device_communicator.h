@@ -1,5 +1,5 @@
 #pragma once
-// What sums of a GPU's gradients by way of the host, by NCCL and by MPI share.
+// Base class of the communicators that sum a GPU's gradients on the host, with NCCL and with MPI.
 
 #include <deque>
 #include <vector>
@@ -10,9 +10,9 @@
 
 namespace trainer::cuda {
 
-// Joins slices to buckets, which are the same in each pass, and leaves all else to the host's
-// group. All ranks begin the same sums in the same order: that of their calls, whatever the GPUs
-// have done by then.
+// Joins slices into buckets, which are the same in each pass, and forwards all other calls to the
+// host's group. All ranks begin the same sums in the same order, the order of their calls, no
+// matter how far their GPUs are.
 class DeviceCommunicator : public Communicator, public SumsCapturedPasses {
  public:
   DeviceCommunicator(const CudaDevice& device, const GpuGroupOptions& options)
@@ -35,20 +35,20 @@ class DeviceCommunicator : public Communicator, public SumsCapturedPasses {
   void OnReplay() final;
 
  protected:
-  // Begins the sum of bucket `i`, whose numbers are there when the computations have come to
-  // computed(i). Once for each, in their order.
+  // Begins the sum of bucket `i`, whose values are valid once the computations reach computed(i).
+  // Called once per bucket, in order.
   virtual void Begin(size_t i) = 0;
-  // Computations queued from now on see the sum of bucket `i`. Once for each, in their order, after
-  // all have begun.
+  // Makes computations queued from now on see the sum of bucket `i`. Called once per bucket, in
+  // order, after all sums have begun.
   virtual void Finish(size_t i) = 0;
-  // The host's group is going to be called.
+  // Called before each call to the host's group.
   virtual void BeforeHost() {}
 
   const CudaDevice& device() const { return device_; }
   Communicator& host() const { return *options_.host; }
   void Poll() const { options_.poll(); }
   const GpuGroupOptions& options() const { return options_; }
-  // Of this pass, so far.
+  // The buckets of this pass so far.
   const std::vector<std::span<float>>& buckets() const { return buckets_; }
   StreamEvent& computed(size_t i) { return computed_[i]; }
 
@@ -59,15 +59,15 @@ class DeviceCommunicator : public Communicator, public SumsCapturedPasses {
 
   const CudaDevice& device_;
   GpuGroupOptions options_;
-  std::span<float> joined_;  // of the bucket that is not full yet
+  std::span<float> joined_;  // slices of the bucket that is not full yet
   std::vector<std::span<float>> buckets_;
-  std::vector<size_t> bucket_of_;     // by slice
-  std::deque<StreamEvent> computed_;  // by bucket
-  size_t finished_ = 0;               // buckets
+  std::vector<size_t> bucket_of_;     // the bucket of each slice
+  std::deque<StreamEvent> computed_;  // one event per bucket
+  size_t finished_ = 0;               // number of buckets that Finish was called for
   bool recording_ = false;
 };
 
-// Whether `value` is 0 on all ranks.
+// Whether `value` is 0 on all ranks. Every rank must call it; values must not be negative.
 bool IsZeroOnAll(Communicator& host, float value);
 
 std::unique_ptr<Communicator> MakeStaged(const Device& device, const GpuGroupOptions& options);

@@ -1,4 +1,4 @@
-// Gradients of a GPU that the host sums.
+// Sums the gradients of a GPU on the host.
 
 #include <glog/logging.h>
 
@@ -15,7 +15,8 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 
-// Memory of the host's group, page-locked, so that copies run beside computations.
+// Host memory for the gradients, from the host's group if it provides such memory. It is
+// page-locked so that copies overlap with computations.
 class Staging {
  public:
   Staging(const CudaDevice& device, Communicator& host, size_t bytes)
@@ -45,10 +46,10 @@ class Staging {
   bool locked_ = false;
 };
 
-// A bucket goes down on one queue, is summed there, and goes up on another. It is handed to the
-// host's group when it is down; from the first one that is waited for on, until all are, nothing
-// else is summed. What the exchange costs the thread that trains is its time in the host's group:
-// it waits for its own GPU outside of that.
+// A bucket is copied to the host on one stream, summed there, and copied back on another stream. It
+// is passed to the host's group when its copy has arrived. From the first WaitGradient until all
+// buckets are waited for, the group sums nothing else. stats() counts only the time that the
+// training thread spends in the host's group: it waits for its own GPU outside of the group.
 class HostCopyCommunicator final : public DeviceCommunicator {
  public:
   using DeviceCommunicator::DeviceCommunicator;
@@ -77,11 +78,11 @@ class HostCopyCommunicator final : public DeviceCommunicator {
 
  private:
   struct Copy {
-    size_t offset, count;  // in staging_
-    StreamEvent down;      // it is
+    size_t offset, count;  // position in staging_, in floats
+    StreamEvent down;      // reached when the copy to the host is done
   };
 
-  // The first pass shows what there is.
+  // Called in the first pass, when all buckets and their sizes are known.
   void MakeStaging() {
     size_t count = 0;
     for (const std::span<float> bucket : buckets()) {
@@ -117,12 +118,12 @@ class HostCopyCommunicator final : public DeviceCommunicator {
   }
 
   std::unique_ptr<Staging> staging_;
-  std::deque<Copy> copies_;  // by bucket
-  size_t handed_ = 0;        // to the host's group, in this pass
+  std::deque<Copy> copies_;  // one per bucket
+  size_t handed_ = 0;        // buckets passed to the host's group in this pass
   StreamEvent summed_;
   OwnedStream down_{"making a queue of copies (cudaStreamCreate)"};
-  OwnedStream up_{
-      "making a queue of copies (cudaStreamCreate)"};  // last: end before the memory does
+  OwnedStream up_{// the streams are last: they must end before the memory is freed
+                  "making a queue of copies (cudaStreamCreate)"};
 };
 
 }  // namespace

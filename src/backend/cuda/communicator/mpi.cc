@@ -1,4 +1,4 @@
-// Gradients of GPUs that MPI sums in their memory.
+// Sums the gradients of GPUs with MPI, in GPU memory.
 
 #include <thread>
 
@@ -8,8 +8,8 @@
 namespace trainer::cuda {
 namespace {
 
-// A bucket is summed where it is waited for, when the computations that made it are done; those
-// behind it go on meanwhile.
+// Finish sums a bucket once the computations that produced it are done; later computations continue
+// meanwhile.
 class GpuMpiCommunicator final : public DeviceCommunicator {
  public:
   using DeviceCommunicator::DeviceCommunicator;
@@ -21,8 +21,8 @@ class GpuMpiCommunicator final : public DeviceCommunicator {
  protected:
   void Begin(size_t) override { met_ = false; }
 
-  // Before MPI waits for the other ranks they have met on the host: one that died or hangs before
-  // that is missed there, where it is noticed.
+  // All ranks meet in a host barrier before MPI waits for them. A rank that died or hangs before
+  // that is then detected in the host's group, which can report it.
   void Finish(size_t i) override {
     if (!met_) {
       host().Barrier();
@@ -38,7 +38,7 @@ class GpuMpiCommunicator final : public DeviceCommunicator {
   void BeforeHost() override { met_ = true; }
 
  private:
-  bool met_ = false;  // the other ranks, since the last bucket began
+  bool met_ = false;  // whether the ranks met since the last bucket began
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Gradients of GPUs that NCCL sums.
+// Sums the gradients of GPUs with NCCL.
 
 #include "cuda/bindings/nccl.h"
 
@@ -13,7 +13,7 @@
 namespace trainer::cuda {
 namespace {
 
-// What a result that is not kSuccess says.
+// Describes a result other than kSuccess.
 std::string TextOf(const char* call, int result) {
   return Join(call, " failed: ", GetNccl()->GetErrorString(result), " (status ", result,
               "; NCCL_DEBUG=INFO shows more)");
@@ -26,7 +26,7 @@ void CheckNccl(const char* call, int result) {
 class CommunicatorHandle {
  public:
   explicit CommunicatorHandle(nccl::Comm comm) : comm_(comm) {}
-  // Where not all is summed somebody has failed, and nothing more can be waited for.
+  // Aborts if a sum is unfinished: a rank has failed, and waiting for the sum would not end.
   ~CommunicatorHandle() { done_ ? GetNccl()->CommDestroy(comm_) : GetNccl()->CommAbort(comm_); }
   CommunicatorHandle(const CommunicatorHandle&) = delete;
   CommunicatorHandle& operator=(const CommunicatorHandle&) = delete;
@@ -66,8 +66,9 @@ class NcclCommunicator final : public DeviceCommunicator {
     summed_[i].Record(queue_.get());
   }
 
-  // Before the host waits for its GPU it has met the others since all of them began their sums: a
-  // rank that died or hangs before that is missed on the host, where that is noticed.
+  // All ranks meet in a host barrier after they have begun their sums and before the host waits for
+  // its GPU. A rank that died or hangs before that is then detected in the host's group, which can
+  // report it.
   void Finish(size_t i) override {
     if (!met_) {
       host().Barrier();
@@ -85,13 +86,14 @@ class NcclCommunicator final : public DeviceCommunicator {
   void BeforeHost() override { met_ = true; }
 
  private:
-  bool met_ = false;  // the other ranks, since the last sum began
+  bool met_ = false;  // whether the ranks met since the last sum began
   std::deque<StreamEvent> summed_;
   OwnedStream queue_{"making a queue of sums (cudaStreamCreate)"};
-  CommunicatorHandle comm_;  // last: ends before the queue, which could wait for ever
+  CommunicatorHandle comm_;  // last: it must end before the stream, which could wait for ever
 };
 
-// Rank 0's, byte by byte; false where it could not make one.
+// Broadcasts rank 0's id, one byte per float. Returns false on all ranks if rank 0 could not create
+// an id; rank 0 then sets `*why`.
 bool ShareId(Communicator& host, nccl::UniqueId* id, std::string* why) {
   int result = nccl::kSuccess;
   if (host.rank().rank == 0) result = GetNccl()->GetUniqueId(id);

@@ -13,11 +13,11 @@
 namespace trainer::cuda {
 namespace {
 
-// More than any direction has, with each type of math.
+// More results than any direction has, counting each math type.
 constexpr int kMaxResults = 24;
 using Results = std::array<cudnn::AlgoPerf, kMaxResults>;
 
-// The first of `results` that may be used, with the workspace that it asks for now.
+// Returns the first usable algorithm of `results`, with its current workspace size.
 std::optional<ConvAlgorithm> FirstUsable(ConvProblem& problem, const ConvDirection& direction,
                                          std::span<const cudnn::AlgoPerf> results,
                                          std::string* reason) {
@@ -46,7 +46,7 @@ std::optional<ConvAlgorithm> FirstUsable(ConvProblem& problem, const ConvDirecti
   return std::nullopt;
 }
 
-// `most`: the largest workspace that one of the algorithms asks for and may have.
+// Sets `most` to the largest workspace of the usable algorithms.
 std::optional<ConvAlgorithm> ByHeuristics(ConvProblem& problem, const ConvDirection& direction,
                                           size_t* most, std::string* reason) {
   Results results;
@@ -64,7 +64,7 @@ std::optional<ConvAlgorithm> ByHeuristics(ConvProblem& problem, const ConvDirect
   return FirstUsable(problem, direction, known, reason);
 }
 
-// Nothing where there is no memory for it.
+// Returns nothing if there is not enough memory for the trial.
 std::optional<ConvAlgorithm> ByMeasuring(ConvProblem& problem, const ConvDirection& direction,
                                          size_t workspace) {
   const TrialMemory trial(problem, 0, workspace);
@@ -80,20 +80,20 @@ std::optional<ConvAlgorithm> ByMeasuring(ConvProblem& problem, const ConvDirecti
                      &reason);
 }
 
-// The problem's key among those of other options.
+// The problem's key, extended by the options that the choice depends on.
 std::string FileKey(const ConvProblem& problem, const ConvDirection& direction) {
   const GpuOptions& options = problem.device().options();
   return Join(problem.Key(direction.name), options.tf32 ? " tf32" : "",
               options.deterministic ? " deterministic" : "");
 }
 
-// Another process may have chosen it with more memory free than there is now.
+// Checks that there is memory now: another process may have measured with more memory free.
 bool Fits(const ConvProblem& problem, const ConvAlgorithm& algorithm) {
   return problem.InBytes() + problem.FilterBytes() + problem.OutBytes() + algorithm.workspace <=
          problem.device().AvailableBytes();
 }
 
-// What the file has, if the library still takes it.
+// Returns the choice in the file if the library still accepts it.
 std::optional<ConvAlgorithm> FromFile(ConvProblem& problem, const ConvDirection& direction,
                                       AlgorithmFile& file) {
   const auto text = file.Find(FileKey(problem, direction));
@@ -115,7 +115,8 @@ std::optional<ConvAlgorithm> FromFile(ConvProblem& problem, const ConvDirection&
   return algorithm;
 }
 
-// A choice that was not measured or completed for lack of memory is not put into the file.
+// Chooses without the file. A choice that could not be measured or completed for lack of memory is
+// not added to the file.
 std::optional<ConvAlgorithm> ChooseAnew(ConvProblem& problem, const ConvDirection& direction,
                                         AlgorithmFile& file, std::string* reason,
                                         const std::function<bool(ConvAlgorithm&)>& finish) {
@@ -140,7 +141,7 @@ std::optional<ConvAlgorithm> ChooseAnew(ConvProblem& problem, const ConvDirectio
 
 }  // namespace
 
-// A workspace that there is no room for is halved: most algorithms need little.
+// A workspace that does not fit is halved: most algorithms need little.
 TrialMemory::TrialMemory(const ConvProblem& problem, unsigned char fill, size_t most_workspace) {
   const Runtime& runtime = *GetRuntime();
   ScratchLayout layout;

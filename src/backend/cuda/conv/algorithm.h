@@ -1,7 +1,7 @@
 #pragma once
-// Which of its algorithms cuDNN computes a direction of a convolution with: its own first choice,
-// or the fastest as measured once for each shape, where there is memory for the trial and results
-// need not repeat bit for bit from run to run. What was chosen is kept in a file: see
+// Chooses the cuDNN algorithm for a direction of a convolution. It is the fastest one, measured
+// once per shape, if there is memory for the trial and results need not repeat bit for bit from run
+// to run; otherwise it is cuDNN's own first choice. Choices are stored in a file: see
 // GpuOptions::algorithm_file.
 
 #include <functional>
@@ -14,8 +14,8 @@
 
 namespace trainer::cuda {
 
-// Whether a forward convolution has bias and ReLU in its call, and what becomes of NaN there. Kept
-// in files as these numbers.
+// Whether a forward convolution fuses bias and ReLU, and whether the fused call keeps NaN. Files
+// store these numbers.
 enum class ConvFusion { kNone = 0, kKeepsNan = 1, kDropsNan = 2 };
 
 struct ConvAlgorithm {
@@ -24,7 +24,7 @@ struct ConvAlgorithm {
   ConvFusion fusion = ConvFusion::kNone;
 };
 
-// By ConvProblem::Key, those of this device.
+// The algorithms chosen on this device, by ConvProblem::Key.
 class ConvAlgorithms {
  public:
   explicit ConvAlgorithms(const CudaDevice& device) : device_(device) {}
@@ -33,7 +33,7 @@ class ConvAlgorithms {
     return found == known_.end() ? nullptr : &found->second;
   }
   void Add(const std::string& key, const ConvAlgorithm& algorithm) { known_[key] = algorithm; }
-  // Those of all runs with such a GPU. To be asked where cuDNN is there.
+  // The choices of all runs on this kind of GPU. May only be called if cuDNN was found.
   AlgorithmFile& file();
 
  private:
@@ -42,11 +42,11 @@ class ConvAlgorithms {
   std::map<std::string, ConvAlgorithm> known_;
 };
 
-// No algorithm may ask for more, as all convolutions share one piece of scratch.
+// Upper limit of an algorithm's workspace; all convolutions share one scratch buffer.
 inline constexpr size_t kMaxConvWorkspace = size_t{512} << 20;
 
-// Memory for a trial: input, weights and output of one direction, and workspace; all bytes are
-// `fill`. Null where there is not enough.
+// Memory for a trial: input, weights, output and bias of one direction, filled with the byte
+// `fill`, and workspace. It converts to false if the allocation failed.
 class TrialMemory {
  public:
   TrialMemory(const ConvProblem& problem, unsigned char fill, size_t workspace);
@@ -62,7 +62,7 @@ class TrialMemory {
   void* memory_ = nullptr;
 };
 
-// The three calls of a direction that a choice needs.
+// The three cuDNN calls of a direction that the choice needs.
 struct ConvDirection {
   const char* name;  // "forward"
   int (*heuristics)(const ConvProblem& problem, int most, int* found, cudnn::AlgoPerf* results);
@@ -71,9 +71,9 @@ struct ConvDirection {
   int (*workspace)(const ConvProblem& problem, int algo, size_t* bytes);
 };
 
-// Sets the problem's math type to the algorithm's. Where there is none, `reason` says why.
-// `finish`, if any, completes what was chosen before it is remembered; false where it could not,
-// for lack of memory, so that later runs have to try again.
+// Chooses an algorithm and sets the problem's math type to the algorithm's. If there is none, sets
+// `reason`. `finish`, if given, completes the choice before it is stored; it returns false if it
+// lacked memory, and later runs then choose again.
 std::optional<ConvAlgorithm> ChooseAlgorithm(
     ConvProblem& problem, const ConvDirection& direction, std::string* reason,
     const std::function<bool(ConvAlgorithm&)>& finish = nullptr);

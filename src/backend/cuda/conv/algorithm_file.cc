@@ -31,7 +31,7 @@ std::string Checksum(std::string_view rest) {
   return text;
 }
 
-// The line without its newline, of which the checksum says that it is whole; else nothing.
+// Returns a line without its checksum if the checksum is correct, otherwise nothing.
 std::optional<std::string_view> WholeLine(std::string_view line) {
   const size_t tab = line.find('\t');
   if (tab == std::string_view::npos) return std::nullopt;
@@ -40,7 +40,8 @@ std::optional<std::string_view> WholeLine(std::string_view line) {
   return rest;
 }
 
-// Whether anything of the text is a line of such a file; what is not may be somebody's.
+// Whether the text has at least one line of such a file. If not, it may be another file of the
+// user's.
 bool IsOurs(std::string_view text) {
   if (text.empty() || text.starts_with(kHead)) return true;
   for (size_t at = 0, end = 0; (end = text.find('\n', at)) != text.npos; at = end + 1) {
@@ -49,7 +50,7 @@ bool IsOurs(std::string_view text) {
   return false;
 }
 
-// -1 and errno where the file cannot be opened, or is not one of this user's own.
+// Opens a file. Returns -1 and sets errno if it cannot be opened or does not belong to this user.
 int OpenToRemember(const std::string& path, int flags) {
   try {
     return OpenOwnFile(path, flags);
@@ -94,8 +95,8 @@ bool AlgorithmFile::Take(std::string_view text) {
   return whole;
 }
 
-// A last line without its end is being written by another process, or was cut off; then the next
-// one to be added shows it.
+// A last line without a newline is being written by another process or was cut off. In the second
+// case, the next line that is added makes it a damaged line.
 void AlgorithmFile::Refresh() {
   struct stat info {};
   if (path_.empty() || stat(path_.c_str(), &info) != 0) return;
@@ -116,7 +117,8 @@ void AlgorithmFile::Refresh() {
   }
 }
 
-// Leaves what is whole in the file. Again from the disk, as others may have added to it.
+// Rewrites the file with its valid lines. Reads it again first, because other processes may have
+// added lines.
 void AlgorithmFile::Mend() {
   LOG(WARNING) << EscapeControl(Join(AbsolutePath(path_),
                                      ": the file is damaged; its valid part is used, and the other "
@@ -137,7 +139,7 @@ std::optional<std::string> AlgorithmFile::Find(const std::string& key) {
   return found == known_.end() ? std::nullopt : std::optional(found->second);
 }
 
-// In one call of write, at the end of the file: behind a line that was cut off begins a new one.
+// Appends the line with a single write, preceded by a newline if the last line was cut off.
 void AlgorithmFile::Add(const std::string& key, const std::string& value) {
   known_[key] = value;
   if (path_.empty()) return;
@@ -166,7 +168,7 @@ AlgorithmFile::Turn::Turn(AlgorithmFile& file) : file_(file), outer_(!file.in_tu
   constexpr std::chrono::milliseconds kPatience = 60s, kPause = 5ms;
   if (file.path_.empty() || !outer_) return;
   file.in_turn_ = true;
-  std::error_code ignored;  // Add tells of a folder that is not there
+  std::error_code ignored;  // Add reports a missing folder
   std::filesystem::create_directories(FolderOf(file.path_), ignored);
   lock_ = OpenToRemember(file.path_ + ".lock", O_RDWR | O_CREAT);
   const auto end = std::chrono::steady_clock::now() + kPatience;

@@ -1,7 +1,7 @@
 #pragma once
-// A file of choices that were measured once, for later runs and other processes. A line each:
-// checksum, what the choice holds for, key and value, with tabs between. Lines are only added,
-// under a lock; one that is damaged is passed over, and the file then written anew without it.
+// A file of measured choices, shared with later runs and other processes. Each line holds,
+// separated by tabs: checksum, identity, key and value. Lines are only appended, under a lock. A
+// damaged line is skipped, and the file is then rewritten without it.
 
 #include <map>
 #include <optional>
@@ -10,21 +10,22 @@
 
 namespace trainer::cuda {
 
-// Reads the file again where it has grown. Trouble with it stops nothing: without the file choices
-// are made anew. Used by one thread; several objects and processes may have one file.
+// Reads the file again when it has grown. Errors never stop the run: without the file, choices are
+// measured again. Used by one thread; several objects and processes may share a file.
 class AlgorithmFile {
  public:
-  // `path`: "" for none. `identity`: all that a choice depends on beside the key: GPU, driver,
-  // library. `asked`: the user named the file, so that trouble is a warning, once.
+  // `path`: "" for no file. `identity`: everything that a choice depends on in addition to the key:
+  // GPU, driver, library. `asked`: the user named the file, so errors are logged as one warning.
   AlgorithmFile(std::string path, std::string identity, bool asked);
 
   std::optional<std::string> Find(const std::string& key);
-  // Kept in memory in any case. Neither has tabs or newlines in it.
+  // Stores the value in memory and, if possible, in the file. Neither argument may contain tabs or
+  // newlines.
   void Add(const std::string& key, const std::string& value);
 
-  // While it lives, nobody else has a turn with this file: who must measure takes one, looks again
-  // whether somebody else has measured meanwhile, measures, adds. Ends its wait after a minute, for
-  // one that was stopped in its turn; where there can be no lock it is nothing.
+  // A lock on the file. Before measuring, take a turn and call Find again, because another process
+  // may have measured meanwhile; then measure and Add. The wait ends after a minute, in case the
+  // holder was stopped. If the file cannot be locked, a turn does nothing.
   class Turn {
    public:
     explicit Turn(AlgorithmFile& file);
@@ -34,13 +35,13 @@ class AlgorithmFile {
 
    private:
     AlgorithmFile& file_;
-    bool outer_;  // not within another turn of this object's
+    bool outer_;  // not nested in another turn of this object
     int lock_ = -1;
   };
 
  private:
   void Refresh();
-  // Takes what is whole of `text`; whether all is.
+  // Reads the valid lines of `text` and returns whether all lines are valid.
   bool Take(std::string_view text);
   void Mend();
   void Tell(const std::string& what);
@@ -48,7 +49,7 @@ class AlgorithmFile {
   std::string path_, identity_;
   bool asked_, told_ = false, in_turn_ = false;
   std::map<std::string, std::string> known_;
-  // How far which file was read.
+  // The file's inode, and how many bytes of it were read.
   unsigned long inode_ = 0;
   long read_ = 0;
 };

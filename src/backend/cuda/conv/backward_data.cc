@@ -1,4 +1,4 @@
-// cuDNN's gradient of a convolution's input.
+// The gradient of a convolution's input, by cuDNN.
 
 #include "cuda/conv/cudnn_kernel.h"
 

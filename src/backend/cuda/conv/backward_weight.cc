@@ -1,5 +1,5 @@
-// cuDNN's gradient of a convolution's weights, which is added to what is there. The bias's is a sum
-// of our own.
+// The gradient of a convolution's weights, by cuDNN, added to the existing gradient. The gradient
+// of the bias is computed by our own sum.
 
 #include "cuda/conv/cudnn_kernel.h"
 #include "cuda/ops.h"
@@ -47,7 +47,7 @@ class CudnnBackwardWeight final : public ConvBackwardWeight, public CudnnStep {
   }
 
  private:
-  // result = the gradient + beta * result
+  // Computes result = the gradient + beta * result.
   void Compute(const void* x, const void* dy, float beta, void* result,
                std::span<std::byte> memory) const {
     const ConvProblem& p = problem();

@@ -1,5 +1,5 @@
 #pragma once
-// What the three directions of a convolution by cuDNN share.
+// Base class of the three directions of a convolution with cuDNN.
 
 #include <string>
 
@@ -12,7 +12,7 @@
 
 namespace trainer::cuda {
 
-// A problem with the algorithm chosen for one direction and what it needs of scratch.
+// A problem, the algorithm chosen for one direction, and the scratch that it needs.
 class CudnnStep : public TakesPackedWeight {
  public:
   CudnnStep(const CudaDevice& device, const ConvDesc& desc) : problem_(device, desc) {}
@@ -37,7 +37,8 @@ class CudnnStep : public TakesPackedWeight {
   size_t Bytes() const { return scratch_.Bytes(); }
   std::string Algorithm() const { return Join("cuDNN algorithm ", algorithm_.algo); }
 
-  // Why there is none, or "".
+  // Chooses the algorithm and plans the scratch. Returns "" or the reason why there is no
+  // algorithm.
   std::string ChooseFor(const ConvDirection& direction,
                         const std::function<bool(ConvAlgorithm&)>& finish = nullptr) {
     std::string reason;
@@ -49,13 +50,13 @@ class CudnnStep : public TakesPackedWeight {
     return "";
   }
 
-  // Before each call of the library.
+  // Checks and preparations before each library call.
   void Begin(const void* input, const void* output) const {
     ExpectAligned(input);
     ExpectAligned(output);
     device().Use();
   }
-  // Whether the library may use our array of weights as its own.
+  // Whether the library can read our array of weights directly.
   bool FitsLibrary(const float* weights) const {
     return problem_.order().IsOurs() && IsAligned(weights);
   }
@@ -63,7 +64,7 @@ class CudnnStep : public TakesPackedWeight {
   std::byte* WorkspaceIn(std::span<std::byte> memory) const {
     return cuda::WorkspaceIn(workspace_.At(memory));
   }
-  // The weights as the library needs them.
+  // Returns the weights in the library's order and type, and packs them first if needed.
   const void* Filter(const float* weight, std::span<std::byte> memory) const {
     if (FitsLibrary(weight)) return weight;
     if (copy_ != nullptr && *copy_holds_) return copy_;
@@ -80,7 +81,8 @@ class CudnnStep : public TakesPackedWeight {
   const bool* copy_holds_ = nullptr;
 };
 
-// The candidate of one direction. Step has `std::string Choose()`, which says why it cannot.
+// The candidate of one direction. Step has `std::string Choose()`, which returns the reason if it
+// declines.
 template <class Made, class Step>
 KernelOrReason<Made> OfferCudnn(const Device& any, const ConvDesc& desc) {
   const auto* device = dynamic_cast<const CudaDevice*>(&any);

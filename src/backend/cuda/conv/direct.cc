@@ -1,5 +1,5 @@
-// A convolution of any number of axes in plain kernels: the last candidate for each direction. Each
-// sum is taken in one order, so that results repeat.
+// A convolution with any number of axes in plain kernels: the last candidate for each direction.
+// Each sum has a fixed order, so results repeat.
 
 #include "conv_kernels.h"
 #include "conv_positions.h"
@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kGpuConvDirectName = "direct";
 
-// A tensor's element by its index in memory.
+// Coordinates of a tensor's element, computed from its index in memory.
 struct Element {
   int64_t n, channel, position;
 
@@ -73,10 +73,11 @@ struct InputGradient {
   }
 };
 
-// How the images and output positions are cut: each part is summed by a thread per weight.
+// Cuts the images and output positions into parts. In each part, one thread per weight sums the
+// gradient.
 struct DirectParts {
   static constexpr int64_t kThreads = 1 << 16,
-                           kMin = 64;  // threads for any GPU; positions of a part
+                           kMin = 64;  // enough threads for any GPU; least positions per part
   int64_t weights, positions, parts, size;
 
   explicit DirectParts(const ConvDesc& desc)
@@ -92,7 +93,7 @@ struct WeightGradientOfPart {
   ConvPositions in;
   DirectParts parts;
   const T *x, *dy;
-  float* sums;  // per part, then per weight
+  float* sums;  // indexed by part, then by weight
 
   HD void operator()(int64_t i) const {
     const int64_t w = i % parts.weights, part = i / parts.weights;
@@ -121,7 +122,7 @@ struct TreeSum {
   }
 };
 
-// What the three directions share.
+// Base class of the three directions.
 class Direct {
  public:
   Direct(const Device& device, const ConvDesc& desc)

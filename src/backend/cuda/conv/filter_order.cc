@@ -5,8 +5,8 @@
 namespace trainer::cuda {
 namespace {
 
-// Where an element of an array with the lengths (filters, a, b) lies in the one with (filters, b,
-// a).
+// Maps the index of an element in an array of shape (filters, a, b) to its index in one of shape
+// (filters, b, a).
 struct Swapped {
   uint32_t a, b;
   HD uint32_t operator()(uint32_t i) const {
@@ -33,8 +33,8 @@ struct AddGradient {
   }
 };
 
-// For an array in the order (filters, first, second), of which first or second is 1 where the
-// library's order is ours.
+// Returns the mapping for an array of shape (filters, first, second). If the library's order equals
+// ours, it maps every index to itself.
 Swapped Between(const FilterOrder& order, int64_t first, int64_t second) {
   if (order.channels_innermost) {
     return {static_cast<uint32_t>(first), static_cast<uint32_t>(second)};

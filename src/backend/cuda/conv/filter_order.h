@@ -1,6 +1,6 @@
 #pragma once
-// The weights of a convolution between our order, (filters, channels, taps) in f32, and that of a
-// library: the same, or with channels innermost, in the tensors' storage type.
+// Conversion of convolution weights between our order, (filters, channels, taps) in f32, and a
+// library's order: the same, or with channels innermost, in the tensors' storage type.
 
 #include <cstdint>
 
@@ -9,20 +9,20 @@
 namespace trainer::cuda {
 
 struct FilterOrder {
-  int64_t filters = 0, channels = 0, taps = 0;  // channels of one group; taps: kernel positions
+  int64_t filters = 0, channels = 0, taps = 0;  // channels per group; taps: kernel positions
   bool channels_innermost = false;
   DType dtype = DType::kF32;
 
   int64_t Count() const { return filters * channels * taps; }
-  // Whether the library's array is ours, bit for bit.
+  // Whether the library's array equals ours bit for bit.
   bool IsOurs() const {
     return dtype == DType::kF32 && (!channels_innermost || channels == 1 || taps == 1);
   }
 };
 
-// library = weight
+// Sets library = weight.
 void PutFilter(const Device& device, const FilterOrder& order, const float* weight, void* library);
-// gradient += library
+// Computes gradient += library.
 void AddFilterGradient(const Device& device, const FilterOrder& order, const void* library,
                        float* gradient);
 

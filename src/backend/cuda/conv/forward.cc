@@ -1,6 +1,6 @@
-// cuDNN's forward convolution. Bias and ReLU are part of its call where that takes them and, as a
-// trial shows, keeps NaN, or nobody depends on that; else a pass of our own over the output
-// follows.
+// The forward convolution with cuDNN. Bias and ReLU are part of its call if cuDNN supports that and
+// the fused call keeps NaN, which a trial shows, or NaN may be dropped. Otherwise a pass of our own
+// over the output follows.
 
 #include "cuda/conv/cudnn_kernel.h"
 #include "cuda/kernels/bias_relu.h"
@@ -28,7 +28,7 @@ int ForwardWorkspace(const ConvProblem& p, int algo, size_t* bytes) {
 constexpr ConvDirection kForwardDirection = {"forward", ForwardHeuristics, MeasureForward,
                                              ForwardWorkspace};
 
-// What follows the products, as an activation of cuDNN's.
+// The operation after the products, as a cuDNN activation.
 class Activation {
  public:
   explicit Activation(bool relu)
@@ -51,12 +51,12 @@ class Activation {
 };
 
 bool MayFuse(const ConvDesc& desc, const ConvAlgorithm& algorithm) {
-  // A bias alone is added by this algorithm only.
+  // Only this algorithm can add a bias without an activation.
   return desc.bias && (desc.relu || algorithm.algo == cudnn::kForwardImplicitPrecompGemm);
 }
 
-// Whether the fused call works, and what it gives for an input of NaN: all bytes 0xff are that in
-// every storage type. Nothing where there is no memory to try it.
+// Tests whether the fused call works and whether it keeps NaN: all bytes 0xff are NaN in every
+// storage type. Returns nothing if there is no memory for the trial.
 std::optional<ConvFusion> TryFusing(const ConvProblem& p, const ConvAlgorithm& algorithm) {
   const TrialMemory trial(p, 0xff, algorithm.workspace);
   if (!trial || trial.workspace_bytes < algorithm.workspace) return std::nullopt;
@@ -137,7 +137,7 @@ class CudnnForward final : public ConvForward, public CudnnStep, public MayDropN
     return algorithm().fusion != ConvFusion::kNone && desc().dtype != DType::kF32;
   }
 
-  // The library takes it in the tensors' type.
+  // Converts the bias to the tensors' type, which the library needs.
   const void* Bias(const float* bias, std::span<std::byte> memory) const {
     if (!CastsBias()) return bias;
     const Shape shape = {desc().out_channels};

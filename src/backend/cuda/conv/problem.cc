@@ -12,7 +12,8 @@ namespace {
 using Ints = std::vector<int>;
 constexpr int64_t kMaxInt = std::numeric_limits<int>::max();
 
-// One number per axis of the library, `fill` for the axis that it has and we do not.
+// Returns one value per spatial axis of the library, with `fill` for the axis that a
+// one-dimensional convolution lacks.
 Ints Spatial(const std::vector<int64_t>& ours, int fill) {
   Ints axes(ours.begin(), ours.end());
   if (axes.size() == 1) axes.insert(axes.begin(), fill);

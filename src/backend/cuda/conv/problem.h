@@ -1,7 +1,7 @@
 #pragma once
-// A convolution in cuDNN's terms. Images lie with channels innermost, all else row-major, as the
-// layout rule of Shape has it; weights are put in order by filter_order.h. One spatial axis is a
-// plane of one row.
+// A convolution as cuDNN descriptors. Images are channels-last and all other tensors row-major, by
+// the layout rule of Shape; filter_order.h reorders the weights. One spatial axis becomes a plane
+// with one row.
 
 #include <string>
 
@@ -11,7 +11,7 @@
 
 namespace trainer::cuda {
 
-// A descriptor of cuDNN's.
+// Owns a cuDNN descriptor.
 template <class T>
 class CudnnOwner {
  public:
@@ -34,7 +34,7 @@ class CudnnOwner {
 
 class ConvProblem {
  public:
-  // Why this library is not asked for it, or "".
+  // Returns the reason why cuDNN cannot compute `desc`, or "".
   static std::string WhyNot(const CudaDevice& device, const ConvDesc& desc);
 
   ConvProblem(const CudaDevice& device, const ConvDesc& desc);
@@ -54,13 +54,14 @@ class ConvProblem {
   size_t FilterBytes() const { return static_cast<size_t>(order_.Count()) * Size(); }
   size_t Size() const { return SizeOf(desc_.dtype); }
 
-  // What products may be rounded to: f32 is not rounded unless the user allows TF32.
+  // Sets the precision of products: f32 is not rounded unless the user allows TF32.
   void SetMath(int math_type);
   void SetFirstMath();
-  // The one that an algorithm was found with, where it may be used.
+  // Returns the math type that an algorithm was found with, or a stricter one if TF32 is not
+  // allowed.
   int AllowedMath(int math_type) const;
 
-  // All that a choice depends on.
+  // A text of all properties that the choice of an algorithm depends on.
   std::string Key(const char* direction) const;
 
  private:
@@ -72,7 +73,7 @@ class ConvProblem {
   CudnnOwner<cudnn::ConvolutionDesc> conv_;
 };
 
-// Throws kInternal for a tensor that does not lie as the library needs it.
+// Throws kInternal if the tensor is not aligned as the library needs it.
 void ExpectAligned(const void* data);
 
 }  // namespace trainer::cuda

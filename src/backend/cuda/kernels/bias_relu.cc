@@ -8,7 +8,7 @@ namespace {
 template <class T, class Y = const T*, class C = const float*>
 struct BiasRelu {
   Y y;
-  C bias;  // or null
+  C bias;  // null: no bias
   bool relu;
 
   HD float operator()(int64_t at, int64_t channel) const {

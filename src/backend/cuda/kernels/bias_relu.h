@@ -4,12 +4,12 @@
 
 namespace trainer::cuda {
 
-// y += bias[channel], unless `bias` is null; then max(0, y) where `relu`: NaN stays. The channels
-// of y lie along rows.length.
+// Adds bias[channel] to y unless `bias` is null, then computes max(0, y) if `relu` is set; NaN is
+// kept. rows.length is the number of channels of y.
 void AddBiasRelu(const Device& device, const Rows& rows, const float* bias, bool relu, void* y,
                  DType dtype);
 
-// y = bias[channel]
+// Sets y = bias[channel].
 void SetBias(const Device& device, const Rows& rows, const float* bias, void* y, DType dtype);
 
 }  // namespace trainer::cuda

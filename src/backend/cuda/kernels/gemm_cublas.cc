@@ -1,5 +1,5 @@
-// Matrix products by cuBLASLt, which is column-major: a row-major C is its transpose there,
-// and C' = op(B)' op(A)', so the operands change places and nothing is copied.
+// Matrix products with cuBLASLt, which is column-major. There, a row-major C is its transpose, and
+// C' = op(B)' op(A)', so the operands are swapped and nothing is copied.
 
 #include <optional>
 
@@ -13,10 +13,11 @@
 namespace trainer::cuda {
 namespace {
 
-// What an algorithm may ask for; the library's advice for its fastest kernels.
+// Upper limit of an algorithm's workspace: the size that the library recommends for its fastest
+// kernels.
 constexpr uint64_t kMaxWorkspace = uint64_t{32} << 20;
 
-// An object of the library's.
+// Owns an object of the library.
 template <class T>
 class Owner {
  public:
@@ -38,7 +39,7 @@ class Owner {
 struct CublasMatrix {
   Owner<cublas_lt::MatrixLayout> layout{&CublasLt::MatrixLayoutDestroy};
 
-  // As the library sees `columns` numbers that lie side by side, `rows` times.
+  // Describes a row-major matrix (rows, columns), which the library sees as its transpose.
   CublasMatrix(DType type, int64_t rows, int64_t columns) {
     CheckCublasLt(GetCublasLt()->MatrixLayoutCreate(layout.put(), CudaTypeOf(type),
                                                     static_cast<uint64_t>(columns),
@@ -47,19 +48,19 @@ struct CublasMatrix {
   }
 };
 
-// Of addresses, in bytes.
+// Alignment of the operands' addresses, in bytes.
 struct Alignment {
   uint32_t in, out, bias;
 };
 
-// A bias for 16-bit results, which the library takes in 16 bits alone: it is put into C first, and
-// the product added to it, so that sums are rounded once.
+// For 16-bit results the library accepts only a 16-bit bias. So the bias is first written to C and
+// the product is added to it, which rounds the sums only once.
 bool StartsFromBias(const GemmDesc& desc) { return desc.bias && desc.out_dtype != DType::kF32; }
 
-// The product for operands of one alignment: its description and the algorithm chosen for it.
+// A product for operands of a given alignment: its description and the chosen algorithm.
 class CublasProduct {
  public:
-  // `bias`: whether the library adds it.
+  // `bias`: the library adds the bias.
   CublasProduct(const CudaDevice& device, const GemmDesc& desc, bool bias,
                 const Alignment& alignment)
       : first_(desc.dtype, desc.trans_b ? desc.n : desc.k, desc.trans_b ? desc.k : desc.n),
@@ -75,7 +76,8 @@ class CublasProduct {
     Set<int32_t>(cublas_lt::kDescTransB, desc.trans_a ? cublas_lt::kOpT : cublas_lt::kOpN);
     if (bias) {
       Set<int32_t>(cublas_lt::kDescEpilogue, cublas_lt::kEpilogueBias);
-      // Its alignment counts, not what is there.
+      // The choice of the algorithm depends on the pointer's alignment only; Run sets the real
+      // pointer.
       Set<const void*>(cublas_lt::kDescBiasPointer,
                        reinterpret_cast<const void*>(uintptr_t{alignment.bias}));
     }
@@ -105,7 +107,7 @@ class CublasProduct {
         "describing a matrix product");
   }
 
-  // The library's first choice.
+  // Takes the library's first choice.
   void Choose(const CudaDevice& device, const Alignment& alignment) {
     const CublasLt& lt = *GetCublasLt();
     Owner<cublas_lt::MatmulPreference> wish{&CublasLt::MatmulPreferenceDestroy};
@@ -168,7 +170,8 @@ class CublasGemm final : public GemmPrimitive {
   }
 
  private:
-  // Weights follow each other in memory without gaps, so that an operand may lie anywhere.
+  // Prepares one product for operands aligned for vectors and one for all others: weights are
+  // stored without gaps, so an operand may start at any element. Returns whether both were found.
   bool Make(bool bias) {
     vectors_.emplace(device_, desc_, bias, Alignment{kVectorBytes, kVectorBytes, kVectorBytes});
     elements_.emplace(device_, desc_, bias,

@@ -1,4 +1,5 @@
-// Matrix products in a plain kernel that takes everything: where cuBLASLt is missing or declines.
+// Matrix products in a plain kernel that accepts everything. It is used if cuBLASLt is missing or
+// declines.
 
 #include "kernel_registry.h"
 #include "trainer/backend/loops/launch.h"
@@ -6,17 +7,19 @@
 namespace trainer::cuda {
 namespace {
 
-// A block computes kGemmTile x kGemmTile numbers of C, a thread kPart x kPart of them; it goes
-// through the inner axis in steps of kStep. Each sum is one thread's, in order.
+// A block computes kGemmTile x kGemmTile elements of C, and a thread kPart x kPart of them, in
+// steps of kStep along the inner axis. Each sum is computed by one thread, in order.
 constexpr int kGemmTile = 64, kStep = 16, kPart = 4, kSide = kGemmTile / kPart;
 constexpr int kThreads = kSide * kSide;
 
-// Where an element of an operand lies: `outer` is C's row or column, `inner` the summed axis.
+// The strides of an operand: `outer` is the length along C's rows or columns, `inner` is the summed
+// axis.
 struct Operand {
   int64_t outer_step, inner_step, outer;
 };
 
-// Fetches a tile of an operand, 0 outside of it. Neighbouring threads read neighbouring addresses.
+// Loads a tile of an operand, with zeros outside of it. Neighbouring threads read neighbouring
+// addresses.
 template <class T>
 __device__ void Fetch(const T* from, Operand in, int64_t first, int64_t begin, int64_t k,
                       float tile[kStep][kGemmTile + 1]) {
@@ -31,7 +34,7 @@ __device__ void Fetch(const T* from, Operand in, int64_t first, int64_t begin, i
 }
 
 struct Result {
-  const float* bias;  // or null
+  const float* bias;  // null: no bias
   bool accumulate;
 };
 

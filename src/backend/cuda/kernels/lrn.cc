@@ -6,19 +6,20 @@
 namespace trainer::cuda {
 namespace {
 
-// What a block has in its own memory at a time: whole pixels, which are neighbours.
+// Elements that a block holds in shared memory at a time. A tile consists of whole pixels, which
+// are neighbours in memory.
 constexpr int kLrnTile = 4096;
-constexpr int kShares = kLrnTile / map_internal::kBlock;  // of a tile, per thread
+constexpr int kShares = kLrnTile / map_internal::kBlock;  // elements of a tile per thread
 
 struct Tiles {
-  int64_t count, channels, tile;  // tile: whole pixels, in numbers
+  int64_t count, channels, tile;  // all in elements; a tile has whole pixels
 
   Tiles(int64_t numbers, int64_t length)
       : count(numbers), channels(length), tile(kLrnTile / length * length) {}
   HD int64_t Number() const { return (count + tile - 1) / tile; }
 };
 
-// f(place in the tile, channel, which of the thread's places) for the thread's places.
+// Calls f(index in the tile, channel, k) for the thread's elements k = 0, 1, ... of the tile.
 template <class F>
 __device__ void ForTile(int64_t length, int64_t channels, const F& f) {
 #pragma unroll
@@ -28,7 +29,8 @@ __device__ void ForTile(int64_t length, int64_t channels, const F& f) {
   }
 }
 
-// The same where no registers are kept for the places.
+// Calls f(index in the tile, channel) for the thread's elements, if nothing is kept in registers
+// per element.
 template <class F>
 __device__ void ForTileInTurn(int64_t length, int64_t channels, const F& f) {
 #pragma unroll 2
@@ -45,7 +47,7 @@ __device__ int64_t LoadTile(const T* x, const Tiles& tiles, int64_t at, float* n
   return length;
 }
 
-// y = x * base^-beta, base = k + factor * (sum of squares)
+// Computes y = x * base^-beta with base = k + factor * (sum of squares).
 template <class T, class Power>
 __global__ void __launch_bounds__(map_internal::kBlock)
     LrnForwardKernel(const T* x, T* y, Tiles tiles, int64_t half, float k, float factor,
@@ -62,8 +64,8 @@ __global__ void __launch_bounds__(map_internal::kBlock)
   }
 }
 
-// dx = dy * base^-beta - slope * x * (sum of the neighbours' dy * x * base^(-beta - 1)), the base
-// from x once more: cheaper than to keep it.
+// Computes dx = dy * base^-beta - slope * x * (sum of the neighbours' dy * x * base^(-beta - 1)).
+// Computing the base from x again is cheaper than storing it.
 template <class T, class Power>
 __global__ void __launch_bounds__(map_internal::kBlock, 2)
     LrnBackwardKernel(const T* x, const T* dy, T* dx, Tiles tiles, int64_t half, float k,
@@ -91,7 +93,7 @@ __global__ void __launch_bounds__(map_internal::kBlock, 2)
   }
 }
 
-// Sums across channels, one pass each way; nothing is kept.
+// Sums across channels, in one pass per direction; needs no workspace.
 template <class Power>
 class GpuLrnOnePass final : public LrnPrimitive {
  public:

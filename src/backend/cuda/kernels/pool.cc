@@ -8,20 +8,22 @@
 namespace trainer::cuda {
 namespace {
 
-// The windows [first, last) along one axis that cover place i.
+// The windows [first, last) along one axis that cover position i.
 struct Covering {
   int32_t first, last;
 
   HD Covering(int64_t i, int64_t out, int64_t kernel, int64_t stride, int64_t pad) {
     const auto step = static_cast<uint32_t>(stride);
-    const int64_t from = i + pad - kernel + stride;  // stride * (the first of them), or less
+    // the first window is from / stride, rounded down
+    const int64_t from = i + pad - kernel + stride;
     first = from < stride ? 0 : static_cast<int32_t>(static_cast<uint32_t>(from) / step);
     last = static_cast<int32_t>(static_cast<uint32_t>(i + pad) / step + 1);
     if (last > out) last = static_cast<int32_t>(out);
   }
 };
 
-// The windows over a place of the input, gathered in their order: no two threads add to one number.
+// The windows that cover a position of the input. Each input gathers its windows in order, so that
+// no two threads add to the same element.
 struct CoveringWindows {
   Covering h, w;
 
@@ -29,7 +31,7 @@ struct CoveringWindows {
       : h(at_h, d.out_h, d.kernel_h, d.stride_h, d.pad_h),
         w(at_w, d.out_w, d.kernel_w, d.stride_w, d.pad_w) {}
 
-  // f(oh, ow) for each of them.
+  // Calls f(oh, ow) for each window.
   template <class F>
   HD void ForEach(const F& f) const {
     for (int32_t oh = h.first; oh < h.last; ++oh) {
@@ -38,7 +40,7 @@ struct CoveringWindows {
   }
 };
 
-// A winner is kept as its tap, its number in the window's rows one after the other; padding counts.
+// A winner is stored as its tap: its row-major index in the window, including padding.
 template <class Tap>
 constexpr Tap kNoWinner = static_cast<Tap>(~Tap{0});
 
@@ -46,9 +48,9 @@ HD int64_t TapAt(const PoolDesc& d, int64_t h, int64_t w, int64_t oh, int64_t ow
   return (h + d.pad_h - oh * d.stride_h) * d.kernel_w + w + d.pad_w - ow * d.stride_w;
 }
 
-// The rules for the V channels from `group` * V on.
+// The functors below process V channels each, starting at channel `group` * V.
 
-// y, and the winners' taps unless `taps` is null.
+// Writes y and, unless `taps` is null, the winners' taps.
 template <class T, class Tap, int V>
 struct MaxAndTap {
   PoolDesc d;
@@ -158,8 +160,8 @@ struct TapToPlace {
   }
 };
 
-// A thread per output, or per input in backward, of a few channels. Workspace: the winners' taps,
-// in a byte each where windows are as small as usual.
+// Uses a thread per output (per input in backward) of a few channels. The workspace holds the
+// winners' taps, one byte each if the window is small enough.
 class PoolOfThreads final : public PoolPrimitive {
  public:
   PoolOfThreads(const Device& device, const PoolDesc& desc) : loops_(device), desc_(desc) {}
@@ -213,7 +215,7 @@ class PoolOfThreads final : public PoolPrimitive {
 
  private:
   bool HasSmallTaps() const { return desc_.kernel_h * desc_.kernel_w <= kNoWinner<uint8_t>; }
-  // f of the type of the values and of that of the taps.
+  // Calls f with the type of the values and the type of the taps.
   template <class F>
   void WithTypes(const F& f) const {
     DispatchDtype(desc_.dtype, [&](auto tag) {
@@ -224,7 +226,8 @@ class PoolOfThreads final : public PoolPrimitive {
     ExpectPlanned("pooling", desc_.InShape(), desc_.dtype, x);
     ExpectPlanned("pooling", desc_.OutShape(), desc_.dtype, y);
   }
-  // f(how many channels a thread takes): several where all groups of so many are aligned.
+  // Calls f with the number of channels that a thread takes: 4 if all groups of 4 channels are
+  // aligned, otherwise 1.
   template <class F>
   void WithTogether(std::initializer_list<const void*> arrays, const F& f) const {
     constexpr int kMax = 4;

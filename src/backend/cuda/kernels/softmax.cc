@@ -6,8 +6,8 @@
 namespace trainer::cuda {
 namespace {
 
-// A warp per row whose elements are neighbours; else the rows are neighbours, and a thread takes
-// one.
+// Uses a warp per row if the elements of a row are neighbours in memory. Otherwise the rows are
+// neighbours, and each thread takes one row.
 class Softmax final : public SoftmaxPrimitive {
  public:
   Softmax(const Device& device, const SoftmaxDesc& desc)
