@@ -12,10 +12,10 @@ namespace trainer {
 
 class RecordRng;
 
-// A part of an image of bytes (C, H, W), blue, green, red, that may be changed.
+// A rectangle of an image of bytes (C, H, W), in the order blue, green, red, that may be changed.
 struct PixelSpan {
-  uint8_t* pixels = nullptr;   // its first one
-  int64_t row = 0, plane = 0;  // bytes from one row, one channel to the next
+  uint8_t* pixels = nullptr;   // the first pixel
+  int64_t row = 0, plane = 0;  // bytes from one row, or channel, to the next
   int channels = 0;
   int64_t height = 0, width = 0;
 };
@@ -38,7 +38,7 @@ class Augment {
 
   bool active() const { return colors_ || lighting_ || erases_; }
 
-  // Throws kData or kConfig for a record that cannot be changed; `record` names it.
+  // Throws kData or kConfig for a record that cannot be changed; `record` names it in the message.
   void Check(const DatumView& datum, const std::string& record) const;
 
   void Apply(const PhiloxKey& key, uint64_t number, const PixelSpan& part) const;

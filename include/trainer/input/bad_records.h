@@ -5,14 +5,14 @@ namespace trainer {
 
 class Error;
 
-// Sources made from here on skip at most so many bad records per epoch, counted over all ranks, and
-// put the next good record in the place of each. With -1, the value at the start, a bad record ends
+// Sources that are made after this call skip at most `most` bad records per epoch, counted over all
+// ranks, and replace each with the next good record. With -1, the initial value, a bad record ends
 // reading. This is one setting of the whole process, because it belongs to the run and not to a
 // net's file. Call it before nets are made.
 void SetMaxBadRecords(int most);
 int MaxBadRecords();
 
-// Whether a decoder's error concerns only one record: its bytes, its size, its file.
+// Whether a decoder's error concerns only one record: its bytes, its size or its file.
 bool IsOfOneRecord(const Error& error);
 
 }  // namespace trainer

@@ -21,9 +21,9 @@ enum class PixelType { kFloat, kByte };
 // Converts bytes to floats: (byte - mean) * scale.
 struct Normalization {
   float scale = 1;
-  bool mixed = false;  // each image with the next one of its rank, by Batch::shares
-  // No value, one for all channels, one per channel, or an image of `mean_plane` elements per
-  // channel in rows of `mean_row`, (C, H, W), from which each image's window is cropped.
+  bool mixed = false;  // each image is mixed with the next one of its rank, by Batch::shares
+  // Holds no value, one for all channels, one per channel, or an image (C, H, W) with `mean_plane`
+  // elements per channel in rows of `mean_row`, from which each image's window is cropped.
   std::vector<float> mean;
   int64_t mean_row = 0, mean_plane = 0;
 };
@@ -51,7 +51,7 @@ class Batch {
   std::span<uint64_t> numbers() { return numbers_; }
 
   Position next;     // after this batch
-  int64_t bad = 0;   // records that were bad, in whose places others are
+  int64_t bad = 0;   // bad records, which other records replace
   WorkSeconds work;  // time spent on this batch, if it was measured
 
  private:
@@ -62,14 +62,14 @@ class Batch {
     std::pmr::vector<CropOffset> windows;
     std::pmr::vector<float> shares;
   };
-  // A pointer, so that moving a batch copies nothing, whatever memory it uses.
+  // This is a pointer so that moving a batch copies nothing, whatever memory it uses.
   std::vector<std::pmr::vector<float>> buffers_;
   std::vector<uint64_t> numbers_;
   std::unique_ptr<Bytes> bytes_;
 };
 
-// The only function that allocates a batch's buffers: one for each shape, filled with zeros, in
-// `memory` (null: the heap). A device that copies batches provides the memory.
+// Allocates a batch's buffers, one for each shape, filled with zeros, in `memory` (null: the heap).
+// Every batch is made here. A device that copies batches provides the memory.
 Batch MakeBatch(std::span<const Shape> shapes, std::pmr::memory_resource* memory = nullptr,
                 PixelType type = PixelType::kFloat);
 

@@ -35,21 +35,22 @@ struct BatchQueueOptions {
   int64_t batch_size = 1;
   int64_t depth = 4;  // batches that are kept ready
   bool labels = true;
-  Rank rank;               // which of the records are read: see Next
+  Rank rank;               // selects the records that are read: see Next
   int virtual_ranks = 1;   // the queue serves ranks [rank.rank, rank.rank + virtual_ranks)
   int decode_threads = 1;  // 0: automatic; batches do not depend on it
   std::pmr::memory_resource* memory = nullptr;  // for the batches; null: the heap
-  bool bytes = false;                           // as InputEnv::bytes
-  int most_bad = -1;                            // as MaxBadRecords
+  bool bytes = false;                           // see InputEnv::bytes
+  int most_bad = -1;                            // see MaxBadRecords
 };
 
-// A bounded queue of batches, which worker threads fill: as many as asked for, or as many as make
-// batches come faster. A single worker reads and decodes without locks. Several workers take a few
-// records in turn, one worker at a time, and decode them concurrently into their rows.
+// A bounded queue of batches, which worker threads fill. The number of threads is given, or the
+// queue adds threads while they make batches come faster. A single worker reads and decodes without
+// locks. Several workers take turns at reading a few records each, and decode them concurrently
+// into their rows.
 //
 // Batches come out in order. Neither their content nor the error that ends reading depends on the
-// number of threads: the error is that of the first bad record, it names the record, and Next
-// throws it after the batches before it.
+// number of threads: the error is the one of the first bad record and names it, and Next throws it
+// after it returned the batches before that record.
 //
 // One thread uses the queue. The workers start with the first Next. Nothing is allocated once all
 // buffers were used and all threads were started.
@@ -63,7 +64,7 @@ class BatchQueue {
   BatchQueue(const BatchQueue&) = delete;
   BatchQueue& operator=(const BatchQueue&) = delete;
 
-  // The database or list, for messages.
+  // Names the database or list in messages.
   const std::string& path() const { return source_.sampler->path(); }
   // Number of tensors per batch, and their shapes for one rank.
   int num_outputs() const { return static_cast<int>(shapes_.size()); }
@@ -71,7 +72,7 @@ class BatchQueue {
   // Converts the batches' bytes to floats; null if batches hold floats.
   const Normalization* normalization() const { return normalization_; }
 
-  // As RecordSampler::CountRecords. Call it before the first Next.
+  // See RecordSampler::CountRecords. Call it before the first Next.
   int64_t CountRecords(bool reads_keys);
   // Records per batch of one rank.
   int64_t batch_size() const { return batch_size_; }
@@ -80,26 +81,27 @@ class BatchQueue {
   // kBadSnapshot if the data set has no such record, i.e. it is not the set of the snapshot.
   void Restore(const Position& position);
 
-  // Divides whole batches among ranks: this queue gives every count-th batch of those that a single
-  // rank would read. Call it before the first Next, and only if one rank reads all records. A rank
+  // Divides whole batches among ranks: this queue returns every count-th batch that a single rank
+  // would read. Call it before the first Next, and only if one rank reads all records. A rank
   // without a batch must not call Next. After a batch, position() is where the next round with a
   // batch for this rank begins.
   void SetTestShard(const TestShard& shard);
 
-  // Returns the next batch; the previous one becomes invalid. Of the next batch_size * ranks
-  // records from position() on, it holds the numbers rank, rank + ranks, ... The batches of several
-  // virtual ranks follow each other along the first axis.
+  // Returns the next batch; the previous one becomes invalid. From the next batch_size * ranks
+  // records after position(), the batch holds the records rank, rank + ranks, ... The batches of
+  // several virtual ranks follow each other along the first axis.
   const Batch& Next();
   int virtual_ranks() const { return virtual_ranks_; }
-  // Waits until the next `batches`, or as many as are kept ready, can be taken, and throws what
-  // Next would throw for one of them. Takes nothing.
+  // Waits until `batches` batches are ready, or as many as the queue keeps ready if that is fewer.
+  // Throws what Next would throw for one of them. Takes no batch.
   void Await(int64_t batches);
   // Whether Next would return without waiting.
   bool IsReady() const { return full_.Count() > 0; }
 
   // Names an item of the last batch, or of the batch that began at `position`, counted over all
-  // virtual ranks: "record '00000007' of data/train_lmdb"; "" if that is no longer known. Ends
-  // reading, so that normal reading need not store names: for the message of a fatal error.
+  // virtual ranks: "record '00000007' of data/train_lmdb"; "" if the queue has forgotten it. Call
+  // it only for the message of a fatal error: it ends reading, so that normal reading need not
+  // store names.
   std::string RecordName(int64_t item) { return RecordName(before_, item); }
   std::string RecordName(const Position& position, int64_t item);
 
@@ -112,8 +114,8 @@ class BatchQueue {
   // A batch that workers are filling.
   struct PendingBatch {
     Batch batch;
-    int64_t unfinished = 0;     // records
-    bool is_complete = false;   // and may be published
+    int64_t unfinished = 0;     // records that are not yet decoded
+    bool is_complete = false;   // all records are decoded; published after the batches before it
     std::vector<uint64_t> bad;  // the epochs of its bad records
     int64_t failed_at = 0;      // index of the first record with an error
     std::exception_ptr error;
@@ -123,7 +125,7 @@ class BatchQueue {
     PendingBatch* pending = nullptr;
     int64_t first = 0;  // index in the batch
     size_t records = 0;
-    std::exception_ptr failure;  // of reading the record after them
+    std::exception_ptr failure;  // from reading the record after them
     std::vector<uint64_t> bad;   // the epochs of its bad records
     bool measured = false;
     WorkSeconds work;
@@ -164,40 +166,41 @@ class BatchQueue {
   std::pmr::memory_resource* memory_;
   int most_bad_;
   std::vector<std::unique_ptr<Decoder>> decoders_;
-  // How many records a worker reads before it decodes them, alone and with others.
+  // The number of records that a worker reads before it decodes them, if it works alone or with
+  // others.
   size_t single_range_ = 1, shared_range_ = 1;
 
-  // Used by the consumer.
+  // The consumer uses these.
   Position position_, before_;  // after the last batch and before it
   Batch current_;
   bool has_current_ = false, took_ = false, stopped_ = false;
   InputCounters counters_;
-  bool tunes_;  // the number of workers
+  bool tunes_;  // whether the queue chooses the number of workers
   std::unique_ptr<ThreadTuner> tuner_;
   double last_taken_ = 0;
-  double waited_ = 0;  // for the next batch
+  double waited_ = 0;  // seconds, for the next batch
 
   BlockingQueue<Batch> free_, full_;
-  std::atomic<size_t> wanted_;  // workers
+  std::atomic<size_t> wanted_;  // number of workers
 
-  // Held by the worker that takes records, which may wait for a free batch meanwhile; guards these.
-  // A single worker holds it all the time.
+  // Guards the members below. The worker that takes records holds it, even while it waits for a
+  // free batch. A single worker holds it all the time.
   std::mutex taking_;
   bool single_ = false;
   PendingBatch* taken_ = nullptr;
   bool read_failed_ = false;
 
-  // Guards the sampler, for a short time, and is taken after taking_. A worker that needs a
-  // replacement for a bad record must not wait for a free batch: its own may be the next one.
+  // Guards the sampler, for a short time; locked after taking_. A worker that needs a replacement
+  // for a bad record must not wait for a free batch, because its own batch may be the next one.
   std::mutex sampling_;
 
-  std::mutex finishing_;  // guards these; taken after the others
+  std::mutex finishing_;  // guards the members below; locked after the others
   std::vector<PendingBatch> pending_;
   uint64_t begun_ = 0, published_ = 0;  // batch n is pending_[n % size]
   bool failed_ = false;
 
   std::stop_source stop_;
-  std::vector<std::jthread> threads_;  // last: they use the members above
+  std::vector<std::jthread> threads_;  // last, because the threads use the members above
 };
 
 }  // namespace trainer

@@ -17,7 +17,7 @@ struct InputCounters {
   uint64_t waits = 0;
   double wait_seconds = 0;
   double first_wait_seconds = 0;
-  WorkSeconds work;  // of all workers, in the batches that were measured
+  WorkSeconds work;  // of all workers, for the batches that were measured
   int threads = 1;   // workers
 };
 

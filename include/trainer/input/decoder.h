@@ -1,5 +1,5 @@
 #pragma once
-// Decoders: how a record becomes its rows of a batch.
+// Decoders turn records into the rows of a batch.
 
 #include <cstdint>
 #include <memory>
@@ -34,14 +34,14 @@ class DecoderFactory {
   virtual void Inspect(RecordSampler& sampler) { static_cast<void>(sampler); }
   // Shapes of the outputs of one rank's batch. `labels`: whether images have a second output.
   virtual std::vector<Shape> Shapes(int64_t batch_size, bool labels) const = 0;
-  // If not null, batches may also hold bytes, which this converts to floats.
+  // Converts bytes to floats, for sources whose batches may hold bytes; null for other sources.
   virtual const Normalization* normalization() const { return nullptr; }
   virtual std::unique_ptr<Decoder> Make() const = 0;
   // CPU time that decoding the first record took, in seconds; 0: unknown.
   virtual double decode_seconds() const { return 0; }
 
-  // Whether Mix must be called when all records of a batch are decoded. `batch_size` is that of one
-  // rank, since each rank's items are mixed separately. Called from any thread.
+  // Whether Mix must be called when all records of a batch are decoded. `batch_size` is the size
+  // for one rank, since each rank's items are mixed separately. Called from any thread.
   virtual bool mixes() const { return false; }
   virtual void Mix(int64_t batch_size, Batch* batch) const {
     static_cast<void>(batch_size), static_cast<void>(batch);

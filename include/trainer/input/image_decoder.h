@@ -1,5 +1,5 @@
 #pragma once
-// Decoders of images: shared by databases, image lists, window lists and images in memory.
+// Decoders for images, shared by databases, image lists, window lists and images in memory.
 
 #include <cstdint>
 #include <functional>
@@ -24,8 +24,8 @@ class ImageLoader {
 };
 
 // Output 0 is the transformed images (N, C, H, W); the crops of one record follow each other.
-// Output 1 is the labels: (N), or (N, classes) with mixup. Decoders also throw kData for another
-// shape than the first record's, for a missing label, and for a record of floats in batches of
+// Output 1 is the labels: (N), or (N, classes) with mixup. Decoders also throw kData if a record's
+// shape differs from the first one's, if its label is missing, or if it holds floats in a batch of
 // bytes.
 class ImageDecoderFactory final : public DecoderFactory {
  public:
@@ -34,7 +34,8 @@ class ImageDecoderFactory final : public DecoderFactory {
 
   ImageDecoderFactory(Transform transform, MakeLoader make_loader);
 
-  // The first record says what all are like; if bad records are skipped, the first good one.
+  // Takes the shape and type of all records from the first one, or from the first good one if bad
+  // records are skipped.
   void Inspect(RecordSampler& sampler) override;
   std::vector<Shape> Shapes(int64_t batch_size, bool labels) const override;
   const Normalization* normalization() const override {
@@ -52,8 +53,8 @@ class ImageDecoderFactory final : public DecoderFactory {
   MakeLoader make_loader_;
   BitDepth depth_;  // of the loaders; if the first record has bytes, all must have
   std::string path_;
-  // Facts about the first record: its key, its stored shape, the shape after the transform, how
-  // its bytes are normalised, how long decoding it took.
+  // Facts about the first record: its key, its stored shape, its shape after the transform, how its
+  // bytes are normalised, and how long decoding it took.
   std::string first_key_;
   ImageShape first_stored_, image_;
   std::optional<Normalization> normalization_;

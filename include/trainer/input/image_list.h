@@ -15,10 +15,10 @@
 namespace trainer {
 
 struct ListedImage {
-  std::string path;  // as the list has it
+  std::string path;  // as written in the list
   int32_t label = 0;
-  int line = 0;       // from 1
-  size_t number = 0;  // in its list, from 0
+  int line = 0;       // counted from 1
+  size_t number = 0;  // index in its list, from 0
 };
 
 // Reads lines "path label", split at the last space, so that paths may contain spaces. Lines may
@@ -26,15 +26,15 @@ struct ListedImage {
 // line for a missing path or a label that is not a 32-bit integer; kData for an empty list.
 std::vector<ListedImage> ReadImageList(const std::string& path);
 
-// How files are decoded to images of one kind.
+// Says how files are decoded to images of equal kind.
 struct ImageFileOptions {
-  std::string root;  // put before each path, as it is written
+  std::string root;  // prefixed to each path as it is written
   ColorMode colors = ColorMode::kColor;
-  int height = 0, width = 0;       // resized to this; 0: not
-  const FilePack* pack = nullptr;  // that is read instead of the files, where there is one
-  int short_side = 0;  // the shorter side is resized to this, the other in proportion; 0: not
+  int height = 0, width = 0;       // size after resizing; 0: no resizing
+  const FilePack* pack = nullptr;  // read instead of the files, if there is one
+  int short_side = 0;  // resizes the shorter side to this, the other in proportion; 0: no
 
-  BitDepth depth = BitDepth::kBytes;  // where images are not resized
+  BitDepth depth = BitDepth::kBytes;  // of images that are not resized
 
   bool Resizes() const { return height > 0 || short_side > 0; }
 };
@@ -43,9 +43,9 @@ struct ImageFileOptions {
 // without new_width, short_side with either, a side that is too long.
 ImageFileOptions ReadImageFileOptions(const LayerSpec& layer);
 
-// Reads and resizes one file. `raw` gets its bytes; `raw` and `image` are reused. Throws with the
-// list's line: the errors of ReadFile and DecodeImage, and kData for a size that resizing would
-// bring above kMaxPixels.
+// Reads and resizes one file. `raw` receives its bytes; the buffers of `raw` and `image` are
+// reused. Throws, naming the list's line, the errors of ReadFile and DecodeImage, and kData if
+// resizing would make the image larger than kMaxPixels.
 void LoadListedImage(const std::string& list, const ListedImage& listed,
                      const ImageFileOptions& reading, std::string* raw, Image* image);
 

@@ -8,13 +8,13 @@
 
 namespace trainer {
 
-// What a data layer knows of the run, in addition to its spec.
+// The facts about the run that a data layer needs in addition to its spec.
 struct InputEnv {
   caffe::Phase phase = caffe::TEST;
   PhiloxKey key;  // for the order of records and their transforms; the same for all ranks
   Rank rank;
   int decode_threads = 1;
-  std::pmr::memory_resource* host_memory = nullptr;  // of the batches; null: the heap
+  std::pmr::memory_resource* host_memory = nullptr;  // for the batches; null: the heap
   // Whether batches may hold images as bytes if they are stored as bytes: see Batch::pixels.
   bool bytes = false;
   // Number of ranks, from `rank` on, whose batches are read together: see BatchQueue.

@@ -1,5 +1,5 @@
 #pragma once
-// The only place that decides by layer type what a data layer reads.
+// Decides by layer type what a data layer reads; no other code decides this.
 
 #include <cstdint>
 #include <optional>
@@ -15,16 +15,16 @@ struct InputFiles {
 
   Kind kind = Kind::kDatabase;
   std::string format;  // "LMDB", "LEVELDB", "TAR", "HDF5"; "files" for lists of images and windows
-  const char* param = "";  // the layer's message: "data_param"
+  const char* param = "";  // the name of the layer's message: "data_param"
   std::string path;        // as it is opened; "" if the layer names no source
-  std::string root;        // put before each path of a list of images or windows
+  std::string root;        // prefixed to each path of a list of images or windows
   uint32_t batch_size = 0;
 
-  // The files, in the order of a list. Throws as the readers of lists and FilesOfSet do.
+  // Returns the files, in the order of a list. Throws as the readers of lists and FilesOfSet do.
   std::vector<std::string> Files() const;
 };
 
-// What a Data, ImageData, WindowData or HDF5Data layer reads; nullopt for other layers.
+// Returns what a Data, ImageData, WindowData or HDF5Data layer reads; nullopt for other layers.
 std::optional<InputFiles> InputFilesOf(const LayerSpec& layer);
 
 }  // namespace trainer

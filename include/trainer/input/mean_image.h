@@ -11,14 +11,14 @@ namespace trainer {
 struct MeanImage {
   std::string path;
   ImageShape shape;
-  std::vector<float> values;  // (C, H, W); empty: none
+  std::vector<float> values;  // (C, H, W); empty without a mean image
 };
 
-// A binaryproto file of shape (1, C, H, W) or (C, H, W). Throws kNoInput, kData.
+// Reads a binaryproto file of shape (1, C, H, W) or (C, H, W). Throws kNoInput, kData.
 MeanImage ReadMeanFile(const std::string& path);
 
-// Reads transform_param's mean_file; returns an empty image if there is none. The path is used as
-// written if that exists, else relative to the layer's file. Throws as ReadMeanFile.
+// Reads transform_param's mean_file; returns an empty image if it is not set. The path is used as
+// written if the file exists, else relative to the layer's file. Throws as ReadMeanFile.
 MeanImage ReadMeanImage(const LayerSpec& layer);
 
 }  // namespace trainer

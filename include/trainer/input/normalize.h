@@ -4,7 +4,7 @@
 
 namespace trainer {
 
-// Converts a pixel to an element of a batch, with the same bits on the host and on a device.
+// Converts a pixel to an element of a batch. Host and device compute the same bits.
 template <class T>
 HD float PixelNumber(T pixel, float mean, float scale) {
   return (static_cast<float>(pixel) - mean) * scale;

@@ -14,8 +14,9 @@ class RecordRng;
 
 class RandomResize {
  public:
-  // Throws kConfig at the field's line: several of them, no crop, sizes below the crop, ranges that
-  // are none, a mean image (which has one size), words that are not in this build.
+  // Throws kConfig at the field's line if several of the three are set, the crop is missing, sizes
+  // are below the crop, a range is empty, a mean image is set (its size is fixed), or a word is not
+  // supported by this build.
   RandomResize(const LayerSpec& layer, caffe::Phase phase);
 
   bool active() const { return kind_ != Kind::kNone; }
@@ -23,16 +24,16 @@ class RandomResize {
   // Throws kConfig or kData for a record that cannot be resized; `record` names it.
   void Check(const DatumView& datum, const std::string& record) const;
 
-  // The result for an image of this size: `box` is resized to height x width.
+  // The choice for an image of this size: `box` is resized to height x width.
   struct Choice {
     Rect box;
     int height = 0, width = 0;
     Interpolation how = Interpolation::kLinear;
   };
-  // Depends on the size, key and number alone. For any size, also of records that Check refuses.
+  // Depends on the size, key and number alone. Accepts any size, also sizes that Check refuses.
   Choice Choose(int height, int width, const PhiloxKey& key, uint64_t number) const;
 
-  // Resizes a record that Check accepted, which holds the choice's box at least.
+  // Resizes a record that Check accepted and that holds at least the choice's box.
   static void Apply(const DatumView& datum, const Choice& choice, Image* to);
 
  private:
@@ -54,7 +55,7 @@ class RandomResize {
   LayerSpec layer_;
   caffe::TransformationParameter param_;
   Kind kind_ = Kind::kNone;
-  int64_t test_side_ = 0;  // kCrop in TEST: of the shorter side; 0 in TRAIN
+  int64_t test_side_ = 0;  // kCrop in TEST: length of the shorter side; 0 in TRAIN
 };
 
 }  // namespace trainer

@@ -1,5 +1,5 @@
 #pragma once
-// Samplers: in which order records are read, epoch after epoch.
+// Samplers decide the order in which records are read, epoch after epoch.
 
 #include <cstdint>
 #include <string>
@@ -23,7 +23,7 @@ struct Record {
   // Set by the RecordSampler, for the decoders of the same source.
   std::string_view key;    // names the record in messages
   std::string_view value;  // its bytes; empty if the decoder reads them itself
-  uint64_t index = 0;      // its entry in the list, the database, ...
+  uint64_t index = 0;      // index of its entry in the list or database
 
   // Copies key and value, so that they stay valid until the sampler writes this record again.
   void Own();
@@ -32,21 +32,22 @@ struct Record {
   std::string owned_;
 };
 
-// An endless sequence of records that can start at any saved position. It does not know ranks,
-// batches or pixels. Reading goes forward; only Seek may go back. One thread at a time uses it, and
-// decoders run at the same time, so data that decoders use must not change.
+// An endless sequence of records that can start at any saved position. It does not know about
+// ranks, batches or pixels. Reading moves forward; only Seek may move back. One thread at a time
+// uses it, while decoders run concurrently, so data that decoders use must not change.
 //
-// Errors of Get and Skip: kData, kIo, ..., naming the source and the record.
+// Get and Skip throw kData, kIo, ..., naming the source and the record.
 class RecordSampler {
  public:
   virtual ~RecordSampler() = default;
 
-  // The database or list, for messages.
+  // Names the database or list in messages.
   virtual const std::string& path() const = 0;
 
   // Returns the current record.
   virtual void Get(Record* record) = 0;
-  // Whether key and value stay valid as long as the sampler; else until Skip or Seek.
+  // Whether key and value stay valid as long as the sampler; otherwise they are valid until Skip or
+  // Seek.
   virtual bool stable() const { return false; }
   // Moves forward by `count` records. Returns how many epochs ended on the way.
   virtual uint64_t Skip(uint64_t count) = 0;
@@ -63,16 +64,16 @@ class RecordSampler {
 
   // Names the current record in snapshots.
   virtual std::string Key() const = 0;
-  // The position of the first record.
+  // Returns the position of the first record.
   virtual Position Start() const { return {}; }
   // Moves to a position whose key came from Start or Key. Throws kBadSnapshot and does not move if
-  // there is no such record.
+  // the record does not exist.
   virtual void Seek(const Position& position) = 0;
   // Names the current record in messages: "record '00000007' of data/train_lmdb".
   virtual std::string Describe() const;
 
  protected:
-  // The error of Seek.
+  // Throws the error of Seek.
   [[noreturn]] void FailSeek(const Position& position) const;
 };
 

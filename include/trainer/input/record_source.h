@@ -7,7 +7,8 @@
 
 namespace trainer {
 
-// What a BatchQueue reads. Decoders may use what the sampler owns, so they are destroyed first.
+// The input of a BatchQueue. Decoders may use data that the sampler owns, so they are destroyed
+// first.
 struct RecordSource {
   std::unique_ptr<RecordSampler> sampler;
   std::unique_ptr<DecoderFactory> decoders;

@@ -1,6 +1,6 @@
 #pragma once
-// What the data layers read. Each function opens what one layer type names in its own message and
-// is defined in source_<type>.cc.
+// Opens the inputs of data layers. Each function opens what one layer type names in its own message
+// and is defined in source_<type>.cc.
 
 #include <cstdint>
 #include <memory>
@@ -21,14 +21,14 @@ namespace trainer {
 // their records among ranks.
 BatchQueueOptions QueueOptionsOf(const InputEnv& env);
 
-// Adds what the layer decides. `param` names the layer's own message, which has the batch size. A
-// layer with a second top wants labels. Throws kConfig at the field's line if batch_size, or
-// data_param's prefetch or threads, is out of range.
+// Adds the options that the layer decides. `param` names the layer's own message, which has the
+// batch size. A layer with a second top needs labels. Throws kConfig at the field's line if
+// batch_size, or data_param's prefetch or threads, is out of range.
 BatchQueueOptions QueueOptionsOf(const LayerSpec& layer, std::string_view param,
                                  uint32_t batch_size, const InputEnv& env);
 
-// The path of a Data layer's database or tar files: as written if that exists, else relative to the
-// layer's file.
+// Returns the path of a Data layer's database or tar files: as written if it exists, else relative
+// to the layer's file.
 std::string DatabasePath(const LayerSpec& layer);
 
 // Opens the database that a Data layer's data_param names. Throws as OpenCursor does, at the
@@ -44,38 +44,38 @@ std::unique_ptr<BatchQueue> OpenDatabase(const LayerSpec& layer, const InputEnv&
 // kConfig at the field's line: no source, rand_skip above the number of images.
 std::unique_ptr<BatchQueue> OpenImageList(const LayerSpec& layer, const InputEnv& env);
 
-// WindowData: window_data_param and transform_param. Which window is read, and whether it is
-// mirrored, is a function of the key and the record's number. Throws as QueueOptionsOf and
+// WindowData: window_data_param and transform_param. The choice of each window, and of whether it
+// is mirrored, is a function of the key and the record's number. Throws as QueueOptionsOf and
 // ReadWindowList do, and kConfig at the field's line.
 std::unique_ptr<BatchQueue> OpenWindowList(const LayerSpec& layer, const InputEnv& env);
 
 // HDF5Data: hdf5_data_param, with an output for each top. Every file is opened once; rows are read
-// as they are needed, never whole files. With shuffle, each epoch has another order of the files,
+// when they are needed, never whole files. With shuffle, each epoch has another order of the files,
 // and of the rows of each: a function of the key and the epoch's number.
 //
-// Throws kConfig at the field's line: transform_param, no source, batch_size out of range. kNoInput
-// for a list or file that does not exist; kData for an empty list, a dataset that is missing or not
-// of numbers, datasets of one file with different numbers of rows, files whose rows differ in
-// shape, and no rows at all; the error names the line of the list. Restore throws kBadSnapshot if
-// the files have another number of rows than in the run of the snapshot.
+// Throws kConfig at the field's line for transform_param, a missing source, or batch_size out of
+// range; kNoInput for a list or file that does not exist; kData for an empty list, a dataset that
+// is missing or not numeric, datasets of one file with different numbers of rows, files whose rows
+// differ in shape, and no rows at all. The error names the line of the list. Restore throws
+// kBadSnapshot if the number of rows in the files differs from the run of the snapshot.
 std::unique_ptr<BatchQueue> OpenHdf5Rows(const LayerSpec& layer, const InputEnv& env);
 
 // Whether a MemoryData layer names a source.
 bool HasMemoryRecords(const LayerSpec& layer);
 
 // MemoryData: memory_data_param and transform_param; images without a header, in one file or from
-// the standard input. All images are read here and stay in memory. They come in their order, and
-// from the start again after the last. Without a source the queue has shapes and nothing to read.
+// the standard input. All images are read here and stay in memory. The queue returns them in order,
+// and starts again after the last. Without a source the queue has shapes and nothing to read.
 //
-// Throws kConfig at the field's line: a size out of range, labels without a source, the standard
-// input with several ranks; kNoInput, kNoPermission, kIo of the files; kData if the file's size is
-// not a multiple of the image size, if there are no images, if the numbers of labels and images
-// differ, or if a label is not an integer.
+// Throws kConfig at the field's line for a size out of range, labels without a source, or the
+// standard input with several ranks; kNoInput, kNoPermission, kIo for the files; kData if the
+// file's size is not a multiple of the image size, if there are no images, if the numbers of labels
+// and images differ, or if a label is not an integer.
 std::unique_ptr<BatchQueue> OpenMemory(const LayerSpec& layer, const InputEnv& env);
 
-// The Datum records of a database; encoded ones are decoded to the transform's colors.
+// Reads the Datum records of a database; encoded ones are decoded to the transform's colors.
 RecordSource MakeDatabaseSource(std::unique_ptr<Cursor> cursor, Transform transform);
-// Reads them in another order each epoch: see ShuffledReader.
+// Like MakeDatabaseSource, but with another order each epoch: see ShuffledReader.
 RecordSource MakeShuffledSource(std::unique_ptr<Cursor> cursor, uint64_t window,
                                 const PhiloxKey& key, Transform transform);
 

@@ -28,25 +28,25 @@ struct ImageShape {
   std::string ToString() const;  // "3x227x227"
 };
 
-// y = (x - mean) * scale, of a window of the record and maybe mirrored: Caffe's rules.
+// Computes y = (x - mean) * scale for a window of the record, which may be mirrored: Caffe's rules.
 //   mean_file   one mean per element of the whole record, cut out with the window; or
 //   mean_value  one for all channels or one per channel
 //   crop_size   TRAIN: a window at a random position; TEST: the middle one, rounded up and left;
 //               crop_h and crop_w (NVIDIA Caffe) instead of it give a window that is not square
 //   random_resize_param, random_aspect_ratio_param (Intel Caffe), random_resized_crop_param: the
-//               record gets another size before that, in TEST nets too
+//               record is resized before that, in TEST nets too
 //   mirror      flips left and right with probability 1/2, in TEST nets too
-//   test_crops  TEST: 5 gives the four corners and the middle one, in reading order, 10 these
-//               mirrored, too; `mirror` then does not count
+//   test_crops  TEST: 5 gives the four corners and the middle one, in reading order; 10 adds their
+//               mirror images; `mirror` is then ignored
 //   color_jitter_param, lighting, random_erasing_param: see Augment
-// random_seed, where given, takes the place of the key's seed.
-// Random choices depend on the key and the record's number only: nothing to save for a resume.
-// The layer's net file must outlive it. Const members may be called from any thread.
+// random_seed, if set, replaces the key's seed. Random choices depend only on the key and the
+// record's number, so a resume needs no saved state. The layer's net file must outlive it. Const
+// members may be called from any thread.
 class Transform {
  public:
   // Reads the mean file (path: as written, else relative to the layer's file). Throws kConfig at
-  // the field's line: mean_file and mean_value both, force_color and force_gray both, NVIDIA
-  // Caffe's random resizing, what RandomResize refuses; kNoInput, kData for the mean file.
+  // the field's line if mean_file and mean_value, or force_color and force_gray, are both set, for
+  // NVIDIA Caffe's random resizing, and as RandomResize does; kNoInput, kData for the mean file.
   Transform(const LayerSpec& layer, caffe::Phase phase, const PhiloxKey& key);
 
   // The colors to which force_color and force_gray convert encoded records.
@@ -54,13 +54,13 @@ class Transform {
   // Whether records of floats are accepted: true unless a transform resizes or changes bytes.
   bool TakesFloats() const { return !resize_.active() && !augment_.active(); }
 
-  // The shape of this record's image. `record` names it in messages. Throws kConfig at the field's
-  // line: smaller than crop_size, a mean file of another shape, a wrong number of mean values; as
-  // RandomResize::Check.
+  // Returns the shape of this record's image. `record` names it in messages. Throws kConfig at the
+  // field's line if the record is smaller than crop_size, the mean file has another shape, or the
+  // number of mean values is wrong; throws as RandomResize::Check.
   ImageShape OutShape(const DatumView& datum, const std::string& record) const;
 
-  // The part of an encoded record of this size that Apply and Cut need. Accepts sizes that OutShape
-  // refuses.
+  // Returns the part of an encoded record of this size that Apply and Cut need. Accepts sizes that
+  // OutShape refuses.
   CropRequest Need(int height, int width, uint64_t number) const;
 
   // Number of images per record.
@@ -70,9 +70,9 @@ class Transform {
   // OutShape must have accepted a datum of this shape.
   void Apply(const DatumView& datum, uint64_t number, float* out) const;
 
-  // Does the same in two steps, the second of which a device may do: Cut copies the same window of
-  // a record of bytes unchanged and writes its offsets, one for each crop. Applying Numbers() to
-  // these bytes gives the values that Apply would write, bit for bit.
+  // Does the work of Apply in two steps, so that a device may do the second. Cut copies the same
+  // window of a record of bytes unchanged and writes its offsets, one for each crop. Applying
+  // Numbers() to these bytes gives the values that Apply would write, bit for bit.
   void Cut(const DatumView& datum, uint64_t number, uint8_t* out, CropOffset* windows) const;
   Normalization Numbers() const;
 
@@ -112,7 +112,7 @@ class Transform {
   PhiloxKey key_;
   std::string mean_path_;
   ImageShape mean_shape_;
-  std::vector<float> mean_image_;   // (C, H, W); empty without a file
+  std::vector<float> mean_image_;   // (C, H, W); empty without a mean file
   std::vector<float> mean_values_;  // none, one or C
 };
 

@@ -14,13 +14,13 @@
 
 namespace trainer {
 
-// A box in pixels, both ends inside.
+// A box in pixels; the pixels (x1, y1) and (x2, y2) are inside.
 struct Window {
   int32_t label = 0;
   float overlap = 0;  // with the true box, 0 to 1
   int x1 = 0, y1 = 0, x2 = 0, y2 = 0;
   size_t image = 0;  // index into WindowList::images
-  int line = 0;      // from 1
+  int line = 0;      // counted from 1
 
   std::string BoxText() const;  // "x1 y1 x2 y2"
 };
@@ -57,8 +57,8 @@ struct WindowRegion {
 };
 
 // Widens the box so that after scaling it keeps context_pad pixels on each side: R-CNN, section 2
-// and appendix A (arXiv:1311.2524). For a `mirror` result, what was cut off on the left is on the
-// right.
+// and appendix A (arXiv:1311.2524). In a `mirror` result, the part outside the left border of the
+// image is on the right.
 WindowRegion FitWindow(const Window& window, int image_height, int image_width,
                        const WindowCrop& crop, bool mirror);
 

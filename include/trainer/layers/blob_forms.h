@@ -1,5 +1,5 @@
 #pragma once
-// Weights files of Caffe's relatives that hold a layer's blobs in another form than this program.
+// Converts weights files of Caffe's forks that store a layer's blobs in a different form.
 
 #include <functional>
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace trainer {
 
-// Turns what a file holds for a layer into the blobs that the layer of `spec` has, into `adapted`;
-// false where `stored` can be taken as it is, whose number and shapes the caller checks. Throws
-// kData naming `file`.
+// Converts the blobs that a file stores for a layer into the blobs of the layer `spec`, in
+// `adapted`. Returns false if `stored` needs no conversion; the caller checks the number and shapes
+// of its blobs. Throws kData naming `file`.
 using BlobAdapter = std::function<bool(const LayerSpec& spec, const caffe::LayerParameter& stored,
                                        const std::string& file, caffe::LayerParameter* adapted)>;
 
-// By the type of `spec`; false for types without another form.
+// Calls the adapter registered for the type of `spec`; false for types without one.
 bool AdaptBlobs(const LayerSpec& spec, const caffe::LayerParameter& stored, const std::string& file,
                 caffe::LayerParameter* adapted);
 

@@ -6,8 +6,8 @@
 
 namespace trainer {
 
-// y = x, stored as `to`. No type of net files: the net puts it in where a layer takes another
-// storage type than its input has. The gradient is cast back.
+// Makes a layer that stores its input as `to` (y = x) and casts the gradient back. It is not a type
+// of net files: the net inserts it where a layer needs another storage type than its input has.
 std::unique_ptr<Layer> MakeCast(DType to);
 
 }  // namespace trainer

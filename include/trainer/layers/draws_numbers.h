@@ -2,7 +2,7 @@
 
 namespace trainer {
 
-// What a layer also is whose training pass may draw random numbers, so that another pass with the
+// Interface of layers whose training pass may draw random numbers, so that another pass with the
 // same inputs and weights gives other outputs.
 class DrawsNumbers {
  public:

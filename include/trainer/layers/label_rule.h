@@ -1,5 +1,5 @@
 #pragma once
-// How a float stands for a class or an index.
+// Codes that LabelRule::Read returns for a float that is not a class or index.
 
 #include <cstdint>
 
@@ -10,14 +10,14 @@ namespace trainer {
 inline constexpr int kIgnoredLabel = -1;
 inline constexpr int kBadLabel = -2;
 
-// Which labels count. Fractions are cut towards zero before anything else, as Caffe does: 0.5 and
-// -0.5 are class 0.
+// Converts labels to classes. Fractions are first cut towards zero, as in Caffe: 0.5 and -0.5 are
+// class 0.
 struct LabelRule {
   int64_t classes = 0;
   bool has_ignore = false;
   int ignore = 0;
 
-  // The class, or one of the two codes above. NaN and what 32 bits cannot hold are bad.
+  // Returns the class, or one of the two codes above. NaN and numbers beyond 32 bits are bad.
   HD int Read(float label) const {
     constexpr float kEnd = 2147483648.0f;  // 2^31
     if (!(label > -kEnd && label < kEnd)) return kBadLabel;

@@ -4,11 +4,11 @@
 
 namespace trainer {
 
-// What a layer also is that learns from samples of its own model.
+// Interface of layers that learn from samples of their own model.
 class LearnsFromChains {
  public:
   virtual ~LearnsFromChains() = default;
-  // Once, after the layer was made and before its first Setup.
+  // Called once, after the layer was made and before its first Setup.
   virtual void UseChains(const ChainOptions& options) = 0;
 };
 

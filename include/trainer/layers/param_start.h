@@ -4,11 +4,12 @@
 
 namespace trainer {
 
-// What a layer also is that knows better than a filler what a parameter of its own starts from.
+// Interface of layers that initialise some of their parameters better than a filler can.
 class StartsParams {
  public:
   virtual ~StartsParams() = default;
-  // Writes the start of parameter `index`, row-major on the host, unless there is none: false then.
+  // Writes the initial values of parameter `index`, row-major on the host. Returns false if the
+  // layer has none.
   virtual bool Start(int index, std::span<float> values) const = 0;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// What a layer sees when it runs.
+// The arguments of a layer's passes.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,21 +14,21 @@
 
 namespace trainer {
 
-// The number of the present forward pass. A net has one, and all its contexts point to it: what an
-// iteration does differs from the iteration before in nothing else that a host passes to a kernel.
+// The number of the current forward pass, and its options. A net has one PassInfo, and all its
+// contexts point to it: a host passes nothing else to a kernel that differs between iterations.
 struct PassInfo {
   uint32_t value = 0;
-  // Which part of the batch the pass computes, of those that this net computes one after the other
-  // as so many replicas (NetOptions::virtual_ranks), and what makes random numbers that replica's
-  // own.
+  // The virtual rank that the pass computes, if this net computes several of them one after the
+  // other (NetOptions::virtual_ranks), and the number that makes the random numbers of each rank
+  // different.
   int virtual_rank = 0;
   uint64_t rank_rng_salt = 0;
-  bool is_reevaluation = false;   // the pass before, on the same batch
-  uint32_t* on_device = nullptr;  // the same number for kernels
+  bool is_reevaluation = false;   // repeats the previous pass on the same batch
+  uint32_t* on_device = nullptr;  // the same number as `value`, for kernels
 };
 
-// What a step sees when it runs: addresses and shapes that hold for the whole run. Forward,
-// Backward and Recompute of a step have one each. Nothing here allocates.
+// The data of a step when it runs: addresses and shapes, fixed for the whole run. Forward, Backward
+// and Recompute of a step have one each. Nothing here allocates.
 class RunContext {
  public:
   const Device& device() const { return *device_; }
@@ -37,22 +37,22 @@ class RunContext {
   const ConstTensor& Input(int i) const { return in_[i]; }
   const Tensor& Output(int i) const { return out_[i]; }
 
-  // Gradients: of Backward alone.
+  // Gradients exist only in Backward.
   const ConstTensor& GradOutput(int i) const { return grad_out_[i]; }
-  // The same as memory that Backward may overwrite: in a layer that others are fused into.
+  // Returns GradOutput(i) as memory that Backward may overwrite. Only for layers with fused layers.
   Tensor MutableGradOutput(int i) const {
     return {const_cast<void*>(grad_out_[i].data), grad_out_[i].shape, grad_out_[i].dtype};
   }
-  // Only when wanted. Backward overwrites it.
+  // Only if NeedsGradInput. Backward overwrites it.
   const Tensor& GradInput(int i) const { return grad_in_[i]; }
   bool NeedsGradInput(int i) const { return grad_in_[i].data != nullptr; }
-  // Whether a loss depends on output i; when not, GradOutput(i).data is null.
+  // Whether a loss depends on output i; if not, GradOutput(i).data is null.
   bool HasGradOutput(int i) const { return grad_out_[i].data != nullptr; }
 
   int NumInputs() const { return static_cast<int>(in_.size()); }
   int NumOutputs() const { return static_cast<int>(out_.size()); }
 
-  // Parameters are f32. GradParam(i) is null when nobody wants it; Backward adds to it.
+  // Parameters are f32. GradParam(i) is null if it is not needed; Backward adds to it.
   float* Param(int i) const { return param_[i]; }
   float* ParamOrNull(int i) const {
     return i < static_cast<int>(param_.size()) ? param_[i] : nullptr;
@@ -62,36 +62,37 @@ class RunContext {
     return i < static_cast<int>(grad_param_.size()) ? grad_param_[i] : nullptr;
   }
 
-  // Forward's and Backward's scratch are two pieces of memory.
+  // Forward and Backward have different scratch memory.
   std::span<std::byte> Scratch() const { return scratch_; }
   std::span<std::byte> Workspace() const { return workspace_; }
   std::span<std::byte> State() const { return state_; }
   std::span<std::byte> UploadMemory() const { return upload_memory_; }
   const float* Constants() const { return constants_; }
 
-  // The shape, in this pass, of an output that OutputIsDynamic; Forward calls it before it writes.
-  // The layers that depend on it are described and prepared again for that shape; those that depend
-  // on an empty one are skipped. Throws kInternal for an output that was not declared so.
+  // Sets the shape, in this pass, of an output that was declared by OutputIsDynamic; Forward calls
+  // it before it writes. Layers that depend on the output repeat Setup and Prepare for that shape;
+  // layers that depend on an empty one are skipped. Throws kInternal for an output that was not
+  // declared so.
   void Resize(int i, const Shape& shape) const;
 
   // The context of the k-th layer that is fused into this one: its parameters and random stream.
   const RunContext& Epilogue(int k) const { return *fused_[k]; }
 
-  // Where a kernel of Forward reports an element of an input that makes no sense. The net then
-  // calls ThrowInputError: on the CPU after Forward, on a device that runs later when it reads the
-  // loss. There Backward and the layers behind meet such elements, too, and must keep within
-  // bounds.
+  // A kernel of Forward reports an invalid element of an input here. The net then calls
+  // ThrowInputError: on the CPU after Forward, on an asynchronous device when it reads the loss.
+  // Until then Backward and later layers process such elements, too, and must not access memory out
+  // of bounds.
   InputErrorFlag input_error() const { return InputErrorFlag(fault_); }
 
-  // The layer's random stream, this replica's own, and the number of this forward pass since
-  // training began; Backward sees its forward's number. Kernels read it where pass_counter points.
+  // The layer's random stream, which differs between replicas, and the number of this forward pass
+  // since training began; Backward sees its forward's number. Kernels read it at pass_counter.
   PhiloxKey rng_key() const { return {key_.seed ^ pass_->rank_rng_salt, key_.stream}; }
-  // Of NetOptions::virtual_ranks.
+  // The virtual rank of this pass: see NetOptions::virtual_ranks.
   int virtual_rank() const { return pass_->virtual_rank; }
   uint32_t pass() const { return pass_->value; }
   const uint32_t* pass_counter() const { return pass_->on_device; }
-  // Whether this forward pass repeats the one before it on the same batch. It then leaves no trace
-  // of its own in what outlives a pass: running averages, files.
+  // Whether this forward pass repeats the one before it on the same batch. It must then not change
+  // anything that outlives a pass: running averages, files.
   bool is_reevaluation() const { return pass_->is_reevaluation; }
 
  private:
@@ -108,7 +109,7 @@ class RunContext {
   uint64_t* fault_ = nullptr;
   PhiloxKey key_;
   const PassInfo* pass_ = nullptr;
-  RunContext* resizable_ = nullptr;  // itself, where an output may shrink
+  RunContext* resizable_ = nullptr;  // this context, if an output may shrink
 };
 
 }  // namespace trainer

@@ -5,25 +5,27 @@
 
 namespace trainer {
 
-// How a layer of a training net reaches the replicas that train the same model: all that it may ask
-// for is a sum.
+// Connects a layer of a training net to the replicas that train the same model. The only operation
+// is a sum.
 struct AllReduceFn {
-  int count = 1;  // replicas; 1: a run alone
-  // Replaces each number, on the host, by its sum over all replicas, equal on each of them bit for
-  // bit. All must call alike: in Forward or Backward of a layer that each replica runs in each
-  // pass.
+  int count = 1;  // number of replicas; 1: no others
+  // Replaces each number, on the host, by its sum over all replicas; all get equal bits. All
+  // replicas must make the same calls: in Forward or Backward of a layer that each replica runs in
+  // each pass.
   std::function<void(std::span<float>)> sum;
 };
 
-// What a layer also is that must know something of the batches of all replicas. These are of one
+// Interface of layers that need sums over the batches of all replicas. All batches have the same
 // size.
 class UsesReplicas {
  public:
   virtual ~UsesReplicas() = default;
-  // Before the first pass. Without it the layer knows its own batch alone: in a net that does not
-  // train, and where the size of its input may change, so that not every replica runs it.
+  // Called before the first pass. Not called in a net that does not train, or if the size of the
+  // input may change, because then not every replica runs the layer; the layer then uses its own
+  // batch alone.
   virtual void UseReplicas(const AllReduceFn& replicas) = 0;
-  // After Setup: why it must not go without, to be told where that would be; else "".
+  // Valid after Setup: returns the reason why the layer needs UseReplicas, for the error where it
+  // cannot be called; "" if it does not.
   virtual const char* WhyItNeedsThem() const { return ""; }
 };
 

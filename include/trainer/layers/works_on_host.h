@@ -2,9 +2,9 @@
 
 namespace trainer {
 
-// What a layer also is whose Forward does something on the host in each pass: it brings a batch,
-// draws numbers there, reads what the device computed, or gives the device other calls than in the
-// pass before. No recording holds that, so such a Forward is called in each pass.
+// Interface of layers whose Forward works on the host in each pass: it reads a batch, draws numbers
+// there, reads results of the device, or calls the device differently than in the previous pass. A
+// CUDA graph cannot record that, so such a Forward is called in each pass.
 class WorksOnHost {
  public:
   virtual ~WorksOnHost() = default;

@@ -4,12 +4,12 @@
 
 namespace trainer {
 
-// What a layer also is that writes a file of its own at every snapshot, where FileWriter lets it.
+// Interface of layers that write a file of their own at every snapshot, if FileWriter permits it.
 class WritesAtSnapshots {
  public:
   virtual ~WritesAtSnapshots() = default;
-  // After iteration `iter`; `run` is that of the layer's forward pass, between passes. Throws what
-  // writing a file throws.
+  // Called after iteration `iter`, between passes; `run` is the context of the layer's forward
+  // pass. Throws the errors of writing a file.
   virtual void WriteAtSnapshot(const RunContext& run, int iter) = 0;
 };
 

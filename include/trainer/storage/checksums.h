@@ -1,6 +1,6 @@
 #pragma once
-// A checksum for each record of a set, in a separate file. Databases have none, so a flipped bit
-// would read as a different image.
+// A checksum for each record of a set, in a separate file. Databases do not store checksums, so a
+// flipped bit would read as a different image.
 
 #include <cstdint>
 #include <memory>
@@ -13,17 +13,18 @@
 
 namespace trainer {
 
-// records.crc32c in a database's folder; NAME.crc32c next to any other set.
+// Returns records.crc32c in a database's folder; NAME.crc32c next to any other set.
 std::string ChecksumPath(const std::string& set);
 
-// CRC32C of key and value.
+// Returns the CRC32C of key and value.
 uint32_t RecordCrc(std::string_view key, std::string_view value);
 
-// Format: "trainer crc32c\n", the number of records (64 bits, little-endian, as all numbers), the
-// checksum of each (32 bits) in the order of reading, the checksum of all that (32 bits).
+// Writes "trainer crc32c\n", the number of records (64 bits; all numbers are little-endian), the
+// checksum of each record (32 bits) in the order of reading, and the checksum of all these bytes
+// (32 bits).
 void WriteChecksums(const std::string& path, const std::vector<uint32_t>& checksums);
 
-// Throws as ReadFile does; kData for anything else.
+// Throws as ReadFile does; kData for any other content.
 std::vector<uint32_t> ReadChecksums(const std::string& path);
 
 // Compares the records of a set with their checksums. Any thread.
@@ -44,7 +45,7 @@ class ChecksumVerifier {
 };
 
 // Opens the checksums of the set at `path`, which `cursor` reads; null if it has none. Throws as
-// ReadChecksums does, and kData if the set has another number of records.
+// ReadChecksums does, and kData if the number of records in the set differs.
 std::unique_ptr<ChecksumVerifier> OpenVerifier(const std::string& path, const Cursor& cursor);
 
 }  // namespace trainer

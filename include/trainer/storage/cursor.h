@@ -1,6 +1,6 @@
 #pragma once
-// Reads sets of records: keys and values, in databases in byte order of the keys. The formats are
-// in format.h.
+// Reads sets of records: keys and values. Databases return them in byte order of the keys. The
+// formats are in format.h.
 
 #include <cstdint>
 #include <memory>
@@ -10,10 +10,10 @@
 
 namespace trainer {
 
-// Iterates over a database that has at least one record. Used by one thread at a time.
+// Iterates over a set that has at least one record. Used by one thread at a time.
 //
-// Errors: kData for damaged files or another format, kIo if reading fails. Each names the database,
-// and the record if it is known.
+// Members throw kData for damaged files or another format, and kIo if reading fails. Each error
+// names the database, and the record if it is known.
 class Cursor {
  public:
   explicit Cursor(std::string path) : path_(std::move(path)) {}
@@ -21,10 +21,11 @@ class Cursor {
   Cursor(const Cursor&) = delete;
   Cursor& operator=(const Cursor&) = delete;
 
-  // The database's folder, as given.
+  // Returns the path as given: a database's folder, or a file.
   const std::string& path() const { return path_; }
 
-  // The current record. Valid until the next move, or as long as the cursor if stable().
+  // Key and Value return the current record. They are valid until the next move, or as long as the
+  // cursor if stable().
   virtual std::string_view Key() const = 0;
   virtual std::string_view Value() const = 0;
   virtual bool stable() const { return false; }
@@ -35,8 +36,8 @@ class Cursor {
   virtual bool Next() = 0;
   // Moves to the record with exactly this key. Returns false and does not move if there is none.
   virtual bool Seek(std::string_view key) = 0;
-  // Moves to the first record whose key is not less. Returns false and does not move if there is
-  // none.
+  // Moves to the first record whose key is not less than `key`. Returns false and does not move if
+  // there is none.
   virtual bool SeekAtLeast(std::string_view key) = 0;
 
   // Hint: only the value of every `count`-th record will be read, and the keys of the others. A
@@ -65,13 +66,13 @@ class Cursor {
 // "LEVELDB", "TAR" or "HDF5". Records of tar files come in the order of the files, see tar_index.h.
 // Any number of cursors and processes may read a set.
 //
-// Throws kNoInput: the folder does not exist or has no database of this format (the message names
-// the format that it has). kNoPermission: it may not be read. kIo: another process writes to it
-// (LevelDB). kData: empty, truncated, damaged, of another format or version. kUsage: unknown
-// format.
+// Throws kNoInput if the folder does not exist or has no database of this format (the message names
+// the format that it has), kNoPermission if it may not be read, kIo if another process writes to it
+// (LevelDB), kData if it is empty, truncated, damaged, or of another format or version, kUsage for
+// an unknown format.
 std::unique_ptr<Cursor> OpenCursor(const std::string& format, const std::string& path);
 
-// The key for a message: quoted, control bytes escaped, cut after 80 bytes.
+// Formats a key for a message: quoted, control bytes escaped, cut after 80 bytes.
 std::string QuoteKey(std::string_view key);
 
 }  // namespace trainer

@@ -1,5 +1,5 @@
 #pragma once
-// New databases, which get their names only when they are complete.
+// Writes new databases, which get their names only when they are complete.
 
 #include <cstdint>
 #include <memory>
@@ -14,7 +14,7 @@
 namespace trainer {
 
 // Writes under a hidden name and renames in Finish; without Finish, nothing is left. Keys begin
-// with the records' numbers. Used by one thread. Errors: as CreateDb and DbWriter throw.
+// with the records' numbers. Used by one thread. Throws as CreateDb and DbWriter do.
 class DatabaseWriter final : public RecordWriter {
  public:
   // `digits`: length of the keys, with leading zeros. Throws kCannotCreate when `path` exists.
@@ -23,7 +23,7 @@ class DatabaseWriter final : public RecordWriter {
   DatabaseWriter(const DatabaseWriter&) = delete;
   DatabaseWriter& operator=(const DatabaseWriter&) = delete;
 
-  // Throws kUsage for a record whose number needs more digits, as keys would be out of order.
+  // Throws kUsage for a record whose number needs more digits, because keys would be out of order.
   void Put(const caffe::Datum& datum) { Put(records_, "", datum); }
   // Adds a record whose key is the caller's number and a suffix.
   void Put(int64_t number, const std::string& suffix, const caffe::Datum& datum);

@@ -17,7 +17,7 @@ struct DatumView {
   int32_t channels = 0, height = 0, width = 0;
   int32_t label = 0;
   bool has_label = false;
-  // The values (C, H, W) in row-major order: exactly one of the two is not empty.
+  // The values (C, H, W) in row-major order: either `bytes` or `floats` is empty.
   std::string_view bytes;
   std::span<const float> floats;
 
@@ -37,7 +37,7 @@ struct DatumView {
 // nothing after the first records. Used by one thread at a time.
 class DatumParser {
  public:
-  // `colors` and `depth`: of encoded images.
+  // `colors` and `depth` apply to encoded images.
   explicit DatumParser(ColorMode colors = ColorMode::kAsStored, BitDepth depth = BitDepth::kBytes)
       : colors_(colors), depth_(depth) {}
 
@@ -45,8 +45,8 @@ class DatumParser {
   // `value`. An encoded image has the shape that it decodes to, whatever the record says. `choose`,
   // if not null, says which part of an encoded image is needed.
   //
-  // Throws kData: not a Datum, no values, bytes and floats both, a number of values that is not
-  // C*H*W, and an image that DecodeImage refuses.
+  // Throws kData if `value` is not a Datum, has no values, has both bytes and floats, or has a
+  // number of values that is not C*H*W; throws as DecodeImage does.
   const DatumView& Parse(const std::string& path, std::string_view key, std::string_view value,
                          const CropChooser* choose = nullptr);
 
@@ -62,7 +62,7 @@ class DatumParser {
   Image image_;
 };
 
-// The image as a record without a label.
+// Returns the image as a record without a label.
 DatumView ViewOf(const ImageView& image);
 DatumView ViewOf(const Image& image);
 DatumView ViewOf(const Image& image, const DecodedRegion& held);

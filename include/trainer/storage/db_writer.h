@@ -9,8 +9,8 @@ namespace trainer {
 
 // A new database. Used by one thread at a time. Records after the last Commit are lost.
 //
-// Errors: kIo if writing fails (disk full, quota), kData for a key that LMDB cannot store (empty or
-// over 511 bytes). After an error the database is incomplete: remove it.
+// Members throw kIo if writing fails (disk full, quota), and kData for a key that LMDB cannot store
+// (empty or over 511 bytes). After an error the database is incomplete: remove it.
 class DbWriter {
  public:
   virtual ~DbWriter() = default;
@@ -21,8 +21,8 @@ class DbWriter {
 };
 
 // Creates the folder `path` (mode 0777 without the umask's bits) and an empty database in it.
-// Throws kCannotCreate if something is there already or the folder cannot be created, kUsage for an
-// unknown backend.
+// Throws kCannotCreate if `path` exists or the folder cannot be created, kUsage for an unknown
+// backend.
 std::unique_ptr<DbWriter> CreateDb(const std::string& backend, const std::string& path);
 
 }  // namespace trainer

@@ -10,19 +10,19 @@
 
 namespace trainer {
 
-// A pack has a folder of its own with nothing else in it. Members may be called from any thread.
+// Reads a pack, which is alone in its folder. Members may be called from any thread.
 class FilePack {
  public:
-  // Throws as ReadFile does, kData for anything else.
+  // Throws as ReadFile does; kData for any other content.
   explicit FilePack(const std::string& folder);
 
   size_t size() const { return ends_.size(); }
-  // Reads the i-th file. Throws kIo, and kData if the pack is cut short.
+  // Reads the i-th file. Throws kIo, and kData if the pack is truncated.
   void Read(size_t i, std::string* bytes) const;
 
  private:
   RandomAccessFile file_;
-  std::vector<uint64_t> ends_;  // of each file; the next one begins there
+  std::vector<uint64_t> ends_;  // end of each file, where the next one begins
 };
 
 // Packs these files, in this order, into an existing folder. `done` is called with the number of

@@ -22,22 +22,22 @@ struct Format {
 
 // All formats, by name.
 std::span<const Format> Formats();
-// The format of that name, or null.
+// Returns the format of that name, or null.
 const Format* FindFormat(std::string_view name);
 
-// The format whose marker file is in the folder, or null.
+// Returns the format whose marker file is in the folder, or null.
 const Format* FormatOfFolder(const std::string& folder);
 
-// The name of the format of the set at `path`, or of a new set with that name. HDF5 is a file, or a
-// .txt that lists some; TAR is a file, a pattern of names, or a text that lists some. LMDB if
-// nothing is there and the name has no type, so that opening it explains what is wrong. Throws
-// kNoInput for a folder without a database, and as HoldsTarShards does.
+// Returns the name of the format of the set at `path`, or of a new set with that name. HDF5 is a
+// file, or a .txt that lists some; TAR is a file, a pattern of names, or a text file that lists
+// some. Returns LMDB if nothing exists there and the name has no extension, so that opening it
+// explains the error. Throws kNoInput for a folder without a database, and as HoldsTarShards does.
 std::string DetectFormat(const std::string& path);
 
-// The files of the set at `path`, without locks and logs. Throws as ExpandShards does.
+// Returns the files of the set at `path`, without locks and logs. Throws as ExpandShards does.
 std::vector<std::string> FilesOfSet(const std::string& path);
 
-// Whether the name is that of an HDF5 file.
+// Whether the name is the name of an HDF5 file.
 bool IsHdf5Name(const std::string& path);
 
 }  // namespace trainer

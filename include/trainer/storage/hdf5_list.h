@@ -1,6 +1,6 @@
 #pragma once
-// Lists of HDF5 files, as HDF5Data's source names one. Each top is a dataset of that name in every
-// file, and a row is what the first axis of the datasets counts.
+// Lists of HDF5 files, as HDF5Data's source names them. Each top is a dataset of that name in every
+// file; the first axis of the datasets counts the rows.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace trainer {
 // A file of a list, and the line that names it.
 struct ListedHdf5 {
   std::string path;
-  int line = 0;  // from 1
+  int line = 0;  // counted from 1
 };
 
 // Reads a list of paths. A relative path is looked for in the working folder first, then in the
@@ -26,7 +26,7 @@ std::vector<ListedHdf5> ReadHdf5List(const std::string& list);
 class Hdf5List {
  public:
   // Opens every file once and compares it with the first one. Throws kNoInput for a list or file
-  // that does not exist; kData for an empty list, a dataset that is missing or not of numbers,
+  // that does not exist; kData for an empty list, a dataset that is missing or not numeric,
   // different numbers of rows in one file, different shapes of rows, and no rows at all.
   Hdf5List(std::string list, std::vector<std::string> datasets);
 
@@ -36,16 +36,16 @@ class Hdf5List {
   const std::string& path(size_t file) const { return files_[file].path; }
   int64_t rows(size_t file) const { return files_[file].rows; }
   int64_t total() const { return total_; }  // rows of all files
-  // The shape of a row of that dataset.
+  // Returns the shape of a row of that dataset.
   const std::vector<int64_t>& row_dims(size_t dataset) const { return row_dims_[dataset]; }
 
-  // The datasets of an open file. Throws kData if they changed since the list was read.
+  // Returns the datasets of an open file. Throws kData if they changed since the list was read.
   std::vector<Hdf5Array> ArraysOf(const Hdf5Reader& reader, size_t file) const;
 
  private:
   struct File {
     std::string path;
-    SourceRef listed;  // where the list names it
+    SourceRef listed;  // the place where the list names it
     int64_t rows;
   };
 

@@ -16,7 +16,7 @@ namespace trainer {
 class RecordScan {
  public:
   // Throws as OpenCursor, Hdf5Reader and ReadHdf5List do. HDF5 files have the datasets data and, if
-  // they have labels, label; a row is a record, and its key its number.
+  // they have labels, label; each row is a record whose key is its number.
   explicit RecordScan(const std::string& path) : cursor_(OpenCursor(DetectFormat(path), path)) {}
 
   // Returns false after the last record.

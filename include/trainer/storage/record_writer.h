@@ -15,19 +15,20 @@ struct StoredRecord {
 struct WriteOptions {
   std::string path;
   std::string backend = "LMDB";  // for a path that ends in neither .h5, .hdf5 nor .tar
-  uint64_t shard_bytes = 0;  // of a tar file: a new one, name-000000.tar, ..., from this size on
+  // a tar file of this size is followed by a new one: name-000000.tar, ...
+  uint64_t shard_bytes = 0;
 };
 
 // Writes a new set, which gets its name only when it is complete. Used by one thread, except
 // Prepare.
 //
-// Errors: as DatabaseWriter, AtomicFile and Hdf5Appender throw; kCannotCreate for a name that
-// exists; kData for a record that such a set cannot store, or whose key was there before.
+// Throws as DatabaseWriter, AtomicFile and Hdf5Appender do; kCannotCreate for a name that exists;
+// kData for a record that such a set cannot store, or whose key was already added.
 class RecordWriter {
  public:
   virtual ~RecordWriter() = default;
-  // Converts a record to what this set stores: decodes or encodes its image. Called from any
-  // thread, before Put.
+  // Converts a record to the form that this set stores: decodes or encodes its image. Called from
+  // any thread, before Put.
   virtual void Prepare(StoredRecord* record) const { static_cast<void>(record); }
   // Adds a record after Prepare.
   virtual void Put(const StoredRecord& record) = 0;
@@ -35,11 +36,12 @@ class RecordWriter {
   virtual void Finish() = 0;
 };
 
-// The format follows from the name of the path: .h5 and .hdf5, .tar, else a database.
+// Opens a writer. The extension of the path determines the format: .h5 and .hdf5, .tar, else a
+// database.
 std::unique_ptr<RecordWriter> OpenRecordWriter(const WriteOptions& output);
 
-// "00000012", as Caffe's converters number records. Throws kUsage above 99999999, where keys would
-// be out of order.
+// Returns "00000012", as Caffe's converters number records. Throws kUsage above 99999999, because
+// keys would be out of order.
 std::string NumberedKey(int64_t number);
 
 // Throws kCannotCreate if something exists at `path`.

@@ -8,11 +8,13 @@ namespace trainer {
 
 // Lists the files of a source: one tar file, a pattern such as train-{0000..0146}.tar or
 // train-*.tar, or a text file with one name per line. A relative name is looked for in the working
-// folder first, then in the text's folder. Throws kNoInput if nothing matches, kData for too many.
+// folder first, then in the text file's folder. Throws kNoInput if nothing matches, kData for too
+// many.
 std::vector<std::string> ExpandShards(const std::string& source);
 
-// Whether the source is a tar archive, perhaps compressed by gzip, or a text that lists some.
-// Decides a pattern, or a file that does not exist, by its name. Throws as OpenForReading does.
+// Whether the source is a tar archive, which gzip may have compressed, or a text file that lists
+// some. A pattern, or a file that does not exist, is judged by its name. Throws as OpenForReading
+// does.
 bool HoldsTarShards(const std::string& path);
 
 // Whether the name is a pattern for several files.

@@ -11,7 +11,7 @@ namespace trainer {
 // Reads one byte of each page of a mapped value of the database `path`, so that the thread that
 // reads records in the order of the file waits for the disk, and decoding does not. Throws as
 // ThrowMapFault does if a page cannot be read. LMDB stores a small value on the page of its key,
-// which was read before.
+// which was already read.
 inline void TouchPages(const std::string& path, std::string_view value) {
   constexpr size_t kPage = 4096, kBesideKey = 1024;
   if (value.size() <= kBesideKey) return;
@@ -23,8 +23,8 @@ inline void TouchPages(const std::string& path, std::string_view value) {
   if (fault != MapFault::kNone) ThrowMapFault(path, fault);
 }
 
-// Prefetches a small value into the cache, for the thread that decodes it after it has fetched some
-// more records. Of large values, the processor itself detects that they are read in order.
+// Prefetches a small value into the cache, for the thread that decodes it after it has fetched a
+// few more records. For large values the processor itself detects that they are read in order.
 inline void PrefetchLines(std::string_view value) {
   constexpr size_t kLine = 64, kMost = 4096;
   if (value.size() > kMost) return;

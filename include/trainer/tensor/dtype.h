@@ -1,5 +1,5 @@
 #pragma once
-// Storage types. Arithmetic is always float: a load widens, a store rounds to nearest even.
+// Storage types. Arithmetic is always in float: loading widens, storing rounds to nearest even.
 
 #include <bit>
 #include <cstdint>
@@ -19,7 +19,7 @@ struct BFloat16 {
   uint16_t bits = 0;
 };
 
-// IEEE 754 binary16: three bits of fraction more, but nothing beyond 65504. See
+// IEEE 754 binary16: three more bits of fraction than bfloat16, but no values beyond 65504. See
 // Device::SupportsDtype.
 struct Float16 {
   uint16_t bits = 0;
@@ -57,16 +57,16 @@ struct TypeTag {
   using Type = T;
 };
 
-// Whether this program has code for devices that store f16. The CPU does not: it takes bf16, of the
-// same size, whose range needs no factor on the loss.
+// Whether this program has code for devices that store f16. The CPU does not store f16: it uses
+// bf16, which has the same size and whose range needs no loss scaling.
 #if defined(TRAINER_CUDA) || defined(TRAINER_CUDA_EMULATED)
 inline constexpr bool kStoresF16 = true;
 #else
 inline constexpr bool kStoresF16 = false;
 #endif
 
-// Whether the CPU has loops for functors of type F, or numbers of that type: not where a parameter
-// of the template F is Float16, itself or deeper down, so that no such loop is compiled.
+// False for Float16 and for templates that have Float16 among their arguments, at any depth. Code
+// for the CPU tests it so that no loop over f16 is compiled.
 template <class F>
 inline constexpr bool kHasCpuLoop = !std::is_same_v<F, Float16>;
 template <template <class...> class F, class... Ts>
@@ -76,7 +76,8 @@ inline constexpr bool kHasCpuLoop<F<Ts...>> = (kHasCpuLoop<Ts> && ...);
   throw Error(ErrorCode::kInternal, "numbers in f16 on a device that does not store them");
 }
 
-// Calls f(TypeTag<T>{}) with the storage type T of `type`, which the CPU stores.
+// Calls f(TypeTag<T>{}) with the storage type T of `type`. Throws kInternal for f16, which the CPU
+// does not store.
 template <class F>
 decltype(auto) DispatchCpuDtype(DType type, F&& f) {
   if (type == DType::kF16) RefuseF16();
@@ -84,7 +85,8 @@ decltype(auto) DispatchCpuDtype(DType type, F&& f) {
   return f(TypeTag<float>{});
 }
 
-// The same for a storage type of any device.
+// Like DispatchCpuDtype, for any device: f16 is allowed where the program has devices that store
+// it.
 template <class F>
 decltype(auto) DispatchDtype(DType type, F&& f) {
   if constexpr (kStoresF16) {

@@ -1,6 +1,6 @@
 #pragma once
-// Between the row-major order (N, C, H, W) of files and the memory of images, which is NHWC: the
-// layout rule of Shape. Device::Copy does it for whole tensors on a device: see
+// Converts between the row-major order (N, C, H, W) of files and the NHWC order of images in memory
+// (the layout rule of Shape). Device::Copy converts whole tensors on a device: see
 // backend/memory/nchw_copy.h.
 
 #include <span>
@@ -15,7 +15,8 @@ inline bool IsNhwc(const Shape& shape) {
   return shape.IsImage() && shape[1] > 1 && shape[2] * shape[3] > 1;
 }
 
-// From an element's index in row-major order to its offset in memory, and back.
+// Memory() converts an element's index in row-major order to its offset in memory; Plain() does the
+// reverse.
 struct NchwOrder {
   int64_t channels = 1, pixels = 1;
 
@@ -36,8 +37,8 @@ struct NchwOrder {
   }
 };
 
-// Transposes matrices of (rows, columns) that follow each other: an image's (channels, pixels)
-// becomes (pixels, channels). Of the host; the two must not overlap and are equally long.
+// Transposes consecutive matrices of (rows, columns): an image's (channels, pixels) becomes
+// (pixels, channels). Both spans are on the host, equally long, and must not overlap.
 inline void TransposeMatrices(std::span<const float> from, std::span<float> to, int64_t rows,
                               int64_t columns) {
   const size_t size = static_cast<size_t>(rows * columns);

@@ -11,10 +11,11 @@
 
 namespace trainer {
 
-// The lengths of a tensor's axes, outermost first; no axis means a scalar (count 1).
+// The lengths of a tensor's axes, outermost first. A shape without axes is a scalar (count 1).
 //
-// Layout rule: a shape of 4 axes is (N, C, H, W) by name and N, H, W, C in memory; every other rank
-// is row-major. Loops over all elements need not care; whoever addresses one axis uses AxisRows.
+// Layout rule: a shape of 4 axes is named (N, C, H, W) and stored as N, H, W, C; every other rank
+// is row-major. Loops over all elements need not know the layout; code that addresses one axis uses
+// AxisRows.
 class Shape {
  public:
   static constexpr int kMaxAxes = 32;
@@ -34,14 +35,16 @@ class Shape {
   // The product of the lengths of axes [from, to).
   int64_t Count(int from, int to) const;
 
-  // `axis` counted from the front; negative counts from the end. -1 when out of range.
+  // Converts an axis that may be negative (counted from the end) to [0, rank). Returns -1 if it is
+  // out of range.
   int CanonicalAxis(int axis) const;
 
-  // The same shape with one length replaced; with axes [from, to) replaced by `dims`.
+  // With returns this shape with one length replaced; Replace, with axes [from, to) replaced by
+  // `dims`.
   Shape With(int axis, int64_t length) const;
   Shape Replace(int from, int to, std::span<const int64_t> dims) const;
 
-  // "64 20 24 24 (737280)", as Caffe prints it; a scalar is "(1)".
+  // Formats like Caffe: "64 20 24 24 (737280)"; a scalar is "(1)".
   std::string ToString() const;
 
   bool operator==(const Shape& other) const;
@@ -51,17 +54,17 @@ class Shape {
   int rank_ = 0;
 };
 
-// The rows of a tensor along one axis, as they are in memory: element i of row r is at
+// Describes where the rows of a tensor along one axis are in memory: element i of row r is at
 //   (r / inner) * length * inner + i * inner + r % inner.
-// Rows are numbered in memory order of the other axes, which for (N, C, H, W) along C is n, h, w:
-// the order of a label tensor (N, 1, H, W) or (N, H, W).
+// Rows are numbered in memory order of the other axes. For (N, C, H, W) along C this is the order
+// n, h, w of a label tensor (N, 1, H, W) or (N, H, W).
 struct Rows {
   int64_t count = 1, length = 1, inner = 1;
 
   HD int64_t Start(int64_t row) const { return (row / inner) * length * inner + row % inner; }
 };
 
-// `axis` must be in [0, rank).
+// Returns the rows along `axis`, which must be in [0, rank).
 Rows AxisRows(const Shape& shape, int axis);
 
 }  // namespace trainer

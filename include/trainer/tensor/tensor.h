@@ -7,7 +7,7 @@
 
 namespace trainer {
 
-// A view of numbers that an arena owns. `data` is on the device that the step runs on.
+// A view of numbers that an arena owns. `data` is in the memory of the device that runs the step.
 struct Tensor {
   void* data = nullptr;
   Shape shape;
@@ -15,7 +15,7 @@ struct Tensor {
 
   int64_t Count() const { return shape.Count(); }
   size_t Bytes() const { return static_cast<size_t>(Count()) * SizeOf(dtype); }
-  // The elements as storage type T, which must be the tensor's.
+  // Returns the elements as storage type T, which must match `dtype`.
   template <class T>
   T* As() const {
     return static_cast<T*>(data);
@@ -23,7 +23,7 @@ struct Tensor {
   float* f32() const { return As<float>(); }
 };
 
-// The same, read only.
+// A read-only Tensor.
 struct ConstTensor {
   const void* data = nullptr;
   Shape shape;

@@ -7,7 +7,7 @@ namespace {
 struct BnllMath {
   explicit BnllMath(const LayerSpec&) {}
   Keeps Keep() const { return Keeps::kInput; }
-  // log(1 + exp(x)) without overflow.
+  // Computes log(1 + exp(x)) without overflow.
   HD float Forward(float x) const { return (x > 0 ? x : 0.0f) + log1pf(Exp(-fabsf(x))); }
   HD float Backward(float dy, float x) const { return dy * Logistic(x); }
 };

@@ -4,7 +4,7 @@
 namespace trainer {
 namespace {
 
-// NaN passes through both ways.
+// NaN passes through forward and backward.
 struct ClipMath {
   float min, max;
 

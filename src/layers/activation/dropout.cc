@@ -30,7 +30,7 @@ class Dropout final : public Layer, public DrawsNumbers {
     if (run.phase() == caffe::TEST) return;
     ApplyDropout(run.device(), DropoutMask(param_, run), Same{}, run.Input(0), run.Output(0));
   }
-  // The mask is a function of the pass, so it is computed again.
+  // The mask is a function of the pass, so Backward computes it again instead of storing it.
   void Backward(const RunContext& run) override {
     if (run.phase() == caffe::TEST) return;
     ApplyDropout(run.device(), DropoutMask(param_, run), Same{}, run.GradOutput(0),

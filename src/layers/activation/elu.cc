@@ -4,7 +4,7 @@
 namespace trainer {
 namespace {
 
-// y has the sign of x as long as both factors are positive: then the gradient needs y only.
+// If both factors are positive, y has the sign of x, so the gradient needs only y.
 struct EluMath {
   float alpha, lambda;
 

@@ -5,9 +5,9 @@
 namespace trainer {
 namespace {
 
-// base ^ z = exp(z * log base)
+// Computes base ^ z as exp(z * log base).
 struct ExpMath {
-  float scale, shift;  // times log base
+  float scale, shift;  // multiplied by log base
 
   explicit ExpMath(const LayerSpec& spec) {
     const caffe::ExpParameter& param = spec.proto().exp_param();

@@ -4,7 +4,7 @@
 namespace trainer {
 namespace {
 
-// Half of x times one plus `odd`, where odd is erf(x / sqrt 2), or a tanh near it.
+// y = x / 2 * (1 + Odd(x)), where Odd(x) is erf(x / sqrt 2) or its approximation by tanh.
 struct GeluMath {
   static constexpr float kRootHalf = 0.70710678f, kRootTwoOverPi = 0.79788456f, kCube = 0.044715f;
   bool approximate;

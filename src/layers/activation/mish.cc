@@ -4,8 +4,8 @@
 namespace trainer {
 namespace {
 
-// tanh(log(1 + e)) = e * (e + 2) / (e * (e + 2) + 2) for e = exp(x). From x = 20 on it is 1 in
-// float, so e stops there and its squares stay finite.
+// Uses tanh(log(1 + e)) = e * (e + 2) / (e * (e + 2) + 2) for e = exp(x). From x = 20 on the result
+// is 1 in float, so x is limited there, which keeps the squares of e finite.
 struct MishMath {
   explicit MishMath(const LayerSpec&) {}
   Keeps Keep() const { return Keeps::kInput; }

@@ -14,7 +14,7 @@ struct AddScaledNoise {
   HD float operator()(float normal, float x) const { return x + amount * normal; }
 };
 
-// Half of the replaced become 0, half 1.
+// Half of the replaced values become 0, the other half 1.
 struct SaltAndPepper {
   float amount;
   HD float operator()(uint32_t word, float x) const {
@@ -24,7 +24,7 @@ struct SaltAndPepper {
   }
 };
 
-// What Masking makes of values and of gradients, and SaltAndPepper of gradients.
+// Used by Masking for values and gradients, and by SaltAndPepper for gradients.
 struct ZeroSome {
   float amount;
   HD float operator()(uint32_t word, float x) const {
@@ -75,7 +75,8 @@ class Noise final : public Layer, public DrawsNumbers {
     }
   }
 
-  // The words are a function of the pass, so they are drawn again.
+  // The random words are a function of the pass, so Backward draws them again instead of storing
+  // them.
   void Backward(const RunContext& run) override {
     if (PassesOn(run.phase()) || !run.NeedsGradInput(0)) return;
     if (param_.kind() == caffe::NoiseParameter::GAUSSIAN) {

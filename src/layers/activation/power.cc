@@ -10,7 +10,7 @@ struct PowerMath {
       : power(spec.proto().power_param().power()),
         scale(spec.proto().power_param().scale()),
         shift(spec.proto().power_param().shift()) {}
-  // A straight line has the same slope everywhere.
+  // A linear function has the same slope everywhere, so its gradient does not need x.
   Keeps Keep() const {
     return power == 0 || power == 1 || scale == 0 ? Keeps::kNothing : Keeps::kInput;
   }

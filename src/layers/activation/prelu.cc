@@ -4,7 +4,7 @@
 namespace trainer {
 namespace {
 
-// Element i belongs to channel i / inner % channels; one shared slope counts as one channel.
+// Element i belongs to channel i / inner % channels; a shared slope counts as one channel.
 struct Channels {
   int64_t channels, inner;
   HD int64_t Of(int64_t i) const { return i / inner % channels; }
@@ -24,7 +24,7 @@ struct PReluBackward {
   }
 };
 
-// One row per channel: dslope += sum dy * min(x, 0).
+// Computes one channel per row: dslope += sum dy * min(x, 0).
 template <class T>
 struct SlopeGradientRow {
   const T *x, *dy;

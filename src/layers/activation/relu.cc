@@ -3,7 +3,7 @@
 namespace trainer {
 namespace {
 
-// For slope 0, whose product with infinity would be NaN.
+// For slope 0, because 0 * infinity would be NaN.
 struct Rectify {
   HD float operator()(float x) const { return x > 0 ? x : (x != x ? x : 0.0f); }
 };
@@ -14,7 +14,7 @@ struct ReluForward {
 };
 
 // `v` is the input, or the output, which has the same sign unless the slope is negative. With slope
-// 0 an infinite dy is no reason for NaN.
+// 0, an infinite dy must not become NaN.
 struct ReluBackward {
   float slope;
   HD float operator()(float dy, float v) const {
@@ -22,7 +22,8 @@ struct ReluBackward {
   }
 };
 
-// With a Dropout fused into it: what it dropped is 0, as is what the ReLU cut off.
+// The gradient if a Dropout is fused: y is 0 both where the Dropout dropped x and where the ReLU
+// cut it off.
 struct DroppedBackward {
   float scale;
   HD float operator()(float dy, float y) const { return y > 0 ? scale * dy : 0.0f; }
@@ -65,7 +66,7 @@ class Relu final : public Layer {
 
  private:
   float slope_;
-  bool drops_ = false;  // whether the Dropout that follows is fused into it
+  bool drops_ = false;  // whether the following Dropout is fused into it
   caffe::DropoutParameter dropout_;
 };
 

@@ -12,13 +12,13 @@ constexpr char kConvGeometryParam[] = "convolution_param";
 
 using Values = google::protobuf::RepeatedField<uint32_t>;
 
-// A size that is written `field`: once, or once per axis; or as field_h and field_w.
+// A size that is written as `field`, once or once per axis, or as field_h and field_w.
 struct SizeField {
   const char *field, *field_h, *field_w;
   const Values& values;
   bool has_h = false, has_w = false;
   uint32_t h = 0, w = 0;
-  int64_t standard = -1;  // where nothing is written; -1: it must be
+  int64_t standard = -1;  // default if nothing is written; -1: required
   int64_t least = 0;
 };
 

@@ -5,36 +5,38 @@
 
 namespace trainer {
 
-// A convolution's description for a layer's tensors (lead..., C, spatial...). The lead axes, those
-// before `axis`, are merged into one batch; no spatial axis counts as one of length 1.
+// A convolution's description for a layer's tensors (lead..., C, spatial...). The lead axes, which
+// precede `axis`, are merged into one batch. Without spatial axes, the description has one of
+// length 1.
 struct ConvGeometry {
   ConvDesc desc;
   Shape input;
-  int axis = 1;  // of the channels, from the front
+  int axis = 1;  // the channels' axis, counted from the front
 
   bool HasSpatial() const { return axis + 1 < input.Rank(); }
-  // The layer's shape for `merged`, a shape (batch, channels, spatial...).
+  // Returns the layer's shape for `merged`, a shape (batch, channels, spatial...).
   Shape LayerShape(const Shape& merged) const;
-  // The weight's shape in files.
+  // Returns the weight's shape in files.
   Shape WeightShape() const;
 };
 
-// What convolution_param says for an input: kernel, stride, pad and dilation per spatial axis (once
-// for all, once per axis, or by the _h and _w fields for images), group and channels.
-// `out_channels` and `bias` are not read. Refuses, at the field's line: a wrong number of values,
-// both forms at once, a kernel, stride or dilation of 0, an axis that the input has not.
+// Reads convolution_param for an input: kernel, stride, pad and dilation per spatial axis (once for
+// all, once per axis, or by the _h and _w fields for images), group and channels. Does not read
+// `out_channels` and `bias`. Throws kConfig at the field's line for a wrong number of values, both
+// forms at once, a kernel, stride or dilation of 0, or an axis that the input does not have.
 ConvGeometry ReadConvGeometry(const LayerSpec& spec, const Shape& input, DType dtype);
 
-// num_output, refused when it is 0.
+// Returns num_output; refuses 0.
 int64_t ReadNumOutput(const LayerSpec& spec);
 
-// Refuses a group that does not divide `channels`; `what` names those ("input channels").
+// Refuses a group that does not divide `channels`; `what` names the channels in messages ("input
+// channels").
 void RequireGroup(const LayerSpec& spec, int64_t group, int64_t channels, const char* what);
 
 // Refuses a kernel that does not fit into the padded input.
 void RequireFit(const LayerSpec& spec, const ConvDesc& desc);
 
-// "5" or "5x3"
+// Formats sizes for messages: "5" or "5x3".
 std::string SizeText(const std::vector<int64_t>& sizes);
 
 }  // namespace trainer

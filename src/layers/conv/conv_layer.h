@@ -9,8 +9,8 @@
 
 namespace trainer {
 
-// What a convolution and its transpose share: several bottoms of one shape with a top each, one
-// plan, and copies of what the plan sees under another number of axes.
+// Base class of a convolution and its transpose: several bottoms of one shape with one top each,
+// one plan, and copies of tensors for which the plan needs another number of axes.
 class ConvLayer : public Layer, public TakesPackedWeight, public MayDropNan {
  public:
   explicit ConvLayer(const LayerSpec& spec) : spec_(spec) {}
@@ -36,7 +36,7 @@ class ConvLayer : public Layer, public TakesPackedWeight, public MayDropNan {
   int64_t Macs() const final { return macs_; }
 
  protected:
-  // The scratch: x and y where they are copied, then the plan's own.
+  // The scratch: x and y if they are copied, then the plan's own.
   struct Buffers {
     std::byte *x, *y;
     std::span<std::byte> rest;
@@ -54,7 +54,8 @@ class ConvLayer : public Layer, public TakesPackedWeight, public MayDropNan {
     RequireEqualShapes(ctx, spec_);
   }
 
-  // `desc` is the plan; it sees bottoms as `x` and tops as `y`, which are `out` to other layers.
+  // Declares the outputs for the plan `desc`. The plan gets bottoms in shape `x` and tops in shape
+  // `y`; other layers get tops in shape `out`.
   void SetupPairs(SetupContext& ctx, const ConvDesc& desc, const Shape& x, const Shape& y,
                   const Shape& out) {
     x_ = MergedAxes(ctx.Input(0), x, desc.dtype);
@@ -67,7 +68,7 @@ class ConvLayer : public Layer, public TakesPackedWeight, public MayDropNan {
     desc_ = desc;
   }
 
-  // Whether pair i has no gradient, in which case the bottom's is made 0.
+  // Returns true if top i has no gradient; then sets the bottom's gradient to 0.
   static bool HasNoGradient(const RunContext& run, int i) {
     if (run.HasGradOutput(i)) return false;
     if (run.NeedsGradInput(i)) run.device().Zero(run.GradInput(i).data, run.GradInput(i).Bytes());

@@ -8,13 +8,13 @@ namespace {
 
 constexpr char kConvolutionParam[] = "convolution_param";
 
-// A ReLU's gradient by its output.
+// The gradient of a ReLU, computed from its output.
 struct WherePositive {
   HD float operator()(float dy, float y) const { return y > 0 ? dy : 0.0f; }
 };
 
-// What is written as a depthwise convolution, as the convolution that it is: group and num_output
-// are the number of input channels.
+// Converts a depthwise convolution to the equivalent Convolution: group and num_output are the
+// number of input channels.
 LayerSpec AsGroups(LayerSpec spec, const Shape& input) {
   caffe::ConvolutionParameter& param = *spec.mutable_proto().mutable_convolution_param();
   const int64_t channels = input[AxisIn(spec, kConvolutionParam, "axis", param.axis(), input)];
@@ -96,12 +96,12 @@ class Convolution final : public ConvLayer {
   }
 
  private:
-  // The ReLU's gradient. Whether the bias's gradient was computed on the way.
+  // Applies the ReLU's gradient. Returns whether it also computed the bias's gradient.
   bool MaskAndSum(const RunContext& run, int i) const {
     const ConstTensor dy = run.GradOutput(i), y = run.Output(i);
     const Tensor g = run.MutableGradOutput(i);
     const auto* const device = dynamic_cast<const MasksAndSums*>(&run.device());
-    // What the plan sees under other axes is not split into channels here.
+    // Axis 1 holds the channels only if y has the plan's own shape.
     if (device != nullptr && run.GradParamOrNull(1) != nullptr && y.shape == desc_.OutShape() &&
         device->ReluGradAndBiasGrad(ChannelSumsDesc::Of(y.shape, 1), dy, y, g,
                                     run.GradParamOrNull(1))) {
@@ -112,7 +112,7 @@ class Convolution final : public ConvLayer {
   }
 
   LayerSpec written_;  // differs from spec_ for a depthwise convolution
-  bool relu_ = false;  // whether the ReLU that follows is fused into it
+  bool relu_ = false;  // whether the following ReLU is fused into it
 };
 
 const RegisterLayer<Convolution> kConvolution(

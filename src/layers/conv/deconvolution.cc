@@ -10,7 +10,7 @@ struct AddBias {
   HD float operator()(int64_t i, float y) const { return y + bias[i / inner % channels]; }
 };
 
-// The convolution from the top to the bottom, run backward: its data gradient is the output.
+// Runs the convolution from the top to the bottom backward: the output is its data gradient.
 class Deconvolution final : public ConvLayer {
  public:
   explicit Deconvolution(const LayerSpec& spec) : ConvLayer(spec) {}

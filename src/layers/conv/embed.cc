@@ -26,7 +26,7 @@ struct TakeRow {
   }
 };
 
-// One column: rows that share an index are added one after the other, always in the same order.
+// Computes one column. Gradients of rows that share an index are added in a fixed order.
 struct AddColumn {
   const float *index, *dy;
   float *dweight, *dbias;

@@ -8,11 +8,11 @@ namespace {
 struct Windows {
   static constexpr int kMax = Shape::kMaxAxes;
   int axes = 0;
-  int64_t size = 1;  // of a kernel
+  int64_t size = 1;  // elements per kernel
   int64_t in[kMax], out[kMax], kernel[kMax], stride[kMax], pad[kMax], dilation[kMax];
   NchwOrder in_order, out_order;
 
-  // Where column element i comes from, both in memory order; -1 in the padding.
+  // Returns the input element of column element i, both in memory order; -1 in the padding.
   HD int64_t Source(int64_t i) const {
     int64_t left = out_order.Plain(i), place[kMax];
     for (int a = axes - 1; a >= 0; --a) {
@@ -30,8 +30,8 @@ struct Windows {
     return in_order.Memory(left);
   }
 
-  // Where kernel element `k` takes the number from that is element `place` of plane `plane`; -1 if
-  // no window puts it there.
+  // Returns the column element to which kernel element `k` copies the element at `place` of plane
+  // `plane`; -1 if no window does so.
   HD int64_t Column(int64_t plane, const int64_t* place, int64_t k) const {
     int64_t window[kMax], left = k;
     for (int a = axes - 1; a >= 0; --a) {

@@ -9,10 +9,10 @@ namespace {
 
 constexpr char kInnerProductParam[] = "inner_product_param";
 
-// y (m, n) = x (m, k) * weight^T + bias. An image flattened whole keeps its memory order: then the
-// columns of the weight are in that order. Otherwise images are copied to and from row-major order.
-// With x and y in 16 bits, so is the weight that multiplies: a copy, in scratch memory where nobody
-// keeps one.
+// Computes y (m, n) = x (m, k) * weight^T + bias. Without `transpose`, an image that is flattened
+// as a whole keeps its memory order, and the columns of the weight are stored in that order. Other
+// images are copied to and from row-major order. If x and y have 16 bits, the product uses a 16-bit
+// copy of the weight, in scratch memory unless UsePackedWeight provides one.
 class InnerProduct final : public Layer, public TakesPackedWeight {
  public:
   explicit InnerProduct(const LayerSpec& spec) : spec_(spec) {}
@@ -119,8 +119,8 @@ class InnerProduct final : public Layer, public TakesPackedWeight {
   int64_t Macs() const override { return m_ * n_ * k_; }
 
  private:
-  // Scratch: x and y in row-major order where they need that, the weight where it is copied, then
-  // the products' own.
+  // Scratch: x and y if they must be in row-major order, the weight if it is copied, then the
+  // products' own.
   struct Buffers {
     std::byte *x, *y, *weight;
     std::span<std::byte> rest;

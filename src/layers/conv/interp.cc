@@ -10,9 +10,10 @@ namespace {
 constexpr char kInterpParam[] = "interp_param";
 constexpr int kLanes = 16;
 
-// One axis: output i is taken at start + i * ratio, between two inputs. The ends of both coincide.
+// Interpolation along one axis: output i is computed at start + i * ratio, between two inputs. The
+// first and last outputs are at the first and last inputs.
 struct Line {
-  int64_t start = 0, in = 1, out = 1;  // `in` inputs from `start` on
+  int64_t start = 0, in = 1, out = 1;  // reads `in` inputs from `start` on
   float ratio = 0;
 
   Line() = default;
@@ -22,7 +23,7 @@ struct Line {
         out(to),
         ratio(to > 1 ? static_cast<float>(from - 1) / static_cast<float>(to - 1) : 0.0f) {}
 
-  // The input before output i, from `start` on, and the share of the one after it.
+  // Returns the input before output i, counted from `start`, and the share of the next input.
   HD int64_t Before(int64_t i, float* share) const {
     const float at = ratio * static_cast<float>(i);
     const auto whole = static_cast<int64_t>(at);
@@ -31,14 +32,14 @@ struct Line {
     return before;
   }
   HD int64_t Next(int64_t before) const { return before < in - 1 ? before + 1 : before; }
-  // The share that input k, from `start` on, has in output i.
+  // Returns the share of input k, counted from `start`, in output i.
   HD float ShareOf(int64_t k, int64_t i) const {
     float share = 0;
     const int64_t before = Before(i, &share);
     if (k == before) return 1 - share;
     return k == before + 1 ? share : 0.0f;
   }
-  // The outputs that input k may have a share in: [*first, *last].
+  // Finds the outputs in which input k may have a share: [*first, *last].
   HD void Range(int64_t k, int64_t* first, int64_t* last) const {
     *first = 0;
     *last = out - 1;
@@ -50,13 +51,13 @@ struct Line {
   }
 };
 
-// Images whose pixels hold neighbouring channels, `height` and `width` pixels before.
+// Images (N, H, W, C) in memory; the inputs have `height` and `width` pixels.
 struct Pixels {
   Line down, right;
   int64_t height = 1, width = 1, channels = 1;
 };
 
-// One row per output pixel.
+// Computes one output pixel per row.
 template <class T>
 struct Mix {
   const T* x;
@@ -87,7 +88,8 @@ struct Mix {
   }
 };
 
-// One row per input pixel, of blocks of channels: the outputs that it has a share in.
+// Computes one input pixel per row, in blocks of channels, from the outputs in which it has a
+// share.
 template <class T>
 struct CollectInterp {
   const T* dy;
@@ -174,7 +176,8 @@ class Interp final : public Layer {
   }
 
  private:
-  // Nothing is cut off then: the same size out of fewer pixels is another image.
+  // Whether the output equals the input. If pixels are cut off, an output of the same size is
+  // another image.
   bool IsView(const Shape& in, const Shape& out) const {
     return in == out && in_.down.in == in[2] && in_.right.in == in[3];
   }

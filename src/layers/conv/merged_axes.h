@@ -5,9 +5,9 @@
 
 namespace trainer {
 
-// A tensor seen with its leading axes merged into one, or with a last axis of length 1 more: the
-// same row-major order under a shape of another rank. Where one of the two ranks is that of images,
-// whose memory has another order, the numbers are copied to and from scratch memory.
+// A tensor whose leading axes are merged into one, or that gets an additional last axis of length
+// 1: the same row-major order under a shape of another rank. If only one of the two shapes is an
+// image's, which has another memory order, the numbers are copied to and from scratch memory.
 class MergedAxes {
  public:
   MergedAxes() = default;
@@ -15,12 +15,12 @@ class MergedAxes {
       : real_(real), merged_(merged), dtype_(dtype) {}
 
   const Shape& merged() const { return merged_; }
-  // Of scratch memory; 0 where nothing is copied.
+  // Returns the bytes of scratch memory; 0 if nothing is copied.
   size_t Bytes() const {
     return Copies() ? AlignedBytes(static_cast<size_t>(merged_.Count()) * SizeOf(dtype_)) : 0;
   }
 
-  // The merged tensor that holds x.
+  // Returns the merged tensor that holds x.
   ConstTensor Read(const Device& device, const ConstTensor& x, std::byte* scratch) const {
     if (!Copies()) return {x.data, merged_, dtype_};
     if (IsNhwc(real_)) {
@@ -31,7 +31,7 @@ class MergedAxes {
     return {scratch, merged_, dtype_};
   }
 
-  // The merged tensor to compute y in, which Write then copies to y.
+  // Returns the merged tensor in which y is computed; Write then copies it to y.
   Tensor Place(const Tensor& y, std::byte* scratch) const {
     return {Copies() ? scratch : y.data, merged_, dtype_};
   }

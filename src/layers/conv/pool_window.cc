@@ -7,7 +7,7 @@ namespace {
 
 constexpr char kPoolWindowParam[] = "pooling_param";
 
-// A size written as `field`, or as `field_h` and `field_w`.
+// A size that is written as `field`, or as `field_h` and `field_w`.
 struct FieldPair {
   const char *field, *field_h, *field_w;
   bool has, has_h, has_w;
@@ -70,7 +70,7 @@ void ReadKernel(const LayerSpec& spec, PoolDesc& desc) {
   desc.kernel_w = desc.in_w;
 }
 
-// Whether the number of windows is rounded up. Three fields say so, in the words of three Caffes.
+// Whether the number of windows is rounded up. Three versions of Caffe have a field for this.
 bool RoundsUp(const LayerSpec& spec) {
   const caffe::PoolingParameter& p = spec.proto().pooling_param();
   const bool up = p.has_round_mode() ? p.round_mode() == caffe::PoolingParameter::CEIL

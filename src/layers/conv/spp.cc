@@ -21,8 +21,9 @@ struct Bins {
       : size((length + bins - 1) / bins), pad((size * bins - length + 1) / 2) {}
 };
 
-// Level i pools into 2^i x 2^i bins; its images are in scratch, are put into row-major order there
-// and copied to the top, items as rows. One level alone is pooled into the top.
+// Level i pools into 2^i x 2^i bins. Scratch holds its images, which are converted to row-major
+// order there and copied to the top, one row per item. A single level is pooled directly into the
+// top.
 class Spp final : public Layer {
  public:
   explicit Spp(const LayerSpec& spec) : spec_(spec) {
@@ -144,7 +145,7 @@ class Spp final : public Layer {
   LayerSpec spec_;
   std::vector<Level> levels_;
   int64_t columns_ = 0;
-  ScratchRegion<float> image_, plain_, part_;  // of scratch
+  ScratchRegion<float> image_, plain_, part_;  // in scratch
 };
 
 const RegisterLayer<Spp> kSpp(

@@ -81,7 +81,7 @@ struct WeightedMean {
   }
 };
 
-// One input element: the gradients of the windows that drew it.
+// Computes one input element: the sum of the gradients of the windows that drew it.
 template <class T>
 struct Collect {
   StochasticWindows windows;
@@ -89,7 +89,7 @@ struct Collect {
   const int32_t* choice;
   T* dx;
 
-  // The first window that reaches position p.
+  // Returns the first window that reaches position p.
   HD static int64_t First(int64_t p, int64_t kernel, int64_t stride) {
     return p < kernel ? 0 : (p - kernel) / stride + 1;
   }

@@ -5,11 +5,11 @@
 
 namespace trainer {
 
-// Pooling that draws one value of each window, with a probability proportional to it; in testing,
-// the mean under those probabilities: sum x^2 / sum x. The values should not be negative. Source:
-// Zeiler and Fergus, "Stochastic pooling", arXiv:1301.3557. Shapes as in PoolDesc.
+// Pooling that draws one value of each window, with a probability proportional to the value; in
+// testing, the mean under these probabilities: sum x^2 / sum x. The values should not be negative.
+// Source: Zeiler and Fergus, "Stochastic pooling", arXiv:1301.3557. Shapes as in PoolDesc.
 
-// `choice`: one int32 per output, the drawn position h * W + w, for the backward pass.
+// `choice` gets one int32 per output, the drawn position h * W + w, for the backward pass.
 void StochasticPoolTrain(const Device& device, const PoolDesc& desc, const PhiloxKey& key,
                          const uint32_t* pass, const ConstTensor& x, const Tensor& y,
                          int32_t* choice);

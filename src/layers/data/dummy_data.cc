@@ -33,7 +33,7 @@ class DummyData final : public Layer, public WorksOnHost {
       ctx.OutputPersists(i);
       out.values = host_.Add<float>(out.shape.Count());
       most = std::max(most, static_cast<size_t>(out.shape.Count()));
-      float first = 0;  // drawn so that a bad filler is refused now
+      float first = 0;  // drawn only to refuse a bad filler now
       Fill(out.filler, out.shape, PhiloxKey{}, 0, spec_, {&first, 1});
     }
     ctx.Scratch(most * sizeof(float));
@@ -60,8 +60,8 @@ class DummyData final : public Layer, public WorksOnHost {
   struct Output {
     Shape shape;
     caffe::FillerParameter filler;
-    ScratchRegion<float> values;       // row-major, in the host's memory
-    std::vector<const void*> written;  // where a constant is in memory
+    ScratchRegion<float> values;       // row-major, in host memory
+    std::vector<const void*> written;  // outputs that already hold the constant
     bool IsWritten(const void* memory) const {
       return std::ranges::find(written, memory) != written.end();
     }

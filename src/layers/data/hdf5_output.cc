@@ -23,14 +23,14 @@ namespace {
 constexpr char kHdf5OutputParam[] = "hdf5_output_param";
 constexpr std::array<const char*, 2> kDatasets = {"data", "label"};
 
-// As Caffe writes them: four axes, the last ones of length 1.
+// Returns the shape as Caffe writes it: four axes, the last ones of length 1.
 std::array<int64_t, 4> FourAxes(const Shape& shape) {
   std::array<int64_t, 4> dims = {1, 1, 1, 1};
   for (int axis = 0; axis < shape.Rank(); ++axis) dims[static_cast<size_t>(axis)] = shape[axis];
   return dims;
 }
 
-// A file that one layer of this process is going to write, and no other may.
+// Reserves a file for one layer of this process, so that no other layer writes it.
 class Claim {
  public:
   explicit Claim(const std::string& path) : path_(AbsolutePath(path)) {
@@ -109,12 +109,13 @@ class Hdf5Output final : public Layer, public FileWriter, public WorksOnHost {
                       " and ", ctx.Input(1).ToString()));
     }
     plain_.resize(static_cast<size_t>(most));
-    memory_.resize(static_cast<size_t>(most) * sizeof(float));  // no storage type is wider
+    // enough for the widest storage type
+    memory_.resize(static_cast<size_t>(most) * sizeof(float));
   }
 
-  // The file is made by the first pass, so that a net that is only looked at makes none.
+  // The first pass creates the file, so that a net that never runs does not create it.
   void Forward(const RunContext& run) override {
-    if (!writes_ || run.is_reevaluation() || run.virtual_rank() > 0) return;  // rank 0 alone writes
+    if (!writes_ || run.is_reevaluation() || run.virtual_rank() > 0) return;  // only rank 0 writes
     if (!file_) file_ = std::make_unique<Hdf5Appender>(path_, "", Hdf5Creation::kNew);
     for (int i = 0; i < run.NumInputs(); ++i) {
       ReadNchw(run, i);
@@ -129,7 +130,8 @@ class Hdf5Output final : public Layer, public FileWriter, public WorksOnHost {
     ThrowAtField(spec_, kHdf5OutputParam, "file_name", Error(ErrorCode::kCannotCreate, message));
   }
 
-  // The rows before the snapshot, and some after it, are in the file of the run that was stopped.
+  // Chooses a new name, because the file of the stopped run already has the rows before the
+  // snapshot, and some after it.
   void GoOnElsewhere() {
     const std::string before = path_;
     for (int number = 2; Exists(path_) || !claim_->good(); ++number) {
@@ -142,7 +144,7 @@ class Hdf5Output final : public Layer, public FileWriter, public WorksOnHost {
                                     "'"));
   }
 
-  // Input i into plain_, as floats in the order (N, C, H, W).
+  // Copies input i to plain_, as floats in the order (N, C, H, W).
   void ReadNchw(const RunContext& run, int i) {
     const ConstTensor& x = run.Input(i);
     run.device().CopyToHost(memory_.data(), x.data, x.Bytes());

@@ -4,7 +4,7 @@
 
 namespace trainer {
 
-// "out.h5" as "out_2.h5"
+// Inserts a number into a file name: "out.h5" becomes "out_2.h5".
 std::string NumberedPath(const std::string& path, int number);
 
 }  // namespace trainer

@@ -95,7 +95,8 @@ class Parameter final : public Layer,
     ThrowAtField(spec_, kParameterParam, "picture", Error(ErrorCode::kCannotCreate, message));
   }
 
-  // The file of an earlier run, or of another layer, stays as it is.
+  // Returns the file for iteration `iter`. Files of an earlier run or of another layer are not
+  // replaced.
   std::string PathFor(int iter) {
     const std::string path = JoinPath(folder_, picture_.FileOf(iter));
     std::string& used = used_[path];
@@ -113,7 +114,7 @@ class Parameter final : public Layer,
   WeightImage picture_;
   bool writes_ = false;
   std::string folder_;
-  std::map<std::string, std::string> used_;  // the files of this run, by the names asked for
+  std::map<std::string, std::string> used_;  // the files of this run, by their requested names
 };
 
 const RegisterLayer<Parameter> kParameter(

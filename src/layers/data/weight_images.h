@@ -1,5 +1,5 @@
 #pragma once
-// Weights that are a picture.
+// Weights that are the pixels of an image.
 
 #include <span>
 #include <string>
@@ -10,26 +10,29 @@
 
 namespace trainer {
 
-// The start and the files of a Parameter whose weights are the pixels of a picture (1, C, H, W), of
-// 1 channel (grey) or 3 (blue, green, red), less a mean per channel.
+// The initial values and the output files of a Parameter whose weights are the pixels of an image
+// (1, C, H, W), with 1 channel (grey) or 3 (blue, green, red), minus a mean per channel.
 class WeightImage {
  public:
-  // Reads parameter_param of `spec`. Throws kConfig at the field's line: a mean_value that is not
-  // one per channel, a shape that is no picture; and what reading and decoding the image throws.
+  // Reads parameter_param of `spec`. Throws kConfig at the field's line if mean_value is not given
+  // once or once per channel, or if the shape is not an image's; throws the errors of reading and
+  // decoding the image.
   explicit WeightImage(const LayerSpec& spec);
 
-  // Whether `image` is given; then the start, (C, H, W) of the size that parameter_param.shape or
-  // else the picture has.
+  // Whether `image` is given. If so, start() holds the initial values, (C, H, W), with the size of
+  // parameter_param.shape or, without it, of the image.
   bool has_start() const { return !start_.empty(); }
   const std::vector<float>& start() const { return start_; }
   const Shape& shape() const { return shape_; }
 
-  // Whether `picture` is given; then the name of the file for iteration `iter`, without a folder.
+  // Whether `picture` is given. If so, FileOf returns the file name for iteration `iter`, without a
+  // folder.
   bool is_written() const { return param_.has_picture(); }
   std::string FileOf(int iter) const;
-  // A file in `folder` that a picture of some iteration would replace; "" where there is none.
+  // Returns a file in `folder` that the picture of some iteration would replace; "" if there is
+  // none.
   std::string FindIn(const std::string& folder) const;
-  // Writes the weights as a picture, values cut to 0 to 255.
+  // Writes the weights as an image; values are limited to 0 to 255.
   void Write(std::span<const float> weights, const std::string& path) const;
 
  private:

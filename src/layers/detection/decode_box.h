@@ -1,5 +1,5 @@
 #pragma once
-// Boxes of four corners (xmin, ymin, xmax, ymax) as SSD predicts and compares them.
+// Decodes and compares boxes of four corners (xmin, ymin, xmax, ymax), as in SSD.
 
 #include <algorithm>
 #include <cmath>
@@ -9,12 +9,12 @@
 
 namespace trainer {
 
-// How four predicted numbers make a box out of a prior one.
+// Converts four predicted numbers and a prior box to a box.
 struct BoxCoding {
   caffe::PriorBoxParameter::CodeType type = caffe::PriorBoxParameter::CORNER;
-  bool times_variance = true;  // else the predictions count as they are
+  bool times_variance = true;  // else the predictions are not multiplied
 
-  // `box` holds the predictions and becomes the box.
+  // Replaces the predictions in `box` by the decoded box.
   void Decode(const float* prior, const float* variance, float* box) const {
     float move[4];
     for (int i = 0; i < 4; ++i) move[i] = times_variance ? variance[i] * box[i] : box[i];
@@ -38,12 +38,12 @@ struct BoxCoding {
   }
 };
 
-// The area of a box, 0 where an end is before its start.
+// Returns the area of a box, or 0 if an end is before its start.
 inline float AreaOf(const float* box) {
   return box[2] < box[0] || box[3] < box[1] ? 0.0f : (box[2] - box[0]) * (box[3] - box[1]);
 }
 
-// The area that two boxes share, as a part of the area that they cover together.
+// Returns the intersection of two boxes divided by their union.
 inline float Overlap(const float* a, const float* b) {
   const float width = std::min(a[2], b[2]) - std::max(a[0], b[0]);
   const float height = std::min(a[3], b[3]) - std::max(a[1], b[1]);

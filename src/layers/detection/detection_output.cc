@@ -16,7 +16,7 @@ namespace {
 constexpr char kDetectionOutputParam[] = "detection_output_param";
 constexpr int64_t kRow = 7;  // item, class, score, xmin, ymin, xmax, ymax
 
-// A box of an item.
+// A box that was found in an item.
 struct Found {
   float score;
   int32_t label;
@@ -87,7 +87,7 @@ class DetectionOutput final : public Layer, public WorksOnHost {
     CheckInputs(ctx);
     for (int i = 0; i < ctx.NumInputs(); ++i) ctx.NotDifferentiable(i);
     items_ = ctx.Input(0)[0];
-    // Each class of an item gives one box per prior at most.
+    // Each class of an item gives at most one box per prior.
     int64_t most = classes_ * (top_k_ < 0 ? priors_ : std::min(top_k_, priors_));
     if (keep_ >= 0) most = std::min(most, keep_);
     ctx.Output(0, {1, 1, items_ * std::max<int64_t>(1, most), kRow});
@@ -140,7 +140,7 @@ class DetectionOutput final : public Layer, public WorksOnHost {
     }
   }
 
-  // Input i: `each` numbers per prior and item, in one row.
+  // Refuses input i unless it has `each` numbers per prior and item, in one row.
   void RequireRow(const SetupContext& ctx, int i, int64_t each, const char* what) const {
     const Shape& shape = ctx.Input(i);
     const bool row = shape.Rank() >= 2 && shape.Count(2) == 1;
@@ -160,7 +160,7 @@ class DetectionOutput final : public Layer, public WorksOnHost {
     return score_[static_cast<size_t>((item * priors_ + prior) * classes_ + label)];
   }
 
-  // Locations become boxes, in place.
+  // Converts locations to boxes, in place.
   void DecodeAll() {
     float* const boxes = location_.data();
     const float* const prior = prior_.data();
@@ -175,7 +175,7 @@ class DetectionOutput final : public Layer, public WorksOnHost {
         1024);
   }
 
-  // The boxes of one class of one item that stay, the surest first.
+  // Chooses the remaining boxes of one class of one item, the most confident first.
   void Suppress(int64_t item, int64_t label) {
     int64_t& count = count_[static_cast<size_t>(item * classes_ + label)];
     count = 0;
@@ -231,7 +231,7 @@ class DetectionOutput final : public Layer, public WorksOnHost {
     }
   }
 
-  // Caffe's sign for that: one row per item, of -1 but for the item's number.
+  // Appends Caffe's result for no detections: one row per item, with the item's number and -1.
   void AppendNothing() {
     for (int64_t item = 0; item < items_; ++item) {
       rows_.push_back(static_cast<float>(item));
@@ -244,8 +244,9 @@ class DetectionOutput final : public Layer, public WorksOnHost {
   int64_t classes_ = 0, background_ = 0, top_k_ = -1, keep_ = -1;
   float least_ = 0;
   int64_t items_ = 0, priors_ = 0, box_classes_ = 1;
-  // On the host, sized when planned: the inputs, the first of which becomes boxes; per item and
-  // class the priors chosen and how many; what was found in an item; the output.
+  // Buffers on the host, sized in Setup: the inputs (location_ then holds the decoded boxes); for
+  // each item and class, the chosen priors and their number; the boxes found in an item; the
+  // output.
   std::vector<float> location_, score_, prior_;
   std::vector<int64_t> chosen_, count_;
   std::vector<Found> found_;

@@ -10,15 +10,17 @@ namespace {
 
 constexpr char kPriorBoxParam[] = "prior_box_param";
 
-// Where the boxes are: in pixels but for the result.
+// Describes the boxes, in pixels; the output is in shares of the image's sides.
 struct Grid {
-  int64_t columns = 1, boxes = 1, half = 1;  // cells in a line, boxes of a cell, numbers of a half
+  // cells per row, boxes per cell, numbers per half of the output
+  int64_t columns = 1, boxes = 1, half = 1;
   float offset = 0, step_h = 1, step_w = 1, image_h = 1, image_w = 1;
   float variance[4] = {};
   bool clip = false;
 };
 
-// Number i: a corner (xmin, ymin, xmax, ymax) in shares of the image's sides, or a variance.
+// Computes number i: a corner (xmin, ymin, xmax, ymax) in shares of the image's sides, or a
+// variance.
 struct PriorNumber {
   const float* size;  // width and height of each box of a cell
   float* y;
@@ -41,7 +43,8 @@ struct PriorNumber {
   }
 };
 
-// A size that is written `field` for both axes, or `field`_h and `field`_w; 0 where it is left out.
+// A size that is written as `field` for both axes, or as `field`_h and `field`_w; 0 if it is not
+// written.
 template <class T>
 struct Pair {
   const char *field, *field_h, *field_w;
@@ -90,7 +93,7 @@ class PriorBox final : public Layer {
     ctx.NotDifferentiable(1);
     grid_.columns = map[3];
     grid_.boxes = static_cast<int64_t>(sizes_.size() / 2);
-    const Shape cells{map[2], map[3], grid_.boxes, 4};  // refuses what no memory holds
+    const Shape cells{map[2], map[3], grid_.boxes, 4};  // throws if it is larger than any memory
     grid_.half = cells.Count();
     ctx.Output(0, {1, 2, grid_.half});
     ctx.OutputKeepsF32(0);
@@ -131,7 +134,7 @@ class PriorBox final : public Layer {
     }
   }
 
-  // The published nets were trained with whole pixels.
+  // Cuts sizes to whole pixels, because the published nets were trained with them.
   float ReadSide(const char* field, float side, int i) const {
     if (!(side >= 1) || side > 1e9f) {
       spec_.FailIn(kPriorBoxParam, field,
@@ -145,7 +148,7 @@ class PriorBox final : public Layer {
     sizes_.push_back(side / std::sqrt(ratio));
   }
 
-  // Those beside 1, each once.
+  // Returns the ratios other than 1, each once.
   std::vector<float> ReadRatios(const caffe::PriorBoxParameter& param) const {
     std::vector<float> ratios = {1};
     for (int i = 0; i < param.aspect_ratio_size(); ++i) {

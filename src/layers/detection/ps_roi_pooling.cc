@@ -5,9 +5,9 @@ namespace trainer {
 namespace {
 
 constexpr char kPsRoiPoolingParam[] = "psroi_pooling_param";
-constexpr float kMinLength = 0.1f;  // of a region's side, in pixels
+constexpr float kMinLength = 0.1f;  // least length of a region's side, in pixels
 
-// The cells of regions whose corners are rounded before they are scaled.
+// The cells of regions, whose corners are rounded before they are scaled.
 struct ScaledCells {
   const float* regions;
   LabelRule rule;
@@ -35,7 +35,8 @@ struct ScaledCells {
   }
 };
 
-// One cell: the means of its channels, of every output channel the one that belongs to the cell.
+// Computes one cell: for each output channel, the mean of the input channel that belongs to the
+// cell.
 struct MeanOfCell {
   ScaledCells cells;
   const float* x;
@@ -62,7 +63,7 @@ struct MeanOfCell {
   }
 };
 
-// Spreads the gradients of all cells over their pixels, for some output channels.
+// Distributes the gradients of all cells to their pixels, for some output channels.
 struct AddToPixels {
   ScaledCells cells;
   const float* dy;
@@ -142,7 +143,7 @@ class PsRoiPooling final : public Layer {
     if (value >= 1) return value;
     spec_.FailIn(kPsRoiPoolingParam, field, Join(field, " is ", value, "; it must be at least 1"));
   }
-  // output_dim * group_size^2, which 64 bits hold for any side up to 65536.
+  // Returns output_dim * group_size^2, which fits in 64 bits for any side up to 65536.
   int64_t CheckedChannels(int64_t outputs) const {
     if (cells_.side <= 65536) return outputs * cells_.side * cells_.side;
     spec_.FailIn(

@@ -8,7 +8,7 @@ namespace {
 
 constexpr char kRoiPoolingParam[] = "roi_pooling_param";
 
-// The cells of regions whose corners are rounded to whole pixels.
+// The cells of regions, whose corners are rounded to whole pixels.
 struct RoundedCells {
   const float* regions;
   LabelRule rule;
@@ -26,7 +26,7 @@ struct RoundedCells {
   }
 
  private:
-  // The part number `i` of `parts` of the pixels from `first` to `last`, both of them included.
+  // Finds part `i` of `parts` of the pixels from `first` to `last`, both included.
   HD void Span(float first, float last, int64_t i, int64_t parts, int64_t size, int64_t* begin,
                int64_t* end) const {
     const float start = BoundedCoordinate(roundf(first * scale));
@@ -37,12 +37,12 @@ struct RoundedCells {
   }
 };
 
-// One cell: the greatest value of each channel, and its index h * W + w (-1: none).
+// Computes one cell: the greatest value of each channel, and its index h * W + w (-1: none).
 struct PoolCell {
   RoundedCells cells;
   const float* x;
   float* y;
-  int32_t* place;  // null: not needed
+  int32_t* place;  // null if not needed
 
   template <class Row>
   HD void operator()(const Row& row) const {
@@ -72,7 +72,7 @@ struct PoolCell {
   }
 };
 
-// Hands the gradients of all cells to their winners, for some channels.
+// Adds the gradients of all cells to their greatest values, for some channels.
 struct AddToWinners {
   RoundedCells cells;
   const float* dy;

@@ -9,8 +9,8 @@ namespace {
 
 constexpr float kNotCounted = -1;
 
-// hit = 1, in the place of the row's label, where fewer than top_k other classes score as high as
-// the label's; ties count against it, and so do scores that are not a number.
+// Sets hit = 1, at the place of the row's label, if fewer than top_k other classes have at least
+// the label's score. Ties and NaN scores count against the label.
 struct HitRow {
   const float *x, *label;
   float* hit;
@@ -30,7 +30,7 @@ struct HitRow {
     }
     const float own = x[at + c * step];
     const float above = row.Sum([&](int64_t i) { return x[at + i * step] < own ? 0.0f : 1.0f; });
-    const float self = own < own ? 0.0f : 1.0f;  // the label's own class is in the sum
+    const float self = own < own ? 0.0f : 1.0f;  // the sum includes the label's own class
     row.Once([&] { hit[place] = above - self < top_k ? 1.0f : 0.0f; });
   }
 };
@@ -45,12 +45,12 @@ struct Valid {
 };
 
 struct Divide {
-  const float* sums;  // hits, valid rows
+  const float* sums;  // number of hits, number of valid rows
   float* out;
   HD void operator()(int64_t) const { *out = sums[1] > 0 ? sums[0] / sums[1] : 0.0f; }
 };
 
-// One row per class: the share of hits among its labels, 0 where it does not occur.
+// Computes one class per row: the fraction of hits among its labels, 0 if it does not occur.
 struct ClassRow {
   const float *label, *hit;
   float* out;
@@ -116,7 +116,8 @@ class Accuracy final : public Layer {
   Rows rows_;
   LabelRule rule_;
   LabelOrder order_;
-  ScratchRegion<float> sums_, hits_;  // of the workspace: hits and valid rows; what each row is
+  // in the workspace: the number of hits and of valid rows; the result of each row
+  ScratchRegion<float> sums_, hits_;
 };
 
 const RegisterLayer<Accuracy> kAccuracy(

@@ -7,7 +7,7 @@
 namespace trainer {
 namespace {
 
-// Caffe's: keeps the gradient finite where a pair coincides.
+// Caffe's constant, which keeps the gradient finite if the items of a pair are equal.
 constexpr float kNearZero = 1e-4f;
 
 struct Rule {
@@ -15,7 +15,7 @@ struct Rule {
   bool legacy;
 };
 
-// The square of a pair's distance, and the pair's loss.
+// Computes the square of a pair's distance, and the pair's loss.
 struct PairRow {
   const float *a, *b, *alike;
   float *square, *loss;

@@ -4,7 +4,8 @@
 namespace trainer {
 namespace {
 
-// One item: sum over classes j of max(0, 1 - d_j x_j) ^ p, with d_j = 1 for the label, else -1.
+// Computes the loss of one item: the sum over classes j of max(0, 1 - d_j x_j) ^ p, with d_j = 1
+// for the label, else -1.
 struct HingeRow {
   const float *x, *label;
   float* loss;

@@ -13,9 +13,9 @@ namespace trainer {
 namespace {
 
 constexpr char kInfogainLossParam[] = "infogain_loss_param";
-constexpr float kInfogainLossLeast = 1e-20f;  // Caffe's floor of a probability
+constexpr float kInfogainLossLeast = 1e-20f;  // Caffe's lower bound of a probability
 
-// One row: p = softmax(x), and the loss -sum_l gain[label][l] * log p_l.
+// Computes one row: p = softmax(x), and the loss -sum_l gain[label][l] * log p_l.
 struct InfogainLossRow {
   const float *x, *label, *gain;
   float *prob, *loss;
@@ -180,7 +180,7 @@ class InfogainLoss final : public Layer, public UsesReplicas, public CountsLabel
   LayerSpec spec_;
   LossNormalizer total_;
   std::string source_;
-  std::vector<float> matrix_;  // empty when it is an input
+  std::vector<float> matrix_;  // empty if it is an input
   Rows rows_;
   LabelRule rule_;
   LabelOrder order_;

@@ -6,7 +6,7 @@
 
 namespace trainer {
 
-// A loss over scores (N, C) and N labels: the mean of a number per item.
+// A loss over scores (N, C) and N labels: the mean of one number per item.
 class ItemLoss : public Layer {
  public:
   explicit ItemLoss(const LayerSpec& spec) : spec_(spec), total_(1) {}
@@ -35,7 +35,7 @@ class ItemLoss : public Layer {
   }
 
  protected:
-  // loss[n], or kBadRow for a bad label.
+  // Writes the loss of each item n to loss[n], or kBadRow for a bad label.
   virtual void LossOfItems(const RunContext& run, float* loss) const = 0;
   const LabelRule& rule() const { return rule_; }
 

@@ -22,7 +22,7 @@ struct RowWeight {
   HD float operator()(int64_t i) const { return weight[i]; }
 };
 
-// One thread's work: the divisor and the quotient. All counts are those of all replicas.
+// Computes the divisor and the quotient, in one thread. All counts are sums over all replicas.
 struct DivideTotal {
   LossAccumulators* head;
   float* out;
@@ -62,14 +62,14 @@ LossNormalizer::LossNormalizer(const LayerSpec& spec, Mode::NormalizationMode st
   }
 }
 
-// What is divided by whatever the labels are; 0 where they count.
+// Returns the divisor if it does not depend on the labels, else 0.
 float LossNormalizer::Fixed(float replicas) const {
   if (mode_ == Mode::FULL) return static_cast<float>(rows_) * replicas;
   if (mode_ == Mode::BATCH_SIZE) return static_cast<float>(outer_) * replicas;
   return mode_ == Mode::NONE ? 1.0f : 0.0f;
 }
 
-// What is ignored, and the weights, of all replicas.
+// Sums the number of ignored rows, and the weights, over all replicas.
 void LossNormalizer::SumCounts(const Device& device, bool weighted, LossAccumulators* head) const {
   LossAccumulators host;
   device.CopyToHost(&host, head, sizeof(host));
@@ -89,8 +89,8 @@ void LossNormalizer::BeginPass(int pass, int passes) {
   if (pass == 0) counted_ = 0;
 }
 
-// Replaces the divisor of the gradients by the mean count of the passes so far: the sum of all
-// passes' gradients, which is divided by the number of passes later, is then the mean over labels.
+// Replaces the divisor of the gradients by the mean count of the passes so far. The sum of all
+// passes' gradients is later divided by the number of passes, so it becomes the mean over labels.
 void LossNormalizer::AddPass(const Device& device, bool weighted, LossAccumulators* head) {
   LossAccumulators host;
   device.CopyToHost(&host, head, sizeof(host));

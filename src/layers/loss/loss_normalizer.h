@@ -1,5 +1,5 @@
 #pragma once
-// The end of a loss layer: the sum over rows and what it is divided by.
+// The last step of a loss layer: the sum over rows and its divisor.
 
 #include "shared/class_labels.h"
 #include "trainer/backend/loops/reduce.h"
@@ -9,34 +9,34 @@
 
 namespace trainer {
 
-// Marks in an array of row losses, far below any loss. What a bad row means is said by
-// ReportBadLabels.
+// Marks in an array of row losses, far below any loss. ReportBadLabels reports what is wrong with a
+// bad row.
 inline constexpr float kIgnoredRow = -3e38f, kBadRow = -3.3e38f;
 
-// What the forward pass leaves for the backward pass, at the start of the layer's workspace.
+// Values that the forward pass keeps for the backward pass, at the start of the layer's workspace.
 struct LossAccumulators {
   float sum, ignored;
   float normalizer, weight;
-  float pad[12];  // to a whole cache line
+  float pad[12];  // pads to a whole cache line
 };
 
-// The classes and the ignore_label of loss_param.
+// Returns the rule with the ignore_label of loss_param.
 LabelRule LabelRuleOf(const LayerSpec& spec, int64_t classes);
 
-// Divides by loss_param's normalization: FULL all rows, VALID those not ignored, BATCH_SIZE
-// `outer`, NONE 1; never by less than 1. Where rows have weights, VALID is the sum of those, or 1
-// where that is 0.
+// Divides by loss_param's normalization: FULL all rows, VALID the rows that are not ignored,
+// BATCH_SIZE `outer`, NONE 1; never by less than 1. If rows have weights, VALID is the sum of the
+// weights, or 1 if the sum is 0.
 //
-// Over several replicas, whose losses and gradients are averaged, that is the number for all their
-// batches, divided by the number of replicas: the mean is then what one replica with all the
-// batches has. VALID counts over the replicas where counts may differ; nothing else is exchanged.
+// Replicas average their losses and gradients, so each divides by the number for all their batches,
+// divided by the number of replicas: the average then equals the value of one replica with all the
+// batches. VALID is counted over the replicas if counts may differ; nothing else is exchanged.
 class LossNormalizer final : public LabelCount {
  public:
-  // `standard` holds where loss_param says nothing. The old `normalize` counts only where
-  // `normalization` is not written: true is VALID, false BATCH_SIZE.
+  // `standard` is used if loss_param does not set a normalization. The old `normalize` is used only
+  // if `normalization` is not set: true is VALID, false BATCH_SIZE.
   LossNormalizer(const LayerSpec& spec, caffe::LossParameter::NormalizationMode standard);
 
-  // The mean over `rows` rows, whatever loss_param says.
+  // Takes the mean over `rows` rows, whatever loss_param says.
   explicit LossNormalizer(int64_t rows)
       : mode_(caffe::LossParameter::FULL), has_ignore_(false), rows_(rows), outer_(rows) {}
 
@@ -47,8 +47,8 @@ class LossNormalizer final : public LabelCount {
     outer_ = outer;
   }
 
-  // out = sum of `loss`, a mark or a number per row, over the normalizer. `weight`, where not null,
-  // holds a number per row: how much it counts, already in its loss.
+  // out = sum of `loss`, which has a mark or a number per row, divided by the normalizer. `weight`,
+  // if not null, holds a weight per row, which `loss` already includes.
   void Forward(const Device& device, const float* loss, LossAccumulators* head, float* out,
                const float* weight = nullptr);
 

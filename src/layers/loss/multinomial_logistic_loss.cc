@@ -4,7 +4,7 @@
 namespace trainer {
 namespace {
 
-constexpr float kMultinomialLogisticLossLeast = 1e-20f;  // Caffe's floor of a probability
+constexpr float kMultinomialLogisticLossLeast = 1e-20f;  // Caffe's lower bound of a probability
 
 struct NegativeLog {
   const float *p, *label;

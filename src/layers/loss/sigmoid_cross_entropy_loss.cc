@@ -11,7 +11,7 @@ struct Targets {
   HD bool Skips(float t) const { return has_ignore && truncf(t) == ignore; }
 };
 
-// -t log s(x) - (1 - t) log(1 - s(x)), with s the logistic function, in a form that cannot
+// Computes -t log s(x) - (1 - t) log(1 - s(x)), with s the logistic function, in a form that cannot
 // overflow: max(x, 0) - x t + log(1 + exp(-|x|)).
 struct CrossEntropy {
   const float *x, *t;

@@ -7,7 +7,8 @@
 namespace trainer {
 namespace {
 
-// Element i: the weighted difference, its loss and the slope of that. Weights may be null.
+// Computes the weighted difference of element i, its loss and the slope of the loss. The weights
+// `inside` and `outside` may be null.
 struct SmoothL1 {
   const float *a, *b, *inside, *outside;
   float square;  // sigma^2
@@ -24,7 +25,7 @@ struct SmoothL1 {
   }
   HD float Slope(int64_t i) const {
     const float d = Difference(i);
-    const float sign = d > 0 ? 1.0f : d < 0 ? -1.0f : d;  // NaN stays
+    const float sign = d > 0 ? 1.0f : d < 0 ? -1.0f : d;  // keeps NaN
     const float slope = fabsf(d) < 1 / square ? square * d : sign;
     return slope * Outside(i) * (inside == nullptr ? 1.0f : inside[i]);
   }

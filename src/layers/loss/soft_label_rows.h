@@ -1,5 +1,6 @@
 #pragma once
-// Cross entropy of softmax and shares of the classes, a share for each score.
+// Cross entropy between softmax and a distribution over the classes, which has a share for each
+// score.
 
 #include <cmath>
 
@@ -8,7 +9,8 @@
 
 namespace trainer {
 
-// A share t of a row, of which label smoothing moves `smoothing` to all classes alike.
+// Smooths a share t of a row: label smoothing distributes the fraction `smoothing` equally over all
+// classes.
 struct SmoothShare {
   float smoothing;
   template <class Row>
@@ -17,13 +19,13 @@ struct SmoothShare {
   }
 };
 
-// One row: probabilities, and the loss -sum_c t_c log p_c.
+// Computes one row: probabilities, and the loss -sum_c t_c log p_c.
 struct ShareLossRow {
   const float *x, *share;
   float *prob, *loss;
   Rows rows;
   SmoothShare smooth;
-  float most;  // of one row whose shares sum to 1
+  float most;  // largest loss of a row whose shares sum to 1
 
   template <class Row>
   HD void operator()(const Row& row) const {
@@ -40,7 +42,7 @@ struct ShareLossRow {
   }
 };
 
-// dx = (p * the shares' sum - t) * weight / normalizer.
+// dx = (p * the sum of the shares - t) * weight / normalizer.
 struct ShareGradientRow {
   const float *prob, *share, *weight, *normalizer;
   float* dx;

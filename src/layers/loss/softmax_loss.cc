@@ -11,11 +11,11 @@
 namespace trainer {
 namespace {
 
-constexpr float kMaxLoss = 87.3365447f;  // -log(FLT_MIN): Caffe's floor of a probability
+constexpr float kMaxLoss = 87.3365447f;  // -log(FLT_MIN): Caffe's lower bound of a probability
 
-// What the logarithms of a row's probabilities are summed with. Class c has the weight[c], 1 where
-// that is null; the label's class has all of it but a share of `smoothing`, which is spread over
-// all classes.
+// The factors of the logarithms of a row's probabilities. Class c has the weight[c], or 1 if
+// `weight` is null. The label's class gets its weight, except the fraction `smoothing`, which is
+// spread over all classes.
 struct Target {
   const float* weight;
   float smoothing;
@@ -24,7 +24,7 @@ struct Target {
   HD float At(int64_t c, int64_t label, float spread) const {
     return Weight(c) * (c == label ? spread + 1 - smoothing : spread);
   }
-  // The targets' sum over the row's classes.
+  // Returns the sum of the targets over the row's classes.
   template <class Row>
   HD float Sum(const Row& row, int64_t label, float spread) const {
     if (weight == nullptr) return 1;
@@ -33,8 +33,8 @@ struct Target {
   }
 };
 
-// One row: probabilities, and the loss -sum_c target_c log p_c, for one label without weights
-// log(sum_j exp(x_j)) - x_label.
+// Computes one row: probabilities, and the loss -sum_c target_c log p_c. For one label without
+// weights, the loss is log(sum_j exp(x_j)) - x_label.
 struct LossRow {
   const float *x, *label;
   float *prob, *loss, *row_weight;  // row_weight is null without class weights
@@ -69,7 +69,7 @@ struct LossRow {
   }
 };
 
-// dx = (p * the targets' sum - target) * weight / normalizer; 0 in ignored rows.
+// dx = (p * the sum of the targets - target) * weight / normalizer; 0 in ignored rows.
 struct LossGradientRow {
   const float *prob, *label, *weight, *normalizer;
   float* dx;
@@ -189,7 +189,7 @@ class SoftmaxWithLoss final : public Layer, public UsesReplicas, public CountsLa
   }
 
  private:
-  // What is said of labels alone.
+  // Refuses fields that apply to labels only.
   void CheckShares() const {
     const caffe::LossParameter& loss = spec_.proto().loss_param();
     const char* const field = loss.has_ignore_label() ? "ignore_label" : "class_weight";
@@ -200,7 +200,7 @@ class SoftmaxWithLoss final : public Layer, public UsesReplicas, public CountsLa
              " works with class labels, but here bottom 1 has one share per score; remove it"));
   }
 
-  // The weights of classes and rows are null where there are none.
+  // `weights` and `row_weights` are null without class weights.
   struct Buffers {
     LossAccumulators* head;
     float* loss;
@@ -222,10 +222,10 @@ class SoftmaxWithLoss final : public Layer, public UsesReplicas, public CountsLa
   LabelOrder order_;
   ScratchRegion<LossAccumulators> head_;
   ScratchRegion<float> loss_, row_weight_, prob_;
-  std::vector<float> weights_;  // per class, or empty
+  std::vector<float> weights_;  // one per class, or empty
   float smoothing_ = 0;
   bool own_probabilities_ = true;
-  bool shares_ = false;  // of the classes, in place of labels
+  bool shares_ = false;  // bottom 1 has a share per score instead of labels
 };
 
 const RegisterLayer<SoftmaxWithLoss> kSoftmaxWithLoss(

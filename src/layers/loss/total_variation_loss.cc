@@ -8,14 +8,14 @@
 namespace trainer {
 namespace {
 
-// Images in memory: (N, H, W, C).
+// Addresses images in memory: (N, H, W, C).
 struct Places {
   const float* x;
   int64_t channels, height, width;
 
   HD int64_t Column(int64_t i) const { return i / channels % width; }
   HD int64_t Row(int64_t i) const { return i / (channels * width) % height; }
-  // To the neighbours below and to the right; 0 at the border.
+  // Return the differences to the neighbours below and to the right; 0 at the border.
   HD float Down(int64_t i) const {
     return Row(i) + 1 < height ? x[i + channels * width] - x[i] : 0.0f;
   }
@@ -32,14 +32,16 @@ struct VariationTerm {
   }
 };
 
-// The derivative of the sum by x_i, which its own term and those above and to the left have.
+// Computes the derivative of the sum by x_i, which appears in its own term and in the terms above
+// and to the left.
 struct TermGradient {
   Places places;
   float half_power, factor;
   const float* weight;
   float* dx;
 
-  // Of a term by its square, twice; 0 where the length of the gradient is 0.
+  // Returns twice the derivative of a term by its square; 0 if the square is 0 (for powers other
+  // than 2).
   HD float Slope(int64_t i) const {
     const float down = places.Down(i), right = places.Right(i);
     const float square = down * down + right * right;

@@ -4,8 +4,8 @@
 
 namespace trainer {
 
-// Two sums: the first gives a mean that is right but for rounding, the second the moments around
-// it, and how far it is off.
+// Sums twice: the first sum gives a mean that is exact except for rounding; the second gives the
+// moments around it, and the error of the mean.
 void AllReducedMoments::Join(const Device& device, float* mean, float* variance) {
   const size_t channels = host_.size() / 3, bytes = channels * sizeof(float);
   const auto replicas = static_cast<float>(replicas_.count);

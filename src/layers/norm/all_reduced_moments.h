@@ -8,28 +8,28 @@
 
 namespace trainer {
 
-// Used by one thread. Sums are made on the host, where the numbers of a device go for that.
+// Used by one thread. The host computes the sums, so a device's numbers are copied there and back.
 class AllReducedMoments {
  public:
   void Use(const AllReduceFn& replicas) { replicas_ = replicas; }
-  // The channels, before the first pass; the calls below allocate nothing.
+  // Sets the number of channels. Call it before the first pass; the calls below allocate nothing.
   void Plan(int64_t channels) { host_.resize(3 * static_cast<size_t>(channels)); }
 
   int count() const { return replicas_.count; }
 
-  // `mean` and `variance` (C), on the device, of this replica's batch become those of all replicas'
-  // batches together, which are equally large. Exact where means are far from 0: what is summed is
-  // the distance from a mean that all know.
+  // Replaces `mean` and `variance` (C), on the device, of this replica's batch by the moments of
+  // all replicas' batches together. All batches must have the same size. The result is accurate for
+  // means far from 0 because each replica sums distances from a mean that all replicas know.
   // Source: Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample
   // variances" (1979).
   void Join(const Device& device, float* mean, float* variance);
 
-  // `values`, on the device, at most 2 C, become their means over the replicas.
+  // Replaces `values`, on the device, at most 2 C, by their means over the replicas.
   void Mean(const Device& device, float* values, int64_t count);
 
  private:
   AllReduceFn replicas_;
-  std::vector<float> host_;  // means, variances, the means that all know
+  std::vector<float> host_;  // means, variances, the means that all replicas know
 };
 
 }  // namespace trainer

@@ -9,7 +9,7 @@
 namespace trainer {
 namespace {
 
-// A sum of two inputs without factors.
+// Whether `next` sums two inputs without coefficients.
 bool IsPlainSum(const LayerSpec& next) {
   const caffe::EltwiseParameter& param = next.proto().eltwise_param();
   return param.operation() == caffe::EltwiseParameter::SUM && param.coeff_size() == 0 &&
@@ -32,7 +32,7 @@ class BatchNorm final : public Layer, public UsesReplicas {
     stored_ = param.has_use_global_stats() ? param.use_global_stats() : ctx.phase() == caffe::TEST;
     channels_ = in[1];
     pixels_ = channels_ > 0 ? in.Count() / channels_ : 0;
-    // Synchronised ones are equal on all replicas, and a mean of them might round.
+    // Synchronised statistics are equal on all replicas, and averaging them could round.
     const ParamOptions fixed = {.layout = {},
                                 .default_lr_mult = 0,
                                 .default_decay_mult = 0,
@@ -147,14 +147,14 @@ class BatchNorm final : public Layer, public UsesReplicas {
     }
   }
 
-  // The layers that are fused into this one: a Scale, the number of its context; a sum with input
-  // 1; a ReLU. In this order, each at most once.
+  // The layers that are fused into this one, in this order, each at most once: a Scale (the number
+  // of its context), a sum with input 1, a ReLU.
   struct Fused {
     int scale = -1;
     bool sum = false, relu = false;
   };
 
-  // Whether layer number k may follow those in `fused`, to which it then belongs.
+  // Whether layer number k may follow the layers in `fused`. If so, adds it to them.
   bool Add(const LayerSpec& next, int k, Fused& fused) const {
     if (fused.relu) return false;
     if (next.type() == "Scale" && k == 0 && !learned_) {
@@ -166,7 +166,7 @@ class BatchNorm final : public Layer, public UsesReplicas {
     return fused.relu = IsPlainRelu(next);
   }
 
-  // Whether the moments are those of all replicas' batches.
+  // Whether the moments are computed over the batches of all replicas.
   bool IsSynchronized() const {
     return spec_.proto().batch_norm_param().synchronized() && !stored_;
   }
@@ -180,10 +180,11 @@ class BatchNorm final : public Layer, public UsesReplicas {
     });
   }
 
-  // Whether y is more than the normalised input.
+  // Whether y is more than the normalised input, so that Backward needs the input.
   bool KeepsInput() const { return learned_ || fused_.scale >= 0 || fused_.sum || fused_.relu; }
 
-  // The learned scale and shift, own or those of a Scale layer, and their gradients.
+  // Returns the context with the learned scale and shift and their gradients: this layer's, or a
+  // fused Scale layer's.
   const RunContext& AffineOwner(const RunContext& run) const {
     return fused_.scale >= 0 ? run.Epilogue(fused_.scale) : run;
   }

@@ -9,7 +9,7 @@
 namespace trainer {
 namespace {
 
-// The blobs of a file, read when they are asked for.
+// Reads and writes the blobs of a file; decodes a blob only when it is needed.
 class Blobs {
  public:
   Blobs(caffe::LayerParameter& layer, const std::string& file) : layer_(layer), file_(file) {}
@@ -23,7 +23,8 @@ class Blobs {
     WriteBlob(like.dims, values, &blob);
     *layer_.mutable_blobs(i) = blob;
   }
-  // An old order was (scale, bias, mean, variance, factor); only the factor is a single number.
+  // Converts an old order, (scale, bias, mean, variance, factor), to the current one. Only the
+  // factor is a single number.
   void Order() {
     if (Read(2).values.size() == 1 || Read(4).values.size() != 1) return;
     auto& blobs = *layer_.mutable_blobs();
@@ -32,7 +33,7 @@ class Blobs {
     blobs.SwapElements(2, 4);
     blobs.SwapElements(3, 4);
   }
-  // Sums become averages of weight 1. A weight of 0 means that nothing is stored yet.
+  // Converts sums to averages of weight 1. A weight of 0 means that nothing is stored yet.
   void DivideByFactor() {
     const BlobData factor = Read(2);
     if (factor.values.size() != 1) return;
@@ -45,7 +46,7 @@ class Blobs {
       Write(i, blob, values);
     }
   }
-  // Where nothing was learned the factor was 1 and the offset 0.
+  // Adds scale 1 and bias 0, because the file's layer did not learn them.
   void AddScaleAndBias() {
     const BlobData mean = Read(0);
     const size_t count = mean.values.size();

@@ -1,6 +1,6 @@
 #pragma once
-// The two forms of a BatchNorm, and what each stores: sums with the sum of their weights, or
-// averages with 1.
+// The two forms of a BatchNorm and their stored blobs: sums with the sum of their weights, or
+// averages with the number 1.
 
 #include <cstdint>
 
@@ -9,14 +9,14 @@
 
 namespace trainer {
 
-// Whether a BatchNorm learns a factor and an offset, the form of NVIDIA Caffe with 5 blobs: by
+// Whether a BatchNorm learns scale and bias, the form of NVIDIA Caffe with 5 blobs: because of
 // scale_bias, or because one of the two has a filler.
 inline bool LearnsScaleAndBias(const caffe::BatchNormParameter& param) {
   return param.scale_bias() || param.has_scale_filler() || param.has_bias_filler();
 }
 
-// The stored sums, and that of their weights, forget the past by `keep` per batch; the variance is
-// made unbiased.
+// Updates the stored sums and the sum of their weights: all are multiplied by `keep` per batch. The
+// variance is made unbiased.
 struct UpdateSums {
   float *mean_sum, *variance_sum, *factor;
   const float *mean, *variance;
@@ -28,7 +28,7 @@ struct UpdateSums {
   }
 };
 
-// The stored sums divided by the sum of their weights; 0 where nothing was summed yet.
+// Divides the stored sums by the sum of their weights; gives 0 if nothing was summed yet.
 struct StoredMoments {
   const float *mean_sum, *variance_sum, *factor;
   float *mean, *variance;
@@ -39,7 +39,7 @@ struct StoredMoments {
   }
 };
 
-// The stored averages move towards the batch's; the first batch is taken as it is.
+// Moves the stored averages towards the batch's; the first batch replaces them.
 struct UpdateAverages {
   float *mean_stored, *variance_stored;
   const float *factor, *mean, *variance;

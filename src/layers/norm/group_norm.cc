@@ -8,8 +8,8 @@ namespace {
 
 constexpr char kGroupNormParam[] = "group_norm_param";
 
-// The statistics are arrays (N, C), equal within a group; factor and offset are null where nothing
-// is learned.
+// The statistics are arrays (N, C), equal within a group; factor and offset are null if they are
+// not learned.
 template <class T>
 struct Apply {
   const T* x;
@@ -21,7 +21,7 @@ struct Apply {
   }
 };
 
-// dy * z, where z is the standardized x.
+// Computes dy * z, where z is the standardized x.
 template <class T>
 struct Along {
   const T *x, *dy;
@@ -159,8 +159,8 @@ class GroupNorm final : public Layer {
   LayerSpec spec_;
   PixelChunks items_;
   int64_t stats_ = 0, in_group_ = 1;
-  // Two arrays (N, C). Workspace: the mean and 1 / sqrt(variance + eps); scratch: sums of dy and
-  // dy * z.
+  // Two arrays (N, C). In the workspace they are the mean and 1 / sqrt(variance + eps); in scratch,
+  // sums of dy and dy * z.
   ScratchRegion<float> first_, second_;
 };
 

@@ -9,8 +9,8 @@ namespace {
 
 constexpr char kLayerNormParam[] = "layer_norm_param";
 
-// One row: its mean and 1 / sqrt(variance + eps), and y. factor and offset are null where nothing
-// is learned.
+// Computes one row: its mean, 1 / sqrt(variance + eps), and y. factor and offset are null if they
+// are not learned.
 template <class T>
 struct LayerNormStandardize {
   const T* x;
@@ -108,7 +108,8 @@ class LayerNorm final : public Layer {
     }
     const Shape& in = ctx.Input(0);
     const int axis = AxisIn(spec_, kLayerNormParam, "axis", param.axis(), in);
-    // From C on, an image's rows are contiguous; after C its elements have the stride C.
+    // For axis 0 or 1, an image's rows are contiguous; for a later axis, the elements of a row are
+    // C apart.
     rows_ = {in.Count(0, axis), in.Count(axis), IsNhwc(in) && axis > 1 ? in[1] : 1};
     ctx.Output(0, in, ctx.InputType(0));
     ctx.SaveInput(0);
@@ -162,7 +163,7 @@ class LayerNorm final : public Layer {
   LayerSpec spec_;
   Rows rows_;
   ScratchRegion<float> mean_,
-      inverse_;  // of the workspace: a mean and a 1 / sqrt(variance + eps) per row
+      inverse_;  // in the workspace, per row: mean, 1 / sqrt(variance + eps)
 };
 
 const RegisterLayer<LayerNorm> kLayerNorm(

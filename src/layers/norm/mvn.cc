@@ -6,16 +6,17 @@
 namespace trainer {
 namespace {
 
-// The statistics are arrays (N, C). Sums over pixels become means over pixels or, across channels,
-// over the item as a whole, the same number for each of its channels.
+// The statistics are arrays (N, C). This turns sums over pixels into means over pixels. MeanOfGroup
+// instead takes the mean over the whole item for across_channels, with the same number for each of
+// its channels.
 struct MeanOfEach {
   float* sums;
   float by;
   HD void operator()(int64_t i) const { sums[i] *= by; }
 };
 
-// inverse = 1 / (deviation + eps) of a variance, in place, and ratio = (deviation + eps) /
-// deviation, 0 where there is no deviation.
+// Computes inverse = 1 / (deviation + eps) from a variance, in place, and ratio = (deviation + eps)
+// / deviation, or 0 if the deviation is 0.
 struct Deviation {
   float *inverse, *ratio;
   float eps;
@@ -29,7 +30,7 @@ struct Deviation {
 template <class T>
 struct Standardize {
   const T* x;
-  const float *mean, *inverse;  // inverse is null where only the mean is subtracted
+  const float *mean, *inverse;  // inverse is null if only the mean is subtracted
   T* y;
   HD void operator()(int64_t at, int64_t, int64_t stat) const {
     const float d = Load(x[at]) - mean[stat];
@@ -125,7 +126,8 @@ class Mvn final : public Layer {
   LayerSpec spec_;
   PixelChunks items_;
   int64_t stats_ = 0;
-  // Two arrays (N, C). Workspace: 1 / (deviation + eps) and its ratio; scratch: means.
+  // Two arrays (N, C). In the workspace they are `inverse` and `ratio` of Deviation; in scratch,
+  // means.
   ScratchRegion<float> first_, second_;
   bool scaled_ = true;
 };

@@ -9,14 +9,14 @@ namespace {
 
 constexpr char kNormalizeParam[] = "norm_param";
 
-// The vectors that get length 1, and the factor of each element. A vector is a row of `rows`, whose
-// element i has channel i / inner % channels; with one factor for all, channels is 1.
+// The vectors that are scaled to length 1, and the factor of each element. A vector is a row of
+// `rows`; its element i has channel i / inner % channels. With one factor for all, channels is 1.
 struct Vectors {
   Rows rows;
   int64_t channels = 1, inner = 1;
 
   HD int64_t Channel(int64_t i) const { return i / inner % channels; }
-  // The row of the element at `at` in memory.
+  // Returns the row of the element at `at` in memory.
   HD int64_t RowOf(int64_t at) const {
     return at / (rows.length * rows.inner) * rows.inner + at % rows.inner;
   }
@@ -26,7 +26,7 @@ template <class T>
 struct NormalizeRow {
   const T* x;
   const float* scale;
-  float* inverse;  // of each row's length
+  float* inverse;  // 1 / length of each row
   T* y;
   Vectors in;
   float eps;
@@ -65,7 +65,7 @@ struct InputGradientRow {
   }
 };
 
-// What an element adds to the gradient of its channel's factor.
+// Computes what an element adds to the gradient of its channel's factor.
 template <class T>
 struct ScaleGradient {
   const T *x, *dy;
@@ -76,7 +76,7 @@ struct ScaleGradient {
   }
 };
 
-// One row: all sums are one number's.
+// Adds all sums to one number; the only row.
 struct AddAll {
   const float* sums;
   float* out;
@@ -138,7 +138,7 @@ class Normalize final : public Layer {
   }
 
  private:
-  // Workspace: 1 / length of each vector.
+  // The workspace holds 1 / length of each vector.
   static float* Inverse(const RunContext& run) {
     return reinterpret_cast<float*>(run.Workspace().data());
   }

@@ -51,7 +51,8 @@ class Scale final : public Layer {
     return small_.learned ? run.Param(0) : run.Input(1).f32();
   }
 
-  // A second bottom that is an image has another memory order than a bias of that shape.
+  // Refuses a bias whose memory order differs from the second bottom's, which happens if that is an
+  // image.
   void RequireOrder(const SetupContext& ctx) const {
     if (small_.learned || !small_.shape.IsImage() || ctx.Input(0).Count() == 1) return;
     spec_.FailIn("scale_param", "bias_term",

@@ -24,13 +24,13 @@ struct AddNoise {
   HD float operator()(float normal, float mean) const { return mean + normal; }
 };
 
-// Every draw of a pass has random numbers of its own.
+// Gives every draw of a pass its own random numbers.
 PhiloxKey KeyOf(const UnitDraw& draw) {
   constexpr uint64_t kApart = 0x9E3779B97F4A7C15;
   return {draw.key.seed ^ draw.draw * kApart, draw.key.stream};
 }
 
-// Term i of the sum: hidden units first, then visible ones.
+// Returns term i of the sum: hidden units first, then visible ones.
 struct FreeEnergyTerm {
   const float *visible, *visible_bias, *inputs;
   int64_t hidden_terms, units;

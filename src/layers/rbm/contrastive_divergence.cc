@@ -7,7 +7,7 @@
 namespace trainer {
 namespace {
 
-// One row per hidden unit. A mean of exactly 0 was not measured yet.
+// Updates the running mean of one hidden unit per row. A mean of exactly 0 was not measured yet.
 struct MeasureRow {
   const float* means;
   float* kept;
@@ -24,7 +24,8 @@ struct MeasureRow {
   }
 };
 
-// The hidden factors of the gradient: of the data in the first rows, of the chains in the others.
+// Computes the hidden factors of the gradient: the first rows are for the data, the others for the
+// chains.
 struct HiddenFactors {
   const float *means, *kept_mean, *scale;
   float* hidden;
@@ -96,8 +97,8 @@ float* ContrastiveDivergence::FirstMeans(const RunContext& run) const {
   return options_.persistent ? nullptr : ChainVisible(run);
 }
 
-// From the state of the last pass, or from the visible means that the data gave. Leaves visible
-// units at the end and the hidden units' means there.
+// Starts from the state of the last pass, or from the visible means that the data gave. Leaves the
+// visible units at the ends of the chains, and the hidden units' means there.
 void ContrastiveDivergence::RunChains(const RunContext& run, const BoltzmannWeights& weights,
                                       std::span<std::byte> scratch) const {
   const Device& device = run.device();

@@ -186,9 +186,10 @@ class Rbm final : public Layer, public LearnsFromChains, public DrawsNumbers {
     units_.visible = down_ ? made : inputs;
   }
 
-  // Workspace: the batch and the chains of contrastive divergence, or the batch in row-major order
-  // where it is not; means where the output holds draws. Scratch: the gradient of the units'
-  // inputs; hidden units drawn, and the means of visible ones that they give.
+  // The workspace holds the batch and the chains of contrastive divergence, or the batch in
+  // row-major order if its memory has another order; and the means if the output holds draws.
+  // Scratch holds the gradient of the units' inputs; the drawn hidden units, and the visible means
+  // that they give.
   void SetupMemory(SetupContext& ctx) {
     ScratchLayout workspace, state;
     divergence_.reset();
@@ -215,7 +216,7 @@ class Rbm final : public Layer, public LearnsFromChains, public DrawsNumbers {
     return sample_ ? means_.At(run.Workspace()) : run.Output(0).f32();
   }
 
-  // The input in row-major order: of forward.
+  // Returns the input in row-major order, for Forward.
   const float* PlainInput(const RunContext& run) const {
     const bool copies = divergence_ || plain_in_;
     if (!copies) return run.Input(0).f32();
@@ -239,7 +240,7 @@ class Rbm final : public Layer, public LearnsFromChains, public DrawsNumbers {
               1 / static_cast<float>(records_), run.Output(1).f32());
   }
 
-  // The gradient of the means, also where the output is drawn from them.
+  // Propagates the gradient of the means, also if the output is drawn from them.
   void PropagateMeans(const RunContext& run, std::span<std::byte> rest) const {
     const Device& device = run.device();
     const float* const dy = run.GradOutput(0).f32();
@@ -269,7 +270,7 @@ class Rbm final : public Layer, public LearnsFromChains, public DrawsNumbers {
   LayerSpec spec_;
   ChainOptions chain_;
   bool down_ = false, sample_ = false, plain_in_ = false;
-  bool reports_ = false;  // reconstruction error
+  bool reports_ = false;  // whether it computes the reconstruction error
   BoltzmannUnits units_;
   int64_t records_ = 0;
   ScratchRegion<float> plain_, means_;

@@ -1,5 +1,5 @@
 #pragma once
-// One step of an LSTM: c = cont * f * c_prev + i * g; h = o * tanh(c). Per sequence, gates and
+// One step of an LSTM: c = cont * f * c_prev + i * g; h = o * tanh(c). For each sequence, gates and
 // their activations hold H numbers each of i, f, o (logistic) and g (tanh), in this order.
 
 #include "trainer/backend/loops/map_rows.h"
@@ -7,7 +7,7 @@
 
 namespace trainer {
 
-// Row n is a sequence. `active` may be `gates`.
+// Row n is sequence n. `active` may be `gates`.
 struct LstmCell {
   const float *gates, *c_prev, *cont;
   float *active, *c, *h;
@@ -31,8 +31,8 @@ struct LstmCell {
   }
 };
 
-// dh is the sum of two terms; each of dh, dh_more, dc counts as zeros when null. dc_prev may be dc
-// or dh_more; a null dgates or dc_prev is not wanted.
+// Computes the gradients of one step. The gradient of h is dh + dh_more; null dh, dh_more and dc
+// count as zeros. dc_prev may be dc or dh_more; null dgates or dc_prev are not computed.
 struct LstmCellGradient {
   const float *active, *c_prev, *c, *cont, *dh, *dh_more, *dc;
   float *dgates, *dc_prev;

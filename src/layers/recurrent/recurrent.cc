@@ -9,7 +9,7 @@ namespace {
 
 constexpr char kRecurrentParam[] = "recurrent_param";
 
-// to[n][j] = cont[n] * from[n][j]; `to` may be `from`.
+// Computes to[n][j] = cont[n] * from[n][j]; `to` may be `from`.
 struct Continue {
   const float *cont, *from;
   float* to;
@@ -17,7 +17,7 @@ struct Continue {
   HD void operator()(int64_t i) const { to[i] = cont[i / width] * from[i]; }
 };
 
-// The same numbers are added at every step.
+// Adds the same numbers to the gates of every step.
 struct AddFixed {
   const float* fixed;
   float* gates;
@@ -180,7 +180,8 @@ void RecurrentLayer::PrepareProducts(PrepareContext& ctx) {
   static_gradient_ = Product(ctx, {.m = n_, .n = static_width_, .k = g});
 }
 
-// An input's numbers in row-major order.
+// Returns an input's numbers in row-major order; copies them to `offset` in the scratch if memory
+// has another order.
 const float* RecurrentLayer::Plain(const RunContext& run, int input, int64_t offset) const {
   if (!IsNhwc(run.Input(input).shape)) return run.Input(input).f32();
   CopyToNchw(run.device(), run.Input(input), At(run, offset));

@@ -1,5 +1,5 @@
 #pragma once
-// The sequence part that RNN and LSTM share.
+// The sequence part shared by RNN and LSTM.
 
 #include <array>
 
@@ -8,10 +8,10 @@
 
 namespace trainer {
 
-// T steps of N sequences at once, with G = gates * H numbers per step for H = num_output:
+// Computes T steps of N sequences together, with G = gates * H numbers per step for H = num_output:
 //   gates_t (N, G) = x_t W_x^T + b [+ static W_s^T] + (cont_t * h_{t-1}) W_h^T.
-// The terms without h are one product for all steps. What a cell makes of its gates is the layer's
-// own: Step and StepBackward. States (h, and c where there are two) are kept for all steps.
+// The terms without h are one product for all steps. Subclasses define the cell: Step and
+// StepBackward. States (h, and c if there are two) are kept for all steps.
 class RecurrentLayer : public Layer {
  public:
   void Setup(SetupContext& ctx) final;
@@ -25,26 +25,27 @@ class RecurrentLayer : public Layer {
   RecurrentLayer(const LayerSpec& spec, int gates, int states)
       : spec_(spec), gate_count_(gates), state_count_(states) {}
 
-  // Declares what comes after W_h; makes its products.
+  // SetupOutput declares the parameters after W_h; PrepareOutput makes their products.
   virtual void SetupOutput(SetupContext&) {}
   virtual void PrepareOutput(PrepareContext&) {}
-  // From the gates of step t, which it may overwrite, and the states before to those after.
+  // Computes the states after step t from its gates, which it may overwrite, and the states before
+  // it.
   virtual void Step(const RunContext& run, int64_t t) = 0;
-  // From the states of all steps to output 0.
+  // Computes output 0 from the states of all steps.
   virtual void Output(const RunContext& run) = 0;
-  // The gradient of h (T, N, H) by way of output 0, which has one; adds to the gradients of the
-  // parameters after W_h.
+  // Returns the gradient of h (T, N, H) through output 0; adds to the gradients of the parameters
+  // after W_h. Called only if output 0 has a gradient.
   virtual const float* OutputBackward(const RunContext& run) = 0;
-  // Sets DGates(t); from the gradients of h_t, which is dh (or 0 when null) + Carry(0), and of the
-  // other states, Carry(1). Leaves in the latter the gradient of the state before.
+  // Sets DGates(t) from the gradient of h_t, which is dh (or 0 if null) + Carry(0), and the
+  // gradient of the other state, Carry(1), which it replaces by the gradient of the previous state.
   virtual void StepBackward(const RunContext& run, int64_t t, const float* dh) = 0;
 
   std::unique_ptr<GemmPrimitive> Product(PrepareContext& ctx, const GemmDesc& desc);
-  // Takes that many floats of the backward pass's scratch; the offset in floats.
+  // Reserves this many floats of scratch; returns the offset in floats.
   int64_t TakeScratch(int64_t floats);
 
   float* Gates(const RunContext& run, int64_t t) const { return Kept(run) + t * n_ * GateWidth(); }
-  // State `s` (0 is h) before step t; after the last for t = T.
+  // Returns state `s` (0 is h) before step t, or after the last step for t = T.
   float* State(const RunContext& run, int s, int64_t t) const {
     return Kept(run) + steps_ * n_ * GateWidth() + (s * (steps_ + 1) + t) * n_ * width_;
   }
@@ -56,7 +57,7 @@ class RecurrentLayer : public Layer {
   static float* At(const RunContext& run, int64_t offset) {
     return reinterpret_cast<float*>(run.Scratch().data()) + offset;
   }
-  // What the products may use.
+  // Returns the scratch that products may use.
   std::span<std::byte> Rest(const RunContext& run) const {
     return run.Scratch().subspan(static_cast<size_t>(floats_) * sizeof(float));
   }
@@ -87,11 +88,12 @@ class RecurrentLayer : public Layer {
   LayerSpec spec_;
   int gate_count_, state_count_;
   bool exposed_ = false, has_static_ = false;
-  int first_state_ = 2;  // the input that holds h's start, where exposed
+  int first_state_ = 2;  // with expose_hidden, the input that holds the initial h
   int64_t steps_ = 0, n_ = 0, x_width_ = 0, static_width_ = 0, width_ = 0;
   int64_t macs_ = 0;
-  // Scratch, in floats: inputs in row-major order where memory has another; (N, G) of the static
-  // input; cont * h; the gates' gradients; the states' gradients from step to step.
+  // Offsets in scratch, in floats: inputs in row-major order if memory has another order (x,
+  // static); the (N, G) term of the static input (fixed); cont * h (hidden); the gates' gradients;
+  // the states' gradients, passed from step to step (carry).
   int64_t floats_ = 0, x_at_ = 0, static_at_ = 0, fixed_at_ = 0, hidden_at_ = 0, dgates_at_ = 0,
           carry_at_ = 0;
   size_t product_bytes_ = 0;

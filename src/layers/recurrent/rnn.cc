@@ -8,7 +8,7 @@ struct TanhOf {
   HD float operator()(float x) const { return Tanh(x); }
 };
 
-// dx of y = tanh(x), where dy is the sum of one or two terms.
+// Computes dx of y = tanh(x), where dy is the sum of one or two terms.
 struct TanhGradient {
   const float *dy, *dy_more, *y;
   float* dx;

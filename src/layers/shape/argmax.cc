@@ -8,8 +8,8 @@ namespace {
 
 constexpr char kArgmaxParam[] = "argmax_param";
 
-// Whether element i with value a comes before j with b: the greater first, of equals the later one,
-// what is not a number last.
+// Whether element i with value a precedes element j with value b: greater values first, then later
+// indices; NaN last.
 HD bool Before(float a, int64_t i, float b, int64_t j) {
   if (a > b) return true;
   if (a < b) return false;
@@ -17,7 +17,8 @@ HD bool Before(float a, int64_t i, float b, int64_t j) {
   return a_nan == b_nan ? i > j : b_nan;
 }
 
-// The indices, or the values, of the `top` greatest elements of one row each; null is not wanted.
+// Writes the indices, or the values, of the `top` greatest elements of each row; a null array is
+// not written.
 struct Greatest {
   const float* x;
   float *indices, *values;
@@ -90,8 +91,8 @@ class ArgMax final : public Layer {
         Join("top_k is ", top, "; with ", rows_.length, " values it must be 1 to ", rows_.length));
   }
 
-  // (N, parts, top, 1...), as many axes as the input has and at least 3. In memory the parts
-  // follow each other, or, in an image, are interleaved.
+  // Returns (N, parts, top, 1...), with as many axes as the input and at least 3. In memory the
+  // parts follow each other or, in an image, are interleaved.
   Shape WholeItems(const Shape& in, int64_t top, int64_t parts) {
     std::vector<int64_t> dims(static_cast<size_t>(std::max(in.Rank(), 3)), 1);
     dims[0] = in[0];

@@ -19,7 +19,8 @@ struct TakeItem {
   }
 };
 
-// One element within the items: what was chosen twice adds up, always in the same order.
+// Computes one element of each item. Gradients of an item that was selected several times are
+// summed in a fixed order.
 struct AddItems {
   const float *dy, *index;
   float* dx;

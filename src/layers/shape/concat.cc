@@ -76,7 +76,7 @@ class Concat final : public Layer {
   }
 
   LayerSpec spec_;
-  ConcatDesc desc_;  // one block per index of the axes before
+  ConcatDesc desc_;  // one block per index of the preceding axes
   std::vector<const std::byte*> parts_;
   std::vector<std::byte*> gradients_;
 };

@@ -47,7 +47,7 @@ class Crop final : public Layer {
   }
 
  private:
-  // Of cropped axis `i` of `count`.
+  // Returns the offset of cropped axis `i` of `count`.
   int64_t ReadOffset(int i, int count) const {
     const auto& offsets = spec_.proto().crop_param().offset();
     if (offsets.empty()) return 0;
@@ -86,14 +86,14 @@ class Crop final : public Layer {
     }
     start_bytes_ = static_cast<size_t>(start) * element_bytes;
   }
-  // The k-th axis in memory, from the outermost on.
+  // Returns the k-th axis in memory, counted from the outermost.
   static int MemoryAxis(const Shape& shape, int k) {
     constexpr int kImageOrder[] = {0, 2, 3, 1};
     return shape.IsImage() ? kImageOrder[k] : k;
   }
 
   LayerSpec spec_;
-  // From the whole, where the part starts, and back.
+  // take_ copies the part, which begins at start_bytes_, out of the whole; put_ copies it back.
   CopyDesc take_, put_;
   size_t start_bytes_ = 0;
 };

@@ -14,7 +14,7 @@ struct AddScaled {
   float by;
   HD float operator()(float sum, float x) const { return sum + by * x; }
 };
-struct Weigh {  // the first two inputs in one pass
+struct Weigh {  // sums the first two inputs in one pass
   float a, b;
   HD float operator()(float x, float y) const { return a * x + b * y; }
 };
@@ -27,14 +27,14 @@ struct Greater {
 struct PassWhereEqual {
   HD float operator()(float dy, float x, float y) const { return x == y ? dy : 0.0f; }
 };
-struct DropWhereEqual {  // an input that only ties with the winner gets nothing
+struct DropWhereEqual {  // an input that only ties with the winner gets 0
   HD float operator()(float dx, float x, float winner) const { return x == winner ? 0.0f : dx; }
 };
-struct Quotient {  // dy * y / x, for products that may divide
+struct Quotient {  // dy * y / x, for stable_prod_grad: false
   HD float operator()(float dy, float y, float x) const { return dy * (y / x); }
 };
 
-struct WeighPositive {  // with a ReLU fused into the sum
+struct WeighPositive {  // the sum with a ReLU fused into it
   Weigh sum;
   HD float operator()(float x, float y) const {
     const float v = sum(x, y);
@@ -102,7 +102,7 @@ class Eltwise final : public Layer {
 
   void Backward(const RunContext& run) override {
     for (int i = run.NumInputs();
-         i-- > 0;) {  // input 0's gradient may share dy's memory: it is last
+         i-- > 0;) {  // input 0 is last because its gradient may share dy's memory
       if (!run.NeedsGradInput(i)) continue;
       if (op_ == Param::SUM) BackwardSum(run, i);
       if (op_ == Param::PROD) BackwardProduct(run, i);
@@ -120,7 +120,7 @@ class Eltwise final : public Layer {
     Map(run.device(), ScaleByCoefficient{by}, run.GradInput(i), run.GradOutput(0));
   }
 
-  // Products of the other inputs; or, when the user wants that, y / x.
+  // Multiplies dy by the other inputs or, if stable_prod_grad is false, by y / x.
   void BackwardProduct(const RunContext& run, int i) {
     const Device& device = run.device();
     const Tensor& dx = run.GradInput(i);
@@ -135,8 +135,8 @@ class Eltwise final : public Layer {
     }
   }
 
-  // The winner is the last of the first two inputs that has the greatest value, else the first of
-  // the others: where an input that goes before it in that order has it too, x gets nothing.
+  // If several inputs have the greatest value, input 1 wins over input 0, and both win over the
+  // others; among the others, the first wins. Only the winner gets the gradient.
   void BackwardMax(const RunContext& run, int i) {
     const Device& device = run.device();
     Map(device, PassWhereEqual{}, run.GradInput(i), run.GradOutput(0), run.Input(i), run.Output(0));
@@ -151,7 +151,7 @@ class Eltwise final : public Layer {
   LayerSpec spec_;
   Param::EltwiseOp op_;
   std::vector<float> coeff_;
-  bool relu_ = false;  // whether the ReLU that follows is fused into it
+  bool relu_ = false;  // whether the following ReLU is fused into it
 };
 
 const RegisterLayer<Eltwise> kEltwise(

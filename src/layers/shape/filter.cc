@@ -10,7 +10,7 @@
 namespace trainer {
 namespace {
 
-// to[i] = the number of the row that from[i] names; 0 where it names none.
+// Copies row row[i] of `from` to row i of `to`; writes 0 if row[i] is negative.
 template <class T>
 struct TakeRows {
   const T* from;
@@ -107,8 +107,8 @@ class Filter final : public Layer, public WorksOnHost {
 
   LayerSpec spec_;
   std::vector<float> selected_;  // the selector on the host
-  // Made on the host, then in the workspace: for each item that passes, its number in the input;
-  // for each, in the output, -1 for those that do not pass.
+  // Computed on the host, then copied to the workspace. chosen_ has the input index of each
+  // selected item; place_ has the output index of each item, or -1 if the item is not selected.
   ScratchLayout layout_;
   ScratchRegion<int32_t> chosen_, place_;
   HostUpload upload_;

@@ -10,7 +10,7 @@ struct ScaleBy {
   HD float operator()(float x) const { return factor * x; }
 };
 
-// The gradient of F^T F: dF = F (dG + dG^T).
+// Adds dG^T for the gradient of F^T F: dF = F (dG + dG^T).
 struct AddTransposed {
   const float* dy;
   float* sum;
@@ -23,7 +23,7 @@ struct AddTransposed {
   }
 };
 
-// G = F^T F for each image, F its values (H W, C) as they are in memory.
+// Computes G = F^T F for each image, where F has its values (H W, C) as they are in memory.
 class Gram final : public Layer {
  public:
   explicit Gram(const LayerSpec& spec) : spec_(spec) {}

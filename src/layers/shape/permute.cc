@@ -6,7 +6,7 @@ namespace {
 
 constexpr char kPermuteParam[] = "permute_param";
 
-// A tensor's axes in memory order, outermost first.
+// Returns a tensor's axes in memory order, outermost first.
 std::vector<int> MemoryOrder(const Shape& shape) {
   if (shape.IsImage()) return {0, 2, 3, 1};
   std::vector<int> axes;
@@ -14,7 +14,7 @@ std::vector<int> MemoryOrder(const Shape& shape) {
   return axes;
 }
 
-// Axis i of `to` is axis order[i] of `from`.
+// Describes a copy from `from` to `to`, whose axis i is axis order[i] of `from`.
 CopyDesc PermutedCopy(const Shape& from, const Shape& to, const std::vector<int>& order,
                       size_t element_bytes) {
   std::vector<int64_t> distance(order.size());
@@ -62,7 +62,7 @@ class Permute final : public Layer {
   }
 
  private:
-  // The old axis of each new one.
+  // Returns the old axis of each new axis.
   std::vector<int> ReadOrder(const Shape& in) const {
     const auto& given = spec_.proto().permute_param().order();
     std::vector<int> order;

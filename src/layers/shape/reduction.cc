@@ -6,8 +6,8 @@ namespace {
 
 using Op = caffe::ReductionParameter;
 
-// Element i of row o is at Start(o) + i * step. Rows count in row-major order of the axes that
-// stay, which for images differs from memory's.
+// Element i of row o is at Start(o) + i * step. Rows are counted in row-major order of the
+// remaining axes, which for images differs from the order in memory.
 struct Slots {
   int64_t length = 1, step = 1, channels = 1, heights = 1;
 

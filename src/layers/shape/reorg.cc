@@ -8,10 +8,10 @@ namespace {
 
 constexpr char kReorgParam[] = "reorg_param";
 
-// Two orders of an item's numbers. By square: (C, H, stride, W, stride), the row-major order of an
-// image (C, H * stride, W * stride) cut into squares. By offset: (stride, stride, C, H, W), that of
-// an image (stride^2 * C, H, W) whose channels are the positions within a square, each with C
-// channels.
+// Converts between two orders of an item's numbers. "By square" is (C, H, stride, W, stride): the
+// row-major order of an image (C, H * stride, W * stride) that is divided into squares. "By offset"
+// is (stride, stride, C, H, W): the order of an image (stride^2 * C, H, W) whose channels are the
+// positions within a square, each with C channels.
 struct Squares {
   int64_t stride = 1, channels = 1, height = 1, width = 1;
 
@@ -33,7 +33,7 @@ struct Squares {
   }
 };
 
-// to[i] = from's number of the other order.
+// Copies each number to its index in the other order.
 template <class T>
 struct Rearrange {
   const T* from;
@@ -66,7 +66,8 @@ class Reorg final : public Layer {
     RequireRank(ctx, spec_, 0, 4, 4, "images (N, C, H, W)");
     const Shape& in = ctx.Input(0);
     const int64_t s = spec_.proto().reorg_param().stride();
-    constexpr int64_t kMax = int64_t{1} << 24;  // no shape has as many channels as its square
+    // a larger stride squared exceeds any number of channels
+    constexpr int64_t kMax = int64_t{1} << 24;
     if (s > kMax || in[1] % (s * s) != 0) {
       spec_.FailIn(kReorgParam, "stride",
                    Join("stride ", s, " needs a multiple of ", s, " * ", s,
@@ -96,7 +97,7 @@ class Reorg final : public Layer {
  private:
   void Run(const Device& device, const ConstTensor& from, const Tensor& to,
            bool to_is_by_offset) const {
-    if (from.shape == to.shape) return;  // a view
+    if (from.shape == to.shape) return;  // the output is a view
     DispatchDtype(from.dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
       ForEach(device, to.Count(),

@@ -59,7 +59,7 @@ class Slice final : public Layer {
     return AxisIn(spec_, kSliceParam, "slice_dim", axis, shape);
   }
 
-  // Where each part starts, and the end of the last.
+  // Returns the start of each part, and the end of the last one.
   std::vector<int64_t> ReadStarts(int parts) const {
     const auto& points = spec_.proto().slice_param().slice_point();
     std::vector<int64_t> starts = {0};
@@ -97,7 +97,7 @@ class Slice final : public Layer {
   LayerSpec spec_;
   Rows rows_;
   std::vector<int64_t> starts_;
-  ConcatDesc desc_;  // one block per index of the axes before
+  ConcatDesc desc_;  // one block per index of the preceding axes
   std::vector<std::byte*> parts_;
   std::vector<const std::byte*> gradients_;
 };

@@ -23,7 +23,7 @@ class Split final : public Layer {
   void Forward(const RunContext&) override {}
 
   void Backward(const RunContext& run) override {
-    std::array<ConstTensor, 4> parts;  // of them the sum so far is the first
+    std::array<ConstTensor, 4> parts;  // the first may be the sum so far
     size_t count = 0;
     for (int i = 0; i < run.NumOutputs(); ++i) {
       if (!run.HasGradOutput(i)) continue;
@@ -38,7 +38,7 @@ class Split final : public Layer {
   }
 
  private:
-  // In one pass over memory. The output may be one of the parts.
+  // Adds the parts in one pass over memory. The sum may share memory with one of the parts.
   static void Sum(const RunContext& run, const std::array<ConstTensor, 4>& parts, size_t count) {
     const auto& [a, b, c, d] = parts;
     const Tensor& sum = run.GradInput(0);

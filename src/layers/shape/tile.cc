@@ -5,7 +5,7 @@
 namespace trainer {
 namespace {
 
-// dx = the sum over all copies.
+// Computes dx as the sum over all copies.
 template <class T>
 struct SumTiles {
   const T* dy;

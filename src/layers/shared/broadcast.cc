@@ -5,7 +5,7 @@
 namespace trainer {
 namespace {
 
-// The axes of a shape from the innermost in memory outwards.
+// Returns the axes of a shape from the innermost in memory outwards.
 std::vector<int> MemoryAxes(const Shape& shape) {
   if (shape.IsImage()) return {1, 3, 2, 0};
   std::vector<int> axes;
@@ -51,7 +51,8 @@ struct ScaleShiftRow {
   }
 };
 
-// A small array of one element: there is one row only, which Map shares out.
+// Used if the small array has one element: there is only one row then, so Map divides it among
+// threads.
 struct ScaleShiftAll {
   const float *scale, *shift;
   HD float operator()(float x) const {
@@ -59,7 +60,7 @@ struct ScaleShiftAll {
   }
 };
 
-// One row per small element: its repetitions.
+// Sums the repetitions of one small element. Each small element is a row.
 template <class T>
 struct RepetitionRow {
   Broadcast broadcast;
@@ -118,7 +119,7 @@ void ReduceBroadcast(const Device& device, const Broadcast& broadcast, const Con
                      const ConstTensor* x, float* to) {
   const int64_t repetitions = dy.Count() / broadcast.small_count;
   if (broadcast.stride[0] == 1 && broadcast.length[0] == broadcast.small_count) {
-    // The usual case, channels of an image: memory is (rows, small_count).
+    // In the usual case, channels of an image, memory is (rows, small_count).
     return device.AddChannelSums({.outer = repetitions, .channels = broadcast.small_count}, dy, x,
                                  to);
   }

@@ -1,5 +1,5 @@
 #pragma once
-// Checks that many layers make of their inputs and fields. All throw kConfig at the user's line.
+// Checks of inputs and fields that many layers share. All throw kConfig at the user's line.
 
 #include <string>
 #include <string_view>
@@ -8,18 +8,18 @@
 
 namespace trainer {
 
-// "(64, 20, 12, 12)"
+// Formats a shape for a message: "(64, 20, 12, 12)".
 std::string Dims(const Shape& shape);
 
-// `axis` of `shape` counted from the front; refuses one that is out of range.
+// Returns `axis` of `shape` counted from the front; refuses an axis that is out of range.
 int AxisIn(const LayerSpec& spec, std::string_view param, std::string_view field, int axis,
            const Shape& shape);
 
-// Refuses inputs that are not stored as f32, for layers that only know that.
+// Refuses inputs that are not stored as f32, for layers that support only f32.
 void RequireF32(const SetupContext& ctx, const LayerSpec& spec);
 
-// Refuses an input whose number of axes is not within [min, max]; `wish` says what it should be,
-// e.g. "an image (N, C, H, W)".
+// Refuses an input whose number of axes is not within [min, max]; `wish` describes the expected
+// input, e.g. "an image (N, C, H, W)".
 void RequireRank(const SetupContext& ctx, const LayerSpec& spec, int input, int min, int max,
                  std::string_view wish);
 

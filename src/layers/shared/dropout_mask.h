@@ -1,6 +1,6 @@
 #pragma once
-// Which elements a Dropout drops: a function of (seed, layer, pass, element), so that nothing is
-// stored and a ReLU in front can apply it in its own pass.
+// Selects the elements that a Dropout drops, as a function of (seed, layer, pass, element), so that
+// nothing is stored and a preceding ReLU can apply the mask in its own pass.
 
 #include <cmath>
 
@@ -12,8 +12,8 @@ namespace trainer {
 struct DropoutMask {
   PhiloxKey key;
   const uint32_t* pass;  // on the device
-  uint32_t threshold;    // an element stays where its random word reaches `threshold`
-  float scale;           // of what stays
+  uint32_t threshold;    // an element is kept if its random word is at least `threshold`
+  float scale;           // factor of the elements that are kept
 
   // `run` is the Dropout's own context.
   DropoutMask(const caffe::DropoutParameter& param, const RunContext& run)
@@ -25,7 +25,7 @@ struct DropoutMask {
   }
 };
 
-// What a Dropout makes of f(x), which draws a random word per element.
+// Computes a Dropout's output for f(x), given a random word per element.
 template <class F>
 struct KeepOrDrop {
   F f;
@@ -37,7 +37,7 @@ struct KeepOrDrop {
   }
 };
 
-// y = f(x) * scale where the element stays, else 0.
+// y = f(x) * scale if the element is kept, else 0.
 template <class F>
 void ApplyDropout(const Device& device, const DropoutMask& mask, F f, const ConstTensor& x,
                   const Tensor& y) {

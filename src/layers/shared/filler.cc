@@ -16,7 +16,7 @@ struct Draw {
   uint32_t pass;
 };
 
-// Calls fill(block words, values of that block, their number) for each four values.
+// Calls fill_block(random words, values, count) for each block of four values.
 template <class FillBlock>
 void ForBlocks(const Draw& draw, std::span<float> values, const FillBlock& fill_block) {
   const auto n = static_cast<int64_t>(values.size());
@@ -34,8 +34,8 @@ void FillUniform(const Draw& draw, float min, float max, std::span<float> values
   });
 }
 
-// Box-Muller: two uniform numbers give two independent normal ones. The first is taken from (0, 1],
-// which keeps the logarithm finite.
+// Box-Muller: two uniform numbers give two independent normal numbers. The first is taken from (0,
+// 1], which keeps the logarithm finite.
 void FillGaussian(const Draw& draw, float mean, float std, std::span<float> values) {
   ForBlocks(draw, values, [=](const Philox4& words, float* to, int64_t n) {
     for (int64_t i = 0; i < n; i += 2) {
@@ -48,8 +48,8 @@ void FillGaussian(const Draw& draw, float mean, float std, std::span<float> valu
   });
 }
 
-// Keeps each value with probability `keep`, else sets it to zero. The words follow those that the
-// values were drawn from.
+// Keeps each value with probability `keep`, else sets it to zero. It uses the words after the ones
+// from which the values were drawn.
 void Thin(const Draw& draw, double keep, std::span<float> values) {
   const uint64_t first = (values.size() + 3) / 4 * 4;
   for (size_t i = 0; i < values.size(); ++i) {
@@ -68,7 +68,7 @@ void FillUnitBall(const Draw& draw, const Shape& shape, std::span<float> values)
   }
 }
 
-// The weights of a deconvolution that enlarges by `factor` with linear interpolation.
+// Computes the weights of a deconvolution that enlarges by `factor` with linear interpolation.
 void FillBilinear(const LayerSpec& layer, const Shape& shape, std::span<float> values) {
   if (shape.Rank() != 4 || shape[2] != shape[3]) {
     layer.Fail(Join(kPrefix, "bilinear needs a 4-D blob with square kernels, but this blob is ",
@@ -85,7 +85,7 @@ void FillBilinear(const LayerSpec& layer, const Shape& shape, std::span<float> v
   }
 }
 
-// The count that xavier and msra scale by.
+// Returns the count by which xavier and msra scale.
 double Fan(const caffe::FillerParameter& filler, const Shape& shape) {
   const auto count = static_cast<double>(shape.Count());
   const double in = shape.Rank() > 0 ? count / static_cast<double>(shape[0]) : 1;

@@ -3,7 +3,7 @@
 namespace trainer {
 
 void HostUpload::Prepare(const Device& device, size_t bytes) {
-  copies_ = device.NewCopyStream();  // the one before, if any, is done with the memory
+  copies_ = device.NewCopyStream();  // a previous stream finishes with the memory first
   if (host_ != nullptr && host_->size() < bytes) host_ = nullptr;
   memory_ = &device.PinnedMemory();
   bytes_ = bytes;

@@ -12,7 +12,8 @@ std::map<std::string, LayerDoc>& MutableDocs() {
   return docs;
 }
 
-// What a layer that brings data into a net can be replaced by.
+// Returns a message that says how to replace a layer that brings data into a net; "" for other
+// layers.
 std::string DataAdvice(const LayerSpec& spec) {
   if (spec.proto().bottom_size() > 0 || spec.proto().top_size() == 0) return "";
   return ". It is a data layer: write the data to HDF5 files and read them with HDF5Data, or use "
@@ -45,7 +46,7 @@ void RequireType(const LayerSpec& spec) {
 
 [[maybe_unused]] const bool kTypesAreKnown = (SetTypeCheck(RequireType), true);
 
-// "1 bottom", "1 to 2 tops", "at least 2 bottoms", "no tops"
+// Returns "1 bottom", "1 to 2 tops", "at least 2 bottoms", "no tops".
 std::string Wanted(int min, int max, const char* noun) {
   if (max == 0) return Join("no ", noun, "s");
   const std::string many = Join(" ", noun, (max == 1 || (max < 0 && min == 1)) ? "" : "s");

@@ -1,11 +1,11 @@
 #pragma once
-// What GroupNorm and MVN share: the numbers that they sum, and means over groups of channels.
+// Sums and group means that GroupNorm and MVN share.
 
 #include "trainer/backend/loops/pixel_sums.h"
 
 namespace trainer {
 
-// What is summed, besides what the layers define.
+// Terms of sums over the elements of a channel; the layers define others.
 template <class T>
 struct ValueOf {
   const T* x;
@@ -27,8 +27,8 @@ struct SquareAround {
   }
 };
 
-// Sums per item and channel become, in each of a group's neighbouring channels, `by` times the sum
-// over the group. One row per group.
+// Replaces the sums per item and channel of each group by `by` times the sum over the group's
+// neighbouring channels. Each group is a row.
 struct MeanOfGroup {
   float* sums;
   float by;

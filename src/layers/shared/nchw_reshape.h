@@ -4,8 +4,8 @@
 
 namespace trainer {
 
-// Output 0 is input 0 under another shape, in row-major order (N, C, H, W): a view where the memory
-// orders agree, else a copy. The work of Flatten and Reshape.
+// Implements Flatten and Reshape: output 0 is input 0 under another shape, in row-major order (N,
+// C, H, W). It is a view if the memory orders agree, else a copy.
 class NchwReshape {
  public:
   void Setup(SetupContext& ctx, const Shape& out);

@@ -1,5 +1,6 @@
 #pragma once
-// Normal random numbers for every element, the same function of key, pass and element everywhere.
+// Normal random numbers for each element. They depend only on key, pass and element, on every
+// device.
 
 #include <cmath>
 
@@ -8,8 +9,9 @@
 
 namespace trainer {
 
-// to[i] = f(z_i, from[i]) for four elements, z_i normal by the method of Box and Muller: two
-// uniform numbers give two normal ones. The first is from (0, 1], which keeps the logarithm finite.
+// Sets to[i] = f(z_i, from[i]) for four elements. z_i is normal by the method of Box and Muller:
+// two uniform numbers give two normal numbers. The first is from (0, 1], which keeps the logarithm
+// finite.
 template <class F>
 struct NormalBlock {
   PhiloxKey key;

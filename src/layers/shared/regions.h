@@ -1,5 +1,6 @@
 #pragma once
-// Regions of images, as ROIPooling and PSROIPooling read them: a row (image, x1, y1, x2, y2) each.
+// Regions of images, the input of ROIPooling and PSROIPooling: one row (image, x1, y1, x2, y2)
+// each.
 
 #include <cmath>
 
@@ -20,7 +21,7 @@ struct RegionCell {
   HD float Area() const { return static_cast<float>((bottom - top) * (right - left)); }
 };
 
-// From floats that may be far outside of an image to pixels inside.
+// Clamps a float, which may be far outside of an image, to [0, size].
 HD int64_t PixelWithin(float at, int64_t size) {
   const float inside = fminf(fmaxf(at, 0.0f), static_cast<float>(size));
   return static_cast<int64_t>(inside);
@@ -28,18 +29,18 @@ HD int64_t PixelWithin(float at, int64_t size) {
 // Keeps sums of a few coordinates away from infinity.
 HD float BoundedCoordinate(float x) { return fminf(fmaxf(x, -1e9f), 1e9f); }
 
-// Refuses an input 1 that is not (R, 5) or (R, 5, 1, 1), and an input 0 that is no images; gives
-// input 1 no gradient.
+// Refuses an input 1 that is not (R, 5) or (R, 5, 1, 1), and an input 0 that is not (N, C, H, W);
+// declares that input 1 gets no gradient.
 void PlanRegions(SetupContext& ctx, const LayerSpec& spec);
 
-// The spatial_scale in a layer's message; refuses what is not above 0.
+// Returns the spatial_scale of a layer's message; refuses values that are not above 0.
 float ReadSpatialScale(const LayerSpec& spec, const char* param, float value);
 
-// Reports the first number of the regions (input 1) that is no image of rule's or no finite
-// coordinate to run.input_error().
+// Reports the first number of the regions (input 1) that is not an image index below rule.classes,
+// or not a finite coordinate, to run.input_error().
 void ReportBadRegions(const RunContext& run, const LabelRule& rule);
 
-// Throws kData for number `at` of those, which is `number`.
+// Throws kData for element `at` of the regions, which has the value `number`.
 [[noreturn]] void ThrowBadRegion(const LayerSpec& spec, const LabelRule& rule, int64_t at,
                                  float number);
 

@@ -7,8 +7,8 @@
 
 namespace trainer {
 
-// What losses of softmax(x) make of a row: p_i = exp(x_i - top) / sum, with top the largest x_i.
-// The elements are `step` apart.
+// Computes the softmax of a row for a loss: p_i = exp(x_i - top) / sum, where top is the largest
+// x_i. The elements have the stride `step`.
 struct RowSoftmax {
   float top, sum;
 
@@ -22,7 +22,7 @@ struct RowSoftmax {
   }
 };
 
-// Throws kConfig where a gradient arrives at the probabilities, the second top of such a loss.
+// Throws kConfig if a gradient arrives at the probabilities, the second top of such a loss.
 inline void RefuseProbabilityGradient(const RunContext& run, const LayerSpec& spec) {
   if (run.NumOutputs() < 2 || !run.HasGradOutput(1)) return;
   spec.Fail(

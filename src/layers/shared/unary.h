@@ -1,5 +1,5 @@
 #pragma once
-// Layers that map each element alone, written as their two formulas.
+// Layers that map each element alone, defined by their two formulas.
 
 #include <cmath>
 
@@ -8,8 +8,8 @@
 
 namespace trainer {
 
-// What the gradient of y = f(x) is computed from, beside dy. A layer that needs no x may work in
-// place.
+// The value that the gradient of y = f(x) needs in addition to dy. A layer that does not need x may
+// work in place.
 enum class Keeps { kNothing, kInput, kOutput };
 
 template <class Math>
