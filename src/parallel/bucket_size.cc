@@ -10,7 +10,7 @@
 namespace trainer {
 namespace {
 
-// The shortest of some.
+// Returns the shortest time of `rounds` calls.
 template <class F>
 double Seconds(int rounds, const F& call) {
   int64_t best = std::numeric_limits<int64_t>::max();

@@ -10,16 +10,16 @@
 
 namespace trainer {
 
-// Collective; rank 0's measurement is used.
+// Measures all-reduces. Collective; all ranks get rank 0's measurement.
 AllReduceSpeed MeasureAllReduce(Communicator& group);
 
-// The size for which latency is an eighth of a bucket's time, within 64 KiB and 64 MiB, in
-// multiples of 64 KiB.
+// Returns the size for which latency is an eighth of a bucket's time, in multiples of 64 KiB from
+// 64 KiB to 64 MiB.
 size_t BucketBytes(const AllReduceSpeed& speed);
 
-// "latency 2.1 us, 9.3 GB/s"
+// Returns, for example, "latency 2.1 us, 9.3 GB/s".
 std::string Describe(const AllReduceSpeed& speed);
-// "256 KiB", "25 MiB"
+// Returns, for example, "256 KiB" or "25 MiB".
 std::string DescribeBytes(size_t bytes);
 
 }  // namespace trainer

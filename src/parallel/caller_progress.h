@@ -8,10 +8,10 @@
 
 namespace trainer {
 
-// The training thread reduces, between the layers of its backward pass and while it waits. Within
-// one node an all-reduce only needs the CPU: a separate thread would take cores from the
-// computation and cost two wake-ups per all-reduce, while the training thread has the cores and its
-// team.
+// Lets the training thread reduce, between the layers of its backward pass and while it waits.
+// Within one node an all-reduce only needs the CPU. A separate thread would take cores from the
+// computation and cost two wake-ups per all-reduce, while the training thread already has the cores
+// and its team.
 class CallerProgress final : public ProgressEngine {
  public:
   CallerProgress(NodeAllReduce& sum, Waiter& waiter) : sum_(sum), waiter_(waiter) {}

@@ -60,8 +60,8 @@ void HostCommunicator::Heartbeat(int iterations) {
   status_.progress.fetch_add(1, std::memory_order_relaxed);
 }
 
-// Texts as sums: each rank gives numbers where the others give zeros, three bytes to a float, which
-// holds them exactly.
+// Gathers texts by all-reduces: each rank gives its own characters where the others give zeros,
+// three bytes per float, which holds them exactly.
 std::vector<std::string> HostCommunicator::Gather(const std::string& own) {
   constexpr size_t kBytes = 3;
   const auto ranks = static_cast<size_t>(rank_.size);

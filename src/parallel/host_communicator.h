@@ -14,8 +14,8 @@ namespace trainer {
 
 class HostCommunicator final : public Communicator {
  public:
-  // The arguments must outlive the object; `progress` reduces what is allocated from `gradients`.
-  // `names`: by rank.
+  // `progress` reduces what is allocated from `gradients`, and `names` is by rank. The arguments
+  // must outlive the object.
   HostCommunicator(const Rank& rank, ProgressEngine& progress, RankStatus& status,
                    GradientMemory& gradients, const std::vector<std::string>& names)
       : rank_(rank), progress_(progress), status_(status), gradients_(gradients), names_(names) {}
@@ -36,14 +36,14 @@ class HostCommunicator final : public Communicator {
 
   // Sets what WhyNotTreeOrder returns.
   void SetWhyNotTreeOrder(std::string why) { why_not_tree_order_ = std::move(why); }
-  // Sets the size at which a bucket is full. The same on each rank.
+  // Sets the size at which a bucket is full. All ranks must set the same size.
   void SetBucket(size_t floats) { bucket_size_ = floats; }
 
   // The number of buckets of the last backward pass.
   int buckets() const { return buckets_; }
 
  private:
-  // Adds its lifetime to spent_.
+  // Adds its own lifetime to spent_.
   class Spent;
 
   void Flush();

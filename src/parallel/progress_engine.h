@@ -13,12 +13,13 @@ class ProgressEngine {
   virtual ~ProgressEngine() = default;
   // Queues an all-reduce in place. The caller does not touch the values until it is done.
   virtual void Submit(std::span<float> values) = 0;
-  // Does what can be done without waiting.
+  // Continues the all-reduces as far as it can without waiting.
   virtual void Poll() = 0;
   // Returns when the first `count` all-reduces of all that were submitted are done. Throws
   // PeerFailed.
   virtual void WaitFor(uint64_t count) = 0;
-  // Nanoseconds in which another thread reduced while the training thread did not wait for it.
+  // Returns the nanoseconds in which another thread reduced while the training thread did not wait
+  // for it.
   virtual int64_t OverlappedNs() const { return 0; }
 };
 

@@ -54,7 +54,7 @@ void ThreadProgress::RunSums() {
   }
 }
 
-// Spins only while the other thread waits: the core is that one's.
+// Spins only while the training thread waits, because both use the same core.
 void ThreadProgress::Run(std::span<float> values) {
   sum_.Start(values);
   const auto advance = [&] { return sum_.Advance(); };

@@ -13,12 +13,12 @@
 
 namespace trainer {
 
-// A separate thread reduces while the training thread computes. Between nodes an all-reduce mostly
-// waits, and one thread must make all calls of MPI.
+// Lets a separate thread reduce while the training thread computes. Between nodes an all-reduce
+// mostly waits, and one thread must make all MPI calls.
 class ThreadProgress final : public ProgressEngine {
  public:
-  // The thread calls `while_idle` while it has nothing to reduce; it returns how long the thread
-  // may sleep until the next call.
+  // The thread calls `while_idle` while it has nothing to reduce. `while_idle` returns how long the
+  // thread may sleep until the next call.
   ThreadProgress(const ControlBlock& block, int local, NodeAllReduce& sum,
                  std::function<std::chrono::nanoseconds()> while_idle)
       : block_(block),
@@ -32,11 +32,11 @@ class ThreadProgress final : public ProgressEngine {
   void WaitFor(uint64_t count) override;
   int64_t OverlappedNs() const override { return summing_ns_ - waited_ns_; }
 
-  // The loop of the thread. Returns after Stop, when it may be called again, or if a rank failed.
-  // Calls `fail`, which ends the run, for an error on this rank.
+  // Runs the loop of the thread. Returns after Stop, when it may be called again, or if a rank
+  // failed. For an error on this rank, calls `fail`, which ends the run.
   void Serve(const std::function<void(const Error&)>& fail);
   void Stop();
-  // Whether the training thread waits, so that its core is free.
+  // Returns whether the training thread waits, so that its core is free.
   bool IsAwaited() const { return awaited_; }
 
  private:
@@ -52,11 +52,10 @@ class ThreadProgress final : public ProgressEngine {
   std::mutex mutex_;
   std::deque<std::span<float>> queue_;
   std::atomic<bool> stopped_{false}, awaited_{false};
-  std::atomic<uint32_t> ended_{
-      0};  // changes when an all-reduce is done, or none will be done any more
+  std::atomic<uint32_t> ended_{0};  // changes after each all-reduce and when the thread fails
   std::atomic<uint64_t> done_{0};
   std::atomic<int64_t> summing_ns_{0};
-  int64_t waited_ns_ = 0;  // of the training thread, while there was something to reduce
+  int64_t waited_ns_ = 0;  // nanoseconds that the training thread waited in WaitFor
   std::atomic<bool> failed_{false};
 };
 

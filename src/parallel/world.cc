@@ -80,8 +80,8 @@ class JoinedWorld final : public World {
   std::unique_ptr<Mpi> mpi_;
   Waiter waiter_;
   GradientMemory gradients_;
-  std::unique_ptr<MpiRpc> rpc_;               // null on one machine
-  std::unique_ptr<InterNodeAllReduce> link_;  // likewise
+  std::unique_ptr<MpiRpc> rpc_;               // null on one node
+  std::unique_ptr<InterNodeAllReduce> link_;  // null on one node
   NodeAllReduce sum_;
   ThreadProgress thread_progress_;
   CallerProgress caller_progress_;
@@ -114,7 +114,7 @@ std::unique_ptr<MpiRpc> MakeRpc(Mpi* mpi, const JoinedRank& joined) {
       [&block] { ThrowIfFailed(block); });
 }
 
-// The link answers ranks of other machines while it waits for sums.
+// The link also runs RPC handlers while it waits, so ranks of other nodes get replies meanwhile.
 std::unique_ptr<InterNodeAllReduce> MakeLink(Mpi* mpi, const JoinedRank& joined,
                                              const ThreadProgress& progress, MpiRpc* rpc) {
   if (joined.map.nodes() < 2) return nullptr;
@@ -167,13 +167,13 @@ void JoinedWorld::Begin(const WorldOptions& settings) {
   communicator_->SetBucket(BucketFloats());
 }
 
-// Prints an error of the thread that calls MPI, unless another rank of this machine failed first.
+// Prints an error of the thread that calls MPI, unless another rank of this node failed first.
 void JoinedWorld::ReportError(const Error& error) const {
   if (!block().ReportFailure({static_cast<int>(error.code()), joined_.rank.rank})) return;
   std::fprintf(stderr, "error: %s%s\n", RankPrefix().c_str(), error.what());
 }
 
-// Publishes the cores of this rank, then shares threads and memory among the ranks of the machine.
+// Publishes the cores of this rank, then divides threads and memory among the ranks of the node.
 void JoinedWorld::ShareCores() {
   const CoreSet own = OwnCores();
   for (size_t i = 0; i < own.size(); ++i) status().cores[i] = own[i];
@@ -203,7 +203,7 @@ std::string JoinedWorld::Describe() const {
               DescribeBytes(bucket_bytes_));
 }
 
-// The lock that hands sums to the MPI thread also publishes the type to it.
+// Needs no lock: the mutex that hands all-reduces to the MPI thread publishes the type, too.
 std::string JoinedWorld::SetCompression(CompressionType type) {
   if (link_ == nullptr) {
     return type == CompressionType::kF32
@@ -225,7 +225,7 @@ std::string JoinedWorld::DescribeSent() const {
               " as f32)");
 }
 
-// The MPI thread stops serving sums meanwhile.
+// The MPI thread does not reduce anything else meanwhile.
 std::optional<double> JoinedWorld::AllReduceByMpi(std::span<float> values) {
   if (mpi_ == nullptr) return std::nullopt;
   int64_t time = 0;
@@ -244,7 +244,7 @@ void JoinedWorld::SumByMpi(std::span<float> values, const std::function<void()>&
   });
 }
 
-// Call while no sum of host memory is pending.
+// Called while no all-reduce of host memory is pending.
 void JoinedWorld::RunOnMpi(const std::function<void()>& task) {
   StopProgress();
   thread_->Run(task);
@@ -286,7 +286,7 @@ void JoinedWorld::Finish() {
 void JoinedWorld::Abort(int code) {
   StopProgress();
   if (mpi_ == nullptr) return;
-  // The others of this machine see the failure in shared memory and end by themselves.
+  // The other ranks of this node see the failure in shared memory and end by themselves.
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   thread_->Run([&] { mpi_->Abort(code); });
 }
@@ -300,7 +300,7 @@ void JoinedWorld::Abort(int code) {
                    environment.count_variable, " and PMIX_RANK"));
 }
 
-// Without this refusal each process would train its own model and all would write the same files.
+// Otherwise each process would train its own model, and all would write the same files.
 [[noreturn]] void FailAlone(const LaunchEnvironment& environment) {
   const std::string& variable = environment.count_variable;
   throw Error(ErrorCode::kUnavailable,
@@ -349,8 +349,7 @@ World* JoinWorld(const WorldOptions& settings) {
 
 namespace {
 
-// A rank that lost its peer knows less than the peer itself, which may be about to report why it
-// ends.
+// Waits up to 10 s for the lost peer's own report, because the peer knows why it ends.
 void AwaitPeerReport(const ControlBlock& block) {
   constexpr std::chrono::seconds kTurn{10};
   const auto end = std::chrono::steady_clock::now() + kTurn;
@@ -362,9 +361,9 @@ void AwaitPeerReport(const ControlBlock& block) {
 }  // namespace
 
 bool MayReportFailure(int* code) {
-  // The same error may stop every machine, or every rank before it joins. Ranks other than the
-  // first wait, so that the first one's message is printed and ends the run. mpirun needs seconds
-  // to notice an ended process, more so on busy cores.
+  // Every node, or every rank before it joins, may fail with the same error. Ranks other than the
+  // first one wait, so that its message alone is printed and ends the run. mpirun needs seconds to
+  // notice an ended process, more so on busy cores.
   constexpr std::chrono::seconds kTurn{4};
   JoinedWorld* const world = Own().get();
   if (world == nullptr) {

@@ -7,7 +7,8 @@
 
 namespace trainer {
 
-// A function that reduces over the ranks of `group`; empty if that is null.
+// Returns a function that all-reduces over the ranks of `group`, or an empty one if `group` is
+// null.
 inline std::function<void(std::span<float>)> ReduceOver(Communicator* group) {
   if (group == nullptr) return {};
   return [group](std::span<float> values) { group->AllReduce(values); };

@@ -13,8 +13,8 @@ class CoreShare {
 
  private:
   double seconds_ = 0;        // since the share was last computed
-  double without_core_ = 0;   // of all threads, until then; seconds
-  double quiet_seconds_ = 0;  // for how long no further note is due
+  double without_core_ = 0;   // seconds, summed over the threads, until then
+  double quiet_seconds_ = 0;  // seconds until the next note may be returned
 };
 
 }  // namespace trainer

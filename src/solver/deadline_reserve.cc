@@ -7,9 +7,10 @@
 namespace trainer {
 namespace {
 
-// A snapshot is written and read back. Network file systems that are busy are that slow.
+// A snapshot is written and then read back for verification; a busy network file system manages
+// about this rate for both together.
 constexpr double kBytesPerSecond = 50e6;
-constexpr double kLeastSnapshot = 1;  // flushing a file costs that even when it is small
+constexpr double kLeastSnapshot = 1;  // seconds, because even a small file must be flushed
 constexpr double kMargin = 2, kMarginFraction = 0.25;
 
 double Seconds(std::chrono::steady_clock::duration time) {

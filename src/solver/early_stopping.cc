@@ -24,7 +24,7 @@ void EarlyStopping::Resume(const caffe::SolverState& state) {
 
 void EarlyStopping::NoteTest(const TestReport& report) {
   const ReportedValue* const value = score_.In(report);
-  if (value == nullptr || report.iter == 0) return;  // weights that this run did not train
+  if (value == nullptr || report.iter == 0) return;  // at iteration 0 this run has trained nothing
   last_ = Test{report.iter, value->value};
   const bool first = !best_ || std::isnan(best_->value);
   if (first || score_.Better(last_->value, best_->value)) best_ = last_;

@@ -1,6 +1,6 @@
 #pragma once
-// Early stopping by `patience`: a run ends when so many tests in a row were not better than the
-// best one before them. A test at iteration 0 does not count.
+// Early stopping by `patience`: a run ends when that many tests in a row were not better than the
+// best test before them. A test at iteration 0 does not count.
 
 #include <optional>
 #include <string>
@@ -17,20 +17,21 @@ class EarlyStopping {
   // `outputs`: the names of the outputs of the first test net. Throws as ScoreFor does.
   EarlyStopping(const SolverSpec& spec, const std::vector<std::string>& outputs);
 
-  // Reads the best test so far from a snapshot; if it has none, the next test is the first.
+  // Reads the best test so far from a snapshot. Without one there, the next test becomes the best.
   void Resume(const caffe::SolverState& state);
   void NoteTest(const TestReport& report);
   // Writes the best test into a snapshot, among the scores of keep_best.
   void ToState(caffe::SolverState* state) const;
 
-  // Whether the last test was at least the `patience`-th after the best one. Tests are counted by
-  // their iterations, so a resumed run counts the tests of the run before.
+  // Returns whether the last test was at least the `patience`-th after the best one. Tests are
+  // counted by their iterations, so a resumed run also counts the tests of the run before it.
   bool IsFinished() const;
-  // The best test and the last one, for the log.
+  // Returns a sentence for the log about the best test and the last one.
   std::string Describe() const;
-  // Nothing before the first test after iteration 0.
+  // Returns the iteration of the best test, or nullopt before the first test after iteration 0.
   std::optional<int> BestIter() const { return best_ ? std::optional(best_->iter) : std::nullopt; }
-  // The best test, which there must be, and the file of its weights where it exists.
+  // Returns a sentence about the best test, with the file `weights` if it exists. Needs a best
+  // test.
   std::string DescribeBest(const std::string& weights) const;
 
  private:

@@ -16,7 +16,7 @@ struct Schedule {
   int iter, current_step;
 };
 
-// A policy's rate for min_lr = 0 and base_lr = 1.
+// Computes a policy's learning rate for min_lr = 0 and base_lr = 1.
 using Formula = std::function<double(const Schedule&)>;
 
 double Step(const Schedule& s) { return std::pow(s.solver.gamma(), s.iter / s.solver.stepsize()); }
@@ -52,21 +52,21 @@ const std::map<std::string, Formula>& Formulas() {
   return formulas;
 }
 
-// The rate without warm-up.
+// Returns the learning rate without warm-up.
 double PolicyRate(const Schedule& s) {
   const std::string& policy = s.solver.lr_policy();
   const float low = policy == "poly" || policy == "cosine" ? s.solver.min_lr() : 0;
   return low + (s.solver.base_lr() - low) * Formulas().at(policy)(s);
 }
 
-// The steps that a multistep policy has taken by `iter`.
+// Returns how many steps a multistep policy has taken by `iter`.
 int StepsBy(const caffe::SolverParameter& solver, int iter) {
   return static_cast<int>(
       std::ranges::count_if(solver.stepvalue(), [&](int step) { return step <= iter; }));
 }
 
-// With warmup_start_lr, Intel Caffe's word, the line ends at base_lr; with warmup_lr at the
-// policy's rate there.
+// The rate rises linearly until warmup_iter. With warmup_start_lr (Intel Caffe's field) it ends at
+// base_lr, with warmup_lr at the policy's rate for that iteration.
 double Warmup(const caffe::SolverParameter& solver, int iter) {
   const int end = solver.warmup_iter();
   const bool to_base = solver.has_warmup_start_lr();
@@ -81,7 +81,7 @@ double Rampup(const caffe::SolverParameter& solver, int iter) {
   return solver.rampup_lr() + (solver.base_lr() - solver.rampup_lr()) * fraction * fraction;
 }
 
-// From `start` at the run's beginning to `end` at max_iter.
+// Interpolates from `start` at iteration 0 to `end` at max_iter.
 float Between(float start, float end, int iter, int max_iter, float power) {
   const double fraction = std::pow(static_cast<double>(iter) / max_iter, power);
   return static_cast<float>(start + (end - start) * fraction);

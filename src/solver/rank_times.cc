@@ -47,7 +47,8 @@ RankTime RankTimes::Now() const {
           stats.overlapped};
 }
 
-// Each replica's numbers where the others give zeros.
+// The all-reduce works as a gather: each rank fills its own numbers and leaves zeros for the
+// others.
 RanksReport RankTimes::Report() {
   constexpr size_t kNumbers = 4;
   const Rank rank = group_.rank();

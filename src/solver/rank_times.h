@@ -1,5 +1,5 @@
 #pragma once
-// How the ranks of a run spend their time.
+// Measures how the ranks of a run spend their time.
 
 #include <span>
 
@@ -8,31 +8,30 @@
 
 namespace trainer {
 
-// How one rank spent some time.
+// The seconds of one rank.
 struct RankTime {
   double seconds = 0, exchange = 0,
-         data = 0;    // all; in calls of the communicator; waiting for batches
-  double hidden = 0;  // in which all-reduces overlapped computing
+         data = 0;    // all; in the communicator; waiting for data
+  double hidden = 0;  // in all-reduces that overlapped with computation
 };
 
 // Computes the means over the ranks and finds the straggler: the rank that spent the least time in
-// the communicator, if the others spent more than a tenth of their time more in it. Does not set
-// its name.
+// the communicator, if the others spent a larger fraction of their time there by more than 0.1.
+// Does not set its name.
 RanksReport Summarize(std::span<const RankTime> ranks, int* straggler);
 
-// Measures from Restart or the last report on. Used by the training thread.
+// Measures from Restart or from the last report. Used by the training thread.
 class RankTimes {
  public:
-  // For a communicator that has stats(). `net`: the training net. The arguments must outlive the
-  // object.
+  // `group` must have stats(), and `net` is the training net. Both must outlive the object.
   RankTimes(Communicator& group, const Net& net) : group_(group), net_(net) {}
 
   void Restart() { begin_ = Now(); }
-  // Collective; all ranks get the same report.
+  // Returns the times since the last report. Collective; all ranks get the same report.
   RanksReport Report();
 
-  // Time during which one lives is not counted, such as tests and snapshots. May be nested; does
-  // nothing if `times` is null.
+  // Time while a Pause exists is not counted, such as the time of tests and snapshots. Pauses may
+  // be nested; a null `times` does nothing.
   class Pause {
    public:
     explicit Pause(RankTimes* times);

@@ -8,9 +8,9 @@
 
 namespace trainer {
 
-// The score that the solver's field `field` (keep_best, patience) compares tests by. The first
-// test net has the `outputs`. Throws kConfig at the field's line if the solver has no test net, and
-// at the line of best_output if none of `outputs` has that name.
+// Returns the score by which the solver's field `field` (keep_best, patience) compares tests.
+// `outputs` are the outputs of the first test net. Throws kConfig at the field's line if the solver
+// has no test net, and at the line of best_output if none of `outputs` has that name.
 TestScore ScoreFor(const char* field, const SolverSpec& spec,
                    const std::vector<std::string>& outputs);
 

@@ -15,20 +15,20 @@ namespace trainer {
 namespace {
 
 constexpr std::array kSignals = {SIGINT, SIGHUP, SIGTERM, SIGUSR1, SIGUSR2};
-constexpr int64_t kOneSignal = 500'000'000;  // nanoseconds within which the same one counts once
+constexpr int64_t kOneSignal = 500'000'000;  // nanoseconds within which a repeat does not count
 
-// Written by the handler: lock-free atomics are what a handler may touch.
+// A signal handler writes these variables, so they must be lock-free atomics.
 std::atomic<int> g_effects[kSignals.size()];
 std::atomic<bool> g_snapshot{false};
-std::atomic<int64_t> g_answered{0};  // until when a request for a snapshot is the last one's
-std::atomic<int> g_stop_signal{0};   // the first one
-std::atomic<int64_t> g_stop_times[kSignals.size()];  // when each kind asked to stop first, or 0
-std::atomic<bool> g_running{false};  // there is an iteration to finish and something to save
+std::atomic<int64_t> g_answered{0};                  // snapshot signals are ignored until this time
+std::atomic<int> g_stop_signal{0};                   // the first signal that asked to stop, or 0
+std::atomic<int64_t> g_stop_times[kSignals.size()];  // when each signal first asked to stop, or 0
+std::atomic<bool> g_running{false};                  // whether BeginRun was called
 std::atomic<int> g_stop_exit_code{static_cast<int>(ErrorCode::kStopped)};
 struct sigaction g_before[kSignals.size()];
 stack_t g_stack_before;
 
-// As if the signal were not handled.
+// Ends the process as if the signal were not handled.
 void End(int signal) {
   RemoveOwnFiles();
   std::signal(signal, SIG_DFL);
@@ -38,9 +38,9 @@ void End(int signal) {
 // Batch systems send these signals as a warning before the end of a job.
 bool IsWarning(int signal) { return signal == SIGUSR1 || signal == SIGUSR2; }
 
-// A run that already stops may be writing its last snapshot. A signal of another kind must not end
-// that: Slurm sends SIGUSR1 as a warning and SIGTERM at the time limit, and mpirun answers Ctrl-C
-// with SIGTERM. Only a repeat of the same kind ends the run at once.
+// Only a repeat of the same signal ends the run at once. A signal of another kind must not: the run
+// may be writing its last snapshot when Slurm, which sent SIGUSR1 as a warning, sends SIGTERM at
+// the time limit, or when mpirun answers Ctrl-C with SIGTERM.
 void Stop(size_t kind) {
   const int signal = kSignals[kind];
   if (!g_running) {
@@ -65,8 +65,8 @@ void Handle(int signal) {
   }
 }
 
-// Bytes of the stack that handlers run on: what the processor's registers take there, 11 KiB with
-// AMX, and room for the handler.
+// Returns the size of the stack that handlers run on: the space for the saved processor registers
+// (11 KiB with AMX) and room for the handler itself.
 size_t HandlerStackBytes() {
   return static_cast<size_t>(std::max<long>(sysconf(_SC_MINSIGSTKSZ), 0)) + (size_t{64} << 10);
 }
@@ -81,8 +81,8 @@ Request ParseSignalEffect(const std::string& flag, const std::string& word) {
                                       ": not an effect of a signal; give stop, snapshot or none"));
 }
 
-// Handlers run on a stack of their own: oneDNN's sgemm does not keep the memory below the stack
-// pointer free. On its stack one handler in 16 corrupted the heap.
+// Handlers run on their own stack, because oneDNN's sgemm keeps data below the stack pointer: on
+// its stack one handler in 16 corrupted the heap.
 SignalWatch::SignalWatch(const SignalEffects& effects) : stack_(HandlerStackBytes()) {
   stack_t stack = {};
   stack.ss_sp = stack_.data();

@@ -35,7 +35,7 @@ void SnapshotRetention::Resume(const caffe::SolverState& state) {
           other.solver_type() == state.solver_type() && other.has_random_seed()) {
         found.emplace(names.iter, names);
       }
-    } catch (const Error&) {  // whose it is cannot be told, so it stays
+    } catch (const Error&) {  // the owner of an unreadable state is unknown, so it is kept
     }
   }
   const std::lock_guard lock(mutex_);
@@ -47,7 +47,7 @@ void SnapshotRetention::Resume(const caffe::SolverState& state) {
 
 void SnapshotRetention::NoteTest(const TestReport& report) {
   const ReportedValue* const value = score_ ? score_->In(report) : nullptr;
-  if (value == nullptr || report.iter == 0) return;  // weights that this run did not train
+  if (value == nullptr || report.iter == 0) return;  // at iteration 0 this run has trained nothing
   const std::lock_guard lock(mutex_);
   tested_ = true;
   test_iter_ = report.iter;
@@ -55,7 +55,8 @@ void SnapshotRetention::NoteTest(const TestReport& report) {
   if (own_.contains(test_iter_) || begun_ == test_iter_) scores_[test_iter_] = test_value_;
 }
 
-// The best of `iters` that have a score, the best first; of equal ones the earlier.
+// Returns the `keep_best` best of the `iters` that have a score, best first; of equal scores the
+// earlier iteration counts as better.
 std::vector<int> SnapshotRetention::Best(const std::vector<int>& iters) const {
   std::vector<int> best;
   for (const int iter : iters) {
@@ -85,8 +86,9 @@ void SnapshotRetention::Begin(int iter, caffe::SolverState* state) {
   }
 }
 
-// Weights get the names of temporary files first, which the next run clears away: wherever a kill
-// comes between, no weights without a state are left, which nobody could tell from the user's own.
+// Renames the weights to names of temporary files before it removes the state, because the next run
+// removes such files. A kill at any point then leaves no weights without a state, which would look
+// like the user's own files.
 bool SnapshotRetention::Remove(const SnapshotNames& names) const {
   const auto failed = [](const std::string& file, int result) {
     if (result == 0 || errno == ENOENT) return false;
@@ -133,7 +135,7 @@ void SnapshotRetention::Written(const SnapshotNames& names) {
   if (!removed.empty()) {
     try {
       SyncFolder(FolderOf(names.state));
-    } catch (const Error&) {  // older files may come back after a power cut
+    } catch (const Error&) {  // the removed files may come back after a power failure
     }
   }
   const std::lock_guard lock(mutex_);

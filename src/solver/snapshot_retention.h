@@ -1,5 +1,5 @@
 #pragma once
-// Which snapshots of a run are kept: keep_last, keep_best.
+// Decides which snapshots of a run are kept (keep_last, keep_best).
 
 #include <map>
 #include <mutex>
@@ -14,26 +14,28 @@
 
 namespace trainer {
 
-// The training thread notes tests and reads the best; the thread that writes snapshots removes old
-// ones. It removes only files of this run that are older than a snapshot that was just written and
-// read back: those that this process wrote, and those that Resume found.
+// The training thread notes tests and reads the best ones; the thread that writes snapshots removes
+// old ones. Only files of this run are removed (this process wrote them or Resume found them), and
+// only if they are older than a snapshot that was just written and read back.
 class SnapshotRetention {
  public:
-  // `outputs`: the names of the outputs of the first test net. Throws kConfig for a best_output
-  // that is none of them.
+  // `outputs` are the names of the outputs of the first test net. Throws kConfig if best_output is
+  // not one of them.
   SnapshotRetention(const SolverSpec& spec, const std::vector<std::string>& outputs,
                     FileOps& ops = FileOps::Posix());
 
-  // Finds what earlier processes of the run wrote before `state`, their newest snapshot, and their
-  // scores. A file belongs to the run if it is undamaged and has the run's seed and update rule.
+  // Finds the snapshots that earlier processes of the run wrote up to `state`, their newest one,
+  // and the scores of these snapshots. A file belongs to the run if it is undamaged and has the
+  // run's seed and update rule.
   void Resume(const caffe::SolverState& state);
-  // Notes the result of the first test net at an iteration. It is the score of a snapshot of that
+  // Notes the result of a test of the first test net. It is the score of the snapshot of that
   // iteration, and of later ones until the next test.
   void NoteTest(const TestReport& report);
-  // Called when a snapshot of this iteration begins. Writes the list of the best into its state.
+  // Called when the snapshot of iteration `iter` begins. Writes the list of the best snapshots into
+  // its state.
   void Begin(int iter, caffe::SolverState* state);
-  // Called when the snapshot is on the disk: removes what is not kept, with a line in the log for
-  // each.
+  // Called when the snapshot is on the disk. Removes the snapshots that are not kept and logs a
+  // line for each.
   void Written(const SnapshotNames& names);
 
  private:
@@ -43,10 +45,10 @@ class SnapshotRetention {
   FileOps& ops_;
   const std::string prefix_;
   const int keep_last_, keep_best_;
-  std::optional<TestScore> score_;  // nothing where snapshots are not compared
+  std::optional<TestScore> score_;  // nullopt without keep_best
   std::mutex mutex_;
   std::map<int, SnapshotNames> own_;  // on the disk, by iteration
-  std::map<int, float> scores_;       // of those, and of the one that is being written
+  std::map<int, float> scores_;       // also of the snapshot that is being written
   bool tested_ = false;
   int test_iter_ = -1;
   float test_value_ = 0;

@@ -24,10 +24,11 @@
 namespace trainer {
 namespace {
 
-// Of several replicas that of rank 0, in parts that floats hold exactly.
+// Draws a seed. All ranks get rank 0's, which travels as four parts of 16 bits because floats hold
+// those exactly.
 uint64_t FreshSeed(Communicator* group) {
   std::random_device device;
-  constexpr uint64_t kLargest = INT64_MAX;  // of the field random_seed
+  constexpr uint64_t kLargest = INT64_MAX;  // the largest value of the field random_seed
   const uint64_t own = ((uint64_t{device()} << 32) | device()) & kLargest;
   if (group == nullptr) return own;
   float parts[4] = {};
@@ -40,7 +41,7 @@ uint64_t FreshSeed(Communicator* group) {
   return seed;
 }
 
-// What the solver's random_seed, or the snapshot, gives; else a drawn number, which the log names
+// Returns the solver's random_seed or the snapshot's. If neither has one, draws a seed and logs it,
 // so that the run can be repeated.
 uint64_t SeedOf(const caffe::SolverParameter& solver, const LoadedState* loaded,
                 Communicator* group) {
@@ -52,8 +53,9 @@ uint64_t SeedOf(const caffe::SolverParameter& solver, const LoadedState* loaded,
   return seed;
 }
 
-// Where replicas sum gradients in memory of the host: of a device that is done when a call returns,
-// so that they see what it computed.
+// Returns the communicator's memory for gradients, or null for the device's own. Only a synchronous
+// device may use it: it has written its results when a call returns, so other ranks read final
+// gradients.
 std::pmr::memory_resource* GradientMemory(const SolverOptions& options, const Device& device,
                                           bool sums) {
   if (options.group == nullptr || device.IsAsync() || !sums) return nullptr;
@@ -146,7 +148,8 @@ void Solver::PrepareAverage() {
       objective_->UpdatesMayWriteAll() && optimizer_->FuseEma(ema_->PerParam(), proto_.ema_decay());
 }
 
-// The replicas among which batches are shared; null where one rank reads them for all.
+// Returns the communicator of the ranks that divide each batch; null if one rank reads the data for
+// all.
 Communicator* Solver::DataGroup() const { return partition_ == nullptr ? group_ : nullptr; }
 
 NetOptions Solver::CommonOptions(const SolverOptions& options, int net) const {
@@ -185,7 +188,7 @@ void Solver::BuildTrainNet(const SolverOptions& options) {
               << ExtraVirtualRankBytes(*train_net_, virtual_ranks_->count, proto_.iter_size()) /
                      1024
               << " KiB more for their sums";
-    return;  // each counts its own part of the batch alone
+    return;  // no JoinReplicas: each virtual rank counts the labels of its own part alone
   }
   if (DataGroup() == nullptr || !strategy_->IsSynchronous()) return;
   const auto sum = [this](std::span<float> values) { group_->AllReduce(values); };
@@ -197,7 +200,8 @@ void Solver::BuildTrainNet(const SolverOptions& options) {
                "rounding; virtual_ranks makes the result independent of the number of ranks";
 }
 
-// Without a loss every gradient is zero, and the run would end well with untrained weights.
+// Throws kConfig if the net has no loss: every gradient would be zero, and the run would succeed
+// with untrained weights.
 void Solver::RequireLoss() const {
   if (HasLoss(*train_net_)) return;
   const NetSpec& spec = *spec_.train.net;
@@ -223,7 +227,7 @@ SolveResult Solver::Solve() {
   last_snapshot_ = std::chrono::steady_clock::now();
   if (signals_ != nullptr) signals_->BeginRun();
   bool stopped = false, no_better = false;
-  double unmet = 0;  // seconds since the ranks last met
+  double unmet = 0;  // seconds since the last synchronisation point
   if (times_) times_->Restart();
   const bool serves = rank_.rank >= strategy_->Workers(rank_.size);
   if (serves) strategy_->RunServer([this] { return LocalRequest(false) == Request::kStop; });
@@ -237,7 +241,7 @@ SolveResult Solver::Solve() {
     if (input_error_.empty()) {
       StepAsync();
     } else {
-      FinishIteration();  // without data, to where all ranks meet and stop
+      FinishIteration();  // makes no step, but reaches the next point where all ranks can stop
     }
     observer_.OnStep(state_.iter);
     NoteWritten();
@@ -269,14 +273,14 @@ SolveResult Solver::Solve() {
   return stopped ? SolveResult::kStopped : SolveResult::kFinished;
 }
 
-// Whether the batches of the next passes are there. Where they cannot be read any more, this
-// replica asks for a stop, while all of them are between two steps and can be saved.
+// Returns whether the batches of the next `passes` passes can be read. If they cannot, this rank
+// will request a stop now, because all ranks can save between two steps but not within one.
 bool Solver::WaitForInput(Net& net, int passes) {
   try {
     WaitForBatches(net, passes);
     return true;
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::kIo) return true;  // the pass that needs the batch throws it
+    if (error.code() != ErrorCode::kIo) return true;  // the next pass throws it
     input_error_ = error.what();
     if (!StopWasAsked()) observer_.OnNote(Join("The data can no longer be read: ", input_error_));
     return false;
@@ -292,14 +296,15 @@ void Solver::ThrowInputError() const {
                                                 "; resume from it with --resume=auto")));
 }
 
-// Several replicas stop after a step, when all know of it.
+// Returns whether a single rank should stop at once. Several ranks stop only after a step in which
+// they have agreed on it (Agree).
 bool Solver::ShouldStop() const { return group_ == nullptr && StopWasAsked(); }
 
 bool Solver::StopWasAsked() const {
   return time_was_up_ || (signals_ != nullptr && signals_->StopRequested());
 }
 
-// The strongest request of any replica, of which this one's is `own`.
+// Returns the strongest request of all ranks; `own` is this rank's.
 Request Solver::Agree(Request own) {
   Requests requests = {own == Request::kStop, own == Request::kSnapshot};
   if (group_ == nullptr) {
@@ -315,14 +320,14 @@ Request Solver::Agree(Request own) {
   return Request::kSnapshot;
 }
 
-// What rank 0 thinks of it.
+// Returns rank 0's value.
 bool Solver::BroadcastBool(bool value) {
   return group_ == nullptr ? value : group_->BroadcastBool(value);
 }
 
-// What Caffe does after the last update: one more forward pass, when due, and one more test. The
-// pass moves the running averages of a BatchNorm, which the last snapshot has as they were before
-// it; the test must compute with those.
+// Does what Caffe does after the last update: one more forward pass and one more test, if they are
+// due. The pass changes the running averages of BatchNorm layers. They are restored after it, so
+// that the test uses the ones that the last snapshot has.
 void Solver::Finish() {
   if (IsDisplayed()) {
     const std::span<float> averages = params_.RunningStats();
@@ -342,7 +347,8 @@ void Solver::Finish() {
   if (TestIsDue() || (wants_test && TestsAndSaves())) TestAll();
 }
 
-// Ranks that go apart may make several steps in one iteration.
+// Returns whether an event with this interval is due now. A rank of an asynchronous strategy can
+// make several steps in one iteration; only the first of them counts.
 bool Solver::IsDue(int interval) const {
   return interval > 0 && state_.iter % interval == 0 && state_.iter != last_iter_;
 }
@@ -372,8 +378,8 @@ void Solver::Report(float rate) {
   }
 }
 
-// Every element of every output, in Caffe's numbering. Where this rank has a part of the net, of
-// all parts; all ranks call it.
+// Returns every element of every output, in Caffe's numbering. If this rank has only one stage,
+// returns the outputs of all stages, and all ranks must call it.
 std::vector<ReportedValue> Solver::ReadOutputs(const Net& net, int number) const {
   if (partition_ != nullptr) return SumOutputs(LayOutOutputs(net, number));
   std::vector<ReportedValue> values;

@@ -1,4 +1,4 @@
-// The ranks of a run, as their strategy has them train.
+// How the solver drives the strategy of a run with several ranks.
 
 #include <glog/logging.h>
 
@@ -26,7 +26,8 @@ void Solver::BeginStrategy(const SolverOptions& options, const LoadedState* load
   if (strategy_->IsAsynchronous()) group_ = nullptr;
 }
 
-// Of a snapshot of other ranks, or of none, the weights that they have in common are what is left.
+// Restores this rank's own state. If the snapshot was made with another number of ranks or another
+// strategy, only the weights that its ranks had in common are used.
 void Solver::LoadRank(const caffe::SolverState& state) {
   const bool same =
       state.strategy() == proto_.strategy() && VirtualRanksIn(state) == virtual_ranks_->first.size;
@@ -48,7 +49,7 @@ void Solver::RankRecordsTo(caffe::SolverState* state) const {
   }
 }
 
-// Whether this rank takes part in tests and snapshots.
+// Returns whether this rank takes part in tests and snapshots.
 bool Solver::TestsAndSaves() const { return rank_.rank == 0 || !strategy_->IsAsynchronous(); }
 
 void Solver::FinishIteration() {

@@ -1,4 +1,4 @@
-// All replicas start from the weights and the rule's state of rank 0.
+// Broadcasts rank 0's weights and optimizer state, so that all ranks start from the same ones.
 
 #include <algorithm>
 
@@ -8,12 +8,13 @@
 
 namespace trainer {
 
-// Rank 0's numbers go to all, whatever files the others read; then all compare what they have.
+// Broadcasts rank 0's numbers, whatever files the other ranks have read, and then checks by a hash
+// that all ranks have the same.
 void Solver::BroadcastWeights() {
   constexpr size_t kChunk = 1 << 18;  // floats
   std::vector<float> host;
   uint32_t hash = 0;
-  group_->Barrier();  // no rank writes weights any more, which may be in shared memory
+  group_->Barrier();  // weights may be in shared memory: all ranks must have finished writing them
   const auto broadcast_from = [&](const Device& device, float* values, size_t count) {
     for (size_t begin = 0; begin < count; begin += kChunk) {
       host.resize(std::min(kChunk, count - begin));
@@ -46,7 +47,7 @@ void Solver::BroadcastWeights() {
   RequireEqualWeights(hash);
 }
 
-// The parameters that test nets which all replicas compute have for themselves.
+// Returns the parameters of the shared test nets that the training net does not have.
 std::vector<Param*> Solver::ParamsOfTests() const {
   std::vector<Param*> params;
   for (size_t i = 0; i < test_nets_.size(); ++i) {

@@ -1,4 +1,4 @@
-// Weights, gradients and images, shown to those who watch the run.
+// Shows weights, gradients and images to the observers of the run.
 
 #include <algorithm>
 #include <span>
@@ -15,7 +15,8 @@ namespace {
 
 constexpr int64_t kShownImages = 16;
 
-// Whether no other value took the memory of a data layer's output since it was written.
+// Returns whether a data layer's output is still in memory: no other value has overwritten it
+// since.
 bool IsIntact(const Net& net, const std::string& blob) {
   const IdVector<BufferId, Buffer>& blocks = net.graph().memory.buffers;
   const auto own = std::ranges::find_if(blocks, [&](const Buffer& block) {
@@ -40,7 +41,8 @@ int64_t Solver::RecordsPerIteration() const {
 
 bool Solver::ShowsNumbers() const { return shows_numbers_ && (TestIsDue() || !showed_batch_); }
 
-// After the gradients are there, before the update. All replicas wait for the sums alike.
+// Called after the gradients are reduced and before the update. All ranks call Gradients(), which
+// waits for the sums; rank 0 shows them.
 void Solver::ShowNumbers() {
   const std::span<float> gradients = objective_->Gradients();
   showed_batch_ = showed_batch_ || rank_.rank != 0;
@@ -72,7 +74,7 @@ void Solver::ShowNumbers() {
   showed_batch_ = true;
 }
 
-// What the data layers gave out, where it looks like images and is still in memory.
+// Shows the outputs of data layers that look like images and are still in memory.
 void Solver::ShowBatch() {
   for (int i = 0; i < train_net_->NumLayers(); ++i) {
     const LayerSpec& layer = train_net_->LayerAt(i);

@@ -1,4 +1,5 @@
-// The snapshot at the end of a run, which has no next one to take its place.
+// Writes the last snapshot of a run. Unlike the others it has no successor, so the run retries it
+// and finally writes it to another folder.
 
 #include "deadline_reserve.h"
 #include "trainer/base/text/text.h"
@@ -7,13 +8,13 @@
 
 namespace trainer {
 
-// Whatever was begun must be on the disk when the run ends.
+// Returns when every snapshot that was begun is on the disk.
 void Solver::SaveLast(bool stopped) {
   if (!TestsAndSaves()) return;
   const bool begun = BroadcastBool(started_iter_ == state_.iter);
   if (!begun && (stopped || proto_.snapshot_after_train())) StartSnapshot();
   LimitLast();
-  // A rank that ends with an error ends rank 0, too: none may before it has written.
+  // A rank that fails also ends rank 0, so all ranks stay until rank 0 has written.
   while (BroadcastBool(writer_ && !writer_->WaitFor(std::chrono::seconds(1)))) {
     if (writer_ && writer_->refused()) LimitLast();
   }
@@ -21,7 +22,8 @@ void Solver::SaveLast(bool stopped) {
   BroadcastBool(true);
 }
 
-// A signal may come while the last snapshot is tried, so this is called again and again.
+// Sets until when the last snapshot is retried. Called repeatedly, because a SIGTERM that comes
+// meanwhile may shorten that time.
 void Solver::LimitLast() {
   if (!writer_) return;
   const auto now = std::chrono::steady_clock::now();

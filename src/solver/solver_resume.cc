@@ -1,4 +1,4 @@
-// What a snapshot says of a run, from the solver and back into it.
+// Converts the state of a run to a snapshot and back.
 
 #include <glog/logging.h>
 
@@ -25,7 +25,7 @@ constexpr char kTrain[] = "train";
 
 std::string NetKey(size_t test_net) { return Join("test ", test_net); }
 
-// All that differs at once: one difference alone may mislead.
+// Throws kBadSnapshot with all differences, because one difference alone may mislead.
 [[noreturn]] void Mismatch(const std::string& file, std::span<const std::string> differences) {
   constexpr size_t kShown = 8;
   std::string text = JoinList(differences.first(std::min(kShown, differences.size())), "; ");
@@ -36,18 +36,19 @@ std::string NetKey(size_t test_net) { return Join("test ", test_net); }
                   "from its weights with --weights");
 }
 
-// What the parts of this rank left, out of an entry that has those of all.
+// Copies the states of this rank's virtual ranks out of an entry with all virtual ranks.
 void TakeVirtualRanks(const caffe::LayerProgress& entry, const VirtualRanks& parts,
                       LayerState& layer) {
   for (int i = 0; i < parts.count; ++i) {
-    const int other = parts.first.rank + i - 1;  // part 0 is not among the others
+    const int other = parts.first.rank + i - 1;  // virtual rank 0 is not in other_ranks
     const bool has = other >= 0 && other < entry.other_ranks_size();
     (i == 0 ? layer.bytes : layer.other_virtual_ranks.emplace_back()) =
         has ? entry.other_ranks(other) : entry.state();
   }
 }
 
-// `all`: of all parts in their order, as long as that of part 0, which the entry has.
+// Adds the states of the virtual ranks after the first. `all` has the states of all virtual ranks
+// in order, each as long as the first one, which `entry` already has.
 void AddOtherParts(const std::string& all, caffe::LayerProgress* entry) {
   const size_t bytes = entry->state().size();
   for (size_t at = bytes; at + bytes <= all.size(); at += bytes) {
@@ -55,8 +56,8 @@ void AddOtherParts(const std::string& all, caffe::LayerProgress* entry) {
   }
 }
 
-// Weights and states are f32 in every snapshot, so that a run may go on with its values in another
-// type; what it has of the other run's factor on the loss is said.
+// Logs it if only one of the two runs has a loss scale. A run may continue with another number
+// type, because weights and optimizer states are f32 in every snapshot.
 void NoteOtherScale(const caffe::SolverState& state, const std::optional<LossScaleState>& scale) {
   if (state.has_loss_scale() == scale.has_value()) return;
   if (scale) {
@@ -90,7 +91,7 @@ void Solver::LoadWeights(const std::vector<std::string>& files) {
   if (ema_) ema_->Restart();
 }
 
-// What in a state is not of this solver.
+// Returns the differences between a snapshot's state and this solver.
 std::vector<std::string> Solver::StateDifferences(const caffe::SolverState& state) const {
   std::vector<std::string> differences;
   if (state.has_solver_type() && state.solver_type() != proto_.type()) {
@@ -105,7 +106,7 @@ std::vector<std::string> Solver::StateDifferences(const caffe::SolverState& stat
   return differences;
 }
 
-// Copies a snapshot's weights, which must be those of this net and of nothing else.
+// Copies a snapshot's weights. Throws kBadSnapshot if they are not exactly the weights of this net.
 void Solver::CopyAll(const std::string& weights, const std::string& file,
                      std::vector<std::string> differences) {
   const caffe::NetParameter model = OwnStage(ReadModel(weights));
@@ -198,9 +199,9 @@ void Solver::RestoreProgress(const caffe::SolverState& state) {
   }
 }
 
-// Data sources go on at one position for all replicas; what layers leave to their next pass is each
-// part's own. Those of other parts are of no use to another number of them, which would see other
-// sequences: then layers begin anew.
+// Data sources continue at one position for all ranks, but the state that layers keep between
+// passes belongs to a virtual rank. With another number of virtual ranks these states would not fit
+// the records that each one sees, so those layers start anew.
 void Solver::RestoreNet(const caffe::SolverState& state, const std::string& name, Net& net) const {
   const bool trains = name == kTrain;
   const bool same = VirtualRanksIn(state) == virtual_ranks_->first.size;
@@ -227,7 +228,7 @@ void Solver::RestoreNet(const caffe::SolverState& state, const std::string& name
   }
 }
 
-// The net of the last batch of a test reads from where the net of the whole batches reads.
+// The net for the last, smaller batch of a test continues where the net for whole batches does.
 void Solver::RestoreRest(const caffe::SolverState& state, const std::string& name,
                          Net& rest) const {
   std::vector<LayerState> layers = SaveLayerStates(rest);
@@ -252,7 +253,7 @@ void Solver::SaveNet(const std::string& name, Net& net, caffe::SolverState& stat
     entry->set_layer(layer.layer);
     entry->set_state(layer.bytes);
     if (!layer.per_rank || name != kTrain) continue;
-    std::string all = layer.bytes;  // one part after the other, then one rank after the other
+    std::string all = layer.bytes;  // by rank, and within a rank by virtual rank
     for (const std::string& part : layer.other_virtual_ranks) all += part;
     if (group_ != nullptr) {
       const std::vector<std::string> ranks = group_->Gather(all);
@@ -263,7 +264,7 @@ void Solver::SaveNet(const std::string& name, Net& net, caffe::SolverState& stat
   }
 }
 
-// All replicas call it; the one of rank 0 is whole. The message's memory is used again.
+// Collective; only rank 0's state is complete. Reuses the memory of *proto.
 void Solver::StateTo(caffe::SolverState* proto) const {
   caffe::SolverState& state = *proto;
   state.Clear();
@@ -273,7 +274,7 @@ void Solver::StateTo(caffe::SolverState* proto) const {
   state.set_solver_type(proto_.type());
   for (const float loss : state_.recent_losses) state.add_recent_losses(loss);
   state.set_loss_position(static_cast<uint32_t>(state_.loss_position));
-  // With virtual ranks nothing in a snapshot tells how many ranks there were.
+  // With virtual ranks a snapshot must not depend on the number of ranks, so it does not record it.
   if (proto_.virtual_ranks() > 1) {
     state.set_virtual_ranks(static_cast<uint32_t>(proto_.virtual_ranks()));
   } else if (rank_.size > 1 && partition_ == nullptr) {

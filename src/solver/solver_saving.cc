@@ -1,4 +1,4 @@
-// When and where a run writes its snapshots, and what would keep it from that.
+// Decides when a run writes its snapshots, and checks early what could prevent it.
 
 #include <glog/logging.h>
 
@@ -26,7 +26,7 @@ SnapshotFormat FormatOf(const caffe::SolverParameter& solver) {
                                                                   : SnapshotFormat::kBinary;
 }
 
-// Infinities and what is not a number have an exponent of ones.
+// The exponent bits of infinities and NaNs are all ones.
 bool AllFinite(const google::protobuf::RepeatedField<float>& values) {
   bool finite = true;
   for (const float value : values) {
@@ -35,7 +35,7 @@ bool AllFinite(const google::protobuf::RepeatedField<float>& values) {
   return finite;
 }
 
-// The first parameter that is not finite, or "".
+// Returns the first parameter that is not finite, or "".
 std::string BrokenIn(const caffe::NetParameter& model) {
   for (const caffe::LayerParameter& layer : model.layer()) {
     for (int i = 0; i < layer.blobs_size(); ++i) {
@@ -49,7 +49,7 @@ std::string BrokenIn(const caffe::NetParameter& model) {
 
 }  // namespace
 
-// What a run needs to save: all but the folder, which is looked at last.
+// Prepares everything for saving except the folder, which the constructor checks last.
 void Solver::PrepareSnapshots(const SolverOptions& options) {
   if (proto_.has_snapshot_every()) snapshot_every_ = ParseDuration(proto_.snapshot_every());
   const bool first = rank_.rank == 0;
@@ -79,8 +79,8 @@ std::string Solver::Snapshot() {
   return model;
 }
 
-// All ranks wait for the disk of rank 0, which says so again and again: one that is silent for long
-// counts as lost.
+// All ranks wait until rank 0's writer is done. Rank 0 broadcasts once a second that it is not,
+// because a rank that is silent for long counts as lost.
 void Solver::AwaitWriter(bool (SnapshotWriter::*wait)(std::chrono::milliseconds time)) {
   while (BroadcastBool(writer_ && !(*writer_.*wait)(std::chrono::seconds(1)))) {
   }
@@ -88,11 +88,11 @@ void Solver::AwaitWriter(bool (SnapshotWriter::*wait)(std::chrono::milliseconds 
 
 std::string Solver::StartSnapshot() {
   Synchronize();
-  AwaitWriter(&SnapshotWriter::WaitIdleFor);  // the one before
+  AwaitWriter(&SnapshotWriter::WaitIdleFor);  // the previous snapshot
   if (on_snapshot_) on_snapshot_();
   const RankTimes::Pause pause(times_.get());
   const ConsensusScope consensus(*strategy_);
-  const EmaWeights::Scope raw(ema_.get(), false);  // a signal may ask during a test
+  const EmaWeights::Scope raw(ema_.get(), false);  // a signal can request a snapshot during a test
   started_iter_ = state_.iter;
   last_snapshot_ = std::chrono::steady_clock::now();
   if (rank_.rank != 0) {
@@ -101,7 +101,7 @@ std::string Solver::StartSnapshot() {
       SendStageState();
       return "";
     }
-    caffe::SolverState own;  // of which rank 0 takes what is this rank's own
+    caffe::SolverState own;  // StateTo sends rank 0 what only this rank has
     StateTo(&own);
     return "";
   }
@@ -146,7 +146,7 @@ void Solver::NoteWritten() {
   TakeNoteOfWritten();
 }
 
-// Tells of a snapshot that was written meanwhile.
+// Reports a snapshot that was written since the last call.
 void Solver::TakeNoteOfWritten() {
   if (writer_->count() == noted_) return;
   noted_ = writer_->count();
@@ -164,8 +164,8 @@ void Solver::AwaitSnapshot() {
   NoteWritten();
 }
 
-// Before another error ends the run: a snapshot that is being written comes to its end and is told
-// of, and its own failure is not thrown.
+// Called before another error ends the run: waits until a snapshot that is being written is on the
+// disk and reports it. Does not throw the writer's own failure.
 void Solver::SettleSnapshot() {
   if (!writer_) return;
   writer_->WaitIdle();
@@ -184,7 +184,8 @@ bool Solver::SnapshotTimeIsUp() const {
          std::chrono::steady_clock::now() - last_snapshot_ >= *snapshot_every_;
 }
 
-// What this replica wants: signals, and of rank 0 what the time asks for.
+// Returns this rank's request: from signals and lost input, and on rank 0 also from the deadline
+// and snapshot_every.
 Request Solver::LocalRequest(bool in_test) {
   if (!input_error_.empty()) return Request::kStop;
   const auto now = std::chrono::steady_clock::now();
@@ -210,13 +211,13 @@ void CheckSnapshotPaths(const caffe::SolverParameter& solver) {
   CheckNameLength(solver.ema_decay() > 0 ? longest.averaged : longest.model);
 }
 
-// With what each rank has of its own.
+// Includes the strategy's state of each rank.
 uint64_t Solver::SnapshotBytes() const {
   return WholeWeightBytes() * (1 + optimizer_->state_arrays().size() + (ema_ ? 1 : 0)) +
          strategy_->MaxStateBytes();
 }
 
-// What would make every snapshot fail, wherever it goes.
+// Checks what would make every snapshot fail in any folder.
 void Solver::CheckSnapshotForm() const {
   constexpr size_t kMost = INT_MAX;
   if (strategy_->MaxStateBytes() > kMost) {
@@ -235,7 +236,7 @@ void Solver::CheckSnapshotForm() const {
   }
 }
 
-// Everything else that would make the first snapshot fail, before the first iteration.
+// Checks before the first iteration everything else that would make a snapshot fail.
 void Solver::CheckSnapshotFolder() const {
   RemoveStrayTemps(proto_.snapshot_prefix());
   ProbeWritable(proto_.snapshot_prefix(), SnapshotBytes());

@@ -1,5 +1,5 @@
-// What a rank that has a part of every net gives to rank 0 and takes of a snapshot: files are those
-// of the whole net.
+// Gathers the stages of a pipeline on rank 0 for a snapshot and picks this rank's stage out of one.
+// Files always hold the whole net.
 
 #include <algorithm>
 #include <utility>
@@ -21,7 +21,7 @@ Message Parsed(const std::string& bytes) {
   return message;
 }
 
-// Histories are by kind, then by parameter: each kind's of all parts one after the other.
+// Joins the histories of all stages. The order is by state array, then by stage, then by parameter.
 void JoinHistories(std::vector<caffe::SolverState> stage_states, size_t kinds,
                    caffe::SolverState* state) {
   state->clear_history();
@@ -69,7 +69,7 @@ void Solver::GatherStageStates(SnapshotContent* content) {
   if (ema_) add_layers(&content->averaged);
 }
 
-// Without the layers that are parts of other ranks.
+// Returns the model without the layers of other ranks' stages.
 caffe::NetParameter Solver::OwnStage(caffe::NetParameter model) const {
   if (partition_ == nullptr) return model;
   const std::map<std::string, int>& stage_of = partition_->WholeNet(kTrainNet).stage_of;
@@ -82,7 +82,7 @@ caffe::NetParameter Solver::OwnStage(caffe::NetParameter model) const {
   return own;
 }
 
-// Where a snapshot has a parameter's history.
+// Returns the index of a parameter's history in a snapshot of the whole net.
 int Solver::HistoryIndex(size_t kind, size_t param) const {
   size_t before = 0;
   for (int rank = 0; partition_ != nullptr && rank < rank_.rank; ++rank) {
@@ -120,7 +120,8 @@ std::vector<std::string> Solver::OutputNames(int net) const {
   return names;
 }
 
-// Of the whole net, with what adds nothing to a sum in place of other ranks' numbers.
+// Returns the outputs of the whole net, with -0 in place of other stages' numbers: x + -0 is x, so
+// the sum over the ranks gives each number unchanged.
 std::vector<ReportedValue> Solver::LayOutOutputs(const Net& net, int number) const {
   std::vector<ReportedValue> values;
   std::vector<float> host;

@@ -1,4 +1,4 @@
-// One iteration: when its loss is taken, and what is made of it.
+// Runs one iteration and decides when its loss is taken.
 
 #include <cmath>
 #include <utility>
@@ -13,7 +13,8 @@
 namespace trainer {
 namespace {
 
-// What snapshots there are when the loss of iteration `iter` is not finite; `saved`: of the newest.
+// Returns a sentence about the newest snapshot, of iteration `saved` (-1: none), for an error about
+// the loss of iteration `iter`.
 std::string SnapshotWords(int saved, int iter) {
   if (saved < 0) return ". There is no snapshot yet";
   if (saved < iter) return Join(". The newest snapshot is from iteration ", saved);
@@ -22,7 +23,7 @@ std::string SnapshotWords(int saved, int iter) {
 
 }  // namespace
 
-// The solver as a step rule sees it.
+// The callbacks that the optimizer makes into the solver during a step.
 class Solver::Frame final : public StepFrame {
  public:
   explicit Frame(Solver& solver) : solver_(solver) {}
@@ -77,8 +78,8 @@ Hyperparams Solver::BeginStep(float loss) {
   return hyper;
 }
 
-// The loss of the step before is taken when this one is queued: the device has work meanwhile, and
-// no more than two updates follow a loss that ends the run.
+// Takes the loss of the previous step after this step is queued, so the device has work meanwhile.
+// At most two updates follow a loss that ends the run.
 Hyperparams Solver::BeginStartedStep() {
   Synchronize();
   if (!ahead_) return BeginStep(objective_->TakeLoss());
@@ -90,7 +91,7 @@ void Solver::Synchronize() {
   if (pending_iter_) {
     const int iter = *std::exchange(pending_iter_, std::nullopt);
     const float loss = objective_->TakeLoss();
-    if (!std::isfinite(loss)) Diverge(iter, loss, "");  // its update has spoilt all weights alike
+    if (!std::isfinite(loss)) Diverge(iter, loss, "");  // the update has since spoilt all weights
     RecordLoss(loss);
   }
   Note(optimizer_->TakeNote());
@@ -114,13 +115,13 @@ Hyperparams Solver::NextHyperparams() {
   return HyperparamsOf(proto_, state_.iter, state_.current_step);
 }
 
-// What NextRates will return.
+// Returns what NextHyperparams will return, without taking the step of a multistep policy.
 Hyperparams Solver::HyperparamsAhead() const {
   const int taken = TakesLrStep(proto_, state_.iter, state_.current_step) ? 1 : 0;
   return HyperparamsOf(proto_, state_.iter, state_.current_step + taken);
 }
 
-// The mean of the last average_loss losses.
+// Returns the mean of the last average_loss losses.
 float Solver::SmoothLoss(float loss) {
   const auto window = static_cast<size_t>(proto_.average_loss());
   if (state_.recent_losses.capacity() < window) state_.recent_losses.reserve(window);
@@ -135,7 +136,7 @@ float Solver::SmoothLoss(float loss) {
   return sum / static_cast<float>(state_.recent_losses.size());
 }
 
-// `cause`: what WhatIsNotFinite returned, or "" where that would not be the cause.
+// `cause` is what WhatIsNotFinite returned, or "" if the weights have changed since the loss.
 void Solver::Diverge(int iter, float loss, const std::string& cause) {
   SettleSnapshot();
   throw Error(
@@ -145,8 +146,8 @@ void Solver::Diverge(int iter, float loss, const std::string& cause) {
            ". Try a lower base_lr or clip_gradients, and check the scale of the data"));
 }
 
-// In the weights, which the update before has spoilt, or else in the batch. Where a rank has a part
-// of the net or several parts of the batch, the batch is not computed again.
+// Looks in the weights first, which the previous update may have spoilt, then in the batch. A rank
+// that has one stage of the net or several virtual ranks cannot compute the batch again.
 std::string Solver::WhatIsNotFinite() {
   const std::string param = FirstNonFiniteParam();
   if (!param.empty()) return "; the weights of " + param + " are not finite";
@@ -154,7 +155,7 @@ std::string Solver::WhatIsNotFinite() {
   return pass.empty() ? "" : "; " + pass;
 }
 
-// A loss may hide them: oneDNN's ReLU after a convolution makes 0 of what is not a number.
+// A finite loss does not imply finite weights: oneDNN's ReLU after a convolution turns NaN into 0.
 bool Solver::WeightsAreFinite() {
   return std::isfinite(objective_->Norm(params_.Weights())) || FirstNonFiniteParam().empty();
 }

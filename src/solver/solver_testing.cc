@@ -1,4 +1,4 @@
-// Tests, whose batches several replicas share where they can.
+// Runs the tests. Several ranks share the batches of a test where possible.
 
 #include <glog/logging.h>
 
@@ -26,7 +26,8 @@ void Solver::BuildTestNet(size_t i, const SolverOptions& options) {
             << EscapeControl(spec_.tests[i].description);
   net_options.state = spec_.tests[i].state;
   const int test_iter = proto_.test_iter(static_cast<int>(i));
-  // Of a net that is divided only some ranks have data layers.
+  // With a pipeline only some ranks have data layers, so TestNets cannot count the batches of an
+  // exact pass; BatchesOfStages does.
   const int batches = partition_ == nullptr ? test_iter : std::max(test_iter, 1);
   auto nets =
       std::make_unique<TestNets>(*spec_.tests[i].net, net_options, device_, params_, batches);
@@ -52,7 +53,8 @@ void Solver::BuildTestNet(size_t i, const SolverOptions& options) {
                "it writes files";
 }
 
-// An exact pass of a net whose layers are on several ranks, only some of which read data.
+// Returns the number of batches of an exact pass over the data, for a net whose stages are on
+// several ranks: only some of them read data.
 int Solver::BatchesOfStages(size_t test, const Net& net) const {
   const TestData data = TestDataOf(net, true);
   const bool reads = data.records > 0;
@@ -70,7 +72,8 @@ int Solver::BatchesOfStages(size_t test, const Net& net) const {
   return static_cast<int>(sums[2] / sums[1]);
 }
 
-// Says what one test reads where that is an exact pass, and warns where it does not fit the data.
+// Logs what a test reads if it is an exact pass over the data, and warns if test_iter does not fit
+// the data.
 void Solver::NoteTestData(size_t test, const TestNets& nets) const {
   const std::string net = Join("Test net (#", test, "): ");
   const int test_iter = proto_.test_iter(static_cast<int>(test));
@@ -90,7 +93,8 @@ bool Solver::TestIsDue() const {
   return !spec_.tests.empty() && IsDue(proto_.test_interval()) && TestsAndSaves();
 }
 
-// With the averaged weights, if there are any. False when it was time to stop meanwhile.
+// Runs all tests, with the averaged weights if there are any. Returns false if the run was asked to
+// stop during a test.
 bool Solver::TestAll() {
   Synchronize();
   const RankTimes::Pause pause(times_.get());
@@ -105,14 +109,15 @@ bool Solver::TestAll() {
   return true;
 }
 
-// After a test: whether too many were no better than the best, as rank 0 alone knows.
+// Returns whether `patience` ends the run now. Collective, because only rank 0 knows the scores.
 bool Solver::PatienceIsOver() {
   if (proto_.patience() == 0 || !BroadcastBool(patience_ && patience_->IsFinished())) return false;
   if (patience_) observer_.OnNote(patience_->Describe());
   return true;
 }
 
-// Why the loss of a test before the first iteration may be 70 in a net that is sound.
+// Explains why the loss of a test before the first iteration may be 70, for example, although the
+// net is sound.
 void Solver::NoteMissingAverages(int index) {
   const Net* const net = test_nets_[static_cast<size_t>(index)].get();
   if (state_.iter > 0 || net == nullptr) return;
@@ -127,7 +132,7 @@ void Solver::NoteMissingAverages(int index) {
                         "test_initialization: false skips this test"));
 }
 
-// One test of one net, in rounds: each replica that shares it computes a batch of a round.
+// One test of one net, in rounds: in each round every rank that shares the test computes one batch.
 class Solver::TestRun {
  public:
   TestRun(Solver& solver, int index)
@@ -144,7 +149,7 @@ class Solver::TestRun {
 
   bool IsDone() const { return done_ >= batches_ + (has_rest_ ? 1 : 0); }
 
-  // The next round. Returns the strongest request of any replica meanwhile.
+  // Runs the next round. Returns the strongest request that any rank made during it.
   Request Round() {
     if (solver_.partition_ != nullptr) return RoundOfStages();
     if (done_ == batches_) return RoundOfRest();
@@ -166,7 +171,7 @@ class Solver::TestRun {
     return request;
   }
 
-  // The loss and the mean of every output element so far over all records of the test.
+  // The loss and the mean of every output element over all records of the test so far.
   float loss() const { return loss_; }
   const std::vector<ReportedValue>& Means() {
     for (size_t i = 0; i < values_.size(); ++i) {
@@ -178,7 +183,7 @@ class Solver::TestRun {
   }
 
  private:
-  // The last batch of an exact pass, which is smaller than the others. Rank 0 computes it.
+  // Runs the last batch of an exact pass, which is smaller than the others, on rank 0 alone.
   Request RoundOfRest() {
     Net* const net = nets_.rest();
     ++done_;
@@ -190,7 +195,8 @@ class Solver::TestRun {
     return solver_.Agree(solver_.LocalRequest(true));
   }
 
-  // An output with elements for each record has fewer of them than a whole batch: the first ones.
+  // Adds the outputs of the smaller batch. An output with elements for each record has fewer
+  // elements there: the first ones of a whole batch.
   void AddRest(const std::vector<ReportedValue>& rest) {
     is_in_rest_.resize(values_.size());
     size_t i = 0;
@@ -202,7 +208,7 @@ class Solver::TestRun {
     }
   }
 
-  // Some batches, which follow each other through the parts of the net.
+  // Runs several batches, which pass through the stages one after the other.
   Request RoundOfStages() {
     constexpr int kPerRank = 4;
     const int count = std::min(kPerRank * solver_.rank_.size, batches_ - done_);
@@ -218,7 +224,7 @@ class Solver::TestRun {
     return request;
   }
 
-  // The loss and all outputs of a batch.
+  // Returns how many numbers a batch gives: the loss and all output elements.
   size_t Width() const {
     size_t width = 1;
     for (const NetOutput& output : net_->outputs()) {
@@ -231,11 +237,11 @@ class Solver::TestRun {
     if (!solver_.WaitForInput(*net_, 1)) return;
     numbers_[at] = net_->Forward();
     values_ = solver_.ReadOutputs(*net_, number_);
-    if (!shared_) numbers_.resize(1 + values_.size());  // their sizes may change
+    if (!shared_) numbers_.resize(1 + values_.size());  // output sizes may vary from batch to batch
     for (size_t i = 0; i < values_.size(); ++i) numbers_[at + 1 + i] = values_[i].value;
   }
 
-  // Gives all replicas what each computed, and what each was asked.
+  // Reduces the numbers of the round over the ranks and returns what the ranks request.
   Request Exchange() {
     const Request own = solver_.LocalRequest(true);
     Communicator* const group = solver_.group_;
@@ -247,7 +253,7 @@ class Solver::TestRun {
     return solver_.Agree(own);
   }
 
-  // One batch after the other, as a replica alone does.
+  // Adds one batch after the other, in the same order as a single rank does.
   void AddUp(int count) {
     if (!solver_.input_error_.empty()) return;  // the test ends here
     const size_t width = numbers_.size() / static_cast<size_t>(count);
@@ -263,22 +269,23 @@ class Solver::TestRun {
 
   Solver& solver_;
   int number_;
-  Net* net_;  // null where rank 0 tests alone, on the others
+  Net* net_;  // null on other ranks if rank 0 tests alone
   bool shared_;
   TestNets& nets_;
-  int batches_, done_ = 0;      // of whole batches; rounds
-  bool has_rest_;               // after them comes a smaller batch
-  float weight_, total_;        // of a whole batch and of all: records where there is a smaller one
-  uint32_t passes_;             // of the net, before
-  std::vector<float> numbers_;  // of a round: Width() for each batch
-  std::vector<ReportedValue> values_;  // of the last batch here
+  int batches_, done_ = 0;      // whole batches in total; batches done
+  bool has_rest_;               // whether a smaller batch follows them
+  float weight_, total_;        // of a whole batch, of all; in records if has_rest_, else 1 each
+  uint32_t passes_;             // net_->passes() before the test
+  std::vector<float> numbers_;  // of the round: Width() per batch
+  std::vector<ReportedValue> values_;  // the outputs of the last batch
   float loss_ = 0;
   bool has_sums_ = false;
   std::vector<float> sums_;
-  std::vector<bool> is_in_rest_;  // by element
+  std::vector<bool> is_in_rest_;  // by output element
 };
 
-// The mean of every output element, and of the loss, over the records of the test. Rank 0 reports.
+// Runs one test and reports the means of the loss and of every output element over its records.
+// Rank 0 reports.
 bool Solver::RunTest(int index) {
   if (rank_.rank == 0) observer_.OnTestStart(state_.iter, index);
   TestRun run(*this, index);

@@ -1,5 +1,5 @@
 #pragma once
-// The virtual ranks of a run, and which of them this rank computes.
+// The virtual ranks of a run and the ones among them that this rank computes.
 
 #include <string>
 
@@ -14,15 +14,16 @@ struct VirtualRanks {
   int count = 1;  // how many this rank computes
 };
 
-// The solver's virtual ranks, or one for each rank if it sets none. `group` is null with one rank.
-// Throws kUsage if the ranks cannot divide the virtual ranks evenly or cannot add in a tree, and
-// kConfig for a layer that needs more than its virtual rank's records.
+// Returns this rank's share of the solver's virtual ranks, or one virtual rank per rank if the
+// solver sets none. `group` is null with one rank. Throws kUsage if the ranks cannot divide the
+// virtual ranks evenly or cannot add in a tree, and kConfig for a layer that needs records of the
+// whole batch.
 VirtualRanks VirtualRanksOf(const SolverSpec& spec, const Communicator* group);
 
-// How many virtual ranks the iterations before a snapshot had.
+// Returns how many virtual ranks the run that wrote a snapshot had.
 int VirtualRanksIn(const caffe::SolverState& state);
 
-// Warns if the iterations after a snapshot cannot equal those of the run that wrote it.
+// Warns if this run cannot give the same results as the run that wrote the snapshot.
 void WarnOfOtherVirtualRanks(const caffe::SolverState& state, const SolverSpec& spec,
                              int virtual_ranks, int threads);
 

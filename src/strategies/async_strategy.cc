@@ -16,7 +16,7 @@ namespace trainer {
 namespace {
 
 constexpr int64_t kLookInterval = 100'000'000;  // nanoseconds
-constexpr int64_t kPatience = 60'000'000'000;   // likewise
+constexpr int64_t kPatience = 60'000'000'000;   // nanoseconds
 constexpr std::chrono::microseconds kPollPause{200};
 
 }  // namespace
@@ -58,7 +58,7 @@ RobustMutex* AsyncStrategy::AllocateLocks(size_t count) const {
 }
 
 void AsyncStrategy::LoadRank(const std::string& state) {
-  if (state.empty()) return;  // of a rank that was gone
+  if (state.empty()) return;  // the rank was lost when the snapshot was made
   std::vector<float> all(state_->all() + 1);
   ReadFloats(state, all);
   set_mixing_weight(static_cast<double>(all.back()));
@@ -96,8 +96,9 @@ int AsyncStrategy::NextIteration(int iter) {
   return rank() == 0 ? LastDue(iter, next) : next;
 }
 
-// Rank 0 tests, saves and reports in the iterations that are due, though its steps may lead past
-// them: it is behind the others until its next step then. `next` where nothing is due.
+// Returns the iteration with which rank 0 continues: the last one up to `next` in which a test or a
+// snapshot is due, or else a display, or `next` if nothing is due. Rank 0's steps may lead past
+// such iterations; it then counts as earlier than the other ranks until its next step.
 int AsyncStrategy::LastDue(int iter, int next) const {
   const caffe::SolverParameter& solver = spec_.proto;
   const auto last = [&](int interval) {
@@ -118,7 +119,7 @@ Requests AsyncStrategy::Agree(const Requests& own) {
 void AsyncStrategy::Finish(bool stopped) {
   if (stopped) coordinator_->RequestStop();
   PublishState();
-  stats(rank()).done = 1;  // from here on nobody waits for its steps
+  stats(rank()).done = 1;  // no rank waits for this one's steps from here on
   coordinator_->Update();
   if (rank() != 0) return;
   coordinator_->SetGlobalStep(int64_t{workers()} * spec_.proto.max_iter());
@@ -128,7 +129,7 @@ void AsyncStrategy::Finish(bool stopped) {
   coordinator_->SetFinished();
 }
 
-// A rank that ends with an error ends rank 0, too: none may before it has written.
+// A rank that fails also ends rank 0, so all ranks stay until rank 0 has written its files.
 void AsyncStrategy::Release() {
   if (window().rpc() != nullptr) {
     context_->group.Barrier();
@@ -167,7 +168,7 @@ void AsyncStrategy::DetectDeadRanks() {
   }
 }
 
-// Returns, too, where the rank is gone, or silent for a minute.
+// Waits until ready(), but no longer than until the rank is lost or was silent for a minute.
 template <class Ready>
 void AsyncStrategy::AwaitRank(int rank, const Ready& ready) {
   int64_t waited = 0, seen = MonotonicNs();
@@ -175,7 +176,7 @@ void AsyncStrategy::AwaitRank(int rank, const Ready& ready) {
     PollPeers();
     std::this_thread::sleep_for(kPollPause);
     const int64_t now = MonotonicNs();
-    waited += std::min(now - seen, kLookInterval);  // longer, this process was stopped itself
+    waited += std::min(now - seen, kLookInterval);  // longer: this process was suspended
     seen = now;
     if (waited < kPatience) continue;
     LOG(WARNING) << window().NameOf(rank)
@@ -188,7 +189,7 @@ std::span<float> AsyncStrategy::Slot(int rank) const {
   return state_slots_.subspan(state_->all() * Index(rank), state_->all());
 }
 
-// In a consensus the weights of this rank are those that were put aside.
+// During a consensus, publishes the weights that Swap has put aside.
 void AsyncStrategy::PublishState() {
   if (!HasLocalState()) return;
   stats(rank()).weight = mixing_weight();
@@ -198,7 +199,7 @@ void AsyncStrategy::PublishState() {
   if (swapped_) std::ranges::copy(own_, place.begin());
 }
 
-// Of a rank of another machine, which makes no consensus.
+// Sends the state to rank 0. Only for ranks of other nodes, which never enter a consensus.
 void AsyncStrategy::SendNumbers() {
   VisitMessages(state_->all(), [&](size_t begin, size_t end) {
     MessageWriter message;

@@ -50,8 +50,8 @@ class AsyncStrategy : public Strategy {
   virtual bool HasLocalState() const { return true; }
   virtual double mixing_weight() const { return 1; }
   virtual void set_mixing_weight(double) {}
-  // Adds to a copy of a rank's published weights what was sent to the rank and not received yet,
-  // and returns the mixing weight of the result.
+  // Adds to a copy of a rank's published weights the messages that it has not received yet, and
+  // returns the mixing weight of the result.
   virtual double AddInFlight(int rank, std::span<float> /*weights*/) { return stats(rank).weight; }
 
   const StrategyContext& context() const { return *context_; }
@@ -68,19 +68,19 @@ class AsyncStrategy : public Strategy {
   // Whether any rank still makes steps.
   bool AnyActive() const;
   bool IsLost(int rank) const { return lost_[Index(rank)]; }
-  // Called in loops that wait for other ranks: every few milliseconds reads their counters and
+  // Called in loops that wait for other ranks. Every few milliseconds it reads their counters and
   // detects dead ranks. Throws PeerFailed.
   void PollPeers();
-  // An array that the ranks of this node share.
+  // Allocates an array that the ranks of this node share.
   std::span<float> AllocateFloats(size_t count) const;
-  // Locks that the ranks of this node share.
+  // Allocates locks that the ranks of this node share.
   RobustMutex* AllocateLocks(size_t count) const;
   void CountExchange(int64_t bytes, int64_t staleness);
 
   // Called on rank 0: returns when all ranks have published their states.
   void Collect();
-  // The published state of a rank: weights, then the optimizer's state. Empty if it has published
-  // none or is lost.
+  // Returns the published state of a rank: weights, then optimizer state. Empty if the rank has
+  // published none or is lost.
   std::span<const float> PublishedState(int rank) const;
   // Replaces the weights of this rank by `weights` for a consensus, after which LeaveConsensus
   // restores them.
@@ -102,11 +102,11 @@ class AsyncStrategy : public Strategy {
   Rank rank_;
   std::optional<FlatState> state_;
   std::unique_ptr<Coordinator> coordinator_;
-  std::span<float> state_slots_;  // by rank, on the node of rank 0
-  int method_ = 0;                // of the call that sends a state there
-  std::vector<float> own_;        // this rank's weights, during a consensus
+  std::span<float> state_slots_;  // by rank; empty on other nodes than rank 0's
+  int method_ = 0;                // the RPC method that sends a state to rank 0
+  std::vector<float> own_;        // this rank's own weights, during a consensus
   std::vector<bool> lost_;
-  int64_t looked_ = 0;  // when dead ranks were last looked for
+  int64_t looked_ = 0;  // MonotonicNs when dead ranks were last looked for
   bool swapped_ = false;
 };
 

@@ -1,8 +1,8 @@
-// Weights and the rule's state are once in the memory of the machine. Gradients are summed as by
-// synchronous replicas; then each rank updates its part of the weights, for all. Ranks of the CPU
-// compute with the weights there; every number is made as by synchronous ones, so that losses and
-// weights are the same bits. GPUs have a copy of the weights, which they take after each update,
-// and the processor makes the updates.
+// Central storage: the weights and the optimizer state exist once, in shared memory of the node.
+// Gradients are all-reduced as with strategy synchronous; then each rank updates its own parameters
+// for all. CPU ranks compute directly with the shared weights. Every number is computed as with
+// strategy synchronous, so losses and weights have the same bits. GPUs have a copy of the weights,
+// which they refresh after each update, and the CPU makes the updates.
 
 #include <algorithm>
 
@@ -15,7 +15,7 @@
 namespace trainer {
 namespace {
 
-// Blocks that all ranks see, which stay until the run is over.
+// Allocates blocks that all ranks map. They are never freed before the run ends.
 class PeerBlocks final : public std::pmr::memory_resource {
  public:
   explicit PeerBlocks(SharedWindow& window) : window_(window) {}
@@ -80,10 +80,10 @@ class CentralStorage final : public Strategy {
     context_->group.Barrier();
   }
 
-  // The others move theirs.
+  // Each rank updates only its own parameters; the others change the rest.
   bool OnlyOwnUpdates() const override { return false; }
 
-  // All parts are updated before anybody reads them.
+  // No rank may read weights before all ranks have updated their parameters.
   void AfterStep(int) override {
     context_->group.Barrier();
     if (host_ != nullptr) host_->PullWeights();
@@ -98,7 +98,7 @@ class CentralStorage final : public Strategy {
  private:
   const SolverSpec& spec_;
   std::unique_ptr<PeerBlocks> blocks_;
-  HostOptimizer* host_ = nullptr;  // where a GPU computes
+  HostOptimizer* host_ = nullptr;  // null unless a GPU computes
   const StrategyContext* context_ = nullptr;
 };
 

@@ -9,7 +9,7 @@ namespace {
 static_assert(std::atomic<int64_t>::is_always_lock_free &&
               std::atomic<double>::is_always_lock_free);
 
-// Numbers of a tally as they travel.
+// Visits the counters in the order in which messages carry them.
 template <class Visit>
 void VisitCounts(WorkerStats& tally, const Visit& visit) {
   for (std::atomic<int64_t>* const count :
@@ -24,7 +24,8 @@ void Put(WorkerStats& tally, MessageWriter* message) {
   message->Put(tally.weight.load());
 }
 
-// The request for numbers that is answered last, behind what belongs to the answer.
+// Stores answered_request last: a rank that sees it expects the other counters, and the state, to
+// be in place.
 void Get(MessageReader* reader, WorkerStats* tally) {
   int64_t answered_request = 0;
   VisitCounts(*tally, [&](std::atomic<int64_t>& count) {
@@ -43,7 +44,7 @@ void Get(MessageReader* reader, WorkerStats* tally) {
 
 Coordinator::Coordinator(SharedWindow& window, const Rank& rank)
     : window_(window), rank_(rank), is_home_(window.IsSameNode(0)) {
-  // A copy is one rank's alone.
+  // On other nodes each rank has a copy of its own.
   const auto copies = static_cast<size_t>(is_home_ ? 1 : rank.size);
   const auto ranks = static_cast<size_t>(rank.size);
   const size_t own = is_home_ ? 0 : static_cast<size_t>(rank.rank);
@@ -81,7 +82,7 @@ void Coordinator::UpdateIfStale() {
   if (!is_home_ && MonotonicNs() - updated_ > kInterval) Exchange(false, false);
 }
 
-// Of rank 0.
+// Runs on rank 0: takes another rank's counters and requests, and replies with all ranks' counters.
 bool Coordinator::Answer(int from, std::span<const std::byte> request, Rpc::Bytes* reply) const {
   MessageReader asked(request);
   const auto claims_step = asked.Get<int64_t>();

@@ -19,7 +19,7 @@ struct alignas(64) WorkerStats {
   std::atomic<int64_t> steps;
   std::atomic<int64_t> exchanges, bytes;          // sent by the rank
   std::atomic<int64_t> staleness, max_staleness;  // over all exchanges, in steps: sum and maximum
-  std::atomic<int64_t> gradients_dropped;         // gradients
+  std::atomic<int64_t> gradients_dropped;         // too late to be applied
   std::atomic<double> weight;  // the mixing weight that was published with the state (gossip)
 };
 
@@ -54,9 +54,9 @@ class Coordinator {
   void SetReleased() { words_->released = 1; }
   bool IsReleased() const { return words_->released != 0; }
 
-  // Publishes this rank's counters and reads those of the others.
+  // Publishes this rank's counters and reads the counters of the others.
   void Update();
-  // The same if the last time was some milliseconds ago.
+  // Calls Update if the last call was some milliseconds ago.
   void UpdateIfStale();
 
  private:
@@ -73,7 +73,7 @@ class Coordinator {
   bool is_home_;  // this rank is on the node of rank 0
   Words* words_ = nullptr;
   WorkerStats* stats_ = nullptr;
-  int method_ = 0;       // of the call
+  int method_ = 0;       // the RPC method of Exchange
   int64_t updated_ = 0;  // when Update was last called
 };
 

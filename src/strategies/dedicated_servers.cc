@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::chrono::microseconds kServerRanksPause{50};
 
-// A part of a gradient.
+// Precedes each message with a part of a gradient.
 struct PushHeader {
   Hyperparams hyper;
   int64_t begin;
@@ -119,7 +119,8 @@ void DedicatedServers::SendTo(ServerNode* node, const Hyperparams& hyper) {
   });
 }
 
-// Of the machine's first server, which keeps the last part's reply back until all have applied it.
+// Runs on the node's first server. It replies to the last part of a push only after all servers of
+// the node have applied the push.
 bool DedicatedServers::TakePush(ServerNode* node, int from, std::span<const std::byte> request) {
   const auto worker = static_cast<size_t>(from);
   if (!node->pending_pushes[worker]) {
@@ -143,7 +144,8 @@ void DedicatedServers::AwaitUpdate() {
   }
 }
 
-// Of this machine first: those of others are not up to date there.
+// Copies this node's array first. It also contains the parameters of other nodes' servers, but with
+// outdated values, which the loop then overwrites.
 int64_t DedicatedServers::PullWeights(bool with_states) {
   if (own_ != nullptr) {
     own_->weights->Acquire();
@@ -169,7 +171,8 @@ bool DedicatedServers::ApplyAll() {
   return any;
 }
 
-// Running averages are the first server's.
+// Applies a worker's gradient to this server's parameters. The first server also mixes in the
+// worker's running averages.
 void DedicatedServers::Apply(int worker) {
   const int server = rank_ - workers_;
   const std::span<float> gradients = context_.objective.Gradients();

@@ -15,8 +15,8 @@
 namespace trainer {
 
 // The last ranks are servers; each holds some parameters with their optimizer state. A worker sends
-// its gradient once to each node that has servers, into memory that these share and where they
-// write the new weights.
+// its gradient once to each node that has servers, into memory that these servers share and where
+// they write the new weights.
 class DedicatedServers {
  public:
   // The constructor is collective; all ranks have equal states. `poll_peers` is called while this
@@ -24,10 +24,11 @@ class DedicatedServers {
   DedicatedServers(const StrategyContext& context, const FlatState& numbers, int workers,
                    int servers, std::function<void()> poll_peers);
 
-  // Which parameters server `server` updates, in their order. No server updates running averages.
+  // Returns which parameters server `server` updates, by their order. No server updates running
+  // averages: they are mixed (MixRunningStats).
   std::vector<bool> ParamsOf(int server) const;
 
-  // Called by a worker: the number of updates so far, of all workers.
+  // Called by a worker: returns the number of updates so far, by all workers.
   int64_t Version();
   // Pushes the gradients of the objective, divided by `scale`, and the running averages, for an
   // update with `hyper`.
@@ -45,11 +46,11 @@ class DedicatedServers {
   struct ServerNode {
     int first = 0;  // the rank of its first server, which other nodes call
     std::vector<int> servers;
-    std::vector<bool> params;  // those that its servers hold, including running averages
+    std::vector<bool> params;  // by parameter: whether its servers hold it
     std::unique_ptr<SharedArray> weights;
     std::unique_ptr<PushQueue> queue;
-    std::vector<bool> pending_pushes;  // by worker of another node: its last push is not answered
-    int push_method = 0;               // the method of a push
+    std::vector<bool> pending_pushes;  // by worker on another node: its last push is unanswered
+    int push_method = 0;               // the RPC method of a push
   };
 
   void FindServerNodes();
@@ -64,13 +65,13 @@ class DedicatedServers {
   std::function<void()> poll_peers_;
   std::vector<ServerNode> nodes_;  // the first node has server 0
   ServerNode* own_ = nullptr;      // null if this rank's node has no servers
-  std::vector<bool> own_params_;   // those that this server updates
+  std::vector<bool> own_params_;   // by parameter: whether this server updates it
   std::vector<float> push_;        // a gradient for other nodes
   std::vector<uint64_t> calls_;
 };
 
-// Mixes the running averages of one rank into `own`: 1 / ranks of what its batches changed since it
-// had `all` is added to the common averages.
+// Moves `all`, the common running averages, by 1 / ranks of the way to one rank's, `own`, so that
+// each rank's batches count 1 / ranks. The result is in `own`.
 void MixRunningStats(std::span<const float> all, int ranks, std::span<float> own);
 
 }  // namespace trainer

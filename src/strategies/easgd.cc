@@ -1,9 +1,9 @@
-// Elastic averaging, asynchronous: every `period` steps a rank and a center, which all share, move
-// towards each other by `elasticity` of their distance. With the momentum of the rule it is EAMSGD.
-// The center is in the memory of rank 0's machine; ranks of others send their weights there, and
-// get them back moved.
-// Source: S. Zhang, A. Choromanska, Y. LeCun, "Deep learning with Elastic Averaging SGD", NIPS 2015
-// (tau and alpha; alpha is 0.9 / ranks there, which is the default).
+// Asynchronous elastic averaging SGD: every `period` steps (tau in the paper) a rank's weights x
+// and the center variable x~, which all ranks share, move towards each other: x -= alpha (x - x~)
+// and x~ += alpha (x - x~), where alpha is `elasticity`. With momentum in the update rule it is
+// EAMSGD. The center is in the memory of rank 0's node; ranks of other nodes send their weights
+// there and get them back moved. Source: S. Zhang, A. Choromanska, Y. LeCun, "Deep learning with
+// Elastic Averaging SGD", NIPS 2015. The default of alpha, 0.9 / ranks, is the paper's.
 
 #include <algorithm>
 
@@ -14,7 +14,7 @@
 namespace trainer {
 namespace {
 
-// Several ranks may be at work on different parts of the center.
+// Each chunk has a lock, so that several ranks can move different chunks of the center at once.
 constexpr size_t kChunk = 1 << 16;  // floats
 
 class Easgd final : public AsyncStrategy {
@@ -66,7 +66,7 @@ class Easgd final : public AsyncStrategy {
     last_ = now;
   }
 
-  // Moves a rank's weights, of which `own` are those from number `first` on, and the center.
+  // Moves `own`, a rank's weights from index `first` on, and the center towards each other.
   void Move(std::span<float> own, size_t first) {
     for (size_t begin = 0; begin < own.size(); begin += kChunk) {
       const RobustLock lock(locks_[(first + begin) / kChunk], rank(), window());
@@ -108,11 +108,11 @@ class Easgd final : public AsyncStrategy {
 
   int period_;
   float elasticity_;
-  std::span<float> center_;  // at the machine of rank 0
+  std::span<float> center_;  // empty on other nodes than rank 0's
   RobustMutex* locks_ = nullptr;
-  int method_ = 0;  // of the question
+  int method_ = 0;  // the RPC method that moves weights
   std::vector<float> own_, copy_;
-  int64_t last_ = -1;  // steps that all had taken at the last exchange
+  int64_t last_ = -1;  // the global step at the last exchange; -1: none
 };
 
 const RegisterStrategy<Easgd> kEasgd("easgd");

@@ -8,7 +8,7 @@
 
 namespace trainer {
 
-// "strategy_param.period is 0; it must be ..."
+// Throws kConfig unless `good`: "strategy_param.period is 0; it must be ...".
 template <class T>
 void RequireField(const SolverSpec& spec, bool good, const std::string& name, T value,
                   const std::string& must) {

@@ -17,23 +17,24 @@ class FlatState {
 
   size_t weights() const { return weights_.size(); }
   size_t all() const { return all_; }
-  // The index of the first running average. They are the last of the weights; forward passes write
-  // them, and updates do not.
+  // Returns the index of the first running average. They are the last of the weights; forward
+  // passes write them, and updates do not.
   size_t first_average() const { return weights() - averages_; }
 
-  // Copies as many numbers as `to` or `from` has, from index `begin` on.
+  // Copy between the rank's state and host memory, as many numbers as `to` or `from` has, from
+  // index `begin` of the array on.
   void Read(std::span<float> to, size_t begin = 0) const;
   void Write(std::span<const float> from, size_t begin = 0) const;
-  // Copies what belongs to the parameters with own[i], in their order, to its position in `all`.
+  // Copies the weights and states of the parameters with own[i] to their positions in `all`.
   void ReadParams(const std::vector<bool>& own, std::span<float> all) const;
-  // Copies the other way; `from` has the first numbers of the array.
+  // Copies the other way. `from` may be shorter than the array; then the rest stays unchanged.
   void WriteParams(const std::vector<bool>& own, std::span<const float> from) const;
 
  private:
   // Calls visit(array, index of its first number, length).
   template <class Visit>
   void VisitArrays(const Visit& visit) const;
-  // The same for what belongs to the parameters with own[i].
+  // Does the same for the weights and states of the parameters with own[i].
   template <class Visit>
   void VisitParams(const std::vector<bool>& own, const Visit& visit) const;
 
@@ -42,9 +43,9 @@ class FlatState {
   size_t all_ = 0, averages_ = 0;
 };
 
-// Floats as a record of a snapshot.
+// Returns floats as a record of a snapshot.
 std::string BytesOf(std::span<const float> numbers);
-// Throws kBadSnapshot unless the bytes are as many floats.
+// Reads such a record. Throws kBadSnapshot if it has another length or values that are not finite.
 void ReadFloats(std::string_view bytes, std::span<float> numbers);
 
 }  // namespace trainer

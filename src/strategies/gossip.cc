@@ -1,8 +1,9 @@
-// Gossip: after a step a rank sends, with some probability, its weights to another one that is
-// drawn, which takes the mean of both. How much either counts is kept by push-sum: a rank gives
-// half of its share away with the weights. Source: M. Blot, D. Picard, M. Cord, N. Thome, "Gossip
-// training for deep learning", 2016 (GoSGD; p). What is sent is added to the inbox of the receiver,
-// which is in the memory of its machine.
+// Gossip SGD: after a step a rank sends its weights, with some probability (p in the paper), to
+// another rank that it draws at random, which averages both. Push-sum gives the factors of that
+// average: each rank's weights have a mass, the masses of all ranks sum to 1, and a sender gives
+// half of its mass away with its weights. A message is added to the receiver's inbox, which is in
+// the memory of the receiver's node. Source: M. Blot, D. Picard, M. Cord, N. Thome, "Gossip
+// training for deep learning", 2016 (GoSGD).
 
 #include <algorithm>
 
@@ -14,15 +15,16 @@
 namespace trainer {
 namespace {
 
-constexpr uint32_t kStream = 0x60551900;  // of random numbers
+constexpr uint32_t kStream = 0x60551900;  // the Philox stream of rank 0; rank r uses kStream + r
 
-// What was sent to a rank and not read yet, added up: weights times shares in an array beside it.
+// The sum of the messages to a rank that it has not received yet. An array of its own has the sum
+// of mass * weights.
 struct alignas(64) Inbox {
   RobustMutex lock;
   std::atomic<uint32_t> messages;
-  uint32_t torn;  // a sender is in it, or died in it
+  uint32_t torn;  // nonzero while a sender writes the sum, or if it died doing so
   double mass;
-  int64_t taken;  // steps of all, when the oldest message was sent
+  int64_t taken;  // the global step when the oldest message was sent
 };
 
 class Gossip final : public AsyncStrategy {
@@ -47,7 +49,8 @@ class Gossip final : public AsyncStrategy {
     if (window().rpc() != nullptr) RegisterMethods();
   }
 
-  // To senders of other machines, and to rank 0, which looks what is on its way.
+  // Registers the calls with which ranks of other nodes deposit messages in this rank's inbox, and
+  // with which rank 0 reads what is in flight.
   void RegisterMethods() {
     using Request = std::span<const std::byte>;
     deposit_method_ = window().rpc()->Register([this](int, Request request, Rpc::Bytes*) {
@@ -81,14 +84,14 @@ class Gossip final : public AsyncStrategy {
     if (UniformFloat(drawn.x[0]) < probability_) Send(drawn.x[1]);
   }
 
-  // To one of the ranks that are at work.
+  // Sends half of the mass to one of the active ranks, which the random number `drawn` selects.
   void Send(uint32_t drawn) {
     std::vector<int>& there = there_;
     there.clear();
     for (int other = 0; other < ranks(); ++other) {
       if (other != rank() && IsActive(other)) there.push_back(other);
     }
-    constexpr double kLeast = 1e-30;  // below, products with weights might be lost
+    constexpr double kLeast = 1e-30;  // below this, mass * weight may underflow
     if (there.empty() || mass_ < kLeast) return;
     const int to = there[drawn % there.size()];
     mass_ /= 2;
@@ -102,7 +105,8 @@ class Gossip final : public AsyncStrategy {
     window().rpc()->Call(to, deposit_method_, message.Take());
   }
 
-  // Weights that have `share`, when all had taken so many steps, for a rank of this machine.
+  // Adds weights with mass `mass`, sent at global step `taken`, to the inbox of a rank of this
+  // node.
   void Deposit(int to, double mass, int64_t taken, std::span<const float> weights) {
     Inbox& inbox = InboxOf(to);
     const RobustLock lock(inbox.lock, rank(), window());
@@ -129,8 +133,8 @@ class Gossip final : public AsyncStrategy {
     state().Write(own_);
   }
 
-  // What is in an inbox of this machine becomes a part of weights that have `share`; returns the
-  // share of both. With its lock.
+  // Averages the content of an inbox of this node with `weights`, whose mass is `mass`, and returns
+  // the total mass. The caller holds the inbox's lock.
   double TakeIn(int of, double mass, std::span<float> weights) {
     if (InboxOf(of).torn != 0) Empty(of);
     return Add(SumOf(of), InboxOf(of).mass, mass, weights);
@@ -152,7 +156,7 @@ class Gossip final : public AsyncStrategy {
     return whole;
   }
 
-  // Calls use(sum, share) where there is anything in the inbox of a rank, of any machine.
+  // Calls use(sum, mass) if the inbox of a rank, on any node, is not empty.
   template <class Use>
   void VisitInbox(int of, const Use& use) {
     if (window().IsSameNode(of)) {
@@ -167,7 +171,7 @@ class Gossip final : public AsyncStrategy {
     if (mass > 0) use(there.Floats(), mass);
   }
 
-  // With its lock.
+  // The caller holds the inbox's lock.
   void Empty(int of) {
     Inbox& inbox = InboxOf(of);
     std::ranges::fill(SumOf(of), 0.0f);
@@ -176,7 +180,8 @@ class Gossip final : public AsyncStrategy {
     inbox.messages = 0;
   }
 
-  // The mean of all weights by their shares, those that are on their way included.
+  // The consensus is the mean of all ranks' weights and of the messages in flight, weighted by
+  // mass.
   void EnterConsensus() override {
     Collect();
     double whole = 0;
@@ -202,13 +207,13 @@ class Gossip final : public AsyncStrategy {
   }
 
   float probability_;
-  std::vector<size_t> slot_of_;               // of a rank among those of its machine
-  Inbox* inboxes_ = nullptr;                  // of the ranks of this machine
-  std::span<float> sums_;                     // likewise
-  int deposit_method_ = 0, read_method_ = 0;  // kinds of questions
+  std::vector<size_t> slot_of_;               // a rank's index among the ranks of its node
+  Inbox* inboxes_ = nullptr;                  // of the ranks of this node
+  std::span<float> sums_;                     // by slot
+  int deposit_method_ = 0, read_method_ = 0;  // RPC methods
   std::vector<float> own_;
   std::vector<int> there_;
-  double mass_ = 0;  // of this rank's weights, of all ranks' 1
+  double mass_ = 0;  // of this rank's weights; all masses sum to 1
 };
 
 const RegisterStrategy<Gossip> kGossip("gossip");

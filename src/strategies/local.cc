@@ -1,7 +1,7 @@
-// Local SGD: each rank makes steps of its own, and every `period` steps the weights of all become
-// their mean. With `synchronous_iter` gradients are summed in each step before that: post-local SGD
-// (Lin, Stich, Patel, Jaggi: "Don't Use Large Mini-Batches, Use Local SGD", ICLR 2020). The rule's
-// state stays each rank's own.
+// Local SGD: each rank makes its own steps, and every `period` steps all weights are replaced by
+// their mean over the ranks. The first `synchronous_iter` steps all-reduce gradients instead:
+// post-local SGD (Lin, Stich, Patel, Jaggi: "Don't Use Large Mini-Batches, Use Local SGD", ICLR
+// 2020). Each rank keeps its own optimizer state.
 
 #include <algorithm>
 #include <memory_resource>
@@ -14,8 +14,8 @@
 namespace trainer {
 namespace {
 
-// What a rank's state begins with: whether its weights are those of the file, and whether its
-// rule's state is.
+// The first byte of a rank's record. kInBoth: weights and optimizer state follow; kInStates: only
+// the optimizer state follows, because the weights are the ones in the snapshot's file.
 enum class Differs : char { kInBoth = 'b', kInStates = 's' };
 
 class Local final : public Strategy {
@@ -37,8 +37,8 @@ class Local final : public Strategy {
   void Prepare(const StrategyContext& context) override {
     context_ = &context;
     state_.emplace(context);
-    // Sums are made in place in the group's memory. Gradients there may be rounded between
-    // machines; weights must not be.
+    // The all-reduce works in place in the communicator's gradient memory. With a 16-bit
+    // exchange_type it rounds gradients there between nodes, which must not happen to weights.
     std::pmr::memory_resource* const memory = rounds_ ? nullptr : context.group.gradient_memory();
     mean_.emplace(state_->weights(), memory == nullptr ? std::pmr::get_default_resource() : memory);
     own_.resize(state_->all());
@@ -101,7 +101,7 @@ class Local final : public Strategy {
     swapped_ = false;
   }
 
-  // Over all ranks, of their present weights.
+  // Sets mean_ to the mean of all ranks' present weights.
   void Average() {
     state_->Read(*mean_);
     context_->group.AllReduce(*mean_);
@@ -114,9 +114,9 @@ class Local final : public Strategy {
   const StrategyContext* context_ = nullptr;
   std::optional<FlatState> state_;
   std::optional<std::pmr::vector<float>> mean_;
-  std::vector<float> own_;  // a copy of this rank's, of use within a consensus
-  bool equal_ = true;       // the weights of all ranks
-  bool swapped_ = false;    // this rank has the mean, and its own are in own_
+  std::vector<float> own_;  // this rank's own state; valid within a consensus
+  bool equal_ = true;       // whether all ranks have equal weights
+  bool swapped_ = false;    // whether this rank has the mean, and its own weights are in own_
   int updates_ = 0;
   int64_t exchanges_ = 0;
 };

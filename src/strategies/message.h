@@ -1,5 +1,5 @@
 #pragma once
-// Requests and replies of remote calls: values and floats, one after the other.
+// Writes and reads the requests and replies of remote calls: values, then floats or bytes.
 
 #include <cstring>
 #include <span>
@@ -10,7 +10,8 @@
 
 namespace trainer {
 
-// Writes a message. Values of whole words come first, so that the floats after them are aligned.
+// Writes a message. The size of each value is a multiple of a float's, so floats after it are
+// aligned.
 class MessageWriter {
  public:
   template <class T>
@@ -48,7 +49,7 @@ class MessageReader {
     bytes_ = bytes_.subspan(sizeof value);
     return value;
   }
-  // All that is left.
+  // Return everything that has not been read yet.
   std::span<const std::byte> Rest() const { return bytes_; }
   std::span<const float> Floats() const {
     return {reinterpret_cast<const float*>(bytes_.data()), bytes_.size() / sizeof(float)};

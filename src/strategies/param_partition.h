@@ -1,5 +1,5 @@
 #pragma once
-// The partition of the parameters over ranks: which of them each rank updates.
+// Decides which parameters each rank updates.
 
 #include <cstdint>
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace trainer {
 
-// Cuts the array of all weights into rank.size equal ranges; a rank owns the parameters whose
-// middle is in its range. Each parameter has one owner.
+// Cuts the array of all weights into share.size equal ranges. The rank owns the parameters whose
+// middle is in its range, so each parameter has exactly one owner.
 inline std::vector<bool> OwnedParams(const std::vector<Param*>& params, const Rank& share) {
   int64_t all = 0, before = 0;
   for (const Param* param : params) all += param->count();

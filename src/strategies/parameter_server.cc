@@ -1,11 +1,14 @@
-// An asynchronous parameter server: the weights and the rule's state are in memory that all ranks
-// share, in `servers` parts, each with a lock of its own. A rank brings the gradient that it made
-// from the weights as it found them, applies it to those of now, and takes these along. The memory
-// is that of rank 0's machine; ranks of others are sent weights and state, and send them back. With
-// `dedicated_servers` the last `servers` ranks hold a part each, by parameter: they make no steps,
-// but apply the gradients that the others send. Sources: J. Dean and others, "Large Scale
-// Distributed Deep Networks", NIPS 2012; for the bound Q. Ho and others, "More Effective
-// Distributed ML via a Stale Synchronous Parallel Parameter Server", NIPS 2013.
+// Asynchronous parameter server: weights and optimizer state are in the memory of rank 0's node, in
+// `servers` blocks with a lock each. A rank computes a gradient at the weights that it last read,
+// applies it to the present weights and reads the result. Ranks of other nodes get weights and
+// state by remote calls, apply their gradient and send both back.
+//
+// With `dedicated_servers` the last `servers` ranks each hold some of the parameters. They make no
+// steps but apply the gradients that the other ranks send.
+//
+// Sources: J. Dean and others, "Large Scale Distributed Deep Networks", NIPS 2012 (Downpour SGD);
+// for the bound `staleness`, Q. Ho and others, "More Effective Distributed ML via a Stale
+// Synchronous Parallel Parameter Server", NIPS 2013.
 
 #include <algorithm>
 #include <chrono>
@@ -39,7 +42,8 @@ class ParameterServer final : public AsyncStrategy {
     return dedicated_ ? std::max(1, ranks - servers_) : ranks;
   }
 
-  // All parts are this rank's until the update is stored, where no server has them.
+  // Without dedicated servers, acquires the shared array, which Exchange commits after the update.
+  // With them, sends the gradient.
   void BeforeUpdate(const Hyperparams& hyper) override {
     state().Read(averages_, state().first_average());
     if (shared_) {
@@ -55,9 +59,9 @@ class ParameterServer final : public AsyncStrategy {
     if (dedicated_servers_ && !drops_) Send(hyper);
   }
 
-  // What a server does until no rank makes steps any more.
+  // Applies gradients until no worker makes steps any more.
   void RunServer(const std::function<bool()>& stops) override {
-    context().objective.ReduceOver(nullptr);  // each gradient is of one worker
+    context().objective.ReduceOver(nullptr);  // the gradient that is applied is one worker's
     while (AnyActive()) {
       const bool idle = !dedicated_servers_->ApplyAll();
       PollPeers();
@@ -67,7 +71,7 @@ class ParameterServer final : public AsyncStrategy {
   }
 
  private:
-  // What the ranks have of their own is no more than a copy.
+  // The ranks' weights are only copies of the shared ones.
   bool HasLocalState() const override { return false; }
 
   void AllocateShared() override {
@@ -99,8 +103,9 @@ class ParameterServer final : public AsyncStrategy {
     }
   }
 
-  // Servers know nothing of a worker's loss scale, nor of the updates that it skips: it does not
-  // send a gradient that is not finite, which by the same norm its own update counts.
+  // Servers do not know a worker's loss scale or how many updates it skipped. The worker therefore
+  // does not send a gradient that is not finite; its own update checks the same norm and counts the
+  // skip.
   void Send(Hyperparams hyper) {
     Objective& objective = context().objective;
     const std::optional<LossScaleState> scale = context().optimizer.LossScale();
@@ -110,7 +115,7 @@ class ParameterServer final : public AsyncStrategy {
     dedicated_servers_->Send(hyper, averages_, scale->factor);
   }
 
-  // Servers have a part of the update each, the others none.
+  // Each server updates its own parameters, and workers update none.
   void AssignServers() {
     dedicated_servers_.emplace(context(), state(), workers(), servers_, [this] { PollPeers(); });
     if (rank() >= workers()) context().optimizer.ExpectUnscaled();
@@ -144,13 +149,14 @@ class ParameterServer final : public AsyncStrategy {
     AwaitSlowest(steps);
   }
 
-  // Both ways. With servers a gradient and weights, else weights and state.
+  // Returns the bytes that an exchange moves in both directions: weights and optimizer state if the
+  // array is on another node, else weights (with dedicated servers, a gradient and weights).
   int64_t BytesOfExchange() const {
     const bool is_far = shared_ && !shared_->is_local();
     return static_cast<int64_t>(2 * (is_far ? state().all() : state().weights()) * sizeof(float));
   }
 
-  // By the bound no rank is more steps ahead of another one at work.
+  // Waits until this rank is at most `staleness` steps ahead of the slowest active rank.
   void AwaitSlowest(int64_t steps) {
     const auto ahead = [&] {
       int64_t least = steps;
@@ -165,7 +171,7 @@ class ParameterServer final : public AsyncStrategy {
     }
   }
 
-  // The weights of now; this rank's own were a copy of older ones.
+  // The consensus is the present shared weights; this rank's own ones may be older.
   void EnterConsensus() override {
     if (dedicated_servers_) {
       seen_ = dedicated_servers_->PullWeights(true);
@@ -180,11 +186,11 @@ class ParameterServer final : public AsyncStrategy {
   int servers_, bound_;
   caffe::StrategyParameter::Late late_;
   bool dedicated_;
-  std::optional<SharedArray> shared_;                  // where no ranks are servers
-  std::optional<DedicatedServers> dedicated_servers_;  // where some are
+  std::optional<SharedArray> shared_;                  // unless dedicated_
+  std::optional<DedicatedServers> dedicated_servers_;  // if dedicated_
   std::vector<float> averages_, gradients_;
-  int64_t seen_ = 0;  // the version that this rank's weights are
-  int64_t age_ = 0;   // in versions, of the gradient at hand
+  int64_t seen_ = 0;  // the version of this rank's weights
+  int64_t age_ = 0;   // staleness of the present gradient, in versions
   bool drops_ = false;
 };
 

@@ -1,10 +1,10 @@
-// Each rank computes the layers of one stage and has their weights and rule state alone. A batch is
-// cut into micro-batches that follow each other through the stages: a stage first lets as many in
-// as there are stages from it on, then computes one forward and one backward in turns, so that no
-// more than these are under way in it. The weights move when all micro-batches are through, so that
-// the result is that of one rank with as many passes (iter_size).
-// Sources: D. Narayanan et al., "PipeDream: generalized pipeline parallelism for DNN training",
-// SOSP 2019 (one forward, one backward); the same with a flush: "Memory-efficient
+// Pipeline parallelism: each rank computes one stage of the net and alone has its weights and
+// optimizer state. A batch is cut into micro-batches, which pass through the stages one after the
+// other. Stage s of p first runs p - s forward passes and then alternates one forward and one
+// backward (1F1B), so at most p - s micro-batches are in flight in it. The weights change only when
+// all micro-batches are done (a flush), so the result is the same as with one rank that computes as
+// many passes (iter_size). Sources: D. Narayanan et al., "PipeDream: generalized pipeline
+// parallelism for DNN training", SOSP 2019 (1F1B); with a flush: "Memory-efficient
 // pipeline-parallel DNN training", ICML 2021.
 
 #include <glog/logging.h>
@@ -25,17 +25,17 @@
 namespace trainer {
 namespace {
 
-constexpr size_t kCollected = size_t{1} << 20;  // bytes of a message of Collect
+constexpr size_t kCollected = size_t{1} << 20;  // bytes per message of Collect
 constexpr int kCollectedSlots = 2;
 
-// A value that this rank takes or gives, and the edge of its net that it is.
+// A value that this rank receives or sends, and the index of the net's edge for it.
 struct Crossing {
   const StageTransfer* value;
   size_t edge;
   StageChannel* channel;
 };
 
-// What a rank exchanges in the passes of one net.
+// The values and gradients that this rank exchanges in the passes of one net.
 struct NetTraffic {
   std::vector<Crossing> values_in, values_out;        // forward
   std::vector<Crossing> gradients_in, gradients_out;  // backward
@@ -82,11 +82,11 @@ class Pipeline final : public Strategy, public ModelPartition, public PassSchedu
   PipelinePlan plan_;
   std::optional<SolverSpec> own_;
   const StrategyContext* context_ = nullptr;
-  std::vector<StageChannel> channels_;  // of values, then from each rank to rank 0
+  std::vector<StageChannel> channels_;  // for values, then from each rank to rank 0
   std::vector<NetTraffic> traffic_;     // by net
-  std::vector<int64_t> forwards_;       // by net, so far
+  std::vector<int64_t> forwards_;       // by net: passes so far
   int64_t backwards_ = 0;
-  int passes_ = 0;  // of an iteration
+  int passes_ = 0;  // per iteration
 };
 
 Pipeline::Pipeline(const SolverSpec& spec) {
@@ -137,7 +137,8 @@ void Pipeline::Prepare(const StrategyContext& context) {
   context.objective.SetSchedule(*this);
 }
 
-// Calls visit(net, value, backward, slots) for each channel of values, in one order on all ranks.
+// Calls visit(net, value, backward, slots) for each channel of values, in the same order on all
+// ranks.
 template <class Visit>
 void Pipeline::VisitChannels(const Visit& visit) const {
   for (size_t net = 0; net < plan_.nets.size(); ++net) {
@@ -150,7 +151,7 @@ void Pipeline::VisitChannels(const Visit& visit) const {
   }
 }
 
-// Messages are in the memory of the machine that takes them.
+// Opens all channels. The slots of a channel are in the memory of the receiver's node.
 void Pipeline::OpenChannels() {
   size_t bytes = window().IsSameNode(0)
                      ? StageChannel::Bytes(kCollected, kCollectedSlots) * Index(plan_.stages)
@@ -161,7 +162,7 @@ void Pipeline::OpenChannels() {
   });
   std::byte* const memory = window().Allocate(std::max<size_t>(bytes, 1));
   MakeChannels(memory, Serve());
-  if (window().rpc() != nullptr) SumOverStages(1);  // nobody posts before all can answer
+  if (window().rpc() != nullptr) SumOverStages(1);  // barrier: all ranks have registered handlers
   size_t next = 0;
   traffic_.resize(plan_.nets.size());
   forwards_.resize(plan_.nets.size());
@@ -182,7 +183,8 @@ void Pipeline::OpenChannels() {
   });
 }
 
-// As many slots as micro-batches are under way between both stages: nobody waits for a free one.
+// Each channel has as many slots as micro-batches can be in flight between its two stages, so a
+// sender never waits for a free slot.
 void Pipeline::MakeChannels(std::byte* memory, int kind) {
   const auto make = [&](size_t message, int slots, int from, int to) {
     channels_.emplace_back(memory, message, slots, from, to, window(),
@@ -195,7 +197,7 @@ void Pipeline::MakeChannels(std::byte* memory, int kind) {
   for (int rank = 0; rank < plan_.stages; ++rank) make(kCollected, kCollectedSlots, rank, 0);
 }
 
-// The kind of the question that brings a message of another machine.
+// Registers the RPC method that delivers messages from other nodes, and returns its number.
 int Pipeline::Serve() {
   if (window().rpc() == nullptr) return 0;
   return window().rpc()->Register([this](int, std::span<const std::byte> request, Rpc::Bytes*) {
@@ -242,7 +244,8 @@ void Pipeline::Backward(Net& net) {
   for (const Crossing& out : traffic.gradients_out) Send(out.channel, net.EdgeInGradient(out.edge));
 }
 
-// One forward, one backward, once those that fit are under way.
+// Runs forward passes until `under_way` micro-batches are in flight, then alternates one backward
+// and one forward.
 float Pipeline::Run(int passes) {
   Net& net = context_->objective.net();
   const int under_way = std::min(plan_.UnderWay(rank_), passes);
@@ -257,7 +260,7 @@ float Pipeline::Run(int passes) {
       Backward(net);
     }
   }
-  slot(passes - 1);  // whose outputs are reported
+  slot(passes - 1);  // the last pass's outputs are reported
   return SumOverStages(loss);
 }
 
@@ -270,7 +273,7 @@ float Pipeline::SumOverStages(float own) {
 
 float Pipeline::ForwardTest(Net& part, int net) { return Forward(part, net); }
 
-// Its length, then the bytes, in messages of one size.
+// Sends the length first, then the bytes in messages of kCollected bytes.
 void Pipeline::Collect(const std::string& own,
                        const std::function<void(const std::string& bytes)>& take) {
   if (rank_ > 0) {
@@ -299,7 +302,7 @@ void Pipeline::Collect(const std::string& own,
   }
 }
 
-// All stages make the same passes.
+// This rank knows the passes of all stages, because all make equally many.
 std::string Pipeline::Describe() const {
   int64_t bytes = 0;
   for (size_t net = 0; net < plan_.nets.size(); ++net) {

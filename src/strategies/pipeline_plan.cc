@@ -11,9 +11,9 @@
 namespace trainer {
 namespace {
 
-constexpr int kPassesPerStage = 4;  // by default
+constexpr int kPassesPerStage = 4;  // micro-batches per stage, by default
 
-// The greatest number of parts that all batches of the net have; 0 where none is given.
+// Returns the greatest common divisor of all batch sizes of the net; 0 if it gives none.
 int64_t CommonBatch(const NetUse& use) {
   int64_t common = 0;
   for (LayerSpec layer : FilterLayers(*use.net, use.state)) {
@@ -39,7 +39,7 @@ int MicroBatches(const SolverSpec& spec, int stages, int64_t batch) {
                  batch, " records; choose a divisor of it"));
 }
 
-// The net with batches that are so many times smaller.
+// Returns the net with batch sizes divided by `parts`.
 NetSpec WithMicroBatches(const NetSpec& net, int parts) {
   NetSpec smaller;
   smaller.proto = net.proto;
@@ -91,7 +91,7 @@ SolverSpec SpecOfStage(const SolverSpec& spec, PipelinePlan* plan, int stage) {
   own.proto = spec.proto;
   own.proto.set_iter_size(spec.proto.iter_size() * plan->micro_batches);
   own.file = spec.file;
-  if (spec.text != nullptr) {  // read again for its lines: the fields are those of `spec`
+  if (spec.text != nullptr) {  // parsed again for its line numbers; the fields come from `spec`
     caffe::SolverParameter unused;
     own.text = ParseTextString(spec.file, spec.text->content, &unused);
   }

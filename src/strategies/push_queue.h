@@ -11,26 +11,26 @@
 
 namespace trainer {
 
-// One slot for a gradient of each worker, which every server of one node reads and acknowledges.
-// Ranks 0 to workers - 1 are the workers, the servers follow.
+// Has one slot per worker for a gradient, which every server of one node reads and acknowledges.
+// Ranks 0 to workers - 1 are the workers, and the servers follow them.
 class PushQueue {
  public:
-  // `servers`: the servers of the node. `floats`: the length of a gradient; 0 on other nodes. The
-  // constructor is collective.
+  // `servers` are the servers of the node, and `floats` is the length of a gradient; 0 on other
+  // nodes. The constructor is collective.
   PushQueue(SharedWindow& window, int workers, const std::vector<int>& servers, size_t floats);
 
-  // The slot of a worker's gradient.
   std::span<float> Slot(int worker) const {
     return {gradients_ + static_cast<size_t>(worker) * floats_, floats_};
   }
 
-  // Called by the worker: its slot holds a gradient, for an update with `hyper`.
+  // Called by the worker when its slot holds a gradient, for an update with `hyper`. Wakes the
+  // servers.
   void Send(int worker, const Hyperparams& hyper);
-  // Whether all servers have applied the worker's gradient.
+  // Returns whether all servers have applied the worker's last gradient.
   bool IsAnswered(int worker) const;
 
-  // Called by a server: whether a worker's gradient waits for it, the hyperparameters of that
-  // update, and that it has been applied.
+  // Called by a server: HasGradient returns whether a worker's gradient waits for it, HyperparamsOf
+  // the hyperparameters for that gradient, and Answer says that the server has applied it.
   bool HasGradient(int worker, int server) const;
   const Hyperparams& HyperparamsOf(int worker) const { return pushes_[worker].hyper; }
   void Answer(int worker, int server);

@@ -35,7 +35,7 @@ class RobustMutex {
       std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
   }
-  // Without waiting.
+  // Acquires the mutex if it is free, and returns whether it did; never waits.
   bool TryAcquire(int rank) {
     uint32_t holder = 0;
     return holder_.compare_exchange_strong(holder, static_cast<uint32_t>(rank + 1),
@@ -45,7 +45,7 @@ class RobustMutex {
 
  private:
   static constexpr int kSpins = 100, kLook = 200;
-  static constexpr int kMany = 20'000;  // a second or more
+  static constexpr int kMany = 20'000;  // this many tries take a second or more
 
   std::atomic<uint32_t> holder_;  // the owner's rank plus one; 0: unlocked
 };

@@ -7,7 +7,7 @@
 namespace trainer {
 namespace {
 
-// A range of a part.
+// A range of floats in one block.
 struct Range {
   int64_t block, begin, end;
 };
@@ -33,7 +33,7 @@ SharedArray::SharedArray(const StrategyContext& context, const FlatState& number
     floats_ = {shared, all};
     if (rank_ == owner_) numbers.Read(floats_);
   } else {
-    version_ += rank_;  // a copy, of this rank alone
+    version_ += rank_;  // this rank's own copy
     copy_.resize(all);
     floats_ = copy_;
   }
@@ -99,7 +99,7 @@ void SharedArray::Acquire() {
   });
 }
 
-// The machine has the lock for this rank.
+// Acquires a block of another node: the owner's handler locks the block for this rank.
 void SharedArray::AcquireRemote(int block, size_t begin, size_t end) {
   VisitMessages(end - begin, [&](size_t from, size_t to) {
     const Range range{block, static_cast<int64_t>(begin + from), static_cast<int64_t>(begin + to)};

@@ -11,31 +11,31 @@
 
 namespace trainer {
 
-// Stored in the memory of one node, in blocks with a mutex each. Ranks of other nodes keep a copy
-// of what they acquired last.
+// Stored in the memory of one node, in blocks with a mutex each. A rank of another node has a copy
+// of the last values that it acquired or read.
 class SharedArray {
  public:
-  // Stored on the node of rank `owner`. The constructor is collective; the array starts as the
-  // ranks' states, which are equal. The arguments must outlive the object.
+  // Stores the array on the node of rank `owner`. The constructor is collective; the array starts
+  // as the ranks' states, which are equal. The arguments must outlive the object.
   SharedArray(const StrategyContext& context, const FlatState& numbers, int owner, int blocks);
 
   // Whether the array is on this rank's node.
   bool is_local() const { return is_local_; }
-  // The array on its node; elsewhere what was acquired last.
+  // Returns the array, or on other nodes the copy.
   std::span<float> floats() const { return floats_; }
   RobustMutex& lock(int block) const { return locks_[block]; }
 
-  // The number of updates; on other nodes, as of the last call of Acquire, Commit or Read.
+  // Returns the number of updates; on other nodes, as of the last call of Acquire, Commit or Read.
   int64_t version() const { return *version_; }
-  void NoteUpdate() { ++*version_; }  // here
+  void NoteUpdate() { ++*version_; }  // call it on the array's node
 
-  // Locks all blocks until Commit or Release and copies them to this rank's own state. Block by
-  // block, so that another rank may acquire the first while the last is being committed.
+  // Locks all blocks until Commit or Release and copies them to this rank's own state. Works block
+  // by block, so another rank can acquire the first block while the last one is being committed.
   void Acquire();
   // Copies this rank's own state to the array, unlocks it and returns the new version.
   int64_t Commit();
   void Release();
-  // Copies what was acquired to this rank's own state again.
+  // Copies the acquired values to this rank's own state again, which undoes its update.
   void Rollback() { state_.Write(floats_); }
 
   // On other nodes: updates the version and the first `count` numbers.

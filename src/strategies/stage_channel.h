@@ -11,11 +11,11 @@
 
 namespace trainer {
 
-// Holds up to `slots` messages that were sent and not received, in the memory of the receiver's
-// node. A sender on another node sends them by remote calls. Used by one thread on each side.
+// Holds up to `slots` messages that were sent and not yet received, in the memory of the receiver's
+// node. A sender on another node sends by remote calls. Used by one thread on each side.
 class StageChannel {
  public:
-  // The bytes of shared memory that a channel needs, zero at first.
+  // Returns the bytes of shared memory that a channel needs; the memory must be zero at first.
   static size_t Bytes(size_t message, int slots);
 
   // A remote sender calls this method with the channel's number; the receiver's handler calls
@@ -32,7 +32,7 @@ class StageChannel {
 
   size_t message() const { return message_; }
 
-  // Waits for a free slot; write(place) puts `message` bytes there.
+  // Waits for a free slot; then write(place) writes `message` bytes to it.
   template <class Write>
   void Send(const Write& write) {
     if (!window_->IsSameNode(to_)) return SendRemote(write);
@@ -42,7 +42,7 @@ class StageChannel {
     counters_->sent.store(number + 1);
     window_->Notify(to_);
   }
-  // Waits for the next message; read(place) takes it from there.
+  // Waits for the next message; then read(place) reads it.
   template <class Read>
   void Receive(const Read& read) const {
     const uint32_t number = counters_->taken.load(std::memory_order_relaxed);
@@ -81,8 +81,8 @@ class StageChannel {
   Counters* counters_;
   std::byte* state_slots_;
   Address address_;
-  int64_t remote_sent_ = 0;     // The number of the next message to post.
-  std::deque<uint64_t> calls_;  // of messages that were posted
+  int64_t remote_sent_ = 0;     // the number of the next message to another node
+  std::deque<uint64_t> calls_;  // calls of such messages that may be unanswered
 };
 
 }  // namespace trainer

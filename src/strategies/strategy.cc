@@ -18,7 +18,8 @@ void RequireOwnMoments(const SolverSpec& spec) {
   }
 }
 
-// Where ranks have parts of a net, none has parts of a batch.
+// Throws kConfig for settings that divide batches, because with a partitioned net all ranks work on
+// the same batch.
 void RequireWholeBatches(const SolverSpec& spec) {
   if (spec.proto.virtual_ranks() > 1) {
     spec.Fail(
@@ -29,7 +30,8 @@ void RequireWholeBatches(const SolverSpec& spec) {
   RequireOwnMoments(spec);
 }
 
-// What is a matter of one step of all ranks, or of one set of weights.
+// Throws kConfig for settings that need all ranks to make each step together, or one set of
+// weights.
 void RequireOwnSteps(const SolverSpec& spec) {
   const caffe::SolverParameter& solver = spec.proto;
   const std::string name = NameOf(spec);

@@ -1,4 +1,5 @@
-// Gradients are summed in each step, so that all ranks have the same weights.
+// Synchronous data parallelism: gradients are all-reduced in each step, so all ranks have the same
+// weights. The defaults of Strategy do all of it.
 
 #include "trainer/strategies/strategy.h"
 

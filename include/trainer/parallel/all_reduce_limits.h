@@ -6,22 +6,22 @@
 
 namespace trainer {
 
-// Up to so many numbers are reduced through a node's eager buffers, in one step.
+// Up to this many numbers are reduced through a node's eager buffers, in one phase.
 inline constexpr size_t kEagerFloats = 1024;
-// Between nodes, up to so many numbers are sent complete to every node: one step of latency costs
-// less than twice the bytes.
+// Between nodes, up to this many numbers are sent complete to every node, because one more message
+// delay would cost more than the additional bytes.
 inline constexpr size_t kDirectFloats = 4096;
-// Floats of a chunk that is sent at a time, which bounds the memory for received chunks.
+// The floats of a chunk that is sent at a time. It bounds the memory for received chunks.
 inline constexpr size_t kChunkFloats = 1 << 19;
 
 struct AllReduceSpeed {
-  double seconds = 0;           // of an all-reduce of one number
-  double bytes_per_second = 0;  // of gradients, in an all-reduce of kSpeedBytes
+  double seconds = 0;           // for an all-reduce of one number
+  double bytes_per_second = 0;  // for gradients, in an all-reduce of kSpeedBytes
 };
 inline constexpr size_t kSpeedBytes = 1 << 20;
 
-// The size of a bucket whose latency is an eighth of its time, within 64 KiB and 64 MiB, in
-// multiples of 64 KiB.
+// Returns the size of a bucket whose latency is an eighth of its time, in multiples of 64 KiB from
+// 64 KiB to 64 MiB.
 size_t BucketBytes(const AllReduceSpeed& speed);
 
 }  // namespace trainer

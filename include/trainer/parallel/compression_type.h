@@ -7,7 +7,7 @@ namespace trainer {
 
 enum class CompressionType { kF32, kF16, kBF16 };
 
-// "f32", "f16", "bf16"
+// Returns "f32", "f16" or "bf16".
 inline std::string_view NameOf(CompressionType type) {
   return type == CompressionType::kF32 ? "f32" : type == CompressionType::kF16 ? "f16" : "bf16";
 }

@@ -13,9 +13,9 @@ struct ConsistencyItem {
   std::string value;  // of any length; an error shows the first line that differs
 };
 
-// Compares the items of all ranks, which give them in the same order. On rank 0 throws kProtocol
-// for the first item that differs, with the names of two ranks and what each has. The other ranks
-// learn it in their next call of the communicator.
+// Compares the items of all ranks, which give them in the same order. Collective. On rank 0 throws
+// kProtocol for the first item that differs, with the names of two ranks and both values. The other
+// ranks then fail with PeerFailed in a call of the communicator.
 void RequireConsistent(Communicator& group, const std::vector<std::string>& names,
                        const std::vector<ConsistencyItem>& items);
 

@@ -1,6 +1,6 @@
 #pragma once
-// How a run of several ranks fails: all ranks end with one exit code, and one of them writes one
-// message.
+// How a run of several ranks fails: all ranks end with the same exit code, and one of them writes
+// one message.
 
 #include <exception>
 #include <string>
@@ -22,16 +22,17 @@ class PeerFailed : public std::exception {
   int code_;
 };
 
-// Called by a program that ends with an error: whether this process may write the message. False if
-// another rank failed before; *code is then its exit code. True if there are no other ranks.
+// Returns whether this process may write its error message. Called by a program that ends with an
+// error. Returns false if another rank failed first; *code is then the exit code of that failure.
+// Always returns true in a process without other ranks.
 bool MayReportFailure(int* code);
 
-// The beginning of this process's error messages: "rank 1 (node7, process 4711): "; "" if there are
-// no other ranks.
+// Returns the beginning of this process's error messages, "rank 1 (node7, process 4711): ", or ""
+// in a process without other ranks.
 std::string RankPrefix();
 
-// The last call of a process that may be a rank. Without World::Finish before, it ends the other
-// ranks. Returns the exit code.
+// Leaves the ranks and returns the exit code. Called last by any process that may be a rank. If
+// World::Finish was not called before, it ends the other ranks.
 int LeaveWorld(int code);
 
 }  // namespace trainer

@@ -17,8 +17,8 @@ namespace trainer {
 
 struct WorldOptions {
   size_t bucket_bytes = 0;                          // 0: chosen by measured latency and speed
-  std::chrono::milliseconds warn_after{60'000};     // until a silent rank is reported
-  std::chrono::milliseconds peer_timeout{600'000};  // until a silent rank ends the run
+  std::chrono::milliseconds warn_after{60'000};     // time until a silent rank is reported
+  std::chrono::milliseconds peer_timeout{600'000};  // time until a silent rank ends the run
 };
 
 // The position of a rank. Ranks of one node share its memory.
@@ -38,38 +38,38 @@ class World {
   // The names of all ranks: "rank 1 (node7, process 4711)".
   virtual const std::vector<std::string>& names() const = 0;
   virtual Topology topology() const = 0;
-  // A description for the log: "2 ranks on 1 machine; sums through shared memory (latency 2 us, 9.1
-  // GB/s), gradients in buckets of 256 KiB".
+  // Returns a description for the log: "2 ranks on 1 machine; sums through shared memory (latency 2
+  // us, 9.1 GB/s), gradients in buckets of 256 KiB".
   virtual std::string Describe() const = 0;
-  // A sentence if ranks share too few cores; else "".
+  // Returns a warning if ranks share too few cores; else "".
   virtual const std::string& warning() const = 0;
-  // This rank's number among the ranks of its computer, which may not share memory. Ranks choose
-  // their GPUs by it.
+  // This rank's number among the ranks of its computer, even if they cannot share memory. Ranks
+  // choose their GPUs by it.
   struct Locals {
     int local = 0, count = 1;
-    std::string machine;  // equal for the ranks of one computer, and for no others
+    std::string machine;  // identifies the computer
   };
   virtual const Locals& locals() const = 0;
 
-  // Sets the number type of gradients between nodes. Collective. Without effect on one node, which
-  // reduces gradients in place. Returns a sentence for the log.
+  // Sets the number type in which gradients are sent between nodes, and returns a sentence for the
+  // log. Collective. Has no effect on one node, which reduces gradients in place.
   virtual std::string SetCompression(CompressionType type) = 0;
-  // The bytes of gradients that this rank has sent to other nodes since SetCompression, for the
-  // log: "12.5 MiB (24.2 MiB as f32)"; "" on one node.
+  // Returns the bytes of gradients that this rank has sent to other nodes since SetCompression, for
+  // the log: "12.5 MiB (24.2 MiB as f32)"; "" on one node.
   virtual std::string DescribeSent() const = 0;
   // Sets the error feedback of compressed gradients to zero. Collective, while no all-reduce is in
   // progress.
   virtual void ResetErrorFeedback() = 0;
 
-  // For a communicator that collects gradients elsewhere and passes them on: the best size of a
-  // bucket. Poll continues the all-reduces that were started.
+  // For a communicator that collects gradients elsewhere and passes them on: bucket_floats is the
+  // best size of a bucket, and Poll continues the all-reduces that were started.
   virtual size_t bucket_floats() const = 0;
   virtual void Poll() = 0;
 
-  // MPI's own all-reduce, for comparison: returns its seconds, or nothing without MPI.
+  // Runs MPI's own all-reduce, for comparison. Returns its seconds, or nullopt without MPI.
   virtual std::optional<double> AllReduceByMpi(std::span<float> values) = 0;
-  // Whether MPI reduces numbers in a GPU's memory, and that all-reduce, which adds in MPI's own
-  // order. `use_gpu` is called first, on the thread that calls MPI.
+  // mpi_takes_gpu_memory returns whether MPI can reduce numbers in a GPU's memory. SumByMpi does
+  // so, in MPI's own order of additions; it first calls `use_gpu` on the thread that calls MPI.
   virtual bool mpi_takes_gpu_memory() const = 0;
   virtual void SumByMpi(std::span<float> values, const std::function<void()>& use_gpu) = 0;
   // Returns when all ranks have called it. If a rank does not call it, LeaveWorld (failure.h) ends
@@ -78,9 +78,9 @@ class World {
 };
 
 // Joins the ranks that mpirun, srun or LaunchRanks started with this one, and divides the cores
-// among the ranks of a node. Called before anything reads the number of threads. Returns null
-// without any effect if there are no other ranks. Throws kUnavailable if they need MPI and it is
-// not installed.
+// among the ranks of a node. Called before anything reads the number of threads. Returns null and
+// has no effect in a process without other ranks. Throws kUnavailable if the ranks need MPI and it
+// is not installed.
 World* JoinWorld(const WorldOptions& settings);
 
 }  // namespace trainer

@@ -1,5 +1,5 @@
 #pragma once
-// The exponential moving average (EMA) of the weights, for tests.
+// The exponential moving average (EMA) of the weights, which tests use.
 
 #include <span>
 
@@ -9,31 +9,34 @@
 
 namespace trainer {
 
-// After update t (counted from 1): average = d_t average + (1 - d_t) w, where d_t = min(ema_decay,
-// (1 + t) / (10 + t)), see EmaKeep. That depends on t alone, so a resumed run continues in the same
+// After update t (counted from 1), average = d_t average + (1 - d_t) w with d_t = min(ema_decay, (1
+// + t) / (10 + t)), see EmaKeep. d_t depends on t alone, so a resumed run continues in the same
 // way. The average starts as the initial weights. Weights that no gradient moves, such as the
 // statistics of batch norm, have no average: readers of the averaged weights see them unchanged.
 // Used by one thread.
 class EmaWeights {
  public:
-  // Allocates the average of `net`'s parameters, one float per trained weight, and sets it to them.
-  // `device` and the net must outlive it.
+  // Allocates the average of `net`'s parameters, one float per trained weight, and sets it to their
+  // present values. `device` and `net` must outlive the object.
   EmaWeights(float decay, const Device& device, const Net& net);
 
-  // Called after an update that did not write the averages itself; `updates` counts it.
+  // Moves the average. Called after each update that did not write it itself; `updates` is the
+  // number of updates so far.
   void Add(int updates);
-  // The averages of each parameter, in the order of Net::params(); null for a parameter without.
+  // Returns a pointer to each parameter's average, in the order of Net::params(); null for a
+  // parameter without one.
   std::vector<float*> PerParam() const;
 
   // Sets the average to the present weights.
   void Restart();
-  // All averages, on the device, in the same layout on each rank.
+  // Returns all averages, on the device, in the same layout on each rank.
   std::span<float> numbers() { return memory_.span(); }
   // Writes the net with the averaged weights to *proto, whose memory is reused.
   void ToProto(caffe::NetParameter* proto);
 
-  // While one lives, the nets compute with the averaged weights, or, if nested, with the raw ones
-  // again: the two are exchanged in memory. A null average changes nothing.
+  // While a Scope exists, the nets compute with the averaged weights, or with the raw ones if
+  // `averaged` is false (which allows nesting): constructor and destructor swap the two in memory.
+  // A null average changes nothing.
   class Scope {
    public:
     Scope(EmaWeights* average, bool averaged);
@@ -42,7 +45,7 @@ class EmaWeights {
     Scope& operator=(const Scope&) = delete;
 
    private:
-    EmaWeights* ema_;  // null if nothing was exchanged
+    EmaWeights* ema_;  // null if nothing was swapped
   };
 
  private:
@@ -53,7 +56,7 @@ class EmaWeights {
   const Net& net_;
   DeviceFloats memory_;
   TensorList averages_;
-  bool in_use_ = false;  // average and weights are exchanged
+  bool in_use_ = false;  // whether average and weights are swapped now
 };
 
 }  // namespace trainer

@@ -8,8 +8,8 @@
 
 namespace trainer {
 
-// The learning rate of update `iter` (counted from 0), Caffe's formulas. `current_step` is the
-// number of steps that a multistep policy has taken; other policies ignore it.
+// Returns the learning rate of update `iter` (counted from 0) by Caffe's formulas. `current_step`
+// is the number of steps that a multistep policy has taken; other policies ignore it.
 //   fixed      base_lr
 //   step       base_lr * gamma ^ floor(iter / stepsize)
 //   exp        base_lr * gamma ^ iter
@@ -19,35 +19,37 @@ namespace trainer {
 //   sigmoid    base_lr / (1 + exp(-gamma * (iter - stepsize)))
 //   cosine     min_lr + (base_lr - min_lr) * (1 + cos(pi * t)) / 2, t rising from 0 at the end of
 //              the warm-up to 1 at max_iter (Loshchilov and Hutter, arXiv:1608.03983)
-// Before that, one of two warm-ups; the policies count from the run's start all the same:
+// Before that, one of two warm-ups may apply; the policies count from the run's start all the same:
 //   warmup_iter      a line from warmup_lr to the policy's rate at iteration warmup_iter
 //   rampup_interval  rampup_lr + (base_lr - rampup_lr) * (iter / rampup_interval) ^ 2, NVIDIA's
-// Never below min_lr. The policy's name and fields were checked by LoadSolver.
+// The result is never below min_lr. LoadSolver has checked the policy's name and fields.
 float LearningRate(const caffe::SolverParameter& solver, int iter, int current_step);
 
-// The learning rate of update `iter` and its position in the schedule, as the beginning of a
-// sentence: "The
-// rate is 0.02, in the warm-up (iteration 40 of 500)", "The rate is 0.001, after 2 of 3 steps from
-// base_lr 0.1", "The rate is 0.05 (lr_policy \"fixed\", base_lr 0.05)".
+// Returns the learning rate of update `iter` and its position in the schedule, as the beginning of
+// a sentence: "The learning rate is 0.02, in the warm-up (iteration 40 of 500)", "The learning rate
+// is 0.001, after 2 of 3 steps from base_lr 0.1", "The learning rate is 0.05 (lr_policy "fixed",
+// base_lr 0.05)".
 std::string PlaceInSchedule(const caffe::SolverParameter& solver, int iter, int current_step);
 
-// Whether a multistep policy takes its next step before update `iter`: at most one per iteration.
+// Returns whether a multistep policy takes its next step before update `iter`; it takes at most one
+// per iteration.
 bool TakesLrStep(const caffe::SolverParameter& solver, int iter, int current_step);
 
-// The momentum of update `iter`, whose learning rate is `rate`, NVIDIA Caffe's formulas and one:
+// Returns the momentum of update `iter`, whose learning rate is `rate`. The first three policies
+// are NVIDIA Caffe's:
 //   fixed      momentum
 //   poly       momentum + (max_momentum - momentum) * (iter / max_iter) ^ momentum_power
 //   opt        (1 - sqrt(rate) / 2) ^ 2, at most max_momentum when that is given
 //   multistep  momentum; from iteration momentum_stepvalue(i) on momentum_value(i)
 float Momentum(const caffe::SolverParameter& solver, int iter, float rate);
 
-// The weight decay of update `iter`, before a parameter's decay_mult:
+// Returns the weight decay of update `iter`, before a parameter's decay_mult is applied:
 //   fixed  weight_decay
 //   poly   weight_decay + (max_weight_decay - weight_decay) * (iter / max_iter) ^
 //          weight_decay_power
 float WeightDecay(const caffe::SolverParameter& solver, int iter);
 
-// All three of them.
+// Returns the learning rate, the momentum and the weight decay of update `iter`.
 Hyperparams HyperparamsOf(const caffe::SolverParameter& solver, int iter, int current_step);
 
 }  // namespace trainer

@@ -1,6 +1,6 @@
 #pragma once
-// The training loop: nets, schedules, tests, snapshots. The optimizer (trainer/optim) defines what
-// a step does.
+// The training loop with its nets, schedules, tests and snapshots. The optimizer (trainer/optim)
+// defines what a step does.
 
 #include <chrono>
 #include <functional>
@@ -25,21 +25,21 @@ struct VirtualRanks;
 struct SnapshotContent;
 class RankTimes;
 
-// How long the batch system lets a process live after SIGTERM; 0 s if that is not known.
+// How long the batch system lets a process live after SIGTERM; 0 s if unknown.
 struct KillWait {
   std::chrono::seconds time{0};
   std::string reason;  // "Slurm kills the job 30 s after SIGTERM (KillWait)"
 };
 
-// What to do if the last snapshot cannot be written to its folder.
+// Says what to do if the last snapshot cannot be written to its folder.
 struct RescueOptions {
   std::vector<std::string> folders;  // the snapshot is written to the first that is writable
-  // The command that resumes from a state.
+  // Returns the command that resumes from `state`.
   std::function<std::string(const std::string& state)> resume_command = [](const auto& state) {
     return "--snapshot=" + state;
   };
-  std::function<KillWait()> kill_wait;  // called once, after SIGTERM; null: not known
-  // How long to retry before that, if it is not known when the run must end.
+  std::function<KillWait()> kill_wait;  // called once, after SIGTERM; null: unknown
+  // How long to retry the usual folder first, if the time at which the run must end is unknown.
   std::chrono::milliseconds patience = std::chrono::minutes(1);
 };
 
@@ -48,36 +48,36 @@ struct SolverOptions {
   bool allow_outside = false;        // the snapshot's weights may be in another folder
   std::vector<std::string> weights;  // .caffemodel files to start from, in this order
   BufferReuse memory = BufferReuse::kShared;
-  size_t activation_budget_bytes = 0;  // of the training net: see NetOptions
+  size_t activation_budget_bytes = 0;  // for the training net: see NetOptions
   SignalWatch* signals = nullptr;      // null: signals are ignored
-  // When the run must end: it saves and stops in time, as for a signal. Rank 0's value is used.
+  // When the run must end. It saves and stops in time, as after a signal. Rank 0's value is used.
   std::optional<std::chrono::steady_clock::time_point> end;
-  // The first and the longest pause before a snapshot that could not be written is tried again.
+  // The first and the longest pause before the run retries a snapshot that could not be written.
   std::chrono::milliseconds first_retry = std::chrono::seconds(10);
   std::chrono::milliseconds longest_retry = std::chrono::minutes(5);
   RescueOptions rescue;
-  // false: the run writes no files: neither snapshots nor files of layers.
+  // If false, the run writes no files: no snapshots and no files of layers.
   bool saves = true;
   // Test the final weights even if max_iter is not a multiple of test_interval.
   bool test_at_end = true;
-  // Show weights, gradients and images to the observers (OnParam, OnBatch), which copies them
-  // whenever a test is due. The same on all ranks.
+  // Show weights, gradients and images to the observers (OnParam, OnBatch); copies them whenever a
+  // test is due. Must be the same on all ranks.
   bool shows_numbers = false;
-  // The communicator of the ranks that train the same model; null if there is one rank. Each rank
-  // makes a solver with the same files and options and makes the same calls. Gradients are in the
-  // memory of the solver's device; for a GPU use its communicator (gpu_communicator.h).
+  // The communicator of the ranks that train the same model; null with one rank. Each rank makes a
+  // solver with the same files and options and makes the same calls. Gradients are in the memory of
+  // the solver's device, so a GPU needs its own communicator (gpu_communicator.h).
   Communicator* group = nullptr;
-  // The memory that the ranks share, for strategies that need it; or null.
+  // The memory that the ranks share, for strategies that need it; null if there is none.
   SharedWindow* window = nullptr;
-  // Called by each rank before a snapshot, while no all-reduce is in progress. It resets state that
-  // a resumed run would not have, so that both continue alike.
+  // Called by each rank before a snapshot, while no all-reduce is in progress. Resets the state
+  // that a resumed run would not have, so that the run and a resumed one continue alike.
   std::function<void()> on_snapshot;
 };
 
-// This rank and the number of ranks, from the communicator of the options.
+// Returns this rank and the number of ranks, from the communicator of the options.
 Rank RankOf(const SolverOptions& options);
 
-// Whether a run of this solver writes snapshots without a signal that requests one.
+// Returns whether a run of this solver writes snapshots without a signal that requests one.
 bool SavesSnapshots(const caffe::SolverParameter& solver);
 
 // Throws kCannotCreate if the names of the last snapshot's files would be too long for their
@@ -104,56 +104,61 @@ class Solver {
          TrainingObserver& observer);
   ~Solver();
 
-  // Runs from the current iteration to max_iter, or to a test after which `patience` ends the run,
-  // with tests, reports and snapshots, which another thread writes. If the data of the next step or
-  // test cannot be read any more (kIo), all ranks save and stop, and that error is thrown unless a
-  // stop was requested meanwhile. A snapshot that cannot be written is a warning and is tried
-  // again; the last one is tried while there is time, then written to a folder of RescueOptions,
-  // and an error is thrown that says where it is. Throws kDiverged before the update if the loss
-  // or, in iterations that are reported, a weight is not finite. If the loss is taken late, it
-  // throws before the next update and before any test or snapshot.
+  // Runs from the current iteration to max_iter, with tests, reports and snapshots; ends earlier
+  // after a test if `patience` says so. Another thread writes the snapshots.
+  //
+  // A snapshot that cannot be written causes a warning and is tried again. The last one is tried
+  // while there is time, then written to a folder of RescueOptions, and an error is thrown that
+  // says where it is. If the data of the next step or test cannot be read any more (kIo), all ranks
+  // save and stop, and that error is thrown unless a stop was requested meanwhile. Throws kDiverged
+  // before the update if the loss is not finite or, in iterations that are reported, a weight. If
+  // the loss is taken late, it throws before the next update and before any test or snapshot.
   SolveResult Solve();
 
-  // Runs one iteration: a step of the optimizer. Returns the loss at the weights before the step.
+  // Runs one iteration, which is one step of the optimizer. Returns the loss at the weights before
+  // the step.
   float Step();
-  // The same as in Solve. If the device is asynchronous and the loss is not needed now (no report,
-  // no other rank, no optimizer that needs it), it is not waited for: the next iteration, before
-  // its update, or Synchronize takes, checks and averages it.
+  // Runs one iteration as Solve does. If the device is asynchronous and nothing needs the loss now
+  // (no report, no other rank, no optimizer), returns without waiting for it. The next iteration,
+  // before its update, or Synchronize then takes, checks and averages it.
   void StepAsync();
-  // Takes the loss of the last iteration if that was not done yet. Throws what that iteration would
-  // have thrown.
+  // Takes the loss of the last iteration unless that is already done. Throws what that iteration
+  // would have thrown.
   void Synchronize();
 
   // Synchronizes, writes a snapshot of the current iteration, waits until it is on the disk and
-  // returns the model's path; ranks other than 0 send rank 0 what it needs and return "". Throws
-  // kIo and keeps older snapshots; throws kDiverged instead of saving weights that are not finite.
+  // returns the model's path. Collective: the other ranks send rank 0 what it needs and return "".
+  // Throws kIo, in which case older snapshots are kept, and kDiverged instead of saving weights
+  // that are not finite.
   std::string Snapshot();
-  // The same without waiting for the disk: returns when the copy is made, for which the snapshot
-  // before must be on the disk.
+  // Does the same without waiting for the disk: returns when the snapshot is copied. The copy
+  // begins when the snapshot before is on the disk.
   std::string StartSnapshot();
 
-  // A sentence about the best test so far and the file of its weights; "" if there is none, and on
-  // ranks other than 0.
+  // Returns a sentence about the best test so far and the file of its weights; "" if there is none,
+  // and on ranks other than 0.
   std::string DescribeBest() const;
 
-  // Whether the run stopped because SolverOptions::end was near.
+  // Returns whether the run stopped because SolverOptions::end was near.
   bool TimeWasUp() const { return time_was_up_; }
 
   int iter() const { return state_.iter; }
-  // The least number of bytes that an update moves between memory and the processor.
+  // Returns the smallest number of bytes that an update moves between memory and the processor.
   size_t UpdateBytes() const { return optimizer_->Bytes(); }
   Net& train_net() { return *train_net_; }
-  // With several ranks, only rank 0 has test nets that are not shared.
+  // Returns whether this rank has test net i. Ranks other than 0 have only test nets whose batches
+  // all ranks share, or their own stage of each.
   bool HasTestNet(int i) const { return test_nets_[static_cast<size_t>(i)] != nullptr; }
   Net& test_net(int i) { return *test_nets_[static_cast<size_t>(i)]; }
-  // The net of the last, smaller batch of a test that is one exact pass, or null.
+  // Returns the net for the last, smaller batch of a test that is exactly one pass over the data,
+  // or null.
   const Net* LastBatchNet(int i) const { return tests_[static_cast<size_t>(i)]->rest(); }
-  // The bytes of a snapshot's numbers: weights, averaged weights and optimizer state.
+  // Returns the bytes of a snapshot's numbers: weights, averaged weights and optimizer state.
   uint64_t SnapshotBytes() const;
   int NumTestNets() const { return static_cast<int>(test_nets_.size()); }
 
  private:
-  // What changes in each iteration and is neither weights nor optimizer state.
+  // The state that changes in each iteration, other than weights and optimizer state.
   struct Progress {
     int iter = 0;
     int current_step = 0;
@@ -161,7 +166,7 @@ class Solver {
     std::vector<float> recent_losses;  // the window of average_loss
     size_t loss_position = 0;
   };
-  static constexpr int kTrainNet = 0;  // as ModelPartition counts nets; test net i is i + 1
+  static constexpr int kTrainNet = 0;  // ModelPartition's numbering: test net i is i + 1
   class Clock;
   class Frame;
   class TestRun;
@@ -260,8 +265,8 @@ class Solver {
   Communicator* group_;  // null with one rank, and once the ranks are asynchronous
   std::function<void()> on_snapshot_;
   Rank rank_;
-  std::optional<StrategyContext> context_;  // the strategy refers to it, if there are other ranks
-  // Unregisters the handlers before the strategy is destroyed, whose memory they use.
+  std::optional<StrategyContext> context_;  // set with several ranks; strategy_ refers to it
+  // Unregisters the handlers before the strategy is destroyed, because they use its memory.
   struct UnregisterHandlers {
     void operator()(Rpc* rpc) const { rpc->Unregister(); }
   };
@@ -270,41 +275,41 @@ class Solver {
   ParamStore params_;
   std::unique_ptr<Net> train_net_;
   std::vector<std::unique_ptr<Net>> test_nets_;  // null on ranks other than 0 if rank 0 tests alone
-  std::vector<bool> shared_tests_;               // by test net: the ranks divide its batches
-  std::vector<std::unique_ptr<TestNets>> tests_;  // without their nets of whole batches
-  std::vector<int> test_batches_;                 // whole ones of a test
+  std::vector<bool> shared_tests_;  // by test net: whether the ranks divide its batches
+  std::vector<std::unique_ptr<TestNets>> tests_;  // test_nets_ has their nets for whole batches
+  std::vector<int> test_batches_;                 // number of whole batches of each test
   std::unique_ptr<Objective> objective_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<EmaWeights> ema_;  // null without ema_decay
-  bool update_averages_ = false;     // updates move it
+  bool update_averages_ = false;     // whether the optimizer's updates also write ema_
   uint64_t seed_ = 0;
   Progress state_;
-  int last_iter_ = -1;                        // of the previous step
+  int last_iter_ = -1;                        // the iteration of the last step
   std::vector<ReportedValue> first_outputs_;  // of virtual rank 0, if this rank computes several
   bool ahead_ = false;                        // whether this step's loss may be taken later
   std::optional<int> pending_iter_;           // the iteration whose loss was not taken yet
-  float last_loss_ = 0;                       // the loss that was taken last
-  int saved_iter_ = -1;    // of the last snapshot that is known to be on the disk
-  int started_iter_ = -1;  // of the last snapshot that was begun or restored
+  float last_loss_ = 0;                       // the last loss that was taken
+  int saved_iter_ = -1;                       // iteration of the last snapshot on the disk
+  int started_iter_ = -1;                     // iteration of the last one begun or restored
   bool time_was_up_ = false;
   std::string input_error_;  // the error if data could not be read any more
   bool test_at_end_ = true;
   bool shows_numbers_ = false;
   bool showed_batch_ = false;
-  double data_waited_ = 0;  // seconds, until the last report
+  double data_waited_ = 0;  // seconds waited for data until the last report
   std::optional<std::chrono::seconds> snapshot_every_;
   std::chrono::steady_clock::time_point last_snapshot_;  // or the start
-  SnapshotReport started_;                               // what was begun last
-  double copy_seconds_ = 0;                              // that its copy took
+  SnapshotReport started_;                               // the last snapshot that was begun
+  double copy_seconds_ = 0;                              // for copying that snapshot
   int noted_ = 0;  // snapshots that the writer wrote and that were reported
   std::unique_ptr<DeadlineReserve> budget_;
   const RescueOptions rescue_;
-  bool folder_was_writable_ = false;                  // that of snapshots, when the run began
-  std::optional<KillWait> kill_wait_;                 // where it was asked for
-  std::chrono::steady_clock::time_point last_begun_;  // the last snapshot was
-  std::unique_ptr<SnapshotRetention> kept_;           // null on other ranks than 0
-  std::unique_ptr<EarlyStopping> patience_;           // likewise, and without tests
-  std::unique_ptr<SnapshotWriter> writer_;            // likewise; writes with kept_
+  bool folder_was_writable_ = false;                  // the snapshot folder, when the run began
+  std::optional<KillWait> kill_wait_;                 // set once rescue_.kill_wait was called
+  std::chrono::steady_clock::time_point last_begun_;  // when LimitLast was first called
+  std::unique_ptr<SnapshotRetention> kept_;           // on rank 0, with keep_last or keep_best
+  std::unique_ptr<EarlyStopping> patience_;           // on rank 0, with tests; else null
+  std::unique_ptr<SnapshotWriter> writer_;            // on rank 0; calls kept_ after a write
   std::unique_ptr<Clock> clock_;
   std::unique_ptr<RankTimes> times_;  // null for a run alone
 };

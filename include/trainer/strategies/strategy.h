@@ -1,5 +1,6 @@
 #pragma once
-// How the ranks of a run train one model together. One file in src/strategies/ defines one.
+// How the ranks of a run train one model together. Each file in src/strategies/ that registers a
+// strategy defines one way.
 
 #include <concepts>
 #include <functional>
@@ -17,7 +18,7 @@
 
 namespace trainer {
 
-// What a strategy works on: the rank's model, and how it reaches the other ranks.
+// The objects that a strategy works with: the rank's model and its connections to the other ranks.
 struct StrategyContext {
   const Device& device;
   Objective& objective;
@@ -39,10 +40,10 @@ class ModelPartition {
                                       const Rank& rank) = 0;
   virtual const NetPartition& WholeNet(int net) const = 0;
   virtual void SetOptions(int net, NetOptions* options) const = 0;
-  // Runs a forward pass of this rank's stage of a test net, between those of the other ranks, and
-  // returns its loss. All ranks call it equally often.
+  // Runs a forward pass of this rank's stage of a test net and returns the stage's loss. All ranks
+  // call it equally often.
   virtual float ForwardTest(Net& part, int net) = 0;
-  // On rank 0 calls take(bytes) with what each other rank gave, in the order of the ranks.
+  // On rank 0, calls take(bytes) with the `own` of each other rank, in the order of the ranks.
   virtual void Collect(const std::string& own,
                        const std::function<void(const std::string& bytes)>& take) = 0;
 };
@@ -52,7 +53,7 @@ struct Requests {
 };
 
 // Constructed from the solver alone, whose fields it checks; then prepared by every rank if there
-// are several. The defaults are those of synchronous data parallelism. Used by one thread.
+// are several. The defaults suit synchronous data parallelism. Used by one thread.
 class Strategy {
  public:
   virtual ~Strategy() = default;
@@ -63,8 +64,8 @@ class Strategy {
   virtual bool IsSynchronous() const { return true; }
   // Whether the step after `updates` updates reduces gradients and losses over the ranks.
   virtual bool ReducesGradients(int /*updates*/) const { return true; }
-  // Whether all ranks synchronise after so many updates. Only then they agree on what signals
-  // request.
+  // Whether all ranks synchronise after `updates` updates. Only at these points they agree on what
+  // signals request.
   virtual bool IsSyncPoint(int /*updates*/) const { return true; }
   // Whether only this rank's own updates change its weights after Begin. If false, the weights of
   // other ranks change them, too.
@@ -96,20 +97,20 @@ class Strategy {
   // Training begins after `updates` updates, which are 0 unless the run is resumed. Collective.
   virtual void Begin(int /*updates*/) {}
 
-  // How many of so many ranks make steps; these are the first ones, and the others call RunServer.
+  // Returns how many of `ranks` ranks make steps: the first ones. The others call RunServer.
   virtual int Workers(int ranks) const { return ranks; }
-  // Called by a rank that makes no steps: serves the workers until they have finished. stops()
+  // Serves the workers until they have finished. Called by a rank that makes no steps. stops()
   // returns whether this rank was asked to stop the run.
   virtual void RunServer(const std::function<bool()>& /*stops*/) {}
 
-  // Called in a step when its gradients are computed and no weight has changed, with the
+  // Called in each step after its gradients are computed and before any weight changes, with the
   // hyperparameters of the update.
   virtual void BeforeUpdate(const Hyperparams& /*rates*/) {}
   // Called after a step, when `updates` updates have been made.
   virtual void AfterStep(int /*updates*/) {}
-  // The number of the iteration after `iter`.
+  // Returns the iteration that follows `iter`.
   virtual int NextIteration(int iter) { return iter + 1; }
-  // Only if IsAsynchronous(): what any rank requests; this rank requests `own`.
+  // Only if IsAsynchronous(): returns what any rank requests; this rank requests `own`.
   virtual Requests Agree(const Requests& own) { return own; }
   // Only if IsAsynchronous(): this rank makes no more steps, because the run was stopped or is
   // complete. Rank 0 waits for the others.
@@ -123,7 +124,7 @@ class Strategy {
   virtual std::vector<std::string> SaveRanks() { return {}; }
   // The largest number of bytes that SaveRanks returns.
   virtual size_t MaxStateBytes() const { return 0; }
-  // A line for the log at the end: exchanges, bytes, staleness; or "".
+  // Returns a line for the log at the end (exchanges, bytes, staleness), or "".
   virtual std::string Describe() const { return ""; }
 
  private:
@@ -134,8 +135,8 @@ class Strategy {
   int scopes_ = 0;
 };
 
-// While one lives, the rank has the consensus of all ranks' weights, which is what is tested and
-// saved. May be nested. Collective unless the strategy is asynchronous.
+// While a ConsensusScope exists, the rank has the consensus of all ranks' weights, which tests and
+// snapshots use. May be nested. Collective unless the strategy is asynchronous.
 class ConsensusScope {
  public:
   explicit ConsensusScope(Strategy& strategy) : strategy_(strategy) {
@@ -157,8 +158,8 @@ using StrategyRegistry = Registry<Strategy, const SolverSpec&>;
 template <std::constructible_from<const SolverSpec&> T>
 using RegisterStrategy = Registration<Strategy, T, const SolverSpec&>;
 
-// The strategy that the solver names; with one rank its fields are checked, and the synchronous
-// strategy is returned. Throws kConfig at the line of an unknown name, with the nearest one, and of
+// Returns the strategy that the solver names. With one rank, checks its fields and returns the
+// synchronous strategy. Throws kConfig at the line of an unknown name, with the nearest one, and of
 // fields that the strategy refuses.
 std::unique_ptr<Strategy> MakeStrategy(const SolverSpec& spec, int ranks);
 

@@ -10,7 +10,7 @@
 namespace trainer {
 namespace {
 
-// A line that differs from another one at `differs`, quoted: where it is long, what is about there.
+// Quotes a line that differs from another one at `differs`; of a long line, the text around there.
 std::string Quote(const std::string& line, size_t differs) {
   constexpr size_t kLongest = 200;
   size_t begin = std::min(line.find_first_not_of(' '), line.size());
@@ -19,7 +19,7 @@ std::string Quote(const std::string& line, size_t differs) {
   return Join(is_far ? "'..." : "'", EscapeControl(line.substr(begin, kLongest)), "'");
 }
 
-// The first pair of lines that differ; a text that has ended gives "nothing".
+// Returns the first pair of lines that differ, quoted; "nothing" in place of a text that has ended.
 std::pair<std::string, std::string> FirstDifference(const std::string& a, const std::string& b) {
   std::istringstream a_lines(a), b_lines(b);
   std::string a_line, b_line;
@@ -36,8 +36,8 @@ std::pair<std::string, std::string> FirstDifference(const std::string& a, const 
   }
 }
 
-// The number of the first fact in which some rank differs from rank 0, and that rank; of rank 0
-// alone.
+// Returns the number of the first item in which some rank differs from rank 0, and that rank, or
+// {-1, -1}. Only rank 0 has the hashes.
 std::pair<int, int> FindDifference(const std::vector<std::string>& hashes, size_t items) {
   std::vector<std::vector<std::string>> of_ranks;
   for (const std::string& text : hashes) of_ranks.push_back(SplitList(text));
@@ -66,7 +66,7 @@ void RequireConsistent(Communicator& group, const std::vector<std::string>& name
   if (number < 0) return;
   const ConsistencyItem& own = items[std::min(static_cast<size_t>(number), items.size() - 1)];
   const std::vector<std::string> values = group.Gather(own.value);
-  if (values.empty()) group.Broadcast({&number, 1});  // ends with rank 0, which says what differs
+  if (values.empty()) group.Broadcast({&number, 1});  // throws PeerFailed: rank 0 ends the run
   if (values.empty()) return;
   const auto [first, other] = FirstDifference(values[0], values[static_cast<size_t>(rank)]);
   throw Error(ErrorCode::kProtocol,

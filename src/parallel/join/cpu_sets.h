@@ -8,21 +8,24 @@
 
 namespace trainer {
 
-using CoreSet = std::array<uint64_t, 16>;  // one bit per CPU; further CPUs are left out
+using CoreSet = std::array<uint64_t, 16>;  // one bit per CPU; CPUs from 1024 on are left out
 
 CoreSet OwnCores();
-void RunOn(const CoreSet& cores);  // this process, where the system allows it
+void RunOn(const CoreSet& cores);  // for this process, if the system permits it
 
-// As many sets of equal size, none with a core of another; empty where there are fewer cores.
+// Splits `cores` into one set per rank, disjoint and of equal size. Returns none if there are fewer
+// cores than ranks.
 std::vector<CoreSet> SplitCores(const CoreSet& cores, int ranks);
 
-// How many of the ranks, this one included, may run on a core of rank `own`.
+// Returns how many ranks, including rank `own`, may run on a core of rank `own`.
 int RanksOnCoresOf(const std::vector<CoreSet>& of_ranks, int own);
 
-// A warning, with what to do, if ranks share too few cores; else "". `ranks` are their numbers.
+// Returns a warning, with what to do, if ranks share too few cores; else "". `ranks` has the
+// numbers of the ranks.
 std::string OversubscriptionWarning(const std::vector<CoreSet>& of_ranks,
                                     const std::vector<int>& ranks);
-// The same for the CPU time that the control group allows them together, in CPUs; 0: no limit.
+// Returns such a warning about the CPU time that the control group allows all ranks together.
+// `quota` is in CPUs; 0: no limit.
 std::string QuotaWarning(int quota, int ranks);
 
 }  // namespace trainer

@@ -9,15 +9,16 @@
 namespace trainer {
 namespace {
 
-constexpr int kMostRanks = 1 << 16;  // of one machine; memory for each is mapped
+constexpr int kMostRanks = 1 << 16;  // ranks of one node; memory is mapped for each of them
 
 using Get = std::function<const char*(const char*)>;
 
 int Number(const Get& get, const char* name) { return ParseThreadCount(get(name)); }
 
-// Sets count and its variable; whether MPI joins several ranks.
+// Sets count and count_variable. Returns whether MPI joins several ranks.
 bool IsInMpiWorld(const Get& get, LaunchEnvironment* found) {
-  // mpirun of Open MPI; MPICH's mpirun and srun --mpi=pmi2; srun --mpi=pmix
+  // Open MPI's mpirun sets OMPI_COMM_WORLD_SIZE, MPICH's mpirun and srun --mpi=pmi2 set PMI_SIZE,
+  // and srun --mpi=pmix sets PMIX_RANK.
   const auto says = [&](const char* name) {
     found->count = Number(get, name);
     found->count_variable = name;
@@ -26,10 +27,11 @@ bool IsInMpiWorld(const Get& get, LaunchEnvironment* found) {
   if (says("OMPI_COMM_WORLD_SIZE") || says("PMI_SIZE")) return found->count > 1;
   if (get("PMIX_RANK") == nullptr) return false;
   says("SLURM_STEP_NUM_TASKS");
-  return found->count != 1;  // 0: another batch system, MPI will tell
+  return found->count != 1;  // 0: another batch system started it, and MPI knows the number
 }
 
-// What --ranks=N leaves to the ranks that it starts: rank:count:descriptor. Whether it is that.
+// Parses TRAINER_WORLD, which --ranks=N sets for its ranks: rank:count:descriptor. Returns whether
+// the value is valid; else sets the warning.
 bool IsInOwnWorld(const char* text, LaunchEnvironment* found) {
   char rest = 0;
   const int read = std::sscanf(text, "%d:%d:%d%c", &found->rank, &found->count, &found->fd, &rest);

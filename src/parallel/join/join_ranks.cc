@@ -7,7 +7,7 @@
 namespace trainer {
 namespace {
 
-// By the computer itself, whatever divides its ranks.
+// Counts the ranks of this rank's computer, even if they cannot share memory.
 World::Locals HostRankOf(const std::vector<RankAddress>& addresses, int rank) {
   World::Locals locals;
   locals.machine = addresses[static_cast<size_t>(rank)].computer;
@@ -20,7 +20,8 @@ World::Locals HostRankOf(const std::vector<RankAddress>& addresses, int rank) {
   return locals;
 }
 
-// Makes or opens the block of this machine. Whether all ranks of all machines have theirs.
+// Creates or opens the control block of this node. Returns whether all ranks of all nodes have
+// opened theirs.
 bool OpenBlock(Mpi& mpi, const std::vector<RankAddress>& addresses, JoinedRank* joined) {
   RankAddress address = addresses[static_cast<size_t>(joined->rank.rank)];
   const auto locals = static_cast<int>(joined->map.own().size());

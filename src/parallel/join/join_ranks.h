@@ -1,5 +1,5 @@
 #pragma once
-// How a process joins the other ranks.
+// Joins this process with the other ranks.
 
 #include <optional>
 #include <string>
@@ -25,7 +25,7 @@ struct JoinedRank {
 // Joins the processes of LaunchRanks.
 JoinedRank JoinForked(const LaunchEnvironment& environment);
 // Joins the ranks of MPI's world. If the ranks of a node may not open each other's memory, each
-// counts as a node of its own.
+// rank counts as a node of its own.
 JoinedRank JoinMpi(Mpi& mpi);
 
 }  // namespace trainer

@@ -27,7 +27,7 @@ namespace trainer {
 namespace {
 
 constexpr std::array kHandedOn = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
-// What failing ranks have to end by themselves, before they are killed.
+// The time that ranks have to end by themselves after a failure, before they are killed.
 constexpr int64_t kPatience = 7'000'000'000;  // nanoseconds
 
 sigset_t Signals() {
@@ -55,7 +55,7 @@ class Launcher {
   }
 
  private:
-  // Ranks read of each other in the block: none begins before all are in it.
+  // Ranks read each other's status in the control block, so all must be entered before any begins.
   void Start() {
     const std::vector<std::string> command = CommandLine();
     const int ranks = block_.local_size();
@@ -80,7 +80,7 @@ class Launcher {
     for (const int fd : gate_) close(fd);
   }
 
-  // In the child. Until nobody holds the end for writing any more.
+  // Called in the child: waits until all processes have closed the write end of the pipe.
   void AwaitStart() const {
     close(gate_[1]);
     char nothing;
@@ -88,12 +88,12 @@ class Launcher {
     }
   }
 
-  // In the child. A group of processes of its own: what a terminal sends to that of the launcher
-  // must not arrive twice.
+  // Called in the child: becomes a rank. It leaves the launcher's process group, because it would
+  // otherwise get the terminal's signals twice: directly and from the launcher.
   [[noreturn]] void Become(const std::vector<std::string>& command, int rank,
                            const std::vector<CoreSet>& cores) const {
     setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGTERM);  // a launcher that was killed leaves no orphans
+    prctl(PR_SET_PDEATHSIG, SIGTERM);  // a killed launcher must not leave orphans
     if (getppid() != launcher_) _exit(static_cast<int>(ErrorCode::kPeerLost));
     sigprocmask(SIG_SETMASK, &before_, nullptr);
     if (!cores.empty()) RunOn(cores[static_cast<size_t>(rank)]);
@@ -126,8 +126,8 @@ class Launcher {
     if (MonotonicNs() - failed_since_ > kPatience) SendAll(SIGKILL);
   }
 
-  // The others find a rank gone when it is no zombie any more: what is known here of its end is
-  // said before.
+  // Reports how a rank ended before waitpid removes the zombie: after that the other ranks find the
+  // process gone and would report less.
   void Reap() {
     for (int rank = 0; rank < block_.local_size(); ++rank) {
       pid_t& process = processes_[static_cast<size_t>(rank)];
@@ -152,8 +152,9 @@ class Launcher {
       if (code_ == 0) code_ = code;
       return;
     }
-    if (block_.failure().code != 0) return;  // which this rank, or another, has said
-    // Ended by what was handed on, or for a reason that it told: it speaks for all.
+    if (block_.failure().code != 0) return;  // a rank has already reported it
+    // The rank was ended by the forwarded signal, or by an error that it has reported itself. That
+    // is the failure of the run; the other ranks end with the same code.
     const bool by_signal = WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == handed_on_;
     const bool told = code >= static_cast<int>(ErrorCode::kUsage) &&
                       code <= static_cast<int>(ErrorCode::kBadSnapshot);
@@ -193,12 +194,12 @@ class Launcher {
 
   const pid_t launcher_ = getpid();
   ControlBlock block_;
-  int gate_[2] = {-1, -1};        // a pipe, which is closed when all ranks are in the block
-  std::vector<pid_t> processes_;  // 0: has ended
+  int gate_[2] = {-1, -1};        // a pipe; closed when all ranks are in the control block
+  std::vector<pid_t> processes_;  // 0 for a rank that has ended
   sigset_t before_ = {};
   int living_ = 0;
   int code_ = 0;
-  int handed_on_ = 0;  // the last signal
+  int handed_on_ = 0;  // the last signal that was forwarded
   int ended_by_ = 0;
   int64_t failed_since_ = 0;
 };

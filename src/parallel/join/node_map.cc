@@ -13,7 +13,8 @@
 namespace trainer {
 namespace {
 
-// TRAINER_MACHINE tells machines apart where there is one, for tests.
+// Returns a name that all processes of one computer share. Tests set TRAINER_MACHINE to make one
+// computer look like several.
 std::string ComputerName() {
   std::string boot;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
@@ -21,7 +22,8 @@ std::string ComputerName() {
   return std::string(forced == nullptr ? "" : forced) + " " + boot;
 }
 
-// Two containers of one computer may have numbers of processes of their own.
+// Includes the PID namespace: containers of one computer may number processes differently, and
+// ranks open each other's memory by process number.
 std::string NodeId(const char* host) {
   char space[64] = {};
   [[maybe_unused]] const ssize_t length = readlink("/proc/self/ns/pid", space, sizeof space - 1);

@@ -18,21 +18,21 @@ namespace {
 #define TRAINER_INLINE __attribute__((always_inline)) inline
 
 constexpr uint32_t kInf = 0x7f800000;
-constexpr int kTop = 14;         // the exponent of a line's largest number in f16
-constexpr int kMostScale = 120;  // of 2; beyond it a float overflows
-constexpr int kBias = 127;       // of a float's exponent
+constexpr int kTop = 14;         // the exponent of a block's largest number in f16
+constexpr int kMostScale = 120;  // the largest exponent of a scale: a float holds 2^120 and 2^-120
+constexpr int kBias = 127;       // the bias of a float's exponent
 constexpr int kFractionBits = 23;
 
 TRAINER_INLINE uint32_t BitsOf(float value) { return std::bit_cast<uint32_t>(value); }
 TRAINER_INLINE float FloatOf(uint32_t bits) { return std::bit_cast<float>(bits); }
 TRAINER_INLINE bool IsFinite(float value) { return (BitsOf(value) & kInf) != kInf; }
 
-// 2^exponent, for a normal number.
+// Returns 2^exponent, which must be a normal number.
 TRAINER_INLINE float PowerOf2(int exponent) {
   return FloatOf(static_cast<uint32_t>(exponent + kBias) << kFractionBits);
 }
 
-// The exponent of a power of two that brings the largest finite number to [2^14, 2^15).
+// Returns the exponent of the power of two that scales the largest finite number to [2^14, 2^15).
 TRAINER_INLINE int ScaleOf(const float* values, size_t count) {
   uint32_t largest = 0;
   for (size_t i = 0; i < count; ++i) {

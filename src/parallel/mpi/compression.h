@@ -8,10 +8,11 @@
 // distributed training of speech DNNs", Interspeech 2014; S. P. Karimireddy et al., "Error feedback
 // fixes SignSGD and other gradient compression schemes", ICML 2019.
 //
-// bf16 is the upper half of a float, rounded to nearest even. f16 has three bits more of fraction
-// and a small range; so each line of 16 numbers has a scale of its own, a power of two that brings
-// its largest finite magnitude to [2^14, 2^15): nothing overflows, and what is lost is small beside
-// the line's largest number. Infinities and NaN stay what they are, and nothing is kept of them.
+// bf16 is the upper half of a float, rounded to nearest even. f16 has three more bits of fraction
+// but a small range, so each block of 16 numbers has its own scale, a power of two that brings its
+// largest finite magnitude to [2^14, 2^15): nothing overflows, and the rounding error is small
+// relative to the block's largest number. Infinities and NaN are sent as they are and leave no
+// error.
 
 #include <cstddef>
 #include <map>
@@ -23,23 +24,23 @@
 
 namespace trainer {
 
-// The numbers that share one scale. Each message begins where such a block of the gradients begins,
-// so rounding does not depend on how gradients are cut.
+// The numbers of a block, which share one scale. Each message begins at a block of the gradient
+// array, so rounding does not depend on how gradients are divided into messages.
 inline constexpr size_t kScaleBlock = 16;
 
-// The bytes of `count` compressed numbers.
+// Returns the bytes of `count` compressed numbers.
 size_t CompressedBytes(CompressionType type, size_t count);
 
-// Writes values[i] + rest[i], rounded to 16 bits, to `to`, CompressedBytes of it, and the rounding
-// error to rest[i].
+// Writes values[i] + rest[i], rounded to 16 bits, to `to`, which has CompressedBytes bytes, and the
+// rounding error to rest[i]. With kF32 copies the values and ignores `rest`.
 void Encode(CompressionType type, std::span<const float> values, float* rest, std::byte* to);
 // Converts what Encode wrote to floats.
 void Decode(CompressionType type, const std::byte* from, std::span<float> values);
 
-// The rounding errors of gradients, by block and number.
+// Holds the rounding errors of gradients, by memory block and position.
 class ErrorFeedback {
  public:
-  // The errors of the numbers from `at` on in `block`; zero at first.
+  // Returns the errors of the numbers from `at` on in `block`; they are zero at first.
   float* Of(std::span<const float> block, const float* at);
   // Sets all errors to zero.
   void Clear() { blocks_.clear(); }
@@ -47,8 +48,8 @@ class ErrorFeedback {
  private:
   struct Block {
     size_t count = 0;
-    // From calloc: a rank sends only some of the numbers, and pages that are not written take no
-    // memory.
+    // Allocated with calloc, because a rank sends only some of the numbers, and pages that are
+    // never written take no memory.
     std::unique_ptr<float, void (*)(void*)> rest{nullptr, nullptr};
   };
   std::map<const float*, Block> blocks_;

@@ -51,7 +51,7 @@ void InterNodeAllReduce::AllReduceChunk(const std::vector<int>& ranks, std::span
   Wait();
 }
 
-// As a tree over the machines, this one's piece at its place.
+// Adds the pieces of all nodes as a tree, with this node's own piece at its position.
 void InterNodeAllReduce::AddPiece(std::span<float> own) {
   terms_.clear();
   const float* next = received_.data();
@@ -62,10 +62,10 @@ void InterNodeAllReduce::AddPiece(std::span<float> own) {
   TreeSum(terms_, own.data(), own.size());
 }
 
-// MPI makes progress where it is asked, and each question costs the core that computes meanwhile
-// some microseconds. So it is asked the less often the longer the wait has lasted; a sum takes a
-// sixteenth longer at most, and what arrives within the longest pause fits into the system's
-// buffers.
+// MPI makes progress only when it is polled, and each poll costs the core that computes meanwhile
+// some microseconds. The pauses between polls therefore grow with the time waited: an all-reduce
+// takes at most a sixteenth longer, and the data that arrives within the longest pause fits into
+// the system's buffers.
 void InterNodeAllReduce::Wait() {
   constexpr int64_t kSpin = 20'000, kLongestPause = 200'000;  // nanoseconds
   RankStatus& status = block_.status(local_);
@@ -80,7 +80,7 @@ void InterNodeAllReduce::Wait() {
     if (now - heard_ > kBeatInterval / 10) {
       heard_ = now;
       if (mpi_.DrainHeartbeats(missing)) status.remote_wait_since = now;
-      Beat();  // others may wait for this one, which waits
+      Beat();  // other ranks may be waiting for this one
     }
     if (may_sleep_()) {
       const int64_t pause = std::clamp((now - begin) / 16, kSpin, kLongestPause);

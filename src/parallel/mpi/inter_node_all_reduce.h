@@ -11,21 +11,21 @@
 
 namespace trainer {
 
-// All-reduce between nodes. Each node sends every other node the chunk that this one adds (or
+// All-reduce between nodes. Each node sends every other node the chunk that the other one adds (or
 // everything, if that is little), adds its own chunk as a tree over the nodes, and sends the sum to
 // all.
 //
 // Gradients may be compressed to 16 bits in both directions, with error feedback in each. A node
-// rounds its own numbers, even those that it adds itself, so that the result does not depend on
-// which node adds them; they are added as floats, and the sum is rounded once, for all nodes.
-// Sending sums as floats would save that second rounding, but takes 6 bytes per number and node
-// instead of 4; error feedback makes up for the rounding (double compression: H. Tang et al.,
-// "DoubleSqueeze", ICML 2019).
+// also rounds the numbers that it adds itself, so the result does not depend on which node adds
+// them. They are added as floats, and the sum is rounded once, for all nodes. Sending sums as
+// floats would save that second rounding but take 6 bytes per number and node instead of 4; error
+// feedback compensates for the rounding (double compression: H. Tang et al., "DoubleSqueeze", ICML
+// 2019).
 class InterNodeAllReduce final : public NodeLink {
  public:
-  // partners[lane][node] is a rank of the world; this one is number `local` of machine `node`, and
-  // says in its slot of `block` for whom it waits. `may_sleep` tells whether
-  // the cores have other work; `check` throws when the run has failed.
+  // partners[rail][node] is a rank of the world. This rank has number `local` on node `node`; its
+  // status in `block` says for which rank it waits. `may_sleep` returns whether the cores have
+  // other work; `check` throws if the run has failed.
   InterNodeAllReduce(Mpi& mpi, const ControlBlock& block, int local,
                      std::vector<std::vector<int>> partners, int node,
                      std::function<bool()> may_sleep, std::function<void()> check)
@@ -49,14 +49,14 @@ class InterNodeAllReduce final : public NodeLink {
   }
   // Called while no all-reduce is in progress: sets the rounding errors to zero.
   void ResetErrorFeedback();
-  // The bytes of gradients that this rank has sent since SetCompression, and what they would have
-  // been as floats.
+  // Return the bytes of gradients that this rank has sent since SetCompression, and what they would
+  // have been as floats.
   uint64_t sent_bytes() const { return sent_bytes_; }
   uint64_t plain_bytes() const { return plain_bytes_; }
-  // Sends heartbeats to the ranks that may wait for this one, if its node makes progress. Called
+  // Sends heartbeats to the ranks that may wait for this one, if its node has made progress. Called
   // from time to time.
   void Beat();
-  // Called before MPI is finalized, when no message is in flight.
+  // Receives all heartbeats. Called before MPI is finalized, when no other message is in flight.
   void DrainHeartbeats();
 
  private:
@@ -77,9 +77,9 @@ class InterNodeAllReduce final : public NodeLink {
   Mpi& mpi_;
   const ControlBlock& block_;
   int local_;
-  uint32_t progress_ = 0;  // of this machine, when the last beat was sent
-  int64_t beat_ = 0;       // when
-  int64_t heard_ = 0;      // when signs of life were last looked for
+  uint32_t progress_ = 0;  // of this node, when the last heartbeat was sent
+  int64_t beat_ = 0;       // when that heartbeat was sent
+  int64_t heard_ = 0;      // when heartbeats were last drained
   std::vector<std::vector<int>> rails_;
   int node_;
   std::function<bool()> may_sleep_;
@@ -87,9 +87,9 @@ class InterNodeAllReduce final : public NodeLink {
   std::vector<float> received_;
   std::vector<const float*> terms_;
   CompressionType type_ = CompressionType::kF32;
-  ErrorFeedback own_rest_, sum_rest_;      // of this machine's numbers, and of sums made here
-  std::vector<std::byte> coded_, others_;  // what is sent, and what comes: by machine
-  size_t stride_ = 0;                      // bytes from one machine's part to the next
+  ErrorFeedback own_rest_, sum_rest_;      // of this node's numbers; of the sums that it adds
+  std::vector<std::byte> coded_, others_;  // sent and received data, by node
+  size_t stride_ = 0;                      // bytes from one node's part to the next
   std::atomic<uint64_t> sent_bytes_{0}, plain_bytes_{0};
 };
 

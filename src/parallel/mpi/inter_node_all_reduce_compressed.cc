@@ -1,4 +1,4 @@
-// Sums of gradients that travel in 16 bits.
+// All-reduce of gradients that are compressed to 16 bits.
 
 #include <algorithm>
 
@@ -9,7 +9,8 @@
 namespace trainer {
 namespace {
 
-// The part of `values` that machine `node` of `nodes` adds: whole lines, but for the last one.
+// Returns the part of `values` that node `node` of `nodes` adds: whole blocks of 16, except the
+// last.
 template <class T>
 std::span<T> Piece(std::span<T> values, size_t node, size_t nodes) {
   const size_t lines = (values.size() + kScaleBlock - 1) / kScaleBlock;
@@ -40,7 +41,7 @@ void InterNodeAllReduce::AllReduceCompressed(const std::vector<int>& ranks, std:
                                              std::span<const float> block) {
   const size_t nodes = ranks.size(), self = static_cast<size_t>(node_);
   const size_t lines = (values.size() + kScaleBlock - 1) / kScaleBlock;
-  // Halves are read and written as such: at even addresses.
+  // Each part begins at an even address, because it is accessed as 16-bit numbers.
   stride_ = (CompressedBytes(type_, (lines + nodes - 1) / nodes * kScaleBlock) + 1) / 2 * 2;
   coded_.resize(std::max(coded_.size(), stride_ * nodes));
   others_.resize(std::max(others_.size(), stride_ * nodes));
@@ -60,7 +61,8 @@ void InterNodeAllReduce::AllReduceCompressed(const std::vector<int>& ranks, std:
   AllGather(ranks, values, block);
 }
 
-// Sends each machine its piece of this one's numbers.
+// Sends each node its piece of this node's numbers and receives the others' numbers of the own
+// piece.
 void InterNodeAllReduce::ExchangePieces(const std::vector<int>& ranks,
                                         std::span<const float> values,
                                         std::span<const float> block) {
@@ -78,7 +80,7 @@ void InterNodeAllReduce::ExchangePieces(const std::vector<int>& ranks,
   Wait();
 }
 
-// The sum of this machine's piece, rounded, to all, and theirs to here.
+// Sends the rounded sum of this node's piece to all nodes and receives their sums.
 void InterNodeAllReduce::AllGather(const std::vector<int>& ranks, std::span<float> values,
                                    std::span<const float> block) {
   const size_t nodes = ranks.size(), self = static_cast<size_t>(node_);

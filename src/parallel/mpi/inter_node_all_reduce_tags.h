@@ -1,5 +1,5 @@
 #pragma once
-// The messages of the sums of an InterNodeAllReduce, in 32 bits and in 16.
+// The MPI tags of InterNodeAllReduce, with and without compression.
 
 namespace trainer {
 

@@ -16,8 +16,8 @@
 namespace trainer {
 namespace {
 
-// What is called, under its own name. The types are those of the header; the addresses come from
-// the library.
+// The MPI functions that are called, under their own names. Their types come from the header, and
+// their addresses from the library.
 struct Table {
   decltype(&MPI_Init_thread) Init_thread = nullptr;
   decltype(&MPI_Comm_rank) Comm_rank = nullptr;
@@ -35,8 +35,8 @@ struct Table {
   decltype(&MPI_Iprobe) Iprobe = nullptr;
   decltype(&MPI_Recv) Recv = nullptr;
   decltype(&MPI_Get_count) Get_count = nullptr;
-  int (*Query_cuda_support)() = nullptr;  // not in every library
-#ifdef OPEN_MPI                           // objects, whose addresses are the handles
+  int (*Query_cuda_support)() = nullptr;  // null if the library lacks it
+#ifdef OPEN_MPI                           // handles are the addresses of these objects
   void* ompi_mpi_comm_world = nullptr;
   void* ompi_mpi_byte = nullptr;
   void* ompi_mpi_float = nullptr;
@@ -49,7 +49,7 @@ struct Table {
   MPI_Errhandler errors_return() const {
     return static_cast<MPI_Errhandler>(ompi_mpi_errors_return);
   }
-#else  // numbers
+#else  // other MPIs: handles are numbers
   MPI_Comm world() const { return MPI_COMM_WORLD; }
   MPI_Datatype bytes() const { return MPI_BYTE; }
   MPI_Datatype floats() const { return MPI_FLOAT; }
@@ -70,10 +70,10 @@ void Find(void* library, const char* name, T* to) {
   *to = reinterpret_cast<T>(found);
 }
 
-// Over TCP Open MPI "puts" long messages, which waits for the receiver before each: where both
-// directions are busy, as in our sums, a link then carries 0.6 of what it could (100 and 300
-// Mbit/s, 1 MiB each way, Open MPI 4.1.4). Sent piece by piece they fill it. Who sets it otherwise
-// wins.
+// Over TCP, Open MPI "puts" long messages, which waits for the receiver before each message. When
+// both directions are busy, as in our all-reduces, a link then carries 0.6 of its capacity (100 and
+// 300 Mbit/s, 1 MiB each way, Open MPI 4.1.4). Messages sent in pieces fill it. The user's own
+// setting takes precedence.
 void ChooseSettings() {
 #ifdef OPEN_MPI
   setenv("OMPI_MCA_btl_tcp_flags", "send,inplace", 0);
@@ -82,7 +82,7 @@ void ChooseSettings() {
 
 Table OpenLibrary() {
   ChooseSettings();
-  // For all: MPI's own parts are opened by it and look for its names.
+  // RTLD_GLOBAL, because MPI opens its own plugins, which look up its symbols.
   void* const library = dlopen(TRAINER_MPI_LIBRARY, RTLD_NOW | RTLD_GLOBAL);
   if (library == nullptr) {
     throw Error(ErrorCode::kUnavailable,
@@ -197,7 +197,7 @@ class Library final : public Mpi {
     return sends_.empty();
   }
 
-  // What a probe has found is received beside other work: a long message takes its time.
+  // Receives a message that a probe has found without blocking, because a long one takes time.
   bool TryReceive(int tag, int* rank, std::vector<std::byte>* bytes) override {
     int there = 0;
     MPI_Status status;
@@ -211,7 +211,7 @@ class Library final : public Mpi {
                        &message.request),
             "MPI_Irecv");
     }
-    std::vector<int> late;  // senders of what is not there yet
+    std::vector<int> late;  // senders with an incomplete earlier message
     for (auto message = coming_.begin(); message != coming_.end(); ++message) {
       if (!IsDone(&message->request)) late.push_back(message->rank);
       if (std::ranges::count(late, message->rank) > 0) continue;
@@ -223,7 +223,7 @@ class Library final : public Mpi {
     return false;
   }
 
-  // Messages of a few bytes are buffered by MPI: nobody waits for them.
+  // MPI buffers messages of a few bytes, so the send does not wait for the receiver.
   void SendHeartbeat(int rank) override {
     std::erase_if(beats_, [&](MPI_Request& request) { return IsDone(&request); });
     beats_.emplace_back();
@@ -259,7 +259,7 @@ class Library final : public Mpi {
     std::vector<std::byte> bytes;
   };
 
-  // A done request is null, which tests as done again.
+  // MPI sets a completed request to MPI_REQUEST_NULL, which tests as complete again.
   bool IsDone(MPI_Request* request) const {
     int done = 0;
     Check(mpi_.Test(request, &done, MPI_STATUS_IGNORE), "MPI_Test");
@@ -283,8 +283,8 @@ class Library final : public Mpi {
   static constexpr int kBeatTag = 100;
 
   Table mpi_;
-  std::list<MPI_Request> beats_;              // under way
-  std::list<PendingMessage> sends_, coming_;  // likewise
+  std::list<MPI_Request> beats_;              // in flight
+  std::list<PendingMessage> sends_, coming_;  // in flight
   int rank_ = 0, count_ = 1;
   std::vector<Message> pending_;
 };

@@ -79,7 +79,7 @@ void MpiRpc::SendFragment(int rank, const Header& header, Bytes bytes) {
   mpi_.SendDetached(std::move(bytes), rank, kRpcTag);
 }
 
-// False where more parts of it follow, to which this one is kept.
+// Returns whether the message is complete, with its earlier fragments in front. If not, keeps it.
 bool MpiRpc::IsWhole(Envelope* envelope) {
   const bool is_fragment = envelope->header.form == Form::kFragment;
   if (!is_fragment && !begun_.contains(envelope->rank)) return true;
@@ -127,7 +127,7 @@ void MpiRpc::Take(Envelope envelope) {
       break;
     }
     case Form::kPing: {
-      // One that waits itself is kept by another.
+      // The pong says whether this rank waits itself: then another rank delays it.
       const bool waits = status_.waiting_since != 0 || status_.remote_wait_since != 0;
       Send({envelope.rank, {Form::kPong, status_.progress, waits ? 1u : 0u}, {}});
       break;
@@ -168,9 +168,9 @@ void MpiRpc::AskForLife(int64_t now) {
   Send({status_.remote_wait_rank, {Form::kPing, 0, 0}, {}});
 }
 
-// MPI makes progress where it is asked. So it is asked often while something is under way, and else
-// as seldom as an asking rank can wait: each question costs the core that computes some
-// microseconds.
+// MPI makes progress only when it is polled, and each poll costs the core that computes some
+// microseconds. It is therefore polled often while something is in flight, and otherwise only as
+// often as a calling rank can bear to wait.
 std::chrono::nanoseconds MpiRpc::Poll() {
   using std::chrono::microseconds;
   constexpr int64_t kBusy = 5'000'000;  // nanoseconds

@@ -17,14 +17,14 @@
 namespace trainer {
 
 // The training thread makes calls; the thread that calls MPI sends, runs handlers and receives in
-// Poll. While this rank waits for another one, its status in the control block says so, and since
-// when the other has given no sign of life; it is pinged from time to time.
+// Poll. While this rank waits for another one, its status in the control block says for which, and
+// since when that rank has given no sign of life; the rank is pinged from time to time.
 class MpiRpc final : public Rpc {
  public:
-  // The largest message of MPI, whose counts are ints.
+  // The largest message: MPI counts bytes in ints.
   static constexpr size_t kMostBytes = size_t{1} << 30;
 
-  // `wake` lets the other thread call Poll soon; `check` throws if the run has failed. A message
+  // `wake` makes the other thread call Poll soon; `check` throws if the run has failed. A message
   // longer than `most_bytes` is sent in fragments.
   MpiRpc(Mpi& mpi, RankStatus& status, std::function<void()> wake, std::function<void()> check,
          size_t most_bytes = kMostBytes)
@@ -39,7 +39,7 @@ class MpiRpc final : public Rpc {
   uint64_t CallAsync(int rank, int method, Bytes request) override;
   Bytes Wait(uint64_t call) override;
 
-  // While one lives, this rank waits for a rank of another node.
+  // While a Waiting exists, the status of this rank says that it waits for `rank`, on another node.
   class Waiting {
    public:
     Waiting(MpiRpc& post, int rank);
@@ -51,22 +51,23 @@ class MpiRpc final : public Rpc {
     RankStatus& status_;
   };
 
-  // Whether any rank may call this one, so that Poll must be called.
+  // Returns whether any rank may call this one, so that Poll must be called.
   bool IsOpen() const { return open_; }
-  // Called by the thread that calls MPI: does what can be done without waiting. Returns after which
-  // time to call it again at the latest.
+  // Sends, receives and runs handlers as far as possible without waiting. Returns the time until
+  // the next call at the latest. Called by the thread that calls MPI.
   std::chrono::nanoseconds Poll();
-  // Called before MPI is finalized, when no rank makes calls any more.
+  // Receives what arrives until all sends are complete, for a second at most. Called before MPI is
+  // finalized, when no rank makes calls any more.
   void Drain();
 
  private:
   // kFragment: more bytes of the same message follow.
   enum class Form : uint32_t { kQuestion, kReply, kPing, kPong, kFragment };
-  // At the end of each message.
+  // Each message ends with a header.
   struct Header {
     Form form;
-    uint32_t number;  // of a request: its method; of kPong: this rank's progress
-    uint64_t call;    // of kPong: 1 if it waits itself, for another rank
+    uint32_t number;  // request: the method; kPong: the sender's progress
+    uint64_t call;    // the call; kPong: 1 if the sender waits for another rank
   };
   struct Envelope {
     int rank;
@@ -90,18 +91,18 @@ class MpiRpc final : public Rpc {
   std::atomic<bool> open_{false};
 
   std::mutex answering_;
-  std::vector<Handler> handlers_;  // by kind; with answering_
+  std::vector<Handler> handlers_;  // by method; guarded by answering_
 
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards the members up to calls_
   std::condition_variable arrived_;
   std::vector<Envelope> outbox_;
-  std::map<uint64_t, int> awaited_;    // calls without a reply yet, and their ranks
-  std::map<uint64_t, Bytes> replies_;  // replies that were not taken yet
+  std::map<uint64_t, int> awaited_;    // the rank of each call without a reply
+  std::map<uint64_t, Bytes> replies_;  // replies that Wait has not returned yet
   uint64_t calls_ = 0;
 
   // Used by the thread that calls MPI.
-  std::map<int, Bytes> begun_;     // by sender: fragments of a message
-  std::list<Envelope> questions_;  // requests that are not answered yet
+  std::map<int, Bytes> begun_;     // by sender: the fragments of a message so far
+  std::list<Envelope> questions_;  // requests without a reply yet
   int64_t busy_ = 0;               // when something was last done
   int64_t asked_ = 0;              // when a rank was last pinged
   uint32_t progress_ = 0;          // of the pinged rank, in its last pong

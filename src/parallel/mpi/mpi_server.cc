@@ -11,7 +11,7 @@
 namespace trainer {
 namespace {
 
-// "1234.0;tcp4://127.0.0.1:44523": whether nobody listens there.
+// Returns whether a connection to an address such as "1234.0;tcp4://127.0.0.1:44523" is refused.
 bool IsRefused(const std::string& address) {
   constexpr char kScheme[] = "tcp4://";
   const size_t scheme = address.find(kScheme), port = address.rfind(':');
@@ -34,8 +34,8 @@ bool IsRefused(const std::string& address) {
 
 }  // namespace
 
-// A container may not have the folder and reach the server none the less, so that both are asked;
-// the server itself in this case alone.
+// Checks both, because a container may lack the folder although it can reach the server. It
+// connects to the server only if the folder is missing.
 bool IsMpiServerGone(const std::function<const char*(const char*)>& get) {
   const char* const folder = get("PMIX_SERVER_TMPDIR");
   const char* const address = get("PMIX_SERVER_URI2");

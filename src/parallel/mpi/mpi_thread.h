@@ -1,5 +1,5 @@
 #pragma once
-// The one thread that calls MPI.
+// A thread that runs tasks. It is the only thread that calls MPI.
 
 #include <condition_variable>
 #include <functional>
@@ -12,10 +12,11 @@ namespace trainer {
 class MpiThread {
  public:
   MpiThread() : thread_([this] { Loop(); }) {}
-  // A running task must end first.
+  // Waits for the running task.
   ~MpiThread();
 
-  // Start queues a task after the running one. Run waits for its end and throws what it throws.
+  // Start waits for the running task, then starts this one. Run also waits until the task has ended
+  // and throws what it throws.
   void Start(std::function<void()> task);
   void Run(const std::function<void()>& task);
 

@@ -19,7 +19,7 @@ size_t ControlBlock::Bytes(int local_size) {
   return kHeader + ranks * sizeof(RankStatus) + (ranks + 1) * 2 * kEagerBuffer * sizeof(float);
 }
 
-// All zeros is what each of these begins with.
+// The memory is zero, which is the initial state of all its parts.
 ControlBlock::ControlBlock(SharedSegment memory, int local_size)
     : memory_(std::move(memory)),
       local_size_(local_size),

@@ -12,28 +12,27 @@ namespace trainer {
 
 enum class RankState : uint32_t { kStarting, kJoined, kFinished };
 
-// The status of one rank. Only that rank writes it, except the doorbell. Each cache line has one
-// kind of reader.
+// The status of one rank. Only that rank writes it, except the doorbell, `reported` and, before it
+// joins, `process` and `rank`. Each cache line has one kind of reader.
 struct RankStatus {
-  // How many phases of all-reduces the rank has completed; wraps around. All ranks have the same
-  // phases, so the number says where a rank is.
+  // The number of all-reduce phases that the rank has completed; wraps around. All ranks run the
+  // same phases, so the number says where a rank is.
   alignas(64) std::atomic<uint32_t> phase;
-  std::atomic<uint32_t> sleeping;  // the rank sleeps on its doorbell
+  std::atomic<uint32_t> sleeping;  // whether the rank sleeps on its doorbell
   alignas(64) std::atomic<uint32_t> doorbell;
   alignas(64) std::atomic<RankState> state;
   std::atomic<int32_t> process;
-  std::atomic<uint32_t> is_async;      // the other ranks continue if this one dies
-  std::atomic<int32_t> rank;           // among all ranks of the run
-  std::atomic<int32_t> iterations;     // done
-  std::atomic<uint32_t> progress;      // changes as long as the rank does anything
-  std::atomic<int64_t> waiting_since;  // MonotonicNs(); 0: it does not wait for a rank of this node
-  std::atomic<int64_t>
-      remote_wait_since;  // the same for remote_wait_rank, which is on another node
+  std::atomic<uint32_t> is_async;          // whether the other ranks continue if this one dies
+  std::atomic<int32_t> rank;               // among all ranks of the run
+  std::atomic<int32_t> iterations;         // completed iterations
+  std::atomic<uint32_t> progress;          // changes as long as the rank makes any progress
+  std::atomic<int64_t> waiting_since;      // MonotonicNs(); 0: it waits for no rank of this node
+  std::atomic<int64_t> remote_wait_since;  // the same, for remote_wait_rank on another node
   std::atomic<int32_t> remote_wait_rank;
-  std::atomic<uint32_t> reported;  // phase + 1 when its silence was last reported
-  std::atomic<int32_t> memory_fd;  // of the gradient memory that is being allocated
+  std::atomic<uint32_t> reported;  // phase + 1 when a silence of this rank was last reported
+  std::atomic<int32_t> memory_fd;  // of the shared memory that is being allocated
   std::atomic<uint64_t> memory_bytes;
-  std::atomic<uint64_t> cores[16];  // the CPUs that it may run on
+  std::atomic<uint64_t> cores[16];  // one bit per CPU on which the rank may run
 };
 
 // The first failure of a rank.
@@ -52,8 +51,8 @@ class ControlBlock {
 
   int local_size() const { return local_size_; }
   RankStatus& status(int local) const { return statuses_[local]; }
-  // The eager buffers of small all-reduces. Each rank uses its two in turn. Number local_size()
-  // holds results.
+  // The eager buffers of small all-reduces. Each rank has two and uses them in turn. The pair of
+  // index local_size() holds results.
   float* eager_buffer(int local, int turn) const {
     return eager_buffers_ + static_cast<size_t>(local * 2 + turn) * kEagerBuffer;
   }

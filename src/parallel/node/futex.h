@@ -1,5 +1,5 @@
 #pragma once
-// Sleeping on a word that several processes share.
+// Lets threads sleep on a word that several processes share.
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -12,8 +12,7 @@
 
 namespace trainer {
 
-// Sleeps unless `word` holds something else than `value`; returns after FutexWakeAll, after
-// `longest`, or for no reason.
+// Sleeps if `word` holds `value`. Returns after FutexWakeAll, after `longest`, or spuriously.
 inline void FutexWait(std::atomic<uint32_t>& word, uint32_t value,
                       std::chrono::nanoseconds longest) {
   constexpr int64_t kSecond = 1'000'000'000;

@@ -34,7 +34,7 @@ std::span<const float> GradientMemory::RegionOf(std::span<const float> values) c
   return {reinterpret_cast<const float*>(own), region.bytes / sizeof(float)};
 }
 
-// Memory is mapped in whole pages, which is aligned enough for all.
+// Memory is mapped in whole pages, which satisfies any alignment.
 void* GradientMemory::do_allocate(size_t bytes, size_t) {
   SharedSegment own(bytes);
   RankStatus& status = block_.status(local_);

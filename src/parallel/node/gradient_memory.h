@@ -16,14 +16,14 @@ namespace trainer {
 // if another rank asks for another size.
 class GradientMemory final : public std::pmr::memory_resource {
  public:
-  // `meet` is a barrier of the node's ranks. Both must outlive the object.
+  // `meet` is a barrier of at least the node's ranks. The arguments must outlive the object.
   GradientMemory(const ControlBlock& block, int local, std::function<void()> meet)
       : block_(block), local_(local), meet_(std::move(meet)) {}
 
-  // The same values of each rank of the node, by local rank; empty if they are not in this memory.
-  // The span is valid until the next call.
+  // Returns where these values are in the memory of each rank of the node, by local rank; empty if
+  // they are not in this memory. The span is valid until the next call.
   std::span<float* const> PeerViews(std::span<const float> values);
-  // The block of this rank that holds the values, which must be in this memory.
+  // Returns the allocated block of this rank that holds the values, which must be in this memory.
   std::span<const float> RegionOf(std::span<const float> values) const;
 
  private:

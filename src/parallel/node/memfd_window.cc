@@ -39,8 +39,8 @@ RankStatus& MemfdWindow::StatusOf(int rank) const {
   return block_.status(static_cast<int>(std::ranges::find(map_.own(), rank) - map_.own().begin()));
 }
 
-// Rank 0 tests and saves: without it nothing would be left of the run. When any rank goes on, all
-// are marked: one may die before it has a core again.
+// Rank 0 is never marked: it tests and saves, so the run is lost without it. No rank continues
+// before all are marked, because one may die before it runs again.
 void MemfdWindow::EnterAsync(bool needed) {
   if (map_.own()[static_cast<size_t>(map_.local)] != 0 && !needed) {
     block_.status(map_.local).is_async = 1;
@@ -59,7 +59,7 @@ void MemfdWindow::ThrowIfFailed() {
   if (block_.failure().code != 0) throw PeerFailed(block_.failure().code);
 }
 
-// Since when a rank has done nothing that this one could see.
+// The last visible progress of a rank for which this one waits.
 struct MemfdWindow::Silence {
   uint32_t progress = 0;
   int64_t since = 0, looked = 0;
@@ -84,7 +84,8 @@ void MemfdWindow::LookAt(int rank, Silence* silence) {
   const int64_t now = MonotonicNs(), passed = now - silence->looked;
   if (passed < kInterval) return;
   const RankStatus& status = StatusOf(rank);
-  // One that waits itself is kept by another; and after a pause this process was stopped.
+  // A rank that waits itself is delayed by another one. After a pause of kStopped, this process was
+  // suspended, so that silence does not count.
   const bool moves = status.progress != silence->progress || status.waiting_since != 0 ||
                      status.remote_wait_since != 0;
   if (moves || passed > kStopped) silence->since = now;
@@ -104,7 +105,8 @@ void MemfdWindow::LookAt(int rank, Silence* silence) {
 
 void MemfdWindow::Notify(int rank) {
   block_.status(map_.local).progress.fetch_add(1, std::memory_order_relaxed);
-  // Where there is a post, two threads of a rank sleep on one bell.
+  // With RPC, two threads of a rank sleep on one doorbell, so `sleeping` does not tell whether one
+  // of them sleeps.
   const RankStatus& status = StatusOf(rank);
   if (rpc_ != nullptr || status.sleeping.load() != 0) {
     block_.Notify(static_cast<int>(&status - &block_.status(0)));

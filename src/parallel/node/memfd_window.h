@@ -48,7 +48,7 @@ class MemfdWindow final : public SharedWindow {
  private:
   struct Silence;
   void LookAt(int rank, Silence* silence);
-  RankStatus& StatusOf(int rank) const;  // of this machine
+  RankStatus& StatusOf(int rank) const;  // `rank` is on this node
 
   const ControlBlock& block_;
   const NodeMap& map_;

@@ -10,9 +10,9 @@
 namespace trainer {
 namespace {
 
-constexpr size_t kLine = 16;  // floats in a cache line, so that no two ranks write to one
+constexpr size_t kLine = 16;  // floats in a cache line; no two ranks write to the same line
 
-// The part of `count` numbers that part `i` of `parts` has.
+// Returns the range of chunk `i` of `chunks` among `count` numbers.
 std::pair<size_t, size_t> ChunkRange(size_t count, int i, int chunks) {
   const size_t lines = (count + kLine - 1) / kLine;
   const auto at = [&](int k) {
@@ -21,7 +21,7 @@ std::pair<size_t, size_t> ChunkRange(size_t count, int i, int chunks) {
   return {at(i), at(i + 1)};
 }
 
-// On the caller's team, where that is worth its start.
+// Adds on the caller's thread team, with so few threads that each is worth its start.
 void AddEverywhere(std::span<float* const> chunks, size_t begin, size_t end, int most_threads) {
   constexpr size_t kPerThread = 1 << 16;
   const size_t count = end - begin;
@@ -56,7 +56,7 @@ bool NodeAllReduce::Advance() {
   return true;
 }
 
-// Whether another step may follow.
+// Does one step if the other ranks of the node allow it. Returns false if it must wait for them.
 bool NodeAllReduce::Step() {
   if (state_ == State::kNextChunk) {
     BeginChunk();
@@ -89,14 +89,15 @@ void NodeAllReduce::BeginChunk() {
     return;
   }
   const std::span<float> rest = values_.subspan(done_);
-  // What is rounded is so whatever its number, so that no result depends on the bucket.
+  // With compression, small gradients take this path, too: all are rounded, so the result does not
+  // depend on bucket sizes.
   const bool large = rest.size() > kEagerFloats || (link_ != nullptr && link_->compresses());
   if (large && !gradients_.PeerViews(rest).empty()) {
     chunk_ = rest;
     state_ = State::kPosted;
   } else {
-    // A mailbox is used again when all ranks have posted the part that used the other one, and so
-    // have read this one.
+    // A rank reuses an eager buffer when all ranks have sent the chunk after it, through the other
+    // buffer, and so have read this one.
     chunk_ = rest.first(std::min(rest.size(), ControlBlock::kEagerBuffer));
     turn_ = 1 - turn_;
     std::memcpy(block_.eager_buffer(local_, turn_), chunk_.data(), chunk_.size_bytes());
@@ -106,7 +107,8 @@ void NodeAllReduce::BeginChunk() {
   PublishPhase();
 }
 
-// Of several machines the first rank of each adds, for all of its own.
+// Adds all ranks' eager buffers. With several nodes the first rank of each node does it for its
+// node.
 void NodeAllReduce::ReduceEager() {
   for (int local = 0; local < block_.local_size(); ++local) {
     eager_[static_cast<size_t>(local)] = block_.eager_buffer(local, turn_);
@@ -125,7 +127,8 @@ void NodeAllReduce::ReduceEager() {
   state_ = State::kResult;
 }
 
-// Between machines each rank sums its share with the ranks of the others that have the same one.
+// Reduces this rank's chunk. With several nodes, it also reduces it with the ranks on its rail,
+// which have the same chunk.
 void NodeAllReduce::ReduceChunk() {
   const std::span<float* const> everywhere = gradients_.PeerViews(chunk_);
   const int chunks = link_ == nullptr ? block_.local_size() : link_->rails();

@@ -9,22 +9,17 @@
 
 namespace trainer {
 
-// All ranks start the same all-reduces in the same order. The calling thread adds. It never waits
-// here for ranks of its node, so it can do other work meanwhile.
-//
-// Numbers in GradientMemory are reduced in place: each rank adds its chunk and writes the sums to
-// all ranks' memory (reduce-scatter and all-gather, two phases). Small and other arrays go through
-// the eager buffers, where each rank adds all of them (one phase). Numbers are added as a tree over
-// the node's ranks, then over the nodes (tree_sum.h).
+// All ranks start the same all-reduces in the same order. The calling thread does the additions. It
+// never waits here for ranks of its node, so it can do other work meanwhile.
 class NodeAllReduce {
  public:
   // `link` is null if the node has all ranks. The arguments must outlive the object.
   NodeAllReduce(const ControlBlock& block, int local, GradientMemory& gradients, NodeLink* link);
 
-  // Starts an all-reduce in place. The one before must be complete.
+  // Starts an all-reduce in place. The previous one must be complete.
   void Start(std::span<float> values);
-  // Does everything that needs no waiting for another rank of the node (it waits for other nodes).
-  // Returns whether the all-reduce is complete.
+  // Continues until it would have to wait for another rank of the node; it does wait for other
+  // nodes. Returns whether the all-reduce is complete.
   bool Advance();
 
  private:
@@ -44,7 +39,7 @@ class NodeAllReduce {
   std::vector<const float*> eager_;
   State state_ = State::kIdle;
   std::span<float> values_, chunk_;
-  size_t done_ = 0;  // of values_
+  size_t done_ = 0;  // numbers of values_ that were begun
   int turn_ = 0;
 };
 

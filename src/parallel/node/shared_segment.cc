@@ -26,11 +26,11 @@ std::string ErrnoText() { return std::generic_category().message(errno); }
                    std::generic_category().message(error), advice));
 }
 
-// Has the system find the pages now. Where it promises no more memory than it has, the first write
-// to a page that it lacks would else be a signal that ends the process without a word.
+// Makes the system allocate all pages now and returns whether it could. Otherwise the first write
+// to a page that it cannot allocate would be a signal that ends the process without a message.
 bool HasAllPages(char* data, size_t bytes) {
   if (madvise(data, bytes, MADV_POPULATE_WRITE) == 0) return true;
-  return errno != EFAULT && errno != ENOMEM;  // an older kernel does not know the call
+  return errno != EFAULT && errno != ENOMEM;  // an older kernel lacks this call
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #pragma once
-// A segment of memory that several processes map. It has no name, so nothing of it is left when the
-// last process has ended, however it ended.
+// A segment of memory that several processes map. It has no name, so it disappears with its last
+// process, however that ends.
 
 #include <sys/types.h>
 
@@ -8,13 +8,13 @@
 
 namespace trainer {
 
-// A mapping; movable. The memory is zero at first and completely allocated, so that no access to it
+// A movable mapping. The memory is zero at first and completely allocated, so no access to it
 // fails. Throws kResource, which says how much was requested and what to try.
 class SharedSegment {
  public:
   SharedSegment() = default;
   explicit SharedSegment(size_t bytes);
-  // Maps `fd` of this process, which it takes over.
+  // Maps `fd` of this process and takes ownership of it.
   SharedSegment(int fd, size_t bytes);
   // Maps `fd` of another process of this node and user. Throws kUnavailable if the system does not
   // permit that.
@@ -25,7 +25,7 @@ class SharedSegment {
 
   char* data() const { return data_; }
   size_t bytes() const { return bytes_; }
-  int fd() const { return fd_; }  // closed at exec
+  int fd() const { return fd_; }  // close-on-exec
   // Keeps the mapping, but other processes can no longer open it.
   void CloseDescriptor();
 

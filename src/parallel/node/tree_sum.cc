@@ -9,10 +9,10 @@
 namespace trainer {
 namespace {
 
-// What stays in the first-level cache while several parts are added to it.
+// A block stays in the L1 cache while several terms are added to it.
 constexpr size_t kBlock = 1024;  // floats
 
-// Compiled for each kind of processor; additions alone, so that all give the same bits.
+// Compiled for each kind of CPU. All give the same bits, because there are only additions.
 #define TRAINER_ADDS TRAINER_FOR_EACH_CPU("avx512f", "avx2")
 
 TRAINER_ADDS
@@ -20,7 +20,7 @@ void AddPair(const float* a, const float* b, float* to, size_t count) {
   for (size_t i = 0; i < count; ++i) to[i] = a[i] + b[i];
 }
 
-// Two ranks: one pass over both, no block between.
+// Adds the terms of two ranks in one pass, without an intermediate block.
 TRAINER_ADDS
 void AddInBoth(float* __restrict a, float* __restrict b, size_t count) {
   for (size_t i = 0; i < count; ++i) {
@@ -30,7 +30,8 @@ void AddInBoth(float* __restrict a, float* __restrict b, size_t count) {
   }
 }
 
-// to = the sum of numbers `begin` to `begin + size` of two parts or more, which `to` is none of.
+// Writes the sum of numbers `begin` to `begin + size` of two or more terms to `to`, which must not
+// be one of the terms.
 void AddTree(std::span<const float* const> terms, size_t begin, size_t size, float* to) {
   const size_t half = std::bit_ceil(terms.size()) / 2;
   if (half == 1) return AddPair(terms[0] + begin, terms[1] + begin, to, size);

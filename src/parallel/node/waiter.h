@@ -17,8 +17,8 @@ class Waiter {
 
   static constexpr std::chrono::milliseconds kLongestSleep{500};
 
-  // There are more threads than cores, so a thread that spins would delay the thread that it waits
-  // for.
+  // Says that there are more threads than cores. A spinning thread would then delay the thread that
+  // it waits for, so Wait spins for a shorter time.
   void SetOversubscribed() { oversubscribed_ = true; }
 
   // Calls poll() until it returns true: at first without a pause, then whenever another rank has
@@ -33,8 +33,8 @@ class Waiter {
     status_.waiting_since.store(0, std::memory_order_relaxed);
   }
 
-  // Sleeps until a rank notifies this one, for at most `longest`, unless poll() is true; returns
-  // whether it is.
+  // Sleeps until another rank notifies this one, for at most `longest`, unless poll() is true
+  // already. Returns whether poll() is true.
   template <class Poll>
   bool Park(const Poll& poll, std::chrono::nanoseconds longest = kLongestSleep) {
     const uint32_t seen = status_.doorbell.load();

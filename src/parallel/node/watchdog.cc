@@ -20,7 +20,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kInterval{100};
-// So long between two looks, a process was stopped rather than kept from its turn on a core.
+// A process that did not look for this long was suspended; it did not just wait for a core.
 constexpr milliseconds kStopped{1000};
 
 int64_t Ns(milliseconds time) { return std::chrono::nanoseconds(time).count(); }
@@ -48,7 +48,7 @@ Watchdog::~Watchdog() {
 }
 
 void Watchdog::Loop() {
-  int64_t failed = 0;  // since when
+  int64_t failed = 0;  // MonotonicNs when the failure was seen
   while (!ending_) {
     const Failure failure = block_.failure();
     const int64_t now = MonotonicNs();
@@ -68,14 +68,15 @@ void Watchdog::Loop() {
   }
 }
 
-// A queue that suspends a job stops all its processes. In that time nobody was silent, so that the
-// clock of silence begins anew when this process goes on.
+// A batch system that suspends a job stops all its processes. No rank counts as silent for that
+// time, so silence is measured anew from the moment when this process continues.
 void Watchdog::NoteLook(int64_t now) {
   if (now - looked_ > Ns(kStopped)) awake_since_ = now;
   looked_ = now;
 }
 
-// Whether it is behind this rank and no other one is behind it: then nobody keeps it waiting.
+// Returns whether this rank waits for `local`: its phase is lower than this rank's, and no rank of
+// the node has a lower one, so it waits for none of them itself.
 bool Watchdog::IsLast(int local) const {
   const uint32_t phase = block_.status(local).phase.load();
   if (static_cast<int32_t>(phase - own_.phase.load()) >= 0) return false;
@@ -111,7 +112,7 @@ void Watchdog::CheckPeer(int local, int64_t silent) {
     return GiveUp(rank, Join(name, " has ended without an error message", last,
                              ". Resume from the newest snapshot (--resume=auto)"));
   }
-  if (other.remote_wait_since.load() != 0) return;  // another machine keeps it waiting
+  if (other.remote_wait_since.load() != 0) return;  // a rank of another node delays it
   if (silent > Ns(times_.give_up)) {
     return GiveUp(rank, Join(name, " has been silent for ", WatchSeconds(silent), " s", last,
                              ". The run stops (--peer_timeout)"));
@@ -120,7 +121,8 @@ void Watchdog::CheckPeer(int local, int64_t silent) {
   LOG(WARNING) << "Waiting for " << name << ", silent for " << WatchSeconds(silent) << " s" << last;
 }
 
-// Another machine's rank; MPI tells nothing of it but that its message is missing.
+// Checks the rank of another node for which this one waits. MPI only tells that its message is
+// missing.
 void Watchdog::CheckRemoteWait(int64_t now) {
   const int64_t since = own_.remote_wait_since.load();
   if (since == 0) return;

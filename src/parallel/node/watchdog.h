@@ -1,5 +1,5 @@
 #pragma once
-// The watchdog: a thread that ends the run if a rank would wait for ever.
+// The watchdog: a thread that ends the run if a rank would otherwise wait for ever.
 
 #include <atomic>
 #include <chrono>
@@ -12,28 +12,28 @@
 namespace trainer {
 
 struct WatchdogTimes {
-  std::chrono::milliseconds warn_after{60'000};  // until a silent rank is reported
-  std::chrono::milliseconds give_up{600'000};    // --peer_timeout
-  // After a failure a rank has so long to end by itself, for a snapshot that is being written.
+  std::chrono::milliseconds warn_after{60'000};  // time until a silent rank is reported
+  std::chrono::milliseconds give_up{600'000};    // time until it ends the run (--peer_timeout)
+  // How long a rank may take to end by itself after a failure, for example to finish a snapshot.
   std::chrono::milliseconds grace{5'000};
 };
 
-// While this rank waits, the watchdog checks that the ranks it waits for are alive, and ends the
-// run if they are not; the first rank that notices writes the message. If any rank has failed, it
-// ends this process unless that ends by itself.
+// While this rank waits, the watchdog checks that the ranks for which it waits are alive, and ends
+// the run if they are not; the first rank that notices writes the message. If any rank has failed,
+// the watchdog ends this process unless it ends by itself in time.
 class Watchdog {
  public:
-  // `names`: of all ranks, such as "rank 1 (node7, process 4711)". The arguments must outlive the
-  // object.
+  // `names` are the names of all ranks, such as "rank 1 (node7, process 4711)". The arguments must
+  // outlive the object.
   Watchdog(const ControlBlock& block, int local, const std::vector<std::string>& names,
            const WatchdogTimes& times);
   ~Watchdog();
 
  private:
-  // What was last seen of a rank of this node.
+  // The last progress that was seen of a rank of this node.
   struct Seen {
     uint32_t progress = 0;
-    int64_t changed = 0;  // when it last changed
+    int64_t changed = 0;  // when `progress` last changed
   };
 
   void Loop();
@@ -51,7 +51,7 @@ class Watchdog {
   const std::vector<std::string>& names_;
   WatchdogTimes times_;
   std::vector<Seen> seen_;
-  int64_t looked_ = 0;  // last
+  int64_t looked_ = 0;  // when Loop last looked
   int64_t awake_since_ = 0;
   std::atomic<bool> ending_{false};
   std::thread thread_;
