@@ -5,7 +5,7 @@
 
 #include "trainer/base/text/text.h"
 #include "trainer/base/thread/threads.h"
-#include "trainer/layers/data_layer.h"
+#include "trainer/net/data_layers.h"
 
 namespace trainer {
 namespace {
@@ -73,16 +73,12 @@ std::string InputWaits::Note(const Net& net, double seconds) {
   seconds_ += seconds;
   quiet_seconds_ = std::max(0.0, quiet_seconds_ - seconds);
   if (seconds_ < kMinSeconds || quiet_seconds_ > 0) return "";
-  std::vector<InputWork> now;
-  for (const Node& node : net.graph().nodes) {
-    const DataLayer* const layer = node.layer->data_layer();
-    if (layer != nullptr) now.push_back(WorkOfLayer(node.spec.name(), layer->counters()));
-  }
-  before_.resize(now.size());
+  std::map<std::string, InputWork> now;
   InputWork worst;
-  for (size_t i = 0; i < now.size(); ++i) {
-    const InputWork work = Since(now[i], before_[i], seconds_);
-    if (i == 0 || work.waited > worst.waited) worst = work;
+  for (const auto& [layer, counters] : CountersOfDataLayers(net)) {
+    const InputWork total = now[layer] = WorkOfLayer(layer, counters);
+    const InputWork work = Since(total, before_[layer], seconds_);
+    if (worst.layer.empty() || work.waited > worst.waited) worst = work;
   }
   before_ = std::move(now);
   seconds_ = 0;

@@ -1,8 +1,8 @@
 #pragma once
 // Notes that training waits for its data, and why.
 
+#include <map>
 #include <string>
-#include <vector>
 
 #include "trainer/net/net.h"
 
@@ -31,9 +31,9 @@ class InputWaits {
   std::string Note(const Net& net, double seconds);
 
  private:
-  std::vector<InputWork> before_;  // the sums of each data layer at the start of this period
-  double seconds_ = 0;             // since then
-  double quiet_seconds_ = 0;       // time until the next note may come
+  std::map<std::string, InputWork> before_;  // by layer, the sums at the start of this period
+  double seconds_ = 0;                       // since then
+  double quiet_seconds_ = 0;                 // time until the next note may come
 };
 
 }  // namespace trainer

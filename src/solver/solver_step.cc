@@ -5,8 +5,8 @@
 
 #include "all_reduce_over.h"
 #include "trainer/base/text/text.h"
-#include "trainer/net/data_layers.h"
 #include "trainer/net/broken_pass.h"
+#include "trainer/net/data_layers.h"
 #include "trainer/solver/lr_schedule.h"
 #include "trainer/solver/solver.h"
 

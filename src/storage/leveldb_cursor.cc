@@ -65,8 +65,7 @@ std::string HolderOf(const std::string& path) {
 
 ReadOnlyLevelDb Open(const std::string& path) {
   ReadOnlyLevelDb opened;
-  const leveldb::Status status =
-      OpenLevelDbReadOnly(path, GetDbLock() != DbLock::kOff, &opened);
+  const leveldb::Status status = OpenLevelDbReadOnly(path, GetDbLock() != DbLock::kOff, &opened);
   if (!status.ok()) FailOpen(path, status);
   return opened;
 }

@@ -89,7 +89,8 @@ TEST_F(IdxTest, RefusesTruncatedAndDamagedGzip) {
   std::string bad = packed;
   bad[bad.size() - 6] = static_cast<char>(~bad[bad.size() - 6]);  // its checksum
   WriteBytes(images_, bad);
-  EXPECT_THAT(Refusal(), Refuses(ErrorCode::kData, "the gzip file is damaged: incorrect data check"));
+  EXPECT_THAT(Refusal(),
+              Refuses(ErrorCode::kData, "the gzip file is damaged: incorrect data check"));
 }
 
 TEST_F(IdxTest, RefusesOtherKindsOfFiles) {

@@ -16,20 +16,20 @@ bool Shares(const std::string& text, caffe::Phase phase = caffe::TEST) {
   return ShardTestBatches(net, {0, 2, 3});
 }
 
-constexpr char kInputs[] = R"(
+constexpr char kTwoInputs[] = R"(
 layer { name: "in" type: "DummyData" top: "x" top: "pick"
         dummy_data_param { shape { dim: 4 dim: 3 } shape { dim: 4 }
                            data_filler { type: "gaussian" } data_filler { value: 1 } } }
 )";
 
 TEST(ShardTestBatchesTest, NeedsANetThatComputesEachBatchIndependently) {
-  EXPECT_TRUE(Shares(kInputs));
-  EXPECT_TRUE(Shares(std::string(kInputs) +
+  EXPECT_TRUE(Shares(kTwoInputs));
+  EXPECT_TRUE(Shares(std::string(kTwoInputs) +
                      "layer { name: 'bn' type: 'BatchNorm' bottom: 'x' top: 'bn' }"));
-  EXPECT_FALSE(Shares(kInputs, caffe::TRAIN)) << "layers learn from batches";
-  EXPECT_FALSE(Shares(std::string(kInputs) +
+  EXPECT_FALSE(Shares(kTwoInputs, caffe::TRAIN)) << "layers learn from batches";
+  EXPECT_FALSE(Shares(std::string(kTwoInputs) +
                       "layer { name: 'f' type: 'Filter' bottom: 'x' bottom: 'pick' top: 'f' }"));
-  EXPECT_FALSE(Shares(std::string(kInputs) + R"(
+  EXPECT_FALSE(Shares(std::string(kTwoInputs) + R"(
 layer { name: "out" type: "HDF5Output" bottom: "x" bottom: "pick"
         hdf5_output_param { file_name: "none.h5" } })"));
   EXPECT_FALSE(Shares(R"(

@@ -26,7 +26,8 @@ TEST(DescribeInputWorkTest, ASlowDiskIsNamedWithItsShare) {
 }
 
 TEST(DescribeInputWorkTest, ReadingIsNotSharedByThreadsAndDecodingIs) {
-  EXPECT_THAT(DescribeInputWork(Work(30, 40, 60, 0, 1, 4)), HasSubstr("Decoding is the bottleneck"));
+  EXPECT_THAT(DescribeInputWork(Work(30, 40, 60, 0, 1, 4)),
+              HasSubstr("Decoding is the bottleneck"));
   EXPECT_THAT(DescribeInputWork(Work(30, 40, 60, 0, 4, 4)), HasSubstr("Reading is the bottleneck"));
 }
 

@@ -191,8 +191,8 @@ std::string Facts(const std::string& folder) {
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     struct stat info {};
     stat(entry.path().c_str(), &info);
-    facts.insert(Join(entry.path().filename().string(), " ", info.st_size, " ",
-                      info.st_mtim.tv_sec, ".", info.st_mtim.tv_nsec, "\n"));
+    facts.insert(Join(entry.path().filename().string(), " ", info.st_size, " ", info.st_mtim.tv_sec,
+                      ".", info.st_mtim.tv_nsec, "\n"));
   }
   return std::accumulate(facts.begin(), facts.end(), std::string());
 }

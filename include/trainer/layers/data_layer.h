@@ -43,6 +43,9 @@ class DataLayer : public Layer {
   // kData when there are more than may be skipped.
   virtual void AddBadRecords(int64_t of_all) = 0;
 
+  // How often the layer came back to the first record.
+  virtual int64_t epoch() const = 0;
+
   // How long the net waited for batches, and what the reading threads did.
   virtual const InputCounters& counters() const = 0;
 };

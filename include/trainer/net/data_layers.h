@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <span>
+#include <string>
 
-#include "trainer/input/test_shard.h"
+#include "trainer/layers/data_layer.h"
 #include "trainer/net/net.h"
 
 namespace trainer {
@@ -30,6 +32,9 @@ bool ShardTestBatches(Net& net, const TestShard& shard);
 // Sets the batches that the data layers read, whatever else the net does. Before the first pass,
 // and before Restore.
 void SetTestShard(Net& net, const TestShard& shard);
+
+// The counters of each data layer, by the layer's name.
+std::map<std::string, InputCounters> CountersOfDataLayers(const Net& net);
 
 // Seconds that the net has waited for batches, the first one included.
 double SecondsWaitedForData(const Net& net);

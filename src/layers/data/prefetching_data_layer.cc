@@ -92,7 +92,8 @@ void NormalizePixels(const RunContext& run, const Normalization& normalization,
       ForEach(run.device(), out.Count(), StorePixels<Number>{number, out.f32()});
     } else {
       ForEach(run.device(), out.Count(),
-              StoreMixedPixels<Number>{number, mix_weights, out.shape.Count(1), out.Count(), out.f32()});
+              StoreMixedPixels<Number>{number, mix_weights, out.shape.Count(1), out.Count(),
+                                       out.f32()});
     }
   };
   const float* const mean = normalization.mean.empty() ? nullptr : run.Constants();
@@ -156,7 +157,8 @@ void PrefetchingDataLayer::BatchUpload::Start(const Batch& batch, int virtual_ra
   if (first_) copies_->CopiesWaitForCompute();  // that made the memory what it is
   first_ = false;
   const auto send = [&](void* to, const auto& all, int64_t count) {
-    const auto own = all.subspan(static_cast<size_t>(virtual_rank * count), static_cast<size_t>(count));
+    const auto own =
+        all.subspan(static_cast<size_t>(virtual_rank * count), static_cast<size_t>(count));
     copies_->CopyToDevice(to, own.data(), own.size_bytes());
   };
   if (batch.has_bytes()) {
@@ -173,8 +175,9 @@ void PrefetchingDataLayer::BatchUpload::Start(const Batch& batch, int virtual_ra
 void PrefetchingDataLayer::BatchUpload::Finish(const RunContext& run) {
   copies_->ComputeWaitsForCopies();
   if (normalization_ != nullptr) {
-    NormalizePixels(run, *normalization_, pixels_.At(run.UploadMemory()), crop_offsets_.At(run.UploadMemory()),
-                normalization_->mixed ? mix_weights_.At(run.UploadMemory()) : nullptr);
+    NormalizePixels(run, *normalization_, pixels_.At(run.UploadMemory()),
+                    crop_offsets_.At(run.UploadMemory()),
+                    normalization_->mixed ? mix_weights_.At(run.UploadMemory()) : nullptr);
   }
   for (int i = normalization_ != nullptr ? 1 : 0; i < run.NumOutputs(); ++i) {
     run.device().Copy(BlockCopy(sizeof(float), 1, run.Output(i).Count(), 0, 0),

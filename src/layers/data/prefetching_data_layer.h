@@ -34,6 +34,7 @@ class PrefetchingDataLayer : public DataLayer, public WorksOnHost {
   bool SkipsBadRecords() const override;
   int64_t TakeBadRecords() override;
   void AddBadRecords(int64_t of_all) override;
+  int64_t epoch() const override { return static_cast<int64_t>(CurrentPosition().epoch); }
   const InputCounters& counters() const override { return queue_->counters(); }
 
  protected:

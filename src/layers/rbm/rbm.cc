@@ -9,8 +9,8 @@
 #include "trainer/backend/memory/scratch_layout.h"
 #include "trainer/base/text/text.h"
 #include "trainer/layers/draws_numbers.h"
-#include "trainer/layers/record_error.h"
 #include "trainer/layers/learns_from_chains.h"
+#include "trainer/layers/record_error.h"
 
 namespace trainer {
 namespace {

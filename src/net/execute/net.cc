@@ -14,8 +14,8 @@
 #include "trainer/base/error/error_collector.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/net_layers.h"
-#include "trainer/layers/filler.h"
 #include "trainer/layers/data_layer.h"
+#include "trainer/layers/filler.h"
 #include "trainer/layers/param_start.h"
 #include "trainer/layers/record_error.h"
 

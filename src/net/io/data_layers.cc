@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "trainer/input/position.h"
-#include "trainer/layers/data_layer.h"
 #include "trainer/layers/file_writer.h"
 
 namespace trainer {
@@ -62,6 +60,15 @@ void SetTestShard(Net& net, const TestShard& shard) {
   for (DataLayer* const layer : DataLayersOf(net)) layer->SetTestShard(shard);
 }
 
+std::map<std::string, InputCounters> CountersOfDataLayers(const Net& net) {
+  std::map<std::string, InputCounters> counters;
+  for (const Node& node : net.graph().nodes) {
+    const DataLayer* const layer = node.layer->data_layer();
+    if (layer != nullptr) counters.emplace(node.spec.name(), layer->counters());
+  }
+  return counters;
+}
+
 double SecondsWaitedForData(const Net& net) {
   double seconds = 0;
   for (const DataLayer* const layer : DataLayersOf(net)) {
@@ -72,8 +79,7 @@ double SecondsWaitedForData(const Net& net) {
 
 int64_t EpochOf(const Net& net) {
   const Node* const node = FirstDataNode(net);
-  if (node == nullptr) return -1;
-  return static_cast<int64_t>(Position::Decode(node->layer->SaveState()).epoch);
+  return node == nullptr ? -1 : node->layer->data_layer()->epoch();
 }
 
 int64_t RecordsPerPass(const Net& net) {
