@@ -109,7 +109,7 @@ void RecordProbe::Check(const std::string& name, const DatumView& datum) {
     fail(ErrorCode::kData, "has no label; remove the layer's second top, or label the records");
   }
   out_.resize(static_cast<size_t>(transform_.crops() * shape.Count()));
-  transform_.Apply(datum, 0, out_.data());
+  transform_.ToFloats(datum, 0, out_.data());
   const auto bad = std::ranges::find_if(out_, [](float value) { return !std::isfinite(value); });
   if (bad != out_.end()) {
     fail(ErrorCode::kDiverged, Join("becomes ", *bad,

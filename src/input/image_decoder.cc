@@ -34,7 +34,7 @@ class ImageDecoderFactory::ImageDecoder final : public Decoder {
     const bool measured = seen_++ % kMeasuredOf == 0;
     const double begin = measured ? InputNow() : 0;
     const CropChooser wanted = [&](int height, int width) {
-      return factory_.transform_.Need(height, width, record.number);
+      return factory_.transform_.CropFor(height, width, record.number);
     };
     const DatumView& datum = loader_->Load(record, &wanted);
     const double loaded = measured ? InputNow() : 0;
@@ -71,7 +71,7 @@ class ImageDecoderFactory::ImageDecoder final : public Decoder {
     const int64_t image = record.batch_index * factory_.transform_.crops();
     const int64_t element = image * factory_.image_.Count();
     if (!batch->has_bytes()) {
-      factory_.transform_.Apply(datum, record.number, batch->output(0).data() + element);
+      factory_.transform_.ToFloats(datum, record.number, batch->output(0).data() + element);
       return;
     }
     if (datum.bytes.empty()) {
@@ -81,8 +81,8 @@ class ImageDecoderFactory::ImageDecoder final : public Decoder {
                        " has bytes; on this device all records must have the same type: convert "
                        "the data set"));
     }
-    factory_.transform_.Cut(datum, record.number, batch->pixels().data() + element,
-                            batch->windows().data() + image);
+    factory_.transform_.CropBytes(datum, record.number, batch->pixels().data() + element,
+                                  batch->crop_offsets().data() + image);
   }
 
   void CheckShape(const DatumView& datum, const Record& record) {
@@ -127,7 +127,7 @@ void ImageDecoderFactory::Inspect(RecordSampler& sampler) {
       first_stored_ = {first.channels, first.height, first.width};
       image_ = transform_.OutShape(first, QuoteKey(first_key_));
       if (!first.bytes.empty()) {
-        normalization_ = transform_.Numbers();
+        normalization_ = transform_.normalization();
         depth_ = BitDepth::kBytes;
       }
       if (bad > 0) sampler.Seek(sampler.Start());
@@ -164,7 +164,7 @@ void ImageDecoderFactory::Mix(int64_t batch_size, Batch* batch) const {
     const auto numbers = batch->numbers().subspan(at, items);
     const auto labels = batch->output(1).subspan(at * classes, items * classes);
     if (batch->has_bytes()) {
-      transform_.MixLabels(numbers, batch->shares().subspan(at, items), labels);
+      transform_.MixLabels(numbers, batch->mix_weights().subspan(at, items), labels);
     } else {
       transform_.Mix(numbers, batch->output(0).subspan(at * pixels, items * pixels), labels);
     }

@@ -40,18 +40,19 @@ double DrawMixWeight(const PhiloxKey& key, uint64_t number, double alpha) {
 }
 
 void DrawMixWeights(const PhiloxKey& key, double alpha, std::span<const uint64_t> numbers,
-                    std::span<float> shares) {
+                    std::span<float> mix_weights) {
   for (size_t i = 0; i < numbers.size(); ++i) {
-    shares[i] = numbers.size() == 1 ? 1 : static_cast<float>(DrawMixWeight(key, numbers[i], alpha));
+    mix_weights[i] =
+        numbers.size() == 1 ? 1 : static_cast<float>(DrawMixWeight(key, numbers[i], alpha));
   }
 }
 
-void MixItems(std::span<const float> shares, std::span<float> items) {
-  const size_t count = shares.size(), width = items.size() / count;
+void MixItems(std::span<const float> mix_weights, std::span<float> items) {
+  const size_t count = mix_weights.size(), width = items.size() / count;
   const std::vector<float> first(items.begin(), items.begin() + static_cast<int64_t>(width));
   for (size_t i = 0; i < count; ++i) {
     const bool last = i + 1 == count;
-    Mix(shares[i], items.subspan(i * width, width),
+    Mix(mix_weights[i], items.subspan(i * width, width),
         last ? std::span<const float>(first) : items.subspan((i + 1) * width, width));
   }
 }

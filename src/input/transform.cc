@@ -111,7 +111,7 @@ ImageShape Transform::Window(const ImageShape& in) const {
   return in;
 }
 
-CropRequest Transform::Need(int height, int width, uint64_t number) const {
+CropRequest Transform::CropFor(int height, int width, uint64_t number) const {
   const CropRequest whole{{0, 0, width, height}};
   if (resize_.active()) {
     const RandomResize::Choice choice = resize_.Choose(height, width, key_, number);
@@ -121,8 +121,8 @@ CropRequest Transform::Need(int height, int width, uint64_t number) const {
   const ImageShape out = Window(in);
   const bool fits = out.height <= height && out.width <= width;
   if (crops_ > 1 || !mean_image_.empty() || !fits) return whole;
-  const Choice choice = Choose(in, number, 0);
-  return {{static_cast<int>(choice.left), static_cast<int>(choice.top), static_cast<int>(out.width),
+  const Crop window = DrawCrop(in, number, 0);
+  return {{static_cast<int>(window.left), static_cast<int>(window.top), static_cast<int>(out.width),
            static_cast<int>(out.height)}};
 }
 
@@ -133,67 +133,68 @@ DatumView Transform::Resized(const DatumView& datum, uint64_t number, Image* to)
   return ViewOf(*to);
 }
 
-void Transform::Apply(const DatumView& datum, uint64_t number, float* out) const {
+void Transform::ToFloats(const DatumView& datum, uint64_t number, float* out) const {
   Image resized, changed;
   DatumView from = Resized(datum, number, &resized);
   for (int crop = 0; crop < crops_; ++crop) {
-    const Choice choice = Choose({from.channels, from.height, from.width}, number, crop);
+    const Crop window = DrawCrop({from.channels, from.height, from.width}, number, crop);
     if (from.bytes.empty()) {
-      Convert(from.floats.data(), from, choice, out);
+      Convert(from.floats.data(), from, window, out);
     } else {
-      Augmented(from, choice, number, &changed, &from);
-      Convert(reinterpret_cast<const uint8_t*>(from.bytes.data()), from, choice, out);
+      Augmented(from, window, number, &changed, &from);
+      Convert(reinterpret_cast<const uint8_t*>(from.bytes.data()), from, window, out);
     }
-    out += choice.shape.Count();
+    out += window.shape.Count();
   }
 }
 
-void Transform::Cut(const DatumView& datum, uint64_t number, uint8_t* out,
-                    CropOffset* windows) const {
+void Transform::CropBytes(const DatumView& datum, uint64_t number, uint8_t* out,
+                          CropOffset* offsets) const {
   Image resized, changed;
   DatumView from = Resized(datum, number, &resized);
   for (int crop = 0; crop < crops_; ++crop) {
-    const Choice choice = Choose({from.channels, from.height, from.width}, number, crop);
-    Augmented(from, choice, number, &changed, &from);
-    InterleavePixels(JobOf(reinterpret_cast<const uint8_t*>(from.bytes.data()), from, choice), out);
-    out += choice.shape.Count();
-    windows[crop] = {static_cast<int32_t>(choice.top * from.width + choice.left),
-                     choice.mirror ? 1 : 0};
+    const Crop window = DrawCrop({from.channels, from.height, from.width}, number, crop);
+    Augmented(from, window, number, &changed, &from);
+    InterleavePixels(CopyOf(reinterpret_cast<const uint8_t*>(from.bytes.data()), from, window),
+                     out);
+    out += window.shape.Count();
+    offsets[crop] = {static_cast<int32_t>(window.top * from.width + window.left),
+                     window.mirror ? 1 : 0};
   }
 }
 
 // Where images are changed at random: a copy of the record, changed in the window.
-void Transform::Augmented(const DatumView& datum, const Choice& choice, uint64_t number,
+void Transform::Augmented(const DatumView& datum, const Crop& window, uint64_t number,
                           Image* changed, DatumView* from) const {
   if (!augment_.active()) return;
   changed->pixels.assign(datum.bytes.begin(), datum.bytes.end());
-  const PixelCopy<uint8_t> window = JobOf(changed->pixels.data(), datum, choice);
+  const PixelCopy<uint8_t> copy = CopyOf(changed->pixels.data(), datum, window);
   PixelSpan part;
-  part.row = window.in_row;
-  part.plane = window.in_plane;
-  part.pixels = changed->pixels.data() + (window.in - changed->pixels.data());
+  part.row = copy.in_row;
+  part.plane = copy.in_plane;
+  part.pixels = changed->pixels.data() + (copy.in - changed->pixels.data());
   part.channels = datum.channels;
-  part.height = choice.shape.height;
-  part.width = choice.shape.width;
+  part.height = window.shape.height;
+  part.width = window.shape.width;
   augment_.Apply(key_, number, part);
   from->bytes = {reinterpret_cast<const char*>(changed->pixels.data()), changed->pixels.size()};
 }
 
 void Transform::Mix(std::span<const uint64_t> numbers, std::span<float> images,
                     std::span<float> labels) const {
-  std::vector<float> shares(numbers.size());
-  MixLabels(numbers, shares, labels);
-  MixItems(shares, images);
+  std::vector<float> mix_weights(numbers.size());
+  MixLabels(numbers, mix_weights, labels);
+  MixItems(mix_weights, images);
 }
 
-void Transform::MixLabels(std::span<const uint64_t> numbers, std::span<float> shares,
+void Transform::MixLabels(std::span<const uint64_t> numbers, std::span<float> mix_weights,
                           std::span<float> labels) const {
-  DrawMixWeights(key_, param_.mixup(), numbers, shares);
+  DrawMixWeights(key_, param_.mixup(), numbers, mix_weights);
   SpreadLabels(mix_classes(), labels);
-  MixItems(shares, labels);
+  MixItems(mix_weights, labels);
 }
 
-Normalization Transform::Numbers() const {
+Normalization Transform::normalization() const {
   Normalization numbers;
   numbers.scale = param_.scale();
   numbers.mixed = mixes_;
@@ -205,50 +206,49 @@ Normalization Transform::Numbers() const {
 }
 
 // The window of record `number`, which has the shape `in`.
-Transform::Choice Transform::Choose(const ImageShape& in, uint64_t number, int crop) const {
+Transform::Crop Transform::DrawCrop(const ImageShape& in, uint64_t number, int crop) const {
   constexpr int kMiddle = 4, kPlaces = 5;
-  Choice choice;
-  choice.shape = Window(in);
-  const int64_t height = choice.shape.height, width = choice.shape.width;
-  choice.top = (in.height - height) / 2;
-  choice.left = (in.width - width) / 2;
+  Crop window;
+  window.shape = Window(in);
+  const int64_t height = window.shape.height, width = window.shape.width;
+  window.top = (in.height - height) / 2;
+  window.left = (in.width - width) / 2;
   if (crops_ > 1) {
-    choice.mirror = crop >= kPlaces;
+    window.mirror = crop >= kPlaces;
     const int place = crop % kPlaces;
-    if (place == kMiddle) return choice;
-    choice.top = place < 2 ? 0 : in.height - height;
-    choice.left = place % 2 == 0 ? 0 : in.width - width;
-    return choice;
+    if (place == kMiddle) return window;
+    window.top = place < 2 ? 0 : in.height - height;
+    window.left = place % 2 == 0 ? 0 : in.width - width;
+    return window;
   }
-  if (!param_.mirror() && !random_crop_) return choice;
+  if (!param_.mirror() && !random_crop_) return window;
   const Philox4 random = PhiloxBlock(key_, 0, number);
-  choice.mirror = param_.mirror() && (random.x[0] >> 31) != 0;
-  if (!random_crop_) return choice;
-  choice.top = UniformBelow(random.x[1], in.height - height + 1);
-  choice.left = UniformBelow(random.x[2], in.width - width + 1);
-  return choice;
+  window.mirror = param_.mirror() && (random.x[0] >> 31) != 0;
+  if (!random_crop_) return window;
+  window.top = UniformBelow(random.x[1], in.height - height + 1);
+  window.left = UniformBelow(random.x[2], in.width - width + 1);
+  return window;
 }
 
 // Describes the pixels of a window of `datum`, which starts at `in`; the caller sets the output.
 template <class T>
-PixelCopy<T> Transform::JobOf(const T* in, const DatumView& datum, const Choice& choice) {
+PixelCopy<T> Transform::CopyOf(const T* in, const DatumView& datum, const Crop& window) {
   const DatumView::Part held = datum.Held();
   PixelCopy<T> job;
   job.in_row = held.width;
   job.in_plane = int64_t{held.height} * held.width;
-  job.in = in + (choice.top - held.top) * job.in_row + (choice.left - held.left);
-  job.channels = choice.shape.channels;
-  job.height = choice.shape.height;
-  job.width = choice.shape.width;
-  job.mirror = choice.mirror;
+  job.in = in + (window.top - held.top) * job.in_row + (window.left - held.left);
+  job.channels = window.shape.channels;
+  job.height = window.shape.height;
+  job.width = window.shape.width;
+  job.mirror = window.mirror;
   return job;
 }
 
 template <class T>
-void Transform::Convert(const T* in, const DatumView& datum, const Choice& choice,
-                        float* out) const {
+void Transform::Convert(const T* in, const DatumView& datum, const Crop& window, float* out) const {
   static constexpr float kNoMean = 0;
-  PixelCopy<T> job = JobOf(in, datum, choice);
+  PixelCopy<T> job = CopyOf(in, datum, window);
   if (!mean_image_.empty()) job.mean_image = mean_image_.data() + (job.in - in);
   job.scale = param_.scale();
   job.out = out;

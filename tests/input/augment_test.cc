@@ -46,7 +46,7 @@ std::vector<float> ApplyAugment(const Transform& transform, const DatumView& dat
                                 uint64_t number = 0) {
   const int64_t count = transform.OutShape(datum, "'r'").Count() * transform.crops();
   std::vector<float> out(static_cast<size_t>(count), -999.f);
-  transform.Apply(datum, number, out.data());
+  transform.ToFloats(datum, number, out.data());
   return out;
 }
 
@@ -183,7 +183,7 @@ TEST(AugmentTest, BytesThatGoUpToADeviceAreChangedAlike) {
     const auto want = ApplyAugment(transform, datum, number);
     std::vector<uint8_t> bytes(want.size());
     CropOffset window;
-    transform.Cut(datum, number, bytes.data(), &window);
+    transform.CropBytes(datum, number, bytes.data(), &window);
     for (size_t i = 0; i < want.size(); ++i) {
       EXPECT_EQ((static_cast<float>(bytes[i]) - 20) * 0.25f, want[i]);
     }
@@ -352,7 +352,7 @@ TEST_F(CropBatchTest, MixedBatchesAreBytesWhereADevicePrefersThem) {
       EXPECT_THAT(is.pixels(), ElementsAreArray(was.pixels())) << "as they were, and";
       EXPECT_THAT(is.output(1), ElementsAreArray(numbers->Next().output(1)));
       for (uint64_t i = 0; i < 3; ++i) {
-        EXPECT_EQ(is.shares()[i], static_cast<float>(DrawMixWeight({1, 2}, batch * 3 + i, 1)));
+        EXPECT_EQ(is.mix_weights()[i], static_cast<float>(DrawMixWeight({1, 2}, batch * 3 + i, 1)));
       }
     }
   }

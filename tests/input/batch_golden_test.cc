@@ -43,8 +43,8 @@ uint32_t CrcOfBatch(const Batch& batch, uint32_t crc) {
   };
   if (batch.has_bytes()) {
     add(batch.pixels());
-    add(batch.windows());
-    add(batch.shares());
+    add(batch.crop_offsets());
+    add(batch.mix_weights());
   }
   for (int i = 0; i < batch.num_outputs(); ++i) add(batch.output(i));
   return crc;

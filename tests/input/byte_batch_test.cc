@@ -57,13 +57,13 @@ TEST(ByteBatchTest, AWindowOfBytesAndItsNumbersAreWhatTheTransformWrites) {
           KeptLayer("name: 'd' type: 'Data' transform_param { " + fields + " }"), caffe::TRAIN,
           PhiloxKey{17, 3});
       const ImageShape image = transform.OutShape(datum, "'r'");
-      const Normalization numbers = transform.Numbers();
+      const Normalization numbers = transform.normalization();
       for (uint64_t number = 0; number < 20; ++number) {
         std::vector<float> whole(static_cast<size_t>(image.Count()));
         std::vector<uint8_t> pixels(whole.size());
-        transform.Apply(datum, number, whole.data());
+        transform.ToFloats(datum, number, whole.data());
         CropOffset window;
-        transform.Cut(datum, number, pixels.data(), &window);
+        transform.CropBytes(datum, number, pixels.data(), &window);
         for (int64_t i = 0; i < image.Count(); ++i) {
           ASSERT_EQ(NumberOf(numbers, window, image, pixels, i), whole[static_cast<size_t>(i)])
               << fields << channels << " channels, record " << number << ", element " << i;
@@ -84,7 +84,7 @@ TEST(ByteBatchTest, BytesStandForTheFirstOutputAlone) {
   EXPECT_EQ(bytes.output(0).size(), 0u);
   EXPECT_EQ(bytes.output(1).size(), 4u);
   EXPECT_EQ(bytes.pixels().size(), 360u);
-  EXPECT_EQ(bytes.windows().size(), 4u);
+  EXPECT_EQ(bytes.crop_offsets().size(), 4u);
 }
 
 TEST(ByteBatchTest, MovingABatchCopiesNothingWhateverMemoryItIsIn) {

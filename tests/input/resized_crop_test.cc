@@ -72,7 +72,7 @@ Transform MakeResizedCrop(const std::string& fields, caffe::Phase phase) {
 std::vector<float> ApplyResizedCrop(const Transform& transform, const Image& image,
                                     uint64_t number = 0) {
   std::vector<float> out(static_cast<size_t>(transform.OutShape(ViewOf(image), "'r'").Count()));
-  transform.Apply(ViewOf(image), number, out.data());
+  transform.ToFloats(ViewOf(image), number, out.data());
   return out;
 }
 

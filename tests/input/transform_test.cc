@@ -33,7 +33,7 @@ std::string Ramp(int count) {
 std::vector<float> ApplyTransform(const Transform& transform, const DatumView& datum,
                                   uint64_t number = 0) {
   std::vector<float> out(static_cast<size_t>(transform.OutShape(datum, "'r'").Count()), -999.f);
-  transform.Apply(datum, number, out.data());
+  transform.ToFloats(datum, number, out.data());
   return out;
 }
 

@@ -21,7 +21,7 @@ enum class PixelType { kFloat, kByte };
 // Converts bytes to floats: (byte - mean) * scale.
 struct Normalization {
   float scale = 1;
-  bool mixed = false;  // each image is mixed with the next one of its rank, by Batch::shares
+  bool mixed = false;  // each image is mixed with the next one of its rank, by Batch::mix_weights
   // Holds no value, one for all channels, one per channel, or an image (C, H, W) with `mean_plane`
   // elements per channel in rows of `mean_row`, from which each image's window is cropped.
   std::vector<float> mean;
@@ -42,10 +42,10 @@ class Batch {
   bool has_bytes() const { return bytes_ != nullptr; }
   std::span<uint8_t> pixels() { return bytes_->pixels; }
   std::span<const uint8_t> pixels() const { return bytes_->pixels; }
-  std::span<CropOffset> windows() { return bytes_->windows; }
-  std::span<const CropOffset> windows() const { return bytes_->windows; }
-  std::span<float> shares() { return bytes_->shares; }
-  std::span<const float> shares() const { return bytes_->shares; }
+  std::span<CropOffset> crop_offsets() { return bytes_->crop_offsets; }
+  std::span<const CropOffset> crop_offsets() const { return bytes_->crop_offsets; }
+  std::span<float> mix_weights() { return bytes_->mix_weights; }
+  std::span<const float> mix_weights() const { return bytes_->mix_weights; }
 
   // The record number of each item, for sources that mix items.
   std::span<uint64_t> numbers() { return numbers_; }
@@ -59,8 +59,8 @@ class Batch {
                          PixelType type);
   struct Bytes {
     std::pmr::vector<uint8_t> pixels;
-    std::pmr::vector<CropOffset> windows;
-    std::pmr::vector<float> shares;
+    std::pmr::vector<CropOffset> crop_offsets;
+    std::pmr::vector<float> mix_weights;
   };
   // This is a pointer so that moving a batch copies nothing, whatever memory it uses.
   std::vector<std::pmr::vector<float>> buffers_;

@@ -59,22 +59,23 @@ class Transform {
   // number of mean values is wrong; throws as RandomResize::Check.
   ImageShape OutShape(const DatumView& datum, const std::string& record) const;
 
-  // Returns the part of an encoded record of this size that Apply and Cut need. Accepts sizes that
-  // OutShape refuses.
-  CropRequest Need(int height, int width, uint64_t number) const;
+  // Returns the part of an encoded record of this size that ToFloats and CropBytes need. Accepts
+  // sizes that OutShape refuses.
+  CropRequest CropFor(int height, int width, uint64_t number) const;
 
   // Number of images per record.
   int crops() const { return crops_; }
 
   // Writes (H, W, C) floats, crop after crop. `number` counts records since training began.
   // OutShape must have accepted a datum of this shape.
-  void Apply(const DatumView& datum, uint64_t number, float* out) const;
+  void ToFloats(const DatumView& datum, uint64_t number, float* out) const;
 
-  // Does the work of Apply in two steps, so that a device may do the second. Cut copies the same
-  // window of a record of bytes unchanged and writes its offsets, one for each crop. Applying
-  // Numbers() to these bytes gives the values that Apply would write, bit for bit.
-  void Cut(const DatumView& datum, uint64_t number, uint8_t* out, CropOffset* windows) const;
-  Normalization Numbers() const;
+  // Does the work of ToFloats in two steps, so that a device may do the second. CropBytes copies
+  // the same window of a record of bytes unchanged and writes its offsets, one for each crop.
+  // Applying normalization() to these bytes gives the values that ToFloats would write, bit for
+  // bit.
+  void CropBytes(const DatumView& datum, uint64_t number, uint8_t* out, CropOffset* offsets) const;
+  Normalization normalization() const;
 
   // The number of classes for mixup, or 0 if images are not mixed.
   int mix_classes() const { return mixes_ ? static_cast<int>(param_.mixup_classes()) : 0; }
@@ -82,26 +83,26 @@ class Transform {
   void Mix(std::span<const uint64_t> numbers, std::span<float> images,
            std::span<float> labels) const;
   // Mixes the labels only, and writes the weights by which a device mixes the images.
-  void MixLabels(std::span<const uint64_t> numbers, std::span<float> shares,
+  void MixLabels(std::span<const uint64_t> numbers, std::span<float> mix_weights,
                  std::span<float> labels) const;
 
  private:
   void CheckSupported() const;
   // A window of the record, at a random place if the transform draws one.
-  struct Choice {
+  struct Crop {
     ImageShape shape;
     int64_t top = 0, left = 0;
     bool mirror = false;
   };
-  Choice Choose(const ImageShape& in, uint64_t number, int crop) const;
+  Crop DrawCrop(const ImageShape& in, uint64_t number, int crop) const;
   DatumView Resized(const DatumView& datum, uint64_t number, Image* to) const;
-  void Augmented(const DatumView& datum, const Choice& choice, uint64_t number, Image* changed,
+  void Augmented(const DatumView& datum, const Crop& window, uint64_t number, Image* changed,
                  DatumView* from) const;
   ImageShape Window(const ImageShape& in) const;
   template <class T>
-  static PixelCopy<T> JobOf(const T* in, const DatumView& datum, const Choice& choice);
+  static PixelCopy<T> CopyOf(const T* in, const DatumView& datum, const Crop& window);
   template <class T>
-  void Convert(const T* in, const DatumView& datum, const Choice& choice, float* out) const;
+  void Convert(const T* in, const DatumView& datum, const Crop& window, float* out) const;
 
   LayerSpec layer_;
   caffe::TransformationParameter param_;

@@ -163,8 +163,8 @@ void PrefetchingDataLayer::BatchUpload::Start(const Batch& batch, int virtual_ra
   };
   if (batch.has_bytes()) {
     send(pixels_.At(memory), batch.pixels(), shapes_[0].Count());
-    send(crop_offsets_.At(memory), batch.windows(), shapes_[0][0]);
-    if (normalization_->mixed) send(mix_weights_.At(memory), batch.shares(), shapes_[0][0]);
+    send(crop_offsets_.At(memory), batch.crop_offsets(), shapes_[0][0]);
+    if (normalization_->mixed) send(mix_weights_.At(memory), batch.mix_weights(), shapes_[0][0]);
   }
   for (int i = batch.has_bytes() ? 1 : 0; i < batch.num_outputs(); ++i) {
     const auto at = static_cast<size_t>(i);
