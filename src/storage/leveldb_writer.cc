@@ -36,7 +36,13 @@ class LevelDbWriter final : public DbWriter {
     if (batch_.ApproximateSize() >= kBatchBytes) Write(false);
   }
 
-  void Commit() override { Write(true); }
+  void Commit() override {
+    Write(true);
+    // Moves the records of the log into a table, or each reader would do so. The range contains no
+    // key, so no table is rewritten.
+    const leveldb::Slice last("\xff");
+    db_->CompactRange(&last, &last);
+  }
 
  private:
   static constexpr size_t kBatchBytes = size_t{4} << 20;
