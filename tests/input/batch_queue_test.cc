@@ -92,7 +92,7 @@ TEST_F(PrefetcherTest, TransformsAsOneThreadWould) {
     static const Batch* current;
     if (batch != nullptr) current = batch;
     const auto& [key, value] = records[number % 8];
-    transform.Apply(parser.Parse("", key, value), number, want.data());
+    transform.ToFloats(parser.Parse("", key, value), number, want.data());
     const auto* start = current->output(0).data() + (number % 5) * want.size();
     ASSERT_TRUE(std::equal(want.begin(), want.end(), start)) << number;
   }

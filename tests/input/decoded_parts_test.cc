@@ -78,7 +78,7 @@ class DecodedPartsTest : public testing::Test {
                   &image);
       std::vector<float> out(static_cast<size_t>(transform.OutShape(ViewOf(image), "'r'").Count() *
                                                  transform.crops()));
-      transform.Apply(ViewOf(image), number, out.data());
+      transform.ToFloats(ViewOf(image), number, out.data());
       all.insert(all.end(), out.begin(), out.end());
     }
     return all;
@@ -165,8 +165,8 @@ TEST_F(DecodedPartsTest, AShrunkPartOfASlopeIsThatOfTheWholePicture) {
     DecodeImage(bytes, ColorMode::kAsStored, {}, "it", &whole);
     shrunk += held.scale_denom > 1;
     std::vector<float> of_part(144), of_whole(144);
-    transform.Apply(ViewOf(image, held), number, of_part.data());
-    transform.Apply(ViewOf(whole), number, of_whole.data());
+    transform.ToFloats(ViewOf(image, held), number, of_part.data());
+    transform.ToFloats(ViewOf(whole), number, of_whole.data());
     for (size_t i = 0; i < 144; ++i) ASSERT_NEAR(of_part[i], of_whole[i], 2) << number << " " << i;
   }
   EXPECT_EQ(shrunk, 200);

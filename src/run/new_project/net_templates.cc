@@ -79,7 +79,7 @@ int64_t SideOf(const ProjectData& data, const TemplateSettings& settings) {
   return settings.crop > 0 ? settings.crop : std::min(data.height, data.width);
 }
 
-std::string DataLayer(const ProjectData& data, const TemplateSettings& settings, bool training) {
+std::string DataLayerText(const ProjectData& data, const TemplateSettings& settings, bool training) {
   std::string transform;
   const bool autoencoder = settings.net_template == "autoencoder";
   if (training && settings.mirror)
@@ -273,7 +273,7 @@ std::string NetText(const ProjectData& data, const TemplateSettings& settings) {
       data.width, labels ? Join(" in ", data.classes, " classes") : "",
       ". Written by 'trainer new'; you can change it.\n"
       "name: \"",
-      settings.name, "\"\n\n", DataLayer(data, settings, true), DataLayer(data, settings, false)));
+      settings.name, "\"\n\n", DataLayerText(data, settings, true), DataLayerText(data, settings, false)));
   if (settings.net_template == "mlp") WriteMlp(&net);
   if (settings.net_template == "lenet") WriteLeNet(&net);
   if (settings.net_template == "cnn") WriteCnn(SideOf(data, settings), &net);
