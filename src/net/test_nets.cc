@@ -36,10 +36,9 @@ NetSpec Resized(const NetSpec& spec, int64_t from, int64_t to) {
 }
 
 bool WritesFiles(const Net& net) {
-  for (int i = 0; i < net.NumLayers(); ++i) {
-    if (dynamic_cast<const FileWriter*>(&net.GetLayer(i)) != nullptr) return true;
-  }
-  return false;
+  return std::ranges::any_of(net.graph().nodes, [](const Node& node) {
+    return dynamic_cast<const FileWriter*>(node.layer.get()) != nullptr;
+  });
 }
 
 // The largest divisor of `records` that is no larger than `batch`.
@@ -52,12 +51,12 @@ int64_t FittingBatch(int64_t records, int64_t batch) {
 
 TestData TestDataOf(const Net& net, bool reads_keys) {
   TestData data;
-  for (int i = 0; i < net.NumLayers(); ++i) {
-    auto* const source = dynamic_cast<TakesShare*>(&net.GetLayer(i));
+  for (const Node& node : net.graph().nodes) {
+    auto* const source = dynamic_cast<TakesShare*>(node.layer.get());
     if (source == nullptr) continue;
     const int64_t records = source->CountRecords(reads_keys);
     const int64_t batch = source->RecordsPerBatch();
-    const std::string& name = net.LayerAt(i).name();
+    const std::string& name = node.spec.name();
     if (!data.layer.empty() && (records != data.records || batch != data.batch)) {
       data.difference =
           Join("layer '", name, "' reads ", records, " records in batches of ", batch,

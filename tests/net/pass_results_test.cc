@@ -152,10 +152,10 @@ TEST_F(ExchangeTest, AddressesHoldFromPassToPass) {
     net->Forward();
     net->Backward();
     std::vector<const void*> now;
-    for (int i = 1; i < net->NumLayers(); ++i) {
-      if (net->FusedInto(i) >= 0) continue;
-      now.push_back(net->Input(i, 0).data);
-      now.push_back(net->Output(i, 0).data);
+    for (const Node& node : net->graph().nodes) {
+      if (node.in.empty() || node.fused_into) continue;
+      now.push_back(net->Value(node.in[0]).data);
+      now.push_back(net->Value(node.out[0]).data);
     }
     if (pass > 0) {
       EXPECT_EQ(now, before);

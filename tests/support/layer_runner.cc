@@ -25,8 +25,8 @@ constexpr char kLayer[] = "it";
 template <class F>
 void RunLayer(Net& net, int i, const F& run) {
   const GraphCapture* const recorder = CaptureOf(net.device());
-  const bool tested = net.LayerAt(i).name() == kLayer;
-  Layer* const layer = &net.GetLayer(i);
+  const bool tested = net.graph().nodes[NodeId(i)].spec.name() == kLayer;
+  Layer* const layer = net.graph().nodes[NodeId(i)].layer.get();
   const bool on_host = dynamic_cast<WorksOnHost*>(layer) != nullptr ||
                        dynamic_cast<UsesReplicas*>(layer) != nullptr;  // whose sums it may wait for
   if (recorder == nullptr || !tested || !net.RunsAhead() || on_host) return run(i);
@@ -35,14 +35,14 @@ void RunLayer(Net& net, int i, const F& run) {
 
 void RunForward(Net& net) {
   net.BeginPass();
-  for (int i = 0; i < net.NumLayers(); ++i) {
+  for (int i = 0; i < net.graph().nodes.size(); ++i) {
     RunLayer(net, i, [&](int layer) { net.ForwardLayer(layer); });
   }
   net.Loss();
 }
 
 void RunBackward(Net& net) {
-  for (int i = net.NumLayers(); i-- > 0;) {
+  for (int i = net.graph().nodes.size(); i-- > 0;) {
     RunLayer(net, i, [&](int layer) { net.BackwardLayer(layer); });
   }
 }
@@ -103,9 +103,9 @@ class LayerRunner::Impl {
       : spec(NetFromText(text)),
         params(TheDevice()),
         net(spec, OptionsOf(options), TheDevice(), params) {
-    for (int i = 0; i < net.NumLayers(); ++i) {
-      if (net.LayerAt(i).name() == kLayer) layer = &net.GetLayer(i);
-      if (auto* loss = dynamic_cast<TestLoss*>(&net.GetLayer(i))) end = loss;
+    for (const Node& node : net.graph().nodes) {
+      if (node.spec.name() == kLayer) layer = node.layer.get();
+      if (auto* loss = dynamic_cast<TestLoss*>(node.layer.get())) end = loss;
     }
   }
 

@@ -178,9 +178,11 @@ struct Node {
 struct Graph {
   IdVector<NodeId, Node> nodes;
   IdVector<ValueId, Value> values;
-  std::map<std::string, ValueId> latest_by_name;   // blob name -> its last value
-  std::vector<ValueId> boundary_in, boundary_out;  // of NetOptions::boundary
-  std::vector<Param*> new_params;                  // parameters that this net added to the store
+  std::map<std::string, ValueId> latest_by_name;  // blob name -> its last value
+  // Of NetOptions::boundary: what a forward pass needs before it, or leaves, and with the gradient
+  // it is the other way round.
+  std::vector<ValueId> boundary_in, boundary_out;
+  std::vector<Param*> new_params;  // parameters that this net added to the store
   MemoryPlan memory;
 
   int ForwardTime(NodeId node) const { return node.number; }

@@ -32,7 +32,7 @@ enum class BufferReuse {
 };
 
 // Where a net is a part of a larger one: what it takes from the parts before it and gives to those
-// behind it. See Net::EdgeIn.
+// behind it. See Graph::boundary_in.
 struct StageBoundary {
   struct BoundaryTensor {
     std::string blob;
@@ -99,7 +99,8 @@ enum class NetBatch {
 struct GradientSlice {
   std::span<float> values;         // on the device, with the padding after each parameter
   std::span<Param* const> params;  // in memory order
-  // Final when this layer ran backward; NumLayers() for what no layer adds to: final at once.
+  // Final when this layer ran backward; the number of nodes for what no layer adds to: final at
+  // once.
   int final_node = 0;
 };
 
@@ -146,12 +147,6 @@ class Net {
   // that of the last forward pass of its slot. For nets whose layers keep no state.
   void SetActivationSlot(int slot);
   int activation_slots() const { return options_.activation_slots; }
-  // In the present slot, edge `i` of NetOptions::boundary: what a forward pass needs there before
-  // it, or leaves; and the gradient, which a backward pass leaves or needs. Null data without one.
-  const Tensor& EdgeIn(size_t i) const;
-  Tensor EdgeInGradient(size_t i) const;
-  const Tensor& EdgeOut(size_t i) const;
-  Tensor EdgeOutGradient(size_t i) const;
 
   // Adds to the parameter gradients. After a Forward. `sink`, where not null, is told of each slice
   // as soon as it is final; after the last line of debug_info where that is on, whose gradients
@@ -168,12 +163,6 @@ class Net {
   void SetDebugInfo(bool on) { debug_ = on; }
 
   // The same in pieces, for measuring.
-  int NumLayers() const;
-  const LayerSpec& LayerAt(int i) const;
-  Layer& GetLayer(int i) const;
-  bool RunsBackward(int i) const;
-  // The layer that layer i is fused into and that computes it, or -1.
-  int FusedInto(int i) const;
   void ForwardLayer(int i);
   void BackwardLayer(int i);
   // Starts a new pass: the next ForwardLayer calls draw new random numbers.
@@ -187,14 +176,14 @@ class Net {
   // Every parameter this net uses, once, in layer order: the order of a solver's state.
   const std::vector<Param*>& params() const { return learnable_; }
 
-  // A value by blob name (the last writer's), in device memory, or null data. Only outputs, values
-  // that persist and, with kSeparate, all values keep their numbers after a pass.
+  // A value and its gradient in device memory, in the present slot and with the shape of the last
+  // pass. Null data for a gradient that nobody computes, and for all where the net only plans. Only
+  // outputs, values that persist and, with kSeparate, all values keep their numbers after a pass.
+  Tensor Value(ValueId id) const;
+  Tensor Gradient(ValueId id) const;
+  // The same by blob name, of the last writer. Empty where no layer writes `blob`.
   Tensor Value(const std::string& blob) const;
   Tensor Gradient(const std::string& blob) const;
-  // What layer `i` reads as its bottom number `bottom`; what it itself writes as its top number
-  // `top`, whoever writes a blob of that name later.
-  const ConstTensor& Input(int i, int bottom) const;
-  const Tensor& Output(int i, int top) const;
 
   // Copies a value to the host as f32 in row-major (N, C, H, W) order; the reverse.
   void ReadNchw(const ConstTensor& value, std::span<float> host) const;
@@ -213,7 +202,7 @@ class Net {
   bool training() const { return options_.training; }
 
  private:
-  Tensor Find(const std::string& blob, bool gradient) const;
+  Tensor At(ValueId id, BufferId buffer) const;
   void CheckInputError(int i, uint64_t word, uint32_t batches_ago) const;
   void MakeSlices();
   void KeepPartStates();

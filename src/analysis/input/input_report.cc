@@ -18,10 +18,10 @@ namespace {
 
 // Sets the number of threads that decode for each source.
 void SetThreads(const Net& net, std::vector<InputSource>* sources) {
-  for (int i = 0; i < net.NumLayers(); ++i) {
-    const InputCounters* const waits = net.GetLayer(i).Waits();
+  for (const Node& node : net.graph().nodes) {
+    const InputCounters* const waits = node.layer->Waits();
     for (InputSource& source : *sources) {
-      if (waits != nullptr && source.layer == net.LayerAt(i).name()) {
+      if (waits != nullptr && source.layer == node.spec.name()) {
         source.profile.threads = waits->threads;
       }
     }

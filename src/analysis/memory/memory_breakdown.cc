@@ -111,7 +111,7 @@ Json BlockJson(const NetMemory& net, const Buffer& block) {
 
 NetMemory MemoryOf(const std::string& title, const Net& net) {
   NetMemory memory = {.title = title, .name = net.name(), .layers = {}, .plan = net.graph().memory};
-  for (int i = 0; i < net.NumLayers(); ++i) memory.layers.push_back(net.LayerAt(i).name());
+  for (const Node& node : net.graph().nodes) memory.layers.push_back(node.spec.name());
   return memory;
 }
 

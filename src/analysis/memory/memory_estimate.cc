@@ -42,9 +42,9 @@ size_t WeightBytes(const Params& params) {
 // A data layer that prefetches keeps `prefetch` batches ready and fills one more.
 size_t PrefetchBytes(const Net& net) {
   size_t bytes = 0;
-  for (int i = 0; i < net.NumLayers(); ++i) {
-    if (net.GetLayer(i).Waits() == nullptr) continue;
-    const caffe::LayerParameter& layer = net.LayerAt(i).proto();
+  for (const Node& node : net.graph().nodes) {
+    if (node.layer->Waits() == nullptr) continue;
+    const caffe::LayerParameter& layer = node.spec.proto();
     for (const std::string& top : layer.top()) {
       bytes += net.Value(top).Bytes() * (size_t{layer.data_param().prefetch()} + 1);
     }
@@ -117,7 +117,7 @@ void MemoryEstimate::SetRun(const SolverSpec& spec, const Optimizer& rule, const
   recomputed = CountRecomputed(train.graph().memory);
   batch = BatchSizeOf(train);
   macs = 0;
-  for (int i = 0; i < train.NumLayers(); ++i) macs += train.GetLayer(i).Macs();
+  for (const Node& node : train.graph().nodes) macs += node.layer->Macs();
 }
 
 std::vector<MemoryItem> MemoryEstimate::Items(const MemoryRoom& room) const {
@@ -237,8 +237,8 @@ void AdaptNetOptions(const Optimizer& rule, NetOptions* options) {
 }
 
 int64_t BatchSizeOf(const Net& net) {
-  for (int i = 0; i < net.NumLayers(); ++i) {
-    const caffe::LayerParameter& layer = net.LayerAt(i).proto();
+  for (const Node& node : net.graph().nodes) {
+    const caffe::LayerParameter& layer = node.spec.proto();
     if (layer.bottom_size() > 0 || layer.top_size() == 0) continue;
     const Shape& shape = net.Value(layer.top(0)).shape;
     if (shape.Rank() > 0) return shape[0];

@@ -52,7 +52,7 @@ StageEstimate EstimateStage(const SolverSpec& whole, const Device& device, const
     if (number > 0) return;
     estimate.slots = options.activation_slots;
     memory.SetRun(own, *rule, net, own.proto.virtual_ranks());
-    for (int i = 0; i < net.NumLayers(); ++i) estimate.work += PipelineCost(net, i);
+    for (int i = 0; i < net.graph().nodes.size(); ++i) estimate.work += PipelineCost(net, i);
   };
   add(0, own.train);
   for (size_t i = 0; i < own.tests.size(); ++i) add(i + 1, own.tests[i]);

@@ -19,17 +19,18 @@ struct LayerSeconds {
 
 // A layer that is fused into another one moves no bytes of its own.
 LayerSeconds RooflineSeconds(const Net& net, int i, const GpuSpec& gpu) {
-  const caffe::LayerParameter& layer = net.LayerAt(i).proto();
+  const Node& node = net.graph().nodes[NodeId(i)];
+  const caffe::LayerParameter& layer = node.spec.proto();
   const bool half = layer.top_size() > 0 && net.Value(layer.top(0)).dtype != DType::kF32;
   const double flops = half ? gpu.bf16_flops : gpu.f32_flops;
-  const double work = 2.0 * static_cast<double>(net.GetLayer(i).Macs()) / flops;
+  const double work = 2.0 * static_cast<double>(node.layer->Macs()) / flops;
   const NodeBytes traffic = BytesMoved(net, i);
   LayerSeconds seconds;
   if (traffic.forward > 0) {
     seconds.forward =
         std::max({work, static_cast<double>(traffic.forward) / gpu.bytes, gpu.launch});
   }
-  if (net.RunsBackward(i)) {
+  if (node.has_backward) {
     const double both = layer.bottom_size() > 0 && i > 1 ? 2 : 1;  // of weights and of inputs
     seconds.backward = std::max(
         {both * work, static_cast<double>(traffic.backward) / gpu.bytes, both * gpu.launch});
@@ -49,14 +50,15 @@ IterationProfile ProfileFromLayers(const Net& net, const std::vector<LayerSecond
   }
   IterationProfile profile;
   double forward = 0;
-  for (int i = net.NumLayers(); i >= 0; --i) {
-    if (i < net.NumLayers()) {
+  const auto& nodes = net.graph().nodes;
+  for (int i = nodes.size(); i >= 0; --i) {
+    if (i < nodes.size()) {
       forward += layers[static_cast<size_t>(i)].forward;
       profile.backward += layers[static_cast<size_t>(i)].backward;
     }
     const auto found = bytes.find(i);
     if (found == bytes.end()) continue;
-    const std::string name = i < net.NumLayers() ? net.LayerAt(i).name() : "nobody";
+    const std::string name = i < nodes.size() ? nodes[NodeId(i)].spec.name() : "nobody";
     profile.gradients.push_back({name, found->second, profile.backward});
   }
   profile.forward = forward * passes + profile.backward * (passes - 1);
@@ -74,7 +76,9 @@ double UpdateSeconds(const Net& net, const GpuSpec& gpu, int states_per_weight) 
 IterationProfile RooflineProfile(const Net& net, const GpuSpec& gpu, int passes,
                                  int states_per_weight) {
   std::vector<LayerSeconds> layers;
-  for (int i = 0; i < net.NumLayers(); ++i) layers.push_back(RooflineSeconds(net, i, gpu));
+  for (int i = 0; i < net.graph().nodes.size(); ++i) {
+    layers.push_back(RooflineSeconds(net, i, gpu));
+  }
   IterationProfile profile = ProfileFromLayers(net, layers, passes);
   profile.update = UpdateSeconds(net, gpu, states_per_weight);
   return profile;

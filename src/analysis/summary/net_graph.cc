@@ -131,9 +131,9 @@ NetShapes PlanShapes(const NetSpec& spec, const caffe::NetState& state) {
     const std::unique_ptr<Device> device = MakeCpuDevice();
     ParamStore params(*device);
     const Net net(spec, {.state = state, .log = false, .plan_only = true}, *device, params);
-    for (int i = 0; i < net.NumLayers(); ++i) {
-      auto& layer = shapes.layers[net.LayerAt(i).name()];
-      for (const std::string& top : net.LayerAt(i).proto().top()) {
+    for (const Node& node : net.graph().nodes) {
+      auto& layer = shapes.layers[node.spec.name()];
+      for (const std::string& top : node.spec.proto().top()) {
         layer.outputs.push_back(ShapeLabel(net.Value(top).shape));
       }
     }

@@ -11,12 +11,12 @@
 namespace trainer {
 namespace {
 
-NetSummary::Layer SummarizeLayer(const Net& net, int i) {
-  const caffe::LayerParameter& proto = net.LayerAt(i).proto();
+NetSummary::Layer SummarizeLayer(const Net& net, const Node& node) {
+  const caffe::LayerParameter& proto = node.spec.proto();
   NetSummary::Layer layer;
-  layer.name = net.LayerAt(i).name();
-  layer.type = net.LayerAt(i).type();
-  layer.macs = net.GetLayer(i).Macs();
+  layer.name = node.spec.name();
+  layer.type = node.spec.type();
+  layer.macs = node.layer->Macs();
   for (int k = 0; k < proto.top_size(); ++k) {
     const Tensor value = net.Value(proto.top(k));
     const bool in_place = k < proto.bottom_size() && proto.bottom(k) == proto.top(k);
@@ -71,7 +71,7 @@ NetSummary SummarizeNet(const NetSpec& spec, const caffe::NetState& state) {
   NetSummary summary;
   summary.net = net.name();
   summary.arena_bytes = net.graph().memory.arena_bytes;
-  for (int i = 0; i < net.NumLayers(); ++i) summary.layers.push_back(SummarizeLayer(net, i));
+  for (const Node& node : net.graph().nodes) summary.layers.push_back(SummarizeLayer(net, node));
   return summary;
 }
 

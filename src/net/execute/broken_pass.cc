@@ -32,10 +32,10 @@ class BrokenPass {
       const Node& node = graph_.nodes[id];
       if (node.fused_into) continue;
       net_.ForwardLayer(id.number);
-      for (size_t i = 0; i < node.out.size(); ++i) {
-        ItemNumbers numbers = Look(net_.Output(id.number, static_cast<int>(i)));
+      for (const ValueId out : node.out) {
+        ItemNumbers numbers = Look(net_.Value(out));
         if (!numbers.bad.empty()) return Join(WhatBroke(node, numbers), LargestInput(node));
-        numbers_[node.out[i]] = std::move(numbers);
+        numbers_[out] = std::move(numbers);
       }
     }
     return "";

@@ -149,10 +149,9 @@ void Net::StartForward(NetBatch batch) {
     ComputeAgain();
   } else {
     BeginPass();
-    for (int i = 0; i < NumLayers(); ++i) {
-      ForwardLayer(i);
-      if (LogsDebugInfo())
-        DebugInfo(*graph_, device_).Forward(NodeId(i), state_->Of(NodeId(i)).forward);
+    for (const NodeId id : graph_->nodes.Ids()) {
+      ForwardLayer(id.number);
+      if (LogsDebugInfo()) DebugInfo(*graph_, device_).Forward(id, state_->Of(id).forward);
     }
   }
   SendLosses();
@@ -242,34 +241,28 @@ float Net::TakeLoss() {
   return loss;
 }
 
-int Net::NumLayers() const { return graph_->nodes.size(); }
-const LayerSpec& Net::LayerAt(int i) const { return graph_->nodes[NodeId(i)].spec; }
-Layer& Net::GetLayer(int i) const { return *graph_->nodes[NodeId(i)].layer; }
-bool Net::RunsBackward(int i) const { return graph_->nodes[NodeId(i)].has_backward; }
-int Net::FusedInto(int i) const { return graph_->nodes[NodeId(i)].fused_into.number; }
 const std::vector<NetOutput>& Net::outputs() const {
   static const std::vector<NetOutput> none;
   return state_ == nullptr ? none : state_->outputs();
 }
 
-Tensor Net::Find(const std::string& blob, bool gradient) const {
-  const auto found = graph_->latest_by_name.find(blob);
-  if (found == graph_->latest_by_name.end()) return {};
-  const auto& value = graph_->values[found->second];
-  const BufferId buffer = gradient ? value.grad_buffer : value.buffer;
-  const Shape& shape = state_ == nullptr ? value.shape : state_->ShapeOf(found->second);
+Tensor Net::At(ValueId id, BufferId buffer) const {
+  const auto& value = graph_->values[id];
+  const Shape& shape = state_ == nullptr ? value.shape : state_->ShapeOf(id);
   return {bindings_ == nullptr ? nullptr : bindings_->At(buffer), shape, value.dtype};
 }
 
-Tensor Net::Value(const std::string& blob) const { return Find(blob, false); }
-Tensor Net::Gradient(const std::string& blob) const { return Find(blob, true); }
+Tensor Net::Value(ValueId id) const { return At(id, graph_->values[id].buffer); }
+Tensor Net::Gradient(ValueId id) const { return At(id, graph_->values[id].grad_buffer); }
 
-const ConstTensor& Net::Input(int i, int bottom) const {
-  return state_->Of(NodeId(i)).forward.Input(bottom);
+Tensor Net::Value(const std::string& blob) const {
+  const auto found = graph_->latest_by_name.find(blob);
+  return found == graph_->latest_by_name.end() ? Tensor{} : Value(found->second);
 }
 
-const Tensor& Net::Output(int i, int top) const {
-  return state_->Of(NodeId(i)).forward.Output(top);
+Tensor Net::Gradient(const std::string& blob) const {
+  const auto found = graph_->latest_by_name.find(blob);
+  return found == graph_->latest_by_name.end() ? Tensor{} : Gradient(found->second);
 }
 
 void Net::ReadNchw(const ConstTensor& value, std::span<float> host) const {

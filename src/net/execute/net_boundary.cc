@@ -45,36 +45,4 @@ void Net::SetActivationSlot(int slot) {
   state_ = states_.at(static_cast<size_t>(slot)).get();
 }
 
-namespace {
-
-// Which of its producer's outputs a value is.
-size_t IndexOf(const Graph& graph, ValueId id) {
-  const std::vector<ValueId>& out = graph.nodes[graph.values[id].producer].out;
-  return static_cast<size_t>(std::ranges::find(out, id) - out.begin());
-}
-
-const Tensor& ValueAt(const Graph& graph, const DynamicShapes& state, ValueId id) {
-  return state.Of(graph.values[id].producer).forward.Output(static_cast<int>(IndexOf(graph, id)));
-}
-
-Tensor GradientAt(const Graph& graph, const Bindings& bindings, ValueId id) {
-  const Value& value = graph.values[id];
-  return {bindings.At(value.grad_buffer), value.shape, value.dtype};
-}
-
-}  // namespace
-
-const Tensor& Net::EdgeIn(size_t i) const {
-  return ValueAt(*graph_, *state_, graph_->boundary_in[i]);
-}
-const Tensor& Net::EdgeOut(size_t i) const {
-  return ValueAt(*graph_, *state_, graph_->boundary_out[i]);
-}
-Tensor Net::EdgeInGradient(size_t i) const {
-  return GradientAt(*graph_, *bindings_, graph_->boundary_in[i]);
-}
-Tensor Net::EdgeOutGradient(size_t i) const {
-  return GradientAt(*graph_, *bindings_, graph_->boundary_out[i]);
-}
-
 }  // namespace trainer

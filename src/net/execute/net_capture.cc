@@ -16,8 +16,9 @@ namespace trainer {
 void Net::SplitHostNodes() {
   captures_ = options_.capture && runs_ahead_ && !options_.allow_reevaluation && CaptureOf(device_);
   if (!captures_) return;
-  for (int i = 0; i < NumLayers(); ++i) {
-    if (dynamic_cast<WorksOnHost*>(&GetLayer(i)) != nullptr) first_captured_ = i + 1;
+  for (const NodeId id : graph_->nodes.Ids()) {
+    const Layer* const layer = graph_->nodes[id].layer.get();
+    if (dynamic_cast<const WorksOnHost*>(layer) != nullptr) first_captured_ = id.number + 1;
   }
 }
 
@@ -57,7 +58,7 @@ void Net::StartPass(GradientSink* sink, const std::function<void()>* then) {
 void Net::RunIdentical(GradientSink* sink, const std::function<void()>* then,
                        CapturedEvent* losses) {
   PassResults& results = bindings_->results();
-  for (int i = first_captured_; i < NumLayers(); ++i) ForwardLayer(i);
+  for (int i = first_captured_; i < graph_->nodes.size(); ++i) ForwardLayer(i);
   results.QueueLosses(state_->losses());
   if (sink != nullptr) results.Publish(false);
   if (losses != nullptr) losses->Record();
@@ -86,10 +87,10 @@ std::unique_ptr<CapturedGraph> Net::Capture(GradientSink* sink, const std::funct
     captures_ = false;
     return nullptr;
   }
-  int first = first_captured_;
-  while (first < NumLayers() && LayerAt(first).type() == "Split") ++first;  // which no user wrote
-  const std::string from =
-      first < NumLayers() ? Join("layer '", LayerAt(first).name(), "'") : "backward";
+  auto first = graph_->nodes.begin() + first_captured_;
+  const auto end = graph_->nodes.end();
+  while (first != end && first->spec.type() == "Split") ++first;  // which no user wrote
+  const std::string from = first != end ? Join("layer '", first->spec.name(), "'") : "backward";
   LOG(INFO) << "Recorded a " << (then == nullptr ? "pass" : "step") << " of net '" << name_
             << "' from " << from << " on as a CUDA graph: " << recording->NumOperations()
             << " kernels, copies"

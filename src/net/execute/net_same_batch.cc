@@ -66,10 +66,9 @@ void Net::ComputeAgain() {
   }
   state_backup_->Restore();
   bindings_->results().Repeat();
-  for (int i = 0; i < NumLayers(); ++i) {
-    const NodeId id(i);
+  for (const NodeId id : graph_->nodes.Ids()) {
     if (graph_->nodes[id].batch_only) continue;
-    ForwardLayer(i);
+    ForwardLayer(id.number);
     if (debug_) DebugInfo(*graph_, device_).Forward(id, state_->Of(id).forward);
   }
 }

@@ -69,8 +69,8 @@ void Net::Backward(GradientSink* sink) {
     }
   };
   GradientSink* const at_once = LogsDebugInfo() ? nullptr : sink;
-  if (at_once != nullptr) tell(NumLayers());
-  for (int s = NumLayers(); s-- > 0;) {
+  if (at_once != nullptr) tell(graph_->nodes.size());
+  for (int s = graph_->nodes.size(); s-- > 0;) {
     BackwardLayer(s);
     if (at_once != nullptr) tell(s);
     if (LogsDebugInfo())

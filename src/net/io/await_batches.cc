@@ -6,8 +6,8 @@
 namespace trainer {
 
 void AwaitBatches(const Net& net, int passes) {
-  for (int i = 0; i < net.NumLayers(); ++i) {
-    auto* const layer = dynamic_cast<AwaitsBatches*>(&net.GetLayer(i));
+  for (const Node& node : net.graph().nodes) {
+    auto* const layer = dynamic_cast<AwaitsBatches*>(node.layer.get());
     if (layer != nullptr) layer->AwaitBatches(passes);
   }
 }

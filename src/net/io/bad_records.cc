@@ -9,8 +9,8 @@ namespace trainer {
 void CountBadRecords(const Net& net, const std::function<void(std::span<float>)>& sum) {
   std::vector<CountsBadRecords*> layers;
   std::vector<float> bad;
-  for (int i = 0; i < net.NumLayers(); ++i) {
-    auto* const layer = dynamic_cast<CountsBadRecords*>(&net.GetLayer(i));
+  for (const Node& node : net.graph().nodes) {
+    auto* const layer = dynamic_cast<CountsBadRecords*>(node.layer.get());
     if (layer == nullptr || !layer->SkipsBadRecords()) continue;
     layers.push_back(layer);
     bad.push_back(static_cast<float>(layer->TakeBadRecords()));

@@ -35,19 +35,18 @@ DataWork Since(const DataWork& now, const DataWork& before, double seconds) {
   return work;
 }
 
-// The first layer that reads records, or -1.
-int FirstReader(const Net& net) {
-  for (int i = 0; i < net.NumLayers(); ++i) {
-    if (net.GetLayer(i).Waits() != nullptr) return i;
-  }
-  return -1;
+// The first layer that reads records, or null.
+const Node* FirstReader(const Net& net) {
+  const auto found = std::ranges::find_if(
+      net.graph().nodes, [](const Node& node) { return node.layer->Waits() != nullptr; });
+  return found == net.graph().nodes.end() ? nullptr : &*found;
 }
 
 }  // namespace
 
 double SecondsWaitedForData(const Net& net) {
   double seconds = 0;
-  for (int i = 0; i < net.NumLayers(); ++i) seconds += SecondsWaitedFor(net.GetLayer(i));
+  for (const Node& node : net.graph().nodes) seconds += SecondsWaitedFor(*node.layer);
   return seconds;
 }
 
@@ -88,9 +87,9 @@ std::string DataWaits::Note(const Net& net, double seconds) {
   quiet_seconds_ = std::max(0.0, quiet_seconds_ - seconds);
   if (seconds_ < kMinSeconds || quiet_seconds_ > 0) return "";
   std::vector<DataWork> now;
-  for (int i = 0; i < net.NumLayers(); ++i) {
-    const InputCounters* const counters = net.GetLayer(i).Waits();
-    if (counters != nullptr) now.push_back(WorkOfLayer(net.LayerAt(i).name(), *counters));
+  for (const Node& node : net.graph().nodes) {
+    const InputCounters* const counters = node.layer->Waits();
+    if (counters != nullptr) now.push_back(WorkOfLayer(node.spec.name(), *counters));
   }
   before_.resize(now.size());
   DataWork worst;
@@ -106,14 +105,14 @@ std::string DataWaits::Note(const Net& net, double seconds) {
 }
 
 int64_t EpochOf(const Net& net) {
-  const int reader = FirstReader(net);
-  return reader < 0 ? -1 : EpochOf(net.GetLayer(reader));
+  const Node* const reader = FirstReader(net);
+  return reader == nullptr ? -1 : EpochOf(*reader->layer);
 }
 
 int64_t RecordsPerPass(const Net& net) {
-  const int reader = FirstReader(net);
-  if (reader < 0) return 0;
-  const Shape& shape = net.Output(reader, 0).shape;
+  const Node* const reader = FirstReader(net);
+  if (reader == nullptr) return 0;
+  const Shape& shape = net.graph().values[reader->out[0]].shape;
   return shape.Rank() == 0 ? 1 : shape[0];
 }
 

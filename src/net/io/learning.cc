@@ -15,7 +15,8 @@ bool HasLoss(const Net& net) {
 std::vector<const Param*> UntrainedParams(const Net& net) {
   std::vector<const Param*> params;
   for (const Param* param : net.params()) {
-    if (param->lr_mult != 0 && param->final_grad_node >= net.NumLayers()) params.push_back(param);
+    if (param->lr_mult != 0 && param->final_grad_node >= net.graph().nodes.size())
+      params.push_back(param);
   }
   return params;
 }

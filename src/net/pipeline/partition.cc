@@ -365,7 +365,7 @@ NetSpec Partitioner::NetOf(int stage) const {
 double PipelineCost(const Net& net, int layer) {
   constexpr int kProducts = 3;  // forward, and two of the same size backward
   const NodeBytes moved = BytesMoved(net, layer);
-  return 2.0 * kProducts * static_cast<double>(net.GetLayer(layer).Macs()) +
+  return 2.0 * kProducts * static_cast<double>(net.graph().nodes[NodeId(layer)].layer->Macs()) +
          kOperationsPerByte * static_cast<double>(moved.forward + moved.backward);
 }
 

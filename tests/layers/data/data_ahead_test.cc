@@ -167,8 +167,8 @@ TEST_F(DataAheadTest, PartsOfABatchAreThoseOfSoManyReplicas) {
       }
       EXPECT_EQ(together.State(), alone[0].State());
     }
-    auto& source = dynamic_cast<NamesItems&>(together.net->GetLayer(0));
-    auto& own = dynamic_cast<NamesItems&>(alone[1].net->GetLayer(0));
+    auto& source = dynamic_cast<NamesItems&>(*together.net->graph().nodes[NodeId(0)].layer);
+    auto& own = dynamic_cast<NamesItems&>(*alone[1].net->graph().nodes[NodeId(0)].layer);
     EXPECT_EQ(source.NameOfItem(1, 0), own.NameOfItem(1, 0));
   }
 }
@@ -210,7 +210,7 @@ TEST_F(DataAheadTest, NamesTheItemsOfTheLastTwoBatchesOfPasses) {
   for (const uint32_t ago : {0u, 1u}) {
     MadeDataAhead ahead(NetText(Database(1), ""), device);
     for (int pass = 0; pass < 4; ++pass) ahead.Next();
-    auto* const names = dynamic_cast<NamesItems*>(&ahead.net->GetLayer(0));
+    auto* const names = dynamic_cast<NamesItems*>(ahead.net->graph().nodes[NodeId(0)].layer.get());
     ASSERT_NE(names, nullptr);
     // Pass 3 has the records 9, 10, 11, which are 2, 3, 4.
     EXPECT_THAT(names->NameOfItem(1, ago),
