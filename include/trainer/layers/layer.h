@@ -14,104 +14,12 @@
 #include "trainer/config/layer_spec.h"
 #include "trainer/input/input_env.h"
 #include "trainer/layers/run_context.h"
+#include "trainer/layers/setup_context.h"
 #include "trainer/tensor/tensor.h"
 
 namespace trainer {
 
 struct InputCounters;  // of trainer/input/counters.h
-
-// The order of a parameter's numbers in memory, compared with the file's row-major order.
-struct ParamLayout {
-  // When channels > 0, each row of the file holds (channels, height, width) and memory holds
-  // (height, width, channels): the columns of an inner product that reads an image.
-  int64_t channels = 0, height = 0, width = 0;
-  bool operator==(const ParamLayout&) const = default;
-};
-
-struct ParamOptions {
-  ParamLayout layout;
-  float default_lr_mult = 1, default_decay_mult = 1;  // where the prototxt has no `param` entry
-  // Forward writes it in training: running averages, which become their mean over all replicas.
-  bool is_running_stat = false;
-};
-
-// What a layer may ask and declare when it describes itself: shapes, parameters, what backward
-// reads. No device takes part and no memory is touched, so that it may be asked as often as the net
-// likes: after a fusion, and while the net runs wherever an input came in another shape. Inputs and
-// outputs count from 0 in prototxt order.
-class SetupContext {
- public:
-  virtual ~SetupContext() = default;
-
-  virtual caffe::Phase phase() const = 0;
-  virtual bool training() const = 0;  // whether this net ever runs backward
-  virtual int NumInputs() const = 0;
-  virtual int NumOutputs() const = 0;
-  virtual const Shape& Input(int i) const = 0;
-  virtual DType InputType(int i) const = 0;
-
-  // Every output needs one of the next two.
-  virtual void Output(int i, const Shape& shape, DType dtype = DType::kF32) = 0;
-  // Output i is input j's memory under another shape of the same memory order; so is its gradient,
-  // and neither Forward nor Backward needs to do anything. When several outputs view one input
-  // (Split) and more than one of them has a gradient, Backward is called to sum those that
-  // HasGradOutput into GradInput(j), which may be the first one's memory.
-  virtual void OutputView(int i, int j, const Shape& shape) = 0;
-  // Output i shares its memory with nothing: what Forward does not write is as the last pass left
-  // it.
-  virtual void OutputPersists(int i) = 0;
-  // Output i may be smaller in a pass than described here: see RunContext::Resize.
-  virtual void OutputIsDynamic(int i) = 0;
-  // Output i holds labels, indices or coordinates, which 16 bits would change: it is f32, and so is
-  // what is computed from such outputs alone, whatever type the files choose.
-  virtual void OutputKeepsF32(int i) = 0;
-
-  // Backward reads this input's or output's data.
-  virtual void SaveInput(int i) = 0;
-  virtual void SaveOutput(int i) = 0;
-  // Output 0 may share input 0's memory, and gradient in 0 that of gradient out 0. Only for one
-  // shape and type, when Forward and Backward read each element before they write it. Where the net
-  // grants it, a kept input holds the output's numbers when Backward runs.
-  virtual void AllowInPlace() = 0;
-  // Gradient in i may share the memory of gradient out 0, of the same shape and type.
-  virtual void AllowGradInPlace(int i) = 0;
-  // This input never gets a gradient: a label, an index. Asking for one by propagate_down is
-  // refused.
-  virtual void NotDifferentiable(int i) = 0;
-  // Declares parameter number 0, 1, ... in order; returns its number.
-  virtual int Param(std::string_view name, const Shape& shape, const caffe::FillerParameter& filler,
-                    const ParamOptions& options = {}) = 0;
-
-  // Memory that the layer's own loops need whatever the device; what a device's plan needs is asked
-  // for in Prepare.
-  // Scratch: for one call of Forward or of Backward; the largest wish wins.
-  virtual void Scratch(size_t bytes) = 0;
-  // From Forward to Backward; without `training` through Forward only. Wishes add up.
-  virtual void Workspace(size_t bytes) = 0;
-  // What one pass leaves to the next: memory of this layer's own for the whole run, zero at first.
-  // Snapshots hold it, in place of SaveState's record.
-  virtual void State(size_t bytes) = 0;
-  // Numbers that every pass reads: the net copies them to the device once. See
-  // RunContext::Constants. One call.
-  virtual void Constants(std::span<const float> values) = 0;
-};
-
-// What a layer may ask when it makes its device plans: after its last Setup, so that shapes,
-// types and fusion are final.
-class PrepareContext {
- public:
-  virtual ~PrepareContext() = default;
-
-  virtual const Device& device() const = 0;
-  virtual bool training() const = 0;
-  // As in SetupContext, for what the plans need. Workspace is added to what Setup asked
-  // for.
-  virtual void Scratch(size_t bytes) = 0;
-  virtual void Workspace(size_t bytes) = 0;
-  // Memory of this layer's own for the whole run, for what comes to the device ahead of the pass
-  // that uses it. No snapshot holds it.
-  virtual void UploadMemory(size_t bytes) = 0;
-};
 
 // What a layer's maker may know beside its spec.
 struct LayerEnv {

@@ -14,6 +14,7 @@
 
 #include "trainer/config/layer_spec.h"
 #include "trainer/layers/layer.h"
+#include "trainer/layers/setup_context.h"
 #include "trainer/net/param_store.h"
 #include "trainer/tensor/shape.h"
 
@@ -86,37 +87,6 @@ struct MemoryPlan {
   size_t unshared_bytes = 0;  // of all buffers together if none shared memory
 };
 
-// Memory for one node, in bytes.
-struct MemoryNeeds {
-  size_t scratch = 0, workspace = 0, upload = 0;
-};
-
-// What a layer declared in one call of Setup.
-struct NodeSignature {
-  struct Input {
-    bool kept = false, no_gradient = false;
-    bool operator==(const Input&) const = default;
-  };
-  struct Output {
-    Shape shape;
-    DType dtype = DType::kF32;
-    int view_of = -1;  // an input's number
-    bool persists = false, is_dynamic = false, keeps_f32 = false, kept = false;
-  };
-  std::vector<Input> in;
-  std::vector<Output> out;
-  bool in_place = false;
-  int grad_in_place = -1;  // the input whose gradient may share the memory of gradient out 0
-  MemoryNeeds needs;
-  size_t state_bytes = 0;
-  std::vector<float> constants;
-  std::vector<Param*> params;
-
-  // Whether a layer that described itself so for other input shapes can go on with the memory and
-  // the passes that were planned for `other`.
-  bool AgreesWith(const NodeSignature& other) const;
-};
-
 // A blob as one layer wrote it. top == bottom makes a new value with the same name.
 struct Value {
   std::string name;
@@ -153,6 +123,7 @@ struct Node {
   std::unique_ptr<Layer> layer;
   std::vector<ValueId> in, out;
   NodeSignature signature;         // by the layer's last Setup
+  std::vector<Param*> params;      // those of the signature, its own or shared
   bool is_cast = false;            // put in by the net
   bool has_dynamic_shape = false;  // an input or output may shrink
   std::vector<NodeId> epilogue;    // computed along with this one, in order
@@ -169,7 +140,6 @@ struct Node {
   std::vector<ValueId> recompute;  // what is computed again before this node runs backward
 
   explicit Node(LayerSpec layer_spec) : spec(std::move(layer_spec)) {}
-  const std::vector<Param*>& params() const { return signature.params; }
 };
 
 // The compiled net: its layers as nodes, in the order in which they run, and the values between

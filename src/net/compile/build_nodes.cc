@@ -19,7 +19,7 @@ constexpr char kAutomatic[] = "(automatic)";
 bool IsLossType(const std::string& type) { return type.ends_with("Loss"); }
 
 void CheckParamCount(const Node& node) {
-  const int declared = static_cast<int>(node.params().size());
+  const int declared = static_cast<int>(node.params.size());
   if (node.spec.proto().param_size() > declared) {
     node.spec.Fail("param",
                    Join("it has ", node.spec.proto().param_size(), " param entries but only ",
@@ -93,7 +93,7 @@ void CheckName(const Node& node, const Graph& graph) {
   if (node.spec.name().empty()) return;
   for (const Node& other : graph.nodes) {
     if (&other == &node || other.spec.name() != node.spec.name()) continue;
-    if (other.params().empty() && node.params().empty()) continue;
+    if (other.params.empty() && node.params.empty()) continue;
     node.spec.Fail("name",
                    Join("another layer has this name (", other.spec.Where("name").ToString(),
                         "); weights are saved by layer name, so each layer needs its own name"));
@@ -112,8 +112,8 @@ void DescribeStep(NodeId id, const CompileEnv& env, Graph& graph) {
     inputs_are_dynamic = inputs_are_dynamic || graph.values[in].is_dynamic;
   }
   CheckName(node, graph);
-  node.signature =
-      SetupNode(node, id.number, shapes, types, env.options, env.params, &graph.new_params);
+  node.signature = SetupNode(node, shapes, types, env.options);
+  node.params = ParamsOf(node, node.signature, env.params, &graph.new_params, id.number);
   node.needs = node.signature.needs;
   node.has_dynamic_shape = inputs_are_dynamic;
   for (size_t i = 0; i < node.out.size(); ++i) {

@@ -97,7 +97,7 @@ std::vector<Part> LargestBlocks(const Graph& graph, const MemoryDemand& demand, 
 Part LargestParam(const Graph& graph) {
   Part largest;
   for (const Node& node : graph.nodes) {
-    for (const Param* param : node.params()) {
+    for (const Param* param : node.params) {
       const size_t bytes = static_cast<size_t>(param->count()) * sizeof(float);
       if (bytes <= largest.bytes) continue;
       largest = {

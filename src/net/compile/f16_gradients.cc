@@ -18,7 +18,7 @@ void LetGradientsTellOfNan(Net& net) {
   for (const Node& node : net.graph().nodes) {
     auto* const layer = dynamic_cast<MayDropNan*>(node.layer.get());
     const bool learns =
-        node.has_backward && !node.params().empty() && node.params()[0]->grad != nullptr;
+        node.has_backward && !node.params.empty() && node.params[0]->grad != nullptr;
     if (layer != nullptr && learns) layer->AllowDroppedNan();
   }
 }

@@ -18,7 +18,7 @@ bool Draws(const Node& node) {
 bool Varies(const Net& net, NodeId id) {
   const Node& node = net.graph().nodes[id];
   const Layer* const layer = node.layer.get();
-  const bool brings_batch = node.in.empty() && node.params().empty();
+  const bool brings_batch = node.in.empty() && node.params.empty();
   return brings_batch || dynamic_cast<const WorksOnHost*>(layer) != nullptr || Draws(node) ||
          !net.bindings().Of(id).forward.State().empty();
 }

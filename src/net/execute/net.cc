@@ -59,7 +59,7 @@ void FillParams(const Graph& graph, uint64_t seed, const ParamStore& store) {
 std::vector<Param*> ListParams(const Graph& graph) {
   std::vector<Param*> params;
   for (const Node& node : graph.nodes) {
-    for (Param* param : node.params()) {
+    for (Param* param : node.params) {
       if (std::ranges::find(params, param) == params.end()) params.push_back(param);
     }
   }

@@ -17,7 +17,7 @@ bool IsOfBatch(const Node& node, const Graph& graph) {
   const auto changes = [](const Param* param) {
     return param->lr_mult != 0 || param->is_running_stat;
   };
-  if (std::ranges::any_of(node.params(), changes)) return false;
+  if (std::ranges::any_of(node.params, changes)) return false;
   return std::ranges::all_of(
       node.in, [&](ValueId in) { return graph.nodes[graph.values[in].producer].batch_only; });
 }

@@ -18,7 +18,7 @@ int FinalGradNode(const Param* param, const Graph& graph) {
   int last = graph.nodes.size();
   for (const NodeId id : graph.nodes.Ids()) {
     const Node& node = graph.nodes[id];
-    if (std::ranges::find(node.params(), param) == node.params().end()) continue;
+    if (std::ranges::find(node.params, param) == node.params.end()) continue;
     const NodeId runs = node.fused_into ? node.fused_into : id;
     if (graph.nodes[runs].has_backward) last = std::min(last, runs.number);
   }

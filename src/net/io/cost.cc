@@ -11,7 +11,7 @@ NodeBytes BytesMoved(const Net& net, int layer) {
   if (node.fused_into) return bytes;
   size_t weights = 0, gradients = 0;
   const auto add_params = [&](const Node& of) {
-    for (const Param* param : of.params()) {
+    for (const Param* param : of.params) {
       const auto size = static_cast<size_t>(param->count()) * sizeof(float);
       weights += size;
       if (net.training() && param->grad != nullptr) gradients += size;

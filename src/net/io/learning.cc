@@ -27,9 +27,9 @@ std::vector<std::string> LayersWithoutAverages(const Net& net) {
   for (const Node& node : net.graph().nodes) {
     const caffe::BatchNormParameter& param = node.spec.proto().batch_norm_param();
     const bool stored = param.has_use_global_stats() ? param.use_global_stats() : !net.training();
-    if (node.spec.type() != "BatchNorm" || !stored || node.params().size() <= kFactor) continue;
+    if (node.spec.type() != "BatchNorm" || !stored || node.params.size() <= kFactor) continue;
     float factor = 0;
-    net.device().CopyToHost(&factor, node.params()[kFactor]->weight, sizeof(factor));
+    net.device().CopyToHost(&factor, node.params[kFactor]->weight, sizeof(factor));
     if (factor == 0) names.push_back(node.spec.name());
   }
   return names;

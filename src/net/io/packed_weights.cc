@@ -29,8 +29,8 @@ std::vector<Taker> FindTakers(const Graph& graph) {
   std::vector<Taker> takers;
   for (const Node& node : graph.nodes) {
     auto* const layer = dynamic_cast<TakesPackedWeight*>(node.layer.get());
-    if (layer == nullptr || node.fused_into || node.params().empty()) continue;
-    const Param* const param = node.params()[0];
+    if (layer == nullptr || node.fused_into || node.params.empty()) continue;
+    const Param* const param = node.params[0];
     const std::optional<PackedLayout> form = layer->packed_layout();
     if (!form) continue;
     const auto first = std::ranges::find(takers, param, &Taker::param);

@@ -33,10 +33,10 @@ bool IsLeftOut(const caffe::LayerParameter& layer, int index) {
 
 // Whether the file has every blob that the step owns, and no more than it has.
 bool IsComplete(const caffe::LayerParameter& layer, const Node& node) {
-  const int wanted = static_cast<int>(node.params().size());
+  const int wanted = static_cast<int>(node.params.size());
   bool complete = layer.blobs_size() <= wanted;
   for (int i = 0; i < wanted; ++i) {
-    const Param& param = *node.params()[static_cast<size_t>(i)];
+    const Param& param = *node.params[static_cast<size_t>(i)];
     const bool own = param.layer == node.spec.name() && param.index == i;
     complete = complete && !(own && IsLeftOut(layer, i));
   }
@@ -47,7 +47,7 @@ void CheckBlobs(const caffe::LayerParameter& layer, const Node& node, const std:
   if (IsComplete(layer, node)) return;
   throw Error(ErrorCode::kData, {file},
               Join("layer '", layer.name(), "' has ", layer.blobs_size(), " blobs in the file and ",
-                   node.params().size(), " in the net (", node.spec.Where().ToString(),
+                   node.params.size(), " in the net (", node.spec.Where().ToString(),
                    "). Use the net of this file, or rename the layer to train it from scratch"));
 }
 
@@ -96,7 +96,7 @@ void WeightsTo(const Net& net, bool diff, caffe::NetParameter* proto) {
     caffe::LayerParameter* layer = proto->add_layer();
     *layer = node.spec.proto();
     layer->clear_blobs();
-    for (const Param* param : node.params()) AddBlob(*param, net.store(), diff, *layer);
+    for (const Param* param : node.params) AddBlob(*param, net.store(), diff, *layer);
   }
 }
 
@@ -119,12 +119,12 @@ LoadReport CopyWeights(const caffe::NetParameter& source, const std::string& fil
     CheckBlobs(layer, node, file);
     for (int i = 0; i < layer.blobs_size(); ++i) {
       if (IsLeftOut(layer, i)) continue;
-      CopyBlob(layer.blobs(i), *node.params()[static_cast<size_t>(i)], net.store(), node, file, i);
+      CopyBlob(layer.blobs(i), *node.params[static_cast<size_t>(i)], net.store(), node, file, i);
     }
     report.loaded.push_back(layer.name());
   }
   for (const Node& node : net.graph().nodes) {
-    if (!node.params().empty() && !std::ranges::count(report.loaded, node.spec.name())) {
+    if (!node.params.empty() && !std::ranges::count(report.loaded, node.spec.name())) {
       report.missing.push_back(node.spec.name());
     }
   }
@@ -139,7 +139,7 @@ std::vector<std::string> WeightMismatches(const caffe::NetParameter& source,
   std::set<std::string> wanted;
   for (const Node& node : net.graph().nodes) {
     const std::string& name = node.spec.name();
-    if (node.params().empty()) continue;
+    if (node.params.empty()) continue;
     wanted.insert(name);
     const auto found = given.find(name);
     const caffe::LayerParameter& layer =
@@ -148,13 +148,13 @@ std::vector<std::string> WeightMismatches(const caffe::NetParameter& source,
       differences.push_back(layer.blobs_size() == 0
                                 ? Join("layer '", name, "' is not in the file")
                                 : Join("layer '", name, "' has ", layer.blobs_size(),
-                                       " blobs in the file and ", node.params().size(),
+                                       " blobs in the file and ", node.params.size(),
                                        " in the net"));
       continue;
     }
     for (int i = 0; i < layer.blobs_size(); ++i) {
       if (IsLeftOut(layer, i)) continue;
-      const Shape& shape = node.params()[static_cast<size_t>(i)]->shape;
+      const Shape& shape = node.params[static_cast<size_t>(i)]->shape;
       const BlobData blob = ReadBlob(layer.blobs(i), {file}, BlobName(name, i));
       if (FitsShape(blob, shape.dims())) continue;
       differences.push_back(Join(BlobName(name, i), " has the shape ", ShapeText(blob.dims),

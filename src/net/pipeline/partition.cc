@@ -65,7 +65,7 @@ class Partitioner {
         stage_(layers_.size()),
         whole_(spec, options, device, false) {
     for (const Node& node : whole_.graph().nodes) {
-      if (!node.is_cast) is_source_.push_back(node.in.empty() && node.params().empty());
+      if (!node.is_cast) is_source_.push_back(node.in.empty() && node.params.empty());
     }
   }
 
@@ -188,7 +188,7 @@ std::vector<LayerCost> Partitioner::Costs(const std::vector<int>& chain) const {
     LayerCost& cost = costs[At(place[At(fused.LayerOf(id))])];
     cost.time += PipelineCost(fused.net(), id.number);
     cost.may_cut = cost.may_cut && !graph.nodes[id].fused_into && !IsInPlace(graph.nodes[id]);
-    for (const Param* param : graph.nodes[id].params()) {
+    for (const Param* param : graph.nodes[id].params) {
       if (std::ranges::find(counted, param) != counted.end()) continue;
       counted.push_back(param);
       cost.weight_bytes += static_cast<double>(rule_.numbers_per_weight) * sizeof(float) *
@@ -269,7 +269,7 @@ void Partitioner::TakeParams() {
   for (const NodeId id : whole_.graph().nodes.Ids()) {
     const Node& node = whole_.graph().nodes[id];
     const int stage = stage_[At(whole_.LayerOf(id))];
-    for (const Param* param : node.params()) {
+    for (const Param* param : node.params) {
       const auto [owner, is_new] = owners.emplace(param, stage);
       if (is_new) {
         ++staged_.params[At(stage)];

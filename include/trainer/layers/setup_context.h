@@ -1,0 +1,171 @@
+#pragma once
+// What a layer declares in Setup and Prepare: shapes, parameters, what backward reads, memory.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "trainer/backend/device/device.h"
+#include "trainer/config/layer_spec.h"
+#include "trainer/tensor/tensor.h"
+
+namespace trainer {
+
+// The order of a parameter's numbers in memory, compared with the file's row-major order.
+struct ParamLayout {
+  // When channels > 0, each row of the file holds (channels, height, width) and memory holds
+  // (height, width, channels): the columns of an inner product that reads an image.
+  int64_t channels = 0, height = 0, width = 0;
+  bool operator==(const ParamLayout&) const = default;
+};
+
+struct ParamOptions {
+  ParamLayout layout;
+  float default_lr_mult = 1, default_decay_mult = 1;  // where the prototxt has no `param` entry
+  // Forward writes it in training: running averages, which become their mean over all replicas.
+  bool is_running_stat = false;
+};
+
+// Memory for one node, in bytes.
+struct MemoryNeeds {
+  size_t scratch = 0, workspace = 0, upload = 0;
+};
+
+// What a layer declared in one call of Setup.
+struct NodeSignature {
+  struct Input {
+    bool kept = false, no_gradient = false;
+    bool operator==(const Input&) const = default;
+  };
+  struct Output {
+    Shape shape;
+    DType dtype = DType::kF32;
+    int view_of = -1;  // an input's number
+    bool persists = false, is_dynamic = false, keeps_f32 = false, kept = false;
+  };
+  struct Parameter {
+    Shape shape;
+    caffe::FillerParameter filler;
+    ParamOptions options;
+  };
+  std::vector<Input> in;
+  std::vector<Output> out;
+  std::vector<Parameter> params;
+  bool in_place = false;
+  int grad_in_place = -1;  // the input whose gradient may share the memory of gradient out 0
+  MemoryNeeds needs;
+  size_t state_bytes = 0;
+  std::vector<float> constants;
+
+  // Whether a layer that described itself so for other input shapes can go on with the memory and
+  // the passes that were planned for `other`. Parameters are not compared.
+  bool AgreesWith(const NodeSignature& other) const;
+};
+
+// What a layer may ask and declare when it describes itself: shapes, parameters, what backward
+// reads. No device takes part and no memory is touched, so that it may be asked as often as the net
+// likes: after a fusion, and while the net runs wherever an input came in another shape. Inputs and
+// outputs count from 0 in prototxt order.
+class SetupContext {
+ public:
+  // `shapes` and `types` of the inputs, in the order of the bottoms. All must outlive the context.
+  SetupContext(const LayerSpec& spec, bool training, std::span<const Shape* const> shapes,
+               std::span<const DType> types, size_t outputs);
+
+  caffe::Phase phase() const { return spec_.proto().phase(); }
+  bool training() const { return training_; }  // whether this net ever runs backward
+  int NumInputs() const { return static_cast<int>(signature_.in.size()); }
+  int NumOutputs() const { return static_cast<int>(signature_.out.size()); }
+  const Shape& Input(int i) const { return *shapes_[static_cast<size_t>(i)]; }
+  DType InputType(int i) const { return types_[static_cast<size_t>(i)]; }
+
+  // Every output needs one of the next two.
+  void Output(int i, const Shape& shape, DType dtype = DType::kF32);
+  // Output i is input j's memory under another shape of the same memory order; so is its gradient,
+  // and neither Forward nor Backward needs to do anything. When several outputs view one input
+  // (Split) and more than one of them has a gradient, Backward is called to sum those that
+  // HasGradOutput into GradInput(j), which may be the first one's memory.
+  void OutputView(int i, int j, const Shape& shape);
+  // Output i shares its memory with nothing: what Forward does not write is as the last pass left
+  // it.
+  void OutputPersists(int i) { OutputOf(i).persists = true; }
+  // Output i may be smaller in a pass than described here: see RunContext::Resize.
+  void OutputIsDynamic(int i) { OutputOf(i).is_dynamic = true; }
+  // Output i holds labels, indices or coordinates, which 16 bits would change: it is f32, and so is
+  // what is computed from such outputs alone, whatever type the files choose.
+  void OutputKeepsF32(int i) { OutputOf(i).keeps_f32 = true; }
+
+  // Backward reads this input's or output's data.
+  void SaveInput(int i) { InputOf(i).kept = true; }
+  void SaveOutput(int i) { OutputOf(i).kept = true; }
+  // Output 0 may share input 0's memory, and gradient in 0 that of gradient out 0. Only for one
+  // shape and type, when Forward and Backward read each element before they write it. Where the net
+  // grants it, a kept input holds the output's numbers when Backward runs.
+  void AllowInPlace();
+  // Gradient in i may share the memory of gradient out 0, of the same shape and type.
+  void AllowGradInPlace(int i) { signature_.grad_in_place = i; }
+  // This input never gets a gradient: a label, an index. Asking for one by propagate_down is
+  // refused.
+  void NotDifferentiable(int i) { InputOf(i).no_gradient = true; }
+  // Declares parameter number 0, 1, ... in order; returns its number.
+  int Param(std::string_view name, const Shape& shape, const caffe::FillerParameter& filler,
+            const ParamOptions& options = {});
+
+  // Memory that the layer's own loops need whatever the device; what a device's plan needs is asked
+  // for in Prepare.
+  // Scratch: for one call of Forward or of Backward; the largest wish wins.
+  void Scratch(size_t bytes);
+  // From Forward to Backward; without `training` through Forward only. Wishes add up.
+  void Workspace(size_t bytes) { signature_.needs.workspace += bytes; }
+  // What one pass leaves to the next: memory of this layer's own for the whole run, zero at first.
+  // Snapshots hold it, in place of SaveState's record.
+  void State(size_t bytes) { signature_.state_bytes += bytes; }
+  // Numbers that every pass reads: the net copies them to the device once. See
+  // RunContext::Constants. One call.
+  void Constants(std::span<const float> values);
+
+  // All that was declared.
+  NodeSignature TakeSignature() { return std::move(signature_); }
+
+ private:
+  NodeSignature::Input& InputOf(int i) { return signature_.in[static_cast<size_t>(i)]; }
+  NodeSignature::Output& OutputOf(int i) { return signature_.out[static_cast<size_t>(i)]; }
+
+  const LayerSpec& spec_;
+  bool training_;
+  std::span<const Shape* const> shapes_;
+  std::span<const DType> types_;
+  NodeSignature signature_;
+};
+
+// What a layer may ask when it makes its device plans: after its last Setup, so that shapes,
+// types and fusion are final.
+class PrepareContext {
+ public:
+  // `declared`: what Setup asked for.
+  PrepareContext(const Device& device, bool training, const MemoryNeeds& declared)
+      : device_(device), training_(training), needs_(declared) {}
+
+  const Device& device() const { return device_; }
+  bool training() const { return training_; }
+  // As in SetupContext, for what the plans need. Workspace is added to what Setup asked
+  // for.
+  void Scratch(size_t bytes);
+  void Workspace(size_t bytes) { needs_.workspace += bytes; }
+  // Memory of this layer's own for the whole run, for what comes to the device ahead of the pass
+  // that uses it. No snapshot holds it.
+  void UploadMemory(size_t bytes) { needs_.upload += bytes; }
+
+  // Of Setup and Prepare together.
+  const MemoryNeeds& needs() const { return needs_; }
+
+ private:
+  const Device& device_;
+  bool training_;
+  MemoryNeeds needs_;
+};
+
+}  // namespace trainer
