@@ -33,7 +33,7 @@ class RecordedGroupTest : public GradientGroupTest {
   std::unique_ptr<CapturedGraph> Record(Communicator& group) {
     auto& sums = dynamic_cast<SumsCapturedPasses&>(group);
     sums.BeginCapture();
-    return CaptureOf(device())->Capture([&] {
+    return device().capture()->Capture([&] {
       QueuePass(group);
       sums.EndCapture();
     });
@@ -201,7 +201,7 @@ TEST_F(RecordedGroupTest, RefusesToPlayBeforeAllSumsWereWaitedFor) {
 
 // Results of a pass that is under way still.
 TEST_F(RecordedGroupTest, AMarkLetsResultsBeReadBeforeTheRestIsDone) {
-  const GraphCapture& recorder = *CaptureOf(device());
+  const GraphCapture& recorder = *device().capture();
   const std::unique_ptr<CapturedEvent> mark = recorder.NewEvent();
   const std::unique_ptr<AsyncReadback> read = mark->NewReadback();
   std::pmr::vector<float> host(1, &device().PinnedMemory());

@@ -24,7 +24,7 @@ constexpr char kLayer[] = "it";
 // and where a net's passes would be recorded.
 template <class F>
 void RunLayer(Net& net, int i, const F& run) {
-  const GraphCapture* const recorder = CaptureOf(net.device());
+  const GraphCapture* const recorder = net.device().capture();
   const bool tested = net.graph().nodes[NodeId(i)].spec.name() == kLayer;
   Layer* const layer = net.graph().nodes[NodeId(i)].layer.get();
   const bool on_host = dynamic_cast<WorksOnHost*>(layer) != nullptr ||

@@ -72,7 +72,7 @@ double MeasureLayers(const ProfiledNet& subject, NetProfile& profile) {
 // Counts what `enqueue` enqueues by recording it without running it. Empty where the device does
 // not record, or the layer waits for the device.
 std::optional<int> CountEnqueued(const ProfiledNet& subject, const std::function<void()>& enqueue) {
-  const GraphCapture* const recorder = CaptureOf(*subject.device);
+  const GraphCapture* const recorder = subject.device->capture();
   if (recorder == nullptr) return std::nullopt;
   try {
     return recorder->Capture(enqueue)->NumOperations();

@@ -3,7 +3,6 @@
 #include "shared/checks.h"
 #include "shared/plain_relu.h"
 #include "trainer/backend/loops/map.h"
-#include "trainer/backend/primitives/joins_means.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {
@@ -173,9 +172,7 @@ class BatchNorm final : public Layer, public UsesReplicas {
   bool IsJoined() const { return IsSynchronized() && replica_moments_.count() > 1; }
 
   void JoinBackward(const Device& device) {
-    auto* const joins = dynamic_cast<JoinsMeans*>(norm_.get());
-    if (joins == nullptr) return;  // a device that only plans
-    joins->SetStatsAllReduce([this, &device](float* means, int64_t count) {
+    norm_->SetStatsAllReduce([this, &device](float* means, int64_t count) {
       if (IsJoined()) replica_moments_.Mean(device, means, count);
     });
   }

@@ -14,7 +14,8 @@ namespace trainer {
 // Passes are alike where all shapes hold. What layers do on the host comes first, and after the
 // last of those layers nothing differs from pass to pass but numbers in the device's memory.
 void Net::SplitHostNodes() {
-  captures_ = options_.capture && runs_ahead_ && !options_.allow_reevaluation && CaptureOf(device_);
+  captures_ = options_.capture && runs_ahead_ && !options_.allow_reevaluation &&
+              device_.capture() != nullptr;
   if (!captures_) return;
   for (const NodeId id : graph_->nodes.Ids()) {
     const Layer* const layer = graph_->nodes[id].layer.get();
@@ -69,7 +70,7 @@ void Net::RunIdentical(GradientSink* sink, const std::function<void()>* then,
 
 // A net that cannot be recorded, whatever the reason, trains without that: null.
 std::unique_ptr<CapturedGraph> Net::Capture(GradientSink* sink, const std::function<void()>* then) {
-  const GraphCapture& capture = *CaptureOf(device_);
+  const GraphCapture& capture = *device_.capture();
   auto* const sums = dynamic_cast<SumsCapturedPasses*>(sink);
   std::unique_ptr<CapturedGraph> recording;
   try {

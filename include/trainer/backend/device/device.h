@@ -18,6 +18,8 @@
 
 namespace trainer {
 
+class GraphCapture;
+
 enum class DeviceKind { kCpu, kCuda };
 
 // Copies to a device beside its computations: data for the next pass while this one runs. Calls are
@@ -98,6 +100,10 @@ class Device {
   // Unless overridden, one that copies when Start is called, by CopyToHost.
   virtual std::unique_ptr<AsyncReadback> NewReadback() const;
 
+  // What records calls of this device, to be queued again and again. Unless overridden, null: the
+  // device does not record, or an option tells it not to.
+  virtual const GraphCapture* capture() const { return nullptr; }
+
   // Whether this device computes all of it in one pass, with what the description adds to the plain
   // operation (relu, other). Asked before layers are fused; cheap. Unless overridden, yes.
   virtual bool Supports(const ConvDesc& desc) const;
@@ -120,6 +126,14 @@ class Device {
   // tensors are of one type. The order of the additions depends on the shape alone.
   virtual void AddChannelSums(const ChannelSumsDesc& desc, const ConstTensor& x,
                               const ConstTensor* times, float* to) const = 0;
+  // The gradient of a ReLU, and of the bias before it, in one pass over memory: g = dy where y > 0,
+  // else 0; to[c] += the sum of g over channel c. g may be dy; all three are of one type and shape,
+  // `to` is f32. False, and nothing done, where that takes two passes: unless overridden, always.
+  virtual bool ReluGradAndBiasGrad(const ChannelSumsDesc& /*desc*/, const ConstTensor& /*dy*/,
+                                   const ConstTensor& /*y*/, const Tensor& /*g*/,
+                                   float* /*to*/) const {
+    return false;
+  }
 
   // kReductionScratch floats of the device for what a reduction leaves between its two kernels;
   // null on the CPU. The next reduction in the queue may use them again.

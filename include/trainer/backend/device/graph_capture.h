@@ -49,23 +49,15 @@ class SumsCapturedPasses {
   virtual void OnReplay() = 0;
 };
 
-// What a device also is that records.
+// See Device::capture.
 class GraphCapture {
  public:
   virtual ~GraphCapture() = default;
-  // Whether it shall: an option of the device.
-  virtual bool IsEnabled() const = 0;
   // What `queue` calls of this device, recorded and not done. It must neither wait for the device
   // nor allocate of it nor copy between it and the host: throws what the device says of that, or
   // what `queue` throws, and records nothing then.
   virtual std::unique_ptr<CapturedGraph> Capture(const std::function<void()>& queue) const = 0;
   virtual std::unique_ptr<CapturedEvent> NewEvent() const = 0;
 };
-
-// Null for a device that does not record.
-inline const GraphCapture* CaptureOf(const Device& device) {
-  const auto* const recorder = dynamic_cast<const GraphCapture*>(&device);
-  return recorder != nullptr && recorder->IsEnabled() ? recorder : nullptr;
-}
 
 }  // namespace trainer
