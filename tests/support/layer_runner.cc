@@ -13,7 +13,6 @@
 #include "trainer/backend/memory/nchw_copy.h"
 #include "trainer/base/text/text.h"
 #include "trainer/layers/uses_replicas.h"
-#include "trainer/layers/works_on_host.h"
 
 namespace trainer {
 namespace {
@@ -25,10 +24,11 @@ constexpr char kLayer[] = "it";
 template <class F>
 void RunLayer(Net& net, int i, const F& run) {
   const GraphCapture* const recorder = net.device().capture();
-  const bool tested = net.graph().nodes[NodeId(i)].spec.name() == kLayer;
-  Layer* const layer = net.graph().nodes[NodeId(i)].layer.get();
-  const bool on_host = dynamic_cast<WorksOnHost*>(layer) != nullptr ||
-                       dynamic_cast<UsesReplicas*>(layer) != nullptr;  // whose sums it may wait for
+  const Node& node = net.graph().nodes[NodeId(i)];
+  const bool tested = node.spec.name() == kLayer;
+  const bool on_host =
+      node.signature.runs_on_host ||
+      dynamic_cast<UsesReplicas*>(node.layer.get()) != nullptr;  // whose sums it may wait for
   if (recorder == nullptr || !tested || !net.RunsAhead() || on_host) return run(i);
   recorder->Capture([&] { run(i); })->Launch();
 }

@@ -59,6 +59,7 @@ struct NodeSignature {
   MemoryNeeds needs;
   size_t state_bytes = 0;
   std::vector<float> constants;
+  bool runs_on_host = false, uses_random = false;
 
   // Whether a layer that described itself so for other input shapes can go on with the memory and
   // the passes that were planned for `other`. Parameters are not compared.
@@ -126,6 +127,14 @@ class SetupContext {
   // Numbers that every pass reads: the net copies them to the device once. See
   // RunContext::Constants. One call.
   void Constants(std::span<const float> values);
+
+  // Forward does something on the host in each pass: it brings a batch, draws numbers there, reads
+  // what the device computed, or gives the device other calls than in the pass before. No recording
+  // holds that, so such a Forward is called in each pass.
+  void RunsOnHost() { signature_.runs_on_host = true; }
+  // A training pass draws random numbers, so that another pass with the same inputs and weights
+  // gives other outputs.
+  void UsesRandom() { signature_.uses_random = true; }
 
   // All that was declared.
   NodeSignature TakeSignature() { return std::move(signature_); }

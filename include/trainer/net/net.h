@@ -127,7 +127,7 @@ class Net {
   int in_flight() const;
   // StartForward on the next batch, and Backward with `sink`; then `then`, which queues the same
   // each time. Both may be null, and one of them is. On a net that records, all behind the last
-  // layer that WorksOnHost is one call of the device from the second such pass on, counted with a
+  // layer that RunsOnHost is one call of the device from the second such pass on, counted with a
   // `sink`, with `then` and with neither; a `sink` must be one that SumsCapturedPasses. The numbers
   // are the same bit for bit.
   void StartPass(GradientSink* sink = nullptr, const std::function<void()>* then = nullptr);

@@ -9,7 +9,6 @@
 #include "trainer/backend/device/graph_capture.h"
 #include "trainer/base/error/error.h"
 #include "trainer/checkpoint/model_file.h"
-#include "trainer/layers/works_on_host.h"
 #include "trainer/net/cost.h"
 #include "trainer/net/data_waits.h"
 #include "trainer/net/load_weights.h"
@@ -86,8 +85,7 @@ void CountLayerOperations(const ProfiledNet& subject, NetProfile& profile) {
   Net& net = *subject.net;
   for (int i = 0; i < net.graph().nodes.size(); ++i) {
     const Node& node = net.graph().nodes[NodeId(i)];
-    const bool on_host = dynamic_cast<const WorksOnHost*>(node.layer.get()) != nullptr;
-    if (on_host || node.spec.proto().bottom_size() == 0) continue;
+    if (node.signature.runs_on_host || node.spec.proto().bottom_size() == 0) continue;
     LayerProfile& layer = profile.layers[static_cast<size_t>(i)];
     layer.forward_operations = CountEnqueued(subject, [&] { net.ForwardLayer(i); });
     if (!subject.backward || !node.has_backward) continue;

@@ -14,7 +14,6 @@
 #include "trainer/hdf5/appender.h"
 #include "trainer/layers/file_writer.h"
 #include "trainer/layers/layer.h"
-#include "trainer/layers/works_on_host.h"
 #include "trainer/tensor/nchw_order.h"
 
 namespace trainer {
@@ -60,7 +59,7 @@ class Claim {
   bool good_ = false;
 };
 
-class Hdf5Output final : public Layer, public FileWriter, public WorksOnHost {
+class Hdf5Output final : public Layer, public FileWriter {
  public:
   explicit Hdf5Output(const LayerSpec& spec)
       : spec_(spec), path_(spec.proto().hdf5_output_param().file_name()) {
@@ -93,6 +92,7 @@ class Hdf5Output final : public Layer, public FileWriter, public WorksOnHost {
   }
 
   void Setup(SetupContext& ctx) override {
+    ctx.RunsOnHost();
     int64_t most = 0;
     for (int i = 0; i < ctx.NumInputs(); ++i) {
       const Shape& shape = ctx.Input(i);

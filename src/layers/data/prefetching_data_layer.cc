@@ -24,6 +24,7 @@ PrefetchingDataLayer::PrefetchingDataLayer(std::unique_ptr<BatchQueue> prefetche
     : prefetcher_(std::move(prefetcher)), after_(prefetcher_->position()) {}
 
 void PrefetchingDataLayer::Setup(SetupContext& ctx) {
+  ctx.RunsOnHost();
   for (int i = 0; i < ctx.NumOutputs(); ++i) ctx.Output(i, prefetcher_->shape(i));
   const Normalization* const numbers = prefetcher_->normalization();
   if (numbers != nullptr) ctx.Constants(numbers->mean);

@@ -11,7 +11,6 @@
 #include "trainer/layers/items.h"
 #include "trainer/layers/layer.h"
 #include "trainer/layers/takes_share.h"
-#include "trainer/layers/works_on_host.h"
 
 namespace trainer {
 
@@ -21,7 +20,6 @@ class PrefetchingDataLayer : public Layer,
                              public NamesItems,
                              public TakesShare,
                              public CountsBadRecords,
-                             public WorksOnHost,
                              public AwaitsBatches {
  public:
   explicit PrefetchingDataLayer(std::unique_ptr<BatchQueue> prefetcher);

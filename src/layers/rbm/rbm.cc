@@ -8,7 +8,6 @@
 #include "trainer/backend/memory/nchw_copy.h"
 #include "trainer/backend/memory/scratch_layout.h"
 #include "trainer/base/text/text.h"
-#include "trainer/layers/draws_numbers.h"
 #include "trainer/layers/items.h"
 #include "trainer/layers/learns_from_chains.h"
 
@@ -35,7 +34,7 @@ struct RbmSquaredDifference {
   HD float operator()(int64_t i) const { return (a[i] - b[i]) * (a[i] - b[i]); }
 };
 
-class Rbm final : public Layer, public LearnsFromChains, public DrawsNumbers {
+class Rbm final : public Layer, public LearnsFromChains {
  public:
   explicit Rbm(const LayerSpec& spec) : spec_(spec) {
     const caffe::RBMParameter& param = spec.proto().rbm_param();
@@ -59,6 +58,7 @@ class Rbm final : public Layer, public LearnsFromChains, public DrawsNumbers {
   void UseChains(const ChainOptions& options) override { chain_ = options; }
 
   void Setup(SetupContext& ctx) override {
+    ctx.UsesRandom();
     const caffe::RBMParameter& param = spec_.proto().rbm_param();
     const Shape& in = ctx.Input(0);
     const int axis = AxisIn(spec_, kRbmParam, "axis", param.axis(), in);

@@ -7,7 +7,6 @@
 #include "execute/dynamic_shapes.h"
 #include "trainer/backend/device/graph_capture.h"
 #include "trainer/base/text/text.h"
-#include "trainer/layers/works_on_host.h"
 
 namespace trainer {
 
@@ -18,8 +17,7 @@ void Net::SplitHostNodes() {
               device_.capture() != nullptr;
   if (!captures_) return;
   for (const NodeId id : graph_->nodes.Ids()) {
-    const Layer* const layer = graph_->nodes[id].layer.get();
-    if (dynamic_cast<const WorksOnHost*>(layer) != nullptr) first_captured_ = id.number + 1;
+    if (graph_->nodes[id].signature.runs_on_host) first_captured_ = id.number + 1;
   }
 }
 
