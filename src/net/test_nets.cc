@@ -36,9 +36,8 @@ NetSpec Resized(const NetSpec& spec, int64_t from, int64_t to) {
 }
 
 bool WritesFiles(const Net& net) {
-  return std::ranges::any_of(net.graph().nodes, [](const Node& node) {
-    return dynamic_cast<const FileWriter*>(node.layer.get()) != nullptr;
-  });
+  return std::ranges::any_of(net.graph().nodes,
+                             [](const Node& node) { return node.signature.writes_files; });
 }
 
 // The largest divisor of `records` that is no larger than `batch`.

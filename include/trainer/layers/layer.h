@@ -13,6 +13,8 @@
 #include "trainer/base/registry.h"
 #include "trainer/config/layer_spec.h"
 #include "trainer/input/input_env.h"
+#include "trainer/layers/chain_options.h"
+#include "trainer/layers/output_files.h"
 #include "trainer/layers/run_context.h"
 #include "trainer/layers/setup_context.h"
 #include "trainer/tensor/tensor.h"
@@ -24,6 +26,10 @@ struct InputCounters;  // of trainer/input/counters.h
 // What a layer's maker may know beside its spec.
 struct LayerEnv {
   InputEnv reading;  // its key is the same for all replicas, unlike RunContext::rng_key
+  OutputFiles output_files = OutputFiles::kDisabled;
+  // Where the run writes its snapshots; "" where it writes none.
+  std::string snapshot_folder = {};
+  ChainOptions chain = {};  // of layers that learn from samples of their own model
 };
 
 // One layer of one net, used by one thread. Made once, then: Setup (any number of times, with
@@ -69,6 +75,10 @@ class Layer {
   // before the first. Empty for layers without one.
   virtual std::string SaveState() const { return ""; }
   virtual void RestoreState(const std::string& state);
+
+  // After the snapshot of iteration `iter`, for a layer that writes a file with each; `run` is that
+  // of its forward pass, between passes. Throws what writing a file throws.
+  virtual void OnSnapshot(const RunContext& /*run*/, int /*iter*/) {}
 
   // From Prepare on, for `trainer time` and `trainer plan`: the kernel that was chosen, or "".
   virtual std::string kernel() const { return ""; }

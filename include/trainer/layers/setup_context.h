@@ -23,10 +23,13 @@ struct ParamLayout {
 };
 
 struct ParamOptions {
-  ParamLayout layout;
+  ParamLayout layout = {};
   float default_lr_mult = 1, default_decay_mult = 1;  // where the prototxt has no `param` entry
   // Forward writes it in training: running averages, which become their mean over all replicas.
   bool is_running_stat = false;
+  // Where not empty, what it starts from in place of the filler's numbers: row-major on the host,
+  // as long as the layer lives.
+  std::span<const float> initial = {};
 };
 
 // Memory for one node, in bytes.
@@ -59,7 +62,7 @@ struct NodeSignature {
   MemoryNeeds needs;
   size_t state_bytes = 0;
   std::vector<float> constants;
-  bool runs_on_host = false, uses_random = false;
+  bool runs_on_host = false, uses_random = false, writes_files = false;
 
   // Whether a layer that described itself so for other input shapes can go on with the memory and
   // the passes that were planned for `other`. Parameters are not compared.
@@ -135,6 +138,8 @@ class SetupContext {
   // A training pass draws random numbers, so that another pass with the same inputs and weights
   // gives other outputs.
   void UsesRandom() { signature_.uses_random = true; }
+  // A pass, or OnSnapshot, writes files where LayerEnv::output_files lets it.
+  void WritesFiles() { signature_.writes_files = true; }
 
   // All that was declared.
   NodeSignature TakeSignature() { return std::move(signature_); }

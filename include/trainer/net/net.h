@@ -11,8 +11,8 @@
 #include "trainer/base/ranks/communicator.h"
 #include "trainer/config/net_spec.h"
 #include "trainer/layers/chain_options.h"
-#include "trainer/layers/file_writer.h"
 #include "trainer/layers/layer.h"
+#include "trainer/layers/output_files.h"
 #include "trainer/net/graph.h"
 #include "trainer/net/param_store.h"
 

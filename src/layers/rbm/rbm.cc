@@ -9,7 +9,6 @@
 #include "trainer/backend/memory/scratch_layout.h"
 #include "trainer/base/text/text.h"
 #include "trainer/layers/items.h"
-#include "trainer/layers/learns_from_chains.h"
 
 namespace trainer {
 namespace {
@@ -34,9 +33,9 @@ struct RbmSquaredDifference {
   HD float operator()(int64_t i) const { return (a[i] - b[i]) * (a[i] - b[i]); }
 };
 
-class Rbm final : public Layer, public LearnsFromChains {
+class Rbm final : public Layer {
  public:
-  explicit Rbm(const LayerSpec& spec) : spec_(spec) {
+  Rbm(const LayerSpec& spec, const LayerEnv& env) : spec_(spec), chain_(env.chain) {
     const caffe::RBMParameter& param = spec.proto().rbm_param();
     down_ = param.output() == caffe::RBMParameter::VISIBLE;
     sample_ = param.sample();
@@ -54,8 +53,6 @@ class Rbm final : public Layer, public LearnsFromChains {
                 2);
     }
   }
-
-  void UseChains(const ChainOptions& options) override { chain_ = options; }
 
   void Setup(SetupContext& ctx) override {
     ctx.UsesRandom();

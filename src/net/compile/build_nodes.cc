@@ -7,8 +7,6 @@
 #include "trainer/base/error/error_collector.h"
 #include "trainer/base/text/text.h"
 #include "trainer/layers/cast.h"
-#include "trainer/layers/file_writer.h"
-#include "trainer/layers/learns_from_chains.h"
 #include "trainer/net/graph.h"
 
 namespace trainer {
@@ -176,16 +174,10 @@ class GraphBuilder {
     env.reading.decode_threads = 0;
     env.reading.host_memory = &env_.device.PinnedMemory();
     env.reading.bytes = env_.device.PrefersUint8();
-    return AtLayer(spec, [&] {
-      std::unique_ptr<Layer> layer = MakeLayer(spec, env);
-      if (auto* producer = dynamic_cast<FileWriter*>(layer.get())) {
-        producer->Allow(env_.options.output_files, env_.options.snapshot_folder);
-      }
-      if (auto* learner = dynamic_cast<LearnsFromChains*>(layer.get())) {
-        learner->UseChains(env_.options.chain);
-      }
-      return layer;
-    });
+    env.output_files = env_.options.output_files;
+    env.snapshot_folder = env_.options.snapshot_folder;
+    env.chain = env_.options.chain;
+    return AtLayer(spec, [&] { return MakeLayer(spec, env); });
   }
 
   const Node& AddStep(const LayerSpec& spec, const std::string& key, std::unique_ptr<Layer> layer,

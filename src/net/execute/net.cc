@@ -16,7 +16,6 @@
 #include "trainer/config/net_layers.h"
 #include "trainer/layers/filler.h"
 #include "trainer/layers/items.h"
-#include "trainer/layers/param_start.h"
 
 namespace trainer {
 
@@ -43,12 +42,13 @@ void FillParams(const Graph& graph, uint64_t seed, const ParamStore& store) {
   ErrorCollector errors;
   for (const Param* param : graph.new_params) {
     host.assign(static_cast<size_t>(param->count()), 0.0f);
-    const LayerSpec& spec = graph.nodes[NodeId(param->owner_node)].spec;
+    const Node& owner = graph.nodes[NodeId(param->owner_node)];
     const PhiloxKey key{seed, RngStreamOf(Join(param->layer, ":", param->index), caffe::TRAIN)};
-    const auto* const own =
-        dynamic_cast<const StartsParams*>(graph.nodes[NodeId(param->owner_node)].layer.get());
-    if (own == nullptr || !own->Start(param->index, host)) {
-      errors.Try([&] { Fill(param->filler, param->shape, key, 0, spec, host); });
+    const std::span<const float> initial =
+        owner.signature.params[static_cast<size_t>(param->index)].options.initial;
+    std::ranges::copy(initial, host.begin());
+    if (initial.empty()) {
+      errors.Try([&] { Fill(param->filler, param->shape, key, 0, owner.spec, host); });
     }
     store.Import(*param, host, param->weight);
   }

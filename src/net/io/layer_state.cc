@@ -4,7 +4,6 @@
 
 #include "execute/bindings.h"
 #include "trainer/base/text/text.h"
-#include "trainer/layers/writes_at_snapshots.h"
 
 namespace trainer {
 namespace {
@@ -64,10 +63,8 @@ void Restore(Net& net, uint32_t passes, const std::vector<LayerState>& states) {
 void WriteLayerFiles(Net& net, int iter) {
   std::exception_ptr failure;
   for (const NodeId id : net.graph().nodes.Ids()) {
-    auto* const producer = dynamic_cast<WritesAtSnapshots*>(net.graph().nodes[id].layer.get());
-    if (producer == nullptr) continue;
     try {
-      producer->WriteAtSnapshot(net.bindings().Of(id).forward, iter);
+      net.graph().nodes[id].layer->OnSnapshot(net.bindings().Of(id).forward, iter);
     } catch (const Error&) {
       failure = std::current_exception();
     }

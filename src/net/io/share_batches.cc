@@ -12,7 +12,7 @@ bool CanBeShared(const Net& net, NodeId id) {
   const Layer* const layer = node.layer.get();
   if (node.has_dynamic_shape || node.signature.state_bytes > 0) return false;
   if (node.spec.proto().phase() != caffe::TEST) return false;  // a BatchNorm moves its averages
-  if (dynamic_cast<const FileWriter*>(layer) != nullptr) return false;
+  if (node.signature.writes_files) return false;
   return layer->SaveState().empty() || dynamic_cast<const TakesShare*>(layer) != nullptr;
 }
 
