@@ -12,7 +12,6 @@
 #include "trainer/backend/device/graph_capture.h"
 #include "trainer/backend/memory/nchw_copy.h"
 #include "trainer/base/text/text.h"
-#include "trainer/layers/uses_replicas.h"
 
 namespace trainer {
 namespace {
@@ -27,8 +26,7 @@ void RunLayer(Net& net, int i, const F& run) {
   const Node& node = net.graph().nodes[NodeId(i)];
   const bool tested = node.spec.name() == kLayer;
   const bool on_host =
-      node.signature.runs_on_host ||
-      dynamic_cast<UsesReplicas*>(node.layer.get()) != nullptr;  // whose sums it may wait for
+      node.signature.runs_on_host || node.signature.uses_all_reduce;  // for which it may wait
   if (recorder == nullptr || !tested || !net.RunsAhead() || on_host) return run(i);
   recorder->Capture([&] { run(i); })->Launch();
 }

@@ -13,6 +13,7 @@
 #include "trainer/base/registry.h"
 #include "trainer/config/layer_spec.h"
 #include "trainer/input/input_env.h"
+#include "trainer/layers/all_reduce.h"
 #include "trainer/layers/chain_options.h"
 #include "trainer/layers/output_files.h"
 #include "trainer/layers/run_context.h"
@@ -75,6 +76,20 @@ class Layer {
   // before the first. Empty for layers without one.
   virtual std::string SaveState() const { return ""; }
   virtual void RestoreState(const std::string& state);
+
+  // Of a layer that UsesAllReduce: how it reaches the replicas, whose batches are of one size.
+  // Before the first pass. Without it the layer knows its own batch alone: in a net that does not
+  // train, and where the size of its input may change, so that not every replica runs it.
+  virtual void UseAllReduce(const AllReduceFn& /*replicas*/) {}
+
+  // For weights files of Caffe's relatives that hold blobs in another form than this program: turns
+  // what a file holds for the layer into the blobs that it has, into `adapted`. False where
+  // `stored` can be taken as it is, whose number and shapes the caller checks. Throws kData naming
+  // `file`.
+  virtual bool AdaptBlobs(const caffe::LayerParameter& /*stored*/, const std::string& /*file*/,
+                          caffe::LayerParameter* /*adapted*/) const {
+    return false;
+  }
 
   // After the snapshot of iteration `iter`, for a layer that writes a file with each; `run` is that
   // of its forward pass, between passes. Throws what writing a file throws.

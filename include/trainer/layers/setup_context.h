@@ -63,6 +63,8 @@ struct NodeSignature {
   size_t state_bytes = 0;
   std::vector<float> constants;
   bool runs_on_host = false, uses_random = false, writes_files = false;
+  bool uses_all_reduce = false;
+  const char* why_all_reduce = "";  // see SetupContext::UsesAllReduce
 
   // Whether a layer that described itself so for other input shapes can go on with the memory and
   // the passes that were planned for `other`. Parameters are not compared.
@@ -138,6 +140,12 @@ class SetupContext {
   // A training pass draws random numbers, so that another pass with the same inputs and weights
   // gives other outputs.
   void UsesRandom() { signature_.uses_random = true; }
+  // The layer must know something of the batches of all replicas, and UseAllReduce is called.
+  // `why`: why it must not go without, to be told where that would be; "" where it can.
+  void UsesAllReduce(const char* why = "") {
+    signature_.uses_all_reduce = true;
+    signature_.why_all_reduce = why;
+  }
   // A pass, or OnSnapshot, writes files where LayerEnv::output_files lets it.
   void WritesFiles() { signature_.writes_files = true; }
 

@@ -15,7 +15,7 @@ bool IsPlainSum(const LayerSpec& next) {
          next.proto().bottom_size() == 2;
 }
 
-class BatchNorm final : public Layer, public UsesReplicas {
+class BatchNorm final : public Layer {
  public:
   explicit BatchNorm(const LayerSpec& spec) : spec_(spec) {
     const caffe::BatchNormParameter& param = spec_.proto().batch_norm_param();
@@ -45,6 +45,8 @@ class BatchNorm final : public Layer, public UsesReplicas {
       ctx.Param("scale", {in[1]}, scale);
       ctx.Param("bias", {in[1]}, param.bias_filler());
     }
+    ctx.UsesAllReduce(
+        IsSynchronized() ? "synchronized: true computes mean and variance over all ranks" : "");
     replica_moments_.Plan(channels_);
     ctx.Output(0, in, ctx.InputType(0));
     if (KeepsInput()) {
@@ -64,9 +66,10 @@ class BatchNorm final : public Layer, public UsesReplicas {
              .dtype = ctx.InputType(0)};
   }
 
-  void UseReplicas(const AllReduceFn& replicas) override { replica_moments_.Use(replicas); }
-  const char* WhyItNeedsThem() const override {
-    return IsSynchronized() ? "synchronized: true computes mean and variance over all ranks" : "";
+  void UseAllReduce(const AllReduceFn& replicas) override { replica_moments_.Use(replicas); }
+  bool AdaptBlobs(const caffe::LayerParameter& stored, const std::string& file,
+                  caffe::LayerParameter* adapted) const override {
+    return AdaptBatchNormBlobs(spec_, stored, file, adapted);
   }
 
   void Prepare(PrepareContext& ctx) override {

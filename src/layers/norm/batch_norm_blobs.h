@@ -3,6 +3,7 @@
 // averages with 1.
 
 #include <cstdint>
+#include <string>
 
 #include "trainer/base/host_device.h"
 #include "trainer/config/layer_spec.h"
@@ -14,6 +15,10 @@ namespace trainer {
 inline bool LearnsScaleAndBias(const caffe::BatchNormParameter& param) {
   return param.scale_bias() || param.has_scale_filler() || param.has_bias_filler();
 }
+
+// See Layer::AdaptBlobs.
+bool AdaptBatchNormBlobs(const LayerSpec& spec, const caffe::LayerParameter& stored,
+                         const std::string& file, caffe::LayerParameter* adapted);
 
 // The stored sums, and that of their weights, forget the past by `keep` per batch; the variance is
 // made unbiased.

@@ -7,7 +7,6 @@
 #include "trainer/base/process/huge_pages.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/blob.h"
-#include "trainer/layers/blob_forms.h"
 #include "trainer/net/graph.h"
 
 namespace trainer {
@@ -115,7 +114,7 @@ LoadReport CopyWeights(const caffe::NetParameter& source, const std::string& fil
     const Node& node = *target->second;
     caffe::LayerParameter adapted;
     const caffe::LayerParameter& layer =
-        AdaptBlobs(node.spec, stored, file, &adapted) ? adapted : stored;
+        node.layer->AdaptBlobs(stored, file, &adapted) ? adapted : stored;
     CheckBlobs(layer, node, file);
     for (int i = 0; i < layer.blobs_size(); ++i) {
       if (IsLeftOut(layer, i)) continue;
