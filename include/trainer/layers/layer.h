@@ -23,6 +23,7 @@
 namespace trainer {
 
 struct InputCounters;  // of trainer/input/counters.h
+class LabelCount;      // of trainer/layers/label_count.h
 
 // What a layer's maker may know beside its spec.
 struct LayerEnv {
@@ -76,6 +77,9 @@ class Layer {
   // before the first. Empty for layers without one.
   virtual std::string SaveState() const { return ""; }
   virtual void RestoreState(const std::string& state);
+
+  // Of a loss that divides by the number of labels that count; null for other layers.
+  virtual LabelCount* label_count() { return nullptr; }
 
   // Of a layer that UsesAllReduce: how it reaches the replicas, whose batches are of one size.
   // Before the first pass. Without it the layer knows its own batch alone: in a net that does not

@@ -62,7 +62,7 @@ struct InfogainGradientRow {
   }
 };
 
-class InfogainLoss final : public Layer, public CountsLabels {
+class InfogainLoss final : public Layer {
  public:
   explicit InfogainLoss(const LayerSpec& spec)
       : spec_(spec), total_(spec, caffe::LossParameter::VALID) {
@@ -87,7 +87,7 @@ class InfogainLoss final : public Layer, public CountsLabels {
   }
 
   void UseAllReduce(const AllReduceFn& replicas) override { total_.Use(replicas); }
-  LabelCount& label_count() override { return total_; }
+  LabelCount* label_count() override { return &total_; }
 
   void Setup(SetupContext& ctx) override {
     ctx.UsesAllReduce();

@@ -32,7 +32,7 @@ struct CrossEntropyGradient {
   }
 };
 
-class SigmoidCrossEntropyLoss final : public Layer, public CountsLabels {
+class SigmoidCrossEntropyLoss final : public Layer {
  public:
   explicit SigmoidCrossEntropyLoss(const LayerSpec& spec)
       : spec_(spec), total_(spec, caffe::LossParameter::BATCH_SIZE) {
@@ -41,7 +41,7 @@ class SigmoidCrossEntropyLoss final : public Layer, public CountsLabels {
   }
 
   void UseAllReduce(const AllReduceFn& replicas) override { total_.Use(replicas); }
-  LabelCount& label_count() override { return total_; }
+  LabelCount* label_count() override { return &total_; }
 
   void Setup(SetupContext& ctx) override {
     ctx.UsesAllReduce();

@@ -91,7 +91,7 @@ struct LossGradientRow {
   }
 };
 
-class SoftmaxWithLoss final : public Layer, public CountsLabels {
+class SoftmaxWithLoss final : public Layer {
  public:
   explicit SoftmaxWithLoss(const LayerSpec& spec)
       : spec_(spec), total_(spec, caffe::LossParameter::VALID) {
@@ -110,7 +110,7 @@ class SoftmaxWithLoss final : public Layer, public CountsLabels {
   }
 
   void UseAllReduce(const AllReduceFn& replicas) override { total_.Use(replicas); }
-  LabelCount& label_count() override { return total_; }
+  LabelCount* label_count() override { return &total_; }
 
   void Setup(SetupContext& ctx) override {
     ctx.UsesAllReduce();

@@ -33,8 +33,7 @@ void Net::StartPass(GradientSink* sink, const std::function<void()>* then) {
   CapturedPass& kept = sink != nullptr   ? captured_with_sums_
                        : then != nullptr ? captured_with_update_
                                          : captured_pass_;
-  auto* const sums = dynamic_cast<SumsCapturedPasses*>(sink);
-  const bool can = Captures() && (sink == nullptr || sums != nullptr);
+  const bool can = Captures() && (sink == nullptr || sink->SumsCapturedPasses());
   // The first one is not recorded: in it libraries take what they need and kernels are loaded, and
   // a group learns its buckets.
   if (!can || !std::exchange(kept.warmed_up, true)) {
@@ -48,8 +47,8 @@ void Net::StartPass(GradientSink* sink, const std::function<void()>* then) {
   if (kept.recording == nullptr) kept.recording = Capture(sink, then);
   const bool plays = kept.recording != nullptr;
   plays ? kept.recording->Launch() : RunIdentical(sink, then, nullptr);
-  bindings_->results().StartReadback(true, plays && sums != nullptr);
-  if (plays && sums != nullptr) sums->OnReplay();
+  bindings_->results().StartReadback(true, plays && sink != nullptr);
+  if (plays && sink != nullptr) sink->OnReplay();
 }
 
 // What is the same in each pass. Where gradients are summed, losses are as well: they are there
@@ -69,18 +68,17 @@ void Net::RunIdentical(GradientSink* sink, const std::function<void()>* then,
 // A net that cannot be recorded, whatever the reason, trains without that: null.
 std::unique_ptr<CapturedGraph> Net::Capture(GradientSink* sink, const std::function<void()>* then) {
   const GraphCapture& capture = *device_.capture();
-  auto* const sums = dynamic_cast<SumsCapturedPasses*>(sink);
   std::unique_ptr<CapturedGraph> recording;
   try {
     CapturedEvent* const losses =
-        sums == nullptr ? nullptr : bindings_->results().EventAfterLosses(capture);
-    if (sums != nullptr) sums->BeginCapture();
+        sink == nullptr ? nullptr : bindings_->results().EventAfterLosses(capture);
+    if (sink != nullptr) sink->BeginCapture();
     recording = capture.Capture([&] {
       RunIdentical(sink, then, losses);
-      if (sums != nullptr) sums->EndCapture();
+      if (sink != nullptr) sink->EndCapture();
     });
   } catch (const Error& error) {
-    if (sums != nullptr) sums->DropCapture();
+    if (sink != nullptr) sink->DropCapture();
     LOG(WARNING) << "Passes of net '" << name_
                  << "' are not recorded as a CUDA graph: " << error.what();
     captures_ = false;
@@ -93,7 +91,7 @@ std::unique_ptr<CapturedGraph> Net::Capture(GradientSink* sink, const std::funct
   LOG(INFO) << "Recorded a " << (then == nullptr ? "pass" : "step") << " of net '" << name_
             << "' from " << from << " on as a CUDA graph: " << recording->NumOperations()
             << " kernels, copies"
-            << (sums == nullptr ? " and fills" : ", fills and markers for the sums of gradients")
+            << (sink == nullptr ? " and fills" : ", fills and markers for the sums of gradients")
             << " start with one call";
   return recording;
 }

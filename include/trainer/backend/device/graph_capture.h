@@ -31,24 +31,6 @@ class CapturedEvent {
   virtual std::unique_ptr<AsyncReadback> NewReadback() = 0;
 };
 
-// Implemented by a Communicator that can start its sums of gradients within a recorded pass. Its
-// buckets are the same in each pass. In the first pass OnGradientReady announces them as usual.
-class SumsCapturedPasses {
- public:
-  virtual ~SumsCapturedPasses() = default;
-  // From here on OnGradientReady is called while the device records: it marks where the gradients
-  // of a bucket are final, and begins no sum.
-  virtual void BeginCapture() = 0;
-  // Called while the device records, after the last slice. From then on OnGradientReady starts
-  // sums again.
-  virtual void EndCapture() = 0;
-  // In place of EndCapture, or after it: there is no recording. As if no slice were ready.
-  virtual void DropCapture() = 0;
-  // The recording is played: begins the sums of all its slices, each when the device comes to its
-  // mark. They are then waited for as others are.
-  virtual void OnReplay() = 0;
-};
-
 // See Device::capture.
 class GraphCapture {
  public:
