@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -17,10 +18,14 @@ class ConvForward {
   virtual ~ConvForward() = default;
   virtual std::string Name() const = 0;
   virtual size_t ScratchBytes() const = 0;
-  // y = x * weight [+ bias], then max(0, y) where ConvDesc::relu asks for it; NaN stays, but for
-  // one that is a MayDropNan, too, and was told so.
+  // y = x * weight [+ bias], then max(0, y) where ConvDesc::relu asks for it; NaN stays until
+  // AllowDroppedNan.
   virtual void Run(const void* x, const float* weight, const float* bias, void* y,
                    std::span<std::byte> scratch) = 0;
+  // As in ConvPrimitive.
+  virtual std::optional<PackedLayout> packed_layout() const { return std::nullopt; }
+  virtual void UsePackedWeight(const void* /*copy*/, const bool* /*holds*/) {}
+  virtual void AllowDroppedNan() {}
 };
 
 class ConvBackwardData {
@@ -29,6 +34,9 @@ class ConvBackwardData {
   virtual std::string Name() const = 0;
   virtual size_t ScratchBytes() const = 0;
   virtual void Run(const void* dy, const float* weight, void* dx, std::span<std::byte> scratch) = 0;
+  // As in ConvPrimitive.
+  virtual std::optional<PackedLayout> packed_layout() const { return std::nullopt; }
+  virtual void UsePackedWeight(const void* /*copy*/, const bool* /*holds*/) {}
 };
 
 class ConvBackwardWeight {

@@ -4,6 +4,7 @@
 
 #include <concepts>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -77,6 +78,11 @@ class Layer {
   // before the first. Empty for layers without one.
   virtual std::string SaveState() const { return ""; }
   virtual void RestoreState(const std::string& state);
+
+  // As in ConvPrimitive, of parameter 0. Known once the layer is prepared.
+  virtual std::optional<PackedLayout> packed_layout() const { return std::nullopt; }
+  virtual void UsePackedWeight(const void* /*copy*/, const bool* /*holds*/) {}
+  virtual void AllowDroppedNan() {}
 
   // Of a loss that divides by the number of labels that count; null for other layers.
   virtual LabelCount* label_count() { return nullptr; }

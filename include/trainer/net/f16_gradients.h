@@ -11,7 +11,7 @@ class Net;
 bool HasF16Gradients(const Net& net);
 
 // Says that updates of the net's weights are left out where gradients are not finite, so that
-// layers whose weights learn may lose NaN in their outputs: see MayDropNan.
+// layers whose weights learn may lose NaN in their outputs: see ConvPrimitive::AllowDroppedNan.
 void LetGradientsTellOfNan(Net& net);
 
 }  // namespace trainer

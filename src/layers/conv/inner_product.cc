@@ -1,7 +1,6 @@
 #include "shared/checks.h"
 #include "trainer/backend/memory/nchw_copy.h"
 #include "trainer/backend/memory/scratch_layout.h"
-#include "trainer/backend/primitives/packed_weight.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {
@@ -13,7 +12,7 @@ constexpr char kInnerProductParam[] = "inner_product_param";
 // columns of the weight are in that order. Otherwise images are copied to and from row-major order.
 // With x and y in 16 bits, so is the weight that multiplies: a copy, in scratch memory where nobody
 // keeps one.
-class InnerProduct final : public Layer, public TakesPackedWeight {
+class InnerProduct final : public Layer {
  public:
   explicit InnerProduct(const LayerSpec& spec) : spec_(spec) {}
 
