@@ -15,6 +15,7 @@
 #include "trainer/config/layer_spec.h"
 #include "trainer/layers/layer.h"
 #include "trainer/layers/setup_context.h"
+#include "trainer/net/net_options.h"
 #include "trainer/net/param_store.h"
 #include "trainer/tensor/shape.h"
 
@@ -146,19 +147,26 @@ struct Node {
 // them. Constant once the net is built; holds no memory of the device. Times: node n runs forward
 // at n and backward at 2 * nodes - 1 - n.
 struct Graph {
+  std::string name;
+  NetOptions options;  // with what the net's file adds to them
+  bool debug_info = false;
   IdVector<NodeId, Node> nodes;
   IdVector<ValueId, Value> values;
   std::map<std::string, ValueId> latest_by_name;  // blob name -> its last value
   // Of NetOptions::boundary: what a forward pass needs before it, or leaves, and with the gradient
   // it is the other way round.
   std::vector<ValueId> boundary_in, boundary_out;
-  std::vector<Param*> new_params;  // parameters that this net added to the store
+  std::vector<Param*> params;      // all parameters, each once, in the order of the nodes
+  std::vector<Param*> new_params;  // those that this net added to the store
   MemoryPlan memory;
 
   int ForwardTime(NodeId node) const { return node.number; }
   int BackwardTime(NodeId node) const { return 2 * nodes.size() - 1 - node.number; }
   NodeId BackwardStepAt(int time) const { return NodeId(2 * nodes.size() - 1 - time); }
   int End() const { return 2 * nodes.size(); }
+
+  // The last value of that name; null where no layer writes `blob`.
+  const Value* Find(const std::string& blob) const;
 
   // Whether the node reads its inputs again before its own backward, to compute its output again.
   bool RunsTwice(const Node& node) const {

@@ -10,74 +10,17 @@
 
 #include "trainer/base/ranks/communicator.h"
 #include "trainer/config/net_spec.h"
-#include "trainer/layers/chain_options.h"
 #include "trainer/layers/layer.h"
-#include "trainer/layers/output_files.h"
 #include "trainer/net/graph.h"
 #include "trainer/net/param_store.h"
 
 namespace trainer {
 
-struct CompileEnv;
 class StateBackup;
 class CapturedEvent;
 class CapturedGraph;
 class Bindings;
 class DynamicShapes;
-
-enum class BufferReuse {
-  kShared,    // values share memory when their lifetimes allow
-  kSeparate,  // every value has its own block and nothing is in place: for finding wrong lifetimes
-  kPoisoned,  // shared, and what is no longer needed is filled with NaN
-};
-
-// Where a net is a part of a larger one: what it takes from the parts before it and gives to those
-// behind it. See Graph::boundary_in.
-struct StageBoundary {
-  struct BoundaryTensor {
-    std::string blob;
-    DType dtype = DType::kF32;
-    bool has_gradient = false;  // which goes the other way
-  };
-  std::vector<BoundaryTensor> in;  // tops of Input layers
-  std::vector<BoundaryTensor>
-      out;  // blobs, as their last layer here writes them; no outputs of the net
-};
-
-struct NetOptions {
-  caffe::NetState state;
-  bool training = false;  // plan memory for backward
-  bool force_backward = false;
-  uint64_t seed = 0;
-  Rank rank = {};  // selects the shard of the data and the random streams
-  // This net computes ranks [rank.rank, rank.rank + virtual_ranks) one after the other: see
-  // Net::ActivateVirtualRank.
-  int virtual_ranks = 1;
-  bool allow_reevaluation = false;  // lets Forward take NetBatch::kSame, which costs some memory
-  bool capture = false;     // StartPass records passes, where the device can and they are alike
-  ChainOptions chain = {};  // of layers that learn from samples of their own model
-  BufferReuse memory = BufferReuse::kShared;
-  bool recompute = false;  // as the net's `recompute` says, or this
-  // Bytes that activations and scratch may take together; 0: no limit. If they need more, the plan
-  // chooses outputs that the backward pass recomputes: the same numbers for more work.
-  size_t activation_budget_bytes = 0;
-  bool fuse = true;  // compute layers along with the one before them; never with kSeparate
-  bool log = true;   // Caffe's start-up lines
-  // Floats that the run will take for each weight beside it and its gradient: the update rule's
-  // state, averages. Only counted, so that what is too large is refused before it is allocated.
-  int states_per_weight = 0;
-  OutputFiles output_files = OutputFiles::kDisabled;  // whether layers may write files
-  // The folder into which layers write files at snapshots; "" for a run without snapshots.
-  std::string snapshot_folder = {};
-  // Only plans: takes no memory, so that the net cannot run and its values have shapes alone.
-  bool plan_only = false;
-  // Only plans a net that parts of are run elsewhere: it may be larger than the device.
-  bool any_size = false;
-  // How many batches may have run forward and not yet backward. Each has its own copy of values and
-  // scratch memory: see Net::SetActivationSlot.
-  int activation_slots = 1;
-  StageBoundary boundary = {};
-};
 
 // A value that no layer reads: what a run reports. `loss_weight` is 0 for a plain output.
 struct NetOutput {
@@ -107,14 +50,15 @@ struct GradientSlice {
 // Used by one thread. Forward and Backward allocate no memory.
 class Net {
  public:
-  // Builds the net of `spec` for `options.state`: filters, inserts splits, makes and plans every
-  // layer, allocates and fills the parameters that `params` does not have yet. `device` and
-  // `params` must outlive the net, `spec` too. Throws kConfig naming the line; where several layers
-  // are wrong that do not depend on each other, an ErrorGroup.
+  // Takes the memory that `graph` planned, compiled for this device and this store, and allocates
+  // and fills its new parameters. `device` and `params` must outlive the net. Throws what
+  // RequireDeviceMemory throws, and kConfig for a filler that makes no sense.
+  Net(std::unique_ptr<const Graph> graph, const Device& device, ParamStore& params);
+  // Compiles `spec`, see compile.h, and the above.
   Net(const NetSpec& spec, const NetOptions& options, const Device& device, ParamStore& params);
   ~Net();
 
-  const std::string& name() const { return name_; }
+  const std::string& name() const { return graph_->name; }
 
   // One pass over all layers; returns the loss: the sum of loss_weight times each weighted output.
   float Forward(NetBatch batch = NetBatch::kNext);
@@ -174,7 +118,7 @@ class Net {
   // Unread values sorted by name, as Caffe numbers them.
   const std::vector<NetOutput>& outputs() const;
   // Every parameter this net uses, once, in layer order: the order of a solver's state.
-  const std::vector<Param*>& params() const { return learnable_; }
+  const std::vector<Param*>& params() const { return graph_->params; }
 
   // A value and its gradient in device memory, in the present slot and with the shape of the last
   // pass. Null data for a gradient that nobody computes, and for all where the net only plans. Only
@@ -206,7 +150,7 @@ class Net {
   void CheckInputError(int i, uint64_t word, uint32_t batches_ago) const;
   void MakeSlices();
   void KeepPartStates();
-  void MakeSlots(const CompileEnv& env);
+  void MakeSlots();
   void ComputeAgain();
   void RequireNoneStarted() const;
   void SplitHostNodes();
@@ -217,8 +161,7 @@ class Net {
   // With several parts of the first alone.
   bool LogsDebugInfo() const { return debug_ && part_ == 0; }
 
-  std::string name_;
-  NetOptions options_;
+  const NetOptions& options_;  // of graph_
   const Device& device_;
   ParamStore& params_;
   // What runs, what was planned, and what differs from pass to pass; the first and the last are
@@ -229,7 +172,6 @@ class Net {
   std::vector<std::unique_ptr<DynamicShapes>> states_;
   const Bindings* bindings_ = nullptr;  // of the present slot
   DynamicShapes* state_ = nullptr;
-  std::vector<Param*> learnable_;
   std::vector<Param*> slice_params_;  // those with a gradient, in the order of slices_
   std::vector<GradientSlice> slices_;
   std::unique_ptr<StateBackup> state_backup_;  // null without allow_reevaluation

@@ -5,6 +5,11 @@
 
 namespace trainer {
 
+const Value* Graph::Find(const std::string& blob) const {
+  const auto found = latest_by_name.find(blob);
+  return found == latest_by_name.end() ? nullptr : &values[found->second];
+}
+
 std::vector<ValueId> Graph::WithViews(ValueId value) const {
   std::vector<ValueId> all = {value};
   for (size_t i = 0; i < all.size(); ++i) {

@@ -2,10 +2,7 @@
 
 #include <algorithm>
 
-#include "compile/activation_budget.h"
-#include "compile/build.h"
 #include "compile/compile_log.h"
-#include "compile/device_memory.h"
 #include "execute/debug_info.h"
 #include "execute/dynamic_shapes.h"
 #include "execute/state_backup.h"
@@ -13,9 +10,9 @@
 #include "trainer/backend/device/graph_capture.h"
 #include "trainer/base/error/error_collector.h"
 #include "trainer/base/text/text.h"
-#include "trainer/config/net_layers.h"
 #include "trainer/layers/filler.h"
 #include "trainer/layers/items.h"
+#include "trainer/net/compile.h"
 
 namespace trainer {
 
@@ -55,39 +52,11 @@ void FillParams(const Graph& graph, uint64_t seed, const ParamStore& store) {
   errors.Throw();
 }
 
-// Each once, in the order of the nodes.
-std::vector<Param*> ListParams(const Graph& graph) {
-  std::vector<Param*> params;
-  for (const Node& node : graph.nodes) {
-    for (Param* param : node.params) {
-      if (std::ranges::find(params, param) == params.end()) params.push_back(param);
-    }
-  }
-  return params;
-}
-
-// Those of a part of a larger net were connected, and got their splits, with the whole of it.
-std::vector<LayerSpec> LayersOf(const NetSpec& spec, const NetOptions& options) {
-  const bool is_part = !options.boundary.in.empty() || !options.boundary.out.empty();
-  return is_part ? spec.layers : ConnectedLayers(spec, options.state);
-}
-
-std::unique_ptr<const Graph> MakeGraph(const NetSpec& spec, const std::vector<LayerSpec>& layers,
-                                       const CompileEnv& env, const CompileLog& log) {
-  auto graph = std::make_unique<Graph>();
-  BuildNodes(layers, AssignDtypes(spec, layers, env.device), env, *graph);
-  ConnectBoundary(env.options.boundary, *graph);
-  log.Layers(*graph);
-  FuseEpilogues(env, *graph);
-  MarkDifferentiable(env.options, *graph);
-  OrderGradients(*graph);
-  if (env.options.allow_reevaluation) MarkBatchOnlyNodes(*graph);
-  PrepareNodes(env, *graph);
-  PlanRecompute(env.options, *graph);
-  AssignBuffers(env.options, *graph);
-  FitActivationBudget(env.options, *graph);
-  if (!env.options.any_size) RequireDeviceMemory(*graph, env);
-  return graph;
+// A net that runs is measured against the memory that this process may use, when it is allocated.
+NetOptions OptionsToCompile(const NetOptions& options) {
+  NetOptions compile = options;
+  compile.any_size = options.any_size || !options.plan_only;
+  return compile;
 }
 
 }  // namespace
@@ -99,32 +68,20 @@ uint32_t RngStreamOf(const std::string& name, caffe::Phase phase) {
 }
 
 Net::Net(const NetSpec& spec, const NetOptions& options, const Device& device, ParamStore& params)
-    : name_(spec.proto.name()),
-      options_(options),
+    : Net(Compile(spec, OptionsToCompile(options), device, params), device, params) {}
+
+Net::Net(std::unique_ptr<const Graph> graph, const Device& device, ParamStore& params)
+    : options_(graph->options),
       device_(device),
       params_(params),
-      debug_(spec.proto.debug_info()) {
-  options_.force_backward = options.force_backward || spec.proto.force_backward();
-  options_.recompute = options.recompute || spec.proto.recompute();
-  options_.fuse = options.fuse && !debug_;
-  const CompileLog log(options_.log);
-  log.Rules(spec, options_.state);
-  const std::vector<LayerSpec> layers = LayersOf(spec, options_);
-  if (layers.empty()) {
-    throw Error(
-        ErrorCode::kConfig, {spec.file},
-        Join("net '", name_, "' has no layer in phase ", caffe::Phase_Name(options_.state.phase()),
-             "; check its include and exclude rules"));
-  }
-  log.Start(name_, layers, options_.state);
-  const CompileEnv env{options_, device_, params_};
-  graph_ = MakeGraph(spec, layers, env, log);
-  learnable_ = ListParams(*graph_);
+      graph_(std::move(graph)),
+      debug_(graph_->debug_info) {
   if (options_.plan_only) return;
+  RequireDeviceMemory(*graph_, device_, params_, FindAvailableMemory(device_));
   params_.Allocate(options_.training);
   FillParams(*graph_, options_.seed, params_);
   MakeSlices();
-  MakeSlots(env);
+  MakeSlots();
   runs_ahead_ = device_.IsAsync() && options_.virtual_ranks == 1 &&
                 options_.activation_slots == 1 &&
                 std::ranges::none_of(graph_->nodes, &Node::has_dynamic_shape);
@@ -132,6 +89,7 @@ Net::Net(const NetSpec& spec, const NetOptions& options, const Device& device, P
   KeepPartStates();
   if (options_.allow_reevaluation)
     state_backup_ = std::make_unique<StateBackup>(*graph_, *bindings_, device_);
+  const CompileLog log(options_.log);
   log.Gradients(*graph_);
   log.End(*this, options_.state);
 }

@@ -32,7 +32,8 @@ void ConnectBoundary(const StageBoundary& edges, Graph& graph) {
   throw Error(ErrorCode::kInternal, "a part of a net lacks a value at its edge");
 }
 
-void Net::MakeSlots(const CompileEnv& env) {
+void Net::MakeSlots() {
+  const CompileEnv env{options_, device_, params_};
   for (int slot = 0; slot < options_.activation_slots; ++slot) {
     slot_bindings_.push_back(std::make_unique<const Bindings>(*graph_, options_, device_));
     states_.push_back(std::make_unique<DynamicShapes>(*graph_, *slot_bindings_.back(), env));

@@ -25,7 +25,7 @@ bool Net::Captures() const { return captures_ && !debug_; }
 
 void Net::DisableCapture(const std::string& why) {
   if (captures_)
-    LOG(INFO) << "Passes of net '" << name_ << "' are not recorded as a CUDA graph: " << why;
+    LOG(INFO) << "Passes of net '" << name() << "' are not recorded as a CUDA graph: " << why;
   captures_ = false;
 }
 
@@ -79,7 +79,7 @@ std::unique_ptr<CapturedGraph> Net::Capture(GradientSink* sink, const std::funct
     });
   } catch (const Error& error) {
     if (sink != nullptr) sink->DropCapture();
-    LOG(WARNING) << "Passes of net '" << name_
+    LOG(WARNING) << "Passes of net '" << name()
                  << "' are not recorded as a CUDA graph: " << error.what();
     captures_ = false;
     return nullptr;
@@ -88,7 +88,7 @@ std::unique_ptr<CapturedGraph> Net::Capture(GradientSink* sink, const std::funct
   const auto end = graph_->nodes.end();
   while (first != end && first->spec.type() == "Split") ++first;  // which no user wrote
   const std::string from = first != end ? Join("layer '", first->spec.name(), "'") : "backward";
-  LOG(INFO) << "Recorded a " << (then == nullptr ? "pass" : "step") << " of net '" << name_
+  LOG(INFO) << "Recorded a " << (then == nullptr ? "pass" : "step") << " of net '" << name()
             << "' from " << from << " on as a CUDA graph: " << recording->NumOperations()
             << " kernels, copies"
             << (sink == nullptr ? " and fills" : ", fills and markers for the sums of gradients")

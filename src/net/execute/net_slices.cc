@@ -38,7 +38,7 @@ void Net::MakeSlices() {
     Param* param;
   };
   std::vector<Finished> order;
-  for (Param* param : learnable_) {
+  for (Param* param : graph_->params) {
     if (param->grad != nullptr) order.push_back({FinalGradNode(param, *graph_), param});
   }
   std::ranges::sort(order, [](const Finished& a, const Finished& b) {
@@ -76,7 +76,7 @@ void Net::Backward(GradientSink* sink) {
     if (LogsDebugInfo())
       DebugInfo(*graph_, device_).Backward(NodeId(s), state_->Of(NodeId(s)).backward);
   }
-  if (LogsDebugInfo()) DebugInfo(*graph_, device_).Pass(learnable_);
+  if (LogsDebugInfo()) DebugInfo(*graph_, device_).Pass(graph_->params);
   if (sink != nullptr) tell(0);
 }
 
