@@ -39,7 +39,7 @@ class TrafficTest : public testing::Test {
     ParamStore params(*device_);
     const Net net(spec_, options, *device_, params);
     for (const NodeId id : net.graph().nodes.Ids()) {
-      if (net.graph().nodes[id].spec.name() == layer) return BytesMoved(net, id.number);
+      if (net.graph().nodes[id].spec.name() == layer) return BytesMoved(net.graph(), id.number);
     }
     ADD_FAILURE() << layer;
     return {};
@@ -79,7 +79,7 @@ TEST_F(TrafficTest, AFusedLayerMovesNothing) {
   const Net net(spec_, options, *device_, params);
   for (const NodeId id : net.graph().nodes.Ids()) {
     if (!net.graph().nodes[id].fused_into) continue;
-    const NodeBytes moved = BytesMoved(net, id.number);
+    const NodeBytes moved = BytesMoved(net.graph(), id.number);
     EXPECT_EQ(moved.forward + moved.backward, 0u) << net.graph().nodes[id].spec.name();
   }
 }

@@ -165,8 +165,9 @@ struct Graph {
   NodeId BackwardStepAt(int time) const { return NodeId(2 * nodes.size() - 1 - time); }
   int End() const { return 2 * nodes.size(); }
 
-  // The last value of that name; null where no layer writes `blob`.
-  const Value* Find(const std::string& blob) const;
+  // Shape and type of the last value of that name, without data; empty where no layer writes
+  // `blob`.
+  Tensor Find(const std::string& blob) const;
 
   // Whether the node reads its inputs again before its own backward, to compute its output again.
   bool RunsTwice(const Node& node) const {

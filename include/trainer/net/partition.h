@@ -63,7 +63,7 @@ NetPartition PartitionNet(const NetSpec& net, const NetOptions& options, const D
 
 // What a training pass of a layer takes, in operations: those that it computes, and those that
 // would take as long as what it moves.
-double PipelineCost(const Net& net, int layer);
+double PipelineCost(const Graph& graph, int layer);
 
 // What one layer costs, of a chain of them.
 struct LayerCost {

@@ -69,12 +69,11 @@ class TreeAccumulator final : public GradientSink {
 float TreeSum(std::span<const float> values);
 
 // Bytes of the gradients of a training net.
-size_t GradientBytes(const Net& net);
+size_t GradientBytes(const Graph& graph);
 
 // How many extra copies of all gradients a rank with `parts` virtual ranks holds, and how many
-// bytes these and everything else take that it holds because it computes several. The net may be
-// planned only.
+// bytes these and everything else take that it holds because it computes several.
 int ExtraGradients(int virtual_ranks, int iter_size);
-size_t ExtraVirtualRankBytes(const Net& net, int virtual_ranks, int iter_size);
+size_t ExtraVirtualRankBytes(const Graph& graph, int virtual_ranks, int iter_size);
 
 }  // namespace trainer

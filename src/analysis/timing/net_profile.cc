@@ -97,8 +97,8 @@ bool IsWinograd(const Layer& layer) { return layer.kernel().find("Winograd") != 
 
 OpCost ForwardCost(const Net& net, int i) {
   const Layer& layer = *net.graph().nodes[NodeId(i)].layer;
-  return {2.0 * static_cast<double>(layer.Macs()), static_cast<double>(BytesMoved(net, i).forward),
-          IsWinograd(layer)};
+  return {2.0 * static_cast<double>(layer.Macs()),
+          static_cast<double>(BytesMoved(net.graph(), i).forward), IsWinograd(layer)};
 }
 
 // Backward computes the gradient of the weights, and the gradient of the input if an earlier layer
@@ -109,7 +109,7 @@ OpCost BackwardCost(const Net& net, int i) {
   const caffe::LayerParameter& layer = node.spec.proto();
   const bool input = layer.bottom_size() > 0 && net.Gradient(layer.bottom(0)).data != nullptr;
   return {2.0 * static_cast<double>(node.layer->Macs()) * (input ? 2 : 1),
-          static_cast<double>(BytesMoved(net, i).backward), IsWinograd(*node.layer)};
+          static_cast<double>(BytesMoved(net.graph(), i).backward), IsWinograd(*node.layer)};
 }
 
 void DescribeLayer(const Net& net, int i, LayerProfile* to) {

@@ -49,10 +49,10 @@ std::unique_ptr<const Graph> Compile(const NetSpec& spec, const NetOptions& give
   log.Rules(spec, options.state);
   const std::vector<LayerSpec> layers = LayersOf(spec, options);
   if (layers.empty()) {
-    throw Error(ErrorCode::kConfig, {spec.file},
-                Join("net '", graph->name, "' has no layer in phase ",
-                     caffe::Phase_Name(options.state.phase()),
-                     "; check its include and exclude rules"));
+    throw Error(
+        ErrorCode::kConfig, {spec.file},
+        Join("net '", graph->name, "' has no layer in phase ",
+             caffe::Phase_Name(options.state.phase()), "; check its include and exclude rules"));
   }
   log.Start(graph->name, layers, options.state);
   const CompileEnv env{options, device, params};

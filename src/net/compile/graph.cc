@@ -5,9 +5,10 @@
 
 namespace trainer {
 
-const Value* Graph::Find(const std::string& blob) const {
+Tensor Graph::Find(const std::string& blob) const {
   const auto found = latest_by_name.find(blob);
-  return found == latest_by_name.end() ? nullptr : &values[found->second];
+  if (found == latest_by_name.end()) return {};
+  return {nullptr, values[found->second].shape, values[found->second].dtype};
 }
 
 std::vector<ValueId> Graph::WithViews(ValueId value) const {

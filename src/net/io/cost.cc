@@ -1,11 +1,8 @@
 #include "trainer/net/cost.h"
 
-#include "trainer/net/graph.h"
-
 namespace trainer {
 
-NodeBytes BytesMoved(const Net& net, int layer) {
-  const Graph& graph = net.graph();
+NodeBytes BytesMoved(const Graph& graph, int layer) {
   NodeBytes bytes;
   const Node& node = graph.nodes[NodeId(layer)];
   if (node.fused_into) return bytes;
@@ -14,7 +11,7 @@ NodeBytes BytesMoved(const Net& net, int layer) {
     for (const Param* param : of.params) {
       const auto size = static_cast<size_t>(param->count()) * sizeof(float);
       weights += size;
-      if (net.training() && param->grad != nullptr) gradients += size;
+      if (graph.options.training && param->grad != nullptr) gradients += size;
     }
   };
   add_params(node);
