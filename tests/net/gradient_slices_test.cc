@@ -179,7 +179,7 @@ TEST(GradientSlicesTest, ASinkIsToldOfEachOnceWithItsFinalNumbers) {
   const Trained run(kFused);
   SliceRecorder recorder(*run.device);
   run.net->Forward();
-  run.net->Backward(&recorder);
+  run.net->Run({.mode = Pass::Mode::kBackward, .gradients = &recorder});
   std::vector<int> all(run.net->gradient_slices().size());
   for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int>(i);
   EXPECT_GE(all.size(), 3u);
@@ -195,7 +195,7 @@ TEST(GradientSlicesTest, ASinkIsToldBehindTheLastLineOfDebugInfo) {
   SliceRecorder recorder(*run.device);
   recorder.log = &log;
   run.net->Forward();
-  run.net->Backward(&recorder);
+  run.net->Run({.mode = Pass::Mode::kBackward, .gradients = &recorder});
   EXPECT_EQ(recorder.slices.size(), run.net->gradient_slices().size());
   EXPECT_EQ(recorder.lines_before, log.lines.size());
 }

@@ -102,31 +102,31 @@ TEST_F(ExchangeTest, TwoPassesMayBeOnTheirWay) {
   const auto net = Make(late_, params);
   EXPECT_TRUE(net->RunsAhead());
   for (int round = 0; round < 3; ++round) {
-    net->StartForward();
-    net->StartForward();
+    net->Run({.mode = Pass::Mode::kForward});
+    net->Run({.mode = Pass::Mode::kForward});
     EXPECT_EQ(net->in_flight(), 2);
     EXPECT_EQ(net->TakeLoss(), loss);
-    net->StartForward();
+    net->Run({.mode = Pass::Mode::kForward});
     EXPECT_EQ(net->TakeLoss(), loss);
     EXPECT_EQ(net->TakeLoss(), loss);
     EXPECT_EQ(net->in_flight(), 0);
   }
   EXPECT_EQ(ErrorOf([&] { net->TakeLoss(); }).first, ErrorCode::kInternal);
-  net->StartForward();
+  net->Run({.mode = Pass::Mode::kForward});
   EXPECT_EQ(ErrorOf([&] { net->Forward(); }).first, ErrorCode::kInternal);
-  net->StartForward();
-  EXPECT_EQ(ErrorOf([&] { net->StartForward(); }).first, ErrorCode::kInternal);
+  net->Run({.mode = Pass::Mode::kForward});
+  EXPECT_EQ(ErrorOf([&] { net->Run({.mode = Pass::Mode::kForward}); }).first, ErrorCode::kInternal);
 }
 
 TEST_F(ExchangeTest, AFaultIsToldWithTheLossOfItsOwnPass) {
   ParamStore params(late_);
   const auto net = Make(late_, params);
-  net->StartForward();
+  net->Run({.mode = Pass::Mode::kForward});
   net->WriteNchw(std::vector<float>{0, 7, 2, 1}, net->Value("label"));
-  net->StartForward();
+  net->Run({.mode = Pass::Mode::kForward});
   net->WriteNchw(std::vector<float>{0, 1, 2, 1}, net->Value("label"));
   EXPECT_NO_THROW(net->TakeLoss());
-  net->StartForward();
+  net->Run({.mode = Pass::Mode::kForward});
   EXPECT_THAT(ErrorOf([&] { net->TakeLoss(); }).second, testing::HasSubstr("label 7 of item 1"));
   EXPECT_NO_THROW(net->TakeLoss());
 }

@@ -38,6 +38,18 @@ enum class NetBatch {
   kSame,
 };
 
+// What one call of Net::Run computes.
+struct Pass {
+  enum class Mode : uint8_t { kBoth, kForward, kBackward } mode = Mode::kBoth;
+  NetBatch batch = NetBatch::kNext;  // of a forward pass
+  // Told of each slice of gradients as soon as it is final; after the last line of debug_info where
+  // that is on, whose gradients are the net's own. A pass is captured only for one that
+  // SumsCapturedPasses.
+  GradientSink* gradients = nullptr;
+  // Called behind the backward pass: enqueues the same each time. Not together with `gradients`.
+  const std::function<void()>* fused_update = nullptr;
+};
+
 // Parameters whose gradients become final together and are contiguous in memory.
 struct GradientSlice {
   std::span<float> values;         // on the device, with the padding after each parameter
@@ -60,21 +72,20 @@ class Net {
 
   const std::string& name() const { return graph_->name; }
 
-  // One pass over all layers; returns the loss: the sum of loss_weight times each weighted output.
-  float Forward(NetBatch batch = NetBatch::kNext);
-  // The same without waiting for the loss, where the device runs later: TakeLoss waits, for the
-  // oldest pass that was started, and throws what Forward would have thrown then. At most
-  // kMaxInFlight may be started and not taken.
+  // One pass, or a half of one, without waiting for the loss where the device runs later. On a net
+  // that captures, all behind the last layer that RunsOnHost is one call of the device from the
+  // second whole pass of its kind on: with `gradients`, with `fused_update` and with neither. The
+  // numbers are the same bit for bit.
+  void Run(const Pass& pass = {});
+  // Waits for the loss of the oldest forward pass that was started, and throws what that pass has
+  // to throw. At most kMaxInFlight may be started and not taken.
   static constexpr int kMaxInFlight = 2;
-  void StartForward(NetBatch batch = NetBatch::kNext);
   float TakeLoss();
   int in_flight() const;
-  // StartForward on the next batch, and Backward with `sink`; then `then`, which queues the same
-  // each time. Both may be null, and one of them is. On a net that records, all behind the last
-  // layer that RunsOnHost is one call of the device from the second such pass on, counted with a
-  // `sink`, with `then` and with neither; a `sink` must be one that SumsCapturedPasses. The numbers
-  // are the same bit for bit.
-  void StartPass(GradientSink* sink = nullptr, const std::function<void()>* then = nullptr);
+  // A forward pass; returns the loss: the sum of loss_weight times each weighted output.
+  float Forward(NetBatch batch = NetBatch::kNext);
+  // Adds to the parameter gradients. After a Forward.
+  void Backward() { Run({.mode = Pass::Mode::kBackward}); }
   // No pass is recorded from here on, since `why`: "layer 'bn' ...". Logged where one would be.
   void DisableCapture(const std::string& why);
   // Whether a pass may be started before the loss of the one before is taken: where a device runs
@@ -92,10 +103,6 @@ class Net {
   void SetActivationSlot(int slot);
   int activation_slots() const { return options_.activation_slots; }
 
-  // Adds to the parameter gradients. After a Forward. `sink`, where not null, is told of each slice
-  // as soon as it is final; after the last line of debug_info where that is on, whose gradients
-  // are the net's own.
-  void Backward(GradientSink* sink = nullptr);
   // From the next Backward on the loss's gradient is multiplied by *factor, one float on the
   // device, and so are all others. Null: it is not.
   void ScaleLoss(const float* factor) { loss_scale_ = factor; }
@@ -155,8 +162,16 @@ class Net {
   void RequireNoneStarted() const;
   void SplitHostNodes();
   bool Captures() const;
-  std::unique_ptr<CapturedGraph> Capture(GradientSink* sink, const std::function<void()>* then);
-  void RunIdentical(GradientSink* sink, const std::function<void()>* then, CapturedEvent* losses);
+  struct CapturedPass {
+    bool warmed_up = false;  // such a pass was made
+    std::unique_ptr<CapturedGraph> recording;
+  };
+  CapturedPass* CaptureFor(const Pass& pass);
+  void RunCaptured(const Pass& pass, CapturedPass& captured);
+  std::unique_ptr<CapturedGraph> Capture(const Pass& pass);
+  void RunIdentical(const Pass& pass, CapturedEvent* losses);
+  void RunForward(NetBatch batch);
+  void RunBackward(GradientSink* sink);
   void SendLosses();
   // With several parts of the first alone.
   bool LogsDebugInfo() const { return debug_ && part_ == 0; }
@@ -181,12 +196,8 @@ class Net {
   bool debug_ = false;
   bool runs_ahead_ = false;
   const float* loss_scale_ = nullptr;
-  // Of a net that records: the first layer of what is recorded; a pass alone, with a sink, and with
-  // what comes then, each null before it is recorded.
-  struct CapturedPass {
-    bool warmed_up = false;  // such a pass
-    std::unique_ptr<CapturedGraph> recording;
-  };
+  // Of a net that captures: the first layer of what is captured; a pass alone, with a sink, and
+  // with an update.
   int first_captured_ = 0;
   bool captures_ = false;
   CapturedPass captured_pass_, captured_with_sums_, captured_with_update_;

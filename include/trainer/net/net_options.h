@@ -43,8 +43,8 @@ struct NetOptions {
   // Net::ActivateVirtualRank.
   int virtual_ranks = 1;
   bool allow_reevaluation = false;  // lets Forward take NetBatch::kSame, which costs some memory
-  bool capture = false;     // StartPass records passes, where the device can and they are alike
-  ChainOptions chain = {};  // of layers that learn from samples of their own model
+  bool capture = false;             // records whole passes, where the device can and they are alike
+  ChainOptions chain = {};          // of layers that learn from samples of their own model
   BufferReuse memory = BufferReuse::kShared;
   bool recompute = false;  // as the net's `recompute` says, or this
   // Bytes that activations and scratch may take together; 0: no limit. If they need more, the plan

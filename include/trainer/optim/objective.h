@@ -60,7 +60,7 @@ class Objective {
   // The same without waiting for the loss if IsAsync(). TakeLoss returns the loss of the oldest
   // evaluation whose loss was not taken; at most kMaxInFlight may be in flight. Both throw what
   // Evaluate would have thrown. `fused_update`, which requires IsAsync(), is queued after the last
-  // pass of a new batch: see Net::StartPass.
+  // pass of a new batch: see Pass::fused_update.
   static constexpr int kMaxInFlight = 2;
   void Run(NetBatch batch, const std::function<void()>* fused_update = nullptr);
   float TakeLoss();

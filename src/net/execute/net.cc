@@ -98,11 +98,18 @@ Net::~Net() = default;
 
 float Net::Forward(NetBatch batch) {
   RequireNoneStarted();
-  StartForward(batch);
+  Run({.mode = Pass::Mode::kForward, .batch = batch});
   return TakeLoss();
 }
 
-void Net::StartForward(NetBatch batch) {
+void Net::Run(const Pass& pass) {
+  if (CapturedPass* const captured = CaptureFor(pass)) return RunCaptured(pass, *captured);
+  if (pass.mode != Pass::Mode::kBackward) RunForward(pass.batch);
+  if (pass.mode != Pass::Mode::kForward) RunBackward(pass.gradients);
+  if (pass.fused_update != nullptr) (*pass.fused_update)();
+}
+
+void Net::RunForward(NetBatch batch) {
   if (batch == NetBatch::kSame) {
     ComputeAgain();
   } else {

@@ -29,44 +29,45 @@ void Net::DisableCapture(const std::string& why) {
   captures_ = false;
 }
 
-void Net::StartPass(GradientSink* sink, const std::function<void()>* then) {
-  CapturedPass& kept = sink != nullptr   ? captured_with_sums_
-                       : then != nullptr ? captured_with_update_
-                                         : captured_pass_;
-  const bool can = Captures() && (sink == nullptr || sink->SumsCapturedPasses());
-  // The first one is not recorded: in it libraries take what they need and kernels are loaded, and
-  // a group learns its buckets.
-  if (!can || !std::exchange(kept.warmed_up, true)) {
-    StartForward();
-    Backward(sink);
-    if (then != nullptr) (*then)();
-    return;
-  }
+// What is kept of passes like this one. Null for a pass that is not recorded, such as the first of
+// its kind: in it libraries take what they need and kernels are loaded, and a group learns its
+// buckets.
+Net::CapturedPass* Net::CaptureFor(const Pass& pass) {
+  if (pass.mode != Pass::Mode::kBoth || pass.batch != NetBatch::kNext || !Captures())
+    return nullptr;
+  if (pass.gradients != nullptr && !pass.gradients->SumsCapturedPasses()) return nullptr;
+  CapturedPass& kept = pass.gradients != nullptr      ? captured_with_sums_
+                       : pass.fused_update != nullptr ? captured_with_update_
+                                                      : captured_pass_;
+  return std::exchange(kept.warmed_up, true) ? &kept : nullptr;
+}
+
+void Net::RunCaptured(const Pass& pass, CapturedPass& captured) {
   BeginPass();
   for (int i = 0; i < first_captured_; ++i) ForwardLayer(i);
-  if (kept.recording == nullptr) kept.recording = Capture(sink, then);
-  const bool plays = kept.recording != nullptr;
-  plays ? kept.recording->Launch() : RunIdentical(sink, then, nullptr);
-  bindings_->results().StartReadback(true, plays && sink != nullptr);
-  if (plays && sink != nullptr) sink->OnReplay();
+  if (captured.recording == nullptr) captured.recording = Capture(pass);
+  const bool plays = captured.recording != nullptr;
+  plays ? captured.recording->Launch() : RunIdentical(pass, nullptr);
+  bindings_->results().StartReadback(true, plays && pass.gradients != nullptr);
+  if (plays && pass.gradients != nullptr) pass.gradients->OnReplay();
 }
 
 // What is the same in each pass. Where gradients are summed, losses are as well: they are there
 // for the host behind forward, and `losses`, where it is not null, marks that.
-void Net::RunIdentical(GradientSink* sink, const std::function<void()>* then,
-                       CapturedEvent* losses) {
+void Net::RunIdentical(const Pass& pass, CapturedEvent* losses) {
   PassResults& results = bindings_->results();
   for (int i = first_captured_; i < graph_->nodes.size(); ++i) ForwardLayer(i);
   results.QueueLosses(state_->losses());
-  if (sink != nullptr) results.Publish(false);
+  if (pass.gradients != nullptr) results.Publish(false);
   if (losses != nullptr) losses->Record();
-  Backward(sink);
-  if (then != nullptr) (*then)();
-  sink != nullptr ? results.AdvancePassCounter() : results.Publish(true);
+  RunBackward(pass.gradients);
+  if (pass.fused_update != nullptr) (*pass.fused_update)();
+  pass.gradients != nullptr ? results.AdvancePassCounter() : results.Publish(true);
 }
 
 // A net that cannot be recorded, whatever the reason, trains without that: null.
-std::unique_ptr<CapturedGraph> Net::Capture(GradientSink* sink, const std::function<void()>* then) {
+std::unique_ptr<CapturedGraph> Net::Capture(const Pass& pass) {
+  GradientSink* const sink = pass.gradients;
   const GraphCapture& capture = *device_.capture();
   std::unique_ptr<CapturedGraph> recording;
   try {
@@ -74,7 +75,7 @@ std::unique_ptr<CapturedGraph> Net::Capture(GradientSink* sink, const std::funct
         sink == nullptr ? nullptr : bindings_->results().EventAfterLosses(capture);
     if (sink != nullptr) sink->BeginCapture();
     recording = capture.Capture([&] {
-      RunIdentical(sink, then, losses);
+      RunIdentical(pass, losses);
       if (sink != nullptr) sink->EndCapture();
     });
   } catch (const Error& error) {
@@ -88,8 +89,8 @@ std::unique_ptr<CapturedGraph> Net::Capture(GradientSink* sink, const std::funct
   const auto end = graph_->nodes.end();
   while (first != end && first->spec.type() == "Split") ++first;  // which no user wrote
   const std::string from = first != end ? Join("layer '", first->spec.name(), "'") : "backward";
-  LOG(INFO) << "Recorded a " << (then == nullptr ? "pass" : "step") << " of net '" << name()
-            << "' from " << from << " on as a CUDA graph: " << recording->NumOperations()
+  LOG(INFO) << "Recorded a " << (pass.fused_update == nullptr ? "pass" : "step") << " of net '"
+            << name() << "' from " << from << " on as a CUDA graph: " << recording->NumOperations()
             << " kernels, copies"
             << (sink == nullptr ? " and fills" : ", fills and markers for the sums of gradients")
             << " start with one call";

@@ -60,7 +60,7 @@ void Net::MakeSlices() {
   }
 }
 
-void Net::Backward(GradientSink* sink) {
+void Net::RunBackward(GradientSink* sink) {
   if (loss_scale_ != nullptr) ScaleSeedGradients(*graph_, *bindings_, device_, loss_scale_);
   size_t next = 0;
   const auto tell = [&](int layer) {

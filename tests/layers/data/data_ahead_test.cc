@@ -235,7 +235,7 @@ TEST_F(DataAheadTest, ABatchIsCopiedDuringThePassBefore) {
       pause *= 2;
     }
     device.NewStep();
-    ahead.net->StartForward();
+    ahead.net->Run({.mode = Pass::Mode::kForward});
     if (on_its_way) {
       EXPECT_EQ(device.waits, 0) << "pass " << pass;
     }
