@@ -96,12 +96,10 @@ class Net {
   // iteration's batch and counts in passes(), then come those of parts 1, 2, ... up to parts() - 1.
   // Running averages are the caller's business (ParamStore::RunningStats).
   void ActivateVirtualRank(int part);
-  int virtual_ranks() const { return options_.virtual_ranks; }
 
   // From here on passes are made, and values read, in memory of slot `slot`: a backward pass is
   // that of the last forward pass of its slot. For nets whose layers keep no state.
   void SetActivationSlot(int slot);
-  int activation_slots() const { return options_.activation_slots; }
 
   // From the next Backward on the loss's gradient is multiplied by *factor, one float on the
   // device, and so are all others. Null: it is not.
@@ -150,7 +148,6 @@ class Net {
   const Bindings& bindings() const { return *bindings_; }
   ParamStore& store() const { return params_; }
   const Device& device() const { return device_; }
-  bool training() const { return options_.training; }
 
  private:
   Tensor At(ValueId id, BufferId buffer) const;

@@ -117,7 +117,10 @@ class BrokenPass {
 };
 
 bool CanRepeat(const Net& net) {
-  if (net.device().IsAsync() || net.virtual_ranks() > 1 || net.activation_slots() > 1) return false;
+  const NetOptions& options = net.graph().options;
+  if (net.device().IsAsync() || options.virtual_ranks > 1 || options.activation_slots > 1) {
+    return false;
+  }
   return std::ranges::none_of(net.graph().nodes,
                               [](const Node& node) { return node.signature.state_bytes > 0; });
 }

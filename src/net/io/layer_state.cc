@@ -33,7 +33,7 @@ std::vector<LayerState> SaveLayerStates(Net& net) {
     const Node& node = net.graph().nodes[id];
     const std::span<const std::byte> memory = net.bindings().Of(id).forward.State();
     LayerState state{node.key, node.layer->SaveState(), !memory.empty(), {}};
-    for (int part = 0; part < net.virtual_ranks() && state.per_rank; ++part) {
+    for (int part = 0; part < net.graph().options.virtual_ranks && state.per_rank; ++part) {
       net.ActivateVirtualRank(part);
       (part == 0 ? state.bytes : state.other_virtual_ranks.emplace_back()) = BytesOf(net, memory);
     }

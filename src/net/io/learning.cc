@@ -26,7 +26,8 @@ std::vector<std::string> LayersWithoutAverages(const Net& net) {
   std::vector<std::string> names;
   for (const Node& node : net.graph().nodes) {
     const caffe::BatchNormParameter& param = node.spec.proto().batch_norm_param();
-    const bool stored = param.has_use_global_stats() ? param.use_global_stats() : !net.training();
+    const bool stored =
+        param.has_use_global_stats() ? param.use_global_stats() : !net.graph().options.training;
     if (node.spec.type() != "BatchNorm" || !stored || node.params.size() <= kFactor) continue;
     float factor = 0;
     net.device().CopyToHost(&factor, node.params[kFactor]->weight, sizeof(factor));

@@ -21,7 +21,7 @@ bool CanBeShared(const Net& net, NodeId id) {
 bool ShareBatches(Net& net, const TestShard& share) {
   const auto ids = net.graph().nodes.Ids();
   const auto can = [&](NodeId id) { return CanBeShared(net, id); };
-  if (net.training() || !std::ranges::all_of(ids, can)) return false;
+  if (net.graph().options.training || !std::ranges::all_of(ids, can)) return false;
   if (share.rank < share.period) ShareData(net, share);
   return true;
 }
