@@ -24,8 +24,10 @@ class TreeAccumulator final : public GradientSink {
   // Replaces the communicator from the next evaluation on: null, or the constructor's.
   void ReduceOver(Communicator* group) { group_ = group; }
 
-  int virtual_ranks() const { return net_.virtual_ranks(); }  // of this rank
-  int total() const { return net_.virtual_ranks() * (group_ == nullptr ? 1 : group_->rank().size); }
+  int virtual_ranks() const { return net_.graph().options.virtual_ranks; }  // of this rank
+  int total() const {
+    return net_.graph().options.virtual_ranks * (group_ == nullptr ? 1 : group_->rank().size);
+  }
 
   // Called before and after forward and backward of a virtual rank in pass `pass` of the iteration,
   // in the order of passes, and of virtual ranks within a pass. Gradients are zero before the first
