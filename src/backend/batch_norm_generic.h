@@ -24,13 +24,12 @@
 #include "batch_norm_math.h"
 #include "desc_checks.h"
 #include "trainer/backend/primitives/batch_norm.h"
-#include "trainer/backend/primitives/joins_means.h"
 
 namespace trainer {
 
 // Loops runs functors over channels and pixels: see cpu/loops.h and cuda/pixel_loops.h.
 template <class Loops>
-class BatchNormPasses final : public BatchNormPrimitive, public JoinsMeans {
+class BatchNormPasses final : public BatchNormPrimitive {
  public:
   BatchNormPasses(const BatchNormDesc& desc, const Loops& loops)
       : desc_(desc), pixels_(loops.Chunks(desc.shape)), loops_(loops) {}

@@ -2,20 +2,13 @@
 
 #include <algorithm>
 
-#include "trainer/backend/primitives/dropped_nan.h"
-#include "trainer/backend/primitives/packed_weight.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {
 
-template <class Step>
-TakesPackedWeight* AsTaker(const std::unique_ptr<Step>& step) {
-  return dynamic_cast<TakesPackedWeight*>(step.get());
-}
-
-class ConvOfKernels final : public ConvPrimitive, public TakesPackedWeight, public MayDropNan {
+class ConvOfKernels final : public ConvPrimitive {
  public:
   ConvOfKernels(const ConvDesc& desc, std::unique_ptr<ConvForward> forward,
                 std::unique_ptr<ConvBackwardData> data, std::unique_ptr<ConvBackwardWeight> weight)
@@ -37,21 +30,15 @@ class ConvOfKernels final : public ConvPrimitive, public TakesPackedWeight, publ
   // Returns the layout of the first direction that has one. All directions with the same layout
   // share the copy.
   std::optional<PackedLayout> packed_layout() const override {
-    for (const TakesPackedWeight* const taker : {AsTaker(forward_), AsTaker(data_)}) {
-      if (taker != nullptr && taker->packed_layout()) return taker->packed_layout();
-    }
-    return std::nullopt;
+    const std::optional<PackedLayout> forward = forward_->packed_layout();
+    return forward ? forward : data_->packed_layout();
   }
   void UsePackedWeight(const void* copy, const bool* holds) override {
-    for (TakesPackedWeight* const taker : {AsTaker(forward_), AsTaker(data_)}) {
-      if (taker != nullptr && taker->packed_layout() == packed_layout())
-        taker->UsePackedWeight(copy, holds);
-    }
+    const std::optional<PackedLayout> layout = packed_layout();
+    if (forward_->packed_layout() == layout) forward_->UsePackedWeight(copy, holds);
+    if (data_->packed_layout() == layout) data_->UsePackedWeight(copy, holds);
   }
-  void AllowDroppedNan() override {
-    auto* const forward = dynamic_cast<MayDropNan*>(forward_.get());
-    if (forward != nullptr) forward->AllowDroppedNan();
-  }
+  void AllowDroppedNan() override { forward_->AllowDroppedNan(); }
   void Forward(ConstTensor x, const float* weight, const float* bias, Tensor y,
                std::span<std::byte> scratch) override {
     Expect("input", x, in_);

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -18,10 +19,14 @@ class ConvForward {
   virtual ~ConvForward() = default;
   virtual std::string Name() const = 0;
   virtual size_t ScratchBytes() const = 0;
-  // Computes y = x * weight [+ bias], then max(0, y) if ConvDesc::relu is set. Keeps NaN, unless it
-  // implements MayDropNan and AllowDroppedNan was called.
+  // y = x * weight [+ bias], then max(0, y) where ConvDesc::relu asks for it; NaN stays until
+  // AllowDroppedNan.
   virtual void Run(const void* x, const float* weight, const float* bias, void* y,
                    std::span<std::byte> scratch) = 0;
+  // As in ConvPrimitive.
+  virtual std::optional<PackedLayout> packed_layout() const { return std::nullopt; }
+  virtual void UsePackedWeight(const void* /*copy*/, const bool* /*holds*/) {}
+  virtual void AllowDroppedNan() {}
 };
 
 class ConvBackwardData {
@@ -30,6 +35,9 @@ class ConvBackwardData {
   virtual std::string Name() const = 0;
   virtual size_t ScratchBytes() const = 0;
   virtual void Run(const void* dy, const float* weight, void* dx, std::span<std::byte> scratch) = 0;
+  // As in ConvPrimitive.
+  virtual std::optional<PackedLayout> packed_layout() const { return std::nullopt; }
+  virtual void UsePackedWeight(const void* /*copy*/, const bool* /*holds*/) {}
 };
 
 class ConvBackwardWeight {

@@ -34,9 +34,9 @@ void InferenceNet::LoadWeights(std::span<const std::string> files) {
 
 void RequireBlobs(const Net& net, const std::string& flag, const std::vector<std::string>& blobs) {
   std::set<std::string> names;
-  for (int i = 0; i < net.NumLayers(); ++i) {
-    if (net.LayerAt(i).type() == "Split" || net.LayerAt(i).type() == "Cast") continue;
-    names.insert(net.LayerAt(i).proto().top().begin(), net.LayerAt(i).proto().top().end());
+  for (const Node& node : net.graph().nodes) {
+    if (node.spec.type() == "Split" || node.spec.type() == "Cast") continue;
+    names.insert(node.spec.proto().top().begin(), node.spec.proto().top().end());
   }
   const std::vector<std::string> known(names.begin(), names.end());
   for (const std::string& blob : blobs) {

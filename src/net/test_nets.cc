@@ -10,7 +10,6 @@
 #include "trainer/base/text/text.h"
 #include "trainer/config/batch_size.h"
 #include "trainer/layers/data_layer.h"
-#include "trainer/layers/file_writer.h"
 #include "trainer/net/data_layers.h"
 
 namespace trainer {
@@ -37,10 +36,8 @@ NetSpec Resized(const NetSpec& spec, int64_t from, int64_t to) {
 }
 
 bool WritesFiles(const Net& net) {
-  for (int i = 0; i < net.NumLayers(); ++i) {
-    if (dynamic_cast<const FileWriter*>(&net.GetLayer(i)) != nullptr) return true;
-  }
-  return false;
+  return std::ranges::any_of(net.graph().nodes,
+                             [](const Node& node) { return node.signature.writes_files; });
 }
 
 // Returns the largest divisor of `records` that is not larger than `batch`.
@@ -53,12 +50,12 @@ int64_t FittingBatch(int64_t records, int64_t batch) {
 
 TestData TestDataOf(const Net& net, bool reads_keys) {
   TestData data;
-  for (int i = 0; i < net.NumLayers(); ++i) {
-    DataLayer* const source = net.GetLayer(i).data_layer();
+  for (const Node& node : net.graph().nodes) {
+    DataLayer* const source = node.layer->data_layer();
     if (source == nullptr) continue;
     const int64_t records = source->CountRecords(reads_keys);
     const int64_t batch = source->RecordsPerBatch();
-    const std::string& name = net.LayerAt(i).name();
+    const std::string& name = node.spec.name();
     if (!data.layer.empty() && (records != data.records || batch != data.batch)) {
       data.difference =
           Join("layer '", name, "' reads ", records, " records in batches of ", batch,

@@ -56,8 +56,8 @@ class ContrastiveDivergenceOptimizer final : public Optimizer {
   void Prepare(Objective& objective) override {
     const Net& net = objective.net();
     int learning = 0;
-    for (int i = 0; i < net.NumLayers(); ++i) {
-      learning += LearnsFromChains(net.LayerAt(i)) && net.RunsBackward(i) ? 1 : 0;
+    for (const Node& node : net.graph().nodes) {
+      learning += LearnsFromChains(node.spec) && node.has_backward ? 1 : 0;
     }
     if (learning == 0) {
       spec_.Fail(

@@ -75,17 +75,18 @@ void Objective::RunPasses(NetBatch batch, const std::function<void()>* fused_upd
       GradientSink* const sink = accumulator_.SinkOf(pass, virtual_rank);
       if (labels_ != nullptr) {
         labels_->BeginPass(pass, iter_size_);
-        net_.StartForward(batch);
+        net_.Run({.mode = Pass::Mode::kForward, .batch = batch});
         if (pass > 0) ScaleGradients(labels_->ScaleOfEarlier());
-        net_.Backward(sink);
-      } else if (batch == NetBatch::kNext && accumulator_.virtual_ranks() == 1) {
-        net_.StartPass(sink, pass + 1 == iter_size_ ? fused_update : nullptr);
+        net_.Run({.mode = Pass::Mode::kBackward, .gradients = sink});
+      } else if (accumulator_.virtual_ranks() == 1) {
+        net_.Run({.batch = batch,
+                  .gradients = sink,
+                  .fused_update = pass + 1 == iter_size_ ? fused_update : nullptr});
       } else {
-        net_.StartForward(batch);
-        const bool looks =
-            virtual_rank == 0 && pass + 1 == iter_size_ && accumulator_.virtual_ranks() > 1;
+        net_.Run({.mode = Pass::Mode::kForward, .batch = batch});
+        const bool looks = virtual_rank == 0 && pass + 1 == iter_size_;
         if (looks && look_) look_();
-        net_.Backward(sink);
+        net_.Run({.mode = Pass::Mode::kBackward, .gradients = sink});
       }
       accumulator_.End(pass, virtual_rank);
       while (net_.in_flight() > (net_.RunsAhead() ? 1 : 0)) ReadPass();

@@ -185,7 +185,8 @@ void Solver::BuildTrainNet(const SolverOptions& options) {
     LOG(INFO) << "virtual_ranks " << proto_.virtual_ranks() << ": each rank computes "
               << virtual_ranks_->count << (virtual_ranks_->count == 1 ? " part" : " parts")
               << " of every batch, one after the other, and needs "
-              << ExtraVirtualRankBytes(*train_net_, virtual_ranks_->count, proto_.iter_size()) /
+              << ExtraVirtualRankBytes(train_net_->graph(), virtual_ranks_->count,
+                                       proto_.iter_size()) /
                      1024
               << " KiB more for their sums";
     return;  // no JoinReplicas: each virtual rank counts the labels of its own part alone

@@ -76,12 +76,12 @@ void Solver::ShowNumbers() {
 
 // Shows the outputs of data layers that look like images and are still in memory.
 void Solver::ShowBatch() {
-  for (int i = 0; i < train_net_->NumLayers(); ++i) {
-    const LayerSpec& layer = train_net_->LayerAt(i);
-    if (layer.proto().bottom_size() > 0) continue;
-    for (int top = 0; top < layer.proto().top_size(); ++top) {
-      const Tensor& value = train_net_->Output(i, top);
-      const std::string& blob = layer.proto().top(top);
+  const Graph& graph = train_net_->graph();
+  for (const Node& node : graph.nodes) {
+    if (!node.in.empty()) continue;
+    for (const ValueId out : node.out) {
+      const Tensor value = train_net_->Value(out);
+      const std::string& blob = graph.values[out].name;
       if (!LooksLikeImages(value.shape) || !IsIntact(*train_net_, blob)) continue;
       const Shape shape = value.shape.With(0, std::min(value.shape[0], kShownImages));
       std::vector<float> numbers(static_cast<size_t>(shape.Count()));

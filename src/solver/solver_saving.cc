@@ -227,9 +227,7 @@ void Solver::CheckSnapshotForm() const {
   }
   if (FormatOf(proto_) == SnapshotFormat::kHdf5) {
     std::vector<std::string> names;
-    for (int i = 0; i < train_net_->NumLayers(); ++i) {
-      names.push_back(train_net_->LayerAt(i).name());
-    }
+    for (const Node& node : train_net_->graph().nodes) names.push_back(node.spec.name());
     CheckHdf5Names(names);
   } else {
     CheckModelBytes(WholeWeightBytes() * (proto_.snapshot_diff() ? 2 : 1));

@@ -228,20 +228,23 @@ void Pipeline::Receive(const StageChannel& channel, const Tensor& value) const {
 
 float Pipeline::Forward(Net& net, int number) {
   const NetTraffic& traffic = traffic_[Index(number)];
-  for (const Crossing& in : traffic.values_in) Receive(*in.channel, net.EdgeIn(in.edge));
+  for (const Crossing& in : traffic.values_in)
+    Receive(*in.channel, net.Value(net.graph().boundary_in[in.edge]));
   const float loss = net.Forward();
   ++forwards_[Index(number)];
-  for (const Crossing& out : traffic.values_out) Send(out.channel, net.EdgeOut(out.edge));
+  for (const Crossing& out : traffic.values_out)
+    Send(out.channel, net.Value(net.graph().boundary_out[out.edge]));
   return loss;
 }
 
 void Pipeline::Backward(Net& net) {
   const NetTraffic& traffic = traffic_[0];
   for (const Crossing& in : traffic.gradients_in)
-    Receive(*in.channel, net.EdgeOutGradient(in.edge));
+    Receive(*in.channel, net.Gradient(net.graph().boundary_out[in.edge]));
   net.Backward();
   ++backwards_;
-  for (const Crossing& out : traffic.gradients_out) Send(out.channel, net.EdgeInGradient(out.edge));
+  for (const Crossing& out : traffic.gradients_out)
+    Send(out.channel, net.Gradient(net.graph().boundary_in[out.edge]));
 }
 
 // Runs forward passes until `under_way` micro-batches are in flight, then alternates one backward

@@ -53,7 +53,7 @@ void LayerPass(benchmark::State& state, const std::string& layer, bool forward, 
       data_filler { type: "constant" value: 0.5 } } })";
   Fixture f(
       Join(source, "layer { name: \"it\" bottom: \"x\" top: \"y\" loss_weight: 1 ", layer, " }"));
-  const int it = f.net->NumLayers() - 1;
+  const int it = f.net->graph().nodes.size() - 1;
   for (auto _ : state) {
     if (forward) {
       f.net->ForwardLayer(it);

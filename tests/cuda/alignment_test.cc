@@ -6,7 +6,6 @@
 
 #include "cuda/gpu_testing.h"
 #include "trainer/backend/primitives/batch_norm.h"
-#include "trainer/backend/primitives/masks_and_sums.h"
 #include "trainer/backend/primitives/pool.h"
 
 namespace trainer {
@@ -116,8 +115,7 @@ TEST_F(AlignmentTest, SumsOverChannelsTakeTensorsAnywhere) {
     const auto desc = ChannelSumsDesc::Of(shape, 1);
     const ConstTensor times = y;
     device().AddChannelSums(desc, x, &times, sums.f32());
-    EXPECT_TRUE(
-        dynamic_cast<const MasksAndSums&>(device()).ReluGradAndBiasGrad(desc, x, y, g, sums.f32()));
+    EXPECT_TRUE(device().ReluGradAndBiasGrad(desc, x, y, g, sums.f32()));
     std::vector<float> all;
     for (const Array* array : {&g, &sums}) array->AddTo(&all);
     return all;

@@ -9,7 +9,6 @@
 #include "support/test_device.h"
 #include "trainer/backend/memory/scratch_layout.h"
 #include "trainer/backend/primitives/conv.h"
-#include "trainer/backend/primitives/dropped_nan.h"
 
 namespace trainer {
 
@@ -32,7 +31,7 @@ class ConvRun {
   // `gap`: floats that the weights lie off the start of an allocation, as among others of a net.
   ConvNumbers On(const Device& device, size_t gap = 0, bool may_drop_nan = false) const {
     const auto plan = device.NewConv(desc_);
-    if (may_drop_nan) dynamic_cast<MayDropNan&>(*plan).AllowDroppedNan();
+    if (may_drop_nan) plan->AllowDroppedNan();
     const OnDevice<std::byte> x(device, Stored(x_)), dy(device, Stored(dy_));
     const OnDevice<std::byte> y(device, dy.size()), dx(device, x.size());
     const OnDevice<float> weight(device, Behind(gap, weight_)), bias(device, Behind(gap, bias_));

@@ -31,11 +31,10 @@ class RecordedGroupTest : public GradientGroupTest {
   }
 
   std::unique_ptr<CapturedGraph> Record(Communicator& group) {
-    auto& sums = dynamic_cast<SumsCapturedPasses&>(group);
-    sums.BeginCapture();
-    return CaptureOf(device())->Capture([&] {
+    group.BeginCapture();
+    return device().capture()->Capture([&] {
       QueuePass(group);
-      sums.EndCapture();
+      group.EndCapture();
     });
   }
 
@@ -58,7 +57,7 @@ class RecordedGroupTest : public GradientGroupTest {
     for (const float first : {100.0f, -7.0f}) {
       SetFirst(first);
       recording->Launch();
-      dynamic_cast<SumsCapturedPasses&>(group).OnReplay();
+      group.OnReplay();
       ExpectSums(group, first, times);
     }
     SetFirst(3);
@@ -129,7 +128,7 @@ TEST_F(RecordedGroupTest, TheFirstSumBeginsBeforeTheLastGradientIsThere) {
     device().CopyToDevice(gradients_.data() + kSlices * kSlice - 1, &mark, sizeof(mark));
     device().Synchronize();
     recording->Launch();
-    dynamic_cast<SumsCapturedPasses&>(*group).OnReplay();
+    group->OnReplay();
     ExpectSums(*group, static_cast<float>(seed), 2);
   }
   EXPECT_TRUE(overlaps);
@@ -144,7 +143,7 @@ TEST_F(RecordedGroupTest, APlayedPassIsOneLaunchAndTwoCopiesABucket) {
   EXPECT_EQ(recording->NumOperations(), 5 + 3) << "kernels; marks of three buckets";
   emulated_gpu::ResetCounters();
   recording->Launch();
-  dynamic_cast<SumsCapturedPasses&>(*group).OnReplay();
+  group->OnReplay();
   group->WaitGradient(kLast);
   const emulated_gpu::Counters counters = emulated_gpu::Count();
   EXPECT_EQ(counters.graph_launches, 1);
@@ -176,7 +175,7 @@ TEST_F(RecordedGroupTest, APassThatCannotBeRecordedLeavesNothingBehind) {
                                    {3, "cudaGraphInstantiate"}}) {
     emulated_gpu::InjectError(emulated_gpu::CallKind::kCapture, call, 900);
     EXPECT_THAT(ErrorOf([&] { Record(*group); }).second, HasSubstr(name));
-    dynamic_cast<SumsCapturedPasses&>(*group).DropCapture();
+    group->DropCapture();
     SetFirst(2);
     QueuePass(*group);
     ExpectSums(*group, 2, 2);
@@ -185,23 +184,22 @@ TEST_F(RecordedGroupTest, APassThatCannotBeRecordedLeavesNothingBehind) {
 
 TEST_F(RecordedGroupTest, RefusesToPlayBeforeAllSumsWereWaitedFor) {
   const auto group = MakeStagedGroup(device(), Options());
-  auto& sums = dynamic_cast<SumsCapturedPasses&>(*group);
   SetFirst(1);
   QueuePass(*group);
   ExpectSums(*group, 1, 2);
   const std::unique_ptr<CapturedGraph> recording = Record(*group);
   recording->Launch();
-  sums.OnReplay();
+  group->OnReplay();
   group->WaitGradient(0);
   recording->Launch();
-  const auto [code, text] = ErrorOf([&] { sums.OnReplay(); });
+  const auto [code, text] = ErrorOf([&] { group->OnReplay(); });
   EXPECT_EQ(code, ErrorCode::kInternal);
   EXPECT_THAT(text, HasSubstr("were not waited for"));
 }
 
 // Results of a pass that is under way still.
 TEST_F(RecordedGroupTest, AMarkLetsResultsBeReadBeforeTheRestIsDone) {
-  const GraphCapture& recorder = *CaptureOf(device());
+  const GraphCapture& recorder = *device().capture();
   const std::unique_ptr<CapturedEvent> mark = recorder.NewEvent();
   const std::unique_ptr<AsyncReadback> read = mark->NewReadback();
   std::pmr::vector<float> host(1, &device().PinnedMemory());

@@ -25,10 +25,10 @@ layer { name: "far" type: "EuclideanLoss" bottom: "x" bottom: "x" top: "far" }
 )");
   const std::vector<LabelConsumer> uses = FindLabelConsumers(*small.net);
   ASSERT_EQ(uses.size(), 2u);
-  EXPECT_EQ(small.net->LayerAt(uses[0].layer).name(), "loss");
+  EXPECT_EQ(small.net->graph().nodes[NodeId(uses[0].layer)].spec.name(), "loss");
   EXPECT_EQ(uses[0].axis, 1);
   EXPECT_EQ(uses[0].classes, 3);
-  EXPECT_EQ(small.net->LayerAt(uses[0].source).name(), "data");
+  EXPECT_EQ(small.net->graph().nodes[NodeId(uses[0].source)].spec.name(), "data");
   EXPECT_EQ(uses[0].source_top, 1);
   EXPECT_TRUE(uses[0].Takes(255));
   EXPECT_EQ(uses[1].axis, 1);

@@ -64,12 +64,12 @@ TEST(FindImagesTest, FindsWhatADataLayerGivesOutAsImages) {
       "layer { name: 'rows' type: 'Input' top: 'r' input_param { shape { dim: 3 dim: 4 } } } "
       "layer { name: 'in' type: 'Input' top: 'y' top: 'x' input_param { "
       "shape { dim: 3 } shape { dim: 3 dim: 3 dim: 5 dim: 5 } } }");
-  const Tensor* const images = FindImages(*net.net, nullptr);
-  ASSERT_NE(images, nullptr);
+  const std::optional<Tensor> images = FindImages(*net.net, nullptr);
+  ASSERT_TRUE(images.has_value());
   EXPECT_EQ(images->shape, Shape({3, 3, 5, 5}));
   const SmallNet rows(
       "layer { name: 'rows' type: 'Input' top: 'r' input_param { shape { dim: 3 dim: 4 } } }");
-  EXPECT_EQ(FindImages(*rows.net, nullptr), nullptr);
+  EXPECT_FALSE(FindImages(*rows.net, nullptr).has_value());
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "support/net_text.h"
 #include "support/test_device.h"
 #include "trainer/base/text/text.h"
+#include "trainer/net/compile.h"
 #include "trainer/net/net.h"
 
 namespace trainer {
@@ -111,9 +112,7 @@ MemoryPlan PlanWith(const std::string& text, size_t most) {
   const NetSpec spec = NetFromText(text);
   const auto device = MakeTestDevice(2);
   ParamStore params(*device);
-  NetOptions options = OptionsFor(most);
-  options.plan_only = true;
-  return Net(spec, options, *device, params).graph().memory;
+  return Compile(spec, OptionsFor(most), *device, params)->memory;
 }
 
 int CountAgain(const MemoryPlan& plan) {

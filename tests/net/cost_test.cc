@@ -38,8 +38,8 @@ class TrafficTest : public testing::Test {
     options.log = false;
     ParamStore params(*device_);
     const Net net(spec_, options, *device_, params);
-    for (int i = 0; i < net.NumLayers(); ++i) {
-      if (net.LayerAt(i).name() == layer) return BytesMoved(net, i);
+    for (const NodeId id : net.graph().nodes.Ids()) {
+      if (net.graph().nodes[id].spec.name() == layer) return BytesMoved(net.graph(), id.number);
     }
     ADD_FAILURE() << layer;
     return {};
@@ -77,10 +77,10 @@ TEST_F(TrafficTest, AFusedLayerMovesNothing) {
   options.log = false;
   ParamStore params(*device_);
   const Net net(spec_, options, *device_, params);
-  for (int i = 0; i < net.NumLayers(); ++i) {
-    if (net.FusedInto(i) < 0) continue;
-    EXPECT_EQ(BytesMoved(net, i).forward + BytesMoved(net, i).backward, 0u)
-        << net.LayerAt(i).name();
+  for (const NodeId id : net.graph().nodes.Ids()) {
+    if (!net.graph().nodes[id].fused_into) continue;
+    const NodeBytes moved = BytesMoved(net.graph(), id.number);
+    EXPECT_EQ(moved.forward + moved.backward, 0u) << net.graph().nodes[id].spec.name();
   }
 }
 

@@ -37,13 +37,13 @@ struct BuiltStorage {
 
   std::vector<std::string> Steps() const {
     std::vector<std::string> names;
-    for (int i = 0; i < net->NumLayers(); ++i) names.push_back(net->LayerAt(i).name());
+    for (const Node& node : net->graph().nodes) names.push_back(node.spec.name());
     return names;
   }
   std::vector<std::string> Casts() const {
     std::vector<std::string> names;
-    for (int i = 0; i < net->NumLayers(); ++i) {
-      if (net->LayerAt(i).type() == "Cast") names.push_back(net->LayerAt(i).name());
+    for (const Node& node : net->graph().nodes) {
+      if (node.spec.type() == "Cast") names.push_back(node.spec.name());
     }
     return names;
   }
@@ -207,7 +207,7 @@ TEST(NetStorageTest, HandValuesOfCastsRoundToNearestEven) {
   const float ulp = 0x1p-7f;
   const std::vector<float> x = {1 + ulp / 2, 1 + ulp * 3 / 2, 1 + ulp * 0.75f, -1 - ulp / 4};
   WriteFloats(*b.device, x, b.params.Find("x:0")->weight);
-  auto* end = dynamic_cast<TestLoss*>(&b.net->GetLayer(4));
+  auto* end = dynamic_cast<TestLoss*>(b.net->graph().nodes[NodeId(4)].layer.get());
   ASSERT_NE(end, nullptr);
   end->inputs()[0].gradients = {1 + ulp / 2, 3 * (1 + ulp), 1 + ulp * 0.75f, 0};
   b.net->Forward();
@@ -239,7 +239,7 @@ TEST(NetStorageTest, HandValuesOfCastsToF16RoundAndOverflow) {
   const float ulp = 0x1p-10f, inf = std::numeric_limits<float>::infinity();
   WriteFloats(*b.device, std::vector<float>{1 + ulp / 2, 1 + ulp * 3 / 2, 30000, 0x1p-25f, -40000},
               b.params.Find("x:0")->weight);
-  auto* end = dynamic_cast<TestLoss*>(&b.net->GetLayer(4));
+  auto* end = dynamic_cast<TestLoss*>(b.net->graph().nodes[NodeId(4)].layer.get());
   ASSERT_NE(end, nullptr);
   end->inputs()[0].gradients = {1 + ulp / 2, 3 * (1 + ulp), 65519, 65520, 0x1p-26f};
   b.net->Forward();
@@ -261,7 +261,7 @@ TEST(NetStorageTest, CastsFollowAShapeThatChanges) {
   };
   set("x:0", {1, 2, 3, 4, 5, 6});
   set("s:0", {1, 0, 1});
-  auto* end = dynamic_cast<TestLoss*>(&b.net->GetLayer(b.net->NumLayers() - 1));
+  auto* end = dynamic_cast<TestLoss*>(std::prev(b.net->graph().nodes.end())->layer.get());
   ASSERT_NE(end, nullptr);
   b.net->Forward();
   EXPECT_THAT(end->inputs()[0].values, ElementsAre(2, 4, 10, 12));

@@ -58,9 +58,10 @@ Run RunNet(const std::string& text, BufferReuse mode, caffe::Phase phase, const 
   options.memory = mode;
   Net net(spec, options, device, params);
   Run run;
-  for (int i = 0; i < net.NumLayers(); ++i) {
-    if (net.FusedInto(i) < 0) continue;
-    run.fused.push_back(Join(net.LayerAt(i).name(), " in ", net.LayerAt(net.FusedInto(i)).name()));
+  for (const Node& node : net.graph().nodes) {
+    if (!node.fused_into) continue;
+    run.fused.push_back(
+        Join(node.spec.name(), " in ", net.graph().nodes[node.fused_into].spec.name()));
   }
   for (int pass = 0; pass < 3; ++pass) {
     run.numbers.push_back(net.Forward());

@@ -64,8 +64,8 @@ class Trained {
     return {begin, begin + static_cast<std::ptrdiff_t>(slice.size())};
   }
   int LayerNamed(const std::string& name) const {
-    for (int i = 0; i < net->NumLayers(); ++i) {
-      if (net->LayerAt(i).name() == name) return i;
+    for (const NodeId id : net->graph().nodes.Ids()) {
+      if (net->graph().nodes[id].spec.name() == name) return id.number;
     }
     return -1;
   }
@@ -79,10 +79,11 @@ class Trained {
 // Per parameter, "layer:number", the layer that it is said to be final with.
 std::map<std::string, std::string> SaidFinal(const Trained& run) {
   std::map<std::string, std::string> said;
+  const auto& nodes = run.net->graph().nodes;
   for (const GradientSlice& slice : run.net->gradient_slices()) {
     for (const Param* param : slice.params) {
       said[Join(param->layer, ":", param->index)] =
-          slice.final_node == run.net->NumLayers() ? "" : run.net->LayerAt(slice.final_node).name();
+          slice.final_node == nodes.size() ? "" : nodes[NodeId(slice.final_node)].spec.name();
     }
   }
   return said;
@@ -97,8 +98,8 @@ void ExpectFinalWhenSaid(const std::string& text, bool fuse) {
   run.params.Gradients();
   Trained again(text, fuse);
   again.net->Forward();
-  for (int layer = again.net->NumLayers(); layer >= 0; --layer) {
-    if (layer < again.net->NumLayers()) again.net->BackwardLayer(layer);
+  for (int layer = again.net->graph().nodes.size(); layer >= 0; --layer) {
+    if (layer < again.net->graph().nodes.size()) again.net->BackwardLayer(layer);
     const std::vector<float> now = again.Gradients();
     for (size_t s = 0; s < again.net->gradient_slices().size(); ++s) {
       const GradientSlice& slice = again.net->gradient_slices()[s];
@@ -121,7 +122,8 @@ TEST(GradientSlicesTest, AreFinalWhenTheNetSaysSoAndNoEarlier) {
 
 TEST(GradientSlicesTest, AParameterThatWasTakenOverIsFinalWithTheLayerThatTookIt) {
   const Trained fused(kFused), plain(kFused, false);
-  ASSERT_EQ(fused.net->FusedInto(fused.LayerNamed("scale")), fused.LayerNamed("bn"));
+  ASSERT_EQ(fused.net->graph().nodes[NodeId(fused.LayerNamed("scale"))].fused_into.number,
+            fused.LayerNamed("bn"));
   EXPECT_EQ(SaidFinal(fused)["scale:0"], "bn");
   EXPECT_EQ(SaidFinal(plain)["scale:0"], "scale");
 }
@@ -177,7 +179,7 @@ TEST(GradientSlicesTest, ASinkIsToldOfEachOnceWithItsFinalNumbers) {
   const Trained run(kFused);
   SliceRecorder recorder(*run.device);
   run.net->Forward();
-  run.net->Backward(&recorder);
+  run.net->Run({.mode = Pass::Mode::kBackward, .gradients = &recorder});
   std::vector<int> all(run.net->gradient_slices().size());
   for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int>(i);
   EXPECT_GE(all.size(), 3u);
@@ -193,7 +195,7 @@ TEST(GradientSlicesTest, ASinkIsToldBehindTheLastLineOfDebugInfo) {
   SliceRecorder recorder(*run.device);
   recorder.log = &log;
   run.net->Forward();
-  run.net->Backward(&recorder);
+  run.net->Run({.mode = Pass::Mode::kBackward, .gradients = &recorder});
   EXPECT_EQ(recorder.slices.size(), run.net->gradient_slices().size());
   EXPECT_EQ(recorder.lines_before, log.lines.size());
 }

@@ -72,7 +72,7 @@ NetSpec LoadWithoutData(const std::string& path, const std::vector<int64_t>& ima
 
 int64_t CountWeights(const Net& net) {
   std::map<std::string, std::string> types;
-  for (int i = 0; i < net.NumLayers(); ++i) types[net.LayerAt(i).name()] = net.LayerAt(i).type();
+  for (const Node& node : net.graph().nodes) types[node.spec.name()] = node.spec.type();
   int64_t count = 0;
   for (const Param* param : net.params()) {
     if (types[param->layer] != "BatchNorm") count += param->count();

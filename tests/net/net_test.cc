@@ -42,13 +42,13 @@ struct BuiltNet {
 
   std::vector<std::string> Layers() const {
     std::vector<std::string> names;
-    for (int i = 0; i < net->NumLayers(); ++i) names.push_back(net->LayerAt(i).name());
+    for (const Node& node : net->graph().nodes) names.push_back(node.spec.name());
     return names;
   }
   std::vector<std::string> Backwards() const {
     std::vector<std::string> names;
-    for (int i = 0; i < net->NumLayers(); ++i) {
-      if (net->RunsBackward(i)) names.push_back(net->LayerAt(i).name());
+    for (const Node& node : net->graph().nodes) {
+      if (node.has_backward) names.push_back(node.spec.name());
     }
     return names;
   }

@@ -102,31 +102,31 @@ TEST_F(ExchangeTest, TwoPassesMayBeOnTheirWay) {
   const auto net = Make(late_, params);
   EXPECT_TRUE(net->RunsAhead());
   for (int round = 0; round < 3; ++round) {
-    net->StartForward();
-    net->StartForward();
+    net->Run({.mode = Pass::Mode::kForward});
+    net->Run({.mode = Pass::Mode::kForward});
     EXPECT_EQ(net->in_flight(), 2);
     EXPECT_EQ(net->TakeLoss(), loss);
-    net->StartForward();
+    net->Run({.mode = Pass::Mode::kForward});
     EXPECT_EQ(net->TakeLoss(), loss);
     EXPECT_EQ(net->TakeLoss(), loss);
     EXPECT_EQ(net->in_flight(), 0);
   }
   EXPECT_EQ(ErrorOf([&] { net->TakeLoss(); }).first, ErrorCode::kInternal);
-  net->StartForward();
+  net->Run({.mode = Pass::Mode::kForward});
   EXPECT_EQ(ErrorOf([&] { net->Forward(); }).first, ErrorCode::kInternal);
-  net->StartForward();
-  EXPECT_EQ(ErrorOf([&] { net->StartForward(); }).first, ErrorCode::kInternal);
+  net->Run({.mode = Pass::Mode::kForward});
+  EXPECT_EQ(ErrorOf([&] { net->Run({.mode = Pass::Mode::kForward}); }).first, ErrorCode::kInternal);
 }
 
 TEST_F(ExchangeTest, AFaultIsToldWithTheLossOfItsOwnPass) {
   ParamStore params(late_);
   const auto net = Make(late_, params);
-  net->StartForward();
+  net->Run({.mode = Pass::Mode::kForward});
   net->WriteNchw(std::vector<float>{0, 7, 2, 1}, net->Value("label"));
-  net->StartForward();
+  net->Run({.mode = Pass::Mode::kForward});
   net->WriteNchw(std::vector<float>{0, 1, 2, 1}, net->Value("label"));
   EXPECT_NO_THROW(net->TakeLoss());
-  net->StartForward();
+  net->Run({.mode = Pass::Mode::kForward});
   EXPECT_THAT(ErrorOf([&] { net->TakeLoss(); }).second, testing::HasSubstr("label 7 of item 1"));
   EXPECT_NO_THROW(net->TakeLoss());
 }
@@ -152,10 +152,10 @@ TEST_F(ExchangeTest, AddressesHoldFromPassToPass) {
     net->Forward();
     net->Backward();
     std::vector<const void*> now;
-    for (int i = 1; i < net->NumLayers(); ++i) {
-      if (net->FusedInto(i) >= 0) continue;
-      now.push_back(net->Input(i, 0).data);
-      now.push_back(net->Output(i, 0).data);
+    for (const Node& node : net->graph().nodes) {
+      if (node.in.empty() || node.fused_into) continue;
+      now.push_back(net->Value(node.in[0]).data);
+      now.push_back(net->Value(node.out[0]).data);
     }
     if (pass > 0) {
       EXPECT_EQ(now, before);

@@ -75,11 +75,13 @@ TEST(NetValuesTest, ALayersInputAndOutputAreItsOwnWhoeverWritesTheBlobLater) {
   NetOptions options = Options();
   options.memory = BufferReuse::kSeparate;
   const Net net(spec, options, *device, params);
-  EXPECT_EQ(net.LayerAt(1).name(), "ip");
-  EXPECT_EQ(net.Output(1, 0).data, net.Input(2, 0).data);
-  EXPECT_NE(net.Output(1, 0).data, net.Output(2, 0).data);
-  EXPECT_EQ(net.Output(2, 0).data, net.Value("ip").data);
-  EXPECT_EQ(net.Input(3, 1).shape, (Shape{4}));
+  const auto& nodes = net.graph().nodes;
+  const Node &ip = nodes[NodeId(1)], &next = nodes[NodeId(2)], &loss = nodes[NodeId(3)];
+  EXPECT_EQ(ip.spec.name(), "ip");
+  EXPECT_EQ(net.Value(ip.out[0]).data, net.Value(next.in[0]).data);
+  EXPECT_NE(net.Value(ip.out[0]).data, net.Value(next.out[0]).data);
+  EXPECT_EQ(net.Value(next.out[0]).data, net.Value("ip").data);
+  EXPECT_EQ(net.Value(loss.in[1]).shape, (Shape{4}));
 }
 
 }  // namespace

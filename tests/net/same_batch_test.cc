@@ -172,8 +172,8 @@ TEST_P(SameBatchTest, DoesNotChangeTheBatchesThatFollow) {
 TEST_P(SameBatchTest, ComputesOnceWhatTheBatchAloneDecides) {
   Use(kFrozenNet);
   const auto made = Make();
-  const auto counted = [&](int i) {
-    return dynamic_cast<Counted&>(made->net->GetLayer(i)).passes();
+  const auto counted = [](const Node& node) {
+    return dynamic_cast<Counted&>(*node.layer).passes();
   };
   for (int batch = 1; batch <= 3; ++batch) {
     made->net->Forward();
@@ -181,12 +181,12 @@ TEST_P(SameBatchTest, ComputesOnceWhatTheBatchAloneDecides) {
       made->net->Backward();
       made->net->Forward(NetBatch::kSame);
     }
-    for (int i = 0; i < made->net->NumLayers(); ++i) {
-      const std::string& name = made->net->LayerAt(i).name();
+    for (const Node& node : made->net->graph().nodes) {
+      const std::string& name = node.spec.name();
       if (name == "counted") {
-        EXPECT_EQ(counted(i), batch);
+        EXPECT_EQ(counted(node), batch);
       } else if (name == "learned") {
-        EXPECT_EQ(counted(i), 3 * batch);
+        EXPECT_EQ(counted(node), 3 * batch);
       }
     }
   }

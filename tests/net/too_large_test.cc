@@ -7,6 +7,7 @@
 #include "support/late_device.h"
 #include "support/net_text.h"
 #include "support/test_device.h"
+#include "trainer/net/compile.h"
 #include "trainer/net/net.h"
 
 namespace trainer {
@@ -24,8 +25,7 @@ std::pair<ErrorCode, std::string> RefusalOf(const std::string& shape, const std:
   NetOptions options;
   options.state = StateOf(caffe::TEST);
   options.log = false;
-  options.plan_only = true;
-  return ErrorOf([&] { Net net(spec, options, *device, params); });
+  return ErrorOf([&] { Compile(spec, options, *device, params); });
 }
 
 std::string Refusal(const std::string& shape, const std::string& layers) {

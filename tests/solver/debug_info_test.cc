@@ -24,7 +24,7 @@ TEST(SolverDebugInfoTest, TrainingLogsItWhenIterationsAreDisplayedAndTestsAlways
   // Iterations 0, 2 and 4.
   EXPECT_EQ(Lines(collected, "    [Backward] All net params"), 3);
   const int tests = 2 * 2;  // at 0 and 3
-  const auto outputs = static_cast<int64_t>(run.solver->test_net(0).NumLayers());
+  const auto outputs = static_cast<int64_t>(run.solver->test_net(0).graph().nodes.size());
   EXPECT_GE(Lines(collected, "    [Forward]"), (3 + tests) * outputs);
 }
 

@@ -77,9 +77,9 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "
   // What each convolution does with bias and ReLU: "with" or "apart" from its call.
   static std::vector<std::string> FusionsOf(const Net& net) {
     std::vector<std::string> found;
-    for (int i = 0; i < net.NumLayers(); ++i) {
-      if (net.LayerAt(i).type() != "Convolution") continue;
-      const std::string name = net.GetLayer(i).kernel();
+    for (const Node& node : net.graph().nodes) {
+      if (node.spec.type() != "Convolution") continue;
+      const std::string name = node.layer->kernel();
       found.push_back(name.find("with bias and ReLU") != name.npos    ? "with"
                       : name.find("bias and ReLU apart") != name.npos ? "apart"
                                                                       : name);

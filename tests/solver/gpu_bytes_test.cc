@@ -38,14 +38,14 @@ using MovedByType = std::map<std::string, Moved>;
 
 std::set<std::string> FusedInto(const Net& net, int i) {
   std::set<std::string> types;
-  for (int k = 0; k < net.NumLayers(); ++k) {
-    if (net.FusedInto(k) == i) types.insert(net.LayerAt(k).type());
+  for (const Node& node : net.graph().nodes) {
+    if (node.fused_into == NodeId(i)) types.insert(node.spec.type());
   }
   return types;
 }
 
 std::string TypeOf(const Net& net, int i) {
-  std::string type = net.LayerAt(i).type();
+  std::string type = net.graph().nodes[NodeId(i)].spec.type();
   for (const std::string& fused : FusedInto(net, i)) type += "+" + fused;
   return type;
 }
@@ -64,15 +64,15 @@ std::string TypeOf(const Net& net, int i) {
 //   Split                    the gradients of all readers -> dx
 //   losses                   x -> p; p -> dx
 double LeastOf(const Net& net, int i) {
-  const caffe::LayerParameter& layer = net.LayerAt(i).proto();
-  if (net.FusedInto(i) >= 0 || layer.bottom_size() == 0) return 0;
+  const Node& node = net.graph().nodes[NodeId(i)];
+  const caffe::LayerParameter& layer = node.spec.proto();
+  if (node.fused_into || node.in.empty()) return 0;
   const std::set<std::string> fused = FusedInto(net, i);
   const std::string& type = layer.type();
   double x = 0, w = 0;
-  for (int k = 0; k < layer.bottom_size(); ++k) {
-    x += static_cast<double>(net.Input(i, k).Bytes());
-  }
-  const auto y = static_cast<double>(net.Output(i, 0).Bytes());
+  for (const ValueId in : node.in) x += static_cast<double>(net.Value(in).Bytes());
+  const Tensor out = net.Value(node.out[0]);
+  const auto y = static_cast<double>(out.Bytes());
   for (const Param* param : net.params()) {
     if (param->final_grad_node == i) w += sizeof(float) * static_cast<double>(param->count());
   }
@@ -85,7 +85,7 @@ double LeastOf(const Net& net, int i) {
   if (type == "BatchNorm") return fused.contains("Eltwise") ? 11 * y : 8 * y;
   if (type == "Pooling") {
     const bool max = layer.pooling_param().pool() == caffe::PoolingParameter::MAX;
-    const auto winners = static_cast<double>(net.Output(i, 0).Count());
+    const auto winners = static_cast<double>(out.Count());
     return 2 * (x + y + (max ? winners : 0));
   }
   if (type == "LRN" || type == "ReLU" || type == "Dropout") return 5 * y;
@@ -111,11 +111,11 @@ MovedByType MeasurePass(Net& net, const Device& device) {
     moved[TypeOf(net, i)].measured += static_cast<double>(found.read_bytes + found.written_bytes);
   };
   net.BeginPass();
-  for (int i = 0; i < net.NumLayers(); ++i) {
+  for (int i = 0; i < net.graph().nodes.size(); ++i) {
     add(i, [&] { net.ForwardLayer(i); });
     moved[TypeOf(net, i)].least += LeastOf(net, i);
   }
-  for (int i = net.NumLayers(); i-- > 0;) {
+  for (int i = net.graph().nodes.size(); i-- > 0;) {
     add(i, [&] { net.BackwardLayer(i); });
   }
   moved.erase("DummyData");

@@ -12,8 +12,6 @@
 #include "trainer/backend/device/graph_capture.h"
 #include "trainer/backend/memory/nchw_copy.h"
 #include "trainer/base/text/text.h"
-#include "trainer/layers/uses_replicas.h"
-#include "trainer/layers/works_on_host.h"
 
 namespace trainer {
 namespace {
@@ -24,25 +22,25 @@ constexpr char kLayer[] = "it";
 // and where a net's passes would be recorded.
 template <class F>
 void RunLayer(Net& net, int i, const F& run) {
-  const GraphCapture* const recorder = CaptureOf(net.device());
-  const bool tested = net.LayerAt(i).name() == kLayer;
-  Layer* const layer = &net.GetLayer(i);
-  const bool on_host = dynamic_cast<WorksOnHost*>(layer) != nullptr ||
-                       dynamic_cast<UsesReplicas*>(layer) != nullptr;  // whose sums it may wait for
+  const GraphCapture* const recorder = net.device().capture();
+  const Node& node = net.graph().nodes[NodeId(i)];
+  const bool tested = node.spec.name() == kLayer;
+  const bool on_host =
+      node.signature.runs_on_host || node.signature.uses_all_reduce;  // for which it may wait
   if (recorder == nullptr || !tested || !net.RunsAhead() || on_host) return run(i);
   recorder->Capture([&] { run(i); })->Launch();
 }
 
 void RunForward(Net& net) {
   net.BeginPass();
-  for (int i = 0; i < net.NumLayers(); ++i) {
+  for (int i = 0; i < net.graph().nodes.size(); ++i) {
     RunLayer(net, i, [&](int layer) { net.ForwardLayer(layer); });
   }
   net.Loss();
 }
 
 void RunBackward(Net& net) {
-  for (int i = net.NumLayers(); i-- > 0;) {
+  for (int i = net.graph().nodes.size(); i-- > 0;) {
     RunLayer(net, i, [&](int layer) { net.BackwardLayer(layer); });
   }
 }
@@ -103,9 +101,9 @@ class LayerRunner::Impl {
       : spec(NetFromText(text)),
         params(TheDevice()),
         net(spec, OptionsOf(options), TheDevice(), params) {
-    for (int i = 0; i < net.NumLayers(); ++i) {
-      if (net.LayerAt(i).name() == kLayer) layer = &net.GetLayer(i);
-      if (auto* loss = dynamic_cast<TestLoss*>(&net.GetLayer(i))) end = loss;
+    for (const Node& node : net.graph().nodes) {
+      if (node.spec.name() == kLayer) layer = node.layer.get();
+      if (auto* loss = dynamic_cast<TestLoss*>(node.layer.get())) end = loss;
     }
   }
 

@@ -16,11 +16,4 @@ class LabelCount {
   virtual float ScaleOfEarlier() const = 0;
 };
 
-// Implemented by loss layers that divide by such a count.
-class CountsLabels {
- public:
-  virtual ~CountsLabels() = default;
-  virtual LabelCount& label_count() = 0;
-};
-
 }  // namespace trainer

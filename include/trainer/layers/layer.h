@@ -4,6 +4,7 @@
 
 #include <concepts>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,108 +14,25 @@
 #include "trainer/base/registry.h"
 #include "trainer/config/layer_spec.h"
 #include "trainer/input/input_env.h"
+#include "trainer/layers/all_reduce.h"
+#include "trainer/layers/chain_options.h"
+#include "trainer/layers/output_files.h"
 #include "trainer/layers/run_context.h"
+#include "trainer/layers/setup_context.h"
 #include "trainer/tensor/tensor.h"
 
 namespace trainer {
 
-class DataLayer;  // of trainer/layers/data_layer.h
-
-// The order of a parameter's numbers in memory, compared with the file's row-major order.
-struct ParamLayout {
-  // When channels > 0, each row of the file holds (channels, height, width) and memory holds
-  // (height, width, channels): the columns of an inner product that reads an image.
-  int64_t channels = 0, height = 0, width = 0;
-  bool operator==(const ParamLayout&) const = default;
-};
-
-struct ParamOptions {
-  ParamLayout layout;
-  // for parameters without a `param` entry in the prototxt
-  float default_lr_mult = 1, default_decay_mult = 1;
-  // Forward updates it in training (running averages); replicas average it.
-  bool is_running_stat = false;
-};
-
-// The argument of Setup: a layer reads the shapes of its inputs here and declares its outputs,
-// parameters, memory and the data that Backward reads. Setup uses no device and no memory, so that
-// the net may repeat it: after a fusion, and during a run whenever the shape of an input changes.
-// Inputs and outputs count from 0 in prototxt order.
-class SetupContext {
- public:
-  virtual ~SetupContext() = default;
-
-  virtual caffe::Phase phase() const = 0;
-  virtual bool training() const = 0;  // whether this net ever runs backward
-  virtual int NumInputs() const = 0;
-  virtual int NumOutputs() const = 0;
-  virtual const Shape& Input(int i) const = 0;
-  virtual DType InputType(int i) const = 0;
-
-  // Every output needs one call of Output or OutputView.
-  virtual void Output(int i, const Shape& shape, DType dtype = DType::kF32) = 0;
-  // Output i is input j's memory under another shape with the same memory order, and so is its
-  // gradient; Forward and Backward need not do anything. If several outputs view one input (Split)
-  // and more than one of them has a gradient, Backward is called: it sums the gradients for which
-  // HasGradOutput is true into GradInput(j), which may share memory with the first of them.
-  virtual void OutputView(int i, int j, const Shape& shape) = 0;
-  // Output i shares its memory with nothing: elements that Forward does not write keep their values
-  // from the last pass.
-  virtual void OutputPersists(int i) = 0;
-  // Output i may be smaller in a pass than described here: see RunContext::Resize.
-  virtual void OutputIsDynamic(int i) = 0;
-  // Output i holds labels, indices or coordinates, which 16 bits would change. It is stored as f32,
-  // and so are values computed from such outputs alone, whatever type the files choose.
-  virtual void OutputKeepsF32(int i) = 0;
-
-  // Backward reads this input's or output's data.
-  virtual void SaveInput(int i) = 0;
-  virtual void SaveOutput(int i) = 0;
-  // Output 0 may share input 0's memory, and gradient in 0 the memory of gradient out 0. Only for
-  // equal shapes and types, if Forward and Backward read each element before they write it. If the
-  // net shares the memory, a saved input holds the output's numbers when Backward runs.
-  virtual void AllowInPlace() = 0;
-  // Gradient in i may share the memory of gradient out 0, which has the same shape and type.
-  virtual void AllowGradInPlace(int i) = 0;
-  // This input never gets a gradient: a label, an index. The net refuses propagate_down for it.
-  virtual void NotDifferentiable(int i) = 0;
-  // Declares parameter number 0, 1, ... in order; returns its number.
-  virtual int Param(std::string_view name, const Shape& shape, const caffe::FillerParameter& filler,
-                    const ParamOptions& options = {}) = 0;
-
-  // Memory for the layer's own loops on any device. Prepare requests the memory of a device's plan.
-  // Scratch lasts for one call of Forward or Backward; the largest request counts.
-  virtual void Scratch(size_t bytes) = 0;
-  // Lasts from Forward to Backward; without `training`, for Forward only. Requests add up.
-  virtual void Workspace(size_t bytes) = 0;
-  // Memory of this layer's own for the whole run, which passes data from one pass to the next;
-  // initially zero. Snapshots store it instead of SaveState's text.
-  virtual void State(size_t bytes) = 0;
-  // Numbers that every pass reads: the net copies them to the device once. See
-  // RunContext::Constants. Call it at most once.
-  virtual void Constants(std::span<const float> values) = 0;
-};
-
-// The argument of Prepare, in which a layer makes its device plans. Prepare follows the last Setup,
-// so that shapes, types and fusion are final.
-class PrepareContext {
- public:
-  virtual ~PrepareContext() = default;
-
-  virtual const Device& device() const = 0;
-  virtual bool training() const = 0;
-  // Like the functions of SetupContext, for the memory of the plans. Workspace is added to Setup's
-  // request.
-  virtual void Scratch(size_t bytes) = 0;
-  virtual void Workspace(size_t bytes) = 0;
-  // Memory of this layer's own for the whole run, for data that is copied to the device before the
-  // pass that uses it. Snapshots do not store it.
-  virtual void UploadMemory(size_t bytes) = 0;
-};
+class DataLayer;   // in trainer/layers/data_layer.h
+class LabelCount;  // in trainer/layers/label_count.h
 
 // The argument of a layer's constructor in addition to its spec.
 struct LayerEnv {
   InputEnv reading;  // its key is the same for all replicas, unlike RunContext::rng_key
+  OutputFiles output_files = OutputFiles::kDisabled;
+  // Where the run writes its snapshots; "" where it writes none.
+  std::string snapshot_folder = {};
+  ChainOptions chain = {};  // of layers that learn from samples of their own model
 };
 
 // One layer of one net, used by one thread. The calls are: the constructor, Setup (any number of
@@ -163,8 +81,33 @@ class Layer {
   virtual std::string SaveState() const { return ""; }
   virtual void RestoreState(const std::string& state);
 
-  // Returns the kernel that was chosen, or "", for `trainer time` and `trainer plan`. Valid after
-  // Prepare.
+  // As in ConvPrimitive, of parameter 0. Known once the layer is prepared.
+  virtual std::optional<PackedLayout> packed_layout() const { return std::nullopt; }
+  virtual void UsePackedWeight(const void* /*copy*/, const bool* /*holds*/) {}
+  virtual void AllowDroppedNan() {}
+
+  // Of a loss that divides by the number of labels that count; null for other layers.
+  virtual LabelCount* label_count() { return nullptr; }
+
+  // Of a layer that UsesAllReduce: how it reaches the replicas, whose batches are of one size.
+  // Before the first pass. Without it the layer knows its own batch alone: in a net that does not
+  // train, and where the size of its input may change, so that not every replica runs it.
+  virtual void UseAllReduce(const AllReduceFn& /*replicas*/) {}
+
+  // For weights files of Caffe's relatives that hold blobs in another form than this program: turns
+  // what a file holds for the layer into the blobs that it has, into `adapted`. False where
+  // `stored` can be taken as it is, whose number and shapes the caller checks. Throws kData naming
+  // `file`.
+  virtual bool AdaptBlobs(const caffe::LayerParameter& /*stored*/, const std::string& /*file*/,
+                          caffe::LayerParameter* /*adapted*/) const {
+    return false;
+  }
+
+  // After the snapshot of iteration `iter`, for a layer that writes a file with each; `run` is that
+  // of its forward pass, between passes. Throws what writing a file throws.
+  virtual void OnSnapshot(const RunContext& /*run*/, int /*iter*/) {}
+
+  // From Prepare on, for `trainer time` and `trainer plan`: the kernel that was chosen, or "".
   virtual std::string kernel() const { return ""; }
   // Returns the kernels that declined before it, with their reasons: see
   // Primitive::skipped_kernels.

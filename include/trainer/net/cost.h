@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "trainer/net/net.h"
+#include "trainer/net/graph.h"
 
 namespace trainer {
 
@@ -13,6 +13,6 @@ struct NodeBytes {
   size_t forward = 0, backward = 0;
 };
 
-NodeBytes BytesMoved(const Net& net, int layer);
+NodeBytes BytesMoved(const Graph& graph, int layer);
 
 }  // namespace trainer

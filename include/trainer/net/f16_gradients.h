@@ -10,8 +10,8 @@ class Net;
 // et al., "Mixed precision training", ICLR 2018.
 bool HasF16Gradients(const Net& net);
 
-// Tells the layers that updates with gradients that are not finite are skipped, so that layers with
-// learned weights may lose a NaN in their outputs: see MayDropNan.
+// Says that updates of the net's weights are left out where gradients are not finite, so that
+// layers whose weights learn may lose NaN in their outputs: see ConvPrimitive::AllowDroppedNan.
 void LetGradientsTellOfNan(Net& net);
 
 }  // namespace trainer

@@ -14,6 +14,8 @@
 
 #include "trainer/config/layer_spec.h"
 #include "trainer/layers/layer.h"
+#include "trainer/layers/setup_context.h"
+#include "trainer/net/net_options.h"
 #include "trainer/net/param_store.h"
 #include "trainer/tensor/shape.h"
 
@@ -86,38 +88,7 @@ struct MemoryPlan {
   size_t unshared_bytes = 0;  // sum of all buffers as if none shared memory
 };
 
-// Bytes of memory that one node needs.
-struct MemoryNeeds {
-  size_t scratch = 0, workspace = 0, upload = 0;
-};
-
-// The declarations of a layer in one call of Setup.
-struct NodeSignature {
-  struct Input {
-    bool kept = false, no_gradient = false;
-    bool operator==(const Input&) const = default;
-  };
-  struct Output {
-    Shape shape;
-    DType dtype = DType::kF32;
-    int view_of = -1;  // index of the input whose memory it uses, or -1
-    bool persists = false, is_dynamic = false, keeps_f32 = false, kept = false;
-  };
-  std::vector<Input> in;
-  std::vector<Output> out;
-  bool in_place = false;
-  int grad_in_place = -1;  // input whose gradient may share the memory of output gradient 0
-  MemoryNeeds needs;
-  size_t state_bytes = 0;
-  std::vector<float> constants;
-  std::vector<Param*> params;
-
-  // Whether a layer with this signature, set up for other input shapes, can use the memory and the
-  // passes that were planned for `other`.
-  bool AgreesWith(const NodeSignature& other) const;
-};
-
-// A blob as one layer writes it. A layer with top == bottom makes a new value of the same name.
+// A blob as one layer wrote it. top == bottom makes a new value with the same name.
 struct Value {
   std::string name;
   Shape shape;  // the largest shape that a pass can give it if `is_dynamic`
@@ -153,6 +124,7 @@ struct Node {
   std::unique_ptr<Layer> layer;
   std::vector<ValueId> in, out;
   NodeSignature signature;         // from the layer's last Setup
+  std::vector<Param*> params;      // those of the signature, its own or shared
   bool is_cast = false;            // inserted by BuildNodes to convert an input
   bool has_dynamic_shape = false;  // an input or output may shrink
   std::vector<NodeId> epilogue;    // nodes fused into this one, in order
@@ -169,18 +141,23 @@ struct Node {
   std::vector<ValueId> recompute;  // values that are recomputed before this node's backward
 
   explicit Node(LayerSpec layer_spec) : spec(std::move(layer_spec)) {}
-  const std::vector<Param*>& params() const { return signature.params; }
 };
 
 // The compiled net: its layers as nodes in execution order, and the values between them. Constant
 // once the net is compiled; holds no device memory. Node n runs forward at time n and backward at
 // time 2 * nodes - 1 - n.
 struct Graph {
+  std::string name;
+  NetOptions options;  // with what the net's file adds to them
+  bool debug_info = false;
   IdVector<NodeId, Node> nodes;
   IdVector<ValueId, Value> values;
-  std::map<std::string, ValueId> latest_by_name;   // blob name -> the last value of that name
-  std::vector<ValueId> boundary_in, boundary_out;  // for NetOptions::boundary
-  std::vector<Param*> new_params;                  // parameters that this net added to the store
+  std::map<std::string, ValueId> latest_by_name;  // blob name -> its last value
+  // Of NetOptions::boundary: what a forward pass needs before it, or leaves, and with the gradient
+  // it is the other way round.
+  std::vector<ValueId> boundary_in, boundary_out;
+  std::vector<Param*> params;      // all parameters, each once, in the order of the nodes
+  std::vector<Param*> new_params;  // those that this net added to the store
   MemoryPlan memory;
 
   int ForwardTime(NodeId node) const { return node.number; }
@@ -188,7 +165,11 @@ struct Graph {
   NodeId BackwardStepAt(int time) const { return NodeId(2 * nodes.size() - 1 - time); }
   int End() const { return 2 * nodes.size(); }
 
-  // Whether the node runs again in backward, to recompute its output, and reads its inputs then.
+  // Shape and type of the last value of that name, without data; empty where no layer writes
+  // `blob`.
+  Tensor Find(const std::string& blob) const;
+
+  // Whether the node reads its inputs again before its own backward, to compute its output again.
   bool RunsTwice(const Node& node) const {
     return node.out.size() == 1 && values[node.out[0]].recompute_at.has_value();
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "trainer/layers/uses_replicas.h"
+#include "trainer/layers/all_reduce.h"
 #include "trainer/net/net.h"
 
 namespace trainer {

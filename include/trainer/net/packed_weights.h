@@ -47,7 +47,7 @@ class PackedWeights {
  private:
   const Device& device_;
   std::vector<PackedWeight> by_param_;
-  std::vector<TakesPackedWeight*> users_;
+  std::vector<Layer*> users_;
   std::byte* memory_ = nullptr;
   bool valid_ = false;
   std::optional<TensorList> weights_;  // the weights that have copies

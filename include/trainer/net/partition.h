@@ -61,9 +61,9 @@ struct PartitionOptions {
 NetPartition PartitionNet(const NetSpec& net, const NetOptions& options, const Device& device,
                           const PartitionOptions& rule);
 
-// Returns the cost of a layer's training pass in operations: the operations that it computes plus
-// those that would take as long as its memory traffic.
-double PipelineCost(const Net& net, int layer);
+// What a training pass of a layer takes, in operations: those that it computes, and those that
+// would take as long as what it moves.
+double PipelineCost(const Graph& graph, int layer);
 
 // The cost of one layer in a chain of layers.
 struct LayerCost {

@@ -25,8 +25,10 @@ class TreeAccumulator final : public GradientSink {
   // From the next evaluation on, reduces over `group`, which is null or the constructor's.
   void ReduceOver(Communicator* group) { group_ = group; }
 
-  int virtual_ranks() const { return net_.virtual_ranks(); }  // on this rank
-  int total() const { return net_.virtual_ranks() * (group_ == nullptr ? 1 : group_->rank().size); }
+  int virtual_ranks() const { return net_.graph().options.virtual_ranks; }  // of this rank
+  int total() const {
+    return net_.graph().options.virtual_ranks * (group_ == nullptr ? 1 : group_->rank().size);
+  }
 
   // Called before and after forward and backward of a virtual rank in pass `pass` of the iteration,
   // in the order of passes, and within a pass in the order of virtual ranks. Gradients must be zero
@@ -71,13 +73,12 @@ class TreeAccumulator final : public GradientSink {
 // Adds numbers in host memory in the order of the same tree: neighbours are added first.
 float TreeSum(std::span<const float> values);
 
-// Returns the bytes of the gradients of a training net.
-size_t GradientBytes(const Net& net);
+// Bytes of the gradients of a training net.
+size_t GradientBytes(const Graph& graph);
 
-// ExtraGradients: the number of extra copies of all gradients that a rank with several virtual
-// ranks holds. ExtraVirtualRankBytes: the bytes of these copies and of everything else that the
-// rank holds because it computes several. The net may be compiled without memory.
+// How many extra copies of all gradients a rank with `parts` virtual ranks holds, and how many
+// bytes these and everything else take that it holds because it computes several.
 int ExtraGradients(int virtual_ranks, int iter_size);
-size_t ExtraVirtualRankBytes(const Net& net, int virtual_ranks, int iter_size);
+size_t ExtraVirtualRankBytes(const Graph& graph, int virtual_ranks, int iter_size);
 
 }  // namespace trainer

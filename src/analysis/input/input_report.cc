@@ -18,10 +18,10 @@ namespace {
 
 // Sets the number of threads that decode for each source.
 void SetThreads(const Net& net, std::vector<InputSource>* sources) {
-  for (int i = 0; i < net.NumLayers(); ++i) {
-    DataLayer* const layer = net.GetLayer(i).data_layer();
+  for (const Node& node : net.graph().nodes) {
+    DataLayer* const layer = node.layer->data_layer();
     for (InputSource& source : *sources) {
-      if (layer != nullptr && source.layer == net.LayerAt(i).name()) {
+      if (layer != nullptr && source.layer == node.spec.name()) {
         source.profile.threads = layer->counters().threads;
       }
     }

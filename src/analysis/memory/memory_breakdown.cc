@@ -6,6 +6,7 @@
 
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
+#include "trainer/net/compile.h"
 
 namespace trainer {
 namespace {
@@ -109,9 +110,9 @@ Json BlockJson(const NetMemory& net, const Buffer& block) {
 
 }  // namespace
 
-NetMemory MemoryOf(const std::string& title, const Net& net) {
-  NetMemory memory = {.title = title, .name = net.name(), .layers = {}, .plan = net.graph().memory};
-  for (int i = 0; i < net.NumLayers(); ++i) memory.layers.push_back(net.LayerAt(i).name());
+NetMemory MemoryOf(const std::string& title, const Graph& graph) {
+  NetMemory memory = {.title = title, .name = graph.name, .layers = {}, .plan = graph.memory};
+  for (const Node& node : graph.nodes) memory.layers.push_back(node.spec.name());
   return memory;
 }
 
@@ -172,8 +173,8 @@ MemoryBreakdown BreakDownMemory(const SolverSpec& spec, const Device& device,
                                 const MemoryRoom& room, BufferReuse memory,
                                 size_t activation_budget_bytes) {
   MemoryBreakdown breakdown;
-  MemoryEstimator estimator(device, memory, [&](const std::string& title, const Net& net) {
-    breakdown.nets.push_back(MemoryOf(title, net));
+  MemoryEstimator estimator(device, memory, [&](const std::string& title, const Graph& graph) {
+    breakdown.nets.push_back(MemoryOf(title, graph));
   });
   const MemoryEstimate estimate = estimator.Estimate(spec, activation_budget_bytes);
   breakdown.room = room;
@@ -186,12 +187,11 @@ MemoryBreakdown BreakDownMemory(const NetSpec& spec, const caffe::NetState& stat
                                 const Device& device, const MemoryRoom& room, BufferReuse memory) {
   const bool trains = state.phase() == caffe::TRAIN;
   ParamStore params(device);
-  const Net net(
-      spec, {.state = state, .training = trains, .memory = memory, .log = false, .plan_only = true},
-      device, params);
-  const MemoryEstimate estimate = EstimateMemory(net);
+  const std::unique_ptr<const Graph> graph = Compile(
+      spec, {.state = state, .training = trains, .memory = memory, .log = false}, device, params);
+  const MemoryEstimate estimate = EstimateMemory(*graph, params);
   MemoryBreakdown breakdown;
-  breakdown.nets.push_back(MemoryOf(trains ? "net, phase TRAIN" : "net, phase TEST", net));
+  breakdown.nets.push_back(MemoryOf(trains ? "net, phase TRAIN" : "net, phase TEST", *graph));
   breakdown.room = room;
   breakdown.items = estimate.Items(room);
   breakdown.fit = CheckFit(breakdown.items, room, estimate.batch);

@@ -8,6 +8,7 @@
 #include "trainer/backend/device/meta_device.h"
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
+#include "trainer/net/compile.h"
 #include "trainer/net/test_nets.h"
 #include "trainer/optim/tree_accumulator.h"
 #include "trainer/solver/solver.h"
@@ -19,9 +20,9 @@ namespace {
 // LeNet that no plan counts.
 constexpr size_t kProgramBytes = size_t{16} << 20;
 
-size_t StateBytes(const Net& net) {
+size_t StateBytes(const Graph& graph) {
   size_t bytes = 0;
-  for (const Buffer& block : net.graph().memory.buffers) {
+  for (const Buffer& block : graph.memory.buffers) {
     if (block.kind == BufferKind::kState) bytes += block.bytes;
   }
   return bytes;
@@ -40,13 +41,13 @@ size_t WeightBytes(const Params& params) {
 }
 
 // A data layer that prefetches keeps `prefetch` batches ready and fills one more.
-size_t PrefetchBytes(const Net& net) {
+size_t PrefetchBytes(const Graph& graph) {
   size_t bytes = 0;
-  for (int i = 0; i < net.NumLayers(); ++i) {
-    if (net.GetLayer(i).data_layer() == nullptr) continue;
-    const caffe::LayerParameter& layer = net.LayerAt(i).proto();
+  for (const Node& node : graph.nodes) {
+    if (node.layer->data_layer() == nullptr) continue;
+    const caffe::LayerParameter& layer = node.spec.proto();
     for (const std::string& top : layer.top()) {
-      bytes += net.Value(top).Bytes() * (size_t{layer.data_param().prefetch()} + 1);
+      bytes += graph.Find(top).Bytes() * (size_t{layer.data_param().prefetch()} + 1);
     }
   }
   return bytes;
@@ -93,16 +94,16 @@ std::string DescribeLargest(std::vector<MemoryItem> items) {
   return JoinList(texts);
 }
 
-void MemoryEstimate::AddNet(const Net& net) {
-  const auto slots = static_cast<size_t>(net.activation_slots());
-  activations += net.graph().memory.arena_bytes * slots;
-  staging += StagingBytes(net) * slots;
-  prefetched += PrefetchBytes(net);
+void MemoryEstimate::AddNet(const Graph& graph) {
+  const auto slots = static_cast<size_t>(graph.options.activation_slots);
+  activations += graph.memory.arena_bytes * slots;
+  staging += StagingBytes(graph) * slots;
+  prefetched += PrefetchBytes(graph);
 }
 
-void MemoryEstimate::SetRun(const SolverSpec& spec, const Optimizer& rule, const Net& train,
+void MemoryEstimate::SetRun(const SolverSpec& spec, const Optimizer& rule, const Graph& train,
                             int parts) {
-  weights = WeightBytes(train.params());
+  weights = WeightBytes(train.params);
   gradients = GradientBytes(train);
   states_per_weight = rule.StatesPerWeight();
   rule_state = RuleBytes(rule, weights, gradients);
@@ -113,11 +114,11 @@ void MemoryEstimate::SetRun(const SolverSpec& spec, const Optimizer& rule, const
   virtual_ranks = parts;
   part_sums = ExtraVirtualRankBytes(train, virtual_ranks, spec.proto.iter_size());
   train_activations =
-      train.graph().memory.arena_bytes * static_cast<size_t>(train.activation_slots());
-  recomputed = CountRecomputed(train.graph().memory);
+      train.memory.arena_bytes * static_cast<size_t>(train.options.activation_slots);
+  recomputed = CountRecomputed(train.memory);
   batch = BatchSizeOf(train);
   macs = 0;
-  for (int i = 0; i < train.NumLayers(); ++i) macs += train.GetLayer(i).Macs();
+  for (const Node& node : train.nodes) macs += node.layer->Macs();
 }
 
 std::vector<MemoryItem> MemoryEstimate::Items(const MemoryRoom& room) const {
@@ -157,17 +158,17 @@ MemoryEstimate MemoryEstimator::Estimate(const SolverSpec& spec, size_t activati
   options.log = false;
   options.plan_only = true;
   options.memory = memory_;
-  const auto add = [&](const std::string& title, const Net& net, MemoryEstimate* to) {
-    to->AddNet(net);
-    if (on_net_) on_net_(title, net);
+  const auto add = [&](const std::string& title, const Graph& graph, MemoryEstimate* to) {
+    to->AddNet(graph);
+    if (on_net_) on_net_(title, graph);
   };
   NetOptions training = options;
   training.training = true;
   training.activation_budget_bytes = activation_budget_bytes;
   training.state = spec.train.state;
   AdaptNetOptions(*rule, &training);
-  const Net train(*spec.train.net, training, device_, params);
-  add("training net", train, &estimate);
+  const std::unique_ptr<const Graph> train = Compile(*spec.train.net, training, device_, params);
+  add("training net", *train, &estimate);
   if (!tests_) {
     TestEstimate tests;
     const size_t before = params.RequiredBytes();
@@ -175,15 +176,15 @@ MemoryEstimate MemoryEstimator::Estimate(const SolverSpec& spec, size_t activati
       options.state = spec.tests[i].state;
       TestNets nets(*spec.tests[i].net, options, device_, params,
                     spec.proto.test_iter(static_cast<int>(i)));
-      add(Join("test net (#", i, ")"), nets.net(), &tests.nets);
+      add(Join("test net (#", i, ")"), nets.net().graph(), &tests.nets);
       if (nets.rest() != nullptr) {
-        add(Join("test net (#", i, "), last batch"), *nets.rest(), &tests.nets);
+        add(Join("test net (#", i, "), last batch"), nets.rest()->graph(), &tests.nets);
       }
     }
     tests.weights = params.RequiredBytes() - before;
     tests_ = tests;
   }
-  estimate.SetRun(spec, *rule, train, spec.proto.virtual_ranks());
+  estimate.SetRun(spec, *rule, *train, spec.proto.virtual_ranks());
   estimate.weights += tests_->weights;
   estimate.activations += tests_->nets.activations;
   estimate.staging += tests_->nets.staging;
@@ -199,7 +200,7 @@ MemoryEstimate EstimateMemory(const SolverSpec& spec, Solver& solver) {
   MemoryEstimate estimate;
   std::set<Param*> params;
   const auto add = [&](const Net& net) {
-    estimate.AddNet(net);
+    estimate.AddNet(net.graph());
     params.insert(net.params().begin(), net.params().end());
   };
   add(solver.train_net());
@@ -207,20 +208,20 @@ MemoryEstimate EstimateMemory(const SolverSpec& spec, Solver& solver) {
     if (solver.HasTestNet(i)) add(solver.test_net(i));
     if (const Net* last = solver.LastBatchNet(i)) add(*last);
   }
-  const Net& train = solver.train_net();
-  estimate.SetRun(spec, *MakeOptimizer(spec), train, train.virtual_ranks());
+  const Graph& train = solver.train_net().graph();
+  estimate.SetRun(spec, *MakeOptimizer(spec), train, train.options.virtual_ranks);
   estimate.weights = WeightBytes(params);
   return estimate;
 }
 
-MemoryEstimate EstimateMemory(const Net& net) {
+MemoryEstimate EstimateMemory(const Graph& graph, const ParamStore& params) {
   MemoryEstimate estimate;
-  estimate.AddNet(net);
-  estimate.weights = net.store().RequiredBytes();
-  if (net.training()) estimate.gradients = GradientBytes(net);
-  estimate.train_activations = net.graph().memory.arena_bytes;
-  estimate.recomputed = CountRecomputed(net.graph().memory);
-  estimate.batch = BatchSizeOf(net);
+  estimate.AddNet(graph);
+  estimate.weights = params.RequiredBytes();
+  if (graph.options.training) estimate.gradients = GradientBytes(graph);
+  estimate.train_activations = graph.memory.arena_bytes;
+  estimate.recomputed = CountRecomputed(graph.memory);
+  estimate.batch = BatchSizeOf(graph);
   return estimate;
 }
 
@@ -236,19 +237,19 @@ void AdaptNetOptions(const Optimizer& rule, NetOptions* options) {
   rule.ConfigureCompile(*options);
 }
 
-int64_t BatchSizeOf(const Net& net) {
-  for (int i = 0; i < net.NumLayers(); ++i) {
-    const caffe::LayerParameter& layer = net.LayerAt(i).proto();
+int64_t BatchSizeOf(const Graph& graph) {
+  for (const Node& node : graph.nodes) {
+    const caffe::LayerParameter& layer = node.spec.proto();
     if (layer.bottom_size() > 0 || layer.top_size() == 0) continue;
-    const Shape& shape = net.Value(layer.top(0)).shape;
+    const Shape shape = graph.Find(layer.top(0)).shape;
     if (shape.Rank() > 0) return shape[0];
   }
   return 0;
 }
 
-size_t StagingBytes(const Net& net) {
+size_t StagingBytes(const Graph& graph) {
   size_t bytes = 0;
-  for (const Buffer& block : net.graph().memory.buffers) {
+  for (const Buffer& block : graph.memory.buffers) {
     if (block.kind == BufferKind::kUpload) bytes += block.bytes;
   }
   return bytes;

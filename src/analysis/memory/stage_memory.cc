@@ -6,6 +6,7 @@
 
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
+#include "trainer/net/compile.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/strategies/pipeline_plan.h"
 
@@ -39,7 +40,7 @@ StageEstimate EstimateStage(const SolverSpec& whole, const Device& device, const
   const auto add = [&](size_t number, const NetUse& use) {
     NetOptions options;
     options.log = false;
-    options.plan_only = options.any_size = true;
+    options.any_size = true;
     options.state = use.state;
     options.training = number == 0;
     options.boundary = plan.nets[number].BoundaryOf(stage);
@@ -47,12 +48,12 @@ StageEstimate EstimateStage(const SolverSpec& whole, const Device& device, const
       AdaptNetOptions(*rule, &options);
       options.activation_slots = std::min(plan.UnderWay(stage), own.proto.iter_size());
     }
-    const Net net(*use.net, options, device, params);
-    memory.AddNet(net);
+    const std::unique_ptr<const Graph> graph = Compile(*use.net, options, device, params);
+    memory.AddNet(*graph);
     if (number > 0) return;
     estimate.slots = options.activation_slots;
-    memory.SetRun(own, *rule, net, own.proto.virtual_ranks());
-    for (int i = 0; i < net.NumLayers(); ++i) estimate.work += PipelineCost(net, i);
+    memory.SetRun(own, *rule, *graph, own.proto.virtual_ranks());
+    for (int i = 0; i < graph->nodes.size(); ++i) estimate.work += PipelineCost(*graph, i);
   };
   add(0, own.train);
   for (size_t i = 0; i < own.tests.size(); ++i) add(i + 1, own.tests[i]);

@@ -18,18 +18,19 @@ struct LayerSeconds {
 };
 
 // A layer that is fused into another one moves no bytes of its own.
-LayerSeconds RooflineSeconds(const Net& net, int i, const GpuSpec& gpu) {
-  const caffe::LayerParameter& layer = net.LayerAt(i).proto();
-  const bool half = layer.top_size() > 0 && net.Value(layer.top(0)).dtype != DType::kF32;
+LayerSeconds RooflineSeconds(const Graph& graph, int i, const GpuSpec& gpu) {
+  const Node& node = graph.nodes[NodeId(i)];
+  const caffe::LayerParameter& layer = node.spec.proto();
+  const bool half = layer.top_size() > 0 && graph.Find(layer.top(0)).dtype != DType::kF32;
   const double flops = half ? gpu.bf16_flops : gpu.f32_flops;
-  const double work = 2.0 * static_cast<double>(net.GetLayer(i).Macs()) / flops;
-  const NodeBytes traffic = BytesMoved(net, i);
+  const double work = 2.0 * static_cast<double>(node.layer->Macs()) / flops;
+  const NodeBytes traffic = BytesMoved(graph, i);
   LayerSeconds seconds;
   if (traffic.forward > 0) {
     seconds.forward =
         std::max({work, static_cast<double>(traffic.forward) / gpu.bytes, gpu.launch});
   }
-  if (net.RunsBackward(i)) {
+  if (node.has_backward) {
     const double both = layer.bottom_size() > 0 && i > 1 ? 2 : 1;  // of weights and of inputs
     seconds.backward = std::max(
         {both * work, static_cast<double>(traffic.backward) / gpu.bytes, both * gpu.launch});
@@ -39,44 +40,47 @@ LayerSeconds RooflineSeconds(const Net& net, int i, const GpuSpec& gpu) {
 
 // Groups gradients by the layer whose backward step finishes them, from the last layer to the
 // first. They are ready once the backward steps down to that layer have run.
-IterationProfile ProfileFromLayers(const Net& net, const std::vector<LayerSeconds>& layers,
+IterationProfile ProfileFromLayers(const Graph& graph, const std::vector<LayerSeconds>& layers,
                                    int passes) {
   std::map<int, double, std::greater<>> bytes;
-  for (const Param* param : net.params()) {
+  for (const Param* param : graph.params) {
     if (param->lr_mult == 0) continue;
     bytes[param->final_grad_node] += static_cast<double>(ParamStore::PaddedCount(param->count())) *
                                      static_cast<double>(sizeof(float));
   }
   IterationProfile profile;
   double forward = 0;
-  for (int i = net.NumLayers(); i >= 0; --i) {
-    if (i < net.NumLayers()) {
+  const auto& nodes = graph.nodes;
+  for (int i = nodes.size(); i >= 0; --i) {
+    if (i < nodes.size()) {
       forward += layers[static_cast<size_t>(i)].forward;
       profile.backward += layers[static_cast<size_t>(i)].backward;
     }
     const auto found = bytes.find(i);
     if (found == bytes.end()) continue;
-    const std::string name = i < net.NumLayers() ? net.LayerAt(i).name() : "nobody";
+    const std::string name = i < nodes.size() ? nodes[NodeId(i)].spec.name() : "nobody";
     profile.gradients.push_back({name, found->second, profile.backward});
   }
   profile.forward = forward * passes + profile.backward * (passes - 1);
-  profile.images = static_cast<double>(BatchSizeOf(net) * passes);
+  profile.images = static_cast<double>(BatchSizeOf(graph) * passes);
   return profile;
 }
 
-double UpdateSeconds(const Net& net, const GpuSpec& gpu, int states_per_weight) {
+double UpdateSeconds(const Graph& graph, const GpuSpec& gpu, int states_per_weight) {
   double weights = 0;
-  for (const Param* param : net.params()) weights += static_cast<double>(param->count());
+  for (const Param* param : graph.params) weights += static_cast<double>(param->count());
   constexpr int kFixed = 3;  // reads weight and gradient, writes the weight
   return weights * sizeof(float) * (kFixed + 2 * states_per_weight) / gpu.bytes;
 }
 
-IterationProfile RooflineProfile(const Net& net, const GpuSpec& gpu, int passes,
+IterationProfile RooflineProfile(const Graph& graph, const GpuSpec& gpu, int passes,
                                  int states_per_weight) {
   std::vector<LayerSeconds> layers;
-  for (int i = 0; i < net.NumLayers(); ++i) layers.push_back(RooflineSeconds(net, i, gpu));
-  IterationProfile profile = ProfileFromLayers(net, layers, passes);
-  profile.update = UpdateSeconds(net, gpu, states_per_weight);
+  for (int i = 0; i < graph.nodes.size(); ++i) {
+    layers.push_back(RooflineSeconds(graph, i, gpu));
+  }
+  IterationProfile profile = ProfileFromLayers(graph, layers, passes);
+  profile.update = UpdateSeconds(graph, gpu, states_per_weight);
   return profile;
 }
 
@@ -99,7 +103,7 @@ IterationProfile Scaled(const IterationProfile& work, double factor) {
 
 // Reading the clock around each layer takes time. The total is therefore taken from passes without
 // a clock, and divided among the layers in proportion to their medians.
-IterationProfile MeasuredIteration(const Net& net, const NetProfile& measured, int passes) {
+IterationProfile MeasuredIteration(const Graph& graph, const NetProfile& measured, int passes) {
   constexpr double kMs = 1e-3;
   const double clocked = measured.forward.Median() + measured.backward.Median();
   const double factor = clocked > 0 ? kMs * measured.pass.Median() / clocked : 0;
@@ -113,21 +117,22 @@ IterationProfile MeasuredIteration(const Net& net, const NetProfile& measured, i
   for (LayerSeconds& layer : layers) {
     layer = {layer.forward * whole, layer.backward * whole};
   }
-  IterationProfile profile = ProfileFromLayers(net, layers, passes);
+  IterationProfile profile = ProfileFromLayers(graph, layers, passes);
   const double update = measured.step.Median() - passes * measured.pass.Median();
   profile.update = measured.step.empty() ? 0 : std::max(0.0, kMs * update);
   const TimingSamples& whole_step = measured.Iteration();
   return Scaled(profile, whole_step.Mean() / whole_step.Median());
 }
 
-IterationProfile EstimatedIteration(const Net& net, const GpuSpec& gpu, int passes,
+IterationProfile EstimatedIteration(const Graph& graph, const GpuSpec& gpu, int passes,
                                     int states_per_weight) {
-  return Scaled(RooflineProfile(net, gpu, passes, states_per_weight), 1 / kReached);
+  return Scaled(RooflineProfile(graph, gpu, passes, states_per_weight), 1 / kReached);
 }
 
-IterationProfile GivenIteration(const Net& net, double seconds, int passes, int states_per_weight) {
+IterationProfile GivenIteration(const Graph& graph, double seconds, int passes,
+                                int states_per_weight) {
   const IterationProfile profile =
-      RooflineProfile(net, {"any", 20e9, 40e9, 1e9, 0, ""}, passes, states_per_weight);
+      RooflineProfile(graph, {"any", 20e9, 40e9, 1e9, 0, ""}, passes, states_per_weight);
   return Scaled(profile, seconds / profile.Seconds());
 }
 

@@ -11,6 +11,7 @@
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
+#include "trainer/net/compile.h"
 #include "trainer/optim/optimizer.h"
 
 namespace trainer {
@@ -63,7 +64,7 @@ class RankWork {
 
   void SetMeasured(const Net& net, const NetProfile& measured, const Device& device) {
     report_.net = net.name();
-    report_.profile = MeasuredIteration(net, measured, passes_);
+    report_.profile = MeasuredIteration(net.graph(), measured, passes_);
     report_.source = Join("measured here, ", device.Describe());
     if (request_.jitter) return;
     const TimingSamples& step = measured.Iteration();
@@ -74,16 +75,16 @@ class RankWork {
     const GpuSpec* const gpu = request_.gpu;
     const std::unique_ptr<Device> device = gpu != nullptr ? MakeMetaDevice() : MakeCpuDevice();
     ParamStore params(*device);
-    const Net net(spec, {.state = state, .training = true, .log = false, .plan_only = true},
-                  *device, params);
-    report_.net = net.name();
+    const std::unique_ptr<const Graph> graph =
+        Compile(spec, {.state = state, .training = true, .log = false}, *device, params);
+    report_.net = graph->name;
     if (gpu == nullptr) {
       report_.profile =
-          GivenIteration(net, *request_.compute_ms * 1e-3, passes_, states_per_weight_);
+          GivenIteration(*graph, *request_.compute_ms * 1e-3, passes_, states_per_weight_);
       report_.source = "as given";
       return;
     }
-    report_.profile = EstimatedIteration(net, *gpu, passes_, states_per_weight_);
+    report_.profile = EstimatedIteration(*graph, *gpu, passes_, states_per_weight_);
     report_.source = Join("estimated for one ", gpu->name, " (no GPU was used)");
     const KnownLink* const inside = FindLink(std::string(gpu->inside));
     report_.cluster.inside = {inside->latency, inside->bytes_per_second, true};

@@ -9,7 +9,7 @@
 #include "trainer/base/text/text.h"
 #include "trainer/config/net_spec.h"
 #include "trainer/config/text/prototxt.h"
-#include "trainer/net/net.h"
+#include "trainer/net/compile.h"
 
 namespace trainer {
 namespace {
@@ -268,9 +268,10 @@ void PlanExample(const std::string& inputs, LayerExample* example) {
   const bool in_test = example->text.find("phase: TEST") != std::string::npos;
   caffe::NetState state;
   state.set_phase(in_test ? caffe::TEST : caffe::TRAIN);
-  const Net net(spec, {.state = state, .log = false, .plan_only = true}, *device, params);
+  const std::unique_ptr<const Graph> graph =
+      Compile(spec, {.state = state, .log = false}, *device, params);
   const auto shown = [&](const std::string& name) {
-    return Join(name, " ", ExampleShape(net.Value(name).shape));
+    return Join(name, " ", ExampleShape(graph->Find(name).shape));
   };
   for (const std::string& input : SplitList(inputs)) {
     example->inputs.push_back(shown(input.substr(0, input.find(' '))));
@@ -278,7 +279,7 @@ void PlanExample(const std::string& inputs, LayerExample* example) {
   for (const std::string& top : spec.layers.back().proto().top()) {
     example->outputs.push_back(shown(top));
   }
-  for (const Param* param : net.params()) example->weights.push_back(ExampleShape(param->shape));
+  for (const Param* param : graph->params) example->weights.push_back(ExampleShape(param->shape));
 }
 
 }  // namespace

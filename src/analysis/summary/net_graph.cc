@@ -10,7 +10,7 @@
 #include "trainer/base/log/log.h"
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
-#include "trainer/net/net.h"
+#include "trainer/net/compile.h"
 
 namespace trainer {
 namespace {
@@ -130,14 +130,15 @@ NetShapes PlanShapes(const NetSpec& spec, const caffe::NetState& state) {
     const WarningsOnly warnings_only;
     const std::unique_ptr<Device> device = MakeCpuDevice();
     ParamStore params(*device);
-    const Net net(spec, {.state = state, .log = false, .plan_only = true}, *device, params);
-    for (int i = 0; i < net.NumLayers(); ++i) {
-      auto& layer = shapes.layers[net.LayerAt(i).name()];
-      for (const std::string& top : net.LayerAt(i).proto().top()) {
-        layer.outputs.push_back(ShapeLabel(net.Value(top).shape));
+    const std::unique_ptr<const Graph> graph =
+        Compile(spec, {.state = state, .log = false}, *device, params);
+    for (const Node& node : graph->nodes) {
+      auto& layer = shapes.layers[node.spec.name()];
+      for (const std::string& top : node.spec.proto().top()) {
+        layer.outputs.push_back(ShapeLabel(graph->Find(top).shape));
       }
     }
-    for (const Param* param : net.params()) {
+    for (const Param* param : graph->params) {
       shapes.layers[param->layer].parameters += param->count();
       shapes.parameters += param->count();
     }

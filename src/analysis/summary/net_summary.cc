@@ -6,24 +6,24 @@
 #include "trainer/backend/device/device.h"
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
-#include "trainer/net/net.h"
+#include "trainer/net/compile.h"
 
 namespace trainer {
 namespace {
 
-NetSummary::Layer SummarizeLayer(const Net& net, int i) {
-  const caffe::LayerParameter& proto = net.LayerAt(i).proto();
+NetSummary::Layer SummarizeLayer(const Graph& graph, const Node& node) {
+  const caffe::LayerParameter& proto = node.spec.proto();
   NetSummary::Layer layer;
-  layer.name = net.LayerAt(i).name();
-  layer.type = net.LayerAt(i).type();
-  layer.macs = net.GetLayer(i).Macs();
+  layer.name = node.spec.name();
+  layer.type = node.spec.type();
+  layer.macs = node.layer->Macs();
   for (int k = 0; k < proto.top_size(); ++k) {
-    const Tensor value = net.Value(proto.top(k));
+    const Tensor value = graph.Find(proto.top(k));
     const bool in_place = k < proto.bottom_size() && proto.bottom(k) == proto.top(k);
     layer.outputs.push_back({proto.top(k), value.shape, value.dtype, in_place});
     layer.bytes += static_cast<size_t>(value.shape.Count()) * SizeOf(value.dtype);
   }
-  for (const Param* param : net.params()) {
+  for (const Param* param : graph.params) {
     if (param->layer == layer.name) layer.params += param->count();
   }
   return layer;
@@ -67,11 +67,12 @@ std::string OutputsText(const NetSummary::Layer& layer) {
 NetSummary SummarizeNet(const NetSpec& spec, const caffe::NetState& state) {
   const std::unique_ptr<Device> device = MakeCpuDevice();
   ParamStore params(*device);
-  const Net net(spec, {.state = state, .log = false, .plan_only = true}, *device, params);
+  const std::unique_ptr<const Graph> graph =
+      Compile(spec, {.state = state, .log = false}, *device, params);
   NetSummary summary;
-  summary.net = net.name();
-  summary.arena_bytes = net.graph().memory.arena_bytes;
-  for (int i = 0; i < net.NumLayers(); ++i) summary.layers.push_back(SummarizeLayer(net, i));
+  summary.net = graph->name;
+  summary.arena_bytes = graph->memory.arena_bytes;
+  for (const Node& node : graph->nodes) summary.layers.push_back(SummarizeLayer(*graph, node));
   return summary;
 }
 

@@ -9,7 +9,6 @@
 #include "trainer/backend/device/graph_capture.h"
 #include "trainer/base/error/error.h"
 #include "trainer/checkpoint/model_file.h"
-#include "trainer/layers/works_on_host.h"
 #include "trainer/net/cost.h"
 #include "trainer/net/data_layers.h"
 #include "trainer/net/load_weights.h"
@@ -53,14 +52,15 @@ double MeasureLayers(const ProfiledNet& subject, NetProfile& profile) {
   Net& net = *subject.net;
   double forward = 0, backward = 0;
   net.BeginPass();
-  for (int i = 0; i < net.NumLayers(); ++i) {
+  for (int i = 0; i < net.graph().nodes.size(); ++i) {
     const double ms = DoneMs(subject, [&] { net.ForwardLayer(i); });
     profile.layers[static_cast<size_t>(i)].forward.Add(ms);
     forward += ms;
   }
-  for (int i = net.NumLayers(); subject.backward && i-- > 0;) {
+  for (int i = net.graph().nodes.size(); subject.backward && i-- > 0;) {
     const double ms = DoneMs(subject, [&] { net.BackwardLayer(i); });
-    profile.layers[static_cast<size_t>(i)].backward.Add(net.RunsBackward(i) ? ms : 0);
+    profile.layers[static_cast<size_t>(i)].backward.Add(
+        net.graph().nodes[NodeId(i)].has_backward ? ms : 0);
     backward += ms;
   }
   profile.forward.Add(forward);
@@ -71,7 +71,7 @@ double MeasureLayers(const ProfiledNet& subject, NetProfile& profile) {
 // Counts what `enqueue` enqueues by recording it without running it. Empty where the device does
 // not record, or the layer waits for the device.
 std::optional<int> CountEnqueued(const ProfiledNet& subject, const std::function<void()>& enqueue) {
-  const GraphCapture* const recorder = CaptureOf(*subject.device);
+  const GraphCapture* const recorder = subject.device->capture();
   if (recorder == nullptr) return std::nullopt;
   try {
     return recorder->Capture(enqueue)->NumOperations();
@@ -83,12 +83,12 @@ std::optional<int> CountEnqueued(const ProfiledNet& subject, const std::function
 // Data layers are left out: their threads copy batches through streams of their own.
 void CountLayerOperations(const ProfiledNet& subject, NetProfile& profile) {
   Net& net = *subject.net;
-  for (int i = 0; i < net.NumLayers(); ++i) {
-    const bool on_host = dynamic_cast<const WorksOnHost*>(&net.GetLayer(i)) != nullptr;
-    if (on_host || net.LayerAt(i).proto().bottom_size() == 0) continue;
+  for (int i = 0; i < net.graph().nodes.size(); ++i) {
+    const Node& node = net.graph().nodes[NodeId(i)];
+    if (node.signature.runs_on_host || node.spec.proto().bottom_size() == 0) continue;
     LayerProfile& layer = profile.layers[static_cast<size_t>(i)];
     layer.forward_operations = CountEnqueued(subject, [&] { net.ForwardLayer(i); });
-    if (!subject.backward || !net.RunsBackward(i)) continue;
+    if (!subject.backward || !node.has_backward) continue;
     layer.backward_operations = CountEnqueued(subject, [&] { net.BackwardLayer(i); });
   }
 }
@@ -96,27 +96,30 @@ void CountLayerOperations(const ProfiledNet& subject, NetProfile& profile) {
 bool IsWinograd(const Layer& layer) { return layer.kernel().find("Winograd") != std::string::npos; }
 
 OpCost ForwardCost(const Net& net, int i) {
-  return {2.0 * static_cast<double>(net.GetLayer(i).Macs()),
-          static_cast<double>(BytesMoved(net, i).forward), IsWinograd(net.GetLayer(i))};
+  const Layer& layer = *net.graph().nodes[NodeId(i)].layer;
+  return {2.0 * static_cast<double>(layer.Macs()),
+          static_cast<double>(BytesMoved(net.graph(), i).forward), IsWinograd(layer)};
 }
 
 // Backward computes the gradient of the weights, and the gradient of the input if an earlier layer
 // learns.
 OpCost BackwardCost(const Net& net, int i) {
-  if (!net.RunsBackward(i)) return {};
-  const caffe::LayerParameter& layer = net.LayerAt(i).proto();
+  const Node& node = net.graph().nodes[NodeId(i)];
+  if (!node.has_backward) return {};
+  const caffe::LayerParameter& layer = node.spec.proto();
   const bool input = layer.bottom_size() > 0 && net.Gradient(layer.bottom(0)).data != nullptr;
-  return {2.0 * static_cast<double>(net.GetLayer(i).Macs()) * (input ? 2 : 1),
-          static_cast<double>(BytesMoved(net, i).backward), IsWinograd(net.GetLayer(i))};
+  return {2.0 * static_cast<double>(node.layer->Macs()) * (input ? 2 : 1),
+          static_cast<double>(BytesMoved(net.graph(), i).backward), IsWinograd(*node.layer)};
 }
 
 void DescribeLayer(const Net& net, int i, LayerProfile* to) {
   LayerProfile& layer = *to;
-  layer.name = net.LayerAt(i).name();
-  layer.type = net.LayerAt(i).type();
-  layer.implementation = net.GetLayer(i).kernel();
-  layer.declined = net.GetLayer(i).skipped_kernels();
-  if (const int by = net.FusedInto(i); by >= 0) layer.computed_by = net.LayerAt(by).name();
+  const Node& node = net.graph().nodes[NodeId(i)];
+  layer.name = node.spec.name();
+  layer.type = node.spec.type();
+  layer.implementation = node.layer->kernel();
+  layer.declined = node.layer->skipped_kernels();
+  if (node.fused_into) layer.computed_by = net.graph().nodes[node.fused_into].spec.name();
   layer.forward_cost = ForwardCost(net, i);
   layer.backward_cost = BackwardCost(net, i);
 }
@@ -127,7 +130,7 @@ NetProfile ProfileNet(const ProfiledNet& subject, int iterations) {
   NetProfile profile;
   profile.net = subject.net->name();
   profile.iterations = iterations;
-  profile.layers.resize(static_cast<size_t>(subject.net->NumLayers()));
+  profile.layers.resize(static_cast<size_t>(subject.net->graph().nodes.size()));
   LOG(INFO) << "Performing Forward";
   LOG(INFO) << "Initial loss: " << subject.net->Forward();
   LOG(INFO) << "Performing Backward";
@@ -149,7 +152,7 @@ NetProfile ProfileNet(const ProfiledNet& subject, int iterations) {
   profile.wait_ms = 1e3 * (SecondsWaitedForData(*subject.net) - waited) / (passes * iterations);
   if (subject.solver != nullptr) profile.update_bytes = subject.solver->UpdateBytes();
   CountLayerOperations(subject, profile);
-  for (int i = 0; i < subject.net->NumLayers(); ++i) {
+  for (int i = 0; i < subject.net->graph().nodes.size(); ++i) {
     DescribeLayer(*subject.net, i, &profile.layers[static_cast<size_t>(i)]);
   }
   return profile;

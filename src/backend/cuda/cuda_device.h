@@ -9,14 +9,13 @@
 #include "cuda/bindings/runtime.h"
 #include "trainer/backend/device/gpu.h"
 #include "trainer/backend/device/graph_capture.h"
-#include "trainer/backend/primitives/masks_and_sums.h"
 
 namespace trainer::cuda {
 
 class PinnedMemoryResource;
 class ConvAlgorithms;
 
-class CudaDevice final : public Device, public GraphCapture, public MasksAndSums {
+class CudaDevice final : public Device, public GraphCapture {
  public:
   // Throws the same errors as MakeGpuDevice.
   explicit CudaDevice(const GpuOptions& options);
@@ -56,7 +55,7 @@ class CudaDevice final : public Device, public GraphCapture, public MasksAndSums
   std::unique_ptr<CopyStream> NewCopyStream() const override;
   std::unique_ptr<AsyncReadback> NewReadback() const override;
 
-  bool IsEnabled() const override { return options_.graphs; }
+  const GraphCapture* capture() const override { return options_.graphs ? this : nullptr; }
   std::unique_ptr<CapturedGraph> Capture(const std::function<void()>& queue) const override;
   std::unique_ptr<CapturedEvent> NewEvent() const override;
 

@@ -26,8 +26,8 @@ constexpr int kDefaultBatches = 50;  // of endless data, as Caffe's program
 // Warns of a net without data, whose outputs are numbers without meaning.
 void WarnOfEmptyInputs(const Net& net) {
   std::vector<std::string> zeros;
-  for (int i = 0; i < net.NumLayers(); ++i) {
-    const caffe::LayerParameter& layer = net.LayerAt(i).proto();
+  for (const Node& node : net.graph().nodes) {
+    const caffe::LayerParameter& layer = node.spec.proto();
     const bool zero = layer.type() == "Input" || (layer.type() == "DummyData" &&
                                                   layer.dummy_data_param().data_filler_size() == 0);
     if (zero) zeros.insert(zeros.end(), layer.top().begin(), layer.top().end());
@@ -79,7 +79,7 @@ class ScoreComparison {
     const ScoredBatch batch = scores.Batch();
     const std::vector<Prediction> predictions = ReadPredictions(net, batch, matrix_.classes());
     for (const Prediction& one : predictions) matrix_.Add(one.label, one.predicted);
-    if (images != nullptr) top_losses_.Add(net, *images, batch.labels.Count(), predictions);
+    if (images) top_losses_.Add(net, *images, batch.labels.Count(), predictions);
   }
 
   void MoveTo(Evaluation* evaluation) {
@@ -92,7 +92,7 @@ class ScoreComparison {
   struct ComparedNet {
     const Net& net;
     ScoreSelector scores;
-    const Tensor* images;  // null if the net reads no images
+    std::optional<Tensor> images;  // none if the net reads no images
   };
 
   static std::vector<ComparedNet> FindScores(TestNets& nets, const EvaluationOptions& options) {
@@ -100,8 +100,8 @@ class ScoreComparison {
     for (const Net* net : {&nets.net(), nets.rest()}) {
       if (net == nullptr) continue;
       ScoreSelector scores(*net, options.scores, options.label, options.file);
-      const Tensor* const images = FindImages(*net, scores.consumer());
-      compared.push_back({*net, std::move(scores), images});
+      std::optional<Tensor> images = FindImages(*net, scores.consumer());
+      compared.push_back({*net, std::move(scores), std::move(images)});
     }
     return compared;
   }

@@ -21,7 +21,7 @@ std::optional<int> AxisOf(const caffe::LayerParameter& layer) {
 void FindSource(const Net& net, int layer, LabelConsumer* consumer) {
   std::string blob = consumer->labels;
   for (int i = layer; i-- > 0;) {
-    const caffe::LayerParameter& proto = net.LayerAt(i).proto();
+    const caffe::LayerParameter& proto = net.graph().nodes[NodeId(i)].spec.proto();
     const auto top = std::ranges::find(proto.top(), blob);
     if (top == proto.top().end()) continue;
     if (proto.type() == "Split") {
@@ -43,8 +43,8 @@ bool LabelConsumer::Takes(float label) const {
 
 std::vector<LabelConsumer> FindLabelConsumers(const Net& net) {
   std::vector<LabelConsumer> consumers;
-  for (int i = 0; i < net.NumLayers(); ++i) {
-    const caffe::LayerParameter& layer = net.LayerAt(i).proto();
+  for (int i = 0; i < net.graph().nodes.size(); ++i) {
+    const caffe::LayerParameter& layer = net.graph().nodes[NodeId(i)].spec.proto();
     const std::optional<int> axis = AxisOf(layer);
     if (!axis || layer.bottom_size() < 2) continue;
     LabelConsumer consumer;

@@ -19,7 +19,8 @@ ScoreSelector::ScoreSelector(const Net& net, const std::string& scores, const st
   const std::vector<LabelConsumer> consumers = FindLabelConsumers(net);
   for (const char* type : {"Accuracy", "SoftmaxWithLoss"}) {
     for (const LabelConsumer& consumer : consumers) {
-      if (!consumer_ && net.LayerAt(consumer.layer).type() == type) consumer_ = consumer;
+      const LayerSpec& layer = net.graph().nodes[NodeId(consumer.layer)].spec;
+      if (!consumer_ && layer.type() == type) consumer_ = consumer;
     }
   }
   if (consumer_) return;
@@ -30,12 +31,9 @@ ScoreSelector::ScoreSelector(const Net& net, const std::string& scores, const st
 
 ScoredBatch ScoreSelector::Batch() const {
   if (!consumer_) return {net_.Value(scores_), net_.Value(labels_), 1, false, 0, labels_};
-  return {net_.Input(consumer_->layer, 0),
-          net_.Input(consumer_->layer, 1),
-          consumer_->axis,
-          consumer_->has_ignore,
-          consumer_->ignore,
-          consumer_->labels};
+  const Node& layer = net_.graph().nodes[NodeId(consumer_->layer)];
+  return {net_.Value(layer.in[0]), net_.Value(layer.in[1]), consumer_->axis,
+          consumer_->has_ignore,   consumer_->ignore,       consumer_->labels};
 }
 
 int64_t ScoreSelector::NumClasses() const {

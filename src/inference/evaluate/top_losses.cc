@@ -10,13 +10,12 @@ bool LooksLikeImages(const Shape& shape) {
   return shape.IsImage() && (shape[1] == 1 || shape[1] == 3) && shape[2] > 1 && shape[3] > 1;
 }
 
-const Tensor* ImagesOfLayer(const Net& net, int layer) {
-  const caffe::LayerParameter& proto = net.LayerAt(layer).proto();
-  if (proto.bottom_size() > 0) return nullptr;
-  for (int top = 0; top < proto.top_size(); ++top) {
-    if (LooksLikeImages(net.Output(layer, top).shape)) return &net.Output(layer, top);
+std::optional<Tensor> ImagesOfLayer(const Net& net, const Node& layer) {
+  if (!layer.in.empty()) return std::nullopt;
+  for (const ValueId out : layer.out) {
+    if (const Tensor value = net.Value(out); LooksLikeImages(value.shape)) return value;
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -45,14 +44,15 @@ void TopLosses::Add(const Net& net, const ConstTensor& images, int64_t labels,
   records_ += labels;
 }
 
-const Tensor* FindImages(const Net& net, const LabelConsumer* consumer) {
+std::optional<Tensor> FindImages(const Net& net, const LabelConsumer* consumer) {
+  const Graph& graph = net.graph();
   if (consumer != nullptr && consumer->source >= 0) {
-    if (const Tensor* const images = ImagesOfLayer(net, consumer->source)) return images;
+    if (auto images = ImagesOfLayer(net, graph.nodes[NodeId(consumer->source)])) return images;
   }
-  for (int i = 0; i < net.NumLayers(); ++i) {
-    if (const Tensor* const images = ImagesOfLayer(net, i)) return images;
+  for (const Node& node : graph.nodes) {
+    if (auto images = ImagesOfLayer(net, node)) return images;
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 }  // namespace trainer

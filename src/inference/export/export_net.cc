@@ -12,7 +12,7 @@
 #include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/text.h"
 #include "trainer/inference/predict/image_input_flags.h"
-#include "trainer/net/net.h"
+#include "trainer/net/compile.h"
 
 namespace trainer {
 namespace {
@@ -23,10 +23,11 @@ std::map<std::string, Shape> PlanItemShapes(const NetSpec& spec, const caffe::Ne
                                             const std::vector<std::string>& blobs) try {
   const WarningsOnly warnings_only;
   ParamStore params(device);
-  const Net net(spec, {.state = state, .log = false, .plan_only = true}, device, params);
+  const std::unique_ptr<const Graph> graph =
+      Compile(spec, {.state = state, .log = false}, device, params);
   std::map<std::string, Shape> shapes;
   for (const std::string& blob : blobs) {
-    const Shape whole = net.Value(blob).shape;
+    const Shape whole = graph->Find(blob).shape;
     shapes[blob] = Shape(whole.dims().subspan(whole.Rank() > 0 ? 1 : 0));
   }
   return shapes;

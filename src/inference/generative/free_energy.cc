@@ -7,7 +7,7 @@ namespace trainer {
 
 FreeEnergy MeasureFreeEnergy(Net& net, const RbmModel& rbm, int batches) {
   const Device& device = net.device();
-  const ConstTensor& input = net.Input(rbm.layer, 0);
+  const ConstTensor input = net.Value(rbm.input);
   const BoltzmannUnits& units = rbm.units;
   const int64_t rows = input.Count() / units.visible;
   const auto size = [&](int64_t width) { return static_cast<size_t>(rows * width); };

@@ -21,12 +21,12 @@ const Param& ParamOf(const Net& net, const LayerSpec& layer, int index) {
 
 std::vector<RbmModel> FindRbms(const Net& net) {
   std::vector<RbmModel> rbms;
-  for (int i = 0; i < net.NumLayers(); ++i) {
-    const LayerSpec& spec = net.LayerAt(i);
+  for (const Node& node : net.graph().nodes) {
+    const LayerSpec& spec = node.spec;
     const caffe::RBMParameter& param = spec.proto().rbm_param();
     if (spec.type() != "RBM" || param.output() != caffe::RBMParameter::HIDDEN) continue;
     const Param& w = ParamOf(net, spec, 0);
-    rbms.push_back({i,
+    rbms.push_back({node.in[0],
                     spec.name(),
                     {w.shape[1], w.shape[0], param.visible() == caffe::RBMParameter::GAUSSIAN},
                     {w.weight, ParamOf(net, spec, 1).weight, ParamOf(net, spec, 2).weight}});

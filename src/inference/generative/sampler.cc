@@ -13,14 +13,14 @@ namespace {
 class RbmSampler final : public Sampler {
  public:
   RbmSampler(Net& net, std::vector<RbmModel> rbms, const SamplingOptions& options)
-      : shape_(net.Input(rbms.front().layer, 0).shape),
+      : shape_(net.Value(rbms.front().input).shape),
         chains_(options.start == "data" ? static_cast<int>(shape_[0]) : options.count),
         gibbs_(net.device(), rbms, chains_, options.seed) {
     if (options.start == "random") return;
     std::vector<float> values(static_cast<size_t>(chains_ * rbms.front().units.visible));
     if (options.start == "data") {
       net.Forward();
-      net.ReadNchw(net.Input(rbms.front().layer, 0), values);
+      net.ReadNchw(net.Value(rbms.front().input), values);
     }
     gibbs_.StartAt(values);
   }

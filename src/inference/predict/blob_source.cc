@@ -19,11 +19,11 @@ class DataLayerSource final : public BlobSource {
 
 std::vector<InputBlob> InputBlobs(const Net& net) {
   std::vector<InputBlob> inputs;
-  for (int i = 0; i < net.NumLayers(); ++i) {
-    const LayerSpec& layer = net.LayerAt(i);
+  for (const Node& node : net.graph().nodes) {
+    const LayerSpec& layer = node.spec;
     if (layer.type() != "Input") continue;
     for (int top = 0; top < layer.proto().top_size(); ++top) {
-      inputs.push_back({layer.proto().top(top), net.Output(i, top)});
+      inputs.push_back({layer.proto().top(top), net.Value(node.out[static_cast<size_t>(top)])});
       if (inputs.back().value.shape.Rank() > 0) continue;
       layer.Fail("top",
                  Join("input '", inputs.back().name,

@@ -1,6 +1,5 @@
 #include "shared/dropout_mask.h"
 #include "trainer/base/text/text.h"
-#include "trainer/layers/draws_numbers.h"
 
 namespace trainer {
 namespace {
@@ -9,7 +8,7 @@ struct Same {
   HD float operator()(float x) const { return x; }
 };
 
-class Dropout final : public Layer, public DrawsNumbers {
+class Dropout final : public Layer {
  public:
   explicit Dropout(const LayerSpec& spec) : param_(spec.proto().dropout_param()) {
     const float ratio = param_.dropout_ratio();
@@ -21,6 +20,7 @@ class Dropout final : public Layer, public DrawsNumbers {
   }
 
   void Setup(SetupContext& ctx) override {
+    ctx.UsesRandom();
     if (ctx.phase() == caffe::TEST) return ctx.OutputView(0, 0, ctx.Input(0));
     ctx.Output(0, ctx.Input(0), ctx.InputType(0));
     ctx.AllowInPlace();

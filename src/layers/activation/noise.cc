@@ -2,7 +2,6 @@
 #include "shared/normal.h"
 #include "trainer/backend/loops/map_random.h"
 #include "trainer/base/text/text.h"
-#include "trainer/layers/draws_numbers.h"
 
 namespace trainer {
 namespace {
@@ -40,7 +39,7 @@ struct SameNoise {
   HD float operator()(float x) const { return x; }
 };
 
-class Noise final : public Layer, public DrawsNumbers {
+class Noise final : public Layer {
  public:
   explicit Noise(const LayerSpec& spec) : spec_(spec), param_(spec.proto().noise_param()) {
     const float amount = param_.amount();
@@ -52,6 +51,7 @@ class Noise final : public Layer, public DrawsNumbers {
   }
 
   void Setup(SetupContext& ctx) override {
+    ctx.UsesRandom();
     RequireF32(ctx, spec_);
     if (PassesOn(ctx.phase())) return ctx.OutputView(0, 0, ctx.Input(0));
     ctx.Output(0, ctx.Input(0));

@@ -3,33 +3,28 @@
 #include "conv/conv_geometry.h"
 #include "conv/merged_axes.h"
 #include "shared/checks.h"
-#include "trainer/backend/primitives/dropped_nan.h"
-#include "trainer/backend/primitives/packed_weight.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {
 
-// Base class of a convolution and its transpose: several bottoms of one shape with one top each,
-// one plan, and copies of tensors for which the plan needs another number of axes.
-class ConvLayer : public Layer, public TakesPackedWeight, public MayDropNan {
+// What a convolution and its transpose share: several bottoms of one shape with a top each, one
+// plan, and copies of what the plan sees under another number of axes.
+class ConvLayer : public Layer {
  public:
   explicit ConvLayer(const LayerSpec& spec) : spec_(spec) {}
 
   void Prepare(PrepareContext& ctx) final {
     conv_ = ctx.device().NewConv(desc_);
-    if (may_drop_nan_) AllowDroppedNan();
+    if (may_drop_nan_) conv_->AllowDroppedNan();
     ctx.Scratch(x_.Bytes() + y_.Bytes() + conv_->ScratchBytes());
   }
-  std::optional<PackedLayout> packed_layout() const final {
-    const auto* const taker = dynamic_cast<TakesPackedWeight*>(conv_.get());
-    return taker == nullptr ? std::nullopt : taker->packed_layout();
-  }
+  std::optional<PackedLayout> packed_layout() const final { return conv_->packed_layout(); }
   void UsePackedWeight(const void* copy, const bool* holds) final {
-    dynamic_cast<TakesPackedWeight&>(*conv_).UsePackedWeight(copy, holds);
+    conv_->UsePackedWeight(copy, holds);
   }
   void AllowDroppedNan() final {
     may_drop_nan_ = true;
-    if (auto* const conv = dynamic_cast<MayDropNan*>(conv_.get())) conv->AllowDroppedNan();
+    if (conv_ != nullptr) conv_->AllowDroppedNan();
   }
   std::string kernel() const final { return conv_->kernel(); }
   std::vector<std::string> skipped_kernels() const final { return conv_->skipped_kernels(); }

@@ -1,7 +1,6 @@
 #include "conv/conv_layer.h"
 #include "shared/plain_relu.h"
 #include "trainer/backend/loops/map.h"
-#include "trainer/backend/primitives/masks_and_sums.h"
 
 namespace trainer {
 namespace {
@@ -100,11 +99,10 @@ class Convolution final : public ConvLayer {
   bool MaskAndSum(const RunContext& run, int i) const {
     const ConstTensor dy = run.GradOutput(i), y = run.Output(i);
     const Tensor g = run.MutableGradOutput(i);
-    const auto* const device = dynamic_cast<const MasksAndSums*>(&run.device());
-    // Axis 1 holds the channels only if y has the plan's own shape.
-    if (device != nullptr && run.GradParamOrNull(1) != nullptr && y.shape == desc_.OutShape() &&
-        device->ReluGradAndBiasGrad(ChannelSumsDesc::Of(y.shape, 1), dy, y, g,
-                                    run.GradParamOrNull(1))) {
+    // What the plan sees under other axes is not split into channels here.
+    if (run.GradParamOrNull(1) != nullptr && y.shape == desc_.OutShape() &&
+        run.device().ReluGradAndBiasGrad(ChannelSumsDesc::Of(y.shape, 1), dy, y, g,
+                                         run.GradParamOrNull(1))) {
       return true;
     }
     Map(run.device(), WherePositive{}, g, dy, y);

@@ -1,7 +1,6 @@
 #include "shared/checks.h"
 #include "trainer/backend/memory/nchw_copy.h"
 #include "trainer/backend/memory/scratch_layout.h"
-#include "trainer/backend/primitives/packed_weight.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {
@@ -9,11 +8,11 @@ namespace {
 
 constexpr char kInnerProductParam[] = "inner_product_param";
 
-// Computes y (m, n) = x (m, k) * weight^T + bias. Without `transpose`, an image that is flattened
-// as a whole keeps its memory order, and the columns of the weight are stored in that order. Other
-// images are copied to and from row-major order. If x and y have 16 bits, the product uses a 16-bit
-// copy of the weight, in scratch memory unless UsePackedWeight provides one.
-class InnerProduct final : public Layer, public TakesPackedWeight {
+// y (m, n) = x (m, k) * weight^T + bias. An image flattened whole keeps its memory order: then the
+// columns of the weight are in that order. Otherwise images are copied to and from row-major order.
+// With x and y in 16 bits, so is the weight that multiplies: a copy, in scratch memory where nobody
+// keeps one.
+class InnerProduct final : public Layer {
  public:
   explicit InnerProduct(const LayerSpec& spec) : spec_(spec) {}
 

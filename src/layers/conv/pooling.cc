@@ -1,12 +1,11 @@
 #include "conv/pool_window.h"
 #include "conv/stochastic_pool.h"
 #include "shared/checks.h"
-#include "trainer/layers/draws_numbers.h"
 
 namespace trainer {
 namespace {
 
-class Pooling final : public Layer, public DrawsNumbers {
+class Pooling final : public Layer {
  public:
   explicit Pooling(const LayerSpec& spec) : spec_(spec) {}
 
@@ -15,6 +14,7 @@ class Pooling final : public Layer, public DrawsNumbers {
     RequireRank(ctx, spec_, 0, 4, 4, "images (N, C, H, W)");
     desc_ = ReadPoolWindows(spec_, ctx.Input(0), ctx.InputType(0));
     stochastic_ = param.pool() == caffe::PoolingParameter::STOCHASTIC;
+    if (stochastic_) ctx.UsesRandom();
     if (ctx.NumOutputs() > 1 && param.pool() != caffe::PoolingParameter::MAX) {
       spec_.FailIn("pooling_param", "pool",
                    "only MAX has a second top (the indices of the largest values); remove it");
@@ -36,7 +36,6 @@ class Pooling final : public Layer, public DrawsNumbers {
     ctx.Workspace(pool_->WorkspaceBytes());
   }
 
-  bool Draws() const override { return stochastic_; }
   bool RecomputesAtCost() const override { return true; }
   void Forward(const RunContext& run) override {
     if (stochastic_) return ForwardStochastic(run);

@@ -4,18 +4,18 @@
 #include "trainer/backend/memory/scratch_layout.h"
 #include "trainer/base/text/text.h"
 #include "trainer/layers/filler.h"
-#include "trainer/layers/works_on_host.h"
 
 namespace trainer {
 namespace {
 
 constexpr char kDummyDataParam[] = "dummy_data_param";
 
-class DummyData final : public Layer, public WorksOnHost {
+class DummyData final : public Layer {
  public:
   explicit DummyData(const LayerSpec& spec) : spec_(spec) {}
 
   void Setup(SetupContext& ctx) override {
+    ctx.RunsOnHost();
     const caffe::DummyDataParameter& param = spec_.proto().dummy_data_param();
     if (!param.data_filler().empty()) {
       CheckPerTop(spec_, kDummyDataParam, "data_filler", param.data_filler_size());

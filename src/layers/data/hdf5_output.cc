@@ -12,9 +12,7 @@
 #include "trainer/base/text/text.h"
 #include "trainer/config/named_file.h"
 #include "trainer/hdf5/appender.h"
-#include "trainer/layers/file_writer.h"
 #include "trainer/layers/layer.h"
-#include "trainer/layers/works_on_host.h"
 #include "trainer/tensor/nchw_order.h"
 
 namespace trainer {
@@ -60,39 +58,19 @@ class Claim {
   bool good_ = false;
 };
 
-class Hdf5Output final : public Layer, public FileWriter, public WorksOnHost {
+class Hdf5Output final : public Layer {
  public:
-  explicit Hdf5Output(const LayerSpec& spec)
+  Hdf5Output(const LayerSpec& spec, const LayerEnv& env)
       : spec_(spec), path_(spec.proto().hdf5_output_param().file_name()) {
     if (path_.empty())
       spec.FailIn(kHdf5OutputParam, "file_name",
                   "file_name is missing; give the path of the file to write");
-  }
-
-  void Allow(OutputFiles files, const std::string&) override {
-    writes_ = files == OutputFiles::kCreate || files == OutputFiles::kResume;
-    if (files == OutputFiles::kDisabled) return;
-    if (!IsDirectory(FolderOf(path_))) {
-      Refuse(Join("the folder of '", path_, "' does not exist; create it (mkdir -p)"));
-    }
-    claim_ = std::make_unique<Claim>(path_);
-    if (!claim_->good()) {
-      spec_.FailIn(
-          kHdf5OutputParam, "file_name",
-          Join(
-              "another layer of this run writes '", path_,
-              "'; give each layer its own file, or give this layer an include rule for one phase"));
-    }
-    if (!Exists(path_)) return;
-    if (files != OutputFiles::kResume) {
-      Refuse(Join("'", path_, "' already exists and is not overwritten; move it away, or ",
-                  "give another name with --set layer[", spec_.name(), "].", kHdf5OutputParam,
-                  ".file_name=..."));
-    }
-    GoOnElsewhere();
+    ClaimFile(env.output_files);
   }
 
   void Setup(SetupContext& ctx) override {
+    ctx.RunsOnHost();
+    ctx.WritesFiles();
     int64_t most = 0;
     for (int i = 0; i < ctx.NumInputs(); ++i) {
       const Shape& shape = ctx.Input(i);
@@ -126,6 +104,30 @@ class Hdf5Output final : public Layer, public FileWriter, public WorksOnHost {
   }
 
  private:
+  // Refuses a file that cannot or must not be written.
+  void ClaimFile(OutputFiles files) {
+    writes_ = files == OutputFiles::kCreate || files == OutputFiles::kResume;
+    if (files == OutputFiles::kDisabled) return;
+    if (!IsDirectory(FolderOf(path_))) {
+      Refuse(Join("the folder of '", path_, "' does not exist; create it (mkdir -p)"));
+    }
+    claim_ = std::make_unique<Claim>(path_);
+    if (!claim_->good()) {
+      spec_.FailIn(
+          kHdf5OutputParam, "file_name",
+          Join(
+              "another layer of this run writes '", path_,
+              "'; give each layer its own file, or give this layer an include rule for one phase"));
+    }
+    if (!Exists(path_)) return;
+    if (files != OutputFiles::kResume) {
+      Refuse(Join("'", path_, "' already exists and is not overwritten; move it away, or ",
+                  "give another name with --set layer[", spec_.name(), "].", kHdf5OutputParam,
+                  ".file_name=..."));
+    }
+    GoOnElsewhere();
+  }
+
   [[noreturn]] void Refuse(const std::string& message) const {
     ThrowAtField(spec_, kHdf5OutputParam, "file_name", Error(ErrorCode::kCannotCreate, message));
   }

@@ -11,10 +11,7 @@
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/named_file.h"
-#include "trainer/layers/file_writer.h"
 #include "trainer/layers/layer.h"
-#include "trainer/layers/param_start.h"
-#include "trainer/layers/writes_at_snapshots.h"
 
 namespace trainer {
 namespace {
@@ -28,19 +25,41 @@ struct AddGradient {
   HD void operator()(int64_t i) const { dweight[i] += dy[order.Memory(i)]; }
 };
 
-class Parameter final : public Layer,
-                        public StartsParams,
-                        public FileWriter,
-                        public WritesAtSnapshots {
+class Parameter final : public Layer {
  public:
-  explicit Parameter(const LayerSpec& spec) : spec_(spec), picture_(spec) {
+  Parameter(const LayerSpec& spec, const LayerEnv& env) : spec_(spec), picture_(spec) {
     const caffe::ParameterParameter& param = spec.proto().parameter_param();
     if (!param.has_shape() && !picture_.has_start()) {
       spec.Fail("parameter_param has no shape; give the shape of the weight");
     }
+    CheckPicture(env.output_files, env.snapshot_folder);
   }
 
-  void Allow(OutputFiles files, const std::string& snapshot_folder) override {
+  void Setup(SetupContext& ctx) override {
+    ctx.WritesFiles();
+    ctx.Param("weight", picture_.shape(), spec_.proto().parameter_param().filler(),
+              {.initial = picture_.start()});
+    ctx.Output(0, picture_.shape());
+  }
+  void Forward(const RunContext& run) override {
+    CopyFromNchw(run.device(), run.Param(0), run.Output(0));
+  }
+  void Backward(const RunContext& run) override {
+    if (run.GradParam(0) == nullptr) return;
+    const ConstTensor& dy = run.GradOutput(0);
+    ForEach(run.device(), dy.Count(), AddGradient{dy.f32(), run.GradParam(0), NchwOrder(dy.shape)});
+  }
+
+  void OnSnapshot(const RunContext& run, int iter) override {
+    if (!writes_) return;
+    std::vector<float> weights(static_cast<size_t>(picture_.shape().Count()));
+    run.device().CopyToHost(weights.data(), run.Param(0), weights.size() * sizeof(float));
+    picture_.Write(weights, PathFor(iter));
+  }
+
+ private:
+  // Whether `picture` may be written, and where.
+  void CheckPicture(OutputFiles files, const std::string& snapshot_folder) {
     if (!picture_.is_written() || files == OutputFiles::kDisabled || snapshot_folder.empty())
       return;
     const std::string& name = spec_.proto().parameter_param().picture();
@@ -65,32 +84,6 @@ class Parameter final : public Layer,
                 "another run; move it away, or give another name"));
   }
 
-  void Setup(SetupContext& ctx) override {
-    ctx.Param("weight", picture_.shape(), spec_.proto().parameter_param().filler());
-    ctx.Output(0, picture_.shape());
-  }
-  bool Start(int, std::span<float> values) const override {
-    if (!picture_.has_start()) return false;
-    std::ranges::copy(picture_.start(), values.begin());
-    return true;
-  }
-  void Forward(const RunContext& run) override {
-    CopyFromNchw(run.device(), run.Param(0), run.Output(0));
-  }
-  void Backward(const RunContext& run) override {
-    if (run.GradParam(0) == nullptr) return;
-    const ConstTensor& dy = run.GradOutput(0);
-    ForEach(run.device(), dy.Count(), AddGradient{dy.f32(), run.GradParam(0), NchwOrder(dy.shape)});
-  }
-
-  void WriteAtSnapshot(const RunContext& run, int iter) override {
-    if (!writes_) return;
-    std::vector<float> weights(static_cast<size_t>(picture_.shape().Count()));
-    run.device().CopyToHost(weights.data(), run.Param(0), weights.size() * sizeof(float));
-    picture_.Write(weights, PathFor(iter));
-  }
-
- private:
   [[noreturn]] void Refuse(const std::string& message) const {
     ThrowAtField(spec_, kParameterParam, "picture", Error(ErrorCode::kCannotCreate, message));
   }

@@ -191,6 +191,7 @@ PrefetchingDataLayer::PrefetchingDataLayer(std::unique_ptr<BatchQueue> queue)
 PrefetchingDataLayer::~PrefetchingDataLayer() = default;
 
 void PrefetchingDataLayer::Setup(SetupContext& ctx) {
+  ctx.RunsOnHost();
   for (int i = 0; i < ctx.NumOutputs(); ++i) ctx.Output(i, queue_->shape(i));
   const Normalization* const normalization = queue_->normalization();
   if (normalization != nullptr) ctx.Constants(normalization->mean);

@@ -7,14 +7,13 @@
 
 #include "trainer/input/batch_queue.h"
 #include "trainer/layers/data_layer.h"
-#include "trainer/layers/works_on_host.h"
 
 namespace trainer {
 
 // Top i is array i of the queue's batches, or the rows of it that belong to the pass's virtual
 // rank. On an asynchronous device, without virtual ranks, the next batch is uploaded while the
 // device computes on this one.
-class PrefetchingDataLayer : public DataLayer, public WorksOnHost {
+class PrefetchingDataLayer : public DataLayer {
  public:
   explicit PrefetchingDataLayer(std::unique_ptr<BatchQueue> queue);
   ~PrefetchingDataLayer() override;

@@ -8,7 +8,6 @@
 #include "shared/checks.h"
 #include "trainer/backend/loops/parallel_for.h"
 #include "trainer/base/text/text.h"
-#include "trainer/layers/works_on_host.h"
 
 namespace trainer {
 namespace {
@@ -68,7 +67,7 @@ void NoteWhatIsLeftOut(const LayerSpec& spec) {
   if (param.visualize()) note("visualize", " has no effect: this program shows no images");
 }
 
-class DetectionOutput final : public Layer, public WorksOnHost {
+class DetectionOutput final : public Layer {
  public:
   explicit DetectionOutput(const LayerSpec& spec) : spec_(spec) {
     CheckDetectionFields(spec);
@@ -83,6 +82,7 @@ class DetectionOutput final : public Layer, public WorksOnHost {
   }
 
   void Setup(SetupContext& ctx) override {
+    ctx.RunsOnHost();
     RequireF32(ctx, spec_);
     CheckInputs(ctx);
     for (int i = 0; i < ctx.NumInputs(); ++i) ctx.NotDifferentiable(i);

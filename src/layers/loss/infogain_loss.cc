@@ -62,7 +62,7 @@ struct InfogainGradientRow {
   }
 };
 
-class InfogainLoss final : public Layer, public UsesReplicas, public CountsLabels {
+class InfogainLoss final : public Layer {
  public:
   explicit InfogainLoss(const LayerSpec& spec)
       : spec_(spec), total_(spec, caffe::LossParameter::VALID) {
@@ -86,10 +86,11 @@ class InfogainLoss final : public Layer, public UsesReplicas, public CountsLabel
                   [this](const std::string& path) { ReadMatrix(path); });
   }
 
-  void UseReplicas(const AllReduceFn& replicas) override { total_.Use(replicas); }
-  LabelCount& label_count() override { return total_; }
+  void UseAllReduce(const AllReduceFn& replicas) override { total_.Use(replicas); }
+  LabelCount* label_count() override { return &total_; }
 
   void Setup(SetupContext& ctx) override {
+    ctx.UsesAllReduce();
     RequireF32(ctx, spec_);
     const Shape& scores = ctx.Input(0);
     const int given = spec_.proto().infogain_loss_param().axis();

@@ -3,9 +3,9 @@
 
 #include "shared/class_labels.h"
 #include "trainer/backend/loops/reduce.h"
+#include "trainer/layers/all_reduce.h"
 #include "trainer/layers/label_count.h"
 #include "trainer/layers/layer.h"
-#include "trainer/layers/uses_replicas.h"
 
 namespace trainer {
 

@@ -32,7 +32,7 @@ struct CrossEntropyGradient {
   }
 };
 
-class SigmoidCrossEntropyLoss final : public Layer, public UsesReplicas, public CountsLabels {
+class SigmoidCrossEntropyLoss final : public Layer {
  public:
   explicit SigmoidCrossEntropyLoss(const LayerSpec& spec)
       : spec_(spec), total_(spec, caffe::LossParameter::BATCH_SIZE) {
@@ -40,10 +40,11 @@ class SigmoidCrossEntropyLoss final : public Layer, public UsesReplicas, public 
     targets_ = {loss.has_ignore_label(), static_cast<float>(loss.ignore_label())};
   }
 
-  void UseReplicas(const AllReduceFn& replicas) override { total_.Use(replicas); }
-  LabelCount& label_count() override { return total_; }
+  void UseAllReduce(const AllReduceFn& replicas) override { total_.Use(replicas); }
+  LabelCount* label_count() override { return &total_; }
 
   void Setup(SetupContext& ctx) override {
+    ctx.UsesAllReduce();
     RequireF32(ctx, spec_);
     RequireEqualShapes(ctx, spec_);
     const Shape& in = ctx.Input(0);

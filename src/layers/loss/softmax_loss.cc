@@ -91,7 +91,7 @@ struct LossGradientRow {
   }
 };
 
-class SoftmaxWithLoss final : public Layer, public UsesReplicas, public CountsLabels {
+class SoftmaxWithLoss final : public Layer {
  public:
   explicit SoftmaxWithLoss(const LayerSpec& spec)
       : spec_(spec), total_(spec, caffe::LossParameter::VALID) {
@@ -109,10 +109,11 @@ class SoftmaxWithLoss final : public Layer, public UsesReplicas, public CountsLa
     }
   }
 
-  void UseReplicas(const AllReduceFn& replicas) override { total_.Use(replicas); }
-  LabelCount& label_count() override { return total_; }
+  void UseAllReduce(const AllReduceFn& replicas) override { total_.Use(replicas); }
+  LabelCount* label_count() override { return &total_; }
 
   void Setup(SetupContext& ctx) override {
+    ctx.UsesAllReduce();
     RequireF32(ctx, spec_);
     const Shape& scores = ctx.Input(0);
     const int given = spec_.proto().softmax_param().axis();

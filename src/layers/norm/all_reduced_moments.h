@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "trainer/backend/device/device.h"
-#include "trainer/layers/uses_replicas.h"
+#include "trainer/layers/all_reduce.h"
 
 namespace trainer {
 

@@ -3,7 +3,6 @@
 #include "shared/checks.h"
 #include "shared/plain_relu.h"
 #include "trainer/backend/loops/map.h"
-#include "trainer/backend/primitives/joins_means.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {
@@ -16,7 +15,7 @@ bool IsPlainSum(const LayerSpec& next) {
          next.proto().bottom_size() == 2;
 }
 
-class BatchNorm final : public Layer, public UsesReplicas {
+class BatchNorm final : public Layer {
  public:
   explicit BatchNorm(const LayerSpec& spec) : spec_(spec) {
     const caffe::BatchNormParameter& param = spec_.proto().batch_norm_param();
@@ -46,6 +45,8 @@ class BatchNorm final : public Layer, public UsesReplicas {
       ctx.Param("scale", {in[1]}, scale);
       ctx.Param("bias", {in[1]}, param.bias_filler());
     }
+    ctx.UsesAllReduce(
+        IsSynchronized() ? "synchronized: true computes mean and variance over all ranks" : "");
     replica_moments_.Plan(channels_);
     ctx.Output(0, in, ctx.InputType(0));
     if (KeepsInput()) {
@@ -65,9 +66,10 @@ class BatchNorm final : public Layer, public UsesReplicas {
              .dtype = ctx.InputType(0)};
   }
 
-  void UseReplicas(const AllReduceFn& replicas) override { replica_moments_.Use(replicas); }
-  const char* WhyItNeedsThem() const override {
-    return IsSynchronized() ? "synchronized: true computes mean and variance over all ranks" : "";
+  void UseAllReduce(const AllReduceFn& replicas) override { replica_moments_.Use(replicas); }
+  bool AdaptBlobs(const caffe::LayerParameter& stored, const std::string& file,
+                  caffe::LayerParameter* adapted) const override {
+    return AdaptBatchNormBlobs(spec_, stored, file, adapted);
   }
 
   void Prepare(PrepareContext& ctx) override {
@@ -173,9 +175,7 @@ class BatchNorm final : public Layer, public UsesReplicas {
   bool IsJoined() const { return IsSynchronized() && replica_moments_.count() > 1; }
 
   void JoinBackward(const Device& device) {
-    auto* const joins = dynamic_cast<JoinsMeans*>(norm_.get());
-    if (joins == nullptr) return;  // a device that only plans
-    joins->SetStatsAllReduce([this, &device](float* means, int64_t count) {
+    norm_->SetStatsAllReduce([this, &device](float* means, int64_t count) {
       if (IsJoined()) replica_moments_.Mean(device, means, count);
     });
   }

@@ -4,7 +4,6 @@
 
 #include "trainer/base/text/text.h"
 #include "trainer/config/blob.h"
-#include "trainer/layers/blob_forms.h"
 
 namespace trainer {
 namespace {
@@ -59,8 +58,10 @@ class Blobs {
   const std::string& file_;
 };
 
-bool Adapt(const LayerSpec& spec, const caffe::LayerParameter& stored, const std::string& file,
-           caffe::LayerParameter* adapted) {
+}  // namespace
+
+bool AdaptBatchNormBlobs(const LayerSpec& spec, const caffe::LayerParameter& stored,
+                         const std::string& file, caffe::LayerParameter* adapted) {
   const bool learned = LearnsScaleAndBias(spec.proto().batch_norm_param());
   const int count = stored.blobs_size();
   if (!learned && count == 5) {
@@ -80,7 +81,4 @@ bool Adapt(const LayerSpec& spec, const caffe::LayerParameter& stored, const std
   return true;
 }
 
-const RegisterBlobForms kBatchNormForm("BatchNorm", Adapt);
-
-}  // namespace
 }  // namespace trainer

@@ -3,6 +3,7 @@
 // averages with the number 1.
 
 #include <cstdint>
+#include <string>
 
 #include "trainer/base/host_device.h"
 #include "trainer/config/layer_spec.h"
@@ -15,8 +16,12 @@ inline bool LearnsScaleAndBias(const caffe::BatchNormParameter& param) {
   return param.scale_bias() || param.has_scale_filler() || param.has_bias_filler();
 }
 
-// Updates the stored sums and the sum of their weights: all are multiplied by `keep` per batch. The
-// variance is made unbiased.
+// See Layer::AdaptBlobs.
+bool AdaptBatchNormBlobs(const LayerSpec& spec, const caffe::LayerParameter& stored,
+                         const std::string& file, caffe::LayerParameter* adapted);
+
+// The stored sums, and that of their weights, forget the past by `keep` per batch; the variance is
+// made unbiased.
 struct UpdateSums {
   float *mean_sum, *variance_sum, *factor;
   const float *mean, *variance;

@@ -8,8 +8,6 @@
 #include "trainer/backend/memory/nchw_copy.h"
 #include "trainer/backend/memory/scratch_layout.h"
 #include "trainer/base/text/text.h"
-#include "trainer/layers/draws_numbers.h"
-#include "trainer/layers/learns_from_chains.h"
 #include "trainer/layers/record_error.h"
 
 namespace trainer {
@@ -35,9 +33,9 @@ struct RbmSquaredDifference {
   HD float operator()(int64_t i) const { return (a[i] - b[i]) * (a[i] - b[i]); }
 };
 
-class Rbm final : public Layer, public LearnsFromChains, public DrawsNumbers {
+class Rbm final : public Layer {
  public:
-  explicit Rbm(const LayerSpec& spec) : spec_(spec) {
+  Rbm(const LayerSpec& spec, const LayerEnv& env) : spec_(spec), chain_(env.chain) {
     const caffe::RBMParameter& param = spec.proto().rbm_param();
     down_ = param.output() == caffe::RBMParameter::VISIBLE;
     sample_ = param.sample();
@@ -56,9 +54,8 @@ class Rbm final : public Layer, public LearnsFromChains, public DrawsNumbers {
     }
   }
 
-  void UseChains(const ChainOptions& options) override { chain_ = options; }
-
   void Setup(SetupContext& ctx) override {
+    ctx.UsesRandom();
     const caffe::RBMParameter& param = spec_.proto().rbm_param();
     const Shape& in = ctx.Input(0);
     const int axis = AxisIn(spec_, kRbmParam, "axis", param.axis(), in);

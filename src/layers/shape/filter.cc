@@ -5,7 +5,6 @@
 #include "trainer/backend/loops/map.h"
 #include "trainer/backend/memory/scratch_layout.h"
 #include "trainer/base/text/text.h"
-#include "trainer/layers/works_on_host.h"
 
 namespace trainer {
 namespace {
@@ -24,11 +23,12 @@ struct TakeRows {
   }
 };
 
-class Filter final : public Layer, public WorksOnHost {
+class Filter final : public Layer {
  public:
   explicit Filter(const LayerSpec& spec) : spec_(spec) {}
 
   void Setup(SetupContext& ctx) override {
+    ctx.RunsOnHost();
     const int last = ctx.NumInputs() - 1;
     if (ctx.NumOutputs() != last) {
       spec_.Fail(

@@ -25,7 +25,7 @@ double RecomputeWork(const Node& node, const Graph& graph) {
   constexpr double kOperationsPerByte = 20;
   double bytes = static_cast<double>(graph.values[node.out[0]].bytes());
   for (const ValueId in : node.in) bytes += static_cast<double>(graph.values[in].bytes());
-  for (const Param* param : node.params()) bytes += 4.0 * static_cast<double>(param->count());
+  for (const Param* param : node.params) bytes += 4.0 * static_cast<double>(param->count());
   return bytes + 2.0 * static_cast<double>(node.layer->Macs()) / kOperationsPerByte;
 }
 

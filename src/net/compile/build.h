@@ -1,5 +1,5 @@
 #pragma once
-// The transforms that build a graph, in the order in which MakeGraph calls them.
+// The transforms that build a graph, in the order in which Compile calls them.
 
 #include <optional>
 #include <vector>

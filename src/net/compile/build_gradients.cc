@@ -34,7 +34,7 @@ void CheckPropagateDown(const Node& node) {
 }
 
 bool Learns(const Node& node) {
-  return std::ranges::any_of(node.params(), [](const Param* param) { return param->lr_mult != 0; });
+  return std::ranges::any_of(node.params, [](const Param* param) { return param->lr_mult != 0; });
 }
 
 // Forward over the nodes: marks the values that depend on something that learns.

@@ -7,8 +7,6 @@
 #include "trainer/base/error/error_collector.h"
 #include "trainer/base/text/text.h"
 #include "trainer/layers/cast.h"
-#include "trainer/layers/file_writer.h"
-#include "trainer/layers/learns_from_chains.h"
 #include "trainer/net/graph.h"
 
 namespace trainer {
@@ -19,7 +17,7 @@ constexpr char kAutomatic[] = "(automatic)";
 bool IsLossType(const std::string& type) { return type.ends_with("Loss"); }
 
 void CheckParamCount(const Node& node) {
-  const int declared = static_cast<int>(node.params().size());
+  const int declared = static_cast<int>(node.params.size());
   if (node.spec.proto().param_size() > declared) {
     node.spec.Fail("param",
                    Join("it has ", node.spec.proto().param_size(), " param entries but only ",
@@ -93,7 +91,7 @@ void CheckName(const Node& node, const Graph& graph) {
   if (node.spec.name().empty()) return;
   for (const Node& other : graph.nodes) {
     if (&other == &node || other.spec.name() != node.spec.name()) continue;
-    if (other.params().empty() && node.params().empty()) continue;
+    if (other.params.empty() && node.params.empty()) continue;
     node.spec.Fail("name",
                    Join("another layer has this name (", other.spec.Where("name").ToString(),
                         "); weights are saved by layer name, so each layer needs its own name"));
@@ -112,8 +110,8 @@ void DescribeStep(NodeId id, const CompileEnv& env, Graph& graph) {
     inputs_are_dynamic = inputs_are_dynamic || graph.values[in].is_dynamic;
   }
   CheckName(node, graph);
-  node.signature =
-      SetupNode(node, id.number, shapes, types, env.options, env.params, &graph.new_params);
+  node.signature = SetupNode(node, shapes, types, env.options);
+  node.params = ParamsOf(node, node.signature, env.params, &graph.new_params, id.number);
   node.needs = node.signature.needs;
   node.has_dynamic_shape = inputs_are_dynamic;
   for (size_t i = 0; i < node.out.size(); ++i) {
@@ -176,16 +174,10 @@ class GraphBuilder {
     env.reading.decode_threads = 0;
     env.reading.host_memory = &env_.device.PinnedMemory();
     env.reading.bytes = env_.device.PrefersUint8();
-    return AtLayer(spec, [&] {
-      std::unique_ptr<Layer> layer = MakeLayer(spec, env);
-      if (auto* producer = dynamic_cast<FileWriter*>(layer.get())) {
-        producer->Allow(env_.options.output_files, env_.options.snapshot_folder);
-      }
-      if (auto* learner = dynamic_cast<LearnsFromChains*>(layer.get())) {
-        learner->UseChains(env_.options.chain);
-      }
-      return layer;
-    });
+    env.output_files = env_.options.output_files;
+    env.snapshot_folder = env_.options.snapshot_folder;
+    env.chain = env_.options.chain;
+    return AtLayer(spec, [&] { return MakeLayer(spec, env); });
   }
 
   const Node& AddStep(const LayerSpec& spec, const std::string& key, std::unique_ptr<Layer> layer,

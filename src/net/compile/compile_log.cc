@@ -51,8 +51,8 @@ void LogStep(const Node& node, const Graph& graph, size_t& bytes) {
     bytes += value.bytes();
   }
   LOG(INFO) << "Memory required for data: " << bytes;
-  for (size_t i = 0; i < node.params().size(); ++i) {
-    const Param& param = *node.params()[i];
+  for (size_t i = 0; i < node.params.size(); ++i) {
+    const Param& param = *node.params[i];
     if (param.layer != node.spec.name()) {
       LOG(INFO) << EscapeControl(Join("Sharing parameters '", param.key, "' owned by layer '",
                                       param.layer, "', param index ", param.index));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "trainer/backend/primitives/dropped_nan.h"
 #include "trainer/net/graph.h"
 #include "trainer/net/net.h"
 
@@ -16,10 +15,9 @@ bool HasF16Gradients(const Net& net) {
 
 void LetGradientsTellOfNan(Net& net) {
   for (const Node& node : net.graph().nodes) {
-    auto* const layer = dynamic_cast<MayDropNan*>(node.layer.get());
     const bool learns =
-        node.has_backward && !node.params().empty() && node.params()[0]->grad != nullptr;
-    if (layer != nullptr && learns) layer->AllowDroppedNan();
+        node.has_backward && !node.params.empty() && node.params[0]->grad != nullptr;
+    if (learns) node.layer->AllowDroppedNan();
   }
 }
 

@@ -5,13 +5,10 @@
 
 namespace trainer {
 
-bool NodeSignature::AgreesWith(const NodeSignature& other) const {
-  const auto same = [](const Output& a, const Output& b) {
-    return a.dtype == b.dtype && a.view_of == b.view_of && a.persists == b.persists &&
-           a.kept == b.kept;
-  };
-  return in == other.in && std::ranges::equal(out, other.out, same) && in_place == other.in_place &&
-         state_bytes == other.state_bytes && constants == other.constants && params == other.params;
+Tensor Graph::Find(const std::string& blob) const {
+  const auto found = latest_by_name.find(blob);
+  if (found == latest_by_name.end()) return {};
+  return {nullptr, values[found->second].shape, values[found->second].dtype};
 }
 
 std::vector<ValueId> Graph::WithViews(ValueId value) const {

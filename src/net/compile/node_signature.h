@@ -12,12 +12,16 @@ namespace trainer {
 // The input shapes of a layer, in the order of its bottoms.
 using InputShapes = std::vector<const Shape*>;
 
-// Calls Setup of the node's layer. `types`: the dtypes of the inputs. Adds parameters that the
-// store does not have yet to it and to `new_params`; if that is null, all must exist. Throws what
-// the layer throws, with its name and line.
-NodeSignature SetupNode(const Node& node, int number, const InputShapes& shapes,
-                        std::span<const DType> types, const NetOptions& options, ParamStore& params,
-                        std::vector<Param*>* new_params);
+// Asks a node's layer. `types`: those of the inputs. Throws what the layer throws, with its name
+// and line.
+NodeSignature SetupNode(const Node& node, const InputShapes& shapes, std::span<const DType> types,
+                        const NetOptions& options);
+
+// The parameters that the layer declared in `signature`. Those that `store` does not have yet are
+// added to it and to `new_params`, as owned by node `number`; where that is null, they are null.
+// Throws kConfig where a shared parameter differs from its owner's.
+std::vector<Param*> ParamsOf(const Node& node, const NodeSignature& signature, ParamStore& store,
+                             std::vector<Param*>* new_params, int number);
 
 // Calls Prepare of the layer for `signature`. Returns the memory needs of Setup and Prepare
 // together.

@@ -3,23 +3,15 @@
 #include <algorithm>
 
 #include "execute/bindings.h"
-#include "trainer/layers/draws_numbers.h"
-#include "trainer/layers/works_on_host.h"
 #include "trainer/net/net.h"
 
 namespace trainer {
 namespace {
 
-bool Draws(const Node& node) {
-  const auto* const draws = dynamic_cast<const DrawsNumbers*>(node.layer.get());
-  return draws != nullptr && draws->Draws();
-}
-
 bool Varies(const Net& net, NodeId id) {
   const Node& node = net.graph().nodes[id];
-  const Layer* const layer = node.layer.get();
-  const bool brings_batch = node.in.empty() && node.params().empty();
-  return brings_batch || dynamic_cast<const WorksOnHost*>(layer) != nullptr || Draws(node) ||
+  const bool brings_batch = node.in.empty() && node.params.empty();
+  return brings_batch || node.signature.runs_on_host || node.signature.uses_random ||
          !net.bindings().Of(id).forward.State().empty();
 }
 
@@ -34,7 +26,7 @@ bool PassesAreIdentical(const Net& net) {
 std::vector<std::string> DrawingLayers(const Net& net) {
   std::vector<std::string> names;
   for (const Node& node : net.graph().nodes) {
-    if (Draws(node)) names.push_back(node.spec.name());
+    if (node.signature.uses_random) names.push_back(node.spec.name());
   }
   return names;
 }

@@ -50,7 +50,7 @@ void Bindings::Bind(NodeId id, const NetOptions& options) {
     const Value& value = graph_.values[out];
     forward.out_.push_back({At(value.buffer), value.shape, value.dtype});
   }
-  for (Param* param : node.params()) {
+  for (Param* param : node.params) {
     forward.param_.push_back(param->weight);
     forward.grad_param_.push_back(options.training ? param->grad : nullptr);
   }

@@ -32,10 +32,10 @@ class BrokenPass {
       const Node& node = graph_.nodes[id];
       if (node.fused_into) continue;
       net_.ForwardLayer(id.number);
-      for (size_t i = 0; i < node.out.size(); ++i) {
-        ItemNumbers numbers = Look(net_.Output(id.number, static_cast<int>(i)));
+      for (const ValueId out : node.out) {
+        ItemNumbers numbers = Look(net_.Value(out));
         if (!numbers.bad.empty()) return Join(WhatBroke(node, numbers), LargestInput(node));
-        numbers_[node.out[i]] = std::move(numbers);
+        numbers_[out] = std::move(numbers);
       }
     }
     return "";
@@ -117,7 +117,10 @@ class BrokenPass {
 };
 
 bool CanRepeat(const Net& net) {
-  if (net.device().IsAsync() || net.virtual_ranks() > 1 || net.activation_slots() > 1) return false;
+  const NetOptions& options = net.graph().options;
+  if (net.device().IsAsync() || options.virtual_ranks > 1 || options.activation_slots > 1) {
+    return false;
+  }
   return std::ranges::none_of(net.graph().nodes,
                               [](const Node& node) { return node.signature.state_bytes > 0; });
 }

@@ -59,8 +59,8 @@ void DebugInfo::Forward(NodeId id, const RunContext& run) const {
     LogLine("Forward", node, Join("top blob ", blob, " data"),
             MeanAbs(device_, run.Output(static_cast<int>(k))));
   }
-  for (size_t k = 0; k < node.params().size(); ++k) {
-    const Param& param = *node.params()[k];
+  for (size_t k = 0; k < node.params.size(); ++k) {
+    const Param& param = *node.params[k];
     LogLine("Forward", node, Join("param blob ", ParamName(node, k), " data"),
             MeanOf(ToHost(device_, param.weight, param.count())));
   }
@@ -76,8 +76,8 @@ void DebugInfo::Backward(NodeId id, const RunContext& run) const {
     LogLine("Backward", node, Join("bottom blob ", blob, " diff"),
             MeanAbs(device_, run.GradInput(input)));
   }
-  for (size_t k = 0; k < node.params().size(); ++k) {
-    const Param& param = *node.params()[k];
+  for (size_t k = 0; k < node.params.size(); ++k) {
+    const Param& param = *node.params[k];
     if (param.grad == nullptr) continue;
     LogLine("Backward", node, Join("param blob ", k, " diff"),
             MeanOf(ToHost(device_, param.grad, param.count())));

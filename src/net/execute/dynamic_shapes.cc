@@ -95,9 +95,9 @@ void DynamicShapes::SetupAgain(NodeId id, DynamicNode& varying) {
     shapes.push_back(&ShapeOf(in));
     types.push_back(graph_.values[in].dtype);
   }
-  const NodeSignature signature =
-      SetupNode(node, id.number, shapes, types, env_.options, env_.params, nullptr);
-  if (!signature.AgreesWith(node.signature)) {
+  const NodeSignature signature = SetupNode(node, shapes, types, env_.options);
+  const std::vector<Param*> params = ParamsOf(node, signature, env_.params, nullptr, id.number);
+  if (!signature.AgreesWith(node.signature) || params != node.params) {
     throw Error(ErrorCode::kInternal, node.spec.Where(),
                 Join("layer '", node.spec.name(), "' (", node.spec.type(),
                      ") planned for another shape wants other memory than before"));

@@ -2,10 +2,7 @@
 
 #include <algorithm>
 
-#include "compile/activation_budget.h"
-#include "compile/build.h"
 #include "compile/compile_log.h"
-#include "compile/device_memory.h"
 #include "execute/debug_info.h"
 #include "execute/dynamic_shapes.h"
 #include "execute/state_backup.h"
@@ -13,11 +10,10 @@
 #include "trainer/backend/device/graph_capture.h"
 #include "trainer/base/error/error_collector.h"
 #include "trainer/base/text/text.h"
-#include "trainer/config/net_layers.h"
 #include "trainer/layers/data_layer.h"
 #include "trainer/layers/filler.h"
-#include "trainer/layers/param_start.h"
 #include "trainer/layers/record_error.h"
+#include "trainer/net/compile.h"
 
 namespace trainer {
 
@@ -44,51 +40,24 @@ void FillParams(const Graph& graph, uint64_t seed, const ParamStore& store) {
   ErrorCollector errors;
   for (const Param* param : graph.new_params) {
     host.assign(static_cast<size_t>(param->count()), 0.0f);
-    const LayerSpec& spec = graph.nodes[NodeId(param->owner_node)].spec;
+    const Node& owner = graph.nodes[NodeId(param->owner_node)];
     const PhiloxKey key{seed, RngStreamOf(Join(param->layer, ":", param->index), caffe::TRAIN)};
-    const auto* const own =
-        dynamic_cast<const StartsParams*>(graph.nodes[NodeId(param->owner_node)].layer.get());
-    if (own == nullptr || !own->Start(param->index, host)) {
-      errors.Try([&] { Fill(param->filler, param->shape, key, 0, spec, host); });
+    const std::span<const float> initial =
+        owner.signature.params[static_cast<size_t>(param->index)].options.initial;
+    std::ranges::copy(initial, host.begin());
+    if (initial.empty()) {
+      errors.Try([&] { Fill(param->filler, param->shape, key, 0, owner.spec, host); });
     }
     store.Import(*param, host, param->weight);
   }
   errors.Throw();
 }
 
-// Returns each parameter once, in the order of the nodes.
-std::vector<Param*> ListParams(const Graph& graph) {
-  std::vector<Param*> params;
-  for (const Node& node : graph.nodes) {
-    for (Param* param : node.params()) {
-      if (std::ranges::find(params, param) == params.end()) params.push_back(param);
-    }
-  }
-  return params;
-}
-
-// The layers of a pipeline stage are already connected, with splits, because the whole net was.
-std::vector<LayerSpec> LayersOf(const NetSpec& spec, const NetOptions& options) {
-  const bool is_part = !options.boundary.in.empty() || !options.boundary.out.empty();
-  return is_part ? spec.layers : ConnectedLayers(spec, options.state);
-}
-
-std::unique_ptr<const Graph> MakeGraph(const NetSpec& spec, const std::vector<LayerSpec>& layers,
-                                       const CompileEnv& env, const CompileLog& log) {
-  auto graph = std::make_unique<Graph>();
-  BuildNodes(layers, AssignDtypes(spec, layers, env.device), env, *graph);
-  ConnectBoundary(env.options.boundary, *graph);
-  log.Layers(*graph);
-  FuseEpilogues(env, *graph);
-  MarkDifferentiable(env.options, *graph);
-  OrderGradients(*graph);
-  if (env.options.allow_reevaluation) MarkBatchOnlyNodes(*graph);
-  PrepareNodes(env, *graph);
-  PlanRecompute(env.options, *graph);
-  AssignBuffers(env.options, *graph);
-  FitActivationBudget(env.options, *graph);
-  if (!env.options.any_size) RequireDeviceMemory(*graph, env);
-  return graph;
+// A net that runs is measured against the memory that this process may use, when it is allocated.
+NetOptions OptionsToCompile(const NetOptions& options) {
+  NetOptions compile = options;
+  compile.any_size = options.any_size || !options.plan_only;
+  return compile;
 }
 
 }  // namespace
@@ -100,32 +69,20 @@ uint32_t RngStreamOf(const std::string& name, caffe::Phase phase) {
 }
 
 Net::Net(const NetSpec& spec, const NetOptions& options, const Device& device, ParamStore& params)
-    : name_(spec.proto.name()),
-      options_(options),
+    : Net(Compile(spec, OptionsToCompile(options), device, params), device, params) {}
+
+Net::Net(std::unique_ptr<const Graph> graph, const Device& device, ParamStore& params)
+    : options_(graph->options),
       device_(device),
       params_(params),
-      debug_(spec.proto.debug_info()) {
-  options_.force_backward = options.force_backward || spec.proto.force_backward();
-  options_.recompute = options.recompute || spec.proto.recompute();
-  options_.fuse = options.fuse && !debug_;
-  const CompileLog log(options_.log);
-  log.Rules(spec, options_.state);
-  const std::vector<LayerSpec> layers = LayersOf(spec, options_);
-  if (layers.empty()) {
-    throw Error(
-        ErrorCode::kConfig, {spec.file},
-        Join("net '", name_, "' has no layer in phase ", caffe::Phase_Name(options_.state.phase()),
-             "; check its include and exclude rules"));
-  }
-  log.Start(name_, layers, options_.state);
-  const CompileEnv env{options_, device_, params_};
-  graph_ = MakeGraph(spec, layers, env, log);
-  learnable_ = ListParams(*graph_);
+      graph_(std::move(graph)),
+      debug_(graph_->debug_info) {
   if (options_.plan_only) return;
+  RequireDeviceMemory(*graph_, device_, params_, FindAvailableMemory(device_));
   params_.Allocate(options_.training);
   FillParams(*graph_, options_.seed, params_);
   MakeSlices();
-  MakeSlots(env);
+  MakeSlots();
   runs_ahead_ = device_.IsAsync() && options_.virtual_ranks == 1 &&
                 options_.activation_slots == 1 &&
                 std::ranges::none_of(graph_->nodes, &Node::has_dynamic_shape);
@@ -133,6 +90,7 @@ Net::Net(const NetSpec& spec, const NetOptions& options, const Device& device, P
   KeepPartStates();
   if (options_.allow_reevaluation)
     state_backup_ = std::make_unique<StateBackup>(*graph_, *bindings_, device_);
+  const CompileLog log(options_.log);
   log.Gradients(*graph_);
   log.End(*this, options_.state);
 }
@@ -141,19 +99,25 @@ Net::~Net() = default;
 
 float Net::Forward(NetBatch batch) {
   RequireNoneStarted();
-  StartForward(batch);
+  Run({.mode = Pass::Mode::kForward, .batch = batch});
   return TakeLoss();
 }
 
-void Net::StartForward(NetBatch batch) {
+void Net::Run(const Pass& pass) {
+  if (CapturedPass* const captured = CaptureFor(pass)) return RunCaptured(pass, *captured);
+  if (pass.mode != Pass::Mode::kBackward) RunForward(pass.batch);
+  if (pass.mode != Pass::Mode::kForward) RunBackward(pass.gradients);
+  if (pass.fused_update != nullptr) (*pass.fused_update)();
+}
+
+void Net::RunForward(NetBatch batch) {
   if (batch == NetBatch::kSame) {
     ComputeAgain();
   } else {
     BeginPass();
-    for (int i = 0; i < NumLayers(); ++i) {
-      ForwardLayer(i);
-      if (LogsDebugInfo())
-        DebugInfo(*graph_, device_).Forward(NodeId(i), state_->Of(NodeId(i)).forward);
+    for (const NodeId id : graph_->nodes.Ids()) {
+      ForwardLayer(id.number);
+      if (LogsDebugInfo()) DebugInfo(*graph_, device_).Forward(id, state_->Of(id).forward);
     }
   }
   SendLosses();
@@ -244,34 +208,28 @@ float Net::TakeLoss() {
   return loss;
 }
 
-int Net::NumLayers() const { return graph_->nodes.size(); }
-const LayerSpec& Net::LayerAt(int i) const { return graph_->nodes[NodeId(i)].spec; }
-Layer& Net::GetLayer(int i) const { return *graph_->nodes[NodeId(i)].layer; }
-bool Net::RunsBackward(int i) const { return graph_->nodes[NodeId(i)].has_backward; }
-int Net::FusedInto(int i) const { return graph_->nodes[NodeId(i)].fused_into.number; }
 const std::vector<NetOutput>& Net::outputs() const {
   static const std::vector<NetOutput> none;
   return state_ == nullptr ? none : state_->outputs();
 }
 
-Tensor Net::Find(const std::string& blob, bool gradient) const {
-  const auto found = graph_->latest_by_name.find(blob);
-  if (found == graph_->latest_by_name.end()) return {};
-  const auto& value = graph_->values[found->second];
-  const BufferId buffer = gradient ? value.grad_buffer : value.buffer;
-  const Shape& shape = state_ == nullptr ? value.shape : state_->ShapeOf(found->second);
+Tensor Net::At(ValueId id, BufferId buffer) const {
+  const auto& value = graph_->values[id];
+  const Shape& shape = state_ == nullptr ? value.shape : state_->ShapeOf(id);
   return {bindings_ == nullptr ? nullptr : bindings_->At(buffer), shape, value.dtype};
 }
 
-Tensor Net::Value(const std::string& blob) const { return Find(blob, false); }
-Tensor Net::Gradient(const std::string& blob) const { return Find(blob, true); }
+Tensor Net::Value(ValueId id) const { return At(id, graph_->values[id].buffer); }
+Tensor Net::Gradient(ValueId id) const { return At(id, graph_->values[id].grad_buffer); }
 
-const ConstTensor& Net::Input(int i, int bottom) const {
-  return state_->Of(NodeId(i)).forward.Input(bottom);
+Tensor Net::Value(const std::string& blob) const {
+  const auto found = graph_->latest_by_name.find(blob);
+  return found == graph_->latest_by_name.end() ? Tensor{} : Value(found->second);
 }
 
-const Tensor& Net::Output(int i, int top) const {
-  return state_->Of(NodeId(i)).forward.Output(top);
+Tensor Net::Gradient(const std::string& blob) const {
+  const auto found = graph_->latest_by_name.find(blob);
+  return found == graph_->latest_by_name.end() ? Tensor{} : Gradient(found->second);
 }
 
 void Net::ReadNchw(const ConstTensor& value, std::span<float> host) const {

@@ -32,7 +32,8 @@ void ConnectBoundary(const StageBoundary& edges, Graph& graph) {
   throw Error(ErrorCode::kInternal, "a part of a net lacks a value at its edge");
 }
 
-void Net::MakeSlots(const CompileEnv& env) {
+void Net::MakeSlots() {
+  const CompileEnv env{options_, device_, params_};
   for (int slot = 0; slot < options_.activation_slots; ++slot) {
     slot_bindings_.push_back(std::make_unique<const Bindings>(*graph_, options_, device_));
     states_.push_back(std::make_unique<DynamicShapes>(*graph_, *slot_bindings_.back(), env));
@@ -43,38 +44,6 @@ void Net::MakeSlots(const CompileEnv& env) {
 void Net::SetActivationSlot(int slot) {
   bindings_ = slot_bindings_.at(static_cast<size_t>(slot)).get();
   state_ = states_.at(static_cast<size_t>(slot)).get();
-}
-
-namespace {
-
-// Returns the index of a value among its producer's outputs.
-size_t IndexOf(const Graph& graph, ValueId id) {
-  const std::vector<ValueId>& out = graph.nodes[graph.values[id].producer].out;
-  return static_cast<size_t>(std::ranges::find(out, id) - out.begin());
-}
-
-const Tensor& ValueAt(const Graph& graph, const DynamicShapes& state, ValueId id) {
-  return state.Of(graph.values[id].producer).forward.Output(static_cast<int>(IndexOf(graph, id)));
-}
-
-Tensor GradientAt(const Graph& graph, const Bindings& bindings, ValueId id) {
-  const Value& value = graph.values[id];
-  return {bindings.At(value.grad_buffer), value.shape, value.dtype};
-}
-
-}  // namespace
-
-const Tensor& Net::EdgeIn(size_t i) const {
-  return ValueAt(*graph_, *state_, graph_->boundary_in[i]);
-}
-const Tensor& Net::EdgeOut(size_t i) const {
-  return ValueAt(*graph_, *state_, graph_->boundary_out[i]);
-}
-Tensor Net::EdgeInGradient(size_t i) const {
-  return GradientAt(*graph_, *bindings_, graph_->boundary_in[i]);
-}
-Tensor Net::EdgeOutGradient(size_t i) const {
-  return GradientAt(*graph_, *bindings_, graph_->boundary_out[i]);
 }
 
 }  // namespace trainer

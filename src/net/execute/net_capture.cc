@@ -7,7 +7,6 @@
 #include "execute/dynamic_shapes.h"
 #include "trainer/backend/device/graph_capture.h"
 #include "trainer/base/text/text.h"
-#include "trainer/layers/works_on_host.h"
 
 namespace trainer {
 
@@ -15,10 +14,11 @@ namespace trainer {
 // such layer only values in device memory differ between passes, so all later nodes can be
 // captured.
 void Net::SplitHostNodes() {
-  captures_ = options_.capture && runs_ahead_ && !options_.allow_reevaluation && CaptureOf(device_);
+  captures_ = options_.capture && runs_ahead_ && !options_.allow_reevaluation &&
+              device_.capture() != nullptr;
   if (!captures_) return;
-  for (int i = 0; i < NumLayers(); ++i) {
-    if (dynamic_cast<WorksOnHost*>(&GetLayer(i)) != nullptr) first_captured_ = i + 1;
+  for (const NodeId id : graph_->nodes.Ids()) {
+    if (graph_->nodes[id].signature.runs_on_host) first_captured_ = id.number + 1;
   }
 }
 
@@ -26,75 +26,74 @@ bool Net::Captures() const { return captures_ && !debug_; }
 
 void Net::DisableCapture(const std::string& why) {
   if (captures_)
-    LOG(INFO) << "Passes of net '" << name_ << "' are not recorded as a CUDA graph: " << why;
+    LOG(INFO) << "Passes of net '" << name() << "' are not recorded as a CUDA graph: " << why;
   captures_ = false;
 }
 
-void Net::StartPass(GradientSink* sink, const std::function<void()>* then) {
-  CapturedPass& kept = sink != nullptr   ? captured_with_sums_
-                       : then != nullptr ? captured_with_update_
-                                         : captured_pass_;
-  auto* const sums = dynamic_cast<SumsCapturedPasses*>(sink);
-  const bool can = Captures() && (sink == nullptr || sums != nullptr);
-  // The first pass is not captured: libraries allocate memory, kernels are loaded and the
-  // communicator learns its buckets in it.
-  if (!can || !std::exchange(kept.warmed_up, true)) {
-    StartForward();
-    Backward(sink);
-    if (then != nullptr) (*then)();
-    return;
-  }
+// What is kept of passes like this one. Null for a pass that is not recorded, such as the first of
+// its kind: in it libraries take what they need and kernels are loaded, and a group learns its
+// buckets.
+Net::CapturedPass* Net::CaptureFor(const Pass& pass) {
+  if (pass.mode != Pass::Mode::kBoth || pass.batch != NetBatch::kNext || !Captures())
+    return nullptr;
+  if (pass.gradients != nullptr && !pass.gradients->SumsCapturedPasses()) return nullptr;
+  CapturedPass& kept = pass.gradients != nullptr      ? captured_with_sums_
+                       : pass.fused_update != nullptr ? captured_with_update_
+                                                      : captured_pass_;
+  return std::exchange(kept.warmed_up, true) ? &kept : nullptr;
+}
+
+void Net::RunCaptured(const Pass& pass, CapturedPass& captured) {
   BeginPass();
   for (int i = 0; i < first_captured_; ++i) ForwardLayer(i);
-  if (kept.recording == nullptr) kept.recording = Capture(sink, then);
-  const bool plays = kept.recording != nullptr;
-  plays ? kept.recording->Launch() : RunIdentical(sink, then, nullptr);
-  bindings_->results().StartReadback(true, plays && sums != nullptr);
-  if (plays && sums != nullptr) sums->OnReplay();
+  if (captured.recording == nullptr) captured.recording = Capture(pass);
+  const bool plays = captured.recording != nullptr;
+  plays ? captured.recording->Launch() : RunIdentical(pass, nullptr);
+  bindings_->results().StartReadback(true, plays && pass.gradients != nullptr);
+  if (plays && pass.gradients != nullptr) pass.gradients->OnReplay();
 }
 
-// Enqueues the part of a pass that can be captured. If gradients are reduced, losses are published
-// right after forward, because they are reduced as well; `losses`, if not null, is recorded there.
-void Net::RunIdentical(GradientSink* sink, const std::function<void()>* then,
-                       CapturedEvent* losses) {
+// What is the same in each pass. Where gradients are summed, losses are as well: they are there
+// for the host behind forward, and `losses`, where it is not null, marks that.
+void Net::RunIdentical(const Pass& pass, CapturedEvent* losses) {
   PassResults& results = bindings_->results();
-  for (int i = first_captured_; i < NumLayers(); ++i) ForwardLayer(i);
+  for (int i = first_captured_; i < graph_->nodes.size(); ++i) ForwardLayer(i);
   results.QueueLosses(state_->losses());
-  if (sink != nullptr) results.Publish(false);
+  if (pass.gradients != nullptr) results.Publish(false);
   if (losses != nullptr) losses->Record();
-  Backward(sink);
-  if (then != nullptr) (*then)();
-  sink != nullptr ? results.AdvancePassCounter() : results.Publish(true);
+  RunBackward(pass.gradients);
+  if (pass.fused_update != nullptr) (*pass.fused_update)();
+  pass.gradients != nullptr ? results.AdvancePassCounter() : results.Publish(true);
 }
 
-// Returns null if the pass cannot be captured, for any reason; the net then trains without capture.
-std::unique_ptr<CapturedGraph> Net::Capture(GradientSink* sink, const std::function<void()>* then) {
-  const GraphCapture& capture = *CaptureOf(device_);
-  auto* const sums = dynamic_cast<SumsCapturedPasses*>(sink);
+// A net that cannot be recorded, whatever the reason, trains without that: null.
+std::unique_ptr<CapturedGraph> Net::Capture(const Pass& pass) {
+  GradientSink* const sink = pass.gradients;
+  const GraphCapture& capture = *device_.capture();
   std::unique_ptr<CapturedGraph> recording;
   try {
     CapturedEvent* const losses =
-        sums == nullptr ? nullptr : bindings_->results().EventAfterLosses(capture);
-    if (sums != nullptr) sums->BeginCapture();
+        sink == nullptr ? nullptr : bindings_->results().EventAfterLosses(capture);
+    if (sink != nullptr) sink->BeginCapture();
     recording = capture.Capture([&] {
-      RunIdentical(sink, then, losses);
-      if (sums != nullptr) sums->EndCapture();
+      RunIdentical(pass, losses);
+      if (sink != nullptr) sink->EndCapture();
     });
   } catch (const Error& error) {
-    if (sums != nullptr) sums->DropCapture();
-    LOG(WARNING) << "Passes of net '" << name_
+    if (sink != nullptr) sink->DropCapture();
+    LOG(WARNING) << "Passes of net '" << name()
                  << "' are not recorded as a CUDA graph: " << error.what();
     captures_ = false;
     return nullptr;
   }
-  int first = first_captured_;
-  while (first < NumLayers() && LayerAt(first).type() == "Split") ++first;  // not in the file
-  const std::string from =
-      first < NumLayers() ? Join("layer '", LayerAt(first).name(), "'") : "backward";
-  LOG(INFO) << "Recorded a " << (then == nullptr ? "pass" : "step") << " of net '" << name_
-            << "' from " << from << " on as a CUDA graph: " << recording->NumOperations()
+  auto first = graph_->nodes.begin() + first_captured_;
+  const auto end = graph_->nodes.end();
+  while (first != end && first->spec.type() == "Split") ++first;  // which no user wrote
+  const std::string from = first != end ? Join("layer '", first->spec.name(), "'") : "backward";
+  LOG(INFO) << "Recorded a " << (pass.fused_update == nullptr ? "pass" : "step") << " of net '"
+            << name() << "' from " << from << " on as a CUDA graph: " << recording->NumOperations()
             << " kernels, copies"
-            << (sums == nullptr ? " and fills" : ", fills and markers for the sums of gradients")
+            << (sink == nullptr ? " and fills" : ", fills and markers for the sums of gradients")
             << " start with one call";
   return recording;
 }

@@ -17,7 +17,7 @@ bool IsOfBatch(const Node& node, const Graph& graph) {
   const auto changes = [](const Param* param) {
     return param->lr_mult != 0 || param->is_running_stat;
   };
-  if (std::ranges::any_of(node.params(), changes)) return false;
+  if (std::ranges::any_of(node.params, changes)) return false;
   return std::ranges::all_of(
       node.in, [&](ValueId in) { return graph.nodes[graph.values[in].producer].batch_only; });
 }
@@ -66,10 +66,9 @@ void Net::ComputeAgain() {
   }
   state_backup_->Restore();
   bindings_->results().Repeat();
-  for (int i = 0; i < NumLayers(); ++i) {
-    const NodeId id(i);
+  for (const NodeId id : graph_->nodes.Ids()) {
     if (graph_->nodes[id].batch_only) continue;
-    ForwardLayer(i);
+    ForwardLayer(id.number);
     if (debug_) DebugInfo(*graph_, device_).Forward(id, state_->Of(id).forward);
   }
 }

@@ -18,7 +18,7 @@ int FinalGradNode(const Param* param, const Graph& graph) {
   int last = graph.nodes.size();
   for (const NodeId id : graph.nodes.Ids()) {
     const Node& node = graph.nodes[id];
-    if (std::ranges::find(node.params(), param) == node.params().end()) continue;
+    if (std::ranges::find(node.params, param) == node.params.end()) continue;
     const NodeId runs = node.fused_into ? node.fused_into : id;
     if (graph.nodes[runs].has_backward) last = std::min(last, runs.number);
   }
@@ -38,7 +38,7 @@ void Net::MakeSlices() {
     Param* param;
   };
   std::vector<Finished> order;
-  for (Param* param : learnable_) {
+  for (Param* param : graph_->params) {
     if (param->grad != nullptr) order.push_back({FinalGradNode(param, *graph_), param});
   }
   std::ranges::sort(order, [](const Finished& a, const Finished& b) {
@@ -60,7 +60,7 @@ void Net::MakeSlices() {
   }
 }
 
-void Net::Backward(GradientSink* sink) {
+void Net::RunBackward(GradientSink* sink) {
   if (loss_scale_ != nullptr) ScaleSeedGradients(*graph_, *bindings_, device_, loss_scale_);
   size_t next = 0;
   const auto tell = [&](int layer) {
@@ -69,14 +69,14 @@ void Net::Backward(GradientSink* sink) {
     }
   };
   GradientSink* const at_once = LogsDebugInfo() ? nullptr : sink;
-  if (at_once != nullptr) tell(NumLayers());
-  for (int s = NumLayers(); s-- > 0;) {
+  if (at_once != nullptr) tell(graph_->nodes.size());
+  for (int s = graph_->nodes.size(); s-- > 0;) {
     BackwardLayer(s);
     if (at_once != nullptr) tell(s);
     if (LogsDebugInfo())
       DebugInfo(*graph_, device_).Backward(NodeId(s), state_->Of(NodeId(s)).backward);
   }
-  if (LogsDebugInfo()) DebugInfo(*graph_, device_).Pass(learnable_);
+  if (LogsDebugInfo()) DebugInfo(*graph_, device_).Pass(graph_->params);
   if (sink != nullptr) tell(0);
 }
 

@@ -1,20 +1,17 @@
 #include "trainer/net/cost.h"
 
-#include "trainer/net/graph.h"
-
 namespace trainer {
 
-NodeBytes BytesMoved(const Net& net, int layer) {
-  const Graph& graph = net.graph();
+NodeBytes BytesMoved(const Graph& graph, int layer) {
   NodeBytes bytes;
   const Node& node = graph.nodes[NodeId(layer)];
   if (node.fused_into) return bytes;
   size_t weights = 0, gradients = 0;
   const auto add_params = [&](const Node& of) {
-    for (const Param* param : of.params()) {
+    for (const Param* param : of.params) {
       const auto size = static_cast<size_t>(param->count()) * sizeof(float);
       weights += size;
-      if (net.training() && param->grad != nullptr) gradients += size;
+      if (graph.options.training && param->grad != nullptr) gradients += size;
     }
   };
   add_params(node);

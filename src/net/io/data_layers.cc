@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "trainer/layers/file_writer.h"
 
 namespace trainer {
 namespace {
@@ -28,7 +27,7 @@ const Node* FirstDataNode(const Net& net) {
 bool CanBeSharded(const Node& node) {
   if (node.has_dynamic_shape || node.signature.state_bytes > 0) return false;
   if (node.spec.proto().phase() != caffe::TEST) return false;  // a BatchNorm moves its averages
-  if (dynamic_cast<const FileWriter*>(node.layer.get()) != nullptr) return false;
+  if (node.signature.writes_files) return false;
   return node.layer->SaveState().empty() || node.layer->data_layer() != nullptr;
 }
 

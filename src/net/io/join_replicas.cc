@@ -22,11 +22,10 @@ AllReduceFn WithoutRecording(Net& net, const Node& node, const AllReduceFn& repl
 
 void JoinReplicas(Net& net, const AllReduceFn& replicas) {
   for (const Node& node : net.graph().nodes) {
-    auto* const layer = dynamic_cast<UsesReplicas*>(node.layer.get());
-    if (layer == nullptr) continue;
-    const std::string need = layer->WhyItNeedsThem();
+    if (!node.signature.uses_all_reduce) continue;
+    const std::string need = node.signature.why_all_reduce;
     if (!node.has_dynamic_shape) {
-      layer->UseReplicas(WithoutRecording(net, node, replicas));
+      node.layer->UseAllReduce(WithoutRecording(net, node, replicas));
     } else if (!need.empty()) {
       node.spec.Fail(need +
                      ", but its input changes in size from batch to batch and may be empty on one "

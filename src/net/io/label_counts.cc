@@ -11,8 +11,8 @@ namespace trainer {
 namespace {
 
 LabelCount* VaryingCountOf(const Node& node) {
-  auto* const counts = dynamic_cast<CountsLabels*>(node.layer.get());
-  return counts != nullptr && counts->label_count().Varies() ? &counts->label_count() : nullptr;
+  LabelCount* const count = node.layer->label_count();
+  return count != nullptr && count->Varies() ? count : nullptr;
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 
 #include "execute/bindings.h"
 #include "trainer/base/text/text.h"
-#include "trainer/layers/writes_at_snapshots.h"
 
 namespace trainer {
 namespace {
@@ -34,7 +33,7 @@ std::vector<LayerState> SaveLayerStates(Net& net) {
     const Node& node = net.graph().nodes[id];
     const std::span<const std::byte> memory = net.bindings().Of(id).forward.State();
     LayerState state{node.key, node.layer->SaveState(), !memory.empty(), {}};
-    for (int part = 0; part < net.virtual_ranks() && state.per_rank; ++part) {
+    for (int part = 0; part < net.graph().options.virtual_ranks && state.per_rank; ++part) {
       net.ActivateVirtualRank(part);
       (part == 0 ? state.bytes : state.other_virtual_ranks.emplace_back()) = BytesOf(net, memory);
     }
@@ -64,10 +63,8 @@ void Restore(Net& net, uint32_t passes, const std::vector<LayerState>& states) {
 void WriteLayerFiles(Net& net, int iter) {
   std::exception_ptr failure;
   for (const NodeId id : net.graph().nodes.Ids()) {
-    auto* const producer = dynamic_cast<WritesAtSnapshots*>(net.graph().nodes[id].layer.get());
-    if (producer == nullptr) continue;
     try {
-      producer->WriteAtSnapshot(net.bindings().Of(id).forward, iter);
+      net.graph().nodes[id].layer->OnSnapshot(net.bindings().Of(id).forward, iter);
     } catch (const Error&) {
       failure = std::current_exception();
     }

@@ -20,7 +20,7 @@ size_t CopyBytes(const PackedLayout& form) {
 // A layer that reads a packed weight, and its layout. If layers share a weight, only layers that
 // want the layout of the first one read the packed weight.
 struct Taker {
-  TakesPackedWeight* layer;
+  Layer* layer;
   const Param* param;
   PackedLayout form;
 };
@@ -28,13 +28,13 @@ struct Taker {
 std::vector<Taker> FindTakers(const Graph& graph) {
   std::vector<Taker> takers;
   for (const Node& node : graph.nodes) {
-    auto* const layer = dynamic_cast<TakesPackedWeight*>(node.layer.get());
-    if (layer == nullptr || node.fused_into || node.params().empty()) continue;
-    const Param* const param = node.params()[0];
-    const std::optional<PackedLayout> form = layer->packed_layout();
+    if (node.fused_into || node.params.empty()) continue;
+    const Param* const param = node.params[0];
+    const std::optional<PackedLayout> form = node.layer->packed_layout();
     if (!form) continue;
     const auto first = std::ranges::find(takers, param, &Taker::param);
-    if (first == takers.end() || first->form == *form) takers.push_back({layer, param, *form});
+    if (first == takers.end() || first->form == *form)
+      takers.push_back({node.layer.get(), param, *form});
   }
   return takers;
 }
@@ -81,7 +81,7 @@ PackedWeights::PackedWeights(Net& net) : device_(net.device()), by_param_(net.pa
 }
 
 PackedWeights::~PackedWeights() {
-  for (TakesPackedWeight* const user : users_) user->UsePackedWeight(nullptr, nullptr);
+  for (Layer* const user : users_) user->UsePackedWeight(nullptr, nullptr);
   if (memory_ != nullptr) device_.Free(memory_);
 }
 

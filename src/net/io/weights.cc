@@ -7,7 +7,6 @@
 #include "trainer/base/process/huge_pages.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/blob.h"
-#include "trainer/layers/blob_forms.h"
 #include "trainer/net/graph.h"
 
 namespace trainer {
@@ -33,10 +32,10 @@ bool IsLeftOut(const caffe::LayerParameter& layer, int index) {
 
 // Whether the file has every blob that the node owns, and not more blobs than the node.
 bool IsComplete(const caffe::LayerParameter& layer, const Node& node) {
-  const int wanted = static_cast<int>(node.params().size());
+  const int wanted = static_cast<int>(node.params.size());
   bool complete = layer.blobs_size() <= wanted;
   for (int i = 0; i < wanted; ++i) {
-    const Param& param = *node.params()[static_cast<size_t>(i)];
+    const Param& param = *node.params[static_cast<size_t>(i)];
     const bool own = param.layer == node.spec.name() && param.index == i;
     complete = complete && !(own && IsLeftOut(layer, i));
   }
@@ -47,7 +46,7 @@ void CheckBlobs(const caffe::LayerParameter& layer, const Node& node, const std:
   if (IsComplete(layer, node)) return;
   throw Error(ErrorCode::kData, {file},
               Join("layer '", layer.name(), "' has ", layer.blobs_size(), " blobs in the file and ",
-                   node.params().size(), " in the net (", node.spec.Where().ToString(),
+                   node.params.size(), " in the net (", node.spec.Where().ToString(),
                    "). Use the net of this file, or rename the layer to train it from scratch"));
 }
 
@@ -96,7 +95,7 @@ void WeightsTo(const Net& net, bool diff, caffe::NetParameter* proto) {
     caffe::LayerParameter* layer = proto->add_layer();
     *layer = node.spec.proto();
     layer->clear_blobs();
-    for (const Param* param : node.params()) AddBlob(*param, net.store(), diff, *layer);
+    for (const Param* param : node.params) AddBlob(*param, net.store(), diff, *layer);
   }
 }
 
@@ -115,16 +114,16 @@ LoadReport CopyWeights(const caffe::NetParameter& source, const std::string& fil
     const Node& node = *target->second;
     caffe::LayerParameter adapted;
     const caffe::LayerParameter& layer =
-        AdaptBlobs(node.spec, stored, file, &adapted) ? adapted : stored;
+        node.layer->AdaptBlobs(stored, file, &adapted) ? adapted : stored;
     CheckBlobs(layer, node, file);
     for (int i = 0; i < layer.blobs_size(); ++i) {
       if (IsLeftOut(layer, i)) continue;
-      CopyBlob(layer.blobs(i), *node.params()[static_cast<size_t>(i)], net.store(), node, file, i);
+      CopyBlob(layer.blobs(i), *node.params[static_cast<size_t>(i)], net.store(), node, file, i);
     }
     report.loaded.push_back(layer.name());
   }
   for (const Node& node : net.graph().nodes) {
-    if (!node.params().empty() && !std::ranges::count(report.loaded, node.spec.name())) {
+    if (!node.params.empty() && !std::ranges::count(report.loaded, node.spec.name())) {
       report.missing.push_back(node.spec.name());
     }
   }
@@ -139,7 +138,7 @@ std::vector<std::string> WeightMismatches(const caffe::NetParameter& source,
   std::set<std::string> wanted;
   for (const Node& node : net.graph().nodes) {
     const std::string& name = node.spec.name();
-    if (node.params().empty()) continue;
+    if (node.params.empty()) continue;
     wanted.insert(name);
     const auto found = given.find(name);
     const caffe::LayerParameter& layer =
@@ -148,13 +147,13 @@ std::vector<std::string> WeightMismatches(const caffe::NetParameter& source,
       differences.push_back(layer.blobs_size() == 0
                                 ? Join("layer '", name, "' is not in the file")
                                 : Join("layer '", name, "' has ", layer.blobs_size(),
-                                       " blobs in the file and ", node.params().size(),
+                                       " blobs in the file and ", node.params.size(),
                                        " in the net"));
       continue;
     }
     for (int i = 0; i < layer.blobs_size(); ++i) {
       if (IsLeftOut(layer, i)) continue;
-      const Shape& shape = node.params()[static_cast<size_t>(i)]->shape;
+      const Shape& shape = node.params[static_cast<size_t>(i)]->shape;
       const BlobData blob = ReadBlob(layer.blobs(i), {file}, BlobName(name, i));
       if (FitsShape(blob, shape.dims())) continue;
       differences.push_back(Join(BlobName(name, i), " has the shape ", ShapeText(blob.dims),

@@ -5,8 +5,8 @@
 
 #include "trainer/base/text/text.h"
 #include "trainer/config/net_layers.h"
+#include "trainer/net/compile.h"
 #include "trainer/net/cost.h"
-#include "trainer/net/graph.h"
 
 namespace trainer {
 namespace {
@@ -27,10 +27,10 @@ class WholeGraph {
  public:
   WholeGraph(const NetSpec& spec, NetOptions options, const Device& device, bool fuse)
       : params_(device) {
-    options.plan_only = options.any_size = true;
+    options.any_size = true;
     options.log = false;
     options.fuse = fuse;
-    net_.emplace(spec, options, device, params_);
+    graph_ = Compile(spec, options, device, params_);
     int layer = 0;
     for (const Node& node : graph().nodes) {
       layer_of_.push_back(layer);  // a cast is inserted before the layer that needs it
@@ -38,8 +38,7 @@ class WholeGraph {
     }
   }
 
-  const Net& net() const { return *net_; }
-  const Graph& graph() const { return net_->graph(); }
+  const Graph& graph() const { return *graph_; }
   int LayerOf(NodeId node) const { return layer_of_[At(node.number)]; }
   // Returns the value before casts, as the layer of the file wrote it.
   ValueId Made(ValueId value) const {
@@ -49,7 +48,7 @@ class WholeGraph {
 
  private:
   ParamStore params_;
-  std::optional<Net> net_;
+  std::unique_ptr<const Graph> graph_;
   std::vector<int> layer_of_;
 };
 
@@ -65,7 +64,7 @@ class Partitioner {
         stage_(layers_.size()),
         whole_(spec, options, device, false) {
     for (const Node& node : whole_.graph().nodes) {
-      if (!node.is_cast) is_source_.push_back(node.in.empty() && node.params().empty());
+      if (!node.is_cast) is_source_.push_back(node.in.empty() && node.params.empty());
     }
   }
 
@@ -186,9 +185,9 @@ std::vector<LayerCost> Partitioner::Costs(const std::vector<int>& chain) const {
   std::vector<const Param*> counted;
   for (const NodeId id : graph.nodes.Ids()) {
     LayerCost& cost = costs[At(place[At(fused.LayerOf(id))])];
-    cost.time += PipelineCost(fused.net(), id.number);
+    cost.time += PipelineCost(fused.graph(), id.number);
     cost.may_cut = cost.may_cut && !graph.nodes[id].fused_into && !IsInPlace(graph.nodes[id]);
-    for (const Param* param : graph.nodes[id].params()) {
+    for (const Param* param : graph.nodes[id].params) {
       if (std::ranges::find(counted, param) != counted.end()) continue;
       counted.push_back(param);
       cost.weight_bytes += static_cast<double>(rule_.numbers_per_weight) * sizeof(float) *
@@ -270,7 +269,7 @@ void Partitioner::TakeParams() {
   for (const NodeId id : whole_.graph().nodes.Ids()) {
     const Node& node = whole_.graph().nodes[id];
     const int stage = stage_[At(whole_.LayerOf(id))];
-    for (const Param* param : node.params()) {
+    for (const Param* param : node.params) {
       const auto [owner, is_new] = owners.emplace(param, stage);
       if (is_new) {
         ++staged_.params[At(stage)];
@@ -363,10 +362,10 @@ NetSpec Partitioner::NetOf(int stage) const {
 
 }  // namespace
 
-double PipelineCost(const Net& net, int layer) {
+double PipelineCost(const Graph& graph, int layer) {
   constexpr int kProducts = 3;  // one matrix product forward, two of the same size backward
-  const NodeBytes moved = BytesMoved(net, layer);
-  return 2.0 * kProducts * static_cast<double>(net.GetLayer(layer).Macs()) +
+  const NodeBytes moved = BytesMoved(graph, layer);
+  return 2.0 * kProducts * static_cast<double>(graph.nodes[NodeId(layer)].layer->Macs()) +
          kOperationsPerByte * static_cast<double>(moved.forward + moved.backward);
 }
 

@@ -17,7 +17,7 @@ PlannedNet DescribePlan(const Net& net) {
   PlannedNet plan;
   plan.good = true;
   plan.activations = net.graph().memory.arena_bytes;
-  plan.staging = StagingBytes(net);
+  plan.staging = StagingBytes(net.graph());
   const auto& buffers = net.graph().memory.buffers;
   plan.largest.assign(buffers.begin(), buffers.end());
   std::ranges::stable_sort(plan.largest, std::greater(), &Buffer::bytes);
@@ -143,21 +143,21 @@ PlannedNets PlanNets(const std::vector<PreflightNet>& nets, const SolverSpec* sp
         planned.push_back(std::make_unique<Net>(*checked.spec, options, device, params));
       }
       one = DescribePlan(*planned.back());
-      plan.memory.AddNet(*planned.back());
+      plan.memory.AddNet(planned.back()->graph());
       if (checked.options.training) train = planned.back().get();
       if (!checked.one_exact_pass || tests.back()->rest() == nullptr) return;
       const Net& last_batch = *tests.back()->rest();
       one.activations += last_batch.graph().memory.arena_bytes;
-      one.staging += StagingBytes(last_batch);
-      plan.memory.AddNet(last_batch);
+      one.staging += StagingBytes(last_batch.graph());
+      plan.memory.AddNet(last_batch.graph());
     });
     report->diagnostics.Add(errors.errors());
   }
   plan.memory.weights = params.RequiredBytes();
   if (train == nullptr) return plan;
-  plan.memory.gradients = GradientBytes(*train);
+  plan.memory.gradients = GradientBytes(train->graph());
   if (rule == nullptr) return plan;
-  plan.memory.SetRun(*spec, *rule, *train, spec->proto.virtual_ranks());
+  plan.memory.SetRun(*spec, *rule, train->graph(), spec->proto.virtual_ranks());
   plan.memory.weights = params.RequiredBytes();
   return plan;
 }

@@ -41,29 +41,30 @@ std::string NameOf(const LayerSpec& layer) {
 std::optional<int> RunForward(Net& net, const Device& device) {
   std::optional<int> broken;
   net.BeginPass();
-  for (int i = 0; i < net.NumLayers(); ++i) {
+  for (int i = 0; i < net.graph().nodes.size(); ++i) {
     net.ForwardLayer(i);
-    if (net.FusedInto(i) >= 0) continue;  // another layer computes its output
-    for (int top = 0; !broken && top < net.LayerAt(i).proto().top_size(); ++top) {
-      if (!IsFinite(device, net.Output(i, top))) broken = i;
-    }
+    const Node& node = net.graph().nodes[NodeId(i)];
+    if (node.fused_into) continue;  // another layer computes its output
+    const auto is_finite = [&](ValueId out) { return IsFinite(device, net.Value(out)); };
+    if (!broken && !std::ranges::all_of(node.out, is_finite)) broken = i;
   }
   return broken;
 }
 
 void RunBackward(Net& net) {
-  for (int i = net.NumLayers(); i-- > 0;) net.BackwardLayer(i);
+  for (int i = net.graph().nodes.size(); i-- > 0;) net.BackwardLayer(i);
 }
 
 // Warns if the first loss is far higher than the loss of guessing.
 void WarnOfHighLoss(Net& net, Diagnostics* diagnostics) {
   for (const LabelConsumer& use : FindLabelConsumers(net)) {
-    const LayerSpec& layer = net.LayerAt(use.layer);
+    const Node& node = net.graph().nodes[NodeId(use.layer)];
+    const LayerSpec& layer = node.spec;
     if (layer.type() != "SoftmaxWithLoss" || layer.proto().loss_param().class_weight_size() > 0) {
       continue;
     }
     float loss = 0;
-    net.ReadNchw(net.Output(use.layer, 0), {&loss, 1});
+    net.ReadNchw(net.Value(node.out[0]), {&loss, 1});
     const double guess = std::log(static_cast<double>(use.classes));
     if (loss <= 2 * guess + 1) continue;
     diagnostics->Warn(Join(
@@ -75,7 +76,7 @@ void WarnOfHighLoss(Net& net, Diagnostics* diagnostics) {
 
 void CheckGradients(Net& net, const Device& device, bool fresh, Diagnostics* diagnostics) {
   for (const Param* param : net.params()) {
-    if (param->grad == nullptr || param->final_grad_node >= net.NumLayers()) continue;
+    if (param->grad == nullptr || param->final_grad_node >= net.graph().nodes.size()) continue;
     const auto count = static_cast<size_t>(param->count());
     const std::string name = Join("layer '", param->layer, "' (parameter ", param->index, ")");
     if (!IsFinite(device, {param->grad, param->shape})) {
@@ -98,12 +99,13 @@ void CheckGradients(Net& net, const Device& device, bool fresh, Diagnostics* dia
 // has no statistics yet.
 void ReportLoss(const PreflightNet& checked, const Net& net, float loss, std::optional<int> broken,
                 bool fresh, Diagnostics* diagnostics) {
-  const SourceRef place = broken ? net.LayerAt(*broken).Where() : SourceRef{checked.spec->file};
+  const LayerSpec* const layer = broken ? &net.graph().nodes[NodeId(*broken)].spec : nullptr;
+  const SourceRef place = layer != nullptr ? layer->Where() : SourceRef{checked.spec->file};
   const std::string what =
       Join("the loss of the ", checked.title, " is ", loss, " in the first pass",
-           broken ? Join("; the first layer with an output that is not finite is ",
-                         NameOf(net.LayerAt(*broken)))
-                  : std::string());
+           layer != nullptr
+               ? Join("; the first layer with an output that is not finite is ", NameOf(*layer))
+               : std::string());
   if (checked.options.training) {
     diagnostics->Add(
         Error(ErrorCode::kDiverged, place,

@@ -217,7 +217,9 @@ std::vector<LabelReader> LabelReadersOf(const Net& net) {
   std::vector<LabelReader> readers;
   for (const LabelConsumer& use : FindLabelConsumers(net)) {
     if (use.source < 0) continue;
-    readers.push_back({net.LayerAt(use.source).name(), TitleOf(net.LayerAt(use.layer)), use});
+    const auto& nodes = net.graph().nodes;
+    readers.push_back(
+        {nodes[NodeId(use.source)].spec.name(), TitleOf(nodes[NodeId(use.layer)].spec), use});
   }
   return readers;
 }

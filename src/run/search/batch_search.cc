@@ -184,7 +184,7 @@ class BatchSearcher {
           device_.Synchronize();
         }));
       }
-      trial->records = BatchSizeOf(solver.train_net()) * Passes();
+      trial->records = BatchSizeOf(solver.train_net().graph()) * Passes();
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kResource) throw;
       trial->ran_out = true;

@@ -16,6 +16,7 @@
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/solver_spec.h"
+#include "trainer/net/compile.h"
 #include "trainer/net/net.h"
 #include "trainer/parallel/failure.h"
 #include "trainer/parallel/world.h"
@@ -33,9 +34,9 @@ struct GradientSums {
 };
 
 // The number of floats that the gradient of each trained parameter has in memory.
-std::vector<size_t> GradientLengths(const Net& net) {
+std::vector<size_t> GradientLengths(const Graph& graph) {
   std::vector<size_t> lengths;
-  for (const Param* param : net.params()) {
+  for (const Param* param : graph.params) {
     if (param->lr_mult == 0) continue;
     lengths.push_back(static_cast<size_t>(ParamStore::PaddedCount(param->count())));
   }
@@ -88,11 +89,10 @@ GradientSums SumGradients(World& world, const SolverSpec& solver, int rounds) {
   options.state = solver.train.state;
   options.training = true;
   options.log = false;
-  options.plan_only = true;
-  const Net net(*solver.train.net, options, *device, params);
-  const std::vector<size_t> lengths = GradientLengths(net);
+  const std::unique_ptr<const Graph> graph = Compile(*solver.train.net, options, *device, params);
+  const std::vector<size_t> lengths = GradientLengths(*graph);
   GradientSums sums;
-  sums.net = net.name();
+  sums.net = graph->name;
   sums.parameters = static_cast<int>(lengths.size());
   for (const size_t length : lengths) sums.bytes += length * sizeof(float);
   AllReduceBuffer values(world.group(), sums.bytes);

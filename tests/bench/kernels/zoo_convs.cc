@@ -6,6 +6,7 @@
 #include "conv_kernels.h"
 #include "support/source_folder.h"
 #include "trainer/base/text/text.h"
+#include "trainer/net/compile.h"
 #include "trainer/net/net.h"
 
 namespace trainer {
@@ -64,9 +65,8 @@ void AddModel(const Model& model, int64_t most_images, std::vector<ZooConv>* con
   options.state.set_phase(caffe::TRAIN);
   options.training = true;
   options.log = false;
-  options.plan_only = true;
   const NetSpec spec = WithoutDatabases(model, most_images);
-  const Net net(spec, options, *device, params);
+  Compile(spec, options, *device, params);
   for (const ConvDesc& desc : Asked()) {
     auto at = std::ranges::find_if(
         *convs, [&](const ZooConv& conv) { return Key(conv.desc) == Key(desc); });

@@ -167,8 +167,8 @@ TEST_F(DataAheadTest, PartsOfABatchAreThoseOfSoManyReplicas) {
       }
       EXPECT_EQ(together.State(), alone[0].State());
     }
-    DataLayer& source = *together.net->GetLayer(0).data_layer();
-    DataLayer& own = *alone[1].net->GetLayer(0).data_layer();
+    DataLayer& source = *together.net->graph().nodes[NodeId(0)].layer->data_layer();
+    DataLayer& own = *alone[1].net->graph().nodes[NodeId(0)].layer->data_layer();
     EXPECT_EQ(source.RecordName(1, 0), own.RecordName(1, 0));
   }
 }
@@ -210,7 +210,7 @@ TEST_F(DataAheadTest, NamesTheItemsOfTheLastTwoBatchesOfPasses) {
   for (const uint32_t ago : {0u, 1u}) {
     MadeDataAhead ahead(NetText(Database(1), ""), device);
     for (int pass = 0; pass < 4; ++pass) ahead.Next();
-    DataLayer* const names = ahead.net->GetLayer(0).data_layer();
+    DataLayer* const names = ahead.net->graph().nodes[NodeId(0)].layer->data_layer();
     ASSERT_NE(names, nullptr);
     // Pass 3 has the records 9, 10, 11, which are 2, 3, 4.
     EXPECT_THAT(names->RecordName(1, ago),
@@ -235,7 +235,7 @@ TEST_F(DataAheadTest, ABatchIsCopiedDuringThePassBefore) {
       pause *= 2;
     }
     device.NewStep();
-    ahead.net->StartForward();
+    ahead.net->Run({.mode = Pass::Mode::kForward});
     if (on_its_way) {
       EXPECT_EQ(device.waits, 0) << "pass " << pass;
     }

@@ -10,7 +10,6 @@
 #include "support/test_device.h"
 #include "support/thread_group.h"
 #include "trainer/base/text/text.h"
-#include "trainer/layers/uses_replicas.h"
 
 namespace trainer {
 namespace {
@@ -22,9 +21,7 @@ class Scripted {
  public:
   explicit Scripted(Script of_other) : of_other_(std::move(of_other)) {}
   void Join(LayerRunner& runner) {
-    dynamic_cast<UsesReplicas&>(runner.layer()).UseReplicas({2, [this](std::span<float> values) {
-                                                               Sum(values);
-                                                             }});
+    runner.layer().UseAllReduce({2, [this](std::span<float> values) { Sum(values); }});
   }
   size_t sums = 0;
 
@@ -53,10 +50,9 @@ class Parts {
     for (int rank = 0; rank < count; ++rank) {
       groups_.push_back(std::make_unique<ThreadGroup>(meeting_, rank, true));
       parts.push_back(std::make_unique<LayerRunner>(layer, of_part));
-      dynamic_cast<UsesReplicas&>(parts.back()->layer())
-          .UseReplicas({count, [group = groups_.back().get()](std::span<float> values) {
-                          group->AllReduce(values);
-                        }});
+      parts.back()->layer().UseAllReduce(
+          {count,
+           [group = groups_.back().get()](std::span<float> values) { group->AllReduce(values); }});
     }
   }
 

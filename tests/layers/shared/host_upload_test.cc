@@ -86,7 +86,7 @@ TEST(UploadTest, RandomNumbersAreThoseOfTheHostAndNobodyWaitsForThem) {
   for (int pass = 0; pass < 4; ++pass) {
     near.net->Forward();
     device.NewStep();
-    late.net->StartForward();
+    late.net->Run({.mode = Pass::Mode::kForward});
     EXPECT_EQ(device.waits, 0);
     EXPECT_EQ(device.direct_copies, 0);
     late.net->TakeLoss();
@@ -107,7 +107,7 @@ TEST(UploadTest, AFilterWaitsForItsSelectorAlone) {
     made.net->WriteNchw(std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8}, made.net->Value("x"));
     made.net->WriteNchw(selector, made.net->Value("s"));
     device.NewStep();
-    made.net->StartForward();
+    made.net->Run({.mode = Pass::Mode::kForward});
     EXPECT_EQ(device.waits, 1);
     EXPECT_EQ(device.direct_copies, 0);
     made.net->TakeLoss();

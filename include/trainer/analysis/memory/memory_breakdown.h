@@ -7,7 +7,7 @@
 #include "trainer/analysis/memory/memory_estimate.h"
 #include "trainer/analysis/memory/memory_fit.h"
 #include "trainer/base/text/json.h"
-#include "trainer/net/net.h"
+#include "trainer/net/graph.h"
 
 namespace trainer {
 
@@ -18,7 +18,7 @@ struct NetMemory {
   std::vector<std::string> layers;  // their names, in forward order
   MemoryPlan plan;
 };
-NetMemory MemoryOf(const std::string& title, const Net& net);
+NetMemory MemoryOf(const std::string& title, const Graph& graph);
 
 // One line of at most kColumns columns, if the title is short: the step that needs the most memory,
 // and the values that are in use there, the largest first: "training net: peak at pool1, 3.88 MiB:

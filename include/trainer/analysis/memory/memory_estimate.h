@@ -53,12 +53,12 @@ struct MemoryEstimate {
   int64_t macs = 0;    // multiply-adds of a forward pass
   int64_t batch = 0;   // records of a batch
 
-  // Adds the activations, the staging memory and the prefetched batches of `net`.
-  void AddNet(const Net& net);
+  // Adds the activations, the staging memory and the prefetched batches of `graph`.
+  void AddNet(const Graph& graph);
   // Sets everything that a run of `spec` holds on one rank, except what AddNet adds and weights
-  // that only test nets have. `train` is the training net, which may be planned only; `parts`: the
+  // that only test nets have. `train` is the training net; `parts`: the
   // virtual ranks that this rank computes.
-  void SetRun(const SolverSpec& spec, const Optimizer& rule, const Net& train, int parts);
+  void SetRun(const SolverSpec& spec, const Optimizer& rule, const Graph& train, int parts);
 
   // Returns the parts that are in memory of the room's kind, and the memory of the program itself.
   std::vector<MemoryItem> Items(const MemoryRoom& room) const;
@@ -69,15 +69,15 @@ struct MemoryEstimate {
 // an exact test pass counts the records of its data.
 class MemoryEstimator {
  public:
-  using OnNet = std::function<void(const std::string& title, const Net& net)>;
+  using OnNet = std::function<void(const std::string& title, const Graph& graph)>;
 
   // `device` must outlive the estimator. `on_net`, if set, is called with each net that is planned:
   // "training net", "test net (#0)", "test net (#0), last batch".
   explicit MemoryEstimator(const Device& device, BufferReuse memory = BufferReuse::kShared,
                            OnNet on_net = {});
 
-  // Plans the nets of `spec` without taking memory for them. `activation_budget_bytes`: of
-  // NetOptions, for the training net. Throws what the nets' constructors throw.
+  // Compiles the nets of `spec`, without memory for them. `activation_budget_bytes`: of
+  // NetOptions, for the training net. Throws what Compile throws.
   MemoryEstimate Estimate(const SolverSpec& spec, size_t activation_budget_bytes = 0);
 
  private:
@@ -96,8 +96,8 @@ class MemoryEstimator {
 MemoryEstimate EstimateMemory(const SolverSpec& spec, const Device& device);
 // The memory that the run of a solver holds from its first iteration on.
 MemoryEstimate EstimateMemory(const SolverSpec& spec, Solver& solver);
-// The memory of one net alone, which may be planned only, without a solver.
-MemoryEstimate EstimateMemory(const Net& net);
+// The memory of one net alone, without a solver.
+MemoryEstimate EstimateMemory(const Graph& graph, const ParamStore& params);
 
 // Bytes of the copy of a run's state that a snapshot is written from; 0 without snapshots.
 size_t SnapshotCopyBytes(const caffe::SolverParameter& solver, const Optimizer& rule,
@@ -107,9 +107,9 @@ size_t SnapshotCopyBytes(const caffe::SolverParameter& solver, const Optimizer& 
 void AdaptNetOptions(const Optimizer& rule, NetOptions* options);
 
 // Records in a batch of the first data layer; 0 without one.
-int64_t BatchSizeOf(const Net& net);
-// Bytes of the plan of `net` for batches in transfer to a GPU.
-size_t StagingBytes(const Net& net);
+int64_t BatchSizeOf(const Graph& graph);
+// Bytes of the plan of `graph` for batches in transfer to a GPU.
+size_t StagingBytes(const Graph& graph);
 // How many outputs the backward pass of a planned net computes again.
 int CountRecomputed(const MemoryPlan& plan);
 

@@ -7,7 +7,7 @@
 
 #include "trainer/analysis/scaling/gpu_specs.h"
 #include "trainer/analysis/timing/net_profile.h"
-#include "trainer/net/net.h"
+#include "trainer/net/graph.h"
 
 namespace trainer {
 
@@ -32,15 +32,16 @@ IterationProfile Scaled(const IterationProfile& profile, double factor);
 
 // From times measured on this machine. Uses their mean, because a delay of one rank delays all
 // ranks. `passes`: iter_size.
-IterationProfile MeasuredIteration(const Net& net, const NetProfile& measured, int passes);
+IterationProfile MeasuredIteration(const Graph& graph, const NetProfile& measured, int passes);
 
 // Estimated for a GPU: the roofline time of each layer divided by the fraction of it that published
 // trainings reach. The net may be planned only.
-IterationProfile EstimatedIteration(const Net& net, const GpuSpec& gpu, int passes,
+IterationProfile EstimatedIteration(const Graph& graph, const GpuSpec& gpu, int passes,
                                     int states_per_weight);
 
 // Takes `seconds` for an iteration, divided among the layers as on a processor that does 20
 // operations per byte.
-IterationProfile GivenIteration(const Net& net, double seconds, int passes, int states_per_weight);
+IterationProfile GivenIteration(const Graph& graph, double seconds, int passes,
+                                int states_per_weight);
 
 }  // namespace trainer

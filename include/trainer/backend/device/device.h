@@ -18,6 +18,8 @@
 
 namespace trainer {
 
+class GraphCapture;
+
 enum class DeviceKind { kCpu, kCuda };
 
 // Copies to a device concurrently with its computations, so that the next batch is copied while
@@ -101,8 +103,12 @@ class Device {
   // The default copies with CopyToHost when Start is called.
   virtual std::unique_ptr<AsyncReadback> NewReadback() const;
 
-  // Whether this device computes the operation and its fused extras (relu, other) in one pass.
-  // Asked before layers are fused; cheap. The default is true.
+  // What records calls of this device, to be queued again and again. Unless overridden, null: the
+  // device does not record, or an option tells it not to.
+  virtual const GraphCapture* capture() const { return nullptr; }
+
+  // Whether this device computes all of it in one pass, with what the description adds to the plain
+  // operation (relu, other). Asked before layers are fused; cheap. Unless overridden, yes.
   virtual bool Supports(const ConvDesc& desc) const;
   virtual bool Supports(const BatchNormDesc& desc) const;
 
@@ -123,6 +129,14 @@ class Device {
   // tensors have one type. The order of the additions depends only on the shape.
   virtual void AddChannelSums(const ChannelSumsDesc& desc, const ConstTensor& x,
                               const ConstTensor* times, float* to) const = 0;
+  // The gradient of a ReLU, and of the bias before it, in one pass over memory: g = dy where y > 0,
+  // else 0; to[c] += the sum of g over channel c. g may be dy; all three are of one type and shape,
+  // `to` is f32. False, and nothing done, where that takes two passes: unless overridden, always.
+  virtual bool ReluGradAndBiasGrad(const ChannelSumsDesc& /*desc*/, const ConstTensor& /*dy*/,
+                                   const ConstTensor& /*y*/, const Tensor& /*g*/,
+                                   float* /*to*/) const {
+    return false;
+  }
 
   // Memory of kReductionScratch floats on the device for the partial sums that a reduction passes
   // from its first kernel to its second; null on the CPU. The next reduction in the queue reuses

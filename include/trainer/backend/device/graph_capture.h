@@ -33,43 +33,15 @@ class CapturedEvent {
   virtual std::unique_ptr<AsyncReadback> NewReadback() = 0;
 };
 
-// Implemented by a Communicator that can start its sums of gradients within a captured pass. The
-// buckets are the same in each pass. In the first pass OnGradientReady announces the slices as
-// usual.
-class SumsCapturedPasses {
- public:
-  virtual ~SumsCapturedPasses() = default;
-  // From this call on, OnGradientReady is called during a capture: it records an event where the
-  // gradients of a bucket are final and starts no sum.
-  virtual void BeginCapture() = 0;
-  // Called during the capture, after the last slice. From then on OnGradientReady starts sums
-  // again.
-  virtual void EndCapture() = 0;
-  // Called instead of EndCapture or after it if the capture failed. Resets the state as if no slice
-  // were ready.
-  virtual void DropCapture() = 0;
-  // Called after each launch of the captured pass: starts the sums of all its slices, each of which
-  // begins when the device reaches its event. WaitGradient then waits for them as usual.
-  virtual void OnReplay() = 0;
-};
-
-// Implemented by a device that can capture its calls.
+// See Device::capture.
 class GraphCapture {
  public:
   virtual ~GraphCapture() = default;
-  // Whether capture is switched on by the device's options.
-  virtual bool IsEnabled() const = 0;
-  // Calls `queue` and records its calls of this device without running them. `queue` must not wait
-  // for the device, allocate device memory, or copy between device and host. Throws the device's
-  // error for such a call, or what `queue` throws, and then records nothing.
+  // What `queue` calls of this device, recorded and not done. It must neither wait for the device
+  // nor allocate of it nor copy between it and the host: throws what the device says of that, or
+  // what `queue` throws, and records nothing then.
   virtual std::unique_ptr<CapturedGraph> Capture(const std::function<void()>& queue) const = 0;
   virtual std::unique_ptr<CapturedEvent> NewEvent() const = 0;
 };
-
-// Returns null if the device cannot capture or capture is switched off.
-inline const GraphCapture* CaptureOf(const Device& device) {
-  const auto* const recorder = dynamic_cast<const GraphCapture*>(&device);
-  return recorder != nullptr && recorder->IsEnabled() ? recorder : nullptr;
-}
 
 }  // namespace trainer

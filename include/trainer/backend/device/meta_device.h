@@ -12,9 +12,10 @@ namespace trainer {
 // kernels and cuBLASLt's workspace.
 inline constexpr size_t kGpuContextBytes = size_t{640} << 20;
 
-// Creates the simulated device. Its primitives report how much memory they would need: exactly for
-// this program's own kernels, as an estimate for library kernels. All calls that would compute or
-// copy throw kInternal, so a net must be built with NetOptions::plan_only.
+// Its plans say how much memory they would ask for: exactly where the kernels are this program's,
+// an estimate where they are the libraries'. All that would compute or copy
+// throws kInternal, so that a net can only be compiled for it, or built with
+// NetOptions::plan_only.
 std::unique_ptr<Device> MakeMetaDevice();
 
 }  // namespace trainer

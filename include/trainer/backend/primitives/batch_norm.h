@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "trainer/backend/primitives/primitive.h"
@@ -59,7 +60,13 @@ class BatchNormPrimitive : public Primitive {
   virtual size_t ScratchBytes() const = 0;
   virtual BatchNormStats StatsIn(std::span<std::byte> workspace) const = 0;
 
-  // Sets at.mean and at.inverse to the mean and the variance of x over N and the axes after C.
+  // From now on Backward calls it between its two passes, unless the moments are stored or dx is
+  // not wanted: with the 2 C means over the batch, on the device, of the gradients of z * scale and
+  // of their products with z. It may put those of a larger batch in their place, from which dx is
+  // then computed; dscale and dshift stay those of the batch. Nothing where the device only plans.
+  virtual void SetStatsAllReduce(std::function<void(float* means, int64_t count)> /*join*/) {}
+
+  // at.mean and at.inverse = the mean and the variance, over N and the axes after C, of x.
   virtual void Moments(ConstTensor x, const BatchNormStats& at, std::span<std::byte> scratch) = 0;
   // Writes y and completes `at`, whose mean and variance must be set. y may be x if Backward reads
   // only y.

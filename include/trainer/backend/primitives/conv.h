@@ -3,9 +3,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "trainer/backend/primitives/packed_layout.h"
 #include "trainer/backend/primitives/primitive.h"
 #include "trainer/tensor/tensor.h"
 
@@ -47,6 +49,22 @@ class ConvPrimitive : public Primitive {
   // Overwrites dx.
   virtual void BackwardData(ConstTensor dy, const float* weight, Tensor dx,
                             std::span<std::byte> scratch) = 0;
+
+  // The copy of the weights that it multiplies by; without one it makes its own in each call.
+  // Nothing where it multiplies by the weights as they are.
+  virtual std::optional<PackedLayout> packed_layout() const { return std::nullopt; }
+  // From now on `copy`, on the device and aligned to 64, is that of the weights of every call made
+  // while *holds. Both outlive the primitive.
+  virtual void UsePackedWeight(const void* /*copy*/, const bool* /*holds*/) {}
+  // For all calls from now on: a faster primitive may give 0 for NaN, as a ReLU of max(0, y) does.
+  // It keeps NaN until it is told that nobody depends on that.
+  //
+  // A convolution in f16 hides nothing by it, where its weights learn and an update is left out
+  // whose gradients are not finite: products of f16 numbers and their sums in f32 cannot overflow,
+  // so NaN comes of an input, a weight or a bias that is not finite. Of such an input the gradient
+  // of the weights is not finite either, as inf * 0 is NaN; and weights and biases stay finite
+  // where no such gradient moves them. In f32 and bf16 sums do overflow, so nothing changes there.
+  virtual void AllowDroppedNan() {}
 };
 
 // The definition in plain loops, for any number of axes. It is the reference of the tests and the

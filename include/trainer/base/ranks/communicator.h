@@ -23,6 +23,22 @@ class GradientSink {
   // pass and on each rank. Consecutive slices are adjacent in memory if the net allocated its
   // parameters in that order, so an implementation may join several to one bucket.
   virtual void OnGradientReady(int slice, std::span<float> values) = 0;
+
+  // Whether sums of gradients can start within a captured pass (a CUDA graph). The four functions
+  // below are called only if so. Buckets are then the same in each pass: in the first pass
+  // OnGradientReady announces them as usual.
+  virtual bool SumsCapturedPasses() const { return false; }
+  // From here on OnGradientReady is called while the device records: it marks where the gradients
+  // of a bucket are final, and begins no sum.
+  virtual void BeginCapture() {}
+  // Called while the device records, after the last slice. From then on OnGradientReady starts
+  // sums again.
+  virtual void EndCapture() {}
+  // In place of EndCapture, or after it: there is no recording. As if no slice were ready.
+  virtual void DropCapture() {}
+  // The recording is played: begins the sums of all its slices, each when the device comes to its
+  // mark. They are then waited for as others are.
+  virtual void OnReplay() {}
 };
 
 // How long a rank communicates, for reports.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "trainer/inference/evaluate/label_consumers.h"
@@ -37,7 +38,8 @@ class TopLosses {
 };
 
 // Returns the first output of a data layer that has the shape of images. Tries the layer that
-// produces the labels of `consumer` first; `consumer` may be null. Returns null if there is none.
-const Tensor* FindImages(const Net& net, const LabelConsumer* consumer);
+// produces the labels of `consumer` first; `consumer` may be null. Returns nullopt if there is
+// none.
+std::optional<Tensor> FindImages(const Net& net, const LabelConsumer* consumer);
 
 }  // namespace trainer

@@ -10,7 +10,7 @@ namespace trainer {
 
 // One RBM layer of a net. `weights` points to the net's parameters in device memory.
 struct RbmModel {
-  int layer = 0;  // index of the layer in the net
+  ValueId input;  // of the layer in the net
   std::string name;
   BoltzmannUnits units;
   BoltzmannWeights weights;

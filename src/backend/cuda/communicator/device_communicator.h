@@ -10,10 +10,10 @@
 
 namespace trainer::cuda {
 
-// Joins slices into buckets, which are the same in each pass, and forwards all other calls to the
-// host's group. All ranks begin the same sums in the same order, the order of their calls, no
-// matter how far their GPUs are.
-class DeviceCommunicator : public Communicator, public SumsCapturedPasses {
+// Joins slices to buckets, which are the same in each pass, and leaves all else to the host's
+// group. All ranks begin the same sums in the same order: that of their calls, whatever the GPUs
+// have done by then.
+class DeviceCommunicator : public Communicator {
  public:
   DeviceCommunicator(const CudaDevice& device, const GpuGroupOptions& options)
       : device_(device), options_(options) {}
@@ -29,6 +29,7 @@ class DeviceCommunicator : public Communicator, public SumsCapturedPasses {
   void Heartbeat(int iterations) final { host().Heartbeat(iterations); }
   std::string NameOf(int rank) const final { return host().NameOf(rank); }
 
+  bool SumsCapturedPasses() const final { return true; }
   void BeginCapture() final;
   void EndCapture() final;
   void DropCapture() final;

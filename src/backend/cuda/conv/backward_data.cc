@@ -27,6 +27,8 @@ class CudnnBackwardData final : public ConvBackwardData, public CudnnStep {
   using CudnnStep::CudnnStep;
 
   std::string Choose() { return ChooseFor(kBackwardData); }
+  std::optional<PackedLayout> packed_layout() const override { return LayoutOfFilter(); }
+  void UsePackedWeight(const void* copy, const bool* holds) override { UseFilter(copy, holds); }
   std::string Name() const override { return Algorithm(); }
   size_t ScratchBytes() const override { return Bytes(); }
   void Run(const void* dy, const float* weight, void* dx, std::span<std::byte> memory) override {

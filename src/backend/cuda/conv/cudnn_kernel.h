@@ -8,22 +8,22 @@
 #include "cuda/conv/algorithm.h"
 #include "trainer/backend/memory/library_call.h"
 #include "trainer/backend/memory/scratch_layout.h"
-#include "trainer/backend/primitives/packed_weight.h"
 
 namespace trainer::cuda {
 
-// A problem, the algorithm chosen for one direction, and the scratch that it needs.
-class CudnnStep : public TakesPackedWeight {
+// A problem with the algorithm chosen for one direction and what it needs of scratch.
+class CudnnStep {
  public:
   CudnnStep(const CudaDevice& device, const ConvDesc& desc) : problem_(device, desc) {}
 
-  std::optional<PackedLayout> packed_layout() const final {
+  // The copy of the weights that the library multiplies by, see ConvPrimitive.
+  std::optional<PackedLayout> LayoutOfFilter() const {
     const FilterOrder& order = problem_.order();
     if (order.IsOurs()) return std::nullopt;
     if (!order.channels_innermost) return PackedLayout{order.dtype, 1, 1, order.Count()};
     return PackedLayout{order.dtype, order.filters, order.channels, order.taps};
   }
-  void UsePackedWeight(const void* copy, const bool* holds) final {
+  void UseFilter(const void* copy, const bool* holds) {
     copy_ = copy;
     copy_holds_ = holds;
   }

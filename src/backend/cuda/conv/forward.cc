@@ -4,7 +4,6 @@
 
 #include "cuda/conv/cudnn_kernel.h"
 #include "cuda/kernels/bias_relu.h"
-#include "trainer/backend/primitives/dropped_nan.h"
 
 namespace trainer::cuda {
 namespace {
@@ -78,7 +77,7 @@ std::optional<ConvFusion> TryFusing(const ConvProblem& p, const ConvAlgorithm& a
   return keeps ? ConvFusion::kKeepsNan : ConvFusion::kDropsNan;
 }
 
-class CudnnForward final : public ConvForward, public CudnnStep, public MayDropNan {
+class CudnnForward final : public ConvForward, public CudnnStep {
  public:
   CudnnForward(const CudaDevice& device, const ConvDesc& desc)
       : CudnnStep(device, desc), activation_(desc.relu) {}
@@ -104,6 +103,8 @@ class CudnnForward final : public ConvForward, public CudnnStep, public MayDropN
     if (after.empty()) return Algorithm();
     return Fuses() ? Join(Algorithm(), " with ", after) : Join(Algorithm(), ", ", after, " apart");
   }
+  std::optional<PackedLayout> packed_layout() const override { return LayoutOfFilter(); }
+  void UsePackedWeight(const void* copy, const bool* holds) override { UseFilter(copy, holds); }
   void AllowDroppedNan() override { may_drop_nan_ = desc().dtype == DType::kF16; }
   size_t ScratchBytes() const override { return Bytes(); }
   void Run(const void* x, const float* weight, const float* bias, void* y,

@@ -1,14 +1,12 @@
 // Refuses a net that needs more memory than the device has, before allocating anything. The error
 // contains the demand, the limit and the layer that needs the most.
 
-#include "compile/device_memory.h"
-
 #include <algorithm>
 #include <string>
 
 #include "compile/build.h"
-#include "trainer/backend/device/available_memory.h"
 #include "trainer/base/text/text.h"
+#include "trainer/net/compile.h"
 
 namespace trainer {
 namespace {
@@ -26,19 +24,19 @@ struct MemoryDemand {
   size_t Sum() const { return values + upload + weights + gradients + rule + copies; }
 };
 
-MemoryDemand DemandOf(const Graph& graph, const CompileEnv& env) {
+MemoryDemand DemandOf(const Graph& graph, const Device& device, const ParamStore& params) {
   MemoryDemand demand;
   for (const Buffer& buffer : graph.memory.buffers) {
     if (buffer.kind == BufferKind::kUpload) demand.upload += buffer.bytes;
   }
-  const auto slots = static_cast<size_t>(env.options.activation_slots);
+  const auto slots = static_cast<size_t>(graph.options.activation_slots);
   demand.upload *= slots;
   demand.values = graph.memory.arena_bytes * slots - demand.upload;
-  demand.weights = env.params.RequiredBytes() - env.params.WeightBytes();
-  if (!env.options.training) return demand;
+  demand.weights = params.RequiredBytes() - params.WeightBytes();
+  if (!graph.options.training) return demand;
   demand.gradients = demand.weights;
-  demand.rule = demand.weights * static_cast<size_t>(env.options.states_per_weight);
-  if (env.device.IsAsync()) demand.copies = PackedWeightBytes(graph);
+  demand.rule = demand.weights * static_cast<size_t>(graph.options.states_per_weight);
+  if (device.IsAsync()) demand.copies = PackedWeightBytes(graph);
   return demand;
 }
 
@@ -98,7 +96,7 @@ std::vector<Part> LargestBlocks(const Graph& graph, const MemoryDemand& demand, 
 Part LargestParam(const Graph& graph) {
   Part largest;
   for (const Node& node : graph.nodes) {
-    for (const Param* param : node.params()) {
+    for (const Param* param : node.params) {
       const size_t bytes = static_cast<size_t>(param->count()) * sizeof(float);
       if (bytes <= largest.bytes) continue;
       largest = {
@@ -128,13 +126,6 @@ std::string Holders(const MemoryDemand& demand, const std::vector<Part>& blocks)
   return JoinList(holders);
 }
 
-// A net that is only planned may run on another machine, so the limits of this process do not
-// apply.
-AvailableMemory LimitOf(const CompileEnv& env) {
-  if (!env.options.plan_only) return FindAvailableMemory(env.device);
-  return {env.device.AvailableBytes(), Join("the device (", env.device.Describe(), ")")};
-}
-
 // No machine has 32 TiB, so a net that needs more has an error in its sizes.
 ErrorCode CodeFor(size_t needed) {
   constexpr size_t kMaxOfAnyMachine = size_t{32} << 40;
@@ -143,9 +134,9 @@ ErrorCode CodeFor(size_t needed) {
 
 }  // namespace
 
-void RequireDeviceMemory(const Graph& graph, const CompileEnv& env) {
-  const MemoryDemand demand = DemandOf(graph, env);
-  const AvailableMemory available = LimitOf(env);
+void RequireDeviceMemory(const Graph& graph, const Device& device, const ParamStore& params,
+                         const AvailableMemory& available) {
+  const MemoryDemand demand = DemandOf(graph, device, params);
   const size_t free = available.bytes;
   if (demand.Sum() <= free) return;
   const std::vector<Part> blocks = LargestBlocks(graph, demand, free);

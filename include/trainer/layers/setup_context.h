@@ -1,0 +1,190 @@
+#pragma once
+// What a layer declares in Setup and Prepare: shapes, parameters, what backward reads, memory.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "trainer/backend/device/device.h"
+#include "trainer/config/layer_spec.h"
+#include "trainer/tensor/tensor.h"
+
+namespace trainer {
+
+// The order of a parameter's numbers in memory, compared with the file's row-major order.
+struct ParamLayout {
+  // When channels > 0, each row of the file holds (channels, height, width) and memory holds
+  // (height, width, channels): the columns of an inner product that reads an image.
+  int64_t channels = 0, height = 0, width = 0;
+  bool operator==(const ParamLayout&) const = default;
+};
+
+struct ParamOptions {
+  ParamLayout layout = {};
+  float default_lr_mult = 1, default_decay_mult = 1;  // where the prototxt has no `param` entry
+  // Forward updates it in training (running averages); replicas average it.
+  bool is_running_stat = false;
+  // Where not empty, what it starts from in place of the filler's numbers: row-major on the host,
+  // as long as the layer lives.
+  std::span<const float> initial = {};
+};
+
+// Memory for one node, in bytes.
+struct MemoryNeeds {
+  size_t scratch = 0, workspace = 0, upload = 0;
+};
+
+// What a layer declared in one call of Setup.
+struct NodeSignature {
+  struct Input {
+    bool kept = false, no_gradient = false;
+    bool operator==(const Input&) const = default;
+  };
+  struct Output {
+    Shape shape;
+    DType dtype = DType::kF32;
+    int view_of = -1;  // an input's number
+    bool persists = false, is_dynamic = false, keeps_f32 = false, kept = false;
+  };
+  struct Parameter {
+    Shape shape;
+    caffe::FillerParameter filler;
+    ParamOptions options;
+  };
+  std::vector<Input> in;
+  std::vector<Output> out;
+  std::vector<Parameter> params;
+  bool in_place = false;
+  int grad_in_place = -1;  // the input whose gradient may share the memory of gradient out 0
+  MemoryNeeds needs;
+  size_t state_bytes = 0;
+  std::vector<float> constants;
+  bool runs_on_host = false, uses_random = false, writes_files = false;
+  bool uses_all_reduce = false;
+  const char* why_all_reduce = "";  // see SetupContext::UsesAllReduce
+
+  // Whether a layer that described itself so for other input shapes can go on with the memory and
+  // the passes that were planned for `other`. Parameters are not compared.
+  bool AgreesWith(const NodeSignature& other) const;
+};
+
+// The argument of Setup: a layer reads the shapes of its inputs here and declares its outputs,
+// parameters, memory and the data that Backward reads. Setup uses no device and no memory, so that
+// the net may repeat it: after a fusion, and during a run whenever the shape of an input changes.
+// Inputs and outputs count from 0 in prototxt order.
+class SetupContext {
+ public:
+  // `shapes` and `types` of the inputs, in the order of the bottoms. All must outlive the context.
+  SetupContext(const LayerSpec& spec, bool training, std::span<const Shape* const> shapes,
+               std::span<const DType> types, size_t outputs);
+
+  caffe::Phase phase() const { return spec_.proto().phase(); }
+  bool training() const { return training_; }  // whether this net ever runs backward
+  int NumInputs() const { return static_cast<int>(signature_.in.size()); }
+  int NumOutputs() const { return static_cast<int>(signature_.out.size()); }
+  const Shape& Input(int i) const { return *shapes_[static_cast<size_t>(i)]; }
+  DType InputType(int i) const { return types_[static_cast<size_t>(i)]; }
+
+  // Every output needs one call of Output or OutputView.
+  void Output(int i, const Shape& shape, DType dtype = DType::kF32);
+  // Output i is input j's memory under another shape with the same memory order, and so is its
+  // gradient; Forward and Backward need not do anything. If several outputs view one input (Split)
+  // and more than one of them has a gradient, Backward is called: it sums the gradients for which
+  // HasGradOutput is true into GradInput(j), which may share memory with the first of them.
+  void OutputView(int i, int j, const Shape& shape);
+  // Output i shares its memory with nothing: elements that Forward does not write keep their values
+  // from the last pass.
+  void OutputPersists(int i) { OutputOf(i).persists = true; }
+  // Output i may be smaller in a pass than described here: see RunContext::Resize.
+  void OutputIsDynamic(int i) { OutputOf(i).is_dynamic = true; }
+  // Output i holds labels, indices or coordinates, which 16 bits would change. It is stored as f32,
+  // and so are values computed from such outputs alone, whatever type the files choose.
+  void OutputKeepsF32(int i) { OutputOf(i).keeps_f32 = true; }
+
+  // Backward reads this input's or output's data.
+  void SaveInput(int i) { InputOf(i).kept = true; }
+  void SaveOutput(int i) { OutputOf(i).kept = true; }
+  // Output 0 may share input 0's memory, and gradient in 0 the memory of gradient out 0. Only for
+  // equal shapes and types, if Forward and Backward read each element before they write it. If the
+  // net shares the memory, a saved input holds the output's numbers when Backward runs.
+  void AllowInPlace();
+  // Gradient in i may share the memory of gradient out 0, which has the same shape and type.
+  void AllowGradInPlace(int i) { signature_.grad_in_place = i; }
+  // This input never gets a gradient: a label, an index. The net refuses propagate_down for it.
+  void NotDifferentiable(int i) { InputOf(i).no_gradient = true; }
+  // Declares parameter number 0, 1, ... in order; returns its number.
+  int Param(std::string_view name, const Shape& shape, const caffe::FillerParameter& filler,
+            const ParamOptions& options = {});
+
+  // Like the functions of SetupContext, for the memory of the plans. Workspace is added to Setup's
+  // request.
+  void Scratch(size_t bytes);
+  void Workspace(size_t bytes) { signature_.needs.workspace += bytes; }
+  // Memory of this layer's own for the whole run, which passes data from one pass to the next;
+  // initially zero. Snapshots store it instead of SaveState's text.
+  void State(size_t bytes) { signature_.state_bytes += bytes; }
+  // Numbers that every pass reads: the net copies them to the device once. See
+  // RunContext::Constants. Call it at most once.
+  void Constants(std::span<const float> values);
+
+  // Forward does something on the host in each pass: it brings a batch, draws numbers there, reads
+  // what the device computed, or gives the device other calls than in the pass before. No recording
+  // holds that, so such a Forward is called in each pass.
+  void RunsOnHost() { signature_.runs_on_host = true; }
+  // A training pass draws random numbers, so that another pass with the same inputs and weights
+  // gives other outputs.
+  void UsesRandom() { signature_.uses_random = true; }
+  // The layer must know something of the batches of all replicas, and UseAllReduce is called.
+  // `why`: why it must not go without, to be told where that would be; "" where it can.
+  void UsesAllReduce(const char* why = "") {
+    signature_.uses_all_reduce = true;
+    signature_.why_all_reduce = why;
+  }
+  // A pass, or OnSnapshot, writes files where LayerEnv::output_files lets it.
+  void WritesFiles() { signature_.writes_files = true; }
+
+  // All that was declared.
+  NodeSignature TakeSignature() { return std::move(signature_); }
+
+ private:
+  NodeSignature::Input& InputOf(int i) { return signature_.in[static_cast<size_t>(i)]; }
+  NodeSignature::Output& OutputOf(int i) { return signature_.out[static_cast<size_t>(i)]; }
+
+  const LayerSpec& spec_;
+  bool training_;
+  std::span<const Shape* const> shapes_;
+  std::span<const DType> types_;
+  NodeSignature signature_;
+};
+
+// The argument of Prepare, in which a layer makes its device plans. Prepare follows the last Setup,
+// so that shapes, types and fusion are final.
+class PrepareContext {
+ public:
+  // `declared`: what Setup asked for.
+  PrepareContext(const Device& device, bool training, const MemoryNeeds& declared)
+      : device_(device), training_(training), needs_(declared) {}
+
+  const Device& device() const { return device_; }
+  bool training() const { return training_; }
+  // Like the functions of SetupContext, for the memory of the plans. Workspace is added to Setup's
+  // request.
+  void Scratch(size_t bytes);
+  void Workspace(size_t bytes) { needs_.workspace += bytes; }
+  // Memory of this layer's own for the whole run, for data that is copied to the device before the
+  // pass that uses it. Snapshots do not store it.
+  void UploadMemory(size_t bytes) { needs_.upload += bytes; }
+
+  // Of Setup and Prepare together.
+  const MemoryNeeds& needs() const { return needs_; }
+
+ private:
+  const Device& device_;
+  bool training_;
+  MemoryNeeds needs_;
+};
+
+}  // namespace trainer
