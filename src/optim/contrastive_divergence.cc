@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "first_order.h"
 #include "trainer/base/text/text.h"
 
@@ -53,7 +55,7 @@ class ContrastiveDivergenceOptimizer final : public Optimizer {
                      .sparsity_decay = param.sparsity_decay()};
   }
 
-  void Prepare(Objective& objective) override {
+  void Prepare(Objective& objective, NoteHandler on_note) override {
     const Net& net = objective.net();
     int learning = 0;
     for (int i = 0; i < net.NumLayers(); ++i) {
@@ -65,21 +67,23 @@ class ContrastiveDivergenceOptimizer final : public Optimizer {
           "type is CD, but no RBM layer of the training net learns with it; give an RBM layer a "
           "second top with a loss_weight (loss_weight: 0 loss_weight: 1) and an lr_mult above 0");
     }
-    step_->Prepare(objective);
+    step_->Prepare(objective, std::move(on_note));
   }
 
-  void Step(Objective& objective, StepFrame& frame) override { step_->Step(objective, frame); }
-  void Update(Objective& objective, const Hyperparams& hyper) override {
-    step_->Update(objective, hyper);
+  void ComputeGradients(const Hyperparams& hyper, bool fused) override {
+    step_->ComputeGradients(hyper, fused);
   }
-  bool UpdateOnly(const std::vector<bool>& own) override { return step_->UpdateOnly(own); }
+  float TakeLoss() override { return step_->TakeLoss(); }
+  void Update(const Hyperparams& hyper) override { step_->Update(hyper); }
+  void EmitNotes(bool wait) override { step_->EmitNotes(wait); }
+  bool UpdateOnly(const std::vector<bool>& own, bool unscaled) override {
+    return step_->UpdateOnly(own, unscaled);
+  }
   bool FuseEma(const std::vector<float*>& averages, float decay) override {
     return step_->FuseEma(averages, decay);
   }
-  std::string TakeNote() override { return step_->TakeNote(); }
   std::optional<LossScaleState> LossScale() override { return step_->LossScale(); }
   void RestoreLossScale(const LossScaleState& state) override { step_->RestoreLossScale(state); }
-  void ExpectUnscaled() override { step_->ExpectUnscaled(); }
 
   const std::vector<std::vector<float*>>& state_arrays() const override {
     return step_->state_arrays();

@@ -18,7 +18,9 @@ class FirstOrderOptimizer final : public Optimizer {
 
   int StatesPerWeight() const override { return states_; }
 
-  void Prepare(Objective& objective) override {
+  void Prepare(Objective& objective, NoteHandler on_note) override {
+    objective_ = &objective;
+    on_note_ = std::move(on_note);
     const auto scale = LossScaleOf(spec_, HasF16Gradients(objective.net()));
     update_.emplace(spec_, std::move(rule_), objective.device(), objective.params(),
                     objective.Gradients(), objective.NumRanks(), scale, objective.state_memory());
@@ -32,26 +34,32 @@ class FirstOrderOptimizer final : public Optimizer {
     update_->WritePackedWeights(copies_->by_param());
   }
 
-  // Where nothing comes between gradients and update, the device gets both as one.
-  void Step(Objective& objective, StepFrame& frame) override {
+  // The update writes the packed weights, so they are those of the weights until it begins.
+  void ComputeGradients(const Hyperparams& hyper, bool fused) override {
     if (copies_ && !std::exchange(copied_, true)) copies_->Write();
     const PackedWeights::Scope copies_hold(copies_ ? &*copies_ : nullptr);
-    if (const auto hyper = frame.HyperparamsAhead()) return StepAsync(objective, frame, *hyper);
-    objective.Run(NetBatch::kNext);
-    const Hyperparams hyper = frame.BeginStarted();
-    Update(objective, hyper);
-    if (!objective.device().IsAsync()) frame.Note(update_->TakeNote());
+    fused_ = fused;
+    if (fused) update_->SetHyperparams(hyper);
+    objective_->Run(NetBatch::kNext, fused ? &queue_update_ : nullptr);
+    if (fused && update_->ClearsGradients()) objective_->GradientsAreZero();
   }
 
-  void Update(Objective& objective, const Hyperparams& hyper) override {
-    update_->SetRanks(objective.NumRanks());
-    if (!update_->AppliesInRanges()) objective.Gradients();  // waits for all sums
-    const auto total = [&](float squares) { return objective.SumOverStages(squares); };
-    update_->Begin(hyper, objective.IsStage() ? total : std::function<float(float)>());
-    for (int i = 0, next = 0; i < objective.NumRanges(); i = next) {
-      update_->Apply(objective.NextReduced(i, &next));
+  float TakeLoss() override { return objective_->TakeLoss(); }
+
+  void Update(const Hyperparams& hyper) override {
+    if (std::exchange(fused_, false)) return update_->Queued(hyper.iter);
+    update_->SetRanks(objective_->NumRanks());
+    if (!update_->AppliesInRanges()) objective_->Gradients();  // waits for all sums
+    const auto total = [&](float squares) { return objective_->SumOverStages(squares); };
+    update_->Begin(hyper, objective_->IsStage() ? total : std::function<float(float)>());
+    for (int i = 0, next = 0; i < objective_->NumRanges(); i = next) {
+      update_->Apply(objective_->NextReduced(i, &next));
     }
-    if (update_->ClearsGradients()) objective.GradientsAreZero();
+    if (update_->ClearsGradients()) objective_->GradientsAreZero();
+  }
+
+  void EmitNotes(bool wait) override {
+    if (wait || !objective_->device().IsAsync()) on_note_(update_->TakeNote());
   }
 
   bool FuseEma(const std::vector<float*>& averages, float decay) override {
@@ -59,12 +67,12 @@ class FirstOrderOptimizer final : public Optimizer {
     return true;
   }
 
-  bool UpdateOnly(const std::vector<bool>& own) override {
+  bool UpdateOnly(const std::vector<bool>& own, bool unscaled) override {
+    if (unscaled && LossScale()) update_->decision()->EndScaling();
     update_->UpdateOnly(own);
     return true;
   }
 
-  std::string TakeNote() override { return update_->TakeNote(); }
   std::optional<LossScaleState> LossScale() override {
     LossScaler* const decision = update_->decision();
     if (decision == nullptr || decision->loss_scale() == nullptr) return std::nullopt;
@@ -73,9 +81,6 @@ class FirstOrderOptimizer final : public Optimizer {
   void RestoreLossScale(const LossScaleState& state) override {
     if (LossScale()) update_->decision()->Restore(state);
   }
-  void ExpectUnscaled() override {
-    if (LossScale()) update_->decision()->EndScaling();
-  }
 
   const std::vector<std::vector<float*>>& state_arrays() const override {
     return update_->state_arrays();
@@ -83,20 +88,15 @@ class FirstOrderOptimizer final : public Optimizer {
   size_t Bytes() const override { return update_->Bytes(); }
 
  private:
-  void StepAsync(Objective& objective, StepFrame& frame, const Hyperparams& hyper) {
-    update_->SetHyperparams(hyper);
-    objective.Run(NetBatch::kNext, &queue_update_);
-    if (update_->ClearsGradients()) objective.GradientsAreZero();
-    frame.BeginStarted();
-    update_->Queued(hyper.iter);
-  }
-
   const SolverSpec& spec_;
+  Objective* objective_ = nullptr;
+  NoteHandler on_note_;
   int states_;
   std::unique_ptr<UpdateRule> rule_;  // until it is the update's
   std::optional<ParamUpdater> update_;
   std::optional<PackedWeights> copies_;  // which the update writes
   bool copied_ = false;                  // and hold from the first step on
+  bool fused_ = false;                   // ComputeGradients has queued the update
   const std::function<void()> queue_update_ = [this] { update_->Queue(); };
 };
 

@@ -1,5 +1,7 @@
 #include "trainer/optim/host_optimizer.h"
 
+#include <utility>
+
 #include "trainer/base/error/error.h"
 #include "trainer/net/f16_gradients.h"
 #include "trainer/optim/loss_scale.h"
@@ -10,7 +12,9 @@ HostOptimizer::HostOptimizer(const SolverSpec& spec, std::unique_ptr<UpdateRule>
                              std::pmr::memory_resource& memory)
     : spec_(spec), rule_(std::move(rule)), memory_(memory) {}
 
-void HostOptimizer::Prepare(Objective& objective) {
+void HostOptimizer::Prepare(Objective& objective, NoteHandler on_note) {
+  objective_ = &objective;
+  on_note_ = std::move(on_note);
   if (LossScaleOf(spec_, HasF16Gradients(objective.net()))) {
     throw Error(
         ErrorCode::kUnavailable, spec_.Where("type"),
@@ -48,26 +52,20 @@ void HostOptimizer::PullWeights() {
   }
 }
 
-void HostOptimizer::Step(Objective& objective, StepFrame& frame) {
-  objective.Run(NetBatch::kNext);
-  Update(objective, frame.BeginStarted());
-  frame.Note(update_->TakeNote());
-}
-
 // What all gradients decide, a clip, needs those of the other ranks' share, too.
-void HostOptimizer::Update(Objective& objective, const Hyperparams& hyper) {
-  objective.Gradients();  // waits for all sums
+void HostOptimizer::Update(const Hyperparams& hyper) {
+  objective_->Gradients();  // waits for all sums
   for (const Pair& pair : learned_) {
     if (!pair.own && update_->AppliesInRanges()) continue;
     net_device_->CopyToHost(pair.host->grad, pair.net->grad,
                             static_cast<size_t>(pair.net->count()) * sizeof(float));
   }
-  update_->SetRanks(objective.NumRanks());
+  update_->SetRanks(objective_->NumRanks());
   update_->Begin(hyper);
   update_->Apply(store_->Gradients());
 }
 
-bool HostOptimizer::UpdateOnly(const std::vector<bool>& own) {
+bool HostOptimizer::UpdateOnly(const std::vector<bool>& own, bool) {
   for (Pair& pair : learned_) pair.own = own[pair.number];
   update_->UpdateOnly(own);
   return true;

@@ -67,8 +67,8 @@ class CentralStorage final : public Strategy {
 
   void Prepare(const StrategyContext& context) override {
     context_ = &context;
-    if (context.optimizer.UpdateOnly(OwnedParams(context.objective.params(), context.group.rank())))
-      return;
+    const std::vector<bool> own = OwnedParams(context.objective.params(), context.group.rank());
+    if (context.optimizer.UpdateOnly(own, /*unscaled=*/false)) return;
     spec_.Fail("type", Join("a solver of type ", spec_.proto.type(),
                             " updates all weights in one step, but with strategy 'central_storage' "
                             "each rank updates a part; use an update rule such as SGD"));

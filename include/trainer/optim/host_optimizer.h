@@ -11,8 +11,8 @@
 namespace trainer {
 
 // The net's device evaluates a new batch, then the CPU applies the update rule. Weights and the
-// rule's state are in host memory, and the net has a copy of the weights. Step does not change that
-// copy; PullWeights updates it when all ranks have updated their parameters.
+// rule's state are in host memory, and the net has a copy of the weights. Update does not change
+// that copy; PullWeights updates it when all ranks have updated their parameters.
 class HostOptimizer final : public Optimizer {
  public:
   // Weights and state are allocated from `memory`, which ranks may share: then all of them make the
@@ -26,11 +26,12 @@ class HostOptimizer final : public Optimizer {
 
   int StatesPerWeight() const override { return 0; }  // on the net's device
   // Throws kUnavailable for a net whose loss must be scaled.
-  void Prepare(Objective& objective) override;
-  void Step(Objective& objective, StepFrame& frame) override;
-  void Update(Objective& objective, const Hyperparams& hyper) override;
-  bool UpdateOnly(const std::vector<bool>& own) override;
-  std::string TakeNote() override { return update_->TakeNote(); }
+  void Prepare(Objective& objective, NoteHandler on_note) override;
+  void ComputeGradients(const Hyperparams&, bool) override { objective_->Run(NetBatch::kNext); }
+  float TakeLoss() override { return objective_->TakeLoss(); }
+  void Update(const Hyperparams& hyper) override;
+  void EmitNotes(bool) override { on_note_(update_->TakeNote()); }
+  bool UpdateOnly(const std::vector<bool>& own, bool unscaled) override;
   const std::vector<std::vector<float*>>& state_arrays() const override {
     return update_->state_arrays();
   }
@@ -48,6 +49,8 @@ class HostOptimizer final : public Optimizer {
   const SolverSpec& spec_;
   std::unique_ptr<UpdateRule> rule_;  // until it is the update's
   std::pmr::memory_resource& memory_;
+  Objective* objective_ = nullptr;
+  NoteHandler on_note_;
   const Device* net_device_ = nullptr;
   std::unique_ptr<Device> host_;
   std::optional<ParamStore> store_;

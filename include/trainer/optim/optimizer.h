@@ -2,6 +2,7 @@
 // An optimizer: what one training step does with the objective.
 
 #include <concepts>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,25 +16,11 @@
 
 namespace trainer {
 
-// Calls from an optimizer back to the solver, in mid-step.
-class StepFrame {
- public:
-  virtual ~StepFrame() = default;
-  // Called once in a step, before any weight changes, with the loss at the present weights. The
-  // solver checks, smooths and reports it and returns the step's hyperparameters. Throws kDiverged.
-  virtual Hyperparams Begin(float loss) = 0;
-  // The same after Objective::Run, whose loss the solver takes: at once if it is needed now or the
-  // objective is not asynchronous, else during the next step.
-  virtual Hyperparams BeginStarted() = 0;
-  // Returns the hyperparameters that BeginStarted will return, if the update may be queued before
-  // BeginStarted: the solver reports nothing in this step and the objective is asynchronous. Else
-  // returns nullopt. Called before Objective::Run.
-  virtual std::optional<Hyperparams> HyperparamsAhead() { return std::nullopt; }
-  // A line for the log, unless empty.
-  virtual void Note(const std::string& text) = 0;
-};
+// Takes a line for the log; an empty one is not logged.
+using NoteHandler = std::function<void(const std::string& line)>;
 
-// Constructed before the net, then prepared once; used by one thread. Step allocates nothing.
+// Constructed before the net, then prepared once; used by one thread. A step is ComputeGradients,
+// TakeLoss and Update, with equal hyperparameters; it allocates nothing.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -42,39 +29,44 @@ class Optimizer {
   virtual int StatesPerWeight() const = 0;
   // Further arrays, each as long as all gradients, that Prepare allocates on the net's device.
   virtual int ExtraArrays() const { return 0; }
-  // Whether Step evaluates the same batch more than once. The net then keeps its batch, and
-  // iter_size must be 1.
+  // Whether a step evaluates the same batch more than once. The net then keeps its batch, iter_size
+  // must be 1, and the loss of a step is taken before its update.
   virtual bool Reevaluates() const { return false; }
   // Sets the options that the training net must be built with for this optimizer.
   virtual void ConfigureCompile(NetOptions&) const {}
-  // Allocates for `objective`, which must outlive the optimizer.
-  virtual void Prepare(Objective& objective) = 0;
+  // Allocates for `objective`, which must outlive the optimizer. Lines for the log go to `on_note`.
+  virtual void Prepare(Objective& objective, NoteHandler on_note) = 0;
+
+  // Evaluates the objective on a new batch at the present weights, without waiting for the loss if
+  // Objective::IsAsync(). `fused`: queues the update by `hyper` after the last pass, which requires
+  // IsAsync(); Update must then follow before the next ComputeGradients.
+  virtual void ComputeGradients(const Hyperparams& hyper, bool fused) = 0;
+  // The loss of the oldest ComputeGradients whose loss was not taken, at the weights before the
+  // update. At most Objective::kMaxInFlight may be in flight.
+  virtual float TakeLoss() = 0;
+  // Updates the weights by the present gradients. An optimizer for which UpdateOnly returns true
+  // may be called without ComputeGradients before it.
+  virtual void Update(const Hyperparams& hyper) = 0;
+  // Emits what is to be logged about the last update, once. Without `wait`, what the host would
+  // have to wait for is left to a later call. Update emits nothing itself if UpdateOnly returns
+  // true: dedicated servers call it for the gradients of workers, which log them.
+  virtual void EmitNotes(bool /*wait*/) {}
 
   // From the next step on updates only the parameters with own[i], in the order of
-  // Objective::params(); other ranks update the others. Returns false if the optimizer cannot.
-  virtual bool UpdateOnly(const std::vector<bool>& /*own*/) { return false; }
-  // Updates the weights by the present gradients, without an evaluation. For an optimizer for which
-  // UpdateOnly returns true.
-  virtual void Update(Objective& /*objective*/, const Hyperparams& /*rates*/) {}
+  // Objective::params(); other ranks update the others. `unscaled`: the gradients of Update are not
+  // scaled from now on, because other ranks have computed and unscaled them and have counted the
+  // updates that they skipped. Returns false if the optimizer cannot.
+  virtual bool UpdateOnly(const std::vector<bool>& /*own*/, bool /*unscaled*/) { return false; }
 
   // From the next step on updates also move averages of the weights, as ParamUpdater::FuseEma does.
   // Returns false if the optimizer cannot.
   virtual bool FuseEma(const std::vector<float*>& /*averages*/, float /*decay*/) { return false; }
-
-  // One step: evaluates the objective, calls frame.Begin and updates the weights.
-  virtual void Step(Objective& objective, StepFrame& frame) = 0;
-
-  // A line for the log about the last step that was not known in it, returned once; else "".
-  virtual std::string TakeNote() { return ""; }
 
   // The loss scale after the last step, for reports and snapshots; nothing if the loss is not
   // scaled.
   virtual std::optional<LossScaleState> LossScale() { return std::nullopt; }
   // Called before the first step of a resumed run. Without effect if the loss is not scaled.
   virtual void RestoreLossScale(const LossScaleState&) {}
-  // Says that the gradients of Update are not scaled from now on: other ranks have computed and
-  // unscaled them and have counted the updates that they skipped.
-  virtual void ExpectUnscaled() {}
 
   // What a snapshot holds of the optimizer: arrays, each as one pointer per parameter (on the
   // device of state_store(), in the order of its weights), and a record for everything else. A
