@@ -1,7 +1,7 @@
 #include <utility>
 
-#include "first_order.h"
 #include "trainer/base/text/text.h"
+#include "trainer/optim/first_order.h"
 
 namespace trainer {
 namespace {
@@ -14,11 +14,10 @@ bool LearnsFromChains(const LayerSpec& layer) {
 
 // Contrastive divergence: one evaluation, whose gradient is that of the chains which cd_param
 // describes, and SGD with momentum and weight decay. An RBM layer makes that gradient.
-class ContrastiveDivergenceOptimizer final : public Optimizer {
+class ContrastiveDivergenceOptimizer final : public FirstOrderOptimizer {
  public:
   explicit ContrastiveDivergenceOptimizer(const SolverSpec& spec)
-      : spec_(spec),
-        step_(MakeFirstOrderOptimizer(spec, UpdateRuleRegistry::Get().Make("SGD", spec))) {
+      : FirstOrderOptimizer(spec, UpdateRuleRegistry::Get().Make("SGD", spec)) {
     const caffe::ContrastiveDivergenceParameter& param = spec.proto.cd_param();
     const auto fail = [&](const auto&... text) {
       spec.Fail("cd_param", Join("cd_param: ", text...));
@@ -43,10 +42,8 @@ class ContrastiveDivergenceOptimizer final : public Optimizer {
     }
   }
 
-  int StatesPerWeight() const override { return step_->StatesPerWeight(); }
-
   void ConfigureCompile(NetOptions& options) const override {
-    const caffe::ContrastiveDivergenceParameter& param = spec_.proto.cd_param();
+    const caffe::ContrastiveDivergenceParameter& param = spec().proto.cd_param();
     options.chain = {.steps = param.steps(),
                      .persistent = param.persistent(),
                      .chains = param.chains(),
@@ -62,37 +59,13 @@ class ContrastiveDivergenceOptimizer final : public Optimizer {
       learning += LearnsFromChains(net.LayerAt(i)) && net.RunsBackward(i) ? 1 : 0;
     }
     if (learning == 0) {
-      spec_.Fail(
+      spec().Fail(
           "type",
           "type is CD, but no RBM layer of the training net learns with it; give an RBM layer a "
           "second top with a loss_weight (loss_weight: 0 loss_weight: 1) and an lr_mult above 0");
     }
-    step_->Prepare(objective, std::move(on_note));
+    FirstOrderOptimizer::Prepare(objective, std::move(on_note));
   }
-
-  void ComputeGradients(const Hyperparams& hyper, bool fused) override {
-    step_->ComputeGradients(hyper, fused);
-  }
-  float TakeLoss() override { return step_->TakeLoss(); }
-  void Update(const Hyperparams& hyper) override { step_->Update(hyper); }
-  void EmitNotes(bool wait) override { step_->EmitNotes(wait); }
-  bool UpdateOnly(const std::vector<bool>& own, bool unscaled) override {
-    return step_->UpdateOnly(own, unscaled);
-  }
-  bool FuseEma(const std::vector<float*>& averages, float decay) override {
-    return step_->FuseEma(averages, decay);
-  }
-  std::optional<LossScaleState> LossScale() override { return step_->LossScale(); }
-  void RestoreLossScale(const LossScaleState& state) override { step_->RestoreLossScale(state); }
-
-  const std::vector<std::vector<float*>>& state_arrays() const override {
-    return step_->state_arrays();
-  }
-  size_t Bytes() const override { return step_->Bytes(); }
-
- private:
-  const SolverSpec& spec_;
-  std::unique_ptr<Optimizer> step_;
 };
 
 const RegisterOptimizer<ContrastiveDivergenceOptimizer> kContrastiveDivergence("CD");

@@ -9,7 +9,7 @@
 #include "param_partition.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
-#include "trainer/optim/host_optimizer.h"
+#include "trainer/optim/first_order.h"
 #include "trainer/strategies/strategy.h"
 
 namespace trainer {
@@ -59,10 +59,10 @@ class CentralStorage final : public Strategy {
   std::unique_ptr<Optimizer> MakeOptimizer(const SolverSpec& spec, const Device& device) override {
     const bool evaluates = OptimizerRegistry::Get().Has(spec.proto.type());
     if (evaluates || !device.IsAsync()) return Strategy::MakeOptimizer(spec, device);
-    auto step = std::make_unique<HostOptimizer>(
-        spec, trainer::MakeUpdateRule(spec, OptimizerNames()), *blocks_);
-    host_ = step.get();
-    return step;
+    auto optimizer = std::make_unique<FirstOrderOptimizer>(
+        spec, trainer::MakeUpdateRule(spec, OptimizerNames()), blocks_.get());
+    offloaded_ = optimizer.get();
+    return optimizer;
   }
 
   void Prepare(const StrategyContext& context) override {
@@ -75,8 +75,8 @@ class CentralStorage final : public Strategy {
   }
 
   void Begin(int) override {
-    if (host_ == nullptr) return;
-    if (context_->group.rank().rank == 0) host_->PushWeights();
+    if (offloaded_ == nullptr) return;
+    if (context_->group.rank().rank == 0) offloaded_->PushWeights();
     context_->group.Barrier();
   }
 
@@ -86,7 +86,7 @@ class CentralStorage final : public Strategy {
   // All parts are updated before anybody reads them.
   void AfterStep(int) override {
     context_->group.Barrier();
-    if (host_ != nullptr) host_->PullWeights();
+    if (offloaded_ != nullptr) offloaded_->PullWeights();
   }
 
   std::string Describe() const override {
@@ -98,7 +98,7 @@ class CentralStorage final : public Strategy {
  private:
   const SolverSpec& spec_;
   std::unique_ptr<PeerBlocks> blocks_;
-  HostOptimizer* host_ = nullptr;  // where a GPU computes
+  FirstOrderOptimizer* offloaded_ = nullptr;  // null unless a GPU computes
   const StrategyContext* context_ = nullptr;
 };
 
