@@ -1,5 +1,7 @@
-#include "first_order.h"
+#include <utility>
+
 #include "trainer/base/text/text.h"
+#include "trainer/optim/first_order.h"
 
 namespace trainer {
 namespace {
@@ -10,13 +12,12 @@ bool LearnsFromChains(const LayerSpec& layer) {
          layer.proto().loss_weight(1) != 0;
 }
 
-// Contrastive divergence: one evaluation per step, then SGD with momentum and weight decay. The RBM
-// layer computes the gradient from the Markov chains that cd_param describes.
-class ContrastiveDivergenceOptimizer final : public Optimizer {
+// Contrastive divergence: one evaluation, whose gradient is that of the chains which cd_param
+// describes, and SGD with momentum and weight decay. An RBM layer makes that gradient.
+class ContrastiveDivergenceOptimizer final : public FirstOrderOptimizer {
  public:
   explicit ContrastiveDivergenceOptimizer(const SolverSpec& spec)
-      : spec_(spec),
-        step_(MakeFirstOrderOptimizer(spec, UpdateRuleRegistry::Get().Make("SGD", spec))) {
+      : FirstOrderOptimizer(spec, UpdateRuleRegistry::Get().Make("SGD", spec)) {
     const caffe::ContrastiveDivergenceParameter& param = spec.proto.cd_param();
     const auto fail = [&](const auto&... text) {
       spec.Fail("cd_param", Join("cd_param: ", text...));
@@ -41,10 +42,8 @@ class ContrastiveDivergenceOptimizer final : public Optimizer {
     }
   }
 
-  int StatesPerWeight() const override { return step_->StatesPerWeight(); }
-
   void ConfigureCompile(NetOptions& options) const override {
-    const caffe::ContrastiveDivergenceParameter& param = spec_.proto.cd_param();
+    const caffe::ContrastiveDivergenceParameter& param = spec().proto.cd_param();
     options.chain = {.steps = param.steps(),
                      .persistent = param.persistent(),
                      .chains = param.chains(),
@@ -53,42 +52,20 @@ class ContrastiveDivergenceOptimizer final : public Optimizer {
                      .sparsity_decay = param.sparsity_decay()};
   }
 
-  void Prepare(Objective& objective) override {
+  void Prepare(Objective& objective, NoteHandler on_note) override {
     const Net& net = objective.net();
     int learning = 0;
     for (const Node& node : net.graph().nodes) {
       learning += LearnsFromChains(node.spec) && node.has_backward ? 1 : 0;
     }
     if (learning == 0) {
-      spec_.Fail(
+      spec().Fail(
           "type",
           "type is CD, but no RBM layer of the training net learns with it; give an RBM layer a "
           "second top with a loss_weight (loss_weight: 0 loss_weight: 1) and an lr_mult above 0");
     }
-    step_->Prepare(objective);
+    FirstOrderOptimizer::Prepare(objective, std::move(on_note));
   }
-
-  void Step(Objective& objective, StepFrame& frame) override { step_->Step(objective, frame); }
-  void Update(Objective& objective, const Hyperparams& hyper) override {
-    step_->Update(objective, hyper);
-  }
-  bool UpdateOnly(const std::vector<bool>& own) override { return step_->UpdateOnly(own); }
-  bool FuseEma(const std::vector<float*>& averages, float decay) override {
-    return step_->FuseEma(averages, decay);
-  }
-  std::string TakeNote() override { return step_->TakeNote(); }
-  std::optional<LossScaleState> LossScale() override { return step_->LossScale(); }
-  void RestoreLossScale(const LossScaleState& state) override { step_->RestoreLossScale(state); }
-  void ExpectUnscaled() override { step_->ExpectUnscaled(); }
-
-  const std::vector<std::vector<float*>>& state_arrays() const override {
-    return step_->state_arrays();
-  }
-  size_t Bytes() const override { return step_->Bytes(); }
-
- private:
-  const SolverSpec& spec_;
-  std::unique_ptr<Optimizer> step_;
 };
 
 const RegisterOptimizer<ContrastiveDivergenceOptimizer> kContrastiveDivergence("CD");

@@ -1,115 +1,173 @@
-#include "first_order.h"
+#include "trainer/optim/first_order.h"
 
-#include <functional>
-#include <optional>
 #include <utility>
 
+#include "trainer/base/error/error.h"
 #include "trainer/net/f16_gradients.h"
-#include "trainer/net/packed_weights.h"
+#include "trainer/net/param_store.h"
 #include "trainer/optim/loss_scale.h"
 
 namespace trainer {
-namespace {
 
-class FirstOrderOptimizer final : public Optimizer {
+// The parameters of a net in host memory.
+class HostParams {
  public:
-  FirstOrderOptimizer(const SolverSpec& spec, std::unique_ptr<UpdateRule> rule)
-      : spec_(spec), states_(rule->StatesPerWeight()), rule_(std::move(rule)) {}
-
-  int StatesPerWeight() const override { return states_; }
-
-  void Prepare(Objective& objective) override {
-    const auto scale = LossScaleOf(spec_, HasF16Gradients(objective.net()));
-    update_.emplace(spec_, std::move(rule_), objective.device(), objective.params(),
-                    objective.Gradients(), objective.NumRanks(), scale, objective.state_memory());
-    if (scale) {
-      objective.net().ScaleLoss(update_->decision()->loss_scale());
-      LetGradientsTellOfNan(objective.net());
+  HostParams(const Objective& objective, std::pmr::memory_resource& memory)
+      : net_device_(objective.device()),
+        device_(MakeCpuDevice()),
+        store_(*device_, nullptr, &memory) {
+    for (const Param* param : objective.params()) {
+      Param copy = *param;
+      copy.weight = copy.grad = nullptr;
+      params_.push_back(&store_.Add(std::move(copy)));
     }
-    if (!objective.UpdatesMayWriteAll()) return;
-    copies_.emplace(objective.net());
-    if (copies_->empty()) return copies_.reset();
-    update_->WritePackedWeights(copies_->by_param());
-  }
-
-  // If the solver does nothing between gradients and update, both are enqueued as one piece of
-  // work.
-  void Step(Objective& objective, StepFrame& frame) override {
-    if (copies_ && !std::exchange(copied_, true)) copies_->Write();
-    const PackedWeights::Scope copies_hold(copies_ ? &*copies_ : nullptr);
-    if (const auto hyper = frame.HyperparamsAhead()) return StepAsync(objective, frame, *hyper);
-    objective.Run(NetBatch::kNext);
-    const Hyperparams hyper = frame.BeginStarted();
-    Update(objective, hyper);
-    if (!objective.device().IsAsync()) frame.Note(update_->TakeNote());
-  }
-
-  void Update(Objective& objective, const Hyperparams& hyper) override {
-    update_->SetRanks(objective.NumRanks());
-    if (!update_->AppliesInRanges()) objective.Gradients();  // waits for all ranges
-    const auto total = [&](float squares) { return objective.SumOverStages(squares); };
-    update_->Begin(hyper, objective.IsStage() ? total : std::function<float(float)>());
-    for (int i = 0, next = 0; i < objective.NumRanges(); i = next) {
-      update_->Apply(objective.NextReduced(i, &next));
+    store_.Allocate(true);
+    for (size_t i = 0; i < params_.size(); ++i) {
+      if (params_[i]->grad == nullptr) continue;
+      learned_.push_back({objective.params()[i], params_[i], i});
     }
-    if (update_->ClearsGradients()) objective.GradientsAreZero();
   }
 
-  bool FuseEma(const std::vector<float*>& averages, float decay) override {
-    update_->FuseEma(averages, decay);
-    return true;
+  const Device& device() const { return *device_; }
+  const ParamStore& store() const { return store_; }
+  // In the order of the net's.
+  const std::vector<Param*>& params() const { return params_; }
+
+  void PushWeights() {
+    for (const Pair& pair : learned_) {
+      net_device_.CopyToHost(pair.host->weight, pair.net->weight, pair.bytes());
+    }
+  }
+  void PullWeights() {
+    for (const Pair& pair : learned_) {
+      net_device_.CopyToDevice(pair.net->weight, pair.host->weight, pair.bytes());
+    }
+  }
+  // Copies the net's gradients of this rank's parameters, or of all of them.
+  void PushGradients(bool all) {
+    for (const Pair& pair : learned_) {
+      if (all || pair.own) net_device_.CopyToHost(pair.host->grad, pair.net->grad, pair.bytes());
+    }
   }
 
-  bool UpdateOnly(const std::vector<bool>& own) override {
-    update_->UpdateOnly(own);
-    return true;
+  void SetOwn(const std::vector<bool>& own) {
+    for (Pair& pair : learned_) pair.own = own[pair.index];
   }
-
-  std::string TakeNote() override { return update_->TakeNote(); }
-  std::optional<LossScaleState> LossScale() override {
-    LossScaler* const decision = update_->decision();
-    if (decision == nullptr || decision->loss_scale() == nullptr) return std::nullopt;
-    return decision->State();
-  }
-  void RestoreLossScale(const LossScaleState& state) override {
-    if (LossScale()) update_->decision()->Restore(state);
-  }
-  void ExpectUnscaled() override {
-    if (LossScale()) update_->decision()->EndScaling();
-  }
-
-  const std::vector<std::vector<float*>>& state_arrays() const override {
-    return update_->state_arrays();
-  }
-  size_t Bytes() const override { return update_->Bytes(); }
 
  private:
-  void StepAsync(Objective& objective, StepFrame& frame, const Hyperparams& hyper) {
-    update_->SetHyperparams(hyper);
-    objective.Run(NetBatch::kNext, &queue_update_);
-    if (update_->ClearsGradients()) objective.GradientsAreZero();
-    frame.BeginStarted();
-    update_->Queued(hyper.iter);
-  }
+  struct Pair {
+    Param *net, *host;
+    size_t index;     // in params_
+    bool own = true;  // this rank updates it
+    size_t bytes() const { return static_cast<size_t>(net->count()) * sizeof(float); }
+  };
 
-  const SolverSpec& spec_;
-  int states_;
-  std::unique_ptr<UpdateRule> rule_;  // moved into update_ by Prepare
-  std::optional<ParamUpdater> update_;
-  std::optional<PackedWeights> copies_;  // weight copies that each update also writes
-  bool copied_ = false;                  // copies_ have been written for the first step
-  const std::function<void()> queue_update_ = [this] { update_->Queue(); };
+  const Device& net_device_;
+  std::unique_ptr<Device> device_;
+  ParamStore store_;
+  std::vector<Param*> params_;
+  std::vector<Pair> learned_;
 };
 
-}  // namespace
+FirstOrderOptimizer::FirstOrderOptimizer(const SolverSpec& spec, std::unique_ptr<UpdateRule> rule,
+                                         std::pmr::memory_resource* host_memory)
+    : spec_(spec),
+      rule_(std::move(rule)),
+      host_memory_(host_memory),
+      states_(host_memory == nullptr ? rule_->StatesPerWeight() : 0) {}
 
-std::unique_ptr<Optimizer> MakeFirstOrderOptimizer(const SolverSpec& spec) {
-  return MakeFirstOrderOptimizer(spec, MakeUpdateRule(spec, OptimizerRegistry::Get().Names()));
+FirstOrderOptimizer::~FirstOrderOptimizer() = default;
+
+void FirstOrderOptimizer::PushWeights() { host_->PushWeights(); }
+void FirstOrderOptimizer::PullWeights() { host_->PullWeights(); }
+
+void FirstOrderOptimizer::Prepare(Objective& objective, NoteHandler on_note) {
+  objective_ = &objective;
+  on_note_ = std::move(on_note);
+  const auto scale = LossScaleOf(spec_, HasF16Gradients(objective.net()));
+  if (scale && host_memory_ != nullptr) {
+    throw Error(
+        ErrorCode::kUnavailable, spec_.Where("type"),
+        "this solver type updates on the host and cannot scale the loss, but loss_scale or FLOAT16 "
+        "gradients need it; remove loss_scale, and store values as FLOAT or BFLOAT16");
+  }
+  MakeUpdater(scale);
+  if (scale) {
+    objective.net().ScaleLoss(update_->decision()->loss_scale());
+    LetGradientsTellOfNan(objective.net());
+  }
+  if (host_ || !objective.UpdatesMayWriteAll()) return;
+  packed_.emplace(objective.net());
+  if (packed_->empty()) return packed_.reset();
+  update_->WritePackedWeights(packed_->by_param());
 }
 
-std::unique_ptr<Optimizer> MakeFirstOrderOptimizer(const SolverSpec& spec,
-                                                   std::unique_ptr<UpdateRule> rule) {
-  return std::make_unique<FirstOrderOptimizer>(spec, std::move(rule));
+void FirstOrderOptimizer::MakeUpdater(const std::optional<LossScaleOptions>& scale) {
+  Objective& net = *objective_;
+  if (host_memory_ == nullptr) {
+    update_.emplace(spec_, std::move(rule_), net.device(), net.params(), net.Gradients(),
+                    net.NumRanks(), scale, net.state_memory());
+  } else {
+    host_ = std::make_unique<HostParams>(net, *host_memory_);
+    update_.emplace(spec_, std::move(rule_), host_->device(), host_->params(),
+                    host_->store().Gradients(), net.NumRanks(), std::nullopt, host_memory_);
+  }
+}
+
+// The update writes the packed weights, so until it begins they are equal to the weights.
+void FirstOrderOptimizer::ComputeGradients(const Hyperparams& hyper, bool fused) {
+  if (packed_ && !std::exchange(packed_once_, true)) packed_->Write();
+  const PackedWeights::Scope packed_hold(packed_ ? &*packed_ : nullptr);
+  fused_ = fused && !host_;
+  if (fused_) update_->SetHyperparams(hyper);
+  objective_->Run(NetBatch::kNext, fused_ ? &queue_update_ : nullptr);
+  if (fused_ && update_->ClearsGradients()) objective_->GradientsAreZero();
+}
+
+void FirstOrderOptimizer::Update(const Hyperparams& hyper) {
+  if (std::exchange(fused_, false)) return update_->Queued(hyper.iter);
+  update_->SetRanks(objective_->NumRanks());
+  const bool in_ranges = update_->AppliesInRanges();
+  if (host_ || !in_ranges) objective_->Gradients();  // waits for all sums
+  if (host_) host_->PushGradients(/*all=*/!in_ranges);
+  const auto total = [&](float squares) { return objective_->SumOverStages(squares); };
+  update_->Begin(hyper, objective_->IsStage() ? total : std::function<float(float)>());
+  if (host_) return update_->Apply(host_->store().Gradients());
+  for (int i = 0, next = 0; i < objective_->NumRanges(); i = next) {
+    update_->Apply(objective_->NextReduced(i, &next));
+  }
+  if (update_->ClearsGradients()) objective_->GradientsAreZero();
+}
+
+void FirstOrderOptimizer::EmitNotes(bool wait) {
+  if (wait || host_ || !objective_->device().IsAsync()) on_note_(update_->TakeNote());
+}
+
+bool FirstOrderOptimizer::UpdateOnly(const std::vector<bool>& own, bool unscaled) {
+  if (unscaled && LossScale()) update_->decision()->EndScaling();
+  if (host_) host_->SetOwn(own);
+  update_->UpdateOnly(own);
+  return true;
+}
+
+bool FirstOrderOptimizer::FuseEma(const std::vector<float*>& averages, float decay) {
+  if (host_) return false;
+  update_->FuseEma(averages, decay);
+  return true;
+}
+
+std::optional<LossScaleState> FirstOrderOptimizer::LossScale() {
+  LossScaler* const scaler = update_->decision();
+  if (scaler == nullptr || scaler->loss_scale() == nullptr) return std::nullopt;
+  return scaler->State();
+}
+
+void FirstOrderOptimizer::RestoreLossScale(const LossScaleState& state) {
+  if (LossScale()) update_->decision()->Restore(state);
+}
+
+const ParamStore* FirstOrderOptimizer::state_store() const {
+  return host_ ? &host_->store() : nullptr;
 }
 
 }  // namespace trainer

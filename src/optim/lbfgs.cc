@@ -86,7 +86,9 @@ class Lbfgs final : public Optimizer {
   int ExtraArrays() const override { return 2 * param_.history() + 3; }
   bool Reevaluates() const override { return true; }
 
-  void Prepare(Objective& objective) override {
+  void Prepare(Objective& objective, NoteHandler on_note) override {
+    objective_ = &objective;
+    on_note_ = std::move(on_note);
     const Device& device = objective.device();
     count_ = objective.Gradients().size();
     for (int i = 0; i < 2 * param_.history(); ++i) pairs_.emplace_back(device, count_);
@@ -104,11 +106,19 @@ class Lbfgs final : public Optimizer {
     LetGradientsTellOfNan(objective.net());
   }
 
-  void Step(Objective& objective, StepFrame& frame) override {
+  // Where the last step's numbers are still those of the weights, the step begins with them.
+  void ComputeGradients(const Hyperparams&, bool) override {
     if (scale_) scale_->BeginStep();
-    const double value = Start(objective, frame);
-    Copy(objective.Weights().data(), weights_->data());
-    Copy(objective.Gradients().data(), gradient_->data());
+    known_ = IsKnown();
+    loss_ = known_ ? found_->loss : objective_->Evaluate(NetBatch::kNext);
+  }
+
+  float TakeLoss() override { return loss_; }
+
+  void Update(const Hyperparams& hyper) override {
+    const double value = Start(hyper);
+    Copy(objective_->Weights().data(), weights_->data());
+    Copy(objective_->Gradients().data(), gradient_->data());
     SetDirection();
     double slope = Dot(direction_->data(), gradient_->data());
     if (!(slope < 0) && kept_ > 0) {  // rounding, or a loss that is not smooth
@@ -118,8 +128,8 @@ class Lbfgs final : public Optimizer {
     }
     if (!(slope < 0)) return;                                    // the gradient is zero
     const double first = kept_ > 0 ? 1 : 1 / std::sqrt(-slope);  // a step of length 1
-    LineSearch search(value, slope, rate_ * first, param_.c1(), param_.c2());
-    Search(objective, frame, value, search);
+    LineSearch search(value, slope, hyper.lr * first, param_.c1(), param_.c2());
+    Search(value, search);
   }
 
   const std::vector<std::vector<float*>>& state_arrays() const override { return state_arrays_; }
@@ -160,19 +170,23 @@ class Lbfgs final : public Optimizer {
 
   void Forget() { kept_ = next_ = 0; }
 
-  void MakeFinite(Objective& objective, StepFrame& frame, float loss);
-  bool IsKnown(Objective& objective) const;
-  double Start(Objective& objective, StepFrame& frame);
-  double Complete(Objective& objective, float loss) const;
+  void MakeFinite(float loss);
+  bool IsKnown() const;
+  double Start(const Hyperparams& hyper);
+  double Complete(float loss) const;
   void SetDirection();
-  void Search(Objective& objective, StepFrame& frame, double value, LineSearch& search);
+  void Search(double value, LineSearch& search);
   void Keep(const float* weights, const float* gradients, double fall);
 
   const SolverSpec& spec_;
   const caffe::LBFGSParameter& param_;
+  Objective* objective_ = nullptr;
+  NoteHandler on_note_;
   const Device* device_ = nullptr;
   size_t count_ = 0;
-  float rate_ = 0, decay_ = 0;
+  float loss_ = 0;      // of this step
+  bool known_ = false;  // whether the last step had found it
+  float decay_ = 0;
   int iter_ = 0;
   std::optional<RetryLossScaler> scale_;
   // The result of the last step if all passes are identical. weights_ has a copy of the weights
@@ -192,53 +206,47 @@ class Lbfgs final : public Optimizer {
   std::vector<std::vector<float*>> state_arrays_;  // always empty
 };
 
-// If the scaled loss made the gradient overflow, evaluates the same batch with smaller loss scales
-// until the gradient is finite.
-void Lbfgs::MakeFinite(Objective& objective, StepFrame& frame, float loss) {
+// Where a scaled loss made the gradient overflow, that of the same batch with a smaller factor.
+void Lbfgs::MakeFinite(float loss) {
   if (!scale_ || !std::isfinite(loss)) return;
-  while (!std::isfinite(objective.Norm(objective.Gradients()))) {
-    frame.Note(scale_->Halve(iter_));
-    objective.Evaluate(NetBatch::kSame);
+  while (!std::isfinite(objective_->Norm(objective_->Gradients()))) {
+    on_note_(scale_->Halve(iter_));
+    objective_->Evaluate(NetBatch::kSame);
   }
 }
 
-// Whether the result of the last step belongs to the present weights: other ranks may have changed
-// them.
-bool Lbfgs::IsKnown(Objective& objective) const {
+// Whether the last step's numbers are those of the weights: other ranks may have moved them since.
+bool Lbfgs::IsKnown() const {
   if (!found_) return false;
-  ReduceSum(*device_, Count(), Distance{objective.Weights().data(), weights_->data()}, 1,
+  ReduceSum(*device_, Count(), Distance{objective_->Weights().data(), weights_->data()}, 1,
             sum_->data());
   return Sum() == 0;
 }
 
-// Returns the value at the start of the step, and leaves its gradient in the objective.
-double Lbfgs::Start(Objective& objective, StepFrame& frame) {
-  const bool known = IsKnown(objective);
-  const float loss = known ? found_->loss : objective.Evaluate(NetBatch::kNext);
-  const Hyperparams hyper = frame.Begin(loss);
-  rate_ = hyper.lr;
+// Returns the value that the search starts from, and leaves its gradient in the objective.
+double Lbfgs::Start(const Hyperparams& hyper) {
   iter_ = hyper.iter;
-  if (known && hyper.weight_decay == decay_) return std::exchange(found_, {})->value;
-  if (known) objective.Evaluate(NetBatch::kSame);
+  if (known_ && hyper.weight_decay == decay_) return std::exchange(found_, {})->value;
+  if (known_) objective_->Evaluate(NetBatch::kSame);
   found_.reset();
   decay_ = hyper.weight_decay;
-  MakeFinite(objective, frame, loss);
-  return Complete(objective, loss);
+  MakeFinite(loss_);
+  return Complete(loss_);
 }
 
-// Turns summed gradients into their mean, and adds the weight decay to gradient and loss.
-double Lbfgs::Complete(Objective& objective, float loss) const {
-  const float scale = objective.GradientScale() / (scale_ ? scale_->factor() : 1);
-  float* const gradients = objective.Gradients().data();
+// The mean of gradients that are sums, and the weight decay in both.
+double Lbfgs::Complete(float loss) const {
+  const float scale = objective_->GradientScale() / (scale_ ? scale_->factor() : 1);
+  float* const gradients = objective_->Gradients().data();
   if (scale != 1) trainer::Update(*device_, Scale{scale}, Count(), gradients);
   if (decay_ == 0) return loss;
   double squares = 0;
-  for (const Param* param : objective.params()) {
+  for (const Param* param : objective_->params()) {
     const float decay = decay_ * param->decay_mult;
     if (param->grad == nullptr || decay == 0) continue;
     trainer::Update(*device_, AddScaled{decay}, param->count(), param->grad,
                     static_cast<const float*>(param->weight));
-    const double norm = objective.Norm({param->weight, static_cast<size_t>(param->count())});
+    const double norm = objective_->Norm({param->weight, static_cast<size_t>(param->count())});
     squares += 0.5 * decay * norm * norm;
   }
   return loss + squares;
@@ -264,18 +272,18 @@ void Lbfgs::SetDirection() {
   }
 }
 
-void Lbfgs::Search(Objective& objective, StepFrame& frame, double value, LineSearch& search) {
-  float* const weights = objective.Weights().data();
+void Lbfgs::Search(double value, LineSearch& search) {
+  float* const weights = objective_->Weights().data();
   const double first_slope = Dot(direction_->data(), gradient_->data());
   for (int tries = 1;; ++tries) {
     const double step = search.step();
     trainer::Update(*device_, StepAlong{static_cast<float>(step)}, Count(), weights,
                     static_cast<const float*>(weights_->data()),
                     static_cast<const float*>(direction_->data()));
-    const float loss = objective.Evaluate(NetBatch::kSame);
-    MakeFinite(objective, frame, loss);
-    const double now = Complete(objective, loss);
-    const float* const gradients = objective.Gradients().data();
+    const float loss = objective_->Evaluate(NetBatch::kSame);
+    MakeFinite(loss);
+    const double now = Complete(loss);
+    const float* const gradients = objective_->Gradients().data();
     const auto outcome = search.Add(now, Dot(gradients, direction_->data()));
     const bool last = tries >= param_.max_evaluations();
     if (outcome == LineSearch::Outcome::kGoOn && !last) continue;
@@ -286,7 +294,7 @@ void Lbfgs::Search(Objective& objective, StepFrame& frame, double value, LineSea
     return Copy(weights, weights_->data());
   }
   Copy(weights_->data(), weights);
-  frame.Note(
+  on_note_(
       Join("The line search found no step that meets its conditions; the weights do not change",
            kept_ > 0 ? ", and the next step follows the gradient" : ""));
   Forget();

@@ -118,7 +118,9 @@ Solver::Solver(const SolverSpec& spec, const SolverOptions& options, const Devic
     if (IsDisplayed()) first_outputs_ = ReadOutputs(*train_net_, kTrainNet);
   });
   if (!objective_->PassesAreOneBatch()) WarnOfLabelCounts(*train_net_, proto_.iter_size());
-  optimizer_->Prepare(*objective_);
+  optimizer_->Prepare(*objective_, [this](const std::string& line) {
+    if (!line.empty()) observer_.OnNote(line);
+  });
   BuildTestNets(options);
   LOG(INFO) << "Solver scaffolding done.";
   PrepareAverage();

@@ -23,31 +23,6 @@ std::string SnapshotWords(int saved, int iter) {
 
 }  // namespace
 
-// The callbacks that the optimizer makes into the solver during a step.
-class Solver::Frame final : public StepFrame {
- public:
-  explicit Frame(Solver& solver) : solver_(solver) {}
-
-  Hyperparams Begin(float loss) override {
-    solver_.Synchronize();
-    return BeforeUpdate(solver_.BeginStep(loss));
-  }
-  Hyperparams BeginStarted() override { return BeforeUpdate(solver_.BeginStartedStep()); }
-  std::optional<Hyperparams> HyperparamsAhead() override {
-    if (!solver_.ahead_ || solver_.rank_.size > 1) return std::nullopt;
-    return solver_.HyperparamsAhead();
-  }
-  void Note(const std::string& text) override { solver_.Note(text); }
-
- private:
-  Hyperparams BeforeUpdate(const Hyperparams& hyper) {
-    solver_.strategy_->BeforeUpdate(hyper);
-    return hyper;
-  }
-
-  Solver& solver_;
-};
-
 float Solver::Step() {
   RunStep(false);
   return last_loss_;
@@ -55,50 +30,51 @@ float Solver::Step() {
 
 void Solver::StepAsync() { RunStep(true); }
 
-void Solver::RunStep(bool ahead) {
+// One iteration, in this order: gradients and loss at the present weights, the report about them,
+// the update. With `async` the device computes this step while the host takes the loss of the step
+// before, so at most two updates follow a loss that ends the run.
+void Solver::RunStep(bool async) {
   objective_->ReduceOver(strategy_->ReducesGradients(state_.iter) ? group_ : nullptr);
-  ahead_ = ahead && objective_->IsAsync() && !IsDisplayed() && !ShowsNumbers();
+  const bool reports = IsDisplayed() || ShowsNumbers();
+  async = async && !reports && !optimizer_->Reevaluates() && objective_->IsAsync();
   const bool debug_info = proto_.debug_info() || spec_.train.net->proto.debug_info();
   train_net_->SetDebugInfo(debug_info && IsDisplayed() && rank_.rank == 0);
-  Frame frame(*this);
-  optimizer_->Step(*objective_, frame);
+  const int lr_step = LrStep();
+  const Hyperparams hyper = HyperparamsOf(proto_, state_.iter, lr_step);
+  optimizer_->ComputeGradients(hyper, /*fused=*/async && rank_.size == 1);
+  Synchronize();
+  if (async) {
+    pending_iter_ = state_.iter;
+  } else {
+    TakeLoss();
+  }
+  TakeLrStep(lr_step);
+  if (IsDisplayed()) Report(hyper.lr);
+  if (ShowsNumbers()) ShowNumbers();
+  strategy_->BeforeUpdate(hyper);
+  optimizer_->Update(hyper);
+  optimizer_->EmitNotes(/*wait=*/false);
   ReduceBadRecords(*train_net_, ReduceOver(strategy_->IsSynchronous() ? DataGroup() : nullptr));
   FinishIteration();
   if (ema_ && !update_averages_) ema_->Add(state_.iter);
 }
 
-Hyperparams Solver::BeginStep(float loss) {
+void Solver::TakeLoss() {
+  const float loss = optimizer_->TakeLoss();
   if (!std::isfinite(loss) || (IsDisplayed() && !WeightsAreFinite())) {
     Diverge(state_.iter, loss, WhatIsNotFinite());
   }
   RecordLoss(loss);
-  const Hyperparams hyper = NextHyperparams();
-  if (IsDisplayed()) Report(hyper.lr);
-  if (ShowsNumbers()) ShowNumbers();
-  return hyper;
-}
-
-// Takes the loss of the previous step after this step is queued, so the device has work meanwhile.
-// At most two updates follow a loss that ends the run.
-Hyperparams Solver::BeginStartedStep() {
-  Synchronize();
-  if (!ahead_) return BeginStep(objective_->TakeLoss());
-  pending_iter_ = state_.iter;
-  return NextHyperparams();
 }
 
 void Solver::Synchronize() {
   if (pending_iter_) {
     const int iter = *std::exchange(pending_iter_, std::nullopt);
-    const float loss = objective_->TakeLoss();
+    const float loss = optimizer_->TakeLoss();
     if (!std::isfinite(loss)) Diverge(iter, loss, "");  // the update has since spoilt all weights
     RecordLoss(loss);
   }
-  Note(optimizer_->TakeNote());
-}
-
-void Solver::Note(const std::string& text) {
-  if (!text.empty()) observer_.OnNote(text);
+  optimizer_->EmitNotes(/*wait=*/true);
 }
 
 void Solver::RecordLoss(float loss) {
@@ -106,19 +82,15 @@ void Solver::RecordLoss(float loss) {
   state_.smoothed_loss = SmoothLoss(loss);
 }
 
-Hyperparams Solver::NextHyperparams() {
-  if (TakesLrStep(proto_, state_.iter, state_.current_step)) {
-    ++state_.current_step;
-    observer_.OnNote(
-        Join("MultiStep Status: Iteration ", state_.iter, ", step = ", state_.current_step));
-  }
-  return HyperparamsOf(proto_, state_.iter, state_.current_step);
+// The number of steps that a multistep policy has taken in this iteration.
+int Solver::LrStep() const {
+  return state_.current_step + (TakesLrStep(proto_, state_.iter, state_.current_step) ? 1 : 0);
 }
 
-// Returns what NextHyperparams will return, without taking the step of a multistep policy.
-Hyperparams Solver::HyperparamsAhead() const {
-  const int taken = TakesLrStep(proto_, state_.iter, state_.current_step) ? 1 : 0;
-  return HyperparamsOf(proto_, state_.iter, state_.current_step + taken);
+void Solver::TakeLrStep(int lr_step) {
+  if (lr_step == state_.current_step) return;
+  state_.current_step = lr_step;
+  observer_.OnNote(Join("MultiStep Status: Iteration ", state_.iter, ", step = ", lr_step));
 }
 
 // Returns the mean of the last average_loss losses.

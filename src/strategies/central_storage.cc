@@ -9,7 +9,7 @@
 #include "param_partition.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
-#include "trainer/optim/host_optimizer.h"
+#include "trainer/optim/first_order.h"
 #include "trainer/strategies/strategy.h"
 
 namespace trainer {
@@ -59,24 +59,24 @@ class CentralStorage final : public Strategy {
   std::unique_ptr<Optimizer> MakeOptimizer(const SolverSpec& spec, const Device& device) override {
     const bool evaluates = OptimizerRegistry::Get().Has(spec.proto.type());
     if (evaluates || !device.IsAsync()) return Strategy::MakeOptimizer(spec, device);
-    auto step = std::make_unique<HostOptimizer>(
-        spec, trainer::MakeUpdateRule(spec, OptimizerNames()), *blocks_);
-    host_ = step.get();
-    return step;
+    auto optimizer = std::make_unique<FirstOrderOptimizer>(
+        spec, trainer::MakeUpdateRule(spec, OptimizerNames()), blocks_.get());
+    offloaded_ = optimizer.get();
+    return optimizer;
   }
 
   void Prepare(const StrategyContext& context) override {
     context_ = &context;
-    if (context.optimizer.UpdateOnly(OwnedParams(context.objective.params(), context.group.rank())))
-      return;
+    const std::vector<bool> own = OwnedParams(context.objective.params(), context.group.rank());
+    if (context.optimizer.UpdateOnly(own, /*unscaled=*/false)) return;
     spec_.Fail("type", Join("a solver of type ", spec_.proto.type(),
                             " updates all weights in one step, but with strategy 'central_storage' "
                             "each rank updates a part; use an update rule such as SGD"));
   }
 
   void Begin(int) override {
-    if (host_ == nullptr) return;
-    if (context_->group.rank().rank == 0) host_->PushWeights();
+    if (offloaded_ == nullptr) return;
+    if (context_->group.rank().rank == 0) offloaded_->PushWeights();
     context_->group.Barrier();
   }
 
@@ -86,7 +86,7 @@ class CentralStorage final : public Strategy {
   // No rank may read weights before all ranks have updated their parameters.
   void AfterStep(int) override {
     context_->group.Barrier();
-    if (host_ != nullptr) host_->PullWeights();
+    if (offloaded_ != nullptr) offloaded_->PullWeights();
   }
 
   std::string Describe() const override {
@@ -98,7 +98,7 @@ class CentralStorage final : public Strategy {
  private:
   const SolverSpec& spec_;
   std::unique_ptr<PeerBlocks> blocks_;
-  HostOptimizer* host_ = nullptr;  // null unless a GPU computes
+  FirstOrderOptimizer* offloaded_ = nullptr;  // null unless a GPU computes
   const StrategyContext* context_ = nullptr;
 };
 

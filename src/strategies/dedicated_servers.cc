@@ -178,7 +178,7 @@ void DedicatedServers::Apply(int worker) {
   const std::span<float> gradients = context_.objective.Gradients();
   const std::span<float> place = own_->queue->Slot(worker);
   context_.device.CopyToDevice(gradients.data(), place.data(), gradients.size_bytes());
-  context_.optimizer.Update(context_.objective, own_->queue->HyperparamsOf(worker));
+  context_.optimizer.Update(own_->queue->HyperparamsOf(worker));
   const RobustLock lock(own_->weights->lock(server), rank_, window_);
   state_.ReadParams(own_params_, own_->weights->floats());
   if (server != 0) return;

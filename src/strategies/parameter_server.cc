@@ -118,8 +118,9 @@ class ParameterServer final : public AsyncStrategy {
   // Each server updates its own parameters, and workers update none.
   void AssignServers() {
     dedicated_servers_.emplace(context(), state(), workers(), servers_, [this] { PollPeers(); });
-    if (rank() >= workers()) context().optimizer.ExpectUnscaled();
-    if (context().optimizer.UpdateOnly(dedicated_servers_->ParamsOf(rank() - workers()))) return;
+    const bool is_server = rank() >= workers();
+    if (context().optimizer.UpdateOnly(dedicated_servers_->ParamsOf(rank() - workers()), is_server))
+      return;
     spec_.Fail("type", Join("a solver of type ", spec_.proto.type(),
                             " updates all weights in one step, but with dedicated_servers each "
                             "server updates a part; use an update rule such as SGD"));

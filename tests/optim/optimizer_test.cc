@@ -40,16 +40,21 @@ class TestSam final : public Optimizer {
   int StatesPerWeight() const override { return 1; }
   bool Reevaluates() const override { return true; }
 
-  void Prepare(Objective& objective) override {
+  void Prepare(Objective& objective, NoteHandler) override {
+    objective_ = &objective;
     update_.emplace(spec_, UpdateRuleRegistry::Get().Make("SGD", spec_), objective.device(),
                     objective.params(), objective.Gradients());
     saved_.emplace(objective.device(), objective.Gradients().size());
   }
 
-  void Step(Objective& objective, StepFrame& frame) override {
+  void ComputeGradients(const Hyperparams&, bool) override {
     losses.clear();
-    losses.push_back(objective.Evaluate(NetBatch::kNext));
-    const Hyperparams hyper = frame.Begin(losses[0]);
+    losses.push_back(objective_->Evaluate(NetBatch::kNext));
+  }
+  float TakeLoss() override { return losses[0]; }
+
+  void Update(const Hyperparams& hyper) override {
+    Objective& objective = *objective_;
     const std::span<float> gradients = objective.Gradients();
     const auto count = static_cast<int64_t>(gradients.size());
     float* const weights = objective.Weights().data();
@@ -58,7 +63,7 @@ class TestSam final : public Optimizer {
     losses.push_back(objective.Evaluate(NetBatch::kSame));
     trainer::Update(objective.device(), Return{}, count, weights, saved_->data());
     losses.push_back(objective.Loss(NetBatch::kSame));
-    frame.Note(update_->Apply(hyper));
+    update_->Apply(hyper);
     objective.GradientsAreZero();
     radius_ *= 0.875f;
   }
@@ -79,6 +84,7 @@ class TestSam final : public Optimizer {
 
  private:
   const SolverSpec& spec_;
+  Objective* objective_ = nullptr;
   std::optional<ParamUpdater> update_;
   std::optional<DeviceFloats> saved_;
   float radius_ = 0.5f;

@@ -2,6 +2,7 @@
 // An optimizer computes one training step: it evaluates the objective and updates the weights.
 
 #include <concepts>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,25 +16,11 @@
 
 namespace trainer {
 
-// Calls from an optimizer to the solver during a step.
-class StepFrame {
- public:
-  virtual ~StepFrame() = default;
-  // Called once per step, before any weight changes, with the loss at the present weights. The
-  // solver checks, smooths and reports it and returns the step's hyperparameters. Throws kDiverged.
-  virtual Hyperparams Begin(float loss) = 0;
-  // Replaces Begin after Objective::Run. The solver takes the loss itself: at once if it is needed
-  // now or the objective is not asynchronous, else during the next step.
-  virtual Hyperparams BeginStarted() = 0;
-  // Called before Objective::Run. Returns the hyperparameters that BeginStarted will return if the
-  // update may be enqueued before BeginStarted, i.e. if the solver reports nothing in this step and
-  // the objective is asynchronous; else nullopt.
-  virtual std::optional<Hyperparams> HyperparamsAhead() { return std::nullopt; }
-  // Writes a line to the log unless `text` is empty.
-  virtual void Note(const std::string& text) = 0;
-};
+// Takes a line for the log; an empty one is not logged.
+using NoteHandler = std::function<void(const std::string& line)>;
 
-// Constructed before the net, then prepared once. Used by one thread. Step allocates nothing.
+// Constructed before the net, then prepared once; used by one thread. A step is ComputeGradients,
+// TakeLoss and Update, with equal hyperparameters; it allocates nothing.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -43,40 +30,44 @@ class Optimizer {
   // Number of further arrays, each as long as all gradients, that Prepare allocates on the net's
   // device.
   virtual int ExtraArrays() const { return 0; }
-  // Whether Step evaluates a batch more than once. The net then keeps its batch, and iter_size must
-  // be 1.
+  // Whether a step evaluates the same batch more than once. The net then keeps its batch, iter_size
+  // must be 1, and the loss of a step is taken before its update.
   virtual bool Reevaluates() const { return false; }
   // Sets the options that the training net must be compiled with for this optimizer.
   virtual void ConfigureCompile(NetOptions&) const {}
-  // Allocates for `objective`, which must outlive the optimizer.
-  virtual void Prepare(Objective& objective) = 0;
+  // Allocates for `objective`, which must outlive the optimizer. Lines for the log go to `on_note`.
+  virtual void Prepare(Objective& objective, NoteHandler on_note) = 0;
 
-  // From the next step on, updates only the parameters with own[i], in the order of
-  // Objective::params(); other ranks update the others. Returns false if the optimizer cannot do
-  // that.
-  virtual bool UpdateOnly(const std::vector<bool>& /*own*/) { return false; }
-  // Updates the weights by the present gradients, without an evaluation. Requires an optimizer
-  // whose UpdateOnly returns true.
-  virtual void Update(Objective& /*objective*/, const Hyperparams& /*rates*/) {}
+  // Evaluates the objective on a new batch at the present weights, without waiting for the loss if
+  // Objective::IsAsync(). `fused`: queues the update by `hyper` after the last pass, which requires
+  // IsAsync(); Update must then follow before the next ComputeGradients.
+  virtual void ComputeGradients(const Hyperparams& hyper, bool fused) = 0;
+  // The loss of the oldest ComputeGradients whose loss was not taken, at the weights before the
+  // update. At most Objective::kMaxInFlight may be in flight.
+  virtual float TakeLoss() = 0;
+  // Updates the weights by the present gradients. An optimizer for which UpdateOnly returns true
+  // may be called without ComputeGradients before it.
+  virtual void Update(const Hyperparams& hyper) = 0;
+  // Emits what is to be logged about the last update, once. Without `wait`, what the host would
+  // have to wait for is left to a later call. Update emits nothing itself if UpdateOnly returns
+  // true: dedicated servers call it for the gradients of workers, which log them.
+  virtual void EmitNotes(bool /*wait*/) {}
+
+  // From the next step on updates only the parameters with own[i], in the order of
+  // Objective::params(); other ranks update the others. `unscaled`: the gradients of Update are not
+  // scaled from now on, because other ranks have computed and unscaled them and have counted the
+  // updates that they skipped. Returns false if the optimizer cannot.
+  virtual bool UpdateOnly(const std::vector<bool>& /*own*/, bool /*unscaled*/) { return false; }
 
   // From the next step on, updates also update averages of the weights: see ParamUpdater::FuseEma.
   // Returns false if the optimizer cannot do that.
   virtual bool FuseEma(const std::vector<float*>& /*averages*/, float /*decay*/) { return false; }
 
-  // Does one step: evaluates the objective, calls frame.Begin and updates the weights.
-  virtual void Step(Objective& objective, StepFrame& frame) = 0;
-
-  // Returns once a log line about the last step that was not known during that step; else "".
-  virtual std::string TakeNote() { return ""; }
-
-  // The loss scale after the last step, for reports and snapshots; nullopt if the loss is not
+  // The loss scale after the last step, for reports and snapshots; nothing if the loss is not
   // scaled.
   virtual std::optional<LossScaleState> LossScale() { return std::nullopt; }
   // Called before the first step of a resumed run. Has no effect if the loss is not scaled.
   virtual void RestoreLossScale(const LossScaleState&) {}
-  // Says that from now on the gradients passed to Update are not scaled: other ranks compute them,
-  // unscale them and count the updates they skip.
-  virtual void ExpectUnscaled() {}
 
   // The state that a snapshot stores: arrays with one pointer per parameter (on the device of
   // state_store(), in the order of its weights), and a record for everything else. A resumed run

@@ -168,7 +168,6 @@ class Solver {
   };
   static constexpr int kTrainNet = 0;  // ModelPartition's numbering: test net i is i + 1
   class Clock;
-  class Frame;
   class TestRun;
 
   NetOptions CommonOptions(const SolverOptions& options, int net) const;
@@ -208,15 +207,13 @@ class Solver {
   void CheckSnapshotForm() const;
   void CheckSnapshotFolder() const;
 
-  void RunStep(bool ahead);
-  Hyperparams BeginStep(float loss);
-  Hyperparams BeginStartedStep();
-  Hyperparams NextHyperparams();
-  Hyperparams HyperparamsAhead() const;
+  void RunStep(bool async);
+  void TakeLoss();
   void RecordLoss(float loss);
+  int LrStep() const;
+  void TakeLrStep(int lr_step);
   float SmoothLoss(float loss);
   void Report(float rate);
-  void Note(const std::string& text);
   [[noreturn]] void Diverge(int iter, float loss, const std::string& cause);
   std::string WhatIsNotFinite();
   void RequireLoss() const;
@@ -286,7 +283,6 @@ class Solver {
   Progress state_;
   int last_iter_ = -1;                        // the iteration of the last step
   std::vector<ReportedValue> first_outputs_;  // of virtual rank 0, if this rank computes several
-  bool ahead_ = false;                        // whether this step's loss may be taken later
   std::optional<int> pending_iter_;           // the iteration whose loss was not taken yet
   float last_loss_ = 0;                       // the last loss that was taken
   int saved_iter_ = -1;                       // iteration of the last snapshot on the disk

@@ -1,0 +1,72 @@
+#pragma once
+// First-order optimizers: one evaluation on a new batch, then one update by an update rule.
+
+#include <functional>
+#include <memory>
+#include <memory_resource>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainer/net/packed_weights.h"
+#include "trainer/optim/optimizer.h"
+#include "trainer/optim/param_updater.h"
+
+namespace trainer {
+
+class HostParams;
+
+// With `host_memory` the update is offloaded: the CPU applies the rule to weights and state in that
+// memory, while the net, on another device, has a copy of the weights. Update does not change that
+// copy; PullWeights updates it when all ranks have updated their parameters.
+class FirstOrderOptimizer : public Optimizer {
+ public:
+  // Ranks may share `host_memory`: then all of them make the same calls. `spec` and `host_memory`
+  // must outlive the object.
+  FirstOrderOptimizer(const SolverSpec& spec, std::unique_ptr<UpdateRule> rule,
+                      std::pmr::memory_resource* host_memory = nullptr);
+  ~FirstOrderOptimizer() override;
+
+  // Copy the net's weights to the host's, and the other way. Only if the update is offloaded.
+  void PushWeights();
+  void PullWeights();
+
+  int StatesPerWeight() const override { return states_; }
+  // Throws kUnavailable for a net whose loss must be scaled if the update is offloaded.
+  void Prepare(Objective& objective, NoteHandler on_note) override;
+  void ComputeGradients(const Hyperparams& hyper, bool fused) override;
+  float TakeLoss() override { return objective_->TakeLoss(); }
+  void Update(const Hyperparams& hyper) override;
+  void EmitNotes(bool wait) override;
+  bool UpdateOnly(const std::vector<bool>& own, bool unscaled) override;
+  bool FuseEma(const std::vector<float*>& averages, float decay) override;
+  std::optional<LossScaleState> LossScale() override;
+  void RestoreLossScale(const LossScaleState& state) override;
+  const std::vector<std::vector<float*>>& state_arrays() const override {
+    return update_->state_arrays();
+  }
+  const ParamStore* state_store() const override;
+  size_t Bytes() const override { return update_->Bytes(); }
+
+ protected:
+  const SolverSpec& spec() const { return spec_; }
+
+ private:
+  void MakeUpdater(const std::optional<LossScaleOptions>& scale);
+
+  const SolverSpec& spec_;
+  std::unique_ptr<UpdateRule> rule_;  // until it is the updater's
+  std::pmr::memory_resource* host_memory_;
+  int states_;  // per weight, on the net's device
+  Objective* objective_ = nullptr;
+  NoteHandler on_note_;
+  std::unique_ptr<HostParams> host_;  // null unless the update is offloaded
+  std::optional<ParamUpdater> update_;
+  std::optional<PackedWeights> packed_;  // written by the update
+  bool packed_once_ = false;             // they are valid from the first step on
+  bool fused_ = false;                   // ComputeGradients has queued the update
+  // One object for all steps: the device records what it queues.
+  const std::function<void()> queue_update_ = [this] { update_->Queue(); };
+};
+
+}  // namespace trainer
