@@ -228,8 +228,9 @@ TEST(MemoryEstimatorTest, PlansTheTestNetsOnceForAllTrainingBatches) {
   SolverSpec spec = run.Load();
   const std::unique_ptr<Device> device = MakeTestDevice(1);
   std::vector<std::string> titles;
-  MemoryEstimator estimator(*device, BufferReuse::kShared,
-                            [&](const std::string& title, const Net&) { titles.push_back(title); });
+  MemoryEstimator estimator(
+      *device, BufferReuse::kShared,
+      [&](const std::string& title, const Graph&) { titles.push_back(title); });
   const MemoryEstimate first = estimator.Estimate(spec);
   EXPECT_EQ(first.batch, 16);
   EXPECT_THAT(titles, ElementsAre("training net", "test net (#0)"));
