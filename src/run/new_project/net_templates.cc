@@ -79,7 +79,8 @@ int64_t SideOf(const ProjectData& data, const TemplateSettings& settings) {
   return settings.crop > 0 ? settings.crop : std::min(data.height, data.width);
 }
 
-std::string DataLayerText(const ProjectData& data, const TemplateSettings& settings, bool training) {
+std::string DataLayerText(const ProjectData& data, const TemplateSettings& settings,
+                          bool training) {
   std::string transform;
   const bool autoencoder = settings.net_template == "autoencoder";
   if (training && settings.mirror)
@@ -268,12 +269,13 @@ TemplateSettings ChooseSettings(const ProjectData& data, const std::string& net_
 
 std::string NetText(const ProjectData& data, const TemplateSettings& settings) {
   const bool labels = settings.net_template != "autoencoder";
-  LayerWriter net(Join(
-      "# ", settings.net_template, " for images of ", data.channels, "x", data.height, "x",
-      data.width, labels ? Join(" in ", data.classes, " classes") : "",
-      ". Written by 'trainer new'; you can change it.\n"
-      "name: \"",
-      settings.name, "\"\n\n", DataLayerText(data, settings, true), DataLayerText(data, settings, false)));
+  LayerWriter net(Join("# ", settings.net_template, " for images of ", data.channels, "x",
+                       data.height, "x", data.width,
+                       labels ? Join(" in ", data.classes, " classes") : "",
+                       ". Written by 'trainer new'; you can change it.\n"
+                       "name: \"",
+                       settings.name, "\"\n\n", DataLayerText(data, settings, true),
+                       DataLayerText(data, settings, false)));
   if (settings.net_template == "mlp") WriteMlp(&net);
   if (settings.net_template == "lenet") WriteLeNet(&net);
   if (settings.net_template == "cnn") WriteCnn(SideOf(data, settings), &net);
