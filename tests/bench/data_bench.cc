@@ -118,7 +118,7 @@ void TransformRecord(benchmark::State& state) {
   std::vector<float> out(static_cast<size_t>(source.bytes));
   uint64_t number = 0;
   for (auto _ : state) {
-    transform.Apply(datum, number++, out.data());
+    transform.ToFloats(datum, number++, out.data());
     benchmark::ClobberMemory();
   }
   Count(state, source, state.iterations());

@@ -28,6 +28,6 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const trainer::DatumView& datum =
         parser.Parse("db", "key", {reinterpret_cast<const char*>(data), size});
     std::vector<float> out(static_cast<size_t>(transform.OutShape(datum, "'key'").Count()));
-    transform.Apply(datum, 0, out.data());
+    transform.ToFloats(datum, 0, out.data());
   });
 }

@@ -157,7 +157,7 @@ TEST_F(DecodedPartsTest, AShrunkPartOfASlopeIsThatOfTheWholePicture) {
   int shrunk = 0;
   for (uint64_t number = 0; number < 200; ++number) {
     const CropChooser choose = [&](int height, int width) {
-      return transform.Need(height, width, number);
+      return transform.CropFor(height, width, number);
     };
     Image image, whole;
     DecodedRegion held;
@@ -180,13 +180,13 @@ TEST_F(DecodedPartsTest, DamageBelowThePartIsNotSeenAndADamagedPartIsABadRecord)
   const Transform transform(Layer("crop_size: 8"), caffe::TRAIN, kDecodedPartsKey);
   for (uint64_t number = 0; number < 100; ++number) {
     const CropChooser choose = [&](int height, int width) {
-      return transform.Need(height, width, number);
+      return transform.CropFor(height, width, number);
     };
     Image image;
     DecodedRegion held;
     const Thrown thrown =
         Catch([&] { DecodeRegion(bytes, ColorMode::kColor, choose, {}, "it", &image, &held); });
-    const CropRequest need = transform.Need(75, 101, number);
+    const CropRequest need = transform.CropFor(75, 101, number);
     const bool above = need.box.top + need.box.height <= 31, below = need.box.top >= 48;
     if (above || below) {
       EXPECT_EQ(thrown.code, below ? 65 : 0) << need.box.top;

@@ -28,7 +28,7 @@ DatumView BytesOfRandomResize(int c, int h, int w, const std::string& bytes) {
 std::vector<float> ApplyRandomResize(const Transform& transform, const DatumView& datum,
                                      uint64_t number = 0) {
   std::vector<float> out(static_cast<size_t>(transform.OutShape(datum, "'r'").Count()), -999.f);
-  transform.Apply(datum, number, out.data());
+  transform.ToFloats(datum, number, out.data());
   return out;
 }
 
