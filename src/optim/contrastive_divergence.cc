@@ -12,8 +12,8 @@ bool LearnsFromChains(const LayerSpec& layer) {
          layer.proto().loss_weight(1) != 0;
 }
 
-// Contrastive divergence: one evaluation, whose gradient is that of the chains which cd_param
-// describes, and SGD with momentum and weight decay. An RBM layer makes that gradient.
+// Contrastive divergence: SGD with momentum and weight decay. The RBM layer computes the gradient
+// from the Gibbs chains that cd_param describes, in one evaluation.
 class ContrastiveDivergenceOptimizer final : public FirstOrderOptimizer {
  public:
   explicit ContrastiveDivergenceOptimizer(const SolverSpec& spec)

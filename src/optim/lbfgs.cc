@@ -106,7 +106,7 @@ class Lbfgs final : public Optimizer {
     LetGradientsTellOfNan(objective.net());
   }
 
-  // Where the last step's numbers are still those of the weights, the step begins with them.
+  // Reuses the loss and gradient of the last step if they still belong to the current weights.
   void ComputeGradients(const Hyperparams&, bool) override {
     if (scale_) scale_->BeginStep();
     known_ = IsKnown();
@@ -206,7 +206,8 @@ class Lbfgs final : public Optimizer {
   std::vector<std::vector<float*>> state_arrays_;  // always empty
 };
 
-// Where a scaled loss made the gradient overflow, that of the same batch with a smaller factor.
+// If the scaled loss made the gradient overflow, halves the factor and evaluates the same batch
+// again.
 void Lbfgs::MakeFinite(float loss) {
   if (!scale_ || !std::isfinite(loss)) return;
   while (!std::isfinite(objective_->Norm(objective_->Gradients()))) {
@@ -215,7 +216,8 @@ void Lbfgs::MakeFinite(float loss) {
   }
 }
 
-// Whether the last step's numbers are those of the weights: other ranks may have moved them since.
+// Whether the last step's loss and gradient belong to the current weights, which other ranks may
+// have moved since.
 bool Lbfgs::IsKnown() const {
   if (!found_) return false;
   ReduceSum(*device_, Count(), Distance{objective_->Weights().data(), weights_->data()}, 1,

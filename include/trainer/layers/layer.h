@@ -28,11 +28,11 @@ class LabelCount;  // in trainer/layers/label_count.h
 
 // The argument of a layer's constructor in addition to its spec.
 struct LayerEnv {
-  InputEnv reading;  // its key is the same for all replicas, unlike RunContext::rng_key
+  InputEnv reading;  // its key is the same for all ranks, unlike RunContext::rng_key
   OutputFiles output_files = OutputFiles::kDisabled;
-  // Where the run writes its snapshots; "" where it writes none.
+  // The folder of the run's snapshots; "" if it writes none.
   std::string snapshot_folder = {};
-  ChainOptions chain = {};  // of layers that learn from samples of their own model
+  ChainOptions chain = {};  // for layers that learn from samples of their own model
 };
 
 // One layer of one net, used by one thread. The calls are: the constructor, Setup (any number of
@@ -81,33 +81,35 @@ class Layer {
   virtual std::string SaveState() const { return ""; }
   virtual void RestoreState(const std::string& state);
 
-  // As in ConvPrimitive, of parameter 0. Known once the layer is prepared.
+  // These three forward to the ConvPrimitive of parameter 0. Valid after Prepare.
   virtual std::optional<PackedLayout> packed_layout() const { return std::nullopt; }
   virtual void UsePackedWeight(const void* /*copy*/, const bool* /*holds*/) {}
   virtual void AllowDroppedNan() {}
 
-  // Of a loss that divides by the number of labels that count; null for other layers.
+  // The label counter of a loss that divides by the number of labels that count; null for other
+  // layers.
   virtual LabelCount* label_count() { return nullptr; }
 
-  // Of a layer that UsesAllReduce: how it reaches the replicas, whose batches are of one size.
-  // Before the first pass. Without it the layer knows its own batch alone: in a net that does not
-  // train, and where the size of its input may change, so that not every replica runs it.
+  // Gives a layer that UsesAllReduce the all-reduce over the ranks, whose batches have one size.
+  // Called before the first pass. It is not called in a net that does not train, nor if the size of
+  // the layer's input may change so that some rank skips the layer; the layer then uses its own
+  // batch alone.
   virtual void UseAllReduce(const AllReduceFn& /*replicas*/) {}
 
-  // For weights files of Caffe's relatives that hold blobs in another form than this program: turns
-  // what a file holds for the layer into the blobs that it has, into `adapted`. False where
-  // `stored` can be taken as it is, whose number and shapes the caller checks. Throws kData naming
-  // `file`.
+  // Converts blobs that a fork of Caffe stores in another form into this layer's blobs, in
+  // `adapted`. Returns false if `stored` needs no conversion; the caller checks the number and
+  // shapes of the blobs. Throws kData with the name of `file`.
   virtual bool AdaptBlobs(const caffe::LayerParameter& /*stored*/, const std::string& /*file*/,
                           caffe::LayerParameter* /*adapted*/) const {
     return false;
   }
 
-  // After the snapshot of iteration `iter`, for a layer that writes a file with each; `run` is that
-  // of its forward pass, between passes. Throws what writing a file throws.
+  // Called after the snapshot of iteration `iter`, between passes, for layers that write a file
+  // with each snapshot. `run` is the context of the forward pass. Throws what writing a file
+  // throws.
   virtual void OnSnapshot(const RunContext& /*run*/, int /*iter*/) {}
 
-  // From Prepare on, for `trainer time` and `trainer plan`: the kernel that was chosen, or "".
+  // The kernel that was chosen, or "", for `trainer time` and `trainer plan`. Valid after Prepare.
   virtual std::string kernel() const { return ""; }
   // Returns the kernels that declined before it, with their reasons: see
   // Primitive::skipped_kernels.

@@ -1,5 +1,5 @@
 #pragma once
-// What layers that write files of their own may do.
+// Whether layers that write files of their own may do so.
 
 #include <cstdint>
 
@@ -7,10 +7,10 @@ namespace trainer {
 
 // A layer never replaces a file.
 enum class OutputFiles : uint8_t {
-  kDisabled,   // nothing: the net is measured, drawn, planned, ...
-  kCheckOnly,  // refuse what kNew would, and write nothing
-  kCreate,     // make files; one that is there already is refused before the first pass
-  kResume,  // a run that goes on: where the file is there, make the next one: NAME_2, NAME_3, ...
+  kDisabled,   // no files: the net is only measured, drawn or planned
+  kCheckOnly,  // refuse the files that kCreate would, and write nothing
+  kCreate,     // make files; an existing one is refused before the first pass
+  kResume,     // for a resumed run: if the file exists, make NAME_2, NAME_3, ...
 };
 
 }  // namespace trainer

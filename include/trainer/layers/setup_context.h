@@ -1,5 +1,5 @@
 #pragma once
-// What a layer declares in Setup and Prepare: shapes, parameters, what backward reads, memory.
+// Setup and Prepare of a layer declare shapes, parameters, saved tensors and memory here.
 
 #include <cstddef>
 #include <cstdint>
@@ -24,11 +24,11 @@ struct ParamLayout {
 
 struct ParamOptions {
   ParamLayout layout = {};
-  float default_lr_mult = 1, default_decay_mult = 1;  // where the prototxt has no `param` entry
+  float default_lr_mult = 1, default_decay_mult = 1;  // for parameters without a `param` entry
   // Forward updates it in training (running averages); replicas average it.
   bool is_running_stat = false;
-  // Where not empty, what it starts from in place of the filler's numbers: row-major on the host,
-  // as long as the layer lives.
+  // Initial values that replace the filler's, if not empty: row-major, in host memory that lives as
+  // long as the layer.
   std::span<const float> initial = {};
 };
 
@@ -37,7 +37,7 @@ struct MemoryNeeds {
   size_t scratch = 0, workspace = 0, upload = 0;
 };
 
-// What a layer declared in one call of Setup.
+// The declarations of one call of Setup.
 struct NodeSignature {
   struct Input {
     bool kept = false, no_gradient = false;
@@ -119,9 +119,10 @@ class SetupContext {
   int Param(std::string_view name, const Shape& shape, const caffe::FillerParameter& filler,
             const ParamOptions& options = {});
 
-  // Like the functions of SetupContext, for the memory of the plans. Workspace is added to Setup's
-  // request.
+  // Memory for the layer's own loops on any device. Prepare requests the memory of primitives.
+  // Scratch lasts for one call of Forward or Backward; the largest request counts.
   void Scratch(size_t bytes);
+  // Lasts from Forward to Backward; without `training`, for Forward only. Requests add up.
   void Workspace(size_t bytes) { signature_.needs.workspace += bytes; }
   // Memory of this layer's own for the whole run, which passes data from one pass to the next;
   // initially zero. Snapshots store it instead of SaveState's text.
@@ -130,23 +131,23 @@ class SetupContext {
   // RunContext::Constants. Call it at most once.
   void Constants(std::span<const float> values);
 
-  // Forward does something on the host in each pass: it brings a batch, draws numbers there, reads
-  // what the device computed, or gives the device other calls than in the pass before. No recording
-  // holds that, so such a Forward is called in each pass.
+  // Forward works on the host in each pass: it takes a batch, draws random numbers, reads device
+  // results, or makes other device calls than in the pass before. A captured graph cannot contain
+  // that, so such a Forward is called in each pass.
   void RunsOnHost() { signature_.runs_on_host = true; }
   // A training pass draws random numbers, so that another pass with the same inputs and weights
   // gives other outputs.
   void UsesRandom() { signature_.uses_random = true; }
-  // The layer must know something of the batches of all replicas, and UseAllReduce is called.
-  // `why`: why it must not go without, to be told where that would be; "" where it can.
+  // The layer needs sums over the batches of all ranks, so UseAllReduce is called. `why` is the
+  // reason if the layer cannot do without them, for the message of a refusal; else "".
   void UsesAllReduce(const char* why = "") {
     signature_.uses_all_reduce = true;
     signature_.why_all_reduce = why;
   }
-  // A pass, or OnSnapshot, writes files where LayerEnv::output_files lets it.
+  // A pass, or OnSnapshot, writes files if LayerEnv::output_files allows it.
   void WritesFiles() { signature_.writes_files = true; }
 
-  // All that was declared.
+  // Returns all declarations.
   NodeSignature TakeSignature() { return std::move(signature_); }
 
  private:
@@ -164,7 +165,7 @@ class SetupContext {
 // so that shapes, types and fusion are final.
 class PrepareContext {
  public:
-  // `declared`: what Setup asked for.
+  // `declared` is the memory that Setup requested.
   PrepareContext(const Device& device, bool training, const MemoryNeeds& declared)
       : device_(device), training_(training), needs_(declared) {}
 
@@ -178,7 +179,7 @@ class PrepareContext {
   // pass that uses it. Snapshots do not store it.
   void UploadMemory(size_t bytes) { needs_.upload += bytes; }
 
-  // Of Setup and Prepare together.
+  // The memory of Setup and Prepare together.
   const MemoryNeeds& needs() const { return needs_; }
 
  private:

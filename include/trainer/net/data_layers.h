@@ -1,5 +1,5 @@
 #pragma once
-// What the solver and tests ask of all data layers of a net.
+// Functions that act on all data layers of a net.
 
 #include <cstdint>
 #include <functional>

@@ -124,7 +124,7 @@ struct Node {
   std::unique_ptr<Layer> layer;
   std::vector<ValueId> in, out;
   NodeSignature signature;         // from the layer's last Setup
-  std::vector<Param*> params;      // those of the signature, its own or shared
+  std::vector<Param*> params;      // declared in the signature, own or shared
   bool is_cast = false;            // inserted by BuildNodes to convert an input
   bool has_dynamic_shape = false;  // an input or output may shrink
   std::vector<NodeId> epilogue;    // nodes fused into this one, in order

@@ -39,15 +39,16 @@ enum class NetBatch {
   kSame,
 };
 
-// What one call of Net::Run computes.
+// Describes the work of one call of Net::Run.
 struct Pass {
   enum class Mode : uint8_t { kBoth, kForward, kBackward } mode = Mode::kBoth;
   NetBatch batch = NetBatch::kNext;  // of a forward pass
-  // Told of each slice of gradients as soon as it is final; after the last line of debug_info where
-  // that is on, whose gradients are the net's own. A pass is captured only for one that
-  // SumsCapturedPasses.
+  // Called for each slice of gradients as soon as it is final. With debug_info, it is called after
+  // the last line, so that the log shows this rank's own gradients. A pass with a sink is captured
+  // only if the sink SumsCapturedPasses.
   GradientSink* gradients = nullptr;
-  // Called behind the backward pass: enqueues the same each time. Not together with `gradients`.
+  // Called after the backward pass. It must enqueue the same kernels each time, because the pass is
+  // captured. Not together with `gradients`.
   const std::function<void()>* fused_update = nullptr;
 };
 
@@ -113,7 +114,7 @@ class Net {
   // gradient. The net's debug_info is the initial value.
   void SetDebugInfo(bool on) { debug_ = on; }
 
-  // The same in pieces, for measuring.
+  // Run single layers of a pass, for measuring.
   void ForwardLayer(int i);
   void BackwardLayer(int i);
   // Starts a new pass: the following ForwardLayer calls draw new random numbers.
@@ -128,11 +129,11 @@ class Net {
   const std::vector<Param*>& params() const { return graph_->params; }
 
   // A value and its gradient in device memory, in the present slot and with the shape of the last
-  // pass. Null data for a gradient that nobody computes, and for all where the net only plans. Only
+  // pass. Null data for a gradient that is not computed, and for all where the net only plans. Only
   // outputs, values that persist and, with kSeparate, all values keep their numbers after a pass.
   Tensor Value(ValueId id) const;
   Tensor Gradient(ValueId id) const;
-  // The same by blob name, of the last writer. Empty where no layer writes `blob`.
+  // Find the value by blob name, as its last writer leaves it. Empty if no layer writes `blob`.
   Tensor Value(const std::string& blob) const;
   Tensor Gradient(const std::string& blob) const;
 
@@ -195,8 +196,8 @@ class Net {
   bool debug_ = false;
   bool runs_ahead_ = false;
   const float* loss_scale_ = nullptr;
-  // Of a net that captures: the first layer of what is captured; a pass alone, with a sink, and
-  // with an update.
+  // Used if the net captures: the first captured layer, and the captures of a pass alone, with a
+  // gradient sink, and with a fused update.
   int first_captured_ = 0;
   bool captures_ = false;
   CapturedPass captured_pass_, captured_with_sums_, captured_with_update_;

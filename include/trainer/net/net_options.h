@@ -20,8 +20,8 @@ enum class BufferReuse {
   kPoisoned,  // shared, and what is no longer needed is filled with NaN
 };
 
-// Where a net is a part of a larger one: what it takes from the parts before it and gives to those
-// behind it. See Graph::boundary_in.
+// The tensors that a pipeline stage receives from the stages before it and sends to the stages
+// after it. Empty for a whole net. See Graph::boundary_in.
 struct StageBoundary {
   struct BoundaryTensor {
     std::string blob;
@@ -52,8 +52,9 @@ struct NetOptions {
   size_t activation_budget_bytes = 0;
   bool fuse = true;  // compute layers along with the one before them; never with kSeparate
   bool log = true;   // Caffe's start-up lines
-  // Floats that the run will take for each weight beside it and its gradient: the update rule's
-  // state, averages. Only counted, so that what is too large is refused before it is allocated.
+  // Floats that the run will take for each weight in addition to the weight and its gradient: the
+  // update rule's state, averages. Only counted, so that what is too large is refused before it is
+  // allocated.
   int states_per_weight = 0;
   OutputFiles output_files = OutputFiles::kDisabled;  // whether layers may write files
   // The folder into which layers write files at snapshots; "" for a run without snapshots.

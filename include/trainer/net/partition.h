@@ -61,8 +61,8 @@ struct PartitionOptions {
 NetPartition PartitionNet(const NetSpec& net, const NetOptions& options, const Device& device,
                           const PartitionOptions& rule);
 
-// What a training pass of a layer takes, in operations: those that it computes, and those that
-// would take as long as what it moves.
+// The cost of one training pass of a layer, in operations: the arithmetic, plus the operations that
+// would take as long as its memory traffic.
 double PipelineCost(const Graph& graph, int layer);
 
 // The cost of one layer in a chain of layers.

@@ -56,10 +56,10 @@ class Objective {
   // Returns the loss at the present weights, averaged over the passes. Gradients() is then the sum
   // of the gradients over the passes. NetBatch::kSame requires an optimizer that Reevaluates().
   float Evaluate(NetBatch batch);
-  // The same without waiting for the loss if IsAsync(). TakeLoss returns the loss of the oldest
-  // evaluation whose loss was not taken; at most kMaxInFlight may be in flight. Both throw what
-  // Evaluate would have thrown. `fused_update`, which requires IsAsync(), is queued after the last
-  // pass of a new batch: see Pass::fused_update.
+  // Does the same, without waiting for the loss if IsAsync(). TakeLoss returns the loss of the
+  // oldest evaluation whose loss was not taken; at most kMaxInFlight may be in flight. Both throw
+  // what Evaluate would have thrown. `fused_update`, which requires IsAsync(), is queued after the
+  // last pass of a new batch: see Pass::fused_update.
   static constexpr int kMaxInFlight = 2;
   void Run(NetBatch batch, const std::function<void()>* fused_update = nullptr);
   float TakeLoss();

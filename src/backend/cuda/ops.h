@@ -9,7 +9,7 @@ void Copy(const Device& device, const CopyDesc& desc, const void* from, void* to
 void Convert(const Device& device, const ConstTensor& from, const Tensor& to);
 void AddChannelSums(const Device& device, const ChannelSumsDesc& desc, const ConstTensor& x,
                     const ConstTensor* times, float* to);
-// Of channels that are neighbours: see Device::ReluGradAndBiasGrad.
+// For channels that are adjacent in memory: see Device::ReluGradAndBiasGrad.
 void ReluGradAndBiasGrad(const Device& device, const ChannelSumsDesc& desc, const ConstTensor& dy,
                          const ConstTensor& y, const Tensor& g, float* to);
 

@@ -7,8 +7,8 @@
 
 namespace trainer {
 
-// What a convolution and its transpose share: several bottoms of one shape with a top each, one
-// plan, and copies of what the plan sees under another number of axes.
+// Base class of convolution and deconvolution: several bottoms of one shape with a top each, one
+// primitive for all, and copies of tensors that the primitive sees with another number of axes.
 class ConvLayer : public Layer {
  public:
   explicit ConvLayer(const LayerSpec& spec) : spec_(spec) {}

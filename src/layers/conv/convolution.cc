@@ -99,7 +99,7 @@ class Convolution final : public ConvLayer {
   bool MaskAndSum(const RunContext& run, int i) const {
     const ConstTensor dy = run.GradOutput(i), y = run.Output(i);
     const Tensor g = run.MutableGradOutput(i);
-    // What the plan sees under other axes is not split into channels here.
+    // This needs the channels as axis 1; merged axes hide them.
     if (run.GradParamOrNull(1) != nullptr && y.shape == desc_.OutShape() &&
         run.device().ReluGradAndBiasGrad(ChannelSumsDesc::Of(y.shape, 1), dy, y, g,
                                          run.GradParamOrNull(1))) {

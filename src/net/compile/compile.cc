@@ -22,7 +22,7 @@ std::vector<Param*> ListParams(const Graph& graph) {
   return params;
 }
 
-// Those of a part of a larger net were connected, and got their splits, with the whole of it.
+// Returns the layers with Split layers inserted. A pipeline stage got them with the whole net.
 std::vector<LayerSpec> LayersOf(const NetSpec& spec, const NetOptions& options) {
   const bool is_part = !options.boundary.in.empty() || !options.boundary.out.empty();
   return is_part ? spec.layers : ConnectedLayers(spec, options.state);

@@ -12,14 +12,14 @@ namespace trainer {
 // The input shapes of a layer, in the order of its bottoms.
 using InputShapes = std::vector<const Shape*>;
 
-// Asks a node's layer. `types`: those of the inputs. Throws what the layer throws, with its name
-// and line.
+// Calls Setup of the node's layer. `types` are the types of the inputs. Throws what the layer
+// throws, with its name and line.
 NodeSignature SetupNode(const Node& node, const InputShapes& shapes, std::span<const DType> types,
                         const NetOptions& options);
 
-// The parameters that the layer declared in `signature`. Those that `store` does not have yet are
-// added to it and to `new_params`, as owned by node `number`; where that is null, they are null.
-// Throws kConfig where a shared parameter differs from its owner's.
+// Returns the parameters that the layer declared in `signature`. Parameters that `store` does not
+// have yet are added to it and to `new_params`, owned by node `number`; if `new_params` is null,
+// they are returned as null. Throws kConfig if a shared parameter differs from its owner's.
 std::vector<Param*> ParamsOf(const Node& node, const NodeSignature& signature, ParamStore& store,
                              std::vector<Param*>* new_params, int number);
 

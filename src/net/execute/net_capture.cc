@@ -30,9 +30,9 @@ void Net::DisableCapture(const std::string& why) {
   captures_ = false;
 }
 
-// What is kept of passes like this one. Null for a pass that is not recorded, such as the first of
-// its kind: in it libraries take what they need and kernels are loaded, and a group learns its
-// buckets.
+// Returns the entry for passes of this kind, or null if the pass is not captured. The first pass of
+// each kind runs eagerly: libraries allocate memory and load kernels in it, and a communicator
+// learns its buckets.
 Net::CapturedPass* Net::CaptureFor(const Pass& pass) {
   if (pass.mode != Pass::Mode::kBoth || pass.batch != NetBatch::kNext || !Captures())
     return nullptr;
@@ -53,8 +53,8 @@ void Net::RunCaptured(const Pass& pass, CapturedPass& captured) {
   if (plays && pass.gradients != nullptr) pass.gradients->OnReplay();
 }
 
-// What is the same in each pass. Where gradients are summed, losses are as well: they are there
-// for the host behind forward, and `losses`, where it is not null, marks that.
+// Enqueues the part of a pass that is the same each time. With a gradient sink, losses are
+// all-reduced, too, and published after the forward pass; `losses`, if not null, is recorded there.
 void Net::RunIdentical(const Pass& pass, CapturedEvent* losses) {
   PassResults& results = bindings_->results();
   for (int i = first_captured_; i < graph_->nodes.size(); ++i) ForwardLayer(i);

@@ -103,8 +103,8 @@ class Device {
   // The default copies with CopyToHost when Start is called.
   virtual std::unique_ptr<AsyncReadback> NewReadback() const;
 
-  // What records calls of this device, to be queued again and again. Unless overridden, null: the
-  // device does not record, or an option tells it not to.
+  // Captures calls of this device as a graph that can be launched again. The default is null: the
+  // device cannot capture, or an option disables it.
   virtual const GraphCapture* capture() const { return nullptr; }
 
   // Whether this device computes all of it in one pass, with what the description adds to the plain

@@ -37,9 +37,9 @@ class CapturedEvent {
 class GraphCapture {
  public:
   virtual ~GraphCapture() = default;
-  // What `queue` calls of this device, recorded and not done. It must neither wait for the device
-  // nor allocate of it nor copy between it and the host: throws what the device says of that, or
-  // what `queue` throws, and records nothing then.
+  // Calls `queue` and captures the device calls that it makes, without running them. `queue` must
+  // not wait for the device, allocate its memory or copy between device and host. Throws the
+  // device's error for such a call, or what `queue` throws; nothing is captured then.
   virtual std::unique_ptr<CapturedGraph> Capture(const std::function<void()>& queue) const = 0;
   virtual std::unique_ptr<CapturedEvent> NewEvent() const = 0;
 };

@@ -60,10 +60,11 @@ class BatchNormPrimitive : public Primitive {
   virtual size_t ScratchBytes() const = 0;
   virtual BatchNormStats StatsIn(std::span<std::byte> workspace) const = 0;
 
-  // From now on Backward calls it between its two passes, unless the moments are stored or dx is
-  // not wanted: with the 2 C means over the batch, on the device, of the gradients of z * scale and
-  // of their products with z. It may put those of a larger batch in their place, from which dx is
-  // then computed; dscale and dshift stay those of the batch. Nothing where the device only plans.
+  // From now on Backward calls `join` between its two passes, unless the moments are stored or dx
+  // is not requested. `means` has 2 C means over the batch, on the device: of the gradients of z *
+  // scale and of their products with z. `join` may replace them by the means over a larger batch,
+  // from which dx is then computed; dscale and dshift use this batch alone. Does nothing on a
+  // device that only plans.
   virtual void SetStatsAllReduce(std::function<void(float* means, int64_t count)> /*join*/) {}
 
   // at.mean and at.inverse = the mean and the variance, over N and the axes after C, of x.

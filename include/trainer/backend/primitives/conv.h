@@ -50,20 +50,20 @@ class ConvPrimitive : public Primitive {
   virtual void BackwardData(ConstTensor dy, const float* weight, Tensor dx,
                             std::span<std::byte> scratch) = 0;
 
-  // The copy of the weights that it multiplies by; without one it makes its own in each call.
-  // Nothing where it multiplies by the weights as they are.
+  // The layout of the packed weights that the primitive multiplies by, or nothing if it uses the
+  // weights as they are. Without UsePackedWeight it packs them in each call.
   virtual std::optional<PackedLayout> packed_layout() const { return std::nullopt; }
-  // From now on `copy`, on the device and aligned to 64, is that of the weights of every call made
-  // while *holds. Both outlive the primitive.
+  // From now on, calls use `copy`, the packed weights on the device (aligned to 64 bytes), whenever
+  // *holds is true. Both must outlive the primitive.
   virtual void UsePackedWeight(const void* /*copy*/, const bool* /*holds*/) {}
-  // For all calls from now on: a faster primitive may give 0 for NaN, as a ReLU of max(0, y) does.
-  // It keeps NaN until it is told that nobody depends on that.
+  // Allows a faster primitive that gives 0 for NaN, as a ReLU of max(0, y) does, in all calls from
+  // now on. Without this call the primitive keeps NaN.
   //
-  // A convolution in f16 hides nothing by it, where its weights learn and an update is left out
-  // whose gradients are not finite: products of f16 numbers and their sums in f32 cannot overflow,
-  // so NaN comes of an input, a weight or a bias that is not finite. Of such an input the gradient
-  // of the weights is not finite either, as inf * 0 is NaN; and weights and biases stay finite
-  // where no such gradient moves them. In f32 and bf16 sums do overflow, so nothing changes there.
+  // A convolution in f16 hides no error by it if its weights learn and updates with non-finite
+  // gradients are skipped: products of f16 numbers and their sums in f32 cannot overflow, so NaN
+  // comes from an input, a weight or a bias that is not finite. The weight gradient of such an
+  // input is not finite either, because inf * 0 is NaN, and weights and biases stay finite because
+  // such gradients never update them. In f32 and bf16 sums do overflow, so nothing changes there.
   virtual void AllowDroppedNan() {}
 };
 
