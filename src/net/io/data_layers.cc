@@ -49,7 +49,8 @@ void ReduceBadRecords(const Net& net, const std::function<void(std::span<float>)
 }
 
 bool ShardTestBatches(Net& net, const TestShard& shard) {
-  if (net.graph().options.training || !std::ranges::all_of(net.graph().nodes, CanBeSharded)) return false;
+  if (net.graph().options.training || !std::ranges::all_of(net.graph().nodes, CanBeSharded))
+    return false;
   if (shard.rank < shard.period) SetTestShard(net, shard);
   return true;
 }
