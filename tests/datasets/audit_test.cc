@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <leveldb/db.h>
 
 #include <cmath>
 #include <filesystem>
@@ -139,15 +138,11 @@ TEST_F(AuditTest, RecordsInTheOrderOfTheirLabelsAreNoticed) {
 
 TEST_F(AuditTest, ADamagedTableIsAnError) {
   WriteDb("LEVELDB", folder_ / "db", NumberedRecords(2000));
-  {
-    leveldb::DB* db = nullptr;
-    ASSERT_TRUE(leveldb::DB::Open({}, folder_ / "db", &db).ok());  // turns the log into a table
-    delete db;
-  }
   for (const auto& entry : std::filesystem::directory_iterator(folder_ / "db")) {
     if (entry.path().extension() != ".ldb") continue;
     std::string bytes = ReadBytes(entry.path().string());
-    bytes[bytes.size() / 2] = static_cast<char>(~bytes[bytes.size() / 2]);
+    char& byte = bytes[bytes.size() * 3 / 4];  // not in the block of the first record
+    byte = static_cast<char>(~byte);
     WriteBytes(entry.path().string(), bytes);
   }
   EXPECT_THAT(TextsOfAudit(Run(Data("db", "LEVELDB"))),
