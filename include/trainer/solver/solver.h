@@ -16,6 +16,8 @@
 #include "trainer/net/test_nets.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/solver/ema_weights.h"
+#include "trainer/solver/loss_window.h"
+#include "trainer/solver/lr_schedule.h"
 #include "trainer/solver/signals.h"
 #include "trainer/strategies/strategy.h"
 
@@ -156,10 +158,8 @@ class Solver {
   // What changes in each iteration and is neither weights nor optimizer state.
   struct Progress {
     int iter = 0;
-    int current_step = 0;
-    float smoothed_loss = 0;
-    std::vector<float> recent_losses;  // the window of average_loss
-    size_t loss_position = 0;
+    LrSchedule schedule;
+    LossWindow losses;
   };
   static constexpr int kTrainNet = 0;  // as ModelPartition counts nets; test net i is i + 1
   class Clock;
@@ -204,10 +204,6 @@ class Solver {
 
   void RunStep(bool async);
   void TakeLoss();
-  void RecordLoss(float loss);
-  int LrStep() const;
-  void TakeLrStep(int lr_step);
-  float SmoothLoss(float loss);
   void Report(float rate);
   [[noreturn]] void Diverge(int iter, float loss, const std::string& cause);
   std::string WhatIsNotFinite();
@@ -275,11 +271,11 @@ class Solver {
   std::unique_ptr<EmaWeights> ema_;  // null without ema_decay
   bool update_averages_ = false;     // updates move it
   uint64_t seed_ = 0;
-  Progress state_;
+  Progress state_{
+      .iter = 0, .schedule = LrSchedule(proto_), .losses = LossWindow(proto_.average_loss())};
   int last_iter_ = -1;                        // of the previous step
   std::vector<ReportedValue> first_outputs_;  // of virtual rank 0, if this rank computes several
   std::optional<int> pending_iter_;           // the iteration whose loss was not taken yet
-  float last_loss_ = 0;                       // the loss that was taken last
   int saved_iter_ = -1;    // of the last snapshot that is known to be on the disk
   int started_iter_ = -1;  // of the last snapshot that was begun or restored
   bool time_was_up_ = false;
