@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <numbers>
+#include <utility>
 
 #include "trainer/base/text/text.h"
 
@@ -118,11 +119,6 @@ std::string PlaceInSchedule(const caffe::SolverParameter& solver, int iter, int 
   return Join(rate, " (lr_policy \"", policy, "\", ", base, ")");
 }
 
-bool TakesLrStep(const caffe::SolverParameter& solver, int iter, int current_step) {
-  return solver.lr_policy() == "multistep" && current_step < solver.stepvalue_size() &&
-         iter >= solver.stepvalue(current_step);
-}
-
 float Momentum(const caffe::SolverParameter& solver, int iter, float rate) {
   const std::string& policy = solver.momentum_policy();
   if (policy == "poly") {
@@ -147,9 +143,20 @@ float WeightDecay(const caffe::SolverParameter& solver, int iter) {
                  solver.weight_decay_power());
 }
 
-Hyperparams HyperparamsOf(const caffe::SolverParameter& solver, int iter, int current_step) {
-  const float rate = LearningRate(solver, iter, current_step);
-  return {iter, rate, Momentum(solver, iter, rate), WeightDecay(solver, iter)};
+Hyperparams LrSchedule::At(int iter) const {
+  const float rate = LearningRate(solver_, iter, StepsAt(iter));
+  return {iter, rate, Momentum(solver_, iter, rate), WeightDecay(solver_, iter)};
+}
+
+bool LrSchedule::Advance(int iter) {
+  const int before = std::exchange(steps_, StepsAt(iter));
+  return steps_ != before;
+}
+
+int LrSchedule::StepsAt(int iter) const {
+  const bool steps = solver_.lr_policy() == "multistep" && steps_ < solver_.stepvalue_size() &&
+                     iter >= solver_.stepvalue(steps_);
+  return steps_ + (steps ? 1 : 0);
 }
 
 }  // namespace trainer

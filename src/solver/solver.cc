@@ -341,7 +341,7 @@ void Solver::Finish() {
     if (!std::isfinite(loss)) Diverge(state_.iter, loss, WhatIsNotFinite());
     IterationReport report;
     report.iter = state_.iter;
-    report.loss = SmoothLoss(loss);
+    report.loss = state_.losses.Add(loss);
     report.after_last = true;
     AddLossScale(*optimizer_, &report);
     observer_.OnIteration(report);
@@ -361,7 +361,7 @@ bool Solver::IsDisplayed() const { return IsDue(proto_.display()); }
 void Solver::Report(float rate) {
   IterationReport report;
   report.iter = state_.iter;
-  report.loss = state_.smoothed_loss;
+  report.loss = state_.losses.mean();
   report.rate = rate;
   report.seconds = clock_->Lap();
   report.iterations = clock_->IterationsSince(state_.iter);

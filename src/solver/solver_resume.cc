@@ -185,13 +185,8 @@ void Solver::RestoreHistory(const caffe::SolverState& state, const std::string& 
 
 void Solver::RestoreProgress(const caffe::SolverState& state) {
   state_.iter = state.iter();
-  state_.current_step = state.current_step();
-  const auto window = std::min(state.recent_losses_size(), proto_.average_loss());
-  state_.recent_losses.assign(state.recent_losses().begin(),
-                              state.recent_losses().begin() + window);
-  state_.loss_position = state.loss_position() < static_cast<uint32_t>(std::max(window, 1))
-                             ? state.loss_position()
-                             : 0;
+  state_.schedule.Restore(state.current_step());
+  state_.losses.Restore(state);
   RestoreNet(state, kTrain, *train_net_);
   for (size_t i = 0; i < test_nets_.size(); ++i) {
     if (test_nets_[i] != nullptr) RestoreNet(state, NetKey(i), *test_nets_[i]);
@@ -269,12 +264,11 @@ void Solver::StateTo(caffe::SolverState* proto) const {
   caffe::SolverState& state = *proto;
   state.Clear();
   state.set_iter(state_.iter);
-  state.set_current_step(state_.current_step);
+  state.set_current_step(state_.schedule.steps());
   state.set_random_seed(seed_);
   state.set_solver_type(proto_.type());
-  for (const float loss : state_.recent_losses) state.add_recent_losses(loss);
-  state.set_loss_position(static_cast<uint32_t>(state_.loss_position));
-  // With virtual ranks a snapshot must not depend on the number of ranks, so it does not record it.
+  state_.losses.Save(&state);
+  // With virtual ranks nothing in a snapshot tells how many ranks there were.
   if (proto_.virtual_ranks() > 1) {
     state.set_virtual_ranks(static_cast<uint32_t>(proto_.virtual_ranks()));
   } else if (rank_.size > 1 && partition_ == nullptr) {

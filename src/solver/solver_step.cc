@@ -7,7 +7,6 @@
 #include "trainer/base/text/text.h"
 #include "trainer/net/broken_pass.h"
 #include "trainer/net/data_layers.h"
-#include "trainer/solver/lr_schedule.h"
 #include "trainer/solver/solver.h"
 
 namespace trainer {
@@ -25,7 +24,7 @@ std::string SnapshotWords(int saved, int iter) {
 
 float Solver::Step() {
   RunStep(false);
-  return last_loss_;
+  return state_.losses.last();
 }
 
 void Solver::StepAsync() { RunStep(true); }
@@ -39,8 +38,7 @@ void Solver::RunStep(bool async) {
   async = async && !reports && !optimizer_->Reevaluates() && objective_->IsAsync();
   const bool debug_info = proto_.debug_info() || spec_.train.net->proto.debug_info();
   train_net_->SetDebugInfo(debug_info && IsDisplayed() && rank_.rank == 0);
-  const int lr_step = LrStep();
-  const Hyperparams hyper = HyperparamsOf(proto_, state_.iter, lr_step);
+  const Hyperparams hyper = state_.schedule.At(state_.iter);
   optimizer_->ComputeGradients(hyper, /*fused=*/async && rank_.size == 1);
   Synchronize();
   if (async) {
@@ -48,7 +46,10 @@ void Solver::RunStep(bool async) {
   } else {
     TakeLoss();
   }
-  TakeLrStep(lr_step);
+  if (state_.schedule.Advance(state_.iter)) {
+    observer_.OnNote(
+        Join("MultiStep Status: Iteration ", state_.iter, ", step = ", state_.schedule.steps()));
+  }
   if (IsDisplayed()) Report(hyper.lr);
   if (ShowsNumbers()) ShowNumbers();
   strategy_->BeforeUpdate(hyper);
@@ -64,7 +65,7 @@ void Solver::TakeLoss() {
   if (!std::isfinite(loss) || (IsDisplayed() && !WeightsAreFinite())) {
     Diverge(state_.iter, loss, WhatIsNotFinite());
   }
-  RecordLoss(loss);
+  state_.losses.Add(loss);
 }
 
 void Solver::Synchronize() {
@@ -72,50 +73,18 @@ void Solver::Synchronize() {
     const int iter = *std::exchange(pending_iter_, std::nullopt);
     const float loss = optimizer_->TakeLoss();
     if (!std::isfinite(loss)) Diverge(iter, loss, "");  // the update has since spoilt all weights
-    RecordLoss(loss);
+    state_.losses.Add(loss);
   }
   optimizer_->EmitNotes(/*wait=*/true);
 }
 
-void Solver::RecordLoss(float loss) {
-  last_loss_ = loss;
-  state_.smoothed_loss = SmoothLoss(loss);
-}
-
-// The number of steps that a multistep policy has taken in this iteration.
-int Solver::LrStep() const {
-  return state_.current_step + (TakesLrStep(proto_, state_.iter, state_.current_step) ? 1 : 0);
-}
-
-void Solver::TakeLrStep(int lr_step) {
-  if (lr_step == state_.current_step) return;
-  state_.current_step = lr_step;
-  observer_.OnNote(Join("MultiStep Status: Iteration ", state_.iter, ", step = ", lr_step));
-}
-
-// Returns the mean of the last average_loss losses.
-float Solver::SmoothLoss(float loss) {
-  const auto window = static_cast<size_t>(proto_.average_loss());
-  if (state_.recent_losses.capacity() < window) state_.recent_losses.reserve(window);
-  if (state_.recent_losses.size() < window) {
-    state_.recent_losses.push_back(loss);
-  } else {
-    state_.recent_losses[state_.loss_position] = loss;
-    state_.loss_position = (state_.loss_position + 1) % window;
-  }
-  float sum = 0;
-  for (const float recent : state_.recent_losses) sum += recent;
-  return sum / static_cast<float>(state_.recent_losses.size());
-}
-
-// `cause` is what WhatIsNotFinite returned, or "" if the weights have changed since the loss.
+// `cause`: what WhatIsNotFinite returned, or "" where that would not be the cause.
 void Solver::Diverge(int iter, float loss, const std::string& cause) {
   SettleSnapshot();
-  throw Error(
-      ErrorCode::kDiverged,
-      Join("iteration ", iter, ": the loss is ", loss, cause, SnapshotWords(saved_iter_, iter),
-           ". ", PlaceInSchedule(proto_, iter, state_.current_step),
-           ". Try a lower base_lr or clip_gradients, and check the scale of the data"));
+  throw Error(ErrorCode::kDiverged,
+              Join("iteration ", iter, ": the loss is ", loss, cause,
+                   SnapshotWords(saved_iter_, iter), ". ", state_.schedule.PlaceOf(iter),
+                   ". Try a lower base_lr or clip_gradients, and check the scale of the data"));
 }
 
 // Looks in the weights first, which the previous update may have spoilt, then in the batch. A rank

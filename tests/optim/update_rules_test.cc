@@ -68,7 +68,7 @@ class RuleGoldenTest : public testing::Test {
                         w.grad->span());
     for (int step = 0; step < 10; ++step) {
       SetGradients(golden, step, w);
-      const std::string note = update.Apply(HyperparamsOf(spec.proto, step, 0));
+      const std::string note = update.Apply(LrSchedule(spec.proto).At(step));
       EXPECT_TRUE(note.empty() || spec.proto.has_clip_gradients()) << note;
       ExpectAfter(golden, step, w);
     }

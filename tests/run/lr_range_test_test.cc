@@ -125,7 +125,7 @@ TEST(RaiseRateTest, RisesByOneFactorWhateverPolicyTheSolverHas) {
     EXPECT_THAT(LearningRate(solver, i + 1, 0) / LearningRate(solver, i, 0),
                 FloatNear(static_cast<float>(std::pow(1e6, 1 / 199.0)), 1e-4f));
   }
-  EXPECT_EQ(HyperparamsOf(solver, 199, 0).momentum, 0.9f);
+  EXPECT_EQ(LrSchedule(solver).At(199).momentum, 0.9f);
 }
 
 }  // namespace

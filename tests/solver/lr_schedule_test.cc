@@ -53,11 +53,15 @@ TEST(LrPolicyTest, MultistepTakesAtMostOneStepPerIteration) {
   caffe::SolverParameter solver = Policy("multistep");
   solver.add_stepvalue(5);
   solver.add_stepvalue(5);
-  EXPECT_FALSE(TakesLrStep(solver, 4, 0));
-  EXPECT_TRUE(TakesLrStep(solver, 5, 0));
-  EXPECT_TRUE(TakesLrStep(solver, 5, 1));
-  EXPECT_FALSE(TakesLrStep(solver, 500, 2));
-  EXPECT_FLOAT_EQ(LearningRate(solver, 6, 2), 0.005f);
+  LrSchedule schedule(solver);
+  EXPECT_FALSE(schedule.Advance(4));
+  EXPECT_FLOAT_EQ(schedule.At(5).lr, LearningRate(solver, 5, 1)) << "before the step is taken";
+  EXPECT_EQ(schedule.steps(), 0);
+  EXPECT_TRUE(schedule.Advance(5));
+  EXPECT_TRUE(schedule.Advance(5));
+  EXPECT_EQ(schedule.steps(), 2);
+  EXPECT_FALSE(schedule.Advance(500));
+  EXPECT_FLOAT_EQ(schedule.At(6).lr, 0.005f);
 }
 
 TEST(LrPolicyTest, CosineFallsFromBaseLrToMinLr) {

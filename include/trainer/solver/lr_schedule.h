@@ -31,12 +31,7 @@ float LearningRate(const caffe::SolverParameter& solver, int iter, int current_s
 // base_lr 0.05)".
 std::string PlaceInSchedule(const caffe::SolverParameter& solver, int iter, int current_step);
 
-// Returns whether a multistep policy takes its next step before update `iter`; it takes at most one
-// per iteration.
-bool TakesLrStep(const caffe::SolverParameter& solver, int iter, int current_step);
-
-// Returns the momentum of update `iter`, whose learning rate is `rate`. The first three policies
-// are NVIDIA Caffe's:
+// The momentum of update `iter`, whose learning rate is `rate`, NVIDIA Caffe's formulas and one:
 //   fixed      momentum
 //   poly       momentum + (max_momentum - momentum) * (iter / max_iter) ^ momentum_power
 //   opt        (1 - sqrt(rate) / 2) ^ 2, at most max_momentum when that is given
@@ -49,7 +44,29 @@ float Momentum(const caffe::SolverParameter& solver, int iter, float rate);
 //          weight_decay_power
 float WeightDecay(const caffe::SolverParameter& solver, int iter);
 
-// Returns the learning rate, the momentum and the weight decay of update `iter`.
-Hyperparams HyperparamsOf(const caffe::SolverParameter& solver, int iter, int current_step);
+// The schedules of one run, with the steps that a multistep policy has taken in it.
+class LrSchedule {
+ public:
+  // `solver` must outlive the object.
+  explicit LrSchedule(const caffe::SolverParameter& solver) : solver_(solver) {}
+
+  // The hyperparameters of update `iter`. Called before Advance(iter).
+  Hyperparams At(int iter) const;
+  // Takes the step of a multistep policy that is due before update `iter`, at most one per
+  // iteration. Returns whether there was one.
+  bool Advance(int iter);
+  // What PlaceInSchedule returns for update `iter`.
+  std::string PlaceOf(int iter) const { return PlaceInSchedule(solver_, iter, steps_); }
+
+  // How many steps a multistep policy has taken.
+  int steps() const { return steps_; }
+  void Restore(int steps) { steps_ = steps; }
+
+ private:
+  int StepsAt(int iter) const;
+
+  const caffe::SolverParameter& solver_;
+  int steps_ = 0;
+};
 
 }  // namespace trainer

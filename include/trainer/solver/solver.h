@@ -16,6 +16,8 @@
 #include "trainer/net/test_nets.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/solver/ema_weights.h"
+#include "trainer/solver/loss_window.h"
+#include "trainer/solver/lr_schedule.h"
 #include "trainer/solver/signals.h"
 #include "trainer/strategies/strategy.h"
 
@@ -161,10 +163,8 @@ class Solver {
   // The state that changes in each iteration, other than weights and optimizer state.
   struct Progress {
     int iter = 0;
-    int current_step = 0;
-    float smoothed_loss = 0;
-    std::vector<float> recent_losses;  // the window of average_loss
-    size_t loss_position = 0;
+    LrSchedule schedule;
+    LossWindow losses;
   };
   static constexpr int kTrainNet = 0;  // ModelPartition's numbering: test net i is i + 1
   class Clock;
@@ -209,10 +209,6 @@ class Solver {
 
   void RunStep(bool async);
   void TakeLoss();
-  void RecordLoss(float loss);
-  int LrStep() const;
-  void TakeLrStep(int lr_step);
-  float SmoothLoss(float loss);
   void Report(float rate);
   [[noreturn]] void Diverge(int iter, float loss, const std::string& cause);
   std::string WhatIsNotFinite();
@@ -280,11 +276,11 @@ class Solver {
   std::unique_ptr<EmaWeights> ema_;  // null without ema_decay
   bool update_averages_ = false;     // whether the optimizer's updates also write ema_
   uint64_t seed_ = 0;
-  Progress state_;
+  Progress state_{
+      .iter = 0, .schedule = LrSchedule(proto_), .losses = LossWindow(proto_.average_loss())};
   int last_iter_ = -1;                        // the iteration of the last step
   std::vector<ReportedValue> first_outputs_;  // of virtual rank 0, if this rank computes several
   std::optional<int> pending_iter_;           // the iteration whose loss was not taken yet
-  float last_loss_ = 0;                       // the last loss that was taken
   int saved_iter_ = -1;                       // iteration of the last snapshot on the disk
   int started_iter_ = -1;                     // iteration of the last one begun or restored
   bool time_was_up_ = false;
