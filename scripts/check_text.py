@@ -5,7 +5,8 @@
 
 Everywhere: notes of unfinished work, trailing blanks, carriage returns, a missing final newline,
 the path of a home folder. In code: tabs. In src/, include/ and tools/: calls that end the process,
-shared ownership. In headers: using namespace.
+shared ownership. In headers: using namespace. In Markdown: a block that begins with ```cpp and the
+path of a file, and differs from that file.
 """
 
 import pathlib
@@ -64,6 +65,16 @@ def check_text(name, text):
     return found
 
 
+BLOCK = re.compile(r"^```cpp (\S+)\n(.*?)^```$", re.M | re.S)
+
+
+def check_blocks(root, text):
+    """[(line, message)] of the files that a page shows."""
+    return [(text.count("\n", 0, block.start()) + 1, f"differs from {block[1]}")
+            for block in BLOCK.finditer(text)
+            if not (root / block[1]).is_file() or (root / block[1]).read_text() != block[2]]
+
+
 def check(root):
     root = pathlib.Path(root).resolve()
     problems, count = [], 0
@@ -77,7 +88,8 @@ def check(root):
             problems.append(f"{name}:1: not UTF-8")
             continue
         count += 1
-        problems += [f"{name}:{line}: {message}" for line, message in check_text(name, text)]
+        found = check_text(name, text) + (check_blocks(root, text) if file.suffix == ".md" else [])
+        problems += [f"{name}:{line}: {message}" for line, message in found]
     return problems, count
 
 

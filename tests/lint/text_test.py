@@ -22,6 +22,15 @@ class TextTest(TreeTest):
         status, out = self.run_script("check_text.py", str(self.tree))
         self.assertEqual(status, 0, out)
 
+    def test_a_page_shows_files_as_they_are(self):
+        self.write("src/a.cc", "int a;\n")
+        self.write("page.md", "# a\n\n```cpp src/a.cc\nint a;\n```\n")
+        self.assertEqual(self.run_script("check_text.py", str(self.tree))[0], 0)
+        self.write("src/a.cc", "int b;\n")
+        status, out = self.run_script("check_text.py", str(self.tree))
+        self.assertEqual(status, 1)
+        self.assertIn("page.md:3: differs from src/a.cc", out)
+
     def test_finds_notes_of_unfinished_work(self):
         for word in ("TO" + "DO", "FIX" + "ME", "XX" + "X"):
             self.assertEqual(self.messages("README.md", f"a {word}: b\n"),
