@@ -137,7 +137,7 @@ TEST_F(AuditTest, RecordsInTheOrderOfTheirLabelsAreNoticed) {
 }
 
 TEST_F(AuditTest, ADamagedTableIsAnError) {
-  WriteDb("LEVELDB", folder_ / "db", NumberedRecords(2000));
+  WriteDb("LEVELDB", folder_ / "db", NumberedRecords(20000));
   for (const auto& entry : std::filesystem::directory_iterator(folder_ / "db")) {
     if (entry.path().extension() != ".ldb") continue;
     std::string bytes = ReadBytes(entry.path().string());
