@@ -8,7 +8,6 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <utility>
 #include <vector>
 
 #include "trainer/base/file/file.h"
@@ -119,6 +118,8 @@ class ReadOnlyEnv final : public leveldb::EnvWrapper {
 
 }  // namespace
 
+void DeleteLevelDbEnv::operator()(leveldb::Env* env) const { delete env; }
+
 Status OpenLevelDbReadOnly(const std::string& path, bool locks, ReadOnlyLevelDb* opened) {
   auto env = std::make_unique<ReadOnlyEnv>(locks);
   leveldb::Options options;
@@ -131,7 +132,7 @@ Status OpenLevelDbReadOnly(const std::string& path, bool locks, ReadOnlyLevelDb*
   const Status status = leveldb::DB::Open(options, path, &db);
   env->Freeze();
   opened->db.reset(db);
-  opened->env = std::move(env);
+  opened->env.reset(env.release());
   return status;
 }
 

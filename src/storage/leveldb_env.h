@@ -9,8 +9,13 @@
 
 namespace trainer {
 
+// Destroys the Env where it is compiled: without RTTI, which UndefinedBehaviorSanitizer looks for.
+struct DeleteLevelDbEnv {
+  void operator()(leveldb::Env* env) const;
+};
+
 struct ReadOnlyLevelDb {
-  std::unique_ptr<leveldb::Env> env;
+  std::unique_ptr<leveldb::Env, DeleteLevelDbEnv> env;
   std::unique_ptr<leveldb::DB> db;  // destroyed before `env`, which it uses
 };
 
