@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "input/source_probe.h"
@@ -11,20 +12,17 @@
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 #include "trainer/base/thread/threads.h"
-#include "trainer/layers/data_layer.h"
+#include "trainer/net/data_layers.h"
 
 namespace trainer {
 namespace {
 
 // Sets the number of threads that decode for each source.
 void SetThreads(const Net& net, std::vector<InputSource>* sources) {
-  for (const Node& node : net.graph().nodes) {
-    DataLayer* const layer = node.layer->data_layer();
-    for (InputSource& source : *sources) {
-      if (layer != nullptr && source.layer == node.spec.name()) {
-        source.profile.threads = layer->counters().threads;
-      }
-    }
+  const std::map<std::string, InputCounters> counters = CountersOfDataLayers(net);
+  for (InputSource& source : *sources) {
+    const auto found = counters.find(source.layer);
+    if (found != counters.end()) source.profile.threads = found->second.threads;
   }
 }
 
