@@ -69,7 +69,7 @@ HD void WriteWhereThatIsDue(F& f) {
   if constexpr (requires { f.Write(); }) f.Write();
 }
 
-// Returns x + term[i], or x if there is no term.
+// Returns x + term[i], or x if `term` is null.
 HD float PlusIfThere(float x, const float* term, int64_t i) {
   return term == nullptr ? x : x + term[i];
 }

@@ -6,8 +6,8 @@
 namespace trainer::cpu {
 namespace {
 
-// The column functors process this many rows together. The rows are neighbours in memory, and the
-// elements of a row are `step` apart.
+// The column functors process this many rows together. The rows are adjacent in memory, and `step`
+// is the stride between the elements of a row.
 constexpr int64_t kSoftmaxLanes = 16;
 
 template <class T>

@@ -4,8 +4,8 @@
 
 namespace trainer {
 
-// Marks the time that a thread spends inside a compute library, so that a test which counts heap
-// allocations can ignore those of the library and its threads. May be nested.
+// Marks the time that a thread spends inside a compute library. A test that counts heap allocations
+// ignores the allocations of the library and of its threads. Calls may be nested.
 class InLibraryCall {
  public:
   InLibraryCall() { depth_.fetch_add(1, std::memory_order_relaxed); }

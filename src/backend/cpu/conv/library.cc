@@ -32,8 +32,8 @@ std::vector<ConvLayout> Layouts(const ConvDesc& desc, bool wrong_bf16) {
   return layouts;
 }
 
-// Returns the first kernel for any layout. A kernel that uses im2col is taken only if there is no
-// other.
+// Returns the first kernel that supports one of the layouts. A kernel that uses im2col is the last
+// choice.
 template <class Step, class Maker>
 KernelOrReason<Step> FirstKernel(const ConvDesc& desc, const std::vector<ConvLayout>& layouts,
                                  const Maker& make) {

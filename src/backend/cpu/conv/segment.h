@@ -4,7 +4,8 @@
 // quick and CaffeNet; LeNet's second layer).
 //
 // The library's kernels loop over vectors of channels for each tap. With 1 or 3 input channels, or
-// 20 or 50 outputs, most of a vector is empty, and the cost is that of 16, 32 or 64 channels. In
+// 20 or 50 outputs, most of a vector is empty, and the layer costs as much as one with 16, 32 or 64
+// channels. In
 // NHWC the elements that one kernel row reads, (kernel_w, channels), are contiguous: a segment. The
 // convolution is a product of overlapping segments with the weight:
 //   y[n, oh, ow, m] = sum over kh, k of x[n, oh*sh + kh*dh, ow*sw*C + k] * weight[kh, k, m].

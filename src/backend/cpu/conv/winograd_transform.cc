@@ -234,8 +234,8 @@ TRAINER_AVX512 void ToOutput(const float* v, const TileRange& range, const float
   }
 }
 
-// Return where the column of output m begins in the data of a point, and how far apart its rows
-// are.
+// Return the offset of output m's column in the data of a point, and the stride of the column's
+// rows.
 int64_t PanelOffset(int64_t m, int64_t in) { return m / kPanel * kPanel * in + m % kPanel; }
 int64_t PanelWidth(int64_t m, int64_t out) { return std::min(kPanel, out - m / kPanel * kPanel); }
 

@@ -30,8 +30,8 @@ inline void CheckCudnn(int status, const char* what) {
   if (status != 0) FailCudnn(status, what);
 }
 
-// Explains why there is no GPU, for an error of the first CUDA call: one sentence that says what to
-// do.
+// Returns one sentence that explains why the first CUDA call failed with `status`, so that the
+// program cannot use a GPU, and what the user can do.
 std::string WhyNoGpu(int status);
 
 // "GPU 0 (NVIDIA H200)", or "GPU 0" if the name is not available.

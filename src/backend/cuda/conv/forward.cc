@@ -55,7 +55,7 @@ bool MayFuse(const ConvDesc& desc, const ConvAlgorithm& algorithm) {
 }
 
 // Tests whether the fused call works and whether it keeps NaN: all bytes 0xff are NaN in every
-// storage type. Returns nothing if there is no memory for the trial.
+// storage type. Returns nothing if the memory for the trial cannot be allocated.
 std::optional<ConvFusion> TryFusing(const ConvProblem& p, const ConvAlgorithm& algorithm) {
   const TrialMemory trial(p, 0xff, algorithm.workspace);
   if (!trial || trial.workspace_bytes < algorithm.workspace) return std::nullopt;
