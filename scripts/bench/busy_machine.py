@@ -2,13 +2,14 @@
 """Measures how much slower training becomes when other programs share the cores.
 
     busy_machine.py --trainer=build/release/trainer [--before=OLD_TRAINER] [--rounds=5]
-                    [--nets=lenet,cifar10_quick] [--alone]
+                    [--nets=lenet,cifar10_quick,resnet50] [--alone] [--flags="--ranks=2"]
 
 Times whole runs of `trainer train`, including the start: alone on the machine, with one process
 that computes all the time, and two runs at once (the slower one counts). A round has one run of
 each, so that a change of the machine's clock affects all of them. --before alternates with another
-binary, and --alone measures only runs alone. Prints medians, the spread, and the ratios to the time
-alone. Needs only Python.
+binary, and --alone measures only runs alone. --flags are more flags for `trainer train`. The nets
+for ImageNet read batches of 16 images of noise. Prints medians, the spread, and the ratios to the
+time alone. Needs only Python.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import contextlib
 import os
 import pathlib
 import random
+import re
 import statistics
 import subprocess
 import sys
@@ -23,7 +25,9 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-ITERATIONS = {"lenet": 300, "cifar10_quick": 60}
+ITERATIONS = {"lenet": 300, "cifar10_quick": 60, "caffenet": 6, "googlenet": 6, "resnet50": 4,
+              "mobilenet_v2": 8}
+EXTRA_FLAGS = []  # of --flags
 RECORDS = 10000  # of each of the six files of CIFAR-10
 
 SOLVER = """net: "{net}"
@@ -53,13 +57,28 @@ def make_noise(trainer, folder):
     return "data/cifar10", folder / "cifar10"
 
 
+def make_images(trainer, folder):
+    """Writes an LMDB of 64 images of noise."""
+    root = folder / "images"
+    root.mkdir()
+    generator = random.Random(1)
+    for i in range(64):
+        (root / f"{i}.ppm").write_bytes(b"P6\n256 256\n255\n" + generator.randbytes(256 * 256 * 3))
+    (root / "list.txt").write_text("".join(f"{i}.ppm {i}\n" for i in range(64)), encoding="utf-8")
+    subprocess.run([trainer, "dataset", "images", root, root / "list.txt", root / "train_lmdb"],
+                   check=True, capture_output=True)
+    return "data/imagenet", root
+
+
 DATA = {"lenet": make_digits, "cifar10_quick": make_noise}
 
 
 def make_solver(name, trainer, folder):
     folder.mkdir()
-    written, data = DATA[name](trainer, folder)
+    written, data = DATA.get(name, make_images)(trainer, folder)
     net = (ROOT / "models" / name / "train_test.prototxt").read_text(encoding="utf-8")
+    if name not in DATA:
+        net = re.sub(r"batch_size: \d+", "batch_size: 16", net)
     (folder / "net.prototxt").write_text(net.replace(written + "/", f"{data}/"), encoding="utf-8")
     solver = folder / "solver.prototxt"
     solver.write_text(SOLVER.format(net=folder / "net.prototxt", iterations=ITERATIONS[name],
@@ -69,7 +88,7 @@ def make_solver(name, trainer, folder):
 
 def seconds(trainer, solver, runs=1):
     """The time of the slowest of `runs` concurrent runs."""
-    command = [trainer, "train", f"--solver={solver}"]
+    command = [trainer, "train", f"--solver={solver}", *EXTRA_FLAGS]
     begin = time.perf_counter()
     processes = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                  for _ in range(runs)]
@@ -133,7 +152,9 @@ def main():
     parser.add_argument("--nets", default="lenet,cifar10_quick")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--alone", action="store_true", help="only runs that have the machine")
+    parser.add_argument("--flags", default="", help="more flags for `trainer train`")
     flags = parser.parse_args()
+    EXTRA_FLAGS.extend(flags.flags.split())
     trainers = {"now": pathlib.Path(flags.trainer).resolve()}
     if flags.before:
         trainers["before"] = pathlib.Path(flags.before).resolve()
