@@ -10,7 +10,7 @@
 namespace trainer {
 namespace {
 
-// Returns the shortest time of `rounds` calls.
+// Returns the seconds of the fastest of `rounds` calls.
 template <class F>
 double Seconds(int rounds, const F& call) {
   int64_t best = std::numeric_limits<int64_t>::max();
@@ -22,6 +22,7 @@ double Seconds(int rounds, const F& call) {
   return static_cast<double>(std::max<int64_t>(1, best)) * 1e-9;
 }
 
+// Formats one number with a format of printf.
 std::string Format(const char* format, double value) {
   char text[64];
   std::snprintf(text, sizeof text, format, value);

@@ -21,6 +21,8 @@ class CallerProgress final : public ProgressEngine {
   void WaitFor(uint64_t count) override;
 
  private:
+  // Continues the queue as far as it can without waiting. Returns whether the first `until`
+  // all-reduces, or all, are done.
   bool Advance(uint64_t until);
 
   NodeAllReduce& sum_;

@@ -18,6 +18,8 @@ class HostCommunicator::Spent {
   int64_t begin_ = MonotonicNs();
 };
 
+// Adds the slice to the open bucket, which is submitted when it has reached the size of SetBucket,
+// or first if the slice does not follow it in memory. Slice 0 begins a new pass.
 void HostCommunicator::OnGradientReady(int slice, std::span<float> values) {
   const Spent spent(*this);
   status_.progress.fetch_add(1, std::memory_order_relaxed);
@@ -32,6 +34,7 @@ void HostCommunicator::OnGradientReady(int slice, std::span<float> values) {
   progress_.Poll();
 }
 
+// Submits the open bucket, if there is one.
 void HostCommunicator::Flush() {
   if (bucket_.empty()) return;
   progress_.Submit(bucket_);
@@ -46,6 +49,7 @@ void HostCommunicator::WaitGradient(int slice) {
   progress_.WaitFor(sum_of_[static_cast<size_t>(slice)]);
 }
 
+// Submits the open bucket first, because all ranks must reduce in one order.
 void HostCommunicator::AllReduce(std::span<float> values) {
   const Spent spent(*this);
   status_.progress.fetch_add(1, std::memory_order_relaxed);

@@ -66,6 +66,7 @@ void ThreadProgress::Run(std::span<float> values) {
   status.waiting_since.store(0, std::memory_order_relaxed);
 }
 
+// Looks for a failure at least twice a second, because a thread that has failed completes nothing.
 void ThreadProgress::WaitFor(uint64_t count) {
   awaited_ = true;
   const int64_t begin = MonotonicNs();

@@ -29,6 +29,7 @@
 namespace trainer {
 namespace {
 
+// The ranks of a node communicate in shared memory, nodes through MPI.
 class JoinedWorld final : public World {
  public:
   JoinedWorld(JoinedRank joined, std::unique_ptr<MpiThread> thread, std::unique_ptr<Mpi> mpi,
@@ -61,6 +62,7 @@ class JoinedWorld final : public World {
   const ControlBlock& block() const { return *joined_.block; }
   const JoinedRank& joined() const { return joined_; }
   bool finished() const { return finished_; }
+  // Ends the ranks of all nodes, after a failure.
   void Abort(int code);
 
  private:
@@ -96,6 +98,7 @@ class JoinedWorld final : public World {
   bool serving_ = false;
 };
 
+// The world of this process; null until JoinWorld has found one.
 std::unique_ptr<JoinedWorld>& Own() {
   static std::unique_ptr<JoinedWorld> world;
   return world;
@@ -114,7 +117,8 @@ std::unique_ptr<MpiRpc> MakeRpc(Mpi* mpi, const JoinedRank& joined) {
       [&block] { ThrowIfFailed(block); });
 }
 
-// The link also runs RPC handlers while it waits, so ranks of other nodes get replies meanwhile.
+// Returns null on one node. The link also runs RPC handlers while it waits, so ranks of other nodes
+// get replies meanwhile.
 std::unique_ptr<InterNodeAllReduce> MakeLink(Mpi* mpi, const JoinedRank& joined,
                                              const ThreadProgress& progress, MpiRpc* rpc) {
   if (joined.map.nodes() < 2) return nullptr;
@@ -244,13 +248,14 @@ void JoinedWorld::SumByMpi(std::span<float> values, const std::function<void()>&
   });
 }
 
-// Called while no all-reduce of host memory is pending.
+// Runs a task on the MPI thread, between all-reduces; none of host memory may be pending.
 void JoinedWorld::RunOnMpi(const std::function<void()>& task) {
   StopProgress();
   thread_->Run(task);
   StartProgress();
 }
 
+// Lets the MPI thread run all-reduces; nothing on one node, where the caller runs them.
 void JoinedWorld::StartProgress() {
   if (link_ == nullptr) return;
   serving_ = true;
@@ -300,7 +305,8 @@ void JoinedWorld::Abort(int code) {
                    environment.count_variable, " and PMIX_RANK"));
 }
 
-// Otherwise each process would train its own model, and all would write the same files.
+// Throws for a launcher of another MPI. Otherwise each process would train its own model, and all
+// would write the same files.
 [[noreturn]] void FailAlone(const LaunchEnvironment& environment) {
   const std::string& variable = environment.count_variable;
   throw Error(ErrorCode::kUnavailable,

@@ -19,6 +19,7 @@ void Add(CoreSet* cores, int core) {
   (*cores)[static_cast<size_t>(core / 64)] |= uint64_t{1} << (core % 64);
 }
 
+// Returns whether the sets have a common core.
 bool Meet(const CoreSet& a, const CoreSet& b) {
   for (size_t i = 0; i < a.size(); ++i) {
     if ((a[i] & b[i]) != 0) return true;

@@ -13,9 +13,11 @@ constexpr int kMostRanks = 1 << 16;  // ranks of one node; memory is mapped for 
 
 using Get = std::function<const char*(const char*)>;
 
+// Returns the value of a variable that counts tasks; 0 if it is not a positive whole number.
 int Number(const Get& get, const char* name) { return ParseThreadCount(get(name)); }
 
-// Sets count and count_variable. Returns whether MPI joins several ranks.
+// Returns whether MPI joins several ranks, and sets count and count_variable. The count is 0 if
+// only MPI knows it.
 bool IsInMpiWorld(const Get& get, LaunchEnvironment* found) {
   // Open MPI's mpirun sets OMPI_COMM_WORLD_SIZE, MPICH's mpirun and srun --mpi=pmi2 set PMI_SIZE,
   // and srun --mpi=pmix sets PMIX_RANK.
@@ -46,6 +48,7 @@ bool IsInOwnWorld(const char* text, LaunchEnvironment* found) {
   return false;
 }
 
+// Returns this process's rank as its launcher says; 0 if it does not.
 int RankOf(const Get& get) {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"}) {
     int rank = 0;
@@ -57,6 +60,7 @@ int RankOf(const Get& get) {
   return 0;
 }
 
+// Returns a warning if Slurm started or reserved several tasks, which MPI does not join; else "".
 std::string SlurmWarning(const Get& get) {
   const int in_step = Number(get, "SLURM_STEP_NUM_TASKS");
   if (in_step > 1) {

@@ -30,6 +30,8 @@ constexpr std::array kHandedOn = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 // The time that ranks have to end by themselves after a failure, before they are killed.
 constexpr int64_t kPatience = 7'000'000'000;  // nanoseconds
 
+// Returns the signals for which the launcher waits: the forwarded ones, the end of a child
+// (SIGCHLD) and the terminal's stop key (SIGTSTP).
 sigset_t Signals() {
   sigset_t set;
   sigemptyset(&set);
@@ -39,12 +41,15 @@ sigset_t Signals() {
   return set;
 }
 
+// The parent process of the ranks. It forwards signals, records how each rank ends and reports
+// ranks that ended without a message.
 class Launcher {
  public:
   explicit Launcher(int ranks)
       : block_(SharedSegment(ControlBlock::Bytes(ranks)), ranks),
         processes_(static_cast<size_t>(ranks)) {}
 
+  // Starts the ranks and returns the exit code of the run when all have ended.
   int Run() {
     const sigset_t signals = Signals();
     sigprocmask(SIG_BLOCK, &signals, &before_);
@@ -55,7 +60,8 @@ class Launcher {
   }
 
  private:
-  // Ranks read each other's status in the control block, so all must be entered before any begins.
+  // Forks all ranks, each bound to its own cores. Ranks read each other's status in the control
+  // block, so they wait at `gate_` until all are entered in it.
   void Start() {
     const std::vector<std::string> command = CommandLine();
     const int ranks = block_.local_size();
@@ -108,6 +114,8 @@ class Launcher {
     _exit(static_cast<int>(ErrorCode::kResource));
   }
 
+  // Handles one signal, or looks for ended ranks after 0.2 s without one. SIGTSTP stops all ranks
+  // and then the launcher. Kills the ranks that are still alive 7 s after the first failure.
   void WaitForEvent(const sigset_t& signals) {
     const timespec time = {0, 200'000'000};
     const int signal = sigtimedwait(&signals, nullptr, &time);
@@ -126,8 +134,8 @@ class Launcher {
     if (MonotonicNs() - failed_since_ > kPatience) SendAll(SIGKILL);
   }
 
-  // Reports how a rank ended before waitpid removes the zombie: after that the other ranks find the
-  // process gone and would report less.
+  // Removes ended children. Reports how a rank ended before waitpid removes the zombie: after that
+  // the other ranks find the process gone and would report less.
   void Reap() {
     for (int rank = 0; rank < block_.local_size(); ++rank) {
       pid_t& process = processes_[static_cast<size_t>(rank)];
@@ -145,6 +153,9 @@ class Launcher {
     }
   }
 
+  // Records how a rank ended. It is a failure of the run, unless the rank had finished or another
+  // rank has failed before. An error is printed only for a rank that could not report its own; an
+  // asynchronous rank that was killed gives a warning, and the others continue.
   void NoteEnd(int rank, int wait_status) {
     const RankStatus& status = block_.status(rank);
     const int code = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 0;
@@ -184,6 +195,8 @@ class Launcher {
     }
   }
 
+  // Returns the exit code of the first failure, or of the finished ranks. Ends this process by the
+  // forwarded signal if that ended the ranks.
   int Outcome() const {
     if (ended_by_ != 0) {
       ::signal(ended_by_, SIG_DFL);

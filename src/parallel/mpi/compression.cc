@@ -32,7 +32,8 @@ TRAINER_INLINE float PowerOf2(int exponent) {
   return FloatOf(static_cast<uint32_t>(exponent + kBias) << kFractionBits);
 }
 
-// Returns the exponent of the power of two that scales the largest finite number to [2^14, 2^15).
+// Returns the exponent of the power of two that scales the largest finite number to [2^14, 2^15);
+// at most 120, also if all numbers are 0.
 TRAINER_INLINE int ScaleOf(const float* values, size_t count) {
   uint32_t largest = 0;
   for (size_t i = 0; i < count; ++i) {
@@ -42,6 +43,8 @@ TRAINER_INLINE int ScaleOf(const float* values, size_t count) {
   return std::min(kTop + kBias - static_cast<int>(largest >> kFractionBits), kMostScale);
 }
 
+// Encodes one block of at most 16 numbers as f16 with error feedback: writes the rounded values[i]
+// + rest[i] to `to`, their common exponent to `scale` and the rounding errors to `rest`.
 TRAINER_INLINE void EncodeHalfLine(const float* values, float* rest, size_t count, uint16_t* to,
                                    int8_t* scale) {
   float sum[kScaleBlock] = {};
@@ -55,6 +58,7 @@ TRAINER_INLINE void EncodeHalfLine(const float* values, float* rest, size_t coun
   }
 }
 
+// Encodes numbers as f16, in blocks that have one scale each.
 TRAINER_ROUNDS
 void EncodeHalves(const float* values, float* rest, size_t count, uint16_t* to, int8_t* scales) {
   size_t i = 0;
@@ -64,6 +68,7 @@ void EncodeHalves(const float* values, float* rest, size_t count, uint16_t* to, 
   if (i < count) EncodeHalfLine(values + i, rest + i, count - i, to + i, scales);
 }
 
+// Undoes EncodeHalves, except for the rounding.
 TRAINER_ROUNDS
 void DecodeHalves(const uint16_t* from, const int8_t* scales, size_t count, float* values) {
   for (size_t line = 0; line < count; line += kScaleBlock) {
@@ -73,6 +78,7 @@ void DecodeHalves(const uint16_t* from, const int8_t* scales, size_t count, floa
   }
 }
 
+// Encodes numbers as bf16 with error feedback.
 TRAINER_ROUNDS
 void EncodeUpperHalves(const float* values, float* rest, size_t count, BFloat16* to) {
   for (size_t i = 0; i < count; ++i) {

@@ -22,6 +22,8 @@ std::span<T> Piece(std::span<T> values, size_t node, size_t nodes) {
 
 }  // namespace
 
+// Also counts the bytes that are sent. Each number is sent about twice, once as a term and once as
+// a sum, except in this node's own piece.
 void InterNodeAllReduce::AllReduceGradients(int rail, std::span<float> values,
                                             std::span<const float> block) {
   const std::vector<int>& ranks = rails_[static_cast<size_t>(rail)];
@@ -37,6 +39,8 @@ void InterNodeAllReduce::AllReduceGradients(int rail, std::span<float> values,
   }
 }
 
+// Reduces at most kChunkFloats compressed numbers: encodes and exchanges the pieces, adds the
+// decoded ones, and distributes the encoded sums.
 void InterNodeAllReduce::AllReduceCompressed(const std::vector<int>& ranks, std::span<float> values,
                                              std::span<const float> block) {
   const size_t nodes = ranks.size(), self = static_cast<size_t>(node_);
@@ -61,8 +65,8 @@ void InterNodeAllReduce::AllReduceCompressed(const std::vector<int>& ranks, std:
   AllGather(ranks, values, block);
 }
 
-// Sends each node its piece of this node's numbers and receives the others' numbers of the own
-// piece.
+// Encodes all pieces of this node's numbers, also its own, sends each to the node that adds it, and
+// receives the others' numbers of the own piece.
 void InterNodeAllReduce::ExchangePieces(const std::vector<int>& ranks,
                                         std::span<const float> values,
                                         std::span<const float> block) {
@@ -80,7 +84,8 @@ void InterNodeAllReduce::ExchangePieces(const std::vector<int>& ranks,
   Wait();
 }
 
-// Sends the rounded sum of this node's piece to all nodes and receives their sums.
+// Sends the rounded sum of this node's piece to all nodes and receives their sums. The own sum is
+// decoded, too, so that all nodes have the same bits.
 void InterNodeAllReduce::AllGather(const std::vector<int>& ranks, std::span<float> values,
                                    std::span<const float> block) {
   const size_t nodes = ranks.size(), self = static_cast<size_t>(node_);
@@ -99,15 +104,18 @@ void InterNodeAllReduce::AllGather(const std::vector<int>& ranks, std::span<floa
   }
 }
 
+// Starts sending encoded gradients and counts their bytes.
 void InterNodeAllReduce::Send(std::span<const std::byte> coded, int rank, int tag) {
   mpi_.Send(coded, rank, tag);
   sent_bytes_ += coded.size();
 }
 
+// Returns the send buffer for the piece of a node, of `count` numbers.
 std::span<std::byte> InterNodeAllReduce::CodedFor(size_t node, size_t count) {
   return {coded_.data() + stride_ * node, CompressedBytes(type_, count)};
 }
 
+// Returns the receive buffer for a message of a node, of `count` numbers.
 std::span<std::byte> InterNodeAllReduce::FromOther(size_t node, size_t count) {
   return {others_.data() + stride_ * node, CompressedBytes(type_, count)};
 }

@@ -58,6 +58,7 @@ struct Table {
 #endif
 };
 
+// Sets *to to the address of a symbol. Throws kUnavailable if the library lacks it.
 template <class T>
 void Find(void* library, const char* name, T* to) {
   void* const found = dlsym(library, name);
@@ -70,16 +71,18 @@ void Find(void* library, const char* name, T* to) {
   *to = reinterpret_cast<T>(found);
 }
 
-// Over TCP, Open MPI "puts" long messages, which waits for the receiver before each message. When
-// both directions are busy, as in our all-reduces, a link then carries 0.6 of its capacity (100 and
-// 300 Mbit/s, 1 MiB each way, Open MPI 4.1.4). Messages sent in pieces fill it. The user's own
-// setting takes precedence.
+// Makes Open MPI send long messages over TCP in pieces. Its default, "put", waits for the receiver
+// before each message. When both directions are busy, as in our all-reduces, a link then carries
+// 0.6 of its capacity (100 and 300 Mbit/s, 1 MiB each way, Open MPI 4.1.4). Messages sent in pieces
+// fill it. The user's own setting takes precedence.
 void ChooseSettings() {
 #ifdef OPEN_MPI
   setenv("OMPI_MCA_btl_tcp_flags", "send,inplace", 0);
 #endif
 }
 
+// Loads the MPI library and looks up all its functions. Throws kUnavailable if the library is
+// missing or is another MPI than the one of this build.
 Table OpenLibrary() {
   ChooseSettings();
   // RTLD_GLOBAL, because MPI opens its own plugins, which look up its symbols.
@@ -117,6 +120,7 @@ Table OpenLibrary() {
   return table;
 }
 
+// Implements Mpi by calls of the loaded library.
 class Library final : public Mpi {
  public:
   Library() : mpi_(OpenLibrary()) {
@@ -197,7 +201,8 @@ class Library final : public Mpi {
     return sends_.empty();
   }
 
-  // Receives a message that a probe has found without blocking, because a long one takes time.
+  // Begins to receive a message that has arrived, without blocking, because a long one takes time.
+  // Returns the first message that is complete, unless an earlier one of its sender is not.
   bool TryReceive(int tag, int* rank, std::vector<std::byte>* bytes) override {
     int there = 0;
     MPI_Status status;
@@ -259,18 +264,21 @@ class Library final : public Mpi {
     std::vector<std::byte> bytes;
   };
 
-  // MPI sets a completed request to MPI_REQUEST_NULL, which tests as complete again.
+  // Returns whether a send or receive is complete. MPI sets a completed request to
+  // MPI_REQUEST_NULL, which tests as complete again.
   bool IsDone(MPI_Request* request) const {
     int done = 0;
     Check(mpi_.Test(request, &done, MPI_STATUS_IGNORE), "MPI_Test");
     return done != 0;
   }
 
+  // Converts a size to an int, by which MPI counts. Throws kInternal if it is too large.
   static int Count(size_t size) {
     if (size > INT_MAX) throw Error(ErrorCode::kInternal, "a message is too large for MPI");
     return static_cast<int>(size);
   }
 
+  // Throws kPeerLost with MPI's explanation if `call` has not returned MPI_SUCCESS.
   void Check(int result, const char* call) const {
     if (result == MPI_SUCCESS) return;
     char text[MPI_MAX_ERROR_STRING] = {};

@@ -61,6 +61,7 @@ MpiRpc::Waiting::Waiting(MpiRpc& post, int rank) : status_(post.status_) {
 
 MpiRpc::Waiting::~Waiting() { status_.remote_wait_since = 0; }
 
+// Sends a message, in fragments if it is too long for one.
 void MpiRpc::Send(Envelope envelope) {
   auto begin = envelope.bytes.begin();
   while (static_cast<size_t>(envelope.bytes.end() - begin) > most_bytes_) {
@@ -72,6 +73,7 @@ void MpiRpc::Send(Envelope envelope) {
   SendFragment(envelope.rank, envelope.header, std::move(envelope.bytes));
 }
 
+// Sends bytes with their header in one message of MPI.
 void MpiRpc::SendFragment(int rank, const Header& header, Bytes bytes) {
   const size_t size = bytes.size();
   bytes.resize(size + sizeof(Header));
@@ -79,7 +81,8 @@ void MpiRpc::SendFragment(int rank, const Header& header, Bytes bytes) {
   mpi_.SendDetached(std::move(bytes), rank, kRpcTag);
 }
 
-// Returns whether the message is complete, with its earlier fragments in front. If not, keeps it.
+// Returns whether the message is complete; if so, puts its earlier fragments in front. If not,
+// keeps the bytes as fragments of their sender.
 bool MpiRpc::IsWhole(Envelope* envelope) {
   const bool is_fragment = envelope->header.form == Form::kFragment;
   if (!is_fragment && !begun_.contains(envelope->rank)) return true;
@@ -91,6 +94,7 @@ bool MpiRpc::IsWhole(Envelope* envelope) {
   return true;
 }
 
+// Sends the requests that CallAsync has queued.
 void MpiRpc::SendWaiting() {
   std::vector<Envelope> envelopes;
   {
@@ -100,6 +104,7 @@ void MpiRpc::SendWaiting() {
   for (Envelope& envelope : envelopes) Send(std::move(envelope));
 }
 
+// Receives and processes all messages that have arrived. Returns whether there were any.
 bool MpiRpc::TakeAll() {
   bool any = false;
   Envelope envelope;
@@ -114,6 +119,9 @@ bool MpiRpc::TakeAll() {
   return any;
 }
 
+// Processes one complete message: keeps a request for AnswerAll, gives a reply to Wait, replies to
+// a ping. A pong is a sign of life if its sender has made progress since the last one, or waits for
+// another rank.
 void MpiRpc::Take(Envelope envelope) {
   switch (envelope.header.form) {
     case Form::kQuestion:
@@ -144,6 +152,8 @@ void MpiRpc::Take(Envelope envelope) {
   }
 }
 
+// Runs the handlers of all open requests and sends their replies. A request stays open if its
+// handler cannot answer yet or is not registered. Returns whether any was answered.
 bool MpiRpc::AnswerAll() {
   const std::lock_guard lock(answering_);
   bool any = false;
@@ -161,6 +171,8 @@ bool MpiRpc::AnswerAll() {
   return any;
 }
 
+// Pings the rank for which this one waits, at most once a second, if it has given no sign of life
+// for a second.
 void MpiRpc::AskForLife(int64_t now) {
   const int64_t since = status_.remote_wait_since;
   if (since == 0 || now - since < kLifeInterval || now - asked_ < kLifeInterval) return;

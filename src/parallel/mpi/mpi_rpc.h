@@ -61,7 +61,7 @@ class MpiRpc final : public Rpc {
   void Drain();
 
  private:
-  // kFragment: more bytes of the same message follow.
+  // kQuestion: a request. kFragment: more bytes of the same message follow.
   enum class Form : uint32_t { kQuestion, kReply, kPing, kPong, kFragment };
   // Each message ends with a header.
   struct Header {

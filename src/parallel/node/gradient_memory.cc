@@ -34,7 +34,8 @@ std::span<const float> GradientMemory::RegionOf(std::span<const float> values) c
   return {reinterpret_cast<const float*>(own), region.bytes / sizeof(float)};
 }
 
-// Memory is mapped in whole pages, which satisfies any alignment.
+// Announces this rank's block in the control block and maps the blocks of the other ranks between
+// two barriers. Memory is mapped in whole pages, which satisfies any alignment.
 void* GradientMemory::do_allocate(size_t bytes, size_t) {
   SharedSegment own(bytes);
   RankStatus& status = block_.status(local_);

@@ -39,8 +39,9 @@ RankStatus& MemfdWindow::StatusOf(int rank) const {
   return block_.status(static_cast<int>(std::ranges::find(map_.own(), rank) - map_.own().begin()));
 }
 
-// Rank 0 is never marked: it tests and saves, so the run is lost without it. No rank continues
-// before all are marked, because one may die before it runs again.
+// Marks this rank as one whose death the others survive. Rank 0 is never marked: it tests and
+// saves, so the run is lost without it. No rank continues before all are marked, because one may
+// die before it runs again.
 void MemfdWindow::EnterAsync(bool needed) {
   if (map_.own()[static_cast<size_t>(map_.local)] != 0 && !needed) {
     block_.status(map_.local).is_async = 1;
@@ -59,12 +60,13 @@ void MemfdWindow::ThrowIfFailed() {
   if (block_.failure().code != 0) throw PeerFailed(block_.failure().code);
 }
 
-// The last visible progress of a rank for which this one waits.
+// The last visible progress of a rank for which this one waits, and when it was seen (MonotonicNs).
 struct MemfdWindow::Silence {
   uint32_t progress = 0;
   int64_t since = 0, looked = 0;
 };
 
+// Whether a rank of another node is alive is checked by RPC and the watchdog.
 void MemfdWindow::WaitFor(int rank, const std::function<bool()>& ready) {
   if (!IsSameNode(rank)) {
     if (ready()) return;

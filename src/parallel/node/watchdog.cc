@@ -25,6 +25,7 @@ constexpr milliseconds kStopped{1000};
 
 int64_t Ns(milliseconds time) { return std::chrono::nanoseconds(time).count(); }
 
+// Converts nanoseconds to seconds, cut to one decimal.
 double WatchSeconds(int64_t ns) { return static_cast<double>(ns / 100'000'000) / 10; }
 
 bool IsGone(pid_t process) { return process > 0 && kill(process, 0) != 0 && errno == ESRCH; }
@@ -47,6 +48,8 @@ Watchdog::~Watchdog() {
   thread_.join();
 }
 
+// The thread: looks every 0.1 s until a rank fails. Then it waits for the grace period, removes the
+// files that this process would leave over (RemoveOwnFiles) and ends the process.
 void Watchdog::Loop() {
   int64_t failed = 0;  // MonotonicNs when the failure was seen
   while (!ending_) {
@@ -68,8 +71,9 @@ void Watchdog::Loop() {
   }
 }
 
-// A batch system that suspends a job stops all its processes. No rank counts as silent for that
-// time, so silence is measured anew from the moment when this process continues.
+// Notes that the watchdog looks now, and whether this process was suspended before. A batch system
+// that suspends a job stops all its processes. No rank counts as silent for that time, so silence
+// is measured anew from the moment when this process continues.
 void Watchdog::NoteLook(int64_t now) {
   if (now - looked_ > Ns(kStopped)) awake_since_ = now;
   looked_ = now;
@@ -86,12 +90,15 @@ bool Watchdog::IsLast(int local) const {
   return true;
 }
 
+// Returns whether no rank of the node has reported the silence of `local` in its present phase yet,
+// and marks it as reported.
 bool Watchdog::IsFirstReport(int local) const {
   RankStatus& other = block_.status(local);
   const uint32_t now = other.phase.load() + 1;
   return other.reported.exchange(now) != now;
 }
 
+// Notes the progress of all ranks of the node, and checks those for which this rank waits.
 void Watchdog::CheckPeers(int64_t now) {
   const int64_t since = own_.waiting_since.load();
   for (int local = 0; local < block_.local_size(); ++local) {
@@ -103,6 +110,9 @@ void Watchdog::CheckPeers(int64_t now) {
   }
 }
 
+// Checks a rank of the node for which this one waits and which has been silent for `silent` ns:
+// gives up if its process has ended or after the time-out, and warns once before. A rank that waits
+// for another node itself is not blamed.
 void Watchdog::CheckPeer(int local, int64_t silent) {
   const RankStatus& other = block_.status(local);
   const int rank = other.rank.load();
@@ -138,6 +148,7 @@ void Watchdog::CheckRemoteWait(int64_t now) {
   LOG(WARNING) << "Waiting for " << name << ", silent for " << WatchSeconds(silent) << " s";
 }
 
+// Ends the run because `rank` is lost. Prints the message unless a failure was recorded before.
 void Watchdog::GiveUp(int rank, const std::string& message) const {
   if (!block_.ReportFailure({static_cast<int>(ErrorCode::kPeerLost), rank})) return;
   std::fprintf(stderr, "error: %s\n", message.c_str());
