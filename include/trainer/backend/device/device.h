@@ -29,8 +29,8 @@ class CopyStream {
  public:
   // Waits until the copies queued so far are done.
   virtual ~CopyStream() = default;
-  // `host` must be memory from Device::PinnedMemory and must not change until WaitForCopies
-  // returns.
+  // Queues a copy. `host` must be memory from Device::PinnedMemory and must not change until
+  // WaitForCopies returns.
   virtual void CopyToDevice(void* to, const void* host, size_t bytes) = 0;
   // Computations queued from now on start after the copies queued so far are done.
   virtual void ComputeWaitsForCopies() = 0;
@@ -60,7 +60,7 @@ class Device {
   virtual ~Device() = default;
 
   virtual DeviceKind kind() const = 0;
-  // "CPU, 2 threads, AVX-512"
+  // Returns a description for the log: "CPU, 2 threads, AVX-512".
   virtual std::string Describe() const = 0;
 
   // Whether calls return before their work is done. If so, a host that reads a number waits for all
@@ -80,13 +80,13 @@ class Device {
   // Returns `bytes` of memory aligned to 64 bytes, with undefined content. Throws kResource with
   // the size that was asked for.
   virtual void* Allocate(size_t bytes) const = 0;
-  // Work queued before may still use the memory.
+  // Frees memory of Allocate. Work queued before may still use the memory.
   virtual void Free(void* memory) const = 0;
-  // `host` may change as soon as the call returns.
+  // Queues a copy from the host. `host` may change as soon as the call returns.
   virtual void CopyToDevice(void* to, const void* host, size_t bytes) const = 0;
-  // Waits for all queued work.
+  // Returns when `host` holds the data, after all queued work.
   virtual void CopyToHost(void* host, const void* from, size_t bytes) const = 0;
-  // Sets each byte to `value`.
+  // Queues work that sets each byte to `value`.
   virtual void Memset(void* memory, unsigned char value, size_t bytes) const = 0;
   void Zero(void* memory, size_t bytes) const { Memset(memory, 0, bytes); }
   // Returns when all queued work is done.
@@ -121,7 +121,8 @@ class Device {
   virtual std::unique_ptr<LrnPrimitive> NewLrn(const LrnDesc& desc) const = 0;
   virtual std::unique_ptr<SoftmaxPrimitive> NewSoftmax(const SoftmaxDesc& desc) const = 0;
 
-  // Operations that need no primitive. Copy copies within the memory of this device.
+  // Copies within the memory of this device, as CopyDesc defines it. This and the following
+  // operations need no primitive.
   virtual void Copy(const CopyDesc& desc, const void* from, void* to) const = 0;
   // Copies `from` into `to`, which must have the same count; the storage types may differ.
   virtual void Convert(const ConstTensor& from, const Tensor& to) const = 0;

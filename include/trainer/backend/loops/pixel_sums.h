@@ -11,6 +11,8 @@ namespace pixel_sums_internal {
 
 inline constexpr int kLanes = 16;
 
+// Sums up to kLanes neighbouring channels of a chunk on the CPU. `groups` is the number of such
+// groups of channels; task t is group t % groups of chunk t / groups.
 template <class F>
 struct ChunkSums {
   F f;

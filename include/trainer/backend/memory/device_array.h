@@ -20,6 +20,7 @@ class DeviceFloats {
               {&device, from, count * sizeof(float)}) {
     Clear();
   }
+  // Sets all elements to 0.
   void Clear() { device_->Zero(data_.get(), count_ * sizeof(float)); }
 
   float* data() const { return static_cast<float*>(data_.get()); }

@@ -58,6 +58,7 @@ class BatchNormPrimitive : public Primitive {
  public:
   virtual size_t WorkspaceBytes() const = 0;
   virtual size_t ScratchBytes() const = 0;
+  // Returns the arrays of the statistics in a workspace of WorkspaceBytes().
   virtual BatchNormStats StatsIn(std::span<std::byte> workspace) const = 0;
 
   // From now on Backward calls `join` between its two passes, unless the moments are stored or dx
@@ -74,6 +75,7 @@ class BatchNormPrimitive : public Primitive {
   virtual void Forward(const BatchNormTensors& in, const BatchNormStats& at) = 0;
   // Writes y again from the statistics that Forward left in `at`.
   virtual void Recompute(const BatchNormTensors& in, const BatchNormStats& at) = 0;
+  // Computes the gradients that `in` asks for. `at` holds the statistics that Forward left.
   virtual void Backward(const BatchNormGradients& in, const BatchNormStats& at,
                         std::span<std::byte> scratch) = 0;
 };

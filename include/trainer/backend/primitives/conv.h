@@ -41,12 +41,15 @@ struct ConvDesc {
 class ConvPrimitive : public Primitive {
  public:
   virtual size_t ScratchBytes() const = 0;  // the maximum over the calls below
+  // Writes y, with the bias if the description has one, and max(0, y) in its place if it asks for
+  // that.
   virtual void Forward(ConstTensor x, const float* weight, const float* bias, Tensor y,
                        std::span<std::byte> scratch) = 0;
-  // Adds to dweight, and to dbias unless it is null.
+  // Adds the gradient of the weight to dweight, and the gradient of the bias to dbias unless it is
+  // null.
   virtual void BackwardWeight(ConstTensor x, ConstTensor dy, float* dweight, float* dbias,
                               std::span<std::byte> scratch) = 0;
-  // Overwrites dx.
+  // Overwrites dx with the gradient of x.
   virtual void BackwardData(ConstTensor dy, const float* weight, Tensor dx,
                             std::span<std::byte> scratch) = 0;
 

@@ -33,8 +33,9 @@ class PoolPrimitive : public Primitive {
   // Size of the memory that must be kept from Forward to Backward: the winners of a max pool. 0 for
   // an average.
   virtual size_t WorkspaceBytes() const = 0;
+  // Writes y and, for a max pool in training, the winners.
   virtual void Forward(ConstTensor x, Tensor y, std::span<std::byte> workspace) = 0;
-  // Overwrites dx.
+  // Overwrites dx with the gradient of x.
   virtual void Backward(ConstTensor dy, Tensor dx, std::span<const std::byte> workspace) = 0;
   // Max only, after Forward. Writes the winner's index h * W + w in the input plane as float,
   // shaped like y; -1 for an empty window.
