@@ -98,25 +98,31 @@ class BatchNormPasses final : public BatchNormPrimitive {
     float *means, *sums;
   };
 
+  // Throws kInternal unless the tensor has the planned shape and type.
   void Expect(const ConstTensor& tensor) const {
     ExpectPlanned("batch normalisation", desc_.shape, desc_.dtype, tensor);
   }
   int64_t Channels() const { return pixels_.rows.length; }
+  // Return the parts of the scratch: two means per channel, then the sums of the chunks.
   static float* Means(std::span<std::byte> scratch) {
     return reinterpret_cast<float*>(scratch.data());
   }
   float* Sums(std::span<std::byte> scratch) const { return Means(scratch) + 2 * Channels(); }
 
+  // Returns the functor that computes x * factor + shift around the mean: y without `other` and
+  // ReLU.
   template <class T>
   static Normalize<T, false> Normal(const ConstTensor& x, const float* shift,
                                     const BatchNormStats& at) {
     return {x.As<T>(), at.mean, at.factor, shift};
   }
+  // Returns the functor that computes z from x.
   template <class T>
   static NormalFromInput<T> ZFromX(const Run<T>& run) {
     return {run.in.x.template As<T>(), run.at.mean, run.at.inverse};
   }
 
+  // The second pass of forward: writes y.
   template <class T, bool kRelu>
   void Write(const BatchNormTensors& in, const BatchNormStats& at) const {
     const T* x = in.x.As<T>();
@@ -130,13 +136,15 @@ class BatchNormPasses final : public BatchNormPrimitive {
                      y != x && y != other);
   }
 
+  // Both passes of backward, with the given gradient g and with z computed from x.
   template <class T, class G>
   void FromX(const Run<T>& run, const G& g) const {
     Sum(run, g, ZFromX(run));
     Finish(run, g, ZFromX(run));
   }
 
-  // The first pass writes the gradient of `other`, which then also serves as g in the second pass.
+  // Both passes of backward if there is `other`. The first pass writes its gradient, which then
+  // also serves as g in the second pass.
   template <class T, class G>
   void WithOther(const Run<T>& run, const G& g) const {
     T* const to = run.in.dother.template As<T>();
@@ -151,11 +159,14 @@ class BatchNormPasses final : public BatchNormPrimitive {
     Finish(run, written, ZFromX(run));
   }
 
+  // Returns whether the first pass of backward is needed: dx depends on its sums unless the moments
+  // are stored, and the gradients of scale and shift are such sums.
   bool NeedsSums(const BatchNormGradients& in) const {
     return !desc_.stored || in.dscale != nullptr || in.dshift != nullptr;
   }
 
-  // Computes the sums of g and g * z if they are needed, and the gradients of scale and shift.
+  // The first pass of backward, if it is needed: computes the means of g and g * z, and adds to the
+  // gradients of scale and shift.
   template <class T, class G, class Z>
   void Sum(const Run<T>& run, const G& g, const Z& z) const {
     if (!NeedsSums(run.in)) return;
@@ -166,6 +177,7 @@ class BatchNormPasses final : public BatchNormPrimitive {
     if (join_ && !desc_.stored && run.in.dx.data != nullptr) join_(mean_g, 2 * Channels());
   }
 
+  // The second pass of backward: writes dx, if it is requested.
   template <class T, class G, class Z>
   void Finish(const Run<T>& run, const G& g, const Z& z) const {
     T* const dx = run.in.dx.template As<T>();

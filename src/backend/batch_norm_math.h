@@ -88,6 +88,7 @@ struct MomentsOfChunks {
       count = both;
     }
   };
+  // Returns the moments of channel c over chunk k.
   HD Part OfChunk(int64_t k, int64_t c) const {
     const int64_t channels = in.rows.length, begin = k * in.chunk_rows;
     const int64_t wish = begin + in.chunk_rows;
@@ -96,6 +97,7 @@ struct MomentsOfChunks {
     const double own = Load(x[in.rows.Start(begin) + c * in.rows.inner]) + sum / n;
     return {n, own, sum_squares - sum * sum / n};
   }
+  // Stores the moments of channel c over all pixels.
   HD void Finish(int64_t c, const Part& all) const {
     mean[c] = static_cast<float>(all.mean);
     variance[c] = static_cast<float>(all.squares > 0 ? all.squares / all.count : 0);
@@ -118,10 +120,12 @@ struct MeansOfChunks {
       b += other.b;
     }
   };
+  // Returns the sums of channel c over chunk k.
   HD Part OfChunk(int64_t k, int64_t c) const {
     const int64_t channels = in.rows.length;
     return {sums[2 * k * channels + c], sums[(2 * k + 1) * channels + c]};
   }
+  // Stores the means of channel c over all pixels.
   HD void Finish(int64_t c, const Part& all) const {
     const auto pixels = static_cast<double>(in.rows.count);
     a[c] = static_cast<float>(all.a / pixels);
@@ -166,6 +170,7 @@ struct Normalize {
   }
   uintptr_t Addresses() const { return AddressOf(x) | AddressOf(mean) | AddressOf(factor); }
 };
+// Computes y from x and `other`.
 template <class T, bool kRelu, class N = Normalize<T, false>, class X = const T*>
 struct NormalizeAndAdd {
   N normalize;
@@ -182,7 +187,7 @@ struct NormalizeAndAdd {
   uintptr_t Addresses() const { return normalize.Addresses() | AddressOf(other); }
 };
 
-// The gradient of z * scale + shift [+ other]: dy, masked with 0 where a ReLU gave 0.
+// g, the gradient of z * scale + shift [+ other]: without a ReLU it is dy.
 template <class T, class X = const T*>
 struct PlainGradient {
   X dy;
@@ -193,6 +198,7 @@ struct PlainGradient {
   }
   uintptr_t Addresses() const { return AddressOf(dy); }
 };
+// g with a ReLU: dy where y > 0, else 0.
 template <class T, class X = const T*>
 struct MaskedByOutput {  // reads the mask from y
   X dy, y;
@@ -203,6 +209,8 @@ struct MaskedByOutput {  // reads the mask from y
   }
   uintptr_t Addresses() const { return AddressOf(dy) | AddressOf(y); }
 };
+// g with a ReLU where y must not be read: y is computed from x with the arithmetic of forward, so
+// that the mask is exactly the same.
 template <class T, class N = Normalize<T, false>, class X = const T*>
 struct MaskedByInput {  // computes y from x again for the mask
   X dy;
@@ -233,7 +241,7 @@ struct WrittenThrough {
   uintptr_t Addresses() const { return g.Addresses() | AddressOf(to); }
 };
 
-// z is read from the output if y = z, and otherwise computed from x.
+// z, read from the output, where y = z.
 template <class T, class X = const T*>
 struct NormalFromOutput {
   X y;
@@ -244,6 +252,7 @@ struct NormalFromOutput {
   }
   uintptr_t Addresses() const { return AddressOf(y); }
 };
+// z, computed from x.
 template <class T, class X = const T*, class C = const float*>
 struct NormalFromInput {
   X x;

@@ -34,6 +34,7 @@ class ConvBackwardData {
   virtual ~ConvBackwardData() = default;
   virtual std::string Name() const = 0;
   virtual size_t ScratchBytes() const = 0;
+  // Overwrites dx.
   virtual void Run(const void* dy, const float* weight, void* dx, std::span<std::byte> scratch) = 0;
   // As in ConvPrimitive.
   virtual std::optional<PackedLayout> packed_layout() const { return std::nullopt; }
@@ -45,6 +46,7 @@ class ConvBackwardWeight {
   virtual ~ConvBackwardWeight() = default;
   virtual std::string Name() const = 0;
   virtual size_t ScratchBytes() const = 0;
+  // Adds to dweight, and to dbias unless it is null.
   virtual void Run(const void* x, const void* dy, float* dweight, float* dbias,
                    std::span<std::byte> scratch) = 0;
 };

@@ -16,6 +16,7 @@ struct Term {
   int64_t x, weight;
 };
 
+// Loops over the outputs of a convolution and over the terms of each output's sum.
 class ReferenceLoops {
  public:
   explicit ReferenceLoops(const ConvDesc& desc) : desc_(desc), positions_(desc) {
@@ -38,6 +39,7 @@ class ReferenceLoops {
     }
   }
 
+  // Calls f(Term) for every term of an output's sum; taps on padding have none.
   template <class F>
   void ForEachTerm(int64_t n, int64_t m, int64_t out, F f) const {
     const int64_t first = positions_.FirstRead(m);
@@ -111,6 +113,8 @@ class ReferenceBackwardWeight final : public ConvBackwardWeight {
   ReferenceLoops loops_;
 };
 
+// Adds the contribution of each dy to dx, in float. If dx is not f32, the sums are in scratch and
+// are rounded once.
 class ReferenceBackwardData final : public ConvBackwardData {
  public:
   explicit ReferenceBackwardData(const ConvDesc& desc)

@@ -71,6 +71,8 @@ struct ChannelPairs {
   }
 };
 
+// Writes f(offset, channel) for all channels of pixel `row`. With `stream`, computes blocks in the
+// L1 cache first and then stores them past the caches.
 template <class T, class F>
 struct PixelRow {
   static constexpr int64_t kBlock = 512;
@@ -98,6 +100,7 @@ struct PixelRow {
   }
 };
 
+// Writes f(offset, channel) for one channel of a pixel.
 template <class T, class F>
 struct StorePixel {
   F f;

@@ -30,6 +30,8 @@ struct Operands {
   bool stream;
 };
 
+// The forward pass, or the data gradient if `back`: both compute each target pixel from a window of
+// source pixels.
 class DepthwisePass {
  public:
   DepthwisePass(const ConvDesc& desc, bool back)
@@ -48,6 +50,7 @@ class DepthwisePass {
 
   size_t ScratchBytes() const { return (kTaps + 2) * channels_ * sizeof(float); }
 
+  // Packs the weights to (9, C) in scratch, then computes all targets. `bias` is null for 0.
   void Run(const void* source, const float* weight, const float* bias, void* target,
            std::span<std::byte> scratch) const {
     float* packed = reinterpret_cast<float*>(scratch.data());
@@ -74,8 +77,10 @@ class DepthwisePass {
   }
 
  private:
+  // Returns the number of lines of all target images.
   int64_t TargetLines() const { return batch_ * static_cast<int64_t>(rows_.size()); }
 
+  // Computes all target lines, window by window, for stride S.
   template <class T, class V, int S, bool kBack>
   void RunLines(const Operands& operands) const {
     const auto line = [ =, this ](int64_t at) __attribute__((always_inline)) {
@@ -102,7 +107,8 @@ class DepthwisePass {
     ParallelLanes<V>(TargetLines(), MinChunk(target_width_ * channels_), operands.stream, line);
   }
 
-  // Writes the targets [begin, end) of a window.
+  // Computes the targets of a window for all channels and writes those in [begin, end), which
+  // excludes targets outside the line.
   template <class T, class V, class Window>
   TRAINER_INLINE void RunTile(const T* const (&sources)[3][Window::kSources],
                               const Operands& operands, T* target, int64_t begin,

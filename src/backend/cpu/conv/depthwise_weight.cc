@@ -6,7 +6,8 @@
 namespace trainer::cpu {
 namespace {
 
-// Each part sums its lines into its own gradient; the parts are then added in a fixed order.
+// Computes the gradients of the weight and the bias. Each part sums its lines into its own
+// gradient; the parts are then added in a fixed order.
 class DepthwiseBackwardWeight final : public ConvBackwardWeight {
  public:
   explicit DepthwiseBackwardWeight(const ConvDesc& desc)
@@ -48,6 +49,7 @@ class DepthwiseBackwardWeight final : public ConvBackwardWeight {
     typename V::F of[kTaps + 1];
   };
 
+  // Computes the sums of all parts, one per thread, for stride S.
   template <class T, class V, int S>
   void RunParts(const void* x, const void* dy, float* sums) const {
     const auto part = [ =, this ](int64_t p) __attribute__((always_inline)) {
@@ -71,6 +73,7 @@ class DepthwiseBackwardWeight final : public ConvBackwardWeight {
   // Pixels that are summed in registers before the sums are stored: enough to make the stores
   // cheap, and few enough to stay in the nearest caches while all channels pass over them.
   static constexpr int64_t kTileWidth = 14;
+  // Returns the number of lines of a tile: several if they are not longer than kTileWidth.
   int64_t TileLines() const { return std::max<int64_t>(1, 2 * kTileWidth / out_width_); }
 
   // Adds the contribution of pixels [begin, begin + kTileWidth) of `count` lines.
@@ -129,6 +132,7 @@ class DepthwiseBackwardWeight final : public ConvBackwardWeight {
     }
   }
 
+  // Adds a vector to `to` in memory.
   template <class V>
   static TRAINER_INLINE void Add(const typename V::F& value, float* to) {
     typename V::F sum;
@@ -136,8 +140,8 @@ class DepthwiseBackwardWeight final : public ConvBackwardWeight {
     V::StoreTo(to, sum + value);
   }
 
-  // Adds a row of the sums over all parts. The last vector of a wide row ends with the last
-  // channel.
+  // Adds a row of the sums of all parts, in the order of the parts, to to[c * step]. The last
+  // vector of a wide row ends with the last channel.
   void TreeSum(const float* sums, float* to, int64_t step) const {
     for (int64_t c = 0; c < channels_; ++c) {
       const int64_t at = c < wide_ - lanes_ ? c : c + wide_ - channels_;

@@ -7,13 +7,14 @@
 namespace trainer::cpu {
 namespace {
 
-// Whether oneDNN 2.6.3 computes this wrongly in bf16, as comparisons of random shapes with the
-// reference have shown: it fails for data gradients of 1 x 1 kernels with an odd number of outputs,
-// and for weight gradients with a stride if the kernel is as long as the unpadded input or longer.
+// Returns whether oneDNN 2.6.3 computes the data gradient wrongly in bf16, as comparisons of random
+// shapes with the reference have shown: it fails for 1 x 1 kernels with an odd number of outputs.
 bool WrongBf16Data(const ConvDesc& desc) {
   return desc.dtype == DType::kBF16 && desc.out_channels / desc.group % 2 != 0 &&
          std::all_of(desc.kernel.begin(), desc.kernel.end(), [](int64_t k) { return k == 1; });
 }
+// Returns the same for the weight gradient: it fails with a stride if the kernel is as long as the
+// unpadded input or longer.
 bool WrongBf16Weight(const ConvDesc& desc) {
   for (size_t i = 0; i < desc.in.size() && desc.dtype == DType::kBF16; ++i) {
     const int64_t reach = desc.dilation[i] * (desc.kernel[i] - 1) + 1;
@@ -22,8 +23,8 @@ bool WrongBf16Weight(const ConvDesc& desc) {
   return false;
 }
 
-// Images try our layout first, other ranks the library's, because it has fast kernels only for
-// channels-last and blocked layouts.
+// Returns the layouts to try, the most likely first. Images try our layout first, other ranks the
+// library's, because it has fast kernels only for channels-last and blocked layouts.
 std::vector<ConvLayout> Layouts(const ConvDesc& desc, bool wrong_bf16) {
   if (wrong_bf16) return {ConvLayout::kFloat};
   std::vector<ConvLayout> layouts = {ConvLayout::kLibrary, ConvLayout::kOurs};

@@ -13,9 +13,9 @@ using onednn::Choice;
 using onednn::Data;
 using onednn::Dims;
 
-// Whether oneDNN 2.6.3 computes this correctly with tile registers. Comparisons of random shapes
-// with the reference have shown wrong weight gradients with dilation, and outputs that were not
-// written if a window covers only padding.
+// Returns whether oneDNN 2.6.3 computes this correctly with tile registers. Comparisons of random
+// shapes with the reference have shown wrong weight gradients with dilation, and outputs that were
+// not written if a window covers only padding.
 bool TilesAreRight(const ConvDesc& desc) {
   if (desc.in.size() != 2) return false;
   for (size_t i = 0; i < desc.in.size(); ++i) {
@@ -48,10 +48,12 @@ struct ConvDescriptors {
   }
 
   static Dims DimsOf(const Shape& shape) { return {shape.dims().begin(), shape.dims().end()}; }
+  // Describes a tensor in its own layout: channels-last for images.
   static dnnl_memory_desc_t Ours(const Shape& shape, DType type) {
     const Dims dims = DimsOf(shape);
     return shape.IsImage() ? onednn::ChannelsLast(dims, type) : onednn::RowMajor(dims, type);
   }
+  // Returns (M, C, kernel...), with the group as an additional first axis if there are several.
   static Dims WeightDims(const ConvDesc& desc) {
     Dims dims = DimsOf(desc.WeightShape());
     if (desc.group > 1) {
@@ -73,6 +75,7 @@ struct ConvDescriptors {
     return onednn::Strided(dims, strides, DType::kF32);
   }
 
+  // Asks the library for a forward kernel.
   Choice Forward() const {
     dnnl_convolution_desc_t op;
     onednn::Check(dnnl_dilated_convolution_forward_desc_init(
@@ -81,6 +84,7 @@ struct ConvDescriptors {
                   "describing a convolution");
     return Choice(&op, tiles, relu ? onednn::PostOp::kRelu : onednn::PostOp::kNone);
   }
+  // Asks the library for a kernel of the data gradient. `forward` is its hint for layouts.
   Choice BackwardData(const Choice& forward) const {
     dnnl_convolution_desc_t op;
     onednn::Check(
@@ -89,6 +93,7 @@ struct ConvDescriptors {
         "describing a convolution's data gradient");
     return Choice(&op, tiles, onednn::PostOp::kNone, &forward);
   }
+  // Asks the library for a kernel of the weight gradient, and of the bias gradient if there is one.
   Choice BackwardWeight(const Choice& forward) const {
     dnnl_convolution_desc_t op;
     onednn::Check(dnnl_dilated_convolution_backward_weights_desc_init(
@@ -105,6 +110,8 @@ struct ConvDescriptors {
   bool has_bias, relu, tiles;
 };
 
+// Returns whether the library has chosen a kernel other than its reference loops; also excludes
+// im2col kernels ("gemm") unless `any_kernel`.
 bool Takes(const Choice& choice, bool any_kernel) {
   if (!choice) return false;
   const std::string name = choice.Name();

@@ -18,8 +18,8 @@ enum class ConvLayout {
 // The group comes first in both.
 enum class WeightOrder { kOutputsFirst, kInputsFirst };
 
-// `any_kernel` also accepts the library's slow kernels that use im2col ("gemm"), but never its
-// reference loops.
+// Make the kernel of a direction, or return null if the library has none. `any_kernel` also accepts
+// the library's slow kernels that use im2col ("gemm"), but never its reference loops.
 std::unique_ptr<ConvForward> MakeOneDnnForward(const ConvDesc& desc, ConvLayout layout,
                                                bool any_kernel,
                                                WeightOrder order = WeightOrder::kOutputsFirst);
@@ -28,8 +28,8 @@ std::unique_ptr<ConvBackwardData> MakeOneDnnBackwardData(const ConvDesc& desc, C
 std::unique_ptr<ConvBackwardWeight> MakeOneDnnBackwardWeight(const ConvDesc& desc,
                                                              ConvLayout layout, bool any_kernel);
 
-// The layouts to try for a direction, the most likely first; only kFloat if the library is known to
-// compute a bf16 direction wrongly.
+// Return the layouts to try for a direction, the most likely first; only kFloat if the library is
+// known to compute a bf16 direction wrongly.
 std::vector<ConvLayout> LayoutsForForward(const ConvDesc& desc);
 std::vector<ConvLayout> LayoutsForData(const ConvDesc& desc);
 std::vector<ConvLayout> LayoutsForWeight(const ConvDesc& desc);

@@ -12,6 +12,8 @@
 namespace trainer::cpu {
 namespace {
 
+// Returns whether it is an image convolution with a 1 x 1 kernel, one group and no padding, with
+// any stride.
 bool IsPointwise(const ConvDesc& desc) {
   if (desc.in.size() != 2 || desc.group != 1) return false;
   for (size_t i = 0; i < 2; ++i) {
@@ -36,6 +38,7 @@ class StridedPixels {
         bytes_(static_cast<size_t>(desc.in_channels) * SizeOf(desc.dtype)) {}
 
   size_t PackedBytes() const { return static_cast<size_t>(batch_ * oh_ * ow_) * bytes_; }
+  // Writes the pixels of x that are read to `packed`, contiguously.
   void Gather(const std::byte* x, std::byte* packed) const {
     ParallelRanges(batch_ * oh_, Grain(ow_), [&](int64_t begin, int64_t end) {
       for (int64_t line = begin; line < end; ++line) {
@@ -66,6 +69,7 @@ class StridedPixels {
  private:
   // Returns the first pixel that a line of outputs reads.
   int64_t LineOf(int64_t line) const { return (line / oh_ * h_ + line % oh_ * sh_) * w_; }
+  // Returns how many lines of `pixels` pixels justify a thread.
   int64_t Grain(int64_t pixels) const {
     return GrainOfBytes(pixels * static_cast<int64_t>(bytes_));
   }
@@ -122,6 +126,7 @@ class PointwiseBackwardWeight final : public ConvBackwardWeight {
   static constexpr int64_t kTile = 32;  // in pixels
 
   size_t PackedBytes() const { return strided_ ? AlignedBytes(strided_pixels_.PackedBytes()) : 0; }
+  // Adds the sum of dy over all pixels to dbias.
   void AddBias(const BFloat16* grads, float* dbias) const {
     ParallelRanges(
         y_row_, std::max<int64_t>(16, (1 << 18) / pixels_), [&](int64_t begin, int64_t end) {

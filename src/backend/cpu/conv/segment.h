@@ -47,9 +47,9 @@ struct SegmentShape {
   bool HasPad() const { return ph > 0 || pw > 0; }
   // Copies an image into the middle of a padded image whose border is already 0.
   void CopyInside(const float* image, float* to) const;
-  // Return where each output pixel's window begins in a padded image, and the offset of each weight
-  // in the window.
+  // Returns where each output pixel's window begins in a padded image.
   std::vector<int64_t> PixelOffsets() const;
+  // Returns the offset of each weight (kh, kw, c) in a window.
   std::vector<int64_t> TapOffsets() const;
 };
 

@@ -12,6 +12,7 @@ namespace {
 // R x V accumulators, V vectors of the right operand and a broadcast must fit into 32 registers.
 constexpr int kMaxVectors = 3;
 constexpr int kMaxRows = 12;
+// Returns how many rows a tile of this many vectors may have.
 constexpr int RowsFor(int vectors) { return vectors == 3 ? 8 : kMaxRows; }
 
 constexpr int kDotRows = 4;
@@ -23,6 +24,8 @@ __mmask16 LastMask(int64_t columns, int64_t vectors) {
   return static_cast<__mmask16>((1u << lanes) - 1);
 }
 
+// Computes a tile of MultiplyPixels in registers: R pixels by V vectors of columns. `last` masks
+// the columns of the last vector that are written.
 template <int R, int V>
 TRAINER_AVX512 void TileMultiply(const ProductTiles& t, const int64_t* pixel, const float* w,
                                  const float* bias, float* y, __mmask16 last) {
@@ -58,7 +61,8 @@ TRAINER_AVX512 void TileMultiply(const ProductTiles& t, const int64_t* pixel, co
   }
 }
 
-// _mm512_reduce_add_ps is not used, because GCC 12 warns that it may read an uninitialised value.
+// Returns the sum of the 16 lanes. _mm512_reduce_add_ps is not used, because GCC 12 warns that it
+// may read an uninitialised value.
 TRAINER_AVX512 inline float SumOfLanes(__m512 x) {
   using Half = float __attribute__((vector_size(32)));
   using Quarter = float __attribute__((vector_size(16)));
@@ -69,6 +73,7 @@ TRAINER_AVX512 inline float SumOfLanes(__m512 x) {
   return (quarter[0] + quarter[2]) + (quarter[1] + quarter[3]);
 }
 
+// Computes a tile of DotPixels in registers: R pixels by T columns, with 16 partial sums each.
 template <int R, int T>
 TRAINER_AVX512 void DotTile(const DotTiles& t, const int64_t* pixel, const float* w,
                             const float* bias, float* y) {
@@ -103,6 +108,8 @@ TRAINER_AVX512 void DotTile(const DotTiles& t, const int64_t* pixel, const float
   }
 }
 
+// Computes a tile of AddOuterProducts in registers: adds the sum over all positions to R rows by V
+// vectors of g.
 template <int R, int V>
 TRAINER_AVX512 void GradientTile(const GradientTiles& t, const float* left_at,
                                  const float* right_at, float* g, __mmask16 last) {
@@ -141,7 +148,7 @@ TRAINER_AVX512 void GradientTile(const GradientTiles& t, const float* left_at,
   }
 }
 
-// Tables of the functions above by number of rows - 1.
+// Return tables of the functions above for V vectors (or T columns), by number of rows - 1.
 template <int V, int... R>
 constexpr auto TileMultiplyRow(std::integer_sequence<int, R...>) {
   return std::array{&TileMultiply<std::min(R + 1, RowsFor(V)), V>...};
@@ -164,7 +171,8 @@ constexpr std::array kDot = {DotRow<1>(kDots), DotRow<2>(kDots), DotRow<3>(kDots
                              DotRow<4>(kDots)};
 static_assert(kDot.size() == kDotColumns && kTileMultiply.size() == kMaxVectors);
 
-// Calls f(begin, end) for near-equal parts of [0, count), none longer than `most`.
+// Splits [0, count) into near-equal parts of at most `most` and calls f(begin, end) for each. A
+// part is a tile whose sums stay in registers.
 template <class F>
 void ForParts(int64_t count, int64_t most, F f) {
   const int64_t parts = (count + most - 1) / most;

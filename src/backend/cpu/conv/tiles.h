@@ -63,6 +63,7 @@ struct Operand {
   const float* at;
   int64_t image, line, pixel;  // steps
 
+  // Returns the operand that begins `floats` floats later.
   Operand Plus(int64_t floats) const { return {at + floats, image, line, pixel}; }
 };
 // AddOuterProducts computes

@@ -7,8 +7,8 @@
 namespace trainer::cpu {
 namespace {
 
-// The product of a forward pass or a data gradient. Each thread takes some tiles, and only a part
-// of the outputs if there are few tiles.
+// The forward pass or the data gradient. Each thread takes some tiles, and only a part of the
+// outputs if there are few tiles.
 class WinogradProduct {
  public:
   WinogradProduct(const WinogradShape& shape, const KernelSteps& steps, int threads)
@@ -24,6 +24,8 @@ class WinogradProduct {
         v_(scratch_.Add<float>(threads * (v_floats_ + y_floats_))) {}
 
   size_t ScratchBytes() const { return scratch_.Bytes(); }
+  // Transforms the kernels, then transforms, multiplies and transforms back the tiles. Writes
+  // max(0, y) if `rectify`; `bias` is null for 0.
   void Run(const float* x, const float* weight, const float* bias, bool rectify, float* y,
            std::span<std::byte> scratch) const {
     float* const u = u_.At(scratch);
@@ -44,6 +46,8 @@ class WinogradProduct {
   }
 
  private:
+  // Returns into how many parts the outputs are divided, a power of two: more than 1 if threads
+  // would have few tiles.
   static int OutputSplits(const WinogradShape& s, int threads) {
     constexpr int64_t kFew = 48;  // tiles per thread
     int splits = 1;
@@ -56,6 +60,7 @@ class WinogradProduct {
   // Returns the first panel of a split.
   int64_t Panels(int64_t split) const { return (s_.m + kPanel - 1) / kPanel * split / splits_; }
 
+  // Computes one of threads_ parts of the kernels at the points.
   void TransformKernels(const float* weight, int part, float* u) const {
     const int64_t vectors = s_.m / kLanes, all = s_.group * vectors * s_.c;
     int64_t at = all * part / threads_;
@@ -68,6 +73,8 @@ class WinogradProduct {
     }
   }
 
+  // Computes the outputs of a range of tiles, for one group and one split of the outputs. `v` is
+  // scratch for the data at the points.
   void RunTiles(const TileRange& range, int split, const float* u, const float* x,
                 const float* bias, bool rectify, float* y, float* v) const {
     const int64_t begin = Panels(split), end = Panels(split + 1), column = begin * kPanel;
@@ -110,6 +117,7 @@ class WinogradForward final : public ConvForward {
   }
 
  private:
+  // Describes the weight (M, C, kernel, kernel).
   static KernelSteps StepsOf(const ConvDesc& desc) {
     const Shape weight = desc.WeightShape();
     return {desc.kernel[0], weight.Count(2), weight.Count(1), false};
@@ -133,6 +141,7 @@ class WinogradBackwardData final : public ConvBackwardData {
   }
 
  private:
+  // Describes the weight as (C, M) with reversed taps.
   static KernelSteps StepsOf(const ConvDesc& desc) {
     const Shape weight = desc.WeightShape();
     return {desc.kernel[0], weight.Count(1), weight.Count(2), true};

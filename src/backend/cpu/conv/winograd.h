@@ -53,7 +53,8 @@ struct Patches {
 // One group's product y(n, oh, ow, m) = x (*) w. For the data gradient, x is dy and y is dx.
 struct WinogradShape {
   explicit WinogradShape(const ConvDesc& desc);
-  WinogradShape Transposed() const;  // the shape of the data gradient
+  // Returns the shape of the data gradient, in which x is dy and y is dx.
+  WinogradShape Transposed() const;
 
   int64_t batch, group, c, m;  // channels per group
   int64_t h, w, oh, ow, ph, pw, kernel;
@@ -61,10 +62,12 @@ struct WinogradShape {
   int64_t down, across;  // tiles per axis
   int64_t tiles;         // tiles of all images
 
+  // Return the patches of x, which overlap, and the tiles of y.
   Patches Input() const { return {h, w, group * c, kTile, ph, pw, down, across}; }
   Patches Output() const { return {oh, ow, group * m, kTile, 0, 0, down, across}; }
 
  private:
+  // Sets the numbers of points and tiles from the sizes.
   void Tile();
 };
 
@@ -123,9 +126,10 @@ void AddPixels(const float* dy, int64_t pixels, int64_t channels, float* sums);
 // Returns the reason why these loops cannot compute `desc`, or "". They need AVX-512, f32 and the
 // conditions at the head of this file.
 std::string WinogradRefuses(const ConvDesc& desc);
-// Return the reason why these loops are slower than others, or "". With few tiles, transforming the
-// kernels costs more than it saves, and tiles that extend far beyond the edge save nothing.
+// Returns the reason why these loops are slower than others, or "". With few tiles, transforming
+// the kernels costs more than it saves, and tiles that extend far beyond the edge save nothing.
 std::string WinogradLoses(const WinogradShape& product);
+// Returns the same for the weight gradient, which needs more tiles.
 std::string WinogradWeightLoses(const WinogradShape& product);
 
 // Make the kernels for a description that WinogradRefuses accepts.
