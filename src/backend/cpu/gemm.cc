@@ -8,7 +8,7 @@
 namespace trainer::cpu {
 namespace {
 
-// Uses the BLAS function of oneDNN.
+// Uses the BLAS function of oneDNN: f32 without bias, and B is not transposed.
 class SgemmPlan final : public GemmPrimitive {
  public:
   explicit SgemmPlan(const GemmDesc& desc) : desc_(desc) {}
@@ -27,16 +27,17 @@ class SgemmPlan final : public GemmPrimitive {
   GemmDesc desc_;
 };
 
-// Whether oneDNN 2.6.3 can use tile registers. With sizes that leave a tile partly filled, it
-// sometimes dies of SIGILL in a thread in which it has not set up the tiles.
+// Returns whether oneDNN 2.6.3 can use tile registers. With sizes that leave a tile partly filled,
+// it sometimes dies of SIGILL in a thread in which it has not set up the tiles.
 bool GemmTilesAreRight(const GemmDesc& desc) {
   return desc.dtype == DType::kBF16 && desc.m % 16 == 0 && desc.n % 16 == 0 && desc.k % 32 == 0;
 }
 
+// Uses the matmul primitive of oneDNN.
 class MatmulPlan final : public GemmPrimitive {
  public:
-  // The library multiplies matrices of `type`. If the operands have another type, they are
-  // converted in the scratch.
+  // Returns null if the library would use its reference loops. The library multiplies matrices of
+  // `type`. If the operands have another type, they are converted in the scratch.
   static std::unique_ptr<GemmPrimitive> Make(const GemmDesc& desc, DType type) {
     const bool converts = type != desc.dtype;
     const auto a = Matrix(desc.m, desc.k, desc.trans_a, type);
@@ -70,6 +71,7 @@ class MatmulPlan final : public GemmPrimitive {
   }
 
  private:
+  // Describes a matrix (rows, columns); if it is transposed, it is stored as (columns, rows).
   static dnnl_memory_desc_t Matrix(int64_t rows, int64_t columns, bool transposed, DType type) {
     if (transposed) return onednn::Strided({rows, columns}, {1, rows}, type);
     return onednn::Strided({rows, columns}, {columns, 1}, type);

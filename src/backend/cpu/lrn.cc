@@ -6,6 +6,8 @@
 namespace trainer::cpu {
 namespace {
 
+// Sums across channels in one pass per direction: see lrn_across.h. Power computes the powers of
+// the base: see lrn_math.h.
 template <class Power>
 class LrnOnePass final : public LrnPrimitive {
  public:
@@ -34,6 +36,8 @@ class LrnOnePass final : public LrnPrimitive {
   void Expect(const ConstTensor& tensor) const {
     ExpectPlanned("LRN", desc_.shape, desc_.dtype, tensor);
   }
+  // Runs the forward pass if dy is null, else the backward pass. The usual 5 neighbours are
+  // compiled as a constant.
   template <class T>
   void Run(const T* x, const T* dy, T* out) const {
     const Shape& shape = desc_.shape;

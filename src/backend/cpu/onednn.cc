@@ -14,6 +14,8 @@
 namespace trainer::onednn {
 namespace {
 
+// Returns the stream in which all primitives run. The process creates it at the first call, and all
+// threads share it.
 dnnl_stream_t Stream() {
   static const dnnl_stream_t stream = [] {
     dnnl_stream_t made = nullptr;
@@ -23,6 +25,7 @@ dnnl_stream_t Stream() {
   return stream;
 }
 
+// Makes the attributes of a primitive: scratch from the caller, and a post-operation.
 Owner<dnnl_primitive_attr_t> MakeAttr(PostOp post) {
   dnnl_primitive_attr_t made = nullptr;
   Check(dnnl_primitive_attr_create(&made), "making attributes");
@@ -51,8 +54,8 @@ dnnl_memory_desc_t WithTag(const Dims& dims, DType type, dnnl_format_tag_t tag) 
   return md;
 }
 
-// Whether oneDNN copies between these types in a reference loop. Its compiled copies of bf16 need
-// AVX-512; without them ResNet-50 spends nine tenths of its time in copies.
+// Returns whether oneDNN converts between these types in a reference loop. Its compiled copies of
+// bf16 need AVX-512; without them ResNet-50 spends nine tenths of its time in copies.
 bool ConvertsSlowly(dnnl_data_type_t user, dnnl_data_type_t library) {
   static const bool has_avx512 =
       (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core;

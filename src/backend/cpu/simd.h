@@ -41,6 +41,8 @@ struct VectorTypes<4> {
   using U8 = uint8_t __attribute__((vector_size(4)));
 };
 
+// Vectors of L floats, loaded from and stored to floats or bf16. F and I are the vectors of floats
+// and of integers; results are passed by reference.
 template <int L>
 struct Lanes {
   static constexpr int64_t kLanes = L;
@@ -49,6 +51,7 @@ struct Lanes {
   using U16 = typename VectorTypes<L>::U16;
   using U8 = typename VectorTypes<L>::U8;
 
+  // Loads L neighbouring numbers.
   static TRAINER_INLINE void LoadTo(F& to, const float* from) { std::memcpy(&to, from, sizeof(F)); }
   static TRAINER_INLINE void LoadTo(F& to, const BFloat16* from) {
     I wide;

@@ -10,6 +10,7 @@ namespace {
 // is the stride between the elements of a row.
 constexpr int64_t kSoftmaxLanes = 16;
 
+// Computes y of these rows; `at` is the offset of the first element of the first row.
 template <class T>
 struct SoftmaxColumns {
   const T* x;
@@ -39,6 +40,7 @@ struct SoftmaxColumns {
   }
 };
 
+// Computes dx of these rows in the same way.
 template <class T>
 struct SoftmaxGradientColumns {
   const T *y, *dy;
@@ -113,6 +115,7 @@ class CpuSoftmax final : public SoftmaxPrimitive {
   void Expect(const ConstTensor& tensor) const {
     ExpectPlanned("softmax", desc_.shape, desc_.dtype, tensor);
   }
+  // Returns whether kSoftmaxLanes rows at a time are neighbours in memory.
   bool InColumns() const { return rows_.inner % kSoftmaxLanes == 0; }
   template <class F>
   void ForRows(F f) const {

@@ -88,6 +88,8 @@ __device__ void SumChunk(const Term& term, const TensorChunk& chunk, float* part
   __syncthreads();
 }
 
+// Each block sums fs_m(segment)(k) over the elements k of chunk first + blockIdx.x, for each m,
+// and writes the sums to partials[chunk][m].
 template <class... Fs>
 __global__ void __launch_bounds__(map_internal::kBlock)
     SumChunksKernel(const TensorChunk* chunks, const TensorTuple* list, int first, float* partials,
@@ -98,8 +100,8 @@ __global__ void __launch_bounds__(map_internal::kBlock)
   (SumChunk(fs(list[chunk.segment]), chunk, to++), ...);
 }
 
-// Block (x, y) sets element first + x of out0 (y = 0) or out1 (y = 1) to the sum of that segment: it
-// adds the sums of its chunks as doubles.
+// Block (x, y) sets element first + x of out0 (y = 0) or out1 (y = 1) to the sum of that segment:
+// it adds the sums of its chunks as doubles.
 template <int kThreads>
 __global__ void __launch_bounds__(kThreads)
     SumSegmentKernel(const int32_t* first_chunks, const float* partials, int first, float* out0,
