@@ -5,6 +5,7 @@
 namespace trainer::cuda {
 namespace {
 
+// Copies on a stream of its own, which events order with the device's stream.
 class CudaCopyStream final : public CopyStream {
  public:
   explicit CudaCopyStream(const CudaDevice& device) : device_(device) {}

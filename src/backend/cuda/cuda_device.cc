@@ -35,7 +35,8 @@ CudaDevice::CudaDevice(const GpuOptions& options) : options_(options) {
 
 CudaDevice::~CudaDevice() { Release(); }
 
-// A lost GPU refuses these calls; the driver then frees its resources when the process ends.
+// Waits for all work and frees everything. A lost GPU refuses these calls; the driver then frees
+// its resources when the process ends.
 void CudaDevice::Release() noexcept {
   const Runtime& runtime = *GetRuntime();
   int now = -1;

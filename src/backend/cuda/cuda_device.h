@@ -15,6 +15,7 @@ namespace trainer::cuda {
 class PinnedMemoryResource;
 class ConvAlgorithms;
 
+// All calls are queued on one stream. See Device.
 class CudaDevice final : public Device, public GraphCapture {
  public:
   // Throws the same errors as MakeGpuDevice.

@@ -10,6 +10,7 @@ namespace {
 
 constexpr size_t kPage = 4096;
 
+// Allocates page-locked memory. Throws kResource if there is not enough.
 std::byte* NewBlock(int gpu, size_t bytes) {
   UseGpu(gpu);
   void* memory = nullptr;

@@ -12,7 +12,7 @@ namespace loops_internal {
 
 inline constexpr int kTogether = 4;
 
-// Threads of a block: x runs over groups of channels, up to `most`, and y over pixels.
+// Returns the threads of a block: x runs over groups of channels, up to `most`, and y over pixels.
 inline dim3 GroupThreads(int64_t groups, unsigned most) {
   unsigned x = 1;
   while (x < groups && x < most) x *= 2;
@@ -27,6 +27,7 @@ HD void AddTo(Pair& to, const Pair& value) {
   to.a += value.a;
   to.b += value.b;
 }
+// Return one of the sums in a functor's result.
 HD float SumIn(float value, int) { return value; }
 HD float SumIn(const Pair& value, int which) { return which == 0 ? value.a : value.b; }
 
@@ -141,7 +142,8 @@ __global__ void __launch_bounds__(map_internal::kBlock)
   }
 }
 
-// `to` may be an array that f reads.
+// Sets to[at] = f(at, channel) for channels that are neighbours in memory, V channels of kAhead
+// pixels at a time per thread. `to` may be an array that f reads.
 template <int V, class T, class F>
 __global__ void __launch_bounds__(map_internal::kBlock, 2)
     MapPixelsKernel(F f, int64_t pixels, int64_t channels, T* to) {
@@ -168,6 +170,7 @@ __global__ void __launch_bounds__(map_internal::kBlock, 2)
   }
 }
 
+// Sets to[at] = f(at, channel) for one element, in any memory order.
 template <class T, class F>
 struct MapFlat {
   F f;
@@ -178,7 +181,8 @@ struct MapFlat {
 
 }  // namespace loops_internal
 
-// The device must outlive this object.
+// The loops over pixels for BatchNormPasses and for sums per channel. The device must outlive this
+// object.
 class PixelLoops : public Loops {
  public:
   using Loops::Loops;

@@ -21,16 +21,20 @@ class GpusInUse {
     static GpusInUse all;
     return all;
   }
+  // Enters a GPU that works.
   void Begin(int id, const std::string& name) {
     const std::lock_guard lock(mutex_);
     names_[id] = name;
     lost_.erase(id);
   }
+  // Returns the name of a GPU that was entered, else "".
   std::string NameOf(int id) {
     const std::lock_guard lock(mutex_);
     const auto found = names_.find(id);
     return found == names_.end() ? "" : found->second;
   }
+  // Marks a GPU as lost. Returns the reason of its first loss, which is `why` if there was none
+  // before.
   std::string Lose(int id, const std::string& why) {
     const std::lock_guard lock(mutex_);
     return lost_.emplace(id, why).first->second;
@@ -57,6 +61,7 @@ int StateOfGpu() {
   return status;
 }
 
+// Returns the message for a GPU that was lost with `status` while `what`, with advice.
 std::string WhyLost(int status, int id, const std::string& what) {
   const std::string first =
       Join(GpuName(id), " failed while ", what, " or before: ", ErrorText(status),
@@ -71,6 +76,7 @@ std::string WhyLost(int status, int id, const std::string& what) {
          "not on others, check 'dmesg' for lines with Xid; else report it";
 }
 
+// Returns whether a status means that CUDA cannot start or finds no GPU.
 bool MeansNoGpu(int status) {
   switch (status) {
     case kErrorInitializationError:
@@ -86,8 +92,10 @@ bool MeansNoGpu(int status) {
   }
 }
 
+// Formats a version of CUDA: 13010 is "13.1".
 std::string Version(int number) { return Join(number / 1000, ".", number % 1000 / 10); }
 
+// Returns what is wrong with the driver: none, or older than this program needs.
 std::string WhyNoDriver() {
   int driver = 0, runtime = 0;
   GetRuntime()->DriverGetVersion(&driver);

@@ -43,12 +43,14 @@ int OldestArchitecture() {
   return oldest;
 }
 
+// Returns a property of a GPU; 0 if the driver does not know it.
 int Attribute(int id, int attribute) {
   int value = 0;
   GetRuntime()->DeviceGetAttribute(&value, attribute, id);
   return value;
 }
 
+// Returns "0000:1b:00.0", or "".
 std::string PciBusOf(int id) {
   char text[256] = "";
   return GetRuntime()->DeviceGetPciBusId(text, sizeof(text), id) == kSuccess ? text : "";
@@ -72,8 +74,8 @@ GpuInfo Describe(int id) {
   return gpu;
 }
 
-// Adds the memory sizes, which need a context on the GPU. They stay 0 if another process has
-// exclusive use of it.
+// Returns all properties. The memory sizes need a context on the GPU; they stay 0 if another
+// process has exclusive use of it.
 GpuInfo DescribeWithMemory(int id) {
   GpuInfo gpu = Describe(id);
   if (GetRuntime()->SetDevice(id) != kSuccess ||
@@ -84,7 +86,7 @@ GpuInfo DescribeWithMemory(int id) {
   return gpu;
 }
 
-// Does not change the thread's current GPU.
+// Returns the properties of the first `count` GPUs. Does not change the thread's current GPU.
 std::vector<GpuInfo> DescribeAll(int count) {
   int before = 0;
   GetRuntime()->GetDevice(&before);
@@ -102,6 +104,7 @@ std::string InList(const GpuInfo& gpu) {
               " GiB free");
 }
 
+// Throws kUnavailable for a GPU that does not exist, with a list of the `count` GPUs that exist.
 [[noreturn]] void FailForNumber(int id, int count) {
   std::vector<std::string> there;
   for (const GpuInfo& gpu : DescribeAll(count)) there.push_back(InList(gpu));
@@ -109,6 +112,7 @@ std::string InList(const GpuInfo& gpu) {
               Join("there is no GPU ", id, "; this program can see ", JoinList(there, "; ")));
 }
 
+// Throws kUnavailable if the GPU is older than the oldest one that the kernels are compiled for.
 void CheckArchitecture(const GpuInfo& gpu) {
   const int oldest = OldestArchitecture();
   if (10 * gpu.major + gpu.minor >= oldest) return;

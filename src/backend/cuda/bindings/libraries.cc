@@ -14,6 +14,7 @@
 namespace trainer::cuda {
 namespace {
 
+// The tables of the libraries; null for a library that is not open.
 struct Tables {
   const CublasLt* cublas_lt = nullptr;
   const Cudnn* cudnn = nullptr;
@@ -29,17 +30,20 @@ std::string VersionText(size_t version) {
   return Join(version / 10000, ".", version % 10000 / 100, ".", version % 100);
 }
 
+// Returns the folder of an open library, or "".
 std::string FolderOf(void* handle) {
   link_map* map = nullptr;
   if (dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0 || map == nullptr) return "";
   return std::filesystem::path(map->l_name).parent_path().string();
 }
 
-// The end of the message if the library cannot be used.
+// Returns the end of the message if the library cannot be used.
 std::string WhatToDo(const LibraryKind& kind) {
   return Join("; ", kind.install, ", or add its folder to LD_LIBRARY_PATH. ", kind.without);
 }
 
+// Returns the message for a library that was not found, or whose file is broken for the reason
+// `broken`.
 std::string NotFound(const LibraryKind& kind, const std::string& broken) {
   if (!broken.empty()) {
     return Join(kind.title, " cannot be loaded: ", broken, WhatToDo(kind));
@@ -47,8 +51,8 @@ std::string NotFound(const LibraryKind& kind, const std::string& broken) {
   return Join(kind.title, " was not found (", JoinList(kind.names), ")", WhatToDo(kind));
 }
 
-// Opens a library on the loader's own path or in `folders`. Sets `broken` to the loader's error for
-// a file that exists but cannot be loaded.
+// Opens a library on the loader's own path or in `folders`. Returns null if there is none; sets
+// `broken` to the loader's error for a file that exists but cannot be loaded.
 void* Find(const LibraryKind& kind, const std::vector<std::string>& folders, std::string* broken) {
   for (const std::string& name : kind.names) {
     if (void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
@@ -65,8 +69,8 @@ void* Find(const LibraryKind& kind, const std::vector<std::string>& folders, std
   return nullptr;
 }
 
-// Loads the functions of one library by name. A missing function is a problem; the first is
-// reported.
+// Looks up the functions of one library by name. A missing function is a problem of the library;
+// the first is reported.
 class Symbols {
  public:
   Symbols(OpenedLibrary& library, std::string prefix)
@@ -87,6 +91,8 @@ class Symbols {
   std::string prefix_;
 };
 
+// Fills the table of the library and returns it, or returns null and sets the problem. So do the
+// next two functions.
 const CublasLt* LoadCublasLt(OpenedLibrary& library) {
   static CublasLt table;
   Symbols symbols(library, "cublasLt");
@@ -212,6 +218,7 @@ Libraries Open() {
   return libraries;
 }
 
+// Calls the library's function for its version.
 size_t VersionBy(void* call, VersionForm form) {
   if (form == VersionForm::kReturned) return reinterpret_cast<size_t (*)()>(call)();
   int version = 0;

@@ -47,6 +47,7 @@ struct OpenedLibrary {
   std::string description;  // "9.19.0 in /usr/lib/x86_64-linux-gnu"
   std::string problem;
 };
+// Opens a library on the loader's own path or in `folders`, and checks its version. Never throws.
 OpenedLibrary OpenLibrary(const LibraryKind& kind, const std::vector<std::string>& folders);
 
 }  // namespace trainer::cuda

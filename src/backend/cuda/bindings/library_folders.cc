@@ -22,6 +22,7 @@ std::vector<fs::path> FoldersIn(const fs::path& parent, const std::string& start
   return found;
 }
 
+// A list of existing folders, without duplicates, in the order of Add.
 class Folders {
  public:
   void Add(const fs::path& folder) {
@@ -29,6 +30,7 @@ class Folders {
     if (!fs::is_directory(folder, error)) return;
     if (std::ranges::find(list_, folder.string()) == list_.end()) list_.push_back(folder.string());
   }
+  // Adds the library folders of an installation of CUDA.
   void AddToolkit(const fs::path& root) {
     for (const char* below : {"lib64", "lib", "targets/x86_64-linux/lib"}) Add(root / below);
   }

@@ -37,6 +37,7 @@ struct AsInt<kCall> {
   }
 };
 
+// Returns the table of the linked runtime.
 Runtime Linked() {
   Runtime r;
   r.name = "CUDA";

@@ -4,6 +4,8 @@
 
 namespace trainer::cuda {
 
+// Adds the slice to the open bucket, which is closed when it has bucket_floats, or first if the
+// slice does not follow it in memory. Slice 0 begins a new pass.
 void DeviceCommunicator::OnGradientReady(int slice, std::span<float> values) {
   if (slice == 0) {
     RequireAllFinished();
@@ -15,6 +17,8 @@ void DeviceCommunicator::OnGradientReady(int slice, std::span<float> values) {
   if (joined_.size() >= options_.bucket_floats) Flush();
 }
 
+// Closes the open bucket: records the event at which its values are computed, and begins its sum,
+// except in a recording.
 void DeviceCommunicator::Flush() {
   if (joined_.empty()) return;
   buckets_.push_back(joined_);
@@ -27,11 +31,13 @@ void DeviceCommunicator::Flush() {
   Begin(i);
 }
 
+// Throws kInternal unless the caller has waited for all buckets.
 void DeviceCommunicator::RequireAllFinished() const {
   if (finished_ == buckets_.size() && joined_.empty()) return;
   throw Error(ErrorCode::kInternal, "sums of the pass before were not waited for");
 }
 
+// Forgets the buckets of the pass.
 void DeviceCommunicator::Clear() {
   buckets_.clear();
   bucket_of_.clear();

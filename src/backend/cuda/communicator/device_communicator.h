@@ -68,9 +68,10 @@ class DeviceCommunicator : public Communicator {
   bool recording_ = false;
 };
 
-// Whether `value` is 0 on all ranks. Every rank must call it; values must not be negative.
+// Returns whether `value` is 0 on all ranks. Every rank must call it; values must not be negative.
 bool IsZeroOnAll(Communicator& host, float value);
 
+// Implement the functions of device/gpu_communicator.h.
 std::unique_ptr<Communicator> MakeStaged(const Device& device, const GpuGroupOptions& options);
 std::unique_ptr<Communicator> MakeNccl(const Device& device, const GpuGroupOptions& options,
                                        std::string* note);

@@ -61,6 +61,8 @@ class HostCopyCommunicator final : public DeviceCommunicator {
     if (i == 0) handed_ = 0;
     if (staging_ != nullptr) CopyDown(i);
   }
+  // Waits for the host's sum of bucket `i` and starts its copy back. Also passes later buckets on
+  // whose copies have arrived.
   void Finish(size_t i) override {
     if (staging_ == nullptr) MakeStaging();
     while (handed_ <= i) HandOn();
@@ -82,7 +84,8 @@ class HostCopyCommunicator final : public DeviceCommunicator {
     StreamEvent down;      // reached when the copy to the host is done
   };
 
-  // Called in the first pass, when all buckets and their sizes are known.
+  // Allocates the host memory and starts all copies. Called in the first pass, when all buckets and
+  // their sizes are known.
   void MakeStaging() {
     size_t count = 0;
     for (const std::span<float> bucket : buckets()) {
@@ -93,10 +96,12 @@ class HostCopyCommunicator final : public DeviceCommunicator {
     for (size_t i = 0; i < buckets().size(); ++i) CopyDown(i);
   }
 
+  // Returns the host memory of a bucket.
   std::span<float> Staged(size_t i) const {
     return {staging_->data() + copies_[i].offset, copies_[i].count};
   }
 
+  // Starts the copy of a bucket to the host, after its computations.
   void CopyDown(size_t i) {
     if (i >= copies_.size() || copies_[i].count != buckets()[i].size()) {
       throw Error(ErrorCode::kInternal, "gradients differ from pass to pass");
@@ -108,6 +113,7 @@ class HostCopyCommunicator final : public DeviceCommunicator {
     copies_[i].down.Record(down_.get());
   }
 
+  // Waits until the copy of the next bucket has arrived and passes the bucket to the host's group.
   void HandOn() {
     while (!copies_[handed_].down.IsReached()) {
       Poll();

@@ -19,10 +19,12 @@ std::string TextOf(const char* call, int result) {
               "; NCCL_DEBUG=INFO shows more)");
 }
 
+// Throws kPeerLost unless `result` is kSuccess.
 void CheckNccl(const char* call, int result) {
   if (result != nccl::kSuccess) throw Error(ErrorCode::kPeerLost, TextOf(call, result));
 }
 
+// Owns a communicator of NCCL.
 class CommunicatorHandle {
  public:
   explicit CommunicatorHandle(nccl::Comm comm) : comm_(comm) {}
@@ -31,11 +33,14 @@ class CommunicatorHandle {
   CommunicatorHandle(const CommunicatorHandle&) = delete;
   CommunicatorHandle& operator=(const CommunicatorHandle&) = delete;
 
+  // Says whether all sums that were begun are done.
   void SetDone(bool done) { done_ = done; }
+  // Queues the sum of `values` over all ranks, in place.
   void Add(std::span<float> values, Stream stream) {
     CheckNccl("ncclAllReduce", GetNccl()->AllReduce(values.data(), values.data(), values.size(),
                                                     nccl::kFloat32, nccl::kSum, comm_, stream));
   }
+  // Throws kPeerLost if a sum has failed, here or on another rank.
   void Check() {
     int result = nccl::kSuccess;
     CheckNccl("ncclCommGetAsyncError", GetNccl()->CommGetAsyncError(comm_, &result));
@@ -47,6 +52,7 @@ class CommunicatorHandle {
   bool done_ = true;
 };
 
+// Sums buckets on a stream of their own, in the order of their calls.
 class NcclCommunicator final : public DeviceCommunicator {
  public:
   NcclCommunicator(const CudaDevice& device, const GpuGroupOptions& options, nccl::Comm comm)

@@ -25,6 +25,7 @@ namespace {
 constexpr std::string_view kHead = "# trainer: convolution algorithms as measured on GPUs\n";
 constexpr uint64_t kMaxBytes = uint64_t{64} << 20;
 
+// Returns the CRC-32C of a line in 8 hexadecimal digits.
 std::string Checksum(std::string_view rest) {
   char text[16];
   std::snprintf(text, sizeof text, "%08x", Crc32c(rest.data(), rest.size()));
@@ -40,8 +41,8 @@ std::optional<std::string_view> WholeLine(std::string_view line) {
   return rest;
 }
 
-// Whether the text has at least one line of such a file. If not, it may be another file of the
-// user's.
+// Returns whether the text is empty or has at least one line of such a file. If not, it may be
+// another file of the user's.
 bool IsOurs(std::string_view text) {
   if (text.empty() || text.starts_with(kHead)) return true;
   for (size_t at = 0, end = 0; (end = text.find('\n', at)) != text.npos; at = end + 1) {

@@ -31,6 +31,8 @@ class CudnnBackwardWeight final : public ConvBackwardWeight, public CudnnStep {
   std::string Choose() { return ChooseFor(kBackwardWeight); }
   std::string Name() const override { return Algorithm(); }
   size_t ScratchBytes() const override { return Bytes(); }
+  // If the library cannot add to our array, because of its order, type or alignment, it computes
+  // into scratch, and a kernel of our own adds the result.
   void Run(const void* x, const void* dy, float* dweight, float* dbias,
            std::span<std::byte> memory) override {
     Begin(x, dy);

@@ -16,13 +16,15 @@ class CudnnStep {
  public:
   CudnnStep(const CudaDevice& device, const ConvDesc& desc) : problem_(device, desc) {}
 
-  // The copy of the weights that the library multiplies by, see ConvPrimitive.
+  // Returns the layout of the weights that the library multiplies by; nothing if it reads our array
+  // directly. See ConvPrimitive::packed_layout.
   std::optional<PackedLayout> LayoutOfFilter() const {
     const FilterOrder& order = problem_.order();
     if (order.IsOurs()) return std::nullopt;
     if (!order.channels_innermost) return PackedLayout{order.dtype, 1, 1, order.Count()};
     return PackedLayout{order.dtype, order.filters, order.channels, order.taps};
   }
+  // See ConvPrimitive::UsePackedWeight.
   void UseFilter(const void* copy, const bool* holds) {
     copy_ = copy;
     copy_holds_ = holds;
@@ -50,16 +52,18 @@ class CudnnStep {
     return "";
   }
 
-  // Checks and preparations before each library call.
+  // Checks the alignment of the tensors and makes this GPU the current one. Called before each
+  // library call.
   void Begin(const void* input, const void* output) const {
     ExpectAligned(input);
     ExpectAligned(output);
     device().Use();
   }
-  // Whether the library can read our array of weights directly.
+  // Returns whether the library can read and write our array of weights directly.
   bool FitsLibrary(const float* weights) const {
     return problem_.order().IsOurs() && IsAligned(weights);
   }
+  // Returns the room in the scratch for weights in the library's order.
   std::byte* FilterIn(std::span<std::byte> memory) const { return filter_.At(memory); }
   std::byte* WorkspaceIn(std::span<std::byte> memory) const {
     return cuda::WorkspaceIn(workspace_.At(memory));

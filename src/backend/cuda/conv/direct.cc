@@ -27,6 +27,7 @@ struct Element {
   }
 };
 
+// Computes element i of y.
 template <class T, bool kRelu>
 struct Output {
   ConvPositions in;
@@ -50,6 +51,7 @@ struct Output {
   }
 };
 
+// Computes element i of dx, as the sum over the windows that read it.
 template <class T>
 struct InputGradient {
   ConvPositions in;
@@ -88,6 +90,7 @@ struct DirectParts {
   }
 };
 
+// Computes the gradient of one weight over one part.
 template <class T>
 struct WeightGradientOfPart {
   ConvPositions in;
@@ -111,6 +114,7 @@ struct WeightGradientOfPart {
   }
 };
 
+// Adds the sums of all parts, in the order of the parts, to the gradient of weight w.
 struct TreeSum {
   const float* sums;
   int64_t weights, parts;

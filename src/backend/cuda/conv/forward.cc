@@ -38,6 +38,7 @@ class Activation {
                "describing an activation (cudnnSetActivationDescriptor)");
   }
 
+  // Convolves, adds the bias and applies the activation in one call. Returns cuDNN's status.
   int Run(const ConvProblem& p, const ConvAlgorithm& algorithm, const void* x, const void* filter,
           const void* bias, void* y, std::byte* workspace) const {
     return GetCudnn()->ConvolutionBiasActivationForward(
@@ -49,6 +50,7 @@ class Activation {
   CudnnOwner<cudnn::ActivationDesc> activation_;
 };
 
+// Returns whether cuDNN offers a fused call for this at all.
 bool MayFuse(const ConvDesc& desc, const ConvAlgorithm& algorithm) {
   // Only this algorithm can add a bias without an activation.
   return desc.bias && (desc.relu || algorithm.algo == cudnn::kForwardImplicitPrecompGemm);
@@ -82,6 +84,7 @@ class CudnnForward final : public ConvForward, public CudnnStep {
   CudnnForward(const CudaDevice& device, const ConvDesc& desc)
       : CudnnStep(device, desc), activation_(desc.relu) {}
 
+  // Chooses the algorithm and tests whether bias and ReLU can be fused into it.
   std::string Choose() {
     std::string reason = ChooseFor(kForwardDirection, [&](ConvAlgorithm& a) {
       if (!MayFuse(desc(), a)) return true;
@@ -130,10 +133,12 @@ class CudnnForward final : public ConvForward, public CudnnStep {
   }
 
  private:
+  // Returns whether Run makes the fused call: one that drops NaN needs AllowDroppedNan.
   bool Fuses() const {
     return algorithm().fusion == ConvFusion::kKeepsNan ||
            (algorithm().fusion == ConvFusion::kDropsNan && may_drop_nan_);
   }
+  // Returns whether the fused call needs the bias in a 16-bit type.
   bool CastsBias() const {
     return algorithm().fusion != ConvFusion::kNone && desc().dtype != DType::kF32;
   }

@@ -18,7 +18,8 @@ struct Operand {
   int64_t outer_step, inner_step, outer;
 };
 
-// Loads a tile of an operand, with zeros outside of it. Neighbouring threads read neighbouring
+// Loads a tile of an operand, with zeros outside of it: kGemmTile elements from `first` on along
+// the outer axis, kStep from `begin` on along the inner one. Neighbouring threads read neighbouring
 // addresses.
 template <class T>
 __device__ void Fetch(const T* from, Operand in, int64_t first, int64_t begin, int64_t k,
@@ -33,11 +34,13 @@ __device__ void Fetch(const T* from, Operand in, int64_t first, int64_t begin, i
   }
 }
 
+// The terms that are added to the product.
 struct Result {
   const float* bias;  // null: no bias
   bool accumulate;
 };
 
+// Computes one tile of C per block.
 template <class In, class Out>
 __global__ void __launch_bounds__(kThreads)
     MultiplyKernel(const In* a, Operand of_a, const In* b, Operand of_b, int64_t k, Out* c,

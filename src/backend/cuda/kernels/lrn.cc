@@ -11,11 +11,13 @@ namespace {
 constexpr int kLrnTile = 4096;
 constexpr int kShares = kLrnTile / map_internal::kBlock;  // elements of a tile per thread
 
+// A tensor cut into tiles.
 struct Tiles {
   int64_t count, channels, tile;  // all in elements; a tile has whole pixels
 
   Tiles(int64_t numbers, int64_t length)
       : count(numbers), channels(length), tile(kLrnTile / length * length) {}
+  // Returns the number of tiles.
   HD int64_t Number() const { return (count + tile - 1) / tile; }
 };
 
@@ -39,6 +41,8 @@ __device__ void ForTileInTurn(int64_t length, int64_t channels, const F& f) {
   }
 }
 
+// Loads the tile at offset `at` to shared memory, as floats, and returns its length. Called by all
+// threads of a block.
 template <class T>
 __device__ int64_t LoadTile(const T* x, const Tiles& tiles, int64_t at, float* numbers) {
   const int64_t rest = tiles.count - at, length = rest < tiles.tile ? rest : tiles.tile;
