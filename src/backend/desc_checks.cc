@@ -10,22 +10,27 @@ namespace {
 
 constexpr std::string_view kAxisNames[] = {"depth", "height", "width"};
 
+// Throws kConfig.
 [[noreturn]] void Refuse(const std::string& message) { throw Error(ErrorCode::kConfig, message); }
 
+// Throws kConfig if `value` is below `least`.
 void AtLeast(std::string_view what, int64_t value, int64_t least) {
   if (value < least) Refuse(Join(what, " is ", value, "; it must be at least ", least));
 }
 
+// Returns "depth", "height", "width", or "spatial axis 4".
 std::string AxisName(const ConvDesc& desc, size_t axis) {
   if (desc.in.size() > 3) return Join("spatial axis ", axis);
   return std::string(kAxisNames[3 - desc.in.size() + axis]);
 }
 
-// oneDNN and cuDNN count along an axis with 32-bit integers.
+// Throws kConfig for a value that needs more than 31 bits: oneDNN and cuDNN count along an axis
+// with 32-bit integers.
 void Below31Bits(std::string_view what, int64_t value) {
   if (value > INT32_MAX) Refuse(Join(what, " is ", value, "; it must be below 2^31"));
 }
 
+// Throws kConfig if a number of a spatial axis is out of its range.
 void CheckAxis(const ConvDesc& desc, size_t axis) {
   const std::string name = AxisName(desc, axis);
   AtLeast(Join("convolution: the input's ", name), desc.in[axis], 1);
@@ -35,6 +40,8 @@ void CheckAxis(const ConvDesc& desc, size_t axis) {
   AtLeast(Join("convolution: the dilation along the ", name), desc.dilation[axis], 1);
 }
 
+// Throws kConfig if the kernel is larger than the padded input, so that there is not even one
+// output.
 void CheckFit(const ConvDesc& desc) {
   const std::vector<int64_t> out = desc.Out();
   for (size_t axis = 0; axis < out.size(); ++axis) {

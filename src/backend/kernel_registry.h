@@ -41,6 +41,7 @@ class KernelOrReason {
   KernelOrReason(Unsupported why) : reason_(std::move(why.reason)) {}
 
   explicit operator bool() const { return made_ != nullptr; }
+  // Returns the implementation and gives up ownership; null if the candidate declined.
   std::unique_ptr<Made> Take() { return std::move(made_); }
   const std::string& reason() const { return reason_; }
 
@@ -49,6 +50,7 @@ class KernelOrReason {
   std::string reason_;
 };
 
+// A candidate: `make` returns the implementation for a description, or the reason why it declines.
 template <class Desc, class Made>
 struct KernelEntry {
   DeviceKind device;
@@ -67,17 +69,19 @@ struct ChosenKernel {
 
 namespace kernel_registry_internal {
 
+// Throws kInternal for two candidates of a device with the same priority.
 [[noreturn]] void FailForTwoOfARank(const std::string& name, const std::string& other);
 // Throws kUnavailable with the reasons in `declined`.
 [[noreturn]] void FailForNone(std::string_view what, const std::vector<std::string>& declined);
-// Whether LogChoice prints anything (--v=1).
+// Returns whether LogChoice prints anything (--v=1).
 bool LogsChoices();
+// Logs the chosen candidate `name`, and each candidate that declined with its reason.
 void LogChoice(std::string_view what, const std::string& desc, const std::string& name,
                const std::vector<std::string>& declined);
 
 }  // namespace kernel_registry_internal
 
-// Describes an operation in a few words for the log.
+// Describe an operation in a few words for the log.
 std::string Describe(const GemmDesc& desc);
 std::string Describe(const ConvDesc& desc);
 std::string Describe(const PoolDesc& desc);
@@ -95,7 +99,7 @@ class KernelRegistry {
     return all;
   }
 
-  // Throws kInternal if the priority is taken.
+  // Inserts a candidate by device and priority. Throws kInternal if the priority is taken.
   void Add(One one) {
     const auto key = [](const One& c) { return std::pair(c.device, c.priority); };
     const auto at = std::ranges::lower_bound(all_, key(one), {}, key);
@@ -132,6 +136,7 @@ class KernelRegistry {
   std::vector<One> all_;
 };
 
+// Adds a candidate in its constructor.
 template <class Desc, class Made>
 struct RegisterKernel {
   explicit RegisterKernel(KernelEntry<Desc, Made> one) {

@@ -61,6 +61,7 @@ class LrnInSteps final : public LrnPrimitive {
   int64_t Count() const { return desc_.shape.Count(); }
   size_t Bytes() const { return static_cast<size_t>(Count()) * sizeof(float); }
 
+  // Sets sum[i] to the sum of f over element i and its neighbours, for every element.
   template <class F>
   void SumNeighbours(F f, float* sum) const {
     const Shape& s = desc_.shape;
@@ -77,6 +78,7 @@ class LrnInSteps final : public LrnPrimitive {
   Loops loops_;
 };
 
+// Makes the primitive for any description.
 template <class Loops>
 std::unique_ptr<LrnPrimitive> MakeLrnInSteps(const LrnDesc& desc, const Loops& loops) {
   return WithLrnPower(desc.beta, [&](auto power) -> std::unique_ptr<LrnPrimitive> {

@@ -9,6 +9,7 @@
 namespace trainer {
 namespace {
 
+// Throws kInternal. Called by everything that would compute.
 [[noreturn]] void Fail() {
   throw Error(ErrorCode::kInternal, "a device that only plans was asked to compute");
 }
