@@ -98,16 +98,18 @@ class JoinedWorld final : public World {
   bool serving_ = false;
 };
 
-// The world of this process; null until JoinWorld has found one.
+// Returns the world of this process; null until JoinWorld has found one.
 std::unique_ptr<JoinedWorld>& Own() {
   static std::unique_ptr<JoinedWorld> world;
   return world;
 }
 
+// Throws PeerFailed if a rank has reported a failure.
 void ThrowIfFailed(const ControlBlock& block) {
   if (block.failure().code != 0) throw PeerFailed(block.failure().code);
 }
 
+// Returns null on one node.
 std::unique_ptr<MpiRpc> MakeRpc(Mpi* mpi, const JoinedRank& joined) {
   if (joined.map.nodes() < 2) return nullptr;
   const ControlBlock& block = *joined.block;

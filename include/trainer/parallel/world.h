@@ -33,9 +33,9 @@ struct Topology {
 class World {
  public:
   virtual ~World() = default;
-  // For collective calls of all ranks.
+  // Returns the communicator of all ranks, for collective calls.
   virtual Communicator& group() = 0;
-  // For strategies without collective calls; null if the ranks have none.
+  // Returns the window for strategies without collective calls; null if the ranks have none.
   virtual SharedWindow* window() = 0;
   // The names of all ranks: "rank 1 (node7, process 4711)".
   virtual const std::vector<std::string>& names() const = 0;

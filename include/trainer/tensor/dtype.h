@@ -31,8 +31,9 @@ inline std::string_view NameOf(DType type) {
   return type == DType::kF32 ? "f32" : type == DType::kF16 ? "f16" : "bf16";
 }
 
-// Return the stored number as a float, exactly.
+// Returns the stored number as a float, exactly.
 HD float Load(const float& stored) { return stored; }
+// Returns the stored number as a float, exactly.
 HD float Load(const BFloat16& stored) {
   union {
     uint32_t bits;
@@ -40,11 +41,13 @@ HD float Load(const BFloat16& stored) {
   } word = {static_cast<uint32_t>(stored.bits) << 16};
   return word.value;
 }
+// Returns the stored number as a float, exactly.
 HD float Load(const Float16& stored) { return FromHalf(stored.bits); }
 
-// Store a float, rounded to the nearest number of the type, to even if two are equally near.
+// Stores a float as it is.
 HD void Store(float& to, float value) { to = value; }
-// NaN is not rounded, because that could make it infinite: it stays NaN.
+// Rounds to the nearest bfloat16, to the even one if two are equally near. NaN is not rounded,
+// because that could make it infinite: it stays NaN.
 HD void Store(BFloat16& to, float value) {
   union {
     float value;
@@ -54,7 +57,8 @@ HD void Store(BFloat16& to, float value) {
   const uint32_t quiet_nan = (word.bits >> 16) | 0x40u;
   to.bits = static_cast<uint16_t>(value != value ? quiet_nan : rounded >> 16);
 }
-// Magnitudes from 65520 on become infinite.
+// Rounds to the nearest half, to the even one if two are equally near. Magnitudes from 65520 on
+// become infinite.
 HD void Store(Float16& to, float value) { to.bits = ToHalf(value); }
 
 // Passes a type to a generic lambda: see DispatchDtype.

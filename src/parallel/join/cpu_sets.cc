@@ -11,10 +11,12 @@ namespace {
 
 constexpr int kCores = 16 * 64;
 
+// Returns whether a set contains a core.
 bool Has(const CoreSet& cores, int core) {
   return (cores[static_cast<size_t>(core / 64)] >> (core % 64) & 1) != 0;
 }
 
+// Adds a core to a set.
 void Add(CoreSet* cores, int core) {
   (*cores)[static_cast<size_t>(core / 64)] |= uint64_t{1} << (core % 64);
 }
@@ -27,6 +29,7 @@ bool Meet(const CoreSet& a, const CoreSet& b) {
   return false;
 }
 
+// Returns the number of cores in a set.
 int CountCores(const CoreSet& cores) {
   int count = 0;
   for (const uint64_t word : cores) count += std::popcount(word);

@@ -189,6 +189,7 @@ class Launcher {
                              : "Resume from the newest snapshot (--resume=auto)");
   }
 
+  // Sends a signal to all ranks that have not ended.
   void SendAll(int signal) const {
     for (const pid_t process : processes_) {
       if (process != 0) kill(process, signal);

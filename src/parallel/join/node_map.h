@@ -17,8 +17,9 @@ struct RankAddress {
 
 // Returns the address of this process, without a descriptor.
 RankAddress OwnAddress();
-// Convert an address to the message that a rank sends, and back.
+// Converts an address to the message that a rank sends.
 std::string ToBytes(const RankAddress& address);
+// Converts such a message to an address.
 RankAddress FromBytes(const std::string& bytes);
 
 // Returns "rank 1 (node7, process 4711)", for messages.

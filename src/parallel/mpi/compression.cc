@@ -89,6 +89,7 @@ void EncodeUpperHalves(const float* values, float* rest, size_t count, BFloat16*
   }
 }
 
+// Converts bf16 to floats.
 TRAINER_ROUNDS
 void DecodeUpperHalves(const BFloat16* from, size_t count, float* values) {
   for (size_t i = 0; i < count; ++i) values[i] = Load(from[i]);

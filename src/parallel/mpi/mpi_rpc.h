@@ -61,7 +61,8 @@ class MpiRpc final : public Rpc {
   void Drain();
 
  private:
-  // kQuestion: a request. kFragment: more bytes of the same message follow.
+  // The kinds of messages. kQuestion is a request; after kFragment, more bytes of the same message
+  // follow.
   enum class Form : uint32_t { kQuestion, kReply, kPing, kPong, kFragment };
   // Each message ends with a header.
   struct Header {

@@ -48,7 +48,7 @@ class ControlBlock {
   // Returns the size of the shared memory for a number of ranks.
   static size_t Bytes(int local_size);
 
-  // `memory` has Bytes(local_size) bytes, which the first of the ranks gets as zeros.
+  // Uses `memory` of Bytes(local_size) bytes, which the first of the ranks gets as zeros.
   ControlBlock(SharedSegment memory, int local_size);
 
   int local_size() const { return local_size_; }
@@ -58,9 +58,9 @@ class ControlBlock {
   float* eager_buffer(int local, int turn) const {
     return eager_buffers_ + static_cast<size_t>(local * 2 + turn) * kEagerBuffer;
   }
-  // The descriptor by which other processes map the memory; -1 after CloseDescriptor.
+  // Returns the descriptor by which other processes map the memory; -1 after CloseDescriptor.
   int fd() const { return memory_.fd(); }
-  // Called when all ranks of the node have mapped the memory.
+  // Closes it. Called when all ranks of the node have mapped the memory.
   void CloseDescriptor() { memory_.CloseDescriptor(); }
 
   // Returns the first failure; its code is 0 if there is none.

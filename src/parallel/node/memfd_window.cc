@@ -66,7 +66,8 @@ struct MemfdWindow::Silence {
   int64_t since = 0, looked = 0;
 };
 
-// Whether a rank of another node is alive is checked by RPC and the watchdog.
+// Checks a rank of this node while it waits. A rank of another node is checked by RPC and the
+// watchdog.
 void MemfdWindow::WaitFor(int rank, const std::function<bool()>& ready) {
   if (!IsSameNode(rank)) {
     if (ready()) return;

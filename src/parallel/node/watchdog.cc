@@ -28,6 +28,7 @@ int64_t Ns(milliseconds time) { return std::chrono::nanoseconds(time).count(); }
 // Converts nanoseconds to seconds, cut to one decimal.
 double WatchSeconds(int64_t ns) { return static_cast<double>(ns / 100'000'000) / 10; }
 
+// Returns whether a process does not exist any more. A zombie still exists.
 bool IsGone(pid_t process) { return process > 0 && kill(process, 0) != 0 && errno == ESRCH; }
 
 }  // namespace
@@ -48,8 +49,8 @@ Watchdog::~Watchdog() {
   thread_.join();
 }
 
-// The thread: looks every 0.1 s until a rank fails. Then it waits for the grace period, removes the
-// files that this process would leave over (RemoveOwnFiles) and ends the process.
+// Runs the thread: looks every 0.1 s until a rank fails. Then it waits for the grace period,
+// removes the files that this process would leave over (RemoveOwnFiles) and ends the process.
 void Watchdog::Loop() {
   int64_t failed = 0;  // MonotonicNs when the failure was seen
   while (!ending_) {

@@ -59,6 +59,8 @@ class Device {
  public:
   virtual ~Device() = default;
 
+  // Returns whether loops run on the host or as GPU kernels. Code above the backend asks for
+  // properties instead.
   virtual DeviceKind kind() const = 0;
   // Returns a description for the log: "CPU, 2 threads, AVX-512".
   virtual std::string Describe() const = 0;

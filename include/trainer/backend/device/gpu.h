@@ -70,7 +70,7 @@ struct GpuBackend {
                                                   std::string* note) = nullptr;
   std::unique_ptr<GpuMonitor> (*make_monitor)(const Device& device, std::string* why) = nullptr;
 };
-// Called before main().
+// Registers the functions; called before main().
 void SetGpuBackend(const GpuBackend& backend);
 
 }  // namespace trainer

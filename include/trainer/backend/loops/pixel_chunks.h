@@ -38,8 +38,8 @@ struct InverseRoot {
   HD void operator()(int64_t i) const { variance[i] = 1 / sqrtf(variance[i] + eps); }
 };
 
-// Row functor for MapRows, with one row per pixel: calls f(offset in memory, channel, chunk *
-// channels + channel) for each channel.
+// Calls f(offset in memory, channel, chunk * channels + channel) for each channel of a pixel: a
+// functor for MapRows, with one row per pixel.
 template <class F>
 struct PixelStep {
   F f;
