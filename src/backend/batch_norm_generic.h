@@ -103,10 +103,11 @@ class BatchNormPasses final : public BatchNormPrimitive {
     ExpectPlanned("batch normalisation", desc_.shape, desc_.dtype, tensor);
   }
   int64_t Channels() const { return pixels_.rows.length; }
-  // Return the parts of the scratch: two means per channel, then the sums of the chunks.
+  // Returns the first part of the scratch: two means per channel.
   static float* Means(std::span<std::byte> scratch) {
     return reinterpret_cast<float*>(scratch.data());
   }
+  // Returns the rest of the scratch: the sums of the chunks.
   float* Sums(std::span<std::byte> scratch) const { return Means(scratch) + 2 * Channels(); }
 
   // Returns the functor that computes x * factor + shift around the mean: y without `other` and
@@ -122,7 +123,7 @@ class BatchNormPasses final : public BatchNormPrimitive {
     return {run.in.x.template As<T>(), run.at.mean, run.at.inverse};
   }
 
-  // The second pass of forward: writes y.
+  // Writes y: the second pass of forward.
   template <class T, bool kRelu>
   void Write(const BatchNormTensors& in, const BatchNormStats& at) const {
     const T* x = in.x.As<T>();
@@ -136,15 +137,15 @@ class BatchNormPasses final : public BatchNormPrimitive {
                      y != x && y != other);
   }
 
-  // Both passes of backward, with the given gradient g and with z computed from x.
+  // Runs both passes of backward, with the given gradient g and with z computed from x.
   template <class T, class G>
   void FromX(const Run<T>& run, const G& g) const {
     Sum(run, g, ZFromX(run));
     Finish(run, g, ZFromX(run));
   }
 
-  // Both passes of backward if there is `other`. The first pass writes its gradient, which then
-  // also serves as g in the second pass.
+  // Runs both passes of backward if there is `other`. The first pass writes its gradient, which
+  // then also serves as g in the second pass.
   template <class T, class G>
   void WithOther(const Run<T>& run, const G& g) const {
     T* const to = run.in.dother.template As<T>();
@@ -165,8 +166,8 @@ class BatchNormPasses final : public BatchNormPrimitive {
     return !desc_.stored || in.dscale != nullptr || in.dshift != nullptr;
   }
 
-  // The first pass of backward, if it is needed: computes the means of g and g * z, and adds to the
-  // gradients of scale and shift.
+  // Runs the first pass of backward, if it is needed: computes the means of g and g * z, and adds
+  // to the gradients of scale and shift.
   template <class T, class G, class Z>
   void Sum(const Run<T>& run, const G& g, const Z& z) const {
     if (!NeedsSums(run.in)) return;
@@ -177,7 +178,7 @@ class BatchNormPasses final : public BatchNormPrimitive {
     if (join_ && !desc_.stored && run.in.dx.data != nullptr) join_(mean_g, 2 * Channels());
   }
 
-  // The second pass of backward: writes dx, if it is requested.
+  // Runs the second pass of backward: writes dx, if it is requested.
   template <class T, class G, class Z>
   void Finish(const Run<T>& run, const G& g, const Z& z) const {
     T* const dx = run.in.dx.template As<T>();

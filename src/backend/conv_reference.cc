@@ -145,6 +145,7 @@ class ReferenceBackwardData final : public ConvBackwardData {
   bool in_place_;
 };
 
+// Accepts every convolution. It is the last candidate.
 template <class Step, class Made>
 KernelOrReason<Step> TakeReferenceConv(const Device&, const ConvDesc& desc) {
   return std::make_unique<Made>(desc);

@@ -10,7 +10,7 @@ namespace {
 constexpr const char* kNotBuilt =
     "this build has no CUDA support; build it with cmake --preset cuda on a machine with nvcc";
 
-// The functions that SetGpuBackend has set; all null in a build without CUDA.
+// Returns the functions that SetGpuBackend has set; all are null in a build without CUDA.
 GpuBackend& RegisteredBackend() {
   static GpuBackend backend;
   return backend;

@@ -32,7 +32,8 @@ struct Unsupported {
   std::string reason;
 };
 
-// The answer of a candidate: the implementation, or the reason why it declines.
+// The answer of a candidate (a function Take...): the implementation, or the reason why it
+// declines. Converts to true if there is an implementation.
 template <class Made>
 class KernelOrReason {
  public:
@@ -81,7 +82,7 @@ void LogChoice(std::string_view what, const std::string& desc, const std::string
 
 }  // namespace kernel_registry_internal
 
-// Describe an operation in a few words for the log.
+// Describes an operation in a few words for the log. So do the next three functions.
 std::string Describe(const GemmDesc& desc);
 std::string Describe(const ConvDesc& desc);
 std::string Describe(const PoolDesc& desc);

@@ -55,6 +55,7 @@ class LrnInSteps final : public LrnPrimitive {
   }
 
  private:
+  // Throws kInternal unless the tensor has the planned shape and type.
   void Expect(const ConstTensor& tensor) const {
     ExpectPlanned("LRN", desc_.shape, desc_.dtype, tensor);
   }

@@ -40,7 +40,7 @@ struct UsualPower {  // beta = 0.75, Caffe's default
     *slope = half * root * half * half;
   }
 };
-// For any beta.
+// Computes the powers for any beta.
 struct AnyPower {
   float beta;
   HD float Norm(float s) const { return powf(s, -beta); }
@@ -56,13 +56,13 @@ auto WithLrnPower(float beta, F f) {
   return beta == 0.75f ? f(UsualPower{}) : f(AnyPower{beta});
 }
 
-// The square of an element.
+// Computes the square of an element.
 template <class T>
 struct SquareOf {
   const T* x;
   HD float operator()(int64_t at) const { return Load(x[at]) * Load(x[at]); }
 };
-// An element itself.
+// Returns an element itself.
 struct NumberOf {
   const float* x;
   HD float operator()(int64_t at) const { return x[at]; }

@@ -110,7 +110,7 @@ struct StorePixel {
 
 }  // namespace pixel_pairs_internal
 
-// SumPairs and MapPixels implement the functions of cpu/loops.h.
+// Implements Loops::SumPairs of cpu/loops.h.
 template <class F>
 void SumPairs(const PixelChunks& in, F f, float* out) {
   if (in.rows.inner == 1) {
@@ -120,6 +120,7 @@ void SumPairs(const PixelChunks& in, F f, float* out) {
   ParallelForBase(in.chunks * in.rows.length, pixel_pairs_internal::ChannelPairs<F>{f, in, out});
 }
 
+// Implements Loops::MapPixels of cpu/loops.h.
 template <class T, class F>
 void MapPixels(const PixelChunks& in, F f, T* to, bool fresh) {
   const int64_t channels = in.rows.length, bytes = channels * static_cast<int64_t>(sizeof(T));

@@ -123,6 +123,7 @@ class ReferenceGemm final : public GemmPrimitive {
   GemmDesc desc_;
 };
 
+// Accepts f32 products without bias if B is not transposed.
 KernelOrReason<GemmPrimitive> TakeSgemm(const Device&, const GemmDesc& desc) {
   if (desc.dtype != DType::kF32 || desc.out_dtype != DType::kF32) {
     return Unsupported{"it supports f32 only"};
@@ -134,6 +135,8 @@ KernelOrReason<GemmPrimitive> TakeSgemm(const Device&, const GemmDesc& desc) {
   return std::make_unique<SgemmPlan>(desc);
 }
 
+// Accepts every product for which the library has compiled code, if need be after converting 16-bit
+// operands to floats.
 KernelOrReason<GemmPrimitive> TakeMatmul(const Device&, const GemmDesc& desc) {
   if (auto plan = MatmulPlan::Make(desc, desc.dtype)) return plan;
   // Without AVX-512 the library multiplies bf16 in reference loops, but floats fast.
@@ -144,6 +147,7 @@ KernelOrReason<GemmPrimitive> TakeMatmul(const Device&, const GemmDesc& desc) {
   return Unsupported{"it has only reference loops for this"};
 }
 
+// Accepts every product. It is the last candidate.
 KernelOrReason<GemmPrimitive> TakeLoops(const Device&, const GemmDesc& desc) {
   return std::make_unique<ReferenceGemm>(desc);
 }

@@ -33,6 +33,7 @@ class LrnOnePass final : public LrnPrimitive {
   }
 
  private:
+  // Throws kInternal unless the tensor has the planned shape and type.
   void Expect(const ConstTensor& tensor) const {
     ExpectPlanned("LRN", desc_.shape, desc_.dtype, tensor);
   }
@@ -53,6 +54,7 @@ class LrnOnePass final : public LrnPrimitive {
   Power power_;
 };
 
+// Accepts sums across channels that fit its buffers.
 KernelOrReason<LrnPrimitive> TakeOnePass(const Device&, const LrnDesc& desc) {
   if (!desc.across) return Unsupported{"it supports sums across channels only"};
   if (desc.half > kMaxLrnHalf || desc.shape[1] > kMaxLrnChannels) {
@@ -63,6 +65,7 @@ KernelOrReason<LrnPrimitive> TakeOnePass(const Device&, const LrnDesc& desc) {
   });
 }
 
+// Accepts every LRN. It is the last candidate.
 KernelOrReason<LrnPrimitive> TakeSteps(const Device&, const LrnDesc& desc) {
   return MakeLrnInSteps(desc, Loops{});
 }

@@ -34,9 +34,12 @@ dnnl_data_type_t TypeOf(DType type);
 // Make memory descriptors. Dims are logical: (N, C, spatial...) or (G, M/G, C/G, kernel...).
 using Dims = std::vector<int64_t>;
 dnnl_memory_desc_t RowMajor(const Dims& dims, DType type);
+// Makes one with the distance of neighbours along each axis, in elements.
 dnnl_memory_desc_t Strided(const Dims& dims, const Dims& strides, DType type);
+// Makes one of an (N, C, spatial...) tensor that is stored as (N, spatial..., C).
 dnnl_memory_desc_t ChannelsLast(const Dims& dims, DType type);
-dnnl_memory_desc_t Any(const Dims& dims, DType type);  // the library chooses
+// Makes one whose layout the library chooses.
+dnnl_memory_desc_t Any(const Dims& dims, DType type);
 
 struct Destroy {
   void operator()(dnnl_primitive_desc_t desc) const { dnnl_primitive_desc_destroy(desc); }

@@ -112,6 +112,7 @@ class CpuSoftmax final : public SoftmaxPrimitive {
   }
 
  private:
+  // Throws kInternal unless the tensor has the planned shape and type.
   void Expect(const ConstTensor& tensor) const {
     ExpectPlanned("softmax", desc_.shape, desc_.dtype, tensor);
   }

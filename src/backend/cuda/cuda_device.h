@@ -26,8 +26,9 @@ class CudaDevice final : public Device, public GraphCapture {
 
   const GpuOptions& options() const { return options_; }
   cuda::Stream stream() const { return stream_; }
-  // The libraries' handles, created at the first call; null if the library was not found.
+  // Returns the handle of cuBLASLt, created at the first call; null if the library was not found.
   cublas_lt::Handle CublasLtHandle() const;
+  // Returns the handle of cuDNN, which queues on this device's stream, in the same way.
   cudnn::Handle CudnnHandle() const;
   // The algorithms chosen for convolutions, so that convolutions of the same shape are measured
   // once.

@@ -27,8 +27,9 @@ HD void AddTo(Pair& to, const Pair& value) {
   to.a += value.a;
   to.b += value.b;
 }
-// Return one of the sums in a functor's result.
+// Returns one of the sums in a functor's result: the float itself.
 HD float SumIn(float value, int) { return value; }
+// Returns one of the sums in a functor's result: 0 for a, 1 for b.
 HD float SumIn(const Pair& value, int which) { return which == 0 ? value.a : value.b; }
 
 // Returns `row`, or the last row instead of a row past the end; values read from it are dropped. If

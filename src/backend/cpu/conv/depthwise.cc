@@ -196,10 +196,12 @@ class DepthwiseBackwardData final : public ConvBackwardData {
   DepthwisePass pass_;
 };
 
+// Accepts a convolution unless DepthwiseRefuses gives a reason.
 KernelOrReason<ConvForward> TakeDepthwiseForward(const Device&, const ConvDesc& desc) {
   if (auto why = DepthwiseRefuses(desc); !why.empty()) return Unsupported{why};
   return std::make_unique<DepthwiseForward>(desc);
 }
+// Accepts a convolution unless DepthwiseRefuses gives a reason.
 KernelOrReason<ConvBackwardData> TakeDepthwiseData(const Device&, const ConvDesc& desc) {
   if (auto why = DepthwiseRefuses(desc); !why.empty()) return Unsupported{why};
   return std::make_unique<DepthwiseBackwardData>(desc);

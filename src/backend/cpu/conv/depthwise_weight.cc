@@ -159,6 +159,7 @@ class DepthwiseBackwardWeight final : public ConvBackwardWeight {
   std::vector<DepthwiseRows> rows_;  // by row of dy
 };
 
+// Accepts a convolution unless DepthwiseRefuses gives a reason.
 KernelOrReason<ConvBackwardWeight> TakeDepthwiseWeight(const Device&, const ConvDesc& desc) {
   if (auto why = DepthwiseRefuses(desc); !why.empty()) return Unsupported{why};
   return std::make_unique<DepthwiseBackwardWeight>(desc);

@@ -49,13 +49,16 @@ KernelOrReason<Step> FirstKernel(const ConvDesc& desc, const std::vector<ConvLay
   return Unsupported{"it has only reference loops for this"};
 }
 
+// Accepts every forward pass for which oneDNN has a kernel other than its reference loops.
 KernelOrReason<ConvForward> TakeLibraryForward(const Device&, const ConvDesc& desc) {
   return FirstKernel<ConvForward>(desc, LayoutsForForward(desc),
                                   [](const auto&... how) { return MakeOneDnnForward(how...); });
 }
+// Accepts every data gradient for which oneDNN has a kernel other than its reference loops.
 KernelOrReason<ConvBackwardData> TakeLibraryData(const Device&, const ConvDesc& desc) {
   return FirstKernel<ConvBackwardData>(desc, LayoutsForData(desc), MakeOneDnnBackwardData);
 }
+// Accepts every weight gradient for which oneDNN has a kernel other than its reference loops.
 KernelOrReason<ConvBackwardWeight> TakeLibraryWeight(const Device&, const ConvDesc& desc) {
   return FirstKernel<ConvBackwardWeight>(desc, LayoutsForWeight(desc), MakeOneDnnBackwardWeight);
 }

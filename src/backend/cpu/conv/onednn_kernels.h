@@ -18,20 +18,24 @@ enum class ConvLayout {
 // The group comes first in both.
 enum class WeightOrder { kOutputsFirst, kInputsFirst };
 
-// Make the kernel of a direction, or return null if the library has none. `any_kernel` also accepts
-// the library's slow kernels that use im2col ("gemm"), but never its reference loops.
+// Makes the forward kernel; null if the library has none. `any_kernel` also accepts the library's
+// slow kernels that use im2col ("gemm"), but never its reference loops.
 std::unique_ptr<ConvForward> MakeOneDnnForward(const ConvDesc& desc, ConvLayout layout,
                                                bool any_kernel,
                                                WeightOrder order = WeightOrder::kOutputsFirst);
+// Makes the kernel of the data gradient in the same way.
 std::unique_ptr<ConvBackwardData> MakeOneDnnBackwardData(const ConvDesc& desc, ConvLayout layout,
                                                          bool any_kernel);
+// Makes the kernel of the weight gradient in the same way.
 std::unique_ptr<ConvBackwardWeight> MakeOneDnnBackwardWeight(const ConvDesc& desc,
                                                              ConvLayout layout, bool any_kernel);
 
-// Return the layouts to try for a direction, the most likely first; only kFloat if the library is
-// known to compute a bf16 direction wrongly.
+// Returns the layouts to try, the most likely first.
 std::vector<ConvLayout> LayoutsForForward(const ConvDesc& desc);
+// Returns the same for the data gradient; only kFloat if the library is known to compute it wrongly
+// in bf16.
 std::vector<ConvLayout> LayoutsForData(const ConvDesc& desc);
+// Returns the same for the weight gradient.
 std::vector<ConvLayout> LayoutsForWeight(const ConvDesc& desc);
 
 }  // namespace trainer::cpu

@@ -166,6 +166,7 @@ class ScatteredBackwardData final : public ConvBackwardData {
   std::unique_ptr<ConvBackwardData> dense_;
 };
 
+// Accepts 1 x 1 kernels in bf16 with channels in whole vectors.
 KernelOrReason<ConvBackwardWeight> TakePointwiseWeight(const Device& device, const ConvDesc& desc) {
   if (!IsPointwise(desc)) return Unsupported{"it is not a 1 x 1 kernel without groups and padding"};
   if (desc.dtype != DType::kBF16) return Unsupported{"the gradient of oneDNN is faster in f32"};
@@ -175,6 +176,8 @@ KernelOrReason<ConvBackwardWeight> TakePointwiseWeight(const Device& device, con
   return std::make_unique<PointwiseBackwardWeight>(device, desc);
 }
 
+// Accepts 1 x 1 kernels with a stride, if TransposedBackwardDataOf accepts the same kernel without
+// the stride.
 KernelOrReason<ConvBackwardData> TakePointwiseData(const Device&, const ConvDesc& desc) {
   if (!IsPointwise(desc)) return Unsupported{"it is not a 1 x 1 kernel without groups and padding"};
   if (!HasStride(desc)) return Unsupported{"the stride is 1"};

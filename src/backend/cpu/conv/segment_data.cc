@@ -127,6 +127,7 @@ class SegmentBackwardData final : public ConvBackwardData {
   ScratchRegion<float> main_, tail_weights_, shares_, images_;
 };
 
+// Accepts a convolution unless SegmentsRefuseForwardOrData gives a reason.
 KernelOrReason<ConvBackwardData> TakeSegmentData(const Device&, const ConvDesc& desc) {
   if (auto why = SegmentsRefuseForwardOrData(desc); !why.empty()) return Unsupported{why};
   return std::make_unique<SegmentBackwardData>(desc);

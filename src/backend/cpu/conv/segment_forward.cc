@@ -121,7 +121,8 @@ class SegmentForward final : public ConvForward {
   ScratchRegion<float> main_, tail_weights_, bias_, images_;
 };
 
-// The choice was measured with conv_kernels (scripts/bench/README.md).
+// Accepts a convolution unless SegmentsRefuseForwardOrData gives a reason or the outputs are a
+// multiple of 64. The choice was measured with conv_kernels (scripts/bench/README.md).
 KernelOrReason<ConvForward> TakeSegmentForward(const Device&, const ConvDesc& desc) {
   if (auto why = SegmentsRefuseForwardOrData(desc); !why.empty()) return Unsupported{why};
   if (desc.out_channels % (4 * kLanes) == 0) {

@@ -136,6 +136,7 @@ class SegmentBackwardWeight final : public ConvBackwardWeight {
   ScratchRegion<float> grads_, images_;
 };
 
+// Accepts a convolution unless SegmentsRefuse gives a reason.
 KernelOrReason<ConvBackwardWeight> TakeSegmentWeight(const Device&, const ConvDesc& desc) {
   if (auto why = SegmentsRefuse(desc); !why.empty()) return Unsupported{why};
   return std::make_unique<SegmentBackwardWeight>(desc);

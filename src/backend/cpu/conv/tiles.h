@@ -28,6 +28,7 @@ struct ProductTiles {
   float* y;
   int64_t y_pixel, columns;
 };
+// Computes y for `pixels` pixels by the formula above.
 void MultiplyPixels(const ProductTiles& t, int64_t pixels);
 
 // DotPixels computes dot products, for few columns and taps in rows of `length` neighbours:
@@ -42,6 +43,7 @@ struct DotTiles {
   float* y;
   int64_t y_pixel, columns;
 };
+// Computes y for `pixels` pixels by the formula above.
 void DotPixels(const DotTiles& t, int64_t pixels);
 
 // Returns how many of the last columns of a product with `rows` rows of `length` taps are cheaper
@@ -75,6 +77,7 @@ struct GradientTiles {
   int64_t g_step;
   int64_t images, lines, pixels, length, columns;
 };
+// Adds to g by the formula above.
 void AddOuterProducts(const GradientTiles& t);
 
 }  // namespace trainer::cpu

@@ -150,11 +150,14 @@ class WinogradBackwardData final : public ConvBackwardData {
   WinogradProduct product_;
 };
 
+// Accepts a convolution unless WinogradRefuses or WinogradLoses gives a reason.
 KernelOrReason<ConvForward> TakeWinogradForward(const Device&, const ConvDesc& desc) {
   if (auto why = WinogradRefuses(desc); !why.empty()) return Unsupported{why};
   if (auto why = WinogradLoses(WinogradShape(desc)); !why.empty()) return Unsupported{why};
   return MakeWinogradForward(desc);
 }
+// Accepts a convolution unless WinogradRefuses, or WinogradLoses for the transposed shape, gives a
+// reason.
 KernelOrReason<ConvBackwardData> TakeWinogradData(const Device&, const ConvDesc& desc) {
   if (auto why = WinogradRefuses(desc); !why.empty()) return Unsupported{why};
   if (auto why = WinogradLoses(WinogradShape(desc).Transposed()); !why.empty()) {

@@ -62,8 +62,9 @@ struct WinogradShape {
   int64_t down, across;  // tiles per axis
   int64_t tiles;         // tiles of all images
 
-  // Return the patches of x, which overlap, and the tiles of y.
+  // Returns the patches of x, which overlap.
   Patches Input() const { return {h, w, group * c, kTile, ph, pw, down, across}; }
+  // Returns the tiles of y.
   Patches Output() const { return {oh, ow, group * m, kTile, 0, 0, down, across}; }
 
  private:
@@ -132,9 +133,11 @@ std::string WinogradLoses(const WinogradShape& product);
 // Returns the same for the weight gradient, which needs more tiles.
 std::string WinogradWeightLoses(const WinogradShape& product);
 
-// Make the kernels for a description that WinogradRefuses accepts.
+// Makes the forward kernel for a description that WinogradRefuses accepts.
 std::unique_ptr<ConvForward> MakeWinogradForward(const ConvDesc& desc);
+// Makes the kernel of the data gradient for such a description.
 std::unique_ptr<ConvBackwardData> MakeWinogradBackwardData(const ConvDesc& desc);
+// Makes the kernel of the weight gradient for such a description.
 std::unique_ptr<ConvBackwardWeight> MakeWinogradBackwardWeight(const ConvDesc& desc);
 
 }  // namespace trainer::cpu

@@ -116,6 +116,7 @@ class WinogradBackwardWeight final : public ConvBackwardWeight {
   ScratchRegion<float> sums_, v_, bias_sums_;
 };
 
+// Accepts a convolution unless WinogradRefuses or WinogradWeightLoses gives a reason.
 KernelOrReason<ConvBackwardWeight> TakeWinogradWeight(const Device&, const ConvDesc& desc) {
   if (auto why = WinogradRefuses(desc); !why.empty()) return Unsupported{why};
   if (auto why = WinogradWeightLoses(WinogradShape(desc)); !why.empty()) return Unsupported{why};

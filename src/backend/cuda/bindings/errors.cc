@@ -194,6 +194,7 @@ void FailCublasLt(int status, const char* what) {
                    GetCublasLt()->GetStatusString(status), " (status ", status, ")"));
 }
 
+// The library may report an earlier failure, whose cause the runtime knows.
 void FailCudnn(int status, const char* what) {
   const int id = UsedGpu();
   if (status == cudnn::kHostAllocationFailed || status == cudnn::kDeviceAllocationFailed) {

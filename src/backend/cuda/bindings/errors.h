@@ -24,10 +24,11 @@ inline void Check(int status, const char* what) {
 // Throw the Error for a result of cuBLASLt or cuDNN.
 [[noreturn]] void FailCublasLt(int status, const char* what);
 [[noreturn]] void FailCudnn(int status, const char* what);
-// Call these unless `status` is success.
+// Calls FailCublasLt unless `status` is success.
 inline void CheckCublasLt(int status, const char* what) {
   if (status != 0) FailCublasLt(status, what);
 }
+// Calls FailCudnn unless `status` is success.
 inline void CheckCudnn(int status, const char* what) {
   if (status != 0) FailCudnn(status, what);
 }

@@ -20,6 +20,7 @@ struct Tables {
   const Cudnn* cudnn = nullptr;
   const Nccl* nccl = nullptr;
 };
+// Returns the tables of this process.
 Tables& All() {
   static Tables tables;
   return tables;
@@ -76,6 +77,7 @@ class Symbols {
   Symbols(OpenedLibrary& library, std::string prefix)
       : library_(library), prefix_(std::move(prefix)) {}
 
+  // Sets `function` to the function `name`, without its prefix; null if the library lacks it.
   template <class F>
   void Load(F& function, const char* name) {
     void* found = dlsym(library_.handle, (prefix_ + name).c_str());
@@ -91,8 +93,8 @@ class Symbols {
   std::string prefix_;
 };
 
-// Fills the table of the library and returns it, or returns null and sets the problem. So do the
-// next two functions.
+// Fills the table of cuBLASLt and returns it. Returns null and sets the problem if a function is
+// missing.
 const CublasLt* LoadCublasLt(OpenedLibrary& library) {
   static CublasLt table;
   Symbols symbols(library, "cublasLt");
@@ -114,6 +116,8 @@ const CublasLt* LoadCublasLt(OpenedLibrary& library) {
   return library.problem.empty() ? &table : nullptr;
 }
 
+// Fills the table of cuDNN and returns it. Returns null and sets the problem if a function is
+// missing.
 const Cudnn* LoadCudnn(OpenedLibrary& library) {
   static Cudnn table;
   Symbols symbols(library, "cudnn");
@@ -153,6 +157,8 @@ const Cudnn* LoadCudnn(OpenedLibrary& library) {
   return library.problem.empty() ? &table : nullptr;
 }
 
+// Fills the table of NCCL and returns it. Returns null and sets the problem if a function is
+// missing.
 const Nccl* LoadNccl(OpenedLibrary& library) {
   static Nccl table;
   Symbols symbols(library, "nccl");
@@ -168,6 +174,7 @@ const Nccl* LoadNccl(OpenedLibrary& library) {
   return library.problem.empty() ? &table : nullptr;
 }
 
+// Says how to find cuBLASLt, for OpenLibrary.
 LibraryKind CublasLtKind() {
   return {.title = "cuBLASLt 12 or 13",
           .names = {"libcublasLt.so.13", "libcublasLt.so.12"},
@@ -179,6 +186,7 @@ LibraryKind CublasLtKind() {
               "nvidia-cublas')"};
 }
 
+// Says how to find cuDNN, for OpenLibrary.
 LibraryKind CudnnKind() {
   return {.title = "cuDNN 9",
           .names = {"libcudnn.so.9"},
@@ -190,6 +198,7 @@ LibraryKind CudnnKind() {
               "nvidia-cudnn-cu13')"};
 }
 
+// Says how to find NCCL, for OpenLibrary.
 LibraryKind NcclKind() {
   return {.title = "NCCL 2",
           .names = {"libnccl.so.2"},

@@ -25,6 +25,7 @@ std::vector<fs::path> FoldersIn(const fs::path& parent, const std::string& start
 // A list of existing folders, without duplicates, in the order of Add.
 class Folders {
  public:
+  // Adds a folder if it exists and is not listed yet.
   void Add(const fs::path& folder) {
     std::error_code error;
     if (!fs::is_directory(folder, error)) return;

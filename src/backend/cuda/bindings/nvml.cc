@@ -10,7 +10,7 @@ namespace {
 
 constexpr char kFile[] = "libnvidia-ml.so.1";
 
-// The table that SetNvml has set; null if there is none.
+// Returns the table that SetNvml has set; null if there is none.
 const Nvml*& GivenNvml() {
   static const Nvml* table = nullptr;
   return table;

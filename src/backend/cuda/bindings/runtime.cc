@@ -8,13 +8,13 @@
 namespace trainer::cuda {
 namespace {
 
-// The table that SetRuntime has set.
+// Returns the table that SetRuntime has set.
 const Runtime*& RegisteredRuntime() {
   static const Runtime* runtime = nullptr;
   return runtime;
 }
 
-// The GPU of the thread's last UseGpu call.
+// Returns the GPU of the thread's last UseGpu call.
 int& CurrentGpu() {
   static thread_local int id = 0;
   return id;

@@ -71,10 +71,12 @@ class DeviceCommunicator : public Communicator {
 // Returns whether `value` is 0 on all ranks. Every rank must call it; values must not be negative.
 bool IsZeroOnAll(Communicator& host, float value);
 
-// Implement the functions of device/gpu_communicator.h.
+// Implements MakeStagedGroup of device/gpu_communicator.h.
 std::unique_ptr<Communicator> MakeStaged(const Device& device, const GpuGroupOptions& options);
+// Implements MakeNcclGroup. Collective on the host's group.
 std::unique_ptr<Communicator> MakeNccl(const Device& device, const GpuGroupOptions& options,
                                        std::string* note);
+// Implements MakeMpiGroup. Collective on the host's group.
 std::unique_ptr<Communicator> MakeMpi(const Device& device, const GpuGroupOptions& options,
                                       std::string* note);
 

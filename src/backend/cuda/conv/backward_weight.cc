@@ -7,16 +7,19 @@
 namespace trainer::cuda {
 namespace {
 
+// Sets `results` to the library's own ranking of its algorithms, without running them.
 int BackwardWeightHeuristics(const ConvProblem& p, int most, int* found, cudnn::AlgoPerf* results) {
   return GetCudnn()->GetConvolutionBackwardFilterAlgorithm_v7(p.handle(), p.x(), p.y(), p.conv(),
                                                               p.filter(), most, found, results);
 }
+// Runs all algorithms on the trial's memory and sets `results` to their times, the fastest first.
 int MeasureBackwardWeight(const ConvProblem& p, const TrialMemory& trial, int most, int* found,
                           cudnn::AlgoPerf* results) {
   return GetCudnn()->FindConvolutionBackwardFilterAlgorithmEx(
       p.handle(), p.x(), trial.x, p.y(), trial.y, p.conv(), p.filter(), trial.filter, most, found,
       results, trial.workspace, trial.workspace_bytes);
 }
+// Sets *bytes to the workspace that an algorithm needs.
 int BackwardWeightWorkspace(const ConvProblem& p, int algo, size_t* bytes) {
   return GetCudnn()->GetConvolutionBackwardFilterWorkspaceSize(p.handle(), p.x(), p.y(), p.conv(),
                                                                p.filter(), algo, bytes);

@@ -203,6 +203,7 @@ class DirectBackwardWeight final : public ConvBackwardWeight, Direct {
   DirectParts parts_;
 };
 
+// Accepts every convolution. It is the last candidate.
 template <class Step, class Made>
 KernelOrReason<Step> TakeDirect(const Device& device, const ConvDesc& desc) {
   return std::make_unique<Made>(device, desc);

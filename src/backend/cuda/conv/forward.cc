@@ -10,16 +10,19 @@ namespace {
 
 constexpr float kOne = 1, kZero = 0;
 
+// Sets `results` to the library's own ranking of its algorithms, without running them.
 int ForwardHeuristics(const ConvProblem& p, int most, int* found, cudnn::AlgoPerf* results) {
   return GetCudnn()->GetConvolutionForwardAlgorithm_v7(p.handle(), p.x(), p.filter(), p.conv(),
                                                        p.y(), most, found, results);
 }
+// Runs all algorithms on the trial's memory and sets `results` to their times, the fastest first.
 int MeasureForward(const ConvProblem& p, const TrialMemory& trial, int most, int* found,
                    cudnn::AlgoPerf* results) {
   return GetCudnn()->FindConvolutionForwardAlgorithmEx(
       p.handle(), p.x(), trial.x, p.filter(), trial.filter, p.conv(), p.y(), trial.y, most, found,
       results, trial.workspace, trial.workspace_bytes);
 }
+// Sets *bytes to the workspace that an algorithm needs.
 int ForwardWorkspace(const ConvProblem& p, int algo, size_t* bytes) {
   return GetCudnn()->GetConvolutionForwardWorkspaceSize(p.handle(), p.x(), p.filter(), p.conv(),
                                                         p.y(), algo, bytes);

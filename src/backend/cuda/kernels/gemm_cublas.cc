@@ -191,6 +191,7 @@ class CublasGemm final : public GemmPrimitive {
   std::optional<CublasProduct> vectors_, elements_;
 };
 
+// Accepts a product if cuBLASLt was found and has an algorithm for aligned and for other operands.
 KernelOrReason<GemmPrimitive> TakeCublas(const Device& any, const GemmDesc& desc) {
   const auto* device = dynamic_cast<const CudaDevice*>(&any);
   if (device == nullptr || device->CublasLtHandle() == nullptr) {

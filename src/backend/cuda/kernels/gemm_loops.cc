@@ -106,6 +106,7 @@ class GpuLoopGemm final : public GemmPrimitive {
   GemmDesc desc_;
 };
 
+// Accepts every product. It is the last candidate.
 KernelOrReason<GemmPrimitive> TakeGpuLoops(const Device& device, const GemmDesc& desc) {
   return std::make_unique<GpuLoopGemm>(device, desc);
 }

@@ -131,6 +131,7 @@ class GpuLrnOnePass final : public LrnPrimitive {
   }
 
  private:
+  // Throws kInternal unless the tensor has the planned shape and type.
   void Expect(const ConstTensor& tensor) const {
     ExpectPlanned("LRN", desc_.shape, desc_.dtype, tensor);
   }
@@ -141,6 +142,7 @@ class GpuLrnOnePass final : public LrnPrimitive {
   Tiles tiles_;
 };
 
+// Accepts sums across channels if a pixel's channels fit a tile.
 KernelOrReason<LrnPrimitive> TakeGpuLrnOnePass(const Device& device, const LrnDesc& desc) {
   if (!desc.across) return Unsupported{"it supports sums across channels only"};
   if (desc.shape[1] < 1 || desc.shape[1] > kLrnTile) {
@@ -150,6 +152,7 @@ KernelOrReason<LrnPrimitive> TakeGpuLrnOnePass(const Device& device, const LrnDe
     return std::make_unique<GpuLrnOnePass<decltype(power)>>(device, desc, power);
   });
 }
+// Accepts every LRN. It is the last candidate.
 KernelOrReason<LrnPrimitive> TakeGpuLrnSteps(const Device& device, const LrnDesc& desc) {
   return MakeLrnInSteps(desc, Loops(device));
 }

@@ -229,6 +229,7 @@ class PoolOfThreads final : public PoolPrimitive {
       HasSmallTaps() ? f(tag, TypeTag<uint8_t>{}) : f(tag, TypeTag<uint32_t>{});
     });
   }
+  // Throws kInternal unless x and y have the planned shapes and type.
   void Expect(const ConstTensor& x, const ConstTensor& y) const {
     ExpectPlanned("pooling", desc_.InShape(), desc_.dtype, x);
     ExpectPlanned("pooling", desc_.OutShape(), desc_.dtype, y);
@@ -259,6 +260,7 @@ class PoolOfThreads final : public PoolPrimitive {
   PoolDesc desc_;
 };
 
+// Accepts pools of images with less than 2^30 pixels. It is the only candidate.
 KernelOrReason<PoolPrimitive> TakeGpuPool(const Device& device, const PoolDesc& desc) {
   if (!PoolFits32Bits(desc)) return Unsupported{"the images have 2^30 pixels or more"};
   return std::make_unique<PoolOfThreads>(device, desc);

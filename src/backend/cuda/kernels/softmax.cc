@@ -40,6 +40,7 @@ class Softmax final : public SoftmaxPrimitive {
   }
 
  private:
+  // Throws kInternal unless the tensor has the planned shape and type.
   void Expect(const ConstTensor& tensor) const {
     ExpectPlanned("softmax", desc_.shape, desc_.dtype, tensor);
   }
