@@ -67,7 +67,7 @@ class BatchNormPasses final : public BatchNormPrimitive {
     if (desc_.other) Expect(in.other);
     loops_.DispatchDtype(desc_.dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
-      desc_.relu ? Write<T, true>(in, at) : Write<T, false>(in, at);
+      desc_.relu ? WriteOutput<T, true>(in, at) : WriteOutput<T, false>(in, at);
     });
   }
 
@@ -78,13 +78,15 @@ class BatchNormPasses final : public BatchNormPrimitive {
       using T = typename decltype(tag)::Type;
       const T* dy = in.dy.As<T>();
       const Run<T> run = {in, at, Means(scratch), Sums(scratch)};
-      if (desc_.relu && desc_.other) return WithOther(run, MaskedByOutput<T>{dy, in.y.As<T>()});
-      if (desc_.other) return WithOther(run, PlainGradient<T>{dy});
-      if (desc_.relu) return FromX(run, MaskedByInput<T>{dy, Normal<T>(in.x, in.shift, at)});
-      if (!desc_.backward_from_output) return FromX(run, PlainGradient<T>{dy});
+      if (desc_.relu && desc_.other)
+        return BackwardWithOther(run, MaskedByOutput<T>{dy, in.y.As<T>()});
+      if (desc_.other) return BackwardWithOther(run, PlainGradient<T>{dy});
+      if (desc_.relu)
+        return BackwardFromX(run, MaskedByInput<T>{dy, Normal<T>(in.x, in.shift, at)});
+      if (!desc_.backward_from_output) return BackwardFromX(run, PlainGradient<T>{dy});
       const PlainGradient<T> g{dy};
-      Sum(run, g, NormalFromOutput<T>{in.y.As<T>()});
-      Finish(run, g, NormalFromOutput<T>{in.y.As<T>()});
+      ComputeMeans(run, g, NormalFromOutput<T>{in.y.As<T>()});
+      WriteInputGradient(run, g, NormalFromOutput<T>{in.y.As<T>()});
     });
   }
 
@@ -125,7 +127,7 @@ class BatchNormPasses final : public BatchNormPrimitive {
 
   // Writes y: the second pass of forward.
   template <class T, bool kRelu>
-  void Write(const BatchNormTensors& in, const BatchNormStats& at) const {
+  void WriteOutput(const BatchNormTensors& in, const BatchNormStats& at) const {
     const T* x = in.x.As<T>();
     T* y = in.y.As<T>();
     if (!desc_.other) {
@@ -139,25 +141,25 @@ class BatchNormPasses final : public BatchNormPrimitive {
 
   // Runs both passes of backward, with the given gradient g and with z computed from x.
   template <class T, class G>
-  void FromX(const Run<T>& run, const G& g) const {
-    Sum(run, g, ZFromX(run));
-    Finish(run, g, ZFromX(run));
+  void BackwardFromX(const Run<T>& run, const G& g) const {
+    ComputeMeans(run, g, ZFromX(run));
+    WriteInputGradient(run, g, ZFromX(run));
   }
 
   // Runs both passes of backward if there is `other`. The first pass writes its gradient, which
   // then also serves as g in the second pass.
   template <class T, class G>
-  void WithOther(const Run<T>& run, const G& g) const {
+  void BackwardWithOther(const Run<T>& run, const G& g) const {
     T* const to = run.in.dother.template As<T>();
-    if (to == nullptr) return FromX(run, g);
+    if (to == nullptr) return BackwardFromX(run, g);
     const PlainGradient<T> written{to};
-    if (!desc_.relu && to == run.in.dy.data) return FromX(run, written);
+    if (!desc_.relu && to == run.in.dy.data) return BackwardFromX(run, written);
     if (!NeedsSums(run.in)) {
       loops_.MapPixels(pixels_, g, to, to != run.in.dy.data);
     } else {
-      Sum(run, WrittenThrough<T, G>{g, to}, ZFromX(run));
+      ComputeMeans(run, WrittenThrough<T, G>{g, to}, ZFromX(run));
     }
-    Finish(run, written, ZFromX(run));
+    WriteInputGradient(run, written, ZFromX(run));
   }
 
   // Returns whether the first pass of backward is needed: dx depends on its sums unless the moments
@@ -169,7 +171,7 @@ class BatchNormPasses final : public BatchNormPrimitive {
   // Runs the first pass of backward, if it is needed: computes the means of g and g * z, and adds
   // to the gradients of scale and shift.
   template <class T, class G, class Z>
-  void Sum(const Run<T>& run, const G& g, const Z& z) const {
+  void ComputeMeans(const Run<T>& run, const G& g, const Z& z) const {
     if (!NeedsSums(run.in)) return;
     float *const mean_g = run.means, *const mean_gz = mean_g + Channels();
     loops_.SumPairs(pixels_, GradientSums<G, Z>{g, z}, run.sums);
@@ -180,7 +182,7 @@ class BatchNormPasses final : public BatchNormPrimitive {
 
   // Runs the second pass of backward: writes dx, if it is requested.
   template <class T, class G, class Z>
-  void Finish(const Run<T>& run, const G& g, const Z& z) const {
+  void WriteInputGradient(const Run<T>& run, const G& g, const Z& z) const {
     T* const dx = run.in.dx.template As<T>();
     if (dx == nullptr) return;
     const bool fresh = dx != run.in.dy.data;

@@ -128,8 +128,8 @@ void CopyEach(const Device& device, const ConcatDesc& desc, Parts<kJoin> parts,
 
 // Joins the parts (kJoin) or splits the joined array.
 template <bool kJoin>
-void Move(const Device& device, const ConcatDesc& desc, Parts<kJoin> parts,
-          Whole<kJoin, std::byte>* whole) {
+void JoinOrSplit(const Device& device, const ConcatDesc& desc, Parts<kJoin> parts,
+                 Whole<kJoin, std::byte>* whole) {
   if (device.kind() == DeviceKind::kCpu) return CopyEach<kJoin>(device, desc, parts, whole);
   switch (LargestElement<kJoin>(desc, parts, whole)) {
     case 16:
@@ -153,12 +153,12 @@ int64_t ConcatDesc::Length() const {
 
 void ConcatTensors(const Device& device, const ConcatDesc& desc,
                    std::span<const std::byte* const> parts, std::byte* whole) {
-  Move<true>(device, desc, parts, whole);
+  JoinOrSplit<true>(device, desc, parts, whole);
 }
 
 void SplitTensors(const Device& device, const ConcatDesc& desc, const std::byte* whole,
                   std::span<std::byte* const> parts) {
-  Move<false>(device, desc, parts, whole);
+  JoinOrSplit<false>(device, desc, parts, whole);
 }
 
 }  // namespace trainer

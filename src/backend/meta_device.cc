@@ -10,7 +10,7 @@ namespace trainer {
 namespace {
 
 // Throws kInternal. Called by everything that would compute.
-[[noreturn]] void Fail() {
+[[noreturn]] void FailToCompute() {
   throw Error(ErrorCode::kInternal, "a device that only plans was asked to compute");
 }
 
@@ -19,7 +19,9 @@ constexpr const char* kPlanDeviceName = "planned only";
 class PlannedGemm final : public GemmPrimitive {
  public:
   std::string kernel() const override { return kPlanDeviceName; }
-  void Run(const void*, const void*, const float*, void*, std::span<std::byte>) override { Fail(); }
+  void Run(const void*, const void*, const float*, void*, std::span<std::byte>) override {
+    FailToCompute();
+  }
 };
 
 // Estimates the scratch that cuDNN needs: a copy of the weights in its order, and its workspace.
@@ -45,12 +47,14 @@ class PlannedConv final : public ConvPrimitive {
   std::string kernel() const override { return kPlanDeviceName; }
   size_t ScratchBytes() const override { return scratch_; }
   void Forward(ConstTensor, const float*, const float*, Tensor, std::span<std::byte>) override {
-    Fail();
+    FailToCompute();
   }
   void BackwardWeight(ConstTensor, ConstTensor, float*, float*, std::span<std::byte>) override {
-    Fail();
+    FailToCompute();
   }
-  void BackwardData(ConstTensor, const float*, Tensor, std::span<std::byte>) override { Fail(); }
+  void BackwardData(ConstTensor, const float*, Tensor, std::span<std::byte>) override {
+    FailToCompute();
+  }
 
  private:
   size_t scratch_;
@@ -65,9 +69,9 @@ class PlannedPool final : public PoolPrimitive {
                        : static_cast<size_t>(desc.OutShape().Count()) * sizeof(int32_t)) {}
   std::string kernel() const override { return kPlanDeviceName; }
   size_t WorkspaceBytes() const override { return workspace_; }
-  void Forward(ConstTensor, Tensor, std::span<std::byte>) override { Fail(); }
-  void Backward(ConstTensor, Tensor, std::span<const std::byte>) override { Fail(); }
-  void ArgMax(std::span<const std::byte>, Tensor) override { Fail(); }
+  void Forward(ConstTensor, Tensor, std::span<std::byte>) override { FailToCompute(); }
+  void Backward(ConstTensor, Tensor, std::span<const std::byte>) override { FailToCompute(); }
+  void ArgMax(std::span<const std::byte>, Tensor) override { FailToCompute(); }
 
  private:
   size_t workspace_;
@@ -79,12 +83,14 @@ class PlannedBatchNorm final : public BatchNormPrimitive {
   std::string kernel() const override { return kPlanDeviceName; }
   size_t WorkspaceBytes() const override { return BatchNormWorkspace(pixels_); }
   size_t ScratchBytes() const override { return BatchNormScratch(pixels_); }
-  BatchNormStats StatsIn(std::span<std::byte>) const override { Fail(); }
-  void Moments(ConstTensor, const BatchNormStats&, std::span<std::byte>) override { Fail(); }
-  void Forward(const BatchNormTensors&, const BatchNormStats&) override { Fail(); }
-  void Recompute(const BatchNormTensors&, const BatchNormStats&) override { Fail(); }
+  BatchNormStats StatsIn(std::span<std::byte>) const override { FailToCompute(); }
+  void Moments(ConstTensor, const BatchNormStats&, std::span<std::byte>) override {
+    FailToCompute();
+  }
+  void Forward(const BatchNormTensors&, const BatchNormStats&) override { FailToCompute(); }
+  void Recompute(const BatchNormTensors&, const BatchNormStats&) override { FailToCompute(); }
   void Backward(const BatchNormGradients&, const BatchNormStats&, std::span<std::byte>) override {
-    Fail();
+    FailToCompute();
   }
 
  private:
@@ -98,10 +104,10 @@ class PlannedLrn final : public LrnPrimitive {
       : workspace_(static_cast<size_t>(desc.shape.Count()) * sizeof(float)) {}
   std::string kernel() const override { return kPlanDeviceName; }
   size_t WorkspaceBytes() const override { return workspace_; }
-  void Forward(ConstTensor, Tensor, std::span<std::byte>) override { Fail(); }
+  void Forward(ConstTensor, Tensor, std::span<std::byte>) override { FailToCompute(); }
   void Backward(ConstTensor, ConstTensor, Tensor, std::span<const std::byte>,
                 std::span<std::byte>) override {
-    Fail();
+    FailToCompute();
   }
 
  private:
@@ -111,8 +117,8 @@ class PlannedLrn final : public LrnPrimitive {
 class PlannedSoftmax final : public SoftmaxPrimitive {
  public:
   std::string kernel() const override { return kPlanDeviceName; }
-  void Forward(ConstTensor, Tensor) override { Fail(); }
-  void Backward(ConstTensor, ConstTensor, Tensor) override { Fail(); }
+  void Forward(ConstTensor, Tensor) override { FailToCompute(); }
+  void Backward(ConstTensor, ConstTensor, Tensor) override { FailToCompute(); }
 };
 
 class MetaDevice final : public Device {
@@ -122,11 +128,11 @@ class MetaDevice final : public Device {
   bool SupportsDtype(DType) const override { return true; }
   size_t AvailableBytes() const override { return std::numeric_limits<size_t>::max() / 2; }
 
-  void* Allocate(size_t) const override { Fail(); }
+  void* Allocate(size_t) const override { FailToCompute(); }
   void Free(void*) const override {}
-  void CopyToDevice(void*, const void*, size_t) const override { Fail(); }
-  void CopyToHost(void*, const void*, size_t) const override { Fail(); }
-  void Memset(void*, unsigned char, size_t) const override { Fail(); }
+  void CopyToDevice(void*, const void*, size_t) const override { FailToCompute(); }
+  void CopyToHost(void*, const void*, size_t) const override { FailToCompute(); }
+  void Memset(void*, unsigned char, size_t) const override { FailToCompute(); }
   void Synchronize() const override {}
 
   std::unique_ptr<GemmPrimitive> NewGemm(const GemmDesc& desc) const override {
@@ -154,11 +160,11 @@ class MetaDevice final : public Device {
     return std::make_unique<PlannedSoftmax>();
   }
 
-  void Copy(const CopyDesc&, const void*, void*) const override { Fail(); }
-  void Convert(const ConstTensor&, const Tensor&) const override { Fail(); }
+  void Copy(const CopyDesc&, const void*, void*) const override { FailToCompute(); }
+  void Convert(const ConstTensor&, const Tensor&) const override { FailToCompute(); }
   void AddChannelSums(const ChannelSumsDesc&, const ConstTensor&, const ConstTensor*,
                       float*) const override {
-    Fail();
+    FailToCompute();
   }
 };
 

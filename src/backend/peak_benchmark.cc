@@ -77,7 +77,7 @@ struct Sizes {
 // Measures seconds_of(size) for doubling sizes. Returns the first size that takes kLongEnough, or
 // the largest one, and its seconds.
 template <class F>
-std::pair<int64_t, double> MeasureRate(Sizes sizes, const F& seconds_of) {
+std::pair<int64_t, double> MeasureLongEnough(Sizes sizes, const F& seconds_of) {
   for (int64_t size = sizes.first;; size *= 2) {
     const double seconds = seconds_of(size);
     if (seconds >= kLongEnough || size >= sizes.most) return {size, seconds};
@@ -93,10 +93,10 @@ constexpr Sizes kGpuPass = {int64_t{1} << 20, int64_t{512} << 20};
 
 MachinePeak MeasurePeak(const Device& device) {
   const bool cpu = device.kind() == DeviceKind::kCpu;
-  const auto [size, product] = MeasureRate(cpu ? kCpuProduct : kGpuProduct,
-                                           [&](int64_t n) { return ProductSeconds(device, n); });
-  const auto [count, pass] =
-      MeasureRate(cpu ? kCpuPass : kGpuPass, [&](int64_t n) { return PassSeconds(device, n); });
+  const auto [size, product] = MeasureLongEnough(
+      cpu ? kCpuProduct : kGpuProduct, [&](int64_t n) { return ProductSeconds(device, n); });
+  const auto [count, pass] = MeasureLongEnough(cpu ? kCpuPass : kGpuPass,
+                                               [&](int64_t n) { return PassSeconds(device, n); });
   const auto edge = static_cast<double>(size);
   return {2e-9 * edge * edge * edge / product, 12e-9 * static_cast<double>(count) / pass};
 }

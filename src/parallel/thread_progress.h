@@ -42,11 +42,11 @@ class ThreadProgress final : public ProgressEngine {
 
  private:
   // Takes the oldest queued all-reduce. Returns false if the queue is empty.
-  bool Next(std::span<float>* values);
+  bool TakeQueued(std::span<float>* values);
   // Runs queued all-reduces until Stop. Throws what an all-reduce throws.
   void RunSums();
   // Runs one all-reduce to its end.
-  void Run(std::span<float> values);
+  void ReduceOne(std::span<float> values);
 
   const ControlBlock& block_;
   int local_;

@@ -99,7 +99,7 @@ class JoinedWorld final : public World {
 };
 
 // Returns the world of this process; null until JoinWorld has found one.
-std::unique_ptr<JoinedWorld>& Own() {
+std::unique_ptr<JoinedWorld>& OwnWorld() {
   static std::unique_ptr<JoinedWorld> world;
   return world;
 }
@@ -349,10 +349,10 @@ World* JoinWorld(const WorldOptions& settings) {
     }
   }
   joined.block->status(joined.map.local).state = RankState::kJoined;
-  Own() =
+  OwnWorld() =
       std::make_unique<JoinedWorld>(std::move(joined), std::move(thread), std::move(mpi), settings);
-  Own()->Begin(settings);
-  return Own().get();
+  OwnWorld()->Begin(settings);
+  return OwnWorld().get();
 }
 
 namespace {
@@ -373,7 +373,7 @@ bool MayReportFailure(int* code) {
   // first one wait, so that its message alone is printed and ends the run. mpirun needs seconds to
   // notice an ended process, more so on busy cores.
   constexpr std::chrono::seconds kTurn{4};
-  JoinedWorld* const world = Own().get();
+  JoinedWorld* const world = OwnWorld().get();
   if (world == nullptr) {
     const LaunchEnvironment environment = ReadLaunchEnvironment();
     const bool waits = environment.launcher == RankLauncher::kMpi && environment.rank > 0;
@@ -389,18 +389,18 @@ bool MayReportFailure(int* code) {
 }
 
 std::string RankPrefix() {
-  const JoinedWorld* const world = Own().get();
+  const JoinedWorld* const world = OwnWorld().get();
   if (world == nullptr) return "";
   return world->names()[static_cast<size_t>(world->joined().rank.rank)] + ": ";
 }
 
 int LeaveWorld(int code) {
-  if (Own() == nullptr) return code;
-  if (!Own()->finished()) {
+  if (OwnWorld() == nullptr) return code;
+  if (!OwnWorld()->finished()) {
     MayReportFailure(&code);
-    Own()->Abort(code);
+    OwnWorld()->Abort(code);
   }
-  Own().reset();
+  OwnWorld().reset();
   return code;
 }
 

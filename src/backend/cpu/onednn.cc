@@ -16,7 +16,7 @@ namespace {
 
 // Returns the stream in which all primitives run. The process creates it at the first call, and all
 // threads share it.
-dnnl_stream_t Stream() {
+dnnl_stream_t SharedStream() {
   static const dnnl_stream_t stream = [] {
     dnnl_stream_t made = nullptr;
     Check(dnnl_stream_create(&made, Engine(), dnnl_stream_default_flags), "making a stream");
@@ -167,13 +167,13 @@ void Primitive::Declare(int arg, const dnnl_memory_desc_t& md) {
   at_.push_back(nullptr);
 }
 
-void Primitive::Point(int arg, const void* at) {
+void Primitive::SetAddress(int arg, const void* at) {
   for (size_t i = 0; i < args_.size(); ++i) {
     if (args_[i].arg != arg) continue;
     // Setting a handle may write the padding of a blocked layout, so it is skipped if the address
     // has not changed.
     if (at_[i] == at) return;
-    Check(dnnl_memory_set_data_handle_v2(args_[i].memory, const_cast<void*>(at), Stream()),
+    Check(dnnl_memory_set_data_handle_v2(args_[i].memory, const_cast<void*>(at), SharedStream()),
           "setting an argument");
     at_[i] = at;
     return;
@@ -183,9 +183,9 @@ void Primitive::Point(int arg, const void* at) {
 
 void Primitive::Run(std::span<const Data> data, std::byte* scratch) {
   const InLibraryCall mark;
-  for (const Data& item : data) Point(item.arg, item.at);
-  if (scratch_bytes_ > 0) Point(DNNL_ARG_SCRATCHPAD, scratch);
-  Check(dnnl_primitive_execute(primitive_.get(), Stream(), static_cast<int>(args_.size()),
+  for (const Data& item : data) SetAddress(item.arg, item.at);
+  if (scratch_bytes_ > 0) SetAddress(DNNL_ARG_SCRATCHPAD, scratch);
+  Check(dnnl_primitive_execute(primitive_.get(), SharedStream(), static_cast<int>(args_.size()),
                                args_.data()),
         "running an algorithm");
 }

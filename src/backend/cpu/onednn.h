@@ -97,7 +97,7 @@ class Primitive {
 
  private:
   // Sets the address of an argument's data. Throws kInternal if it was not declared.
-  void Point(int arg, const void* at);
+  void SetAddress(int arg, const void* at);
 
   Owner<dnnl_primitive_t> primitive_;
   std::vector<Owner<dnnl_memory_t>> memory_;

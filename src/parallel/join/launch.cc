@@ -32,7 +32,7 @@ constexpr int64_t kPatience = 7'000'000'000;  // nanoseconds
 
 // Returns the signals for which the launcher waits: the forwarded ones, the end of a child
 // (SIGCHLD) and the terminal's stop key (SIGTSTP).
-sigset_t Signals() {
+sigset_t AwaitedSignals() {
   sigset_t set;
   sigemptyset(&set);
   for (const int signal : kHandedOn) sigaddset(&set, signal);
@@ -51,9 +51,9 @@ class Launcher {
 
   // Starts the ranks and returns the exit code of the run when all have ended.
   int Run() {
-    const sigset_t signals = Signals();
+    const sigset_t signals = AwaitedSignals();
     sigprocmask(SIG_BLOCK, &signals, &before_);
-    Start();
+    StartRanks();
     while (living_ > 0) WaitForEvent(signals);
     sigprocmask(SIG_SETMASK, &before_, nullptr);
     return Outcome();
@@ -62,7 +62,7 @@ class Launcher {
  private:
   // Forks all ranks, each bound to its own cores. Ranks read each other's status in the control
   // block, so they wait at `gate_` until all are entered in it.
-  void Start() {
+  void StartRanks() {
     const std::vector<std::string> command = CommandLine();
     const int ranks = block_.local_size();
     const std::vector<CoreSet> cores = SplitCores(OwnCores(), ranks);
@@ -72,7 +72,7 @@ class Launcher {
     }
     for (int rank = 0; rank < ranks; ++rank) {
       const pid_t process = fork();
-      if (process == 0) Become(command, rank, cores);
+      if (process == 0) BecomeRank(command, rank, cores);
       if (process < 0) {
         const std::string why = std::generic_category().message(errno);
         SendAll(SIGKILL);
@@ -96,8 +96,8 @@ class Launcher {
 
   // Called in the child: becomes a rank. It leaves the launcher's process group, because it would
   // otherwise get the terminal's signals twice: directly and from the launcher.
-  [[noreturn]] void Become(const std::vector<std::string>& command, int rank,
-                           const std::vector<CoreSet>& cores) const {
+  [[noreturn]] void BecomeRank(const std::vector<std::string>& command, int rank,
+                               const std::vector<CoreSet>& cores) const {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGTERM);  // a killed launcher must not leave orphans
     if (getppid() != launcher_) _exit(static_cast<int>(ErrorCode::kPeerLost));
@@ -145,8 +145,8 @@ class Launcher {
           end.si_pid != process) {
         continue;
       }
-      NoteEnd(rank, end.si_code == CLD_EXITED ? W_EXITCODE(end.si_status, 0)
-                                              : W_EXITCODE(0, end.si_status));
+      RecordEnd(rank, end.si_code == CLD_EXITED ? W_EXITCODE(end.si_status, 0)
+                                                : W_EXITCODE(0, end.si_status));
       waitpid(process, nullptr, 0);
       process = 0;
       --living_;
@@ -156,7 +156,7 @@ class Launcher {
   // Records how a rank ended. It is a failure of the run, unless the rank had finished or another
   // rank has failed before. An error is printed only for a rank that could not report its own; an
   // asynchronous rank that was killed gives a warning, and the others continue.
-  void NoteEnd(int rank, int wait_status) {
+  void RecordEnd(int rank, int wait_status) {
     const RankStatus& status = block_.status(rank);
     const int code = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 0;
     if (WIFEXITED(wait_status) && status.state == RankState::kFinished) {

@@ -42,20 +42,20 @@ void InterNodeAllReduce::AllReduceChunk(const std::vector<int>& ranks, std::span
     mpi_.Receive(std::as_writable_bytes(from), ranks[node], kPieceTag);
     mpi_.Send(std::as_bytes(piece(node)), ranks[node], kPieceTag);
   }
-  Wait();
-  AddPiece(own);
+  WaitForMessages();
+  SumPieces(own);
   if (whole) return;
   for (size_t node = 0; node < nodes; ++node) {
     if (node == self) continue;
     mpi_.Receive(std::as_writable_bytes(piece(node)), ranks[node], kSumTag);
     mpi_.Send(std::as_bytes(own), ranks[node], kSumTag);
   }
-  Wait();
+  WaitForMessages();
 }
 
 // Replaces `own` by the sum over all nodes, added as a tree: the received pieces and, at this
 // node's position, `own` itself.
-void InterNodeAllReduce::AddPiece(std::span<float> own) {
+void InterNodeAllReduce::SumPieces(std::span<float> own) {
   terms_.clear();
   const float* next = received_.data();
   for (int node = 0; node < nodes(); ++node) {
@@ -72,7 +72,7 @@ void InterNodeAllReduce::AddPiece(std::span<float> own) {
 // some microseconds. The pauses between polls therefore grow with the time waited: an all-reduce
 // takes at most a sixteenth longer, and the data that arrives within the longest pause fits into
 // the system's buffers.
-void InterNodeAllReduce::Wait() {
+void InterNodeAllReduce::WaitForMessages() {
   constexpr int64_t kSpin = 20'000, kLongestPause = 200'000;  // nanoseconds
   RankStatus& status = block_.status(local_);
   const int64_t begin = MonotonicNs();

@@ -68,10 +68,10 @@ class InterNodeAllReduce final : public NodeLink {
   void AllGather(const std::vector<int>& ranks, std::span<float> values,
                  std::span<const float> block);
   void Send(std::span<const std::byte> coded, int rank, int tag);
-  std::span<std::byte> CodedFor(size_t node, size_t count);
-  std::span<std::byte> FromOther(size_t node, size_t count);
-  void AddPiece(std::span<float> own);
-  void Wait();
+  std::span<std::byte> SendBuffer(size_t node, size_t count);
+  std::span<std::byte> ReceiveBuffer(size_t node, size_t count);
+  void SumPieces(std::span<float> own);
+  void WaitForMessages();
   std::vector<int> RailRanks() const;
 
   Mpi& mpi_;

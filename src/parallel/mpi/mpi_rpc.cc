@@ -83,7 +83,7 @@ void MpiRpc::SendFragment(int rank, const Header& header, Bytes bytes) {
 
 // Returns whether the message is complete; if so, puts its earlier fragments in front. If not,
 // keeps the bytes as fragments of their sender.
-bool MpiRpc::IsWhole(Envelope* envelope) {
+bool MpiRpc::JoinFragments(Envelope* envelope) {
   const bool is_fragment = envelope->header.form == Form::kFragment;
   if (!is_fragment && !begun_.contains(envelope->rank)) return true;
   Bytes& all = begun_[envelope->rank];
@@ -95,7 +95,7 @@ bool MpiRpc::IsWhole(Envelope* envelope) {
 }
 
 // Sends the requests that CallAsync has queued.
-void MpiRpc::SendWaiting() {
+void MpiRpc::SendQueued() {
   std::vector<Envelope> envelopes;
   {
     const std::lock_guard lock(mutex_);
@@ -105,14 +105,14 @@ void MpiRpc::SendWaiting() {
 }
 
 // Receives and processes all messages that have arrived. Returns whether there were any.
-bool MpiRpc::TakeAll() {
+bool MpiRpc::ReceiveAll() {
   bool any = false;
   Envelope envelope;
   while (mpi_.TryReceive(kRpcTag, &envelope.rank, &envelope.bytes)) {
     const size_t size = envelope.bytes.size() - sizeof(Header);
     std::memcpy(&envelope.header, envelope.bytes.data() + size, sizeof(Header));
     envelope.bytes.resize(size);
-    if (IsWhole(&envelope)) Take(std::move(envelope));
+    if (JoinFragments(&envelope)) ProcessMessage(std::move(envelope));
     envelope = {};
     any = true;
   }
@@ -122,7 +122,7 @@ bool MpiRpc::TakeAll() {
 // Processes one complete message: keeps a request for AnswerAll, gives a reply to Wait, replies to
 // a ping. A pong is a sign of life if its sender has made progress since the last one, or waits for
 // another rank.
-void MpiRpc::Take(Envelope envelope) {
+void MpiRpc::ProcessMessage(Envelope envelope) {
   switch (envelope.header.form) {
     case Form::kQuestion:
       questions_.push_back(std::move(envelope));
@@ -140,7 +140,7 @@ void MpiRpc::Take(Envelope envelope) {
       Send({envelope.rank, {Form::kPong, status_.progress, waits ? 1u : 0u}, {}});
       break;
     }
-    case Form::kFragment:  // joined by IsWhole
+    case Form::kFragment:  // joined by JoinFragments
       break;
     case Form::kPong:
       if (envelope.rank != status_.remote_wait_rank || status_.remote_wait_since == 0) break;
@@ -173,7 +173,7 @@ bool MpiRpc::AnswerAll() {
 
 // Pings the rank for which this one waits, at most once a second, if it has given no sign of life
 // for a second.
-void MpiRpc::AskForLife(int64_t now) {
+void MpiRpc::PingAwaitedRank(int64_t now) {
   const int64_t since = status_.remote_wait_since;
   if (since == 0 || now - since < kLifeInterval || now - asked_ < kLifeInterval) return;
   asked_ = now;
@@ -187,9 +187,9 @@ std::chrono::nanoseconds MpiRpc::Poll() {
   using std::chrono::microseconds;
   constexpr int64_t kBusy = 5'000'000;  // nanoseconds
   const int64_t now = MonotonicNs();
-  SendWaiting();
-  const bool took = TakeAll(), answered = AnswerAll();
-  AskForLife(now);
+  SendQueued();
+  const bool took = ReceiveAll(), answered = AnswerAll();
+  PingAwaitedRank(now);
   const bool gone = mpi_.SendsDone();
   if (took || answered || !gone) busy_ = now;
   const bool waits = status_.remote_wait_since != 0 || !questions_.empty();
@@ -199,8 +199,8 @@ std::chrono::nanoseconds MpiRpc::Poll() {
 
 void MpiRpc::Drain() {
   const int64_t end = MonotonicNs() + kLifeInterval;
-  while (!mpi_.SendsDone() && MonotonicNs() < end) TakeAll();
-  TakeAll();
+  while (!mpi_.SendsDone() && MonotonicNs() < end) ReceiveAll();
+  ReceiveAll();
 }
 
 }  // namespace trainer

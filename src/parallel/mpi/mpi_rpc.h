@@ -78,12 +78,12 @@ class MpiRpc final : public Rpc {
 
   void Send(Envelope envelope);
   void SendFragment(int rank, const Header& header, Bytes bytes);
-  bool IsWhole(Envelope* envelope);
-  void SendWaiting();
-  bool TakeAll();
-  void Take(Envelope envelope);
+  bool JoinFragments(Envelope* envelope);
+  void SendQueued();
+  bool ReceiveAll();
+  void ProcessMessage(Envelope envelope);
   bool AnswerAll();
-  void AskForLife(int64_t now);
+  void PingAwaitedRank(int64_t now);
 
   Mpi& mpi_;
   RankStatus& status_;

@@ -39,9 +39,9 @@ class GradientMemory final : public std::pmr::memory_resource {
     return this == &other;
   }
   // Maps the blocks that the ranks of the node have just allocated; `own` is this rank's.
-  Region Open(size_t bytes, SharedSegment own);
+  Region MapBlocks(size_t bytes, SharedSegment own);
   // Returns the region that holds all of the values, or null.
-  const Region* Find(std::span<const float> values) const;
+  const Region* FindRegion(std::span<const float> values) const;
 
   const ControlBlock& block_;
   int local_;

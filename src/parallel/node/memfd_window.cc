@@ -77,12 +77,12 @@ void MemfdWindow::WaitFor(int rank, const std::function<bool()>& ready) {
   Silence silence;
   waiter_.Wait([&] {
     if (ready()) return true;
-    LookAt(rank, &silence);
+    ThrowIfLost(rank, &silence);
     return false;
   });
 }
 
-void MemfdWindow::LookAt(int rank, Silence* silence) {
+void MemfdWindow::ThrowIfLost(int rank, Silence* silence) {
   constexpr int64_t kInterval = 100'000'000, kStopped = 1'000'000'000;  // nanoseconds
   const int64_t now = MonotonicNs(), passed = now - silence->looked;
   if (passed < kInterval) return;

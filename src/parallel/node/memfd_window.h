@@ -52,7 +52,7 @@ class MemfdWindow final : public SharedWindow {
   struct Silence;
   // Throws kPeerLost if `rank`, on this node, has ended or has made no progress for the time-out.
   // Looks at most ten times a second.
-  void LookAt(int rank, Silence* silence);
+  void ThrowIfLost(int rank, Silence* silence);
   // Returns the status of a rank of this node.
   RankStatus& StatusOf(int rank) const;
 

@@ -36,8 +36,8 @@ class DepthwiseBackwardWeight final : public ConvBackwardWeight {
         (this->*run)(x, dy, sums);
       });
     });
-    for (int tap = 0; tap < kTaps; ++tap) TreeSum(sums + tap * wide_, dweight + tap, kTaps);
-    if (desc_.bias && dbias != nullptr) TreeSum(sums + kTaps * wide_, dbias, 1);
+    for (int tap = 0; tap < kTaps; ++tap) AddParts(sums + tap * wide_, dweight + tap, kTaps);
+    if (desc_.bias && dbias != nullptr) AddParts(sums + kTaps * wide_, dbias, 1);
   }
 
  private:
@@ -88,7 +88,7 @@ class DepthwiseBackwardWeight final : public ConvBackwardWeight {
         AddLine<T, V, S>(image + c, rows[i], grads + i * out_width_ * channels_ + c, begin, end,
                          sum);
       }
-      for (int k = 0; k <= kTaps; ++k) Add<V>(sum.of[k], sums + k * wide_ + block);
+      for (int k = 0; k <= kTaps; ++k) AddVector<V>(sum.of[k], sums + k * wide_ + block);
     }
   }
 
@@ -134,7 +134,7 @@ class DepthwiseBackwardWeight final : public ConvBackwardWeight {
 
   // Adds a vector to `to` in memory.
   template <class V>
-  static TRAINER_INLINE void Add(const typename V::F& value, float* to) {
+  static TRAINER_INLINE void AddVector(const typename V::F& value, float* to) {
     typename V::F sum;
     V::LoadTo(sum, to);
     V::StoreTo(to, sum + value);
@@ -142,7 +142,7 @@ class DepthwiseBackwardWeight final : public ConvBackwardWeight {
 
   // Adds a row of the sums of all parts, in the order of the parts, to to[c * step]. The last
   // vector of a wide row ends with the last channel.
-  void TreeSum(const float* sums, float* to, int64_t step) const {
+  void AddParts(const float* sums, float* to, int64_t step) const {
     for (int64_t c = 0; c < channels_; ++c) {
       const int64_t at = c < wide_ - lanes_ ? c : c + wide_ - channels_;
       float sum = 0;

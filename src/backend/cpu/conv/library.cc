@@ -25,7 +25,7 @@ bool WrongBf16Weight(const ConvDesc& desc) {
 
 // Returns the layouts to try, the most likely first. Images try our layout first, other ranks the
 // library's, because it has fast kernels only for channels-last and blocked layouts.
-std::vector<ConvLayout> Layouts(const ConvDesc& desc, bool wrong_bf16) {
+std::vector<ConvLayout> LayoutsToTry(const ConvDesc& desc, bool wrong_bf16) {
   if (wrong_bf16) return {ConvLayout::kFloat};
   std::vector<ConvLayout> layouts = {ConvLayout::kLibrary, ConvLayout::kOurs};
   if (desc.in.size() == 2) std::swap(layouts[0], layouts[1]);
@@ -73,12 +73,14 @@ const RegisterConvKernel<ConvBackwardWeight> kConvLibraryWeight({DeviceKind::kCp
 
 }  // namespace
 
-std::vector<ConvLayout> LayoutsForForward(const ConvDesc& desc) { return Layouts(desc, false); }
+std::vector<ConvLayout> LayoutsForForward(const ConvDesc& desc) {
+  return LayoutsToTry(desc, false);
+}
 std::vector<ConvLayout> LayoutsForData(const ConvDesc& desc) {
-  return Layouts(desc, WrongBf16Data(desc));
+  return LayoutsToTry(desc, WrongBf16Data(desc));
 }
 std::vector<ConvLayout> LayoutsForWeight(const ConvDesc& desc) {
-  return Layouts(desc, WrongBf16Weight(desc));
+  return LayoutsToTry(desc, WrongBf16Weight(desc));
 }
 
 }  // namespace trainer::cpu

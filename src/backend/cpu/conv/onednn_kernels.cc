@@ -112,7 +112,7 @@ struct ConvDescriptors {
 
 // Returns whether the library has chosen a kernel other than its reference loops; also excludes
 // im2col kernels ("gemm") unless `any_kernel`.
-bool Takes(const Choice& choice, bool any_kernel) {
+bool IsAcceptableKernel(const Choice& choice, bool any_kernel) {
   if (!choice) return false;
   const std::string name = choice.Name();
   if (name.find("ref") != std::string::npos) return false;
@@ -195,7 +195,7 @@ std::unique_ptr<ConvForward> MakeOneDnnForward(const ConvDesc& desc, ConvLayout 
   ConvDescriptors d(desc, layout);
   if (order == WeightOrder::kInputsFirst) d.weight = ConvDescriptors::InputsFirst(desc);
   const Choice forward = d.Forward();
-  if (!Takes(forward, any_kernel)) return nullptr;
+  if (!IsAcceptableKernel(forward, any_kernel)) return nullptr;
   return std::make_unique<OneDnnForward>(d, forward);
 }
 
@@ -206,7 +206,7 @@ std::unique_ptr<ConvBackwardData> MakeOneDnnBackwardData(const ConvDesc& desc, C
   const Choice forward = d.Forward();
   if (!forward) return nullptr;
   const Choice choice = d.BackwardData(forward);
-  if (!Takes(choice, any_kernel)) return nullptr;
+  if (!IsAcceptableKernel(choice, any_kernel)) return nullptr;
   return std::make_unique<OneDnnBackwardData>(d, choice);
 }
 
@@ -217,7 +217,7 @@ std::unique_ptr<ConvBackwardWeight> MakeOneDnnBackwardWeight(const ConvDesc& des
   const Choice forward = d.Forward();
   if (!forward) return nullptr;
   const Choice choice = d.BackwardWeight(forward);
-  if (!Takes(choice, any_kernel)) return nullptr;
+  if (!IsAcceptableKernel(choice, any_kernel)) return nullptr;
   return std::make_unique<OneDnnBackwardWeight>(d, choice);
 }
 

@@ -44,7 +44,7 @@ class SegmentBackwardWeight final : public ConvBackwardWeight {
                static_cast<const float*>(x), static_cast<const float*>(dy), grads + part * grad_,
                images_.At(scratch) + part * block_.images * s_.padded);
     });
-    TreeSum(grads, dweight);
+    AddParts(grads, dweight);
     if (!s_.bias || dbias == nullptr) return;
     for (int64_t m = 0; m < s_.m; ++m) dbias[m] += SumOfParts(grads + bias_at_ + m);
   }
@@ -104,7 +104,7 @@ class SegmentBackwardWeight final : public ConvBackwardWeight {
   }
 
   // Adds the sums of all parts, in the order of the parts, to `dweight` (M, C, KH, KW).
-  void TreeSum(const float* grads, float* dweight) const {
+  void AddParts(const float* grads, float* dweight) const {
     const int64_t rows = s_.kh * s_.segment, taps = s_.kh * s_.kw, columns = s_.m - tail_;
     ParallelRanges(s_.m, 1 + 4096 / rows, [&](int64_t begin, int64_t end) {
       for (int64_t m = begin; m < end; ++m) {

@@ -174,7 +174,7 @@ static_assert(kDot.size() == kDotColumns && kTileMultiply.size() == kMaxVectors)
 // Splits [0, count) into near-equal parts of at most `most` and calls f(begin, end) for each. A
 // part is a tile whose sums stay in registers.
 template <class F>
-void ForParts(int64_t count, int64_t most, F f) {
+void ForTiles(int64_t count, int64_t most, F f) {
   const int64_t parts = (count + most - 1) / most;
   for (int64_t part = 0; part < parts; ++part) {
     f(count * part / parts, count * (part + 1) / parts);
@@ -184,11 +184,11 @@ void ForParts(int64_t count, int64_t most, F f) {
 }  // namespace
 
 void MultiplyPixels(const ProductTiles& t, int64_t pixels) {
-  ForParts(RoundUpToLanes(t.columns) / kLanes, kMaxVectors, [&](int64_t v0, int64_t v1) {
+  ForTiles(RoundUpToLanes(t.columns) / kLanes, kMaxVectors, [&](int64_t v0, int64_t v1) {
     const int64_t vectors = v1 - v0, column = v0 * kLanes;
     const __mmask16 last = LastMask(t.columns - column, vectors);
     const float* bias = t.bias != nullptr ? t.bias + column : nullptr;
-    ForParts(pixels, RowsFor(static_cast<int>(vectors)), [&](int64_t p0, int64_t p1) {
+    ForTiles(pixels, RowsFor(static_cast<int>(vectors)), [&](int64_t p0, int64_t p1) {
       kTileMultiply[vectors - 1][p1 - p0 - 1](t, t.pixel + p0, t.w + column, bias,
                                               t.y + p0 * t.y_pixel + column, last);
     });
@@ -197,9 +197,9 @@ void MultiplyPixels(const ProductTiles& t, int64_t pixels) {
 
 void DotPixels(const DotTiles& t, int64_t pixels) {
   const int64_t wide = RoundUpToLanes(t.length);
-  ForParts(t.columns, kDotColumns, [&](int64_t j0, int64_t j1) {
+  ForTiles(t.columns, kDotColumns, [&](int64_t j0, int64_t j1) {
     const float* bias = t.bias != nullptr ? t.bias + j0 : nullptr;
-    ForParts(pixels, kDotRows, [&](int64_t p0, int64_t p1) {
+    ForTiles(pixels, kDotRows, [&](int64_t p0, int64_t p1) {
       kDot[j1 - j0 - 1][p1 - p0 - 1](t, t.pixel + p0, t.w + j0 * wide, bias,
                                      t.y + p0 * t.y_pixel + j0);
     });
@@ -232,10 +232,10 @@ TRAINER_AVX512 void AddOverlapping(const OverlappingSegments& t, float* to) {
 }
 
 void AddOuterProducts(const GradientTiles& t) {
-  ForParts(RoundUpToLanes(t.columns) / kLanes, kMaxVectors, [&](int64_t v0, int64_t v1) {
+  ForTiles(RoundUpToLanes(t.columns) / kLanes, kMaxVectors, [&](int64_t v0, int64_t v1) {
     const int64_t vectors = v1 - v0, column = v0 * kLanes;
     const __mmask16 last = LastMask(t.columns - column, vectors);
-    ForParts(t.length, RowsFor(static_cast<int>(vectors)), [&](int64_t k0, int64_t k1) {
+    ForTiles(t.length, RowsFor(static_cast<int>(vectors)), [&](int64_t k0, int64_t k1) {
       kGradient[vectors - 1][k1 - k0 - 1](t, t.left.at + k0, t.right.at + column,
                                           t.g + k0 * t.g_step + column, last);
     });

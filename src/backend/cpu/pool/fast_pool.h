@@ -168,7 +168,7 @@ class FastPool : public PoolPrimitive {
   }
   // Stores a vector, past the caches if `stream` is set.
   template <class V, class T>
-  static TRAINER_INLINE void Put(bool stream, T* to, const typename V::F& value) {
+  static TRAINER_INLINE void StoreOrStream(bool stream, T* to, const typename V::F& value) {
     if constexpr (V::template kStreams<T>) {
       if (stream) return V::StreamTo(to, value);
     }

@@ -87,7 +87,7 @@ class AveragePool final : public FastPool {
                     V::LoadTo(grad, from + (a * out_w + b) * channels + c);
                     sum += grad * inverse[grid.h[a].length * grid.w[b].length];
                   });
-              Put<V>(stream, dx + grid.result * channels + c, sum);
+              StoreOrStream<V>(stream, dx + grid.result * channels + c, sum);
             });
       };
       ForPixels<V, true>(r, pixel);

@@ -120,7 +120,7 @@ class MaxPool final : public FastPool {
                   grid, [&](int64_t a, int64_t b) __attribute__((always_inline)) {
                     typename V::F part = {};
                     V::AddWhere(part, grad, winners + from + c, grid.tap + a * kernel_w + b);
-                    Put<V>(stream, to + (a * in_w + b) * channels + c, part);
+                    StoreOrStream<V>(stream, to + (a * in_w + b) * channels + c, part);
                   });
             });
       };
@@ -150,7 +150,7 @@ class MaxPool final : public FastPool {
                     V::LoadTo(grad, dy + at);
                     V::AddWhere(sum, grad, winners + at, grid.tap - a * tap_row - b * tap_column);
                   });
-              Put<V>(stream, dx + grid.result * channels + c, sum);
+              StoreOrStream<V>(stream, dx + grid.result * channels + c, sum);
             });
       };
       ForPixels<V, kFixed>(r, pixel);

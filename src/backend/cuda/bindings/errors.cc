@@ -93,7 +93,7 @@ bool MeansNoGpu(int status) {
 }
 
 // Formats a version of CUDA: 13010 is "13.1".
-std::string Version(int number) { return Join(number / 1000, ".", number % 1000 / 10); }
+std::string CudaVersionText(int number) { return Join(number / 1000, ".", number % 1000 / 10); }
 
 // Returns what is wrong with the driver: none, or older than this program needs.
 std::string WhyNoDriver() {
@@ -103,8 +103,8 @@ std::string WhyNoDriver() {
   if (driver == 0) {
     return "no driver for NVIDIA GPUs was found (libcuda.so.1); install one, or run on the CPU";
   }
-  return Join("the GPU driver of this machine supports CUDA ", Version(driver),
-              ", but this program needs ", Version(runtime),
+  return Join("the GPU driver of this machine supports CUDA ", CudaVersionText(driver),
+              ", but this program needs ", CudaVersionText(runtime),
               "; update the driver, build the program with an older CUDA, or run on the CPU");
 }
 

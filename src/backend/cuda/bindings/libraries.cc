@@ -21,7 +21,7 @@ struct Tables {
   const Nccl* nccl = nullptr;
 };
 // Returns the tables of this process.
-Tables& All() {
+Tables& OpenTables() {
   static Tables tables;
   return tables;
 }
@@ -54,7 +54,8 @@ std::string NotFound(const LibraryKind& kind, const std::string& broken) {
 
 // Opens a library on the loader's own path or in `folders`. Returns null if there is none; sets
 // `broken` to the loader's error for a file that exists but cannot be loaded.
-void* Find(const LibraryKind& kind, const std::vector<std::string>& folders, std::string* broken) {
+void* FindLibrary(const LibraryKind& kind, const std::vector<std::string>& folders,
+                  std::string* broken) {
   for (const std::string& name : kind.names) {
     if (void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
   }
@@ -212,13 +213,13 @@ LibraryKind NcclKind() {
 }
 
 // Opens cuBLASLt first, because parts of cuDNN need it and find it once it is open.
-Libraries Open() {
+Libraries OpenBoth() {
   const std::vector<std::string> folders = UsualLibraryFolders();
   Libraries libraries;
   OpenedLibrary lt = OpenLibrary(CublasLtKind(), folders);
-  if (lt.handle != nullptr) All().cublas_lt = LoadCublasLt(lt);
+  if (lt.handle != nullptr) OpenTables().cublas_lt = LoadCublasLt(lt);
   OpenedLibrary dnn = OpenLibrary(CudnnKind(), folders);
-  if (dnn.handle != nullptr) All().cudnn = LoadCudnn(dnn);
+  if (dnn.handle != nullptr) OpenTables().cudnn = LoadCudnn(dnn);
   libraries.cublas = lt.description;
   libraries.cudnn = dnn.description;
   for (const OpenedLibrary* library : {&lt, &dnn}) {
@@ -240,7 +241,7 @@ size_t VersionBy(void* call, VersionForm form) {
 OpenedLibrary OpenLibrary(const LibraryKind& kind, const std::vector<std::string>& folders) {
   OpenedLibrary library;
   std::string broken;
-  void* handle = Find(kind, folders, &broken);
+  void* handle = FindLibrary(kind, folders, &broken);
   if (handle == nullptr) {
     library.problem = NotFound(kind, broken);
     return library;
@@ -265,37 +266,37 @@ OpenedLibrary OpenLibrary(const LibraryKind& kind, const std::vector<std::string
 Libraries OpenLibraries() {
   if (!GetRuntime()->linked) {  // the emulated runtime may provide them
     Libraries given;
-    (All().cublas_lt ? given.cublas : given.missing.emplace_back()) =
-        All().cublas_lt ? "emulated" : NotFound(CublasLtKind(), "");
-    (All().cudnn ? given.cudnn : given.missing.emplace_back()) =
-        All().cudnn ? "emulated" : NotFound(CudnnKind(), "");
+    (OpenTables().cublas_lt ? given.cublas : given.missing.emplace_back()) =
+        OpenTables().cublas_lt ? "emulated" : NotFound(CublasLtKind(), "");
+    (OpenTables().cudnn ? given.cudnn : given.missing.emplace_back()) =
+        OpenTables().cudnn ? "emulated" : NotFound(CudnnKind(), "");
     return given;
   }
-  static const Libraries libraries = Open();
+  static const Libraries libraries = OpenBoth();
   return libraries;
 }
 
 std::string OpenNccl(std::string* description) {
   if (!GetRuntime()->linked) {
     *description = "emulated";
-    return All().nccl != nullptr ? "" : NotFound(NcclKind(), "");
+    return OpenTables().nccl != nullptr ? "" : NotFound(NcclKind(), "");
   }
   static OpenedLibrary library = [] {
     OpenedLibrary opened = OpenLibrary(NcclKind(), UsualLibraryFolders());
-    if (opened.handle != nullptr) All().nccl = LoadNccl(opened);
+    if (opened.handle != nullptr) OpenTables().nccl = LoadNccl(opened);
     return opened;
   }();
   *description = library.description;
   return library.problem;
 }
 
-const Nccl* GetNccl() { return All().nccl; }
-void SetNccl(const Nccl* table) { All().nccl = table; }
+const Nccl* GetNccl() { return OpenTables().nccl; }
+void SetNccl(const Nccl* table) { OpenTables().nccl = table; }
 
-const CublasLt* GetCublasLt() { return All().cublas_lt; }
-const Cudnn* GetCudnn() { return All().cudnn; }
+const CublasLt* GetCublasLt() { return OpenTables().cublas_lt; }
+const Cudnn* GetCudnn() { return OpenTables().cudnn; }
 
-void SetCublasLt(const CublasLt* table) { All().cublas_lt = table; }
-void SetCudnn(const Cudnn* table) { All().cudnn = table; }
+void SetCublasLt(const CublasLt* table) { OpenTables().cublas_lt = table; }
+void SetCudnn(const Cudnn* table) { OpenTables().cudnn = table; }
 
 }  // namespace trainer::cuda

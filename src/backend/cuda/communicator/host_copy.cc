@@ -59,14 +59,14 @@ class HostCopyCommunicator final : public DeviceCommunicator {
  protected:
   void Begin(size_t i) override {
     if (i == 0) handed_ = 0;
-    if (staging_ != nullptr) CopyDown(i);
+    if (staging_ != nullptr) StartCopyToHost(i);
   }
   // Waits for the host's sum of bucket `i` and starts its copy back. Also passes later buckets on
   // whose copies have arrived.
   void Finish(size_t i) override {
     if (staging_ == nullptr) MakeStaging();
-    while (handed_ <= i) HandOn();
-    while (handed_ < buckets().size() && copies_[handed_].down.IsReached()) HandOn();
+    while (handed_ <= i) PassNextToHost();
+    while (handed_ < buckets().size() && copies_[handed_].down.IsReached()) PassNextToHost();
     host().WaitGradient(static_cast<int>(i));
     Check(GetRuntime()->MemcpyAsync(buckets()[i].data(), Staged(i).data(),
                                     buckets()[i].size_bytes(), kHostToDevice, up_.get()),
@@ -75,7 +75,7 @@ class HostCopyCommunicator final : public DeviceCommunicator {
     summed_.MakeWait(device().stream());
   }
   void BeforeHost() override {
-    while (handed_ > 0 && handed_ < buckets().size()) HandOn();
+    while (handed_ > 0 && handed_ < buckets().size()) PassNextToHost();
   }
 
  private:
@@ -93,7 +93,7 @@ class HostCopyCommunicator final : public DeviceCommunicator {
       count += bucket.size();
     }
     staging_ = std::make_unique<Staging>(device(), host(), count * sizeof(float));
-    for (size_t i = 0; i < buckets().size(); ++i) CopyDown(i);
+    for (size_t i = 0; i < buckets().size(); ++i) StartCopyToHost(i);
   }
 
   // Returns the host memory of a bucket.
@@ -102,7 +102,7 @@ class HostCopyCommunicator final : public DeviceCommunicator {
   }
 
   // Starts the copy of a bucket to the host, after its computations.
-  void CopyDown(size_t i) {
+  void StartCopyToHost(size_t i) {
     if (i >= copies_.size() || copies_[i].count != buckets()[i].size()) {
       throw Error(ErrorCode::kInternal, "gradients differ from pass to pass");
     }
@@ -114,7 +114,7 @@ class HostCopyCommunicator final : public DeviceCommunicator {
   }
 
   // Waits until the copy of the next bucket has arrived and passes the bucket to the host's group.
-  void HandOn() {
+  void PassNextToHost() {
     while (!copies_[handed_].down.IsReached()) {
       Poll();
       std::this_thread::yield();

@@ -66,7 +66,7 @@ int OpenToRemember(const std::string& path, int flags) {
 AlgorithmFile::AlgorithmFile(std::string path, std::string identity, bool asked)
     : path_(std::move(path)), identity_(std::move(identity)), asked_(asked) {}
 
-void AlgorithmFile::Tell(const std::string& what) {
+void AlgorithmFile::LogUnusable(const std::string& what) {
   if (told_) return;
   told_ = true;
   const std::string line = EscapeControl(
@@ -78,7 +78,7 @@ void AlgorithmFile::Tell(const std::string& what) {
   }
 }
 
-bool AlgorithmFile::Take(std::string_view text) {
+bool AlgorithmFile::ReadLines(std::string_view text) {
   bool whole = true;
   for (size_t at = 0, end = 0; (end = text.find('\n', at)) != text.npos; at = end + 1) {
     const std::string_view line = text.substr(at, end - at);
@@ -105,22 +105,22 @@ void AlgorithmFile::Refresh() {
   try {
     const std::string text = ReadFile(path_, kMaxBytes);
     if (!IsOurs(text)) {
-      Tell("this is not a file of convolution algorithms, and it is not changed");
+      LogUnusable("this is not a file of convolution algorithms, and it is not changed");
       path_.clear();
       return;
     }
     inode_ = info.st_ino;
     read_ = static_cast<long>(text.size());
-    if (!Take(text)) Mend();
+    if (!ReadLines(text)) RewriteValidLines();
   } catch (const Error& e) {
-    Tell(e.what());
+    LogUnusable(e.what());
     path_.clear();
   }
 }
 
 // Rewrites the file with its valid lines. Reads it again first, because other processes may have
 // added lines.
-void AlgorithmFile::Mend() {
+void AlgorithmFile::RewriteValidLines() {
   LOG(WARNING) << EscapeControl(Join(AbsolutePath(path_),
                                      ": the file is damaged; its valid part is used, and the other "
                                      "convolution algorithms are measured again"));
@@ -148,7 +148,7 @@ void AlgorithmFile::Add(const std::string& key, const std::string& value) {
   FileHandle file(FileOps::Posix(), OpenToRemember(path_, O_RDWR | O_CREAT | O_APPEND));
   struct stat info {};
   if (file.get() < 0 || fstat(file.get(), &info) != 0) {
-    Tell(Join("cannot be written: ", std::strerror(errno)));
+    LogUnusable(Join("cannot be written: ", std::strerror(errno)));
     path_.clear();
     return;
   }
@@ -159,7 +159,7 @@ void AlgorithmFile::Add(const std::string& key, const std::string& value) {
                                                   : "\n",
                                 Checksum(rest), '\t', rest, '\n');
   if (write(file.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
-    Tell(Join("cannot be written: ", std::strerror(errno)));
+    LogUnusable(Join("cannot be written: ", std::strerror(errno)));
     path_.clear();
   }
 }

@@ -47,11 +47,11 @@ class AlgorithmFile {
   // not such a file.
   void Refresh();
   // Reads the valid lines of `text` and returns whether all lines are valid.
-  bool Take(std::string_view text);
+  bool ReadLines(std::string_view text);
   // Rewrites the file with its valid lines.
-  void Mend();
+  void RewriteValidLines();
   // Logs, once for this object, why the file cannot be used.
-  void Tell(const std::string& what);
+  void LogUnusable(const std::string& what);
 
   std::string path_, identity_;
   bool asked_, told_ = false, in_turn_ = false;

@@ -115,7 +115,7 @@ struct WeightGradientOfPart {
 };
 
 // Adds the sums of all parts, in the order of the parts, to the gradient of weight w.
-struct TreeSum {
+struct AddPartsOfWeight {
   const float* sums;
   int64_t weights, parts;
   float* to;
@@ -193,7 +193,7 @@ class DirectBackwardWeight final : public ConvBackwardWeight, Direct {
                      WeightGradientOfPart<T>{positions_, parts_, static_cast<const T*>(x),
                                              static_cast<const T*>(dy), sums});
     });
-    loops_.ForEach(parts_.weights, TreeSum{sums, parts_.weights, parts_.parts, dweight});
+    loops_.ForEach(parts_.weights, AddPartsOfWeight{sums, parts_.weights, parts_.parts, dweight});
     if (!desc_.bias || dbias == nullptr) return;
     AddChannelSums(loops_.device(), ChannelSumsDesc::Of(out, 1), ConstTensor(dy, out, desc_.dtype),
                    nullptr, dbias);

@@ -22,8 +22,8 @@ struct Operand {
 // the outer axis, kStep from `begin` on along the inner one. Neighbouring threads read neighbouring
 // addresses.
 template <class T>
-__device__ void Fetch(const T* from, Operand in, int64_t first, int64_t begin, int64_t k,
-                      float tile[kStep][kGemmTile + 1]) {
+__device__ void LoadOperandTile(const T* from, Operand in, int64_t first, int64_t begin, int64_t k,
+                                float tile[kStep][kGemmTile + 1]) {
   for (int e = threadIdx.x; e < kStep * kGemmTile; e += kThreads) {
     const int along = in.inner_step == 1 ? e / kStep : e % kGemmTile;
     const int step = in.inner_step == 1 ? e % kStep : e / kGemmTile;
@@ -51,8 +51,8 @@ __global__ void __launch_bounds__(kThreads)
   const int y = threadIdx.x / kSide, x = threadIdx.x % kSide;
   float sum[kPart][kPart] = {};
   for (int64_t begin = 0; begin < k; begin += kStep) {
-    Fetch(a, of_a, row, begin, k, rows);
-    Fetch(b, of_b, column, begin, k, columns);
+    LoadOperandTile(a, of_a, row, begin, k, rows);
+    LoadOperandTile(b, of_b, column, begin, k, columns);
     __syncthreads();
     for (int step = 0; step < kStep; ++step) {
 #pragma unroll
