@@ -16,6 +16,7 @@ class CallerProgress final : public ProgressEngine {
  public:
   CallerProgress(NodeAllReduce& sum, Waiter& waiter) : sum_(sum), waiter_(waiter) {}
 
+  // Only adds to the queue. The all-reduces run in Poll and WaitFor.
   void Submit(std::span<float> values) override;
   void Poll() override { Advance(UINT64_MAX); }
   void WaitFor(uint64_t count) override;

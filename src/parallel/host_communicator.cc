@@ -6,6 +6,7 @@
 
 namespace trainer {
 
+// Measures the time that the training thread spends in a call.
 class HostCommunicator::Spent {
  public:
   explicit Spent(HostCommunicator& exchange) : communicator_(exchange) {}
@@ -43,6 +44,7 @@ void HostCommunicator::Flush() {
   bucket_ = {};
 }
 
+// Submits the open bucket first, because it may hold the slice.
 void HostCommunicator::WaitGradient(int slice) {
   const Spent spent(*this);
   Flush();
@@ -59,6 +61,7 @@ void HostCommunicator::AllReduce(std::span<float> values) {
   progress_.WaitFor(++pushed_);
 }
 
+// Writes to this rank's status, which the watchdogs of the node read.
 void HostCommunicator::Heartbeat(int iterations) {
   status_.iterations.store(iterations, std::memory_order_relaxed);
   status_.progress.fetch_add(1, std::memory_order_relaxed);

@@ -12,6 +12,8 @@
 
 namespace trainer {
 
+// Joins slices of gradients to buckets, which the progress engine reduces one after the other, and
+// implements everything else by all-reduces.
 class HostCommunicator final : public Communicator {
  public:
   // `progress` reduces what is allocated from `gradients`, and `names` is by rank. The arguments

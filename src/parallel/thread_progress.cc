@@ -4,6 +4,7 @@
 
 namespace trainer {
 
+// Adds to the queue and wakes the thread.
 void ThreadProgress::Submit(std::span<float> values) {
   {
     const std::lock_guard lock(mutex_);

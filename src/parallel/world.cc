@@ -271,6 +271,7 @@ void JoinedWorld::StopProgress() {
   serving_ = false;
 }
 
+// Waits for asynchronous ranks of one node without a barrier, because some may have died.
 void JoinedWorld::Finish() {
   if (memory_.IsAsync() && rpc_ == nullptr) {
     status().state = RankState::kFinished;

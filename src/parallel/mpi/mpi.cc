@@ -179,6 +179,7 @@ class Library final : public Mpi {
                        "MPI_Irecv");
   }
 
+  // Tests every message, because a test is also what makes MPI continue with it.
   bool AllDone(int* missing) override {
     *missing = -1;
     for (Message& message : pending_) {

@@ -13,6 +13,7 @@ constexpr int64_t kLifeInterval = 1'000'000'000;  // nanoseconds
 
 }  // namespace
 
+// Makes IsOpen return true, so that the other thread calls Poll from now on.
 int MpiRpc::Register(Handler answer) {
   const std::lock_guard lock(answering_);
   handlers_.push_back(std::move(answer));
@@ -25,6 +26,7 @@ void MpiRpc::Unregister() {
   handlers_.clear();
 }
 
+// Only queues the request; the thread that calls MPI sends it in Poll.
 uint64_t MpiRpc::CallAsync(int rank, int method, Bytes request) {
   uint64_t call = 0;
   {
@@ -38,6 +40,7 @@ uint64_t MpiRpc::CallAsync(int rank, int method, Bytes request) {
   return call;
 }
 
+// Checks for a failure five times a second. Each call may be waited for once.
 Rpc::Bytes MpiRpc::Wait(uint64_t call) {
   std::unique_lock lock(mutex_);
   if (const auto awaited = awaited_.find(call); awaited != awaited_.end()) {

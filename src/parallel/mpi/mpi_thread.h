@@ -9,6 +9,7 @@
 
 namespace trainer {
 
+// Runs one task at a time, in the order of the calls.
 class MpiThread {
  public:
   MpiThread() : thread_([this] { Loop(); }) {}

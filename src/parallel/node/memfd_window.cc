@@ -13,6 +13,8 @@
 
 namespace trainer {
 
+// The first rank of the node creates the segment and announces its descriptor; the others map it
+// between two barriers.
 std::byte* MemfdWindow::Allocate(size_t bytes) {
   RankStatus& first = block_.status(0);
   SharedSegment own;
@@ -50,6 +52,7 @@ void MemfdWindow::EnterAsync(bool needed) {
   is_async_ = true;
 }
 
+// Returns false for a rank that has finished, even if its process has ended.
 bool MemfdWindow::IsDead(int rank) {
   if (!IsSameNode(rank)) return false;
   const RankStatus& status = StatusOf(rank);
@@ -106,6 +109,7 @@ void MemfdWindow::ThrowIfLost(int rank, Silence* silence) {
                    ". The run stops (--peer_timeout)"));
 }
 
+// Counts as progress of this rank, and rings the doorbell of `rank`.
 void MemfdWindow::Notify(int rank) {
   block_.status(map_.local).progress.fetch_add(1, std::memory_order_relaxed);
   // With RPC, two threads of a rank sleep on one doorbell, so `sleeping` does not tell whether one
