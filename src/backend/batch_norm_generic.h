@@ -27,7 +27,8 @@
 
 namespace trainer {
 
-// Loops runs functors over channels and pixels: see cpu/loops.h and cuda/pixel_loops.h.
+// Batch normalisation in as few passes over memory as possible, for any device. Loops runs functors
+// over channels and pixels: see cpu/loops.h and cuda/pixel_loops.h.
 template <class Loops>
 class BatchNormPasses final : public BatchNormPrimitive {
  public:
@@ -45,6 +46,7 @@ class BatchNormPasses final : public BatchNormPrimitive {
     return {mean, mean + Channels(), mean + 2 * Channels()};
   }
 
+  // Runs the first pass of forward, in chunks whose moments are joined in double precision.
   void Moments(ConstTensor x, const BatchNormStats& at, std::span<std::byte> scratch) override {
     Expect(x);
     float* const sums = Sums(scratch);
@@ -56,6 +58,7 @@ class BatchNormPasses final : public BatchNormPrimitive {
     });
   }
 
+  // Computes 1 / sqrt(variance + eps) and `factor` per channel, then y.
   void Forward(const BatchNormTensors& in, const BatchNormStats& at) override {
     loops_.ForEach(Channels(), FactorOf{at.inverse, desc_.eps, {in.scale, in.shift}, at.factor});
     Recompute(in, at);
@@ -71,6 +74,7 @@ class BatchNormPasses final : public BatchNormPrimitive {
     });
   }
 
+  // Chooses how both passes get g (masked by y, by x or not at all) and z (from x or from y).
   void Backward(const BatchNormGradients& in, const BatchNormStats& at,
                 std::span<std::byte> scratch) override {
     Expect(in.dy);

@@ -14,6 +14,7 @@
 
 namespace trainer {
 
+// Two numbers that are summed together: g and g * z, or d and d^2.
 struct Pair {
   float a = 0, b = 0;
 };

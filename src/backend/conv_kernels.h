@@ -14,6 +14,7 @@
 
 namespace trainer {
 
+// The kernel of the forward pass.
 class ConvForward {
  public:
   virtual ~ConvForward() = default;
@@ -29,6 +30,7 @@ class ConvForward {
   virtual void AllowDroppedNan() {}
 };
 
+// The kernel of the data gradient.
 class ConvBackwardData {
  public:
   virtual ~ConvBackwardData() = default;
@@ -41,6 +43,7 @@ class ConvBackwardData {
   virtual void UsePackedWeight(const void* /*copy*/, const bool* /*holds*/) {}
 };
 
+// The kernel of the weight gradient and the bias gradient.
 class ConvBackwardWeight {
  public:
   virtual ~ConvBackwardWeight() = default;

@@ -60,6 +60,7 @@ class ReferenceLoops {
 
 constexpr const char* kReferenceConvName = "reference loops";
 
+// Sums the terms of each output in order.
 class ReferenceForward final : public ConvForward {
  public:
   explicit ReferenceForward(const ConvDesc& desc) : loops_(desc) {}
@@ -88,6 +89,7 @@ class ReferenceForward final : public ConvForward {
   ReferenceLoops loops_;
 };
 
+// Adds the contribution of each dy to all weights that it was computed with.
 class ReferenceBackwardWeight final : public ConvBackwardWeight {
  public:
   explicit ReferenceBackwardWeight(const ConvDesc& desc) : loops_(desc) {}

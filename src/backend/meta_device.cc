@@ -16,6 +16,7 @@ namespace {
 
 constexpr const char* kPlanDeviceName = "planned only";
 
+// Needs no scratch: cuBLASLt's workspace is part of kGpuContextBytes.
 class PlannedGemm final : public GemmPrimitive {
  public:
   std::string kernel() const override { return kPlanDeviceName; }
@@ -41,6 +42,7 @@ size_t EstimatedConvScratch(const ConvDesc& desc) {
   return (1 + kPartialSums) * weights + copies;
 }
 
+// Needs the scratch of EstimatedConvScratch.
 class PlannedConv final : public ConvPrimitive {
  public:
   explicit PlannedConv(const ConvDesc& desc) : scratch_(EstimatedConvScratch(desc)) {}
@@ -77,6 +79,7 @@ class PlannedPool final : public PoolPrimitive {
   size_t workspace_;
 };
 
+// Needs the same memory as the batch normalisation of a GPU.
 class PlannedBatchNorm final : public BatchNormPrimitive {
  public:
   explicit PlannedBatchNorm(const BatchNormDesc& desc) : pixels_(GpuChunks(desc.shape)) {}
@@ -114,6 +117,7 @@ class PlannedLrn final : public LrnPrimitive {
   size_t workspace_;
 };
 
+// Needs no memory, like the softmax of a GPU.
 class PlannedSoftmax final : public SoftmaxPrimitive {
  public:
   std::string kernel() const override { return kPlanDeviceName; }
@@ -121,6 +125,7 @@ class PlannedSoftmax final : public SoftmaxPrimitive {
   void Backward(ConstTensor, ConstTensor, Tensor) override { FailToCompute(); }
 };
 
+// Describes itself as a GPU with unlimited memory. Everything that would compute throws.
 class MetaDevice final : public Device {
  public:
   DeviceKind kind() const override { return DeviceKind::kCuda; }

@@ -99,6 +99,7 @@ class ReferenceGemm final : public GemmPrimitive {
   }
 
  private:
+  // Computes each element of C in one sum, on the thread of its row.
   template <class In, class Out>
   void Multiply(const In* a, const In* b, const float* bias, Out* c) const {
     const int64_t m = desc_.m, n = desc_.n, k = desc_.k;

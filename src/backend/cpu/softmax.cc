@@ -74,6 +74,7 @@ void MapColumns(const Rows& rows, F f) {
       MinChunk(kSoftmaxLanes * rows.length));
 }
 
+// Computes rows that are neighbours in memory 16 at a time, all others one by one.
 class CpuSoftmax final : public SoftmaxPrimitive {
  public:
   explicit CpuSoftmax(const SoftmaxDesc& desc)
@@ -118,6 +119,7 @@ class CpuSoftmax final : public SoftmaxPrimitive {
   }
   // Returns whether kSoftmaxLanes rows at a time are neighbours in memory.
   bool InColumns() const { return rows_.inner % kSoftmaxLanes == 0; }
+  // Calls f(row) for all rows.
   template <class F>
   void ForRows(F f) const {
     CpuRows(rows_.count, rows_.length, f);

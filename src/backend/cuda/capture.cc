@@ -14,6 +14,7 @@ class GraphRecording final : public CapturedGraph {
       : device_(device), exec_(exec), operations_(static_cast<int>(operations)) {}
   ~GraphRecording() override { GetRuntime()->GraphExecDestroy(exec_); }
 
+  // Queues the graph on the device's stream.
   void Launch() override {
     device_.Use();
     Check(GetRuntime()->GraphLaunch(exec_, device_.stream()),

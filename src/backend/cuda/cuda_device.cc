@@ -104,6 +104,7 @@ void CudaDevice::CopyToDevice(void* to, const void* host, size_t bytes) const {
   if (pinned_->Holds(host)) Synchronize();
 }
 
+// Queues the copy and waits for the stream.
 void CudaDevice::CopyToHost(void* host, const void* from, size_t bytes) const {
   if (bytes == 0) return;
   Use();
@@ -173,6 +174,7 @@ void CudaDevice::AddChannelSums(const ChannelSumsDesc& desc, const ConstTensor& 
                                 const ConstTensor* times, float* to) const {
   cuda::AddChannelSums(*this, desc, x, times, to);
 }
+// Takes one pass only if channels are neighbours in memory, as in images.
 bool CudaDevice::ReluGradAndBiasGrad(const ChannelSumsDesc& desc, const ConstTensor& dy,
                                      const ConstTensor& y, const Tensor& g, float* to) const {
   if (desc.inner != 1) return false;

@@ -53,9 +53,9 @@ struct GpuOptions {
 // used; the message says what is missing or which GPUs exist.
 std::unique_ptr<Device> MakeGpuDevice(const GpuOptions& options);
 
+struct GpuGroupOptions;
 // The functions that src/backend/cuda registers from a static object; a build without CUDA
 // registers none. They implement this header, device/gpu_communicator.h and device/gpu_monitor.h.
-struct GpuGroupOptions;
 struct GpuBackend {
   GpuSupport (*find)() = nullptr;
   std::unique_ptr<Device> (*make)(const GpuOptions& options) = nullptr;

@@ -28,6 +28,8 @@ struct PoolDesc {
   Shape OutShape() const { return {batch, channels, out_h, out_w}; }
 };
 
+// Made by Device::NewPool; used by one thread at a time. A device's primitive throws kInternal for
+// tensors that differ from the planned shape or type.
 class PoolPrimitive : public Primitive {
  public:
   // Size of the memory that must be kept from Forward to Backward: the winners of a max pool. 0 for

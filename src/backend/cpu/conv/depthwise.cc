@@ -158,6 +158,7 @@ class DepthwisePass {
   int64_t source_width_, source_image_, target_width_;
 };
 
+// DepthwisePass over y, then a pass for the ReLU if there is one.
 class DepthwiseForward final : public ConvForward {
  public:
   explicit DepthwiseForward(const ConvDesc& desc)
@@ -182,6 +183,7 @@ class DepthwiseForward final : public ConvForward {
   DepthwisePass pass_;
 };
 
+// DepthwisePass over dx.
 class DepthwiseBackwardData final : public ConvBackwardData {
  public:
   explicit DepthwiseBackwardData(const ConvDesc& desc) : pass_(desc, true) {}

@@ -119,6 +119,7 @@ bool IsAcceptableKernel(const Choice& choice, bool any_kernel) {
   return any_kernel || name.find("gemm:") == std::string::npos;
 }
 
+// Runs the library's forward kernel, and copies tensors whose layout the library does not use.
 class OneDnnForward final : public ConvForward {
  public:
   OneDnnForward(const ConvDescriptors& d, const Choice& choice) : op_(choice), bias_(d.has_bias) {
@@ -142,6 +143,7 @@ class OneDnnForward final : public ConvForward {
   bool bias_;
 };
 
+// Runs the library's kernel of the data gradient, with such copies.
 class OneDnnBackwardData final : public ConvBackwardData {
  public:
   OneDnnBackwardData(const ConvDescriptors& d, const Choice& choice) : op_(choice) {
@@ -162,6 +164,7 @@ class OneDnnBackwardData final : public ConvBackwardData {
   onednn::Operation op_;
 };
 
+// Runs the library's kernel of the weight gradient, and adds its result to the existing gradient.
 class OneDnnBackwardWeight final : public ConvBackwardWeight {
  public:
   OneDnnBackwardWeight(const ConvDescriptors& d, const Choice& choice)

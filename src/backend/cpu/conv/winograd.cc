@@ -101,6 +101,7 @@ class WinogradProduct {
   ScratchRegion<float> u_, v_;
 };
 
+// Multiplies x by the weight, with bias and ReLU in the last transform.
 class WinogradForward final : public ConvForward {
  public:
   explicit WinogradForward(const ConvDesc& desc)

@@ -179,6 +179,7 @@ struct Span {
   }
 };
 
+// The position of a tile's patch.
 struct TileOrigin {
   int64_t image, i, j;  // image; row and column of the first pixel
 };

@@ -47,17 +47,21 @@ void DeviceCommunicator::Clear() {
 
 void DeviceCommunicator::BeginCapture() { recording_ = true; }
 
+// Closes the last bucket. Its sum and all others begin with OnReplay.
 void DeviceCommunicator::EndCapture() {
   Flush();
   recording_ = false;
   finished_ = buckets_.size();  // no sum has begun
 }
 
+// Forgets the buckets of the recording.
 void DeviceCommunicator::DropCapture() {
   Clear();
   recording_ = false;
 }
 
+// Begins the sums of all buckets, which wait for their events in the replay. Throws kInternal if an
+// earlier pass was not waited for.
 void DeviceCommunicator::OnReplay() {
   RequireAllFinished();
   device_.Use();
@@ -65,12 +69,14 @@ void DeviceCommunicator::OnReplay() {
   for (size_t i = 0; i < buckets_.size(); ++i) Begin(i);
 }
 
+// Closes the open bucket and finishes the sums up to the bucket of the slice, in order.
 void DeviceCommunicator::WaitGradient(int slice) {
   Flush();
   device_.Use();
   for (; finished_ <= bucket_of_[static_cast<size_t>(slice)]; ++finished_) Finish(finished_);
 }
 
+// Returns the last slice in the same bucket.
 int DeviceCommunicator::LastReduced(int slice) const {
   const auto first = static_cast<size_t>(slice);
   size_t last = first;
@@ -78,6 +84,7 @@ int DeviceCommunicator::LastReduced(int slice) const {
   return static_cast<int>(last);
 }
 
+// Sums on the host. The open bucket is closed first, because all sums have one order.
 void DeviceCommunicator::AllReduce(std::span<float> values) {
   Flush();
   BeforeHost();

@@ -57,6 +57,7 @@ class HostCopyCommunicator final : public DeviceCommunicator {
   std::optional<CommStats> stats() const override { return host().stats().value_or(CommStats{}); }
 
  protected:
+  // Starts the copy to the host. In the first pass the memory for it is allocated later, in Finish.
   void Begin(size_t i) override {
     if (i == 0) handed_ = 0;
     if (staging_ != nullptr) StartCopyToHost(i);
@@ -74,6 +75,8 @@ class HostCopyCommunicator final : public DeviceCommunicator {
     summed_.Record(up_.get());
     summed_.MakeWait(device().stream());
   }
+  // Passes the remaining buckets on if some were passed on before, because the host's group must
+  // get all slices of a pass before another sum.
   void BeforeHost() override {
     while (handed_ > 0 && handed_ < buckets().size()) PassNextToHost();
   }

@@ -63,6 +63,7 @@ class NcclCommunicator final : public DeviceCommunicator {
   }
 
  protected:
+  // Queues the sum after the bucket's computations.
   void Begin(size_t i) override {
     if (i >= summed_.size()) summed_.emplace_back();
     comm_.SetDone(false);

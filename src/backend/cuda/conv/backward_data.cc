@@ -25,6 +25,7 @@ int BackwardDataWorkspace(const ConvProblem& p, int algo, size_t* bytes) {
 constexpr ConvDirection kBackwardData = {"data gradient", BackwardDataHeuristics,
                                          MeasureBackwardData, BackwardDataWorkspace};
 
+// One call of cuDNN, on weights that are packed first if their order or type is not the library's.
 class CudnnBackwardData final : public ConvBackwardData, public CudnnStep {
  public:
   using CudnnStep::CudnnStep;

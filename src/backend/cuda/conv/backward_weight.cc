@@ -27,6 +27,7 @@ int BackwardWeightWorkspace(const ConvProblem& p, int algo, size_t* bytes) {
 constexpr ConvDirection kBackwardWeight = {"weight gradient", BackwardWeightHeuristics,
                                            MeasureBackwardWeight, BackwardWeightWorkspace};
 
+// One call of cuDNN for the weights, then a sum of our own for the bias.
 class CudnnBackwardWeight final : public ConvBackwardWeight, public CudnnStep {
  public:
   using CudnnStep::CudnnStep;

@@ -138,6 +138,7 @@ class Direct {
   ConvPositions positions_;
 };
 
+// Computes each element of y in one thread.
 class DirectForward final : public ConvForward, Direct {
  public:
   using Direct::Direct;
@@ -160,6 +161,7 @@ class DirectForward final : public ConvForward, Direct {
   }
 };
 
+// Computes each element of dx in one thread.
 class DirectBackwardData final : public ConvBackwardData, Direct {
  public:
   using Direct::Direct;
@@ -175,6 +177,7 @@ class DirectBackwardData final : public ConvBackwardData, Direct {
   }
 };
 
+// Sums the gradient of each weight in parts, which are then added in a fixed order.
 class DirectBackwardWeight final : public ConvBackwardWeight, Direct {
  public:
   DirectBackwardWeight(const Device& device, const ConvDesc& desc)

@@ -82,6 +82,7 @@ std::optional<ConvFusion> TryFusing(const ConvProblem& p, const ConvAlgorithm& a
   return keeps ? ConvFusion::kKeepsNan : ConvFusion::kDropsNan;
 }
 
+// One call of cuDNN, followed by a pass over y for bias and ReLU unless the call includes them.
 class CudnnForward final : public ConvForward, public CudnnStep {
  public:
   CudnnForward(const CudaDevice& device, const ConvDesc& desc)

@@ -36,6 +36,7 @@ class Owner {
   T* object_ = nullptr;
 };
 
+// The library's description of a matrix.
 struct CublasMatrix {
   Owner<cublas_lt::MatrixLayout> layout{&CublasLt::MatrixLayoutDestroy};
 

@@ -79,6 +79,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+// Launches MultiplyKernel.
 class GpuLoopGemm final : public GemmPrimitive {
  public:
   GpuLoopGemm(const Device& device, const GemmDesc& desc) : device_(device), desc_(desc) {}
