@@ -63,11 +63,11 @@ struct ConvPositions {
     return position;
   }
 
-  // Returns the offset in memory of an element of the input, of channel c of image n.
+  // Returns the offset in memory of the input's element in channel c of image n.
   HD int64_t InAt(int64_t n, int64_t c, int64_t position) const {
     return At(n, c, position, in_channels, in_area);
   }
-  // Returns the offset in memory of an element of the output, of channel m of image n.
+  // Returns the offset in memory of the output's element in channel m of image n.
   HD int64_t OutAt(int64_t n, int64_t m, int64_t position) const {
     return At(n, m, position, out_channels, out_area);
   }

@@ -82,8 +82,9 @@ void LogChoice(std::string_view what, const std::string& desc, const std::string
 
 }  // namespace kernel_registry_internal
 
-// Describes an operation in a few words for the log. So do the next three functions.
+// Describes an operation in a few words for the log.
 std::string Describe(const GemmDesc& desc);
+// Describes a convolution for the log: shapes, type, kernel, stride and groups.
 std::string Describe(const ConvDesc& desc);
 std::string Describe(const PoolDesc& desc);
 std::string Describe(const LrnDesc& desc);

@@ -127,7 +127,7 @@ struct LrnNormalize {
   float k, factor;
   Power power;
   HD void operator()(int64_t i) const { Put(i, base[i]); }
-  // Does the same with the given sum of squares.
+  // Computes base and y of element i from the given sum of squares.
   HD void Put(int64_t i, float squares) const {
     const float s = k + factor * squares;
     base[i] = s;
@@ -162,7 +162,7 @@ struct LrnGradient {
   Power power;
   float slope;
   HD void operator()(int64_t i) const { Put(i, sums[i]); }
-  // Does the same with the given sum of shares.
+  // Computes dx of element i from the given sum of its neighbours' shares.
   HD void Put(int64_t i, float shares) const {
     Store(dx[i], Load(dy[i]) * power.Norm(base[i]) - slope * Load(x[i]) * shares);
   }

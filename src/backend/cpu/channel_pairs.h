@@ -110,7 +110,8 @@ struct StorePixel {
 
 }  // namespace pixel_pairs_internal
 
-// Implements Loops::SumPairs of cpu/loops.h.
+// Sets out[chunk][0 or 1][channel] to the sums over the chunk's pixels of the pairs that f returns:
+// see Loops::SumPairs in cpu/loops.h.
 template <class F>
 void SumPairs(const PixelChunks& in, F f, float* out) {
   if (in.rows.inner == 1) {
@@ -120,7 +121,8 @@ void SumPairs(const PixelChunks& in, F f, float* out) {
   ParallelForBase(in.chunks * in.rows.length, pixel_pairs_internal::ChannelPairs<F>{f, in, out});
 }
 
-// Implements Loops::MapPixels of cpu/loops.h.
+// Sets to[at] = f(at, channel) for every element, past the caches if `fresh` is set and the output
+// is large: see Loops::MapPixels in cpu/loops.h.
 template <class T, class F>
 void MapPixels(const PixelChunks& in, F f, T* to, bool fresh) {
   const int64_t channels = in.rows.length, bytes = channels * static_cast<int64_t>(sizeof(T));

@@ -10,7 +10,8 @@ namespace {
 // is the stride between the elements of a row.
 constexpr int64_t kSoftmaxLanes = 16;
 
-// Computes y of these rows; `at` is the offset of the first element of the first row.
+// Computes y of kSoftmaxLanes neighbouring rows; `at` is the offset of the first element of the
+// first row.
 template <class T>
 struct SoftmaxColumns {
   const T* x;
@@ -40,7 +41,8 @@ struct SoftmaxColumns {
   }
 };
 
-// Computes dx of these rows in the same way.
+// Computes dx of kSoftmaxLanes neighbouring rows; `at` is the offset of the first element of the
+// first row.
 template <class T>
 struct SoftmaxGradientColumns {
   const T *y, *dy;

@@ -28,7 +28,8 @@ class CudaDevice final : public Device, public GraphCapture {
   cuda::Stream stream() const { return stream_; }
   // Returns the handle of cuBLASLt, created at the first call; null if the library was not found.
   cublas_lt::Handle CublasLtHandle() const;
-  // Returns the handle of cuDNN, which queues on this device's stream, in the same way.
+  // Returns the handle of cuDNN, which queues on this device's stream, created at the first call;
+  // null if the library was not found.
   cudnn::Handle CudnnHandle() const;
   // The algorithms chosen for convolutions, so that convolutions of the same shape are measured
   // once.

@@ -26,8 +26,8 @@ int RanksOnCoresOf(const std::vector<CoreSet>& of_ranks, int own);
 // numbers of the ranks.
 std::string OversubscriptionWarning(const std::vector<CoreSet>& of_ranks,
                                     const std::vector<int>& ranks);
-// Returns such a warning about the CPU time that the control group allows all ranks together.
-// `quota` is in CPUs; 0: no limit.
+// Returns a warning if the control group allows all ranks together less CPU time than one CPU each;
+// else "". `quota` is in CPUs; 0: no limit.
 std::string QuotaWarning(int quota, int ranks);
 
 }  // namespace trainer

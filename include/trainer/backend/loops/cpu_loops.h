@@ -14,7 +14,7 @@ inline int64_t MinChunk(int64_t work) {
   return std::max<int64_t>(1, parallel_for_internal::kGrain / std::max<int64_t>(1, work));
 }
 
-// Returns the same number for pieces of `bytes` each that are only copied.
+// Returns how many pieces of `bytes` bytes that are only copied justify a thread of their own.
 inline int64_t GrainOfBytes(int64_t bytes) {
   return std::max<int64_t>(1, (1 << 16) / std::max<int64_t>(1, bytes));
 }

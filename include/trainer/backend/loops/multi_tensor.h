@@ -123,7 +123,8 @@ void UpdateOnCpu(int64_t count, Step step, Ts*... p) {
   ParallelFor(
       count, [=](int64_t i) __attribute__((always_inline)) { step(p[i]...); });
 }
-// Does the same for the first sizeof...(A) arrays of a segment.
+// Calls step with references to element i of each of the first sizeof...(A) arrays of a segment,
+// for each i.
 template <class Step, size_t... A>
 void UpdateOnCpu(const TensorTuple& segment, const Step& step, std::index_sequence<A...>) {
   UpdateOnCpu(segment.count, step, segment.array[A]...);

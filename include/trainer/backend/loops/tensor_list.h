@@ -43,7 +43,8 @@ class TensorList {
   float* partials() const { return static_cast<float*>(partials_.get()); }
   // The index of each segment's first chunk, followed by the number of all chunks.
   const int32_t* first_chunks() const { return static_cast<const int32_t*>(firsts_.get()); }
-  // Returns the same number on the host; of segment size(), the number of all chunks.
+  // Returns the index of a segment's first chunk, on the host; of segment size(), the number of all
+  // chunks.
   int FirstChunk(int segment) const { return first_chunk_[static_cast<size_t>(segment)]; }
 
  private:

@@ -13,8 +13,8 @@ bool WrongBf16Data(const ConvDesc& desc) {
   return desc.dtype == DType::kBF16 && desc.out_channels / desc.group % 2 != 0 &&
          std::all_of(desc.kernel.begin(), desc.kernel.end(), [](int64_t k) { return k == 1; });
 }
-// Returns the same for the weight gradient: it fails with a stride if the kernel is as long as the
-// unpadded input or longer.
+// Returns whether oneDNN 2.6.3 computes the weight gradient wrongly in bf16: it fails with a stride
+// if the kernel is as long as the unpadded input or longer.
 bool WrongBf16Weight(const ConvDesc& desc) {
   for (size_t i = 0; i < desc.in.size() && desc.dtype == DType::kBF16; ++i) {
     const int64_t reach = desc.dilation[i] * (desc.kernel[i] - 1) + 1;

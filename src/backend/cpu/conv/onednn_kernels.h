@@ -23,19 +23,20 @@ enum class WeightOrder { kOutputsFirst, kInputsFirst };
 std::unique_ptr<ConvForward> MakeOneDnnForward(const ConvDesc& desc, ConvLayout layout,
                                                bool any_kernel,
                                                WeightOrder order = WeightOrder::kOutputsFirst);
-// Makes the kernel of the data gradient in the same way.
+// Makes the kernel of the data gradient; null if the library has none that `any_kernel` allows.
 std::unique_ptr<ConvBackwardData> MakeOneDnnBackwardData(const ConvDesc& desc, ConvLayout layout,
                                                          bool any_kernel);
-// Makes the kernel of the weight gradient in the same way.
+// Makes the kernel of the weight gradient; null if the library has none that `any_kernel` allows.
 std::unique_ptr<ConvBackwardWeight> MakeOneDnnBackwardWeight(const ConvDesc& desc,
                                                              ConvLayout layout, bool any_kernel);
 
-// Returns the layouts to try, the most likely first.
+// Returns the layouts to try for the forward pass, the most likely first.
 std::vector<ConvLayout> LayoutsForForward(const ConvDesc& desc);
-// Returns the same for the data gradient; only kFloat if the library is known to compute it wrongly
-// in bf16.
+// Returns the layouts to try for the data gradient, the most likely first; only kFloat if the
+// library is known to compute it wrongly in bf16.
 std::vector<ConvLayout> LayoutsForData(const ConvDesc& desc);
-// Returns the same for the weight gradient.
+// Returns the layouts to try for the weight gradient, the most likely first; only kFloat if the
+// library is known to compute it wrongly in bf16.
 std::vector<ConvLayout> LayoutsForWeight(const ConvDesc& desc);
 
 }  // namespace trainer::cpu

@@ -67,7 +67,7 @@ class StridedPixels {
   }
 
  private:
-  // Returns the first pixel that a line of outputs reads.
+  // Returns the index of the first pixel of x that a line of outputs reads.
   int64_t LineOf(int64_t line) const { return (line / oh_ * h_ + line % oh_ * sh_) * w_; }
   // Returns how many lines of `pixels` pixels justify a thread.
   int64_t Grain(int64_t pixels) const {

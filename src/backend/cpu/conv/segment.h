@@ -56,8 +56,8 @@ struct SegmentShape {
 // Returns the reason why these loops cannot compute `desc` or are slower, or "". They need AVX-512,
 // f32, two axes, one group and a kernel that is not dilated along the width.
 std::string SegmentsRefuse(const ConvDesc& desc);
-// Applies the same conditions and also refuses 1 x 1 kernels, for the forward pass and the data
-// gradient.
+// Returns the reason why these loops do not compute the forward pass or the data gradient, or "".
+// In addition to the reasons of SegmentsRefuse, they leave 1 x 1 kernels to the library.
 std::string SegmentsRefuseForwardOrData(const ConvDesc& desc);
 
 }  // namespace trainer::cpu

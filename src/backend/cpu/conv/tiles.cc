@@ -148,15 +148,17 @@ TRAINER_AVX512 void GradientTile(const GradientTiles& t, const float* left_at,
   }
 }
 
-// Return tables of the functions above for V vectors (or T columns), by number of rows - 1.
+// Returns TileMultiply<R, V> for R = 1, 2, ..., by R - 1.
 template <int V, int... R>
 constexpr auto TileMultiplyRow(std::integer_sequence<int, R...>) {
   return std::array{&TileMultiply<std::min(R + 1, RowsFor(V)), V>...};
 }
+// Returns GradientTile<R, V> for R = 1, 2, ..., by R - 1.
 template <int V, int... R>
 constexpr auto GradientRow(std::integer_sequence<int, R...>) {
   return std::array{&GradientTile<std::min(R + 1, RowsFor(V)), V>...};
 }
+// Returns DotTile<R, T> for R = 1, 2, ..., by R - 1.
 template <int T, int... R>
 constexpr auto DotRow(std::integer_sequence<int, R...>) {
   return std::array{&DotTile<R + 1, T>...};

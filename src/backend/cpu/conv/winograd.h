@@ -130,14 +130,15 @@ std::string WinogradRefuses(const ConvDesc& desc);
 // Returns the reason why these loops are slower than others, or "". With few tiles, transforming
 // the kernels costs more than it saves, and tiles that extend far beyond the edge save nothing.
 std::string WinogradLoses(const WinogradShape& product);
-// Returns the same for the weight gradient, which needs more tiles.
+// Returns the reason why the weight gradient is slower than others, or "". It needs more tiles than
+// WinogradLoses asks for.
 std::string WinogradWeightLoses(const WinogradShape& product);
 
 // Makes the forward kernel for a description that WinogradRefuses accepts.
 std::unique_ptr<ConvForward> MakeWinogradForward(const ConvDesc& desc);
-// Makes the kernel of the data gradient for such a description.
+// Makes the kernel of the data gradient for a description that WinogradRefuses accepts.
 std::unique_ptr<ConvBackwardData> MakeWinogradBackwardData(const ConvDesc& desc);
-// Makes the kernel of the weight gradient for such a description.
+// Makes the kernel of the weight gradient for a description that WinogradRefuses accepts.
 std::unique_ptr<ConvBackwardWeight> MakeWinogradBackwardWeight(const ConvDesc& desc);
 
 }  // namespace trainer::cpu

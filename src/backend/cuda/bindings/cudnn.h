@@ -147,9 +147,9 @@ struct Cudnn {
                                    Filter dw, void* dw_data);
 };
 
-// Returns null while no library is open: see OpenLibraries().
+// Returns the table of cuDNN; null while the library is not open: see OpenLibraries().
 const Cudnn* GetCudnn();
-// Sets the table in tests, instead of a library.
+// Sets the table in tests, instead of a library; null: not available.
 void SetCudnn(const Cudnn* table);
 
 }  // namespace trainer::cuda

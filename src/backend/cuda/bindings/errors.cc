@@ -52,8 +52,8 @@ std::string ErrorText(int status) {
 
 std::string MiB(size_t bytes) { return Join(bytes >> 20, " MiB"); }
 
-// Returns the result of a simple call: after an error that made the GPU unusable, every call fails
-// with that error.
+// Returns the status of a simple call, which shows whether the GPU still works: after an error that
+// made it unusable, every call fails with that error.
 int StateOfGpu() {
   size_t free = 0, total = 0;
   const int status = GetRuntime()->MemGetInfo(&free, &total);

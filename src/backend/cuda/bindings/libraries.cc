@@ -43,8 +43,8 @@ std::string WhatToDo(const LibraryKind& kind) {
   return Join("; ", kind.install, ", or add its folder to LD_LIBRARY_PATH. ", kind.without);
 }
 
-// Returns the message for a library that was not found, or whose file is broken for the reason
-// `broken`.
+// Returns the message for a library that was not found, or whose file cannot be loaded for the
+// reason `broken`.
 std::string NotFound(const LibraryKind& kind, const std::string& broken) {
   if (!broken.empty()) {
     return Join(kind.title, " cannot be loaded: ", broken, WhatToDo(kind));
@@ -212,7 +212,8 @@ LibraryKind NcclKind() {
           .version_form = VersionForm::kPointer};
 }
 
-// Opens cuBLASLt first, because parts of cuDNN need it and find it once it is open.
+// Opens both libraries and fills their tables. Opens cuBLASLt first, because parts of cuDNN need it
+// and find it once it is open.
 Libraries OpenBoth() {
   const std::vector<std::string> folders = UsualLibraryFolders();
   Libraries libraries;

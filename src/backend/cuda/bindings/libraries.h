@@ -13,8 +13,8 @@ struct Libraries {
   std::vector<std::string> missing;  // one sentence each, which says what to do
 };
 
-// Opens both and fills the tables that GetCublasLt() and GetCudnn() return, unless a test set them.
-// Tries only once per process. Thread-safe.
+// Opens cuBLASLt and cuDNN and fills the tables that GetCublasLt() and GetCudnn() return, unless a
+// test set them. Tries only once per process. Thread-safe.
 Libraries OpenLibraries();
 
 // Returns the existing folders to search for CUDA libraries if the loader does not find them, in
