@@ -156,6 +156,7 @@ struct Normalize {
   X x;
   C mean, factor, shift;  // shift is null if there is none
 
+  // Returns y before the ReLU.
   HD float Value(int64_t at, int64_t c) const {
     return PlusIfThere((Load(x[at]) - mean[c]) * factor[c], shift, c);
   }

@@ -24,9 +24,11 @@ class ConvForward {
   // AllowDroppedNan.
   virtual void Run(const void* x, const float* weight, const float* bias, void* y,
                    std::span<std::byte> scratch) = 0;
-  // As in ConvPrimitive.
+  // Returns the layout of packed weights, as ConvPrimitive::packed_layout does.
   virtual std::optional<PackedLayout> packed_layout() const { return std::nullopt; }
+  // See ConvPrimitive::UsePackedWeight.
   virtual void UsePackedWeight(const void* /*copy*/, const bool* /*holds*/) {}
+  // See ConvPrimitive::AllowDroppedNan.
   virtual void AllowDroppedNan() {}
 };
 
@@ -38,8 +40,9 @@ class ConvBackwardData {
   virtual size_t ScratchBytes() const = 0;
   // Overwrites dx.
   virtual void Run(const void* dy, const float* weight, void* dx, std::span<std::byte> scratch) = 0;
-  // As in ConvPrimitive.
+  // Returns the layout of packed weights, as ConvPrimitive::packed_layout does.
   virtual std::optional<PackedLayout> packed_layout() const { return std::nullopt; }
+  // See ConvPrimitive::UsePackedWeight.
   virtual void UsePackedWeight(const void* /*copy*/, const bool* /*holds*/) {}
 };
 

@@ -40,7 +40,7 @@ struct UsualPower {  // beta = 0.75, Caffe's default
     *slope = half * root * half * half;
   }
 };
-// Computes the powers for any beta.
+// Norm computes s^-beta and Both also s^(-beta - 1), for any beta.
 struct AnyPower {
   float beta;
   HD float Norm(float s) const { return powf(s, -beta); }

@@ -61,6 +61,7 @@ struct WrittenTogether {
   T* to;
   Neighbours<T, V> written = {};
 
+  // Evaluates g for all V neighbours and stores the rounded values.
   HD void Write() {
     for (int v = 0; v < V; ++v) Store(written.values[v], g(v, v));
     WriteTogether(written, to, 0);

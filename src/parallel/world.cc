@@ -67,6 +67,7 @@ class JoinedWorld final : public World {
 
  private:
   RankStatus& status() const { return joined_.block->status(joined_.map.local); }
+  // Returns the MPI thread's engine if there are several nodes, else the training thread's own.
   ProgressEngine& progress() {
     return link_ == nullptr ? static_cast<ProgressEngine&>(caller_progress_) : thread_progress_;
   }
@@ -264,6 +265,7 @@ void JoinedWorld::StartProgress() {
   thread_->Start([this] { thread_progress_.Serve([this](const Error& e) { ReportError(e); }); });
 }
 
+// Ends the loop of all-reduces on the MPI thread and waits for that.
 void JoinedWorld::StopProgress() {
   if (!serving_) return;
   thread_progress_.Stop();
@@ -299,6 +301,7 @@ void JoinedWorld::Abort(int code) {
   thread_->Run([&] { mpi_->Abort(code); });
 }
 
+// Throws if the variables of mpirun or srun are set although it has ended.
 [[noreturn]] void FailWithoutServer(const LaunchEnvironment& environment) {
   throw Error(ErrorCode::kUnavailable,
               Join("the variables of mpirun or srun are set (", environment.count_variable, "=",

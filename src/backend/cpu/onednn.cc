@@ -46,6 +46,7 @@ Owner<dnnl_primitive_attr_t> MakeAttr(PostOp post) {
   return attr;
 }
 
+// Describes a tensor in one of the library's named layouts.
 dnnl_memory_desc_t WithTag(const Dims& dims, DType type, dnnl_format_tag_t tag) {
   dnnl_memory_desc_t md;
   Check(dnnl_memory_desc_init_by_tag(&md, static_cast<int>(dims.size()), dims.data(), TypeOf(type),
@@ -111,6 +112,7 @@ dnnl_memory_desc_t ChannelsLast(const Dims& dims, DType type) {
   return Strided(dims, strides, type);
 }
 
+// Leaves the layout to the library.
 dnnl_memory_desc_t Any(const Dims& dims, DType type) {
   return WithTag(dims, type, dnnl_format_tag_any);
 }

@@ -130,7 +130,7 @@ struct Lanes {
   }
 };
 
-// GCC has no vectors of one element.
+// The same operations on one float, because GCC has no vectors of one element.
 template <>
 struct Lanes<1> {
   static constexpr int64_t kLanes = 1;

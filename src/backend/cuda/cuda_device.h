@@ -88,9 +88,11 @@ class CudaDevice final : public Device, public GraphCapture {
   mutable cudnn::Handle cudnn_ = nullptr;
 };
 
-// Implement the functions of device/gpu.h. They need the CUDA runtime.
+// Implements FindGpus of device/gpu.h. Needs the CUDA runtime.
 GpuSupport FindAll();
+// Implements MakeGpuDevice of device/gpu.h.
 std::unique_ptr<Device> MakeOne(const GpuOptions& options);
+// Implements ListGpus of device/gpu_communicator.h.
 std::vector<std::string> ListAll();
 
 }  // namespace trainer::cuda

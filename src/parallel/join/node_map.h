@@ -19,7 +19,7 @@ struct RankAddress {
 RankAddress OwnAddress();
 // Converts an address to the message that a rank sends.
 std::string ToBytes(const RankAddress& address);
-// Converts such a message to an address.
+// Converts the message of a rank to its address.
 RankAddress FromBytes(const std::string& bytes);
 
 // Returns "rank 1 (node7, process 4711)", for messages.

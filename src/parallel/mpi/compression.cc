@@ -68,7 +68,7 @@ void EncodeF16(const float* values, float* rest, size_t count, uint16_t* to, int
   if (i < count) EncodeF16Block(values + i, rest + i, count - i, to + i, scales);
 }
 
-// Undoes EncodeF16, except for the rounding.
+// Converts what EncodeF16 wrote to floats: each half times 2^-exponent of its block.
 TRAINER_ROUNDS
 void DecodeF16(const uint16_t* from, const int8_t* scales, size_t count, float* values) {
   for (size_t line = 0; line < count; line += kScaleBlock) {

@@ -54,6 +54,7 @@ class Waiter {
  private:
   static constexpr int64_t kOversubscribedSpin = 5'000;  // nanoseconds
 
+  // Returns whether a rank has reported a failure.
   bool Failed() const { return block_.failure_word().load(std::memory_order_relaxed) != 0; }
 
   // Calls poll() for `time` nanoseconds, until it returns true. Returns whether it did. Throws

@@ -17,7 +17,7 @@ struct PixelChunks {
   int64_t chunks = 1, chunk_rows = 1;
 };
 
-// Makes one chunk of the pixels of each item.
+// Makes one chunk of the pixels of each item of the batch, for statistics per item.
 inline PixelChunks PerItemChunks(const Shape& shape) {
   const Rows rows = AxisRows(shape, 1);
   return {rows, shape[0], shape.Count(2)};

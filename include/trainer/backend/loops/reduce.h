@@ -24,7 +24,7 @@ __device__ S SumOfBlock(S sum) {
   return all;
 }
 
-// Each block sums one chunk.
+// Sets partial[b] to the sum of f(i) over chunk b, with a block per chunk.
 template <class F>
 __global__ void ChunksKernel(F f, int64_t n, int64_t chunk, float* partial) {
   const int64_t begin = blockIdx.x * chunk, end = begin + chunk < n ? begin + chunk : n;

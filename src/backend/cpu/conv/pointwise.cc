@@ -37,6 +37,7 @@ class StridedPixels {
         sw_(desc.stride[1]),
         bytes_(static_cast<size_t>(desc.in_channels) * SizeOf(desc.dtype)) {}
 
+  // Returns the size of the packed pixels of all images.
   size_t PackedBytes() const { return static_cast<size_t>(batch_ * oh_ * ow_) * bytes_; }
   // Writes the pixels of x that are read to `packed`, contiguously.
   void Gather(const std::byte* x, std::byte* packed) const {

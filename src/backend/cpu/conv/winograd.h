@@ -86,13 +86,15 @@ struct TileRange {
   int64_t first, count, channels;
 };
 
-// Computes v = B^T x B for patches of n x n.
+// Computes v = B^T x B for the patches of a range of tiles, n x n pixels each: their values at the
+// points.
 void InputToPoints(const float* x, const Patches& patches, int64_t kernel, const TileRange& range,
                    float* v);
-// Computes v = A dy A^T for patches of 4 x 4.
+// Computes v = A dy A^T for the tiles of a range, 4 x 4 pixels each: their values at the points.
 void GradientToPoints(const float* dy, const Patches& patches, int64_t kernel,
                       const TileRange& range, float* v);
-// Computes y = A^T v A, plus the bias (null for 0), then max(0, y) if `rectify`; NaN is kept.
+// Computes y = A^T v A from the values at the points of a range of tiles, plus the bias (null for
+// 0), then max(0, y) if `rectify`; NaN is kept.
 void PointsToOutput(const float* v, const TileRange& range, int64_t kernel, const float* bias,
                     bool rectify, const Patches& patches, float* y);
 

@@ -179,7 +179,9 @@ class FastPool : public PoolPrimitive {
   Axis high_, wide_;
 };
 
+// Makes a max pool, whose winners take one byte each for windows of up to 255 pixels, else four.
 std::unique_ptr<PoolPrimitive> MakeMaxPool(const PoolDesc& desc);
+// Makes an average pool.
 std::unique_ptr<PoolPrimitive> MakeAveragePool(const PoolDesc& desc);
 
 }  // namespace trainer::cpu

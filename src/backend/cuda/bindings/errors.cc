@@ -21,7 +21,7 @@ class GpusInUse {
     static GpusInUse all;
     return all;
   }
-  // Enters a GPU that works.
+  // Enters the name of a GPU that works, and forgets that it was lost before.
   void Begin(int id, const std::string& name) {
     const std::lock_guard lock(mutex_);
     names_[id] = name;

@@ -46,6 +46,7 @@ class Folders {
       AddWheels(python / "dist-packages");
     }
   }
+  // Returns the list and leaves this one empty.
   std::vector<std::string> Take() { return std::move(list_); }
 
  private:

@@ -45,6 +45,7 @@ void DeviceCommunicator::Clear() {
   finished_ = 0;
 }
 
+// From now on, closing a bucket only records its event, which each replay reaches anew.
 void DeviceCommunicator::BeginCapture() { recording_ = true; }
 
 // Closes the last bucket. Its sum and all others begin with OnReplay.
@@ -91,12 +92,14 @@ void DeviceCommunicator::AllReduce(std::span<float> values) {
   host().AllReduce(values);
 }
 
+// Gathers on the host. The open bucket is closed first, because all sums have one order.
 std::vector<std::string> DeviceCommunicator::Gather(const std::string& own) {
   Flush();
   BeforeHost();
   return host().Gather(own);
 }
 
+// Broadcasts on the host. The open bucket is closed first, because all sums have one order.
 void DeviceCommunicator::Broadcast(std::span<float> values) {
   Flush();
   BeforeHost();

@@ -47,6 +47,7 @@ class DeviceCommunicator : public Communicator {
 
   const CudaDevice& device() const { return device_; }
   Communicator& host() const { return *options_.host; }
+  // Advances the pending sums of the host's group.
   void Poll() const { options_.poll(); }
   const GpuGroupOptions& options() const { return options_; }
   // The buckets of this pass so far.

@@ -13,7 +13,7 @@
 namespace trainer::cuda {
 namespace {
 
-// Describes a result other than kSuccess.
+// Returns the message for a call of NCCL that has failed with `result`.
 std::string TextOf(const char* call, int result) {
   return Join(call, " failed: ", GetNccl()->GetErrorString(result), " (status ", result,
               "; NCCL_DEBUG=INFO shows more)");

@@ -37,6 +37,7 @@ class CudnnStep {
   const ConvAlgorithm& algorithm() const { return algorithm_; }
   ScratchLayout& scratch() { return scratch_; }
   size_t Bytes() const { return scratch_.Bytes(); }
+  // Returns the name of the chosen algorithm, for reports.
   std::string Algorithm() const { return Join("cuDNN algorithm ", algorithm_.algo); }
 
   // Chooses the algorithm and plans the scratch. Returns "" or the reason why there is no
@@ -65,6 +66,7 @@ class CudnnStep {
   }
   // Returns the room in the scratch for weights in the library's order.
   std::byte* FilterIn(std::span<std::byte> memory) const { return filter_.At(memory); }
+  // Returns the library's workspace in the scratch, aligned as it needs it.
   std::byte* WorkspaceIn(std::span<std::byte> memory) const {
     return cuda::WorkspaceIn(workspace_.At(memory));
   }
