@@ -41,7 +41,8 @@ class TensorList {
   const TensorTuple* list() const { return static_cast<const TensorTuple*>(list_.get()); }
   const TensorChunk* chunks() const { return static_cast<const TensorChunk*>(chunks_.get()); }
   float* partials() const { return static_cast<float*>(partials_.get()); }
-  // The index of each segment's first chunk, followed by the number of all chunks.
+  // Returns, in the device's memory, the index of each segment's first chunk, followed by the
+  // number of all chunks.
   const int32_t* first_chunks() const { return static_cast<const int32_t*>(firsts_.get()); }
   // Returns the index of a segment's first chunk, on the host; of segment size(), the number of all
   // chunks.

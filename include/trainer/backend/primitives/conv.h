@@ -53,11 +53,11 @@ class ConvPrimitive : public Primitive {
   virtual void BackwardData(ConstTensor dy, const float* weight, Tensor dx,
                             std::span<std::byte> scratch) = 0;
 
-  // The layout of the packed weights that the primitive multiplies by, or nothing if it uses the
-  // weights as they are. Without UsePackedWeight it packs them in each call.
+  // Returns the layout of the packed weights that the primitive multiplies by, or nothing if it
+  // uses the weights as they are. Without UsePackedWeight it packs them in each call.
   virtual std::optional<PackedLayout> packed_layout() const { return std::nullopt; }
-  // From now on, calls use `copy`, the packed weights on the device (aligned to 64 bytes), whenever
-  // *holds is true. Both must outlive the primitive.
+  // Makes calls from now on use `copy`, the packed weights on the device (aligned to 64 bytes),
+  // whenever *holds is true. Both must outlive the primitive.
   virtual void UsePackedWeight(const void* /*copy*/, const bool* /*holds*/) {}
   // Allows a faster primitive that gives 0 for NaN, as a ReLU of max(0, y) does, in all calls from
   // now on. Without this call the primitive keeps NaN.

@@ -27,7 +27,7 @@ struct LrnDesc {
 // from the planned shape or type. The sums are float.
 class LrnPrimitive : public Primitive {
  public:
-  // Size of the memory that must be kept from Forward to Backward.
+  // Returns the size of the memory that must be kept from Forward to Backward.
   virtual size_t WorkspaceBytes() const { return 0; }
   virtual size_t ScratchBytes() const { return 0; }  // for Backward
   // Writes y, and keeps in the workspace what Backward needs.

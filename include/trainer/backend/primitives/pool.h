@@ -32,8 +32,8 @@ struct PoolDesc {
 // tensors that differ from the planned shape or type.
 class PoolPrimitive : public Primitive {
  public:
-  // Size of the memory that must be kept from Forward to Backward: the winners of a max pool. 0 for
-  // an average.
+  // Returns the size of the memory that must be kept from Forward to Backward: the winners of a max
+  // pool. 0 for an average.
   virtual size_t WorkspaceBytes() const = 0;
   // Writes y and, for a max pool in training, the winners.
   virtual void Forward(ConstTensor x, Tensor y, std::span<std::byte> workspace) = 0;
