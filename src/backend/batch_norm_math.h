@@ -19,11 +19,11 @@ struct Pair {
   float a = 0, b = 0;
 };
 
-// Bytes for mean, inverse and factor of each channel.
+// Returns the bytes for mean, inverse and factor of each channel.
 inline size_t BatchNormWorkspace(const PixelChunks& in) {
   return 3 * static_cast<size_t>(in.rows.length) * sizeof(float);
 }
-// Bytes for two means per channel, then two sums per channel of each chunk.
+// Returns the bytes for two means per channel, then two sums per channel of each chunk.
 inline size_t BatchNormScratch(const PixelChunks& in) {
   return 2 * static_cast<size_t>((in.chunks + 1) * in.rows.length) * sizeof(float);
 }

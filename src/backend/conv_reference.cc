@@ -123,7 +123,7 @@ class ReferenceBackwardData final : public ConvBackwardData {
       : loops_(desc), count_(desc.InShape().Count()), in_place_(desc.dtype == DType::kF32) {}
 
   std::string Name() const override { return kReferenceConvName; }
-  // Room for the f32 sums, if dx is not f32 itself.
+  // Returns room for the f32 sums, if dx is not f32 itself.
   size_t ScratchBytes() const override {
     return in_place_ ? 0 : static_cast<size_t>(count_) * sizeof(float);
   }

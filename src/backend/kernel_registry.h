@@ -111,7 +111,7 @@ class KernelRegistry {
     all_.insert(at, std::move(one));
   }
 
-  // Sorted by device and priority.
+  // Returns all candidates, sorted by device and priority.
   const std::vector<One>& all() const { return all_; }
 
   // Returns the first candidate of `device` that accepts `desc`. `what` is for messages:

@@ -49,7 +49,7 @@ HD Neighbours<T, V> ReadEach(const T* from, int64_t at) {
   return read;
 }
 
-// The type that F::Read<V> returns: F with Neighbours instead of arrays.
+// Names the type that F::Read<V> returns: F with Neighbours instead of arrays.
 template <class F, int V>
 using ReadBy = decltype(std::declval<const F&>().template Read<V>(Place()));
 

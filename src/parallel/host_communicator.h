@@ -41,7 +41,7 @@ class HostCommunicator final : public Communicator {
   // Sets the size at which a bucket is full. All ranks must set the same size.
   void SetBucket(size_t floats) { bucket_size_ = floats; }
 
-  // The number of buckets of the last backward pass.
+  // Returns the number of buckets of the last backward pass.
   int buckets() const { return buckets_; }
 
  private:

@@ -125,7 +125,8 @@ void CudaDevice::Synchronize() const {
   Check(GetRuntime()->StreamSynchronize(stream_), "waiting for it (cudaStreamSynchronize)");
 }
 
-// Called before each launch, because a launch goes to the current GPU of the calling thread.
+// Makes this GPU the current one: called before each launch, because a launch goes to the current
+// GPU of the calling thread.
 void* CudaDevice::Stream() const {
   Use();
   return stream_;

@@ -31,8 +31,8 @@ class CudaDevice final : public Device, public GraphCapture {
   // Returns the handle of cuDNN, which queues on this device's stream, created at the first call;
   // null if the library was not found.
   cudnn::Handle CudnnHandle() const;
-  // The algorithms chosen for convolutions, so that convolutions of the same shape are measured
-  // once.
+  // Returns the algorithms chosen for convolutions, so that convolutions of the same shape are
+  // measured once.
   ConvAlgorithms& conv_algorithms() const { return *conv_algorithms_; }
   // Makes this GPU the current device of the calling thread.
   void Use() const { UseGpu(options_.id); }
@@ -41,7 +41,8 @@ class CudaDevice final : public Device, public GraphCapture {
   bool SupportsDtype(DType) const override { return true; }
   // "NVIDIA H200, 139 GiB, compute 9.0"
   std::string Describe() const override { return description_; }
-  // A key that is equal for GPUs of the same kind, and for partitions of a GPU with the same size.
+  // Returns a key that is equal for GPUs of the same kind, and for partitions of a GPU with the
+  // same size.
   const std::string& Model() const { return model_; }
   size_t AvailableBytes() const override;
 

@@ -49,7 +49,7 @@ struct DepthwiseWindow {
   static int64_t FirstSource(int64_t target, int64_t pad) {
     return kBack ? (target + pad - 2) / S : target * S - pad;
   }
-  // Whether the sources of row r of the kernel were not already read for the previous line.
+  // Returns whether the sources of row r of the kernel were not already read for the previous line.
   static constexpr bool IsNew(int r) { return kBack ? r == 0 : r >= 3 - S; }
 };
 

@@ -41,7 +41,7 @@ class DepthwiseBackwardWeight final : public ConvBackwardWeight {
   }
 
  private:
-  // Number of floats in a part's sums: (9 + 1, C wide), where the last row sums dy.
+  // Returns the number of floats in a part's sums: (9 + 1, C wide), where the last row sums dy.
   int64_t Part() const { return (kTaps + 1) * wide_; }
 
   template <class V>

@@ -77,8 +77,8 @@ struct WinogradShape {
 // multiple of 16.
 inline int64_t PointStep(int64_t floats) { return (floats / kLanes | 1) * kLanes; }
 
-// Number of tiles processed at once. With fewer tiles, the kernels would be read from the
-// third-level cache more often; with more, the tiles would not fit the second-level cache.
+// Returns the number of tiles processed at once. With fewer tiles, the kernels would be read from
+// the third-level cache more often; with more, the tiles would not fit the second-level cache.
 inline int64_t BlockTiles(int64_t points) { return points == 36 ? 56 : 28; }
 
 // Tiles [first, first + count) of all images, with `channels` channels.

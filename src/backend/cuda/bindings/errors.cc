@@ -194,7 +194,8 @@ void FailCublasLt(int status, const char* what) {
                    GetCublasLt()->GetStatusString(status), " (status ", status, ")"));
 }
 
-// The library may report an earlier failure, whose cause the runtime knows.
+// Throws for an earlier failure, if there is one whose cause the runtime knows: the library may
+// report it.
 void FailCudnn(int status, const char* what) {
   const int id = UsedGpu();
   if (status == cudnn::kHostAllocationFailed || status == cudnn::kDeviceAllocationFailed) {

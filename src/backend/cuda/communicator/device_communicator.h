@@ -50,7 +50,7 @@ class DeviceCommunicator : public Communicator {
   // Advances the pending sums of the host's group.
   void Poll() const { options_.poll(); }
   const GpuGroupOptions& options() const { return options_; }
-  // The buckets of this pass so far.
+  // Returns the buckets of this pass so far.
   const std::vector<std::span<float>>& buckets() const { return buckets_; }
   StreamEvent& computed(size_t i) { return computed_[i]; }
 

@@ -34,7 +34,8 @@ class ConvAlgorithms {
     return found == known_.end() ? nullptr : &found->second;
   }
   void Add(const std::string& key, const ConvAlgorithm& algorithm) { known_[key] = algorithm; }
-  // The choices of all runs on this kind of GPU. May only be called if cuDNN was found.
+  // Returns the file with the choices of all runs on this kind of GPU. May only be called if cuDNN
+  // was found.
   AlgorithmFile& file();
 
  private:

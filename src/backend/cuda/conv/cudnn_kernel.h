@@ -87,8 +87,8 @@ class CudnnStep {
   const bool* copy_holds_ = nullptr;
 };
 
-// The candidate of one direction. Step has `std::string Choose()`, which returns the reason if it
-// declines.
+// Makes the candidate of one direction, or says why cuDNN declines. Step has `std::string
+// Choose()`, which returns the reason if it declines.
 template <class Made, class Step>
 KernelOrReason<Made> OfferCudnn(const Device& any, const ConvDesc& desc) {
   const auto* device = dynamic_cast<const CudaDevice*>(&any);
