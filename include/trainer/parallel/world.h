@@ -66,8 +66,8 @@ class World {
   // Returns the best size of a bucket, for a communicator that collects gradients elsewhere (in the
   // memory of a GPU) and passes buckets on to group().
   virtual size_t bucket_floats() const = 0;
-  // Continues the all-reduces that were started, as far as possible without waiting. For the same
-  // communicator.
+  // Continues the all-reduces that were started, as far as possible without waiting. A communicator
+  // of a GPU calls it while it waits.
   virtual void Poll() = 0;
 
   // Runs MPI's own all-reduce on `values`, in place, for comparison. Collective. Returns its

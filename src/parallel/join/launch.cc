@@ -115,7 +115,8 @@ class Launcher {
   }
 
   // Handles one signal, or looks for ended ranks after 0.2 s without one. SIGTSTP stops all ranks
-  // and then the launcher. Kills the ranks that are still alive 7 s after the first failure.
+  // and then the launcher; other signals are forwarded. Kills the ranks that are still alive 7 s
+  // after the first failure.
   void WaitForEvent(const sigset_t& signals) {
     const timespec time = {0, 200'000'000};
     const int signal = sigtimedwait(&signals, nullptr, &time);

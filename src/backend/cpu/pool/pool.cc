@@ -8,7 +8,7 @@ namespace {
 KernelOrReason<PoolPrimitive> TakeVectors(const Device&, const PoolDesc& desc) {
   return desc.method == PoolMethod::kMax ? MakeMaxPool(desc) : MakeAveragePool(desc);
 }
-// Accepts every pool. Only tests reach it.
+// Accepts every pool, but TakeVectors comes first and does so, too.
 KernelOrReason<PoolPrimitive> TakeReference(const Device&, const PoolDesc& desc) {
   return MakeReferencePool(desc);
 }

@@ -66,7 +66,7 @@ std::optional<ConvAlgorithm> ByHeuristics(ConvProblem& problem, const ConvDirect
   return FirstUsable(problem, direction, known, reason);
 }
 
-// Measures all algorithms on arbitrary numbers and returns the fastest usable one. Returns nothing
+// Measures all algorithms on tensors of zeros and returns the fastest usable one. Returns nothing
 // if there is not enough memory for the trial.
 std::optional<ConvAlgorithm> ByMeasuring(ConvProblem& problem, const ConvDirection& direction,
                                          size_t workspace) {
