@@ -58,7 +58,7 @@ TRAINER_INLINE void EncodeF16Block(const float* values, float* rest, size_t coun
   }
 }
 
-// Encodes numbers as f16, in blocks that have one scale each.
+// Encodes numbers as f16 with error feedback, in blocks of 16 with one scale each.
 TRAINER_ROUNDS
 void EncodeF16(const float* values, float* rest, size_t count, uint16_t* to, int8_t* scales) {
   size_t i = 0;

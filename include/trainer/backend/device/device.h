@@ -32,10 +32,10 @@ class CopyStream {
   // Queues a copy. `host` must be memory from Device::PinnedMemory and must not change until
   // WaitForCopies returns.
   virtual void CopyToDevice(void* to, const void* host, size_t bytes) = 0;
-  // Computations queued from now on start after the copies queued so far are done.
+  // Makes computations queued from now on start after the copies queued so far are done.
   virtual void ComputeWaitsForCopies() = 0;
-  // Copies queued from now on start after the computations queued so far are done, because these
-  // may still read the memory that the copies overwrite.
+  // Makes copies queued from now on start after the computations queued so far are done, because
+  // these may still read the memory that the copies overwrite.
   virtual void CopiesWaitForCompute() = 0;
   // Returns when the copies queued so far are done.
   virtual void WaitForCopies() = 0;

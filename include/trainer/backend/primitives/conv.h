@@ -70,8 +70,8 @@ class ConvPrimitive : public Primitive {
   virtual void AllowDroppedNan() {}
 };
 
-// The definition in plain loops, for any number of axes. It is the reference of the tests and the
-// last candidate of the selection.
+// Makes the definition in plain loops, for any number of axes. It is the reference of the tests and
+// the last candidate of the selection.
 std::unique_ptr<ConvPrimitive> MakeReferenceConv(const ConvDesc& desc);
 
 }  // namespace trainer

@@ -44,7 +44,7 @@ class PoolPrimitive : public Primitive {
   virtual void ArgMax(std::span<const std::byte> workspace, Tensor mask) = 0;
 };
 
-// Plain loops in the order of the definition: the reference of the tests.
+// Makes a pool of plain loops in the order of the definition: the reference of the tests.
 std::unique_ptr<PoolPrimitive> MakeReferencePool(const PoolDesc& desc);
 
 }  // namespace trainer

@@ -107,7 +107,8 @@ struct KernelSteps {
 // Kernels at the points, and their gradients, are stored in panels of up to 32 outputs:
 // [n^2][panel][in][32 or 16].
 inline constexpr int64_t kPanel = 2 * kLanes;
-// Computes u = G w G^T for inputs [c0, c1) of `in` and the 16 outputs from `m` on, of `out`.
+// Computes u = G w G^T, the kernels' values at the points, for inputs [c0, c1) of `in` and the 16
+// outputs from `m` on, of `out`.
 void KernelsToPoints(const float* weight, const KernelSteps& steps, int64_t c0, int64_t c1,
                      int64_t in, int64_t m, int64_t out, float* u);
 // Computes dw += G^T s G for input c of `in` and the 16 outputs from m on, of `out`. s is the sum
