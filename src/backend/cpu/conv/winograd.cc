@@ -16,7 +16,7 @@ class WinogradProduct {
         steps_(steps),
         threads_(threads),
         splits_(OutputSplits(shape, threads)),
-        split_panels_((Panels(splits_) + splits_ - 1) / splits_),
+        split_panels_((FirstPanel(splits_) + splits_ - 1) / splits_),
         u_group_(s_.points * PointStep(s_.c * s_.m)),
         v_floats_(s_.points * PointStep(s_.c * BlockTiles(s_.points))),
         y_floats_(s_.points * PointStep(split_panels_ * kPanel * BlockTiles(s_.points))),
@@ -58,7 +58,7 @@ class WinogradProduct {
     return splits;
   }
   // Returns the first panel of a split.
-  int64_t Panels(int64_t split) const { return (s_.m + kPanel - 1) / kPanel * split / splits_; }
+  int64_t FirstPanel(int64_t split) const { return (s_.m + kPanel - 1) / kPanel * split / splits_; }
 
   // Computes one of threads_ parts of the kernels at the points.
   void TransformKernels(const float* weight, int part, float* u) const {
@@ -77,7 +77,7 @@ class WinogradProduct {
   // scratch for the data at the points.
   void RunTiles(const TileRange& range, int split, const float* u, const float* x,
                 const float* bias, bool rectify, float* y, float* v) const {
-    const int64_t begin = Panels(split), end = Panels(split + 1), column = begin * kPanel;
+    const int64_t begin = FirstPanel(split), end = FirstPanel(split + 1), column = begin * kPanel;
     const TileRange out = {range.first, range.count, std::min(end * kPanel, s_.m) - column};
     const int64_t v_point = PointStep(range.channels * range.count);
     const int64_t y_point = PointStep(out.channels * out.count);

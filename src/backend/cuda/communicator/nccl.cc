@@ -36,12 +36,12 @@ class CommunicatorHandle {
   // Says whether all sums that were begun are done.
   void SetDone(bool done) { done_ = done; }
   // Queues the sum of `values` over all ranks, in place.
-  void Add(std::span<float> values, Stream stream) {
+  void StartSum(std::span<float> values, Stream stream) {
     CheckNccl("ncclAllReduce", GetNccl()->AllReduce(values.data(), values.data(), values.size(),
                                                     nccl::kFloat32, nccl::kSum, comm_, stream));
   }
   // Throws kPeerLost if a sum has failed, here or on another rank.
-  void Check() {
+  void ThrowIfFailed() {
     int result = nccl::kSuccess;
     CheckNccl("ncclCommGetAsyncError", GetNccl()->CommGetAsyncError(comm_, &result));
     if (result != nccl::kInProgress) CheckNccl("a sum of gradients by NCCL", result);
@@ -69,7 +69,7 @@ class NcclCommunicator final : public DeviceCommunicator {
     comm_.SetDone(false);
     met_ = false;
     computed(i).MakeWait(queue_.get());
-    comm_.Add(buckets()[i], queue_.get());
+    comm_.StartSum(buckets()[i], queue_.get());
     summed_[i].Record(queue_.get());
   }
 
@@ -84,7 +84,7 @@ class NcclCommunicator final : public DeviceCommunicator {
     summed_[i].MakeWait(device().stream());
     if (i + 1 < buckets().size()) return;
     while (!summed_[i].IsReached()) {
-      comm_.Check();
+      comm_.ThrowIfFailed();
       std::this_thread::yield();
     }
     comm_.SetDone(true);

@@ -52,7 +52,7 @@ bool IsOurs(std::string_view text) {
 }
 
 // Opens a file. Returns -1 and sets errno if it cannot be opened or does not belong to this user.
-int OpenToRemember(const std::string& path, int flags) {
+int OpenWithoutThrowing(const std::string& path, int flags) {
   try {
     return OpenOwnFile(path, flags);
   } catch (const Error&) {
@@ -145,7 +145,7 @@ void AlgorithmFile::Add(const std::string& key, const std::string& value) {
   known_[key] = value;
   if (path_.empty()) return;
   const std::string rest = Join(identity_, '\t', key, '\t', value);
-  FileHandle file(FileOps::Posix(), OpenToRemember(path_, O_RDWR | O_CREAT | O_APPEND));
+  FileHandle file(FileOps::Posix(), OpenWithoutThrowing(path_, O_RDWR | O_CREAT | O_APPEND));
   struct stat info {};
   if (file.get() < 0 || fstat(file.get(), &info) != 0) {
     LogUnusable(Join("cannot be written: ", std::strerror(errno)));
@@ -171,7 +171,7 @@ AlgorithmFile::Turn::Turn(AlgorithmFile& file) : file_(file), outer_(!file.in_tu
   file.in_turn_ = true;
   std::error_code ignored;  // Add reports a missing folder
   std::filesystem::create_directories(FolderOf(file.path_), ignored);
-  lock_ = OpenToRemember(file.path_ + ".lock", O_RDWR | O_CREAT);
+  lock_ = OpenWithoutThrowing(file.path_ + ".lock", O_RDWR | O_CREAT);
   const auto end = std::chrono::steady_clock::now() + kPatience;
   while (lock_ >= 0 && flock(lock_, LOCK_EX | LOCK_NB) != 0) {
     if (errno == EINTR) continue;
