@@ -25,6 +25,7 @@ class LrnInSteps final : public LrnPrimitive {
     return desc_.dtype == DType::kF32 ? Bytes() : 2 * Bytes();
   }
 
+  // Sums the squares of the neighbours into the workspace, then normalises.
   void Forward(ConstTensor x, Tensor y, std::span<std::byte> workspace) override {
     for (const ConstTensor& tensor : {x, ConstTensor(y)}) Expect(tensor);
     auto* const base = reinterpret_cast<float*>(workspace.data());
@@ -37,6 +38,8 @@ class LrnInSteps final : public LrnPrimitive {
     });
   }
 
+  // Computes the contribution of each element to its neighbours' gradients, sums these
+  // contributions around each element, and computes dx from the sums.
   void Backward(ConstTensor x, ConstTensor dy, Tensor dx, std::span<const std::byte> workspace,
                 std::span<std::byte> scratch) override {
     for (const ConstTensor& tensor : {x, dy, ConstTensor(dx)}) Expect(tensor);

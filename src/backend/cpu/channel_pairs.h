@@ -11,6 +11,7 @@ namespace trainer::cpu {
 
 namespace pixel_pairs_internal {
 
+// Adds a pair of terms to two sums.
 HD void AddTo(float& a, float& b, const Pair& p) {
   a += p.a;
   b += p.b;

@@ -53,6 +53,7 @@ struct Lanes {
 
   // Loads L neighbouring numbers.
   static TRAINER_INLINE void LoadTo(F& to, const float* from) { std::memcpy(&to, from, sizeof(F)); }
+  // Loads L neighbouring numbers and widens them.
   static TRAINER_INLINE void LoadTo(F& to, const BFloat16* from) {
     I wide;
     if constexpr (L == 16) {  // GCC 12 would convert and join two halves
@@ -100,9 +101,11 @@ struct Lanes {
     std::memcpy(&narrow, from, sizeof(narrow));
     to = __builtin_convertvector(__builtin_convertvector(narrow, U16), I);
   }
+  // Stores L integers.
   static TRAINER_INLINE void StoreInts(int32_t* to, const I& value) {
     std::memcpy(to, &value, sizeof(I));
   }
+  // Stores the low bytes of L integers.
   static TRAINER_INLINE void StoreInts(uint8_t* to, const I& value) {
     if constexpr (L == 16) {
       asm("vpmovdb %1, %0" : "=m"(*reinterpret_cast<uint8_t(*)[L]>(to)) : "v"(value));

@@ -22,6 +22,7 @@ inline dim3 GroupThreads(int64_t groups, unsigned most) {
 // The number of sums in a functor's result, which is a float or a Pair.
 template <class Sum>
 inline constexpr int kSumsIn = sizeof(Sum) / sizeof(float);
+// Adds what a functor returns to its sums.
 HD void AddTo(float& to, float value) { to += value; }
 HD void AddTo(Pair& to, const Pair& value) {
   to.a += value.a;

@@ -76,7 +76,8 @@ __global__ void ChunkSumsKernel(F f, PixelChunks in, float* out) {
 }  // namespace pixel_sums_internal
 
 // Sets out[chunk][channel] to the sum of f(offset in memory, channel, chunk * channels + channel)
-// over the chunk's pixels.
+// over the chunk's pixels. `out` is on the device. The order of the additions depends only on the
+// shape and the kind of device.
 template <class F>
 void SumChunks(const Device& device, const PixelChunks& in, F f, float* out) {
 #ifdef TRAINER_DEVICE_CODE
@@ -101,7 +102,8 @@ void SumChunks(const Device& device, const PixelChunks& in, F f, float* out) {
   }
 }
 
-// Calls f(offset in memory, channel, chunk * channels + channel) for every element.
+// Calls f(offset in memory, channel, chunk * channels + channel) for every element. The calls must
+// not depend on each other.
 template <class F>
 void ForEachPixel(const Device& device, const PixelChunks& in, F f) {
   MapRows(device, in.rows.count, in.rows.length, PixelStep<F>{f, in});

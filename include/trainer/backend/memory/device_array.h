@@ -12,6 +12,7 @@ namespace trainer {
 // not null, which needs a device that computes in host memory.
 class DeviceFloats {
  public:
+  // Allocates `count` floats and sets them to 0. Throws kResource if the device has no room.
   DeviceFloats(const Device& device, size_t count, std::pmr::memory_resource* from = nullptr)
       : device_(&device),
         count_(count),
