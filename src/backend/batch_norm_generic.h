@@ -27,7 +27,8 @@
 
 namespace trainer {
 
-// Loops runs functors over channels and pixels: see cpu/loops.h and cuda/pixel_loops.h.
+// Batch normalisation in as few passes over memory as possible, for any device. Loops runs functors
+// over channels and pixels: see cpu/loops.h and cuda/pixel_loops.h.
 template <class Loops>
 class BatchNormPasses final : public BatchNormPrimitive {
  public:
@@ -45,6 +46,7 @@ class BatchNormPasses final : public BatchNormPrimitive {
     return {mean, mean + Channels(), mean + 2 * Channels()};
   }
 
+  // Runs the first pass of forward, in chunks whose moments are joined in double precision.
   void Moments(ConstTensor x, const BatchNormStats& at, std::span<std::byte> scratch) override {
     Expect(x);
     float* const sums = Sums(scratch);
@@ -56,6 +58,7 @@ class BatchNormPasses final : public BatchNormPrimitive {
     });
   }
 
+  // Computes 1 / sqrt(variance + eps) and `factor` per channel, then y.
   void Forward(const BatchNormTensors& in, const BatchNormStats& at) override {
     loops_.ForEach(Channels(), FactorOf{at.inverse, desc_.eps, {in.scale, in.shift}, at.factor});
     Recompute(in, at);
@@ -67,10 +70,11 @@ class BatchNormPasses final : public BatchNormPrimitive {
     if (desc_.other) Expect(in.other);
     loops_.DispatchDtype(desc_.dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
-      desc_.relu ? Write<T, true>(in, at) : Write<T, false>(in, at);
+      desc_.relu ? WriteOutput<T, true>(in, at) : WriteOutput<T, false>(in, at);
     });
   }
 
+  // Chooses how both passes get g (masked by y, by x or not at all) and z (from x or from y).
   void Backward(const BatchNormGradients& in, const BatchNormStats& at,
                 std::span<std::byte> scratch) override {
     Expect(in.dy);
@@ -78,13 +82,15 @@ class BatchNormPasses final : public BatchNormPrimitive {
       using T = typename decltype(tag)::Type;
       const T* dy = in.dy.As<T>();
       const Run<T> run = {in, at, Means(scratch), Sums(scratch)};
-      if (desc_.relu && desc_.other) return WithOther(run, MaskedByOutput<T>{dy, in.y.As<T>()});
-      if (desc_.other) return WithOther(run, PlainGradient<T>{dy});
-      if (desc_.relu) return FromX(run, MaskedByInput<T>{dy, Normal<T>(in.x, in.shift, at)});
-      if (!desc_.backward_from_output) return FromX(run, PlainGradient<T>{dy});
+      if (desc_.relu && desc_.other)
+        return BackwardWithOther(run, MaskedByOutput<T>{dy, in.y.As<T>()});
+      if (desc_.other) return BackwardWithOther(run, PlainGradient<T>{dy});
+      if (desc_.relu)
+        return BackwardFromX(run, MaskedByInput<T>{dy, Normal<T>(in.x, in.shift, at)});
+      if (!desc_.backward_from_output) return BackwardFromX(run, PlainGradient<T>{dy});
       const PlainGradient<T> g{dy};
-      Sum(run, g, NormalFromOutput<T>{in.y.As<T>()});
-      Finish(run, g, NormalFromOutput<T>{in.y.As<T>()});
+      ComputeMeans(run, g, NormalFromOutput<T>{in.y.As<T>()});
+      WriteInputGradient(run, g, NormalFromOutput<T>{in.y.As<T>()});
     });
   }
 
@@ -98,27 +104,34 @@ class BatchNormPasses final : public BatchNormPrimitive {
     float *means, *sums;
   };
 
+  // Throws kInternal unless the tensor has the planned shape and type.
   void Expect(const ConstTensor& tensor) const {
     ExpectPlanned("batch normalisation", desc_.shape, desc_.dtype, tensor);
   }
   int64_t Channels() const { return pixels_.rows.length; }
+  // Returns the first part of the scratch: two means per channel.
   static float* Means(std::span<std::byte> scratch) {
     return reinterpret_cast<float*>(scratch.data());
   }
+  // Returns the rest of the scratch: the sums of the chunks.
   float* Sums(std::span<std::byte> scratch) const { return Means(scratch) + 2 * Channels(); }
 
+  // Returns the functor that computes x * factor + shift around the mean: y without `other` and
+  // ReLU.
   template <class T>
   static Normalize<T, false> Normal(const ConstTensor& x, const float* shift,
                                     const BatchNormStats& at) {
     return {x.As<T>(), at.mean, at.factor, shift};
   }
+  // Returns the functor that computes z from x.
   template <class T>
   static NormalFromInput<T> ZFromX(const Run<T>& run) {
     return {run.in.x.template As<T>(), run.at.mean, run.at.inverse};
   }
 
+  // Writes y: the second pass of forward.
   template <class T, bool kRelu>
-  void Write(const BatchNormTensors& in, const BatchNormStats& at) const {
+  void WriteOutput(const BatchNormTensors& in, const BatchNormStats& at) const {
     const T* x = in.x.As<T>();
     T* y = in.y.As<T>();
     if (!desc_.other) {
@@ -130,34 +143,39 @@ class BatchNormPasses final : public BatchNormPrimitive {
                      y != x && y != other);
   }
 
+  // Runs both passes of backward, with the given gradient g and with z computed from x.
   template <class T, class G>
-  void FromX(const Run<T>& run, const G& g) const {
-    Sum(run, g, ZFromX(run));
-    Finish(run, g, ZFromX(run));
+  void BackwardFromX(const Run<T>& run, const G& g) const {
+    ComputeMeans(run, g, ZFromX(run));
+    WriteInputGradient(run, g, ZFromX(run));
   }
 
-  // The first pass writes the gradient of `other`, which then also serves as g in the second pass.
+  // Runs both passes of backward if there is `other`. The first pass writes its gradient, which
+  // then also serves as g in the second pass.
   template <class T, class G>
-  void WithOther(const Run<T>& run, const G& g) const {
+  void BackwardWithOther(const Run<T>& run, const G& g) const {
     T* const to = run.in.dother.template As<T>();
-    if (to == nullptr) return FromX(run, g);
+    if (to == nullptr) return BackwardFromX(run, g);
     const PlainGradient<T> written{to};
-    if (!desc_.relu && to == run.in.dy.data) return FromX(run, written);
+    if (!desc_.relu && to == run.in.dy.data) return BackwardFromX(run, written);
     if (!NeedsSums(run.in)) {
       loops_.MapPixels(pixels_, g, to, to != run.in.dy.data);
     } else {
-      Sum(run, WrittenThrough<T, G>{g, to}, ZFromX(run));
+      ComputeMeans(run, WrittenThrough<T, G>{g, to}, ZFromX(run));
     }
-    Finish(run, written, ZFromX(run));
+    WriteInputGradient(run, written, ZFromX(run));
   }
 
+  // Returns whether the first pass of backward is needed: dx depends on its sums unless the moments
+  // are stored, and the gradients of scale and shift are such sums.
   bool NeedsSums(const BatchNormGradients& in) const {
     return !desc_.stored || in.dscale != nullptr || in.dshift != nullptr;
   }
 
-  // Computes the sums of g and g * z if they are needed, and the gradients of scale and shift.
+  // Runs the first pass of backward, if it is needed: computes the means of g and g * z, and adds
+  // to the gradients of scale and shift.
   template <class T, class G, class Z>
-  void Sum(const Run<T>& run, const G& g, const Z& z) const {
+  void ComputeMeans(const Run<T>& run, const G& g, const Z& z) const {
     if (!NeedsSums(run.in)) return;
     float *const mean_g = run.means, *const mean_gz = mean_g + Channels();
     loops_.SumPairs(pixels_, GradientSums<G, Z>{g, z}, run.sums);
@@ -166,8 +184,9 @@ class BatchNormPasses final : public BatchNormPrimitive {
     if (join_ && !desc_.stored && run.in.dx.data != nullptr) join_(mean_g, 2 * Channels());
   }
 
+  // Runs the second pass of backward: writes dx, if it is requested.
   template <class T, class G, class Z>
-  void Finish(const Run<T>& run, const G& g, const Z& z) const {
+  void WriteInputGradient(const Run<T>& run, const G& g, const Z& z) const {
     T* const dx = run.in.dx.template As<T>();
     if (dx == nullptr) return;
     const bool fresh = dx != run.in.dy.data;

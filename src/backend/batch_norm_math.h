@@ -14,15 +14,16 @@
 
 namespace trainer {
 
+// Two numbers that are summed together: g and g * z, or d and d^2.
 struct Pair {
   float a = 0, b = 0;
 };
 
-// Bytes for mean, inverse and factor of each channel.
+// Returns the bytes for mean, inverse and factor of each channel.
 inline size_t BatchNormWorkspace(const PixelChunks& in) {
   return 3 * static_cast<size_t>(in.rows.length) * sizeof(float);
 }
-// Bytes for two means per channel, then two sums per channel of each chunk.
+// Returns the bytes for two means per channel, then two sums per channel of each chunk.
 inline size_t BatchNormScratch(const PixelChunks& in) {
   return 2 * static_cast<size_t>((in.chunks + 1) * in.rows.length) * sizeof(float);
 }
@@ -88,6 +89,7 @@ struct MomentsOfChunks {
       count = both;
     }
   };
+  // Returns the moments of channel c over chunk k.
   HD Part OfChunk(int64_t k, int64_t c) const {
     const int64_t channels = in.rows.length, begin = k * in.chunk_rows;
     const int64_t wish = begin + in.chunk_rows;
@@ -96,6 +98,7 @@ struct MomentsOfChunks {
     const double own = Load(x[in.rows.Start(begin) + c * in.rows.inner]) + sum / n;
     return {n, own, sum_squares - sum * sum / n};
   }
+  // Stores the moments of channel c over all pixels.
   HD void Finish(int64_t c, const Part& all) const {
     mean[c] = static_cast<float>(all.mean);
     variance[c] = static_cast<float>(all.squares > 0 ? all.squares / all.count : 0);
@@ -118,10 +121,12 @@ struct MeansOfChunks {
       b += other.b;
     }
   };
+  // Returns the sums of channel c over chunk k.
   HD Part OfChunk(int64_t k, int64_t c) const {
     const int64_t channels = in.rows.length;
     return {sums[2 * k * channels + c], sums[(2 * k + 1) * channels + c]};
   }
+  // Stores the means of channel c over all pixels.
   HD void Finish(int64_t c, const Part& all) const {
     const auto pixels = static_cast<double>(in.rows.count);
     a[c] = static_cast<float>(all.a / pixels);
@@ -151,6 +156,7 @@ struct Normalize {
   X x;
   C mean, factor, shift;  // shift is null if there is none
 
+  // Returns y before the ReLU.
   HD float Value(int64_t at, int64_t c) const {
     return PlusIfThere((Load(x[at]) - mean[c]) * factor[c], shift, c);
   }
@@ -166,6 +172,7 @@ struct Normalize {
   }
   uintptr_t Addresses() const { return AddressOf(x) | AddressOf(mean) | AddressOf(factor); }
 };
+// Computes y from x and `other`.
 template <class T, bool kRelu, class N = Normalize<T, false>, class X = const T*>
 struct NormalizeAndAdd {
   N normalize;
@@ -182,7 +189,7 @@ struct NormalizeAndAdd {
   uintptr_t Addresses() const { return normalize.Addresses() | AddressOf(other); }
 };
 
-// The gradient of z * scale + shift [+ other]: dy, masked with 0 where a ReLU gave 0.
+// g, the gradient of z * scale + shift [+ other]: without a ReLU it is dy.
 template <class T, class X = const T*>
 struct PlainGradient {
   X dy;
@@ -193,6 +200,7 @@ struct PlainGradient {
   }
   uintptr_t Addresses() const { return AddressOf(dy); }
 };
+// g with a ReLU: dy where y > 0, else 0.
 template <class T, class X = const T*>
 struct MaskedByOutput {  // reads the mask from y
   X dy, y;
@@ -203,6 +211,8 @@ struct MaskedByOutput {  // reads the mask from y
   }
   uintptr_t Addresses() const { return AddressOf(dy) | AddressOf(y); }
 };
+// g with a ReLU where y must not be read: y is computed from x with the arithmetic of forward, so
+// that the mask is exactly the same.
 template <class T, class N = Normalize<T, false>, class X = const T*>
 struct MaskedByInput {  // computes y from x again for the mask
   X dy;
@@ -233,7 +243,7 @@ struct WrittenThrough {
   uintptr_t Addresses() const { return g.Addresses() | AddressOf(to); }
 };
 
-// z is read from the output if y = z, and otherwise computed from x.
+// z, read from the output, where y = z.
 template <class T, class X = const T*>
 struct NormalFromOutput {
   X y;
@@ -244,6 +254,7 @@ struct NormalFromOutput {
   }
   uintptr_t Addresses() const { return AddressOf(y); }
 };
+// z, computed from x.
 template <class T, class X = const T*, class C = const float*>
 struct NormalFromInput {
   X x;

@@ -67,6 +67,7 @@ size_t LargestElement(const ConcatDesc& desc, Parts<kJoin> parts, const std::byt
   return static_cast<size_t>(all & (~all + 1));
 }
 
+// Converts a number of elements of the description to one of elements of T.
 template <class T>
 int64_t InElements(const ConcatDesc& desc, int64_t count) {
   return count * static_cast<int64_t>(desc.element_bytes) / static_cast<int64_t>(sizeof(T));
@@ -90,6 +91,8 @@ void MoveOnGpu(const Device& device, const ConcatDesc& desc, Parts<kJoin> parts,
   if (move.width > 0) ForEach(device, desc.blocks * int64_t{move.width}, move);
 }
 
+// Moves all parts, with a kernel for each kMaxParts of them, and with 32-bit indices if these
+// suffice.
 template <class T, bool kJoin>
 void MoveAllOnGpu(const Device& device, const ConcatDesc& desc, Parts<kJoin> parts,
                   Whole<kJoin, std::byte>* whole) {
@@ -104,6 +107,7 @@ void MoveAllOnGpu(const Device& device, const ConcatDesc& desc, Parts<kJoin> par
   }
 }
 
+// Copies each part by Device::Copy.
 template <bool kJoin>
 void CopyEach(const Device& device, const ConcatDesc& desc, Parts<kJoin> parts,
               Whole<kJoin, std::byte>* whole) {
@@ -122,9 +126,10 @@ void CopyEach(const Device& device, const ConcatDesc& desc, Parts<kJoin> parts,
   }
 }
 
+// Joins the parts (kJoin) or splits the joined array.
 template <bool kJoin>
-void Move(const Device& device, const ConcatDesc& desc, Parts<kJoin> parts,
-          Whole<kJoin, std::byte>* whole) {
+void JoinOrSplit(const Device& device, const ConcatDesc& desc, Parts<kJoin> parts,
+                 Whole<kJoin, std::byte>* whole) {
   if (device.kind() == DeviceKind::kCpu) return CopyEach<kJoin>(device, desc, parts, whole);
   switch (LargestElement<kJoin>(desc, parts, whole)) {
     case 16:
@@ -148,12 +153,12 @@ int64_t ConcatDesc::Length() const {
 
 void ConcatTensors(const Device& device, const ConcatDesc& desc,
                    std::span<const std::byte* const> parts, std::byte* whole) {
-  Move<true>(device, desc, parts, whole);
+  JoinOrSplit<true>(device, desc, parts, whole);
 }
 
 void SplitTensors(const Device& device, const ConcatDesc& desc, const std::byte* whole,
                   std::span<std::byte* const> parts) {
-  Move<false>(device, desc, parts, whole);
+  JoinOrSplit<false>(device, desc, parts, whole);
 }
 
 }  // namespace trainer

@@ -8,6 +8,8 @@
 namespace trainer {
 namespace {
 
+// A convolution with one kernel for each direction. It checks the tensors before it calls the
+// kernel.
 class ConvOfKernels final : public ConvPrimitive {
  public:
   ConvOfKernels(const ConvDesc& desc, std::unique_ptr<ConvForward> forward,
@@ -22,6 +24,7 @@ class ConvOfKernels final : public ConvPrimitive {
   size_t ScratchBytes() const override {
     return std::max({forward_->ScratchBytes(), data_->ScratchBytes(), weight_->ScratchBytes()});
   }
+  // Returns the name of the forward kernel, and the names of the others if they differ.
   std::string kernel() const override {
     const std::string name = forward_->Name();
     if (data_->Name() == name && weight_->Name() == name) return name;
@@ -62,11 +65,14 @@ class ConvOfKernels final : public ConvPrimitive {
   }
 
  private:
+  // Throws kInternal if the scratch is too small.
   static void CheckScratch(size_t needed, std::span<std::byte> scratch) {
     if (scratch.size() >= needed) return;
     throw Error(ErrorCode::kInternal,
                 Join("convolution needs ", needed, " bytes of scratch and got ", scratch.size()));
   }
+  // Throws kInternal unless a tensor has the planned shape and type; `what` names it in the
+  // message.
   void Expect(const char* what, const ConstTensor& tensor, const Shape& shape) const {
     if (tensor.shape == shape && tensor.dtype == dtype_) return;
     throw Error(ErrorCode::kInternal,

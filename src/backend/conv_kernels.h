@@ -14,6 +14,7 @@
 
 namespace trainer {
 
+// The kernel of the forward pass.
 class ConvForward {
  public:
   virtual ~ConvForward() = default;
@@ -23,28 +24,35 @@ class ConvForward {
   // AllowDroppedNan.
   virtual void Run(const void* x, const float* weight, const float* bias, void* y,
                    std::span<std::byte> scratch) = 0;
-  // As in ConvPrimitive.
+  // Returns the layout of packed weights, as ConvPrimitive::packed_layout does.
   virtual std::optional<PackedLayout> packed_layout() const { return std::nullopt; }
+  // See ConvPrimitive::UsePackedWeight.
   virtual void UsePackedWeight(const void* /*copy*/, const bool* /*holds*/) {}
+  // See ConvPrimitive::AllowDroppedNan.
   virtual void AllowDroppedNan() {}
 };
 
+// The kernel of the data gradient.
 class ConvBackwardData {
  public:
   virtual ~ConvBackwardData() = default;
   virtual std::string Name() const = 0;
   virtual size_t ScratchBytes() const = 0;
+  // Overwrites dx.
   virtual void Run(const void* dy, const float* weight, void* dx, std::span<std::byte> scratch) = 0;
-  // As in ConvPrimitive.
+  // Returns the layout of packed weights, as ConvPrimitive::packed_layout does.
   virtual std::optional<PackedLayout> packed_layout() const { return std::nullopt; }
+  // See ConvPrimitive::UsePackedWeight.
   virtual void UsePackedWeight(const void* /*copy*/, const bool* /*holds*/) {}
 };
 
+// The kernel of the weight gradient and the bias gradient.
 class ConvBackwardWeight {
  public:
   virtual ~ConvBackwardWeight() = default;
   virtual std::string Name() const = 0;
   virtual size_t ScratchBytes() const = 0;
+  // Adds to dweight, and to dbias unless it is null.
   virtual void Run(const void* x, const void* dy, float* dweight, float* dbias,
                    std::span<std::byte> scratch) = 0;
 };

@@ -63,21 +63,24 @@ struct ConvPositions {
     return position;
   }
 
+  // Returns the offset in memory of the input's element in channel c of image n.
   HD int64_t InAt(int64_t n, int64_t c, int64_t position) const {
     return At(n, c, position, in_channels, in_area);
   }
+  // Returns the offset in memory of the output's element in channel m of image n.
   HD int64_t OutAt(int64_t n, int64_t m, int64_t position) const {
     return At(n, m, position, out_channels, out_area);
   }
-  // `c` is the channel within the group.
+  // Returns the offset of the weight of output channel m, channel c within the group, and a tap.
   HD int64_t WeightAt(int64_t m, int64_t c, int64_t tap) const {
     return (m * group_in + c) * taps + tap;
   }
   // Returns the first input channel that output channel m reads.
   HD int64_t FirstRead(int64_t m) const { return m / group_out * group_in; }
 
-  // Images are channels-last.
+  // Returns whether there are two spatial axes, so that the tensors are channels-last.
   HD bool IsImage() const { return axes == 2; }
+  // Returns the offset in a tensor of `channels` channels with `area` positions each.
   HD int64_t At(int64_t n, int64_t c, int64_t position, int64_t channels, int64_t area) const {
     if (IsImage()) return (n * area + position) * channels + c;
     return (n * channels + c) * area + position;

@@ -16,6 +16,7 @@ struct Term {
   int64_t x, weight;
 };
 
+// Loops over the outputs of a convolution and over the terms of each output's sum.
 class ReferenceLoops {
  public:
   explicit ReferenceLoops(const ConvDesc& desc) : desc_(desc), positions_(desc) {
@@ -38,6 +39,7 @@ class ReferenceLoops {
     }
   }
 
+  // Calls f(Term) for every term of an output's sum; taps on padding have none.
   template <class F>
   void ForEachTerm(int64_t n, int64_t m, int64_t out, F f) const {
     const int64_t first = positions_.FirstRead(m);
@@ -58,6 +60,7 @@ class ReferenceLoops {
 
 constexpr const char* kReferenceConvName = "reference loops";
 
+// Sums the terms of each output in order.
 class ReferenceForward final : public ConvForward {
  public:
   explicit ReferenceForward(const ConvDesc& desc) : loops_(desc) {}
@@ -86,6 +89,7 @@ class ReferenceForward final : public ConvForward {
   ReferenceLoops loops_;
 };
 
+// Adds the contribution of each dy to all weights that it was computed with.
 class ReferenceBackwardWeight final : public ConvBackwardWeight {
  public:
   explicit ReferenceBackwardWeight(const ConvDesc& desc) : loops_(desc) {}
@@ -111,13 +115,15 @@ class ReferenceBackwardWeight final : public ConvBackwardWeight {
   ReferenceLoops loops_;
 };
 
+// Adds the contribution of each dy to dx, in float. If dx is not f32, the sums are in scratch and
+// are rounded once.
 class ReferenceBackwardData final : public ConvBackwardData {
  public:
   explicit ReferenceBackwardData(const ConvDesc& desc)
       : loops_(desc), count_(desc.InShape().Count()), in_place_(desc.dtype == DType::kF32) {}
 
   std::string Name() const override { return kReferenceConvName; }
-  // Room for the f32 sums, if dx is not f32 itself.
+  // Returns room for the f32 sums, if dx is not f32 itself.
   size_t ScratchBytes() const override {
     return in_place_ ? 0 : static_cast<size_t>(count_) * sizeof(float);
   }
@@ -141,6 +147,7 @@ class ReferenceBackwardData final : public ConvBackwardData {
   bool in_place_;
 };
 
+// Accepts every convolution. It is the last candidate.
 template <class Step, class Made>
 KernelOrReason<Step> TakeReferenceConv(const Device&, const ConvDesc& desc) {
   return std::make_unique<Made>(desc);

@@ -35,6 +35,7 @@ class DirectCopies final : public CopyStream {
   const Device& device_;
 };
 
+// The AsyncReadback for such devices.
 class DirectRead final : public AsyncReadback {
  public:
   explicit DirectRead(const Device& device) : device_(device) {}

@@ -10,6 +10,7 @@ namespace {
 constexpr const char* kNotBuilt =
     "this build has no CUDA support; build it with cmake --preset cuda on a machine with nvcc";
 
+// Returns the functions that SetGpuBackend has set; all are null in a build without CUDA.
 GpuBackend& RegisteredBackend() {
   static GpuBackend backend;
   return backend;

@@ -7,7 +7,7 @@
 namespace trainer {
 namespace {
 
-// Formats lengths as "5 x 5".
+// Formats lengths of axes as "5 x 5".
 std::string Lengths(const std::vector<int64_t>& lengths) {
   std::string text;
   for (const int64_t length : lengths) text += Join(text.empty() ? "" : " x ", length);

@@ -32,7 +32,8 @@ struct Unsupported {
   std::string reason;
 };
 
-// The answer of a candidate: the implementation, or the reason why it declines.
+// The answer of a candidate (a function Take...): the implementation, or the reason why it
+// declines. Converts to true if there is an implementation.
 template <class Made>
 class KernelOrReason {
  public:
@@ -41,6 +42,7 @@ class KernelOrReason {
   KernelOrReason(Unsupported why) : reason_(std::move(why.reason)) {}
 
   explicit operator bool() const { return made_ != nullptr; }
+  // Returns the implementation and gives up ownership; null if the candidate declined.
   std::unique_ptr<Made> Take() { return std::move(made_); }
   const std::string& reason() const { return reason_; }
 
@@ -49,6 +51,7 @@ class KernelOrReason {
   std::string reason_;
 };
 
+// A candidate: `make` returns the implementation for a description, or the reason why it declines.
 template <class Desc, class Made>
 struct KernelEntry {
   DeviceKind device;
@@ -67,11 +70,13 @@ struct ChosenKernel {
 
 namespace kernel_registry_internal {
 
+// Throws kInternal for two candidates of a device with the same priority.
 [[noreturn]] void FailForTwoOfARank(const std::string& name, const std::string& other);
 // Throws kUnavailable with the reasons in `declined`.
 [[noreturn]] void FailForNone(std::string_view what, const std::vector<std::string>& declined);
-// Whether LogChoice prints anything (--v=1).
+// Returns whether LogChoice prints anything (--v=1).
 bool LogsChoices();
+// Logs the chosen candidate `name`, and each candidate that declined with its reason.
 void LogChoice(std::string_view what, const std::string& desc, const std::string& name,
                const std::vector<std::string>& declined);
 
@@ -79,6 +84,7 @@ void LogChoice(std::string_view what, const std::string& desc, const std::string
 
 // Describes an operation in a few words for the log.
 std::string Describe(const GemmDesc& desc);
+// Describes a convolution for the log: shapes, type, kernel, stride and groups.
 std::string Describe(const ConvDesc& desc);
 std::string Describe(const PoolDesc& desc);
 std::string Describe(const LrnDesc& desc);
@@ -95,7 +101,7 @@ class KernelRegistry {
     return all;
   }
 
-  // Throws kInternal if the priority is taken.
+  // Inserts a candidate by device and priority. Throws kInternal if the priority is taken.
   void Add(One one) {
     const auto key = [](const One& c) { return std::pair(c.device, c.priority); };
     const auto at = std::ranges::lower_bound(all_, key(one), {}, key);
@@ -105,7 +111,7 @@ class KernelRegistry {
     all_.insert(at, std::move(one));
   }
 
-  // Sorted by device and priority.
+  // Returns all candidates, sorted by device and priority.
   const std::vector<One>& all() const { return all_; }
 
   // Returns the first candidate of `device` that accepts `desc`. `what` is for messages:
@@ -132,6 +138,7 @@ class KernelRegistry {
   std::vector<One> all_;
 };
 
+// Adds a candidate in its constructor.
 template <class Desc, class Made>
 struct RegisterKernel {
   explicit RegisterKernel(KernelEntry<Desc, Made> one) {

@@ -25,6 +25,7 @@ class LrnInSteps final : public LrnPrimitive {
     return desc_.dtype == DType::kF32 ? Bytes() : 2 * Bytes();
   }
 
+  // Sums the squares of the neighbours into the workspace, then normalises.
   void Forward(ConstTensor x, Tensor y, std::span<std::byte> workspace) override {
     for (const ConstTensor& tensor : {x, ConstTensor(y)}) Expect(tensor);
     auto* const base = reinterpret_cast<float*>(workspace.data());
@@ -37,6 +38,8 @@ class LrnInSteps final : public LrnPrimitive {
     });
   }
 
+  // Computes the contribution of each element to its neighbours' gradients, sums these
+  // contributions around each element, and computes dx from the sums.
   void Backward(ConstTensor x, ConstTensor dy, Tensor dx, std::span<const std::byte> workspace,
                 std::span<std::byte> scratch) override {
     for (const ConstTensor& tensor : {x, dy, ConstTensor(dx)}) Expect(tensor);
@@ -55,12 +58,14 @@ class LrnInSteps final : public LrnPrimitive {
   }
 
  private:
+  // Throws kInternal unless the tensor has the planned shape and type.
   void Expect(const ConstTensor& tensor) const {
     ExpectPlanned("LRN", desc_.shape, desc_.dtype, tensor);
   }
   int64_t Count() const { return desc_.shape.Count(); }
   size_t Bytes() const { return static_cast<size_t>(Count()) * sizeof(float); }
 
+  // Sets sum[i] to the sum of f over element i and its neighbours, for every element.
   template <class F>
   void SumNeighbours(F f, float* sum) const {
     const Shape& s = desc_.shape;
@@ -77,6 +82,7 @@ class LrnInSteps final : public LrnPrimitive {
   Loops loops_;
 };
 
+// Makes the primitive for any description.
 template <class Loops>
 std::unique_ptr<LrnPrimitive> MakeLrnInSteps(const LrnDesc& desc, const Loops& loops) {
   return WithLrnPower(desc.beta, [&](auto power) -> std::unique_ptr<LrnPrimitive> {

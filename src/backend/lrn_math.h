@@ -40,6 +40,7 @@ struct UsualPower {  // beta = 0.75, Caffe's default
     *slope = half * root * half * half;
   }
 };
+// Norm computes s^-beta and Both also s^(-beta - 1), for any beta.
 struct AnyPower {
   float beta;
   HD float Norm(float s) const { return powf(s, -beta); }
@@ -55,11 +56,13 @@ auto WithLrnPower(float beta, F f) {
   return beta == 0.75f ? f(UsualPower{}) : f(AnyPower{beta});
 }
 
+// Computes the square of an element.
 template <class T>
 struct SquareOf {
   const T* x;
   HD float operator()(int64_t at) const { return Load(x[at]) * Load(x[at]); }
 };
+// Returns an element itself.
 struct NumberOf {
   const float* x;
   HD float operator()(int64_t at) const { return x[at]; }
@@ -124,6 +127,7 @@ struct LrnNormalize {
   float k, factor;
   Power power;
   HD void operator()(int64_t i) const { Put(i, base[i]); }
+  // Computes base and y of element i from the given sum of squares.
   HD void Put(int64_t i, float squares) const {
     const float s = k + factor * squares;
     base[i] = s;
@@ -140,6 +144,7 @@ struct LrnShare {
   float* out;
   Power power;
   HD void operator()(int64_t i) const { out[i] = Value(i); }
+  // Returns the contribution of element i.
   HD float Value(int64_t i) const {
     float norm, slope;
     power.Both(base[i], &norm, &slope);
@@ -157,6 +162,7 @@ struct LrnGradient {
   Power power;
   float slope;
   HD void operator()(int64_t i) const { Put(i, sums[i]); }
+  // Computes dx of element i from the given sum of its neighbours' shares.
   HD void Put(int64_t i, float shares) const {
     Store(dx[i], Load(dy[i]) * power.Norm(base[i]) - slope * Load(x[i]) * shares);
   }

@@ -9,16 +9,20 @@
 namespace trainer {
 namespace {
 
-[[noreturn]] void Fail() {
+// Throws kInternal. Called by everything that would compute.
+[[noreturn]] void FailToCompute() {
   throw Error(ErrorCode::kInternal, "a device that only plans was asked to compute");
 }
 
 constexpr const char* kPlanDeviceName = "planned only";
 
+// Needs no scratch: cuBLASLt's workspace is part of kGpuContextBytes.
 class PlannedGemm final : public GemmPrimitive {
  public:
   std::string kernel() const override { return kPlanDeviceName; }
-  void Run(const void*, const void*, const float*, void*, std::span<std::byte>) override { Fail(); }
+  void Run(const void*, const void*, const float*, void*, std::span<std::byte>) override {
+    FailToCompute();
+  }
 };
 
 // Estimates the scratch that cuDNN needs: a copy of the weights in its order, and its workspace.
@@ -38,18 +42,21 @@ size_t EstimatedConvScratch(const ConvDesc& desc) {
   return (1 + kPartialSums) * weights + copies;
 }
 
+// Needs the scratch of EstimatedConvScratch.
 class PlannedConv final : public ConvPrimitive {
  public:
   explicit PlannedConv(const ConvDesc& desc) : scratch_(EstimatedConvScratch(desc)) {}
   std::string kernel() const override { return kPlanDeviceName; }
   size_t ScratchBytes() const override { return scratch_; }
   void Forward(ConstTensor, const float*, const float*, Tensor, std::span<std::byte>) override {
-    Fail();
+    FailToCompute();
   }
   void BackwardWeight(ConstTensor, ConstTensor, float*, float*, std::span<std::byte>) override {
-    Fail();
+    FailToCompute();
   }
-  void BackwardData(ConstTensor, const float*, Tensor, std::span<std::byte>) override { Fail(); }
+  void BackwardData(ConstTensor, const float*, Tensor, std::span<std::byte>) override {
+    FailToCompute();
+  }
 
  private:
   size_t scratch_;
@@ -64,26 +71,29 @@ class PlannedPool final : public PoolPrimitive {
                        : static_cast<size_t>(desc.OutShape().Count()) * sizeof(int32_t)) {}
   std::string kernel() const override { return kPlanDeviceName; }
   size_t WorkspaceBytes() const override { return workspace_; }
-  void Forward(ConstTensor, Tensor, std::span<std::byte>) override { Fail(); }
-  void Backward(ConstTensor, Tensor, std::span<const std::byte>) override { Fail(); }
-  void ArgMax(std::span<const std::byte>, Tensor) override { Fail(); }
+  void Forward(ConstTensor, Tensor, std::span<std::byte>) override { FailToCompute(); }
+  void Backward(ConstTensor, Tensor, std::span<const std::byte>) override { FailToCompute(); }
+  void ArgMax(std::span<const std::byte>, Tensor) override { FailToCompute(); }
 
  private:
   size_t workspace_;
 };
 
+// Needs the same memory as the batch normalisation of a GPU.
 class PlannedBatchNorm final : public BatchNormPrimitive {
  public:
   explicit PlannedBatchNorm(const BatchNormDesc& desc) : pixels_(GpuChunks(desc.shape)) {}
   std::string kernel() const override { return kPlanDeviceName; }
   size_t WorkspaceBytes() const override { return BatchNormWorkspace(pixels_); }
   size_t ScratchBytes() const override { return BatchNormScratch(pixels_); }
-  BatchNormStats StatsIn(std::span<std::byte>) const override { Fail(); }
-  void Moments(ConstTensor, const BatchNormStats&, std::span<std::byte>) override { Fail(); }
-  void Forward(const BatchNormTensors&, const BatchNormStats&) override { Fail(); }
-  void Recompute(const BatchNormTensors&, const BatchNormStats&) override { Fail(); }
+  BatchNormStats StatsIn(std::span<std::byte>) const override { FailToCompute(); }
+  void Moments(ConstTensor, const BatchNormStats&, std::span<std::byte>) override {
+    FailToCompute();
+  }
+  void Forward(const BatchNormTensors&, const BatchNormStats&) override { FailToCompute(); }
+  void Recompute(const BatchNormTensors&, const BatchNormStats&) override { FailToCompute(); }
   void Backward(const BatchNormGradients&, const BatchNormStats&, std::span<std::byte>) override {
-    Fail();
+    FailToCompute();
   }
 
  private:
@@ -97,23 +107,25 @@ class PlannedLrn final : public LrnPrimitive {
       : workspace_(static_cast<size_t>(desc.shape.Count()) * sizeof(float)) {}
   std::string kernel() const override { return kPlanDeviceName; }
   size_t WorkspaceBytes() const override { return workspace_; }
-  void Forward(ConstTensor, Tensor, std::span<std::byte>) override { Fail(); }
+  void Forward(ConstTensor, Tensor, std::span<std::byte>) override { FailToCompute(); }
   void Backward(ConstTensor, ConstTensor, Tensor, std::span<const std::byte>,
                 std::span<std::byte>) override {
-    Fail();
+    FailToCompute();
   }
 
  private:
   size_t workspace_;
 };
 
+// Needs no memory, like the softmax of a GPU.
 class PlannedSoftmax final : public SoftmaxPrimitive {
  public:
   std::string kernel() const override { return kPlanDeviceName; }
-  void Forward(ConstTensor, Tensor) override { Fail(); }
-  void Backward(ConstTensor, ConstTensor, Tensor) override { Fail(); }
+  void Forward(ConstTensor, Tensor) override { FailToCompute(); }
+  void Backward(ConstTensor, ConstTensor, Tensor) override { FailToCompute(); }
 };
 
+// Describes itself as a GPU with unlimited memory. Everything that would compute throws.
 class MetaDevice final : public Device {
  public:
   DeviceKind kind() const override { return DeviceKind::kCuda; }
@@ -121,11 +133,11 @@ class MetaDevice final : public Device {
   bool SupportsDtype(DType) const override { return true; }
   size_t AvailableBytes() const override { return std::numeric_limits<size_t>::max() / 2; }
 
-  void* Allocate(size_t) const override { Fail(); }
+  void* Allocate(size_t) const override { FailToCompute(); }
   void Free(void*) const override {}
-  void CopyToDevice(void*, const void*, size_t) const override { Fail(); }
-  void CopyToHost(void*, const void*, size_t) const override { Fail(); }
-  void Memset(void*, unsigned char, size_t) const override { Fail(); }
+  void CopyToDevice(void*, const void*, size_t) const override { FailToCompute(); }
+  void CopyToHost(void*, const void*, size_t) const override { FailToCompute(); }
+  void Memset(void*, unsigned char, size_t) const override { FailToCompute(); }
   void Synchronize() const override {}
 
   std::unique_ptr<GemmPrimitive> NewGemm(const GemmDesc& desc) const override {
@@ -153,11 +165,11 @@ class MetaDevice final : public Device {
     return std::make_unique<PlannedSoftmax>();
   }
 
-  void Copy(const CopyDesc&, const void*, void*) const override { Fail(); }
-  void Convert(const ConstTensor&, const Tensor&) const override { Fail(); }
+  void Copy(const CopyDesc&, const void*, void*) const override { FailToCompute(); }
+  void Convert(const ConstTensor&, const Tensor&) const override { FailToCompute(); }
   void AddChannelSums(const ChannelSumsDesc&, const ConstTensor&, const ConstTensor*,
                       float*) const override {
-    Fail();
+    FailToCompute();
   }
 };
 

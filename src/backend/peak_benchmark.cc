@@ -29,6 +29,7 @@ class Numbers {
   float* at_;
 };
 
+// Moves 12 bytes: it reads both elements and writes one.
 struct AddHalf {
   HD void operator()(float& y, const float& x) const { y += 0.5f * x; }
 };
@@ -49,6 +50,7 @@ double BestSeconds(const Device& device, const F& run) {
   return best;
 }
 
+// Returns the time of a product of two square f32 matrices.
 double ProductSeconds(const Device& device, int64_t size) {
   const auto plan = device.NewGemm({.m = size, .n = size, .k = size});
   const Numbers a(device, size * size), b(device, size * size), c(device, size * size);
@@ -59,6 +61,7 @@ double ProductSeconds(const Device& device, int64_t size) {
   return BestSeconds(device, [&] { plan->Run(a.get(), b.get(), nullptr, c.get(), bytes); });
 }
 
+// Returns the time of one pass of y += 0.5 x over `count` elements.
 double PassSeconds(const Device& device, int64_t count) {
   const Numbers x(device, count), y(device, count);
   return BestSeconds(device, [&] { Update(device, AddHalf{}, count, y.get(), x.get()); });
@@ -66,12 +69,15 @@ double PassSeconds(const Device& device, int64_t count) {
 
 // The size is doubled until a run takes this long, so that the launch overhead matters little.
 constexpr double kLongEnough = 2e-3;
+// The first size to measure, and the largest.
 struct Sizes {
   int64_t first, most;
 };
 
+// Measures seconds_of(size) for doubling sizes. Returns the first size that takes kLongEnough, or
+// the largest one, and its seconds.
 template <class F>
-std::pair<int64_t, double> MeasureRate(Sizes sizes, const F& seconds_of) {
+std::pair<int64_t, double> MeasureLongEnough(Sizes sizes, const F& seconds_of) {
   for (int64_t size = sizes.first;; size *= 2) {
     const double seconds = seconds_of(size);
     if (seconds >= kLongEnough || size >= sizes.most) return {size, seconds};
@@ -87,10 +93,10 @@ constexpr Sizes kGpuPass = {int64_t{1} << 20, int64_t{512} << 20};
 
 MachinePeak MeasurePeak(const Device& device) {
   const bool cpu = device.kind() == DeviceKind::kCpu;
-  const auto [size, product] = MeasureRate(cpu ? kCpuProduct : kGpuProduct,
-                                           [&](int64_t n) { return ProductSeconds(device, n); });
-  const auto [count, pass] =
-      MeasureRate(cpu ? kCpuPass : kGpuPass, [&](int64_t n) { return PassSeconds(device, n); });
+  const auto [size, product] = MeasureLongEnough(
+      cpu ? kCpuProduct : kGpuProduct, [&](int64_t n) { return ProductSeconds(device, n); });
+  const auto [count, pass] = MeasureLongEnough(cpu ? kCpuPass : kGpuPass,
+                                               [&](int64_t n) { return PassSeconds(device, n); });
   const auto edge = static_cast<double>(size);
   return {2e-9 * edge * edge * edge / product, 12e-9 * static_cast<double>(count) / pass};
 }

@@ -9,7 +9,7 @@
 
 namespace trainer {
 
-// Whether all positions in an image fit the int32_t that these functors use.
+// Returns whether all positions in an image fit the int32_t that these functors use.
 inline bool PoolFits32Bits(const PoolDesc& d) {
   constexpr int64_t kMax = int64_t{1} << 30;
   return d.in_h + d.kernel_h + d.pad_h < kMax && d.in_w + d.kernel_w + d.pad_w < kMax &&
@@ -23,6 +23,8 @@ struct PoolWindow {
   float area;
 };
 
+// Returns the window of output (oh, ow). Its part inside the image is empty if h1 <= h0 or w1 <=
+// w0.
 HD PoolWindow PoolWindowAt(const PoolDesc& d, int64_t oh, int64_t ow) {
   constexpr int64_t kZero = 0;
   const int64_t h0 = oh * d.stride_h - d.pad_h, w0 = ow * d.stride_w - d.pad_w;
@@ -38,6 +40,7 @@ HD PoolWindow PoolWindowAt(const PoolDesc& d, int64_t oh, int64_t ow) {
 HD int64_t PoolIn(const PoolDesc& d, int64_t n, int64_t place, int64_t c) {
   return (n * d.in_h * d.in_w + place) * d.channels + c;
 }
+// Returns the index of channel c of output (oh, ow) of image n.
 HD int64_t PoolOut(const PoolDesc& d, int64_t n, int64_t oh, int64_t ow, int64_t c) {
   return ((n * d.out_h + oh) * d.out_w + ow) * d.channels + c;
 }
@@ -83,6 +86,7 @@ struct MaxOfWindow {
   }
 };
 
+// Writes y: the sum of a window divided by its area.
 template <class T>
 struct AverageOfWindow {
   PoolDesc d;

@@ -6,6 +6,8 @@
 namespace trainer {
 namespace {
 
+// The rules of PoolDesc in plain loops. The workspace holds each winner's position in the input
+// plane.
 class ReferencePool final : public PoolPrimitive {
  public:
   explicit ReferencePool(const PoolDesc& desc) : desc_(desc) {}
@@ -62,6 +64,7 @@ class ReferencePool final : public PoolPrimitive {
   }
 
  private:
+  // Returns the winner's position in the input plane; -1 if there is none.
   static int32_t Winner(std::span<const std::byte> workspace, int64_t out) {
     int32_t winner = 0;
     std::memcpy(&winner, workspace.data() + out * sizeof(int32_t), sizeof(winner));

@@ -6,8 +6,8 @@
 
 namespace trainer {
 
-// y_i = exp(x_i - max x) / (the sum over the row); subtracting the maximum keeps exp finite.
-// kContiguous: the elements of a row are neighbours in memory.
+// Sets y_i = exp(x_i - max x) / (the sum over the row) along one row; subtracting the maximum keeps
+// exp finite. kContiguous: the elements of a row are neighbours in memory.
 template <class T, bool kContiguous>
 struct SoftmaxRow {
   const T* x;
@@ -25,7 +25,8 @@ struct SoftmaxRow {
   }
 };
 
-// Sets dx_i = y_i * (dy_i - sum_j dy_j * y_j).
+// Sets dx_i = y_i * (dy_i - sum_j dy_j * y_j) along one row. kContiguous: the elements of a row are
+// neighbours in memory.
 template <class T, bool kContiguous>
 struct SoftmaxGradientRow {
   const T *y, *dy;

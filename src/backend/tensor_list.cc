@@ -6,6 +6,7 @@
 namespace trainer {
 namespace {
 
+// Returns whether all arrays are aligned to 16 bytes, so that a thread can read 4 floats at once.
 bool IsAligned(const TensorTuple& segment) {
   return std::ranges::all_of(segment.array, [](const float* array) {
     return reinterpret_cast<uintptr_t>(array) % 16 == 0;

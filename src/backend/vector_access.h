@@ -16,6 +16,7 @@ struct Place {
   int64_t at = 0, first = 0, c = 0;
 };
 
+// V neighbouring elements of an array, in registers.
 template <class T, int V>
 struct alignas(V * sizeof(T)) Neighbours {
   T values[V];
@@ -27,10 +28,12 @@ template <int V, class T>
 HD Neighbours<T, V> LoadVector(const T* from, int64_t at) {
   return *reinterpret_cast<const Neighbours<T, V>*>(from + at);
 }
+// Stores V elements; the address of to[at] must be aligned to V elements.
 template <int V, class T>
 HD void WriteTogether(const Neighbours<T, V>& values, T* to, int64_t at) {
   *reinterpret_cast<Neighbours<T, V>*>(to + at) = values;
 }
+// Rounds V floats to T and stores them as WriteTogether does.
 template <int V, class T>
 HD void StoreVector(const float (&values)[V], T* to, int64_t at) {
   Neighbours<T, V> rounded;
@@ -46,7 +49,7 @@ HD Neighbours<T, V> ReadEach(const T* from, int64_t at) {
   return read;
 }
 
-// The type that F::Read<V> returns: F with Neighbours instead of arrays.
+// Names the type that F::Read<V> returns: F with Neighbours instead of arrays.
 template <class F, int V>
 using ReadBy = decltype(std::declval<const F&>().template Read<V>(Place()));
 
@@ -58,12 +61,14 @@ struct WrittenTogether {
   T* to;
   Neighbours<T, V> written = {};
 
+  // Evaluates g for all V neighbours and stores the rounded values.
   HD void Write() {
     for (int v = 0; v < V; ++v) Store(written.values[v], g(v, v));
     WriteTogether(written, to, 0);
   }
   HD float operator()(int64_t v, int64_t) const { return Load(written[v]); }
 };
+// Calls f.Write() if F also writes what it computes, as WrittenTogether does; else does nothing.
 template <class F>
 HD void WriteWhereThatIsDue(F& f) {
   if constexpr (requires { f.Write(); }) f.Write();
@@ -78,6 +83,7 @@ HD float PlusIfThere(float x, const Neighbours<float, V>& term, int64_t i) {
   return x + term[i];
 }
 
+// Returns the address, to be OR-ed with others for a test of alignment.
 inline uintptr_t AddressOf(const void* array) { return reinterpret_cast<uintptr_t>(array); }
 
 }  // namespace trainer

@@ -11,8 +11,6 @@ void CallerProgress::WaitFor(uint64_t count) {
   waiter_.Wait([&] { return Advance(count); });
 }
 
-// Continues the queue as far as it can without waiting. Returns whether the first `until`
-// all-reduces, or all, are done.
 bool CallerProgress::Advance(uint64_t until) {
   while (done_ < pushed_ && done_ < until) {
     if (!running_) sum_.Start(waiting_[next_]);

@@ -16,11 +16,14 @@ class CallerProgress final : public ProgressEngine {
  public:
   CallerProgress(NodeAllReduce& sum, Waiter& waiter) : sum_(sum), waiter_(waiter) {}
 
+  // Only adds to the queue. The all-reduces run in Poll and WaitFor.
   void Submit(std::span<float> values) override;
   void Poll() override { Advance(UINT64_MAX); }
   void WaitFor(uint64_t count) override;
 
  private:
+  // Continues the queue as far as it can without waiting. Returns whether the first `until`
+  // all-reduces, or all, are done.
   bool Advance(uint64_t until);
 
   NodeAllReduce& sum_;

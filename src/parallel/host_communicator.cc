@@ -6,6 +6,7 @@
 
 namespace trainer {
 
+// Measures the time that the training thread spends in a call.
 class HostCommunicator::Spent {
  public:
   explicit Spent(HostCommunicator& exchange) : communicator_(exchange) {}
@@ -18,6 +19,8 @@ class HostCommunicator::Spent {
   int64_t begin_ = MonotonicNs();
 };
 
+// Adds the slice to the open bucket, which is submitted when it has reached the size of SetBucket,
+// or first if the slice does not follow it in memory. Slice 0 begins a new pass.
 void HostCommunicator::OnGradientReady(int slice, std::span<float> values) {
   const Spent spent(*this);
   status_.progress.fetch_add(1, std::memory_order_relaxed);
@@ -32,6 +35,7 @@ void HostCommunicator::OnGradientReady(int slice, std::span<float> values) {
   progress_.Poll();
 }
 
+// Submits the open bucket, if there is one.
 void HostCommunicator::Flush() {
   if (bucket_.empty()) return;
   progress_.Submit(bucket_);
@@ -40,12 +44,14 @@ void HostCommunicator::Flush() {
   bucket_ = {};
 }
 
+// Submits the open bucket first, because it may hold the slice.
 void HostCommunicator::WaitGradient(int slice) {
   const Spent spent(*this);
   Flush();
   progress_.WaitFor(sum_of_[static_cast<size_t>(slice)]);
 }
 
+// Submits the open bucket first, because all ranks must reduce in one order.
 void HostCommunicator::AllReduce(std::span<float> values) {
   const Spent spent(*this);
   status_.progress.fetch_add(1, std::memory_order_relaxed);
@@ -55,6 +61,7 @@ void HostCommunicator::AllReduce(std::span<float> values) {
   progress_.WaitFor(++pushed_);
 }
 
+// Writes to this rank's status, which the watchdogs of the node read.
 void HostCommunicator::Heartbeat(int iterations) {
   status_.iterations.store(iterations, std::memory_order_relaxed);
   status_.progress.fetch_add(1, std::memory_order_relaxed);

@@ -12,6 +12,8 @@
 
 namespace trainer {
 
+// Joins slices of gradients to buckets, which the progress engine reduces one after the other, and
+// implements everything else by all-reduces.
 class HostCommunicator final : public Communicator {
  public:
   // `progress` reduces what is allocated from `gradients`, and `names` is by rank. The arguments
@@ -39,7 +41,7 @@ class HostCommunicator final : public Communicator {
   // Sets the size at which a bucket is full. All ranks must set the same size.
   void SetBucket(size_t floats) { bucket_size_ = floats; }
 
-  // The number of buckets of the last backward pass.
+  // Returns the number of buckets of the last backward pass.
   int buckets() const { return buckets_; }
 
  private:

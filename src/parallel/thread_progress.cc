@@ -4,6 +4,7 @@
 
 namespace trainer {
 
+// Adds to the queue and wakes the thread.
 void ThreadProgress::Submit(std::span<float> values) {
   {
     const std::lock_guard lock(mutex_);
@@ -12,7 +13,7 @@ void ThreadProgress::Submit(std::span<float> values) {
   block_.Notify(local_);
 }
 
-bool ThreadProgress::Next(std::span<float>* values) {
+bool ThreadProgress::TakeQueued(std::span<float>* values) {
   const std::lock_guard lock(mutex_);
   if (queue_.empty()) return false;
   *values = queue_.front();
@@ -39,14 +40,14 @@ void ThreadProgress::RunSums() {
     std::span<float> values;
     bool found = false;
     const auto has_work = [&] {
-      found = found || Next(&values);
+      found = found || TakeQueued(&values);
       return found || stopped_;
     };
     while (!waiter_.Park(has_work, while_idle_())) {
     }
     if (!found) return;
     const int64_t begin = MonotonicNs();
-    Run(values);
+    ReduceOne(values);
     summing_ns_ += MonotonicNs() - begin;
     ++done_;
     ++ended_;
@@ -55,7 +56,7 @@ void ThreadProgress::RunSums() {
 }
 
 // Spins only while the training thread waits, because both use the same core.
-void ThreadProgress::Run(std::span<float> values) {
+void ThreadProgress::ReduceOne(std::span<float> values) {
   sum_.Start(values);
   const auto advance = [&] { return sum_.Advance(); };
   if (awaited_ && while_idle_() == Waiter::kLongestSleep) return waiter_.Wait(advance);
@@ -66,6 +67,7 @@ void ThreadProgress::Run(std::span<float> values) {
   status.waiting_since.store(0, std::memory_order_relaxed);
 }
 
+// Looks for a failure at least twice a second, because a thread that has failed completes nothing.
 void ThreadProgress::WaitFor(uint64_t count) {
   awaited_ = true;
   const int64_t begin = MonotonicNs();

@@ -35,14 +35,18 @@ class ThreadProgress final : public ProgressEngine {
   // Runs the loop of the thread. Returns after Stop, when it may be called again, or if a rank
   // failed. For an error on this rank, calls `fail`, which ends the run.
   void Serve(const std::function<void(const Error&)>& fail);
+  // Makes Serve return after the all-reduces that are queued. Does not wait for that.
   void Stop();
   // Returns whether the training thread waits, so that its core is free.
   bool IsAwaited() const { return awaited_; }
 
  private:
-  bool Next(std::span<float>* values);
+  // Takes the oldest queued all-reduce. Returns false if the queue is empty.
+  bool TakeQueued(std::span<float>* values);
+  // Runs queued all-reduces until Stop. Throws what an all-reduce throws.
   void RunSums();
-  void Run(std::span<float> values);
+  // Runs one all-reduce to its end.
+  void ReduceOne(std::span<float> values);
 
   const ControlBlock& block_;
   int local_;

@@ -29,6 +29,7 @@
 namespace trainer {
 namespace {
 
+// The ranks of a node communicate in shared memory, nodes through MPI.
 class JoinedWorld final : public World {
  public:
   JoinedWorld(JoinedRank joined, std::unique_ptr<MpiThread> thread, std::unique_ptr<Mpi> mpi,
@@ -61,10 +62,12 @@ class JoinedWorld final : public World {
   const ControlBlock& block() const { return *joined_.block; }
   const JoinedRank& joined() const { return joined_; }
   bool finished() const { return finished_; }
+  // Ends the ranks of all nodes, after a failure.
   void Abort(int code);
 
  private:
   RankStatus& status() const { return joined_.block->status(joined_.map.local); }
+  // Returns the MPI thread's engine if there are several nodes, else the training thread's own.
   ProgressEngine& progress() {
     return link_ == nullptr ? static_cast<ProgressEngine&>(caller_progress_) : thread_progress_;
   }
@@ -96,15 +99,18 @@ class JoinedWorld final : public World {
   bool serving_ = false;
 };
 
-std::unique_ptr<JoinedWorld>& Own() {
+// Returns the world of this process; null until JoinWorld has found one.
+std::unique_ptr<JoinedWorld>& OwnWorld() {
   static std::unique_ptr<JoinedWorld> world;
   return world;
 }
 
+// Throws PeerFailed if a rank has reported a failure.
 void ThrowIfFailed(const ControlBlock& block) {
   if (block.failure().code != 0) throw PeerFailed(block.failure().code);
 }
 
+// Returns null on one node.
 std::unique_ptr<MpiRpc> MakeRpc(Mpi* mpi, const JoinedRank& joined) {
   if (joined.map.nodes() < 2) return nullptr;
   const ControlBlock& block = *joined.block;
@@ -114,7 +120,8 @@ std::unique_ptr<MpiRpc> MakeRpc(Mpi* mpi, const JoinedRank& joined) {
       [&block] { ThrowIfFailed(block); });
 }
 
-// The link also runs RPC handlers while it waits, so ranks of other nodes get replies meanwhile.
+// Returns null on one node. The link also runs RPC handlers while it waits, so ranks of other nodes
+// get replies meanwhile.
 std::unique_ptr<InterNodeAllReduce> MakeLink(Mpi* mpi, const JoinedRank& joined,
                                              const ThreadProgress& progress, MpiRpc* rpc) {
   if (joined.map.nodes() < 2) return nullptr;
@@ -244,19 +251,21 @@ void JoinedWorld::SumByMpi(std::span<float> values, const std::function<void()>&
   });
 }
 
-// Called while no all-reduce of host memory is pending.
+// Runs a task on the MPI thread, between all-reduces; none of host memory may be pending.
 void JoinedWorld::RunOnMpi(const std::function<void()>& task) {
   StopProgress();
   thread_->Run(task);
   StartProgress();
 }
 
+// Lets the MPI thread run all-reduces; nothing on one node, where the caller runs them.
 void JoinedWorld::StartProgress() {
   if (link_ == nullptr) return;
   serving_ = true;
   thread_->Start([this] { thread_progress_.Serve([this](const Error& e) { ReportError(e); }); });
 }
 
+// Ends the loop of all-reduces on the MPI thread and waits for that.
 void JoinedWorld::StopProgress() {
   if (!serving_) return;
   thread_progress_.Stop();
@@ -264,6 +273,7 @@ void JoinedWorld::StopProgress() {
   serving_ = false;
 }
 
+// Waits for asynchronous ranks of one node without a barrier, because some may have died.
 void JoinedWorld::Finish() {
   if (memory_.IsAsync() && rpc_ == nullptr) {
     status().state = RankState::kFinished;
@@ -291,6 +301,7 @@ void JoinedWorld::Abort(int code) {
   thread_->Run([&] { mpi_->Abort(code); });
 }
 
+// Throws if the variables of mpirun or srun are set although it has ended.
 [[noreturn]] void FailWithoutServer(const LaunchEnvironment& environment) {
   throw Error(ErrorCode::kUnavailable,
               Join("the variables of mpirun or srun are set (", environment.count_variable, "=",
@@ -300,7 +311,8 @@ void JoinedWorld::Abort(int code) {
                    environment.count_variable, " and PMIX_RANK"));
 }
 
-// Otherwise each process would train its own model, and all would write the same files.
+// Throws for a launcher of another MPI. Otherwise each process would train its own model, and all
+// would write the same files.
 [[noreturn]] void FailAlone(const LaunchEnvironment& environment) {
   const std::string& variable = environment.count_variable;
   throw Error(ErrorCode::kUnavailable,
@@ -341,10 +353,10 @@ World* JoinWorld(const WorldOptions& settings) {
     }
   }
   joined.block->status(joined.map.local).state = RankState::kJoined;
-  Own() =
+  OwnWorld() =
       std::make_unique<JoinedWorld>(std::move(joined), std::move(thread), std::move(mpi), settings);
-  Own()->Begin(settings);
-  return Own().get();
+  OwnWorld()->Begin(settings);
+  return OwnWorld().get();
 }
 
 namespace {
@@ -365,7 +377,7 @@ bool MayReportFailure(int* code) {
   // first one wait, so that its message alone is printed and ends the run. mpirun needs seconds to
   // notice an ended process, more so on busy cores.
   constexpr std::chrono::seconds kTurn{4};
-  JoinedWorld* const world = Own().get();
+  JoinedWorld* const world = OwnWorld().get();
   if (world == nullptr) {
     const LaunchEnvironment environment = ReadLaunchEnvironment();
     const bool waits = environment.launcher == RankLauncher::kMpi && environment.rank > 0;
@@ -381,18 +393,18 @@ bool MayReportFailure(int* code) {
 }
 
 std::string RankPrefix() {
-  const JoinedWorld* const world = Own().get();
+  const JoinedWorld* const world = OwnWorld().get();
   if (world == nullptr) return "";
   return world->names()[static_cast<size_t>(world->joined().rank.rank)] + ": ";
 }
 
 int LeaveWorld(int code) {
-  if (Own() == nullptr) return code;
-  if (!Own()->finished()) {
+  if (OwnWorld() == nullptr) return code;
+  if (!OwnWorld()->finished()) {
     MayReportFailure(&code);
-    Own()->Abort(code);
+    OwnWorld()->Abort(code);
   }
-  Own().reset();
+  OwnWorld().reset();
   return code;
 }
 

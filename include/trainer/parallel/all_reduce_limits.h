@@ -20,8 +20,8 @@ struct AllReduceSpeed {
 };
 inline constexpr size_t kSpeedBytes = 1 << 20;
 
-// Returns the size of a bucket whose latency is an eighth of its time, in multiples of 64 KiB from
-// 64 KiB to 64 MiB.
+// Returns the size of a bucket for which latency is an eighth of its all-reduce, rounded up to a
+// multiple of 64 KiB, from 64 KiB to 64 MiB.
 size_t BucketBytes(const AllReduceSpeed& speed);
 
 }  // namespace trainer

@@ -14,8 +14,8 @@ struct ConsistencyItem {
 };
 
 // Compares the items of all ranks, which give them in the same order. Collective. On rank 0 throws
-// kProtocol for the first item that differs, with the names of two ranks and both values. The other
-// ranks then fail with PeerFailed in a call of the communicator.
+// kProtocol for the first item that differs, with the names of two ranks (`names` is by rank) and
+// both values. The other ranks then fail with PeerFailed in a call of the communicator.
 void RequireConsistent(Communicator& group, const std::vector<std::string>& names,
                        const std::vector<ConsistencyItem>& items);
 

@@ -21,8 +21,11 @@ struct LaunchEnvironment {
   std::string warning;
 };
 
-// `get` returns the value of a variable, or null.
+// Detects how this process was started: by --ranks=N (TRAINER_WORLD), by an mpirun or srun that
+// joins several ranks (OMPI_COMM_WORLD_SIZE, PMI_SIZE, PMIX_RANK), or alone. `get` returns the
+// value of a variable, or null.
 LaunchEnvironment ReadLaunchEnvironment(const std::function<const char*(const char*)>& get);
+// Reads the environment of this process.
 LaunchEnvironment ReadLaunchEnvironment();
 
 }  // namespace trainer

@@ -33,7 +33,9 @@ struct Topology {
 class World {
  public:
   virtual ~World() = default;
+  // Returns the communicator of all ranks, for collective calls.
   virtual Communicator& group() = 0;
+  // Returns the window for strategies without collective calls; null if the ranks have none.
   virtual SharedWindow* window() = 0;
   // The names of all ranks: "rank 1 (node7, process 4711)".
   virtual const std::vector<std::string>& names() const = 0;
@@ -61,19 +63,24 @@ class World {
   // progress.
   virtual void ResetErrorFeedback() = 0;
 
-  // For a communicator that collects gradients elsewhere and passes them on: bucket_floats is the
-  // best size of a bucket, and Poll continues the all-reduces that were started.
+  // Returns the best size of a bucket, for a communicator that collects gradients elsewhere (in the
+  // memory of a GPU) and passes buckets on to group().
   virtual size_t bucket_floats() const = 0;
+  // Continues the all-reduces that were started, as far as possible without waiting. A communicator
+  // of a GPU calls it while it waits.
   virtual void Poll() = 0;
 
-  // Runs MPI's own all-reduce, for comparison. Returns its seconds, or nullopt without MPI.
+  // Runs MPI's own all-reduce on `values`, in place, for comparison. Collective. Returns its
+  // seconds, or nullopt without MPI.
   virtual std::optional<double> AllReduceByMpi(std::span<float> values) = 0;
-  // mpi_takes_gpu_memory returns whether MPI can reduce numbers in a GPU's memory. SumByMpi does
-  // so, in MPI's own order of additions; it first calls `use_gpu` on the thread that calls MPI.
+  // Returns whether MPI can reduce numbers in a GPU's memory.
   virtual bool mpi_takes_gpu_memory() const = 0;
+  // Replaces `values`, which may be in a GPU's memory, by their sums over all ranks, in MPI's own
+  // order of additions. First calls `use_gpu` on the thread that calls MPI, to select the GPU
+  // there. Collective.
   virtual void SumByMpi(std::span<float> values, const std::function<void()>& use_gpu) = 0;
-  // Returns when all ranks have called it. If a rank does not call it, LeaveWorld (failure.h) ends
-  // the others.
+  // Returns when all ranks have called it, and leaves MPI. If a rank does not call it, LeaveWorld
+  // (failure.h) ends the others.
   virtual void Finish() = 0;
 };
 

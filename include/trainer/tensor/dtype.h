@@ -25,12 +25,15 @@ struct Float16 {
   uint16_t bits = 0;
 };
 
+// Returns the bytes of one stored number.
 inline size_t SizeOf(DType type) { return type == DType::kF32 ? 4 : 2; }
 inline std::string_view NameOf(DType type) {
   return type == DType::kF32 ? "f32" : type == DType::kF16 ? "f16" : "bf16";
 }
 
+// Returns the stored number as a float, exactly.
 HD float Load(const float& stored) { return stored; }
+// Returns the stored number as a float, exactly.
 HD float Load(const BFloat16& stored) {
   union {
     uint32_t bits;
@@ -38,9 +41,13 @@ HD float Load(const BFloat16& stored) {
   } word = {static_cast<uint32_t>(stored.bits) << 16};
   return word.value;
 }
+// Returns the stored number as a float, exactly.
 HD float Load(const Float16& stored) { return FromHalf(stored.bits); }
 
+// Stores a float as it is.
 HD void Store(float& to, float value) { to = value; }
+// Rounds to the nearest bfloat16, to the even one if two are equally near. NaN is not rounded,
+// because that could make it infinite: it stays NaN.
 HD void Store(BFloat16& to, float value) {
   union {
     float value;
@@ -50,8 +57,11 @@ HD void Store(BFloat16& to, float value) {
   const uint32_t quiet_nan = (word.bits >> 16) | 0x40u;
   to.bits = static_cast<uint16_t>(value != value ? quiet_nan : rounded >> 16);
 }
+// Rounds to the nearest half, to the even one if two are equally near. Magnitudes from 65520 on
+// become infinite.
 HD void Store(Float16& to, float value) { to.bits = ToHalf(value); }
 
+// Passes a type to a generic lambda: see DispatchDtype.
 template <class T>
 struct TypeTag {
   using Type = T;
@@ -72,6 +82,7 @@ inline constexpr bool kHasCpuLoop = !std::is_same_v<F, Float16>;
 template <template <class...> class F, class... Ts>
 inline constexpr bool kHasCpuLoop<F<Ts...>> = (kHasCpuLoop<Ts> && ...);
 
+// Throws kInternal. Called where a loop on the CPU gets f16, which the net never chooses there.
 [[noreturn]] inline void RefuseF16() {
   throw Error(ErrorCode::kInternal, "numbers in f16 on a device that does not store them");
 }

@@ -10,7 +10,8 @@
 
 namespace trainer {
 
-// Whether a tensor's memory order differs from its row-major order.
+// Returns whether a tensor's memory order differs from its row-major order: it is an image with
+// several channels and several pixels.
 inline bool IsNhwc(const Shape& shape) {
   return shape.IsImage() && shape[1] > 1 && shape[2] * shape[3] > 1;
 }

@@ -28,20 +28,23 @@ class Shape {
   int Rank() const { return rank_; }
   int64_t operator[](int axis) const { return dims_[axis]; }
   std::span<const int64_t> dims() const { return {dims_.data(), static_cast<size_t>(rank_)}; }
+  // Returns whether the shape has 4 axes and is therefore stored as N, H, W, C.
   bool IsImage() const { return rank_ == 4; }
 
   int64_t Count() const { return Count(0, rank_); }
+  // Returns the product of the lengths of axes [from, rank).
   int64_t Count(int from) const { return Count(from, rank_); }
-  // The product of the lengths of axes [from, to).
+  // Returns the product of the lengths of axes [from, to); 1 for an empty range.
   int64_t Count(int from, int to) const;
 
   // Converts an axis that may be negative (counted from the end) to [0, rank). Returns -1 if it is
   // out of range.
   int CanonicalAxis(int axis) const;
 
-  // With returns this shape with one length replaced; Replace, with axes [from, to) replaced by
-  // `dims`.
+  // Returns this shape with the length of one axis replaced.
   Shape With(int axis, int64_t length) const;
+  // Returns this shape with axes [from, to) replaced by `dims`, which may have another number of
+  // axes. Both functions throw as the constructor does.
   Shape Replace(int from, int to, std::span<const int64_t> dims) const;
 
   // Formats like Caffe: "64 20 24 24 (737280)"; a scalar is "(1)".
@@ -54,13 +57,16 @@ class Shape {
   int rank_ = 0;
 };
 
-// Describes where the rows of a tensor along one axis are in memory: element i of row r is at
+// Describes where the rows of a tensor along one axis are in memory, such as the `length` channels
+// of each of `count` pixels. `inner` is the distance of neighbouring elements of a row. Element i
+// of row r is at
 //   (r / inner) * length * inner + i * inner + r % inner.
 // Rows are numbered in memory order of the other axes. For (N, C, H, W) along C this is the order
 // n, h, w of a label tensor (N, 1, H, W) or (N, H, W).
 struct Rows {
   int64_t count = 1, length = 1, inner = 1;
 
+  // Returns the offset of element 0 of a row.
   HD int64_t Start(int64_t row) const { return (row / inner) * length * inner + row % inner; }
 };
 

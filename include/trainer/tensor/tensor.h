@@ -20,6 +20,7 @@ struct Tensor {
   T* As() const {
     return static_cast<T*>(data);
   }
+  // Returns the elements of a tensor of type kF32.
   float* f32() const { return As<float>(); }
 };
 
@@ -36,10 +37,12 @@ struct ConstTensor {
 
   int64_t Count() const { return shape.Count(); }
   size_t Bytes() const { return static_cast<size_t>(Count()) * SizeOf(dtype); }
+  // Returns the elements as storage type T, which must match `dtype`.
   template <class T>
   const T* As() const {
     return static_cast<const T*>(data);
   }
+  // Returns the elements of a tensor of type kF32.
   const float* f32() const { return As<float>(); }
 };
 

@@ -11,6 +11,7 @@ namespace trainer::cpu {
 
 namespace pixel_pairs_internal {
 
+// Adds a pair of terms to two sums.
 HD void AddTo(float& a, float& b, const Pair& p) {
   a += p.a;
   b += p.b;
@@ -71,6 +72,8 @@ struct ChannelPairs {
   }
 };
 
+// Writes f(offset, channel) for all channels of pixel `row`. With `stream`, computes blocks in the
+// L1 cache first and then stores them past the caches.
 template <class T, class F>
 struct PixelRow {
   static constexpr int64_t kBlock = 512;
@@ -98,6 +101,7 @@ struct PixelRow {
   }
 };
 
+// Writes f(offset, channel) for one channel of a pixel.
 template <class T, class F>
 struct StorePixel {
   F f;
@@ -107,7 +111,8 @@ struct StorePixel {
 
 }  // namespace pixel_pairs_internal
 
-// SumPairs and MapPixels implement the functions of cpu/loops.h.
+// Sets out[chunk][0 or 1][channel] to the sums over the chunk's pixels of the pairs that f returns:
+// see Loops::SumPairs in cpu/loops.h.
 template <class F>
 void SumPairs(const PixelChunks& in, F f, float* out) {
   if (in.rows.inner == 1) {
@@ -117,6 +122,8 @@ void SumPairs(const PixelChunks& in, F f, float* out) {
   ParallelForBase(in.chunks * in.rows.length, pixel_pairs_internal::ChannelPairs<F>{f, in, out});
 }
 
+// Sets to[at] = f(at, channel) for every element, past the caches if `fresh` is set and the output
+// is large: see Loops::MapPixels in cpu/loops.h.
 template <class T, class F>
 void MapPixels(const PixelChunks& in, F f, T* to, bool fresh) {
   const int64_t channels = in.rows.length, bytes = channels * static_cast<int64_t>(sizeof(T));

@@ -27,6 +27,7 @@ const char* IsaName() {
   }
 }
 
+// The Device that computes on the host, with the process's team of threads.
 class CpuDevice final : public Device {
  public:
   explicit CpuDevice(int threads) : threads_(threads) {}

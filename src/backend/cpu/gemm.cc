@@ -8,7 +8,7 @@
 namespace trainer::cpu {
 namespace {
 
-// Uses the BLAS function of oneDNN.
+// Uses the BLAS function of oneDNN: f32 without bias, and B is not transposed.
 class SgemmPlan final : public GemmPrimitive {
  public:
   explicit SgemmPlan(const GemmDesc& desc) : desc_(desc) {}
@@ -27,16 +27,17 @@ class SgemmPlan final : public GemmPrimitive {
   GemmDesc desc_;
 };
 
-// Whether oneDNN 2.6.3 can use tile registers. With sizes that leave a tile partly filled, it
-// sometimes dies of SIGILL in a thread in which it has not set up the tiles.
+// Returns whether oneDNN 2.6.3 can use tile registers. With sizes that leave a tile partly filled,
+// it sometimes dies of SIGILL in a thread in which it has not set up the tiles.
 bool GemmTilesAreRight(const GemmDesc& desc) {
   return desc.dtype == DType::kBF16 && desc.m % 16 == 0 && desc.n % 16 == 0 && desc.k % 32 == 0;
 }
 
+// Uses the matmul primitive of oneDNN.
 class MatmulPlan final : public GemmPrimitive {
  public:
-  // The library multiplies matrices of `type`. If the operands have another type, they are
-  // converted in the scratch.
+  // Returns null if the library would use its reference loops. The library multiplies matrices of
+  // `type`. If the operands have another type, they are converted in the scratch.
   static std::unique_ptr<GemmPrimitive> Make(const GemmDesc& desc, DType type) {
     const bool converts = type != desc.dtype;
     const auto a = Matrix(desc.m, desc.k, desc.trans_a, type);
@@ -70,6 +71,7 @@ class MatmulPlan final : public GemmPrimitive {
   }
 
  private:
+  // Describes a matrix (rows, columns); if it is transposed, it is stored as (columns, rows).
   static dnnl_memory_desc_t Matrix(int64_t rows, int64_t columns, bool transposed, DType type) {
     if (transposed) return onednn::Strided({rows, columns}, {1, rows}, type);
     return onednn::Strided({rows, columns}, {columns, 1}, type);
@@ -97,6 +99,7 @@ class ReferenceGemm final : public GemmPrimitive {
   }
 
  private:
+  // Computes each element of C in one sum, on the thread of its row.
   template <class In, class Out>
   void Multiply(const In* a, const In* b, const float* bias, Out* c) const {
     const int64_t m = desc_.m, n = desc_.n, k = desc_.k;
@@ -121,6 +124,7 @@ class ReferenceGemm final : public GemmPrimitive {
   GemmDesc desc_;
 };
 
+// Accepts f32 products without bias if B is not transposed.
 KernelOrReason<GemmPrimitive> TakeSgemm(const Device&, const GemmDesc& desc) {
   if (desc.dtype != DType::kF32 || desc.out_dtype != DType::kF32) {
     return Unsupported{"it supports f32 only"};
@@ -132,6 +136,8 @@ KernelOrReason<GemmPrimitive> TakeSgemm(const Device&, const GemmDesc& desc) {
   return std::make_unique<SgemmPlan>(desc);
 }
 
+// Accepts every product for which the library has compiled code, if need be after converting 16-bit
+// operands to floats.
 KernelOrReason<GemmPrimitive> TakeMatmul(const Device&, const GemmDesc& desc) {
   if (auto plan = MatmulPlan::Make(desc, desc.dtype)) return plan;
   // Without AVX-512 the library multiplies bf16 in reference loops, but floats fast.
@@ -142,6 +148,7 @@ KernelOrReason<GemmPrimitive> TakeMatmul(const Device&, const GemmDesc& desc) {
   return Unsupported{"it has only reference loops for this"};
 }
 
+// Accepts every product. It is the last candidate.
 KernelOrReason<GemmPrimitive> TakeLoops(const Device&, const GemmDesc& desc) {
   return std::make_unique<ReferenceGemm>(desc);
 }

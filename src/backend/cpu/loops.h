@@ -6,6 +6,8 @@
 
 namespace trainer::cpu {
 
+// Functions that LrnInSteps and BatchNormPasses call; cuda::Loops and cuda::PixelLoops have the
+// same.
 struct Loops {
   // Cuts a tensor into chunks.
   static PixelChunks Chunks(const Shape& shape) { return BalancedChunks(shape); }

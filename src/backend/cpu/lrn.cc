@@ -6,6 +6,8 @@
 namespace trainer::cpu {
 namespace {
 
+// Sums across channels in one pass per direction: see lrn_across.h. Power computes the powers of
+// the base: see lrn_math.h.
 template <class Power>
 class LrnOnePass final : public LrnPrimitive {
  public:
@@ -31,9 +33,12 @@ class LrnOnePass final : public LrnPrimitive {
   }
 
  private:
+  // Throws kInternal unless the tensor has the planned shape and type.
   void Expect(const ConstTensor& tensor) const {
     ExpectPlanned("LRN", desc_.shape, desc_.dtype, tensor);
   }
+  // Runs the forward pass if dy is null, else the backward pass. The usual 5 neighbours are
+  // compiled as a constant.
   template <class T>
   void Run(const T* x, const T* dy, T* out) const {
     const Shape& shape = desc_.shape;
@@ -49,6 +54,7 @@ class LrnOnePass final : public LrnPrimitive {
   Power power_;
 };
 
+// Accepts sums across channels that fit its buffers.
 KernelOrReason<LrnPrimitive> TakeOnePass(const Device&, const LrnDesc& desc) {
   if (!desc.across) return Unsupported{"it supports sums across channels only"};
   if (desc.half > kMaxLrnHalf || desc.shape[1] > kMaxLrnChannels) {
@@ -59,6 +65,7 @@ KernelOrReason<LrnPrimitive> TakeOnePass(const Device&, const LrnDesc& desc) {
   });
 }
 
+// Accepts every LRN. It is the last candidate.
 KernelOrReason<LrnPrimitive> TakeSteps(const Device&, const LrnDesc& desc) {
   return MakeLrnInSteps(desc, Loops{});
 }

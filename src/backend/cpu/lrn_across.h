@@ -38,10 +38,12 @@ struct AcrossPixels {
   Power power;
   bool stream;
 
+  // Returns the floats from one pixel to the next in the buffers.
   int64_t Step() const { return in.channels + 2 * by.half; }
-  // Number of pixels that one call processes.
+  // Returns the number of pixels that one call processes.
   int64_t Pixels() const { return kSize / Step(); }
 
+  // Processes a group of Pixels() pixels; the last group may have fewer.
   __attribute__((always_inline)) void operator()(int64_t group) const {
     const AcrossPixels own = *this;
     const int64_t first = group * Pixels();
@@ -114,6 +116,7 @@ struct AcrossPixels {
     }
   }
 
+  // Writes y of the pixels from offset `at` on.
   __attribute__((always_inline)) void Forward(int64_t at, int64_t pixels) const {
     alignas(64) float padded[kPadded], norms[kSize];
     Squares(in.x + at, pixels, padded);
@@ -131,6 +134,7 @@ struct AcrossPixels {
         });
   }
 
+  // Writes dx of the pixels from offset `at` on, by the formula of LrnPrimitive::Backward.
   __attribute__((always_inline)) void Backward(int64_t at, int64_t pixels) const {
     alignas(64) float padded[kPadded], norms[kSize], sums[kSize];
     Squares(in.x + at, pixels, padded);

@@ -14,7 +14,9 @@
 namespace trainer::onednn {
 namespace {
 
-dnnl_stream_t Stream() {
+// Returns the stream in which all primitives run. The process creates it at the first call, and all
+// threads share it.
+dnnl_stream_t SharedStream() {
   static const dnnl_stream_t stream = [] {
     dnnl_stream_t made = nullptr;
     Check(dnnl_stream_create(&made, Engine(), dnnl_stream_default_flags), "making a stream");
@@ -23,6 +25,7 @@ dnnl_stream_t Stream() {
   return stream;
 }
 
+// Makes the attributes of a primitive: scratch from the caller, and a post-operation.
 Owner<dnnl_primitive_attr_t> MakeAttr(PostOp post) {
   dnnl_primitive_attr_t made = nullptr;
   Check(dnnl_primitive_attr_create(&made), "making attributes");
@@ -43,6 +46,7 @@ Owner<dnnl_primitive_attr_t> MakeAttr(PostOp post) {
   return attr;
 }
 
+// Describes a tensor in one of the library's named layouts.
 dnnl_memory_desc_t WithTag(const Dims& dims, DType type, dnnl_format_tag_t tag) {
   dnnl_memory_desc_t md;
   Check(dnnl_memory_desc_init_by_tag(&md, static_cast<int>(dims.size()), dims.data(), TypeOf(type),
@@ -51,8 +55,8 @@ dnnl_memory_desc_t WithTag(const Dims& dims, DType type, dnnl_format_tag_t tag) 
   return md;
 }
 
-// Whether oneDNN copies between these types in a reference loop. Its compiled copies of bf16 need
-// AVX-512; without them ResNet-50 spends nine tenths of its time in copies.
+// Returns whether oneDNN converts between these types in a reference loop. Its compiled copies of
+// bf16 need AVX-512; without them ResNet-50 spends nine tenths of its time in copies.
 bool ConvertsSlowly(dnnl_data_type_t user, dnnl_data_type_t library) {
   static const bool has_avx512 =
       (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core;
@@ -108,6 +112,7 @@ dnnl_memory_desc_t ChannelsLast(const Dims& dims, DType type) {
   return Strided(dims, strides, type);
 }
 
+// Leaves the layout to the library.
 dnnl_memory_desc_t Any(const Dims& dims, DType type) {
   return WithTag(dims, type, dnnl_format_tag_any);
 }
@@ -164,13 +169,13 @@ void Primitive::Declare(int arg, const dnnl_memory_desc_t& md) {
   at_.push_back(nullptr);
 }
 
-void Primitive::Point(int arg, const void* at) {
+void Primitive::SetAddress(int arg, const void* at) {
   for (size_t i = 0; i < args_.size(); ++i) {
     if (args_[i].arg != arg) continue;
     // Setting a handle may write the padding of a blocked layout, so it is skipped if the address
     // has not changed.
     if (at_[i] == at) return;
-    Check(dnnl_memory_set_data_handle_v2(args_[i].memory, const_cast<void*>(at), Stream()),
+    Check(dnnl_memory_set_data_handle_v2(args_[i].memory, const_cast<void*>(at), SharedStream()),
           "setting an argument");
     at_[i] = at;
     return;
@@ -180,9 +185,9 @@ void Primitive::Point(int arg, const void* at) {
 
 void Primitive::Run(std::span<const Data> data, std::byte* scratch) {
   const InLibraryCall mark;
-  for (const Data& item : data) Point(item.arg, item.at);
-  if (scratch_bytes_ > 0) Point(DNNL_ARG_SCRATCHPAD, scratch);
-  Check(dnnl_primitive_execute(primitive_.get(), Stream(), static_cast<int>(args_.size()),
+  for (const Data& item : data) SetAddress(item.arg, item.at);
+  if (scratch_bytes_ > 0) SetAddress(DNNL_ARG_SCRATCHPAD, scratch);
+  Check(dnnl_primitive_execute(primitive_.get(), SharedStream(), static_cast<int>(args_.size()),
                                args_.data()),
         "running an algorithm");
 }

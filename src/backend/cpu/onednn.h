@@ -21,20 +21,25 @@
 
 namespace trainer::onednn {
 
+// Returns the CPU engine, which is created at the first call.
 dnnl_engine_t Engine();
 
 // Throws unless `status` is success: kResource if memory ran out, kUnavailable if this library does
 // not support the operation, else kInternal. `call` names the failed operation.
 void Check(dnnl_status_t status, std::string_view call);
 
+// Returns the library's value for a type. Throws kInternal for f16.
 dnnl_data_type_t TypeOf(DType type);
 
 // Make memory descriptors. Dims are logical: (N, C, spatial...) or (G, M/G, C/G, kernel...).
 using Dims = std::vector<int64_t>;
 dnnl_memory_desc_t RowMajor(const Dims& dims, DType type);
+// Makes one with the distance of neighbours along each axis, in elements.
 dnnl_memory_desc_t Strided(const Dims& dims, const Dims& strides, DType type);
+// Makes one of an (N, C, spatial...) tensor that is stored as (N, spatial..., C).
 dnnl_memory_desc_t ChannelsLast(const Dims& dims, DType type);
-dnnl_memory_desc_t Any(const Dims& dims, DType type);  // the library chooses
+// Makes one whose layout the library chooses.
+dnnl_memory_desc_t Any(const Dims& dims, DType type);
 
 struct Destroy {
   void operator()(dnnl_primitive_desc_t desc) const { dnnl_primitive_desc_destroy(desc); }
@@ -91,7 +96,8 @@ class Primitive {
   void Run(std::span<const Data> data, std::byte* scratch);
 
  private:
-  void Point(int arg, const void* at);
+  // Sets the address of an argument's data. Throws kInternal if it was not declared.
+  void SetAddress(int arg, const void* at);
 
   Owner<dnnl_primitive_t> primitive_;
   std::vector<Owner<dnnl_memory_t>> memory_;
@@ -106,8 +112,10 @@ class Operation {
  public:
   explicit Operation(const Choice& choice) : primitive_(choice), name_(choice.Name()) {}
 
+  // Declares an input: its descriptor in the caller's memory and the one that the library wants.
   void In(int arg, const dnnl_memory_desc_t& user, const dnnl_memory_desc_t& library);
-  // `add`: the result is added to the existing values. A null pointer in Run skips such an output.
+  // Declares an output. `add`: the result is added to the existing values. A null pointer in Run
+  // skips such an output.
   void Out(int arg, const dnnl_memory_desc_t& user, const dnnl_memory_desc_t& library,
            bool add = false);
 
@@ -128,9 +136,13 @@ class Operation {
     size_t floats_offset = 0;
     std::unique_ptr<Primitive> primitive = {};  // null: the library reads the floats directly
   };
+  // Plans the copy of an argument between the caller's memory and the scratch: by the library, by
+  // our own conversion where the library's is slow, or by both one after the other.
   void AddCopy(int arg, bool out, bool add, const dnnl_memory_desc_t& user,
                const dnnl_memory_desc_t& library);
+  // Copies one argument in or out. `user` is its address in the caller's memory.
   void RunCopy(Copy& copy, const void* user, std::byte* scratch);
+  // Copies all inputs in, or all outputs out.
   void RunCopies(bool out, std::span<const Data> data, std::byte* scratch);
 
   static constexpr size_t kMaxArgs = 6;

@@ -34,6 +34,7 @@ thread_local StaticLoop loop;
 
 extern "C" {
 
+// Runs call(data) on `threads` threads at the same time; 0: the size of the team.
 void GOMP_parallel(void (*call)(void*), void* data, unsigned threads, unsigned /*flags*/) {
   trainer::RunTogether(threads > 0 ? static_cast<int>(threads) : trainer::TeamSize(), call, data);
 }
@@ -50,6 +51,7 @@ void GOMP_parallel_start(void (*call)(void*), void* data, unsigned threads) {
 }
 void GOMP_parallel_end() { trainer::EndTogether(); }
 
+// Sets [from, to) to the thread's next block of iterations. Returns false after the last one.
 bool GOMP_loop_static_next(long* from, long* to) {
   if (loop.next >= loop.last) return false;
   *from = loop.start + loop.next * loop.step;
@@ -58,8 +60,8 @@ bool GOMP_loop_static_next(long* from, long* to) {
   return true;
 }
 
-// If `block` is 0, each thread gets one block; the blocks of the first threads may be one iteration
-// longer.
+// Begins a loop with schedule(static, block) and returns as GOMP_loop_static_next does. If `block`
+// is 0, each thread gets one block; the blocks of the first threads may be one iteration longer.
 bool GOMP_loop_static_start(long start, long end, long step, long block, long* from, long* to) {
   const long count = std::max(0L, (end - start + step - (step > 0 ? 1 : -1)) / step);
   const long thread = trainer::RegionThread();
@@ -75,6 +77,7 @@ bool GOMP_loop_static_start(long start, long end, long step, long block, long* f
   }
   return GOMP_loop_static_next(from, to);
 }
+// Does nothing: a static loop has no state that others need.
 void GOMP_loop_end_nowait() {}
 
 }  // extern "C"

@@ -6,8 +6,11 @@
 
 namespace trainer::cpu {
 
+// Implements Device::Copy.
 void Copy(const CopyDesc& desc, const void* from, void* to);
+// Implements Device::Convert.
 void Convert(const ConstTensor& from, const Tensor& to);
+// Implements Device::AddChannelSums.
 void AddChannelSums(const ChannelSumsDesc& desc, const ConstTensor& x, const ConstTensor* times,
                     float* to);
 

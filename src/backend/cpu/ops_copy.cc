@@ -20,7 +20,7 @@ int64_t Offset(const CopyDesc& desc, const int64_t* steps, int axes, int64_t i) 
   return at;
 }
 
-// Cuts a single block into parts, so that the threads share it.
+// Copies a single block in parts, so that the threads share it.
 void CopySingle(const std::byte* from, std::byte* to, int64_t bytes, bool stream) {
   const int64_t parts = (bytes + kCopyGrainBytes - 1) / kCopyGrainBytes;
   StreamedRanges(parts, 1, stream, [=](int64_t begin, int64_t end) {
@@ -31,6 +31,8 @@ void CopySingle(const std::byte* from, std::byte* to, int64_t bytes, bool stream
   });
 }
 
+// Copies blocks that are contiguous in both arrays along the last axis, past the caches if the
+// output is large and consists of whole lines.
 void CopyInBlocks(const CopyDesc& desc, const std::byte* from, std::byte* to) {
   const auto size = static_cast<int64_t>(desc.element_bytes);
   const int outer = std::max(0, desc.axes - 1);

@@ -41,6 +41,8 @@ struct VectorTypes<4> {
   using U8 = uint8_t __attribute__((vector_size(4)));
 };
 
+// Vectors of L floats, loaded from and stored to floats or bf16. F and I are the vectors of floats
+// and of integers; results are passed by reference.
 template <int L>
 struct Lanes {
   static constexpr int64_t kLanes = L;
@@ -49,7 +51,9 @@ struct Lanes {
   using U16 = typename VectorTypes<L>::U16;
   using U8 = typename VectorTypes<L>::U8;
 
+  // Loads L neighbouring numbers.
   static TRAINER_INLINE void LoadTo(F& to, const float* from) { std::memcpy(&to, from, sizeof(F)); }
+  // Loads L neighbouring numbers and widens them.
   static TRAINER_INLINE void LoadTo(F& to, const BFloat16* from) {
     I wide;
     if constexpr (L == 16) {  // GCC 12 would convert and join two halves
@@ -97,9 +101,11 @@ struct Lanes {
     std::memcpy(&narrow, from, sizeof(narrow));
     to = __builtin_convertvector(__builtin_convertvector(narrow, U16), I);
   }
+  // Stores L integers.
   static TRAINER_INLINE void StoreInts(int32_t* to, const I& value) {
     std::memcpy(to, &value, sizeof(I));
   }
+  // Stores the low bytes of L integers.
   static TRAINER_INLINE void StoreInts(uint8_t* to, const I& value) {
     if constexpr (L == 16) {
       asm("vpmovdb %1, %0" : "=m"(*reinterpret_cast<uint8_t(*)[L]>(to)) : "v"(value));
@@ -127,7 +133,7 @@ struct Lanes {
   }
 };
 
-// GCC has no vectors of one element.
+// The same operations on one float, because GCC has no vectors of one element.
 template <>
 struct Lanes<1> {
   static constexpr int64_t kLanes = 1;

@@ -10,6 +10,8 @@ namespace {
 // is the stride between the elements of a row.
 constexpr int64_t kSoftmaxLanes = 16;
 
+// Computes y of kSoftmaxLanes neighbouring rows; `at` is the offset of the first element of the
+// first row.
 template <class T>
 struct SoftmaxColumns {
   const T* x;
@@ -39,6 +41,8 @@ struct SoftmaxColumns {
   }
 };
 
+// Computes dx of kSoftmaxLanes neighbouring rows; `at` is the offset of the first element of the
+// first row.
 template <class T>
 struct SoftmaxGradientColumns {
   const T *y, *dy;
@@ -72,6 +76,7 @@ void MapColumns(const Rows& rows, F f) {
       MinChunk(kSoftmaxLanes * rows.length));
 }
 
+// Computes rows that are neighbours in memory 16 at a time, all others one by one.
 class CpuSoftmax final : public SoftmaxPrimitive {
  public:
   explicit CpuSoftmax(const SoftmaxDesc& desc)
@@ -110,10 +115,13 @@ class CpuSoftmax final : public SoftmaxPrimitive {
   }
 
  private:
+  // Throws kInternal unless the tensor has the planned shape and type.
   void Expect(const ConstTensor& tensor) const {
     ExpectPlanned("softmax", desc_.shape, desc_.dtype, tensor);
   }
+  // Returns whether kSoftmaxLanes rows at a time are neighbours in memory.
   bool InColumns() const { return rows_.inner % kSoftmaxLanes == 0; }
+  // Calls f(row) for all rows.
   template <class F>
   void ForRows(F f) const {
     CpuRows(rows_.count, rows_.length, f);

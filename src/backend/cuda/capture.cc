@@ -6,6 +6,7 @@
 namespace trainer::cuda {
 namespace {
 
+// A CUDA graph that was captured and instantiated.
 class GraphRecording final : public CapturedGraph {
  public:
   // Takes ownership of `exec`.
@@ -13,6 +14,7 @@ class GraphRecording final : public CapturedGraph {
       : device_(device), exec_(exec), operations_(static_cast<int>(operations)) {}
   ~GraphRecording() override { GetRuntime()->GraphExecDestroy(exec_); }
 
+  // Queues the graph on the device's stream.
   void Launch() override {
     device_.Use();
     Check(GetRuntime()->GraphLaunch(exec_, device_.stream()),
@@ -40,12 +42,15 @@ class Capture {
   Capture(const Capture&) = delete;
   Capture& operator=(const Capture&) = delete;
 
+  // Ends the capture and returns the graph, which this object owns. Throws what the capture has
+  // found.
   Graph Finish() {
     Check(End(), "recording a pass (cudaStreamEndCapture)");
     return graph_;
   }
 
  private:
+  // Ends the capture and returns its status.
   int End() {
     ended_ = true;
     const int status = GetRuntime()->StreamEndCapture(stream_, &graph_);
@@ -59,6 +64,7 @@ class Capture {
   bool ended_ = false;
 };
 
+// An event in a captured stream, with a stream of its own for readbacks.
 class GraphMark final : public CapturedEvent {
  public:
   explicit GraphMark(const CudaDevice& device) : device_(device) {}

@@ -8,6 +8,7 @@ namespace trainer::cuda {
 std::unique_ptr<CapturedGraph> CaptureGraph(const CudaDevice& device,
                                             const std::function<void()>& queue);
 
+// Implements GraphCapture::NewEvent.
 std::unique_ptr<CapturedEvent> MakeGraphMark(const CudaDevice& device);
 
 }  // namespace trainer::cuda

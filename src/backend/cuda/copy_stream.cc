@@ -5,6 +5,7 @@
 namespace trainer::cuda {
 namespace {
 
+// Copies on a stream of its own, which events order with the device's stream.
 class CudaCopyStream final : public CopyStream {
  public:
   explicit CudaCopyStream(const CudaDevice& device) : device_(device) {}
@@ -46,6 +47,7 @@ class Read final : public AsyncReadback {
     if (started_) done_.Wait();
   }
 
+  // Waits for the mark, if there is one, and then lets the device's stream wait for the copy.
   void Start(void* host, const void* from, size_t bytes) override {
     device_.Use();
     if (mark_ != nullptr) mark_->MakeWait(queue_);

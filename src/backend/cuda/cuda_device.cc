@@ -35,7 +35,8 @@ CudaDevice::CudaDevice(const GpuOptions& options) : options_(options) {
 
 CudaDevice::~CudaDevice() { Release(); }
 
-// A lost GPU refuses these calls; the driver then frees its resources when the process ends.
+// Waits for all work and frees everything. A lost GPU refuses these calls; the driver then frees
+// its resources when the process ends.
 void CudaDevice::Release() noexcept {
   const Runtime& runtime = *GetRuntime();
   int now = -1;
@@ -103,6 +104,7 @@ void CudaDevice::CopyToDevice(void* to, const void* host, size_t bytes) const {
   if (pinned_->Holds(host)) Synchronize();
 }
 
+// Queues the copy and waits for the stream.
 void CudaDevice::CopyToHost(void* host, const void* from, size_t bytes) const {
   if (bytes == 0) return;
   Use();
@@ -123,7 +125,8 @@ void CudaDevice::Synchronize() const {
   Check(GetRuntime()->StreamSynchronize(stream_), "waiting for it (cudaStreamSynchronize)");
 }
 
-// Called before each launch, because a launch goes to the current GPU of the calling thread.
+// Makes this GPU the current one: called before each launch, because a launch goes to the current
+// GPU of the calling thread.
 void* CudaDevice::Stream() const {
   Use();
   return stream_;
@@ -172,6 +175,7 @@ void CudaDevice::AddChannelSums(const ChannelSumsDesc& desc, const ConstTensor& 
                                 const ConstTensor* times, float* to) const {
   cuda::AddChannelSums(*this, desc, x, times, to);
 }
+// Takes one pass only if channels are neighbours in memory, as in images.
 bool CudaDevice::ReluGradAndBiasGrad(const ChannelSumsDesc& desc, const ConstTensor& dy,
                                      const ConstTensor& y, const Tensor& g, float* to) const {
   if (desc.inner != 1) return false;

@@ -15,6 +15,7 @@ namespace trainer::cuda {
 class PinnedMemoryResource;
 class ConvAlgorithms;
 
+// All calls are queued on one stream. See Device.
 class CudaDevice final : public Device, public GraphCapture {
  public:
   // Throws the same errors as MakeGpuDevice.
@@ -25,11 +26,13 @@ class CudaDevice final : public Device, public GraphCapture {
 
   const GpuOptions& options() const { return options_; }
   cuda::Stream stream() const { return stream_; }
-  // The libraries' handles, created at the first call; null if the library was not found.
+  // Returns the handle of cuBLASLt, created at the first call; null if the library was not found.
   cublas_lt::Handle CublasLtHandle() const;
+  // Returns the handle of cuDNN, which queues on this device's stream, created at the first call;
+  // null if the library was not found.
   cudnn::Handle CudnnHandle() const;
-  // The algorithms chosen for convolutions, so that convolutions of the same shape are measured
-  // once.
+  // Returns the algorithms chosen for convolutions, so that convolutions of the same shape are
+  // measured once.
   ConvAlgorithms& conv_algorithms() const { return *conv_algorithms_; }
   // Makes this GPU the current device of the calling thread.
   void Use() const { UseGpu(options_.id); }
@@ -38,7 +41,8 @@ class CudaDevice final : public Device, public GraphCapture {
   bool SupportsDtype(DType) const override { return true; }
   // "NVIDIA H200, 139 GiB, compute 9.0"
   std::string Describe() const override { return description_; }
-  // A key that is equal for GPUs of the same kind, and for partitions of a GPU with the same size.
+  // Returns a key that is equal for GPUs of the same kind, and for partitions of a GPU with the
+  // same size.
   const std::string& Model() const { return model_; }
   size_t AvailableBytes() const override;
 
@@ -85,9 +89,11 @@ class CudaDevice final : public Device, public GraphCapture {
   mutable cudnn::Handle cudnn_ = nullptr;
 };
 
-// Implement the functions of device/gpu.h. They need the CUDA runtime.
+// Implements FindGpus of device/gpu.h. Needs the CUDA runtime.
 GpuSupport FindAll();
+// Implements MakeGpuDevice of device/gpu.h.
 std::unique_ptr<Device> MakeOne(const GpuOptions& options);
+// Implements ListGpus of device/gpu_communicator.h.
 std::vector<std::string> ListAll();
 
 }  // namespace trainer::cuda

@@ -12,6 +12,8 @@ namespace loops_internal {
 inline constexpr int kWarp = 32;
 inline constexpr int64_t kMaxBlocks = 1 << 16;
 
+// Returns the number of blocks for that many tasks of a block; with more than kMaxBlocks tasks,
+// each block loops over several.
 inline unsigned Blocks(int64_t tasks) {
   return static_cast<unsigned>(std::min<int64_t>(tasks, kMaxBlocks));
 }
@@ -64,6 +66,7 @@ struct ThreadRow {
   }
 };
 
+// Calls f with the row of a thread.
 template <class F>
 struct RowOfThread {
   F f;
@@ -73,7 +76,7 @@ struct RowOfThread {
 
 }  // namespace loops_internal
 
-// The device must outlive this object.
+// Loops over elements, rows and images. The device must outlive this object.
 class Loops {
  public:
   explicit Loops(const Device& device) : device_(&device) {}

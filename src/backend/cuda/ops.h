@@ -5,8 +5,11 @@
 
 namespace trainer::cuda {
 
+// Implements Device::Copy.
 void Copy(const Device& device, const CopyDesc& desc, const void* from, void* to);
+// Implements Device::Convert.
 void Convert(const Device& device, const ConstTensor& from, const Tensor& to);
+// Implements Device::AddChannelSums.
 void AddChannelSums(const Device& device, const ChannelSumsDesc& desc, const ConstTensor& x,
                     const ConstTensor* times, float* to);
 // For channels that are adjacent in memory: see Device::ReluGradAndBiasGrad.

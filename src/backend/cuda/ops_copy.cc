@@ -37,6 +37,7 @@ struct Steps {
   }
 };
 
+// Copies element by element, in the order of the description.
 template <class T, class Index>
 __global__ void __launch_bounds__(map_internal::kBlock)
     CopyKernel(Steps<Index> steps, int64_t count, const T* from, T* to) {
@@ -84,7 +85,7 @@ __global__ void __launch_bounds__(kTransposeTile* kTileRows)
   }
 }
 
-// Whether the count and all strides of a copy fit 31 bits.
+// Returns whether the count and all strides of a copy fit 31 bits.
 bool IsSmall(const CopyDesc& desc) {
   constexpr int64_t kMax = int64_t{1} << 31;
   bool small = desc.Count() < kMax;
@@ -94,11 +95,13 @@ bool IsSmall(const CopyDesc& desc) {
   return small;
 }
 
+// Calls f(TypeTag<Index>) with the smallest index type for the copy.
 template <class F>
 void WithIndex(const CopyDesc& desc, F f) {
   IsSmall(desc) ? f(TypeTag<int32_t>{}) : f(TypeTag<int64_t>{});
 }
 
+// Copies with elements of type T, one per thread at a time.
 template <class T>
 void CopyElementsOnGpu(const Device& device, const CopyDesc& desc, const void* from, void* to) {
   WithIndex(desc, [&](auto tag) {
@@ -145,6 +148,8 @@ int AxisOfStep1(const CopyDesc& desc, const int64_t* steps) {
   return -1;
 }
 
+// Copies with whole lines on both sides: axis `row` has step 1 in the source, and axis `column` in
+// the target.
 template <class T>
 void Transpose(const Device& device, const CopyDesc& desc, int row, int column, const void* from,
                void* to) {
@@ -168,6 +173,7 @@ void Transpose(const Device& device, const CopyDesc& desc, int row, int column, 
   });
 }
 
+// Converts element i.
 template <class In, class Out>
 struct ConvertOne {
   const In* from;

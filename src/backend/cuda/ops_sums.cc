@@ -57,7 +57,8 @@ struct AddChunks {
   HD void Finish(int64_t c, const Part& all) const { to[c] += static_cast<float>(all.sum); }
 };
 
-// Sums channels that are neighbours in memory, viewed as (rows, columns).
+// Adds the sum of f over each channel to to[c], for channels that are neighbours in memory, viewed
+// as (rows, columns). Several chunks are summed to scratch first and then joined.
 template <class F>
 void AddColumnsOnGpu(const PixelLoops& loops, int64_t rows, int64_t columns, const F& f,
                      float* to) {

@@ -10,6 +10,7 @@ namespace {
 
 constexpr size_t kPage = 4096;
 
+// Allocates page-locked memory. Throws kResource if there is not enough.
 std::byte* NewBlock(int gpu, size_t bytes) {
   UseGpu(gpu);
   void* memory = nullptr;
@@ -42,7 +43,7 @@ bool PinnedMemoryResource::Holds(const void* memory) const {
   return at < block->first + block->second;
 }
 
-// A reused block may be up to twice as large as requested.
+// Reuses a returned block, which may be up to twice as large as requested, or allocates a new one.
 void* PinnedMemoryResource::do_allocate(size_t bytes, size_t) {
   const size_t size = (bytes + kPage - 1) / kPage * kPage + (bytes == 0 ? kPage : 0);
   const std::lock_guard lock(mutex_);
@@ -58,6 +59,7 @@ void* PinnedMemoryResource::do_allocate(size_t bytes, size_t) {
   return block;
 }
 
+// Keeps the block for reuse.
 void PinnedMemoryResource::do_deallocate(void* memory, size_t, size_t) {
   const std::lock_guard lock(mutex_);
   const auto block = used_.find(static_cast<std::byte*>(memory));

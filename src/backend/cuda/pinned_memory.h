@@ -15,7 +15,7 @@ class PinnedMemoryResource final : public std::pmr::memory_resource {
   explicit PinnedMemoryResource(int gpu) : gpu_(gpu) {}
   ~PinnedMemoryResource() override;
 
-  // Whether `memory` is within a block in use.
+  // Returns whether `memory` is within a block in use.
   bool Holds(const void* memory) const;
 
  private:

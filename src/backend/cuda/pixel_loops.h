@@ -12,7 +12,7 @@ namespace loops_internal {
 
 inline constexpr int kTogether = 4;
 
-// Threads of a block: x runs over groups of channels, up to `most`, and y over pixels.
+// Returns the threads of a block: x runs over groups of channels, up to `most`, and y over pixels.
 inline dim3 GroupThreads(int64_t groups, unsigned most) {
   unsigned x = 1;
   while (x < groups && x < most) x *= 2;
@@ -22,12 +22,15 @@ inline dim3 GroupThreads(int64_t groups, unsigned most) {
 // The number of sums in a functor's result, which is a float or a Pair.
 template <class Sum>
 inline constexpr int kSumsIn = sizeof(Sum) / sizeof(float);
+// Adds what a functor returns to its sums.
 HD void AddTo(float& to, float value) { to += value; }
 HD void AddTo(Pair& to, const Pair& value) {
   to.a += value.a;
   to.b += value.b;
 }
+// Returns one of the sums in a functor's result: the float itself.
 HD float SumIn(float value, int) { return value; }
+// Returns one of the sums in a functor's result: 0 for a, 1 for b.
 HD float SumIn(const Pair& value, int which) { return which == 0 ? value.a : value.b; }
 
 // Returns `row`, or the last row instead of a row past the end; values read from it are dropped. If
@@ -141,7 +144,8 @@ __global__ void __launch_bounds__(map_internal::kBlock)
   }
 }
 
-// `to` may be an array that f reads.
+// Sets to[at] = f(at, channel) for channels that are neighbours in memory, V channels of kAhead
+// pixels at a time per thread. `to` may be an array that f reads.
 template <int V, class T, class F>
 __global__ void __launch_bounds__(map_internal::kBlock, 2)
     MapPixelsKernel(F f, int64_t pixels, int64_t channels, T* to) {
@@ -168,6 +172,7 @@ __global__ void __launch_bounds__(map_internal::kBlock, 2)
   }
 }
 
+// Sets to[at] = f(at, channel) for one element, in any memory order.
 template <class T, class F>
 struct MapFlat {
   F f;
@@ -178,7 +183,8 @@ struct MapFlat {
 
 }  // namespace loops_internal
 
-// The device must outlive this object.
+// The loops over pixels for BatchNormPasses and for sums per channel. The device must outlive this
+// object.
 class PixelLoops : public Loops {
  public:
   using Loops::Loops;

@@ -26,12 +26,15 @@ class StreamEvent {
     Check(GetRuntime()->EventRecordWithFlags(event_, stream, kEventRecordExternal),
           "marking a queue that is recorded (cudaEventRecordWithFlags)");
   }
+  // Makes work queued on `stream` from now on wait for the event.
   void MakeWait(Stream stream) {
     Check(GetRuntime()->StreamWaitEvent(stream, event_, 0),
           "making a queue wait (cudaStreamWaitEvent)");
   }
+  // Returns when the event is reached, with a cudaError_t. Does not throw.
   int Wait() { return GetRuntime()->EventSynchronize(event_); }
-  // Whether the stream has reached the event.
+  // Returns whether the stream has reached the event. Throws the error of the stream if it has
+  // failed.
   bool IsReached() const {
     const int status = GetRuntime()->EventQuery(event_);
     if (status == kSuccess) return true;
@@ -48,6 +51,7 @@ class StreamEvent {
 // A stream on the current GPU of the calling thread. The destructor waits for its work.
 class OwnedStream {
  public:
+  // `what` completes the message of an error: see errors.h.
   explicit OwnedStream(const char* what) {
     Check(GetRuntime()->StreamCreateWithFlags(&stream_, kStreamNonBlocking), what);
   }

@@ -11,21 +11,25 @@ namespace {
 
 constexpr int kCores = 16 * 64;
 
-bool Has(const CoreSet& cores, int core) {
+// Returns whether a set contains a core.
+bool HasCore(const CoreSet& cores, int core) {
   return (cores[static_cast<size_t>(core / 64)] >> (core % 64) & 1) != 0;
 }
 
-void Add(CoreSet* cores, int core) {
+// Adds a core to a set.
+void AddCore(CoreSet* cores, int core) {
   (*cores)[static_cast<size_t>(core / 64)] |= uint64_t{1} << (core % 64);
 }
 
-bool Meet(const CoreSet& a, const CoreSet& b) {
+// Returns whether the sets have a common core.
+bool HaveCommonCore(const CoreSet& a, const CoreSet& b) {
   for (size_t i = 0; i < a.size(); ++i) {
     if ((a[i] & b[i]) != 0) return true;
   }
   return false;
 }
 
+// Returns the number of cores in a set.
 int CountCores(const CoreSet& cores) {
   int count = 0;
   for (const uint64_t word : cores) count += std::popcount(word);
@@ -39,7 +43,7 @@ CoreSet OwnCores() {
   CoreSet cores = {};
   if (sched_getaffinity(0, sizeof mask, &mask) != 0) return cores;
   for (int core = 0; core < kCores; ++core) {
-    if (CPU_ISSET(static_cast<size_t>(core), &mask)) Add(&cores, core);
+    if (CPU_ISSET(static_cast<size_t>(core), &mask)) AddCore(&cores, core);
   }
   return cores;
 }
@@ -48,7 +52,7 @@ void RunOn(const CoreSet& cores) {
   cpu_set_t mask;
   CPU_ZERO(&mask);
   for (int core = 0; core < kCores; ++core) {
-    if (Has(cores, core)) CPU_SET(static_cast<size_t>(core), &mask);
+    if (HasCore(cores, core)) CPU_SET(static_cast<size_t>(core), &mask);
   }
   sched_setaffinity(0, sizeof mask, &mask);
 }
@@ -59,9 +63,9 @@ std::vector<CoreSet> SplitCores(const CoreSet& cores, int ranks) {
   if (each == 0) return parts;
   int taken = 0;
   for (int core = 0; core < kCores && taken < each * ranks; ++core) {
-    if (!Has(cores, core)) continue;
+    if (!HasCore(cores, core)) continue;
     if (taken++ % each == 0) parts.emplace_back();
-    Add(&parts.back(), core);
+    AddCore(&parts.back(), core);
   }
   return parts;
 }
@@ -69,7 +73,7 @@ std::vector<CoreSet> SplitCores(const CoreSet& cores, int ranks) {
 int RanksOnCoresOf(const std::vector<CoreSet>& of_ranks, int own) {
   int count = 0;
   for (const CoreSet& cores : of_ranks)
-    count += Meet(cores, of_ranks[static_cast<size_t>(own)]) ? 1 : 0;
+    count += HaveCommonCore(cores, of_ranks[static_cast<size_t>(own)]) ? 1 : 0;
   return count;
 }
 
@@ -80,7 +84,7 @@ std::string OversubscriptionWarning(const std::vector<CoreSet>& of_ranks,
     if (cores == 0 || RanksOnCoresOf(of_ranks, static_cast<int>(i)) <= cores) continue;
     std::vector<std::string> names;
     for (size_t k = 0; k < of_ranks.size(); ++k) {
-      if (Meet(of_ranks[k], of_ranks[i])) names.push_back(Join(ranks[k]));
+      if (HaveCommonCore(of_ranks[k], of_ranks[i])) names.push_back(Join(ranks[k]));
     }
     return Join(
         "Ranks ", JoinList(names), " share ", cores, cores == 1 ? " core" : " cores",

@@ -13,14 +13,16 @@ constexpr int kMostRanks = 1 << 16;  // ranks of one node; memory is mapped for 
 
 using Get = std::function<const char*(const char*)>;
 
-int Number(const Get& get, const char* name) { return ParseThreadCount(get(name)); }
+// Returns the value of a variable that counts tasks; 0 if it is not a positive whole number.
+int TaskCountOf(const Get& get, const char* name) { return ParseThreadCount(get(name)); }
 
-// Sets count and count_variable. Returns whether MPI joins several ranks.
+// Returns whether MPI joins several ranks, and sets count and count_variable. The count is 0 if
+// only MPI knows it.
 bool IsInMpiWorld(const Get& get, LaunchEnvironment* found) {
   // Open MPI's mpirun sets OMPI_COMM_WORLD_SIZE, MPICH's mpirun and srun --mpi=pmi2 set PMI_SIZE,
   // and srun --mpi=pmix sets PMIX_RANK.
   const auto says = [&](const char* name) {
-    found->count = Number(get, name);
+    found->count = TaskCountOf(get, name);
     found->count_variable = name;
     return found->count > 0;
   };
@@ -46,7 +48,8 @@ bool IsInOwnWorld(const char* text, LaunchEnvironment* found) {
   return false;
 }
 
-int RankOf(const Get& get) {
+// Returns this process's rank as its launcher says; 0 if it does not.
+int RankByLauncher(const Get& get) {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"}) {
     int rank = 0;
     if (const char* const text = get(name);
@@ -57,15 +60,16 @@ int RankOf(const Get& get) {
   return 0;
 }
 
+// Returns a warning if Slurm started or reserved several tasks, which MPI does not join; else "".
 std::string SlurmWarning(const Get& get) {
-  const int in_step = Number(get, "SLURM_STEP_NUM_TASKS");
+  const int in_step = TaskCountOf(get, "SLURM_STEP_NUM_TASKS");
   if (in_step > 1) {
     return Join(
         "SLURM_STEP_NUM_TASKS is ", in_step,
         ", but these tasks are not connected by MPI: each one trains its own model. To train one "
         "model with all tasks, start them with: srun --mpi=pmix trainer train ...");
   }
-  const int tasks = Number(get, "SLURM_NTASKS");
+  const int tasks = TaskCountOf(get, "SLURM_NTASKS");
   if (tasks < 2) return "";
   return Join("SLURM_NTASKS is ", tasks,
               ", but this run has one rank. To train with all tasks: srun --mpi=pmix trainer train "
@@ -81,7 +85,7 @@ LaunchEnvironment ReadLaunchEnvironment(const Get& get) {
     found.launcher = RankLauncher::kFork;
   } else if (IsInMpiWorld(get, &found)) {
     found.launcher = RankLauncher::kMpi;
-    found.rank = RankOf(get);
+    found.rank = RankByLauncher(get);
   } else {
     found.count = 1;
     found.count_variable.clear();

@@ -7,7 +7,8 @@
 namespace trainer {
 namespace {
 
-// Counts the ranks of this rank's computer, even if they cannot share memory.
+// Returns the number of `rank` among the ranks of its computer, and how many these are, even if
+// they cannot share memory.
 World::Locals HostRankOf(const std::vector<RankAddress>& addresses, int rank) {
   World::Locals locals;
   locals.machine = addresses[static_cast<size_t>(rank)].computer;
@@ -20,8 +21,9 @@ World::Locals HostRankOf(const std::vector<RankAddress>& addresses, int rank) {
   return locals;
 }
 
-// Creates or opens the control block of this node. Returns whether all ranks of all nodes have
-// opened theirs.
+// Creates or opens the control block of this node: its first rank creates it and announces the
+// descriptor, and the others map it. Collective. Returns whether all ranks of all nodes have opened
+// theirs.
 bool OpenBlock(Mpi& mpi, const std::vector<RankAddress>& addresses, JoinedRank* joined) {
   RankAddress address = addresses[static_cast<size_t>(joined->rank.rank)];
   const auto locals = static_cast<int>(joined->map.own().size());

@@ -22,7 +22,8 @@ struct JoinedRank {
   World::Locals locals;
 };
 
-// Joins the processes of LaunchRanks.
+// Joins the processes of LaunchRanks. Removes TRAINER_WORLD from the environment, so that programs
+// that this rank starts do not join.
 JoinedRank JoinForked(const LaunchEnvironment& environment);
 // Joins the ranks of MPI's world. If the ranks of a node may not open each other's memory, each
 // rank counts as a node of its own.

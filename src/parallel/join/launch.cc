@@ -30,7 +30,9 @@ constexpr std::array kHandedOn = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 // The time that ranks have to end by themselves after a failure, before they are killed.
 constexpr int64_t kPatience = 7'000'000'000;  // nanoseconds
 
-sigset_t Signals() {
+// Returns the signals for which the launcher waits: the forwarded ones, the end of a child
+// (SIGCHLD) and the terminal's stop key (SIGTSTP).
+sigset_t AwaitedSignals() {
   sigset_t set;
   sigemptyset(&set);
   for (const int signal : kHandedOn) sigaddset(&set, signal);
@@ -39,24 +41,28 @@ sigset_t Signals() {
   return set;
 }
 
+// The parent process of the ranks. It forwards signals, records how each rank ends and reports
+// ranks that ended without a message.
 class Launcher {
  public:
   explicit Launcher(int ranks)
       : block_(SharedSegment(ControlBlock::Bytes(ranks)), ranks),
         processes_(static_cast<size_t>(ranks)) {}
 
+  // Starts the ranks and returns the exit code of the run when all have ended.
   int Run() {
-    const sigset_t signals = Signals();
+    const sigset_t signals = AwaitedSignals();
     sigprocmask(SIG_BLOCK, &signals, &before_);
-    Start();
+    StartRanks();
     while (living_ > 0) WaitForEvent(signals);
     sigprocmask(SIG_SETMASK, &before_, nullptr);
     return Outcome();
   }
 
  private:
-  // Ranks read each other's status in the control block, so all must be entered before any begins.
-  void Start() {
+  // Forks all ranks, each bound to its own cores. Ranks read each other's status in the control
+  // block, so they wait at `gate_` until all are entered in it.
+  void StartRanks() {
     const std::vector<std::string> command = CommandLine();
     const int ranks = block_.local_size();
     const std::vector<CoreSet> cores = SplitCores(OwnCores(), ranks);
@@ -66,7 +72,7 @@ class Launcher {
     }
     for (int rank = 0; rank < ranks; ++rank) {
       const pid_t process = fork();
-      if (process == 0) Become(command, rank, cores);
+      if (process == 0) BecomeRank(command, rank, cores);
       if (process < 0) {
         const std::string why = std::generic_category().message(errno);
         SendAll(SIGKILL);
@@ -90,8 +96,8 @@ class Launcher {
 
   // Called in the child: becomes a rank. It leaves the launcher's process group, because it would
   // otherwise get the terminal's signals twice: directly and from the launcher.
-  [[noreturn]] void Become(const std::vector<std::string>& command, int rank,
-                           const std::vector<CoreSet>& cores) const {
+  [[noreturn]] void BecomeRank(const std::vector<std::string>& command, int rank,
+                               const std::vector<CoreSet>& cores) const {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGTERM);  // a killed launcher must not leave orphans
     if (getppid() != launcher_) _exit(static_cast<int>(ErrorCode::kPeerLost));
@@ -108,6 +114,9 @@ class Launcher {
     _exit(static_cast<int>(ErrorCode::kResource));
   }
 
+  // Handles one signal, or looks for ended ranks after 0.2 s without one. SIGTSTP stops all ranks
+  // and then the launcher; other signals are forwarded. Kills the ranks that are still alive 7 s
+  // after the first failure.
   void WaitForEvent(const sigset_t& signals) {
     const timespec time = {0, 200'000'000};
     const int signal = sigtimedwait(&signals, nullptr, &time);
@@ -126,8 +135,8 @@ class Launcher {
     if (MonotonicNs() - failed_since_ > kPatience) SendAll(SIGKILL);
   }
 
-  // Reports how a rank ended before waitpid removes the zombie: after that the other ranks find the
-  // process gone and would report less.
+  // Removes ended children. Reports how a rank ended before waitpid removes the zombie: after that
+  // the other ranks find the process gone and would report less.
   void Reap() {
     for (int rank = 0; rank < block_.local_size(); ++rank) {
       pid_t& process = processes_[static_cast<size_t>(rank)];
@@ -137,15 +146,18 @@ class Launcher {
           end.si_pid != process) {
         continue;
       }
-      NoteEnd(rank, end.si_code == CLD_EXITED ? W_EXITCODE(end.si_status, 0)
-                                              : W_EXITCODE(0, end.si_status));
+      RecordEnd(rank, end.si_code == CLD_EXITED ? W_EXITCODE(end.si_status, 0)
+                                                : W_EXITCODE(0, end.si_status));
       waitpid(process, nullptr, 0);
       process = 0;
       --living_;
     }
   }
 
-  void NoteEnd(int rank, int wait_status) {
+  // Records how a rank ended. It is a failure of the run, unless the rank had finished or another
+  // rank has failed before. An error is printed only for a rank that could not report its own; an
+  // asynchronous rank that was killed gives a warning, and the others continue.
+  void RecordEnd(int rank, int wait_status) {
     const RankStatus& status = block_.status(rank);
     const int code = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 0;
     if (WIFEXITED(wait_status) && status.state == RankState::kFinished) {
@@ -178,12 +190,15 @@ class Launcher {
                              : "Resume from the newest snapshot (--resume=auto)");
   }
 
+  // Sends a signal to all ranks that have not ended.
   void SendAll(int signal) const {
     for (const pid_t process : processes_) {
       if (process != 0) kill(process, signal);
     }
   }
 
+  // Returns the exit code of the first failure, or of the finished ranks. Ends this process by the
+  // forwarded signal if that ended the ranks.
   int Outcome() const {
     if (ended_by_ != 0) {
       ::signal(ended_by_, SIG_DFL);

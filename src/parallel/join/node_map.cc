@@ -22,8 +22,9 @@ std::string ComputerName() {
   return std::string(forced == nullptr ? "" : forced) + " " + boot;
 }
 
-// Includes the PID namespace: containers of one computer may number processes differently, and
-// ranks open each other's memory by process number.
+// Returns a name that only ranks with access to each other's memory share. Includes the PID
+// namespace: containers of one computer may number processes differently, and ranks open each
+// other's memory by process number.
 std::string NodeId(const char* host) {
   char space[64] = {};
   [[maybe_unused]] const ssize_t length = readlink("/proc/self/ns/pid", space, sizeof space - 1);

@@ -15,14 +15,18 @@ struct RankAddress {
   int fd = -1;  // of the control block, if this is the first rank of its node
 };
 
+// Returns the address of this process, without a descriptor.
 RankAddress OwnAddress();
+// Converts an address to the message that a rank sends.
 std::string ToBytes(const RankAddress& address);
+// Converts the message of a rank to its address.
 RankAddress FromBytes(const std::string& bytes);
 
 // Returns "rank 1 (node7, process 4711)", for messages.
 std::string RankName(int rank, const char* host, int process);
 
-// Nodes are numbered in the order of their first ranks.
+// The ranks by node, as rank `rank` of MapNodes sees them. Nodes are numbered in the order of their
+// first ranks.
 struct NodeMap {
   std::vector<std::vector<int>> ranks;  // by node
   int node = 0;                         // this rank's node

@@ -32,7 +32,8 @@ TRAINER_INLINE float PowerOf2(int exponent) {
   return FloatOf(static_cast<uint32_t>(exponent + kBias) << kFractionBits);
 }
 
-// Returns the exponent of the power of two that scales the largest finite number to [2^14, 2^15).
+// Returns the exponent of the power of two that scales the largest finite number to [2^14, 2^15);
+// at most 120, also if all numbers are 0.
 TRAINER_INLINE int ScaleOf(const float* values, size_t count) {
   uint32_t largest = 0;
   for (size_t i = 0; i < count; ++i) {
@@ -42,7 +43,9 @@ TRAINER_INLINE int ScaleOf(const float* values, size_t count) {
   return std::min(kTop + kBias - static_cast<int>(largest >> kFractionBits), kMostScale);
 }
 
-TRAINER_INLINE void EncodeHalfLine(const float* values, float* rest, size_t count, uint16_t* to,
+// Encodes one block of at most 16 numbers as f16 with error feedback: writes the rounded values[i]
+// + rest[i] to `to`, their common exponent to `scale` and the rounding errors to `rest`.
+TRAINER_INLINE void EncodeF16Block(const float* values, float* rest, size_t count, uint16_t* to,
                                    int8_t* scale) {
   float sum[kScaleBlock] = {};
   for (size_t i = 0; i < count; ++i) sum[i] = values[i] + rest[i];
@@ -55,17 +58,19 @@ TRAINER_INLINE void EncodeHalfLine(const float* values, float* rest, size_t coun
   }
 }
 
+// Encodes numbers as f16 with error feedback, in blocks of 16 with one scale each.
 TRAINER_ROUNDS
-void EncodeHalves(const float* values, float* rest, size_t count, uint16_t* to, int8_t* scales) {
+void EncodeF16(const float* values, float* rest, size_t count, uint16_t* to, int8_t* scales) {
   size_t i = 0;
   for (; i + kScaleBlock <= count; i += kScaleBlock) {
-    EncodeHalfLine(values + i, rest + i, kScaleBlock, to + i, scales++);
+    EncodeF16Block(values + i, rest + i, kScaleBlock, to + i, scales++);
   }
-  if (i < count) EncodeHalfLine(values + i, rest + i, count - i, to + i, scales);
+  if (i < count) EncodeF16Block(values + i, rest + i, count - i, to + i, scales);
 }
 
+// Converts what EncodeF16 wrote to floats: each half times 2^-exponent of its block.
 TRAINER_ROUNDS
-void DecodeHalves(const uint16_t* from, const int8_t* scales, size_t count, float* values) {
+void DecodeF16(const uint16_t* from, const int8_t* scales, size_t count, float* values) {
   for (size_t line = 0; line < count; line += kScaleBlock) {
     const float down = PowerOf2(-scales[line / kScaleBlock]);
     const size_t end = std::min(count, line + kScaleBlock);
@@ -73,8 +78,9 @@ void DecodeHalves(const uint16_t* from, const int8_t* scales, size_t count, floa
   }
 }
 
+// Encodes numbers as bf16 with error feedback.
 TRAINER_ROUNDS
-void EncodeUpperHalves(const float* values, float* rest, size_t count, BFloat16* to) {
+void EncodeBf16(const float* values, float* rest, size_t count, BFloat16* to) {
   for (size_t i = 0; i < count; ++i) {
     const float sum = values[i] + rest[i];
     Store(to[i], sum);
@@ -83,8 +89,9 @@ void EncodeUpperHalves(const float* values, float* rest, size_t count, BFloat16*
   }
 }
 
+// Converts bf16 to floats.
 TRAINER_ROUNDS
-void DecodeUpperHalves(const BFloat16* from, size_t count, float* values) {
+void DecodeBf16(const BFloat16* from, size_t count, float* values) {
   for (size_t i = 0; i < count; ++i) values[i] = Load(from[i]);
 }
 
@@ -100,9 +107,9 @@ void Encode(CompressionType type, std::span<const float> values, float* rest, st
   const size_t count = values.size();
   if (type == CompressionType::kF16) {
     auto* const halves = reinterpret_cast<uint16_t*>(to);
-    EncodeHalves(values.data(), rest, count, halves, reinterpret_cast<int8_t*>(halves + count));
+    EncodeF16(values.data(), rest, count, halves, reinterpret_cast<int8_t*>(halves + count));
   } else if (type == CompressionType::kBF16) {
-    EncodeUpperHalves(values.data(), rest, count, reinterpret_cast<BFloat16*>(to));
+    EncodeBf16(values.data(), rest, count, reinterpret_cast<BFloat16*>(to));
   } else {
     std::memcpy(to, values.data(), values.size_bytes());
   }
@@ -112,9 +119,9 @@ void Decode(CompressionType type, const std::byte* from, std::span<float> values
   const size_t count = values.size();
   if (type == CompressionType::kF16) {
     const auto* const halves = reinterpret_cast<const uint16_t*>(from);
-    DecodeHalves(halves, reinterpret_cast<const int8_t*>(halves + count), count, values.data());
+    DecodeF16(halves, reinterpret_cast<const int8_t*>(halves + count), count, values.data());
   } else if (type == CompressionType::kBF16) {
-    DecodeUpperHalves(reinterpret_cast<const BFloat16*>(from), count, values.data());
+    DecodeBf16(reinterpret_cast<const BFloat16*>(from), count, values.data());
   } else {
     std::memcpy(values.data(), from, values.size_bytes());
   }

@@ -28,19 +28,21 @@ namespace trainer {
 // array, so rounding does not depend on how gradients are divided into messages.
 inline constexpr size_t kScaleBlock = 16;
 
-// Returns the bytes of `count` compressed numbers.
+// Returns the size of `count` numbers as a message: 4 bytes each for kF32, 2 for kBF16, and 2 for
+// kF16 plus one scale byte for each block of 16.
 size_t CompressedBytes(CompressionType type, size_t count);
 
 // Writes values[i] + rest[i], rounded to 16 bits, to `to`, which has CompressedBytes bytes, and the
 // rounding error to rest[i]. With kF32 copies the values and ignores `rest`.
 void Encode(CompressionType type, std::span<const float> values, float* rest, std::byte* to);
-// Converts what Encode wrote to floats.
+// Converts what Encode wrote to floats. `values` has as many numbers as were encoded.
 void Decode(CompressionType type, const std::byte* from, std::span<float> values);
 
 // Holds the rounding errors of gradients, by memory block and position.
 class ErrorFeedback {
  public:
-  // Returns the errors of the numbers from `at` on in `block`; they are zero at first.
+  // Returns the errors of the numbers from `at` on in `block`, a whole allocated block of
+  // gradients. They are zero at first, and again if the block at this address gets another size.
   float* Of(std::span<const float> block, const float* at);
   // Sets all errors to zero.
   void Clear() { blocks_.clear(); }

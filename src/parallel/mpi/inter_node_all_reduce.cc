@@ -23,6 +23,8 @@ void InterNodeAllReduce::AllReduce(int rail, std::span<float> values) {
   }
 }
 
+// Reduces at most kChunkFloats numbers: sends each node its piece, adds the own piece, and sends
+// the sum to all. Up to kDirectFloats numbers are sent complete, and each node adds all of them.
 void InterNodeAllReduce::AllReduceChunk(const std::vector<int>& ranks, std::span<float> values) {
   const size_t nodes = ranks.size();
   const bool whole = values.size() <= kDirectFloats;
@@ -40,19 +42,20 @@ void InterNodeAllReduce::AllReduceChunk(const std::vector<int>& ranks, std::span
     mpi_.Receive(std::as_writable_bytes(from), ranks[node], kPieceTag);
     mpi_.Send(std::as_bytes(piece(node)), ranks[node], kPieceTag);
   }
-  Wait();
-  AddPiece(own);
+  WaitForMessages();
+  SumPieces(own);
   if (whole) return;
   for (size_t node = 0; node < nodes; ++node) {
     if (node == self) continue;
     mpi_.Receive(std::as_writable_bytes(piece(node)), ranks[node], kSumTag);
     mpi_.Send(std::as_bytes(own), ranks[node], kSumTag);
   }
-  Wait();
+  WaitForMessages();
 }
 
-// Adds the pieces of all nodes as a tree, with this node's own piece at its position.
-void InterNodeAllReduce::AddPiece(std::span<float> own) {
+// Replaces `own` by the sum over all nodes, added as a tree: the received pieces and, at this
+// node's position, `own` itself.
+void InterNodeAllReduce::SumPieces(std::span<float> own) {
   terms_.clear();
   const float* next = received_.data();
   for (int node = 0; node < nodes(); ++node) {
@@ -62,11 +65,14 @@ void InterNodeAllReduce::AddPiece(std::span<float> own) {
   TreeSum(terms_, own.data(), own.size());
 }
 
+// Returns when all started messages are complete. Meanwhile this rank's status says for which rank
+// it waits.
+//
 // MPI makes progress only when it is polled, and each poll costs the core that computes meanwhile
 // some microseconds. The pauses between polls therefore grow with the time waited: an all-reduce
 // takes at most a sixteenth longer, and the data that arrives within the longest pause fits into
 // the system's buffers.
-void InterNodeAllReduce::Wait() {
+void InterNodeAllReduce::WaitForMessages() {
   constexpr int64_t kSpin = 20'000, kLongestPause = 200'000;  // nanoseconds
   RankStatus& status = block_.status(local_);
   const int64_t begin = MonotonicNs();
@@ -92,6 +98,8 @@ void InterNodeAllReduce::Wait() {
   status.remote_wait_since = 0;
 }
 
+// Returns the ranks of other nodes on this rank's rail, which may wait for it; none if it has no
+// rail, because its node has more ranks than the smallest one.
 std::vector<int> InterNodeAllReduce::RailRanks() const {
   std::vector<int> ranks;
   if (local_ >= rails()) return ranks;

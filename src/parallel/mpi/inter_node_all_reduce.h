@@ -53,8 +53,8 @@ class InterNodeAllReduce final : public NodeLink {
   // have been as floats.
   uint64_t sent_bytes() const { return sent_bytes_; }
   uint64_t plain_bytes() const { return plain_bytes_; }
-  // Sends heartbeats to the ranks that may wait for this one, if its node has made progress. Called
-  // from time to time.
+  // Sends heartbeats to the ranks that may wait for this one, at most every 5 s and only if a rank
+  // of its node has made progress since the last ones. Called from time to time.
   void Beat();
   // Receives all heartbeats. Called before MPI is finalized, when no other message is in flight.
   void DrainHeartbeats();
@@ -68,10 +68,10 @@ class InterNodeAllReduce final : public NodeLink {
   void AllGather(const std::vector<int>& ranks, std::span<float> values,
                  std::span<const float> block);
   void Send(std::span<const std::byte> coded, int rank, int tag);
-  std::span<std::byte> CodedFor(size_t node, size_t count);
-  std::span<std::byte> FromOther(size_t node, size_t count);
-  void AddPiece(std::span<float> own);
-  void Wait();
+  std::span<std::byte> SendBuffer(size_t node, size_t count);
+  std::span<std::byte> ReceiveBuffer(size_t node, size_t count);
+  void SumPieces(std::span<float> own);
+  void WaitForMessages();
   std::vector<int> RailRanks() const;
 
   Mpi& mpi_;

@@ -22,6 +22,8 @@ std::span<T> Piece(std::span<T> values, size_t node, size_t nodes) {
 
 }  // namespace
 
+// Also counts the bytes that are sent. Each number is sent about twice, once as a term and once as
+// a sum, except in this node's own piece.
 void InterNodeAllReduce::AllReduceGradients(int rail, std::span<float> values,
                                             std::span<const float> block) {
   const std::vector<int>& ranks = rails_[static_cast<size_t>(rail)];
@@ -37,6 +39,8 @@ void InterNodeAllReduce::AllReduceGradients(int rail, std::span<float> values,
   }
 }
 
+// Reduces at most kChunkFloats compressed numbers: encodes and exchanges the pieces, adds the
+// decoded ones, and distributes the encoded sums.
 void InterNodeAllReduce::AllReduceCompressed(const std::vector<int>& ranks, std::span<float> values,
                                              std::span<const float> block) {
   const size_t nodes = ranks.size(), self = static_cast<size_t>(node_);
@@ -51,64 +55,68 @@ void InterNodeAllReduce::AllReduceCompressed(const std::vector<int>& ranks, std:
   float* next = received_.data();
   for (size_t node = 0; node < nodes; ++node) {
     if (node == self) {
-      Decode(type_, CodedFor(node, own.size()).data(), own);
+      Decode(type_, SendBuffer(node, own.size()).data(), own);
     } else {
-      Decode(type_, FromOther(node, own.size()).data(), {next, own.size()});
+      Decode(type_, ReceiveBuffer(node, own.size()).data(), {next, own.size()});
       next += own.size();
     }
   }
-  AddPiece(own);
+  SumPieces(own);
   AllGather(ranks, values, block);
 }
 
-// Sends each node its piece of this node's numbers and receives the others' numbers of the own
-// piece.
+// Encodes all pieces of this node's numbers, also its own, sends each to the node that adds it, and
+// receives the others' numbers of the own piece.
 void InterNodeAllReduce::ExchangePieces(const std::vector<int>& ranks,
                                         std::span<const float> values,
                                         std::span<const float> block) {
   const size_t nodes = ranks.size(), self = static_cast<size_t>(node_);
   const size_t own = Piece(values, self, nodes).size();
   for (size_t node = 0; node < nodes; ++node) {
-    if (node != self) mpi_.Receive(FromOther(node, own), ranks[node], kPieceTag);
+    if (node != self) mpi_.Receive(ReceiveBuffer(node, own), ranks[node], kPieceTag);
   }
   for (size_t node = 0; node < nodes; ++node) {
     const std::span<const float> piece = Piece(values, node, nodes);
-    const std::span<std::byte> coded = CodedFor(node, piece.size());
+    const std::span<std::byte> coded = SendBuffer(node, piece.size());
     Encode(type_, piece, own_rest_.Of(block, piece.data()), coded.data());
     if (node != self) Send(coded, ranks[node], kPieceTag);
   }
-  Wait();
+  WaitForMessages();
 }
 
-// Sends the rounded sum of this node's piece to all nodes and receives their sums.
+// Sends the rounded sum of this node's piece to all nodes and receives their sums. The own sum is
+// decoded, too, so that all nodes have the same bits.
 void InterNodeAllReduce::AllGather(const std::vector<int>& ranks, std::span<float> values,
                                    std::span<const float> block) {
   const size_t nodes = ranks.size(), self = static_cast<size_t>(node_);
   const std::span<const float> own = Piece(values, self, nodes);
-  const std::span<std::byte> coded = CodedFor(self, own.size());
+  const std::span<std::byte> coded = SendBuffer(self, own.size());
   Encode(type_, own, sum_rest_.Of(block, own.data()), coded.data());
   for (size_t node = 0; node < nodes; ++node) {
     if (node == self) continue;
-    mpi_.Receive(FromOther(node, Piece(values, node, nodes).size()), ranks[node], kSumTag);
+    mpi_.Receive(ReceiveBuffer(node, Piece(values, node, nodes).size()), ranks[node], kSumTag);
     Send(coded, ranks[node], kSumTag);
   }
-  Wait();
+  WaitForMessages();
   for (size_t node = 0; node < nodes; ++node) {
     const std::span<float> piece = Piece(values, node, nodes);
-    Decode(type_, node == self ? coded.data() : FromOther(node, piece.size()).data(), piece);
+    Decode(type_, node == self ? coded.data() : ReceiveBuffer(node, piece.size()).data(), piece);
   }
 }
 
+// Starts sending encoded gradients and counts their bytes.
 void InterNodeAllReduce::Send(std::span<const std::byte> coded, int rank, int tag) {
   mpi_.Send(coded, rank, tag);
   sent_bytes_ += coded.size();
 }
 
-std::span<std::byte> InterNodeAllReduce::CodedFor(size_t node, size_t count) {
+// Returns the send buffer for the piece of a node, of `count` numbers.
+std::span<std::byte> InterNodeAllReduce::SendBuffer(size_t node, size_t count) {
   return {coded_.data() + stride_ * node, CompressedBytes(type_, count)};
 }
 
-std::span<std::byte> InterNodeAllReduce::FromOther(size_t node, size_t count) {
+// Returns the receive buffer for a message of a node, of `count` numbers.
+std::span<std::byte> InterNodeAllReduce::ReceiveBuffer(size_t node, size_t count) {
   return {others_.data() + stride_ * node, CompressedBytes(type_, count)};
 }
 

@@ -58,8 +58,9 @@ struct Table {
 #endif
 };
 
+// Sets *to to the address of a symbol. Throws kUnavailable if the library lacks it.
 template <class T>
-void Find(void* library, const char* name, T* to) {
+void FindSymbol(void* library, const char* name, T* to) {
   void* const found = dlsym(library, name);
   if (found == nullptr) {
     throw Error(ErrorCode::kUnavailable,
@@ -70,16 +71,18 @@ void Find(void* library, const char* name, T* to) {
   *to = reinterpret_cast<T>(found);
 }
 
-// Over TCP, Open MPI "puts" long messages, which waits for the receiver before each message. When
-// both directions are busy, as in our all-reduces, a link then carries 0.6 of its capacity (100 and
-// 300 Mbit/s, 1 MiB each way, Open MPI 4.1.4). Messages sent in pieces fill it. The user's own
-// setting takes precedence.
+// Makes Open MPI send long messages over TCP in pieces. Its default, "put", waits for the receiver
+// before each message. When both directions are busy, as in our all-reduces, a link then carries
+// 0.6 of its capacity (100 and 300 Mbit/s, 1 MiB each way, Open MPI 4.1.4). Messages sent in pieces
+// fill it. The user's own setting takes precedence.
 void ChooseSettings() {
 #ifdef OPEN_MPI
   setenv("OMPI_MCA_btl_tcp_flags", "send,inplace", 0);
 #endif
 }
 
+// Loads the MPI library and looks up all its functions. Throws kUnavailable if the library is
+// missing or is another MPI than the one of this build.
 Table OpenLibrary() {
   ChooseSettings();
   // RTLD_GLOBAL, because MPI opens its own plugins, which look up its symbols.
@@ -90,41 +93,43 @@ Table OpenLibrary() {
                      "; install it (openmpi-bin), or start ranks on one machine with --ranks"));
   }
   Table table;
-  Find(library, "MPI_Init_thread", &table.Init_thread);
-  Find(library, "MPI_Comm_rank", &table.Comm_rank);
-  Find(library, "MPI_Comm_size", &table.Comm_size);
-  Find(library, "MPI_Get_library_version", &table.Get_library_version);
-  Find(library, "MPI_Allgather", &table.Allgather);
-  Find(library, "MPI_Allreduce", &table.Allreduce);
-  Find(library, "MPI_Isend", &table.Isend);
-  Find(library, "MPI_Irecv", &table.Irecv);
-  Find(library, "MPI_Test", &table.Test);
-  Find(library, "MPI_Finalize", &table.Finalize);
-  Find(library, "MPI_Abort", &table.Abort);
-  Find(library, "MPI_Comm_set_errhandler", &table.Comm_set_errhandler);
-  Find(library, "MPI_Error_string", &table.Error_string);
-  Find(library, "MPI_Iprobe", &table.Iprobe);
-  Find(library, "MPI_Recv", &table.Recv);
-  Find(library, "MPI_Get_count", &table.Get_count);
+  FindSymbol(library, "MPI_Init_thread", &table.Init_thread);
+  FindSymbol(library, "MPI_Comm_rank", &table.Comm_rank);
+  FindSymbol(library, "MPI_Comm_size", &table.Comm_size);
+  FindSymbol(library, "MPI_Get_library_version", &table.Get_library_version);
+  FindSymbol(library, "MPI_Allgather", &table.Allgather);
+  FindSymbol(library, "MPI_Allreduce", &table.Allreduce);
+  FindSymbol(library, "MPI_Isend", &table.Isend);
+  FindSymbol(library, "MPI_Irecv", &table.Irecv);
+  FindSymbol(library, "MPI_Test", &table.Test);
+  FindSymbol(library, "MPI_Finalize", &table.Finalize);
+  FindSymbol(library, "MPI_Abort", &table.Abort);
+  FindSymbol(library, "MPI_Comm_set_errhandler", &table.Comm_set_errhandler);
+  FindSymbol(library, "MPI_Error_string", &table.Error_string);
+  FindSymbol(library, "MPI_Iprobe", &table.Iprobe);
+  FindSymbol(library, "MPI_Recv", &table.Recv);
+  FindSymbol(library, "MPI_Get_count", &table.Get_count);
   table.Query_cuda_support = reinterpret_cast<int (*)()>(dlsym(library, "MPIX_Query_cuda_support"));
 #ifdef OPEN_MPI
-  Find(library, "ompi_mpi_comm_world", &table.ompi_mpi_comm_world);
-  Find(library, "ompi_mpi_byte", &table.ompi_mpi_byte);
-  Find(library, "ompi_mpi_float", &table.ompi_mpi_float);
-  Find(library, "ompi_mpi_op_sum", &table.ompi_mpi_op_sum);
-  Find(library, "ompi_mpi_errors_return", &table.ompi_mpi_errors_return);
+  FindSymbol(library, "ompi_mpi_comm_world", &table.ompi_mpi_comm_world);
+  FindSymbol(library, "ompi_mpi_byte", &table.ompi_mpi_byte);
+  FindSymbol(library, "ompi_mpi_float", &table.ompi_mpi_float);
+  FindSymbol(library, "ompi_mpi_op_sum", &table.ompi_mpi_op_sum);
+  FindSymbol(library, "ompi_mpi_errors_return", &table.ompi_mpi_errors_return);
 #endif
   return table;
 }
 
+// Implements Mpi by calls of the loaded library.
 class Library final : public Mpi {
  public:
   Library() : mpi_(OpenLibrary()) {
     int given = 0;
-    Check(mpi_.Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &given), "MPI_Init_thread");
+    ThrowUnlessSuccess(mpi_.Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &given),
+                       "MPI_Init_thread");
     mpi_.Comm_set_errhandler(mpi_.world(), mpi_.errors_return());
-    Check(mpi_.Comm_rank(mpi_.world(), &rank_), "MPI_Comm_rank");
-    Check(mpi_.Comm_size(mpi_.world(), &count_), "MPI_Comm_size");
+    ThrowUnlessSuccess(mpi_.Comm_rank(mpi_.world(), &rank_), "MPI_Comm_rank");
+    ThrowUnlessSuccess(mpi_.Comm_size(mpi_.world(), &count_), "MPI_Comm_size");
   }
 
   int rank() const override { return rank_; }
@@ -141,9 +146,9 @@ class Library final : public Mpi {
   std::vector<std::string> AllGather(const std::string& own) override {
     const size_t bytes = own.size();
     std::string all(bytes * static_cast<size_t>(count_), '\0');
-    Check(mpi_.Allgather(own.data(), Count(bytes), mpi_.bytes(), all.data(), Count(bytes),
-                         mpi_.bytes(), mpi_.world()),
-          "MPI_Allgather");
+    ThrowUnlessSuccess(mpi_.Allgather(own.data(), ToMpiCount(bytes), mpi_.bytes(), all.data(),
+                                      ToMpiCount(bytes), mpi_.bytes(), mpi_.world()),
+                       "MPI_Allgather");
     std::vector<std::string> parts;
     for (int r = 0; r < count_; ++r)
       parts.push_back(all.substr(static_cast<size_t>(r) * bytes, bytes));
@@ -155,25 +160,26 @@ class Library final : public Mpi {
   }
 
   void AllReduce(std::span<float> values) override {
-    Check(mpi_.Allreduce(MPI_IN_PLACE, values.data(), Count(values.size()), mpi_.floats(),
-                         mpi_.sum(), mpi_.world()),
-          "MPI_Allreduce");
+    ThrowUnlessSuccess(mpi_.Allreduce(MPI_IN_PLACE, values.data(), ToMpiCount(values.size()),
+                                      mpi_.floats(), mpi_.sum(), mpi_.world()),
+                       "MPI_Allreduce");
   }
 
   void Send(std::span<const std::byte> bytes, int rank, int tag) override {
     pending_.push_back({{}, rank});
-    Check(mpi_.Isend(bytes.data(), Count(bytes.size()), mpi_.bytes(), rank, tag, mpi_.world(),
-                     &pending_.back().request),
-          "MPI_Isend");
+    ThrowUnlessSuccess(mpi_.Isend(bytes.data(), ToMpiCount(bytes.size()), mpi_.bytes(), rank, tag,
+                                  mpi_.world(), &pending_.back().request),
+                       "MPI_Isend");
   }
 
   void Receive(std::span<std::byte> bytes, int rank, int tag) override {
     pending_.push_back({{}, rank});
-    Check(mpi_.Irecv(bytes.data(), Count(bytes.size()), mpi_.bytes(), rank, tag, mpi_.world(),
-                     &pending_.back().request),
-          "MPI_Irecv");
+    ThrowUnlessSuccess(mpi_.Irecv(bytes.data(), ToMpiCount(bytes.size()), mpi_.bytes(), rank, tag,
+                                  mpi_.world(), &pending_.back().request),
+                       "MPI_Irecv");
   }
 
+  // Tests every message, because a test is also what makes MPI continue with it.
   bool AllDone(int* missing) override {
     *missing = -1;
     for (Message& message : pending_) {
@@ -187,9 +193,9 @@ class Library final : public Mpi {
   void SendDetached(std::vector<std::byte> bytes, int rank, int tag) override {
     sends_.push_back({{}, rank, std::move(bytes)});
     PendingMessage& message = sends_.back();
-    Check(mpi_.Isend(message.bytes.data(), Count(message.bytes.size()), mpi_.bytes(), rank, tag,
-                     mpi_.world(), &message.request),
-          "MPI_Isend");
+    ThrowUnlessSuccess(mpi_.Isend(message.bytes.data(), ToMpiCount(message.bytes.size()),
+                                  mpi_.bytes(), rank, tag, mpi_.world(), &message.request),
+                       "MPI_Isend");
   }
 
   bool SendsDone() override {
@@ -197,19 +203,21 @@ class Library final : public Mpi {
     return sends_.empty();
   }
 
-  // Receives a message that a probe has found without blocking, because a long one takes time.
+  // Begins to receive a message that has arrived, without blocking, because a long one takes time.
+  // Returns the first message that is complete, unless an earlier one of its sender is not.
   bool TryReceive(int tag, int* rank, std::vector<std::byte>* bytes) override {
     int there = 0;
     MPI_Status status;
-    Check(mpi_.Iprobe(MPI_ANY_SOURCE, tag, mpi_.world(), &there, &status), "MPI_Iprobe");
+    ThrowUnlessSuccess(mpi_.Iprobe(MPI_ANY_SOURCE, tag, mpi_.world(), &there, &status),
+                       "MPI_Iprobe");
     if (there != 0) {
       int size = 0;
-      Check(mpi_.Get_count(&status, mpi_.bytes(), &size), "MPI_Get_count");
+      ThrowUnlessSuccess(mpi_.Get_count(&status, mpi_.bytes(), &size), "MPI_Get_count");
       coming_.push_back({{}, status.MPI_SOURCE, std::vector<std::byte>(static_cast<size_t>(size))});
       PendingMessage& message = coming_.back();
-      Check(mpi_.Irecv(message.bytes.data(), size, mpi_.bytes(), message.rank, tag, mpi_.world(),
-                       &message.request),
-            "MPI_Irecv");
+      ThrowUnlessSuccess(mpi_.Irecv(message.bytes.data(), size, mpi_.bytes(), message.rank, tag,
+                                    mpi_.world(), &message.request),
+                         "MPI_Irecv");
     }
     std::vector<int> late;  // senders with an incomplete earlier message
     for (auto message = coming_.begin(); message != coming_.end(); ++message) {
@@ -227,24 +235,27 @@ class Library final : public Mpi {
   void SendHeartbeat(int rank) override {
     std::erase_if(beats_, [&](MPI_Request& request) { return IsDone(&request); });
     beats_.emplace_back();
-    Check(mpi_.Isend(&kBeat, 1, mpi_.bytes(), rank, kBeatTag, mpi_.world(), &beats_.back()),
-          "MPI_Isend");
+    ThrowUnlessSuccess(
+        mpi_.Isend(&kBeat, 1, mpi_.bytes(), rank, kBeatTag, mpi_.world(), &beats_.back()),
+        "MPI_Isend");
   }
 
   bool DrainHeartbeats(int rank) override {
     bool any = false;
     for (;;) {
       int there = 0;
-      Check(mpi_.Iprobe(rank, kBeatTag, mpi_.world(), &there, MPI_STATUS_IGNORE), "MPI_Iprobe");
+      ThrowUnlessSuccess(mpi_.Iprobe(rank, kBeatTag, mpi_.world(), &there, MPI_STATUS_IGNORE),
+                         "MPI_Iprobe");
       if (there == 0) return any;
       char beat = 0;
-      Check(mpi_.Recv(&beat, 1, mpi_.bytes(), rank, kBeatTag, mpi_.world(), MPI_STATUS_IGNORE),
-            "MPI_Recv");
+      ThrowUnlessSuccess(
+          mpi_.Recv(&beat, 1, mpi_.bytes(), rank, kBeatTag, mpi_.world(), MPI_STATUS_IGNORE),
+          "MPI_Recv");
       any = true;
     }
   }
 
-  void Finish() override { Check(mpi_.Finalize(), "MPI_Finalize"); }
+  void Finish() override { ThrowUnlessSuccess(mpi_.Finalize(), "MPI_Finalize"); }
   void Abort(int code) override { mpi_.Abort(mpi_.world(), code); }
 
  private:
@@ -259,19 +270,22 @@ class Library final : public Mpi {
     std::vector<std::byte> bytes;
   };
 
-  // MPI sets a completed request to MPI_REQUEST_NULL, which tests as complete again.
+  // Returns whether a send or receive is complete. MPI sets a completed request to
+  // MPI_REQUEST_NULL, which tests as complete again.
   bool IsDone(MPI_Request* request) const {
     int done = 0;
-    Check(mpi_.Test(request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    ThrowUnlessSuccess(mpi_.Test(request, &done, MPI_STATUS_IGNORE), "MPI_Test");
     return done != 0;
   }
 
-  static int Count(size_t size) {
+  // Converts a size to an int, by which MPI counts. Throws kInternal if it is too large.
+  static int ToMpiCount(size_t size) {
     if (size > INT_MAX) throw Error(ErrorCode::kInternal, "a message is too large for MPI");
     return static_cast<int>(size);
   }
 
-  void Check(int result, const char* call) const {
+  // Throws kPeerLost with MPI's explanation if `call` has not returned MPI_SUCCESS.
+  void ThrowUnlessSuccess(int result, const char* call) const {
     if (result == MPI_SUCCESS) return;
     char text[MPI_MAX_ERROR_STRING] = {};
     int length = 0;

@@ -13,6 +13,7 @@ constexpr int64_t kLifeInterval = 1'000'000'000;  // nanoseconds
 
 }  // namespace
 
+// Makes IsOpen return true, so that the other thread calls Poll from now on.
 int MpiRpc::Register(Handler answer) {
   const std::lock_guard lock(answering_);
   handlers_.push_back(std::move(answer));
@@ -25,6 +26,7 @@ void MpiRpc::Unregister() {
   handlers_.clear();
 }
 
+// Only queues the request; the thread that calls MPI sends it in Poll.
 uint64_t MpiRpc::CallAsync(int rank, int method, Bytes request) {
   uint64_t call = 0;
   {
@@ -38,6 +40,7 @@ uint64_t MpiRpc::CallAsync(int rank, int method, Bytes request) {
   return call;
 }
 
+// Checks for a failure five times a second. Each call may be waited for once.
 Rpc::Bytes MpiRpc::Wait(uint64_t call) {
   std::unique_lock lock(mutex_);
   if (const auto awaited = awaited_.find(call); awaited != awaited_.end()) {
@@ -61,6 +64,7 @@ MpiRpc::Waiting::Waiting(MpiRpc& post, int rank) : status_(post.status_) {
 
 MpiRpc::Waiting::~Waiting() { status_.remote_wait_since = 0; }
 
+// Sends a message, in fragments if it is too long for one.
 void MpiRpc::Send(Envelope envelope) {
   auto begin = envelope.bytes.begin();
   while (static_cast<size_t>(envelope.bytes.end() - begin) > most_bytes_) {
@@ -72,6 +76,7 @@ void MpiRpc::Send(Envelope envelope) {
   SendFragment(envelope.rank, envelope.header, std::move(envelope.bytes));
 }
 
+// Sends bytes with their header in one message of MPI.
 void MpiRpc::SendFragment(int rank, const Header& header, Bytes bytes) {
   const size_t size = bytes.size();
   bytes.resize(size + sizeof(Header));
@@ -79,8 +84,9 @@ void MpiRpc::SendFragment(int rank, const Header& header, Bytes bytes) {
   mpi_.SendDetached(std::move(bytes), rank, kRpcTag);
 }
 
-// Returns whether the message is complete, with its earlier fragments in front. If not, keeps it.
-bool MpiRpc::IsWhole(Envelope* envelope) {
+// Returns whether the message is complete; if so, puts its earlier fragments in front. If not,
+// keeps the bytes as fragments of their sender.
+bool MpiRpc::JoinFragments(Envelope* envelope) {
   const bool is_fragment = envelope->header.form == Form::kFragment;
   if (!is_fragment && !begun_.contains(envelope->rank)) return true;
   Bytes& all = begun_[envelope->rank];
@@ -91,7 +97,8 @@ bool MpiRpc::IsWhole(Envelope* envelope) {
   return true;
 }
 
-void MpiRpc::SendWaiting() {
+// Sends the requests that CallAsync has queued.
+void MpiRpc::SendQueued() {
   std::vector<Envelope> envelopes;
   {
     const std::lock_guard lock(mutex_);
@@ -100,21 +107,25 @@ void MpiRpc::SendWaiting() {
   for (Envelope& envelope : envelopes) Send(std::move(envelope));
 }
 
-bool MpiRpc::TakeAll() {
+// Receives and processes all messages that have arrived. Returns whether there were any.
+bool MpiRpc::ReceiveAll() {
   bool any = false;
   Envelope envelope;
   while (mpi_.TryReceive(kRpcTag, &envelope.rank, &envelope.bytes)) {
     const size_t size = envelope.bytes.size() - sizeof(Header);
     std::memcpy(&envelope.header, envelope.bytes.data() + size, sizeof(Header));
     envelope.bytes.resize(size);
-    if (IsWhole(&envelope)) Take(std::move(envelope));
+    if (JoinFragments(&envelope)) ProcessMessage(std::move(envelope));
     envelope = {};
     any = true;
   }
   return any;
 }
 
-void MpiRpc::Take(Envelope envelope) {
+// Processes one complete message: keeps a request for AnswerAll, gives a reply to Wait, replies to
+// a ping. A pong is a sign of life if its sender has made progress since the last one, or waits for
+// another rank.
+void MpiRpc::ProcessMessage(Envelope envelope) {
   switch (envelope.header.form) {
     case Form::kQuestion:
       questions_.push_back(std::move(envelope));
@@ -132,7 +143,7 @@ void MpiRpc::Take(Envelope envelope) {
       Send({envelope.rank, {Form::kPong, status_.progress, waits ? 1u : 0u}, {}});
       break;
     }
-    case Form::kFragment:  // joined by IsWhole
+    case Form::kFragment:  // joined by JoinFragments
       break;
     case Form::kPong:
       if (envelope.rank != status_.remote_wait_rank || status_.remote_wait_since == 0) break;
@@ -144,6 +155,8 @@ void MpiRpc::Take(Envelope envelope) {
   }
 }
 
+// Runs the handlers of all open requests and sends their replies. A request stays open if its
+// handler cannot answer yet or is not registered. Returns whether any was answered.
 bool MpiRpc::AnswerAll() {
   const std::lock_guard lock(answering_);
   bool any = false;
@@ -161,7 +174,9 @@ bool MpiRpc::AnswerAll() {
   return any;
 }
 
-void MpiRpc::AskForLife(int64_t now) {
+// Pings the rank for which this one waits, at most once a second, if it has given no sign of life
+// for a second.
+void MpiRpc::PingAwaitedRank(int64_t now) {
   const int64_t since = status_.remote_wait_since;
   if (since == 0 || now - since < kLifeInterval || now - asked_ < kLifeInterval) return;
   asked_ = now;
@@ -175,9 +190,9 @@ std::chrono::nanoseconds MpiRpc::Poll() {
   using std::chrono::microseconds;
   constexpr int64_t kBusy = 5'000'000;  // nanoseconds
   const int64_t now = MonotonicNs();
-  SendWaiting();
-  const bool took = TakeAll(), answered = AnswerAll();
-  AskForLife(now);
+  SendQueued();
+  const bool took = ReceiveAll(), answered = AnswerAll();
+  PingAwaitedRank(now);
   const bool gone = mpi_.SendsDone();
   if (took || answered || !gone) busy_ = now;
   const bool waits = status_.remote_wait_since != 0 || !questions_.empty();
@@ -187,8 +202,8 @@ std::chrono::nanoseconds MpiRpc::Poll() {
 
 void MpiRpc::Drain() {
   const int64_t end = MonotonicNs() + kLifeInterval;
-  while (!mpi_.SendsDone() && MonotonicNs() < end) TakeAll();
-  TakeAll();
+  while (!mpi_.SendsDone() && MonotonicNs() < end) ReceiveAll();
+  ReceiveAll();
 }
 
 }  // namespace trainer

@@ -61,7 +61,8 @@ class MpiRpc final : public Rpc {
   void Drain();
 
  private:
-  // kFragment: more bytes of the same message follow.
+  // The kinds of messages. kQuestion is a request; after kFragment, more bytes of the same message
+  // follow.
   enum class Form : uint32_t { kQuestion, kReply, kPing, kPong, kFragment };
   // Each message ends with a header.
   struct Header {
@@ -77,12 +78,12 @@ class MpiRpc final : public Rpc {
 
   void Send(Envelope envelope);
   void SendFragment(int rank, const Header& header, Bytes bytes);
-  bool IsWhole(Envelope* envelope);
-  void SendWaiting();
-  bool TakeAll();
-  void Take(Envelope envelope);
+  bool JoinFragments(Envelope* envelope);
+  void SendQueued();
+  bool ReceiveAll();
+  void ProcessMessage(Envelope envelope);
   bool AnswerAll();
-  void AskForLife(int64_t now);
+  void PingAwaitedRank(int64_t now);
 
   Mpi& mpi_;
   RankStatus& status_;

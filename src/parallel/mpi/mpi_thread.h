@@ -9,18 +9,21 @@
 
 namespace trainer {
 
+// Runs one task at a time, in the order of the calls.
 class MpiThread {
  public:
   MpiThread() : thread_([this] { Loop(); }) {}
   // Waits for the running task.
   ~MpiThread();
 
-  // Start waits for the running task, then starts this one. Run also waits until the task has ended
-  // and throws what it throws.
+  // Waits for the running task, then starts this one and returns. `task` must not throw.
   void Start(std::function<void()> task);
+  // Waits for the running task, then runs this one, waits until it has ended and throws what it
+  // throws.
   void Run(const std::function<void()>& task);
 
  private:
+  // Runs tasks until the destructor is called.
   void Loop();
 
   std::mutex mutex_;

@@ -16,8 +16,9 @@ class NodeLink {
   // Replaces each number by its sum over the ranks of this rail, a tree in their order
   // (tree_sum.h), with the same bits on each of them. Throws PeerFailed.
   virtual void AllReduce(int rail, std::span<float> values) = 0;
-  // Does the same for gradients, which may be compressed. `values` are a range of `block` and begin
-  // at a multiple of 16 numbers in it.
+  // Replaces gradients by their sums over the ranks of this rail; they may be compressed on the
+  // way. `values` are a range of `block` and begin at a multiple of 16 numbers in it. Throws
+  // PeerFailed.
   virtual void AllReduceGradients(int rail, std::span<float> values,
                                   std::span<const float> block) = 0;
   // Returns whether AllReduceGradients compresses.

@@ -45,8 +45,10 @@ struct Failure {
 class ControlBlock {
  public:
   static constexpr size_t kEagerBuffer = 8192;  // floats
+  // Returns the size of the shared memory for a number of ranks.
   static size_t Bytes(int local_size);
 
+  // Uses `memory` of Bytes(local_size) bytes, which the first of the ranks gets as zeros.
   ControlBlock(SharedSegment memory, int local_size);
 
   int local_size() const { return local_size_; }
@@ -56,14 +58,19 @@ class ControlBlock {
   float* eager_buffer(int local, int turn) const {
     return eager_buffers_ + static_cast<size_t>(local * 2 + turn) * kEagerBuffer;
   }
+  // Returns the descriptor by which other processes map the memory; -1 after CloseDescriptor.
   int fd() const { return memory_.fd(); }
+  // Closes it. Called when all ranks of the node have mapped the memory.
   void CloseDescriptor() { memory_.CloseDescriptor(); }
 
+  // Returns the first failure; its code is 0 if there is none.
   Failure failure() const;
-  // Records a failure and wakes all ranks. Returns whether it is the first one.
+  // Records a failure unless there is one already, and wakes all ranks. Returns whether it is the
+  // first one.
   bool ReportFailure(const Failure& failure) const;
+  // Returns the word that is 0 until a failure is recorded; threads sleep on it with FutexWait.
   std::atomic<uint32_t>& failure_word() const { return *failure_; }
-  // Wakes a rank that sleeps.
+  // Rings the doorbell of a rank, which wakes it if it sleeps.
   void Notify(int local) const;
 
  private:

@@ -20,6 +20,7 @@ inline void FutexWait(std::atomic<uint32_t>& word, uint32_t value,
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT, value, &time, nullptr, 0);
 }
 
+// Wakes all threads, of any process, that sleep on `word`.
 inline void FutexWakeAll(std::atomic<uint32_t>& word) {
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE, INT32_MAX, nullptr, nullptr,
           0);

@@ -7,7 +7,7 @@
 
 namespace trainer {
 
-const GradientMemory::Region* GradientMemory::Find(std::span<const float> values) const {
+const GradientMemory::Region* GradientMemory::FindRegion(std::span<const float> values) const {
   const auto* const begin = reinterpret_cast<const char*>(values.data());
   for (const Region& region : regions_) {
     const char* const own = region.of_ranks[static_cast<size_t>(local_)].data();
@@ -18,7 +18,7 @@ const GradientMemory::Region* GradientMemory::Find(std::span<const float> values
 
 std::span<float* const> GradientMemory::PeerViews(std::span<const float> values) {
   everywhere_.clear();
-  const Region* const region = Find(values);
+  const Region* const region = FindRegion(values);
   if (region == nullptr) return everywhere_;
   const char* const own = region->of_ranks[static_cast<size_t>(local_)].data();
   const auto offset = reinterpret_cast<const char*>(values.data()) - own;
@@ -29,26 +29,27 @@ std::span<float* const> GradientMemory::PeerViews(std::span<const float> values)
 }
 
 std::span<const float> GradientMemory::RegionOf(std::span<const float> values) const {
-  const Region& region = *Find(values);
+  const Region& region = *FindRegion(values);
   const char* const own = region.of_ranks[static_cast<size_t>(local_)].data();
   return {reinterpret_cast<const float*>(own), region.bytes / sizeof(float)};
 }
 
-// Memory is mapped in whole pages, which satisfies any alignment.
+// Announces this rank's block in the control block and maps the blocks of the other ranks between
+// two barriers. Memory is mapped in whole pages, which satisfies any alignment.
 void* GradientMemory::do_allocate(size_t bytes, size_t) {
   SharedSegment own(bytes);
   RankStatus& status = block_.status(local_);
   status.memory_fd = own.fd();
   status.memory_bytes = bytes;
   meet_();
-  regions_.push_back(Open(bytes, std::move(own)));
+  regions_.push_back(MapBlocks(bytes, std::move(own)));
   meet_();
   Region& region = regions_.back();
   for (SharedSegment& memory : region.of_ranks) memory.CloseDescriptor();
   return region.of_ranks[static_cast<size_t>(local_)].data();
 }
 
-GradientMemory::Region GradientMemory::Open(size_t bytes, SharedSegment own) {
+GradientMemory::Region GradientMemory::MapBlocks(size_t bytes, SharedSegment own) {
   Region region;
   region.bytes = bytes;
   for (int local = 0; local < block_.local_size(); ++local) {

@@ -27,6 +27,7 @@ class GradientMemory final : public std::pmr::memory_resource {
   std::span<const float> RegionOf(std::span<const float> values) const;
 
  private:
+  // One allocation, as each rank of the node maps it.
   struct Region {
     std::vector<SharedSegment> of_ranks;
     size_t bytes = 0;
@@ -37,8 +38,10 @@ class GradientMemory final : public std::pmr::memory_resource {
   bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override {
     return this == &other;
   }
-  Region Open(size_t bytes, SharedSegment own);
-  const Region* Find(std::span<const float> values) const;
+  // Maps the blocks that the ranks of the node have just allocated; `own` is this rank's.
+  Region MapBlocks(size_t bytes, SharedSegment own);
+  // Returns the region that holds all of the values, or null.
+  const Region* FindRegion(std::span<const float> values) const;
 
   const ControlBlock& block_;
   int local_;

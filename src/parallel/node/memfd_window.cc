@@ -13,6 +13,8 @@
 
 namespace trainer {
 
+// The first rank of the node creates the segment and announces its descriptor; the others map it
+// between two barriers.
 std::byte* MemfdWindow::Allocate(size_t bytes) {
   RankStatus& first = block_.status(0);
   SharedSegment own;
@@ -39,8 +41,9 @@ RankStatus& MemfdWindow::StatusOf(int rank) const {
   return block_.status(static_cast<int>(std::ranges::find(map_.own(), rank) - map_.own().begin()));
 }
 
-// Rank 0 is never marked: it tests and saves, so the run is lost without it. No rank continues
-// before all are marked, because one may die before it runs again.
+// Marks this rank as one whose death the others survive. Rank 0 is never marked: it tests and
+// saves, so the run is lost without it. No rank continues before all are marked, because one may
+// die before it runs again.
 void MemfdWindow::EnterAsync(bool needed) {
   if (map_.own()[static_cast<size_t>(map_.local)] != 0 && !needed) {
     block_.status(map_.local).is_async = 1;
@@ -49,6 +52,7 @@ void MemfdWindow::EnterAsync(bool needed) {
   is_async_ = true;
 }
 
+// Returns false for a rank that has finished, even if its process has ended.
 bool MemfdWindow::IsDead(int rank) {
   if (!IsSameNode(rank)) return false;
   const RankStatus& status = StatusOf(rank);
@@ -59,12 +63,14 @@ void MemfdWindow::ThrowIfFailed() {
   if (block_.failure().code != 0) throw PeerFailed(block_.failure().code);
 }
 
-// The last visible progress of a rank for which this one waits.
+// The last visible progress of a rank for which this one waits, and when it was seen (MonotonicNs).
 struct MemfdWindow::Silence {
   uint32_t progress = 0;
   int64_t since = 0, looked = 0;
 };
 
+// Checks a rank of this node while it waits. A rank of another node is checked by RPC and the
+// watchdog.
 void MemfdWindow::WaitFor(int rank, const std::function<bool()>& ready) {
   if (!IsSameNode(rank)) {
     if (ready()) return;
@@ -74,12 +80,12 @@ void MemfdWindow::WaitFor(int rank, const std::function<bool()>& ready) {
   Silence silence;
   waiter_.Wait([&] {
     if (ready()) return true;
-    LookAt(rank, &silence);
+    ThrowIfLost(rank, &silence);
     return false;
   });
 }
 
-void MemfdWindow::LookAt(int rank, Silence* silence) {
+void MemfdWindow::ThrowIfLost(int rank, Silence* silence) {
   constexpr int64_t kInterval = 100'000'000, kStopped = 1'000'000'000;  // nanoseconds
   const int64_t now = MonotonicNs(), passed = now - silence->looked;
   if (passed < kInterval) return;
@@ -103,6 +109,7 @@ void MemfdWindow::LookAt(int rank, Silence* silence) {
                    ". The run stops (--peer_timeout)"));
 }
 
+// Counts as progress of this rank, and rings the doorbell of `rank`.
 void MemfdWindow::Notify(int rank) {
   block_.status(map_.local).progress.fetch_add(1, std::memory_order_relaxed);
   // With RPC, two threads of a rank sleep on one doorbell, so `sleeping` does not tell whether one

@@ -14,6 +14,8 @@
 
 namespace trainer {
 
+// The window of the ranks of a node. Its blocks are segments that the first rank of the node
+// creates and the others map. Ranks of other nodes are reached by RPC.
 class MemfdWindow final : public SharedWindow {
  public:
   // `rpc` is null if all ranks are on one node. `meet` is a barrier of all ranks. The arguments
@@ -40,6 +42,7 @@ class MemfdWindow final : public SharedWindow {
   void Notify(int rank) override;
   std::string NameOf(int rank) const override { return names_[static_cast<size_t>(rank)]; }
 
+  // Returns whether EnterAsync was called.
   bool IsAsync() const { return is_async_; }
   // Returns when each other rank of this node has finished or ended. Throws kPeerLost for a rank
   // that does neither within the time-out.
@@ -47,8 +50,11 @@ class MemfdWindow final : public SharedWindow {
 
  private:
   struct Silence;
-  void LookAt(int rank, Silence* silence);
-  RankStatus& StatusOf(int rank) const;  // `rank` is on this node
+  // Throws kPeerLost if `rank`, on this node, has ended or has made no progress for the time-out.
+  // Looks at most ten times a second.
+  void ThrowIfLost(int rank, Silence* silence);
+  // Returns the status of a rank of this node.
+  RankStatus& StatusOf(int rank) const;
 
   const ControlBlock& block_;
   const NodeMap& map_;

@@ -12,7 +12,8 @@ namespace {
 
 constexpr size_t kLine = 16;  // floats in a cache line; no two ranks write to the same line
 
-// Returns the range of chunk `i` of `chunks` among `count` numbers.
+// Returns the range of chunk `i` if `count` numbers are divided into `chunks` chunks of whole cache
+// lines.
 std::pair<size_t, size_t> ChunkRange(size_t count, int i, int chunks) {
   const size_t lines = (count + kLine - 1) / kLine;
   const auto at = [&](int k) {
@@ -21,7 +22,8 @@ std::pair<size_t, size_t> ChunkRange(size_t count, int i, int chunks) {
   return {at(i), at(i + 1)};
 }
 
-// Adds on the caller's thread team, with so few threads that each is worth its start.
+// Replaces numbers [begin, end) of all ranks' chunks by their sums. Adds on the caller's thread
+// team, with so few threads that each is worth its start.
 void AddEverywhere(std::span<float* const> chunks, size_t begin, size_t end, int most_threads) {
   constexpr size_t kPerThread = 1 << 16;
   const size_t count = end - begin;
@@ -83,6 +85,8 @@ bool NodeAllReduce::Step() {
   return true;
 }
 
+// Begins the next part of the values: all the rest in place if it is large and all ranks map it,
+// else what fits into an eager buffer.
 void NodeAllReduce::BeginChunk() {
   if (done_ == values_.size()) {
     state_ = State::kIdle;
@@ -107,8 +111,8 @@ void NodeAllReduce::BeginChunk() {
   PublishPhase();
 }
 
-// Adds all ranks' eager buffers. With several nodes the first rank of each node does it for its
-// node.
+// Adds all ranks' eager buffers into the values. With several nodes the first rank of each node
+// does it for its node, in place of the others, which then copy the result.
 void NodeAllReduce::ReduceEager() {
   for (int local = 0; local < block_.local_size(); ++local) {
     eager_[static_cast<size_t>(local)] = block_.eager_buffer(local, turn_);
@@ -127,8 +131,9 @@ void NodeAllReduce::ReduceEager() {
   state_ = State::kResult;
 }
 
-// Reduces this rank's chunk. With several nodes, it also reduces it with the ranks on its rail,
-// which have the same chunk.
+// Reduces this rank's part of a chunk in the memory of all ranks of the node. With several nodes,
+// it also reduces it with the ranks on its rail, which have the same part, and only as many ranks
+// work as there are rails.
 void NodeAllReduce::ReduceChunk() {
   const std::span<float* const> everywhere = gradients_.PeerViews(chunk_);
   const int chunks = link_ == nullptr ? block_.local_size() : link_->rails();
@@ -143,6 +148,7 @@ void NodeAllReduce::ReduceChunk() {
   }
 }
 
+// Says that this rank has completed a phase, and wakes the ranks of the node that sleep.
 void NodeAllReduce::PublishPhase() {
   block_.status(local_).phase.fetch_add(1);
   for (int local = 0; local < block_.local_size(); ++local) {
@@ -150,6 +156,7 @@ void NodeAllReduce::PublishPhase() {
   }
 }
 
+// Returns whether all ranks of the node have completed as many phases as this one.
 bool NodeAllReduce::AllArrived() const {
   const uint32_t own = block_.status(local_).phase.load(std::memory_order_relaxed);
   for (int local = 0; local < block_.local_size(); ++local) {

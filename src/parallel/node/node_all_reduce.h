@@ -23,6 +23,9 @@ class NodeAllReduce {
   bool Advance();
 
  private:
+  // kEagerSent: this rank has filled its eager buffer. kResult: the sum of all nodes will be in the
+  // result buffer. kPosted: this rank's values may be read and written by the others. kReduced:
+  // this rank's part is reduced. The last four wait for the other ranks of the node.
   enum class State { kIdle, kNextChunk, kEagerSent, kResult, kPosted, kReduced };
 
   void PublishPhase();

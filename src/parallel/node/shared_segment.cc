@@ -17,6 +17,7 @@ namespace {
 
 std::string ErrnoText() { return std::generic_category().message(errno); }
 
+// Throws kResource for a segment of `bytes` bytes, with advice that depends on the errno `error`.
 [[noreturn]] void FailToMake(size_t bytes, int error) {
   const char* const advice = error == EFBIG ? "; the limit for the size of a file applies to it: "
                                               "raise the limit (ulimit -f unlimited)"

@@ -13,6 +13,7 @@ namespace trainer {
 class SharedSegment {
  public:
   SharedSegment() = default;
+  // Creates a segment.
   explicit SharedSegment(size_t bytes);
   // Maps `fd` of this process and takes ownership of it.
   SharedSegment(int fd, size_t bytes);
@@ -30,6 +31,7 @@ class SharedSegment {
   void CloseDescriptor();
 
  private:
+  // Maps fd_. On an error closes it and throws kResource.
   void Map();
 
   int fd_ = -1;

@@ -15,6 +15,7 @@ constexpr size_t kBlock = 1024;  // floats
 // Compiled for each kind of CPU. All give the same bits, because there are only additions.
 #define TRAINER_ADDS TRAINER_FOR_EACH_CPU("avx512f", "avx2")
 
+// Sets to[i] = a[i] + b[i]. `to` may be `a` or `b`.
 TRAINER_ADDS
 void AddPair(const float* a, const float* b, float* to, size_t count) {
   for (size_t i = 0; i < count; ++i) to[i] = a[i] + b[i];

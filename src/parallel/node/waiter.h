@@ -46,6 +46,7 @@ class Waiter {
     return done || Spin(poll, kOversubscribedSpin);
   }
 
+  // Throws PeerFailed if a rank has reported a failure.
   void ThrowIfFailed() const {
     if (Failed()) throw PeerFailed(block_.failure().code);
   }
@@ -53,8 +54,11 @@ class Waiter {
  private:
   static constexpr int64_t kOversubscribedSpin = 5'000;  // nanoseconds
 
+  // Returns whether a rank has reported a failure.
   bool Failed() const { return block_.failure_word().load(std::memory_order_relaxed) != 0; }
 
+  // Calls poll() for `time` nanoseconds, until it returns true. Returns whether it did. Throws
+  // PeerFailed.
   template <class Poll>
   bool Spin(const Poll& poll, int64_t time) const {
     const int64_t end = MonotonicNs() + time;

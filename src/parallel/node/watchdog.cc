@@ -25,8 +25,10 @@ constexpr milliseconds kStopped{1000};
 
 int64_t Ns(milliseconds time) { return std::chrono::nanoseconds(time).count(); }
 
+// Converts nanoseconds to seconds, cut to one decimal.
 double WatchSeconds(int64_t ns) { return static_cast<double>(ns / 100'000'000) / 10; }
 
+// Returns whether a process does not exist any more. A zombie still exists.
 bool IsGone(pid_t process) { return process > 0 && kill(process, 0) != 0 && errno == ESRCH; }
 
 }  // namespace
@@ -47,12 +49,14 @@ Watchdog::~Watchdog() {
   thread_.join();
 }
 
+// Runs the thread: looks every 0.1 s until a rank fails. Then it waits for the grace period,
+// removes the files that this process would leave over (RemoveOwnFiles) and ends the process.
 void Watchdog::Loop() {
   int64_t failed = 0;  // MonotonicNs when the failure was seen
   while (!ending_) {
     const Failure failure = block_.failure();
     const int64_t now = MonotonicNs();
-    NoteLook(now);
+    DetectSuspension(now);
     if (failure.code == 0) {
       CheckPeers(now);
       CheckRemoteWait(now);
@@ -68,16 +72,17 @@ void Watchdog::Loop() {
   }
 }
 
-// A batch system that suspends a job stops all its processes. No rank counts as silent for that
-// time, so silence is measured anew from the moment when this process continues.
-void Watchdog::NoteLook(int64_t now) {
+// Notes that the watchdog looks now, and whether this process was suspended before. A batch system
+// that suspends a job stops all its processes. No rank counts as silent for that time, so silence
+// is measured anew from the moment when this process continues.
+void Watchdog::DetectSuspension(int64_t now) {
   if (now - looked_ > Ns(kStopped)) awake_since_ = now;
   looked_ = now;
 }
 
 // Returns whether this rank waits for `local`: its phase is lower than this rank's, and no rank of
 // the node has a lower one, so it waits for none of them itself.
-bool Watchdog::IsLast(int local) const {
+bool Watchdog::IsWaitingFor(int local) const {
   const uint32_t phase = block_.status(local).phase.load();
   if (static_cast<int32_t>(phase - own_.phase.load()) >= 0) return false;
   for (int other = 0; other < block_.local_size(); ++other) {
@@ -86,36 +91,42 @@ bool Watchdog::IsLast(int local) const {
   return true;
 }
 
+// Returns whether no rank of the node has reported the silence of `local` in its present phase yet,
+// and marks it as reported.
 bool Watchdog::IsFirstReport(int local) const {
   RankStatus& other = block_.status(local);
   const uint32_t now = other.phase.load() + 1;
   return other.reported.exchange(now) != now;
 }
 
+// Notes the progress of all ranks of the node, and checks those for which this rank waits.
 void Watchdog::CheckPeers(int64_t now) {
   const int64_t since = own_.waiting_since.load();
   for (int local = 0; local < block_.local_size(); ++local) {
     Seen& seen = seen_[static_cast<size_t>(local)];
     const uint32_t progress = block_.status(local).progress.load();
     if (seen.changed == 0 || progress != seen.progress) seen = {progress, now};
-    if (since == 0 || now - since < Ns(kInterval) || !IsLast(local)) continue;
+    if (since == 0 || now - since < Ns(kInterval) || !IsWaitingFor(local)) continue;
     CheckPeer(local, now - std::max({since, seen.changed, awake_since_}));
   }
 }
 
+// Checks a rank of the node for which this one waits and which has been silent for `silent` ns:
+// gives up if its process has ended or after the time-out, and warns once before. A rank that waits
+// for another node itself is not blamed.
 void Watchdog::CheckPeer(int local, int64_t silent) {
   const RankStatus& other = block_.status(local);
   const int rank = other.rank.load();
   const std::string& name = names_[static_cast<size_t>(rank)];
   const std::string last = Join("; its last iteration was ", other.iterations.load());
   if (IsGone(other.process.load())) {
-    return GiveUp(rank, Join(name, " has ended without an error message", last,
-                             ". Resume from the newest snapshot (--resume=auto)"));
+    return EndRunWithout(rank, Join(name, " has ended without an error message", last,
+                                    ". Resume from the newest snapshot (--resume=auto)"));
   }
   if (other.remote_wait_since.load() != 0) return;  // a rank of another node delays it
   if (silent > Ns(times_.give_up)) {
-    return GiveUp(rank, Join(name, " has been silent for ", WatchSeconds(silent), " s", last,
-                             ". The run stops (--peer_timeout)"));
+    return EndRunWithout(rank, Join(name, " has been silent for ", WatchSeconds(silent), " s", last,
+                                    ". The run stops (--peer_timeout)"));
   }
   if (silent < Ns(times_.warn_after) || !IsFirstReport(local)) return;
   LOG(WARNING) << "Waiting for " << name << ", silent for " << WatchSeconds(silent) << " s" << last;
@@ -130,15 +141,16 @@ void Watchdog::CheckRemoteWait(int64_t now) {
   const std::string& name = names_[static_cast<size_t>(rank)];
   const int64_t silent = now - std::max(since, awake_since_);
   if (silent > Ns(times_.give_up)) {
-    return GiveUp(rank, Join(name, " has been silent for ", WatchSeconds(silent),
-                             " s; the last iteration here was ", own_.iterations.load(),
-                             ". The run stops (--peer_timeout)"));
+    return EndRunWithout(rank, Join(name, " has been silent for ", WatchSeconds(silent),
+                                    " s; the last iteration here was ", own_.iterations.load(),
+                                    ". The run stops (--peer_timeout)"));
   }
   if (silent < Ns(times_.warn_after) || !IsFirstReport(local_)) return;
   LOG(WARNING) << "Waiting for " << name << ", silent for " << WatchSeconds(silent) << " s";
 }
 
-void Watchdog::GiveUp(int rank, const std::string& message) const {
+// Ends the run because `rank` is lost. Prints the message unless a failure was recorded before.
+void Watchdog::EndRunWithout(int rank, const std::string& message) const {
   if (!block_.ReportFailure({static_cast<int>(ErrorCode::kPeerLost), rank})) return;
   std::fprintf(stderr, "error: %s\n", message.c_str());
 }

@@ -37,13 +37,13 @@ class Watchdog {
   };
 
   void Loop();
-  void NoteLook(int64_t now);
+  void DetectSuspension(int64_t now);
   void CheckPeers(int64_t now);
   void CheckPeer(int local, int64_t silent);
   void CheckRemoteWait(int64_t now);
-  bool IsLast(int local) const;
+  bool IsWaitingFor(int local) const;
   bool IsFirstReport(int local) const;
-  void GiveUp(int rank, const std::string& message) const;
+  void EndRunWithout(int rank, const std::string& message) const;
 
   const ControlBlock& block_;
   int local_;

@@ -29,13 +29,13 @@ class CopyStream {
  public:
   // Waits until the copies queued so far are done.
   virtual ~CopyStream() = default;
-  // `host` must be memory from Device::PinnedMemory and must not change until WaitForCopies
-  // returns.
+  // Queues a copy. `host` must be memory from Device::PinnedMemory and must not change until
+  // WaitForCopies returns.
   virtual void CopyToDevice(void* to, const void* host, size_t bytes) = 0;
-  // Computations queued from now on start after the copies queued so far are done.
+  // Makes computations queued from now on start after the copies queued so far are done.
   virtual void ComputeWaitsForCopies() = 0;
-  // Copies queued from now on start after the computations queued so far are done, because these
-  // may still read the memory that the copies overwrite.
+  // Makes copies queued from now on start after the computations queued so far are done, because
+  // these may still read the memory that the copies overwrite.
   virtual void CopiesWaitForCompute() = 0;
   // Returns when the copies queued so far are done.
   virtual void WaitForCopies() = 0;
@@ -59,56 +59,58 @@ class Device {
  public:
   virtual ~Device() = default;
 
+  // Returns whether loops run on the host or as GPU kernels. Code above the backend asks for
+  // properties instead.
   virtual DeviceKind kind() const = 0;
-  // "CPU, 2 threads, AVX-512"
+  // Returns a description for the log: "CPU, 2 threads, AVX-512".
   virtual std::string Describe() const = 0;
 
-  // Whether calls return before their work is done. If so, a host that reads a number waits for all
-  // work queued before, so callers batch, delay or skip such reads. The default is true for every
-  // device but the CPU.
+  // Returns whether calls return before their work is done. If so, a host that reads a number waits
+  // for all work queued before, so callers batch, delay or skip such reads. The default is true for
+  // every device but the CPU.
   virtual bool IsAsync() const { return kind() != DeviceKind::kCpu; }
-  // Whether batches should be sent as the stored bytes and converted to floats on the device,
-  // because the path to the device is slower than its memory. The default is IsAsync().
+  // Returns whether batches should be sent as the stored bytes and converted to floats on the
+  // device, because the path to the device is slower than its memory. The default is IsAsync().
   virtual bool PrefersUint8() const { return IsAsync(); }
-  // Whether loops and primitives accept tensors of `type`. Callers use bf16 where f16 is not
-  // supported: it has the same size and a wider range. The default is every type but f16.
+  // Returns whether loops and primitives accept tensors of `type`. Callers use bf16 where f16 is
+  // not supported: it has the same size and a wider range. The default is every type but f16.
   virtual bool SupportsDtype(DType type) const { return type != DType::kF16; }
-  // Bytes that Allocate could return now: the free memory of a separate device. The default is all
-  // memory of this machine, because the system can make room for it.
+  // Returns the bytes that Allocate could return now: the free memory of a separate device. The
+  // default is all memory of this machine, because the system can make room for it.
   virtual size_t AvailableBytes() const;
 
   // Returns `bytes` of memory aligned to 64 bytes, with undefined content. Throws kResource with
   // the size that was asked for.
   virtual void* Allocate(size_t bytes) const = 0;
-  // Work queued before may still use the memory.
+  // Frees memory of Allocate. Work queued before may still use the memory.
   virtual void Free(void* memory) const = 0;
-  // `host` may change as soon as the call returns.
+  // Queues a copy from the host. `host` may change as soon as the call returns.
   virtual void CopyToDevice(void* to, const void* host, size_t bytes) const = 0;
-  // Waits for all queued work.
+  // Returns when `host` holds the data, after all queued work.
   virtual void CopyToHost(void* host, const void* from, size_t bytes) const = 0;
-  // Sets each byte to `value`.
+  // Queues work that sets each byte to `value`.
   virtual void Memset(void* memory, unsigned char value, size_t bytes) const = 0;
   void Zero(void* memory, size_t bytes) const { Memset(memory, 0, bytes); }
   // Returns when all queued work is done.
   virtual void Synchronize() const = 0;
-  // The queue's native handle (cudaStream_t), or null on the CPU.
+  // Returns the queue's native handle (cudaStream_t), or null on the CPU.
   virtual void* Stream() const { return nullptr; }
 
-  // Host memory aligned to 64 bytes, from which a CopyStream copies; it is page-locked where the
-  // device needs that. Thread-safe. All blocks must be returned before the device is destroyed. The
-  // default is the heap.
+  // Returns host memory aligned to 64 bytes, from which a CopyStream copies; it is page-locked
+  // where the device needs that. Thread-safe. All blocks must be returned before the device is
+  // destroyed. The default is the heap.
   virtual std::pmr::memory_resource& PinnedMemory() const;
-  // The default is a stream whose copies are done when the calls return.
+  // Creates a queue of copies. The default is a stream whose copies are done when the calls return.
   virtual std::unique_ptr<CopyStream> NewCopyStream() const;
-  // The default copies with CopyToHost when Start is called.
+  // Creates a readback. The default copies with CopyToHost when Start is called.
   virtual std::unique_ptr<AsyncReadback> NewReadback() const;
 
-  // Captures calls of this device as a graph that can be launched again. The default is null: the
-  // device cannot capture, or an option disables it.
+  // Returns the object that captures calls of this device as a graph, which can be launched again.
+  // The default is null: the device cannot capture, or an option disables it.
   virtual const GraphCapture* capture() const { return nullptr; }
 
-  // Whether this device computes all of it in one pass, with what the description adds to the plain
-  // operation (relu, other). Asked before layers are fused; cheap. Unless overridden, yes.
+  // Returns whether this device computes all of it in one pass, with what the description adds to
+  // the plain operation (relu, other). Asked before layers are fused; cheap. The default is true.
   virtual bool Supports(const ConvDesc& desc) const;
   virtual bool Supports(const BatchNormDesc& desc) const;
 
@@ -121,27 +123,29 @@ class Device {
   virtual std::unique_ptr<LrnPrimitive> NewLrn(const LrnDesc& desc) const = 0;
   virtual std::unique_ptr<SoftmaxPrimitive> NewSoftmax(const SoftmaxDesc& desc) const = 0;
 
-  // Operations that need no primitive. Copy copies within the memory of this device.
+  // Copies within the memory of this device, as CopyDesc defines it. This and the following
+  // operations need no primitive.
   virtual void Copy(const CopyDesc& desc, const void* from, void* to) const = 0;
   // Copies `from` into `to`, which must have the same count; the storage types may differ.
   virtual void Convert(const ConstTensor& from, const Tensor& to) const = 0;
-  // to[c] += the sum over channel c of x, or of x * times if `times` is not null. `to` is f32; the
-  // tensors have one type. The order of the additions depends only on the shape.
+  // Adds to to[c] the sum over channel c of x, or of x * times if `times` is not null. `to` is f32;
+  // the tensors have one type. The order of the additions depends only on the shape.
   virtual void AddChannelSums(const ChannelSumsDesc& desc, const ConstTensor& x,
                               const ConstTensor* times, float* to) const = 0;
-  // The gradient of a ReLU, and of the bias before it, in one pass over memory: g = dy where y > 0,
-  // else 0; to[c] += the sum of g over channel c. g may be dy; all three are of one type and shape,
-  // `to` is f32. False, and nothing done, where that takes two passes: unless overridden, always.
+  // Computes the gradient of a ReLU, and of the bias before it, in one pass over memory: g = dy
+  // where y > 0, else 0; to[c] += the sum of g over channel c. g may be dy; all three are of one
+  // type and shape, `to` is f32. Returns false and does nothing where that takes two passes; this
+  // is the default.
   virtual bool ReluGradAndBiasGrad(const ChannelSumsDesc& /*desc*/, const ConstTensor& /*dy*/,
                                    const ConstTensor& /*y*/, const Tensor& /*g*/,
                                    float* /*to*/) const {
     return false;
   }
 
-  // Memory of kReductionScratch floats on the device for the partial sums that a reduction passes
-  // from its first kernel to its second; null on the CPU. The next reduction in the queue reuses
-  // it.
   static constexpr int64_t kReductionScratch = 1 << 16;
+  // Returns memory of kReductionScratch floats on the device for the partial sums that a reduction
+  // passes from its first kernel to its second; null on the CPU. The next reduction in the queue
+  // reuses it.
   virtual float* ReductionScratch() const { return nullptr; }
 };
 

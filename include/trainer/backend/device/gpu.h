@@ -35,6 +35,7 @@ struct GpuSupport {
   std::vector<std::string> missing;  // one sentence each, which says what to do
   std::vector<GpuInfo> gpus;
 };
+// Returns what a run on a GPU can use on this machine, and what is missing.
 GpuSupport FindGpus();
 
 struct GpuOptions {
@@ -48,13 +49,13 @@ struct GpuOptions {
   bool algorithm_file_asked = false;
 };
 
-// Throws kUnavailable if the GPU cannot be used; the message says what is missing or which GPUs
-// exist.
+// Creates a device that computes on GPU `options.id`. Throws kUnavailable if the GPU cannot be
+// used; the message says what is missing or which GPUs exist.
 std::unique_ptr<Device> MakeGpuDevice(const GpuOptions& options);
 
+struct GpuGroupOptions;
 // The functions that src/backend/cuda registers from a static object; a build without CUDA
 // registers none. They implement this header, device/gpu_communicator.h and device/gpu_monitor.h.
-struct GpuGroupOptions;
 struct GpuBackend {
   GpuSupport (*find)() = nullptr;
   std::unique_ptr<Device> (*make)(const GpuOptions& options) = nullptr;
@@ -69,6 +70,7 @@ struct GpuBackend {
                                                   std::string* note) = nullptr;
   std::unique_ptr<GpuMonitor> (*make_monitor)(const Device& device, std::string* why) = nullptr;
 };
+// Registers the functions; called before main().
 void SetGpuBackend(const GpuBackend& backend);
 
 }  // namespace trainer

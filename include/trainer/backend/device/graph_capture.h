@@ -16,7 +16,7 @@ class CapturedGraph {
   virtual ~CapturedGraph() = default;
   // Queues the whole sequence.
   virtual void Launch() = 0;
-  // Number of kernels, copies, fills and events.
+  // Returns the number of kernels, copies, fills and events.
   virtual int NumOperations() const = 0;
 };
 

@@ -34,8 +34,9 @@ class InputErrorFlag {
 #endif
   }
 
-  // Decode a word other than kNone.
+  // Returns the index in a word other than kNone.
   static int64_t IndexOf(uint64_t word) { return static_cast<int64_t>(word >> 32); }
+  // Returns the value in a word other than kNone.
   static float NumberOf(uint64_t word) {
     const auto bits = static_cast<uint32_t>(word);
     float number;

@@ -4,7 +4,7 @@
 
 namespace trainer {
 
-// "3.0.0, OpenMP threads"
+// Returns the version and the threads of the library: "3.0.0, OpenMP threads".
 std::string OneDnnVersion();
 
 }  // namespace trainer

@@ -14,7 +14,7 @@ inline int64_t MinChunk(int64_t work) {
   return std::max<int64_t>(1, parallel_for_internal::kGrain / std::max<int64_t>(1, work));
 }
 
-// Returns the same number for pieces of `bytes` each that are only copied.
+// Returns how many pieces of `bytes` bytes that are only copied justify a thread of their own.
 inline int64_t GrainOfBytes(int64_t bytes) {
   return std::max<int64_t>(1, (1 << 16) / std::max<int64_t>(1, bytes));
 }
@@ -24,6 +24,7 @@ inline int64_t GrainOfBytes(int64_t bytes) {
 struct CpuRow {
   int64_t index, length;
 
+  // Returns the sum of f(i) over the row.
   template <class F>
   HD float Sum(const F& f) const {
     float lane[16] = {};
@@ -42,7 +43,7 @@ struct CpuRow {
     return lane[0];
   }
 
-  // Returns -FLT_MAX for an empty row; ignores NaN elements.
+  // Returns the maximum of f(i) over the row; -FLT_MAX for an empty row. Ignores NaN.
   template <class F>
   HD float Max(const F& f) const {
     float lane[16];
@@ -63,6 +64,7 @@ struct CpuRow {
     return best;
   }
 
+  // Calls f(i) for each element i of the row.
   template <class F>
   HD void ForEach(const F& f) const {
     for (int64_t i = 0; i < length; ++i) f(i);

@@ -25,10 +25,13 @@ namespace map_internal {
 
 inline constexpr int kBlock = 256;
 
+// Returns how many blocks of threads a loop over n elements gets. They are at most 65536, so each
+// thread of a kernel loops over all elements that it must process.
 inline unsigned Blocks(int64_t n) {
   return static_cast<unsigned>(std::min<int64_t>((n + kBlock - 1) / kBlock, 1 << 16));
 }
 
+// Calls f(i) for each i of [0, n).
 template <class F>
 __global__ void ForEachKernel(F f, int64_t n) {
   const int64_t step = int64_t{gridDim.x} * blockDim.x;
@@ -39,6 +42,7 @@ __global__ void ForEachKernel(F f, int64_t n) {
 // cannot reorder them itself, because `out` may be one of the inputs.
 inline constexpr int kAhead = 4;
 
+// Sets out[i] = f(i, in[i]...) for each i of [0, n).
 template <class F, class T, class... Ts>
 __global__ void MapIndexedKernel(F f, int64_t n, T* out, const Ts*... in) {
   const int64_t step = int64_t{gridDim.x} * blockDim.x;
@@ -58,6 +62,7 @@ __global__ void MapIndexedKernel(F f, int64_t n, T* out, const Ts*... in) {
   }
 }
 
+// Calls f(p[i]...) with references for each i of [0, n).
 template <class F, class... Ts>
 __global__ void UpdateKernel(F f, int64_t n, Ts*... p) {
   const int64_t step = int64_t{gridDim.x} * blockDim.x;
@@ -120,6 +125,7 @@ void MapIndexed(const Device& device, F f, const Tensor& out, const Ins&... ins)
 
 namespace map_internal {
 
+// Lets MapIndexed call a functor of Map, which does not take the index.
 template <class F>
 struct WithoutIndex {
   F f;

@@ -19,6 +19,7 @@ struct Blocks {
   const T* x;
   T* y;
 
+  // Processes elements [run, run + 1) * 4 * kBlocks.
   HD void operator()(int64_t run) const {
     uint32_t words[4 * kBlocks];
     const uint32_t now = *pass;
@@ -41,6 +42,7 @@ struct Tail {
   T* y;
   int64_t start;
 
+  // Processes element start + k.
   HD void operator()(int64_t k) const {
     const int64_t i = start + k;
     Store(y[i], f(PhiloxWord(key, *pass, static_cast<uint64_t>(i)), Load(x[i])));

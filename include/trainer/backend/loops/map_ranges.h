@@ -10,6 +10,7 @@ namespace trainer {
 
 namespace map_internal {
 
+// Calls f for the range of one element.
 template <class F>
 struct RangeOfOne {
   F f;

@@ -24,10 +24,13 @@ namespace trainer {
 #ifdef TRAINER_DEVICE_CODE
 namespace map_internal {
 
+// One row on a GPU, with the functions of CpuRow. Each of the 32 threads of a warp has this object
+// with its own `lane`, and all of them must make the same calls.
 struct WarpRow {
   int64_t index, length;
   int lane;
 
+  // Returns the sum to all threads.
   template <class F>
   __device__ float Sum(const F& f) const {
     float sum = 0;
@@ -48,12 +51,14 @@ struct WarpRow {
   __device__ void ForEach(const F& f) const {
     for (int64_t i = lane; i < length; i += 32) f(i);
   }
+  // Runs f on one thread of the warp.
   template <class F>
   __device__ void Once(const F& f) const {
     if (lane == 0) f();
   }
 };
 
+// Calls f(row) for each row, with one warp per row.
 template <class F>
 __global__ void RowsKernel(F f, int64_t rows, int64_t length) {
   const int64_t warps = int64_t{gridDim.x} * blockDim.x / 32;

@@ -13,10 +13,12 @@ namespace trainer {
 namespace segments_internal {
 
 #ifdef TRAINER_DEVICE_CODE
+// Four floats that are read or written at once.
 struct alignas(16) Four {
   float x[4];
 };
 
+// Writes the new value of element i of a weight to its packed copy.
 __device__ inline void StoreCopy(const PackedWeight& copy, int64_t i, float value) {
   const int64_t at = copy.form.PackedIndex(i);
   switch (copy.form.dtype) {
@@ -29,6 +31,7 @@ __device__ inline void StoreCopy(const PackedWeight& copy, int64_t i, float valu
   }
 }
 
+// Calls step with references to element k of each array.
 template <int kArrays, class Step, size_t... A>
 __device__ void CallStep(const Step& step, Four (&values)[kArrays], int k,
                          std::index_sequence<A...>) {
@@ -73,7 +76,8 @@ __global__ void __launch_bounds__(map_internal::kBlock, 3)
   }
 }
 
-// Called by the whole block of a chunk: sums term(i) over the chunk's elements.
+// Sets *partial to the sum of term(i) over the elements of a chunk. Called by all threads of a
+// block.
 template <class Term>
 __device__ void SumChunk(const Term& term, const TensorChunk& chunk, float* partial) {
   float sum = 0;
@@ -84,6 +88,8 @@ __device__ void SumChunk(const Term& term, const TensorChunk& chunk, float* part
   __syncthreads();
 }
 
+// Each block sums fs_m(segment)(k) over the elements k of chunk first + blockIdx.x, for each m,
+// and writes the sums to partials[chunk][m].
 template <class... Fs>
 __global__ void __launch_bounds__(map_internal::kBlock)
     SumChunksKernel(const TensorChunk* chunks, const TensorTuple* list, int first, float* partials,
@@ -94,7 +100,8 @@ __global__ void __launch_bounds__(map_internal::kBlock)
   (SumChunk(fs(list[chunk.segment]), chunk, to++), ...);
 }
 
-// Each block adds up one sum of one segment.
+// Block (x, y) sets element first + x of out0 (y = 0) or out1 (y = 1) to the sum of that segment:
+// it adds the sums of its chunks as doubles.
 template <int kThreads>
 __global__ void __launch_bounds__(kThreads)
     SumSegmentKernel(const int32_t* first_chunks, const float* partials, int first, float* out0,
@@ -110,16 +117,20 @@ __global__ void __launch_bounds__(kThreads)
 }
 #endif
 
+// Calls step with references to element i of each array, for each i of [0, count).
 template <class Step, class... Ts>
 void UpdateOnCpu(int64_t count, Step step, Ts*... p) {
   ParallelFor(
       count, [=](int64_t i) __attribute__((always_inline)) { step(p[i]...); });
 }
+// Calls step with references to element i of each of the first sizeof...(A) arrays of a segment,
+// for each i.
 template <class Step, size_t... A>
 void UpdateOnCpu(const TensorTuple& segment, const Step& step, std::index_sequence<A...>) {
   UpdateOnCpu(segment.count, step, segment.array[A]...);
 }
 
+// Writes element i of a weight to its packed copy.
 template <class T>
 struct PutCopy {
   PackedLayout form;
@@ -128,6 +139,7 @@ struct PutCopy {
   HD void operator()(int64_t i) const { Store(to[form.PackedIndex(i)], from[i]); }
 };
 
+// Writes the first array of a segment to its packed copy.
 inline void CopyOnCpu(const TensorTuple& segment, const PackedWeight& copy) {
   DispatchCpuDtype(copy.form.dtype, [&](auto tag) {
     using T = typename decltype(tag)::Type;
@@ -164,9 +176,9 @@ void MultiTensorApply(const Device& device, const TensorList& segments, int firs
   }
 }
 
-// For each segment i of [first, last) and each sum m, sets out[m][i] to the sum of f(k) over the
-// segment's elements k, where f = fs_m(segment i). Each segment is summed in chunks, whose sums are
-// added as doubles, so the order of the additions depends only on the list.
+// Sums per segment: out[m][i] is the sum over the elements k of segment i of f(k), where f =
+// fs_m(segment i), for each i of [first, last). `out` is on the device. Each segment is summed in
+// chunks, whose sums are added as doubles, so the order of the additions depends only on the list.
 template <class... Fs>
 void MultiTensorReduce(const Device& device, const TensorList& segments, int first, int last,
                        float* const (&out)[sizeof...(Fs)], Fs... fs) {

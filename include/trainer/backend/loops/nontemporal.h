@@ -17,7 +17,8 @@ namespace trainer {
 // last-level cache, but little of a 16 MiB array.
 inline constexpr int64_t kStreamBytes = int64_t{12} << 20;
 
-// Whether to stream an output of `bytes` bytes at `to`, written in pieces of `piece` bytes.
+// Returns whether to stream an output of `bytes` bytes at `to`, written in pieces of `piece` bytes:
+// it is large, and `to` and all pieces are aligned to 16 bytes.
 inline bool Streams(const void* to, int64_t bytes, int64_t piece) {
   return bytes >= kStreamBytes && piece % 16 == 0 && reinterpret_cast<uintptr_t>(to) % 16 == 0;
 }
@@ -28,6 +29,7 @@ inline void StreamFence() { _mm_sfence(); }
 
 namespace stream_internal {
 
+// Copies 16 bytes with one streaming store.
 __attribute__((always_inline)) inline void StreamPart(void* to, const void* from) {
   __m128i part;
   std::memcpy(&part, from, sizeof(part));

@@ -39,6 +39,8 @@ void LoopBase(int64_t begin, int64_t end, Body body) {
   for (int64_t i = begin; i < end; ++i) body(i);
 }
 
+// Calls body(i) for each i of [begin, end) on this thread, in the loop for the best instruction set
+// of the processor.
 template <class Body>
 void Loop(int64_t begin, int64_t end, Body body) {
   static const CpuIsa isa = DetectCpuIsa();

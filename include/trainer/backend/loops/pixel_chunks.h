@@ -17,7 +17,7 @@ struct PixelChunks {
   int64_t chunks = 1, chunk_rows = 1;
 };
 
-// Makes one chunk of the pixels of each item.
+// Makes one chunk of the pixels of each item of the batch, for statistics per item.
 inline PixelChunks PerItemChunks(const Shape& shape) {
   const Rows rows = AxisRows(shape, 1);
   return {rows, shape[0], shape.Count(2)};
@@ -38,7 +38,8 @@ struct InverseRoot {
   HD void operator()(int64_t i) const { variance[i] = 1 / sqrtf(variance[i] + eps); }
 };
 
-// Row functor for MapRows, with one row per pixel.
+// Calls f(offset in memory, channel, chunk * channels + channel) for each channel of a pixel: a
+// functor for MapRows, with one row per pixel.
 template <class F>
 struct PixelStep {
   F f;

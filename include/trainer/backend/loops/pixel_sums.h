@@ -11,6 +11,8 @@ namespace pixel_sums_internal {
 
 inline constexpr int kLanes = 16;
 
+// Sums up to kLanes neighbouring channels of a chunk on the CPU. `groups` is the number of such
+// groups of channels; task t is group t % groups of chunk t / groups.
 template <class F>
 struct ChunkSums {
   F f;
@@ -74,7 +76,8 @@ __global__ void ChunkSumsKernel(F f, PixelChunks in, float* out) {
 }  // namespace pixel_sums_internal
 
 // Sets out[chunk][channel] to the sum of f(offset in memory, channel, chunk * channels + channel)
-// over the chunk's pixels.
+// over the chunk's pixels. `out` is on the device. The order of the additions depends only on the
+// shape and the kind of device.
 template <class F>
 void SumChunks(const Device& device, const PixelChunks& in, F f, float* out) {
 #ifdef TRAINER_DEVICE_CODE
@@ -99,7 +102,8 @@ void SumChunks(const Device& device, const PixelChunks& in, F f, float* out) {
   }
 }
 
-// Calls f(offset in memory, channel, chunk * channels + channel) for every element.
+// Calls f(offset in memory, channel, chunk * channels + channel) for every element. The calls must
+// not depend on each other.
 template <class F>
 void ForEachPixel(const Device& device, const PixelChunks& in, F f) {
   MapRows(device, in.rows.count, in.rows.length, PixelStep<F>{f, in});

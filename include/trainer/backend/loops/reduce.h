@@ -11,6 +11,8 @@ inline constexpr int64_t kChunks = 512;
 static_assert(kChunks <= Device::kReductionScratch);
 
 #ifdef TRAINER_DEVICE_CODE
+// Returns the sum over all threads of the block, to each of them. Called by all threads; a second
+// call needs a __syncthreads() before it.
 template <class S>
 __device__ S SumOfBlock(S sum) {
   __shared__ S warps[32];
@@ -22,7 +24,7 @@ __device__ S SumOfBlock(S sum) {
   return all;
 }
 
-// Each block sums one chunk.
+// Sets partial[b] to the sum of f(i) over chunk b, with a block per chunk.
 template <class F>
 __global__ void ChunksKernel(F f, int64_t n, int64_t chunk, float* partial) {
   const int64_t begin = blockIdx.x * chunk, end = begin + chunk < n ? begin + chunk : n;
@@ -32,6 +34,7 @@ __global__ void ChunksKernel(F f, int64_t n, int64_t chunk, float* partial) {
   if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
 
+// One block adds the sums of all chunks as doubles and writes the scaled total.
 template <int kThreads>
 __global__ void TotalKernel(const float* partial, int64_t chunks, float scale, float* out) {
   double sum = 0;
@@ -40,6 +43,8 @@ __global__ void TotalKernel(const float* partial, int64_t chunks, float scale, f
   if (threadIdx.x == 0) *out = static_cast<float>(sum) * scale;
 }
 
+// Implements ReduceSum on a GPU with two kernels, which pass the chunks' sums in the device's
+// ReductionScratch.
 template <class F>
 void CudaReduceSum(const Device& device, int64_t n, F f, int64_t chunk, float scale, float* out) {
   const int64_t chunks = (n + chunk - 1) / chunk;

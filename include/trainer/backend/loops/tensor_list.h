@@ -41,8 +41,11 @@ class TensorList {
   const TensorTuple* list() const { return static_cast<const TensorTuple*>(list_.get()); }
   const TensorChunk* chunks() const { return static_cast<const TensorChunk*>(chunks_.get()); }
   float* partials() const { return static_cast<float*>(partials_.get()); }
-  // The index of each segment's first chunk, followed by the number of all chunks.
+  // Returns, in the device's memory, the index of each segment's first chunk, followed by the
+  // number of all chunks.
   const int32_t* first_chunks() const { return static_cast<const int32_t*>(firsts_.get()); }
+  // Returns the index of a segment's first chunk, on the host; of segment size(), the number of all
+  // chunks.
   int FirstChunk(int segment) const { return first_chunk_[static_cast<size_t>(segment)]; }
 
  private:
@@ -51,6 +54,7 @@ class TensorList {
     void operator()(void* memory) const { device->Free(memory); }
   };
   using Memory = std::unique_ptr<void, Free>;
+  // Returns a copy of host memory on the device.
   Memory Copy(const Device& device, const void* from, size_t bytes) const;
 
   std::vector<TensorTuple> segments_;

@@ -12,6 +12,7 @@ namespace trainer {
 // not null, which needs a device that computes in host memory.
 class DeviceFloats {
  public:
+  // Allocates `count` floats and sets them to 0. Throws kResource if the device has no room.
   DeviceFloats(const Device& device, size_t count, std::pmr::memory_resource* from = nullptr)
       : device_(&device),
         count_(count),
@@ -20,6 +21,7 @@ class DeviceFloats {
               {&device, from, count * sizeof(float)}) {
     Clear();
   }
+  // Sets all elements to 0.
   void Clear() { device_->Zero(data_.get(), count_ * sizeof(float)); }
 
   float* data() const { return static_cast<float*>(data_.get()); }

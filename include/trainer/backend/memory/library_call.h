@@ -13,7 +13,7 @@ class InLibraryCall {
   InLibraryCall(const InLibraryCall&) = delete;
   InLibraryCall& operator=(const InLibraryCall&) = delete;
 
-  // Whether any thread is inside a library.
+  // Returns whether any thread is inside a library.
   static bool Active() { return depth_.load(std::memory_order_relaxed) > 0; }
 
  private:

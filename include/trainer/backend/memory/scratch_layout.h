@@ -10,6 +10,7 @@ namespace trainer {
 // Arrays start at multiples of this: the size of a cache line, which satisfies every device.
 inline constexpr size_t kMemoryAlign = 64;
 
+// Rounds up to a multiple of kMemoryAlign.
 inline size_t AlignedBytes(size_t bytes) {
   return (bytes + kMemoryAlign - 1) / kMemoryAlign * kMemoryAlign;
 }
@@ -19,6 +20,8 @@ template <class T>
 struct ScratchRegion {
   size_t offset = 0;
 
+  // Returns the array. `memory` starts at a multiple of kMemoryAlign and has at least the layout's
+  // Bytes().
   T* At(std::span<std::byte> memory) const { return reinterpret_cast<T*>(memory.data() + offset); }
 };
 
@@ -26,6 +29,7 @@ struct ScratchRegion {
 // empty.
 class ScratchLayout {
  public:
+  // Adds an array of `count` elements after the others.
   template <class T>
   ScratchRegion<T> Add(int64_t count) {
     const ScratchRegion<T> slot{bytes_};

@@ -56,24 +56,27 @@ struct BatchNormGradients {
 // tensors that differ from the planned shape or type.
 class BatchNormPrimitive : public Primitive {
  public:
+  // Returns the size of the memory that must be kept from Forward to Backward.
   virtual size_t WorkspaceBytes() const = 0;
   virtual size_t ScratchBytes() const = 0;
+  // Returns the arrays of the statistics in a workspace of WorkspaceBytes().
   virtual BatchNormStats StatsIn(std::span<std::byte> workspace) const = 0;
 
-  // From now on Backward calls `join` between its two passes, unless the moments are stored or dx
-  // is not requested. `means` has 2 C means over the batch, on the device: of the gradients of z *
-  // scale and of their products with z. `join` may replace them by the means over a larger batch,
-  // from which dx is then computed; dscale and dshift use this batch alone. Does nothing on a
-  // device that only plans.
+  // Sets the function `join`, which Backward calls from now on between its two passes, unless the
+  // moments are stored or dx is not requested. `means` has 2 C means over the batch, on the device:
+  // of the gradients of z * scale and of their products with z. `join` may replace them by the
+  // means over a larger batch, from which dx is then computed; dscale and dshift use this batch
+  // alone. Does nothing on a device that only plans.
   virtual void SetStatsAllReduce(std::function<void(float* means, int64_t count)> /*join*/) {}
 
-  // at.mean and at.inverse = the mean and the variance, over N and the axes after C, of x.
+  // Sets at.mean and at.inverse to the mean and the variance of x, over N and the axes after C.
   virtual void Moments(ConstTensor x, const BatchNormStats& at, std::span<std::byte> scratch) = 0;
   // Writes y and completes `at`, whose mean and variance must be set. y may be x if Backward reads
   // only y.
   virtual void Forward(const BatchNormTensors& in, const BatchNormStats& at) = 0;
   // Writes y again from the statistics that Forward left in `at`.
   virtual void Recompute(const BatchNormTensors& in, const BatchNormStats& at) = 0;
+  // Computes the gradients that `in` asks for. `at` holds the statistics that Forward left.
   virtual void Backward(const BatchNormGradients& in, const BatchNormStats& at,
                         std::span<std::byte> scratch) = 0;
 };

@@ -12,7 +12,8 @@ namespace trainer {
 struct ChannelSumsDesc {
   int64_t outer = 1, channels = 1, inner = 1;
 
-  // Takes `axis` as the channels. An image's channels are neighbours in memory: inner is 1.
+  // Returns the description for sums along `axis` as the channels. An image's channels are
+  // neighbours in memory: inner is 1.
   static ChannelSumsDesc Of(const Shape& shape, int axis) {
     const Rows rows = AxisRows(shape, axis);
     return {rows.count / std::max<int64_t>(1, rows.inner), rows.length, rows.inner};

@@ -41,20 +41,23 @@ struct ConvDesc {
 class ConvPrimitive : public Primitive {
  public:
   virtual size_t ScratchBytes() const = 0;  // the maximum over the calls below
+  // Writes y, with the bias if the description has one, and max(0, y) in its place if it asks for
+  // that.
   virtual void Forward(ConstTensor x, const float* weight, const float* bias, Tensor y,
                        std::span<std::byte> scratch) = 0;
-  // Adds to dweight, and to dbias unless it is null.
+  // Adds the gradient of the weight to dweight, and the gradient of the bias to dbias unless it is
+  // null.
   virtual void BackwardWeight(ConstTensor x, ConstTensor dy, float* dweight, float* dbias,
                               std::span<std::byte> scratch) = 0;
-  // Overwrites dx.
+  // Overwrites dx with the gradient of x.
   virtual void BackwardData(ConstTensor dy, const float* weight, Tensor dx,
                             std::span<std::byte> scratch) = 0;
 
-  // The layout of the packed weights that the primitive multiplies by, or nothing if it uses the
-  // weights as they are. Without UsePackedWeight it packs them in each call.
+  // Returns the layout of the packed weights that the primitive multiplies by, or nothing if it
+  // uses the weights as they are. Without UsePackedWeight it packs them in each call.
   virtual std::optional<PackedLayout> packed_layout() const { return std::nullopt; }
-  // From now on, calls use `copy`, the packed weights on the device (aligned to 64 bytes), whenever
-  // *holds is true. Both must outlive the primitive.
+  // Makes calls from now on use `copy`, the packed weights on the device (aligned to 64 bytes),
+  // whenever *holds is true. Both must outlive the primitive.
   virtual void UsePackedWeight(const void* /*copy*/, const bool* /*holds*/) {}
   // Allows a faster primitive that gives 0 for NaN, as a ReLU of max(0, y) does, in all calls from
   // now on. Without this call the primitive keeps NaN.
@@ -67,8 +70,8 @@ class ConvPrimitive : public Primitive {
   virtual void AllowDroppedNan() {}
 };
 
-// The definition in plain loops, for any number of axes. It is the reference of the tests and the
-// last candidate of the selection.
+// Makes the definition in plain loops, for any number of axes. It is the reference of the tests and
+// the last candidate of the selection.
 std::unique_ptr<ConvPrimitive> MakeReferenceConv(const ConvDesc& desc);
 
 }  // namespace trainer

@@ -20,6 +20,7 @@ struct GemmDesc {
   DType out_dtype = DType::kF32;  // type of C
 };
 
+// Made by Device::NewGemm; used by one thread at a time.
 class GemmPrimitive : public Primitive {
  public:
   virtual size_t ScratchBytes() const { return 0; }

@@ -27,9 +27,10 @@ struct LrnDesc {
 // from the planned shape or type. The sums are float.
 class LrnPrimitive : public Primitive {
  public:
-  // Size of the memory that must be kept from Forward to Backward.
+  // Returns the size of the memory that must be kept from Forward to Backward.
   virtual size_t WorkspaceBytes() const { return 0; }
   virtual size_t ScratchBytes() const { return 0; }  // for Backward
+  // Writes y, and keeps in the workspace what Backward needs.
   virtual void Forward(ConstTensor x, Tensor y, std::span<std::byte> workspace) = 0;
   // Sets dx = dy * base^-beta - 2 * factor * beta * x * (the sum over the neighbours of dy * x *
   // base^(-beta - 1)), with base = k + factor * s. Overwrites dx, which must be neither x nor dy.

@@ -14,7 +14,7 @@ struct PackedLayout {
   int64_t rows = 0, a = 1, b = 1;
 
   int64_t Count() const { return rows * a * b; }
-  // Where element i of the array is in the copy.
+  // Returns the index in the packed copy of element i of the array.
   HD int64_t PackedIndex(int64_t i) const {
     const auto at = static_cast<uint32_t>(i), first = static_cast<uint32_t>(a),
                second = static_cast<uint32_t>(b);

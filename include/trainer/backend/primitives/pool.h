@@ -28,20 +28,23 @@ struct PoolDesc {
   Shape OutShape() const { return {batch, channels, out_h, out_w}; }
 };
 
+// Made by Device::NewPool; used by one thread at a time. A device's primitive throws kInternal for
+// tensors that differ from the planned shape or type.
 class PoolPrimitive : public Primitive {
  public:
-  // Size of the memory that must be kept from Forward to Backward: the winners of a max pool. 0 for
-  // an average.
+  // Returns the size of the memory that must be kept from Forward to Backward: the winners of a max
+  // pool. 0 for an average.
   virtual size_t WorkspaceBytes() const = 0;
+  // Writes y and, for a max pool in training, the winners.
   virtual void Forward(ConstTensor x, Tensor y, std::span<std::byte> workspace) = 0;
-  // Overwrites dx.
+  // Overwrites dx with the gradient of x.
   virtual void Backward(ConstTensor dy, Tensor dx, std::span<const std::byte> workspace) = 0;
   // Max only, after Forward. Writes the winner's index h * W + w in the input plane as float,
   // shaped like y; -1 for an empty window.
   virtual void ArgMax(std::span<const std::byte> workspace, Tensor mask) = 0;
 };
 
-// Plain loops in the order of the definition: the reference of the tests.
+// Makes a pool of plain loops in the order of the definition: the reference of the tests.
 std::unique_ptr<PoolPrimitive> MakeReferencePool(const PoolDesc& desc);
 
 }  // namespace trainer

@@ -17,7 +17,7 @@ struct SoftmaxDesc {
 // differ from the planned shape or type.
 class SoftmaxPrimitive : public Primitive {
  public:
-  // y may be x.
+  // Sets y to the softmax of x; y may be x.
   virtual void Forward(ConstTensor x, Tensor y) = 0;
   // Sets dx_i = y_i * (dy_i - sum_j dy_j * y_j); dx may be dy.
   virtual void Backward(ConstTensor y, ConstTensor dy, Tensor dx) = 0;

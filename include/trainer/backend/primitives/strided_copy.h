@@ -41,6 +41,7 @@ struct CopyDesc {
     return *this;
   }
 
+  // Returns the number of elements that are copied.
   int64_t Count() const {
     int64_t count = 1;
     for (int a = 0; a < axes; ++a) count *= length[a];

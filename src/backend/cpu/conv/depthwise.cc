@@ -30,6 +30,8 @@ struct Operands {
   bool stream;
 };
 
+// The forward pass, or the data gradient if `back`: both compute each target pixel from a window of
+// source pixels.
 class DepthwisePass {
  public:
   DepthwisePass(const ConvDesc& desc, bool back)
@@ -48,6 +50,7 @@ class DepthwisePass {
 
   size_t ScratchBytes() const { return (kTaps + 2) * channels_ * sizeof(float); }
 
+  // Packs the weights to (9, C) in scratch, then computes all targets. `bias` is null for 0.
   void Run(const void* source, const float* weight, const float* bias, void* target,
            std::span<std::byte> scratch) const {
     float* packed = reinterpret_cast<float*>(scratch.data());
@@ -74,8 +77,10 @@ class DepthwisePass {
   }
 
  private:
+  // Returns the number of lines of all target images.
   int64_t TargetLines() const { return batch_ * static_cast<int64_t>(rows_.size()); }
 
+  // Computes all target lines, window by window, for stride S.
   template <class T, class V, int S, bool kBack>
   void RunLines(const Operands& operands) const {
     const auto line = [ =, this ](int64_t at) __attribute__((always_inline)) {
@@ -102,7 +107,8 @@ class DepthwisePass {
     ParallelLanes<V>(TargetLines(), MinChunk(target_width_ * channels_), operands.stream, line);
   }
 
-  // Writes the targets [begin, end) of a window.
+  // Computes the targets of a window for all channels and writes those in [begin, end), which
+  // excludes targets outside the line.
   template <class T, class V, class Window>
   TRAINER_INLINE void RunTile(const T* const (&sources)[3][Window::kSources],
                               const Operands& operands, T* target, int64_t begin,
@@ -152,6 +158,7 @@ class DepthwisePass {
   int64_t source_width_, source_image_, target_width_;
 };
 
+// DepthwisePass over y, then a pass for the ReLU if there is one.
 class DepthwiseForward final : public ConvForward {
  public:
   explicit DepthwiseForward(const ConvDesc& desc)
@@ -176,6 +183,7 @@ class DepthwiseForward final : public ConvForward {
   DepthwisePass pass_;
 };
 
+// DepthwisePass over dx.
 class DepthwiseBackwardData final : public ConvBackwardData {
  public:
   explicit DepthwiseBackwardData(const ConvDesc& desc) : pass_(desc, true) {}
@@ -190,10 +198,12 @@ class DepthwiseBackwardData final : public ConvBackwardData {
   DepthwisePass pass_;
 };
 
+// Accepts a convolution unless DepthwiseRefuses gives a reason.
 KernelOrReason<ConvForward> TakeDepthwiseForward(const Device&, const ConvDesc& desc) {
   if (auto why = DepthwiseRefuses(desc); !why.empty()) return Unsupported{why};
   return std::make_unique<DepthwiseForward>(desc);
 }
+// Accepts a convolution unless DepthwiseRefuses gives a reason.
 KernelOrReason<ConvBackwardData> TakeDepthwiseData(const Device&, const ConvDesc& desc) {
   if (auto why = DepthwiseRefuses(desc); !why.empty()) return Unsupported{why};
   return std::make_unique<DepthwiseBackwardData>(desc);

@@ -41,13 +41,15 @@ struct DepthwiseWindow {
     const bool meets = kBack || (i >= k && (i - k) % S == 0);
     return meets && at >= 0 && at < kTargets ? at : -1;
   }
-  // FirstTarget returns the target at which the first window of a line begins, FirstSource the
-  // first source of the window at `target`. TargetOf is valid relative to these.
+  // Returns the target at which the first window of a line begins: 0, or -1 for a data gradient
+  // with stride 2 and an odd pad, because target + pad must be even. TargetOf is valid relative to
+  // this and FirstSource.
   static int64_t FirstTarget(int64_t pad) { return kBack && S == 2 && pad % 2 != 0 ? -1 : 0; }
+  // Returns the first source of the window that begins at `target`; it may be outside the line.
   static int64_t FirstSource(int64_t target, int64_t pad) {
     return kBack ? (target + pad - 2) / S : target * S - pad;
   }
-  // Whether the sources of row r of the kernel were not already read for the previous line.
+  // Returns whether the sources of row r of the kernel were not already read for the previous line.
   static constexpr bool IsNew(int r) { return kBack ? r == 0 : r >= 3 - S; }
 };
 
@@ -56,7 +58,9 @@ struct DepthwiseWindow {
 struct DepthwiseRows {
   int64_t at[3];
 };
+// Returns the rows of x for each row of y.
 std::vector<DepthwiseRows> ForwardRows(const ConvDesc& desc);
+// Returns the rows of dy for each row of dx.
 std::vector<DepthwiseRows> BackwardRows(const ConvDesc& desc);
 
 }  // namespace trainer::cpu

@@ -6,7 +6,8 @@
 namespace trainer::cpu {
 namespace {
 
-// Each part sums its lines into its own gradient; the parts are then added in a fixed order.
+// Computes the gradients of the weight and the bias. Each part sums its lines into its own
+// gradient; the parts are then added in a fixed order.
 class DepthwiseBackwardWeight final : public ConvBackwardWeight {
  public:
   explicit DepthwiseBackwardWeight(const ConvDesc& desc)
@@ -35,12 +36,12 @@ class DepthwiseBackwardWeight final : public ConvBackwardWeight {
         (this->*run)(x, dy, sums);
       });
     });
-    for (int tap = 0; tap < kTaps; ++tap) TreeSum(sums + tap * wide_, dweight + tap, kTaps);
-    if (desc_.bias && dbias != nullptr) TreeSum(sums + kTaps * wide_, dbias, 1);
+    for (int tap = 0; tap < kTaps; ++tap) AddParts(sums + tap * wide_, dweight + tap, kTaps);
+    if (desc_.bias && dbias != nullptr) AddParts(sums + kTaps * wide_, dbias, 1);
   }
 
  private:
-  // Number of floats in a part's sums: (9 + 1, C wide), where the last row sums dy.
+  // Returns the number of floats in a part's sums: (9 + 1, C wide), where the last row sums dy.
   int64_t Part() const { return (kTaps + 1) * wide_; }
 
   template <class V>
@@ -48,6 +49,7 @@ class DepthwiseBackwardWeight final : public ConvBackwardWeight {
     typename V::F of[kTaps + 1];
   };
 
+  // Computes the sums of all parts, one per thread, for stride S.
   template <class T, class V, int S>
   void RunParts(const void* x, const void* dy, float* sums) const {
     const auto part = [ =, this ](int64_t p) __attribute__((always_inline)) {
@@ -71,6 +73,7 @@ class DepthwiseBackwardWeight final : public ConvBackwardWeight {
   // Pixels that are summed in registers before the sums are stored: enough to make the stores
   // cheap, and few enough to stay in the nearest caches while all channels pass over them.
   static constexpr int64_t kTileWidth = 14;
+  // Returns the number of lines of a tile: several if they are not longer than kTileWidth.
   int64_t TileLines() const { return std::max<int64_t>(1, 2 * kTileWidth / out_width_); }
 
   // Adds the contribution of pixels [begin, begin + kTileWidth) of `count` lines.
@@ -85,7 +88,7 @@ class DepthwiseBackwardWeight final : public ConvBackwardWeight {
         AddLine<T, V, S>(image + c, rows[i], grads + i * out_width_ * channels_ + c, begin, end,
                          sum);
       }
-      for (int k = 0; k <= kTaps; ++k) Add<V>(sum.of[k], sums + k * wide_ + block);
+      for (int k = 0; k <= kTaps; ++k) AddVector<V>(sum.of[k], sums + k * wide_ + block);
     }
   }
 
@@ -129,16 +132,17 @@ class DepthwiseBackwardWeight final : public ConvBackwardWeight {
     }
   }
 
+  // Adds a vector to `to` in memory.
   template <class V>
-  static TRAINER_INLINE void Add(const typename V::F& value, float* to) {
+  static TRAINER_INLINE void AddVector(const typename V::F& value, float* to) {
     typename V::F sum;
     V::LoadTo(sum, to);
     V::StoreTo(to, sum + value);
   }
 
-  // Adds a row of the sums over all parts. The last vector of a wide row ends with the last
-  // channel.
-  void TreeSum(const float* sums, float* to, int64_t step) const {
+  // Adds a row of the sums of all parts, in the order of the parts, to to[c * step]. The last
+  // vector of a wide row ends with the last channel.
+  void AddParts(const float* sums, float* to, int64_t step) const {
     for (int64_t c = 0; c < channels_; ++c) {
       const int64_t at = c < wide_ - lanes_ ? c : c + wide_ - channels_;
       float sum = 0;
@@ -155,6 +159,7 @@ class DepthwiseBackwardWeight final : public ConvBackwardWeight {
   std::vector<DepthwiseRows> rows_;  // by row of dy
 };
 
+// Accepts a convolution unless DepthwiseRefuses gives a reason.
 KernelOrReason<ConvBackwardWeight> TakeDepthwiseWeight(const Device&, const ConvDesc& desc) {
   if (auto why = DepthwiseRefuses(desc); !why.empty()) return Unsupported{why};
   return std::make_unique<DepthwiseBackwardWeight>(desc);

@@ -7,13 +7,14 @@
 namespace trainer::cpu {
 namespace {
 
-// Whether oneDNN 2.6.3 computes this wrongly in bf16, as comparisons of random shapes with the
-// reference have shown: it fails for data gradients of 1 x 1 kernels with an odd number of outputs,
-// and for weight gradients with a stride if the kernel is as long as the unpadded input or longer.
+// Returns whether oneDNN 2.6.3 computes the data gradient wrongly in bf16, as comparisons of random
+// shapes with the reference have shown: it fails for 1 x 1 kernels with an odd number of outputs.
 bool WrongBf16Data(const ConvDesc& desc) {
   return desc.dtype == DType::kBF16 && desc.out_channels / desc.group % 2 != 0 &&
          std::all_of(desc.kernel.begin(), desc.kernel.end(), [](int64_t k) { return k == 1; });
 }
+// Returns whether oneDNN 2.6.3 computes the weight gradient wrongly in bf16: it fails with a stride
+// if the kernel is as long as the unpadded input or longer.
 bool WrongBf16Weight(const ConvDesc& desc) {
   for (size_t i = 0; i < desc.in.size() && desc.dtype == DType::kBF16; ++i) {
     const int64_t reach = desc.dilation[i] * (desc.kernel[i] - 1) + 1;
@@ -22,9 +23,9 @@ bool WrongBf16Weight(const ConvDesc& desc) {
   return false;
 }
 
-// Images try our layout first, other ranks the library's, because it has fast kernels only for
-// channels-last and blocked layouts.
-std::vector<ConvLayout> Layouts(const ConvDesc& desc, bool wrong_bf16) {
+// Returns the layouts to try, the most likely first. Images try our layout first, other ranks the
+// library's, because it has fast kernels only for channels-last and blocked layouts.
+std::vector<ConvLayout> LayoutsToTry(const ConvDesc& desc, bool wrong_bf16) {
   if (wrong_bf16) return {ConvLayout::kFloat};
   std::vector<ConvLayout> layouts = {ConvLayout::kLibrary, ConvLayout::kOurs};
   if (desc.in.size() == 2) std::swap(layouts[0], layouts[1]);
@@ -48,13 +49,16 @@ KernelOrReason<Step> FirstKernel(const ConvDesc& desc, const std::vector<ConvLay
   return Unsupported{"it has only reference loops for this"};
 }
 
+// Accepts every forward pass for which oneDNN has a kernel other than its reference loops.
 KernelOrReason<ConvForward> TakeLibraryForward(const Device&, const ConvDesc& desc) {
   return FirstKernel<ConvForward>(desc, LayoutsForForward(desc),
                                   [](const auto&... how) { return MakeOneDnnForward(how...); });
 }
+// Accepts every data gradient for which oneDNN has a kernel other than its reference loops.
 KernelOrReason<ConvBackwardData> TakeLibraryData(const Device&, const ConvDesc& desc) {
   return FirstKernel<ConvBackwardData>(desc, LayoutsForData(desc), MakeOneDnnBackwardData);
 }
+// Accepts every weight gradient for which oneDNN has a kernel other than its reference loops.
 KernelOrReason<ConvBackwardWeight> TakeLibraryWeight(const Device&, const ConvDesc& desc) {
   return FirstKernel<ConvBackwardWeight>(desc, LayoutsForWeight(desc), MakeOneDnnBackwardWeight);
 }
@@ -69,12 +73,14 @@ const RegisterConvKernel<ConvBackwardWeight> kConvLibraryWeight({DeviceKind::kCp
 
 }  // namespace
 
-std::vector<ConvLayout> LayoutsForForward(const ConvDesc& desc) { return Layouts(desc, false); }
+std::vector<ConvLayout> LayoutsForForward(const ConvDesc& desc) {
+  return LayoutsToTry(desc, false);
+}
 std::vector<ConvLayout> LayoutsForData(const ConvDesc& desc) {
-  return Layouts(desc, WrongBf16Data(desc));
+  return LayoutsToTry(desc, WrongBf16Data(desc));
 }
 std::vector<ConvLayout> LayoutsForWeight(const ConvDesc& desc) {
-  return Layouts(desc, WrongBf16Weight(desc));
+  return LayoutsToTry(desc, WrongBf16Weight(desc));
 }
 
 }  // namespace trainer::cpu

@@ -13,9 +13,9 @@ using onednn::Choice;
 using onednn::Data;
 using onednn::Dims;
 
-// Whether oneDNN 2.6.3 computes this correctly with tile registers. Comparisons of random shapes
-// with the reference have shown wrong weight gradients with dilation, and outputs that were not
-// written if a window covers only padding.
+// Returns whether oneDNN 2.6.3 computes this correctly with tile registers. Comparisons of random
+// shapes with the reference have shown wrong weight gradients with dilation, and outputs that were
+// not written if a window covers only padding.
 bool TilesAreRight(const ConvDesc& desc) {
   if (desc.in.size() != 2) return false;
   for (size_t i = 0; i < desc.in.size(); ++i) {
@@ -48,10 +48,12 @@ struct ConvDescriptors {
   }
 
   static Dims DimsOf(const Shape& shape) { return {shape.dims().begin(), shape.dims().end()}; }
+  // Describes a tensor in its own layout: channels-last for images.
   static dnnl_memory_desc_t Ours(const Shape& shape, DType type) {
     const Dims dims = DimsOf(shape);
     return shape.IsImage() ? onednn::ChannelsLast(dims, type) : onednn::RowMajor(dims, type);
   }
+  // Returns (M, C, kernel...), with the group as an additional first axis if there are several.
   static Dims WeightDims(const ConvDesc& desc) {
     Dims dims = DimsOf(desc.WeightShape());
     if (desc.group > 1) {
@@ -73,6 +75,7 @@ struct ConvDescriptors {
     return onednn::Strided(dims, strides, DType::kF32);
   }
 
+  // Asks the library for a forward kernel.
   Choice Forward() const {
     dnnl_convolution_desc_t op;
     onednn::Check(dnnl_dilated_convolution_forward_desc_init(
@@ -81,6 +84,7 @@ struct ConvDescriptors {
                   "describing a convolution");
     return Choice(&op, tiles, relu ? onednn::PostOp::kRelu : onednn::PostOp::kNone);
   }
+  // Asks the library for a kernel of the data gradient. `forward` is its hint for layouts.
   Choice BackwardData(const Choice& forward) const {
     dnnl_convolution_desc_t op;
     onednn::Check(
@@ -89,6 +93,7 @@ struct ConvDescriptors {
         "describing a convolution's data gradient");
     return Choice(&op, tiles, onednn::PostOp::kNone, &forward);
   }
+  // Asks the library for a kernel of the weight gradient, and of the bias gradient if there is one.
   Choice BackwardWeight(const Choice& forward) const {
     dnnl_convolution_desc_t op;
     onednn::Check(dnnl_dilated_convolution_backward_weights_desc_init(
@@ -105,13 +110,16 @@ struct ConvDescriptors {
   bool has_bias, relu, tiles;
 };
 
-bool Takes(const Choice& choice, bool any_kernel) {
+// Returns whether the library has chosen a kernel other than its reference loops; also excludes
+// im2col kernels ("gemm") unless `any_kernel`.
+bool IsAcceptableKernel(const Choice& choice, bool any_kernel) {
   if (!choice) return false;
   const std::string name = choice.Name();
   if (name.find("ref") != std::string::npos) return false;
   return any_kernel || name.find("gemm:") == std::string::npos;
 }
 
+// Runs the library's forward kernel, and copies tensors whose layout the library does not use.
 class OneDnnForward final : public ConvForward {
  public:
   OneDnnForward(const ConvDescriptors& d, const Choice& choice) : op_(choice), bias_(d.has_bias) {
@@ -135,6 +143,7 @@ class OneDnnForward final : public ConvForward {
   bool bias_;
 };
 
+// Runs the library's kernel of the data gradient, with such copies.
 class OneDnnBackwardData final : public ConvBackwardData {
  public:
   OneDnnBackwardData(const ConvDescriptors& d, const Choice& choice) : op_(choice) {
@@ -155,6 +164,7 @@ class OneDnnBackwardData final : public ConvBackwardData {
   onednn::Operation op_;
 };
 
+// Runs the library's kernel of the weight gradient, and adds its result to the existing gradient.
 class OneDnnBackwardWeight final : public ConvBackwardWeight {
  public:
   OneDnnBackwardWeight(const ConvDescriptors& d, const Choice& choice)
@@ -188,7 +198,7 @@ std::unique_ptr<ConvForward> MakeOneDnnForward(const ConvDesc& desc, ConvLayout 
   ConvDescriptors d(desc, layout);
   if (order == WeightOrder::kInputsFirst) d.weight = ConvDescriptors::InputsFirst(desc);
   const Choice forward = d.Forward();
-  if (!Takes(forward, any_kernel)) return nullptr;
+  if (!IsAcceptableKernel(forward, any_kernel)) return nullptr;
   return std::make_unique<OneDnnForward>(d, forward);
 }
 
@@ -199,7 +209,7 @@ std::unique_ptr<ConvBackwardData> MakeOneDnnBackwardData(const ConvDesc& desc, C
   const Choice forward = d.Forward();
   if (!forward) return nullptr;
   const Choice choice = d.BackwardData(forward);
-  if (!Takes(choice, any_kernel)) return nullptr;
+  if (!IsAcceptableKernel(choice, any_kernel)) return nullptr;
   return std::make_unique<OneDnnBackwardData>(d, choice);
 }
 
@@ -210,7 +220,7 @@ std::unique_ptr<ConvBackwardWeight> MakeOneDnnBackwardWeight(const ConvDesc& des
   const Choice forward = d.Forward();
   if (!forward) return nullptr;
   const Choice choice = d.BackwardWeight(forward);
-  if (!Takes(choice, any_kernel)) return nullptr;
+  if (!IsAcceptableKernel(choice, any_kernel)) return nullptr;
   return std::make_unique<OneDnnBackwardWeight>(d, choice);
 }
 

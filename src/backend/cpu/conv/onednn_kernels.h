@@ -18,20 +18,25 @@ enum class ConvLayout {
 // The group comes first in both.
 enum class WeightOrder { kOutputsFirst, kInputsFirst };
 
-// `any_kernel` also accepts the library's slow kernels that use im2col ("gemm"), but never its
-// reference loops.
+// Makes the forward kernel; null if the library has none. `any_kernel` also accepts the library's
+// slow kernels that use im2col ("gemm"), but never its reference loops.
 std::unique_ptr<ConvForward> MakeOneDnnForward(const ConvDesc& desc, ConvLayout layout,
                                                bool any_kernel,
                                                WeightOrder order = WeightOrder::kOutputsFirst);
+// Makes the kernel of the data gradient; null if the library has none that `any_kernel` allows.
 std::unique_ptr<ConvBackwardData> MakeOneDnnBackwardData(const ConvDesc& desc, ConvLayout layout,
                                                          bool any_kernel);
+// Makes the kernel of the weight gradient; null if the library has none that `any_kernel` allows.
 std::unique_ptr<ConvBackwardWeight> MakeOneDnnBackwardWeight(const ConvDesc& desc,
                                                              ConvLayout layout, bool any_kernel);
 
-// The layouts to try for a direction, the most likely first; only kFloat if the library is known to
-// compute a bf16 direction wrongly.
+// Returns the layouts to try for the forward pass, the most likely first.
 std::vector<ConvLayout> LayoutsForForward(const ConvDesc& desc);
+// Returns the layouts to try for the data gradient, the most likely first; only kFloat if the
+// library is known to compute it wrongly in bf16.
 std::vector<ConvLayout> LayoutsForData(const ConvDesc& desc);
+// Returns the layouts to try for the weight gradient, the most likely first; only kFloat if the
+// library is known to compute it wrongly in bf16.
 std::vector<ConvLayout> LayoutsForWeight(const ConvDesc& desc);
 
 }  // namespace trainer::cpu

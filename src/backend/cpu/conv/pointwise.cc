@@ -12,6 +12,8 @@
 namespace trainer::cpu {
 namespace {
 
+// Returns whether it is an image convolution with a 1 x 1 kernel, one group and no padding, with
+// any stride.
 bool IsPointwise(const ConvDesc& desc) {
   if (desc.in.size() != 2 || desc.group != 1) return false;
   for (size_t i = 0; i < 2; ++i) {
@@ -35,7 +37,9 @@ class StridedPixels {
         sw_(desc.stride[1]),
         bytes_(static_cast<size_t>(desc.in_channels) * SizeOf(desc.dtype)) {}
 
+  // Returns the size of the packed pixels of all images.
   size_t PackedBytes() const { return static_cast<size_t>(batch_ * oh_ * ow_) * bytes_; }
+  // Writes the pixels of x that are read to `packed`, contiguously.
   void Gather(const std::byte* x, std::byte* packed) const {
     ParallelRanges(batch_ * oh_, Grain(ow_), [&](int64_t begin, int64_t end) {
       for (int64_t line = begin; line < end; ++line) {
@@ -64,8 +68,9 @@ class StridedPixels {
   }
 
  private:
-  // Returns the first pixel that a line of outputs reads.
+  // Returns the index of the first pixel of x that a line of outputs reads.
   int64_t LineOf(int64_t line) const { return (line / oh_ * h_ + line % oh_ * sh_) * w_; }
+  // Returns how many lines of `pixels` pixels justify a thread.
   int64_t Grain(int64_t pixels) const {
     return GrainOfBytes(pixels * static_cast<int64_t>(bytes_));
   }
@@ -122,6 +127,7 @@ class PointwiseBackwardWeight final : public ConvBackwardWeight {
   static constexpr int64_t kTile = 32;  // in pixels
 
   size_t PackedBytes() const { return strided_ ? AlignedBytes(strided_pixels_.PackedBytes()) : 0; }
+  // Adds the sum of dy over all pixels to dbias.
   void AddBias(const BFloat16* grads, float* dbias) const {
     ParallelRanges(
         y_row_, std::max<int64_t>(16, (1 << 18) / pixels_), [&](int64_t begin, int64_t end) {
@@ -161,6 +167,7 @@ class ScatteredBackwardData final : public ConvBackwardData {
   std::unique_ptr<ConvBackwardData> dense_;
 };
 
+// Accepts 1 x 1 kernels in bf16 with channels in whole vectors.
 KernelOrReason<ConvBackwardWeight> TakePointwiseWeight(const Device& device, const ConvDesc& desc) {
   if (!IsPointwise(desc)) return Unsupported{"it is not a 1 x 1 kernel without groups and padding"};
   if (desc.dtype != DType::kBF16) return Unsupported{"the gradient of oneDNN is faster in f32"};
@@ -170,6 +177,8 @@ KernelOrReason<ConvBackwardWeight> TakePointwiseWeight(const Device& device, con
   return std::make_unique<PointwiseBackwardWeight>(device, desc);
 }
 
+// Accepts 1 x 1 kernels with a stride, if TransposedBackwardDataOf accepts the same kernel without
+// the stride.
 KernelOrReason<ConvBackwardData> TakePointwiseData(const Device&, const ConvDesc& desc) {
   if (!IsPointwise(desc)) return Unsupported{"it is not a 1 x 1 kernel without groups and padding"};
   if (!HasStride(desc)) return Unsupported{"the stride is 1"};

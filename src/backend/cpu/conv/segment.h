@@ -47,17 +47,17 @@ struct SegmentShape {
   bool HasPad() const { return ph > 0 || pw > 0; }
   // Copies an image into the middle of a padded image whose border is already 0.
   void CopyInside(const float* image, float* to) const;
-  // Return where each output pixel's window begins in a padded image, and the offset of each weight
-  // in the window.
+  // Returns where each output pixel's window begins in a padded image.
   std::vector<int64_t> PixelOffsets() const;
+  // Returns the offset of each weight (kh, kw, c) in a window.
   std::vector<int64_t> TapOffsets() const;
 };
 
 // Returns the reason why these loops cannot compute `desc` or are slower, or "". They need AVX-512,
 // f32, two axes, one group and a kernel that is not dilated along the width.
 std::string SegmentsRefuse(const ConvDesc& desc);
-// Applies the same conditions and also refuses 1 x 1 kernels, for the forward pass and the data
-// gradient.
+// Returns the reason why these loops do not compute the forward pass or the data gradient, or "".
+// In addition to the reasons of SegmentsRefuse, they leave 1 x 1 kernels to the library.
 std::string SegmentsRefuseForwardOrData(const ConvDesc& desc);
 
 }  // namespace trainer::cpu

@@ -42,6 +42,7 @@ class SegmentBackwardData final : public ConvBackwardData {
   }
 
  private:
+  // Returns the number of contributions that are computed at once.
   int64_t Shares() const { return lines_ * s_.ow * s_.segment_wide; }
 
   // Repacks (M, C, KH, KW) to (KH, M, (KW, C) wide), except for the tail, which becomes (KH, tail
@@ -65,6 +66,8 @@ class SegmentBackwardData final : public ConvBackwardData {
     }
   }
 
+  // Computes dx of one image: for some lines of dy and one row of the kernel at a time, computes
+  // the contributions and adds them.
   void RunImage(const float* dy, std::span<std::byte> scratch, float* shares, float* padded,
                 float* dx) const {
     float* sum = s_.HasPad() ? padded : dx;
@@ -86,6 +89,8 @@ class SegmentBackwardData final : public ConvBackwardData {
     }
   }
 
+  // Sets shares (pixels, segment wide) to the contributions of `pixels` pixels of dy through row i
+  // of the kernel.
   void MakeShares(const float* dy, int64_t pixels, int64_t i, std::span<std::byte> scratch,
                   float* shares) const {
     const int64_t columns = s_.segment - tail_;
@@ -122,6 +127,7 @@ class SegmentBackwardData final : public ConvBackwardData {
   ScratchRegion<float> main_, tail_weights_, shares_, images_;
 };
 
+// Accepts a convolution unless SegmentsRefuseForwardOrData gives a reason.
 KernelOrReason<ConvBackwardData> TakeSegmentData(const Device&, const ConvDesc& desc) {
   if (auto why = SegmentsRefuseForwardOrData(desc); !why.empty()) return Unsupported{why};
   return std::make_unique<SegmentBackwardData>(desc);

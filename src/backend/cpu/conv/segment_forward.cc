@@ -6,6 +6,7 @@
 namespace trainer::cpu {
 namespace {
 
+// Each thread computes whole lines of outputs.
 class SegmentForward final : public ConvForward {
  public:
   explicit SegmentForward(const ConvDesc& desc)
@@ -61,6 +62,8 @@ class SegmentForward final : public ConvForward {
     }
   }
 
+  // Computes lines [begin, end) of all images' output lines. `padded` holds the padded copy of one
+  // image.
   void RunLines(int64_t begin, int64_t end, const float* x, float* y, std::span<std::byte> scratch,
                 float* padded) const {
     if (s_.HasPad()) std::fill_n(padded, s_.padded, 0.0f);
@@ -75,6 +78,7 @@ class SegmentForward final : public ConvForward {
     }
   }
 
+  // Computes the outputs of neighbouring pixels whose windows begin at image + pixel[i].
   void RunPixels(const float* image, const int64_t* pixel, int64_t pixels,
                  std::span<std::byte> scratch, float* y) const {
     const int64_t columns = s_.m - tail_;
@@ -117,7 +121,8 @@ class SegmentForward final : public ConvForward {
   ScratchRegion<float> main_, tail_weights_, bias_, images_;
 };
 
-// The choice was measured with conv_kernels (scripts/bench/README.md).
+// Accepts a convolution unless SegmentsRefuseForwardOrData gives a reason or the outputs are a
+// multiple of 64. The choice was measured with conv_kernels (scripts/bench/README.md).
 KernelOrReason<ConvForward> TakeSegmentForward(const Device&, const ConvDesc& desc) {
   if (auto why = SegmentsRefuseForwardOrData(desc); !why.empty()) return Unsupported{why};
   if (desc.out_channels % (4 * kLanes) == 0) {

@@ -18,7 +18,8 @@ struct CacheBlock {
   int64_t images, lines;
 };
 
-// Each part sums its images into its own gradient; the parts are then added in a fixed order.
+// Computes the gradients of the weight and the bias. Each part sums its images into its own
+// gradient; the parts are then added in a fixed order.
 class SegmentBackwardWeight final : public ConvBackwardWeight {
  public:
   explicit SegmentBackwardWeight(const ConvDesc& desc)
@@ -43,7 +44,7 @@ class SegmentBackwardWeight final : public ConvBackwardWeight {
                static_cast<const float*>(x), static_cast<const float*>(dy), grads + part * grad_,
                images_.At(scratch) + part * block_.images * s_.padded);
     });
-    TreeSum(grads, dweight);
+    AddParts(grads, dweight);
     if (!s_.bias || dbias == nullptr) return;
     for (int64_t m = 0; m < s_.m; ++m) dbias[m] += SumOfParts(grads + bias_at_ + m);
   }
@@ -76,6 +77,7 @@ class SegmentBackwardWeight final : public ConvBackwardWeight {
     }
   }
 
+  // Adds the contribution of `lines` lines of each of `images` images to the gradient of a part.
   void AddImages(const Operand& x, const Operand& dy, int64_t images, int64_t lines,
                  float* grad) const {
     const int64_t columns = s_.m - tail_;
@@ -94,14 +96,15 @@ class SegmentBackwardWeight final : public ConvBackwardWeight {
     if (s_.bias) add({&one, 0, 0, 0}, 1, dy, s_.m, grad + bias_at_, s_.m_wide);
   }
 
+  // Returns the sum of one element over all parts.
   float SumOfParts(const float* first) const {
     float sum = 0;
     for (int part = 0; part < s_.threads; ++part) sum += first[part * grad_];
     return sum;
   }
 
-  // Adds the sums of all parts to `dweight` (M, C, KH, KW).
-  void TreeSum(const float* grads, float* dweight) const {
+  // Adds the sums of all parts, in the order of the parts, to `dweight` (M, C, KH, KW).
+  void AddParts(const float* grads, float* dweight) const {
     const int64_t rows = s_.kh * s_.segment, taps = s_.kh * s_.kw, columns = s_.m - tail_;
     ParallelRanges(s_.m, 1 + 4096 / rows, [&](int64_t begin, int64_t end) {
       for (int64_t m = begin; m < end; ++m) {
@@ -133,6 +136,7 @@ class SegmentBackwardWeight final : public ConvBackwardWeight {
   ScratchRegion<float> grads_, images_;
 };
 
+// Accepts a convolution unless SegmentsRefuse gives a reason.
 KernelOrReason<ConvBackwardWeight> TakeSegmentWeight(const Device&, const ConvDesc& desc) {
   if (auto why = SegmentsRefuse(desc); !why.empty()) return Unsupported{why};
   return std::make_unique<SegmentBackwardWeight>(desc);

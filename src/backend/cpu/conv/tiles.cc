@@ -12,6 +12,7 @@ namespace {
 // R x V accumulators, V vectors of the right operand and a broadcast must fit into 32 registers.
 constexpr int kMaxVectors = 3;
 constexpr int kMaxRows = 12;
+// Returns how many rows a tile of this many vectors may have.
 constexpr int RowsFor(int vectors) { return vectors == 3 ? 8 : kMaxRows; }
 
 constexpr int kDotRows = 4;
@@ -23,6 +24,8 @@ __mmask16 LastMask(int64_t columns, int64_t vectors) {
   return static_cast<__mmask16>((1u << lanes) - 1);
 }
 
+// Computes a tile of MultiplyPixels in registers: R pixels by V vectors of columns. `last` masks
+// the columns of the last vector that are written.
 template <int R, int V>
 TRAINER_AVX512 void TileMultiply(const ProductTiles& t, const int64_t* pixel, const float* w,
                                  const float* bias, float* y, __mmask16 last) {
@@ -58,7 +61,8 @@ TRAINER_AVX512 void TileMultiply(const ProductTiles& t, const int64_t* pixel, co
   }
 }
 
-// _mm512_reduce_add_ps is not used, because GCC 12 warns that it may read an uninitialised value.
+// Returns the sum of the 16 lanes. _mm512_reduce_add_ps is not used, because GCC 12 warns that it
+// may read an uninitialised value.
 TRAINER_AVX512 inline float SumOfLanes(__m512 x) {
   using Half = float __attribute__((vector_size(32)));
   using Quarter = float __attribute__((vector_size(16)));
@@ -69,6 +73,7 @@ TRAINER_AVX512 inline float SumOfLanes(__m512 x) {
   return (quarter[0] + quarter[2]) + (quarter[1] + quarter[3]);
 }
 
+// Computes a tile of DotPixels in registers: R pixels by T columns, with 16 partial sums each.
 template <int R, int T>
 TRAINER_AVX512 void DotTile(const DotTiles& t, const int64_t* pixel, const float* w,
                             const float* bias, float* y) {
@@ -103,6 +108,8 @@ TRAINER_AVX512 void DotTile(const DotTiles& t, const int64_t* pixel, const float
   }
 }
 
+// Computes a tile of AddOuterProducts in registers: adds the sum over all positions to R rows by V
+// vectors of g.
 template <int R, int V>
 TRAINER_AVX512 void GradientTile(const GradientTiles& t, const float* left_at,
                                  const float* right_at, float* g, __mmask16 last) {
@@ -141,15 +148,17 @@ TRAINER_AVX512 void GradientTile(const GradientTiles& t, const float* left_at,
   }
 }
 
-// Tables of the functions above by number of rows - 1.
+// Returns TileMultiply<R, V> for R = 1, 2, ..., by R - 1.
 template <int V, int... R>
 constexpr auto TileMultiplyRow(std::integer_sequence<int, R...>) {
   return std::array{&TileMultiply<std::min(R + 1, RowsFor(V)), V>...};
 }
+// Returns GradientTile<R, V> for R = 1, 2, ..., by R - 1.
 template <int V, int... R>
 constexpr auto GradientRow(std::integer_sequence<int, R...>) {
   return std::array{&GradientTile<std::min(R + 1, RowsFor(V)), V>...};
 }
+// Returns DotTile<R, T> for R = 1, 2, ..., by R - 1.
 template <int T, int... R>
 constexpr auto DotRow(std::integer_sequence<int, R...>) {
   return std::array{&DotTile<R + 1, T>...};
@@ -164,9 +173,10 @@ constexpr std::array kDot = {DotRow<1>(kDots), DotRow<2>(kDots), DotRow<3>(kDots
                              DotRow<4>(kDots)};
 static_assert(kDot.size() == kDotColumns && kTileMultiply.size() == kMaxVectors);
 
-// Calls f(begin, end) for near-equal parts of [0, count), none longer than `most`.
+// Splits [0, count) into near-equal parts of at most `most` and calls f(begin, end) for each. A
+// part is a tile whose sums stay in registers.
 template <class F>
-void ForParts(int64_t count, int64_t most, F f) {
+void ForTiles(int64_t count, int64_t most, F f) {
   const int64_t parts = (count + most - 1) / most;
   for (int64_t part = 0; part < parts; ++part) {
     f(count * part / parts, count * (part + 1) / parts);
@@ -176,11 +186,11 @@ void ForParts(int64_t count, int64_t most, F f) {
 }  // namespace
 
 void MultiplyPixels(const ProductTiles& t, int64_t pixels) {
-  ForParts(RoundUpToLanes(t.columns) / kLanes, kMaxVectors, [&](int64_t v0, int64_t v1) {
+  ForTiles(RoundUpToLanes(t.columns) / kLanes, kMaxVectors, [&](int64_t v0, int64_t v1) {
     const int64_t vectors = v1 - v0, column = v0 * kLanes;
     const __mmask16 last = LastMask(t.columns - column, vectors);
     const float* bias = t.bias != nullptr ? t.bias + column : nullptr;
-    ForParts(pixels, RowsFor(static_cast<int>(vectors)), [&](int64_t p0, int64_t p1) {
+    ForTiles(pixels, RowsFor(static_cast<int>(vectors)), [&](int64_t p0, int64_t p1) {
       kTileMultiply[vectors - 1][p1 - p0 - 1](t, t.pixel + p0, t.w + column, bias,
                                               t.y + p0 * t.y_pixel + column, last);
     });
@@ -189,9 +199,9 @@ void MultiplyPixels(const ProductTiles& t, int64_t pixels) {
 
 void DotPixels(const DotTiles& t, int64_t pixels) {
   const int64_t wide = RoundUpToLanes(t.length);
-  ForParts(t.columns, kDotColumns, [&](int64_t j0, int64_t j1) {
+  ForTiles(t.columns, kDotColumns, [&](int64_t j0, int64_t j1) {
     const float* bias = t.bias != nullptr ? t.bias + j0 : nullptr;
-    ForParts(pixels, kDotRows, [&](int64_t p0, int64_t p1) {
+    ForTiles(pixels, kDotRows, [&](int64_t p0, int64_t p1) {
       kDot[j1 - j0 - 1][p1 - p0 - 1](t, t.pixel + p0, t.w + j0 * wide, bias,
                                      t.y + p0 * t.y_pixel + j0);
     });
@@ -224,10 +234,10 @@ TRAINER_AVX512 void AddOverlapping(const OverlappingSegments& t, float* to) {
 }
 
 void AddOuterProducts(const GradientTiles& t) {
-  ForParts(RoundUpToLanes(t.columns) / kLanes, kMaxVectors, [&](int64_t v0, int64_t v1) {
+  ForTiles(RoundUpToLanes(t.columns) / kLanes, kMaxVectors, [&](int64_t v0, int64_t v1) {
     const int64_t vectors = v1 - v0, column = v0 * kLanes;
     const __mmask16 last = LastMask(t.columns - column, vectors);
-    ForParts(t.length, RowsFor(static_cast<int>(vectors)), [&](int64_t k0, int64_t k1) {
+    ForTiles(t.length, RowsFor(static_cast<int>(vectors)), [&](int64_t k0, int64_t k1) {
       kGradient[vectors - 1][k1 - k0 - 1](t, t.left.at + k0, t.right.at + column,
                                           t.g + k0 * t.g_step + column, last);
     });

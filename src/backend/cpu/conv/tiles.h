@@ -28,6 +28,8 @@ struct ProductTiles {
   float* y;
   int64_t y_pixel, columns;
 };
+// Sets y[p, j] to the bias plus the sum over all taps of pixel p's window times column j of w, for
+// `pixels` pixels. See ProductTiles.
 void MultiplyPixels(const ProductTiles& t, int64_t pixels);
 
 // DotPixels computes dot products, for few columns and taps in rows of `length` neighbours:
@@ -42,6 +44,8 @@ struct DotTiles {
   float* y;
   int64_t y_pixel, columns;
 };
+// Sets y[p, j] to the bias plus the dot product of pixel p's window with column j of w, for
+// `pixels` pixels. Vectors run along the window. See DotTiles.
 void DotPixels(const DotTiles& t, int64_t pixels);
 
 // Returns how many of the last columns of a product with `rows` rows of `length` taps are cheaper
@@ -63,6 +67,7 @@ struct Operand {
   const float* at;
   int64_t image, line, pixel;  // steps
 
+  // Returns this operand with its start moved by `floats` floats.
   Operand Plus(int64_t floats) const { return {at + floats, image, line, pixel}; }
 };
 // AddOuterProducts computes
@@ -74,6 +79,7 @@ struct GradientTiles {
   int64_t g_step;
   int64_t images, lines, pixels, length, columns;
 };
+// Adds to g[k, j] the sum over all positions of left[k] * right[j]. See GradientTiles.
 void AddOuterProducts(const GradientTiles& t);
 
 }  // namespace trainer::cpu

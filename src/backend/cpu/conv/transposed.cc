@@ -58,6 +58,7 @@ class TransposedBackwardData final : public ConvBackwardData {
   size_t weight_bytes_;
 };
 
+// Accepts what TransposedBackwardDataOf accepts.
 KernelOrReason<ConvBackwardData> TakeTransposed(const Device&, const ConvDesc& desc) {
   return TransposedBackwardDataOf(desc);
 }

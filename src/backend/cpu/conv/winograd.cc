@@ -7,8 +7,8 @@
 namespace trainer::cpu {
 namespace {
 
-// The product of a forward pass or a data gradient. Each thread takes some tiles, and only a part
-// of the outputs if there are few tiles.
+// The forward pass or the data gradient. Each thread takes some tiles, and only a part of the
+// outputs if there are few tiles.
 class WinogradProduct {
  public:
   WinogradProduct(const WinogradShape& shape, const KernelSteps& steps, int threads)
@@ -16,7 +16,7 @@ class WinogradProduct {
         steps_(steps),
         threads_(threads),
         splits_(OutputSplits(shape, threads)),
-        split_panels_((Panels(splits_) + splits_ - 1) / splits_),
+        split_panels_((FirstPanel(splits_) + splits_ - 1) / splits_),
         u_group_(s_.points * PointStep(s_.c * s_.m)),
         v_floats_(s_.points * PointStep(s_.c * BlockTiles(s_.points))),
         y_floats_(s_.points * PointStep(split_panels_ * kPanel * BlockTiles(s_.points))),
@@ -24,6 +24,8 @@ class WinogradProduct {
         v_(scratch_.Add<float>(threads * (v_floats_ + y_floats_))) {}
 
   size_t ScratchBytes() const { return scratch_.Bytes(); }
+  // Transforms the kernels, then transforms, multiplies and transforms back the tiles. Writes
+  // max(0, y) if `rectify`; `bias` is null for 0.
   void Run(const float* x, const float* weight, const float* bias, bool rectify, float* y,
            std::span<std::byte> scratch) const {
     float* const u = u_.At(scratch);
@@ -44,6 +46,8 @@ class WinogradProduct {
   }
 
  private:
+  // Returns into how many parts the outputs are divided, a power of two: more than 1 if threads
+  // would have few tiles.
   static int OutputSplits(const WinogradShape& s, int threads) {
     constexpr int64_t kFew = 48;  // tiles per thread
     int splits = 1;
@@ -54,8 +58,9 @@ class WinogradProduct {
     return splits;
   }
   // Returns the first panel of a split.
-  int64_t Panels(int64_t split) const { return (s_.m + kPanel - 1) / kPanel * split / splits_; }
+  int64_t FirstPanel(int64_t split) const { return (s_.m + kPanel - 1) / kPanel * split / splits_; }
 
+  // Computes one of threads_ parts of the kernels at the points.
   void TransformKernels(const float* weight, int part, float* u) const {
     const int64_t vectors = s_.m / kLanes, all = s_.group * vectors * s_.c;
     int64_t at = all * part / threads_;
@@ -68,9 +73,11 @@ class WinogradProduct {
     }
   }
 
+  // Computes the outputs of a range of tiles, for one group and one split of the outputs. `v` is
+  // scratch for the data at the points.
   void RunTiles(const TileRange& range, int split, const float* u, const float* x,
                 const float* bias, bool rectify, float* y, float* v) const {
-    const int64_t begin = Panels(split), end = Panels(split + 1), column = begin * kPanel;
+    const int64_t begin = FirstPanel(split), end = FirstPanel(split + 1), column = begin * kPanel;
     const TileRange out = {range.first, range.count, std::min(end * kPanel, s_.m) - column};
     const int64_t v_point = PointStep(range.channels * range.count);
     const int64_t y_point = PointStep(out.channels * out.count);
@@ -94,6 +101,7 @@ class WinogradProduct {
   ScratchRegion<float> u_, v_;
 };
 
+// Multiplies x by the weight, with bias and ReLU in the last transform.
 class WinogradForward final : public ConvForward {
  public:
   explicit WinogradForward(const ConvDesc& desc)
@@ -110,6 +118,7 @@ class WinogradForward final : public ConvForward {
   }
 
  private:
+  // Describes the weight (M, C, kernel, kernel).
   static KernelSteps StepsOf(const ConvDesc& desc) {
     const Shape weight = desc.WeightShape();
     return {desc.kernel[0], weight.Count(2), weight.Count(1), false};
@@ -133,6 +142,7 @@ class WinogradBackwardData final : public ConvBackwardData {
   }
 
  private:
+  // Describes the weight as (C, M) with reversed taps.
   static KernelSteps StepsOf(const ConvDesc& desc) {
     const Shape weight = desc.WeightShape();
     return {desc.kernel[0], weight.Count(1), weight.Count(2), true};
@@ -141,11 +151,14 @@ class WinogradBackwardData final : public ConvBackwardData {
   WinogradProduct product_;
 };
 
+// Accepts a convolution unless WinogradRefuses or WinogradLoses gives a reason.
 KernelOrReason<ConvForward> TakeWinogradForward(const Device&, const ConvDesc& desc) {
   if (auto why = WinogradRefuses(desc); !why.empty()) return Unsupported{why};
   if (auto why = WinogradLoses(WinogradShape(desc)); !why.empty()) return Unsupported{why};
   return MakeWinogradForward(desc);
 }
+// Accepts a convolution unless WinogradRefuses, or WinogradLoses for the transposed shape, gives a
+// reason.
 KernelOrReason<ConvBackwardData> TakeWinogradData(const Device&, const ConvDesc& desc) {
   if (auto why = WinogradRefuses(desc); !why.empty()) return Unsupported{why};
   if (auto why = WinogradLoses(WinogradShape(desc).Transposed()); !why.empty()) {

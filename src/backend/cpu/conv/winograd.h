@@ -53,7 +53,8 @@ struct Patches {
 // One group's product y(n, oh, ow, m) = x (*) w. For the data gradient, x is dy and y is dx.
 struct WinogradShape {
   explicit WinogradShape(const ConvDesc& desc);
-  WinogradShape Transposed() const;  // the shape of the data gradient
+  // Returns the shape of the data gradient, in which x is dy and y is dx.
+  WinogradShape Transposed() const;
 
   int64_t batch, group, c, m;  // channels per group
   int64_t h, w, oh, ow, ph, pw, kernel;
@@ -61,10 +62,13 @@ struct WinogradShape {
   int64_t down, across;  // tiles per axis
   int64_t tiles;         // tiles of all images
 
+  // Returns the patches of x, which overlap.
   Patches Input() const { return {h, w, group * c, kTile, ph, pw, down, across}; }
+  // Returns the tiles of y.
   Patches Output() const { return {oh, ow, group * m, kTile, 0, 0, down, across}; }
 
  private:
+  // Sets the numbers of points and tiles from the sizes.
   void Tile();
 };
 
@@ -73,8 +77,8 @@ struct WinogradShape {
 // multiple of 16.
 inline int64_t PointStep(int64_t floats) { return (floats / kLanes | 1) * kLanes; }
 
-// Number of tiles processed at once. With fewer tiles, the kernels would be read from the
-// third-level cache more often; with more, the tiles would not fit the second-level cache.
+// Returns the number of tiles processed at once. With fewer tiles, the kernels would be read from
+// the third-level cache more often; with more, the tiles would not fit the second-level cache.
 inline int64_t BlockTiles(int64_t points) { return points == 36 ? 56 : 28; }
 
 // Tiles [first, first + count) of all images, with `channels` channels.
@@ -82,13 +86,15 @@ struct TileRange {
   int64_t first, count, channels;
 };
 
-// Computes v = B^T x B for patches of n x n.
+// Computes v = B^T x B for the patches of a range of tiles, n x n pixels each: their values at the
+// points.
 void InputToPoints(const float* x, const Patches& patches, int64_t kernel, const TileRange& range,
                    float* v);
-// Computes v = A dy A^T for patches of 4 x 4.
+// Computes v = A dy A^T for the tiles of a range, 4 x 4 pixels each: their values at the points.
 void GradientToPoints(const float* dy, const Patches& patches, int64_t kernel,
                       const TileRange& range, float* v);
-// Computes y = A^T v A, plus the bias (null for 0), then max(0, y) if `rectify`; NaN is kept.
+// Computes y = A^T v A from the values at the points of a range of tiles, plus the bias (null for
+// 0), then max(0, y) if `rectify`; NaN is kept.
 void PointsToOutput(const float* v, const TileRange& range, int64_t kernel, const float* bias,
                     bool rectify, const Patches& patches, float* y);
 
@@ -101,7 +107,8 @@ struct KernelSteps {
 // Kernels at the points, and their gradients, are stored in panels of up to 32 outputs:
 // [n^2][panel][in][32 or 16].
 inline constexpr int64_t kPanel = 2 * kLanes;
-// Computes u = G w G^T for inputs [c0, c1) of `in` and the 16 outputs from `m` on, of `out`.
+// Computes u = G w G^T, the kernels' values at the points, for inputs [c0, c1) of `in` and the 16
+// outputs from `m` on, of `out`.
 void KernelsToPoints(const float* weight, const KernelSteps& steps, int64_t c0, int64_t c1,
                      int64_t in, int64_t m, int64_t out, float* u);
 // Computes dw += G^T s G for input c of `in` and the 16 outputs from m on, of `out`. s is the sum
@@ -123,14 +130,18 @@ void AddPixels(const float* dy, int64_t pixels, int64_t channels, float* sums);
 // Returns the reason why these loops cannot compute `desc`, or "". They need AVX-512, f32 and the
 // conditions at the head of this file.
 std::string WinogradRefuses(const ConvDesc& desc);
-// Return the reason why these loops are slower than others, or "". With few tiles, transforming the
-// kernels costs more than it saves, and tiles that extend far beyond the edge save nothing.
+// Returns the reason why these loops are slower than others, or "". With few tiles, transforming
+// the kernels costs more than it saves, and tiles that extend far beyond the edge save nothing.
 std::string WinogradLoses(const WinogradShape& product);
+// Returns the reason why the weight gradient is slower than others, or "". It needs more tiles than
+// WinogradLoses asks for.
 std::string WinogradWeightLoses(const WinogradShape& product);
 
-// Make the kernels for a description that WinogradRefuses accepts.
+// Makes the forward kernel for a description that WinogradRefuses accepts.
 std::unique_ptr<ConvForward> MakeWinogradForward(const ConvDesc& desc);
+// Makes the kernel of the data gradient for a description that WinogradRefuses accepts.
 std::unique_ptr<ConvBackwardData> MakeWinogradBackwardData(const ConvDesc& desc);
+// Makes the kernel of the weight gradient for a description that WinogradRefuses accepts.
 std::unique_ptr<ConvBackwardWeight> MakeWinogradBackwardWeight(const ConvDesc& desc);
 
 }  // namespace trainer::cpu

@@ -80,7 +80,7 @@ TRAINER_AVX512 void AddTile(const float* left, const float* right, int64_t tiles
   }
 }
 
-// The functions by number of tiles - 1.
+// Returns MultiplyTile<R, V> for R = 1, 2, ..., by R - 1.
 template <int V, int... R>
 constexpr auto MultiplyRow(std::integer_sequence<int, R...>) {
   return std::array{&MultiplyTile<R + 1, V>...};

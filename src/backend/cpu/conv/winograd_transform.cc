@@ -23,6 +23,7 @@ struct Points<8> {
   static constexpr float kPairs[] = {0.5f, 1, 2};
 };
 
+// The coefficients of these matrices that depend on the points.
 template <int N>
 struct Factors {
   static constexpr int kPairs = N / 2 - 1;
@@ -64,6 +65,7 @@ constexpr Factors<N> kFactors;
   __attribute__((always_inline, target("arch=x86-64-v4,prefer-vector-width=512")))
 #define WINOGRAD_INLINE TRAINER_AVX512 TRAINER_INLINE
 
+// Returns a * x + y.
 WINOGRAD_INLINE __m512 MulAdd(float a, const __m512& x, const __m512& y) {
   return _mm512_fmadd_ps(_mm512_set1_ps(a), x, y);
 }
@@ -77,7 +79,7 @@ WINOGRAD_INLINE __m512 Polynomial(const float* factors, const __m512* x) {
   return sum;
 }
 
-// Computes out = B^T in.
+// Computes out = B^T in, for N inputs of a patch along one axis.
 template <int N>
 struct FromPatch {
   static constexpr int kIn = N, kOut = N, kPairs = N / 2 - 1;
@@ -96,8 +98,9 @@ struct FromPatch {
   }
 };
 
-// Computes out = A in for L elements: evaluates the polynomial with these coefficients at the
-// points.
+// Evaluates a polynomial at the N points: out = A in, where `in` has its L coefficients, the lowest
+// power first. The even and the odd powers are summed once for each pair p and -p; the value at
+// infinity is the highest coefficient.
 template <int N, int L>
 struct Evaluate {
   static constexpr int kIn = L, kOut = N;
@@ -118,7 +121,8 @@ struct Evaluate {
   }
 };
 
-// Computes out = A^T in for L elements.
+// Computes out = A^T in for L elements: each is a sum of the values at the points times a power of
+// the point.
 template <int N, int L>
 struct Interpolate {
   static constexpr int kIn = N, kOut = L;
@@ -175,14 +179,18 @@ struct Span {
   }
 };
 
+// The position of a tile's patch.
 struct TileOrigin {
   int64_t image, i, j;  // image; row and column of the first pixel
 };
+// Returns where the patch of a tile begins; row and column may be negative.
 TileOrigin OriginOf(const Patches& p, int64_t tile) {
   const int64_t line = tile / p.across;
   return {line / p.down, line % p.down * p.step - p.ph, tile % p.across * p.step - p.pw};
 }
 
+// Transforms the patches of a range of tiles along both axes, 16 channels at a time, and writes
+// them to `v`, stored as at the head of winograd.h.
 template <class Axis>
 TRAINER_AVX512 void PatchesToPoints(const float* images, const Patches& p, const TileRange& range,
                                     float* v) {
@@ -208,6 +216,7 @@ TRAINER_AVX512 void PatchesToPoints(const float* images, const Patches& p, const
   }
 }
 
+// Implements PointsToOutput; skips the outputs of a tile that are outside the image.
 template <int N>
 TRAINER_AVX512 void ToOutput(const float* v, const TileRange& range, const float* bias,
                              bool rectify, const Patches& p, float* y) {
@@ -234,11 +243,12 @@ TRAINER_AVX512 void ToOutput(const float* v, const TileRange& range, const float
   }
 }
 
-// Return the offset of output m's column in the data of a point, and the stride of the column's
-// rows.
+// Returns the offset of output m's column in the data of a point.
 int64_t PanelOffset(int64_t m, int64_t in) { return m / kPanel * kPanel * in + m % kPanel; }
+// Returns the distance of the rows of that column: the outputs of its panel.
 int64_t PanelWidth(int64_t m, int64_t out) { return std::min(kPanel, out - m / kPanel * kPanel); }
 
+// Implements KernelsToPoints for R x R kernels.
 template <int N, int R>
 TRAINER_AVX512 void ToPoints(const float* weight, const KernelSteps& s, int64_t c0, int64_t c1,
                              int64_t in, int64_t m, int64_t out, float* u) {
@@ -263,6 +273,7 @@ TRAINER_AVX512 void ToPoints(const float* weight, const KernelSteps& s, int64_t 
   }
 }
 
+// Implements PointsToKernels for R x R kernels.
 template <int N, int R>
 TRAINER_AVX512 void ToKernels(const float* sums, int64_t parts, int64_t part_step,
                               const KernelSteps& s, int64_t c, int64_t in, int64_t m, int64_t out,

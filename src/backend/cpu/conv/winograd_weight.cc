@@ -5,9 +5,9 @@
 namespace trainer::cpu {
 namespace {
 
-// Each thread sums over some tiles into its own array; the arrays are then added in a fixed order.
-// If the arrays would be large, groups of threads share one, and each thread computes a part of the
-// outputs.
+// Computes the gradients of the weight and the bias. Each thread sums over some tiles into its own
+// array; the arrays are then added in a fixed order. If the arrays would be large, groups of
+// threads share one, and each thread computes a part of the outputs.
 class WinogradBackwardWeight final : public ConvBackwardWeight {
  public:
   explicit WinogradBackwardWeight(const ConvDesc& desc)
@@ -44,6 +44,7 @@ class WinogradBackwardWeight final : public ConvBackwardWeight {
   }
 
  private:
+  // Returns how many threads share an array of sums, a power of two.
   static int OutputSplits(const WinogradShape& s, int threads) {
     constexpr int64_t kMaxFloats = int64_t{12} << 20;  // limit for the sums of all threads
     const int64_t sums = s.points * s.group * s.c * s.m;
@@ -54,6 +55,8 @@ class WinogradBackwardWeight final : public ConvBackwardWeight {
     }
     return splits;
   }
+  // Sums over the tiles of a part into its array of sums at the points, for one group and the
+  // part's outputs. `v` is scratch.
   void SumTiles(const float* x, const float* dy, int part, float* sums, float* v) const {
     const int64_t parts = threads_ / splits_, at = part / splits_, split = part % splits_;
     const int64_t panels = (s_.m + kPanel - 1) / kPanel;
@@ -76,6 +79,7 @@ class WinogradBackwardWeight final : public ConvBackwardWeight {
     }
   }
 
+  // Adds the arrays and transforms them back: one of threads_ parts of dweight.
   void AddSums(const float* sums, int part, float* dweight) const {
     const int64_t vectors = s_.m / kLanes, all = s_.group * vectors * s_.c;
     const int64_t end = all * (part + 1) / threads_;
@@ -86,6 +90,7 @@ class WinogradBackwardWeight final : public ConvBackwardWeight {
     }
   }
 
+  // Adds the sum of dy over all pixels to dbias. `sums` is scratch.
   void SumBias(const float* dy, float* sums, float* dbias) const {
     const int64_t pixels = s_.batch * s_.oh * s_.ow, channels = s_.group * s_.m;
     RunParts(threads_, [&](int part) {
@@ -111,6 +116,7 @@ class WinogradBackwardWeight final : public ConvBackwardWeight {
   ScratchRegion<float> sums_, v_, bias_sums_;
 };
 
+// Accepts a convolution unless WinogradRefuses or WinogradWeightLoses gives a reason.
 KernelOrReason<ConvBackwardWeight> TakeWinogradWeight(const Device&, const ConvDesc& desc) {
   if (auto why = WinogradRefuses(desc); !why.empty()) return Unsupported{why};
   if (auto why = WinogradWeightLoses(WinogradShape(desc)); !why.empty()) return Unsupported{why};

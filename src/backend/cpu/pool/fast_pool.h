@@ -24,6 +24,7 @@ struct Cover {
   int64_t first = 0, last = 0;
 };
 
+// The windows along one axis: `reach` by window, `cover` by pixel.
 struct Axis {
   Axis(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t pad) : cover(in) {
     for (int64_t o = 0; o < out; ++o) {
@@ -85,6 +86,7 @@ TRAINER_INLINE void ForGrid(const Grid& grid, F f) {
   }
 }
 
+// Tables of the windows, and loops over windows and pixels. See the head of this file.
 class FastPool : public PoolPrimitive {
  public:
   explicit FastPool(const PoolDesc& d)
@@ -95,6 +97,8 @@ class FastPool : public PoolPrimitive {
   std::string kernel() const override { return "channel vectors"; }
 
  protected:
+  // Throws kInternal unless the tensors have the planned shapes and type and the workspace is large
+  // enough.
   void Expect(const ConstTensor& x, const ConstTensor& y, size_t workspace, size_t needed) const {
     if (x.shape == desc_.InShape() && y.shape == desc_.OutShape() && x.dtype == desc_.dtype &&
         y.dtype == desc_.dtype && workspace >= needed) {
@@ -153,7 +157,8 @@ class FastPool : public PoolPrimitive {
     }
   }
 
-  // Whether to write `to`, of shape `shape`, past the caches: only if whole lines are written.
+  // Returns whether to write `to`, of shape `shape`, past the caches: only if whole lines are
+  // written.
   template <class V, class T>
   bool StreamsTo(const T* to, const Shape& shape) const {
     const int64_t size = sizeof(T);
@@ -161,8 +166,9 @@ class FastPool : public PoolPrimitive {
            reinterpret_cast<uintptr_t>(to) % 64 == 0 &&
            Streams(to, shape.Count() * size, desc_.channels * size);
   }
+  // Stores a vector, past the caches if `stream` is set.
   template <class V, class T>
-  static TRAINER_INLINE void Put(bool stream, T* to, const typename V::F& value) {
+  static TRAINER_INLINE void StoreOrStream(bool stream, T* to, const typename V::F& value) {
     if constexpr (V::template kStreams<T>) {
       if (stream) return V::StreamTo(to, value);
     }
@@ -173,7 +179,9 @@ class FastPool : public PoolPrimitive {
   Axis high_, wide_;
 };
 
+// Makes a max pool, whose winners take one byte each for windows of up to 255 pixels, else four.
 std::unique_ptr<PoolPrimitive> MakeMaxPool(const PoolDesc& desc);
+// Makes an average pool.
 std::unique_ptr<PoolPrimitive> MakeAveragePool(const PoolDesc& desc);
 
 }  // namespace trainer::cpu

@@ -3,6 +3,7 @@
 namespace trainer::cpu {
 namespace {
 
+// Divides sums by the area of the window, which includes padding.
 class AveragePool final : public FastPool {
  public:
   explicit AveragePool(const PoolDesc& desc) : FastPool(desc) {
@@ -38,6 +39,7 @@ class AveragePool final : public FastPool {
   }
 
  private:
+  // Computes all rows of y.
   template <class T, class V>
   void ForwardRows(const T* x, T* y) const {
     const int64_t channels = desc_.channels, in_w = desc_.in_w, out_h = desc_.out_h;
@@ -65,6 +67,7 @@ class AveragePool final : public FastPool {
     ParallelLanes<V>(desc_.batch * out_h, MinChunk(desc_.out_w * channels), false, row);
   }
 
+  // Computes all rows of dx: each pixel sums dy / area over its windows.
   template <class T, class V>
   void BackwardRows(const T* dy, T* dx) const {
     const int64_t channels = desc_.channels, in_h = desc_.in_h, out_w = desc_.out_w;
@@ -84,7 +87,7 @@ class AveragePool final : public FastPool {
                     V::LoadTo(grad, from + (a * out_w + b) * channels + c);
                     sum += grad * inverse[grid.h[a].length * grid.w[b].length];
                   });
-              Put<V>(stream, dx + grid.result * channels + c, sum);
+              StoreOrStream<V>(stream, dx + grid.result * channels + c, sum);
             });
       };
       ForPixels<V, true>(r, pixel);

@@ -5,7 +5,8 @@
 namespace trainer::cpu {
 namespace {
 
-// W stores the winner's index inside its window, or its largest value if there is none.
+// Finds the first largest pixel of each window. W stores its index inside the window, or the
+// largest value of W if the window is empty or has only NaN.
 template <class W>
 class MaxPool final : public FastPool {
  public:
@@ -61,6 +62,7 @@ class MaxPool final : public FastPool {
   static constexpr W kNone = static_cast<W>(-1);
   static constexpr bool kFixed = sizeof(W) == 1;  // larger windows have no fixed lengths
 
+  // Computes all rows of y, and the winners unless `winners` is null.
   template <class T, class V>
   void ForwardRows(const T* x, T* y, W* winners) const {
     const int64_t channels = desc_.channels, kernel_w = desc_.kernel_w, in_w = desc_.in_w;
@@ -92,7 +94,7 @@ class MaxPool final : public FastPool {
     ParallelLanes<V>(desc_.batch * out_h, MinChunk(desc_.out_w * channels), false, row);
   }
 
-  // Whether each input pixel is in exactly one window.
+  // Returns whether each input pixel is in exactly one window.
   bool Tiles() const {
     const PoolDesc& d = desc_;
     return d.pad_h == 0 && d.pad_w == 0 && d.kernel_h == d.stride_h && d.kernel_w == d.stride_w &&
@@ -118,7 +120,7 @@ class MaxPool final : public FastPool {
                   grid, [&](int64_t a, int64_t b) __attribute__((always_inline)) {
                     typename V::F part = {};
                     V::AddWhere(part, grad, winners + from + c, grid.tap + a * kernel_w + b);
-                    Put<V>(stream, to + (a * in_w + b) * channels + c, part);
+                    StoreOrStream<V>(stream, to + (a * in_w + b) * channels + c, part);
                   });
             });
       };
@@ -127,6 +129,7 @@ class MaxPool final : public FastPool {
     ParallelLanes<V>(desc_.batch * out_h, MinChunk(desc_.out_w * channels), stream, row);
   }
 
+  // Backward pass for overlapping windows: each pixel sums dy over the windows that it has won.
   template <class T, class V>
   void BackwardRows(const T* dy, const W* winners, T* dx) const {
     const int64_t channels = desc_.channels, in_h = desc_.in_h, out_w = desc_.out_w;
@@ -147,7 +150,7 @@ class MaxPool final : public FastPool {
                     V::LoadTo(grad, dy + at);
                     V::AddWhere(sum, grad, winners + at, grid.tap - a * tap_row - b * tap_column);
                   });
-              Put<V>(stream, dx + grid.result * channels + c, sum);
+              StoreOrStream<V>(stream, dx + grid.result * channels + c, sum);
             });
       };
       ForPixels<V, kFixed>(r, pixel);

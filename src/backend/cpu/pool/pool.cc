@@ -4,9 +4,11 @@
 namespace trainer::cpu {
 namespace {
 
+// Accepts every pool. It is the first candidate.
 KernelOrReason<PoolPrimitive> TakeVectors(const Device&, const PoolDesc& desc) {
   return desc.method == PoolMethod::kMax ? MakeMaxPool(desc) : MakeAveragePool(desc);
 }
+// Accepts every pool, but TakeVectors comes first and does so, too.
 KernelOrReason<PoolPrimitive> TakeReference(const Device&, const PoolDesc& desc) {
   return MakeReferencePool(desc);
 }

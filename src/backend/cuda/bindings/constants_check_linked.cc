@@ -25,7 +25,7 @@
 namespace trainer::cuda {
 namespace {
 
-// Whether arguments of the two types are passed in the same way.
+// Returns whether arguments of the two types are passed in the same way.
 template <class A, class B>
 consteval bool Alike() {
   if (std::is_same_v<A, B> || (std::is_pointer_v<A> && std::is_pointer_v<B>)) return true;

@@ -89,9 +89,9 @@ struct CublasLt {
                 Stream stream);
 };
 
-// Returns null while no library is open: see OpenLibraries().
+// Returns the table of cuBLASLt; null while the library is not open: see OpenLibraries().
 const CublasLt* GetCublasLt();
-// Sets the table in tests, instead of a library.
+// Sets the table in tests, instead of a library; null: not available.
 void SetCublasLt(const CublasLt* table);
 
 }  // namespace trainer::cuda

@@ -15,6 +15,7 @@ namespace cudnn {
 inline constexpr int kSuccess = 0, kNotInitialized = 1001, kBadParam = 2000, kNotSupported = 3000,
                      kInternalError = 4000, kHostAllocationFailed = 4003,
                      kDeviceAllocationFailed = 4004, kExecutionFailed = 5000;
+// Returns the category of a status: kInternalError for kDeviceAllocationFailed.
 inline constexpr int CategoryOf(int status) { return status / 1000 * 1000; }
 // cudnnDataType_t
 inline constexpr int kDataFloat = 0, kDataHalf = 2, kDataBFloat16 = 9;
@@ -146,9 +147,9 @@ struct Cudnn {
                                    Filter dw, void* dw_data);
 };
 
-// Returns null while no library is open: see OpenLibraries().
+// Returns the table of cuDNN; null while the library is not open: see OpenLibraries().
 const Cudnn* GetCudnn();
-// Sets the table in tests, instead of a library.
+// Sets the table in tests, instead of a library; null: not available.
 void SetCudnn(const Cudnn* table);
 
 }  // namespace trainer::cuda

@@ -21,16 +21,20 @@ class GpusInUse {
     static GpusInUse all;
     return all;
   }
+  // Enters the name of a GPU that works, and forgets that it was lost before.
   void Begin(int id, const std::string& name) {
     const std::lock_guard lock(mutex_);
     names_[id] = name;
     lost_.erase(id);
   }
+  // Returns the name of a GPU that was entered, else "".
   std::string NameOf(int id) {
     const std::lock_guard lock(mutex_);
     const auto found = names_.find(id);
     return found == names_.end() ? "" : found->second;
   }
+  // Marks a GPU as lost. Returns the reason of its first loss, which is `why` if there was none
+  // before.
   std::string Lose(int id, const std::string& why) {
     const std::lock_guard lock(mutex_);
     return lost_.emplace(id, why).first->second;
@@ -48,8 +52,8 @@ std::string ErrorText(int status) {
 
 std::string MiB(size_t bytes) { return Join(bytes >> 20, " MiB"); }
 
-// Returns the result of a simple call: after an error that made the GPU unusable, every call fails
-// with that error.
+// Returns the status of a simple call, which shows whether the GPU still works: after an error that
+// made it unusable, every call fails with that error.
 int StateOfGpu() {
   size_t free = 0, total = 0;
   const int status = GetRuntime()->MemGetInfo(&free, &total);
@@ -57,6 +61,7 @@ int StateOfGpu() {
   return status;
 }
 
+// Returns the message for a GPU that was lost with `status` while `what`, with advice.
 std::string WhyLost(int status, int id, const std::string& what) {
   const std::string first =
       Join(GpuName(id), " failed while ", what, " or before: ", ErrorText(status),
@@ -71,6 +76,7 @@ std::string WhyLost(int status, int id, const std::string& what) {
          "not on others, check 'dmesg' for lines with Xid; else report it";
 }
 
+// Returns whether a status means that CUDA cannot start or finds no GPU.
 bool MeansNoGpu(int status) {
   switch (status) {
     case kErrorInitializationError:
@@ -86,8 +92,10 @@ bool MeansNoGpu(int status) {
   }
 }
 
-std::string Version(int number) { return Join(number / 1000, ".", number % 1000 / 10); }
+// Formats a version of CUDA: 13010 is "13.1".
+std::string CudaVersionText(int number) { return Join(number / 1000, ".", number % 1000 / 10); }
 
+// Returns what is wrong with the driver: none, or older than this program needs.
 std::string WhyNoDriver() {
   int driver = 0, runtime = 0;
   GetRuntime()->DriverGetVersion(&driver);
@@ -95,8 +103,8 @@ std::string WhyNoDriver() {
   if (driver == 0) {
     return "no driver for NVIDIA GPUs was found (libcuda.so.1); install one, or run on the CPU";
   }
-  return Join("the GPU driver of this machine supports CUDA ", Version(driver),
-              ", but this program needs ", Version(runtime),
+  return Join("the GPU driver of this machine supports CUDA ", CudaVersionText(driver),
+              ", but this program needs ", CudaVersionText(runtime),
               "; update the driver, build the program with an older CUDA, or run on the CPU");
 }
 
@@ -186,6 +194,8 @@ void FailCublasLt(int status, const char* what) {
                    GetCublasLt()->GetStatusString(status), " (status ", status, ")"));
 }
 
+// Throws for an earlier failure, if there is one whose cause the runtime knows: the library may
+// report it.
 void FailCudnn(int status, const char* what) {
   const int id = UsedGpu();
   if (status == cudnn::kHostAllocationFailed || status == cudnn::kDeviceAllocationFailed) {

@@ -16,6 +16,7 @@ namespace trainer::cuda {
 // Throws the Error for a failed allocation of `bytes` of GPU memory.
 [[noreturn]] void FailToAllocate(int status, size_t bytes);
 
+// Calls Fail unless `status` is kSuccess.
 inline void Check(int status, const char* what) {
   if (status != 0) Fail(status, what);
 }
@@ -23,9 +24,11 @@ inline void Check(int status, const char* what) {
 // Throw the Error for a result of cuBLASLt or cuDNN.
 [[noreturn]] void FailCublasLt(int status, const char* what);
 [[noreturn]] void FailCudnn(int status, const char* what);
+// Calls FailCublasLt unless `status` is success.
 inline void CheckCublasLt(int status, const char* what) {
   if (status != 0) FailCublasLt(status, what);
 }
+// Calls FailCudnn unless `status` is success.
 inline void CheckCudnn(int status, const char* what) {
   if (status != 0) FailCudnn(status, what);
 }

@@ -43,19 +43,21 @@ int OldestArchitecture() {
   return oldest;
 }
 
-int Attribute(int id, int attribute) {
+// Returns a property of a GPU; 0 if the driver does not know it.
+int GpuAttribute(int id, int attribute) {
   int value = 0;
   GetRuntime()->DeviceGetAttribute(&value, attribute, id);
   return value;
 }
 
+// Returns "0000:1b:00.0", or "".
 std::string PciBusOf(int id) {
   char text[256] = "";
   return GetRuntime()->DeviceGetPciBusId(text, sizeof(text), id) == kSuccess ? text : "";
 }
 
 // Returns the properties that are available without a context on the GPU.
-GpuInfo Describe(int id) {
+GpuInfo DescribeWithoutMemory(int id) {
   GpuInfo gpu;
   gpu.id = id;
   char text[256] = "";
@@ -63,19 +65,19 @@ GpuInfo Describe(int id) {
     gpu.name = EscapeControl(text);
   }
   gpu.pci_bus = PciBusOf(id);
-  gpu.major = Attribute(id, kAttributeComputeCapabilityMajor);
-  gpu.minor = Attribute(id, kAttributeComputeCapabilityMinor);
-  gpu.multiprocessors = Attribute(id, kAttributeMultiProcessorCount);
-  gpu.clock_mhz = Attribute(id, kAttributeClockRate) / 1000.0;
-  gpu.memory_clock_mhz = Attribute(id, kAttributeMemoryClockRate) / 1000.0;
-  gpu.memory_bus_bits = Attribute(id, kAttributeMemoryBusWidth);
+  gpu.major = GpuAttribute(id, kAttributeComputeCapabilityMajor);
+  gpu.minor = GpuAttribute(id, kAttributeComputeCapabilityMinor);
+  gpu.multiprocessors = GpuAttribute(id, kAttributeMultiProcessorCount);
+  gpu.clock_mhz = GpuAttribute(id, kAttributeClockRate) / 1000.0;
+  gpu.memory_clock_mhz = GpuAttribute(id, kAttributeMemoryClockRate) / 1000.0;
+  gpu.memory_bus_bits = GpuAttribute(id, kAttributeMemoryBusWidth);
   return gpu;
 }
 
-// Adds the memory sizes, which need a context on the GPU. They stay 0 if another process has
-// exclusive use of it.
+// Returns all properties. The memory sizes need a context on the GPU; they stay 0 if another
+// process has exclusive use of it.
 GpuInfo DescribeWithMemory(int id) {
-  GpuInfo gpu = Describe(id);
+  GpuInfo gpu = DescribeWithoutMemory(id);
   if (GetRuntime()->SetDevice(id) != kSuccess ||
       GetRuntime()->MemGetInfo(&gpu.free_bytes, &gpu.memory_bytes) != kSuccess) {
     GetRuntime()->GetLastError();
@@ -84,7 +86,7 @@ GpuInfo DescribeWithMemory(int id) {
   return gpu;
 }
 
-// Does not change the thread's current GPU.
+// Returns the properties of the first `count` GPUs. Does not change the thread's current GPU.
 std::vector<GpuInfo> DescribeAll(int count) {
   int before = 0;
   GetRuntime()->GetDevice(&before);
@@ -96,19 +98,21 @@ std::vector<GpuInfo> DescribeAll(int count) {
 }
 
 // Formats a list entry: "0: NVIDIA H200, 139 GiB, 138 GiB free".
-std::string InList(const GpuInfo& gpu) {
+std::string GpuListEntry(const GpuInfo& gpu) {
   if (gpu.memory_bytes == 0) return Join(gpu.id, ": ", gpu.name, ", in use");
   return Join(gpu.id, ": ", gpu.name, ", ", gpu.memory_bytes >> 30, " GiB, ", gpu.free_bytes >> 30,
               " GiB free");
 }
 
-[[noreturn]] void FailForNumber(int id, int count) {
+// Throws kUnavailable for a GPU that does not exist, with a list of the `count` GPUs that exist.
+[[noreturn]] void FailForMissingGpu(int id, int count) {
   std::vector<std::string> there;
-  for (const GpuInfo& gpu : DescribeAll(count)) there.push_back(InList(gpu));
+  for (const GpuInfo& gpu : DescribeAll(count)) there.push_back(GpuListEntry(gpu));
   throw Error(ErrorCode::kUnavailable,
               Join("there is no GPU ", id, "; this program can see ", JoinList(there, "; ")));
 }
 
+// Throws kUnavailable if the GPU is older than the oldest one that the kernels are compiled for.
 void CheckArchitecture(const GpuInfo& gpu) {
   const int oldest = OldestArchitecture();
   if (10 * gpu.major + gpu.minor >= oldest) return;
@@ -128,8 +132,8 @@ GpuInfo GpuForUse(int id) {
     throw Error(ErrorCode::kUnavailable, WhyNoGpu(status));
   }
   if (count == 0) throw Error(ErrorCode::kUnavailable, WhyNoGpu(kErrorNoDevice));
-  if (id < 0 || id >= count) FailForNumber(id, count);
-  GpuInfo gpu = Describe(id);
+  if (id < 0 || id >= count) FailForMissingGpu(id, count);
+  GpuInfo gpu = DescribeWithoutMemory(id);
   CheckArchitecture(gpu);
   UseGpu(id);
   Check(GetRuntime()->MemGetInfo(&gpu.free_bytes, &gpu.memory_bytes),

@@ -14,12 +14,14 @@
 namespace trainer::cuda {
 namespace {
 
+// The tables of the libraries; null for a library that is not open.
 struct Tables {
   const CublasLt* cublas_lt = nullptr;
   const Cudnn* cudnn = nullptr;
   const Nccl* nccl = nullptr;
 };
-Tables& All() {
+// Returns the tables of this process.
+Tables& OpenTables() {
   static Tables tables;
   return tables;
 }
@@ -29,17 +31,20 @@ std::string VersionText(size_t version) {
   return Join(version / 10000, ".", version % 10000 / 100, ".", version % 100);
 }
 
+// Returns the folder of an open library, or "".
 std::string FolderOf(void* handle) {
   link_map* map = nullptr;
   if (dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0 || map == nullptr) return "";
   return std::filesystem::path(map->l_name).parent_path().string();
 }
 
-// The end of the message if the library cannot be used.
+// Returns the end of the message if the library cannot be used.
 std::string WhatToDo(const LibraryKind& kind) {
   return Join("; ", kind.install, ", or add its folder to LD_LIBRARY_PATH. ", kind.without);
 }
 
+// Returns the message for a library that was not found, or whose file cannot be loaded for the
+// reason `broken`.
 std::string NotFound(const LibraryKind& kind, const std::string& broken) {
   if (!broken.empty()) {
     return Join(kind.title, " cannot be loaded: ", broken, WhatToDo(kind));
@@ -47,9 +52,10 @@ std::string NotFound(const LibraryKind& kind, const std::string& broken) {
   return Join(kind.title, " was not found (", JoinList(kind.names), ")", WhatToDo(kind));
 }
 
-// Opens a library on the loader's own path or in `folders`. Sets `broken` to the loader's error for
-// a file that exists but cannot be loaded.
-void* Find(const LibraryKind& kind, const std::vector<std::string>& folders, std::string* broken) {
+// Opens a library on the loader's own path or in `folders`. Returns null if there is none; sets
+// `broken` to the loader's error for a file that exists but cannot be loaded.
+void* FindLibrary(const LibraryKind& kind, const std::vector<std::string>& folders,
+                  std::string* broken) {
   for (const std::string& name : kind.names) {
     if (void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
   }
@@ -65,13 +71,14 @@ void* Find(const LibraryKind& kind, const std::vector<std::string>& folders, std
   return nullptr;
 }
 
-// Loads the functions of one library by name. A missing function is a problem; the first is
-// reported.
+// Looks up the functions of one library by name. A missing function is a problem of the library;
+// the first is reported.
 class Symbols {
  public:
   Symbols(OpenedLibrary& library, std::string prefix)
       : library_(library), prefix_(std::move(prefix)) {}
 
+  // Sets `function` to the function `name`, without its prefix; null if the library lacks it.
   template <class F>
   void Load(F& function, const char* name) {
     void* found = dlsym(library_.handle, (prefix_ + name).c_str());
@@ -87,6 +94,8 @@ class Symbols {
   std::string prefix_;
 };
 
+// Fills the table of cuBLASLt and returns it. Returns null and sets the problem if a function is
+// missing.
 const CublasLt* LoadCublasLt(OpenedLibrary& library) {
   static CublasLt table;
   Symbols symbols(library, "cublasLt");
@@ -108,6 +117,8 @@ const CublasLt* LoadCublasLt(OpenedLibrary& library) {
   return library.problem.empty() ? &table : nullptr;
 }
 
+// Fills the table of cuDNN and returns it. Returns null and sets the problem if a function is
+// missing.
 const Cudnn* LoadCudnn(OpenedLibrary& library) {
   static Cudnn table;
   Symbols symbols(library, "cudnn");
@@ -147,6 +158,8 @@ const Cudnn* LoadCudnn(OpenedLibrary& library) {
   return library.problem.empty() ? &table : nullptr;
 }
 
+// Fills the table of NCCL and returns it. Returns null and sets the problem if a function is
+// missing.
 const Nccl* LoadNccl(OpenedLibrary& library) {
   static Nccl table;
   Symbols symbols(library, "nccl");
@@ -162,6 +175,7 @@ const Nccl* LoadNccl(OpenedLibrary& library) {
   return library.problem.empty() ? &table : nullptr;
 }
 
+// Says how to find cuBLASLt, for OpenLibrary.
 LibraryKind CublasLtKind() {
   return {.title = "cuBLASLt 12 or 13",
           .names = {"libcublasLt.so.13", "libcublasLt.so.12"},
@@ -173,6 +187,7 @@ LibraryKind CublasLtKind() {
               "nvidia-cublas')"};
 }
 
+// Says how to find cuDNN, for OpenLibrary.
 LibraryKind CudnnKind() {
   return {.title = "cuDNN 9",
           .names = {"libcudnn.so.9"},
@@ -184,6 +199,7 @@ LibraryKind CudnnKind() {
               "nvidia-cudnn-cu13')"};
 }
 
+// Says how to find NCCL, for OpenLibrary.
 LibraryKind NcclKind() {
   return {.title = "NCCL 2",
           .names = {"libnccl.so.2"},
@@ -196,14 +212,15 @@ LibraryKind NcclKind() {
           .version_form = VersionForm::kPointer};
 }
 
-// Opens cuBLASLt first, because parts of cuDNN need it and find it once it is open.
-Libraries Open() {
+// Opens both libraries and fills their tables. Opens cuBLASLt first, because parts of cuDNN need it
+// and find it once it is open.
+Libraries OpenBoth() {
   const std::vector<std::string> folders = UsualLibraryFolders();
   Libraries libraries;
   OpenedLibrary lt = OpenLibrary(CublasLtKind(), folders);
-  if (lt.handle != nullptr) All().cublas_lt = LoadCublasLt(lt);
+  if (lt.handle != nullptr) OpenTables().cublas_lt = LoadCublasLt(lt);
   OpenedLibrary dnn = OpenLibrary(CudnnKind(), folders);
-  if (dnn.handle != nullptr) All().cudnn = LoadCudnn(dnn);
+  if (dnn.handle != nullptr) OpenTables().cudnn = LoadCudnn(dnn);
   libraries.cublas = lt.description;
   libraries.cudnn = dnn.description;
   for (const OpenedLibrary* library : {&lt, &dnn}) {
@@ -212,6 +229,7 @@ Libraries Open() {
   return libraries;
 }
 
+// Calls the library's function for its version.
 size_t VersionBy(void* call, VersionForm form) {
   if (form == VersionForm::kReturned) return reinterpret_cast<size_t (*)()>(call)();
   int version = 0;
@@ -224,7 +242,7 @@ size_t VersionBy(void* call, VersionForm form) {
 OpenedLibrary OpenLibrary(const LibraryKind& kind, const std::vector<std::string>& folders) {
   OpenedLibrary library;
   std::string broken;
-  void* handle = Find(kind, folders, &broken);
+  void* handle = FindLibrary(kind, folders, &broken);
   if (handle == nullptr) {
     library.problem = NotFound(kind, broken);
     return library;
@@ -249,37 +267,37 @@ OpenedLibrary OpenLibrary(const LibraryKind& kind, const std::vector<std::string
 Libraries OpenLibraries() {
   if (!GetRuntime()->linked) {  // the emulated runtime may provide them
     Libraries given;
-    (All().cublas_lt ? given.cublas : given.missing.emplace_back()) =
-        All().cublas_lt ? "emulated" : NotFound(CublasLtKind(), "");
-    (All().cudnn ? given.cudnn : given.missing.emplace_back()) =
-        All().cudnn ? "emulated" : NotFound(CudnnKind(), "");
+    (OpenTables().cublas_lt ? given.cublas : given.missing.emplace_back()) =
+        OpenTables().cublas_lt ? "emulated" : NotFound(CublasLtKind(), "");
+    (OpenTables().cudnn ? given.cudnn : given.missing.emplace_back()) =
+        OpenTables().cudnn ? "emulated" : NotFound(CudnnKind(), "");
     return given;
   }
-  static const Libraries libraries = Open();
+  static const Libraries libraries = OpenBoth();
   return libraries;
 }
 
 std::string OpenNccl(std::string* description) {
   if (!GetRuntime()->linked) {
     *description = "emulated";
-    return All().nccl != nullptr ? "" : NotFound(NcclKind(), "");
+    return OpenTables().nccl != nullptr ? "" : NotFound(NcclKind(), "");
   }
   static OpenedLibrary library = [] {
     OpenedLibrary opened = OpenLibrary(NcclKind(), UsualLibraryFolders());
-    if (opened.handle != nullptr) All().nccl = LoadNccl(opened);
+    if (opened.handle != nullptr) OpenTables().nccl = LoadNccl(opened);
     return opened;
   }();
   *description = library.description;
   return library.problem;
 }
 
-const Nccl* GetNccl() { return All().nccl; }
-void SetNccl(const Nccl* table) { All().nccl = table; }
+const Nccl* GetNccl() { return OpenTables().nccl; }
+void SetNccl(const Nccl* table) { OpenTables().nccl = table; }
 
-const CublasLt* GetCublasLt() { return All().cublas_lt; }
-const Cudnn* GetCudnn() { return All().cudnn; }
+const CublasLt* GetCublasLt() { return OpenTables().cublas_lt; }
+const Cudnn* GetCudnn() { return OpenTables().cudnn; }
 
-void SetCublasLt(const CublasLt* table) { All().cublas_lt = table; }
-void SetCudnn(const Cudnn* table) { All().cudnn = table; }
+void SetCublasLt(const CublasLt* table) { OpenTables().cublas_lt = table; }
+void SetCudnn(const Cudnn* table) { OpenTables().cudnn = table; }
 
 }  // namespace trainer::cuda

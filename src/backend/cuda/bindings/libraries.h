@@ -13,8 +13,8 @@ struct Libraries {
   std::vector<std::string> missing;  // one sentence each, which says what to do
 };
 
-// Opens both and fills the tables that GetCublasLt() and GetCudnn() return, unless a test set them.
-// Tries only once per process. Thread-safe.
+// Opens cuBLASLt and cuDNN and fills the tables that GetCublasLt() and GetCudnn() return, unless a
+// test set them. Tries only once per process. Thread-safe.
 Libraries OpenLibraries();
 
 // Returns the existing folders to search for CUDA libraries if the loader does not find them, in
@@ -47,6 +47,7 @@ struct OpenedLibrary {
   std::string description;  // "9.19.0 in /usr/lib/x86_64-linux-gnu"
   std::string problem;
 };
+// Opens a library on the loader's own path or in `folders`, and checks its version. Never throws.
 OpenedLibrary OpenLibrary(const LibraryKind& kind, const std::vector<std::string>& folders);
 
 }  // namespace trainer::cuda

@@ -22,13 +22,16 @@ std::vector<fs::path> FoldersIn(const fs::path& parent, const std::string& start
   return found;
 }
 
+// A list of existing folders, without duplicates, in the order of Add.
 class Folders {
  public:
+  // Adds a folder if it exists and is not listed yet.
   void Add(const fs::path& folder) {
     std::error_code error;
     if (!fs::is_directory(folder, error)) return;
     if (std::ranges::find(list_, folder.string()) == list_.end()) list_.push_back(folder.string());
   }
+  // Adds the library folders of an installation of CUDA.
   void AddToolkit(const fs::path& root) {
     for (const char* below : {"lib64", "lib", "targets/x86_64-linux/lib"}) Add(root / below);
   }
@@ -43,6 +46,7 @@ class Folders {
       AddWheels(python / "dist-packages");
     }
   }
+  // Returns the list and leaves this one empty.
   std::vector<std::string> Take() { return std::move(list_); }
 
  private:

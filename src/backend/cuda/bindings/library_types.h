@@ -8,6 +8,7 @@
 
 namespace trainer::cuda {
 
+// Returns the cudaDataType for cuBLASLt.
 inline int CudaTypeOf(DType type) {
   switch (type) {
     case DType::kF32:
@@ -20,6 +21,7 @@ inline int CudaTypeOf(DType type) {
   return -1;
 }
 
+// Returns the cudnnDataType_t.
 inline int CudnnTypeOf(DType type) {
   switch (type) {
     case DType::kF32:
@@ -34,6 +36,7 @@ inline int CudnnTypeOf(DType type) {
 
 // Both libraries read whole vectors of 16 bytes.
 inline constexpr uintptr_t kVectorBytes = 16;
+// Returns whether both libraries can read whole vectors from an address.
 inline bool IsAligned(const void* address) {
   return reinterpret_cast<uintptr_t>(address) % kVectorBytes == 0;
 }
@@ -41,10 +44,12 @@ inline bool IsAligned(const void* address) {
 // cuBLASLt needs its workspace at a multiple of this, the alignment of cudaMalloc. For cuDNN only
 // this alignment is known to work.
 inline constexpr size_t kWorkspaceAlign = 256;
-// Bytes to request so that memory aligned to kMemoryAlign has room for an aligned workspace.
+// Returns the bytes to request so that memory aligned to kMemoryAlign has room for an aligned
+// workspace.
 inline size_t WorkspaceRoom(size_t bytes) {
   return bytes == 0 ? 0 : bytes + kWorkspaceAlign - kMemoryAlign;
 }
+// Returns the aligned workspace in memory of WorkspaceRoom bytes.
 inline std::byte* WorkspaceIn(std::byte* room) {
   return room + -reinterpret_cast<uintptr_t>(room) % kWorkspaceAlign;
 }

@@ -48,7 +48,7 @@ struct Nccl {
 // reason.
 std::string OpenNccl(std::string* description);
 
-// Returns null while the library is not open.
+// Returns the table of NCCL; null while the library is not open.
 const Nccl* GetNccl();
 // Sets the table in tests, instead of a library.
 void SetNccl(const Nccl* table);

@@ -10,11 +10,13 @@ namespace {
 
 constexpr char kFile[] = "libnvidia-ml.so.1";
 
+// Returns the table that SetNvml has set; null if there is none.
 const Nvml*& GivenNvml() {
   static const Nvml* table = nullptr;
   return table;
 }
 
+// Reads the load of one GPU. A value that the driver does not report keeps its default.
 class Monitor final : public GpuMonitor {
  public:
   Monitor(const Nvml& nvml, nvml::Device device) : nvml_(nvml), device_(device) {}
@@ -48,6 +50,7 @@ class Monitor final : public GpuMonitor {
   }
 
  private:
+  // Calls a function of NVML for the GPU. Returns whether the library has it and it succeeded.
   template <class... Parameters, class... Arguments>
   bool Ask(int (*call)(nvml::Device, Parameters...), Arguments... arguments) const {
     return call != nullptr && call(device_, arguments...) == nvml::kSuccess;

@@ -8,11 +8,13 @@
 namespace trainer::cuda {
 namespace {
 
+// Returns the table that SetRuntime has set.
 const Runtime*& RegisteredRuntime() {
   static const Runtime* runtime = nullptr;
   return runtime;
 }
 
+// Returns the GPU of the thread's last UseGpu call.
 int& CurrentGpu() {
   static thread_local int id = 0;
   return id;

@@ -17,7 +17,7 @@ void CheckLaunch() { cuda::Check(static_cast<int>(cudaGetLastError()), "starting
 namespace cuda {
 namespace {
 
-// The runtime offers the name only as a part of the properties.
+// Implements Runtime::DeviceGetName: the runtime offers the name only as a part of the properties.
 int DeviceGetName(char* name, int length, int device) {
   cudaDeviceProp properties;
   const cudaError_t status = cudaGetDeviceProperties(&properties, device);
@@ -37,6 +37,7 @@ struct AsInt<kCall> {
   }
 };
 
+// Returns the table of the linked runtime.
 Runtime Linked() {
   Runtime r;
   r.name = "CUDA";

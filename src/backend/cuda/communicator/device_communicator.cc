@@ -4,6 +4,8 @@
 
 namespace trainer::cuda {
 
+// Adds the slice to the open bucket, which is closed when it has bucket_floats, or first if the
+// slice does not follow it in memory. Slice 0 begins a new pass.
 void DeviceCommunicator::OnGradientReady(int slice, std::span<float> values) {
   if (slice == 0) {
     RequireAllFinished();
@@ -15,6 +17,8 @@ void DeviceCommunicator::OnGradientReady(int slice, std::span<float> values) {
   if (joined_.size() >= options_.bucket_floats) Flush();
 }
 
+// Closes the open bucket: records the event at which its values are computed, and begins its sum,
+// except in a recording.
 void DeviceCommunicator::Flush() {
   if (joined_.empty()) return;
   buckets_.push_back(joined_);
@@ -27,11 +31,13 @@ void DeviceCommunicator::Flush() {
   Begin(i);
 }
 
+// Throws kInternal unless the caller has waited for all buckets.
 void DeviceCommunicator::RequireAllFinished() const {
   if (finished_ == buckets_.size() && joined_.empty()) return;
   throw Error(ErrorCode::kInternal, "sums of the pass before were not waited for");
 }
 
+// Forgets the buckets of the pass.
 void DeviceCommunicator::Clear() {
   buckets_.clear();
   bucket_of_.clear();
@@ -39,19 +45,24 @@ void DeviceCommunicator::Clear() {
   finished_ = 0;
 }
 
+// From now on, closing a bucket only records its event, which each replay reaches anew.
 void DeviceCommunicator::BeginCapture() { recording_ = true; }
 
+// Closes the last bucket. Its sum and all others begin with OnReplay.
 void DeviceCommunicator::EndCapture() {
   Flush();
   recording_ = false;
   finished_ = buckets_.size();  // no sum has begun
 }
 
+// Forgets the buckets of the recording.
 void DeviceCommunicator::DropCapture() {
   Clear();
   recording_ = false;
 }
 
+// Begins the sums of all buckets, which wait for their events in the replay. Throws kInternal if an
+// earlier pass was not waited for.
 void DeviceCommunicator::OnReplay() {
   RequireAllFinished();
   device_.Use();
@@ -59,12 +70,14 @@ void DeviceCommunicator::OnReplay() {
   for (size_t i = 0; i < buckets_.size(); ++i) Begin(i);
 }
 
+// Closes the open bucket and finishes the sums up to the bucket of the slice, in order.
 void DeviceCommunicator::WaitGradient(int slice) {
   Flush();
   device_.Use();
   for (; finished_ <= bucket_of_[static_cast<size_t>(slice)]; ++finished_) Finish(finished_);
 }
 
+// Returns the last slice in the same bucket.
 int DeviceCommunicator::LastReduced(int slice) const {
   const auto first = static_cast<size_t>(slice);
   size_t last = first;
@@ -72,18 +85,21 @@ int DeviceCommunicator::LastReduced(int slice) const {
   return static_cast<int>(last);
 }
 
+// Sums on the host. The open bucket is closed first, because all sums have one order.
 void DeviceCommunicator::AllReduce(std::span<float> values) {
   Flush();
   BeforeHost();
   host().AllReduce(values);
 }
 
+// Gathers on the host. The open bucket is closed first, because all sums have one order.
 std::vector<std::string> DeviceCommunicator::Gather(const std::string& own) {
   Flush();
   BeforeHost();
   return host().Gather(own);
 }
 
+// Broadcasts on the host. The open bucket is closed first, because all sums have one order.
 void DeviceCommunicator::Broadcast(std::span<float> values) {
   Flush();
   BeforeHost();

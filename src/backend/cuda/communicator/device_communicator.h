@@ -47,9 +47,10 @@ class DeviceCommunicator : public Communicator {
 
   const CudaDevice& device() const { return device_; }
   Communicator& host() const { return *options_.host; }
+  // Advances the pending sums of the host's group.
   void Poll() const { options_.poll(); }
   const GpuGroupOptions& options() const { return options_; }
-  // The buckets of this pass so far.
+  // Returns the buckets of this pass so far.
   const std::vector<std::span<float>>& buckets() const { return buckets_; }
   StreamEvent& computed(size_t i) { return computed_[i]; }
 
@@ -68,12 +69,15 @@ class DeviceCommunicator : public Communicator {
   bool recording_ = false;
 };
 
-// Whether `value` is 0 on all ranks. Every rank must call it; values must not be negative.
+// Returns whether `value` is 0 on all ranks. Every rank must call it; values must not be negative.
 bool IsZeroOnAll(Communicator& host, float value);
 
+// Implements MakeStagedGroup of device/gpu_communicator.h.
 std::unique_ptr<Communicator> MakeStaged(const Device& device, const GpuGroupOptions& options);
+// Implements MakeNcclGroup. Collective on the host's group.
 std::unique_ptr<Communicator> MakeNccl(const Device& device, const GpuGroupOptions& options,
                                        std::string* note);
+// Implements MakeMpiGroup. Collective on the host's group.
 std::unique_ptr<Communicator> MakeMpi(const Device& device, const GpuGroupOptions& options,
                                       std::string* note);
 

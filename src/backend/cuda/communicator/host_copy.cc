@@ -57,14 +57,17 @@ class HostCopyCommunicator final : public DeviceCommunicator {
   std::optional<CommStats> stats() const override { return host().stats().value_or(CommStats{}); }
 
  protected:
+  // Starts the copy to the host. In the first pass the memory for it is allocated later, in Finish.
   void Begin(size_t i) override {
     if (i == 0) handed_ = 0;
-    if (staging_ != nullptr) CopyDown(i);
+    if (staging_ != nullptr) StartCopyToHost(i);
   }
+  // Waits for the host's sum of bucket `i` and starts its copy back. Also passes later buckets on
+  // whose copies have arrived.
   void Finish(size_t i) override {
     if (staging_ == nullptr) MakeStaging();
-    while (handed_ <= i) HandOn();
-    while (handed_ < buckets().size() && copies_[handed_].down.IsReached()) HandOn();
+    while (handed_ <= i) PassNextToHost();
+    while (handed_ < buckets().size() && copies_[handed_].down.IsReached()) PassNextToHost();
     host().WaitGradient(static_cast<int>(i));
     Check(GetRuntime()->MemcpyAsync(buckets()[i].data(), Staged(i).data(),
                                     buckets()[i].size_bytes(), kHostToDevice, up_.get()),
@@ -72,8 +75,10 @@ class HostCopyCommunicator final : public DeviceCommunicator {
     summed_.Record(up_.get());
     summed_.MakeWait(device().stream());
   }
+  // Passes the remaining buckets on if some were passed on before, because the host's group must
+  // get all slices of a pass before another sum.
   void BeforeHost() override {
-    while (handed_ > 0 && handed_ < buckets().size()) HandOn();
+    while (handed_ > 0 && handed_ < buckets().size()) PassNextToHost();
   }
 
  private:
@@ -82,7 +87,8 @@ class HostCopyCommunicator final : public DeviceCommunicator {
     StreamEvent down;      // reached when the copy to the host is done
   };
 
-  // Called in the first pass, when all buckets and their sizes are known.
+  // Allocates the host memory and starts all copies. Called in the first pass, when all buckets and
+  // their sizes are known.
   void MakeStaging() {
     size_t count = 0;
     for (const std::span<float> bucket : buckets()) {
@@ -90,14 +96,16 @@ class HostCopyCommunicator final : public DeviceCommunicator {
       count += bucket.size();
     }
     staging_ = std::make_unique<Staging>(device(), host(), count * sizeof(float));
-    for (size_t i = 0; i < buckets().size(); ++i) CopyDown(i);
+    for (size_t i = 0; i < buckets().size(); ++i) StartCopyToHost(i);
   }
 
+  // Returns the host memory of a bucket.
   std::span<float> Staged(size_t i) const {
     return {staging_->data() + copies_[i].offset, copies_[i].count};
   }
 
-  void CopyDown(size_t i) {
+  // Starts the copy of a bucket to the host, after its computations.
+  void StartCopyToHost(size_t i) {
     if (i >= copies_.size() || copies_[i].count != buckets()[i].size()) {
       throw Error(ErrorCode::kInternal, "gradients differ from pass to pass");
     }
@@ -108,7 +116,8 @@ class HostCopyCommunicator final : public DeviceCommunicator {
     copies_[i].down.Record(down_.get());
   }
 
-  void HandOn() {
+  // Waits until the copy of the next bucket has arrived and passes the bucket to the host's group.
+  void PassNextToHost() {
     while (!copies_[handed_].down.IsReached()) {
       Poll();
       std::this_thread::yield();

@@ -19,6 +19,7 @@ class GpuMpiCommunicator final : public DeviceCommunicator {
   }
 
  protected:
+  // Begins nothing: MPI sums in Finish.
   void Begin(size_t) override { met_ = false; }
 
   // All ranks meet in a host barrier before MPI waits for them. A rank that died or hangs before

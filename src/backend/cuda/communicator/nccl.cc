@@ -13,16 +13,18 @@
 namespace trainer::cuda {
 namespace {
 
-// Describes a result other than kSuccess.
+// Returns the message for a call of NCCL that has failed with `result`.
 std::string TextOf(const char* call, int result) {
   return Join(call, " failed: ", GetNccl()->GetErrorString(result), " (status ", result,
               "; NCCL_DEBUG=INFO shows more)");
 }
 
+// Throws kPeerLost unless `result` is kSuccess.
 void CheckNccl(const char* call, int result) {
   if (result != nccl::kSuccess) throw Error(ErrorCode::kPeerLost, TextOf(call, result));
 }
 
+// Owns a communicator of NCCL.
 class CommunicatorHandle {
  public:
   explicit CommunicatorHandle(nccl::Comm comm) : comm_(comm) {}
@@ -31,12 +33,15 @@ class CommunicatorHandle {
   CommunicatorHandle(const CommunicatorHandle&) = delete;
   CommunicatorHandle& operator=(const CommunicatorHandle&) = delete;
 
+  // Says whether all sums that were begun are done.
   void SetDone(bool done) { done_ = done; }
-  void Add(std::span<float> values, Stream stream) {
+  // Queues the sum of `values` over all ranks, in place.
+  void StartSum(std::span<float> values, Stream stream) {
     CheckNccl("ncclAllReduce", GetNccl()->AllReduce(values.data(), values.data(), values.size(),
                                                     nccl::kFloat32, nccl::kSum, comm_, stream));
   }
-  void Check() {
+  // Throws kPeerLost if a sum has failed, here or on another rank.
+  void ThrowIfFailed() {
     int result = nccl::kSuccess;
     CheckNccl("ncclCommGetAsyncError", GetNccl()->CommGetAsyncError(comm_, &result));
     if (result != nccl::kInProgress) CheckNccl("a sum of gradients by NCCL", result);
@@ -47,6 +52,7 @@ class CommunicatorHandle {
   bool done_ = true;
 };
 
+// Sums buckets on a stream of their own, in the order of their calls.
 class NcclCommunicator final : public DeviceCommunicator {
  public:
   NcclCommunicator(const CudaDevice& device, const GpuGroupOptions& options, nccl::Comm comm)
@@ -57,12 +63,13 @@ class NcclCommunicator final : public DeviceCommunicator {
   }
 
  protected:
+  // Queues the sum after the bucket's computations.
   void Begin(size_t i) override {
     if (i >= summed_.size()) summed_.emplace_back();
     comm_.SetDone(false);
     met_ = false;
     computed(i).MakeWait(queue_.get());
-    comm_.Add(buckets()[i], queue_.get());
+    comm_.StartSum(buckets()[i], queue_.get());
     summed_[i].Record(queue_.get());
   }
 
@@ -77,7 +84,7 @@ class NcclCommunicator final : public DeviceCommunicator {
     summed_[i].MakeWait(device().stream());
     if (i + 1 < buckets().size()) return;
     while (!summed_[i].IsReached()) {
-      comm_.Check();
+      comm_.ThrowIfFailed();
       std::this_thread::yield();
     }
     comm_.SetDone(true);

@@ -17,7 +17,9 @@ namespace {
 constexpr int kMaxResults = 24;
 using Results = std::array<cudnn::AlgoPerf, kMaxResults>;
 
-// Returns the first usable algorithm of `results`, with its current workspace size.
+// Returns the first usable algorithm of `results`, with its current workspace size: it works,
+// repeats bit for bit if the user asks for that, and needs at most kMaxConvWorkspace. If there is
+// none, sets *reason.
 std::optional<ConvAlgorithm> FirstUsable(ConvProblem& problem, const ConvDirection& direction,
                                          std::span<const cudnn::AlgoPerf> results,
                                          std::string* reason) {
@@ -46,7 +48,7 @@ std::optional<ConvAlgorithm> FirstUsable(ConvProblem& problem, const ConvDirecti
   return std::nullopt;
 }
 
-// Sets `most` to the largest workspace of the usable algorithms.
+// Returns cuDNN's own first choice. Sets `most` to the largest workspace of the usable algorithms.
 std::optional<ConvAlgorithm> ByHeuristics(ConvProblem& problem, const ConvDirection& direction,
                                           size_t* most, std::string* reason) {
   Results results;
@@ -64,7 +66,8 @@ std::optional<ConvAlgorithm> ByHeuristics(ConvProblem& problem, const ConvDirect
   return FirstUsable(problem, direction, known, reason);
 }
 
-// Returns nothing if there is not enough memory for the trial.
+// Measures all algorithms on tensors of zeros and returns the fastest usable one. Returns nothing
+// if there is not enough memory for the trial.
 std::optional<ConvAlgorithm> ByMeasuring(ConvProblem& problem, const ConvDirection& direction,
                                          size_t workspace) {
   const TrialMemory trial(problem, 0, workspace);
@@ -80,14 +83,15 @@ std::optional<ConvAlgorithm> ByMeasuring(ConvProblem& problem, const ConvDirecti
                      &reason);
 }
 
-// The problem's key, extended by the options that the choice depends on.
+// Returns the problem's key, extended by the options that the choice depends on.
 std::string FileKey(const ConvProblem& problem, const ConvDirection& direction) {
   const GpuOptions& options = problem.device().options();
   return Join(problem.Key(direction.name), options.tf32 ? " tf32" : "",
               options.deterministic ? " deterministic" : "");
 }
 
-// Checks that there is memory now: another process may have measured with more memory free.
+// Returns whether there is memory for the algorithm now: another process may have measured with
+// more memory free.
 bool Fits(const ConvProblem& problem, const ConvAlgorithm& algorithm) {
   return problem.InBytes() + problem.FilterBytes() + problem.OutBytes() + algorithm.workspace <=
          problem.device().AvailableBytes();
@@ -115,8 +119,8 @@ std::optional<ConvAlgorithm> FromFile(ConvProblem& problem, const ConvDirection&
   return algorithm;
 }
 
-// Chooses without the file. A choice that could not be measured or completed for lack of memory is
-// not added to the file.
+// Chooses without the file and adds the choice to it, unless it could not be measured or completed
+// for lack of memory.
 std::optional<ConvAlgorithm> ChooseAnew(ConvProblem& problem, const ConvDirection& direction,
                                         AlgorithmFile& file, std::string* reason,
                                         const std::function<bool(ConvAlgorithm&)>& finish) {

@@ -28,12 +28,14 @@ struct ConvAlgorithm {
 class ConvAlgorithms {
  public:
   explicit ConvAlgorithms(const CudaDevice& device) : device_(device) {}
+  // Returns the algorithm of a problem, or null.
   const ConvAlgorithm* Find(const std::string& key) const {
     const auto found = known_.find(key);
     return found == known_.end() ? nullptr : &found->second;
   }
   void Add(const std::string& key, const ConvAlgorithm& algorithm) { known_[key] = algorithm; }
-  // The choices of all runs on this kind of GPU. May only be called if cuDNN was found.
+  // Returns the file with the choices of all runs on this kind of GPU. May only be called if cuDNN
+  // was found.
   AlgorithmFile& file();
 
  private:
@@ -62,7 +64,8 @@ class TrialMemory {
   void* memory_ = nullptr;
 };
 
-// The three cuDNN calls of a direction that the choice needs.
+// The three cuDNN calls of a direction that the choice needs. Each returns a cudnnStatus_t. `found`
+// is the number of results, the best first.
 struct ConvDirection {
   const char* name;  // "forward"
   int (*heuristics)(const ConvProblem& problem, int most, int* found, cudnn::AlgoPerf* results);
@@ -71,9 +74,10 @@ struct ConvDirection {
   int (*workspace)(const ConvProblem& problem, int algo, size_t* bytes);
 };
 
-// Chooses an algorithm and sets the problem's math type to the algorithm's. If there is none, sets
-// `reason`. `finish`, if given, completes the choice before it is stored; it returns false if it
-// lacked memory, and later runs then choose again.
+// Chooses an algorithm, by the device's earlier choices, the file or a new choice, and sets the
+// problem's math type to the algorithm's. If there is none, sets `reason`. `finish`, if given,
+// completes the choice before it is stored; it returns false if it lacked memory, and later runs
+// then choose again.
 std::optional<ConvAlgorithm> ChooseAlgorithm(
     ConvProblem& problem, const ConvDirection& direction, std::string* reason,
     const std::function<bool(ConvAlgorithm&)>& finish = nullptr);

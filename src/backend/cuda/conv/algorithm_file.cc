@@ -25,6 +25,7 @@ namespace {
 constexpr std::string_view kHead = "# trainer: convolution algorithms as measured on GPUs\n";
 constexpr uint64_t kMaxBytes = uint64_t{64} << 20;
 
+// Returns the CRC-32C of a line in 8 hexadecimal digits.
 std::string Checksum(std::string_view rest) {
   char text[16];
   std::snprintf(text, sizeof text, "%08x", Crc32c(rest.data(), rest.size()));
@@ -40,8 +41,8 @@ std::optional<std::string_view> WholeLine(std::string_view line) {
   return rest;
 }
 
-// Whether the text has at least one line of such a file. If not, it may be another file of the
-// user's.
+// Returns whether the text is empty or has at least one line of such a file. If not, it may be
+// another file of the user's.
 bool IsOurs(std::string_view text) {
   if (text.empty() || text.starts_with(kHead)) return true;
   for (size_t at = 0, end = 0; (end = text.find('\n', at)) != text.npos; at = end + 1) {
@@ -51,7 +52,7 @@ bool IsOurs(std::string_view text) {
 }
 
 // Opens a file. Returns -1 and sets errno if it cannot be opened or does not belong to this user.
-int OpenToRemember(const std::string& path, int flags) {
+int OpenWithoutThrowing(const std::string& path, int flags) {
   try {
     return OpenOwnFile(path, flags);
   } catch (const Error&) {
@@ -65,7 +66,7 @@ int OpenToRemember(const std::string& path, int flags) {
 AlgorithmFile::AlgorithmFile(std::string path, std::string identity, bool asked)
     : path_(std::move(path)), identity_(std::move(identity)), asked_(asked) {}
 
-void AlgorithmFile::Tell(const std::string& what) {
+void AlgorithmFile::LogUnusable(const std::string& what) {
   if (told_) return;
   told_ = true;
   const std::string line = EscapeControl(
@@ -77,7 +78,7 @@ void AlgorithmFile::Tell(const std::string& what) {
   }
 }
 
-bool AlgorithmFile::Take(std::string_view text) {
+bool AlgorithmFile::ReadLines(std::string_view text) {
   bool whole = true;
   for (size_t at = 0, end = 0; (end = text.find('\n', at)) != text.npos; at = end + 1) {
     const std::string_view line = text.substr(at, end - at);
@@ -104,22 +105,22 @@ void AlgorithmFile::Refresh() {
   try {
     const std::string text = ReadFile(path_, kMaxBytes);
     if (!IsOurs(text)) {
-      Tell("this is not a file of convolution algorithms, and it is not changed");
+      LogUnusable("this is not a file of convolution algorithms, and it is not changed");
       path_.clear();
       return;
     }
     inode_ = info.st_ino;
     read_ = static_cast<long>(text.size());
-    if (!Take(text)) Mend();
+    if (!ReadLines(text)) RewriteValidLines();
   } catch (const Error& e) {
-    Tell(e.what());
+    LogUnusable(e.what());
     path_.clear();
   }
 }
 
 // Rewrites the file with its valid lines. Reads it again first, because other processes may have
 // added lines.
-void AlgorithmFile::Mend() {
+void AlgorithmFile::RewriteValidLines() {
   LOG(WARNING) << EscapeControl(Join(AbsolutePath(path_),
                                      ": the file is damaged; its valid part is used, and the other "
                                      "convolution algorithms are measured again"));
@@ -144,10 +145,10 @@ void AlgorithmFile::Add(const std::string& key, const std::string& value) {
   known_[key] = value;
   if (path_.empty()) return;
   const std::string rest = Join(identity_, '\t', key, '\t', value);
-  FileHandle file(FileOps::Posix(), OpenToRemember(path_, O_RDWR | O_CREAT | O_APPEND));
+  FileHandle file(FileOps::Posix(), OpenWithoutThrowing(path_, O_RDWR | O_CREAT | O_APPEND));
   struct stat info {};
   if (file.get() < 0 || fstat(file.get(), &info) != 0) {
-    Tell(Join("cannot be written: ", std::strerror(errno)));
+    LogUnusable(Join("cannot be written: ", std::strerror(errno)));
     path_.clear();
     return;
   }
@@ -158,7 +159,7 @@ void AlgorithmFile::Add(const std::string& key, const std::string& value) {
                                                   : "\n",
                                 Checksum(rest), '\t', rest, '\n');
   if (write(file.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
-    Tell(Join("cannot be written: ", std::strerror(errno)));
+    LogUnusable(Join("cannot be written: ", std::strerror(errno)));
     path_.clear();
   }
 }
@@ -170,7 +171,7 @@ AlgorithmFile::Turn::Turn(AlgorithmFile& file) : file_(file), outer_(!file.in_tu
   file.in_turn_ = true;
   std::error_code ignored;  // Add reports a missing folder
   std::filesystem::create_directories(FolderOf(file.path_), ignored);
-  lock_ = OpenToRemember(file.path_ + ".lock", O_RDWR | O_CREAT);
+  lock_ = OpenWithoutThrowing(file.path_ + ".lock", O_RDWR | O_CREAT);
   const auto end = std::chrono::steady_clock::now() + kPatience;
   while (lock_ >= 0 && flock(lock_, LOCK_EX | LOCK_NB) != 0) {
     if (errno == EINTR) continue;

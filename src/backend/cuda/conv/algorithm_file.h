@@ -18,6 +18,8 @@ class AlgorithmFile {
   // GPU, driver, library. `asked`: the user named the file, so errors are logged as one warning.
   AlgorithmFile(std::string path, std::string identity, bool asked);
 
+  // Returns the value that was stored for a key and this identity, by this or another process, or
+  // nothing.
   std::optional<std::string> Find(const std::string& key);
   // Stores the value in memory and, if possible, in the file. Neither argument may contain tabs or
   // newlines.
@@ -28,6 +30,7 @@ class AlgorithmFile {
   // holder was stopped. If the file cannot be locked, a turn does nothing.
   class Turn {
    public:
+    // Waits for the lock.
     explicit Turn(AlgorithmFile& file);
     ~Turn();
     Turn(const Turn&) = delete;
@@ -40,11 +43,15 @@ class AlgorithmFile {
   };
 
  private:
+  // Reads the file again if it has changed. Does without it from now on if it cannot be read or is
+  // not such a file.
   void Refresh();
   // Reads the valid lines of `text` and returns whether all lines are valid.
-  bool Take(std::string_view text);
-  void Mend();
-  void Tell(const std::string& what);
+  bool ReadLines(std::string_view text);
+  // Rewrites the file with its valid lines.
+  void RewriteValidLines();
+  // Logs, once for this object, why the file cannot be used.
+  void LogUnusable(const std::string& what);
 
   std::string path_, identity_;
   bool asked_, told_ = false, in_turn_ = false;

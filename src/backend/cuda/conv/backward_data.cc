@@ -5,16 +5,19 @@
 namespace trainer::cuda {
 namespace {
 
+// Sets `results` to the library's own ranking of its algorithms, without running them.
 int BackwardDataHeuristics(const ConvProblem& p, int most, int* found, cudnn::AlgoPerf* results) {
   return GetCudnn()->GetConvolutionBackwardDataAlgorithm_v7(p.handle(), p.filter(), p.y(), p.conv(),
                                                             p.x(), most, found, results);
 }
+// Runs all algorithms on the trial's memory and sets `results` to their times, the fastest first.
 int MeasureBackwardData(const ConvProblem& p, const TrialMemory& trial, int most, int* found,
                         cudnn::AlgoPerf* results) {
   return GetCudnn()->FindConvolutionBackwardDataAlgorithmEx(
       p.handle(), p.filter(), trial.filter, p.y(), trial.y, p.conv(), p.x(), trial.x, most, found,
       results, trial.workspace, trial.workspace_bytes);
 }
+// Sets *bytes to the workspace that an algorithm needs.
 int BackwardDataWorkspace(const ConvProblem& p, int algo, size_t* bytes) {
   return GetCudnn()->GetConvolutionBackwardDataWorkspaceSize(p.handle(), p.filter(), p.y(),
                                                              p.conv(), p.x(), algo, bytes);
@@ -22,6 +25,7 @@ int BackwardDataWorkspace(const ConvProblem& p, int algo, size_t* bytes) {
 constexpr ConvDirection kBackwardData = {"data gradient", BackwardDataHeuristics,
                                          MeasureBackwardData, BackwardDataWorkspace};
 
+// One call of cuDNN, on weights that are packed first if their order or type is not the library's.
 class CudnnBackwardData final : public ConvBackwardData, public CudnnStep {
  public:
   using CudnnStep::CudnnStep;

@@ -16,13 +16,15 @@ class CudnnStep {
  public:
   CudnnStep(const CudaDevice& device, const ConvDesc& desc) : problem_(device, desc) {}
 
-  // The copy of the weights that the library multiplies by, see ConvPrimitive.
+  // Returns the layout of the weights that the library multiplies by; nothing if it reads our array
+  // directly. See ConvPrimitive::packed_layout.
   std::optional<PackedLayout> LayoutOfFilter() const {
     const FilterOrder& order = problem_.order();
     if (order.IsOurs()) return std::nullopt;
     if (!order.channels_innermost) return PackedLayout{order.dtype, 1, 1, order.Count()};
     return PackedLayout{order.dtype, order.filters, order.channels, order.taps};
   }
+  // See ConvPrimitive::UsePackedWeight.
   void UseFilter(const void* copy, const bool* holds) {
     copy_ = copy;
     copy_holds_ = holds;
@@ -35,6 +37,7 @@ class CudnnStep {
   const ConvAlgorithm& algorithm() const { return algorithm_; }
   ScratchLayout& scratch() { return scratch_; }
   size_t Bytes() const { return scratch_.Bytes(); }
+  // Returns the name of the chosen algorithm, for reports.
   std::string Algorithm() const { return Join("cuDNN algorithm ", algorithm_.algo); }
 
   // Chooses the algorithm and plans the scratch. Returns "" or the reason why there is no
@@ -50,17 +53,20 @@ class CudnnStep {
     return "";
   }
 
-  // Checks and preparations before each library call.
+  // Checks the alignment of the tensors and makes this GPU the current one. Called before each
+  // library call.
   void Begin(const void* input, const void* output) const {
     ExpectAligned(input);
     ExpectAligned(output);
     device().Use();
   }
-  // Whether the library can read our array of weights directly.
+  // Returns whether the library can read and write our array of weights directly.
   bool FitsLibrary(const float* weights) const {
     return problem_.order().IsOurs() && IsAligned(weights);
   }
+  // Returns the room in the scratch for weights in the library's order.
   std::byte* FilterIn(std::span<std::byte> memory) const { return filter_.At(memory); }
+  // Returns the library's workspace in the scratch, aligned as it needs it.
   std::byte* WorkspaceIn(std::span<std::byte> memory) const {
     return cuda::WorkspaceIn(workspace_.At(memory));
   }
@@ -81,8 +87,8 @@ class CudnnStep {
   const bool* copy_holds_ = nullptr;
 };
 
-// The candidate of one direction. Step has `std::string Choose()`, which returns the reason if it
-// declines.
+// Makes the candidate of one direction, or says why cuDNN declines. Step has `std::string
+// Choose()`, which returns the reason if it declines.
 template <class Made, class Step>
 KernelOrReason<Made> OfferCudnn(const Device& any, const ConvDesc& desc) {
   const auto* device = dynamic_cast<const CudaDevice*>(&any);

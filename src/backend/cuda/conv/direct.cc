@@ -27,6 +27,7 @@ struct Element {
   }
 };
 
+// Computes element i of y.
 template <class T, bool kRelu>
 struct Output {
   ConvPositions in;
@@ -50,6 +51,7 @@ struct Output {
   }
 };
 
+// Computes element i of dx, as the sum over the windows that read it.
 template <class T>
 struct InputGradient {
   ConvPositions in;
@@ -88,6 +90,7 @@ struct DirectParts {
   }
 };
 
+// Computes the gradient of one weight over one part.
 template <class T>
 struct WeightGradientOfPart {
   ConvPositions in;
@@ -111,7 +114,8 @@ struct WeightGradientOfPart {
   }
 };
 
-struct TreeSum {
+// Adds the sums of all parts, in the order of the parts, to the gradient of weight w.
+struct AddPartsOfWeight {
   const float* sums;
   int64_t weights, parts;
   float* to;
@@ -134,6 +138,7 @@ class Direct {
   ConvPositions positions_;
 };
 
+// Computes each element of y in one thread.
 class DirectForward final : public ConvForward, Direct {
  public:
   using Direct::Direct;
@@ -156,6 +161,7 @@ class DirectForward final : public ConvForward, Direct {
   }
 };
 
+// Computes each element of dx in one thread.
 class DirectBackwardData final : public ConvBackwardData, Direct {
  public:
   using Direct::Direct;
@@ -171,6 +177,7 @@ class DirectBackwardData final : public ConvBackwardData, Direct {
   }
 };
 
+// Sums the gradient of each weight in parts, which are then added in a fixed order.
 class DirectBackwardWeight final : public ConvBackwardWeight, Direct {
  public:
   DirectBackwardWeight(const Device& device, const ConvDesc& desc)
@@ -189,7 +196,7 @@ class DirectBackwardWeight final : public ConvBackwardWeight, Direct {
                      WeightGradientOfPart<T>{positions_, parts_, static_cast<const T*>(x),
                                              static_cast<const T*>(dy), sums});
     });
-    loops_.ForEach(parts_.weights, TreeSum{sums, parts_.weights, parts_.parts, dweight});
+    loops_.ForEach(parts_.weights, AddPartsOfWeight{sums, parts_.weights, parts_.parts, dweight});
     if (!desc_.bias || dbias == nullptr) return;
     AddChannelSums(loops_.device(), ChannelSumsDesc::Of(out, 1), ConstTensor(dy, out, desc_.dtype),
                    nullptr, dbias);
@@ -199,6 +206,7 @@ class DirectBackwardWeight final : public ConvBackwardWeight, Direct {
   DirectParts parts_;
 };
 
+// Accepts every convolution. It is the last candidate.
 template <class Step, class Made>
 KernelOrReason<Step> TakeDirect(const Device& device, const ConvDesc& desc) {
   return std::make_unique<Made>(device, desc);

@@ -15,6 +15,7 @@ struct Swapped {
   }
 };
 
+// Sets element i of the library's array.
 template <class T>
 struct Put {
   Swapped ours;
@@ -23,6 +24,7 @@ struct Put {
   HD void operator()(int64_t i) const { Store(library[i], weight[ours(static_cast<uint32_t>(i))]); }
 };
 
+// Adds to element i of our gradient.
 template <class T>
 struct AddGradient {
   Swapped theirs;

@@ -14,15 +14,15 @@ struct FilterOrder {
   DType dtype = DType::kF32;
 
   int64_t Count() const { return filters * channels * taps; }
-  // Whether the library's array equals ours bit for bit.
+  // Returns whether the library's array equals ours bit for bit, so that nothing need be converted.
   bool IsOurs() const {
     return dtype == DType::kF32 && (!channels_innermost || channels == 1 || taps == 1);
   }
 };
 
-// Sets library = weight.
+// Writes our weights to `library`, in the library's order and type.
 void PutFilter(const Device& device, const FilterOrder& order, const float* weight, void* library);
-// Computes gradient += library.
+// Adds `library`, a gradient in the library's order and type, to ours.
 void AddFilterGradient(const Device& device, const FilterOrder& order, const void* library,
                        float* gradient);
 

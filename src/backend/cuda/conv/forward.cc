@@ -10,16 +10,19 @@ namespace {
 
 constexpr float kOne = 1, kZero = 0;
 
+// Sets `results` to the library's own ranking of its algorithms, without running them.
 int ForwardHeuristics(const ConvProblem& p, int most, int* found, cudnn::AlgoPerf* results) {
   return GetCudnn()->GetConvolutionForwardAlgorithm_v7(p.handle(), p.x(), p.filter(), p.conv(),
                                                        p.y(), most, found, results);
 }
+// Runs all algorithms on the trial's memory and sets `results` to their times, the fastest first.
 int MeasureForward(const ConvProblem& p, const TrialMemory& trial, int most, int* found,
                    cudnn::AlgoPerf* results) {
   return GetCudnn()->FindConvolutionForwardAlgorithmEx(
       p.handle(), p.x(), trial.x, p.filter(), trial.filter, p.conv(), p.y(), trial.y, most, found,
       results, trial.workspace, trial.workspace_bytes);
 }
+// Sets *bytes to the workspace that an algorithm needs.
 int ForwardWorkspace(const ConvProblem& p, int algo, size_t* bytes) {
   return GetCudnn()->GetConvolutionForwardWorkspaceSize(p.handle(), p.x(), p.filter(), p.conv(),
                                                         p.y(), algo, bytes);
@@ -38,6 +41,7 @@ class Activation {
                "describing an activation (cudnnSetActivationDescriptor)");
   }
 
+  // Convolves, adds the bias and applies the activation in one call. Returns cuDNN's status.
   int Run(const ConvProblem& p, const ConvAlgorithm& algorithm, const void* x, const void* filter,
           const void* bias, void* y, std::byte* workspace) const {
     return GetCudnn()->ConvolutionBiasActivationForward(
@@ -49,6 +53,7 @@ class Activation {
   CudnnOwner<cudnn::ActivationDesc> activation_;
 };
 
+// Returns whether cuDNN offers a fused call for this at all.
 bool MayFuse(const ConvDesc& desc, const ConvAlgorithm& algorithm) {
   // Only this algorithm can add a bias without an activation.
   return desc.bias && (desc.relu || algorithm.algo == cudnn::kForwardImplicitPrecompGemm);
@@ -77,11 +82,13 @@ std::optional<ConvFusion> TryFusing(const ConvProblem& p, const ConvAlgorithm& a
   return keeps ? ConvFusion::kKeepsNan : ConvFusion::kDropsNan;
 }
 
+// One call of cuDNN, followed by a pass over y for bias and ReLU unless the call includes them.
 class CudnnForward final : public ConvForward, public CudnnStep {
  public:
   CudnnForward(const CudaDevice& device, const ConvDesc& desc)
       : CudnnStep(device, desc), activation_(desc.relu) {}
 
+  // Chooses the algorithm and tests whether bias and ReLU can be fused into it.
   std::string Choose() {
     std::string reason = ChooseFor(kForwardDirection, [&](ConvAlgorithm& a) {
       if (!MayFuse(desc(), a)) return true;
@@ -130,10 +137,12 @@ class CudnnForward final : public ConvForward, public CudnnStep {
   }
 
  private:
+  // Returns whether Run makes the fused call: one that drops NaN needs AllowDroppedNan.
   bool Fuses() const {
     return algorithm().fusion == ConvFusion::kKeepsNan ||
            (algorithm().fusion == ConvFusion::kDropsNan && may_drop_nan_);
   }
+  // Returns whether the fused call needs the bias in a 16-bit type.
   bool CastsBias() const {
     return algorithm().fusion != ConvFusion::kNone && desc().dtype != DType::kF32;
   }

@@ -20,12 +20,14 @@ Ints Spatial(const std::vector<int64_t>& ours, int fill) {
   return axes;
 }
 
+// Returns (outer, channels, spatial...).
 Ints With(int64_t outer, int64_t channels, const Ints& spatial) {
   Ints dims = {static_cast<int>(outer), static_cast<int>(channels)};
   dims.insert(dims.end(), spatial.begin(), spatial.end());
   return dims;
 }
 
+// Describes a tensor to the library.
 void SetTensor(Cudnn::Tensor tensor, int format, DType type, const Ints& dims) {
   CheckCudnn(GetCudnn()->SetTensorNdDescriptorEx(tensor, format, CudnnTypeOf(type),
                                                  static_cast<int>(dims.size()), dims.data()),

@@ -32,6 +32,7 @@ class CudnnOwner {
   T* object_ = nullptr;
 };
 
+// The descriptors of one convolution, for all directions.
 class ConvProblem {
  public:
   // Returns the reason why cuDNN cannot compute `desc`, or "".
@@ -56,6 +57,7 @@ class ConvProblem {
 
   // Sets the precision of products: f32 is not rounded unless the user allows TF32.
   void SetMath(int math_type);
+  // Sets the precision with which the library searches for algorithms: the fastest that is allowed.
   void SetFirstMath();
   // Returns the math type that an algorithm was found with, or a stricter one if TF32 is not
   // allowed.

@@ -5,6 +5,7 @@
 namespace trainer::cuda {
 namespace {
 
+// Computes y + bias, and then the maximum with 0 if `relu` is set.
 template <class T, class Y = const T*, class C = const float*>
 struct BiasRelu {
   Y y;
@@ -23,6 +24,7 @@ struct BiasRelu {
   uintptr_t Addresses() const { return AddressOf(y); }
 };
 
+// Computes the bias of a channel.
 template <class C = const float*>
 struct Bias {
   C bias;

@@ -36,6 +36,7 @@ class Owner {
   T* object_ = nullptr;
 };
 
+// The library's description of a matrix.
 struct CublasMatrix {
   Owner<cublas_lt::MatrixLayout> layout{&CublasLt::MatrixLayoutDestroy};
 
@@ -53,8 +54,8 @@ struct Alignment {
   uint32_t in, out, bias;
 };
 
-// For 16-bit results the library accepts only a 16-bit bias. So the bias is first written to C and
-// the product is added to it, which rounds the sums only once.
+// Returns whether the bias is written to C first and the product is added to it. For 16-bit results
+// the library accepts only a 16-bit bias; this way the sums are rounded only once.
 bool StartsFromBias(const GemmDesc& desc) { return desc.bias && desc.out_dtype != DType::kF32; }
 
 // A product for operands of a given alignment: its description and the chosen algorithm.
@@ -87,6 +88,7 @@ class CublasProduct {
   explicit operator bool() const { return found_; }
   size_t workspace() const { return algorithm_.workspace_size; }
 
+  // Queues the product. `bias` is null unless the library adds it.
   void Run(const CudaDevice& device, const void* a, const void* b, const float* bias, void* c,
            std::byte* workspace) {
     const float alpha = 1;
@@ -100,6 +102,7 @@ class CublasProduct {
   }
 
  private:
+  // Sets an attribute of the description.
   template <class T>
   void Set(int attribute, T value) {
     CheckCublasLt(
@@ -107,7 +110,7 @@ class CublasProduct {
         "describing a matrix product");
   }
 
-  // Takes the library's first choice.
+  // Takes the library's first choice for this alignment; `found_` stays false if it has none.
   void Choose(const CudaDevice& device, const Alignment& alignment) {
     const CublasLt& lt = *GetCublasLt();
     Owner<cublas_lt::MatmulPreference> wish{&CublasLt::MatmulPreferenceDestroy};
@@ -140,12 +143,15 @@ class CublasProduct {
   bool found_ = false;
 };
 
+// A product whose bias the library adds if it can; otherwise a kernel of our own does, before or
+// after.
 class CublasGemm final : public GemmPrimitive {
  public:
   CublasGemm(const CudaDevice& device, const GemmDesc& desc) : device_(device), desc_(desc) {
     fuses_ = desc.bias && desc.out_dtype == DType::kF32 && Make(true);
     if (!fuses_) Make(false);
   }
+  // Returns whether the library has algorithms for aligned and for other operands.
   bool Works() const { return vectors_ && elements_ && *vectors_ && *elements_; }
 
   std::string kernel() const override {
@@ -186,6 +192,7 @@ class CublasGemm final : public GemmPrimitive {
   std::optional<CublasProduct> vectors_, elements_;
 };
 
+// Accepts a product if cuBLASLt was found and has an algorithm for aligned and for other operands.
 KernelOrReason<GemmPrimitive> TakeCublas(const Device& any, const GemmDesc& desc) {
   const auto* device = dynamic_cast<const CudaDevice*>(&any);
   if (device == nullptr || device->CublasLtHandle() == nullptr) {

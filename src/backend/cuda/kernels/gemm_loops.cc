@@ -18,11 +18,12 @@ struct Operand {
   int64_t outer_step, inner_step, outer;
 };
 
-// Loads a tile of an operand, with zeros outside of it. Neighbouring threads read neighbouring
+// Loads a tile of an operand, with zeros outside of it: kGemmTile elements from `first` on along
+// the outer axis, kStep from `begin` on along the inner one. Neighbouring threads read neighbouring
 // addresses.
 template <class T>
-__device__ void Fetch(const T* from, Operand in, int64_t first, int64_t begin, int64_t k,
-                      float tile[kStep][kGemmTile + 1]) {
+__device__ void LoadOperandTile(const T* from, Operand in, int64_t first, int64_t begin, int64_t k,
+                                float tile[kStep][kGemmTile + 1]) {
   for (int e = threadIdx.x; e < kStep * kGemmTile; e += kThreads) {
     const int along = in.inner_step == 1 ? e / kStep : e % kGemmTile;
     const int step = in.inner_step == 1 ? e % kStep : e / kGemmTile;
@@ -33,11 +34,13 @@ __device__ void Fetch(const T* from, Operand in, int64_t first, int64_t begin, i
   }
 }
 
+// The terms that are added to the product.
 struct Result {
   const float* bias;  // null: no bias
   bool accumulate;
 };
 
+// Computes one tile of C per block.
 template <class In, class Out>
 __global__ void __launch_bounds__(kThreads)
     MultiplyKernel(const In* a, Operand of_a, const In* b, Operand of_b, int64_t k, Out* c,
@@ -48,8 +51,8 @@ __global__ void __launch_bounds__(kThreads)
   const int y = threadIdx.x / kSide, x = threadIdx.x % kSide;
   float sum[kPart][kPart] = {};
   for (int64_t begin = 0; begin < k; begin += kStep) {
-    Fetch(a, of_a, row, begin, k, rows);
-    Fetch(b, of_b, column, begin, k, columns);
+    LoadOperandTile(a, of_a, row, begin, k, rows);
+    LoadOperandTile(b, of_b, column, begin, k, columns);
     __syncthreads();
     for (int step = 0; step < kStep; ++step) {
 #pragma unroll
@@ -76,6 +79,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+// Launches MultiplyKernel.
 class GpuLoopGemm final : public GemmPrimitive {
  public:
   GpuLoopGemm(const Device& device, const GemmDesc& desc) : device_(device), desc_(desc) {}
@@ -103,6 +107,7 @@ class GpuLoopGemm final : public GemmPrimitive {
   GemmDesc desc_;
 };
 
+// Accepts every product. It is the last candidate.
 KernelOrReason<GemmPrimitive> TakeGpuLoops(const Device& device, const GemmDesc& desc) {
   return std::make_unique<GpuLoopGemm>(device, desc);
 }

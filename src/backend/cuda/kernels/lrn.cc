@@ -11,11 +11,13 @@ namespace {
 constexpr int kLrnTile = 4096;
 constexpr int kShares = kLrnTile / map_internal::kBlock;  // elements of a tile per thread
 
+// A tensor cut into tiles.
 struct Tiles {
   int64_t count, channels, tile;  // all in elements; a tile has whole pixels
 
   Tiles(int64_t numbers, int64_t length)
       : count(numbers), channels(length), tile(kLrnTile / length * length) {}
+  // Returns the number of tiles.
   HD int64_t Number() const { return (count + tile - 1) / tile; }
 };
 
@@ -39,6 +41,8 @@ __device__ void ForTileInTurn(int64_t length, int64_t channels, const F& f) {
   }
 }
 
+// Loads the tile at offset `at` to shared memory, as floats, and returns its length. Called by all
+// threads of a block.
 template <class T>
 __device__ int64_t LoadTile(const T* x, const Tiles& tiles, int64_t at, float* numbers) {
   const int64_t rest = tiles.count - at, length = rest < tiles.tile ? rest : tiles.tile;
@@ -127,6 +131,7 @@ class GpuLrnOnePass final : public LrnPrimitive {
   }
 
  private:
+  // Throws kInternal unless the tensor has the planned shape and type.
   void Expect(const ConstTensor& tensor) const {
     ExpectPlanned("LRN", desc_.shape, desc_.dtype, tensor);
   }
@@ -137,6 +142,7 @@ class GpuLrnOnePass final : public LrnPrimitive {
   Tiles tiles_;
 };
 
+// Accepts sums across channels if a pixel's channels fit a tile.
 KernelOrReason<LrnPrimitive> TakeGpuLrnOnePass(const Device& device, const LrnDesc& desc) {
   if (!desc.across) return Unsupported{"it supports sums across channels only"};
   if (desc.shape[1] < 1 || desc.shape[1] > kLrnTile) {
@@ -146,6 +152,7 @@ KernelOrReason<LrnPrimitive> TakeGpuLrnOnePass(const Device& device, const LrnDe
     return std::make_unique<GpuLrnOnePass<decltype(power)>>(device, desc, power);
   });
 }
+// Accepts every LRN. It is the last candidate.
 KernelOrReason<LrnPrimitive> TakeGpuLrnSteps(const Device& device, const LrnDesc& desc) {
   return MakeLrnInSteps(desc, Loops(device));
 }

@@ -44,6 +44,7 @@ struct CoveringWindows {
 template <class Tap>
 constexpr Tap kNoWinner = static_cast<Tap>(~Tap{0});
 
+// Returns the tap that position (h, w) of the input has in window (oh, ow).
 HD int64_t TapAt(const PoolDesc& d, int64_t h, int64_t w, int64_t oh, int64_t ow) {
   return (h + d.pad_h - oh * d.stride_h) * d.kernel_w + w + d.pad_w - ow * d.stride_w;
 }
@@ -87,6 +88,7 @@ struct MaxAndTap {
   }
 };
 
+// Writes dx: the sum of dy over the windows that this position has won.
 template <class T, class Tap, int V>
 struct MaxGradient {
   PoolDesc d;
@@ -107,6 +109,7 @@ struct MaxGradient {
   }
 };
 
+// Writes y: the sum of a window divided by its area, which includes padding.
 template <class T, int V>
 struct Average {
   PoolDesc d;
@@ -128,6 +131,7 @@ struct Average {
   }
 };
 
+// Writes dx: the sum of dy / area over the windows that cover this position.
 template <class T, int V>
 struct AverageGradient {
   PoolDesc d;
@@ -145,6 +149,8 @@ struct AverageGradient {
   }
 };
 
+// Converts the tap of one winner to its index h * W + w in the input plane; -1 if the window has no
+// winner.
 template <class Tap>
 struct TapToPlace {
   PoolDesc d;
@@ -214,6 +220,7 @@ class PoolOfThreads final : public PoolPrimitive {
   }
 
  private:
+  // Returns whether all taps and kNoWinner fit one byte.
   bool HasSmallTaps() const { return desc_.kernel_h * desc_.kernel_w <= kNoWinner<uint8_t>; }
   // Calls f with the type of the values and the type of the taps.
   template <class F>
@@ -222,6 +229,7 @@ class PoolOfThreads final : public PoolPrimitive {
       HasSmallTaps() ? f(tag, TypeTag<uint8_t>{}) : f(tag, TypeTag<uint32_t>{});
     });
   }
+  // Throws kInternal unless x and y have the planned shapes and type.
   void Expect(const ConstTensor& x, const ConstTensor& y) const {
     ExpectPlanned("pooling", desc_.InShape(), desc_.dtype, x);
     ExpectPlanned("pooling", desc_.OutShape(), desc_.dtype, y);
@@ -237,10 +245,12 @@ class PoolOfThreads final : public PoolPrimitive {
     desc_.channels % kMax == 0 && aligned ? f(std::integral_constant<int, kMax>())
                                           : f(std::integral_constant<int, 1>());
   }
+  // Calls f(image, oh, ow, group) for each group of V channels of each output.
   template <int V, class F>
   void ForOutputs(F f) const {
     loops_.ForImages(desc_.batch, desc_.out_h, desc_.out_w, desc_.channels / V, f);
   }
+  // Calls f(image, h, w, group) for each group of V channels of each input.
   template <int V, class F>
   void ForInputs(F f) const {
     loops_.ForImages(desc_.batch, desc_.in_h, desc_.in_w, desc_.channels / V, f);
@@ -250,6 +260,7 @@ class PoolOfThreads final : public PoolPrimitive {
   PoolDesc desc_;
 };
 
+// Accepts pools of images with less than 2^30 pixels. It is the only candidate.
 KernelOrReason<PoolPrimitive> TakeGpuPool(const Device& device, const PoolDesc& desc) {
   if (!PoolFits32Bits(desc)) return Unsupported{"the images have 2^30 pixels or more"};
   return std::make_unique<PoolOfThreads>(device, desc);

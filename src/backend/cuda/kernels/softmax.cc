@@ -40,13 +40,16 @@ class Softmax final : public SoftmaxPrimitive {
   }
 
  private:
+  // Throws kInternal unless the tensor has the planned shape and type.
   void Expect(const ConstTensor& tensor) const {
     ExpectPlanned("softmax", desc_.shape, desc_.dtype, tensor);
   }
+  // Calls f(row) with a warp per row.
   template <class F>
   void OnWarps(F f) const {
     loops_.ForRows(rows_.count, rows_.length, f);
   }
+  // Calls f(row) with a thread per row.
   template <class F>
   void OnThreads(F f) const {
     loops_.ForRowsOfThreads(rows_.count, rows_.length, f);
