@@ -39,11 +39,12 @@ class RunContext {
 
   // Gradients exist only in Backward.
   const ConstTensor& GradOutput(int i) const { return grad_out_[i]; }
-  // Returns GradOutput(i) as memory that Backward may overwrite. Only for layers with fused layers.
+  // Returns GradOutput(i) as memory that Backward may overwrite. Only a layer with fused layers may
+  // call it.
   Tensor MutableGradOutput(int i) const {
     return {const_cast<void*>(grad_out_[i].data), grad_out_[i].shape, grad_out_[i].dtype};
   }
-  // Only if NeedsGradInput. Backward overwrites it.
+  // Returns the gradient that Backward must overwrite. Valid only if NeedsGradInput(i).
   const Tensor& GradInput(int i) const { return grad_in_[i]; }
   bool NeedsGradInput(int i) const { return grad_in_[i].data != nullptr; }
   // Whether a loss depends on output i; if not, GradOutput(i).data is null.
@@ -54,6 +55,7 @@ class RunContext {
 
   // Parameters are f32. GradParam(i) is null if it is not needed; Backward adds to it.
   float* Param(int i) const { return param_[i]; }
+  // Returns Param(i), or null if the layer has no parameter i, e.g. no bias.
   float* ParamOrNull(int i) const {
     return i < static_cast<int>(param_.size()) ? param_[i] : nullptr;
   }
@@ -62,7 +64,8 @@ class RunContext {
     return i < static_cast<int>(grad_param_.size()) ? grad_param_[i] : nullptr;
   }
 
-  // Forward and Backward have different scratch memory.
+  // The memory that SetupContext and PrepareContext requested under these names. Forward and
+  // Backward have different scratch memory.
   std::span<std::byte> Scratch() const { return scratch_; }
   std::span<std::byte> Workspace() const { return workspace_; }
   std::span<std::byte> State() const { return state_; }

@@ -66,8 +66,9 @@ struct NodeSignature {
   bool uses_all_reduce = false;
   const char* why_all_reduce = "";  // see SetupContext::UsesAllReduce
 
-  // Whether a layer that described itself so for other input shapes can go on with the memory and
-  // the passes that were planned for `other`. Parameters are not compared.
+  // Returns true if the memory and the passes that were planned for `other` also serve this
+  // signature, which differs in the shapes of inputs and outputs only. Parameters and the bytes of
+  // `needs` are not compared.
   bool AgreesWith(const NodeSignature& other) const;
 };
 
@@ -88,7 +89,8 @@ class SetupContext {
   const Shape& Input(int i) const { return *shapes_[static_cast<size_t>(i)]; }
   DType InputType(int i) const { return types_[static_cast<size_t>(i)]; }
 
-  // Every output needs one call of Output or OutputView.
+  // Declares the shape and the storage type of output i. Every output needs one call of Output or
+  // OutputView. Throws kConfig for an empty shape.
   void Output(int i, const Shape& shape, DType dtype = DType::kF32);
   // Output i is input j's memory under another shape with the same memory order, and so is its
   // gradient; Forward and Backward need not do anything. If several outputs view one input (Split)
@@ -127,8 +129,8 @@ class SetupContext {
   // Memory of this layer's own for the whole run, which passes data from one pass to the next;
   // initially zero. Snapshots store it instead of SaveState's text.
   void State(size_t bytes) { signature_.state_bytes += bytes; }
-  // Numbers that every pass reads: the net copies them to the device once. See
-  // RunContext::Constants. Call it at most once.
+  // Sets numbers that every pass reads: the net copies them to the device once, for
+  // RunContext::Constants. Another call replaces them.
   void Constants(std::span<const float> values);
 
   // Forward works on the host in each pass: it takes a batch, draws random numbers, reads device

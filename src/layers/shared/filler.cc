@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "filler: ";
 
+// Selects the random numbers of a fill: fills with the same key and pass draw the same ones.
 struct Draw {
   PhiloxKey key;
   uint32_t pass;
@@ -28,14 +29,15 @@ void ForBlocks(const Draw& draw, std::span<float> values, const FillBlock& fill_
   });
 }
 
+// Draws each value uniformly from [min, max).
 void FillUniform(const Draw& draw, float min, float max, std::span<float> values) {
   ForBlocks(draw, values, [=](const Philox4& words, float* to, int64_t n) {
     for (int64_t i = 0; i < n; ++i) to[i] = min + (max - min) * UniformFloat(words.x[i]);
   });
 }
 
-// Box-Muller: two uniform numbers give two independent normal numbers. The first is taken from (0,
-// 1], which keeps the logarithm finite.
+// Draws normal values by the method of Box and Muller: two uniform numbers give two independent
+// normal ones. The first is taken from (0, 1], which keeps the logarithm finite.
 void FillGaussian(const Draw& draw, float mean, float std, std::span<float> values) {
   ForBlocks(draw, values, [=](const Philox4& words, float* to, int64_t n) {
     for (int64_t i = 0; i < n; i += 2) {
@@ -57,6 +59,8 @@ void Thin(const Draw& draw, double keep, std::span<float> values) {
   }
 }
 
+// Draws positive values whose sum is 1 in each row along the first axis (Caffe's
+// positive_unitball).
 void FillUnitBall(const Draw& draw, const Shape& shape, std::span<float> values) {
   FillUniform(draw, 0, 1, values);
   const auto length = static_cast<size_t>(shape.Count() / (shape.Rank() > 0 ? shape[0] : 1));
@@ -68,7 +72,8 @@ void FillUnitBall(const Draw& draw, const Shape& shape, std::span<float> values)
   }
 }
 
-// Computes the weights of a deconvolution that enlarges by `factor` with linear interpolation.
+// Computes the kernels of a deconvolution that enlarges an image by ceil(width / 2) with bilinear
+// interpolation; all kernels are equal. Throws kConfig unless the blob has square kernels.
 void FillBilinear(const LayerSpec& layer, const Shape& shape, std::span<float> values) {
   if (shape.Rank() != 4 || shape[2] != shape[3]) {
     layer.Fail(Join(kPrefix, "bilinear needs a 4-D blob with square kernels, but this blob is ",
@@ -85,7 +90,8 @@ void FillBilinear(const LayerSpec& layer, const Shape& shape, std::span<float> v
   }
 }
 
-// Returns the count by which xavier and msra scale.
+// Returns the count n by which xavier (variance 1 / n) and msra (2 / n) scale: fan_in, fan_out or
+// their mean, as variance_norm says.
 double Fan(const caffe::FillerParameter& filler, const Shape& shape) {
   const auto count = static_cast<double>(shape.Count());
   const double in = shape.Rank() > 0 ? count / static_cast<double>(shape[0]) : 1;
@@ -100,6 +106,7 @@ double Fan(const caffe::FillerParameter& filler, const Shape& shape) {
   }
 }
 
+// Throws kConfig for fields that contradict the type or each other: see Fill.
 void CheckFields(const caffe::FillerParameter& filler, const LayerSpec& layer) {
   if (filler.sparse() != -1 && filler.type() != "gaussian") {
     layer.Fail(Join(kPrefix, "sparse works with type \"gaussian\", not with \"", filler.type(),
@@ -122,6 +129,7 @@ void CheckFields(const caffe::FillerParameter& filler, const LayerSpec& layer) {
   }
 }
 
+// Throws kConfig for an unknown type, with the nearest name and the list of known ones.
 [[noreturn]] void RefuseFillerType(const caffe::FillerParameter& filler, const LayerSpec& layer) {
   const std::string known[] = {"constant", "uniform", "gaussian", "positive_unitball",
                                "xavier",   "msra",    "bilinear"};
