@@ -7,13 +7,13 @@ namespace {
 
 constexpr char kConvolutionParam[] = "convolution_param";
 
-// The gradient of a ReLU, computed from its output.
+// dx = dy where y > 0, else 0: the gradient of a ReLU, computed from its output y.
 struct WherePositive {
   HD float operator()(float dy, float y) const { return y > 0 ? dy : 0.0f; }
 };
 
-// Converts a depthwise convolution to the equivalent Convolution: group and num_output are the
-// number of input channels.
+// Returns the layer with group and num_output set to the input's channels; the type stays. Throws
+// kConfig if the file gives other values. A depthwise convolution is this Convolution.
 LayerSpec AsGroups(LayerSpec spec, const Shape& input) {
   caffe::ConvolutionParameter& param = *spec.mutable_proto().mutable_convolution_param();
   const int64_t channels = input[AxisIn(spec, kConvolutionParam, "axis", param.axis(), input)];
@@ -33,6 +33,8 @@ LayerSpec AsGroups(LayerSpec spec, const Shape& input) {
   return spec;
 }
 
+// y = W * x + b, a cross-correlation over any number of spatial axes, by one ConvPrimitive of the
+// device. Also the depthwise types of forks, and with a ReLU that follows fused into it.
 class Convolution final : public ConvLayer {
  public:
   explicit Convolution(const LayerSpec& spec) : ConvLayer(spec), written_(spec) {}
@@ -55,6 +57,7 @@ class Convolution final : public ConvLayer {
     if (relu_) ctx.SaveOutput(0);
   }
 
+  // Accepts one ReLU of slope 0 if the device has a kernel for it.
   bool Fuse(std::span<const LayerSpec* const> next, const Device& device) override {
     ConvDesc fused = desc_;
     fused.relu = !next.empty();
@@ -95,7 +98,8 @@ class Convolution final : public ConvLayer {
   }
 
  private:
-  // Applies the ReLU's gradient. Returns whether it also computed the bias's gradient.
+  // Applies the fused ReLU's gradient to the gradient of top i, in place. Returns true if the
+  // device added the bias's gradient in the same pass over memory; otherwise the caller must.
   bool MaskAndSum(const RunContext& run, int i) const {
     const ConstTensor dy = run.GradOutput(i), y = run.Output(i);
     const Tensor g = run.MutableGradOutput(i);

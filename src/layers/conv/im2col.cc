@@ -5,6 +5,8 @@
 namespace trainer {
 namespace {
 
+// The geometry of the windows, as kernels can hold it. Columns are the layer's output: channel c *
+// size + k holds the elements that kernel element k of channel c meets, for all windows.
 struct Windows {
   static constexpr int kMax = Shape::kMaxAxes;
   int axes = 0;
@@ -46,6 +48,7 @@ struct Windows {
   }
 };
 
+// Computes element i of the columns; 0 in the padding.
 template <class T>
 struct TakeColumns {
   const T* x;
@@ -57,6 +60,7 @@ struct TakeColumns {
   }
 };
 
+// Computes element i of the input's gradient: the sum over the column elements that copied it.
 template <class T>
 struct SumColumns {
   const T* dy;
@@ -77,6 +81,8 @@ struct SumColumns {
   }
 };
 
+// Arranges the windows of a convolution as channels: the matrix that a convolution by matrix
+// product multiplies by. convolution_param gives the axis and the geometry.
 class Im2col final : public Layer {
  public:
   explicit Im2col(const LayerSpec& spec) : spec_(spec) {}

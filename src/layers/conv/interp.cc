@@ -11,7 +11,7 @@ constexpr char kInterpParam[] = "interp_param";
 constexpr int kLanes = 16;
 
 // Interpolation along one axis: output i is computed at start + i * ratio, between two inputs. The
-// first and last outputs are at the first and last inputs.
+// first and last outputs are at the first and last inputs ("aligned corners").
 struct Line {
   int64_t start = 0, in = 1, out = 1;  // reads `in` inputs from `start` on
   float ratio = 0;
@@ -23,7 +23,8 @@ struct Line {
         out(to),
         ratio(to > 1 ? static_cast<float>(from - 1) / static_cast<float>(to - 1) : 0.0f) {}
 
-  // Returns the input before output i, counted from `start`, and the share of the next input.
+  // Returns the input before output i, counted from `start`. *share is the weight of the next
+  // input; the returned one has the weight 1 - *share.
   HD int64_t Before(int64_t i, float* share) const {
     const float at = ratio * static_cast<float>(i);
     const auto whole = static_cast<int64_t>(at);
@@ -31,15 +32,18 @@ struct Line {
     *share = before < in - 1 ? at - static_cast<float>(before) : 0.0f;
     return before;
   }
+  // Returns the input after `before`, or `before` itself at the end.
   HD int64_t Next(int64_t before) const { return before < in - 1 ? before + 1 : before; }
-  // Returns the share of input k, counted from `start`, in output i.
+  // Returns the weight of input k in output i, from 0 to 1; k counts from `start`. The backward
+  // pass uses it.
   HD float ShareOf(int64_t k, int64_t i) const {
     float share = 0;
     const int64_t before = Before(i, &share);
     if (k == before) return 1 - share;
     return k == before + 1 ? share : 0.0f;
   }
-  // Finds the outputs in which input k may have a share: [*first, *last].
+  // Sets [*first, *last] to outputs that include all with a positive weight of input k; k counts
+  // from `start`. The range may be a few outputs too large.
   HD void Range(int64_t k, int64_t* first, int64_t* last) const {
     *first = 0;
     *last = out - 1;
@@ -57,7 +61,7 @@ struct Pixels {
   int64_t height = 1, width = 1, channels = 1;
 };
 
-// Computes one output pixel per row.
+// Computes one output pixel per row, all its channels, from the four inputs around it.
 template <class T>
 struct Mix {
   const T* x;
@@ -82,14 +86,16 @@ struct Mix {
     });
   }
 
+  // Returns the first channel of a pixel of x; h and w count from the starts of the lines.
   HD const T* Pixel(int64_t item, int64_t h, int64_t w) const {
     return x +
            ((item * in.height + in.down.start + h) * in.width + in.right.start + w) * in.channels;
   }
 };
 
-// Computes one input pixel per row, in blocks of channels, from the outputs in which it has a
-// share.
+// The gradient: computes one input pixel per row, in blocks of kLanes channels, by collecting the
+// gradients of the outputs that use it. Collecting needs no atomic additions, unlike scattering.
+// Pixels that pad_beg and pad_end cut off get 0.
 template <class T>
 struct CollectInterp {
   const T* dy;
@@ -112,6 +118,8 @@ struct CollectInterp {
     });
   }
 
+  // Adds to `sum` the weighted gradients of all outputs that use pixel (h, w), for `lanes` channels
+  // from `first` on.
   HD void Add(int64_t item, int64_t h, int64_t w, int64_t first, int lanes, float* sum) const {
     int64_t top = 0, bottom = 0, left = 0, right = 0;
     in.down.Range(h, &top, &bottom);
@@ -130,6 +138,8 @@ struct CollectInterp {
   }
 };
 
+// Resizes images by bilinear interpolation with aligned corners, as the Interp layer of DeepLab and
+// PSPNet. The output is a view of the input if the sizes are equal and no pixels are cut off.
 class Interp final : public Layer {
  public:
   explicit Interp(const LayerSpec& spec) : spec_(spec) {
@@ -176,12 +186,14 @@ class Interp final : public Layer {
   }
 
  private:
-  // Whether the output equals the input. If pixels are cut off, an output of the same size is
-  // another image.
+  // Returns true if the output equals the input. If pixels are cut off, an output of the same size
+  // is another image.
   bool IsView(const Shape& in, const Shape& out) const {
     return in == out && in_.down.in == in[2] && in_.right.in == in[3];
   }
 
+  // Throws kConfig unless the size of the output is given in exactly one way: height and width,
+  // factors, or a second bottom.
   void CheckForms(const caffe::InterpParameter& param, int bottoms) const {
     const bool size = param.has_height() || param.has_width();
     const bool factor = param.has_zoom_factor() || param.has_shrink_factor();
@@ -211,6 +223,7 @@ class Interp final : public Layer {
       spec_.FailIn(kInterpParam, field, Join(field, " is ", value, "; it must be at least 1"));
     }
   }
+  // Throws kConfig for a positive pad, which would add pixels; this layer can only cut them off.
   void RequireCut(const char* field, int32_t value) const {
     if (value > 0) {
       spec_.FailIn(kInterpParam, field,
@@ -218,6 +231,8 @@ class Interp final : public Layer {
     }
   }
 
+  // Returns the interpolation along `axis` (2 or 3). Throws kConfig if pad_beg and pad_end leave no
+  // input pixel.
   Line MakeLine(const SetupContext& ctx, int axis) const {
     const caffe::InterpParameter& param = spec_.proto().interp_param();
     const int64_t cut = -int64_t{param.pad_beg()};

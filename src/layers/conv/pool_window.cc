@@ -7,16 +7,19 @@ namespace {
 
 constexpr char kPoolWindowParam[] = "pooling_param";
 
-// A size that is written as `field`, or as `field_h` and `field_w`.
+// A field of pooling_param for a size, which is written as `field` for both axes, or as `field_h`
+// and `field_w`.
 struct FieldPair {
   const char *field, *field_h, *field_w;
   bool has, has_h, has_w;
   uint32_t value, h, w;
 
   bool Written() const { return has || has_h || has_w; }
+  // Returns the name of a field that is written, for messages; field_w if none is.
   const char* First() const { return has ? field : has_h ? field_h : field_w; }
 };
 
+// Throws kConfig if both forms are written, or only one of field_h and field_w.
 void CheckWindow(const LayerSpec& spec, const FieldPair& pair) {
   if (pair.has && (pair.has_h || pair.has_w)) {
     const char* other = pair.has_h ? pair.field_h : pair.field_w;
@@ -31,6 +34,8 @@ void CheckWindow(const LayerSpec& spec, const FieldPair& pair) {
   }
 }
 
+// Sets h and w from whichever form is written, or the field's default. Throws kConfig for a size
+// below `least` or beyond 31 bits.
 void Read(const LayerSpec& spec, const FieldPair& pair, int64_t least, int64_t& h, int64_t& w) {
   CheckWindow(spec, pair);
   h = pair.has_h ? pair.h : pair.value;
@@ -49,6 +54,8 @@ FieldPair KernelOf(const caffe::PoolingParameter& p) {
           p.has_kernel_w(), p.kernel_size(), p.kernel_h(), p.kernel_w()};
 }
 
+// Sets the kernel of `desc`; with global_pooling it is the whole image. Throws kConfig unless
+// exactly one of a kernel size and global_pooling is given.
 void ReadKernel(const LayerSpec& spec, PoolDesc& desc) {
   const caffe::PoolingParameter& param = spec.proto().pooling_param();
   const FieldPair kernel = KernelOf(param);
@@ -70,7 +77,9 @@ void ReadKernel(const LayerSpec& spec, PoolDesc& desc) {
   desc.kernel_w = desc.in_w;
 }
 
-// Whether the number of windows is rounded up. Three versions of Caffe have a field for this.
+// Returns true if the number of windows is rounded up, the default. Three versions of Caffe have a
+// field for this: round_mode, ceil_mode and torch_pooling. Throws kConfig if they contradict each
+// other.
 bool RoundsUp(const LayerSpec& spec) {
   const caffe::PoolingParameter& p = spec.proto().pooling_param();
   const bool up = p.has_round_mode() ? p.round_mode() == caffe::PoolingParameter::CEIL
@@ -89,6 +98,8 @@ bool RoundsUp(const LayerSpec& spec) {
   return up && !p.torch_pooling();
 }
 
+// Throws kConfig for a pad or stride with global_pooling; `pad` and `stride` are the names of the
+// fields.
 void CheckGlobal(const LayerSpec& spec, const PoolDesc& desc, const char* pad, const char* stride) {
   if (desc.pad_h != 0 || desc.pad_w != 0) {
     spec.FailIn(kPoolWindowParam, pad, "global_pooling does not allow padding; remove the pad");
