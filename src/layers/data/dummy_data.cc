@@ -10,6 +10,8 @@ namespace {
 
 constexpr char kDummyDataParam[] = "dummy_data_param";
 
+// Outputs made by fillers. The host draws the numbers of each pass and copies them to the device; a
+// constant is written once.
 class DummyData final : public Layer {
  public:
   explicit DummyData(const LayerSpec& spec) : spec_(spec) {}
@@ -57,6 +59,7 @@ class DummyData final : public Layer {
   }
 
  private:
+  // One top. A constant is written once to each address at which a pass asks for it.
   struct Output {
     Shape shape;
     caffe::FillerParameter filler;
@@ -67,6 +70,7 @@ class DummyData final : public Layer {
     }
   };
 
+  // Returns true if all outputs already hold their constants, so that the pass has nothing to do.
   bool AllAreWritten(const RunContext& run) const {
     bool all = true;
     for (int i = 0; i < run.NumOutputs(); ++i) {
@@ -75,6 +79,7 @@ class DummyData final : public Layer {
     return all;
   }
 
+  // Fills the part of `host` that belongs to top i. Each top has its own random stream.
   void Draw(const Output& out, int i, PhiloxKey key, uint32_t pass,
             std::span<std::byte> host) const {
     key.stream += static_cast<uint32_t>(i);
@@ -82,6 +87,8 @@ class DummyData final : public Layer {
          {out.values.At(host), static_cast<size_t>(out.shape.Count())});
   }
 
+  // Returns the shape of top i, from `shape`, or from num, channels, height and width. Throws
+  // kConfig if neither is given, or both.
   Shape TopShape(int i) const {
     const caffe::DummyDataParameter& param = spec_.proto().dummy_data_param();
     if (!param.shape().empty()) {
@@ -97,6 +104,8 @@ class DummyData final : public Layer {
             OldDim("height", param.height(), i), OldDim("width", param.width(), i)};
   }
 
+  // Returns the entry of top i in one of the fields num, channels, height and width. Throws kConfig
+  // if the field is missing or 0.
   int64_t OldDim(const char* field, const google::protobuf::RepeatedField<uint32_t>& values,
                  int i) const {
     if (values.empty())

@@ -28,7 +28,8 @@ std::array<int64_t, 4> FourAxes(const Shape& shape) {
   return dims;
 }
 
-// Reserves a file for one layer of this process, so that no other layer writes it.
+// Reserves a file for one layer of this process, so that no other layer writes it: `good` is false
+// if another claim on the same absolute path exists. The destructor releases it.
 class Claim {
  public:
   explicit Claim(const std::string& path) : path_(AbsolutePath(path)) {
@@ -58,6 +59,8 @@ class Claim {
   bool good_ = false;
 };
 
+// Appends the rows of its two inputs to the datasets 'data' and 'label' of an HDF5 file. Nothing is
+// written by reevaluations and by virtual ranks other than 0.
 class Hdf5Output final : public Layer {
  public:
   Hdf5Output(const LayerSpec& spec, const LayerEnv& env)
@@ -128,6 +131,7 @@ class Hdf5Output final : public Layer {
     GoOnElsewhere();
   }
 
+  // Throws kCannotCreate at the line of file_name.
   [[noreturn]] void Refuse(const std::string& message) const {
     ThrowAtField(spec_, kHdf5OutputParam, "file_name", Error(ErrorCode::kCannotCreate, message));
   }

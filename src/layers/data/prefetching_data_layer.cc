@@ -19,11 +19,13 @@
 namespace trainer {
 namespace {
 
-// The bad records of a batch. If an epoch ends in the batch, only those of the next epoch count.
+// Returns the bad records of a batch. If an epoch ends in the batch, only the ones of the next
+// epoch count, because the limit is per epoch. `epoch_before` is the epoch before the batch.
 int64_t BadOf(const Batch& batch, uint64_t epoch_before) {
   return batch.next.epoch == epoch_before ? batch.bad : static_cast<int64_t>(batch.next.bad);
 }
 
+// Returns element i of the batch, (pixel - mean) * scale with one mean for all elements.
 struct WithOneMean {
   const uint8_t* pixel;
   const float* mean;  // null: 0
@@ -33,6 +35,7 @@ struct WithOneMean {
   }
 };
 
+// Returns element i of the batch, normalised with the mean of its channel.
 struct WithChannelMeans {
   const uint8_t* pixel;
   const float* mean;
@@ -41,6 +44,8 @@ struct WithChannelMeans {
   HD float operator()(int64_t i) const { return PixelNumber(pixel[i], mean[i % channels], scale); }
 };
 
+// Returns element i of the batch, normalised with the pixel of the mean image that it was cropped
+// from.
 struct WithMeanImage {
   const uint8_t* pixel;
   const float* mean;
@@ -61,6 +66,7 @@ struct WithMeanImage {
   }
 };
 
+// Writes element i of the batch.
 template <class Number>
 struct StorePixels {
   Number number;  // number(i) is element i of the batch
@@ -68,7 +74,8 @@ struct StorePixels {
   HD void operator()(int64_t i) const { to[i] = number(i); }
 };
 
-// Mixes each image with the next one, and the last with the first.
+// Writes element i of a batch with mixup: each image is mixed with the next one, and the last with
+// the first, with the weight of the image.
 template <class Number>
 struct StoreMixedPixels {
   Number number;
@@ -81,7 +88,8 @@ struct StoreMixedPixels {
   }
 };
 
-// Computes output 0 from pixels. `mix_weights`: null if images are not mixed.
+// Computes output 0 from the batch's bytes, all in device memory: subtracts the mean, scales, and
+// mixes images unless `mix_weights` is null. The numbers equal the host's bit for bit.
 void NormalizePixels(const RunContext& run, const Normalization& normalization,
                      const uint8_t* pixels, const CropOffset* crop_offsets,
                      const float* mix_weights) {
@@ -263,6 +271,7 @@ const Batch& PrefetchingDataLayer::NextBatch() {
   return queue_->Next();
 }
 
+// The queue's position may be a batch ahead: it counts the batch that is being uploaded.
 const Position& PrefetchingDataLayer::CurrentPosition() const {
   return upload_ == nullptr ? queue_->position() : after_;
 }

@@ -42,10 +42,16 @@ class PrefetchingDataLayer : public DataLayer {
  private:
   class BatchUpload;
 
+  // Takes the next batch from the queue, when the copies of the last one are finished.
   const Batch& NextBatch();
+  // Returns the position after the last batch that a pass used.
   const Position& CurrentPosition() const;
+  // Moves `after_` and `before_` on by one batch. Called when a pass uses a batch.
   void RecordPosition();
+  // Forward with virtual ranks: takes a batch for rank 0 and uploads the rows of the pass's rank.
   void UploadPart(const RunContext& run);
+  // Forward without virtual ranks: finishes the upload of this pass's batch, starting it if it is
+  // late, and starts the upload of the next batch if it is ready.
   void UploadNext(const RunContext& run);
 
   std::unique_ptr<BatchQueue> queue_;
@@ -63,7 +69,8 @@ class PrefetchingDataLayer : public DataLayer {
   Position before_[kMaxBatchesAgo + 1];  // before_[k]: before the batch used k batches ago
 };
 
-// Top 0: images (N, C, H, W). Top 1, if there is one: labels (N).
+// A PrefetchingDataLayer of images: top 0 (N, C, H, W), and labels (N) as top 1, if there is one.
+// The first Setup logs the shape as Caffe does.
 class PrefetchedImages : public PrefetchingDataLayer {
  public:
   using PrefetchingDataLayer::PrefetchingDataLayer;
