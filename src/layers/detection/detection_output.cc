@@ -21,12 +21,15 @@ struct Found {
   int32_t label;
   int64_t prior;
 
+  // Orders detections by falling score; equal scores by class, then by prior, so that the order
+  // does not depend on the sort.
   bool IsSurer(const Found& other) const {
     if (score != other.score) return score > other.score;
     return label != other.label ? label < other.label : prior < other.prior;
   }
 };
 
+// Throws kConfig for a missing or invalid field of detection_output_param.
 void CheckDetectionFields(const LayerSpec& spec) {
   const caffe::DetectionOutputParameter& param = spec.proto().detection_output_param();
   if (!param.has_num_classes()) {
@@ -52,6 +55,7 @@ void CheckDetectionFields(const LayerSpec& spec) {
   }
 }
 
+// Logs a warning for each field of Caffe's layer that has no effect here.
 void NoteWhatIsLeftOut(const LayerSpec& spec) {
   const caffe::DetectionOutputParameter& param = spec.proto().detection_output_param();
   const auto note = [&](const char* field, const char* text) {
@@ -67,6 +71,8 @@ void NoteWhatIsLeftOut(const LayerSpec& spec) {
   if (param.visualize()) note("visualize", " has no effect: this program shows no images");
 }
 
+// Decodes predicted boxes and keeps the best after non-maximum suppression, as in SSD
+// (arXiv:1512.02325). Forward works on the host and resizes its output to the number of detections.
 class DetectionOutput final : public Layer {
  public:
   explicit DetectionOutput(const LayerSpec& spec) : spec_(spec) {
@@ -119,6 +125,8 @@ class DetectionOutput final : public Layer {
   }
 
  private:
+  // Throws kConfig unless the shapes of locations, scores and priors agree. Sets priors_ and
+  // box_classes_.
   void CheckInputs(const SetupContext& ctx) {
     const Shape &location = ctx.Input(0), &score = ctx.Input(1), &prior = ctx.Input(2);
     if (prior.Rank() != 3 || prior[0] != 1 || prior[1] != 2 || prior[2] % 4 != 0) {
@@ -152,6 +160,7 @@ class DetectionOutput final : public Layer {
                i);
   }
 
+  // Returns the decoded corners of a box. With share_location, all classes share it.
   const float* Box(int64_t item, int64_t label, int64_t prior) const {
     const int64_t c = box_classes_ == 1 ? 0 : label;
     return location_.data() + ((item * priors_ + prior) * box_classes_ + c) * 4;
@@ -175,7 +184,9 @@ class DetectionOutput final : public Layer {
         1024);
   }
 
-  // Chooses the remaining boxes of one class of one item, the most confident first.
+  // Non-maximum suppression for one class of one item: of the top_k boxes above the threshold, the
+  // most confident first, keeps the ones that overlap no kept box by more than nms_threshold.
+  // Writes them to chosen_ and their number to count_; none for the background.
   void Suppress(int64_t item, int64_t label) {
     int64_t& count = count_[static_cast<size_t>(item * classes_ + label)];
     count = 0;
@@ -205,6 +216,8 @@ class DetectionOutput final : public Layer {
     }
   }
 
+  // Appends the rows of an item's detections, sorted by class and falling score. If there are more
+  // than keep_top_k, the ones with the lowest scores are dropped.
   void AppendItem(int64_t item) {
     found_.clear();
     for (int64_t label = 0; label < classes_; ++label) {
