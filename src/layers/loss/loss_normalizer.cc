@@ -5,6 +5,7 @@ namespace {
 
 using Mode = caffe::LossParameter;
 
+// Returns the loss of row i, or 0 for a mark.
 struct RowLoss {
   const float* loss;
   HD float operator()(int64_t i) const {
@@ -12,17 +13,20 @@ struct RowLoss {
   }
 };
 
+// Returns 1 for an ignored row, else 0: a term of their number.
 struct IsIgnored {
   const float* loss;
   HD float operator()(int64_t i) const { return loss[i] == kIgnoredRow ? 1.0f : 0.0f; }
 };
 
+// Returns the weight of row i, for the sum.
 struct RowWeight {
   const float* weight;
   HD float operator()(int64_t i) const { return weight[i]; }
 };
 
-// Computes the divisor and the quotient, in one thread. All counts are sums over all replicas.
+// Computes the normalizer and the loss, in one thread. All counts are sums over all replicas, and
+// the normalizer is their share per replica: see LossNormalizer.
 struct DivideTotal {
   LossAccumulators* head;
   float* out;

@@ -40,8 +40,10 @@ class LossNormalizer final : public LabelCount {
   explicit LossNormalizer(int64_t rows)
       : mode_(caffe::LossParameter::FULL), has_ignore_(false), rows_(rows), outer_(rows) {}
 
+  // Sets the replicas over which VALID counts; without this call, this replica alone.
   void Use(const AllReduceFn& replicas) { replicas_ = replicas; }
 
+  // Sets the number of rows of the loss, and the divisor of BATCH_SIZE (`outer`). Called in Setup.
   void Plan(int64_t rows, int64_t outer) {
     rows_ = rows;
     outer_ = outer;
