@@ -16,6 +16,7 @@ class Blobs {
   BlobData Read(int i) const {
     return ReadBlob(layer_.blobs(i), {file_}, BlobName(layer_.name(), i));
   }
+  // Replaces or appends blob i: `values` in the shape of `like`.
   void Write(int i, const BlobData& like, const std::vector<float>& values) {
     while (layer_.blobs_size() <= i) layer_.add_blobs();
     caffe::BlobProto blob;

@@ -27,6 +27,7 @@ struct Deviation {
   }
 };
 
+// y = (x - mean) * inverse.
 template <class T>
 struct Standardize {
   const T* x;
@@ -50,6 +51,8 @@ struct StandardizeGradient {
   }
 };
 
+// Mean-variance normalisation: y = (x - mean) / (deviation + eps) per channel of each item, or per
+// item with across_channels; without normalize_variance, y = x - mean. Backward needs the output.
 class Mvn final : public Layer {
  public:
   explicit Mvn(const LayerSpec& spec) : spec_(spec) {}
@@ -110,6 +113,8 @@ class Mvn final : public Layer {
   }
 
  private:
+  // Computes the mean of f over the elements of each channel of each item, or of each whole item
+  // with across_channels, into `mean` (N, C).
   template <class F>
   void Mean(const RunContext& run, F f, float* mean) const {
     SumChunks(run.device(), items_, f, mean);
