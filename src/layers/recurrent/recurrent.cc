@@ -17,7 +17,7 @@ struct Continue {
   HD void operator()(int64_t i) const { to[i] = cont[i / width] * from[i]; }
 };
 
-// Adds the same numbers to the gates of every step.
+// Adds the static input's term, the same `count` numbers, to the gates of every step.
 struct AddFixed {
   const float* fixed;
   float* gates;
@@ -25,6 +25,7 @@ struct AddFixed {
   HD void operator()(int64_t i) const { gates[i] += fixed[i % count]; }
 };
 
+// Computes to[i] = the sum over all steps of from[t][i].
 struct SumOverSteps {
   const float* from;
   float* to;
@@ -36,6 +37,7 @@ struct SumOverSteps {
   }
 };
 
+// Copies `floats` floats on the device.
 void Copy(const Device& device, const void* from, void* to, int64_t floats) {
   device.Copy(BlockCopy(sizeof(float), 1, floats, 0, 0), from, to);
 }

@@ -4,11 +4,12 @@
 namespace trainer {
 namespace {
 
+// Returns tanh(x).
 struct TanhOf {
   HD float operator()(float x) const { return Tanh(x); }
 };
 
-// Computes dx of y = tanh(x), where dy is the sum of one or two terms.
+// Computes dx of y = tanh(x), where dy is the sum of one or two terms; a null term counts as 0.
 struct TanhGradient {
   const float *dy, *dy_more, *y;
   float* dx;
@@ -18,6 +19,8 @@ struct TanhGradient {
   }
 };
 
+// A plain recurrent network: h_t = tanh(gates_t), with one gate, and y_t = tanh(W_o h_t + b_o), one
+// product for all steps.
 class Rnn final : public RecurrentLayer {
  public:
   explicit Rnn(const LayerSpec& spec) : RecurrentLayer(spec, 1, 1) {}
