@@ -8,8 +8,8 @@ namespace {
 
 constexpr char kArgmaxParam[] = "argmax_param";
 
-// Whether element i with value a precedes element j with value b: greater values first, then later
-// indices; NaN last.
+// Returns true if element i with value a precedes element j with value b in the result: greater
+// values first, then later indices; NaN last.
 HD bool Before(float a, int64_t i, float b, int64_t j) {
   if (a > b) return true;
   if (a < b) return false;
@@ -17,8 +17,9 @@ HD bool Before(float a, int64_t i, float b, int64_t j) {
   return a_nan == b_nan ? i > j : b_nan;
 }
 
-// Writes the indices, or the values, of the `top` greatest elements of each row; a null array is
-// not written.
+// Writes the indices and the values of the `top` greatest elements of each row, the greatest first;
+// a null array is not written. Each element is found by a search for the greatest one after the
+// last: top_k is small, and this needs no memory.
 struct Greatest {
   const float* x;
   float *indices, *values;
@@ -26,6 +27,7 @@ struct Greatest {
   NchwOrder order;
   int64_t top, step;  // `step`: the stride within an output row
 
+  // Returns element i of a row.
   HD float At(int64_t row, int64_t i) const {
     return x[order.Memory(rows.Start(row) + i * rows.inner)];
   }
@@ -45,6 +47,8 @@ struct Greatest {
   }
 };
 
+// The indices of the top_k greatest values of each item, or along `axis`; with out_max_val also the
+// values, or along `axis` only the values. Equal values: the later index first, as in Caffe.
 class ArgMax final : public Layer {
  public:
   explicit ArgMax(const LayerSpec& spec) : spec_(spec) {}
@@ -83,6 +87,7 @@ class ArgMax final : public Layer {
   }
 
  private:
+  // Throws kConfig unless top_k is from 1 to the length of a row.
   void CheckTop() const {
     const int64_t top = spec_.proto().argmax_param().top_k();
     if (top >= 1 && top <= rows_.length) return;

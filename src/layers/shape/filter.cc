@@ -23,6 +23,8 @@ struct TakeRows {
   }
 };
 
+// Keeps the items for which the selector, the last input, is not 0. Forward reads the selector on
+// the host, because it must resize the outputs to the number of kept items.
 class Filter final : public Layer {
  public:
   explicit Filter(const LayerSpec& spec) : spec_(spec) {}
@@ -96,6 +98,7 @@ class Filter final : public Layer {
   }
 
  private:
+  // Copies rows of `from` as TakeRows does, for the storage type of `from`.
   static void Take(const Device& device, const ConstTensor& from, const int32_t* row,
                    const Tensor& to) {
     DispatchDtype(from.dtype, [&](auto tag) {

@@ -17,6 +17,7 @@ struct Squares {
 
   HD int64_t Size() const { return stride * stride * channels * height * width; }
 
+  // Converts an index in the order "by offset" to one in the order "by square".
   HD int64_t BySquare(int64_t by_offset) const {
     const int64_t w = by_offset % width, h = by_offset / width % height;
     const int64_t c = by_offset / (width * height) % channels;
@@ -24,6 +25,7 @@ struct Squares {
     const int64_t down = offset / stride, right = offset % stride;
     return ((c * height + h) * stride + down) * width * stride + w * stride + right;
   }
+  // Converts an index in the order "by square" to one in the order "by offset".
   HD int64_t ByOffset(int64_t by_square) const {
     const int64_t right = by_square % stride, w = by_square / stride % width;
     const int64_t line = by_square / (stride * width);
@@ -49,6 +51,9 @@ struct Rearrange {
   }
 };
 
+// Moves squares of stride x stride pixels to channels, or back with `reverse`, as the reorg layer
+// of YOLO v2 (arXiv:1612.08242): without `reverse`, the input is read as an image (C / stride^2, H
+// * stride, W * stride) first, as the published weights need it.
 class Reorg final : public Layer {
  public:
   explicit Reorg(const LayerSpec& spec) : spec_(spec) {
@@ -95,6 +100,7 @@ class Reorg final : public Layer {
   }
 
  private:
+  // Rearranges the numbers of `from` into `to`; nothing if the output is a view.
   void Run(const Device& device, const ConstTensor& from, const Tensor& to,
            bool to_is_by_offset) const {
     if (from.shape == to.shape) return;  // the output is a view

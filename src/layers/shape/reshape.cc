@@ -7,6 +7,7 @@ namespace {
 
 constexpr char kReshapeParam[] = "reshape_param";
 
+// Gives the input another shape with the same row-major order: see NchwReshape.
 class Reshape final : public Layer {
  public:
   explicit Reshape(const LayerSpec& spec) : spec_(spec) {}
@@ -32,6 +33,8 @@ class Reshape final : public Layer {
   void Backward(const RunContext& run) override { reorder_.Backward(run); }
 
  private:
+  // Returns the lengths that replace the axes [axis, end): 0 copies the input's length, and one -1
+  // is inferred from the count. Throws kConfig if the counts do not agree.
   std::vector<int64_t> NewDims(const Shape& in, int axis, int end) const {
     const auto& dims = spec_.proto().reshape_param().shape().dim();
     std::vector<int64_t> result(dims.begin(), dims.end());

@@ -6,6 +6,7 @@
 namespace trainer {
 namespace {
 
+// Returns the sum of its arguments.
 struct Add {
   template <class... Floats>
   HD float operator()(Floats... x) const {
@@ -13,6 +14,9 @@ struct Add {
   }
 };
 
+// Gives one blob to several readers: the outputs are views of the input, and Backward sums their
+// gradients, up to four in one pass over memory. The net inserts it where a blob is read more than
+// once.
 class Split final : public Layer {
  public:
   explicit Split(const LayerSpec&) {}
