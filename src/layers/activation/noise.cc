@@ -61,46 +61,46 @@ class Noise final : public Layer {
   void Setup(SetupContext& ctx) override {
     ctx.UsesRandom();
     RequireF32(ctx, spec_);
-    if (PassesOn(ctx.phase())) return ctx.OutputView(0, 0, ctx.Input(0));
+    if (IsIdentityIn(ctx.phase())) return ctx.OutputView(0, 0, ctx.Input(0));
     ctx.Output(0, ctx.Input(0));
     ctx.AllowInPlace();
     if (param_.kind() == caffe::NoiseParameter::BERNOULLI) ctx.NotDifferentiable(0);
   }
 
   void Forward(const RunContext& run) override {
-    if (PassesOn(run.phase())) return;
+    if (IsIdentityIn(run.phase())) return;
     const float amount = param_.amount();
     switch (param_.kind()) {
       case caffe::NoiseParameter::GAUSSIAN:
         return MapNormal(run.device(), run.rng_key(), run.pass_counter(), AddScaledNoise{amount},
                          run.Input(0).f32(), run.Output(0).f32(), run.Input(0).Count());
       case caffe::NoiseParameter::SALT_AND_PEPPER:
-        return Random(run, SaltAndPepper{amount}, run.Input(0), run.Output(0));
+        return MapWithRandom(run, SaltAndPepper{amount}, run.Input(0), run.Output(0));
       case caffe::NoiseParameter::MASKING:
-        return Random(run, ZeroSome{amount}, run.Input(0), run.Output(0));
+        return MapWithRandom(run, ZeroSome{amount}, run.Input(0), run.Output(0));
       case caffe::NoiseParameter::BERNOULLI:
-        return Random(run, DrawNoiseBit{}, run.Input(0), run.Output(0));
+        return MapWithRandom(run, DrawNoiseBit{}, run.Input(0), run.Output(0));
     }
   }
 
   // The random words are a function of the pass, so Backward draws them again instead of storing
   // them.
   void Backward(const RunContext& run) override {
-    if (PassesOn(run.phase()) || !run.NeedsGradInput(0)) return;
+    if (IsIdentityIn(run.phase()) || !run.NeedsGradInput(0)) return;
     if (param_.kind() == caffe::NoiseParameter::GAUSSIAN) {
       return Map(run.device(), SameNoise{}, run.GradInput(0), run.GradOutput(0));
     }
-    Random(run, ZeroSome{param_.amount()}, run.GradOutput(0), run.GradInput(0));
+    MapWithRandom(run, ZeroSome{param_.amount()}, run.GradOutput(0), run.GradInput(0));
   }
 
  private:
   // Returns true if the output is the input unchanged in this phase.
-  bool PassesOn(caffe::Phase phase) const { return phase == caffe::TEST && !param_.in_test(); }
+  bool IsIdentityIn(caffe::Phase phase) const { return phase == caffe::TEST && !param_.in_test(); }
 
   // Computes y = f(random word, x) for each element. Backward of the same pass draws the same
   // words.
   template <class F>
-  static void Random(const RunContext& run, F f, const ConstTensor& x, const Tensor& y) {
+  static void MapWithRandom(const RunContext& run, F f, const ConstTensor& x, const Tensor& y) {
     MapRandom(run.device(), run.rng_key(), run.pass_counter(), f, y, x);
   }
 

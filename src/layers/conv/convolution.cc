@@ -14,7 +14,7 @@ struct WherePositive {
 
 // Returns the layer with group and num_output set to the input's channels; the type stays. Throws
 // kConfig if the file gives other values. A depthwise convolution is this Convolution.
-LayerSpec AsGroups(LayerSpec spec, const Shape& input) {
+LayerSpec WithChannelGroups(LayerSpec spec, const Shape& input) {
   caffe::ConvolutionParameter& param = *spec.mutable_proto().mutable_convolution_param();
   const int64_t channels = input[AxisIn(spec, kConvolutionParam, "axis", param.axis(), input)];
   const auto require = [&](const char* field, bool given, uint32_t value) {
@@ -40,7 +40,7 @@ class Convolution final : public ConvLayer {
   explicit Convolution(const LayerSpec& spec) : ConvLayer(spec), written_(spec) {}
 
   void Setup(SetupContext& ctx) override {
-    if (written_.type() != "Convolution") spec_ = AsGroups(written_, ctx.Input(0));
+    if (written_.type() != "Convolution") spec_ = WithChannelGroups(written_, ctx.Input(0));
     const caffe::ConvolutionParameter& param = spec_.proto().convolution_param();
     RequirePairs(ctx);
     ConvGeometry geometry = ReadConvGeometry(spec_, ctx.Input(0), ctx.InputType(0));
@@ -83,7 +83,7 @@ class Convolution final : public ConvLayer {
     const Buffers buffers = BuffersOf(run);
     for (int i = 0; i < run.NumInputs(); ++i) {
       if (HasNoGradient(run, i)) continue;
-      float* const dbias = relu_ && MaskAndSum(run, i) ? nullptr : run.GradParamOrNull(1);
+      float* const dbias = relu_ && ApplyReluGradient(run, i) ? nullptr : run.GradParamOrNull(1);
       const ConstTensor dy = y_.Read(device, run.GradOutput(i), buffers.y);
       if (run.GradParam(0) != nullptr) {
         conv_->BackwardWeight(x_.Read(device, run.Input(i), buffers.x), dy, run.GradParam(0), dbias,
@@ -100,7 +100,7 @@ class Convolution final : public ConvLayer {
  private:
   // Applies the fused ReLU's gradient to the gradient of top i, in place. Returns true if the
   // device added the bias's gradient in the same pass over memory; otherwise the caller must.
-  bool MaskAndSum(const RunContext& run, int i) const {
+  bool ApplyReluGradient(const RunContext& run, int i) const {
     const ConstTensor dy = run.GradOutput(i), y = run.Output(i);
     const Tensor g = run.MutableGradOutput(i);
     // This needs the channels as axis 1; merged axes hide them.

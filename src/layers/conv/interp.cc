@@ -25,7 +25,7 @@ struct Line {
 
   // Returns the input before output i, counted from `start`. *share is the weight of the next
   // input; the returned one has the weight 1 - *share.
-  HD int64_t Before(int64_t i, float* share) const {
+  HD int64_t InputBefore(int64_t i, float* share) const {
     const float at = ratio * static_cast<float>(i);
     const auto whole = static_cast<int64_t>(at);
     const int64_t before = whole < in - 1 ? whole : in - 1;
@@ -33,18 +33,18 @@ struct Line {
     return before;
   }
   // Returns the input after `before`, or `before` itself at the end.
-  HD int64_t Next(int64_t before) const { return before < in - 1 ? before + 1 : before; }
+  HD int64_t InputAfter(int64_t before) const { return before < in - 1 ? before + 1 : before; }
   // Returns the weight of input k in output i, from 0 to 1; k counts from `start`. The backward
   // pass uses it.
-  HD float ShareOf(int64_t k, int64_t i) const {
+  HD float WeightOf(int64_t k, int64_t i) const {
     float share = 0;
-    const int64_t before = Before(i, &share);
+    const int64_t before = InputBefore(i, &share);
     if (k == before) return 1 - share;
     return k == before + 1 ? share : 0.0f;
   }
   // Sets [*first, *last] to outputs that include all with a positive weight of input k; k counts
   // from `start`. The range may be a few outputs too large.
-  HD void Range(int64_t k, int64_t* first, int64_t* last) const {
+  HD void OutputRange(int64_t k, int64_t* first, int64_t* last) const {
     *first = 0;
     *last = out - 1;
     if (ratio == 0) return;
@@ -73,12 +73,12 @@ struct Mix {
     const int64_t column = row.index % in.right.out, line = row.index / in.right.out;
     const int64_t item = line / in.down.out;
     float below = 0, beside = 0;
-    const int64_t top = in.down.Before(line % in.down.out, &below);
-    const int64_t left = in.right.Before(column, &beside);
+    const int64_t top = in.down.InputBefore(line % in.down.out, &below);
+    const int64_t left = in.right.InputBefore(column, &beside);
     const T* const a = Pixel(item, top, left);
-    const T* const b = Pixel(item, top, in.right.Next(left));
-    const T* const c = Pixel(item, in.down.Next(top), left);
-    const T* const d = Pixel(item, in.down.Next(top), in.right.Next(left));
+    const T* const b = Pixel(item, top, in.right.InputAfter(left));
+    const T* const c = Pixel(item, in.down.InputAfter(top), left);
+    const T* const d = Pixel(item, in.down.InputAfter(top), in.right.InputAfter(left));
     T* const to = y + row.index * in.channels;
     row.ForEach([&](int64_t i) {
       Store(to[i], (1 - below) * ((1 - beside) * Load(a[i]) + beside * Load(b[i])) +
@@ -112,7 +112,7 @@ struct CollectInterp {
       const int64_t first = block * kLanes, left = in.channels - first;
       const int lanes = left < kLanes ? static_cast<int>(left) : kLanes;
       float sum[kLanes] = {};
-      if (inside) Add(item, h, w, first, lanes, sum);
+      if (inside) AddGradients(item, h, w, first, lanes, sum);
       T* const to = dx + row.index * in.channels + first;
       for (int l = 0; l < lanes; ++l) Store(to[l], sum[l]);
     });
@@ -120,15 +120,16 @@ struct CollectInterp {
 
   // Adds to `sum` the weighted gradients of all outputs that use pixel (h, w), for `lanes` channels
   // from `first` on.
-  HD void Add(int64_t item, int64_t h, int64_t w, int64_t first, int lanes, float* sum) const {
+  HD void AddGradients(int64_t item, int64_t h, int64_t w, int64_t first, int lanes,
+                       float* sum) const {
     int64_t top = 0, bottom = 0, left = 0, right = 0;
-    in.down.Range(h, &top, &bottom);
-    in.right.Range(w, &left, &right);
+    in.down.OutputRange(h, &top, &bottom);
+    in.right.OutputRange(w, &left, &right);
     for (int64_t i = top; i <= bottom; ++i) {
-      const float down = in.down.ShareOf(h, i);
+      const float down = in.down.WeightOf(h, i);
       if (down == 0) continue;
       for (int64_t j = left; j <= right; ++j) {
-        const float share = down * in.right.ShareOf(w, j);
+        const float share = down * in.right.WeightOf(w, j);
         if (share == 0) continue;
         const T* const from =
             dy + ((item * in.down.out + i) * in.right.out + j) * in.channels + first;

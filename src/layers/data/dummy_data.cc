@@ -49,7 +49,7 @@ class DummyData final : public Layer {
     for (int i = 0; i < run.NumOutputs(); ++i) {
       Output& out = outputs_[static_cast<size_t>(i)];
       if (out.IsWritten(run.Output(i).data)) continue;
-      Draw(out, i, run.rng_key(), run.pass(), host);
+      FillOutput(out, i, run.rng_key(), run.pass(), host);
       void* const scratch = run.Scratch().data();
       upload_.Send(scratch, out.values.offset,
                    static_cast<size_t>(out.shape.Count()) * sizeof(float));
@@ -80,8 +80,8 @@ class DummyData final : public Layer {
   }
 
   // Fills the part of `host` that belongs to top i. Each top has its own random stream.
-  void Draw(const Output& out, int i, PhiloxKey key, uint32_t pass,
-            std::span<std::byte> host) const {
+  void FillOutput(const Output& out, int i, PhiloxKey key, uint32_t pass,
+                  std::span<std::byte> host) const {
     key.stream += static_cast<uint32_t>(i);
     Fill(out.filler, out.shape, key, pass, spec_,
          {out.values.At(host), static_cast<size_t>(out.shape.Count())});
@@ -100,14 +100,14 @@ class DummyData final : public Layer {
       return ShapeOf(spec_, kDummyDataParam, "shape", param.shape(at), at);
     }
     if (param.num().empty()) spec_.Fail("dummy_data_param has no shape; give one, or one per top");
-    return {OldDim("num", param.num(), i), OldDim("channels", param.channels(), i),
-            OldDim("height", param.height(), i), OldDim("width", param.width(), i)};
+    return {ReadLegacyDim("num", param.num(), i), ReadLegacyDim("channels", param.channels(), i),
+            ReadLegacyDim("height", param.height(), i), ReadLegacyDim("width", param.width(), i)};
   }
 
   // Returns the entry of top i in one of the fields num, channels, height and width. Throws kConfig
   // if the field is missing or 0.
-  int64_t OldDim(const char* field, const google::protobuf::RepeatedField<uint32_t>& values,
-                 int i) const {
+  int64_t ReadLegacyDim(const char* field, const google::protobuf::RepeatedField<uint32_t>& values,
+                        int i) const {
     if (values.empty())
       spec_.Fail(Join(field,
                       " is not given; write num, channels, height and "

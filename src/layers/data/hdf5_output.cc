@@ -128,7 +128,7 @@ class Hdf5Output final : public Layer {
                   "give another name with --set layer[", spec_.name(), "].", kHdf5OutputParam,
                   ".file_name=..."));
     }
-    GoOnElsewhere();
+    ChooseFreePath();
   }
 
   // Throws kCannotCreate at the line of file_name.
@@ -138,7 +138,7 @@ class Hdf5Output final : public Layer {
 
   // Chooses a new name, because the file of the stopped run already has the rows before the
   // snapshot, and some after it.
-  void GoOnElsewhere() {
+  void ChooseFreePath() {
     const std::string before = path_;
     for (int number = 2; Exists(path_) || !claim_->good(); ++number) {
       path_ = NumberedPath(before, number);

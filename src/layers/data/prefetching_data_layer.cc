@@ -21,7 +21,7 @@ namespace {
 
 // Returns the bad records of a batch. If an epoch ends in the batch, only the ones of the next
 // epoch count, because the limit is per epoch. `epoch_before` is the epoch before the batch.
-int64_t BadOf(const Batch& batch, uint64_t epoch_before) {
+int64_t CountBadRecords(const Batch& batch, uint64_t epoch_before) {
   return batch.next.epoch == epoch_before ? batch.bad : static_cast<int64_t>(batch.next.bad);
 }
 
@@ -213,11 +213,12 @@ void PrefetchingDataLayer::Prepare(PrepareContext& ctx) {
 
 void PrefetchingDataLayer::Forward(const RunContext& run) {
   virtual_rank_ = run.virtual_rank();
-  if (upload_ != nullptr) return queue_->virtual_ranks() > 1 ? UploadPart(run) : UploadNext(run);
+  if (upload_ != nullptr)
+    return queue_->virtual_ranks() > 1 ? UploadVirtualRank(run) : UploadNext(run);
   if (virtual_rank_ == 0 && !run.is_reevaluation()) {
     const uint64_t epoch = queue_->position().epoch;
     batch_ = &queue_->Next();
-    bad_ += BadOf(*batch_, epoch);
+    bad_ += CountBadRecords(*batch_, epoch);
   }
   for (int i = 0; i < run.NumOutputs(); ++i) {
     const Tensor& out = run.Output(i);
@@ -232,11 +233,11 @@ void PrefetchingDataLayer::RecordPosition() {
   after_ = queue_->position();
 }
 
-void PrefetchingDataLayer::UploadPart(const RunContext& run) {
+void PrefetchingDataLayer::UploadVirtualRank(const RunContext& run) {
   if (virtual_rank_ == 0) {
     const uint64_t epoch = queue_->position().epoch;
     batch_ = &NextBatch();
-    bad_ += BadOf(*batch_, epoch);
+    bad_ += CountBadRecords(*batch_, epoch);
     RecordPosition();
   }
   upload_->Start(*batch_, virtual_rank_, run.UploadMemory());
@@ -248,7 +249,7 @@ void PrefetchingDataLayer::UploadNext(const RunContext& run) {
     const uint64_t epoch = queue_->position().epoch;
     const Batch& batch = NextBatch();
     upload_->Start(batch, 0, run.UploadMemory());
-    bad_uploaded_ = BadOf(batch, epoch);
+    bad_uploaded_ = CountBadRecords(batch, epoch);
   }
   bad_ += bad_uploaded_;
   uploaded_ = false;
@@ -260,7 +261,7 @@ void PrefetchingDataLayer::UploadNext(const RunContext& run) {
   upload_->Finish(run);
   if (next == nullptr) return;
   upload_->Start(*next, 0, run.UploadMemory());
-  bad_uploaded_ = BadOf(*next, epoch);
+  bad_uploaded_ = CountBadRecords(*next, epoch);
   uploaded_ = true;
 }
 

@@ -49,7 +49,7 @@ class PrefetchingDataLayer : public DataLayer {
   // Moves `after_` and `before_` on by one batch. Called when a pass uses a batch.
   void RecordPosition();
   // Forward with virtual ranks: takes a batch for rank 0 and uploads the rows of the pass's rank.
-  void UploadPart(const RunContext& run);
+  void UploadVirtualRank(const RunContext& run);
   // Forward without virtual ranks: finishes the upload of this pass's batch, starting it if it is
   // late, and starts the upload of the next batch if it is ready.
   void UploadNext(const RunContext& run);

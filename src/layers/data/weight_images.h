@@ -40,7 +40,7 @@ class WeightImage {
   void CheckShape(const LayerSpec& spec) const;
   // Reads `image`, resizes it to the given shape, and sets start_. Throws kConfig if `filler` is
   // given, too.
-  void ReadStart(const LayerSpec& spec);
+  void ReadInitialImage(const LayerSpec& spec);
   // Returns the mean_value of a channel: 0 if none is given, the only one, or its own.
   float MeanOf(int64_t channel) const;
 

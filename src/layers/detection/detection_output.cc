@@ -23,7 +23,7 @@ struct Found {
 
   // Orders detections by falling score; equal scores by class, then by prior, so that the order
   // does not depend on the sort.
-  bool IsSurer(const Found& other) const {
+  bool IsMoreConfident(const Found& other) const {
     if (score != other.score) return score > other.score;
     return label != other.label ? label < other.label : prior < other.prior;
   }
@@ -56,7 +56,7 @@ void CheckDetectionFields(const LayerSpec& spec) {
 }
 
 // Logs a warning for each field of Caffe's layer that has no effect here.
-void NoteWhatIsLeftOut(const LayerSpec& spec) {
+void WarnOfIgnoredFields(const LayerSpec& spec) {
   const caffe::DetectionOutputParameter& param = spec.proto().detection_output_param();
   const auto note = [&](const char* field, const char* text) {
     LOG(WARNING) << EscapeControl(Join(spec.WhereIn(kDetectionOutputParam, field).ToString(),
@@ -77,7 +77,7 @@ class DetectionOutput final : public Layer {
  public:
   explicit DetectionOutput(const LayerSpec& spec) : spec_(spec) {
     CheckDetectionFields(spec);
-    NoteWhatIsLeftOut(spec);
+    WarnOfIgnoredFields(spec);
     const caffe::DetectionOutputParameter& param = spec.proto().detection_output_param();
     classes_ = param.num_classes();
     coding_ = {param.code_type(), !param.variance_encoded_in_target()};
@@ -115,11 +115,12 @@ class DetectionOutput final : public Layer {
     device.CopyToHost(prior_.data(), run.Input(2).data, run.Input(2).Bytes());
     DecodeAll();
     ParallelRanges(items_ * classes_, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t task = begin; task < end; ++task) Suppress(task / classes_, task % classes_);
+      for (int64_t task = begin; task < end; ++task)
+        SuppressOverlaps(task / classes_, task % classes_);
     });
     rows_.clear();
     for (int64_t item = 0; item < items_; ++item) AppendItem(item);
-    if (rows_.empty()) AppendNothing();
+    if (rows_.empty()) AppendEmptyRows();
     run.Resize(0, {1, 1, static_cast<int64_t>(rows_.size()) / kRow, kRow});
     device.CopyToDevice(run.Output(0).data, rows_.data(), rows_.size() * sizeof(float));
   }
@@ -187,7 +188,7 @@ class DetectionOutput final : public Layer {
   // Non-maximum suppression for one class of one item: of the top_k boxes above the threshold, the
   // most confident first, keeps the ones that overlap no kept box by more than nms_threshold.
   // Writes them to chosen_ and their number to count_; none for the background.
-  void Suppress(int64_t item, int64_t label) {
+  void SuppressOverlaps(int64_t item, int64_t label) {
     int64_t& count = count_[static_cast<size_t>(item * classes_ + label)];
     count = 0;
     if (label == background_) return;
@@ -228,11 +229,11 @@ class DetectionOutput final : public Layer {
       }
     }
     if (keep_ >= 0 && static_cast<int64_t>(found_.size()) > keep_) {
-      const auto surer = [](const Found& a, const Found& b) { return a.IsSurer(b); };
+      const auto surer = [](const Found& a, const Found& b) { return a.IsMoreConfident(b); };
       std::partial_sort(found_.begin(), found_.begin() + keep_, found_.end(), surer);
       found_.resize(static_cast<size_t>(keep_));
       std::sort(found_.begin(), found_.end(), [](const Found& a, const Found& b) {
-        return a.label != b.label ? a.label < b.label : a.IsSurer(b);
+        return a.label != b.label ? a.label < b.label : a.IsMoreConfident(b);
       });
     }
     for (const Found& found : found_) {
@@ -245,7 +246,7 @@ class DetectionOutput final : public Layer {
   }
 
   // Appends Caffe's result for no detections: one row per item, with the item's number and -1.
-  void AppendNothing() {
+  void AppendEmptyRows() {
     for (int64_t item = 0; item < items_; ++item) {
       rows_.push_back(static_cast<float>(item));
       rows_.insert(rows_.end(), kRow - 1, -1.0f);

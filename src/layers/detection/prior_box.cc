@@ -205,16 +205,16 @@ class PriorBox final : public Layer {
                      Join(given, " is given without ", pair.has_h ? pair.field_w : pair.field_h,
                           "; give both"));
       }
-      *h = Positive(pair.field_h, pair.h);
-      *w = Positive(pair.field_w, pair.w);
+      *h = RequirePositive(pair.field_h, pair.h);
+      *w = RequirePositive(pair.field_w, pair.w);
     } else if (pair.has) {
-      *h = *w = Positive(pair.field, pair.both);
+      *h = *w = RequirePositive(pair.field, pair.both);
     }
   }
 
   // Returns a written size. Throws kConfig unless it is finite and above 0.
   template <class T>
-  float Positive(const char* field, T value) const {
+  float RequirePositive(const char* field, T value) const {
     const auto number = static_cast<float>(value);
     if (!(number > 0) || !std::isfinite(number)) {
       spec_.FailIn(kPriorBoxParam, field, Join(field, " is ", value, "; it must be above 0"));

@@ -22,16 +22,16 @@ struct ScaledCells {
   HD RegionCell operator()(int64_t region, int64_t row, int64_t column) const {
     const float* const r = regions + region * kRegionNumbers;
     RegionCell cell;
-    Span(r[1], r[3], column, width, &cell.left, &cell.right);
-    Span(r[2], r[4], row, height, &cell.top, &cell.bottom);
+    FindPixels(r[1], r[3], column, width, &cell.left, &cell.right);
+    FindPixels(r[2], r[4], row, height, &cell.top, &cell.bottom);
     return cell;
   }
 
  private:
   // Sets [*begin, *end) to the pixels of cell i along one axis of length `size`, for a region from
   // `first` to `last`.
-  HD void Span(float first, float last, int64_t i, int64_t size, int64_t* begin,
-               int64_t* end) const {
+  HD void FindPixels(float first, float last, int64_t i, int64_t size, int64_t* begin,
+                     int64_t* end) const {
     const float start = BoundedCoordinate(roundf(first) * scale);
     const float stop = BoundedCoordinate((roundf(last) + 1) * scale);
     const float length = fmaxf(stop - start, kMinLength) / static_cast<float>(side);

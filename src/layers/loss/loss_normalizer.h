@@ -59,9 +59,9 @@ class LossNormalizer final : public LabelCount {
   float ScaleOfEarlier() const override { return scale_of_earlier_; }
 
  private:
-  float Fixed(float replicas) const;
+  float FixedDivisor(float replicas) const;
   void SumCounts(const Device& device, bool weighted, LossAccumulators* head) const;
-  void AddPass(const Device& device, bool weighted, LossAccumulators* head);
+  void AddPassCount(const Device& device, bool weighted, LossAccumulators* head);
 
   caffe::LossParameter::NormalizationMode mode_;
   bool has_ignore_, has_weights_ = false;

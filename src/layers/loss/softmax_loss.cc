@@ -127,7 +127,7 @@ class SoftmaxWithLoss final : public Layer {
     rows_ = AxisRows(scores, axis);
     shares_ = rows_.length > 1 && ctx.Input(1) == scores;
     if (shares_) {
-      CheckShares();
+      RefuseLabelFields();
     } else {
       order_ = RequireLabels(ctx, spec_, axis);
     }
@@ -196,7 +196,7 @@ class SoftmaxWithLoss final : public Layer {
 
  private:
   // Throws kConfig for ignore_label and class_weight, which need labels, if bottom 1 holds shares.
-  void CheckShares() const {
+  void RefuseLabelFields() const {
     const caffe::LossParameter& loss = spec_.proto().loss_param();
     const char* const field = loss.has_ignore_label() ? "ignore_label" : "class_weight";
     if (!loss.has_ignore_label() && weights_.empty()) return;

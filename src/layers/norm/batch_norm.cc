@@ -78,7 +78,7 @@ class BatchNorm final : public Layer {
 
   void Prepare(PrepareContext& ctx) override {
     norm_ = ctx.device().NewBatchNorm(desc_);
-    if (IsSynchronized()) JoinBackward(ctx.device());
+    if (IsSynchronized()) AverageBackwardMeans(ctx.device());
     ctx.Workspace(norm_->WorkspaceBytes());
     ctx.Scratch(norm_->ScratchBytes());
   }
@@ -88,7 +88,7 @@ class BatchNorm final : public Layer {
   bool Fuse(std::span<const LayerSpec* const> next, const Device& device) override {
     Fused fused;
     for (size_t k = 0; k < next.size(); ++k) {
-      if (!Add(*next[k], static_cast<int>(k), fused)) return false;
+      if (!AddFused(*next[k], static_cast<int>(k), fused)) return false;
     }
     BatchNormDesc desc = desc_;
     desc.other = fused.sum;
@@ -167,7 +167,7 @@ class BatchNorm final : public Layer {
 
   // Adds layer number k to `fused`. Returns false if it may not follow the layers there; `fused` is
   // then not valid.
-  bool Add(const LayerSpec& next, int k, Fused& fused) const {
+  bool AddFused(const LayerSpec& next, int k, Fused& fused) const {
     if (fused.relu) return false;
     if (next.type() == "Scale" && k == 0 && !learned_) {
       const caffe::ScaleParameter& param = next.proto().scale_param();
@@ -186,7 +186,7 @@ class BatchNorm final : public Layer {
   bool IsJoined() const { return IsSynchronized() && replica_moments_.count() > 1; }
 
   // Makes Backward average the gradients' channel means over the replicas, as the moments were.
-  void JoinBackward(const Device& device) {
+  void AverageBackwardMeans(const Device& device) {
     norm_->SetStatsAllReduce([this, &device](float* means, int64_t count) {
       if (IsJoined()) replica_moments_.Mean(device, means, count);
     });

@@ -28,7 +28,7 @@ struct AddNoise {
 };
 
 // Returns a key that gives every draw of a pass its own random numbers.
-PhiloxKey KeyOf(const UnitDraw& draw) {
+PhiloxKey KeyOfDraw(const UnitDraw& draw) {
   constexpr uint64_t kApart = 0x9E3779B97F4A7C15;
   return {draw.key.seed ^ draw.draw * kApart, draw.key.stream};
 }
@@ -80,9 +80,9 @@ void UnitMeans(const Device& device, bool gaussian, float* values, int64_t count
 void DrawUnits(const Device& device, bool gaussian, const UnitDraw& draw, const float* means,
                float* drawn, int64_t count) {
   if (gaussian) {
-    return MapNormal(device, KeyOf(draw), draw.pass, AddNoise{}, means, drawn, count);
+    return MapNormal(device, KeyOfDraw(draw), draw.pass, AddNoise{}, means, drawn, count);
   }
-  MapRandom(device, KeyOf(draw), draw.pass, DrawBit{}, Tensor(drawn, {count}),
+  MapRandom(device, KeyOfDraw(draw), draw.pass, DrawBit{}, Tensor(drawn, {count}),
             ConstTensor(means, {count}));
 }
 

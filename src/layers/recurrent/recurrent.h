@@ -45,7 +45,7 @@ class RecurrentLayer : public Layer {
   virtual void StepBackward(const RunContext& run, int64_t t, const float* dh) = 0;
 
   // Makes a matrix product and reserves the scratch memory that it needs (Rest).
-  std::unique_ptr<GemmPrimitive> Product(PrepareContext& ctx, const GemmDesc& desc);
+  std::unique_ptr<GemmPrimitive> MakeProduct(PrepareContext& ctx, const GemmDesc& desc);
   // Reserves this many floats of scratch; returns the offset in floats.
   int64_t TakeScratch(int64_t floats);
 
@@ -94,7 +94,7 @@ class RecurrentLayer : public Layer {
   void RequireShape(SetupContext& ctx, int input, const Shape& shape, const char* what) const;
   void SetupMemory(SetupContext& ctx);
   void PrepareProducts(PrepareContext& ctx);
-  const float* Plain(const RunContext& run, int input, int64_t offset) const;
+  const float* RowMajorInput(const RunContext& run, int input, int64_t offset) const;
   // Adds the gradients of W_x and b, and computes the input's, for all steps in one product each.
   void BackwardX(const RunContext& run);
   // Adds the gradient of W_s and computes the static input's, from the gates' gradients summed over
@@ -103,9 +103,9 @@ class RecurrentLayer : public Layer {
   // Adds the gradient of W_h for all steps in one product.
   void BackwardHidden(const RunContext& run);
   // Copies the states before the first step from the last pass or, with expose_hidden, the inputs.
-  void FirstStates(const RunContext& run);
+  void LoadFirstStates(const RunContext& run);
   // Copies the states after the last step to the next pass or, with expose_hidden, the outputs.
-  void LastStates(const RunContext& run);
+  void StoreLastStates(const RunContext& run);
 
   LayerSpec spec_;
   int gate_count_, state_count_;

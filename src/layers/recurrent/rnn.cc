@@ -39,11 +39,11 @@ class Rnn final : public RecurrentLayer {
 
   void PrepareOutput(PrepareContext& ctx) override {
     const int64_t all = steps() * sequences(), h = width();
-    output_ = Product(ctx, {.m = all, .n = h, .k = h, .trans_b = true, .bias = true});
+    output_ = MakeProduct(ctx, {.m = all, .n = h, .k = h, .trans_b = true, .bias = true});
     if (!ctx.training()) return;
     weight_gradient_ =
-        Product(ctx, {.m = h, .n = h, .k = all, .trans_a = true, .accumulate = true});
-    hidden_gradient_ = Product(ctx, {.m = all, .n = h, .k = h});
+        MakeProduct(ctx, {.m = h, .n = h, .k = all, .trans_a = true, .accumulate = true});
+    hidden_gradient_ = MakeProduct(ctx, {.m = all, .n = h, .k = h});
   }
 
   void Step(const RunContext& run, int64_t t) override {

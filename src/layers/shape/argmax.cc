@@ -10,7 +10,7 @@ constexpr char kArgmaxParam[] = "argmax_param";
 
 // Returns true if element i with value a precedes element j with value b in the result: greater
 // values first, then later indices; NaN last.
-HD bool Before(float a, int64_t i, float b, int64_t j) {
+HD bool Precedes(float a, int64_t i, float b, int64_t j) {
   if (a > b) return true;
   if (a < b) return false;
   const bool a_nan = a != a, b_nan = b != b;
@@ -36,8 +36,8 @@ struct Greatest {
     for (int64_t t = 0; t < top; ++t) {
       int64_t best = -1;
       for (int64_t i = 0; i < rows.length; ++i) {
-        const bool left = last < 0 || Before(At(row, last), last, At(row, i), i);
-        if (left && (best < 0 || Before(At(row, i), i, At(row, best), best))) best = i;
+        const bool left = last < 0 || Precedes(At(row, last), last, At(row, i), i);
+        if (left && (best < 0 || Precedes(At(row, i), i, At(row, best), best))) best = i;
       }
       const int64_t to = out.Start(row) + t * step;
       if (indices != nullptr) indices[to] = static_cast<float>(best);
@@ -61,14 +61,14 @@ class ArgMax final : public Layer {
     if (param.has_axis()) {
       const int axis = AxisIn(spec_, kArgmaxParam, "axis", param.axis(), in);
       rows_ = AxisRows(in, axis);
-      CheckTop();
+      CheckTopK();
       out_ = {rows_.count, param.top_k(), rows_.inner};
       order_ = {};
       step_ = rows_.inner;
       ctx.Output(0, in.With(axis, param.top_k()));
     } else {
       rows_ = {in[0], in.Count(1), 1};
-      CheckTop();
+      CheckTopK();
       order_ = NchwOrder(in);
       ctx.Output(0, WholeItems(in, param.top_k(), param.out_max_val() ? 2 : 1));
     }
@@ -88,7 +88,7 @@ class ArgMax final : public Layer {
 
  private:
   // Throws kConfig unless top_k is from 1 to the length of a row.
-  void CheckTop() const {
+  void CheckTopK() const {
     const int64_t top = spec_.proto().argmax_param().top_k();
     if (top >= 1 && top <= rows_.length) return;
     spec_.FailIn(

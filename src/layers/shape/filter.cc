@@ -82,7 +82,7 @@ class Filter final : public Layer {
     upload_.Send(run.Workspace().data(), 0, layout_.Bytes());
     for (int i = 0; i < last; ++i) {
       run.Resize(i, run.Input(i).shape.With(0, count));
-      Take(run.device(), run.Input(i), chosen_.At(run.Workspace()), run.Output(i));
+      TakeSelected(run.device(), run.Input(i), chosen_.At(run.Workspace()), run.Output(i));
     }
   }
 
@@ -90,7 +90,7 @@ class Filter final : public Layer {
     for (int i = 0; i + 1 < run.NumInputs(); ++i) {
       if (!run.NeedsGradInput(i)) continue;
       if (run.HasGradOutput(i)) {
-        Take(run.device(), run.GradOutput(i), place_.At(run.Workspace()), run.GradInput(i));
+        TakeSelected(run.device(), run.GradOutput(i), place_.At(run.Workspace()), run.GradInput(i));
       } else {
         run.device().Zero(run.GradInput(i).data, run.GradInput(i).Bytes());
       }
@@ -99,8 +99,8 @@ class Filter final : public Layer {
 
  private:
   // Copies rows of `from` as TakeRows does, for the storage type of `from`.
-  static void Take(const Device& device, const ConstTensor& from, const int32_t* row,
-                   const Tensor& to) {
+  static void TakeSelected(const Device& device, const ConstTensor& from, const int32_t* row,
+                           const Tensor& to) {
     DispatchDtype(from.dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
       ForEach(device, to.Count(),

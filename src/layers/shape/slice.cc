@@ -22,8 +22,8 @@ class Slice final : public Layer {
     parts_.assign(static_cast<size_t>(ctx.NumOutputs()), nullptr);
     gradients_.assign(static_cast<size_t>(ctx.NumOutputs()), nullptr);
     for (int i = 0; i < ctx.NumOutputs(); ++i) {
-      const Shape out = in.With(axis, Length(i));
-      desc_.lengths.push_back(Length(i) * rows_.inner);
+      const Shape out = in.With(axis, PartLength(i));
+      desc_.lengths.push_back(PartLength(i) * rows_.inner);
       if (ctx.NumOutputs() == 1) return ctx.OutputView(0, 0, out);
       ctx.Output(i, out, ctx.InputType(0));
     }
@@ -96,7 +96,7 @@ class Slice final : public Layer {
   }
 
   // Returns the length of part i along the axis.
-  int64_t Length(int i) const {
+  int64_t PartLength(int i) const {
     return starts_[static_cast<size_t>(i) + 1] - starts_[static_cast<size_t>(i)];
   }
   LayerSpec spec_;

@@ -32,18 +32,19 @@ class Split final : public Layer {
     for (int i = 0; i < run.NumOutputs(); ++i) {
       if (!run.HasGradOutput(i)) continue;
       if (count == parts.size()) {
-        Sum(run, parts, count);
+        SumParts(run, parts, count);
         parts[0] = run.GradInput(0);
         count = 1;
       }
       parts[count++] = run.GradOutput(i);
     }
-    Sum(run, parts, count);
+    SumParts(run, parts, count);
   }
 
  private:
   // Adds the parts in one pass over memory. The sum may share memory with one of the parts.
-  static void Sum(const RunContext& run, const std::array<ConstTensor, 4>& parts, size_t count) {
+  static void SumParts(const RunContext& run, const std::array<ConstTensor, 4>& parts,
+                       size_t count) {
     const auto& [a, b, c, d] = parts;
     const Tensor& sum = run.GradInput(0);
     if (count == 2) Map(run.device(), Add{}, sum, a, b);

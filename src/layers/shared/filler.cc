@@ -52,7 +52,7 @@ void FillGaussian(const Draw& draw, float mean, float std, std::span<float> valu
 
 // Keeps each value with probability `keep`, else sets it to zero. It uses the words after the ones
 // from which the values were drawn.
-void Thin(const Draw& draw, double keep, std::span<float> values) {
+void ZeroAtRandom(const Draw& draw, double keep, std::span<float> values) {
   const uint64_t first = (values.size() + 3) / 4 * 4;
   for (size_t i = 0; i < values.size(); ++i) {
     if (UniformFloat(PhiloxWord(draw.key, draw.pass, first + i)) >= keep) values[i] = 0;
@@ -92,7 +92,7 @@ void FillBilinear(const LayerSpec& layer, const Shape& shape, std::span<float> v
 
 // Returns the count n by which xavier (variance 1 / n) and msra (2 / n) scale: fan_in, fan_out or
 // their mean, as variance_norm says.
-double Fan(const caffe::FillerParameter& filler, const Shape& shape) {
+double FanCount(const caffe::FillerParameter& filler, const Shape& shape) {
   const auto count = static_cast<double>(shape.Count());
   const double in = shape.Rank() > 0 ? count / static_cast<double>(shape[0]) : 1;
   const double out = shape.Rank() > 1 ? count / static_cast<double>(shape[1]) : count;
@@ -152,15 +152,15 @@ void Fill(const caffe::FillerParameter& filler, const Shape& shape, const Philox
     FillGaussian(draw, filler.mean(), filler.std(), values);
     if (filler.sparse() >= 0) {
       const auto outputs = static_cast<double>(shape.Rank() > 0 ? shape[0] : 1);
-      Thin(draw, filler.sparse() / outputs, values);
+      ZeroAtRandom(draw, filler.sparse() / outputs, values);
     }
   } else if (type == "positive_unitball") {
     FillUnitBall(draw, shape, values);
   } else if (type == "xavier") {
-    const auto bound = static_cast<float>(std::sqrt(3 / Fan(filler, shape)));
+    const auto bound = static_cast<float>(std::sqrt(3 / FanCount(filler, shape)));
     FillUniform(draw, -bound, bound, values);
   } else if (type == "msra") {
-    FillGaussian(draw, 0, static_cast<float>(std::sqrt(2 / Fan(filler, shape))), values);
+    FillGaussian(draw, 0, static_cast<float>(std::sqrt(2 / FanCount(filler, shape))), values);
   } else if (type == "bilinear") {
     FillBilinear(layer, shape, values);
   } else {

@@ -52,7 +52,7 @@ void RequireType(const LayerSpec& spec) {
 
 // Formats the allowed number of bottoms or tops: "1 bottom", "1 to 2 tops", "at least 2 bottoms",
 // "no tops". `max` is -1 without an upper bound.
-std::string Wanted(int min, int max, const char* noun) {
+std::string FormatAllowedCount(int min, int max, const char* noun) {
   if (max == 0) return Join("no ", noun, "s");
   const std::string many = Join(" ", noun, (max == 1 || (max < 0 && min == 1)) ? "" : "s");
   if (max < 0) return Join("at least ", min, many);
@@ -63,8 +63,8 @@ std::string Wanted(int min, int max, const char* noun) {
 // bound.
 void CheckCount(const LayerSpec& spec, int given, int min, int max, const char* noun) {
   if (given >= min && (max < 0 || given <= max)) return;
-  spec.Fail(Join("it needs ", Wanted(min, max, noun), ", but ", given, given == 1 ? " is" : " are",
-                 " given"));
+  spec.Fail(Join("it needs ", FormatAllowedCount(min, max, noun), ", but ", given,
+                 given == 1 ? " is" : " are", " given"));
 }
 
 }  // namespace
