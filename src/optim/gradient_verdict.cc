@@ -19,7 +19,7 @@ struct SquaresOf {
 };
 constexpr int kWeights = 0, kGradients = 1;
 
-struct Write {
+struct CopyHyperparams {
   Hyperparams hyper;
   float keep;
   DeviceHyperparams* to;
@@ -41,25 +41,25 @@ struct DecideOnce {
     const bool clips = rules.clip >= 0 && now.norm > rules.clip;
     now.grad_factor = (clips ? rules.clip / now.norm : 1.0f) / scale;
     now.skip = 0;
-    if (rules.scaled) Count(*squares <= FLT_MAX, now);
+    if (rules.scaled) CountUpdate(*squares <= FLT_MAX, now);
     *verdict = now;
   }
 
-  HD void Count(bool finite, GradientVerdict& now) const {
+  HD void CountUpdate(bool finite, GradientVerdict& now) const {
     if (finite) {
       now.consecutive_skips = 0;
       if (++now.good < rules.window) return;
-      Scale(2, now);
+      MultiplyScale(2, now);
     } else {
       now.skip = 1;
       ++now.skipped;
       ++now.consecutive_skips;
-      Scale(0.5f, now);
+      MultiplyScale(0.5f, now);
     }
     now.good = 0;
   }
 
-  HD void Scale(float by, GradientVerdict& now) const {
+  HD void MultiplyScale(float by, GradientVerdict& now) const {
     const float next = now.loss_scale * by;
     const bool within = by > 1 ? next <= kMaxLossScale : next >= kMinLossScale;
     if (!rules.fixed && within) now.loss_scale = next;
@@ -75,7 +75,7 @@ void SumSquares(const Device& device, const TensorList& parameters, int first, i
 }
 
 void WriteHyperparams(const Device& device, const DeviceHyperparams& hyper, DeviceHyperparams* to) {
-  ForEach(device, 1, Write{hyper.values, hyper.ema_keep, to});
+  ForEach(device, 1, CopyHyperparams{hyper.values, hyper.ema_keep, to});
 }
 
 void Decide(const Device& device, const float* squares, const VerdictRules& rules,

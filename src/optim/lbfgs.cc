@@ -116,13 +116,13 @@ class Lbfgs final : public Optimizer {
   float TakeLoss() override { return loss_; }
 
   void Update(const Hyperparams& hyper) override {
-    const double value = Start(hyper);
+    const double value = StartValue(hyper);
     Copy(objective_->Weights().data(), weights_->data());
     Copy(objective_->Gradients().data(), gradient_->data());
     SetDirection();
     double slope = Dot(direction_->data(), gradient_->data());
     if (!(slope < 0) && kept_ > 0) {  // rounding, or a loss that is not smooth
-      Forget();
+      DropPairs();
       SetDirection();
       slope = Dot(direction_->data(), gradient_->data());
     }
@@ -147,36 +147,36 @@ class Lbfgs final : public Optimizer {
   static constexpr int kMostPairs = 1000;
 
   int64_t Count() const { return static_cast<int64_t>(count_); }
-  float* Change(int pair) const { return pairs_[static_cast<size_t>(2 * pair)].data(); }
-  float* Slope(int pair) const { return pairs_[static_cast<size_t>(2 * pair + 1)].data(); }
+  float* WeightChange(int pair) const { return pairs_[static_cast<size_t>(2 * pair)].data(); }
+  float* GradientChange(int pair) const { return pairs_[static_cast<size_t>(2 * pair + 1)].data(); }
   // Returns the place of the pair that is `ago` pairs old.
   int PlaceOf(int ago) const { return (next_ + 2 * param_.history() - 1 - ago) % param_.history(); }
 
   double Dot(const float* a, const float* b) const {
     ReduceSum(*device_, Count(), Product{a, b}, 1, sum_->data());
-    return Sum();
+    return ReadSum();
   }
-  float Sum() const {
+  float ReadSum() const {
     float sum = 0;
     device_->CopyToHost(&sum, sum_->data(), sizeof(sum));
     return sum;
   }
-  void Add(double factor, const float* from, float* to) const {
+  void AddMultiple(double factor, const float* from, float* to) const {
     trainer::Update(*device_, AddScaled{static_cast<float>(factor)}, Count(), to, from);
   }
   void Copy(const float* from, float* to) const {
     device_->Copy(BlockCopy(sizeof(float), 1, Count(), 0, 0), from, to);
   }
 
-  void Forget() { kept_ = next_ = 0; }
+  void DropPairs() { kept_ = next_ = 0; }
 
   void MakeFinite(float loss);
   bool IsKnown() const;
-  double Start(const Hyperparams& hyper);
-  double Complete(float loss) const;
+  double StartValue(const Hyperparams& hyper);
+  double AddWeightDecay(float loss) const;
   void SetDirection();
   void Search(double value, LineSearch& search);
-  void Keep(const float* weights, const float* gradients, double fall);
+  void StorePair(const float* weights, const float* gradients, double fall);
 
   const SolverSpec& spec_;
   const caffe::LBFGSParameter& param_;
@@ -222,22 +222,22 @@ bool Lbfgs::IsKnown() const {
   if (!found_) return false;
   ReduceSum(*device_, Count(), Distance{objective_->Weights().data(), weights_->data()}, 1,
             sum_->data());
-  return Sum() == 0;
+  return ReadSum() == 0;
 }
 
 // Returns the value that the search starts from, and leaves its gradient in the objective.
-double Lbfgs::Start(const Hyperparams& hyper) {
+double Lbfgs::StartValue(const Hyperparams& hyper) {
   iter_ = hyper.iter;
   if (known_ && hyper.weight_decay == decay_) return std::exchange(found_, {})->value;
   if (known_) objective_->Evaluate(NetBatch::kSame);
   found_.reset();
   decay_ = hyper.weight_decay;
   MakeFinite(loss_);
-  return Complete(loss_);
+  return AddWeightDecay(loss_);
 }
 
 // The mean of gradients that are sums, and the weight decay in both.
-double Lbfgs::Complete(float loss) const {
+double Lbfgs::AddWeightDecay(float loss) const {
   const float scale = objective_->GradientScale() / (scale_ ? scale_->factor() : 1);
   float* const gradients = objective_->Gradients().data();
   if (scale != 1) trainer::Update(*device_, Scale{scale}, Count(), gradients);
@@ -260,8 +260,8 @@ void Lbfgs::SetDirection() {
   for (int ago = 0; ago < kept_; ++ago) {
     const int place = PlaceOf(ago);
     const auto i = static_cast<size_t>(place);
-    coefficients_[i] = Dot(Change(place), d) / curvatures_[i];
-    Add(-coefficients_[i], Slope(place), d);
+    coefficients_[i] = Dot(WeightChange(place), d) / curvatures_[i];
+    AddMultiple(-coefficients_[i], GradientChange(place), d);
   }
   const double gamma = kept_ > 0 ? gamma_ : 1;
   trainer::Update(*device_, Scale{static_cast<float>(-gamma)}, Count(), d);
@@ -269,8 +269,8 @@ void Lbfgs::SetDirection() {
     const int place = PlaceOf(ago);
     const auto i = static_cast<size_t>(place);
     // d is -r of algorithm 7.4, so `back` is its -beta and the signs below are reversed.
-    const double back = Dot(Slope(place), d) / curvatures_[i];
-    Add(-coefficients_[i] - back, Change(place), d);
+    const double back = Dot(GradientChange(place), d) / curvatures_[i];
+    AddMultiple(-coefficients_[i] - back, WeightChange(place), d);
   }
 }
 
@@ -284,13 +284,13 @@ void Lbfgs::Search(double value, LineSearch& search) {
                     static_cast<const float*>(direction_->data()));
     const float loss = objective_->Evaluate(NetBatch::kSame);
     MakeFinite(loss);
-    const double now = Complete(loss);
+    const double now = AddWeightDecay(loss);
     const float* const gradients = objective_->Gradients().data();
     const auto outcome = search.Add(now, Dot(gradients, direction_->data()));
     const bool last = tries >= param_.max_evaluations();
     if (outcome == LineSearch::Outcome::kGoOn && !last) continue;
     if (outcome == LineSearch::Outcome::kGoOn || !(now <= value)) break;
-    Keep(weights, gradients, step * -first_slope);
+    StorePair(weights, gradients, step * -first_slope);
     if (!alike_) return;
     found_ = {loss, now};
     return Copy(weights, weights_->data());
@@ -299,14 +299,14 @@ void Lbfgs::Search(double value, LineSearch& search) {
   on_note_(
       Join("The line search found no step that meets its conditions; the weights do not change",
            kept_ > 0 ? ", and the next step follows the gradient" : ""));
-  Forget();
+  DropPairs();
 }
 
 // Stores the pair of the step just made, unless the curvature s y is too small. s is the difference
 // of the rounded weights, because y is the difference of the gradients at them. `fall`: the
 // decrease that the tangent predicts.
-void Lbfgs::Keep(const float* weights, const float* gradients, double fall) {
-  float *const s = Change(next_), *const y = Slope(next_);
+void Lbfgs::StorePair(const float* weights, const float* gradients, double fall) {
+  float *const s = WeightChange(next_), *const y = GradientChange(next_);
   trainer::Update(*device_, Subtract{}, Count(), s, weights,
                   static_cast<const float*>(weights_->data()));
   trainer::Update(*device_, Subtract{}, Count(), y, gradients,

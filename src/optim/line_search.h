@@ -26,10 +26,10 @@ class LineSearch {
   struct Point {
     double step = 0, value = 0, slope = 0;
   };
-  static double Between(const Point& a, const Point& b, bool* past_end);
-  void Narrow(const Point& tried);
+  static double CubicMinimum(const Point& a, const Point& b, bool* past_end);
+  void NarrowInterval(const Point& tried);
   double NextStep(const Point& tried);
-  double Beyond(const Point& tried) const;
+  double StepBeyond(const Point& tried) const;
 
   Point best_, other_;  // ends of the interval; before it is found, `other_` is the start
   double start_value_, start_slope_, least_slope_, c2_;

@@ -97,7 +97,7 @@ class ParamUpdater {
   void SumSquares(int first, int last);
   void AddOtherSquares(const std::function<float(float)>& total);
   void ApplyOwn(int first, int last);
-  void Step(int first, int last);
+  void StepRange(int first, int last);
 
   const caffe::SolverParameter& proto_;
   std::unique_ptr<UpdateRule> rule_;

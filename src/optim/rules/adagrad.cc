@@ -9,10 +9,10 @@ namespace {
 // delta is `delta`; h is the sum of all squared gradients so far:
 //   h = h + g^2;  w = w - eta * g / (sqrt(h) + delta).
 struct AdaGradStep {
-  float lr, delta;
-  HD void operator()(float& w, float& h, float g) const {
-    h += g * g;
-    w -= lr * g / (sqrtf(h) + delta);
+  float eta, delta;
+  HD void operator()(float& w, float& sum_g2, float g) const {
+    sum_g2 += g * g;
+    w -= eta * g / (sqrtf(sum_g2) + delta);
   }
 };
 

@@ -10,15 +10,15 @@ namespace {
 //   m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;
 //   w = w - alpha * sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) + epsilon-hat).
 struct AdamStep {
-  float corrected_lr, beta1, beta2, delta;
+  float alpha_t, beta1, beta2, epsilon_hat;
   HD void operator()(float& w, float& m, float& v, float g) const {
     m = beta1 * m + (1 - beta1) * g;
     v = beta2 * v + (1 - beta2) * g * g;
-    w -= corrected_lr * m / (sqrtf(v) + delta);
+    w -= alpha_t * m / (sqrtf(v) + epsilon_hat);
   }
 };
 
-struct Correct {
+struct AdamBiasCorrection {
   UpdateArgs args;
   float beta2;
   HD void operator()(int64_t) const {
@@ -29,27 +29,27 @@ struct Correct {
 
 struct MakeAdam {
   const DeviceHyperparams* hyper;
-  float beta2, delta;
+  float beta2, epsilon_hat;
   HD AdamStep operator()(const ParamHyperparams& r) const {
-    return {static_cast<float>(r.lr * hyper->rule_terms[0]), r.momentum, beta2, delta};
+    return {static_cast<float>(r.lr * hyper->rule_terms[0]), r.momentum, beta2, epsilon_hat};
   }
 };
 
 class Adam final : public UpdateRule {
  public:
   explicit Adam(const SolverSpec& spec)
-      : beta2_(spec.proto.momentum2()), delta_(spec.proto.delta()) {}
+      : beta2_(spec.proto.momentum2()), epsilon_hat_(spec.proto.delta()) {}
   int StatesPerWeight() const override { return 2; }
   bool CountsUpdates() const override { return true; }
   void Begin(const Device& device, const UpdateArgs& args) override {
-    ForEach(device, 1, Correct{args, beta2_});
+    ForEach(device, 1, AdamBiasCorrection{args, beta2_});
   }
   void Step(const Device& device, const UpdateRange& range) override {
-    UpdateWeights<2>(device, range, MakeAdam{range.args.hyper, beta2_, delta_});
+    UpdateWeights<2>(device, range, MakeAdam{range.args.hyper, beta2_, epsilon_hat_});
   }
 
  private:
-  float beta2_, delta_;
+  float beta2_, epsilon_hat_;
 };
 
 const RegisterUpdateRule<Adam> kAdam("Adam");

@@ -13,16 +13,16 @@ namespace {
 //   w = w - lr * (m_hat / (sqrt(v_hat) + epsilon) + lambda w).
 // Weight decay enters neither m nor v, so it shrinks all weights by the same factor.
 struct AdamWStep {
-  float lr, beta1, beta2, delta, decay;
+  float lr, beta1, beta2, epsilon, lambda;
   float m_correction, v_correction;  // 1 / (1 - beta1^t), 1 / (1 - beta2^t)
   HD void operator()(float& w, float& m, float& v, float g) const {
     m = beta1 * m + (1 - beta1) * g;
     v = beta2 * v + (1 - beta2) * g * g;
-    w -= lr * (m * m_correction / (sqrtf(v * v_correction) + delta) + decay * w);
+    w -= lr * (m * m_correction / (sqrtf(v * v_correction) + epsilon) + lambda * w);
   }
 };
 
-struct CorrectDecoupled {
+struct AdamWBiasCorrection {
   UpdateArgs args;
   float beta2;
   HD void operator()(int64_t) const {
@@ -34,31 +34,32 @@ struct CorrectDecoupled {
 
 struct MakeAdamW {
   const DeviceHyperparams* hyper;
-  float beta2, delta;
+  float beta2, epsilon;
   HD AdamWStep operator()(const ParamHyperparams& r) const {
     const auto m_correction = static_cast<float>(hyper->rule_terms[0]);
     const auto v_correction = static_cast<float>(hyper->rule_terms[1]);
-    return {r.lr, r.momentum, beta2, delta, r.decay_l2, m_correction, v_correction};
+    return {r.lr, r.momentum, beta2, epsilon, r.decay_l2, m_correction, v_correction};
   }
 };
 
 class AdamW final : public UpdateRule {
  public:
   explicit AdamW(const SolverSpec& spec)
-      : beta2_(spec.proto.momentum2()), delta_(spec.proto.delta()) {
+      : beta2_(spec.proto.momentum2()), epsilon_(spec.proto.delta()) {
     RefuseL1(spec, "AdamW");
   }
   int StatesPerWeight() const override { return 2; }
   bool CountsUpdates() const override { return true; }
   void Begin(const Device& device, const UpdateArgs& args) override {
-    ForEach(device, 1, CorrectDecoupled{args, beta2_});
+    ForEach(device, 1, AdamWBiasCorrection{args, beta2_});
   }
   void Step(const Device& device, const UpdateRange& range) override {
-    UpdateWeights<2>(device, range, MakeAdamW{range.args.hyper, beta2_, delta_}, Decay::kOfTheRule);
+    UpdateWeights<2>(device, range, MakeAdamW{range.args.hyper, beta2_, epsilon_},
+                     Decay::kOfTheRule);
   }
 
  private:
-  float beta2_, delta_;
+  float beta2_, epsilon_;
 };
 
 const RegisterUpdateRule<AdamW> kAdamW("AdamW");

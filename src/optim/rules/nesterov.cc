@@ -9,11 +9,11 @@ namespace {
 // mu is `momentum` and epsilon is the learning rate:
 //   v' = mu v + epsilon g;  w = w - ((1 + mu) v' - mu v).
 struct NesterovStep {
-  float lr, momentum;
+  float epsilon, mu;
   HD void operator()(float& w, float& v, float g) const {
     const float before = v;
-    v = momentum * v + lr * g;
-    w -= (1 + momentum) * v - momentum * before;
+    v = mu * v + epsilon * g;
+    w -= (1 + mu) * v - mu * before;
   }
 };
 

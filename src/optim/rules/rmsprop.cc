@@ -10,9 +10,9 @@ namespace {
 //   h = rms_decay * h + (1 - rms_decay) * g^2;  w = w - lr * g / (sqrt(h) + delta).
 struct RmsPropStep {
   float lr, decay, delta;
-  HD void operator()(float& w, float& h, float g) const {
-    h = decay * h + (1 - decay) * g * g;
-    w -= lr * g / (sqrtf(h) + delta);
+  HD void operator()(float& w, float& mean_square, float g) const {
+    mean_square = decay * mean_square + (1 - decay) * g * g;
+    w -= lr * g / (sqrtf(mean_square) + delta);
   }
 };
 

@@ -9,9 +9,9 @@ namespace {
 // that earlier gradients still cause.
 struct SagStep {
   float lr, momentum;
-  HD void operator()(float& w, float& h, float g) const {
-    h = momentum * h + (1 - momentum) * g;
-    w -= lr * h;
+  HD void operator()(float& w, float& mean_g, float g) const {
+    mean_g = momentum * mean_g + (1 - momentum) * g;
+    w -= lr * mean_g;
   }
 };
 
