@@ -8,10 +8,12 @@
 namespace trainer {
 namespace {
 
+// Sets the average to the weight.
 struct StartAverage {
   HD void operator()(float& average, float& weight) const { average = weight; }
 };
 
+// Exchanges the average and the weight.
 struct SwapAverage {
   HD void operator()(float& average, float& weight) const {
     const float old = average;
@@ -27,6 +29,7 @@ struct SameForAll {
   HD F operator()(int) const { return f; }
 };
 
+// Calls f(average, weight) for all elements of all parameters, in one launch on a GPU.
 template <class F>
 void ForAllAverages(const Device& device, const TensorList& averages, F f) {
   MultiTensorApply<2>(device, averages, 0, averages.size(), SameForAll<F>{f});

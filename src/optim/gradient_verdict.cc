@@ -13,12 +13,14 @@ struct Square {
   HD float operator()(int64_t i) const { return x[i] * x[i]; }
 };
 
+// Returns the functor for one array of a parameter: its weights or its gradient.
 template <int kArray>
 struct SquaresOf {
   HD Square operator()(const TensorTuple& parameter) const { return {parameter.array[kArray]}; }
 };
 constexpr int kWeights = 0, kGradients = 1;
 
+// Writes the values, which travel as arguments of the kernel, to the device's memory.
 struct CopyHyperparams {
   Hyperparams hyper;
   float keep;
@@ -29,6 +31,7 @@ struct CopyHyperparams {
   }
 };
 
+// Computes the verdict, in one thread: see Decide.
 struct DecideOnce {
   const float* squares;
   VerdictRules rules;
@@ -45,6 +48,8 @@ struct DecideOnce {
     *verdict = now;
   }
 
+  // Counts an update that is applied (`finite`) or skipped. Doubles the loss scale after a window
+  // of applied ones, and halves it after a skipped one.
   HD void CountUpdate(bool finite, GradientVerdict& now) const {
     if (finite) {
       now.consecutive_skips = 0;
@@ -59,6 +64,7 @@ struct DecideOnce {
     now.good = 0;
   }
 
+  // Multiplies the loss scale, unless it is fixed or would leave its range.
   HD void MultiplyScale(float by, GradientVerdict& now) const {
     const float next = now.loss_scale * by;
     const bool within = by > 1 ? next <= kMaxLossScale : next >= kMinLossScale;

@@ -19,31 +19,37 @@
 namespace trainer {
 namespace {
 
+// Returns term i of the dot product of a and b.
 struct Product {
   const float *a, *b;
   HD float operator()(int64_t i) const { return a[i] * b[i]; }
 };
 
+// Returns |a_i - b_i|, a term of the distance of two weight vectors; NaN counts as different.
 struct Distance {
   const float *a, *b;
   HD float operator()(int64_t i) const { return fabsf(a[i] - b[i]); }
 };
 
+// Adds factor * x to an element.
 struct AddScaled {
   float factor;
   HD void operator()(float& to, float x) const { to += factor * x; }
 };
 
+// Multiplies an element by the factor.
 struct Scale {
   float factor;
   HD void operator()(float& x) const { x *= factor; }
 };
 
+// Sets an element of the weights to from + step * direction.
 struct StepAlong {
   float step;
   HD void operator()(float& to, float from, float direction) const { to = from + step * direction; }
 };
 
+// Sets an element to a - b.
 struct Subtract {
   HD void operator()(float& to, float a, float b) const { to = a - b; }
 };
@@ -115,6 +121,9 @@ class Lbfgs final : public Optimizer {
 
   float TakeLoss() override { return loss_; }
 
+  // Searches along d and leaves the weights at the step found. The first step tried is hyper.lr or,
+  // without pairs, hyper.lr / |g|. The weights stay the same if the gradient is zero or no step
+  // lowers the value. If d does not point downhill, the pairs are dropped and d is -g.
   void Update(const Hyperparams& hyper) override {
     const double value = StartValue(hyper);
     Copy(objective_->Weights().data(), weights_->data());
@@ -147,20 +156,25 @@ class Lbfgs final : public Optimizer {
   static constexpr int kMostPairs = 1000;
 
   int64_t Count() const { return static_cast<int64_t>(count_); }
+  // Returns s of the pair at a place, the change of the weights.
   float* WeightChange(int pair) const { return pairs_[static_cast<size_t>(2 * pair)].data(); }
+  // Returns y of the pair at a place, the change of the gradient.
   float* GradientChange(int pair) const { return pairs_[static_cast<size_t>(2 * pair + 1)].data(); }
   // Returns the place of the pair that is `ago` pairs old.
   int PlaceOf(int ago) const { return (next_ + 2 * param_.history() - 1 - ago) % param_.history(); }
 
+  // Returns the dot product of two arrays on the device; waits for it.
   double Dot(const float* a, const float* b) const {
     ReduceSum(*device_, Count(), Product{a, b}, 1, sum_->data());
     return ReadSum();
   }
+  // Copies the result of the last reduction to the host; waits for it.
   float ReadSum() const {
     float sum = 0;
     device_->CopyToHost(&sum, sum_->data(), sizeof(sum));
     return sum;
   }
+  // to += factor * from.
   void AddMultiple(double factor, const float* from, float* to) const {
     trainer::Update(*device_, AddScaled{static_cast<float>(factor)}, Count(), to, from);
   }
@@ -168,6 +182,7 @@ class Lbfgs final : public Optimizer {
     device_->Copy(BlockCopy(sizeof(float), 1, Count(), 0, 0), from, to);
   }
 
+  // Drops all pairs, so that H is the identity.
   void DropPairs() { kept_ = next_ = 0; }
 
   void MakeFinite(float loss);
@@ -216,8 +231,8 @@ void Lbfgs::MakeFinite(float loss) {
   }
 }
 
-// Whether the last step's loss and gradient belong to the current weights, which other ranks may
-// have moved since.
+// Returns true if the last step's loss and gradient belong to the current weights, which other
+// ranks may have moved since.
 bool Lbfgs::IsKnown() const {
   if (!found_) return false;
   ReduceSum(*device_, Count(), Distance{objective_->Weights().data(), weights_->data()}, 1,
@@ -225,7 +240,8 @@ bool Lbfgs::IsKnown() const {
   return ReadSum() == 0;
 }
 
-// Returns the value that the search starts from, and leaves its gradient in the objective.
+// Returns the value that the search starts from, and leaves its gradient in the objective. Takes
+// both from the last step if they still hold; a changed weight decay needs another evaluation.
 double Lbfgs::StartValue(const Hyperparams& hyper) {
   iter_ = hyper.iter;
   if (known_ && hyper.weight_decay == decay_) return std::exchange(found_, {})->value;
@@ -236,7 +252,8 @@ double Lbfgs::StartValue(const Hyperparams& hyper) {
   return AddWeightDecay(loss_);
 }
 
-// The mean of gradients that are sums, and the weight decay in both.
+// Divides the gradients by the number of passes and the loss scale, and adds the weight decay to
+// them. Returns the loss plus weight_decay * decay_mult * |w|^2 / 2 of each parameter.
 double Lbfgs::AddWeightDecay(float loss) const {
   const float scale = objective_->GradientScale() / (scale_ ? scale_->factor() : 1);
   float* const gradients = objective_->Gradients().data();
@@ -254,6 +271,7 @@ double Lbfgs::AddWeightDecay(float loss) const {
   return loss + squares;
 }
 
+// Sets d = -H g by the two-loop recursion, algorithm 7.4.
 void Lbfgs::SetDirection() {
   float* const d = direction_->data();
   Copy(gradient_->data(), d);
@@ -274,6 +292,10 @@ void Lbfgs::SetDirection() {
   }
 }
 
+// Evaluates the objective at the steps that `search` asks for, at most max_evaluations of them.
+// Keeps the weights of the last one if its value is not above `value`; otherwise restores the
+// weights and drops the pairs. A search that stopped at kGoOn for lack of evaluations counts as
+// failed.
 void Lbfgs::Search(double value, LineSearch& search) {
   float* const weights = objective_->Weights().data();
   const double first_slope = Dot(direction_->data(), gradient_->data());
@@ -335,6 +357,7 @@ std::string Lbfgs::SaveRecord() const {
   return state;
 }
 
+// Throws kBadSnapshot if the record does not fit the history and the number of learned parameters.
 void Lbfgs::LoadRecord(const std::string& state) {
   int32_t head[2] = {};
   const size_t bytes = count_ * sizeof(float), numbers = curvatures_.size() * sizeof(double);

@@ -13,7 +13,7 @@ constexpr double kLeastReach = 1.1;
 constexpr double kShrink = 0.66;  // the interval must shrink to this fraction in two steps
 constexpr double kNarrow = 0.1;   // relative width at which the interval is small enough
 
-// Returns the step at which the line through the slopes at a and b is zero.
+// Returns the step at which the line through the slopes at a and b is zero (secant method).
 template <class Point>
 double SecantRoot(const Point& a, const Point& b) {
   return b.step + b.slope / (b.slope - a.slope) * (a.step - b.step);
@@ -83,7 +83,8 @@ LineSearch::Outcome LineSearch::Add(double value, double slope) {
   return Outcome::kGoOn;
 }
 
-// Chooses the next step and updates the interval.
+// Chooses the next step and updates the interval: the paper's "updating algorithm" (section 2) and
+// the bisection that enforces its shrinking.
 void LineSearch::NarrowInterval(const Point& tried) {
   double next = NextStep(tried);
   if (!std::isfinite(next)) next = tried.step;  // all values and slopes are equal
@@ -108,6 +109,8 @@ void LineSearch::NarrowInterval(const Point& tried) {
   if (bracketed_ && (at_end || high_ - low_ <= kNarrow * high_)) step_ = best_.step;
 }
 
+// Returns the next step to try: the four cases of the paper's section 4, by the value and the slope
+// of the tried point in comparison with the best one.
 double LineSearch::NextStep(const Point& tried) {
   bool unused;
   if (tried.value > best_.value) {  // the minimum is between the two
@@ -127,8 +130,8 @@ double LineSearch::NextStep(const Point& tried) {
   return tried.step > best_.step ? high_ : low_;
 }
 
-// The tried point is lower, and less steep in the same direction: the minimum is beyond it, or the
-// cubic has none.
+// Case 3: the tried point is lower, and less steep in the same direction. The minimum is beyond it,
+// or the cubic has none.
 double LineSearch::StepBeyond(const Point& tried) const {
   bool none;
   double cubic = CubicMinimum(best_, tried, &none);

@@ -14,6 +14,7 @@ namespace {
 constexpr size_t kRateFloats = sizeof(DeviceHyperparams) / sizeof(float);
 static_assert(sizeof(DeviceHyperparams) % sizeof(float) == 0);
 
+// Returns the mode of larc that the solver's larc and larc_policy set.
 Larc LarcOf(const caffe::SolverParameter& proto) {
   if (!proto.larc()) return Larc::kNone;
   return proto.larc_policy() == "clip" ? Larc::kClip : Larc::kScale;

@@ -5,10 +5,13 @@
 namespace trainer {
 namespace {
 
-// AdaDelta: Zeiler, arXiv:1212.5701, algorithm 1, with a learning rate that the paper does not have
-// (it is 1 there). rho is `momentum`, epsilon is `delta`, h is E[g^2] and s is E[dx^2]:
-//   h = rho h + (1 - rho) g^2;  d = g * sqrt((s + epsilon) / (h + epsilon));
-//   s = rho s + (1 - rho) d^2;  w = w - lr * d.
+// AdaDelta: Zeiler, arXiv:1212.5701, algorithm 1, with a learning rate lr that the paper does not
+// have (it is 1 there). w is the paper's x, mean_g2 is E[g^2], and mean_dx2 is E[dx^2]; dx has the
+// opposite sign:
+//   mean_g2 = rho mean_g2 + (1 - rho) g^2;
+//   dx = sqrt(mean_dx2 + epsilon) / sqrt(mean_g2 + epsilon) * g;
+//   mean_dx2 = rho mean_dx2 + (1 - rho) dx^2;  w = w - lr * dx.
+// Solver fields: rho is `momentum`, epsilon `delta`.
 struct AdaDeltaStep {
   float lr, rho, epsilon;
   HD void operator()(float& w, float& mean_g2, float& mean_dx2, float g) const {
@@ -19,6 +22,7 @@ struct AdaDeltaStep {
   }
 };
 
+// Returns the update of one parameter.
 struct MakeAdaDelta {
   float epsilon;
   HD AdaDeltaStep operator()(const ParamHyperparams& r) const {

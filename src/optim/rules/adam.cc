@@ -5,10 +5,13 @@
 namespace trainer {
 namespace {
 
-// Adam: Kingma and Ba, arXiv:1412.6980, the form at the end of section 2. alpha is the learning
-// rate, beta1 is `momentum`, beta2 is `momentum2`, epsilon-hat is `delta`, and t counts from 1:
+// Adam: Kingma and Ba, arXiv:1412.6980, algorithm 1 in the efficient form at the end of section 2.
+// w is the paper's theta, g the gradient with weight decay; m and v are the moment estimates:
 //   m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;
-//   w = w - alpha * sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) + epsilon-hat).
+//   alpha_t = alpha * sqrt(1 - beta2^t) / (1 - beta1^t);
+//   w = w - alpha_t * m / (sqrt(v) + epsilon_hat).
+// Solver fields: alpha is the learning rate, beta1 `momentum`, beta2 `momentum2`, epsilon_hat
+// `delta`. t counts from 1 the updates that were not skipped.
 struct AdamStep {
   float alpha_t, beta1, beta2, epsilon_hat;
   HD void operator()(float& w, float& m, float& v, float g) const {
@@ -18,6 +21,7 @@ struct AdamStep {
   }
 };
 
+// Computes alpha_t / alpha in double, once per update: 1 - beta2^t loses its digits in float.
 struct AdamBiasCorrection {
   UpdateArgs args;
   float beta2;
@@ -27,6 +31,7 @@ struct AdamBiasCorrection {
   }
 };
 
+// Returns the update of one parameter, whose learning rate is alpha.
 struct MakeAdam {
   const DeviceHyperparams* hyper;
   float beta2, epsilon_hat;

@@ -5,13 +5,14 @@
 namespace trainer {
 namespace {
 
-// AdamW: Loshchilov and Hutter, arXiv:1711.05101, algorithm 2. beta1 is `momentum`, beta2 is
-// `momentum2`, epsilon is `delta`, lambda is weight_decay * decay_mult, and t counts from 1. The
-// learning rate lr replaces both alpha and the schedule eta, so that it also scales the decay:
+// AdamW: Loshchilov and Hutter, arXiv:1711.05101, algorithm 2. w is the paper's theta. The learning
+// rate lr replaces both alpha and the schedule eta, so that it also scales the decay:
 //   m = beta1 m + (1 - beta1) g;  m_hat = m / (1 - beta1^t);
 //   v = beta2 v + (1 - beta2) g^2;  v_hat = v / (1 - beta2^t);
 //   w = w - lr * (m_hat / (sqrt(v_hat) + epsilon) + lambda w).
-// Weight decay enters neither m nor v, so it shrinks all weights by the same factor.
+// Solver fields: beta1 is `momentum`, beta2 `momentum2`, epsilon `delta`, lambda weight_decay *
+// decay_mult. t counts from 1 the updates that were not skipped. Weight decay enters neither m nor
+// v (Decay::kOfTheRule), so it shrinks all weights by the same factor. L1 is refused.
 struct AdamWStep {
   float lr, beta1, beta2, epsilon, lambda;
   float m_correction, v_correction;  // 1 / (1 - beta1^t), 1 / (1 - beta2^t)
@@ -22,6 +23,7 @@ struct AdamWStep {
   }
 };
 
+// Computes 1 / (1 - beta1^t) and 1 / (1 - beta2^t) in double, once per update.
 struct AdamWBiasCorrection {
   UpdateArgs args;
   float beta2;
@@ -32,6 +34,7 @@ struct AdamWBiasCorrection {
   }
 };
 
+// Returns the update of one parameter.
 struct MakeAdamW {
   const DeviceHyperparams* hyper;
   float beta2, epsilon;

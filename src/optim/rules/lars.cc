@@ -3,13 +3,15 @@
 namespace trainer {
 namespace {
 
-// LARS: You, Gitman and Ginsburg, arXiv:1708.03888, algorithm 1. gamma is the learning rate, m is
-// `momentum`, beta is weight_decay * decay_mult, and eta is trust_coefficient. Each parameter has a
-// local learning rate lambda, which is 1 where |w| or |g| is 0:
+// LARS: You, Gitman and Ginsburg, arXiv:1708.03888, algorithm 1. Each parameter has a local
+// learning rate lambda, which is 1 where |w| or |g| is 0:
 //   lambda = eta * |w| / (|g| + beta |w|);  v = m v + gamma * lambda * (g + beta w);  w = w - v.
+// Solver fields: gamma is the learning rate, m `momentum`, beta weight_decay * decay_mult, eta
+// trust_coefficient. L1 and larc are refused.
 // A parameter with decay_mult 0 keeps lambda = 1, because decay_mult 0 marks biases and the scales
 // of normalizations, whose norm does not say how large a step they need. Biases start at 0, where a
 // step in proportion to the norm would hardly move them.
+// The g of the step already contains the decay, i.e. it is g + beta w of the paper.
 struct LarsStep {
   float gamma_lambda, m;
   HD void operator()(float& w, float& v, float g) const {
@@ -20,6 +22,7 @@ struct LarsStep {
 
 struct MakeLars {
   float eta;
+  // Returns the local learning rate lambda; r.grad_norm is |g| without the decay.
   HD float Lambda(const ParamHyperparams& r) const {
     if (!r.decays || r.weight_norm == 0 || r.grad_norm == 0) return 1;
     return eta * r.weight_norm / (r.grad_norm + r.decay_l2 * r.weight_norm);

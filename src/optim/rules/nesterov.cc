@@ -5,9 +5,11 @@
 namespace trainer {
 namespace {
 
-// Nesterov's accelerated gradient: Sutskever, Martens, Dahl and Hinton, ICML 2013, in Caffe's form.
-// mu is `momentum` and epsilon is the learning rate:
+// Nesterov's accelerated gradient: Sutskever, Martens, Dahl and Hinton, ICML 2013, equations 3 and
+// 4. The paper evaluates the gradient at theta + mu v. Caffe's form keeps w at that point, so that
+// the gradient is the one at the weights; v has the opposite sign:
 //   v' = mu v + epsilon g;  w = w - ((1 + mu) v' - mu v).
+// Solver fields: mu is `momentum`, epsilon the learning rate.
 struct NesterovStep {
   float epsilon, mu;
   HD void operator()(float& w, float& v, float g) const {
@@ -17,6 +19,7 @@ struct NesterovStep {
   }
 };
 
+// Returns the update of one parameter.
 struct MakeNesterov {
   HD NesterovStep operator()(const ParamHyperparams& r) const { return {r.lr, r.momentum}; }
 };
