@@ -17,6 +17,7 @@ bool LearnsFromChains(const LayerSpec& layer) {
 // from the Gibbs chains that cd_param describes, in one evaluation.
 class ContrastiveDivergenceOptimizer final : public FirstOrderOptimizer {
  public:
+  // Throws kConfig for fields of cd_param out of range or in contradiction.
   explicit ContrastiveDivergenceOptimizer(const SolverSpec& spec)
       : FirstOrderOptimizer(spec, UpdateRuleRegistry::Get().Make("SGD", spec)) {
     const caffe::ContrastiveDivergenceParameter& param = spec.proto.cd_param();

@@ -64,6 +64,8 @@ struct Subtract {
 // Zhu, SIAM Journal on Scientific Computing 16, 1995.
 class Lbfgs final : public Optimizer {
  public:
+  // Throws kConfig for lbfgs_param out of range, and for a momentum, L1 or clip_gradients, which
+  // L-BFGS cannot use.
   explicit Lbfgs(const SolverSpec& spec) : spec_(spec), param_(spec.proto.lbfgs_param()) {
     RefuseMomentum(spec, "LBFGS");
     RefuseL1(spec, "LBFGS");
@@ -89,6 +91,7 @@ class Lbfgs final : public Optimizer {
   // Zero, because the arrays are in the optimizer's own record: a snapshot then need not store
   // state for weights that are not learned.
   int StatesPerWeight() const override { return 0; }
+  // Two arrays per pair, and the direction, the weights and the gradient of the step's start.
   int ExtraArrays() const override { return 2 * param_.history() + 3; }
   bool Reevaluates() const override { return true; }
 

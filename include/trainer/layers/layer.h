@@ -81,9 +81,9 @@ class Layer {
   virtual void Recompute(const RunContext& run) { Forward(run); }
 
   // Returns the position of a data source, which a snapshot stores after the last Forward; "" for
-  // layers without one. RestoreState resumes there before the first Forward; by default it throws
-  // kBadSnapshot unless `state` is empty.
+  // layers without one. By default RestoreState throws kBadSnapshot unless `state` is empty.
   virtual std::string SaveState() const { return ""; }
+  // Resumes at a position that SaveState returned. Called before the first Forward.
   virtual void RestoreState(const std::string& state);
 
   // Returns the layout in which the layer's primitive wants a packed copy of parameter 0, if it

@@ -60,6 +60,7 @@ class RunContext {
     return i < static_cast<int>(param_.size()) ? param_[i] : nullptr;
   }
   float* GradParam(int i) const { return grad_param_[i]; }
+  // Returns GradParam(i), or null also if the layer has no parameter i.
   float* GradParamOrNull(int i) const {
     return i < static_cast<int>(grad_param_.size()) ? grad_param_[i] : nullptr;
   }
@@ -87,12 +88,15 @@ class RunContext {
   // of bounds.
   InputErrorFlag input_error() const { return InputErrorFlag(fault_); }
 
-  // The layer's random stream, which differs between replicas, and the number of this forward pass
-  // since training began; Backward sees its forward's number. Kernels read it at pass_counter.
+  // Returns the layer's random stream, which differs between replicas and virtual ranks.
   PhiloxKey rng_key() const { return {key_.seed ^ pass_->rank_rng_salt, key_.stream}; }
   // The virtual rank of this pass: see NetOptions::virtual_ranks.
   int virtual_rank() const { return pass_->virtual_rank; }
+  // Returns the number of this forward pass since training began; Backward sees its forward's
+  // number.
   uint32_t pass() const { return pass_->value; }
+  // Returns the address on the device of that number. Kernels read it there, because a captured
+  // pass has the same arguments in each replay.
   const uint32_t* pass_counter() const { return pass_->on_device; }
   // Whether this forward pass repeats the one before it on the same batch. It must then not change
   // anything that outlives a pass: running averages, files.

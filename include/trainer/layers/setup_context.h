@@ -106,8 +106,9 @@ class SetupContext {
   // and so are values computed from such outputs alone, whatever type the files choose.
   void OutputKeepsF32(int i) { OutputOf(i).keeps_f32 = true; }
 
-  // Backward reads this input's or output's data.
+  // Backward reads the data of input i, so the net keeps it until then.
   void SaveInput(int i) { InputOf(i).kept = true; }
+  // Backward reads the data of output i, so the net keeps it until then.
   void SaveOutput(int i) { OutputOf(i).kept = true; }
   // Output 0 may share input 0's memory, and gradient in 0 the memory of gradient out 0. Only for
   // equal shapes and types, if Forward and Backward read each element before they write it. If the
@@ -173,9 +174,9 @@ class PrepareContext {
 
   const Device& device() const { return device_; }
   bool training() const { return training_; }
-  // Like the functions of SetupContext, for the memory of the plans. Workspace is added to Setup's
-  // request.
+  // Requests scratch memory for the plans; the largest request counts, including Setup's.
   void Scratch(size_t bytes);
+  // Requests workspace for the plans, in addition to Setup's.
   void Workspace(size_t bytes) { needs_.workspace += bytes; }
   // Memory of this layer's own for the whole run, for data that is copied to the device before the
   // pass that uses it. Snapshots do not store it.

@@ -65,12 +65,13 @@ class ParamUpdater {
   // Calls Begin, Apply for all parameters, and TakeNote.
   std::string Apply(const Hyperparams& hyper);
 
-  // Divides the update into three calls, so that a device can capture it. SetHyperparams writes
-  // what changes between updates to the device. Queue enqueues the rest, which is the same each
-  // time. Queued must be called after Queue, or after a replay of it, with the number of the
-  // update.
+  // The next three calls are an update in three parts, so that a device can capture it. This one
+  // writes the values that change between updates to the device.
   void SetHyperparams(const Hyperparams& hyper);
+  // Enqueues the update of all parameters, with the same kernels each time.
   void Queue();
+  // Must be called after Queue, or after a replay of it, with the number of the update: starts to
+  // copy the verdict to the host.
   void Queued(int iter);
 
   // Returns a log line if the last update was clipped or skipped, once; else "". Waits for the

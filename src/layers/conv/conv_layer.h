@@ -24,6 +24,7 @@ class ConvLayer : public Layer {
   void UsePackedWeight(const void* copy, const bool* holds) final {
     conv_->UsePackedWeight(copy, holds);
   }
+  // May be called before or after Prepare; it also holds for later primitives.
   void AllowDroppedNan() final {
     may_drop_nan_ = true;
     if (conv_ != nullptr) conv_->AllowDroppedNan();

@@ -176,6 +176,7 @@ class Interp final : public Layer {
     });
   }
 
+  // Overwrites the whole gradient; pixels that were cut off get 0.
   void Backward(const RunContext& run) override {
     if (!run.NeedsGradInput(0) || IsView(run.GradInput(0).shape, run.GradOutput(0).shape)) return;
     DispatchDtype(run.GradInput(0).dtype, [&](auto tag) {
@@ -219,6 +220,7 @@ class Interp final : public Layer {
                         " is given, and a second bottom for the size; keep one"));
     }
   }
+  // Throws kConfig for a given size or factor below 1.
   void RequireSize(const char* field, bool given, int32_t value) const {
     if (given && value < 1) {
       spec_.FailIn(kInterpParam, field, Join(field, " is ", value, "; it must be at least 1"));

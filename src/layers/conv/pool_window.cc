@@ -50,6 +50,7 @@ void ReadWindowSize(const LayerSpec& spec, const FieldPair& pair, int64_t least,
   }
 }
 
+// Returns the kernel's fields.
 FieldPair KernelOf(const caffe::PoolingParameter& p) {
   return {"kernel_size",    "kernel_h",      "kernel_w",   p.has_kernel_size(), p.has_kernel_h(),
           p.has_kernel_w(), p.kernel_size(), p.kernel_h(), p.kernel_w()};

@@ -66,6 +66,7 @@ class Pooling final : public Layer {
     if (ctx.phase() == caffe::TEST) return ctx.NotDifferentiable(0);
     ctx.Workspace(static_cast<size_t>(desc_.OutShape().Count()) * sizeof(int32_t));
   }
+  // Draws in training, and computes the mean under the same probabilities in phase TEST.
   void ForwardStochastic(const RunContext& run) {
     if (run.phase() == caffe::TEST) {
       return StochasticPoolTest(run.device(), desc_, run.Input(0), run.Output(0));

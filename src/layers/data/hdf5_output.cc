@@ -63,6 +63,7 @@ class Claim {
 // written by reevaluations and by virtual ranks other than 0.
 class Hdf5Output final : public Layer {
  public:
+  // Throws kConfig without a file_name, and what ClaimFile throws.
   Hdf5Output(const LayerSpec& spec, const LayerEnv& env)
       : spec_(spec), path_(spec.proto().hdf5_output_param().file_name()) {
     if (path_.empty())
@@ -107,7 +108,9 @@ class Hdf5Output final : public Layer {
   }
 
  private:
-  // Refuses a file that cannot or must not be written.
+  // Decides whether the layer writes, and reserves the file. Throws kCannotCreate if its folder
+  // does not exist or the file exists (a resumed run takes another name instead), and kConfig if
+  // another layer writes it.
   void ClaimFile(OutputFiles files) {
     writes_ = files == OutputFiles::kCreate || files == OutputFiles::kResume;
     if (files == OutputFiles::kDisabled) return;

@@ -22,6 +22,7 @@ class PrefetchingDataLayer : public DataLayer {
   void Prepare(PrepareContext& ctx) override;
   void Forward(const RunContext& run) override;
 
+  // The position also holds the number of bad records in its epoch, over all ranks.
   std::string SaveState() const override;
   void RestoreState(const std::string& state) override;
 
@@ -29,6 +30,7 @@ class PrefetchingDataLayer : public DataLayer {
   int64_t RecordsPerBatch() const override { return queue_->batch_size(); }
   void SetTestShard(const TestShard& shard) override { queue_->SetTestShard(shard); }
   void WaitForBatches(int passes) override;
+  // `index` counts within the rows of the last pass's virtual rank.
   std::string RecordName(int64_t index, uint32_t batches_ago) override;
   bool SkipsBadRecords() const override;
   int64_t TakeBadRecords() override;

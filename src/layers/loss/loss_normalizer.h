@@ -56,6 +56,7 @@ class LossNormalizer final : public LabelCount {
 
   bool Varies() const override;
   void BeginPass(int pass, int passes) override;
+  // Returns the labels of the passes before the last one divided by the labels up to it.
   float ScaleOfEarlier() const override { return scale_of_earlier_; }
 
  private:

@@ -7,7 +7,7 @@ namespace {
 
 // Which targets do not count: the ones whose integer part is ignore_label.
 struct Targets {
-  bool has_ignore;
+  bool has_ignore;  // false: all targets count
   float ignore;
   HD bool Skips(float t) const { return has_ignore && truncf(t) == ignore; }
 };

@@ -203,6 +203,7 @@ class BatchNorm final : public Layer {
   // Returns the number of the scale among the parameters of AffineOwner; the shift follows it.
   int FirstAffine() const { return fused_.scale >= 0 ? 0 : 3; }
 
+  // Returns the tensors of a forward pass, including the ones of fused layers.
   BatchNormTensors Tensors(const RunContext& run) const {
     const RunContext& owner = AffineOwner(run);
     return {.x = run.Input(0),

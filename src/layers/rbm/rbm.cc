@@ -163,6 +163,7 @@ class Rbm final : public Layer {
     }
   }
 
+  // Returns the kernel of the product with W^T, also with output VISIBLE, which runs the other one.
   std::string kernel() const override { return products_->up().kernel(); }
   std::vector<std::string> skipped_kernels() const override {
     return products_->up().skipped_kernels();

@@ -83,6 +83,7 @@ class RecurrentLayer : public Layer {
 
  private:
   int64_t GateWidth() const { return gate_count_ * width_; }
+  // Returns the workspace: the gates of all steps, then the states.
   static float* Kept(const RunContext& run) {
     return reinterpret_cast<float*>(run.Workspace().data());
   }
@@ -91,7 +92,9 @@ class RecurrentLayer : public Layer {
   // Throws kConfig for a wrong number of inputs or outputs; expose_hidden adds one of each per
   // state.
   void CheckCounts(SetupContext& ctx) const;
+  // Throws kConfig unless an input has this shape; `what` says what it holds.
   void RequireShape(SetupContext& ctx, int input, const Shape& shape, const char* what) const;
+  // Divides workspace and scratch: see the offsets below.
   void SetupMemory(SetupContext& ctx);
   void PrepareProducts(PrepareContext& ctx);
   const float* RowMajorInput(const RunContext& run, int input, int64_t offset) const;

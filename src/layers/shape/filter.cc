@@ -86,6 +86,7 @@ class Filter final : public Layer {
     }
   }
 
+  // Items that were not kept get gradient 0.
   void Backward(const RunContext& run) override {
     for (int i = 0; i + 1 < run.NumInputs(); ++i) {
       if (!run.NeedsGradInput(i)) continue;

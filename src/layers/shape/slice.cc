@@ -37,6 +37,7 @@ class Slice final : public Layer {
     SplitTensors(run.device(), desc_, run.Input(0).As<std::byte>(), parts_);
   }
 
+  // Zeroes the input's gradient first if some part has none.
   void Backward(const RunContext& run) override {
     if (run.NumOutputs() == 1) return;
     const Device& device = run.device();
