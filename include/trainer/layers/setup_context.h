@@ -67,8 +67,7 @@ struct NodeSignature {
   const char* why_all_reduce = "";  // see SetupContext::UsesAllReduce
 
   // Returns true if the memory and the passes that were planned for `other` also serve this
-  // signature, which differs in the shapes of inputs and outputs only. Parameters and the bytes of
-  // `needs` are not compared.
+  // signature, whose shapes may be smaller. Parameters and `needs` are not compared.
   bool AgreesWith(const NodeSignature& other) const;
 };
 

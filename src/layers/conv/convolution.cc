@@ -34,7 +34,8 @@ LayerSpec WithChannelGroups(LayerSpec spec, const Shape& input) {
 }
 
 // y = W * x + b, a cross-correlation over any number of spatial axes, by one ConvPrimitive of the
-// device. Also the depthwise types of forks, and with a ReLU that follows fused into it.
+// device. The depthwise types of Caffe's forks are this layer, too. A ReLU that follows can be
+// fused into it.
 class Convolution final : public ConvLayer {
  public:
   explicit Convolution(const LayerSpec& spec) : ConvLayer(spec), written_(spec) {}

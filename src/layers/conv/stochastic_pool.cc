@@ -35,8 +35,7 @@ struct StochasticWindows {
 };
 
 // Computes output `at` in training: draws one value of its window with a probability proportional
-// to the value, and stores its position in `choice`. A value of 0 is never drawn unless it is the
-// window's last.
+// to the value, and stores its position in `choice`. A 0 is drawn only if the whole window is 0.
 template <class T>
 struct DrawOne {
   StochasticWindows windows;

@@ -50,7 +50,8 @@ class PrefetchingDataLayer : public DataLayer {
   const Position& CurrentPosition() const;
   // Moves `after_` and `before_` on by one batch. Called when a pass uses a batch.
   void RecordPosition();
-  // Forward with virtual ranks: takes a batch for rank 0 and uploads the rows of the pass's rank.
+  // Forward with virtual ranks: virtual rank 0 takes a batch, and each pass uploads its rank's
+  // rows.
   void UploadVirtualRank(const RunContext& run);
   // Forward without virtual ranks: finishes the upload of this pass's batch, starting it if it is
   // late, and starts the upload of the next batch if it is ready.
