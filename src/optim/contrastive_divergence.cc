@@ -6,7 +6,8 @@
 namespace trainer {
 namespace {
 
-// Whether the layer learns by contrastive divergence (src/layers/rbm/rbm.cc).
+// Returns true for an RBM layer whose second top has a loss_weight, which learns by contrastive
+// divergence (src/layers/rbm/rbm.cc).
 bool LearnsFromChains(const LayerSpec& layer) {
   return layer.type() == "RBM" && layer.proto().loss_weight_size() > 1 &&
          layer.proto().loss_weight(1) != 0;
@@ -16,6 +17,7 @@ bool LearnsFromChains(const LayerSpec& layer) {
 // from the Gibbs chains that cd_param describes, in one evaluation.
 class ContrastiveDivergenceOptimizer final : public FirstOrderOptimizer {
  public:
+  // Throws kConfig for fields of cd_param out of range or in contradiction.
   explicit ContrastiveDivergenceOptimizer(const SolverSpec& spec)
       : FirstOrderOptimizer(spec, UpdateRuleRegistry::Get().Make("SGD", spec)) {
     const caffe::ContrastiveDivergenceParameter& param = spec.proto.cd_param();
@@ -52,6 +54,7 @@ class ContrastiveDivergenceOptimizer final : public FirstOrderOptimizer {
                      .sparsity_decay = param.sparsity_decay()};
   }
 
+  // Throws kConfig if no RBM layer of the net learns by contrastive divergence.
   void Prepare(Objective& objective, NoteHandler on_note) override {
     const Net& net = objective.net();
     int learning = 0;

@@ -8,11 +8,13 @@
 namespace trainer {
 namespace {
 
-struct Start {
+// Sets the average to the weight.
+struct StartAverage {
   HD void operator()(float& average, float& weight) const { average = weight; }
 };
 
-struct Swap {
+// Exchanges the average and the weight.
+struct SwapAverage {
   HD void operator()(float& average, float& weight) const {
     const float old = average;
     average = weight;
@@ -22,14 +24,15 @@ struct Swap {
 
 // Gives every parameter the same functor.
 template <class F>
-struct Same {
+struct SameForAll {
   F f;
   HD F operator()(int) const { return f; }
 };
 
+// Calls f(average, weight) for all elements of all parameters, in one launch on a GPU.
 template <class F>
-void ForAll(const Device& device, const TensorList& averages, F f) {
-  MultiTensorApply<2>(device, averages, 0, averages.size(), Same<F>{f});
+void ForAllAverages(const Device& device, const TensorList& averages, F f) {
+  MultiTensorApply<2>(device, averages, 0, averages.size(), SameForAll<F>{f});
 }
 
 }  // namespace
@@ -39,13 +42,15 @@ float EmaKeep(float decay, int updates) {
 }
 
 void UpdateEma(const Device& device, float keep, const TensorList& averages) {
-  ForAll(device, averages, EmaBlend{keep});
+  ForAllAverages(device, averages, EmaBlend{keep});
 }
 
 void StartEma(const Device& device, const TensorList& averages) {
-  ForAll(device, averages, Start());
+  ForAllAverages(device, averages, StartAverage());
 }
 
-void SwapEma(const Device& device, const TensorList& averages) { ForAll(device, averages, Swap()); }
+void SwapEma(const Device& device, const TensorList& averages) {
+  ForAllAverages(device, averages, SwapAverage());
+}
 
 }  // namespace trainer

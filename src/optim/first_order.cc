@@ -9,7 +9,8 @@
 
 namespace trainer {
 
-// The parameters of a net in host memory.
+// A copy of a net's parameters in host memory, for an offloaded update. Weights and gradients move
+// between the two by blocking copies.
 class HostParams {
  public:
   HostParams(const Objective& objective, std::pmr::memory_resource& memory)
@@ -30,26 +31,30 @@ class HostParams {
 
   const Device& device() const { return *device_; }
   const ParamStore& store() const { return store_; }
-  // In the order of the net's.
+  // Returns the copies, in the order of the net's parameters.
   const std::vector<Param*>& params() const { return params_; }
 
+  // Copies the net's learned weights to the host.
   void PushWeights() {
     for (const Pair& pair : learned_) {
       net_device_.CopyToHost(pair.host->weight, pair.net->weight, pair.bytes());
     }
   }
+  // Copies the host's learned weights to the net.
   void PullWeights() {
     for (const Pair& pair : learned_) {
       net_device_.CopyToDevice(pair.net->weight, pair.host->weight, pair.bytes());
     }
   }
-  // Copies the net's gradients of this rank's parameters, or of all of them.
+  // Copies the net's gradients to the host: of the parameters that this rank updates, or of all,
+  // which a norm of all gradients needs.
   void PushGradients(bool all) {
     for (const Pair& pair : learned_) {
       if (all || pair.own) net_device_.CopyToHost(pair.host->grad, pair.net->grad, pair.bytes());
     }
   }
 
+  // From now on this rank updates only the parameters with own[i].
   void SetOwn(const std::vector<bool>& own) {
     for (Pair& pair : learned_) pair.own = own[pair.index];
   }
@@ -114,7 +119,9 @@ void FirstOrderOptimizer::MakeUpdater(const std::optional<LossScaleOptions>& sca
   }
 }
 
-// The update writes the packed weights, so until it begins they are equal to the weights.
+// While the passes run, the layers may use the packed weights (PackedWeights::Scope): only the
+// update changes weights, and it writes the packed ones, too. They are written here before the
+// first step.
 void FirstOrderOptimizer::ComputeGradients(const Hyperparams& hyper, bool fused) {
   if (packed_ && !std::exchange(packed_once_, true)) packed_->Write();
   const PackedWeights::Scope packed_hold(packed_ ? &*packed_ : nullptr);

@@ -7,6 +7,7 @@
 namespace trainer {
 namespace {
 
+// Returns the square of element i.
 struct SquareForNorm {
   const float* x;
   HD float operator()(int64_t i) const { return x[i] * x[i]; }

@@ -13,13 +13,15 @@ struct Square {
   HD float operator()(int64_t i) const { return x[i] * x[i]; }
 };
 
+// Returns the functor for one array of a parameter: its weights or its gradient.
 template <int kArray>
 struct SquaresOf {
   HD Square operator()(const TensorTuple& parameter) const { return {parameter.array[kArray]}; }
 };
 constexpr int kWeights = 0, kGradients = 1;
 
-struct Write {
+// Writes the values, which travel as arguments of the kernel, to the device's memory.
+struct CopyHyperparams {
   Hyperparams hyper;
   float keep;
   DeviceHyperparams* to;
@@ -29,6 +31,7 @@ struct Write {
   }
 };
 
+// Computes the verdict, in one thread: see Decide.
 struct DecideOnce {
   const float* squares;
   VerdictRules rules;
@@ -41,25 +44,28 @@ struct DecideOnce {
     const bool clips = rules.clip >= 0 && now.norm > rules.clip;
     now.grad_factor = (clips ? rules.clip / now.norm : 1.0f) / scale;
     now.skip = 0;
-    if (rules.scaled) Count(*squares <= FLT_MAX, now);
+    if (rules.scaled) CountUpdate(*squares <= FLT_MAX, now);
     *verdict = now;
   }
 
-  HD void Count(bool finite, GradientVerdict& now) const {
+  // Counts an update that is applied (`finite`) or skipped. Doubles the loss scale after a window
+  // of applied ones, and halves it after a skipped one.
+  HD void CountUpdate(bool finite, GradientVerdict& now) const {
     if (finite) {
       now.consecutive_skips = 0;
       if (++now.good < rules.window) return;
-      Scale(2, now);
+      MultiplyScale(2, now);
     } else {
       now.skip = 1;
       ++now.skipped;
       ++now.consecutive_skips;
-      Scale(0.5f, now);
+      MultiplyScale(0.5f, now);
     }
     now.good = 0;
   }
 
-  HD void Scale(float by, GradientVerdict& now) const {
+  // Multiplies the loss scale, unless it is fixed or would leave its range.
+  HD void MultiplyScale(float by, GradientVerdict& now) const {
     const float next = now.loss_scale * by;
     const bool within = by > 1 ? next <= kMaxLossScale : next >= kMinLossScale;
     if (!rules.fixed && within) now.loss_scale = next;
@@ -75,7 +81,7 @@ void SumSquares(const Device& device, const TensorList& parameters, int first, i
 }
 
 void WriteHyperparams(const Device& device, const DeviceHyperparams& hyper, DeviceHyperparams* to) {
-  ForEach(device, 1, Write{hyper.values, hyper.ema_keep, to});
+  ForEach(device, 1, CopyHyperparams{hyper.values, hyper.ema_keep, to});
 }
 
 void Decide(const Device& device, const float* squares, const VerdictRules& rules,

@@ -19,31 +19,37 @@
 namespace trainer {
 namespace {
 
+// Returns term i of the dot product of a and b.
 struct Product {
   const float *a, *b;
   HD float operator()(int64_t i) const { return a[i] * b[i]; }
 };
 
+// Returns |a_i - b_i|, a term of the distance of two weight vectors; NaN counts as different.
 struct Distance {
   const float *a, *b;
   HD float operator()(int64_t i) const { return fabsf(a[i] - b[i]); }
 };
 
+// Adds factor * x to an element.
 struct AddScaled {
   float factor;
   HD void operator()(float& to, float x) const { to += factor * x; }
 };
 
+// Multiplies an element by the factor.
 struct Scale {
   float factor;
   HD void operator()(float& x) const { x *= factor; }
 };
 
+// Sets an element of the weights to from + step * direction.
 struct StepAlong {
   float step;
   HD void operator()(float& to, float from, float direction) const { to = from + step * direction; }
 };
 
+// Sets an element to a - b.
 struct Subtract {
   HD void operator()(float& to, float a, float b) const { to = a - b; }
 };
@@ -58,6 +64,8 @@ struct Subtract {
 // Zhu, SIAM Journal on Scientific Computing 16, 1995.
 class Lbfgs final : public Optimizer {
  public:
+  // Throws kConfig for lbfgs_param out of range, and for a momentum, L1 or clip_gradients, which
+  // L-BFGS cannot use.
   explicit Lbfgs(const SolverSpec& spec) : spec_(spec), param_(spec.proto.lbfgs_param()) {
     RefuseMomentum(spec, "LBFGS");
     RefuseL1(spec, "LBFGS");
@@ -83,6 +91,7 @@ class Lbfgs final : public Optimizer {
   // Zero, because the arrays are in the optimizer's own record: a snapshot then need not store
   // state for weights that are not learned.
   int StatesPerWeight() const override { return 0; }
+  // Two arrays per pair, and the direction, the weights and the gradient of the step's start.
   int ExtraArrays() const override { return 2 * param_.history() + 3; }
   bool Reevaluates() const override { return true; }
 
@@ -115,14 +124,17 @@ class Lbfgs final : public Optimizer {
 
   float TakeLoss() override { return loss_; }
 
+  // Searches along d and leaves the weights at the step found. The first step tried is hyper.lr or,
+  // without pairs, hyper.lr / |g|. The weights stay the same if the gradient is zero or no step
+  // lowers the value. If d does not point downhill, the pairs are dropped and d is -g.
   void Update(const Hyperparams& hyper) override {
-    const double value = Start(hyper);
+    const double value = StartValue(hyper);
     Copy(objective_->Weights().data(), weights_->data());
     Copy(objective_->Gradients().data(), gradient_->data());
     SetDirection();
     double slope = Dot(direction_->data(), gradient_->data());
     if (!(slope < 0) && kept_ > 0) {  // rounding, or a loss that is not smooth
-      Forget();
+      DropPairs();
       SetDirection();
       slope = Dot(direction_->data(), gradient_->data());
     }
@@ -147,36 +159,42 @@ class Lbfgs final : public Optimizer {
   static constexpr int kMostPairs = 1000;
 
   int64_t Count() const { return static_cast<int64_t>(count_); }
-  float* Change(int pair) const { return pairs_[static_cast<size_t>(2 * pair)].data(); }
-  float* Slope(int pair) const { return pairs_[static_cast<size_t>(2 * pair + 1)].data(); }
+  // Returns s of the pair at a place, the change of the weights.
+  float* WeightChange(int pair) const { return pairs_[static_cast<size_t>(2 * pair)].data(); }
+  // Returns y of the pair at a place, the change of the gradient.
+  float* GradientChange(int pair) const { return pairs_[static_cast<size_t>(2 * pair + 1)].data(); }
   // Returns the place of the pair that is `ago` pairs old.
   int PlaceOf(int ago) const { return (next_ + 2 * param_.history() - 1 - ago) % param_.history(); }
 
+  // Returns the dot product of two arrays on the device; waits for it.
   double Dot(const float* a, const float* b) const {
     ReduceSum(*device_, Count(), Product{a, b}, 1, sum_->data());
-    return Sum();
+    return ReadSum();
   }
-  float Sum() const {
+  // Copies the result of the last reduction to the host; waits for it.
+  float ReadSum() const {
     float sum = 0;
     device_->CopyToHost(&sum, sum_->data(), sizeof(sum));
     return sum;
   }
-  void Add(double factor, const float* from, float* to) const {
+  // to += factor * from.
+  void AddMultiple(double factor, const float* from, float* to) const {
     trainer::Update(*device_, AddScaled{static_cast<float>(factor)}, Count(), to, from);
   }
   void Copy(const float* from, float* to) const {
     device_->Copy(BlockCopy(sizeof(float), 1, Count(), 0, 0), from, to);
   }
 
-  void Forget() { kept_ = next_ = 0; }
+  // Drops all pairs, so that H is the identity.
+  void DropPairs() { kept_ = next_ = 0; }
 
   void MakeFinite(float loss);
   bool IsKnown() const;
-  double Start(const Hyperparams& hyper);
-  double Complete(float loss) const;
+  double StartValue(const Hyperparams& hyper);
+  double AddWeightDecay(float loss) const;
   void SetDirection();
   void Search(double value, LineSearch& search);
-  void Keep(const float* weights, const float* gradients, double fall);
+  void StorePair(const float* weights, const float* gradients, double fall);
 
   const SolverSpec& spec_;
   const caffe::LBFGSParameter& param_;
@@ -216,28 +234,30 @@ void Lbfgs::MakeFinite(float loss) {
   }
 }
 
-// Whether the last step's loss and gradient belong to the current weights, which other ranks may
-// have moved since.
+// Returns true if the last step's loss and gradient belong to the current weights, which other
+// ranks may have moved since.
 bool Lbfgs::IsKnown() const {
   if (!found_) return false;
   ReduceSum(*device_, Count(), Distance{objective_->Weights().data(), weights_->data()}, 1,
             sum_->data());
-  return Sum() == 0;
+  return ReadSum() == 0;
 }
 
-// Returns the value that the search starts from, and leaves its gradient in the objective.
-double Lbfgs::Start(const Hyperparams& hyper) {
+// Returns the value that the search starts from, and leaves its gradient in the objective. Takes
+// both from the last step if they still hold; a changed weight decay needs another evaluation.
+double Lbfgs::StartValue(const Hyperparams& hyper) {
   iter_ = hyper.iter;
   if (known_ && hyper.weight_decay == decay_) return std::exchange(found_, {})->value;
   if (known_) objective_->Evaluate(NetBatch::kSame);
   found_.reset();
   decay_ = hyper.weight_decay;
   MakeFinite(loss_);
-  return Complete(loss_);
+  return AddWeightDecay(loss_);
 }
 
-// The mean of gradients that are sums, and the weight decay in both.
-double Lbfgs::Complete(float loss) const {
+// Divides the gradients by the number of passes and the loss scale, and adds the weight decay to
+// them. Returns the loss plus weight_decay * decay_mult * |w|^2 / 2 of each parameter.
+double Lbfgs::AddWeightDecay(float loss) const {
   const float scale = objective_->GradientScale() / (scale_ ? scale_->factor() : 1);
   float* const gradients = objective_->Gradients().data();
   if (scale != 1) trainer::Update(*device_, Scale{scale}, Count(), gradients);
@@ -254,14 +274,15 @@ double Lbfgs::Complete(float loss) const {
   return loss + squares;
 }
 
+// Sets d = -H g by the two-loop recursion, algorithm 7.4.
 void Lbfgs::SetDirection() {
   float* const d = direction_->data();
   Copy(gradient_->data(), d);
   for (int ago = 0; ago < kept_; ++ago) {
     const int place = PlaceOf(ago);
     const auto i = static_cast<size_t>(place);
-    coefficients_[i] = Dot(Change(place), d) / curvatures_[i];
-    Add(-coefficients_[i], Slope(place), d);
+    coefficients_[i] = Dot(WeightChange(place), d) / curvatures_[i];
+    AddMultiple(-coefficients_[i], GradientChange(place), d);
   }
   const double gamma = kept_ > 0 ? gamma_ : 1;
   trainer::Update(*device_, Scale{static_cast<float>(-gamma)}, Count(), d);
@@ -269,11 +290,15 @@ void Lbfgs::SetDirection() {
     const int place = PlaceOf(ago);
     const auto i = static_cast<size_t>(place);
     // d is -r of algorithm 7.4, so `back` is its -beta and the signs below are reversed.
-    const double back = Dot(Slope(place), d) / curvatures_[i];
-    Add(-coefficients_[i] - back, Change(place), d);
+    const double back = Dot(GradientChange(place), d) / curvatures_[i];
+    AddMultiple(-coefficients_[i] - back, WeightChange(place), d);
   }
 }
 
+// Evaluates the objective at the steps that `search` asks for, at most max_evaluations of them.
+// Keeps the weights of the last one if its value is not above `value`; otherwise restores the
+// weights and drops the pairs. A search that stopped at kGoOn for lack of evaluations counts as
+// failed.
 void Lbfgs::Search(double value, LineSearch& search) {
   float* const weights = objective_->Weights().data();
   const double first_slope = Dot(direction_->data(), gradient_->data());
@@ -284,13 +309,13 @@ void Lbfgs::Search(double value, LineSearch& search) {
                     static_cast<const float*>(direction_->data()));
     const float loss = objective_->Evaluate(NetBatch::kSame);
     MakeFinite(loss);
-    const double now = Complete(loss);
+    const double now = AddWeightDecay(loss);
     const float* const gradients = objective_->Gradients().data();
     const auto outcome = search.Add(now, Dot(gradients, direction_->data()));
     const bool last = tries >= param_.max_evaluations();
     if (outcome == LineSearch::Outcome::kGoOn && !last) continue;
     if (outcome == LineSearch::Outcome::kGoOn || !(now <= value)) break;
-    Keep(weights, gradients, step * -first_slope);
+    StorePair(weights, gradients, step * -first_slope);
     if (!alike_) return;
     found_ = {loss, now};
     return Copy(weights, weights_->data());
@@ -299,14 +324,14 @@ void Lbfgs::Search(double value, LineSearch& search) {
   on_note_(
       Join("The line search found no step that meets its conditions; the weights do not change",
            kept_ > 0 ? ", and the next step follows the gradient" : ""));
-  Forget();
+  DropPairs();
 }
 
 // Stores the pair of the step just made, unless the curvature s y is too small. s is the difference
 // of the rounded weights, because y is the difference of the gradients at them. `fall`: the
 // decrease that the tangent predicts.
-void Lbfgs::Keep(const float* weights, const float* gradients, double fall) {
-  float *const s = Change(next_), *const y = Slope(next_);
+void Lbfgs::StorePair(const float* weights, const float* gradients, double fall) {
+  float *const s = WeightChange(next_), *const y = GradientChange(next_);
   trainer::Update(*device_, Subtract{}, Count(), s, weights,
                   static_cast<const float*>(weights_->data()));
   trainer::Update(*device_, Subtract{}, Count(), y, gradients,
@@ -335,6 +360,7 @@ std::string Lbfgs::SaveRecord() const {
   return state;
 }
 
+// Throws kBadSnapshot if the record does not fit the history and the number of learned parameters.
 void Lbfgs::LoadRecord(const std::string& state) {
   int32_t head[2] = {};
   const size_t bytes = count_ * sizeof(float), numbers = curvatures_.size() * sizeof(double);

@@ -13,15 +13,15 @@ constexpr double kLeastReach = 1.1;
 constexpr double kShrink = 0.66;  // the interval must shrink to this fraction in two steps
 constexpr double kNarrow = 0.1;   // relative width at which the interval is small enough
 
-// Returns the step at which the line through the slopes at a and b is zero.
+// Returns the step at which the line through the slopes at a and b is zero (secant method).
 template <class Point>
-double Secant(const Point& a, const Point& b) {
+double SecantRoot(const Point& a, const Point& b) {
   return b.step + b.slope / (b.slope - a.slope) * (a.step - b.step);
 }
 
 // Returns the minimum of the parabola through the values at a and b with the slope at a.
 template <class Point>
-double Parabola(const Point& a, const Point& b) {
+double ParabolaMinimum(const Point& a, const Point& b) {
   const double chord = (a.value - b.value) / (b.step - a.step);
   return a.step + a.slope / (chord + a.slope) / 2 * (b.step - a.step);
 }
@@ -30,7 +30,7 @@ double Parabola(const Point& a, const Point& b) {
 
 // Returns the minimum of the cubic with the values and slopes at a and b. *past_end: whether the
 // cubic has no minimum beyond b in the direction from a to b.
-double LineSearch::Between(const Point& a, const Point& b, bool* past_end) {
+double LineSearch::CubicMinimum(const Point& a, const Point& b, bool* past_end) {
   const double theta = 3 * (a.value - b.value) / (b.step - a.step) + a.slope + b.slope;
   const double size = std::max({std::fabs(theta), std::fabs(a.slope), std::fabs(b.slope)});
   const double square = theta / size * (theta / size) - a.slope / size * (b.slope / size);
@@ -75,16 +75,17 @@ LineSearch::Outcome LineSearch::Add(double value, double slope) {
       point.slope -= sign * least_slope_;
     };
     for (Point* point : {&best_, &other_, &tried}) tilt(*point, 1);
-    Narrow(tried);
+    NarrowInterval(tried);
     for (Point* point : {&best_, &other_}) tilt(*point, -1);
   } else {
-    Narrow(tried);
+    NarrowInterval(tried);
   }
   return Outcome::kGoOn;
 }
 
-// Chooses the next step and updates the interval.
-void LineSearch::Narrow(const Point& tried) {
+// Chooses the next step and updates the interval: the paper's "updating algorithm" (section 2) and
+// the bisection that enforces its shrinking.
+void LineSearch::NarrowInterval(const Point& tried) {
   double next = NextStep(tried);
   if (!std::isfinite(next)) next = tried.step;  // all values and slopes are equal
   if (tried.value > best_.value) {
@@ -108,31 +109,34 @@ void LineSearch::Narrow(const Point& tried) {
   if (bracketed_ && (at_end || high_ - low_ <= kNarrow * high_)) step_ = best_.step;
 }
 
+// Returns the next step to try: the four cases of the paper's section 4, by the value and the slope
+// of the tried point in comparison with the best one.
 double LineSearch::NextStep(const Point& tried) {
   bool unused;
   if (tried.value > best_.value) {  // the minimum is between the two
     bracketed_ = true;
-    const double cubic = Between(tried, best_, &unused), parabola = Parabola(best_, tried);
+    const double cubic = CubicMinimum(tried, best_, &unused),
+                 parabola = ParabolaMinimum(best_, tried);
     const bool nearer = std::fabs(cubic - best_.step) < std::fabs(parabola - best_.step);
     return nearer ? cubic : cubic + (parabola - cubic) / 2;
   }
   if (tried.slope * best_.slope < 0) {  // the minimum is between the two here as well
     bracketed_ = true;
-    const double cubic = Between(best_, tried, &unused), secant = Secant(best_, tried);
+    const double cubic = CubicMinimum(best_, tried, &unused), secant = SecantRoot(best_, tried);
     return std::fabs(cubic - tried.step) > std::fabs(secant - tried.step) ? cubic : secant;
   }
-  if (std::fabs(tried.slope) < std::fabs(best_.slope)) return Beyond(tried);
-  if (bracketed_) return Between(other_, tried, &unused);
+  if (std::fabs(tried.slope) < std::fabs(best_.slope)) return StepBeyond(tried);
+  if (bracketed_) return CubicMinimum(other_, tried, &unused);
   return tried.step > best_.step ? high_ : low_;
 }
 
-// The tried point is lower, and less steep in the same direction: the minimum is beyond it, or the
-// cubic has none.
-double LineSearch::Beyond(const Point& tried) const {
+// Case 3: the tried point is lower, and less steep in the same direction. The minimum is beyond it,
+// or the cubic has none.
+double LineSearch::StepBeyond(const Point& tried) const {
   bool none;
-  double cubic = Between(best_, tried, &none);
+  double cubic = CubicMinimum(best_, tried, &none);
   if (none) cubic = tried.step > best_.step ? high_ : low_;
-  const double secant = Secant(best_, tried);
+  const double secant = SecantRoot(best_, tried);
   const bool cubic_nearer = std::fabs(cubic - tried.step) < std::fabs(secant - tried.step);
   if (!bracketed_) {
     const bool farther = std::fabs(cubic - tried.step) > std::fabs(secant - tried.step);

@@ -9,9 +9,11 @@ namespace trainer {
 // quadratic interpolation.
 class LineSearch {
  public:
-  // `value` and `slope` are f(0) and f'(0), and the slope must be negative. `first` is tried first.
+  // `value` and `slope` are f(0) and f'(0), and the slope must be negative. The step `first` is
+  // tried first. 0 < c1 < c2 < 1 are the constants of the Wolfe conditions.
   LineSearch(double value, double slope, double first, double c1, double c2);
 
+  // Returns the step to evaluate next or, after kFound and kEnough, the one found.
   double step() const { return step_; }
 
   enum class Outcome {
@@ -19,17 +21,18 @@ class LineSearch {
     kFound,  // the step passed to Add meets both conditions
     kEnough  // it does not, but rounding prevents a smaller interval
   };
-  // Takes f and f' at step().
+  // Takes f and f' at step(), and chooses the next step. Values that are not finite count as too
+  // far: the next step is half way back.
   Outcome Add(double value, double slope);
 
  private:
   struct Point {
     double step = 0, value = 0, slope = 0;
   };
-  static double Between(const Point& a, const Point& b, bool* past_end);
-  void Narrow(const Point& tried);
+  static double CubicMinimum(const Point& a, const Point& b, bool* past_end);
+  void NarrowInterval(const Point& tried);
   double NextStep(const Point& tried);
-  double Beyond(const Point& tried) const;
+  double StepBeyond(const Point& tried) const;
 
   Point best_, other_;  // ends of the interval; before it is found, `other_` is the start
   double start_value_, start_slope_, least_slope_, c2_;

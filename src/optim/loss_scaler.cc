@@ -9,6 +9,7 @@ namespace {
 // 48 halvings take a loss scale from its largest to its smallest value; more cannot help.
 constexpr uint32_t kMostInARow = 50;
 
+// Returns the rules for clip_gradients and a loss scale, if there is one.
 VerdictRules RulesOf(float clip, const std::optional<LossScaleOptions>& scale) {
   VerdictRules rules;
   rules.clip = clip;

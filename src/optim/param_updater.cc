@@ -14,6 +14,7 @@ namespace {
 constexpr size_t kRateFloats = sizeof(DeviceHyperparams) / sizeof(float);
 static_assert(sizeof(DeviceHyperparams) % sizeof(float) == 0);
 
+// Returns the mode of larc that the solver's larc and larc_policy set.
 Larc LarcOf(const caffe::SolverParameter& proto) {
   if (!proto.larc()) return Larc::kNone;
   return proto.larc_policy() == "clip" ? Larc::kClip : Larc::kScale;
@@ -180,15 +181,15 @@ void ParamUpdater::Apply(std::span<const float> range) {
   };
   const int first = parameter_at(range.data()), last = parameter_at(range.data() + range.size());
   if (!others_.empty()) return ApplyOwn(first, last);
-  if (!NeedsNorms() || decision_) return Step(first, last);
+  if (!NeedsNorms() || decision_) return StepRange(first, last);
   if (device_.IsAsync()) {
     SumSquares(first, last);
-    return Step(first, last);
+    return StepRange(first, last);
   }
   // Each parameter is updated right after its norms are computed, while it is still in the caches.
   for (int i = last; i-- > first;) {
     SumSquares(i, i + 1);
-    Step(i, i + 1);
+    StepRange(i, i + 1);
   }
 }
 
@@ -196,7 +197,7 @@ void ParamUpdater::ApplyOwn(int first, int last) {
   for (int i = last; i-- > first;) {
     if (!others_[static_cast<size_t>(i)]) {
       if (NeedsNorms() && !decision_) SumSquares(i, i + 1);
-      Step(i, i + 1);
+      StepRange(i, i + 1);
     } else if (ClearsGradients()) {
       const TensorTuple& other = (*parameters_)[i];
       device_.Zero(other.array[1], static_cast<size_t>(other.count) * sizeof(float));
@@ -209,7 +210,7 @@ void ParamUpdater::SumSquares(int first, int last) {
                       weight_squares_->data());
 }
 
-void ParamUpdater::Step(int first, int last) {
+void ParamUpdater::StepRange(int first, int last) {
   rule_->Step(device_, UpdateRange{*parameters_, first, last, args_});
 }
 

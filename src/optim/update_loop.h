@@ -23,7 +23,8 @@ struct ParamHyperparams {
   float weight_norm = 0, grad_norm = 0;
 };
 
-// The learning rate of one parameter. With NVIDIA Caffe's larc,
+// Returns the learning rate of one parameter: the global rate times lr_mult. With NVIDIA Caffe's
+// larc,
 //   local = (1 - momentum) * larc_eta * |w| / |g|, or 1 where a norm is 0,
 // replaces a positive lr_mult; the rate is lr * local (kScale) or min(lr, local) (kClip). g is the
 // averaged and clipped gradient without decay. Source: Ginsburg, Gitman and You, "Large batch
@@ -40,6 +41,7 @@ HD float LocalLr(const UpdateArgs& u, const ParamHyperparams& r, float lr_mult) 
   return local < lr ? local : lr;
 }
 
+// Returns the hyperparameters of parameter number `parameter`, from the device's memory.
 HD ParamHyperparams ParamHyperparamsOf(const UpdateArgs& u, int parameter) {
   const ParamMultipliers multipliers = u.multipliers[parameter];
   const float decay = u.hyper->values.weight_decay * multipliers.decay;
@@ -57,8 +59,8 @@ HD ParamHyperparams ParamHyperparamsOf(const UpdateArgs& u, int parameter) {
   return r;
 }
 
-// The number of this update, counted from 1, among the updates that were not skipped. Meaningless
-// in an update that is skipped.
+// Returns the number of this update among the updates that were not skipped, counted from 1.
+// Meaningless in an update that is skipped.
 HD int UpdateNumber(const UpdateArgs& u) {
   const uint32_t skipped = u.verdict == nullptr ? 0 : u.verdict->skipped;
   return u.hyper->values.iter - static_cast<int>(skipped) + 1;
@@ -79,6 +81,7 @@ enum class Decay { kInGradient, kOfTheRule };
 
 namespace rule_internal {
 
+// Updates one weight by `step` unless the update is skipped, and clears its gradient if asked to.
 template <class F>
 struct ElementStep {
   F step;
@@ -91,7 +94,8 @@ struct ElementStep {
   }
 };
 
-// The average is updated even if the update of the weight is skipped.
+// Updates one weight and its average. The average is updated even if the update of the weight is
+// skipped.
 template <class F>
 struct EmaStep {
   ElementStep<F> step;
@@ -103,6 +107,8 @@ struct EmaStep {
   }
 };
 
+// Returns the functor that updates the weights of parameter number `parameter`. It computes the
+// parameter's hyperparameters once for all its weights.
 template <bool kEma, class Make>
 struct ParamStep {
   UpdateArgs args;

@@ -5,12 +5,13 @@
 
 namespace trainer {
 
-// How a layer of a training net reaches the replicas that train the same model: all that it may ask
-// for is a sum.
+// The all-reduce that a layer of a training net may use: sums over the replicas that train the same
+// model.
 struct AllReduceFn {
-  int count = 1;  // replicas; 1: a run alone
-  // Replaces each number, on the host, by its sum over all replicas, equal on each of them bit for
-  // bit. All must call alike: in Forward or Backward of a layer that each replica runs in each
+  int count = 1;  // number of replicas; 1 if the run has one
+  // Replaces each number, in host memory, by its sum over all replicas. The results are equal bit
+  // for bit on all of them. The call is collective: all replicas must make the same calls in the
+  // same order, so call it only in Forward or Backward of a layer that each replica runs in each
   // pass.
   std::function<void(std::span<float>)> sum;
 };

@@ -49,6 +49,7 @@ class BoltzmannProducts {
   void VisibleInputs(const BoltzmannWeights& weights, const float* hidden, float* visible,
                      std::span<std::byte> scratch) const;
 
+  // Returns the product that HiddenInputs runs, e.g. for the name of its kernel.
   GemmPrimitive& up() const { return *up_; }
 
  private:

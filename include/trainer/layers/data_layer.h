@@ -16,16 +16,18 @@ class DataLayer : public Layer {
  public:
   DataLayer* data_layer() override { return this; }
 
-  // The number of records in the data set, as RecordSampler::CountRecords. Before the first
-  // Forward.
+  // Returns the number of records in the data set. If it is not known without reading all keys,
+  // they are read if `reads_keys` is set; otherwise it returns -1. 0 for a source without epochs.
+  // Call it before the first Forward.
   virtual int64_t CountRecords(bool reads_keys) = 0;
+  // Returns the records of one batch of one virtual rank.
   virtual int64_t RecordsPerBatch() const = 0;
-  // From now on Forward reads only the batches of `shard`, and SaveState gives the position after
-  // the whole round of batches. Before the first Forward.
+  // Restricts Forward to the batches of `shard`. SaveState then gives the position after the whole
+  // round of batches. Call it before the first Forward.
   virtual void SetTestShard(const TestShard& shard) = 0;
 
-  // Waits until the batches of the next `passes` are ready, or as many as are read ahead. Throws
-  // what one of these passes would throw because its batch is missing, before any of them begins.
+  // Waits until the batches of the next `passes` passes are ready, or as many as are read ahead. If
+  // one of these batches cannot be read, throws the error now that its pass would throw.
   virtual void WaitForBatches(int passes) = 0;
 
   // Describes record `index` of the last batch, or of the batch `batches_ago` (at most
@@ -34,16 +36,17 @@ class DataLayer : public Layer {
   static constexpr uint32_t kMaxBatchesAgo = 1;
   virtual std::string RecordName(int64_t index, uint32_t batches_ago) = 0;
 
-  // Whether bad records are skipped (see input/bad_records.h). If not, they end the run, and
-  // nothing is counted.
+  // Returns true if bad records are skipped (see input/bad_records.h). If not, the first one ends
+  // the run, and none are counted.
   virtual bool SkipsBadRecords() const = 0;
-  // The bad records in the batches that this rank's passes used since the last call.
+  // Returns the number of bad records in the batches that this rank's passes used since the last
+  // call.
   virtual int64_t TakeBadRecords() = 0;
   // Adds the bad records of all ranks to the count of this epoch, which snapshots hold. Throws
   // kData when there are more than may be skipped.
   virtual void AddBadRecords(int64_t of_all) = 0;
 
-  // How often the layer came back to the first record.
+  // Returns the number of the current epoch: how often the layer has returned to the first record.
   virtual int64_t epoch() const = 0;
 
   // How long the net waited for batches, and what the reading threads did.

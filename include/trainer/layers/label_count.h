@@ -9,10 +9,13 @@ namespace trainer {
 class LabelCount {
  public:
   virtual ~LabelCount() = default;
+  // Returns true if the number of labels that count can differ between batches. If false, each pass
+  // may divide alone, and the calls below are not made.
   virtual bool Varies() const = 0;
   // Called before the forward pass `pass` (0-based) of an update of `passes` passes.
   virtual void BeginPass(int pass, int passes) = 0;
-  // Called after that forward pass, if `pass` is not 0.
+  // Returns the factor for the gradients of the earlier passes of this update. Called after a
+  // forward pass whose `pass` is not 0.
   virtual float ScaleOfEarlier() const = 0;
 };
 

@@ -17,7 +17,8 @@ struct LabelRule {
   bool has_ignore = false;
   int ignore = 0;
 
-  // Returns the class, or one of the two codes above. NaN and numbers beyond 32 bits are bad.
+  // Returns the class, from 0 to classes - 1. Returns kIgnoredLabel for the label `ignore`, and
+  // kBadLabel for any other number outside that range, NaN included.
   HD int Read(float label) const {
     constexpr float kEnd = 2147483648.0f;  // 2^31
     if (!(label > -kEnd && label < kEnd)) return kBadLabel;

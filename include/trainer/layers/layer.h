@@ -47,9 +47,12 @@ class Layer {
   // Makes the device's plans for the shapes of the last Setup. A layer of plain loops need not
   // override it.
   virtual void Prepare(PrepareContext&) {}
+  // Computes the outputs of one batch. On an asynchronous device it enqueues the kernels and
+  // returns.
   virtual void Forward(const RunContext& run) = 0;
   // Overwrites the requested input gradients and adds to the requested parameter gradients. Not
-  // called for a layer that no loss depends on.
+  // called for a layer that no loss depends on. The default throws kInternal: the layer has no
+  // gradient.
   virtual void Backward(const RunContext& run);
 
   // Throws kData and says what is wrong with `number`, element `index` in memory of the input that
@@ -74,16 +77,22 @@ class Layer {
   // memory otherwise. The layer's Recompute must give the numbers of Forward bit for bit and have
   // no other effect.
   virtual bool RecomputesAtCost() const { return Recomputes(); }
+  // Computes the dropped outputs again, from the inputs of the pass.
   virtual void Recompute(const RunContext& run) { Forward(run); }
 
-  // The position of a data source, which a snapshot stores after the last Forward and which is
-  // restored before the first. Empty for layers without one.
+  // Returns the position of a data source, which a snapshot stores after the last Forward; "" for
+  // layers without one. By default RestoreState throws kBadSnapshot unless `state` is empty.
   virtual std::string SaveState() const { return ""; }
+  // Resumes at a position that SaveState returned. Called before the first Forward.
   virtual void RestoreState(const std::string& state);
 
-  // These three forward to the ConvPrimitive of parameter 0. Valid after Prepare.
+  // Returns the layout in which the layer's primitive wants a packed copy of parameter 0, if it
+  // uses one. Valid after Prepare, as are the next two.
   virtual std::optional<PackedLayout> packed_layout() const { return std::nullopt; }
+  // From now on the layer multiplies by `copy`, on the device, whenever *holds is true. The update
+  // of the weights writes the copy.
   virtual void UsePackedWeight(const void* /*copy*/, const bool* /*holds*/) {}
+  // Allows faster kernels that turn NaN into 0: see ConvPrimitive::AllowDroppedNan.
   virtual void AllowDroppedNan() {}
 
   // The label counter of a loss that divides by the number of labels that count; null for other
@@ -116,7 +125,7 @@ class Layer {
   virtual std::vector<std::string> skipped_kernels() const { return {}; }
   // Multiply-adds of one forward pass; 0 if they are too few to count.
   virtual int64_t Macs() const { return 0; }
-  // This layer, if it reads records; else null.
+  // Returns this layer if it reads records; else null.
   virtual DataLayer* data_layer() { return nullptr; }
 };
 
@@ -146,6 +155,7 @@ struct LayerDoc {
   // The policy of input 1 if it differs from the others: kF32 or kAny.
   DtypePolicy second_input = DtypePolicy::kConfigurable;
 
+  // Returns the policy of input i: second_input for input 1 if it is set, else `dtypes`.
   DtypePolicy PolicyOfInput(int i) const {
     return i == 1 && second_input != DtypePolicy::kConfigurable ? second_input : dtypes;
   }
@@ -155,9 +165,12 @@ using LayerRegistry = Registry<Layer, const LayerSpec&, const LayerEnv&>;
 
 // Returns the pages, by type.
 const std::map<std::string, LayerDoc>& LayerDocs();
+// Registers the page of a type. RegisterLayer calls it during static initialisation.
 void AddLayerDoc(const std::string& type, const LayerDoc& doc);
 
-// Usage: const RegisterLayer<Relu> kRelu("ReLU", {.text = "...", .param = "relu_param"});
+// Registers layer class T and its page under the name `type` of net files. T's constructor takes
+// (const LayerSpec&) or (const LayerSpec&, const LayerEnv&). Usage:
+//   const RegisterLayer<Relu> kRelu("ReLU", {.text = "...", .param = "relu_param"});
 template <class T>
 struct RegisterLayer {
   RegisterLayer(const char* type, const LayerDoc& doc) {

@@ -39,11 +39,12 @@ class RunContext {
 
   // Gradients exist only in Backward.
   const ConstTensor& GradOutput(int i) const { return grad_out_[i]; }
-  // Returns GradOutput(i) as memory that Backward may overwrite. Only for layers with fused layers.
+  // Returns GradOutput(i) as memory that Backward may overwrite. Only a layer with fused layers may
+  // call it.
   Tensor MutableGradOutput(int i) const {
     return {const_cast<void*>(grad_out_[i].data), grad_out_[i].shape, grad_out_[i].dtype};
   }
-  // Only if NeedsGradInput. Backward overwrites it.
+  // Returns the gradient that Backward must overwrite. Valid only if NeedsGradInput(i).
   const Tensor& GradInput(int i) const { return grad_in_[i]; }
   bool NeedsGradInput(int i) const { return grad_in_[i].data != nullptr; }
   // Whether a loss depends on output i; if not, GradOutput(i).data is null.
@@ -54,15 +55,18 @@ class RunContext {
 
   // Parameters are f32. GradParam(i) is null if it is not needed; Backward adds to it.
   float* Param(int i) const { return param_[i]; }
+  // Returns Param(i), or null if the layer has no parameter i, e.g. no bias.
   float* ParamOrNull(int i) const {
     return i < static_cast<int>(param_.size()) ? param_[i] : nullptr;
   }
   float* GradParam(int i) const { return grad_param_[i]; }
+  // Returns GradParam(i), or null also if the layer has no parameter i.
   float* GradParamOrNull(int i) const {
     return i < static_cast<int>(grad_param_.size()) ? grad_param_[i] : nullptr;
   }
 
-  // Forward and Backward have different scratch memory.
+  // The memory that SetupContext and PrepareContext requested under these names. Forward and
+  // Backward have different scratch memory.
   std::span<std::byte> Scratch() const { return scratch_; }
   std::span<std::byte> Workspace() const { return workspace_; }
   std::span<std::byte> State() const { return state_; }
@@ -84,12 +88,15 @@ class RunContext {
   // of bounds.
   InputErrorFlag input_error() const { return InputErrorFlag(fault_); }
 
-  // The layer's random stream, which differs between replicas, and the number of this forward pass
-  // since training began; Backward sees its forward's number. Kernels read it at pass_counter.
+  // Returns the layer's random stream, which differs between replicas and virtual ranks.
   PhiloxKey rng_key() const { return {key_.seed ^ pass_->rank_rng_salt, key_.stream}; }
   // The virtual rank of this pass: see NetOptions::virtual_ranks.
   int virtual_rank() const { return pass_->virtual_rank; }
+  // Returns the number of this forward pass since training began; Backward sees its forward's
+  // number.
   uint32_t pass() const { return pass_->value; }
+  // Returns the address on the device of that number. Kernels read it there, because a captured
+  // pass has the same arguments in each replay.
   const uint32_t* pass_counter() const { return pass_->on_device; }
   // Whether this forward pass repeats the one before it on the same batch. It must then not change
   // anything that outlives a pass: running averages, files.

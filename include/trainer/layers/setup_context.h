@@ -66,8 +66,8 @@ struct NodeSignature {
   bool uses_all_reduce = false;
   const char* why_all_reduce = "";  // see SetupContext::UsesAllReduce
 
-  // Whether a layer that described itself so for other input shapes can go on with the memory and
-  // the passes that were planned for `other`. Parameters are not compared.
+  // Returns true if the memory and the passes that were planned for `other` also serve this
+  // signature, whose shapes may be smaller. Parameters and `needs` are not compared.
   bool AgreesWith(const NodeSignature& other) const;
 };
 
@@ -88,7 +88,8 @@ class SetupContext {
   const Shape& Input(int i) const { return *shapes_[static_cast<size_t>(i)]; }
   DType InputType(int i) const { return types_[static_cast<size_t>(i)]; }
 
-  // Every output needs one call of Output or OutputView.
+  // Declares the shape and the storage type of output i. Every output needs one call of Output or
+  // OutputView. Throws kConfig for an empty shape.
   void Output(int i, const Shape& shape, DType dtype = DType::kF32);
   // Output i is input j's memory under another shape with the same memory order, and so is its
   // gradient; Forward and Backward need not do anything. If several outputs view one input (Split)
@@ -104,8 +105,9 @@ class SetupContext {
   // and so are values computed from such outputs alone, whatever type the files choose.
   void OutputKeepsF32(int i) { OutputOf(i).keeps_f32 = true; }
 
-  // Backward reads this input's or output's data.
+  // Backward reads the data of input i, so the net keeps it until then.
   void SaveInput(int i) { InputOf(i).kept = true; }
+  // Backward reads the data of output i, so the net keeps it until then.
   void SaveOutput(int i) { OutputOf(i).kept = true; }
   // Output 0 may share input 0's memory, and gradient in 0 the memory of gradient out 0. Only for
   // equal shapes and types, if Forward and Backward read each element before they write it. If the
@@ -127,8 +129,8 @@ class SetupContext {
   // Memory of this layer's own for the whole run, which passes data from one pass to the next;
   // initially zero. Snapshots store it instead of SaveState's text.
   void State(size_t bytes) { signature_.state_bytes += bytes; }
-  // Numbers that every pass reads: the net copies them to the device once. See
-  // RunContext::Constants. Call it at most once.
+  // Sets numbers that every pass reads: the net copies them to the device once, for
+  // RunContext::Constants. Another call replaces them.
   void Constants(std::span<const float> values);
 
   // Forward works on the host in each pass: it takes a batch, draws random numbers, reads device
@@ -171,9 +173,9 @@ class PrepareContext {
 
   const Device& device() const { return device_; }
   bool training() const { return training_; }
-  // Like the functions of SetupContext, for the memory of the plans. Workspace is added to Setup's
-  // request.
+  // Requests scratch memory for the plans; the largest request counts, including Setup's.
   void Scratch(size_t bytes);
+  // Requests workspace for the plans, in addition to Setup's.
   void Workspace(size_t bytes) { needs_.workspace += bytes; }
   // Memory of this layer's own for the whole run, for data that is copied to the device before the
   // pass that uses it. Snapshots do not store it.

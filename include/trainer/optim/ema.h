@@ -11,9 +11,9 @@ namespace trainer {
 // 1 / (1 - decay) updates. Source: TensorFlow's ExponentialMovingAverage with num_updates.
 float EmaKeep(float decay, int updates);
 
-// average = keep * average + (1 - keep) * weight
+// Sets average = keep * average + (1 - keep) * weight for all parameters.
 void UpdateEma(const Device& device, float keep, const TensorList& averages);
-// average = weight
+// Sets average = weight for all parameters.
 void StartEma(const Device& device, const TensorList& averages);
 // Exchanges average and weight.
 void SwapEma(const Device& device, const TensorList& averages);

@@ -16,7 +16,8 @@ namespace trainer {
 
 class HostParams;
 
-// With `host_memory` the update is offloaded: the CPU applies the rule to weights and state in that
+// The optimizer of all update rules: SGD, Adam and the others in src/optim/rules/. With
+// `host_memory` the update is offloaded: the CPU applies the rule to weights and state in that
 // memory, while the net, on another device, has a copy of the weights. Update does not change that
 // copy; PullWeights updates it when all ranks have updated their parameters.
 class FirstOrderOptimizer : public Optimizer {
@@ -27,8 +28,9 @@ class FirstOrderOptimizer : public Optimizer {
                       std::pmr::memory_resource* host_memory = nullptr);
   ~FirstOrderOptimizer() override;
 
-  // Copy the net's weights to the host's, and the other way. Only if the update is offloaded.
+  // Copies the net's weights to the host's. Requires an offloaded update.
   void PushWeights();
+  // Copies the host's weights to the net's. Requires an offloaded update.
   void PullWeights();
 
   int StatesPerWeight() const override { return states_; }
@@ -39,6 +41,7 @@ class FirstOrderOptimizer : public Optimizer {
   void Update(const Hyperparams& hyper) override;
   void EmitNotes(bool wait) override;
   bool UpdateOnly(const std::vector<bool>& own, bool unscaled) override;
+  // Returns false if the update is offloaded.
   bool FuseEma(const std::vector<float*>& averages, float decay) override;
   std::optional<LossScaleState> LossScale() override;
   void RestoreLossScale(const LossScaleState& state) override;
@@ -52,6 +55,7 @@ class FirstOrderOptimizer : public Optimizer {
   const SolverSpec& spec() const { return spec_; }
 
  private:
+  // Makes update_ for the net's parameters, or for their copies on the host.
   void MakeUpdater(const std::optional<LossScaleOptions>& scale);
 
   const SolverSpec& spec_;

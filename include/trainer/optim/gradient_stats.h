@@ -9,7 +9,8 @@ namespace trainer {
 // Sets *sum to the sum of the squares of `values`. Both are on the device; the host does not wait.
 void SumOfSquares(const Device& device, std::span<const float> values, float* sum);
 
-// Returns the L2 norm of `values`, which are on the device. `scratch` is one float on the device.
+// Returns the L2 norm of `values`, which are on the device, and waits for it. `scratch` is one
+// float on the device.
 float L2Norm(const Device& device, std::span<const float> values, float* scratch);
 
 }  // namespace trainer

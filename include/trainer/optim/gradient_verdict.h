@@ -14,6 +14,7 @@ void SumSquares(const Device& device, const TensorList& parameters, int first, i
 // Enqueues *to = hyper, except rule_terms, which the rule computes itself.
 void WriteHyperparams(const Device& device, const DeviceHyperparams& hyper, DeviceHyperparams* to);
 
+// How Decide computes a verdict.
 struct VerdictRules {
   float clip = -1;  // largest norm of the gradient's mean over the ranks; negative: no limit
   float ranks = 1;

@@ -52,8 +52,9 @@ class LossScaler {
   // Returns a log line if the last update was clipped or skipped, once; else "".
   std::string TakeNote();
 
-  // Both require a loss scale.
+  // Returns the state after the last update; waits for its verdict. Requires a loss scale.
   LossScaleState State();
+  // Sets the state of a snapshot, except the factor if it is fixed. Requires a loss scale.
   void Restore(const LossScaleState& state);
   // From the next verdict on, gradients are not scaled. Resets the count of skipped updates.
   void EndScaling();

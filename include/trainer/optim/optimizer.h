@@ -30,8 +30,8 @@ class Optimizer {
   // Number of further arrays, each as long as all gradients, that Prepare allocates on the net's
   // device.
   virtual int ExtraArrays() const { return 0; }
-  // Whether a step evaluates the same batch more than once. The net then keeps its batch, iter_size
-  // must be 1, and the loss of a step is taken before its update.
+  // Returns true if a step evaluates the same batch more than once. The net then keeps its batch,
+  // iter_size must be 1, and the loss of a step is taken before its update.
   virtual bool Reevaluates() const { return false; }
   // Sets the options that the training net must be compiled with for this optimizer.
   virtual void ConfigureCompile(NetOptions&) const {}
@@ -42,15 +42,16 @@ class Optimizer {
   // Objective::IsAsync(). `fused`: queues the update by `hyper` after the last pass, which requires
   // IsAsync(); Update must then follow before the next ComputeGradients.
   virtual void ComputeGradients(const Hyperparams& hyper, bool fused) = 0;
-  // The loss of the oldest ComputeGradients whose loss was not taken, at the weights before the
-  // update. At most Objective::kMaxInFlight may be in flight.
+  // Returns the loss of the oldest ComputeGradients whose loss was not taken, at the weights before
+  // the update. At most Objective::kMaxInFlight may be in flight.
   virtual float TakeLoss() = 0;
   // Updates the weights by the present gradients. An optimizer for which UpdateOnly returns true
   // may be called without ComputeGradients before it.
   virtual void Update(const Hyperparams& hyper) = 0;
-  // Emits what is to be logged about the last update, once. Without `wait`, what the host would
-  // have to wait for is left to a later call. Update emits nothing itself if UpdateOnly returns
-  // true: dedicated servers call it for the gradients of workers, which log them.
+  // Passes the log lines about the last update (it clipped, it was skipped) to the NoteHandler,
+  // once. Without `wait`, lines that the host would have to wait for are left to a later call.
+  // Update emits nothing itself if UpdateOnly returns true: dedicated servers call it for the
+  // gradients of workers, which log them.
   virtual void EmitNotes(bool /*wait*/) {}
 
   // From the next step on updates only the parameters with own[i], in the order of
@@ -75,8 +76,10 @@ class Optimizer {
   virtual const std::vector<std::vector<float*>>& state_arrays() const = 0;
   // Null: the state belongs to the store of the net's parameters.
   virtual const ParamStore* state_store() const { return nullptr; }
+  // Returns the record: bytes that only this type of optimizer reads; "" if it needs none.
   virtual std::string SaveRecord() const { return ""; }
-  // Throws kBadSnapshot if this optimizer did not make the record.
+  // Restores a record. Throws kBadSnapshot if this optimizer did not make it; the default accepts
+  // "" only.
   virtual void LoadRecord(const std::string& state);
 
   // The least number of bytes that a step moves in addition to its evaluations.

@@ -50,12 +50,13 @@ class ParamUpdater {
   // `params`: see MultiTensorApply.
   void WritePackedWeights(const std::vector<PackedWeight>& copies);
 
-  // Whether each parameter's update depends on its own gradient only. False with clip_gradients,
-  // which needs the norm of all gradients, and with a loss scale.
+  // Returns true if each parameter's update depends on its own gradient only. False with
+  // clip_gradients, which needs the norm of all gradients, and with a loss scale.
   bool AppliesInRanges() const { return !decision_; }
 
-  // `total`, if not empty, is called if AppliesInRanges() is false: it receives the sum of squares
-  // of this stage's gradients and returns the sum over all stages of the net.
+  // Begins an update: writes the hyperparameters to the device and computes what depends on all
+  // gradients together. `total`, if not empty, is called if AppliesInRanges() is false: it receives
+  // the sum of squares of this stage's gradients and returns the sum over all stages of the net.
   void Begin(const Hyperparams& hyper, const std::function<float(float)>& total = {});
   // Updates the parameters whose gradients are in `range`; a parameter must be in it completely or
   // not at all. Computes in Caffe's order: clips and averages the gradient, adds the weight decay,
@@ -64,12 +65,13 @@ class ParamUpdater {
   // Calls Begin, Apply for all parameters, and TakeNote.
   std::string Apply(const Hyperparams& hyper);
 
-  // Divides the update into three calls, so that a device can capture it. SetHyperparams writes
-  // what changes between updates to the device. Queue enqueues the rest, which is the same each
-  // time. Queued must be called after Queue, or after a replay of it, with the number of the
-  // update.
+  // The next three calls are an update in three parts, so that a device can capture it. This one
+  // writes the values that change between updates to the device.
   void SetHyperparams(const Hyperparams& hyper);
+  // Enqueues the update of all parameters, with the same kernels each time.
   void Queue();
+  // Must be called after Queue, or after a replay of it, with the number of the update: starts to
+  // copy the verdict to the host.
   void Queued(int iter);
 
   // Returns a log line if the last update was clipped or skipped, once; else "". Waits for the
@@ -89,15 +91,25 @@ class ParamUpdater {
   size_t Bytes() const;
 
  private:
+  // Allocates the rule's state, one array per kind.
   void MakeStates(const std::vector<Param*>& params, std::pmr::memory_resource* memory);
+  // Lists the learned parameters in the order of their gradients' addresses, with their
+  // multipliers.
   void ListParameters(const std::vector<Param*>& params);
+  // Lists the arrays of each parameter for the kernels: weights, gradient, average, states.
   void ListSegments();
+  // Enqueues what depends on all gradients together (the verdict and, for it, the norms), and the
+  // rule's terms.
   void Decide(const std::function<float(float)>& total);
   bool NeedsNorms() const { return proto_.larc() || rule_->NeedsNorms(); }
+  // Computes the norms' squares of the parameters [first, last), in the order of parameters_.
   void SumSquares(int first, int last);
+  // Replaces the sum of squares of this stage's gradients by the sum over all stages, on the host.
   void AddOtherSquares(const std::function<float(float)>& total);
+  // Updates this rank's parameters among [first, last) and clears the gradients of the others.
   void ApplyOwn(int first, int last);
-  void Step(int first, int last);
+  // Applies the rule to the parameters [first, last) in one launch.
+  void StepRange(int first, int last);
 
   const caffe::SolverParameter& proto_;
   std::unique_ptr<UpdateRule> rule_;

@@ -84,12 +84,16 @@ class UpdateRule {
   // The number of state values per weight, 0 to 2; all start at zero. A solverstate contains the
   // first value of all parameters, then the second of all.
   virtual int StatesPerWeight() const = 0;
-  // Whether Step reads weight_squares and grad_squares, which cost two passes over memory.
+  // Returns true if Step reads weight_squares and grad_squares, which cost two passes over memory.
   virtual bool NeedsNorms() const { return false; }
-  // Whether the rule reads Hyperparams::iter.
+  // Returns true if the rule reads Hyperparams::iter. If not, the host sends hyperparameters to the
+  // device only when the others change.
   virtual bool CountsUpdates() const { return false; }
   // Called before the Steps of an update. Enqueues the computation of hyper->rule_terms.
   virtual void Begin(const Device& /*device*/, const UpdateArgs& /*numbers*/) {}
+  // Enqueues the update of the weights and states in `range`; it also clears gradients and writes
+  // averages and copies, as range.args says. UpdateWeights (update_loop.h) implements all that for
+  // a formula of one weight.
   virtual void Step(const Device& device, const UpdateRange& range) = 0;
 };
 
@@ -99,7 +103,8 @@ using UpdateRuleRegistry = Registry<UpdateRule, const SolverSpec&>;
 template <class T>
 using RegisterUpdateRule = Registration<UpdateRule, T, const SolverSpec&>;
 
-// Throws kConfig if the solver sets a momentum, which `type` does not have.
+// Throws kConfig if the solver sets a momentum other than 0, or a momentum policy, which `type`
+// does not have.
 void RefuseMomentum(const SolverSpec& spec, std::string_view type);
 // Throws kConfig if the solver sets regularization_type L1, which `type` does not support.
 void RefuseL1(const SolverSpec& spec, std::string_view type);

@@ -3,6 +3,7 @@
 namespace trainer {
 namespace {
 
+// y = |x| and dx = dy * sign(x), with sign(0) = 0. Backward needs the input.
 struct AbsValMath {
   explicit AbsValMath(const LayerSpec&) {}
   Keeps Keep() const { return Keeps::kInput; }

@@ -4,6 +4,7 @@
 namespace trainer {
 namespace {
 
+// Binomial normal log likelihood, as in Caffe: y = log(1 + exp(x)) and dx = dy / (1 + exp(-x)).
 struct BnllMath {
   explicit BnllMath(const LayerSpec&) {}
   Keeps Keep() const { return Keeps::kInput; }

@@ -4,7 +4,9 @@
 namespace trainer {
 namespace {
 
-// NaN passes through forward and backward.
+// y = x limited to [min, max]. The gradient is dy within these bounds, ends included, else 0. NaN
+// passes through forward and backward. The constructor throws kConfig without clip_param, or if min
+// is above max.
 struct ClipMath {
   float min, max;
 

@@ -4,7 +4,10 @@
 namespace trainer {
 namespace {
 
-// If both factors are positive, y has the sign of x, so the gradient needs only y.
+// y = lambda * x for x > 0, else lambda * alpha * (exp(x) - 1); the slope is lambda, or lambda *
+// alpha * exp(x) = y + lambda * alpha. If alpha is not negative and lambda is positive, y has the
+// sign of x, so that Backward needs only y (v is y); otherwise v is x. Source: Clevert et al.,
+// arXiv:1511.07289.
 struct EluMath {
   float alpha, lambda;
 

@@ -5,7 +5,8 @@
 namespace trainer {
 namespace {
 
-// Computes base ^ z as exp(z * log base).
+// y = base ^ (shift + scale * x), computed as exp((shift + scale * x) * log(base)), and dx = dy * y
+// * scale * log(base).
 struct ExpMath {
   float scale, shift;  // multiplied by log base
 

@@ -4,7 +4,9 @@
 namespace trainer {
 namespace {
 
-// y = x / 2 * (1 + Odd(x)), where Odd(x) is erf(x / sqrt 2) or its approximation by tanh.
+// y = x / 2 * (1 + Odd(x)), where Odd(x) is erf(x / sqrt 2) or, with `approximate`, tanh(sqrt(2 /
+// pi) * (x + 0.044715 x^3)). dx = dy / 2 * (1 + Odd(x) + x * Odd'(x)). Source: Hendrycks and
+// Gimpel, arXiv:1606.08415.
 struct GeluMath {
   static constexpr float kRootHalf = 0.70710678f, kRootTwoOverPi = 0.79788456f, kCube = 0.044715f;
   bool approximate;

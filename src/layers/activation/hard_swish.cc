@@ -3,6 +3,8 @@
 namespace trainer {
 namespace {
 
+// y = x * ReLU6(x + 3) / 6: 0 up to -3, x from 3 on, and x * (x + 3) / 6 between. Source: Howard et
+// al., "Searching for MobileNetV3", arXiv:1905.02244.
 struct HardSwishMath {
   explicit HardSwishMath(const LayerSpec&) {}
   Keeps Keep() const { return Keeps::kInput; }

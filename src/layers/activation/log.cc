@@ -4,6 +4,8 @@
 namespace trainer {
 namespace {
 
+// y = log(shift + scale * x) to the given base, with factor = 1 / log(base); NaN for a negative
+// argument. dx = dy * factor * scale / (shift + scale * x).
 struct LogMath {
   float scale, shift, factor;
 

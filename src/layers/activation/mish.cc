@@ -4,8 +4,9 @@
 namespace trainer {
 namespace {
 
-// Uses tanh(log(1 + e)) = e * (e + 2) / (e * (e + 2) + 2) for e = exp(x). From x = 20 on the result
-// is 1 in float, so x is limited there, which keeps the squares of e finite.
+// y = x * tanh(log(1 + exp(x))). Source: Misra, arXiv:1908.08681. Computed by tanh(log(1 + e)) = e
+// * (e + 2) / (e * (e + 2) + 2) for e = exp(x). From x = 20 on this factor is 1 in float, so x is
+// limited there, which keeps the squares of e finite.
 struct MishMath {
   explicit MishMath(const LayerSpec&) {}
   Keeps Keep() const { return Keeps::kInput; }

@@ -8,12 +8,13 @@ namespace {
 
 constexpr char kNoiseParam[] = "noise_param";
 
+// Adds Gaussian noise: `normal` is a standard normal number.
 struct AddScaledNoise {
   float amount;
   HD float operator()(float normal, float x) const { return x + amount * normal; }
 };
 
-// Half of the replaced values become 0, the other half 1.
+// Replaces x with probability `amount`: half of the replaced values become 0, the other half 1.
 struct SaltAndPepper {
   float amount;
   HD float operator()(uint32_t word, float x) const {
@@ -23,7 +24,9 @@ struct SaltAndPepper {
   }
 };
 
-// Used by Masking for values and gradients, and by SaltAndPepper for gradients.
+// Sets x to 0 with probability `amount`, else returns it. MASKING uses it for values and gradients,
+// and SALT_AND_PEPPER for gradients: with the same words, it zeroes the gradients of the replaced
+// values.
 struct ZeroSome {
   float amount;
   HD float operator()(uint32_t word, float x) const {
@@ -31,14 +34,19 @@ struct ZeroSome {
   }
 };
 
+// Draws 1 with probability x, else 0.
 struct DrawNoiseBit {
   HD float operator()(uint32_t word, float x) const { return UniformFloat(word) < x ? 1.0f : 0.0f; }
 };
 
+// Copies a gradient.
 struct SameNoise {
   HD float operator()(float x) const { return x; }
 };
 
+// Adds noise of one of the kinds of NoiseParameter in training. In phase TEST the output is a view
+// of the input unless in_test is set. The constructor throws kConfig for a negative amount, and for
+// a probability above 1.
 class Noise final : public Layer {
  public:
   explicit Noise(const LayerSpec& spec) : spec_(spec), param_(spec.proto().noise_param()) {
@@ -53,43 +61,46 @@ class Noise final : public Layer {
   void Setup(SetupContext& ctx) override {
     ctx.UsesRandom();
     RequireF32(ctx, spec_);
-    if (PassesOn(ctx.phase())) return ctx.OutputView(0, 0, ctx.Input(0));
+    if (IsIdentityIn(ctx.phase())) return ctx.OutputView(0, 0, ctx.Input(0));
     ctx.Output(0, ctx.Input(0));
     ctx.AllowInPlace();
     if (param_.kind() == caffe::NoiseParameter::BERNOULLI) ctx.NotDifferentiable(0);
   }
 
   void Forward(const RunContext& run) override {
-    if (PassesOn(run.phase())) return;
+    if (IsIdentityIn(run.phase())) return;
     const float amount = param_.amount();
     switch (param_.kind()) {
       case caffe::NoiseParameter::GAUSSIAN:
         return MapNormal(run.device(), run.rng_key(), run.pass_counter(), AddScaledNoise{amount},
                          run.Input(0).f32(), run.Output(0).f32(), run.Input(0).Count());
       case caffe::NoiseParameter::SALT_AND_PEPPER:
-        return Random(run, SaltAndPepper{amount}, run.Input(0), run.Output(0));
+        return MapWithRandom(run, SaltAndPepper{amount}, run.Input(0), run.Output(0));
       case caffe::NoiseParameter::MASKING:
-        return Random(run, ZeroSome{amount}, run.Input(0), run.Output(0));
+        return MapWithRandom(run, ZeroSome{amount}, run.Input(0), run.Output(0));
       case caffe::NoiseParameter::BERNOULLI:
-        return Random(run, DrawNoiseBit{}, run.Input(0), run.Output(0));
+        return MapWithRandom(run, DrawNoiseBit{}, run.Input(0), run.Output(0));
     }
   }
 
   // The random words are a function of the pass, so Backward draws them again instead of storing
   // them.
   void Backward(const RunContext& run) override {
-    if (PassesOn(run.phase()) || !run.NeedsGradInput(0)) return;
+    if (IsIdentityIn(run.phase()) || !run.NeedsGradInput(0)) return;
     if (param_.kind() == caffe::NoiseParameter::GAUSSIAN) {
       return Map(run.device(), SameNoise{}, run.GradInput(0), run.GradOutput(0));
     }
-    Random(run, ZeroSome{param_.amount()}, run.GradOutput(0), run.GradInput(0));
+    MapWithRandom(run, ZeroSome{param_.amount()}, run.GradOutput(0), run.GradInput(0));
   }
 
  private:
-  bool PassesOn(caffe::Phase phase) const { return phase == caffe::TEST && !param_.in_test(); }
+  // Returns true if the output is the input unchanged in this phase.
+  bool IsIdentityIn(caffe::Phase phase) const { return phase == caffe::TEST && !param_.in_test(); }
 
+  // Computes y = f(random word, x) for each element. Backward of the same pass draws the same
+  // words.
   template <class F>
-  static void Random(const RunContext& run, F f, const ConstTensor& x, const Tensor& y) {
+  static void MapWithRandom(const RunContext& run, F f, const ConstTensor& x, const Tensor& y) {
     MapRandom(run.device(), run.rng_key(), run.pass_counter(), f, y, x);
   }
 

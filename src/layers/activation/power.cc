@@ -3,6 +3,7 @@
 namespace trainer {
 namespace {
 
+// y = (shift + scale * x) ^ power and dx = dy * power * scale * (shift + scale * x) ^ (power - 1).
 struct PowerMath {
   float power, scale, shift;
 
@@ -14,6 +15,7 @@ struct PowerMath {
   Keeps Keep() const {
     return power == 0 || power == 1 || scale == 0 ? Keeps::kNothing : Keeps::kInput;
   }
+  // Returns base ^ exponent. The exponents 0, 1 and 2 need no powf; 0 ^ 0 is 1.
   HD float Raise(float base, float exponent) const {
     if (exponent == 0) return 1;
     if (exponent == 1) return base;

@@ -4,18 +4,21 @@
 namespace trainer {
 namespace {
 
-// Element i belongs to channel i / inner % channels; a shared slope counts as one channel.
+// Maps the index of an element in memory to its channel: i / inner % channels. A slope that all
+// channels share counts as one channel.
 struct Channels {
   int64_t channels, inner;
   HD int64_t Of(int64_t i) const { return i / inner % channels; }
 };
 
+// y = x for x > 0, else slope[channel] * x.
 struct PReluForward {
   const float* slope;
   Channels channels;
   HD float operator()(int64_t i, float x) const { return x > 0 ? x : slope[channels.Of(i)] * x; }
 };
 
+// dx = dy for x > 0, else slope[channel] * dy.
 struct PReluBackward {
   const float* slope;
   Channels channels;
@@ -43,6 +46,8 @@ struct SlopeGradientRow {
   }
 };
 
+// A ReLU with a learned slope per channel, or one for all with channel_shared, initially 0.25.
+// Source: He et al., "Delving deep into rectifiers", arXiv:1502.01852.
 class PRelu final : public Layer {
  public:
   explicit PRelu(const LayerSpec& spec) : spec_(spec) {}

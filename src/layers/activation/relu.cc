@@ -3,18 +3,19 @@
 namespace trainer {
 namespace {
 
-// For slope 0, because 0 * infinity would be NaN.
+// y = max(0, x); NaN stays NaN. ReluForward with slope 0 would turn -infinity into NaN.
 struct Rectify {
   HD float operator()(float x) const { return x > 0 ? x : (x != x ? x : 0.0f); }
 };
 
+// y = x for x > 0, else slope * x.
 struct ReluForward {
   float slope;
   HD float operator()(float x) const { return x > 0 ? x : slope * x; }
 };
 
-// `v` is the input, or the output, which has the same sign unless the slope is negative. With slope
-// 0, an infinite dy must not become NaN.
+// dx = dy for v > 0, else slope * dy. `v` is the input, or the output, which has the same sign
+// unless the slope is negative. With slope 0, an infinite dy must not become NaN.
 struct ReluBackward {
   float slope;
   HD float operator()(float dy, float v) const {
@@ -22,13 +23,15 @@ struct ReluBackward {
   }
 };
 
-// The gradient if a Dropout is fused: y is 0 both where the Dropout dropped x and where the ReLU
-// cut it off.
+// The gradient of a ReLU with a fused Dropout, whose factor is `scale`: y is 0 both where the
+// Dropout dropped x and where the ReLU cut it off.
 struct DroppedBackward {
   float scale;
   HD float operator()(float dy, float y) const { return y > 0 ? scale * dy : 0.0f; }
 };
 
+// y = max(0, x) + negative_slope * min(0, x). Backward needs only the output, so the layer works in
+// place, unless the slope is negative.
 class Relu final : public Layer {
  public:
   explicit Relu(const LayerSpec& spec) : slope_(spec.proto().relu_param().negative_slope()) {}
@@ -39,6 +42,7 @@ class Relu final : public Layer {
     ctx.SaveOutput(0);
     ctx.AllowInPlace();
   }
+  // Accepts one Dropout after a ReLU of slope 0: Forward then applies its mask, too.
   bool Fuse(std::span<const LayerSpec* const> next, const Device&) override {
     const bool drops = !next.empty();
     if (drops && (slope_ != 0 || next.size() > 1 || next[0]->type() != "Dropout")) return false;

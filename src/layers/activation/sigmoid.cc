@@ -4,6 +4,7 @@
 namespace trainer {
 namespace {
 
+// y = 1 / (1 + exp(-x)) and dx = dy * y * (1 - y). Backward needs the output.
 struct SigmoidMath {
   explicit SigmoidMath(const LayerSpec&) {}
   Keeps Keep() const { return Keeps::kOutput; }

@@ -4,6 +4,8 @@
 namespace trainer {
 namespace {
 
+// y = x * s and dx = dy * s * (1 + x * (1 - s)), with s = 1 / (1 + exp(-x)). Source: Elfwing et
+// al., arXiv:1702.03118.
 struct SiluMath {
   explicit SiluMath(const LayerSpec&) {}
   Keeps Keep() const { return Keeps::kInput; }

@@ -4,6 +4,8 @@
 namespace trainer {
 namespace {
 
+// y = x * s and dx = dy * (s + beta * x * s * (1 - s)), with s = 1 / (1 + exp(-beta * x)); beta is
+// not trained. Source: Ramachandran et al., arXiv:1710.05941.
 struct SwishMath {
   float beta;
 

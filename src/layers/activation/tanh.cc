@@ -4,6 +4,7 @@
 namespace trainer {
 namespace {
 
+// y = tanh(x) and dx = dy * (1 - y^2). Backward needs the output.
 struct TanhMath {
   explicit TanhMath(const LayerSpec&) {}
   Keeps Keep() const { return Keeps::kOutput; }

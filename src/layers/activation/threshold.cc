@@ -4,11 +4,13 @@
 namespace trainer {
 namespace {
 
+// Returns 1 for x above the threshold, else 0.
 struct Above {
   float threshold;
   HD float operator()(float x) const { return x > threshold ? 1.0f : 0.0f; }
 };
 
+// y = 1 if x > threshold, else 0. The step has no useful gradient, so the input gets none.
 class Threshold final : public Layer {
  public:
   explicit Threshold(const LayerSpec& spec)

@@ -22,11 +22,15 @@ struct SizeField {
   int64_t least = 0;
 };
 
+// Throws kConfig because a required size is written in no form.
 void RefuseMissing(const LayerSpec& spec, const SizeField& f) {
   spec.Fail(
       Join(f.field, " is not given; write ", f.field, ", or ", f.field_h, " and ", f.field_w));
 }
 
+// Throws kConfig if a size is written in two forms, as _h and _w for an input that is not an image,
+// as only one of _h and _w (a pad may omit one, which is then 0), or with a number of values that
+// is neither 1 nor `axes`.
 void CheckForm(const LayerSpec& spec, const SizeField& f, size_t axes) {
   const char* given = f.has_h ? f.field_h : f.field_w;
   const auto n = static_cast<size_t>(f.values.size());
@@ -51,6 +55,8 @@ void CheckForm(const LayerSpec& spec, const SizeField& f, size_t axes) {
   }
 }
 
+// Returns a size for each of the `axes` spatial axes, from whichever form is written, else the
+// default. Throws kConfig for a size below `least` or beyond 31 bits.
 std::vector<int64_t> ReadSizes(const LayerSpec& spec, const SizeField& f, size_t axes) {
   CheckForm(spec, f, axes);
   std::vector<int64_t> sizes;

@@ -26,14 +26,14 @@ struct ConvGeometry {
 // forms at once, a kernel, stride or dilation of 0, or an axis that the input does not have.
 ConvGeometry ReadConvGeometry(const LayerSpec& spec, const Shape& input, DType dtype);
 
-// Returns num_output; refuses 0.
+// Returns num_output. Throws kConfig if it is missing, 0, or beyond 31 bits.
 int64_t ReadNumOutput(const LayerSpec& spec);
 
-// Refuses a group that does not divide `channels`; `what` names the channels in messages ("input
-// channels").
+// Throws kConfig if `group` is 0 or does not divide `channels`; `what` names the channels in
+// messages ("input channels").
 void RequireGroup(const LayerSpec& spec, int64_t group, int64_t channels, const char* what);
 
-// Refuses a kernel that does not fit into the padded input.
+// Throws kConfig if the kernel, spread by its dilation, does not fit into the padded input.
 void RequireFit(const LayerSpec& spec, const ConvDesc& desc);
 
 // Formats sizes for messages: "5" or "5x3".

@@ -7,8 +7,10 @@
 
 namespace trainer {
 
-// Base class of convolution and deconvolution: several bottoms of one shape with a top each, one
-// primitive for all, and copies of tensors that the primitive sees with another number of axes.
+// Base class of convolution and deconvolution: several bottoms of one shape with a top each share
+// one primitive and its weights. Tensors that the primitive sees with another number of axes are
+// copied to and from scratch memory (MergedAxes). A derived class calls RequirePairs and SetupPairs
+// in its Setup.
 class ConvLayer : public Layer {
  public:
   explicit ConvLayer(const LayerSpec& spec) : spec_(spec) {}
@@ -22,6 +24,7 @@ class ConvLayer : public Layer {
   void UsePackedWeight(const void* copy, const bool* holds) final {
     conv_->UsePackedWeight(copy, holds);
   }
+  // May be called before or after Prepare; it also holds for later primitives.
   void AllowDroppedNan() final {
     may_drop_nan_ = true;
     if (conv_ != nullptr) conv_->AllowDroppedNan();
@@ -36,11 +39,13 @@ class ConvLayer : public Layer {
     std::byte *x, *y;
     std::span<std::byte> rest;
   };
+  // Divides the pass's scratch memory in that order.
   Buffers BuffersOf(const RunContext& run) const {
     const std::span<std::byte> scratch = run.Scratch();
     return {scratch.data(), scratch.data() + x_.Bytes(), scratch.subspan(x_.Bytes() + y_.Bytes())};
   }
 
+  // Throws kConfig unless there is one top per bottom and all bottoms have the same shape.
   void RequirePairs(const SetupContext& ctx) const {
     if (ctx.NumInputs() != ctx.NumOutputs()) {
       spec_.Fail(Join("has ", ctx.NumInputs(), " bottoms and ", ctx.NumOutputs(),

@@ -7,14 +7,14 @@ namespace {
 
 constexpr char kConvolutionParam[] = "convolution_param";
 
-// The gradient of a ReLU, computed from its output.
+// dx = dy where y > 0, else 0: the gradient of a ReLU, computed from its output y.
 struct WherePositive {
   HD float operator()(float dy, float y) const { return y > 0 ? dy : 0.0f; }
 };
 
-// Converts a depthwise convolution to the equivalent Convolution: group and num_output are the
-// number of input channels.
-LayerSpec AsGroups(LayerSpec spec, const Shape& input) {
+// Returns the layer with group and num_output set to the input's channels; the type stays. Throws
+// kConfig if the file gives other values. A depthwise convolution is this Convolution.
+LayerSpec WithChannelGroups(LayerSpec spec, const Shape& input) {
   caffe::ConvolutionParameter& param = *spec.mutable_proto().mutable_convolution_param();
   const int64_t channels = input[AxisIn(spec, kConvolutionParam, "axis", param.axis(), input)];
   const auto require = [&](const char* field, bool given, uint32_t value) {
@@ -33,12 +33,15 @@ LayerSpec AsGroups(LayerSpec spec, const Shape& input) {
   return spec;
 }
 
+// y = W * x + b, a cross-correlation over any number of spatial axes, by one ConvPrimitive of the
+// device. The depthwise types of Caffe's forks are this layer, too. A ReLU that follows can be
+// fused into it.
 class Convolution final : public ConvLayer {
  public:
   explicit Convolution(const LayerSpec& spec) : ConvLayer(spec), written_(spec) {}
 
   void Setup(SetupContext& ctx) override {
-    if (written_.type() != "Convolution") spec_ = AsGroups(written_, ctx.Input(0));
+    if (written_.type() != "Convolution") spec_ = WithChannelGroups(written_, ctx.Input(0));
     const caffe::ConvolutionParameter& param = spec_.proto().convolution_param();
     RequirePairs(ctx);
     ConvGeometry geometry = ReadConvGeometry(spec_, ctx.Input(0), ctx.InputType(0));
@@ -55,6 +58,7 @@ class Convolution final : public ConvLayer {
     if (relu_) ctx.SaveOutput(0);
   }
 
+  // Accepts one ReLU of slope 0 if the device has a kernel for it.
   bool Fuse(std::span<const LayerSpec* const> next, const Device& device) override {
     ConvDesc fused = desc_;
     fused.relu = !next.empty();
@@ -80,7 +84,7 @@ class Convolution final : public ConvLayer {
     const Buffers buffers = BuffersOf(run);
     for (int i = 0; i < run.NumInputs(); ++i) {
       if (HasNoGradient(run, i)) continue;
-      float* const dbias = relu_ && MaskAndSum(run, i) ? nullptr : run.GradParamOrNull(1);
+      float* const dbias = relu_ && ApplyReluGradient(run, i) ? nullptr : run.GradParamOrNull(1);
       const ConstTensor dy = y_.Read(device, run.GradOutput(i), buffers.y);
       if (run.GradParam(0) != nullptr) {
         conv_->BackwardWeight(x_.Read(device, run.Input(i), buffers.x), dy, run.GradParam(0), dbias,
@@ -95,8 +99,9 @@ class Convolution final : public ConvLayer {
   }
 
  private:
-  // Applies the ReLU's gradient. Returns whether it also computed the bias's gradient.
-  bool MaskAndSum(const RunContext& run, int i) const {
+  // Applies the fused ReLU's gradient to the gradient of top i, in place. Returns true if the
+  // device added the bias's gradient in the same pass over memory; otherwise the caller must.
+  bool ApplyReluGradient(const RunContext& run, int i) const {
     const ConstTensor dy = run.GradOutput(i), y = run.Output(i);
     const Tensor g = run.MutableGradOutput(i);
     // This needs the channels as axis 1; merged axes hide them.

@@ -4,13 +4,16 @@
 namespace trainer {
 namespace {
 
+// Returns y + the bias of element i's channel.
 struct AddBias {
   const float* bias;
   int64_t channels, inner;
   HD float operator()(int64_t i, float y) const { return y + bias[i / inner % channels]; }
 };
 
-// Runs the convolution from the top to the bottom backward: the output is its data gradient.
+// The transpose of a convolution. It uses the ConvPrimitive of the convolution from the top to the
+// bottom: Forward is that convolution's data gradient, and Backward its forward pass. The primitive
+// knows no bias for this direction, so Forward adds it in a pass of its own.
 class Deconvolution final : public ConvLayer {
  public:
   explicit Deconvolution(const LayerSpec& spec) : ConvLayer(spec) {}
@@ -67,6 +70,8 @@ class Deconvolution final : public ConvLayer {
   }
 
  private:
+  // Returns stride * (in - 1) + dilation * (kernel - 1) + 1 - 2 * pad for spatial axis i. Throws
+  // kConfig if it is below 1 or overflows.
   int64_t OutLength(const ConvDesc& desc, size_t i) const {
     const int64_t reach = desc.dilation[i] * (desc.kernel[i] - 1) + 1;
     int64_t full = 0;

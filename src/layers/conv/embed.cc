@@ -11,6 +11,8 @@ namespace {
 
 constexpr char kEmbedParam[] = "embed_param";
 
+// Computes element i of y: weight[index][column] + bias[column], or NaN for a bad index, which is
+// also reported.
 struct TakeRow {
   const float *index, *weight, *bias;
   float* y;
@@ -26,7 +28,8 @@ struct TakeRow {
   }
 };
 
-// Computes one column. Gradients of rows that share an index are added in a fixed order.
+// Adds column j of the gradients of weight and bias; each may be null. One thread adds all rows of
+// a column, in order, so that rows with the same index give the same sum on every run.
 struct AddColumn {
   const float *index, *dy;
   float *dweight, *dbias;
@@ -44,6 +47,7 @@ struct AddColumn {
   }
 };
 
+// A learned vector for each integer: y = W[x] + b. The indices get no gradient.
 class Embed final : public Layer {
  public:
   explicit Embed(const LayerSpec& spec) : spec_(spec) {}
@@ -86,6 +90,7 @@ class Embed final : public Layer {
   }
 
  private:
+  // Throws kConfig for a size that is missing, 0, or beyond 31 bits.
   void RequireSize(const char* field, bool given, int64_t size, const char* meaning) const {
     if (!given) spec_.Fail(Join(field, " is not given; it is ", meaning));
     if (size < 1 || size > INT32_MAX) {

@@ -5,6 +5,8 @@
 namespace trainer {
 namespace {
 
+// The geometry of the windows, as kernels can hold it. Columns are the layer's output: channel c *
+// size + k holds the elements that kernel element k of channel c meets, for all windows.
 struct Windows {
   static constexpr int kMax = Shape::kMaxAxes;
   int axes = 0;
@@ -13,7 +15,7 @@ struct Windows {
   NchwOrder in_order, out_order;
 
   // Returns the input element of column element i, both in memory order; -1 in the padding.
-  HD int64_t Source(int64_t i) const {
+  HD int64_t InputElement(int64_t i) const {
     int64_t left = out_order.Plain(i), place[kMax];
     for (int a = axes - 1; a >= 0; --a) {
       place[a] = left % out[a] * stride[a] - pad[a];
@@ -32,7 +34,7 @@ struct Windows {
 
   // Returns the column element to which kernel element `k` copies the element at `place` of plane
   // `plane`; -1 if no window does so.
-  HD int64_t Column(int64_t plane, const int64_t* place, int64_t k) const {
+  HD int64_t ColumnElement(int64_t plane, const int64_t* place, int64_t k) const {
     int64_t window[kMax], left = k;
     for (int a = axes - 1; a >= 0; --a) {
       const int64_t start = place[a] + pad[a] - left % kernel[a] * dilation[a];
@@ -46,17 +48,19 @@ struct Windows {
   }
 };
 
+// Computes element i of the columns; 0 in the padding.
 template <class T>
 struct TakeColumns {
   const T* x;
   T* y;
   Windows windows;
   HD void operator()(int64_t i) const {
-    const int64_t at = windows.Source(i);
+    const int64_t at = windows.InputElement(i);
     Store(y[i], at < 0 ? 0.0f : Load(x[at]));
   }
 };
 
+// Computes element i of the input's gradient: the sum over the column elements that copied it.
 template <class T>
 struct SumColumns {
   const T* dy;
@@ -70,13 +74,15 @@ struct SumColumns {
     }
     float sum = 0;
     for (int64_t k = 0; k < windows.size; ++k) {
-      const int64_t at = windows.Column(left, place, k);
+      const int64_t at = windows.ColumnElement(left, place, k);
       if (at >= 0) sum += Load(dy[at]);
     }
     Store(dx[i], sum);
   }
 };
 
+// Arranges the windows of a convolution as channels: the matrix that a convolution by matrix
+// product multiplies by. convolution_param gives the axis and the geometry.
 class Im2col final : public Layer {
  public:
   explicit Im2col(const LayerSpec& spec) : spec_(spec) {}

@@ -8,10 +8,12 @@ namespace {
 
 constexpr char kInnerProductParam[] = "inner_product_param";
 
-// y (m, n) = x (m, k) * weight^T + bias. An image flattened whole keeps its memory order: then the
-// columns of the weight are in that order. Otherwise images are copied to and from row-major order.
-// With x and y in 16 bits, so is the weight that multiplies: a copy, in scratch memory where nobody
-// keeps one.
+// y (m, n) = x (m, k) * weight^T + bias; the bottom's axes from `axis` on form the k columns. If an
+// image is flattened whole (axis 1), it keeps its memory order (H, W, C), and the columns of the
+// weight are stored in that order instead (ParamLayout). Otherwise images are copied to and from
+// row-major order. If x and y are stored in 16 bits, the weight that multiplies is a 16-bit copy:
+// the one that the update writes (UsePackedWeight), or else one made in scratch memory in each
+// pass.
 class InnerProduct final : public Layer {
  public:
   explicit InnerProduct(const LayerSpec& spec) : spec_(spec) {}
@@ -129,6 +131,7 @@ class InnerProduct final : public Layer {
     return {x_.At(scratch), y_.At(scratch), weight_.At(scratch), layout_.Tail(scratch)};
   }
 
+  // Returns the weight in the type of x, converting it to scratch memory if there is no valid copy.
   const void* Weight(const RunContext& run, const Buffers& buffers) const {
     if (dtype_ == DType::kF32) return run.Param(0);
     if (copy_ != nullptr && *copy_holds_) return copy_;

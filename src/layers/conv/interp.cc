@@ -11,7 +11,7 @@ constexpr char kInterpParam[] = "interp_param";
 constexpr int kLanes = 16;
 
 // Interpolation along one axis: output i is computed at start + i * ratio, between two inputs. The
-// first and last outputs are at the first and last inputs.
+// first and last outputs are at the first and last inputs ("aligned corners").
 struct Line {
   int64_t start = 0, in = 1, out = 1;  // reads `in` inputs from `start` on
   float ratio = 0;
@@ -23,24 +23,28 @@ struct Line {
         out(to),
         ratio(to > 1 ? static_cast<float>(from - 1) / static_cast<float>(to - 1) : 0.0f) {}
 
-  // Returns the input before output i, counted from `start`, and the share of the next input.
-  HD int64_t Before(int64_t i, float* share) const {
+  // Returns the input before output i, counted from `start`. *share is the weight of the next
+  // input; the returned one has the weight 1 - *share.
+  HD int64_t InputBefore(int64_t i, float* share) const {
     const float at = ratio * static_cast<float>(i);
     const auto whole = static_cast<int64_t>(at);
     const int64_t before = whole < in - 1 ? whole : in - 1;
     *share = before < in - 1 ? at - static_cast<float>(before) : 0.0f;
     return before;
   }
-  HD int64_t Next(int64_t before) const { return before < in - 1 ? before + 1 : before; }
-  // Returns the share of input k, counted from `start`, in output i.
-  HD float ShareOf(int64_t k, int64_t i) const {
+  // Returns the input after `before`, or `before` itself at the end.
+  HD int64_t InputAfter(int64_t before) const { return before < in - 1 ? before + 1 : before; }
+  // Returns the weight of input k in output i, from 0 to 1; k counts from `start`. The backward
+  // pass uses it.
+  HD float WeightOf(int64_t k, int64_t i) const {
     float share = 0;
-    const int64_t before = Before(i, &share);
+    const int64_t before = InputBefore(i, &share);
     if (k == before) return 1 - share;
     return k == before + 1 ? share : 0.0f;
   }
-  // Finds the outputs in which input k may have a share: [*first, *last].
-  HD void Range(int64_t k, int64_t* first, int64_t* last) const {
+  // Sets [*first, *last] to outputs that include all with a positive weight of input k; k counts
+  // from `start`. The range may be a few outputs too large.
+  HD void OutputRange(int64_t k, int64_t* first, int64_t* last) const {
     *first = 0;
     *last = out - 1;
     if (ratio == 0) return;
@@ -57,7 +61,7 @@ struct Pixels {
   int64_t height = 1, width = 1, channels = 1;
 };
 
-// Computes one output pixel per row.
+// Computes one output pixel per row, all its channels, from the four inputs around it.
 template <class T>
 struct Mix {
   const T* x;
@@ -69,12 +73,12 @@ struct Mix {
     const int64_t column = row.index % in.right.out, line = row.index / in.right.out;
     const int64_t item = line / in.down.out;
     float below = 0, beside = 0;
-    const int64_t top = in.down.Before(line % in.down.out, &below);
-    const int64_t left = in.right.Before(column, &beside);
+    const int64_t top = in.down.InputBefore(line % in.down.out, &below);
+    const int64_t left = in.right.InputBefore(column, &beside);
     const T* const a = Pixel(item, top, left);
-    const T* const b = Pixel(item, top, in.right.Next(left));
-    const T* const c = Pixel(item, in.down.Next(top), left);
-    const T* const d = Pixel(item, in.down.Next(top), in.right.Next(left));
+    const T* const b = Pixel(item, top, in.right.InputAfter(left));
+    const T* const c = Pixel(item, in.down.InputAfter(top), left);
+    const T* const d = Pixel(item, in.down.InputAfter(top), in.right.InputAfter(left));
     T* const to = y + row.index * in.channels;
     row.ForEach([&](int64_t i) {
       Store(to[i], (1 - below) * ((1 - beside) * Load(a[i]) + beside * Load(b[i])) +
@@ -82,14 +86,16 @@ struct Mix {
     });
   }
 
+  // Returns the first channel of a pixel of x; h and w count from the starts of the lines.
   HD const T* Pixel(int64_t item, int64_t h, int64_t w) const {
     return x +
            ((item * in.height + in.down.start + h) * in.width + in.right.start + w) * in.channels;
   }
 };
 
-// Computes one input pixel per row, in blocks of channels, from the outputs in which it has a
-// share.
+// The gradient: computes one input pixel per row, in blocks of kLanes channels, by collecting the
+// gradients of the outputs that use it. Collecting needs no atomic additions, unlike scattering.
+// Pixels that pad_beg and pad_end cut off get 0.
 template <class T>
 struct CollectInterp {
   const T* dy;
@@ -106,21 +112,24 @@ struct CollectInterp {
       const int64_t first = block * kLanes, left = in.channels - first;
       const int lanes = left < kLanes ? static_cast<int>(left) : kLanes;
       float sum[kLanes] = {};
-      if (inside) Add(item, h, w, first, lanes, sum);
+      if (inside) AddGradients(item, h, w, first, lanes, sum);
       T* const to = dx + row.index * in.channels + first;
       for (int l = 0; l < lanes; ++l) Store(to[l], sum[l]);
     });
   }
 
-  HD void Add(int64_t item, int64_t h, int64_t w, int64_t first, int lanes, float* sum) const {
+  // Adds to `sum` the weighted gradients of all outputs that use pixel (h, w), for `lanes` channels
+  // from `first` on.
+  HD void AddGradients(int64_t item, int64_t h, int64_t w, int64_t first, int lanes,
+                       float* sum) const {
     int64_t top = 0, bottom = 0, left = 0, right = 0;
-    in.down.Range(h, &top, &bottom);
-    in.right.Range(w, &left, &right);
+    in.down.OutputRange(h, &top, &bottom);
+    in.right.OutputRange(w, &left, &right);
     for (int64_t i = top; i <= bottom; ++i) {
-      const float down = in.down.ShareOf(h, i);
+      const float down = in.down.WeightOf(h, i);
       if (down == 0) continue;
       for (int64_t j = left; j <= right; ++j) {
-        const float share = down * in.right.ShareOf(w, j);
+        const float share = down * in.right.WeightOf(w, j);
         if (share == 0) continue;
         const T* const from =
             dy + ((item * in.down.out + i) * in.right.out + j) * in.channels + first;
@@ -130,6 +139,8 @@ struct CollectInterp {
   }
 };
 
+// Resizes images by bilinear interpolation with aligned corners, as the Interp layer of DeepLab and
+// PSPNet. The output is a view of the input if the sizes are equal and no pixels are cut off.
 class Interp final : public Layer {
  public:
   explicit Interp(const LayerSpec& spec) : spec_(spec) {
@@ -165,6 +176,7 @@ class Interp final : public Layer {
     });
   }
 
+  // Overwrites the whole gradient; pixels that were cut off get 0.
   void Backward(const RunContext& run) override {
     if (!run.NeedsGradInput(0) || IsView(run.GradInput(0).shape, run.GradOutput(0).shape)) return;
     DispatchDtype(run.GradInput(0).dtype, [&](auto tag) {
@@ -176,12 +188,14 @@ class Interp final : public Layer {
   }
 
  private:
-  // Whether the output equals the input. If pixels are cut off, an output of the same size is
-  // another image.
+  // Returns true if the output equals the input. If pixels are cut off, an output of the same size
+  // is another image.
   bool IsView(const Shape& in, const Shape& out) const {
     return in == out && in_.down.in == in[2] && in_.right.in == in[3];
   }
 
+  // Throws kConfig unless the size of the output is given in exactly one way: height and width,
+  // factors, or a second bottom.
   void CheckForms(const caffe::InterpParameter& param, int bottoms) const {
     const bool size = param.has_height() || param.has_width();
     const bool factor = param.has_zoom_factor() || param.has_shrink_factor();
@@ -206,11 +220,13 @@ class Interp final : public Layer {
                         " is given, and a second bottom for the size; keep one"));
     }
   }
+  // Throws kConfig for a given size or factor below 1.
   void RequireSize(const char* field, bool given, int32_t value) const {
     if (given && value < 1) {
       spec_.FailIn(kInterpParam, field, Join(field, " is ", value, "; it must be at least 1"));
     }
   }
+  // Throws kConfig for a positive pad, which would add pixels; this layer can only cut them off.
   void RequireCut(const char* field, int32_t value) const {
     if (value > 0) {
       spec_.FailIn(kInterpParam, field,
@@ -218,6 +234,8 @@ class Interp final : public Layer {
     }
   }
 
+  // Returns the interpolation along `axis` (2 or 3). Throws kConfig if pad_beg and pad_end leave no
+  // input pixel.
   Line MakeLine(const SetupContext& ctx, int axis) const {
     const caffe::InterpParameter& param = spec_.proto().interp_param();
     const int64_t cut = -int64_t{param.pad_beg()};

@@ -35,6 +35,7 @@ class MergedAxes {
   Tensor Place(const Tensor& y, std::byte* scratch) const {
     return {Copies() ? scratch : y.data, merged_, dtype_};
   }
+  // Copies the result from scratch memory to y if Place put it there.
   void Write(const Device& device, const Tensor& y, std::byte* scratch) const {
     if (!Copies()) return;
     if (IsNhwc(real_)) {
@@ -45,6 +46,7 @@ class MergedAxes {
   }
 
  private:
+  // Returns true if the two shapes have different memory orders, so that the numbers must move.
   bool Copies() const {
     return real_.Rank() != merged_.Rank() && (IsNhwc(real_) || IsNhwc(merged_));
   }

@@ -7,17 +7,20 @@ namespace {
 
 constexpr char kPoolWindowParam[] = "pooling_param";
 
-// A size that is written as `field`, or as `field_h` and `field_w`.
+// A field of pooling_param for a size, which is written as `field` for both axes, or as `field_h`
+// and `field_w`.
 struct FieldPair {
   const char *field, *field_h, *field_w;
   bool has, has_h, has_w;
   uint32_t value, h, w;
 
   bool Written() const { return has || has_h || has_w; }
-  const char* First() const { return has ? field : has_h ? field_h : field_w; }
+  // Returns the name of a field that is written, for messages; field_w if none is.
+  const char* WrittenName() const { return has ? field : has_h ? field_h : field_w; }
 };
 
-void CheckWindow(const LayerSpec& spec, const FieldPair& pair) {
+// Throws kConfig if both forms are written, or only one of field_h and field_w.
+void RefuseMixedForms(const LayerSpec& spec, const FieldPair& pair) {
   if (pair.has && (pair.has_h || pair.has_w)) {
     const char* other = pair.has_h ? pair.field_h : pair.field_w;
     spec.FailIn(kPoolWindowParam, other,
@@ -31,8 +34,11 @@ void CheckWindow(const LayerSpec& spec, const FieldPair& pair) {
   }
 }
 
-void Read(const LayerSpec& spec, const FieldPair& pair, int64_t least, int64_t& h, int64_t& w) {
-  CheckWindow(spec, pair);
+// Sets h and w from whichever form is written, or the field's default. Throws kConfig for a size
+// below `least` or beyond 31 bits.
+void ReadWindowSize(const LayerSpec& spec, const FieldPair& pair, int64_t least, int64_t& h,
+                    int64_t& w) {
+  RefuseMixedForms(spec, pair);
   h = pair.has_h ? pair.h : pair.value;
   w = pair.has_w ? pair.w : pair.value;
   for (const bool vertical : {true, false}) {
@@ -44,11 +50,14 @@ void Read(const LayerSpec& spec, const FieldPair& pair, int64_t least, int64_t& 
   }
 }
 
+// Returns the kernel's fields.
 FieldPair KernelOf(const caffe::PoolingParameter& p) {
   return {"kernel_size",    "kernel_h",      "kernel_w",   p.has_kernel_size(), p.has_kernel_h(),
           p.has_kernel_w(), p.kernel_size(), p.kernel_h(), p.kernel_w()};
 }
 
+// Sets the kernel of `desc`; with global_pooling it is the whole image. Throws kConfig unless
+// exactly one of a kernel size and global_pooling is given.
 void ReadKernel(const LayerSpec& spec, PoolDesc& desc) {
   const caffe::PoolingParameter& param = spec.proto().pooling_param();
   const FieldPair kernel = KernelOf(param);
@@ -58,11 +67,11 @@ void ReadKernel(const LayerSpec& spec, PoolDesc& desc) {
           "kernel_size is not given; write it, or kernel_h and kernel_w, or "
           "global_pooling: true");
     }
-    return Read(spec, kernel, 1, desc.kernel_h, desc.kernel_w);
+    return ReadWindowSize(spec, kernel, 1, desc.kernel_h, desc.kernel_w);
   }
   if (kernel.Written()) {
-    spec.FailIn(kPoolWindowParam, kernel.First(),
-                Join(kernel.First(),
+    spec.FailIn(kPoolWindowParam, kernel.WrittenName(),
+                Join(kernel.WrittenName(),
                      " is given, but with global_pooling the window is the whole "
                      "image; remove one of them"));
   }
@@ -70,7 +79,9 @@ void ReadKernel(const LayerSpec& spec, PoolDesc& desc) {
   desc.kernel_w = desc.in_w;
 }
 
-// Whether the number of windows is rounded up. Three versions of Caffe have a field for this.
+// Returns true if the number of windows is rounded up, the default. Three versions of Caffe have a
+// field for this: round_mode, ceil_mode and torch_pooling. Throws kConfig if they contradict each
+// other.
 bool RoundsUp(const LayerSpec& spec) {
   const caffe::PoolingParameter& p = spec.proto().pooling_param();
   const bool up = p.has_round_mode() ? p.round_mode() == caffe::PoolingParameter::CEIL
@@ -89,6 +100,8 @@ bool RoundsUp(const LayerSpec& spec) {
   return up && !p.torch_pooling();
 }
 
+// Throws kConfig for a pad or stride with global_pooling; `pad` and `stride` are the names of the
+// fields.
 void CheckGlobal(const LayerSpec& spec, const PoolDesc& desc, const char* pad, const char* stride) {
   if (desc.pad_h != 0 || desc.pad_w != 0) {
     spec.FailIn(kPoolWindowParam, pad, "global_pooling does not allow padding; remove the pad");
@@ -123,12 +136,12 @@ PoolDesc ReadPoolWindows(const LayerSpec& spec, const Shape& input, DType dtype)
   const FieldPair stride{"stride",       "stride_h",       "stride_w",
                          p.has_stride(), p.has_stride_h(), p.has_stride_w(),
                          p.stride(),     p.stride_h(),     p.stride_w()};
-  Read(spec, pad, 0, desc.pad_h, desc.pad_w);
-  Read(spec, stride, 1, desc.stride_h, desc.stride_w);
-  if (p.global_pooling()) CheckGlobal(spec, desc, pad.First(), stride.First());
+  ReadWindowSize(spec, pad, 0, desc.pad_h, desc.pad_w);
+  ReadWindowSize(spec, stride, 1, desc.stride_h, desc.stride_w);
+  if (p.global_pooling()) CheckGlobal(spec, desc, pad.WrittenName(), stride.WrittenName());
   if (desc.pad_h >= desc.kernel_h || desc.pad_w >= desc.kernel_w) {
     spec.FailIn(
-        kPoolWindowParam, pad.First(),
+        kPoolWindowParam, pad.WrittenName(),
         Join("a pad of ", desc.pad_h, "x", desc.pad_w, " is not smaller than the kernel of ",
              desc.kernel_h, "x", desc.kernel_w, ": a window could contain padding only"));
   }
@@ -137,7 +150,7 @@ PoolDesc ReadPoolWindows(const LayerSpec& spec, const Shape& input, DType dtype)
   desc.out_h = PooledSize(desc.in_h, desc.kernel_h, desc.stride_h, desc.pad_h, ceil, clip);
   desc.out_w = PooledSize(desc.in_w, desc.kernel_w, desc.stride_w, desc.pad_w, ceil, clip);
   if (desc.out_h < 1 || desc.out_w < 1) {
-    spec.FailIn(kPoolWindowParam, KernelOf(p).First(),
+    spec.FailIn(kPoolWindowParam, KernelOf(p).WrittenName(),
                 Join("a kernel of ", desc.kernel_h, "x", desc.kernel_w,
                      " does not fit into images of ", desc.in_h, "x", desc.in_w, " with pad ",
                      desc.pad_h, "x", desc.pad_w, "; use a smaller kernel or more pad"));

@@ -5,6 +5,8 @@
 namespace trainer {
 namespace {
 
+// MAX and AVE pooling by the device's PoolPrimitive; STOCHASTIC pooling by stochastic_pool.h. Top
+// 1, for MAX only, holds the index h * W + w of each largest value.
 class Pooling final : public Layer {
  public:
   explicit Pooling(const LayerSpec& spec) : spec_(spec) {}
@@ -54,6 +56,8 @@ class Pooling final : public Layer {
   std::string kernel() const override { return pool_ == nullptr ? "" : pool_->kernel(); }
 
  private:
+  // Declares the memory for the drawn positions. Throws kConfig if there is padding; in phase TEST
+  // the layer has no gradient.
   void SetupStochastic(SetupContext& ctx) {
     if (desc_.pad_h > 0 || desc_.pad_w > 0) {
       spec_.FailIn("pooling_param", "pool",
@@ -62,6 +66,7 @@ class Pooling final : public Layer {
     if (ctx.phase() == caffe::TEST) return ctx.NotDifferentiable(0);
     ctx.Workspace(static_cast<size_t>(desc_.OutShape().Count()) * sizeof(int32_t));
   }
+  // Draws in training, and computes the mean under the same probabilities in phase TEST.
   void ForwardStochastic(const RunContext& run) {
     if (run.phase() == caffe::TEST) {
       return StochasticPoolTest(run.device(), desc_, run.Input(0), run.Output(0));
@@ -69,6 +74,7 @@ class Pooling final : public Layer {
     StochasticPoolTrain(run.device(), desc_, run.rng_key(), run.pass_counter(), run.Input(0),
                         run.Output(0), Choice(run));
   }
+  // Returns the workspace: the drawn position of each output.
   static int32_t* Choice(const RunContext& run) {
     return reinterpret_cast<int32_t*>(run.Workspace().data());
   }

@@ -14,16 +14,18 @@ struct AddLevel {
   HD float operator()(float a, float b) const { return a + b; }
 };
 
-// The windows of one level along one axis.
+// The windows of one level along one axis: `bins` windows of `size` elements cover `length`
+// elements and `pad` on each side.
 struct Bins {
   int64_t size, pad;
   Bins(int64_t length, int64_t bins)
       : size((length + bins - 1) / bins), pad((size * bins - length + 1) / 2) {}
 };
 
-// Level i pools into 2^i x 2^i bins. Scratch holds its images, which are converted to row-major
-// order there and copied to the top, one row per item. A single level is pooled directly into the
-// top.
+// Spatial pyramid pooling: level i pools into 2^i x 2^i bins, and the levels are concatenated to
+// one row per item. Scratch holds a level's images, which are converted to row-major order there
+// and copied to the top. A single level is pooled directly into the top. Source: He et al.,
+// arXiv:1406.4729.
 class Spp final : public Layer {
  public:
   explicit Spp(const LayerSpec& spec) : spec_(spec) {
@@ -113,6 +115,8 @@ class Spp final : public Layer {
     size_t kept_at;  // where its part of the workspace starts
   };
 
+  // Returns the pooling of one level. Throws kConfig if some of its bins would contain padding
+  // only.
   PoolDesc LevelWindows(const SetupContext& ctx, int level) const {
     const Shape& in = ctx.Input(0);
     const int64_t bins = int64_t{1} << level;

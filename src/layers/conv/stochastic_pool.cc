@@ -34,6 +34,8 @@ struct StochasticWindows {
   }
 };
 
+// Computes output `at` in training: draws one value of its window with a probability proportional
+// to the value, and stores its position in `choice`. A 0 is drawn only if the whole window is 0.
 template <class T>
 struct DrawOne {
   StochasticWindows windows;
@@ -63,6 +65,7 @@ struct DrawOne {
   }
 };
 
+// Computes output `at` in testing: sum x^2 / sum x over its window, 0 if the sum is not positive.
 template <class T>
 struct WeightedMean {
   StochasticWindows windows;
@@ -81,7 +84,8 @@ struct WeightedMean {
   }
 };
 
-// Computes one input element: the sum of the gradients of the windows that drew it.
+// Computes one element of the input's gradient: the sum of the gradients of the windows that drew
+// it.
 template <class T>
 struct Collect {
   StochasticWindows windows;

@@ -13,10 +13,11 @@ namespace trainer {
 void StochasticPoolTrain(const Device& device, const PoolDesc& desc, const PhiloxKey& key,
                          const uint32_t* pass, const ConstTensor& x, const Tensor& y,
                          int32_t* choice);
+// Computes y in testing: sum x^2 / sum x of each window.
 void StochasticPoolTest(const Device& device, const PoolDesc& desc, const ConstTensor& x,
                         const Tensor& y);
 
-// Overwrites dx.
+// Computes dx from dy: each window's gradient goes to the element that it drew. Overwrites dx.
 void StochasticPoolBackward(const Device& device, const PoolDesc& desc, const ConstTensor& dy,
                             const int32_t* choice, const Tensor& dx);
 

@@ -7,6 +7,8 @@
 namespace trainer {
 namespace {
 
+// Reads images and labels from a database or tar files. The constructor opens the source and logs
+// the line that Caffe logs.
 class Data final : public PrefetchedImages {
  public:
   Data(const LayerSpec& spec, const LayerEnv& env)

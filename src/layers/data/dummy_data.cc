@@ -10,6 +10,8 @@ namespace {
 
 constexpr char kDummyDataParam[] = "dummy_data_param";
 
+// Outputs made by fillers. The host draws the numbers of each pass and copies them to the device; a
+// constant is written once.
 class DummyData final : public Layer {
  public:
   explicit DummyData(const LayerSpec& spec) : spec_(spec) {}
@@ -47,7 +49,7 @@ class DummyData final : public Layer {
     for (int i = 0; i < run.NumOutputs(); ++i) {
       Output& out = outputs_[static_cast<size_t>(i)];
       if (out.IsWritten(run.Output(i).data)) continue;
-      Draw(out, i, run.rng_key(), run.pass(), host);
+      FillOutput(out, i, run.rng_key(), run.pass(), host);
       void* const scratch = run.Scratch().data();
       upload_.Send(scratch, out.values.offset,
                    static_cast<size_t>(out.shape.Count()) * sizeof(float));
@@ -57,6 +59,7 @@ class DummyData final : public Layer {
   }
 
  private:
+  // One top. A constant is written once to each address at which a pass asks for it.
   struct Output {
     Shape shape;
     caffe::FillerParameter filler;
@@ -67,6 +70,7 @@ class DummyData final : public Layer {
     }
   };
 
+  // Returns true if all outputs already hold their constants, so that the pass has nothing to do.
   bool AllAreWritten(const RunContext& run) const {
     bool all = true;
     for (int i = 0; i < run.NumOutputs(); ++i) {
@@ -75,13 +79,16 @@ class DummyData final : public Layer {
     return all;
   }
 
-  void Draw(const Output& out, int i, PhiloxKey key, uint32_t pass,
-            std::span<std::byte> host) const {
+  // Fills the part of `host` that belongs to top i. Each top has its own random stream.
+  void FillOutput(const Output& out, int i, PhiloxKey key, uint32_t pass,
+                  std::span<std::byte> host) const {
     key.stream += static_cast<uint32_t>(i);
     Fill(out.filler, out.shape, key, pass, spec_,
          {out.values.At(host), static_cast<size_t>(out.shape.Count())});
   }
 
+  // Returns the shape of top i, from `shape`, or from num, channels, height and width. Throws
+  // kConfig if neither is given, or both.
   Shape TopShape(int i) const {
     const caffe::DummyDataParameter& param = spec_.proto().dummy_data_param();
     if (!param.shape().empty()) {
@@ -93,12 +100,14 @@ class DummyData final : public Layer {
       return ShapeOf(spec_, kDummyDataParam, "shape", param.shape(at), at);
     }
     if (param.num().empty()) spec_.Fail("dummy_data_param has no shape; give one, or one per top");
-    return {OldDim("num", param.num(), i), OldDim("channels", param.channels(), i),
-            OldDim("height", param.height(), i), OldDim("width", param.width(), i)};
+    return {ReadLegacyDim("num", param.num(), i), ReadLegacyDim("channels", param.channels(), i),
+            ReadLegacyDim("height", param.height(), i), ReadLegacyDim("width", param.width(), i)};
   }
 
-  int64_t OldDim(const char* field, const google::protobuf::RepeatedField<uint32_t>& values,
-                 int i) const {
+  // Returns the entry of top i in one of the fields num, channels, height and width. Throws kConfig
+  // if the field is missing or 0.
+  int64_t ReadLegacyDim(const char* field, const google::protobuf::RepeatedField<uint32_t>& values,
+                        int i) const {
     if (values.empty())
       spec_.Fail(Join(field,
                       " is not given; write num, channels, height and "

@@ -4,6 +4,7 @@
 namespace trainer {
 namespace {
 
+// Reads rows of arrays from the HDF5 files of a list: see OpenHdf5Rows.
 class Hdf5Data final : public PrefetchingDataLayer {
  public:
   Hdf5Data(const LayerSpec& spec, const LayerEnv& env)

@@ -28,7 +28,8 @@ std::array<int64_t, 4> FourAxes(const Shape& shape) {
   return dims;
 }
 
-// Reserves a file for one layer of this process, so that no other layer writes it.
+// Reserves a file for one layer of this process, so that no other layer writes it: `good` is false
+// if another claim on the same absolute path exists. The destructor releases it.
 class Claim {
  public:
   explicit Claim(const std::string& path) : path_(AbsolutePath(path)) {
@@ -58,8 +59,11 @@ class Claim {
   bool good_ = false;
 };
 
+// Appends the rows of its two inputs to the datasets 'data' and 'label' of an HDF5 file. Nothing is
+// written by reevaluations and by virtual ranks other than 0.
 class Hdf5Output final : public Layer {
  public:
+  // Throws kConfig without a file_name, and what ClaimFile throws.
   Hdf5Output(const LayerSpec& spec, const LayerEnv& env)
       : spec_(spec), path_(spec.proto().hdf5_output_param().file_name()) {
     if (path_.empty())
@@ -104,7 +108,9 @@ class Hdf5Output final : public Layer {
   }
 
  private:
-  // Refuses a file that cannot or must not be written.
+  // Decides whether the layer writes, and reserves the file. Throws kCannotCreate if its folder
+  // does not exist or the file exists (a resumed run takes another name instead), and kConfig if
+  // another layer writes it.
   void ClaimFile(OutputFiles files) {
     writes_ = files == OutputFiles::kCreate || files == OutputFiles::kResume;
     if (files == OutputFiles::kDisabled) return;
@@ -125,16 +131,17 @@ class Hdf5Output final : public Layer {
                   "give another name with --set layer[", spec_.name(), "].", kHdf5OutputParam,
                   ".file_name=..."));
     }
-    GoOnElsewhere();
+    ChooseFreePath();
   }
 
+  // Throws kCannotCreate at the line of file_name.
   [[noreturn]] void Refuse(const std::string& message) const {
     ThrowAtField(spec_, kHdf5OutputParam, "file_name", Error(ErrorCode::kCannotCreate, message));
   }
 
   // Chooses a new name, because the file of the stopped run already has the rows before the
   // snapshot, and some after it.
-  void GoOnElsewhere() {
+  void ChooseFreePath() {
     const std::string before = path_;
     for (int number = 2; Exists(path_) || !claim_->good(); ++number) {
       path_ = NumberedPath(before, number);

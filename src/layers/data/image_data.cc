@@ -4,6 +4,7 @@
 namespace trainer {
 namespace {
 
+// Reads the image files of a list: see OpenImageList.
 class ImageData final : public PrefetchedImages {
  public:
   ImageData(const LayerSpec& spec, const LayerEnv& env)

@@ -3,6 +3,8 @@
 namespace trainer {
 namespace {
 
+// Outputs that the program fills from outside the net. They keep their memory, so Forward does
+// nothing and the values last until they are replaced.
 class Input final : public Layer {
  public:
   explicit Input(const LayerSpec& spec) : spec_(spec) {}

@@ -4,6 +4,9 @@
 namespace trainer {
 namespace {
 
+// Reads raw images from one file or the standard input. Without a source it is Caffe's placeholder
+// for data from a calling program: the net can be planned, but Forward throws kConfig, and
+// data_layer() is null.
 class MemoryData final : public PrefetchingDataLayer {
  public:
   MemoryData(const LayerSpec& spec, const LayerEnv& env)

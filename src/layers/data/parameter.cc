@@ -18,6 +18,7 @@ namespace {
 
 constexpr char kParameterParam[] = "parameter_param";
 
+// Adds element i of dy to the weight's gradient, which is in row-major order.
 struct AddGradient {
   const float* dy;
   float* dweight;
@@ -25,6 +26,8 @@ struct AddGradient {
   HD void operator()(int64_t i) const { dweight[i] += dy[order.Memory(i)]; }
 };
 
+// A learned weight as a top: y = W. With `image` the weight starts as an image, and with `picture`
+// each snapshot writes it as a PNG.
 class Parameter final : public Layer {
  public:
   Parameter(const LayerSpec& spec, const LayerEnv& env) : spec_(spec), picture_(spec) {
@@ -58,7 +61,8 @@ class Parameter final : public Layer {
   }
 
  private:
-  // Whether `picture` may be written, and where.
+  // Decides whether `picture` is written, and to which folder. Throws kCannotCreate if it names
+  // another folder than the snapshots', or if a run that is not resumed would replace a file.
   void CheckPicture(OutputFiles files, const std::string& snapshot_folder) {
     if (!picture_.is_written() || files == OutputFiles::kDisabled || snapshot_folder.empty())
       return;
@@ -84,12 +88,13 @@ class Parameter final : public Layer {
                 "another run; move it away, or give another name"));
   }
 
+  // Throws kCannotCreate at the line of `picture`.
   [[noreturn]] void Refuse(const std::string& message) const {
     ThrowAtField(spec_, kParameterParam, "picture", Error(ErrorCode::kCannotCreate, message));
   }
 
-  // Returns the file for iteration `iter`. Files of an earlier run or of another layer are not
-  // replaced.
+  // Returns the file for iteration `iter`, the same in each call. Files of an earlier run or of
+  // another layer are not replaced: the name then gets a number.
   std::string PathFor(int iter) {
     const std::string path = JoinPath(folder_, picture_.FileOf(iter));
     std::string& used = used_[path];

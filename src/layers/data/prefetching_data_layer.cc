@@ -19,11 +19,13 @@
 namespace trainer {
 namespace {
 
-// The bad records of a batch. If an epoch ends in the batch, only those of the next epoch count.
-int64_t BadOf(const Batch& batch, uint64_t epoch_before) {
+// Returns the bad records of a batch. If an epoch ends in the batch, only the ones of the next
+// epoch count, because the limit is per epoch. `epoch_before` is the epoch before the batch.
+int64_t CountBadRecords(const Batch& batch, uint64_t epoch_before) {
   return batch.next.epoch == epoch_before ? batch.bad : static_cast<int64_t>(batch.next.bad);
 }
 
+// Returns element i of the batch, (pixel - mean) * scale with one mean for all elements.
 struct WithOneMean {
   const uint8_t* pixel;
   const float* mean;  // null: 0
@@ -33,6 +35,7 @@ struct WithOneMean {
   }
 };
 
+// Returns element i of the batch, normalised with the mean of its channel.
 struct WithChannelMeans {
   const uint8_t* pixel;
   const float* mean;
@@ -41,6 +44,8 @@ struct WithChannelMeans {
   HD float operator()(int64_t i) const { return PixelNumber(pixel[i], mean[i % channels], scale); }
 };
 
+// Returns element i of the batch, normalised with the pixel of the mean image that it was cropped
+// from.
 struct WithMeanImage {
   const uint8_t* pixel;
   const float* mean;
@@ -61,6 +66,7 @@ struct WithMeanImage {
   }
 };
 
+// Writes element i of the batch.
 template <class Number>
 struct StorePixels {
   Number number;  // number(i) is element i of the batch
@@ -68,7 +74,8 @@ struct StorePixels {
   HD void operator()(int64_t i) const { to[i] = number(i); }
 };
 
-// Mixes each image with the next one, and the last with the first.
+// Writes element i of a batch with mixup: each image is mixed with the next one, and the last with
+// the first, with the weight of the image.
 template <class Number>
 struct StoreMixedPixels {
   Number number;
@@ -81,7 +88,8 @@ struct StoreMixedPixels {
   }
 };
 
-// Computes output 0 from pixels. `mix_weights`: null if images are not mixed.
+// Computes output 0 from the batch's bytes, all in device memory: subtracts the mean, scales, and
+// mixes images unless `mix_weights` is null. The numbers equal the host's bit for bit.
 void NormalizePixels(const RunContext& run, const Normalization& normalization,
                      const uint8_t* pixels, const CropOffset* crop_offsets,
                      const float* mix_weights) {
@@ -205,11 +213,12 @@ void PrefetchingDataLayer::Prepare(PrepareContext& ctx) {
 
 void PrefetchingDataLayer::Forward(const RunContext& run) {
   virtual_rank_ = run.virtual_rank();
-  if (upload_ != nullptr) return queue_->virtual_ranks() > 1 ? UploadPart(run) : UploadNext(run);
+  if (upload_ != nullptr)
+    return queue_->virtual_ranks() > 1 ? UploadVirtualRank(run) : UploadNext(run);
   if (virtual_rank_ == 0 && !run.is_reevaluation()) {
     const uint64_t epoch = queue_->position().epoch;
     batch_ = &queue_->Next();
-    bad_ += BadOf(*batch_, epoch);
+    bad_ += CountBadRecords(*batch_, epoch);
   }
   for (int i = 0; i < run.NumOutputs(); ++i) {
     const Tensor& out = run.Output(i);
@@ -224,11 +233,11 @@ void PrefetchingDataLayer::RecordPosition() {
   after_ = queue_->position();
 }
 
-void PrefetchingDataLayer::UploadPart(const RunContext& run) {
+void PrefetchingDataLayer::UploadVirtualRank(const RunContext& run) {
   if (virtual_rank_ == 0) {
     const uint64_t epoch = queue_->position().epoch;
     batch_ = &NextBatch();
-    bad_ += BadOf(*batch_, epoch);
+    bad_ += CountBadRecords(*batch_, epoch);
     RecordPosition();
   }
   upload_->Start(*batch_, virtual_rank_, run.UploadMemory());
@@ -240,7 +249,7 @@ void PrefetchingDataLayer::UploadNext(const RunContext& run) {
     const uint64_t epoch = queue_->position().epoch;
     const Batch& batch = NextBatch();
     upload_->Start(batch, 0, run.UploadMemory());
-    bad_uploaded_ = BadOf(batch, epoch);
+    bad_uploaded_ = CountBadRecords(batch, epoch);
   }
   bad_ += bad_uploaded_;
   uploaded_ = false;
@@ -252,7 +261,7 @@ void PrefetchingDataLayer::UploadNext(const RunContext& run) {
   upload_->Finish(run);
   if (next == nullptr) return;
   upload_->Start(*next, 0, run.UploadMemory());
-  bad_uploaded_ = BadOf(*next, epoch);
+  bad_uploaded_ = CountBadRecords(*next, epoch);
   uploaded_ = true;
 }
 
@@ -263,6 +272,7 @@ const Batch& PrefetchingDataLayer::NextBatch() {
   return queue_->Next();
 }
 
+// The queue's position may be a batch ahead: it counts the batch that is being uploaded.
 const Position& PrefetchingDataLayer::CurrentPosition() const {
   return upload_ == nullptr ? queue_->position() : after_;
 }

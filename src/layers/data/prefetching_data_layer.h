@@ -22,6 +22,7 @@ class PrefetchingDataLayer : public DataLayer {
   void Prepare(PrepareContext& ctx) override;
   void Forward(const RunContext& run) override;
 
+  // The position also holds the number of bad records in its epoch, over all ranks.
   std::string SaveState() const override;
   void RestoreState(const std::string& state) override;
 
@@ -29,6 +30,7 @@ class PrefetchingDataLayer : public DataLayer {
   int64_t RecordsPerBatch() const override { return queue_->batch_size(); }
   void SetTestShard(const TestShard& shard) override { queue_->SetTestShard(shard); }
   void WaitForBatches(int passes) override;
+  // `index` counts within the rows of the last pass's virtual rank.
   std::string RecordName(int64_t index, uint32_t batches_ago) override;
   bool SkipsBadRecords() const override;
   int64_t TakeBadRecords() override;
@@ -42,10 +44,17 @@ class PrefetchingDataLayer : public DataLayer {
  private:
   class BatchUpload;
 
+  // Takes the next batch from the queue, when the copies of the last one are finished.
   const Batch& NextBatch();
+  // Returns the position after the last batch that a pass used.
   const Position& CurrentPosition() const;
+  // Moves `after_` and `before_` on by one batch. Called when a pass uses a batch.
   void RecordPosition();
-  void UploadPart(const RunContext& run);
+  // Forward with virtual ranks: virtual rank 0 takes a batch, and each pass uploads its rank's
+  // rows.
+  void UploadVirtualRank(const RunContext& run);
+  // Forward without virtual ranks: finishes the upload of this pass's batch, starting it if it is
+  // late, and starts the upload of the next batch if it is ready.
   void UploadNext(const RunContext& run);
 
   std::unique_ptr<BatchQueue> queue_;
@@ -63,7 +72,8 @@ class PrefetchingDataLayer : public DataLayer {
   Position before_[kMaxBatchesAgo + 1];  // before_[k]: before the batch used k batches ago
 };
 
-// Top 0: images (N, C, H, W). Top 1, if there is one: labels (N).
+// A PrefetchingDataLayer of images: top 0 (N, C, H, W), and labels (N) as top 1, if there is one.
+// The first Setup logs the shape as Caffe does.
 class PrefetchedImages : public PrefetchingDataLayer {
  public:
   using PrefetchingDataLayer::PrefetchingDataLayer;

@@ -23,7 +23,7 @@ constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
 
 WeightImage::WeightImage(const LayerSpec& spec) : param_(spec.proto().parameter_param()) {
   if (param_.has_shape()) shape_ = ShapeOf(spec, kPictureWeightsParam, "shape", param_.shape());
-  if (param_.has_image()) ReadStart(spec);
+  if (param_.has_image()) ReadInitialImage(spec);
   if (param_.has_image() || param_.has_picture() || param_.mean_value_size() > 0) CheckShape(spec);
   if (param_.has_picture() && !param_.picture().ends_with(".png")) {
     spec.FailIn(
@@ -48,7 +48,7 @@ void WeightImage::CheckShape(const LayerSpec& spec) const {
   }
 }
 
-void WeightImage::ReadStart(const LayerSpec& spec) {
+void WeightImage::ReadInitialImage(const LayerSpec& spec) {
   if (param_.has_filler()) {
     spec.FailIn(kPictureWeightsParam, "filler",
                 "filler and image are both given; keep one of them");

@@ -19,25 +19,29 @@ class WeightImage {
   // decoding the image.
   explicit WeightImage(const LayerSpec& spec);
 
-  // Whether `image` is given. If so, start() holds the initial values, (C, H, W), with the size of
-  // parameter_param.shape or, without it, of the image.
+  // Returns true if `image` is given. If so, start() holds the initial values, (C, H, W), with the
+  // size of parameter_param.shape or, without it, of the image.
   bool has_start() const { return !start_.empty(); }
   const std::vector<float>& start() const { return start_; }
   const Shape& shape() const { return shape_; }
 
-  // Whether `picture` is given. If so, FileOf returns the file name for iteration `iter`, without a
-  // folder.
+  // Returns true if `picture` is given. If so, FileOf returns the file name for iteration `iter`,
+  // without a folder: %d in `picture` becomes the iteration.
   bool is_written() const { return param_.has_picture(); }
   std::string FileOf(int iter) const;
   // Returns a file in `folder` that the picture of some iteration would replace; "" if there is
   // none.
   std::string FindIn(const std::string& folder) const;
-  // Writes the weights as an image; values are limited to 0 to 255.
+  // Writes the weights plus the means as a PNG; values are limited to 0 to 255 and rounded.
   void Write(std::span<const float> weights, const std::string& path) const;
 
  private:
+  // Throws kConfig if the shape is not an image's, or mean_value does not fit its channels.
   void CheckShape(const LayerSpec& spec) const;
-  void ReadStart(const LayerSpec& spec);
+  // Reads `image`, resizes it to the given shape, and sets start_. Throws kConfig if `filler` is
+  // given, too.
+  void ReadInitialImage(const LayerSpec& spec);
+  // Returns the mean_value of a channel: 0 if none is given, the only one, or its own.
   float MeanOf(int64_t channel) const;
 
   caffe::ParameterParameter param_;

@@ -4,6 +4,7 @@
 namespace trainer {
 namespace {
 
+// Reads random windows of images for R-CNN: see OpenWindowList.
 class WindowData final : public PrefetchedImages {
  public:
   WindowData(const LayerSpec& spec, const LayerEnv& env)

@@ -9,10 +9,12 @@
 
 namespace trainer {
 
-// Converts four predicted numbers and a prior box to a box.
+// How four predicted numbers and a prior box encode a box (SSD, arXiv:1512.02325): CORNER adds the
+// numbers to the corners; CORNER_SIZE first multiplies them by the prior's width and height;
+// CENTER_SIZE moves the center by shares of the size and scales the size by exp.
 struct BoxCoding {
   caffe::PriorBoxParameter::CodeType type = caffe::PriorBoxParameter::CORNER;
-  bool times_variance = true;  // else the predictions are not multiplied
+  bool times_variance = true;  // the predictions are first multiplied by the prior's variances
 
   // Replaces the predictions in `box` by the decoded box.
   void Decode(const float* prior, const float* variance, float* box) const {
@@ -43,7 +45,8 @@ inline float AreaOf(const float* box) {
   return box[2] < box[0] || box[3] < box[1] ? 0.0f : (box[2] - box[0]) * (box[3] - box[1]);
 }
 
-// Returns the intersection of two boxes divided by their union.
+// Returns the area of the intersection of two boxes divided by the area of their union (IoU); 0 if
+// they do not overlap.
 inline float Overlap(const float* a, const float* b) {
   const float width = std::min(a[2], b[2]) - std::max(a[0], b[0]);
   const float height = std::min(a[3], b[3]) - std::max(a[1], b[1]);

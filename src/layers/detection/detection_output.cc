@@ -21,12 +21,15 @@ struct Found {
   int32_t label;
   int64_t prior;
 
-  bool IsSurer(const Found& other) const {
+  // Orders detections by falling score; equal scores by class, then by prior, so that the order
+  // does not depend on the sort.
+  bool IsMoreConfident(const Found& other) const {
     if (score != other.score) return score > other.score;
     return label != other.label ? label < other.label : prior < other.prior;
   }
 };
 
+// Throws kConfig for a missing or invalid field of detection_output_param.
 void CheckDetectionFields(const LayerSpec& spec) {
   const caffe::DetectionOutputParameter& param = spec.proto().detection_output_param();
   if (!param.has_num_classes()) {
@@ -52,7 +55,8 @@ void CheckDetectionFields(const LayerSpec& spec) {
   }
 }
 
-void NoteWhatIsLeftOut(const LayerSpec& spec) {
+// Logs a warning for each field of Caffe's layer that has no effect here.
+void WarnOfIgnoredFields(const LayerSpec& spec) {
   const caffe::DetectionOutputParameter& param = spec.proto().detection_output_param();
   const auto note = [&](const char* field, const char* text) {
     LOG(WARNING) << EscapeControl(Join(spec.WhereIn(kDetectionOutputParam, field).ToString(),
@@ -67,11 +71,13 @@ void NoteWhatIsLeftOut(const LayerSpec& spec) {
   if (param.visualize()) note("visualize", " has no effect: this program shows no images");
 }
 
+// Decodes predicted boxes and keeps the best after non-maximum suppression, as in SSD
+// (arXiv:1512.02325). Forward works on the host and resizes its output to the number of detections.
 class DetectionOutput final : public Layer {
  public:
   explicit DetectionOutput(const LayerSpec& spec) : spec_(spec) {
     CheckDetectionFields(spec);
-    NoteWhatIsLeftOut(spec);
+    WarnOfIgnoredFields(spec);
     const caffe::DetectionOutputParameter& param = spec.proto().detection_output_param();
     classes_ = param.num_classes();
     coding_ = {param.code_type(), !param.variance_encoded_in_target()};
@@ -109,16 +115,19 @@ class DetectionOutput final : public Layer {
     device.CopyToHost(prior_.data(), run.Input(2).data, run.Input(2).Bytes());
     DecodeAll();
     ParallelRanges(items_ * classes_, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t task = begin; task < end; ++task) Suppress(task / classes_, task % classes_);
+      for (int64_t task = begin; task < end; ++task)
+        SuppressOverlaps(task / classes_, task % classes_);
     });
     rows_.clear();
     for (int64_t item = 0; item < items_; ++item) AppendItem(item);
-    if (rows_.empty()) AppendNothing();
+    if (rows_.empty()) AppendEmptyRows();
     run.Resize(0, {1, 1, static_cast<int64_t>(rows_.size()) / kRow, kRow});
     device.CopyToDevice(run.Output(0).data, rows_.data(), rows_.size() * sizeof(float));
   }
 
  private:
+  // Throws kConfig unless the shapes of locations, scores and priors agree. Sets priors_ and
+  // box_classes_.
   void CheckInputs(const SetupContext& ctx) {
     const Shape &location = ctx.Input(0), &score = ctx.Input(1), &prior = ctx.Input(2);
     if (prior.Rank() != 3 || prior[0] != 1 || prior[1] != 2 || prior[2] % 4 != 0) {
@@ -152,6 +161,7 @@ class DetectionOutput final : public Layer {
                i);
   }
 
+  // Returns the decoded corners of a box. With share_location, all classes share it.
   const float* Box(int64_t item, int64_t label, int64_t prior) const {
     const int64_t c = box_classes_ == 1 ? 0 : label;
     return location_.data() + ((item * priors_ + prior) * box_classes_ + c) * 4;
@@ -175,8 +185,10 @@ class DetectionOutput final : public Layer {
         1024);
   }
 
-  // Chooses the remaining boxes of one class of one item, the most confident first.
-  void Suppress(int64_t item, int64_t label) {
+  // Non-maximum suppression for one class of one item: of the top_k boxes above the threshold, the
+  // most confident first, keeps the ones that overlap no kept box by more than nms_threshold.
+  // Writes them to chosen_ and their number to count_; none for the background.
+  void SuppressOverlaps(int64_t item, int64_t label) {
     int64_t& count = count_[static_cast<size_t>(item * classes_ + label)];
     count = 0;
     if (label == background_) return;
@@ -205,6 +217,8 @@ class DetectionOutput final : public Layer {
     }
   }
 
+  // Appends the rows of an item's detections, sorted by class and falling score. If there are more
+  // than keep_top_k, the ones with the lowest scores are dropped.
   void AppendItem(int64_t item) {
     found_.clear();
     for (int64_t label = 0; label < classes_; ++label) {
@@ -215,11 +229,11 @@ class DetectionOutput final : public Layer {
       }
     }
     if (keep_ >= 0 && static_cast<int64_t>(found_.size()) > keep_) {
-      const auto surer = [](const Found& a, const Found& b) { return a.IsSurer(b); };
+      const auto surer = [](const Found& a, const Found& b) { return a.IsMoreConfident(b); };
       std::partial_sort(found_.begin(), found_.begin() + keep_, found_.end(), surer);
       found_.resize(static_cast<size_t>(keep_));
       std::sort(found_.begin(), found_.end(), [](const Found& a, const Found& b) {
-        return a.label != b.label ? a.label < b.label : a.IsSurer(b);
+        return a.label != b.label ? a.label < b.label : a.IsMoreConfident(b);
       });
     }
     for (const Found& found : found_) {
@@ -232,7 +246,7 @@ class DetectionOutput final : public Layer {
   }
 
   // Appends Caffe's result for no detections: one row per item, with the item's number and -1.
-  void AppendNothing() {
+  void AppendEmptyRows() {
     for (int64_t item = 0; item < items_; ++item) {
       rows_.push_back(static_cast<float>(item));
       rows_.insert(rows_.end(), kRow - 1, -1.0f);

@@ -43,8 +43,8 @@ struct PriorNumber {
   }
 };
 
-// A size that is written as `field` for both axes, or as `field`_h and `field`_w; 0 if it is not
-// written.
+// A field of prior_box_param for a size, which is written as `field` for both axes, or as `field`_h
+// and `field`_w.
 template <class T>
 struct Pair {
   const char *field, *field_h, *field_w;
@@ -52,6 +52,8 @@ struct Pair {
   T both, h, w;
 };
 
+// Default boxes around each cell of a feature map, as in SSD (arXiv:1512.02325). Only the shapes of
+// the inputs matter, and the boxes are computed again in each pass.
 class PriorBox final : public Layer {
  public:
   explicit PriorBox(const LayerSpec& spec) : spec_(spec) {
@@ -106,6 +108,8 @@ class PriorBox final : public Layer {
   }
 
  private:
+  // Sets sizes_ to the width and height of each box of a cell, in Caffe's order: per min_size the
+  // square, the square for max_size, then one box per aspect ratio.
   void ReadBoxes(const caffe::PriorBoxParameter& param) {
     if (param.min_size().empty()) {
       spec_.Fail("min_size is not given; it is the side of the smallest square in pixels");
@@ -143,12 +147,13 @@ class PriorBox final : public Layer {
     return std::trunc(side);
   }
 
+  // Adds a box of area side^2 whose width is `ratio` times its height.
   void AddBox(float side, float ratio) {
     sizes_.push_back(side * std::sqrt(ratio));
     sizes_.push_back(side / std::sqrt(ratio));
   }
 
-  // Returns the ratios other than 1, each once.
+  // Returns the ratios other than 1, each once; with `flip`, also the inverse of each.
   std::vector<float> ReadRatios(const caffe::PriorBoxParameter& param) const {
     std::vector<float> ratios = {1};
     for (int i = 0; i < param.aspect_ratio_size(); ++i) {
@@ -167,6 +172,7 @@ class PriorBox final : public Layer {
     return ratios;
   }
 
+  // Sets the four variances: one for all, one for each, or 0.1 if none is given.
   void ReadVariance(const caffe::PriorBoxParameter& param) {
     const int given = param.variance_size();
     if (given > 1 && given != 4) {
@@ -183,6 +189,8 @@ class PriorBox final : public Layer {
     }
   }
 
+  // Sets h and w from whichever form is written, or both to 0 if none is. Throws kConfig for both
+  // forms, for half of one, and for sizes that are not above 0.
   template <class T>
   void ReadPair(const Pair<T>& pair, float* h, float* w) const {
     *h = *w = 0;
@@ -197,15 +205,16 @@ class PriorBox final : public Layer {
                      Join(given, " is given without ", pair.has_h ? pair.field_w : pair.field_h,
                           "; give both"));
       }
-      *h = Positive(pair.field_h, pair.h);
-      *w = Positive(pair.field_w, pair.w);
+      *h = RequirePositive(pair.field_h, pair.h);
+      *w = RequirePositive(pair.field_w, pair.w);
     } else if (pair.has) {
-      *h = *w = Positive(pair.field, pair.both);
+      *h = *w = RequirePositive(pair.field, pair.both);
     }
   }
 
+  // Returns a written size. Throws kConfig unless it is finite and above 0.
   template <class T>
-  float Positive(const char* field, T value) const {
+  float RequirePositive(const char* field, T value) const {
     const auto number = static_cast<float>(value);
     if (!(number > 0) || !std::isfinite(number)) {
       spec_.FailIn(kPriorBoxParam, field, Join(field, " is ", value, "; it must be above 0"));

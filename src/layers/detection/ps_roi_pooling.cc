@@ -7,26 +7,31 @@ namespace {
 constexpr char kPsRoiPoolingParam[] = "psroi_pooling_param";
 constexpr float kMinLength = 0.1f;  // least length of a region's side, in pixels
 
-// The cells of regions, whose corners are rounded before they are scaled.
+// Divides regions into side x side cells. The corners are rounded before they are scaled, unlike in
+// ROIPooling.
 struct ScaledCells {
   const float* regions;
   LabelRule rule;
   float scale;
   int64_t height, width, side;
 
+  // Returns the image of a region; a negative code if its number is invalid.
   HD int64_t Image(int64_t region) const { return rule.Read(regions[region * kRegionNumbers]); }
 
+  // Returns the pixels of one cell of a region.
   HD RegionCell operator()(int64_t region, int64_t row, int64_t column) const {
     const float* const r = regions + region * kRegionNumbers;
     RegionCell cell;
-    Span(r[1], r[3], column, width, &cell.left, &cell.right);
-    Span(r[2], r[4], row, height, &cell.top, &cell.bottom);
+    FindPixels(r[1], r[3], column, width, &cell.left, &cell.right);
+    FindPixels(r[2], r[4], row, height, &cell.top, &cell.bottom);
     return cell;
   }
 
  private:
-  HD void Span(float first, float last, int64_t i, int64_t size, int64_t* begin,
-               int64_t* end) const {
+  // Sets [*begin, *end) to the pixels of cell i along one axis of length `size`, for a region from
+  // `first` to `last`.
+  HD void FindPixels(float first, float last, int64_t i, int64_t size, int64_t* begin,
+                     int64_t* end) const {
     const float start = BoundedCoordinate(roundf(first) * scale);
     const float stop = BoundedCoordinate((roundf(last) + 1) * scale);
     const float length = fmaxf(stop - start, kMinLength) / static_cast<float>(side);
@@ -35,8 +40,8 @@ struct ScaledCells {
   }
 };
 
-// Computes one cell: for each output channel, the mean of the input channel that belongs to the
-// cell.
+// Computes one cell per row: for each output channel, the mean over the cell of the input channel
+// that belongs to it. An empty cell is 0, and a bad image number gives NaN.
 struct MeanOfCell {
   ScaledCells cells;
   const float* x;
@@ -63,7 +68,8 @@ struct MeanOfCell {
   }
 };
 
-// Distributes the gradients of all cells to their pixels, for some output channels.
+// Adds dy / area of each cell to the gradients of its pixels, for the output channels [begin, end).
+// Cells may share pixels, so one thread adds all cells of a channel.
 struct AddToPixels {
   ScaledCells cells;
   const float* dy;
@@ -87,6 +93,8 @@ struct AddToPixels {
   }
 };
 
+// Position-sensitive RoI pooling, as in R-FCN (arXiv:1605.06409): each cell of a region averages
+// its own group of channels.
 class PsRoiPooling final : public Layer {
  public:
   explicit PsRoiPooling(const LayerSpec& spec) : spec_(spec) {}
@@ -138,6 +146,7 @@ class PsRoiPooling final : public Layer {
   }
 
  private:
+  // Returns the value of a required field. Throws kConfig if it is missing or below 1.
   int64_t ReadSize(const char* field, bool given, int32_t value, const char* meaning) const {
     if (!given) spec_.Fail(Join(field, " is not given; it is ", meaning));
     if (value >= 1) return value;
@@ -150,6 +159,7 @@ class PsRoiPooling final : public Layer {
         kPsRoiPoolingParam, "group_size",
         Join("group_size is ", cells_.side, "; at most 65536 cells per side are ", "allowed"));
   }
+  // Returns the cells of the regions of this pass.
   ScaledCells CellsOf(const RunContext& run) const {
     ScaledCells cells = cells_;
     cells.regions = run.Input(1).f32();

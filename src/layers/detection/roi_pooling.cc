@@ -8,27 +8,30 @@ namespace {
 
 constexpr char kRoiPoolingParam[] = "roi_pooling_param";
 
-// The cells of regions, whose corners are rounded to whole pixels.
+// Divides regions into rows x columns cells. The scaled corners are rounded to whole pixels.
 struct RoundedCells {
   const float* regions;
   LabelRule rule;
   float scale;
   int64_t height, width, rows, columns;
 
+  // Returns the image of a region; a negative code if its number is invalid.
   HD int64_t Image(int64_t region) const { return rule.Read(regions[region * kRegionNumbers]); }
 
+  // Returns the pixels of one cell of a region.
   HD RegionCell operator()(int64_t region, int64_t row, int64_t column) const {
     const float* const r = regions + region * kRegionNumbers;
     RegionCell cell;
-    Span(r[1], r[3], column, columns, width, &cell.left, &cell.right);
-    Span(r[2], r[4], row, rows, height, &cell.top, &cell.bottom);
+    FindPixels(r[1], r[3], column, columns, width, &cell.left, &cell.right);
+    FindPixels(r[2], r[4], row, rows, height, &cell.top, &cell.bottom);
     return cell;
   }
 
  private:
-  // Finds part `i` of `parts` of the pixels from `first` to `last`, both included.
-  HD void Span(float first, float last, int64_t i, int64_t parts, int64_t size, int64_t* begin,
-               int64_t* end) const {
+  // Sets [*begin, *end) to part `i` of `parts` of the pixels from `first` to `last`, both included,
+  // limited to an image of length `size`.
+  HD void FindPixels(float first, float last, int64_t i, int64_t parts, int64_t size,
+                     int64_t* begin, int64_t* end) const {
     const float start = BoundedCoordinate(roundf(first * scale));
     const float stop = BoundedCoordinate(roundf(last * scale));
     const float length = fmaxf(stop - start + 1, 1.0f) / static_cast<float>(parts);
@@ -37,7 +40,8 @@ struct RoundedCells {
   }
 };
 
-// Computes one cell: the greatest value of each channel, and its index h * W + w (-1: none).
+// Computes one cell per row: the greatest value of each channel, and its index h * W + w (-1:
+// none). An empty cell is 0, and a bad image number gives NaN.
 struct PoolCell {
   RoundedCells cells;
   const float* x;
@@ -72,7 +76,8 @@ struct PoolCell {
   }
 };
 
-// Adds the gradients of all cells to their greatest values, for some channels.
+// Adds the gradient of each cell to its greatest value, for the channels [begin, end). Cells may
+// share pixels, so one thread adds all cells of a channel.
 struct AddToWinners {
   RoundedCells cells;
   const float* dy;
@@ -94,6 +99,7 @@ struct AddToWinners {
   }
 };
 
+// RoI max pooling, as in Fast R-CNN (arXiv:1504.08083).
 class RoiPooling final : public Layer {
  public:
   explicit RoiPooling(const LayerSpec& spec) : spec_(spec) {}
@@ -135,16 +141,20 @@ class RoiPooling final : public Layer {
   }
 
  private:
+  // Returns the value of a field. Throws kConfig if it is 0 or beyond 31 bits.
   int64_t ReadSize(const char* field, uint32_t value) const {
     if (value >= 1 && value <= INT32_MAX) return value;
     spec_.FailIn(kRoiPoolingParam, field,
                  Join(field, " is ", value, "; it must be at least 1 and below 2^31, e.g. 7"));
   }
+  // Returns the cells of the regions of this pass.
   RoundedCells CellsOf(const RunContext& run) const {
     RoundedCells cells = cells_;
     cells.regions = run.Input(1).f32();
     return cells;
   }
+  // Returns the workspace: the index of each cell's greatest value. Empty in a net without
+  // backward.
   static int32_t* Places(const RunContext& run) {
     return reinterpret_cast<int32_t*>(run.Workspace().data());
   }

@@ -35,15 +35,18 @@ struct HitRow {
   }
 };
 
+// Returns 1 for a hit, else 0: a term of the number of hits.
 struct Hits {
   const float* hit;
   HD float operator()(int64_t i) const { return hit[i] > 0 ? 1.0f : 0.0f; }
 };
+// Returns 1 for a label that counts, else 0: a term of the number of valid labels.
 struct Valid {
   const float* hit;
   HD float operator()(int64_t i) const { return hit[i] >= 0 ? 1.0f : 0.0f; }
 };
 
+// Computes hits / valid labels, or 0 if there is no valid label.
 struct Divide {
   const float* sums;  // number of hits, number of valid rows
   float* out;
@@ -66,6 +69,8 @@ struct ClassRow {
   }
 };
 
+// The share of labels among the top_k scores of their rows. A tie counts against the label. Labels
+// that are ignore_label or invalid do not count.
 class Accuracy final : public Layer {
  public:
   explicit Accuracy(const LayerSpec& spec) : spec_(spec) {}

@@ -35,11 +35,14 @@ struct PairRow {
   }
 };
 
+// Returns the loss of pair i, for the sum.
 struct LossOf {
   const float* loss;
   HD float operator()(int64_t i) const { return loss[i]; }
 };
 
+// Computes one row of an input's gradient: +-(a - b) / N times 1 for a pair of the same class; else
+// times -(margin - d) / d within the margin and 0 outside it (legacy: -1 and 0).
 struct PairGradientRow {
   const float *a, *b, *alike, *square, *weight;
   float* to;
@@ -60,6 +63,10 @@ struct PairGradientRow {
   }
 };
 
+// loss = sum (y d^2 + (1 - y) max(margin - d, 0)^2) / (2 N) over N pairs, where d is the distance
+// of the two features and y = 1 for a pair of the same class. legacy_version: max(margin - d^2, 0).
+// Source: Hadsell, Chopra and LeCun, "Dimensionality reduction by learning an invariant mapping",
+// CVPR 2006.
 class ContrastiveLoss final : public Layer {
  public:
   explicit ContrastiveLoss(const LayerSpec& spec) : spec_(spec) {

@@ -4,17 +4,20 @@
 namespace trainer {
 namespace {
 
+// Returns term i of the sum, (a_i - b_i)^2.
 struct SquaredDifference {
   const float *a, *b;
   HD float operator()(int64_t i) const { return (a[i] - b[i]) * (a[i] - b[i]); }
 };
 
+// Returns the gradient of x: the loss weight times (x - y) / N, with scale = 1 / N.
 struct Difference {
   const float* weight;
   float scale;
   HD float operator()(float x, float y) const { return *weight * scale * (x - y); }
 };
 
+// loss = sum (a - b)^2 / (2 N) over two inputs of one shape (N, ...); both may get a gradient.
 class EuclideanLoss final : public Layer {
  public:
   explicit EuclideanLoss(const LayerSpec& spec) : spec_(spec) {}

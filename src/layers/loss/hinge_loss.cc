@@ -25,6 +25,8 @@ struct HingeRow {
   }
 };
 
+// Computes one row of dx: -d_j (L1) or -2 d_j (1 - d_j x_j) (L2) within the margin, else 0, times
+// the loss weight / N.
 struct HingeGradientRow {
   const float *x, *label, *weight;
   float* dx;
@@ -46,6 +48,8 @@ struct HingeGradientRow {
   }
 };
 
+// loss = sum_j max(0, 1 - d_j x_j)^p / N with d_j = 1 for the label's class, else -1; p is 1 for
+// norm L1 and 2 for L2.
 class HingeLoss final : public ItemLoss {
  public:
   explicit HingeLoss(const LayerSpec& spec)

@@ -15,7 +15,8 @@ namespace {
 constexpr char kInfogainLossParam[] = "infogain_loss_param";
 constexpr float kInfogainLossLeast = 1e-20f;  // Caffe's lower bound of a probability
 
-// Computes one row: p = softmax(x), and the loss -sum_l gain[label][l] * log p_l.
+// Computes one row: p = softmax(x), and the loss -sum_l gain[label][l] * log p_l. An ignored or bad
+// label gets its mark as the loss.
 struct InfogainLossRow {
   const float *x, *label, *gain;
   float *prob, *loss;
@@ -62,6 +63,8 @@ struct InfogainGradientRow {
   }
 };
 
+// Cross entropy of softmax(x) with the label's row of a matrix H: loss = -sum_l H[label][l] log p_l
+// / normalizer. H is the third bottom or a file. With the identity it is SoftmaxWithLoss.
 class InfogainLoss final : public Layer {
  public:
   explicit InfogainLoss(const LayerSpec& spec)
@@ -141,6 +144,7 @@ class InfogainLoss final : public Layer {
   }
 
  private:
+  // Reads the matrix from a file. Throws kData unless it holds a BlobProto message.
   void ReadMatrix(const std::string& path) {
     constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
     source_ = path;
@@ -154,6 +158,8 @@ class InfogainLoss final : public Layer {
     matrix_.assign(blob.values.begin(), blob.values.end());
   }
 
+  // Throws kConfig unless the matrix has classes x classes numbers; as a bottom, in row-major
+  // order.
   void CheckMatrix(const SetupContext& ctx) const {
     const int64_t k = rows_.length;
     const bool given = ctx.NumInputs() > 2;
@@ -166,6 +172,7 @@ class InfogainLoss final : public Layer {
     spec_.FailIn(kInfogainLossParam, "source", message);
   }
 
+  // The parts of the workspace, and H. `prob` is the second top if there is one.
   struct Buffers {
     LossAccumulators* head;
     float *loss, *prob;

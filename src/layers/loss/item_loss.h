@@ -6,7 +6,9 @@
 
 namespace trainer {
 
-// A loss over scores (N, C) and N labels: the mean of one number per item.
+// Base class of a loss over scores (N, C) and N labels: the mean over the items of the losses that
+// LossOfItems computes. A derived class also computes the gradient. Labels are checked in every
+// pass.
 class ItemLoss : public Layer {
  public:
   explicit ItemLoss(const LayerSpec& spec) : spec_(spec), total_(1) {}

@@ -5,6 +5,7 @@ namespace {
 
 using Mode = caffe::LossParameter;
 
+// Returns the loss of row i, or 0 for a mark.
 struct RowLoss {
   const float* loss;
   HD float operator()(int64_t i) const {
@@ -12,17 +13,20 @@ struct RowLoss {
   }
 };
 
+// Returns 1 for an ignored row, else 0: a term of their number.
 struct IsIgnored {
   const float* loss;
   HD float operator()(int64_t i) const { return loss[i] == kIgnoredRow ? 1.0f : 0.0f; }
 };
 
+// Returns the weight of row i, for the sum.
 struct RowWeight {
   const float* weight;
   HD float operator()(int64_t i) const { return weight[i]; }
 };
 
-// Computes the divisor and the quotient, in one thread. All counts are sums over all replicas.
+// Computes the normalizer and the loss, in one thread. All counts are sums over all replicas, and
+// the normalizer is their share per replica: see LossNormalizer.
 struct DivideTotal {
   LossAccumulators* head;
   float* out;
@@ -63,7 +67,7 @@ LossNormalizer::LossNormalizer(const LayerSpec& spec, Mode::NormalizationMode st
 }
 
 // Returns the divisor if it does not depend on the labels, else 0.
-float LossNormalizer::Fixed(float replicas) const {
+float LossNormalizer::FixedDivisor(float replicas) const {
   if (mode_ == Mode::FULL) return static_cast<float>(rows_) * replicas;
   if (mode_ == Mode::BATCH_SIZE) return static_cast<float>(outer_) * replicas;
   return mode_ == Mode::NONE ? 1.0f : 0.0f;
@@ -91,7 +95,7 @@ void LossNormalizer::BeginPass(int pass, int passes) {
 
 // Replaces the divisor of the gradients by the mean count of the passes so far. The sum of all
 // passes' gradients is later divided by the number of passes, so it becomes the mean over labels.
-void LossNormalizer::AddPass(const Device& device, bool weighted, LossAccumulators* head) {
+void LossNormalizer::AddPassCount(const Device& device, bool weighted, LossAccumulators* head) {
   LossAccumulators host;
   device.CopyToHost(&host, head, sizeof(host));
   const auto replicas = static_cast<double>(replicas_.count);
@@ -110,12 +114,12 @@ void LossNormalizer::Forward(const Device& device, const float* loss, LossAccumu
   const bool weighted = weight != nullptr;
   if (weighted) ReduceSum(device, rows_, RowWeight{weight}, 1, &head->weight);
   const auto replicas = static_cast<float>(replicas_.count);
-  const float fixed = Fixed(replicas);
+  const float fixed = FixedDivisor(replicas);
   const bool counts_differ = fixed == 0 && (has_ignore_ || weighted);
   if (counts_differ && replicas_.count > 1) SumCounts(device, weighted, head);
   ForEach(device, 1,
           DivideTotal{head, out, fixed, static_cast<float>(rows_) * replicas, weighted, replicas});
-  if (passes_ > 1) AddPass(device, weighted, head);
+  if (passes_ > 1) AddPassCount(device, weighted, head);
 }
 
 }  // namespace trainer

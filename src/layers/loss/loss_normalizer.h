@@ -40,8 +40,10 @@ class LossNormalizer final : public LabelCount {
   explicit LossNormalizer(int64_t rows)
       : mode_(caffe::LossParameter::FULL), has_ignore_(false), rows_(rows), outer_(rows) {}
 
+  // Sets the replicas over which VALID counts; without this call, this replica alone.
   void Use(const AllReduceFn& replicas) { replicas_ = replicas; }
 
+  // Sets the number of rows of the loss, and the divisor of BATCH_SIZE (`outer`). Called in Setup.
   void Plan(int64_t rows, int64_t outer) {
     rows_ = rows;
     outer_ = outer;
@@ -54,12 +56,13 @@ class LossNormalizer final : public LabelCount {
 
   bool Varies() const override;
   void BeginPass(int pass, int passes) override;
+  // Returns the labels of the passes before the last one divided by the labels up to it.
   float ScaleOfEarlier() const override { return scale_of_earlier_; }
 
  private:
-  float Fixed(float replicas) const;
+  float FixedDivisor(float replicas) const;
   void SumCounts(const Device& device, bool weighted, LossAccumulators* head) const;
-  void AddPass(const Device& device, bool weighted, LossAccumulators* head);
+  void AddPassCount(const Device& device, bool weighted, LossAccumulators* head);
 
   caffe::LossParameter::NormalizationMode mode_;
   bool has_ignore_, has_weights_ = false;

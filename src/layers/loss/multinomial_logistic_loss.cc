@@ -6,6 +6,7 @@ namespace {
 
 constexpr float kMultinomialLogisticLossLeast = 1e-20f;  // Caffe's lower bound of a probability
 
+// Computes the loss of item i, -log p[label] with p at least 1e-20.
 struct NegativeLog {
   const float *p, *label;
   float* loss;
@@ -22,6 +23,7 @@ struct NegativeLog {
   }
 };
 
+// Returns the gradient of element i: -weight / (N p) at the label's class, else 0.
 struct NegativeLogGradient {
   const float *p, *label, *weight;
   LabelRule rule;
@@ -34,6 +36,7 @@ struct NegativeLogGradient {
   }
 };
 
+// loss = -sum log p[label] / N for probabilities p, which a Softmax usually computes.
 class MultinomialLogisticLoss final : public ItemLoss {
  public:
   using ItemLoss::ItemLoss;

@@ -5,8 +5,9 @@
 namespace trainer {
 namespace {
 
+// Which targets do not count: the ones whose integer part is ignore_label.
 struct Targets {
-  bool has_ignore;
+  bool has_ignore;  // false: all targets count
   float ignore;
   HD bool Skips(float t) const { return has_ignore && truncf(t) == ignore; }
 };
@@ -24,6 +25,7 @@ struct CrossEntropy {
   }
 };
 
+// Returns dx = (s(x) - t) * weight / normalizer, or 0 for a target that does not count.
 struct CrossEntropyGradient {
   const float *weight, *normalizer;
   Targets targets;
@@ -32,6 +34,8 @@ struct CrossEntropyGradient {
   }
 };
 
+// loss = -sum (t log s(x) + (1 - t) log(1 - s(x))) / normalizer, with s the logistic function and a
+// target t from 0 to 1 for each score.
 class SigmoidCrossEntropyLoss final : public Layer {
  public:
   explicit SigmoidCrossEntropyLoss(const LayerSpec& spec)

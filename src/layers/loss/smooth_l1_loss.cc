@@ -13,16 +13,19 @@ struct SmoothL1 {
   const float *a, *b, *inside, *outside;
   float square;  // sigma^2
 
+  // Returns in_i * (a_i - b_i), the argument of f.
   HD float Difference(int64_t i) const {
     return (a[i] - b[i]) * (inside == nullptr ? 1.0f : inside[i]);
   }
   HD float Outside(int64_t i) const { return outside == nullptr ? 1.0f : outside[i]; }
 
+  // Returns term i of the loss, out_i * f(d).
   HD float operator()(int64_t i) const {
     const float d = Difference(i), size = fabsf(d);
     const float loss = size < 1 / square ? 0.5f * square * d * d : size - 0.5f / square;
     return loss * Outside(i);
   }
+  // Returns the derivative of that term by a_i.
   HD float Slope(int64_t i) const {
     const float d = Difference(i);
     const float sign = d > 0 ? 1.0f : d < 0 ? -1.0f : d;  // keeps NaN
@@ -31,6 +34,7 @@ struct SmoothL1 {
   }
 };
 
+// Writes element i of an input's gradient.
 struct WriteSlope {
   SmoothL1 loss;
   const float* weight;
@@ -39,6 +43,9 @@ struct WriteSlope {
   HD void operator()(int64_t i) const { to[i] = *weight * scale * loss.Slope(i); }
 };
 
+// loss = sum out * f(in * (a - b)) / N, with f(d) = (sigma d)^2 / 2 for |d| < 1 / sigma^2, else |d|
+// - 1 / (2 sigma^2). The weights `in` and `out` are optional bottoms. Source: Girshick, "Fast
+// R-CNN", arXiv:1504.08083.
 class SmoothL1Loss final : public Layer {
  public:
   explicit SmoothL1Loss(const LayerSpec& spec) : spec_(spec) {}
@@ -77,6 +84,7 @@ class SmoothL1Loss final : public Layer {
   }
 
  private:
+  // Returns the terms of the loss over this pass's inputs.
   SmoothL1 LossOf(const RunContext& run) const {
     const auto weight = [&](int i) { return run.NumInputs() > i ? run.Input(i).f32() : nullptr; };
     return {run.Input(0).f32(), run.Input(1).f32(), weight(2), weight(3), square_};

@@ -13,13 +13,15 @@ namespace trainer {
 // classes.
 struct SmoothShare {
   float smoothing;
+  // Returns (1 - smoothing) * t + smoothing / K for K classes, the length of the row.
   template <class Row>
   HD float Of(const Row& row, float t) const {
     return (1 - smoothing) * t + smoothing / static_cast<float>(row.length);
   }
 };
 
-// Computes one row: probabilities, and the loss -sum_c t_c log p_c.
+// Computes one row: probabilities p, and the loss -sum_c t_c log p_c for smoothed shares t. Caffe's
+// lower bound of a probability limits the loss to `most` times the sum of the shares.
 struct ShareLossRow {
   const float *x, *share;
   float *prob, *loss;

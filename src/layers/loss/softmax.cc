@@ -3,6 +3,7 @@
 namespace trainer {
 namespace {
 
+// y_i = exp(x_i) / sum_j exp(x_j) along `axis`, by the device's SoftmaxPrimitive.
 class Softmax final : public Layer {
  public:
   explicit Softmax(const LayerSpec& spec) : spec_(spec) {}

@@ -21,6 +21,7 @@ struct Target {
   float smoothing;
 
   HD float Weight(int64_t c) const { return weight == nullptr ? 1.0f : weight[c]; }
+  // Returns the target of class c; `spread` is smoothing / K for K classes.
   HD float At(int64_t c, int64_t label, float spread) const {
     return Weight(c) * (c == label ? spread + 1 - smoothing : spread);
   }
@@ -33,8 +34,9 @@ struct Target {
   }
 };
 
-// Computes one row: probabilities, and the loss -sum_c target_c log p_c. For one label without
-// weights, the loss is log(sum_j exp(x_j)) - x_label.
+// Computes one row: probabilities, and the loss -sum_c target_c log p_c, at most kMaxLoss times the
+// sum of the targets. For one label without weights, the loss is log(sum_j exp(x_j)) - x_label. An
+// ignored or bad label gets its mark as the loss.
 struct LossRow {
   const float *x, *label;
   float *prob, *loss, *row_weight;  // row_weight is null without class weights
@@ -91,6 +93,9 @@ struct LossGradientRow {
   }
 };
 
+// Cross entropy of softmax(x) with class labels, loss = -sum log p[label] / normalizer, with
+// optional class weights and label smoothing. If bottom 1 has the shape of the scores, it holds a
+// share for each class instead, as mixup makes them: see soft_label_rows.h.
 class SoftmaxWithLoss final : public Layer {
  public:
   explicit SoftmaxWithLoss(const LayerSpec& spec)
@@ -122,7 +127,7 @@ class SoftmaxWithLoss final : public Layer {
     rows_ = AxisRows(scores, axis);
     shares_ = rows_.length > 1 && ctx.Input(1) == scores;
     if (shares_) {
-      CheckShares();
+      RefuseLabelFields();
     } else {
       order_ = RequireLabels(ctx, spec_, axis);
     }
@@ -190,8 +195,8 @@ class SoftmaxWithLoss final : public Layer {
   }
 
  private:
-  // Refuses fields that apply to labels only.
-  void CheckShares() const {
+  // Throws kConfig for ignore_label and class_weight, which need labels, if bottom 1 holds shares.
+  void RefuseLabelFields() const {
     const caffe::LossParameter& loss = spec_.proto().loss_param();
     const char* const field = loss.has_ignore_label() ? "ignore_label" : "class_weight";
     if (!loss.has_ignore_label() && weights_.empty()) return;
@@ -201,7 +206,8 @@ class SoftmaxWithLoss final : public Layer {
              " works with class labels, but here bottom 1 has one share per score; remove it"));
   }
 
-  // `weights` and `row_weights` are null without class weights.
+  // The parts of the workspace, and the class weights. `weights` and `row_weights` are null without
+  // class weights; `prob` is the second top if there is one.
   struct Buffers {
     LossAccumulators* head;
     float* loss;

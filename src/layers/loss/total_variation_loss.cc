@@ -22,6 +22,8 @@ struct Places {
   HD float Right(int64_t i) const { return Column(i) + 1 < width ? x[i + channels] - x[i] : 0.0f; }
 };
 
+// Returns term i of the sum, (d^2 + r^2)^(power / 2), for the differences d and r to the values
+// below and to the right.
 struct VariationTerm {
   Places places;
   float half_power;
@@ -57,6 +59,8 @@ struct TermGradient {
   }
 };
 
+// loss = sum (d^2 + r^2)^(power / 2) / N over the differences of neighbouring pixels, which makes
+// images smooth. Source: Mahendran and Vedaldi, arXiv:1412.0035.
 class TotalVariationLoss final : public Layer {
  public:
   explicit TotalVariationLoss(const LayerSpec& spec) : spec_(spec) {

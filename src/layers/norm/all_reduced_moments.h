@@ -11,6 +11,7 @@ namespace trainer {
 // Used by one thread. The host computes the sums, so a device's numbers are copied there and back.
 class AllReducedMoments {
  public:
+  // Sets the replicas; without this call, the moments are this replica's own.
   void Use(const AllReduceFn& replicas) { replicas_ = replicas; }
   // Sets the number of channels. Call it before the first pass; the calls below allocate nothing.
   void Plan(int64_t channels) { host_.resize(3 * static_cast<size_t>(channels)); }

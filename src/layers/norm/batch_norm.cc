@@ -8,13 +8,17 @@
 namespace trainer {
 namespace {
 
-// Whether `next` sums two inputs without coefficients.
+// Returns true if `next` is an Eltwise that sums two inputs without coefficients.
 bool IsPlainSum(const LayerSpec& next) {
   const caffe::EltwiseParameter& param = next.proto().eltwise_param();
   return param.operation() == caffe::EltwiseParameter::SUM && param.coeff_size() == 0 &&
          next.proto().bottom_size() == 2;
 }
 
+// y = (x - mean) / sqrt(variance + eps) per channel, with the moments of the batch in training and
+// the stored averages in testing (or as use_global_stats says). With scale_bias, as in NVIDIA
+// Caffe, y * scale + bias. Sources: Ioffe and Szegedy, arXiv:1502.03167; `synchronized`, the
+// moments over all ranks: PyTorch's SyncBatchNorm.
 class BatchNorm final : public Layer {
  public:
   explicit BatchNorm(const LayerSpec& spec) : spec_(spec) {
@@ -74,15 +78,17 @@ class BatchNorm final : public Layer {
 
   void Prepare(PrepareContext& ctx) override {
     norm_ = ctx.device().NewBatchNorm(desc_);
-    if (IsSynchronized()) JoinBackward(ctx.device());
+    if (IsSynchronized()) AverageBackwardMeans(ctx.device());
     ctx.Workspace(norm_->WorkspaceBytes());
     ctx.Scratch(norm_->ScratchBytes());
   }
 
+  // Accepts, in this order and each at most once, a Scale with one factor per channel, an Eltwise
+  // sum of two inputs, and a ReLU of slope 0, if the device has a kernel for them.
   bool Fuse(std::span<const LayerSpec* const> next, const Device& device) override {
     Fused fused;
     for (size_t k = 0; k < next.size(); ++k) {
-      if (!Add(*next[k], static_cast<int>(k), fused)) return false;
+      if (!AddFused(*next[k], static_cast<int>(k), fused)) return false;
     }
     BatchNormDesc desc = desc_;
     desc.other = fused.sum;
@@ -108,6 +114,7 @@ class BatchNorm final : public Layer {
   }
 
   bool Recomputes() const override { return true; }
+  // Uses the moments of the last Forward again, so the stored averages move once per pass.
   void Recompute(const RunContext& run) override {
     norm_->Recompute(Tensors(run), norm_->StatsIn(run.Workspace()));
   }
@@ -128,6 +135,8 @@ class BatchNorm final : public Layer {
   }
 
  private:
+  // Throws kConfig for a learning rate of the statistics, a negative eps, and a
+  // moving_average_fraction outside [0, 1].
   void CheckFields() const {
     const caffe::BatchNormParameter& param = spec_.proto().batch_norm_param();
     for (int i = 0; i < std::min(3, spec_.proto().param_size()); ++i) {
@@ -156,8 +165,9 @@ class BatchNorm final : public Layer {
     bool sum = false, relu = false;
   };
 
-  // Whether layer number k may follow the layers in `fused`. If so, adds it to them.
-  bool Add(const LayerSpec& next, int k, Fused& fused) const {
+  // Adds layer number k to `fused`. Returns false if it may not follow the layers there; `fused` is
+  // then not valid.
+  bool AddFused(const LayerSpec& next, int k, Fused& fused) const {
     if (fused.relu) return false;
     if (next.type() == "Scale" && k == 0 && !learned_) {
       const caffe::ScaleParameter& param = next.proto().scale_param();
@@ -168,19 +178,21 @@ class BatchNorm final : public Layer {
     return fused.relu = IsPlainRelu(next);
   }
 
-  // Whether the moments are computed over the batches of all replicas.
+  // Returns true if the moments are computed over the batches of all replicas.
   bool IsSynchronized() const {
     return spec_.proto().batch_norm_param().synchronized() && !stored_;
   }
+  // Returns true if they are and there is more than one replica.
   bool IsJoined() const { return IsSynchronized() && replica_moments_.count() > 1; }
 
-  void JoinBackward(const Device& device) {
+  // Makes Backward average the gradients' channel means over the replicas, as the moments were.
+  void AverageBackwardMeans(const Device& device) {
     norm_->SetStatsAllReduce([this, &device](float* means, int64_t count) {
       if (IsJoined()) replica_moments_.Mean(device, means, count);
     });
   }
 
-  // Whether y is more than the normalised input, so that Backward needs the input.
+  // Returns true if y is more than the normalised input, so that Backward needs the input.
   bool KeepsInput() const { return learned_ || fused_.scale >= 0 || fused_.sum || fused_.relu; }
 
   // Returns the context with the learned scale and shift and their gradients: this layer's, or a
@@ -188,8 +200,10 @@ class BatchNorm final : public Layer {
   const RunContext& AffineOwner(const RunContext& run) const {
     return fused_.scale >= 0 ? run.Epilogue(fused_.scale) : run;
   }
+  // Returns the number of the scale among the parameters of AffineOwner; the shift follows it.
   int FirstAffine() const { return fused_.scale >= 0 ? 0 : 3; }
 
+  // Returns the tensors of a forward pass, including the ones of fused layers.
   BatchNormTensors Tensors(const RunContext& run) const {
     const RunContext& owner = AffineOwner(run);
     return {.x = run.Input(0),
@@ -199,6 +213,8 @@ class BatchNorm final : public Layer {
             .y = run.Output(0)};
   }
 
+  // Adds the batch's moments to the running averages, with the unbiased variance n / (n - 1), as
+  // Caffe and PyTorch do.
   void UpdateStored(const RunContext& run, const float* mean, const float* variance) const {
     const float keep = spec_.proto().batch_norm_param().moving_average_fraction();
     const int64_t count = IsJoined() ? pixels_ * replica_moments_.count() : pixels_;

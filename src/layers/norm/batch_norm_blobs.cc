@@ -16,6 +16,7 @@ class Blobs {
   BlobData Read(int i) const {
     return ReadBlob(layer_.blobs(i), {file_}, BlobName(layer_.name(), i));
   }
+  // Replaces or appends blob i: `values` in the shape of `like`.
   void Write(int i, const BlobData& like, const std::vector<float>& values) {
     while (layer_.blobs_size() <= i) layer_.add_blobs();
     caffe::BlobProto blob;
@@ -24,7 +25,7 @@ class Blobs {
   }
   // Converts an old order, (scale, bias, mean, variance, factor), to the current one. Only the
   // factor is a single number.
-  void Order() {
+  void MoveStatisticsFirst() {
     if (Read(2).values.size() == 1 || Read(4).values.size() != 1) return;
     auto& blobs = *layer_.mutable_blobs();
     blobs.SwapElements(0, 2);
@@ -75,7 +76,7 @@ bool AdaptBatchNormBlobs(const LayerSpec& spec, const caffe::LayerParameter& sto
   if (!learned || (count != 3 && count != 5)) return false;
   *adapted = stored;
   Blobs blobs(*adapted, file);
-  if (count == 5) blobs.Order();
+  if (count == 5) blobs.MoveStatisticsFirst();
   blobs.DivideByFactor();
   if (count == 3) blobs.AddScaleAndBias();
   return true;

@@ -10,18 +10,20 @@
 
 namespace trainer {
 
-// Whether a BatchNorm learns scale and bias, the form of NVIDIA Caffe with 5 blobs: because of
-// scale_bias, or because one of the two has a filler.
+// Returns true if a BatchNorm learns scale and bias, the form of NVIDIA Caffe with 5 blobs: because
+// of scale_bias, or because one of the two has a filler.
 inline bool LearnsScaleAndBias(const caffe::BatchNormParameter& param) {
   return param.scale_bias() || param.has_scale_filler() || param.has_bias_filler();
 }
 
-// See Layer::AdaptBlobs.
+// Implements Layer::AdaptBlobs. For a BatchNorm that learns scale and bias, brings 3 or 5 stored
+// blobs into the order (mean, variance, 1, scale, bias) with averages instead of sums. Throws kData
+// if the file has 5 blobs and the layer learns no scale and bias.
 bool AdaptBatchNormBlobs(const LayerSpec& spec, const caffe::LayerParameter& stored,
                          const std::string& file, caffe::LayerParameter* adapted);
 
-// The stored sums, and that of their weights, forget the past by `keep` per batch; the variance is
-// made unbiased.
+// Adds the batch's moments of channel c to the stored sums: the sums, and the sum of their weights
+// (`factor`), are first multiplied by `keep`; `unbias` makes the variance unbiased. Caffe's form.
 struct UpdateSums {
   float *mean_sum, *variance_sum, *factor;
   const float *mean, *variance;
@@ -44,7 +46,8 @@ struct StoredMoments {
   }
 };
 
-// Moves the stored averages towards the batch's; the first batch replaces them.
+// Moves the stored averages of channel c towards the batch's, past * keep + new * (1 - keep); the
+// first batch (`factor` is 0) replaces them. The form with scale and bias.
 struct UpdateAverages {
   float *mean_stored, *variance_stored;
   const float *factor, *mean, *variance;
@@ -55,6 +58,7 @@ struct UpdateAverages {
     variance_stored[c] = variance_stored[c] * past + variance[c] * unbias * (1 - past);
   }
 };
+// Marks the averages as set; UpdateAverages of all channels must be enqueued before.
 struct SetToOne {
   float* factor;
   HD void operator()(int64_t) const { *factor = 1; }

@@ -4,10 +4,13 @@
 namespace trainer {
 namespace {
 
+// Copies a gradient.
 struct SameBias {
   HD float operator()(float dy) const { return dy; }
 };
 
+// y = x + b, where b has some axes of x and is broadcast over the others: a parameter, or a second
+// input.
 class Bias final : public Layer {
  public:
   explicit Bias(const LayerSpec& spec) : spec_(spec) {}

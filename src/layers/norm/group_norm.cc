@@ -8,8 +8,8 @@ namespace {
 
 constexpr char kGroupNormParam[] = "group_norm_param";
 
-// The statistics are arrays (N, C), equal within a group; factor and offset are null if they are
-// not learned.
+// y = (x - mean) * inverse * factor + offset. The statistics are arrays (N, C), equal within a
+// group; factor and offset are per channel, or null if they are not learned.
 template <class T>
 struct Apply {
   const T* x;
@@ -21,7 +21,7 @@ struct Apply {
   }
 };
 
-// Computes dy * z, where z is the standardized x.
+// Returns dy * z, where z is the standardized x: a term of the factor's gradient.
 template <class T>
 struct Along {
   const T *x, *dy;
@@ -31,6 +31,7 @@ struct Along {
   }
 };
 
+// Adds channel c of `sums` (N, C) over the items to the gradient of a parameter (C).
 struct AddOverItems {
   const float* sums;
   int64_t items, channels;
@@ -42,6 +43,7 @@ struct AddOverItems {
   }
 };
 
+// Multiplies the sums (N, C) by the factors of their channels.
 struct TimesFactor {
   float* sums;
   const float* factor;
@@ -62,6 +64,8 @@ struct InputGradient {
   }
 };
 
+// y = (x - mean) / sqrt(variance + eps) * scale + bias over each group of C / groups neighbouring
+// channels of each item. Source: Wu and He, arXiv:1803.08494.
 class GroupNorm final : public Layer {
  public:
   explicit GroupNorm(const LayerSpec& spec) : spec_(spec) {}
@@ -133,6 +137,7 @@ class GroupNorm final : public Layer {
   }
 
  private:
+  // Throws kConfig unless `groups` divides the channels and eps is not negative.
   void CheckFields(int64_t channels) const {
     const caffe::GroupNormParameter& param = spec_.proto().group_norm_param();
     if (param.groups() == 0 || channels % param.groups() != 0) {
@@ -146,10 +151,12 @@ class GroupNorm final : public Layer {
     }
   }
 
+  // Replaces the sums (N, C) of an item's channels by the mean over their group's elements.
   void MeanOverGroups(const RunContext& run, float* sums) const {
     const auto size = static_cast<float>(std::max<int64_t>(1, in_group_ * items_.chunk_rows));
     MapRows(run.device(), stats_ / in_group_, in_group_, MeanOfGroup{sums, 1 / size});
   }
+  // Adds the sums (N, C) over the items to `to` (C), unless it is null.
   void AddParamGradient(const RunContext& run, const float* sums, float* to) const {
     if (to == nullptr) return;
     const int64_t channels = items_.rows.length;

@@ -95,6 +95,8 @@ struct AddParamGradients {
   }
 };
 
+// y = (x - mean) / sqrt(variance + eps) * scale + bias over the axes from `axis` on, which form a
+// row; scale and bias are per element of a row. Source: Ba, Kiros and Hinton, arXiv:1607.06450.
 class LayerNorm final : public Layer {
  public:
   explicit LayerNorm(const LayerSpec& spec) : spec_(spec) {}

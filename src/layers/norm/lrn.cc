@@ -4,6 +4,8 @@
 namespace trainer {
 namespace {
 
+// y = x * (k + alpha / n * sum x'^2)^-beta over the n neighbours x' of each value, across channels
+// or within a channel, by the device's LrnPrimitive. Source: Krizhevsky et al., NIPS 2012.
 class Lrn final : public Layer {
  public:
   explicit Lrn(const LayerSpec& spec) : spec_(spec) {}

@@ -27,6 +27,7 @@ struct Deviation {
   }
 };
 
+// y = (x - mean) * inverse.
 template <class T>
 struct Standardize {
   const T* x;
@@ -50,6 +51,8 @@ struct StandardizeGradient {
   }
 };
 
+// Mean-variance normalisation: y = (x - mean) / (deviation + eps) per channel of each item, or per
+// item with across_channels; without normalize_variance, y = x - mean. Backward needs the output.
 class Mvn final : public Layer {
  public:
   explicit Mvn(const LayerSpec& spec) : spec_(spec) {}
@@ -80,9 +83,9 @@ class Mvn final : public Layer {
     DispatchDtype(run.Input(0).dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
       const T* x = run.Input(0).As<T>();
-      Mean(run, ValueOf<T>{x}, mean);
+      ComputeMean(run, ValueOf<T>{x}, mean);
       if (scaled_) {
-        Mean(run, SquareAround<T>{x, mean}, inverse);
+        ComputeMean(run, SquareAround<T>{x, mean}, inverse);
         ForEach(run.device(), stats_,
                 Deviation{inverse, second_.At(run.Workspace()), spec_.proto().mvn_param().eps()});
       }
@@ -96,22 +99,24 @@ class Mvn final : public Layer {
       using T = typename decltype(tag)::Type;
       const T* dy = run.GradOutput(0).As<T>();
       T* const dx = run.GradInput(0).As<T>();
-      Mean(run, ValueOf<T>{dy}, mean_dy);
+      ComputeMean(run, ValueOf<T>{dy}, mean_dy);
       if (!scaled_) {
         return ForEachPixel(run.device(), items_, Standardize<T>{dy, mean_dy, nullptr, dx});
       }
       const T* y = run.Output(0).As<T>();
       const float *const inverse = first_.At(run.Workspace()), *const ratio =
                                                                    second_.At(run.Workspace());
-      Mean(run, ProductOf<T>{dy, y}, mean_dyy);
+      ComputeMean(run, ProductOf<T>{dy, y}, mean_dyy);
       ForEachPixel(run.device(), items_,
                    StandardizeGradient<T>{y, dy, inverse, ratio, mean_dy, mean_dyy, dx});
     });
   }
 
  private:
+  // Computes the mean of f over the elements of each channel of each item, or of each whole item
+  // with across_channels, into `mean` (N, C).
   template <class F>
-  void Mean(const RunContext& run, F f, float* mean) const {
+  void ComputeMean(const RunContext& run, F f, float* mean) const {
     SumChunks(run.device(), items_, f, mean);
     const int64_t channels = items_.rows.length;
     const auto pixels = static_cast<float>(std::max<int64_t>(1, items_.chunk_rows));

@@ -22,6 +22,7 @@ struct Vectors {
   }
 };
 
+// Computes one vector: y = x / sqrt(sum x^2 + eps) * scale.
 template <class T>
 struct NormalizeRow {
   const T* x;
@@ -87,6 +88,9 @@ struct AddAll {
   }
 };
 
+// Scales vectors to length 1 and multiplies them by a learned factor, as the Normalize layer of SSD
+// (Liu et al., ParseNet, arXiv:1506.04579): a vector is a whole item, or with across_spatial: false
+// the channels of one pixel.
 class Normalize final : public Layer {
  public:
   explicit Normalize(const LayerSpec& spec) : spec_(spec) {}
@@ -143,6 +147,8 @@ class Normalize final : public Layer {
     return reinterpret_cast<float*>(run.Workspace().data());
   }
 
+  // Adds the gradient of the factor: sums over chunks of pixels per channel, then over the chunks
+  // and, for a shared factor, the channels.
   template <class T>
   void AddScaleGradient(const RunContext& run, const T* x, const T* dy) const {
     auto* const sums = reinterpret_cast<float*>(run.Scratch().data());

@@ -3,6 +3,8 @@
 namespace trainer {
 namespace {
 
+// y = x * s + b, where s has some axes of x and is broadcast over the others: a parameter, or a
+// second input. The bias b is optional and has the shape of s.
 class Scale final : public Layer {
  public:
   explicit Scale(const LayerSpec& spec) : spec_(spec) {}
@@ -47,12 +49,13 @@ class Scale final : public Layer {
   }
 
  private:
+  // Returns s: the parameter or the second input.
   const float* Factor(const RunContext& run) const {
     return small_.learned ? run.Param(0) : run.Input(1).f32();
   }
 
-  // Refuses a bias whose memory order differs from the second bottom's, which happens if that is an
-  // image.
+  // Throws kConfig for a bias whose memory order differs from the second bottom's, which happens if
+  // that has 4 axes: an image is stored as NHWC and a parameter in row-major order.
   void RequireOrder(const SetupContext& ctx) const {
     if (small_.learned || !small_.shape.IsImage() || ctx.Input(0).Count() == 1) return;
     spec_.FailIn("scale_param", "bias_term",

@@ -10,27 +10,31 @@
 namespace trainer {
 namespace {
 
+// Returns 1 / (1 + exp(-x)).
 struct LogisticOf {
   HD float operator()(float x) const { return Logistic(x); }
 };
 
+// Draws 1 with probability `mean`, else 0.
 struct DrawBit {
   HD float operator()(uint32_t word, float mean) const {
     return UniformFloat(word) < mean ? 1.0f : 0.0f;
   }
 };
 
+// Draws a gaussian unit: its mean plus a standard normal number.
 struct AddNoise {
   HD float operator()(float normal, float mean) const { return mean + normal; }
 };
 
-// Gives every draw of a pass its own random numbers.
-PhiloxKey KeyOf(const UnitDraw& draw) {
+// Returns a key that gives every draw of a pass its own random numbers.
+PhiloxKey KeyOfDraw(const UnitDraw& draw) {
   constexpr uint64_t kApart = 0x9E3779B97F4A7C15;
   return {draw.key.seed ^ draw.draw * kApart, draw.key.stream};
 }
 
-// Returns term i of the sum: hidden units first, then visible ones.
+// Returns term i of the free energy of all records: first -log(1 + exp(input)) of each hidden unit,
+// then the term of each visible unit. See MeanFreeEnergy.
 struct FreeEnergyTerm {
   const float *visible, *visible_bias, *inputs;
   int64_t hidden_terms, units;
@@ -76,9 +80,9 @@ void UnitMeans(const Device& device, bool gaussian, float* values, int64_t count
 void DrawUnits(const Device& device, bool gaussian, const UnitDraw& draw, const float* means,
                float* drawn, int64_t count) {
   if (gaussian) {
-    return MapNormal(device, KeyOf(draw), draw.pass, AddNoise{}, means, drawn, count);
+    return MapNormal(device, KeyOfDraw(draw), draw.pass, AddNoise{}, means, drawn, count);
   }
-  MapRandom(device, KeyOf(draw), draw.pass, DrawBit{}, Tensor(drawn, {count}),
+  MapRandom(device, KeyOfDraw(draw), draw.pass, DrawBit{}, Tensor(drawn, {count}),
             ConstTensor(means, {count}));
 }
 

@@ -7,7 +7,8 @@
 namespace trainer {
 namespace {
 
-// Updates the running mean of one hidden unit per row. A mean of exactly 0 was not measured yet.
+// Updates the running mean of one hidden unit per row: decay * past + (1 - decay) * the batch's
+// mean. A mean of exactly 0 was not measured yet, so the batch's replaces it.
 struct MeasureRow {
   const float* means;
   float* kept;
@@ -24,8 +25,9 @@ struct MeasureRow {
   }
 };
 
-// Computes the hidden factors of the gradient: the first rows are for the data, the others for the
-// chains.
+// Computes the factors of dW = hidden^T visible, in place: rows of the data get (cost * (m - t) -
+// p) / N, rows of the chains q / C, all times *scale. `means` holds p; `hidden` holds q in the rows
+// of the chains.
 struct HiddenFactors {
   const float *means, *kept_mean, *scale;
   float* hidden;
@@ -41,6 +43,8 @@ struct HiddenFactors {
   }
 };
 
+// Computes the terms of db, in place: -v / N in the rows of the data, u / C in the rows of the
+// chains, all times *scale.
 struct VisibleFactors {
   const float* scale;
   float* visible;
@@ -51,10 +55,12 @@ struct VisibleFactors {
   }
 };
 
+// Adds the sum over the rows of `values`, of shape (rows, units), to `to` (units).
 void AddRowSums(const Device& device, const float* values, const Shape& shape, float* to) {
   device.AddChannelSums(ChannelSumsDesc::Of(shape, 1), ConstTensor(values, shape), nullptr, to);
 }
 
+// Copies `count` floats on the device.
 void CopyFloats(const Device& device, const float* from, float* to, int64_t count) {
   device.Copy(BlockCopy(sizeof(float), 1, count, 0, 0), from, to);
 }
@@ -97,8 +103,9 @@ float* ContrastiveDivergence::FirstMeans(const RunContext& run) const {
   return options_.persistent ? nullptr : ChainVisible(run);
 }
 
-// Starts from the state of the last pass, or from the visible means that the data gave. Leaves the
-// visible units at the ends of the chains, and the hidden units' means there.
+// Runs the Gibbs steps of all chains. PCD starts from the state of the last pass; CD starts from
+// the visible means that the data gave (FirstMeans). Leaves the visible units u at the ends of the
+// chains in ChainVisible, and the hidden units' means q there in ChainHidden.
 void ContrastiveDivergence::RunChains(const RunContext& run, const BoltzmannWeights& weights,
                                       std::span<std::byte> scratch) const {
   const Device& device = run.device();

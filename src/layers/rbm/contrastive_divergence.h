@@ -24,7 +24,9 @@ class ContrastiveDivergence {
   ContrastiveDivergence(const ChainOptions& options, const BoltzmannUnits& units, int64_t records,
                         ScratchLayout& workspace, ScratchLayout& state);
 
+  // Makes the matrix products. Called in the layer's Prepare; ScratchBytes is valid afterwards.
   void Prepare(const Device& device);
+  // Returns the scratch memory that AddGradient needs.
   size_t ScratchBytes() const;
 
   // Returns the array (records, visible) into which Forward copies the batch.
@@ -33,16 +35,20 @@ class ContrastiveDivergence {
   // drawn hidden units; null if chains do not start there.
   float* FirstMeans(const RunContext& run) const;
 
-  // Adds the gradient, multiplied by *scale. `means` (records, hidden) are the hidden means at the
-  // data.
+  // Runs the chains and adds the gradient, multiplied by *scale, to the gradients of the parameters
+  // W, c and b. `means` (records, hidden) are the hidden means p at the data. Overwrites the batch
+  // in Visible.
   void AddGradient(const RunContext& run, const BoltzmannWeights& weights, const float* means,
                    const float* scale, std::span<std::byte> scratch) const;
 
  private:
+  // Returns the visible units of the chains, (chains, visible).
   float* ChainVisible(const RunContext& run) const;
+  // Returns the hidden units of the chains, (chains, hidden).
   float* ChainHidden(const RunContext& run) const;
   void RunChains(const RunContext& run, const BoltzmannWeights& weights,
                  std::span<std::byte> scratch) const;
+  // Updates the running means m of the hidden units, for the sparsity target.
   void MeasureMeans(const RunContext& run, const float* means) const;
 
   ChainOptions options_;

@@ -15,6 +15,7 @@ namespace {
 
 constexpr char kRbmParam[] = "rbm_param";
 
+// Reports visible unit i if it is not a probability, from 0 to 1.
 struct NoProbability {
   const float* visible;
   InputErrorFlag fault;
@@ -24,15 +25,21 @@ struct NoProbability {
   }
 };
 
+// Returns the gradient of the input of mean = logistic(input).
 struct LogisticGradient {
   HD float operator()(float dy, float mean) const { return dy * mean * (1 - mean); }
 };
 
+// Returns term i of the reconstruction error, (a_i - b_i)^2.
 struct RbmSquaredDifference {
   const float *a, *b;
   HD float operator()(int64_t i) const { return (a[i] - b[i]) * (a[i] - b[i]); }
 };
 
+// A restricted Boltzmann machine: the means h = s(v W^T + c) of its hidden units, or with output
+// VISIBLE (`down_`) v = s(h W + b), or draws from these means. Top 1 is the reconstruction error.
+// If it has a loss_weight, Backward adds the gradient of contrastive divergence
+// (contrastive_divergence.h).
 class Rbm final : public Layer {
  public:
   Rbm(const LayerSpec& spec, const LayerEnv& env) : spec_(spec), chain_(env.chain) {
@@ -156,6 +163,7 @@ class Rbm final : public Layer {
     }
   }
 
+  // Returns the kernel of the product with W^T, also with output VISIBLE, which runs the other one.
   std::string kernel() const override { return products_->up().kernel(); }
   std::vector<std::string> skipped_kernels() const override {
     return products_->up().skipped_kernels();
@@ -163,8 +171,11 @@ class Rbm final : public Layer {
   int64_t Macs() const override { return records_ * units_.visible * units_.hidden; }
 
  private:
+  // Returns the number of units in output 0.
   int64_t OutCount() const { return records_ * (down_ ? units_.visible : units_.hidden); }
 
+  // Sets the numbers of visible and hidden units, from the `inputs` units per record of the bottom
+  // and the size of the top. Throws kConfig if a size is missing or contradicts the bottom.
   void ReadUnits(int64_t inputs) {
     const caffe::RBMParameter& param = spec_.proto().rbm_param();
     const std::string field = down_ ? "num_visible" : "num_output";
@@ -209,6 +220,7 @@ class Rbm final : public Layer {
   BoltzmannWeights WeightsOf(const RunContext& run) const {
     return {run.Param(0), run.Param(1), run.Param(2)};
   }
+  // Returns the means of the units of output 0: the output itself, unless it holds draws.
   float* Means(const RunContext& run) const {
     return sample_ ? means_.At(run.Workspace()) : run.Output(0).f32();
   }
@@ -221,11 +233,14 @@ class Rbm final : public Layer {
     CopyToNchw(run.device(), run.Input(0), plain);
     return plain;
   }
+  // Returns that input in Backward, without copying it again.
   const float* KeptInput(const RunContext& run) const {
     if (divergence_) return divergence_->Visible(run);
     return plain_in_ ? plain_.At(run.Workspace()) : run.Input(0).f32();
   }
 
+  // Computes top 1, sum (v - v')^2 / N, where v' are the visible means for the drawn `hidden`
+  // units. CD starts its chains at v', so it is written to their memory.
   void Reconstruct(const RunContext& run, const float* visible, const float* hidden,
                    std::span<std::byte> rest) const {
     float* means = divergence_ ? divergence_->FirstMeans(run) : nullptr;

@@ -4,6 +4,9 @@
 namespace trainer {
 namespace {
 
+// Long short-term memory without peepholes: LstmCell for each step, with the states h and c.
+// Source: Hochreiter and Schmidhuber, Neural Computation 9, 1997; the gates as in Caffe's LSTMLayer
+// (Donahue et al., arXiv:1411.4389).
 class Lstm final : public RecurrentLayer {
  public:
   explicit Lstm(const LayerSpec& spec) : RecurrentLayer(spec, 4, 2) {}

@@ -7,7 +7,8 @@
 
 namespace trainer {
 
-// Row n is sequence n. `active` may be `gates`.
+// Computes the step forward from the gates' inputs `gates`: the activated gates, c and h. Row n is
+// sequence n; cont[n] is the factor on its previous state. `active` may be `gates`.
 struct LstmCell {
   const float *gates, *c_prev, *cont;
   float *active, *c, *h;

@@ -5,6 +5,8 @@
 namespace trainer {
 namespace {
 
+// One step of an LSTM from given gate inputs: see LstmCell. The workspace keeps the activated
+// gates.
 class LstmUnit final : public Layer {
  public:
   explicit LstmUnit(const LayerSpec& spec) : spec_(spec) {}
@@ -42,12 +44,14 @@ class LstmUnit final : public Layer {
   }
 
  private:
+  // Throws kConfig for the shape of an input.
   [[noreturn]] void Refuse(SetupContext& ctx, int input, const std::string& wish) const {
     spec_.Fail("bottom",
                Join("bottom '", spec_.proto().bottom(input), "' has shape ", Dims(ctx.Input(input)),
                     ", but this layer needs ", wish),
                input);
   }
+  // Returns the workspace: the activated gates (N, 4 H).
   static float* Active(const RunContext& run) {
     return reinterpret_cast<float*>(run.Workspace().data());
   }

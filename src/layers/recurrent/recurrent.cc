@@ -17,7 +17,7 @@ struct Continue {
   HD void operator()(int64_t i) const { to[i] = cont[i / width] * from[i]; }
 };
 
-// Adds the same numbers to the gates of every step.
+// Adds the static input's term, the same `count` numbers, to the gates of every step.
 struct AddFixed {
   const float* fixed;
   float* gates;
@@ -25,6 +25,7 @@ struct AddFixed {
   HD void operator()(int64_t i) const { gates[i] += fixed[i % count]; }
 };
 
+// Computes to[i] = the sum over all steps of from[t][i].
 struct SumOverSteps {
   const float* from;
   float* to;
@@ -36,7 +37,8 @@ struct SumOverSteps {
   }
 };
 
-void Copy(const Device& device, const void* from, void* to, int64_t floats) {
+// Copies `floats` floats on the device.
+void CopyStates(const Device& device, const void* from, void* to, int64_t floats) {
   device.Copy(BlockCopy(sizeof(float), 1, floats, 0, 0), from, to);
 }
 
@@ -152,7 +154,8 @@ void RecurrentLayer::SetupMemory(SetupContext& ctx) {
   carry_at_ = TakeScratch(all_states);
 }
 
-std::unique_ptr<GemmPrimitive> RecurrentLayer::Product(PrepareContext& ctx, const GemmDesc& desc) {
+std::unique_ptr<GemmPrimitive> RecurrentLayer::MakeProduct(PrepareContext& ctx,
+                                                           const GemmDesc& desc) {
   auto product = ctx.device().NewGemm(desc);
   product_bytes_ = std::max(product_bytes_, product->ScratchBytes());
   return product;
@@ -161,47 +164,47 @@ std::unique_ptr<GemmPrimitive> RecurrentLayer::Product(PrepareContext& ctx, cons
 void RecurrentLayer::PrepareProducts(PrepareContext& ctx) {
   const int64_t g = GateWidth(), all = steps_ * n_;
   product_bytes_ = 0;
-  project_x_ = Product(ctx, {.m = all, .n = g, .k = x_width_, .trans_b = true, .bias = true});
+  project_x_ = MakeProduct(ctx, {.m = all, .n = g, .k = x_width_, .trans_b = true, .bias = true});
   project_hidden_ =
-      Product(ctx, {.m = n_, .n = g, .k = width_, .trans_b = true, .accumulate = true});
+      MakeProduct(ctx, {.m = n_, .n = g, .k = width_, .trans_b = true, .accumulate = true});
   if (has_static_) {
-    project_static_ = Product(ctx, {.m = n_, .n = g, .k = static_width_, .trans_b = true});
+    project_static_ = MakeProduct(ctx, {.m = n_, .n = g, .k = static_width_, .trans_b = true});
   }
   if (!ctx.training()) return;
   auto weight = [&](int64_t columns, int64_t rows) {
-    return Product(ctx, {.m = g, .n = columns, .k = rows, .trans_a = true, .accumulate = true});
+    return MakeProduct(ctx, {.m = g, .n = columns, .k = rows, .trans_a = true, .accumulate = true});
   };
   x_weight_gradient_ = weight(x_width_, all);
   hidden_weight_gradient_ = weight(width_, all);
-  x_gradient_ = Product(ctx, {.m = all, .n = x_width_, .k = g});
-  hidden_gradient_ = Product(ctx, {.m = n_, .n = width_, .k = g});
+  x_gradient_ = MakeProduct(ctx, {.m = all, .n = x_width_, .k = g});
+  hidden_gradient_ = MakeProduct(ctx, {.m = n_, .n = width_, .k = g});
   if (!has_static_) return;
   static_weight_gradient_ = weight(static_width_, n_);
-  static_gradient_ = Product(ctx, {.m = n_, .n = static_width_, .k = g});
+  static_gradient_ = MakeProduct(ctx, {.m = n_, .n = static_width_, .k = g});
 }
 
 // Returns an input's numbers in row-major order; copies them to `offset` in the scratch if memory
 // has another order.
-const float* RecurrentLayer::Plain(const RunContext& run, int input, int64_t offset) const {
+const float* RecurrentLayer::RowMajorInput(const RunContext& run, int input, int64_t offset) const {
   if (!IsNhwc(run.Input(input).shape)) return run.Input(input).f32();
   CopyToNchw(run.device(), run.Input(input), At(run, offset));
   return At(run, offset);
 }
 
-void RecurrentLayer::FirstStates(const RunContext& run) {
+void RecurrentLayer::LoadFirstStates(const RunContext& run) {
   const int64_t count = n_ * width_;
   for (int s = 0; s < state_count_; ++s) {
     const void* from = exposed_ ? run.Input(first_state_ + s).data
                                 : run.State().data() + s * count * sizeof(float);
-    Copy(run.device(), from, State(run, s, 0), count);
+    CopyStates(run.device(), from, State(run, s, 0), count);
   }
 }
 
-void RecurrentLayer::LastStates(const RunContext& run) {
+void RecurrentLayer::StoreLastStates(const RunContext& run) {
   const int64_t count = n_ * width_;
   for (int s = 0; s < state_count_; ++s) {
     void* to = exposed_ ? run.Output(1 + s).data : run.State().data() + s * count * sizeof(float);
-    Copy(run.device(), State(run, s, steps_), to, count);
+    CopyStates(run.device(), State(run, s, steps_), to, count);
   }
 }
 
@@ -209,13 +212,13 @@ void RecurrentLayer::Forward(const RunContext& run) {
   const Device& device = run.device();
   const std::span<std::byte> rest = Rest(run);
   const int64_t g = n_ * GateWidth();
-  project_x_->Run(Plain(run, 0, x_at_), run.Param(0), run.Param(1), Gates(run, 0), rest);
+  project_x_->Run(RowMajorInput(run, 0, x_at_), run.Param(0), run.Param(1), Gates(run, 0), rest);
   if (has_static_) {
     float* const fixed = At(run, fixed_at_);
-    project_static_->Run(Plain(run, 2, static_at_), run.Param(2), nullptr, fixed, rest);
+    project_static_->Run(RowMajorInput(run, 2, static_at_), run.Param(2), nullptr, fixed, rest);
     ForEach(device, steps_ * g, AddFixed{fixed, Gates(run, 0), g});
   }
-  FirstStates(run);
+  LoadFirstStates(run);
   const float* const weight = run.Param(FirstOutputParam() - 1);
   float* const hidden = At(run, hidden_at_);
   for (int64_t t = 0; t < steps_; ++t) {
@@ -224,7 +227,7 @@ void RecurrentLayer::Forward(const RunContext& run) {
     Step(run, t);
   }
   Output(run);
-  LastStates(run);
+  StoreLastStates(run);
 }
 
 void RecurrentLayer::Backward(const RunContext& run) {
@@ -233,7 +236,7 @@ void RecurrentLayer::Backward(const RunContext& run) {
   const float* const dh = run.HasGradOutput(0) ? OutputBackward(run) : nullptr;
   for (int s = 0; s < state_count_; ++s) {
     if (exposed_ && run.HasGradOutput(1 + s)) {
-      Copy(device, run.GradOutput(1 + s).data, Carry(run, s), count);
+      CopyStates(device, run.GradOutput(1 + s).data, Carry(run, s), count);
     } else {
       device.Zero(Carry(run, s), static_cast<size_t>(count) * sizeof(float));
     }
@@ -246,7 +249,7 @@ void RecurrentLayer::Backward(const RunContext& run) {
   }
   for (int s = 0; exposed_ && s < state_count_; ++s) {
     const Tensor& grad = run.GradInput(first_state_ + s);
-    if (grad.data != nullptr) Copy(device, Carry(run, s), grad.data, count);
+    if (grad.data != nullptr) CopyStates(device, Carry(run, s), grad.data, count);
   }
   BackwardHidden(run);
   BackwardX(run);
@@ -265,7 +268,8 @@ void RecurrentLayer::BackwardHidden(const RunContext& run) {
 void RecurrentLayer::BackwardX(const RunContext& run) {
   const float* const dgates = DGates(run, 0);
   if (run.GradParam(0) != nullptr) {
-    x_weight_gradient_->Run(dgates, Plain(run, 0, x_at_), nullptr, run.GradParam(0), Rest(run));
+    x_weight_gradient_->Run(dgates, RowMajorInput(run, 0, x_at_), nullptr, run.GradParam(0),
+                            Rest(run));
   }
   if (run.GradParam(1) != nullptr) {
     const Shape all{steps_ * n_, GateWidth()};
@@ -284,7 +288,7 @@ void RecurrentLayer::BackwardStatic(const RunContext& run) {
   ForEach(run.device(), n_ * GateWidth(),
           SumOverSteps{DGates(run, 0), sum, steps_, n_ * GateWidth()});
   if (run.GradParam(2) != nullptr) {
-    static_weight_gradient_->Run(sum, Plain(run, 2, static_at_), nullptr, run.GradParam(2),
+    static_weight_gradient_->Run(sum, RowMajorInput(run, 2, static_at_), nullptr, run.GradParam(2),
                                  Rest(run));
   }
   if (!run.NeedsGradInput(2)) return;

@@ -11,7 +11,10 @@ namespace trainer {
 // Computes T steps of N sequences together, with G = gates * H numbers per step for H = num_output:
 //   gates_t (N, G) = x_t W_x^T + b [+ static W_s^T] + (cont_t * h_{t-1}) W_h^T.
 // The terms without h are one product for all steps. Subclasses define the cell: Step and
-// StepBackward. States (h, and c if there are two) are kept for all steps.
+// StepBackward. States (h, and c if there are two) are kept for all steps, because Backward runs
+// through all of them (backpropagation through time). The states after the last step are the
+// initial states of the next pass (State memory) or, with expose_hidden, outputs; gradients do not
+// cross passes. As in Caffe's RecurrentLayer.
 class RecurrentLayer : public Layer {
  public:
   void Setup(SetupContext& ctx) final;
@@ -25,8 +28,9 @@ class RecurrentLayer : public Layer {
   RecurrentLayer(const LayerSpec& spec, int gates, int states)
       : spec_(spec), gate_count_(gates), state_count_(states) {}
 
-  // SetupOutput declares the parameters after W_h; PrepareOutput makes their products.
+  // Declares the parameters after W_h, if the output has its own.
   virtual void SetupOutput(SetupContext&) {}
+  // Makes their products.
   virtual void PrepareOutput(PrepareContext&) {}
   // Computes the states after step t from its gates, which it may overwrite, and the states before
   // it.
@@ -40,20 +44,28 @@ class RecurrentLayer : public Layer {
   // gradient of the other state, Carry(1), which it replaces by the gradient of the previous state.
   virtual void StepBackward(const RunContext& run, int64_t t, const float* dh) = 0;
 
-  std::unique_ptr<GemmPrimitive> Product(PrepareContext& ctx, const GemmDesc& desc);
+  // Makes a matrix product and reserves the scratch memory that it needs (Rest).
+  std::unique_ptr<GemmPrimitive> MakeProduct(PrepareContext& ctx, const GemmDesc& desc);
   // Reserves this many floats of scratch; returns the offset in floats.
   int64_t TakeScratch(int64_t floats);
 
+  // Returns the gates of step t, (N, G), in the workspace: their inputs, or what Step replaced them
+  // by.
   float* Gates(const RunContext& run, int64_t t) const { return Kept(run) + t * n_ * GateWidth(); }
   // Returns state `s` (0 is h) before step t, or after the last step for t = T.
   float* State(const RunContext& run, int s, int64_t t) const {
     return Kept(run) + steps_ * n_ * GateWidth() + (s * (steps_ + 1) + t) * n_ * width_;
   }
+  // Returns cont of step t (N): 0 where a sequence starts, else 1.
   const float* Cont(const RunContext& run, int64_t t) const { return run.Input(1).f32() + t * n_; }
+  // Returns the gradient of the gates' inputs of step t, (N, G).
   float* DGates(const RunContext& run, int64_t t) const {
     return At(run, dgates_at_) + t * n_ * GateWidth();
   }
+  // Returns the gradient of state `s`, (N, H), that Backward passes from each step to the one
+  // before it.
   float* Carry(const RunContext& run, int s) const { return At(run, carry_at_) + s * n_ * width_; }
+  // Returns scratch memory at an offset that TakeScratch returned.
   static float* At(const RunContext& run, int64_t offset) {
     return reinterpret_cast<float*>(run.Scratch().data()) + offset;
   }
@@ -61,6 +73,7 @@ class RecurrentLayer : public Layer {
   std::span<std::byte> Rest(const RunContext& run) const {
     return run.Scratch().subspan(static_cast<size_t>(floats_) * sizeof(float));
   }
+  // Returns the number of the first parameter after W_h.
   int FirstOutputParam() const { return has_static_ ? 4 : 3; }
 
   const LayerSpec& spec() const { return spec_; }
@@ -70,20 +83,32 @@ class RecurrentLayer : public Layer {
 
  private:
   int64_t GateWidth() const { return gate_count_ * width_; }
+  // Returns the workspace: the gates of all steps, then the states.
   static float* Kept(const RunContext& run) {
     return reinterpret_cast<float*>(run.Workspace().data());
   }
+  // Reads num_output and the shapes of the inputs. Throws kConfig for shapes that do not fit.
   void ReadInputs(SetupContext& ctx);
+  // Throws kConfig for a wrong number of inputs or outputs; expose_hidden adds one of each per
+  // state.
   void CheckCounts(SetupContext& ctx) const;
+  // Throws kConfig unless an input has this shape; `what` says what it holds.
   void RequireShape(SetupContext& ctx, int input, const Shape& shape, const char* what) const;
+  // Divides workspace and scratch: see the offsets below.
   void SetupMemory(SetupContext& ctx);
   void PrepareProducts(PrepareContext& ctx);
-  const float* Plain(const RunContext& run, int input, int64_t offset) const;
+  const float* RowMajorInput(const RunContext& run, int input, int64_t offset) const;
+  // Adds the gradients of W_x and b, and computes the input's, for all steps in one product each.
   void BackwardX(const RunContext& run);
+  // Adds the gradient of W_s and computes the static input's, from the gates' gradients summed over
+  // the steps.
   void BackwardStatic(const RunContext& run);
+  // Adds the gradient of W_h for all steps in one product.
   void BackwardHidden(const RunContext& run);
-  void FirstStates(const RunContext& run);
-  void LastStates(const RunContext& run);
+  // Copies the states before the first step from the last pass or, with expose_hidden, the inputs.
+  void LoadFirstStates(const RunContext& run);
+  // Copies the states after the last step to the next pass or, with expose_hidden, the outputs.
+  void StoreLastStates(const RunContext& run);
 
   LayerSpec spec_;
   int gate_count_, state_count_;

@@ -4,11 +4,12 @@
 namespace trainer {
 namespace {
 
+// Returns tanh(x).
 struct TanhOf {
   HD float operator()(float x) const { return Tanh(x); }
 };
 
-// Computes dx of y = tanh(x), where dy is the sum of one or two terms.
+// Computes dx of y = tanh(x), where dy is the sum of one or two terms; a null term counts as 0.
 struct TanhGradient {
   const float *dy, *dy_more, *y;
   float* dx;
@@ -18,6 +19,8 @@ struct TanhGradient {
   }
 };
 
+// A plain recurrent network: h_t = tanh(gates_t), with one gate, and y_t = tanh(W_o h_t + b_o), one
+// product for all steps.
 class Rnn final : public RecurrentLayer {
  public:
   explicit Rnn(const LayerSpec& spec) : RecurrentLayer(spec, 1, 1) {}
@@ -36,11 +39,11 @@ class Rnn final : public RecurrentLayer {
 
   void PrepareOutput(PrepareContext& ctx) override {
     const int64_t all = steps() * sequences(), h = width();
-    output_ = Product(ctx, {.m = all, .n = h, .k = h, .trans_b = true, .bias = true});
+    output_ = MakeProduct(ctx, {.m = all, .n = h, .k = h, .trans_b = true, .bias = true});
     if (!ctx.training()) return;
     weight_gradient_ =
-        Product(ctx, {.m = h, .n = h, .k = all, .trans_a = true, .accumulate = true});
-    hidden_gradient_ = Product(ctx, {.m = all, .n = h, .k = h});
+        MakeProduct(ctx, {.m = h, .n = h, .k = all, .trans_a = true, .accumulate = true});
+    hidden_gradient_ = MakeProduct(ctx, {.m = all, .n = h, .k = h});
   }
 
   void Step(const RunContext& run, int64_t t) override {

@@ -8,17 +8,18 @@ namespace {
 
 constexpr char kArgmaxParam[] = "argmax_param";
 
-// Whether element i with value a precedes element j with value b: greater values first, then later
-// indices; NaN last.
-HD bool Before(float a, int64_t i, float b, int64_t j) {
+// Returns true if element i with value a precedes element j with value b in the result: greater
+// values first, then later indices; NaN last.
+HD bool Precedes(float a, int64_t i, float b, int64_t j) {
   if (a > b) return true;
   if (a < b) return false;
   const bool a_nan = a != a, b_nan = b != b;
   return a_nan == b_nan ? i > j : b_nan;
 }
 
-// Writes the indices, or the values, of the `top` greatest elements of each row; a null array is
-// not written.
+// Writes the indices and the values of the `top` greatest elements of each row, the greatest first;
+// a null array is not written. Each element is found by a search for the greatest one after the
+// last: top_k is small, and this needs no memory.
 struct Greatest {
   const float* x;
   float *indices, *values;
@@ -26,6 +27,7 @@ struct Greatest {
   NchwOrder order;
   int64_t top, step;  // `step`: the stride within an output row
 
+  // Returns element i of a row.
   HD float At(int64_t row, int64_t i) const {
     return x[order.Memory(rows.Start(row) + i * rows.inner)];
   }
@@ -34,8 +36,8 @@ struct Greatest {
     for (int64_t t = 0; t < top; ++t) {
       int64_t best = -1;
       for (int64_t i = 0; i < rows.length; ++i) {
-        const bool left = last < 0 || Before(At(row, last), last, At(row, i), i);
-        if (left && (best < 0 || Before(At(row, i), i, At(row, best), best))) best = i;
+        const bool left = last < 0 || Precedes(At(row, last), last, At(row, i), i);
+        if (left && (best < 0 || Precedes(At(row, i), i, At(row, best), best))) best = i;
       }
       const int64_t to = out.Start(row) + t * step;
       if (indices != nullptr) indices[to] = static_cast<float>(best);
@@ -45,6 +47,8 @@ struct Greatest {
   }
 };
 
+// The indices of the top_k greatest values of each item, or along `axis`; with out_max_val also the
+// values, or along `axis` only the values. Equal values: the later index first, as in Caffe.
 class ArgMax final : public Layer {
  public:
   explicit ArgMax(const LayerSpec& spec) : spec_(spec) {}
@@ -57,14 +61,14 @@ class ArgMax final : public Layer {
     if (param.has_axis()) {
       const int axis = AxisIn(spec_, kArgmaxParam, "axis", param.axis(), in);
       rows_ = AxisRows(in, axis);
-      CheckTop();
+      CheckTopK();
       out_ = {rows_.count, param.top_k(), rows_.inner};
       order_ = {};
       step_ = rows_.inner;
       ctx.Output(0, in.With(axis, param.top_k()));
     } else {
       rows_ = {in[0], in.Count(1), 1};
-      CheckTop();
+      CheckTopK();
       order_ = NchwOrder(in);
       ctx.Output(0, WholeItems(in, param.top_k(), param.out_max_val() ? 2 : 1));
     }
@@ -83,7 +87,8 @@ class ArgMax final : public Layer {
   }
 
  private:
-  void CheckTop() const {
+  // Throws kConfig unless top_k is from 1 to the length of a row.
+  void CheckTopK() const {
     const int64_t top = spec_.proto().argmax_param().top_k();
     if (top >= 1 && top <= rows_.length) return;
     spec_.FailIn(

@@ -7,6 +7,7 @@
 namespace trainer {
 namespace {
 
+// Computes element i of the output; NaN for a bad index, which is also reported.
 struct TakeItem {
   const float *x, *index;
   float* y;
@@ -19,8 +20,8 @@ struct TakeItem {
   }
 };
 
-// Computes one element of each item. Gradients of an item that was selected several times are
-// summed in a fixed order.
+// Computes the gradient of element `at` of all items. One thread adds all output items in order, so
+// that an item that was selected several times gets the same sum on every run.
 struct AddItems {
   const float *dy, *index;
   float* dx;
@@ -36,6 +37,8 @@ struct AddItems {
   }
 };
 
+// y[i] = x[index[i]] over the items of a batch: leaves out, repeats and reorders them. The indices,
+// input 1, are checked in every pass.
 class BatchReindex final : public Layer {
  public:
   explicit BatchReindex(const LayerSpec& spec) : spec_(spec) {}

@@ -3,6 +3,7 @@
 namespace trainer {
 namespace {
 
+// The layer that MakeCast describes.
 class Cast final : public Layer {
  public:
   explicit Cast(DType to) : to_(to) {}

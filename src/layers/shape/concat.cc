@@ -8,6 +8,7 @@ namespace {
 
 constexpr char kConcatParam[] = "concat_param";
 
+// Concatenates inputs along `axis`. A single input becomes a view.
 class Concat final : public Layer {
  public:
   explicit Concat(const LayerSpec& spec) : spec_(spec) {}
@@ -52,6 +53,7 @@ class Concat final : public Layer {
   }
 
  private:
+  // Returns the axis from `axis` or Caffe's old field concat_dim. Throws kConfig if both are given.
   int ReadAxis(const Shape& shape) const {
     const caffe::ConcatParameter& param = spec_.proto().concat_param();
     if (!param.has_concat_dim()) return AxisIn(spec_, kConcatParam, "axis", param.axis(), shape);
@@ -62,6 +64,7 @@ class Concat final : public Layer {
     return AxisIn(spec_, kConcatParam, "concat_dim", axis, shape);
   }
 
+  // Throws kConfig unless input i equals input 0 in type and in all axes but `axis`.
   void CheckInput(const SetupContext& ctx, int i, int axis) const {
     const Shape &first = ctx.Input(0), &other = ctx.Input(i);
     const bool fits = other.Rank() == first.Rank() && other.With(axis, 1) == first.With(axis, 1) &&

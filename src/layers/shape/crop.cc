@@ -6,6 +6,8 @@ namespace {
 
 constexpr char kCropParam[] = "crop_param";
 
+// Cuts input 0 to the lengths of input 1 in the axes from `axis` on, beginning at `offset`. A view
+// if nothing is cut off.
 class Crop final : public Layer {
  public:
   explicit Crop(const LayerSpec& spec) : spec_(spec) {}
@@ -61,6 +63,7 @@ class Crop final : public Layer {
     return offsets[i];
   }
 
+  // Throws kConfig unless `length` elements from `offset` on fit into `whole`.
   void CheckFit(int axis, int64_t offset, int64_t length, int64_t whole) const {
     if (offset + length <= whole) return;
     spec_.FailIn(kCropParam, "offset",
@@ -69,6 +72,7 @@ class Crop final : public Layer {
                  0);
   }
 
+  // Sets the copies of Forward and Backward, axis by axis from the outermost in memory.
   void PlanCopies(const Shape& in, const Shape& out, const std::vector<int64_t>& offsets,
                   size_t element_bytes) {
     take_ = put_ = CopyDesc(element_bytes);

@@ -6,15 +6,18 @@
 namespace trainer {
 namespace {
 
+// Returns the gradient of an input of a sum with coefficient `by`.
 struct ScaleByCoefficient {
   float by;
   HD float operator()(float x) const { return by * x; }
 };
+// Adds a further input with coefficient `by` to a sum.
 struct AddScaled {
   float by;
   HD float operator()(float sum, float x) const { return sum + by * x; }
 };
-struct Weigh {  // sums the first two inputs in one pass
+// Sums the first two inputs with their coefficients in one pass.
+struct Weigh {
   float a, b;
   HD float operator()(float x, float y) const { return a * x + b * y; }
 };
@@ -24,23 +27,29 @@ struct Times {
 struct Greater {
   HD float operator()(float a, float b) const { return b > a ? b : a; }
 };
+// Returns the gradient of an input of a maximum y: dy where the input has that value, else 0.
 struct PassWhereEqual {
   HD float operator()(float dy, float x, float y) const { return x == y ? dy : 0.0f; }
 };
-struct DropWhereEqual {  // an input that only ties with the winner gets 0
+// Takes the gradient from an input that only ties with input `x`, which wins: where x is the
+// maximum, returns 0.
+struct DropWhereEqual {
   HD float operator()(float dx, float x, float winner) const { return x == winner ? 0.0f : dx; }
 };
-struct Quotient {  // dy * y / x, for stable_prod_grad: false
+// Returns the gradient of an input x of a product y as dy * y / x, for stable_prod_grad: false.
+struct Quotient {
   HD float operator()(float dy, float y, float x) const { return dy * (y / x); }
 };
 
-struct WeighPositive {  // the sum with a ReLU fused into it
+// Sums the first two inputs with their coefficients, with a ReLU fused into it. NaN stays NaN.
+struct WeighPositive {
   Weigh sum;
   HD float operator()(float x, float y) const {
     const float v = sum(x, y);
     return v <= 0 ? 0.0f : v;
   }
 };
+// Returns the gradient of an input of a sum with a fused ReLU, whose output is y.
 struct ScaleWherePositive {
   float by;
   HD float operator()(float dy, float y) const { return y > 0 ? by * dy : 0.0f; }
@@ -48,6 +57,8 @@ struct ScaleWherePositive {
 
 using Param = caffe::EltwiseParameter;
 
+// Combines inputs of one shape element by element: SUM (with `coeff`), PROD or MAX. The constructor
+// throws kConfig for `coeff` with another operation or count.
 class Eltwise final : public Layer {
  public:
   explicit Eltwise(const LayerSpec& spec)
@@ -76,6 +87,7 @@ class Eltwise final : public Layer {
     ctx.SaveOutput(0);
   }
 
+  // Accepts one ReLU of slope 0 after a sum of two inputs.
   bool Fuse(std::span<const LayerSpec* const> next, const Device&) override {
     const bool relu = next.size() == 1 && IsPlainRelu(*next[0]);
     if (!next.empty() && !(relu && op_ == Param::SUM && coeff_.size() == 2)) return false;
@@ -111,6 +123,7 @@ class Eltwise final : public Layer {
   }
 
  private:
+  // Computes the gradient of input i of a sum.
   void BackwardSum(const RunContext& run, int i) {
     const float by = coeff_[static_cast<size_t>(i)];
     if (relu_) {

@@ -23,6 +23,8 @@ struct TakeRows {
   }
 };
 
+// Keeps the items for which the selector, the last input, is not 0. Forward reads the selector on
+// the host, because it must resize the outputs to the number of kept items.
 class Filter final : public Layer {
  public:
   explicit Filter(const LayerSpec& spec) : spec_(spec) {}
@@ -80,15 +82,16 @@ class Filter final : public Layer {
     upload_.Send(run.Workspace().data(), 0, layout_.Bytes());
     for (int i = 0; i < last; ++i) {
       run.Resize(i, run.Input(i).shape.With(0, count));
-      Take(run.device(), run.Input(i), chosen_.At(run.Workspace()), run.Output(i));
+      TakeSelected(run.device(), run.Input(i), chosen_.At(run.Workspace()), run.Output(i));
     }
   }
 
+  // Items that were not kept get gradient 0.
   void Backward(const RunContext& run) override {
     for (int i = 0; i + 1 < run.NumInputs(); ++i) {
       if (!run.NeedsGradInput(i)) continue;
       if (run.HasGradOutput(i)) {
-        Take(run.device(), run.GradOutput(i), place_.At(run.Workspace()), run.GradInput(i));
+        TakeSelected(run.device(), run.GradOutput(i), place_.At(run.Workspace()), run.GradInput(i));
       } else {
         run.device().Zero(run.GradInput(i).data, run.GradInput(i).Bytes());
       }
@@ -96,8 +99,9 @@ class Filter final : public Layer {
   }
 
  private:
-  static void Take(const Device& device, const ConstTensor& from, const int32_t* row,
-                   const Tensor& to) {
+  // Copies rows of `from` as TakeRows does, for the storage type of `from`.
+  static void TakeSelected(const Device& device, const ConstTensor& from, const int32_t* row,
+                           const Tensor& to) {
     DispatchDtype(from.dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;
       ForEach(device, to.Count(),

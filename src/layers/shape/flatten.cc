@@ -5,6 +5,7 @@
 namespace trainer {
 namespace {
 
+// Merges the axes from `axis` to `end_axis` into one: see NchwReshape.
 class Flatten final : public Layer {
  public:
   explicit Flatten(const LayerSpec& spec) : spec_(spec) {}

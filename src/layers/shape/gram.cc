@@ -5,12 +5,13 @@
 namespace trainer {
 namespace {
 
+// Returns factor * x.
 struct ScaleBy {
   float factor;
   HD float operator()(float x) const { return factor * x; }
 };
 
-// Adds dG^T for the gradient of F^T F: dF = F (dG + dG^T).
+// Computes element i of factor * (dG + dG^T), for the gradient of G = F^T F: dF = F (dG + dG^T).
 struct AddTransposed {
   const float* dy;
   float* sum;
@@ -23,7 +24,9 @@ struct AddTransposed {
   }
 };
 
-// Computes G = F^T F for each image, where F has its values (H W, C) as they are in memory.
+// The Gram matrix of each image, G = F^T F / (C H W), where F has its values (H W, C) as they are
+// in memory; without `normalize` it is not divided. Source: Gatys, Ecker and Bethge,
+// arXiv:1508.06576.
 class Gram final : public Layer {
  public:
   explicit Gram(const LayerSpec& spec) : spec_(spec) {}

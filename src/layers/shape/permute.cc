@@ -33,6 +33,8 @@ CopyDesc PermutedCopy(const Shape& from, const Shape& to, const std::vector<int>
   return copy;
 }
 
+// Reorders the axes: axis i of the output is axis order[i] of the input. A view if the order in
+// memory stays the same, which depends on the image layout.
 class Permute final : public Layer {
  public:
   explicit Permute(const LayerSpec& spec) : spec_(spec) {}
@@ -62,7 +64,8 @@ class Permute final : public Layer {
   }
 
  private:
-  // Returns the old axis of each new axis.
+  // Returns the old axis of each new axis; axes that `order` omits follow in their old order.
+  // Throws kConfig for an axis that does not exist or is named twice.
   std::vector<int> ReadOrder(const Shape& in) const {
     const auto& given = spec_.proto().permute_param().order();
     std::vector<int> order;
@@ -86,6 +89,7 @@ class Permute final : public Layer {
     return order;
   }
 
+  // Returns true if the copy would leave the order in memory unchanged.
   bool IsIdentity() const {
     return forward_.axes == 0 || (forward_.axes == 1 && forward_.from_step[0] == 1);
   }

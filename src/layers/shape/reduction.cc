@@ -11,23 +11,28 @@ using Op = caffe::ReductionParameter;
 struct Slots {
   int64_t length = 1, step = 1, channels = 1, heights = 1;
 
+  // Returns the place in memory of the first element of row o.
   HD int64_t Start(int64_t o) const {
     const int64_t h = o % heights, c = o / heights % channels, n = o / heights / channels;
     return (n * heights + h) * length * channels + c;
   }
 };
 
+// The term that one element adds to the sum, by operation: |x| for ASUM, x^2 for SUMSQ, x for SUM
+// and MEAN.
 struct Term {
   int op;
   HD float operator()(float x) const {
     return op == Op::ASUM ? fabsf(x) : (op == Op::SUMSQ ? x * x : x);
   }
+  // Returns the derivative of the term; 0 for |x| at 0.
   HD float Slope(float x) const {
     if (op == Op::ASUM) return x > 0 ? 1.0f : (x < 0 ? -1.0f : 0.0f);
     return op == Op::SUMSQ ? 2 * x : 1.0f;
   }
 };
 
+// Computes one output: coeff times the sum of a row's terms.
 struct SumRow {
   const float* x;
   float* y;
@@ -43,6 +48,7 @@ struct SumRow {
   }
 };
 
+// Computes the gradient of one row's elements.
 struct SpreadRow {
   const float *x, *dy;
   float* dx;
@@ -61,12 +67,14 @@ struct SpreadRow {
   }
 };
 
+// Returns term i, for a reduction to one number.
 struct SumAll {
   const float* x;
   Term term;
   HD float operator()(int64_t i) const { return term(x[i]); }
 };
 
+// Returns the gradient of an element, for a reduction to one number.
 struct SpreadAll {
   const float* dy;
   Term term;
@@ -74,6 +82,7 @@ struct SpreadAll {
   HD float operator()(float x) const { return *dy * coeff * term.Slope(x); }
 };
 
+// Reduces the axes from `axis` on to coeff times their SUM, ASUM, SUMSQ or MEAN.
 class Reduction final : public Layer {
  public:
   explicit Reduction(const LayerSpec& spec) : spec_(spec) {}

@@ -17,14 +17,16 @@ struct Squares {
 
   HD int64_t Size() const { return stride * stride * channels * height * width; }
 
-  HD int64_t BySquare(int64_t by_offset) const {
+  // Converts an index in the order "by offset" to one in the order "by square".
+  HD int64_t ToSquareOrder(int64_t by_offset) const {
     const int64_t w = by_offset % width, h = by_offset / width % height;
     const int64_t c = by_offset / (width * height) % channels;
     const int64_t offset = by_offset / (width * height * channels);
     const int64_t down = offset / stride, right = offset % stride;
     return ((c * height + h) * stride + down) * width * stride + w * stride + right;
   }
-  HD int64_t ByOffset(int64_t by_square) const {
+  // Converts an index in the order "by square" to one in the order "by offset".
+  HD int64_t ToOffsetOrder(int64_t by_square) const {
     const int64_t right = by_square % stride, w = by_square / stride % width;
     const int64_t line = by_square / (stride * width);
     const int64_t down = line % stride, h = line / stride % height;
@@ -44,11 +46,14 @@ struct Rearrange {
 
   HD void operator()(int64_t i) const {
     const int64_t plain = to_order.Plain(i), size = squares.Size(), at = plain % size;
-    const int64_t source = to_is_by_offset ? squares.BySquare(at) : squares.ByOffset(at);
+    const int64_t source = to_is_by_offset ? squares.ToSquareOrder(at) : squares.ToOffsetOrder(at);
     to[i] = from[from_order.Memory(plain - at + source)];
   }
 };
 
+// Moves squares of stride x stride pixels to channels, or back with `reverse`, as the reorg layer
+// of YOLO v2 (arXiv:1612.08242): without `reverse`, the input is read as an image (C / stride^2, H
+// * stride, W * stride) first, as the published weights need it.
 class Reorg final : public Layer {
  public:
   explicit Reorg(const LayerSpec& spec) : spec_(spec) {
@@ -87,16 +92,18 @@ class Reorg final : public Layer {
   }
 
   void Forward(const RunContext& run) override {
-    Run(run.device(), run.Input(0), run.Output(0), !reverse_);
+    RearrangeAll(run.device(), run.Input(0), run.Output(0), !reverse_);
   }
 
   void Backward(const RunContext& run) override {
-    if (run.NeedsGradInput(0)) Run(run.device(), run.GradOutput(0), run.GradInput(0), reverse_);
+    if (run.NeedsGradInput(0))
+      RearrangeAll(run.device(), run.GradOutput(0), run.GradInput(0), reverse_);
   }
 
  private:
-  void Run(const Device& device, const ConstTensor& from, const Tensor& to,
-           bool to_is_by_offset) const {
+  // Rearranges the numbers of `from` into `to`; nothing if the output is a view.
+  void RearrangeAll(const Device& device, const ConstTensor& from, const Tensor& to,
+                    bool to_is_by_offset) const {
     if (from.shape == to.shape) return;  // the output is a view
     DispatchDtype(from.dtype, [&](auto tag) {
       using T = typename decltype(tag)::Type;

@@ -7,6 +7,7 @@ namespace {
 
 constexpr char kReshapeParam[] = "reshape_param";
 
+// Gives the input another shape with the same row-major order: see NchwReshape.
 class Reshape final : public Layer {
  public:
   explicit Reshape(const LayerSpec& spec) : spec_(spec) {}
@@ -26,13 +27,15 @@ class Reshape final : public Layer {
                         Dims(in), " has ", in.Rank() - axis, " (or -1: all of them)"));
     }
     const int end = param.num_axes() < 0 ? in.Rank() : axis + param.num_axes();
-    reorder_.Setup(ctx, in.Replace(axis, end, NewDims(in, axis, end)));
+    reorder_.Setup(ctx, in.Replace(axis, end, ResolveDims(in, axis, end)));
   }
   void Forward(const RunContext& run) override { reorder_.Forward(run); }
   void Backward(const RunContext& run) override { reorder_.Backward(run); }
 
  private:
-  std::vector<int64_t> NewDims(const Shape& in, int axis, int end) const {
+  // Returns the lengths that replace the axes [axis, end): 0 copies the input's length, and one -1
+  // is inferred from the count. Throws kConfig if the counts do not agree.
+  std::vector<int64_t> ResolveDims(const Shape& in, int axis, int end) const {
     const auto& dims = spec_.proto().reshape_param().shape().dim();
     std::vector<int64_t> result(dims.begin(), dims.end());
     int inferred = -1;

@@ -3,6 +3,7 @@
 namespace trainer {
 namespace {
 
+// Reads its inputs and does nothing, so that the net does not report them as outputs.
 class Silence final : public Layer {
  public:
   explicit Silence(const LayerSpec&) {}

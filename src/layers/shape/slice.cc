@@ -7,6 +7,8 @@ namespace {
 
 constexpr char kSliceParam[] = "slice_param";
 
+// Cuts the input along `axis` into one part per output. In Backward, a part without a gradient
+// counts as zeros. A single output is a view.
 class Slice final : public Layer {
  public:
   explicit Slice(const LayerSpec& spec) : spec_(spec) {}
@@ -20,8 +22,8 @@ class Slice final : public Layer {
     parts_.assign(static_cast<size_t>(ctx.NumOutputs()), nullptr);
     gradients_.assign(static_cast<size_t>(ctx.NumOutputs()), nullptr);
     for (int i = 0; i < ctx.NumOutputs(); ++i) {
-      const Shape out = in.With(axis, Length(i));
-      desc_.lengths.push_back(Length(i) * rows_.inner);
+      const Shape out = in.With(axis, PartLength(i));
+      desc_.lengths.push_back(PartLength(i) * rows_.inner);
       if (ctx.NumOutputs() == 1) return ctx.OutputView(0, 0, out);
       ctx.Output(i, out, ctx.InputType(0));
     }
@@ -35,6 +37,7 @@ class Slice final : public Layer {
     SplitTensors(run.device(), desc_, run.Input(0).As<std::byte>(), parts_);
   }
 
+  // Zeroes the input's gradient first if some part has none.
   void Backward(const RunContext& run) override {
     if (run.NumOutputs() == 1) return;
     const Device& device = run.device();
@@ -49,6 +52,7 @@ class Slice final : public Layer {
   }
 
  private:
+  // Returns the axis from `axis` or Caffe's old field slice_dim. Throws kConfig if both are given.
   int ReadAxis(const Shape& shape) const {
     const caffe::SliceParameter& param = spec_.proto().slice_param();
     if (!param.has_slice_dim()) return AxisIn(spec_, kSliceParam, "axis", param.axis(), shape);
@@ -59,7 +63,8 @@ class Slice final : public Layer {
     return AxisIn(spec_, kSliceParam, "slice_dim", axis, shape);
   }
 
-  // Returns the start of each part, and the end of the last one.
+  // Returns the start of each part, and the end of the last one: from slice_point, or equal parts.
+  // Throws kConfig for cuts that do not increase or leave a part empty.
   std::vector<int64_t> ReadStarts(int parts) const {
     const auto& points = spec_.proto().slice_param().slice_point();
     std::vector<int64_t> starts = {0};
@@ -91,7 +96,8 @@ class Slice final : public Layer {
     return starts;
   }
 
-  int64_t Length(int i) const {
+  // Returns the length of part i along the axis.
+  int64_t PartLength(int i) const {
     return starts_[static_cast<size_t>(i) + 1] - starts_[static_cast<size_t>(i)];
   }
   LayerSpec spec_;

@@ -6,6 +6,7 @@
 namespace trainer {
 namespace {
 
+// Returns the sum of its arguments.
 struct Add {
   template <class... Floats>
   HD float operator()(Floats... x) const {
@@ -13,6 +14,9 @@ struct Add {
   }
 };
 
+// Gives one blob to several readers: the outputs are views of the input, and Backward sums their
+// gradients, up to four in one pass over memory. The net inserts it where a blob is read more than
+// once.
 class Split final : public Layer {
  public:
   explicit Split(const LayerSpec&) {}
@@ -28,18 +32,19 @@ class Split final : public Layer {
     for (int i = 0; i < run.NumOutputs(); ++i) {
       if (!run.HasGradOutput(i)) continue;
       if (count == parts.size()) {
-        Sum(run, parts, count);
+        SumParts(run, parts, count);
         parts[0] = run.GradInput(0);
         count = 1;
       }
       parts[count++] = run.GradOutput(i);
     }
-    Sum(run, parts, count);
+    SumParts(run, parts, count);
   }
 
  private:
   // Adds the parts in one pass over memory. The sum may share memory with one of the parts.
-  static void Sum(const RunContext& run, const std::array<ConstTensor, 4>& parts, size_t count) {
+  static void SumParts(const RunContext& run, const std::array<ConstTensor, 4>& parts,
+                       size_t count) {
     const auto& [a, b, c, d] = parts;
     const Tensor& sum = run.GradInput(0);
     if (count == 2) Map(run.device(), Add{}, sum, a, b);

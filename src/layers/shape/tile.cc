@@ -20,6 +20,7 @@ struct SumTiles {
   }
 };
 
+// Repeats the input `tiles` times along `axis`; the gradient is the sum over the copies.
 class Tile final : public Layer {
  public:
   explicit Tile(const LayerSpec& spec) : spec_(spec), tiles_(spec.proto().tile_param().tiles()) {

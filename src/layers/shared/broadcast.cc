@@ -13,6 +13,8 @@ std::vector<int> MemoryAxes(const Shape& shape) {
   return axes;
 }
 
+// Returns the step in memory along each axis of the small array; 0 for an axis of length 1, which
+// repeats.
 std::vector<int64_t> Strides(const Shape& small, bool is_value) {
   std::vector<int64_t> strides(static_cast<size_t>(small.Rank()));
   int64_t stride = 1;
@@ -28,6 +30,7 @@ std::vector<int64_t> Strides(const Shape& small, bool is_value) {
   return strides;
 }
 
+// Computes y = x * scale + shift for one row: length[0] neighbours of the large tensor.
 template <class T>
 struct ScaleShiftRow {
   Broadcast broadcast;
@@ -60,7 +63,8 @@ struct ScaleShiftAll {
   }
 };
 
-// Sums the repetitions of one small element. Each small element is a row.
+// Adds to to[row] the sum of dy * x (or of dy) over the repetitions of one small element. Each
+// small element is a row.
 template <class T>
 struct RepetitionRow {
   Broadcast broadcast;

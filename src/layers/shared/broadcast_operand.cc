@@ -6,12 +6,16 @@
 namespace trainer {
 namespace {
 
+// Returns `axis` counted from the front of `large`. For a second input that is a scalar (`second`),
+// Caffe ignores `axis`, and so does this: it returns 0.
 int ReadAxis(const LayerSpec& spec, std::string_view param, int axis, const Shape& large,
              const Shape* second) {
   if (second != nullptr && second->Rank() == 0) return 0;
   return AxisIn(spec, param, "axis", axis, large);
 }
 
+// Returns the shape of the learned array: num_axes axes of `large` from `axis` on, or all of them
+// for -1. Throws kConfig if `large` has fewer.
 Shape LearnedShape(const LayerSpec& spec, std::string_view param, int axis, int num_axes,
                    const Shape& large) {
   if (num_axes < -1 || num_axes > large.Rank() - axis) {
@@ -23,6 +27,7 @@ Shape LearnedShape(const LayerSpec& spec, std::string_view param, int axis, int 
   return Shape(large.dims().subspan(static_cast<size_t>(axis), static_cast<size_t>(count)));
 }
 
+// Throws kConfig unless `small` equals the axes of `large` from `axis` on.
 void RequireFit(const LayerSpec& spec, const Shape& large, const Shape& small, int axis) {
   bool fits = axis + small.Rank() <= large.Rank();
   for (int i = 0; fits && i < small.Rank(); ++i) fits = small[i] == large[axis + i];

@@ -11,6 +11,7 @@
 namespace trainer {
 namespace {
 
+// Reports label i if it is neither a class nor ignored.
 struct BadLabel {
   const float* label;
   LabelRule rule;

@@ -7,8 +7,8 @@
 
 namespace trainer {
 
-// Refuses bottoms in the wrong order: labels as input 0, and scores with the classes along `axis`
-// as input 1.
+// Throws kConfig if the bottoms are in the wrong order, i.e. if input 0 has one number per row of
+// input 1 along `axis`. Other shapes that do not fit are left to RequireLabels.
 void RefuseSwappedBottoms(const SetupContext& ctx, const LayerSpec& spec, int axis);
 
 // Finds the label of each row of scores in memory. As in Caffe, labels may have any shape with the
@@ -17,6 +17,7 @@ struct LabelOrder {
   NchwOrder rows, labels;
   bool same = true;
 
+  // Returns the place in memory of the label of `row`, a row's number in the scores' memory order.
   HD int64_t At(int64_t row) const { return same ? row : labels.Memory(rows.Plain(row)); }
 };
 
@@ -27,11 +28,12 @@ LabelOrder RequireLabels(const SetupContext& ctx, const LayerSpec& spec, int axi
 // scores are part of the classes; in an image they must have length 1.
 void RequireItemScores(const SetupContext& ctx, const LayerSpec& spec);
 
-// Reports the first bad label among input 1 to run.input_error().
+// Reports the first label of input 1 that is neither a class nor ignored to run.input_error().
 void ReportBadLabels(const RunContext& run, const LabelRule& rule);
 
-// Throws kData (RecordError) for element `at` of labels of shape `labels`, with its value, the item
-// of the batch and the number of classes. Called after ReportBadLabels found it.
+// Throws kData (RecordError) for `label`, element `at` of labels of shape `labels`, which
+// ReportBadLabels found. The message has the label, the item of the batch and the number of
+// classes.
 [[noreturn]] void ThrowBadLabel(const LayerSpec& spec, const Shape& labels, const LabelRule& rule,
                                 int64_t at, float label);
 

@@ -15,7 +15,8 @@ struct DropoutMask {
   uint32_t threshold;    // an element is kept if its random word is at least `threshold`
   float scale;           // factor of the elements that are kept
 
-  // `run` is the Dropout's own context.
+  // `run` is the Dropout's own context, also if it is fused into another layer: it has the random
+  // stream. A random_seed in `param` replaces the run's seed.
   DropoutMask(const caffe::DropoutParameter& param, const RunContext& run)
       : key(run.rng_key()),
         pass(run.pass_counter()),

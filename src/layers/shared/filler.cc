@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "filler: ";
 
+// Selects the random numbers of a fill: fills with the same key and pass draw the same ones.
 struct Draw {
   PhiloxKey key;
   uint32_t pass;
@@ -28,14 +29,15 @@ void ForBlocks(const Draw& draw, std::span<float> values, const FillBlock& fill_
   });
 }
 
+// Draws each value uniformly from [min, max).
 void FillUniform(const Draw& draw, float min, float max, std::span<float> values) {
   ForBlocks(draw, values, [=](const Philox4& words, float* to, int64_t n) {
     for (int64_t i = 0; i < n; ++i) to[i] = min + (max - min) * UniformFloat(words.x[i]);
   });
 }
 
-// Box-Muller: two uniform numbers give two independent normal numbers. The first is taken from (0,
-// 1], which keeps the logarithm finite.
+// Draws normal values by the method of Box and Muller: two uniform numbers give two independent
+// normal ones. The first is taken from (0, 1], which keeps the logarithm finite.
 void FillGaussian(const Draw& draw, float mean, float std, std::span<float> values) {
   ForBlocks(draw, values, [=](const Philox4& words, float* to, int64_t n) {
     for (int64_t i = 0; i < n; i += 2) {
@@ -50,13 +52,15 @@ void FillGaussian(const Draw& draw, float mean, float std, std::span<float> valu
 
 // Keeps each value with probability `keep`, else sets it to zero. It uses the words after the ones
 // from which the values were drawn.
-void Thin(const Draw& draw, double keep, std::span<float> values) {
+void ZeroAtRandom(const Draw& draw, double keep, std::span<float> values) {
   const uint64_t first = (values.size() + 3) / 4 * 4;
   for (size_t i = 0; i < values.size(); ++i) {
     if (UniformFloat(PhiloxWord(draw.key, draw.pass, first + i)) >= keep) values[i] = 0;
   }
 }
 
+// Draws positive values whose sum is 1 in each row along the first axis (Caffe's
+// positive_unitball).
 void FillUnitBall(const Draw& draw, const Shape& shape, std::span<float> values) {
   FillUniform(draw, 0, 1, values);
   const auto length = static_cast<size_t>(shape.Count() / (shape.Rank() > 0 ? shape[0] : 1));
@@ -68,7 +72,8 @@ void FillUnitBall(const Draw& draw, const Shape& shape, std::span<float> values)
   }
 }
 
-// Computes the weights of a deconvolution that enlarges by `factor` with linear interpolation.
+// Computes the kernels of a deconvolution that enlarges an image by ceil(width / 2) with bilinear
+// interpolation; all kernels are equal. Throws kConfig unless the blob has square kernels.
 void FillBilinear(const LayerSpec& layer, const Shape& shape, std::span<float> values) {
   if (shape.Rank() != 4 || shape[2] != shape[3]) {
     layer.Fail(Join(kPrefix, "bilinear needs a 4-D blob with square kernels, but this blob is ",
@@ -85,8 +90,9 @@ void FillBilinear(const LayerSpec& layer, const Shape& shape, std::span<float> v
   }
 }
 
-// Returns the count by which xavier and msra scale.
-double Fan(const caffe::FillerParameter& filler, const Shape& shape) {
+// Returns the count n by which xavier (variance 1 / n) and msra (2 / n) scale: fan_in, fan_out or
+// their mean, as variance_norm says.
+double FanCount(const caffe::FillerParameter& filler, const Shape& shape) {
   const auto count = static_cast<double>(shape.Count());
   const double in = shape.Rank() > 0 ? count / static_cast<double>(shape[0]) : 1;
   const double out = shape.Rank() > 1 ? count / static_cast<double>(shape[1]) : count;
@@ -100,6 +106,7 @@ double Fan(const caffe::FillerParameter& filler, const Shape& shape) {
   }
 }
 
+// Throws kConfig for fields that contradict the type or each other: see Fill.
 void CheckFields(const caffe::FillerParameter& filler, const LayerSpec& layer) {
   if (filler.sparse() != -1 && filler.type() != "gaussian") {
     layer.Fail(Join(kPrefix, "sparse works with type \"gaussian\", not with \"", filler.type(),
@@ -122,6 +129,7 @@ void CheckFields(const caffe::FillerParameter& filler, const LayerSpec& layer) {
   }
 }
 
+// Throws kConfig for an unknown type, with the nearest name and the list of known ones.
 [[noreturn]] void RefuseFillerType(const caffe::FillerParameter& filler, const LayerSpec& layer) {
   const std::string known[] = {"constant", "uniform", "gaussian", "positive_unitball",
                                "xavier",   "msra",    "bilinear"};
@@ -144,15 +152,15 @@ void Fill(const caffe::FillerParameter& filler, const Shape& shape, const Philox
     FillGaussian(draw, filler.mean(), filler.std(), values);
     if (filler.sparse() >= 0) {
       const auto outputs = static_cast<double>(shape.Rank() > 0 ? shape[0] : 1);
-      Thin(draw, filler.sparse() / outputs, values);
+      ZeroAtRandom(draw, filler.sparse() / outputs, values);
     }
   } else if (type == "positive_unitball") {
     FillUnitBall(draw, shape, values);
   } else if (type == "xavier") {
-    const auto bound = static_cast<float>(std::sqrt(3 / Fan(filler, shape)));
+    const auto bound = static_cast<float>(std::sqrt(3 / FanCount(filler, shape)));
     FillUniform(draw, -bound, bound, values);
   } else if (type == "msra") {
-    FillGaussian(draw, 0, static_cast<float>(std::sqrt(2 / Fan(filler, shape))), values);
+    FillGaussian(draw, 0, static_cast<float>(std::sqrt(2 / FanCount(filler, shape))), values);
   } else if (type == "bilinear") {
     FillBilinear(layer, shape, values);
   } else {

@@ -17,6 +17,7 @@ std::span<std::byte> HostUpload::Host() {
 
 void HostUpload::Send(void* to, size_t offset, size_t bytes) {
   if (bytes == 0) return;
+  // Computations that were queued before may still read the memory at `to`.
   copies_->CopiesWaitForCompute();
   copies_->CopyToDevice(to, host_->data() + offset, bytes);
   copies_->ComputeWaitsForCopies();

@@ -7,6 +7,7 @@
 namespace trainer {
 namespace {
 
+// Reports element i if it is not an index below rule.classes.
 struct BadIndex {
   const float* index;
   LabelRule rule;

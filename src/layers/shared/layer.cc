@@ -7,6 +7,7 @@
 namespace trainer {
 namespace {
 
+// Returns the pages, in a function so that they exist before the first static RegisterLayer.
 std::map<std::string, LayerDoc>& MutableDocs() {
   static std::map<std::string, LayerDoc> docs;
   return docs;
@@ -20,6 +21,8 @@ std::string DataAdvice(const LayerSpec& spec) {
          "an Input layer, which 'trainer features' and 'trainer predict' fill";
 }
 
+// Throws kConfig for a type that is not registered. The message differs for a missing type, Python
+// layers, types of a known fork of Caffe, and misspelt names.
 [[noreturn]] void RefuseType(const LayerSpec& spec) {
   const std::vector<std::string> names = LayerRegistry::Get().Names();
   const std::string& type = spec.type();
@@ -44,20 +47,24 @@ void RequireType(const LayerSpec& spec) {
   if (!LayerRegistry::Get().Has(spec.type())) RefuseType(spec);
 }
 
+// Gives module config, which must not depend on this one, the check of a layer's type.
 [[maybe_unused]] const bool kTypesAreKnown = (SetTypeCheck(RequireType), true);
 
-// Returns "1 bottom", "1 to 2 tops", "at least 2 bottoms", "no tops".
-std::string Wanted(int min, int max, const char* noun) {
+// Formats the allowed number of bottoms or tops: "1 bottom", "1 to 2 tops", "at least 2 bottoms",
+// "no tops". `max` is -1 without an upper bound.
+std::string FormatAllowedCount(int min, int max, const char* noun) {
   if (max == 0) return Join("no ", noun, "s");
   const std::string many = Join(" ", noun, (max == 1 || (max < 0 && min == 1)) ? "" : "s");
   if (max < 0) return Join("at least ", min, many);
   return min == max ? Join(min, many) : Join(min, " to ", max, many);
 }
 
+// Throws kConfig unless `given` bottoms or tops (`noun`) are from `min` to `max`; -1: no upper
+// bound.
 void CheckCount(const LayerSpec& spec, int given, int min, int max, const char* noun) {
   if (given >= min && (max < 0 || given <= max)) return;
-  spec.Fail(Join("it needs ", Wanted(min, max, noun), ", but ", given, given == 1 ? " is" : " are",
-                 " given"));
+  spec.Fail(Join("it needs ", FormatAllowedCount(min, max, noun), ", but ", given,
+                 given == 1 ? " is" : " are", " given"));
 }
 
 }  // namespace

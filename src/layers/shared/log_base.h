@@ -7,8 +7,8 @@
 
 namespace trainer {
 
-// Returns the natural logarithm of the `base` of Exp and Log; -1 means e. Refuses other numbers
-// that are not above 0, and 1 if `one_is_bad`.
+// Returns the natural logarithm of `base`, a field of Exp's and Log's message `param`; -1 means e.
+// Throws kConfig for other numbers that are not above 0, and for 1 if `one_is_bad`.
 inline float LogOfBase(const LayerSpec& spec, const char* param, float base, bool one_is_bad) {
   if (base == -1) return 1;
   if (!(base > 0) || !std::isfinite(base) || (one_is_bad && base == 1)) {

@@ -5,18 +5,22 @@
 
 namespace trainer {
 
-// Terms of sums over the elements of a channel; the layers define others.
+// Terms of sums over the elements of a channel; the layers define others. The arguments of a term
+// are the element's index, its channel, and the index of its chunk and channel.
+// Sums x.
 template <class T>
 struct ValueOf {
   const T* x;
   HD float operator()(int64_t at, int64_t, int64_t) const { return Load(x[at]); }
 };
+// Sums a * b.
 template <class T>
 struct ProductOf {
   const T *a, *b;
   HD float operator()(int64_t at, int64_t, int64_t) const { return Load(a[at]) * Load(b[at]); }
 };
 
+// Sums (x - mean)^2.
 template <class T>
 struct SquareAround {
   const T* x;

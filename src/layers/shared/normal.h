@@ -35,7 +35,7 @@ struct NormalBlock {
   }
 };
 
-// `to` may be `from`.
+// Sets to[i] = f(z_i, from[i]) for all i, with independent standard normal z_i. `to` may be `from`.
 template <class F>
 void MapNormal(const Device& device, const PhiloxKey& key, const uint32_t* pass, F f,
                const float* from, float* to, int64_t count) {

@@ -29,6 +29,8 @@ float ReadSpatialScale(const LayerSpec& spec, const char* param, float value) {
 
 namespace {
 
+// Reports number i of the regions: an image index outside the batch, or a coordinate that is not
+// finite.
 struct BadRegion {
   const float* number;
   LabelRule rule;

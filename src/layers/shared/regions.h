@@ -17,16 +17,17 @@ inline constexpr int64_t kRegionNumbers = 5;
 struct RegionCell {
   int64_t top, bottom, left, right;
 
+  // Returns true if the cell has no pixel, e.g. because it is outside the image.
   HD bool Empty() const { return bottom <= top || right <= left; }
   HD float Area() const { return static_cast<float>((bottom - top) * (right - left)); }
 };
 
-// Clamps a float, which may be far outside of an image, to [0, size].
+// Clamps `at`, a whole number of pixels that may be far outside of an image, to [0, size].
 HD int64_t PixelWithin(float at, int64_t size) {
   const float inside = fminf(fmaxf(at, 0.0f), static_cast<float>(size));
   return static_cast<int64_t>(inside);
 }
-// Keeps sums of a few coordinates away from infinity.
+// Clamps a coordinate to +-1e9, so that sums of a few of them remain finite.
 HD float BoundedCoordinate(float x) { return fminf(fmaxf(x, -1e9f), 1e9f); }
 
 // Refuses an input 1 that is not (R, 5) or (R, 5, 1, 1), and an input 0 that is not (N, C, H, W);

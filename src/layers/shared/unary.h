@@ -12,23 +12,26 @@ namespace trainer {
 // work in place.
 enum class Keeps { kNothing, kInput, kOutput };
 
+// Computes y = f(x) of one element.
 template <class Math>
 struct UnaryForward {
   Math math;
   HD float operator()(float x) const { return math.Forward(x); }
 };
 
+// Computes dx = dy * f'(x) of one element; v is x, y or dy, as Math::Keep says.
 template <class Math>
 struct UnaryBackward {
   Math math;
   HD float operator()(float dy, float v) const { return math.Backward(dy, v); }
 };
 
-// Math is a copyable struct of numbers:
+// A layer y = f(x) for each element, with the shape and storage type of its input. Math is a
+// copyable struct of numbers:
 //   explicit Math(const LayerSpec& spec);         reads and checks the fields
-//   Keeps Keep() const;
-//   HD float Forward(float x) const;
-//   HD float Backward(float dy, float v) const;   v: x or y as Keep says; dy when it keeps nothing
+//   Keeps Keep() const;                           what Backward reads in addition to dy
+//   HD float Forward(float x) const;              returns f(x)
+//   HD float Backward(float dy, float v) const;   returns dx; v: x or y as Keep says, else dy
 template <class Math>
 class Unary final : public Layer {
  public:

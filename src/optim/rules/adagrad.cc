@@ -5,17 +5,20 @@
 namespace trainer {
 namespace {
 
-// AdaGrad: Duchi, Hazan and Singer, JMLR 12, 2011, the diagonal form. eta is the learning rate and
-// delta is `delta`; h is the sum of all squared gradients so far:
-//   h = h + g^2;  w = w - eta * g / (sqrt(h) + delta).
+// AdaGrad: Duchi, Hazan and Singer, JMLR 12, 2011, the diagonal form. w is the paper's x. sum_g2 is
+// the sum of all squared gradients so far (the diagonal of G), which never falls, so the steps only
+// become shorter:
+//   sum_g2 = sum_g2 + g^2;  w = w - eta * g / (sqrt(sum_g2) + delta).
+// Solver fields: eta is the learning rate, delta `delta`. A momentum is refused.
 struct AdaGradStep {
-  float lr, delta;
-  HD void operator()(float& w, float& h, float g) const {
-    h += g * g;
-    w -= lr * g / (sqrtf(h) + delta);
+  float eta, delta;
+  HD void operator()(float& w, float& sum_g2, float g) const {
+    sum_g2 += g * g;
+    w -= eta * g / (sqrtf(sum_g2) + delta);
   }
 };
 
+// Returns the update of one parameter.
 struct MakeAdaGrad {
   float delta;
   HD AdaGradStep operator()(const ParamHyperparams& r) const { return {r.lr, delta}; }

@@ -5,20 +5,24 @@
 namespace trainer {
 namespace {
 
-// Adam: Kingma and Ba, arXiv:1412.6980, the form at the end of section 2. alpha is the learning
-// rate, beta1 is `momentum`, beta2 is `momentum2`, epsilon-hat is `delta`, and t counts from 1:
+// Adam: Kingma and Ba, arXiv:1412.6980, algorithm 1 in the efficient form at the end of section 2.
+// w is the paper's theta, g the gradient with weight decay; m and v are the moment estimates:
 //   m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;
-//   w = w - alpha * sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) + epsilon-hat).
+//   alpha_t = alpha * sqrt(1 - beta2^t) / (1 - beta1^t);
+//   w = w - alpha_t * m / (sqrt(v) + epsilon_hat).
+// Solver fields: alpha is the learning rate, beta1 `momentum`, beta2 `momentum2`, epsilon_hat
+// `delta`. t counts from 1 the updates that were not skipped.
 struct AdamStep {
-  float corrected_lr, beta1, beta2, delta;
+  float alpha_t, beta1, beta2, epsilon_hat;
   HD void operator()(float& w, float& m, float& v, float g) const {
     m = beta1 * m + (1 - beta1) * g;
     v = beta2 * v + (1 - beta2) * g * g;
-    w -= corrected_lr * m / (sqrtf(v) + delta);
+    w -= alpha_t * m / (sqrtf(v) + epsilon_hat);
   }
 };
 
-struct Correct {
+// Computes alpha_t / alpha in double, once per update: 1 - beta2^t loses its digits in float.
+struct AdamBiasCorrection {
   UpdateArgs args;
   float beta2;
   HD void operator()(int64_t) const {
@@ -27,29 +31,30 @@ struct Correct {
   }
 };
 
+// Returns the update of one parameter, whose learning rate is alpha.
 struct MakeAdam {
   const DeviceHyperparams* hyper;
-  float beta2, delta;
+  float beta2, epsilon_hat;
   HD AdamStep operator()(const ParamHyperparams& r) const {
-    return {static_cast<float>(r.lr * hyper->rule_terms[0]), r.momentum, beta2, delta};
+    return {static_cast<float>(r.lr * hyper->rule_terms[0]), r.momentum, beta2, epsilon_hat};
   }
 };
 
 class Adam final : public UpdateRule {
  public:
   explicit Adam(const SolverSpec& spec)
-      : beta2_(spec.proto.momentum2()), delta_(spec.proto.delta()) {}
+      : beta2_(spec.proto.momentum2()), epsilon_hat_(spec.proto.delta()) {}
   int StatesPerWeight() const override { return 2; }
   bool CountsUpdates() const override { return true; }
   void Begin(const Device& device, const UpdateArgs& args) override {
-    ForEach(device, 1, Correct{args, beta2_});
+    ForEach(device, 1, AdamBiasCorrection{args, beta2_});
   }
   void Step(const Device& device, const UpdateRange& range) override {
-    UpdateWeights<2>(device, range, MakeAdam{range.args.hyper, beta2_, delta_});
+    UpdateWeights<2>(device, range, MakeAdam{range.args.hyper, beta2_, epsilon_hat_});
   }
 
  private:
-  float beta2_, delta_;
+  float beta2_, epsilon_hat_;
 };
 
 const RegisterUpdateRule<Adam> kAdam("Adam");

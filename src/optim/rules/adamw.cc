@@ -5,24 +5,26 @@
 namespace trainer {
 namespace {
 
-// AdamW: Loshchilov and Hutter, arXiv:1711.05101, algorithm 2. beta1 is `momentum`, beta2 is
-// `momentum2`, epsilon is `delta`, lambda is weight_decay * decay_mult, and t counts from 1. The
-// learning rate lr replaces both alpha and the schedule eta, so that it also scales the decay:
+// AdamW: Loshchilov and Hutter, arXiv:1711.05101, algorithm 2. w is the paper's theta. The learning
+// rate lr replaces both alpha and the schedule eta, so that it also scales the decay:
 //   m = beta1 m + (1 - beta1) g;  m_hat = m / (1 - beta1^t);
 //   v = beta2 v + (1 - beta2) g^2;  v_hat = v / (1 - beta2^t);
 //   w = w - lr * (m_hat / (sqrt(v_hat) + epsilon) + lambda w).
-// Weight decay enters neither m nor v, so it shrinks all weights by the same factor.
+// Solver fields: beta1 is `momentum`, beta2 `momentum2`, epsilon `delta`, lambda weight_decay *
+// decay_mult. t counts from 1 the updates that were not skipped. Weight decay enters neither m nor
+// v (Decay::kOfTheRule), so it shrinks all weights by the same factor. L1 is refused.
 struct AdamWStep {
-  float lr, beta1, beta2, delta, decay;
+  float lr, beta1, beta2, epsilon, lambda;
   float m_correction, v_correction;  // 1 / (1 - beta1^t), 1 / (1 - beta2^t)
   HD void operator()(float& w, float& m, float& v, float g) const {
     m = beta1 * m + (1 - beta1) * g;
     v = beta2 * v + (1 - beta2) * g * g;
-    w -= lr * (m * m_correction / (sqrtf(v * v_correction) + delta) + decay * w);
+    w -= lr * (m * m_correction / (sqrtf(v * v_correction) + epsilon) + lambda * w);
   }
 };
 
-struct CorrectDecoupled {
+// Computes 1 / (1 - beta1^t) and 1 / (1 - beta2^t) in double, once per update.
+struct AdamWBiasCorrection {
   UpdateArgs args;
   float beta2;
   HD void operator()(int64_t) const {
@@ -32,33 +34,35 @@ struct CorrectDecoupled {
   }
 };
 
+// Returns the update of one parameter.
 struct MakeAdamW {
   const DeviceHyperparams* hyper;
-  float beta2, delta;
+  float beta2, epsilon;
   HD AdamWStep operator()(const ParamHyperparams& r) const {
     const auto m_correction = static_cast<float>(hyper->rule_terms[0]);
     const auto v_correction = static_cast<float>(hyper->rule_terms[1]);
-    return {r.lr, r.momentum, beta2, delta, r.decay_l2, m_correction, v_correction};
+    return {r.lr, r.momentum, beta2, epsilon, r.decay_l2, m_correction, v_correction};
   }
 };
 
 class AdamW final : public UpdateRule {
  public:
   explicit AdamW(const SolverSpec& spec)
-      : beta2_(spec.proto.momentum2()), delta_(spec.proto.delta()) {
+      : beta2_(spec.proto.momentum2()), epsilon_(spec.proto.delta()) {
     RefuseL1(spec, "AdamW");
   }
   int StatesPerWeight() const override { return 2; }
   bool CountsUpdates() const override { return true; }
   void Begin(const Device& device, const UpdateArgs& args) override {
-    ForEach(device, 1, CorrectDecoupled{args, beta2_});
+    ForEach(device, 1, AdamWBiasCorrection{args, beta2_});
   }
   void Step(const Device& device, const UpdateRange& range) override {
-    UpdateWeights<2>(device, range, MakeAdamW{range.args.hyper, beta2_, delta_}, Decay::kOfTheRule);
+    UpdateWeights<2>(device, range, MakeAdamW{range.args.hyper, beta2_, epsilon_},
+                     Decay::kOfTheRule);
   }
 
  private:
-  float beta2_, delta_;
+  float beta2_, epsilon_;
 };
 
 const RegisterUpdateRule<AdamW> kAdamW("AdamW");

@@ -5,18 +5,21 @@
 namespace trainer {
 namespace {
 
-// Nesterov's accelerated gradient: Sutskever, Martens, Dahl and Hinton, ICML 2013, in Caffe's form.
-// mu is `momentum` and epsilon is the learning rate:
+// Nesterov's accelerated gradient: Sutskever, Martens, Dahl and Hinton, ICML 2013, equations 3 and
+// 4. The paper evaluates the gradient at theta + mu v. Caffe's form keeps w at that point, so that
+// the gradient is the one at the weights; v has the opposite sign:
 //   v' = mu v + epsilon g;  w = w - ((1 + mu) v' - mu v).
+// Solver fields: mu is `momentum`, epsilon the learning rate.
 struct NesterovStep {
-  float lr, momentum;
+  float epsilon, mu;
   HD void operator()(float& w, float& v, float g) const {
     const float before = v;
-    v = momentum * v + lr * g;
-    w -= (1 + momentum) * v - momentum * before;
+    v = mu * v + epsilon * g;
+    w -= (1 + mu) * v - mu * before;
   }
 };
 
+// Returns the update of one parameter.
 struct MakeNesterov {
   HD NesterovStep operator()(const ParamHyperparams& r) const { return {r.lr, r.momentum}; }
 };

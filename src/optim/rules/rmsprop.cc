@@ -5,17 +5,20 @@
 namespace trainer {
 namespace {
 
-// RMSProp: Tieleman and Hinton, "Neural networks for machine learning", lecture 6.5, 2012. h is
-// MeanSquare(w, t), with rms_decay in place of the lecture's 0.9:
-//   h = rms_decay * h + (1 - rms_decay) * g^2;  w = w - lr * g / (sqrt(h) + delta).
+// RMSProp: Tieleman and Hinton, "Neural networks for machine learning", lecture 6.5, 2012.
+// mean_square is MeanSquare(w, t) there, and decay, the solver's rms_decay, replaces its 0.9:
+//   mean_square = decay * mean_square + (1 - decay) * g^2;
+//   w = w - lr * g / (sqrt(mean_square) + delta).
+// A momentum is refused.
 struct RmsPropStep {
   float lr, decay, delta;
-  HD void operator()(float& w, float& h, float g) const {
-    h = decay * h + (1 - decay) * g * g;
-    w -= lr * g / (sqrtf(h) + delta);
+  HD void operator()(float& w, float& mean_square, float g) const {
+    mean_square = decay * mean_square + (1 - decay) * g * g;
+    w -= lr * g / (sqrtf(mean_square) + delta);
   }
 };
 
+// Returns the update of one parameter.
 struct MakeRmsProp {
   float decay, delta;
   HD RmsPropStep operator()(const ParamHyperparams& r) const { return {r.lr, decay, delta}; }

@@ -3,9 +3,10 @@
 namespace trainer {
 namespace {
 
-// SGD with momentum, in Caffe's form:
+// SGD with momentum (Polyak's heavy ball), in Caffe's form:
 //   v = momentum * v + lr * g;  w = w - v.
 // v contains the learning rate, so after a drop of the rate earlier gradients keep their step size.
+// PyTorch multiplies v by the rate in the second formula instead.
 struct SgdStep {
   float lr, momentum;
   HD void operator()(float& w, float& v, float g) const {
@@ -14,6 +15,7 @@ struct SgdStep {
   }
 };
 
+// Returns the update of one parameter.
 struct MakeSgd {
   HD SgdStep operator()(const ParamHyperparams& r) const { return {r.lr, r.momentum}; }
 };
