@@ -12,7 +12,7 @@
 namespace trainer {
 namespace {
 
-const char* KindOf(mode_t mode) {
+const char* SpecialFileText(mode_t mode) {
   if (S_ISFIFO(mode)) return "a pipe";
   if (S_ISSOCK(mode)) return "a socket";
   return S_ISBLK(mode) ? "a block device" : "a character device";
@@ -23,7 +23,7 @@ void RequireRegular(const std::string& path, mode_t mode) {
   if (S_ISREG(mode)) return;
   if (S_ISDIR(mode)) ThrowFileError(FileUse::kInput, "read", AbsolutePath(path), EISDIR);
   throw Error(ErrorCode::kNoInput, {AbsolutePath(path)},
-              Join("cannot read: this is ", KindOf(mode),
+              Join("cannot read: this is ", SpecialFileText(mode),
                    ", not a file; write its content to a file first"));
 }
 

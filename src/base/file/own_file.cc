@@ -45,14 +45,14 @@ bool IsOwn(const Slot& slot) {
          std::memcmp(content.data(), slot.mark.data(), slot.mark_bytes) == 0;
 }
 
-Slot* Find(const std::string& path) {
+Slot* FindSlot(const std::string& path) {
   for (Slot& slot : g_slots) {
     if (slot.set && path == slot.path.data()) return &slot;
   }
   return nullptr;
 }
 
-Slot* FindUnused() {
+Slot* FindUnusedSlot() {
   for (Slot& slot : g_slots) {
     if (!slot.set) return &slot;
   }
@@ -64,8 +64,8 @@ Slot* FindUnused() {
 void RememberOwnFile(const std::string& path, const std::string& mark) {
   if (path.size() >= kLongest || mark.size() >= kLongest) return;
   const std::lock_guard lock(SlotMutex());
-  Slot* slot = Find(path);
-  if (slot == nullptr) slot = FindUnused();
+  Slot* slot = FindSlot(path);
+  if (slot == nullptr) slot = FindUnusedSlot();
   if (slot == nullptr) return;
   slot->set = false;
   std::memcpy(slot->path.data(), path.c_str(), path.size() + 1);
@@ -77,7 +77,7 @@ void RememberOwnFile(const std::string& path, const std::string& mark) {
 
 void ForgetOwnFile(const std::string& path) {
   const std::lock_guard lock(SlotMutex());
-  if (Slot* slot = Find(path)) slot->set = false;
+  if (Slot* slot = FindSlot(path)) slot->set = false;
 }
 
 // Each side announces itself before it looks at the other, so that one of them sees the other.
