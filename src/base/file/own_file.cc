@@ -28,11 +28,15 @@ std::atomic<bool> g_ending{false};
 std::atomic<int> g_creations{0};  // running OwnFileCreations of all threads
 constinit thread_local bool creates = false;
 
+// Returns the mutex that guards changes of the table. RemoveOwnFiles does not lock it, because it
+// runs in a signal handler.
 std::mutex& SlotMutex() {
   static auto* const mutex = new std::mutex;  // outlives every file
   return *mutex;
 }
 
+// Returns whether this process, rather than the one it was forked from, remembered the file, and
+// the file's content still is the mark, if there is one. Async-signal-safe.
 bool IsOwn(const Slot& slot) {
   if (slot.owner != getpid()) return false;
   if (slot.mark_bytes == 0) return true;
@@ -45,6 +49,7 @@ bool IsOwn(const Slot& slot) {
          std::memcmp(content.data(), slot.mark.data(), slot.mark_bytes) == 0;
 }
 
+// Returns the slot of `path`, or null. The caller holds SlotMutex.
 Slot* FindSlot(const std::string& path) {
   for (Slot& slot : g_slots) {
     if (slot.set && path == slot.path.data()) return &slot;
@@ -52,6 +57,7 @@ Slot* FindSlot(const std::string& path) {
   return nullptr;
 }
 
+// Returns a free slot, or null if all are taken. The caller holds SlotMutex.
 Slot* FindUnusedSlot() {
   for (Slot& slot : g_slots) {
     if (!slot.set) return &slot;
@@ -80,7 +86,8 @@ void ForgetOwnFile(const std::string& path) {
   if (Slot* slot = FindSlot(path)) slot->set = false;
 }
 
-// Each side announces itself before it looks at the other, so that one of them sees the other.
+// This thread counts itself before it reads g_ending, and RemoveOwnFiles sets g_ending before it
+// reads the count, so that one of them sees the other.
 OwnFileCreation::OwnFileCreation(const std::string& path) {
   creates = true;
   ++g_creations;
