@@ -49,8 +49,8 @@ class AtomicFile {
   void Flush();
   // Writes past the buffer, and repeats partial writes. Writing 0 bytes counts as a full disk.
   void WriteAll(const char* data, size_t bytes);
-  // Reads the temporary file back, and throws kIo if its length or checksum is not that of the
-  // appended bytes.
+  // Reads the temporary file back, and throws kIo if its length or checksum differs from what was
+  // appended.
   void Verify();
 
   std::string path_, temp_;

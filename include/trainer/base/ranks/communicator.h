@@ -77,14 +77,16 @@ class Communicator : public GradientSink {
   // Says that this rank is alive and has done `iterations` iterations. Ranks that wait do not take
   // a rank for lost as long as it calls this.
   virtual void Heartbeat(int iterations) { static_cast<void>(iterations); }
-  // Nothing if this communicator does not measure it.
+  // Returns the time spent in communication so far, or nothing if this communicator does not
+  // measure it.
   virtual std::optional<CommStats> stats() const { return std::nullopt; }
-  // The name of a rank in messages: "rank 1 (node7, process 4711)".
+  // Returns the name of a rank in messages: "rank 1 (node7, process 4711)", here only "rank 1".
   virtual std::string NameOf(int rank) const;
 
   // Returns when all ranks have called it.
   void Barrier();
-  // Return rank 0's value.
+  // Return rank 0's value. A string may have at most 2^24 bytes, because its length is sent as a
+  // float.
   bool BroadcastBool(bool own);
   std::string BroadcastString(const std::string& own);
 };

@@ -25,17 +25,20 @@ class Json {
   static Json Object() { return Json(Kind::kObject); }
   static Json Array() { return Json(Kind::kArray); }
 
+  // Adds a member to an object, even if it has one of this name. Returns the object.
   Json& Set(std::string_view key, Json value);
+  // Appends an element to an array, and returns the array.
   Json& Push(Json value);
 
-  // Indented by two blanks a level, with a newline at the end.
+  // Returns the value indented by two blanks a level, with a newline at the end.
   std::string ToString() const { return Dump(0) + "\n"; }
-  // On one line, with a newline at the end.
+  // Returns the value on one line, with a newline at the end.
   std::string ToLine() const { return OneLine() + "\n"; }
 
  private:
   enum class Kind { kLiteral, kObject, kArray };
   explicit Json(Kind kind) : kind_(kind) {}
+  // Return what ToString and ToLine return, without the last newline.
   std::string Dump(size_t indent) const;
   std::string OneLine() const;
 

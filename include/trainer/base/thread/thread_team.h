@@ -19,12 +19,14 @@ bool InParallelRegion();
 
 namespace thread_team_internal {
 using PartCall = void (*)(const void* data, int part);
+// Does what the template below describes, with the functor as a pointer.
 void RunParts(int parts, PartCall call, const void* data);
 }  // namespace thread_team_internal
 
-// Calls part(p) once for each p of [0, parts), on up to `parts` threads, and returns when all are
-// done. The calls must not throw, nor wait for each other: the caller also runs the parts of
-// threads that did not start in time. Inside a region it is a plain loop.
+// Calls part(p) once for each p of [0, parts), on min(parts, TeamSize()) threads, and returns when
+// all are done. The caller runs part 0 and the parts from TeamSize() on. The calls must not throw,
+// nor wait for each other, because the caller also runs parts that no thread started in time.
+// Inside a region it is a plain loop.
 template <class F>
 void RunParts(int parts, const F& part) {
   if (parts == 1) return part(0);
