@@ -25,15 +25,15 @@ std::map<std::string, StoredFlag, std::less<>>& StoredFlags() {
   return flags;
 }
 
-class FlagFileExpander {
+class FlagSourceExpander {
  public:
   std::vector<std::string> Expand(const std::vector<std::string>& arguments) {
-    Add(arguments);
+    AddExpanded(arguments);
     return std::move(expanded_);
   }
 
  private:
-  void Add(const std::vector<std::string>& arguments) {
+  void AddExpanded(const std::vector<std::string>& arguments) {
     for (size_t i = 0; i < arguments.size(); ++i) {
       FlagText flag;
       if (arguments[i] == "--") {
@@ -73,7 +73,7 @@ class FlagFileExpander {
             is_ours = is_ours || fnmatch(program.c_str(), "trainer", 0) == 0;
           }
         } else if (is_ours) {
-          Add({line});
+          AddExpanded({line});
         }
         were_programs = !is_flag;
       }
@@ -121,7 +121,7 @@ void StoreInGflags(std::span<const Flag> table, const Flags& values) {
 }
 
 std::vector<std::string> ExpandFlagFiles(const std::vector<std::string>& arguments) {
-  return FlagFileExpander().Expand(arguments);
+  return FlagSourceExpander().Expand(arguments);
 }
 
 }  // namespace trainer
