@@ -20,11 +20,13 @@ struct StoredFlag {
   std::unique_ptr<gflags::FlagRegisterer> registerer;
 };
 
+// Returns the flags that this program has registered with gflags.
 std::map<std::string, StoredFlag, std::less<>>& StoredFlags() {
   static std::map<std::string, StoredFlag, std::less<>> flags;
   return flags;
 }
 
+// Replaces flags that name a source of flags, a file or the environment, by the flags from there.
 class FlagSourceExpander {
  public:
   std::vector<std::string> Expand(const std::vector<std::string>& arguments) {
@@ -33,6 +35,9 @@ class FlagSourceExpander {
   }
 
  private:
+  // Appends the arguments to the result, with --flagfile, --fromenv and --tryfromenv replaced by
+  // the flags that they name. Flag files may name further flag files, at most 100 in all; arguments
+  // after -- stay unchanged.
   void AddExpanded(const std::vector<std::string>& arguments) {
     for (size_t i = 0; i < arguments.size(); ++i) {
       FlagText flag;
@@ -55,6 +60,8 @@ class FlagSourceExpander {
     }
   }
 
+  // Appends the flags of a comma-separated list of files. Skips flags below a line that names other
+  // programs only.
   void AddFiles(const std::string& paths) {
     constexpr int kMostFiles = 100;
     constexpr uint64_t kMostBytes = 1 << 20;
@@ -80,6 +87,8 @@ class FlagSourceExpander {
     }
   }
 
+  // Appends --NAME=VALUE for each listed variable FLAGS_NAME. One that is not set is an error for
+  // --fromenv, and is skipped for --tryfromenv.
   void AddEnvironment(const FlagText& flag) {
     for (const std::string& name : SplitList(flag.value)) {
       const std::string variable = "FLAGS_" + name;

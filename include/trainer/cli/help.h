@@ -9,7 +9,7 @@ namespace trainer {
 
 std::string ProgramHelp();                      // the list of verbs
 std::string VerbHelp(const std::string& name);  // the page of a verb, a group or a task
-// How help writes a flag: "--out=FILE", "--json", "--gpu[=ID]".
+// Returns a flag as help writes it: "--out=FILE", "--json", "--gpu[=ID]".
 std::string FlagSpelling(const Flag& flag);
 
 }  // namespace trainer
