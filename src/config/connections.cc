@@ -18,7 +18,7 @@ class Connector {
     for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
       std::vector<OutputRef> bottoms;
       for (int j = 0; j < layers_[i].proto().bottom_size(); ++j) {
-        errors.Try([&] { bottoms.push_back(Find(i, j)); });
+        errors.Try([&] { bottoms.push_back(FindProducer(i, j)); });
       }
       readers.push_back(std::move(bottoms));
       // If two layers produce the same blobs, such as data and label, this counts as one mistake.
@@ -32,7 +32,7 @@ class Connector {
   }
 
  private:
-  OutputRef Find(int i, int j) const {
+  OutputRef FindProducer(int i, int j) const {
     const LayerSpec& layer = layers_[i];
     const std::string& blob = layer.proto().bottom(j);
     const auto producer = last_.find(blob);
@@ -76,8 +76,8 @@ class Connector {
     const LayerSpec& layer = layers_[i];
     const std::string& blob = layer.proto().top(j);
     const auto [entry, added] = last_.emplace(blob, OutputRef{i, j});
-    const bool in_place =
-        j < layer.proto().bottom_size() && layer.proto().bottom(j) == blob && Makes(i, j) == 0;
+    const bool in_place = j < layer.proto().bottom_size() && layer.proto().bottom(j) == blob &&
+                          EarlierTopsOfName(i, j) == 0;
     if (!added && !in_place) RefuseSecondMaker(entry->second, {i, j});
     entry->second = {i, j};
   }
@@ -122,7 +122,7 @@ class Connector {
   }
 
   // Returns how many tops of layer i before its top j have the same name.
-  int Makes(int i, int j) const {
+  int EarlierTopsOfName(int i, int j) const {
     const auto& tops = layers_[i].proto().top();
     return static_cast<int>(std::count(tops.begin(), tops.begin() + j, tops.Get(j)));
   }

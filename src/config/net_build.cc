@@ -38,7 +38,7 @@ class NetPlaces {
   const ParseTree* tree_;
 };
 
-void Done(NetSpec* spec, const std::string& text) {
+void NoteUpgrade(NetSpec* spec, const std::string& text) {
   spec->upgrades.done.push_back(Join(spec->file, ": ", text));
 }
 
@@ -56,17 +56,17 @@ void AddOldLayers(const caffe::NetParameter& net, const NetPlaces& places, NetSp
   const auto oldest =
       std::ranges::count_if(old, [](const OldLayer& layer) { return layer.proto.has_layer(); });
   if (oldest > 0) {
-    Done(spec, Join("rewrote ", Counted(oldest, "layer"),
-                    " of the oldest format ('layers { layer { } }')"));
+    NoteUpgrade(spec, Join("rewrote ", Counted(oldest, "layer"),
+                           " of the oldest format ('layers { layer { } }')"));
   }
   const int64_t count = std::ssize(old);
   old = RewriteOldest(std::move(old), &spec->upgrades);
   if (const int64_t folded = count - std::ssize(old); folded > 0) {
-    Done(spec,
-         Join("folded ", Counted(folded, "padding layer"), " into the layers that read them"));
+    NoteUpgrade(
+        spec, Join("folded ", Counted(folded, "padding layer"), " into the layers that read them"));
   }
-  Done(spec, Join("rewrote ", Counted(std::ssize(old), "layer"),
-                  " of the old 'layers' format as 'layer'"));
+  NoteUpgrade(spec, Join("rewrote ", Counted(std::ssize(old), "layer"),
+                         " of the old 'layers' format as 'layer'"));
   for (OldLayer& layer : old) {
     spec->layers.emplace_back(RewriteOld(layer), layer.where, layer.tree);
   }
@@ -78,7 +78,7 @@ void AddInput(const caffe::NetParameter& net, const NetPlaces& places, NetSpec* 
   const SourceRef where = places.Where("input", 0);
   const bool shapes = net.input_shape_size() > 0;
   if (!shapes && net.input_dim_size() == 0) {  // a file of weights: no sizes, no layer
-    return Done(spec, "dropped the old 'input' fields, which give no sizes");
+    return NoteUpgrade(spec, "dropped the old 'input' fields, which give no sizes");
   }
   if (shapes ? net.input_shape_size() != net.input_size() && net.input_shape_size() != 1
              : net.input_dim_size() != 4 * net.input_size()) {
@@ -89,7 +89,7 @@ void AddInput(const caffe::NetParameter& net, const NetPlaces& places, NetSpec* 
                            net.input_shape_size())
                     : Join(4 * net.input_size(), " input_dim; there are ", net.input_dim_size())));
   }
-  Done(spec, "rewrote the old 'input' fields as an Input layer");
+  NoteUpgrade(spec, "rewrote the old 'input' fields as an Input layer");
   caffe::LayerParameter layer;
   layer.set_name("input");
   layer.set_type("Input");
@@ -138,8 +138,8 @@ void FreezeBatchNorms(NetSpec* spec) {
   int frozen = 0;
   for (LayerSpec& layer : spec->layers) frozen += FreezeBatchNorm(&layer.mutable_proto()) ? 1 : 0;
   if (frozen == 0) return;
-  Done(spec, Join("set lr_mult and decay_mult to 0 in the first three param of ",
-                  Counted(frozen, "BatchNorm layer"), ", because they are its statistics"));
+  NoteUpgrade(spec, Join("set lr_mult and decay_mult to 0 in the first three param of ",
+                         Counted(frozen, "BatchNorm layer"), ", because they are its statistics"));
 }
 
 // Names appear in messages, logs, tables and other files. Control characters are escaped once,
@@ -165,7 +165,8 @@ void EscapeNames(NetSpec* spec) {
     }
   }
   if (escaped > 0) {
-    Done(spec, Join("wrote the control characters of ", Counted(escaped, "name"), " as \\xNN"));
+    NoteUpgrade(spec,
+                Join("wrote the control characters of ", Counted(escaped, "name"), " as \\xNN"));
   }
 }
 

@@ -30,7 +30,7 @@ class Checker {
   void Run(ErrorCollector* errors) {
     using Check = void (Checker::*)() const;
     for (const Check check :
-         {&Checker::CheckNumbers, &Checker::CheckCounts, &Checker::CheckPolicy,
+         {&Checker::CheckReals, &Checker::CheckIntegers, &Checker::CheckPolicy,
           &Checker::CheckSteps, &Checker::CheckNames, &Checker::CheckWarmup,
           &Checker::CheckMomentum, &Checker::CheckLarc, &Checker::CheckStorage,
           &Checker::CheckSnapshots, &Checker::CheckExchange, &Checker::WarnOfUnused}) {
@@ -57,7 +57,7 @@ class Checker {
                             ", or give --set ", name, "=", value));
   }
 
-  void CheckNumbers() const {
+  void CheckReals() const {
     Needs("base_lr", "the initial learning rate", "0.01");
     for (const char* name :
          {"base_lr", "weight_decay", "max_weight_decay", "weight_decay_power", "min_lr",
@@ -76,7 +76,7 @@ class Checker {
 
   static constexpr unsigned kMostParts = 1 << 16;
 
-  void CheckCounts() const {
+  void CheckIntegers() const {
     Needs("max_iter", "the number of iterations to train for", "10000");
     for (const char* name : {"max_iter", "iter_size", "average_loss", "virtual_ranks"}) {
       AtLeast(name, 1);

@@ -203,7 +203,7 @@ void MoveFields(const V0Layer& old, const SourceRef& where, New* layer, Upgrades
   }
 }
 
-New Rewrite(const OldLayer& layer, Upgrades* upgrades) {
+New RewriteV0Layer(const OldLayer& layer, Upgrades* upgrades) {
   const V0Layer& old = layer.proto.layer();
   const auto type = Types().find(old.type());
   if (type == Types().end()) {
@@ -256,7 +256,7 @@ std::vector<OldLayer> RewriteOldest(std::vector<OldLayer> layers, Upgrades* upgr
       for (const std::string& top : layer.proto.top()) paddings.insert({top, layer});
       continue;
     }
-    if (layer.proto.has_layer()) layer.proto = Rewrite(layer, upgrades);
+    if (layer.proto.has_layer()) layer.proto = RewriteV0Layer(layer, upgrades);
     out.push_back(std::move(layer));
   }
   return out;
