@@ -8,10 +8,12 @@
 namespace trainer {
 namespace {
 
+// Follows the layers in order and remembers which output each blob name means at that point.
 class Connector {
  public:
   explicit Connector(const LayersInState& net) : net_(net), layers_(net.layers) {}
 
+  // Returns the producers of all bottoms, or throws all errors together.
   std::vector<std::vector<OutputRef>> Run() {
     std::vector<std::vector<OutputRef>> readers;
     ErrorCollector errors, repeated;
@@ -32,6 +34,8 @@ class Connector {
   }
 
  private:
+  // Returns the latest earlier output with the name of bottom `j` of layer `i`. If there is none,
+  // throws kConfig and says whether a later layer, or one that its rules exclude, would produce it.
   OutputRef FindProducer(int i, int j) const {
     const LayerSpec& layer = layers_[i];
     const std::string& blob = layer.proto().bottom(j);
@@ -72,6 +76,8 @@ class Connector {
     return makers.empty() ? "" : Join(" ", JoinList(makers, "; "));
   }
 
+  // Records top `j` of layer `i` as the producer of its name. Throws if the name has a producer
+  // already, unless the layer works in place, i.e. its bottom `j` has the same name.
   void Produce(int i, int j) {
     const LayerSpec& layer = layers_[i];
     const std::string& blob = layer.proto().top(j);
@@ -82,6 +88,8 @@ class Connector {
     entry->second = {i, j};
   }
 
+  // Throws kConfig for two producers of one blob. For two data layers, the message shows the
+  // include rules that may be missing.
   [[noreturn]] void RefuseSecondMaker(const OutputRef& first, const OutputRef& second) const {
     const LayerSpec& maker = layers_[first.layer];
     const LayerSpec& layer = layers_[second.layer];

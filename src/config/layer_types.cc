@@ -3,6 +3,7 @@
 namespace trainer {
 namespace {
 
+// Returns the variable that SetTypeCheck sets; it is null in a program without layers.
 TypeCheck& TypeCheckSlot() {
   static TypeCheck check = nullptr;
   return check;

@@ -20,11 +20,14 @@ class NetPlaces {
  public:
   NetPlaces(std::string file, const ParseTree* tree) : file_(std::move(file)), tree_(tree) {}
 
+  // Returns the place of element `index` of a repeated field; only the file if its text does not
+  // give it.
   SourceRef Where(const char* name, int index) const {
     if (tree_ == nullptr) return {file_};
     const auto at = tree_->GetLocation(Field(name), index);
     return {file_, at.line + 1, at.line < 0 ? 0 : at.column + 1};
   }
+  // Returns the places inside element `index` of a repeated message, or null without a text file.
   const ParseTree* Tree(const char* name, int index) const {
     return tree_ == nullptr ? nullptr : tree_->GetTreeForNested(Field(name), index);
   }
@@ -38,10 +41,13 @@ class NetPlaces {
   const ParseTree* tree_;
 };
 
+// Adds a report that begins with the file's name.
 void NoteUpgrade(NetSpec* spec, const std::string& text) {
   spec->upgrades.done.push_back(Join(spec->file, ": ", text));
 }
 
+// Appends the layers of both old formats ('layers'), rewritten as of today. Throws kConfig if the
+// net has layers of the old and of the new format.
 void AddOldLayers(const caffe::NetParameter& net, const NetPlaces& places, NetSpec* spec) {
   if (net.layers_size() == 0) return;
   if (net.layer_size() > 0) {
@@ -72,7 +78,8 @@ void AddOldLayers(const caffe::NetParameter& net, const NetPlaces& places, NetSp
   }
 }
 
-// `input` with `input_shape` or `input_dim` becomes an Input layer in front.
+// Rewrites `input` with `input_shape` or `input_dim` as an Input layer at the front, and throws
+// kConfig if their numbers do not match. Without sizes, drops `input`.
 void AddInput(const caffe::NetParameter& net, const NetPlaces& places, NetSpec* spec) {
   if (net.input_size() == 0) return;
   const SourceRef where = places.Where("input", 0);
@@ -103,7 +110,8 @@ void AddInput(const caffe::NetParameter& net, const NetPlaces& places, NetSpec* 
   spec->layers.insert(spec->layers.begin(), LayerSpec(std::move(layer), where));
 }
 
-// This limit is far above the size of any net; planning takes time for each layer.
+// Throws kConfig for more than 10,000 layers. This limit is far above the size of any net; planning
+// takes time for each layer.
 void CheckLayerCount(const caffe::NetParameter& net, const NetPlaces& places) {
   constexpr int kMaxLayers = 10000;
   for (const auto& [field, count] :
@@ -134,6 +142,7 @@ bool FreezeBatchNorm(caffe::LayerParameter* layer) {
   return changed;
 }
 
+// Freezes the statistics of all BatchNorm layers and reports how many of them changed.
 void FreezeBatchNorms(NetSpec* spec) {
   int frozen = 0;
   for (LayerSpec& layer : spec->layers) frozen += FreezeBatchNorm(&layer.mutable_proto()) ? 1 : 0;

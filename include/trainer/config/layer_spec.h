@@ -52,7 +52,10 @@ class LayerSpec {
   [[noreturn]] void FailWith(ErrorCode code, const std::string& message) const;
 
  private:
+  // Returns "layer 'conv2' (Convolution)", or the title of the layer that SpeakFor gave.
   std::string Title() const;
+  // Throws LayerError with the title. In the message, replaces blob names that the program chose by
+  // the names in the user's file.
   [[noreturn]] void Throw(ErrorCode code, const SourceRef& place, const std::string& message) const;
 
   caffe::LayerParameter proto_;
