@@ -47,7 +47,7 @@ struct Found {
 
 // Reads the lock; returns nothing if it does not exist. Opening the file makes a network file
 // system ask its server.
-std::optional<Found> Look(const std::string& path) {
+std::optional<Found> ReadLock(const std::string& path) {
   const int fd = FileOps::Posix().Open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
   if (fd < 0) return std::nullopt;
   const FileHandle file(FileOps::Posix(), fd);
@@ -75,7 +75,7 @@ struct timespec WallClock() {
 double Seconds(milliseconds time) { return static_cast<double>(time.count() / 100) / 10; }
 
 // Returns why the owner counts as dead, or "".
-std::string DeathOf(const Found& found, const struct timespec& now, const LockTimes& times) {
+std::string WhyDead(const Found& found, const struct timespec& now, const LockTimes& times) {
   const LockOwner::Life life = found.owner.CheckLiveness();
   if (life == LockOwner::Life::kGone) return "which is no longer running";
   if (life == LockOwner::Life::kRuns) return "";
@@ -170,7 +170,7 @@ class Candidate {
 // Removes a dead owner's lock. Another process may have removed it and created its own lock since
 // `dead` was read, so the file is renamed, read again under the new name, and restored if it is a
 // different lock.
-void TakeAway(const std::string& prefix, const std::string& path, const Found& dead) {
+void RemoveDeadLock(const std::string& prefix, const std::string& path, const Found& dead) {
   FileOps& ops = FileOps::Posix();
   const std::string aside = TempPathFor(prefix + ".lock.dead");
   if (ops.Rename(path, aside) != 0) {
@@ -178,34 +178,34 @@ void TakeAway(const std::string& prefix, const std::string& path, const Found& d
     ThrowFileError(FileUse::kOutput, "take over the lock file of a dead run", AbsolutePath(path),
                    errno);
   }
-  const std::optional<Found> taken = Look(aside);
+  const std::optional<Found> taken = ReadLock(aside);
   if (taken && taken->text != dead.text) ops.Link(aside, path);
   ops.Unlink(aside);
 }
 
 // Acquires the lock for this process and returns nothing. If a run that is not dead holds the lock,
 // returns that lock.
-std::optional<Found> Take(const std::string& prefix, const std::string& path, const LockOwner& self,
-                          const LockTimes& times) {
+std::optional<Found> AcquireLock(const std::string& prefix, const std::string& path,
+                                 const LockOwner& self, const LockTimes& times) {
   for (;;) {
     const Candidate candidate(prefix, path, self);
     if (candidate.Become(path)) return std::nullopt;
     RequireLock(path);
-    std::optional<Found> found = Look(path);
+    std::optional<Found> found = ReadLock(path);
     if (!found) continue;  // it was removed in the meantime
-    const std::string death = DeathOf(*found, candidate.now(), times);
+    const std::string death = WhyDead(*found, candidate.now(), times);
     if (death.empty()) return found;
     LOG(WARNING) << EscapeControl(
         Join("Took over the lock of '", prefix, "' from ", found->owner.Describe(), ", ", death));
-    TakeAway(prefix, path, *found);
+    RemoveDeadLock(prefix, path, *found);
   }
 }
 
 // Returns the lock of `prefix` with its owner, unless that run is dead.
 std::optional<Found> HolderOf(const std::string& prefix, const LockTimes& times) {
   const std::string path = SnapshotLockPath(prefix);
-  std::optional<Found> found = Look(path);
-  if (found && !DeathOf(*found, WallClock(), times).empty()) found.reset();
+  std::optional<Found> found = ReadLock(path);
+  if (found && !WhyDead(*found, WallClock(), times).empty()) found.reset();
   return found;
 }
 
@@ -222,7 +222,7 @@ SnapshotLock::SnapshotLock(const std::string& prefix, const LockTimes& times)
   mark_ = self.Text();
   const auto start = std::chrono::steady_clock::now();
   bool told = false;
-  while (const std::optional<Found> found = Take(prefix, path_, self, times_)) {
+  while (const std::optional<Found> found = AcquireLock(prefix, path_, self, times_)) {
     const bool same_job = !self.job.empty() && found->owner.job == self.job;
     const milliseconds wait =
         same_job ? std::max(times_.wait, times_.expiry + times_.heartbeat) : times_.wait;
@@ -247,14 +247,14 @@ SnapshotLock::~SnapshotLock() {
   ended_.notify_all();
   thread_.join();
   ForgetOwnFile(path_);
-  const std::optional<Found> found = Look(path_);
+  const std::optional<Found> found = ReadLock(path_);
   if (found && found->text == mark_) FileOps::Posix().Unlink(path_);
 }
 
 void SnapshotLock::SendHeartbeats() {
   std::unique_lock lock(mutex_);
   while (!ended_.wait_for(lock, times_.heartbeat, [this] { return ending_; })) {
-    const std::optional<Found> found = Look(path_);
+    const std::optional<Found> found = ReadLock(path_);
     if (found && found->text == mark_) {
       utimensat(AT_FDCWD, path_.c_str(), nullptr, 0);
       continue;
