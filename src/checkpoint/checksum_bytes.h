@@ -10,7 +10,7 @@
 
 namespace trainer {
 
-// Convert numbers to bytes and back.
+// Convert a number to bytes, the lowest one first, and back.
 std::string LittleEndian(uint64_t value, size_t bytes);
 uint64_t FromLittleEndian(std::string_view bytes);
 

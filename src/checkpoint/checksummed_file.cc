@@ -41,6 +41,7 @@ class FileSink : public io::CopyingOutputStream {
  public:
   explicit FileSink(AtomicFile* file) : file_(file) {}
 
+  // Returns false instead of throwing, and keeps the exception for Rethrow.
   bool Write(const void* data, int bytes) override try {
     file_->Append(data, static_cast<size_t>(bytes));
     return true;
@@ -69,6 +70,8 @@ int BitsOffHead(const std::string& head) {
   return bits;
 }
 
+// Returns the checksum of a file that begins, up to a flipped bit, like a file of this program.
+// Throws kBadSnapshot if its size or its bytes are not as recorded.
 FileChecksum CheckSealed(const FileHandle& file, const std::string& path, uint64_t size,
                          const std::string& head, const std::string& tail) {
   if (size < kHeadBytes + kTailBytes) {

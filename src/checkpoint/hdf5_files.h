@@ -21,14 +21,14 @@ namespace trainer {
 constexpr uint64_t kHdf5ChecksumBytes = 512;
 
 // Write a message with its seal; the caller calls Finish and Place. `state` is unchanged
-// afterwards. Throw kConfig as CheckHdf5Names does.
+// afterwards. WriteHdf5Model throws kConfig as CheckHdf5Names does.
 FileChecksum WriteHdf5Model(const caffe::NetParameter& net, AtomicFile* file);
 FileChecksum WriteHdf5State(caffe::SolverState& state, AtomicFile* file);
 
 // Reads layers with names and blobs only. A blob that the file leaves out, such as a shared one, is
 // returned without shape and numbers. Throws kData.
 caffe::NetParameter ReadHdf5Model(const std::string& path);
-// Throws kBadSnapshot.
+// Reads a state in Caffe's layout, and what only our states have. Throws kBadSnapshot.
 caffe::SolverState ReadHdf5State(const std::string& path);
 
 // Returns whether a file that begins with `head` was written by this program, also if some bits of

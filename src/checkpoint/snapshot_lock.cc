@@ -23,8 +23,8 @@ using std::chrono::milliseconds;
 constexpr uint64_t kSnapshotLockMaxBytes = 4096;
 constexpr milliseconds kClocksDiffer = std::chrono::seconds(60);
 
-// Throws if something exists at `path` that no run creates as a lock: a link, a pipe, ... It would
-// never go away by itself.
+// Throws kCannotCreate if something exists at `path` that no run creates as a lock: a link, a pipe,
+// ... It would never go away by itself. A missing file and any regular file pass.
 void RequireLock(const std::string& path) {
   struct stat info {};
   if (lstat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode)) return;
@@ -45,8 +45,8 @@ struct Found {
   struct timespec touched = {};
 };
 
-// Reads the lock; returns nothing if it does not exist. Opening the file makes a network file
-// system ask its server.
+// Reads the lock. Returns nothing, with errno, if it does not exist or cannot be opened. Opening
+// the file makes a network file system ask its server.
 std::optional<Found> ReadLock(const std::string& path) {
   const int fd = FileOps::Posix().Open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
   if (fd < 0) return std::nullopt;
@@ -62,6 +62,7 @@ std::optional<Found> ReadLock(const std::string& path) {
   return found;
 }
 
+// Returns now - then, negative if `then` is later.
 milliseconds Since(const struct timespec& then, const struct timespec& now) {
   return milliseconds((now.tv_sec - then.tv_sec) * 1000 + (now.tv_nsec - then.tv_nsec) / 1000000);
 }
@@ -72,9 +73,11 @@ struct timespec WallClock() {
   return now;
 }
 
+// Returns the time in seconds for a message, rounded down to tenths.
 double Seconds(milliseconds time) { return static_cast<double>(time.count() / 100) / 10; }
 
-// Returns why the owner counts as dead, or "".
+// Returns why the lock's owner counts as dead, as a clause for a message ("which is no longer
+// running"), or "" if it may live.
 std::string WhyDead(const Found& found, const struct timespec& now, const LockTimes& times) {
   const LockOwner::Life life = found.owner.CheckLiveness();
   if (life == LockOwner::Life::kGone) return "which is no longer running";
@@ -94,6 +97,8 @@ std::string AboutClocks(const std::string& path, const Found& found) {
       "count as dead before that time. If that run has ended, remove ", AbsolutePath(path));
 }
 
+// Throws kCannotCreate for a lock whose owner is active. The message names the owner and what to
+// do.
 [[noreturn]] void Refuse(const std::string& path, const std::string& prefix, const Found& found,
                          const LockTimes& times) {
   throw Error(ErrorCode::kCannotCreate, {AbsolutePath(path)},
@@ -152,7 +157,8 @@ class Candidate {
                    AbsolutePath(path), reason);
   }
 
-  // Creates the lock on file systems without hard links.
+  // Creates the lock on file systems without hard links, and returns false if it exists. Unlike
+  // link(), this shows other processes an empty file for a moment.
   bool CopyTo(const std::string& path) const {
     FileOps& ops = FileOps::Posix();
     FileHandle file(ops, ops.Open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666));
@@ -201,7 +207,8 @@ std::optional<Found> AcquireLock(const std::string& prefix, const std::string& p
   }
 }
 
-// Returns the lock of `prefix` with its owner, unless that run is dead.
+// Returns the lock of `prefix` with its owner, or nothing if that run is dead. Compares the lock's
+// time with this machine's clock.
 std::optional<Found> HolderOf(const std::string& prefix, const LockTimes& times) {
   const std::string path = SnapshotLockPath(prefix);
   std::optional<Found> found = ReadLock(path);
