@@ -57,7 +57,7 @@ class Easgd final : public AsyncStrategy {
     if (window().IsSameNode(0)) {
       Move(own_, 0);
     } else {
-      HaveMoved();
+      MoveRemotely();
     }
     state().Write(own_);
     const int64_t now = coordinator().global_step();
@@ -80,7 +80,7 @@ class Easgd final : public AsyncStrategy {
     }
   }
 
-  void HaveMoved() {
+  void MoveRemotely() {
     std::vector<uint64_t> calls;
     VisitMessages(own_.size(), [&](size_t begin, size_t end) {
       MessageWriter message;

@@ -111,7 +111,7 @@ class Gossip final : public AsyncStrategy {
     Inbox& inbox = InboxOf(to);
     const RobustLock lock(inbox.lock, rank(), window());
     const std::span<float> sum = SumOf(to);
-    if (inbox.torn != 0) Empty(to);
+    if (inbox.torn != 0) ClearInbox(to);
     inbox.torn = 1;
     const auto times = static_cast<float>(mass);
     for (size_t i = 0; i < sum.size(); ++i) sum[i] += times * weights[i];
@@ -128,20 +128,20 @@ class Gossip final : public AsyncStrategy {
     const std::span<const float> sum = SumOf(rank());
     CountExchange(static_cast<int64_t>(inbox.messages * sum.size_bytes()),
                   std::max<int64_t>(0, coordinator().global_step() - inbox.taken));
-    mass_ = TakeIn(rank(), mass_, own_);
-    Empty(rank());
+    mass_ = MergeInbox(rank(), mass_, own_);
+    ClearInbox(rank());
     state().Write(own_);
   }
 
   // Averages the content of an inbox of this node with `weights`, whose mass is `mass`, and returns
   // the total mass. The caller holds the inbox's lock.
-  double TakeIn(int of, double mass, std::span<float> weights) {
-    if (InboxOf(of).torn != 0) Empty(of);
-    return Add(SumOf(of), InboxOf(of).mass, mass, weights);
+  double MergeInbox(int of, double mass, std::span<float> weights) {
+    if (InboxOf(of).torn != 0) ClearInbox(of);
+    return MergeSum(SumOf(of), InboxOf(of).mass, mass, weights);
   }
 
-  static double Add(std::span<const float> sum, double of_sum, double mass,
-                    std::span<float> weights) {
+  static double MergeSum(std::span<const float> sum, double of_sum, double mass,
+                         std::span<float> weights) {
     const double whole = mass + of_sum;
     const auto own = static_cast<float>(mass / whole), other = static_cast<float>(1 / whole);
     for (size_t i = 0; i < sum.size(); ++i) weights[i] = own * weights[i] + other * sum[i];
@@ -151,7 +151,7 @@ class Gossip final : public AsyncStrategy {
   double AddInFlight(int of, std::span<float> weights) override {
     double whole = stats(of).weight;
     VisitInbox(of, [&](std::span<const float> sum, double mass) {
-      whole = Add(sum, mass, whole, weights);
+      whole = MergeSum(sum, mass, whole, weights);
     });
     return whole;
   }
@@ -172,7 +172,7 @@ class Gossip final : public AsyncStrategy {
   }
 
   // The caller holds the inbox's lock.
-  void Empty(int of) {
+  void ClearInbox(int of) {
     Inbox& inbox = InboxOf(of);
     std::ranges::fill(SumOf(of), 0.0f);
     inbox.mass = 0;

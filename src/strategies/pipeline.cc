@@ -71,7 +71,7 @@ class Pipeline final : public Strategy, public ModelPartition, public PassSchedu
   template <class Visit>
   void VisitChannels(const Visit& visit) const;
   void OpenChannels();
-  int Serve();
+  int RegisterDelivery();
   void MakeChannels(std::byte* memory, int kind);
   float Forward(Net& net, int number);
   void Backward(Net& net);
@@ -161,7 +161,7 @@ void Pipeline::OpenChannels() {
     bytes += StageChannel::Bytes(value.bytes(), slots);
   });
   std::byte* const memory = window().Allocate(std::max<size_t>(bytes, 1));
-  MakeChannels(memory, Serve());
+  MakeChannels(memory, RegisterDelivery());
   if (window().rpc() != nullptr) SumOverStages(1);  // barrier: all ranks have registered handlers
   size_t next = 0;
   traffic_.resize(plan_.nets.size());
@@ -198,7 +198,7 @@ void Pipeline::MakeChannels(std::byte* memory, int kind) {
 }
 
 // Registers the RPC method that delivers messages from other nodes, and returns its number.
-int Pipeline::Serve() {
+int Pipeline::RegisterDelivery() {
   if (window().rpc() == nullptr) return 0;
   return window().rpc()->Register([this](int, std::span<const std::byte> request, Rpc::Bytes*) {
     MessageReader sent(request);
