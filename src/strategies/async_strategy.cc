@@ -57,6 +57,7 @@ RobustMutex* AsyncStrategy::AllocateLocks(size_t count) const {
   return reinterpret_cast<RobustMutex*>(window().Allocate(count * sizeof(RobustMutex)));
 }
 
+// Restores weights, optimizer state and mixing weight.
 void AsyncStrategy::LoadRank(const std::string& state) {
   if (state.empty()) return;  // the rank was lost when the snapshot was made
   std::vector<float> all(state_->all() + 1);
@@ -148,6 +149,8 @@ void AsyncStrategy::PollPeers() {
   DetectDeadRanks();
 }
 
+// Marks ranks whose processes have ended as lost. Looks at most every 100 ms, and only on this
+// node. Throws kPeerLost if a dedicated server has ended, because it alone has its weights.
 void AsyncStrategy::DetectDeadRanks() {
   if (MonotonicNs() - looked_ < kLookInterval) return;
   looked_ = MonotonicNs();
@@ -189,7 +192,8 @@ std::span<float> AsyncStrategy::Slot(int rank) const {
   return state_slots_.subspan(state_->all() * Index(rank), state_->all());
 }
 
-// During a consensus, publishes the weights that Swap has put aside.
+// Copies this rank's state to its slot, or sends it to rank 0 from another node. During a
+// consensus, publishes the weights that Swap has put aside.
 void AsyncStrategy::PublishState() {
   if (!HasLocalState()) return;
   stats(rank()).weight = mixing_weight();
@@ -236,6 +240,8 @@ void AsyncStrategy::LeaveConsensus() {
   swapped_ = false;
 }
 
+// Returns the published state of each rank, with the messages to it that are in flight, and its
+// mixing weight. A lost rank has an empty record.
 std::vector<std::string> AsyncStrategy::SaveRanks() {
   if (rank() != 0 || !HasLocalState()) return {};
   Collect();

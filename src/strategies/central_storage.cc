@@ -44,6 +44,7 @@ class CentralStorage final : public Strategy {
     }
   }
 
+  // Returns shared memory for CPU ranks, and null for GPUs, whose weights stay on the device.
   std::pmr::memory_resource* WeightMemory(const Device& device, SharedWindow* window) override {
     const bool share = window != nullptr && window->rpc() == nullptr;
     if (!share) {
@@ -56,6 +57,7 @@ class CentralStorage final : public Strategy {
     return device.IsAsync() ? nullptr : blocks_.get();
   }
 
+  // For GPUs, returns an optimizer that updates weights in the shared memory on the host.
   std::unique_ptr<Optimizer> MakeOptimizer(const SolverSpec& spec, const Device& device) override {
     const bool evaluates = OptimizerRegistry::Get().Has(spec.proto.type());
     if (evaluates || !device.IsAsync()) return Strategy::MakeOptimizer(spec, device);
@@ -65,6 +67,7 @@ class CentralStorage final : public Strategy {
     return optimizer;
   }
 
+  // Makes this rank update its own parameters only. Throws kConfig for optimizers that cannot.
   void Prepare(const StrategyContext& context) override {
     context_ = &context;
     const std::vector<bool> own = OwnedParams(context.objective.params(), context.group.rank());
@@ -74,6 +77,7 @@ class CentralStorage final : public Strategy {
                             "each rank updates a part; use an update rule such as SGD"));
   }
 
+  // Fills the shared weights from rank 0's GPU, if GPUs compute.
   void Begin(int) override {
     if (offloaded_ == nullptr) return;
     if (context_->group.rank().rank == 0) offloaded_->PushWeights();

@@ -37,14 +37,18 @@ class Coordinator {
   // Claims the next global step for this rank and returns its number, counted from 0. Atomic.
   int64_t NextStep();
 
+  // Returns whether any rank has requested a stop.
   bool Stops() const { return words_->stop != 0; }
+  // Requests that all ranks stop. Later calls change nothing.
   void RequestStop();
+  // Requests a snapshot from rank 0.
   void RequestSnapshot();
   // Called by rank 0: whether any rank has requested a snapshot since the last call.
   bool TakeSnapshotRequest() { return words_->snapshot.exchange(0) != 0; }
   // Called by rank 0: requests that all ranks publish their states. Returns the number of this
   // request, which requests() returns from then on.
   int64_t RequestStates() { return ++words_->requests; }
+  // Returns the number of the last request for states, 0 before the first.
   int64_t requests() const { return words_->requests; }
   // Called by rank 0. Workers may exit; no rank waits for another from now on.
   void SetFinished() { words_->finished = 1; }
@@ -66,6 +70,9 @@ class Coordinator {
   };
 
   bool Answer(int from, std::span<const std::byte> request, Rpc::Bytes* reply) const;
+  // Sends this rank's counters and requests to rank 0, and stores the counters of all ranks from
+  // the reply. Returns the claimed step if `claims_step`, else 0. Only on other nodes than rank
+  // 0's.
   int64_t Exchange(bool claims_step, bool wants_snapshot);
 
   SharedWindow& window_;

@@ -27,6 +27,8 @@ struct alignas(64) Inbox {
   int64_t taken;  // the global step when the oldest message was sent
 };
 
+// own_ holds this rank's weights while it sends or receives, mass_ is their mass, and probability_
+// is the paper's p.
 class Gossip final : public AsyncStrategy {
  public:
   explicit Gossip(const SolverSpec& spec)
@@ -36,6 +38,8 @@ class Gossip final : public AsyncStrategy {
   }
 
  private:
+  // Allocates an inbox and its sum for each rank of this node, and gives each rank the mass 1 /
+  // ranks.
   void AllocateShared() override {
     size_t local_count = 0;
     for (int other = 0; other < ranks(); ++other) {
@@ -73,10 +77,13 @@ class Gossip final : public AsyncStrategy {
   }
 
   double mixing_weight() const override { return mass_; }
+  // Sets the mass from a snapshot. Ignores a value outside (0, 1].
   void set_mixing_weight(double mass) override {
     if (mass > 0 && mass <= 1) mass_ = mass;
   }
 
+  // Takes in what is in the inbox, then sends with the given probability. The random numbers depend
+  // only on the seed, the rank and its step.
   void Exchange(int64_t steps) override {
     if (InboxOf(rank()).messages.load(std::memory_order_relaxed) > 0) Receive();
     const PhiloxKey key{context().seed, kStream + static_cast<uint32_t>(rank())};
@@ -121,6 +128,7 @@ class Gossip final : public AsyncStrategy {
     inbox.torn = 0;
   }
 
+  // Averages the content of this rank's inbox with its weights, and empties the inbox.
   void Receive() {
     Inbox& inbox = InboxOf(rank());
     state().Read(own_);
@@ -134,12 +142,15 @@ class Gossip final : public AsyncStrategy {
   }
 
   // Averages the content of an inbox of this node with `weights`, whose mass is `mass`, and returns
-  // the total mass. The caller holds the inbox's lock.
+  // the total mass. Discards a sum that its sender left unfinished. The caller holds the inbox's
+  // lock.
   double MergeInbox(int of, double mass, std::span<float> weights) {
     if (InboxOf(of).torn != 0) ClearInbox(of);
     return MergeSum(SumOf(of), InboxOf(of).mass, mass, weights);
   }
 
+  // Replaces `weights`, whose mass is `mass`, by (mass * weights + sum) / (mass + of_sum), and
+  // returns the new mass.
   static double MergeSum(std::span<const float> sum, double of_sum, double mass,
                          std::span<float> weights) {
     const double whole = mass + of_sum;
@@ -148,6 +159,7 @@ class Gossip final : public AsyncStrategy {
     return whole;
   }
 
+  // Merges the messages in the rank's inbox, on any node, without taking them out.
   double AddInFlight(int of, std::span<float> weights) override {
     double whole = stats(of).weight;
     VisitInbox(of, [&](std::span<const float> sum, double mass) {
@@ -171,7 +183,7 @@ class Gossip final : public AsyncStrategy {
     if (mass > 0) use(there.Floats(), mass);
   }
 
-  // The caller holds the inbox's lock.
+  // Empties an inbox of this node. The caller holds its lock.
   void ClearInbox(int of) {
     Inbox& inbox = InboxOf(of);
     std::ranges::fill(SumOf(of), 0.0f);

@@ -14,6 +14,7 @@ namespace trainer {
 // aligned.
 class MessageWriter {
  public:
+  // Appends a value as it is in memory.
   template <class T>
   MessageWriter& Put(const T& value) {
     static_assert(std::is_trivially_copyable_v<T> && sizeof(T) % sizeof(float) == 0);
@@ -31,6 +32,7 @@ class MessageWriter {
     bytes_.resize(at + bytes);
     return bytes_.data() + at;
   }
+  // Returns the message and leaves the writer empty.
   Rpc::Bytes Take() { return std::move(bytes_); }
 
  private:
@@ -42,6 +44,7 @@ class MessageReader {
  public:
   explicit MessageReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
+  // Reads the next value. The message must have it: the length is not checked.
   template <class T>
   T Get() {
     T value;

@@ -42,8 +42,9 @@ class ParameterServer final : public AsyncStrategy {
     return dedicated_ ? std::max(1, ranks - servers_) : ranks;
   }
 
-  // Without dedicated servers, acquires the shared array, which Exchange commits after the update.
-  // With them, sends the gradient.
+  // Finds how stale the gradient is, and drops or scales one that is too late. Without dedicated
+  // servers, acquires the shared array, which Exchange commits after the update. With them, sends
+  // the gradient.
   void BeforeUpdate(const Hyperparams& hyper) override {
     state().Read(averages_, state().first_average());
     if (shared_) {
@@ -74,6 +75,8 @@ class ParameterServer final : public AsyncStrategy {
   // The ranks' weights are only copies of the shared ones.
   bool HasLocalState() const override { return false; }
 
+  // Allocates the shared array or assigns the servers. Throws kUsage for more servers than ranks,
+  // or if no rank is left to train, and kConfig for an optimizer that evaluates a batch repeatedly.
   void AllocateShared() override {
     if (servers_ > ranks()) {
       throw Error(ErrorCode::kUsage, spec_.Where("strategy_param"),
@@ -103,9 +106,9 @@ class ParameterServer final : public AsyncStrategy {
     }
   }
 
-  // Servers do not know a worker's loss scale or how many updates it skipped. The worker therefore
-  // does not send a gradient that is not finite; its own update checks the same norm and counts the
-  // skip.
+  // Sends the gradient without its loss scale. Servers do not know a worker's loss scale or how
+  // many updates it skipped. The worker therefore does not send a gradient that is not finite; its
+  // own update checks the same norm and counts the skip.
   void Send(Hyperparams hyper) {
     Objective& objective = context().objective;
     const std::optional<LossScaleState> scale = context().optimizer.LossScale();
@@ -115,7 +118,8 @@ class ParameterServer final : public AsyncStrategy {
     dedicated_servers_->Send(hyper, averages_, scale->factor);
   }
 
-  // Each server updates its own parameters, and workers update none.
+  // Makes each server update its own parameters, and workers none. Throws kConfig for an optimizer
+  // that cannot update a part.
   void AssignServers() {
     dedicated_servers_.emplace(context(), state(), workers(), servers_, [this] { PollPeers(); });
     const bool is_server = rank() >= workers();
@@ -126,6 +130,7 @@ class ParameterServer final : public AsyncStrategy {
                             "server updates a part; use an update rule such as SGD"));
   }
 
+  // Divides the gradients by their staleness, for strategy_param.late = SCALE.
   void ScaleGradients() {
     const std::span<float> gradients = context().objective.Gradients();
     gradients_.resize(gradients.size());
@@ -134,6 +139,8 @@ class ParameterServer final : public AsyncStrategy {
     context().device.CopyToDevice(gradients.data(), gradients_.data(), gradients.size_bytes());
   }
 
+  // Completes the update that BeforeUpdate began: pulls the servers' weights, or commits the shared
+  // array, or undoes the update of a dropped gradient. Then waits for slower ranks.
   void Exchange(int64_t steps) override {
     if (dedicated_servers_) {
       dedicated_servers_->AwaitUpdate();

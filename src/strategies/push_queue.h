@@ -19,6 +19,7 @@ class PushQueue {
   // nodes. The constructor is collective.
   PushQueue(SharedWindow& window, int workers, const std::vector<int>& servers, size_t floats);
 
+  // Returns the place of a worker's gradient. Empty on nodes without servers of this queue.
   std::span<float> Slot(int worker) const {
     return {gradients_ + static_cast<size_t>(worker) * floats_, floats_};
   }
@@ -40,6 +41,7 @@ class PushQueue {
     std::atomic<uint32_t> sent;
     Hyperparams hyper;
   };
+  // Returns the counter of the worker's gradients that the server has applied.
   std::atomic<uint32_t>& Answered(int worker, int server) const {
     return answered_[server * workers_ + worker];
   }

@@ -60,6 +60,7 @@ class StageChannel {
     alignas(64) std::atomic<uint32_t> sent;
     alignas(64) std::atomic<uint32_t> taken;
   };
+  // Sends by a remote call. Waits for the oldest call first if as many as `slots` are unanswered.
   template <class Write>
   void SendRemote(const Write& write) {
     if (calls_.size() == slots_) {
