@@ -25,12 +25,14 @@ namespace trainer {
 
 namespace {
 
-// Whether the standard output is a pipe whose reader wants no more, as `head` does.
+// Returns whether the standard output is a pipe whose reader wants no more, as `head` does.
 bool ReaderHasLeft() {
   pollfd output = {STDOUT_FILENO, POLLOUT, 0};
   return poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
 }
 
+// Parses and runs the command, and prints help if it asks for that. Returns the verb's exit code.
+// Throws the verb's errors, and kIo if the standard output fails while its reader still waits.
 int Run(const std::vector<std::string>& arguments) {
   std::signal(SIGPIPE, SIG_IGN);  // of every output, help too
   const Command command = ParseCommand(arguments);
@@ -48,6 +50,7 @@ int Run(const std::vector<std::string>& arguments) {
   return code;
 }
 
+// Prints an error to stderr, after the rank's number if there are several ranks.
 void PrintError(const std::string& message) {
   constexpr size_t kLongest = 4000;  // names from files have no limit of their own
   std::fprintf(stderr, "%s %s%s%s\n", Painted(Color::kRed, "error:", STDERR_FILENO).c_str(),
@@ -55,7 +58,8 @@ void PrintError(const std::string& message) {
                message.size() > kLongest ? "..." : "");
 }
 
-// With several ranks, only the first that fails prints its error.
+// Prints one error and returns its exit code. With several ranks, only the first that fails prints
+// its error.
 int ReportError(ErrorCode error, const std::string& message) {
   std::cout.flush();
   int code = static_cast<int>(error);
@@ -63,7 +67,7 @@ int ReportError(ErrorCode error, const std::string& message) {
   return code;
 }
 
-// A line for each; the first decides the exit code.
+// Prints a line for each error of the group, at most 50. The first decides the exit code.
 int ReportErrors(const ErrorGroup& group) {
   constexpr size_t kMost = 50;
   const size_t count = group.all().size();
@@ -75,6 +79,7 @@ int ReportErrors(const ErrorGroup& group) {
   return code;
 }
 
+// Returns whether the system refused to create a thread.
 bool IsThreadLimitError(const std::exception& error) {
   const auto* const of_system = dynamic_cast<const std::system_error*>(&error);
   return of_system != nullptr && of_system->code() == std::errc::resource_unavailable_try_again;

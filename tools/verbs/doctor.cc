@@ -12,6 +12,7 @@
 namespace trainer {
 namespace {
 
+// Measures a solver's iteration and the reading of its data, and prints what limits the speed.
 class Doctor final : public Verb {
  public:
   void Declare(FlagSet& flags) override {

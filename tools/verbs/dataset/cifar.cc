@@ -8,6 +8,7 @@
 namespace trainer {
 namespace {
 
+// Makes a training set, a test set and a mean from CIFAR's binary files.
 class CifarVerb : public DatasetVerb {
  public:
   CifarVerb() : DatasetVerb(2, 2) {}
