@@ -31,7 +31,9 @@ void DeclareNetChanges(FlagSet& flags, NetSource* net);
 void DeclareWeights(FlagSet& flags, std::vector<std::string>* files, bool required = false);
 // Declares --iterations, a number of batches of at least 1.
 void DeclareIterations(FlagSet& flags, int* iterations);
+// Declares --seed, a whole number from 0 on.
 void DeclareSeed(FlagSet& flags, int* seed, std::string_view help);
+// Declares --json, which selects JSON instead of text.
 void DeclareJson(FlagSet& flags, bool* json);
 // Declares --force, which allows --out to exist. The verb checks it with RefuseToReplace.
 void DeclareForce(FlagSet& flags, bool* force);

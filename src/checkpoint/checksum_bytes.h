@@ -10,8 +10,9 @@
 
 namespace trainer {
 
-// Convert a number to bytes, the lowest one first, and back.
+// Returns the lowest `bytes` bytes of a number, the lowest one first.
 std::string LittleEndian(uint64_t value, size_t bytes);
+// Returns the number that LittleEndian wrote; at most 8 bytes.
 uint64_t FromLittleEndian(std::string_view bytes);
 
 // Reads `bytes` bytes of a file from `offset` on, or fewer at its end. Throws kIo.

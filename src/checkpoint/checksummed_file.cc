@@ -32,7 +32,9 @@ std::string Tag(uint32_t number, uint32_t wire_type) {
   return {static_cast<char>((tag & 0x7f) | 0x80), static_cast<char>((tag >> 7 & 0x7f) | 0x80),
           static_cast<char>(tag >> 14)};
 }
+// Returns the tag of file_bytes, with which a file of this program begins.
 std::string HeadTag() { return Tag(caffe::NetParameter::kFileBytesFieldNumber, 1); }
+// Returns the tag of crc32c, which precedes the last four bytes of such a file.
 std::string TailTag() { return Tag(caffe::NetParameter::kCrc32CFieldNumber, 5); }
 
 // Passes the output of protobuf to an AtomicFile. protobuf must not see exceptions, so it sees a
@@ -50,6 +52,7 @@ class FileSink : public io::CopyingOutputStream {
     return false;
   }
 
+  // Throws the exception that Write has kept, if there is one.
   void Rethrow() const {
     if (failure_) std::rethrow_exception(failure_);
   }

@@ -20,9 +20,10 @@ namespace trainer {
 // would exceed 2 GiB - 1, see CheckModelBytes.
 FileChecksum WriteChecksummed(const google::protobuf::Message& message, AtomicFile* file);
 
-// Write net or state in the format that the file's name selects, and clear its file_bytes and
-// crc32c before, unless a net is written as HDF5. The caller calls Finish and Place.
+// Writes a net in the format that the file's name selects; the caller calls Finish and Place.
+// Clears net's file_bytes and crc32c unless it writes HDF5.
 FileChecksum WriteModelTo(caffe::NetParameter& net, AtomicFile* file);
+// Writes a state in the same way, and clears its file_bytes and crc32c.
 FileChecksum WriteStateTo(caffe::SolverState& state, AtomicFile* file);
 
 // Checks the file, protobuf or HDF5, without parsing it. Returns nothing for a file without a

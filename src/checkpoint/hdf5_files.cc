@@ -100,6 +100,7 @@ class ModelReader {
     net_.add_layer()->Swap(&layer);
   }
 
+  // Throws kData: "'name' problem; the file is damaged or is not a weights file".
   [[noreturn]] void Fail(const std::string& name, const std::string& problem) const {
     throw Error(ErrorCode::kData, {reader_.path()},
                 Join("'", EscapeControl(name), "' ", problem,

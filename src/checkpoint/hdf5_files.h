@@ -20,9 +20,10 @@ namespace trainer {
 
 constexpr uint64_t kHdf5ChecksumBytes = 512;
 
-// Write a message with its seal; the caller calls Finish and Place. `state` is unchanged
-// afterwards. WriteHdf5Model throws kConfig as CheckHdf5Names does.
+// Writes the layers' blobs with a seal; the caller calls Finish and Place. Throws kConfig as
+// CheckHdf5Names does.
 FileChecksum WriteHdf5Model(const caffe::NetParameter& net, AtomicFile* file);
+// Writes a state with a seal; the caller calls Finish and Place. `state` is unchanged afterwards.
 FileChecksum WriteHdf5State(caffe::SolverState& state, AtomicFile* file);
 
 // Reads layers with names and blobs only. A blob that the file leaves out, such as a shared one, is

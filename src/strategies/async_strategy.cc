@@ -23,6 +23,8 @@ constexpr std::chrono::microseconds kPollPause{200};
 
 AsyncStrategy::AsyncStrategy(const SolverSpec& spec) : spec_(spec) {}
 
+// Allocates the coordinator, the slots for published states and what AllocateShared adds. Throws
+// kUnavailable for ranks without a shared window.
 void AsyncStrategy::Prepare(const StrategyContext& context) {
   context_ = &context;
   rank_ = context.group.rank();
@@ -66,6 +68,7 @@ void AsyncStrategy::LoadRank(const std::string& state) {
   state_->Write(std::span<const float>(all).first(state_->all()));
 }
 
+// Starts the step counter after the first step of each worker, which no worker claims.
 void AsyncStrategy::Begin(int updates) {
   if (rank() == 0) coordinator_->SetGlobalStep(int64_t{workers()} * (updates + 1));
   window().EnterAsync(rank() >= workers());
@@ -77,6 +80,7 @@ bool AsyncStrategy::AnyActive() const {
   return any && !coordinator_->IsFinished();
 }
 
+// Exchanges with other ranks, and publishes this rank's state if rank 0 has requested it.
 void AsyncStrategy::AfterStep(int) {
   window().ThrowIfFailed();
   const int64_t steps = stats(rank()).steps.fetch_add(1) + 1;
@@ -89,6 +93,8 @@ void AsyncStrategy::AfterStep(int) {
   coordinator_->Update();
 }
 
+// Claims a global step and returns its iteration; max_iter if all steps are claimed. On rank 0, see
+// LastDue.
 int AsyncStrategy::NextIteration(int iter) {
   const int64_t step = coordinator_->NextStep();
   const int64_t all = int64_t{workers()} * spec_.proto.max_iter();
@@ -111,12 +117,15 @@ int AsyncStrategy::LastDue(int iter, int next) const {
   return std::min(next, due);
 }
 
+// Passes this rank's requests on. All ranks see a stop; only rank 0 sees a request for a snapshot.
 Requests AsyncStrategy::Agree(const Requests& own) {
   if (own.stop) coordinator_->RequestStop();
   if (own.snapshot) coordinator_->RequestSnapshot();
   return {coordinator_->Stops(), rank() == 0 && coordinator_->TakeSnapshotRequest()};
 }
 
+// Publishes this rank's last state and marks it as done. Rank 0 then ends the steps of the others,
+// waits for them and finishes the run.
 void AsyncStrategy::Finish(bool stopped) {
   if (stopped) coordinator_->RequestStop();
   PublishState();

@@ -33,6 +33,8 @@ class PeerBlocks final : public std::pmr::memory_resource {
   size_t bytes_ = 0;
 };
 
+// Implements strategy central_storage: all ranks share one set of weights, and each rank updates a
+// part of it after the gradients were all-reduced.
 class CentralStorage final : public Strategy {
  public:
   explicit CentralStorage(const SolverSpec& spec) : spec_(spec) {

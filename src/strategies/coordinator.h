@@ -33,7 +33,8 @@ class Coordinator {
   WorkerStats& stats(int rank) const { return stats_[rank]; }
   // The number of steps that all ranks together have begun.
   int64_t global_step() const { return words_->global_step.load(std::memory_order_relaxed); }
-  void SetGlobalStep(int64_t steps) { words_->global_step = steps; }  // called by rank 0
+  // Called by rank 0: sets the number of steps that count as begun.
+  void SetGlobalStep(int64_t steps) { words_->global_step = steps; }
   // Claims the next global step for this rank and returns its number, counted from 0. Atomic.
   int64_t NextStep();
 

@@ -21,9 +21,10 @@ class FlatState {
   // passes write them, and updates do not.
   size_t first_average() const { return weights() - averages_; }
 
-  // Copy between the rank's state and host memory, as many numbers as `to` or `from` has, from
-  // index `begin` of the array on.
+  // Copies the rank's state to host memory: as many numbers as `to` has, from index `begin` of the
+  // array on.
   void Read(std::span<float> to, size_t begin = 0) const;
+  // Copies `from` to the rank's state, from index `begin` of the array on.
   void Write(std::span<const float> from, size_t begin = 0) const;
   // Copies the weights and states of the parameters with own[i] to their positions in `all`.
   void ReadParams(const std::vector<bool>& own, std::span<float> all) const;

@@ -213,7 +213,9 @@ class Gossip final : public AsyncStrategy {
     Swap(mean);
   }
 
+  // Returns the inbox of a rank of this node.
   Inbox& InboxOf(int other) const { return inboxes_[slot_of_[static_cast<size_t>(other)]]; }
+  // Returns the sum of mass * weights in the inbox of a rank of this node.
   std::span<float> SumOf(int other) const {
     return sums_.subspan(own_.size() * slot_of_[static_cast<size_t>(other)], own_.size());
   }

@@ -18,6 +18,8 @@ namespace {
 // the optimizer state follows, because the weights are the ones in the snapshot's file.
 enum class Differs : char { kInBoth = 'b', kInStates = 's' };
 
+// Implements strategy local: each rank makes its own steps, and the ranks average their weights
+// every `period` steps.
 class Local final : public Strategy {
  public:
   explicit Local(const SolverSpec& spec)

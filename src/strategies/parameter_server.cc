@@ -25,6 +25,8 @@
 namespace trainer {
 namespace {
 
+// Implements strategy parameter_server: each rank applies its gradient to shared weights as soon as
+// it has it, or sends it to dedicated servers.
 class ParameterServer final : public AsyncStrategy {
  public:
   explicit ParameterServer(const SolverSpec& spec)
@@ -38,6 +40,7 @@ class ParameterServer final : public AsyncStrategy {
     RequireAtLeast(spec, "staleness", bound_, -1);
   }
 
+  // Returns the number of ranks that are not dedicated servers.
   int Workers(int ranks) const override {
     return dedicated_ ? std::max(1, ranks - servers_) : ranks;
   }

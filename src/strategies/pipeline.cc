@@ -41,6 +41,8 @@ struct NetTraffic {
   std::vector<Crossing> gradients_in, gradients_out;  // backward
 };
 
+// Implements strategy pipeline: each rank computes one stage of the net for all micro-batches, by
+// the schedule 1F1B.
 class Pipeline final : public Strategy, public ModelPartition, public PassSchedule {
  public:
   explicit Pipeline(const SolverSpec& spec);
@@ -122,11 +124,15 @@ const SolverSpec& Pipeline::Partition(const SolverSpec& spec, const Device& devi
   return *own_;
 }
 
+// Sets the values that cross the stage's boundary and, for the training net, how many
+// micro-batches' activations it keeps.
 void Pipeline::SetOptions(int net, NetOptions* options) const {
   options->boundary = WholeNet(net).BoundaryOf(rank_);
   if (net == 0) options->activation_slots = std::min(plan_.UnderWay(rank_), passes_);
 }
 
+// Opens the channels and makes the objective run its passes by this schedule. Throws kUnavailable
+// for ranks without a shared window.
 void Pipeline::Prepare(const StrategyContext& context) {
   context_ = &context;
   if (context.window == nullptr) {
@@ -276,6 +282,7 @@ float Pipeline::Run(int passes) {
   return SumOverStages(loss);
 }
 
+// Runs the stage's part of one forward pass and returns the loss, summed over the stages.
 float Pipeline::RunForward() { return SumOverStages(Forward(context_->objective.net(), 0)); }
 
 // Returns the sum of `own` over all ranks. Collective.

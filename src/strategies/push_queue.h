@@ -30,10 +30,11 @@ class PushQueue {
   // Returns whether all servers have applied the worker's last gradient.
   bool IsAnswered(int worker) const;
 
-  // Called by a server: HasGradient returns whether a worker's gradient waits for it, HyperparamsOf
-  // the hyperparameters for that gradient, and Answer says that the server has applied it.
+  // Called by a server: returns whether a worker's gradient waits for it.
   bool HasGradient(int worker, int server) const;
+  // Called by a server: returns the hyperparameters for the worker's gradient.
   const Hyperparams& HyperparamsOf(int worker) const { return pushes_[worker].hyper; }
+  // Called by a server when it has applied the worker's gradient. Wakes the worker.
   void Answer(int worker, int server);
 
  private:

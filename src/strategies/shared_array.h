@@ -27,7 +27,8 @@ class SharedArray {
 
   // Returns the number of updates; on other nodes, as of the last call of Acquire, Commit or Read.
   int64_t version() const { return *version_; }
-  void NoteUpdate() { ++*version_; }  // call it on the array's node
+  // Counts an update that changed the array directly. Only on the array's node.
+  void NoteUpdate() { ++*version_; }
 
   // Locks all blocks until Commit or Release and copies them to this rank's own state. Works block
   // by block, so another rank can acquire the first block while the last one is being committed.

@@ -77,9 +77,10 @@ class SnapshotWriter {
   void Wait();
   // Returns when no snapshot is being written, whether it succeeded or not.
   void WaitIdle();
-  // Wait as Wait and WaitIdle do, but for at most `time` and without throwing. Return whether the
-  // condition holds.
+  // Waits as Wait does, but for at most `time` and without throwing. Returns whether the snapshot
+  // is written or has failed.
   bool WaitFor(std::chrono::milliseconds time);
+  // Waits as WaitIdle does, but for at most `time`. Returns whether no snapshot is being written.
   bool WaitIdleFor(std::chrono::milliseconds time);
   // Throws the failure of a snapshot that is not tried again, once. Unless a thread waited for the
   // snapshot, the cause was not the disk.
@@ -87,16 +88,16 @@ class SnapshotWriter {
 
   // Returns how many snapshots were written. Any thread may call it.
   int count() const { return count_; }
-  // Return the time, in seconds, that the last of them took: in total, and without the writing
-  // thread's rests.
+  // Returns the time, in seconds, that the last snapshot took in total.
   double seconds() const { return seconds_; }
+  // Returns the same time without the writing thread's rests.
   double busy_seconds() const { return busy_seconds_; }
   // Returns whether a snapshot is not written yet.
   bool busy() const { return busy_; }
-  // Return what the end of a run must plan for: how often a snapshot may still be written,
-  // including the last one, and the sum of the pauses. A disk that refused the newest snapshot may
-  // refuse the last one, too.
+  // Returns how often a snapshot may still be written, including the last one, which the end of a
+  // run must plan for. A disk that refused the newest snapshot may refuse the last one, too.
   int AttemptsLeft() const;
+  // Returns the sum of the pauses between those tries.
   std::chrono::milliseconds PausesAhead() const;
 
  private:

@@ -51,6 +51,7 @@ class Flags {
   const std::string& Text(std::string_view name) const;
   // Returns the value of a whole number, 0 if it is empty.
   int Whole(std::string_view name) const;
+  // Returns whether a switch is on.
   bool Switch(std::string_view name) const;
   // Returns whether the flag has a value that is not empty, its default included.
   bool Has(std::string_view name) const { return !Text(name).empty(); }

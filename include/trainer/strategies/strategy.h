@@ -135,6 +135,7 @@ class Strategy {
   friend class ConsensusScope;
   // Replaces this rank's weights by the consensus of all ranks, until LeaveConsensus restores them.
   virtual void EnterConsensus() {}
+  // Restores the weights that this rank had before EnterConsensus.
   virtual void LeaveConsensus() {}
   int scopes_ = 0;
 };

@@ -22,6 +22,7 @@ namespace {
 
 constexpr size_t kBufferBytes = 1 << 20;
 
+// Returns the host's name, "localhost" if the system does not report it.
 std::string HostName() {
   char name[256] = {};
   if (gethostname(name, sizeof(name) - 1) != 0) return "localhost";

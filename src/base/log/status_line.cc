@@ -75,6 +75,7 @@ class StatusLine::Drawing final : public google::LogSink {
     g_line_is_shown = false;
   }
 
+  // Appends a line for the drawing thread, unless 10,000 are pending, and wakes it.
   void Say(LineAbove line) {
     {
       const std::lock_guard<std::mutex> lock(mutex_);

@@ -35,6 +35,7 @@ constexpr int64_t kStayPercent = 12;
 
 // The cores count as shared until this time.
 std::atomic<int64_t> shared_until{0};
+// Returns whether the cores count as shared with other programs at time `now`.
 bool Shared(int64_t now) { return shared_until.load(std::memory_order_relaxed) > now; }
 
 // Calls futex(2) without a time limit. glibc has no function for it.

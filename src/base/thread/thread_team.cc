@@ -111,11 +111,13 @@ class Team {
     region = {.thread = 0, .threads = threads, .inside = true};
     current_barrier_ = &barrier_;
   }
+  // Ends the region for the calling thread and waits for the workers.
   void EndTogether() {
     region = {};
     Join(threads_);
   }
 
+  // Waits at the barrier of the region that the calling thread is in.
   static void WaitAtBarrier() { current_barrier_->Wait(); }
 
  private:

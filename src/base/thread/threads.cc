@@ -51,9 +51,10 @@ int SmallestUpwards(const std::string& root, std::string path, const Read& read)
   return Smaller(cpus, read(root));
 }
 
-// Return the limit in CPUs of one folder of version 2 or version 1, 0 for none.
+// Returns the limit in CPUs of one folder of control groups version 2, 0 for none.
 int ReadV2(const std::string& folder) { return ParseCpuMax(Slurp(folder + "/cpu.max")); }
 
+// Returns the limit in CPUs of one folder of control groups version 1, 0 for none.
 int ReadV1(const std::string& folder) {
   return QuotaCpus(FirstNumber(Slurp(folder + "/cpu.cfs_quota_us"), 0),
                    FirstNumber(Slurp(folder + "/cpu.cfs_period_us"), 0));

@@ -27,6 +27,7 @@ class CifarVerb : public DatasetVerb {
               << made.mean << ": mean of the training images\n";
   }
 
+  // Writes both sets and the mean, and returns their paths and numbers of records.
   virtual Cifar10Files WriteSets() const = 0;
 
  private:

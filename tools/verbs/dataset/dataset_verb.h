@@ -29,9 +29,13 @@ class DatasetVerb : public Verb {
   // Returns the files that the task writes and that are not among the words.
   virtual std::vector<std::string> OutputFiles() const { return {}; }
 
+  // Declares --backend=lmdb|leveldb.
   void DeclareBackend(FlagSet& flags);
+  // Declares --threads.
   void DeclareThreads(FlagSet& flags);
+  // Declares --write_crc.
   void DeclareWriteCrc(FlagSet& flags);
+  // Declares --shard_size, the size of a tar file.
   void DeclareShardSize(FlagSet& flags);
 
   const std::vector<std::string>& words() const { return words_; }

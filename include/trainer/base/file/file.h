@@ -10,9 +10,9 @@
 
 namespace trainer {
 
-// FolderOf returns the part before the last '/' ("." if there is none, "/" for a file of the root);
-// FileNameOf returns the part after it.
+// Returns the part before the last '/'; "." if there is none, "/" for a file of the root.
 std::string FolderOf(const std::string& path);
+// Returns the part after the last '/', or the whole path.
 std::string FileNameOf(const std::string& path);
 // Returns `folder`/`name`, or `name` if that is absolute or the folder is empty or ".".
 std::string JoinPath(const std::string& folder, const std::string& name);

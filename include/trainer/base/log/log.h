@@ -32,6 +32,7 @@ std::string AlsoLogToFile(const std::string& path);
 // each epoch of a data set. They are logged with --v=1 and after LogDetails(true); programs that
 // read training logs do not need them.
 bool LogsDetails();
+// Sets whether LogsDetails is true also without --v=1.
 void LogDetails(bool details);
 
 // While an object exists, the log has only warnings and errors, unless LogsDetails(). Use it, on
@@ -48,8 +49,9 @@ class WarningsOnly {
 };
 
 // Stops sending lines to stderr, because another component shows the important ones there; errors
-// that end the process still go there. ShowLog restores the lines that went there before.
+// that end the process still go there.
 void HideLog();
+// Restores the lines that went to stderr before HideLog.
 void ShowLog();
 
 }  // namespace trainer

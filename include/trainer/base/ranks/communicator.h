@@ -85,9 +85,10 @@ class Communicator : public GradientSink {
 
   // Returns when all ranks have called it.
   void Barrier();
-  // Return rank 0's value. A string may have at most 2^24 bytes, because its length is sent as a
-  // float.
+  // Returns rank 0's value on all ranks. Collective.
   bool BroadcastBool(bool own);
+  // Returns rank 0's text on all ranks. Collective. It may have at most 2^24 bytes, because its
+  // length is sent as a float.
   std::string BroadcastString(const std::string& own);
 };
 

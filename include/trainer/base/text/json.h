@@ -22,7 +22,9 @@ class Json {
   Json(const std::string& value) : Json(std::string_view(value)) {}
   Json(const char* value) : Json(std::string_view(value)) {}
 
+  // Returns an empty object, to be filled by Set.
   static Json Object() { return Json(Kind::kObject); }
+  // Returns an empty array, to be filled by Push.
   static Json Array() { return Json(Kind::kArray); }
 
   // Adds a member to an object, even if it has one of this name. Returns the object.
@@ -38,8 +40,9 @@ class Json {
  private:
   enum class Kind { kLiteral, kObject, kArray };
   explicit Json(Kind kind) : kind_(kind) {}
-  // Return what ToString and ToLine return, without the last newline.
+  // Returns the value over several lines, whose inner ones are indented by `indent` + 2 blanks.
   std::string Dump(size_t indent) const;
+  // Returns the value on one line, without a newline.
   std::string OneLine() const;
 
   Kind kind_ = Kind::kLiteral;

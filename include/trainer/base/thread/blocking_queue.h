@@ -79,6 +79,7 @@ class BlockingQueue {
   size_t Count() const { return count_; }
 
  private:
+  // Returns the index in ring_ of the i-th value after the oldest.
   size_t At(size_t i) const { return (first_ + i) % ring_.size(); }
 
   // A wait that is over already asks nothing of the stop token, which all threads share.

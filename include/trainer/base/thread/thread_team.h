@@ -37,13 +37,16 @@ void RunParts(int parts, const F& part) {
 // Calls call(data) on `threads` threads at the same time, the caller's included, so that they may
 // wait for each other: an OpenMP region as libraries write it.
 void RunTogether(int threads, void (*call)(void*), void* data);
-// Begin or end a region of RunTogether. The caller runs call(data) in between. Regions may nest.
+// Begins a region of RunTogether, in which the caller itself runs call(data) until EndTogether.
+// Regions may nest; an inner one has one thread.
 void BeginTogether(int threads, void (*call)(void*), void* data);
+// Ends the last region that BeginTogether began: waits for its other threads.
 void EndTogether();
-// In RunTogether these are the number of this thread from 0, the number of threads, and their
-// barrier. Elsewhere they return 0, return 1 and do nothing.
+// Returns the number of this thread, from 0, in a region of RunTogether; elsewhere 0.
 int RegionThread();
+// Returns the number of threads of that region; elsewhere 1.
 int RegionThreads();
+// Waits until all threads of the region have called it; elsewhere does nothing.
 void RegionBarrier();
 
 // Returns for how many seconds the calling thread has been ready to run without getting a core

@@ -34,6 +34,7 @@ struct ThreadFacts {
 ThreadFacts ReadThreadFacts();
 // Returns what AvailableThreads returns for these facts.
 int ChooseThreads(const ThreadFacts& facts);
+// Returns the line of DescribeThreads() for these facts.
 std::string DescribeThreads(const ThreadFacts& facts);
 
 // Returns the first number of an environment value ("4" or OpenMP's list "4,2"); 0 if it is not a
