@@ -34,7 +34,7 @@ std::string Tag(uint32_t number, uint32_t wire_type) {
 }
 // Returns the tag of file_bytes, with which a file of this program begins.
 std::string HeadTag() { return Tag(caffe::NetParameter::kFileBytesFieldNumber, 1); }
-// Returns the tag of crc32c, which precedes the last four bytes of such a file.
+// Returns the tag of crc32c, which precedes the last four bytes of a file of this program.
 std::string TailTag() { return Tag(caffe::NetParameter::kCrc32CFieldNumber, 5); }
 
 // Passes the output of protobuf to an AtomicFile. protobuf must not see exceptions, so it sees a

@@ -23,7 +23,8 @@ FileChecksum WriteChecksummed(const google::protobuf::Message& message, AtomicFi
 // Writes a net in the format that the file's name selects; the caller calls Finish and Place.
 // Clears net's file_bytes and crc32c unless it writes HDF5.
 FileChecksum WriteModelTo(caffe::NetParameter& net, AtomicFile* file);
-// Writes a state in the same way, and clears its file_bytes and crc32c.
+// Writes a state in the format that the file's name selects; the caller calls Finish and Place.
+// Clears the state's file_bytes and crc32c.
 FileChecksum WriteStateTo(caffe::SolverState& state, AtomicFile* file);
 
 // Checks the file, protobuf or HDF5, without parsing it. Returns nothing for a file without a

@@ -44,7 +44,8 @@ void Widen(const void* from, size_t count, const Convert& convert, BlobData* blo
   blob->values = {blob->widened.get(), count};
 }
 
-// XX
+// Fills blob->values from raw_data, whose elements have raw_data_type and this machine's byte
+// order. Throws for other types and for a part of an element at the end.
 void ReadRaw(const caffe::BlobProto& proto, const Complaint& complaint, BlobData* blob) {
   const std::string& raw = proto.raw_data();
   const auto widen = [&]<class T>(T, const auto& convert) {

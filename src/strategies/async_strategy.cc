@@ -139,7 +139,8 @@ void AsyncStrategy::Finish(bool stopped) {
   coordinator_->SetFinished();
 }
 
-// A rank that fails also ends rank 0, so all ranks stay until rank 0 has written its files.
+// Waits until rank 0 has written its files. All ranks stay that long, because a rank that fails also
+// ends rank 0.
 void AsyncStrategy::Release() {
   if (window().rpc() != nullptr) {
     context_->group.Barrier();

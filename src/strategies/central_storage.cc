@@ -86,10 +86,11 @@ class CentralStorage final : public Strategy {
     context_->group.Barrier();
   }
 
-  // Each rank updates only its own parameters; the others change the rest.
+  // Returns false: each rank updates only its own parameters, and the others change the rest.
   bool OnlyOwnUpdates() const override { return false; }
 
-  // No rank may read weights before all ranks have updated their parameters.
+  // Waits for all ranks, because no rank may read weights before all have updated their parameters.
+  // GPUs then refresh their copies.
   void AfterStep(int) override {
     context_->group.Barrier();
     if (offloaded_ != nullptr) offloaded_->PullWeights();

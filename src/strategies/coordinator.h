@@ -44,14 +44,15 @@ class Coordinator {
   void RequestStop();
   // Requests a snapshot from rank 0.
   void RequestSnapshot();
-  // Called by rank 0: whether any rank has requested a snapshot since the last call.
+  // Called by rank 0: returns whether any rank has requested a snapshot since the last call.
   bool TakeSnapshotRequest() { return words_->snapshot.exchange(0) != 0; }
   // Called by rank 0: requests that all ranks publish their states. Returns the number of this
   // request, which requests() returns from then on.
   int64_t RequestStates() { return ++words_->requests; }
   // Returns the number of the last request for states, 0 before the first.
   int64_t requests() const { return words_->requests; }
-  // Called by rank 0. Workers may exit; no rank waits for another from now on.
+  // Called by rank 0 at the end of the run. Workers may exit; no rank waits for another from now
+  // on.
   void SetFinished() { words_->finished = 1; }
   bool IsFinished() const { return words_->finished != 0; }
 

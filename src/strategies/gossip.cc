@@ -192,8 +192,8 @@ class Gossip final : public AsyncStrategy {
     inbox.messages = 0;
   }
 
-  // The consensus is the mean of all ranks' weights and of the messages in flight, weighted by
-  // mass.
+  // Replaces this rank's weights by the mean of all ranks' weights and of the messages in flight,
+  // weighted by mass.
   void EnterConsensus() override {
     Collect();
     double whole = 0;

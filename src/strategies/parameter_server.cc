@@ -75,7 +75,7 @@ class ParameterServer final : public AsyncStrategy {
   }
 
  private:
-  // The ranks' weights are only copies of the shared ones.
+  // Returns false: the ranks' weights are only copies of the shared ones.
   bool HasLocalState() const override { return false; }
 
   // Allocates the shared array or assigns the servers. Throws kUsage for more servers than ranks,
@@ -182,7 +182,7 @@ class ParameterServer final : public AsyncStrategy {
     }
   }
 
-  // The consensus is the present shared weights; this rank's own ones may be older.
+  // Reads the present shared weights, which are the consensus; this rank's own ones may be older.
   void EnterConsensus() override {
     if (dedicated_servers_) {
       seen_ = dedicated_servers_->PullWeights(true);

@@ -40,7 +40,7 @@ class SharedArray {
   // Copies the acquired values to this rank's own state again, which undoes its update.
   void Rollback() { state_.Write(floats_); }
 
-  // On other nodes: updates the version and the first `count` numbers.
+  // Called on other nodes: updates the version and the first `count` numbers of the copy.
   void Read(size_t count);
 
  private:

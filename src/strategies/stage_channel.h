@@ -51,8 +51,9 @@ class StageChannel {
     counters_->taken.store(number + 1);
     if (window_->IsSameNode(from_)) window_->Notify(from_);
   }
-  // Called at the receiver for message number `remote_number`. Returns false while the message has
-  // no slot or an earlier one has not arrived; the call is then retried, perhaps in another order.
+  // Called at the receiver: stores message number `remote_number` from a sender on another node.
+  // Returns false while the message has no slot or an earlier one has not arrived; the call is then
+  // retried, perhaps in another order.
   bool Deliver(int64_t remote_number, std::span<const std::byte> message) const;
 
  private:

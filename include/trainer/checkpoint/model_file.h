@@ -44,7 +44,7 @@ FileChecksum WriteModel(const std::string& path, caffe::NetParameter& net,
 // another layer, is returned without shape and numbers.
 caffe::NetParameter ReadModel(const std::string& path);
 
-// Reads a file of weights in the same way, but does not rewrite its layers.
+// Reads a file of weights as ReadModel does, but does not rewrite layers of the old formats.
 caffe::NetParameter ReadModelAsWritten(const std::string& path);
 
 }  // namespace trainer

@@ -90,14 +90,14 @@ class SnapshotWriter {
   int count() const { return count_; }
   // Returns the time, in seconds, that the last snapshot took in total.
   double seconds() const { return seconds_; }
-  // Returns the same time without the writing thread's rests.
+  // Returns the time, in seconds, that the last snapshot took without the writing thread's rests.
   double busy_seconds() const { return busy_seconds_; }
   // Returns whether a snapshot is not written yet.
   bool busy() const { return busy_; }
   // Returns how often a snapshot may still be written, including the last one, which the end of a
   // run must plan for. A disk that refused the newest snapshot may refuse the last one, too.
   int AttemptsLeft() const;
-  // Returns the sum of the pauses between those tries.
+  // Returns the sum of the pauses between the AttemptsLeft() tries.
   std::chrono::milliseconds PausesAhead() const;
 
  private:

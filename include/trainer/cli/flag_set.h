@@ -122,7 +122,7 @@ class FlagSet {
   // Declares the positional arguments. A verb without this call has none; Parse accepts any number,
   // and the command line refuses more than `most`.
   void BindWords(std::vector<std::string>* words, size_t most);
-  // The heading in help of the flags that follow; "" for none.
+  // Sets the heading in help of the flags that are declared from now on; "" for none.
   void BeginGroup(std::string_view heading) { group_ = heading; }
   // Declares flags without variables; values() has their values. A flag without a group gets the
   // group of BeginGroup.

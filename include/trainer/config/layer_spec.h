@@ -46,12 +46,15 @@ class LayerSpec {
 
   // Throws kConfig at the layer's line: "place: layer 'conv2' (Convolution): message".
   [[noreturn]] void Fail(const std::string& message) const;
-  // Throws the same at the line of a field, see Where.
+  // Throws kConfig at the line of a field (see Where): "place: layer 'conv2' (Convolution):
+  // message".
   [[noreturn]] void Fail(std::string_view field, const std::string& message, int index = -1) const;
-  // Throws the same at the line of a message's field, see WhereIn.
+  // Throws kConfig at the line of a field of one of the layer's messages (see WhereIn): "place:
+  // layer 'conv2' (Convolution): message".
   [[noreturn]] void FailIn(std::string_view param, std::string_view field,
                            const std::string& message, int index = -1) const;
-  // Throws this error at the layer's line with another exit code.
+  // Throws an error with this exit code at the layer's line: "place: layer 'conv2' (Convolution):
+  // message".
   [[noreturn]] void FailWith(ErrorCode code, const std::string& message) const;
 
  private:

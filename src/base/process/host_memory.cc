@@ -21,14 +21,15 @@ std::atomic<int> g_memory_ranks{1};
 // Keeps the smallest of all limits, and separately the least memory that any of them leaves free.
 class Bounds {
  public:
-  // All ranks share `most` bytes and have taken `used` of them.
+  // Adds a limit of `most` bytes that all ranks share; `used` bytes are taken.
   void AddShared(uint64_t most, uint64_t used, const std::string& who) {
     const int ranks = g_memory_ranks;
     const auto count = static_cast<uint64_t>(ranks);
     Add(most / count, used / count,
         ranks == 1 ? who : Join("each of ", ranks, " ranks' part of ", who));
   }
-  // This process alone has taken `used` of `most` bytes.
+  // Adds a limit of `most` bytes for this process alone; `used` bytes are taken. `who` names the
+  // limit.
   void Add(uint64_t most, uint64_t used, const std::string& who) {
     const uint64_t left = most > used ? most - used : 0;
     if (memory_.limit.empty() || most < memory_.total) {

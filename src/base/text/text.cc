@@ -31,7 +31,7 @@ size_t EditDistance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
-// Whether both have the same letters, in whatever order.
+// Returns whether both words have the same letters, in whatever order.
 bool HasLettersOf(std::string_view a, std::string_view b) {
   return a.size() == b.size() && std::is_permutation(a.begin(), a.end(), b.begin());
 }

@@ -41,7 +41,7 @@ class AtomicFile {
   // Renames the file to the target. Call it after Finish. The caller syncs the folder.
   void Place();
 
-  // Finish, Place and SyncFolder.
+  // Calls Finish, Place and SyncFolder.
   void Commit();
 
  private:

@@ -24,8 +24,8 @@ class SharedWindow {
   virtual bool IsSameNode(int /*rank*/) const { return true; }
   // Calls to ranks of other nodes; null if there is one node.
   virtual Rpc* rpc() { return nullptr; }
-  // The ranks make no collective calls from here on. A rank that dies does not end the other ranks
-  // of its node, unless it is rank 0 or `needed`.
+  // States that the ranks make no collective calls from here on. A rank that dies then does not end
+  // the other ranks of its node, unless it is rank 0 or `needed`.
   virtual void EnterAsync(bool needed) = 0;
   // Returns whether the process of a rank has ended. Returns false for ranks of other nodes, about
   // which nothing is known.
@@ -39,7 +39,7 @@ class SharedWindow {
   // Says that this rank is alive, and wakes a rank of this node that waits. Handlers may call it,
   // too.
   virtual void Notify(int rank) = 0;
-  // The name of a rank in messages: "rank 1 (node7, process 4711)".
+  // Returns the name of a rank in messages: "rank 1 (node7, process 4711)".
   virtual std::string NameOf(int rank) const = 0;
 };
 
