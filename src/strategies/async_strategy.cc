@@ -139,8 +139,8 @@ void AsyncStrategy::Finish(bool stopped) {
   coordinator_->SetFinished();
 }
 
-// Waits until rank 0 has written its files. All ranks stay that long, because a rank that fails also
-// ends rank 0.
+// Waits until rank 0 has written its files. All ranks stay that long, because a rank that fails
+// also ends rank 0.
 void AsyncStrategy::Release() {
   if (window().rpc() != nullptr) {
     context_->group.Barrier();
