@@ -12,7 +12,7 @@
 namespace trainer {
 namespace {
 
-// Measures a solver's iteration and the reading of its data, and prints what limits the speed.
+// Measures how fast training uses records and how fast its data can be read, and gives advice.
 class Doctor final : public Verb {
  public:
   void Declare(FlagSet& flags) override {

@@ -23,8 +23,8 @@ class DatasetVerb : public Verb {
  protected:
   // Declares the flags of the task.
   virtual void DeclareTask(FlagSet& flags) = 0;
-  // Does the task. The words are neither too few nor empty, and temporary files are safe from
-  // signals.
+  // Does the task. The number of words was checked, and a signal that ends the process removes
+  // temporary files.
   virtual void RunTask() = 0;
   // Returns the files that the task writes and that are not among the words.
   virtual std::vector<std::string> OutputFiles() const { return {}; }
