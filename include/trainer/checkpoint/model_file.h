@@ -31,8 +31,8 @@ void CheckHdf5Names(std::span<const std::string> layers);
 bool IsNamedAsHdf5(const std::string& path);
 
 // Writes `path` completely, or leaves it unchanged, whatever happens. Clears net's file_bytes and
-// crc32c, and does not copy the weights. Throws kConfig (too large, or as CheckHdf5Names), and as
-// AtomicFile does.
+// crc32c unless it writes HDF5, and does not copy the weights. Throws kConfig (too large, or as
+// CheckHdf5Names), and as AtomicFile does.
 FileChecksum WriteModel(const std::string& path, caffe::NetParameter& net,
                         FileOps& ops = FileOps::Posix());
 

@@ -14,7 +14,7 @@ int TeamSize();
 // Sets the number, at least 1, for the whole process.
 void SetTeamSize(int threads);
 
-// Returns whether the calling thread is inside a region; regions do not nest.
+// Returns whether the calling thread is inside a region, where RunParts is a plain loop.
 bool InParallelRegion();
 
 namespace thread_team_internal {
