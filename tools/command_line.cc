@@ -25,12 +25,14 @@ namespace trainer {
 
 namespace {
 
-// Whether the standard output is a pipe whose reader wants no more, as `head` does.
+// Returns whether the standard output is a pipe whose reader wants no more, as `head` does.
 bool ReaderHasLeft() {
   pollfd output = {STDOUT_FILENO, POLLOUT, 0};
   return poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
 }
 
+// Parses and runs the command, and prints help if it asks for that. Returns the verb's exit code.
+// Throws the verb's errors, and kIo if the standard output fails while its reader still waits.
 int Run(const std::vector<std::string>& arguments) {
   std::signal(SIGPIPE, SIG_IGN);  // of every output, help too
   const Command command = ParseCommand(arguments);
@@ -48,34 +50,37 @@ int Run(const std::vector<std::string>& arguments) {
   return code;
 }
 
-void Say(const std::string& message) {
+// Prints an error to stderr, after the rank's number if there are several ranks.
+void PrintError(const std::string& message) {
   constexpr size_t kLongest = 4000;  // names from files have no limit of their own
   std::fprintf(stderr, "%s %s%s%s\n", Painted(Color::kRed, "error:", STDERR_FILENO).c_str(),
                RankPrefix().c_str(), message.substr(0, kLongest).c_str(),
                message.size() > kLongest ? "..." : "");
 }
 
-// With several ranks, only the first that fails prints its error.
-int Fail(ErrorCode error, const std::string& message) {
+// Prints one error and returns its exit code. With several ranks, only the first that fails prints
+// its error.
+int ReportError(ErrorCode error, const std::string& message) {
   std::cout.flush();
   int code = static_cast<int>(error);
-  if (MayReportFailure(&code)) Say(message);
+  if (MayReportFailure(&code)) PrintError(message);
   return code;
 }
 
-// A line for each; the first decides the exit code.
-int FailAll(const ErrorGroup& group) {
+// Prints a line for each error of the group, at most 50. The first decides the exit code.
+int ReportErrors(const ErrorGroup& group) {
   constexpr size_t kMost = 50;
   const size_t count = group.all().size();
   std::cout.flush();
   int code = static_cast<int>(group.code());
   if (!MayReportFailure(&code)) return code;
-  for (size_t i = 0; i < std::min(count, kMost); ++i) Say(group.all()[i].what());
-  if (count > kMost) Say(Join("and ", count - kMost, " more"));
+  for (size_t i = 0; i < std::min(count, kMost); ++i) PrintError(group.all()[i].what());
+  if (count > kMost) PrintError(Join("and ", count - kMost, " more"));
   return code;
 }
 
-bool IsForWantOfAThread(const std::exception& error) {
+// Returns whether the system refused to create a thread.
+bool IsThreadLimitError(const std::exception& error) {
   const auto* const of_system = dynamic_cast<const std::system_error*>(&error);
   return of_system != nullptr && of_system->code() == std::errc::resource_unavailable_try_again;
 }
@@ -86,22 +91,23 @@ int RunCommandLine(const std::vector<std::string>& arguments) {
   try {
     return Run(arguments);
   } catch (const ErrorGroup& group) {
-    return FailAll(group);
+    return ReportErrors(group);
   } catch (const Error& e) {
-    return Fail(e.code(), e.what());
+    return ReportError(e.code(), e.what());
   } catch (const PeerFailed& e) {
     return e.code();
   } catch (const std::bad_alloc&) {
-    return Fail(ErrorCode::kResource,
-                "out of host memory: lower batch_size; 'trainer plan' shows what uses the memory");
+    return ReportError(
+        ErrorCode::kResource,
+        "out of host memory: lower batch_size; 'trainer plan' shows what uses the memory");
   } catch (const std::exception& e) {
-    if (IsForWantOfAThread(e)) {
-      return Fail(ErrorCode::kResource,
-                  "cannot create another thread: raise the limit of memory (ulimit -v), of "
-                  "processes (ulimit -u) or of the job");
+    if (IsThreadLimitError(e)) {
+      return ReportError(ErrorCode::kResource,
+                         "cannot create another thread: raise the limit of memory (ulimit -v), of "
+                         "processes (ulimit -u) or of the job");
     }
-    return Fail(ErrorCode::kInternal,
-                Join("internal error, please report it: ", EscapeControl(e.what())));
+    return ReportError(ErrorCode::kInternal,
+                       Join("internal error, please report it: ", EscapeControl(e.what())));
   }
 }
 

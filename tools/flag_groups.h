@@ -17,30 +17,38 @@
 
 namespace trainer {
 
-void DeclareState(FlagSet& flags, StateFlags* state);  // --level and --stage
+// Declares --level and --stage.
+void DeclareState(FlagSet& flags, StateFlags* state);
+// Declares --phase=TRAIN|TEST.
 void DeclarePhase(FlagSet& flags, caffe::Phase* phase);
+// Declares --set, which may be given several times.
 void DeclareSet(FlagSet& flags, std::vector<std::string>* changes);
-// --model, required.
+// Declares --model, which is required.
 void DeclareModel(FlagSet& flags, NetSource* net, std::string_view help = "the net");
-// --level, --stage and --set.
+// Declares --level, --stage and --set.
 void DeclareNetChanges(FlagSet& flags, NetSource* net);
+// Declares --weights, a list of .caffemodel files.
 void DeclareWeights(FlagSet& flags, std::vector<std::string>* files, bool required = false);
+// Declares --iterations, a number of batches of at least 1.
 void DeclareIterations(FlagSet& flags, int* iterations);
+// Declares --seed, a whole number from 0 on.
 void DeclareSeed(FlagSet& flags, int* seed, std::string_view help);
+// Declares --json, which selects JSON instead of text.
 void DeclareJson(FlagSet& flags, bool* json);
+// Declares --force, which allows --out to exist. The verb checks it with RefuseToReplace.
 void DeclareForce(FlagSet& flags, bool* force);
-// The hidden --memory_mode=shared|separate|poisoned.
+// Declares the hidden flag --memory_mode=shared|separate|poisoned, also named --memory.
 void DeclareMemoryMode(FlagSet& flags, BufferReuse* mode);
 
-// --bad_records. `text` is what ApplyBadRecords reads: "stop" or "skip=N".
+// Declares --bad_records. `text` is what ApplyBadRecords reads: "stop" or "skip=N".
 void DeclareBadRecords(FlagSet& flags, std::string* text);
-// --db_lock. Verbs call SetDbLock with it before a database is opened.
+// Declares --db_lock. Verbs call SetDbLock with it before a database is opened.
 void DeclareDbLock(FlagSet& flags, DbLock* lock);
 
-// --list, --resize, --mean and others of verbs that read image files.
+// Declares --list, --resize, --mean and others of verbs that read image files.
 void DeclareImages(FlagSet& flags, ImageInputFlags* images);
 
-// --gpu, --tf32, --deterministic and --gpu_cache of verbs that compute.
+// Declares --gpu, --tf32, --deterministic and --gpu_cache of verbs that compute.
 void DeclareDevice(FlagSet& flags, DeviceOptions* device);
 
 // Throws kCannotCreate if the file exists and `force` is false.

@@ -11,7 +11,9 @@
 
 namespace trainer {
 
+// Declares --cores, the cores for each rank; 0 lets the program choose.
 void DeclareCores(FlagSet& flags, int* cores);
+// Declares --array_limit, how many tasks of a job array may run at once.
 void DeclareArrayLimit(FlagSet& flags, int* limit);
 
 // Returns the flags of `train` except those in `without`. A script or a sweep passes them on to its
@@ -19,7 +21,7 @@ void DeclareArrayLimit(FlagSet& flags, int* limit);
 std::vector<Flag> FlagsOfTrain(std::span<const std::string_view> without);
 
 // Returns the words of the command line: "trainer", `verb`, --solver, the flags of `table` that
-// differ from their defaults, and the repeated flags with these names.
+// differ from their defaults, and the repeated flags with these names. --gpu=0 becomes --gpu.
 std::vector<std::string> CommandWords(const std::string& verb, std::span<const Flag> table,
                                       std::initializer_list<std::string_view> repeated,
                                       const Flags& flags);

@@ -15,8 +15,9 @@
 namespace trainer {
 namespace {
 
-// The last resort for a memory-mapped database that was cut or damaged: checks at opening cannot
-// see that. Only what a signal handler may call.
+// Prints `line` and ends the process with `code`. This is the last resort for a memory-mapped
+// database that was cut or damaged, which checks at opening cannot see. It makes only calls that a
+// signal handler may make.
 void EndOnMapFault(const char* line, size_t bytes, ErrorCode code) {
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line, bytes);
   RemoveOwnFiles();

@@ -10,6 +10,7 @@ namespace {
 
 constexpr char kAnyGpu[] = "any";  // --gpu alone
 
+// Returns whether --gpu names GPUs of this machine ("0", "0,1", "all") rather than a size.
 bool IsGpuNumber(const std::string& text) {
   return text == "all" || text.find_first_not_of("0123456789,") == std::string::npos;
 }

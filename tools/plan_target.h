@@ -13,13 +13,16 @@ namespace trainer {
 struct PlanTargetFlags {
   std::string gpu, limit;  // "" without the flag
 };
+// Declares --gpu=SIZE|ID and --limit=SIZE.
 void DeclarePlanTarget(FlagSet& flags, PlanTargetFlags* target);
 
 struct PlanTarget {
   std::unique_ptr<Device> device;
   MemoryRoom room;
 };
-// Throws kUsage for texts that the flags do not take, kUnavailable for a GPU that cannot be used.
+// Returns the device to plan for and its memory: the CPU without --gpu, a GPU of this machine for a
+// number, else a device that only plans, so that this machine needs no GPU. Throws kUsage for texts
+// that the flags do not take, kUnavailable for a GPU that cannot be used.
 PlanTarget ResolvePlanTarget(const PlanTargetFlags& flags);
 
 }  // namespace trainer

@@ -10,25 +10,30 @@
 
 namespace trainer {
 
-// --snapshot, --allow_outside, --resume and --weights.
+// Declares --snapshot, --allow_outside, --resume and --weights.
 void DeclareStart(FlagSet& flags, StartOptions* start);
-// --weights alone.
+// Declares --weights alone.
 void DeclareStartWeights(FlagSet& flags, StartOptions* start);
+// Declares --batch=N|auto, also named --batch_size.
 void DeclareBatch(FlagSet& flags, std::string* batch);
-// --memory=SIZE. The text is what ParseMemoryLimit reads, or the name of a memory mode.
+// Declares --memory=SIZE|auto. The text is what ParseMemoryLimit reads, or the name of a memory
+// mode.
 void DeclareMemoryLimit(FlagSet& flags, std::string* memory);
-// Returns the mode that the text of --memory names; kShared for a size.
+// Returns the mode that the text of --memory names, kShared for a size and for any other text.
 BufferReuse ParseMemoryMode(const std::string& memory);
+// Declares --max_wall, the time limit of the process.
 void DeclareMaxWall(FlagSet& flags, std::string* max_wall);
-// --run; without a value it means the folder <snapshot_prefix>_run.
+// Declares --run; without a value it means the folder <snapshot_prefix>_run.
 void DeclareRunFolder(FlagSet& flags, std::string* run);
 
-// --ranks, --bucket_size, --peer_timeout, --peer_warning and --exchange_type.
+// Declares --ranks, --bucket_size, --peer_timeout, --peer_warning and --exchange_type.
 void DeclareRanks(FlagSet& flags, RankOptions* ranks);
-// The flags of DeclareRanks, and --global_batch, --scale_lr, --share_gpu, --exchange,
+// Declares the flags of DeclareRanks, and --global_batch, --scale_lr, --share_gpu, --exchange,
 // --sync_batch_norm and --log_all_ranks.
 void DeclareTrainingRanks(FlagSet& flags, RankOptions* ranks);
+// Declares --strategy with the names of all strategies.
 void DeclareStrategy(FlagSet& flags, RankOptions* ranks);
+// Declares --pipeline_stages=auto, also named --stages.
 void DeclareStages(FlagSet& flags, RankOptions* ranks);
 
 }  // namespace trainer

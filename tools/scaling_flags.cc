@@ -9,7 +9,8 @@
 namespace trainer {
 namespace {
 
-// Sets the GPU or the milliseconds that --compute names.
+// Sets the GPU or the milliseconds that --compute names; neither if it is empty. Throws kUsage for
+// any other text.
 void SetCompute(const std::string& compute, ScalingRequest* request) {
   request->gpu = FindGpu(compute);
   if (request->gpu != nullptr || compute.empty()) return;
@@ -20,6 +21,7 @@ void SetCompute(const std::string& compute, ScalingRequest* request) {
                    ": give the milliseconds of an iteration, or one of ", GpuNames()));
 }
 
+// Returns the percentage of --jitter as a fraction.
 double ParseJitter(const std::string& text) {
   const std::optional<double> percent = ParseNumber<double>(text);
   if (percent && *percent >= 0 && *percent <= 100) return *percent / 100;

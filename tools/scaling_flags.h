@@ -15,12 +15,14 @@ struct ScalingFlags {
   int ranks_per_node = 1, iterations = 10, bucket_size = 0;
 };
 
+// Declares the flags of ScalingFlags.
 void DeclareScaling(FlagSet& flags, ScalingFlags* scaling);
 
-// The numbers of a list such as "2,4,8". Throws kUsage.
+// Returns the numbers of a list such as "2,4,8". Throws kUsage for a number outside 1 to 65536.
 std::vector<int> ParseRankCounts(const std::string& list);
 
-// Throws kUsage for values that make no sense.
+// Parses the texts of the flags and looks up the network and the GPU that they name. Throws kUsage
+// for values that make no sense.
 ScalingRequest MakeScalingRequest(const ScalingFlags& scaling);
 
 }  // namespace trainer

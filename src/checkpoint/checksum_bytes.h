@@ -10,14 +10,16 @@
 
 namespace trainer {
 
-// Convert numbers to bytes and back.
+// Returns the lowest `bytes` bytes of a number, the lowest one first.
 std::string LittleEndian(uint64_t value, size_t bytes);
+// Returns the number that LittleEndian wrote; at most 8 bytes.
 uint64_t FromLittleEndian(std::string_view bytes);
 
 // Reads `bytes` bytes of a file from `offset` on, or fewer at its end. Throws kIo.
 std::string ReadPiece(const FileHandle& file, const std::string& path, uint64_t offset,
                       size_t bytes);
-// Returns the CRC32C of such a piece, continued from the checksum `crc` of the pieces before it.
+// Returns the CRC32C of `bytes` bytes of a file from `offset` on, or of fewer at its end, continued
+// from the checksum `crc` of the bytes before them.
 uint32_t ChecksumOf(const FileHandle& file, const std::string& path, uint64_t offset,
                     uint64_t bytes, uint32_t crc = 0);
 

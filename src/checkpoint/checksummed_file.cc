@@ -32,7 +32,9 @@ std::string Tag(uint32_t number, uint32_t wire_type) {
   return {static_cast<char>((tag & 0x7f) | 0x80), static_cast<char>((tag >> 7 & 0x7f) | 0x80),
           static_cast<char>(tag >> 14)};
 }
+// Returns the tag of file_bytes, with which a file of this program begins.
 std::string HeadTag() { return Tag(caffe::NetParameter::kFileBytesFieldNumber, 1); }
+// Returns the tag of crc32c, which precedes the last four bytes of a file of this program.
 std::string TailTag() { return Tag(caffe::NetParameter::kCrc32CFieldNumber, 5); }
 
 // Passes the output of protobuf to an AtomicFile. protobuf must not see exceptions, so it sees a
@@ -41,6 +43,7 @@ class FileSink : public io::CopyingOutputStream {
  public:
   explicit FileSink(AtomicFile* file) : file_(file) {}
 
+  // Returns false instead of throwing, and keeps the exception for Rethrow.
   bool Write(const void* data, int bytes) override try {
     file_->Append(data, static_cast<size_t>(bytes));
     return true;
@@ -49,6 +52,7 @@ class FileSink : public io::CopyingOutputStream {
     return false;
   }
 
+  // Throws the exception that Write has kept, if there is one.
   void Rethrow() const {
     if (failure_) std::rethrow_exception(failure_);
   }
@@ -69,6 +73,8 @@ int BitsOffHead(const std::string& head) {
   return bits;
 }
 
+// Returns the checksum of a file that begins, up to a flipped bit, like a file of this program.
+// Throws kBadSnapshot if its size or its bytes are not as recorded.
 FileChecksum CheckSealed(const FileHandle& file, const std::string& path, uint64_t size,
                          const std::string& head, const std::string& tail) {
   if (size < kHeadBytes + kTailBytes) {

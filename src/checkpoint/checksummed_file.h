@@ -20,23 +20,28 @@ namespace trainer {
 // would exceed 2 GiB - 1, see CheckModelBytes.
 FileChecksum WriteChecksummed(const google::protobuf::Message& message, AtomicFile* file);
 
-// Write net or state in the format that the file's name selects; the caller calls Finish and Place.
+// Writes a net in the format that the file's name selects; the caller calls Finish and Place.
+// Clears net's file_bytes and crc32c unless it writes HDF5.
 FileChecksum WriteModelTo(caffe::NetParameter& net, AtomicFile* file);
+// Writes a state in the format that the file's name selects; the caller calls Finish and Place.
+// Clears the state's file_bytes and crc32c.
 FileChecksum WriteStateTo(caffe::SolverState& state, AtomicFile* file);
 
 // Checks the file, protobuf or HDF5, without parsing it. Returns nothing for a file without a
 // checksum of this program, such as Caffe's. Throws kBadSnapshot for an empty, truncated or changed
-// file, and kNoInput and similar errors if it cannot be read.
+// file, kData for a file above 2 GiB - 1 that is neither ours nor HDF5, and kNoInput and similar
+// errors if it cannot be read.
 std::optional<FileChecksum> VerifyChecksum(const std::string& path);
 
-// Parses the file, after its checksum was verified. If that fails, throws `unparsable` and says
-// that the file is not of kind `kind` ("file of weights").
+// Parses a protobuf file, whose checksum the caller has verified. If that fails, throws
+// `unparsable` and says that the file is not of kind `kind` ("file of weights").
 void ParseFile(const std::string& path, const std::string& kind, ErrorCode unparsable,
                google::protobuf::Message* message);
 
-// The kind of a file according to its first fields, or to its groups if it is HDF5; kUnknown for
-// any other file.
+// FileKind says what a file of a snapshot holds.
 enum class FileKind { kModel, kState, kUnknown };
+// Returns the kind of a file by its first fields, or by its groups if it is HDF5; kUnknown for any
+// other file. Neither parses the file nor verifies its checksum.
 FileKind SniffKind(const std::string& path);
 
 }  // namespace trainer

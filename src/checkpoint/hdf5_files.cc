@@ -34,6 +34,8 @@ std::span<const float> ValuesOf(const google::protobuf::RepeatedField<float>& va
   return {values.data(), static_cast<size_t>(values.size())};
 }
 
+// Reads an array into a blob. Throws `damaged` if it has integers or more numbers than a blob can
+// hold.
 void FillBlob(const Hdf5Array& array, ErrorCode damaged, caffe::BlobProto* blob) {
   if (!array.is_float()) {
     throw Error(damaged, {array.file()},
@@ -57,6 +59,8 @@ class ModelReader {
  public:
   explicit ModelReader(const std::string& path) : reader_(path) {}
 
+  // Returns all layers with names and blobs. Throws kData for a file without the group data. To be
+  // called once.
   caffe::NetParameter Read() {
     if (!reader_.Has("data")) {
       throw Error(ErrorCode::kData, {reader_.path()},
@@ -70,6 +74,8 @@ class ModelReader {
   }
 
  private:
+  // Adds the layer that a group's numbered arrays form, and visits the groups inside. `layer_name`
+  // is the group's path below data.
   void ReadGroup(const std::string& group, const std::string& layer_name, int depth) {
     if (depth > kMaxDepth) Fail(group, "is nested too deeply");
     caffe::LayerParameter layer;
@@ -94,6 +100,7 @@ class ModelReader {
     net_.add_layer()->Swap(&layer);
   }
 
+  // Throws kData: "'name' problem; the file is damaged or is not a weights file".
   [[noreturn]] void Fail(const std::string& name, const std::string& problem) const {
     throw Error(ErrorCode::kData, {reader_.path()},
                 Join("'", EscapeControl(name), "' ", problem,
@@ -105,6 +112,7 @@ class ModelReader {
   std::set<uint64_t> seen_;  // visited objects; prevents loops and repeats through second names
 };
 
+// Reads a single integer. Throws kBadSnapshot for any other array.
 int32_t ReadInt(const Hdf5Reader& reader, const std::string& name) {
   const Hdf5Array array = reader.Array(name);
   int32_t value = 0;
@@ -116,6 +124,8 @@ int32_t ReadInt(const Hdf5Reader& reader, const std::string& name) {
   return value;
 }
 
+// Parses what only our states have, from the bytes in /trainer_state. ReadHdf5State then overwrites
+// the fields that Caffe stores as arrays.
 void ReadExtras(const Hdf5Reader& reader, caffe::SolverState* state) {
   const Hdf5Array array = reader.Array(kExtras);
   std::string bytes(static_cast<size_t>(array.count()), '\0');
@@ -126,6 +136,8 @@ void ReadExtras(const Hdf5Reader& reader, caffe::SolverState* state) {
   }
 }
 
+// Adds the layers' blobs, and their gradients if there are any. A blob that several layers share by
+// a param name is stored only for the first of them.
 void BuildModel(const caffe::NetParameter& net, Hdf5Builder* builder) {
   std::vector<std::string> names;
   for (const caffe::LayerParameter& layer : net.layer()) names.push_back(layer.name());
@@ -148,6 +160,7 @@ void BuildModel(const caffe::NetParameter& net, Hdf5Builder* builder) {
   }
 }
 
+// Adds the state's arrays as Caffe does, and the rest of the message in /trainer_state.
 void BuildState(caffe::SolverState& state, Hdf5Builder* builder) {
   builder->AddInt("iter", state.iter());
   builder->AddInt("current_step", state.current_step());
@@ -170,6 +183,8 @@ constexpr std::string_view kMark = "trainer, sealed HDF5 that begins at byte 512
 constexpr size_t kSizeAt = kMark.size(), kCrcAt = kSizeAt + 8;
 constexpr int kMaxFlips = 8;  // the mark has 384 bits; no other file differs in so few
 
+// Returns how many bits of the first bytes differ from the mark; bytes that are missing because the
+// file was truncated count as equal.
 int BitsOffMark(const std::string& head) {
   int bits = 0;
   for (size_t i = 0; i < std::min(head.size(), kMark.size()); ++i) {
@@ -178,6 +193,7 @@ int BitsOffMark(const std::string& head) {
   return bits;
 }
 
+// Writes the seal and then the HDF5 data that was added to the builder.
 FileChecksum WriteChecksummed(Hdf5Builder& builder, AtomicFile* file) {
   FileChecksum seal;
   seal.file_bytes = builder.Finish();

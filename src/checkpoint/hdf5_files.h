@@ -20,21 +20,23 @@ namespace trainer {
 
 constexpr uint64_t kHdf5ChecksumBytes = 512;
 
-// Write a message with its seal; the caller calls Finish and Place. `state` is unchanged
-// afterwards. Throw kConfig as CheckHdf5Names does.
+// Writes the layers' blobs with a seal; the caller calls Finish and Place. Throws kConfig as
+// CheckHdf5Names does.
 FileChecksum WriteHdf5Model(const caffe::NetParameter& net, AtomicFile* file);
+// Writes a state with a seal; the caller calls Finish and Place. `state` is unchanged afterwards.
 FileChecksum WriteHdf5State(caffe::SolverState& state, AtomicFile* file);
 
 // Reads layers with names and blobs only. A blob that the file leaves out, such as a shared one, is
 // returned without shape and numbers. Throws kData.
 caffe::NetParameter ReadHdf5Model(const std::string& path);
-// Throws kBadSnapshot.
+// Reads a state in Caffe's layout, and what only our states have. Throws kBadSnapshot.
 caffe::SolverState ReadHdf5State(const std::string& path);
 
 // Returns whether a file that begins with `head` was written by this program, also if some bits of
 // its mark flipped.
 bool HasHdf5Checksum(const std::string& head);
-// Checks such a file, which has `size` bytes. Throws kBadSnapshot.
+// Verifies the seal of a file of `size` bytes for which HasHdf5Checksum is true, and returns it.
+// Throws kBadSnapshot for a truncated or changed file.
 FileChecksum VerifyHdf5Checksum(const std::string& path, uint64_t size);
 
 }  // namespace trainer

@@ -22,6 +22,7 @@ std::string FirstLine(const std::string& path) {
   return line;
 }
 
+// Returns what a symbolic link names, or "" if it cannot be read.
 std::string LinkTarget(const char* path) {
   std::array<char, 256> target = {};
   const ssize_t length = readlink(path, target.data(), target.size());
@@ -33,6 +34,7 @@ std::string HostName() {
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
+// Returns the job's number under Slurm, PBS, LSF or Grid Engine; "" outside of a job.
 std::string BatchJob() {
   for (const char* variable : {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID"}) {
     const char* job = std::getenv(variable);
@@ -41,7 +43,7 @@ std::string BatchJob() {
   return "";
 }
 
-// A value is one line of text that a terminal may show.
+// Returns a value for the lock file: one line of at most 200 bytes that a terminal may show.
 std::string OneLine(std::string text) {
   for (char& c : text) c = c == '\n' ? ' ' : c;
   return EscapeControl(text.substr(0, 200));

@@ -24,7 +24,9 @@ struct LockOwner {
   std::string Text() const;
   // Returns a description for people: "process 123 on host a (batch job 77)".
   std::string Describe() const;
-  // Returns whether its process runs; kUnknown for a process of another computer.
+  // Returns whether its process runs: kGone if it has ended, or if the process with its number
+  // started at another time. Returns kUnknown for a process of another computer, boot or
+  // process-number space.
   Life CheckLiveness() const;
 };
 

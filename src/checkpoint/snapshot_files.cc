@@ -116,6 +116,8 @@ std::string RescueStem(const std::string& prefix) {
   return Join(FileNameOf(prefix), "_rescue_", number.str(), "_");
 }
 
+// Returns whether `path` is a folder, not a link to one, that this user owns and no other user may
+// write to.
 bool IsPrivateFolder(const std::string& path) {
   struct stat status {};
   return lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&

@@ -23,8 +23,8 @@ using std::chrono::milliseconds;
 constexpr uint64_t kSnapshotLockMaxBytes = 4096;
 constexpr milliseconds kClocksDiffer = std::chrono::seconds(60);
 
-// Throws if something exists at `path` that no run creates as a lock: a link, a pipe, ... It would
-// never go away by itself.
+// Throws kCannotCreate if something exists at `path` that no run creates as a lock: a link, a pipe,
+// ... It would never go away by itself. A missing file and any regular file pass.
 void RequireLock(const std::string& path) {
   struct stat info {};
   if (lstat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode)) return;
@@ -45,9 +45,9 @@ struct Found {
   struct timespec touched = {};
 };
 
-// Reads the lock; returns nothing if it does not exist. Opening the file makes a network file
-// system ask its server.
-std::optional<Found> Look(const std::string& path) {
+// Reads the lock. Returns nothing, with errno, if it does not exist or cannot be opened. Opening
+// the file makes a network file system ask its server.
+std::optional<Found> ReadLock(const std::string& path) {
   const int fd = FileOps::Posix().Open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
   if (fd < 0) return std::nullopt;
   const FileHandle file(FileOps::Posix(), fd);
@@ -62,6 +62,7 @@ std::optional<Found> Look(const std::string& path) {
   return found;
 }
 
+// Returns now - then, negative if `then` is later.
 milliseconds Since(const struct timespec& then, const struct timespec& now) {
   return milliseconds((now.tv_sec - then.tv_sec) * 1000 + (now.tv_nsec - then.tv_nsec) / 1000000);
 }
@@ -72,10 +73,12 @@ struct timespec WallClock() {
   return now;
 }
 
+// Returns the time in seconds for a message, rounded down to tenths.
 double Seconds(milliseconds time) { return static_cast<double>(time.count() / 100) / 10; }
 
-// Returns why the owner counts as dead, or "".
-std::string DeathOf(const Found& found, const struct timespec& now, const LockTimes& times) {
+// Returns why the lock's owner counts as dead, as a clause for a message ("which is no longer
+// running"), or "" if it may live.
+std::string WhyDead(const Found& found, const struct timespec& now, const LockTimes& times) {
   const LockOwner::Life life = found.owner.CheckLiveness();
   if (life == LockOwner::Life::kGone) return "which is no longer running";
   if (life == LockOwner::Life::kRuns) return "";
@@ -94,6 +97,8 @@ std::string AboutClocks(const std::string& path, const Found& found) {
       "count as dead before that time. If that run has ended, remove ", AbsolutePath(path));
 }
 
+// Throws kCannotCreate for a lock whose owner is active. The message names the owner and what to
+// do.
 [[noreturn]] void Refuse(const std::string& path, const std::string& prefix, const Found& found,
                          const LockTimes& times) {
   throw Error(ErrorCode::kCannotCreate, {AbsolutePath(path)},
@@ -152,7 +157,8 @@ class Candidate {
                    AbsolutePath(path), reason);
   }
 
-  // Creates the lock on file systems without hard links.
+  // Creates the lock on file systems without hard links, and returns false if it exists. Unlike
+  // link(), this shows other processes an empty file for a moment.
   bool CopyTo(const std::string& path) const {
     FileOps& ops = FileOps::Posix();
     FileHandle file(ops, ops.Open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666));
@@ -170,7 +176,7 @@ class Candidate {
 // Removes a dead owner's lock. Another process may have removed it and created its own lock since
 // `dead` was read, so the file is renamed, read again under the new name, and restored if it is a
 // different lock.
-void TakeAway(const std::string& prefix, const std::string& path, const Found& dead) {
+void RemoveDeadLock(const std::string& prefix, const std::string& path, const Found& dead) {
   FileOps& ops = FileOps::Posix();
   const std::string aside = TempPathFor(prefix + ".lock.dead");
   if (ops.Rename(path, aside) != 0) {
@@ -178,34 +184,35 @@ void TakeAway(const std::string& prefix, const std::string& path, const Found& d
     ThrowFileError(FileUse::kOutput, "take over the lock file of a dead run", AbsolutePath(path),
                    errno);
   }
-  const std::optional<Found> taken = Look(aside);
+  const std::optional<Found> taken = ReadLock(aside);
   if (taken && taken->text != dead.text) ops.Link(aside, path);
   ops.Unlink(aside);
 }
 
 // Acquires the lock for this process and returns nothing. If a run that is not dead holds the lock,
 // returns that lock.
-std::optional<Found> Take(const std::string& prefix, const std::string& path, const LockOwner& self,
-                          const LockTimes& times) {
+std::optional<Found> AcquireLock(const std::string& prefix, const std::string& path,
+                                 const LockOwner& self, const LockTimes& times) {
   for (;;) {
     const Candidate candidate(prefix, path, self);
     if (candidate.Become(path)) return std::nullopt;
     RequireLock(path);
-    std::optional<Found> found = Look(path);
+    std::optional<Found> found = ReadLock(path);
     if (!found) continue;  // it was removed in the meantime
-    const std::string death = DeathOf(*found, candidate.now(), times);
+    const std::string death = WhyDead(*found, candidate.now(), times);
     if (death.empty()) return found;
     LOG(WARNING) << EscapeControl(
         Join("Took over the lock of '", prefix, "' from ", found->owner.Describe(), ", ", death));
-    TakeAway(prefix, path, *found);
+    RemoveDeadLock(prefix, path, *found);
   }
 }
 
-// Returns the lock of `prefix` with its owner, unless that run is dead.
+// Returns the lock of `prefix` with its owner, or nothing if that run is dead. Compares the lock's
+// time with this machine's clock.
 std::optional<Found> HolderOf(const std::string& prefix, const LockTimes& times) {
   const std::string path = SnapshotLockPath(prefix);
-  std::optional<Found> found = Look(path);
-  if (found && !DeathOf(*found, WallClock(), times).empty()) found.reset();
+  std::optional<Found> found = ReadLock(path);
+  if (found && !WhyDead(*found, WallClock(), times).empty()) found.reset();
   return found;
 }
 
@@ -222,7 +229,7 @@ SnapshotLock::SnapshotLock(const std::string& prefix, const LockTimes& times)
   mark_ = self.Text();
   const auto start = std::chrono::steady_clock::now();
   bool told = false;
-  while (const std::optional<Found> found = Take(prefix, path_, self, times_)) {
+  while (const std::optional<Found> found = AcquireLock(prefix, path_, self, times_)) {
     const bool same_job = !self.job.empty() && found->owner.job == self.job;
     const milliseconds wait =
         same_job ? std::max(times_.wait, times_.expiry + times_.heartbeat) : times_.wait;
@@ -247,14 +254,14 @@ SnapshotLock::~SnapshotLock() {
   ended_.notify_all();
   thread_.join();
   ForgetOwnFile(path_);
-  const std::optional<Found> found = Look(path_);
+  const std::optional<Found> found = ReadLock(path_);
   if (found && found->text == mark_) FileOps::Posix().Unlink(path_);
 }
 
 void SnapshotLock::SendHeartbeats() {
   std::unique_lock lock(mutex_);
   while (!ended_.wait_for(lock, times_.heartbeat, [this] { return ending_; })) {
-    const std::optional<Found> found = Look(path_);
+    const std::optional<Found> found = ReadLock(path_);
     if (found && found->text == mark_) {
       utimensat(AT_FDCWD, path_.c_str(), nullptr, 0);
       continue;

@@ -39,11 +39,13 @@ std::string DiskTrouble(const std::exception_ptr& failure) {
 
 double SecondsOf(std::chrono::milliseconds time) { return static_cast<double>(time.count()) / 1e3; }
 
+// Returns the time left until `time`, negative after it.
 std::chrono::milliseconds Until(std::chrono::steady_clock::time_point time) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(time -
                                                                std::chrono::steady_clock::now());
 }
 
+// Returns the code of a failure, which must be an Error.
 ErrorCode CodeOf(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
@@ -193,7 +195,6 @@ std::chrono::milliseconds SnapshotWriter::PauseWhileTraining(const std::string& 
   return pause;
 }
 
-// Returns nothing if the last try was made.
 std::optional<std::chrono::milliseconds> SnapshotWriter::PauseWhileWaitedFor(
     const std::string& trouble) {
   if (!last_) {
@@ -216,8 +217,6 @@ std::optional<std::chrono::milliseconds> SnapshotWriter::PauseWhileWaitedFor(
                   pauses_.waited_for * (1 << std::min(expedited_attempts_ - 1, kMostDoubled)));
 }
 
-// Writes the last snapshot to a rescue folder. Returns an error that says where it is, and why the
-// first write failed.
 std::exception_ptr SnapshotWriter::Rescue(const LastTries& last,
                                           const std::exception_ptr& failure) {
   std::string where;

@@ -16,6 +16,7 @@ bool IsNamedAsWeights(const std::string& path) {
   return path.ends_with(".caffemodel") || path.ends_with(".caffemodel.h5");
 }
 
+// Throws kUsage for a file of weights given as a state, and names the state of the same snapshot.
 [[noreturn]] void RefuseWeights(const std::string& path) {
   const std::string state = path.substr(0, path.rfind(".caffemodel")) + ".solverstate" +
                             (IsNamedAsHdf5(path) ? ".h5" : "");
@@ -26,8 +27,9 @@ bool IsNamedAsWeights(const std::string& path) {
            "; to start from these weights give --weights=", path));
 }
 
-// Finds a file of weights that a state names. Files are often moved as pairs, so the state's folder
-// is tried before the recorded path, which was correct only when it was written.
+// Returns the path of the weights that the state `path` records as `stored`, and throws
+// kBadSnapshot if they are missing. Files are often moved as pairs, so the state's folder is tried
+// before the recorded path, which was correct only when it was written.
 std::string FindModel(const std::string& path, const std::string& stored, const std::string& what,
                       bool allow_outside) {
   const std::string name = FileNameOf(stored);
@@ -56,7 +58,8 @@ std::string FindModel(const std::string& path, const std::string& stored, const 
   return stored;
 }
 
-// Checks the weights; `expected` is the checksum that the state records, if it records one.
+// Throws kBadSnapshot unless the weights are undamaged and have the checksum `expected` that the
+// state records, if it records one. Weights without a checksum of their own are parsed.
 void CheckModel(const std::optional<FileChecksum>& expected, const std::string& path,
                 const std::string& model_path, const std::string& what) {
   const std::optional<FileChecksum> seal = VerifyChecksum(model_path);

@@ -10,8 +10,8 @@
 namespace trainer {
 namespace {
 
-// "--solver= --json ..."; a flag that needs a value ends in '='. A group has the flags of all its
-// tasks.
+// Returns the flags of a verb for the script: "--solver= --json ..."; a flag that needs a value
+// ends in '='. A group has the flags of all its tasks.
 std::string FlagWords(const std::string& name) {
   std::set<std::string> words;
   const auto add = [&](std::span<const Flag> flags) {

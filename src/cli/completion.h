@@ -5,7 +5,7 @@
 
 namespace trainer {
 
-// A script for bash that completes verbs and flags.
+// Returns a script for bash that completes verbs and flags.
 std::string CompletionScript();
 
 }  // namespace trainer

@@ -12,6 +12,7 @@
 namespace trainer {
 namespace {
 
+// Parses the flag's value. Throws kUsage if T cannot hold it.
 template <class T>
 T NumberFrom(const Flags& flags, const std::string& name) {
   const std::string& text = flags.Text(name);
@@ -19,13 +20,15 @@ T NumberFrom(const Flags& flags, const std::string& name) {
   throw Error(ErrorCode::kUsage, Join("--", name, "=", EscapeControl(text), ": not a number"));
 }
 
-// How a type of variable is declared and read.
+// Says how a type of variable is declared and read: kKind is the kind of its flag, Text turns the
+// variable's default into the flag's fallback, and Read parses the flag's value.
 template <class T>
 struct ValueOf;
 
 template <>
 struct ValueOf<bool> {
   static constexpr FlagKind kKind = FlagKind::kSwitch;
+  // Returns "" for false, so that help does not print a default.
   static std::string Text(bool value) { return value ? "true" : ""; }
   static bool Read(const Flags& flags, const std::string& name) { return flags.Switch(name); }
 };
@@ -60,6 +63,7 @@ struct ValueOf<std::string> {
 template <>
 struct ValueOf<std::vector<std::string>> {
   static constexpr FlagKind kKind = FlagKind::kEach;
+  // Returns "": a repeated flag replaces the default by the values that were given.
   static std::string Text(const std::vector<std::string>&) { return ""; }
   static std::vector<std::string> Read(const Flags& flags, const std::string& name) {
     return flags.Each(name);
@@ -72,6 +76,7 @@ struct ValueOf<std::optional<T>> {
   static std::string Text(const std::optional<T>& value) {
     return value ? ValueOf<T>::Text(*value) : "";
   }
+  // Returns nothing for an empty value, so that the program can tell that the flag was not given.
   static std::optional<T> Read(const Flags& flags, const std::string& name) {
     if (!flags.Has(name)) return std::nullopt;
     return ValueOf<T>::Read(flags, name);

@@ -20,7 +20,7 @@ namespace {
 
 [[noreturn]] void Refuse(const std::string& message) { throw Error(ErrorCode::kUsage, message); }
 
-// "true" or "false" for gflags' spellings of either, "" for anything else.
+// Returns "true" or "false" for gflags' spellings of either, "" for anything else.
 std::string SwitchValue(const std::string& text) {
   static constexpr std::string_view kTrue[] = {"1", "t", "true", "y", "yes"};
   static constexpr std::string_view kFalse[] = {"0", "f", "false", "n", "no"};
@@ -31,6 +31,7 @@ std::string SwitchValue(const std::string& text) {
 }
 
 // Returns the value; one of the flag's choices in the spelling of the list, whatever its case.
+// Throws kUsage if it is not one of the choices, or not a whole number within the bounds.
 std::string Checked(const Flag& flag, const std::string& value) {
   const std::string given = Join("--", flag.name, "=", value, ": ");
   if (flag.kind == FlagKind::kWhole) {
@@ -54,7 +55,8 @@ std::string Checked(const Flag& flag, const std::string& value) {
   Refuse(given + "must be one of " + JoinList(choices) + "." + DidYouMean(value, choices));
 }
 
-// The solver's field of a single value or of a list of values that `name` is the name of, or "".
+// Returns the field of the solver, not a message, that `name` is the name or a synonym of; "" if
+// there is none.
 std::string SolverFieldOf(const std::string& name) {
   const auto* const solver = caffe::SolverParameter::descriptor();
   std::vector<std::string> fields;
@@ -64,6 +66,7 @@ std::string SolverFieldOf(const std::string& name) {
   return std::ranges::find(fields, name) != fields.end() ? name : Synonym(name, fields);
 }
 
+// Throws kUsage for an unknown flag, with the nearest known flag, else with advice.
 [[noreturn]] void RefuseFlag(std::string_view verb, std::span<const Flag> table,
                              const std::string& name) {
   std::vector<std::string> names;
@@ -125,12 +128,14 @@ const Flag* FindFlag(std::span<const Flag> table, const std::string& name) {
   return nullptr;
 }
 
+// Parses one command line by a table of flags.
 class FlagParser {
  public:
   FlagParser(std::string_view verb, std::span<const Flag> table,
              const std::vector<std::string>& arguments)
       : verb_(verb), table_(table), arguments_(arguments) {}
 
+  // Returns the values of all flags of the table, and the words. To be called once.
   Flags Parse() {
     for (const Flag& flag : table_) flags_.values_[std::string(flag.name)] = flag.fallback;
     bool words_only = false;
@@ -149,6 +154,7 @@ class FlagParser {
   }
 
  private:
+  // Stores the value of one flag, which may be in the next argument.
   void Take(const FlagText& text) {
     const Flag* flag = FindFlag(table_, text.name);
     if (flag == nullptr) {
@@ -165,13 +171,15 @@ class FlagParser {
     Put(*flag, value);
   }
 
+  // Stores a value. A kEach flag keeps it in addition to earlier ones.
   void Put(const Flag& flag, const std::string& value) {
     if (flag.kind == FlagKind::kEach) flags_.each_[std::string(flag.name)].push_back(value);
     flags_.values_[std::string(flag.name)] = value;
   }
 
-  // A field of the solver given as a flag, --max_iter=100, by its name or by one that other
-  // trainers use, is --set of that field.
+  // Stores --max_iter=100, i.e. a field of the solver given as a flag by its name or by a synonym,
+  // as --set of that field. Returns false if there is no such field, or the verb has no --set or no
+  // --solver.
   bool TakeSolverField(const FlagText& text) {
     const Flag* const set = FindFlag(table_, "set");
     if (set == nullptr || FindFlag(table_, "solver") == nullptr) return false;
@@ -182,6 +190,8 @@ class FlagParser {
     return true;
   }
 
+  // Returns "true" or "false" for --x, --nox and --x=false. Throws kUsage for any other value, and
+  // for a value of --nox.
   static std::string SwitchFrom(const Flag& flag, const FlagText& text) {
     const bool negated = text.name != flag.name;
     if (!text.has_value) return negated ? "false" : "true";
@@ -193,6 +203,8 @@ class FlagParser {
     return value;
   }
 
+  // Takes the next argument as the value of a flag without "=". If that is a flag or missing,
+  // returns the flag's bare value, and throws kUsage if it has none.
   std::string NextValue(const Flag& flag) {
     FlagText ignored;
     if (next_ == arguments_.size() || SplitFlag(arguments_[next_], &ignored)) {

@@ -20,20 +20,25 @@ struct StoredFlag {
   std::unique_ptr<gflags::FlagRegisterer> registerer;
 };
 
+// Returns the flags that this program has registered with gflags.
 std::map<std::string, StoredFlag, std::less<>>& StoredFlags() {
   static std::map<std::string, StoredFlag, std::less<>> flags;
   return flags;
 }
 
-class FlagFileExpander {
+// Replaces flags that name a source of flags, a file or the environment, by the flags from there.
+class FlagSourceExpander {
  public:
   std::vector<std::string> Expand(const std::vector<std::string>& arguments) {
-    Add(arguments);
+    AddExpanded(arguments);
     return std::move(expanded_);
   }
 
  private:
-  void Add(const std::vector<std::string>& arguments) {
+  // Appends the arguments to the result, with --flagfile, --fromenv and --tryfromenv replaced by
+  // the flags that they name. Flag files may name further flag files, at most 100 in all; arguments
+  // after -- stay unchanged.
+  void AddExpanded(const std::vector<std::string>& arguments) {
     for (size_t i = 0; i < arguments.size(); ++i) {
       FlagText flag;
       if (arguments[i] == "--") {
@@ -55,6 +60,8 @@ class FlagFileExpander {
     }
   }
 
+  // Appends the flags of a comma-separated list of files. Skips flags below a line that names other
+  // programs only.
   void AddFiles(const std::string& paths) {
     constexpr int kMostFiles = 100;
     constexpr uint64_t kMostBytes = 1 << 20;
@@ -73,13 +80,15 @@ class FlagFileExpander {
             is_ours = is_ours || fnmatch(program.c_str(), "trainer", 0) == 0;
           }
         } else if (is_ours) {
-          Add({line});
+          AddExpanded({line});
         }
         were_programs = !is_flag;
       }
     }
   }
 
+  // Appends --NAME=VALUE for each listed variable FLAGS_NAME. One that is not set is an error for
+  // --fromenv, and is skipped for --tryfromenv.
   void AddEnvironment(const FlagText& flag) {
     for (const std::string& name : SplitList(flag.value)) {
       const std::string variable = "FLAGS_" + name;
@@ -121,7 +130,7 @@ void StoreInGflags(std::span<const Flag> table, const Flags& values) {
 }
 
 std::vector<std::string> ExpandFlagFiles(const std::vector<std::string>& arguments) {
-  return FlagFileExpander().Expand(arguments);
+  return FlagSourceExpander().Expand(arguments);
 }
 
 }  // namespace trainer

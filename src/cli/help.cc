@@ -10,7 +10,7 @@
 namespace trainer {
 namespace {
 
-// Each line of `text` after two blanks.
+// Returns the text with two blanks before each line and a newline at the end.
 std::string Indented(std::string_view text) {
   std::string out = "  ";
   for (const char c : text) {
@@ -20,7 +20,8 @@ std::string Indented(std::string_view text) {
   return out + "\n";
 }
 
-// "--iterations=N     how many batches (default 50)"
+// Returns "  --iterations=N     how many batches (default 50)" for each flag that is not hidden.
+// `width` is the width of the first column.
 std::string FlagLines(std::span<const Flag> flags, size_t width) {
   std::string out;
   for (const Flag& flag : flags) {
@@ -35,6 +36,7 @@ std::string FlagLines(std::span<const Flag> flags, size_t width) {
   return out;
 }
 
+// Returns the width of the longest flag as help spells it, hidden ones left out.
 size_t WidestFlag(std::span<const Flag> flags) {
   size_t width = 0;
   for (const Flag& flag : flags) {
@@ -43,7 +45,7 @@ size_t WidestFlag(std::span<const Flag> flags) {
   return width;
 }
 
-// The flags under the headings of their groups, those without one first.
+// Returns the flags under the headings of their groups, flags without a group first.
 std::string FlagGroups(std::span<const Flag> flags) {
   std::vector<std::pair<std::string_view, std::vector<Flag>>> groups = {{"", {}}};
   for (const Flag& flag : flags) {
@@ -67,7 +69,7 @@ constexpr std::pair<VerbTask, std::string_view> kTasks[] = {
     {VerbTask::kData, "make and check data"}, {VerbTask::kSettings, "find settings and names"},
     {VerbTask::kUse, "use trained weights"},  {VerbTask::kCluster, "work on a cluster"}};
 
-// The verbs for each task, in the order of the alphabet.
+// Returns the list of verbs with their summaries, under the heading of each task, sorted by name.
 std::string VerbLines() {
   const std::vector<std::string> names = VerbRegistry::Get().Names();
   size_t width = 0;
@@ -85,7 +87,7 @@ std::string VerbLines() {
   return out;
 }
 
-// "  pack  put many image files into one set" for each task of a group.
+// Returns "  pack  put many image files into one set" for each task of a group.
 std::string TaskLines(const std::string& group) {
   const std::vector<std::string> tasks = VerbRegistry::Get().TasksOf(group);
   size_t width = 0;

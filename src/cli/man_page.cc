@@ -9,7 +9,8 @@
 namespace trainer {
 namespace {
 
-// Text for roff: backslashes and dashes as they are, and no line that begins a request.
+// Returns text for roff: backslashes and dashes are escaped so that they print as they are, and no
+// line begins a request.
 std::string Roff(std::string_view text) {
   std::string out;
   bool line_begins = true;
@@ -27,7 +28,7 @@ std::string Roff(std::string_view text) {
   return out;
 }
 
-// Each line of `text` begins a line of the page.
+// Returns text in which each line of `text` begins a line of the page. Empty lines are left out.
 std::string ManLines(std::string_view text) {
   std::string out;
   for (const std::string& line : SplitList(text, '\n')) {
@@ -36,8 +37,11 @@ std::string ManLines(std::string_view text) {
   return out;
 }
 
+// Returns text whose lines roff neither fills nor joins.
 std::string Literal(std::string_view text) { return Join(".nf\n", Roff(text), "\n.fi\n"); }
 
+// Returns a paragraph for each flag that is not hidden, with its default and whether it is
+// required.
 std::string FlagItems(std::span<const Flag> flags) {
   std::string out;
   for (const Flag& flag : flags) {
@@ -50,6 +54,7 @@ std::string FlagItems(std::span<const Flag> flags) {
   return out;
 }
 
+// Returns the section of one verb: summary, usage, text, examples and flags.
 std::string VerbSection(const VerbInfo& info) {
   const VerbPage page = VerbRegistry::Get().PageOf(info.name);
   return Join(".SH ", Roff(info.name), "\n", Roff(page.summary), "\n.PP\n", Literal(page.usage),

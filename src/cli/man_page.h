@@ -5,7 +5,7 @@
 
 namespace trainer {
 
-// The pages of all verbs as one manual page in roff, for `man`.
+// Returns the pages of all verbs as one manual page in roff, for `man`.
 std::string ManPage();
 
 }  // namespace trainer

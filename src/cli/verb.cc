@@ -25,7 +25,7 @@ std::string_view NextLine(std::string_view* text) {
   return line;
 }
 
-// Removes "key: " from the front of the line and returns whether it was there.
+// Removes `key` ("usage: ") from the front of the line and returns whether it was there.
 bool TakeKey(std::string_view key, std::string_view* line) {
   if (!line->starts_with(key)) return false;
   line->remove_prefix(key.size());

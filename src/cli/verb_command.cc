@@ -24,9 +24,10 @@ bool IsOneOf(const std::string& name, const std::vector<std::string>& names) {
   return std::ranges::find(names, name) != names.end();
 }
 
+// Returns whether `name` is a page for the shell, "man" or "completion", which is not a verb.
 bool IsShellPage(const std::string& name) { return name == "man" || name == "completion"; }
 
-// Returns the flag of any verb with this name, and adds the names of all flags to `all`.
+// Returns the flag of any verb with this name, or null, and adds the names of all flags to `all`.
 const Flag* FindAnyFlag(const std::string& name, std::vector<std::string>* all) {
   static const auto verbs = [] {
     std::vector<std::unique_ptr<DeclaredVerb>> declared;
@@ -82,6 +83,8 @@ std::string VerbsForFile(const std::string& path) {
   return IsDirectory(path) ? Join("trainer dataset check ", path) : "";
 }
 
+// Throws kUsage unless `name` is a verb, an alias or a group. The message names the command for
+// another program's verb or for a file's path, else the nearest verb.
 void CheckVerb(const std::string& name) {
   const std::vector<std::string> names = VerbRegistry::Get().Names();
   if (VerbRegistry::Get().Find(name) != nullptr || IsOneOf(name, names)) return;
@@ -102,6 +105,7 @@ void CheckVerb(const std::string& name) {
                    " 'trainer help' lists the verbs"));
 }
 
+// Returns whether --help or -h is among the arguments, before any "--".
 bool WantsHelp(const std::vector<std::string>& arguments) {
   for (const std::string& argument : arguments) {
     FlagText text;
@@ -111,12 +115,13 @@ bool WantsHelp(const std::vector<std::string>& arguments) {
   return false;
 }
 
+// Returns whether --version is the first argument.
 bool WantsVersion(const std::vector<std::string>& arguments) {
   return !arguments.empty() && (arguments[0] == "--version" || arguments[0] == "-version");
 }
 
-// The flag that a word was meant for: "--solver=s.prototxt". "" for another kind of file, and if
-// the flag is given.
+// Returns the flag that a word was meant for, by the ending of the file: "--solver=s.prototxt".
+// Returns "" for another kind of file, and if the flag is given or the verb does not have it.
 std::string FlagForWord(const FlagSet& flags, const std::string& word) {
   const auto has = [&](std::string_view name) {
     return std::ranges::any_of(flags.flags(), [&](const Flag& flag) { return flag.name == name; });
@@ -131,6 +136,8 @@ std::string FlagForWord(const FlagSet& flags, const std::string& word) {
   return has(name) && !flags.values().Has(name) ? Join("--", name, "=", word) : "";
 }
 
+// Throws kUsage for a word that was meant for a flag, for a missing required flag, and for more
+// words than the verb takes.
 void CheckWords(const FlagSet& flags) {
   const std::vector<std::string>& words = flags.values().words();
   for (const std::string& word : words) {
@@ -146,6 +153,7 @@ void CheckWords(const FlagSet& flags) {
                    "'. Usage: ", usage));
 }
 
+// Throws kUsage for a group without a task (`task` is "") or with an unknown one.
 [[noreturn]] void RefuseTask(const std::string& group, const std::string& task) {
   const std::vector<std::string> tasks = VerbRegistry::Get().TasksOf(group);
   if (task.empty()) {
@@ -155,6 +163,7 @@ void CheckWords(const FlagSet& flags) {
                    DidYouMean(task, tasks)));
 }
 
+// Returns the page for the words after "trainer help". Throws kUsage for an unknown verb or task.
 std::string HelpFor(const std::vector<std::string>& topics) {
   if (topics.empty() || topics[0] == "help" || IsShellPage(topics[0])) return ProgramHelp();
   CheckVerb(topics[0]);
@@ -165,13 +174,15 @@ std::string HelpFor(const std::vector<std::string>& topics) {
   return VerbHelp(Join(topics[0], " ", topics[1]));
 }
 
-// "help --man" and "help --completion", which are also words of their own.
+// Returns the manual page for "man", else the completion script. They are reached by "trainer man"
+// and by "trainer help --man".
 std::string ShellPage(const std::string& name) {
   return name == "man" ? ManPage() : CompletionScript();
 }
 
-// Moves the task of a group, such as "pack" of "dataset", from the arguments to the name. The
-// group's own page if help is wanted and no task is given.
+// Returns the registered name of a verb or alias. For a group, moves the task, such as "pack" of
+// "dataset", from the arguments to the name; without a task returns the group's name if help is
+// wanted, and else throws kUsage.
 std::string FullName(const std::string& name, std::vector<std::string>* arguments) {
   const std::vector<std::string> tasks = VerbRegistry::Get().TasksOf(name);
   if (tasks.empty()) return VerbRegistry::Get().Find(name)->name;

@@ -20,12 +20,14 @@ struct Complaint {
   const std::string& what;
   ErrorCode code;
 
+  // Throws "place: what: message".
   template <class... Args>
   [[noreturn]] void Throw(const Args&... args) const {
     throw Error(code, place, Join(what, ": ", args...));
   }
 };
 
+// Returns the float whose upper 16 bits a BFLOAT16 holds.
 float FromBrain(uint16_t upper) { return std::bit_cast<float>(uint32_t{upper} << 16); }
 
 // Fills blob.values with convert(element) for the `count` elements of type T at `from`, which need
@@ -42,6 +44,8 @@ void Widen(const void* from, size_t count, const Convert& convert, BlobData* blo
   blob->values = {blob->widened.get(), count};
 }
 
+// Fills blob->values from raw_data, whose elements have raw_data_type and this machine's byte
+// order. Throws for other types and for a part of an element at the end.
 void ReadRaw(const caffe::BlobProto& proto, const Complaint& complaint, BlobData* blob) {
   const std::string& raw = proto.raw_data();
   const auto widen = [&]<class T>(T, const auto& convert) {
@@ -66,6 +70,7 @@ void ReadRaw(const caffe::BlobProto& proto, const Complaint& complaint, BlobData
   }
 }
 
+// Fills blob->values: from double_data if there is any, else from data, else from raw_data.
 void ReadValues(const caffe::BlobProto& proto, const Complaint& complaint, BlobData* blob) {
   if (proto.double_data_size() > 0) {
     Widen<double>(
@@ -78,6 +83,7 @@ void ReadValues(const caffe::BlobProto& proto, const Complaint& complaint, BlobD
   }
 }
 
+// Fills blob->dims from the four old fields if any of them is set, else from shape.
 void ReadDims(const caffe::BlobProto& proto, BlobData* blob) {
   blob->legacy = proto.has_num() || proto.has_channels() || proto.has_height() || proto.has_width();
   if (blob->legacy) {
@@ -87,6 +93,8 @@ void ReadDims(const caffe::BlobProto& proto, BlobData* blob) {
   }
 }
 
+// Throws if the shape has more than 32 axes or a negative length, or if the number of values
+// differs from it.
 void CheckCount(const BlobData& blob, const Complaint& complaint) {
   if (blob.dims.size() > kMaxAxes) {
     complaint.Throw("it has ", blob.dims.size(), " axes; at most ", kMaxAxes, " are allowed");
@@ -106,6 +114,7 @@ void CheckCount(const BlobData& blob, const Complaint& complaint) {
   }
 }
 
+// Throws with the index of the first NaN or infinity.
 void CheckFinite(std::span<const float> values, const Complaint& complaint) {
   constexpr size_t kPiece = 4096;
   for (size_t start = 0; start < values.size(); start += kPiece) {

@@ -8,17 +8,19 @@
 namespace trainer {
 namespace {
 
+// Follows the layers in order and remembers which output each blob name means at that point.
 class Connector {
  public:
   explicit Connector(const LayersInState& net) : net_(net), layers_(net.layers) {}
 
+  // Returns the producers of all bottoms, or throws all errors together.
   std::vector<std::vector<OutputRef>> Run() {
     std::vector<std::vector<OutputRef>> readers;
     ErrorCollector errors, repeated;
     for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
       std::vector<OutputRef> bottoms;
       for (int j = 0; j < layers_[i].proto().bottom_size(); ++j) {
-        errors.Try([&] { bottoms.push_back(Find(i, j)); });
+        errors.Try([&] { bottoms.push_back(FindProducer(i, j)); });
       }
       readers.push_back(std::move(bottoms));
       // If two layers produce the same blobs, such as data and label, this counts as one mistake.
@@ -32,7 +34,9 @@ class Connector {
   }
 
  private:
-  OutputRef Find(int i, int j) const {
+  // Returns the latest earlier output with the name of bottom `j` of layer `i`. If there is none,
+  // throws kConfig and says whether a later layer, or one that its rules exclude, would produce it.
+  OutputRef FindProducer(int i, int j) const {
     const LayerSpec& layer = layers_[i];
     const std::string& blob = layer.proto().bottom(j);
     const auto producer = last_.find(blob);
@@ -72,16 +76,20 @@ class Connector {
     return makers.empty() ? "" : Join(" ", JoinList(makers, "; "));
   }
 
+  // Records top `j` of layer `i` as the producer of its name. Throws if the name has a producer
+  // already, unless the layer works in place, i.e. its bottom `j` has the same name.
   void Produce(int i, int j) {
     const LayerSpec& layer = layers_[i];
     const std::string& blob = layer.proto().top(j);
     const auto [entry, added] = last_.emplace(blob, OutputRef{i, j});
-    const bool in_place =
-        j < layer.proto().bottom_size() && layer.proto().bottom(j) == blob && Makes(i, j) == 0;
+    const bool in_place = j < layer.proto().bottom_size() && layer.proto().bottom(j) == blob &&
+                          EarlierTopsOfName(i, j) == 0;
     if (!added && !in_place) RefuseSecondMaker(entry->second, {i, j});
     entry->second = {i, j};
   }
 
+  // Throws kConfig for two producers of one blob. For two data layers, the message shows the
+  // include rules that may be missing.
   [[noreturn]] void RefuseSecondMaker(const OutputRef& first, const OutputRef& second) const {
     const LayerSpec& maker = layers_[first.layer];
     const LayerSpec& layer = layers_[second.layer];
@@ -122,7 +130,7 @@ class Connector {
   }
 
   // Returns how many tops of layer i before its top j have the same name.
-  int Makes(int i, int j) const {
+  int EarlierTopsOfName(int i, int j) const {
     const auto& tops = layers_[i].proto().top();
     return static_cast<int>(std::count(tops.begin(), tops.begin() + j, tops.Get(j)));
   }

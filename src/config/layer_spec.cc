@@ -15,6 +15,7 @@ using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 using LayerTree = google::protobuf::TextFormat::ParseInfoTree;
 
+// Returns the field of a message, and throws kInternal if it does not exist.
 const FieldDescriptor& FieldOf(const Descriptor& message, std::string_view name) {
   const FieldDescriptor* field = message.FindFieldByName(std::string(name));
   if (field == nullptr) {
@@ -30,7 +31,8 @@ const FieldDescriptor* OldField(const FieldDescriptor& field) {
   return caffe::V1LayerParameter::descriptor()->FindFieldByName(name);
 }
 
-// Returns line -1 if the file does not give the field.
+// Returns the place of a field, of its element `index` if it repeats, counted from 0. Returns line
+// -1 if the file does not give the field.
 google::protobuf::TextFormat::ParseLocation Locate(const LayerTree& tree,
                                                    const FieldDescriptor& field, int index) {
   const auto at = [&](const FieldDescriptor& f) {
@@ -41,6 +43,8 @@ google::protobuf::TextFormat::ParseLocation Locate(const LayerTree& tree,
   return found.line < 0 && old != nullptr ? at(*old) : found;
 }
 
+// Returns the tree of a message field, of the first element if it repeats; null if the file does
+// not give it.
 const LayerTree* Inner(const LayerTree& tree, const FieldDescriptor& field) {
   const auto in = [&](const FieldDescriptor& f) {
     return tree.GetTreeForNested(&f, f.is_repeated() ? 0 : -1);

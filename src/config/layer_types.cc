@@ -3,19 +3,20 @@
 namespace trainer {
 namespace {
 
-TypeCheck& Check() {
+// Returns the variable that SetTypeCheck sets; it is null in a program without layers.
+TypeCheck& TypeCheckSlot() {
   static TypeCheck check = nullptr;
   return check;
 }
 
 }  // namespace
 
-void SetTypeCheck(TypeCheck check) { Check() = check; }
+void SetTypeCheck(TypeCheck check) { TypeCheckSlot() = check; }
 
 ErrorList TypeErrors(const std::vector<LayerSpec>& layers) {
   ErrorCollector errors;
-  if (Check() == nullptr) return {};
-  for (const LayerSpec& layer : layers) errors.Try([&] { Check()(layer); });
+  if (TypeCheckSlot() == nullptr) return {};
+  for (const LayerSpec& layer : layers) errors.Try([&] { TypeCheckSlot()(layer); });
   return errors.errors();
 }
 

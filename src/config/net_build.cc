@@ -20,11 +20,14 @@ class NetPlaces {
  public:
   NetPlaces(std::string file, const ParseTree* tree) : file_(std::move(file)), tree_(tree) {}
 
+  // Returns the place of element `index` of a repeated field; only the file if its text does not
+  // give it.
   SourceRef Where(const char* name, int index) const {
     if (tree_ == nullptr) return {file_};
     const auto at = tree_->GetLocation(Field(name), index);
     return {file_, at.line + 1, at.line < 0 ? 0 : at.column + 1};
   }
+  // Returns the places inside element `index` of a repeated message, or null without a text file.
   const ParseTree* Tree(const char* name, int index) const {
     return tree_ == nullptr ? nullptr : tree_->GetTreeForNested(Field(name), index);
   }
@@ -38,10 +41,13 @@ class NetPlaces {
   const ParseTree* tree_;
 };
 
-void Done(NetSpec* spec, const std::string& text) {
+// Adds a report that begins with the file's name.
+void NoteUpgrade(NetSpec* spec, const std::string& text) {
   spec->upgrades.done.push_back(Join(spec->file, ": ", text));
 }
 
+// Appends the layers of both old formats ('layers'), rewritten as of today. Throws kConfig if the
+// net has layers of the old and of the new format.
 void AddOldLayers(const caffe::NetParameter& net, const NetPlaces& places, NetSpec* spec) {
   if (net.layers_size() == 0) return;
   if (net.layer_size() > 0) {
@@ -56,29 +62,30 @@ void AddOldLayers(const caffe::NetParameter& net, const NetPlaces& places, NetSp
   const auto oldest =
       std::ranges::count_if(old, [](const OldLayer& layer) { return layer.proto.has_layer(); });
   if (oldest > 0) {
-    Done(spec, Join("rewrote ", Counted(oldest, "layer"),
-                    " of the oldest format ('layers { layer { } }')"));
+    NoteUpgrade(spec, Join("rewrote ", Counted(oldest, "layer"),
+                           " of the oldest format ('layers { layer { } }')"));
   }
   const int64_t count = std::ssize(old);
   old = RewriteOldest(std::move(old), &spec->upgrades);
   if (const int64_t folded = count - std::ssize(old); folded > 0) {
-    Done(spec,
-         Join("folded ", Counted(folded, "padding layer"), " into the layers that read them"));
+    NoteUpgrade(
+        spec, Join("folded ", Counted(folded, "padding layer"), " into the layers that read them"));
   }
-  Done(spec, Join("rewrote ", Counted(std::ssize(old), "layer"),
-                  " of the old 'layers' format as 'layer'"));
+  NoteUpgrade(spec, Join("rewrote ", Counted(std::ssize(old), "layer"),
+                         " of the old 'layers' format as 'layer'"));
   for (OldLayer& layer : old) {
     spec->layers.emplace_back(RewriteOld(layer), layer.where, layer.tree);
   }
 }
 
-// `input` with `input_shape` or `input_dim` becomes an Input layer in front.
+// Rewrites `input` with `input_shape` or `input_dim` as an Input layer at the front, and throws
+// kConfig if their numbers do not match. Without sizes, drops `input`.
 void AddInput(const caffe::NetParameter& net, const NetPlaces& places, NetSpec* spec) {
   if (net.input_size() == 0) return;
   const SourceRef where = places.Where("input", 0);
   const bool shapes = net.input_shape_size() > 0;
   if (!shapes && net.input_dim_size() == 0) {  // a file of weights: no sizes, no layer
-    return Done(spec, "dropped the old 'input' fields, which give no sizes");
+    return NoteUpgrade(spec, "dropped the old 'input' fields, which give no sizes");
   }
   if (shapes ? net.input_shape_size() != net.input_size() && net.input_shape_size() != 1
              : net.input_dim_size() != 4 * net.input_size()) {
@@ -89,7 +96,7 @@ void AddInput(const caffe::NetParameter& net, const NetPlaces& places, NetSpec* 
                            net.input_shape_size())
                     : Join(4 * net.input_size(), " input_dim; there are ", net.input_dim_size())));
   }
-  Done(spec, "rewrote the old 'input' fields as an Input layer");
+  NoteUpgrade(spec, "rewrote the old 'input' fields as an Input layer");
   caffe::LayerParameter layer;
   layer.set_name("input");
   layer.set_type("Input");
@@ -103,7 +110,8 @@ void AddInput(const caffe::NetParameter& net, const NetPlaces& places, NetSpec* 
   spec->layers.insert(spec->layers.begin(), LayerSpec(std::move(layer), where));
 }
 
-// This limit is far above the size of any net; planning takes time for each layer.
+// Throws kConfig for more than 10,000 layers. This limit is far above the size of any net; planning
+// takes time for each layer.
 void CheckLayerCount(const caffe::NetParameter& net, const NetPlaces& places) {
   constexpr int kMaxLayers = 10000;
   for (const auto& [field, count] :
@@ -134,12 +142,13 @@ bool FreezeBatchNorm(caffe::LayerParameter* layer) {
   return changed;
 }
 
+// Freezes the statistics of all BatchNorm layers and reports how many of them changed.
 void FreezeBatchNorms(NetSpec* spec) {
   int frozen = 0;
   for (LayerSpec& layer : spec->layers) frozen += FreezeBatchNorm(&layer.mutable_proto()) ? 1 : 0;
   if (frozen == 0) return;
-  Done(spec, Join("set lr_mult and decay_mult to 0 in the first three param of ",
-                  Counted(frozen, "BatchNorm layer"), ", because they are its statistics"));
+  NoteUpgrade(spec, Join("set lr_mult and decay_mult to 0 in the first three param of ",
+                         Counted(frozen, "BatchNorm layer"), ", because they are its statistics"));
 }
 
 // Names appear in messages, logs, tables and other files. Control characters are escaped once,
@@ -165,7 +174,8 @@ void EscapeNames(NetSpec* spec) {
     }
   }
   if (escaped > 0) {
-    Done(spec, Join("wrote the control characters of ", Counted(escaped, "name"), " as \\xNN"));
+    NoteUpgrade(spec,
+                Join("wrote the control characters of ", Counted(escaped, "name"), " as \\xNN"));
   }
 }
 

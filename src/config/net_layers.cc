@@ -18,7 +18,7 @@ struct Readers {
   int next = 0;           // the next split output to assign
 };
 
-// A loss layer with one top and no weight counts with weight 1.
+// Returns the loss weight of a top. A loss layer with one top and no weight counts with weight 1.
 float LossWeight(const caffe::LayerParameter& layer, int top) {
   if (top < layer.loss_weight_size()) return layer.loss_weight(top);
   const bool implied =
@@ -26,7 +26,7 @@ float LossWeight(const caffe::LayerParameter& layer, int top) {
   return implied ? 1 : 0;
 }
 
-// "phase TRAIN, level 0, stages 'a', 'b'"
+// Returns "phase TRAIN, level 0, stages 'a', 'b'", for messages.
 std::string TextOf(const caffe::NetState& state) {
   std::string text = Join("phase ", caffe::Phase_Name(state.phase()), ", level ", state.level());
   std::vector<std::string> stages;
@@ -37,6 +37,7 @@ std::string TextOf(const caffe::NetState& state) {
   return text;
 }
 
+// Inserts a Split layer after each output that several bottoms, or a bottom and a loss, read.
 class Splitter {
  public:
   explicit Splitter(const LayersInState& net) : layers_(net.layers), sources_(Connect(net)) {
@@ -50,6 +51,7 @@ class Splitter {
     }
   }
 
+  // Returns the layers with the Split layers between them. To be called once.
   std::vector<LayerSpec> Run() {
     std::vector<LayerSpec> out;
     for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
@@ -68,11 +70,14 @@ class Splitter {
   }
 
  private:
+  // Returns Caffe's name for a Split layer: <blob>_<producer>_<top index>_split.
   std::string SplitName(const OutputRef& output) const {
     const LayerSpec& layer = layers_[output.layer];
     return Join(layer.proto().top(output.top), "_", layer.name(), "_", output.top, "_split");
   }
 
+  // Makes a bottom read the next free output of its source's Split layer. A source with one reader
+  // needs no Split, so its reader keeps the name.
   void Redirect(const OutputRef& source, LayerSpec* layer, int bottom) {
     Readers& readers = readers_[source];
     if (readers.count < 2) return;
@@ -81,7 +86,8 @@ class Splitter {
     layer->mutable_proto().set_bottom(bottom, part);
   }
 
-  // The split's output 0 carries the loss from here on, so no bottom may have it.
+  // Sets the loss weight of a split top to 0 and reserves output 0 of the Split, which carries the
+  // loss from here on and so must not serve a bottom.
   static void MoveLossWeight(Readers* readers, caffe::LayerParameter* layer, int top) {
     if (readers->loss_weight == 0) return;
     while (layer->loss_weight_size() <= top) layer->add_loss_weight(0);
@@ -89,6 +95,7 @@ class Splitter {
     ++readers->next;
   }
 
+  // Returns the Split layer of an output. Messages name the output's own layer and blob instead.
   LayerSpec MakeSplit(const OutputRef& output, const Readers& readers) const {
     const LayerSpec& maker = layers_[output.layer];
     const caffe::LayerParameter& from = maker.proto();

@@ -13,6 +13,8 @@ bool HasStage(const caffe::NetState& state, const std::string& stage) {
   return std::find(state.stage().begin(), state.stage().end(), stage) != state.stage().end();
 }
 
+// Returns whether the state meets all conditions of a rule: the phase, the bounds of the level, all
+// of its stages and none of not_stage.
 bool Holds(const caffe::NetStateRule& rule, const caffe::NetState& state) {
   if (rule.has_phase() && rule.phase() != state.phase()) return false;
   if (rule.has_min_level() && state.level() < rule.min_level()) return false;
@@ -22,6 +24,8 @@ bool Holds(const caffe::NetStateRule& rule, const caffe::NetState& state) {
          std::none_of(rule.not_stage().begin(), rule.not_stage().end(), has);
 }
 
+// Returns whether a layer is part of the net in this state: one of its include rules holds, or none
+// of its exclude rules does. Throws kConfig for a layer with both kinds.
 bool Keeps(const LayerSpec& layer, const caffe::NetState& state) {
   const auto& include = layer.proto().include();
   const auto& exclude = layer.proto().exclude();

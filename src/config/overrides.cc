@@ -28,6 +28,8 @@ class FirstError : public google::protobuf::io::ErrorCollector {
   std::string text;
 };
 
+// Returns whether the layer's include rules may keep it in a phase: it has none, or one that names
+// this phase or no phase. Levels and stages are not considered.
 bool HasRuleFor(const caffe::LayerParameter& layer, const std::string& phase) {
   if (layer.include_size() == 0) return true;
   return std::any_of(layer.include().begin(), layer.include().end(), [&](const auto& rule) {
@@ -35,13 +37,15 @@ bool HasRuleFor(const caffe::LayerParameter& layer, const std::string& phase) {
   });
 }
 
+// Returns the names of all fields of a message, for suggestions.
 std::vector<std::string> OverridableFields(const google::protobuf::Descriptor* type) {
   std::vector<std::string> names;
   for (int i = 0; i < type->field_count(); ++i) names.push_back(type->field(i)->name());
   return names;
 }
 
-// Text in quotes, unless it has them already.
+// Returns a value as prototxt has it: the value of a string field in quotes, unless it has them
+// already or is a list; all others unchanged.
 std::string AsText(const FieldDescriptor* field, const std::string& value) {
   const bool is_text = field->cpp_type() == FieldDescriptor::CPPTYPE_STRING;
   if (!is_text || value.starts_with('"') || value.starts_with('\'') || value.starts_with('[')) {

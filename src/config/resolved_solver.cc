@@ -5,6 +5,7 @@
 namespace trainer {
 namespace {
 
+// Returns the net's own fields and its layers as one message.
 caffe::NetParameter WholeNet(const NetSpec& net) {
   caffe::NetParameter whole = net.proto;
   for (const LayerSpec& layer : net.layers) *whole.add_layer() = layer.proto();

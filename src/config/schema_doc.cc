@@ -25,7 +25,7 @@ using google::protobuf::Descriptor;
 using google::protobuf::DescriptorPool;
 using google::protobuf::FieldDescriptor;
 
-// The schema with its comments; the pool of the generated classes has none.
+// Returns the schema with its comments, which the pool of the generated classes lacks.
 const DescriptorPool& Schema() {
   static const auto pool = [] {
     google::protobuf::FileDescriptorSet files;
@@ -40,6 +40,7 @@ const DescriptorPool& Schema() {
   return *pool;
 }
 
+// Returns LayerParameter of that schema, so that its fields have comments.
 const Descriptor& Layer() { return *Schema().FindMessageTypeByName("caffe.LayerParameter"); }
 
 // Returns the comment before or after a declaration, on one line.
@@ -52,6 +53,8 @@ std::string CommentOf(const Declaration& declaration) {
   return JoinList(lines, " ");
 }
 
+// Returns the type as FieldDoc has it: a scalar type, a message's name or "MAX | AVE", after
+// "repeated " or "required " where that applies.
 std::string TypeOf(const FieldDescriptor& field) {
   std::string type = field.type_name();
   if (field.message_type() != nullptr) type = field.message_type()->name();
@@ -66,6 +69,7 @@ std::string TypeOf(const FieldDescriptor& field) {
   return field.is_required() ? "required " + type : type;
 }
 
+// Returns the default that the schema states, as a prototxt writes it; "" if it states none.
 std::string DefaultOf(const FieldDescriptor& field) {
   if (!field.has_default_value()) return "";
   switch (field.cpp_type()) {
@@ -96,6 +100,7 @@ const Descriptor* FindMessage(const std::string& name) {
   return field == nullptr ? nullptr : field->message_type();
 }
 
+// Returns what FindMessage finds, and throws kUsage with the nearest name if it finds nothing.
 const Descriptor& KnownMessage(const std::string& name) {
   if (const Descriptor* message = FindMessage(name)) return *message;
   std::vector<std::string> known = {"LayerParameter", "NetParameter", "SolverParameter"};
@@ -138,7 +143,8 @@ bool HoldsDefault(const google::protobuf::Message& message, const FieldDescripto
   return now == standard;
 }
 
-// A list of values, such as "MAX | AVE", is too wide for the column of types.
+// Moves a list of values, such as "MAX | AVE", from the type to the comment, because it is too wide
+// for the column of types.
 void MoveValuesToMeaning(FieldDoc* field) {
   if (field->type.find(" | ") == std::string::npos) return;
   const std::string_view repeated = "repeated ";

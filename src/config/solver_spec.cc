@@ -19,6 +19,7 @@
 namespace trainer {
 namespace {
 
+// Returns a field of the solver, and throws kInternal if it does not exist.
 const google::protobuf::FieldDescriptor* SolverField(std::string_view name) {
   const auto* field = caffe::SolverParameter::descriptor()->FindFieldByName(std::string(name));
   if (field == nullptr) {
@@ -38,13 +39,16 @@ class NetFinder {
         solver_(*solver),
         proto_(solver->proto) {}
 
+  // Fills solver.train, solver.tests and solver.nets. With a list of errors, tests are read even if
+  // the training net is wrong.
   void Run() {
     ErrorCollector::Try(errors_, [&] { FindTrain(); });
     ErrorCollector::Try(errors_, [&] { FindTests(); });
   }
 
  private:
-  // A net file, read once though several uses may name it.
+  // Returns the net of a file, which is read once even if several uses name it. Throws at the
+  // solver's line if it does not exist. Returns null after an error that went to the list.
   const NetSpec* Load(const char* field, const std::string& name, int index = -1) {
     const std::string path = ResolvePath(name, solver_.file);
     if (const auto known = files_.find(path); known != files_.end()) return known->second;
@@ -60,7 +64,7 @@ class NetFinder {
     return net;
   }
 
-  // A net written inside the solver.
+  // Returns a net that is written inside the solver, or null after an error that went to the list.
   const NetSpec* Inline(const char* field, const caffe::NetParameter& net, int index = -1) {
     const auto* tree = solver_.text->tree.GetTreeForNested(SolverField(field), index);
     const NetSpec* kept = nullptr;
@@ -73,6 +77,8 @@ class NetFinder {
     return kept;
   }
 
+  // Applies --set and the solver's default_forward_type to a net, checks its types, and stores it
+  // in the solver.
   const NetSpec* Keep(NetSpec net) {
     if (overrides_ != nullptr) overrides_->ApplyTo(&net);
     if (proto_.has_default_forward_type()) {
@@ -83,6 +89,8 @@ class NetFinder {
     return &solver_.nets.back();
   }
 
+  // Finds the training net, which exactly one of four fields must give. Its state is Caffe's: phase
+  // TRAIN, then the net's own state, then train_state, then the flags.
   void FindTrain() {
     std::vector<std::string> given;
     for (const char* field : {"net", "net_param", "train_net", "train_net_param"}) {
@@ -108,7 +116,8 @@ class NetFinder {
     use.state.MergeFrom(TrainState());
   }
 
-  // The flags always set the level and always add a stage, if only an empty one.
+  // Returns train_state with the flags' level and stages. The flags always set the level and always
+  // add a stage, if only an empty one, as in Caffe.
   caffe::NetState TrainState() const {
     caffe::NetState state = proto_.train_state();
     if (state.has_level() && state.level() != flags_.level) {
@@ -121,6 +130,8 @@ class NetFinder {
     return state;
   }
 
+  // Finds the test nets: test_net_param, then test_net, then the training net once for each further
+  // test_iter. Without test_iter, each test is one exact pass. Does nothing for test_interval: 0.
   void FindTests() {
     if (proto_.has_test_interval() && proto_.test_interval() == 0) return;  // no tests
     for (int i = 0; i < proto_.test_net_param_size(); ++i) {
@@ -152,6 +163,8 @@ class NetFinder {
 
   void AddTest(NetUse use) { solver_.tests.push_back(std::move(use)); }
 
+  // Throws unless each test net has a test_iter. A `shared` net (net or net_param) may have more:
+  // each further test_iter is one more test on it.
   void CheckTestCount(int named, bool shared) const {
     const int iters = proto_.test_iter_size();
     if (shared ? iters >= named : iters == named) return;
@@ -159,6 +172,8 @@ class NetFinder {
                                    " test_iter; give one test_iter per test net"));
   }
 
+  // Throws if the numbers of tests and of test_state differ, or if only one of tests and
+  // test_interval is given.
   void CheckTests() const {
     const size_t tests = solver_.tests.size();
     const auto states = static_cast<size_t>(proto_.test_state_size());
@@ -186,6 +201,8 @@ class NetFinder {
   std::map<std::string, const NetSpec*> files_;
 };
 
+// Sets snapshot_prefix by Caffe's rule: the solver's path without its extension if none is given,
+// and the solver's name in the folder if a folder is given.
 void FillSnapshotPrefix(SolverSpec* solver) {
   caffe::SolverParameter& proto = solver->proto;
   const std::string& file = solver->file;

@@ -19,10 +19,12 @@ constexpr const char* kLayerFields[] = {"forward_type", "backward_type", "forwar
 bool IsMath(const std::string& field) { return field.ends_with("_math"); }
 bool IsBackward(const std::string& field) { return field.find("backward") != std::string::npos; }
 
+// Returns the value of an enum field by its name, its default if it is not given.
 caffe::Type Value(const Message& message, const char* field) {
   const auto* known = message.GetDescriptor()->FindFieldByName(field);
   return static_cast<caffe::Type>(message.GetReflection()->GetEnumValue(message, known));
 }
+// Returns whether a file gives the field.
 bool Given(const Message& message, const char* field) {
   const auto* known = message.GetDescriptor()->FindFieldByName(field);
   return message.GetReflection()->HasField(message, known);
@@ -31,7 +33,8 @@ bool Given(const Message& message, const char* field) {
 // Logs one line per kind of remark, with the first place that causes it.
 class Remarks {
  public:
-  // Checks `value` of `field` in a layer or net whose outputs are stored as `storage`.
+  // Notes `value` of `field`, in a layer or net whose outputs are stored as `storage`, if it has no
+  // effect.
   void Look(const SourceRef& where, const std::string& field, caffe::Type value,
             caffe::Type storage) {
     if (IsMath(field) && value != caffe::FLOAT) {
@@ -45,6 +48,7 @@ class Remarks {
   }
 
  private:
+  // Logs the remark unless its kind was logged before.
   static void Add(bool& said, const SourceRef& where, const std::string& text) {
     if (said) return;
     said = true;

@@ -23,6 +23,8 @@ constexpr std::chrono::microseconds kPollPause{200};
 
 AsyncStrategy::AsyncStrategy(const SolverSpec& spec) : spec_(spec) {}
 
+// Allocates the coordinator, the slots for published states and what AllocateShared adds. Throws
+// kUnavailable for ranks without a shared window.
 void AsyncStrategy::Prepare(const StrategyContext& context) {
   context_ = &context;
   rank_ = context.group.rank();
@@ -57,6 +59,7 @@ RobustMutex* AsyncStrategy::AllocateLocks(size_t count) const {
   return reinterpret_cast<RobustMutex*>(window().Allocate(count * sizeof(RobustMutex)));
 }
 
+// Restores weights, optimizer state and mixing weight.
 void AsyncStrategy::LoadRank(const std::string& state) {
   if (state.empty()) return;  // the rank was lost when the snapshot was made
   std::vector<float> all(state_->all() + 1);
@@ -65,6 +68,7 @@ void AsyncStrategy::LoadRank(const std::string& state) {
   state_->Write(std::span<const float>(all).first(state_->all()));
 }
 
+// Starts the step counter after the first step of each worker, which no worker claims.
 void AsyncStrategy::Begin(int updates) {
   if (rank() == 0) coordinator_->SetGlobalStep(int64_t{workers()} * (updates + 1));
   window().EnterAsync(rank() >= workers());
@@ -76,6 +80,7 @@ bool AsyncStrategy::AnyActive() const {
   return any && !coordinator_->IsFinished();
 }
 
+// Exchanges with other ranks, and publishes this rank's state if rank 0 has requested it.
 void AsyncStrategy::AfterStep(int) {
   window().ThrowIfFailed();
   const int64_t steps = stats(rank()).steps.fetch_add(1) + 1;
@@ -88,6 +93,8 @@ void AsyncStrategy::AfterStep(int) {
   coordinator_->Update();
 }
 
+// Claims a global step and returns its iteration; max_iter if all steps are claimed. On rank 0, see
+// LastDue.
 int AsyncStrategy::NextIteration(int iter) {
   const int64_t step = coordinator_->NextStep();
   const int64_t all = int64_t{workers()} * spec_.proto.max_iter();
@@ -110,12 +117,15 @@ int AsyncStrategy::LastDue(int iter, int next) const {
   return std::min(next, due);
 }
 
+// Passes this rank's requests on. All ranks see a stop; only rank 0 sees a request for a snapshot.
 Requests AsyncStrategy::Agree(const Requests& own) {
   if (own.stop) coordinator_->RequestStop();
   if (own.snapshot) coordinator_->RequestSnapshot();
   return {coordinator_->Stops(), rank() == 0 && coordinator_->TakeSnapshotRequest()};
 }
 
+// Publishes this rank's last state and marks it as done. Rank 0 then ends the steps of the others,
+// waits for them and finishes the run.
 void AsyncStrategy::Finish(bool stopped) {
   if (stopped) coordinator_->RequestStop();
   PublishState();
@@ -129,7 +139,8 @@ void AsyncStrategy::Finish(bool stopped) {
   coordinator_->SetFinished();
 }
 
-// A rank that fails also ends rank 0, so all ranks stay until rank 0 has written its files.
+// Waits until rank 0 has written its files. All ranks stay that long, because a rank that fails
+// also ends rank 0.
 void AsyncStrategy::Release() {
   if (window().rpc() != nullptr) {
     context_->group.Barrier();
@@ -148,6 +159,8 @@ void AsyncStrategy::PollPeers() {
   DetectDeadRanks();
 }
 
+// Marks ranks whose processes have ended as lost. Looks at most every 100 ms, and only on this
+// node. Throws kPeerLost if a dedicated server has ended, because it alone has its weights.
 void AsyncStrategy::DetectDeadRanks() {
   if (MonotonicNs() - looked_ < kLookInterval) return;
   looked_ = MonotonicNs();
@@ -189,7 +202,8 @@ std::span<float> AsyncStrategy::Slot(int rank) const {
   return state_slots_.subspan(state_->all() * Index(rank), state_->all());
 }
 
-// During a consensus, publishes the weights that Swap has put aside.
+// Copies this rank's state to its slot, or sends it to rank 0 from another node. During a
+// consensus, publishes the weights that Swap has put aside.
 void AsyncStrategy::PublishState() {
   if (!HasLocalState()) return;
   stats(rank()).weight = mixing_weight();
@@ -236,6 +250,8 @@ void AsyncStrategy::LeaveConsensus() {
   swapped_ = false;
 }
 
+// Returns the published state of each rank, with the messages to it that are in flight, and its
+// mixing weight. A lost rank has an empty record.
 std::vector<std::string> AsyncStrategy::SaveRanks() {
   if (rank() != 0 || !HasLocalState()) return {};
   Collect();

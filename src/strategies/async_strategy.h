@@ -43,11 +43,14 @@ class AsyncStrategy : public Strategy {
   // Allocates what the ranks share. All ranks have equal weights and optimizer states; what this
   // call writes is visible to all from their first step on.
   virtual void AllocateShared() = 0;
-  // Called after each step, with the number of steps that this rank has made.
+  // Exchanges weights or gradients with other ranks. Called after each step, with the number of
+  // steps that this rank has made.
   virtual void Exchange(int64_t steps) = 0;
-  // Whether a rank has a state of its own to publish, and the mixing weight that it publishes with
-  // it.
+  // Returns whether each rank has weights of its own, which it publishes. If not, the ranks'
+  // weights are copies of shared ones.
   virtual bool HasLocalState() const { return true; }
+  // Return and set the weight with which a rank's state counts in a consensus. It is published and
+  // saved with the state.
   virtual double mixing_weight() const { return 1; }
   virtual void set_mixing_weight(double) {}
   // Adds to a copy of a rank's published weights the messages that it has not received yet, and
@@ -58,15 +61,16 @@ class AsyncStrategy : public Strategy {
   SharedWindow& window() const { return *context_->window; }
   int rank() const { return rank_.rank; }
   int ranks() const { return rank_.size; }
-  // The number of ranks that make steps, which are the first ones.
+  // Returns the number of ranks that make steps, which are the first ones.
   int workers() const { return Workers(rank_.size); }
   const FlatState& state() const { return *state_; }
   Coordinator& coordinator() const { return *coordinator_; }
   WorkerStats& stats(int rank) const { return coordinator_->stats(rank); }
-  // Whether a rank still makes steps.
+  // Returns whether a rank still makes steps.
   bool IsActive(int rank) const { return stats(rank).done == 0 && !lost_[Index(rank)]; }
-  // Whether any rank still makes steps.
+  // Returns whether any rank still makes steps and rank 0 has not finished the run.
   bool AnyActive() const;
+  // Returns whether DetectDeadRanks has found that a rank ended without finishing.
   bool IsLost(int rank) const { return lost_[Index(rank)]; }
   // Called in loops that wait for other ranks. Every few milliseconds it reads their counters and
   // detects dead ranks. Throws PeerFailed.
@@ -75,20 +79,24 @@ class AsyncStrategy : public Strategy {
   std::span<float> AllocateFloats(size_t count) const;
   // Allocates locks that the ranks of this node share.
   RobustMutex* AllocateLocks(size_t count) const;
+  // Counts an exchange of this rank, which sent `bytes` bytes. `staleness` is in steps of other
+  // ranks.
   void CountExchange(int64_t bytes, int64_t staleness);
 
-  // Called on rank 0: returns when all ranks have published their states.
+  // Called on rank 0: requests all ranks' states, and returns when each rank has published its
+  // state, has ended or was silent for a minute.
   void Collect();
-  // Returns the published state of a rank: weights, then optimizer state. Empty if the rank has
-  // published none or is lost.
+  // Returns what a rank published for the last request or after its last step: weights, then
+  // optimizer state. Empty if there is nothing or the rank is lost.
   std::span<const float> PublishedState(int rank) const;
-  // Replaces the weights of this rank by `weights` for a consensus, after which LeaveConsensus
-  // restores them.
+  // Replaces the weights of this rank by `weights` for a consensus, until LeaveConsensus restores
+  // them.
   void Swap(std::span<const float> weights);
   void LeaveConsensus() override;
 
  private:
   static size_t Index(int i) { return static_cast<size_t>(i); }
+  // Returns the place of a rank's published state. Only on rank 0's node.
   std::span<float> Slot(int rank) const;
   void PublishState();
   void SendNumbers();

@@ -33,6 +33,8 @@ class PeerBlocks final : public std::pmr::memory_resource {
   size_t bytes_ = 0;
 };
 
+// Implements strategy central_storage: all ranks share one set of weights, and each rank updates a
+// part of it after the gradients were all-reduced.
 class CentralStorage final : public Strategy {
  public:
   explicit CentralStorage(const SolverSpec& spec) : spec_(spec) {
@@ -44,6 +46,7 @@ class CentralStorage final : public Strategy {
     }
   }
 
+  // Returns shared memory for CPU ranks, and null for GPUs, whose weights stay on the device.
   std::pmr::memory_resource* WeightMemory(const Device& device, SharedWindow* window) override {
     const bool share = window != nullptr && window->rpc() == nullptr;
     if (!share) {
@@ -56,6 +59,7 @@ class CentralStorage final : public Strategy {
     return device.IsAsync() ? nullptr : blocks_.get();
   }
 
+  // For GPUs, returns an optimizer that updates weights in the shared memory on the host.
   std::unique_ptr<Optimizer> MakeOptimizer(const SolverSpec& spec, const Device& device) override {
     const bool evaluates = OptimizerRegistry::Get().Has(spec.proto.type());
     if (evaluates || !device.IsAsync()) return Strategy::MakeOptimizer(spec, device);
@@ -65,6 +69,7 @@ class CentralStorage final : public Strategy {
     return optimizer;
   }
 
+  // Makes this rank update its own parameters only. Throws kConfig for optimizers that cannot.
   void Prepare(const StrategyContext& context) override {
     context_ = &context;
     const std::vector<bool> own = OwnedParams(context.objective.params(), context.group.rank());
@@ -74,16 +79,18 @@ class CentralStorage final : public Strategy {
                             "each rank updates a part; use an update rule such as SGD"));
   }
 
+  // Fills the shared weights from rank 0's GPU, if GPUs compute.
   void Begin(int) override {
     if (offloaded_ == nullptr) return;
     if (context_->group.rank().rank == 0) offloaded_->PushWeights();
     context_->group.Barrier();
   }
 
-  // Each rank updates only its own parameters; the others change the rest.
+  // Returns false: each rank updates only its own parameters, and the others change the rest.
   bool OnlyOwnUpdates() const override { return false; }
 
-  // No rank may read weights before all ranks have updated their parameters.
+  // Waits for all ranks, because no rank may read weights before all have updated their parameters.
+  // GPUs then refresh their copies.
   void AfterStep(int) override {
     context_->group.Barrier();
     if (offloaded_ != nullptr) offloaded_->PullWeights();

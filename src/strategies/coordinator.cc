@@ -19,13 +19,14 @@ void VisitCounts(WorkerStats& tally, const Visit& visit) {
   }
 }
 
+// Appends a rank's counters to a message.
 void Put(WorkerStats& tally, MessageWriter* message) {
   VisitCounts(tally, [&](const std::atomic<int64_t>& count) { message->Put(count.load()); });
   message->Put(tally.weight.load());
 }
 
-// Stores answered_request last: a rank that sees it expects the other counters, and the state, to
-// be in place.
+// Reads a rank's counters from a message. Stores answered_request last: a rank that sees it expects
+// the other counters, and the state, to be in place.
 void Get(MessageReader* reader, WorkerStats* tally) {
   int64_t answered_request = 0;
   VisitCounts(*tally, [&](std::atomic<int64_t>& count) {
@@ -82,7 +83,8 @@ void Coordinator::UpdateIfStale() {
   if (!is_home_ && MonotonicNs() - updated_ > kInterval) Exchange(false, false);
 }
 
-// Runs on rank 0: takes another rank's counters and requests, and replies with all ranks' counters.
+// Runs on rank 0: stores another rank's counters and requests, claims a step for it if it asks for
+// one, and replies with the shared words and all ranks' counters.
 bool Coordinator::Answer(int from, std::span<const std::byte> request, Rpc::Bytes* reply) const {
   MessageReader asked(request);
   const auto claims_step = asked.Get<int64_t>();

@@ -33,20 +33,26 @@ class Coordinator {
   WorkerStats& stats(int rank) const { return stats_[rank]; }
   // The number of steps that all ranks together have begun.
   int64_t global_step() const { return words_->global_step.load(std::memory_order_relaxed); }
-  void SetGlobalStep(int64_t steps) { words_->global_step = steps; }  // called by rank 0
+  // Called by rank 0: sets the number of steps that count as begun.
+  void SetGlobalStep(int64_t steps) { words_->global_step = steps; }
   // Claims the next global step for this rank and returns its number, counted from 0. Atomic.
   int64_t NextStep();
 
+  // Returns whether any rank has requested a stop.
   bool Stops() const { return words_->stop != 0; }
+  // Requests that all ranks stop. Later calls change nothing.
   void RequestStop();
+  // Requests a snapshot from rank 0.
   void RequestSnapshot();
-  // Called by rank 0: whether any rank has requested a snapshot since the last call.
+  // Called by rank 0: returns whether any rank has requested a snapshot since the last call.
   bool TakeSnapshotRequest() { return words_->snapshot.exchange(0) != 0; }
   // Called by rank 0: requests that all ranks publish their states. Returns the number of this
   // request, which requests() returns from then on.
   int64_t RequestStates() { return ++words_->requests; }
+  // Returns the number of the last request for states, 0 before the first.
   int64_t requests() const { return words_->requests; }
-  // Called by rank 0. Workers may exit; no rank waits for another from now on.
+  // Called by rank 0 at the end of the run. Workers may exit; no rank waits for another from now
+  // on.
   void SetFinished() { words_->finished = 1; }
   bool IsFinished() const { return words_->finished != 0; }
 
@@ -66,6 +72,9 @@ class Coordinator {
   };
 
   bool Answer(int from, std::span<const std::byte> request, Rpc::Bytes* reply) const;
+  // Sends this rank's counters and requests to rank 0, and stores the counters of all ranks from
+  // the reply. Returns the claimed step if `claims_step`, else 0. Only on other nodes than rank
+  // 0's.
   int64_t Exchange(bool claims_step, bool wants_snapshot);
 
   SharedWindow& window_;

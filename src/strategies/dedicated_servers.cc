@@ -119,8 +119,9 @@ void DedicatedServers::SendTo(ServerNode* node, const Hyperparams& hyper) {
   });
 }
 
-// Runs on the node's first server. It replies to the last part of a push only after all servers of
-// the node have applied the push.
+// Handles a message with a part of a gradient from another node, on the node's first server: copies
+// it to the worker's slot. Replies to the last part only after all servers of the node have applied
+// the gradient; until then returns false, and is called again.
 bool DedicatedServers::TakePush(ServerNode* node, int from, std::span<const std::byte> request) {
   const auto worker = static_cast<size_t>(from);
   if (!node->pending_pushes[worker]) {

@@ -53,9 +53,13 @@ class DedicatedServers {
     int push_method = 0;               // the RPC method of a push
   };
 
+  // Fills nodes_: which servers each node has, and which parameters they hold. The node of server 0
+  // also holds the running averages.
   void FindServerNodes();
   bool TakePush(ServerNode* node, int from, std::span<const std::byte> request);
+  // Starts to send push_ to the first server of another node; AwaitUpdate waits for the replies.
   void SendTo(ServerNode* node, const Hyperparams& hyper);
+  // Applies a worker's gradient, in this node's queue, to this server's parameters.
   void Apply(int worker);
 
   const StrategyContext& context_;

@@ -17,6 +17,8 @@ namespace {
 // Each chunk has a lock, so that several ranks can move different chunks of the center at once.
 constexpr size_t kChunk = 1 << 16;  // floats
 
+// The paper's variables: own_ is x^i, this rank's weights during an exchange; center_ is x~;
+// elasticity_ is alpha; period_ is tau.
 class Easgd final : public AsyncStrategy {
  public:
   explicit Easgd(const SolverSpec& spec)
@@ -29,6 +31,8 @@ class Easgd final : public AsyncStrategy {
   }
 
  private:
+  // Allocates the center, starts it as rank 0's weights, and registers the method by which ranks of
+  // other nodes call Move.
   void AllocateShared() override {
     if (elasticity_ == 0) elasticity_ = 0.9f / static_cast<float>(ranks());
     const bool here = window().IsSameNode(0);
@@ -51,13 +55,14 @@ class Easgd final : public AsyncStrategy {
         });
   }
 
+  // Every tau steps, moves this rank's weights and the center towards each other.
   void Exchange(int64_t steps) override {
     if (steps % period_ != 0) return;
     state().Read(own_);
     if (window().IsSameNode(0)) {
       Move(own_, 0);
     } else {
-      HaveMoved();
+      MoveRemotely();
     }
     state().Write(own_);
     const int64_t now = coordinator().global_step();
@@ -66,7 +71,8 @@ class Easgd final : public AsyncStrategy {
     last_ = now;
   }
 
-  // Moves `own`, a rank's weights from index `first` on, and the center towards each other.
+  // Moves `own` (x^i, from index `first` on) and the center x~ towards each other by alpha (x^i -
+  // x~). Runs on rank 0's node, and locks one chunk of the center at a time.
   void Move(std::span<float> own, size_t first) {
     for (size_t begin = 0; begin < own.size(); begin += kChunk) {
       const RobustLock lock(locks_[(first + begin) / kChunk], rank(), window());
@@ -80,7 +86,8 @@ class Easgd final : public AsyncStrategy {
     }
   }
 
-  void HaveMoved() {
+  // Sends own_ to rank 0, which calls Move, and stores the moved weights in own_.
+  void MoveRemotely() {
     std::vector<uint64_t> calls;
     VisitMessages(own_.size(), [&](size_t begin, size_t end) {
       MessageWriter message;
@@ -96,6 +103,7 @@ class Easgd final : public AsyncStrategy {
     }
   }
 
+  // Makes the center the consensus. Only ranks of rank 0's node, which have it, may call this.
   void EnterConsensus() override {
     copy_.resize(own_.size());
     for (size_t begin = 0; begin < copy_.size(); begin += kChunk) {

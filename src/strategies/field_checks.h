@@ -16,6 +16,7 @@ void RequireField(const SolverSpec& spec, bool good, const std::string& name, T 
   spec.Fail("strategy_param", Join("strategy_param.", name, " is ", value, "; it must be ", must));
 }
 
+// Throws kConfig if `value` of strategy_param.`name` is below `least`.
 inline void RequireAtLeast(const SolverSpec& spec, const std::string& name, int value, int least) {
   RequireField(spec, value >= least, name, value, Join("at least ", least));
 }

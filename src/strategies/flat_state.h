@@ -21,20 +21,24 @@ class FlatState {
   // passes write them, and updates do not.
   size_t first_average() const { return weights() - averages_; }
 
-  // Copy between the rank's state and host memory, as many numbers as `to` or `from` has, from
-  // index `begin` of the array on.
+  // Copies the rank's state to host memory: as many numbers as `to` has, from index `begin` of the
+  // array on.
   void Read(std::span<float> to, size_t begin = 0) const;
+  // Copies `from` to the rank's state, from index `begin` of the array on.
   void Write(std::span<const float> from, size_t begin = 0) const;
   // Copies the weights and states of the parameters with own[i] to their positions in `all`.
   void ReadParams(const std::vector<bool>& own, std::span<float> all) const;
-  // Copies the other way. `from` may be shorter than the array; then the rest stays unchanged.
+  // Copies the weights and states of the parameters with own[i] from their positions in `from`.
+  // That may be shorter than the array; then the rest stays unchanged.
   void WriteParams(const std::vector<bool>& own, std::span<const float> from) const;
 
  private:
-  // Calls visit(array, index of its first number, length).
+  // Calls visit(array, index of its first number, length) for the weights and each array of
+  // optimizer state.
   template <class Visit>
   void VisitArrays(const Visit& visit) const;
-  // Does the same for the weights and states of the parameters with own[i].
+  // Calls visit(array, index of its first number, length) for the weights and states of the
+  // parameters with own[i].
   template <class Visit>
   void VisitParams(const std::vector<bool>& own, const Visit& visit) const;
 
@@ -43,9 +47,10 @@ class FlatState {
   size_t all_ = 0, averages_ = 0;
 };
 
-// Returns floats as a record of a snapshot.
+// Returns the bytes of floats, as a rank's record in a snapshot.
 std::string BytesOf(std::span<const float> numbers);
-// Reads such a record. Throws kBadSnapshot if it has another length or values that are not finite.
+// Reads floats from the bytes of a rank's record. Throws kBadSnapshot if it has another length or
+// values that are not finite.
 void ReadFloats(std::string_view bytes, std::span<float> numbers);
 
 }  // namespace trainer

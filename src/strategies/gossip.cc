@@ -27,6 +27,8 @@ struct alignas(64) Inbox {
   int64_t taken;  // the global step when the oldest message was sent
 };
 
+// own_ holds this rank's weights while it sends or receives, mass_ is their mass, and probability_
+// is the paper's p.
 class Gossip final : public AsyncStrategy {
  public:
   explicit Gossip(const SolverSpec& spec)
@@ -36,6 +38,8 @@ class Gossip final : public AsyncStrategy {
   }
 
  private:
+  // Allocates an inbox and its sum for each rank of this node, and gives each rank the mass 1 /
+  // ranks.
   void AllocateShared() override {
     size_t local_count = 0;
     for (int other = 0; other < ranks(); ++other) {
@@ -73,10 +77,13 @@ class Gossip final : public AsyncStrategy {
   }
 
   double mixing_weight() const override { return mass_; }
+  // Sets the mass from a snapshot. Ignores a value outside (0, 1].
   void set_mixing_weight(double mass) override {
     if (mass > 0 && mass <= 1) mass_ = mass;
   }
 
+  // Takes in what is in the inbox, then sends with the given probability. The random numbers depend
+  // only on the seed, the rank and its step.
   void Exchange(int64_t steps) override {
     if (InboxOf(rank()).messages.load(std::memory_order_relaxed) > 0) Receive();
     const PhiloxKey key{context().seed, kStream + static_cast<uint32_t>(rank())};
@@ -111,7 +118,7 @@ class Gossip final : public AsyncStrategy {
     Inbox& inbox = InboxOf(to);
     const RobustLock lock(inbox.lock, rank(), window());
     const std::span<float> sum = SumOf(to);
-    if (inbox.torn != 0) Empty(to);
+    if (inbox.torn != 0) ClearInbox(to);
     inbox.torn = 1;
     const auto times = static_cast<float>(mass);
     for (size_t i = 0; i < sum.size(); ++i) sum[i] += times * weights[i];
@@ -121,6 +128,7 @@ class Gossip final : public AsyncStrategy {
     inbox.torn = 0;
   }
 
+  // Averages the content of this rank's inbox with its weights, and empties the inbox.
   void Receive() {
     Inbox& inbox = InboxOf(rank());
     state().Read(own_);
@@ -128,30 +136,34 @@ class Gossip final : public AsyncStrategy {
     const std::span<const float> sum = SumOf(rank());
     CountExchange(static_cast<int64_t>(inbox.messages * sum.size_bytes()),
                   std::max<int64_t>(0, coordinator().global_step() - inbox.taken));
-    mass_ = TakeIn(rank(), mass_, own_);
-    Empty(rank());
+    mass_ = MergeInbox(rank(), mass_, own_);
+    ClearInbox(rank());
     state().Write(own_);
   }
 
   // Averages the content of an inbox of this node with `weights`, whose mass is `mass`, and returns
-  // the total mass. The caller holds the inbox's lock.
-  double TakeIn(int of, double mass, std::span<float> weights) {
-    if (InboxOf(of).torn != 0) Empty(of);
-    return Add(SumOf(of), InboxOf(of).mass, mass, weights);
+  // the total mass. Discards a sum that its sender left unfinished. The caller holds the inbox's
+  // lock.
+  double MergeInbox(int of, double mass, std::span<float> weights) {
+    if (InboxOf(of).torn != 0) ClearInbox(of);
+    return MergeSum(SumOf(of), InboxOf(of).mass, mass, weights);
   }
 
-  static double Add(std::span<const float> sum, double of_sum, double mass,
-                    std::span<float> weights) {
+  // Replaces `weights`, whose mass is `mass`, by (mass * weights + sum) / (mass + of_sum), and
+  // returns the new mass.
+  static double MergeSum(std::span<const float> sum, double of_sum, double mass,
+                         std::span<float> weights) {
     const double whole = mass + of_sum;
     const auto own = static_cast<float>(mass / whole), other = static_cast<float>(1 / whole);
     for (size_t i = 0; i < sum.size(); ++i) weights[i] = own * weights[i] + other * sum[i];
     return whole;
   }
 
+  // Merges the messages in the rank's inbox, on any node, without taking them out.
   double AddInFlight(int of, std::span<float> weights) override {
     double whole = stats(of).weight;
     VisitInbox(of, [&](std::span<const float> sum, double mass) {
-      whole = Add(sum, mass, whole, weights);
+      whole = MergeSum(sum, mass, whole, weights);
     });
     return whole;
   }
@@ -171,8 +183,8 @@ class Gossip final : public AsyncStrategy {
     if (mass > 0) use(there.Floats(), mass);
   }
 
-  // The caller holds the inbox's lock.
-  void Empty(int of) {
+  // Empties an inbox of this node. The caller holds its lock.
+  void ClearInbox(int of) {
     Inbox& inbox = InboxOf(of);
     std::ranges::fill(SumOf(of), 0.0f);
     inbox.mass = 0;
@@ -180,8 +192,8 @@ class Gossip final : public AsyncStrategy {
     inbox.messages = 0;
   }
 
-  // The consensus is the mean of all ranks' weights and of the messages in flight, weighted by
-  // mass.
+  // Replaces this rank's weights by the mean of all ranks' weights and of the messages in flight,
+  // weighted by mass.
   void EnterConsensus() override {
     Collect();
     double whole = 0;
@@ -201,7 +213,9 @@ class Gossip final : public AsyncStrategy {
     Swap(mean);
   }
 
+  // Returns the inbox of a rank of this node.
   Inbox& InboxOf(int other) const { return inboxes_[slot_of_[static_cast<size_t>(other)]]; }
+  // Returns the sum of mass * weights in the inbox of a rank of this node.
   std::span<float> SumOf(int other) const {
     return sums_.subspan(own_.size() * slot_of_[static_cast<size_t>(other)], own_.size());
   }

@@ -18,6 +18,8 @@ namespace {
 // the optimizer state follows, because the weights are the ones in the snapshot's file.
 enum class Differs : char { kInBoth = 'b', kInStates = 's' };
 
+// Implements strategy local: each rank makes its own steps, and the ranks average their weights
+// every `period` steps.
 class Local final : public Strategy {
  public:
   explicit Local(const SolverSpec& spec)
@@ -30,6 +32,7 @@ class Local final : public Strategy {
 
   bool IsSynchronous() const override { return false; }
   bool ReducesGradients(int updates) const override { return updates < synchronous_; }
+  // Returns true after each synchronous step, and then every `period` steps.
   bool IsSyncPoint(int updates) const override {
     return updates <= synchronous_ || (updates - synchronous_) % period_ == 0;
   }
@@ -44,6 +47,8 @@ class Local final : public Strategy {
     own_.resize(state_->all());
   }
 
+  // Restores the optimizer state, and the weights unless the record says that they are the
+  // snapshot's.
   void LoadRank(const std::string& state) override {
     const bool both = state.starts_with(static_cast<char>(Differs::kInBoth));
     const std::string_view bytes =
@@ -57,6 +62,7 @@ class Local final : public Strategy {
 
   void Begin(int updates) override { updates_ = updates; }
 
+  // After each `period` local steps, replaces the weights by their mean over the ranks.
   void AfterStep(int updates) override {
     updates_ = updates;
     equal_ = ReducesGradients(updates - 1);
@@ -67,6 +73,8 @@ class Local final : public Strategy {
     ++exchanges_;
   }
 
+  // Gathers the optimizer states, and the weights if they differ between ranks; nothing in the
+  // synchronous phase, in which all ranks are equal.
   std::vector<std::string> SaveRanks() override {
     if (updates_ <= synchronous_) return {};
     if (!swapped_) state_->Read(own_);
@@ -88,6 +96,7 @@ class Local final : public Strategy {
   }
 
  private:
+  // Replaces the weights by their mean, unless all ranks have equal weights anyway.
   void EnterConsensus() override {
     swapped_ = !equal_;
     if (!swapped_) return;

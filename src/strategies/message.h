@@ -14,6 +14,7 @@ namespace trainer {
 // aligned.
 class MessageWriter {
  public:
+  // Appends a value as it is in memory.
   template <class T>
   MessageWriter& Put(const T& value) {
     static_assert(std::is_trivially_copyable_v<T> && sizeof(T) % sizeof(float) == 0);
@@ -22,15 +23,17 @@ class MessageWriter {
     std::memcpy(&bytes_[at], &value, sizeof value);
     return *this;
   }
-  // Appends room for floats or for bytes and returns it; valid until the next call.
+  // Appends room for floats and returns it; valid until the next call.
   std::span<float> Floats(size_t count) {
     return {reinterpret_cast<float*>(Room(count * sizeof(float))), count};
   }
+  // Appends room for bytes and returns it; valid until the next call.
   std::byte* Room(size_t bytes) {
     const size_t at = bytes_.size();
     bytes_.resize(at + bytes);
     return bytes_.data() + at;
   }
+  // Returns the message and leaves the writer empty.
   Rpc::Bytes Take() { return std::move(bytes_); }
 
  private:
@@ -42,6 +45,7 @@ class MessageReader {
  public:
   explicit MessageReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
+  // Reads the next value. The message must have it: the length is not checked.
   template <class T>
   T Get() {
     T value;
@@ -49,8 +53,9 @@ class MessageReader {
     bytes_ = bytes_.subspan(sizeof value);
     return value;
   }
-  // Return everything that has not been read yet.
+  // Returns all bytes that have not been read yet.
   std::span<const std::byte> Rest() const { return bytes_; }
+  // Returns all that has not been read yet, as floats.
   std::span<const float> Floats() const {
     return {reinterpret_cast<const float*>(bytes_.data()), bytes_.size() / sizeof(float)};
   }

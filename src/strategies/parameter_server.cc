@@ -25,6 +25,8 @@
 namespace trainer {
 namespace {
 
+// Implements strategy parameter_server: each rank applies its gradient to shared weights as soon as
+// it has it, or sends it to dedicated servers.
 class ParameterServer final : public AsyncStrategy {
  public:
   explicit ParameterServer(const SolverSpec& spec)
@@ -38,12 +40,14 @@ class ParameterServer final : public AsyncStrategy {
     RequireAtLeast(spec, "staleness", bound_, -1);
   }
 
+  // Returns the number of ranks that are not dedicated servers.
   int Workers(int ranks) const override {
     return dedicated_ ? std::max(1, ranks - servers_) : ranks;
   }
 
-  // Without dedicated servers, acquires the shared array, which Exchange commits after the update.
-  // With them, sends the gradient.
+  // Finds how stale the gradient is, and drops or scales one that is too late. Without dedicated
+  // servers, acquires the shared array, which Exchange commits after the update. With them, sends
+  // the gradient.
   void BeforeUpdate(const Hyperparams& hyper) override {
     state().Read(averages_, state().first_average());
     if (shared_) {
@@ -71,9 +75,11 @@ class ParameterServer final : public AsyncStrategy {
   }
 
  private:
-  // The ranks' weights are only copies of the shared ones.
+  // Returns false: the ranks' weights are only copies of the shared ones.
   bool HasLocalState() const override { return false; }
 
+  // Allocates the shared array or assigns the servers. Throws kUsage for more servers than ranks,
+  // or if no rank is left to train, and kConfig for an optimizer that evaluates a batch repeatedly.
   void AllocateShared() override {
     if (servers_ > ranks()) {
       throw Error(ErrorCode::kUsage, spec_.Where("strategy_param"),
@@ -103,9 +109,9 @@ class ParameterServer final : public AsyncStrategy {
     }
   }
 
-  // Servers do not know a worker's loss scale or how many updates it skipped. The worker therefore
-  // does not send a gradient that is not finite; its own update checks the same norm and counts the
-  // skip.
+  // Sends the gradient without its loss scale. Servers do not know a worker's loss scale or how
+  // many updates it skipped. The worker therefore does not send a gradient that is not finite; its
+  // own update checks the same norm and counts the skip.
   void Send(Hyperparams hyper) {
     Objective& objective = context().objective;
     const std::optional<LossScaleState> scale = context().optimizer.LossScale();
@@ -115,7 +121,8 @@ class ParameterServer final : public AsyncStrategy {
     dedicated_servers_->Send(hyper, averages_, scale->factor);
   }
 
-  // Each server updates its own parameters, and workers update none.
+  // Makes each server update its own parameters, and workers none. Throws kConfig for an optimizer
+  // that cannot update a part.
   void AssignServers() {
     dedicated_servers_.emplace(context(), state(), workers(), servers_, [this] { PollPeers(); });
     const bool is_server = rank() >= workers();
@@ -126,6 +133,7 @@ class ParameterServer final : public AsyncStrategy {
                             "server updates a part; use an update rule such as SGD"));
   }
 
+  // Divides the gradients by their staleness, for strategy_param.late = SCALE.
   void ScaleGradients() {
     const std::span<float> gradients = context().objective.Gradients();
     gradients_.resize(gradients.size());
@@ -134,6 +142,8 @@ class ParameterServer final : public AsyncStrategy {
     context().device.CopyToDevice(gradients.data(), gradients_.data(), gradients.size_bytes());
   }
 
+  // Completes the update that BeforeUpdate began: pulls the servers' weights, or commits the shared
+  // array, or undoes the update of a dropped gradient. Then waits for slower ranks.
   void Exchange(int64_t steps) override {
     if (dedicated_servers_) {
       dedicated_servers_->AwaitUpdate();
@@ -172,7 +182,7 @@ class ParameterServer final : public AsyncStrategy {
     }
   }
 
-  // The consensus is the present shared weights; this rank's own ones may be older.
+  // Reads the present shared weights, which are the consensus; this rank's own ones may be older.
   void EnterConsensus() override {
     if (dedicated_servers_) {
       seen_ = dedicated_servers_->PullWeights(true);

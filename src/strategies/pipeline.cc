@@ -41,6 +41,8 @@ struct NetTraffic {
   std::vector<Crossing> gradients_in, gradients_out;  // backward
 };
 
+// Implements strategy pipeline: each rank computes one stage of the net for all micro-batches, by
+// the schedule 1F1B.
 class Pipeline final : public Strategy, public ModelPartition, public PassSchedule {
  public:
   explicit Pipeline(const SolverSpec& spec);
@@ -65,13 +67,14 @@ class Pipeline final : public Strategy, public ModelPartition, public PassSchedu
  private:
   static size_t Index(int i) { return static_cast<size_t>(i); }
   SharedWindow& window() const { return *context_->window; }
+  // Returns the channel by which Collect sends the bytes of a rank to rank 0.
   StageChannel* CollectedFrom(int rank) {
     return &channels_[channels_.size() - Index(plan_.stages) + Index(rank)];
   }
   template <class Visit>
   void VisitChannels(const Visit& visit) const;
   void OpenChannels();
-  int Serve();
+  int RegisterDelivery();
   void MakeChannels(std::byte* memory, int kind);
   float Forward(Net& net, int number);
   void Backward(Net& net);
@@ -121,11 +124,15 @@ const SolverSpec& Pipeline::Partition(const SolverSpec& spec, const Device& devi
   return *own_;
 }
 
+// Sets the values that cross the stage's boundary and, for the training net, how many
+// micro-batches' activations it keeps.
 void Pipeline::SetOptions(int net, NetOptions* options) const {
   options->boundary = WholeNet(net).BoundaryOf(rank_);
   if (net == 0) options->activation_slots = std::min(plan_.UnderWay(rank_), passes_);
 }
 
+// Opens the channels and makes the objective run its passes by this schedule. Throws kUnavailable
+// for ranks without a shared window.
 void Pipeline::Prepare(const StrategyContext& context) {
   context_ = &context;
   if (context.window == nullptr) {
@@ -161,7 +168,7 @@ void Pipeline::OpenChannels() {
     bytes += StageChannel::Bytes(value.bytes(), slots);
   });
   std::byte* const memory = window().Allocate(std::max<size_t>(bytes, 1));
-  MakeChannels(memory, Serve());
+  MakeChannels(memory, RegisterDelivery());
   if (window().rpc() != nullptr) SumOverStages(1);  // barrier: all ranks have registered handlers
   size_t next = 0;
   traffic_.resize(plan_.nets.size());
@@ -183,8 +190,9 @@ void Pipeline::OpenChannels() {
   });
 }
 
-// Each channel has as many slots as micro-batches can be in flight between its two stages, so a
-// sender never waits for a free slot.
+// Makes the channels in `memory`, which has room for the receivers of this node. `kind` is the RPC
+// method of delivery. Each channel has as many slots as micro-batches can be in flight between its
+// two stages, so a sender never waits for a free slot.
 void Pipeline::MakeChannels(std::byte* memory, int kind) {
   const auto make = [&](size_t message, int slots, int from, int to) {
     channels_.emplace_back(memory, message, slots, from, to, window(),
@@ -197,8 +205,9 @@ void Pipeline::MakeChannels(std::byte* memory, int kind) {
   for (int rank = 0; rank < plan_.stages; ++rank) make(kCollected, kCollectedSlots, rank, 0);
 }
 
-// Registers the RPC method that delivers messages from other nodes, and returns its number.
-int Pipeline::Serve() {
+// Registers the RPC method that delivers messages from other nodes, and returns its number. Returns
+// 0 if there is no RPC.
+int Pipeline::RegisterDelivery() {
   if (window().rpc() == nullptr) return 0;
   return window().rpc()->Register([this](int, std::span<const std::byte> request, Rpc::Bytes*) {
     MessageReader sent(request);
@@ -208,6 +217,7 @@ int Pipeline::Serve() {
   });
 }
 
+// Copies a value from the device to the channel. Throws kInternal if its size is not as planned.
 void Pipeline::Send(StageChannel* channel, const Tensor& value) const {
   if (value.Bytes() != channel->message()) {
     throw Error(ErrorCode::kInternal,
@@ -217,6 +227,7 @@ void Pipeline::Send(StageChannel* channel, const Tensor& value) const {
       [&](std::byte* place) { context_->device.CopyToHost(place, value.data, value.Bytes()); });
 }
 
+// Waits for a message and copies it to the device. Throws kInternal if its size is not as planned.
 void Pipeline::Receive(const StageChannel& channel, const Tensor& value) const {
   if (value.Bytes() != channel.message()) {
     throw Error(ErrorCode::kInternal, "a value of another size than planned is expected");
@@ -226,6 +237,8 @@ void Pipeline::Receive(const StageChannel& channel, const Tensor& value) const {
   });
 }
 
+// Receives the values from earlier stages, runs this stage of net `number` and sends its outputs
+// on. Returns the stage's loss.
 float Pipeline::Forward(Net& net, int number) {
   const NetTraffic& traffic = traffic_[Index(number)];
   for (const Crossing& in : traffic.values_in)
@@ -237,6 +250,8 @@ float Pipeline::Forward(Net& net, int number) {
   return loss;
 }
 
+// Receives the gradients from later stages, runs this stage's backward pass and sends gradients
+// back.
 void Pipeline::Backward(Net& net) {
   const NetTraffic& traffic = traffic_[0];
   for (const Crossing& in : traffic.gradients_in)
@@ -248,7 +263,7 @@ void Pipeline::Backward(Net& net) {
 }
 
 // Runs forward passes until `under_way` micro-batches are in flight, then alternates one backward
-// and one forward.
+// and one forward (1F1B). Returns the loss, summed over micro-batches and stages.
 float Pipeline::Run(int passes) {
   Net& net = context_->objective.net();
   const int under_way = std::min(plan_.UnderWay(rank_), passes);
@@ -267,8 +282,10 @@ float Pipeline::Run(int passes) {
   return SumOverStages(loss);
 }
 
+// Runs the stage's part of one forward pass and returns the loss, summed over the stages.
 float Pipeline::RunForward() { return SumOverStages(Forward(context_->objective.net(), 0)); }
 
+// Returns the sum of `own` over all ranks. Collective.
 float Pipeline::SumOverStages(float own) {
   context_->group.AllReduce({&own, 1});
   return own;

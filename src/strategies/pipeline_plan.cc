@@ -25,6 +25,9 @@ int64_t CommonBatch(const NetUse& use) {
   return common;
 }
 
+// Returns the number of micro-batches: as the solver says, or the largest divisor of the batch up
+// to 4 per stage. Throws kConfig if the solver's number does not divide the batch. A net without
+// batch sizes has 1.
 int MicroBatches(const SolverSpec& spec, int stages, int64_t batch) {
   const int asked = spec.proto.strategy_param().micro_batches();
   if (batch == 0) return 1;

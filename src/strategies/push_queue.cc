@@ -5,6 +5,7 @@
 namespace trainer {
 namespace {
 
+// Allocates an array that the ranks of this node share, at least one element, all zeros.
 template <class T>
 T* AllocateArray(SharedWindow& window, size_t count) {
   return reinterpret_cast<T*>(window.Allocate(std::max<size_t>(1, count) * sizeof(T)));

@@ -19,6 +19,7 @@ class PushQueue {
   // nodes. The constructor is collective.
   PushQueue(SharedWindow& window, int workers, const std::vector<int>& servers, size_t floats);
 
+  // Returns the place of a worker's gradient. Empty on nodes without servers of this queue.
   std::span<float> Slot(int worker) const {
     return {gradients_ + static_cast<size_t>(worker) * floats_, floats_};
   }
@@ -29,10 +30,11 @@ class PushQueue {
   // Returns whether all servers have applied the worker's last gradient.
   bool IsAnswered(int worker) const;
 
-  // Called by a server: HasGradient returns whether a worker's gradient waits for it, HyperparamsOf
-  // the hyperparameters for that gradient, and Answer says that the server has applied it.
+  // Called by a server: returns whether a worker's gradient waits for it.
   bool HasGradient(int worker, int server) const;
+  // Called by a server: returns the hyperparameters for the worker's gradient.
   const Hyperparams& HyperparamsOf(int worker) const { return pushes_[worker].hyper; }
+  // Called by a server when it has applied the worker's gradient. Wakes the worker.
   void Answer(int worker, int server);
 
  private:
@@ -40,6 +42,7 @@ class PushQueue {
     std::atomic<uint32_t> sent;
     Hyperparams hyper;
   };
+  // Returns the counter of the worker's gradients that the server has applied.
   std::atomic<uint32_t>& Answered(int worker, int server) const {
     return answered_[server * workers_ + worker];
   }

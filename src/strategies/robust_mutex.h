@@ -16,6 +16,8 @@ namespace trainer {
 // so an owner there that stops responding ends the run.
 class RobustMutex {
  public:
+  // Waits for the mutex: spins, then sleeps. Takes it over from a dead owner. Throws PeerFailed if
+  // a rank has failed, and kPeerLost if an owner on another node gives no sign of life.
   void Acquire(int rank, SharedWindow& window) {
     const auto own = static_cast<uint32_t>(rank + 1);
     for (int tries = 0;; ++tries) {
@@ -50,6 +52,7 @@ class RobustMutex {
   std::atomic<uint32_t> holder_;  // the owner's rank plus one; 0: unlocked
 };
 
+// Holds a RobustMutex while it exists.
 class RobustLock {
  public:
   RobustLock(RobustMutex& lock, int rank, SharedWindow& window) : lock_(lock) {

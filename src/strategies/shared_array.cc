@@ -99,7 +99,8 @@ void SharedArray::Acquire() {
   });
 }
 
-// Acquires a block of another node: the owner's handler locks the block for this rank.
+// Acquires a block of another node and copies it: the owner's handler locks the block for this rank
+// at its first message.
 void SharedArray::AcquireRemote(int block, size_t begin, size_t end) {
   VisitMessages(end - begin, [&](size_t from, size_t to) {
     const Range range{block, static_cast<int64_t>(begin + from), static_cast<int64_t>(begin + to)};

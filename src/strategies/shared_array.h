@@ -19,7 +19,7 @@ class SharedArray {
   // as the ranks' states, which are equal. The arguments must outlive the object.
   SharedArray(const StrategyContext& context, const FlatState& numbers, int owner, int blocks);
 
-  // Whether the array is on this rank's node.
+  // Returns whether the array is on this rank's node.
   bool is_local() const { return is_local_; }
   // Returns the array, or on other nodes the copy.
   std::span<float> floats() const { return floats_; }
@@ -27,25 +27,30 @@ class SharedArray {
 
   // Returns the number of updates; on other nodes, as of the last call of Acquire, Commit or Read.
   int64_t version() const { return *version_; }
-  void NoteUpdate() { ++*version_; }  // call it on the array's node
+  // Counts an update that changed the array directly. Only on the array's node.
+  void NoteUpdate() { ++*version_; }
 
   // Locks all blocks until Commit or Release and copies them to this rank's own state. Works block
   // by block, so another rank can acquire the first block while the last one is being committed.
   void Acquire();
   // Copies this rank's own state to the array, unlocks it and returns the new version.
   int64_t Commit();
+  // Unlocks all blocks and leaves the array as it was.
   void Release();
   // Copies the acquired values to this rank's own state again, which undoes its update.
   void Rollback() { state_.Write(floats_); }
 
-  // On other nodes: updates the version and the first `count` numbers.
+  // Called on other nodes: updates the version and the first `count` numbers of the copy.
   void Read(size_t count);
 
  private:
+  // Calls use(block, begin, end) for the range of each block.
   template <class Use>
   void VisitBlocks(const Use& use) const;
+  // Registers the calls by which ranks of other nodes acquire, commit or release, and read blocks.
   void RegisterMethods();
   void AcquireRemote(int block, size_t begin, size_t end);
+  // Unlocks a block of another node; if `stores`, first stores this rank's own state in it.
   void SendBlock(int block, size_t begin, size_t end, bool stores);
 
   SharedWindow& window_;

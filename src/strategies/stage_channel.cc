@@ -7,6 +7,7 @@ namespace {
 
 constexpr size_t kLine = 64;
 
+// Rounds up to whole cache lines, so that sender and receiver do not share one.
 size_t Rounded(size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 
 }  // namespace

@@ -51,8 +51,9 @@ class StageChannel {
     counters_->taken.store(number + 1);
     if (window_->IsSameNode(from_)) window_->Notify(from_);
   }
-  // Called at the receiver for message number `remote_number`. Returns false while the message has
-  // no slot or an earlier one has not arrived; the call is then retried, perhaps in another order.
+  // Called at the receiver: stores message number `remote_number` from a sender on another node.
+  // Returns false while the message has no slot or an earlier one has not arrived; the call is then
+  // retried, perhaps in another order.
   bool Deliver(int64_t remote_number, std::span<const std::byte> message) const;
 
  private:
@@ -60,6 +61,7 @@ class StageChannel {
     alignas(64) std::atomic<uint32_t> sent;
     alignas(64) std::atomic<uint32_t> taken;
   };
+  // Sends by a remote call. Waits for the oldest call first if as many as `slots` are unanswered.
   template <class Write>
   void SendRemote(const Write& write) {
     if (calls_.size() == slots_) {

@@ -9,6 +9,7 @@ std::string NameOf(const SolverSpec& spec) {
   return Join("strategy '", spec.proto.strategy(), "'");
 }
 
+// Throws kConfig for a BatchNorm that is synchronized, i.e. that averages its moments over ranks.
 void RequireOwnMoments(const SolverSpec& spec) {
   for (const LayerSpec& layer : FilterLayers(*spec.train.net, spec.train.state)) {
     if (!layer.proto().batch_norm_param().synchronized()) continue;

@@ -6,6 +6,7 @@
 namespace trainer {
 namespace {
 
+// Implements strategy synchronous: all ranks make every step together with all-reduced gradients.
 class Synchronous final : public Strategy {
  public:
   explicit Synchronous(const SolverSpec&) {}

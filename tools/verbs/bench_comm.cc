@@ -13,6 +13,7 @@
 namespace trainer {
 namespace {
 
+// Measures all-reduces of growing sizes between the ranks. Rank 0 prints the results.
 class BenchComm final : public Verb {
  public:
   void Declare(FlagSet& flags) override {

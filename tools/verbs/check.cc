@@ -11,6 +11,8 @@
 namespace trainer {
 namespace {
 
+// Checks a run or a net without training, and prints all problems. The exit code says whether there
+// are errors.
 class Check final : public Verb {
  public:
   void Declare(FlagSet& flags) override {
@@ -43,6 +45,7 @@ class Check final : public Verb {
   }
 
  private:
+  // Returns the check of --model. Throws kUsage for flags that only a run has.
   NetRequest NetToCheck() const {
     if (!run_.start.snapshot.empty() || !run_.start.resume.empty()) {
       throw Error(ErrorCode::kUsage,

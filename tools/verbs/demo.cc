@@ -10,6 +10,8 @@
 namespace trainer {
 namespace {
 
+// Makes a set of digits, and then runs the verbs new, train, test and report on it. Returns the
+// exit code of the first verb that fails.
 class Demo final : public Verb {
  public:
   void Declare(FlagSet& flags) override {
@@ -45,6 +47,7 @@ class Demo final : public Verb {
   }
 
  private:
+  // Prints the command that is about to run.
   static void Announce(const std::vector<std::string>& command) {
     std::cout << "\n$ trainer " << JoinList(command, " ") << std::endl;
   }

@@ -12,6 +12,7 @@
 namespace trainer {
 namespace {
 
+// Writes the net for inference: without data and loss layers, with an Input layer.
 class Deploy final : public Verb {
  public:
   void Declare(FlagSet& flags) override {

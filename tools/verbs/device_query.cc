@@ -9,7 +9,7 @@
 namespace trainer {
 namespace {
 
-// The GPUs of the machine, or only the one that --gpu names.
+// Returns the GPUs of the machine, or only the one that --gpu names. Throws if that cannot be used.
 GpuSupport SupportOf(const std::optional<int>& gpu) {
   GpuSupport support = FindGpus();
   if (!gpu) return support;
@@ -19,6 +19,7 @@ GpuSupport SupportOf(const std::optional<int>& gpu) {
   return support;
 }
 
+// Prints the CPU and the GPUs that this build can use.
 class DeviceQuery final : public Verb {
  public:
   void Declare(FlagSet& flags) override {

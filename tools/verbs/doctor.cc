@@ -12,6 +12,7 @@
 namespace trainer {
 namespace {
 
+// Measures how fast training uses records and how fast its data can be read, and gives advice.
 class Doctor final : public Verb {
  public:
   void Declare(FlagSet& flags) override {

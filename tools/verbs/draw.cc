@@ -12,6 +12,7 @@
 namespace trainer {
 namespace {
 
+// Draws the net as a graph, without shapes if its data cannot be read.
 class Draw final : public Verb {
  public:
   void Declare(FlagSet& flags) override {

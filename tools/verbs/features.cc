@@ -13,6 +13,7 @@
 namespace trainer {
 namespace {
 
+// Writes the values of blobs for each batch into an HDF5 file or databases.
 class Features final : public Verb {
  public:
   void Declare(FlagSet& flags) override {

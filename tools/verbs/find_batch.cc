@@ -13,6 +13,7 @@
 namespace trainer {
 namespace {
 
+// Finds the largest batch that fits into memory and the fastest one, and prints both.
 class FindBatch final : public Verb {
  public:
   void Declare(FlagSet& flags) override {

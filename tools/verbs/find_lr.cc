@@ -13,6 +13,7 @@
 namespace trainer {
 namespace {
 
+// Trains with a growing learning rate and suggests one from the curve of the loss.
 class FindLr final : public Verb {
  public:
   void Declare(FlagSet& flags) override {
@@ -48,6 +49,7 @@ class FindLr final : public Verb {
   }
 
  private:
+  // Throws if --out has another ending than .svg and .csv, or exists without --force.
   void RequireWritableChart() const {
     if (!out_.ends_with(".svg") && !out_.ends_with(".csv")) {
       throw Error(ErrorCode::kUsage,

@@ -10,6 +10,7 @@
 namespace trainer {
 namespace {
 
+// Prints the layer types, or the reference page of one type.
 class Layers final : public Verb {
  public:
   void Declare(FlagSet& flags) override {

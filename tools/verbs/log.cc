@@ -14,6 +14,7 @@
 namespace trainer {
 namespace {
 
+// Prints the tables of training logs, or writes them and their curves to a folder.
 class Log final : public Verb {
  public:
   void Declare(FlagSet& flags) override {
@@ -45,6 +46,7 @@ class Log final : public Verb {
   }
 
  private:
+  // Creates the folder of --out if it is missing. Throws kCannotCreate.
   void MakeOutFolder() const {
     std::error_code error;
     std::filesystem::create_directories(out_, error);
@@ -53,6 +55,8 @@ class Log final : public Verb {
                 Join("cannot create this folder: ", error.message(), "; give another --out"));
   }
 
+  // Writes a file into --out and prints its path. Throws kCannotCreate if it exists without
+  // --force.
   void Write(const NamedFile& file) const {
     const std::string path = JoinPath(out_, file.name);
     if (Exists(path) && !force_) {

@@ -10,6 +10,7 @@
 namespace trainer {
 namespace {
 
+// Writes a net and a solver that suit a data set into a new folder.
 class New final : public Verb {
  public:
   void Declare(FlagSet& flags) override {

@@ -18,6 +18,8 @@
 namespace trainer {
 namespace {
 
+// Plans the memory of a net or a run without running it; with --ranks predicts the speed of several
+// ranks, or compares pipelines. Returns kResource if the memory does not suffice.
 class PlanVerb final : public Verb {
  public:
   void Declare(FlagSet& flags) override {
@@ -53,19 +55,23 @@ class PlanVerb final : public Verb {
   }
 
  private:
+  // Prints the result as text or JSON, and returns 0.
   template <class Result>
   int Print(const Result& result) const {
     std::cout << (json_ ? ToJson(result).ToString() : ToText(result));
     return 0;
   }
 
-  // Whether --strategy, or without it the solver, says pipeline.
+  // Returns whether --strategy, or without it the solver, says pipeline. The solver counts only
+  // with --ranks.
   bool IsPipeline() const {
     if (!ranks_.strategy.empty()) return ranks_.strategy == "pipeline";
     return !scaling_.ranks.empty() && !solver_.file.empty() &&
            ReadSolver(solver_).proto.strategy() == "pipeline";
   }
 
+  // Compares pipelines with the numbers of stages in --ranks. Throws kUsage without --solver or
+  // --ranks.
   PipelineComparison ComparePipelines() const {
     if (solver_.file.empty() || scaling_.ranks.empty()) {
       throw Error(ErrorCode::kUsage,
@@ -80,12 +86,14 @@ class PlanVerb final : public Verb {
                                      ParseRankCounts(scaling_.ranks));
   }
 
+  // Predicts the speed of the solver, or of the net, with the numbers of ranks in --ranks.
   ScalingReport PredictScaling() const {
     const ScalingRequest request = MakeScalingRequest(scaling_);
     if (!solver_.file.empty()) return trainer::PredictScaling(request, ReadSolver(solver_));
     return trainer::PredictScaling(request, LoadNet(net_), MakeNetState(caffe::TRAIN, net_.state));
   }
 
+  // Plans the memory of the solver, within --memory if that is given, or of the net.
   MemoryBreakdown BreakDownMemory() const {
     PlanTarget target = ResolvePlanTarget(target_);
     const std::optional<size_t> limit = ParseMemoryLimit(memory_, *target.device);

@@ -13,6 +13,8 @@
 namespace trainer {
 namespace {
 
+// Classifies image files and prints the best classes of each. Returns the exit code of the first
+// image that cannot be read, after all others were classified.
 class Predict final : public Verb {
  public:
   void Declare(FlagSet& flags) override {

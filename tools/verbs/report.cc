@@ -16,7 +16,7 @@ namespace trainer {
 namespace {
 
 // Draws the training net of the solver in the run's folder. Leaves out the shapes if a database
-// cannot be read, and the drawing if the solver cannot be read.
+// cannot be read, and the drawing if there is no solver or it cannot be read.
 ReportedNet NetOf(const RunMetrics& run) {
   const std::string path = JoinPath(run.path, kSolverName);
   if (!IsDirectory(run.path) || !Exists(path)) return {};
@@ -31,6 +31,7 @@ ReportedNet NetOf(const RunMetrics& run) {
   }
 }
 
+// Writes an HTML page with the curves, tables and nets of runs.
 class ReportVerb final : public Verb {
  public:
   void Declare(FlagSet& flags) override {

@@ -13,6 +13,7 @@
 namespace trainer {
 namespace {
 
+// Draws samples from an RBM or another generative net, and writes them as a sheet of images.
 class Sample final : public Verb {
  public:
   void Declare(FlagSet& flags) override {

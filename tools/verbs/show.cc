@@ -8,6 +8,7 @@
 namespace trainer {
 namespace {
 
+// Prints the layers of a net with their shapes, parameters and work.
 class Show final : public Verb {
  public:
   void Declare(FlagSet& flags) override {

@@ -9,6 +9,7 @@
 namespace trainer {
 namespace {
 
+// Prints the fields of a solver, or the reference of one of them.
 class SolverFields final : public Verb {
  public:
   void Declare(FlagSet& flags) override {

@@ -9,6 +9,7 @@
 namespace trainer {
 namespace {
 
+// Prints the progress of the runs that the given folders are or contain.
 class Status final : public Verb {
  public:
   void Declare(FlagSet& flags) override {

@@ -21,6 +21,8 @@
 namespace trainer {
 namespace {
 
+// Trains once for each combination of the values in --set, here one after the other or as a Slurm
+// job array, and prints a table of the results.
 class Sweep final : public Verb {
  public:
   void Declare(FlagSet& flags) override {
@@ -86,7 +88,8 @@ class Sweep final : public Verb {
       "solver",   "set",   "snapshot",  "allow_outside",  "resume",
       "max_wall", "phase", "lock_wait", "stop_exit_code", "run"};
 
-  // The ranks of a trial are started by its own --ranks.
+  // Fills job_ for a job array with one task per trial. The ranks of a trial are started by its own
+  // --ranks, so a task is one process of the batch system.
   void DescribeJob(const Flags& flags, const Grid& grid) {
     job_.time = ParseJobTime(time_);
     const DeviceOptions device = {.gpu = flags.Text("gpu")};

@@ -12,6 +12,8 @@ namespace {
 
 constexpr size_t kReportedImages = 24;  // fills rows of 2, 3, 4, 6, 8 and 12 on a page
 
+// Tests a net, or a run with the weights of its best test, on the test data and prints the mean of
+// each output.
 class Test final : public Verb {
  public:
   void Declare(FlagSet& flags) override {

@@ -18,6 +18,7 @@
 namespace trainer {
 namespace {
 
+// Measures the time of each layer, in passes of a net or in iterations of a solver.
 class Time final : public Verb {
  public:
   void Declare(FlagSet& flags) override {
@@ -47,6 +48,7 @@ class Time final : public Verb {
   }
 
  private:
+  // Measures the iterations of --solver.
   NetProfile TimeSolver() const {
     SolverSpec spec = ReadSolver({.file = solver_, .set = net_.set, .state = net_.state});
     const std::unique_ptr<Device> device = MakeLoggedDevice(ChooseDevice(device_, spec));
@@ -54,6 +56,7 @@ class Time final : public Verb {
     return ProfileSolver(std::move(spec), *device, options_);
   }
 
+  // Measures forward and backward passes of --model.
   NetProfile TimeModel() const {
     RequireFiles(options_.weights);
     const NetSpec spec = LoadNet(net_);

@@ -7,6 +7,7 @@
 namespace trainer {
 namespace {
 
+// Trains the net of a solver. Returns the exit code of Train.
 class TrainVerb final : public Verb {
  public:
   void Declare(FlagSet& flags) override {
@@ -60,6 +61,7 @@ class TrainVerb final : public Verb {
   }
 
  private:
+  // Declares the flags that say when and how a run stops early.
   static void DeclareStop(FlagSet& flags, StopOptions* stop) {
     flags.BeginGroup("signals and time");
     DeclareMaxWall(flags, &stop->max_wall);
@@ -88,6 +90,7 @@ class TrainVerb final : public Verb {
                "how long to wait for another run that writes the same snapshots to end");
   }
 
+  // Declares the flags for the data's copies and locks.
   static void DeclareInput(FlagSet& flags, InputOptions* input) {
     flags.BeginGroup("data");
     flags

@@ -7,6 +7,7 @@
 namespace trainer {
 namespace {
 
+// Rewrites a net, a solver or weights in the current format.
 class Upgrade final : public Verb {
  public:
   void Declare(FlagSet& flags) override {

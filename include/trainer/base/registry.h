@@ -24,7 +24,8 @@ class Registry {
     return registry;
   }
 
-  // Throws kInternal when the name is taken: two files define one type.
+  // Registers a type. Throws kInternal if the name is taken, because two files then define one
+  // type.
   void Add(const std::string& name, Maker maker) {
     if (!makers_.emplace(name, std::move(maker)).second) {
       throw Error(ErrorCode::kInternal, Join("'", name, "' is registered twice"));
@@ -33,12 +34,13 @@ class Registry {
 
   bool Has(const std::string& name) const { return makers_.count(name) > 0; }
 
-  // The name must be there: check with Has and refuse with the line of the user's file.
+  // Creates an object of a registered type. The caller checks the name with Has before, and reports
+  // an unknown one with the line of the user's file.
   std::unique_ptr<Base> Make(const std::string& name, Args... args) const {
     return makers_.at(name)(std::forward<Args>(args)...);
   }
 
-  // All names, sorted.
+  // Returns all names in alphabetical order.
   std::vector<std::string> Names() const {
     std::vector<std::string> names;
     for (const auto& entry : makers_) names.push_back(entry.first);

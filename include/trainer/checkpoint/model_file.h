@@ -31,8 +31,8 @@ void CheckHdf5Names(std::span<const std::string> layers);
 bool IsNamedAsHdf5(const std::string& path);
 
 // Writes `path` completely, or leaves it unchanged, whatever happens. Clears net's file_bytes and
-// crc32c, and does not copy the weights. Throws kConfig (too large, or as CheckHdf5Names), and as
-// AtomicFile does.
+// crc32c unless it writes HDF5, and does not copy the weights. Throws kConfig (too large, or as
+// CheckHdf5Names), and as AtomicFile does.
 FileChecksum WriteModel(const std::string& path, caffe::NetParameter& net,
                         FileOps& ops = FileOps::Posix());
 
@@ -44,7 +44,7 @@ FileChecksum WriteModel(const std::string& path, caffe::NetParameter& net,
 // another layer, is returned without shape and numbers.
 caffe::NetParameter ReadModel(const std::string& path);
 
-// Reads a file of weights in the same way, but does not rewrite its layers.
+// Reads a file of weights as ReadModel does, but does not rewrite layers of the old formats.
 caffe::NetParameter ReadModelAsWritten(const std::string& path);
 
 }  // namespace trainer

@@ -47,6 +47,8 @@ class SnapshotLock {
   SnapshotLock& operator=(const SnapshotLock&) = delete;
 
  private:
+  // Runs in the heartbeat thread: updates the lock's time until the object ends. If the lock
+  // belongs to another run by now, warns and ends.
   void SendHeartbeats();
 
   std::string path_, mark_;
@@ -57,14 +59,17 @@ class SnapshotLock {
   std::thread thread_;
 };
 
-// Throws kCannotCreate if a run that is not dead holds the lock of `prefix`. Writes nothing.
+// Throws kCannotCreate if a run that is not dead holds the lock of `prefix`, or if the path is not
+// a regular file. Writes nothing, so it compares the lock's time with the clock of this machine.
 void CheckSnapshotLock(const std::string& prefix, const LockTimes& times = {});
 
-// The owner of the lock of `prefix`, unless that run is dead.
+// The run that holds a lock.
 struct LockHolder {
   std::string host;
   int process = 0;
 };
+// Returns the owner of the lock of `prefix`, or nothing if it does not exist or that run is dead.
+// Writes nothing.
 std::optional<LockHolder> SnapshotLockHolder(const std::string& prefix,
                                              const LockTimes& times = {});
 

@@ -65,7 +65,7 @@ class SnapshotWriter {
   // Returns the memory for the next snapshot. Waits while a snapshot is being written, but gives up
   // a snapshot that only waits for its next try.
   SnapshotContent& Next();
-  // Starts to write the snapshot in that memory.
+  // Starts to write the snapshot that the caller put into the memory of Next. Returns at once.
   void Start();
   // States that the started snapshot is the last one of the run. If it was written to a rescue
   // folder instead, the functions that wait for it throw an error that names this folder, kIo if
@@ -77,41 +77,57 @@ class SnapshotWriter {
   void Wait();
   // Returns when no snapshot is being written, whether it succeeded or not.
   void WaitIdle();
-  // Wait as Wait and WaitIdle do, but for at most `time` and without throwing. Return whether the
-  // condition holds.
+  // Waits as Wait does, but for at most `time` and without throwing. Returns whether the snapshot
+  // is written or has failed.
   bool WaitFor(std::chrono::milliseconds time);
+  // Waits as WaitIdle does, but for at most `time`. Returns whether no snapshot is being written.
   bool WaitIdleFor(std::chrono::milliseconds time);
-  // Throws a failure whose cause is not the disk.
+  // Throws the failure of a snapshot that is not tried again, once. Unless a thread waited for the
+  // snapshot, the cause was not the disk.
   void ThrowFailure();
 
   // Returns how many snapshots were written. Any thread may call it.
   int count() const { return count_; }
-  // Return the time, in seconds, that the last of them took: in total, and without the writing
-  // thread's rests.
+  // Returns the time, in seconds, that the last snapshot took in total.
   double seconds() const { return seconds_; }
+  // Returns the time, in seconds, that the last snapshot took without the writing thread's rests.
   double busy_seconds() const { return busy_seconds_; }
   // Returns whether a snapshot is not written yet.
   bool busy() const { return busy_; }
-  // Return what the end of a run must plan for: how often a snapshot may still be written,
-  // including the last one, and the sum of the pauses. A disk that refused the newest snapshot may
-  // refuse the last one, too.
+  // Returns how often a snapshot may still be written, including the last one, which the end of a
+  // run must plan for. A disk that refused the newest snapshot may refuse the last one, too.
   int AttemptsLeft() const;
+  // Returns the sum of the pauses between the AttemptsLeft() tries.
   std::chrono::milliseconds PausesAhead() const;
 
  private:
   enum class State { kIdle, kReady, kWriting, kPausing, kFailed };
 
+  // Runs in the writing thread until the writer ends: writes each started snapshot, tries again
+  // after pauses, and rescues the last one.
   void Work();
   // Called after a failed try, with the lock held. Waits for the pause and returns whether to try
-  // again.
+  // again. Returns false for a failure that the disk did not cause, after the last try, and if the
+  // snapshot was given up during the pause.
   bool PausesFor(std::unique_lock<std::mutex>& lock, const std::exception_ptr& failure);
+  // Warns, and returns the pause before the next try, which doubles from pauses_.first to
+  // pauses_.longest.
   std::chrono::milliseconds PauseWhileTraining(const std::string& trouble) const;
+  // Returns the pause while a thread waits for the snapshot: constant for three tries, or for the
+  // last snapshot of a run growing until the time of SetLast. Returns nothing after the last try.
   std::optional<std::chrono::milliseconds> PauseWhileWaitedFor(const std::string& trouble);
+  // Writes the last snapshot to a rescue folder. Returns an error that says where it is, and why
+  // the first write failed.
   std::exception_ptr Rescue(const LastTries& last, const std::exception_ptr& failure);
+  // Sets the state, with the lock held, and wakes all threads that wait for a change.
   void SetState(State state);
+  // Tries once to write the snapshot, and returns the failure, or null. Called without the lock.
   std::exception_ptr Write();
+  // Sleeps for `time`, or until a thread waits for the snapshot, and adds the time slept to
+  // rested_.
   void Rest(std::chrono::nanoseconds time);
-  void Expedite();  // with the lock held
+  // Makes the writing thread write without rests from now on. Called with the lock held.
+  void Expedite();
 
   const std::string prefix_;
   const SnapshotFormat format_;

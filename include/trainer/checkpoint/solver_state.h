@@ -37,7 +37,7 @@ void SetAveraged(const std::string& path, const FileChecksum& seal, caffe::Solve
 // weights, by name or content; kBadSnapshot for all other errors: a truncated or changed state, and
 // weights that are missing, damaged or belong to another state.
 LoadedState ReadState(const std::string& path, bool allow_outside = false);
-// Reads a state in the same way, without checking the weights.
+// Reads a state as ReadState does, but neither finds nor checks its weights.
 caffe::SolverState ReadStateAlone(const std::string& path);
 
 }  // namespace trainer

@@ -17,7 +17,7 @@ struct FileUpgrade {
 // and `replace` is not set; otherwise throws as UpgradeText, ReadModelAsWritten and WriteModel do.
 FileUpgrade UpgradeFile(const std::string& in, const std::string& out, bool replace);
 
-// Logs one line per change, and a last line that names `out`.
+// Returns a line for each change and each warning, and a last line that names `out`, for the user.
 std::string ToText(const FileUpgrade& upgrade, const std::string& out);
 
 }  // namespace trainer

@@ -46,14 +46,18 @@ struct Flag {
 // verb does not have.
 class Flags {
  public:
+  // Returns the value as given last, the default if it was not given, and "true" or "false" for a
+  // switch.
   const std::string& Text(std::string_view name) const;
+  // Returns the value of a whole number, 0 if it is empty.
   int Whole(std::string_view name) const;
+  // Returns whether a switch is on.
   bool Switch(std::string_view name) const;
-  // Whether the flag has a value that is not empty, its default included.
+  // Returns whether the flag has a value that is not empty, its default included.
   bool Has(std::string_view name) const { return !Text(name).empty(); }
-  // A list "a, b,c" without blanks and empty items.
+  // Returns the items of a list "a, b,c" without blanks and empty items.
   std::vector<std::string> List(std::string_view name) const;
-  // Every value of a kEach flag, in order.
+  // Returns every value of a kEach flag, in order; none if it was not given.
   const std::vector<std::string>& Each(std::string_view name) const;
   // Returns the positional arguments, in order.
   const std::vector<std::string>& words() const { return words_; }
@@ -81,6 +85,7 @@ class FlagSet {
     Declared& Choices(std::string_view choices) { return Set(&Flag::choices, choices); }
     // With one choice: how to give another value.
     Declared& Otherwise(std::string_view hint) { return Set(&Flag::otherwise, hint); }
+    // Accepts the flag also under another name, which help does not list.
     Declared& Alias(std::string_view name) { return Set(&Flag::also, name); }
     // The value of the flag when it is given without one.
     Declared& IfBare(std::string_view value) { return Set(&Flag::bare, value); }
@@ -106,26 +111,29 @@ class FlagSet {
   template <class T>
   Declared Bind(T* variable, std::string_view name, std::string_view metavar,
                 std::string_view help);
-  // A list "a, b,c".
+  // Declares --`name` for a list "a, b,c", which replaces the whole vector.
   Declared BindList(std::vector<std::string>* variable, std::string_view name,
                     std::string_view metavar, std::string_view help);
-  // One value of an enumeration, by the names of `choices`.
+  // Declares --`name` for one value of an enumeration, by the names of `choices`, whatever their
+  // case.
   template <class E>
   Declared BindChoice(E* variable, std::string_view name, std::string_view metavar,
                       std::vector<std::pair<std::string_view, E>> choices, std::string_view help);
   // Declares the positional arguments. A verb without this call has none; Parse accepts any number,
   // and the command line refuses more than `most`.
   void BindWords(std::vector<std::string>* words, size_t most);
-  // The heading in help of the flags that follow; "" for none.
+  // Sets the heading in help of the flags that are declared from now on; "" for none.
   void BeginGroup(std::string_view heading) { group_ = heading; }
   // Declares flags without variables; values() has their values. A flag without a group gets the
   // group of BeginGroup.
   void Add(const std::vector<Flag>& flags);
 
-  // Reads `arguments` (without program and verb) and sets the variables. Throws kUsage for a flag
-  // that is not declared (naming the nearest), and for a missing or impossible value. Required
-  // flags are checked by CheckRequired, since a word may have been meant for one.
+  // Reads `arguments` (without program and verb), also from the sources that ExpandFlagFiles names,
+  // and sets the variables. Throws kUsage for a flag that is not declared (naming the nearest), and
+  // for a missing or impossible value. Required flags are checked by CheckRequired, since a word
+  // may have been meant for one.
   void Parse(const std::vector<std::string>& arguments);
+  // Throws kUsage with the verb's usage line if a required flag has no value.
   void CheckRequired(std::string_view usage) const;
 
   const std::string& verb() const { return verb_; }
@@ -135,8 +143,11 @@ class FlagSet {
 
  private:
   using Setter = std::function<void(const Flags&)>;
+  // Adds a flag. Parse calls `setter`, which sets the flag's variable, even if the flag was not
+  // given.
   Declared Declare(std::string_view name, FlagKind kind, std::string_view metavar,
                    std::string fallback, std::string_view help, Setter setter);
+  // Stores a text as long as the set lives, and returns a view of it.
   std::string_view Keep(std::string text) { return texts_.emplace_back(std::move(text)); }
 
   std::string verb_;
@@ -176,17 +187,20 @@ struct FlagText {
   bool has_value = false;
 };
 
-// False for a word, for "-" and for a negative number. "--" gives an empty name.
+// Splits "--name=value" or "-name" into its parts, with '_' for '-' in the name. Returns false for
+// a word, for "-" and for a negative number. "--" gives an empty name.
 bool SplitFlag(const std::string& argument, FlagText* out);
 
-// The flag of that name in the table; "noX" finds the switch X. Null when there is none.
+// Returns the flag of the table with this name or alias; "noX" finds the switch X. Returns null if
+// there is none.
 const Flag* FindFlag(std::span<const Flag> table, const std::string& name);
 
 // Returns the flags of the table that differ from their default, as a command line would give them:
 // "--gpu=0", "--ranks=2". Leaves out repeated flags.
 std::vector<std::string> GivenFlags(std::span<const Flag> table, const Flags& flags);
 
-// As FlagSet::Parse, of a table of flags without variables.
+// Parses as FlagSet::Parse does, for a table of flags without variables. Neither expands flag files
+// nor checks required flags.
 Flags ParseFlags(std::string_view verb, std::span<const Flag> table,
                  const std::vector<std::string>& arguments);
 

@@ -7,9 +7,12 @@
 
 namespace trainer {
 
-std::string ProgramHelp();                      // the list of verbs
-std::string VerbHelp(const std::string& name);  // the page of a verb, a group or a task
-// How help writes a flag: "--out=FILE", "--json", "--gpu[=ID]".
+// Returns the page of the program: usage, examples and the list of verbs.
+std::string ProgramHelp();
+// Returns the page of a verb, an alias, a group or a task, with its flags. Throws kInternal for any
+// other name.
+std::string VerbHelp(const std::string& name);
+// Returns a flag as help writes it: "--out=FILE", "--json", "--gpu[=ID]".
 std::string FlagSpelling(const Flag& flag);
 
 }  // namespace trainer

@@ -53,19 +53,23 @@ class VerbRegistry {
   using HelpFiles = std::string_view (*)(std::string_view name);
 
   static VerbRegistry& Get();
-  // Throws kInternal if the name or an alias is taken: two files define one verb.
+  // Registers a verb. Throws kInternal if the name or an alias is taken, because two files then
+  // define one verb.
   void Add(VerbInfo info);
   void SetHelpFiles(HelpFiles files) { help_files_ = files; }
 
-  // Returns the verb with this name or alias; null if there is none.
+  // Returns the verb with this name or alias, also "dataset pack"; null for a group and for any
+  // other name.
   const VerbInfo* Find(const std::string& name) const;
   // Sorted by name; tasks and groups included.
   const std::map<std::string, VerbInfo>& all() const { return verbs_; }
-  // The names of all verbs without tasks, and of the groups; sorted.
+  // Returns the names of all verbs without tasks, and of the groups; sorted.
   std::vector<std::string> Names() const;
-  // The tasks of a group, such as "pack" of "dataset"; empty for any other name.
+  // Returns the tasks of a group, such as "pack" of "dataset"; none for any other name.
   std::vector<std::string> TasksOf(const std::string& group) const;
 
+  // Parses the help file of a verb, a task or a group. Throws kInternal if it is missing or not
+  // complete.
   VerbPage PageOf(const std::string& name) const;
 
  private:
@@ -74,7 +78,7 @@ class VerbRegistry {
   HelpFiles help_files_ = nullptr;
 };
 
-// const RegisterVerb<Train> kTrain("train");
+// Registers the class of a verb from its own file: const RegisterVerb<Train> kTrain("train");
 template <class T>
 struct RegisterVerb {
   explicit RegisterVerb(const char* name, std::vector<std::string> aliases = {}) {
@@ -99,11 +103,12 @@ struct Command {
   std::string print;
 };
 
-// Understands `arguments` (without the program's name): flags may come before the verb. Throws
-// kUsage naming what is wrong and the nearest verb or flag.
+// Parses `arguments` (without the program's name) and sets the verb's variables. Flags may come
+// before the verb. Throws kUsage naming what is wrong and the nearest verb or flag.
 Command ParseCommand(const std::vector<std::string>& arguments);
 
-// Runs another verb in this process, as the command line would. Returns its exit code.
+// Runs another verb in this process, as the command line would. Returns its exit code. `arguments`
+// must not ask for help or the version.
 int RunVerb(const std::vector<std::string>& arguments);
 
 }  // namespace trainer

@@ -28,17 +28,18 @@ struct BlobData {
 BlobData ReadBlob(const caffe::BlobProto& proto, const SourceRef& place, const std::string& what,
                   ErrorCode code = ErrorCode::kData);
 
-// Replaces the shape and the values of `to`. `values` must be as many as `dims` say.
+// Replaces the shape and the values of `to`; its other fields, such as the four old sizes, stay.
+// `values` must be as many as `dims` say.
 void WriteBlob(std::span<const int64_t> dims, std::span<const float> values, caffe::BlobProto* to);
 
 // Returns whether the blob fits an array of shape `dims`: its shape is equal, or equal without the
 // leading axes with which the four old fields pad a shorter shape.
 bool FitsShape(const BlobData& blob, std::span<const int64_t> dims);
 
-// "layer 'conv1', blob 0", for messages.
+// Returns "layer 'conv1', blob 0", for messages.
 std::string BlobName(const std::string& layer, int index);
 
-// "20 1 5 5 (500)", as Caffe prints a shape.
+// Returns "20 1 5 5 (500)", as Caffe prints a shape.
 std::string ShapeText(std::span<const int64_t> dims);
 
 }  // namespace trainer

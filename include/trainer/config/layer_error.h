@@ -5,8 +5,8 @@
 
 namespace trainer {
 
-// Returns the error that LayerSpec::Fail and the functions like it throw: "place: layer 'conv2'
-// (Convolution): message".
+// LayerSpec::Fail and the functions like it throw this error: "place: layer 'conv2' (Convolution):
+// message".
 class LayerError final : public Error {
  public:
   using Error::Error;

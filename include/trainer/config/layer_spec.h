@@ -35,24 +35,33 @@ class LayerSpec {
   // Sets that messages name `maker` instead of this layer, which the program added after it.
   void SpeakFor(const LayerSpec& maker);
 
-  // Where() returns the layer's line; with a `field` ("bottom", index 1), the line of a field of
-  // the layer itself. WhereIn returns the line of a field of one of its messages
-  // ("convolution_param", "stride"). For a field that is not given, both return the nearest
-  // enclosing line. They throw kInternal for a name that the schema does not have.
+  // Returns the layer's own line.
   const SourceRef& Where() const { return where_; }
+  // Returns the line of a field of the layer itself ("bottom", index 1), or the layer's line if the
+  // field is not given. Throws kInternal for a name that the schema does not have.
   SourceRef Where(std::string_view field, int index = -1) const;
+  // Returns the line of a field of one of the layer's messages ("convolution_param", "stride"); if
+  // it is not given, the line of the message or of the layer. Throws kInternal as Where does.
   SourceRef WhereIn(std::string_view param, std::string_view field, int index = -1) const;
 
-  // They throw kConfig: "place: layer 'conv2' (Convolution): message".
+  // Throws kConfig at the layer's line: "place: layer 'conv2' (Convolution): message".
   [[noreturn]] void Fail(const std::string& message) const;
+  // Throws kConfig at the line of a field (see Where): "place: layer 'conv2' (Convolution):
+  // message".
   [[noreturn]] void Fail(std::string_view field, const std::string& message, int index = -1) const;
+  // Throws kConfig at the line of a field of one of the layer's messages (see WhereIn): "place:
+  // layer 'conv2' (Convolution): message".
   [[noreturn]] void FailIn(std::string_view param, std::string_view field,
                            const std::string& message, int index = -1) const;
-  // Throws this error at the layer's line with another exit code.
+  // Throws an error with this exit code at the layer's line: "place: layer 'conv2' (Convolution):
+  // message".
   [[noreturn]] void FailWith(ErrorCode code, const std::string& message) const;
 
  private:
+  // Returns "layer 'conv2' (Convolution)", or the title of the layer that SpeakFor gave.
   std::string Title() const;
+  // Throws LayerError with the title. In the message, replaces blob names that the program chose by
+  // the names in the user's file.
   [[noreturn]] void Throw(ErrorCode code, const SourceRef& place, const std::string& message) const;
 
   caffe::LayerParameter proto_;

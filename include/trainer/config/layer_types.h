@@ -11,7 +11,7 @@ namespace trainer {
 // The function throws kConfig for a layer whose type does not exist.
 using TypeCheck = void (*)(const LayerSpec& spec);
 
-// The module that knows the types calls it, before main() only.
+// Registers the function. Called by the module that knows the types, before main() only.
 void SetTypeCheck(TypeCheck check);
 
 // Returns an error for each layer whose type does not exist; none in a program without layers.

@@ -33,7 +33,7 @@ struct NetSpec {
   const google::protobuf::TextFormat::ParseInfoTree* tree = nullptr;  // the net's part of the text
 
   // Returns the line of a field of the net itself that does not repeat, or the file if the field is
-  // not given.
+  // not given. Throws kInternal for any other name.
   SourceRef Where(std::string_view field) const;
 };
 

@@ -27,7 +27,8 @@ class Overrides {
   // assignment for an unknown field (with the nearest), an index that does not exist or a value of
   // the wrong kind.
   void ApplyTo(google::protobuf::Message* message);
-  // Makes the changes to layers and to the net's own fields.
+  // Makes the changes to layers, and those to the net's own fields that no earlier ApplyTo has
+  // made.
   void ApplyTo(NetSpec* net);
   // Throws kUsage for an assignment that found nothing to change.
   void CheckAllUsed() const;
@@ -43,9 +44,14 @@ class Overrides {
     std::vector<std::string> near;  // names that could have been meant
   };
 
+  // Throws kUsage: "--set key=value: message".
   [[noreturn]] static void Fail(const Item& item, const std::string& message);
+  // Follows the item's path from part `depth` on into `message`, and assigns the value at its end.
   static void Set(const Item& item, size_t depth, google::protobuf::Message* message);
+  // Replaces the value of the path's last field, all elements of a repeated one, or the element at
+  // the index. An empty value clears a repeated field.
   static void Assign(const Item& item, google::protobuf::Message* message);
+  // Makes a change layer[NAME].FIELD=VALUE in every layer that the index selects.
   static void ApplyToLayers(Item* item, NetSpec* net);
 
   std::vector<Item> items_;

@@ -10,7 +10,7 @@ namespace trainer {
 // BFLOAT16: the layer's forward_type, else the net's default_forward_type. A device that does not
 // store FLOAT16 uses BFLOAT16 instead. Throws kConfig at the field's line for other types.
 caffe::Type StorageOf(const NetSpec& net, const LayerSpec& layer);
-// Returns the field that sets this type.
+// Returns the place of the field that sets this type.
 SourceRef StoragePlace(const NetSpec& net, const LayerSpec& layer);
 
 // Returns why `type` is not valid as the value of `field` (forward_type, backward_type,

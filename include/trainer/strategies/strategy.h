@@ -38,7 +38,9 @@ class ModelPartition {
   // outlive the strategy.
   virtual const SolverSpec& Partition(const SolverSpec& spec, const Device& device,
                                       const Rank& rank) = 0;
+  // Returns how net `net` was cut: the layers of all stages and what passes between them.
   virtual const NetPartition& WholeNet(int net) const = 0;
+  // Sets what this rank's stage of net `net` needs to be built, such as the values at its boundary.
   virtual void SetOptions(int net, NetOptions* options) const = 0;
   // Runs a forward pass of this rank's stage of a test net and returns the stage's loss. All ranks
   // call it equally often.
@@ -58,43 +60,45 @@ class Strategy {
  public:
   virtual ~Strategy() = default;
 
-  // Null if each rank has whole nets.
+  // Returns this strategy's model parallelism, or null if each rank has whole nets.
   virtual ModelPartition* partition() { return nullptr; }
-  // Whether all ranks make every step together.
+  // Returns whether all ranks make every step together.
   virtual bool IsSynchronous() const { return true; }
-  // Whether the step after `updates` updates reduces gradients and losses over the ranks.
+  // Returns whether the step after `updates` updates reduces gradients and losses over the ranks.
   virtual bool ReducesGradients(int /*updates*/) const { return true; }
-  // Whether all ranks synchronise after `updates` updates. Only at these points they agree on what
-  // signals request.
+  // Returns whether all ranks synchronise after `updates` updates. Only at these points they agree
+  // on what signals request.
   virtual bool IsSyncPoint(int /*updates*/) const { return true; }
-  // Whether only this rank's own updates change its weights after Begin. If false, the weights of
-  // other ranks change them, too.
+  // Returns whether only this rank's own updates change its weights after Begin. If false, the
+  // weights of other ranks change them, too.
   virtual bool OnlyOwnUpdates() const { return IsSynchronous(); }
-  // Whether the ranks make no collective calls after Begin, and each asks NextIteration for the
-  // iteration that the run has reached. Rank 0 then tests and saves alone.
+  // Returns whether the ranks make no collective calls after Begin, and each asks NextIteration for
+  // the iteration that the run has reached. Rank 0 then tests and saves alone.
   virtual bool IsAsynchronous() const { return false; }
 
-  // The memory for the weights of the training net and the optimizer's state; null: the device's
-  // own. Called before Prepare; all ranks allocate the same blocks in the same order. Throws
-  // kUnavailable.
+  // Returns the memory for the weights of the training net and the optimizer's state; null: the
+  // device's own. Called before Prepare; all ranks allocate the same blocks in the same order.
+  // Throws kUnavailable.
   virtual std::pmr::memory_resource* WeightMemory(const Device& /*device*/,
                                                   SharedWindow* /*peers*/) {
     return nullptr;
   }
 
-  // The optimizer of the training net. Called after WeightMemory.
+  // Returns the optimizer of the training net. Called after WeightMemory.
   virtual std::unique_ptr<Optimizer> MakeOptimizer(const SolverSpec& spec,
                                                    const Device& /*device*/) {
     return trainer::MakeOptimizer(spec);
   }
 
-  // Allocates. Collective, with equal weights and optimizer states on all ranks. `context` outlives
-  // the strategy. Throws kUsage or kUnavailable if the strategy cannot work with these ranks.
-  virtual void Prepare(const StrategyContext& /*seat*/) {}
+  // Allocates what the ranks share and keeps `context`, which outlives the strategy. Collective,
+  // with equal weights and optimizer states on all ranks. Throws kUsage or kUnavailable if the
+  // strategy cannot work with these ranks.
+  virtual void Prepare(const StrategyContext& /*context*/) {}
   // Restores what SaveRanks returned for this rank in a run with as many ranks. Throws kBadSnapshot
   // if it is something else.
   virtual void LoadRank(const std::string& /*state*/) {}
-  // Training begins after `updates` updates, which are 0 unless the run is resumed. Collective.
+  // States that training begins after `updates` updates, which are 0 unless the run is resumed.
+  // Collective.
   virtual void Begin(int /*updates*/) {}
 
   // Returns how many of `ranks` ranks make steps: the first ones. The others call RunServer.
@@ -110,27 +114,28 @@ class Strategy {
   virtual void AfterStep(int /*updates*/) {}
   // Returns the iteration that follows `iter`.
   virtual int NextIteration(int iter) { return iter + 1; }
-  // Only if IsAsynchronous(): returns what any rank requests; this rank requests `own`.
+  // Called only if IsAsynchronous(): returns what any rank requests; this rank requests `own`.
   virtual Requests Agree(const Requests& own) { return own; }
-  // Only if IsAsynchronous(): this rank makes no more steps, because the run was stopped or is
-  // complete. Rank 0 waits for the others.
+  // Called only if IsAsynchronous(): this rank makes no more steps, because the run was stopped or
+  // is complete. Rank 0 waits for the others.
   virtual void Finish(bool /*stopped*/) {}
 
   // Called last by all ranks, when everything is saved. Returns when no other rank needs this one.
   virtual void Release() {}
 
-  // On rank 0, the record of each rank that a resumed run needs in addition to the weights in the
-  // files; elsewhere nothing. Called within a ConsensusScope.
+  // Returns, on rank 0, the record of each rank that a resumed run needs in addition to the weights
+  // in the files; elsewhere nothing. Called within a ConsensusScope.
   virtual std::vector<std::string> SaveRanks() { return {}; }
-  // The largest number of bytes that SaveRanks returns.
+  // Returns the largest number of bytes that SaveRanks returns.
   virtual size_t MaxStateBytes() const { return 0; }
   // Returns a line for the log at the end (exchanges, bytes, staleness), or "".
   virtual std::string Describe() const { return ""; }
 
  private:
   friend class ConsensusScope;
-  // Replaces this rank's weights by the consensus of all ranks, until LeaveConsensus.
+  // Replaces this rank's weights by the consensus of all ranks, until LeaveConsensus restores them.
   virtual void EnterConsensus() {}
+  // Restores the weights that this rank had before EnterConsensus.
   virtual void LeaveConsensus() {}
   int scopes_ = 0;
 };
@@ -154,7 +159,8 @@ class ConsensusScope {
 
 using StrategyRegistry = Registry<Strategy, const SolverSpec&>;
 
-// const RegisterStrategy<Gossip> kGossip("gossip");
+// Registers the class of a strategy from its own file: const RegisterStrategy<Gossip>
+// kGossip("gossip");
 template <std::constructible_from<const SolverSpec&> T>
 using RegisterStrategy = Registration<Strategy, T, const SolverSpec&>;
 

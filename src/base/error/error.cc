@@ -5,8 +5,8 @@
 namespace trainer {
 namespace {
 
-// A newline followed by blanks begins a quoted line of the user's file; any other newline belongs
-// to a name.
+// Escapes control characters, but keeps a newline that two blanks follow, because it begins a
+// quoted line of the user's file. Any other newline belongs to a name and is escaped too.
 std::string EscapeMessage(std::string_view message) {
   std::string out;
   for (;;) {

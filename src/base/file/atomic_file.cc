@@ -22,6 +22,7 @@ namespace {
 
 constexpr size_t kBufferBytes = 1 << 20;
 
+// Returns the host's name, "localhost" if the system does not report it.
 std::string HostName() {
   char name[256] = {};
   if (gethostname(name, sizeof(name) - 1) != 0) return "localhost";
@@ -36,8 +37,11 @@ pid_t OwnerOf(const std::string& name) {
   return std::max(ParseNumber<pid_t>(name.substr(at + mark.size())).value_or(0), 0);
 }
 
+// Returns whether the process `pid` has ended. Its own number counts too, because before the first
+// snapshot a file with this number comes from an earlier process.
 bool IsGone(pid_t pid) { return pid == getpid() || ProcessHasEnded(pid); }
 
+// Formats a size for a message: in MB (10^6 bytes) with two decimals, or in bytes below 1 MB.
 std::string Amount(uint64_t bytes) {
   if (bytes < 1000000) return Join(bytes, " bytes");
   return Join(static_cast<double>(bytes / 10000) / 100.0, " MB");
@@ -191,8 +195,8 @@ void SyncFolder(const std::string& folder, FileOps& ops) {
 
 namespace {
 
-// Creates a file of `bytes` bytes at `temp` and removes it. Returns 0, or the errno of the first
-// failure.
+// Creates a test file at `temp`, writes and flushes 4 KiB, allocates `bytes` bytes where the file
+// system supports it, and removes the file. Returns 0, or the errno of the first failure.
 int TryFile(const std::string& temp, uint64_t bytes, FileOps& ops) {
   const std::vector<char> block(4096, 'x');
   FileHandle file(ops, OpenOwnFile(temp, O_WRONLY | O_CREAT | O_TRUNC, 0666, ops));

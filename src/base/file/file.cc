@@ -12,18 +12,21 @@
 namespace trainer {
 namespace {
 
-const char* KindOf(mode_t mode) {
+// Returns the words for a message, such as "a pipe". `mode` must belong to neither a regular file
+// nor a folder.
+const char* SpecialFileText(mode_t mode) {
   if (S_ISFIFO(mode)) return "a pipe";
   if (S_ISSOCK(mode)) return "a socket";
   return S_ISBLK(mode) ? "a block device" : "a character device";
 }
 
-// Reading anything else may block for ever or never reach an end.
+// Throws kNoInput unless `mode` belongs to a regular file, because reading anything else may block
+// for ever or never reach an end.
 void RequireRegular(const std::string& path, mode_t mode) {
   if (S_ISREG(mode)) return;
   if (S_ISDIR(mode)) ThrowFileError(FileUse::kInput, "read", AbsolutePath(path), EISDIR);
   throw Error(ErrorCode::kNoInput, {AbsolutePath(path)},
-              Join("cannot read: this is ", KindOf(mode),
+              Join("cannot read: this is ", SpecialFileText(mode),
                    ", not a file; write its content to a file first"));
 }
 

@@ -17,6 +17,8 @@
 namespace trainer {
 namespace {
 
+// Repeats a system call while it fails with EINTR, and for at most 1 s while it fails with EAGAIN.
+// Returns its last result with errno unchanged.
 template <class Call>
 auto Retry(const Call& call) {
   constexpr int kMostPauses = 100;
@@ -30,6 +32,8 @@ auto Retry(const Call& call) {
   }
 }
 
+// Returns the error code for an errno. Wrong paths are kNoInput for inputs and kCannotCreate for
+// outputs, refused access is kNoPermission, and all others, such as a full disk, are kIo.
 ErrorCode CodeOf(FileUse use, int errno_value) {
   switch (errno_value) {
     case EACCES:
@@ -47,6 +51,8 @@ ErrorCode CodeOf(FileUse use, int errno_value) {
   }
 }
 
+// Returns the end of the message that tells the user what to do, with its leading punctuation, or
+// "". For a missing input file it is the existing path that is most similar.
 std::string Cure(FileUse use, const std::string& path, int errno_value) {
   switch (errno_value) {
     case ENOSPC:

@@ -12,7 +12,8 @@
 namespace trainer {
 namespace {
 
-// Returns why a file is not a regular file of this user with one name, or "".
+// Returns what a file is, for a message, if it is not a regular file of this user with one name;
+// else "".
 std::string WhyForeign(const struct stat& info) {
   if (S_ISLNK(info.st_mode)) return "a symbolic link";
   if (S_ISDIR(info.st_mode)) return "a folder";
@@ -24,6 +25,8 @@ std::string WhyForeign(const struct stat& info) {
   return "";
 }
 
+// Throws kCannotCreate if the file that `info` describes is not acceptable to WhyForeign. `path` is
+// for the message only.
 void RequireOwn(const std::string& path, const struct stat& info) {
   const std::string foreign = WhyForeign(info);
   if (foreign.empty()) return;

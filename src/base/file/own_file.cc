@@ -28,11 +28,15 @@ std::atomic<bool> g_ending{false};
 std::atomic<int> g_creations{0};  // running OwnFileCreations of all threads
 constinit thread_local bool creates = false;
 
+// Returns the mutex that guards changes of the table. RemoveOwnFiles does not lock it, because it
+// runs in a signal handler.
 std::mutex& SlotMutex() {
   static auto* const mutex = new std::mutex;  // outlives every file
   return *mutex;
 }
 
+// Returns whether this process, rather than the one it was forked from, remembered the file, and
+// the file's content still is the mark, if there is one. Async-signal-safe.
 bool IsOwn(const Slot& slot) {
   if (slot.owner != getpid()) return false;
   if (slot.mark_bytes == 0) return true;
@@ -45,14 +49,16 @@ bool IsOwn(const Slot& slot) {
          std::memcmp(content.data(), slot.mark.data(), slot.mark_bytes) == 0;
 }
 
-Slot* Find(const std::string& path) {
+// Returns the slot of `path`, or null. The caller holds SlotMutex.
+Slot* FindSlot(const std::string& path) {
   for (Slot& slot : g_slots) {
     if (slot.set && path == slot.path.data()) return &slot;
   }
   return nullptr;
 }
 
-Slot* FindUnused() {
+// Returns a free slot, or null if all are taken. The caller holds SlotMutex.
+Slot* FindUnusedSlot() {
   for (Slot& slot : g_slots) {
     if (!slot.set) return &slot;
   }
@@ -64,8 +70,8 @@ Slot* FindUnused() {
 void RememberOwnFile(const std::string& path, const std::string& mark) {
   if (path.size() >= kLongest || mark.size() >= kLongest) return;
   const std::lock_guard lock(SlotMutex());
-  Slot* slot = Find(path);
-  if (slot == nullptr) slot = FindUnused();
+  Slot* slot = FindSlot(path);
+  if (slot == nullptr) slot = FindUnusedSlot();
   if (slot == nullptr) return;
   slot->set = false;
   std::memcpy(slot->path.data(), path.c_str(), path.size() + 1);
@@ -77,10 +83,11 @@ void RememberOwnFile(const std::string& path, const std::string& mark) {
 
 void ForgetOwnFile(const std::string& path) {
   const std::lock_guard lock(SlotMutex());
-  if (Slot* slot = Find(path)) slot->set = false;
+  if (Slot* slot = FindSlot(path)) slot->set = false;
 }
 
-// Each side announces itself before it looks at the other, so that one of them sees the other.
+// This thread counts itself before it reads g_ending, and RemoveOwnFiles sets g_ending before it
+// reads the count, so that one of them sees the other.
 OwnFileCreation::OwnFileCreation(const std::string& path) {
   creates = true;
   ++g_creations;

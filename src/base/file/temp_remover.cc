@@ -17,8 +17,8 @@ namespace fs = std::filesystem;
 // Set before the first file is removed. The thread that waits for signals outlives all objects.
 std::atomic<bool> ending_by_signal{false};
 
-// Renames each file before removing it, so that a thread that still writes it cannot put a half
-// removed folder in its final place.
+// Removes the temporary files and folders of this process in `folder`. Renames each before removing
+// it, so that a thread that still writes it cannot put a half removed folder in its final place.
 void RemoveOwnTemps(const std::string& folder) {
   const std::string own = TempPathFor("x").substr(2);  // without ".x"
   std::vector<fs::path> found;
@@ -35,6 +35,8 @@ void RemoveOwnTemps(const std::string& folder) {
   }
 }
 
+// Ends the process by `signal`: restores its default action, unblocks it in this thread and sends
+// it.
 void EndBy(int signal) {
   ::signal(signal, SIG_DFL);
   sigset_t set;

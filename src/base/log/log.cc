@@ -22,8 +22,8 @@
 namespace trainer {
 namespace {
 
-// This check runs before the first line, because glog itself only complains and continues without
-// the file.
+// Throws, as InitLogging says, if no file can be created in `folder`. This check runs before the
+// first line, because glog itself only complains and continues without the file.
 void CheckLogFolder(const std::string& folder) {
   const std::string place = AbsolutePath(folder);
   if (!IsDirectory(folder)) {
@@ -40,6 +40,8 @@ void CheckLogFolder(const std::string& folder) {
   ops.Unlink(probe);
 }
 
+// Returns whether an errno says that a file cannot be written. Other values may be left over from
+// calls in which glog handles failures itself.
 bool IsOfDisk(int error) {
   return error == ENOSPC || error == EDQUOT || error == EFBIG || error == EIO || error == EROFS ||
          error == ESTALE;
@@ -51,6 +53,8 @@ class WatchedLog final : public google::base::Logger {
  public:
   explicit WatchedLog(google::base::Logger* file) : file_(file) {}
 
+  // Writes and flushes a line, and warns once on stderr if the disk refuses it. Keeps errno, which
+  // the code that logs may still need.
   void Write(bool force_flush, time_t time, const char* message, size_t length) override {
     const int before = errno;
     errno = 0;
@@ -133,7 +137,8 @@ ShownLines g_shown_before;
 // The user's level, which applied before LogWarningsOnly.
 int g_min_level = google::INFO;
 
-// Sends lines of this severity and above to stderr.
+// Sends lines of this severity and above to stderr, and no others. Files in --log_dir still get
+// all.
 void LogToStderrFrom(int severity) {
   if (FLAGS_log_dir.empty()) {  // otherwise glog would choose a folder for files of its own
     for (int file = 0; file < google::NUM_SEVERITIES; ++file) google::SetLogDestination(file, "");
@@ -143,7 +148,8 @@ void LogToStderrFrom(int severity) {
   FLAGS_stderrthreshold = severity;
 }
 
-// Loggers and sinks belong to glog, which uses them until the process ends.
+// Makes write errors visible: wraps glog's files in WatchedLog and adds a StderrWatch. Loggers and
+// sinks belong to glog, which uses them until the process ends.
 void WatchWrites() {
   google::base::Logger* info = nullptr;
   if (!FLAGS_log_dir.empty()) {

@@ -23,6 +23,7 @@ std::string Rate(double value) {
   return text;
 }
 
+// Rounds to whole seconds below 100 s, to minutes below 100 min, else to hours.
 std::string TimeText(double seconds) {
   const auto whole = static_cast<int64_t>(seconds + 0.5);
   if (whole < 100) return Join(whole, " s");
@@ -30,7 +31,9 @@ std::string TimeText(double seconds) {
   return Join((whole + 1800) / 3600, " h");
 }
 
-// "12 of 50 batches, 3.2 batches/s, 12 s left", or without the speeds.
+// Returns "12 of 50 batches, 3.2 batches/s, 12 s left", or the same without the speeds. The time
+// left counts from now, not from the last item. If it is not known, the time is the most that may
+// be left (EndWithin) or, before the first item, the time so far.
 std::string FieldsText(const std::string& unit, const ProgressState& state, bool speeds) {
   std::string text = Join(state.done, state.total > 0 ? Join(" of ", state.total) : "", " ", unit);
   const auto worked = static_cast<double>(state.done - state.skipped);

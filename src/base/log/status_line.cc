@@ -51,6 +51,7 @@ TerminalSettings TerminalOf(int fd) {
   return settings;
 }
 
+// Owns the drawing thread, and receives lines of the log from glog as a sink.
 class StatusLine::Drawing final : public google::LogSink {
  public:
   Drawing(const TerminalSettings& settings, Text text)
@@ -74,6 +75,7 @@ class StatusLine::Drawing final : public google::LogSink {
     g_line_is_shown = false;
   }
 
+  // Appends a line for the drawing thread, unless 10,000 are pending, and wakes it.
   void Say(LineAbove line) {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -83,6 +85,7 @@ class StatusLine::Drawing final : public google::LogSink {
     changed_.notify_all();
   }
 
+  // Shows errors in red and warnings in yellow, and other lines only with `log_lines`.
   void send(google::LogSeverity severity, const char*, const char*, int,
             const google::LogMessageTime&, const char* message, size_t length) override {
     const std::string text(message, length);
@@ -96,6 +99,8 @@ class StatusLine::Drawing final : public google::LogSink {
   }
 
  private:
+  // Runs in the drawing thread: draws every 200 ms and whenever a line arrives, and at the end once
+  // without the status line.
   void Run() {
     constexpr auto kPause = std::chrono::milliseconds(200);
     std::unique_lock<std::mutex> lock(mutex_);
@@ -109,6 +114,7 @@ class StatusLine::Drawing final : public google::LogSink {
     }
   }
 
+  // Returns the terminal's width, 80 if it is not known.
   int Columns() const {
     if (settings_.width) return settings_.width();
     const int columns = TerminalColumns(settings_.fd);
@@ -116,6 +122,8 @@ class StatusLine::Drawing final : public google::LogSink {
     return columns > 0 ? columns : kUsual;
   }
 
+  // Erases the status line, prints `lines` and draws the new status line, or none if not `live`.
+  // Writes nothing if nothing has changed.
   void Draw(const std::vector<LineAbove>& lines, bool live) {
     const int width = Columns();
     // A line that fills the last column would wrap.
@@ -144,6 +152,7 @@ class StatusLine::Drawing final : public google::LogSink {
     return "\r" + (rows > 0 ? Join("\033[", rows, "A") : std::string()) + "\033[J";
   }
 
+  // Writes all of `text`, or gives up silently if the terminal is closed.
   void Write(const std::string& text) const {
     for (size_t at = 0; at < text.size();) {
       const ssize_t wrote = write(settings_.fd, text.data() + at, text.size() - at);

@@ -13,6 +13,7 @@ constexpr int kUsualColumns = 80;
 ColorChoice g_color_choice = ColorChoice::kAuto;
 bool g_shows_log_lines = false;
 
+// Returns ANSI's sequence that begins a colour, "" for kPlain.
 const char* SequenceOf(Color color) {
   switch (color) {
     case Color::kRed:

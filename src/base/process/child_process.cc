@@ -23,6 +23,8 @@ namespace {
 
 constexpr std::array kForwarded = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 
+// Returns the signals that Run waits for: those to forward, and SIGCHLD, which reports the child's
+// end.
 sigset_t ForwardedSignals() {
   sigset_t set;
   sigemptyset(&set);

@@ -50,7 +50,8 @@ pid_t Start(const std::vector<std::string>& words, int output, int* failure) {
   return *failure == 0 ? process : 0;
 }
 
-// Returns whether the pipe ended before `until`.
+// Appends what comes through the pipe to `out`, up to kCommandMost bytes; the rest is read and
+// dropped. Returns true at the end of the pipe, and false if it has not ended before `until`.
 bool ReadAll(int pipe, Clock::time_point until, std::string* out) {
   char block[4096];
   for (;;) {
@@ -65,7 +66,8 @@ bool ReadAll(int pipe, Clock::time_point until, std::string* out) {
   }
 }
 
-// Returns the exit status, or -1 if the process did not end before `until` and was killed.
+// Returns the status as waitpid does, or -1 if the process did not end before `until` and was
+// killed.
 int WaitFor(pid_t process, Clock::time_point until) {
   for (int status = 0;;) {
     const pid_t got = waitpid(process, &status, WNOHANG);
@@ -79,6 +81,7 @@ int WaitFor(pid_t process, Clock::time_point until) {
   return -1;
 }
 
+// Returns the first line, at most 300 bytes of it, with control characters escaped.
 std::string FirstLine(const std::string& text) {
   return EscapeControl(text.substr(0, std::min<size_t>(text.find('\n'), 300)));
 }

@@ -18,17 +18,18 @@ namespace {
 
 std::atomic<int> g_memory_ranks{1};
 
-// Keeps the smallest limit.
+// Keeps the smallest of all limits, and separately the least memory that any of them leaves free.
 class Bounds {
  public:
-  // All ranks share `most` bytes and have taken `used` of them.
+  // Adds a limit of `most` bytes that all ranks share; `used` bytes are taken.
   void AddShared(uint64_t most, uint64_t used, const std::string& who) {
     const int ranks = g_memory_ranks;
     const auto count = static_cast<uint64_t>(ranks);
     Add(most / count, used / count,
         ranks == 1 ? who : Join("each of ", ranks, " ranks' part of ", who));
   }
-  // This process alone has taken `used` of `most` bytes.
+  // Adds a limit of `most` bytes for this process alone; `used` bytes are taken. `who` names the
+  // limit.
   void Add(uint64_t most, uint64_t used, const std::string& who) {
     const uint64_t left = most > used ? most - used : 0;
     if (memory_.limit.empty() || most < memory_.total) {
@@ -45,7 +46,8 @@ class Bounds {
   bool any_ = false;
 };
 
-// Returns the number after `key` in lines "key 123" or "key: 123 kB", in the file's unit.
+// Returns the number after `key` in lines "key 123" or "key: 123 kB", in the file's unit; nothing
+// if the file or the key is missing.
 std::optional<uint64_t> NumberOf(const std::string& path, const std::string& key) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -90,7 +92,8 @@ void AddGroups(const std::string& root, const GroupFiles& files, std::string pat
   }
 }
 
-// Parses lines "0::/path" (version 2) and "7:cpu,memory:/path" (version 1).
+// Adds the memory limits of this process's control groups. Parses lines "0::/path" (version 2) and
+// "7:cpu,memory:/path" (version 1).
 void AddControlGroups(const std::string& root, Bounds* bounds) {
   std::ifstream file(root + "/proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {

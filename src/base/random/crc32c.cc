@@ -16,6 +16,8 @@ constexpr uint32_t kPolynomial = 0x82f63b78u;  // bit-reversed
 // bytes.
 using Tables = std::array<std::array<uint32_t, 256>, 8>;
 
+// Computes the tables at compile time: k = 0 from the polynomial, each further one from the one
+// before.
 constexpr Tables MakeTables() {
   Tables tables{};
   for (uint32_t byte = 0; byte < 256; ++byte) {
@@ -35,6 +37,7 @@ constexpr Tables MakeTables() {
 constexpr Tables kTables = MakeTables();
 
 #if defined(__x86_64__)
+// Computes Crc32c with the instructions of SSE4.2, which the CPU must have.
 __attribute__((target("sse4.2"))) uint32_t Crc32cHardware(const void* data, size_t bytes,
                                                           uint32_t previous) {
   const auto* at = static_cast<const unsigned char*>(data);

@@ -12,7 +12,8 @@ using std::chrono::seconds;
 constexpr int64_t kMinute = 60, kHour = 60 * kMinute, kDay = 24 * kHour;
 constexpr int64_t kDurationMost = 36500 * kDay;
 
-// Takes a whole number off the start of `text`.
+// Takes a whole number off the start of `text`. Returns nothing if there is none or if it exceeds a
+// hundred years in seconds.
 std::optional<int64_t> TakeNumber(std::string_view* text) {
   int64_t number = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
@@ -21,6 +22,7 @@ std::optional<int64_t> TakeNumber(std::string_view* text) {
   return number;
 }
 
+// Returns the seconds of a unit, 0 for an unknown letter.
 int64_t UnitOf(char letter) {
   switch (letter) {
     case 'd':
@@ -36,7 +38,7 @@ int64_t UnitOf(char letter) {
   }
 }
 
-// The numbers of "a:b:c".
+// Returns the numbers of "a:b:c", or none if the text has another form.
 std::vector<int64_t> NumbersOf(std::string_view text) {
   std::vector<int64_t> numbers;
   for (;;) {

@@ -6,6 +6,7 @@
 namespace trainer {
 namespace {
 
+// Returns `text` as a JSON string. Bytes from 0x80 on are copied, so the text must be UTF-8.
 std::string Quoted(std::string_view text) {
   std::string quoted = "\"";
   for (const char c : text) {
@@ -22,7 +23,7 @@ std::string Quoted(std::string_view text) {
   return quoted + "\"";
 }
 
-// The fewest digits that give the same number again.
+// Returns the fewest digits that give the same number again, and "null" for infinities and NaN.
 template <class T>
 std::string Digits(T value) {
   if (!std::isfinite(value)) return "null";

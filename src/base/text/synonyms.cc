@@ -91,7 +91,8 @@ constexpr auto kAdvice = std::to_array<Names>({
     {kBatch, " batch batchsize bs minibatch "},
 });
 
-// Between blanks, as the tables have it.
+// Returns `word` as the tables have it: in lower case, without '_' and '-', and between blanks.
+// Returns "" if nothing is left or if the word itself contains a blank.
 std::string Plain(std::string_view word) {
   std::string plain = " ";
   for (const char c : word) {

@@ -22,7 +22,8 @@ constexpr std::pair<std::string_view, double> kByteUnits[] = {
     {"KB", 1e3},     {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12},
     {"K", 0x1p10},   {"M", 0x1p20},   {"G", 0x1p30},   {"T", 0x1p40}};
 
-// Returns whether a cell has no number, or begins with one: "12", "16 96 55 55", "1:02:03".
+// Returns whether a cell begins with a number ("12", "16 96 55 55", "1:02:03"), or stands for a
+// missing one ("", "-", "nan", "inf").
 bool BeginsWithNumber(const std::string& cell) {
   if (cell.empty() || cell == "-" || cell == "nan" || cell == "inf") return true;
   const size_t sign = cell.find_first_of("-+<") == 0 ? 1 : 0;
@@ -91,6 +92,9 @@ class FittedTable {
       Measure(c, std::ranges::count(kept_whole, rows_[0][c]) > 0);
   }
 
+  // Stops as soon as the lines have at most `width` columns: shortens names to no less than 26
+  // columns, then drops the columns of `spare` one by one, then shortens names to no less than 8,
+  // and at last drops columns from the right.
   void Fit(size_t width, const std::vector<std::string>& spare) {
     constexpr size_t kReadable = 26, kLeast = 8;  // columns of a name
     Shorten(width, kReadable);
@@ -104,6 +108,7 @@ class FittedTable {
     while (Width() > width && width_.size() > 1) Drop(width_.size() - 1);
   }
 
+  // Returns row `r`, with numbers right-aligned and without blanks at the end.
   std::string Line(size_t r) const {
     std::string line;
     for (size_t c = 0; c < width_.size(); ++c) {
@@ -118,6 +123,8 @@ class FittedTable {
   const std::vector<std::string>& dropped() const { return dropped_; }
 
  private:
+  // Appends column `c` to the measured columns. It is right-aligned if all its cells look like
+  // numbers, and never shortened if all begin with one or if it is to be kept whole.
   void Measure(size_t c, bool kept_whole) {
     size_t width = 0;
     bool number = rows_.size() > 1, whole = number;
@@ -132,6 +139,7 @@ class FittedTable {
     number_.push_back(number);
   }
 
+  // Returns the columns that a line takes.
   size_t Width() const {
     size_t sum = 2 * (width_.size() - 1);
     for (const size_t width : width_) sum += width;
@@ -152,6 +160,7 @@ class FittedTable {
     }
   }
 
+  // Removes a column from all rows, and keeps its name for the line below the table.
   void Drop(size_t column) {
     const auto at = static_cast<std::ptrdiff_t>(column);
     dropped_.push_back(rows_[0][column]);

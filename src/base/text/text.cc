@@ -10,7 +10,8 @@ namespace {
 
 char Lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
 
-// Optimal string alignment distance: insert, delete, replace, swap of neighbours.
+// Returns the optimal string alignment distance: the number of letters to insert, delete or replace
+// and of neighbours to swap. Ignores case.
 size_t EditDistance(std::string_view a, std::string_view b) {
   std::vector<size_t> before(b.size() + 1), last(b.size() + 1), now(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) last[j] = j;
@@ -30,7 +31,7 @@ size_t EditDistance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
-// Whether both have the same letters, in whatever order.
+// Returns whether both words have the same letters, in whatever order.
 bool HasLettersOf(std::string_view a, std::string_view b) {
   return a.size() == b.size() && std::is_permutation(a.begin(), a.end(), b.begin());
 }

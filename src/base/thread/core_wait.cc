@@ -35,8 +35,10 @@ constexpr int64_t kStayPercent = 12;
 
 // The cores count as shared until this time.
 std::atomic<int64_t> shared_until{0};
+// Returns whether the cores count as shared with other programs at time `now`.
 bool Shared(int64_t now) { return shared_until.load(std::memory_order_relaxed) > now; }
 
+// Calls futex(2) without a time limit. glibc has no function for it.
 long Futex(std::atomic<uint32_t>& word, int operation, uint32_t value) {
   return syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), operation, value, nullptr, nullptr,
                  0);
@@ -71,6 +73,7 @@ struct CoreWatch {
   int64_t waited = delay.Read();
 };
 
+// Returns the calling thread's last measurement. The first call makes one.
 CoreWatch& Watch() {
   thread_local CoreWatch watch;
   return watch;

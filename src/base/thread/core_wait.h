@@ -14,6 +14,7 @@ bool SpinWhile(const std::atomic<uint32_t>& word, uint32_t value);
 
 // Sleeps if `word` holds `value`. Returns after WakeAll, or spuriously.
 void SleepWhile(std::atomic<uint32_t>& word, uint32_t value);
+// Wakes all threads that sleep in SleepWhile(word). The caller changes the word before.
 void WakeAll(std::atomic<uint32_t>& word);
 
 // Records on which cores the threads of one team run. Member 0 is the caller. Any thread may call
@@ -23,6 +24,7 @@ class TeamCores {
   TeamCores();
   // Records on which core the calling thread, which is `member`, runs.
   void Note(int member);
+  // Returns the core that Note recorded last for the member, or -1.
   int CoreOf(int member) const {
     return cores_[static_cast<size_t>(member)].load(std::memory_order_relaxed);
   }

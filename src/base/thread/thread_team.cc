@@ -33,10 +33,12 @@ enum : uint32_t { kIdle, kAsleep, kQuit, kOffered, kOfferedAwaited, kClaimed, kA
 // A barrier that may be reused at once. The last thread to arrive starts the next round.
 class Barrier {
  public:
+  // Sets how many threads must arrive. No thread may be waiting.
   void Reset(int threads) {
     threads_ = threads;
     arrived_.store(0, std::memory_order_relaxed);
   }
+  // Returns when all threads have called it. Spins at first, then sleeps.
   void Wait() {
     const uint32_t round = round_.load(std::memory_order_relaxed);
     if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads_) {
@@ -66,13 +68,18 @@ class Team {
     for (auto& worker : workers_) Wake(*worker, kQuit);
     for (auto& worker : workers_) worker->thread.join();
   }
+  // Returns whether the process has forked since, so that the workers do not exist in it.
   bool Stale() const { return generation_ != process_generation.load(std::memory_order_relaxed); }
+  // Returns the sum over the caller and the workers, as far as these have measured it.
   double SecondsWithoutCore() const {
     double sum = std::max(0.0, trainer::SecondsWithoutCore());
     for (const auto& worker : workers_) sum += worker->waited.load(std::memory_order_relaxed);
     return sum;
   }
 
+  // Calls call(data, p) for each p of [0, parts) on the caller and its workers, and returns when
+  // all calls are done. The caller also runs parts that no worker claimed in time. The calls must
+  // not throw.
   void RunParts(int parts, thread_team_internal::PartCall call, const void* data) {
     part_call_ = call;
     data_ = data;
@@ -93,6 +100,8 @@ class Team {
     Join(helped);
   }
 
+  // Starts call(data) on `threads` - 1 workers and makes the calling thread number 0 of the region.
+  // EndTogether waits for the workers.
   void BeginTogether(int threads, void (*call)(void*), void* data) {
     together_ = call;
     together_data_ = data;
@@ -102,11 +111,13 @@ class Team {
     region = {.thread = 0, .threads = threads, .inside = true};
     current_barrier_ = &barrier_;
   }
+  // Ends the region for the calling thread and waits for the workers.
   void EndTogether() {
     region = {};
     Join(threads_);
   }
 
+  // Waits at the barrier of the region that the calling thread is in.
   static void WaitAtBarrier() { current_barrier_->Wait(); }
 
  private:
@@ -116,6 +127,7 @@ class Team {
     std::thread thread;
   };
 
+  // Sets the worker's state, and wakes it if it slept.
   static void Wake(Worker& worker, uint32_t word) {
     if (worker.word.exchange(word, std::memory_order_acq_rel) == kAsleep) WakeAll(worker.word);
   }
@@ -130,6 +142,7 @@ class Team {
     for (int p = 1; p < parts; ++p) Wake(*workers_[static_cast<size_t>(p - 1)], kOffered);
   }
 
+  // Waits until the workers have done parts 1 to `parts` - 1: spins at first, then sleeps.
   void Join(int parts) {
     for (int p = 1; p < parts; ++p) {
       std::atomic<uint32_t>& word = workers_[static_cast<size_t>(p - 1)]->word;
@@ -146,6 +159,7 @@ class Team {
     NoteCoreWait(cores_, 0);
   }
 
+  // Runs in a worker's thread: claims and runs what is offered, until the state is kQuit.
   void Work(int thread, Worker* worker) {
     for (;;) {
       uint32_t now = worker->word.load(std::memory_order_acquire);
@@ -167,6 +181,8 @@ class Team {
     }
   }
 
+  // Runs this worker's part of the current region: of RunTogether if `together_` is set, else of
+  // RunParts.
   void RunOffered(int thread) {
     region = {.thread = together_ != nullptr ? thread : 0,
               .threads = together_ != nullptr ? threads_ : 1,
@@ -180,6 +196,7 @@ class Team {
     region = {};
   }
 
+  // Sleeps until the state changes; returns at once if a part was offered in the meantime.
   static void Sleep(std::atomic<uint32_t>& word) {
     uint32_t idle = kIdle;
     word.compare_exchange_strong(idle, kAsleep, std::memory_order_acq_rel);
@@ -210,6 +227,8 @@ struct TeamHolder {
   std::unique_ptr<Team> team;
 };
 
+// Returns the calling thread's team. The first call makes it, and so does the first in a forked
+// child.
 Team& MyTeam() {
   thread_local TeamHolder mine;
   [[maybe_unused]] static const int once =

@@ -17,6 +17,7 @@
 namespace trainer {
 namespace {
 
+// Returns the file's content, or "" if it cannot be opened.
 std::string Slurp(const std::string& path) {
   std::ifstream file(path);
   std::ostringstream content;
@@ -24,19 +25,22 @@ std::string Slurp(const std::string& path) {
   return content.str();
 }
 
+// Returns the whole number at the start of `text`, or `otherwise` if there is none.
 long long FirstNumber(std::string_view text, long long otherwise) {
   long long value = otherwise;
   std::from_chars(text.data(), text.data() + text.size(), value);
   return value;
 }
 
+// Returns the smaller of two limits, where 0 means no limit.
 int Smaller(int a, int b) {
   if (a == 0 || b == 0) return std::max(a, b);
   return std::min(a, b);
 }
 
-// Calls read(folder) for `root` + `path` and each folder above it, including `root`. In a container
-// the path may be the host's; then only its upper part exists here, or nothing.
+// Returns the smallest limit that read(folder) reports for `root` + `path` and each folder above
+// it, including `root`. In a container the path may be the host's; then only its upper part exists
+// here, or nothing.
 template <class Read>
 int SmallestUpwards(const std::string& root, std::string path, const Read& read) {
   int cpus = 0;
@@ -47,14 +51,17 @@ int SmallestUpwards(const std::string& root, std::string path, const Read& read)
   return Smaller(cpus, read(root));
 }
 
+// Returns the limit in CPUs of one folder of control groups version 2, 0 for none.
 int ReadV2(const std::string& folder) { return ParseCpuMax(Slurp(folder + "/cpu.max")); }
 
+// Returns the limit in CPUs of one folder of control groups version 1, 0 for none.
 int ReadV1(const std::string& folder) {
   return QuotaCpus(FirstNumber(Slurp(folder + "/cpu.cfs_quota_us"), 0),
                    FirstNumber(Slurp(folder + "/cpu.cfs_period_us"), 0));
 }
 
-// CPU_COUNT needs a set as large as the kernel's, which may exceed cpu_set_t's 1024 CPUs.
+// Returns the number of CPUs in the affinity mask. CPU_COUNT needs a set as large as the kernel's,
+// which may exceed cpu_set_t's 1024 CPUs.
 int CountMask() {
   for (int cpus = 1024; cpus <= (1 << 20); cpus *= 4) {
     std::vector<cpu_set_t> set(static_cast<size_t>(cpus) / 1024);
@@ -150,6 +157,7 @@ namespace {
 
 std::atomic<int> g_ranks{1}, g_quota_ranks{1};
 
+// Reads the facts at the first call. ShareThreads has no effect after that.
 const ThreadFacts& Facts() {
   static const ThreadFacts facts = [] {
     ThreadFacts read = ReadThreadFacts();

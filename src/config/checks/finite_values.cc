@@ -36,6 +36,8 @@ double FloatOf(const Message& message, const FieldDescriptor* field, int index) 
   }
 }
 
+// Returns the first float or double, in the order of the schema and including inner messages, that
+// is not finite. The place needs a `tree`.
 Fault FindFault(const Message& message, const FiniteTree* tree) {
   const auto& reflection = *message.GetReflection();
   std::vector<const FieldDescriptor*> fields;

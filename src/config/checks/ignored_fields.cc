@@ -20,6 +20,7 @@ constexpr char kMachines[] = "each machine computes the whole net";
 // Logs one line per kind of hint, with the first place that holds it.
 class Hints {
  public:
+  // Reports the hints of a net and of all its layers.
   void Look(const NetSpec& net) {
     const caffe::NetParameter& proto = net.proto;
     if (!proto.engine().empty()) Add("engine", net.Where("engine"), kEngine);
@@ -34,6 +35,7 @@ class Hints {
   }
 
  private:
+  // Reports the hints of one layer.
   void Look(const LayerSpec& layer) {
     const caffe::LayerParameter& proto = layer.proto();
     if (!proto.engine().empty()) Add("engine", layer.Where("engine"), kEngine);
@@ -81,6 +83,7 @@ class Hints {
     }
   }
 
+  // Logs a hint unless one of its kind was logged before.
   void Add(const char* kind, const SourceRef& where, const char* why) {
     if (!said_.insert(kind).second) return;
     LOG(INFO) << EscapeControl(Join(where.ToString(), ": ", kind, " has no effect: ", why));

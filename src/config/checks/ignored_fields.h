@@ -15,7 +15,8 @@ void LogHints(const NetSpec& net);
 
 // Rewrites the `filler` of a BatchNorm, with which Intel Caffe initialises a learned factor. If the
 // first layer that reads its output is a Scale, Intel Caffe runs both as one layer, so the Scale
-// gets the filler. Otherwise it becomes scale_filler. Throws kConfig if both are given.
+// gets the filler, and bias_filler too. Otherwise, and if the BatchNorm has scale_bias, it becomes
+// scale_filler. Throws kConfig if filler and scale_filler are both given.
 void MoveBatchNormFillers(std::vector<LayerSpec>* layers, Upgrades* upgrades);
 
 }  // namespace trainer

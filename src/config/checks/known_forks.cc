@@ -108,6 +108,7 @@ constexpr Origin kFields[] = {
     {"yolo_detection_output_param", kYolo},
 };
 
+// Returns the fork that a table names for `name`, or "".
 template <size_t kCount>
 std::string_view ForkOf(const Origin (&origins)[kCount], std::string_view name) {
   const auto* const found = std::ranges::find(origins, name, &Origin::name);

@@ -23,14 +23,16 @@ namespace {
 
 using google::protobuf::FieldDescriptor;
 
+// Checks one solver. Each check throws at its first error.
 class Checker {
  public:
   explicit Checker(const SolverSpec& solver) : solver_(solver), proto_(solver.proto) {}
 
+  // Makes all checks. With a list of errors, later checks run after one that failed.
   void Run(ErrorCollector* errors) {
     using Check = void (Checker::*)() const;
     for (const Check check :
-         {&Checker::CheckNumbers, &Checker::CheckCounts, &Checker::CheckPolicy,
+         {&Checker::CheckReals, &Checker::CheckIntegers, &Checker::CheckPolicy,
           &Checker::CheckSteps, &Checker::CheckNames, &Checker::CheckWarmup,
           &Checker::CheckMomentum, &Checker::CheckLarc, &Checker::CheckStorage,
           &Checker::CheckSnapshots, &Checker::CheckExchange, &Checker::WarnOfUnused}) {
@@ -43,6 +45,7 @@ class Checker {
     return caffe::SolverParameter::descriptor()->FindFieldByName(name);
   }
 
+  // Returns whether the solver gives a field, for a list at least one element.
   bool Given(const char* name) const {
     const FieldDescriptor* field = Field(name);
     const auto& reflection = *proto_.GetReflection();
@@ -50,14 +53,16 @@ class Checker {
                                 : reflection.HasField(proto_, field);
   }
 
-  // A field that every solver must give. `value` is an example.
+  // Throws if a field that every solver must give is missing. `value` is an example.
   void Needs(const char* name, const char* what, const char* value) const {
     if (Given(name)) return;
     solver_.Fail(name, Join(name, " is missing: ", what, "; write ", name, ": ", value,
                             ", or give --set ", name, "=", value));
   }
 
-  void CheckNumbers() const {
+  // Checks that base_lr is given, and that floats such as base_lr, weight_decay and delta are 0 or
+  // more.
+  void CheckReals() const {
     Needs("base_lr", "the initial learning rate", "0.01");
     for (const char* name :
          {"base_lr", "weight_decay", "max_weight_decay", "weight_decay_power", "min_lr",
@@ -67,6 +72,7 @@ class Checker {
     }
   }
 
+  // Throws if an int32 field, or its default, is below `least`.
   void AtLeast(const char* name, int least) const {
     const int value = proto_.GetReflection()->GetInt32(proto_, Field(name));
     if (value < least) {
@@ -76,7 +82,9 @@ class Checker {
 
   static constexpr unsigned kMostParts = 1 << 16;
 
-  void CheckCounts() const {
+  // Checks that max_iter is given, that integer fields such as iter_size and display are in their
+  // ranges, and that virtual_ranks is a power of two.
+  void CheckIntegers() const {
     Needs("max_iter", "the number of iterations to train for", "10000");
     for (const char* name : {"max_iter", "iter_size", "average_loss", "virtual_ranks"}) {
       AtLeast(name, 1);
@@ -114,6 +122,8 @@ class Checker {
     }
   }
 
+  // Checks that lr_policy is given and known, and that the solver has the fields that the policy
+  // needs.
   void CheckPolicy() const {
     std::vector<std::string> names;
     for (const auto& entry : LrPolicies()) names.push_back(entry.first);
@@ -134,6 +144,8 @@ class Checker {
     }
   }
 
+  // Throws if the solver lacks a field of the policy. The message says what the policy does and
+  // what to write.
   void RequireFieldsOf(const std::string& name, const LrPolicy& policy) const {
     std::vector<std::string> missing, lines;
     for (const PolicyField& field : policy.needs) {
@@ -155,6 +167,7 @@ class Checker {
                                               "\", for which the solver has the field")));
   }
 
+  // Checks that stepvalue starts at 0 or more and increases.
   void CheckSteps() const {
     for (int i = 0; i < proto_.stepvalue_size(); ++i) {
       const int before = i == 0 ? -1 : proto_.stepvalue(i - 1);
@@ -168,6 +181,7 @@ class Checker {
     }
   }
 
+  // Throws with the nearest name if a text field has a value that is not known.
   void OneOf(const char* field, const std::string& value,
              std::initializer_list<std::string> known) const {
     const std::vector<std::string> names(known);
@@ -178,6 +192,8 @@ class Checker {
                              " It is one of ", JoinList(names)));
   }
 
+  // Checks text fields: snapshot_prefix, and fields that choose by name. eval_type must be
+  // "classification".
   void CheckNames() const {
     if (proto_.has_snapshot_prefix() && proto_.snapshot_prefix().empty()) {
       solver_.Fail("snapshot_prefix",
@@ -201,6 +217,8 @@ class Checker {
     }
   }
 
+  // Checks that only one kind of warm-up is given, and that a decay by cosine or poly has
+  // iterations left after it and ends at or below base_lr.
   void CheckWarmup() const {
     const int warmup = proto_.warmup_iter(), rampup = proto_.rampup_interval();
     if (warmup > 0 && rampup > 0) {
@@ -235,6 +253,8 @@ class Checker {
     }
   }
 
+  // Checks that the momentums and ema_decay are at least 0 and below 1, and the steps of
+  // momentum_policy.
   void CheckMomentum() const {
     for (const char* name : {"momentum", "momentum2"}) InUnit(name);
     if (proto_.momentum_policy() == "poly") InUnit("max_momentum");
@@ -243,6 +263,8 @@ class Checker {
     CheckMomentumSteps();
   }
 
+  // Checks that momentum_stepvalue and momentum_value are as many and that the steps increase;
+  // without the policy "multistep", that neither is given.
   void CheckMomentumSteps() const {
     const auto& steps = proto_.momentum_stepvalue();
     const auto& values = proto_.momentum_value();
@@ -275,13 +297,14 @@ class Checker {
     }
   }
 
-  // At least 0 and below 1.
+  // Throws unless a float field, or its default, is at least 0 and below 1.
   void InUnit(const char* name) const {
     const float value = proto_.GetReflection()->GetFloat(proto_, Field(name));
     if (value >= 0 && value < 1) return;
     solver_.Fail(name, Join(name, " is ", value, "; it must be at least 0 and below 1"));
   }
 
+  // Checks larc_eta. Throws kUnavailable for larc_turbo.
   void CheckLarc() const {
     if (!proto_.larc()) return;
     if (!(proto_.larc_eta() > 0)) {
@@ -295,6 +318,7 @@ class Checker {
     }
   }
 
+  // Checks default_forward_type and the loss scale of training with small types.
   void CheckStorage() const {
     const std::string field = "default_forward_type";
     const std::string fault = StorageFault(field, proto_.default_forward_type());
@@ -308,6 +332,7 @@ class Checker {
     AtLeast("loss_scale_window", 1);
   }
 
+  // Checks when snapshots are written and which are kept, and that something uses best_output.
   void CheckSnapshots() const {
     const std::string& every = proto_.snapshot_every();
     const std::optional<std::chrono::seconds> time = ParseDuration(every);
@@ -327,6 +352,7 @@ class Checker {
     }
   }
 
+  // Checks the type in which gradients are sent. A smaller type than FLOAT excludes virtual_ranks.
   void CheckExchange() const {
     const caffe::Type type = proto_.exchange_type();
     if (type != caffe::FLOAT && type != caffe::FLOAT16 && type != caffe::BFLOAT16) {
@@ -342,7 +368,7 @@ class Checker {
     }
   }
 
-  // Fields that change no weight and that nothing here reads.
+  // Logs a warning for each given field that changes no weight and that nothing here reads.
   void WarnOfUnused() const {
     const auto warn = [&](bool set, const char* field, const char* why) {
       if (set) {

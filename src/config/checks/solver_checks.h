@@ -5,8 +5,9 @@
 
 namespace trainer {
 
-// Throws kConfig at the field's line, and kUnavailable for a setting that this build does not
-// support. If `errors` is given, the errors of all checks are added to it instead.
+// Checks the fields of a solver that can be checked without its nets. Throws kConfig at the field's
+// line, and kUnavailable for a setting that this build does not support. If `errors` is given, the
+// errors of all checks are added to it instead.
 void CheckSolver(const SolverSpec& solver, ErrorCollector* errors);
 
 }  // namespace trainer

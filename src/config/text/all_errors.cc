@@ -19,7 +19,7 @@ constexpr size_t kMostProblems = 50;
 constexpr size_t kMostBytes = size_t{64} << 20;  // limit of all bytes that are parsed again
 constexpr int kMaxDepth = 64;
 
-// Later complaints are mostly consequences of the first.
+// Keeps the parser's first complaint. Later complaints are mostly consequences of the first.
 class FirstComplaint final : public google::protobuf::io::ErrorCollector {
  public:
   void AddError(int line, google::protobuf::io::ColumnNumber column,
@@ -49,8 +49,8 @@ ErrorList UnknownTypes(const ParsedText& parsed, const google::protobuf::Message
   return errors;
 }
 
-// If a file holds a net instead of a solver, or the other way round, this is reported as one error
-// and not as one for each line.
+// Throws kConfig if the file holds a net instead of a solver, or the other way round, so that this
+// is reported as one error and not as one for each line.
 void RefuseOtherKind(const ParsedText& parsed, const google::protobuf::Message& message) {
   const std::string& kind = message.GetDescriptor()->name();
   ParsedText text;

@@ -11,7 +11,8 @@
 
 namespace trainer {
 
-// Parses parsed->content into `message`. Returns the parser's first complaint, if there is one.
+// Parses parsed->content into `message` and fills parsed->tree. Returns the parser's first
+// complaint, if there is one.
 std::optional<ParserComplaint> Parse(ParsedText* parsed, google::protobuf::Message* message);
 
 // Throws the errors of a text that the parser refused with `complaint`. A single error quotes its

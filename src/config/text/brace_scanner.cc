@@ -19,7 +19,7 @@ class Tokens {
  public:
   explicit Tokens(std::string_view text) : text_(text) {}
 
-  // False at the end of the text.
+  // Reads the next token. Returns false at the end of the text.
   bool Next() {
     SkipBlanks();
     if (at_ >= text_.size()) return false;
@@ -37,12 +37,14 @@ class Tokens {
   }
 
   std::string_view token() const { return token_; }
-  // Where the token begins in the text.
+  // Returns the offset at which the token begins.
   size_t begin() const { return at_ - token_.size(); }
   TextPlace place() const { return place_; }
+  // Returns the place after the token.
   TextPlace here() const { return here_; }
 
  private:
+  // Advances by one byte and keeps the line and the column.
   void Step() {
     const char c = text_[at_++];
     if (c == '\n') {
@@ -54,6 +56,7 @@ class Tokens {
     }
   }
 
+  // Skips blanks, line ends and comments.
   void SkipBlanks() {
     while (at_ < text_.size()) {
       if (text_[at_] == '#') {
@@ -66,7 +69,8 @@ class Tokens {
     }
   }
 
-  // A string ends at its quote, or at the end of the line.
+  // Skips a string, which ends at its quote or at the end of the line. A backslash escapes the
+  // quote.
   void SkipString() {
     const char quote = text_[at_];
     Step();
@@ -83,7 +87,7 @@ class Tokens {
   std::string_view token_;
 };
 
-// Keeps the stack of open messages.
+// Keeps the stack of open messages while it takes the tokens of a file in order.
 class Scanner {
  public:
   Scanner() {
@@ -91,6 +95,7 @@ class Scanner {
     state_.emplace_back();
   }
 
+  // Updates the stack for the next token.
   void Take(std::string_view token, TextPlace place) {
     if (token == "{" || token == "<") {
       Open();
@@ -118,6 +123,7 @@ class Scanner {
     bool list = false;   // between [ and ]
   };
 
+  // Pushes a message, which has the name of the last field.
   void Open() {
     OpenMessage inner;
     inner.name = context_.open.back().field;
@@ -127,12 +133,15 @@ class Scanner {
     state_.emplace_back();
   }
 
+  // Pops the innermost message. An extra brace at the end of the file changes nothing.
   void Close() {
     if (context_.open.size() == 1) return;
     context_.open.pop_back();
     state_.pop_back();
   }
 
+  // Takes a word: the value after a colon, an element of a list, or else the name of the next
+  // field.
   void Word(std::string_view word, TextPlace place) {
     context_.last_word = place;
     State& state = state_.back();

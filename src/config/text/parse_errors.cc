@@ -15,7 +15,8 @@ namespace {
 using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 
-// Returns piece number `index` of the pieces between double quotes in a complaint.
+// Returns piece number `index` of the pieces between double quotes in a complaint; "" if it has
+// fewer.
 std::string Quoted(const std::string& text, int index) {
   size_t at = 0;
   for (int i = 0; i < 2 * index + 1; ++i) {
@@ -38,6 +39,7 @@ std::vector<std::string> ValueNames(const google::protobuf::EnumDescriptor& valu
   return names;
 }
 
+// Returns what a value of the field looks like, for "stride needs a whole number, 0 or more".
 std::string TypeWords(const FieldDescriptor& field) {
   switch (field.cpp_type()) {
     case FieldDescriptor::CPPTYPE_INT32:
@@ -61,12 +63,14 @@ std::string TypeWords(const FieldDescriptor& field) {
   return "";
 }
 
+// Returns the user's word for a file with this message: "a solver", "a net".
 std::string FileWords(const Descriptor& root) {
   if (root.name() == "SolverParameter") return "a solver";
   if (root.name() == "NetParameter") return "a net";
   return root.name();
 }
 
+// Explains one complaint by the messages that are open at its place.
 class Explainer {
  public:
   Explainer(const ParserComplaint& complaint, const Descriptor& root, const ParsedText& parsed)
@@ -82,6 +86,7 @@ class Explainer {
     }
   }
 
+  // Chooses the explanation by the words of protobuf's message, because it has no error codes.
   Explanation Explain() {
     const std::string& text = complaint_.text;
     const std::optional<TextPlace> here = context_.open.back().field_place;
@@ -108,6 +113,7 @@ class Explainer {
   }
 
  private:
+  // Returns whether the parser complained at the end of the text.
   bool AtEnd() const { return !(place_ < EndOf(parsed_.content)); }
 
   // Returns the user's name for the innermost open message.
@@ -115,11 +121,14 @@ class Explainer {
     return context_.open.size() == 1 ? FileWords(root_) : context_.open.back().name;
   }
 
+  // Returns an error at `place` with the line and a caret.
   Error At(TextPlace place, const std::string& message) const {
     return Error(ErrorCode::kConfig, {parsed_.file, place.line, place.column},
                  Join(message, "\n", QuoteLine(LineOf(parsed_.content, place.line), place.column)));
   }
 
+  // Explains an unknown field: a missing brace, a fork of Caffe, a slip, or the messages that have
+  // it.
   Error UnknownField() const {
     const std::string name = Quoted(complaint_.text, 1);
     std::string message = Join(Here(), " has no field '", name, "'.");
@@ -165,6 +174,7 @@ class Explainer {
     return " Its fields are " + JoinList(FieldNames(type)) + ".";
   }
 
+  // Explains a field that has a second value, with the line of the first one.
   Error GivenTwice() const {
     const OpenMessage& in = context_.open.back();
     const auto first = in.first.find(in.field);
@@ -173,6 +183,7 @@ class Explainer {
                                    ", first in line ", line, "; it can have only one value"));
   }
 
+  // Explains a name that is not a value of the enum, with the names that are.
   Error UnknownValue() const {
     const std::string value = Quoted(complaint_.text, 0);
     std::string message = Join(context_.open.back().field, " has no value '", value, "'.");
@@ -183,6 +194,7 @@ class Explainer {
     return At(context_.last_word, message);
   }
 
+  // Explains a missing brace, at the line of the innermost open message.
   Error Unclosed() const {
     const OpenMessage& open = context_.open.back();
     return At(open.opened,
@@ -190,7 +202,8 @@ class Explainer {
                    "before the end of the file"));
   }
 
-  // protobuf reports a path such as layer[2].clip_param.min, but no place.
+  // Explains a missing required field, at the message that lacks it. protobuf reports a path such
+  // as layer[2].clip_param.min, but no place, so this follows the path through the tree.
   Error MissingRequired() const {
     const std::string path = complaint_.text.substr(complaint_.text.find(": ") + 2);
     const std::string first = path.substr(0, path.find(','));
@@ -213,6 +226,7 @@ class Explainer {
                           "', which has no default"));
   }
 
+  // Returns the last field named in the innermost open message, or null if it does not exist.
   const FieldDescriptor* Field() const {
     const Descriptor* type = types_.back();
     return type == nullptr ? nullptr : type->FindFieldByName(context_.open.back().field);
@@ -247,6 +261,7 @@ class Explainer {
     return Join("'", line.substr(0, std::min<size_t>(std::max<size_t>(end, 1), 60)), "'");
   }
 
+  // Returns a message for the other complaints, protobuf's own text if it is not known.
   std::string Plain() const {
     const std::string& text = complaint_.text;
     if (text.starts_with("Expected \":\"")) {

@@ -38,11 +38,13 @@ size_t Utf8Length(std::string_view text) {
   throw Error(ErrorCode::kConfig, {file, line}, message);
 }
 
+// Returns the line, counted from 1, of an offset.
 int LineAt(std::string_view text, size_t offset) {
   return 1 + static_cast<int>(std::count(text.begin(), text.begin() + offset, '\n'));
 }
 
-// Only UTF-8 text may reach the parser, which would report other bytes less clearly, or late.
+// Throws kConfig for a text that exceeds a limit of ParseText, is empty, or is not UTF-8. Only such
+// text may reach the parser, which would report other bytes less clearly, or late.
 void CheckText(const std::string& file, std::string_view text) {
   if (text.size() > kMaxBytes) {
     Refuse(file, 0,

@@ -49,6 +49,7 @@ caffe::BlobProto DiffOf(const caffe::BlobProto& blob) {
 // Counts the blobs for each kind of change.
 using Changes = std::map<std::string, int>;
 
+// Rewrites one blob and its gradients as a shape and floats, and counts what it changed.
 void UpgradeBlob(const caffe::LayerParameter& layer, int index, const std::string& file,
                  caffe::BlobProto* blob, Changes* changes) {
   if (blob->ByteSizeLong() == 0) return;  // it belongs to another layer, so HDF5 leaves it out

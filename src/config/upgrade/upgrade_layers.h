@@ -22,20 +22,20 @@ struct OldLayer {
   const google::protobuf::TextFormat::ParseInfoTree* tree = nullptr;
 };
 
-// The oldest form (`layers { layer { type: "conv" ... } }`) as the one with numbered types. Layers
-// of type "padding" vanish: their pad goes to the layers that read them. Others are passed on. A
-// field that means nothing for its layer's type is dropped with a warning. Throws kConfig for an
-// unknown type, or a padding layer that cannot be folded.
+// Rewrites layers of the oldest form (`layers { layer { type: "conv" ... } }`) as the form with
+// numbered types, and returns all other layers unchanged. Layers of type "padding" vanish: their
+// pad goes to the layers that read them. A field that means nothing for its layer's type is dropped
+// with a warning. Throws kConfig for an unknown type, or a padding layer that cannot be folded.
 std::vector<OldLayer> RewriteOldest(std::vector<OldLayer> layers, Upgrades* upgrades);
 
-// The form with numbered types as today's. Throws kConfig for a layer without type.
+// Rewrites a layer with a numbered type as a layer of today. Throws kConfig if it has no type.
 caffe::LayerParameter RewriteOld(const OldLayer& layer);
 
 // Warns of scale, mean_file, crop_size and mirror in a data layer's own message, where only the old
 // forms have them.
 void WarnOfOldTransform(const LayerSpec& layer, Upgrades* upgrades);
 
-// "1 layer", "2 layers"
+// Returns "1 layer" or "2 layers".
 inline std::string Counted(int64_t count, const std::string& noun) {
   return Join(count, " ", noun, count == 1 ? "" : "s");
 }

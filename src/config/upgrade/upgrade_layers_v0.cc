@@ -17,6 +17,7 @@ using V0Layer = caffe::V0LayerParameter;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
+// Returns the numbered type of each type of the oldest form.
 const std::map<std::string, New::LayerType>& Types() {
   static const std::map<std::string, New::LayerType> types = {
       {"accuracy", New::ACCURACY},
@@ -101,7 +102,7 @@ constexpr Move kMoves[] = {
     {"det_crop_mode", New::WINDOW_DATA, "crop_mode"},
 };
 
-// These fields move to transform_param for every type.
+// Returns the fields that move to transform_param for every type, and their names there.
 const std::map<std::string, const char*>& TransformMoves() {
   static const std::map<std::string, const char*> moves = {
       {"scale", "scale"},
@@ -112,7 +113,7 @@ const std::map<std::string, const char*>& TransformMoves() {
   return moves;
 }
 
-// The message of a type that has rows in kMoves.
+// Returns the message of a type that has rows in kMoves, and creates it if it is not set.
 Message* MessageOf(New::LayerType type, New* layer) {
   switch (type) {
     case New::CONVOLUTION:
@@ -191,6 +192,7 @@ bool MoveField(const V0Layer& old, const FieldDescriptor& field, New* layer) {
   return false;
 }
 
+// Moves all fields that are set. Warns of those that have no meaning for the layer's type.
 void MoveFields(const V0Layer& old, const SourceRef& where, New* layer, Upgrades* upgrades) {
   static const std::set<std::string> common = {"name", "type", "blobs", "blobs_lr", "weight_decay"};
   std::vector<const FieldDescriptor*> set;
@@ -203,7 +205,8 @@ void MoveFields(const V0Layer& old, const SourceRef& where, New* layer, Upgrades
   }
 }
 
-New Rewrite(const OldLayer& layer, Upgrades* upgrades) {
+// Returns the layer with a numbered type. Throws kConfig for an unknown type, with the nearest one.
+New RewriteV0Layer(const OldLayer& layer, Upgrades* upgrades) {
   const V0Layer& old = layer.proto.layer();
   const auto type = Types().find(old.type());
   if (type == Types().end()) {
@@ -256,7 +259,7 @@ std::vector<OldLayer> RewriteOldest(std::vector<OldLayer> layers, Upgrades* upgr
       for (const std::string& top : layer.proto.top()) paddings.insert({top, layer});
       continue;
     }
-    if (layer.proto.has_layer()) layer.proto = Rewrite(layer, upgrades);
+    if (layer.proto.has_layer()) layer.proto = RewriteV0Layer(layer, upgrades);
     out.push_back(std::move(layer));
   }
   return out;

@@ -12,6 +12,7 @@ namespace {
 
 using V1Layer = caffe::V1LayerParameter;
 
+// Returns the name today of each numbered type.
 const std::map<int, const char*>& TypeNames() {
   static const std::map<int, const char*> names = {
       {V1Layer::ABSVAL, "AbsVal"},
@@ -57,8 +58,8 @@ const std::map<int, const char*>& TypeNames() {
   return names;
 }
 
-// Fields of one name and one type move over as they are; that covers names, bottoms, tops, rules
-// and all ..._param messages.
+// Copies the name, bottoms, tops and loss weights, and all messages that have the same name and
+// type in both forms: rules, blobs and all ..._param.
 void CopyCommonFields(const V1Layer& from, caffe::LayerParameter* to) {
   caffe::LayerParameter copy;
   const auto& reflection = *from.GetReflection();
@@ -85,6 +86,7 @@ void CopyCommonFields(const V1Layer& from, caffe::LayerParameter* to) {
   *to->mutable_loss_weight() = from.loss_weight();
 }
 
+// Writes the old lists of names, share modes, learning rates and decays as ParamSpecs.
 void CopyParams(const V1Layer& from, caffe::LayerParameter* to) {
   const auto param = [&](int i) {
     while (to->param_size() <= i) to->add_param();
@@ -102,7 +104,8 @@ void CopyParams(const V1Layer& from, caffe::LayerParameter* to) {
   }
 }
 
-// Old files have scale, mean_file, crop_size and mirror in the data layer's own message.
+// Moves scale, mean_file, crop_size and mirror, which old files have in the data layer's own
+// message, to transform_param.
 template <class Param>
 void MoveTransform(Param* data, caffe::LayerParameter* layer) {
   const auto transform = [&] { return layer->mutable_transform_param(); };
@@ -141,6 +144,7 @@ caffe::LayerParameter RewriteOld(const OldLayer& old) {
 
 namespace {
 
+// Warns if the data layer's own message `name` sets a field that belongs to transform_param.
 template <class Param>
 void WarnOf(const LayerSpec& layer, const char* name, const Param& data, Upgrades* upgrades) {
   std::vector<std::string> fields;

@@ -4,7 +4,7 @@
 
 namespace trainer {
 
-// solver_type as type. Throws kConfig when both are given.
+// Rewrites solver_type as type. Throws kConfig if both are given.
 Upgrades RewriteSolverType(SolverSpec* solver);
 
 }  // namespace trainer

@@ -21,7 +21,7 @@ bool LooksLikeSolver(const std::string& content) {
   return solver_fields > net_fields;
 }
 
-// Whether there is a '#' outside of strings.
+// Returns whether there is a '#' outside of strings.
 bool HasComments(const std::string& content) {
   char quote = 0;
   for (size_t i = 0; i < content.size(); ++i) {
@@ -38,6 +38,7 @@ bool HasComments(const std::string& content) {
   return false;
 }
 
+// Returns a message as prototxt, with UTF-8 text unescaped.
 std::string Print(const google::protobuf::Message& message) {
   google::protobuf::TextFormat::Printer printer;
   printer.SetUseUtf8StringEscaping(true);

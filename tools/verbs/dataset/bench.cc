@@ -8,6 +8,7 @@
 namespace trainer {
 namespace {
 
+// Returns for the table how much of the data the page cache held.
 std::string CacheText(const ReadRate& rate) {
   if (!rate.cold) return "warm";
   if (rate.cached < 0) return "cold, perhaps";
@@ -15,6 +16,7 @@ std::string CacheText(const ReadRate& rate) {
   return Join("cold except ", Fixed(100 * rate.cached, 0), "%");
 }
 
+// Measures how fast the records of a set can be read.
 class BenchSet final : public DatasetVerb {
  public:
   BenchSet() : DatasetVerb(1, 1) {}

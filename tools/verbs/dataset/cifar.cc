@@ -8,6 +8,7 @@
 namespace trainer {
 namespace {
 
+// Makes a training set, a test set and a mean from CIFAR's binary files.
 class CifarVerb : public DatasetVerb {
  public:
   CifarVerb() : DatasetVerb(2, 2) {}
@@ -26,6 +27,7 @@ class CifarVerb : public DatasetVerb {
               << made.mean << ": mean of the training images\n";
   }
 
+  // Writes both sets and the mean, and returns their paths and numbers of records.
   virtual Cifar10Files WriteSets() const = 0;
 
  private:

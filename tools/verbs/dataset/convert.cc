@@ -7,6 +7,7 @@
 namespace trainer {
 namespace {
 
+// Copies the records of a set into a set of another format.
 class Convert final : public DatasetVerb {
  public:
   Convert() : DatasetVerb(2, 2) {}

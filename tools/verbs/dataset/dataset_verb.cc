@@ -14,7 +14,8 @@
 namespace trainer {
 namespace {
 
-// The folders of a set, a file, or a folder for several.
+// Adds the folders in which a task may have temporary files for the set or file `path`: the path
+// itself, in case it is a folder, and the folder that contains it.
 void AddFolders(std::string path, std::vector<std::string>* folders) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   folders->insert(folders->end(), {path, FolderOf(path)});

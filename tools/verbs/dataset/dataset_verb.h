@@ -21,25 +21,34 @@ class DatasetVerb : public Verb {
   int Run() final;
 
  protected:
+  // Declares the flags of the task.
   virtual void DeclareTask(FlagSet& flags) = 0;
+  // Does the task. The number of words was checked, and a signal that ends the process removes
+  // temporary files.
   virtual void RunTask() = 0;
-  // Files that the task writes and no word names.
+  // Returns the files that the task writes and that are not among the words.
   virtual std::vector<std::string> OutputFiles() const { return {}; }
 
+  // Declares --backend=lmdb|leveldb.
   void DeclareBackend(FlagSet& flags);
+  // Declares --threads.
   void DeclareThreads(FlagSet& flags);
+  // Declares --write_crc.
   void DeclareWriteCrc(FlagSet& flags);
+  // Declares --shard_size, the size of a tar file.
   void DeclareShardSize(FlagSet& flags);
 
   const std::vector<std::string>& words() const { return words_; }
   // "LMDB" or "LEVELDB"
   const std::string& backend() const { return backend_; }
-  // --threads, or as many as this process may use.
+  // Returns --threads, or as many as this process may use.
   int threads() const;
   bool write_crc() const { return write_crc_; }
-  // A set at `path`, as --backend and --shard_size say. Throws kUsage for a size that is none.
+  // Returns the options for a set at `path`, with --backend and --shard_size. Throws kUsage for a
+  // text that is not a size.
   WriteOptions OutputAt(const std::string& path) const;
-  // With --write_crc: writes the checksums of a set that was just made, and prints the file's name.
+  // With --write_crc, writes the checksums of a set that was just made, and prints the file's name.
+  // Throws kData if a record is bad.
   void WriteChecksums(const std::string& path) const;
 
  private:
@@ -61,7 +70,8 @@ class ImageSetVerb : public DatasetVerb {
  protected:
   void DeclareTask(FlagSet& flags) override;
   std::vector<std::string> OutputFiles() const override;
-  // The words and the flags that the tasks share.
+  // Returns the options that the words and the common flags give: folder, list (the second of three
+  // words) and output.
   ImagesOptions Options() const;
   // Makes the set and prints what was made.
   void Write(const ImagesOptions& options) const;

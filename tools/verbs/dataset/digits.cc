@@ -7,6 +7,7 @@
 namespace trainer {
 namespace {
 
+// Draws a training set and a test set of digits.
 class Digits final : public DatasetVerb {
  public:
   Digits() : DatasetVerb(1, 1) {}

@@ -6,6 +6,7 @@
 namespace trainer {
 namespace {
 
+// Makes a set from an IDX file of images and one of labels, as MNIST has them.
 class Idx final : public DatasetVerb {
  public:
   Idx() : DatasetVerb(3, 3) {}

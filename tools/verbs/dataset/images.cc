@@ -3,6 +3,7 @@
 namespace trainer {
 namespace {
 
+// Makes a set of decoded or encoded images, as Caffe's convert_imageset does.
 class Images final : public ImageSetVerb {
   void DeclareTask(FlagSet& flags) override {
     constexpr int64_t kMaxSide = 1 << 16;

@@ -7,6 +7,7 @@
 namespace trainer {
 namespace {
 
+// Writes the mean image of a set, and prints the mean of each channel.
 class Mean final : public DatasetVerb {
  public:
   Mean() : DatasetVerb(2, 2) {}

@@ -6,7 +6,7 @@
 namespace trainer {
 namespace {
 
-// Stores the files unchanged if the set can hold files.
+// Makes a set that holds the image files unchanged, or decoded if the format is HDF5.
 class Pack : public ImageSetVerb {
  protected:
   void RunTask() override {
@@ -16,6 +16,7 @@ class Pack : public ImageSetVerb {
   }
 };
 
+// Makes the same as tar files, whose name must end in .tar.
 class Tar final : public Pack {
   void RunTask() override {
     const std::string& path = words().back();

@@ -7,6 +7,7 @@
 namespace trainer {
 namespace {
 
+// Makes a set of pairs of images for a siamese net.
 class Pairs final : public DatasetVerb {
  public:
   Pairs() : DatasetVerb(2, 2) {}

@@ -6,6 +6,7 @@
 namespace trainer {
 namespace {
 
+// Splits a set into two.
 class Split final : public DatasetVerb {
  public:
   Split() : DatasetVerb(3, 3) {}

@@ -31,7 +31,7 @@ struct SourceRef {
   int line = 0;
   int column = 0;
 
-  // "file:line:column", "file:line" or "file"; empty without a file.
+  // Returns "file:line:column", "file:line" or "file"; "" without a file.
   std::string ToString() const;
 };
 

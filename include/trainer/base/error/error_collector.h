@@ -22,6 +22,7 @@ class ErrorGroup final : public Error {
   ErrorList all_;
 };
 
+// Runs steps and keeps the errors that they throw, so that later steps still run.
 class ErrorCollector {
  public:
   ErrorCollector() = default;

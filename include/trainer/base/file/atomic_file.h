@@ -23,6 +23,8 @@ class AtomicFile {
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
+  // Adds bytes at the end. They are written in pieces of 1 MiB, so a disk error may be thrown only
+  // by a later Append or by Finish.
   void Append(const void* data, size_t bytes);
 
   // Returns the checksum of all bytes that were appended so far.
@@ -39,12 +41,16 @@ class AtomicFile {
   // Renames the file to the target. Call it after Finish. The caller syncs the folder.
   void Place();
 
-  // Finish, Place and SyncFolder.
+  // Calls Finish, Place and SyncFolder.
   void Commit();
 
  private:
+  // Writes the buffered bytes to the temporary file, without fsync.
   void Flush();
+  // Writes past the buffer, and repeats partial writes. Writing 0 bytes counts as a full disk.
   void WriteAll(const char* data, size_t bytes);
+  // Reads the temporary file back, and throws kIo if its length or checksum differs from what was
+  // appended.
   void Verify();
 
   std::string path_, temp_;
@@ -63,7 +69,8 @@ void WriteWhole(const std::string& path, std::string_view bytes, FileOps& ops = 
 // same folder, so that the change survives a power cut. Throws as AtomicFile does.
 void PlaceWhole(const std::string& temp, const std::string& path, FileOps& ops = FileOps::Posix());
 
-// Makes renames and removals in `folder` survive a power cut.
+// Makes renames and removals in `folder` survive a power cut. Does nothing on network file systems
+// that cannot flush a folder, because their renames are synchronous.
 void SyncFolder(const std::string& folder, FileOps& ops = FileOps::Posix());
 
 // Returns the hidden name in the same folder under which this process writes `path`.
@@ -74,15 +81,16 @@ std::string TempPathFor(const std::string& path);
 // limit.
 void CheckNameLength(const std::string& path);
 
-// Makes the checks of ProbeWritable that write nothing: the folder, its permissions, the free
-// space.
+// Makes the checks of ProbeWritable that write nothing, and throws the same errors: the folder
+// exists, this user may write to it, and `needed_bytes` are free.
 void CheckWritable(const std::string& prefix, uint64_t needed_bytes,
                    FileOps& ops = FileOps::Posix());
 
 // Checks before the first iteration that snapshots under `prefix` ("folder/name") can be written.
 // Throws kCannotCreate if the folder does not exist; kNoPermission or kIo if a test file cannot be
-// created, written and flushed; kIo with both figures if less than `needed_bytes` are free, also by
-// the quota where the file system reports it.
+// created, written and flushed; kIo with both figures if less than `needed_bytes` are free. Where
+// the file system supports it, the test file is allocated at `needed_bytes`, which reveals a quota;
+// the quota error names only the needed bytes.
 void ProbeWritable(const std::string& prefix, uint64_t needed_bytes,
                    FileOps& ops = FileOps::Posix());
 

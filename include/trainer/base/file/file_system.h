@@ -26,7 +26,8 @@ FileSystem FileSystemAt(const std::string& path);
 // lustre.lov, and runs the command lfs if that fails.
 int LustreStripes(const std::string& path);
 
-// Returns the stripe count from the bytes of the attribute lustre.lov.
+// Returns the stripe count from the bytes of the attribute lustre.lov. Returns 0 if they are too
+// few, or are not one plain layout.
 int ParseLustreLayout(std::string_view layout);
 
 }  // namespace trainer

@@ -9,7 +9,8 @@ namespace trainer {
 
 // Throws kCannotCreate if `path` exists and is not a regular file that has one name and belongs to
 // this user, i.e. if it is a symbolic link, a hard link, a pipe, a device, a folder or another
-// user's file. Writing to it would change a file that the user did not name, or block for ever.
+// user's file. Writing to it would change a file that the user did not name, or block for ever. A
+// missing file passes.
 void RequireOwnFile(const std::string& path);
 
 // Opens a file for writing as FileOps::Open does with `flags`, if it passes RequireOwnFile. O_TRUNC

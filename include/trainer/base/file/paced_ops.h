@@ -27,6 +27,8 @@ class PacedOps : public FileOps {
   ssize_t Write(int fd, const void* from, size_t bytes) override;
 
  private:
+  // Sleeps for computed * (1 / share - 1), where `computed` is the thread's CPU time since the last
+  // rest. Does nothing while that is less than 0.2 ms.
   void Rest();
 
   const double share_;

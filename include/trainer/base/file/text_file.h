@@ -6,7 +6,7 @@
 
 namespace trainer {
 
-// As ReadFile, without the byte order mark that some editors put before UTF-8.
+// Returns the file's content without a leading UTF-8 byte order mark; throws as ReadFile does.
 std::string ReadListFile(const std::string& path, uint64_t max_bytes);
 
 }  // namespace trainer

@@ -5,15 +5,15 @@
 
 namespace trainer {
 
-// Call once from main(), after the flags are parsed; a second call changes nothing. The year in the
-// prefix is off, which readers of Caffe's log rely on; warnings and errors have colours where
-// UsesColor(STDERR_FILENO) is true. No log file is written unless GLOG_log_dir (or the flag
-// log_dir) names a folder; then the lines go to both. The other GLOG_... variables
+// Sets up glog. Call it once from main(), after the flags are parsed; a second call changes
+// nothing. The year in the prefix is off, which readers of Caffe's log rely on; warnings and errors
+// have colours where UsesColor(STDERR_FILENO) is true. No log file is written unless GLOG_log_dir
+// (or the flag log_dir) names a folder; then the lines go to both. The other GLOG_... variables
 // (GLOG_minloglevel, GLOG_v, ...) keep their meaning. Throws kCannotCreate, kNoPermission or kIo
-// for a folder in which no file can be made. A log that cannot be written later (disk full, closed
-// pipe) ends nothing: it is said once, where lines still go. SIGPIPE and SIGXFSZ are ignored from
-// here on: a closed terminal or a file-size limit then fails one write, which is handled or
-// harmless, instead of ending the run.
+// for a folder in which no file can be made. If the log cannot be written later (disk full, closed
+// pipe), the run continues, and one warning appears where lines still go. SIGPIPE and SIGXFSZ are
+// ignored from here on: a closed terminal or a file-size limit then fails one write, which is
+// handled or harmless, instead of ending the run.
 void InitLogging(const std::string& program);
 
 // Limits the log to warnings and errors from now on (GLOG_minloglevel may allow fewer still). All
@@ -32,6 +32,7 @@ std::string AlsoLogToFile(const std::string& path);
 // each epoch of a data set. They are logged with --v=1 and after LogDetails(true); programs that
 // read training logs do not need them.
 bool LogsDetails();
+// Sets whether LogsDetails is true also without --v=1.
 void LogDetails(bool details);
 
 // While an object exists, the log has only warnings and errors, unless LogsDetails(). Use it, on
@@ -48,8 +49,9 @@ class WarningsOnly {
 };
 
 // Stops sending lines to stderr, because another component shows the important ones there; errors
-// that end the process still go there. ShowLog restores the lines that went there before.
+// that end the process still go there.
 void HideLog();
+// Restores the lines that went to stderr before HideLog.
 void ShowLog();
 
 }  // namespace trainer

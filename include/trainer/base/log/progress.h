@@ -20,7 +20,8 @@ struct ProgressState {
   double most_seconds = 0;      // after which the work ends in any case; 0: not known
 };
 
-// "1200 of 5000 records, 800 records/s, 12.3 MB/s, 5 s left". `unit` in the plural.
+// Returns "1200 of 5000 records, 800 records/s, 12.3 MB/s, 5 s left". `unit` is in the plural. The
+// speed and the time left leave out skipped items.
 std::string ProgressText(const std::string& unit, const ProgressState& state);
 // Returns "Writing train_lmdb: " and the text in at most `columns` columns. If it is too long, the
 // speeds are left out, and then the beginning is shortened.
@@ -44,8 +45,10 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
+  // Counts `count` finished items and `bytes` bytes. Without a terminal, also logs a line if one is
+  // due.
   void Add(int64_t count, uint64_t bytes = 0);
-  // Counts items that an earlier start has done.
+  // Counts items that an earlier start has done. They count as done, but not for the speed.
   void Skip(int64_t count);
   // Sets the text that begins each line from now on: "Testing batches, 64 records".
   void SetDoing(std::string doing);
@@ -58,7 +61,9 @@ class Progress {
   using Clock = std::chrono::steady_clock;
 
   double Seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+  // Returns the text of the status line, or "" in the first 0.2 s. The drawing thread calls it.
   std::string Line(int columns);
+  // Logs a line at `seconds` after the start. The pause until the next one doubles, up to 2 min.
   void WriteLog(double seconds);
 
   std::mutex mutex_;  // guards the members that the terminal's thread reads

@@ -37,7 +37,8 @@ class StatusLine {
   StatusLine(const StatusLine&) = delete;
   StatusLine& operator=(const StatusLine&) = delete;
 
-  // Prints a line above the status line.
+  // Prints a line above the status line. Returns without waiting for the terminal, so if that
+  // accepts nothing, lines after the 10,000th pending one are dropped. Any thread may call it.
   void Say(const std::string& text, Color color = Color::kPlain);
   // Returns whether an object exists in this process.
   static bool IsShown();

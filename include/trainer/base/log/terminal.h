@@ -8,8 +8,9 @@ namespace trainer {
 enum class ColorChoice { kAuto, kAlways, kNever };
 enum class Color { kPlain, kRed, kYellow, kGreen };
 
-// Sets what UsesColor and ShowsLogLines return from then on. Call them before other threads start.
+// Sets when UsesColor is true, for all of the process. Call it before other threads start.
 void SetColorChoice(ColorChoice choice);
+// Sets what ShowsLogLines returns. Call it before other threads start.
 void SetShowsLogLines(bool shows);
 
 // Returns whether text written to `fd` may have colours. With kAuto it may if `fd` is a terminal

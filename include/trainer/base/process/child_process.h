@@ -26,8 +26,8 @@ class ChildProcess {
   // the file `log`, and waits until it ends. Throws kResource if no process can be started, and the
   // errors of opening the log.
   ExitStatus Run(const std::vector<std::string>& arguments, const std::string& log);
-  // Returns a signal that asks for the end and that no child has received, or 0. SIGHUP does not
-  // count.
+  // Returns a signal that asks this process to end and has not been forwarded to a child, or 0.
+  // SIGHUP does not count. The signal stays pending.
   int PendingStop() const;
 };
 

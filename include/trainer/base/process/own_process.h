@@ -7,13 +7,14 @@
 
 namespace trainer {
 
-// The program and its arguments.
+// Returns the program and its arguments as the system stores them, or nothing if /proc is not
+// there.
 std::vector<std::string> CommandLine();
 
-// The value of an environment variable, "" if it is not set.
+// Returns the value of an environment variable, "" if it is not set.
 std::string EnvironmentVariable(const char* name);
 
-// When the system loaded the program.
+// Returns when the system loaded the program.
 std::chrono::steady_clock::time_point LoadTime();
 
 }  // namespace trainer

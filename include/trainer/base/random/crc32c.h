@@ -11,7 +11,7 @@ namespace trainer {
 // the pieces before as `previous`. Uses SSE4.2 if the CPU has it.
 uint32_t Crc32c(const void* data, size_t bytes, uint32_t previous = 0);
 
-// Returns the same checksum by tables, for CPUs without SSE4.2.
+// Returns what Crc32c returns, computed by tables, for CPUs without SSE4.2.
 uint32_t Crc32cPortable(const void* data, size_t bytes, uint32_t previous = 0);
 
 }  // namespace trainer

@@ -9,8 +9,8 @@
 
 namespace trainer {
 
-// Uniform in [0, n) from 32 random bits, for n from 1 to 2^32; no number's probability is off by
-// more than a share of n / 2^32.
+// Returns a number uniform in [0, n) from 32 random bits, for n from 1 to 2^32; no number's
+// probability is off by more than a share of n / 2^32.
 template <class Int>
 constexpr Int UniformBelow(uint32_t word, Int n) {
   return static_cast<Int>(uint64_t{word} * static_cast<uint64_t>(n) >> 32);

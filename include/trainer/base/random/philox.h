@@ -20,7 +20,7 @@ struct PhiloxKey {
   uint32_t stream = 0;
 };
 
-// Four independent 32-bit words for block `block` of pass `pass`.
+// Returns four independent 32-bit words for block `block` of pass `pass`.
 HD Philox4 PhiloxBlock(const PhiloxKey& key, uint32_t pass, uint64_t block) {
   uint32_t c0 = static_cast<uint32_t>(block), c1 = static_cast<uint32_t>(block >> 32);
   uint32_t c2 = pass, c3 = key.stream;
@@ -38,12 +38,12 @@ HD Philox4 PhiloxBlock(const PhiloxKey& key, uint32_t pass, uint64_t block) {
   return {{c0, c1, c2, c3}};
 }
 
-// Word `index` of the stream: element i of a tensor takes word i.
+// Returns word `index` of the stream: element i of a tensor takes word i.
 HD uint32_t PhiloxWord(const PhiloxKey& key, uint32_t pass, uint64_t index) {
   return PhiloxBlock(key, pass, index / 4).x[index % 4];
 }
 
-// Uniform in [0, 1) with 24 bits.
+// Returns a number uniform in [0, 1), a multiple of 2^-24: the upper 24 bits of the word.
 HD float UniformFloat(uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24f; }
 
 }  // namespace trainer

@@ -17,27 +17,28 @@ namespace trainer {
 class GradientSink {
  public:
   virtual ~GradientSink() = default;
-  // The net adds nothing more to slice `slice` of the gradients in this pass. `values` are
-  // contiguous f32 on the device, including the zeros between parameters. Called once per slice and
-  // pass, in the order 0, 1, ..., on the thread that runs backward. The slices are the same in each
-  // pass and on each rank. Consecutive slices are adjacent in memory if the net allocated its
+  // Called when the net adds nothing more to slice `slice` of the gradients in this pass. `values`
+  // are contiguous f32 on the device, including the zeros between parameters. Called once per slice
+  // and pass, in the order 0, 1, ..., on the thread that runs backward. The slices are the same in
+  // each pass and on each rank. Consecutive slices are adjacent in memory if the net allocated its
   // parameters in that order, so an implementation may join several to one bucket.
   virtual void OnGradientReady(int slice, std::span<float> values) = 0;
 
-  // Whether sums of gradients can start within a captured pass (a CUDA graph). The four functions
-  // below are called only if so. Buckets are then the same in each pass: in the first pass
-  // OnGradientReady announces them as usual.
+  // Returns whether sums of gradients can start within a captured pass (a CUDA graph). The four
+  // functions below are called only if so. Buckets are then the same in each pass: in the first
+  // pass OnGradientReady announces them as usual.
   virtual bool SumsCapturedPasses() const { return false; }
-  // From here on OnGradientReady is called while the device records: it marks where the gradients
-  // of a bucket are final, and begins no sum.
+  // States that from here on OnGradientReady is called while the device records: it marks where the
+  // gradients of a bucket are final, and begins no sum.
   virtual void BeginCapture() {}
   // Called while the device records, after the last slice. From then on OnGradientReady starts
   // sums again.
   virtual void EndCapture() {}
-  // In place of EndCapture, or after it: there is no recording. As if no slice were ready.
+  // Called instead of EndCapture, or after it, if there will be no recording. The slices that were
+  // marked count as not ready.
   virtual void DropCapture() {}
-  // The recording is played: begins the sums of all its slices, each when the device comes to its
-  // mark. They are then waited for as others are.
+  // Called when the device replays the recording: begins the sums of all its slices, each when the
+  // device reaches its mark. The caller waits for them as for other sums.
   virtual void OnReplay() {}
 };
 
@@ -55,7 +56,7 @@ class Communicator : public GradientSink {
   // Returns when slice `slice` holds its sum over all ranks. OnGradientReady starts that sum in
   // place; the caller does not touch the slice between the two calls and waits for slices in order.
   virtual void WaitGradient(int slice) = 0;
-  // After WaitGradient(slice): the last slice that was reduced together with `slice`.
+  // Returns, after WaitGradient(slice), the last slice that was reduced together with `slice`.
   virtual int LastReduced(int slice) const { return slice; }
   // Replaces each number, in host memory, by its sum over all ranks. The result has the same bits
   // on each rank.
@@ -77,15 +78,18 @@ class Communicator : public GradientSink {
   // Says that this rank is alive and has done `iterations` iterations. Ranks that wait do not take
   // a rank for lost as long as it calls this.
   virtual void Heartbeat(int iterations) { static_cast<void>(iterations); }
-  // Nothing if this communicator does not measure it.
+  // Returns the time spent in communication so far, or nothing if this communicator does not
+  // measure it.
   virtual std::optional<CommStats> stats() const { return std::nullopt; }
-  // The name of a rank in messages: "rank 1 (node7, process 4711)".
+  // Returns the name of a rank in messages: "rank 1 (node7, process 4711)", here only "rank 1".
   virtual std::string NameOf(int rank) const;
 
   // Returns when all ranks have called it.
   void Barrier();
-  // Return rank 0's value.
+  // Returns rank 0's value on all ranks. Collective.
   bool BroadcastBool(bool own);
+  // Returns rank 0's text on all ranks. Collective. It may have at most 2^24 bytes, because its
+  // length is sent as a float.
   std::string BroadcastString(const std::string& own);
 };
 

@@ -34,6 +34,7 @@ class Rpc {
   // Waits for the reply to a call and returns it. Throws PeerFailed if a rank failed. A rank that
   // gives no sign of life for too long ends the run.
   virtual Bytes Wait(uint64_t call) = 0;
+  // Sends a request and waits for the reply. Throws as Wait does.
   Bytes Call(int rank, int method, Bytes request) {
     return Wait(CallAsync(rank, method, std::move(request)));
   }

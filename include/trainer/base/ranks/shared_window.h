@@ -18,16 +18,17 @@ class SharedWindow {
   // Collective: all ranks allocate the same number of blocks in the same order, and the ranks of a
   // node the same sizes.
   virtual std::byte* Allocate(size_t bytes) = 0;
-  // The node of a rank. Nodes are numbered from 0, the node of rank 0.
+  // Returns the node of a rank. Nodes are numbered from 0, the node of rank 0.
   virtual int NodeOf(int /*rank*/) const { return 0; }
-  virtual bool IsSameNode(int /*rank*/) const { return true; }  // whether it is on this rank's node
+  // Returns whether a rank is on this rank's node.
+  virtual bool IsSameNode(int /*rank*/) const { return true; }
   // Calls to ranks of other nodes; null if there is one node.
   virtual Rpc* rpc() { return nullptr; }
-  // The ranks make no collective calls from here on. A rank that dies does not end the other ranks
-  // of its node, unless it is rank 0 or `needed`.
+  // States that the ranks make no collective calls from here on. A rank that dies then does not end
+  // the other ranks of its node, unless it is rank 0 or `needed`.
   virtual void EnterAsync(bool needed) = 0;
-  // Whether the process of a rank has ended. False for ranks of other nodes, about which nothing is
-  // known.
+  // Returns whether the process of a rank has ended. Returns false for ranks of other nodes, about
+  // which nothing is known.
   virtual bool IsDead(int rank) = 0;
   // Throws PeerFailed if a rank has reported a failure.
   virtual void ThrowIfFailed() = 0;
@@ -38,7 +39,7 @@ class SharedWindow {
   // Says that this rank is alive, and wakes a rank of this node that waits. Handlers may call it,
   // too.
   virtual void Notify(int rank) = 0;
-  // The name of a rank in messages: "rank 1 (node7, process 4711)".
+  // Returns the name of a rank in messages: "rank 1 (node7, process 4711)".
   virtual std::string NameOf(int rank) const = 0;
 };
 

@@ -11,14 +11,14 @@ namespace trainer {
 using JsonObject = google::protobuf::Struct;
 using JsonElement = google::protobuf::Value;
 
-// Empty if `text` is not one JSON object.
+// Returns the object, or nothing if `text` is not one JSON object.
 std::optional<JsonObject> ParseJsonObject(const std::string& text);
 
-// A member of the object. Null if it is missing.
+// Returns a member of the object, or null if it is missing.
 const JsonElement* JsonField(const JsonObject& json, const std::string& name);
-// A member that is a number. `fallback` if it is missing or has another type.
+// Returns a member that is a number, or `fallback` if it is missing or has another type.
 double JsonNumber(const JsonObject& json, const std::string& name, double fallback = 0);
-// A member that is a string. "" if it is missing or has another type.
+// Returns a member that is a string, or "" if it is missing or has another type.
 std::string JsonText(const JsonObject& json, const std::string& name);
 
 }  // namespace trainer

@@ -49,12 +49,14 @@ class Table {
   std::vector<std::string> kept_whole_;
 };
 
-// `value` with `decimals` digits after the point, in the C locale: "12.30".
+// Returns `value` with `decimals` digits after the point, in the C locale: "12.30".
 std::string Fixed(double value, int decimals);
 
-// "1.5 MiB", "812 B".
+// Returns a size in the largest unit that fits, with two decimals below 10, else one: "1.50 MiB",
+// "12.5 GiB", "812 B".
 std::string Bytes(size_t bytes);
-// "1.5GiB", "16G", "2GB" in bytes; nothing for any other text.
+// Returns "1.5GiB", "16G" or "2GB" in bytes; nothing for any other text and for 0. K, M, G and T
+// are powers of 1024 as KiB to TiB are; KB to TB are powers of 1000.
 std::optional<size_t> ParseBytes(std::string_view text);
 
 }  // namespace trainer

@@ -18,7 +18,7 @@ std::string Join(const Args&... args) {
   return out.str();
 }
 
-// The items with `separator` between them.
+// Returns the items with `separator` between them. Empty items at the start get no separator.
 std::string JoinList(std::span<const std::string> items, std::string_view separator = ", ");
 
 // Splits at each `separator` and trims blanks; empty pieces are left out.
@@ -28,12 +28,12 @@ std::vector<std::string> SplitList(std::string_view text, char separator = ',');
 // \xNN, so that names from files can neither drive a terminal nor look like lines of their own.
 std::string EscapeControl(std::string_view text);
 
-// The candidate nearest to `word` by edit distance (case-insensitive, a swap counts 1 and wins
-// a tie), or "" when
-// none is near enough to be meant.
+// Returns the candidate that `word` probably means: the one that it is a synonym of (synonyms.h),
+// else the nearest by edit distance (case-insensitive, a swap of neighbours counts 1 and wins a
+// tie). Returns "" if all differ by more than a third of the word's letters and by more than 1.
 std::string Nearest(std::string_view word, std::span<const std::string> candidates);
 
-// " Did you mean 'X'?" for the nearest candidate, or "".
+// Returns " Did you mean 'X'?" with the Nearest candidate X, or "".
 std::string DidYouMean(std::string_view word, std::span<const std::string> candidates);
 
 }  // namespace trainer

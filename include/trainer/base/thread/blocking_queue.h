@@ -62,26 +62,28 @@ class BlockingQueue {
     if (count_ < count) std::rethrow_exception(failure_);
   }
 
-  // Ends the stream: what the producer threw is thrown again by Pop.
+  // Ends the stream: Pop throws `failure` once the values before it are taken.
   void Fail(std::exception_ptr failure) {
     const std::lock_guard lock(mutex_);
     failure_ = std::move(failure);
     filled_.notify_all();
   }
 
-  // Whether Pop would wait now.
+  // Returns whether Pop would wait now.
   bool WouldWait() const {
     const std::lock_guard lock(mutex_);
     return count_ == 0 && !failure_;
   }
 
-  // How many values Pop would give now without waiting.
+  // Returns how many values Pop would give now without waiting.
   size_t Count() const { return count_; }
 
  private:
+  // Returns the index in ring_ of the i-th value after the oldest.
   size_t At(size_t i) const { return (first_ + i) % ring_.size(); }
 
-  // A wait that is over already asks nothing of the stop token, which all threads share.
+  // Waits until is_over() is true, and throws QueueStopped if `stop` is requested first. If it is
+  // true already, does not touch the stop token, which all threads share.
   template <class IsFinished>
   static void Wait(std::condition_variable_any& what, std::unique_lock<std::mutex>& lock,
                    const std::stop_token& stop, const IsFinished& is_over) {

@@ -19,8 +19,8 @@ inline int64_t MonotonicNs() {
 // recently.
 int64_t SpinTime();
 
-// A thread that waits without a team calls this. Every few milliseconds it reads how long the
-// thread was ready to run but had no core; SpinTime depends on that.
+// Called by a thread that waits without a team. Every few milliseconds it reads how long the thread
+// was ready to run but had no core; SpinTime depends on that.
 void NoteWait();
 
 }  // namespace trainer

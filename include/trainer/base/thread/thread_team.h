@@ -14,17 +14,19 @@ int TeamSize();
 // Sets the number, at least 1, for the whole process.
 void SetTeamSize(int threads);
 
-// Returns whether the calling thread is inside a region; regions do not nest.
+// Returns whether the calling thread is inside a region, where RunParts is a plain loop.
 bool InParallelRegion();
 
 namespace thread_team_internal {
 using PartCall = void (*)(const void* data, int part);
+// Does what the template below describes, with the functor as a pointer.
 void RunParts(int parts, PartCall call, const void* data);
 }  // namespace thread_team_internal
 
-// Calls part(p) once for each p of [0, parts), on up to `parts` threads, and returns when all are
-// done. The calls must not throw, nor wait for each other: the caller also runs the parts of
-// threads that did not start in time. Inside a region it is a plain loop.
+// Calls part(p) once for each p of [0, parts), on min(parts, TeamSize()) threads, and returns when
+// all are done. The caller runs part 0 and the parts from TeamSize() on. The calls must not throw,
+// nor wait for each other, because the caller also runs parts that no thread started in time.
+// Inside a region it is a plain loop.
 template <class F>
 void RunParts(int parts, const F& part) {
   if (parts == 1) return part(0);
@@ -35,13 +37,16 @@ void RunParts(int parts, const F& part) {
 // Calls call(data) on `threads` threads at the same time, the caller's included, so that they may
 // wait for each other: an OpenMP region as libraries write it.
 void RunTogether(int threads, void (*call)(void*), void* data);
-// Begin or end a region of RunTogether. The caller runs call(data) in between. Regions may nest.
+// Begins a region of RunTogether, in which the caller itself runs call(data) until EndTogether.
+// Regions may nest; an inner one has one thread.
 void BeginTogether(int threads, void (*call)(void*), void* data);
+// Ends the last region that BeginTogether began: waits for its other threads.
 void EndTogether();
-// In RunTogether these are the number of this thread from 0, the number of threads, and their
-// barrier. Elsewhere they return 0, return 1 and do nothing.
+// Returns the number of this thread, from 0, in a region of RunTogether; elsewhere 0.
 int RegionThread();
+// Returns the number of threads of that region; elsewhere 1.
 int RegionThreads();
+// Waits until all threads of the region have called it; elsewhere does nothing.
 void RegionBarrier();
 
 // Returns for how many seconds the calling thread has been ready to run without getting a core
