@@ -94,7 +94,7 @@ class TrainingRun {
   void OpenDevice();
   // Compares the ranks and connects their devices.
   void Connect();
-  // Makes the observers and the solver, and checks the memory.
+  // Makes the observers and the solver. Throws if the run does not fit into the memory.
   void Build();
   // Trains and logs how the run ended.
   SolveResult Train();
@@ -124,9 +124,15 @@ class TrainingRun {
   // Throws kInternal unless the last call was `before`, then notes this one.
   void Enter(Call call, Call before);
   bool is_rank_0() const { return rank_.rank == 0; }
+  // Sets `options_` from the request: the start, the deadline (rank 0 only), the memory limit,
+  // signals.
   void SetTrainOptions();
+  // Warns that a run from the beginning will replace older snapshots with the same prefix.
   void WarnOfOlderSnapshots() const;
+  // Logs how the run ended, the best test and, if the run was stopped, the command that resumes it.
   void LogEnd(SolveResult result);
+  // Returns what stopped the run: the name of a signal, the time limit, or a signal to another
+  // rank.
   std::string StopReason() const;
 
   const TrainRequest request_;

@@ -44,8 +44,9 @@ struct PlannedNets {
   bool good() const;
 };
 
-// Plans all nets as a run builds them, and adds the errors of every layer to the report. `spec` and
-// `rule` belong to the run whose training net is the first; both are null for a net without a run.
+// Plans all nets as a run builds them, and adds the errors of every layer to the report. Skips a
+// net whose spec is null. `spec` and `rule` belong to the run whose training net is the first; both
+// are null for a net without a run.
 PlannedNets PlanNets(const std::vector<PreflightNet>& nets, const SolverSpec* spec,
                      const Optimizer* rule, const Device& device, PreflightReport* report);
 

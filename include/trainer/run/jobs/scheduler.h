@@ -32,7 +32,8 @@ struct SchedulerJob {
   std::string Name() const;
 };
 
-// Returns the job that the environment names.
+// Returns the job that the environment names; kNone outside of a batch job. The id of a task of a
+// Slurm array is "<array>_<task>".
 SchedulerJob CurrentJob(const SchedulerAccess& access = {});
 
 struct TimeLeft {
@@ -51,7 +52,7 @@ TimeLeft ReadQstat(const std::string& out);
 
 // Queues the Slurm job of this process again, for a run that stopped early with its snapshot saved,
 // and logs the result. Does nothing to a job that is being cancelled, or that was queued again
-// already.
+// already. Outside of Slurm it only warns.
 void RequeueJob(const SchedulerAccess& access = {});
 
 }  // namespace trainer

@@ -51,10 +51,12 @@ class Diagnostics {
   // Returns a line "error: text" for each error, then one for each warning; in colours if the
   // standard output is a terminal.
   std::string ToText() const;
+  // Returns a list of objects in the order of ToText; "message" is the text without the place.
   Json ToJson() const;
 
  private:
   void Keep(Diagnostic diagnostic);
+  // Returns the errors, then the warnings, each in the order in which they were added.
   std::vector<Diagnostic> Sorted() const;
 
   mutable std::mutex mutex_;

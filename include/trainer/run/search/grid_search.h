@@ -35,9 +35,9 @@ struct GridSearchOptions {
 };
 
 // Trains the trials that are not over yet; each resumes from its newest snapshot. Returns the exit
-// code of the first trial that failed, kDiverged if all of them diverged, or 0. Throws
-// kCannotCreate if the folder of a trial holds another run, whose result would be taken for that of
-// the trial.
+// code of the first trial that failed, kDiverged if all of them diverged, `search.stop_exit_code`
+// if a signal or the deadline stops the search, or 0. Throws kCannotCreate if the folder of a trial
+// holds another run, because its result would be taken for the trial's.
 int RunTrials(const Grid& grid, const GridOptions& options, const GridSearchOptions& search);
 
 // Completes `job`, which has what the user asks for, as a Slurm job array with one task per trial.

@@ -21,7 +21,8 @@ struct LrRange {
 };
 
 // Makes the solver's learning rate grow by a constant factor per iteration, from `range.from` to
-// `range.to`. Momentum and weight decay keep their first values.
+// `range.to`, and sets max_iter. Turns off warm-up; momentum and weight decay keep their first
+// values.
 void RaiseLr(const LrRange& range, caffe::SolverParameter* solver);
 
 // The losses of a range test.
@@ -51,6 +52,7 @@ class LrRangeTest {
   bool HasDiverged() const;
 
   size_t size() const { return points_.size(); }
+  // Returns all points, with the line that is fitted to the losses around each.
   std::vector<Point> Points() const;
   // Returns what the points show. Needs at least kFewest points.
   static Advice FindAdvice(const std::vector<Point>& points);
