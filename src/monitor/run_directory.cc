@@ -15,11 +15,13 @@ namespace {
 
 std::atomic<bool> g_told{false};
 
+// A missing field is false.
 bool ReadFlag(const JsonObject& json, const char* name) {
   const JsonElement* const value = JsonField(json, name);
   return value != nullptr && value->bool_value();
 }
 
+// A missing field is an empty list.
 std::vector<std::string> ReadWords(const JsonObject& json, const char* name) {
   std::vector<std::string> words;
   const JsonElement* const value = JsonField(json, name);

@@ -35,13 +35,14 @@ struct Chart {
 // they are.
 std::string ChartSvg(const Chart& chart);
 
-// The CSS of charts, for light and dark pages.
+// Returns the CSS of charts, for light and dark pages.
 std::string ChartStyle();
 
 // Returns an SVG file with the charts one below the other.
 std::string ChartsFile(const std::vector<Chart>& charts);
 
-// Escapes text for the space between tags and for quoted attributes.
+// Escapes text for the space between tags and for quoted attributes. Control characters become
+// visible escapes.
 std::string EscapeHtml(const std::string& text);
 
 }  // namespace trainer

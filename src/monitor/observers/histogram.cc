@@ -9,7 +9,8 @@ namespace {
 constexpr uint32_t kExponent = 0x7f800000u;
 constexpr size_t kLanes = 16;
 
-// Partial sums in lanes, which compilers turn into vector instructions.
+// Sums, sums of squares, minima and maxima in kLanes lanes, which compilers turn into vector
+// instructions.
 struct Lanes {
   std::array<float, kLanes> sum{}, squares{}, low, high;
   std::array<float, kLanes> probe{};  // not 0 once a value was not finite
@@ -25,11 +26,13 @@ struct Lanes {
     high[lane] = value > high[lane] ? value : high[lane];
     probe[lane] += value - value;
   }
+  // Returns whether all values were finite: x - x is 0 only for these.
   bool finite() const {
     return std::ranges::all_of(probe, [](float p) { return p == 0; });
   }
 };
 
+// Returns the sums of the values times `scale`.
 Lanes AddUp(std::span<const float> values, float scale) {
   Lanes lanes;
   size_t i = 0;
@@ -42,7 +45,8 @@ Lanes AddUp(std::span<const float> values, float scale) {
 
 bool IsFinite(float value) { return (std::bit_cast<uint32_t>(value) & kExponent) != kExponent; }
 
-// Leaves out values that are not finite. Few blocks have such values, so this may be slow.
+// Like AddUp, but leaves out values that are not finite. Few blocks have such values, so this may
+// be slow.
 Lanes AddUpFinite(std::span<const float> values, float scale) {
   std::vector<float> finite;
   for (const float value : values) {
@@ -53,7 +57,8 @@ Lanes AddUpFinite(std::span<const float> values, float scale) {
 
 }  // namespace
 
-// Floats add up a few hundred values exactly enough, doubles the rest.
+// Adds in blocks: float is exact enough for the sum of a few hundred values, the blocks are added
+// in double.
 void Histogram::Add(std::span<const float> values, float scale) {
   constexpr size_t kBlock = 64 * kLanes;
   for (size_t at = 0; at < values.size(); at += kBlock) {

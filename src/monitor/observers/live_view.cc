@@ -89,7 +89,7 @@ class LiveView::ProgressObserver final : public TrainingObserver {
     Say(Join("iteration ", report.iter, ": saved ", report.state));
   }
 
-  // Clipping may be told in every iteration; the log has it.
+  // Leaves out notes about clipping, because there may be one per iteration; the log has them.
   void OnNote(const std::string& text) override {
     if (!text.starts_with("Gradient clipping")) Say(text);
   }
@@ -103,6 +103,7 @@ class LiveView::ProgressObserver final : public TrainingObserver {
 
  private:
   void Say(const std::string& text) { drawing_.Say(text); }
+  // Shows what the run does in the live line: "testing", or "" while it trains.
   void SetDoing(const std::string& doing) {
     drawing_.Change([&](LiveState& state) { state.doing = doing; });
   }

@@ -9,7 +9,7 @@
 namespace trainer {
 namespace {
 
-// " (* 1 = 0.23 loss)" for an output that counts.
+// Returns " (* 1 = 0.23 loss)" for an output that is part of the loss, else "".
 std::string LossPart(const ReportedValue& output) {
   if (output.loss_weight == 0) return "";
   return Join(" (* ", output.loss_weight, " = ", output.loss_weight * output.value, " loss)");
@@ -26,9 +26,11 @@ std::string LogSpeed(const IterationReport& report) {
 
 std::string LogPercent(double share) { return Join(std::lround(share * 100), " %"); }
 
-// Names are the user's or a file's: with line breaks in them they would be lines of their own.
+// Logs a line. Names come from the user or a file; a line break in one would look like another line
+// of the log, so it is escaped.
 void LogText(const std::string& text) { LOG(INFO) << EscapeControl(text); }
 
+// Writes the lines of Caffe's log, and lines of its own for what Caffe does not have.
 class LogObserver final : public TrainingObserver {
  public:
   void OnStart(const RunStart& start) override {
