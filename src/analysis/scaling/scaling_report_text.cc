@@ -9,6 +9,7 @@
 namespace trainer {
 namespace {
 
+// Returns the report's cluster with another number of ranks.
 ClusterModel ClusterOfRanks(const ScalingReport& report, int ranks) {
   ClusterModel cluster = report.cluster;
   cluster.ranks = ranks;
@@ -23,7 +24,7 @@ double ImagesPerSecond(const ScalingReport& report, const IterationPrediction& s
   return report.profile.images * ranks / step.seconds;
 }
 
-// Speed relative to N times the speed of one rank.
+// Returns the speed relative to N times the speed of one rank.
 double Efficiency(const ScalingReport& report, const IterationPrediction& step) {
   return report.profile.Seconds() / step.seconds;
 }

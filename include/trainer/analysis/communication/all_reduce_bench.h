@@ -34,11 +34,13 @@ struct AllReduceBenchReport {
   std::vector<double> MpiSeconds() const;
 };
 
-// All ranks call it. Sums buffers of 4 B, 16 B, ... up to `max_bytes`, ours and MPI's in turns.
-// Each buffer is written again before each sum, as backward does. Throws kInternal for a wrong sum.
+// Sums buffers of 4 B, 16 B, ... up to `max_bytes`, by our all-reduce and MPI's in turns. All ranks
+// call it. Each buffer is written again before each sum, as a backward pass does. Throws kInternal
+// for a wrong sum.
 AllReduceBenchReport BenchAllReduce(World& world, const AllReduceBenchOptions& options);
 
-// A table, and what follows for the link or the memory. Lines of at most 80 columns.
+// Returns a table of the timings, and the latency and bandwidth of the link or the memory that
+// follow from them. Lines have at most 80 columns.
 std::string ToText(const AllReduceBenchReport& report);
 
 }  // namespace trainer

@@ -16,7 +16,8 @@ struct AllReduceResults {
   double overlap_cost = 0;         // see ClusterModel
 };
 
-// `mpi_seconds` holds the time of MPI_Allreduce for each size; it is empty without MPI.
+// Writes the results as JSON. `mpi_seconds` holds the time of MPI_Allreduce for each size; it is
+// empty without MPI, and ReadAllReduceResults ignores it. Throws as WriteWhole does.
 void WriteAllReduceResults(const std::string& path, const AllReduceResults& results,
                            const std::vector<double>& mpi_seconds);
 

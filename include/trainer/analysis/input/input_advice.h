@@ -23,6 +23,7 @@ struct InputProfile {
   int threads = 1;            // that decode
 };
 
+// The cores and the memory for reading data.
 struct HostResources {
   int cores = 1;        // that this process uses
   int granted = 1;      // that the batch system or the container granted; larger than `cores` if a
@@ -36,7 +37,8 @@ struct InputAdvice {
   std::string text;
 };
 
-// Sorted by gain, the largest first. `profiles` describes all sources of the training net.
+// Returns advice on location, format and threads of each source and on cores, the largest gain
+// first. `profiles` describes all sources of the training net.
 std::vector<InputAdvice> AdviseInput(const std::vector<InputProfile>& profiles,
                                      const HostResources& host);
 

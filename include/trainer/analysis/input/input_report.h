@@ -33,7 +33,7 @@ struct DiagnosisOptions {
 InputDiagnosis DiagnoseInput(SolverSpec spec, const Device& device,
                              const DiagnosisOptions& options = {});
 
-// Tables of sources and rates, then the advice.
+// Returns the resources, tables of sources and rates, and the numbered advice.
 std::string ToText(const InputDiagnosis& diagnosis);
 
 }  // namespace trainer

@@ -17,6 +17,7 @@ struct BucketTiming {
   double ready = 0, begin = 0, end = 0;
 };
 
+// The limit of an iteration's speed on several ranks.
 enum class Bottleneck {
   kCompute,    // the exchange costs less than a tenth of the iteration
   kStraggler,  // waiting for the slowest rank
@@ -24,6 +25,7 @@ enum class Bottleneck {
   kBandwidth,  // sending the gradients takes longer than backward
   kExposed,    // backward is long enough to hide the exchange, but the gradients are ready too late
 };
+// Returns a short name for tables, such as "bandwidth".
 const char* NameOf(Bottleneck bottleneck);
 
 // All times in seconds.
