@@ -11,7 +11,8 @@
 namespace trainer {
 namespace {
 
-// Returns the predicted class for `count` scores with stride `step`; see ReadPredictions.
+// Returns the predicted class for `count` scores with stride `step`: the label itself only if its
+// score is higher than all others, and not NaN. See ReadPredictions.
 int64_t ClassOf(const float* scores, int64_t count, int64_t step, int64_t label) {
   const float own = scores[label * step];
   int64_t best = label;

@@ -51,7 +51,6 @@ std::span<std::byte> GibbsSampler::Scratch() {
   return {reinterpret_cast<std::byte*>(scratch_->data()), scratch_->size() * sizeof(float)};
 }
 
-// Samples the hidden units of a level.
 void GibbsSampler::Up(Level& level) {
   const int64_t count = chains_ * level.rbm.units.hidden;
   float* const hidden = hidden_->data();
@@ -60,7 +59,6 @@ void GibbsSampler::Up(Level& level) {
   DrawUnits(device_, false, NextDraw(), hidden, hidden, count);
 }
 
-// Computes the means of the visible units from the hidden units, and samples them if `draw`.
 void GibbsSampler::Down(Level& level, bool draw) {
   const bool gaussian = level.rbm.units.gaussian;
   const auto count = static_cast<int64_t>(level.visible.size());

@@ -10,6 +10,7 @@
 namespace trainer {
 namespace {
 
+// Computes |x|^2 of each row.
 struct SquaresRow {
   const float* values;
   float* squares;

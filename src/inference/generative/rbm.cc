@@ -8,6 +8,8 @@
 namespace trainer {
 namespace {
 
+// Returns parameter number `index` of a layer: by its name if it has one and may be shared, else by
+// layer and number.
 const Param& ParamOf(const Net& net, const LayerSpec& layer, int index) {
   const auto& entries = layer.proto().param();
   const bool named = index < entries.size() && !entries[index].name().empty();

@@ -10,6 +10,8 @@
 namespace trainer {
 namespace {
 
+// Samples a stack of RBMs. The chains start at random units, at zeros, or at the first batch of
+// data, whose size then is their number.
 class RbmSampler final : public Sampler {
  public:
   RbmSampler(Net& net, std::vector<RbmModel> rbms, const SamplingOptions& options)

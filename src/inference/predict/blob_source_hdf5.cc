@@ -8,6 +8,7 @@
 namespace trainer {
 namespace {
 
+// See MakeHdf5Source.
 class Hdf5Source final : public BlobSource {
  public:
   Hdf5Source(const std::string& path, const Net& net) : file_(path) {
@@ -47,6 +48,7 @@ class Hdf5Source final : public BlobSource {
                 Join("dataset '", EscapeControl(input.name), "' ", message));
   }
 
+  // Opens the dataset of an input. Throws kData if its shape does not fit.
   Hdf5Array Open(const InputBlob& input) const {
     Hdf5Array array = file_.Array(input.name);
     const Shape& shape = input.value.shape;

@@ -3,6 +3,7 @@
 namespace trainer {
 namespace {
 
+// See MakeRandomSource.
 class RandomSource final : public BlobSource {
  public:
   RandomSource(uint64_t seed, int passes) : seed_(seed), passes_(passes) {}

@@ -16,6 +16,7 @@ class BlobWriter {
 
   // Adds dims[0] rows of the blob with index `blob`, row-major, with four axes (N, C, H, W).
   virtual void Add(size_t blob, std::span<const int64_t> dims, std::span<const float> values) = 0;
+  // Completes the files and gives them their names. Call once, after the last Add.
   virtual void Finish() = 0;
 };
 

@@ -37,6 +37,7 @@ struct TempName {
   ~TempName() { unlink(path.c_str()); }
 };
 
+// Writes to a temporary file, which Finish renames.
 class Hdf5BlobWriter final : public BlobWriter {
  public:
   Hdf5BlobWriter(const std::vector<std::string>& blobs, const std::string& path)

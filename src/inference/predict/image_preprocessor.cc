@@ -13,6 +13,7 @@ namespace {
 
 std::string SizeText(int64_t height, int64_t width) { return Join(height, "x", width); }
 
+// Returns the mean of each channel over all its pixels.
 std::vector<float> ChannelMeans(const MeanImage& mean) {
   std::vector<float> means;
   const int64_t plane = mean.shape.height * mean.shape.width;
@@ -52,7 +53,6 @@ ImagePreprocessor::ImagePreprocessor(const Shape& input, const PreprocessOptions
   SetMean(options);
 }
 
-// Sets the size before the crop and the positions of the crops.
 void ImagePreprocessor::SetResizedSize(int height, int width) {
   if (height == resized_height_ && width == resized_width_) return;
   if (height < height_ || width < width_) {
@@ -167,6 +167,7 @@ InputBlob ImageInput(const Net& net) {
 
 namespace {
 
+// Fills batches with the crops of images; the crops of one image may be in two batches.
 class ImageFileSource final : public BlobSource {
  public:
   ImageFileSource(std::vector<std::string> paths, const PreprocessOptions& options, const Net& net)

@@ -27,6 +27,7 @@ struct EvaluationOptions {
   std::string file;         // of the net or the solver, for messages
 };
 
+// The results of a test: means of the outputs and, if asked for, what was predicted for each label.
 struct Evaluation {
   std::string net;
   int batches = 0;
@@ -47,7 +48,7 @@ int ChooseTestBatches(const NetSpec& spec, const caffe::NetState& state, int ite
 // InferenceNet::LoadWeights, Net::Forward and ReadPredictions.
 Evaluation Evaluate(InferenceNet& net, const EvaluationOptions& options);
 
-// The confusion matrix if there is one, else a line per output.
+// Returns the confusion matrix if there is one, else a line per output.
 std::string ToText(const Evaluation& evaluation);
 Json ToJson(const Evaluation& evaluation);
 

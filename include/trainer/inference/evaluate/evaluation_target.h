@@ -26,6 +26,7 @@ struct EvaluationTarget {
   std::string file;  // of the net or the solver, for messages
   std::string run;   // folder of the run, or ""
 
+  // Returns the net to evaluate; of a run, its first test net.
   const NetSpec& net() const { return model ? *model : *solver->tests[0].net; }
 };
 

@@ -19,7 +19,7 @@ struct AisOptions {
   int chains = 100;
   int steps = 14500;  // intermediate distributions
   uint64_t seed = 1;
-  // Called with the number of completed steps after each step. May be empty.
+  // Called with the number of completed steps after each step but the last. May be empty.
   std::function<void(int done)> progress;
 };
 

@@ -28,10 +28,13 @@ struct RbmLikelihood {
   PartitionEstimate partition;
 
   double log_likelihood() const { return -data.free_energy - partition.log_z; }
+  // Returns the likelihood at three standard errors of Z above the estimate.
   double low() const { return -data.free_energy - partition.high; }
+  // Returns the likelihood at three standard errors of Z below the estimate.
   double high() const { return -data.free_energy - partition.low; }
 };
 
+// Measures the free energy of `options.iterations` batches and computes or estimates log Z.
 // Requires BufferReuse::kSeparate. Throws as SelectRbm, MeasureFreeEnergy and ExactPartition.
 RbmLikelihood MeasureRbmLikelihood(Net& net, const RbmLikelihoodOptions& options);
 
