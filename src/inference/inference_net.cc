@@ -9,6 +9,7 @@
 
 namespace trainer {
 
+// Builds either the nets of a test or a single net; both share the parameters of this object.
 InferenceNet::InferenceNet(const NetSpec& spec, const Device& device,
                            const InferenceOptions& options)
     : spec_(spec), params_(device) {

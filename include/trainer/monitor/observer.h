@@ -105,7 +105,9 @@ struct BatchReport {
 class TrainingObserver {
  public:
   virtual ~TrainingObserver() = default;
+  // Called once, before the first iteration.
   virtual void OnStart(const RunStart&) {}
+  // Called at the display interval, see SolverParameter.display.
   virtual void OnIteration(const IterationReport&) {}
   // Called after each iteration with the number of completed iterations. It must be fast.
   virtual void OnStep(int /*iter*/) {}
@@ -117,6 +119,7 @@ class TrainingObserver {
   virtual void OnGpu(const GpuReport&) {}
   // Called before a test of test net number `net`.
   virtual void OnTestStart(int /*iter*/, int /*net*/) {}
+  // Called after a test, also if it was interrupted.
   virtual void OnTest(const TestReport&) {}
   // Called before the files are written, with their names; OnSnapshot is called when they are
   // complete and verified.
@@ -183,6 +186,7 @@ class ObserverList final : public TrainingObserver {
   }
 
  private:
+  // Calls `call` with each observer in turn.
   template <class F>
   void All(F call) {
     for (const auto& observer : observers_) call(*observer);

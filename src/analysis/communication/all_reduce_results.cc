@@ -21,6 +21,7 @@ constexpr char kKind[] = "sums over ranks";
               Join(why, "; give a file that 'trainer bench-comm --json=FILE' wrote"));
 }
 
+// Returns a number of the file. Throws kData if it is missing.
 double RequireNumber(const std::string& path, const JsonObject& json, const char* name) {
   const JsonElement* const value = JsonField(json, name);
   if (value == nullptr || !value->has_number_value()) {

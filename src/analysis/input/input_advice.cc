@@ -64,6 +64,7 @@ class InputAdvisor {
     const double then = ConsumedRate(changed, SuppliedRate(changed, host_, threads));
     return now_ > 0 && then > 0 ? std::max(1.0, then / now_) : 1;
   }
+  // Appends a piece of advice with the source's path before it and the gain after it.
   void Add(double gain, const std::string& text) {
     all_.push_back({gain, Join(EscapeControl(profile_.path), ": ", text, GainText(gain))});
   }

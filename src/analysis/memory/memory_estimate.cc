@@ -57,6 +57,7 @@ size_t PrefetchBytes(const Graph& graph) {
   return bytes;
 }
 
+// Returns the items sorted by their bytes.
 std::vector<MemoryItem> LargestFirst(std::vector<MemoryItem> items) {
   std::ranges::stable_sort(items, std::ranges::greater(), &MemoryItem::bytes);
   return items;

@@ -44,6 +44,7 @@ class Simulator {
   // links sum in the computing thread instead.
   bool Overlaps() const { return cluster_.machines() > 1 || cluster_.inside.by_gpus; }
 
+  // Adds gradient number `index` of the profile to the bucket that is being filled.
   void AddToBucket(int index) {
     if (bucket_.bytes == 0) bucket_.first = index;
     bucket_.last = index;

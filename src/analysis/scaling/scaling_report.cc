@@ -39,12 +39,14 @@ class RankWork {
     ProfileSolver(std::move(spec), *device, Measuring(*device));
   }
 
+  // Determines the work of a net without a solver: one pass per iteration, one state per weight.
   void OfNet(const NetSpec& spec, const caffe::NetState& state) {
     if (IsPlanned()) return Plan(spec, state);
     const std::unique_ptr<Device> device = MakeCpuDevice();
     ProfileModel(spec, state, *device, Measuring(*device));
   }
 
+  // Returns the report. Throws kUsage if the net has nothing to train.
   ScalingReport Report() && {
     if (report_.profile.gradients.empty()) {
       throw Error(ErrorCode::kUsage,

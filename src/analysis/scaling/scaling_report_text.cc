@@ -16,6 +16,7 @@ ClusterModel ClusterOfRanks(const ScalingReport& report, int ranks) {
   return cluster;
 }
 
+// Predicts an iteration on `ranks` ranks.
 IterationPrediction PredictFor(const ScalingReport& report, int ranks) {
   return PredictIteration(report.profile, ClusterOfRanks(report, ranks), report.options);
 }
@@ -29,11 +30,13 @@ double Efficiency(const ScalingReport& report, const IterationPrediction& step) 
   return report.profile.Seconds() / step.seconds;
 }
 
+// Returns the bucket size that the user gave or, without one, that a run on these ranks chooses.
 size_t BucketBytesFor(const ScalingReport& report, int ranks) {
   const size_t given = report.options.bucket_bytes;
   return given > 0 ? given : ChooseBucketBytes(ClusterOfRanks(report, ranks));
 }
 
+// Returns the prediction for `ranks` ranks, with the times of each bucket.
 Json PredictionToJson(const ScalingReport& report, int ranks) {
   const IterationPrediction step = PredictFor(report, ranks);
   Json buckets = Json::Array();

@@ -49,6 +49,7 @@ class TimelineText {
   std::string text_;
 };
 
+// Returns "1: 3.81 MiB" for bucket number 0.
 std::string BucketName(const BucketTiming& bucket, size_t number) {
   return Join(number + 1, ": ", Bytes(static_cast<size_t>(bucket.bytes)));
 }

@@ -25,6 +25,7 @@ std::string Line(const std::string& name, const std::string& text) {
   return head + Wrap(EscapeControl(text), kWidth, kWidth) + "\n";
 }
 
+// Returns an empty line and a few lines about one GPU.
 std::string GpuText(const GpuInfo& gpu) {
   std::string text = "\n";
   text += Line(Join("GPU ", gpu.id), Join(gpu.name, ", at ", gpu.pci_bus));

@@ -103,6 +103,7 @@ Json TextArray(const std::vector<std::string>& texts) {
   return array;
 }
 
+// Returns what LayerTypeText says, without the fields of the parameters.
 Json LayerTypeJson(const std::string& type, const LayerDoc& doc) {
   const LayerExample example = MakeExample(type);
   return Json::Object()

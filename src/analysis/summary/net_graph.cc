@@ -73,6 +73,7 @@ std::string ShapeLabel(const Shape& shape) {
   return text;
 }
 
+// Returns "431,080 parameters", or "" for none.
 std::string ParametersLabel(int64_t count) {
   return count == 0 ? "" : GroupedDigits(count) + (count == 1 ? " parameter" : " parameters");
 }

@@ -11,6 +11,8 @@
 namespace trainer {
 namespace {
 
+// Returns outputs, parameters, work and bytes of one layer. Parameters that layers share count for
+// the layer that owns them.
 NetSummary::Layer SummarizeLayer(const Graph& graph, const Node& node) {
   const caffe::LayerParameter& proto = node.spec.proto();
   NetSummary::Layer layer;

@@ -95,6 +95,7 @@ void CountLayerOperations(const ProfiledNet& subject, NetProfile& profile) {
   }
 }
 
+// Returns whether the layer's kernel computes fewer products than are counted.
 bool IsWinograd(const Layer& layer) { return layer.kernel().find("Winograd") != std::string::npos; }
 
 // Returns the work of a layer's forward step, with two operations per multiply-add.

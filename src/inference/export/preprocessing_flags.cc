@@ -19,6 +19,7 @@ namespace {
 using caffe::LayerParameter;
 using caffe::TransformationParameter;
 
+// Returns whether images can be the input of this layer.
 bool IsImageData(const LayerParameter& layer) {
   return layer.type() == "Data" || layer.type() == "ImageData";
 }

@@ -26,6 +26,7 @@ class FeedbackSampler final : public Sampler {
 
   // Runs one pass, then copies the outputs to the inputs.
   void Step() override;
+  // Returns the blob as the last pass left it.
   std::vector<float> Values() override;
   std::vector<int64_t> dims() const override;
 

@@ -29,6 +29,7 @@ class RbmSampler final : public Sampler {
 
   void Step() override { gibbs_.Step(); }
   std::vector<float> Values() override { return gibbs_.Means(); }
+  // Returns the shape of the first RBM's input, with the number of chains as its first axis.
   std::vector<int64_t> dims() const override {
     std::vector<int64_t> dims(shape_.dims().begin(), shape_.dims().end());
     dims[0] = chains_;

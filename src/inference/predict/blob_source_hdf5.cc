@@ -24,6 +24,7 @@ class Hdf5Source final : public BlobSource {
     }
   }
 
+  // Reads the next rows of each dataset. The last batch may be padded with zeros.
   int64_t Fill(const Net& net) override {
     if (pass_ == passes_) return 0;
     const std::vector<InputBlob> inputs = InputBlobs(net);

@@ -47,6 +47,7 @@ class Hdf5BlobWriter final : public BlobWriter {
     file_.Append(blobs_[blob], dims, values);
   }
 
+  // Closes the file before it gets its name, so that a reader never sees an incomplete one.
   void Finish() override {
     file_.Close();
     PlaceWhole(temp_.path, path_);

@@ -173,6 +173,7 @@ class ImageFileSource final : public BlobSource {
   ImageFileSource(std::vector<std::string> paths, const PreprocessOptions& options, const Net& net)
       : paths_(std::move(paths)), preprocessor_(ImageInput(net).value.shape, options) {}
 
+  // Reads images until the batch is full, and keeps the crops that are left for the next one.
   int64_t Fill(const Net& net) override {
     const InputBlob input = ImageInput(net);
     const auto whole = static_cast<size_t>(input.value.Count());

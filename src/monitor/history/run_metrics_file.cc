@@ -58,6 +58,7 @@ class MetricsReader {
     history_.start_seconds = offset_;
   }
 
+  // Adds the loss, the rates and the outputs of a displayed iteration.
   void Train(const Line& line) {
     if (Has(line, "loss")) {
       Add(line, "loss", &history_.loss);
@@ -89,6 +90,7 @@ class MetricsReader {
                                   averaged.empty() ? history_.model : averaged);
   }
 
+  // Adds how the ranks spent their time.
   void Ranks(const Line& line) {
     Add(line, "computing", &history_.ranks_computing);
     Add(line, "exchange", &history_.ranks_exchange);

@@ -160,6 +160,7 @@ class LogReader {
 
   void RecordLoss(double loss) { history_.loss.push_back({iter_, loss}); }
 
+  // Adds an output to the test net that the last line "Testing net" named.
   void AddTest(std::string_view text) {
     constexpr size_t kMost = 1000;
     if (net_ >= kMost) return;
@@ -201,6 +202,7 @@ class LogReader {
     }
   }
 
+  // Gives the first row the learning rate of the second.
   static void FixFirst(std::vector<MetricRow>* rows) {
     if (rows->size() > 1) (*rows)[0].rate = (*rows)[1].rate;
   }

@@ -28,6 +28,7 @@ std::string RunStateOf(const RunMetrics& history, const RunInfo& info) {
   return own ? "running" : "dead";
 }
 
+// Returns "-" if the log does not say how many iterations the run has.
 std::string PercentDone(const RunMetrics& run) {
   if (run.max_iter <= 0) return "-";
   return Join(100 * run.last_iter / run.max_iter);
@@ -46,6 +47,7 @@ std::string TestText(const RunMetrics& run) {
   return EscapeControl(Join(text, " at ", row.iter));
 }
 
+// Returns "accuracy 0.98 at 500", or "-" without a test.
 std::string BestText(const RunStatus& status) {
   if (!status.best) return "-";
   return EscapeControl(Join(status.best->output, " ", static_cast<float>(status.best->value),

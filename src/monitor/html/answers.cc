@@ -95,6 +95,7 @@ std::string MistakesHtml(const std::vector<std::string>& names, std::vector<Json
   return "<h3>Most frequent mistakes</h3>\n" + TableHtml({"times", "class", "classified as"}, rows);
 }
 
+// Returns the loss with three decimals. JSON has null for a loss that is not finite.
 std::string LossOf(const JsonObject& picture) {
   const JsonElement* const loss = JsonField(picture, "loss");
   if (loss == nullptr || !loss->has_number_value()) return "not finite";

@@ -135,6 +135,7 @@ std::string TextAt(double x, double y, const char* kind, const std::string& text
               EscapeHtml(text), "</text>\n");
 }
 
+// Draws the grid lines of the y axis, the line of the x axis, and the labels of both.
 std::string AxesSvg(const Axis& x, const Axis& y, const std::string& x_label) {
   std::string svg;
   for (const double tick : Ticks(y)) {

@@ -19,6 +19,7 @@
 namespace trainer {
 namespace {
 
+// Returns "finished", "stopped" or, without a line about the end, "not finished".
 std::string StateOf(const RunMetrics& run) {
   if (run.ended && !run.stopped_early) return "finished";
   return run.stopped_early ? "stopped" : "not finished";
@@ -62,14 +63,17 @@ std::string BestTestText(const RunMetrics& run) {
   return best ? Join(best->output, " ", Plain(best->value), " at ", best->iter) : "";
 }
 
+// Returns "500 of 1000", or only the iteration if their number is unknown.
 std::string IterationsOf(const RunMetrics& run) {
   return run.max_iter > 0 ? Join(run.last_iter, " of ", run.max_iter) : Join(run.last_iter);
 }
 
+// Returns the mean of the images per second; "" if they are unknown.
 std::string SpeedOf(const RunMetrics& run) {
   return run.images_per_second.empty() ? "" : Join(std::lround(MeanOf(run.images_per_second)));
 }
 
+// Returns the mean share of the time that the run waited for data; "" if it is unknown.
 std::string WaitingOf(const RunMetrics& run) {
   return run.data_wait.empty() ? "" : Join(std::lround(100 * MeanOf(run.data_wait)), " %");
 }

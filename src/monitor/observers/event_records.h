@@ -36,6 +36,7 @@ class SummaryEvent {
  public:
   // Adds one point of the curve `tag`.
   void Scalar(const std::string& tag, float value);
+  // Adds the distribution `tag` at this step.
   void Histogram(const std::string& tag, const trainer::Histogram& histogram);
   // Adds a picture. `png` has the bytes of the file.
   void Image(const std::string& tag, int height, int width, int channels, std::string_view png);

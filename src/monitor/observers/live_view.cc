@@ -36,6 +36,7 @@ class LiveView::ProgressObserver final : public TrainingObserver {
     drawing_.SetIter(iter);
   }
 
+  // Updates the live line. If the terminal cannot redraw a line, prints it as a line of its own.
   void OnIteration(const IterationReport& report) override {
     loss_ = Join(", loss ", report.loss);
     drawing_.SetIter(report.iter);
@@ -63,6 +64,7 @@ class LiveView::ProgressObserver final : public TrainingObserver {
 
   void OnTestStart(int, int) override { SetDoing("testing"); }
 
+  // Prints up to eight outputs of a complete test, the best test in green.
   void OnTest(const TestReport& report) override {
     SetDoing("");
     if (report.interrupted) return;
@@ -94,6 +96,7 @@ class LiveView::ProgressObserver final : public TrainingObserver {
     if (!text.starts_with("Gradient clipping")) Say(text);
   }
 
+  // Ends the live line and prints how long the run took.
   void OnEnd(bool stopped_early) override {
     drawing_.Finish();
     const std::string time = ClockText(drawing_.Seconds());

@@ -38,6 +38,7 @@ class LogObserver final : public TrainingObserver {
     LogText("Learning Rate Policy: " + start.lr_policy);
   }
 
+  // Logs Caffe's lines of a displayed iteration. After the last update, Caffe logs only the loss.
   void OnIteration(const IterationReport& report) override {
     if (report.after_last) {
       LogText(Join("Iteration ", report.iter, ", loss = ", report.loss));
@@ -56,6 +57,7 @@ class LogObserver final : public TrainingObserver {
     }
   }
 
+  // Logs how the ranks spent their time and, if the others waited for one rank, for which and why.
   void OnRanks(const RanksReport& report) override {
     std::string slowest;
     if (!report.slowest.empty()) {
@@ -74,6 +76,7 @@ class LogObserver final : public TrainingObserver {
                  LogPercent(report.data), " waiting for data", slowest));
   }
 
+  // Logs the state of the GPU only with --v=1.
   void OnGpu(const GpuReport& report) override { VLOG(1) << "    GPU: " << report.text; }
 
   void OnTestStart(int iter, int net) override {
@@ -93,6 +96,7 @@ class LogObserver final : public TrainingObserver {
     }
   }
 
+  // Logs the names of the files before they are written, as Caffe does.
   void OnSnapshotStart(const SnapshotReport& report) override {
     const char* to = report.model.ends_with(".h5") ? "to HDF5 file " : "to binary proto file ";
     LogText(Join("Snapshotting ", to, report.model));

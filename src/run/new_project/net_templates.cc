@@ -20,6 +20,7 @@ class LayerWriter {
   const std::string& top() const { return top_; }
   // Lets the next layer read `blob`, for a branch that starts at an earlier output.
   void SetTop(const std::string& blob) { top_ = blob; }
+  // Appends an empty line and a comment line.
   void Comment(const std::string& comment) { text_ += "\n# " + comment + "\n"; }
 
   // Appends a layer whose top has its name. `body` has the lines of its other fields; `comment`

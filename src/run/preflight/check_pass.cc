@@ -34,6 +34,7 @@ bool IsZero(const Device& device, const float* values, size_t count) {
   return std::ranges::all_of(host, [](float value) { return value == 0; });
 }
 
+// Returns "layer 'conv1' (Convolution)" for messages.
 std::string NameOf(const LayerSpec& layer) {
   return Join("layer '", layer.name(), "' (", layer.type(), ")");
 }

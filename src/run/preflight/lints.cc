@@ -14,6 +14,7 @@
 namespace trainer {
 namespace {
 
+// Returns "layer 'conv1' (Convolution)" for messages.
 std::string TitleOf(const LayerSpec& layer) {
   return Join("layer '", layer.name(), "' (", layer.type(), ")");
 }
@@ -54,6 +55,7 @@ void LintSoftmax(const NetUse& use, Diagnostics* diagnostics) {
   }
 }
 
+// Returns whether the layer reads records and changes them by its transform_param.
 bool TransformsRecords(const LayerSpec& layer) {
   const std::string& type = layer.type();
   return type == "Data" || type == "ImageData" || type == "WindowData" || type == "MemoryData";

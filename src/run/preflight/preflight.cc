@@ -27,6 +27,8 @@ void CopyWeights(const std::vector<std::string>& files, Net* net) {
   loading.Finish();
 }
 
+// Returns the net of the request with the options of a check, which only checks output files
+// instead of writing them.
 PreflightNet NetToCheck(const NetRequest& request, const NetSpec& spec) {
   PreflightNet checked{"net", &spec, {}, 0, 1};
   checked.options.state = MakeNetState(request.phase, request.model.state);

@@ -27,6 +27,7 @@ NetMemory MemoryOf(const std::string& title, const Graph& graph);
 std::string PeakText(const NetMemory& net);
 // Returns a table of all values with offset, bytes and lifetime, and the values in use at the peak.
 std::string ToText(const NetMemory& net);
+// Returns all buffers with sizes and lifetimes, and the peak with its step and its largest parts.
 Json ToJson(const NetMemory& net);
 
 // The memory of a run, or of one net.
@@ -48,6 +49,7 @@ MemoryBreakdown BreakDownMemory(const NetSpec& spec, const caffe::NetState& stat
 // Returns whether the run fits, the memory by kind, and for each net PeakText, or ToText if
 // `verbose`.
 std::string ToText(const MemoryBreakdown& breakdown, bool verbose);
+// Returns the plans of the nets, the bytes by kind and, if the room has a limit, whether they fit.
 Json ToJson(const MemoryBreakdown& breakdown);
 
 }  // namespace trainer

@@ -26,6 +26,7 @@ struct MemoryItem {
   bool grows = false;  // with the batch
 };
 
+// Returns the sum of the items' bytes.
 size_t TotalBytes(const std::vector<MemoryItem>& items);
 // Returns a line for each item that takes memory, the largest first.
 std::string ToText(const std::vector<MemoryItem>& items);

@@ -25,6 +25,7 @@ struct ClusterModel {
   // has its own core, 1 if nothing is computed meanwhile.
   double overlap_cost = 0;
 
+  // Rounds up, because the last machine may have fewer ranks.
   int machines() const { return (ranks + ranks_per_machine - 1) / ranks_per_machine; }
 };
 

@@ -46,6 +46,7 @@ struct KnownLink {
   double per_message;       // seconds
   const char* what;
 };
+// Returns all common interconnects, slow ones first.
 std::span<const KnownLink> KnownLinks();
 // Finds a link by its name in any case. Null for an unknown name.
 const KnownLink* FindLink(const std::string& name);

@@ -44,6 +44,7 @@ ClusterModel FindCluster(const std::string& link_or_file);
 
 // Returns lines of at most 80 columns: a table, and the timeline for the last number of ranks.
 std::string ToText(const ScalingReport& report);
+// Returns the profile of one rank, and the prediction with its buckets for each number of ranks.
 Json ToJson(const ScalingReport& report);
 
 }  // namespace trainer

@@ -12,6 +12,7 @@ namespace trainer {
 // Returns the processor, memory, libraries and GPUs of this machine, with a line for each fact.
 // `support` lists the GPUs and what CUDA lacks.
 std::string DeviceText(const Device& cpu, const GpuSupport& support);
+// Returns the same facts for programs.
 Json DeviceJson(const Device& cpu, const GpuSupport& support);
 
 }  // namespace trainer

@@ -37,6 +37,7 @@ NetSummary SummarizeNet(const NetSpec& spec, const caffe::NetState& state);
 
 // Returns a table with a row per layer and the sums.
 std::string ToText(const NetSummary& summary);
+// Returns the same for programs; "flop" is twice the number of multiply-adds.
 Json ToJson(const NetSummary& summary);
 
 }  // namespace trainer

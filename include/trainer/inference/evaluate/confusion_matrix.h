@@ -28,6 +28,7 @@ class ConfusionMatrix {
     double recall() const { return Ratio(hits, labels); }
     double precision() const { return Ratio(hits, predictions); }
   };
+  // Returns the counts of class `c`, which must be in [0, classes()).
   const ClassCounts& Of(int64_t c) const { return classes_[static_cast<size_t>(c)]; }
   // Returns the mean recall over the classes that have records; 0 without any.
   double MeanRecall() const;

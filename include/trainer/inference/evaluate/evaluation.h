@@ -50,6 +50,7 @@ Evaluation Evaluate(InferenceNet& net, const EvaluationOptions& options);
 
 // Returns the confusion matrix if there is one, else a line per output.
 std::string ToText(const Evaluation& evaluation);
+// Returns the means of the outputs and, if there is one, the confusion matrix.
 Json ToJson(const Evaluation& evaluation);
 
 // Writes confusion.json and worst.json, which has the images as PNG in base 64, to the folder of a

@@ -38,6 +38,7 @@ struct RbmLikelihood {
 // Requires BufferReuse::kSeparate. Throws as SelectRbm, MeasureFreeEnergy and ExactPartition.
 RbmLikelihood MeasureRbmLikelihood(Net& net, const RbmLikelihoodOptions& options);
 
+// Returns the free energy, log Z and the log-likelihood, with their bounds if log Z is an estimate.
 std::string ToText(const RbmLikelihood& likelihood);
 Json ToJson(const RbmLikelihood& likelihood);
 

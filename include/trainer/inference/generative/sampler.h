@@ -28,6 +28,7 @@ class Sampler {
   virtual void Step() = 0;
   // Returns the current samples, row-major, with the shape dims().
   virtual std::vector<float> Values() = 0;
+  // Returns the shape of a batch of samples; the first axis counts them.
   virtual std::vector<int64_t> dims() const = 0;
 };
 

@@ -27,6 +27,8 @@ class Diagnostics {
   Diagnostics(Diagnostics&& other) noexcept
       : diagnostics_(std::move(other.diagnostics_)), texts_(std::move(other.texts_)) {}
 
+  // Adds an error with its exit code, and the beginning of its message as the place if that looks
+  // like a path.
   void Add(const Error& error);
   void Add(const ErrorList& errors);
   void Warn(const std::string& text);
@@ -40,6 +42,7 @@ class Diagnostics {
     return good;
   }
 
+  // Returns the number of errors.
   size_t Errors() const;
   size_t Warnings() const;
   // Returns the exit code of the first error, or 0.
@@ -55,6 +58,7 @@ class Diagnostics {
   Json ToJson() const;
 
  private:
+  // Adds a diagnostic, unless one with the same text was added already.
   void Keep(Diagnostic diagnostic);
   // Returns the errors, then the warnings, each in the order in which they were added.
   std::vector<Diagnostic> Sorted() const;

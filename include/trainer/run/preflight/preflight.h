@@ -42,6 +42,7 @@ PreflightReport Preflight(const NetRequest& request, bool log_to_stderr = false)
 // Returns the diagnostics, the figures, and a verdict as the last line; in colours if the standard
 // output is a terminal.
 std::string ToText(const PreflightReport& report);
+// Returns the same for programs: "good" (no errors), counts, "findings" and "figures".
 Json ToJson(const PreflightReport& report);
 
 }  // namespace trainer

@@ -49,6 +49,7 @@ struct TrialReport {
   std::vector<TrialRow> rows;  // sorted by score
 };
 
+// Reads the results of all trials and sorts them. Throws as ReadTrialResult does.
 TrialReport ReadTrials(const std::vector<Trial>& trials, const std::string& best_output);
 // Returns a table, the errors of failed trials, and the name of the best trial.
 std::string ToText(const TrialReport& report);
