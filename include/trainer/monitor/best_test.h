@@ -9,6 +9,7 @@
 
 namespace trainer {
 
+// The best value of an output, and the iteration and weights of that test.
 struct BestTest {
   std::string output;
   bool lower_is_better = false;

@@ -9,6 +9,7 @@
 
 namespace trainer {
 
+// One curve of a chart.
 struct ChartSeries {
   std::string name;
   std::vector<MetricPoint> points;  // ascending
@@ -19,6 +20,7 @@ struct ChartSeries {
   bool dots = true;                 // a series of few points has a dot at each
 };
 
+// A chart with a common axis for all its series.
 struct Chart {
   std::string title, x_label = "iteration";
   std::vector<ChartSeries> series;

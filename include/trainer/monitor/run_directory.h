@@ -39,6 +39,8 @@ struct RunInfo {
   std::string batch_job;  // "": none
 };
 
+// The folder of one run. The class only knows the names of its files; it does not create the
+// folder.
 class RunDirectory {
  public:
   explicit RunDirectory(std::string path) : path_(std::move(path)) {}

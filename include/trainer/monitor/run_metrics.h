@@ -22,6 +22,7 @@ struct MetricPoint {
   double iter = 0, value = 0;
 };
 
+// The metrics of a run over all its starts, without iterations that a later start repeated.
 struct RunMetrics {
   std::string path;  // as given
   std::string net;

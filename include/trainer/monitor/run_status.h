@@ -11,6 +11,7 @@
 
 namespace trainer {
 
+// The state of a run, and how far it is.
 struct RunStatus {
   RunMetrics history;
   std::optional<BestTest> best;

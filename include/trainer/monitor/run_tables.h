@@ -11,6 +11,7 @@ namespace trainer {
 // Returns the iterations and the loss of a run in one line, and a table of the tests of each net.
 std::string RunTables(const RunMetrics& run);
 
+// A file that the caller is to write.
 struct NamedFile {
   std::string name, content;
 };

@@ -8,6 +8,7 @@
 
 namespace trainer {
 
+// The output whose values rank tests, and which values are better.
 struct TestScore {
   std::string output;  // of the first test net
   bool lower_is_better = false;

@@ -25,6 +25,7 @@ void RequireOneStart(const StartOptions& options);
 // solver's list.
 std::vector<std::string> WeightFiles(const StartOptions& options, const SolverSpec& spec);
 
+// The snapshot that a run resumes from.
 struct ResumePoint {
   std::string state;  // the .solverstate; "": the run starts at the beginning
   int iter = 0;       // known with --resume only

@@ -44,6 +44,7 @@ struct StopOptions {
   int lock_wait = 0;  // seconds to wait for another run with the same snapshots
 };
 
+// Everything that a user asks for with `trainer train`.
 struct TrainRequest {
   SolverSource solver;
   StartOptions start;
@@ -108,6 +109,7 @@ class TrainingRun {
   Solver& solver() { return *solver_; }
 
  private:
+  // The calls in their order, to check that none is missing.
   enum class Call {
     kNone,
     kCopyData,

@@ -11,6 +11,7 @@
 
 namespace trainer {
 
+// A data layer's source, with functions that find its files and measure it.
 struct InputSource {
   std::string layer;
   InputProfile profile;

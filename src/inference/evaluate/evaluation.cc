@@ -92,6 +92,7 @@ class ScoreComparison {
   }
 
  private:
+  // One of the nets of a test, with its scores and images.
   struct ComparedNet {
     const Net& net;
     ScoreSelector scores;

@@ -14,6 +14,7 @@ namespace trainer {
 // the file can be written again. Used by one thread.
 class AppendFile {
  public:
+  // How often to write, and how much to keep in memory if that fails.
   struct Limits {
     std::chrono::milliseconds pause = std::chrono::seconds(1);   // between writes
     std::chrono::milliseconds retry = std::chrono::seconds(10);  // after one that failed

@@ -78,6 +78,7 @@ class EventsObserver final : public TrainingObserver {
     if (!ended_) End(false);
   }
 
+  // Writes everything that does not change during the run: graph, settings, texts.
   void OnStart(const RunStart& start) override {
     started_ = true;
     records_ = start.records;
@@ -97,6 +98,8 @@ class EventsObserver final : public TrainingObserver {
     file_.Flush();
   }
 
+  // Writes the loss, the outputs and the speed. The pass after the last update has no speed and no
+  // learning rate.
   void OnIteration(const IterationReport& report) override {
     iter_ = report.iter;
     SummaryEvent summary;
@@ -139,6 +142,7 @@ class EventsObserver final : public TrainingObserver {
     Add(summary, report.iter);
   }
 
+  // Writes the means of a complete test. The file is flushed, so that TensorBoard shows it at once.
   void OnTest(const TestReport& report) override {
     if (report.interrupted) return;
     iter_ = report.iter;
@@ -194,8 +198,8 @@ class EventsObserver final : public TrainingObserver {
 
   void OnStep(int iter) override { iter_ = iter; }
 
+  // Leaves the session open if the run was stopped, because it will be resumed.
   void OnEnd(bool stopped_early) override {
-    // A run that was stopped goes on later: it is not over for the table of runs.
     if (stopped_early) ended_ = true;
     if (!stopped_early) End(true);
     file_.Flush();

@@ -130,6 +130,7 @@ class Reader {
   }
 
  private:
+  // The state that both threads use; `mutex` guards all members but the monitor.
   struct Shared {
     std::mutex mutex;
     std::condition_variable changed;

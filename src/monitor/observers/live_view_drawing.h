@@ -11,6 +11,8 @@
 
 namespace trainer {
 
+// The thread of `line_` calls Line to draw. All functions may be called from the training thread
+// meanwhile.
 class LiveView::Drawing {
  public:
   explicit Drawing(const TerminalSettings& settings)

@@ -90,11 +90,13 @@ Json Outputs(std::span<const ReportedValue> outputs) {
   return json;
 }
 
+// See MakeMetricsObserver. iter_ is the iteration of notes, ends and table lines.
 class MetricsObserver final : public TrainingObserver {
  public:
   explicit MetricsObserver(const std::string& folder)
       : lines_(JoinPath(folder, kMetricsName)), table_(JoinPath(folder, kMetricsTableName)) {}
 
+  // Removes what this start will repeat from both files, and adds a line "start".
   void OnStart(const RunStart& start) override {
     records_ = start.records;
     iter_ = start.first_iter;
@@ -134,6 +136,7 @@ class MetricsObserver final : public TrainingObserver {
     Row("ranks/data", static_cast<float>(report.data));
   }
 
+  // Writes the numbers of the GPU at the iteration of the report, which is the previous display.
   void OnGpu(const GpuReport& report) override {
     const int iter = std::exchange(iter_, report.iter);
     Json line = Line("gpu", report.iter);
@@ -145,6 +148,7 @@ class MetricsObserver final : public TrainingObserver {
     iter_ = iter;
   }
 
+  // Writes a complete test to both files, and flushes them.
   void OnTest(const TestReport& report) override {
     if (report.interrupted) return;
     iter_ = report.iter;

@@ -37,6 +37,7 @@ struct PlannedNet {
   std::vector<LabelReader> readers;
 };
 
+// The plans of all nets of a run, in the order of the PreflightNets, and the memory of the run.
 struct PlannedNets {
   std::vector<PlannedNet> nets;
   MemoryEstimate memory;
@@ -50,6 +51,7 @@ struct PlannedNets {
 PlannedNets PlanNets(const std::vector<PreflightNet>& nets, const SolverSpec* spec,
                      const Optimizer* rule, const Device& device, PreflightReport* report);
 
+// The device that a check computes on.
 struct PreflightDevice {
   std::unique_ptr<Device> device;
   HostMemory gpu_memory;  // of a GPU

@@ -35,6 +35,7 @@ class SolverCheck {
   SolverCheck(const TrainRequest& request, PreflightReport* report, Json* passes)
       : request_(request), report_(*report), passes_(*passes), diagnostics_(report->diagnostics) {}
 
+  // Makes all checks in an order in which later ones can use what earlier ones found.
   void Run() {
     if (!diagnostics_.Collect([&] { Load(); })) return;
     DeviceChoice choice;
@@ -59,6 +60,7 @@ class SolverCheck {
   }
 
  private:
+  // Returns the update rule's states per weight; 0 if the rule has an error.
   size_t States() const { return rule_ ? static_cast<size_t>(rule_->StatesPerWeight()) : 0; }
 
   // Reads the solver and sets `sound_` to whether it has no errors. Throws if it cannot be read at

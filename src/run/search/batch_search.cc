@@ -59,6 +59,7 @@ class BatchSearcher {
   }
 
  private:
+  // Returns the device on which batches are planned: for a GPU, one that computes nothing.
   const Device& PlanningDevice() const { return plan_device_ ? *plan_device_ : device_; }
 
   // Estimates on the device that the batches run on.

@@ -72,6 +72,8 @@ class GridSearch {
   GridSearch(const Grid& grid, const GridOptions& options, const GridSearchOptions& search)
       : grid_(grid), options_(options), search_(search) {}
 
+  // Trains the trials in order, skipping finished ones, and reports each. Returns early if one is
+  // stopped.
   int Run() {
     for (size_t i = 0; i < grid_.trials.size(); ++i) {
       const Trial& trial = grid_.trials[i];

@@ -12,6 +12,7 @@
 
 namespace trainer {
 
+// The sizes and repetitions of a benchmark.
 struct AllReduceBenchOptions {
   size_t max_bytes = size_t{256} << 20;          // the largest buffer
   int rounds = 15;                               // of each size; fewer on a slow link
@@ -24,6 +25,7 @@ struct AllReduceTiming {
   TimingSamples own, mpi;
 };
 
+// The timings of all sizes, and the results for `trainer plan`.
 struct AllReduceBenchReport {
   std::string ranks;  // "2 ranks on 1 machine; sums through shared memory ..."
   std::string wire;   // a sentence about the form of gradients between machines, or ""

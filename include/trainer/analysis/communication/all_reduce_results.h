@@ -8,6 +8,7 @@
 
 namespace trainer {
 
+// Measured all-reduces, from which FitCluster makes a model.
 struct AllReduceResults {
   int ranks = 0;
   int machines = 1;

@@ -32,6 +32,7 @@ struct HostResources {
   uint64_t memory = 0;  // free memory in bytes
 };
 
+// One change that may speed up reading, as a sentence.
 struct InputAdvice {
   double gain = 1;  // the expected speed-up of an iteration; 1: not measured
   std::string text;

@@ -83,6 +83,7 @@ class MemoryEstimator {
   MemoryEstimate Estimate(const SolverSpec& spec, size_t activation_budget_bytes = 0);
 
  private:
+  // The part of an estimate that the test nets add, kept for the next estimates.
   struct TestEstimate {
     MemoryEstimate nets;
     size_t weights = 0;  // that the training net does not have

@@ -11,6 +11,7 @@
 
 namespace trainer {
 
+// The comparison of a run's memory with the room for it.
 struct MemoryFit {
   MemoryRoom room;
   size_t needed = 0;  // bytes

@@ -9,6 +9,7 @@
 
 namespace trainer {
 
+// The memory of a host or a GPU that a run may use.
 struct MemoryRoom {
   bool gpu = false;        // memory of a GPU, not of the host
   bool estimated = false;  // of a GPU that is not there: its libraries' memory is an estimate

@@ -40,6 +40,7 @@ struct IterationPrediction {
   Bottleneck bottleneck = Bottleneck::kCompute;
 };
 
+// How ranks exchange gradients, and how much their times vary.
 struct ScalingOptions {
   size_t bucket_bytes = 0;  // 0: the bucket size that a run chooses by itself
   // Standard deviation of a rank's iteration time, as a fraction of it. All ranks wait for the

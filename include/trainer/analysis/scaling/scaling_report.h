@@ -22,6 +22,7 @@ struct ScalingRequest {
   int iterations = 10;               // to measure
 };
 
+// The work of one rank, and the cluster and the numbers of ranks to predict for.
 struct ScalingReport {
   std::vector<int> ranks;
   ClusterModel cluster;

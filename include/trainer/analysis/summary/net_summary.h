@@ -12,6 +12,7 @@
 
 namespace trainer {
 
+// The layers of a planned net, in forward order.
 struct NetSummary {
   struct Output {
     std::string name;

@@ -31,6 +31,7 @@ struct LayerProfile {
   std::optional<int> forward_operations, backward_operations;
 };
 
+// The times of a net and its layers. Times are in milliseconds.
 struct NetProfile {
   std::string net;
   int iterations = 0;
@@ -49,6 +50,7 @@ struct NetProfile {
   double UpdateMs() const;
 };
 
+// What to measure, and with which weights.
 struct ProfileOptions {
   int iterations = 10;
   std::vector<std::string> weights;  // files to load first

@@ -36,6 +36,7 @@ class ConfusionMatrix {
   // Returns how many records with this label got this prediction.
   int64_t Count(int64_t label, int64_t predicted) const;
 
+  // How often a label got a prediction.
   struct Cell {
     int64_t label = 0, predicted = 0, count = 0;
   };

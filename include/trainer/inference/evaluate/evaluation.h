@@ -14,6 +14,7 @@
 
 namespace trainer {
 
+// What to test, and which details to keep.
 struct EvaluationOptions {
   std::vector<std::string> weights;  // files, loaded in order
   // Batches that the user asked for, or kExactPass. For the notes about the number of records.

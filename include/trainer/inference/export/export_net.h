@@ -9,6 +9,7 @@
 
 namespace trainer {
 
+// Which blobs to keep, and the shape of the input.
 struct ExportOptions {
   InferenceSpecOptions spec = {};
   int batch = 1;  // items per pass

@@ -15,6 +15,7 @@ struct PartitionEstimate {
   double low = 0, high = 0;  // log(Z - 3 errors of Z), log(Z + 3 errors of Z)
 };
 
+// The size of an estimate. Its error falls with the square root of the chains.
 struct AisOptions {
   int chains = 100;
   int steps = 14500;  // intermediate distributions

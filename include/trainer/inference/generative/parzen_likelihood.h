@@ -8,6 +8,7 @@
 
 namespace trainer {
 
+// The samples, the records to compare them with, and the width of the window.
 struct ParzenLikelihoodOptions {
   std::string samples = "";  // HDF5 file with a dataset "samples"
   std::string blob = "";     // with the records

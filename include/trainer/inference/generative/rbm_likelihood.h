@@ -10,6 +10,7 @@
 
 namespace trainer {
 
+// The RBM to measure, and how to find log Z; see AisOptions.
 struct RbmLikelihoodOptions {
   std::string layer;    // see SelectRbm
   int iterations = 50;  // test batches

@@ -9,6 +9,7 @@
 
 namespace trainer {
 
+// How many samples to draw, and how far the chains run.
 struct SamplingOptions {
   int count = 100;               // samples
   int steps = 1000;              // before the first batch of samples

@@ -43,6 +43,7 @@ class ImagePreprocessor {
   void Read(const std::string& path, std::vector<float>* out);
 
  private:
+  // The position of a crop in the resized image.
   struct Crop {
     int top = 0, left = 0;
     bool mirror = false;

@@ -7,6 +7,7 @@
 
 namespace trainer {
 
+// The batch systems for which scripts can be written. kMpirun: no batch system, only mpirun.
 enum class JobSystem { kSlurm, kPbs, kMoab, kLsf, kSqsub, kMpirun };
 
 // Starts the last line in the log of a trial of a sweep. The exit code follows.

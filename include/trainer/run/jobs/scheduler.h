@@ -12,6 +12,7 @@
 
 namespace trainer {
 
+// The batch systems that a running program can talk to.
 enum class BatchSystem { kNone, kSlurm, kPbs };
 
 // How to reach the batch system. Tests replace the members.
@@ -24,6 +25,7 @@ struct SchedulerAccess {
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
 };
 
+// A batch job by its system and its id.
 struct SchedulerJob {
   BatchSystem system = BatchSystem::kNone;
   std::string id;
@@ -36,6 +38,7 @@ struct SchedulerJob {
 // Slurm array is "<array>_<task>".
 SchedulerJob CurrentJob(const SchedulerAccess& access = {});
 
+// The answer to a question for the time that a job has left.
 struct TimeLeft {
   std::optional<std::chrono::seconds> time;  // no value: no limit, or unknown
   std::string source;                        // where it comes from: "squeue"

@@ -12,6 +12,7 @@
 
 namespace trainer {
 
+// One error or warning.
 struct Diagnostic {
   bool is_error = true;
   int code = 0;       // the exit code of the error; 0 for a warning

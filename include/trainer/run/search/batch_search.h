@@ -15,6 +15,7 @@
 
 namespace trainer {
 
+// The limits of a search, in memory and time.
 struct BatchSearchOptions {
   size_t room = 0;                        // bytes that the run may use
   bool recomputes = false;                // the backward pass may recompute outputs to fit
@@ -44,6 +45,7 @@ struct BatchTrial {
   double Spread() const { return samples.Median() / Ms() - 1; }
 };
 
+// The measured batches, and the largest one that fits.
 struct BatchSearchResult {
   std::vector<BatchTrial> trials;  // the batches that were run, smallest first
   uint32_t given = 0;              // the batch_size of the solver's net

@@ -12,6 +12,7 @@
 
 namespace trainer {
 
+// The solver, the values to combine, and where the trials are stored.
 struct GridOptions {
   std::string solver;                    // file
   StateFlags state;                      // --level and --stage
@@ -19,6 +20,7 @@ struct GridOptions {
   std::string folder;                    // of the trials' folders; "": <snapshot_prefix>_sweep
 };
 
+// The trials of a grid search, and the solver that they vary.
 struct Grid {
   SolverSpec spec;  // with the first value of each list
   std::vector<Trial> trials;
@@ -28,6 +30,7 @@ struct Grid {
 // thrown before the first one starts.
 Grid LoadGrid(const GridOptions& options);
 
+// How to train the trials.
 struct GridSearchOptions {
   std::vector<std::string> train_flags;  // more flags of `trainer train`, for every trial
   std::optional<std::chrono::steady_clock::time_point> deadline;

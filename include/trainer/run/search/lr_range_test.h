@@ -15,6 +15,7 @@ class Progress;
 class Solver;
 struct SolverSpec;
 
+// The learning rates of a range test.
 struct LrRange {
   double from = 1e-6, to = 1;  // learning rates of the first and the last iteration
   int iterations = 200;
@@ -64,6 +65,7 @@ class LrRangeTest {
   double first_ = 0, lowest_ = 0;  // values of that mean
 };
 
+// The points of a finished range test.
 struct LrRangeResult {
   std::vector<LrRangeTest::Point> points;
   bool diverged = false;
