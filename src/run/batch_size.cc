@@ -68,7 +68,7 @@ void ChangeTrainingBatches(SolverSpec* spec,
   }
 }
 
-// Building the net refuses a batch_size of 0.
+// The result 0 is not ambiguous, because building the net refuses a batch_size of 0.
 uint32_t BatchSizeOf(SolverSpec* spec) {
   int64_t first = 0;
   ChangeTrainingBatches(spec, [&](const LayerSpec&, int64_t size) {

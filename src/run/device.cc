@@ -15,7 +15,8 @@
 namespace trainer {
 namespace {
 
-// The file that --gpu_cache names by default; "" if the user has no folder for caches.
+// Returns the file that --gpu_cache names by default, in $XDG_CACHE_HOME or ~/.cache; "" if the
+// user has neither.
 std::string DefaultGpuCache() {
   constexpr char kFile[] = "trainer/convolutions";
   const std::string cache = EnvironmentVariable("XDG_CACHE_HOME"),
@@ -41,15 +42,15 @@ bool IsGpuNumber(const std::string& id) {
          std::ranges::all_of(id, [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
-// The GPUs that --gpu=all means. Without a GPU it returns GPU 0, so that MakeDevice says why there
-// is none.
+// Returns the GPUs that --gpu=all means. Without a GPU it returns GPU 0, so that MakeDevice says
+// why there is none.
 std::vector<int> AllGpus() {
   std::vector<int> gpus(std::max<size_t>(1, ListGpus().size()));
   std::iota(gpus.begin(), gpus.end(), 0);
   return gpus;
 }
 
-// The flag as the user wrote it, for messages.
+// Returns the flag as the user wrote it, for messages.
 std::string GpuFlagText(const DeviceOptions& options) { return "--gpu=" + options.gpu; }
 
 // Returns GPU `gpu`, or the CPU without a value, with the settings of the flags.

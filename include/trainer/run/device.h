@@ -51,11 +51,13 @@ void RequireGpusForRanks(int gpus, int ranks, bool share_gpu, const std::string&
 // Returns the GPU that --gpu names, or the CPU if the flag is not given. Throws as RequestedGpu
 // does.
 DeviceChoice ChooseDevice(const DeviceOptions& options);
-// Also obeys the net's default_cudnn_math_override, unless --tf32 is given.
+// Returns the same for a command that runs `net`: without --tf32, the net's
+// default_cudnn_math_override decides about TF32.
 DeviceChoice ChooseDevice(const DeviceOptions& options, const NetSpec& net);
-// Also obeys the solver and its training net. --gpu wins over solver_mode. A solver without
-// solver_mode trains on the CPU, as with Caffe's program, and device_id counts for GPUs only.
-// If several GPUs are named, a rank takes the one with its local number.
+// Returns the device of a rank that trains. --gpu wins over solver_mode. A solver without
+// solver_mode trains on the CPU, as with Caffe's program, and device_id counts for GPUs only. If
+// several GPUs are named, a rank takes the one with its local number. Throws as RequireGpusForRanks
+// does, and kConfig for a negative device_id.
 DeviceChoice ChooseDevice(const DeviceOptions& options, const SolverSpec& spec,
                           const LocalRank& rank = {});
 

@@ -103,9 +103,9 @@ class TrainingRun {
   // the job again if asked, and returns the exit code.
   int Leave(SolveResult result);
 
-  // The solver with all changes of the request; after Configure.
+  // Returns the solver with all changes of the request. Call after Configure.
   const SolverSpec& spec() const { return spec_; }
-  // After Build.
+  // Returns the solver that trains. Call after Build.
   Solver& solver() { return *solver_; }
 
  private:

@@ -48,7 +48,8 @@ class AllReduceBuffer {
   void* data_;
 };
 
-// A barrier at which rank 0 decides whether all ranks continue. Returns its decision.
+// Waits until all ranks are here. Rank 0 decides whether they continue (`proceed`); returns its
+// decision on all ranks.
 inline bool SyncRanks(Communicator& group, bool proceed = true) {
   return !group.BroadcastBool(!proceed);
 }

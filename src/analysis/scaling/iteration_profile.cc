@@ -109,8 +109,8 @@ IterationProfile Scaled(const IterationProfile& work, double factor) {
   return scaled;
 }
 
-// Reading the clock around each layer takes time. The total is therefore taken from passes without
-// a clock, and divided among the layers in proportion to their medians.
+// Takes the total from passes without a clock, because reading the clock around each layer takes
+// time, and divides it among the layers in proportion to their medians.
 IterationProfile MeasuredIteration(const Graph& graph, const NetProfile& measured, int passes) {
   constexpr double kMs = 1e-3;
   const double clocked = measured.forward.Median() + measured.backward.Median();

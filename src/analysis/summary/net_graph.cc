@@ -27,7 +27,7 @@ constexpr BoxStyle kBoxStyles[] = {{"data", "#d9ead3", "#2f4a2c"},
                                    {"pools", "#fff2cc", "#57491c"},
                                    {"other", "#eeeeee", "#3a3d40"}};
 
-// `kind` must be in kBoxStyles.
+// Returns the colour of a box on light pages. `kind` must be in kBoxStyles.
 const char* LightFill(const std::string& kind) {
   return std::ranges::find(kBoxStyles, kind, &BoxStyle::kind)->light;
 }

@@ -184,7 +184,7 @@ std::string TotalTable(const NetProfile& profile) {
   return table.ToString();
 }
 
-// No value becomes null.
+// Returns the number, or null without a value.
 Json NullableJson(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 
 Json SamplesToJson(const TimingSamples& samples) {

@@ -33,7 +33,7 @@ struct TemperHidden {
   HD float operator()(float input) const { return Logistic(beta * input); }
 };
 
-// log(1 + exp(x)) without overflow: the sum over both states of a hidden unit.
+// Returns log(1 + exp(x)) without overflow: the log of the sum over both states of a hidden unit.
 HD float AnnealedSoftplus(float x) { return (x > 0 ? x : 0.0f) + log1pf(Exp(-fabsf(x))); }
 
 // Adds log p(v at beta) - log p(v at before), unnormalized, of each chain to its weight. A weight
@@ -103,8 +103,8 @@ class Annealing {
     }
   }
 
-  // Each step adds to the weights the change of log p between two temperatures, and then moves the
-  // chains by one Gibbs step at the new one. The last step only weighs.
+  // Runs the chains. Each step adds to the weights the change of log p between two temperatures,
+  // and then moves the chains by one Gibbs step at the new one. The last step only weighs.
   PartitionEstimate Run() {
     const std::span<std::byte> scratch(reinterpret_cast<std::byte*>(scratch_.data()),
                                        scratch_.size() * sizeof(float));

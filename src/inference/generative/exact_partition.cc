@@ -19,7 +19,7 @@ struct SumSide {
   bool others_gaussian = false;
 };
 
-// log(1 + exp(x)) without overflow.
+// Returns log(1 + exp(x)) without overflow.
 double Softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }
 
 // Returns log of the sum over the states of the other units, which has a closed form.

@@ -39,7 +39,8 @@ GibbsSampler::GibbsSampler(const Device& device, std::vector<RbmModel> rbms, int
             static_cast<int64_t>(means.size()));
 }
 
-// The random generator takes a draw index of 32 bits; the higher bits are added to the seed.
+// Adds the higher bits of the count to the seed, because the random generator takes a draw index of
+// 32 bits.
 UnitDraw GibbsSampler::NextDraw() {
   const uint64_t draw = ++draws_;
   return {{seed_ + (draw >> 32), kStream},

@@ -129,7 +129,7 @@ std::vector<MetricPoint> Thinned(const std::vector<MetricPoint>& points) {
   return thinned;
 }
 
-// `kind` is a list of classes that ChartStyle defines.
+// Returns a text element. `kind` is a list of classes that ChartStyle defines.
 std::string TextAt(double x, double y, const char* kind, const std::string& text) {
   return Join("<text class=\"", kind, "\" x=\"", Pixel(x), "\" y=\"", Pixel(y), "\">",
               EscapeHtml(text), "</text>\n");

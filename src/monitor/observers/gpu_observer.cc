@@ -139,7 +139,7 @@ class Reader {
     bool asked = false, ending = false, ended = false;
   };
 
-  // The loop of the thread: one reading per request.
+  // Runs in the thread: takes one reading for each request until the destructor asks it to end.
   static void Run(Shared& shared) {
     std::unique_lock<std::mutex> lock(shared.mutex);
     while (!shared.ending) {

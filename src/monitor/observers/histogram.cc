@@ -45,8 +45,8 @@ Lanes AddUp(std::span<const float> values, float scale) {
 
 bool IsFinite(float value) { return (std::bit_cast<uint32_t>(value) & kExponent) != kExponent; }
 
-// Like AddUp, but leaves out values that are not finite. Few blocks have such values, so this may
-// be slow.
+// Returns the sums of the finite values times `scale`. Few blocks have other values, so this may be
+// slow.
 Lanes AddUpFinite(std::span<const float> values, float scale) {
   std::vector<float> finite;
   for (const float value : values) {
@@ -90,7 +90,8 @@ int64_t Histogram::CountOf(size_t bucket) const {
   return count;
 }
 
-// In counts_, negative numbers follow the positive ones, with the smallest magnitude first.
+// Goes through counts_ from the largest negative number to the largest positive one. In counts_,
+// negative numbers follow the positive ones, with the smallest magnitude first.
 HistogramBuckets Histogram::Buckets() const {
   constexpr size_t kSmall = size_t{12} << (23 - kShift);  // below the largest: twelve powers of two
   const auto edge = [](size_t bucket) {
@@ -111,7 +112,7 @@ HistogramBuckets Histogram::Buckets() const {
   for (size_t b = 0; b < least; ++b) small += CountOf(b) + CountOf(kHalf + b);
   if (least > 0) add(edge(least), small);
   for (size_t b = least; b < top; ++b) add(edge(b + 1), CountOf(b));
-  // Without what is empty at the ends, but for one bucket that gives the first its lower limit.
+  // Empty buckets at the ends are removed, except for one that gives the first its lower limit.
   while (all.counts.back() == 0) {
     all.counts.pop_back();
     all.limits.pop_back();

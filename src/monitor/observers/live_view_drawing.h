@@ -34,7 +34,7 @@ class LiveView::Drawing {
   void Begin(int iter);
   // Returns the seconds since Begin; before it, since this object was made.
   double Seconds();
-  // From here on only lines are printed, and no live line.
+  // Ends the live line. From here on only the lines of Say are printed.
   void Finish();
   bool redraws() const { return redraws_; }
 

@@ -28,8 +28,8 @@ class JobLiveness {
   JobLiveness& operator=(const JobLiveness&) = delete;
 
  private:
-  // The loop of `thread_`: calls FindLoss every two seconds until the object is destroyed or the
-  // job is lost; then sends one SIGTERM.
+  // Runs in `thread_`: calls FindLoss every two seconds until the object is destroyed or the job is
+  // lost; then sends one SIGTERM.
   void Watch();
   // Returns a sentence about how the job was lost, or "" while it still exists. The queue must
   // report twice in a row that the job is over, because a single answer can be wrong.

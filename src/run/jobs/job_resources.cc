@@ -63,7 +63,7 @@ double SnapshotSeconds(const std::string& prefix, const MemoryEstimate& memory) 
   return std::max(usual, measured);
 }
 
-// If the user names no cores, requests as many as the net keeps busy (`useful`), at least one for
+// Requests as many cores as the net keeps busy (`useful`) if the user names none: at least one for
 // each of the `processes` of a rank, but not more than a node has. Throws kUsage if the user names
 // more cores or ranks than the largest node has.
 void ChooseCores(int useful, int processes, JobSpec* job) {

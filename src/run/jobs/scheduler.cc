@@ -82,8 +82,8 @@ TimeLeft ReadSqueue(const std::string& out) {
           Join("squeue answers '", EscapeControl(text.substr(0, 100)), "', which is not a time")};
 }
 
-// Torque gives the remaining seconds. PBS gives the limit and the time used, which is some minutes
-// old.
+// Uses Torque's remaining seconds if the output has them. PBS has the limit and the time used,
+// which is some minutes old, so the result may be a little too long.
 TimeLeft ReadQstat(const std::string& out) {
   std::optional<seconds> limit, used;
   std::istringstream lines(out);

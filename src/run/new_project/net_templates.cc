@@ -128,7 +128,7 @@ void WriteMlp(LayerWriter* net) {
   net->InPlace("relu2", "ReLU");
 }
 
-// LeNet as in Caffe's example for MNIST, after LeCun et al. 1998.
+// Writes LeNet as in Caffe's example for MNIST, after LeCun et al. 1998.
 void WriteLeNet(LayerWriter* net) {
   net->Convolution("conv1", 20, 5, 1, 1, true, "20 filters of 5x5");
   net->Pooling("pool1", "pool: MAX kernel_size: 2 stride: 2", "halves height and width");
@@ -152,8 +152,8 @@ void WriteCnn(int64_t side, LayerWriter* net) {
   net->InPlace("drop", "Dropout", "dropout_param { dropout_ratio: 0.2 }");
 }
 
-// He et al. 2015, 18 layers with weights. Images of up to 32 pixels keep their size in the first
-// layer, as in the paper's nets for CIFAR.
+// Writes the net with 18 layers of He et al. 2015. Images of up to 32 pixels keep their size in the
+// first layer, as in the paper's nets for CIFAR.
 void WriteResNet18(int64_t side, LayerWriter* net) {
   if (side > kSmallSide) {
     net->ConvolutionBnRelu("conv1", 64, 7, 2, 1, true, "64 filters of 7x7, halves the size");
@@ -188,7 +188,8 @@ void WriteResNet18(int64_t side, LayerWriter* net) {
   net->Pooling("pool", "pool: AVE global_pooling: true", "the mean of each channel");
 }
 
-// Sandler et al. 2018, table 2. Images of up to 32 pixels are halved three times instead of five.
+// Writes the net of Sandler et al. 2018, table 2. Images of up to 32 pixels are halved three times
+// instead of five.
 void WriteMobileNetV2(int64_t side, LayerWriter* net) {
   struct Stage {
     int expansion, outputs, blocks, stride;
@@ -222,8 +223,8 @@ void WriteMobileNetV2(int64_t side, LayerWriter* net) {
   net->Pooling("pool", "pool: AVE global_pooling: true", "the mean of each channel");
 }
 
-// Hinton and Salakhutdinov 2006: the image through 30 numbers and back, with ReLU in place of
-// sigmoids.
+// Writes a net that squeezes the image through 30 numbers, after Hinton and Salakhutdinov 2006,
+// with ReLU in place of sigmoids, and its loss.
 void WriteAutoencoder(const ProjectData& data, const TemplateSettings& settings, LayerWriter* net) {
   const int64_t side = settings.crop;
   const int64_t numbers = data.channels * (side > 0 ? side * side : data.height * data.width);

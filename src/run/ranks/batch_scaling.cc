@@ -12,7 +12,7 @@
 namespace trainer {
 namespace {
 
-// "4 ranks", "4 virtual ranks"
+// Returns "4 ranks" or "4 virtual ranks", which divide a batch.
 std::string Sharers(const SolverSpec& spec, int count) {
   return Join(count, spec.proto.virtual_ranks() > 1 ? " virtual ranks" : " ranks");
 }

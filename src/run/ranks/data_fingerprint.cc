@@ -41,7 +41,8 @@ uint32_t Sum(std::string_view text, uint32_t before) {
 
 std::string Hex(uint32_t sum) { return Join(std::hex, sum); }
 
-// Index of sample `i` among `count` items. Sample 0 is the first item, the last sample the last.
+// Returns the index of sample `i` of kSamples among `count` items, evenly spaced. Sample 0 is the
+// first item, the last sample the last.
 size_t SampleOf(size_t i, size_t count) { return i * (count - 1) / (kSamples - 1); }
 
 // Continues the checksum `sum` with the content and the size of a file. A large file contributes

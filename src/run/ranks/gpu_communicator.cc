@@ -13,7 +13,7 @@
 namespace trainer {
 namespace {
 
-// "0000:1b:00.0", or "GPU 0" if it has no PCI address.
+// Returns the PCI address of a GPU, "0000:1b:00.0", or "GPU 0" if it is unknown.
 std::string AddressOf(int gpu) {
   const std::vector<std::string> all = ListGpus();
   const auto index = static_cast<size_t>(gpu);

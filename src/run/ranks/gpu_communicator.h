@@ -13,7 +13,7 @@
 
 namespace trainer {
 
-// The position of this rank on its host. `world` is null in a run alone.
+// Returns the position of this rank on its host. `world` is null in a run alone.
 LocalRank LocalRankOf(const World* world, bool share_gpu);
 
 // Prepares `world` for a solver on `device`: throws kProtocol if ranks differ in what they train,

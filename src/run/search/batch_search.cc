@@ -110,7 +110,8 @@ class BatchSearcher {
     }
   }
 
-  // Like Plan, for a batch that is set already. Returns nothing if the estimate exceeds the room.
+  // Estimates the memory of the batch that is set, and throws the errors of planning. Returns
+  // nothing if the estimate exceeds the room.
   std::optional<BatchTrial> PlanOrThrow(uint32_t batch) {
     const MemoryRoom kind = UnlimitedRoom(PlanningDevice());
     MemoryEstimate memory = estimator_->Estimate(spec_);

@@ -32,7 +32,7 @@ struct AllReduceBenchReport {
   std::vector<AllReduceTiming> timings;
   AllReduceResults results;
 
-  // The median of MPI_Allreduce for each size, in seconds. Empty without MPI.
+  // Returns the median of MPI_Allreduce for each size, in seconds. Empty without MPI.
   std::vector<double> MpiSeconds() const;
 };
 

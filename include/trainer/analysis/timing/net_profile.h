@@ -43,7 +43,7 @@ struct NetProfile {
   size_t update_bytes = 0;          // the least that a solver's update moves
   MachinePeak peak;
 
-  // A solver's iteration, or forward and backward without a solver.
+  // Returns the times of a solver's iteration, or of forward and backward without a solver.
   const TimingSamples& Iteration() const { return step.empty() ? pass : step; }
   // Returns the time of a solver's update: a whole iteration less one pass; at least 0. It is right
   // only for iter_size 1.
@@ -68,8 +68,8 @@ struct ProfileOptions {
 NetProfile ProfileModel(const NetSpec& spec, const caffe::NetState& state, const Device& device,
                         const ProfileOptions& options = {});
 
-// Like ProfileModel for the training net of a solver, without tests and snapshots. Times whole
-// iterations as well.
+// Measures the training net of a solver as ProfileModel does, without tests and snapshots, and
+// times whole iterations as well.
 NetProfile ProfileSolver(SolverSpec spec, const Device& device, const ProfileOptions& options = {});
 
 // Makes the solver run plain synchronous iterations, at least `iterations`: no tests, no

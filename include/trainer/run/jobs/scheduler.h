@@ -30,7 +30,7 @@ struct SchedulerJob {
   BatchSystem system = BatchSystem::kNone;
   std::string id;
 
-  // "Slurm job 123"
+  // Returns "Slurm job 123" or "PBS job 123".
   std::string Name() const;
 };
 
@@ -49,8 +49,9 @@ struct TimeLeft {
 // squeue; for PBS from qstat, else from PBS_WALLTIME. Runs a command once, for at most ten seconds.
 TimeLeft QueryTimeLeft(const SchedulerJob& job, const SchedulerAccess& access = {});
 
-// Parse the output of squeue's %L ("1-02:03:04", "UNLIMITED") and of qstat -f.
+// Parses the output of squeue's %L, such as "1-02:03:04" or "UNLIMITED".
 TimeLeft ReadSqueue(const std::string& out);
+// Parses the output of `qstat -f`, from PBS or Torque.
 TimeLeft ReadQstat(const std::string& out);
 
 // Queues the Slurm job of this process again, for a run that stopped early with its snapshot saved,

@@ -27,7 +27,7 @@ struct TemplateSettings {
   int64_t max_iter = 0, test_interval = 0;
 };
 
-// The values of --template.
+// Returns the values of --template.
 const std::vector<std::string>& NetTemplates();
 
 // Chooses lenet for small gray images, cnn for few photographs, resnet18 for more, and autoencoder

@@ -28,7 +28,7 @@ struct NewProject {
   TemplateSettings settings;
   int64_t epochs = 0;
 
-  // The paths of the three files in `folder`.
+  // Return the paths of the three files in `folder`.
   std::string net() const;
   std::string solver() const;
   std::string deploy() const;

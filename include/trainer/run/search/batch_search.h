@@ -57,8 +57,9 @@ struct BatchSearchResult {
   // The largest batch that is recommended: an iteration reads at most a tenth of the records.
   uint32_t most_advised = std::numeric_limits<uint32_t>::max();
 
-  // Return the fastest batch, and the fastest of at most `most`; null if none was run.
+  // Returns the fastest batch; null if none was run.
   const BatchTrial* Fastest() const;
+  // Returns the fastest batch of at most `most`; null if none was run.
   const BatchTrial* FastestUpTo(uint32_t most) const;
   // Returns the smallest batch that is nearly as fast as the fastest of at most `most_advised`,
   // because a smaller batch leaves memory and makes more steps; null if none was run.
