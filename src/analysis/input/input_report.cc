@@ -55,7 +55,7 @@ HostResources ReadHostResources() {
   return host;
 }
 
-// Returns "-" for a rate that was not measured.
+// Returns the rate without decimals, or "-" for one that was not measured.
 std::string RecordRateCell(double rate) { return rate > 0 ? Fixed(rate, 0) : "-"; }
 
 }  // namespace

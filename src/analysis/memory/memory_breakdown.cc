@@ -77,7 +77,7 @@ std::map<std::string, size_t> BytesByKind(const MemoryPeak& peak) {
   return bytes;
 }
 
-// Returns "" for a buffer without a shape, such as a workspace.
+// Returns the shape; "" for a buffer without one, such as a workspace.
 std::string ShapeText(const Buffer& block) {
   return block.shape.Rank() == 0 ? "" : block.shape.ToString();
 }

@@ -11,7 +11,8 @@
 namespace trainer {
 namespace {
 
-// Fits latency and bandwidth to the smallest and the largest sum.
+// Fits latency and bandwidth to the smallest and the largest sum, by the formulas of
+// PredictAllReduce for one machine.
 IntraNodeModel FitIntraNode(const AllReduceResults& measured) {
   const auto [low, high] = std::ranges::minmax(measured.sums, {}, &TransferTime::bytes);
   const double moved = 2.0 * measured.ranks * (high.bytes - low.bytes);

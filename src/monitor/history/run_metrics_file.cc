@@ -72,7 +72,8 @@ class MetricsReader {
     AddRow(line, &history_.train);
   }
 
-  // Ignores the numbers of test nets that no run has, because the list would grow with them.
+  // Adds the outputs of a test to its net. Ignores a net above number 1,000, because the list would
+  // grow to that number.
   void Test(const Line& line) {
     constexpr double kMost = 1000;
     const double net = JsonNumber(line, "net");

@@ -136,7 +136,8 @@ class LogReader {
   }
 
  private:
-  // Notes a start. Its first iteration follows in a later line.
+  // Notes a start and, if it is the first, the name of the net. Its first iteration follows in a
+  // later line.
   void Begin(std::string_view net) {
     if (history_.starts++ == 0) history_.net = net;
     history_.ended = history_.stopped_early = false;

@@ -38,7 +38,7 @@ double Share(const LiveState& state) {
   return state.max_iter > 0 ? std::clamp(1.0 * state.iter / state.max_iter, 0.0, 1.0) : 0;
 }
 
-// Returns a progress bar of 22 columns: "[=====>     ]".
+// Returns a progress bar of 22 columns, such as "[=========>          ]".
 std::string Bar(double share) {
   constexpr int kWidth = 20;
   const int full = static_cast<int>(share * kWidth);

@@ -160,8 +160,9 @@ std::string JoinWith(const std::vector<std::string>& words, char between) {
   return text;
 }
 
-// Returns the file to which the queue writes the log. In an `array` its name contains the number of
-// the task. PBS and Moab choose their own, so the result is "".
+// Returns the file to which the queue writes the log: job.output or, without it, a name after the
+// job. With Slurm, the name contains the number of the task in an `array`. PBS and Moab choose
+// their own, so the result is "".
 std::string OutputOf(const JobSpec& job, bool array) {
   if (!job.output.empty()) return job.output;
   switch (job.system) {
@@ -249,6 +250,7 @@ ScriptValues ValuesOf(const JobSpec& job) {
   return values;
 }
 
+// Moab uses the template of PBS.
 std::string_view TemplateOf(JobSystem system) {
   switch (system) {
     case JobSystem::kPbs:

@@ -34,7 +34,8 @@ class LayerWriter {
     text_ += Join(line, " top: \"", name, "\"\n", body, "}\n");
     top_ = name;
   }
-  // Pads by kernel / 2, so that with a stride of 1 an odd kernel keeps height and width.
+  // Appends a convolution that pads by kernel / 2, so that with a stride of 1 an odd kernel keeps
+  // height and width.
   void Convolution(const std::string& name, int64_t outputs, int kernel, int stride, int64_t group,
                    bool bias, const std::string& comment) {
     std::string fields = Join("num_output: ", outputs, " kernel_size: ", kernel);

@@ -32,7 +32,8 @@ bool IsDatabase(const std::string& path) {
   return Exists(JoinPath(path, "data.mdb")) || Exists(JoinPath(path, "CURRENT"));
 }
 
-// Returns the first database with one of these names in the folder, or "".
+// Returns the first database in the folder that has one of these names, alone or followed by _lmdb
+// or _leveldb; "" if there is none.
 std::string FindDatabase(const std::string& folder, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     for (const char* kind : {"_lmdb", "_leveldb", ""}) {

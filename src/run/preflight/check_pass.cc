@@ -10,7 +10,8 @@
 namespace trainer {
 namespace {
 
-// Copies a device's numbers to the host in chunks, so that a large blob needs little memory there.
+// Returns whether all numbers of a device's blob are finite. Copies them to the host in chunks, so
+// that a large blob needs little memory there.
 bool IsFinite(const Device& device, const ConstTensor& value) {
   constexpr size_t kChunk = size_t{1} << 16;
   const auto count = static_cast<size_t>(value.Count());

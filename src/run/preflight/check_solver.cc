@@ -106,6 +106,7 @@ class SolverCheck {
   }
 
   // Finds the snapshot to resume from and reads it, so that a damaged one is an error of the check.
+  // Sets `start_ok_` if both succeed.
   void FindStart() {
     state_ = FindResumePoint(request_.start, spec_, RescueFolders("")).state;
     if (!state_.empty()) ReadState(state_, request_.start.allow_outside);
@@ -140,7 +141,7 @@ class SolverCheck {
   }
 
   // Returns a solver with the weights or the snapshot to start from, or without them if they cannot
-  // be used.
+  // be used; null if even that fails. Adds the errors.
   std::unique_ptr<Solver> MakeSolver() {
     SolverOptions options;
     options.snapshot = state_;

@@ -54,7 +54,8 @@ struct MemoryEstimate {
   int64_t macs = 0;    // multiply-adds of a forward pass
   int64_t batch = 0;   // records of a batch
 
-  // Adds the activations, the staging memory and the prefetched batches of `graph`.
+  // Adds the activations and the staging memory of `graph`, once for each of its activation slots,
+  // and the prefetched batches.
   void AddNet(const Graph& graph);
   // Sets everything that a run of `spec` holds on one rank, except what AddNet adds and the weights
   // that only test nets have. `train` is the training net; `parts` is the number of virtual ranks

@@ -48,10 +48,11 @@ struct ScalingOptions {
   double jitter = 0;
 };
 
-// Simulates one iteration. Gradients are grouped into buckets as in training. Between machines the
-// buckets are sent one after the other while backward computes; within a machine, the computing
-// thread sums them itself. After them come the sum of the loss, the update, and the sum of the
-// requests of signals.
+// Simulates one iteration, in which all ranks take the times of the slowest one. Gradients are
+// grouped into buckets as in training. Between machines the buckets are sent one after the other
+// while backward computes; within a machine, the computing thread sums them itself. After them come
+// the sum of the loss, the update, and the sum of the requests of signals. A single rank exchanges
+// nothing.
 IterationPrediction PredictIteration(const IterationProfile& profile, const ClusterModel& cluster,
                                      const ScalingOptions& options = {});
 

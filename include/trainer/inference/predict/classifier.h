@@ -51,6 +51,7 @@ class Classifier {
   // image. Does nothing without crops.
   void RunBatch();
   // Passes on images from the front of the queue, up to the first one that still waits for crops.
+  // Their sums of scores become means.
   void DeliverCompleted(const std::function<void(const ImageScores&)>& sink);
 
   Net& net_;

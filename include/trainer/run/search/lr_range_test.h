@@ -49,7 +49,9 @@ class LrRangeTest {
   // Adds the loss of the next iteration and the learning rate of its update. Each learning rate
   // must be the one before times a constant factor.
   void Add(double lr, double loss);
-  // Returns whether the loss has risen far above its minimum, so that no later point is useful.
+  // Returns whether the running mean of the losses is above its minimum by more than three times
+  // its fall from the first losses (or the size of the minimum, if that is larger), so that no
+  // later point is useful.
   bool HasDiverged() const;
 
   size_t size() const { return points_.size(); }
