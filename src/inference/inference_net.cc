@@ -26,6 +26,7 @@ InferenceNet::InferenceNet(const NetSpec& spec, const Device& device,
   }
 }
 
+// Loads into one net only, because the nets of a test share their parameters.
 void InferenceNet::LoadWeights(std::span<const std::string> files) {
   Net* const nets[] = {&net()};
   WeightLoader loading(nets);

@@ -69,6 +69,7 @@ void GibbsSampler::Down(Level& level, bool draw) {
   if (draw) DrawUnits(device_, gaussian, NextDraw(), visible, visible, count);
 }
 
+// Samples the hidden units of each RBM on the way up; they are the visible units of the next one.
 void GibbsSampler::StartAt(std::span<const float> visible) {
   Level& first = *levels_.front();
   device_.CopyToDevice(first.visible.data(), visible.data(), visible.size_bytes());
@@ -85,6 +86,8 @@ void GibbsSampler::Step() {
   Down(Top(), true);
 }
 
+// Samples the visible units of each RBM on the way down, and takes the means of the first one's. If
+// there is only one RBM, its visible units are the chains' state and must be sampled afterwards.
 std::vector<float> GibbsSampler::Means() {
   Up(Top());
   for (size_t i = levels_.size(); i-- > 0;) {

@@ -21,6 +21,8 @@ const Param& ParamOf(const Net& net, const LayerSpec& layer, int index) {
 
 }  // namespace
 
+// The parameters of an RBM layer are the weights, (hidden, visible), and the biases of hidden and
+// visible units, in this order.
 std::vector<RbmModel> FindRbms(const Net& net) {
   std::vector<RbmModel> rbms;
   for (const Node& node : net.graph().nodes) {

@@ -54,6 +54,7 @@ std::unique_ptr<Sampler> MakeSampler(Net& net, const SamplingOptions& options) {
   return std::make_unique<RbmSampler>(net, std::move(rbms), options);
 }
 
+// Takes only the first samples of the last batch if the batches do not add up to the count.
 SampleSet DrawSamples(Sampler& sampler, const SamplingOptions& options) {
   SampleSet samples;
   int64_t count = 0;

@@ -76,6 +76,8 @@ void ImagePreprocessor::SetResizedSize(int height, int width) {
   }
 }
 
+// A mean file of another size than the input and the resized image is reduced to its channel means.
+// With `short_side_`, images have different sizes, so no file can have the size before the crop.
 void ImagePreprocessor::SetMean(const PreprocessOptions& options) {
   std::vector<float> values = options.mean_values;
   if (!options.mean_file.empty()) {
