@@ -76,8 +76,8 @@ void ImagePreprocessor::SetResizedSize(int height, int width) {
   }
 }
 
-// A mean file of another size than the input and the resized image is reduced to its channel means.
-// With `short_side_`, images have different sizes, so no file can have the size before the crop.
+// A mean file with neither the size of the input nor the size of the resized image is reduced to
+// its channel means. With `short_side_`, the resized images have different sizes.
 void ImagePreprocessor::SetMean(const PreprocessOptions& options) {
   std::vector<float> values = options.mean_values;
   if (!options.mean_file.empty()) {

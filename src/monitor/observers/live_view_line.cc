@@ -25,7 +25,7 @@ std::string ShortNumber(double value, int digits) {
   return text;
 }
 
-// Returns a speed with two or three digits: "1234", "12.3" or "0.45".
+// Returns a speed with the more decimals, the smaller it is: "1234", "12.3" or "0.45".
 std::string Speed(double value) {
   char text[32];
   const int decimals = value >= 100 ? 0 : value >= 10 ? 1 : 2;

@@ -61,8 +61,8 @@ class TrainingSetStats {
  public:
   explicit TrainingSetStats(const std::string& path) : path_(path) {}
 
-  // Decodes only the first kMaxDecoded records, and reads the labels of the others. Throws kUsage
-  // if a record is not an image or has another number of channels than the first one.
+  // Adds a record. Decodes only the first kMaxDecoded records, and reads the labels of the others.
+  // Throws kUsage if a record is not an image or has another number of channels than the first one.
   void Add(const StoredRecord& record) {
     ++records_;
     if (decoded_ < kMaxDecoded) return AddImage(record);

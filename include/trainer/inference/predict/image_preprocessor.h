@@ -54,7 +54,8 @@ class ImagePreprocessor {
   void SetResizedSize(int height, int width);
   // Sets the resized size for decoded_, the image of that file. Throws kData if it is too large.
   void ResizeShortSide(const std::string& path);
-  // Reads the mean file, or expands the mean values to the size of the input.
+  // Reads the mean file, or expands the mean values to the size of the input. Throws as the
+  // constructor.
   void SetMean(const PreprocessOptions& options);
   // Writes one crop, (C, H, W), with the mean subtracted and scaled.
   void CopyCrop(const Crop& crop, float* out) const;
