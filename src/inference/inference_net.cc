@@ -9,6 +9,7 @@
 
 namespace trainer {
 
+// Builds either the nets of a test or a single net; both share the parameters of this object.
 InferenceNet::InferenceNet(const NetSpec& spec, const Device& device,
                            const InferenceOptions& options)
     : spec_(spec), params_(device) {
@@ -25,6 +26,7 @@ InferenceNet::InferenceNet(const NetSpec& spec, const Device& device,
   }
 }
 
+// Loads into one net only, because the nets of a test share their parameters.
 void InferenceNet::LoadWeights(std::span<const std::string> files) {
   Net* const nets[] = {&net()};
   WeightLoader loading(nets);

@@ -15,11 +15,13 @@ namespace {
 
 std::atomic<bool> g_told{false};
 
+// Returns a boolean field; false if it is missing.
 bool ReadFlag(const JsonObject& json, const char* name) {
   const JsonElement* const value = JsonField(json, name);
   return value != nullptr && value->bool_value();
 }
 
+// Returns a list of strings; an empty one if the field is missing.
 std::vector<std::string> ReadWords(const JsonObject& json, const char* name) {
   std::vector<std::string> words;
   const JsonElement* const value = JsonField(json, name);

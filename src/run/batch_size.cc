@@ -15,6 +15,7 @@
 namespace trainer {
 namespace {
 
+// Throws kUsage unless `text` is a number from 1 to 2^24.
 uint32_t ParseBatchSize(const std::string& text) {
   const uint32_t batch = ParseNumber<uint32_t>(text).value_or(0);
   if (batch == 0 || batch > 1 << 24) {
@@ -25,6 +26,8 @@ uint32_t ParseBatchSize(const std::string& text) {
   return batch;
 }
 
+// Returns a note in parentheses for the log: by which factor the new batch size usually changes the
+// learning rate, or that no rule is known for the solver's type.
 std::string RateAdvice(uint32_t before, uint32_t batch, const SolverSpec& spec) {
   const double times = static_cast<double>(batch) / before;
   const std::optional<double> factor = RateFactor(spec, times);
@@ -65,7 +68,7 @@ void ChangeTrainingBatches(SolverSpec* spec,
   }
 }
 
-// Building the net refuses a batch_size of 0.
+// The result 0 is not ambiguous, because building the net refuses a batch_size of 0.
 uint32_t BatchSizeOf(SolverSpec* spec) {
   int64_t first = 0;
   ChangeTrainingBatches(spec, [&](const LayerSpec&, int64_t size) {

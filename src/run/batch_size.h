@@ -13,7 +13,8 @@
 
 namespace trainer {
 
-// The layers of the training net. They point into `spec->nets`.
+// Returns the layers of the training net that remain after its filter by phase, level and stage, in
+// the order of the file. They point into `spec->nets`, so changing them changes the solver's net.
 std::vector<LayerSpec*> TrainingLayers(SolverSpec* spec);
 
 // Calls change(layer, n) for each batch_size n of the training layers and stores the result as the
@@ -37,7 +38,8 @@ int64_t CountTrainingRecords(SolverSpec* spec);
 // grows `times`-fold: linear for SGD with or without momentum (Goyal et al., arXiv:1706.02677), the
 // square root for Adam (Malladi et al., arXiv:2205.10287). No value for types without such a rule.
 std::optional<double> RateFactor(const SolverSpec& spec, double times);
-// Whether RateFactor follows Adam's rule, which is less certain.
+// Returns whether RateFactor follows the square root (Adam and AdamW), a rule that is less certain
+// than the linear one.
 bool ScalesByRoot(const SolverSpec& spec);
 
 // The value of --batch that asks for a search of the batch size.
@@ -48,7 +50,8 @@ inline constexpr std::string_view kBestBatch = "auto";
 // several ranks or virtual ranks.
 void ApplyBatchSize(const std::string& batch, const Rank& rank, SolverSpec* spec);
 
-// SetBatchSize with a line in the log, in which `reason` follows the number.
+// Calls SetBatchSize and logs the old and the new number, with advice about the learning rate if
+// they differ. `reason` follows the new number in the log.
 void ChangeBatchSize(uint32_t batch, const std::string& reason, SolverSpec* spec);
 
 }  // namespace trainer

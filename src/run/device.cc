@@ -15,7 +15,8 @@
 namespace trainer {
 namespace {
 
-// The file that --gpu_cache names by default; "" if the user has no folder for caches.
+// Returns the file that --gpu_cache names by default, in $XDG_CACHE_HOME or ~/.cache; "" if the
+// user has neither.
 std::string DefaultGpuCache() {
   constexpr char kFile[] = "trainer/convolutions";
   const std::string cache = EnvironmentVariable("XDG_CACHE_HOME"),
@@ -24,6 +25,8 @@ std::string DefaultGpuCache() {
   return home.starts_with('/') ? JoinPath(home, std::string(".cache/") + kFile) : "";
 }
 
+// Sets the file that stores the chosen convolution algorithms: the file of --gpu_cache, none for
+// "off", or the default file.
 void SetGpuCache(const DeviceOptions& options, GpuOptions* gpu) {
   gpu->algorithm_file_asked = !options.gpu_cache.empty();
   if (!gpu->algorithm_file_asked) {
@@ -33,22 +36,24 @@ void SetGpuCache(const DeviceOptions& options, GpuOptions* gpu) {
   }
 }
 
+// Returns whether `id` has only digits, at most four, so that std::stoi cannot overflow.
 bool IsGpuNumber(const std::string& id) {
   return id.size() <= 4 &&
          std::ranges::all_of(id, [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
-// The GPUs that --gpu=all means. Without a GPU it returns GPU 0, so that MakeDevice says why there
-// is none.
+// Returns the GPUs that --gpu=all means. Without a GPU it returns GPU 0, so that MakeDevice says
+// why there is none.
 std::vector<int> AllGpus() {
   std::vector<int> gpus(std::max<size_t>(1, ListGpus().size()));
   std::iota(gpus.begin(), gpus.end(), 0);
   return gpus;
 }
 
-// The flag as the user wrote it, for messages.
+// Returns the flag as the user wrote it, for messages.
 std::string GpuFlagText(const DeviceOptions& options) { return "--gpu=" + options.gpu; }
 
+// Returns GPU `gpu`, or the CPU without a value, with the settings of the flags.
 DeviceChoice ChooseGpu(const DeviceOptions& options, const std::optional<int>& gpu) {
   DeviceChoice choice;
   choice.gpu.tf32 = options.tf32.value_or(false);
@@ -62,18 +67,22 @@ DeviceChoice ChooseGpu(const DeviceOptions& options, const std::optional<int>& g
   return choice;
 }
 
+// Returns whether the solver sets solver_mode to GPU. The default value of the field is GPU too,
+// but a solver without the field trains on the CPU.
 bool AsksForGpu(const SolverSpec& spec) {
   return spec.proto.has_solver_mode() && spec.proto.solver_mode() == caffe::SolverParameter::GPU;
 }
 
-// The GPU of a rank among `gpus`. A single number may mean another GPU for each rank, because a
-// batch system can let each rank see its own GPU as number 0.
+// Returns the GPU of a rank: the one with its local number among `gpus`, modulo their number. A
+// single number may mean another GPU for each rank, because a batch system can let each rank see
+// its own GPU as number 0.
 int GpuOfRank(const std::vector<int>& gpus, const LocalRank& rank, const std::string& who) {
   RequireGpusForRanks(static_cast<int>(gpus.size()), rank.size, rank.share_gpu, who);
   return gpus[static_cast<size_t>(rank.rank) % gpus.size()];
 }
 
-// Without --tf32 the net's default_cudnn_math_override decides about TF32.
+// Without --tf32, lets the net's default_cudnn_math_override decide about TF32, and adds a note for
+// the log. `net` may be null.
 void SetMathMode(const DeviceOptions& options, const NetSpec* net, DeviceChoice* choice) {
   if (options.tf32 || choice->kind == DeviceKind::kCpu || net == nullptr) return;
   const int math = net->proto.default_cudnn_math_override();
@@ -84,7 +93,8 @@ void SetMathMode(const DeviceOptions& options, const NetSpec* net, DeviceChoice*
                                math == 1 ? "" : "no", "tf32"));
 }
 
-// Says which flag or line asks for the GPU, and why it cannot be used.
+// Throws `error`. If it is kUnavailable, first adds the flag or the line that asks for the GPU, and
+// how to compute on the CPU instead.
 [[noreturn]] void RefuseDevice(const DeviceChoice& choice, const Error& error) {
   if (error.code() != ErrorCode::kUnavailable) throw error;
   if (!choice.flag.empty()) {

@@ -18,6 +18,8 @@ namespace {
 // The data sets that nets read, by name, each with the function that copies it.
 using Sources = std::map<std::string, std::function<std::unique_ptr<LocalCopy>()>>;
 
+// Adds the function that copies the files which `layer` reads. It also redirects readers of a
+// database to the copy. Adds nothing for layers without files and for window lists.
 void AddSource(const LayerSpec& layer, const LocalCopyOptions& options, Sources* sources) {
   const std::optional<InputFiles> files = InputFilesOf(layer);
   if (!files || files->path.empty()) return;
@@ -46,13 +48,15 @@ void AddSource(const LayerSpec& layer, const LocalCopyOptions& options, Sources*
   }
 }
 
+// Calls AddSource for the layers that remain after the net's filter by phase, level and stage.
 void AddSources(const NetUse& use, const LocalCopyOptions& options, Sources* sources) {
   for (const LayerSpec& layer : FilterLayers(*use.net, use.state)) {
     AddSource(layer, options, sources);
   }
 }
 
-// Whether --resume=auto will find a finished run, which needs no copy.
+// Returns whether --resume=auto will find a finished run, which needs no copy. Loads a snapshot
+// only if the name of the newest one already has the last iteration.
 bool IsFinished(bool resumes, const SolverSpec& spec) {
   const std::vector<SnapshotNames> snapshots = FindSnapshots(spec.proto.snapshot_prefix());
   const auto is_last = [&](int iter) { return iter >= spec.proto.max_iter(); };

@@ -33,13 +33,15 @@ constexpr char kDefaultFolder[] = "auto";
 
 using google::protobuf::FieldDescriptor;
 
+// Returns the message as prototxt.
 std::string ValueText(const google::protobuf::Message& message) {
   std::string text;
   google::protobuf::TextFormat::PrintToString(message, &text);
   return text;
 }
 
-// Returns the fields of the solver that are set and that distinguish runs.
+// Returns the fields of the solver that are set and that distinguish runs: all scalar fields except
+// paths. Values of a repeated field are joined with blanks, and strings have no quotes.
 std::vector<Setting> SettingsOf(const caffe::SolverParameter& solver) {
   static const std::set<std::string> kPaths = {"net", "train_net", "test_net", "weights",
                                                "snapshot_prefix"};
@@ -70,6 +72,7 @@ std::vector<Setting> SettingsOf(const caffe::SolverParameter& solver) {
   return settings;
 }
 
+// Returns name, type, bottoms and tops of the layers that remain after the net's filter.
 std::vector<NetLayer> LayersOf(const NetUse& use) {
   std::vector<NetLayer> layers;
   for (const LayerSpec& layer : FilterLayers(*use.net, use.state)) {
@@ -82,7 +85,7 @@ std::vector<NetLayer> LayersOf(const NetUse& use) {
   return layers;
 }
 
-// Returns the tops that no layer reads.
+// Returns the tops that no later layer of the net reads.
 std::set<std::string> OutputsOf(const NetUse& use) {
   std::set<std::string> outputs;
   for (const NetLayer& layer : LayersOf(use)) {
@@ -92,6 +95,8 @@ std::set<std::string> OutputsOf(const NetUse& use) {
   return outputs;
 }
 
+// Describes this start of the run: the program and its command line, the files, the host and its
+// hardware, and the batch job, if any.
 RunInfo MakeRunInfo(const SolverSpec& spec, const Device& device, const Rank& rank) {
   char host[256] = {};
   gethostname(host, sizeof host - 1);
@@ -122,11 +127,14 @@ RunInfo MakeRunInfo(const SolverSpec& spec, const Device& device, const Rank& ra
   return info;
 }
 
+// Logs a warning that the log file `path` cannot be written; nothing if `why` is "".
 void WarnOfLog(const std::string& path, const std::string& why) {
   if (why.empty()) return;
   WarnOfRunFolder(Join("cannot write the log to ", AbsolutePath(path), ": ", why));
 }
 
+// Returns whether the live view replaces Caffe's log on the terminal. Without --log it does, unless
+// stderr is not a terminal or glog's flags send the log there.
 bool WantsView(const MonitorOptions& options) {
   if (!options.log.empty()) return options.log == "live";
   return isatty(STDERR_FILENO) == 1 && !options.log_to_stderr;
@@ -137,6 +145,7 @@ std::string RunFolderOf(const MonitorOptions& options, const SolverSpec& spec) {
   return options.run == kDefaultFolder ? spec.proto.snapshot_prefix() + "_run" : options.run;
 }
 
+// Writes the resolved solver, net.prototxt and RunInfo to `folder`; a failure is a warning.
 void WriteRunFacts(const std::string& folder, const SolverSpec& spec, const Device& device,
                    const Rank& rank) {
   const caffe::SolverParameter solver = ResolvedSolver(spec);
@@ -153,6 +162,7 @@ void WriteRunFacts(const std::string& folder, const SolverSpec& spec, const Devi
   }
 }
 
+// Adds the observers that write the metrics and TensorBoard's event file to `folder`.
 void AddFolderObservers(const std::string& folder, const SolverSpec& spec,
                         ObserverList* observers) {
   RunFacts facts;
@@ -171,8 +181,9 @@ void AddFolderObservers(const std::string& folder, const SolverSpec& spec,
   observers->Add(MakeEventsObserver(folder, facts));
 }
 
-// Only rank 0 is monitored. This observer comes first, because its notes to the others belong to
-// the display before.
+// Adds the observer that measures the use of the GPU, on rank 0 only. It must be the first one in
+// the list, because the values that it passes to the others belong to the previous display. If the
+// GPU cannot be measured, adds nothing.
 void AddGpuObserver(const Device& device, const Rank& rank, ObserverList* observers) {
   if (rank.rank != 0 || device.kind() == DeviceKind::kCpu) return;
   std::string why;

@@ -12,8 +12,9 @@
 
 namespace trainer {
 
-// From now on the log also goes to the run's files, and on a terminal a view replaces it. Returns
-// null if Caffe's log is shown: in files and pipes, with --log=caffe, and on ranks other than 0.
+// Starts copying the log to the run's files and, on a terminal, returns the view that replaces the
+// log there. Returns null if Caffe's log is shown: in files and pipes, with --log=caffe, and on
+// ranks other than 0. A file that cannot be written is a warning.
 std::unique_ptr<LiveView> StartMonitoring(const MonitorOptions& options, const SolverSpec& spec,
                                           const Rank& rank);
 

@@ -14,6 +14,7 @@ namespace {
 // The answer of a busy controller must not take longer than the time that is asked for.
 constexpr std::chrono::seconds kKillWaitTimeout{3};
 
+// Returns the time between SIGTERM and SIGKILL that Slurm gives the job; no time outside of Slurm.
 KillWait QueryKillWait(const SchedulerAccess& access) {
   if (CurrentJob(access).system != BatchSystem::kSlurm) return {};
   const auto time = ReadKillWait(access.run({"scontrol", "show", "config"}, kKillWaitTimeout).out);
@@ -28,13 +29,15 @@ bool IsFlag(const std::string& word, std::string_view name) {
          (rest.size() == name.size() || rest[name.size()] == '=');
 }
 
-// ShellQuote refuses control characters, so they are shown as escapes.
+// Returns the word as a shell would need it. ShellQuote refuses control characters, so a word with
+// them is shown with escapes instead.
 std::string ShownWord(const std::string& word) {
   const std::string escaped = EscapeControl(word);
   return escaped == word ? ShellQuote(word) : escaped;
 }
 
-// Returns the words without the flags that say where the run starts, and a blank.
+// Returns the words as a command line without --resume, --snapshot and --weights and their values.
+// The line ends with a blank.
 std::string WithoutStart(const std::vector<std::string>& words) {
   std::string command;
   for (size_t i = 0; i < words.size(); ++i) {

@@ -10,7 +10,8 @@
 namespace trainer {
 namespace {
 
-// Writes the file with the first snapshot, so that a run without snapshots leaves no file.
+// Writes the file with the first snapshot, so that a run without snapshots leaves no file. If that
+// fails, warns and tries again with the next snapshot.
 class ResolvedWriter final : public TrainingObserver {
  public:
   explicit ResolvedWriter(const SolverSpec& spec) : spec_(spec) {}

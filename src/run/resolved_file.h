@@ -9,7 +9,7 @@
 
 namespace trainer {
 
-// "<snapshot_prefix>_resolved.prototxt"
+// Returns "<snapshot_prefix>_resolved.prototxt".
 std::string ResolvedPath(const SolverSpec& spec);
 
 // Makes an observer that writes the file with the first snapshot. `spec` must outlive it.

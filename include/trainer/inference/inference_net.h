@@ -12,6 +12,7 @@
 
 namespace trainer {
 
+// How to build a net that is not trained.
 struct InferenceOptions {
   caffe::NetState state;  // the caller sets the phase
   // kSeparate keeps every blob after a pass, so that it can be read.
@@ -30,8 +31,9 @@ class InferenceNet {
   // `spec` and `device` must outlive this object. Throws as Net and TestNets.
   InferenceNet(const NetSpec& spec, const Device& device, const InferenceOptions& options);
 
+  // Returns the net; of a test, the one for whole batches.
   Net& net() { return test_ ? test_->net() : *net_; }
-  // Requires InferenceOptions::test_batches.
+  // Returns the nets of a test. Requires InferenceOptions::test_batches.
   TestNets& test() { return *test_; }
   const NetSpec& spec() const { return spec_; }
 

@@ -1,5 +1,5 @@
 #pragma once
-// The best test that a run's metrics tell of.
+// The best test in the metrics of a run.
 
 #include <cstdint>
 #include <optional>
@@ -9,6 +9,7 @@
 
 namespace trainer {
 
+// The best value of an output, and the iteration and weights of that test.
 struct BestTest {
   std::string output;
   bool lower_is_better = false;
@@ -17,8 +18,8 @@ struct BestTest {
   std::string weights;  // the file that the run saved at that iteration, as it named it, or ""
 };
 
-// Returns the best test of the first test net by `best_output`, a field of the solver. A test at
-// iteration 0 never counts, because the run had trained nothing.
+// Returns the best test of the first test net by `best_output`, a field of the solver; see ScoreOf.
+// No value without tests. A test at iteration 0 never counts, because the run had trained nothing.
 std::optional<BestTest> BestTestOf(const RunMetrics& history, const std::string& best_output);
 
 // Returns best_output of the solver in a run's folder; "" if the field or the file is missing.

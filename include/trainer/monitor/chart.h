@@ -9,6 +9,7 @@
 
 namespace trainer {
 
+// One curve of a chart.
 struct ChartSeries {
   std::string name;
   std::vector<MetricPoint> points;  // ascending
@@ -19,6 +20,7 @@ struct ChartSeries {
   bool dots = true;                 // a series of few points has a dot at each
 };
 
+// A chart with a common axis for all its series.
 struct Chart {
   std::string title, x_label = "iteration";
   std::vector<ChartSeries> series;
@@ -35,13 +37,14 @@ struct Chart {
 // they are.
 std::string ChartSvg(const Chart& chart);
 
-// The CSS of charts, for light and dark pages.
+// Returns the CSS of charts, for light and dark pages.
 std::string ChartStyle();
 
 // Returns an SVG file with the charts one below the other.
 std::string ChartsFile(const std::vector<Chart>& charts);
 
-// Escapes text for the space between tags and for quoted attributes.
+// Escapes text for the space between tags and for quoted attributes. Control characters become
+// visible escapes.
 std::string EscapeHtml(const std::string& text);
 
 }  // namespace trainer

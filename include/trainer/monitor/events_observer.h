@@ -28,8 +28,9 @@ struct RunFacts {
   std::vector<std::string> metrics;  // outputs of tests: "test0/accuracy"
 };
 
-// TensorBoard's event file of this start: scalars; histograms, filters and the first images where
-// the solver shows them; the graph, settings and texts. Also filters.png and images.png.
+// Makes an observer that writes TensorBoard's event file of this start: scalars; histograms,
+// filters and the first images at the iterations at which the solver shows them; the graph,
+// settings and texts. It also writes filters.png and images.png.
 std::unique_ptr<TrainingObserver> MakeEventsObserver(const std::string& folder,
                                                      const RunFacts& facts);
 

@@ -1,5 +1,5 @@
 #pragma once
-// Watches the GPU of a run: what its driver tells, at each display, and why it idles.
+// Watches the GPU of a run: what its driver reports at each display, and why the GPU idles.
 
 #include <chrono>
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace trainer {
 
-// A reading of the GPU and the times of the run, as fractions of the time between two displays.
+// A reading of the GPU, and how the run spent the time between two displays, as fractions of it.
 struct GpuUtilization {
   GpuReading gpu;
   double data_wait = 0;      // the training thread waited for batches
@@ -20,13 +20,16 @@ struct GpuUtilization {
   int cores = 1;
 };
 
-// Why the GPU computes less than it could, and what to do; "" where it is busy at full speed.
+// Returns why the GPU computes less than it could, and what to do about it; "" if it is busy at
+// full speed or if the driver does not report that. The reasons are tried in this order: a reduced
+// clock, waiting for data, waiting for other ranks, too few cores, short kernels.
 std::string DiagnoseGpu(const GpuUtilization& work);
 
-// Reads the GPU, which may take its time, at displays, at most once in `pace`, on a
-// thread of its own, and tells `told` at the next one: GpuReports, and a note where two readings in
-// a row show the same trouble, every ten minutes at most. `told` outlives the observer, which is
-// best its first member: what it tells is of the display before, and in OnEnd of the last one.
+// Makes an observer that reads the GPU at displays, at most once in `pace`, in its own thread,
+// because a reading may take long. At the next display it passes the GpuReport to `told`. If two
+// readings in a row show a problem, it also passes a note, at most every ten minutes. `told` must
+// outlive the observer and should have it as its first member: the report belongs to the previous
+// display, or in OnEnd to the last one.
 std::unique_ptr<TrainingObserver> MakeGpuObserver(
     std::unique_ptr<GpuMonitor> monitor, TrainingObserver& told,
     std::chrono::milliseconds pace = std::chrono::milliseconds(1000));

@@ -10,9 +10,10 @@
 
 namespace trainer {
 
-// While it lives, warnings and errors of the log are shown by it, and no other lines. A thread of
-// its own draws, so that a terminal which is stopped or slow holds up nothing; the run only leaves
-// notes. The destructor draws for the last time and ends the live line.
+// The view of a run on a terminal: one line that is always up to date, and above it the events.
+// While the object exists, it shows the warnings and errors of the log, and no other lines of it.
+// Its own thread draws, so that a stopped or slow terminal does not delay the run. The destructor
+// draws for the last time and ends the live line.
 class LiveView {
  public:
   explicit LiveView(const TerminalSettings& settings);
@@ -20,9 +21,9 @@ class LiveView {
   LiveView(const LiveView&) = delete;
   LiveView& operator=(const LiveView&) = delete;
 
-  // The observer that tells this view, which must outlive it.
+  // Makes the observer that passes the events of the run to this view. The view must outlive it.
   std::unique_ptr<TrainingObserver> MakeObserver();
-  // A line above the live one.
+  // Prints a line above the live one.
   void Say(const std::string& text, Color color = Color::kPlain);
 
  private:
@@ -43,9 +44,10 @@ struct LiveState {
   std::string doing;                                        // "testing", "preparing", or ""
 };
 
-// The line in at most `width` columns: fields are shortened, then the least important left out.
+// Returns the line in at most `width` columns. If it is too long, all fields are shortened, then
+// the least important ones are left out.
 std::string LiveLine(const LiveState& state, int width);
-// "0:01:23", "2d 3:04:05"
+// Returns "0:01:23" or "2d 3:04:05".
 std::string ClockText(double seconds);
 
 }  // namespace trainer

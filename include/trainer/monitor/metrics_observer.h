@@ -7,9 +7,9 @@
 
 namespace trainer {
 
-// metrics.jsonl, one JSON object a line, and metrics.csv with iter,time,name,value. A run that
-// resumes from iteration N first removes later lines, which a previous start wrote after its last
-// snapshot.
+// Makes an observer that writes metrics.jsonl, one JSON object a line, and metrics.csv with
+// iter,time,name,value. A run that resumes from iteration N first removes later lines, which a
+// previous start wrote after its last snapshot.
 std::unique_ptr<TrainingObserver> MakeMetricsObserver(const std::string& folder);
 
 }  // namespace trainer

@@ -12,17 +12,19 @@
 
 namespace trainer {
 
-// One number that a net reported: element of an output blob.
+// One number that a net reported: an element of an output blob.
 struct ReportedValue {
   std::string name;
   float value = 0;
   float loss_weight = 0;  // 0 for a plain output
 };
 
+// A start of the run; a resumed run has several. `records` is the number that an iteration reads on
+// all ranks together.
 struct RunStart {
   std::string net, lr_policy;
   int first_iter = 0, max_iter = 0;
-  int64_t records = 0;  // that an iteration takes, over all replicas; 0: unknown
+  int64_t records = 0;  // 0: unknown
 };
 
 // A training iteration at the display interval, before its update.
@@ -30,12 +32,12 @@ struct IterationReport {
   int iter = 0;
   float loss = 0;             // smoothed over average_loss iterations
   double seconds = 0;         // since the last report, or since the start
-  int iterations = 0;         // in those seconds; 0 where the run began with this one
+  int iterations = 0;         // in `seconds`; 0 if the run began with this one
   float rate = 0;             // the learning rate of this update
-  double data_seconds = 0;    // of `seconds`, in which this replica waited for data
-  int64_t epoch = -1;         // how often reading came back to the first record; -1: unknown
-  float loss_scale = 0;       // the factor on the loss's gradient; 0: there is none
-  int64_t skipped_steps = 0;  // updates left out so far, since scaled gradients were not finite
+  double data_seconds = 0;    // the part of `seconds` in which this rank waited for data
+  int64_t epoch = -1;         // how often reading has started over; -1: unknown
+  float loss_scale = 0;       // the factor on the loss's gradient; 0: not scaled
+  int64_t skipped_steps = 0;  // updates skipped so far because a scaled gradient was not finite
   std::span<const ReportedValue> outputs;
   bool after_last = false;  // the extra forward pass after the last update: only the loss counts
 };
@@ -60,6 +62,7 @@ struct GpuReport {
   std::vector<ReportedValue> numbers;  // "busy" 0.93, "memory_bytes", "watts", "celsius", ...
 };
 
+// The results of a test of one test net, or of a test that a signal interrupted.
 struct TestReport {
   int iter = 0, net = 0;
   bool has_loss = false;  // test_compute_loss
@@ -69,25 +72,27 @@ struct TestReport {
   std::span<const ReportedValue> outputs;  // means over the test's batches
 };
 
+// A snapshot that is about to be written, or that was written.
 struct SnapshotReport {
   int iter = 0;
-  std::string model, state;  // files, written and verified
+  std::string model, state;  // files
   std::string averaged;      // the file of averaged weights, or ""
 };
 
-// A parameter in an iteration before which a test is due, so with the weights that were tested.
-// From a solver that shows numbers (SolverOptions::shows_numbers).
+// A parameter before its update in the first iteration and in each that follows a test, with the
+// weights that were tested. Reported only with SolverOptions::shows_numbers.
 struct ParamReport {
   int iter = 0;
   std::string name;  // "conv1/0": the layer and the parameter's number in it
   std::span<const int64_t> shape;
-  // In the order of files where there are four axes, else of memory.
+  // In NCHW order if there are four axes, else in the order of the memory.
   std::span<const float> weights;
-  std::span<const float> gradients;  // sums over passes and replicas; empty: not learned
-  float gradient_scale = 1;          // that makes means of them
+  std::span<const float> gradients;  // sums over passes and ranks; empty: not learned
+  float gradient_scale = 1;          // turns the sums into means
 };
 
-// The first images of a batch that the net was trained on, (N, C, H, W). As ParamReport.
+// The first images of the first training batch, (N, C, H, W). Reported once for each blob of
+// images, only with SolverOptions::shows_numbers.
 struct BatchReport {
   int iter = 0;
   std::string blob;
@@ -95,32 +100,41 @@ struct BatchReport {
   std::span<const float> numbers;
 };
 
-// Called on the training thread, in order. Must be quick and must not throw for trouble of its own.
+// The interface of observers. The training thread calls it in the order of the events, so a call
+// must be quick. An observer must not throw if it fails itself, because that would end the run.
 class TrainingObserver {
  public:
   virtual ~TrainingObserver() = default;
+  // Called once, before the first iteration.
   virtual void OnStart(const RunStart&) {}
+  // Called at the display interval, see SolverParameter.display.
   virtual void OnIteration(const IterationReport&) {}
   // Called after each iteration with the number of completed iterations. It must be fast.
   virtual void OnStep(int /*iter*/) {}
   virtual void OnParam(const ParamReport&) {}
   virtual void OnBatch(const BatchReport&) {}
-  // After OnIteration, with several replicas.
+  // Called after OnIteration if the run has several ranks.
   virtual void OnRanks(const RanksReport&) {}
-  // Called before the next OnIteration, or at the end, if the GPU is watched.
+  // Called at the display after the one that it belongs to, or at the end, if the GPU is watched.
   virtual void OnGpu(const GpuReport&) {}
+  // Called before a test of test net number `net`.
   virtual void OnTestStart(int /*iter*/, int /*net*/) {}
+  // Called after a test, also if it was interrupted.
   virtual void OnTest(const TestReport&) {}
+  // Called before the files are written, with their names; OnSnapshot is called when they are
+  // complete and verified.
   virtual void OnSnapshotStart(const SnapshotReport&) {}
   virtual void OnSnapshot(const SnapshotReport&) {}
-  // A line about the update: clipping, a step of the learning rate.
+  // Called with a line about the update, such as clipping or a step of the learning rate.
   virtual void OnNote(const std::string&) {}
+  // Called once after the last iteration, or with true if a signal or the time limit stopped the
+  // run. Not called if the run fails.
   virtual void OnEnd(bool /*stopped_early*/) {}
 };
 
 using ObserverRegistry = Registry<TrainingObserver>;
 
-// const RegisterObserver<LogObserver> kLog("log");
+// Registers an observer by name: const RegisterObserver<LogObserver> kLog("log");
 template <class T>
 using RegisterObserver = Registration<TrainingObserver, T>;
 
@@ -172,6 +186,7 @@ class ObserverList final : public TrainingObserver {
   }
 
  private:
+  // Calls `call` with each observer in turn.
   template <class F>
   void All(F call) {
     for (const auto& observer : observers_) call(*observer);

@@ -1,6 +1,6 @@
 #pragma once
-// The folder of --run. No file of it stops a run: what cannot be written is a warning and tried
-// again.
+// The folder of --run. A file that cannot be written does not stop a run: it is a warning, and the
+// write is tried again.
 
 #include <cstddef>
 #include <cstdint>
@@ -39,26 +39,30 @@ struct RunInfo {
   std::string batch_job;  // "": none
 };
 
+// The folder of one run. The class only knows the names of its files; it does not create the
+// folder.
 class RunDirectory {
  public:
   explicit RunDirectory(std::string path) : path_(std::move(path)) {}
 
   const std::string& path() const { return path_; }
-  // The path of a file in the folder.
+  // Returns the path of a file in the folder.
   std::string File(const std::string& name) const;
 
-  // Throws as WriteWhole does.
+  // Writes environment.json. Throws as WriteWhole does.
   void WriteInfo(const RunInfo& info) const;
-  // Fields that a missing or damaged file does not have keep their default values.
+  // Reads environment.json. Fields that a missing or damaged file does not have keep their default
+  // values.
   RunInfo ReadInfo() const;
 
  private:
   std::string path_;
 };
 
-// Logs why a file of the folder cannot be written, once until RunFolderIsWritable.
+// Logs a warning that a file of the folder cannot be written. Later calls do nothing until
+// RunFolderIsWritable is called, because a full disk would fill the log.
 void WarnOfRunFolder(const std::string& what);
-// Called when a file of the folder can be written again.
+// Called when a file of the folder can be written again: the next failure is logged.
 void RunFolderIsWritable();
 
 }  // namespace trainer

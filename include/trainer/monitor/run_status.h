@@ -11,6 +11,7 @@
 
 namespace trainer {
 
+// The state of a run, and how far it is.
 struct RunStatus {
   RunMetrics history;
   std::optional<BestTest> best;
@@ -24,13 +25,13 @@ struct RunStatus {
 // folders of runs, sorted. Throws kNoInput if there is none.
 std::vector<std::string> FindRuns(const std::string& folder);
 
-// The state comes from the metrics and from the lock file next to the snapshots. Throws as
-// ReadRunMetrics does.
+// Reads the status of the run in a folder. The state comes from the metrics and from the lock file
+// next to the snapshots. Throws as ReadRunMetrics does.
 RunStatus StatusOfRun(const std::string& folder);
 
 Json ToJson(const RunStatus& status);
-// A table with one line for each run. The run with the best test is marked if all have the same
-// kind of score.
+// Returns a table with one line for each run. The run with the best test is marked if all have the
+// same kind of score.
 std::string ToText(const std::vector<RunStatus>& runs);
 
 }  // namespace trainer

@@ -8,15 +8,16 @@
 
 namespace trainer {
 
-// The iterations and the loss of a run, and a table of the results of each test net.
+// Returns the iterations and the loss of a run in one line, and a table of the tests of each net.
 std::string RunTables(const RunMetrics& run);
 
+// A file that the caller is to write.
 struct NamedFile {
   std::string name, content;
 };
 
-// <run>.train and <run>.test, the tables of parse_log.py, and <run>.svg with the curves. A second
-// test net has <run>.test1.
+// Returns <run>.train and <run>.test, the tables of parse_log.py, and <run>.svg with the curves. A
+// second test net has <run>.test1. Does not write the files.
 std::vector<NamedFile> RunTableFiles(const RunMetrics& run);
 
 }  // namespace trainer

@@ -8,14 +8,15 @@
 
 namespace trainer {
 
+// The output whose values rank tests, and which values are better.
 struct TestScore {
   std::string output;  // of the first test net
   bool lower_is_better = false;
 
-  // False if either value is not a number.
+  // Returns whether `a` is better than `b`; false if either is not a number.
   bool Better(float a, float b) const { return lower_is_better ? a < b : a > b; }
-  // Returns the value in a report, or null if the report is of another test net or of a test that
-  // was interrupted.
+  // Returns the value of `output` in a report of the first test net. Null if the report is of
+  // another net, of a test that was interrupted, or without that output.
   const ReportedValue* In(const TestReport& report) const;
 };
 

@@ -35,7 +35,8 @@ struct DeviceChoice {
 // Returns the GPUs that --gpu names; none if it is not given. Throws kUsage if it is neither "all"
 // nor a list of different numbers.
 std::vector<int> RequestedGpus(const DeviceOptions& options);
-// RequestedGpus for commands that compute on one GPU. Throws kUnavailable if --gpu names several.
+// Returns the single GPU that --gpu names, for commands that compute on one GPU; no value if the
+// flag is not given. Throws kUnavailable if it names several, and as RequestedGpus does.
 std::optional<int> RequestedGpu(const DeviceOptions& options);
 
 // A rank among the ranks of its host. A run alone has size 1, and commands without ranks have 0.
@@ -43,22 +44,26 @@ struct LocalRank {
   int rank = 0, size = 0;
   bool share_gpu = false;  // several ranks may compute on one GPU
 };
-// Throws kUsage, with a message that begins with `who`, if several GPUs are named, but not one
-// for each rank.
+// Throws kUsage, with a message that begins with `who`, if several GPUs are named, but not one for
+// each rank of this host. With `share_gpu` there may be fewer GPUs than ranks.
 void RequireGpusForRanks(int gpus, int ranks, bool share_gpu, const std::string& who);
 
-// Throws as RequestedGpu does.
+// Returns the GPU that --gpu names, or the CPU if the flag is not given. Throws as RequestedGpu
+// does.
 DeviceChoice ChooseDevice(const DeviceOptions& options);
-// Also obeys the net's default_cudnn_math_override, unless --tf32 is given.
+// Returns the same for a command that runs `net`: without --tf32, the net's
+// default_cudnn_math_override decides about TF32.
 DeviceChoice ChooseDevice(const DeviceOptions& options, const NetSpec& net);
-// Also obeys the solver and its training net. --gpu wins over solver_mode. A solver without
-// solver_mode trains on the CPU, as with Caffe's program, and device_id counts for GPUs only.
-// If several GPUs are named, a rank takes the one with its local number.
+// Returns the device of a rank that trains. --gpu wins over solver_mode. A solver without
+// solver_mode trains on the CPU, as with Caffe's program, and device_id counts for GPUs only. If
+// several GPUs are named, a rank takes the one with its local number. Throws as RequireGpusForRanks
+// does, and kConfig for a negative device_id.
 DeviceChoice ChooseDevice(const DeviceOptions& options, const SolverSpec& spec,
                           const LocalRank& rank = {});
 
-// Without a choice, makes the device of commands that only plan. Throws kUnavailable if the GPU
-// cannot be used, with the flag or line that asks for it, the reason, and what to write instead.
+// Makes the chosen device; by default the CPU device, which commands that only plan use. Throws
+// kUnavailable if the GPU cannot be used, with the flag or line that asks for it, the reason, and
+// what to write instead.
 std::unique_ptr<Device> MakeDevice(const DeviceChoice& choice = {});
 // Calls MakeDevice and logs the device as Caffe does.
 std::unique_ptr<Device> MakeLoggedDevice(const DeviceChoice& choice);

@@ -5,6 +5,7 @@
 
 namespace trainer {
 
+// How a run is shown on the terminal, and where it is recorded.
 struct MonitorOptions {
   std::string run = "";        // --run: a folder; "auto": <snapshot_prefix>_run; "": none
   std::string log = "";        // --log: "caffe" or "live"; "": live on a terminal

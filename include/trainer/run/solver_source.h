@@ -9,6 +9,7 @@
 
 namespace trainer {
 
+// A solver's file, and the changes that the user makes to it and its nets.
 struct SolverSource {
   std::string file;
   std::vector<std::string> set;  // changes of fields: "base_lr=0.05"

@@ -21,16 +21,19 @@ struct StartOptions {
 // Throws kUsage for options that name two starts.
 void RequireOneStart(const StartOptions& options);
 
-// Returns the weights to start from; the weights of the options replace the solver's.
+// Returns the .caffemodel files to start from: the list of --weights or, without the flag, the
+// solver's list.
 std::vector<std::string> WeightFiles(const StartOptions& options, const SolverSpec& spec);
 
+// The snapshot that a run resumes from.
 struct ResumePoint {
   std::string state;  // the .solverstate; "": the run starts at the beginning
   int iter = 0;       // known with --resume only
 };
 
-// Returns the snapshot that --snapshot names. With --resume=auto finds the newest one by the
-// solver's snapshot_prefix or in `rescue_folders`, and logs it. Throws as NewestSnapshot does.
+// Returns the snapshot that --snapshot names. With --resume=auto, returns the one with the highest
+// iteration among the solver's snapshot_prefix and `rescue_folders`, and logs it; an empty state if
+// there is none. Throws as NewestSnapshot does, unless a rescued snapshot can be used.
 ResumePoint FindResumePoint(const StartOptions& options, const SolverSpec& spec,
                             const std::vector<std::string>& rescue_folders);
 

@@ -44,6 +44,7 @@ struct StopOptions {
   int lock_wait = 0;  // seconds to wait for another run with the same snapshots
 };
 
+// Everything that a user asks for with `trainer train`.
 struct TrainRequest {
   SolverSource solver;
   StartOptions start;
@@ -94,7 +95,7 @@ class TrainingRun {
   void OpenDevice();
   // Compares the ranks and connects their devices.
   void Connect();
-  // Makes the observers and the solver, and checks the memory.
+  // Makes the observers and the solver. Throws if the run does not fit into the memory.
   void Build();
   // Trains and logs how the run ended.
   SolveResult Train();
@@ -102,12 +103,13 @@ class TrainingRun {
   // the job again if asked, and returns the exit code.
   int Leave(SolveResult result);
 
-  // The solver with all changes of the request; after Configure.
+  // Returns the solver with all changes of the request. Call after Configure.
   const SolverSpec& spec() const { return spec_; }
-  // After Build.
+  // Returns the solver that trains. Call after Build.
   Solver& solver() { return *solver_; }
 
  private:
+  // The calls in their order, to check that none is missing.
   enum class Call {
     kNone,
     kCopyData,
@@ -124,9 +126,15 @@ class TrainingRun {
   // Throws kInternal unless the last call was `before`, then notes this one.
   void Enter(Call call, Call before);
   bool is_rank_0() const { return rank_.rank == 0; }
+  // Sets `options_` from the request: the start, the deadline (rank 0 only), the memory limit,
+  // signals.
   void SetTrainOptions();
+  // Warns that a run from the beginning will replace older snapshots with the same prefix.
   void WarnOfOlderSnapshots() const;
+  // Logs how the run ended, the best test and, if the run was stopped, the command that resumes it.
   void LogEnd(SolveResult result);
+  // Returns what stopped the run: the name of a signal, the time limit, or a signal to another
+  // rank.
   std::string StopReason() const;
 
   const TrainRequest request_;

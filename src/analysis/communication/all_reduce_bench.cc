@@ -13,8 +13,8 @@
 namespace trainer {
 namespace {
 
-// Sums buffers of one size, ours and MPI's in turns. On a slow link the rounds end after some
-// seconds.
+// Sums buffers of one size, by our all-reduce and MPI's in turns. On a slow link the rounds end
+// after some seconds; rank 0 decides that for all.
 AllReduceTiming MeasureSums(World& world, size_t bytes, int rounds) {
   constexpr int kWarm = 2, kLeast = 3;
   constexpr double kMostMs = 3000;
@@ -49,7 +49,8 @@ double Spin(int64_t steps) {
 }
 
 // Measures the fraction of its speed that a rank loses while its gradients are sent to other
-// machines: the same computation is timed alone and during an all-reduce.
+// machines: the same computation is timed alone and during the all-reduce of `sum`, and takes about
+// 0.6 of its time. Returns 0 on a single machine.
 double MeasureOverlapCost(World& world, const AllReduceTiming& sum) {
   constexpr int kRounds = 9;
   constexpr int64_t kProbe = 1'000'000;
@@ -77,6 +78,7 @@ double MeasureOverlapCost(World& world, const AllReduceTiming& sum) {
   return std::clamp(1 - alone.Median() / overlapped.Median(), 0.0, kMost);
 }
 
+// Returns the medians of our all-reduce, in seconds, and the arrangement of the ranks.
 AllReduceResults SummarizeTimings(World& world, const std::vector<AllReduceTiming>& timings) {
   AllReduceResults results;
   results.ranks = world.group().rank().size;
@@ -88,6 +90,8 @@ AllReduceResults SummarizeTimings(World& world, const std::vector<AllReduceTimin
   return results;
 }
 
+// Returns the latency and the bandwidth that are fitted to the results: of the network if there are
+// several machines, else of the memory that the ranks share.
 std::string ClusterText(const AllReduceResults& results) {
   const ClusterModel cluster = FitCluster("measured", results);
   if (results.machines > 1) {

@@ -20,14 +20,16 @@ class AllReduceBuffer {
 
   std::span<float> span() { return {static_cast<float*>(data_), bytes_ / sizeof(float)}; }
 
-  // Writes all numbers, as a backward pass does before a sum: buffers that stay in a cache would
-  // make every all-reduce look faster than it is in training.
+  // Writes numbers that depend on the rank and the round. It writes all of them, as a backward pass
+  // does before a sum: buffers that stay in a cache would make every all-reduce look faster than it
+  // is in training.
   void Write(int round) {
     const std::span<float> values = span();
     const auto rank = static_cast<float>(group_.rank().rank + round % 16);
     for (size_t i = 0; i < values.size(); ++i) values[i] = rank + static_cast<float>(i % 8);
   }
-  // Throws kInternal if a sum is wrong.
+  // Throws kInternal if the first, the middle or the last number is not the sum of the numbers that
+  // the ranks wrote in this round.
   void Check(int round) {
     const std::span<float> values = span();
     const auto ranks = static_cast<size_t>(group_.rank().size);
@@ -46,7 +48,8 @@ class AllReduceBuffer {
   void* data_;
 };
 
-// A barrier at which rank 0 decides whether all ranks continue. Returns its decision.
+// Waits until all ranks are here. Rank 0 decides whether they continue (`proceed`); returns its
+// decision on all ranks.
 inline bool SyncRanks(Communicator& group, bool proceed = true) {
   return !group.BroadcastBool(!proceed);
 }

@@ -15,11 +15,13 @@ namespace {
 
 constexpr char kKind[] = "sums over ranks";
 
+// Throws kData with the reason and how to make a right file.
 [[noreturn]] void RefuseLink(const std::string& path, const std::string& why) {
   throw Error(ErrorCode::kData, {path},
               Join(why, "; give a file that 'trainer bench-comm --json=FILE' wrote"));
 }
 
+// Returns a number of the file. Throws kData if it is missing.
 double RequireNumber(const std::string& path, const JsonObject& json, const char* name) {
   const JsonElement* const value = JsonField(json, name);
   if (value == nullptr || !value->has_number_value()) {
@@ -28,6 +30,7 @@ double RequireNumber(const std::string& path, const JsonObject& json, const char
   return value->number_value();
 }
 
+// Returns a number from 1 to 2^20, rounded down.
 int RequireWhole(const std::string& path, const JsonObject& json, const char* name) {
   constexpr int kMost = 1 << 20;
   const double value = RequireNumber(path, json, name);

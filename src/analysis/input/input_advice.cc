@@ -12,14 +12,16 @@ namespace {
 constexpr uint64_t kLargeFile = uint64_t{1} << 30;
 constexpr double kWorthwhile = 1.02;  // smaller gains are within the noise of measurements
 
+// Returns the smaller rate; a rate of 0 is unknown and does not limit.
 double SlowerRate(double a, double b) { return a > 0 && b > 0 ? std::min(a, b) : std::max(a, b); }
 
+// Returns whether the file cache can hold the whole set; true if the free memory is unknown.
 bool FitsMemory(const InputProfile& profile, const HostResources& host) {
   return host.memory == 0 || profile.bytes <= host.memory;
 }
 
-// Records per second that the source supplies with `threads` decoding threads. A set that does not
-// fit into memory is read at the cold rate.
+// Returns the records per second that the source supplies with `threads` decoding threads. A set
+// that does not fit into memory, or is on a network file system, is read at the cold rate.
 double SuppliedRate(const InputProfile& profile, const HostResources& host, int threads) {
   const double read = FitsMemory(profile, host) && profile.warm > 0 &&
                               profile.where.kind != FileSystemKind::kNetwork
@@ -28,15 +30,18 @@ double SuppliedRate(const InputProfile& profile, const HostResources& host, int 
   return SlowerRate(read, profile.decoded * threads);
 }
 
-// Records per second of training: limited by the net or by the source.
+// Returns the records per second of training, limited by the net or by the source.
 double ConsumedRate(const InputProfile& profile, double supplied) {
   return SlowerRate(profile.consumed, supplied);
 }
 
+// Returns " (up to 1.5 times faster)"; "" for a gain that is within the noise of measurements.
 std::string GainText(double gain) {
   return gain > kWorthwhile ? Join(" (up to ", std::round(gain * 10) / 10, " times faster)") : "";
 }
 
+// Appends the advice on one source. Each piece compares the speed of training now with the speed
+// for a changed copy of the source's profile.
 class InputAdvisor {
  public:
   InputAdvisor(const InputProfile& profile, const HostResources& host,
@@ -53,14 +58,19 @@ class InputAdvisor {
   }
 
  private:
+  // Returns the speed-up of training if the source were like `changed`; at least 1, and 1 if a rate
+  // is unknown.
   double Gain(const InputProfile& changed, int threads) const {
     const double then = ConsumedRate(changed, SuppliedRate(changed, host_, threads));
     return now_ > 0 && then > 0 ? std::max(1.0, then / now_) : 1;
   }
+  // Appends a piece of advice with the source's path before it and the gain after it.
   void Add(double gain, const std::string& text) {
     all_.push_back({gain, Join(EscapeControl(profile_.path), ": ", text, GainText(gain))});
   }
 
+  // Advises to copy the set from a network, to stripe a large file on Lustre, and to request more
+  // memory.
   void AdviseOnLocation() {
     if (profile_.where.kind == FileSystemKind::kNetwork) {
       InputProfile local = profile_;
@@ -90,6 +100,7 @@ class InputAdvisor {
     }
   }
 
+  // Advises to pack single image files. The gain is not measured.
   void AdviseOnFormat() {
     if (profile_.kind == "files") {
       const bool network = profile_.where.kind == FileSystemKind::kNetwork;
@@ -98,6 +109,8 @@ class InputAdvisor {
     }
   }
 
+  // Advises more decoding threads or, if the cores do not suffice, records that are faster to
+  // decode.
   void AdviseOnThreads() {
     if (!(profile_.decoded > 0)) return;
     const double wanted = profile_.consumed / profile_.decoded;
@@ -124,6 +137,7 @@ class InputAdvisor {
   double now_;
 };
 
+// Advises to use all granted cores, or to request more if the machine has more.
 void AdviseOnCores(const HostResources& host, std::vector<InputAdvice>* all) {
   if (host.cores < host.granted) {
     const double gain = static_cast<double>(host.granted) / host.cores;

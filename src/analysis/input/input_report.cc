@@ -26,7 +26,8 @@ void SetThreads(const Net& net, std::vector<InputSource>* sources) {
   }
 }
 
-// The seconds of an iteration without its waiting for data.
+// Returns the seconds of an iteration without its waiting for data, and sets the threads of each
+// source on the way, because the net that is measured knows them.
 double MeasureIteration(SolverSpec spec, const Device& device, const DiagnosisOptions& options,
                         std::vector<InputSource>* sources) {
   const int passes = spec.proto.iter_size();
@@ -41,6 +42,8 @@ double MeasureIteration(SolverSpec spec, const Device& device, const DiagnosisOp
   return std::max(step - waited, step / 10) / 1e3;
 }
 
+// Returns the resources of this process. `granted` ignores OMP_NUM_THREADS and Slurm's number of
+// CPUs, and shows what affinity and container allow.
 HostResources ReadHostResources() {
   HostResources host;
   ThreadFacts granted = ReadThreadFacts();
@@ -52,6 +55,7 @@ HostResources ReadHostResources() {
   return host;
 }
 
+// Returns the rate without decimals, or "-" for one that was not measured.
 std::string RecordRateCell(double rate) { return rate > 0 ? Fixed(rate, 0) : "-"; }
 
 }  // namespace

@@ -12,6 +12,8 @@
 namespace trainer {
 namespace {
 
+// Returns the source of a layer, with functions that list and measure its files when they are
+// called; no value for a layer that reads no files.
 std::optional<InputSource> FindSource(const LayerSpec& layer) {
   const std::optional<InputFiles> files = InputFilesOf(layer);
   if (!files || files->path.empty()) return std::nullopt;

@@ -11,6 +11,7 @@
 
 namespace trainer {
 
+// A data layer's source, with functions that find its files and measure it.
 struct InputSource {
   std::string layer;
   InputProfile profile;
@@ -19,11 +20,12 @@ struct InputSource {
   std::function<std::vector<ReadRate>(const ReadBenchmarkOptions&)> rates;  // measures them
 };
 
-// The data layers of the solver's training net that read files.
+// Returns the data layers of the solver's training net that read files. Measures nothing yet.
 std::vector<InputSource> FindSources(const SolverSpec& spec);
 
-// Sets where the source is stored, its size, and how fast it is read and decoded. Each measurement
-// takes at most `seconds`. In a long list of files, a sample is measured.
+// Sets where the source is stored, its size, and how fast it is read and decoded by one thread.
+// Each measurement takes at most `seconds`. In a list of more than a thousand files, the size is
+// estimated from a sample of them.
 void ProbeSource(double seconds, InputSource* source);
 
 }  // namespace trainer

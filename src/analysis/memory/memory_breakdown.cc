@@ -11,7 +11,8 @@
 namespace trainer {
 namespace {
 
-// "conv1" for a forward step, "conv1 back" for a backward one.
+// Returns "conv1" for a forward step, "conv1 back" for a backward one, and "the end" for later
+// steps. With n layers, the backward step of layer i is 2 n - 1 - i.
 std::string StepName(const NetMemory& net, int step) {
   const int layers = static_cast<int>(net.layers.size());
   if (step < layers) return net.layers[static_cast<size_t>(step)];
@@ -19,6 +20,7 @@ std::string StepName(const NetMemory& net, int step) {
   return backward < 0 ? "the end" : net.layers[static_cast<size_t>(backward)] + " back";
 }
 
+// Returns the name of a kind of buffer in texts and JSON.
 const char* ValueName(BufferKind kind) {
   switch (kind) {
     case BufferKind::kGradient:
@@ -38,13 +40,15 @@ const char* ValueName(BufferKind kind) {
   }
 }
 
-// The step in which the most bytes are in use, and the blocks in use there, the largest first.
+// The step in which the most bytes are in use, and the buffers in use in it, the largest first.
 struct MemoryPeak {
   int step = 0;
   size_t bytes = 0;
   std::vector<const Buffer*> holders;
 };
 
+// Adds up the bytes that begin and end to be in use in each step. The first of several equal peaks
+// counts.
 MemoryPeak PeakOf(const MemoryPlan& plan) {
   std::map<int, int64_t> changes;
   for (const Buffer& block : plan.buffers) {
@@ -66,16 +70,19 @@ MemoryPeak PeakOf(const MemoryPlan& plan) {
   return peak;
 }
 
+// Returns the bytes in use at the peak by ValueName.
 std::map<std::string, size_t> BytesByKind(const MemoryPeak& peak) {
   std::map<std::string, size_t> bytes;
   for (const Buffer* block : peak.holders) bytes[ValueName(block->kind)] += block->bytes;
   return bytes;
 }
 
+// Returns the shape; "" for a buffer without one, such as a workspace.
 std::string ShapeText(const Buffer& block) {
   return block.shape.Rank() == 0 ? "" : block.shape.ToString();
 }
 
+// Returns the bytes at the peak by kind, and a table of the ten largest values in use then.
 std::string PeakTable(const NetMemory& net) {
   constexpr size_t kShown = 10;
   const MemoryPeak peak = PeakOf(net.plan);

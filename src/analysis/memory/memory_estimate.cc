@@ -20,6 +20,7 @@ namespace {
 // LeNet that no plan counts.
 constexpr size_t kProgramBytes = size_t{16} << 20;
 
+// Returns the bytes of the states that layers keep from one pass to the next.
 size_t StateBytes(const Graph& graph) {
   size_t bytes = 0;
   for (const Buffer& block : graph.memory.buffers) {
@@ -28,11 +29,13 @@ size_t StateBytes(const Graph& graph) {
   return bytes;
 }
 
+// Returns what an update rule keeps: its states per weight, and arrays as large as the gradients.
 size_t RuleBytes(const Optimizer& rule, size_t weights, size_t gradients) {
   return weights * static_cast<size_t>(rule.StatesPerWeight()) +
          gradients * static_cast<size_t>(rule.ExtraArrays());
 }
 
+// Returns the bytes of parameters, which the store pads for alignment.
 template <class Params>
 size_t WeightBytes(const Params& params) {
   int64_t count = 0;
@@ -40,7 +43,8 @@ size_t WeightBytes(const Params& params) {
   return static_cast<size_t>(count) * sizeof(float);
 }
 
-// A data layer that prefetches keeps `prefetch` batches ready and fills one more.
+// Returns the bytes of prefetched batches. A data layer that prefetches keeps `prefetch` batches
+// ready and fills one more.
 size_t PrefetchBytes(const Graph& graph) {
   size_t bytes = 0;
   for (const Node& node : graph.nodes) {
@@ -53,6 +57,7 @@ size_t PrefetchBytes(const Graph& graph) {
   return bytes;
 }
 
+// Returns the items sorted by their bytes.
 std::vector<MemoryItem> LargestFirst(std::vector<MemoryItem> items) {
   std::ranges::stable_sort(items, std::ranges::greater(), &MemoryItem::bytes);
   return items;

@@ -13,8 +13,8 @@
 namespace trainer {
 namespace {
 
-// The batch for which the items that grow with it fill what the other items leave of `room`; 0 if
-// they leave nothing.
+// Returns the batch for which the items that grow with it fill what the other items leave of
+// `room`; 0 if they leave nothing.
 int64_t BatchThatFits(size_t room, const std::vector<MemoryItem>& items, int64_t batch) {
   size_t fixed = 0, grows = 0;
   for (const MemoryItem& item : items) (item.grows ? grows : fixed) += item.bytes;
@@ -23,6 +23,8 @@ int64_t BatchThatFits(size_t room, const std::vector<MemoryItem>& items, int64_t
                               static_cast<double>(grows));
 }
 
+// Returns what `limit` leaves for the activations of the training net; 0 if all items fit already.
+// Throws kResource, with the largest items, if it leaves nothing.
 size_t BudgetOf(size_t limit, const std::vector<MemoryItem>& items, size_t train_activations) {
   const size_t all = TotalBytes(items), rest = all - train_activations;
   if (all <= limit) return 0;

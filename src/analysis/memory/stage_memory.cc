@@ -13,7 +13,8 @@
 namespace trainer {
 namespace {
 
-// The memory of the tensors that the stage exchanges with other stages.
+// Returns the bytes of the buffers in which the stage sends and receives tensors: one for each
+// batch in flight.
 size_t ExchangedBytes(const PipelinePlan& plan, int stage) {
   size_t bytes = 0;
   for (size_t net = 0; net < plan.nets.size(); ++net) {
@@ -26,6 +27,8 @@ size_t ExchangedBytes(const PipelinePlan& plan, int stage) {
   return bytes;
 }
 
+// Compiles the part of each net that the stage computes, and adds up its memory. The first stage
+// also holds the copy of all weights and states that a snapshot is written from.
 StageEstimate EstimateStage(const SolverSpec& whole, const Device& device, const MemoryRoom& room,
                             PipelinePlan& plan, int stage) {
   StageEstimate estimate;
@@ -71,15 +74,18 @@ StageEstimate EstimateStage(const SolverSpec& whole, const Device& device, const
   return estimate;
 }
 
+// Returns 0 if the whole is 0.
 double Ratio(size_t part, size_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
 }
 
+// Returns the stage's part of the pipeline's work in percent.
 int WorkPercent(const PipelineEstimate& pipeline, const StageEstimate& stage) {
   const double work = pipeline.Work();
   return work > 0 ? static_cast<int>(std::lround(100 * stage.work / work)) : 0;
 }
 
+// Divides the nets into `stages` stages and estimates each.
 PipelineEstimate EstimatePipeline(const SolverSpec& spec, const Device& device,
                                   const MemoryRoom& room, int stages) {
   PipelineEstimate pipeline;
@@ -93,6 +99,7 @@ PipelineEstimate EstimatePipeline(const SolverSpec& spec, const Device& device,
   return pipeline;
 }
 
+// Returns the table of one pipeline, and how its largest stage compares with `one_rank_bytes`.
 std::string PipelineText(const PipelineEstimate& pipeline, size_t one_rank_bytes) {
   Table table({"stage", "first", "work, %", "weights", "values", "slots", "memory", "share"});
   table.InBytes({"weights", "values", "memory"}).LeaveOut({"slots"});

@@ -9,8 +9,8 @@ namespace {
 
 constexpr double kFloat = sizeof(float);
 
-// The bytes that the ranks of a machine read and write. With mailboxes, each rank writes its
-// numbers and reads the numbers of all ranks (see node_sum.h). With shared gradients, each rank
+// Returns the bytes that the ranks of a machine read and write. With mailboxes, each rank writes
+// its numbers and reads the numbers of all ranks (see node_sum.h). With shared gradients, each rank
 // reads its chunk from all of them and writes the sums. Both move twice the bytes per rank. GPUs
 // send all but their own chunk twice.
 double MovedInside(const ClusterModel& cluster, int ranks, double bytes) {
@@ -18,6 +18,7 @@ double MovedInside(const ClusterModel& cluster, int ranks, double bytes) {
   return 2 * bytes * ranks;
 }
 
+// Returns the part of an all-reduce within a machine; 0 with one rank per machine.
 AllReduceTime Inside(const ClusterModel& cluster, double bytes) {
   const int ranks = std::min(cluster.ranks, cluster.ranks_per_machine);
   if (ranks < 2) return {};
@@ -29,7 +30,9 @@ AllReduceTime Inside(const ClusterModel& cluster, double bytes) {
           latency};
 }
 
-// Follows InterNodeAllReduce::SumPart. The lanes of a machine share its link.
+// Returns the part of an all-reduce between machines; 0 with one machine. Follows
+// InterNodeAllReduce::SumPart. The lanes of a machine (one for each rank, or a single one for small
+// sums) share its link.
 AllReduceTime Between(const ClusterModel& cluster, double bytes) {
   const int machines = cluster.machines();
   if (machines < 2) return {};

@@ -18,6 +18,7 @@ class Simulator {
   Simulator(const IterationProfile& profile, const ClusterModel& cluster, size_t bucket_bytes)
       : profile_(profile), cluster_(cluster), bucket_bytes_(static_cast<double>(bucket_bytes)) {}
 
+  // Simulates backward with its buckets, the sum of the loss, the update and the sum of requests.
   IterationPrediction Run() {
     now_ = profile_.forward;
     prediction_.backward = now_;
@@ -39,14 +40,19 @@ class Simulator {
   }
 
  private:
+  // Returns whether an all-reduce runs during computation. Ranks of a single machine without GPU
+  // links sum in the computing thread instead.
   bool Overlaps() const { return cluster_.machines() > 1 || cluster_.inside.by_gpus; }
 
+  // Adds gradient number `index` of the profile to the bucket that is being filled.
   void AddToBucket(int index) {
     if (bucket_.bytes == 0) bucket_.first = index;
     bucket_.last = index;
     bucket_.bytes += profile_.gradients[static_cast<size_t>(index)].bytes;
   }
 
+  // Closes the bucket that is being filled, if it has gradients, and sends it after the earlier
+  // ones.
   void SendBucket() {
     if (bucket_.bytes == 0) return;
     bucket_.ready = now_;
@@ -65,7 +71,7 @@ class Simulator {
     ends_ = now_ + PredictAllReduce(cluster_, bucket.bytes).Total();
   }
 
-  // Waits for the bucket in progress.
+  // Waits for the bucket in progress, and starts the next one.
   void FinishCurrent() {
     now_ = ends_;
     ends_ = kNever;
@@ -73,7 +79,8 @@ class Simulator {
     BeginNext();
   }
 
-  // Until backward has done `until` seconds of its profile, slower while a bucket is under way.
+  // Computes until backward has done `until` seconds of its profile. It is slower while a bucket is
+  // sent, by ClusterModel::overlap_cost.
   void Compute(double until) {
     while (done_ < until) {
       if (ends_ == kNever) {
@@ -93,6 +100,7 @@ class Simulator {
     }
   }
 
+  // Waits for the all-reduce of a single number.
   void SumOneNumber() {
     if (cluster_.ranks > 1) now_ += PredictAllReduce(cluster_, sizeof(float)).Total();
   }
@@ -108,6 +116,8 @@ class Simulator {
   double ends_ = kNever;  // when the bucket in progress ends
 };
 
+// Classifies a prediction in the order of the enum: a small loss of time, then the slowest rank if
+// it costs more than the exchange, then latency if it is more than half of the exchange.
 Bottleneck FindBottleneck(const IterationPrediction& prediction, const IterationProfile& profile,
                           const ClusterModel& cluster) {
   constexpr double kLittle = 0.1;

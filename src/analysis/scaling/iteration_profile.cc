@@ -13,11 +13,14 @@ namespace {
 // The fraction of the roofline's speed that MLPerf's ResNet-50 reaches on an H200.
 constexpr double kReached = 0.66;
 
+// The time of one layer in a pass.
 struct LayerSeconds {
   double forward = 0, backward = 0;
 };
 
-// A layer that is fused into another one moves no bytes of its own.
+// Returns the longer of a layer's multiplications and its memory traffic at the GPU's peak, but at
+// least a kernel's launch. A layer that is fused into another one moves no bytes of its own, so its
+// forward time is 0.
 LayerSeconds RooflineSeconds(const Graph& graph, int i, const GpuSpec& gpu) {
   const Node& node = graph.nodes[NodeId(i)];
   const caffe::LayerParameter& layer = node.spec.proto();
@@ -38,8 +41,9 @@ LayerSeconds RooflineSeconds(const Graph& graph, int i, const GpuSpec& gpu) {
   return seconds;
 }
 
-// Groups gradients by the layer whose backward step finishes them, from the last layer to the
-// first. They are ready once the backward steps down to that layer have run.
+// Returns an iteration with `passes` passes of these layers and no update. Groups gradients by the
+// layer whose backward step finishes them, from the last layer to the first. They are ready once
+// the backward steps of the last pass down to that layer have run.
 IterationProfile ProfileFromLayers(const Graph& graph, const std::vector<LayerSeconds>& layers,
                                    int passes) {
   std::map<int, double, std::greater<>> bytes;
@@ -66,6 +70,8 @@ IterationProfile ProfileFromLayers(const Graph& graph, const std::vector<LayerSe
   return profile;
 }
 
+// Returns the time of the update's memory traffic: each weight, its gradient and its states are
+// read, the weight and the states written.
 double UpdateSeconds(const Graph& graph, const GpuSpec& gpu, int states_per_weight) {
   double weights = 0;
   for (const Param* param : graph.params) weights += static_cast<double>(param->count());
@@ -73,6 +79,8 @@ double UpdateSeconds(const Graph& graph, const GpuSpec& gpu, int states_per_weig
   return weights * sizeof(float) * (kFixed + 2 * states_per_weight) / gpu.bytes;
 }
 
+// Returns the iteration at the speed of the roofline, without anything that keeps a real GPU below
+// it.
 IterationProfile RooflineProfile(const Graph& graph, const GpuSpec& gpu, int passes,
                                  int states_per_weight) {
   std::vector<LayerSeconds> layers;
@@ -101,8 +109,8 @@ IterationProfile Scaled(const IterationProfile& work, double factor) {
   return scaled;
 }
 
-// Reading the clock around each layer takes time. The total is therefore taken from passes without
-// a clock, and divided among the layers in proportion to their medians.
+// Takes the total from passes without a clock, because reading the clock around each layer takes
+// time, and divides it among the layers in proportion to their medians.
 IterationProfile MeasuredIteration(const Graph& graph, const NetProfile& measured, int passes) {
   constexpr double kMs = 1e-3;
   const double clocked = measured.forward.Median() + measured.backward.Median();

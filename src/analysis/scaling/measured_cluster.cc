@@ -11,7 +11,8 @@
 namespace trainer {
 namespace {
 
-// Fits latency and bandwidth to the smallest and the largest sum.
+// Fits latency and bandwidth to the smallest and the largest sum, by the formulas of
+// PredictAllReduce for one machine.
 IntraNodeModel FitIntraNode(const AllReduceResults& measured) {
   const auto [low, high] = std::ranges::minmax(measured.sums, {}, &TransferTime::bytes);
   const double moved = 2.0 * measured.ranks * (high.bytes - low.bytes);
@@ -21,8 +22,9 @@ IntraNodeModel FitIntraNode(const AllReduceResults& measured) {
   return inside;
 }
 
-// The time of one step between machines, for each size: the measured time without the part within
-// the machines, divided by the number of steps.
+// Returns the time of one step between machines by the bytes that it sends: the measured time
+// without the part within the machines, divided by the number of steps. Sums that send the same
+// bytes per step are averaged.
 std::vector<TransferTime> StepsBetween(const ClusterModel& cluster,
                                        const AllReduceResults& measured) {
   // This link takes one second per step, so it counts steps.

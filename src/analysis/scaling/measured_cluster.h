@@ -8,8 +8,8 @@
 
 namespace trainer {
 
-// The cluster for which PredictAllReduce gives the measured times. On one machine the fit sets the
-// bandwidth of its memory; on several machines it sets the link between them, and `inside`
+// Returns the cluster for which PredictAllReduce gives the measured times. On one machine the fit
+// sets the bandwidth of its memory; on several machines it sets the link between them, and `inside`
 // describes each machine. `name` is for messages. Throws kData for fewer than two sizes, or for
 // times that no cluster has.
 ClusterModel FitCluster(const std::string& name, const AllReduceResults& measured,

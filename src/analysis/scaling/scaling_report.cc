@@ -17,7 +17,8 @@
 namespace trainer {
 namespace {
 
-// Determines the work of a rank, from a planned net or from one that runs.
+// Determines the work of a rank, from a planned net or from one that runs on this machine's CPU.
+// Call OfSolver or OfNet once, then Report.
 class RankWork {
  public:
   explicit RankWork(const ScalingRequest& request) : request_(request) {
@@ -26,6 +27,8 @@ class RankWork {
     report_.options = {.bucket_bytes = request.bucket_bytes, .jitter = request.jitter.value_or(0)};
   }
 
+  // Reads passes, states and the type of exchanged numbers from the solver, and determines the work
+  // of its training net.
   void OfSolver(SolverSpec spec) {
     passes_ = spec.proto.iter_size();
     states_per_weight_ = MakeOptimizer(spec)->StatesPerWeight();
@@ -36,12 +39,14 @@ class RankWork {
     ProfileSolver(std::move(spec), *device, Measuring(*device));
   }
 
+  // Determines the work of a net without a solver: one pass per iteration, one state per weight.
   void OfNet(const NetSpec& spec, const caffe::NetState& state) {
     if (IsPlanned()) return Plan(spec, state);
     const std::unique_ptr<Device> device = MakeCpuDevice();
     ProfileModel(spec, state, *device, Measuring(*device));
   }
 
+  // Returns the report. Throws kUsage if the net has nothing to train.
   ScalingReport Report() && {
     if (report_.profile.gradients.empty()) {
       throw Error(ErrorCode::kUsage,
@@ -51,8 +56,11 @@ class RankWork {
   }
 
  private:
+  // Returns whether the request has the times, or a GPU to estimate them for, so that nothing is
+  // measured.
   bool IsPlanned() const { return request_.gpu != nullptr || request_.compute_ms; }
 
+  // Returns options with which a measurement calls SetMeasured.
   ProfileOptions Measuring(const Device& device) {
     ProfileOptions options;
     options.iterations = request_.iterations;
@@ -62,6 +70,8 @@ class RankWork {
     return options;
   }
 
+  // Takes the measured times. Without a given jitter, chooses the one for which the model predicts
+  // the measured difference between the slower of two random iterations and the mean.
   void SetMeasured(const Net& net, const NetProfile& measured, const Device& device) {
     report_.net = net.name();
     report_.profile = MeasuredIteration(net.graph(), measured, passes_);
@@ -71,6 +81,8 @@ class RankWork {
     report_.options.jitter = step.ExcessOfTwo() / step.Mean() / ExpectedMax(2);
   }
 
+  // Compiles the net without running it, and takes its times from compute_ms or from the GPU's data
+  // sheet. A GPU's own links then connect the ranks of a machine.
   void Plan(const NetSpec& spec, const caffe::NetState& state) {
     const GpuSpec* const gpu = request_.gpu;
     const std::unique_ptr<Device> device = gpu != nullptr ? MakeMetaDevice() : MakeCpuDevice();

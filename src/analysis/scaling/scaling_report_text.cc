@@ -9,12 +9,14 @@
 namespace trainer {
 namespace {
 
+// Returns the report's cluster with another number of ranks.
 ClusterModel ClusterOfRanks(const ScalingReport& report, int ranks) {
   ClusterModel cluster = report.cluster;
   cluster.ranks = ranks;
   return cluster;
 }
 
+// Predicts an iteration on `ranks` ranks.
 IterationPrediction PredictFor(const ScalingReport& report, int ranks) {
   return PredictIteration(report.profile, ClusterOfRanks(report, ranks), report.options);
 }
@@ -23,16 +25,18 @@ double ImagesPerSecond(const ScalingReport& report, const IterationPrediction& s
   return report.profile.images * ranks / step.seconds;
 }
 
-// Speed relative to N times the speed of one rank.
+// Returns the speed relative to N times the speed of one rank.
 double Efficiency(const ScalingReport& report, const IterationPrediction& step) {
   return report.profile.Seconds() / step.seconds;
 }
 
+// Returns the bucket size that the user gave or, without one, that a run on these ranks chooses.
 size_t BucketBytesFor(const ScalingReport& report, int ranks) {
   const size_t given = report.options.bucket_bytes;
   return given > 0 ? given : ChooseBucketBytes(ClusterOfRanks(report, ranks));
 }
 
+// Returns the prediction for `ranks` ranks, with the times of each bucket.
 Json PredictionToJson(const ScalingReport& report, int ranks) {
   const IterationPrediction step = PredictFor(report, ranks);
   Json buckets = Json::Array();

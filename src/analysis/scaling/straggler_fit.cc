@@ -9,13 +9,15 @@
 namespace trainer {
 namespace {
 
+// Returns the images per second of the model on `ranks` ranks.
 double PredictedRate(const IterationProfile& profile, ClusterModel cluster,
                      const ScalingOptions& options, int ranks) {
   cluster.ranks = ranks;
   return ranks * profile.images / PredictIteration(profile, cluster, options).seconds;
 }
 
-// The root of the falling function `f` between `low` and `high`, or the nearer end.
+// Returns the root of the falling function `f` between `low` and `high` by bisection, or the nearer
+// end if there is none.
 template <class F>
 double Root(double low, double high, const F& f) {
   for (int i = 0; i < 60; ++i) {

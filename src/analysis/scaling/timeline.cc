@@ -13,12 +13,16 @@ namespace {
 
 constexpr size_t kNameColumns = 22, kBarColumns = 56;
 
+// Lines with a bar each, on a common axis of `seconds`.
 class TimelineText {
  public:
   explicit TimelineText(double seconds) : column_(seconds / kBarColumns) {}
 
+  // Returns the seconds of a column.
   double column() const { return column_; }
 
+  // Appends a bar: each part is a sign and the time from its begin to its end. Later parts cover
+  // earlier ones.
   void Line(std::string name,
             const std::vector<std::pair<char, std::pair<double, double>>>& parts) {
     name.resize(kNameColumns, ' ');
@@ -36,6 +40,7 @@ class TimelineText {
   std::string text() && { return std::move(text_); }
 
  private:
+  // Returns the column of a time.
   size_t At(double time) const {
     return std::min(kBarColumns - 1, static_cast<size_t>(std::lround(time / column_)));
   }
@@ -44,10 +49,12 @@ class TimelineText {
   std::string text_;
 };
 
+// Returns "1: 3.81 MiB" for bucket number 0.
 std::string BucketName(const BucketTiming& bucket, size_t number) {
   return Join(number + 1, ": ", Bytes(static_cast<size_t>(bucket.bytes)));
 }
 
+// Returns "ip2 to conv1", or one name if all gradients of the bucket are of one layer.
 std::string LayersOfBucket(const IterationProfile& profile, const BucketTiming& bucket) {
   const std::string& first = profile.gradients[static_cast<size_t>(bucket.first)].layer;
   const std::string& last = profile.gradients[static_cast<size_t>(bucket.last)].layer;

@@ -10,14 +10,14 @@
 namespace trainer {
 namespace {
 
-// "13.0", or "none"
+// Returns "13.0" for 13000, or "none" for 0.
 std::string CudaVersion(int version) {
   return version == 0 ? "none" : Join(version / 1000, ".", version % 1000 / 10);
 }
 
 std::string OrNone(const std::string& text) { return text.empty() ? "not found" : text; }
 
-// "name:   text", with the text wrapped in its own column.
+// Returns "name:   text", with the text wrapped in its own column.
 std::string Line(const std::string& name, const std::string& text) {
   constexpr size_t kWidth = 12;
   std::string head = name + ":";
@@ -25,6 +25,7 @@ std::string Line(const std::string& name, const std::string& text) {
   return head + Wrap(EscapeControl(text), kWidth, kWidth) + "\n";
 }
 
+// Returns an empty line and a few lines about one GPU.
 std::string GpuText(const GpuInfo& gpu) {
   std::string text = "\n";
   text += Line(Join("GPU ", gpu.id), Join(gpu.name, ", at ", gpu.pci_bus));

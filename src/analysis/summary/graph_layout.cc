@@ -16,6 +16,7 @@ struct GridCell {
   std::vector<size_t> above, below;
 };
 
+// Returns a cell without a place.
 GridCell Sized(double width, double height) {
   GridCell cell;
   cell.width = width;
@@ -23,6 +24,7 @@ GridCell Sized(double width, double height) {
   return cell;
 }
 
+// Computes the layout in five steps, in the order of the calls in the constructor.
 class LayeredLayout {
  public:
   explicit LayeredLayout(GraphLayout* layout) : layout_(*layout) {
@@ -34,6 +36,8 @@ class LayeredLayout {
   }
 
  private:
+  // Makes a cell for each node and moves nodes down until each is below all its predecessors
+  // (longest path). Ends because the graph has no cycles.
   void PlaceInRows() {
     for (const LayoutNode& node : layout_.nodes) cells_.push_back(Sized(node.width, node.height));
     for (bool moved = true; moved;) {
@@ -46,7 +50,8 @@ class LayeredLayout {
     }
   }
 
-  // Adds a thin cell to every row that an edge crosses.
+  // Adds a thin cell to every row that an edge crosses, so that the edge gets its own place there,
+  // and fills `rows_`.
   void SplitEdges() {
     for (const LayoutEdge& edge : layout_.edges) {
       std::vector<size_t>& path = paths_.emplace_back();
@@ -71,6 +76,7 @@ class LayeredLayout {
     cells_[lower].above.push_back(upper);
   }
 
+  // Returns the mean x of cells, or `otherwise` without any.
   double MeanX(const std::vector<size_t>& of, double otherwise) const {
     if (of.empty()) return otherwise;
     double sum = 0;
@@ -87,6 +93,8 @@ class LayeredLayout {
     }
   }
 
+  // Reduces crossings: sorts each row by the mean x of the neighbours in the row above or below,
+  // alternately (barycentre heuristic).
   void Order() {
     for (const auto& row : rows_) Pack(row);
     for (int sweep = 0; sweep < kSweeps; ++sweep) {
@@ -104,7 +112,8 @@ class LayeredLayout {
     }
   }
 
-  // Moves each row's cells towards their neighbours without changing the order.
+  // Moves each cell to the mean x of its neighbours in the row above or below, alternately, keeping
+  // order and gaps.
   void SetColumns() {
     for (int sweep = 0; sweep < kSweeps; ++sweep) {
       const bool down = sweep % 2 == 0;
@@ -115,6 +124,8 @@ class LayeredLayout {
     }
   }
 
+  // Moves the cells of one row. Pushes cells that would overlap to the right in one pass and to the
+  // left in another, and takes the mean of both.
   void Spread(const std::vector<size_t>& row, bool down) {
     std::vector<double> left(row.size()), right(row.size());
     auto wish = [&](size_t i) {
@@ -136,6 +147,7 @@ class LayeredLayout {
     for (size_t k = 0; k < row.size(); ++k) cells_[row[k]].x = (left[k] + right[k]) / 2;
   }
 
+  // Shifts the columns to the margin, stacks the rows, and writes coordinates, bends and the size.
   void Write() {
     double least = std::numeric_limits<double>::max(), most = std::numeric_limits<double>::lowest();
     for (const GridCell& cell : cells_) {

@@ -12,6 +12,7 @@ struct LayoutNode {
   double x = 0, y = 0;
 };
 
+// An arrow between two boxes.
 struct LayoutEdge {
   size_t from = 0, to = 0;  // nodes; from < to
   // The points where the edge leaves the row of `from`, enters and leaves each row that it crosses,
@@ -19,6 +20,7 @@ struct LayoutEdge {
   std::vector<std::pair<double, double>> bends;
 };
 
+// The boxes and arrows of a drawing, and its size in pixels.
 struct GraphLayout {
   std::vector<LayoutNode> nodes;
   std::vector<LayoutEdge> edges;

@@ -239,13 +239,14 @@ layer { name: "windows" type: "WindowData" top: "data" top: "label"
                             context_pad: 4 } }
 )";
 
+// Returns "(8, 3, 32, 32)", or "(scalar)".
 std::string ExampleShape(const Shape& shape) {
   std::vector<std::string> lengths;
   for (int axis = 0; axis < shape.Rank(); ++axis) lengths.push_back(Join(shape[axis]));
   return lengths.empty() ? "(scalar)" : Join("(", JoinList(lengths), ")");
 }
 
-// An Input layer for "data 8x3x32x32".
+// Returns the text of an Input layer for "data 8x3x32x32".
 std::string ExampleInput(const std::string& input) {
   const std::vector<std::string> parts = SplitList(input, ' ');
   std::string dims;
@@ -254,6 +255,8 @@ std::string ExampleInput(const std::string& input) {
               "\" input_param { shape {", dims, " } } }\n");
 }
 
+// Compiles the example with Input layers for its `inputs`, in phase TEST if it names it, and sets
+// the shapes of inputs, outputs and weights.
 void PlanExample(const std::string& inputs, LayerExample* example) {
   std::string text;
   for (const std::string& input : SplitList(inputs)) text += ExampleInput(input);

@@ -6,6 +6,7 @@
 
 namespace trainer {
 
+// An example of a layer type, with the shapes that its blobs and weights have in training.
 struct LayerExample {
   std::string text;                  // the layer in a prototxt
   std::vector<std::string> inputs;   // "data (8, 3, 32, 32)"

@@ -17,12 +17,13 @@
 namespace trainer {
 namespace {
 
-// "1", "0 to 2", "1 or more"
+// Returns "1", "0 to 2" or "1 or more". A negative `max` means no limit.
 std::string CountRange(int min, int max) {
   if (max < 0) return Join(min, " or more");
   return min == max ? Join(min) : Join(min, " to ", max);
 }
 
+// Returns the text up to its first full stop or line break.
 std::string FirstSentence(std::string_view text) {
   const size_t line = std::min(text.find('\n'), text.size());
   const size_t stop = text.find(". ");
@@ -44,6 +45,7 @@ std::string LayerTypesText() {
 
 namespace {
 
+// Returns which number types the outputs of a layer can have.
 std::string_view StorageText(DtypePolicy storage) {
   switch (storage) {
     case DtypePolicy::kF32:
@@ -57,7 +59,7 @@ std::string_view StorageText(DtypePolicy storage) {
   }
 }
 
-// The fields of a layer that hold this type's parameters.
+// Returns the fields of a layer that hold this type's parameters.
 std::vector<std::string> ParamFields(const std::string& type, const LayerDoc& doc) {
   std::vector<std::string> params = ParamsOfType(type);
   if (!doc.param.empty() && std::ranges::find(params, doc.param) == params.end()) {
@@ -66,6 +68,8 @@ std::vector<std::string> ParamFields(const std::string& type, const LayerDoc& do
   return params;
 }
 
+// Returns the example in lines that fit the terminal, and the shapes of its inputs, outputs and
+// weights.
 std::string ExampleText(const LayerExample& example) {
   std::string text = "\nexample:\n";
   std::istringstream lines(example.text);
@@ -80,6 +84,7 @@ std::string ExampleText(const LayerExample& example) {
   return text;
 }
 
+// Returns everything about one layer type: text, numbers of blobs, storage, example, fields.
 std::string LayerTypeText(const std::string& type, const LayerDoc& doc) {
   std::string text =
       Join(type, "\n\n", Wrap(doc.text, 0),
@@ -98,6 +103,7 @@ Json TextArray(const std::vector<std::string>& texts) {
   return array;
 }
 
+// Returns what LayerTypeText says, without the fields of the parameters.
 Json LayerTypeJson(const std::string& type, const LayerDoc& doc) {
   const LayerExample example = MakeExample(type);
   return Json::Object()

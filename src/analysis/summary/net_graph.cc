@@ -27,10 +27,13 @@ constexpr BoxStyle kBoxStyles[] = {{"data", "#d9ead3", "#2f4a2c"},
                                    {"pools", "#fff2cc", "#57491c"},
                                    {"other", "#eeeeee", "#3a3d40"}};
 
+// Returns the colour of a box on light pages. `kind` must be in kBoxStyles.
 const char* LightFill(const std::string& kind) {
   return std::ranges::find(kBoxStyles, kind, &BoxStyle::kind)->light;
 }
 
+// Returns " 64, 3x3 / 2, 4 groups" for a convolution (outputs, kernel, stride), the outputs of an
+// InnerProduct, or the method of a pooling; "" for other layers.
 std::string KernelLabel(const caffe::LayerParameter& layer) {
   const caffe::ConvolutionParameter& conv = layer.convolution_param();
   const caffe::PoolingParameter& pool = layer.pooling_param();
@@ -53,6 +56,7 @@ std::string KernelLabel(const caffe::LayerParameter& layer) {
   return text;
 }
 
+// Returns the style of a layer's box. Accuracy and layers without tops look like losses.
 std::string BoxKind(const caffe::LayerParameter& layer) {
   if (layer.bottom_size() == 0) return "data";
   if (layer.type().ends_with("Loss") || layer.top_size() == 0) return "loss";
@@ -61,6 +65,7 @@ std::string BoxKind(const caffe::LayerParameter& layer) {
   return layer.has_pooling_param() ? "pools" : "other";
 }
 
+// Returns "64x20x24x24", or "scalar".
 std::string ShapeLabel(const Shape& shape) {
   if (shape.Rank() == 0) return "scalar";
   std::string text;
@@ -68,10 +73,12 @@ std::string ShapeLabel(const Shape& shape) {
   return text;
 }
 
+// Returns "431,080 parameters", or "" for none.
 std::string ParametersLabel(int64_t count) {
   return count == 0 ? "" : GroupedDigits(count) + (count == 1 ? " parameter" : " parameters");
 }
 
+// Escapes text for XML, or for a quoted string of DOT.
 std::string EscapeLabel(const std::string& text, bool xml) {
   std::string out;
   for (const char c : EscapeControl(text)) {
@@ -88,8 +95,8 @@ std::string EscapeLabel(const std::string& text, bool xml) {
   return out;
 }
 
-// An edge curves between two rows of boxes and is vertical within a row, where it would otherwise
-// cross boxes.
+// Returns the SVG path of an edge. It curves between two rows of boxes and is vertical within a
+// row, where it would otherwise cross boxes.
 std::string EdgePath(const GraphLayout& layout, const LayoutEdge& edge) {
   const LayoutNode &from = layout.nodes[edge.from], &to = layout.nodes[edge.to];
   double x = from.x, y = from.y + from.height / 2;
@@ -110,6 +117,8 @@ std::string EdgePath(const GraphLayout& layout, const LayoutEdge& edge) {
   return path;
 }
 
+// Returns the fonts, and the colours for dark pages. The colours for light pages are attributes of
+// the elements.
 std::string SvgStyle() {
   std::string dark =
       ".net .page{fill:#181a1b}.net text{fill:#e6e6e6}.net .blob{fill:#aaaaaa}"

@@ -13,7 +13,8 @@
 namespace trainer {
 namespace {
 
-// Runs Graphviz, which takes a few seconds for a large net.
+// Draws `dot_path` to `path` with Graphviz, which takes a few seconds for a large net, and removes
+// `dot_path`. If that fails, keeps it and throws kUnavailable with the command to run.
 void RenderByGraphviz(const std::string& dot_path, const std::string& path) {
   constexpr std::chrono::minutes kLimit{5};
   const std::string format = path.substr(path.rfind('.') + 1);

@@ -11,6 +11,8 @@
 namespace trainer {
 namespace {
 
+// Returns outputs, parameters, work and bytes of one layer. Parameters that layers share count for
+// the layer that owns them.
 NetSummary::Layer SummarizeLayer(const Graph& graph, const Node& node) {
   const caffe::LayerParameter& proto = node.spec.proto();
   NetSummary::Layer layer;
@@ -29,6 +31,7 @@ NetSummary::Layer SummarizeLayer(const Graph& graph, const Node& node) {
   return layer;
 }
 
+// Returns a layer without a name whose parameters, work and memory are the sums over all layers.
 NetSummary::Layer SumOfLayers(const NetSummary& summary) {
   NetSummary::Layer total;
   for (const NetSummary::Layer& layer : summary.layers) {
@@ -39,14 +42,15 @@ NetSummary::Layer SumOfLayers(const NetSummary& summary) {
   return total;
 }
 
-// "64x1x28x28", or "1" for a single number.
+// Returns "64x1x28x28", or "1" for a single number.
 std::string LengthsText(const Shape& shape) {
   std::vector<std::string> lengths;
   for (int axis = 0; axis < shape.Rank(); ++axis) lengths.push_back(Join(shape[axis]));
   return lengths.empty() ? "1" : JoinList(lengths, "x");
 }
 
-// An output's name is left out if it is the layer's or its input's, or was made up for a Split.
+// Returns names and shapes of the outputs. A name is left out if it is the layer's or its input's,
+// or was made up for a Split.
 std::string OutputsText(const NetSummary::Layer& layer) {
   if (layer.type == "Split") {
     return Join(layer.outputs.size(), " of ", LengthsText(layer.outputs[0].shape));

@@ -8,9 +8,8 @@
 
 namespace trainer {
 
-// An object with a member for each of these messages and for each message that their fields
-// contain:
-// {"ReLUParameter": {"comment": ..., "fields": [{"name": ..., "type": ..., "default": ...,
+// Returns an object with a member for each of these messages and for each message that their fields
+// contain: {"ReLUParameter": {"comment": ..., "fields": [{"name": ..., "type": ..., "default": ...,
 // "comment": ...}]}}. DescribeMessage must accept the names.
 Json MessagesJson(const std::vector<std::string>& names);
 

@@ -19,6 +19,7 @@ constexpr const char* kSymbols =
     "w is a weight, g its gradient with weight decay added unless the text says otherwise, lr the "
     "learning rate times the layer's lr_mult.";
 
+// Returns type, default and comment of a solver field. Throws kUsage for an unknown one.
 std::string SolverFieldText(const std::string& name) {
   const MessageDoc doc = DescribeMessage("SolverParameter");
   const auto field = std::ranges::find(doc.fields, name, &FieldDoc::name);

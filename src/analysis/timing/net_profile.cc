@@ -33,7 +33,7 @@ void ClearGradients(const ProfiledNet& subject) {
   }
 }
 
-// The milliseconds until the device has finished all that `work` enqueued.
+// Returns the milliseconds until the device has finished all that `work` enqueued.
 template <class F>
 double DoneMs(const ProfiledNet& subject, F&& work) {
   return TimeMs([&] {
@@ -42,6 +42,7 @@ double DoneMs(const ProfiledNet& subject, F&& work) {
   });
 }
 
+// Runs forward and, for a net in training, backward. Returns before the device has finished.
 void RunPass(const ProfiledNet& subject) {
   subject.net->Forward();
   if (subject.backward) subject.net->Backward();
@@ -68,8 +69,8 @@ double MeasureLayers(const ProfiledNet& subject, NetProfile& profile) {
   return forward + backward;
 }
 
-// Counts what `enqueue` enqueues by recording it without running it. Empty where the device does
-// not record, or the layer waits for the device.
+// Counts what `enqueue` enqueues by recording it without running it. No value if the device does
+// not record, or if the layer waits for the device.
 std::optional<int> CountEnqueued(const ProfiledNet& subject, const std::function<void()>& enqueue) {
   const GraphCapture* const recorder = subject.device->capture();
   if (recorder == nullptr) return std::nullopt;
@@ -80,7 +81,8 @@ std::optional<int> CountEnqueued(const ProfiledNet& subject, const std::function
   }
 }
 
-// Data layers are left out: their threads copy batches through streams of their own.
+// Counts the operations of each layer. Data layers are left out, because their threads copy batches
+// through their own streams.
 void CountLayerOperations(const ProfiledNet& subject, NetProfile& profile) {
   Net& net = *subject.net;
   for (int i = 0; i < net.graph().nodes.size(); ++i) {
@@ -93,16 +95,18 @@ void CountLayerOperations(const ProfiledNet& subject, NetProfile& profile) {
   }
 }
 
+// Returns whether the layer's kernel computes fewer products than are counted.
 bool IsWinograd(const Layer& layer) { return layer.kernel().find("Winograd") != std::string::npos; }
 
+// Returns the work of a layer's forward step, with two operations per multiply-add.
 OpCost ForwardCost(const Net& net, int i) {
   const Layer& layer = *net.graph().nodes[NodeId(i)].layer;
   return {2.0 * static_cast<double>(layer.Macs()),
           static_cast<double>(BytesMoved(net.graph(), i).forward), IsWinograd(layer)};
 }
 
-// Backward computes the gradient of the weights, and the gradient of the input if an earlier layer
-// learns.
+// Returns the work of a layer's backward step: the gradient of the weights, and the gradient of the
+// input if an earlier layer learns.
 OpCost BackwardCost(const Net& net, int i) {
   const Node& node = net.graph().nodes[NodeId(i)];
   if (!node.has_backward) return {};
@@ -112,6 +116,7 @@ OpCost BackwardCost(const Net& net, int i) {
           static_cast<double>(BytesMoved(net.graph(), i).backward), IsWinograd(*node.layer)};
 }
 
+// Sets everything in `to` except the times and the numbers of operations.
 void DescribeLayer(const Net& net, int i, LayerProfile* to) {
   LayerProfile& layer = *to;
   const Node& node = net.graph().nodes[NodeId(i)];
@@ -168,6 +173,7 @@ NetProfile ProfileNetAndPeak(const ProfiledNet& subject, int iterations) {
   return profile;
 }
 
+// Measures as the options say, and calls options.inspect while the net still exists.
 NetProfile Profile(const ProfiledNet& subject, const ProfileOptions& options) {
   NetProfile profile = options.peak ? ProfileNetAndPeak(subject, options.iterations)
                                     : ProfileNet(subject, options.iterations);

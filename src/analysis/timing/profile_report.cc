@@ -29,6 +29,7 @@ others are loops of this program. 'trainer time --v=1' says why other
 implementations were not chosen.
 )";
 
+// Returns "61.0%", or "cache" or "fewer", which kAboutRates explains; "" if the share is unknown.
 std::string PeakCell(const OpCost& cost, double ms, const MachinePeak& peak) {
   const RooflineFraction fraction = FractionOfPeak(cost, ms, peak);
   switch (fraction.kind) {
@@ -46,7 +47,7 @@ std::string PeakCell(const OpCost& cost, double ms, const MachinePeak& peak) {
 std::string RateCell(const std::optional<double>& value) { return value ? Fixed(*value, 1) : ""; }
 std::string CountCell(const std::optional<int>& value) { return value ? Join(*value) : ""; }
 
-// Sums a statistic of one direction over all layers.
+// Returns the sum of a statistic (`figure`) of one direction over all layers.
 double SumOverLayers(const NetProfile& profile, TimingSamples LayerProfile::*direction,
                      double (TimingSamples::*figure)() const) {
   double sum = 0;
@@ -54,18 +55,20 @@ double SumOverLayers(const NetProfile& profile, TimingSamples LayerProfile::*dir
   return sum;
 }
 
+// Returns the sum of the median times of all layers in both directions.
 double MedianOfLayers(const NetProfile& profile) {
   return SumOverLayers(profile, &LayerProfile::forward, &TimingSamples::Median) +
          SumOverLayers(profile, &LayerProfile::backward, &TimingSamples::Median);
 }
 
+// Returns the share of a layer in MedianOfLayers.
 double PercentOfTime(const NetProfile& profile, const LayerProfile& layer) {
   const double whole = MedianOfLayers(profile);
   return whole > 0 ? 100 * (layer.forward.Median() + layer.backward.Median()) / whole : 0;
 }
 
-// "An iteration computes 3.100 GFLOP and moves at least 400.0 MB, the update's included: 9.800 ms
-// at these peaks, 61.0% of its 16.100 ms."
+// Returns "An iteration computes 3.100 GFLOP and moves at least 400.0 MB, the update's included:
+// 9.800 ms at these peaks, 61.0% of its 16.100 ms."; "" without a peak or a time.
 std::string RooflineTimeText(const NetProfile& profile) {
   const RooflineTime least = RooflineTimeOf(profile);
   const double ms = profile.Iteration().Median();
@@ -83,7 +86,8 @@ std::string RooflineTimeText(const NetProfile& profile) {
          "\n";
 }
 
-// "52 kernels, copies and fills ..., 0.021 ms each on average."
+// Returns "... 52 kernels, copies and fills, 0.021 ms each on average ..."; "" if the device does
+// not count them.
 std::string OperationsText(const NetProfile& profile) {
   const std::optional<int> count = CountOperations(profile);
   if (!count || *count == 0) return "";
@@ -95,6 +99,7 @@ std::string OperationsText(const NetProfile& profile) {
          "\n";
 }
 
+// Returns a table of the times of each layer. A fused layer has none.
 std::string TimeTable(const NetProfile& profile) {
   Table table({"layer", "type", "fwd min", "fwd med", "bwd min", "bwd med", "share, %"});
   for (const LayerProfile& layer : profile.layers) {
@@ -110,8 +115,8 @@ std::string TimeTable(const NetProfile& profile) {
   return table.ToString();
 }
 
-// Rates and percentages of the peak, of layers whose work is counted; the numbers of operations
-// where the device counts them.
+// Returns a table of rates and percentages of the peak, for layers whose work is counted, and of
+// the numbers of operations if the device counts them.
 std::string RateTable(const NetProfile& profile) {
   const bool counts = CountOperations(profile).has_value();
   std::vector<std::string> head = {"layer", "GFLOP/s", "bwd", "GB/s", "bwd", "peak", "bwd"};
@@ -135,7 +140,7 @@ std::string RateTable(const NetProfile& profile) {
   return table.ToString();
 }
 
-// Each implementation, and below it the layers that use it, in the net's order.
+// Returns each implementation, and below it the layers that use it, in the net's order.
 std::string ImplementationLines(const NetProfile& profile) {
   std::vector<std::pair<std::string, std::string>> layers_by_name;
   for (const LayerProfile& layer : profile.layers) {
@@ -156,6 +161,7 @@ std::string ImplementationLines(const NetProfile& profile) {
   return text;
 }
 
+// Returns a table of the whole net. "between layers" is the time of a pass that no layer took.
 std::string TotalTable(const NetProfile& profile) {
   Table table({"whole net", "min", "median"});
   const auto sum = [&](const char* name, TimingSamples LayerProfile::*direction) {
@@ -178,6 +184,7 @@ std::string TotalTable(const NetProfile& profile) {
   return table.ToString();
 }
 
+// Returns the number, or null without a value.
 Json NullableJson(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 
 Json SamplesToJson(const TimingSamples& samples) {
@@ -187,6 +194,7 @@ Json SamplesToJson(const TimingSamples& samples) {
       .Set("mean_ms", samples.Mean());
 }
 
+// Returns the times and rates of one direction of a layer.
 Json DirectionToJson(const TimingSamples& samples, const OpCost& cost, const MachinePeak& peak,
                      const std::optional<int>& operations) {
   const double ms = samples.Median();
@@ -207,7 +215,8 @@ Json DeclinedToJson(const LayerProfile& layer) {
   return lines;
 }
 
-// Lists the implementations that were asked before the chosen ones, and why they declined.
+// Returns the implementations that were asked before the chosen ones, and why they declined; ""
+// without any.
 std::string DeclinedText(const NetProfile& profile) {
   std::string text;
   for (const LayerProfile& layer : profile.layers) {

@@ -6,12 +6,14 @@
 namespace trainer {
 namespace {
 
-// cuDNN does not report whether the algorithm that it chose is Winograd's.
+// Returns whether a layer may use Winograd's algorithm. cuDNN does not report whether the algorithm
+// that it chose is Winograd's.
 bool MayComputeFewerProducts(const LayerProfile& layer) {
   return layer.implementation.find("Winograd") != std::string::npos ||
          layer.implementation.find("cuDNN") != std::string::npos;
 }
 
+// Returns the longer of the times for the products and for the memory traffic; 0 without a peak.
 double RooflineMs(const OpCost& cost, const MachinePeak& peak) {
   if (peak.gflops <= 0 || peak.gbytes <= 0) return 0;
   return 1e-6 * std::max(cost.flops / peak.gflops, cost.bytes / peak.gbytes);

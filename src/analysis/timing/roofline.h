@@ -7,7 +7,7 @@
 
 namespace trainer {
 
-// Billions per second. Empty where no work is counted or the clock measured no time.
+// Returns billions per second. No value if no work is counted or the clock measured no time.
 std::optional<double> Rate(double work, double ms);
 
 // The roofline time in percent of the measured time. The roofline time is what the multiplications
@@ -22,6 +22,8 @@ struct RooflineFraction {
   Kind kind = Kind::kUnknown;
   double percent = 0;  // at most 100
 };
+// Compares the work with the time that it took. A share above 100 % is not a percentage: it means
+// fewer products, or values from the caches.
 RooflineFraction FractionOfPeak(const OpCost& cost, double ms, const MachinePeak& peak);
 
 // Raises the peak to the fastest rate of products that a layer reached. Layers that may compute
@@ -34,9 +36,11 @@ struct RooflineTime {
   OpCost cost;
   double ms = 0;
 };
+// Returns the roofline time of an iteration, from the shortest time of each layer.
 RooflineTime RooflineTimeOf(const NetProfile& profile);
 
-// The operations that all layers enqueue in an iteration. Empty where the device does not count.
+// Returns the operations that all layers enqueue in an iteration. No value if the device does not
+// count.
 std::optional<int> CountOperations(const NetProfile& profile);
 
 }  // namespace trainer

@@ -35,6 +35,7 @@ void Append(const std::vector<std::string>& more, std::vector<std::string>* cell
   cells->insert(cells->end(), more.begin(), more.end());
 }
 
+// Returns a table of the classes of SelectClasses. A recall or precision without records is "-".
 std::string ClassTable(const ConfusionMatrix& matrix, const std::vector<std::string>& names) {
   std::vector<std::string> head = {"class"};
   if (!names.empty()) head.push_back("name");
@@ -52,6 +53,7 @@ std::string ClassTable(const ConfusionMatrix& matrix, const std::vector<std::str
   return table.ToString();
 }
 
+// Returns the counts with a row per label and a column per prediction; cells of 0 are empty.
 std::string MatrixTable(const ConfusionMatrix& matrix) {
   std::vector<std::string> head = {"label"};
   for (int64_t c = 0; c < matrix.classes(); ++c) head.push_back(Join(c));
@@ -67,6 +69,7 @@ std::string MatrixTable(const ConfusionMatrix& matrix) {
   return table.ToString();
 }
 
+// Returns the most frequent pairs of a label and a wrong prediction.
 std::string WorstTable(const ConfusionMatrix& matrix, const std::vector<std::string>& names) {
   std::vector<std::string> head = {"times", "label"};
   if (!names.empty()) head.push_back("name");

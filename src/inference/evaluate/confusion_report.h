@@ -8,11 +8,12 @@
 
 namespace trainer {
 
-// Prints accuracy, a table of the classes, the matrix, and the most frequent mistakes. If there are
-// many classes, only those with the lowest recall are shown. Without `names`, classes are numbers.
+// Returns accuracy, a table of the classes, the matrix if it fits on a terminal, and the most
+// frequent mistakes. If there are many classes, only the ones with the lowest recall are shown.
+// Without `names`, classes are numbers.
 std::string ToText(const ConfusionMatrix& matrix, const std::vector<std::string>& names);
 
-// All classes and all non-zero cells.
+// Returns all classes and all non-zero cells.
 Json ToJson(const ConfusionMatrix& matrix, const std::vector<std::string>& names);
 
 }  // namespace trainer

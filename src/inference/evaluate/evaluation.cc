@@ -39,13 +39,13 @@ void WarnOfEmptyInputs(const Net& net) {
            "layers; for a deploy net use 'trainer predict' with images"));
 }
 
-// Returns 0 if the number of records is unknown.
+// Returns the records that the test reads; 0 if their number is unknown.
 int64_t RecordsOf(const TestNets& nets) {
   return nets.batches() * nets.batch_records() + nets.rest_records();
 }
 
-// Logs whether this test reads each record of the data once, and whether it reads as many records
-// as the tests of the run did.
+// Logs whether this test reads each record of the data once, and warns if it reads another number
+// of records than the tests of the run did.
 void LogCoverage(const TestNets& nets, const EvaluationOptions& options) {
   const TestData& data = nets.data();
   if (options.iterations > 0) {
@@ -63,7 +63,8 @@ void LogCoverage(const TestNets& nets, const EvaluationOptions& options) {
                << "), so their results differ from this test of " << RecordsOf(nets) << " records";
 }
 
-// Compares the scores and labels of each batch.
+// Compares the scores and labels of each batch: fills the confusion matrix and keeps the images
+// with the highest loss.
 class ScoreComparison {
  public:
   ScoreComparison(TestNets& nets, const EvaluationOptions& options)
@@ -74,6 +75,7 @@ class ScoreComparison {
     class_names_ = ReadClassNames(options.class_names, matrix_.classes());
   }
 
+  // Adds the batch that was computed last, by the net of the smaller last batch if `is_rest`.
   void AddBatch(bool is_rest) {
     const auto& [net, scores, images] = nets_[is_rest ? 1 : 0];
     const ScoredBatch batch = scores.Batch();
@@ -82,6 +84,7 @@ class ScoreComparison {
     if (images) top_losses_.Add(net, *images, batch.labels.Count(), predictions);
   }
 
+  // Moves the results out of this object, which is not usable after that.
   void MoveTo(Evaluation* evaluation) {
     evaluation->confusion = std::move(matrix_);
     evaluation->class_names = std::move(class_names_);
@@ -89,12 +92,15 @@ class ScoreComparison {
   }
 
  private:
+  // One of the nets of a test, with its scores and images.
   struct ComparedNet {
     const Net& net;
     ScoreSelector scores;
     std::optional<Tensor> images;  // none if the net reads no images
   };
 
+  // Selects scores, labels and images in both nets of a test. The second exists only if the last
+  // batch is smaller.
   static std::vector<ComparedNet> FindScores(TestNets& nets, const EvaluationOptions& options) {
     std::vector<ComparedNet> compared;
     for (const Net* net : {&nets.net(), nets.rest()}) {
@@ -112,6 +118,8 @@ class ScoreComparison {
   std::vector<std::string> class_names_;
 };
 
+// Runs all batches of the test. If the last batch is smaller, each batch has the weight of its
+// records; else all weigh the same. `comparison` may be null.
 Evaluation RunTest(TestNets& nets, const EvaluationOptions& options, ScoreComparison* comparison) {
   Evaluation result;
   result.net = nets.net().name();
@@ -145,6 +153,7 @@ Evaluation RunTest(TestNets& nets, const EvaluationOptions& options, ScoreCompar
   return result;
 }
 
+// Returns the content of worst.json.
 Json TopLossesJson(const Evaluation& evaluation) {
   Json list = Json::Array();
   for (const TopLoss& one : evaluation.top_losses) {

@@ -23,7 +23,8 @@ std::string ResolveRunPath(const std::string& folder, const std::string& name) {
   return JoinPath(RunDirectory(folder).ReadInfo().folder, name);
 }
 
-// Returns the weights of the best test if the run kept them, else the newest weights.
+// Returns the weights of the best test if the run kept them, else the newest weights, with a
+// warning. Throws kNoInput if the run has no snapshot.
 std::string ChooseWeights(const std::string& folder) {
   const RunMetrics history = ReadRunMetrics(folder);
   if (history.weights.empty()) {
@@ -46,6 +47,7 @@ std::string ChooseWeights(const std::string& folder) {
   return ResolveRunPath(folder, newest);
 }
 
+// Reads the solver of the run. Weights that the user gives replace the run's.
 EvaluationTarget TargetOfRun(const EvaluationTargetOptions& options) {
   EvaluationTarget target;
   target.run = options.run;
@@ -68,6 +70,7 @@ EvaluationTarget TargetOfRun(const EvaluationTargetOptions& options) {
   return target;
 }
 
+// Reads the net of --model. Throws kUsage unless both --model and --weights are given.
 EvaluationTarget TargetOfFiles(const EvaluationTargetOptions& options) {
   for (const auto& [flag, is_given] : {std::pair("model", !options.model.file.empty()),
                                        std::pair("weights", !options.weights.empty())}) {

@@ -8,7 +8,7 @@
 namespace trainer {
 namespace {
 
-// The axis of the classes in the scores; nullopt if the layer does not compare labels.
+// Returns the axis of the classes in the scores; no value if the layer does not compare labels.
 std::optional<int> AxisOf(const caffe::LayerParameter& layer) {
   if (layer.type() == "Accuracy") return layer.accuracy_param().axis();
   if (layer.type() == "SoftmaxWithLoss") return layer.softmax_param().axis();
@@ -17,7 +17,8 @@ std::optional<int> AxisOf(const caffe::LayerParameter& layer) {
   return std::nullopt;
 }
 
-// Sets `source` and `source_top`: walks back from `layer`, through Split layers.
+// Sets `source` and `source_top`: walks back from `layer`, through Split layers. Leaves them unset
+// if another layer computes the labels.
 void FindSource(const Net& net, int layer, LabelConsumer* consumer) {
   std::string blob = consumer->labels;
   for (int i = layer; i-- > 0;) {

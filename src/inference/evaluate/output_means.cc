@@ -7,6 +7,8 @@
 
 namespace trainer {
 
+// A shorter last batch has fewer elements per output, so the first element of each output is found
+// by its name.
 void OutputMeans::Add(const Net& net, double weight, bool is_rest) {
   const int batch = batches_++;
   size_t element = 0, count = 0;

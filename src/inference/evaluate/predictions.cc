@@ -11,7 +11,8 @@
 namespace trainer {
 namespace {
 
-// Returns the predicted class for `count` scores with stride `step`; see ReadPredictions.
+// Returns the predicted class for `count` scores with stride `step`: the label itself only if its
+// score is higher than all others, and not NaN. See ReadPredictions.
 int64_t ClassOf(const float* scores, int64_t count, int64_t step, int64_t label) {
   const float own = scores[label * step];
   int64_t best = label;
@@ -23,7 +24,8 @@ int64_t ClassOf(const float* scores, int64_t count, int64_t step, int64_t label)
   return best;
 }
 
-// Sets loss and confidence. Scores that are not negative and sum to 1 are taken as probabilities.
+// Sets loss and confidence. Scores that are not negative and sum to 1 are taken as probabilities;
+// others are converted by softmax, with the highest score subtracted against overflow.
 void SetLoss(const float* scores, int64_t count, int64_t step, Prediction* prediction) {
   constexpr double kNear = 1e-3;
   double highest = -std::numeric_limits<double>::infinity(), sum = 0;

@@ -29,6 +29,8 @@ ScoreSelector::ScoreSelector(const Net& net, const std::string& scores, const st
               "to compare with which labels; name the two blobs with --scores and --label");
 }
 
+// Reads the inputs of the layer itself, because the name of a blob means its latest value, which a
+// later layer that works in place has changed.
 ScoredBatch ScoreSelector::Batch() const {
   if (!consumer_) return {net_.Value(scores_), net_.Value(labels_), 1, false, 0, labels_};
   const Node& layer = net_.graph().nodes[NodeId(consumer_->layer)];

@@ -22,8 +22,9 @@ class ScoreSelector {
 
   // Returns the tensors that the last pass filled.
   ScoredBatch Batch() const;
+  // Returns the length of the scores' axis of classes; 1 if the scores do not have that axis.
   int64_t NumClasses() const;
-  // The layer that compares the blobs; null if they were named.
+  // Returns the layer that compares the blobs; null if they were named.
   const LabelConsumer* consumer() const { return consumer_ ? &*consumer_ : nullptr; }
 
  private:

@@ -6,10 +6,12 @@
 namespace trainer {
 namespace {
 
+// Returns whether a blob has four axes, 1 or 3 channels, and more than one row and column.
 bool LooksLikeImages(const Shape& shape) {
   return shape.IsImage() && (shape[1] == 1 || shape[1] == 3) && shape[2] > 1 && shape[3] > 1;
 }
 
+// Returns the first output with images of a layer without inputs; no value for other layers.
 std::optional<Tensor> ImagesOfLayer(const Net& net, const Node& layer) {
   if (!layer.in.empty()) return std::nullopt;
   for (const ValueId out : layer.out) {

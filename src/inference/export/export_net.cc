@@ -18,6 +18,7 @@ namespace trainer {
 namespace {
 
 // Returns the shapes of one item of these blobs, as the data layers of the training net give them.
+// Adds to errors how to give the shape without the data.
 std::map<std::string, Shape> PlanItemShapes(const NetSpec& spec, const caffe::NetState& state,
                                             const Device& device,
                                             const std::vector<std::string>& blobs) try {
@@ -37,6 +38,7 @@ std::map<std::string, Shape> PlanItemShapes(const NetSpec& spec, const caffe::Ne
                              "there, give the shape of one item, such as --shape=3,227,227)"));
 }
 
+// Adds a shape to each Input layer that has none: `batch`, then the shape of one item of each top.
 void SetInputShapes(const std::map<std::string, Shape>& shapes, int batch,
                     caffe::NetParameter* net) {
   for (caffe::LayerParameter& layer : *net->mutable_layer()) {

@@ -15,6 +15,8 @@ using caffe::LayerParameter;
 
 bool IsLoss(const LayerParameter& layer) { return layer.type().ends_with("Loss"); }
 
+// Returns whether the layer reads data, so that an Input layer must replace it. Input, Parameter
+// and DummyData layers stay.
 bool IsSource(const LayerParameter& layer) {
   return layer.bottom_size() == 0 && layer.type() != "Input" && layer.type() != "Parameter" &&
          layer.type() != "DummyData";
@@ -27,10 +29,12 @@ std::string ProbabilityType(const std::string& loss) {
   return loss == "SigmoidCrossEntropyLoss" ? "Sigmoid" : "";
 }
 
+// Returns the weight of the loss; Caffe's default is 1.
 float WeightOf(const LayerParameter& loss) {
   return loss.loss_weight_size() > 0 ? loss.loss_weight(0) : 1;
 }
 
+// Returns the loss with the largest weight, the last one of equal weights; null without a loss.
 const LayerSpec* MainLoss(const std::vector<LayerSpec>& layers) {
   const LayerSpec* main = nullptr;
   for (const LayerSpec& layer : layers) {
@@ -50,7 +54,8 @@ std::string FreeName(const std::string& wish, const std::vector<LayerParameter>&
   return taken.count(wish) == 0 ? wish : FreeName(wish + "_out", layers);
 }
 
-// Replaces a loss by the layer that computes the probabilities. Returns the output blob.
+// Appends the layer that computes the probabilities in place of a loss, and returns its output. If
+// the scores are the output, appends nothing and returns the scores.
 std::string ReplaceLoss(const LayerParameter& loss, std::vector<LayerParameter>& layers) {
   const std::string type = ProbabilityType(loss.type());
   if (type.empty()) return loss.bottom(0);
@@ -68,7 +73,8 @@ std::string ReplaceLoss(const LayerParameter& loss, std::vector<LayerParameter>&
   return output.name();
 }
 
-// Returns the layers on which the `wanted` blobs depend, in order.
+// Returns the layers on which the `wanted` blobs depend, in order. Layers without bottoms keep only
+// the tops that are needed.
 std::vector<LayerParameter> Ancestors(const std::vector<LayerParameter>& layers,
                                       std::set<std::string> wanted) {
   std::vector<LayerParameter> kept;
@@ -89,6 +95,7 @@ std::vector<LayerParameter> Ancestors(const std::vector<LayerParameter>& layers,
   return kept;
 }
 
+// Returns an Input layer without a shape, with the tops of a data layer.
 LayerParameter InputFor(const LayerParameter& source) {
   LayerParameter input;
   input.set_name(source.top(0));
@@ -112,6 +119,8 @@ void ClearFillers(google::protobuf::Message* message) {
   }
 }
 
+// Clears the fields that only training or the filter by phase uses. Parameters stay if one has a
+// name, because layers may share it.
 void StripTraining(LayerParameter* layer) {
   layer->clear_include();
   layer->clear_exclude();
@@ -128,6 +137,7 @@ void StripTraining(LayerParameter* layer) {
   if (!shares) layer->clear_param();
 }
 
+// Throws kConfig, with the nearest name, if an output is not a top of any layer.
 void CheckOutputs(const NetSpec& net, const std::vector<LayerParameter>& layers,
                   const std::vector<std::string>& outputs) {
   std::vector<std::string> blobs;

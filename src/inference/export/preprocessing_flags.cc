@@ -19,10 +19,12 @@ namespace {
 using caffe::LayerParameter;
 using caffe::TransformationParameter;
 
+// Returns whether images can be the input of this layer.
 bool IsImageData(const LayerParameter& layer) {
   return layer.type() == "Data" || layer.type() == "ImageData";
 }
 
+// Returns whether the layer crops images, so that their size before the crop matters.
 bool Crops(const TransformationParameter& transform) {
   return transform.crop_size() > 0 || transform.crop_h() > 0 || transform.crop_w() > 0;
 }
@@ -35,6 +37,7 @@ struct ImageSize {
   bool operator==(const ImageSize&) const = default;
 };
 
+// Returns the sizes of the first records of a Data layer.
 std::vector<ImageSize> SampleDatabase(const LayerSpec& layer) {
   const std::string path = DatabasePath(layer);
   const auto& backend = caffe::DataParameter::DB_Name(layer.proto().data_param().backend());
@@ -48,6 +51,7 @@ std::vector<ImageSize> SampleDatabase(const LayerSpec& layer) {
   return sizes;
 }
 
+// Returns the sizes of images spread over the list of an ImageData layer.
 std::vector<ImageSize> SampleList(const LayerSpec& layer) {
   const caffe::ImageDataParameter& param = layer.proto().image_data_param();
   std::string list;
@@ -67,7 +71,8 @@ std::vector<ImageSize> SampleList(const LayerSpec& layer) {
   return sizes;
 }
 
-// Returns the flag that resizes images as they are before the layer crops them.
+// Returns the flag that resizes images as they are before the layer crops them. Prefers what the
+// layer's fields say, and reads records otherwise; "--resize=H,W" if they cannot be read.
 std::string ResizeFlag(const LayerSpec& layer) try {
   const TransformationParameter& transform = layer.proto().transform_param();
   const caffe::ImageDataParameter& files = layer.proto().image_data_param();

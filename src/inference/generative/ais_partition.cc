@@ -13,7 +13,8 @@
 namespace trainer {
 namespace {
 
-// Converts the inputs of visible units to their means at inverse temperature `beta`.
+// Converts the inputs of visible units, in place, to their means at inverse temperature `beta`,
+// between the base distribution (0) and the RBM (1).
 struct TemperVisible {
   float* inputs;
   const float* base_bias;
@@ -26,11 +27,13 @@ struct TemperVisible {
   }
 };
 
+// Returns the mean of a hidden unit at inverse temperature `beta`.
 struct TemperHidden {
   float beta;
   HD float operator()(float input) const { return Logistic(beta * input); }
 };
 
+// Returns log(1 + exp(x)) without overflow: the log of the sum over both states of a hidden unit.
 HD float AnnealedSoftplus(float x) { return (x > 0 ? x : 0.0f) + log1pf(Exp(-fabsf(x))); }
 
 // Adds log p(v at beta) - log p(v at before), unnormalized, of each chain to its weight. A weight
@@ -42,6 +45,8 @@ struct WeighRow {
   BoltzmannUnits units;
   float before, beta;
 
+  // Returns the difference that a visible unit's bias makes between the RBM and the base
+  // distribution.
   HD float VisibleTerm(float v, int64_t i) const {
     const float b = bias[i], base = base_bias[i];
     if (!units.gaussian) return (b - base) * v;
@@ -65,7 +70,7 @@ struct WeighRow {
   }
 };
 
-// Returns the inverse temperature after `step` of `steps` steps.
+// Returns the inverse temperature after `step` of `steps` steps; see EstimatePartitionAis.
 double Beta(int step, int steps) {
   const double at = 29.0 * step / steps;
   if (at < 1) return 0.5 * at;
@@ -73,6 +78,7 @@ double Beta(int step, int steps) {
   return std::min(1.0, 0.9 + 0.1 * (at - 9) / 20);
 }
 
+// One estimate: all chains in one matrix per side of the RBM, in device memory.
 class Annealing {
  public:
   Annealing(const Device& device, const RbmModel& rbm, std::span<const float> means,
@@ -97,6 +103,8 @@ class Annealing {
     }
   }
 
+  // Runs the chains. Each step adds to the weights the change of log p between two temperatures,
+  // and then moves the chains by one Gibbs step at the new one. The last step only weighs.
   PartitionEstimate Run() {
     const std::span<std::byte> scratch(reinterpret_cast<std::byte*>(scratch_.data()),
                                        scratch_.size() * sizeof(float));
@@ -123,19 +131,21 @@ class Annealing {
  private:
   static size_t Size(int64_t count) { return static_cast<size_t>(count); }
 
-  // Keeps the probabilities away from 0 and 1, so that every state can occur in the base
-  // distribution.
+  // Returns the bias of a visible unit in the base distribution. Keeps the probability away from 0
+  // and 1, so that every state can occur.
   float BaseBias(float mean) const {
     if (rbm_.units.gaussian) return mean;
     const double p = std::clamp(0.95 * mean + 0.025, 1e-3, 1 - 1e-3);
     return static_cast<float>(std::log(p / (1 - p)));
   }
 
+  // Returns the random numbers of draw number `draw`.
   UnitDraw DrawOf(uint32_t draw) const {
     constexpr uint32_t kStream = 0x414953;
     return {{options_.seed, kStream}, reinterpret_cast<const uint32_t*>(pass_.data()), draw};
   }
 
+  // Turns the inputs in visible_ into means at `beta`, and samples the units from them.
   void Draw(double beta, uint32_t draw) {
     const auto count = static_cast<int64_t>(visible_.size());
     ForEach(device_, count,
@@ -144,6 +154,8 @@ class Annealing {
     DrawUnits(device_, rbm_.units.gaussian, DrawOf(draw), visible_.data(), visible_.data(), count);
   }
 
+  // Returns the mean of the chains' weights, relative to the largest to avoid overflow, and its
+  // error.
   PartitionEstimate Estimate() const {
     std::vector<float> pairs(weights_.size());
     device_.CopyToHost(pairs.data(), weights_.data(), pairs.size() * sizeof(float));

@@ -19,6 +19,7 @@ struct SumSide {
   bool others_gaussian = false;
 };
 
+// Returns log(1 + exp(x)) without overflow.
 double Softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }
 
 // Returns log of the sum over the states of the other units, which has a closed form.
@@ -32,8 +33,8 @@ double LogOthers(const SumSide& side, const std::vector<double>& inputs) {
   return sum;
 }
 
-// Enumerates the states in the order of a Gray code, so that one unit changes from state to state
-// and the inputs are updated with one row.
+// Returns log Z. Enumerates the states in the order of a Gray code, so that one unit changes from
+// state to state and the inputs are updated with one row.
 double LogSum(const SumSide& side) {
   std::vector<double> inputs = side.other_bias;
   double bias = 0, largest = -INFINITY, sum = 0;
@@ -57,6 +58,7 @@ double LogSum(const SumSide& side) {
   return largest + std::log(sum);
 }
 
+// Copies numbers from the device as doubles.
 std::vector<double> Read(const Device& device, const float* from, int64_t count) {
   std::vector<float> values(static_cast<size_t>(count));
   device.CopyToHost(values.data(), from, values.size() * sizeof(float));

@@ -13,7 +13,7 @@ struct FeedbackEdge {
   std::string from, to;
 };
 
-// Parses "OUT:IN". Throws kUsage.
+// Parses items of the form "OUT:IN". Throws kUsage for any other form.
 std::vector<FeedbackEdge> ParseFeedbackEdges(const std::vector<std::string>& items);
 
 // Runs passes of a net whose outputs become its inputs, as in a generative stochastic network. The
@@ -24,7 +24,9 @@ class FeedbackSampler final : public Sampler {
   // if `start` is "data".
   FeedbackSampler(Net& net, const SamplingOptions& options);
 
+  // Runs one pass, then copies the outputs to the inputs.
   void Step() override;
+  // Returns the blob as the last pass left it.
   std::vector<float> Values() override;
   std::vector<int64_t> dims() const override;
 

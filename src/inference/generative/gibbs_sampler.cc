@@ -39,7 +39,8 @@ GibbsSampler::GibbsSampler(const Device& device, std::vector<RbmModel> rbms, int
             static_cast<int64_t>(means.size()));
 }
 
-// The random generator takes a draw index of 32 bits; the higher bits are added to the seed.
+// Adds the higher bits of the count to the seed, because the random generator takes a draw index of
+// 32 bits.
 UnitDraw GibbsSampler::NextDraw() {
   const uint64_t draw = ++draws_;
   return {{seed_ + (draw >> 32), kStream},
@@ -51,7 +52,6 @@ std::span<std::byte> GibbsSampler::Scratch() {
   return {reinterpret_cast<std::byte*>(scratch_->data()), scratch_->size() * sizeof(float)};
 }
 
-// Samples the hidden units of a level.
 void GibbsSampler::Up(Level& level) {
   const int64_t count = chains_ * level.rbm.units.hidden;
   float* const hidden = hidden_->data();
@@ -60,7 +60,6 @@ void GibbsSampler::Up(Level& level) {
   DrawUnits(device_, false, NextDraw(), hidden, hidden, count);
 }
 
-// Computes the means of the visible units from the hidden units, and samples them if `draw`.
 void GibbsSampler::Down(Level& level, bool draw) {
   const bool gaussian = level.rbm.units.gaussian;
   const auto count = static_cast<int64_t>(level.visible.size());
@@ -70,6 +69,7 @@ void GibbsSampler::Down(Level& level, bool draw) {
   if (draw) DrawUnits(device_, gaussian, NextDraw(), visible, visible, count);
 }
 
+// Samples the hidden units of each RBM on the way up; they are the visible units of the next one.
 void GibbsSampler::StartAt(std::span<const float> visible) {
   Level& first = *levels_.front();
   device_.CopyToDevice(first.visible.data(), visible.data(), visible.size_bytes());
@@ -86,6 +86,8 @@ void GibbsSampler::Step() {
   Down(Top(), true);
 }
 
+// Samples the visible units of each RBM on the way down, and takes the means of the first one's. If
+// there is only one RBM, its visible units are the chains' state and must be sampled afterwards.
 std::vector<float> GibbsSampler::Means() {
   Up(Top());
   for (size_t i = levels_.size(); i-- > 0;) {

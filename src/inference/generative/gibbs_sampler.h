@@ -22,20 +22,27 @@ class GibbsSampler {
 
   // Restarts the chains at data: (chains, visible units of the first RBM) in host memory.
   void StartAt(std::span<const float> visible);
+  // Samples the hidden units of the last RBM, and from them its visible units.
   void Step();
-  // Returns the means of the first RBM's visible units, (chains, visible), in host memory.
+  // Returns the means of the first RBM's visible units, (chains, visible), in host memory. This
+  // also makes a Gibbs step.
   std::vector<float> Means();
 
  private:
+  // One RBM, and the states of its visible units.
   struct Level {
     RbmModel rbm;
     BoltzmannProducts products;
     DeviceFloats visible;
   };
+  // Returns the last RBM, in which the chains run.
   Level& Top() { return *levels_.back(); }
+  // Returns random numbers that no earlier draw used.
   UnitDraw NextDraw();
   std::span<std::byte> Scratch();
+  // Samples the hidden units of a level from its visible units.
   void Up(Level& level);
+  // Computes the means of the visible units from the hidden units, and samples them if `draw`.
   void Down(Level& level, bool draw);
 
   const Device& device_;

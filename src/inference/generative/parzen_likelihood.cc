@@ -16,6 +16,7 @@
 namespace trainer {
 namespace {
 
+// Returns the dataset "samples", row-major. Throws kData unless each row has `width` numbers.
 std::vector<float> ReadSamples(const std::string& path, int64_t width) {
   const Hdf5Reader file(path);
   const Hdf5Array array = file.Array("samples");
@@ -32,7 +33,8 @@ std::vector<float> ReadSamples(const std::string& path, int64_t width) {
   return samples;
 }
 
-// Returns the given width, or candidates from 0.05 to 0.6.
+// Returns the given width, or candidates from 0.05 to 0.6, each 10 % larger than the one before.
+// Throws kUsage for a width that is not a number above 0.
 std::vector<double> CandidateWidths(const std::string& sigma) {
   if (!sigma.empty()) {
     const std::optional<double> number = ParseNumber<double>(sigma);
@@ -47,6 +49,7 @@ std::vector<double> CandidateWidths(const std::string& sigma) {
   return widths;
 }
 
+// Runs the net and returns a blob of each pass, one after the other.
 std::vector<float> ReadRecords(Net& net, const std::string& blob, int batches) {
   std::vector<float> records, batch(static_cast<size_t>(net.Value(blob).Count()));
   Progress progress("Reading data", "batches", batches);

@@ -10,6 +10,7 @@
 namespace trainer {
 namespace {
 
+// Computes |x|^2 of each row.
 struct SquaresRow {
   const float* values;
   float* squares;
@@ -65,6 +66,8 @@ ParzenWindow::ParzenWindow(const Device& device, std::span<const float> samples,
           SquaresRow{sample_values_.data(), sample_squares_.data(), width});
 }
 
+// Computes the distances of a block of records from all samples once, and uses them for every
+// width.
 std::vector<double> ParzenWindow::MeanLogDensities(std::span<const float> records,
                                                    std::span<const double> sigmas) {
   std::vector<double> sums(sigmas.size());

@@ -8,6 +8,8 @@
 namespace trainer {
 namespace {
 
+// Returns parameter number `index` of a layer: by its name if it has one and may be shared, else by
+// layer and number.
 const Param& ParamOf(const Net& net, const LayerSpec& layer, int index) {
   const auto& entries = layer.proto().param();
   const bool named = index < entries.size() && !entries[index].name().empty();
@@ -19,6 +21,8 @@ const Param& ParamOf(const Net& net, const LayerSpec& layer, int index) {
 
 }  // namespace
 
+// The parameters of an RBM layer are the weights, (hidden, visible), and the biases of hidden and
+// visible units, in this order.
 std::vector<RbmModel> FindRbms(const Net& net) {
   std::vector<RbmModel> rbms;
   for (const Node& node : net.graph().nodes) {

@@ -14,9 +14,11 @@
 namespace trainer {
 namespace {
 
-// Two decimals are within the accuracy of the estimates.
+// Returns the number with two decimals, which are within the accuracy of the estimates.
 std::string Nats(double value) { return Fixed(value, 2); }
 
+// Computes log Z exactly, without an error, or estimates it by AIS with progress. The base
+// distribution has the means of the records.
 PartitionEstimate EstimatePartition(const Device& device, const RbmModel& rbm,
                                     const FreeEnergy& data, const RbmLikelihoodOptions& options) {
   PartitionEstimate estimate;

@@ -10,6 +10,8 @@
 namespace trainer {
 namespace {
 
+// Samples a stack of RBMs. The chains start at random units, at zeros, or at the first batch of
+// data, whose size then is their number.
 class RbmSampler final : public Sampler {
  public:
   RbmSampler(Net& net, std::vector<RbmModel> rbms, const SamplingOptions& options)
@@ -27,6 +29,7 @@ class RbmSampler final : public Sampler {
 
   void Step() override { gibbs_.Step(); }
   std::vector<float> Values() override { return gibbs_.Means(); }
+  // Returns the shape of the first RBM's input, with the number of chains as its first axis.
   std::vector<int64_t> dims() const override {
     std::vector<int64_t> dims(shape_.dims().begin(), shape_.dims().end());
     dims[0] = chains_;
@@ -51,6 +54,7 @@ std::unique_ptr<Sampler> MakeSampler(Net& net, const SamplingOptions& options) {
   return std::make_unique<RbmSampler>(net, std::move(rbms), options);
 }
 
+// Takes only the first samples of the last batch if the batches do not add up to the count.
 SampleSet DrawSamples(Sampler& sampler, const SamplingOptions& options) {
   SampleSet samples;
   int64_t count = 0;

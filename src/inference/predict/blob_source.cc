@@ -5,6 +5,7 @@
 namespace trainer {
 namespace {
 
+// See MakeDataLayerSource.
 class DataLayerSource final : public BlobSource {
  public:
   explicit DataLayerSource(int passes) : passes_(passes) {}

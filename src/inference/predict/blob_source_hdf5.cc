@@ -8,6 +8,7 @@
 namespace trainer {
 namespace {
 
+// See MakeHdf5Source.
 class Hdf5Source final : public BlobSource {
  public:
   Hdf5Source(const std::string& path, const Net& net) : file_(path) {
@@ -23,6 +24,7 @@ class Hdf5Source final : public BlobSource {
     }
   }
 
+  // Reads the next rows of each dataset. The last batch may be padded with zeros.
   int64_t Fill(const Net& net) override {
     if (pass_ == passes_) return 0;
     const std::vector<InputBlob> inputs = InputBlobs(net);
@@ -47,6 +49,7 @@ class Hdf5Source final : public BlobSource {
                 Join("dataset '", EscapeControl(input.name), "' ", message));
   }
 
+  // Opens the dataset of an input. Throws kData if its shape does not fit.
   Hdf5Array Open(const InputBlob& input) const {
     Hdf5Array array = file_.Array(input.name);
     const Shape& shape = input.value.shape;

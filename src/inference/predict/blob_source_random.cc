@@ -3,10 +3,12 @@
 namespace trainer {
 namespace {
 
+// See MakeRandomSource.
 class RandomSource final : public BlobSource {
  public:
   RandomSource(uint64_t seed, int passes) : seed_(seed), passes_(passes) {}
 
+  // Fills whole batches. A net without inputs still makes one pass per call.
   int64_t Fill(const Net& net) override {
     if (pass_ == passes_) return 0;
     const std::vector<InputBlob> inputs = InputBlobs(net);

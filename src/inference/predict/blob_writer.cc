@@ -10,6 +10,7 @@
 namespace trainer {
 namespace {
 
+// Writes each blob to its own database, a Datum per row.
 class DatabaseBlobs final : public BlobWriter {
  public:
   DatabaseBlobs(const std::string& backend, const std::vector<std::string>& blobs,
@@ -53,6 +54,7 @@ class DatabaseBlobs final : public BlobWriter {
   caffe::Datum datum_;
 };
 
+// Throws kUsage if a blob is given twice or the backend needs another number of outputs.
 void CheckCounts(const std::string& backend, const std::vector<std::string>& blobs,
                  const std::vector<std::string>& outs) {
   for (size_t i = 0; i < blobs.size(); ++i) {

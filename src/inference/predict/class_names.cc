@@ -8,6 +8,7 @@
 
 namespace trainer {
 
+// Empty lines at the end are not names.
 std::vector<std::string> ReadClassNames(const std::string& path, int64_t classes) {
   constexpr uint64_t kMaxBytes = uint64_t{1} << 26;
   std::istringstream lines(ReadListFile(path, kMaxBytes));

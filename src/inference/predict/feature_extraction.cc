@@ -30,6 +30,8 @@ void WriteBlobs(const Net& net, const std::vector<std::string>& blobs, int64_t f
   }
 }
 
+// Returns the source that the options name for the Input layers; for a net without them, one that
+// counts the passes of its data layers. Throws kUsage unless exactly one source fits.
 std::unique_ptr<BlobSource> MakeSource(InferenceNet& net, const std::vector<std::string>& images,
                                        const FeatureOptions& options) {
   const int given =

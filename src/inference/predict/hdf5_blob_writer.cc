@@ -37,6 +37,7 @@ struct TempName {
   ~TempName() { unlink(path.c_str()); }
 };
 
+// Writes to a temporary file, which Finish renames.
 class Hdf5BlobWriter final : public BlobWriter {
  public:
   Hdf5BlobWriter(const std::vector<std::string>& blobs, const std::string& path)
@@ -46,6 +47,7 @@ class Hdf5BlobWriter final : public BlobWriter {
     file_.Append(blobs_[blob], dims, values);
   }
 
+  // Closes the file before it gets its name, so that a reader never sees an incomplete one.
   void Finish() override {
     file_.Close();
     PlaceWhole(temp_.path, path_);

@@ -28,6 +28,7 @@ constexpr TextFlag kTextFlags[] = {{"list", &ImageInputFlags::list},
                                    {"raw_scale", &ImageInputFlags::raw_scale},
                                    {"scale", &ImageInputFlags::scale}};
 
+// Parses `word`, a part of the flag's value. Throws kUsage, which says that it is not `kind`.
 template <class T>
 T ParseImageNumber(const char* flag, const std::string& value, const std::string& word,
                    const char* kind) {
@@ -56,6 +57,8 @@ void ParseResize(const std::string& value, PreprocessOptions* options) {
   options->width = sides.back();
 }
 
+// Throws kUsage for a value that is not a size or a number. With --oversample but no size, images
+// are resized to 256 x 256, as by Caffe's Python.
 PreprocessOptions ParseFlagValues(const ImageInputFlags& flags) {
   PreprocessOptions options;
   if (!flags.resize_short.empty()) {
@@ -85,7 +88,8 @@ PreprocessOptions ParseFlagValues(const ImageInputFlags& flags) {
   return options;
 }
 
-// Sets the flag that `text` spells: "--scale=0.5".
+// Sets the flag that `text` spells: "--scale=0.5". Throws kUsage, with the nearest flag, for an
+// unknown one.
 void SetImageFlag(const std::string& text, ImageInputFlags* flags) {
   const size_t equals = text.find('=');
   const std::string name = text.substr(0, equals).substr(std::min<size_t>(2, text.size()));
@@ -106,6 +110,7 @@ void SetImageFlag(const std::string& text, ImageInputFlags* flags) {
               Join("'trainer predict' has no flag --", name, ".", DidYouMean(name, names)));
 }
 
+// Returns whether any flag is given.
 bool HasImageFlags(const ImageInputFlags& flags) {
   return flags.oversample || std::ranges::any_of(kTextFlags, [&](const TextFlag& flag) {
            return !(flags.*flag.second).empty();
@@ -125,6 +130,7 @@ bool HasSameFlag(const ImageInputFlags& flags, const std::string& text) {
   return false;
 }
 
+// The comment of a deploy file that says how to preprocess images.
 struct PreprocessComment {
   bool found = false;
   int line = 0;
@@ -143,6 +149,7 @@ std::vector<std::string> SplitCommentFlags(std::string text) {
   return flags;
 }
 
+// Searches the comment lines at the beginning of the net's file.
 PreprocessComment FindComment(const NetSpec& net) {
   PreprocessComment comment;
   if (net.text == nullptr) return comment;
@@ -160,6 +167,8 @@ PreprocessComment FindComment(const NetSpec& net) {
   return comment;
 }
 
+// Logs the flags that come from the comment; without a comment and without flags, that pixels are
+// used unchanged.
 void LogPreprocessing(const NetSpec& net, const PreprocessComment& comment,
                       const std::vector<std::string>& used, bool flags_given) {
   if (!used.empty()) {
@@ -173,7 +182,9 @@ void LogPreprocessing(const NetSpec& net, const PreprocessComment& comment,
 }
 
 // Adds the flags `used` of the comment to `flags`. A mean file that does not exist in the working
-// folder is looked up in the folder of the net's file, because the two are copied together.
+// folder is looked up in the folder of the net's file, because the two are copied together. Throws
+// at the comment's line if a value is wrong, or if the comment does not know the size of the
+// images.
 ImageInputFlags AddCommentFlags(ImageInputFlags flags, const NetSpec& net, int line,
                                 const std::vector<std::string>& used) {
   const SourceRef where{net.file, line};
@@ -197,7 +208,8 @@ ImageInputFlags AddCommentFlags(ImageInputFlags flags, const NetSpec& net, int l
   return flags;
 }
 
-// Removes the label at the end of a line of an ImageData list.
+// Returns the line without the label at its end, if it has one. A line that is itself the name of a
+// file stays whole.
 std::string PathInLine(const std::string& line) {
   const size_t blank = line.find_last_of(" \t");
   if (blank == std::string::npos || Exists(line)) return line;

@@ -13,6 +13,7 @@ namespace {
 
 std::string SizeText(int64_t height, int64_t width) { return Join(height, "x", width); }
 
+// Returns the mean of each channel over all its pixels.
 std::vector<float> ChannelMeans(const MeanImage& mean) {
   std::vector<float> means;
   const int64_t plane = mean.shape.height * mean.shape.width;
@@ -52,7 +53,6 @@ ImagePreprocessor::ImagePreprocessor(const Shape& input, const PreprocessOptions
   SetMean(options);
 }
 
-// Sets the size before the crop and the positions of the crops.
 void ImagePreprocessor::SetResizedSize(int height, int width) {
   if (height == resized_height_ && width == resized_width_) return;
   if (height < height_ || width < width_) {
@@ -76,6 +76,8 @@ void ImagePreprocessor::SetResizedSize(int height, int width) {
   }
 }
 
+// A mean file with neither the size of the input nor the size of the resized image is reduced to
+// its channel means. With `short_side_`, the resized images have different sizes.
 void ImagePreprocessor::SetMean(const PreprocessOptions& options) {
   std::vector<float> values = options.mean_values;
   if (!options.mean_file.empty()) {
@@ -167,11 +169,13 @@ InputBlob ImageInput(const Net& net) {
 
 namespace {
 
+// Fills batches with the crops of images; the crops of one image may be in two batches.
 class ImageFileSource final : public BlobSource {
  public:
   ImageFileSource(std::vector<std::string> paths, const PreprocessOptions& options, const Net& net)
       : paths_(std::move(paths)), preprocessor_(ImageInput(net).value.shape, options) {}
 
+  // Reads images until the batch is full, and keeps the crops that are left for the next one.
   int64_t Fill(const Net& net) override {
     const InputBlob input = ImageInput(net);
     const auto whole = static_cast<size_t>(input.value.Count());

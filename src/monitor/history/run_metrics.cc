@@ -11,7 +11,7 @@
 namespace trainer {
 namespace {
 
-// As Python's repr, which Caffe's script writes.
+// Formats a number as Python's repr does, because Caffe's script writes it that way.
 std::string PythonNumber(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
@@ -25,7 +25,7 @@ std::string PythonNumber(double value) {
   return text;
 }
 
-// A cell of a table: quoted where it must be.
+// Returns the text as a cell of a CSV table, quoted if it has a comma, a quote or a line break.
 std::string Cell(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
@@ -33,6 +33,7 @@ std::string Cell(const std::string& text) {
   return quoted + "\"";
 }
 
+// Removes the items of iteration `iter` and later ones.
 template <class T>
 void Drop(double iter, std::vector<T>* items) {
   std::erase_if(*items, [&](const T& item) { return item.iter >= iter; });

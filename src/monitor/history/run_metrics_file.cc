@@ -20,10 +20,12 @@ using Line = JsonObject;
 
 bool Has(const Line& line, const char* name) { return line.fields().count(name) > 0; }
 
+// Adds the lines of metrics.jsonl, in the order of the file, to the metrics of a run.
 class MetricsReader {
  public:
   explicit MetricsReader(RunMetrics* history) : history_(*history) {}
 
+  // Adds one line, which must have an event. Unknown events only change the time and the iteration.
   void Read(const Line& line) {
     const std::string event = JsonText(line, "event");
     iter_ = JsonNumber(line, "iter");
@@ -43,6 +45,8 @@ class MetricsReader {
   }
 
  private:
+  // Removes what this start repeats. Its seconds count on from the last loss that remains, so that
+  // pauses between starts do not count.
   void Start(const Line& line) {
     DropFrom(iter_, &history_);
     if (history_.starts++ == 0) history_.first_time = JsonNumber(line, "time");
@@ -54,6 +58,7 @@ class MetricsReader {
     history_.start_seconds = offset_;
   }
 
+  // Adds the loss, the rates and the outputs of a displayed iteration.
   void Train(const Line& line) {
     if (Has(line, "loss")) {
       Add(line, "loss", &history_.loss);
@@ -67,6 +72,8 @@ class MetricsReader {
     AddRow(line, &history_.train);
   }
 
+  // Adds the outputs of a test to its net. Ignores a net above number 1,000, because the list would
+  // grow to that number.
   void Test(const Line& line) {
     constexpr double kMost = 1000;
     const double net = JsonNumber(line, "net");
@@ -76,6 +83,7 @@ class MetricsReader {
     AddRow(line, &history_.tests[index]);
   }
 
+  // Notes the weights that tests at this iteration computed with.
   void Snapshot(const Line& line) {
     history_.model = JsonText(line, "model");
     const std::string averaged = JsonText(line, "averaged");
@@ -83,18 +91,20 @@ class MetricsReader {
                                   averaged.empty() ? history_.model : averaged);
   }
 
+  // Adds how the ranks spent their time.
   void Ranks(const Line& line) {
     Add(line, "computing", &history_.ranks_computing);
     Add(line, "exchange", &history_.ranks_exchange);
     Add(line, "data", &history_.ranks_data);
   }
 
+  // Adds a point if the line has the field and its value is finite.
   void Add(const Line& line, const char* name, std::vector<MetricPoint>* to) const {
     const double value = JsonNumber(line, name, std::numeric_limits<double>::quiet_NaN());
     if (std::isfinite(value)) to->push_back({iter_, value});
   }
 
-  // Outputs by name; of several elements each: "prob[2]".
+  // Adds a row with the outputs by name. The elements of an output with several are "prob[2]".
   void AddRow(const Line& line, std::vector<MetricRow>* rows) const {
     const auto found = line.fields().find("outputs");
     if (found == line.fields().end()) return;

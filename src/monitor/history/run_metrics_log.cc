@@ -18,7 +18,7 @@ constexpr uint64_t kTrainingLogMostBytes = uint64_t{1} << 31;
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-// A number at the front of `text`, which it is taken off.
+// Reads a number at the front of `text` and removes it there.
 template <class T>
 std::optional<T> TakeNumber(std::string_view* text) {
   T number{};
@@ -45,7 +45,7 @@ std::optional<double> NumberAfter(std::string_view line, std::string_view key) {
   return number && std::isfinite(*number) ? number : std::nullopt;
 }
 
-// Days since 1970 of a date (Howard Hinnant's "days from civil").
+// Returns the days since 1970 of a date (Howard Hinnant's "days from civil").
 int64_t DayNumber(int64_t year, int month, int day) {
   year -= month <= 2 ? 1 : 0;
   const int64_t era = year / 400, of_era = year % 400;
@@ -100,10 +100,12 @@ class LineTimes {
   int month_ = 0;
 };
 
+// Adds the lines of a log, in the order of the file, to the metrics of a run.
 class LogReader {
  public:
   explicit LogReader(RunMetrics* history) : history_(*history) {}
 
+  // Adds what a line says. Ignores lines before the first "Solving" or "Iteration".
   void Read(std::string_view line) {
     const std::optional<int64_t> time = times_.Read(line);
     if (const auto net = After(line, "] Solving ")) Begin(*net);
@@ -124,7 +126,8 @@ class LogReader {
     }
   }
 
-  // The first row has the rate of the second: none was told before it.
+  // Completes the metrics after the last line. The first row gets the rate of the second, because
+  // the log has no rate before it.
   void Finish() {
     FixFirst(&history_.train);
     for (auto& rows : history_.tests) FixFirst(&rows);
@@ -133,12 +136,15 @@ class LogReader {
   }
 
  private:
+  // Notes a start and, if it is the first, the name of the net. Its first iteration follows in a
+  // later line.
   void Begin(std::string_view net) {
     if (history_.starts++ == 0) history_.net = net;
     history_.ended = history_.stopped_early = false;
     fresh_ = true;
   }
 
+  // Sets the iteration of the lines that follow.
   void SetIter(double iter) {
     told_ = true;
     // A resumed run repeats the iterations that the previous start logged after the snapshot.
@@ -155,6 +161,7 @@ class LogReader {
 
   void RecordLoss(double loss) { history_.loss.push_back({iter_, loss}); }
 
+  // Adds an output to the test net that the last line "Testing net" named.
   void AddTest(std::string_view text) {
     constexpr size_t kMost = 1000;
     if (net_ >= kMost) return;
@@ -162,14 +169,14 @@ class LogReader {
     AddOutput(text, &history_.tests[net_]);
   }
 
-  // "0: 0.98", as Caffe wrote outputs without their names until 2014.
+  // Adds "0: 0.98", the form in which Caffe wrote outputs without their names until 2014.
   void AddScore(std::string_view text) {
     const size_t colon = text.find(": ");
     if (colon == std::string_view::npos) return;
     AddTest(Join("0: score[", text.substr(0, colon), "] = ", text.substr(colon + 2)));
   }
 
-  // The words before the file's name came and changed over the years.
+  // Notes the file of a snapshot. The words before its name differ between versions of Caffe.
   void SetModel(std::string_view text) {
     for (const std::string_view kind : {"binary proto file ", "HDF5 file "}) {
       if (text.starts_with(kind)) text.remove_prefix(kind.size());
@@ -177,7 +184,8 @@ class LogReader {
     history_.model = text;
   }
 
-  // "0: accuracy = 0.98"; an output of several elements has its last one.
+  // Adds "0: accuracy = 0.98" to the row of this iteration. An output of several elements, which
+  // have the same name, keeps its last one.
   void AddOutput(std::string_view text, std::vector<MetricRow>* rows) const {
     const auto name_at = After(text, ": ");
     if (!name_at) return;
@@ -195,6 +203,7 @@ class LogReader {
     }
   }
 
+  // Gives the first row the learning rate of the second.
   static void FixFirst(std::vector<MetricRow>* rows) {
     if (rows->size() > 1) (*rows)[0].rate = (*rows)[1].rate;
   }

@@ -17,6 +17,8 @@
 namespace trainer {
 namespace {
 
+// Returns "finished" or "stopped" if the metrics have an end. Otherwise the run is "running" if its
+// process holds the lock of the snapshots, and "dead" if not; "unknown" without such a lock.
 std::string RunStateOf(const RunMetrics& history, const RunInfo& info) {
   if (history.ended) return history.stopped_early ? "stopped" : "finished";
   const bool known = !info.snapshot_prefix.empty() && info.process > 0 && !info.host.empty();
@@ -26,11 +28,13 @@ std::string RunStateOf(const RunMetrics& history, const RunInfo& info) {
   return own ? "running" : "dead";
 }
 
+// Returns "-" if the log does not say how many iterations the run has.
 std::string PercentDone(const RunMetrics& run) {
   if (run.max_iter <= 0) return "-";
   return Join(100 * run.last_iter / run.max_iter);
 }
 
+// Returns up to two outputs of the last test of the first test net: "accuracy 0.98 at 500".
 std::string TestText(const RunMetrics& run) {
   if (run.tests.empty() || run.tests[0].empty()) return "-";
   const MetricRow& row = run.tests[0].back();
@@ -43,13 +47,14 @@ std::string TestText(const RunMetrics& run) {
   return EscapeControl(Join(text, " at ", row.iter));
 }
 
+// Returns "accuracy 0.98 at 500", or "-" without a test.
 std::string BestText(const RunStatus& status) {
   if (!status.best) return "-";
   return EscapeControl(Join(status.best->output, " ", static_cast<float>(status.best->value),
                             " at ", status.best->iter));
 }
 
-// The run with the best test, or null if there is only one run or their scores differ in kind.
+// Returns the run with the best test; null if there is only one run or their scores differ in kind.
 const RunStatus* BestOf(const std::vector<RunStatus>& runs) {
   const RunStatus* best = nullptr;
   for (const RunStatus& run : runs) {

@@ -18,6 +18,7 @@ namespace {
 constexpr size_t kMostMistakes = 20;
 constexpr size_t kMostOfMatrix = 20;  // classes whose matrix fits on a page
 
+// Returns the objects in the list `name`; none if the field is missing.
 std::vector<JsonObject> ListOf(const JsonObject& json, const char* name) {
   std::vector<JsonObject> list;
   const JsonElement* const values = JsonField(json, name);
@@ -27,21 +28,22 @@ std::vector<JsonObject> ListOf(const JsonObject& json, const char* name) {
   return list;
 }
 
-// The name of a class, or its number.
+// Returns the name of a class, or its number if it has none.
 std::string ClassName(const std::vector<std::string>& names, double number) {
   const bool known = number >= 0 && number < static_cast<double>(names.size());
   return known ? names[static_cast<size_t>(number)] : Plain(number);
 }
 
-// "-" where there is nothing to share.
+// Returns the fraction `name` in percent; "-" if it is missing or null, as for a class without
+// records.
 std::string Percent(const JsonObject& json, const char* name) {
   const JsonElement* const value = JsonField(json, name);
   if (value == nullptr || !value->has_number_value()) return "-";
   return Plain(std::round(1000 * value->number_value()) / 10) + " %";
 }
 
-// Lines are labels, columns answers; the stronger a field's colour, the larger its share of the
-// line.
+// Returns a table with a row per label and a column per answer. The colour of a field is stronger,
+// the larger its share of the row.
 std::string MatrixHtml(const std::vector<std::string>& names,
                        const std::vector<JsonObject>& cells) {
   std::map<std::pair<size_t, size_t>, double> counts;
@@ -77,6 +79,7 @@ std::string MatrixHtml(const std::vector<std::string>& names,
   return html + "</table></div>\n";
 }
 
+// Returns a table of the most frequent pairs of a class and a wrong answer; "" without mistakes.
 std::string MistakesHtml(const std::vector<std::string>& names, std::vector<JsonObject> cells) {
   std::erase_if(
       cells, [](const JsonObject& c) { return JsonNumber(c, "label") == JsonNumber(c, "answer"); });
@@ -92,6 +95,7 @@ std::string MistakesHtml(const std::vector<std::string>& names, std::vector<Json
   return "<h3>Most frequent mistakes</h3>\n" + TableHtml({"times", "class", "classified as"}, rows);
 }
 
+// Returns the loss with three decimals. JSON has null for a loss that is not finite.
 std::string LossOf(const JsonObject& picture) {
   const JsonElement* const loss = JsonField(picture, "loss");
   if (loss == nullptr || !loss->has_number_value()) return "not finite";

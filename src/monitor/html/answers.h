@@ -7,9 +7,10 @@
 
 namespace trainer {
 
-// The classes, which were taken for which, and the most frequent mistakes.
+// Returns the recall and precision of each class, the confusion matrix if the classes are few, and
+// the most frequent mistakes.
 std::string ConfusionHtml(const RunMetrics& run);
-// The images with the highest loss.
+// Returns the images with the highest loss, with their labels and answers.
 std::string WorstHtml(const RunMetrics& run);
 
 }  // namespace trainer

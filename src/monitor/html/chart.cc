@@ -15,30 +15,34 @@ constexpr double kWidth = 640, kHeight = 300;
 constexpr double kLeft = 64, kRight = 20, kTop = 34, kBottom = 40;
 constexpr int kColors = 8;
 
+// Returns the number with at most six significant digits, for labels.
 std::string Short(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.6g", value);
   return text;
 }
 
+// Returns a coordinate of the drawing with one decimal.
 std::string Pixel(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f", value);
   return text;
 }
 
-// From numbers to pixels.
+// Maps numbers from `low` to `high` to pixels from `begin` to `end`.
 struct Axis {
   double low = std::numeric_limits<double>::infinity(), high = -low;
   double begin = 0, end = 1;
   double largest = 0;  // of all values, where the axis ends below some
   bool logarithmic = false;
 
+  // Extends the range of the axis to the value.
   void Take(double value) {
     low = std::min(low, value);
     high = std::max(high, value);
   }
   double Scale(double value) const { return logarithmic ? std::log10(value) : value; }
+  // Returns the pixel of a value. A value above `high` gets the end of the axis.
   double At(double value) const {
     const double span = Scale(high) - Scale(low);
     const double share = span > 0 ? std::min((Scale(value) - Scale(low)) / span, 1.0) : 0.5;
@@ -46,8 +50,8 @@ struct Axis {
   }
 };
 
-// Steps of 1, 2 or 5 times a power of ten, about five of them; of a logarithmic axis, its powers
-// of ten, or 1, 2 and 5 of each where there are few.
+// Returns the labelled numbers of an axis: about five steps of 1, 2 or 5 times a power of ten. A
+// logarithmic axis has powers of ten, and 2 and 5 times them if it spans at most two of them.
 std::vector<double> Ticks(const Axis& axis) {
   std::vector<double> ticks;
   if (axis.logarithmic) {
@@ -74,8 +78,8 @@ std::vector<double> Ticks(const Axis& axis) {
   return ticks;
 }
 
-// Ends the axis below values that are far above the rest, if at most one in 30 is: at three times
-// the range of the others it would flatten the curves.
+// Ends the axis just above the usual values if the largest ones, at most about one in 30, would
+// make its range more than three times as long and so flatten the curves. Sets `y->largest` then.
 void LeaveOutOutliers(const Chart& chart, Axis* y) {
   std::vector<double> values;
   for (const ChartSeries& series : chart.series) {
@@ -91,8 +95,8 @@ void LeaveOutOutliers(const Chart& chart, Axis* y) {
   y->high = y->logarithmic ? usual * std::pow(10, range / 10) : usual + range / 10;
 }
 
-// The exponential running mean of points, without a bias to the first one. It looks back over about
-// a twentieth of them.
+// Returns the exponential running mean of points, without a bias to the first one. It averages over
+// about a twentieth of the points.
 std::vector<MetricPoint> Smoothed(const std::vector<MetricPoint>& points) {
   const double keep = 1 - std::min(1.0, 20 / static_cast<double>(points.size()));
   std::vector<MetricPoint> means;
@@ -105,7 +109,8 @@ std::vector<MetricPoint> Smoothed(const std::vector<MetricPoint>& points) {
   return means;
 }
 
-// At most about a thousand points: of neighbours, the least and the largest.
+// Returns at most about a thousand points: the lowest and the highest of each group of neighbours,
+// so that spikes remain visible.
 std::vector<MetricPoint> Thinned(const std::vector<MetricPoint>& points) {
   constexpr size_t kMost = 1000;
   if (points.size() <= kMost) return points;
@@ -124,11 +129,13 @@ std::vector<MetricPoint> Thinned(const std::vector<MetricPoint>& points) {
   return thinned;
 }
 
+// Returns a text element. `kind` is a list of classes that ChartStyle defines.
 std::string TextAt(double x, double y, const char* kind, const std::string& text) {
   return Join("<text class=\"", kind, "\" x=\"", Pixel(x), "\" y=\"", Pixel(y), "\">",
               EscapeHtml(text), "</text>\n");
 }
 
+// Draws the grid lines of the y axis, the line of the x axis, and the labels of both.
 std::string AxesSvg(const Axis& x, const Axis& y, const std::string& x_label) {
   std::string svg;
   for (const double tick : Ticks(y)) {
@@ -145,7 +152,8 @@ std::string AxesSvg(const Axis& x, const Axis& y, const std::string& x_label) {
   return svg + TextAt((kLeft + kWidth - kRight) / 2, kHeight - 6, "tick middle", x_label);
 }
 
-// Names in a row above the curves; what does not fit is left out, the curves' titles have it.
+// Returns the names of the series in a row above the curves, from the right. Names that do not fit
+// are left out; the tooltips of the curves have them.
 std::string LegendSvg(const Chart& chart) {
   constexpr double kLetter = 8;  // of the larger type on narrow pages
   std::string svg;
@@ -162,6 +170,8 @@ std::string LegendSvg(const Chart& chart) {
   return svg;
 }
 
+// Draws a series. A smoothed one of many points is drawn twice: the points faintly, their running
+// mean over them. A series of few points has a dot for each.
 std::string CurveSvg(const ChartSeries& series, const Axis& x, const Axis& y) {
   constexpr size_t kFew = 60;
   if (series.smoothed && series.points.size() > kFew) {
@@ -200,6 +210,7 @@ constexpr std::array<const char*, kColors> kLight = {"#1f6fb4", "#d2571c", "#2e8
 constexpr std::array<const char*, kColors> kDark = {"#6db3f2", "#ff9a5c", "#6fcf7f", "#c39bf0",
                                                     "#ff8a80", "#4fd1d9", "#e0c04a", "#f58fcb"};
 
+// Returns the CSS variables of a palette: the colours of curves, text (`ink`) and lines (`faint`).
 std::string ColorStyles(const std::array<const char*, kColors>& colors, const std::string& ink,
                         const std::string& faint) {
   std::string css = Join("--ink:", ink, ";--faint:", faint, ";");

@@ -8,17 +8,18 @@
 
 namespace trainer {
 
-// With as many digits as a float has.
+// Returns the number with as many digits as a float has.
 std::string Plain(double value);
 
-// On narrow screens a table scrolls sideways; a `stacked` one becomes a list of its cells, each
-// with the name of its column.
+// Returns a table; cells are escaped. On narrow screens it scrolls sideways; a `stacked` one
+// becomes a list of its cells, each with the name of its column.
 std::string TableHtml(const std::vector<std::string>& head,
                       const std::vector<std::vector<std::string>>& rows, bool stacked = false);
 
-// `png` in base 64, the caption in lines.
+// Returns a figure that contains its image. `png` is in base 64; each text of the caption is a
+// line.
 std::string FigureHtml(const std::string& png, const std::vector<std::string>& caption);
-// A picture of the run's folder; "" where it is missing.
+// Returns a figure with a PNG file of the run's folder; "" if it is missing or not a PNG.
 std::string PictureOfRun(const RunMetrics& run, const char* file, const std::string& caption);
 
 }  // namespace trainer

@@ -19,6 +19,7 @@
 namespace trainer {
 namespace {
 
+// Returns "finished", "stopped" or, without a line about the end, "not finished".
 std::string StateOf(const RunMetrics& run) {
   if (run.ended && !run.stopped_early) return "finished";
   return run.stopped_early ? "stopped" : "not finished";
@@ -34,7 +35,7 @@ double MeanOf(const std::vector<MetricPoint>& points) {
   return points.empty() ? 0 : sum / static_cast<double>(points.size());
 }
 
-// "accuracy 0.9912, loss 0.03"
+// Returns up to four outputs of the last test of the first test net: "accuracy 0.9912, loss 0.03".
 std::string LastTest(const RunMetrics& run) {
   if (run.tests.empty() || run.tests[0].empty()) return "";
   std::string text;
@@ -46,6 +47,7 @@ std::string LastTest(const RunMetrics& run) {
   return text;
 }
 
+// Returns the local time of `time`, seconds since 1970; "" if it is 0.
 std::string DateOf(double time) {
   if (time <= 0) return "";
   const auto seconds = static_cast<std::time_t>(time);
@@ -55,20 +57,23 @@ std::string DateOf(double time) {
   return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", &local));
 }
 
-// "accuracy 0.9912 at 1500", or "" if no test counts.
+// Returns "accuracy 0.9912 at 1500", or "" if no test counts.
 std::string BestTestText(const RunMetrics& run) {
   const std::optional<BestTest> best = BestTestOf(run, BestOutputOf(run.path));
   return best ? Join(best->output, " ", Plain(best->value), " at ", best->iter) : "";
 }
 
+// Returns "500 of 1000", or only the iteration if their number is unknown.
 std::string IterationsOf(const RunMetrics& run) {
   return run.max_iter > 0 ? Join(run.last_iter, " of ", run.max_iter) : Join(run.last_iter);
 }
 
+// Returns the mean of the images per second; "" if they are unknown.
 std::string SpeedOf(const RunMetrics& run) {
   return run.images_per_second.empty() ? "" : Join(std::lround(MeanOf(run.images_per_second)));
 }
 
+// Returns the mean share of the time that the run waited for data; "" if it is unknown.
 std::string WaitingOf(const RunMetrics& run) {
   return run.data_wait.empty() ? "" : Join(std::lround(100 * MeanOf(run.data_wait)), " %");
 }
@@ -78,6 +83,7 @@ std::string DeviceOf(const RunMetrics& run) {
   return json ? JsonText(*json, "device") : "";
 }
 
+// Returns the table that compares several runs, with a row for each.
 std::string RunsTable(const std::vector<RunMetrics>& runs, const std::vector<ReportedNet>& nets) {
   std::vector<std::vector<std::string>> rows;
   for (size_t i = 0; i < runs.size(); ++i) {
@@ -91,7 +97,8 @@ std::string RunsTable(const std::vector<RunMetrics>& runs, const std::vector<Rep
                    rows, true);
 }
 
-// The main figures of one run, each with its name below.
+// Returns the main figures of one run, each with its name below. Figures that are unknown are left
+// out.
 std::string Cards(const RunMetrics& run, const ReportedNet& net) {
   const std::string started = DateOf(run.first_time), last = DateOf(run.last_time);
   const std::pair<const char*, std::string> cards[] = {
@@ -114,7 +121,7 @@ std::string Cards(const RunMetrics& run, const ReportedNet& net) {
   return html + "</div>\n";
 }
 
-// The fields of the solver.
+// Returns the fields of the solver in a folded table; "" if the run has no folder.
 std::string SettingsTable(const RunMetrics& run) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& [name, value] : SettingsOfRun(run)) rows.push_back({name, value});
@@ -123,7 +130,7 @@ std::string SettingsTable(const RunMetrics& run) {
          "</details>\n";
 }
 
-// The fields of the solvers that are not the same in all runs.
+// Returns a table of the fields of the solvers that are not the same in all runs; "" without any.
 std::string DifferencesTable(const std::vector<RunMetrics>& runs) {
   std::vector<std::map<std::string, std::string>> settings;
   std::set<std::string> names;
@@ -145,7 +152,8 @@ std::string DifferencesTable(const std::vector<RunMetrics>& runs) {
   return "<h2>Settings that differ</h2>\n" + TableHtml(head, rows);
 }
 
-// Each layer's milliseconds as bars, by what `trainer time --json` measured.
+// Returns each layer's milliseconds as bars, as `trainer time --json` measured them; "" if the
+// folder has no such file.
 std::string LayerTimes(const RunMetrics& run) {
   const std::optional<JsonObject> json = JsonOfRun(run, kTimesName);
   const JsonElement* const layers = json ? JsonField(*json, "layers") : nullptr;
@@ -179,6 +187,7 @@ std::string LayerTimes(const RunMetrics& run) {
   return html + "</table></div>\n";
 }
 
+// Returns the fields of environment.json in a folded table; "" if the run has no folder.
 std::string EnvironmentTable(const RunMetrics& run) {
   const std::optional<JsonObject> json = JsonOfRun(run, kEnvironmentName);
   if (!json) return "";
@@ -197,7 +206,7 @@ std::string EnvironmentTable(const RunMetrics& run) {
   return "<details><summary>Environment</summary>\n" + TableHtml({"", ""}, rows) + "</details>\n";
 }
 
-// A net of many layers is folded: its drawing is long.
+// Returns the drawing of a net. If the net has many layers, it is folded, because it is long.
 std::string NetDrawing(const ReportedNet& net) {
   constexpr size_t kMostOpen = 30;
   if (net.svg.empty()) return "";
@@ -205,6 +214,7 @@ std::string NetDrawing(const ReportedNet& net) {
               "><summary>Net</summary>\n<div class=\"wide\">", net.svg, "</div></details>\n");
 }
 
+// Returns the section of one run with all that its folder has; "" if that is nothing.
 std::string Details(const RunMetrics& run, const ReportedNet& net) {
   const std::string pictures = PictureOfRun(run, kFiltersName, "filters of the first convolution") +
                                PictureOfRun(run, kImagesName, "images of the first batch");
@@ -247,7 +257,7 @@ constexpr char kPageStyle[] =
     "img{width:100%;min-width:0}"
     ".bars{min-width:10rem}.bar{height:.8rem;margin-top:.3rem;background:var(--c0)}\n";
 
-// "LeNet: first", or "LeNet: 2 runs" if all have the same net.
+// Returns "LeNet: first", or "LeNet: 2 runs" if all have the same net.
 std::string TitleOf(const std::vector<RunMetrics>& runs) {
   const std::string name = runs.size() == 1 ? NameOf(runs[0]) : Join(runs.size(), " runs");
   const bool same = std::ranges::all_of(runs, [&](const auto& r) { return r.net == runs[0].net; });

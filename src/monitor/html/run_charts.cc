@@ -12,6 +12,7 @@ namespace {
 
 using Points = std::vector<MetricPoint>;
 
+// Returns the names of the outputs in the first row.
 std::vector<std::string> OutputNames(const std::vector<MetricRow>& rows) {
   std::vector<std::string> names;
   if (rows.empty()) return names;
@@ -19,6 +20,7 @@ std::vector<std::string> OutputNames(const std::vector<MetricRow>& rows) {
   return names;
 }
 
+// Returns the values of one output by iteration.
 Points PointsOf(const std::vector<MetricRow>& rows, const std::string& name) {
   Points points;
   for (const MetricRow& row : rows) {
@@ -29,6 +31,7 @@ Points PointsOf(const std::vector<MetricRow>& rows, const std::string& name) {
   return points;
 }
 
+// Returns the tests of a test net; an empty list if the run has no such net.
 const std::vector<MetricRow>& RowsOfTest(const RunMetrics& run, size_t net) {
   static const std::vector<MetricRow> none;
   return net < run.tests.size() ? run.tests[net] : none;
@@ -58,14 +61,15 @@ class Builder {
   const std::vector<RunMetrics>& runs_;
 };
 
+// Returns a chart without series.
 Chart Named(const std::string& title) {
   Chart chart;
   chart.title = title;
   return chart;
 }
 
-// Whether the curves fall by so much that a logarithmic axis shows more. The largest values, one in
-// 30, do not decide that.
+// Returns whether the curves fall by so much (20 times) that a logarithmic axis shows more. The
+// largest values, one in 30, do not decide that. Values of 0 or less forbid it.
 bool FallsFar(const Chart& chart) {
   constexpr double kFar = 20;
   constexpr size_t kOneIn = 30;
@@ -80,7 +84,8 @@ bool FallsFar(const Chart& chart) {
   return values[0] > 0 && high > kFar * values[0];
 }
 
-// The training's loss, or its output `name`, and the test's output of the same name in one chart.
+// Returns a chart of a test output and, as a second curve, of the training output with the same
+// name or, if `with_loss`, of the training's loss. `net` is the number of the test net.
 Chart TrainAndTest(const Builder& builder, const std::string& title, const std::string& name,
                    size_t net, bool with_loss) {
   Chart chart = Named(title);
@@ -98,7 +103,8 @@ Chart TrainAndTest(const Builder& builder, const std::string& title, const std::
   return chart;
 }
 
-// The output that is the loss, in training and in the first test net; "" if there is none.
+// Returns the name of the output that is the loss, in training and in the first test net of any
+// run; "" if there is none.
 std::string LossOutput(const std::vector<RunMetrics>& runs) {
   for (const RunMetrics& run : runs) {
     for (const std::string& name : OutputNames(RowsOfTest(run, 0))) {

@@ -36,7 +36,6 @@ void AppendFile::Flush() {
   if (!failing_ || Clock::now() >= next_) Write();
 }
 
-// Why it cannot be opened, or "".
 std::string AppendFile::Open() {
   if (fd_ >= 0) return "";
   constexpr int kHow = O_WRONLY | O_CREAT | O_APPEND;
@@ -51,7 +50,6 @@ std::string AppendFile::Open() {
   }
 }
 
-// Whether all is in the file.
 bool AppendFile::Write() {
   if (waiting_.empty()) return true;
   next_ = Clock::now() + limits_.pause;

@@ -8,29 +8,32 @@
 namespace trainer {
 namespace {
 
+// Returns the checksum of TFRecord; see Framed.
 uint32_t MaskedCrc(std::string_view data) {
   const uint32_t crc = Crc32c(data.data(), data.size());
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
 }
 
+// Appends the bytes of a number, little endian.
 template <class T>
 void AppendRaw(T value, std::string* to) {
   to->append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-// An Event with what the caller adds to it.
+// Returns an Event message with its time, to which the caller adds the content.
 ProtoBytes EventAt(const EventTime& when) {
   return ProtoBytes().Double(1, when.seconds).Int(2, when.step);
 }
 
-// SummaryMetadata of a plugin.
+// Returns the SummaryMetadata that assigns a value to a plugin of TensorBoard.
 ProtoBytes Metadata(const std::string& plugin, std::string_view content) {
   return ProtoBytes().Message(1, ProtoBytes().Bytes(1, plugin).Bytes(2, content));
 }
 
 double NumberOf(const Setting& setting) { return std::stod(setting.value); }
 
-// Caffe lets several layers have one name; nodes of a graph must not.
+// Returns the name, with a number after it if it is taken already, and adds it to `taken`. Caffe
+// lets several layers have one name; nodes of a graph must not.
 std::string UniqueName(const std::string& name, std::set<std::string>* taken) {
   std::string unique = name;
   for (int i = 2; !taken->insert(unique).second; ++i) unique = name + "_" + std::to_string(i);
@@ -89,7 +92,7 @@ void SummaryEvent::Text(const std::string& tag, std::string_view text) {
   Add(ProtoBytes().Bytes(1, tag).Message(9, Metadata("text", "")).Message(8, tensor));
 }
 
-// `field` of HParamsPluginData, in a value whose own number says nothing.
+// The plugin reads the metadata only. A value must have a tensor too, so it is a single 0.
 void SummaryEvent::HparamsValue(const std::string& tag, int field, const ProtoBytes& data) {
   constexpr int kFloat = 1;
   const ProtoBytes shape = ProtoBytes().Message(2, ProtoBytes().Int(1, 1));

@@ -15,8 +15,8 @@
 
 namespace trainer {
 
-// One record of a file: 8 bytes of length and 4 of its checksum, the data, 4 of theirs. A checksum
-// is the CRC32C, turned by 15 bits and with a constant added.
+// Returns one record of a file: 8 bytes of length and 4 of its checksum, the data, 4 of their
+// checksum. A checksum is the CRC-32C, rotated by 15 bits and with a constant added.
 std::string Framed(std::string_view data);
 
 // When and in which iteration something happened; `seconds` since 1970.
@@ -25,36 +25,45 @@ struct EventTime {
   int64_t step = 0;
 };
 
-// The first record of every file.
+// Returns the first record of every file, with the version of the format.
 std::string VersionEvent(const EventTime& when);
-// The run begins here: what the folder's older files have from this step on counts no more.
+// Returns the record of a start at `when.step`. TensorBoard then ignores what older files of the
+// folder have from this step on.
 std::string StartEvent(const EventTime& when);
 
 // The values of one step, gathered in one record.
 class SummaryEvent {
  public:
+  // Adds one point of the curve `tag`.
   void Scalar(const std::string& tag, float value);
+  // Adds the distribution `tag` at this step.
   void Histogram(const std::string& tag, const trainer::Histogram& histogram);
-  // `png`: the bytes of the file.
+  // Adds a picture. `png` has the bytes of the file.
   void Image(const std::string& tag, int height, int width, int channels, std::string_view png);
-  // Shown as Markdown.
+  // Adds a text, which TensorBoard shows as Markdown.
   void Text(const std::string& tag, std::string_view text);
-  // The settings of a run, and its end, for the table of hyperparameters. `metrics`: tags.
+  // Adds the names of the settings and the tags of the metrics (`metrics`) to the table of
+  // hyperparameters.
   void Experiment(const std::vector<Setting>& settings, const std::vector<std::string>& metrics);
+  // Adds the values of the settings of this run to that table. `seconds`: its start, since 1970.
   void SessionStart(const std::vector<Setting>& settings, double seconds);
+  // Adds the end of this run to that table, with success or failure as its state.
   void SessionEnd(bool success, double seconds);
 
   bool empty() const { return summary_.text().empty(); }
+  // Returns all values as one record.
   std::string Event(const EventTime& when) const;
 
  private:
   void Add(const ProtoBytes& value) { summary_.Message(1, value); }
+  // Adds the message `data` as field number `field` of HParamsPluginData.
   void HparamsValue(const std::string& tag, int field, const ProtoBytes& data);
 
   ProtoBytes summary_;
 };
 
-// The layers as a graph.
+// Returns the record of the net's graph: one node per layer, with an edge for each input that an
+// earlier layer writes. A layer that repeats a name gets a number after it.
 std::string GraphEvent(const EventTime& when, const std::vector<NetLayer>& layers);
 
 }  // namespace trainer

@@ -25,6 +25,7 @@ namespace {
 
 constexpr int kMostImages = 8;
 
+// Returns seconds since 1970.
 double Now() {
   const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
   return now.count();
@@ -37,8 +38,9 @@ std::string HostName() {
 
 constexpr char kHead[] = "events.out.tfevents.";
 
-// Readers look for "tfevents" and take the files in the order of their names, which begin with the
-// second of their start: of two starts in one second the later is named after the next.
+// Returns the name of a new event file. Readers look for "tfevents" and take the files in the order
+// of their names, which begin with the second of their start. If the folder already has a file of
+// this second, the new name has the next one.
 std::string FileName(const std::string& folder) {
   auto second = static_cast<int64_t>(Now());
   std::error_code error;
@@ -65,6 +67,8 @@ std::vector<std::string> Tags(std::span<const ReportedValue> outputs) {
   return tags;
 }
 
+// Writes the events of one start to a new event file. Without OnEnd, the destructor marks the run
+// as failed.
 class EventsObserver final : public TrainingObserver {
  public:
   EventsObserver(const std::string& folder, const RunFacts& facts)
@@ -74,6 +78,7 @@ class EventsObserver final : public TrainingObserver {
     if (!ended_) End(false);
   }
 
+  // Writes everything that does not change during the run: graph, settings, texts.
   void OnStart(const RunStart& start) override {
     started_ = true;
     records_ = start.records;
@@ -93,6 +98,8 @@ class EventsObserver final : public TrainingObserver {
     file_.Flush();
   }
 
+  // Writes the loss, the outputs and the speed. The pass after the last update has no speed and no
+  // learning rate.
   void OnIteration(const IterationReport& report) override {
     iter_ = report.iter;
     SummaryEvent summary;
@@ -135,6 +142,7 @@ class EventsObserver final : public TrainingObserver {
     Add(summary, report.iter);
   }
 
+  // Writes the means of a complete test. The file is flushed, so that TensorBoard shows it at once.
   void OnTest(const TestReport& report) override {
     if (report.interrupted) return;
     iter_ = report.iter;
@@ -148,6 +156,8 @@ class EventsObserver final : public TrainingObserver {
     file_.Flush();
   }
 
+  // Writes histograms. The first parameter with four axes and a kernel larger than 1x1 is also
+  // shown as a picture of its filters.
   void OnParam(const ParamReport& report) override {
     if (report.weights.empty()) return;
     SummaryEvent summary;
@@ -170,6 +180,7 @@ class EventsObserver final : public TrainingObserver {
     Add(summary, report.iter);
   }
 
+  // Writes the first images of the batch each as its own picture, and all of them to images.png.
   void OnBatch(const BatchReport& report) override {
     const int64_t count = std::min<int64_t>(report.shape[0], kMostImages);
     const auto each = static_cast<size_t>(report.shape[1] * report.shape[2] * report.shape[3]);
@@ -187,14 +198,16 @@ class EventsObserver final : public TrainingObserver {
 
   void OnStep(int iter) override { iter_ = iter; }
 
+  // Leaves the session open if the run was stopped, because it will be resumed.
   void OnEnd(bool stopped_early) override {
-    // A run that was stopped goes on later: it is not over for the table of runs.
     if (stopped_early) ended_ = true;
     if (!stopped_early) End(true);
     file_.Flush();
   }
 
  private:
+  // Adds the event that marks the session as succeeded or failed, if it was started. The caller
+  // flushes; a run that was stopped early has no such event.
   void End(bool success) {
     ended_ = true;
     if (!started_) return;
@@ -203,9 +216,11 @@ class EventsObserver final : public TrainingObserver {
     Add(summary, iter_);
   }
 
+  // Appends the values as one record of the file.
   void Add(const SummaryEvent& summary, int iter) { file_.Add(summary.Event({Now(), iter})); }
 
-  // A picture in the summary and, with a name, as a file that readers see whole.
+  // Adds a picture to the summary and, if `name` is not "", also writes it as a file of the folder,
+  // which readers never see incomplete. A failure is a warning.
   void AddPicture(const std::string& tag, const Image& image, const std::string& name,
                   SummaryEvent* summary) {
     try {

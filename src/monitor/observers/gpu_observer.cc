@@ -22,7 +22,8 @@ std::string GiB(size_t bytes) {
   return Join(std::round(static_cast<double>(bytes) / (1 << 30) * 10) / 10);
 }
 
-// "93 % busy, 12.4 of 79.6 GiB, 412 of 700 W, 61 C", as far as it is known.
+// Returns "93 % busy, 12.4 of 79.6 GiB, 412 of 700 W, 61 C", without the values that the driver
+// does not report.
 std::string TextOf(const GpuReading& gpu) {
   std::vector<std::string> parts;
   if (gpu.busy) parts.push_back(PercentText(*gpu.busy) + " busy");
@@ -41,6 +42,7 @@ std::string TextOf(const GpuReading& gpu) {
   return parts.empty() ? "the driver reports nothing" : JoinList(parts);
 }
 
+// Returns the report for observers. Its numbers are those that the driver reports.
 GpuReport ReportOf(const GpuReading& gpu, int iter) {
   GpuReport report;
   report.iter = iter;
@@ -60,7 +62,8 @@ GpuReport ReportOf(const GpuReading& gpu, int iter) {
   return report;
 }
 
-// Returns the reason for a reduced clock; "" if the clock is above 85 % of its maximum.
+// Returns the reason for a reduced clock and what to check; "" if the driver names no reason, or if
+// the clock is unknown or above 85 % of its maximum.
 std::string WhySlow(const GpuReading& gpu) {
   constexpr double kMuch = 0.85;
   if (!gpu.by_heat && !gpu.by_power && !gpu.by_hardware) return "";
@@ -84,8 +87,8 @@ std::string WhySlow(const GpuReading& gpu) {
          "more";
 }
 
-// Reads the state of one GPU in a thread. If the GPU no longer answers, the destructor abandons the
-// thread with the memory that it uses.
+// Reads the state of one GPU in its own thread. If the GPU no longer answers, the destructor
+// abandons the thread with the memory that it uses.
 class Reader {
  public:
   explicit Reader(std::unique_ptr<GpuMonitor> monitor) : shared_(std::make_unique<Shared>()) {
@@ -108,6 +111,7 @@ class Reader {
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
 
+  // Requests a reading and returns without waiting for it.
   void Ask() {
     const std::lock_guard<std::mutex> lock(shared_->mutex);
     shared_->asked = true;
@@ -118,7 +122,7 @@ class Reader {
     const std::lock_guard<std::mutex> lock(shared_->mutex);
     return std::exchange(shared_->reading, std::nullopt);
   }
-  // Waits for the reading that was requested and returns it.
+  // Waits up to two seconds for the reading that was requested and returns it, if it arrived.
   std::optional<GpuReading> TakeLast() {
     std::unique_lock<std::mutex> lock(shared_->mutex);
     WaitUntil(lock, [&] { return !shared_->asked; });
@@ -126,6 +130,7 @@ class Reader {
   }
 
  private:
+  // The state that both threads use; `mutex` guards all members but the monitor.
   struct Shared {
     std::mutex mutex;
     std::condition_variable changed;
@@ -134,6 +139,7 @@ class Reader {
     bool asked = false, ending = false, ended = false;
   };
 
+  // Runs in the thread: takes one reading for each request until the destructor asks it to end.
   static void Run(Shared& shared) {
     std::unique_lock<std::mutex> lock(shared.mutex);
     while (!shared.ending) {
@@ -150,6 +156,7 @@ class Reader {
     shared.changed.notify_all();
   }
 
+  // Waits until `is_so()` holds, but at most two seconds. Returns whether it holds.
   template <class F>
   bool WaitUntil(std::unique_lock<std::mutex>& lock, F is_so) {
     return shared_->changed.wait_for(lock, std::chrono::seconds(2), is_so);
@@ -166,6 +173,7 @@ double CpuSeconds() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
+// See MakeGpuObserver.
 class GpuObserver final : public TrainingObserver {
  public:
   GpuObserver(std::unique_ptr<GpuMonitor> monitor, TrainingObserver& told,
@@ -195,6 +203,8 @@ class GpuObserver final : public TrainingObserver {
   void OnEnd(bool) override { Tell(reader_.TakeLast()); }
 
  private:
+  // Passes on a reading, with a note if this one and the one before show a problem. Does nothing
+  // without a reading.
   void Tell(const std::optional<GpuReading>& reading) {
     if (!reading) return;
     told_.OnGpu(ReportOf(*reading, iter_));

@@ -9,7 +9,8 @@ namespace {
 constexpr uint32_t kExponent = 0x7f800000u;
 constexpr size_t kLanes = 16;
 
-// Partial sums in lanes, which compilers turn into vector instructions.
+// Sums, sums of squares, minima and maxima in kLanes lanes, which compilers turn into vector
+// instructions.
 struct Lanes {
   std::array<float, kLanes> sum{}, squares{}, low, high;
   std::array<float, kLanes> probe{};  // not 0 once a value was not finite
@@ -25,11 +26,13 @@ struct Lanes {
     high[lane] = value > high[lane] ? value : high[lane];
     probe[lane] += value - value;
   }
+  // Returns whether all values were finite: x - x is 0 only for these.
   bool finite() const {
     return std::ranges::all_of(probe, [](float p) { return p == 0; });
   }
 };
 
+// Returns the sums of the values times `scale`.
 Lanes AddUp(std::span<const float> values, float scale) {
   Lanes lanes;
   size_t i = 0;
@@ -42,7 +45,8 @@ Lanes AddUp(std::span<const float> values, float scale) {
 
 bool IsFinite(float value) { return (std::bit_cast<uint32_t>(value) & kExponent) != kExponent; }
 
-// Leaves out values that are not finite. Few blocks have such values, so this may be slow.
+// Returns the sums of the finite values times `scale`. Few blocks have other values, so this may be
+// slow.
 Lanes AddUpFinite(std::span<const float> values, float scale) {
   std::vector<float> finite;
   for (const float value : values) {
@@ -53,7 +57,8 @@ Lanes AddUpFinite(std::span<const float> values, float scale) {
 
 }  // namespace
 
-// Floats add up a few hundred values exactly enough, doubles the rest.
+// Adds in blocks: float is exact enough for the sum of a few hundred values, the blocks are added
+// in double.
 void Histogram::Add(std::span<const float> values, float scale) {
   constexpr size_t kBlock = 64 * kLanes;
   for (size_t at = 0; at < values.size(); at += kBlock) {
@@ -85,7 +90,8 @@ int64_t Histogram::CountOf(size_t bucket) const {
   return count;
 }
 
-// In counts_, negative numbers follow the positive ones, with the smallest magnitude first.
+// Goes through counts_ from the largest negative number to the largest positive one. In counts_,
+// negative numbers follow the positive ones, with the smallest magnitude first.
 HistogramBuckets Histogram::Buckets() const {
   constexpr size_t kSmall = size_t{12} << (23 - kShift);  // below the largest: twelve powers of two
   const auto edge = [](size_t bucket) {
@@ -106,7 +112,7 @@ HistogramBuckets Histogram::Buckets() const {
   for (size_t b = 0; b < least; ++b) small += CountOf(b) + CountOf(kHalf + b);
   if (least > 0) add(edge(least), small);
   for (size_t b = least; b < top; ++b) add(edge(b + 1), CountOf(b));
-  // Without what is empty at the ends, but for one bucket that gives the first its lower limit.
+  // Empty buckets at the ends are removed, except for one that gives the first its lower limit.
   while (all.counts.back() == 0) {
     all.counts.pop_back();
     all.limits.pop_back();

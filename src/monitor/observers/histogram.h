@@ -8,7 +8,7 @@
 
 namespace trainer {
 
-// Limits of buckets from below, ascending, and how many values each has.
+// The upper limits of buckets, ascending, and how many values each bucket has.
 struct HistogramBuckets {
   std::vector<double> limits, counts;
 };
@@ -21,6 +21,7 @@ class Histogram {
   // Adds values times `scale`.
   void Add(std::span<const float> values, float scale = 1);
 
+  // Returns how many finite values were added.
   int64_t count() const;
   double min() const { return min_ > max_ ? 0 : min_; }
   double max() const { return min_ > max_ ? 0 : max_; }
@@ -37,6 +38,7 @@ class Histogram {
   // Neighbouring values go to different copies, so that none waits for the one before.
   static constexpr size_t kCopies = 4;
 
+  // Returns the values in one bucket of counts_, over all copies.
   int64_t CountOf(size_t bucket) const;
 
   std::array<std::array<uint32_t, 2 * kHalf>, kCopies> counts_{};

@@ -36,6 +36,7 @@ class LiveView::ProgressObserver final : public TrainingObserver {
     drawing_.SetIter(iter);
   }
 
+  // Updates the live line. If the terminal cannot redraw a line, prints it as a line of its own.
   void OnIteration(const IterationReport& report) override {
     loss_ = Join(", loss ", report.loss);
     drawing_.SetIter(report.iter);
@@ -63,6 +64,7 @@ class LiveView::ProgressObserver final : public TrainingObserver {
 
   void OnTestStart(int, int) override { SetDoing("testing"); }
 
+  // Prints up to eight outputs of a complete test, the best test in green.
   void OnTest(const TestReport& report) override {
     SetDoing("");
     if (report.interrupted) return;
@@ -89,11 +91,12 @@ class LiveView::ProgressObserver final : public TrainingObserver {
     Say(Join("iteration ", report.iter, ": saved ", report.state));
   }
 
-  // Clipping may be told in every iteration; the log has it.
+  // Leaves out notes about clipping, because there may be one per iteration; the log has them.
   void OnNote(const std::string& text) override {
     if (!text.starts_with("Gradient clipping")) Say(text);
   }
 
+  // Ends the live line and prints how long the run took.
   void OnEnd(bool stopped_early) override {
     drawing_.Finish();
     const std::string time = ClockText(drawing_.Seconds());
@@ -103,6 +106,7 @@ class LiveView::ProgressObserver final : public TrainingObserver {
 
  private:
   void Say(const std::string& text) { drawing_.Say(text); }
+  // Shows what the run does in the live line: "testing", or "" while it trains.
   void SetDoing(const std::string& doing) {
     drawing_.Change([&](LiveState& state) { state.doing = doing; });
   }

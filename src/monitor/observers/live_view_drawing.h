@@ -11,13 +11,15 @@
 
 namespace trainer {
 
+// The thread of `line_` calls Line to draw. All functions may be called from the training thread
+// meanwhile.
 class LiveView::Drawing {
  public:
   explicit Drawing(const TerminalSettings& settings)
       : redraws_(settings.redraws),
         line_(settings, [this](int columns) { return Line(columns); }) {}
 
-  // A line above the live one.
+  // Prints a line above the live one.
   void Say(const std::string& text, Color color = Color::kPlain) { line_.Say(text, color); }
 
   // Changes the state that is drawn next.
@@ -28,16 +30,19 @@ class LiveView::Drawing {
   }
   // Sets the iteration without a lock, because every iteration calls it.
   void SetIter(int iter) { iter_.store(iter, std::memory_order_relaxed); }
-  // Called when the first iteration begins. Time counts from here.
+  // Called when the first iteration begins. The time counts from here.
   void Begin(int iter);
+  // Returns the seconds since Begin; before it, since this object was made.
   double Seconds();
-  // From here on nothing is drawn but lines.
+  // Ends the live line. From here on only the lines of Say are printed.
   void Finish();
   bool redraws() const { return redraws_; }
 
  private:
   using Clock = std::chrono::steady_clock;
 
+  // Returns the live line in at most `columns` columns; "" after Finish. Called by the thread of
+  // `line_`.
   std::string Line(int columns);
 
   const bool redraws_;

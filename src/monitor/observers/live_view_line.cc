@@ -18,13 +18,14 @@ struct LineField {
   int worth = 0;
 };
 
+// Returns the number with at most `digits` significant digits.
 std::string ShortNumber(double value, int digits) {
   char text[32];
   std::snprintf(text, sizeof text, "%.*g", digits, value);
   return text;
 }
 
-// "1234", "12.3" or "0.45".
+// Returns a speed with the more decimals, the smaller it is: "1234", "12.3" or "0.45".
 std::string Speed(double value) {
   char text[32];
   const int decimals = value >= 100 ? 0 : value >= 10 ? 1 : 2;
@@ -32,10 +33,12 @@ std::string Speed(double value) {
   return text;
 }
 
+// Returns the fraction of max_iter that is done, from 0 to 1.
 double Share(const LiveState& state) {
   return state.max_iter > 0 ? std::clamp(1.0 * state.iter / state.max_iter, 0.0, 1.0) : 0;
 }
 
+// Returns a progress bar of 22 columns, such as "[=========>          ]".
 std::string Bar(double share) {
   constexpr int kWidth = 20;
   const int full = static_cast<int>(share * kWidth);
@@ -46,13 +49,14 @@ std::string Bar(double share) {
 }
 
 // Estimates the time left from the mean time of an iteration since the start of this process, tests
-// and snapshots included.
+// and snapshots included. Returns "" before the first iteration has ended.
 std::string TimeLeft(const LiveState& state) {
   const int done = state.iter - state.first_iter;
   if (done <= 0 || !(state.seconds > 0)) return "";
   return ClockText(state.seconds / done * std::max(state.max_iter - state.iter, 0));
 }
 
+// Returns the fields of the line from left to right; fields whose values are unknown are left out.
 std::vector<LineField> FieldsOf(const LiveState& state) {
   std::vector<LineField> fields;
   const auto add = [&](const std::string& text, const std::string& brief, int worth) {
@@ -84,6 +88,7 @@ std::vector<LineField> FieldsOf(const LiveState& state) {
   return fields;
 }
 
+// Joins the long or the short forms. A field whose form is "" takes no room.
 std::string JoinFields(const std::vector<LineField>& fields, bool brief) {
   std::string line;
   for (const LineField& field : fields) {

@@ -9,7 +9,7 @@
 namespace trainer {
 namespace {
 
-// " (* 1 = 0.23 loss)" for an output that counts.
+// Returns " (* 1 = 0.23 loss)" for an output that is part of the loss, else "".
 std::string LossPart(const ReportedValue& output) {
   if (output.loss_weight == 0) return "";
   return Join(" (* ", output.loss_weight, " = ", output.loss_weight * output.value, " loss)");
@@ -26,9 +26,11 @@ std::string LogSpeed(const IterationReport& report) {
 
 std::string LogPercent(double share) { return Join(std::lround(share * 100), " %"); }
 
-// Names are the user's or a file's: with line breaks in them they would be lines of their own.
+// Logs a line. Names come from the user or a file; a line break in one would look like another line
+// of the log, so it is escaped.
 void LogText(const std::string& text) { LOG(INFO) << EscapeControl(text); }
 
+// Writes the lines of Caffe's log, and lines of its own for what Caffe does not have.
 class LogObserver final : public TrainingObserver {
  public:
   void OnStart(const RunStart& start) override {
@@ -36,6 +38,7 @@ class LogObserver final : public TrainingObserver {
     LogText("Learning Rate Policy: " + start.lr_policy);
   }
 
+  // Logs Caffe's lines of a displayed iteration. After the last update, Caffe logs only the loss.
   void OnIteration(const IterationReport& report) override {
     if (report.after_last) {
       LogText(Join("Iteration ", report.iter, ", loss = ", report.loss));
@@ -54,6 +57,7 @@ class LogObserver final : public TrainingObserver {
     }
   }
 
+  // Logs how the ranks spent their time and, if the others waited for one rank, for which and why.
   void OnRanks(const RanksReport& report) override {
     std::string slowest;
     if (!report.slowest.empty()) {
@@ -72,6 +76,7 @@ class LogObserver final : public TrainingObserver {
                  LogPercent(report.data), " waiting for data", slowest));
   }
 
+  // Logs the state of the GPU only with --v=1.
   void OnGpu(const GpuReport& report) override { VLOG(1) << "    GPU: " << report.text; }
 
   void OnTestStart(int iter, int net) override {
@@ -91,6 +96,7 @@ class LogObserver final : public TrainingObserver {
     }
   }
 
+  // Logs the names of the files before they are written, as Caffe does.
   void OnSnapshotStart(const SnapshotReport& report) override {
     const char* to = report.model.ends_with(".h5") ? "to HDF5 file " : "to binary proto file ";
     LogText(Join("Snapshotting ", to, report.model));

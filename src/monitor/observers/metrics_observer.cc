@@ -24,7 +24,8 @@ namespace {
 constexpr char kTableHead[] = "iter,time,name,value\n";
 constexpr uint64_t kMostBytes = uint64_t{1} << 30;
 
-// The iteration of a line of either file, if it has one: {"event": "train", "iter": 100, ...}.
+// Returns the iteration of a line of metrics.jsonl, {"event": "train", "iter": 100, ...}, or of
+// metrics.csv, "100,..."; no value if it has none.
 std::optional<int64_t> IterOf(std::string_view line) {
   constexpr std::string_view kKey = "\"iter\": ";
   const size_t key = line.starts_with('{') ? line.find(kKey) : 0;
@@ -37,15 +38,17 @@ std::optional<int64_t> IterOf(std::string_view line) {
   return iter;
 }
 
-// A snapshot of iteration N is written after N iterations: the run that goes on from it has it.
+// Returns whether the line remains if the run starts at iteration `first`: all lines before it, and
+// the snapshot of that iteration, because the run resumes from it.
 bool Keeps(std::string_view line, int64_t first) {
   const std::optional<int64_t> iter = IterOf(line);
   if (!iter) return false;
   return *iter < first || (*iter == first && line.find("\"snapshot\"") != std::string_view::npos);
 }
 
-// Removes the lines from iteration `first` on and an incomplete last line. A file that cannot be
-// written stays as it is; the "start" line that follows tells readers which lines to skip.
+// Removes the lines from iteration `first` on and an incomplete last line; `head` becomes the first
+// line again. If the file cannot be written, it stays as it is; the "start" line that follows tells
+// readers which lines to skip.
 void DropFrom(const std::string& path, int64_t first, const std::string& head) {
   if (!Exists(path)) return;
   try {
@@ -66,13 +69,14 @@ void DropFrom(const std::string& path, int64_t first, const std::string& head) {
   }
 }
 
+// Returns seconds since 1970 in whole milliseconds.
 double NowText() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return static_cast<double>(std::chrono::duration_cast<std::chrono::milliseconds>(now).count()) /
          1e3;
 }
 
-// {"accuracy": 0.98, "loss": 0.1}; a list for an output of several elements.
+// Returns {"accuracy": 0.98, "loss": 0.1}; an output of several elements has a list.
 Json Outputs(std::span<const ReportedValue> outputs) {
   Json json = Json::Object();
   for (size_t i = 0; i < outputs.size();) {
@@ -86,11 +90,13 @@ Json Outputs(std::span<const ReportedValue> outputs) {
   return json;
 }
 
+// See MakeMetricsObserver. iter_ is the iteration of notes, ends and table lines.
 class MetricsObserver final : public TrainingObserver {
  public:
   explicit MetricsObserver(const std::string& folder)
       : lines_(JoinPath(folder, kMetricsName)), table_(JoinPath(folder, kMetricsTableName)) {}
 
+  // Removes what this start will repeat from both files, and adds a line "start".
   void OnStart(const RunStart& start) override {
     records_ = start.records;
     iter_ = start.first_iter;
@@ -130,6 +136,7 @@ class MetricsObserver final : public TrainingObserver {
     Row("ranks/data", static_cast<float>(report.data));
   }
 
+  // Writes the numbers of the GPU at the iteration of the report, which is the previous display.
   void OnGpu(const GpuReport& report) override {
     const int iter = std::exchange(iter_, report.iter);
     Json line = Line("gpu", report.iter);
@@ -141,6 +148,7 @@ class MetricsObserver final : public TrainingObserver {
     iter_ = iter;
   }
 
+  // Writes a complete test to both files, and flushes them.
   void OnTest(const TestReport& report) override {
     if (report.interrupted) return;
     iter_ = report.iter;
@@ -172,6 +180,7 @@ class MetricsObserver final : public TrainingObserver {
   }
 
  private:
+  // Returns a line of metrics.jsonl with the fields that all events have.
   Json Line(const char* event, int iter) const {
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin_;
     return Json::Object()
@@ -181,6 +190,8 @@ class MetricsObserver final : public TrainingObserver {
         .Set("seconds", static_cast<float>(passed.count()));
   }
 
+  // Adds the learning rate, the loss scale and the speed to the line and to the table. Without an
+  // iteration since the last report the speed is unknown and left out.
   void AddSpeed(const IterationReport& report, Json* line) {
     line->Set("rate", report.rate);
     Row("train/rate", report.rate);
@@ -204,7 +215,8 @@ class MetricsObserver final : public TrainingObserver {
 
   void Write(const Json& line) { lines_.Add(line.ToLine()); }
 
-  // A line of the table: names of blobs have no commas or quotes in sane nets; others are replaced.
+  // Adds a line of metrics.csv at iteration iter_. Commas, quotes and line breaks in a name, which
+  // are rare, become '_'.
   void Row(std::string name, float value) {
     std::ranges::replace_if(
         name, [](char c) { return c == ',' || c == '"' || c == '\n'; }, '_');

@@ -11,8 +11,8 @@
 
 namespace trainer {
 
-// The bytes of a message. Fields have the order of the calls. Numbers are little endian, as on all
-// machines that the program supports.
+// The bytes of a message. Each of the public functions appends a field; fields have the order of
+// the calls. Numbers are little endian, as on all machines that the program supports.
 class ProtoBytes {
  public:
   ProtoBytes& Int(int field, int64_t value) {
@@ -37,7 +37,7 @@ class ProtoBytes {
     return *this;
   }
   ProtoBytes& Message(int field, const ProtoBytes& message) { return Bytes(field, message.text_); }
-  // A packed field.
+  // Appends a packed repeated field.
   ProtoBytes& Doubles(int field, std::span<const double> values) {
     static_assert(std::endian::native == std::endian::little);
     return Bytes(field, {reinterpret_cast<const char*>(values.data()), values.size_bytes()});
@@ -46,9 +46,11 @@ class ProtoBytes {
   const std::string& text() const { return text_; }
 
  private:
+  // Appends the number and the wire type of a field.
   void Tag(int field, int type) {
     Varint(static_cast<uint64_t>(field) << 3 | static_cast<uint64_t>(type));
   }
+  // Appends a number in groups of 7 bits, the lowest first.
   void Varint(uint64_t value) {
     for (; value >= 0x80; value >>= 7) text_ += static_cast<char>(value | 0x80);
     text_ += static_cast<char>(value);

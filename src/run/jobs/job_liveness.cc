@@ -30,6 +30,7 @@ struct ProcessLine {
   pid_t parent = 0;
 };
 
+// Returns the name and the parent of a process; an empty name if it does not exist.
 ProcessLine ReadProcessLine(pid_t pid) {
   std::ifstream file(Join("/proc/", pid, "/stat"));
   std::string line;

@@ -28,8 +28,11 @@ class JobLiveness {
   JobLiveness& operator=(const JobLiveness&) = delete;
 
  private:
+  // Runs in `thread_`: calls FindLoss every two seconds until the object is destroyed or the job is
+  // lost; then sends one SIGTERM.
   void Watch();
-  // Returns a sentence about how the job was lost, or "" while it still exists.
+  // Returns a sentence about how the job was lost, or "" while it still exists. The queue must
+  // report twice in a row that the job is over, because a single answer can be wrong.
   std::string FindLoss();
 
   const SchedulerAccess access_;

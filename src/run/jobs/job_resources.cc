@@ -24,12 +24,14 @@ namespace {
 
 constexpr size_t kGiB = size_t{1} << 30;
 
+// Returns amount / unit rounded down, plus 1, so that a whole quotient also gets one more. The sum
+// has room for what the estimates leave out. The result is limited to about a million.
 int CeilDiv(double amount, double unit) {
   return static_cast<int>(std::min(1e6, amount / unit)) + 1;
 }
 
-// Returns one core per 50 million multiply-adds of a forward pass. With less work per core, the
-// cores would wait for each other most of the time.
+// Returns one core per 50 million multiply-adds of a forward pass, from 1 to 32. With less work per
+// core, the cores would wait for each other most of the time.
 int UsefulCores(int64_t macs) { return std::clamp(CeilDiv(static_cast<double>(macs), 5e7), 1, 32); }
 
 // Returns the memory of `ranks` ranks: for each the estimate, a quarter more for what the estimate
@@ -61,8 +63,9 @@ double SnapshotSeconds(const std::string& prefix, const MemoryEstimate& memory) 
   return std::max(usual, measured);
 }
 
-// Requests as many cores as the net keeps busy if the user names none, but not more than a node
-// has.
+// Requests as many cores as the net keeps busy (`useful`) if the user names none: at least one for
+// each of the `processes` of a rank, but not more than a node has. Throws kUsage if the user names
+// more cores or ranks than the largest node has.
 void ChooseCores(int useful, int processes, JobSpec* job) {
   const int most = std::max(1, job->node_cores / job->ranks_per_node);
   if (job->cores == 0) {

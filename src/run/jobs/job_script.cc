@@ -118,7 +118,7 @@ std::string TrainCommand(const JobSpec& job) {
   return text;
 }
 
-// Returns the first comment of the script.
+// Returns the first comment of the script, such as "One run on one node, on a GPU.".
 std::string Description(const JobSpec& job) {
   std::string text = job.seeds > 0        ? Join(job.seeds, " runs with different seeds, each on ")
                      : !job.tasks.empty() ? Join(job.tasks.size(), " runs of a sweep, each on ")
@@ -131,7 +131,8 @@ std::string Description(const JobSpec& job) {
   return text + ".";
 }
 
-// Returns the branches of "case $SLURM_ARRAY_TASK_ID in".
+// Returns the branches of "case $SLURM_ARRAY_TASK_ID in". Task 1 is the first of `tasks`; each
+// branch sets the variables `folder` and `changes`.
 std::string TaskBranches(const std::vector<ArrayTask>& tasks) {
   std::string text;
   for (size_t i = 0; i < tasks.size(); ++i) {
@@ -145,6 +146,7 @@ std::string TaskBranches(const std::vector<ArrayTask>& tasks) {
   return text;
 }
 
+// Returns `text`, or "" if `holds` is false. SelectLines treats "" as false.
 std::string TextIf(bool holds, std::string_view text = "yes") {
   return std::string(holds ? text : "");
 }
@@ -158,7 +160,9 @@ std::string JoinWith(const std::vector<std::string>& words, char between) {
   return text;
 }
 
-// Returns the file to which the queue writes the log. PBS and Moab choose their own.
+// Returns the file to which the queue writes the log: job.output or, without it, a name after the
+// job. With Slurm, the name contains the number of the task in an `array`. PBS and Moab choose
+// their own, so the result is "".
 std::string OutputOf(const JobSpec& job, bool array) {
   if (!job.output.empty()) return job.output;
   switch (job.system) {
@@ -173,7 +177,7 @@ std::string OutputOf(const JobSpec& job, bool array) {
   }
 }
 
-// Adds the values that only other systems than Slurm need.
+// Adds the values of the marks that only the templates of other systems than Slurm contain.
 void AddQueueValues(const JobSpec& job, ScriptValues* values) {
   const bool moab = job.system == JobSystem::kMoab;
   const int64_t minutes = job.time.count() / 60;
@@ -201,6 +205,8 @@ void AddQueueValues(const JobSpec& job, ScriptValues* values) {
   });
 }
 
+// Returns the value of each mark in the templates; "" means false in a line "#if". `job` must be
+// quoted already.
 ScriptValues ValuesOf(const JobSpec& job) {
   const size_t tasks = job.tasks.empty() ? static_cast<size_t>(job.seeds) : job.tasks.size();
   ScriptValues values = {
@@ -244,6 +250,7 @@ ScriptValues ValuesOf(const JobSpec& job) {
   return values;
 }
 
+// Moab uses the template of PBS.
 std::string_view TemplateOf(JobSystem system) {
   switch (system) {
     case JobSystem::kPbs:
@@ -261,7 +268,8 @@ std::string_view TemplateOf(JobSystem system) {
   return SlurmScript();
 }
 
-// Quotes a word of the command that prints the script. Names of files are quoted without the flag.
+// Quotes a word of the command that printed the script. In --solver=FILE only the name of the file
+// is quoted.
 std::string QuoteCommandWord(const std::string& word) {
   constexpr std::string_view kSolver = "--solver=";
   if (!word.starts_with(kSolver)) return ShellQuote(word);
@@ -272,8 +280,9 @@ void QuoteAll(std::vector<std::string>* words) {
   for (std::string& word : *words) word = ShellQuote(word);
 }
 
-// Returns the job with every text as a word of the shell. The batch system reads its own lines,
-// which start with #, only before the first command, so they come first.
+// Returns the job with its texts quoted for the shell. The lines of `job.lines` stay unquoted;
+// lines that start with # come first, because the batch system reads directives only before the
+// first command.
 JobSpec Quoted(JobSpec job) {
   for (std::string* const text : {&job.partition, &job.account, &job.qos, &job.constraint,
                                   &job.mail, &job.output, &job.container, &job.run}) {

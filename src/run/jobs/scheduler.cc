@@ -26,6 +26,7 @@ std::string Trimmed(const std::string& text) {
   return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
+// Returns the time until SLURM_JOB_END_TIME if Slurm sets it, else the answer of squeue.
 TimeLeft QuerySlurm(const std::string& id, const SchedulerAccess& access) {
   const std::optional<int64_t> end = ParseNumber<int64_t>(access.variable("SLURM_JOB_END_TIME"));
   if (end && *end > 0) {
@@ -38,6 +39,8 @@ TimeLeft QuerySlurm(const std::string& id, const SchedulerAccess& access) {
   return ReadSqueue(result.out);
 }
 
+// Returns the answer of qstat. If it has no time, returns PBS_WALLTIME less the age of this
+// process, as if the job had started with it.
 TimeLeft QueryPbs(const std::string& id, const SchedulerAccess& access) {
   const CommandResult result = access.run({"qstat", "-f", id}, kQueryTimeout);
   const TimeLeft answer = result.problem.empty() ? ReadQstat(result.out)
@@ -79,8 +82,8 @@ TimeLeft ReadSqueue(const std::string& out) {
           Join("squeue answers '", EscapeControl(text.substr(0, 100)), "', which is not a time")};
 }
 
-// Torque gives the remaining seconds. PBS gives the limit and the time used, which is some minutes
-// old.
+// Uses Torque's remaining seconds if the output has them. PBS has the limit and the time used,
+// which is some minutes old, so the result may be a little too long.
 TimeLeft ReadQstat(const std::string& out) {
   std::optional<seconds> limit, used;
   std::istringstream lines(out);

@@ -18,6 +18,7 @@ using std::chrono::steady_clock;
 // The environment may name any end of a job, but clocks count nanoseconds.
 constexpr seconds kLongest = std::chrono::hours(24 * 36500);
 
+// Throws kUsage, with examples, unless `text` is a time of at least a second.
 seconds ParseLimit(const std::string& text) {
   const std::optional<seconds> time = ParseWallTime(text);
   if (!time || time->count() < 1) {

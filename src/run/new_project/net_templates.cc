@@ -11,17 +11,20 @@ namespace {
 
 constexpr int64_t kSmallSide = 32;  // pixels; of the images of CIFAR
 
-// Appends layers to the text of a net, each on the output of the previous one.
+// Appends layers to the text of a net, each on the output (`top`) of the previous one.
 class LayerWriter {
  public:
   explicit LayerWriter(std::string text) : text_(std::move(text)) {}
 
   const std::string& text() const { return text_; }
   const std::string& top() const { return top_; }
+  // Lets the next layer read `blob`, for a branch that starts at an earlier output.
   void SetTop(const std::string& blob) { top_ = blob; }
+  // Appends an empty line and a comment line.
   void Comment(const std::string& comment) { text_ += "\n# " + comment + "\n"; }
 
-  // A layer with several bottoms or a body of fields.
+  // Appends a layer whose top has its name. `body` has the lines of its other fields; `comment`
+  // follows the opening brace.
   void Layer(const std::string& name, const std::string& type,
              const std::vector<std::string>& bottoms, const std::string& body,
              const std::string& comment) {
@@ -31,6 +34,8 @@ class LayerWriter {
     text_ += Join(line, " top: \"", name, "\"\n", body, "}\n");
     top_ = name;
   }
+  // Appends a convolution that pads by kernel / 2, so that with a stride of 1 an odd kernel keeps
+  // height and width.
   void Convolution(const std::string& name, int64_t outputs, int kernel, int stride, int64_t group,
                    bool bias, const std::string& comment) {
     std::string fields = Join("num_output: ", outputs, " kernel_size: ", kernel);
@@ -41,13 +46,15 @@ class LayerWriter {
     Layer(name, "Convolution", {top_},
           Join("  convolution_param { ", fields, " weight_filler { type: \"msra\" } }\n"), comment);
   }
+  // Appends a layer that overwrites its input. `body` is on the line of the layer.
   void InPlace(const std::string& name, const std::string& type, const std::string& body = "") {
     text_ += Join("layer { name: \"", name, "\" type: \"", type, "\" bottom: \"", top_,
                   "\" top: \"", top_, "\"", body.empty() ? "" : " " + body, " }\n");
   }
-  // A convolution without bias, batch normalisation with a learned scale, and maybe a ReLU. The
-  // averages for tests follow the batches as fast as PyTorch's. With Caffe's 0.999 they would still
-  // describe the first weights after the few hundred iterations on a small set.
+  // Appends a convolution without bias, batch normalisation with a learned scale, and a ReLU if
+  // `relu` is set. The averages for tests follow the batches as fast as PyTorch's. With Caffe's
+  // 0.999 they would still describe the first weights after the few hundred iterations on a small
+  // set.
   void ConvolutionBnRelu(const std::string& name, int64_t outputs, int kernel, int stride,
                          int64_t group, bool relu, const std::string& comment) {
     Convolution(name, outputs, kernel, stride, group, false, comment);
@@ -69,16 +76,21 @@ class LayerWriter {
   std::string text_, top_ = "data";
 };
 
-// Nets with batch normalization, which are trained at a high learning rate on randomly cropped and
-// flipped images.
+// Returns whether the net has batch normalization. Such nets are trained at a high learning rate on
+// randomly cropped and flipped images.
 bool IsDeep(const std::string& net_template) {
   return net_template == "cnn" || net_template == "resnet18" || net_template == "mobilenet_v2";
 }
 
+// Returns the height and width, in pixels, of the square images that the net sees: the crop or,
+// without one, the shorter side of the stored images.
 int64_t SideOf(const ProjectData& data, const TemplateSettings& settings) {
   return settings.crop > 0 ? settings.crop : std::min(data.height, data.width);
 }
 
+// Returns the Data layer of one phase. It subtracts the mean and scales to a standard deviation of
+// 1, or for an autoencoder scales bytes to [0, 1] and has no labels. Only training mirrors images;
+// both phases crop.
 std::string DataLayerText(const ProjectData& data, const TemplateSettings& settings,
                           bool training) {
   std::string transform;
@@ -107,6 +119,8 @@ std::string DataLayerText(const ProjectData& data, const TemplateSettings& setti
               " batch_size: ", training ? settings.train_batch : settings.test_batch, " }\n}\n");
 }
 
+// Writes two hidden layers. The Write functions end before the layer with a score for each class,
+// which NetText adds; only WriteAutoencoder writes its own loss.
 void WriteMlp(LayerWriter* net) {
   net->InnerProduct("ip1", 256, "256 units; each reads the whole image");
   net->InPlace("relu1", "ReLU");
@@ -115,6 +129,7 @@ void WriteMlp(LayerWriter* net) {
   net->InPlace("relu2", "ReLU");
 }
 
+// Writes LeNet as in Caffe's example for MNIST, after LeCun et al. 1998.
 void WriteLeNet(LayerWriter* net) {
   net->Convolution("conv1", 20, 5, 1, 1, true, "20 filters of 5x5");
   net->Pooling("pool1", "pool: MAX kernel_size: 2 stride: 2", "halves height and width");
@@ -124,7 +139,8 @@ void WriteLeNet(LayerWriter* net) {
   net->InPlace("relu1", "ReLU");
 }
 
-// Blocks of a convolution and a pooling, until 4 blocks or fewer than 8 pixels are left.
+// Writes blocks of a convolution and a pooling, until there are 4 blocks or the images have fewer
+// than 8 pixels a side, then the mean of each channel and dropout.
 void WriteCnn(int64_t side, LayerWriter* net) {
   for (int block = 1; block <= 4 && side >= 8; ++block, side /= 2) {
     const int64_t outputs = int64_t{8} << block;
@@ -137,8 +153,8 @@ void WriteCnn(int64_t side, LayerWriter* net) {
   net->InPlace("drop", "Dropout", "dropout_param { dropout_ratio: 0.2 }");
 }
 
-// He et al. 2015, 18 layers with weights. Images of up to 32 pixels keep their size in the first
-// layer, as in the paper's nets for CIFAR.
+// Writes the net with 18 layers of He et al. 2015. Images of up to 32 pixels keep their size in the
+// first layer, as in the paper's nets for CIFAR.
 void WriteResNet18(int64_t side, LayerWriter* net) {
   if (side > kSmallSide) {
     net->ConvolutionBnRelu("conv1", 64, 7, 2, 1, true, "64 filters of 7x7, halves the size");
@@ -173,7 +189,8 @@ void WriteResNet18(int64_t side, LayerWriter* net) {
   net->Pooling("pool", "pool: AVE global_pooling: true", "the mean of each channel");
 }
 
-// Sandler et al. 2018, table 2. Images of up to 32 pixels are halved three times instead of five.
+// Writes the net of Sandler et al. 2018, table 2. Images of up to 32 pixels are halved three times
+// instead of five.
 void WriteMobileNetV2(int64_t side, LayerWriter* net) {
   struct Stage {
     int expansion, outputs, blocks, stride;
@@ -207,8 +224,8 @@ void WriteMobileNetV2(int64_t side, LayerWriter* net) {
   net->Pooling("pool", "pool: AVE global_pooling: true", "the mean of each channel");
 }
 
-// Hinton and Salakhutdinov 2006: the image through 30 numbers and back, with ReLU in place of
-// sigmoids.
+// Writes a net that squeezes the image through 30 numbers, after Hinton and Salakhutdinov 2006,
+// with ReLU in place of sigmoids, and its loss.
 void WriteAutoencoder(const ProjectData& data, const TemplateSettings& settings, LayerWriter* net) {
   const int64_t side = settings.crop;
   const int64_t numbers = data.channels * (side > 0 ? side * side : data.height * data.width);

@@ -27,11 +27,13 @@ namespace {
 
 constexpr int64_t kMaxDecoded = 20000;  // records from whose pixels the mean is computed
 
+// Returns whether the folder has the file that every LMDB or LevelDB database has.
 bool IsDatabase(const std::string& path) {
   return Exists(JoinPath(path, "data.mdb")) || Exists(JoinPath(path, "CURRENT"));
 }
 
-// Returns the first database with one of these names in the folder, or "".
+// Returns the first database in the folder that has one of these names, alone or followed by _lmdb
+// or _leveldb; "" if there is none.
 std::string FindDatabase(const std::string& folder, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     for (const char* kind : {"_lmdb", "_leveldb", ""}) {
@@ -42,9 +44,8 @@ std::string FindDatabase(const std::string& folder, const std::vector<std::strin
   return "";
 }
 
-// Returns the database whose name has "test" or "val" where that of the training set has "train",
-// or
-// "".
+// Returns the database whose name has "test" or "val" where the name of the training set has its
+// last "train"; "" if there is none.
 std::string FindTestSet(const std::string& train) {
   const size_t at = train.rfind("train");
   if (at == std::string::npos) return "";
@@ -60,14 +61,16 @@ class TrainingSetStats {
  public:
   explicit TrainingSetStats(const std::string& path) : path_(path) {}
 
-  // Decodes only the first kMaxDecoded records, and reads the labels of the others. Throws kUsage
-  // if a record is not an image or has another number of channels than the first one.
+  // Adds a record. Decodes only the first kMaxDecoded records, and reads the labels of the others.
+  // Throws kUsage if a record is not an image or has another number of channels than the first one.
   void Add(const StoredRecord& record) {
     ++records_;
     if (decoded_ < kMaxDecoded) return AddImage(record);
     if (datum_.ParseFromString(record.value) && datum_.has_label()) labels_.insert(datum_.label());
   }
 
+  // Sets the statistics in `data`. The classes are counted from 0 to the highest label; the height
+  // and the width are the smallest ones. Throws kData if no record was added.
   void Finish(ProjectData* data) const {
     if (records_ == 0) throw Error(ErrorCode::kData, {path_}, "the set has no records");
     double mean = 0;
@@ -84,6 +87,7 @@ class TrainingSetStats {
   }
 
  private:
+  // Adds the pixels and the label of a record that is decoded.
   void AddImage(const StoredRecord& record) {
     const DatumView& view = parser_.Parse(path_, record.key, record.value);
     if (!view.floats.empty()) {
@@ -124,6 +128,8 @@ class TrainingSetStats {
   int64_t records_ = 0, decoded_ = 0, height_ = 0, width_ = 0;
 };
 
+// Reads data->train once, with a display of the progress, and sets everything in `data` that
+// follows from its records.
 void ReadTrainingSet(ProjectData* data) {
   RecordScan scan(data->train);
   Progress progress("Reading " + data->train, "records", scan.Count());
@@ -135,6 +141,8 @@ void ReadTrainingSet(ProjectData* data) {
   stats.Finish(data);
 }
 
+// Returns the number of records of a set. Reads all of them if the format does not store their
+// number.
 int64_t CountRecords(const std::string& path) {
   RecordScan scan(path);
   int64_t count = scan.Count();
@@ -143,6 +151,7 @@ int64_t CountRecords(const std::string& path) {
   return count;
 }
 
+// Throws kCannotCreate if one of the files to write exists and `replace` is not set.
 void RequireNewFiles(const NewProjectOptions& options) {
   for (const char* name : {"train_test.prototxt", "solver.prototxt", "deploy.prototxt"}) {
     const std::string path = JoinPath(options.folder, name);
@@ -153,7 +162,8 @@ void RequireNewFiles(const NewProjectOptions& options) {
   }
 }
 
-// Converts a folder with a folder of images per class to two databases in the project's folder.
+// Converts a folder with a folder of images per class to two databases in the project's folder. A
+// fifth of the images becomes the test set.
 void ConvertImages(const NewProjectOptions& options, NewProject* project) {
   const std::string& chosen = options.net_template;
   const bool small = chosen == "mlp" || chosen == "lenet" || chosen == "autoencoder";
@@ -175,6 +185,7 @@ void ConvertImages(const NewProjectOptions& options, NewProject* project) {
 }
 
 // Sets the databases of the project, and converts images if `options.data` is a folder of them.
+// Throws kUsage if there is a training set but no test set.
 void FindDatabases(const NewProjectOptions& options, NewProject* project) {
   const std::string& path = options.data;
   ProjectData& data = project->data;
@@ -188,6 +199,8 @@ void FindDatabases(const NewProjectOptions& options, NewProject* project) {
                                       data.train, " train_lmdb test_lmdb --part=10%"));
 }
 
+// Exports the net of the file `net` for inference to the file `deploy`, and logs only warnings
+// meanwhile.
 void WriteDeployNet(const std::string& net, const std::string& deploy) {
   const WarningsOnly warnings_only;
   ExportOptions options;
@@ -195,6 +208,8 @@ void WriteDeployNet(const std::string& net, const std::string& deploy) {
   WriteWhole(deploy, ToText(ExportNet(LoadNet(net), *MakeDevice(), options)));
 }
 
+// Chooses the template and the settings, and writes the net, the solver and the deploy net. Throws
+// kUsage if the template needs labels that the records do not have.
 void WriteProject(const NewProjectOptions& options, NewProject* project) {
   const ProjectData& data = project->data;
   const std::string name =

@@ -9,7 +9,8 @@ namespace {
 
 int64_t DivideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Adds an error for each of the first few labels that the reader does not accept.
+// Adds an error for each of the first few labels that the reader does not accept, and one with the
+// number of the others. Returns whether the reader accepts all.
 bool CheckLabels(const LayerAudit& audit, const LabelReader& reader, Diagnostics* diagnostics) {
   constexpr int kShown = 3;
   int bad = 0;
@@ -28,7 +29,8 @@ bool CheckLabels(const LayerAudit& audit, const LabelReader& reader, Diagnostics
   return bad == 0;
 }
 
-// Returns "60000 records, batches of 64: 938 iterations an epoch, 10.7 epochs in all".
+// Returns "60000 records, batches of 64: 938 iterations per epoch, 10.7 epochs in all", or for a
+// test net "10000 records, batches of 100, a test reads 10000".
 std::string EpochText(const PreflightNet& net, const DataAudit& data) {
   if (data.records < 1 || data.batch_size < 1) return Join("batches of ", data.batch_size);
   std::string text =
@@ -45,6 +47,7 @@ std::string EpochText(const PreflightNet& net, const DataAudit& data) {
                                       : Join(", a test reads ", read));
 }
 
+// Returns the entry of one data layer in the list "data" of the report.
 Json DataJson(const PreflightNet& net, const LayerAudit& audit) {
   const DataAudit& data = audit.data;
   Json json = Json::Object()
@@ -64,6 +67,8 @@ Json DataJson(const PreflightNet& net, const LayerAudit& audit) {
   return json;
 }
 
+// Audits the data layers (no bottoms, but tops) of the net with index `net`. Adds errors for files
+// that cannot be opened; layers without files have no audit.
 std::vector<LayerAudit> AuditLayers(const std::vector<PreflightNet>& nets, size_t net,
                                     const PlannedNet& plan, Diagnostics* diagnostics) {
   std::vector<LayerAudit> audits;
@@ -76,8 +81,8 @@ std::vector<LayerAudit> AuditLayers(const std::vector<PreflightNet>& nets, size_
       audit.readers.push_back(reader);
       label_tops.push_back(reader.use.source_top);
     }
-    ErrorCollector
-        known;  // planning has reported them, but only the first of several missing files
+    // Planning has reported them, but only the first of several missing files.
+    ErrorCollector known;
     const bool opened =
         known.Try([&] { audit.data = AuditData(layer, layer.proto().phase(), label_tops); });
     if (!opened) diagnostics->Add(OpeningErrors(layer, layer.proto().phase()));

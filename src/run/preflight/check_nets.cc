@@ -13,6 +13,8 @@ namespace {
 
 constexpr size_t kLargest = 3;
 
+// Copies what the check reports from a planned net: bytes, the largest buffers and the readers of
+// labels.
 PlannedNet DescribePlan(const Net& net) {
   PlannedNet plan;
   plan.good = true;
@@ -26,6 +28,7 @@ PlannedNet DescribePlan(const Net& net) {
   return plan;
 }
 
+// Returns the names and sizes of the largest activations, separated by commas.
 std::string Largest(const PlannedNet& plan) {
   std::vector<std::string> names;
   for (const Buffer& block : plan.largest) {
@@ -63,7 +66,9 @@ std::vector<MemoryLine> MemoryLines(const std::vector<MemoryItem>& items,
   return lines;
 }
 
-// Compares the planned memory with the available memory. `figure` is their key in the report.
+// Compares the sum of `lines` with the memory of the host or GPU, and adds both to the report.
+// `figure` is their key there. Warns if only too little is free now; if there is too little in all,
+// adds an error and returns false. A total of 0 means that the memory is unknown.
 bool Compare(const char* figure, const std::vector<MemoryLine>& lines, const HostMemory& room,
              PreflightReport* report) {
   size_t planned = 0;

@@ -37,6 +37,7 @@ struct PlannedNet {
   std::vector<LabelReader> readers;
 };
 
+// The plans of all nets of a run, in the order of the PreflightNets, and the memory of the run.
 struct PlannedNets {
   std::vector<PlannedNet> nets;
   MemoryEstimate memory;
@@ -44,11 +45,13 @@ struct PlannedNets {
   bool good() const;
 };
 
-// Plans all nets as a run builds them, and adds the errors of every layer to the report. `spec` and
-// `rule` belong to the run whose training net is the first; both are null for a net without a run.
+// Plans all nets as a run builds them, and adds the errors of every layer to the report. Skips a
+// net whose spec is null. `spec` and `rule` belong to the run whose training net is the first; both
+// are null for a net without a run.
 PlannedNets PlanNets(const std::vector<PreflightNet>& nets, const SolverSpec* spec,
                      const Optimizer* rule, const Device& device, PreflightReport* report);
 
+// The device that a check computes on.
 struct PreflightDevice {
   std::unique_ptr<Device> device;
   HostMemory gpu_memory;  // of a GPU

@@ -10,6 +10,8 @@
 namespace trainer {
 namespace {
 
+// Returns whether all numbers of a device's blob are finite. Copies them to the host in chunks, so
+// that a large blob needs little memory there.
 bool IsFinite(const Device& device, const ConstTensor& value) {
   constexpr size_t kChunk = size_t{1} << 16;
   const auto count = static_cast<size_t>(value.Count());
@@ -33,11 +35,13 @@ bool IsZero(const Device& device, const float* values, size_t count) {
   return std::ranges::all_of(host, [](float value) { return value == 0; });
 }
 
+// Returns "layer 'conv1' (Convolution)" for messages.
 std::string NameOf(const LayerSpec& layer) {
   return Join("layer '", layer.name(), "' (", layer.type(), ")");
 }
 
-// Runs a forward pass. Returns the first layer whose output is not finite.
+// Runs a forward pass layer by layer. Returns the index of the first layer with an output that is
+// not finite; no value if all are finite.
 std::optional<int> RunForward(Net& net, const Device& device) {
   std::optional<int> broken;
   net.BeginPass();
@@ -51,11 +55,13 @@ std::optional<int> RunForward(Net& net, const Device& device) {
   return broken;
 }
 
+// Runs the backward pass that belongs to the last RunForward.
 void RunBackward(Net& net) {
   for (int i = net.graph().nodes.size(); i-- > 0;) net.BackwardLayer(i);
 }
 
-// Warns if the first loss is far higher than the loss of guessing.
+// Warns if the first loss of a SoftmaxWithLoss layer exceeds 2 ln(classes) + 1; guessing would give
+// ln(classes). Skips layers with class weights, because those change the scale of the loss.
 void WarnOfHighLoss(Net& net, Diagnostics* diagnostics) {
   for (const LabelConsumer& use : FindLabelConsumers(net)) {
     const Node& node = net.graph().nodes[NodeId(use.layer)];
@@ -74,6 +80,8 @@ void WarnOfHighLoss(Net& net, Diagnostics* diagnostics) {
   }
 }
 
+// Adds an error for each gradient that is not finite. If the fillers set the weights (`fresh`),
+// also warns of each first parameter of a layer whose gradient is zero, because it does not learn.
 void CheckGradients(Net& net, const Device& device, bool fresh, Diagnostics* diagnostics) {
   for (const Param* param : net.params()) {
     if (param->grad == nullptr || param->final_grad_node >= net.graph().nodes.size()) continue;
@@ -95,8 +103,8 @@ void CheckGradients(Net& net, const Device& device, bool fresh, Diagnostics* dia
 }
 
 // Reports a loss that is not finite: as an error of a training net, where it ends the run, and as a
-// warning of a test net. Before the first iteration it is common in a test, because a batch norm
-// has no statistics yet.
+// warning of a test net. With `fresh` weights it is common in a test, because a batch norm has no
+// statistics yet, so it is reported only if the run tests before training.
 void ReportLoss(const PreflightNet& checked, const Net& net, float loss, std::optional<int> broken,
                 bool fresh, Diagnostics* diagnostics) {
   const LayerSpec* const layer = broken ? &net.graph().nodes[NodeId(*broken)].spec : nullptr;

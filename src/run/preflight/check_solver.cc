@@ -28,11 +28,14 @@
 namespace trainer {
 namespace {
 
+// One check of a run. After an error it continues with every step that does not depend on the
+// failed one, so that one check finds as many errors as possible.
 class SolverCheck {
  public:
   SolverCheck(const TrainRequest& request, PreflightReport* report, Json* passes)
       : request_(request), report_(*report), passes_(*passes), diagnostics_(report->diagnostics) {}
 
+  // Makes all checks in an order in which later ones can use what earlier ones found.
   void Run() {
     if (!diagnostics_.Collect([&] { Load(); })) return;
     DeviceChoice choice;
@@ -57,8 +60,11 @@ class SolverCheck {
   }
 
  private:
+  // Returns the update rule's states per weight; 0 if the rule has an error.
   size_t States() const { return rule_ ? static_cast<size_t>(rule_->StatesPerWeight()) : 0; }
 
+  // Reads the solver and sets `sound_` to whether it has no errors. Throws if it cannot be read at
+  // all.
   void Load() {
     ErrorCollector errors;
     Overrides overrides(request_.solver.set);
@@ -88,6 +94,7 @@ class SolverCheck {
     return true;
   }
 
+  // Reports the first, the last and the highest learning rate, unless they are unknown.
   void CheckLearningRates() {
     const RateRange range = LintRates(spec_, &diagnostics_);
     if (range.most == 0 && range.first == 0 && range.last == 0) return;
@@ -98,12 +105,16 @@ class SolverCheck {
         Json::Object().Set("first", range.first).Set("last", range.last).Set("most", range.most));
   }
 
+  // Finds the snapshot to resume from and reads it, so that a damaged one is an error of the check.
+  // Sets `start_ok_` if both succeed.
   void FindStart() {
     state_ = FindResumePoint(request_.start, spec_, RescueFolders("")).state;
     if (!state_.empty()) ReadState(state_, request_.start.allow_outside);
     start_ok_ = true;
   }
 
+  // Fills `nets_`: the training net first, then the test nets, with the options that a run gives
+  // them.
   void ListNets() {
     const int batches = std::max(1, spec_.proto.iter_size()) *  // virtual ranks have one each
                         std::max(1, spec_.proto.virtual_ranks());
@@ -130,7 +141,7 @@ class SolverCheck {
   }
 
   // Returns a solver with the weights or the snapshot to start from, or without them if they cannot
-  // be used.
+  // be used; null if even that fails. Adds the errors.
   std::unique_ptr<Solver> MakeSolver() {
     SolverOptions options;
     options.snapshot = state_;
@@ -150,6 +161,8 @@ class SolverCheck {
     return solver;
   }
 
+  // Checks that the run can write and lock its snapshots, and that the disk has room for all of
+  // them. `bytes` is the size of one snapshot.
   void CheckFolder(uint64_t bytes) {
     const caffe::SolverParameter& proto = spec_.proto;
     if (!SavesSnapshots(proto)) {
@@ -184,6 +197,7 @@ class SolverCheck {
                                         .Set("free_bytes", size_t{free}));
   }
 
+  // Runs the first pass of each net, except for nets whose data are `bad`.
   void RunPasses(Solver& solver, const std::set<size_t>& bad) {
     for (size_t i = 1; i <= nets_.size(); ++i) {  // tests first, as in a run
       const size_t at = i % nets_.size();

@@ -14,12 +14,13 @@
 namespace trainer {
 namespace {
 
+// Returns "layer 'conv1' (Convolution)" for messages.
 std::string TitleOf(const LayerSpec& layer) {
   return Join("layer '", layer.name(), "' (", layer.type(), ")");
 }
 
-// Returns the layer that computes the first bottom of `layer`, skipping layers that keep the order
-// of scores; null if there is none.
+// Returns the layer that computes the first bottom of `layer`, looking through layers that only
+// drop or rearrange values; null if there is none.
 const LayerSpec* FirstMaker(const std::vector<LayerSpec>& layers, size_t layer) {
   if (layers[layer].proto().bottom_size() == 0) return nullptr;
   std::string blob = layers[layer].proto().bottom(0);
@@ -54,17 +55,20 @@ void LintSoftmax(const NetUse& use, Diagnostics* diagnostics) {
   }
 }
 
+// Returns whether the layer reads records and changes them by its transform_param.
 bool TransformsRecords(const LayerSpec& layer) {
   const std::string& type = layer.type();
   return type == "Data" || type == "ImageData" || type == "WindowData" || type == "MemoryData";
 }
 
+// Returns the layers of a net that read records and transform them.
 std::vector<LayerSpec> ReadersOf(const NetUse& use) {
   std::vector<LayerSpec> layers = FilterLayers(*use.net, use.state);
   std::erase_if(layers, [](const LayerSpec& layer) { return !TransformsRecords(layer); });
   return layers;
 }
 
+// Returns how the mean is given, for comparison and for messages.
 std::string MeanText(const caffe::TransformationParameter& param) {
   if (param.has_mean_file()) return Join("mean_file '", EscapeControl(param.mean_file()), "'");
   std::vector<std::string> values;
@@ -72,7 +76,8 @@ std::string MeanText(const caffe::TransformationParameter& param) {
   return values.empty() ? "no mean" : Join("mean_value ", JoinList(values));
 }
 
-// Scales of 1 / 255 and 1 / 256 count as equal.
+// Warns about a different scale or mean, and about a mirror in TEST alone. Scales that differ by up
+// to 5 %, such as 1 / 255 and 1 / 256, count as equal.
 void CompareTransforms(const LayerSpec& train, const LayerSpec& test, Diagnostics* diagnostics) {
   const caffe::TransformationParameter& a = train.proto().transform_param();
   const caffe::TransformationParameter& b = test.proto().transform_param();
@@ -103,8 +108,8 @@ void LintTransforms(const NetUse& train, const NetUse& test, Diagnostics* diagno
   }
 }
 
-// The largest learning rate with which a rule trains some net; no value if the length of its steps
-// does not follow from the learning rate.
+// Returns the learning rate above which the rule trains hardly any net; no value if the length of
+// its steps does not follow from the learning rate.
 std::optional<float> MostBearable(const caffe::SolverParameter& solver) {
   const std::string& type = solver.type();
   if (type == "Adam" || type == "AdamW" || type == "RMSProp") return 0.1f;
@@ -114,6 +119,7 @@ std::optional<float> MostBearable(const caffe::SolverParameter& solver) {
   return std::nullopt;
 }
 
+// Warns if `most`, the highest learning rate of the run, is above MostBearable.
 void LintLargestRate(const SolverSpec& spec, float most, Diagnostics* diagnostics) {
   const std::optional<float> bearable = MostBearable(spec.proto);
   if (!bearable || most <= *bearable) return;
@@ -128,7 +134,7 @@ void LintLargestRate(const SolverSpec& spec, float most, Diagnostics* diagnostic
            by_gradient ? "0.001 to 0.1" : "0.0001 to 0.01", " ('trainer find-lr' measures it)"));
 }
 
-// "3, 5, 7 and 4 more"
+// Returns at most eight names and the number of the others: "3, 5, 7 and 4 more".
 std::string FirstFew(const std::vector<std::string>& names) {
   constexpr size_t kShown = 8;
   if (names.size() <= kShown) return JoinList(names);

@@ -16,10 +16,12 @@ namespace trainer {
 // that differ between TRAIN and TEST.
 void LintSolver(const SolverSpec& spec, Diagnostics* diagnostics);
 
-// The learning rates of a run. LintRates warns if they would end or waste the run.
+// The learning rates of the first and the last iteration, and the highest one.
 struct RateRange {
   float first = 0, last = 0, most = 0;
 };
+// Returns the learning rates of a run. Warns if they would end or waste the run. If one is not
+// finite, adds an error and returns zeros.
 RateRange LintRates(const SolverSpec& spec, Diagnostics* diagnostics);
 
 // Warns about layers of the training net that no loss trains.
@@ -31,6 +33,7 @@ struct LabelReader {
   std::string name;  // "layer 'loss' (SoftmaxWithLoss)"
   LabelConsumer use;
 };
+// Returns the layers of `net` that take labels directly from a data layer.
 std::vector<LabelReader> LabelReadersOf(const Net& net);
 
 // Warns about the labels of a training set: classes without a record, records sorted by label.

@@ -18,6 +18,7 @@
 namespace trainer {
 namespace {
 
+// Copies weights from .caffemodel files to the layers with the same names, as a run does.
 void CopyWeights(const std::vector<std::string>& files, Net* net) {
   if (files.empty()) return;
   Net* const nets[] = {net};
@@ -26,6 +27,8 @@ void CopyWeights(const std::vector<std::string>& files, Net* net) {
   loading.Finish();
 }
 
+// Returns the net of the request with the options of a check, which only checks output files
+// instead of writing them.
 PreflightNet NetToCheck(const NetRequest& request, const NetSpec& spec) {
   PreflightNet checked{"net", &spec, {}, 0, 1};
   checked.options.state = MakeNetState(request.phase, request.model.state);
@@ -35,6 +38,8 @@ PreflightNet NetToCheck(const NetRequest& request, const NetSpec& spec) {
   return checked;
 }
 
+// Checks a net without a run: plans it, compares its memory, audits its data and, if all is well,
+// runs one pass with the weights of the request or of the fillers.
 void CheckNet(const NetRequest& request, PreflightReport* report, Json* passes) {
   Diagnostics& diagnostics = report->diagnostics;
   NetSpec spec;

@@ -12,11 +12,13 @@
 namespace trainer {
 namespace {
 
-// "4 ranks", "4 virtual ranks"
+// Returns "4 ranks" or "4 virtual ranks", which divide a batch.
 std::string Sharers(const SolverSpec& spec, int count) {
   return Join(count, spec.proto.virtual_ranks() > 1 ? " virtual ranks" : " ranks");
 }
 
+// Divides each batch_size of the training net by `ranks`. Throws kUsage, at the layer, if one is
+// not divisible.
 void DivideBatches(int ranks, SolverSpec* spec) {
   ChangeTrainingBatches(spec, [&](const LayerSpec& layer, int64_t batch) {
     if (batch % ranks == 0) return batch / ranks;
@@ -27,6 +29,8 @@ void DivideBatches(int ranks, SolverSpec* spec) {
   });
 }
 
+// Multiplies base_lr by the number of ranks (Goyal et al., arXiv:1706.02677). If the solver has no
+// warm-up, adds one that starts at the old base_lr and takes a twentieth of the iterations.
 void ScaleRate(int ranks, caffe::SolverParameter* solver) {
   const float before = solver->base_lr();
   solver->set_base_lr(before * static_cast<float>(ranks));
@@ -40,6 +44,8 @@ void ScaleRate(int ranks, caffe::SolverParameter* solver) {
             << (rise == 1 ? " iteration" : " iterations");
 }
 
+// Makes the BatchNorm layers of the training net compute their statistics over all ranks. Warns if
+// there are none.
 void SynchronizeBatchNorms(SolverSpec* spec) {
   int layers = 0;
   for (LayerSpec* layer : TrainingLayers(spec)) {

@@ -12,6 +12,7 @@
 namespace trainer {
 namespace {
 
+// Returns a line "<path>: <content>" for each source, which ranks compare.
 std::string FactLines(const std::vector<DataFingerprint>& sources) {
   std::string lines;
   for (const DataFingerprint& source : sources)

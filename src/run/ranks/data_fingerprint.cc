@@ -34,16 +34,19 @@ constexpr uint64_t kMaxList = 1 << 28;  // bytes, as in the layers
 constexpr size_t kPartOfMany = 4096;    // bytes of each file in a list
 constexpr size_t kPartOfOne = 1 << 18;
 
+// Continues the checksum `before` with `text`.
 uint32_t Sum(std::string_view text, uint32_t before) {
   return Crc32c(text.data(), text.size(), before);
 }
 
 std::string Hex(uint32_t sum) { return Join(std::hex, sum); }
 
-// Index of sample `i` among `count` items. Sample 0 is the first item, the last sample the last.
+// Returns the index of sample `i` of kSamples among `count` items, evenly spaced. Sample 0 is the
+// first item, the last sample the last.
 size_t SampleOf(size_t i, size_t count) { return i * (count - 1) / (kSamples - 1); }
 
-// Checksum of a file. A large file contributes parts of `part_bytes` spread over it.
+// Continues the checksum `sum` with the content and the size of a file. A large file contributes
+// kSamples parts of `part_bytes` bytes, spread evenly over it.
 uint32_t SumOfFile(const std::string& path, size_t part_bytes, uint32_t sum) {
   const FileHandle file = OpenForReading(path);
   const uint64_t bytes = FileSize(path);
@@ -75,6 +78,8 @@ std::string KeyBetween(const std::string& first, const std::string& last, size_t
   return key;
 }
 
+// Covers kSamples records, at keys that are spread evenly between the first and the last key.
+// `backend` "" means that the folder has no database.
 void DescribeDatabase(const std::string& path, const std::string& backend, DataFingerprint* print) {
   if (backend.empty()) {
     print->content = "a folder without a database";
@@ -109,6 +114,8 @@ void DescribeList(const std::string& path, const std::string& root, DataFingerpr
                         std::min(kSamples, images.size()), " images ", Hex(sum));
 }
 
+// Covers the text of the list and parts of some of its HDF5 files. Counts the rows only in a short
+// list, because counting opens each file.
 void DescribeRows(const std::string& path, const LayerSpec& layer, DataFingerprint* print) {
   const std::vector<ListedHdf5> files = ReadHdf5List(path);
   uint32_t sum = Sum(ReadFile(path, kMaxList), 0);
@@ -126,6 +133,7 @@ void DescribeRows(const std::string& path, const LayerSpec& layer, DataFingerpri
                         files.size() == 1 ? " file" : " files", ", checksum of parts ", Hex(sum));
 }
 
+// Sets the content and, if it is known, the number of records by the kind of the source.
 void DescribeData(const LayerSpec& layer, DataFingerprint* print) {
   const std::string path = ResolvePath(print->path, layer.Where().file);
   using Kind = InputFiles::Kind;

@@ -18,9 +18,13 @@ struct DataFingerprint {
   std::string content;      // one line, equal for copies; or why it cannot be read
 };
 
+// Returns a fingerprint of each file or database that a layer's parameters name as `source` or
+// `mean_file`, in the order of the layers. Throws nothing for a source that cannot be read: its
+// `content` then says why.
 std::vector<DataFingerprint> FingerprintData(const NetUse& use);
 
-// Returns a line for the log; "" if the number of records is unknown.
+// Returns a line for the log, which says how many iterations an epoch has; "" if the number of
+// records is unknown.
 std::string DescribeEpoch(const DataFingerprint& print, uint64_t records_of_an_iteration);
 
 }  // namespace trainer

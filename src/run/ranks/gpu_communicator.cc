@@ -13,15 +13,16 @@
 namespace trainer {
 namespace {
 
-// "0000:1b:00.0", or "GPU 0" if it has no PCI address.
+// Returns the PCI address of a GPU, "0000:1b:00.0", or "GPU 0" if it is unknown.
 std::string AddressOf(int gpu) {
   const std::vector<std::string> all = ListGpus();
   const auto index = static_cast<size_t>(gpu);
   return index < all.size() && !all[index].empty() ? all[index] : Join("GPU ", gpu);
 }
 
-// Called by rank 0. Returns whether two ranks have one GPU. Each entry of `gpus` is the rank's
-// host, a newline and the GPU's address.
+// Called by rank 0. Logs the GPU of each rank and returns whether two ranks have one GPU; throws
+// kUsage for them unless `allowed`. Each entry of `gpus` is the rank's host, a newline and the
+// GPU's address.
 bool FindShared(const World& world, const std::vector<std::string>& gpus, bool allowed) {
   bool shared = false;
   for (size_t rank = 0; rank < gpus.size(); ++rank) {
@@ -66,8 +67,9 @@ std::string WhyByHost(const std::string& way, const World& world,
   return "because virtual_ranks need a fixed order of sums, and NCCL and MPI do not keep one";
 }
 
-// Makes the communicator that --exchange asks for, for gradients of a GPU, and logs which it is.
-// `shared`: several ranks compute on one GPU.
+// Makes the communicator that `way`, the value of --exchange, asks for, and logs which it is.
+// "auto" tries NCCL, then MPI, then sums in the host's memory. `shared`: several ranks compute on
+// one GPU.
 std::unique_ptr<Communicator> MakeGpuCommunicator(const std::string& way, World& world,
                                                   const Device& device,
                                                   const caffe::SolverParameter& solver,

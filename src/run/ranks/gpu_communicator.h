@@ -13,13 +13,14 @@
 
 namespace trainer {
 
-// The position of this rank on its host. `world` is null in a run alone.
+// Returns the position of this rank on its host. `world` is null in a run alone.
 LocalRank LocalRankOf(const World* world, bool share_gpu);
 
 // Prepares `world` for a solver on `device`: throws kProtocol if ranks differ in what they train,
-// starts the compression of gradients, and sets the callbacks of `train`. On GPUs also throws
-// kUsage if two ranks have one GPU without --share_gpu, and returns the communicator of the GPUs,
-// which `train` then refers to; on CPUs returns null.
+// starts the compression of gradients, and lets each snapshot reset what compression has left out.
+// On GPUs also throws kUsage if two ranks have one GPU without --share_gpu, and kUnavailable if
+// NCCL or MPI is asked for and cannot be used; returns the communicator of the GPUs, which `train`
+// then refers to. On CPUs returns null.
 std::unique_ptr<Communicator> ConnectRanks(const RankOptions& options, World& world,
                                            const SolverSpec& spec, const Device& device,
                                            const DeviceChoice& choice, CompressionType wire,

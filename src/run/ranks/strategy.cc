@@ -21,7 +21,8 @@ void ApplyPipelineStages(const std::string& stages, SolverSpec* spec) {
 
 namespace {
 
-// Only the strategy pipeline reads the field.
+// Warns if a layer sets `stage` and the strategy is not pipeline, the only one that reads the
+// field.
 void WarnOfUnusedStages(const SolverSpec& spec) {
   if (spec.proto.strategy() == "pipeline") return;
   for (const LayerSpec& layer : FilterLayers(*spec.train.net, spec.train.state)) {

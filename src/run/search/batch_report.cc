@@ -10,6 +10,7 @@
 namespace trainer {
 namespace {
 
+// Returns the reason for most_advised, to be inserted after a batch size.
 std::string LimitText(const BatchSearchResult& result) {
   return Join(", a tenth of the ", result.records, " records,");
 }
@@ -38,6 +39,8 @@ std::string AdviceOnLr(const BatchSearchResult& result, const BatchTrial& best,
                      " iterations.");
 }
 
+// Returns the sentences below the table: the largest batch, the fastest one, the one to use, and
+// what changes with it.
 std::string Sentences(const BatchSearchResult& result, const BatchSearchOptions& options,
                       const SolverSpec& spec) {
   std::string text =

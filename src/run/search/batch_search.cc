@@ -25,6 +25,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// One search. Changes the batch of `spec` and restores it in the destructor. With options.time of
+// 0, it only finds the largest batch that fits.
 class BatchSearcher {
  public:
   BatchSearcher(const BatchSearchOptions& options, const Device& device, SolverSpec* spec)
@@ -38,6 +40,8 @@ class BatchSearcher {
   BatchSearcher(const BatchSearcher&) = delete;
   BatchSearcher& operator=(const BatchSearcher&) = delete;
 
+  // Plans to find the largest batch that fits, then measures smaller ones, the largest one, and the
+  // fastest ones again.
   BatchSearchResult Run() {
     BatchSearchResult result;
     result.given = given_;
@@ -55,6 +59,7 @@ class BatchSearcher {
   }
 
  private:
+  // Returns the device on which batches are planned: for a GPU, one that computes nothing.
   const Device& PlanningDevice() const { return plan_device_ ? *plan_device_ : device_; }
 
   // Estimates on the device that the batches run on.
@@ -74,6 +79,7 @@ class BatchSearcher {
     }
   }
 
+  // Sets the number of records, and most_advised so that an epoch has at least ten iterations.
   void LimitAdvice(BatchSearchResult* result) {
     constexpr int64_t kLeastSteps = 10;  // of an epoch
     result->records = CountTrainingRecords(&spec_);
@@ -104,6 +110,8 @@ class BatchSearcher {
     }
   }
 
+  // Estimates the memory of the batch that is set, and throws the errors of planning. Returns
+  // nothing if the estimate exceeds the room.
   std::optional<BatchTrial> PlanOrThrow(uint32_t batch) {
     const MemoryRoom kind = UnlimitedRoom(PlanningDevice());
     MemoryEstimate memory = estimator_->Estimate(spec_);
@@ -151,6 +159,7 @@ class BatchSearcher {
     return *fits;
   }
 
+  // Throws kResource, and says why not even the smallest batch can run.
   [[noreturn]] void FailForAll() const {
     throw Error(ErrorCode::kResource,
                 smallest_ == 0 ? Join("no batch up to ", options_.max_batch,
@@ -161,7 +170,8 @@ class BatchSearcher {
                                                        : why_not_));
   }
 
-  // Trains as `trainer train` does, and times each iteration.
+  // Trains as `trainer train` does, and times each iteration after two that warm up. If the memory
+  // does not suffice, sets `ran_out` instead of throwing.
   void Measure(BatchTrial* trial) {
     if (!Set(trial->batch)) return;
     SolverOptions options;
@@ -195,14 +205,18 @@ class BatchSearcher {
   double SecondsFor(uint32_t batch, const BatchTrial& run) const {
     return 1e-3 * run.samples.Median() * batch / run.batch * (options_.iterations + 2) + building_;
   }
+  // Returns whether that much of options.time is left.
   bool HasSeconds(double seconds) const {
     const std::chrono::duration<double> left = options_.time - (Clock::now() - begin_);
     return seconds < left.count();
   }
+  // Estimates the time from the last batch that was run. The first one needs no estimate.
   bool HasTimeFor(uint32_t batch, const BatchSearchResult& result) const {
     return HasSeconds(result.trials.empty() ? 0 : SecondsFor(batch, result.trials.back()));
   }
 
+  // Measures a trial, with progress and a line in the log, and notes how long building its net
+  // took.
   void RunTimed(BatchTrial* trial) {
     const auto begin = Clock::now();
     progress_.SetDoing(Join("Running batches of ", trial->batch));
@@ -214,6 +228,7 @@ class BatchSearcher {
               << (trial->ran_out ? "out of memory" : Join(trial->ImagesPerSecond(), " images/s"));
   }
 
+  // Measures a trial and appends it to the result. Returns false if it ran out of memory.
   bool RunOne(BatchTrial trial, BatchSearchResult* result) {
     RunTimed(&trial);
     result->trials.push_back(std::move(trial));
@@ -237,7 +252,8 @@ class BatchSearcher {
     }
   }
 
-  // Doubles the batch until the speed has hardly grown three times.
+  // Measures batches below the largest one, doubling from the smallest until three in a row are
+  // hardly faster than the best before them.
   void RunSmaller(BatchSearchResult* result) {
     constexpr double kGain = 1.03;
     constexpr int kPatience = 3;

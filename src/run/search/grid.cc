@@ -31,7 +31,8 @@ std::string FolderName(const std::vector<std::string>& settings) {
   return name;
 }
 
-// Replaces each trial by one trial per alternative.
+// Replaces each trial by one trial per alternative. A single alternative changes every trial, but
+// is not one of the settings that name a trial.
 void AddDimension(const std::vector<std::string>& alternatives, std::vector<Trial>* trials) {
   std::vector<Trial> more;
   for (const Trial& trial : *trials) {

@@ -27,6 +27,7 @@ SolverSpec LoadWithChanges(const GridOptions& options, const std::vector<std::st
   return LoadSolver(options.solver, options.state, &overrides);
 }
 
+// Reads the solver with the changes of the trial, and adds the trial's name to errors.
 SolverSpec LoadTrial(const GridOptions& options, const Trial& trial) {
   try {
     return LoadWithChanges(options, trial.changes);
@@ -35,8 +36,8 @@ SolverSpec LoadTrial(const GridOptions& options, const Trial& trial) {
   }
 }
 
-// Makes the folder of a trial and writes its solver there, or compares it with the solver of an
-// earlier start.
+// Makes the folder of a trial and writes its solver there. If an earlier start has written one,
+// throws kCannotCreate unless it is the same.
 void PrepareFolder(const GridOptions& options, const Trial& trial) {
   std::error_code error;
   std::filesystem::create_directories(trial.folder, error);
@@ -54,6 +55,7 @@ void PrepareFolder(const GridOptions& options, const Trial& trial) {
               "give another --out, or remove the folder to run it again");
 }
 
+// Returns "finished, best accuracy 0.9 at iteration 500", or the state and the error of a trial.
 std::string Summary(const TrialResult& result) {
   std::string text = result.State();
   if (result.best) {
@@ -64,12 +66,14 @@ std::string Summary(const TrialResult& result) {
   return text;
 }
 
-// One grid search.
+// One grid search. Run trains the trials one after the other and returns what RunTrials returns.
 class GridSearch {
  public:
   GridSearch(const Grid& grid, const GridOptions& options, const GridSearchOptions& search)
       : grid_(grid), options_(options), search_(search) {}
 
+  // Trains the trials in order, skipping finished ones, and reports each. Returns early if one is
+  // stopped.
   int Run() {
     for (size_t i = 0; i < grid_.trials.size(); ++i) {
       const Trial& trial = grid_.trials[i];
@@ -98,13 +102,15 @@ class GridSearch {
  private:
   const std::string& BestOutput() const { return grid_.spec.proto.best_output(); }
 
+  // Notes a diverged or failed trial for the exit code of the search.
   void Count(const TrialResult& result) {
     const int code = result.exit_code.value_or(0);
     diverged_ += code == static_cast<int>(ErrorCode::kDiverged) ? 1 : 0;
     if (failure_ == 0 && !result.IsFinished()) failure_ = code;
   }
 
-  // Starts nothing if the deadline has passed or a stop was asked for.
+  // Trains one trial in a child process and appends its exit code to its log. Starts nothing and
+  // returns kStopCode if the deadline has passed or a stop was asked for.
   ExitStatus Train(const Trial& trial) {
     std::vector<std::string> words = {"train", Join("--solver=", options_.solver), "--resume=auto",
                                       "--run=" + trial.folder};
@@ -122,6 +128,7 @@ class GridSearch {
     return status;
   }
 
+  // Reports that the trial was stopped, and returns the exit code of a stopped search.
   int Stop(const std::string& name, const ExitStatus& status) {
     const std::string how =
         status.signal == 0 ? "stopped" : Join("ended by signal ", status.signal);

@@ -22,11 +22,11 @@ using Point = LrRangeTest::Point;
 constexpr double kOldWeight = 0.9;
 constexpr size_t kBeginning = 5;  // points before the running mean is compared
 
-// Returns how many points on each side of a point its line is fitted to.
+// Returns how many points on each side of a point its line is fitted to: a twentieth of all.
 size_t Reach(size_t points) { return std::max<size_t>(2, points / 20); }
 
-// Fits a line to the losses around point `at`. The weight of a loss falls with its distance
-// (LOESS).
+// Fits a line to the losses around point `at` (LOESS; the weight of a loss falls with its distance,
+// by the tricube function), and sets the point's `smoothed` and `slope`.
 void FitLine(std::vector<Point>& points, size_t at) {
   const size_t reach = Reach(points.size());
   const size_t begin = at < reach ? 0 : at - reach, end = std::min(points.size(), at + reach + 1);
@@ -46,7 +46,7 @@ void FitLine(std::vector<Point>& points, size_t at) {
   points[at].smoothed = (y_sum - points[at].slope * x_sum) / weights;
 }
 
-// Returns the root mean square of the differences between losses and smoothed losses.
+// Returns the root mean square of loss - smoothed over the first `end` points.
 double Noise(const std::vector<Point>& points, size_t end) {
   double squares = 0;
   for (size_t i = 0; i < end; ++i) squares += std::pow(points[i].loss - points[i].smoothed, 2);

@@ -12,6 +12,7 @@ namespace {
 
 using LrPoint = LrRangeTest::Point;
 
+// Returns the number with at most `digits` significant digits.
 std::string WithDigits(double value, int digits) {
   char text[48];
   const auto end =

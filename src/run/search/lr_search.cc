@@ -22,6 +22,7 @@
 namespace trainer {
 namespace {
 
+// Throws kUsage unless `text` is a number from 1e-30 to 1e30.
 double ParseLr(const char* flag, const std::string& text) {
   const double value = ParseNumber<double>(text).value_or(0);
   if (!(value >= 1e-30 && value <= 1e30)) {
@@ -32,6 +33,7 @@ double ParseLr(const char* flag, const std::string& text) {
   return value;
 }
 
+// Throws kUsage for options of a run that make no sense in a range test.
 void RequireSearchable(const TrainRequest& request) {
   if (request.batch == kBestBatch) {
     throw Error(ErrorCode::kUsage,
@@ -45,7 +47,8 @@ void RequireSearchable(const TrainRequest& request) {
   }
 }
 
-// Runs the test on this rank. All ranks get the same losses.
+// Prepares the run on this rank as `trainer train` does, without tests and snapshots, and runs the
+// test. All ranks get the same losses. `world` is null in a run alone.
 LrRangeResult TestOnRank(const TrainRequest& request, const LrRange& range, World* world) {
   SolverSpec spec = WithoutTestsAndSnapshots(ReadSolver(request.solver), range.iterations);
   const CompressionType wire = ApplyCompression(request.ranks, &spec);

@@ -22,7 +22,8 @@
 namespace trainer {
 namespace {
 
-// Reads the exit code of the last start and the last error.
+// Sets the exit code of the last start and the last error from the log at `path`. Lines after an
+// exit code belong to a later start, which then has no exit code yet.
 void ReadEnd(const std::string& path, TrialResult* result) {
   constexpr std::string_view kError = "error: ";
   std::ifstream log(path);
@@ -40,6 +41,8 @@ void ReadEnd(const std::string& path, TrialResult* result) {
   }
 }
 
+// Sets the best and the last value of the output that trials are compared by; nothing without
+// tests.
 void ReadTests(const RunMetrics& history, const std::string& best_output, TrialResult* result) {
   const std::optional<BestTest> best = BestTestOf(history, best_output);
   if (!best) return;
@@ -107,6 +110,8 @@ void SortByScore(std::vector<TrialRow>* rows) {
 
 namespace {
 
+// Returns a table with a row for each trial: its settings, scores, iterations and state. `sorted`
+// must not be empty; its first trial is marked if it has a test.
 std::string TrialTable(const std::vector<TrialRow>& sorted) {
   const bool tests = !sorted.empty() && sorted[0].second.best.has_value();
   std::vector<std::string> head;

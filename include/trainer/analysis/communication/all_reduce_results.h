@@ -8,6 +8,7 @@
 
 namespace trainer {
 
+// Measured all-reduces, from which FitCluster makes a model.
 struct AllReduceResults {
   int ranks = 0;
   int machines = 1;
@@ -16,7 +17,8 @@ struct AllReduceResults {
   double overlap_cost = 0;         // see ClusterModel
 };
 
-// `mpi_seconds` holds the time of MPI_Allreduce for each size; it is empty without MPI.
+// Writes the results as JSON. `mpi_seconds` holds the time of MPI_Allreduce for each size; it is
+// empty without MPI, and ReadAllReduceResults ignores it. Throws as WriteWhole does.
 void WriteAllReduceResults(const std::string& path, const AllReduceResults& results,
                            const std::vector<double>& mpi_seconds);
 

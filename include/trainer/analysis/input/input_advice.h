@@ -23,6 +23,7 @@ struct InputProfile {
   int threads = 1;            // that decode
 };
 
+// The cores and the memory for reading data.
 struct HostResources {
   int cores = 1;        // that this process uses
   int granted = 1;      // that the batch system or the container granted; larger than `cores` if a
@@ -31,12 +32,14 @@ struct HostResources {
   uint64_t memory = 0;  // free memory in bytes
 };
 
+// One change that may speed up reading, as a sentence.
 struct InputAdvice {
   double gain = 1;  // the expected speed-up of an iteration; 1: not measured
   std::string text;
 };
 
-// Sorted by gain, the largest first. `profiles` describes all sources of the training net.
+// Returns advice on location, format and threads of each source and on cores, the largest gain
+// first. `profiles` describes all sources of the training net.
 std::vector<InputAdvice> AdviseInput(const std::vector<InputProfile>& profiles,
                                      const HostResources& host);
 

@@ -11,6 +11,7 @@
 
 namespace trainer {
 
+// The measurements of all sources of a training net, and the advice that follows from them.
 struct InputDiagnosis {
   struct Source {
     std::string layer;
@@ -22,6 +23,7 @@ struct InputDiagnosis {
   std::vector<InputAdvice> advice;
 };
 
+// How long to measure.
 struct DiagnosisOptions {
   double seconds = 2;   // the longest time of each reading measurement
   int iterations = 10;  // to measure
@@ -33,7 +35,7 @@ struct DiagnosisOptions {
 InputDiagnosis DiagnoseInput(SolverSpec spec, const Device& device,
                              const DiagnosisOptions& options = {});
 
-// Tables of sources and rates, then the advice.
+// Returns the resources, tables of sources and rates, and the numbered advice.
 std::string ToText(const InputDiagnosis& diagnosis);
 
 }  // namespace trainer

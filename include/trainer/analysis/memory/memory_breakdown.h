@@ -18,14 +18,16 @@ struct NetMemory {
   std::vector<std::string> layers;  // their names, in forward order
   MemoryPlan plan;
 };
+// Copies the memory plan of a compiled net.
 NetMemory MemoryOf(const std::string& title, const Graph& graph);
 
-// One line of at most kColumns columns, if the title is short: the step that needs the most memory,
-// and the values that are in use there, the largest first: "training net: peak at pool1, 3.88 MiB:
-// conv1 2.81 MiB, ...".
+// Returns one line of at most kColumns columns, if the title is short: the step that needs the most
+// memory, and the values that are in use in that step, the largest first: "training net: peak at
+// pool1, 3.88 MiB: conv1 2.81 MiB, ...".
 std::string PeakText(const NetMemory& net);
-// A table of all values with offset, bytes and lifetime, and the values in use at the peak.
+// Returns a table of all values with offset, bytes and lifetime, and the values in use at the peak.
 std::string ToText(const NetMemory& net);
+// Returns all buffers with sizes and lifetimes, and the peak with its step and its largest parts.
 Json ToJson(const NetMemory& net);
 
 // The memory of a run, or of one net.
@@ -35,7 +37,8 @@ struct MemoryBreakdown {
   std::vector<MemoryItem> items;
   MemoryFit fit;
 };
-// Plans the run on `device`, whose memory is the room's.
+// Plans the run on `device`, whose memory is the room's. `activation_budget_bytes` is the budget of
+// NetOptions for the training net. Throws as Compile does.
 MemoryBreakdown BreakDownMemory(const SolverSpec& spec, const Device& device,
                                 const MemoryRoom& room, BufferReuse memory,
                                 size_t activation_budget_bytes);
@@ -43,8 +46,10 @@ MemoryBreakdown BreakDownMemory(const SolverSpec& spec, const Device& device,
 MemoryBreakdown BreakDownMemory(const NetSpec& spec, const caffe::NetState& state,
                                 const Device& device, const MemoryRoom& room, BufferReuse memory);
 
-// Whether the run fits, the memory by kind, and for each net PeakText, or ToText if `verbose`.
+// Returns whether the run fits, the memory by kind, and for each net PeakText, or ToText if
+// `verbose`.
 std::string ToText(const MemoryBreakdown& breakdown, bool verbose);
+// Returns the plans of the nets, the bytes by kind and, if the room has a limit, whether they fit.
 Json ToJson(const MemoryBreakdown& breakdown);
 
 }  // namespace trainer

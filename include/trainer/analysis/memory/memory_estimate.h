@@ -26,12 +26,13 @@ struct MemoryItem {
   bool grows = false;  // with the batch
 };
 
+// Returns the sum of the items' bytes.
 size_t TotalBytes(const std::vector<MemoryItem>& items);
-// A line for each item that takes memory, the largest first.
+// Returns a line for each item that takes memory, the largest first.
 std::string ToText(const std::vector<MemoryItem>& items);
-// An object of the bytes of each item, with their sum as "together".
+// Returns an object with the bytes of each item, and their sum as "together".
 Json ToJson(const std::vector<MemoryItem>& items);
-// The three largest items: "values of all nets 1.20 GiB, parameters 300.0 MiB, ..."
+// Returns the three largest items: "values of all nets 1.20 GiB, parameters 300.0 MiB, ..."
 std::string DescribeLargest(std::vector<MemoryItem> items);
 
 // The memory of a run on one rank, in bytes.
@@ -53,14 +54,16 @@ struct MemoryEstimate {
   int64_t macs = 0;    // multiply-adds of a forward pass
   int64_t batch = 0;   // records of a batch
 
-  // Adds the activations, the staging memory and the prefetched batches of `graph`.
+  // Adds the activations and the staging memory of `graph`, once for each of its activation slots,
+  // and the prefetched batches.
   void AddNet(const Graph& graph);
-  // Sets everything that a run of `spec` holds on one rank, except what AddNet adds and weights
-  // that only test nets have. `train` is the training net; `parts`: the
-  // virtual ranks that this rank computes.
+  // Sets everything that a run of `spec` holds on one rank, except what AddNet adds and the weights
+  // that only test nets have. `train` is the training net; `parts` is the number of virtual ranks
+  // that this rank computes.
   void SetRun(const SolverSpec& spec, const Optimizer& rule, const Graph& train, int parts);
 
-  // Returns the parts that are in memory of the room's kind, and the memory of the program itself.
+  // Returns the parts that are in memory of the room's kind, host or GPU, and on the host the
+  // memory of the program itself. The GPU's context counts only in a room that is estimated.
   std::vector<MemoryItem> Items(const MemoryRoom& room) const;
 };
 
@@ -81,6 +84,7 @@ class MemoryEstimator {
   MemoryEstimate Estimate(const SolverSpec& spec, size_t activation_budget_bytes = 0);
 
  private:
+  // The part of an estimate that the test nets add, kept for the next estimates.
   struct TestEstimate {
     MemoryEstimate nets;
     size_t weights = 0;  // that the training net does not have
@@ -92,25 +96,27 @@ class MemoryEstimator {
   std::optional<TestEstimate> tests_;
 };
 
-// The memory that a run of `spec` on `device` will hold.
+// Returns the memory that a run of `spec` on `device` will hold, by a plan of its nets.
 MemoryEstimate EstimateMemory(const SolverSpec& spec, const Device& device);
-// The memory that the run of a solver holds from its first iteration on.
+// Returns the memory that the run of a solver holds from its first iteration on, by the nets that
+// the solver has built.
 MemoryEstimate EstimateMemory(const SolverSpec& spec, Solver& solver);
-// The memory of one net alone, without a solver.
+// Returns the memory of one net alone, without a solver.
 MemoryEstimate EstimateMemory(const Graph& graph, const ParamStore& params);
 
-// Bytes of the copy of a run's state that a snapshot is written from; 0 without snapshots.
+// Returns the bytes of the copy of a run's state that a snapshot is written from; 0 without
+// snapshots. `weights` and `gradients` are the bytes of both.
 size_t SnapshotCopyBytes(const caffe::SolverParameter& solver, const Optimizer& rule,
                          size_t weights, size_t gradients);
 
 // Sets the options of a training net that depend on its step rule. Call before the net is built.
 void AdaptNetOptions(const Optimizer& rule, NetOptions* options);
 
-// Records in a batch of the first data layer; 0 without one.
+// Returns the records in a batch of the first data layer; 0 without one.
 int64_t BatchSizeOf(const Graph& graph);
-// Bytes of the plan of `graph` for batches in transfer to a GPU.
+// Returns the bytes that the plan of `graph` has for batches in transfer to a GPU.
 size_t StagingBytes(const Graph& graph);
-// How many outputs the backward pass of a planned net computes again.
+// Returns how many outputs the backward pass of a planned net computes again.
 int CountRecomputed(const MemoryPlan& plan);
 
 }  // namespace trainer

@@ -11,6 +11,7 @@
 
 namespace trainer {
 
+// The comparison of a run's memory with the room for it.
 struct MemoryFit {
   MemoryRoom room;
   size_t needed = 0;  // bytes
@@ -23,16 +24,17 @@ struct MemoryFit {
 // that grow with the batch do so in proportion.
 MemoryFit CheckFit(const std::vector<MemoryItem>& items, const MemoryRoom& room, int64_t batch);
 
-// "12.3 MiB of memory fits into 16.0 GiB; so does a batch of 900"
+// Returns "12.3 MiB of memory fits into 16.0 GiB; so does a batch of 900", or that no batch would
+// fit. Without a limit only the memory.
 std::string ToText(const MemoryFit& fit);
 Json ToJson(const MemoryFit& fit);
 
-// The bytes that activations of the training net may take (their budget in NetOptions) so that
-// the run of the estimate holds at most `limit` bytes; 0 if the run fits as it is. Throws kResource
-// if the rest of the run alone takes more.
+// Returns the bytes that activations of the training net may take (their budget in NetOptions) so
+// that the run of the estimate holds at most `limit` bytes; 0 if the run fits as it is. Throws
+// kResource if the rest of the run alone takes more.
 size_t ActivationBudget(size_t limit, const MemoryEstimate& estimate, const MemoryRoom& room);
-// Plans a run of `spec` and returns its budget. In a pipeline, the budget is for the stage of the
-// rank and for each batch in flight there.
+// Plans a run of `spec` and returns its budget as above. In a pipeline, the budget is for the stage
+// of the rank and for each batch in flight there.
 size_t ActivationBudget(size_t limit, const SolverSpec& spec, const Device& device,
                         const Rank& rank = {});
 

@@ -9,6 +9,7 @@
 
 namespace trainer {
 
+// The memory of a host or a GPU that a run may use.
 struct MemoryRoom {
   bool gpu = false;        // memory of a GPU, not of the host
   bool estimated = false;  // of a GPU that is not there: its libraries' memory is an estimate
@@ -16,22 +17,23 @@ struct MemoryRoom {
   std::string name;        // "16.0 GiB", "GPU 0, with 79.1 GiB free"
 };
 
-// Unlimited memory of the kind that a run on `device` uses, for counting what the run holds there.
+// Returns unlimited memory of the kind that a run on `device` uses, for counting what the run holds
+// there.
 MemoryRoom UnlimitedRoom(const Device& device);
 
-// The memory that a run on the CPU may use. `limit`: "" for the memory that this process may use,
-// "none" for no limit, or a size such as "64GiB" for another machine. Throws kUsage, which names
-// --limit, for any other text.
+// Returns the memory that a run on the CPU may use. `limit`: "" for the memory that this process
+// may use, "none" for no limit, or a size such as "64GiB" for another machine. Throws kUsage, which
+// names --limit, for any other text.
 MemoryRoom ResolveHostRoom(const std::string& limit);
-// The free memory of a GPU of this machine, whose number is `id`.
+// Returns the free memory of a GPU of this machine, whose number is `id`.
 MemoryRoom ResolveGpuRoom(const Device& device, int id);
-// The memory of a GPU that is not there. `size`: "" for no limit, or a size such as "16GiB". Throws
-// kUsage, which names --gpu, for any other text.
+// Returns the memory of a GPU that this machine does not have. `size`: "" for no limit, or a size
+// such as "16GiB". Throws kUsage, which names --gpu, for any other text.
 MemoryRoom ResolvePlannedGpuRoom(const std::string& size);
 
-// The bytes that `text`, the value of --memory, allows a run: a size such as "8GiB", or "auto" for
-// FindAvailableMemory(device). Nothing for "" and for the names of memory modes. Throws kUsage for
-// any other text.
+// Returns the bytes that `text`, the value of --memory, allows a run: a size such as "8GiB", or
+// "auto" for FindAvailableMemory(device). No value for "" and for the names of memory modes. Throws
+// kUsage for any other text.
 std::optional<size_t> ParseMemoryLimit(const std::string& text, const Device& device);
 
 }  // namespace trainer

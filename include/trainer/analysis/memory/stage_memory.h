@@ -23,18 +23,21 @@ struct StageEstimate {
   size_t bytes = 0;               // of all items
 };
 
-// The memory of stage `stage` of `stages` of a solver whose strategy is pipeline. Throws kConfig
-// if the nets cannot be divided so.
+// Returns the memory of stage `stage` of `stages` of a solver whose strategy is pipeline. Throws
+// kConfig if the nets cannot be divided so.
 StageEstimate EstimateStageMemory(const SolverSpec& spec, const Device& device, int stages,
                                   int stage);
 
+// The memory of all stages of one pipeline, and how well it uses the time.
 struct PipelineEstimate {
   std::vector<StageEstimate> stages;
   int micro_batches = 0;  // of an iteration
   int64_t records = 0;    // of a micro-batch; 0: not known
   double bubble = 0;      // the fraction of the time in which a stage waits
 
+  // Returns the work of all stages together.
   double Work() const;
+  // Returns the memory of the stage that needs the most.
   size_t LargestBytes() const;
 };
 
@@ -43,11 +46,11 @@ struct PipelineComparison {
   size_t one_rank_bytes = 0;
   std::vector<PipelineEstimate> pipelines;
 };
-// Plans a pipeline for each number of `stages`.
+// Plans a pipeline for each number in `stages`, and the run on one rank.
 PipelineComparison ComparePipelines(const SolverSpec& spec, const Device& device,
                                     const MemoryRoom& room, const std::vector<int>& stages);
 
-// For each pipeline a table of its stages, the largest of them and the bubble.
+// Returns for each pipeline a table of its stages, the largest of them and the bubble.
 std::string ToText(const PipelineComparison& comparison);
 Json ToJson(const PipelineComparison& comparison);
 

@@ -7,13 +7,14 @@
 
 namespace trainer {
 
-// How the ranks of one machine sum.
+// How fast the ranks of one machine sum.
 struct IntraNodeModel {
   double latency = 1e-6;           // seconds until a rank sees what another rank has written
   double bytes_per_second = 20e9;  // read and written by all ranks together
   bool by_gpus = false;            // GPUs use their own links; then bytes_per_second is per GPU
 };
 
+// The ranks, the machines and their links. The last machine may have fewer ranks.
 struct ClusterModel {
   int ranks = 1;
   int ranks_per_machine = 1;
@@ -24,6 +25,7 @@ struct ClusterModel {
   // has its own core, 1 if nothing is computed meanwhile.
   double overlap_cost = 0;
 
+  // Rounds up, because the last machine may have fewer ranks.
   int machines() const { return (ranks + ranks_per_machine - 1) / ranks_per_machine; }
 };
 
@@ -40,7 +42,7 @@ struct AllReduceTime {
 // src/parallel. A machine with fewer ranks than the others counts as a full one.
 AllReduceTime PredictAllReduce(const ClusterModel& cluster, double bytes);
 
-// The bucket size that a run on this cluster chooses by itself.
+// Returns the bucket size that a run on this cluster chooses by itself; 0 with one rank.
 size_t ChooseBucketBytes(const ClusterModel& cluster);
 
 }  // namespace trainer

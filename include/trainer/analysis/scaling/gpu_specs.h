@@ -16,7 +16,7 @@ struct GpuSpec {
 };
 // Finds a GPU by its name in any case. Null for an unknown name.
 const GpuSpec* FindGpu(const std::string& name);
-// "V100, A100, ..."
+// Returns the known names for messages: "V100, A100, ..."
 std::string GpuNames();
 
 }  // namespace trainer

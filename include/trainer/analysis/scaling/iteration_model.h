@@ -17,6 +17,7 @@ struct BucketTiming {
   double ready = 0, begin = 0, end = 0;
 };
 
+// The limit of an iteration's speed on several ranks.
 enum class Bottleneck {
   kCompute,    // the exchange costs less than a tenth of the iteration
   kStraggler,  // waiting for the slowest rank
@@ -24,6 +25,7 @@ enum class Bottleneck {
   kBandwidth,  // sending the gradients takes longer than backward
   kExposed,    // backward is long enough to hide the exchange, but the gradients are ready too late
 };
+// Returns a short name for tables, such as "bandwidth".
 const char* NameOf(Bottleneck bottleneck);
 
 // All times in seconds.
@@ -38,6 +40,7 @@ struct IterationPrediction {
   Bottleneck bottleneck = Bottleneck::kCompute;
 };
 
+// How ranks exchange gradients, and how much their times vary.
 struct ScalingOptions {
   size_t bucket_bytes = 0;  // 0: the bucket size that a run chooses by itself
   // Standard deviation of a rank's iteration time, as a fraction of it. All ranks wait for the
@@ -45,10 +48,11 @@ struct ScalingOptions {
   double jitter = 0;
 };
 
-// Simulates one iteration. Gradients are grouped into buckets as in training. Between machines the
-// buckets are sent one after the other while backward computes; within a machine, the computing
-// thread sums them itself. After them come the sum of the loss, the update, and the sum of the
-// requests of signals.
+// Simulates one iteration, in which all ranks take the times of the slowest one. Gradients are
+// grouped into buckets as in training. Between machines the buckets are sent one after the other
+// while backward computes; within a machine, the computing thread sums them itself. After them come
+// the sum of the loss, the update, and the sum of the requests of signals. A single rank exchanges
+// nothing.
 IterationPrediction PredictIteration(const IterationProfile& profile, const ClusterModel& cluster,
                                      const ScalingOptions& options = {});
 

@@ -25,22 +25,23 @@ struct IterationProfile {
   double images = 0;                             // per rank and iteration
 
   double Seconds() const { return forward + backward + update; }
+  // Returns the bytes of all gradients.
   double GradientBytes() const;
 };
 // Returns `profile` with every time multiplied by `factor`.
 IterationProfile Scaled(const IterationProfile& profile, double factor);
 
-// From times measured on this machine. Uses their mean, because a delay of one rank delays all
-// ranks. `passes`: iter_size.
+// Returns the times measured on this machine. Uses their mean, because a delay of one rank delays
+// all ranks. `passes`: iter_size.
 IterationProfile MeasuredIteration(const Graph& graph, const NetProfile& measured, int passes);
 
-// Estimated for a GPU: the roofline time of each layer divided by the fraction of it that published
-// trainings reach. The net may be planned only.
+// Returns an estimate for a GPU: the roofline time of each layer divided by the fraction of it that
+// published trainings reach. The net may be planned only.
 IterationProfile EstimatedIteration(const Graph& graph, const GpuSpec& gpu, int passes,
                                     int states_per_weight);
 
-// Takes `seconds` for an iteration, divided among the layers as on a processor that does 20
-// operations per byte.
+// Returns an iteration that takes `seconds`, divided among the layers as on a processor that does
+// 20 operations per byte.
 IterationProfile GivenIteration(const Graph& graph, double seconds, int passes,
                                 int states_per_weight);
 

@@ -7,6 +7,7 @@
 
 namespace trainer {
 
+// A measured transfer or all-reduce.
 struct TransferTime {
   double bytes = 0;
   double seconds = 0;
@@ -18,17 +19,17 @@ class LinkModel {
   // An empty message takes `latency` seconds. Each further message of the same step adds
   // `per_message` seconds.
   LinkModel(std::string name, double latency, double bytes_per_second, double per_message);
-  // From measured points, in any order: interpolates linearly between two points and extrapolates
-  // after the last one. A point that took less time than a smaller one is raised to the smaller
-  // one's time. Throws kData for fewer than two sizes.
+  // Makes a model from measured points, in any order: interpolates linearly between two points and
+  // extrapolates after the last one. A point that took less time than a smaller one is raised to
+  // the smaller one's time. Throws kData for fewer than two sizes.
   LinkModel(std::string name, std::vector<TransferTime> points, double per_message);
 
   const std::string& name() const { return name_; }
-  // Seconds of a step that sends `bytes` in total, in `messages` messages.
+  // Returns the seconds of a step that sends `bytes` in total, in `messages` messages.
   double Seconds(double bytes, int messages) const;
-  // Seconds of a step that sends `messages` empty messages.
+  // Returns the seconds of a step that sends `messages` empty messages.
   double Latency(int messages) const;
-  // The speed of large transfers.
+  // Returns the speed of large transfers.
   double BytesPerSecond() const;
 
  private:
@@ -45,9 +46,11 @@ struct KnownLink {
   double per_message;       // seconds
   const char* what;
 };
+// Returns all common interconnects, slow ones first.
 std::span<const KnownLink> KnownLinks();
 // Finds a link by its name in any case. Null for an unknown name.
 const KnownLink* FindLink(const std::string& name);
+// Returns the model of a common interconnect.
 LinkModel MakeLinkModel(const KnownLink& known);
 
 }  // namespace trainer

@@ -22,6 +22,7 @@ struct ScalingRequest {
   int iterations = 10;               // to measure
 };
 
+// The work of one rank, and the cluster and the numbers of ranks to predict for.
 struct ScalingReport {
   std::vector<int> ranks;
   ClusterModel cluster;
@@ -30,18 +31,21 @@ struct ScalingReport {
   std::string net, source;  // where the profile comes from: "measured here, 2 threads"
 };
 
-// Determine the work of one rank. PredictIteration gives the time for a number of ranks. Throw
-// kUsage for a net without parameters to train.
+// Determines the work of one rank; PredictIteration then gives the time for a number of ranks. The
+// second form takes a net without a solver, with one pass per iteration and one state per weight.
+// Throws kUsage for a net without parameters to train.
 ScalingReport PredictScaling(const ScalingRequest& request, SolverSpec spec);
 ScalingReport PredictScaling(const ScalingRequest& request, const NetSpec& net,
                              const caffe::NetState& state);
 
-// The link of that name ("10GbE"), or the cluster of a file that 'trainer bench-comm --json' wrote.
-// Throws kUsage for neither.
+// Returns a cluster with the link of that name ("10GbE"), or the cluster of a file that 'trainer
+// bench-comm --json' wrote. Throws kUsage for neither, and the errors of ReadAllReduceResults and
+// FitCluster.
 ClusterModel FindCluster(const std::string& link_or_file);
 
-// Lines of at most 80 columns: a table, and the timeline for the last number of ranks.
+// Returns lines of at most 80 columns: a table, and the timeline for the last number of ranks.
 std::string ToText(const ScalingReport& report);
+// Returns the profile of one rank, and the prediction with its buckets for each number of ranks.
 Json ToJson(const ScalingReport& report);
 
 }  // namespace trainer

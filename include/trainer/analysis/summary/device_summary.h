@@ -9,8 +9,10 @@
 
 namespace trainer {
 
-// `support` lists the GPUs to show.
+// Returns the processor, memory, libraries and GPUs of this machine, with a line for each fact.
+// `support` lists the GPUs and what CUDA lacks.
 std::string DeviceText(const Device& cpu, const GpuSupport& support);
+// Returns the same facts for programs.
 Json DeviceJson(const Device& cpu, const GpuSupport& support);
 
 }  // namespace trainer

@@ -7,14 +7,14 @@
 
 namespace trainer {
 
-// One line per layer type.
+// Returns one line per layer type, with the first sentence of its documentation.
 std::string LayerTypesText();
 
-// Explains a layer type (with an example whose shapes are planned), or lists the fields of a
-// message. Throws kUsage, naming the nearest type, for any other name.
+// Returns the explanation of a layer type (with an example whose shapes are planned), or the fields
+// of a message. Throws kUsage, naming the nearest type, for any other name.
 std::string LayerReference(const std::string& name);
 
-// All layer types, and all messages that a net can contain, for editors and other programs.
+// Returns all layer types, and all messages that a net can contain, for editors and other programs.
 Json LayersJson();
 
 }  // namespace trainer

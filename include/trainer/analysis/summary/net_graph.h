@@ -26,18 +26,19 @@ struct NetShapes {
 // Plans the net without allocating its memory. Does not throw: sets `why_not`.
 NetShapes PlanShapes(const NetSpec& spec, const caffe::NetState& state);
 
-// The number with a comma before every three digits: "431,080".
+// Returns the number with a comma before every three digits: "431,080". It must not be negative.
 std::string GroupedDigits(int64_t number);
 
-// A box for each layer, an arrow for each blob. A layer that works in place is named in the box of
-// the layer that made the blob.
+// A drawing with a box for each layer and an arrow for each blob. A layer that works in place is
+// named in the box of the layer that made the blob.
 class NetGraph {
  public:
   NetGraph(const std::vector<LayerSpec>& layers, const NetShapes& shapes);
 
   size_t boxes() const { return boxes_.size(); }
-  // An <svg> element with its style, light or dark like the page that shows it.
+  // Returns an <svg> element with its style, light or dark like the page that shows it.
   std::string Svg(const std::string& title) const;
+  // Returns the graph in the language of Graphviz, without positions.
   std::string Dot(const std::string& title) const;
 
  private:
@@ -49,6 +50,8 @@ class NetGraph {
     size_t from = 0, to = 0;
     std::string blob;  // "" if it has the name of its layer
   };
+  // Adds a box with an arrow from the maker of each bottom. `makers` maps each blob to the box of
+  // the layer that wrote it last.
   void AddLayer(const caffe::LayerParameter& layer, const NetShapes& shapes,
                 std::map<std::string, size_t>* makers);
 
@@ -56,7 +59,7 @@ class NetGraph {
   std::vector<Arrow> arrows_;
 };
 
-// Whether WriteNetGraph knows the ending of the file: .svg, .dot, .png or .pdf.
+// Returns whether WriteNetGraph knows the ending of the file: .svg, .dot, .png or .pdf.
 bool IsGraphFile(const std::string& path);
 
 // Writes the graph in the format of the file's ending. .svg and .dot need no other program. For

@@ -12,6 +12,7 @@
 
 namespace trainer {
 
+// The layers of a planned net, in forward order.
 struct NetSummary {
   struct Output {
     std::string name;
@@ -31,10 +32,13 @@ struct NetSummary {
   size_t arena_bytes = 0;  // of all values and scratch, which share memory
 };
 
-// Plans the net for `state` without allocating its memory. Its databases must exist.
+// Plans the net for `state` without allocating its memory. Its databases must exist, because data
+// layers take their shapes from them.
 NetSummary SummarizeNet(const NetSpec& spec, const caffe::NetState& state);
 
+// Returns a table with a row per layer and the sums.
 std::string ToText(const NetSummary& summary);
+// Returns the same for programs; "flop" is twice the number of multiply-adds.
 Json ToJson(const NetSummary& summary);
 
 }  // namespace trainer

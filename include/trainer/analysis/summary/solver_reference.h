@@ -7,14 +7,15 @@
 
 namespace trainer {
 
-// Lists the update rules and the fields.
+// Returns the list of update rules and of the solver's fields.
 std::string SolverFieldsText();
 
-// Explains a field, or the formula of an update rule. Throws kUsage, naming the nearest field, for
-// any other name.
+// Returns the explanation of a field, or the formula of an update rule. Throws kUsage, naming the
+// nearest field, for any other name.
 std::string SolverReference(const std::string& name);
 
-// All update rules, and all messages that a solver can contain, for editors and other programs.
+// Returns all update rules, and all messages that a solver can contain, for editors and other
+// programs.
 Json SolverJson();
 
 }  // namespace trainer

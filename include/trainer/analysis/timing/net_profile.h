@@ -20,6 +20,7 @@ struct OpCost {
   bool computes_fewer = false;  // Winograd's algorithm: fewer operations than are counted
 };
 
+// The times of one layer. A layer that is fused into another one has no time of its own.
 struct LayerProfile {
   std::string name, type, implementation;
   std::optional<std::string> computed_by;  // the layer that this one is fused into
@@ -30,6 +31,7 @@ struct LayerProfile {
   std::optional<int> forward_operations, backward_operations;
 };
 
+// The times of a net and its layers. Times are in milliseconds.
 struct NetProfile {
   std::string net;
   int iterations = 0;
@@ -41,11 +43,14 @@ struct NetProfile {
   size_t update_bytes = 0;          // the least that a solver's update moves
   MachinePeak peak;
 
-  // A solver's iteration, or forward and backward without a solver.
+  // Returns the times of a solver's iteration, or of forward and backward without a solver.
   const TimingSamples& Iteration() const { return step.empty() ? pass : step; }
+  // Returns the time of a solver's update: a whole iteration less one pass; at least 0. It is right
+  // only for iter_size 1.
   double UpdateMs() const;
 };
 
+// What to measure, and with which weights.
 struct ProfileOptions {
   int iterations = 10;
   std::vector<std::string> weights;  // files to load first
@@ -58,11 +63,13 @@ struct ProfileOptions {
 };
 
 // Builds the net of `state`, for training in phase TRAIN, and times passes, and passes with a clock
-// around every layer, in turns. Logs the lines of `caffe time`.
+// around every layer, in turns. In phase TEST a pass has no backward part. Logs the lines of `caffe
+// time`.
 NetProfile ProfileModel(const NetSpec& spec, const caffe::NetState& state, const Device& device,
                         const ProfileOptions& options = {});
 
-// Builds the solver without tests and snapshots. Times whole iterations as well.
+// Measures the training net of a solver as ProfileModel does, without tests and snapshots, and
+// times whole iterations as well.
 NetProfile ProfileSolver(SolverSpec spec, const Device& device, const ProfileOptions& options = {});
 
 // Makes the solver run plain synchronous iterations, at least `iterations`: no tests, no

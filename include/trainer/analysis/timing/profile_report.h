@@ -11,10 +11,11 @@ namespace trainer {
 // Logs the lines of `caffe time` that readers of Caffe's log search for.
 void LogProfile(const NetProfile& profile);
 
-// The tables for people. `declined`: also the implementations that were not chosen, and why.
+// Returns the tables for people. With `declined`, also the implementations that were not chosen,
+// and why.
 std::string ToText(const NetProfile& profile, bool declined = false);
 
-// All figures for programs. A rate is null where no work is counted or no time was measured.
+// Returns all figures for programs. A rate is null if no work is counted or no time was measured.
 Json ToJson(const NetProfile& profile);
 
 }  // namespace trainer

@@ -15,8 +15,8 @@ class TimingSamples {
   double Min() const;
   double Mean() const;
   double Median() const;
-  // Expected excess of the larger of two random samples over the mean: half of Gini's mean
-  // difference. 0 for fewer than two samples.
+  // Returns the expected excess of the larger of two random samples over the mean: half of Gini's
+  // mean difference. 0 for fewer than two samples.
   double ExcessOfTwo() const;
 
  private:

@@ -19,7 +19,7 @@ class ConfusionMatrix {
   int64_t classes() const { return static_cast<int64_t>(classes_.size()); }
   int64_t total() const { return total_; }
   int64_t hits() const { return hits_; }
-  // Fraction of correct predictions; 0 without records.
+  // Returns the fraction of correct predictions; 0 without records.
   double accuracy() const { return Ratio(hits_, total_); }
 
   // Counts of one class: records with this label, predictions of it, and correct predictions.
@@ -28,12 +28,15 @@ class ConfusionMatrix {
     double recall() const { return Ratio(hits, labels); }
     double precision() const { return Ratio(hits, predictions); }
   };
+  // Returns the counts of class `c`, which must be in [0, classes()).
   const ClassCounts& Of(int64_t c) const { return classes_[static_cast<size_t>(c)]; }
-  // Mean recall over the classes that have records.
+  // Returns the mean recall over the classes that have records; 0 without any.
   double MeanRecall() const;
 
+  // Returns how many records with this label got this prediction.
   int64_t Count(int64_t label, int64_t predicted) const;
 
+  // How often a label got a prediction.
   struct Cell {
     int64_t label = 0, predicted = 0, count = 0;
   };

@@ -14,6 +14,7 @@
 
 namespace trainer {
 
+// What to test, and which details to keep.
 struct EvaluationOptions {
   std::vector<std::string> weights;  // files, loaded in order
   // Batches that the user asked for, or kExactPass. For the notes about the number of records.
@@ -27,6 +28,7 @@ struct EvaluationOptions {
   std::string file;         // of the net or the solver, for messages
 };
 
+// The results of a test: means of the outputs and, if asked for, what was predicted for each label.
 struct Evaluation {
   std::string net;
   int batches = 0;
@@ -47,8 +49,9 @@ int ChooseTestBatches(const NetSpec& spec, const caffe::NetState& state, int ite
 // InferenceNet::LoadWeights, Net::Forward and ReadPredictions.
 Evaluation Evaluate(InferenceNet& net, const EvaluationOptions& options);
 
-// The confusion matrix if there is one, else a line per output.
+// Returns the confusion matrix if there is one, else a line per output.
 std::string ToText(const Evaluation& evaluation);
+// Returns the means of the outputs and, if there is one, the confusion matrix.
 Json ToJson(const Evaluation& evaluation);
 
 // Writes confusion.json and worst.json, which has the images as PNG in base 64, to the folder of a

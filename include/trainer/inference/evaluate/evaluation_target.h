@@ -26,13 +26,14 @@ struct EvaluationTarget {
   std::string file;  // of the net or the solver, for messages
   std::string run;   // folder of the run, or ""
 
+  // Returns the net to evaluate; of a run, its first test net.
   const NetSpec& net() const { return model ? *model : *solver->tests[0].net; }
 };
 
-// For a run, chooses its test net with the weights of its best test, or with the newest weights if
-// the run did not keep them. Throws kUsage if options are missing or contradict each
-// other, kNoInput if the folder is not a run or the run has no snapshot, kConfig if the run has no
-// test net, and as RequireFiles, LoadNet and LoadSolver.
+// Reads the net or the run that the options name. For a run, chooses its test net with the weights
+// of its best test, or with the newest weights if the run did not keep them. Throws kUsage if
+// options are missing or contradict each other, kNoInput if the folder is not a run or the run has
+// no snapshot, kConfig if the run has no test net, and as RequireFiles, LoadNet and LoadSolver.
 EvaluationTarget ResolveEvaluationTarget(const EvaluationTargetOptions& options);
 
 }  // namespace trainer

@@ -8,7 +8,7 @@
 
 namespace trainer {
 
-// The weighted mean of one element of a net's output over batches.
+// The weighted mean of one element of a net's output over batches, as a sum and its weight.
 struct OutputMean {
   std::string name;  // of the output
   double sum = 0, weight = 0;

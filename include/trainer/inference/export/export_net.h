@@ -9,6 +9,7 @@
 
 namespace trainer {
 
+// Which blobs to keep, and the shape of the input.
 struct ExportOptions {
   InferenceSpecOptions spec = {};
   int batch = 1;  // items per pass
@@ -22,7 +23,7 @@ struct ExportedNet {
   std::string preprocessing;  // comment that says how to preprocess images; "": the net reads none
 };
 
-// Parses "3,227,227" of --shape. Throws kUsage.
+// Parses "3,227,227", the value of --shape. Throws kUsage if a length is not a positive number.
 Shape ParseItemShape(const std::string& text);
 
 // Converts `net` by MakeInferenceSpec, and sets the shapes of its Input layers. `device` plans the

@@ -8,6 +8,7 @@
 
 namespace trainer {
 
+// Which layers to convert, and which blobs to keep.
 struct InferenceSpecOptions {
   caffe::NetState state = {};             // selects the layers to convert: phase TEST
   std::vector<std::string> outputs = {};  // blobs to keep; empty: the input of the main loss

@@ -7,7 +7,8 @@
 
 namespace trainer {
 
-// Free energy of test records under an RBM.
+// The free energy of test records under an RBM: -log of the unnormalized probability, with the sum
+// over the hidden units.
 struct FreeEnergy {
   int64_t records = 0;
   double free_energy = 0;    // mean over the records

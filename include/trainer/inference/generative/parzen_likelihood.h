@@ -8,6 +8,7 @@
 
 namespace trainer {
 
+// The samples, the records to compare them with, and the width of the window.
 struct ParzenLikelihoodOptions {
   std::string samples = "";  // HDF5 file with a dataset "samples"
   std::string blob = "";     // with the records
@@ -23,8 +24,10 @@ struct ParzenLikelihood {
   double log_likelihood = 0;
 };
 
-// Requires BufferReuse::kSeparate. Throws kUsage if an option is missing or not a number, kData if
-// the samples and the records differ in size, and as Hdf5Reader and RequireBlobs.
+// Compares the records of `options.blob` with samples of a model. Without a width, chooses the one
+// that is best on the first `validation` batches, and measures the others with it. Requires
+// BufferReuse::kSeparate. Throws kUsage if an option is missing or not a number, kData if the
+// samples and the records differ in size, and as Hdf5Reader and RequireBlobs.
 ParzenLikelihood MeasureParzenLikelihood(Net& net, const ParzenLikelihoodOptions& options);
 
 std::string ToText(const ParzenLikelihood& likelihood);

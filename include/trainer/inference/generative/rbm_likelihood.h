@@ -10,6 +10,7 @@
 
 namespace trainer {
 
+// The RBM to measure, and how to find log Z; see AisOptions.
 struct RbmLikelihoodOptions {
   std::string layer;    // see SelectRbm
   int iterations = 50;  // test batches
@@ -28,13 +29,17 @@ struct RbmLikelihood {
   PartitionEstimate partition;
 
   double log_likelihood() const { return -data.free_energy - partition.log_z; }
+  // Returns the likelihood at three standard errors of Z above the estimate.
   double low() const { return -data.free_energy - partition.high; }
+  // Returns the likelihood at three standard errors of Z below the estimate.
   double high() const { return -data.free_energy - partition.low; }
 };
 
+// Measures the free energy of `options.iterations` batches and computes or estimates log Z.
 // Requires BufferReuse::kSeparate. Throws as SelectRbm, MeasureFreeEnergy and ExactPartition.
 RbmLikelihood MeasureRbmLikelihood(Net& net, const RbmLikelihoodOptions& options);
 
+// Returns the free energy, log Z and the log-likelihood, with their bounds if log Z is an estimate.
 std::string ToText(const RbmLikelihood& likelihood);
 Json ToJson(const RbmLikelihood& likelihood);
 

@@ -39,7 +39,8 @@ std::unique_ptr<BlobSource> MakeHdf5Source(const std::string& path, const Net& n
 // and the index of the pass only.
 std::unique_ptr<BlobSource> MakeRandomSource(uint64_t seed, int passes);
 
-// For a net whose data layers fill it: counts `passes` passes, and reports each batch as full.
+// Makes a source for a net whose data layers fill it: it counts `passes` passes, and reports each
+// batch as full.
 std::unique_ptr<BlobSource> MakeDataLayerSource(int passes);
 
 }  // namespace trainer

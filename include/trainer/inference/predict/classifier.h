@@ -28,6 +28,7 @@ class Classifier {
   // item of the batch, and as ImageInput and ImagePreprocessor.
   Classifier(Net& net, const std::string& output, const PreprocessOptions& options);
 
+  // Returns the number of scores per image.
   int64_t classes() const { return output_.Count() / output_.shape[0]; }
 
   // Calls `sink` once per path, in the order of the paths. An image that cannot be read does not
@@ -42,9 +43,15 @@ class Classifier {
     int crops = 0;
   };
 
+  // Returns the output that the constructor names. Throws as the constructor.
   Tensor ChooseOutput(const std::string& name) const;
+  // Adds the crops of the last pending image to the batch, and runs the batch whenever it is full.
   void Enqueue(const std::vector<float>& crops);
+  // Runs the net on the crops that wait, padded with zeros, and adds each row of scores to its
+  // image. Does nothing without crops.
   void RunBatch();
+  // Passes on images from the front of the queue, up to the first one that still waits for crops.
+  // Their sums of scores become means.
   void DeliverCompleted(const std::function<void(const ImageScores&)>& sink);
 
   Net& net_;
@@ -60,8 +67,10 @@ class Classifier {
 // Returns the indices of the `count` highest scores, the highest first. NaN scores come last.
 std::vector<size_t> TopClasses(const std::vector<float>& scores, size_t count);
 
-// Prints the `top` classes as Caffe's C++ example does. Without `names`, classes are numbers.
+// Returns the `top` classes as Caffe's C++ example prints them. Without `names`, classes are
+// numbers.
 std::string ToText(const ImageScores& image, size_t top, const std::vector<std::string>& names);
+// Returns the `top` classes, or the error of an image that could not be read.
 Json ToJson(const ImageScores& image, size_t top, const std::vector<std::string>& names);
 
 }  // namespace trainer

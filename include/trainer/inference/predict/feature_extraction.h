@@ -9,6 +9,7 @@
 
 namespace trainer {
 
+// Which blobs of a net to write, and what fills its inputs.
 struct FeatureOptions {
   std::vector<std::string> weights;  // files, loaded in order
   std::vector<std::string> blobs;    // to write

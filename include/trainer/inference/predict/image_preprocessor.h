@@ -34,7 +34,7 @@ class ImagePreprocessor {
   // Caffe's Python does; with any other size its channel means are used, as in Caffe's C++ example.
   ImagePreprocessor(const Shape& input, const PreprocessOptions& options);
 
-  // Number of crops per image: 1, or 10.
+  // Returns the number of crops per image: 1, or 10 with `oversample`.
   int crops() const { return static_cast<int>(crops_.size()); }
 
   // Appends the crops of the image, (crops(), C, H, W), to `out`. Throws as ReadFile and
@@ -43,14 +43,21 @@ class ImagePreprocessor {
   void Read(const std::string& path, std::vector<float>* out);
 
  private:
+  // The position of a crop in the resized image.
   struct Crop {
     int top = 0, left = 0;
     bool mirror = false;
   };
 
+  // Sets the size before the crop and the positions of the crops. Throws kUsage if it is smaller
+  // than the input.
   void SetResizedSize(int height, int width);
-  void ResizeShortSide(const std::string& path);  // of decoded_, an image of that file
+  // Sets the resized size for decoded_, the image of that file. Throws kData if it is too large.
+  void ResizeShortSide(const std::string& path);
+  // Reads the mean file, or expands the mean values to the size of the input. Throws as the
+  // constructor.
   void SetMean(const PreprocessOptions& options);
+  // Writes one crop, (C, H, W), with the mean subtracted and scaled.
   void CopyCrop(const Crop& crop, float* out) const;
 
   int channels_, height_, width_;               // of the input

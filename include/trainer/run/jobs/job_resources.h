@@ -22,8 +22,9 @@ std::chrono::seconds ParseJobTime(const std::string& text);
 int CoresOfLargestNode(const std::string& partition);
 
 // Returns how many seconds before the end of a job of `limit` the queue must tell the run to stop,
-// if a snapshot takes `snapshot` seconds: the time of two snapshots, because one may be in progress
-// already, and of an iteration. If an eighth of the limit is longer, up to a minute of it.
+// if a snapshot takes `snapshot` seconds. The least is the time of two snapshots, because one may
+// be in progress already, and 5 s for an iteration. A longer job gets an eighth of its limit, up to
+// 60 s or 30 s more than the least.
 int WarningSeconds(std::chrono::seconds limit, double snapshot);
 
 // Sets the cores (if `job` has 0), the memory and the time for the last snapshot from the memory

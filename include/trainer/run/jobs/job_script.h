@@ -7,6 +7,7 @@
 
 namespace trainer {
 
+// The batch systems for which scripts can be written. kMpirun: no batch system, only mpirun.
 enum class JobSystem { kSlurm, kPbs, kMoab, kLsf, kSqsub, kMpirun };
 
 // Starts the last line in the log of a trial of a sweep. The exit code follows.
@@ -53,12 +54,13 @@ struct JobSpec {
 };
 
 // Sets `gpu` and, if `ids` lists several GPUs, `ranks_per_node`. `ids` is the value of --gpu: "",
-// "0", "all" or "0,1,2". Throws kUsage for any other list and if the number of GPUs differs
-// from the number of ranks of a node.
+// "0", "all" or "0,1,2". Throws kUsage for any other list, and if `ranks_per_node` is already set
+// to a number other than 1 and the number of GPUs.
 void SetGpus(const std::string& ids, JobSpec* job);
 
 // Fills in the template of the system, scripts/jobs/<system>.sh.in. Moab uses the template of PBS.
-// Quotes every text, and throws kUsage if one has control characters.
+// Quotes the texts of `job` for the shell, except for `job.lines`. Throws kUsage if one has control
+// characters.
 std::string JobScript(const JobSpec& job);
 
 }  // namespace trainer

@@ -12,6 +12,7 @@
 
 namespace trainer {
 
+// The batch systems that a running program can talk to.
 enum class BatchSystem { kNone, kSlurm, kPbs };
 
 // How to reach the batch system. Tests replace the members.
@@ -24,17 +25,20 @@ struct SchedulerAccess {
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
 };
 
+// A batch job by its system and its id.
 struct SchedulerJob {
   BatchSystem system = BatchSystem::kNone;
   std::string id;
 
-  // "Slurm job 123"
+  // Returns "Slurm job 123" or "PBS job 123".
   std::string Name() const;
 };
 
-// Returns the job that the environment names.
+// Returns the job that the environment names; kNone outside of a batch job. The id of a task of a
+// Slurm array is "<array>_<task>".
 SchedulerJob CurrentJob(const SchedulerAccess& access = {});
 
+// The answer to a question for the time that a job has left.
 struct TimeLeft {
   std::optional<std::chrono::seconds> time;  // no value: no limit, or unknown
   std::string source;                        // where it comes from: "squeue"
@@ -45,13 +49,14 @@ struct TimeLeft {
 // squeue; for PBS from qstat, else from PBS_WALLTIME. Runs a command once, for at most ten seconds.
 TimeLeft QueryTimeLeft(const SchedulerJob& job, const SchedulerAccess& access = {});
 
-// Parse the output of squeue's %L ("1-02:03:04", "UNLIMITED") and of qstat -f.
+// Parses the output of squeue's %L, such as "1-02:03:04" or "UNLIMITED".
 TimeLeft ReadSqueue(const std::string& out);
+// Parses the output of `qstat -f`, from PBS or Torque.
 TimeLeft ReadQstat(const std::string& out);
 
 // Queues the Slurm job of this process again, for a run that stopped early with its snapshot saved,
 // and logs the result. Does nothing to a job that is being cancelled, or that was queued again
-// already.
+// already. Outside of Slurm it only warns.
 void RequeueJob(const SchedulerAccess& access = {});
 
 }  // namespace trainer

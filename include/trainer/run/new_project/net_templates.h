@@ -27,22 +27,23 @@ struct TemplateSettings {
   int64_t max_iter = 0, test_interval = 0;
 };
 
-// The values of --template.
+// Returns the values of --template.
 const std::vector<std::string>& NetTemplates();
 
 // Chooses lenet for small gray images, cnn for few photographs, resnet18 for more, and autoencoder
 // for images without labels.
 std::string ChooseTemplate(const ProjectData& data);
 
-// Chooses batch, crop and schedule. A batch has at most a tenth of the records; training takes
-// `epochs` passes over the training set. Throws kUsage if the images are too small for the
-// template.
+// Chooses batch, crop and schedule. A training batch has at most 64 images and at most a tenth of
+// the records; training takes `epochs` passes over the training set. Throws kUsage if the images
+// are too small for the template.
 TemplateSettings ChooseSettings(const ProjectData& data, const std::string& net_template,
                                 const std::string& name, int64_t epochs);
 
-// Returns the prototxt of the net for training and tests, and of its solver, with a comment for
-// each part.
+// Returns the prototxt of the net for training and tests, with a comment for each part.
 std::string NetText(const ProjectData& data, const TemplateSettings& settings);
+// Returns the prototxt of the solver, with a comment for each field. `net` is the path of the net's
+// file. The update rule is Adam for mlp and autoencoder, SGD with momentum for the others.
 std::string SolverText(const ProjectData& data, const TemplateSettings& settings,
                        const std::string& net, const std::string& snapshot_prefix);
 

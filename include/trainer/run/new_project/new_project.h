@@ -28,6 +28,7 @@ struct NewProject {
   TemplateSettings settings;
   int64_t epochs = 0;
 
+  // Return the paths of the three files in `folder`.
   std::string net() const;
   std::string solver() const;
   std::string deploy() const;

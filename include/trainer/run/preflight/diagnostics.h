@@ -12,6 +12,7 @@
 
 namespace trainer {
 
+// One error or warning.
 struct Diagnostic {
   bool is_error = true;
   int code = 0;       // the exit code of the error; 0 for a warning
@@ -27,6 +28,8 @@ class Diagnostics {
   Diagnostics(Diagnostics&& other) noexcept
       : diagnostics_(std::move(other.diagnostics_)), texts_(std::move(other.texts_)) {}
 
+  // Adds an error with its exit code, and the beginning of its message as the place if that looks
+  // like a path.
   void Add(const Error& error);
   void Add(const ErrorList& errors);
   void Warn(const std::string& text);
@@ -40,6 +43,7 @@ class Diagnostics {
     return good;
   }
 
+  // Returns the number of errors.
   size_t Errors() const;
   size_t Warnings() const;
   // Returns the exit code of the first error, or 0.
@@ -51,10 +55,13 @@ class Diagnostics {
   // Returns a line "error: text" for each error, then one for each warning; in colours if the
   // standard output is a terminal.
   std::string ToText() const;
+  // Returns a list of objects in the order of ToText; "message" is the text without the place.
   Json ToJson() const;
 
  private:
+  // Adds a diagnostic, unless one with the same text was added already.
   void Keep(Diagnostic diagnostic);
+  // Returns the errors, then the warnings, each in the order in which they were added.
   std::vector<Diagnostic> Sorted() const;
 
   mutable std::mutex mutex_;

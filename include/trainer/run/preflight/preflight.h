@@ -24,6 +24,7 @@ struct NetRequest {
   InputOptions input;
 };
 
+// What a check found: errors and warnings, and the figures that it computed on the way.
 struct PreflightReport {
   Diagnostics diagnostics;
   std::vector<std::pair<std::string, std::string>> lines;  // name and text of each figure
@@ -31,17 +32,19 @@ struct PreflightReport {
   std::string memory, data, snapshots;  // figures of the last line, or ""
 };
 
-// Check a run, or one net. Plan the nets and their memory, read the weights or the snapshot to
-// start from, audit the data, check the folder of the snapshots, and run one pass of each net.
-// After an error continue, to find the next one. Write no file. The log goes to stderr only if
-// `log_to_stderr`; its warnings are diagnostics. Throw kUsage for a request that contradicts
-// itself.
+// Checks a run: plans the nets and their memory, reads the weights or the snapshot to start from,
+// audits the data, checks the folder of the snapshots, and runs one pass of each net. After an
+// error continues, to find the next one. Writes no file. The log goes to
+// stderr only if `log_to_stderr`; its warnings are diagnostics. Throws kUsage for a request that
+// contradicts itself.
 PreflightReport Preflight(const TrainRequest& request, bool log_to_stderr = false);
+// Checks one net in the same way, without a solver.
 PreflightReport Preflight(const NetRequest& request, bool log_to_stderr = false);
 
 // Returns the diagnostics, the figures, and a verdict as the last line; in colours if the standard
 // output is a terminal.
 std::string ToText(const PreflightReport& report);
+// Returns the same for programs: "good" (no errors), counts, "findings" and "figures".
 Json ToJson(const PreflightReport& report);
 
 }  // namespace trainer

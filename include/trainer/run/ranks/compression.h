@@ -9,7 +9,7 @@
 
 namespace trainer {
 
-// Returns the format that --exchange_type gives.
+// Returns the format that --exchange_type names; no value if it is not given.
 std::optional<CompressionType> RequestedCompression(const RankOptions& options);
 // Returns the format of --exchange_type, else of the solver, and sets the solver's field to it.
 CompressionType ApplyCompression(const RankOptions& options, SolverSpec* spec);

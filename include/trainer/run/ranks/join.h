@@ -12,8 +12,8 @@ namespace trainer {
 // Returns how many ranks this process must start and wait for; 0: none, it computes itself. Throws
 // kUsage for --ranks if mpirun or srun has started ranks already.
 int RanksToStart(const RankOptions& options);
-// RanksToStart for commands that compute on GPUs: several GPUs get one rank each. Throws kUsage if
-// --ranks is another number, and as RequestedGpus does.
+// Returns the same for commands that compute on GPUs: several GPUs get one rank each. Throws kUsage
+// if --ranks is another number, and as RequestedGpus does.
 int RanksToStart(const RankOptions& options, const DeviceOptions& device);
 
 // Joins the ranks that started with this one and logs how their all-reduces work. Ranks other than
@@ -22,7 +22,7 @@ int RanksToStart(const RankOptions& options, const DeviceOptions& device);
 // as silent.
 World* JoinRanks(const RankOptions& options, int patience = 0);
 
-// With --log_all_ranks, sends the log of this rank to its own file, unless it is rank 0.
+// Sends the log of this rank to its own file if --log_all_ranks is given, unless it is rank 0.
 void LogToRankFile(const RankOptions& options, const Rank& rank, const SolverSpec& spec);
 
 }  // namespace trainer

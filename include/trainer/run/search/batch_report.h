@@ -12,6 +12,7 @@ namespace trainer {
 // Returns a table, and sentences that say which batch and which learning rate to use.
 std::string ToText(const BatchSearchResult& result, const BatchSearchOptions& options,
                    const SolverSpec& spec);
+// Returns the same for programs. Batches that were not run, or ran out of memory, have no times.
 Json ToJson(const BatchSearchResult& result, const BatchSearchOptions& options);
 
 }  // namespace trainer

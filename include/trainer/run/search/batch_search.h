@@ -15,6 +15,7 @@
 
 namespace trainer {
 
+// The limits of a search, in memory and time.
 struct BatchSearchOptions {
   size_t room = 0;                        // bytes that the run may use
   bool recomputes = false;                // the backward pass may recompute outputs to fit
@@ -44,6 +45,7 @@ struct BatchTrial {
   double Spread() const { return samples.Median() / Ms() - 1; }
 };
 
+// The measured batches, and the largest one that fits.
 struct BatchSearchResult {
   std::vector<BatchTrial> trials;  // the batches that were run, smallest first
   uint32_t given = 0;              // the batch_size of the solver's net
@@ -55,8 +57,9 @@ struct BatchSearchResult {
   // The largest batch that is recommended: an iteration reads at most a tenth of the records.
   uint32_t most_advised = std::numeric_limits<uint32_t>::max();
 
-  // Return the fastest batch, and the fastest of at most `most`; null if none was run.
+  // Returns the fastest batch; null if none was run.
   const BatchTrial* Fastest() const;
+  // Returns the fastest batch of at most `most`; null if none was run.
   const BatchTrial* FastestUpTo(uint32_t most) const;
   // Returns the smallest batch that is nearly as fast as the fastest of at most `most_advised`,
   // because a smaller batch leaves memory and makes more steps; null if none was run.

@@ -12,6 +12,7 @@
 
 namespace trainer {
 
+// The solver, the values to combine, and where the trials are stored.
 struct GridOptions {
   std::string solver;                    // file
   StateFlags state;                      // --level and --stage
@@ -19,6 +20,7 @@ struct GridOptions {
   std::string folder;                    // of the trials' folders; "": <snapshot_prefix>_sweep
 };
 
+// The trials of a grid search, and the solver that they vary.
 struct Grid {
   SolverSpec spec;  // with the first value of each list
   std::vector<Trial> trials;
@@ -28,6 +30,7 @@ struct Grid {
 // thrown before the first one starts.
 Grid LoadGrid(const GridOptions& options);
 
+// How to train the trials.
 struct GridSearchOptions {
   std::vector<std::string> train_flags;  // more flags of `trainer train`, for every trial
   std::optional<std::chrono::steady_clock::time_point> deadline;
@@ -35,9 +38,9 @@ struct GridSearchOptions {
 };
 
 // Trains the trials that are not over yet; each resumes from its newest snapshot. Returns the exit
-// code of the first trial that failed, kDiverged if all of them diverged, or 0. Throws
-// kCannotCreate if the folder of a trial holds another run, whose result would be taken for that of
-// the trial.
+// code of the first trial that failed, kDiverged if all of them diverged, `search.stop_exit_code`
+// if a signal or the deadline stops the search, or 0. Throws kCannotCreate if the folder of a trial
+// holds another run, because its result would be taken for the trial's.
 int RunTrials(const Grid& grid, const GridOptions& options, const GridSearchOptions& search);
 
 // Completes `job`, which has what the user asks for, as a Slurm job array with one task per trial.

@@ -15,13 +15,15 @@ class Progress;
 class Solver;
 struct SolverSpec;
 
+// The learning rates of a range test.
 struct LrRange {
   double from = 1e-6, to = 1;  // learning rates of the first and the last iteration
   int iterations = 200;
 };
 
 // Makes the solver's learning rate grow by a constant factor per iteration, from `range.from` to
-// `range.to`. Momentum and weight decay keep their first values.
+// `range.to`, and sets max_iter. Turns off warm-up; momentum and weight decay keep their first
+// values.
 void RaiseLr(const LrRange& range, caffe::SolverParameter* solver);
 
 // The losses of a range test.
@@ -47,10 +49,13 @@ class LrRangeTest {
   // Adds the loss of the next iteration and the learning rate of its update. Each learning rate
   // must be the one before times a constant factor.
   void Add(double lr, double loss);
-  // Returns whether the loss has risen far above its minimum, so that no later point is useful.
+  // Returns whether the running mean of the losses is above its minimum by more than three times
+  // its fall from the first losses (or the size of the minimum, if that is larger), so that no
+  // later point is useful.
   bool HasDiverged() const;
 
   size_t size() const { return points_.size(); }
+  // Returns all points, with the line that is fitted to the losses around each.
   std::vector<Point> Points() const;
   // Returns what the points show. Needs at least kFewest points.
   static Advice FindAdvice(const std::vector<Point>& points);
@@ -62,6 +67,7 @@ class LrRangeTest {
   double first_ = 0, lowest_ = 0;  // values of that mean
 };
 
+// The points of a finished range test.
 struct LrRangeResult {
   std::vector<LrRangeTest::Point> points;
   bool diverged = false;

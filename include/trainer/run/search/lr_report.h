@@ -14,6 +14,7 @@ std::string LrTable(const LrRangeResult& result);
 std::string LrAdvice(const LrRangeResult& result);
 // Returns the table and the advice, in lines that fit the terminal.
 std::string ToText(const LrRangeResult& result);
+// Returns a table with a line for each iteration: learning rate, loss and smoothed loss.
 std::string ToCsv(const LrRangeResult& result);
 // Returns a chart of the losses over a logarithmic axis of learning rates.
 std::string ToSvg(const LrRangeResult& result);

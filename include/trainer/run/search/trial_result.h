@@ -13,6 +13,7 @@ namespace trainer {
 // The log of a trial holds one start after the other. A line with the exit code closes each of
 // them, unless the computer failed.
 struct TrialResult {
+  // The value of a test output, and the iteration of the test.
   struct Score {
     float value = 0;
     int iter = 0;
@@ -45,10 +46,12 @@ using TrialRow = std::pair<Trial, TrialResult>;
 // training loss.
 void SortByScore(std::vector<TrialRow>* rows);
 
+// The results of all trials of a grid.
 struct TrialReport {
   std::vector<TrialRow> rows;  // sorted by score
 };
 
+// Reads the results of all trials and sorts them. Throws as ReadTrialResult does.
 TrialReport ReadTrials(const std::vector<Trial>& trials, const std::string& best_output);
 // Returns a table, the errors of failed trials, and the name of the best trial.
 std::string ToText(const TrialReport& report);
