@@ -45,6 +45,7 @@ class InnerProduct final : public Layer {
     ctx.SaveInput(0);
   }
 
+  // Makes the product of Forward and, in a net that trains, the two of Backward.
   void Prepare(PrepareContext& ctx) override {
     const caffe::InnerProductParameter& param = spec_.proto().inner_product_param();
     const bool transpose = param.transpose();

@@ -45,6 +45,7 @@ class Pooling final : public Layer {
     if (run.NumOutputs() > 1) pool_->ArgMax(run.Workspace(), run.Output(1));
   }
 
+  // Sets the gradient to 0 if top 0 has none; the indices of top 1 never have one.
   void Backward(const RunContext& run) override {
     if (!run.HasGradOutput(0)) {
       return run.device().Zero(run.GradInput(0).data, run.GradInput(0).Bytes());

@@ -87,6 +87,8 @@ class Spp final : public Layer {
     }
   }
 
+  // Sums the gradients of all levels: the first one overwrites the input's gradient, the others are
+  // added to it.
   void Backward(const RunContext& run) override {
     if (levels_.size() == 1) {
       return levels_[0].pool->Backward(run.GradOutput(0), run.GradInput(0), run.Workspace());

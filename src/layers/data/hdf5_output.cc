@@ -72,6 +72,8 @@ class Hdf5Output final : public Layer {
     ClaimFile(env.output_files);
   }
 
+  // Throws kConfig for an input without axes or with more than 4, and for different numbers of
+  // rows.
   void Setup(SetupContext& ctx) override {
     ctx.RunsOnHost();
     ctx.WritesFiles();

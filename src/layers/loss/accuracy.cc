@@ -98,6 +98,7 @@ class Accuracy final : public Layer {
     ctx.NotDifferentiable(1);
   }
 
+  // Top 1, if there is one, gets the share of hits for each class; 0 for a class without labels.
   void Forward(const RunContext& run) override {
     const Device& device = run.device();
     float *const sums = sums_.At(run.Workspace()), *const hit = hits_.At(run.Workspace());

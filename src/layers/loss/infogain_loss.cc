@@ -134,6 +134,7 @@ class InfogainLoss final : public Layer {
     ThrowBadLabel(spec_, run.Input(1).shape, rule_, at, label);
   }
 
+  // Throws kConfig if a gradient arrives at the probabilities, top 1.
   void Backward(const RunContext& run) override {
     RefuseProbabilityGradient(run, spec_);
     const Buffers buffers = BuffersOf(run);

@@ -61,6 +61,7 @@ class Rbm final : public Layer {
     }
   }
 
+  // Throws kConfig if the top would be an image, whose memory order the products do not have.
   void Setup(SetupContext& ctx) override {
     ctx.UsesRandom();
     const caffe::RBMParameter& param = spec_.proto().rbm_param();
@@ -110,6 +111,8 @@ class Rbm final : public Layer {
     ctx.Scratch(scratch_.Bytes() + most);
   }
 
+  // Computes the means, then the draws (sample), the free energy (top 2) and the reconstruction
+  // (top 1). BERNOULLI inputs outside [0, 1] are reported.
   void Forward(const RunContext& run) override {
     const Device& device = run.device();
     const std::span<std::byte> rest = scratch_.Tail(run.Scratch());

@@ -22,7 +22,7 @@ struct AdaDeltaStep {
   }
 };
 
-// Returns the update of one parameter.
+// Returns the update of one parameter: rho is the momentum.
 struct MakeAdaDelta {
   float epsilon;
   HD AdaDeltaStep operator()(const ParamHyperparams& r) const {

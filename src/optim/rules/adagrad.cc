@@ -18,7 +18,7 @@ struct AdaGradStep {
   }
 };
 
-// Returns the update of one parameter.
+// Returns the update of one parameter: eta is its learning rate.
 struct MakeAdaGrad {
   float delta;
   HD AdaGradStep operator()(const ParamHyperparams& r) const { return {r.lr, delta}; }

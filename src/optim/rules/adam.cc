@@ -31,7 +31,7 @@ struct AdamBiasCorrection {
   }
 };
 
-// Returns the update of one parameter, whose learning rate is alpha.
+// Returns the update of one parameter: alpha is its learning rate, beta1 the momentum.
 struct MakeAdam {
   const DeviceHyperparams* hyper;
   float beta2, epsilon_hat;

@@ -34,7 +34,7 @@ struct AdamWBiasCorrection {
   }
 };
 
-// Returns the update of one parameter.
+// Returns the update of one parameter: beta1 is the momentum, lambda its L2 decay.
 struct MakeAdamW {
   const DeviceHyperparams* hyper;
   float beta2, epsilon;

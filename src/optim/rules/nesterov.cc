@@ -19,7 +19,7 @@ struct NesterovStep {
   }
 };
 
-// Returns the update of one parameter.
+// Returns the update of one parameter: epsilon is its learning rate, mu the momentum.
 struct MakeNesterov {
   HD NesterovStep operator()(const ParamHyperparams& r) const { return {r.lr, r.momentum}; }
 };

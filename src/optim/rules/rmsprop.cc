@@ -18,7 +18,7 @@ struct RmsPropStep {
   }
 };
 
-// Returns the update of one parameter.
+// Returns the update of one parameter, with its learning rate.
 struct MakeRmsProp {
   float decay, delta;
   HD RmsPropStep operator()(const ParamHyperparams& r) const { return {r.lr, decay, delta}; }

@@ -16,7 +16,7 @@ struct SagStep {
   }
 };
 
-// Returns the update of one parameter.
+// Returns the update of one parameter, with its learning rate.
 struct MakeSag {
   HD SagStep operator()(const ParamHyperparams& r) const { return {r.lr, r.momentum}; }
 };

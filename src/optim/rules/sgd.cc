@@ -15,7 +15,7 @@ struct SgdStep {
   }
 };
 
-// Returns the update of one parameter.
+// Returns the update of one parameter, with its learning rate.
 struct MakeSgd {
   HD SgdStep operator()(const ParamHyperparams& r) const { return {r.lr, r.momentum}; }
 };
