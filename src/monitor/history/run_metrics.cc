@@ -26,7 +26,7 @@ std::string PythonNumber(double value) {
 }
 
 // Returns the text as a cell of a CSV table, quoted if it has a comma, a quote or a line break.
-std::string Cell(const std::string& text) {
+std::string CsvCell(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
@@ -35,27 +35,27 @@ std::string Cell(const std::string& text) {
 
 // Removes the items of iteration `iter` and later ones.
 template <class T>
-void Drop(double iter, std::vector<T>* items) {
+void DropItemsFrom(double iter, std::vector<T>* items) {
   std::erase_if(*items, [&](const T& item) { return item.iter >= iter; });
 }
 
 }  // namespace
 
 void DropFrom(double iter, RunMetrics* history) {
-  Drop(iter, &history->train);
-  for (std::vector<MetricRow>& rows : history->tests) Drop(iter, &rows);
+  DropItemsFrom(iter, &history->train);
+  for (std::vector<MetricRow>& rows : history->tests) DropItemsFrom(iter, &rows);
   for (std::vector<MetricPoint>* points :
        {&history->loss, &history->rate, &history->images_per_second,
         &history->iterations_per_second, &history->data_wait, &history->ranks_computing,
         &history->ranks_exchange, &history->ranks_data}) {
-    Drop(iter, points);
+    DropItemsFrom(iter, points);
   }
 }
 
 std::string LogCsv(const std::vector<MetricRow>& rows) {
   std::string table = "NumIters,Seconds,LearningRate";
   if (rows.empty()) return table + "\r\n";
-  for (const auto& [name, value] : rows[0].outputs) table += "," + Cell(name);
+  for (const auto& [name, value] : rows[0].outputs) table += "," + CsvCell(name);
   table += "\r\n";
   for (const MetricRow& row : rows) {
     table +=

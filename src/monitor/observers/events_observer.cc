@@ -75,7 +75,7 @@ class EventsObserver final : public TrainingObserver {
       : folder_(folder), file_(JoinPath(folder, FileName(folder))), facts_(facts) {}
 
   ~EventsObserver() override {
-    if (!ended_) End(false);
+    if (!ended_) AddSessionEnd(false);
   }
 
   // Writes everything that does not change during the run: graph, settings, texts.
@@ -201,14 +201,14 @@ class EventsObserver final : public TrainingObserver {
   // Leaves the session open if the run was stopped, because it will be resumed.
   void OnEnd(bool stopped_early) override {
     if (stopped_early) ended_ = true;
-    if (!stopped_early) End(true);
+    if (!stopped_early) AddSessionEnd(true);
     file_.Flush();
   }
 
  private:
   // Adds the event that marks the session as succeeded or failed, if it was started. The caller
   // flushes; a run that was stopped early has no such event.
-  void End(bool success) {
+  void AddSessionEnd(bool success) {
     ended_ = true;
     if (!started_) return;
     SummaryEvent summary;

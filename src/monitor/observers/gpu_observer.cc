@@ -183,7 +183,7 @@ class GpuObserver final : public TrainingObserver {
   // Requests a reading at each display and reports it at the next one, with the times of the run
   // between the two.
   void OnIteration(const IterationReport& report) override {
-    Tell(reader_.Take());
+    ReportReading(reader_.Take());
     const double cpu = CpuSeconds();
     const double used = cpu - std::exchange(cpu_seconds_, cpu);
     const auto now = Clock::now();
@@ -200,12 +200,12 @@ class GpuObserver final : public TrainingObserver {
 
   void OnRanks(const RanksReport& report) override { work_.exchange_wait = report.exchange; }
 
-  void OnEnd(bool) override { Tell(reader_.TakeLast()); }
+  void OnEnd(bool) override { ReportReading(reader_.TakeLast()); }
 
  private:
   // Passes on a reading, with a note if this one and the one before show a problem. Does nothing
   // without a reading.
-  void Tell(const std::optional<GpuReading>& reading) {
+  void ReportReading(const std::optional<GpuReading>& reading) {
     if (!reading) return;
     told_.OnGpu(ReportOf(*reading, iter_));
     work_.gpu = *reading;

@@ -70,7 +70,7 @@ void DropFrom(const std::string& path, int64_t first, const std::string& head) {
 }
 
 // Returns seconds since 1970 in whole milliseconds.
-double NowText() {
+double SecondsNow() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return static_cast<double>(std::chrono::duration_cast<std::chrono::milliseconds>(now).count()) /
          1e3;
@@ -186,7 +186,7 @@ class MetricsObserver final : public TrainingObserver {
     return Json::Object()
         .Set("event", event)
         .Set("iter", iter)
-        .Set("time", NowText())
+        .Set("time", SecondsNow())
         .Set("seconds", static_cast<float>(passed.count()));
   }
 
@@ -221,7 +221,7 @@ class MetricsObserver final : public TrainingObserver {
     std::ranges::replace_if(
         name, [](char c) { return c == ',' || c == '"' || c == '\n'; }, '_');
     char text[64];
-    std::snprintf(text, sizeof text, "%.3f", NowText());
+    std::snprintf(text, sizeof text, "%.3f", SecondsNow());
     table_.Add(Join(iter_, ",", text, ",", name, ",", value, "\n"));
   }
 

@@ -29,7 +29,7 @@ PlannedNet DescribePlan(const Net& net) {
 }
 
 // Returns the names and sizes of the largest activations, separated by commas.
-std::string Largest(const PlannedNet& plan) {
+std::string LargestBuffersText(const PlannedNet& plan) {
   std::vector<std::string> names;
   for (const Buffer& block : plan.largest) {
     names.push_back(Join(EscapeControl(block.name), " ", Bytes(block.bytes)));
@@ -57,7 +57,7 @@ std::vector<MemoryLine> MemoryLines(const std::vector<MemoryItem>& items,
     for (size_t i = 0; i < nets.size(); ++i) {
       const PlannedNet& net = plan.nets[i];
       lines.push_back({Join("values of the ", nets[i].title,
-                            net.good ? Join(" (", Largest(net), ")") : std::string()),
+                            net.good ? Join(" (", LargestBuffersText(net), ")") : std::string()),
                        net.activations - net.staging});
     }
   }
@@ -69,8 +69,8 @@ std::vector<MemoryLine> MemoryLines(const std::vector<MemoryItem>& items,
 // Compares the sum of `lines` with the memory of the host or GPU, and adds both to the report.
 // `figure` is their key there. Warns if only too little is free now; if there is too little in all,
 // adds an error and returns false. A total of 0 means that the memory is unknown.
-bool Compare(const char* figure, const std::vector<MemoryLine>& lines, const HostMemory& room,
-             PreflightReport* report) {
+bool ReportMemory(const char* figure, const std::vector<MemoryLine>& lines, const HostMemory& room,
+                  PreflightReport* report) {
   size_t planned = 0;
   std::vector<std::string> texts;
   Json list = Json::Array();
@@ -171,7 +171,8 @@ bool CheckMemory(const std::vector<PreflightNet>& nets, const PlannedNets& plan,
                  const PreflightDevice& device, PreflightReport* report) {
   const bool on_gpu = device.device->kind() != DeviceKind::kCpu;
   const std::vector<MemoryItem> of_cpu = plan.memory.Items({});
-  if (!on_gpu) return Compare("memory", MemoryLines(of_cpu, nets, plan), ReadHostMemory(), report);
+  if (!on_gpu)
+    return ReportMemory("memory", MemoryLines(of_cpu, nets, plan), ReadHostMemory(), report);
   const std::vector<MemoryItem> of_gpu = plan.memory.Items({.gpu = true, .name = ""});
   std::vector<MemoryItem> of_host;  // also where a GPU computes
   for (const MemoryItem& item : of_cpu) {
@@ -179,8 +180,9 @@ bool CheckMemory(const std::vector<PreflightNet>& nets, const PlannedNets& plan,
     if (key == "ahead" || key == "snapshot" || key == "program") of_host.push_back(item);
   }
   const bool gpu_fits =
-      Compare("gpu_memory", MemoryLines(of_gpu, nets, plan), device.gpu_memory, report);
-  return Compare("memory", MemoryLines(of_host, nets, plan), ReadHostMemory(), report) && gpu_fits;
+      ReportMemory("gpu_memory", MemoryLines(of_gpu, nets, plan), device.gpu_memory, report);
+  return ReportMemory("memory", MemoryLines(of_host, nets, plan), ReadHostMemory(), report) &&
+         gpu_fits;
 }
 
 }  // namespace trainer

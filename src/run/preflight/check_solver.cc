@@ -52,7 +52,7 @@ class SolverCheck {
     const std::vector<LayerAudit> audits = AuditNets(nets_, planned, &diagnostics_);
     std::unique_ptr<Solver> solver;
     if (planned.good() && fits && fits_limit_ && rule_ && sound_) solver = MakeSolver();
-    CheckFolder(solver ? solver->SnapshotBytes() : planned.memory.weights * (1 + States()));
+    CheckSnapshotFolder(solver ? solver->SnapshotBytes() : planned.memory.weights * (1 + States()));
     const std::set<size_t> bad = ReportDataAudits(nets_, audits, &report_);
     if (!solver) return;
     LintTrainingNet(solver->train_net(), &diagnostics_);
@@ -163,7 +163,7 @@ class SolverCheck {
 
   // Checks that the run can write and lock its snapshots, and that the disk has room for all of
   // them. `bytes` is the size of one snapshot.
-  void CheckFolder(uint64_t bytes) {
+  void CheckSnapshotFolder(uint64_t bytes) {
     const caffe::SolverParameter& proto = spec_.proto;
     if (!SavesSnapshots(proto)) {
       diagnostics_.Warn(Join(spec_.file,

@@ -35,7 +35,7 @@ constexpr size_t kPartOfMany = 4096;    // bytes of each file in a list
 constexpr size_t kPartOfOne = 1 << 18;
 
 // Continues the checksum `before` with `text`.
-uint32_t Sum(std::string_view text, uint32_t before) {
+uint32_t ContinueChecksum(std::string_view text, uint32_t before) {
   return Crc32c(text.data(), text.size(), before);
 }
 
@@ -58,7 +58,7 @@ uint32_t SumOfFile(const std::string& path, size_t part_bytes, uint32_t sum) {
     if (got < 0) throw Error(ErrorCode::kIo, {path}, "cannot read the file");
     sum = Crc32c(part.data(), static_cast<size_t>(got), sum);
   }
-  return Sum(Join(bytes), sum);
+  return ContinueChecksum(Join(bytes), sum);
 }
 
 // Interpolates key `i` of kSamples between two keys, in the eight bytes after their common prefix.
@@ -94,7 +94,7 @@ void DescribeDatabase(const std::string& path, const std::string& backend, DataF
   for (size_t i = 0; i < kSamples; ++i) {
     const bool found = i + 1 < kSamples && cursor->SeekAtLeast(KeyBetween(first, last, i));
     if (!found) cursor->SeekLast();
-    sum = Sum(cursor->Value(), Sum(cursor->Key(), sum));
+    sum = ContinueChecksum(cursor->Value(), ContinueChecksum(cursor->Key(), sum));
   }
   print->content =
       Join(print->records < 0 ? "" : Join(print->records, " "), "records ", QuoteKey(first), " to ",
@@ -105,7 +105,7 @@ void DescribeDatabase(const std::string& path, const std::string& backend, DataF
 void DescribeList(const std::string& path, const std::string& root, DataFingerprint* print) {
   const std::vector<ListedImage> images = ReadImageList(path);
   print->records = static_cast<int64_t>(images.size());
-  uint32_t sum = Sum(ReadFile(path, kMaxList), 0);
+  uint32_t sum = ContinueChecksum(ReadFile(path, kMaxList), 0);
   for (size_t i = 0; i < kSamples; ++i) {
     const std::string& name = images[SampleOf(i, images.size())].path;
     sum = SumOfFile(root + name, kPartOfMany, sum);
@@ -118,7 +118,7 @@ void DescribeList(const std::string& path, const std::string& root, DataFingerpr
 // list, because counting opens each file.
 void DescribeRows(const std::string& path, const LayerSpec& layer, DataFingerprint* print) {
   const std::vector<ListedHdf5> files = ReadHdf5List(path);
-  uint32_t sum = Sum(ReadFile(path, kMaxList), 0);
+  uint32_t sum = ContinueChecksum(ReadFile(path, kMaxList), 0);
   for (size_t i = 0; i < kSamples; ++i)
     sum = SumOfFile(files[SampleOf(i, files.size())].path, kPartOfMany, sum);
   if (files.size() <= kSamples && layer.proto().top_size() > 0) {

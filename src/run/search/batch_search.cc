@@ -70,7 +70,7 @@ class BatchSearcher {
   }
 
   // Sets the batch. Returns false if the ratio of the layers' batches does not allow it.
-  bool Set(uint32_t batch) {
+  bool TrySetBatch(uint32_t batch) {
     try {
       SetBatchSize(batch, &spec_);
       return true;
@@ -86,7 +86,7 @@ class BatchSearcher {
     if (result->records == 0) return;
     const int64_t most = result->records / (kLeastSteps * Passes());
     auto batch = static_cast<uint32_t>(std::clamp<int64_t>(most, smallest_, 1 << 24));
-    while (batch > smallest_ && !Set(batch)) --batch;
+    while (batch > smallest_ && !TrySetBatch(batch)) --batch;
     result->most_advised = batch;
   }
   // Returns how many batches an iteration reads.
@@ -97,7 +97,7 @@ class BatchSearcher {
   // Estimates the memory of a batch. Returns nothing if it does not fit, or if the net cannot have
   // it.
   std::optional<BatchTrial> Plan(uint32_t batch) {
-    if (!Set(batch)) return std::nullopt;
+    if (!TrySetBatch(batch)) return std::nullopt;
     const WarningsOnly warnings_only;
     try {
       return PlanOrThrow(batch);
@@ -130,7 +130,7 @@ class BatchSearcher {
     std::optional<BatchTrial> fits;
     uint32_t below = 0, above = 0;
     for (uint32_t batch = 1; batch <= options_.max_batch; batch *= 2) {
-      if (!Set(batch)) continue;
+      if (!TrySetBatch(batch)) continue;
       if (smallest_ == 0) smallest_ = batch;
       const std::optional<BatchTrial> planned = Plan(batch);
       if (!planned) {
@@ -173,7 +173,7 @@ class BatchSearcher {
   // Trains as `trainer train` does, and times each iteration after two that warm up. If the memory
   // does not suffice, sets `ran_out` instead of throwing.
   void Measure(BatchTrial* trial) {
-    if (!Set(trial->batch)) return;
+    if (!TrySetBatch(trial->batch)) return;
     SolverOptions options;
     options.saves = false;
     options.memory = options_.memory_mode;

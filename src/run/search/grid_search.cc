@@ -93,7 +93,7 @@ class GridSearch {
         progress_.Add(1);
         progress_.Say(Join(name, ": ", Summary(result)));
       }
-      Count(result);
+      CountOutcome(result);
     }
     if (diverged_ == grid_.trials.size()) return static_cast<int>(ErrorCode::kDiverged);
     return failure_;
@@ -103,7 +103,7 @@ class GridSearch {
   const std::string& BestOutput() const { return grid_.spec.proto.best_output(); }
 
   // Notes a diverged or failed trial for the exit code of the search.
-  void Count(const TrialResult& result) {
+  void CountOutcome(const TrialResult& result) {
     const int code = result.exit_code.value_or(0);
     diverged_ += code == static_cast<int>(ErrorCode::kDiverged) ? 1 : 0;
     if (failure_ == 0 && !result.IsFinished()) failure_ = code;
