@@ -65,7 +65,6 @@ class JobVerb final : public Verb {
       "solver",   "set",   "gpu",   "global_batch", "snapshot",       "resume",
       "max_wall", "phase", "ranks", "requeue",      "stop_exit_code", "run"};
 
-  // Declares the nodes, ranks, cores and time of a job.
   void DeclareResources(FlagSet& flags) {
     flags.BeginGroup("resources");
     flags.Bind(&job_.nodes, "nodes", "N", "machines").Range(1, 100000);
@@ -75,7 +74,6 @@ class JobVerb final : public Verb {
     flags.Bind(&time_, "time", "TIME",
                "time limit of each job: 4:00:00, 1-12:00:00, 90 (minutes), 90m");
   }
-  // Declares where and how the batch system queues the job.
   void DeclareQueue(FlagSet& flags) {
     flags.BeginGroup("queue");
     flags.Bind(&job_.partition, "partition", "NAME", "the partition or queue to run in");
@@ -90,7 +88,6 @@ class JobVerb final : public Verb {
                "add this line to the script: --line='#SBATCH --exclusive'; may be given several "
                "times");
   }
-  // Declares how the script starts the program.
   void DeclareRun(FlagSet& flags) {
     flags.BeginGroup("run");
     flags.Bind(&job_.mpirun, "mpirun", "", "start the ranks with mpirun, for a Slurm without PMIx");

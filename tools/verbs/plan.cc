@@ -9,7 +9,6 @@
 #include "trainer/analysis/memory/stage_memory.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/log/log.h"
-#include "trainer/base/text/text.h"
 #include "trainer/cli/verb.h"
 #include "trainer/config/net_state.h"
 #include "trainer/run/ranks/strategy.h"
@@ -55,23 +54,20 @@ class PlanVerb final : public Verb {
   }
 
  private:
-  // Prints the result as text or JSON, and returns 0.
   template <class Result>
   int Print(const Result& result) const {
     std::cout << (json_ ? ToJson(result).ToString() : ToText(result));
     return 0;
   }
 
-  // Returns whether --strategy, or without it the solver, says pipeline. The solver counts only
-  // with --ranks.
+  // Returns whether --strategy, or without it the solver of --ranks, says pipeline.
   bool IsPipeline() const {
     if (!ranks_.strategy.empty()) return ranks_.strategy == "pipeline";
     return !scaling_.ranks.empty() && !solver_.file.empty() &&
            ReadSolver(solver_).proto.strategy() == "pipeline";
   }
 
-  // Compares pipelines with the numbers of stages in --ranks. Throws kUsage without --solver or
-  // --ranks.
+  // Throws kUsage without --solver or --ranks.
   PipelineComparison ComparePipelines() const {
     if (solver_.file.empty() || scaling_.ranks.empty()) {
       throw Error(ErrorCode::kUsage,
@@ -86,21 +82,17 @@ class PlanVerb final : public Verb {
                                      ParseRankCounts(scaling_.ranks));
   }
 
-  // Predicts the speed of the solver, or of the net, with the numbers of ranks in --ranks.
   ScalingReport PredictScaling() const {
     const ScalingRequest request = MakeScalingRequest(scaling_);
     if (!solver_.file.empty()) return trainer::PredictScaling(request, ReadSolver(solver_));
     return trainer::PredictScaling(request, LoadNet(net_), MakeNetState(caffe::TRAIN, net_.state));
   }
 
-  // Plans the memory of the solver, within --memory if that is given, or of the net.
   MemoryBreakdown BreakDownMemory() const {
     PlanTarget target = ResolvePlanTarget(target_);
     const std::optional<size_t> limit = ParseMemoryLimit(memory_, *target.device);
-    if (limit) {
-      target.room.bytes = *limit;
-      target.room.name = Join("--memory=", memory_);
-    }
+    if (limit) target.room.bytes = *limit;
+    if (limit) target.room.name = "--memory=" + memory_;
     const BufferReuse mode = ParseMemoryMode(memory_);
     if (!net_.file.empty()) {
       return trainer::BreakDownMemory(LoadNet(net_), MakeNetState(phase_, net_.state),

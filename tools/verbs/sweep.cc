@@ -73,11 +73,8 @@ class Sweep final : public Verb {
       std::cout << JobScript(job_);
       return 0;
     }
-    int code = 0;
-    if (!table_only_) {
-      if (!max_wall_.empty() && max_wall_ != "none") search_.deadline = RunDeadline(max_wall_);
-      code = RunTrials(grid, grid_, search_);
-    }
+    if (!max_wall_.empty() && max_wall_ != "none") search_.deadline = RunDeadline(max_wall_);
+    const int code = table_only_ ? 0 : RunTrials(grid, grid_, search_);
     std::cout << ToText(ReadTrials(grid.trials, grid.spec.proto.best_output()));
     return code;
   }
@@ -88,8 +85,7 @@ class Sweep final : public Verb {
       "solver",   "set",   "snapshot",  "allow_outside",  "resume",
       "max_wall", "phase", "lock_wait", "stop_exit_code", "run"};
 
-  // Fills job_ for a job array with one task per trial. The ranks of a trial are started by its own
-  // --ranks, so a task is one process of the batch system.
+  // Fills job_ for a job array with one task per trial, which starts its ranks itself.
   void DescribeJob(const Flags& flags, const Grid& grid) {
     job_.time = ParseJobTime(time_);
     const DeviceOptions device = {.gpu = flags.Text("gpu")};
