@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "solver_context.h"
 #include "trainer/base/random/crc32c.h"
 #include "trainer/base/text/text.h"
 #include "trainer/solver/solver.h"
@@ -14,19 +15,20 @@ void Solver::BroadcastWeights() {
   constexpr size_t kChunk = 1 << 18;  // floats
   std::vector<float> host;
   uint32_t hash = 0;
-  group_->Barrier();  // weights may be in shared memory: all ranks must have finished writing them
+  run_->group
+      ->Barrier();  // weights may be in shared memory: all ranks must have finished writing them
   const auto broadcast_from = [&](const Device& device, float* values, size_t count) {
     for (size_t begin = 0; begin < count; begin += kChunk) {
       host.resize(std::min(kChunk, count - begin));
       const size_t bytes = host.size() * sizeof(float);
       device.CopyToHost(host.data(), values + begin, bytes);
-      group_->Broadcast(host);
+      run_->group->Broadcast(host);
       device.CopyToDevice(values + begin, host.data(), bytes);
       hash = Crc32c(host.data(), bytes, hash);
     }
   };
   const auto broadcast = [&](float* values, size_t count) {
-    broadcast_from(device_, values, count);
+    broadcast_from(run_->device, values, count);
   };
   broadcast(params_.Weights().data(), params_.Weights().size());
   if (params_.weight_memory() != nullptr) {
@@ -63,7 +65,7 @@ std::vector<Param*> Solver::ParamsOfTests() const {
 }
 
 void Solver::RequireEqualWeights(uint32_t own_hash) {
-  const std::vector<std::string> hashes = group_->Gather(Join(own_hash));
+  const std::vector<std::string> hashes = run_->group->Gather(Join(own_hash));
   for (size_t rank = 1; rank < hashes.size(); ++rank) {
     if (hashes[rank] == hashes[0]) continue;
     throw Error(ErrorCode::kProtocol,

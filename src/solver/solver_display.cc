@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "solver_context.h"
 #include "trainer/base/text/text.h"
 #include "trainer/net/data_layers.h"
 #include "trainer/solver/solver.h"
@@ -36,7 +37,7 @@ bool LooksLikeImages(const Shape& shape) {
 }  // namespace
 
 int64_t Solver::RecordsPerIteration() const {
-  return RecordsPerPass(*train_net_) * proto_.iter_size() * virtual_ranks_->first.size;
+  return RecordsPerPass(*train_net_) * run_->proto.iter_size() * virtual_ranks_->first.size;
 }
 
 bool Solver::ShowsNumbers() const { return shows_numbers_ && (TestIsDue() || !showed_batch_); }
@@ -45,14 +46,14 @@ bool Solver::ShowsNumbers() const { return shows_numbers_ && (TestIsDue() || !sh
 // waits for the sums; rank 0 shows them.
 void Solver::ShowNumbers() {
   const std::span<float> gradients = objective_->Gradients();
-  showed_batch_ = showed_batch_ || rank_.rank != 0;
-  if (rank_.rank != 0) return;
+  showed_batch_ = showed_batch_ || run_->rank.rank != 0;
+  if (run_->rank.rank != 0) return;
   const std::optional<LossScaleState> scale = optimizer_->LossScale();
   const float factor = scale ? scale->factor : 1;
   std::vector<float> weights, sums;
   for (const Param* param : train_net_->params()) {
     ParamReport report;
-    report.iter = state_.iter;
+    report.iter = run_->iter;
     report.name = Join(param->layer, "/", param->index);
     report.shape = param->shape.dims();
     report.gradient_scale = objective_->GradientScale() / factor;
@@ -60,15 +61,15 @@ void Solver::ShowNumbers() {
     if (param->shape.IsImage()) {
       params_.Export(*param, param->weight, weights);
     } else {
-      device_.CopyToHost(weights.data(), param->weight, weights.size() * sizeof(float));
+      run_->device.CopyToHost(weights.data(), param->weight, weights.size() * sizeof(float));
     }
     report.weights = weights;
     if (param->grad != nullptr && !gradients.empty()) {
       sums.resize(weights.size());
-      device_.CopyToHost(sums.data(), param->grad, sums.size() * sizeof(float));
+      run_->device.CopyToHost(sums.data(), param->grad, sums.size() * sizeof(float));
       report.gradients = sums;
     }
-    observer_.OnParam(report);
+    run_->observer.OnParam(report);
   }
   if (!showed_batch_) ShowBatch();
   showed_batch_ = true;
@@ -86,7 +87,7 @@ void Solver::ShowBatch() {
       const Shape shape = value.shape.With(0, std::min(value.shape[0], kShownImages));
       std::vector<float> numbers(static_cast<size_t>(shape.Count()));
       train_net_->ReadNchw(Tensor{value.data, shape, value.dtype}, numbers);
-      observer_.OnBatch({state_.iter, blob, shape.dims(), numbers});
+      run_->observer.OnBatch({run_->iter, blob, shape.dims(), numbers});
     }
   }
 }

@@ -1,7 +1,8 @@
 // Writes the last snapshot of a run. Unlike the others it has no successor, so the run retries it
 // and finally writes it to another folder.
 
-#include "deadline_reserve.h"
+#include "run_control.h"
+#include "solver_context.h"
 #include "trainer/base/text/text.h"
 #include "trainer/checkpoint/snapshot_writer.h"
 #include "trainer/solver/solver.h"
@@ -10,16 +11,16 @@ namespace trainer {
 
 // Returns when every snapshot that was begun is on the disk.
 void Solver::SaveLast(bool stopped) {
-  if (!TestsAndSaves()) return;
-  const bool begun = BroadcastBool(started_iter_ == state_.iter);
-  if (!begun && (stopped || proto_.snapshot_after_train())) StartSnapshot();
+  if (!run_->TestsAndSaves()) return;
+  const bool begun = run_->BroadcastBool(started_iter_ == run_->iter);
+  if (!begun && (stopped || run_->proto.snapshot_after_train())) StartSnapshot();
   LimitLast();
   // A rank that fails also ends rank 0, so all ranks stay until rank 0 has written.
-  while (BroadcastBool(writer_ && !writer_->WaitFor(std::chrono::seconds(1)))) {
+  while (run_->BroadcastBool(writer_ && !writer_->WaitFor(std::chrono::seconds(1)))) {
     if (writer_ && writer_->refused()) LimitLast();
   }
   AwaitSnapshot();
-  BroadcastBool(true);
+  run_->BroadcastBool(true);
 }
 
 // Sets until when the last snapshot is retried. Called repeatedly, because a SIGTERM that comes
@@ -32,13 +33,13 @@ void Solver::LimitLast() {
   last.rescue_folders = rescue_.folders;
   last.resume_command = rescue_.resume_command;
   last.was_writable = folder_was_writable_;
-  const std::optional<std::chrono::steady_clock::time_point> end = budget_->LastTry();
+  const std::optional<std::chrono::steady_clock::time_point> end = control_->reserve().LastTry();
   last.until = end ? *end : last_begun_ + rescue_.patience;
   last.reason = end ? "the run must end after that" : "the end of this job is unknown";
-  const auto term = signals_ == nullptr ? std::nullopt : signals_->TermTime();
+  const auto term = control_->TermTime();
   if (term && writer_->refused()) {
     if (!kill_wait_) kill_wait_ = rescue_.kill_wait ? rescue_.kill_wait() : KillWait();
-    const auto stop = *term + kill_wait_->time - budget_->SnapshotReserve();
+    const auto stop = *term + kill_wait_->time - control_->reserve().SnapshotReserve();
     if (kill_wait_->time.count() > 0 && (!end || stop < last.until)) {
       last.until = stop;
       last.reason = kill_wait_->reason;

@@ -8,6 +8,7 @@
 
 #include "early_stopping.h"
 #include "snapshot_retention.h"
+#include "solver_context.h"
 #include "trainer/base/text/text.h"
 #include "trainer/base/thread/thread_team.h"
 #include "trainer/config/blob.h"
@@ -82,7 +83,7 @@ void Solver::LoadWeights(const std::vector<std::string>& files) {
   for (const std::string& file : files) {
     LOG(INFO) << "Finetuning from " << EscapeControl(file);
     const caffe::NetParameter model = OwnStage(ReadModel(file));
-    if (partition_ != nullptr && model.layer().empty()) continue;
+    if (run_->partition != nullptr && model.layer().empty()) continue;
     loading.Copy(model, file);
     any = true;
   }
@@ -94,9 +95,9 @@ void Solver::LoadWeights(const std::vector<std::string>& files) {
 // Returns the differences between a snapshot's state and this solver.
 std::vector<std::string> Solver::StateDifferences(const caffe::SolverState& state) const {
   std::vector<std::string> differences;
-  if (state.has_solver_type() && state.solver_type() != proto_.type()) {
+  if (state.has_solver_type() && state.solver_type() != run_->proto.type()) {
     differences.push_back(Join("the snapshot is from a solver of type '", state.solver_type(),
-                               "', but this solver has type '", proto_.type(), "'"));
+                               "', but this solver has type '", run_->proto.type(), "'"));
   }
   const size_t expected = WholeParams() * optimizer_->state_arrays().size();
   if (static_cast<size_t>(state.history_size()) != expected) {
@@ -134,7 +135,7 @@ void Solver::Restore(const LoadedState& loaded, const std::string& file) {
   }
   CopyAll(loaded.model_path, file, StateDifferences(state));
   if (ema_ && !averaged) {
-    if (rank_.rank == 0) {
+    if (run_->rank.rank == 0) {
       LOG(WARNING) << "The snapshot has no averaged weights (ema_decay): the average starts from "
                       "its weights";
     }
@@ -151,19 +152,19 @@ void Solver::Restore(const LoadedState& loaded, const std::string& file) {
     optimizer_->RestoreLossScale({scale.factor(), scale.good(), scale.skipped()});
   }
   NoteOtherScale(state, optimizer_->LossScale());
-  WarnOfOtherVirtualRanks(state, spec_, virtual_ranks_->first.size, TeamSize());
+  WarnOfOtherVirtualRanks(state, run_->spec, virtual_ranks_->first.size, TeamSize());
   RestoreProgress(state);
-  saved_iter_ = started_iter_ = state_.iter;
+  saved_iter_ = started_iter_ = run_->iter;
   if (kept_) kept_->Resume(state);
   if (patience_) patience_->Resume(state);
-  if (state_.iter >= proto_.max_iter()) {
-    LOG(INFO) << "The snapshot is from iteration " << state_.iter << " and max_iter is "
-              << proto_.max_iter() << ": the run is finished, nothing to do";
+  if (run_->iter >= run_->proto.max_iter()) {
+    LOG(INFO) << "The snapshot is from iteration " << run_->iter << " and max_iter is "
+              << run_->proto.max_iter() << ": the run is finished, nothing to do";
   }
 }
 
 void Solver::RestoreHistory(const caffe::SolverState& state, const std::string& file) {
-  LOG(INFO) << proto_.type() << "Solver: restoring history";
+  LOG(INFO) << run_->proto.type() << "Solver: restoring history";
   const std::vector<Param*>& params = train_net_->params();
   const std::vector<std::vector<float*>>& history = optimizer_->state_arrays();
   for (size_t kind = 0; kind < history.size(); ++kind) {
@@ -184,9 +185,9 @@ void Solver::RestoreHistory(const caffe::SolverState& state, const std::string& 
 }
 
 void Solver::RestoreProgress(const caffe::SolverState& state) {
-  state_.iter = state.iter();
-  state_.schedule.Restore(state.current_step());
-  state_.losses.Restore(state);
+  run_->iter = state.iter();
+  run_->schedule.Restore(state.current_step());
+  run_->losses.Restore(state);
   RestoreNet(state, kTrain, *train_net_);
   for (size_t i = 0; i < test_nets_.size(); ++i) {
     if (test_nets_[i] != nullptr) RestoreNet(state, NetKey(i), *test_nets_[i]);
@@ -250,8 +251,8 @@ void Solver::SaveNet(const std::string& name, Net& net, caffe::SolverState& stat
     if (!layer.per_rank || name != kTrain) continue;
     std::string all = layer.bytes;  // by rank, and within a rank by virtual rank
     for (const std::string& part : layer.other_virtual_ranks) all += part;
-    if (group_ != nullptr) {
-      const std::vector<std::string> ranks = group_->Gather(all);
+    if (run_->group != nullptr) {
+      const std::vector<std::string> ranks = run_->group->Gather(all);
       all.clear();
       for (const std::string& rank : ranks) all += rank;
     }
@@ -263,15 +264,15 @@ void Solver::SaveNet(const std::string& name, Net& net, caffe::SolverState& stat
 void Solver::StateTo(caffe::SolverState* proto) const {
   caffe::SolverState& state = *proto;
   state.Clear();
-  state.set_iter(state_.iter);
-  state.set_current_step(state_.schedule.steps());
-  state.set_random_seed(seed_);
-  state.set_solver_type(proto_.type());
-  state_.losses.Save(&state);
+  state.set_iter(run_->iter);
+  state.set_current_step(run_->schedule.steps());
+  state.set_random_seed(run_->seed);
+  state.set_solver_type(run_->proto.type());
+  run_->losses.Save(&state);
   // With virtual ranks nothing in a snapshot tells how many ranks there were.
-  if (proto_.virtual_ranks() > 1) {
-    state.set_virtual_ranks(static_cast<uint32_t>(proto_.virtual_ranks()));
-  } else if (rank_.size > 1 && partition_ == nullptr) {
+  if (run_->proto.virtual_ranks() > 1) {
+    state.set_virtual_ranks(static_cast<uint32_t>(run_->proto.virtual_ranks()));
+  } else if (run_->rank.size > 1 && run_->partition == nullptr) {
     state.set_replicas(static_cast<uint32_t>(virtual_ranks_->first.size));
   }
   state.set_threads(static_cast<uint32_t>(TeamSize()));
@@ -284,7 +285,7 @@ void Solver::StateTo(caffe::SolverState* proto) const {
   }
   SaveNet(kTrain, *train_net_, state);
   RankRecordsTo(&state);
-  if (rank_.rank != 0) return;
+  if (run_->rank.rank != 0) return;
   for (size_t i = 0; i < test_nets_.size(); ++i) SaveNet(NetKey(i), *test_nets_[i], state);
   HistoryTo(&state);
 }

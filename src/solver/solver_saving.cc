@@ -5,12 +5,12 @@
 #include <bit>
 #include <climits>
 
-#include "deadline_reserve.h"
 #include "early_stopping.h"
 #include "rank_times.h"
+#include "run_control.h"
 #include "snapshot_retention.h"
+#include "solver_context.h"
 #include "trainer/base/file/atomic_file.h"
-#include "trainer/base/text/duration.h"
 #include "trainer/base/text/text.h"
 #include "trainer/checkpoint/snapshot_files.h"
 #include "trainer/checkpoint/snapshot_writer.h"
@@ -51,24 +51,22 @@ std::string BrokenIn(const caffe::NetParameter& model) {
 
 // Prepares everything for saving except the folder, which the constructor checks last.
 void Solver::PrepareSnapshots(const SolverOptions& options) {
-  if (proto_.has_snapshot_every()) snapshot_every_ = ParseDuration(proto_.snapshot_every());
-  const bool first = rank_.rank == 0;
-  if (!first) return;
+  if (run_->rank.rank != 0) return;
   std::vector<std::string> outputs;
   if (!test_nets_.empty()) {
     outputs = OutputNames(1);
   }
-  if (proto_.keep_last() > 0 || proto_.keep_best() > 0) {
-    kept_ = std::make_unique<SnapshotRetention>(spec_, outputs);
+  if (run_->proto.keep_last() > 0 || run_->proto.keep_best() > 0) {
+    kept_ = std::make_unique<SnapshotRetention>(run_->spec, outputs);
   }
-  if (proto_.patience() > 0 || !spec_.tests.empty()) {
-    patience_ = std::make_unique<EarlyStopping>(spec_, outputs);
+  if (run_->proto.patience() > 0 || !run_->spec.tests.empty()) {
+    patience_ = std::make_unique<EarlyStopping>(run_->spec, outputs);
   }
   RetryPolicy pauses;
   pauses.first = options.first_retry;
   pauses.longest = options.longest_retry;
-  writer_ = std::make_unique<SnapshotWriter>(proto_.snapshot_prefix(), FormatOf(proto_), pauses,
-                                             [this](const SnapshotNames& names) {
+  writer_ = std::make_unique<SnapshotWriter>(run_->proto.snapshot_prefix(), FormatOf(run_->proto),
+                                             pauses, [this](const SnapshotNames& names) {
                                                if (kept_) kept_->Written(names);
                                              });
 }
@@ -82,7 +80,7 @@ std::string Solver::Snapshot() {
 // All ranks wait until rank 0's writer is done. Rank 0 broadcasts once a second that it is not,
 // because a rank that is silent for long counts as lost.
 void Solver::AwaitWriter(bool (SnapshotWriter::*wait)(std::chrono::milliseconds time)) {
-  while (BroadcastBool(writer_ && !(*writer_.*wait)(std::chrono::seconds(1)))) {
+  while (run_->BroadcastBool(writer_ && !(*writer_.*wait)(std::chrono::seconds(1)))) {
   }
 }
 
@@ -93,11 +91,11 @@ std::string Solver::StartSnapshot() {
   const RankTimes::Pause pause(times_.get());
   const ConsensusScope consensus(*strategy_);
   const EmaWeights::Scope raw(ema_.get(), false);  // a signal can request a snapshot during a test
-  started_iter_ = state_.iter;
-  last_snapshot_ = std::chrono::steady_clock::now();
-  if (rank_.rank != 0) {
-    saved_iter_ = state_.iter;
-    if (partition_ != nullptr) {
+  started_iter_ = run_->iter;
+  control_->NoteSnapshot();
+  if (run_->rank.rank != 0) {
+    saved_iter_ = run_->iter;
+    if (run_->partition != nullptr) {
       SendStageState();
       return "";
     }
@@ -108,31 +106,32 @@ std::string Solver::StartSnapshot() {
   SnapshotContent& content = writer_->Next();
   NoteWritten();
   const auto start = std::chrono::steady_clock::now();
-  content.iter = state_.iter;
-  WeightsTo(*train_net_, proto_.snapshot_diff(), &content.model);
+  content.iter = run_->iter;
+  WeightsTo(*train_net_, run_->proto.snapshot_diff(), &content.model);
   StateTo(&content.state);
   content.has_averaged = ema_ != nullptr;
   if (ema_) ema_->ToProto(&content.averaged);
-  if (partition_ != nullptr) GatherStageStates(&content);
+  if (run_->partition != nullptr) GatherStageStates(&content);
   const std::string broken = BrokenIn(content.model);
   if (!broken.empty()) {
     throw Error(ErrorCode::kDiverged,
-                Join("iteration ", state_.iter, ": the weights of ", broken,
+                Join("iteration ", run_->iter, ": the weights of ", broken,
                      " are not finite, so no snapshot is written. Try a lower base_lr or "
                      "clip_gradients"));
   }
-  if (kept_) kept_->Begin(state_.iter, &content.state);
+  if (kept_) kept_->Begin(run_->iter, &content.state);
   if (patience_) patience_->ToState(&content.state);
-  const SnapshotNames names = NamesFor(proto_.snapshot_prefix(), state_.iter, FormatOf(proto_));
+  const SnapshotNames names =
+      NamesFor(run_->proto.snapshot_prefix(), run_->iter, FormatOf(run_->proto));
   started_ = {};
-  started_.iter = state_.iter;
+  started_.iter = run_->iter;
   started_.model = names.model;
   started_.state = names.state;
   if (ema_) started_.averaged = names.averaged;
-  observer_.OnSnapshotStart(started_);
+  run_->observer.OnSnapshotStart(started_);
   writer_->Start();
   try {
-    WriteLayerFiles(*train_net_, state_.iter);
+    WriteLayerFiles(*train_net_, run_->iter);
   } catch (const Error& error) {
     LOG(WARNING) << error.what() << "; the run tries again with the next snapshot";
   }
@@ -151,11 +150,11 @@ void Solver::TakeNoteOfWritten() {
   if (writer_->count() == noted_) return;
   noted_ = writer_->count();
   saved_iter_ = started_.iter;
-  budget_->NoteSnapshot(copy_seconds_ + writer_->busy_seconds());
+  control_->reserve().NoteSnapshot(copy_seconds_ + writer_->busy_seconds());
   VLOG(1) << "The snapshot of iteration " << started_.iter << " took " << copy_seconds_
           << " s to copy and " << writer_->seconds() << " s to write, " << writer_->busy_seconds()
           << " s of them busy";
-  observer_.OnSnapshot(started_);
+  run_->observer.OnSnapshot(started_);
 }
 
 void Solver::AwaitSnapshot() {
@@ -175,30 +174,8 @@ void Solver::SettleSnapshot() {
 std::string Solver::DescribeBest() const {
   const std::optional<int> iter = patience_ ? patience_->BestIter() : std::nullopt;
   if (!iter) return "";
-  const SnapshotNames names = NamesFor(proto_.snapshot_prefix(), *iter, FormatOf(proto_));
+  const SnapshotNames names = NamesFor(run_->proto.snapshot_prefix(), *iter, FormatOf(run_->proto));
   return patience_->DescribeBest(ema_ ? names.averaged : names.model);
-}
-
-bool Solver::SnapshotTimeIsUp() const {
-  return snapshot_every_ && rank_.rank == 0 &&
-         std::chrono::steady_clock::now() - last_snapshot_ >= *snapshot_every_;
-}
-
-// Returns this rank's request: from signals and lost input, and on rank 0 also from the deadline
-// and snapshot_every.
-Request Solver::LocalRequest(bool in_test) {
-  if (!input_error_.empty()) return Request::kStop;
-  const auto now = std::chrono::steady_clock::now();
-  const int snapshots = writer_ ? writer_->AttemptsLeft() : 1;
-  const auto done = writer_ ? now + writer_->PausesAhead() : now;
-  if (state_.iter < proto_.max_iter() && budget_->IsUp(done, snapshots, in_test)) {
-    if (!time_was_up_)
-      observer_.OnNote("The time limit of this run is near: " + budget_->Describe(now));
-    time_was_up_ = true;
-    return Request::kStop;
-  }
-  const Request request = signals_ == nullptr ? Request::kNone : signals_->Poll();
-  return request == Request::kNone && SnapshotTimeIsUp() ? Request::kSnapshot : request;
 }
 
 bool SavesSnapshots(const caffe::SolverParameter& solver) {
@@ -221,24 +198,25 @@ uint64_t Solver::SnapshotBytes() const {
 void Solver::CheckSnapshotForm() const {
   constexpr size_t kMost = INT_MAX;
   if (strategy_->MaxStateBytes() > kMost) {
-    spec_.Fail("strategy", Join("the states of all ranks would need ", strategy_->MaxStateBytes(),
-                                " bytes in a snapshot, but a protobuf file can have at most 2 GiB "
-                                "- 1; use fewer ranks, or strategy: \"synchronous\""));
+    run_->spec.Fail("strategy",
+                    Join("the states of all ranks would need ", strategy_->MaxStateBytes(),
+                         " bytes in a snapshot, but a protobuf file can have at most 2 GiB "
+                         "- 1; use fewer ranks, or strategy: \"synchronous\""));
   }
-  if (FormatOf(proto_) == SnapshotFormat::kHdf5) {
+  if (FormatOf(run_->proto) == SnapshotFormat::kHdf5) {
     std::vector<std::string> names;
     for (const Node& node : train_net_->graph().nodes) names.push_back(node.spec.name());
     CheckHdf5Names(names);
   } else {
-    CheckModelBytes(WholeWeightBytes() * (proto_.snapshot_diff() ? 2 : 1));
+    CheckModelBytes(WholeWeightBytes() * (run_->proto.snapshot_diff() ? 2 : 1));
   }
 }
 
 // Checks before the first iteration everything else that would make a snapshot fail.
 void Solver::CheckSnapshotFolder() const {
-  RemoveStrayTemps(proto_.snapshot_prefix());
-  ProbeWritable(proto_.snapshot_prefix(), SnapshotBytes());
-  CheckSnapshotPaths(proto_);
+  RemoveStrayTemps(run_->proto.snapshot_prefix());
+  ProbeWritable(run_->proto.snapshot_prefix(), SnapshotBytes());
+  CheckSnapshotPaths(run_->proto);
 }
 
 }  // namespace trainer

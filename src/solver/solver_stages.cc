@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "solver_context.h"
 #include "trainer/base/error/error.h"
 #include "trainer/checkpoint/snapshot_writer.h"
 #include "trainer/net/weights.h"
@@ -39,10 +40,10 @@ void JoinHistories(std::vector<caffe::SolverState> stage_states, size_t kinds,
 
 void Solver::SendStageState() {
   const auto send = [&](const google::protobuf::Message& stage_state) {
-    partition_->Collect(stage_state.SerializeAsString(), nullptr);
+    run_->partition->Collect(stage_state.SerializeAsString(), nullptr);
   };
   caffe::NetParameter model;
-  WeightsTo(*train_net_, proto_.snapshot_diff(), &model);
+  WeightsTo(*train_net_, run_->proto.snapshot_diff(), &model);
   send(model);
   caffe::SolverState state;
   HistoryTo(&state);
@@ -54,7 +55,7 @@ void Solver::SendStageState() {
 
 void Solver::GatherStageStates(SnapshotContent* content) {
   const auto add_layers = [&](caffe::NetParameter* model) {
-    partition_->Collect("", [&](const std::string& bytes) {
+    run_->partition->Collect("", [&](const std::string& bytes) {
       auto stage_state = Parsed<caffe::NetParameter>(bytes);
       for (caffe::LayerParameter& layer : *stage_state.mutable_layer())
         model->add_layer()->Swap(&layer);
@@ -63,7 +64,7 @@ void Solver::GatherStageStates(SnapshotContent* content) {
   add_layers(&content->model);
   std::vector<caffe::SolverState> states(1);
   states[0].mutable_history()->Swap(content->state.mutable_history());
-  partition_->Collect(
+  run_->partition->Collect(
       "", [&](const std::string& bytes) { states.push_back(Parsed<caffe::SolverState>(bytes)); });
   JoinHistories(std::move(states), optimizer_->state_arrays().size(), &content->state);
   if (ema_) add_layers(&content->averaged);
@@ -71,13 +72,13 @@ void Solver::GatherStageStates(SnapshotContent* content) {
 
 // Returns the model without the layers of other ranks' stages.
 caffe::NetParameter Solver::OwnStage(caffe::NetParameter model) const {
-  if (partition_ == nullptr) return model;
-  const std::map<std::string, int>& stage_of = partition_->WholeNet(kTrainNet).stage_of;
+  if (run_->partition == nullptr) return model;
+  const std::map<std::string, int>& stage_of = run_->partition->WholeNet(kTrainNet).stage_of;
   caffe::NetParameter own;
   own.set_name(model.name());
   for (caffe::LayerParameter& layer : *model.mutable_layer()) {
     const auto known = stage_of.find(layer.name());
-    if (known == stage_of.end() || known->second == rank_.rank) own.add_layer()->Swap(&layer);
+    if (known == stage_of.end() || known->second == run_->rank.rank) own.add_layer()->Swap(&layer);
   }
   return own;
 }
@@ -85,33 +86,33 @@ caffe::NetParameter Solver::OwnStage(caffe::NetParameter model) const {
 // Returns the index of a parameter's history in a snapshot of the whole net.
 int Solver::HistoryIndex(size_t kind, size_t param) const {
   size_t before = 0;
-  for (int rank = 0; partition_ != nullptr && rank < rank_.rank; ++rank) {
+  for (int rank = 0; run_->partition != nullptr && rank < run_->rank.rank; ++rank) {
     before +=
-        static_cast<size_t>(partition_->WholeNet(kTrainNet).params[static_cast<size_t>(rank)]);
+        static_cast<size_t>(run_->partition->WholeNet(kTrainNet).params[static_cast<size_t>(rank)]);
   }
   return static_cast<int>(kind * WholeParams() + before + param);
 }
 
 size_t Solver::WholeParams() const {
-  if (partition_ == nullptr) return train_net_->params().size();
+  if (run_->partition == nullptr) return train_net_->params().size();
   size_t count = 0;
-  for (const int of_stage : partition_->WholeNet(kTrainNet).params) {
+  for (const int of_stage : run_->partition->WholeNet(kTrainNet).params) {
     count += static_cast<size_t>(of_stage);
   }
   return count;
 }
 
 uint64_t Solver::WholeWeightBytes() const {
-  if (partition_ == nullptr) return params_.WeightBytes();
+  if (run_->partition == nullptr) return params_.WeightBytes();
   uint64_t bytes = 0;
-  for (const size_t of_stage : partition_->WholeNet(kTrainNet).weight_bytes) bytes += of_stage;
+  for (const size_t of_stage : run_->partition->WholeNet(kTrainNet).weight_bytes) bytes += of_stage;
   return bytes;
 }
 
 std::vector<std::string> Solver::OutputNames(int net) const {
   std::vector<std::string> names;
-  if (partition_ != nullptr) {
-    for (const StageOutput& output : partition_->WholeNet(net).outputs)
+  if (run_->partition != nullptr) {
+    for (const StageOutput& output : run_->partition->WholeNet(net).outputs)
       names.push_back(output.name);
     return names;
   }
@@ -126,9 +127,9 @@ std::vector<ReportedValue> Solver::LayOutOutputs(const Net& net, int number) con
   std::vector<ReportedValue> values;
   std::vector<float> host;
   size_t next = 0;
-  for (const StageOutput& output : partition_->WholeNet(number).outputs) {
+  for (const StageOutput& output : run_->partition->WholeNet(number).outputs) {
     host.assign(static_cast<size_t>(output.count), -0.0f);
-    if (output.stage == rank_.rank) net.ReadNchw(net.outputs()[next++].value, host);
+    if (output.stage == run_->rank.rank) net.ReadNchw(net.outputs()[next++].value, host);
     for (const float value : host) values.push_back({output.name, value, output.loss_weight});
   }
   return values;
@@ -137,7 +138,7 @@ std::vector<ReportedValue> Solver::LayOutOutputs(const Net& net, int number) con
 std::vector<ReportedValue> Solver::SumOutputs(std::vector<ReportedValue> values) const {
   std::vector<float> numbers;
   for (const ReportedValue& value : values) numbers.push_back(value.value);
-  group_->AllReduce(numbers);
+  run_->group->AllReduce(numbers);
   for (size_t i = 0; i < values.size(); ++i) values[i].value = numbers[i];
   return values;
 }

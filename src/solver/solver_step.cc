@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "all_reduce_over.h"
+#include "solver_context.h"
 #include "trainer/base/text/text.h"
 #include "trainer/net/broken_pass.h"
 #include "trainer/net/data_layers.h"
@@ -24,7 +25,7 @@ std::string SnapshotWords(int saved, int iter) {
 
 float Solver::Step() {
   RunStep(false);
-  return state_.losses.last();
+  return run_->losses.last();
 }
 
 void Solver::StepAsync() { RunStep(true); }
@@ -33,39 +34,40 @@ void Solver::StepAsync() { RunStep(true); }
 // the update. With `async` the device computes this step while the host takes the loss of the step
 // before, so at most two updates follow a loss that ends the run.
 void Solver::RunStep(bool async) {
-  objective_->ReduceOver(strategy_->ReducesGradients(state_.iter) ? group_ : nullptr);
-  const bool reports = IsDisplayed() || ShowsNumbers();
+  objective_->ReduceOver(strategy_->ReducesGradients(run_->iter) ? run_->group : nullptr);
+  const bool reports = run_->IsDisplayed() || ShowsNumbers();
   async = async && !reports && !optimizer_->Reevaluates() && objective_->IsAsync();
-  const bool debug_info = proto_.debug_info() || spec_.train.net->proto.debug_info();
-  train_net_->SetDebugInfo(debug_info && IsDisplayed() && rank_.rank == 0);
-  const Hyperparams hyper = state_.schedule.At(state_.iter);
-  optimizer_->ComputeGradients(hyper, /*fused=*/async && rank_.size == 1);
+  const bool debug_info = run_->proto.debug_info() || run_->spec.train.net->proto.debug_info();
+  train_net_->SetDebugInfo(debug_info && run_->IsDisplayed() && run_->rank.rank == 0);
+  const Hyperparams hyper = run_->schedule.At(run_->iter);
+  optimizer_->ComputeGradients(hyper, /*fused=*/async && run_->rank.size == 1);
   Synchronize();
   if (async) {
-    pending_iter_ = state_.iter;
+    pending_iter_ = run_->iter;
   } else {
     TakeLoss();
   }
-  if (state_.schedule.Advance(state_.iter)) {
-    observer_.OnNote(
-        Join("MultiStep Status: Iteration ", state_.iter, ", step = ", state_.schedule.steps()));
+  if (run_->schedule.Advance(run_->iter)) {
+    run_->observer.OnNote(
+        Join("MultiStep Status: Iteration ", run_->iter, ", step = ", run_->schedule.steps()));
   }
-  if (IsDisplayed()) Report(hyper.lr);
+  if (run_->IsDisplayed()) Report(hyper.lr);
   if (ShowsNumbers()) ShowNumbers();
   strategy_->BeforeUpdate(hyper);
   optimizer_->Update(hyper);
   optimizer_->EmitNotes(/*wait=*/false);
-  ReduceBadRecords(*train_net_, ReduceOver(strategy_->IsSynchronous() ? DataGroup() : nullptr));
+  ReduceBadRecords(*train_net_,
+                   ReduceOver(strategy_->IsSynchronous() ? run_->DataGroup() : nullptr));
   FinishIteration();
-  if (ema_ && !update_averages_) ema_->Add(state_.iter);
+  if (ema_ && !update_averages_) ema_->Add(run_->iter);
 }
 
 void Solver::TakeLoss() {
   const float loss = optimizer_->TakeLoss();
-  if (!std::isfinite(loss) || (IsDisplayed() && !WeightsAreFinite())) {
-    Diverge(state_.iter, loss, WhatIsNotFinite());
+  if (!std::isfinite(loss) || (run_->IsDisplayed() && !WeightsAreFinite())) {
+    Diverge(run_->iter, loss, WhatIsNotFinite());
   }
-  state_.losses.Add(loss);
+  run_->losses.Add(loss);
 }
 
 void Solver::Synchronize() {
@@ -73,7 +75,7 @@ void Solver::Synchronize() {
     const int iter = *std::exchange(pending_iter_, std::nullopt);
     const float loss = optimizer_->TakeLoss();
     if (!std::isfinite(loss)) Diverge(iter, loss, "");  // the update has since spoilt all weights
-    state_.losses.Add(loss);
+    run_->losses.Add(loss);
   }
   optimizer_->EmitNotes(/*wait=*/true);
 }
@@ -83,7 +85,7 @@ void Solver::Diverge(int iter, float loss, const std::string& cause) {
   SettleSnapshot();
   throw Error(ErrorCode::kDiverged,
               Join("iteration ", iter, ": the loss is ", loss, cause,
-                   SnapshotWords(saved_iter_, iter), ". ", state_.schedule.PlaceOf(iter),
+                   SnapshotWords(saved_iter_, iter), ". ", run_->schedule.PlaceOf(iter),
                    ". Try a lower base_lr or clip_gradients, and check the scale of the data"));
 }
 
@@ -92,7 +94,7 @@ void Solver::Diverge(int iter, float loss, const std::string& cause) {
 std::string Solver::WhatIsNotFinite() {
   const std::string param = FirstNonFiniteParam();
   if (!param.empty()) return "; the weights of " + param + " are not finite";
-  const std::string pass = partition_ == nullptr ? DescribeBrokenPass(*train_net_) : "";
+  const std::string pass = run_->partition == nullptr ? DescribeBrokenPass(*train_net_) : "";
   return pass.empty() ? "" : "; " + pass;
 }
 
@@ -105,7 +107,7 @@ std::string Solver::FirstNonFiniteParam() const {
   std::vector<float> host;
   for (const Param* param : train_net_->params()) {
     host.resize(static_cast<size_t>(param->count()));
-    device_.CopyToHost(host.data(), param->weight, host.size() * sizeof(float));
+    run_->device.CopyToHost(host.data(), param->weight, host.size() * sizeof(float));
     for (const float weight : host) {
       if (!std::isfinite(weight)) {
         return Join("layer '", param->layer, "' (parameter ", param->index, ")");

@@ -5,10 +5,11 @@
 #include <algorithm>
 
 #include "all_reduce_over.h"
-#include "deadline_reserve.h"
 #include "early_stopping.h"
 #include "rank_times.h"
+#include "run_control.h"
 #include "snapshot_retention.h"
+#include "solver_context.h"
 #include "trainer/base/text/text.h"
 #include "trainer/net/data_layers.h"
 #include "trainer/net/learning.h"
@@ -17,35 +18,36 @@
 
 namespace trainer {
 void Solver::BuildTestNets(const SolverOptions& options) {
-  for (size_t i = 0; i < spec_.tests.size(); ++i) BuildTestNet(i, options);
+  for (size_t i = 0; i < run_->spec.tests.size(); ++i) BuildTestNet(i, options);
 }
 
 void Solver::BuildTestNet(size_t i, const SolverOptions& options) {
   NetOptions net_options = CommonOptions(options, static_cast<int>(i) + 1);
   LOG(INFO) << "Creating test net (#" << i << ") specified by "
-            << EscapeControl(spec_.tests[i].description);
-  net_options.state = spec_.tests[i].state;
-  const int test_iter = proto_.test_iter(static_cast<int>(i));
+            << EscapeControl(run_->spec.tests[i].description);
+  net_options.state = run_->spec.tests[i].state;
+  const int test_iter = run_->proto.test_iter(static_cast<int>(i));
   // With a pipeline only some ranks have data layers, so TestNets cannot count the batches of an
   // exact pass; BatchesOfStages does.
-  const int batches = partition_ == nullptr ? test_iter : std::max(test_iter, 1);
-  auto nets =
-      std::make_unique<TestNets>(*spec_.tests[i].net, net_options, device_, params_, batches);
-  test_batches_.push_back(partition_ != nullptr && test_iter == 0 ? BatchesOfStages(i, nets->net())
-                                                                  : nets->batches());
+  const int batches = run_->partition == nullptr ? test_iter : std::max(test_iter, 1);
+  auto nets = std::make_unique<TestNets>(*run_->spec.tests[i].net, net_options, run_->device,
+                                         params_, batches);
+  test_batches_.push_back(run_->partition != nullptr && test_iter == 0
+                              ? BatchesOfStages(i, nets->net())
+                              : nets->batches());
   NoteTestData(i, *nets);
   std::unique_ptr<Net> net = nets->TakeNet();
-  if (proto_.debug_info() && rank_.rank == 0) net->SetDebugInfo(true);
-  const TestShard share{.rank = rank_.rank,
-                        .count = rank_.size,
+  if (run_->proto.debug_info() && run_->rank.rank == 0) net->SetDebugInfo(true);
+  const TestShard share{.rank = run_->rank.rank,
+                        .count = run_->rank.size,
                         .period = test_batches_[i],
                         .skip_after = nets->skips()};
   const bool divides_tests =
-      rank_.size > 1 && !strategy_->IsAsynchronous() && partition_ == nullptr;
+      run_->rank.size > 1 && !strategy_->IsAsynchronous() && run_->partition == nullptr;
   shared_tests_.push_back(divides_tests && ShardTestBatches(*net, share));
-  const bool computes = shared_tests_[i] || partition_ != nullptr || rank_.rank == 0;
+  const bool computes = shared_tests_[i] || run_->partition != nullptr || run_->rank.rank == 0;
   test_nets_.push_back(computes ? std::move(net) : nullptr);
-  if (rank_.rank != 0) nets->DropRest();
+  if (run_->rank.rank != 0) nets->DropRest();
   tests_.push_back(std::move(nets));
   if (!divides_tests || shared_tests_[i]) return;
   LOG(INFO) << "Test net (#" << i
@@ -61,13 +63,14 @@ int Solver::BatchesOfStages(size_t test, const Net& net) const {
   const bool fits = reads && data.records % data.batch == 0;
   float sums[] = {reads ? 1.0f : 0.0f, fits ? 1.0f : 0.0f,
                   fits ? static_cast<float>(data.records / data.batch) : 0.0f};
-  group_->AllReduce(sums);
+  run_->group->AllReduce(sums);
   if (sums[0] == 0 || sums[1] < sums[0]) {
-    spec_.Fail("test_iter",
-               "a test of one exact pass over the data needs batches of equal size if the net is "
-               "divided among ranks: give the test net a batch_size that divides the number of its "
-               "records, or give test_iter",
-               proto_.test_iter_size() > static_cast<int>(test) ? static_cast<int>(test) : -1);
+    run_->spec.Fail(
+        "test_iter",
+        "a test of one exact pass over the data needs batches of equal size if the net is "
+        "divided among ranks: give the test net a batch_size that divides the number of its "
+        "records, or give test_iter",
+        run_->proto.test_iter_size() > static_cast<int>(test) ? static_cast<int>(test) : -1);
   }
   return static_cast<int>(sums[2] / sums[1]);
 }
@@ -76,7 +79,7 @@ int Solver::BatchesOfStages(size_t test, const Net& net) const {
 // the data.
 void Solver::NoteTestData(size_t test, const TestNets& nets) const {
   const std::string net = Join("Test net (#", test, "): ");
-  const int test_iter = proto_.test_iter(static_cast<int>(test));
+  const int test_iter = run_->proto.test_iter(static_cast<int>(test));
   if (test_iter > 0) {
     const std::string misfit = MisfitOfTest(nets.data(), test_iter, "test_iter");
     if (!misfit.empty()) LOG(WARNING) << EscapeControl(net + misfit);
@@ -90,7 +93,8 @@ void Solver::NoteTestData(size_t test, const TestNets& nets) const {
 }
 
 bool Solver::TestIsDue() const {
-  return !spec_.tests.empty() && IsDue(proto_.test_interval()) && TestsAndSaves();
+  return !run_->spec.tests.empty() && run_->IsDue(run_->proto.test_interval()) &&
+         run_->TestsAndSaves();
 }
 
 // Runs all tests, with the averaged weights if there are any. Returns false if the run was asked to
@@ -101,18 +105,19 @@ bool Solver::TestAll() {
   const ConsensusScope consensus(*strategy_);
   const EmaWeights::Scope averaged(ema_.get(), true);
   const auto start = std::chrono::steady_clock::now();
-  for (int i = 0; i < static_cast<int>(spec_.tests.size()); ++i) {
+  for (int i = 0; i < static_cast<int>(run_->spec.tests.size()); ++i) {
     if (!RunTest(i)) return false;
   }
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
-  budget_->NoteTest(passed.count());
+  control_->reserve().NoteTest(passed.count());
   return true;
 }
 
 // Returns whether `patience` ends the run now. Collective, because only rank 0 knows the scores.
 bool Solver::PatienceIsOver() {
-  if (proto_.patience() == 0 || !BroadcastBool(patience_ && patience_->IsFinished())) return false;
-  if (patience_) observer_.OnNote(patience_->Describe());
+  if (run_->proto.patience() == 0 || !run_->BroadcastBool(patience_ && patience_->IsFinished()))
+    return false;
+  if (patience_) run_->observer.OnNote(patience_->Describe());
   return true;
 }
 
@@ -120,16 +125,16 @@ bool Solver::PatienceIsOver() {
 // net is sound.
 void Solver::NoteMissingAverages(int index) {
   const Net* const net = test_nets_[static_cast<size_t>(index)].get();
-  if (state_.iter > 0 || net == nullptr) return;
+  if (run_->iter > 0 || net == nullptr) return;
   const std::vector<std::string> layers = LayersWithoutAverages(*net);
   if (layers.empty()) return;
   const std::string which = layers.size() == 1
                                 ? "its BatchNorm layer has"
                                 : Join("its ", layers.size(), " BatchNorm layers have");
-  observer_.OnNote(Join("Test net #", index, ": ", which,
-                        " no moving averages before the first iteration ('", layers.front(),
-                        "' is the first), so this test's results are meaningless; "
-                        "test_initialization: false skips this test"));
+  run_->observer.OnNote(Join("Test net #", index, ": ", which,
+                             " no moving averages before the first iteration ('", layers.front(),
+                             "' is the first), so this test's results are meaningless; "
+                             "test_initialization: false skips this test"));
 }
 
 // One test of one net, in rounds: in each round every rank that shares the test computes one batch.
@@ -151,10 +156,10 @@ class Solver::TestRun {
 
   // Runs the next round. Returns the strongest request that any rank made during it.
   Request Round() {
-    if (solver_.partition_ != nullptr) return RoundOfStages();
+    if (solver_.run_->partition != nullptr) return RoundOfStages();
     if (done_ == batches_) return RoundOfRest();
-    const int rank = solver_.rank_.rank;
-    const int count = shared_ ? std::min(solver_.rank_.size, batches_ - done_) : 1;
+    const int rank = solver_.run_->rank.rank;
+    const int count = shared_ ? std::min(solver_.run_->rank.size, batches_ - done_) : 1;
     numbers_.clear();
     if (shared_) {
       net_->SetPasses(passes_ + static_cast<uint32_t>(done_ + rank));
@@ -187,12 +192,12 @@ class Solver::TestRun {
   Request RoundOfRest() {
     Net* const net = nets_.rest();
     ++done_;
-    if (net != nullptr && solver_.WaitForInput(*net, 1)) {
+    if (net != nullptr && solver_.control_->WaitForInput(*net, 1)) {
       loss_ += net->Forward() * static_cast<float>(nets_.rest_records()) / total_;
       AddRest(solver_.ReadOutputs(*net, number_));
       ReduceBadRecords(*net, ReduceOver(nullptr));
     }
-    return solver_.Agree(solver_.LocalRequest(true));
+    return solver_.control_->Agree(solver_.control_->Local(true));
   }
 
   // Adds the outputs of the smaller batch. An output with elements for each record has fewer
@@ -211,10 +216,10 @@ class Solver::TestRun {
   // Runs several batches, which pass through the stages one after the other.
   Request RoundOfStages() {
     constexpr int kPerRank = 4;
-    const int count = std::min(kPerRank * solver_.rank_.size, batches_ - done_);
+    const int count = std::min(kPerRank * solver_.run_->rank.size, batches_ - done_);
     numbers_.clear();
     for (int batch = 0; batch < count; ++batch) {
-      numbers_.push_back(solver_.partition_->ForwardTest(*net_, number_));
+      numbers_.push_back(solver_.run_->partition->ForwardTest(*net_, number_));
       values_ = solver_.LayOutOutputs(*net_, number_);
       for (const ReportedValue& value : values_) numbers_.push_back(value.value);
     }
@@ -234,7 +239,7 @@ class Solver::TestRun {
   }
 
   void Compute(size_t at) {
-    if (!solver_.WaitForInput(*net_, 1)) return;
+    if (!solver_.control_->WaitForInput(*net_, 1)) return;
     numbers_[at] = net_->Forward();
     values_ = solver_.ReadOutputs(*net_, number_);
     if (!shared_) numbers_.resize(1 + values_.size());  // output sizes may vary from batch to batch
@@ -243,19 +248,20 @@ class Solver::TestRun {
 
   // Reduces the numbers of the round over the ranks and returns what the ranks request.
   Request Exchange() {
-    const Request own = solver_.LocalRequest(true);
-    Communicator* const group = solver_.group_;
-    if (solver_.context_) solver_.context_->group.Heartbeat(solver_.state_.iter);
-    if (group != nullptr && (shared_ || solver_.partition_ != nullptr)) group->AllReduce(numbers_);
+    const Request own = solver_.control_->Local(true);
+    Communicator* const group = solver_.run_->group;
+    if (solver_.strategy_context_) solver_.strategy_context_->group.Heartbeat(solver_.run_->iter);
+    if (group != nullptr && (shared_ || solver_.run_->partition != nullptr))
+      group->AllReduce(numbers_);
     if (net_ != nullptr) {
       ReduceBadRecords(*net_, ReduceOver(shared_ ? group : nullptr));
     }
-    return solver_.Agree(own);
+    return solver_.control_->Agree(own);
   }
 
   // Adds one batch after the other, in the same order as a single rank does.
   void AddUp(int count) {
-    if (!solver_.input_error_.empty()) return;  // the test ends here
+    if (solver_.control_->HasLostInput()) return;  // the test ends here
     const size_t width = numbers_.size() / static_cast<size_t>(count);
     for (int batch = 0; batch < count && width > 0; ++batch) {
       const float* const of_batch = numbers_.data() + static_cast<size_t>(batch) * width;
@@ -287,7 +293,7 @@ class Solver::TestRun {
 // Runs one test and reports the means of the loss and of every output element over its records.
 // Rank 0 reports.
 bool Solver::RunTest(int index) {
-  if (rank_.rank == 0) observer_.OnTestStart(state_.iter, index);
+  if (run_->rank.rank == 0) run_->observer.OnTestStart(run_->iter, index);
   TestRun run(*this, index);
   Request request = Request::kNone;
   while (!run.IsDone() && request != Request::kStop) {
@@ -295,9 +301,9 @@ bool Solver::RunTest(int index) {
     if (request == Request::kSnapshot) StartSnapshot();
   }
   TestReport report;
-  report.iter = state_.iter;
+  report.iter = run_->iter;
   report.net = index;
-  report.has_loss = proto_.test_compute_loss();
+  report.has_loss = run_->proto.test_compute_loss();
   report.loss = run.loss();
   report.interrupted = request == Request::kStop;
   report.outputs = run.Means();
@@ -306,8 +312,8 @@ bool Solver::RunTest(int index) {
     patience_->NoteTest(report);
     report.is_best = !report.interrupted && index == 0 && patience_->BestIter() == report.iter;
   }
-  if (rank_.rank == 0) observer_.OnTest(report);
-  if (rank_.rank == 0 && !report.interrupted) NoteMissingAverages(index);
+  if (run_->rank.rank == 0) run_->observer.OnTest(report);
+  if (run_->rank.rank == 0 && !report.interrupted) NoteMissingAverages(index);
   return !report.interrupted;
 }
 

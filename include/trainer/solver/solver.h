@@ -16,13 +16,12 @@
 #include "trainer/net/test_nets.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/solver/ema_weights.h"
-#include "trainer/solver/loss_window.h"
-#include "trainer/solver/lr_schedule.h"
 #include "trainer/solver/signals.h"
 #include "trainer/strategies/strategy.h"
 
 namespace trainer {
 
+struct SolverContext;
 struct VirtualRanks;
 struct SnapshotContent;
 class RankTimes;
@@ -91,7 +90,7 @@ enum class SolveResult { kFinished, kStopped };
 class SnapshotRetention;
 class EarlyStopping;
 class SnapshotWriter;
-class DeadlineReserve;
+class RunControl;
 
 // Used by one thread. The constructor allocates everything; an iteration allocates nothing.
 //
@@ -142,9 +141,9 @@ class Solver {
   std::string DescribeBest() const;
 
   // Returns whether the run stopped because SolverOptions::end was near.
-  bool TimeWasUp() const { return time_was_up_; }
+  bool TimeWasUp() const;
 
-  int iter() const { return state_.iter; }
+  int iter() const;
   // Returns the smallest number of bytes that an update moves between memory and the processor.
   size_t UpdateBytes() const { return optimizer_->Bytes(); }
   Net& train_net() { return *train_net_; }
@@ -160,12 +159,6 @@ class Solver {
   int NumTestNets() const { return static_cast<int>(test_nets_.size()); }
 
  private:
-  // The state that changes in each iteration, other than weights and optimizer state.
-  struct Progress {
-    int iter = 0;
-    LrSchedule schedule;
-    LossWindow losses;
-  };
   static constexpr int kTrainNet = 0;  // ModelPartition's numbering: test net i is i + 1
   class Clock;
   class TestRun;
@@ -181,7 +174,6 @@ class Solver {
   void BeginStrategy(const SolverOptions& options, const LoadedState* loaded);
   void LoadRank(const caffe::SolverState& state);
   void RankRecordsTo(caffe::SolverState* state) const;
-  bool TestsAndSaves() const;
   void FinishIteration();
   std::vector<Param*> ParamsOfTests() const;
   void RequireEqualWeights(uint32_t own_hash);
@@ -200,7 +192,6 @@ class Solver {
   size_t WholeParams() const;
   uint64_t WholeWeightBytes() const;
   std::vector<std::string> OutputNames(int net) const;
-  Communicator* DataGroup() const;
   void SaveNet(const std::string& name, Net& net, caffe::SolverState& state) const;
   void RestoreNet(const caffe::SolverState& state, const std::string& name, Net& net) const;
   void RestoreRest(const caffe::SolverState& state, const std::string& name, Net& rest) const;
@@ -236,29 +227,14 @@ class Solver {
   void AwaitWriter(bool (SnapshotWriter::*wait)(std::chrono::milliseconds time));
   void SaveLast(bool stopped);
   void LimitLast();
-  bool SnapshotTimeIsUp() const;
-  Request LocalRequest(bool in_test);
   void Finish();
-  bool IsDue(int interval) const;
-  bool IsDisplayed() const;
-  bool ShouldStop() const;
-  bool StopWasAsked() const;
-  bool WaitForInput(Net& net, int passes);
-  void ThrowInputError() const;
-  Request Agree(Request own);
-  bool BroadcastBool(bool value);
 
   std::unique_ptr<Strategy> strategy_;
-  ModelPartition* partition_;  // strategy_'s; null if this rank has whole nets
-  const SolverSpec& spec_;     // with this rank's nets
-  const caffe::SolverParameter& proto_;
-  const Device& device_;
-  TrainingObserver& observer_;
-  SignalWatch* signals_;
-  Communicator* group_;  // null with one rank, and once the ranks are asynchronous
+  std::unique_ptr<SolverContext> run_;
+  std::unique_ptr<RunControl> control_;
   std::function<void()> on_snapshot_;
-  Rank rank_;
-  std::optional<StrategyContext> context_;  // set with several ranks; strategy_ refers to it
+  std::optional<StrategyContext>
+      strategy_context_;  // set with several ranks; strategy_ refers to it
   // Unregisters the handlers before the strategy is destroyed, because they use its memory.
   struct UnregisterHandlers {
     void operator()(Rpc* rpc) const { rpc->Unregister(); }
@@ -273,28 +249,19 @@ class Solver {
   std::vector<int> test_batches_;                 // number of whole batches of each test
   std::unique_ptr<Objective> objective_;
   std::unique_ptr<Optimizer> optimizer_;
-  std::unique_ptr<EmaWeights> ema_;  // null without ema_decay
-  bool update_averages_ = false;     // whether the optimizer's updates also write ema_
-  uint64_t seed_ = 0;
-  Progress state_{
-      .iter = 0, .schedule = LrSchedule(proto_), .losses = LossWindow(proto_.average_loss())};
-  int last_iter_ = -1;                        // the iteration of the last step
+  std::unique_ptr<EmaWeights> ema_;           // null without ema_decay
+  bool update_averages_ = false;              // whether the optimizer's updates also write ema_
   std::vector<ReportedValue> first_outputs_;  // of virtual rank 0, if this rank computes several
   std::optional<int> pending_iter_;           // the iteration whose loss was not taken yet
   int saved_iter_ = -1;                       // iteration of the last snapshot on the disk
   int started_iter_ = -1;                     // iteration of the last one begun or restored
-  bool time_was_up_ = false;
-  std::string input_error_;  // the error if data could not be read any more
   bool test_at_end_ = true;
   bool shows_numbers_ = false;
   bool showed_batch_ = false;
-  double data_waited_ = 0;  // seconds waited for data until the last report
-  std::optional<std::chrono::seconds> snapshot_every_;
-  std::chrono::steady_clock::time_point last_snapshot_;  // or the start
-  SnapshotReport started_;                               // the last snapshot that was begun
-  double copy_seconds_ = 0;                              // for copying that snapshot
-  int noted_ = 0;  // snapshots that the writer wrote and that were reported
-  std::unique_ptr<DeadlineReserve> budget_;
+  double data_waited_ = 0;   // seconds waited for data until the last report
+  SnapshotReport started_;   // the last snapshot that was begun
+  double copy_seconds_ = 0;  // for copying that snapshot
+  int noted_ = 0;            // snapshots that the writer wrote and that were reported
   const RescueOptions rescue_;
   bool folder_was_writable_ = false;                  // the snapshot folder, when the run began
   std::optional<KillWait> kill_wait_;                 // set once rescue_.kill_wait was called
