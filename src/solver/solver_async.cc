@@ -5,7 +5,7 @@
 #include "solver_context.h"
 #include "trainer/base/text/text.h"
 #include "trainer/solver/solver.h"
-#include "virtual_ranks.h"
+#include "training_model.h"
 
 namespace trainer {
 
@@ -13,8 +13,8 @@ namespace trainer {
 // asynchronous strategy run their iterations without collective calls.
 void Solver::BeginStrategy(const SolverOptions& options, const LoadedState* loaded) {
   if (run_->partition == nullptr) BroadcastWeights();
-  strategy_context_.emplace(StrategyContext{run_->device, *objective_, *optimizer_, *run_->group,
-                                            options.window, run_->seed});
+  strategy_context_.emplace(StrategyContext{run_->device, *model_->objective, *model_->optimizer,
+                                            *run_->group, options.window, run_->seed});
   if (options.window != nullptr) rpc_.reset(options.window->rpc());
   strategy_->Prepare(*strategy_context_);
   if (loaded != nullptr) LoadRank(loaded->state);
@@ -31,7 +31,7 @@ void Solver::BeginStrategy(const SolverOptions& options, const LoadedState* load
 // strategy, only the weights that its ranks had in common are used.
 void Solver::LoadRank(const caffe::SolverState& state) {
   const bool same = state.strategy() == run_->proto.strategy() &&
-                    VirtualRanksIn(state) == virtual_ranks_->first.size;
+                    VirtualRanksIn(state) == model_->virtual_ranks.first.size;
   if (same && state.strategy_state_size() == run_->rank.size) {
     strategy_->LoadRank(state.strategy_state(run_->rank.rank));
   } else if (!same && state.strategy_state_size() > 0 && run_->rank.rank == 0) {
@@ -53,7 +53,7 @@ void Solver::RankRecordsTo(caffe::SolverState* state) const {
 void Solver::FinishIteration() {
   run_->last_iter = run_->iter;
   run_->iter = strategy_->NextIteration(run_->iter);
-  if (strategy_context_) strategy_context_->group.Heartbeat(run_->last_iter + 1);
+  if (run_->world != nullptr) run_->world->Heartbeat(run_->last_iter + 1);
   strategy_->AfterStep(run_->last_iter + 1);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "solver_context.h"
+#include "tester.h"
 #include "trainer/base/random/crc32c.h"
 #include "trainer/base/text/text.h"
 #include "trainer/solver/solver.h"
@@ -30,38 +31,23 @@ void Solver::BroadcastWeights() {
   const auto broadcast = [&](float* values, size_t count) {
     broadcast_from(run_->device, values, count);
   };
-  broadcast(params_.Weights().data(), params_.Weights().size());
-  if (params_.weight_memory() != nullptr) {
-    broadcast(params_.RunningStats().data(), params_.RunningStats().size());
+  broadcast(model_->params.Weights().data(), model_->params.Weights().size());
+  if (model_->params.weight_memory() != nullptr) {
+    broadcast(model_->params.RunningStats().data(), model_->params.RunningStats().size());
   }
-  const std::vector<Param*>& params = train_net_->params();
-  for (const std::vector<float*>& state : optimizer_->state_arrays()) {
+  const std::vector<Param*>& params = model_->net->params();
+  for (const std::vector<float*>& state : model_->optimizer->state_arrays()) {
     for (size_t i = 0; i < state.size(); ++i) {
       if (state[i] == nullptr) continue;
-      broadcast_from(StateStore(*optimizer_, params_).device(), state[i],
+      broadcast_from(model_->state_store().device(), state[i],
                      static_cast<size_t>(params[i]->count()));
     }
   }
-  for (const Param* param : ParamsOfTests()) {
+  for (const Param* param : tester_->ParamsBeyond(*model_->net)) {
     broadcast(param->weight, static_cast<size_t>(param->count()));
   }
-  if (ema_) broadcast(ema_->numbers().data(), ema_->numbers().size());
+  if (model_->ema) broadcast(model_->ema->numbers().data(), model_->ema->numbers().size());
   RequireEqualWeights(hash);
-}
-
-// Returns the parameters of the shared test nets that the training net does not have.
-std::vector<Param*> Solver::ParamsOfTests() const {
-  std::vector<Param*> params;
-  for (size_t i = 0; i < test_nets_.size(); ++i) {
-    if (!shared_tests_[i]) continue;
-    for (Param* param : test_nets_[i]->params()) {
-      const bool known =
-          std::ranges::find(train_net_->params(), param) != train_net_->params().end() ||
-          std::ranges::find(params, param) != params.end();
-      if (!known) params.push_back(param);
-    }
-  }
-  return params;
 }
 
 void Solver::RequireEqualWeights(uint32_t own_hash) {

@@ -6,10 +6,11 @@
 #include <vector>
 
 #include "solver_context.h"
+#include "tester.h"
 #include "trainer/base/text/text.h"
 #include "trainer/net/data_layers.h"
 #include "trainer/solver/solver.h"
-#include "virtual_ranks.h"
+#include "training_model.h"
 
 namespace trainer {
 namespace {
@@ -37,29 +38,31 @@ bool LooksLikeImages(const Shape& shape) {
 }  // namespace
 
 int64_t Solver::RecordsPerIteration() const {
-  return RecordsPerPass(*train_net_) * run_->proto.iter_size() * virtual_ranks_->first.size;
+  return RecordsPerPass(*model_->net) * run_->proto.iter_size() * model_->virtual_ranks.first.size;
 }
 
-bool Solver::ShowsNumbers() const { return shows_numbers_ && (TestIsDue() || !showed_batch_); }
+bool Solver::ShowsNumbers() const {
+  return shows_numbers_ && (tester_->IsAtInterval() || !showed_batch_);
+}
 
 // Called after the gradients are reduced and before the update. All ranks call Gradients(), which
 // waits for the sums; rank 0 shows them.
 void Solver::ShowNumbers() {
-  const std::span<float> gradients = objective_->Gradients();
+  const std::span<float> gradients = model_->objective->Gradients();
   showed_batch_ = showed_batch_ || run_->rank.rank != 0;
   if (run_->rank.rank != 0) return;
-  const std::optional<LossScaleState> scale = optimizer_->LossScale();
+  const std::optional<LossScaleState> scale = model_->optimizer->LossScale();
   const float factor = scale ? scale->factor : 1;
   std::vector<float> weights, sums;
-  for (const Param* param : train_net_->params()) {
+  for (const Param* param : model_->net->params()) {
     ParamReport report;
     report.iter = run_->iter;
     report.name = Join(param->layer, "/", param->index);
     report.shape = param->shape.dims();
-    report.gradient_scale = objective_->GradientScale() / factor;
+    report.gradient_scale = model_->objective->GradientScale() / factor;
     weights.resize(static_cast<size_t>(param->count()));
     if (param->shape.IsImage()) {
-      params_.Export(*param, param->weight, weights);
+      model_->params.Export(*param, param->weight, weights);
     } else {
       run_->device.CopyToHost(weights.data(), param->weight, weights.size() * sizeof(float));
     }
@@ -77,16 +80,16 @@ void Solver::ShowNumbers() {
 
 // Shows the outputs of data layers that look like images and are still in memory.
 void Solver::ShowBatch() {
-  const Graph& graph = train_net_->graph();
+  const Graph& graph = model_->net->graph();
   for (const Node& node : graph.nodes) {
     if (!node.in.empty()) continue;
     for (const ValueId out : node.out) {
-      const Tensor value = train_net_->Value(out);
+      const Tensor value = model_->net->Value(out);
       const std::string& blob = graph.values[out].name;
-      if (!LooksLikeImages(value.shape) || !IsIntact(*train_net_, blob)) continue;
+      if (!LooksLikeImages(value.shape) || !IsIntact(*model_->net, blob)) continue;
       const Shape shape = value.shape.With(0, std::min(value.shape[0], kShownImages));
       std::vector<float> numbers(static_cast<size_t>(shape.Count()));
-      train_net_->ReadNchw(Tensor{value.data, shape, value.dtype}, numbers);
+      model_->net->ReadNchw(Tensor{value.data, shape, value.dtype}, numbers);
       run_->observer.OnBatch({run_->iter, blob, shape.dims(), numbers});
     }
   }

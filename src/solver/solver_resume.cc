@@ -6,9 +6,9 @@
 #include <optional>
 #include <set>
 
-#include "early_stopping.h"
 #include "snapshot_retention.h"
 #include "solver_context.h"
+#include "tester.h"
 #include "trainer/base/text/text.h"
 #include "trainer/base/thread/thread_team.h"
 #include "trainer/config/blob.h"
@@ -16,7 +16,7 @@
 #include "trainer/net/load_weights.h"
 #include "trainer/net/weights.h"
 #include "trainer/solver/solver.h"
-#include "virtual_ranks.h"
+#include "training_model.h"
 #include "zero_weights.h"
 
 namespace trainer {
@@ -74,9 +74,9 @@ void NoteOtherScale(const caffe::SolverState& state, const std::optional<LossSca
 }  // namespace
 
 void Solver::LoadWeights(const std::vector<std::string>& files) {
-  std::vector<Net*> nets = {train_net_.get()};
-  for (const auto& net : test_nets_) {
-    if (net != nullptr) nets.push_back(net.get());
+  std::vector<Net*> nets = {model_->net.get()};
+  for (const SolverTest& test : tester_->tests()) {
+    if (test.net != nullptr) nets.push_back(test.net.get());
   }
   WeightLoader loading(nets);
   bool any = false;
@@ -88,8 +88,8 @@ void Solver::LoadWeights(const std::vector<std::string>& files) {
     any = true;
   }
   if (any) loading.Finish();
-  WarnOfZeroWeights(params_, train_net_->params());
-  if (ema_) ema_->Restart();
+  WarnOfZeroWeights(model_->params, model_->net->params());
+  if (model_->ema) model_->ema->Restart();
 }
 
 // Returns the differences between a snapshot's state and this solver.
@@ -99,7 +99,7 @@ std::vector<std::string> Solver::StateDifferences(const caffe::SolverState& stat
     differences.push_back(Join("the snapshot is from a solver of type '", state.solver_type(),
                                "', but this solver has type '", run_->proto.type(), "'"));
   }
-  const size_t expected = WholeParams() * optimizer_->state_arrays().size();
+  const size_t expected = WholeParams() * model_->optimizer->state_arrays().size();
   if (static_cast<size_t>(state.history_size()) != expected) {
     differences.push_back(
         Join("it has ", state.history_size(), " history blobs, but this solver needs ", expected));
@@ -112,13 +112,13 @@ void Solver::CopyAll(const std::string& weights, const std::string& file,
                      std::vector<std::string> differences) {
   const caffe::NetParameter model = OwnStage(ReadModel(weights));
   try {
-    for (const std::string& difference : WeightMismatches(model, weights, *train_net_)) {
+    for (const std::string& difference : WeightMismatches(model, weights, *model_->net)) {
       differences.push_back(Join("its weights '", weights, "': ", difference));
     }
     if (!differences.empty()) Mismatch(file, differences);
-    CopyWeights(model, weights, *train_net_);
-    for (const auto& net : test_nets_) {
-      if (net != nullptr) CopyWeights(model, weights, *net);
+    CopyWeights(model, weights, *model_->net);
+    for (const SolverTest& test : tester_->tests()) {
+      if (test.net != nullptr) CopyWeights(model, weights, *test.net);
     }
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kBadSnapshot) throw;
@@ -128,35 +128,35 @@ void Solver::CopyAll(const std::string& weights, const std::string& file,
 
 void Solver::Restore(const LoadedState& loaded, const std::string& file) {
   const caffe::SolverState& state = loaded.state;
-  const bool averaged = ema_ && !loaded.averaged_path.empty();
+  const bool averaged = model_->ema && !loaded.averaged_path.empty();
   if (averaged) {
     CopyAll(loaded.averaged_path, file, {});
-    ema_->Restart();
+    model_->ema->Restart();
   }
   CopyAll(loaded.model_path, file, StateDifferences(state));
-  if (ema_ && !averaged) {
+  if (model_->ema && !averaged) {
     if (run_->rank.rank == 0) {
       LOG(WARNING) << "The snapshot has no averaged weights (ema_decay): the average starts from "
                       "its weights";
     }
-    ema_->Restart();
+    model_->ema->Restart();
   }
   RestoreHistory(state, file);
   try {
-    optimizer_->LoadRecord(state.step_state());
+    model_->optimizer->LoadRecord(state.step_state());
   } catch (const Error& error) {
     throw Error(ErrorCode::kBadSnapshot, {file}, error.what());
   }
   if (state.has_loss_scale()) {
     const caffe::LossScale& scale = state.loss_scale();
-    optimizer_->RestoreLossScale({scale.factor(), scale.good(), scale.skipped()});
+    model_->optimizer->RestoreLossScale({scale.factor(), scale.good(), scale.skipped()});
   }
-  NoteOtherScale(state, optimizer_->LossScale());
-  WarnOfOtherVirtualRanks(state, run_->spec, virtual_ranks_->first.size, TeamSize());
+  NoteOtherScale(state, model_->optimizer->LossScale());
+  WarnOfOtherVirtualRanks(state, run_->spec, model_->virtual_ranks.first.size, TeamSize());
   RestoreProgress(state);
   saved_iter_ = started_iter_ = run_->iter;
   if (kept_) kept_->Resume(state);
-  if (patience_) patience_->Resume(state);
+  if (tester_->early_stopping() != nullptr) tester_->early_stopping()->Resume(state);
   if (run_->iter >= run_->proto.max_iter()) {
     LOG(INFO) << "The snapshot is from iteration " << run_->iter << " and max_iter is "
               << run_->proto.max_iter() << ": the run is finished, nothing to do";
@@ -165,8 +165,8 @@ void Solver::Restore(const LoadedState& loaded, const std::string& file) {
 
 void Solver::RestoreHistory(const caffe::SolverState& state, const std::string& file) {
   LOG(INFO) << run_->proto.type() << "Solver: restoring history";
-  const std::vector<Param*>& params = train_net_->params();
-  const std::vector<std::vector<float*>>& history = optimizer_->state_arrays();
+  const std::vector<Param*>& params = model_->net->params();
+  const std::vector<std::vector<float*>>& history = model_->optimizer->state_arrays();
   for (size_t kind = 0; kind < history.size(); ++kind) {
     for (size_t i = 0; i < params.size(); ++i) {
       const int index = HistoryIndex(kind, i);
@@ -179,7 +179,7 @@ void Solver::RestoreHistory(const caffe::SolverState& state, const std::string& 
                                                "' has ", params[i]->shape.ToString())};
         Mismatch(file, difference);
       }
-      StateStore(*optimizer_, params_).Import(*params[i], blob.values, history[kind][i]);
+      model_->state_store().Import(*params[i], blob.values, history[kind][i]);
     }
   }
 }
@@ -188,10 +188,11 @@ void Solver::RestoreProgress(const caffe::SolverState& state) {
   run_->iter = state.iter();
   run_->schedule.Restore(state.current_step());
   run_->losses.Restore(state);
-  RestoreNet(state, kTrain, *train_net_);
-  for (size_t i = 0; i < test_nets_.size(); ++i) {
-    if (test_nets_[i] != nullptr) RestoreNet(state, NetKey(i), *test_nets_[i]);
-    if (tests_[i]->rest() != nullptr) RestoreRest(state, NetKey(i), *tests_[i]->rest());
+  RestoreNet(state, kTrain, *model_->net);
+  for (size_t i = 0; i < tester_->tests().size(); ++i) {
+    const SolverTest& test = tester_->tests()[i];
+    if (test.net != nullptr) RestoreNet(state, NetKey(i), *test.net);
+    if (test.nets->rest() != nullptr) RestoreRest(state, NetKey(i), *test.nets->rest());
   }
 }
 
@@ -200,7 +201,7 @@ void Solver::RestoreProgress(const caffe::SolverState& state) {
 // the records that each one sees, so those layers start anew.
 void Solver::RestoreNet(const caffe::SolverState& state, const std::string& name, Net& net) const {
   const bool trains = name == kTrain;
-  const bool same = VirtualRanksIn(state) == virtual_ranks_->first.size;
+  const bool same = VirtualRanksIn(state) == model_->virtual_ranks.first.size;
   std::set<std::string> own;
   for (const LayerState& layer : SaveLayerStates(net)) {
     if (layer.per_rank) own.insert(layer.layer);
@@ -211,13 +212,13 @@ void Solver::RestoreNet(const caffe::SolverState& state, const std::string& name
     for (const caffe::LayerProgress& entry : progress.layers()) {
       LayerState layer{entry.layer(), entry.state(), own.contains(entry.layer()), {}};
       if (layer.per_rank && trains && !same) {
-        LOG(WARNING) << EscapeControl(Join("The snapshot was made by ", VirtualRanksIn(state),
-                                           " replicas, but this run has ",
-                                           virtual_ranks_->first.size, ": layer '", entry.layer(),
-                                           "' resets the state that it keeps from batch to batch"));
+        LOG(WARNING) << EscapeControl(
+            Join("The snapshot was made by ", VirtualRanksIn(state), " replicas, but this run has ",
+                 model_->virtual_ranks.first.size, ": layer '", entry.layer(),
+                 "' resets the state that it keeps from batch to batch"));
         continue;
       }
-      if (layer.per_rank && trains) TakeVirtualRanks(entry, *virtual_ranks_, layer);
+      if (layer.per_rank && trains) TakeVirtualRanks(entry, model_->virtual_ranks, layer);
       layers.push_back(std::move(layer));
     }
     trainer::Restore(net, static_cast<uint32_t>(progress.passes()), layers);
@@ -273,28 +274,30 @@ void Solver::StateTo(caffe::SolverState* proto) const {
   if (run_->proto.virtual_ranks() > 1) {
     state.set_virtual_ranks(static_cast<uint32_t>(run_->proto.virtual_ranks()));
   } else if (run_->rank.size > 1 && run_->partition == nullptr) {
-    state.set_replicas(static_cast<uint32_t>(virtual_ranks_->first.size));
+    state.set_replicas(static_cast<uint32_t>(model_->virtual_ranks.first.size));
   }
   state.set_threads(static_cast<uint32_t>(TeamSize()));
-  const std::string step_state = optimizer_->SaveRecord();
+  const std::string step_state = model_->optimizer->SaveRecord();
   if (!step_state.empty()) state.set_step_state(step_state);
-  if (const std::optional<LossScaleState> scale = optimizer_->LossScale()) {
+  if (const std::optional<LossScaleState> scale = model_->optimizer->LossScale()) {
     state.mutable_loss_scale()->set_factor(scale->factor);
     state.mutable_loss_scale()->set_good(scale->good);
     state.mutable_loss_scale()->set_skipped(scale->skipped);
   }
-  SaveNet(kTrain, *train_net_, state);
+  SaveNet(kTrain, *model_->net, state);
   RankRecordsTo(&state);
   if (run_->rank.rank != 0) return;
-  for (size_t i = 0; i < test_nets_.size(); ++i) SaveNet(NetKey(i), *test_nets_[i], state);
+  for (size_t i = 0; i < tester_->tests().size(); ++i) {
+    SaveNet(NetKey(i), *tester_->tests()[i].net, state);
+  }
   HistoryTo(&state);
 }
 
 void Solver::HistoryTo(caffe::SolverState* state) const {
-  const std::vector<Param*>& params = train_net_->params();
-  for (const std::vector<float*>& history : optimizer_->state_arrays()) {
+  const std::vector<Param*>& params = model_->net->params();
+  for (const std::vector<float*>& history : model_->optimizer->state_arrays()) {
     for (size_t i = 0; i < params.size(); ++i) {
-      ExportBlob(StateStore(*optimizer_, params_), *params[i], history[i], state->add_history());
+      ExportBlob(model_->state_store(), *params[i], history[i], state->add_history());
     }
   }
 }

@@ -5,11 +5,11 @@
 #include <bit>
 #include <climits>
 
-#include "early_stopping.h"
 #include "rank_times.h"
 #include "run_control.h"
 #include "snapshot_retention.h"
 #include "solver_context.h"
+#include "tester.h"
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/text/text.h"
 #include "trainer/checkpoint/snapshot_files.h"
@@ -17,6 +17,7 @@
 #include "trainer/net/layer_state.h"
 #include "trainer/net/weights.h"
 #include "trainer/solver/solver.h"
+#include "training_model.h"
 
 namespace trainer {
 namespace {
@@ -52,15 +53,8 @@ std::string BrokenIn(const caffe::NetParameter& model) {
 // Prepares everything for saving except the folder, which the constructor checks last.
 void Solver::PrepareSnapshots(const SolverOptions& options) {
   if (run_->rank.rank != 0) return;
-  std::vector<std::string> outputs;
-  if (!test_nets_.empty()) {
-    outputs = OutputNames(1);
-  }
   if (run_->proto.keep_last() > 0 || run_->proto.keep_best() > 0) {
-    kept_ = std::make_unique<SnapshotRetention>(run_->spec, outputs);
-  }
-  if (run_->proto.patience() > 0 || !run_->spec.tests.empty()) {
-    patience_ = std::make_unique<EarlyStopping>(run_->spec, outputs);
+    kept_ = std::make_unique<SnapshotRetention>(run_->spec, tester_->OutputNames());
   }
   RetryPolicy pauses;
   pauses.first = options.first_retry;
@@ -90,7 +84,8 @@ std::string Solver::StartSnapshot() {
   if (on_snapshot_) on_snapshot_();
   const RankTimes::Pause pause(times_.get());
   const ConsensusScope consensus(*strategy_);
-  const EmaWeights::Scope raw(ema_.get(), false);  // a signal can request a snapshot during a test
+  const EmaWeights::Scope raw(model_->ema.get(),
+                              false);  // a signal can request a snapshot during a test
   started_iter_ = run_->iter;
   control_->NoteSnapshot();
   if (run_->rank.rank != 0) {
@@ -107,10 +102,10 @@ std::string Solver::StartSnapshot() {
   NoteWritten();
   const auto start = std::chrono::steady_clock::now();
   content.iter = run_->iter;
-  WeightsTo(*train_net_, run_->proto.snapshot_diff(), &content.model);
+  WeightsTo(*model_->net, run_->proto.snapshot_diff(), &content.model);
   StateTo(&content.state);
-  content.has_averaged = ema_ != nullptr;
-  if (ema_) ema_->ToProto(&content.averaged);
+  content.has_averaged = model_->ema != nullptr;
+  if (model_->ema) model_->ema->ToProto(&content.averaged);
   if (run_->partition != nullptr) GatherStageStates(&content);
   const std::string broken = BrokenIn(content.model);
   if (!broken.empty()) {
@@ -120,18 +115,18 @@ std::string Solver::StartSnapshot() {
                      "clip_gradients"));
   }
   if (kept_) kept_->Begin(run_->iter, &content.state);
-  if (patience_) patience_->ToState(&content.state);
+  if (EarlyStopping* const best = tester_->early_stopping()) best->ToState(&content.state);
   const SnapshotNames names =
       NamesFor(run_->proto.snapshot_prefix(), run_->iter, FormatOf(run_->proto));
   started_ = {};
   started_.iter = run_->iter;
   started_.model = names.model;
   started_.state = names.state;
-  if (ema_) started_.averaged = names.averaged;
+  if (model_->ema) started_.averaged = names.averaged;
   run_->observer.OnSnapshotStart(started_);
   writer_->Start();
   try {
-    WriteLayerFiles(*train_net_, run_->iter);
+    WriteLayerFiles(*model_->net, run_->iter);
   } catch (const Error& error) {
     LOG(WARNING) << error.what() << "; the run tries again with the next snapshot";
   }
@@ -172,10 +167,11 @@ void Solver::SettleSnapshot() {
 }
 
 std::string Solver::DescribeBest() const {
-  const std::optional<int> iter = patience_ ? patience_->BestIter() : std::nullopt;
-  if (!iter) return "";
-  const SnapshotNames names = NamesFor(run_->proto.snapshot_prefix(), *iter, FormatOf(run_->proto));
-  return patience_->DescribeBest(ema_ ? names.averaged : names.model);
+  const EarlyStopping* const best = tester_->early_stopping();
+  if (best == nullptr || !best->BestIter()) return "";
+  const SnapshotNames names =
+      NamesFor(run_->proto.snapshot_prefix(), *best->BestIter(), FormatOf(run_->proto));
+  return best->DescribeBest(model_->ema ? names.averaged : names.model);
 }
 
 bool SavesSnapshots(const caffe::SolverParameter& solver) {
@@ -190,7 +186,8 @@ void CheckSnapshotPaths(const caffe::SolverParameter& solver) {
 
 // Includes the strategy's state of each rank.
 uint64_t Solver::SnapshotBytes() const {
-  return WholeWeightBytes() * (1 + optimizer_->state_arrays().size() + (ema_ ? 1 : 0)) +
+  return WholeWeightBytes() *
+             (1 + model_->optimizer->state_arrays().size() + (model_->ema ? 1 : 0)) +
          strategy_->MaxStateBytes();
 }
 
@@ -205,7 +202,7 @@ void Solver::CheckSnapshotForm() const {
   }
   if (FormatOf(run_->proto) == SnapshotFormat::kHdf5) {
     std::vector<std::string> names;
-    for (const Node& node : train_net_->graph().nodes) names.push_back(node.spec.name());
+    for (const Node& node : model_->net->graph().nodes) names.push_back(node.spec.name());
     CheckHdf5Names(names);
   } else {
     CheckModelBytes(WholeWeightBytes() * (run_->proto.snapshot_diff() ? 2 : 1));

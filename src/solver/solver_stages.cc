@@ -9,6 +9,7 @@
 #include "trainer/checkpoint/snapshot_writer.h"
 #include "trainer/net/weights.h"
 #include "trainer/solver/solver.h"
+#include "training_model.h"
 
 namespace trainer {
 namespace {
@@ -43,13 +44,13 @@ void Solver::SendStageState() {
     run_->partition->Collect(stage_state.SerializeAsString(), nullptr);
   };
   caffe::NetParameter model;
-  WeightsTo(*train_net_, run_->proto.snapshot_diff(), &model);
+  WeightsTo(*model_->net, run_->proto.snapshot_diff(), &model);
   send(model);
   caffe::SolverState state;
   HistoryTo(&state);
   send(state);
-  if (!ema_) return;
-  ema_->ToProto(&model);
+  if (!model_->ema) return;
+  model_->ema->ToProto(&model);
   send(model);
 }
 
@@ -66,8 +67,8 @@ void Solver::GatherStageStates(SnapshotContent* content) {
   states[0].mutable_history()->Swap(content->state.mutable_history());
   run_->partition->Collect(
       "", [&](const std::string& bytes) { states.push_back(Parsed<caffe::SolverState>(bytes)); });
-  JoinHistories(std::move(states), optimizer_->state_arrays().size(), &content->state);
-  if (ema_) add_layers(&content->averaged);
+  JoinHistories(std::move(states), model_->optimizer->state_arrays().size(), &content->state);
+  if (model_->ema) add_layers(&content->averaged);
 }
 
 // Returns the model without the layers of other ranks' stages.
@@ -94,7 +95,7 @@ int Solver::HistoryIndex(size_t kind, size_t param) const {
 }
 
 size_t Solver::WholeParams() const {
-  if (run_->partition == nullptr) return train_net_->params().size();
+  if (run_->partition == nullptr) return model_->net->params().size();
   size_t count = 0;
   for (const int of_stage : run_->partition->WholeNet(kTrainNet).params) {
     count += static_cast<size_t>(of_stage);
@@ -103,44 +104,10 @@ size_t Solver::WholeParams() const {
 }
 
 uint64_t Solver::WholeWeightBytes() const {
-  if (run_->partition == nullptr) return params_.WeightBytes();
+  if (run_->partition == nullptr) return model_->params.WeightBytes();
   uint64_t bytes = 0;
   for (const size_t of_stage : run_->partition->WholeNet(kTrainNet).weight_bytes) bytes += of_stage;
   return bytes;
-}
-
-std::vector<std::string> Solver::OutputNames(int net) const {
-  std::vector<std::string> names;
-  if (run_->partition != nullptr) {
-    for (const StageOutput& output : run_->partition->WholeNet(net).outputs)
-      names.push_back(output.name);
-    return names;
-  }
-  const Net& whole = *test_nets_[static_cast<size_t>(net - 1)];
-  for (const NetOutput& output : whole.outputs()) names.push_back(output.name);
-  return names;
-}
-
-// Returns the outputs of the whole net, with -0 in place of other stages' numbers: x + -0 is x, so
-// the sum over the ranks gives each number unchanged.
-std::vector<ReportedValue> Solver::LayOutOutputs(const Net& net, int number) const {
-  std::vector<ReportedValue> values;
-  std::vector<float> host;
-  size_t next = 0;
-  for (const StageOutput& output : run_->partition->WholeNet(number).outputs) {
-    host.assign(static_cast<size_t>(output.count), -0.0f);
-    if (output.stage == run_->rank.rank) net.ReadNchw(net.outputs()[next++].value, host);
-    for (const float value : host) values.push_back({output.name, value, output.loss_weight});
-  }
-  return values;
-}
-
-std::vector<ReportedValue> Solver::SumOutputs(std::vector<ReportedValue> values) const {
-  std::vector<float> numbers;
-  for (const ReportedValue& value : values) numbers.push_back(value.value);
-  run_->group->AllReduce(numbers);
-  for (size_t i = 0; i < values.size(); ++i) values[i].value = numbers[i];
-  return values;
 }
 
 }  // namespace trainer

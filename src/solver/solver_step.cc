@@ -3,12 +3,12 @@
 #include <cmath>
 #include <utility>
 
-#include "all_reduce_over.h"
 #include "solver_context.h"
 #include "trainer/base/text/text.h"
 #include "trainer/net/broken_pass.h"
 #include "trainer/net/data_layers.h"
 #include "trainer/solver/solver.h"
+#include "training_model.h"
 
 namespace trainer {
 namespace {
@@ -34,13 +34,13 @@ void Solver::StepAsync() { RunStep(true); }
 // the update. With `async` the device computes this step while the host takes the loss of the step
 // before, so at most two updates follow a loss that ends the run.
 void Solver::RunStep(bool async) {
-  objective_->ReduceOver(strategy_->ReducesGradients(run_->iter) ? run_->group : nullptr);
+  model_->objective->ReduceOver(strategy_->ReducesGradients(run_->iter) ? run_->group : nullptr);
   const bool reports = run_->IsDisplayed() || ShowsNumbers();
-  async = async && !reports && !optimizer_->Reevaluates() && objective_->IsAsync();
+  async = async && !reports && !model_->optimizer->Reevaluates() && model_->objective->IsAsync();
   const bool debug_info = run_->proto.debug_info() || run_->spec.train.net->proto.debug_info();
-  train_net_->SetDebugInfo(debug_info && run_->IsDisplayed() && run_->rank.rank == 0);
+  model_->net->SetDebugInfo(debug_info && run_->IsDisplayed() && run_->rank.rank == 0);
   const Hyperparams hyper = run_->schedule.At(run_->iter);
-  optimizer_->ComputeGradients(hyper, /*fused=*/async && run_->rank.size == 1);
+  model_->optimizer->ComputeGradients(hyper, /*fused=*/async && run_->rank.size == 1);
   Synchronize();
   if (async) {
     pending_iter_ = run_->iter;
@@ -54,16 +54,16 @@ void Solver::RunStep(bool async) {
   if (run_->IsDisplayed()) Report(hyper.lr);
   if (ShowsNumbers()) ShowNumbers();
   strategy_->BeforeUpdate(hyper);
-  optimizer_->Update(hyper);
-  optimizer_->EmitNotes(/*wait=*/false);
-  ReduceBadRecords(*train_net_,
+  model_->optimizer->Update(hyper);
+  model_->optimizer->EmitNotes(/*wait=*/false);
+  ReduceBadRecords(*model_->net,
                    ReduceOver(strategy_->IsSynchronous() ? run_->DataGroup() : nullptr));
   FinishIteration();
-  if (ema_ && !update_averages_) ema_->Add(run_->iter);
+  if (model_->ema && !model_->fuses_ema) model_->ema->Add(run_->iter);
 }
 
 void Solver::TakeLoss() {
-  const float loss = optimizer_->TakeLoss();
+  const float loss = model_->optimizer->TakeLoss();
   if (!std::isfinite(loss) || (run_->IsDisplayed() && !WeightsAreFinite())) {
     Diverge(run_->iter, loss, WhatIsNotFinite());
   }
@@ -73,11 +73,11 @@ void Solver::TakeLoss() {
 void Solver::Synchronize() {
   if (pending_iter_) {
     const int iter = *std::exchange(pending_iter_, std::nullopt);
-    const float loss = optimizer_->TakeLoss();
+    const float loss = model_->optimizer->TakeLoss();
     if (!std::isfinite(loss)) Diverge(iter, loss, "");  // the update has since spoilt all weights
     run_->losses.Add(loss);
   }
-  optimizer_->EmitNotes(/*wait=*/true);
+  model_->optimizer->EmitNotes(/*wait=*/true);
 }
 
 // `cause`: what WhatIsNotFinite returned, or "" where that would not be the cause.
@@ -94,18 +94,19 @@ void Solver::Diverge(int iter, float loss, const std::string& cause) {
 std::string Solver::WhatIsNotFinite() {
   const std::string param = FirstNonFiniteParam();
   if (!param.empty()) return "; the weights of " + param + " are not finite";
-  const std::string pass = run_->partition == nullptr ? DescribeBrokenPass(*train_net_) : "";
+  const std::string pass = run_->partition == nullptr ? DescribeBrokenPass(*model_->net) : "";
   return pass.empty() ? "" : "; " + pass;
 }
 
 // A finite loss does not imply finite weights: oneDNN's ReLU after a convolution turns NaN into 0.
 bool Solver::WeightsAreFinite() {
-  return std::isfinite(objective_->Norm(params_.Weights())) || FirstNonFiniteParam().empty();
+  return std::isfinite(model_->objective->Norm(model_->params.Weights())) ||
+         FirstNonFiniteParam().empty();
 }
 
 std::string Solver::FirstNonFiniteParam() const {
   std::vector<float> host;
-  for (const Param* param : train_net_->params()) {
+  for (const Param* param : model_->net->params()) {
     host.resize(static_cast<size_t>(param->count()));
     run_->device.CopyToHost(host.data(), param->weight, host.size() * sizeof(float));
     for (const float weight : host) {

@@ -23,6 +23,7 @@ class RunControlTest : public testing::Test {
                      .strategy = *strategy_,
                      .partition = nullptr,
                      .rank = {},
+                     .world = nullptr,
                      .group = nullptr,
                      .iter = 1};
 };
