@@ -5,30 +5,16 @@
 #include <optional>
 #include <utility>
 
-#include "lap_clock.h"
-#include "net_outputs.h"
-#include "rank_times.h"
+#include "reporter.h"
 #include "run_control.h"
 #include "snapshot_retention.h"
 #include "solver_context.h"
 #include "tester.h"
 #include "trainer/base/text/text.h"
 #include "trainer/checkpoint/snapshot_writer.h"
-#include "trainer/net/data_layers.h"
 #include "training_model.h"
 
 namespace trainer {
-namespace {
-
-void AddLossScale(Optimizer& rule, IterationReport* report) {
-  if (const std::optional<LossScaleState> scale = rule.LossScale()) {
-    report->loss_scale = scale->factor;
-    report->skipped_steps = static_cast<int64_t>(scale->skipped);
-  }
-}
-
-}  // namespace
-
 Rank RankOf(const SolverOptions& options) {
   return options.group == nullptr ? Rank{} : options.group->rank();
 }
@@ -40,20 +26,13 @@ Solver::Solver(const SolverSpec& spec, const SolverOptions& options, const Devic
       control_(std::make_unique<RunControl>(*run_, options)),
       model_(std::make_unique<TrainingModel>(*run_, options)),
       on_snapshot_(options.on_snapshot),
-      shows_numbers_(options.shows_numbers),
-      rescue_(options.rescue),
-      clock_(std::make_unique<Clock>()) {
+      rescue_(options.rescue) {
   std::optional<LoadedState> loaded;
   if (!options.snapshot.empty()) loaded = ReadState(options.snapshot, options.allow_outside);
   run_->ChooseSeed(loaded ? &*loaded : nullptr);
   model_->Build(*run_, options);
-  const bool measures = run_->DataGroup() != nullptr && run_->group->stats();
-  if (measures && strategy_->IsSynchronous())
-    times_ = std::make_unique<RankTimes>(*run_->group, *model_->net);
-  model_->objective->OnFirstVirtualRank([this] {
-    if (run_->IsDisplayed()) first_outputs_ = ReadOutputs(*run_, *model_->net, kTrainNet);
-  });
   tester_ = std::make_unique<Tester>(*run_, *model_, *control_, options);
+  reporter_ = std::make_unique<Reporter>(*run_, *model_, *tester_, options.shows_numbers);
   LOG(INFO) << "Solver scaffolding done.";
   model_->PrepareEma(*run_);
   PrepareSnapshots(options);
@@ -75,13 +54,9 @@ Solver::Solver(const SolverSpec& spec, const SolverOptions& options, const Devic
 Solver::~Solver() = default;
 
 SolveResult Solver::Solve() {
-  run_->observer.OnStart({model_->net->name(), run_->proto.lr_policy(), run_->iter,
-                          run_->proto.max_iter(), RecordsPerIteration()});
-  clock_->Restart(run_->iter);
-  data_waited_ = SecondsWaitedForData(*model_->net);
+  reporter_->Begin();
   control_->Begin();
   bool stopped = false, no_better = false;
-  if (times_) times_->Restart();
   const bool serves = run_->rank.rank >= strategy_->Workers(run_->rank.size);
   if (serves) strategy_->RunServer([this] { return control_->Local(false) == Request::kStop; });
   while (!serves && run_->iter < run_->proto.max_iter()) {
@@ -153,12 +128,7 @@ void Solver::Finish() {
     const float loss = model_->objective->Loss(NetBatch::kNext);
     run_->device.CopyToDevice(averages.data(), saved.data(), averages.size_bytes());
     if (!std::isfinite(loss)) Diverge(run_->iter, loss, WhatIsNotFinite());
-    IterationReport report;
-    report.iter = run_->iter;
-    report.loss = run_->losses.Add(loss);
-    report.after_last = true;
-    AddLossScale(*model_->optimizer, &report);
-    run_->observer.OnIteration(report);
+    reporter_->ReportAfterLast(run_->losses.Add(loss));
   }
   if (tester_->IsDueAtEnd()) Test();
 }
@@ -166,32 +136,8 @@ void Solver::Finish() {
 // Runs all tests. Returns false if the run was asked to stop during a test.
 bool Solver::Test() {
   Synchronize();
-  const RankTimes::Pause pause(times_.get());
+  const RankTimes::Pause pause(reporter_->times());
   return tester_->Run(kept_.get(), [this] { StartSnapshot(); });
-}
-
-void Solver::Report(float rate) {
-  IterationReport report;
-  report.iter = run_->iter;
-  report.loss = run_->losses.mean();
-  report.rate = rate;
-  report.seconds = clock_->Lap();
-  report.iterations = clock_->IterationsSince(run_->iter);
-  report.epoch = EpochOf(*model_->net);
-  const double waited = SecondsWaitedForData(*model_->net);
-  report.data_seconds = waited - std::exchange(data_waited_, waited);
-  const std::vector<ReportedValue> outputs = model_->virtual_ranks.count > 1
-                                                 ? std::move(first_outputs_)
-                                                 : ReadOutputs(*run_, *model_->net, kTrainNet);
-  report.outputs = outputs;
-  AddLossScale(*model_->optimizer, &report);
-  run_->observer.OnIteration(report);
-  const std::string note = clock_->cores().Note(report.seconds);
-  const std::string data = clock_->input().Note(*model_->net, report.seconds);
-  if (times_ && report.iterations > 0) run_->observer.OnRanks(times_->Report());
-  for (const std::string& text : {note, data}) {
-    if (!text.empty()) run_->observer.OnNote(text);
-  }
 }
 
 }  // namespace trainer

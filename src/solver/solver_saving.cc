@@ -5,7 +5,7 @@
 #include <bit>
 #include <climits>
 
-#include "rank_times.h"
+#include "reporter.h"
 #include "run_control.h"
 #include "snapshot_retention.h"
 #include "solver_context.h"
@@ -82,7 +82,7 @@ std::string Solver::StartSnapshot() {
   Synchronize();
   AwaitWriter(&SnapshotWriter::WaitIdleFor);  // the previous snapshot
   if (on_snapshot_) on_snapshot_();
-  const RankTimes::Pause pause(times_.get());
+  const RankTimes::Pause pause(reporter_->times());
   const ConsensusScope consensus(*strategy_);
   const EmaWeights::Scope raw(model_->ema.get(),
                               false);  // a signal can request a snapshot during a test

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "reporter.h"
 #include "solver_context.h"
 #include "trainer/base/text/text.h"
 #include "trainer/net/broken_pass.h"
@@ -35,10 +36,9 @@ void Solver::StepAsync() { RunStep(true); }
 // before, so at most two updates follow a loss that ends the run.
 void Solver::RunStep(bool async) {
   model_->objective->ReduceOver(strategy_->ReducesGradients(run_->iter) ? run_->group : nullptr);
-  const bool reports = run_->IsDisplayed() || ShowsNumbers();
-  async = async && !reports && !model_->optimizer->Reevaluates() && model_->objective->IsAsync();
-  const bool debug_info = run_->proto.debug_info() || run_->spec.train.net->proto.debug_info();
-  model_->net->SetDebugInfo(debug_info && run_->IsDisplayed() && run_->rank.rank == 0);
+  async = async && !reporter_->IsDue() && !model_->optimizer->Reevaluates() &&
+          model_->objective->IsAsync();
+  model_->net->SetDebugInfo(reporter_->ShowsDebugInfo());
   const Hyperparams hyper = run_->schedule.At(run_->iter);
   model_->optimizer->ComputeGradients(hyper, /*fused=*/async && run_->rank.size == 1);
   Synchronize();
@@ -51,8 +51,7 @@ void Solver::RunStep(bool async) {
     run_->observer.OnNote(
         Join("MultiStep Status: Iteration ", run_->iter, ", step = ", run_->schedule.steps()));
   }
-  if (run_->IsDisplayed()) Report(hyper.lr);
-  if (ShowsNumbers()) ShowNumbers();
+  reporter_->Report(hyper.lr);
   strategy_->BeforeUpdate(hyper);
   model_->optimizer->Update(hyper);
   model_->optimizer->EmitNotes(/*wait=*/false);

@@ -21,7 +21,6 @@ namespace trainer {
 struct SolverContext;
 struct TrainingModel;
 struct SnapshotContent;
-class RankTimes;
 
 // How long the batch system lets a process live after SIGTERM; 0 s if unknown.
 struct KillWait {
@@ -88,6 +87,7 @@ class SnapshotRetention;
 class SnapshotWriter;
 class RunControl;
 class Tester;
+class Reporter;
 
 // Used by one thread. The constructor allocates everything; an iteration allocates nothing.
 //
@@ -156,8 +156,6 @@ class Solver {
   int NumTestNets() const;
 
  private:
-  class Clock;
-
   void LoadWeights(const std::vector<std::string>& files);
   void BroadcastWeights();
   void BeginStrategy(const SolverOptions& options, const LoadedState* loaded);
@@ -187,15 +185,10 @@ class Solver {
 
   void RunStep(bool async);
   void TakeLoss();
-  void Report(float rate);
   [[noreturn]] void Diverge(int iter, float loss, const std::string& cause);
   std::string WhatIsNotFinite();
   bool WeightsAreFinite();
   std::string FirstNonFiniteParam() const;
-  bool ShowsNumbers() const;
-  void ShowNumbers();
-  void ShowBatch();
-  int64_t RecordsPerIteration() const;
   void PrepareSnapshots(const SolverOptions& options);
   void NoteWritten();
   void TakeNoteOfWritten();
@@ -219,25 +212,20 @@ class Solver {
   std::unique_ptr<Rpc, UnregisterHandlers> rpc_;
   std::unique_ptr<TrainingModel> model_;
   std::unique_ptr<Tester> tester_;
+  std::unique_ptr<Reporter> reporter_;
   std::function<void()> on_snapshot_;
-  std::vector<ReportedValue> first_outputs_;  // of virtual rank 0, if this rank computes several
-  std::optional<int> pending_iter_;           // the iteration whose loss was not taken yet
-  int saved_iter_ = -1;                       // iteration of the last snapshot on the disk
-  int started_iter_ = -1;                     // iteration of the last one begun or restored
-  bool shows_numbers_ = false;
-  bool showed_batch_ = false;
-  double data_waited_ = 0;   // seconds waited for data until the last report
-  SnapshotReport started_;   // the last snapshot that was begun
-  double copy_seconds_ = 0;  // for copying that snapshot
-  int noted_ = 0;            // snapshots that the writer wrote and that were reported
+  std::optional<int> pending_iter_;  // the iteration whose loss was not taken yet
+  int saved_iter_ = -1;              // iteration of the last snapshot on the disk
+  int started_iter_ = -1;            // iteration of the last one begun or restored
+  SnapshotReport started_;           // the last snapshot that was begun
+  double copy_seconds_ = 0;          // for copying that snapshot
+  int noted_ = 0;                    // snapshots that the writer wrote and that were reported
   const RescueOptions rescue_;
   bool folder_was_writable_ = false;                  // the snapshot folder, when the run began
   std::optional<KillWait> kill_wait_;                 // set once rescue_.kill_wait was called
   std::chrono::steady_clock::time_point last_begun_;  // when LimitLast was first called
   std::unique_ptr<SnapshotRetention> kept_;           // on rank 0, with keep_last or keep_best
   std::unique_ptr<SnapshotWriter> writer_;            // on rank 0; calls kept_ after a write
-  std::unique_ptr<Clock> clock_;
-  std::unique_ptr<RankTimes> times_;  // null for a run alone
 };
 
 }  // namespace trainer
