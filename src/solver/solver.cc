@@ -5,18 +5,22 @@
 #include <optional>
 #include <utility>
 
-#include "reporter.h"
-#include "run_control.h"
-#include "snapshot_retention.h"
-#include "solver_context.h"
-#include "tester.h"
+#include "initial_weights.h"
+#include "snapshot_manager.h"
 #include "trainer/base/text/text.h"
-#include "trainer/checkpoint/snapshot_writer.h"
-#include "training_model.h"
 
 namespace trainer {
 Rank RankOf(const SolverOptions& options) {
   return options.group == nullptr ? Rank{} : options.group->rank();
+}
+
+bool SavesSnapshots(const caffe::SolverParameter& solver) {
+  return solver.snapshot() > 0 || solver.has_snapshot_every() || solver.snapshot_after_train();
+}
+
+void CheckSnapshotPaths(const caffe::SolverParameter& solver) {
+  const SnapshotNames longest = SnapshotNamesAt(solver, solver.max_iter());
+  CheckNameLength(solver.ema_decay() > 0 ? longest.averaged : longest.model);
 }
 
 Solver::Solver(const SolverSpec& spec, const SolverOptions& options, const Device& device,
@@ -24,9 +28,7 @@ Solver::Solver(const SolverSpec& spec, const SolverOptions& options, const Devic
     : strategy_(MakeStrategy(spec, RankOf(options).size)),
       run_(MakeContext(spec, options, device, observer, *strategy_)),
       control_(std::make_unique<RunControl>(*run_, options)),
-      model_(std::make_unique<TrainingModel>(*run_, options)),
-      on_snapshot_(options.on_snapshot),
-      rescue_(options.rescue) {
+      model_(std::make_unique<TrainingModel>(*run_, options)) {
   std::optional<LoadedState> loaded;
   if (!options.snapshot.empty()) loaded = ReadState(options.snapshot, options.allow_outside);
   run_->ChooseSeed(loaded ? &*loaded : nullptr);
@@ -35,20 +37,16 @@ Solver::Solver(const SolverSpec& spec, const SolverOptions& options, const Devic
   reporter_ = std::make_unique<Reporter>(*run_, *model_, *tester_, options.shows_numbers);
   LOG(INFO) << "Solver scaffolding done.";
   model_->PrepareEma(*run_);
-  PrepareSnapshots(options);
+  snapshots_ =
+      std::make_unique<SnapshotManager>(*run_, *model_, *tester_, *control_, *reporter_, options);
   if (loaded) {
     LOG(INFO) << "Resuming from " << EscapeControl(options.snapshot);
-    Restore(*loaded, options.snapshot);
+    snapshots_->Restore(*loaded, options.snapshot);
   } else {
-    LoadWeights(options.weights);
+    LoadWeights(*run_, *model_, *tester_, options.weights);
   }
   if (run_->group != nullptr) BeginStrategy(options, loaded ? &*loaded : nullptr);
-  control_->PlanSnapshots(SnapshotBytes(), writer_.get());
-  if (!SavesSnapshots(run_->proto) || run_->rank.rank != 0) return;
-  CheckSnapshotForm();
-  if (!options.saves) return;
-  CheckSnapshotFolder();
-  folder_was_writable_ = true;
+  snapshots_->Prepare(options.saves);
 }
 
 Solver::~Solver() = default;
@@ -72,7 +70,7 @@ SolveResult Solver::Solve() {
       StepAsync();
     }
     run_->observer.OnStep(run_->iter);
-    NoteWritten();
+    snapshots_->NoteWritten();
     const bool goes_on = run_->iter < run_->proto.max_iter() && !control_->StopWasAsked();
     if (goes_on && !control_->HasLostInput()) {
       control_->WaitForInput(*model_->net, run_->proto.iter_size());
@@ -81,21 +79,36 @@ SolveResult Solver::Solve() {
     const Request request = control_->AfterStep(passed.count());
     stopped = request == Request::kStop;
     if (stopped) break;
-    const bool scheduled = run_->IsDue(run_->proto.snapshot()) && run_->TestsAndSaves();
-    if (scheduled || request == Request::kSnapshot) StartSnapshot();
+    if (request == Request::kSnapshot || snapshots_->IsDue()) StartSnapshot();
   }
   Synchronize();
   stopped = stopped || control_->ShouldStop();
   strategy_->Finish(stopped);
   const std::string exchanged = run_->rank.rank == 0 ? strategy_->Describe() : "";
   if (!exchanged.empty()) run_->observer.OnNote(exchanged);
-  SaveLast(stopped);
+  if (snapshots_->NeedsLast(stopped)) StartSnapshot();
+  snapshots_->AwaitLast();
   if (!stopped && !no_better && !serves && !control_->HasLostInput()) Finish();
   strategy_->Release();
-  control_->ThrowInputError(saved_iter_);
+  control_->ThrowInputError(snapshots_->saved_iter());
   run_->observer.OnEnd(stopped);
   return stopped ? SolveResult::kStopped : SolveResult::kFinished;
 }
+
+std::string Solver::Snapshot() {
+  std::string model = StartSnapshot();
+  snapshots_->Await();
+  return model;
+}
+
+std::string Solver::StartSnapshot() {
+  Synchronize();
+  return snapshots_->Start();
+}
+
+uint64_t Solver::SnapshotBytes() const { return snapshots_->Bytes(); }
+
+std::string Solver::DescribeBest() const { return snapshots_->DescribeBest(); }
 
 bool Solver::TimeWasUp() const { return control_->TimeWasUp(); }
 
@@ -137,7 +150,7 @@ void Solver::Finish() {
 bool Solver::Test() {
   Synchronize();
   const RankTimes::Pause pause(reporter_->times());
-  return tester_->Run(kept_.get(), [this] { StartSnapshot(); });
+  return tester_->Run(*snapshots_);
 }
 
 }  // namespace trainer

@@ -2,17 +2,16 @@
 
 #include <glog/logging.h>
 
-#include "solver_context.h"
+#include "initial_weights.h"
 #include "trainer/base/text/text.h"
 #include "trainer/solver/solver.h"
-#include "training_model.h"
 
 namespace trainer {
 
 // Prepares the strategy and loads its state. All ranks call this together. Afterwards, ranks of an
 // asynchronous strategy run their iterations without collective calls.
 void Solver::BeginStrategy(const SolverOptions& options, const LoadedState* loaded) {
-  if (run_->partition == nullptr) BroadcastWeights();
+  if (run_->partition == nullptr) BroadcastWeights(*run_, *model_, *tester_);
   strategy_context_.emplace(StrategyContext{run_->device, *model_->objective, *model_->optimizer,
                                             *run_->group, options.window, run_->seed});
   if (options.window != nullptr) rpc_.reset(options.window->rpc());
@@ -39,14 +38,6 @@ void Solver::LoadRank(const caffe::SolverState& state) {
         Join("The snapshot was made with ", state.replicas(), " ranks and strategy '",
              state.strategy(), "', but this run has ", run_->rank.size, " and strategy '",
              run_->proto.strategy(), "': all ranks start from the common weights of the snapshot"));
-  }
-}
-
-void Solver::RankRecordsTo(caffe::SolverState* state) const {
-  if (run_->rank.size == 1 || strategy_->IsSynchronous()) return;
-  state->set_strategy(run_->proto.strategy());
-  for (std::string& rank : strategy_->SaveRanks()) {
-    state->add_strategy_state(std::move(rank));
   }
 }
 

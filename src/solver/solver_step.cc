@@ -3,13 +3,11 @@
 #include <cmath>
 #include <utility>
 
-#include "reporter.h"
-#include "solver_context.h"
+#include "snapshot_manager.h"
 #include "trainer/base/text/text.h"
 #include "trainer/net/broken_pass.h"
 #include "trainer/net/data_layers.h"
 #include "trainer/solver/solver.h"
-#include "training_model.h"
 
 namespace trainer {
 namespace {
@@ -81,11 +79,12 @@ void Solver::Synchronize() {
 
 // `cause`: what WhatIsNotFinite returned, or "" where that would not be the cause.
 void Solver::Diverge(int iter, float loss, const std::string& cause) {
-  SettleSnapshot();
-  throw Error(ErrorCode::kDiverged,
-              Join("iteration ", iter, ": the loss is ", loss, cause,
-                   SnapshotWords(saved_iter_, iter), ". ", run_->schedule.PlaceOf(iter),
-                   ". Try a lower base_lr or clip_gradients, and check the scale of the data"));
+  snapshots_->Settle();
+  throw Error(
+      ErrorCode::kDiverged,
+      Join("iteration ", iter, ": the loss is ", loss, cause,
+           SnapshotWords(snapshots_->saved_iter(), iter), ". ", run_->schedule.PlaceOf(iter),
+           ". Try a lower base_lr or clip_gradients, and check the scale of the data"));
 }
 
 // Looks in the weights first, which the previous update may have spoilt, then in the batch. A rank

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "net_outputs.h"
+#include "snapshot_manager.h"
 #include "trainer/base/text/text.h"
 #include "trainer/net/data_layers.h"
 #include "trainer/net/learning.h"
@@ -278,12 +279,12 @@ bool Tester::IsDueAtEnd() const {
   return IsAtInterval() || (wants_test && run_.TestsAndSaves());
 }
 
-bool Tester::Run(SnapshotRetention* retention, const std::function<void()>& save) {
+bool Tester::Run(SnapshotManager& snapshots) {
   const ConsensusScope consensus(run_.strategy);
   const EmaWeights::Scope averaged(model_.ema.get(), true);
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < static_cast<int>(tests_.size()); ++i) {
-    if (!RunTest(i, retention, save)) return false;
+    if (!RunTest(i, snapshots)) return false;
   }
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
   control_.reserve().NoteTest(passed.count());
@@ -292,13 +293,13 @@ bool Tester::Run(SnapshotRetention* retention, const std::function<void()>& save
 
 // Runs one test and reports the means of the loss and of every output element over its records.
 // Rank 0 reports.
-bool Tester::RunTest(int index, SnapshotRetention* retention, const std::function<void()>& save) {
+bool Tester::RunTest(int index, SnapshotManager& snapshots) {
   if (run_.rank.rank == 0) run_.observer.OnTestStart(run_.iter, index);
   TestRun test(run_, control_, tests_[static_cast<size_t>(index)], index + 1);
   Request request = Request::kNone;
   while (!test.IsDone() && request != Request::kStop) {
     request = test.Round();
-    if (request == Request::kSnapshot) save();
+    if (request == Request::kSnapshot) snapshots.Start();
   }
   TestReport report;
   report.iter = run_.iter;
@@ -307,7 +308,7 @@ bool Tester::RunTest(int index, SnapshotRetention* retention, const std::functio
   report.loss = test.loss();
   report.interrupted = request == Request::kStop;
   report.outputs = test.Means();
-  if (retention != nullptr) retention->NoteTest(report);
+  if (snapshots.retention() != nullptr) snapshots.retention()->NoteTest(report);
   if (early_stopping_) {
     early_stopping_->NoteTest(report);
     report.is_best =

@@ -1,18 +1,18 @@
 #pragma once
 // Runs the tests of a run. Several ranks share the batches of a test where possible.
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "early_stopping.h"
 #include "run_control.h"
-#include "snapshot_retention.h"
 #include "trainer/net/test_nets.h"
 #include "training_model.h"
 
 namespace trainer {
+
+class SnapshotManager;
 
 // A test net and how it is run on this rank.
 struct SolverTest {
@@ -37,11 +37,10 @@ class Tester {
     return IsAtInterval() && (run_.iter > 0 || run_.proto.test_initialization());
   }
   bool IsDueAtEnd() const;
-  // Runs all tests, with the averaged weights if there are any, and reports them. `retention`,
-  // which may be null, notes the results; `save` starts a snapshot that was requested during a
-  // test. Returns false if the run was asked to stop during a test. Collective unless the ranks are
-  // asynchronous. The loss of the last step must be taken.
-  bool Run(SnapshotRetention* retention, const std::function<void()>& save);
+  // Runs all tests, with the averaged weights if there are any, and reports them. Starts snapshots
+  // that are requested meanwhile. Returns false if the run was asked to stop during a test.
+  // Collective unless the ranks are asynchronous. The loss of the last step must be taken.
+  bool Run(SnapshotManager& snapshots);
   // Returns whether `patience` ends the run now, and says so. Collective, because only rank 0 knows
   // the scores.
   bool PatienceIsOver();
@@ -60,7 +59,7 @@ class Tester {
   int BatchesOfStages(int index, const Net& net) const;
   void NoteTestData(int index) const;
   void NoteMissingAverages(int index) const;
-  bool RunTest(int index, SnapshotRetention* retention, const std::function<void()>& save);
+  bool RunTest(int index, SnapshotManager& snapshots);
 
   const SolverContext& run_;
   TrainingModel& model_;

@@ -9,6 +9,7 @@
 #include "trainer/net/label_counts.h"
 #include "trainer/net/learning.h"
 #include "trainer/net/passes_identical.h"
+#include "trainer/net/weights.h"
 
 namespace trainer {
 namespace {
@@ -67,6 +68,15 @@ void TrainingModel::PrepareEma(const SolverContext& run) {
   ema = std::make_unique<EmaWeights>(run.proto.ema_decay(), run.device, *net);
   fuses_ema =
       objective->UpdatesMayWriteAll() && optimizer->FuseEma(ema->PerParam(), run.proto.ema_decay());
+}
+
+void TrainingModel::HistoryTo(caffe::SolverState* state) const {
+  const std::vector<Param*>& params = net->params();
+  for (const std::vector<float*>& history : optimizer->state_arrays()) {
+    for (size_t i = 0; i < params.size(); ++i) {
+      ExportBlob(state_store(), *params[i], history[i], state->add_history());
+    }
+  }
 }
 
 void TrainingModel::BuildNet(const SolverContext& run, const SolverOptions& options) {

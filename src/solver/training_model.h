@@ -21,6 +21,8 @@ struct TrainingModel {
   // Allocates the averaged weights if the solver has ema_decay.
   void PrepareEma(const SolverContext& run);
 
+  // Appends the optimizer's state arrays to the history of *state.
+  void HistoryTo(caffe::SolverState* state) const;
   // Returns the store of the optimizer's state arrays.
   const ParamStore& state_store() const { return StateStore(*optimizer, params); }
 

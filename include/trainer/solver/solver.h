@@ -20,7 +20,6 @@ namespace trainer {
 
 struct SolverContext;
 struct TrainingModel;
-struct SnapshotContent;
 
 // How long the batch system lets a process live after SIGTERM; 0 s if unknown.
 struct KillWait {
@@ -83,11 +82,10 @@ void CheckSnapshotPaths(const caffe::SolverParameter& solver);
 
 enum class SolveResult { kFinished, kStopped };
 
-class SnapshotRetention;
-class SnapshotWriter;
 class RunControl;
 class Tester;
 class Reporter;
+class SnapshotManager;
 
 // Used by one thread. The constructor allocates everything; an iteration allocates nothing.
 //
@@ -156,49 +154,17 @@ class Solver {
   int NumTestNets() const;
 
  private:
-  void LoadWeights(const std::vector<std::string>& files);
-  void BroadcastWeights();
   void BeginStrategy(const SolverOptions& options, const LoadedState* loaded);
   void LoadRank(const caffe::SolverState& state);
-  void RankRecordsTo(caffe::SolverState* state) const;
-  void FinishIteration();
-  void RequireEqualWeights(uint32_t own_hash);
-  void Restore(const LoadedState& loaded, const std::string& file);
-  std::vector<std::string> StateDifferences(const caffe::SolverState& state) const;
-  void CopyAll(const std::string& weights, const std::string& file,
-               std::vector<std::string> differences);
-  void RestoreHistory(const caffe::SolverState& state, const std::string& file);
-  void RestoreProgress(const caffe::SolverState& state);
-  void StateTo(caffe::SolverState* proto) const;
-  void HistoryTo(caffe::SolverState* state) const;
-  void SendStageState();
-  void GatherStageStates(SnapshotContent* content);
-  caffe::NetParameter OwnStage(caffe::NetParameter model) const;
-  int HistoryIndex(size_t kind, size_t param) const;
-  size_t WholeParams() const;
-  uint64_t WholeWeightBytes() const;
-  void SaveNet(const std::string& name, Net& net, caffe::SolverState& state) const;
-  void RestoreNet(const caffe::SolverState& state, const std::string& name, Net& net) const;
-  void RestoreRest(const caffe::SolverState& state, const std::string& name, Net& rest) const;
-  void CheckSnapshotForm() const;
-  void CheckSnapshotFolder() const;
-
   void RunStep(bool async);
   void TakeLoss();
+  void FinishIteration();
   [[noreturn]] void Diverge(int iter, float loss, const std::string& cause);
   std::string WhatIsNotFinite();
   bool WeightsAreFinite();
   std::string FirstNonFiniteParam() const;
-  void PrepareSnapshots(const SolverOptions& options);
-  void NoteWritten();
-  void TakeNoteOfWritten();
-  void SettleSnapshot();
-  void AwaitSnapshot();
-  void AwaitWriter(bool (SnapshotWriter::*wait)(std::chrono::milliseconds time));
-  void SaveLast(bool stopped);
-  void LimitLast();
-  void Finish();
   bool Test();
+  void Finish();
 
   std::unique_ptr<Strategy> strategy_;
   std::unique_ptr<SolverContext> run_;
@@ -213,19 +179,8 @@ class Solver {
   std::unique_ptr<TrainingModel> model_;
   std::unique_ptr<Tester> tester_;
   std::unique_ptr<Reporter> reporter_;
-  std::function<void()> on_snapshot_;
+  std::unique_ptr<SnapshotManager> snapshots_;
   std::optional<int> pending_iter_;  // the iteration whose loss was not taken yet
-  int saved_iter_ = -1;              // iteration of the last snapshot on the disk
-  int started_iter_ = -1;            // iteration of the last one begun or restored
-  SnapshotReport started_;           // the last snapshot that was begun
-  double copy_seconds_ = 0;          // for copying that snapshot
-  int noted_ = 0;                    // snapshots that the writer wrote and that were reported
-  const RescueOptions rescue_;
-  bool folder_was_writable_ = false;                  // the snapshot folder, when the run began
-  std::optional<KillWait> kill_wait_;                 // set once rescue_.kill_wait was called
-  std::chrono::steady_clock::time_point last_begun_;  // when LimitLast was first called
-  std::unique_ptr<SnapshotRetention> kept_;           // on rank 0, with keep_last or keep_best
-  std::unique_ptr<SnapshotWriter> writer_;            // on rank 0; calls kept_ after a write
 };
 
 }  // namespace trainer
