@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "net_outputs.h"
+#include "sharded_model.h"
 #include "trainer/base/text/text.h"
 #include "trainer/net/data_layers.h"
 

@@ -2,14 +2,57 @@
 
 #include <glog/logging.h>
 
-#include <optional>
+#include <cmath>
 #include <utility>
 
 #include "initial_weights.h"
 #include "snapshot_manager.h"
 #include "trainer/base/text/text.h"
+#include "trainer/net/broken_pass.h"
+#include "trainer/net/data_layers.h"
 
 namespace trainer {
+namespace {
+
+// Returns a sentence about the newest snapshot, of iteration `saved` (-1: none), for an error about
+// the loss of iteration `iter`.
+std::string SnapshotWords(int saved, int iter) {
+  if (saved < 0) return ". There is no snapshot yet";
+  if (saved < iter) return Join(". The newest snapshot is from iteration ", saved);
+  return Join(". The snapshot of iteration ", saved, " has the weights that gave this loss");
+}
+
+std::string FirstNonFiniteParam(const Net& net) {
+  std::vector<float> host;
+  for (const Param* param : net.params()) {
+    host.resize(static_cast<size_t>(param->count()));
+    net.device().CopyToHost(host.data(), param->weight, host.size() * sizeof(float));
+    for (const float weight : host) {
+      if (!std::isfinite(weight)) {
+        return Join("layer '", param->layer, "' (parameter ", param->index, ")");
+      }
+    }
+  }
+  return "";
+}
+
+// A finite loss does not imply finite weights: oneDNN's ReLU after a convolution turns NaN into 0.
+bool WeightsAreFinite(const TrainingModel& model) {
+  return std::isfinite(model.objective->Norm(model.params.Weights())) ||
+         FirstNonFiniteParam(*model.net).empty();
+}
+
+// Looks in the weights first, which the previous update may have spoilt, then in the batch. A rank
+// that has one stage of the net or several virtual ranks cannot compute the batch again.
+std::string WhatIsNotFinite(const SolverContext& run, Net& net) {
+  const std::string param = FirstNonFiniteParam(net);
+  if (!param.empty()) return "; the weights of " + param + " are not finite";
+  const std::string pass = run.partition == nullptr ? DescribeBrokenPass(net) : "";
+  return pass.empty() ? "" : "; " + pass;
+}
+
+}  // namespace
+
 Rank RankOf(const SolverOptions& options) {
   return options.group == nullptr ? Rank{} : options.group->rank();
 }
@@ -36,7 +79,6 @@ Solver::Solver(const SolverSpec& spec, const SolverOptions& options, const Devic
   tester_ = std::make_unique<Tester>(*run_, *model_, *control_, options);
   reporter_ = std::make_unique<Reporter>(*run_, *model_, *tester_, options.shows_numbers);
   LOG(INFO) << "Solver scaffolding done.";
-  model_->PrepareEma(*run_);
   snapshots_ =
       std::make_unique<SnapshotManager>(*run_, *model_, *tester_, *control_, *reporter_, options);
   if (loaded) {
@@ -47,6 +89,39 @@ Solver::Solver(const SolverSpec& spec, const SolverOptions& options, const Devic
   }
   if (run_->group != nullptr) BeginStrategy(options, loaded ? &*loaded : nullptr);
   snapshots_->Prepare(options.saves);
+}
+
+// Prepares the strategy and loads its state. All ranks call this together. Afterwards, ranks of an
+// asynchronous strategy run their iterations without collective calls.
+void Solver::BeginStrategy(const SolverOptions& options, const LoadedState* loaded) {
+  if (run_->partition == nullptr) BroadcastWeights(*run_, *model_, *tester_);
+  strategy_context_.emplace(StrategyContext{run_->device, *model_->objective, *model_->optimizer,
+                                            *run_->group, options.window, run_->seed});
+  if (options.window != nullptr) rpc_.reset(options.window->rpc());
+  strategy_->Prepare(*strategy_context_);
+  if (loaded != nullptr) LoadRank(loaded->state);
+  if (loaded != nullptr && strategy_->IsAsynchronous() && run_->rank.rank == 0) {
+    LOG(INFO) << "Strategy " << run_->proto.strategy()
+              << " depends on the timing of the ranks, so this run resumes from the snapshot, but "
+                 "two such runs do not give bit-identical results";
+  }
+  strategy_->Begin(run_->iter);
+  if (strategy_->IsAsynchronous()) run_->group = nullptr;
+}
+
+// Restores this rank's own state. If the snapshot was made with another number of ranks or another
+// strategy, only the weights that its ranks had in common are used.
+void Solver::LoadRank(const caffe::SolverState& state) {
+  const bool same = state.strategy() == run_->proto.strategy() &&
+                    VirtualRanksIn(state) == model_->virtual_ranks.first.size;
+  if (same && state.strategy_state_size() == run_->rank.size) {
+    strategy_->LoadRank(state.strategy_state(run_->rank.rank));
+  } else if (!same && state.strategy_state_size() > 0 && run_->rank.rank == 0) {
+    LOG(WARNING) << EscapeControl(
+        Join("The snapshot was made with ", state.replicas(), " ranks and strategy '",
+             state.strategy(), "', but this run has ", run_->rank.size, " and strategy '",
+             run_->proto.strategy(), "': all ranks start from the common weights of the snapshot"));
+  }
 }
 
 Solver::~Solver() = default;
@@ -95,6 +170,101 @@ SolveResult Solver::Solve() {
   return stopped ? SolveResult::kStopped : SolveResult::kFinished;
 }
 
+float Solver::Step() {
+  RunStep(false);
+  return run_->losses.last();
+}
+
+void Solver::StepAsync() { RunStep(true); }
+
+// One iteration, in this order: gradients and loss at the present weights, the report about them,
+// the update. With `async` the device computes this step while the host takes the loss of the step
+// before, so at most two updates follow a loss that ends the run.
+void Solver::RunStep(bool async) {
+  model_->objective->ReduceOver(strategy_->ReducesGradients(run_->iter) ? run_->group : nullptr);
+  async = async && !reporter_->IsDue() && !model_->optimizer->Reevaluates() &&
+          model_->objective->IsAsync();
+  model_->net->SetDebugInfo(reporter_->ShowsDebugInfo());
+  const Hyperparams hyper = run_->schedule.At(run_->iter);
+  model_->optimizer->ComputeGradients(hyper, /*fused=*/async && run_->rank.size == 1);
+  Synchronize();
+  if (async) {
+    pending_iter_ = run_->iter;
+  } else {
+    TakeLoss();
+  }
+  if (run_->schedule.Advance(run_->iter)) {
+    run_->observer.OnNote(
+        Join("MultiStep Status: Iteration ", run_->iter, ", step = ", run_->schedule.steps()));
+  }
+  reporter_->Report(hyper.lr);
+  strategy_->BeforeUpdate(hyper);
+  model_->optimizer->Update(hyper);
+  model_->optimizer->EmitNotes(/*wait=*/false);
+  ReduceBadRecords(*model_->net,
+                   ReduceOver(strategy_->IsSynchronous() ? run_->DataGroup() : nullptr));
+  FinishIteration();
+  if (model_->ema && !model_->fuses_ema) model_->ema->Add(run_->iter);
+}
+
+void Solver::FinishIteration() {
+  run_->last_iter = run_->iter;
+  run_->iter = strategy_->NextIteration(run_->iter);
+  if (run_->world != nullptr) run_->world->Heartbeat(run_->last_iter + 1);
+  strategy_->AfterStep(run_->last_iter + 1);
+}
+
+void Solver::TakeLoss() {
+  const float loss = model_->optimizer->TakeLoss();
+  if (!std::isfinite(loss) || (run_->IsDisplayed() && !WeightsAreFinite(*model_))) {
+    Diverge(run_->iter, loss, WhatIsNotFinite(*run_, *model_->net));
+  }
+  run_->losses.Add(loss);
+}
+
+void Solver::Synchronize() {
+  if (pending_iter_) {
+    const int iter = *std::exchange(pending_iter_, std::nullopt);
+    const float loss = model_->optimizer->TakeLoss();
+    if (!std::isfinite(loss)) Diverge(iter, loss, "");  // the update has since spoilt all weights
+    run_->losses.Add(loss);
+  }
+  model_->optimizer->EmitNotes(/*wait=*/true);
+}
+
+// `cause`: what WhatIsNotFinite returned, or "" where that would not be the cause.
+void Solver::Diverge(int iter, float loss, const std::string& cause) {
+  snapshots_->Settle();
+  throw Error(
+      ErrorCode::kDiverged,
+      Join("iteration ", iter, ": the loss is ", loss, cause,
+           SnapshotWords(snapshots_->saved_iter(), iter), ". ", run_->schedule.PlaceOf(iter),
+           ". Try a lower base_lr or clip_gradients, and check the scale of the data"));
+}
+
+// Does what Caffe does after the last update: one more forward pass and one more test, if they are
+// due. The pass changes the running averages of BatchNorm layers. They are restored after it, so
+// that the test uses the ones that the last snapshot has.
+void Solver::Finish() {
+  if (run_->IsDisplayed()) {
+    const std::span<float> averages = model_->params.RunningStats();
+    std::vector<float> saved(averages.size());
+    run_->device.CopyToHost(saved.data(), averages.data(), averages.size_bytes());
+    const float loss = model_->objective->Loss(NetBatch::kNext);
+    run_->device.CopyToDevice(averages.data(), saved.data(), averages.size_bytes());
+    if (!std::isfinite(loss)) Diverge(run_->iter, loss, WhatIsNotFinite(*run_, *model_->net));
+    reporter_->ReportAfterLast(run_->losses.Add(loss));
+  }
+  if (tester_->IsDueAtEnd()) Test();
+}
+
+// Runs all tests. Returns false if the run was asked to stop during a test.
+bool Solver::Test() {
+  Synchronize();
+  const RankTimes::Pause pause(reporter_->times());
+  return tester_->Run(*snapshots_);
+}
+
 std::string Solver::Snapshot() {
   std::string model = StartSnapshot();
   snapshots_->Await();
@@ -118,39 +288,16 @@ size_t Solver::UpdateBytes() const { return model_->optimizer->Bytes(); }
 
 Net& Solver::train_net() { return *model_->net; }
 
-int Solver::NumTestNets() const { return static_cast<int>(tester_->tests().size()); }
-
-bool Solver::HasTestNet(int i) const {
-  return tester_->tests()[static_cast<size_t>(i)].net != nullptr;
+std::vector<const Net*> Solver::TestNets() const {
+  std::vector<const Net*> nets;
+  for (const SolverTest& test : tester_->tests()) {
+    for (const Net* net : {test.net.get(), test.nets->rest()}) {
+      if (net != nullptr) nets.push_back(net);
+    }
+  }
+  return nets;
 }
 
 Net& Solver::test_net(int i) { return *tester_->tests()[static_cast<size_t>(i)].net; }
-
-const Net* Solver::LastBatchNet(int i) const {
-  return tester_->tests()[static_cast<size_t>(i)].nets->rest();
-}
-
-// Does what Caffe does after the last update: one more forward pass and one more test, if they are
-// due. The pass changes the running averages of BatchNorm layers. They are restored after it, so
-// that the test uses the ones that the last snapshot has.
-void Solver::Finish() {
-  if (run_->IsDisplayed()) {
-    const std::span<float> averages = model_->params.RunningStats();
-    std::vector<float> saved(averages.size());
-    run_->device.CopyToHost(saved.data(), averages.data(), averages.size_bytes());
-    const float loss = model_->objective->Loss(NetBatch::kNext);
-    run_->device.CopyToDevice(averages.data(), saved.data(), averages.size_bytes());
-    if (!std::isfinite(loss)) Diverge(run_->iter, loss, WhatIsNotFinite());
-    reporter_->ReportAfterLast(run_->losses.Add(loss));
-  }
-  if (tester_->IsDueAtEnd()) Test();
-}
-
-// Runs all tests. Returns false if the run was asked to stop during a test.
-bool Solver::Test() {
-  Synchronize();
-  const RankTimes::Pause pause(reporter_->times());
-  return tester_->Run(*snapshots_);
-}
 
 }  // namespace trainer

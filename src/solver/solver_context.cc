@@ -34,15 +34,8 @@ std::unique_ptr<SolverContext> MakeContext(const SolverSpec& spec, const SolverO
   const Rank rank = RankOf(options);
   ModelPartition* const partition = strategy.partition();
   const SolverSpec& own = partition == nullptr ? spec : partition->Partition(spec, device, rank);
-  return std::make_unique<SolverContext>(SolverContext{.spec = own,
-                                                       .proto = own.proto,
-                                                       .device = device,
-                                                       .observer = observer,
-                                                       .strategy = strategy,
-                                                       .partition = partition,
-                                                       .rank = rank,
-                                                       .world = options.group,
-                                                       .group = options.group});
+  return std::make_unique<SolverContext>(SolverContext{
+      own, own.proto, device, observer, strategy, partition, rank, options.group, options.group});
 }
 
 void SolverContext::ChooseSeed(const LoadedState* loaded) {

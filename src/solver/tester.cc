@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "net_outputs.h"
+#include "sharded_model.h"
 #include "snapshot_manager.h"
 #include "trainer/base/text/text.h"
 #include "trainer/net/data_layers.h"

@@ -61,9 +61,6 @@ void TrainingModel::Build(const SolverContext& run, const SolverOptions& options
   optimizer->Prepare(*objective, [&observer = run.observer](const std::string& line) {
     if (!line.empty()) observer.OnNote(line);
   });
-}
-
-void TrainingModel::PrepareEma(const SolverContext& run) {
   if (run.proto.ema_decay() <= 0) return;
   ema = std::make_unique<EmaWeights>(run.proto.ema_decay(), run.device, *net);
   fuses_ema =

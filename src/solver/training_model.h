@@ -15,11 +15,9 @@ namespace trainer {
 struct TrainingModel {
   // Chooses virtual ranks, memory and optimizer. Throws kUsage or kConfig if they do not fit.
   TrainingModel(const SolverContext& run, const SolverOptions& options);
-  // Builds the net, then prepares the optimizer for it. Needs the run's seed. Throws kConfig if the
-  // net has no loss.
+  // Builds the net, the objective and the averaged weights, and prepares the optimizer. Needs the
+  // run's seed. Throws kConfig if the net has no loss.
   void Build(const SolverContext& run, const SolverOptions& options);
-  // Allocates the averaged weights if the solver has ema_decay.
-  void PrepareEma(const SolverContext& run);
 
   // Appends the optimizer's state arrays to the history of *state.
   void HistoryTo(caffe::SolverState* state) const;

@@ -142,16 +142,13 @@ class Solver {
   // Returns the smallest number of bytes that an update moves between memory and the processor.
   size_t UpdateBytes() const;
   Net& train_net();
-  // Returns whether this rank has test net i. Ranks other than 0 have only test nets whose batches
-  // all ranks share, or their own stage of each.
-  bool HasTestNet(int i) const;
+  // Returns the test nets that this rank has: rank 0 has all, other ranks only those whose batches
+  // all ranks share, or their own stage of each. The net for the last, smaller batch of a test that
+  // is exactly one pass over the data follows the one for whole batches.
+  std::vector<const Net*> TestNets() const;
   Net& test_net(int i);
-  // Returns the net for the last, smaller batch of a test that is exactly one pass over the data,
-  // or null.
-  const Net* LastBatchNet(int i) const;
   // Returns the bytes of a snapshot's numbers: weights, averaged weights and optimizer state.
   uint64_t SnapshotBytes() const;
-  int NumTestNets() const;
 
  private:
   void BeginStrategy(const SolverOptions& options, const LoadedState* loaded);
@@ -160,9 +157,6 @@ class Solver {
   void TakeLoss();
   void FinishIteration();
   [[noreturn]] void Diverge(int iter, float loss, const std::string& cause);
-  std::string WhatIsNotFinite();
-  bool WeightsAreFinite();
-  std::string FirstNonFiniteParam() const;
   bool Test();
   void Finish();
 
