@@ -8,6 +8,7 @@ namespace trainer {
 
 // Returns `whole` without the layers of other ranks' stages.
 caffe::NetParameter OwnStage(const SolverContext& run, caffe::NetParameter whole);
+
 // Returns every element of every output of `net`, in Caffe's numbering. `number` is the net's in
 // ModelPartition. If this rank has only one stage, returns the outputs of all stages, and all ranks
 // must call it.

@@ -68,10 +68,9 @@ void TrainingModel::Build(const SolverContext& run, const SolverOptions& options
 }
 
 void TrainingModel::HistoryTo(caffe::SolverState* state) const {
-  const std::vector<Param*>& params = net->params();
   for (const std::vector<float*>& history : optimizer->state_arrays()) {
-    for (size_t i = 0; i < params.size(); ++i) {
-      ExportBlob(state_store(), *params[i], history[i], state->add_history());
+    for (size_t i = 0; i < history.size(); ++i) {
+      ExportBlob(state_store(), *net->params()[i], history[i], state->add_history());
     }
   }
 }
