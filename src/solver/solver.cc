@@ -336,7 +336,7 @@ void Solver::Finish() {
     const std::span<float> averages = params_.RunningStats();
     std::vector<float> saved(averages.size());
     device_.CopyToHost(saved.data(), averages.data(), averages.size_bytes());
-    const float loss = objective_->Loss(NetBatch::kNext);
+    const float loss = objective_->Loss(Pass::Batch::kNext);
     device_.CopyToDevice(averages.data(), saved.data(), averages.size_bytes());
     if (!std::isfinite(loss)) Diverge(state_.iter, loss, WhatIsNotFinite());
     IterationReport report;

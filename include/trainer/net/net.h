@@ -30,19 +30,25 @@ struct NetOutput {
   float loss_weight = 0;
 };
 
-// The input of a forward pass.
-enum class NetBatch {
-  kNext,  // the data layers' next batch
-  // The batch of the last pass with the same random numbers and layer states, so that the loss is
-  // the same function of the weights. Data layers do not run, and the pass index does not change.
-  // Requires allow_reevaluation.
-  kSame,
-};
-
-// Describes the work of one call of Net::Run.
+// Everything in which one call of Net::Run may differ from another.
 struct Pass {
   enum class Mode : uint8_t { kBoth, kForward, kBackward } mode = Mode::kBoth;
-  NetBatch batch = NetBatch::kNext;  // of a forward pass
+  // The input of a forward pass.
+  enum class Batch : uint8_t {
+    kNext,  // the data layers' next batch
+    // The batch of the last pass with the same random numbers and layer states, so that the loss is
+    // the same function of the weights. Data layers do not run, and the pass index does not change.
+    // Requires allow_reevaluation.
+    kSame,
+  } batch = Batch::kNext;
+  // The pass is the pass of rank `rank.rank + virtual_rank`: it uses the records, the random
+  // numbers and the layer states of that rank. A pass of virtual rank 0 begins the batch of an
+  // iteration and counts in passes(); virtual ranks 1, 2, ... must follow. The caller saves and
+  // restores running statistics (ParamStore::RunningStats).
+  int virtual_rank = 0;
+  // The memory of values in which the pass runs. A backward pass belongs to the last forward pass
+  // of its slot. Several slots require layers without state.
+  int activation_slot = 0;
   // Called for each slice of gradients as soon as it is final. With debug_info, it is called after
   // the last line, so that the log shows this rank's own gradients. A pass with a sink is captured
   // only if the sink SumsCapturedPasses.
@@ -85,7 +91,7 @@ class Net {
   float TakeLoss();
   int in_flight() const;
   // A forward pass; returns the loss: the sum of loss_weight times each weighted output.
-  float Forward(NetBatch batch = NetBatch::kNext);
+  float Forward(Pass::Batch batch = Pass::Batch::kNext);
   // Adds to the parameter gradients. After a Forward.
   void Backward() { Run({.mode = Pass::Mode::kBackward}); }
   // No pass is recorded from here on, since `why`: "layer 'bn' ...". Logged where one would be.
@@ -93,16 +99,6 @@ class Net {
   // Whether a pass may be started before the loss of the previous one is taken: true for an
   // asynchronous device, fixed shapes and one virtual rank.
   bool RunsAhead() const { return runs_ahead_; }
-  // The next pass is the pass of rank `rank.rank + part`: it uses the records, the random numbers
-  // and the layer states of that rank. A pass of virtual rank 0 begins the batch of an iteration
-  // and counts in passes(); virtual ranks 1, 2, ..., virtual_ranks() - 1 must follow. The caller
-  // saves and restores running statistics (ParamStore::RunningStats).
-  void ActivateVirtualRank(int part);
-
-  // From now on, passes run and values are read in the memory of slot `slot`. A backward pass
-  // belongs to the last forward pass of its slot. Requires layers without state.
-  void SetActivationSlot(int slot);
-
   // From the next Backward on the loss's gradient is multiplied by *factor, one float on the
   // device, and so are all others. Null: it is not.
   void ScaleLoss(const float* factor) { loss_scale_ = factor; }
@@ -128,11 +124,13 @@ class Net {
   // Every parameter this net uses, once, in layer order: the order of a solver's state.
   const std::vector<Param*>& params() const { return graph_->params; }
 
-  // A value and its gradient in device memory, in the present slot and with the shape of the last
-  // pass. Null data for a gradient that is not computed, and for all where the net only plans. Only
-  // outputs, values that persist and, with kSeparate, all values keep their numbers after a pass.
-  Tensor Value(ValueId id) const;
-  Tensor Gradient(ValueId id) const;
+  // A value and its gradient in device memory, in an activation slot (by default that of the last
+  // pass) and with the shape of the slot's last pass. Null data for a gradient that is not
+  // computed, and for all where the net only plans. Only outputs, values that persist and, with
+  // kSeparate, all values keep their numbers after a pass.
+  static constexpr int kLastSlot = -1;
+  Tensor Value(ValueId id, int activation_slot = kLastSlot) const;
+  Tensor Gradient(ValueId id, int activation_slot = kLastSlot) const;
   // Find the value by blob name, as its last writer leaves it. Empty if no layer writes `blob`.
   Tensor Value(const std::string& blob) const;
   Tensor Gradient(const std::string& blob) const;
@@ -140,6 +138,10 @@ class Net {
   // Copy a value to the host as f32 in row-major (N, C, H, W) order, and back.
   void ReadNchw(const ConstTensor& value, std::span<float> host) const;
   void WriteNchw(std::span<const float> host, const Tensor& value) const;
+
+  // What the layer of `node` keeps between the passes of a virtual rank, in device memory. Empty
+  // for a layer without state.
+  std::span<std::byte> StateOf(NodeId node, int virtual_rank = 0) const;
 
   // The number of passes done. SetPasses is called when a run is resumed.
   uint32_t passes() const { return passes_; }
@@ -153,11 +155,13 @@ class Net {
   const Device& device() const { return device_; }
 
  private:
-  Tensor At(ValueId id, BufferId buffer) const;
+  Tensor At(ValueId id, BufferId buffer, int activation_slot) const;
   void CheckInputError(int i, uint64_t word, uint32_t batches_ago) const;
   void MakeSlices();
-  void KeepPartStates();
   void MakeSlots();
+  void SelectSlot(int slot);
+  void KeepVirtualRankStates();
+  void SelectVirtualRank(int virtual_rank);
   void ComputeAgain();
   void RequireNoneStarted() const;
   void SplitHostNodes();
@@ -170,11 +174,11 @@ class Net {
   void RunCaptured(const Pass& pass, CapturedPass& captured);
   std::unique_ptr<CapturedGraph> Capture(const Pass& pass);
   void RunIdentical(const Pass& pass, CapturedEvent* losses);
-  void RunForward(NetBatch batch);
+  void RunForward(Pass::Batch batch);
   void RunBackward(GradientSink* sink);
   void SendLosses();
   // With several virtual ranks, only rank 0 is logged.
-  bool LogsDebugInfo() const { return debug_ && part_ == 0; }
+  bool LogsDebugInfo() const { return debug_ && virtual_rank_ == 0; }
 
   const NetOptions& options_;  // of graph_
   const Device& device_;
@@ -185,13 +189,13 @@ class Net {
   std::vector<std::unique_ptr<const Bindings>> slot_bindings_;  // by activation slot
   std::unique_ptr<const Graph> graph_;
   std::vector<std::unique_ptr<DynamicShapes>> states_;
-  const Bindings* bindings_ = nullptr;  // of the present slot
+  const Bindings* bindings_ = nullptr;  // of the last pass's slot
   DynamicShapes* state_ = nullptr;
   std::vector<Param*> slice_params_;  // parameters with a gradient, in the order of slices_
   std::vector<GradientSlice> slices_;
   std::unique_ptr<StateBackup> state_backup_;  // null without allow_reevaluation
   std::vector<std::unique_ptr<StateBackup>> virtual_rank_states_;  // empty with one virtual rank
-  int part_ = 0;
+  int virtual_rank_ = 0;  // whose states are in the memory of the layers
   uint32_t passes_ = 0;
   bool debug_ = false;
   bool runs_ahead_ = false;

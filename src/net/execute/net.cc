@@ -87,7 +87,7 @@ Net::Net(std::unique_ptr<const Graph> graph, const Device& device, ParamStore& p
                 options_.activation_slots == 1 &&
                 std::ranges::none_of(graph_->nodes, &Node::has_dynamic_shape);
   SplitHostNodes();
-  KeepPartStates();
+  KeepVirtualRankStates();
   if (options_.allow_reevaluation)
     state_backup_ = std::make_unique<StateBackup>(*graph_, *bindings_, device_);
   const CompileLog log(options_.log);
@@ -97,21 +97,23 @@ Net::Net(std::unique_ptr<const Graph> graph, const Device& device, ParamStore& p
 
 Net::~Net() = default;
 
-float Net::Forward(NetBatch batch) {
+float Net::Forward(Pass::Batch batch) {
   RequireNoneStarted();
   Run({.mode = Pass::Mode::kForward, .batch = batch});
   return TakeLoss();
 }
 
 void Net::Run(const Pass& pass) {
+  SelectSlot(pass.activation_slot);
+  SelectVirtualRank(pass.virtual_rank);
   if (CapturedPass* const captured = CaptureFor(pass)) return RunCaptured(pass, *captured);
   if (pass.mode != Pass::Mode::kBackward) RunForward(pass.batch);
   if (pass.mode != Pass::Mode::kForward) RunBackward(pass.gradients);
   if (pass.fused_update != nullptr) (*pass.fused_update)();
 }
 
-void Net::RunForward(NetBatch batch) {
-  if (batch == NetBatch::kSame) {
+void Net::RunForward(Pass::Batch batch) {
+  if (batch == Pass::Batch::kSame) {
     ComputeAgain();
   } else {
     BeginPass();
@@ -130,7 +132,7 @@ void Net::SendLosses() {
 }
 
 void Net::BeginPass() {
-  if (part_ == 0) ++passes_;
+  if (virtual_rank_ == 0) ++passes_;
   bindings_->results().Begin(passes_ - 1);
   if (state_backup_ != nullptr) state_backup_->Save();
 }
@@ -213,14 +215,13 @@ const std::vector<NetOutput>& Net::outputs() const {
   return state_ == nullptr ? none : state_->outputs();
 }
 
-Tensor Net::At(ValueId id, BufferId buffer) const {
-  const auto& value = graph_->values[id];
-  const Shape& shape = state_ == nullptr ? value.shape : state_->ShapeOf(id);
-  return {bindings_ == nullptr ? nullptr : bindings_->At(buffer), shape, value.dtype};
+Tensor Net::Value(ValueId id, int activation_slot) const {
+  return At(id, graph_->values[id].buffer, activation_slot);
 }
 
-Tensor Net::Value(ValueId id) const { return At(id, graph_->values[id].buffer); }
-Tensor Net::Gradient(ValueId id) const { return At(id, graph_->values[id].grad_buffer); }
+Tensor Net::Gradient(ValueId id, int activation_slot) const {
+  return At(id, graph_->values[id].grad_buffer, activation_slot);
+}
 
 Tensor Net::Value(const std::string& blob) const {
   const auto found = graph_->latest_by_name.find(blob);

@@ -38,12 +38,21 @@ void Net::MakeSlots() {
     slot_bindings_.push_back(std::make_unique<const Bindings>(*graph_, options_, device_));
     states_.push_back(std::make_unique<DynamicShapes>(*graph_, *slot_bindings_.back(), env));
   }
-  SetActivationSlot(0);
+  SelectSlot(0);
 }
 
-void Net::SetActivationSlot(int slot) {
+void Net::SelectSlot(int slot) {
   bindings_ = slot_bindings_.at(static_cast<size_t>(slot)).get();
   state_ = states_.at(static_cast<size_t>(slot)).get();
+}
+
+Tensor Net::At(ValueId id, BufferId buffer, int activation_slot) const {
+  const auto& value = graph_->values[id];
+  if (bindings_ == nullptr) return {nullptr, value.shape, value.dtype};
+  const auto slot = static_cast<size_t>(activation_slot);
+  const bool last = activation_slot == kLastSlot;
+  return {(last ? bindings_ : slot_bindings_.at(slot).get())->At(buffer),
+          (last ? state_ : states_.at(slot).get())->ShapeOf(id), value.dtype};
 }
 
 }  // namespace trainer

@@ -45,6 +45,12 @@ StateBackup::~StateBackup() {
   if (memory_ != nullptr) device_.Free(memory_);
 }
 
+std::span<std::byte> StateBackup::Of(NodeId node) const {
+  std::byte* kept = memory_;
+  for (NodeId id(0); id < node; ++id.number) kept += bindings_.Of(id).forward.State().size();
+  return {kept, bindings_.Of(node).forward.State().size()};
+}
+
 void StateBackup::Copy(bool back) const {
   std::byte* kept = memory_;
   for (const NodeId id : graph_.nodes.Ids()) {
