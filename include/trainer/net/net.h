@@ -183,14 +183,16 @@ class Net {
   const NetOptions& options_;  // of graph_
   const Device& device_;
   ParamStore& params_;
-  // slot_bindings_ and states_ are empty with plan_only. The order matters: layers may write ahead
-  // into memory of the bindings, so the graph with the layers must be destroyed before the
-  // bindings.
-  std::vector<std::unique_ptr<const Bindings>> slot_bindings_;  // by activation slot
+  struct Slot {
+    std::unique_ptr<Bindings> bindings;
+    std::unique_ptr<DynamicShapes> dynamic_shapes;  // null without a node that has_dynamic_shape
+  };
+  // By activation slot; empty with plan_only. Layers may write ahead into memory of the bindings,
+  // so the graph with the layers must be destroyed before the bindings.
+  std::vector<Slot> slots_;
   std::unique_ptr<const Graph> graph_;
-  std::vector<std::unique_ptr<DynamicShapes>> states_;
   const Bindings* bindings_ = nullptr;  // of the last pass's slot
-  DynamicShapes* state_ = nullptr;
+  DynamicShapes* dynamic_shapes_ = nullptr;
   std::vector<Param*> slice_params_;  // parameters with a gradient, in the order of slices_
   std::vector<GradientSlice> slices_;
   std::unique_ptr<StateBackup> state_backup_;  // null without allow_reevaluation

@@ -84,8 +84,7 @@ Net::Net(std::unique_ptr<const Graph> graph, const Device& device, ParamStore& p
   MakeSlices();
   MakeSlots();
   runs_ahead_ = device_.IsAsync() && options_.virtual_ranks == 1 &&
-                options_.activation_slots == 1 &&
-                std::ranges::none_of(graph_->nodes, &Node::has_dynamic_shape);
+                options_.activation_slots == 1 && dynamic_shapes_ == nullptr;
   SplitHostNodes();
   KeepVirtualRankStates();
   if (options_.allow_reevaluation)
@@ -119,14 +118,14 @@ void Net::RunForward(Pass::Batch batch) {
     BeginPass();
     for (const NodeId id : graph_->nodes.Ids()) {
       ForwardLayer(id.number);
-      if (LogsDebugInfo()) DebugInfo(*graph_, device_).Forward(id, state_->Of(id).forward);
+      if (LogsDebugInfo()) DebugInfo(*graph_, device_).Forward(id, bindings_->Of(id).forward);
     }
   }
   SendLosses();
 }
 
 void Net::SendLosses() {
-  bindings_->results().QueueLosses(state_->losses());
+  bindings_->results().QueueLosses(bindings_->losses());
   bindings_->results().Publish(false);
   bindings_->results().StartReadback(false);
 }
@@ -141,16 +140,13 @@ void Net::ForwardLayer(int i) {
   const NodeId id(i);
   const Node& node = graph_->nodes[id];
   if (node.fused_into) return;
-  state_->BeforeForward(id);
-  if (state_->IsSkipped(id)) {
-    state_->SkipForward(id);
-  } else {
-    node.layer->Forward(state_->Of(id).forward);
+  if (!node.has_dynamic_shape || dynamic_shapes_->BeforeForward(id)) {
+    node.layer->Forward(bindings_->Of(id).forward);
     // On an asynchronous device TakeLoss checks for errors, because reading one here would wait for
     // the node.
     if (!device_.IsAsync()) CheckInputError(i, bindings_->results().TakeInputError(id), 0);
+    if (node.has_dynamic_shape) dynamic_shapes_->AfterForward(id);
   }
-  state_->AfterForward(id);
   if (options_.memory == BufferReuse::kPoisoned) bindings_->Poison(graph_->ForwardTime(id));
 }
 
@@ -161,10 +157,8 @@ void Net::BackwardLayer(int i) {
     for (const ValueId value : node.recompute) {
       graph_->nodes[graph_->values[value].producer].layer->Recompute(bindings_->Recompute(value));
     }
-    if (state_->IsSkipped(id)) {
-      state_->SkipBackward(id);
-    } else {
-      node.layer->Backward(state_->Of(id).backward);
+    if (!node.has_dynamic_shape || dynamic_shapes_->BeforeBackward(id)) {
+      node.layer->Backward(bindings_->Of(id).backward);
     }
   }
   if (options_.memory == BufferReuse::kPoisoned) bindings_->Poison(graph_->BackwardTime(id));
@@ -176,7 +170,7 @@ void Net::CheckInputError(int i, uint64_t word, uint32_t batches_ago) const {
   if (word == InputErrorFlag::kNone) return;
   const Node& node = graph_->nodes[NodeId(i)];
   try {
-    node.layer->ThrowInputError(state_->Of(NodeId(i)).forward, InputErrorFlag::IndexOf(word),
+    node.layer->ThrowInputError(bindings_->Of(NodeId(i)).forward, InputErrorFlag::IndexOf(word),
                                 InputErrorFlag::NumberOf(word));
   } catch (const RecordError& error) {
     throw WithItemsName(*graph_, node, error, batches_ago);
@@ -202,7 +196,7 @@ float Net::TakeLoss() {
   }
   const float* number = results.losses.data();
   float loss = 0;
-  for (const NetOutput& output : state_->losses()) {
+  for (const NetOutput& output : bindings_->losses()) {
     float value = 0;
     for (int64_t i = 0; i < output.value.Count(); ++i) value += *number++;
     loss += output.loss_weight * value;
@@ -212,7 +206,7 @@ float Net::TakeLoss() {
 
 const std::vector<NetOutput>& Net::outputs() const {
   static const std::vector<NetOutput> none;
-  return state_ == nullptr ? none : state_->outputs();
+  return bindings_ == nullptr ? none : bindings_->outputs();
 }
 
 Tensor Net::Value(ValueId id, int activation_slot) const {

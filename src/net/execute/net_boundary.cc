@@ -1,5 +1,7 @@
 // Nets that are one stage of a pipeline: activation slots and boundary tensors.
 
+#include <algorithm>
+
 #include "compile/build.h"
 #include "execute/dynamic_shapes.h"
 #include "trainer/base/text/text.h"
@@ -34,25 +36,33 @@ void ConnectBoundary(const StageBoundary& edges, Graph& graph) {
 
 void Net::MakeSlots() {
   const CompileEnv env{options_, device_, params_};
+  const bool shapes_change = std::ranges::any_of(graph_->nodes, &Node::has_dynamic_shape);
   for (int slot = 0; slot < options_.activation_slots; ++slot) {
-    slot_bindings_.push_back(std::make_unique<const Bindings>(*graph_, options_, device_));
-    states_.push_back(std::make_unique<DynamicShapes>(*graph_, *slot_bindings_.back(), env));
+    auto bindings = std::make_unique<Bindings>(*graph_, options_, device_);
+    auto shapes =
+        shapes_change ? std::make_unique<DynamicShapes>(*graph_, *bindings, env) : nullptr;
+    slots_.push_back({std::move(bindings), std::move(shapes)});
   }
   SelectSlot(0);
 }
 
 void Net::SelectSlot(int slot) {
-  bindings_ = slot_bindings_.at(static_cast<size_t>(slot)).get();
-  state_ = states_.at(static_cast<size_t>(slot)).get();
+  const Slot& selected = slots_.at(static_cast<size_t>(slot));
+  bindings_ = selected.bindings.get();
+  dynamic_shapes_ = selected.dynamic_shapes.get();
 }
 
 Tensor Net::At(ValueId id, BufferId buffer, int activation_slot) const {
   const auto& value = graph_->values[id];
   if (bindings_ == nullptr) return {nullptr, value.shape, value.dtype};
-  const auto slot = static_cast<size_t>(activation_slot);
-  const bool last = activation_slot == kLastSlot;
-  return {(last ? bindings_ : slot_bindings_.at(slot).get())->At(buffer),
-          (last ? state_ : states_.at(slot).get())->ShapeOf(id), value.dtype};
+  const Bindings* bindings = bindings_;
+  const DynamicShapes* shapes = dynamic_shapes_;
+  if (activation_slot != kLastSlot) {
+    const Slot& slot = slots_.at(static_cast<size_t>(activation_slot));
+    bindings = slot.bindings.get();
+    shapes = slot.dynamic_shapes.get();
+  }
+  return {bindings->At(buffer), value.is_dynamic ? shapes->ShapeOf(id) : value.shape, value.dtype};
 }
 
 }  // namespace trainer

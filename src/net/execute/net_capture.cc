@@ -58,7 +58,7 @@ void Net::RunCaptured(const Pass& pass, CapturedPass& captured) {
 void Net::RunIdentical(const Pass& pass, CapturedEvent* losses) {
   PassResults& results = bindings_->results();
   for (int i = first_captured_; i < graph_->nodes.size(); ++i) ForwardLayer(i);
-  results.QueueLosses(state_->losses());
+  results.QueueLosses(bindings_->losses());
   if (pass.gradients != nullptr) results.Publish(false);
   if (losses != nullptr) losses->Record();
   RunBackward(pass.gradients);

@@ -75,7 +75,7 @@ void Net::ComputeAgain() {
   for (const NodeId id : graph_->nodes.Ids()) {
     if (graph_->nodes[id].batch_only) continue;
     ForwardLayer(id.number);
-    if (debug_) DebugInfo(*graph_, device_).Forward(id, state_->Of(id).forward);
+    if (debug_) DebugInfo(*graph_, device_).Forward(id, bindings_->Of(id).forward);
   }
 }
 

@@ -74,7 +74,7 @@ void Net::RunBackward(GradientSink* sink) {
     BackwardLayer(s);
     if (at_once != nullptr) tell(s);
     if (LogsDebugInfo())
-      DebugInfo(*graph_, device_).Backward(NodeId(s), state_->Of(NodeId(s)).backward);
+      DebugInfo(*graph_, device_).Backward(NodeId(s), bindings_->Of(NodeId(s)).backward);
   }
   if (LogsDebugInfo()) DebugInfo(*graph_, device_).Pass(graph_->params);
   if (sink != nullptr) tell(0);
