@@ -5,17 +5,8 @@
 #include "compile/build.h"
 #include "compile/node_signature.h"
 #include "trainer/base/text/text.h"
-#include "trainer/net/output_counts.h"
 
 namespace trainer {
-
-void RequireEqualCounts(size_t before, size_t now) {
-  if (before == now) return;
-  throw Error(ErrorCode::kConfig,
-              Join("the outputs of the net have ", now, " values in this batch, but had ", before,
-                   " in the batch before, so they cannot be averaged: connect each output that a "
-                   "Filter layer resizes to a Silence layer"));
-}
 
 DynamicShapes::DynamicShapes(const Graph& graph, Bindings& bindings, const CompileEnv& env)
     : graph_(graph), bindings_(bindings), env_(env) {

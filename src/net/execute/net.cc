@@ -124,6 +124,19 @@ void Net::RunForward(Pass::Batch batch) {
   SendLosses();
 }
 
+void Net::ComputeAgain() {
+  if (state_backup_ == nullptr) {
+    throw Error(ErrorCode::kInternal, "a second pass on one batch, by a net that keeps no batch");
+  }
+  state_backup_->Restore();
+  bindings_->results().Repeat();
+  for (const NodeId id : graph_->nodes.Ids()) {
+    if (graph_->nodes[id].batch_only) continue;
+    ForwardLayer(id.number);
+    if (debug_) DebugInfo(*graph_, device_).Forward(id, bindings_->Of(id).forward);
+  }
+}
+
 void Net::SendLosses() {
   bindings_->results().QueueLosses(bindings_->losses());
   bindings_->results().Publish(false);
