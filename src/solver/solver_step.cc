@@ -7,6 +7,7 @@
 #include "trainer/base/text/text.h"
 #include "trainer/net/broken_pass.h"
 #include "trainer/net/data_layers.h"
+#include "trainer/net/debug_info.h"
 #include "trainer/solver/solver.h"
 
 namespace trainer {
@@ -37,7 +38,11 @@ void Solver::RunStep(bool async) {
   const bool reports = IsDisplayed() || ShowsNumbers();
   async = async && !reports && !optimizer_->Reevaluates() && objective_->IsAsync();
   const bool debug_info = proto_.debug_info() || spec_.train.net->proto.debug_info();
-  train_net_->SetDebugInfo(debug_info && IsDisplayed() && rank_.rank == 0);
+  if (debug_info && IsDisplayed() && rank_.rank == 0) {
+    train_net_->AddHook(DebugInfoHook());
+  } else {
+    train_net_->RemoveHook(DebugInfoHook());
+  }
   const Hyperparams hyper = state_.schedule.At(state_.iter);
   optimizer_->ComputeGradients(hyper, /*fused=*/async && rank_.size == 1);
   Synchronize();

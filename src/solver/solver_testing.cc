@@ -11,6 +11,7 @@
 #include "snapshot_retention.h"
 #include "trainer/base/text/text.h"
 #include "trainer/net/data_layers.h"
+#include "trainer/net/debug_info.h"
 #include "trainer/net/learning.h"
 #include "trainer/net/output_counts.h"
 #include "trainer/solver/solver.h"
@@ -35,7 +36,7 @@ void Solver::BuildTestNet(size_t i, const SolverOptions& options) {
                                                                   : nets->batches());
   NoteTestData(i, *nets);
   std::unique_ptr<Net> net = nets->TakeNet();
-  if (proto_.debug_info() && rank_.rank == 0) net->SetDebugInfo(true);
+  if (proto_.debug_info() && rank_.rank == 0) net->AddHook(DebugInfoHook());
   const TestShard share{.rank = rank_.rank,
                         .count = rank_.size,
                         .period = test_batches_[i],

@@ -22,6 +22,7 @@ class CapturedEvent;
 class CapturedGraph;
 class Bindings;
 class DynamicShapes;
+class Net;
 
 // A value that no layer reads: what a run reports. `loss_weight` is 0 for a plain output.
 struct NetOutput {
@@ -49,14 +50,22 @@ struct Pass {
   // The memory of values in which the pass runs. A backward pass belongs to the last forward pass
   // of its slot. Several slots require layers without state.
   int activation_slot = 0;
-  // Called for each slice of gradients as soon as it is final. With debug_info, it is called after
-  // the last line, so that the log shows this rank's own gradients. A pass with a sink is captured
-  // only if the sink SumsCapturedPasses.
+  // Called for each slice of gradients as soon as it is final. A pass with a sink is captured only
+  // if the sink SumsCapturedPasses.
   GradientSink* gradients = nullptr;
   // Called after the backward pass. It must enqueue the same kernels each time, because the pass is
   // captured. Not together with `gradients`.
   const std::function<void()>* fused_update = nullptr;
 };
+
+enum class Direction : uint8_t { kForward, kBackward };
+
+// Called in place of each node of a pass, in the order of the pass. `run` runs the node, or the
+// next hook of the net; a hook that leaves the pass as it is calls `run` once. Passes of a net that
+// has a hook are not captured, and a gradient sink is called after the last node, so that a hook
+// sees the gradients of this rank alone.
+using NodeHook = std::function<void(const Net& net, NodeId node, Direction direction,
+                                    const std::function<void()>& run)>;
 
 // Parameters whose gradients become final together and are contiguous in memory.
 struct GradientSlice {
@@ -106,18 +115,12 @@ class Net {
   // with a gradient is in exactly one slice.
   const std::vector<GradientSlice>& gradient_slices() const { return slices_; }
 
-  // Whether Forward and Backward log the mean absolute value of every output, parameter and
-  // gradient. The net's debug_info is the initial value.
-  void SetDebugInfo(bool on) { debug_ = on; }
-
-  // Run single layers of a pass, for measuring.
-  void ForwardLayer(int i);
-  void BackwardLayer(int i);
-  // Starts a new pass: the following ForwardLayer calls draw new random numbers.
-  void BeginPass();
-  // Returns the weighted sum of the losses after ForwardLayer calls. Throws kData if a layer
-  // reported an error in its inputs.
-  float Loss();
+  // From the next pass on, `hook` is called around each node, inside the hooks that were added
+  // before it; adding it again has no effect. It must outlive the net or be removed. A net with
+  // debug_info has DebugInfoHook from the start.
+  void AddHook(const NodeHook* hook);
+  // Returns whether the net had the hook.
+  bool RemoveHook(const NodeHook* hook);
 
   // The values that no layer reads, sorted by name, as Caffe numbers them.
   const std::vector<NetOutput>& outputs() const;
@@ -155,15 +158,14 @@ class Net {
   const Device& device() const { return device_; }
 
  private:
+  friend std::string DescribeBrokenPass(Net& net);
   Tensor At(ValueId id, BufferId buffer, int activation_slot) const;
-  void CheckInputError(int i, uint64_t word, uint32_t batches_ago) const;
+  void CheckInputError(NodeId id, uint64_t word, uint32_t batches_ago) const;
   void MakeSlices();
   void MakeSlots();
   void SelectSlot(int slot);
   void KeepVirtualRankStates();
   void SelectVirtualRank(int virtual_rank);
-  void ComputeAgain();
-  void RequireNoneStarted() const;
   void SplitHostNodes();
   bool Captures() const;
   struct CapturedPass {
@@ -174,11 +176,13 @@ class Net {
   void RunCaptured(const Pass& pass, CapturedPass& captured);
   std::unique_ptr<CapturedGraph> Capture(const Pass& pass);
   void RunIdentical(const Pass& pass, CapturedEvent* losses);
+  void BeginPass();
+  void RepeatBatch();
   void RunForward(Pass::Batch batch);
   void RunBackward(GradientSink* sink);
-  void SendLosses();
-  // With several virtual ranks, only rank 0 is logged.
-  bool LogsDebugInfo() const { return debug_ && virtual_rank_ == 0; }
+  void RunNode(NodeId id, Direction direction, size_t hook = 0);
+  void ForwardNode(NodeId id);
+  void BackwardNode(NodeId id);
 
   const NetOptions& options_;  // of graph_
   const Device& device_;
@@ -199,7 +203,7 @@ class Net {
   std::vector<std::unique_ptr<StateBackup>> virtual_rank_states_;  // empty with one virtual rank
   int virtual_rank_ = 0;  // whose states are in the memory of the layers
   uint32_t passes_ = 0;
-  bool debug_ = false;
+  std::vector<const NodeHook*> hooks_;  // the outermost first
   bool runs_ahead_ = false;
   const float* loss_scale_ = nullptr;
   // Used if the net captures: the first captured layer, and the captures of a pass alone, with a

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "compile/compile_log.h"
-#include "execute/debug_info.h"
 #include "execute/dynamic_shapes.h"
 #include "execute/state_backup.h"
 #include "io/nchw_values.h"
@@ -14,6 +13,7 @@
 #include "trainer/layers/filler.h"
 #include "trainer/layers/record_error.h"
 #include "trainer/net/compile.h"
+#include "trainer/net/debug_info.h"
 
 namespace trainer {
 
@@ -72,11 +72,7 @@ Net::Net(const NetSpec& spec, const NetOptions& options, const Device& device, P
     : Net(Compile(spec, OptionsToCompile(options), device, params), device, params) {}
 
 Net::Net(std::unique_ptr<const Graph> graph, const Device& device, ParamStore& params)
-    : options_(graph->options),
-      device_(device),
-      params_(params),
-      graph_(std::move(graph)),
-      debug_(graph_->debug_info) {
+    : options_(graph->options), device_(device), params_(params), graph_(std::move(graph)) {
   if (options_.plan_only) return;
   RequireDeviceMemory(*graph_, device_, params_, FindAvailableMemory(device_));
   params_.Allocate(options_.training);
@@ -89,6 +85,7 @@ Net::Net(std::unique_ptr<const Graph> graph, const Device& device, ParamStore& p
   KeepVirtualRankStates();
   if (options_.allow_reevaluation)
     state_backup_ = std::make_unique<StateBackup>(*graph_, *bindings_, device_);
+  if (graph_->debug_info) AddHook(DebugInfoHook());
   const CompileLog log(options_.log);
   log.Gradients(*graph_);
   log.End(*this, options_.state);
@@ -97,7 +94,7 @@ Net::Net(std::unique_ptr<const Graph> graph, const Device& device, ParamStore& p
 Net::~Net() = default;
 
 float Net::Forward(Pass::Batch batch) {
-  RequireNoneStarted();
+  if (in_flight() > 0) throw Error(ErrorCode::kInternal, "a loss before this one is not taken");
   Run({.mode = Pass::Mode::kForward, .batch = batch});
   return TakeLoss();
 }
@@ -112,32 +109,11 @@ void Net::Run(const Pass& pass) {
 }
 
 void Net::RunForward(Pass::Batch batch) {
-  if (batch == Pass::Batch::kSame) {
-    ComputeAgain();
-  } else {
-    BeginPass();
-    for (const NodeId id : graph_->nodes.Ids()) {
-      ForwardLayer(id.number);
-      if (LogsDebugInfo()) DebugInfo(*graph_, device_).Forward(id, bindings_->Of(id).forward);
-    }
-  }
-  SendLosses();
-}
-
-void Net::ComputeAgain() {
-  if (state_backup_ == nullptr) {
-    throw Error(ErrorCode::kInternal, "a second pass on one batch, by a net that keeps no batch");
-  }
-  state_backup_->Restore();
-  bindings_->results().Repeat();
+  const bool again = batch == Pass::Batch::kSame;
+  again ? RepeatBatch() : BeginPass();
   for (const NodeId id : graph_->nodes.Ids()) {
-    if (graph_->nodes[id].batch_only) continue;
-    ForwardLayer(id.number);
-    if (debug_) DebugInfo(*graph_, device_).Forward(id, bindings_->Of(id).forward);
+    if (!again || !graph_->nodes[id].batch_only) RunNode(id, Direction::kForward);
   }
-}
-
-void Net::SendLosses() {
   bindings_->results().QueueLosses(bindings_->losses());
   bindings_->results().Publish(false);
   bindings_->results().StartReadback(false);
@@ -149,22 +125,45 @@ void Net::BeginPass() {
   if (state_backup_ != nullptr) state_backup_->Save();
 }
 
-void Net::ForwardLayer(int i) {
-  const NodeId id(i);
+void Net::RepeatBatch() {
+  if (state_backup_ == nullptr) {
+    throw Error(ErrorCode::kInternal, "a second pass on one batch, by a net that keeps no batch");
+  }
+  state_backup_->Restore();
+  bindings_->results().Repeat();
+}
+
+void Net::AddHook(const NodeHook* hook) {
+  if (std::ranges::find(hooks_, hook) == hooks_.end()) hooks_.push_back(hook);
+}
+
+bool Net::RemoveHook(const NodeHook* hook) { return std::erase(hooks_, hook) > 0; }
+
+// Runs the node inside the hooks from number `hook` on.
+void Net::RunNode(NodeId id, Direction direction, size_t hook) {
+  if (hook < hooks_.size()) {
+    (*hooks_[hook])(*this, id, direction, [=, this] { RunNode(id, direction, hook + 1); });
+  } else if (direction == Direction::kForward) {
+    ForwardNode(id);
+  } else {
+    BackwardNode(id);
+  }
+}
+
+void Net::ForwardNode(NodeId id) {
   const Node& node = graph_->nodes[id];
   if (node.fused_into) return;
   if (!node.has_dynamic_shape || dynamic_shapes_->BeforeForward(id)) {
     node.layer->Forward(bindings_->Of(id).forward);
     // On an asynchronous device TakeLoss checks for errors, because reading one here would wait for
     // the node.
-    if (!device_.IsAsync()) CheckInputError(i, bindings_->results().TakeInputError(id), 0);
+    if (!device_.IsAsync()) CheckInputError(id, bindings_->results().TakeInputError(id), 0);
     if (node.has_dynamic_shape) dynamic_shapes_->AfterForward(id);
   }
   if (options_.memory == BufferReuse::kPoisoned) bindings_->Poison(graph_->ForwardTime(id));
 }
 
-void Net::BackwardLayer(int i) {
-  const NodeId id(i);
+void Net::BackwardNode(NodeId id) {
   const Node& node = graph_->nodes[id];
   if (node.has_backward) {
     for (const ValueId value : node.recompute) {
@@ -177,27 +176,17 @@ void Net::BackwardLayer(int i) {
   if (options_.memory == BufferReuse::kPoisoned) bindings_->Poison(graph_->BackwardTime(id));
 }
 
-// Throws the error that a kernel of layer i reported in `word`, in the pass `batches_ago` passes
+// Throws the error that a kernel of the node reported in `word`, in the pass `batches_ago` passes
 // before the last one.
-void Net::CheckInputError(int i, uint64_t word, uint32_t batches_ago) const {
+void Net::CheckInputError(NodeId id, uint64_t word, uint32_t batches_ago) const {
   if (word == InputErrorFlag::kNone) return;
-  const Node& node = graph_->nodes[NodeId(i)];
+  const Node& node = graph_->nodes[id];
   try {
-    node.layer->ThrowInputError(bindings_->Of(NodeId(i)).forward, InputErrorFlag::IndexOf(word),
+    node.layer->ThrowInputError(bindings_->Of(id).forward, InputErrorFlag::IndexOf(word),
                                 InputErrorFlag::NumberOf(word));
   } catch (const RecordError& error) {
     throw WithItemsName(*graph_, node, error, batches_ago);
   }
-}
-
-float Net::Loss() {
-  RequireNoneStarted();
-  SendLosses();
-  return TakeLoss();
-}
-
-void Net::RequireNoneStarted() const {
-  if (in_flight() > 0) throw Error(ErrorCode::kInternal, "a loss before this one is not taken");
 }
 
 int Net::in_flight() const { return bindings_->results().NumSent(); }
@@ -205,7 +194,7 @@ int Net::in_flight() const { return bindings_->results().NumSent(); }
 float Net::TakeLoss() {
   const PassResults::Result results = bindings_->results().WaitReadback();
   for (size_t i = 0; i < results.faults.size(); ++i) {
-    CheckInputError(static_cast<int>(i), results.faults[i], passes_ - 1 - results.pass);
+    CheckInputError(NodeId(i), results.faults[i], passes_ - 1 - results.pass);
   }
   const float* number = results.losses.data();
   float loss = 0;

@@ -22,7 +22,7 @@ void Net::SplitHostNodes() {
   }
 }
 
-bool Net::Captures() const { return captures_ && !debug_; }
+bool Net::Captures() const { return captures_ && hooks_.empty(); }
 
 void Net::DisableCapture(const std::string& why) {
   if (captures_)
@@ -45,7 +45,7 @@ Net::CapturedPass* Net::CaptureFor(const Pass& pass) {
 
 void Net::RunCaptured(const Pass& pass, CapturedPass& captured) {
   BeginPass();
-  for (int i = 0; i < first_captured_; ++i) ForwardLayer(i);
+  for (int i = 0; i < first_captured_; ++i) ForwardNode(NodeId(i));
   if (captured.recording == nullptr) captured.recording = Capture(pass);
   const bool plays = captured.recording != nullptr;
   plays ? captured.recording->Launch() : RunIdentical(pass, nullptr);
@@ -57,7 +57,7 @@ void Net::RunCaptured(const Pass& pass, CapturedPass& captured) {
 // all-reduced, too, and published after the forward pass; `losses`, if not null, is recorded there.
 void Net::RunIdentical(const Pass& pass, CapturedEvent* losses) {
   PassResults& results = bindings_->results();
-  for (int i = first_captured_; i < graph_->nodes.size(); ++i) ForwardLayer(i);
+  for (int i = first_captured_; i < graph_->nodes.size(); ++i) ForwardNode(NodeId(i));
   results.QueueLosses(bindings_->losses());
   if (pass.gradients != nullptr) results.Publish(false);
   if (losses != nullptr) losses->Record();

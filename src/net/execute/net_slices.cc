@@ -4,7 +4,6 @@
 #include <functional>
 
 #include "compile/build.h"
-#include "execute/debug_info.h"
 #include "execute/dynamic_shapes.h"
 #include "execute/scaled_loss.h"
 
@@ -47,15 +46,12 @@ void Net::RunBackward(GradientSink* sink) {
       sink->OnGradientReady(static_cast<int>(next), slices_[next].values);
     }
   };
-  GradientSink* const at_once = LogsDebugInfo() ? nullptr : sink;
+  GradientSink* const at_once = hooks_.empty() ? sink : nullptr;
   if (at_once != nullptr) tell(graph_->nodes.size());
   for (int s = graph_->nodes.size(); s-- > 0;) {
-    BackwardLayer(s);
+    RunNode(NodeId(s), Direction::kBackward);
     if (at_once != nullptr) tell(s);
-    if (LogsDebugInfo())
-      DebugInfo(*graph_, device_).Backward(NodeId(s), bindings_->Of(NodeId(s)).backward);
   }
-  if (LogsDebugInfo()) DebugInfo(*graph_, device_).Pass(graph_->params);
   if (sink != nullptr) tell(0);
 }
 
