@@ -17,12 +17,11 @@
 
 namespace trainer {
 
-class StateBackup;
-class CapturedEvent;
-class CapturedGraph;
 class Bindings;
+class CaptureCache;
 class DynamicShapes;
 class Net;
+class StateBackup;
 
 // A value that no layer reads: what a run reports. `loss_weight` is 0 for a plain output.
 struct NetOutput {
@@ -158,6 +157,7 @@ class Net {
   const Device& device() const { return device_; }
 
  private:
+  friend class CaptureCache;
   friend std::string DescribeBrokenPass(Net& net);
   Tensor At(ValueId id, BufferId buffer, int activation_slot) const;
   void CheckInputError(NodeId id, uint64_t word, uint32_t batches_ago) const;
@@ -166,16 +166,6 @@ class Net {
   void SelectSlot(int slot);
   void KeepVirtualRankStates();
   void SelectVirtualRank(int virtual_rank);
-  void SplitHostNodes();
-  bool Captures() const;
-  struct CapturedPass {
-    bool warmed_up = false;  // such a pass was made
-    std::unique_ptr<CapturedGraph> recording;
-  };
-  CapturedPass* CaptureFor(const Pass& pass);
-  void RunCaptured(const Pass& pass, CapturedPass& captured);
-  std::unique_ptr<CapturedGraph> Capture(const Pass& pass);
-  void RunIdentical(const Pass& pass, CapturedEvent* losses);
   void BeginPass();
   void RepeatBatch();
   void RunForward(Pass::Batch batch);
@@ -206,11 +196,7 @@ class Net {
   std::vector<const NodeHook*> hooks_;  // the outermost first
   bool runs_ahead_ = false;
   const float* loss_scale_ = nullptr;
-  // Used if the net captures: the first captured layer, and the captures of a pass alone, with a
-  // gradient sink, and with a fused update.
-  int first_captured_ = 0;
-  bool captures_ = false;
-  CapturedPass captured_pass_, captured_with_sums_, captured_with_update_;
+  std::unique_ptr<CaptureCache> captures_;  // null for a net that does not capture
 };
 
 // Returns the number of the random stream for `name` in `phase`.

@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "compile/compile_log.h"
+#include "execute/capture_cache.h"
 #include "execute/dynamic_shapes.h"
 #include "execute/state_backup.h"
 #include "io/nchw_values.h"
-#include "trainer/backend/device/graph_capture.h"
 #include "trainer/base/error/error_collector.h"
 #include "trainer/base/text/text.h"
 #include "trainer/layers/data_layer.h"
@@ -81,7 +81,10 @@ Net::Net(std::unique_ptr<const Graph> graph, const Device& device, ParamStore& p
   MakeSlots();
   runs_ahead_ = device_.IsAsync() && options_.virtual_ranks == 1 &&
                 options_.activation_slots == 1 && dynamic_shapes_ == nullptr;
-  SplitHostNodes();
+  if (options_.capture && runs_ahead_ && !options_.allow_reevaluation &&
+      device_.capture() != nullptr) {
+    captures_ = std::make_unique<CaptureCache>(*this);
+  }
   KeepVirtualRankStates();
   if (options_.allow_reevaluation)
     state_backup_ = std::make_unique<StateBackup>(*graph_, *bindings_, device_);
@@ -93,6 +96,10 @@ Net::Net(std::unique_ptr<const Graph> graph, const Device& device, ParamStore& p
 
 Net::~Net() = default;
 
+void Net::DisableCapture(const std::string& why) {
+  if (captures_ != nullptr) captures_->Disable(why);
+}
+
 float Net::Forward(Pass::Batch batch) {
   if (in_flight() > 0) throw Error(ErrorCode::kInternal, "a loss before this one is not taken");
   Run({.mode = Pass::Mode::kForward, .batch = batch});
@@ -102,7 +109,7 @@ float Net::Forward(Pass::Batch batch) {
 void Net::Run(const Pass& pass) {
   SelectSlot(pass.activation_slot);
   SelectVirtualRank(pass.virtual_rank);
-  if (CapturedPass* const captured = CaptureFor(pass)) return RunCaptured(pass, *captured);
+  if (captures_ != nullptr && hooks_.empty() && captures_->Run(pass)) return;
   if (pass.mode != Pass::Mode::kBackward) RunForward(pass.batch);
   if (pass.mode != Pass::Mode::kForward) RunBackward(pass.gradients);
   if (pass.fused_update != nullptr) (*pass.fused_update)();
