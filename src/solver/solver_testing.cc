@@ -57,7 +57,7 @@ void Solver::BuildTestNet(size_t i, const SolverOptions& options) {
 // Returns the number of batches of an exact pass over the data, for a net whose stages are on
 // several ranks: only some of them read data.
 int Solver::BatchesOfStages(size_t test, const Net& net) const {
-  const TestData data = TestDataOf(net, true);
+  const TestData data = TestDataOf(net.graph(), true);
   const bool reads = data.records > 0;
   const bool fits = reads && data.records % data.batch == 0;
   float sums[] = {reads ? 1.0f : 0.0f, fits ? 1.0f : 0.0f,

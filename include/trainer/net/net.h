@@ -128,8 +128,8 @@ class Net {
 
   // A value and its gradient in device memory, in an activation slot (by default that of the last
   // pass) and with the shape of the slot's last pass. Null data for a gradient that is not
-  // computed, and for all where the net only plans. Only outputs, values that persist and, with
-  // kSeparate, all values keep their numbers after a pass.
+  // computed. Only outputs, values that persist and, with kSeparate, all values keep their numbers
+  // after a pass.
   static constexpr int kLastSlot = -1;
   Tensor Value(ValueId id, int activation_slot = kLastSlot) const;
   Tensor Gradient(ValueId id, int activation_slot = kLastSlot) const;
@@ -149,9 +149,8 @@ class Net {
   uint32_t passes() const { return passes_; }
   void SetPasses(uint32_t passes) { passes_ = passes; }
 
-  // The internals for functions of weights.h, layer_state.h and cost.h. A net with plan_only has no
-  // bindings.
   const Graph& graph() const { return *graph_; }
+  // For layer_state.h and debug_info.h.
   const Bindings& bindings() const { return *bindings_; }
   ParamStore& store() const { return params_; }
   const Device& device() const { return device_; }
@@ -181,8 +180,8 @@ class Net {
     std::unique_ptr<Bindings> bindings;
     std::unique_ptr<DynamicShapes> dynamic_shapes;  // null without a node that has_dynamic_shape
   };
-  // By activation slot; empty with plan_only. Layers may write ahead into memory of the bindings,
-  // so the graph with the layers must be destroyed before the bindings.
+  // By activation slot. Layers may write ahead into memory of the bindings, so the graph with the
+  // layers must be destroyed before the bindings.
   std::vector<Slot> slots_;
   std::unique_ptr<const Graph> graph_;
   const Bindings* bindings_ = nullptr;  // of the last pass's slot

@@ -59,10 +59,6 @@ struct NetOptions {
   OutputFiles output_files = OutputFiles::kDisabled;  // whether layers may write files
   // The folder into which layers write files at snapshots; "" for a run without snapshots.
   std::string snapshot_folder = {};
-  // Only plans: takes no memory, so that the net cannot run and its values have shapes alone.
-  bool plan_only = false;
-  // Compiles a net that may be larger than the device: parts of it are run elsewhere.
-  bool any_size = false;
   // How many batches may have run forward and not yet backward. Each has its own copy of values and
   // scratch memory: see Pass::activation_slot.
   int activation_slots = 1;

@@ -53,13 +53,6 @@ void FillParams(const Graph& graph, uint64_t seed, const ParamStore& store) {
   errors.Throw();
 }
 
-// A net that runs is measured against the memory that this process may use, when it is allocated.
-NetOptions OptionsToCompile(const NetOptions& options) {
-  NetOptions compile = options;
-  compile.any_size = options.any_size || !options.plan_only;
-  return compile;
-}
-
 }  // namespace
 
 uint32_t RngStreamOf(const std::string& name, caffe::Phase phase) {
@@ -69,11 +62,10 @@ uint32_t RngStreamOf(const std::string& name, caffe::Phase phase) {
 }
 
 Net::Net(const NetSpec& spec, const NetOptions& options, const Device& device, ParamStore& params)
-    : Net(Compile(spec, OptionsToCompile(options), device, params), device, params) {}
+    : Net(Compile(spec, options, device, params, SizeLimit::kNone), device, params) {}
 
 Net::Net(std::unique_ptr<const Graph> graph, const Device& device, ParamStore& params)
     : options_(graph->options), device_(device), params_(params), graph_(std::move(graph)) {
-  if (options_.plan_only) return;
   RequireDeviceMemory(*graph_, device_, params_, FindAvailableMemory(device_));
   params_.Allocate(options_.training);
   FillParams(*graph_, options_.seed, params_);
@@ -213,10 +205,7 @@ float Net::TakeLoss() {
   return loss;
 }
 
-const std::vector<NetOutput>& Net::outputs() const {
-  static const std::vector<NetOutput> none;
-  return bindings_ == nullptr ? none : bindings_->outputs();
-}
+const std::vector<NetOutput>& Net::outputs() const { return bindings_->outputs(); }
 
 Tensor Net::Value(ValueId id, int activation_slot) const {
   return At(id, graph_->values[id].buffer, activation_slot);

@@ -27,7 +27,6 @@ void Net::SelectSlot(int slot) {
 
 Tensor Net::At(ValueId id, BufferId buffer, int activation_slot) const {
   const auto& value = graph_->values[id];
-  if (bindings_ == nullptr) return {nullptr, value.shape, value.dtype};
   const Bindings* bindings = bindings_;
   const DynamicShapes* shapes = dynamic_shapes_;
   if (activation_slot != kLastSlot) {

@@ -57,7 +57,7 @@ std::pair<float, std::optional<int>> RunForward(Net& net) {
 
 // Warns if the first loss is far higher than the loss of guessing.
 void WarnOfHighLoss(Net& net, Diagnostics* diagnostics) {
-  for (const LabelConsumer& use : FindLabelConsumers(net)) {
+  for (const LabelConsumer& use : FindLabelConsumers(net.graph())) {
     const Node& node = net.graph().nodes[NodeId(use.layer)];
     const LayerSpec& layer = node.spec;
     if (layer.type() != "SoftmaxWithLoss" || layer.proto().loss_param().class_weight_size() > 0) {

@@ -31,7 +31,7 @@ struct LabelReader {
   std::string name;  // "layer 'loss' (SoftmaxWithLoss)"
   LabelConsumer use;
 };
-std::vector<LabelReader> LabelReadersOf(const Net& net);
+std::vector<LabelReader> LabelReadersOf(const Graph& graph);
 
 // Warns about the labels of a training set: classes without a record, records sorted by label.
 void LintLabels(const DataAudit& data, const LabelReader& reader, Diagnostics* diagnostics);

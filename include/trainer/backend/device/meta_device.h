@@ -14,8 +14,7 @@ inline constexpr size_t kGpuContextBytes = size_t{640} << 20;
 
 // Its plans say how much memory they would ask for: exactly where the kernels are this program's,
 // an estimate where they are the libraries'. All that would compute or copy
-// throws kInternal, so that a net can only be compiled for it, or built with
-// NetOptions::plan_only.
+// throws kInternal, so that a net can only be compiled for it.
 std::unique_ptr<Device> MakeMetaDevice();
 
 }  // namespace trainer
