@@ -223,7 +223,7 @@ void Solver::RequireLoss() const {
 }
 
 SolveResult Solver::Solve() {
-  observer_.OnStart({train_net_->name(), proto_.lr_policy(), state_.iter, proto_.max_iter(),
+  observer_.OnStart({train_net_->graph().name, proto_.lr_policy(), state_.iter, proto_.max_iter(),
                      RecordsPerIteration()});
   clock_->Restart(state_.iter);
   data_waited_ = SecondsWaitedForData(*train_net_);

@@ -86,8 +86,6 @@ class Net {
   Net(const NetSpec& spec, const NetOptions& options, const Device& device, ParamStore& params);
   ~Net();
 
-  const std::string& name() const { return graph_->name; }
-
   // One pass, or a half of one, without waiting for the loss where the device runs later. On a net
   // that captures, all behind the last layer that RunsOnHost is one call of the device from the
   // second whole pass of its kind on: with `gradients`, with `fused_update` and with neither. The
@@ -145,13 +143,14 @@ class Net {
   // for a layer without state.
   std::span<std::byte> StateOf(NodeId node, int virtual_rank = 0) const;
 
+  // The arguments of a node's calls, in the slot of the last pass.
+  const RunContext& context(NodeId node, Direction direction) const;
+
   // The number of passes done. SetPasses is called when a run is resumed.
   uint32_t passes() const { return passes_; }
   void SetPasses(uint32_t passes) { passes_ = passes; }
 
   const Graph& graph() const { return *graph_; }
-  // For layer_state.h and debug_info.h.
-  const Bindings& bindings() const { return *bindings_; }
   ParamStore& store() const { return params_; }
   const Device& device() const { return device_; }
 

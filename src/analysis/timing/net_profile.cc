@@ -138,7 +138,7 @@ void DescribeLayer(const Net& net, int i, LayerProfile* to) {
 // turns. Leaves `peak` empty.
 NetProfile ProfileNet(const ProfiledNet& subject, int iterations) {
   NetProfile profile;
-  profile.net = subject.net->name();
+  profile.net = subject.net->graph().name;
   profile.iterations = iterations;
   profile.layers.resize(static_cast<size_t>(subject.net->graph().nodes.size()));
   LOG(INFO) << "Performing Forward";

@@ -18,11 +18,12 @@ CaptureCache::CaptureCache(Net& net) : net_(net) {
 
 CaptureCache::~CaptureCache() = default;
 
-PassResults& CaptureCache::results() const { return net_.bindings().results(); }
+PassResults& CaptureCache::results() const { return net_.bindings_->results(); }
 
 void CaptureCache::Disable(const std::string& why) {
   if (std::exchange(enabled_, false)) {
-    LOG(INFO) << "Passes of net '" << net_.name() << "' are not recorded as a CUDA graph: " << why;
+    LOG(INFO) << "Passes of net '" << net_.graph().name
+              << "' are not recorded as a CUDA graph: " << why;
   }
 }
 
@@ -97,7 +98,7 @@ bool CaptureCache::BeginPass(Kind& kind) {
 
 void CaptureCache::QueueForward() {
   for (int i = first_captured_; i < net_.graph().nodes.size(); ++i) net_.ForwardNode(NodeId(i));
-  results().QueueLosses(net_.bindings().losses());
+  results().QueueLosses(net_.bindings_->losses());
 }
 
 // A net that cannot be captured, whatever the reason, trains without that: null.
@@ -107,7 +108,7 @@ std::unique_ptr<CapturedGraph> CaptureCache::Capture(const char* what, const cha
   try {
     graph = make();
   } catch (const Error& error) {
-    LOG(WARNING) << "Passes of net '" << net_.name()
+    LOG(WARNING) << "Passes of net '" << net_.graph().name
                  << "' are not recorded as a CUDA graph: " << error.what();
     enabled_ = false;
     return nullptr;
@@ -116,7 +117,7 @@ std::unique_ptr<CapturedGraph> CaptureCache::Capture(const char* what, const cha
   const auto end = net_.graph().nodes.end();
   while (first != end && first->spec.type() == "Split") ++first;  // which no user wrote
   const std::string from = first != end ? Join("layer '", first->spec.name(), "'") : "backward";
-  LOG(INFO) << "Recorded a " << what << " of net '" << net_.name() << "' from " << from
+  LOG(INFO) << "Recorded a " << what << " of net '" << net_.graph().name << "' from " << from
             << " on as a CUDA graph: " << graph->NumOperations() << " " << operations
             << " start with one call";
   return graph;

@@ -4,7 +4,6 @@
 
 #include <cmath>
 
-#include "execute/bindings.h"
 #include "io/nchw_values.h"
 #include "trainer/base/text/text.h"
 
@@ -97,10 +96,10 @@ void LogPass(const Net& net) {
 void LogNode(const Net& net, NodeId id, Direction direction, const std::function<void()>& run) {
   run();
   const Node& node = net.graph().nodes[id];
-  const Bindings::NodeContexts& contexts = net.bindings().Of(id);
-  if (contexts.forward.virtual_rank() != 0) return;
-  if (direction == Direction::kForward) return LogForward(net, node, contexts.forward);
-  LogBackward(net, node, contexts.backward);
+  const RunContext& forward = net.context(id, Direction::kForward);
+  if (forward.virtual_rank() != 0) return;
+  if (direction == Direction::kForward) return LogForward(net, node, forward);
+  LogBackward(net, node, net.context(id, direction));
   if (id.number == 0) LogPass(net);
 }
 

@@ -207,6 +207,11 @@ float Net::TakeLoss() {
 
 const std::vector<NetOutput>& Net::outputs() const { return bindings_->outputs(); }
 
+const RunContext& Net::context(NodeId node, Direction direction) const {
+  const Bindings::NodeContexts& contexts = bindings_->Of(node);
+  return direction == Direction::kForward ? contexts.forward : contexts.backward;
+}
+
 Tensor Net::Value(ValueId id, int activation_slot) const {
   return At(id, graph_->values[id].buffer, activation_slot);
 }

@@ -2,7 +2,6 @@
 
 #include <exception>
 
-#include "execute/bindings.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {
@@ -64,7 +63,7 @@ void WriteLayerFiles(Net& net, int iter) {
   std::exception_ptr failure;
   for (const NodeId id : net.graph().nodes.Ids()) {
     try {
-      net.graph().nodes[id].layer->OnSnapshot(net.bindings().Of(id).forward, iter);
+      net.graph().nodes[id].layer->OnSnapshot(net.context(id, Direction::kForward), iter);
     } catch (const Error&) {
       failure = std::current_exception();
     }
