@@ -10,6 +10,7 @@
 #include "trainer/base/text/text.h"
 #include "trainer/config/batch_size.h"
 #include "trainer/layers/data_layer.h"
+#include "trainer/net/compile.h"
 #include "trainer/net/data_layers.h"
 
 namespace trainer {
@@ -35,8 +36,8 @@ NetSpec Resized(const NetSpec& spec, int64_t from, int64_t to) {
   return resized;
 }
 
-bool WritesFiles(const Net& net) {
-  return std::ranges::any_of(net.graph().nodes,
+bool WritesFiles(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes,
                              [](const Node& node) { return node.signature.writes_files; });
 }
 
@@ -46,11 +47,73 @@ int64_t FittingBatch(int64_t records, int64_t batch) {
   return batch;
 }
 
+TestBatches BatchesOf(const Graph& graph, const NetSpec& spec, int count) {
+  TestBatches test{.data = TestDataOf(graph, count == 0), .count = count};
+  const TestData& data = test.data;
+  test.records = data.batch;
+  if (count > 0) return test;
+  if (data.records < 1) {
+    const std::string why =
+        !data.difference.empty() ? data.difference
+        : data.layer.empty()
+            ? "no layer of the test net reads records from files, so a test has no end"
+            : Join("layer '", data.layer,
+                   "' draws an endless sequence of records, so a test has no end");
+    throw Error(ErrorCode::kConfig, {spec.file}, why + "; give the number of batches (test_iter)");
+  }
+  test.records = std::min(data.batch, data.records);
+  if (data.records / test.records > std::numeric_limits<int>::max()) {
+    throw Error(ErrorCode::kConfig, {spec.file},
+                Join("a test of ", data.records, " records in batches of ", test.records,
+                     " has too many batches; give a larger batch_size"));
+  }
+  test.count = static_cast<int>(data.records / test.records);
+  test.rest = data.records % test.records;
+  return test;
+}
+
+const Graph& GraphOf(const Net& net) { return net.graph(); }
+const Graph& GraphOf(const Graph& graph) { return graph; }
+
+// Makes the net for whole batches of a test with `make`, and for an exact pass the nets for smaller
+// batches. T is a Net or a const Graph.
+template <class T, class Make>
+TestBatches MakeTest(const NetSpec& spec, NetOptions options, int count, const Make& make,
+                     std::vector<std::unique_ptr<const NetSpec>>& specs, std::unique_ptr<T>& whole,
+                     std::unique_ptr<T>& rest) {
+  whole = make(spec, options);
+  const TestBatches test = BatchesOf(GraphOf(*whole), spec, count);
+  const TestData& data = test.data;
+  options.log = false;
+  const auto resized = [&](int64_t size) {
+    const auto failure = [&](const std::string& why) {
+      return Error(ErrorCode::kConfig, {spec.file},
+                   Join("one pass over the ", data.records, " records of layer '", data.layer,
+                        "' in batches of ", data.batch, " ends with a batch of ", size, ", and ",
+                        why, ". Give a batch_size that divides ", data.records, ", such as ",
+                        FittingBatch(data.records, data.batch), ", or the number of batches"));
+    };
+    if (WritesFiles(GraphOf(*whole))) {
+      throw failure("a layer of the test net writes only whole batches to its file");
+    }
+    specs.push_back(std::make_unique<NetSpec>(Resized(spec, data.batch, size)));
+    try {
+      return make(*specs.back(), options);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kConfig) throw;
+      throw failure(Join("the net cannot run with this batch size: ", error.what()));
+    }
+  };
+  if (test.records < data.batch) whole = resized(test.records);
+  if (test.rest > 0) rest = resized(test.rest);
+  return test;
+}
+
 }  // namespace
 
-TestData TestDataOf(const Net& net, bool reads_keys) {
+TestData TestDataOf(const Graph& graph, bool reads_keys) {
   TestData data;
-  for (const Node& node : net.graph().nodes) {
+  for (const Node& node : graph.nodes) {
     DataLayer* const source = node.layer->data_layer();
     if (source == nullptr) continue;
     const int64_t records = source->CountRecords(reads_keys);
@@ -86,64 +149,25 @@ std::string MisfitOfTest(const TestData& data, int64_t batches, const std::strin
               cure);
 }
 
-TestNets::TestNets(const NetSpec& spec, const NetOptions& options, const Device& device,
-                   ParamStore& params, int batches)
-    : net_(std::make_unique<Net>(spec, options, device, params)), batches_(batches) {
-  if (batches == 0) {
-    MakeExact(spec, options, device, params);
-  } else {
-    data_ = TestDataOf(*net_, false);
-    batch_ = data_.batch;
-  }
-}
-
-void TestNets::MakeExact(const NetSpec& spec, const NetOptions& options, const Device& device,
-                         ParamStore& params) {
-  data_ = TestDataOf(*net_, true);
-  if (data_.records < 1) {
-    const std::string why =
-        !data_.difference.empty() ? data_.difference
-        : data_.layer.empty()
-            ? "no layer of the test net reads records from files, so a test has no end"
-            : Join("layer '", data_.layer,
-                   "' draws an endless sequence of records, so a test has no end");
-    throw Error(ErrorCode::kConfig, {spec.file}, why + "; give the number of batches (test_iter)");
-  }
-  batch_ = std::min(data_.batch, data_.records);
-  if (batch_ < data_.batch) net_ = WithBatches(spec, batch_, options, device, params);
-  if (data_.records / batch_ > std::numeric_limits<int>::max()) {
-    throw Error(ErrorCode::kConfig, {spec.file},
-                Join("a test of ", data_.records, " records in batches of ", batch_,
-                     " has too many batches; give a larger batch_size"));
-  }
-  batches_ = static_cast<int>(data_.records / batch_);
-  rest_records_ = data_.records % batch_;
-  if (rest_records_ > 0) rest_ = WithBatches(spec, rest_records_, options, device, params);
-  if (!rest_) return;
-  SetTestShard(*net_, {.period = batches_, .skip_after = rest_records_});
-  SetTestShard(*rest_, {.skip_before = data_.records - rest_records_});
-}
-
-std::unique_ptr<Net> TestNets::WithBatches(const NetSpec& spec, int64_t size, NetOptions options,
-                                           const Device& device, ParamStore& params) {
-  options.log = false;
-  const auto fail = [&](const std::string& why) {
-    const int64_t fits = FittingBatch(data_.records, data_.batch);
-    throw Error(ErrorCode::kConfig, {spec.file},
-                Join("one pass over the ", data_.records, " records of layer '", data_.layer,
-                     "' in batches of ", data_.batch, " ends with a batch of ", size, ", and ", why,
-                     ". Give a batch_size that divides ", data_.records, ", such as ", fits,
-                     ", or the number of batches"));
+TestGraphs CompileTest(const NetSpec& spec, const NetOptions& options, const Device& device,
+                       ParamStore& params, int batches) {
+  TestGraphs graphs;
+  const auto make = [&](const NetSpec& sized, const NetOptions& how) {
+    return Compile(sized, how, device, params);
   };
-  if (WritesFiles(*net_)) fail("a layer of the test net writes only whole batches to its file");
-  specs_.push_back(std::make_unique<NetSpec>(Resized(spec, data_.batch, size)));
-  try {
-    return std::make_unique<Net>(*specs_.back(), options, device, params);
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kConfig) throw;
-    fail(Join("the net cannot run with this batch size: ", error.what()));
-  }
-  return nullptr;
+  MakeTest(spec, options, batches, make, graphs.specs, graphs.whole, graphs.rest);
+  return graphs;
+}
+
+TestNets::TestNets(const NetSpec& spec, const NetOptions& options, const Device& device,
+                   ParamStore& params, int batches) {
+  const auto make = [&](const NetSpec& sized, const NetOptions& how) {
+    return std::make_unique<Net>(sized, how, device, params);
+  };
+  batches_ = MakeTest(spec, options, batches, make, specs_, net_, rest_);
+  if (rest_ == nullptr) return;
+  SetTestShard(*net_, {.period = batches_.count, .skip_after = batches_.rest});
+  SetTestShard(*rest_, {.skip_before = batches_.data.records - batches_.rest});
 }
 
 }  // namespace trainer

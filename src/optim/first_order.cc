@@ -127,7 +127,7 @@ void FirstOrderOptimizer::ComputeGradients(const Hyperparams& hyper, bool fused)
   const PackedWeights::Scope packed_hold(packed_ ? &*packed_ : nullptr);
   fused_ = fused && !host_;
   if (fused_) update_->SetHyperparams(hyper);
-  objective_->Run(NetBatch::kNext, fused_ ? &queue_update_ : nullptr);
+  objective_->Run(Pass::Batch::kNext, fused_ ? &queue_update_ : nullptr);
   if (fused_ && update_->ClearsGradients()) objective_->GradientsAreZero();
 }
 

@@ -119,7 +119,7 @@ class Lbfgs final : public Optimizer {
   void ComputeGradients(const Hyperparams&, bool) override {
     if (scale_) scale_->BeginStep();
     known_ = IsKnown();
-    loss_ = known_ ? found_->loss : objective_->Evaluate(NetBatch::kNext);
+    loss_ = known_ ? found_->loss : objective_->Evaluate(Pass::Batch::kNext);
   }
 
   float TakeLoss() override { return loss_; }
@@ -230,7 +230,7 @@ void Lbfgs::MakeFinite(float loss) {
   if (!scale_ || !std::isfinite(loss)) return;
   while (!std::isfinite(objective_->Norm(objective_->Gradients()))) {
     on_note_(scale_->Halve(iter_));
-    objective_->Evaluate(NetBatch::kSame);
+    objective_->Evaluate(Pass::Batch::kSame);
   }
 }
 
@@ -248,7 +248,7 @@ bool Lbfgs::IsKnown() const {
 double Lbfgs::StartValue(const Hyperparams& hyper) {
   iter_ = hyper.iter;
   if (known_ && hyper.weight_decay == decay_) return std::exchange(found_, {})->value;
-  if (known_) objective_->Evaluate(NetBatch::kSame);
+  if (known_) objective_->Evaluate(Pass::Batch::kSame);
   found_.reset();
   decay_ = hyper.weight_decay;
   MakeFinite(loss_);
@@ -307,7 +307,7 @@ void Lbfgs::Search(double value, LineSearch& search) {
     trainer::Update(*device_, StepAlong{static_cast<float>(step)}, Count(), weights,
                     static_cast<const float*>(weights_->data()),
                     static_cast<const float*>(direction_->data()));
-    const float loss = objective_->Evaluate(NetBatch::kSame);
+    const float loss = objective_->Evaluate(Pass::Batch::kSame);
     MakeFinite(loss);
     const double now = AddWeightDecay(loss);
     const float* const gradients = objective_->Gradients().data();

@@ -24,7 +24,7 @@ Objective::Objective(const Device& device, Net& net, ParamStore& params, int ite
       params_(params),
       iter_size_(iter_size),
       group_(group),
-      accumulator_(device, net, params, iter_size, group),
+      accumulator_(device, net.graph(), params, iter_size, group),
       labels_(iter_size > 1 && accumulator_.virtual_ranks() == 1 ? OnlyLabelCount(net) : nullptr),
       norm_(device, 1),
       arrived_(NumRanges()) {
@@ -40,18 +40,18 @@ void Objective::ReduceOver(Communicator* group) {
   arrived_ = NumRanges();
 }
 
-float Objective::Evaluate(NetBatch batch) {
+float Objective::Evaluate(Pass::Batch batch) {
   Run(batch);
   ReadPasses();
   if (num_in_flight_ > 1) std::swap(in_flight_[0], in_flight_[1]);
   return TakeOldest();
 }
 
-void Objective::Run(NetBatch batch, const std::function<void()>* fused_update) {
+void Objective::Run(Pass::Batch batch, const std::function<void()>* fused_update) {
   if (num_in_flight_ == kMaxInFlight) {
     throw Error(ErrorCode::kInternal, "an evaluation is started, and two losses are not taken");
   }
-  if (batch == NetBatch::kSame && iter_size_ * accumulator_.virtual_ranks() > 1) {
+  if (batch == Pass::Batch::kSame && iter_size_ * accumulator_.virtual_ranks() > 1) {
     throw Error(ErrorCode::kInternal, "a batch of several passes cannot be evaluated again");
   }
   if (!zero_) params_.ClearGradients();
@@ -68,7 +68,7 @@ void Objective::Run(NetBatch batch, const std::function<void()>* fused_update) {
   }
 }
 
-void Objective::RunPasses(NetBatch batch, const std::function<void()>* fused_update) {
+void Objective::RunPasses(Pass::Batch batch, const std::function<void()>* fused_update) {
   for (int pass = 0; pass < iter_size_; ++pass) {
     for (int virtual_rank = 0; virtual_rank < accumulator_.virtual_ranks(); ++virtual_rank) {
       accumulator_.Begin(pass, virtual_rank);
@@ -83,10 +83,10 @@ void Objective::RunPasses(NetBatch batch, const std::function<void()>* fused_upd
                   .gradients = sink,
                   .fused_update = pass + 1 == iter_size_ ? fused_update : nullptr});
       } else {
-        net_.Run({.mode = Pass::Mode::kForward, .batch = batch});
+        net_.Run({.mode = Pass::Mode::kForward, .batch = batch, .virtual_rank = virtual_rank});
         const bool looks = virtual_rank == 0 && pass + 1 == iter_size_;
         if (looks && look_) look_();
-        net_.Run({.mode = Pass::Mode::kBackward, .gradients = sink});
+        net_.Run({.mode = Pass::Mode::kBackward, .virtual_rank = virtual_rank, .gradients = sink});
       }
       accumulator_.End(pass, virtual_rank);
       while (net_.in_flight() > (net_.RunsAhead() ? 1 : 0)) ReadPass();
@@ -99,8 +99,8 @@ void Objective::ScaleGradients(float factor) {
   ForEach(device_, static_cast<int64_t>(gradients.size()), ScaleBy{gradients.data(), factor});
 }
 
-void Objective::RunScheduled(NetBatch batch, InFlight* evaluation) {
-  if (batch == NetBatch::kSame) {
+void Objective::RunScheduled(Pass::Batch batch, InFlight* evaluation) {
+  if (batch == Pass::Batch::kSame) {
     throw Error(ErrorCode::kInternal, "a part of a net cannot evaluate a batch again");
   }
   evaluation->sums[0] = schedule_->Run(iter_size_);
@@ -130,13 +130,14 @@ float Objective::TakeOldest() {
   return accumulator_.Finish(losses);
 }
 
-float Objective::Loss(NetBatch batch) {
+float Objective::Loss(Pass::Batch batch) {
   if (schedule_ != nullptr) return schedule_->RunForward();
   ReadPasses();
   std::vector<float> losses;
   for (int virtual_rank = 0; virtual_rank < accumulator_.virtual_ranks(); ++virtual_rank) {
     accumulator_.BeginForward(0, virtual_rank);
-    losses.push_back(net_.Forward(batch));
+    net_.Run({.mode = Pass::Mode::kForward, .batch = batch, .virtual_rank = virtual_rank});
+    losses.push_back(net_.TakeLoss());
     accumulator_.EndForward(virtual_rank);
   }
   return accumulator_.Finish(losses);

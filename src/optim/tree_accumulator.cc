@@ -51,10 +51,10 @@ size_t ExtraVirtualRankBytes(const Graph& graph, int virtual_ranks, int iter_siz
   return GradientBytes(graph) * copies + averages * (count + 1) + states * count;
 }
 
-TreeAccumulator::TreeAccumulator(const Device& device, Net& net, ParamStore& params, int iter_size,
-                                 Communicator* group)
+TreeAccumulator::TreeAccumulator(const Device& device, const Graph& graph, ParamStore& params,
+                                 int iter_size, Communicator* group)
     : device_(device),
-      net_(net),
+      graph_(graph),
       params_(params),
       iter_size_(iter_size),
       group_(group),
@@ -74,7 +74,6 @@ void TreeAccumulator::Copy(const float* from, float* to, size_t count) const {
 // Each virtual rank continues from its own running statistics of the previous pass; in pass 0 all
 // start from the same ones.
 void TreeAccumulator::BeginForward(int pass, int virtual_rank) {
-  net_.ActivateVirtualRank(virtual_rank);
   if (!Adds()) return;
   float* const common = RunningStats(virtual_ranks());
   if (pass > 0) return Copy(RunningStats(virtual_rank), own_.data(), own_.size());

@@ -10,6 +10,7 @@
 #include "trainer/base/text/text.h"
 #include "trainer/net/broken_pass.h"
 #include "trainer/net/data_layers.h"
+#include "trainer/net/debug_info.h"
 
 namespace trainer {
 namespace {
@@ -184,7 +185,11 @@ void Solver::RunStep(bool async) {
   model_->objective->ReduceOver(strategy_->ReducesGradients(run_->iter) ? run_->group : nullptr);
   async = async && !reporter_->IsDue() && !model_->optimizer->Reevaluates() &&
           model_->objective->IsAsync();
-  model_->net->SetDebugInfo(reporter_->ShowsDebugInfo());
+  if (reporter_->ShowsDebugInfo()) {
+    model_->net->AddHook(DebugInfoHook());
+  } else {
+    model_->net->RemoveHook(DebugInfoHook());
+  }
   const Hyperparams hyper = run_->schedule.At(run_->iter);
   model_->optimizer->ComputeGradients(hyper, /*fused=*/async && run_->rank.size == 1);
   Synchronize();
@@ -250,7 +255,7 @@ void Solver::Finish() {
     const std::span<float> averages = model_->params.RunningStats();
     std::vector<float> saved(averages.size());
     run_->device.CopyToHost(saved.data(), averages.data(), averages.size_bytes());
-    const float loss = model_->objective->Loss(NetBatch::kNext);
+    const float loss = model_->objective->Loss(Pass::Batch::kNext);
     run_->device.CopyToDevice(averages.data(), saved.data(), averages.size_bytes());
     if (!std::isfinite(loss)) Diverge(run_->iter, loss, WhatIsNotFinite(*run_, *model_->net));
     reporter_->ReportAfterLast(run_->losses.Add(loss));

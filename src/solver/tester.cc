@@ -8,6 +8,7 @@
 #include "snapshot_manager.h"
 #include "trainer/base/text/text.h"
 #include "trainer/net/data_layers.h"
+#include "trainer/net/debug_info.h"
 #include "trainer/net/learning.h"
 #include "trainer/net/output_counts.h"
 
@@ -191,7 +192,7 @@ void Tester::BuildTest(int index, const SolverOptions& options) {
                      : test.nets->batches();
   NoteTestData(index);
   test.net = test.nets->TakeNet();
-  if (run_.proto.debug_info() && run_.rank.rank == 0) test.net->SetDebugInfo(true);
+  if (run_.proto.debug_info() && run_.rank.rank == 0) test.net->AddHook(DebugInfoHook());
   const TestShard shard{.rank = run_.rank.rank,
                         .count = run_.rank.size,
                         .period = test.batches,
@@ -210,7 +211,7 @@ void Tester::BuildTest(int index, const SolverOptions& options) {
 // Returns the number of batches of an exact pass over the data, for a net whose stages are on
 // several ranks: only some of them read data.
 int Tester::BatchesOfStages(int index, const Net& net) const {
-  const TestData data = TestDataOf(net, true);
+  const TestData data = TestDataOf(net.graph(), true);
   const bool reads = data.records > 0;
   const bool fits = reads && data.records % data.batch == 0;
   float sums[] = {reads ? 1.0f : 0.0f, fits ? 1.0f : 0.0f,

@@ -76,8 +76,8 @@ class Pipeline final : public Strategy, public ModelPartition, public PassSchedu
   void OpenChannels();
   int RegisterDelivery();
   void MakeChannels(std::byte* memory, int kind);
-  float Forward(Net& net, int number);
-  void Backward(Net& net);
+  float Forward(Net& net, int number, int slot);
+  void Backward(Net& net, int slot);
   void Send(StageChannel* channel, const Tensor& value) const;
   void Receive(const StageChannel& channel, const Tensor& value) const;
 
@@ -237,53 +237,45 @@ void Pipeline::Receive(const StageChannel& channel, const Tensor& value) const {
   });
 }
 
-// Receives the values from earlier stages, runs this stage of net `number` and sends its outputs
-// on. Returns the stage's loss.
-float Pipeline::Forward(Net& net, int number) {
+float Pipeline::Forward(Net& net, int number, int slot) {
   const NetTraffic& traffic = traffic_[Index(number)];
   for (const Crossing& in : traffic.values_in)
-    Receive(*in.channel, net.Value(net.graph().boundary_in[in.edge]));
-  const float loss = net.Forward();
+    Receive(*in.channel, net.Value(net.graph().boundary_in[in.edge], slot));
+  net.Run({.mode = Pass::Mode::kForward, .activation_slot = slot});
+  const float loss = net.TakeLoss();
   ++forwards_[Index(number)];
   for (const Crossing& out : traffic.values_out)
-    Send(out.channel, net.Value(net.graph().boundary_out[out.edge]));
+    Send(out.channel, net.Value(net.graph().boundary_out[out.edge], slot));
   return loss;
 }
 
-// Receives the gradients from later stages, runs this stage's backward pass and sends gradients
-// back.
-void Pipeline::Backward(Net& net) {
+void Pipeline::Backward(Net& net, int slot) {
   const NetTraffic& traffic = traffic_[0];
   for (const Crossing& in : traffic.gradients_in)
-    Receive(*in.channel, net.Gradient(net.graph().boundary_out[in.edge]));
-  net.Backward();
+    Receive(*in.channel, net.Gradient(net.graph().boundary_out[in.edge], slot));
+  net.Run({.mode = Pass::Mode::kBackward, .activation_slot = slot});
   ++backwards_;
   for (const Crossing& out : traffic.gradients_out)
-    Send(out.channel, net.Gradient(net.graph().boundary_in[out.edge]));
+    Send(out.channel, net.Gradient(net.graph().boundary_in[out.edge], slot));
 }
 
 // Runs forward passes until `under_way` micro-batches are in flight, then alternates one backward
-// and one forward (1F1B). Returns the loss, summed over micro-batches and stages.
+// and one forward. The last pass's outputs are reported.
 float Pipeline::Run(int passes) {
   Net& net = context_->objective.net();
   const int under_way = std::min(plan_.UnderWay(rank_), passes);
-  const auto slot = [&](int pass) { net.SetActivationSlot(pass % under_way); };
   float loss = 0;
   for (int next = 0, done = 0; done < passes;) {
     if (next < passes && next - done < under_way) {
-      slot(next++);
-      loss += Forward(net, 0);
+      loss += Forward(net, 0, next++ % under_way);
     } else {
-      slot(done++);
-      Backward(net);
+      Backward(net, done++ % under_way);
     }
   }
-  slot(passes - 1);  // the last pass's outputs are reported
   return SumOverStages(loss);
 }
 
-// Runs the stage's part of one forward pass and returns the loss, summed over the stages.
-float Pipeline::RunForward() { return SumOverStages(Forward(context_->objective.net(), 0)); }
+float Pipeline::RunForward() { return SumOverStages(Forward(context_->objective.net(), 0, 0)); }
 
 // Returns the sum of `own` over all ranks. Collective.
 float Pipeline::SumOverStages(float own) {
@@ -291,7 +283,7 @@ float Pipeline::SumOverStages(float own) {
   return own;
 }
 
-float Pipeline::ForwardTest(Net& part, int net) { return Forward(part, net); }
+float Pipeline::ForwardTest(Net& part, int net) { return Forward(part, net, 0); }
 
 // Sends the length first, then the bytes in messages of kCollected bytes.
 void Pipeline::Collect(const std::string& own,

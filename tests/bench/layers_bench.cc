@@ -53,14 +53,15 @@ void LayerPass(benchmark::State& state, const std::string& layer, bool forward, 
       data_filler { type: "constant" value: 0.5 } } })";
   Fixture f(
       Join(source, "layer { name: \"it\" bottom: \"x\" top: \"y\" loss_weight: 1 ", layer, " }"));
-  const int it = f.net->graph().nodes.size() - 1;
-  for (auto _ : state) {
-    if (forward) {
-      f.net->ForwardLayer(it);
-    } else {
-      f.net->BackwardLayer(it);
-    }
-  }
+  const NodeHook hook = [&](const Net& net, NodeId id, Direction direction,
+                            const std::function<void()>& run) {
+    const bool is_it = id.number == net.graph().nodes.size() - 1;
+    if (!is_it || forward != (direction == Direction::kForward)) return run();
+    for (auto _ : state) run();
+  };
+  f.net->AddHook(&hook);
+  f.net->Forward();
+  f.net->Backward();
   state.counters["GB/s"] = benchmark::Counter(
       arrays * kCount * sizeof(float) * 1e-9 * static_cast<double>(state.iterations()),
       benchmark::Counter::kIsRate);

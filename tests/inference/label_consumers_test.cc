@@ -23,7 +23,7 @@ layer { name: "acc" type: "Accuracy" bottom: "x" bottom: "again" top: "acc"
   accuracy_param { axis: -3 } }
 layer { name: "far" type: "EuclideanLoss" bottom: "x" bottom: "x" top: "far" }
 )");
-  const std::vector<LabelConsumer> uses = FindLabelConsumers(*small.net);
+  const std::vector<LabelConsumer> uses = FindLabelConsumers(small.net->graph());
   ASSERT_EQ(uses.size(), 2u);
   EXPECT_EQ(small.net->graph().nodes[NodeId(uses[0].layer)].spec.name(), "loss");
   EXPECT_EQ(uses[0].axis, 1);

@@ -1,3 +1,5 @@
+#include "trainer/net/debug_info.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,7 +44,7 @@ class DebugInfoTest : public testing::Test {
 };
 
 TEST_F(DebugInfoTest, LogsTheMeanOfEveryArray) {
-  net_->SetDebugInfo(true);
+  net_->AddHook(DebugInfoHook());
   net_->Forward();
   EXPECT_THAT(collected_.lines, ElementsAre("    [Forward] Layer data, top blob x data: 2",
                                             "    [Forward] Layer data, top blob t data: 0",

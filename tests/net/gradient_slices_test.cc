@@ -7,6 +7,7 @@
 #include "support/net_text.h"
 #include "support/test_device.h"
 #include "trainer/base/text/text.h"
+#include "trainer/net/debug_info.h"
 #include "trainer/net/net.h"
 
 namespace trainer {
@@ -98,8 +99,7 @@ void ExpectFinalWhenSaid(const std::string& text, bool fuse) {
   run.params.Gradients();
   Trained again(text, fuse);
   again.net->Forward();
-  for (int layer = again.net->graph().nodes.size(); layer >= 0; --layer) {
-    if (layer < again.net->graph().nodes.size()) again.net->BackwardLayer(layer);
+  const auto check = [&](int layer) {
     const std::vector<float> now = again.Gradients();
     for (size_t s = 0; s < again.net->gradient_slices().size(); ++s) {
       const GradientSlice& slice = again.net->gradient_slices()[s];
@@ -110,7 +110,14 @@ void ExpectFinalWhenSaid(const std::string& text, bool fuse) {
             << param->layer << ":" << param->index << " when layer " << layer << " ran";
       }
     }
-  }
+  };
+  check(again.net->graph().nodes.size());
+  const NodeHook hook = [&](const Net&, NodeId id, Direction, const std::function<void()>& node) {
+    node();
+    check(id.number);
+  };
+  again.net->AddHook(&hook);
+  again.net->Backward();
 }
 
 TEST(GradientSlicesTest, AreFinalWhenTheNetSaysSoAndNoEarlier) {
@@ -190,7 +197,7 @@ TEST(GradientSlicesTest, ASinkIsToldOfEachOnceWithItsFinalNumbers) {
 // The lines of debug_info are this replica's own, so no sum may come between.
 TEST(GradientSlicesTest, ASinkIsToldBehindTheLastLineOfDebugInfo) {
   const Trained run(kShared);
-  run.net->SetDebugInfo(true);
+  run.net->AddHook(DebugInfoHook());
   LogCollector log;
   SliceRecorder recorder(*run.device);
   recorder.log = &log;

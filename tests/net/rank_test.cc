@@ -37,8 +37,8 @@ class ReplicaTest : public testing::Test {
     std::vector<std::vector<float>> all(static_cast<size_t>(parts));
     for (int pass = 0; pass < passes; ++pass) {
       for (int part = 0; part < parts; ++part) {
-        net.ActivateVirtualRank(part);
-        net.Forward();
+        net.Run({.mode = Pass::Mode::kForward, .virtual_rank = part});
+        net.TakeLoss();
         const Tensor value = net.Value(blob);
         std::vector<float> host(static_cast<size_t>(value.Count()));
         net.ReadNchw(value, host);

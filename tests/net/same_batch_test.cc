@@ -139,7 +139,7 @@ TEST_P(SameBatchTest, GivesTheSameLossAndGradientsBitForBit) {
     const std::vector<float> gradients = Gradients(*made);
     const std::vector<std::string> left = Left(*made);
     for (int again = 0; again < 2; ++again) {
-      EXPECT_EQ(made->net->Forward(NetBatch::kSame), loss);
+      EXPECT_EQ(made->net->Forward(Pass::Batch::kSame), loss);
       EXPECT_THAT(Gradients(*made), ElementsAreArray(gradients));
       EXPECT_EQ(Left(*made), left);
     }
@@ -155,7 +155,7 @@ TEST_P(SameBatchTest, SeesChangedWeights) {
     weight[3] += 1;
     WriteFloats(*made->device, weight, param->weight);
   }
-  EXPECT_NE(made->net->Forward(NetBatch::kSame), loss);
+  EXPECT_NE(made->net->Forward(Pass::Batch::kSame), loss);
 }
 
 TEST_P(SameBatchTest, DoesNotChangeTheBatchesThatFollow) {
@@ -163,7 +163,7 @@ TEST_P(SameBatchTest, DoesNotChangeTheBatchesThatFollow) {
   for (int step = 0; step < 4; ++step) {
     EXPECT_EQ(made->net->Forward(), plain->net->Forward());
     made->net->Backward();
-    made->net->Forward(NetBatch::kSame);
+    made->net->Forward(Pass::Batch::kSame);
     made->net->Backward();
     EXPECT_EQ(Left(*made), Left(*plain));
   }
@@ -179,7 +179,7 @@ TEST_P(SameBatchTest, ComputesOnceWhatTheBatchAloneDecides) {
     made->net->Forward();
     for (int again = 0; again < 2; ++again) {
       made->net->Backward();
-      made->net->Forward(NetBatch::kSame);
+      made->net->Forward(Pass::Batch::kSame);
     }
     for (const Node& node : made->net->graph().nodes) {
       const std::string& name = node.spec.name();
@@ -208,7 +208,7 @@ TEST_P(SameBatchTest, WhatIsComputedOnceIsThereForChangedWeights) {
     const float expected = plain->net->Forward();
     const std::vector<float> gradients = Gradients(*plain);
     for (int again = 0; again < 2; ++again) {
-      EXPECT_EQ(made->net->Forward(NetBatch::kSame), expected);
+      EXPECT_EQ(made->net->Forward(Pass::Batch::kSame), expected);
       EXPECT_THAT(Gradients(*made), ElementsAreArray(gradients));
     }
   }
@@ -217,7 +217,7 @@ TEST_P(SameBatchTest, WhatIsComputedOnceIsThereForChangedWeights) {
 TEST_P(SameBatchTest, IsRefusedByANetThatKeepsNoBatch) {
   const auto made = Make(false);
   made->net->Forward();
-  EXPECT_EQ(ErrorOf([&] { made->net->Forward(NetBatch::kSame); }).first, ErrorCode::kInternal);
+  EXPECT_EQ(ErrorOf([&] { made->net->Forward(Pass::Batch::kSame); }).first, ErrorCode::kInternal);
 }
 
 }  // namespace

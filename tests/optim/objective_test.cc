@@ -58,23 +58,23 @@ TEST(ObjectiveTest, StartedEvaluationsAreThoseThatWaitInOrder) {
     const LateDevice late;
     Made at_once(iter_size, late), ahead(iter_size, late);
     std::vector<float> expected;
-    for (int i = 0; i < 7; ++i) expected.push_back(at_once.objective->Evaluate(NetBatch::kNext));
+    for (int i = 0; i < 7; ++i) expected.push_back(at_once.objective->Evaluate(Pass::Batch::kNext));
     Objective& objective = *ahead.objective;
     EXPECT_TRUE(objective.IsAsync());
-    objective.Run(NetBatch::kNext);
-    objective.Run(NetBatch::kNext);
-    EXPECT_EQ(ErrorOf([&] { objective.Run(NetBatch::kNext); }).first, ErrorCode::kInternal);
+    objective.Run(Pass::Batch::kNext);
+    objective.Run(Pass::Batch::kNext);
+    EXPECT_EQ(ErrorOf([&] { objective.Run(Pass::Batch::kNext); }).first, ErrorCode::kInternal);
     EXPECT_EQ(objective.TakeLoss(), expected[0]);
-    objective.Run(NetBatch::kNext);
+    objective.Run(Pass::Batch::kNext);
     EXPECT_EQ(objective.TakeLoss(), expected[1]);
     // One that waits comes between, and leaves the order.
-    EXPECT_EQ(objective.Evaluate(NetBatch::kNext), expected[3]);
+    EXPECT_EQ(objective.Evaluate(Pass::Batch::kNext), expected[3]);
     EXPECT_EQ(objective.TakeLoss(), expected[2]);
-    objective.Run(NetBatch::kNext);
-    objective.Run(NetBatch::kNext);
+    objective.Run(Pass::Batch::kNext);
+    objective.Run(Pass::Batch::kNext);
     EXPECT_EQ(objective.TakeLoss(), expected[4]);
     EXPECT_EQ(objective.TakeLoss(), expected[5]);
-    EXPECT_EQ(objective.Evaluate(NetBatch::kNext), expected[6]);
+    EXPECT_EQ(objective.Evaluate(Pass::Batch::kNext), expected[6]);
     EXPECT_EQ(ErrorOf([&] { objective.TakeLoss(); }).first, ErrorCode::kInternal);
   }
 }

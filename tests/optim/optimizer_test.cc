@@ -49,7 +49,7 @@ class TestSam final : public Optimizer {
 
   void ComputeGradients(const Hyperparams&, bool) override {
     losses.clear();
-    losses.push_back(objective_->Evaluate(NetBatch::kNext));
+    losses.push_back(objective_->Evaluate(Pass::Batch::kNext));
   }
   float TakeLoss() override { return losses[0]; }
 
@@ -60,9 +60,9 @@ class TestSam final : public Optimizer {
     float* const weights = objective.Weights().data();
     trainer::Update(objective.device(), Climb{radius_ / objective.Norm(gradients)}, count, weights,
                     saved_->data(), gradients.data());
-    losses.push_back(objective.Evaluate(NetBatch::kSame));
+    losses.push_back(objective.Evaluate(Pass::Batch::kSame));
     trainer::Update(objective.device(), Return{}, count, weights, saved_->data());
-    losses.push_back(objective.Loss(NetBatch::kSame));
+    losses.push_back(objective.Loss(Pass::Batch::kSame));
     update_->Apply(hyper);
     objective.GradientsAreZero();
     radius_ *= 0.875f;

@@ -98,26 +98,25 @@ double LeastOf(const Net& net, int i) {
 }
 
 // One pass over a net whose passes before computed nothing.
-MovedByType MeasurePass(Net& net, const Device& device) {
+MovedByType MeasurePass(Net& net) {
   MovedByType moved;
   const KernelsOf all(emulated_gpu::kManyBlocks - 1);
   const CountsBytes counts;
-  const auto add = [&](int i, auto&& run) {
-    device.Synchronize();
+  const NodeHook hook = [&](const Net&, NodeId id, Direction direction,
+                            const std::function<void()>& run) {
+    net.device().Synchronize();
     emulated_gpu::ResetCounters();
     run();
-    device.Synchronize();
+    net.device().Synchronize();
     const emulated_gpu::Counters found = emulated_gpu::Count();
-    moved[TypeOf(net, i)].measured += static_cast<double>(found.read_bytes + found.written_bytes);
+    Moved& of_type = moved[TypeOf(net, id.number)];
+    of_type.measured += static_cast<double>(found.read_bytes + found.written_bytes);
+    if (direction == Direction::kForward) of_type.least += LeastOf(net, id.number);
   };
-  net.BeginPass();
-  for (int i = 0; i < net.graph().nodes.size(); ++i) {
-    add(i, [&] { net.ForwardLayer(i); });
-    moved[TypeOf(net, i)].least += LeastOf(net, i);
-  }
-  for (int i = net.graph().nodes.size(); i-- > 0;) {
-    add(i, [&] { net.BackwardLayer(i); });
-  }
+  net.AddHook(&hook);
+  net.Forward();
+  net.Backward();
+  net.RemoveHook(&hook);
   moved.erase("DummyData");
   return moved;
 }
@@ -128,7 +127,7 @@ MovedByType MeasureModel(const MadeUpModel& model, uint64_t blocks = 1) {
   SmallRun run("base_lr: 0.01 lr_policy: \"fixed\" momentum: 0.9 weight_decay: 0.0005 max_iter: 90",
                NetText(model), {}, "", MakeGpuDevice({.deterministic = true}));
   run.solver->Step();
-  return MeasurePass(run.solver->train_net(), *run.device);
+  return MeasurePass(run.solver->train_net());
 }
 
 // While one lives, the ReLU in cuDNN's convolutions gives 0 for NaN, as it may.

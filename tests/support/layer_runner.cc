@@ -18,31 +18,16 @@ namespace {
 
 constexpr char kLayer[] = "it";
 
-// Calls `run` of layer i; for the one that is tested as a recording of it, on a device that records
-// and where a net's passes would be recorded.
-template <class F>
-void RunLayer(Net& net, int i, const F& run) {
-  const GraphCapture* const recorder = net.device().capture();
-  const Node& node = net.graph().nodes[NodeId(i)];
+// Runs the tested layer as a capture of it, on a device that captures and where a net's passes
+// would be captured.
+void RunNode(const Net& net, NodeId id, Direction, const std::function<void()>& run) {
+  const GraphCapture* const capture = net.device().capture();
+  const Node& node = net.graph().nodes[id];
   const bool tested = node.spec.name() == kLayer;
   const bool on_host =
       node.signature.runs_on_host || node.signature.uses_all_reduce;  // for which it may wait
-  if (recorder == nullptr || !tested || !net.RunsAhead() || on_host) return run(i);
-  recorder->Capture([&] { run(i); })->Launch();
-}
-
-void RunForward(Net& net) {
-  net.BeginPass();
-  for (int i = 0; i < net.graph().nodes.size(); ++i) {
-    RunLayer(net, i, [&](int layer) { net.ForwardLayer(layer); });
-  }
-  net.Loss();
-}
-
-void RunBackward(Net& net) {
-  for (int i = net.graph().nodes.size(); i-- > 0;) {
-    RunLayer(net, i, [&](int layer) { net.BackwardLayer(layer); });
-  }
+  if (capture == nullptr || !tested || !net.RunsAhead() || on_host) return run();
+  capture->Capture(run)->Launch();
 }
 
 std::string NetText(const std::string& prototxt, const std::vector<Shape>& inputs,
@@ -101,6 +86,7 @@ class LayerRunner::Impl {
       : spec(NetFromText(text)),
         params(TheDevice()),
         net(spec, OptionsOf(options), TheDevice(), params) {
+    net.AddHook(&hook);
     for (const Node& node : net.graph().nodes) {
       if (node.spec.name() == kLayer) layer = node.layer.get();
       if (auto* loss = dynamic_cast<TestLoss*>(node.layer.get())) end = loss;
@@ -109,6 +95,7 @@ class LayerRunner::Impl {
 
   NetSpec spec;
   ParamStore params;
+  NodeHook hook = RunNode;
   Net net;
   Layer* layer = nullptr;
   TestLoss* end = nullptr;
@@ -162,7 +149,7 @@ std::vector<float> LayerRunner::SomeValues(int64_t count, uint32_t stream, float
 void LayerRunner::Forward(uint32_t pass) {
   impl_->net.SetPasses(pass);
   try {
-    RunForward(impl_->net);
+    impl_->net.Forward();
   } catch (const Error& error) {
     LayerChecks::Get().Refused(type_, error.what());
     throw;
@@ -198,7 +185,7 @@ void LayerRunner::Backward(const std::vector<std::vector<float>>& output_gradien
     to = output_gradients[i];
   }
   impl_->params.ClearGradients();
-  RunBackward(impl_->net);
+  impl_->net.Backward();
 }
 
 const std::vector<float>& LayerRunner::Output(int i) const {

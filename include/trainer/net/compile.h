@@ -8,14 +8,19 @@
 
 namespace trainer {
 
+// Whether a net that is larger than the device may be compiled: one of which other machines run
+// parts, or one that is measured against the memory of this process when it is allocated.
+enum class SizeLimit { kDevice, kNone };
+
 // Builds the graph of `spec` for `options.state`: filters, inserts splits, makes and prepares every
 // layer, fuses layers, plans the memory. Takes no memory of the device. Parameters that `params`
 // does not have yet are added to it, and have no memory until a Net allocates them. `device`,
 // `params` and `spec` must outlive the graph. Throws kConfig naming the line; where several layers
-// are wrong that do not depend on each other, an ErrorGroup; unless `options.any_size`, what
-// RequireDeviceMemory throws where the graph is larger than the device.
+// are wrong that do not depend on each other, an ErrorGroup; with SizeLimit::kDevice,
+// what RequireDeviceMemory throws where the graph is larger than the device.
 std::unique_ptr<const Graph> Compile(const NetSpec& spec, const NetOptions& options,
-                                     const Device& device, ParamStore& params);
+                                     const Device& device, ParamStore& params,
+                                     SizeLimit limit = SizeLimit::kDevice);
 
 // Throws an error at the layer that needs the most memory if the net, with its weights, gradients
 // and the state of the update rule, needs more memory than is available: kResource, or kConfig if

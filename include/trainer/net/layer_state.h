@@ -20,7 +20,7 @@ struct LayerState {
 };
 
 // Returns the state of every layer that has one. Call between iterations.
-std::vector<LayerState> SaveLayerStates(Net& net);
+std::vector<LayerState> SaveLayerStates(const Net& net);
 // Restores the states after `passes` passes, so that the run continues with the same bits. Call
 // before the first pass. Throws kBadSnapshot if a state does not fit its layer. Ignores the states
 // of layers that the net does not have.

@@ -17,11 +17,11 @@
 
 namespace trainer {
 
-class StateBackup;
-class CapturedEvent;
-class CapturedGraph;
 class Bindings;
+class CaptureCache;
 class DynamicShapes;
+class Net;
+class StateBackup;
 
 // A value that no layer reads: what a run reports. `loss_weight` is 0 for a plain output.
 struct NetOutput {
@@ -30,27 +30,41 @@ struct NetOutput {
   float loss_weight = 0;
 };
 
-// The input of a forward pass.
-enum class NetBatch {
-  kNext,  // the data layers' next batch
-  // The batch of the last pass with the same random numbers and layer states, so that the loss is
-  // the same function of the weights. Data layers do not run, and the pass index does not change.
-  // Requires allow_reevaluation.
-  kSame,
-};
-
-// Describes the work of one call of Net::Run.
+// Everything in which one call of Net::Run may differ from another.
 struct Pass {
   enum class Mode : uint8_t { kBoth, kForward, kBackward } mode = Mode::kBoth;
-  NetBatch batch = NetBatch::kNext;  // of a forward pass
-  // Called for each slice of gradients as soon as it is final. With debug_info, it is called after
-  // the last line, so that the log shows this rank's own gradients. A pass with a sink is captured
-  // only if the sink SumsCapturedPasses.
+  // The input of a forward pass.
+  enum class Batch : uint8_t {
+    kNext,  // the data layers' next batch
+    // The batch of the last pass with the same random numbers and layer states, so that the loss is
+    // the same function of the weights. Data layers do not run, and the pass index does not change.
+    // Requires allow_reevaluation.
+    kSame,
+  } batch = Batch::kNext;
+  // The pass is the pass of rank `rank.rank + virtual_rank`: it uses the records, the random
+  // numbers and the layer states of that rank. A pass of virtual rank 0 begins the batch of an
+  // iteration and counts in passes(); virtual ranks 1, 2, ... must follow. The caller saves and
+  // restores running statistics (ParamStore::RunningStats).
+  int virtual_rank = 0;
+  // The memory of values in which the pass runs. A backward pass belongs to the last forward pass
+  // of its slot. Several slots require layers without state.
+  int activation_slot = 0;
+  // Called for each slice of gradients as soon as it is final. A pass with a sink is captured only
+  // if the sink SumsCapturedPasses.
   GradientSink* gradients = nullptr;
   // Called after the backward pass. It must enqueue the same kernels each time, because the pass is
   // captured. Not together with `gradients`.
   const std::function<void()>* fused_update = nullptr;
 };
+
+enum class Direction : uint8_t { kForward, kBackward };
+
+// Called in place of each node of a pass, in the order of the pass. `run` runs the node, or the
+// next hook of the net; a hook that leaves the pass as it is calls `run` once. Passes of a net that
+// has a hook are not captured, and a gradient sink is called after the last node, so that a hook
+// sees the gradients of this rank alone.
+using NodeHook = std::function<void(const Net& net, NodeId node, Direction direction,
+                                    const std::function<void()>& run)>;
 
 // Parameters whose gradients become final together and are contiguous in memory.
 struct GradientSlice {
@@ -72,8 +86,6 @@ class Net {
   Net(const NetSpec& spec, const NetOptions& options, const Device& device, ParamStore& params);
   ~Net();
 
-  const std::string& name() const { return graph_->name; }
-
   // One pass, or a half of one, without waiting for the loss where the device runs later. On a net
   // that captures, all behind the last layer that RunsOnHost is one call of the device from the
   // second whole pass of its kind on: with `gradients`, with `fused_update` and with neither. The
@@ -85,7 +97,7 @@ class Net {
   float TakeLoss();
   int in_flight() const;
   // A forward pass; returns the loss: the sum of loss_weight times each weighted output.
-  float Forward(NetBatch batch = NetBatch::kNext);
+  float Forward(Pass::Batch batch = Pass::Batch::kNext);
   // Adds to the parameter gradients. After a Forward.
   void Backward() { Run({.mode = Pass::Mode::kBackward}); }
   // No pass is recorded from here on, since `why`: "layer 'bn' ...". Logged where one would be.
@@ -93,16 +105,6 @@ class Net {
   // Whether a pass may be started before the loss of the previous one is taken: true for an
   // asynchronous device, fixed shapes and one virtual rank.
   bool RunsAhead() const { return runs_ahead_; }
-  // The next pass is the pass of rank `rank.rank + part`: it uses the records, the random numbers
-  // and the layer states of that rank. A pass of virtual rank 0 begins the batch of an iteration
-  // and counts in passes(); virtual ranks 1, 2, ..., virtual_ranks() - 1 must follow. The caller
-  // saves and restores running statistics (ParamStore::RunningStats).
-  void ActivateVirtualRank(int part);
-
-  // From now on, passes run and values are read in the memory of slot `slot`. A backward pass
-  // belongs to the last forward pass of its slot. Requires layers without state.
-  void SetActivationSlot(int slot);
-
   // From the next Backward on the loss's gradient is multiplied by *factor, one float on the
   // device, and so are all others. Null: it is not.
   void ScaleLoss(const float* factor) { loss_scale_ = factor; }
@@ -110,29 +112,25 @@ class Net {
   // with a gradient is in exactly one slice.
   const std::vector<GradientSlice>& gradient_slices() const { return slices_; }
 
-  // Whether Forward and Backward log the mean absolute value of every output, parameter and
-  // gradient. The net's debug_info is the initial value.
-  void SetDebugInfo(bool on) { debug_ = on; }
-
-  // Run single layers of a pass, for measuring.
-  void ForwardLayer(int i);
-  void BackwardLayer(int i);
-  // Starts a new pass: the following ForwardLayer calls draw new random numbers.
-  void BeginPass();
-  // Returns the weighted sum of the losses after ForwardLayer calls. Throws kData if a layer
-  // reported an error in its inputs.
-  float Loss();
+  // From the next pass on, `hook` is called around each node, inside the hooks that were added
+  // before it; adding it again has no effect. It must outlive the net or be removed. A net with
+  // debug_info has DebugInfoHook from the start.
+  void AddHook(const NodeHook* hook);
+  // Returns whether the net had the hook.
+  bool RemoveHook(const NodeHook* hook);
 
   // The values that no layer reads, sorted by name, as Caffe numbers them.
   const std::vector<NetOutput>& outputs() const;
   // Every parameter this net uses, once, in layer order: the order of a solver's state.
   const std::vector<Param*>& params() const { return graph_->params; }
 
-  // A value and its gradient in device memory, in the present slot and with the shape of the last
-  // pass. Null data for a gradient that is not computed, and for all where the net only plans. Only
-  // outputs, values that persist and, with kSeparate, all values keep their numbers after a pass.
-  Tensor Value(ValueId id) const;
-  Tensor Gradient(ValueId id) const;
+  // A value and its gradient in device memory, in an activation slot (by default that of the last
+  // pass) and with the shape of the slot's last pass. Null data for a gradient that is not
+  // computed. Only outputs, values that persist and, with kSeparate, all values keep their numbers
+  // after a pass.
+  static constexpr int kLastSlot = -1;
+  Tensor Value(ValueId id, int activation_slot = kLastSlot) const;
+  Tensor Gradient(ValueId id, int activation_slot = kLastSlot) const;
   // Find the value by blob name, as its last writer leaves it. Empty if no layer writes `blob`.
   Tensor Value(const std::string& blob) const;
   Tensor Gradient(const std::string& blob) const;
@@ -141,66 +139,62 @@ class Net {
   void ReadNchw(const ConstTensor& value, std::span<float> host) const;
   void WriteNchw(std::span<const float> host, const Tensor& value) const;
 
+  // What the layer of `node` keeps between the passes of a virtual rank, in device memory. Empty
+  // for a layer without state.
+  std::span<std::byte> StateOf(NodeId node, int virtual_rank = 0) const;
+
+  // The arguments of a node's calls, in the slot of the last pass.
+  const RunContext& context(NodeId node, Direction direction) const;
+
   // The number of passes done. SetPasses is called when a run is resumed.
   uint32_t passes() const { return passes_; }
   void SetPasses(uint32_t passes) { passes_ = passes; }
 
-  // The internals for functions of weights.h, layer_state.h and cost.h. A net with plan_only has no
-  // bindings.
   const Graph& graph() const { return *graph_; }
-  const Bindings& bindings() const { return *bindings_; }
   ParamStore& store() const { return params_; }
   const Device& device() const { return device_; }
 
  private:
-  Tensor At(ValueId id, BufferId buffer) const;
-  void CheckInputError(int i, uint64_t word, uint32_t batches_ago) const;
+  friend class CaptureCache;
+  friend std::string DescribeBrokenPass(Net& net);
+  Tensor At(ValueId id, BufferId buffer, int activation_slot) const;
+  void CheckInputError(NodeId id, uint64_t word, uint32_t batches_ago) const;
   void MakeSlices();
-  void KeepPartStates();
   void MakeSlots();
-  void ComputeAgain();
-  void RequireNoneStarted() const;
-  void SplitHostNodes();
-  bool Captures() const;
-  struct CapturedPass {
-    bool warmed_up = false;  // such a pass was made
-    std::unique_ptr<CapturedGraph> recording;
-  };
-  CapturedPass* CaptureFor(const Pass& pass);
-  void RunCaptured(const Pass& pass, CapturedPass& captured);
-  std::unique_ptr<CapturedGraph> Capture(const Pass& pass);
-  void RunIdentical(const Pass& pass, CapturedEvent* losses);
-  void RunForward(NetBatch batch);
+  void SelectSlot(int slot);
+  void KeepVirtualRankStates();
+  void SelectVirtualRank(int virtual_rank);
+  void BeginPass();
+  void RepeatBatch();
+  void RunForward(Pass::Batch batch);
   void RunBackward(GradientSink* sink);
-  void SendLosses();
-  // With several virtual ranks, only rank 0 is logged.
-  bool LogsDebugInfo() const { return debug_ && part_ == 0; }
+  void RunNode(NodeId id, Direction direction, size_t hook = 0);
+  void ForwardNode(NodeId id);
+  void BackwardNode(NodeId id);
 
   const NetOptions& options_;  // of graph_
   const Device& device_;
   ParamStore& params_;
-  // slot_bindings_ and states_ are empty with plan_only. The order matters: layers may write ahead
-  // into memory of the bindings, so the graph with the layers must be destroyed before the
-  // bindings.
-  std::vector<std::unique_ptr<const Bindings>> slot_bindings_;  // by activation slot
+  struct Slot {
+    std::unique_ptr<Bindings> bindings;
+    std::unique_ptr<DynamicShapes> dynamic_shapes;  // null without a node that has_dynamic_shape
+  };
+  // By activation slot. Layers may write ahead into memory of the bindings, so the graph with the
+  // layers must be destroyed before the bindings.
+  std::vector<Slot> slots_;
   std::unique_ptr<const Graph> graph_;
-  std::vector<std::unique_ptr<DynamicShapes>> states_;
-  const Bindings* bindings_ = nullptr;  // of the present slot
-  DynamicShapes* state_ = nullptr;
+  const Bindings* bindings_ = nullptr;  // of the last pass's slot
+  DynamicShapes* dynamic_shapes_ = nullptr;
   std::vector<Param*> slice_params_;  // parameters with a gradient, in the order of slices_
   std::vector<GradientSlice> slices_;
   std::unique_ptr<StateBackup> state_backup_;  // null without allow_reevaluation
   std::vector<std::unique_ptr<StateBackup>> virtual_rank_states_;  // empty with one virtual rank
-  int part_ = 0;
+  int virtual_rank_ = 0;  // whose states are in the memory of the layers
   uint32_t passes_ = 0;
-  bool debug_ = false;
+  std::vector<const NodeHook*> hooks_;  // the outermost first
   bool runs_ahead_ = false;
   const float* loss_scale_ = nullptr;
-  // Used if the net captures: the first captured layer, and the captures of a pass alone, with a
-  // gradient sink, and with a fused update.
-  int first_captured_ = 0;
-  bool captures_ = false;
-  CapturedPass captured_pass_, captured_with_sums_, captured_with_update_;
+  std::unique_ptr<CaptureCache> captures_;  // null for a net that does not capture
 };
 
 // Returns the number of the random stream for `name` in `phase`.

@@ -40,9 +40,9 @@ struct NetOptions {
   uint64_t seed = 0;
   Rank rank = {};  // selects the shard of the data and the random streams
   // This net computes ranks [rank.rank, rank.rank + virtual_ranks) one after the other: see
-  // Net::ActivateVirtualRank.
+  // Pass::virtual_rank.
   int virtual_ranks = 1;
-  bool allow_reevaluation = false;  // lets Forward take NetBatch::kSame, which costs some memory
+  bool allow_reevaluation = false;  // allows Pass::Batch::kSame, which costs some memory
   bool capture = false;             // records whole passes, where the device can and they are alike
   ChainOptions chain = {};          // of layers that learn from samples of their own model
   BufferReuse memory = BufferReuse::kShared;
@@ -59,12 +59,8 @@ struct NetOptions {
   OutputFiles output_files = OutputFiles::kDisabled;  // whether layers may write files
   // The folder into which layers write files at snapshots; "" for a run without snapshots.
   std::string snapshot_folder = {};
-  // Only plans: takes no memory, so that the net cannot run and its values have shapes alone.
-  bool plan_only = false;
-  // Compiles a net that may be larger than the device: parts of it are run elsewhere.
-  bool any_size = false;
   // How many batches may have run forward and not yet backward. Each has its own copy of values and
-  // scratch memory: see Net::SetActivationSlot.
+  // scratch memory: see Pass::activation_slot.
   int activation_slots = 1;
   StageBoundary boundary = {};
 };

@@ -20,12 +20,28 @@ struct TestData {
 };
 
 // Call before the first pass of the net. `reads_keys`: see RecordSampler::CountRecords.
-TestData TestDataOf(const Net& net, bool reads_keys);
+TestData TestDataOf(const Graph& graph, bool reads_keys);
 
 // If the number of batches does not fit the data, means count some records more often than others.
 // Returns a line with both numbers and what to write instead; "" if it fits or if the number of
 // records is unknown. `setting`: "test_iter", "--iterations".
 std::string MisfitOfTest(const TestData& data, int64_t batches, const std::string& setting);
+
+// The batches of one test.
+struct TestBatches {
+  TestData data;
+  int count = 0;        // whole ones
+  int64_t records = 0;  // of a whole batch
+  int64_t rest = 0;     // records of the last batch; 0: all batches are whole
+};
+
+// The graphs of TestNets' nets, for planning. Throws what TestNets and Compile throw.
+struct TestGraphs {
+  std::vector<std::unique_ptr<const NetSpec>> specs;  // of graphs with another batch size
+  std::unique_ptr<const Graph> whole, rest;           // `rest` is null if all batches are whole
+};
+TestGraphs CompileTest(const NetSpec& spec, const NetOptions& options, const Device& device,
+                       ParamStore& params, int batches);
 
 class TestNets {
  public:
@@ -42,23 +58,16 @@ class TestNets {
   Net* rest() { return rest_.get(); }  // null if all batches are whole
   void DropRest() { rest_ = nullptr; }
 
-  int batches() const { return batches_; }                     // whole ones
-  int64_t batch_records() const { return batch_; }             // of a whole batch
-  int64_t rest_records() const { return rest_records_; }       // of the last batch; 0: it is whole
-  int64_t skips() const { return rest_ ? rest_records_ : 0; }  // at the end of a pass of net()
-  const TestData& data() const { return data_; }
+  int batches() const { return batches_.count; }
+  int64_t batch_records() const { return batches_.records; }
+  int64_t rest_records() const { return batches_.rest; }
+  int64_t skips() const { return rest_ ? batches_.rest : 0; }  // at the end of a pass of net()
+  const TestData& data() const { return batches_.data; }
 
  private:
-  void MakeExact(const NetSpec& spec, const NetOptions& options, const Device& device,
-                 ParamStore& params);
-  std::unique_ptr<Net> WithBatches(const NetSpec& spec, int64_t size, NetOptions options,
-                                   const Device& device, ParamStore& params);
-
   std::vector<std::unique_ptr<const NetSpec>> specs_;  // for nets with another batch size
   std::unique_ptr<Net> net_, rest_;
-  int batches_;
-  int64_t batch_ = 0, rest_records_ = 0;
-  TestData data_;
+  TestBatches batches_;
 };
 
 }  // namespace trainer

@@ -54,20 +54,20 @@ class Objective {
   float SumOverStages(float own) { return schedule_->SumOverStages(own); }
 
   // Returns the loss at the present weights, averaged over the passes. Gradients() is then the sum
-  // of the gradients over the passes. NetBatch::kSame requires an optimizer that Reevaluates().
-  float Evaluate(NetBatch batch);
+  // of the gradients over the passes. Pass::Batch::kSame requires an optimizer that Reevaluates().
+  float Evaluate(Pass::Batch batch);
   // Does the same, without waiting for the loss if IsAsync(). TakeLoss returns the loss of the
   // oldest evaluation whose loss was not taken; at most kMaxInFlight may be in flight. Both throw
   // what Evaluate would have thrown. `fused_update`, which requires IsAsync(), is queued after the
   // last pass of a new batch: see Pass::fused_update.
   static constexpr int kMaxInFlight = 2;
-  void Run(NetBatch batch, const std::function<void()>* fused_update = nullptr);
+  void Run(Pass::Batch batch, const std::function<void()>* fused_update = nullptr);
   float TakeLoss();
   bool IsAsync() const {
     return group_ == nullptr && schedule_ == nullptr && labels_ == nullptr && net_.RunsAhead();
   }
   // Runs a forward pass and returns its loss. Does not change the gradients.
-  float Loss(NetBatch batch);
+  float Loss(Pass::Batch batch);
 
   // All weights, on the device, in the order of memory, with zeros between parameters. Weights with
   // a gradient come first: element i of Gradients() is the derivative with respect to element i of
@@ -119,9 +119,9 @@ class Objective {
     std::vector<float> sums;
     int unread = 0;  // passes whose losses were not read yet
   };
-  void RunPasses(NetBatch batch, const std::function<void()>* fused_update);
+  void RunPasses(Pass::Batch batch, const std::function<void()>* fused_update);
   void ScaleGradients(float factor);
-  void RunScheduled(NetBatch batch, InFlight* evaluation);
+  void RunScheduled(Pass::Batch batch, InFlight* evaluation);
   void Await(int i);
   void ReadPass();
   void ReadPasses();

@@ -4,7 +4,9 @@
 #include <vector>
 
 #include "trainer/backend/memory/device_array.h"
-#include "trainer/net/net.h"
+#include "trainer/base/ranks/communicator.h"
+#include "trainer/net/graph.h"
+#include "trainer/net/param_store.h"
 
 namespace trainer {
 
@@ -17,22 +19,22 @@ namespace trainer {
 // which also adds ranks in tree order, adds the upper levels. Used by one thread.
 class TreeAccumulator final : public GradientSink {
  public:
-  // `net` is the training net of `params`. The arguments must outlive the object; `group` may be
+  // `graph` is the training net of `params`. The arguments must outlive the object; `group` may be
   // null.
-  TreeAccumulator(const Device& device, Net& net, ParamStore& params, int iter_size,
+  TreeAccumulator(const Device& device, const Graph& graph, ParamStore& params, int iter_size,
                   Communicator* group);
 
   // From the next evaluation on, reduces over `group`, which is null or the constructor's.
   void ReduceOver(Communicator* group) { group_ = group; }
 
-  int virtual_ranks() const { return net_.graph().options.virtual_ranks; }  // of this rank
+  int virtual_ranks() const { return graph_.options.virtual_ranks; }  // of this rank
   int total() const {
-    return net_.graph().options.virtual_ranks * (group_ == nullptr ? 1 : group_->rank().size);
+    return graph_.options.virtual_ranks * (group_ == nullptr ? 1 : group_->rank().size);
   }
 
-  // Called before and after forward and backward of a virtual rank in pass `pass` of the iteration,
-  // in the order of passes, and within a pass in the order of virtual ranks. Gradients must be zero
-  // before the first call.
+  // Called before and after the pass of a virtual rank (Pass::virtual_rank) in pass `pass` of the
+  // iteration, in the order of passes, and within a pass in the order of virtual ranks. Gradients
+  // must be zero before the first call.
   void Begin(int pass, int virtual_rank);
   void End(int pass, int virtual_rank);
   // Replaces Begin and End for a forward pass without backward, which does not change gradients.
@@ -58,7 +60,7 @@ class TreeAccumulator final : public GradientSink {
   bool Adds() const { return virtual_ranks() > 1; }
 
   const Device& device_;
-  Net& net_;
+  const Graph& graph_;
   ParamStore& params_;
   int iter_size_;
   Communicator* group_;

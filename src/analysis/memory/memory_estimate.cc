@@ -161,7 +161,6 @@ MemoryEstimate MemoryEstimator::Estimate(const SolverSpec& spec, size_t activati
   const std::unique_ptr<Optimizer> rule = MakeOptimizer(spec);
   NetOptions options;
   options.log = false;
-  options.plan_only = true;
   options.memory = memory_;
   const auto add = [&](const std::string& title, const Graph& graph, MemoryEstimate* to) {
     to->AddNet(graph);
@@ -179,11 +178,11 @@ MemoryEstimate MemoryEstimator::Estimate(const SolverSpec& spec, size_t activati
     const size_t before = params.RequiredBytes();
     for (size_t i = 0; i < spec.tests.size(); ++i) {
       options.state = spec.tests[i].state;
-      TestNets nets(*spec.tests[i].net, options, device_, params,
-                    spec.proto.test_iter(static_cast<int>(i)));
-      add(Join("test net (#", i, ")"), nets.net().graph(), &tests.nets);
-      if (nets.rest() != nullptr) {
-        add(Join("test net (#", i, "), last batch"), nets.rest()->graph(), &tests.nets);
+      const TestGraphs graphs = CompileTest(*spec.tests[i].net, options, device_, params,
+                                            spec.proto.test_iter(static_cast<int>(i)));
+      add(Join("test net (#", i, ")"), *graphs.whole, &tests.nets);
+      if (graphs.rest != nullptr) {
+        add(Join("test net (#", i, "), last batch"), *graphs.rest, &tests.nets);
       }
     }
     tests.weights = params.RequiredBytes() - before;

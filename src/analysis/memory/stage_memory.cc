@@ -43,7 +43,6 @@ StageEstimate EstimateStage(const SolverSpec& whole, const Device& device, const
   const auto add = [&](size_t number, const NetUse& use) {
     NetOptions options;
     options.log = false;
-    options.any_size = true;
     options.state = use.state;
     options.training = number == 0;
     options.boundary = plan.nets[number].BoundaryOf(stage);
@@ -51,7 +50,8 @@ StageEstimate EstimateStage(const SolverSpec& whole, const Device& device, const
       AdaptNetOptions(*rule, &options);
       options.activation_slots = std::min(plan.UnderWay(stage), own.proto.iter_size());
     }
-    const std::unique_ptr<const Graph> graph = Compile(*use.net, options, device, params);
+    const std::unique_ptr<const Graph> graph =
+        Compile(*use.net, options, device, params, SizeLimit::kNone);
     memory.AddNet(*graph);
     if (number > 0) return;
     estimate.slots = options.activation_slots;

@@ -11,6 +11,7 @@
 #include "trainer/checkpoint/model_file.h"
 #include "trainer/net/cost.h"
 #include "trainer/net/data_layers.h"
+#include "trainer/net/debug_info.h"
 #include "trainer/net/load_weights.h"
 #include "trainer/solver/solver.h"
 
@@ -48,34 +49,41 @@ void RunPass(const ProfiledNet& subject) {
   if (subject.backward) subject.net->Backward();
 }
 
+// Runs one pass with `hook` as the only hook.
+void RunHooked(const ProfiledNet& subject, const NodeHook& hook) {
+  const bool logs = subject.net->RemoveHook(DebugInfoHook());
+  subject.net->AddHook(&hook);
+  RunPass(subject);
+  subject.net->RemoveHook(&hook);
+  if (logs) subject.net->AddHook(DebugInfoHook());
+}
+
 // Times every layer of one pass. Returns the sum in milliseconds.
 double MeasureLayers(const ProfiledNet& subject, NetProfile& profile) {
-  Net& net = *subject.net;
   double forward = 0, backward = 0;
-  net.BeginPass();
-  for (int i = 0; i < net.graph().nodes.size(); ++i) {
-    const double ms = DoneMs(subject, [&] { net.ForwardLayer(i); });
-    profile.layers[static_cast<size_t>(i)].forward.Add(ms);
-    forward += ms;
-  }
-  for (int i = net.graph().nodes.size(); subject.backward && i-- > 0;) {
-    const double ms = DoneMs(subject, [&] { net.BackwardLayer(i); });
-    profile.layers[static_cast<size_t>(i)].backward.Add(
-        net.graph().nodes[NodeId(i)].has_backward ? ms : 0);
-    backward += ms;
-  }
+  RunHooked(subject,
+            [&](const Net& net, NodeId id, Direction direction, const std::function<void()>& run) {
+              const double ms = DoneMs(subject, run);
+              LayerProfile& layer = profile.layers[static_cast<size_t>(id.number)];
+              if (direction == Direction::kForward) {
+                layer.forward.Add(ms);
+                forward += ms;
+              } else {
+                layer.backward.Add(net.graph().nodes[id].has_backward ? ms : 0);
+                backward += ms;
+              }
+            });
   profile.forward.Add(forward);
   profile.backward.Add(backward);
   return forward + backward;
 }
 
-// Counts what `enqueue` enqueues by recording it without running it. No value if the device does
-// not record, or if the layer waits for the device.
-std::optional<int> CountEnqueued(const ProfiledNet& subject, const std::function<void()>& enqueue) {
-  const GraphCapture* const recorder = subject.device->capture();
-  if (recorder == nullptr) return std::nullopt;
+// Counts what `run` enqueues by capturing it without running it. Empty where the device does not
+// capture, or the layer waits for the device.
+std::optional<int> CountEnqueued(const Device& device, const std::function<void()>& run) {
+  if (device.capture() == nullptr) return std::nullopt;
   try {
-    return recorder->Capture(enqueue)->NumOperations();
+    return device.capture()->Capture(run)->NumOperations();
   } catch (const Error&) {
     return std::nullopt;
   }
@@ -84,15 +92,17 @@ std::optional<int> CountEnqueued(const ProfiledNet& subject, const std::function
 // Counts the operations of each layer. Data layers are left out, because their threads copy batches
 // through their own streams.
 void CountLayerOperations(const ProfiledNet& subject, NetProfile& profile) {
-  Net& net = *subject.net;
-  for (int i = 0; i < net.graph().nodes.size(); ++i) {
-    const Node& node = net.graph().nodes[NodeId(i)];
-    if (node.signature.runs_on_host || node.spec.proto().bottom_size() == 0) continue;
-    LayerProfile& layer = profile.layers[static_cast<size_t>(i)];
-    layer.forward_operations = CountEnqueued(subject, [&] { net.ForwardLayer(i); });
-    if (!subject.backward || !node.has_backward) continue;
-    layer.backward_operations = CountEnqueued(subject, [&] { net.BackwardLayer(i); });
-  }
+  RunHooked(subject,
+            [&](const Net& net, NodeId id, Direction direction, const std::function<void()>& run) {
+              const Node& node = net.graph().nodes[id];
+              if (node.signature.runs_on_host || node.spec.proto().bottom_size() == 0) return;
+              LayerProfile& layer = profile.layers[static_cast<size_t>(id.number)];
+              if (direction == Direction::kForward) {
+                layer.forward_operations = CountEnqueued(*subject.device, run);
+              } else if (node.has_backward) {
+                layer.backward_operations = CountEnqueued(*subject.device, run);
+              }
+            });
 }
 
 // Returns whether the layer's kernel computes fewer products than are counted.
@@ -133,7 +143,7 @@ void DescribeLayer(const Net& net, int i, LayerProfile* to) {
 // turns. Leaves `peak` empty.
 NetProfile ProfileNet(const ProfiledNet& subject, int iterations) {
   NetProfile profile;
-  profile.net = subject.net->name();
+  profile.net = subject.net->graph().name;
   profile.iterations = iterations;
   profile.layers.resize(static_cast<size_t>(subject.net->graph().nodes.size()));
   LOG(INFO) << "Performing Forward";

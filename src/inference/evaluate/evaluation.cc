@@ -122,7 +122,7 @@ class ScoreComparison {
 // records; else all weigh the same. `comparison` may be null.
 Evaluation RunTest(TestNets& nets, const EvaluationOptions& options, ScoreComparison* comparison) {
   Evaluation result;
-  result.net = nets.net().name();
+  result.net = nets.net().graph().name;
   result.batches = nets.batches() + (nets.rest() == nullptr ? 0 : 1);
   result.records = RecordsOf(nets);
   LogCoverage(nets, options);

@@ -17,12 +17,11 @@ std::optional<int> AxisOf(const caffe::LayerParameter& layer) {
   return std::nullopt;
 }
 
-// Sets `source` and `source_top`: walks back from `layer`, through Split layers. Leaves them unset
-// if another layer computes the labels.
-void FindSource(const Net& net, int layer, LabelConsumer* consumer) {
+// Sets `source` and `source_top`: walks back from `layer`, through Split layers.
+void FindSource(const Graph& graph, int layer, LabelConsumer* consumer) {
   std::string blob = consumer->labels;
   for (int i = layer; i-- > 0;) {
-    const caffe::LayerParameter& proto = net.graph().nodes[NodeId(i)].spec.proto();
+    const caffe::LayerParameter& proto = graph.nodes[NodeId(i)].spec.proto();
     const auto top = std::ranges::find(proto.top(), blob);
     if (top == proto.top().end()) continue;
     if (proto.type() == "Split") {
@@ -42,17 +41,17 @@ bool LabelConsumer::Takes(float label) const {
   return LabelRule{classes, has_ignore, static_cast<int>(ignore)}.Read(label) != kBadLabel;
 }
 
-std::vector<LabelConsumer> FindLabelConsumers(const Net& net) {
+std::vector<LabelConsumer> FindLabelConsumers(const Graph& graph) {
   std::vector<LabelConsumer> consumers;
-  for (int i = 0; i < net.graph().nodes.size(); ++i) {
-    const caffe::LayerParameter& layer = net.graph().nodes[NodeId(i)].spec.proto();
+  for (int i = 0; i < graph.nodes.size(); ++i) {
+    const caffe::LayerParameter& layer = graph.nodes[NodeId(i)].spec.proto();
     const std::optional<int> axis = AxisOf(layer);
     if (!axis || layer.bottom_size() < 2) continue;
     LabelConsumer consumer;
     consumer.layer = i;
     consumer.scores = layer.bottom(0);
     consumer.labels = layer.bottom(1);
-    const Shape shape = net.Value(consumer.scores).shape;
+    const Shape shape = graph.Find(consumer.scores).shape;
     consumer.axis = shape.CanonicalAxis(*axis);
     if (consumer.axis < 0) continue;
     consumer.classes = shape[consumer.axis];
@@ -61,7 +60,7 @@ std::vector<LabelConsumer> FindLabelConsumers(const Net& net) {
                                    : layer.loss_param().has_ignore_label();
     consumer.ignore = static_cast<float>(measures ? layer.accuracy_param().ignore_label()
                                                   : layer.loss_param().ignore_label());
-    FindSource(net, i, &consumer);
+    FindSource(graph, i, &consumer);
     consumers.push_back(consumer);
   }
   return consumers;

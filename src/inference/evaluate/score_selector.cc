@@ -16,7 +16,7 @@ ScoreSelector::ScoreSelector(const Net& net, const std::string& scores, const st
     RequireBlobs(net_, "label", {labels});
     return;
   }
-  const std::vector<LabelConsumer> consumers = FindLabelConsumers(net);
+  const std::vector<LabelConsumer> consumers = FindLabelConsumers(net.graph());
   for (const char* type : {"Accuracy", "SoftmaxWithLoss"}) {
     for (const LabelConsumer& consumer : consumers) {
       const LayerSpec& layer = net.graph().nodes[NodeId(consumer.layer)].spec;

@@ -162,7 +162,7 @@ InputBlob ImageInput(const Net& net) {
   if (inputs.size() == 1) return inputs[0];
   throw Error(
       ErrorCode::kConfig,
-      Join("net '", EscapeControl(net.name()), "' has ", inputs.size(),
+      Join("net '", EscapeControl(net.graph().name), "' has ", inputs.size(),
            " inputs, but images need exactly one Input layer with one top",
            inputs.empty() ? "; 'trainer deploy' makes such a net from a training net" : ""));
 }

@@ -47,6 +47,11 @@ void SetupAgain(NodeId node, const CompileEnv& env, Graph& graph);
 // propagate_down and force_backward change that. Values that no loss depends on get no gradient.
 void MarkDifferentiable(const NetOptions& options, Graph& graph);
 
+// Returns the node that is the last to add to the gradient of `param`: see Param::final_grad_node.
+// The order of layers in the file does not tell, because a fused layer runs backward with the layer
+// that computes it, and several layers may share a weight.
+int FinalGradNode(const Param* param, const Graph& graph);
+
 // Sets when the gradients of the net's own parameters are final, which decides their order in
 // memory.
 void OrderGradients(Graph& graph);

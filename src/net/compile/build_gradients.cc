@@ -92,4 +92,19 @@ void MarkDifferentiable(const NetOptions& options, Graph& graph) {
   }
 }
 
+int FinalGradNode(const Param* param, const Graph& graph) {
+  int last = graph.nodes.size();
+  for (const NodeId id : graph.nodes.Ids()) {
+    const Node& node = graph.nodes[id];
+    if (std::ranges::find(node.params, param) == node.params.end()) continue;
+    const NodeId runs = node.fused_into ? node.fused_into : id;
+    if (graph.nodes[runs].has_backward) last = std::min(last, runs.number);
+  }
+  return last;
+}
+
+void OrderGradients(Graph& graph) {
+  for (Param* param : graph.new_params) param->final_grad_node = FinalGradNode(param, graph);
+}
+
 }  // namespace trainer

@@ -39,7 +39,7 @@ NetOptions OptionsOf(const NetSpec& spec, const NetOptions& given) {
 }  // namespace
 
 std::unique_ptr<const Graph> Compile(const NetSpec& spec, const NetOptions& given,
-                                     const Device& device, ParamStore& params) {
+                                     const Device& device, ParamStore& params, SizeLimit limit) {
   auto graph = std::make_unique<Graph>();
   graph->name = spec.proto.name();
   graph->options = OptionsOf(spec, given);
@@ -67,7 +67,7 @@ std::unique_ptr<const Graph> Compile(const NetSpec& spec, const NetOptions& give
   PlanRecompute(options, *graph);
   AssignBuffers(options, *graph);
   FitActivationBudget(options, *graph);
-  if (!options.any_size) {
+  if (limit == SizeLimit::kDevice) {
     // The net may run on another machine, which the limits of this process do not concern.
     RequireDeviceMemory(*graph, device, params,
                         {device.AvailableBytes(), Join("the device (", device.Describe(), ")")});

@@ -112,7 +112,7 @@ void CompileLog::End(const Net& net, const caffe::NetState& state) const {
     const auto again = std::ranges::count_if(
         net.graph().values, [](const Value& value) { return value.recompute_at.has_value(); });
     LOG(INFO) << EscapeControl(
-        Join("Net ", net.name(), ", phase ", caffe::Phase_Name(state.phase()), ": ", layers,
+        Join("Net ", net.graph().name, ", phase ", caffe::Phase_Name(state.phase()), ": ", layers,
              " layers, ", weights, " weights",
              again == 0 ? "" : Join(", ", again, again == 1 ? " output" : " outputs"),
              again == 0 ? "" : " computed again in backward"));

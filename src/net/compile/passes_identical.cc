@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "execute/bindings.h"
 #include "trainer/net/net.h"
 
 namespace trainer {
@@ -12,7 +11,7 @@ bool Varies(const Net& net, NodeId id) {
   const Node& node = net.graph().nodes[id];
   const bool brings_batch = node.in.empty() && node.params.empty();
   return brings_batch || node.signature.runs_on_host || node.signature.uses_random ||
-         !net.bindings().Of(id).forward.State().empty();
+         node.signature.state_bytes > 0;
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "execute/bindings.h"
 
+#include <algorithm>
+
 namespace trainer {
 namespace {
 
@@ -26,6 +28,7 @@ Bindings::Bindings(const Graph& graph, const NetOptions& options, const Device& 
     if (graph.values[id].recompute_at) BindRecompute(id);
   }
   WriteConstants();
+  ListOutputs();
 }
 
 Bindings::~Bindings() { device_.Free(arena_); }
@@ -101,6 +104,29 @@ void Bindings::WriteConstants() {
     if (value.loss_weight == 0) continue;
     write(std::vector<float>(static_cast<size_t>(value.shape.Count()), value.loss_weight),
           value.grad_buffer);
+  }
+}
+
+void Bindings::ListOutputs() {
+  for (const Node& node : graph_.nodes) {
+    for (const ValueId out : node.out) {
+      const Value& value = graph_.values[out];
+      const NetOutput output{
+          value.name, {At(value.buffer), value.shape, value.dtype}, value.loss_weight};
+      if (value.is_output && !value.leaves_stage && !value.name.starts_with('('))
+        outputs_.push_back(output);
+      if (value.loss_weight != 0) losses_.push_back(output);
+    }
+  }
+  std::ranges::stable_sort(outputs_, {}, &NetOutput::name);
+}
+
+void Bindings::SetOutputShape(const Value& value, const Shape& shape) {
+  for (std::vector<NetOutput>* list : {&outputs_, &losses_}) {
+    for (NetOutput& output : *list) {
+      if (output.name == value.name && output.value.data == At(value.buffer))
+        output.value.shape = shape;
+    }
   }
 }
 

@@ -9,9 +9,9 @@
 namespace trainer {
 
 // The memory of one activation slot, and for each call of a layer a context with its addresses,
-// shapes and parameters. Never changes once it is built, so that the calls of an iteration can be
-// captured and replayed. Everything that differs between passes is in DynamicShapes, or in the
-// memory that the contexts point to.
+// shapes and parameters. Does not change once it is built, so that the calls of an iteration can be
+// captured and replayed, except that DynamicShapes sets shapes in a net that has such. Everything
+// else that differs between passes is in the memory that the contexts point to.
 class Bindings {
  public:
   struct NodeContexts {
@@ -26,12 +26,18 @@ class Bindings {
   Bindings& operator=(const Bindings&) = delete;
 
   const NodeContexts& Of(NodeId node) const { return contexts_[node]; }
+  NodeContexts& Of(NodeId node) { return contexts_[node]; }
   // The context with which the producer's Recompute computes the value again.
   const RunContext& Recompute(ValueId value) const { return recompute_.at(value); }
 
   // Returns the address of a buffer; null without one.
   std::byte* At(BufferId buffer) const;
   PassResults& results() const { return *results_; }
+  // The values that no layer reads, sorted by name, and the weighted outputs.
+  const std::vector<NetOutput>& outputs() const { return outputs_; }
+  const std::vector<NetOutput>& losses() const { return losses_; }
+  // Sets the shape of `value` in outputs() and losses().
+  void SetOutputShape(const Value& value, const Shape& shape);
 
   // Fills buffers whose last use is at `time` with NaN.
   void Poison(int time) const;
@@ -41,6 +47,7 @@ class Bindings {
   void BindRecompute(ValueId value);
   void BindBackward(const Node& node, RunContext& backward);
   void WriteConstants();
+  void ListOutputs();
 
   const Graph& graph_;
   const Device& device_;
@@ -48,6 +55,7 @@ class Bindings {
   std::unique_ptr<PassResults> results_;
   IdVector<NodeId, NodeContexts> contexts_;
   std::map<ValueId, RunContext> recompute_;
+  std::vector<NetOutput> outputs_, losses_;
 };
 
 }  // namespace trainer

@@ -24,14 +24,13 @@ struct ItemNumbers {
 
 class BrokenPass {
  public:
-  explicit BrokenPass(Net& net) : net_(net), graph_(net.graph()) {}
+  explicit BrokenPass(const Net& net) : net_(net), graph_(net.graph()) {}
 
-  std::string Describe() {
-    net_.bindings().results().Repeat();
+  std::string Describe(const std::function<void(NodeId node)>& run) {
     for (const NodeId id : graph_.nodes.Ids()) {
       const Node& node = graph_.nodes[id];
       if (node.fused_into) continue;
-      net_.ForwardLayer(id.number);
+      run(id);
       for (const ValueId out : node.out) {
         ItemNumbers numbers = Look(net_.Value(out));
         if (!numbers.bad.empty()) return Join(WhatBroke(node, numbers), LargestInput(node));
@@ -111,7 +110,7 @@ class BrokenPass {
     return Join("; the largest value in its input is ", most->largest, ", in ", record);
   }
 
-  Net& net_;
+  const Net& net_;
   const Graph& graph_;
   std::map<ValueId, ItemNumbers> numbers_;
 };
@@ -131,7 +130,8 @@ std::string DescribeBrokenPass(Net& net) {
   if (!CanRepeat(net)) return "";
   try {
     JoinReplicas(net, {});
-    return BrokenPass(net).Describe();
+    net.bindings_->results().Repeat();
+    return BrokenPass(net).Describe([&](NodeId node) { net.ForwardNode(node); });
   } catch (const Error&) {
     return "";  // the run must end with the message about the loss, not with this error
   }

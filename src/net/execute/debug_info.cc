@@ -1,4 +1,4 @@
-#include "execute/debug_info.h"
+#include "trainer/net/debug_info.h"
 
 #include <glog/logging.h>
 
@@ -50,51 +50,64 @@ float MeanAbs(const Device& device, const Tensor& value) {
   return MeanOf(host);
 }
 
-}  // namespace
-
-void DebugInfo::Forward(NodeId id, const RunContext& run) const {
-  const Node& node = graph_.nodes[id];
+void LogForward(const Net& net, const Node& node, const RunContext& run) {
   for (size_t k = 0; k < node.out.size(); ++k) {
-    const std::string& blob = graph_.values[node.out[k]].name;
+    const std::string& blob = net.graph().values[node.out[k]].name;
     LogLine("Forward", node, Join("top blob ", blob, " data"),
-            MeanAbs(device_, run.Output(static_cast<int>(k))));
+            MeanAbs(net.device(), run.Output(static_cast<int>(k))));
   }
   for (size_t k = 0; k < node.params.size(); ++k) {
     const Param& param = *node.params[k];
     LogLine("Forward", node, Join("param blob ", ParamName(node, k), " data"),
-            MeanOf(ToHost(device_, param.weight, param.count())));
+            MeanOf(ToHost(net.device(), param.weight, param.count())));
   }
 }
 
-void DebugInfo::Backward(NodeId id, const RunContext& run) const {
-  const Node& node = graph_.nodes[id];
+void LogBackward(const Net& net, const Node& node, const RunContext& run) {
   if (!node.on_grad_path) return;
   for (size_t k = 0; k < node.in.size(); ++k) {
     const auto input = static_cast<int>(k);
     if (!run.NeedsGradInput(input)) continue;
-    const std::string& blob = graph_.values[node.in[k]].name;
+    const std::string& blob = net.graph().values[node.in[k]].name;
     LogLine("Backward", node, Join("bottom blob ", blob, " diff"),
-            MeanAbs(device_, run.GradInput(input)));
+            MeanAbs(net.device(), run.GradInput(input)));
   }
   for (size_t k = 0; k < node.params.size(); ++k) {
     const Param& param = *node.params[k];
     if (param.grad == nullptr) continue;
     LogLine("Backward", node, Join("param blob ", k, " diff"),
-            MeanOf(ToHost(device_, param.grad, param.count())));
+            MeanOf(ToHost(net.device(), param.grad, param.count())));
   }
 }
 
-void DebugInfo::Pass(const std::vector<Param*>& params) const {
+void LogPass(const Net& net) {
   Norms data, diff;
-  for (const Param* param : params) {
-    data.Add(ToHost(device_, param->weight, param->count()));
-    diff.Add(ToHost(device_, param->grad, param->count()));
+  for (const Param* param : net.params()) {
+    data.Add(ToHost(net.device(), param->weight, param->count()));
+    diff.Add(ToHost(net.device(), param->grad, param->count()));
   }
   // Caffe logs this line as an error, so that a log of errors only shows it as well.
   LOG(ERROR) << Join("    [Backward] All net params (data, diff): L1 norm = (",
                      static_cast<float>(data.l1), ", ", static_cast<float>(diff.l1),
                      "); L2 norm = (", static_cast<float>(std::sqrt(data.squares)), ", ",
                      static_cast<float>(std::sqrt(diff.squares)), ")");
+}
+
+void LogNode(const Net& net, NodeId id, Direction direction, const std::function<void()>& run) {
+  run();
+  const Node& node = net.graph().nodes[id];
+  const RunContext& forward = net.context(id, Direction::kForward);
+  if (forward.virtual_rank() != 0) return;
+  if (direction == Direction::kForward) return LogForward(net, node, forward);
+  LogBackward(net, node, net.context(id, direction));
+  if (id.number == 0) LogPass(net);
+}
+
+}  // namespace
+
+const NodeHook* DebugInfoHook() {
+  static const NodeHook hook = LogNode;
+  return &hook;
 }
 
 }  // namespace trainer

@@ -3,17 +3,17 @@
 #include <algorithm>
 
 #include "compile/compile_log.h"
-#include "execute/debug_info.h"
+#include "execute/capture_cache.h"
 #include "execute/dynamic_shapes.h"
 #include "execute/state_backup.h"
 #include "io/nchw_values.h"
-#include "trainer/backend/device/graph_capture.h"
 #include "trainer/base/error/error_collector.h"
 #include "trainer/base/text/text.h"
 #include "trainer/layers/data_layer.h"
 #include "trainer/layers/filler.h"
 #include "trainer/layers/record_error.h"
 #include "trainer/net/compile.h"
+#include "trainer/net/debug_info.h"
 
 namespace trainer {
 
@@ -53,13 +53,6 @@ void FillParams(const Graph& graph, uint64_t seed, const ParamStore& store) {
   errors.Throw();
 }
 
-// A net that runs is measured against the memory that this process may use, when it is allocated.
-NetOptions OptionsToCompile(const NetOptions& options) {
-  NetOptions compile = options;
-  compile.any_size = options.any_size || !options.plan_only;
-  return compile;
-}
-
 }  // namespace
 
 uint32_t RngStreamOf(const std::string& name, caffe::Phase phase) {
@@ -69,27 +62,25 @@ uint32_t RngStreamOf(const std::string& name, caffe::Phase phase) {
 }
 
 Net::Net(const NetSpec& spec, const NetOptions& options, const Device& device, ParamStore& params)
-    : Net(Compile(spec, OptionsToCompile(options), device, params), device, params) {}
+    : Net(Compile(spec, options, device, params, SizeLimit::kNone), device, params) {}
 
 Net::Net(std::unique_ptr<const Graph> graph, const Device& device, ParamStore& params)
-    : options_(graph->options),
-      device_(device),
-      params_(params),
-      graph_(std::move(graph)),
-      debug_(graph_->debug_info) {
-  if (options_.plan_only) return;
+    : options_(graph->options), device_(device), params_(params), graph_(std::move(graph)) {
   RequireDeviceMemory(*graph_, device_, params_, FindAvailableMemory(device_));
   params_.Allocate(options_.training);
   FillParams(*graph_, options_.seed, params_);
   MakeSlices();
   MakeSlots();
   runs_ahead_ = device_.IsAsync() && options_.virtual_ranks == 1 &&
-                options_.activation_slots == 1 &&
-                std::ranges::none_of(graph_->nodes, &Node::has_dynamic_shape);
-  SplitHostNodes();
-  KeepPartStates();
+                options_.activation_slots == 1 && dynamic_shapes_ == nullptr;
+  if (options_.capture && runs_ahead_ && !options_.allow_reevaluation &&
+      device_.capture() != nullptr) {
+    captures_ = std::make_unique<CaptureCache>(*this);
+  }
+  KeepVirtualRankStates();
   if (options_.allow_reevaluation)
     state_backup_ = std::make_unique<StateBackup>(*graph_, *bindings_, device_);
+  if (graph_->debug_info) AddHook(DebugInfoHook());
   const CompileLog log(options_.log);
   log.Gradients(*graph_);
   log.End(*this, options_.state);
@@ -97,98 +88,104 @@ Net::Net(std::unique_ptr<const Graph> graph, const Device& device, ParamStore& p
 
 Net::~Net() = default;
 
-float Net::Forward(NetBatch batch) {
-  RequireNoneStarted();
+void Net::DisableCapture(const std::string& why) {
+  if (captures_ != nullptr) captures_->Disable(why);
+}
+
+float Net::Forward(Pass::Batch batch) {
+  if (in_flight() > 0) throw Error(ErrorCode::kInternal, "a loss before this one is not taken");
   Run({.mode = Pass::Mode::kForward, .batch = batch});
   return TakeLoss();
 }
 
 void Net::Run(const Pass& pass) {
-  if (CapturedPass* const captured = CaptureFor(pass)) return RunCaptured(pass, *captured);
+  SelectSlot(pass.activation_slot);
+  SelectVirtualRank(pass.virtual_rank);
+  if (captures_ != nullptr && hooks_.empty() && captures_->Run(pass)) return;
   if (pass.mode != Pass::Mode::kBackward) RunForward(pass.batch);
   if (pass.mode != Pass::Mode::kForward) RunBackward(pass.gradients);
   if (pass.fused_update != nullptr) (*pass.fused_update)();
 }
 
-void Net::RunForward(NetBatch batch) {
-  if (batch == NetBatch::kSame) {
-    ComputeAgain();
-  } else {
-    BeginPass();
-    for (const NodeId id : graph_->nodes.Ids()) {
-      ForwardLayer(id.number);
-      if (LogsDebugInfo()) DebugInfo(*graph_, device_).Forward(id, state_->Of(id).forward);
-    }
+void Net::RunForward(Pass::Batch batch) {
+  const bool again = batch == Pass::Batch::kSame;
+  again ? RepeatBatch() : BeginPass();
+  for (const NodeId id : graph_->nodes.Ids()) {
+    if (!again || !graph_->nodes[id].batch_only) RunNode(id, Direction::kForward);
   }
-  SendLosses();
-}
-
-void Net::SendLosses() {
-  bindings_->results().QueueLosses(state_->losses());
+  bindings_->results().QueueLosses(bindings_->losses());
   bindings_->results().Publish(false);
   bindings_->results().StartReadback(false);
 }
 
 void Net::BeginPass() {
-  if (part_ == 0) ++passes_;
+  if (virtual_rank_ == 0) ++passes_;
   bindings_->results().Begin(passes_ - 1);
   if (state_backup_ != nullptr) state_backup_->Save();
 }
 
-void Net::ForwardLayer(int i) {
-  const NodeId id(i);
+void Net::RepeatBatch() {
+  if (state_backup_ == nullptr) {
+    throw Error(ErrorCode::kInternal, "a second pass on one batch, by a net that keeps no batch");
+  }
+  state_backup_->Restore();
+  bindings_->results().Repeat();
+}
+
+void Net::AddHook(const NodeHook* hook) {
+  if (std::ranges::find(hooks_, hook) == hooks_.end()) hooks_.push_back(hook);
+}
+
+bool Net::RemoveHook(const NodeHook* hook) { return std::erase(hooks_, hook) > 0; }
+
+// Runs the node inside the hooks from number `hook` on.
+void Net::RunNode(NodeId id, Direction direction, size_t hook) {
+  if (hook < hooks_.size()) {
+    (*hooks_[hook])(*this, id, direction, [=, this] { RunNode(id, direction, hook + 1); });
+  } else if (direction == Direction::kForward) {
+    ForwardNode(id);
+  } else {
+    BackwardNode(id);
+  }
+}
+
+void Net::ForwardNode(NodeId id) {
   const Node& node = graph_->nodes[id];
   if (node.fused_into) return;
-  state_->BeforeForward(id);
-  if (state_->IsSkipped(id)) {
-    state_->SkipForward(id);
-  } else {
-    node.layer->Forward(state_->Of(id).forward);
+  if (!node.has_dynamic_shape || dynamic_shapes_->BeforeForward(id)) {
+    node.layer->Forward(bindings_->Of(id).forward);
     // On an asynchronous device TakeLoss checks for errors, because reading one here would wait for
     // the node.
-    if (!device_.IsAsync()) CheckInputError(i, bindings_->results().TakeInputError(id), 0);
+    if (!device_.IsAsync()) CheckInputError(id, bindings_->results().TakeInputError(id), 0);
+    if (node.has_dynamic_shape) dynamic_shapes_->AfterForward(id);
   }
-  state_->AfterForward(id);
   if (options_.memory == BufferReuse::kPoisoned) bindings_->Poison(graph_->ForwardTime(id));
 }
 
-void Net::BackwardLayer(int i) {
-  const NodeId id(i);
+void Net::BackwardNode(NodeId id) {
   const Node& node = graph_->nodes[id];
   if (node.has_backward) {
     for (const ValueId value : node.recompute) {
       graph_->nodes[graph_->values[value].producer].layer->Recompute(bindings_->Recompute(value));
     }
-    if (state_->IsSkipped(id)) {
-      state_->SkipBackward(id);
-    } else {
-      node.layer->Backward(state_->Of(id).backward);
+    if (!node.has_dynamic_shape || dynamic_shapes_->BeforeBackward(id)) {
+      node.layer->Backward(bindings_->Of(id).backward);
     }
   }
   if (options_.memory == BufferReuse::kPoisoned) bindings_->Poison(graph_->BackwardTime(id));
 }
 
-// Throws the error that a kernel of layer i reported in `word`, in the pass `batches_ago` passes
+// Throws the error that a kernel of the node reported in `word`, in the pass `batches_ago` passes
 // before the last one.
-void Net::CheckInputError(int i, uint64_t word, uint32_t batches_ago) const {
+void Net::CheckInputError(NodeId id, uint64_t word, uint32_t batches_ago) const {
   if (word == InputErrorFlag::kNone) return;
-  const Node& node = graph_->nodes[NodeId(i)];
+  const Node& node = graph_->nodes[id];
   try {
-    node.layer->ThrowInputError(state_->Of(NodeId(i)).forward, InputErrorFlag::IndexOf(word),
+    node.layer->ThrowInputError(bindings_->Of(id).forward, InputErrorFlag::IndexOf(word),
                                 InputErrorFlag::NumberOf(word));
   } catch (const RecordError& error) {
     throw WithItemsName(*graph_, node, error, batches_ago);
   }
-}
-
-float Net::Loss() {
-  RequireNoneStarted();
-  SendLosses();
-  return TakeLoss();
-}
-
-void Net::RequireNoneStarted() const {
-  if (in_flight() > 0) throw Error(ErrorCode::kInternal, "a loss before this one is not taken");
 }
 
 int Net::in_flight() const { return bindings_->results().NumSent(); }
@@ -196,11 +193,11 @@ int Net::in_flight() const { return bindings_->results().NumSent(); }
 float Net::TakeLoss() {
   const PassResults::Result results = bindings_->results().WaitReadback();
   for (size_t i = 0; i < results.faults.size(); ++i) {
-    CheckInputError(static_cast<int>(i), results.faults[i], passes_ - 1 - results.pass);
+    CheckInputError(NodeId(i), results.faults[i], passes_ - 1 - results.pass);
   }
   const float* number = results.losses.data();
   float loss = 0;
-  for (const NetOutput& output : state_->losses()) {
+  for (const NetOutput& output : bindings_->losses()) {
     float value = 0;
     for (int64_t i = 0; i < output.value.Count(); ++i) value += *number++;
     loss += output.loss_weight * value;
@@ -208,19 +205,20 @@ float Net::TakeLoss() {
   return loss;
 }
 
-const std::vector<NetOutput>& Net::outputs() const {
-  static const std::vector<NetOutput> none;
-  return state_ == nullptr ? none : state_->outputs();
+const std::vector<NetOutput>& Net::outputs() const { return bindings_->outputs(); }
+
+const RunContext& Net::context(NodeId node, Direction direction) const {
+  const Bindings::NodeContexts& contexts = bindings_->Of(node);
+  return direction == Direction::kForward ? contexts.forward : contexts.backward;
 }
 
-Tensor Net::At(ValueId id, BufferId buffer) const {
-  const auto& value = graph_->values[id];
-  const Shape& shape = state_ == nullptr ? value.shape : state_->ShapeOf(id);
-  return {bindings_ == nullptr ? nullptr : bindings_->At(buffer), shape, value.dtype};
+Tensor Net::Value(ValueId id, int activation_slot) const {
+  return At(id, graph_->values[id].buffer, activation_slot);
 }
 
-Tensor Net::Value(ValueId id) const { return At(id, graph_->values[id].buffer); }
-Tensor Net::Gradient(ValueId id) const { return At(id, graph_->values[id].grad_buffer); }
+Tensor Net::Gradient(ValueId id, int activation_slot) const {
+  return At(id, graph_->values[id].grad_buffer, activation_slot);
+}
 
 Tensor Net::Value(const std::string& blob) const {
   const auto found = graph_->latest_by_name.find(blob);

@@ -1,35 +1,13 @@
-// Determines when each gradient is final. The order of layers in the file does not tell: fused
-// layers run backward with the layer that computes them, and a shared weight is final with the last
-// of its users.
+// The backward pass, which tells a sink when each slice of gradients is final.
 
 #include <algorithm>
 #include <functional>
 
 #include "compile/build.h"
-#include "execute/debug_info.h"
 #include "execute/dynamic_shapes.h"
 #include "execute/scaled_loss.h"
 
 namespace trainer {
-namespace {
-
-// Returns the node that is the last to add to the gradient: see Param::final_grad_node.
-int FinalGradNode(const Param* param, const Graph& graph) {
-  int last = graph.nodes.size();
-  for (const NodeId id : graph.nodes.Ids()) {
-    const Node& node = graph.nodes[id];
-    if (std::ranges::find(node.params, param) == node.params.end()) continue;
-    const NodeId runs = node.fused_into ? node.fused_into : id;
-    if (graph.nodes[runs].has_backward) last = std::min(last, runs.number);
-  }
-  return last;
-}
-
-}  // namespace
-
-void OrderGradients(Graph& graph) {
-  for (Param* param : graph.new_params) param->final_grad_node = FinalGradNode(param, graph);
-}
 
 void Net::MakeSlices() {
   if (!options_.training) return;
@@ -68,15 +46,12 @@ void Net::RunBackward(GradientSink* sink) {
       sink->OnGradientReady(static_cast<int>(next), slices_[next].values);
     }
   };
-  GradientSink* const at_once = LogsDebugInfo() ? nullptr : sink;
+  GradientSink* const at_once = hooks_.empty() ? sink : nullptr;
   if (at_once != nullptr) tell(graph_->nodes.size());
   for (int s = graph_->nodes.size(); s-- > 0;) {
-    BackwardLayer(s);
+    RunNode(NodeId(s), Direction::kBackward);
     if (at_once != nullptr) tell(s);
-    if (LogsDebugInfo())
-      DebugInfo(*graph_, device_).Backward(NodeId(s), state_->Of(NodeId(s)).backward);
   }
-  if (LogsDebugInfo()) DebugInfo(*graph_, device_).Pass(graph_->params);
   if (sink != nullptr) tell(0);
 }
 

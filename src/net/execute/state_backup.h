@@ -14,6 +14,8 @@ class StateBackup {
 
   void Save() const { Copy(false); }
   void Restore() const { Copy(true); }
+  // The copy of one layer's state.
+  std::span<std::byte> Of(NodeId node) const;
 
  private:
   void Copy(bool back) const;

@@ -2,7 +2,6 @@
 
 #include <exception>
 
-#include "execute/bindings.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {
@@ -27,19 +26,17 @@ void SetMemory(const Net& net, const Node& node, std::span<std::byte> memory,
 
 }  // namespace
 
-std::vector<LayerState> SaveLayerStates(Net& net) {
+std::vector<LayerState> SaveLayerStates(const Net& net) {
   std::vector<LayerState> states;
   for (const NodeId id : net.graph().nodes.Ids()) {
     const Node& node = net.graph().nodes[id];
-    const std::span<const std::byte> memory = net.bindings().Of(id).forward.State();
-    LayerState state{node.key, node.layer->SaveState(), !memory.empty(), {}};
-    for (int part = 0; part < net.graph().options.virtual_ranks && state.per_rank; ++part) {
-      net.ActivateVirtualRank(part);
-      (part == 0 ? state.bytes : state.other_virtual_ranks.emplace_back()) = BytesOf(net, memory);
+    LayerState state{node.key, node.layer->SaveState(), !net.StateOf(id).empty(), {}};
+    for (int rank = 0; rank < net.graph().options.virtual_ranks && state.per_rank; ++rank) {
+      (rank == 0 ? state.bytes : state.other_virtual_ranks.emplace_back()) =
+          BytesOf(net, net.StateOf(id, rank));
     }
     if (!state.bytes.empty()) states.push_back(std::move(state));
   }
-  net.ActivateVirtualRank(0);
   return states;
 }
 
@@ -48,23 +45,25 @@ void Restore(Net& net, uint32_t passes, const std::vector<LayerState>& states) {
   for (const LayerState& state : states) {
     for (const NodeId id : net.graph().nodes.Ids()) {
       const Node& node = net.graph().nodes[id];
-      const std::span<std::byte> memory = net.bindings().Of(id).forward.State();
       if (node.key != state.layer) continue;
-      if (memory.empty()) node.layer->RestoreState(state.bytes);
-      for (size_t part = 0; part <= state.other_virtual_ranks.size() && !memory.empty(); ++part) {
-        net.ActivateVirtualRank(static_cast<int>(part));
-        SetMemory(net, node, memory, part == 0 ? state.bytes : state.other_virtual_ranks[part - 1]);
+      if (net.StateOf(id).empty()) {
+        node.layer->RestoreState(state.bytes);
+        continue;
+      }
+      SetMemory(net, node, net.StateOf(id), state.bytes);
+      for (size_t i = 0; i < state.other_virtual_ranks.size(); ++i) {
+        SetMemory(net, node, net.StateOf(id, static_cast<int>(i) + 1),
+                  state.other_virtual_ranks[i]);
       }
     }
   }
-  net.ActivateVirtualRank(0);
 }
 
 void WriteLayerFiles(Net& net, int iter) {
   std::exception_ptr failure;
   for (const NodeId id : net.graph().nodes.Ids()) {
     try {
-      net.graph().nodes[id].layer->OnSnapshot(net.bindings().Of(id).forward, iter);
+      net.graph().nodes[id].layer->OnSnapshot(net.context(id, Direction::kForward), iter);
     } catch (const Error&) {
       failure = std::current_exception();
     }

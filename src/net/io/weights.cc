@@ -89,7 +89,7 @@ caffe::NetParameter WeightsOf(const Net& net, bool diff) {
 
 void WeightsTo(const Net& net, bool diff, caffe::NetParameter* proto) {
   proto->Clear();
-  proto->set_name(net.name());
+  proto->set_name(net.graph().name);
   for (const Node& node : net.graph().nodes) {
     if (node.is_cast || IsEdge(net.graph(), node)) continue;
     caffe::LayerParameter* layer = proto->add_layer();

@@ -27,10 +27,9 @@ class WholeGraph {
  public:
   WholeGraph(const NetSpec& spec, NetOptions options, const Device& device, bool fuse)
       : params_(device) {
-    options.any_size = true;
     options.log = false;
     options.fuse = fuse;
-    graph_ = Compile(spec, options, device, params_);
+    graph_ = Compile(spec, options, device, params_, SizeLimit::kNone);
     int layer = 0;
     for (const Node& node : graph().nodes) {
       layer_of_.push_back(layer);  // a cast is inserted before the layer that needs it

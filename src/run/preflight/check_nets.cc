@@ -5,6 +5,7 @@
 #include "trainer/base/process/host_memory.h"
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
+#include "trainer/net/compile.h"
 #include "trainer/net/test_nets.h"
 #include "trainer/optim/tree_accumulator.h"
 
@@ -13,18 +14,16 @@ namespace {
 
 constexpr size_t kLargest = 3;
 
-// Copies what the check reports from a planned net: bytes, the largest buffers and the readers of
-// labels.
-PlannedNet DescribePlan(const Net& net) {
+PlannedNet DescribePlan(const Graph& graph) {
   PlannedNet plan;
   plan.good = true;
-  plan.activations = net.graph().memory.arena_bytes;
-  plan.staging = StagingBytes(net.graph());
-  const auto& buffers = net.graph().memory.buffers;
+  plan.activations = graph.memory.arena_bytes;
+  plan.staging = StagingBytes(graph);
+  const auto& buffers = graph.memory.buffers;
   plan.largest.assign(buffers.begin(), buffers.end());
   std::ranges::stable_sort(plan.largest, std::greater(), &Buffer::bytes);
   plan.largest.resize(std::min(plan.largest.size(), kLargest));
-  plan.readers = LabelReadersOf(net);
+  plan.readers = LabelReadersOf(graph);
   return plan;
 }
 
@@ -130,39 +129,36 @@ PlannedNets PlanNets(const std::vector<PreflightNet>& nets, const SolverSpec* sp
                      const Optimizer* rule, const Device& device, PreflightReport* report) {
   PlannedNets plan;
   ParamStore params(device);
-  std::vector<std::unique_ptr<TestNets>> tests;
-  std::vector<std::unique_ptr<Net>> planned;  // all at once, as they will run
-  const Net* train = nullptr;
+  std::vector<TestGraphs> planned;  // all at once, as they will run
+  const Graph* train = nullptr;
   for (const PreflightNet& checked : nets) {
     PlannedNet& one = plan.nets.emplace_back();
     if (checked.spec == nullptr) continue;
     ErrorCollector errors;
     NetOptions options = checked.options;
-    options.plan_only = true;
     options.log = false;
     errors.Try([&] {
+      TestGraphs& graphs = planned.emplace_back();
       if (checked.one_exact_pass) {
-        tests.push_back(std::make_unique<TestNets>(*checked.spec, options, device, params, 0));
-        planned.push_back(tests.back()->TakeNet());
+        graphs = CompileTest(*checked.spec, options, device, params, 0);
       } else {
-        planned.push_back(std::make_unique<Net>(*checked.spec, options, device, params));
+        graphs.whole = Compile(*checked.spec, options, device, params);
       }
-      one = DescribePlan(*planned.back());
-      plan.memory.AddNet(planned.back()->graph());
-      if (checked.options.training) train = planned.back().get();
-      if (!checked.one_exact_pass || tests.back()->rest() == nullptr) return;
-      const Net& last_batch = *tests.back()->rest();
-      one.activations += last_batch.graph().memory.arena_bytes;
-      one.staging += StagingBytes(last_batch.graph());
-      plan.memory.AddNet(last_batch.graph());
+      one = DescribePlan(*graphs.whole);
+      plan.memory.AddNet(*graphs.whole);
+      if (checked.options.training) train = graphs.whole.get();
+      if (graphs.rest == nullptr) return;
+      one.activations += graphs.rest->memory.arena_bytes;
+      one.staging += StagingBytes(*graphs.rest);
+      plan.memory.AddNet(*graphs.rest);
     });
     report->diagnostics.Add(errors.errors());
   }
   plan.memory.weights = params.RequiredBytes();
   if (train == nullptr) return plan;
-  plan.memory.gradients = GradientBytes(train->graph());
+  plan.memory.gradients = GradientBytes(*train);
   if (rule == nullptr) return plan;
-  plan.memory.SetRun(*spec, *rule, train->graph(), spec->proto.virtual_ranks());
+  plan.memory.SetRun(*spec, *rule, *train, spec->proto.virtual_ranks());
   plan.memory.weights = params.RequiredBytes();
   return plan;
 }

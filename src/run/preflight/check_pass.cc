@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "trainer/base/text/text.h"
+#include "trainer/net/debug_info.h"
 #include "trainer/net/learning.h"
 
 namespace trainer {
@@ -40,30 +42,26 @@ std::string NameOf(const LayerSpec& layer) {
   return Join("layer '", layer.name(), "' (", layer.type(), ")");
 }
 
-// Runs a forward pass layer by layer. Returns the index of the first layer with an output that is
-// not finite; no value if all are finite.
-std::optional<int> RunForward(Net& net, const Device& device) {
+// Runs a forward pass. Returns its loss, and the first layer whose output is not finite.
+std::pair<float, std::optional<int>> RunForward(Net& net) {
   std::optional<int> broken;
-  net.BeginPass();
-  for (int i = 0; i < net.graph().nodes.size(); ++i) {
-    net.ForwardLayer(i);
-    const Node& node = net.graph().nodes[NodeId(i)];
-    if (node.fused_into) continue;  // another layer computes its output
-    const auto is_finite = [&](ValueId out) { return IsFinite(device, net.Value(out)); };
-    if (!broken && !std::ranges::all_of(node.out, is_finite)) broken = i;
-  }
-  return broken;
-}
-
-// Runs the backward pass that belongs to the last RunForward.
-void RunBackward(Net& net) {
-  for (int i = net.graph().nodes.size(); i-- > 0;) net.BackwardLayer(i);
+  const NodeHook check = [&](const Net&, NodeId id, Direction, const std::function<void()>& run) {
+    run();
+    const Node& node = net.graph().nodes[id];
+    if (node.fused_into) return;  // another layer computes its output
+    const auto is_finite = [&](ValueId out) { return IsFinite(net.device(), net.Value(out)); };
+    if (!broken && !std::ranges::all_of(node.out, is_finite)) broken = id.number;
+  };
+  net.AddHook(&check);
+  const float loss = net.Forward();
+  net.RemoveHook(&check);
+  return {loss, broken};
 }
 
 // Warns if the first loss of a SoftmaxWithLoss layer exceeds 2 ln(classes) + 1; guessing would give
 // ln(classes). Skips layers with class weights, because those change the scale of the loss.
 void WarnOfHighLoss(Net& net, Diagnostics* diagnostics) {
-  for (const LabelConsumer& use : FindLabelConsumers(net)) {
+  for (const LabelConsumer& use : FindLabelConsumers(net.graph())) {
     const Node& node = net.graph().nodes[NodeId(use.layer)];
     const LayerSpec& layer = node.spec;
     if (layer.type() != "SoftmaxWithLoss" || layer.proto().loss_param().class_weight_size() > 0) {
@@ -130,8 +128,8 @@ void ReportLoss(const PreflightNet& checked, const Net& net, float loss, std::op
 
 void RunFirstPass(const PreflightNet& checked, Net& net, const Device& device, bool fresh,
                   PreflightReport* report, Json* passes) {
-  const std::optional<int> broken = RunForward(net, device);
-  const float loss = net.Loss();
+  net.RemoveHook(DebugInfoHook());
+  const auto [loss, broken] = RunForward(net);
   std::vector<std::string> texts;
   Json outputs = Json::Object();
   std::vector<float> host;
@@ -157,7 +155,7 @@ void RunFirstPass(const PreflightNet& checked, Net& net, const Device& device, b
   }
   if (!checked.options.training) return;
   if (fresh) WarnOfHighLoss(net, &report->diagnostics);
-  RunBackward(net);
+  net.Backward();
   CheckGradients(net, device, fresh, &report->diagnostics);
 }
 

@@ -148,7 +148,7 @@ void LintSets(const NetUse& use, const Net& net, Diagnostics* diagnostics) {
                               .sample = 0,
                               .files = 2,
                               .pictures = 2};
-  const std::vector<LabelReader> readers = LabelReadersOf(net);
+  const std::vector<LabelReader> readers = LabelReadersOf(net.graph());
   for (const LayerSpec& layer : FilterLayers(*use.net, use.state)) {
     std::vector<int> tops;
     for (const LabelReader& reader : readers) {
@@ -219,11 +219,11 @@ void LintTrainingNet(const Net& net, Diagnostics* diagnostics) {
   }
 }
 
-std::vector<LabelReader> LabelReadersOf(const Net& net) {
+std::vector<LabelReader> LabelReadersOf(const Graph& graph) {
   std::vector<LabelReader> readers;
-  for (const LabelConsumer& use : FindLabelConsumers(net)) {
+  for (const LabelConsumer& use : FindLabelConsumers(graph)) {
     if (use.source < 0) continue;
-    const auto& nodes = net.graph().nodes;
+    const auto& nodes = graph.nodes;
     readers.push_back(
         {nodes[NodeId(use.source)].spec.name(), TitleOf(nodes[NodeId(use.layer)].spec), use});
   }

@@ -33,8 +33,7 @@ struct LabelReader {
   std::string name;  // "layer 'loss' (SoftmaxWithLoss)"
   LabelConsumer use;
 };
-// Returns the layers of `net` that take labels directly from a data layer.
-std::vector<LabelReader> LabelReadersOf(const Net& net);
+std::vector<LabelReader> LabelReadersOf(const Graph& graph);
 
 // Warns about the labels of a training set: classes without a record, records sorted by label.
 void LintLabels(const DataAudit& data, const LabelReader& reader, Diagnostics* diagnostics);

@@ -88,8 +88,9 @@ struct MadeDataAhead {
   }
 
   // The numbers of the next batch, labels last.
-  std::vector<float> Next() {
-    net->Forward();
+  std::vector<float> Next(int virtual_rank = 0) {
+    net->Run({.mode = Pass::Mode::kForward, .virtual_rank = virtual_rank});
+    net->TakeLoss();
     std::vector<float> values;
     for (const char* top : {"x", "y"}) {
       const Tensor value = net->Value(top);
@@ -162,8 +163,8 @@ TEST_F(DataAheadTest, PartsOfABatchAreThoseOfSoManyReplicas) {
                              {text, *cpu, caffe::TRAIN, {3, 4}}};
     for (int pass = 0; pass < 5; ++pass) {
       for (int part = 0; part < 2; ++part) {
-        together.net->ActivateVirtualRank(part);
-        EXPECT_EQ(together.Next(), alone[part].Next()) << device->Describe() << ", pass " << pass;
+        EXPECT_EQ(together.Next(part), alone[part].Next())
+            << device->Describe() << ", pass " << pass;
       }
       EXPECT_EQ(together.State(), alone[0].State());
     }

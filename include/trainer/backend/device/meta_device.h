@@ -12,9 +12,9 @@ namespace trainer {
 // kernels and cuBLASLt's workspace.
 inline constexpr size_t kGpuContextBytes = size_t{640} << 20;
 
-// Its primitives say how much memory they would ask for: exactly for batch normalisation and
-// softmax, estimates for the others. All calls that would compute or copy throw kInternal, so a net
-// can only be compiled for it, or built with NetOptions::plan_only.
+// Its plans say how much memory they would ask for: exactly where the kernels are this program's,
+// an estimate where they are the libraries'. All that would compute or copy
+// throws kInternal, so that a net can only be compiled for it.
 std::unique_ptr<Device> MakeMetaDevice();
 
 }  // namespace trainer

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/net/net.h"
+#include "trainer/net/graph.h"
 
 namespace trainer {
 
@@ -27,7 +27,7 @@ struct LabelConsumer {
   bool Takes(float label) const;
 };
 
-// Returns the label consumers in the order of the layers. The net may be built with plan_only.
-std::vector<LabelConsumer> FindLabelConsumers(const Net& net);
+// Returns the label consumers in the order of the layers.
+std::vector<LabelConsumer> FindLabelConsumers(const Graph& graph);
 
 }  // namespace trainer

@@ -1,8 +1,5 @@
-// Nets that are one stage of a pipeline: activation slots and boundary tensors.
-
 #include "compile/build.h"
-#include "execute/dynamic_shapes.h"
-#include "trainer/base/text/text.h"
+#include "trainer/base/error/error.h"
 
 namespace trainer {
 
@@ -30,20 +27,6 @@ void ConnectBoundary(const StageBoundary& edges, Graph& graph) {
     return;
   }
   throw Error(ErrorCode::kInternal, "a part of a net lacks a value at its edge");
-}
-
-void Net::MakeSlots() {
-  const CompileEnv env{options_, device_, params_};
-  for (int slot = 0; slot < options_.activation_slots; ++slot) {
-    slot_bindings_.push_back(std::make_unique<const Bindings>(*graph_, options_, device_));
-    states_.push_back(std::make_unique<DynamicShapes>(*graph_, *slot_bindings_.back(), env));
-  }
-  SetActivationSlot(0);
-}
-
-void Net::SetActivationSlot(int slot) {
-  bindings_ = slot_bindings_.at(static_cast<size_t>(slot)).get();
-  state_ = states_.at(static_cast<size_t>(slot)).get();
 }
 
 }  // namespace trainer

@@ -1,4 +1,6 @@
-// Nets that are only planned, and the errors of all layers at once.
+// Graphs without memory, and the errors of all layers at once.
+
+#include "trainer/net/compile.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +16,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr char kPlanOnlyNet[] = R"(
+constexpr char kCompiledNet[] = R"(
 layer { name: "data" type: "DummyData" top: "x" top: "label"
         dummy_data_param { shape { dim: 4 dim: 3 } shape { dim: 4 } } }
 layer { name: "ip" type: "InnerProduct" bottom: "x" top: "ip"
@@ -31,20 +33,19 @@ NetOptions Options() {
   return options;
 }
 
-TEST(PlanOnlyTest, KnowsShapesAndMemoryAndTakesNone) {
-  const NetSpec spec = NetFromText(kPlanOnlyNet);
+TEST(CompileTest, KnowsShapesAndMemoryAndTakesNone) {
+  const NetSpec spec = NetFromText(kCompiledNet);
   const std::unique_ptr<Device> device = MakeTestDevice(1);
   ParamStore planned(*device), taken(*device);
-  NetOptions options = Options();
+  const NetOptions options = Options();
   const Net real(spec, options, *device, taken);
-  options.plan_only = true;
-  const Net net(spec, options, *device, planned);
-  EXPECT_EQ(net.Value("ip").shape, (Shape{4, 20}));
-  EXPECT_EQ(net.Value("ip").data, nullptr);
-  EXPECT_EQ(net.graph().memory.arena_bytes, real.graph().memory.arena_bytes);
-  ASSERT_EQ(net.params().size(), 2u);
-  EXPECT_EQ(net.params()[0]->shape, (Shape{20, 3}));
-  EXPECT_EQ(net.params()[0]->weight, nullptr);
+  const std::unique_ptr<const Graph> graph = Compile(spec, options, *device, planned);
+  EXPECT_EQ(graph->Find("ip").shape, (Shape{4, 20}));
+  EXPECT_EQ(graph->Find("ip").data, nullptr);
+  EXPECT_EQ(graph->memory.arena_bytes, real.graph().memory.arena_bytes);
+  ASSERT_EQ(graph->params.size(), 2u);
+  EXPECT_EQ(graph->params[0]->shape, (Shape{20, 3}));
+  EXPECT_EQ(graph->params[0]->weight, nullptr);
   EXPECT_EQ(planned.WeightBytes(), 0u);
   EXPECT_EQ(planned.RequiredBytes(), taken.WeightBytes());
   EXPECT_EQ(taken.RequiredBytes(), taken.WeightBytes());
@@ -69,7 +70,7 @@ layer { name: "other" type: "Softmax" bottom: "x" top: "other" softmax_param { a
 }
 
 TEST(NetValuesTest, ALayersInputAndOutputAreItsOwnWhoeverWritesTheBlobLater) {
-  const NetSpec spec = NetFromText(kPlanOnlyNet);
+  const NetSpec spec = NetFromText(kCompiledNet);
   const std::unique_ptr<Device> device = MakeTestDevice(1);
   ParamStore params(*device);
   NetOptions options = Options();
