@@ -7,7 +7,6 @@
 #include <climits>
 #include <thread>
 
-#include "message.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
 #include "trainer/base/thread/spin.h"
@@ -38,25 +37,8 @@ void AsyncStrategy::Prepare(const StrategyContext& context) {
   lost_.resize(Index(ranks()));
   coordinator_ = std::make_unique<Coordinator>(window(), rank_);
   if (HasLocalState())
-    state_slots_ = AllocateFloats(window().IsSameNode(0) ? state_->all() * Index(ranks()) : 0);
-  if (HasLocalState() && window().rpc() != nullptr) {
-    method_ = window().rpc()->Register([this](int from, std::span<const std::byte> request, auto*) {
-      MessageReader reader(request);
-      const auto begin = reader.Get<int64_t>();
-      std::ranges::copy(reader.Floats(), Slot(from).begin() + begin);
-      return true;
-    });
-  }
+    published_.emplace(window(), rank(), 0, state_->all() * Index(ranks()), ranks());
   AllocateShared();
-}
-
-std::span<float> AsyncStrategy::AllocateFloats(size_t count) const {
-  return {reinterpret_cast<float*>(window().Allocate(std::max<size_t>(1, count) * sizeof(float))),
-          count};
-}
-
-RobustMutex* AsyncStrategy::AllocateLocks(size_t count) const {
-  return reinterpret_cast<RobustMutex*>(window().Allocate(count * sizeof(RobustMutex)));
 }
 
 // Restores weights, optimizer state and mixing weight.
@@ -199,28 +181,16 @@ void AsyncStrategy::AwaitRank(int rank, const Ready& ready) {
 }
 
 std::span<float> AsyncStrategy::Slot(int rank) const {
-  return state_slots_.subspan(state_->all() * Index(rank), state_->all());
+  return published_->floats().subspan(state_->all() * Index(rank), state_->all());
 }
 
-// Copies this rank's state to its slot, or sends it to rank 0 from another node. During a
-// consensus, publishes the weights that Swap has put aside.
+// Stores this rank's state for rank 0. During a consensus, which only rank 0 enters, publishes the
+// weights that Swap has put aside.
 void AsyncStrategy::PublishState() {
   if (!HasLocalState()) return;
   stats(rank()).weight = mixing_weight();
-  if (!window().IsSameNode(0)) return SendNumbers();
-  const std::span<float> place = Slot(rank());
-  state_->Read(place);
-  if (swapped_) std::ranges::copy(own_, place.begin());
-}
-
-// Sends the state to rank 0. Only for ranks of other nodes, which never enter a consensus.
-void AsyncStrategy::SendNumbers() {
-  VisitMessages(state_->all(), [&](size_t begin, size_t end) {
-    MessageWriter message;
-    message.Put(static_cast<int64_t>(begin));
-    state_->Read(message.Floats(end - begin), begin);
-    window().rpc()->Call(0, method_, message.Take());
-  });
+  published_->Store(rank(), *state_);
+  if (swapped_) std::ranges::copy(own_, Slot(rank()).begin());
 }
 
 void AsyncStrategy::Collect() {

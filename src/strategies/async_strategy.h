@@ -8,7 +8,7 @@
 
 #include "coordinator.h"
 #include "flat_state.h"
-#include "robust_mutex.h"
+#include "shared_array.h"
 #include "trainer/strategies/strategy.h"
 
 namespace trainer {
@@ -75,10 +75,6 @@ class AsyncStrategy : public Strategy {
   // Called in loops that wait for other ranks. Every few milliseconds it reads their counters and
   // detects dead ranks. Throws PeerFailed.
   void PollPeers();
-  // Allocates an array that the ranks of this node share.
-  std::span<float> AllocateFloats(size_t count) const;
-  // Allocates locks that the ranks of this node share.
-  RobustMutex* AllocateLocks(size_t count) const;
   // Counts an exchange of this rank, which sent `bytes` bytes. `staleness` is in steps of other
   // ranks.
   void CountExchange(int64_t bytes, int64_t staleness);
@@ -96,10 +92,9 @@ class AsyncStrategy : public Strategy {
 
  private:
   static size_t Index(int i) { return static_cast<size_t>(i); }
-  // Returns the place of a rank's published state. Only on rank 0's node.
+  // Returns the block of published_ with a rank's state. Only on rank 0's node.
   std::span<float> Slot(int rank) const;
   void PublishState();
-  void SendNumbers();
   void DetectDeadRanks();
   int LastDue(int iter, int next) const;
   template <class Ready>
@@ -110,9 +105,8 @@ class AsyncStrategy : public Strategy {
   Rank rank_;
   std::optional<FlatState> state_;
   std::unique_ptr<Coordinator> coordinator_;
-  std::span<float> state_slots_;  // by rank; empty on other nodes than rank 0's
-  int method_ = 0;                // the RPC method that sends a state to rank 0
-  std::vector<float> own_;        // this rank's own weights, during a consensus
+  std::optional<SharedArray> published_;  // the states, with a block for each rank
+  std::vector<float> own_;                // this rank's own weights, during a consensus
   std::vector<bool> lost_;
   int64_t looked_ = 0;  // MonotonicNs when dead ranks were last looked for
   bool swapped_ = false;

@@ -10,6 +10,7 @@
 #include "async_strategy.h"
 #include "field_checks.h"
 #include "message.h"
+#include "robust_mutex.h"
 #include "trainer/base/random/philox.h"
 
 namespace trainer {
@@ -47,7 +48,8 @@ class Gossip final : public AsyncStrategy {
       local_count += window().IsSameNode(other) ? 1 : 0;
     }
     inboxes_ = reinterpret_cast<Inbox*>(window().Allocate(sizeof(Inbox) * local_count));
-    sums_ = AllocateFloats(state().weights() * local_count);
+    const size_t floats = state().weights() * local_count;
+    sums_ = {reinterpret_cast<float*>(window().Allocate(floats * sizeof(float))), floats};
     own_.resize(state().weights());
     mass_ = 1.0 / ranks();
     if (window().rpc() != nullptr) RegisterMethods();
