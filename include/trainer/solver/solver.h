@@ -13,19 +13,13 @@
 #include "trainer/config/solver_spec.h"
 #include "trainer/monitor/observer.h"
 #include "trainer/net/net.h"
-#include "trainer/net/test_nets.h"
-#include "trainer/optim/optimizer.h"
-#include "trainer/solver/ema_weights.h"
-#include "trainer/solver/loss_window.h"
-#include "trainer/solver/lr_schedule.h"
 #include "trainer/solver/signals.h"
 #include "trainer/strategies/strategy.h"
 
 namespace trainer {
 
-struct VirtualRanks;
-struct SnapshotContent;
-class RankTimes;
+struct SolverContext;
+struct TrainingModel;
 
 // How long the batch system lets a process live after SIGTERM; 0 s if unknown.
 struct KillWait {
@@ -88,10 +82,10 @@ void CheckSnapshotPaths(const caffe::SolverParameter& solver);
 
 enum class SolveResult { kFinished, kStopped };
 
-class SnapshotRetention;
-class EarlyStopping;
-class SnapshotWriter;
-class DeadlineReserve;
+class RunControl;
+class Tester;
+class Reporter;
+class SnapshotManager;
 
 // Used by one thread. The constructor allocates everything; an iteration allocates nothing.
 //
@@ -142,168 +136,45 @@ class Solver {
   std::string DescribeBest() const;
 
   // Returns whether the run stopped because SolverOptions::end was near.
-  bool TimeWasUp() const { return time_was_up_; }
+  bool TimeWasUp() const;
 
-  int iter() const { return state_.iter; }
+  int iter() const;
   // Returns the smallest number of bytes that an update moves between memory and the processor.
-  size_t UpdateBytes() const { return optimizer_->Bytes(); }
-  Net& train_net() { return *train_net_; }
-  // Returns whether this rank has test net i. Ranks other than 0 have only test nets whose batches
-  // all ranks share, or their own stage of each.
-  bool HasTestNet(int i) const { return test_nets_[static_cast<size_t>(i)] != nullptr; }
-  Net& test_net(int i) { return *test_nets_[static_cast<size_t>(i)]; }
-  // Returns the net for the last, smaller batch of a test that is exactly one pass over the data,
-  // or null.
-  const Net* LastBatchNet(int i) const { return tests_[static_cast<size_t>(i)]->rest(); }
+  size_t UpdateBytes() const;
+  Net& train_net();
+  // Returns the test nets that this rank has: rank 0 has all, other ranks only those whose batches
+  // all ranks share, or their own stage of each. The net for the last, smaller batch of a test that
+  // is exactly one pass over the data follows the one for whole batches.
+  std::vector<const Net*> TestNets() const;
+  Net& test_net(int i);
   // Returns the bytes of a snapshot's numbers: weights, averaged weights and optimizer state.
   uint64_t SnapshotBytes() const;
-  int NumTestNets() const { return static_cast<int>(test_nets_.size()); }
 
  private:
-  // The state that changes in each iteration, other than weights and optimizer state.
-  struct Progress {
-    int iter = 0;
-    LrSchedule schedule;
-    LossWindow losses;
-  };
-  static constexpr int kTrainNet = 0;  // ModelPartition's numbering: test net i is i + 1
-  class Clock;
-  class TestRun;
-
-  NetOptions CommonOptions(const SolverOptions& options, int net) const;
-  void BuildTrainNet(const SolverOptions& options);
-  void BuildTestNets(const SolverOptions& options);
-  void BuildTestNet(size_t i, const SolverOptions& options);
-  int BatchesOfStages(size_t test, const Net& net) const;
-  void NoteTestData(size_t test, const TestNets& nets) const;
-  void LoadWeights(const std::vector<std::string>& files);
-  void BroadcastWeights();
   void BeginStrategy(const SolverOptions& options, const LoadedState* loaded);
   void LoadRank(const caffe::SolverState& state);
-  void RankRecordsTo(caffe::SolverState* state) const;
-  bool TestsAndSaves() const;
-  void FinishIteration();
-  std::vector<Param*> ParamsOfTests() const;
-  void RequireEqualWeights(uint32_t own_hash);
-  void Restore(const LoadedState& loaded, const std::string& file);
-  std::vector<std::string> StateDifferences(const caffe::SolverState& state) const;
-  void CopyAll(const std::string& weights, const std::string& file,
-               std::vector<std::string> differences);
-  void RestoreHistory(const caffe::SolverState& state, const std::string& file);
-  void RestoreProgress(const caffe::SolverState& state);
-  void StateTo(caffe::SolverState* proto) const;
-  void HistoryTo(caffe::SolverState* state) const;
-  void SendStageState();
-  void GatherStageStates(SnapshotContent* content);
-  caffe::NetParameter OwnStage(caffe::NetParameter model) const;
-  int HistoryIndex(size_t kind, size_t param) const;
-  size_t WholeParams() const;
-  uint64_t WholeWeightBytes() const;
-  std::vector<std::string> OutputNames(int net) const;
-  Communicator* DataGroup() const;
-  void SaveNet(const std::string& name, Net& net, caffe::SolverState& state) const;
-  void RestoreNet(const caffe::SolverState& state, const std::string& name, Net& net) const;
-  void RestoreRest(const caffe::SolverState& state, const std::string& name, Net& rest) const;
-  void CheckSnapshotForm() const;
-  void CheckSnapshotFolder() const;
-
   void RunStep(bool async);
   void TakeLoss();
-  void Report(float rate);
+  void FinishIteration();
   [[noreturn]] void Diverge(int iter, float loss, const std::string& cause);
-  std::string WhatIsNotFinite();
-  void RequireLoss() const;
-  void NoteMissingAverages(int index);
-  bool TestAll();
-  bool RunTest(int index);
-  bool PatienceIsOver();
-  std::vector<ReportedValue> ReadOutputs(const Net& net, int number) const;
-  std::vector<ReportedValue> SumOutputs(std::vector<ReportedValue> values) const;
-  std::vector<ReportedValue> LayOutOutputs(const Net& net, int number) const;
-  bool WeightsAreFinite();
-  std::string FirstNonFiniteParam() const;
-  bool TestIsDue() const;
-  bool ShowsNumbers() const;
-  void ShowNumbers();
-  void ShowBatch();
-  int64_t RecordsPerIteration() const;
-  void PrepareAverage();
-  void PrepareSnapshots(const SolverOptions& options);
-  void NoteWritten();
-  void TakeNoteOfWritten();
-  void SettleSnapshot();
-  void AwaitSnapshot();
-  void AwaitWriter(bool (SnapshotWriter::*wait)(std::chrono::milliseconds time));
-  void SaveLast(bool stopped);
-  void LimitLast();
-  bool SnapshotTimeIsUp() const;
-  Request LocalRequest(bool in_test);
+  bool Test();
   void Finish();
-  bool IsDue(int interval) const;
-  bool IsDisplayed() const;
-  bool ShouldStop() const;
-  bool StopWasAsked() const;
-  bool WaitForInput(Net& net, int passes);
-  void ThrowInputError() const;
-  Request Agree(Request own);
-  bool BroadcastBool(bool value);
 
   std::unique_ptr<Strategy> strategy_;
-  ModelPartition* partition_;  // strategy_'s; null if this rank has whole nets
-  const SolverSpec& spec_;     // with this rank's nets
-  const caffe::SolverParameter& proto_;
-  const Device& device_;
-  TrainingObserver& observer_;
-  SignalWatch* signals_;
-  Communicator* group_;  // null with one rank, and once the ranks are asynchronous
-  std::function<void()> on_snapshot_;
-  Rank rank_;
-  std::optional<StrategyContext> context_;  // set with several ranks; strategy_ refers to it
+  std::unique_ptr<SolverContext> run_;
+  std::unique_ptr<RunControl> control_;
+  // Set with several ranks; strategy_ refers to it.
+  std::optional<StrategyContext> strategy_context_;
   // Unregisters the handlers before the strategy is destroyed, because they use its memory.
   struct UnregisterHandlers {
     void operator()(Rpc* rpc) const { rpc->Unregister(); }
   };
   std::unique_ptr<Rpc, UnregisterHandlers> rpc_;
-  std::unique_ptr<VirtualRanks> virtual_ranks_;  // the virtual ranks that this rank computes
-  ParamStore params_;
-  std::unique_ptr<Net> train_net_;
-  std::vector<std::unique_ptr<Net>> test_nets_;  // null on ranks other than 0 if rank 0 tests alone
-  std::vector<bool> shared_tests_;  // by test net: whether the ranks divide its batches
-  std::vector<std::unique_ptr<TestNets>> tests_;  // test_nets_ has their nets for whole batches
-  std::vector<int> test_batches_;                 // number of whole batches of each test
-  std::unique_ptr<Objective> objective_;
-  std::unique_ptr<Optimizer> optimizer_;
-  std::unique_ptr<EmaWeights> ema_;  // null without ema_decay
-  bool update_averages_ = false;     // whether the optimizer's updates also write ema_
-  uint64_t seed_ = 0;
-  Progress state_{
-      .iter = 0, .schedule = LrSchedule(proto_), .losses = LossWindow(proto_.average_loss())};
-  int last_iter_ = -1;                        // the iteration of the last step
-  std::vector<ReportedValue> first_outputs_;  // of virtual rank 0, if this rank computes several
-  std::optional<int> pending_iter_;           // the iteration whose loss was not taken yet
-  int saved_iter_ = -1;                       // iteration of the last snapshot on the disk
-  int started_iter_ = -1;                     // iteration of the last one begun or restored
-  bool time_was_up_ = false;
-  std::string input_error_;  // the error if data could not be read any more
-  bool test_at_end_ = true;
-  bool shows_numbers_ = false;
-  bool showed_batch_ = false;
-  double data_waited_ = 0;  // seconds waited for data until the last report
-  std::optional<std::chrono::seconds> snapshot_every_;
-  std::chrono::steady_clock::time_point last_snapshot_;  // or the start
-  SnapshotReport started_;                               // the last snapshot that was begun
-  double copy_seconds_ = 0;                              // for copying that snapshot
-  int noted_ = 0;  // snapshots that the writer wrote and that were reported
-  std::unique_ptr<DeadlineReserve> budget_;
-  const RescueOptions rescue_;
-  bool folder_was_writable_ = false;                  // the snapshot folder, when the run began
-  std::optional<KillWait> kill_wait_;                 // set once rescue_.kill_wait was called
-  std::chrono::steady_clock::time_point last_begun_;  // when LimitLast was first called
-  std::unique_ptr<SnapshotRetention> kept_;           // on rank 0, with keep_last or keep_best
-  std::unique_ptr<EarlyStopping> patience_;           // on rank 0, with tests; else null
-  std::unique_ptr<SnapshotWriter> writer_;            // on rank 0; calls kept_ after a write
-  std::unique_ptr<Clock> clock_;
-  std::unique_ptr<RankTimes> times_;  // null for a run alone
+  std::unique_ptr<TrainingModel> model_;
+  std::unique_ptr<Tester> tester_;
+  std::unique_ptr<Reporter> reporter_;
+  std::unique_ptr<SnapshotManager> snapshots_;
+  std::optional<int> pending_iter_;  // the iteration whose loss was not taken yet
 };
 
 }  // namespace trainer

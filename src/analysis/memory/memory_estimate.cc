@@ -209,10 +209,7 @@ MemoryEstimate EstimateMemory(const SolverSpec& spec, Solver& solver) {
     params.insert(net.params().begin(), net.params().end());
   };
   add(solver.train_net());
-  for (int i = 0; i < solver.NumTestNets(); ++i) {
-    if (solver.HasTestNet(i)) add(solver.test_net(i));
-    if (const Net* last = solver.LastBatchNet(i)) add(*last);
-  }
+  for (const Net* net : solver.TestNets()) add(*net);
   const Graph& train = solver.train_net().graph();
   estimate.SetRun(spec, *MakeOptimizer(spec), train, train.options.virtual_ranks);
   estimate.weights = WeightBytes(params);

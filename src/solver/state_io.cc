@@ -1,4 +1,4 @@
-// Converts the state of a run to a snapshot and back.
+#include "state_io.h"
 
 #include <glog/logging.h>
 
@@ -6,17 +6,12 @@
 #include <optional>
 #include <set>
 
-#include "early_stopping.h"
-#include "snapshot_retention.h"
+#include "sharded_model.h"
 #include "trainer/base/text/text.h"
 #include "trainer/base/thread/thread_team.h"
 #include "trainer/config/blob.h"
 #include "trainer/net/layer_state.h"
-#include "trainer/net/load_weights.h"
 #include "trainer/net/weights.h"
-#include "trainer/solver/solver.h"
-#include "virtual_ranks.h"
-#include "zero_weights.h"
 
 namespace trainer {
 namespace {
@@ -70,35 +65,15 @@ void NoteOtherScale(const caffe::SolverState& state, const std::optional<LossSca
   }
 }
 
-}  // namespace
-
-void Solver::LoadWeights(const std::vector<std::string>& files) {
-  std::vector<Net*> nets = {train_net_.get()};
-  for (const auto& net : test_nets_) {
-    if (net != nullptr) nets.push_back(net.get());
-  }
-  WeightLoader loading(nets);
-  bool any = false;
-  for (const std::string& file : files) {
-    LOG(INFO) << "Finetuning from " << EscapeControl(file);
-    const caffe::NetParameter model = OwnStage(ReadModel(file));
-    if (partition_ != nullptr && model.layer().empty()) continue;
-    loading.Copy(model, file);
-    any = true;
-  }
-  if (any) loading.Finish();
-  WarnOfZeroWeights(params_, train_net_->params());
-  if (ema_) ema_->Restart();
-}
-
 // Returns the differences between a snapshot's state and this solver.
-std::vector<std::string> Solver::StateDifferences(const caffe::SolverState& state) const {
+std::vector<std::string> StateDifferences(const caffe::SolverState& state, const SolverContext& run,
+                                          const TrainingModel& model) {
   std::vector<std::string> differences;
-  if (state.has_solver_type() && state.solver_type() != proto_.type()) {
+  if (state.has_solver_type() && state.solver_type() != run.proto.type()) {
     differences.push_back(Join("the snapshot is from a solver of type '", state.solver_type(),
-                               "', but this solver has type '", proto_.type(), "'"));
+                               "', but this solver has type '", run.proto.type(), "'"));
   }
-  const size_t expected = WholeParams() * optimizer_->state_arrays().size();
+  const size_t expected = WholeParams(run, model) * model.optimizer->state_arrays().size();
   if (static_cast<size_t>(state.history_size()) != expected) {
     differences.push_back(
         Join("it has ", state.history_size(), " history blobs, but this solver needs ", expected));
@@ -107,17 +82,18 @@ std::vector<std::string> Solver::StateDifferences(const caffe::SolverState& stat
 }
 
 // Copies a snapshot's weights. Throws kBadSnapshot if they are not exactly the weights of this net.
-void Solver::CopyAll(const std::string& weights, const std::string& file,
-                     std::vector<std::string> differences) {
-  const caffe::NetParameter model = OwnStage(ReadModel(weights));
+void CopyAll(const std::string& weights, const std::string& file,
+             std::vector<std::string> differences, const SolverContext& run,
+             const TrainingModel& model, const Tester& tester) {
+  const caffe::NetParameter own = OwnStage(run, ReadModel(weights));
   try {
-    for (const std::string& difference : WeightMismatches(model, weights, *train_net_)) {
+    for (const std::string& difference : WeightMismatches(own, weights, *model.net)) {
       differences.push_back(Join("its weights '", weights, "': ", difference));
     }
     if (!differences.empty()) Mismatch(file, differences);
-    CopyWeights(model, weights, *train_net_);
-    for (const auto& net : test_nets_) {
-      if (net != nullptr) CopyWeights(model, weights, *net);
+    CopyWeights(own, weights, *model.net);
+    for (const SolverTest& test : tester.tests()) {
+      if (test.net != nullptr) CopyWeights(own, weights, *test.net);
     }
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kBadSnapshot) throw;
@@ -125,50 +101,14 @@ void Solver::CopyAll(const std::string& weights, const std::string& file,
   }
 }
 
-void Solver::Restore(const LoadedState& loaded, const std::string& file) {
-  const caffe::SolverState& state = loaded.state;
-  const bool averaged = ema_ && !loaded.averaged_path.empty();
-  if (averaged) {
-    CopyAll(loaded.averaged_path, file, {});
-    ema_->Restart();
-  }
-  CopyAll(loaded.model_path, file, StateDifferences(state));
-  if (ema_ && !averaged) {
-    if (rank_.rank == 0) {
-      LOG(WARNING) << "The snapshot has no averaged weights (ema_decay): the average starts from "
-                      "its weights";
-    }
-    ema_->Restart();
-  }
-  RestoreHistory(state, file);
-  try {
-    optimizer_->LoadRecord(state.step_state());
-  } catch (const Error& error) {
-    throw Error(ErrorCode::kBadSnapshot, {file}, error.what());
-  }
-  if (state.has_loss_scale()) {
-    const caffe::LossScale& scale = state.loss_scale();
-    optimizer_->RestoreLossScale({scale.factor(), scale.good(), scale.skipped()});
-  }
-  NoteOtherScale(state, optimizer_->LossScale());
-  WarnOfOtherVirtualRanks(state, spec_, virtual_ranks_->first.size, TeamSize());
-  RestoreProgress(state);
-  saved_iter_ = started_iter_ = state_.iter;
-  if (kept_) kept_->Resume(state);
-  if (patience_) patience_->Resume(state);
-  if (state_.iter >= proto_.max_iter()) {
-    LOG(INFO) << "The snapshot is from iteration " << state_.iter << " and max_iter is "
-              << proto_.max_iter() << ": the run is finished, nothing to do";
-  }
-}
-
-void Solver::RestoreHistory(const caffe::SolverState& state, const std::string& file) {
-  LOG(INFO) << proto_.type() << "Solver: restoring history";
-  const std::vector<Param*>& params = train_net_->params();
-  const std::vector<std::vector<float*>>& history = optimizer_->state_arrays();
+void RestoreHistory(const caffe::SolverState& state, const std::string& file,
+                    const SolverContext& run, const TrainingModel& model) {
+  LOG(INFO) << run.proto.type() << "Solver: restoring history";
+  const std::vector<Param*>& params = model.net->params();
+  const std::vector<std::vector<float*>>& history = model.optimizer->state_arrays();
   for (size_t kind = 0; kind < history.size(); ++kind) {
     for (size_t i = 0; i < params.size(); ++i) {
-      const int index = HistoryIndex(kind, i);
+      const int index = HistoryIndex(run, model, kind, i);
       const BlobData blob = ReadBlob(state.history(index), {file}, Join("history blob ", index),
                                      ErrorCode::kBadSnapshot);
       if (!FitsShape(blob, params[i]->shape.dims())) {
@@ -178,28 +118,18 @@ void Solver::RestoreHistory(const caffe::SolverState& state, const std::string& 
                                                "' has ", params[i]->shape.ToString())};
         Mismatch(file, difference);
       }
-      StateStore(*optimizer_, params_).Import(*params[i], blob.values, history[kind][i]);
+      model.state_store().Import(*params[i], blob.values, history[kind][i]);
     }
-  }
-}
-
-void Solver::RestoreProgress(const caffe::SolverState& state) {
-  state_.iter = state.iter();
-  state_.schedule.Restore(state.current_step());
-  state_.losses.Restore(state);
-  RestoreNet(state, kTrain, *train_net_);
-  for (size_t i = 0; i < test_nets_.size(); ++i) {
-    if (test_nets_[i] != nullptr) RestoreNet(state, NetKey(i), *test_nets_[i]);
-    if (tests_[i]->rest() != nullptr) RestoreRest(state, NetKey(i), *tests_[i]->rest());
   }
 }
 
 // Data sources continue at one position for all ranks, but the state that layers keep between
 // passes belongs to a virtual rank. With another number of virtual ranks these states would not fit
 // the records that each one sees, so those layers start anew.
-void Solver::RestoreNet(const caffe::SolverState& state, const std::string& name, Net& net) const {
+void RestoreNet(const caffe::SolverState& state, const std::string& name, const VirtualRanks& parts,
+                Net& net) {
   const bool trains = name == kTrain;
-  const bool same = VirtualRanksIn(state) == virtual_ranks_->first.size;
+  const bool same = VirtualRanksIn(state) == parts.first.size;
   std::set<std::string> own;
   for (const LayerState& layer : SaveLayerStates(net)) {
     if (layer.per_rank) own.insert(layer.layer);
@@ -211,21 +141,20 @@ void Solver::RestoreNet(const caffe::SolverState& state, const std::string& name
       LayerState layer{entry.layer(), entry.state(), own.contains(entry.layer()), {}};
       if (layer.per_rank && trains && !same) {
         LOG(WARNING) << EscapeControl(Join("The snapshot was made by ", VirtualRanksIn(state),
-                                           " replicas, but this run has ",
-                                           virtual_ranks_->first.size, ": layer '", entry.layer(),
+                                           " replicas, but this run has ", parts.first.size,
+                                           ": layer '", entry.layer(),
                                            "' resets the state that it keeps from batch to batch"));
         continue;
       }
-      if (layer.per_rank && trains) TakeVirtualRanks(entry, *virtual_ranks_, layer);
+      if (layer.per_rank && trains) TakeVirtualRanks(entry, parts, layer);
       layers.push_back(std::move(layer));
     }
-    trainer::Restore(net, static_cast<uint32_t>(progress.passes()), layers);
+    Restore(net, static_cast<uint32_t>(progress.passes()), layers);
   }
 }
 
 // The net for the last, smaller batch of a test continues where the net for whole batches does.
-void Solver::RestoreRest(const caffe::SolverState& state, const std::string& name,
-                         Net& rest) const {
+void RestoreRest(const caffe::SolverState& state, const std::string& name, Net& rest) {
   std::vector<LayerState> layers = SaveLayerStates(rest);
   std::erase_if(layers, &LayerState::per_rank);
   for (const caffe::NetProgress& progress : state.progress()) {
@@ -235,11 +164,24 @@ void Solver::RestoreRest(const caffe::SolverState& state, const std::string& nam
                                            [](const auto& one) { return one.layer(); });
       if (entry != progress.layers().end()) layer.bytes = entry->state();
     }
-    trainer::Restore(rest, static_cast<uint32_t>(progress.passes()), layers);
+    Restore(rest, static_cast<uint32_t>(progress.passes()), layers);
   }
 }
 
-void Solver::SaveNet(const std::string& name, Net& net, caffe::SolverState& state) const {
+void RestoreProgress(const caffe::SolverState& state, const TrainingModel& model,
+                     const Tester& tester, SolverContext& run) {
+  run.iter = state.iter();
+  run.schedule.Restore(state.current_step());
+  run.losses.Restore(state);
+  RestoreNet(state, kTrain, model.virtual_ranks, *model.net);
+  for (size_t i = 0; i < tester.tests().size(); ++i) {
+    const SolverTest& test = tester.tests()[i];
+    if (test.net != nullptr) RestoreNet(state, NetKey(i), model.virtual_ranks, *test.net);
+    if (test.nets->rest() != nullptr) RestoreRest(state, NetKey(i), *test.nets->rest());
+  }
+}
+
+void SaveNet(const std::string& name, Net& net, Communicator* group, caffe::SolverState& state) {
   caffe::NetProgress* progress = state.add_progress();
   progress->set_net(name);
   progress->set_passes(net.passes());
@@ -250,8 +192,8 @@ void Solver::SaveNet(const std::string& name, Net& net, caffe::SolverState& stat
     if (!layer.per_rank || name != kTrain) continue;
     std::string all = layer.bytes;  // by rank, and within a rank by virtual rank
     for (const std::string& part : layer.other_virtual_ranks) all += part;
-    if (group_ != nullptr) {
-      const std::vector<std::string> ranks = group_->Gather(all);
+    if (group != nullptr) {
+      const std::vector<std::string> ranks = group->Gather(all);
       all.clear();
       for (const std::string& rank : ranks) all += rank;
     }
@@ -259,43 +201,77 @@ void Solver::SaveNet(const std::string& name, Net& net, caffe::SolverState& stat
   }
 }
 
-// Collective; only rank 0's state is complete. Reuses the memory of *proto.
-void Solver::StateTo(caffe::SolverState* proto) const {
+void RankRecordsTo(const SolverContext& run, caffe::SolverState* state) {
+  if (run.rank.size == 1 || run.strategy.IsSynchronous()) return;
+  state->set_strategy(run.proto.strategy());
+  for (std::string& rank : run.strategy.SaveRanks()) {
+    state->add_strategy_state(std::move(rank));
+  }
+}
+
+}  // namespace
+
+void RestoreState(const LoadedState& loaded, const std::string& file, SolverContext& run,
+                  TrainingModel& model, const Tester& tester) {
+  const caffe::SolverState& state = loaded.state;
+  const bool averaged = model.ema && !loaded.averaged_path.empty();
+  if (averaged) {
+    CopyAll(loaded.averaged_path, file, {}, run, model, tester);
+    model.ema->Restart();
+  }
+  CopyAll(loaded.model_path, file, StateDifferences(state, run, model), run, model, tester);
+  if (model.ema && !averaged) {
+    if (run.rank.rank == 0) {
+      LOG(WARNING) << "The snapshot has no averaged weights (ema_decay): the average starts from "
+                      "its weights";
+    }
+    model.ema->Restart();
+  }
+  RestoreHistory(state, file, run, model);
+  try {
+    model.optimizer->LoadRecord(state.step_state());
+  } catch (const Error& error) {
+    throw Error(ErrorCode::kBadSnapshot, {file}, error.what());
+  }
+  if (state.has_loss_scale()) {
+    const caffe::LossScale& scale = state.loss_scale();
+    model.optimizer->RestoreLossScale({scale.factor(), scale.good(), scale.skipped()});
+  }
+  NoteOtherScale(state, model.optimizer->LossScale());
+  WarnOfOtherVirtualRanks(state, run.spec, model.virtual_ranks.first.size, TeamSize());
+  RestoreProgress(state, model, tester, run);
+}
+
+void StateTo(const SolverContext& run, const TrainingModel& model, const Tester& tester,
+             caffe::SolverState* proto) {
   caffe::SolverState& state = *proto;
   state.Clear();
-  state.set_iter(state_.iter);
-  state.set_current_step(state_.schedule.steps());
-  state.set_random_seed(seed_);
-  state.set_solver_type(proto_.type());
-  state_.losses.Save(&state);
+  state.set_iter(run.iter);
+  state.set_current_step(run.schedule.steps());
+  state.set_random_seed(run.seed);
+  state.set_solver_type(run.proto.type());
+  run.losses.Save(&state);
   // With virtual ranks nothing in a snapshot tells how many ranks there were.
-  if (proto_.virtual_ranks() > 1) {
-    state.set_virtual_ranks(static_cast<uint32_t>(proto_.virtual_ranks()));
-  } else if (rank_.size > 1 && partition_ == nullptr) {
-    state.set_replicas(static_cast<uint32_t>(virtual_ranks_->first.size));
+  if (run.proto.virtual_ranks() > 1) {
+    state.set_virtual_ranks(static_cast<uint32_t>(run.proto.virtual_ranks()));
+  } else if (run.rank.size > 1 && run.partition == nullptr) {
+    state.set_replicas(static_cast<uint32_t>(model.virtual_ranks.first.size));
   }
   state.set_threads(static_cast<uint32_t>(TeamSize()));
-  const std::string step_state = optimizer_->SaveRecord();
+  const std::string step_state = model.optimizer->SaveRecord();
   if (!step_state.empty()) state.set_step_state(step_state);
-  if (const std::optional<LossScaleState> scale = optimizer_->LossScale()) {
+  if (const std::optional<LossScaleState> scale = model.optimizer->LossScale()) {
     state.mutable_loss_scale()->set_factor(scale->factor);
     state.mutable_loss_scale()->set_good(scale->good);
     state.mutable_loss_scale()->set_skipped(scale->skipped);
   }
-  SaveNet(kTrain, *train_net_, state);
-  RankRecordsTo(&state);
-  if (rank_.rank != 0) return;
-  for (size_t i = 0; i < test_nets_.size(); ++i) SaveNet(NetKey(i), *test_nets_[i], state);
-  HistoryTo(&state);
-}
-
-void Solver::HistoryTo(caffe::SolverState* state) const {
-  const std::vector<Param*>& params = train_net_->params();
-  for (const std::vector<float*>& history : optimizer_->state_arrays()) {
-    for (size_t i = 0; i < params.size(); ++i) {
-      ExportBlob(StateStore(*optimizer_, params_), *params[i], history[i], state->add_history());
-    }
+  SaveNet(kTrain, *model.net, run.group, state);
+  RankRecordsTo(run, &state);
+  if (run.rank.rank != 0) return;
+  for (size_t i = 0; i < tester.tests().size(); ++i) {
+    SaveNet(NetKey(i), *tester.tests()[i].net, run.group, state);
   }
+  model.HistoryTo(&state);
 }
 
 }  // namespace trainer
