@@ -64,11 +64,11 @@ class Easgd final : public AsyncStrategy {
     }
   }
 
-  // Makes the center the consensus.
-  void EnterConsensus() override {
+  // Returns the center.
+  std::span<const float> Consensus() override {
     copy_.resize(own_.size());
     center_->Read(copy_);
-    Swap(copy_);
+    return copy_;
   }
 
   int period_;

@@ -184,14 +184,15 @@ class ParameterServer final : public AsyncStrategy {
   }
 
   // Reads the present shared weights, which are the consensus; this rank's own ones may be older.
-  void EnterConsensus() override {
+  std::span<const float> Consensus() override {
     if (dedicated_servers_) {
       seen_ = dedicated_servers_->PullWeights(true);
-      return;
+      return {};
     }
     shared_->Acquire(state());
     seen_ = shared_->version();
     shared_->Release();
+    return {};
   }
 
   const SolverSpec& spec_;
