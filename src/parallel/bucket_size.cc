@@ -1,7 +1,6 @@
 #include "bucket_size.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <limits>
 
@@ -45,12 +44,6 @@ AllReduceSpeed MeasureAllReduce(Communicator& group) {
   float measured[] = {static_cast<float>(latency), static_cast<float>(kBytes / time)};
   group.Broadcast(measured);
   return {measured[0], measured[1]};
-}
-
-size_t BucketBytes(const AllReduceSpeed& speed) {
-  constexpr double kUnit = 65536, kMost = 64.0 * 1024 * 1024;
-  const double bytes = 8 * speed.seconds * speed.bytes_per_second;
-  return static_cast<size_t>(std::clamp(std::ceil(bytes / kUnit) * kUnit, kUnit, kMost));
 }
 
 std::string Describe(const AllReduceSpeed& speed) {

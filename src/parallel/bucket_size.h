@@ -14,10 +14,6 @@ namespace trainer {
 // of 3 of 1 MiB of gradients). Collective; all ranks get rank 0's measurement.
 AllReduceSpeed MeasureAllReduce(Communicator& group);
 
-// Returns the size for which latency is an eighth of a bucket's time, in multiples of 64 KiB from
-// 64 KiB to 64 MiB.
-size_t BucketBytes(const AllReduceSpeed& speed);
-
 // Returns, for example, "latency 2.1 us, 9.3 GB/s".
 std::string Describe(const AllReduceSpeed& speed);
 // Returns, for example, "256 KiB" or "25 MiB".

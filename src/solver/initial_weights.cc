@@ -61,7 +61,7 @@ void LoadWeights(const SolverContext& run, const TrainingModel& model, const Tes
   for (const std::string& file : files) {
     LOG(INFO) << "Finetuning from " << EscapeControl(file);
     const caffe::NetParameter own = OwnStage(run, ReadModel(file));
-    if (run.partition != nullptr && own.layer().empty()) continue;
+    if (run.pipeline != nullptr && own.layer().empty()) continue;
     loading.Copy(own, file);
     any = true;
   }

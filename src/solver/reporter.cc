@@ -38,7 +38,7 @@ Reporter::Reporter(const SolverContext& run, TrainingModel& model, const Tester&
                    bool shows_numbers)
     : run_(run), model_(model), tester_(tester), shows_numbers_(shows_numbers) {
   const bool measures = run.DataGroup() != nullptr && run.group->stats();
-  if (measures && run.strategy.IsSynchronous()) {
+  if (measures && run.strategy.traits().synchronous) {
     times_ = std::make_unique<RankTimes>(*run.group, *model.net);
   }
   model.objective->OnFirstVirtualRank([this] {

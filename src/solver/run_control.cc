@@ -46,14 +46,7 @@ bool RunControl::IsSnapshotDue() const {
 }
 
 Request RunControl::Agree(Request own) {
-  Requests requests = {own == Request::kStop, own == Request::kSnapshot};
-  if (run_.group == nullptr) {
-    requests = run_.strategy.Agree(requests);
-  } else {
-    float sums[] = {requests.stop ? 1.0f : 0.0f, requests.snapshot ? 1.0f : 0.0f};
-    run_.group->AllReduce(sums);
-    requests = {sums[0] > 0, sums[1] > 0};
-  }
+  const Requests requests = run_.strategy.Agree({own == Request::kStop, own == Request::kSnapshot});
   if (requests.stop) return Request::kStop;
   if (!requests.snapshot) return Request::kNone;
   if (signals_ != nullptr && run_.rank.size > 1) signals_->NoteSnapshot();

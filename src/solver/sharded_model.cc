@@ -36,7 +36,7 @@ void JoinHistories(std::vector<caffe::SolverState> stage_states, size_t kinds,
 
 void SendStage(const SolverContext& run, const TrainingModel& model) {
   const auto send = [&](const google::protobuf::Message& stage_state) {
-    run.partition->Collect(stage_state.SerializeAsString(), nullptr);
+    run.pipeline->Collect(stage_state.SerializeAsString(), nullptr);
   };
   caffe::NetParameter weights;
   WeightsTo(*model.net, run.proto.snapshot_diff(), &weights);
@@ -51,7 +51,7 @@ void SendStage(const SolverContext& run, const TrainingModel& model) {
 
 void GatherStages(const SolverContext& run, const TrainingModel& model, SnapshotContent* content) {
   const auto add_layers = [&](caffe::NetParameter* whole) {
-    run.partition->Collect("", [&](const std::string& bytes) {
+    run.pipeline->Collect("", [&](const std::string& bytes) {
       auto stage_state = Parsed<caffe::NetParameter>(bytes);
       for (caffe::LayerParameter& layer : *stage_state.mutable_layer())
         whole->add_layer()->Swap(&layer);
@@ -60,15 +60,15 @@ void GatherStages(const SolverContext& run, const TrainingModel& model, Snapshot
   add_layers(&content->model);
   std::vector<caffe::SolverState> states(1);
   states[0].mutable_history()->Swap(content->state.mutable_history());
-  run.partition->Collect(
+  run.pipeline->Collect(
       "", [&](const std::string& bytes) { states.push_back(Parsed<caffe::SolverState>(bytes)); });
   JoinHistories(std::move(states), model.optimizer->state_arrays().size(), &content->state);
   if (model.ema) add_layers(&content->averaged);
 }
 
 caffe::NetParameter OwnStage(const SolverContext& run, caffe::NetParameter whole) {
-  if (run.partition == nullptr) return whole;
-  const std::map<std::string, int>& stage_of = run.partition->WholeNet(kTrainNet).stage_of;
+  if (run.pipeline == nullptr) return whole;
+  const std::map<std::string, int>& stage_of = run.pipeline->WholeNet(kTrainNet).stage_of;
   caffe::NetParameter own;
   own.set_name(whole.name());
   for (caffe::LayerParameter& layer : *whole.mutable_layer()) {
@@ -81,7 +81,7 @@ caffe::NetParameter OwnStage(const SolverContext& run, caffe::NetParameter whole
 std::vector<ReportedValue> ReadOutputs(const SolverContext& run, const Net& net, int number) {
   std::vector<ReportedValue> values;
   std::vector<float> host;
-  if (run.partition != nullptr) {
+  if (run.pipeline != nullptr) {
     values = OutputsOfStage(run, net, number);
     for (const ReportedValue& value : values) host.push_back(value.value);
     run.group->AllReduce(host);
@@ -100,7 +100,7 @@ std::vector<ReportedValue> OutputsOfStage(const SolverContext& run, const Net& n
   std::vector<ReportedValue> values;
   std::vector<float> host;
   size_t next = 0;
-  for (const StageOutput& output : run.partition->WholeNet(number).outputs) {
+  for (const StageOutput& output : run.pipeline->WholeNet(number).outputs) {
     host.assign(static_cast<size_t>(output.count), -0.0f);
     if (output.stage == run.rank.rank) net.ReadNchw(net.outputs()[next++].value, host);
     for (const float value : host) values.push_back({output.name, value, output.loss_weight});
@@ -110,26 +110,26 @@ std::vector<ReportedValue> OutputsOfStage(const SolverContext& run, const Net& n
 
 int HistoryIndex(const SolverContext& run, const TrainingModel& model, size_t kind, size_t param) {
   size_t before = 0;
-  for (int rank = 0; run.partition != nullptr && rank < run.rank.rank; ++rank) {
+  for (int rank = 0; run.pipeline != nullptr && rank < run.rank.rank; ++rank) {
     before +=
-        static_cast<size_t>(run.partition->WholeNet(kTrainNet).params[static_cast<size_t>(rank)]);
+        static_cast<size_t>(run.pipeline->WholeNet(kTrainNet).params[static_cast<size_t>(rank)]);
   }
   return static_cast<int>(kind * WholeParams(run, model) + before + param);
 }
 
 size_t WholeParams(const SolverContext& run, const TrainingModel& model) {
-  if (run.partition == nullptr) return model.net->params().size();
+  if (run.pipeline == nullptr) return model.net->params().size();
   size_t count = 0;
-  for (const int of_stage : run.partition->WholeNet(kTrainNet).params) {
+  for (const int of_stage : run.pipeline->WholeNet(kTrainNet).params) {
     count += static_cast<size_t>(of_stage);
   }
   return count;
 }
 
 uint64_t WholeWeightBytes(const SolverContext& run, const TrainingModel& model) {
-  if (run.partition == nullptr) return model.params.WeightBytes();
+  if (run.pipeline == nullptr) return model.params.WeightBytes();
   uint64_t bytes = 0;
-  for (const size_t of_stage : run.partition->WholeNet(kTrainNet).weight_bytes) bytes += of_stage;
+  for (const size_t of_stage : run.pipeline->WholeNet(kTrainNet).weight_bytes) bytes += of_stage;
   return bytes;
 }
 

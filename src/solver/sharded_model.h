@@ -10,7 +10,7 @@ namespace trainer {
 caffe::NetParameter OwnStage(const SolverContext& run, caffe::NetParameter whole);
 
 // Returns every element of every output of `net`, in Caffe's numbering. `number` is the net's in
-// ModelPartition. If this rank has only one stage, returns the outputs of all stages, and all ranks
+// Pipeline. If this rank has only one stage, returns the outputs of all stages, and all ranks
 // must call it.
 std::vector<ReportedValue> ReadOutputs(const SolverContext& run, const Net& net, int number);
 

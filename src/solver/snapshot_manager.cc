@@ -107,7 +107,7 @@ std::string SnapshotManager::Start() {
   control_.NoteSnapshot();
   if (run_.rank.rank != 0) {
     saved_iter_ = run_.iter;
-    if (run_.partition != nullptr) {
+    if (run_.pipeline != nullptr) {
       SendStage(run_, model_);
     } else {
       caffe::SolverState own;  // StateTo sends rank 0 what only this rank has
@@ -143,7 +143,7 @@ void SnapshotManager::CopyTo(SnapshotContent* content) {
   StateTo(run_, model_, tester_, &content->state);
   content->has_averaged = model_.ema != nullptr;
   if (model_.ema) model_.ema->ToProto(&content->averaged);
-  if (run_.partition != nullptr) GatherStages(run_, model_, content);
+  if (run_.pipeline != nullptr) GatherStages(run_, model_, content);
   const std::string broken = BrokenIn(content->model);
   if (!broken.empty()) {
     throw Error(ErrorCode::kDiverged,

@@ -48,7 +48,7 @@ bool WeightsAreFinite(const TrainingModel& model) {
 std::string WhatIsNotFinite(const SolverContext& run, Net& net) {
   const std::string param = FirstNonFiniteParam(net);
   if (!param.empty()) return "; the weights of " + param + " are not finite";
-  const std::string pass = run.partition == nullptr ? DescribeBrokenPass(net) : "";
+  const std::string pass = run.pipeline == nullptr ? DescribeBrokenPass(net) : "";
   return pass.empty() ? "" : "; " + pass;
 }
 
@@ -95,19 +95,19 @@ Solver::Solver(const SolverSpec& spec, const SolverOptions& options, const Devic
 // Prepares the strategy and loads its state. All ranks call this together. Afterwards, ranks of an
 // asynchronous strategy run their iterations without collective calls.
 void Solver::BeginStrategy(const SolverOptions& options, const LoadedState* loaded) {
-  if (run_->partition == nullptr) BroadcastWeights(*run_, *model_, *tester_);
+  if (run_->pipeline == nullptr) BroadcastWeights(*run_, *model_, *tester_);
   strategy_context_.emplace(StrategyContext{run_->device, *model_->objective, *model_->optimizer,
                                             *run_->group, options.window, run_->seed});
   if (options.window != nullptr) rpc_.reset(options.window->rpc());
   strategy_->Prepare(*strategy_context_);
   if (loaded != nullptr) LoadRank(loaded->state);
-  if (loaded != nullptr && strategy_->IsAsynchronous() && run_->rank.rank == 0) {
+  if (loaded != nullptr && strategy_->traits().asynchronous && run_->rank.rank == 0) {
     LOG(INFO) << "Strategy " << run_->proto.strategy()
               << " depends on the timing of the ranks, so this run resumes from the snapshot, but "
                  "two such runs do not give bit-identical results";
   }
   strategy_->Begin(run_->iter);
-  if (strategy_->IsAsynchronous()) run_->group = nullptr;
+  if (strategy_->traits().asynchronous) run_->group = nullptr;
 }
 
 // Restores this rank's own state. If the snapshot was made with another number of ranks or another
@@ -207,16 +207,15 @@ void Solver::RunStep(bool async) {
   model_->optimizer->Update(hyper);
   model_->optimizer->EmitNotes(/*wait=*/false);
   ReduceBadRecords(*model_->net,
-                   ReduceOver(strategy_->IsSynchronous() ? run_->DataGroup() : nullptr));
+                   ReduceOver(strategy_->traits().synchronous ? run_->DataGroup() : nullptr));
   FinishIteration();
   if (model_->ema && !model_->fuses_ema) model_->ema->Add(run_->iter);
 }
 
 void Solver::FinishIteration() {
   run_->last_iter = run_->iter;
-  run_->iter = strategy_->NextIteration(run_->iter);
-  if (run_->world != nullptr) run_->world->Heartbeat(run_->last_iter + 1);
-  strategy_->AfterStep(run_->last_iter + 1);
+  if (run_->world != nullptr) run_->world->Heartbeat(run_->iter + 1);
+  run_->iter = strategy_->AfterStep(run_->iter);
 }
 
 void Solver::TakeLoss() {

@@ -32,10 +32,10 @@ std::unique_ptr<SolverContext> MakeContext(const SolverSpec& spec, const SolverO
                                            const Device& device, TrainingObserver& observer,
                                            Strategy& strategy) {
   const Rank rank = RankOf(options);
-  ModelPartition* const partition = strategy.partition();
-  const SolverSpec& own = partition == nullptr ? spec : partition->Partition(spec, device, rank);
+  Pipeline* const pipeline = strategy.pipeline();
+  const SolverSpec& own = pipeline == nullptr ? spec : pipeline->Partition(spec, device, rank);
   return std::make_unique<SolverContext>(SolverContext{
-      own, own.proto, device, observer, strategy, partition, rank, options.group, options.group});
+      own, own.proto, device, observer, strategy, pipeline, rank, options.group, options.group});
 }
 
 void SolverContext::ChooseSeed(const LoadedState* loaded) {
@@ -52,10 +52,10 @@ void SolverContext::ChooseSeed(const LoadedState* loaded) {
 
 NetOptions SolverContext::OptionsOfNet(int net, const SolverOptions& options) const {
   NetOptions net_options;
-  if (partition != nullptr) partition->SetOptions(net, &net_options);
+  if (pipeline != nullptr) pipeline->SetOptions(net, &net_options);
   net_options.seed = seed;
   net_options.memory = options.memory;
-  if (options.saves && (rank.rank == 0 || partition != nullptr)) {
+  if (options.saves && (rank.rank == 0 || pipeline != nullptr)) {
     net_options.output_files =
         options.snapshot.empty() ? OutputFiles::kCreate : OutputFiles::kResume;
     net_options.snapshot_folder = FolderOf(proto.snapshot_prefix());

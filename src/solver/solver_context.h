@@ -10,11 +10,12 @@
 #include "trainer/solver/loss_window.h"
 #include "trainer/solver/lr_schedule.h"
 #include "trainer/solver/solver.h"
+#include "trainer/strategies/pipeline.h"
 #include "trainer/strategies/strategy.h"
 
 namespace trainer {
 
-inline constexpr int kTrainNet = 0;  // ModelPartition's numbering: test net i is i + 1
+inline constexpr int kTrainNet = 0;  // Pipeline's numbering: test net i is i + 1
 
 // The state of a run that the solver shares with its parts: what stays the same, and what changes
 // in each iteration other than weights and optimizer state. Only the solver changes it.
@@ -24,7 +25,7 @@ struct SolverContext {
   const Device& device;
   TrainingObserver& observer;
   Strategy& strategy;
-  ModelPartition* partition;  // strategy's; null if this rank has whole nets
+  Pipeline* pipeline;  // strategy's; null if this rank has whole nets
   Rank rank;
   Communicator* world;  // of all ranks; null with one rank
   Communicator* group;  // null with one rank, and once the ranks are asynchronous
@@ -46,10 +47,10 @@ struct SolverContext {
   }
   bool IsDisplayed() const { return IsDue(proto.display()); }
   // Returns whether this rank takes part in tests and snapshots.
-  bool TestsAndSaves() const { return rank.rank == 0 || !strategy.IsAsynchronous(); }
+  bool TestsAndSaves() const { return rank.rank == 0 || !strategy.traits().asynchronous; }
   // Returns the communicator of the ranks that divide each batch; null if one rank reads the data
   // for all.
-  Communicator* DataGroup() const { return partition == nullptr ? group : nullptr; }
+  Communicator* DataGroup() const { return pipeline == nullptr ? group : nullptr; }
   // Returns rank 0's value. Collective.
   bool BroadcastBool(bool value) const {
     return group == nullptr ? value : group->BroadcastBool(value);

@@ -202,7 +202,7 @@ void SaveNet(const std::string& name, Net& net, Communicator* group, caffe::Solv
 }
 
 void RankRecordsTo(const SolverContext& run, caffe::SolverState* state) {
-  if (run.rank.size == 1 || run.strategy.IsSynchronous()) return;
+  if (run.rank.size == 1 || run.strategy.traits().synchronous) return;
   state->set_strategy(run.proto.strategy());
   for (std::string& rank : run.strategy.SaveRanks()) {
     state->add_strategy_state(std::move(rank));
@@ -254,7 +254,7 @@ void StateTo(const SolverContext& run, const TrainingModel& model, const Tester&
   // With virtual ranks nothing in a snapshot tells how many ranks there were.
   if (run.proto.virtual_ranks() > 1) {
     state.set_virtual_ranks(static_cast<uint32_t>(run.proto.virtual_ranks()));
-  } else if (run.rank.size > 1 && run.partition == nullptr) {
+  } else if (run.rank.size > 1 && run.pipeline == nullptr) {
     state.set_replicas(static_cast<uint32_t>(model.virtual_ranks.first.size));
   }
   state.set_threads(static_cast<uint32_t>(TeamSize()));

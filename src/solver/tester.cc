@@ -32,7 +32,7 @@ class TestRun {
 
   // Runs the next round. Returns the strongest request that any rank made during it.
   Request Round() {
-    if (run_.partition != nullptr) return RoundOfStages();
+    if (run_.pipeline != nullptr) return RoundOfStages();
     if (done_ == test_.batches) return RoundOfRest();
     const int rank = run_.rank.rank;
     const int count = test_.shared ? std::min(run_.rank.size, test_.batches - done_) : 1;
@@ -92,7 +92,7 @@ class TestRun {
     const int count = std::min(kPerRank * run_.rank.size, test_.batches - done_);
     numbers_.clear();
     for (int batch = 0; batch < count; ++batch) {
-      numbers_.push_back(run_.partition->ForwardTest(*test_.net, number_));
+      numbers_.push_back(run_.pipeline->ForwardTest(*test_.net, number_));
       values_ = OutputsOfStage(run_, *test_.net, number_);
       for (const ReportedValue& value : values_) numbers_.push_back(value.value);
     }
@@ -123,7 +123,7 @@ class TestRun {
     done_ += count;
     const Request own = control_.Local(true);
     if (run_.world != nullptr) run_.world->Heartbeat(run_.iter);
-    const bool reduces = test_.shared || run_.partition != nullptr;
+    const bool reduces = test_.shared || run_.pipeline != nullptr;
     if (run_.group != nullptr && reduces) run_.group->AllReduce(numbers_);
     if (test_.net != nullptr) {
       ReduceBadRecords(*test_.net, ReduceOver(test_.shared ? run_.group : nullptr));
@@ -150,7 +150,7 @@ class TestRun {
   const SolverContext& run_;
   RunControl& control_;
   const SolverTest& test_;
-  int number_;                  // ModelPartition's
+  int number_;                  // Pipeline's
   int done_ = 0;                // batches
   bool has_rest_;               // whether a smaller batch follows the whole ones
   float weight_, total_;        // of a whole batch, of all; in records if has_rest_, else 1 each
@@ -183,11 +183,11 @@ void Tester::BuildTest(int index, const SolverOptions& options) {
   const int test_iter = run_.proto.test_iter(index);
   // With a pipeline only some ranks have data layers, so TestNets cannot count the batches of an
   // exact pass; BatchesOfStages does.
-  const int batches = run_.partition == nullptr ? test_iter : std::max(test_iter, 1);
+  const int batches = run_.pipeline == nullptr ? test_iter : std::max(test_iter, 1);
   SolverTest& test = tests_.emplace_back();
   test.nets =
       std::make_unique<TestNets>(*use.net, net_options, run_.device, model_.params, batches);
-  test.batches = run_.partition != nullptr && test_iter == 0
+  test.batches = run_.pipeline != nullptr && test_iter == 0
                      ? BatchesOfStages(index, test.nets->net())
                      : test.nets->batches();
   NoteTestData(index);
@@ -198,9 +198,9 @@ void Tester::BuildTest(int index, const SolverOptions& options) {
                         .period = test.batches,
                         .skip_after = test.nets->skips()};
   const bool divides_tests =
-      run_.rank.size > 1 && !run_.strategy.IsAsynchronous() && run_.partition == nullptr;
+      run_.rank.size > 1 && !run_.strategy.traits().asynchronous && run_.pipeline == nullptr;
   test.shared = divides_tests && ShardTestBatches(*test.net, shard);
-  if (!test.shared && run_.partition == nullptr && run_.rank.rank != 0) test.net = nullptr;
+  if (!test.shared && run_.pipeline == nullptr && run_.rank.rank != 0) test.net = nullptr;
   if (run_.rank.rank != 0) test.nets->DropRest();
   if (!divides_tests || test.shared) return;
   LOG(INFO) << "Test net (#" << index
@@ -249,8 +249,8 @@ void Tester::NoteTestData(int index) const {
 std::vector<std::string> Tester::OutputNames() const {
   std::vector<std::string> names;
   if (tests_.empty()) return names;
-  if (run_.partition != nullptr) {
-    for (const StageOutput& output : run_.partition->WholeNet(1).outputs)
+  if (run_.pipeline != nullptr) {
+    for (const StageOutput& output : run_.pipeline->WholeNet(1).outputs)
       names.push_back(output.name);
   } else {
     for (const NetOutput& output : tests_[0].net->outputs()) names.push_back(output.name);

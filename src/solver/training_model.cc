@@ -56,7 +56,7 @@ void TrainingModel::Build(const SolverContext& run, const SolverOptions& options
   BuildNet(run, options);
   objective =
       std::make_unique<Objective>(run.device, *net, params, run.proto.iter_size(), run.DataGroup());
-  objective->SetOnlyOwnUpdates(run.strategy.OnlyOwnUpdates());
+  objective->SetOnlyOwnUpdates(run.strategy.traits().only_own_updates);
   if (!objective->PassesAreOneBatch()) WarnOfLabelCounts(*net, run.proto.iter_size());
   optimizer->Prepare(*objective, [&observer = run.observer](const std::string& line) {
     if (!line.empty()) observer.OnNote(line);
@@ -90,7 +90,7 @@ void TrainingModel::BuildNet(const SolverContext& run, const SolverOptions& opti
                                   ExtraGradients(virtual_ranks.count, run.proto.iter_size());
   LOG(INFO) << "Creating training net from " << EscapeControl(run.spec.train.description);
   net = std::make_unique<Net>(*run.spec.train.net, net_options, run.device, params);
-  if (run.partition == nullptr) RequireLoss(*net, *run.spec.train.net);
+  if (run.pipeline == nullptr) RequireLoss(*net, *run.spec.train.net);
   if (run.proto.virtual_ranks() > 1) {
     LOG(INFO) << "virtual_ranks " << run.proto.virtual_ranks() << ": each rank computes "
               << virtual_ranks.count << (virtual_ranks.count == 1 ? " part" : " parts")
@@ -100,7 +100,7 @@ void TrainingModel::BuildNet(const SolverContext& run, const SolverOptions& opti
               << " KiB more for their sums";
     return;  // no JoinReplicas: each virtual rank counts the labels of its own part alone
   }
-  if (run.DataGroup() == nullptr || !run.strategy.IsSynchronous()) return;
+  if (run.DataGroup() == nullptr || !run.strategy.traits().synchronous) return;
   JoinReplicas(*net, {run.rank.size, ReduceOver(run.group)});
   const std::vector<std::string> drawing = DrawingLayers(*net);
   if (run.rank.size == 1 || drawing.empty()) return;

@@ -7,7 +7,6 @@
 #include <climits>
 #include <thread>
 
-#include "message.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
 #include "trainer/base/thread/spin.h"
@@ -21,42 +20,26 @@ constexpr std::chrono::microseconds kPollPause{200};
 
 }  // namespace
 
-AsyncStrategy::AsyncStrategy(const SolverSpec& spec) : spec_(spec) {}
+AsyncStrategy::AsyncStrategy(const SolverSpec& spec)
+    : Strategy({.synchronous = false, .asynchronous = true, .only_own_updates = false}),
+      spec_(spec) {}
 
 // Allocates the coordinator, the slots for published states and what AllocateShared adds. Throws
 // kUnavailable for ranks without a shared window.
-void AsyncStrategy::Prepare(const StrategyContext& context) {
-  context_ = &context;
-  rank_ = context.group.rank();
-  if (context.window == nullptr) {
+void AsyncStrategy::Connect() {
+  rank_ = context().group.rank();
+  if (context().window == nullptr) {
     throw Error(ErrorCode::kUnavailable, spec_.Where("strategy"),
                 Join("strategy '", spec_.proto.strategy(),
                      "' needs ranks that exchange data at any time, but these ranks cannot; start "
                      "them with --ranks or mpirun"));
   }
-  state_.emplace(context);
+  state_.emplace(context());
   lost_.resize(Index(ranks()));
   coordinator_ = std::make_unique<Coordinator>(window(), rank_);
   if (HasLocalState())
-    state_slots_ = AllocateFloats(window().IsSameNode(0) ? state_->all() * Index(ranks()) : 0);
-  if (HasLocalState() && window().rpc() != nullptr) {
-    method_ = window().rpc()->Register([this](int from, std::span<const std::byte> request, auto*) {
-      MessageReader reader(request);
-      const auto begin = reader.Get<int64_t>();
-      std::ranges::copy(reader.Floats(), Slot(from).begin() + begin);
-      return true;
-    });
-  }
+    published_.emplace(window(), rank(), 0, state_->all() * Index(ranks()), ranks());
   AllocateShared();
-}
-
-std::span<float> AsyncStrategy::AllocateFloats(size_t count) const {
-  return {reinterpret_cast<float*>(window().Allocate(std::max<size_t>(1, count) * sizeof(float))),
-          count};
-}
-
-RobustMutex* AsyncStrategy::AllocateLocks(size_t count) const {
-  return reinterpret_cast<RobustMutex*>(window().Allocate(count * sizeof(RobustMutex)));
 }
 
 // Restores weights, optimizer state and mixing weight.
@@ -80,17 +63,20 @@ bool AsyncStrategy::AnyActive() const {
   return any && !coordinator_->IsFinished();
 }
 
-// Exchanges with other ranks, and publishes this rank's state if rank 0 has requested it.
-void AsyncStrategy::AfterStep(int) {
+// Claims the next step, exchanges with other ranks, and publishes this rank's state if rank 0 has
+// requested it.
+int AsyncStrategy::AfterStep(int iter) {
+  const int next = NextIteration(iter);
   window().ThrowIfFailed();
   const int64_t steps = stats(rank()).steps.fetch_add(1) + 1;
   DetectDeadRanks();
   Exchange(steps);
   const int64_t asked = coordinator_->requests();
-  if (asked == stats(rank()).answered_request) return;
+  if (asked == stats(rank()).answered_request) return next;
   PublishState();
   stats(rank()).answered_request = asked;
   coordinator_->Update();
+  return next;
 }
 
 // Claims a global step and returns its iteration; max_iter if all steps are claimed. On rank 0, see
@@ -143,7 +129,7 @@ void AsyncStrategy::Finish(bool stopped) {
 // also ends rank 0.
 void AsyncStrategy::Release() {
   if (window().rpc() != nullptr) {
-    context_->group.Barrier();
+    context().group.Barrier();
     return;
   }
   if (rank() == 0) coordinator_->SetReleased();
@@ -199,28 +185,16 @@ void AsyncStrategy::AwaitRank(int rank, const Ready& ready) {
 }
 
 std::span<float> AsyncStrategy::Slot(int rank) const {
-  return state_slots_.subspan(state_->all() * Index(rank), state_->all());
+  return published_->floats().subspan(state_->all() * Index(rank), state_->all());
 }
 
-// Copies this rank's state to its slot, or sends it to rank 0 from another node. During a
-// consensus, publishes the weights that Swap has put aside.
+// Stores this rank's state for rank 0. During a consensus, which only rank 0 enters, publishes its
+// own weights.
 void AsyncStrategy::PublishState() {
   if (!HasLocalState()) return;
   stats(rank()).weight = mixing_weight();
-  if (!window().IsSameNode(0)) return SendNumbers();
-  const std::span<float> place = Slot(rank());
-  state_->Read(place);
-  if (swapped_) std::ranges::copy(own_, place.begin());
-}
-
-// Sends the state to rank 0. Only for ranks of other nodes, which never enter a consensus.
-void AsyncStrategy::SendNumbers() {
-  VisitMessages(state_->all(), [&](size_t begin, size_t end) {
-    MessageWriter message;
-    message.Put(static_cast<int64_t>(begin));
-    state_->Read(message.Floats(end - begin), begin);
-    window().rpc()->Call(0, method_, message.Take());
-  });
+  published_->Store(rank(), *state_);
+  if (!own_weights().empty()) std::ranges::copy(own_weights(), Slot(rank()).begin());
 }
 
 void AsyncStrategy::Collect() {
@@ -236,18 +210,6 @@ std::span<const float> AsyncStrategy::PublishedState(int rank) const {
   const bool there =
       stats(rank).answered_request == coordinator_->requests() || stats(rank).done != 0;
   return there && !IsLost(rank) ? Slot(rank) : std::span<float>();
-}
-
-void AsyncStrategy::Swap(std::span<const float> weights) {
-  own_.resize(weights.size());
-  state_->Read(own_);
-  state_->Write(weights);
-  swapped_ = true;
-}
-
-void AsyncStrategy::LeaveConsensus() {
-  if (swapped_) state_->Write(own_);
-  swapped_ = false;
 }
 
 // Returns the published state of each rank, with the messages to it that are in flight, and its

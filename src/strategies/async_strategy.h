@@ -8,7 +8,7 @@
 
 #include "coordinator.h"
 #include "flat_state.h"
-#include "robust_mutex.h"
+#include "shared_array.h"
 #include "trainer/strategies/strategy.h"
 
 namespace trainer {
@@ -23,15 +23,11 @@ class AsyncStrategy : public Strategy {
  public:
   explicit AsyncStrategy(const SolverSpec& spec);
 
-  bool IsSynchronous() const final { return false; }
   bool ReducesGradients(int) const final { return false; }
-  bool IsAsynchronous() const final { return true; }
 
-  void Prepare(const StrategyContext& context) final;
   void LoadRank(const std::string& state) final;
   void Begin(int updates) final;
-  void AfterStep(int updates) final;
-  int NextIteration(int iter) final;
+  int AfterStep(int iter) final;
   Requests Agree(const Requests& own) final;
   void Finish(bool stopped) final;
   void Release() final;
@@ -57,8 +53,7 @@ class AsyncStrategy : public Strategy {
   // returns the mixing weight of the result.
   virtual double AddInFlight(int rank, std::span<float> /*weights*/) { return stats(rank).weight; }
 
-  const StrategyContext& context() const { return *context_; }
-  SharedWindow& window() const { return *context_->window; }
+  SharedWindow& window() const { return *context().window; }
   int rank() const { return rank_.rank; }
   int ranks() const { return rank_.size; }
   // Returns the number of ranks that make steps, which are the first ones.
@@ -75,10 +70,6 @@ class AsyncStrategy : public Strategy {
   // Called in loops that wait for other ranks. Every few milliseconds it reads their counters and
   // detects dead ranks. Throws PeerFailed.
   void PollPeers();
-  // Allocates an array that the ranks of this node share.
-  std::span<float> AllocateFloats(size_t count) const;
-  // Allocates locks that the ranks of this node share.
-  RobustMutex* AllocateLocks(size_t count) const;
   // Counts an exchange of this rank, which sent `bytes` bytes. `staleness` is in steps of other
   // ranks.
   void CountExchange(int64_t bytes, int64_t staleness);
@@ -89,33 +80,26 @@ class AsyncStrategy : public Strategy {
   // Returns what a rank published for the last request or after its last step: weights, then
   // optimizer state. Empty if there is nothing or the rank is lost.
   std::span<const float> PublishedState(int rank) const;
-  // Replaces the weights of this rank by `weights` for a consensus, until LeaveConsensus restores
-  // them.
-  void Swap(std::span<const float> weights);
-  void LeaveConsensus() override;
 
  private:
+  void Connect() final;
   static size_t Index(int i) { return static_cast<size_t>(i); }
-  // Returns the place of a rank's published state. Only on rank 0's node.
+  // Returns the block of published_ with a rank's state. Only on rank 0's node.
   std::span<float> Slot(int rank) const;
   void PublishState();
-  void SendNumbers();
   void DetectDeadRanks();
+  int NextIteration(int iter);
   int LastDue(int iter, int next) const;
   template <class Ready>
   void AwaitRank(int rank, const Ready& ready);
 
   const SolverSpec& spec_;
-  const StrategyContext* context_ = nullptr;
   Rank rank_;
   std::optional<FlatState> state_;
   std::unique_ptr<Coordinator> coordinator_;
-  std::span<float> state_slots_;  // by rank; empty on other nodes than rank 0's
-  int method_ = 0;                // the RPC method that sends a state to rank 0
-  std::vector<float> own_;        // this rank's own weights, during a consensus
+  std::optional<SharedArray> published_;  // the states, with a block for each rank
   std::vector<bool> lost_;
   int64_t looked_ = 0;  // MonotonicNs when dead ranks were last looked for
-  bool swapped_ = false;
 };
 
 }  // namespace trainer

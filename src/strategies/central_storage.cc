@@ -37,7 +37,8 @@ class PeerBlocks final : public std::pmr::memory_resource {
 // part of it after the gradients were all-reduced.
 class CentralStorage final : public Strategy {
  public:
-  explicit CentralStorage(const SolverSpec& spec) : spec_(spec) {
+  explicit CentralStorage(const SolverSpec& spec)
+      : Strategy({.only_own_updates = false}), spec_(spec) {
     if (spec.proto.ema_decay() > 0) {
       spec.Fail("ema_decay",
                 Join("ema_decay is ", spec.proto.ema_decay(),
@@ -70,10 +71,9 @@ class CentralStorage final : public Strategy {
   }
 
   // Makes this rank update its own parameters only. Throws kConfig for optimizers that cannot.
-  void Prepare(const StrategyContext& context) override {
-    context_ = &context;
-    const std::vector<bool> own = OwnedParams(context.objective.params(), context.group.rank());
-    if (context.optimizer.UpdateOnly(own, /*unscaled=*/false)) return;
+  void Connect() override {
+    const std::vector<bool> own = OwnedParams(context().objective.params(), context().group.rank());
+    if (context().optimizer.UpdateOnly(own, /*unscaled=*/false)) return;
     spec_.Fail("type", Join("a solver of type ", spec_.proto.type(),
                             " updates all weights in one step, but with strategy 'central_storage' "
                             "each rank updates a part; use an update rule such as SGD"));
@@ -82,23 +82,21 @@ class CentralStorage final : public Strategy {
   // Fills the shared weights from rank 0's GPU, if GPUs compute.
   void Begin(int) override {
     if (offloaded_ == nullptr) return;
-    if (context_->group.rank().rank == 0) offloaded_->PushWeights();
-    context_->group.Barrier();
+    if (context().group.rank().rank == 0) offloaded_->PushWeights();
+    context().group.Barrier();
   }
-
-  // Returns false: each rank updates only its own parameters, and the others change the rest.
-  bool OnlyOwnUpdates() const override { return false; }
 
   // Waits for all ranks, because no rank may read weights before all have updated their parameters.
   // GPUs then refresh their copies.
-  void AfterStep(int) override {
-    context_->group.Barrier();
+  int AfterStep(int iter) override {
+    context().group.Barrier();
     if (offloaded_ != nullptr) offloaded_->PullWeights();
+    return iter + 1;
   }
 
   std::string Describe() const override {
     return Join("Strategy central_storage: ", blocks_->bytes() / 1024,
-                " KiB of weights and rule state, stored once for ", context_->group.rank().size,
+                " KiB of weights and rule state, stored once for ", context().group.rank().size,
                 " ranks");
   }
 
@@ -106,7 +104,6 @@ class CentralStorage final : public Strategy {
   const SolverSpec& spec_;
   std::unique_ptr<PeerBlocks> blocks_;
   FirstOrderOptimizer* offloaded_ = nullptr;  // null unless a GPU computes
-  const StrategyContext* context_ = nullptr;
 };
 
 const RegisterStrategy<CentralStorage> kCentralStorage("central_storage");

@@ -43,7 +43,9 @@ DedicatedServers::DedicatedServers(const StrategyContext& context, const FlatSta
   for (ServerNode& node : nodes_) {
     const bool here = window_.IsSameNode(node.first);
     if (here) own_ = &node;
-    node.weights = std::make_unique<SharedArray>(context, numbers, node.first, servers);
+    // One block, because each server's parameters are in several ranges of the array.
+    node.weights = std::make_unique<SharedArray>(window_, rank_, node.first, numbers.all(), 1);
+    if (rank_ == node.first) numbers.Read(node.weights->floats());
     node.queue =
         std::make_unique<PushQueue>(window_, workers, node.servers, here ? push_.size() : 0);
     node.pending_pushes.resize(static_cast<size_t>(workers));
@@ -85,7 +87,7 @@ void DedicatedServers::FindServerNodes() {
 
 int64_t DedicatedServers::Version() {
   SharedArray& weights = *nodes_.front().weights;
-  if (!weights.is_local()) weights.Read(0);
+  weights.Read({});
   return weights.version();
 }
 
@@ -149,14 +151,15 @@ void DedicatedServers::AwaitUpdate() {
 // outdated values, which the loop then overwrites.
 int64_t DedicatedServers::PullWeights(bool with_states) {
   if (own_ != nullptr) {
-    own_->weights->Acquire();
+    own_->weights->Acquire(state_);
     own_->weights->Release();
   }
   const size_t count = with_states ? state_.all() : state_.weights();
   for (ServerNode& node : nodes_) {
     if (&node == own_) continue;
-    node.weights->Read(count);
-    state_.WriteParams(node.params, node.weights->floats().first(count));
+    pulled_.resize(count);
+    node.weights->Read(pulled_);
+    state_.WriteParams(node.params, pulled_);
   }
   return nodes_.front().weights->version();
 }
@@ -180,7 +183,7 @@ void DedicatedServers::Apply(int worker) {
   const std::span<float> place = own_->queue->Slot(worker);
   context_.device.CopyToDevice(gradients.data(), place.data(), gradients.size_bytes());
   context_.optimizer.Update(own_->queue->HyperparamsOf(worker));
-  const RobustLock lock(own_->weights->lock(server), rank_, window_);
+  const RobustLock lock(own_->weights->lock(0), rank_, window_);
   state_.ReadParams(own_params_, own_->weights->floats());
   if (server != 0) return;
   const std::span<float> averages = place.subspan(gradients.size());

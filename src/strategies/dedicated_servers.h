@@ -71,6 +71,7 @@ class DedicatedServers {
   ServerNode* own_ = nullptr;      // null if this rank's node has no servers
   std::vector<bool> own_params_;   // by parameter: whether this server updates it
   std::vector<float> push_;        // a gradient for other nodes
+  std::vector<float> pulled_;      // the weights of another node, and states if they are pulled
   std::vector<uint64_t> calls_;
 };
 

@@ -10,6 +10,7 @@
 #include "async_strategy.h"
 #include "field_checks.h"
 #include "message.h"
+#include "robust_mutex.h"
 #include "trainer/base/random/philox.h"
 
 namespace trainer {
@@ -47,7 +48,8 @@ class Gossip final : public AsyncStrategy {
       local_count += window().IsSameNode(other) ? 1 : 0;
     }
     inboxes_ = reinterpret_cast<Inbox*>(window().Allocate(sizeof(Inbox) * local_count));
-    sums_ = AllocateFloats(state().weights() * local_count);
+    const size_t floats = state().weights() * local_count;
+    sums_ = {reinterpret_cast<float*>(window().Allocate(floats * sizeof(float))), floats};
     own_.resize(state().weights());
     mass_ = 1.0 / ranks();
     if (window().rpc() != nullptr) RegisterMethods();
@@ -192,14 +194,13 @@ class Gossip final : public AsyncStrategy {
     inbox.messages = 0;
   }
 
-  // Replaces this rank's weights by the mean of all ranks' weights and of the messages in flight,
-  // weighted by mass.
-  void EnterConsensus() override {
+  // Returns the mean of all ranks' weights and of the messages in flight, weighted by mass.
+  std::span<const float> Consensus() override {
     Collect();
     double whole = 0;
-    std::vector<float> mean(own_.size());
+    mean_.assign(own_.size(), 0);
     const auto add = [&](std::span<const float> weights, float times, double mass) {
-      for (size_t i = 0; i < mean.size(); ++i) mean[i] += times * weights[i];
+      for (size_t i = 0; i < mean_.size(); ++i) mean_[i] += times * weights[i];
       whole += mass;
     };
     for (int other = 0; other < ranks(); ++other) {
@@ -209,8 +210,8 @@ class Gossip final : public AsyncStrategy {
       if (IsLost(other)) continue;
       VisitInbox(other, [&](std::span<const float> sum, double on_way) { add(sum, 1, on_way); });
     }
-    for (float& weight : mean) weight /= static_cast<float>(whole);
-    Swap(mean);
+    for (float& weight : mean_) weight /= static_cast<float>(whole);
+    return mean_;
   }
 
   // Returns the inbox of a rank of this node.
@@ -225,7 +226,7 @@ class Gossip final : public AsyncStrategy {
   Inbox* inboxes_ = nullptr;                  // of the ranks of this node
   std::span<float> sums_;                     // by slot
   int deposit_method_ = 0, read_method_ = 0;  // RPC methods
-  std::vector<float> own_;
+  std::vector<float> own_, mean_;
   std::vector<int> there_;
   double mass_ = 0;  // of this rank's weights; all masses sum to 1
 };

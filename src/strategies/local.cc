@@ -23,26 +23,25 @@ enum class Differs : char { kInBoth = 'b', kInStates = 's' };
 class Local final : public Strategy {
  public:
   explicit Local(const SolverSpec& spec)
-      : period_(spec.proto.strategy_param().period()),
+      : Strategy({.synchronous = false, .only_own_updates = false}),
+        period_(spec.proto.strategy_param().period()),
         synchronous_(spec.proto.strategy_param().synchronous_iter()),
         rounds_(spec.proto.exchange_type() != caffe::FLOAT) {
     RequireAtLeast(spec, "period", period_, 1);
     RequireAtLeast(spec, "synchronous_iter", synchronous_, 0);
   }
 
-  bool IsSynchronous() const override { return false; }
   bool ReducesGradients(int updates) const override { return updates < synchronous_; }
   // Returns true after each synchronous step, and then every `period` steps.
   bool IsSyncPoint(int updates) const override {
     return updates <= synchronous_ || (updates - synchronous_) % period_ == 0;
   }
 
-  void Prepare(const StrategyContext& context) override {
-    context_ = &context;
-    state_.emplace(context);
+  void Connect() override {
+    state_.emplace(context());
     // The all-reduce works in place in the communicator's gradient memory. With a 16-bit
     // exchange_type it rounds gradients there between nodes, which must not happen to weights.
-    std::pmr::memory_resource* const memory = rounds_ ? nullptr : context.group.gradient_memory();
+    std::pmr::memory_resource* const memory = rounds_ ? nullptr : context().group.gradient_memory();
     mean_.emplace(state_->weights(), memory == nullptr ? std::pmr::get_default_resource() : memory);
     own_.resize(state_->all());
   }
@@ -63,69 +62,62 @@ class Local final : public Strategy {
   void Begin(int updates) override { updates_ = updates; }
 
   // After each `period` local steps, replaces the weights by their mean over the ranks.
-  void AfterStep(int updates) override {
-    updates_ = updates;
-    equal_ = ReducesGradients(updates - 1);
-    if (equal_ || !IsSyncPoint(updates)) return;
+  int AfterStep(int iter) override {
+    updates_ = iter + 1;
+    equal_ = ReducesGradients(iter);
+    if (equal_ || !IsSyncPoint(updates_)) return updates_;
     Average();
     state_->Write(*mean_);
     equal_ = true;
     ++exchanges_;
+    return updates_;
   }
 
   // Gathers the optimizer states, and the weights if they differ between ranks; nothing in the
   // synchronous phase, in which all ranks are equal.
   std::vector<std::string> SaveRanks() override {
     if (updates_ <= synchronous_) return {};
-    if (!swapped_) state_->Read(own_);
+    state_->Read(own_);
+    std::ranges::copy(own_weights(), own_.begin());
     const std::span<const float> all(own_);
     const auto differs = static_cast<char>(equal_ ? Differs::kInStates : Differs::kInBoth);
-    return context_->group.Gather(std::string(1, differs) +
+    return context().group.Gather(std::string(1, differs) +
                                   BytesOf(equal_ ? all.subspan(state_->weights()) : all));
   }
 
   size_t MaxStateBytes() const override {
-    return static_cast<size_t>(context_->group.rank().size) * (1 + own_.size() * sizeof(float));
+    return static_cast<size_t>(context().group.rank().size) * (1 + own_.size() * sizeof(float));
   }
 
   std::string Describe() const override {
-    const auto others = static_cast<int64_t>(context_->group.rank().size - 1);
+    const auto others = static_cast<int64_t>(context().group.rank().size - 1);
     const auto bytes = static_cast<int64_t>(state_->weights() * sizeof(float));
     return Join("Strategy local: ", exchanges_, " exchanges, ",
                 exchanges_ * 2 * others * bytes / 1024, " KiB sent");
   }
 
  private:
-  // Replaces the weights by their mean, unless all ranks have equal weights anyway.
-  void EnterConsensus() override {
-    swapped_ = !equal_;
-    if (!swapped_) return;
-    state_->Read(own_);
+  // Returns the mean of the weights, unless all ranks have equal weights anyway.
+  std::span<const float> Consensus() override {
+    if (equal_) return {};
     Average();
-    state_->Write(*mean_);
-  }
-
-  void LeaveConsensus() override {
-    if (swapped_) state_->Write(std::span<const float>(own_).first(state_->weights()));
-    swapped_ = false;
+    return *mean_;
   }
 
   // Sets mean_ to the mean of all ranks' present weights.
   void Average() {
     state_->Read(*mean_);
-    context_->group.AllReduce(*mean_);
-    const auto ranks = static_cast<float>(context_->group.rank().size);
+    context().group.AllReduce(*mean_);
+    const auto ranks = static_cast<float>(context().group.rank().size);
     for (float& weight : *mean_) weight /= ranks;
   }
 
   int period_, synchronous_;
   bool rounds_;
-  const StrategyContext* context_ = nullptr;
   std::optional<FlatState> state_;
   std::optional<std::pmr::vector<float>> mean_;
-  std::vector<float> own_;  // this rank's own state; valid within a consensus
+  std::vector<float> own_;  // a copy of this rank's own state
   bool equal_ = true;       // whether all ranks have equal weights
-  bool swapped_ = false;    // whether this rank has the mean, and its own weights are in own_
   int updates_ = 0;
   int64_t exchanges_ = 0;
 };

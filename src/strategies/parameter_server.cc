@@ -51,7 +51,7 @@ class ParameterServer final : public AsyncStrategy {
   void BeforeUpdate(const Hyperparams& hyper) override {
     state().Read(averages_, state().first_average());
     if (shared_) {
-      shared_->Acquire();
+      shared_->Acquire(state());
       MixRunningStats(shared_->floats().subspan(state().first_average(), averages_.size()),
                       workers(), averages_);
       state().Write(averages_, state().first_average());
@@ -105,7 +105,8 @@ class ParameterServer final : public AsyncStrategy {
     if (dedicated_) {
       AssignServers();
     } else {
-      shared_.emplace(context(), state(), 0, servers_);
+      shared_.emplace(window(), rank(), 0, state().all(), servers_);
+      if (rank() == 0) state().Read(shared_->floats());
     }
   }
 
@@ -150,10 +151,10 @@ class ParameterServer final : public AsyncStrategy {
       seen_ = dedicated_servers_->PullWeights(false);
     } else if (drops_) {
       seen_ = shared_->version();
-      shared_->Rollback();
+      state().Write(shared_->floats());
       shared_->Release();
     } else {
-      seen_ = shared_->Commit();
+      seen_ = shared_->Commit(state());
     }
     stats(rank()).gradients_dropped += drops_ ? 1 : 0;
     CountExchange(BytesOfExchange(), age_);
@@ -183,14 +184,15 @@ class ParameterServer final : public AsyncStrategy {
   }
 
   // Reads the present shared weights, which are the consensus; this rank's own ones may be older.
-  void EnterConsensus() override {
+  std::span<const float> Consensus() override {
     if (dedicated_servers_) {
       seen_ = dedicated_servers_->PullWeights(true);
-      return;
+      return {};
     }
-    shared_->Acquire();
+    shared_->Acquire(state());
     seen_ = shared_->version();
     shared_->Release();
+    return {};
   }
 
   const SolverSpec& spec_;

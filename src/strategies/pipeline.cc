@@ -7,11 +7,12 @@
 // parallelism for DNN training", SOSP 2019 (1F1B); with a flush: "Memory-efficient
 // pipeline-parallel DNN training", ICML 2021.
 
+#include "trainer/strategies/pipeline.h"
+
 #include <glog/logging.h>
 
 #include <algorithm>
 #include <cstring>
-#include <optional>
 #include <utility>
 
 #include "field_checks.h"
@@ -19,8 +20,6 @@
 #include "stage_channel.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
-#include "trainer/strategies/pipeline_plan.h"
-#include "trainer/strategies/strategy.h"
 
 namespace trainer {
 namespace {
@@ -28,71 +27,22 @@ namespace {
 constexpr size_t kCollected = size_t{1} << 20;  // bytes per message of Collect
 constexpr int kCollectedSlots = 2;
 
+}  // namespace
+
 // A value that this rank receives or sends, and the index of the net's edge for it.
-struct Crossing {
+struct Pipeline::Crossing {
   const StageTransfer* value;
   size_t edge;
   StageChannel* channel;
 };
 
 // The values and gradients that this rank exchanges in the passes of one net.
-struct NetTraffic {
+struct Pipeline::NetTraffic {
   std::vector<Crossing> values_in, values_out;        // forward
   std::vector<Crossing> gradients_in, gradients_out;  // backward
 };
 
-// Implements strategy pipeline: each rank computes one stage of the net for all micro-batches, by
-// the schedule 1F1B.
-class Pipeline final : public Strategy, public ModelPartition, public PassSchedule {
- public:
-  explicit Pipeline(const SolverSpec& spec);
-
-  ModelPartition* partition() override { return this; }
-  bool ReducesGradients(int) const override { return false; }
-  void Prepare(const StrategyContext& context) override;
-  std::string Describe() const override;
-
-  const SolverSpec& Partition(const SolverSpec& spec, const Device& device,
-                              const Rank& rank) override;
-  const NetPartition& WholeNet(int net) const override { return plan_.nets[Index(net)]; }
-  void SetOptions(int net, NetOptions* options) const override;
-  float ForwardTest(Net& part, int net) override;
-  void Collect(const std::string& own,
-               const std::function<void(const std::string& bytes)>& take) override;
-
-  float Run(int passes) override;
-  float RunForward() override;
-  float SumOverStages(float own) override;
-
- private:
-  static size_t Index(int i) { return static_cast<size_t>(i); }
-  SharedWindow& window() const { return *context_->window; }
-  // Returns the channel by which Collect sends the bytes of a rank to rank 0.
-  StageChannel* CollectedFrom(int rank) {
-    return &channels_[channels_.size() - Index(plan_.stages) + Index(rank)];
-  }
-  template <class Visit>
-  void VisitChannels(const Visit& visit) const;
-  void OpenChannels();
-  int RegisterDelivery();
-  void MakeChannels(std::byte* memory, int kind);
-  float Forward(Net& net, int number, int slot);
-  void Backward(Net& net, int slot);
-  void Send(StageChannel* channel, const Tensor& value) const;
-  void Receive(const StageChannel& channel, const Tensor& value) const;
-
-  int rank_ = 0;
-  PipelinePlan plan_;
-  std::optional<SolverSpec> own_;
-  const StrategyContext* context_ = nullptr;
-  std::vector<StageChannel> channels_;  // for values, then from each rank to rank 0
-  std::vector<NetTraffic> traffic_;     // by net
-  std::vector<int64_t> forwards_;       // by net: passes so far
-  int64_t backwards_ = 0;
-  int passes_ = 0;  // per iteration
-};
-
-Pipeline::Pipeline(const SolverSpec& spec) {
+Pipeline::Pipeline(const SolverSpec& spec) : Strategy({}) {
   const caffe::StrategyParameter& param = spec.proto.strategy_param();
   RequireAtLeast(spec, "micro_batches", param.micro_batches(), 0);
   RequireField(spec, param.stages().empty() || param.stages() == "auto", "stages",
@@ -104,6 +54,8 @@ Pipeline::Pipeline(const SolverSpec& spec) {
                            "the weights of its stage; use an update rule such as SGD"));
   }
 }
+
+Pipeline::~Pipeline() = default;
 
 const SolverSpec& Pipeline::Partition(const SolverSpec& spec, const Device& device,
                                       const Rank& rank) {
@@ -133,15 +85,18 @@ void Pipeline::SetOptions(int net, NetOptions* options) const {
 
 // Opens the channels and makes the objective run its passes by this schedule. Throws kUnavailable
 // for ranks without a shared window.
-void Pipeline::Prepare(const StrategyContext& context) {
-  context_ = &context;
-  if (context.window == nullptr) {
+void Pipeline::Connect() {
+  if (context().window == nullptr) {
     throw Error(ErrorCode::kUnavailable,
                 "strategy 'pipeline' needs ranks that can send messages to each other, but these "
                 "ranks cannot; start them with --ranks or mpirun");
   }
   OpenChannels();
-  context.objective.SetSchedule(*this);
+  context().objective.SetSchedule(*this);
+}
+
+StageChannel* Pipeline::CollectedFrom(int rank) {
+  return &channels_[channels_.size() - Index(plan_.stages) + Index(rank)];
 }
 
 // Calls visit(net, value, backward, slots) for each channel of values, in the same order on all
@@ -224,7 +179,7 @@ void Pipeline::Send(StageChannel* channel, const Tensor& value) const {
                 "a value of another size than planned goes to the next stage");
   }
   channel->Send(
-      [&](std::byte* place) { context_->device.CopyToHost(place, value.data, value.Bytes()); });
+      [&](std::byte* place) { context().device.CopyToHost(place, value.data, value.Bytes()); });
 }
 
 // Waits for a message and copies it to the device. Throws kInternal if its size is not as planned.
@@ -233,7 +188,7 @@ void Pipeline::Receive(const StageChannel& channel, const Tensor& value) const {
     throw Error(ErrorCode::kInternal, "a value of another size than planned is expected");
   }
   channel.Receive([&](const std::byte* place) {
-    context_->device.CopyToDevice(value.data, place, value.Bytes());
+    context().device.CopyToDevice(value.data, place, value.Bytes());
   });
 }
 
@@ -262,7 +217,7 @@ void Pipeline::Backward(Net& net, int slot) {
 // Runs forward passes until `under_way` micro-batches are in flight, then alternates one backward
 // and one forward. The last pass's outputs are reported.
 float Pipeline::Run(int passes) {
-  Net& net = context_->objective.net();
+  Net& net = context().objective.net();
   const int under_way = std::min(plan_.UnderWay(rank_), passes);
   float loss = 0;
   for (int next = 0, done = 0; done < passes;) {
@@ -275,11 +230,12 @@ float Pipeline::Run(int passes) {
   return SumOverStages(loss);
 }
 
-float Pipeline::RunForward() { return SumOverStages(Forward(context_->objective.net(), 0, 0)); }
+// Runs the stage's part of one forward pass and returns the loss, summed over the stages.
+float Pipeline::RunForward() { return SumOverStages(Forward(context().objective.net(), 0, 0)); }
 
 // Returns the sum of `own` over all ranks. Collective.
 float Pipeline::SumOverStages(float own) {
-  context_->group.AllReduce({&own, 1});
+  context().group.AllReduce({&own, 1});
   return own;
 }
 
@@ -326,6 +282,8 @@ std::string Pipeline::Describe() const {
   return Join("Strategy pipeline: ", plan_.stages, " stages, ", plan_.micro_batches,
               " micro-batches; ", bytes / 1024, " KiB sent");
 }
+
+namespace {
 
 const RegisterStrategy<Pipeline> kPipeline("pipeline");
 

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "trainer/base/ranks/shared_window.h"
+#include "trainer/base/thread/spin.h"
 
 namespace trainer {
 
@@ -20,6 +21,7 @@ class RobustMutex {
   // a rank has failed, and kPeerLost if an owner on another node gives no sign of life.
   void Acquire(int rank, SharedWindow& window) {
     const auto own = static_cast<uint32_t>(rank + 1);
+    const int64_t begin = MonotonicNs();
     for (int tries = 0;; ++tries) {
       uint32_t holder = 0;
       if (holder_.compare_exchange_weak(holder, own, std::memory_order_acquire)) return;
@@ -30,7 +32,7 @@ class RobustMutex {
         if (lost && holder_.compare_exchange_strong(holder, own, std::memory_order_acquire)) return;
       }
       const int other = static_cast<int>(holder) - 1;
-      if (tries >= kMany && !window.IsSameNode(other)) {
+      if (MonotonicNs() - begin > kRemoteWait && !window.IsSameNode(other)) {
         window.WaitFor(other, [&] { return holder_.load() != holder; });
         continue;
       }
@@ -47,7 +49,9 @@ class RobustMutex {
 
  private:
   static constexpr int kSpins = 100, kLook = 200;
-  static constexpr int kMany = 20'000;  // this many tries take a second or more
+  // The nanoseconds after which an owner on another node must give a sign of life. Counting sleeps
+  // instead would take minutes where the cores have other work.
+  static constexpr int64_t kRemoteWait = 1'000'000'000;
 
   std::atomic<uint32_t> holder_;  // the owner's rank plus one; 0: unlocked
 };

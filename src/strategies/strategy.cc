@@ -52,6 +52,29 @@ void RequireOwnSteps(const SolverSpec& spec) {
 
 }  // namespace
 
+Requests Strategy::Agree(const Requests& own) {
+  if (context_ == nullptr) return own;
+  float sums[] = {own.stop ? 1.0f : 0.0f, own.snapshot ? 1.0f : 0.0f};
+  context_->group.AllReduce(sums);
+  return {sums[0] > 0, sums[1] > 0};
+}
+
+void Strategy::EnterConsensus() {
+  const std::span<const float> consensus = Consensus();
+  if (consensus.empty()) return;
+  const std::span<float> weights = context_->objective.Weights();
+  own_weights_.resize(weights.size());
+  context_->device.CopyToHost(own_weights_.data(), weights.data(), weights.size_bytes());
+  context_->device.CopyToDevice(weights.data(), consensus.data(), weights.size_bytes());
+}
+
+void Strategy::LeaveConsensus() {
+  if (own_weights_.empty()) return;
+  context_->device.CopyToDevice(context_->objective.Weights().data(), own_weights_.data(),
+                                own_weights_.size() * sizeof(float));
+  own_weights_.clear();
+}
+
 std::unique_ptr<Strategy> MakeStrategy(const SolverSpec& spec, int ranks) {
   const StrategyRegistry& registry = StrategyRegistry::Get();
   const std::string& name = spec.proto.strategy();
@@ -61,8 +84,8 @@ std::unique_ptr<Strategy> MakeStrategy(const SolverSpec& spec, int ranks) {
                                JoinList(registry.Names())));
   }
   std::unique_ptr<Strategy> strategy = registry.Make(name, spec);
-  if (!strategy->IsSynchronous()) RequireOwnSteps(spec);
-  if (strategy->partition() != nullptr) RequireWholeBatches(spec);
+  if (!strategy->traits().synchronous) RequireOwnSteps(spec);
+  if (strategy->pipeline() != nullptr) RequireWholeBatches(spec);
   return ranks > 1 ? std::move(strategy) : registry.Make("synchronous", spec);
 }
 

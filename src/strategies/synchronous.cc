@@ -9,7 +9,7 @@ namespace {
 // Implements strategy synchronous: all ranks make every step together with all-reduced gradients.
 class Synchronous final : public Strategy {
  public:
-  explicit Synchronous(const SolverSpec&) {}
+  explicit Synchronous(const SolverSpec&) : Strategy({}) {}
 };
 
 const RegisterStrategy<Synchronous> kSynchronous("synchronous");

@@ -143,7 +143,7 @@ TEST(AgreementTest, NamesTheRanksAndTheLinesThatDiffer) {
   const RanksOutcome outcome = RunRanks(3, [](World& world) {
     const bool other = world.group().rank().rank == 2;
     RequireConsistent(
-        world.group(), world.names(),
+        world.group(), world.topology().names,
         {{"the program", "trainer 1"},
          {"the solver", other ? "net: 'n'\nbase_lr: 0.2\n" : "net: 'n'\nbase_lr: 0.1\n"}});
     return Train(world, -1, [] {});
@@ -157,7 +157,8 @@ TEST(AgreementTest, NamesTheRanksAndTheLinesThatDiffer) {
 TEST(AgreementTest, ShowsWhereLongLinesDiffer) {
   const RanksOutcome outcome = RunRanks(2, [](World& world) {
     const std::string end = world.group().rank().rank == 0 ? "one" : "two";
-    RequireConsistent(world.group(), world.names(), {{"the data", std::string(500, 'x') + end}});
+    RequireConsistent(world.group(), world.topology().names,
+                      {{"the data", std::string(500, 'x') + end}});
     return Train(world, -1, [] {});
   });
   EXPECT_THAT(outcome.Errors(),
@@ -176,7 +177,8 @@ TEST(AgreementTest, HandsOnATextOfRank0) {
 
 TEST(AgreementTest, LetsEqualRanksGoOn) {
   ExpectRanks(3, [](World& world) {
-    RequireConsistent(world.group(), world.names(), {{"the program", "trainer 1"}, {"none", ""}});
+    RequireConsistent(world.group(), world.topology().names,
+                      {{"the program", "trainer 1"}, {"none", ""}});
   });
 }
 

@@ -7,7 +7,8 @@
 
 #include "bucket_size.h"
 #include "join/cpu_sets.h"
-#include "join/node_map.h"
+#include "join/rank_address.h"
+#include "trainer/parallel/all_reduce_limits.h"
 #include "trainer/parallel/environment.h"
 
 namespace trainer {
@@ -105,28 +106,31 @@ TEST(RankCoresTest, WarnOfAQuotaThatIsTooSmallForAllRanks) {
   EXPECT_THAT(QuotaWarning(1, 2), HasSubstr("start one, or request more CPUs"));
 }
 
-RankAddress CardOf(const std::string& machine) {
+RankAddress AddressOf(const std::string& machine) {
   RankAddress address;
   machine.copy(address.machine, sizeof address.machine - 1);
   return address;
 }
 
-TEST(NodeMapTest, JoinsTheRanksOfAMachine) {
-  const std::vector<RankAddress> addresses = {CardOf("a"), CardOf("b"), CardOf("a"), CardOf("a"),
-                                              CardOf("b")};
-  const NodeMap map = MapNodes(addresses, 3, false);
-  EXPECT_THAT(map.ranks, ElementsAre(ElementsAre(0, 2, 3), ElementsAre(1, 4)));
+TEST(TopologyTest, JoinsTheRanksOfAMachine) {
+  const std::vector<RankAddress> addresses = {AddressOf("a"), AddressOf("b"), AddressOf("a"),
+                                              AddressOf("a"), AddressOf("b")};
+  const Topology map = TopologyOf(addresses, 3, false);
+  EXPECT_THAT(map.ranks_of_node, ElementsAre(ElementsAre(0, 2, 3), ElementsAre(1, 4)));
   EXPECT_EQ(map.node, 0);
-  EXPECT_EQ(map.local, 2);
+  EXPECT_EQ(map.local_rank, 2);
   EXPECT_THAT(map.Rails(), ElementsAre(ElementsAre(0, 1), ElementsAre(2, 4)));
-  EXPECT_EQ(MapNodes(addresses, 3, true).nodes(), 5);
+  EXPECT_EQ(map.host_local_rank, 3) << "of one computer";
+  EXPECT_EQ(map.host_local_size, 5);
+  EXPECT_THAT(map.name(), HasSubstr("rank 3 ("));
+  EXPECT_EQ(TopologyOf(addresses, 3, true).nodes(), 5);
 }
 
-TEST(NodeMapTest, SaysWhySumsOverMachinesAreNoBinaryTree) {
+TEST(TopologyTest, SaysWhySumsOverMachinesAreNoBinaryTree) {
   const auto why = [](const std::string& machines, bool alone = false) {
     std::vector<RankAddress> addresses;
-    for (const char machine : machines) addresses.push_back(CardOf(std::string(1, machine)));
-    return MapNodes(addresses, 0, alone).WhyNotTreeOrder();
+    for (const char machine : machines) addresses.push_back(AddressOf(std::string(1, machine)));
+    return TopologyOf(addresses, 0, alone).WhyNotTreeOrder();
   };
   for (const char* kept : {"a", "aaaa", "aabb", "abcd", "aaaabbbb"}) EXPECT_EQ(why(kept), "");
   EXPECT_EQ(why("abab", true), "") << "each rank counts as a machine";
@@ -136,7 +140,7 @@ TEST(NodeMapTest, SaysWhySumsOverMachinesAreNoBinaryTree) {
                                               "ranks must be on one machine"));
 }
 
-TEST(NodeMapTest, SendsCardsAsBytes) {
+TEST(TopologyTest, SendsAddressesAsBytes) {
   const RankAddress address = FromBytes(ToBytes(OwnAddress()));
   EXPECT_STREQ(address.machine, OwnAddress().machine);
   EXPECT_STREQ(address.computer, OwnAddress().computer);

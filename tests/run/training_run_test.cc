@@ -52,17 +52,18 @@ class NotedDevice final : public WrappedDevice {
 class ThreadWorld final : public World {
  public:
   ThreadWorld(Meeting& meeting, int rank, std::function<void()> on_finish)
-      : group_(meeting, rank, true), names_{"rank 0", "rank 1"}, on_finish_(std::move(on_finish)) {
-    locals_.machine = Join("host ", rank);
-    topology_ = {rank, 0, 1, meeting.count()};
+      : group_(meeting, rank, true), on_finish_(std::move(on_finish)) {
+    topology_.rank = group_.rank();
+    topology_.names = {"rank 0", "rank 1"};
+    topology_.ranks_of_node = {{0}, {1}};
+    topology_.node = rank;
+    topology_.host = Join("host ", rank);
   }
   Communicator& group() override { return group_; }
   SharedWindow* window() override { return nullptr; }
-  const std::vector<std::string>& names() const override { return names_; }
-  Topology topology() const override { return topology_; }
+  const Topology& topology() const override { return topology_; }
   std::string Describe() const override { return "ranks that are threads"; }
   const std::string& warning() const override { return warning_; }
-  const Locals& locals() const override { return locals_; }
   std::string SetCompression(CompressionType) override { return ""; }
   std::string DescribeSent() const override { return ""; }
   void ResetErrorFeedback() override {}
@@ -75,10 +76,8 @@ class ThreadWorld final : public World {
 
  private:
   ThreadGroup group_;
-  const std::vector<std::string> names_;
   const std::function<void()> on_finish_;
   const std::string warning_;
-  Locals locals_;
   Topology topology_;
 };
 

@@ -174,7 +174,7 @@ class PipelineRefusalTest : public PipelineTest {
     for (int rank = 0; rank < ranks; ++rank) {
       const auto [got, message] = ErrorOf([&] {
         const auto strategy = MakeStrategy(spec, ranks);
-        strategy->partition()->Partition(spec, *device, {rank, ranks});
+        strategy->pipeline()->Partition(spec, *device, {rank, ranks});
       });
       EXPECT_EQ(got, code) << message;
       messages[static_cast<size_t>(rank)] = message;

@@ -7,11 +7,11 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "trainer/base/ranks/communicator.h"
 #include "trainer/base/ranks/shared_window.h"
 #include "trainer/parallel/compression_type.h"
+#include "trainer/parallel/topology.h"
 
 namespace trainer {
 
@@ -19,14 +19,6 @@ struct WorldOptions {
   size_t bucket_bytes = 0;                          // 0: chosen by measured latency and speed
   std::chrono::milliseconds warn_after{60'000};     // time until a silent rank is reported
   std::chrono::milliseconds peer_timeout{600'000};  // time until a silent rank ends the run
-};
-
-// The position of a rank. Ranks of one node share its memory.
-struct Topology {
-  int node = 0;        // numbered from 0 in the order of their first ranks
-  int local_rank = 0;  // its number on the node
-  int local_size = 1;  // ranks of the node
-  int nodes = 1;
 };
 
 // One object per process, created and used by the training thread.
@@ -37,21 +29,12 @@ class World {
   virtual Communicator& group() = 0;
   // Returns the window for strategies without collective calls; null if the ranks have none.
   virtual SharedWindow* window() = 0;
-  // The names of all ranks: "rank 1 (node7, process 4711)".
-  virtual const std::vector<std::string>& names() const = 0;
-  virtual Topology topology() const = 0;
+  virtual const Topology& topology() const = 0;
   // Returns a description for the log: "2 ranks on 1 machine; sums through shared memory (latency 2
   // us, 9.1 GB/s), gradients in buckets of 256 KiB".
   virtual std::string Describe() const = 0;
   // Returns a warning if ranks share too few cores; else "".
   virtual const std::string& warning() const = 0;
-  // This rank's number among the ranks of its computer, even if they cannot share memory. Ranks
-  // choose their GPUs by it.
-  struct Locals {
-    int local = 0, count = 1;
-    std::string machine;  // identifies the computer
-  };
-  virtual const Locals& locals() const = 0;
 
   // Sets the number type in which gradients are sent between nodes, and returns a sentence for the
   // log. Collective. Has no effect on one node, which reduces gradients in place.

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <memory_resource>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,10 +14,11 @@
 #include "trainer/base/ranks/shared_window.h"
 #include "trainer/base/registry.h"
 #include "trainer/config/solver_spec.h"
-#include "trainer/net/partition.h"
 #include "trainer/optim/optimizer.h"
 
 namespace trainer {
+
+class Pipeline;
 
 // The objects that a strategy works with: the rank's model and its connections to the other ranks.
 struct StrategyContext {
@@ -28,28 +30,6 @@ struct StrategyContext {
   uint64_t seed;         // of the run
 };
 
-// Model parallelism: each rank has one stage of every net. Net 0 is the training net, net i + 1 the
-// i-th test net.
-class ModelPartition {
- public:
-  virtual ~ModelPartition() = default;
-  // Cuts the nets and returns the solver with this rank's stages as its nets. Called before
-  // Prepare. Throws kConfig at the layer where a net cannot be cut. `spec` and `device` must
-  // outlive the strategy.
-  virtual const SolverSpec& Partition(const SolverSpec& spec, const Device& device,
-                                      const Rank& rank) = 0;
-  // Returns how net `net` was cut: the layers of all stages and what passes between them.
-  virtual const NetPartition& WholeNet(int net) const = 0;
-  // Sets what this rank's stage of net `net` needs to be built, such as the values at its boundary.
-  virtual void SetOptions(int net, NetOptions* options) const = 0;
-  // Runs a forward pass of this rank's stage of a test net and returns the stage's loss. All ranks
-  // call it equally often.
-  virtual float ForwardTest(Net& part, int net) = 0;
-  // On rank 0, calls take(bytes) with the `own` of each other rank, in the order of the ranks.
-  virtual void Collect(const std::string& own,
-                       const std::function<void(const std::string& bytes)>& take) = 0;
-};
-
 struct Requests {
   bool stop = false, snapshot = false;
 };
@@ -58,23 +38,27 @@ struct Requests {
 // are several. The defaults suit synchronous data parallelism. Used by one thread.
 class Strategy {
  public:
-  virtual ~Strategy() = default;
+  // What the class of a strategy fixes for all its runs.
+  struct Traits {
+    bool synchronous = true;  // all ranks make every step together
+    // The ranks make no collective calls after Begin, and AfterStep returns the iteration that the
+    // run has reached. Rank 0 then tests and saves alone.
+    bool asynchronous = false;
+    // Only this rank's own updates change its weights after Begin. If false, the weights of other
+    // ranks change them, too.
+    bool only_own_updates = true;
+  };
 
-  // Returns this strategy's model parallelism, or null if each rank has whole nets.
-  virtual ModelPartition* partition() { return nullptr; }
-  // Returns whether all ranks make every step together.
-  virtual bool IsSynchronous() const { return true; }
+  virtual ~Strategy() = default;
+  const Traits& traits() const { return traits_; }
+
+  // Returns this strategy if it divides nets into stages, or null if each rank has whole nets.
+  virtual Pipeline* pipeline() { return nullptr; }
   // Returns whether the step after `updates` updates reduces gradients and losses over the ranks.
   virtual bool ReducesGradients(int /*updates*/) const { return true; }
   // Returns whether all ranks synchronise after `updates` updates. Only at these points they agree
   // on what signals request.
   virtual bool IsSyncPoint(int /*updates*/) const { return true; }
-  // Returns whether only this rank's own updates change its weights after Begin. If false, the
-  // weights of other ranks change them, too.
-  virtual bool OnlyOwnUpdates() const { return IsSynchronous(); }
-  // Returns whether the ranks make no collective calls after Begin, and each asks NextIteration for
-  // the iteration that the run has reached. Rank 0 then tests and saves alone.
-  virtual bool IsAsynchronous() const { return false; }
 
   // Returns the memory for the weights of the training net and the optimizer's state; null: the
   // device's own. Called before Prepare; all ranks allocate the same blocks in the same order.
@@ -90,10 +74,13 @@ class Strategy {
     return trainer::MakeOptimizer(spec);
   }
 
-  // Allocates what the ranks share and keeps `context`, which outlives the strategy. Collective,
+  // Keeps `context`, which outlives the strategy, and allocates what the ranks share. Collective,
   // with equal weights and optimizer states on all ranks. Throws kUsage or kUnavailable if the
   // strategy cannot work with these ranks.
-  virtual void Prepare(const StrategyContext& /*context*/) {}
+  void Prepare(const StrategyContext& context) {
+    context_ = &context;
+    Connect();
+  }
   // Restores what SaveRanks returned for this rank in a run with as many ranks. Throws kBadSnapshot
   // if it is something else.
   virtual void LoadRank(const std::string& /*state*/) {}
@@ -110,14 +97,12 @@ class Strategy {
   // Called in each step after its gradients are computed and before any weight changes, with the
   // hyperparameters of the update.
   virtual void BeforeUpdate(const Hyperparams& /*rates*/) {}
-  // Called after a step, when `updates` updates have been made.
-  virtual void AfterStep(int /*updates*/) {}
-  // Returns the iteration that follows `iter`.
-  virtual int NextIteration(int iter) { return iter + 1; }
-  // Called only if IsAsynchronous(): returns what any rank requests; this rank requests `own`.
-  virtual Requests Agree(const Requests& own) { return own; }
-  // Called only if IsAsynchronous(): this rank makes no more steps, because the run was stopped or
-  // is complete. Rank 0 waits for the others.
+  // Called after the step of iteration `iter`. Returns the iteration that follows.
+  virtual int AfterStep(int iter) { return iter + 1; }
+  // Returns what any rank requests; this rank requests `own`. The default is collective.
+  virtual Requests Agree(const Requests& own);
+  // Called only if traits().asynchronous: this rank makes no more steps, because the run was
+  // stopped or is complete. Rank 0 waits for the others.
   virtual void Finish(bool /*stopped*/) {}
 
   // Called last by all ranks, when everything is saved. Returns when no other rank needs this one.
@@ -131,12 +116,26 @@ class Strategy {
   // Returns a line for the log at the end (exchanges, bytes, staleness), or "".
   virtual std::string Describe() const { return ""; }
 
+ protected:
+  explicit Strategy(const Traits& traits) : traits_(traits) {}
+  const StrategyContext& context() const { return *context_; }
+  // While a ConsensusScope has replaced this rank's weights, returns its own ones; else nothing.
+  std::span<const float> own_weights() const { return own_weights_; }
+
  private:
   friend class ConsensusScope;
-  // Replaces this rank's weights by the consensus of all ranks, until LeaveConsensus restores them.
-  virtual void EnterConsensus() {}
-  // Restores the weights that this rank had before EnterConsensus.
-  virtual void LeaveConsensus() {}
+  // Does the strategy's part of Prepare.
+  virtual void Connect() {}
+  // Returns the consensus of all ranks' weights, valid until the next call; nothing if it is this
+  // rank's weights.
+  virtual std::span<const float> Consensus() { return {}; }
+  // Replaces this rank's weights by the consensus, until LeaveConsensus restores them.
+  void EnterConsensus();
+  void LeaveConsensus();
+
+  Traits traits_;
+  const StrategyContext* context_ = nullptr;
+  std::vector<float> own_weights_;
   int scopes_ = 0;
 };
 

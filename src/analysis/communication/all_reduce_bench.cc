@@ -54,7 +54,7 @@ double Spin(int64_t steps) {
 double MeasureOverlapCost(World& world, const AllReduceTiming& sum) {
   constexpr int kRounds = 9;
   constexpr int64_t kProbe = 1'000'000;
-  if (world.topology().nodes < 2) return 0;
+  if (world.topology().nodes() < 2) return 0;
   Communicator& group = world.group();
   AllReduceBuffer values(group, sum.bytes), last(group, 64);
   double sink = 0;
@@ -82,8 +82,8 @@ double MeasureOverlapCost(World& world, const AllReduceTiming& sum) {
 AllReduceResults SummarizeTimings(World& world, const std::vector<AllReduceTiming>& timings) {
   AllReduceResults results;
   results.ranks = world.group().rank().size;
-  results.machines = world.topology().nodes;
-  results.ranks_per_machine = world.topology().local_size;
+  results.machines = world.topology().nodes();
+  results.ranks_per_machine = world.topology().local_size();
   for (const AllReduceTiming& timed : timings) {
     results.sums.push_back({static_cast<double>(timed.bytes), timed.own.Median() / 1000});
   }

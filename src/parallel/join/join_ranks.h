@@ -2,24 +2,17 @@
 // Joins this process with the other ranks.
 
 #include <optional>
-#include <string>
-#include <vector>
 
-#include "join/node_map.h"
 #include "mpi/mpi.h"
 #include "node/control_block.h"
-#include "trainer/base/ranks/rank.h"
 #include "trainer/parallel/environment.h"
-#include "trainer/parallel/world.h"
+#include "trainer/parallel/topology.h"
 
 namespace trainer {
 
 struct JoinedRank {
-  Rank rank;
-  NodeMap map;
-  std::vector<std::string> names;     // "rank 1 (node7, process 4711)"
+  Topology topology;
   std::optional<ControlBlock> block;  // of this node
-  World::Locals locals;
 };
 
 // Joins the processes of LaunchRanks. Removes TRAINER_WORLD from the environment, so that programs

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "join/cpu_sets.h"
-#include "join/node_map.h"
+#include "join/rank_address.h"
 #include "node/control_block.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/process/own_process.h"

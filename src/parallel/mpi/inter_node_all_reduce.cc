@@ -4,7 +4,6 @@
 #include <chrono>
 #include <thread>
 
-#include "mpi/inter_node_all_reduce_tags.h"
 #include "node/tree_sum.h"
 #include "trainer/base/thread/spin.h"
 #include "trainer/parallel/all_reduce_limits.h"

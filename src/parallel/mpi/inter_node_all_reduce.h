@@ -2,11 +2,11 @@
 
 #include <atomic>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "mpi/compression.h"
 #include "mpi/mpi.h"
-#include "mpi/node_link.h"
 #include "node/control_block.h"
 
 namespace trainer {
@@ -21,11 +21,11 @@ namespace trainer {
 // floats would save that second rounding but take 6 bytes per number and node instead of 4; error
 // feedback compensates for the rounding (double compression: H. Tang et al., "DoubleSqueeze", ICML
 // 2019).
-class InterNodeAllReduce final : public NodeLink {
+class InterNodeAllReduce {
  public:
   // partners[rail][node] is a rank of the world. This rank has number `local` on node `node`; its
   // status in `block` says for which rank it waits. `may_sleep` returns whether the cores have
-  // other work; `check` throws if the run has failed.
+  // other work; `check` throws if the run has failed. One thread makes all calls.
   InterNodeAllReduce(Mpi& mpi, const ControlBlock& block, int local,
                      std::vector<std::vector<int>> partners, int node,
                      std::function<bool()> may_sleep, std::function<void()> check)
@@ -37,11 +37,19 @@ class InterNodeAllReduce final : public NodeLink {
         may_sleep_(std::move(may_sleep)),
         check_(std::move(check)) {}
 
-  int nodes() const override { return static_cast<int>(rails_.front().size()); }
-  int rails() const override { return static_cast<int>(rails_.size()); }
-  void AllReduce(int rail, std::span<float> values) override;
-  void AllReduceGradients(int rail, std::span<float> values, std::span<const float> block) override;
-  bool compresses() const override { return type_ != CompressionType::kF32; }
+  int nodes() const { return static_cast<int>(rails_.front().size()); }
+  // Returns how many ranks of each node have a counterpart on every other node. Rail r connects the
+  // r-th rank of each node.
+  int rails() const { return static_cast<int>(rails_.size()); }
+  // Replaces each number by its sum over the ranks of this rail, a tree in their order
+  // (tree_sum.h), with the same bits on each of them. Throws PeerFailed.
+  void AllReduce(int rail, std::span<float> values);
+  // Replaces gradients by their sums over the ranks of this rail; they may be compressed on the
+  // way. `values` are a range of `block` and begin at a multiple of 16 numbers in it. Throws
+  // PeerFailed.
+  void AllReduceGradients(int rail, std::span<float> values, std::span<const float> block);
+  // Returns whether AllReduceGradients compresses.
+  bool compresses() const { return type_ != CompressionType::kF32; }
   // Called while no all-reduce is in progress, with the same type on all ranks.
   void SetCompression(CompressionType type) {
     type_ = type;
@@ -60,6 +68,8 @@ class InterNodeAllReduce final : public NodeLink {
   void DrainHeartbeats();
 
  private:
+  static constexpr int kPieceTag = 1, kSumTag = 2;  // tags of MPI messages
+
   void AllReduceChunk(const std::vector<int>& ranks, std::span<float> values);
   void AllReduceCompressed(const std::vector<int>& ranks, std::span<float> values,
                            std::span<const float> block);

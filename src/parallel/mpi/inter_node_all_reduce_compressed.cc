@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "mpi/inter_node_all_reduce.h"
-#include "mpi/inter_node_all_reduce_tags.h"
 #include "trainer/parallel/all_reduce_limits.h"
 
 namespace trainer {

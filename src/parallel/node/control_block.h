@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "node/shared_segment.h"
+#include "trainer/parallel/failure.h"
 
 namespace trainer {
 
@@ -65,6 +66,11 @@ class ControlBlock {
 
   // Returns the first failure; its code is 0 if there is none.
   Failure failure() const;
+  bool HasFailed() const { return failure_->load(std::memory_order_relaxed) != 0; }
+  // Throws PeerFailed if a rank has reported a failure.
+  void ThrowIfFailed() const {
+    if (HasFailed()) throw PeerFailed(failure().code);
+  }
   // Records a failure unless there is one already, and wakes all ranks. Returns whether it is the
   // first one.
   bool ReportFailure(const Failure& failure) const;

@@ -18,12 +18,13 @@ namespace trainer {
 std::byte* MemfdWindow::Allocate(size_t bytes) {
   RankStatus& first = block_.status(0);
   SharedSegment own;
-  if (map_.local == 0) {
+  if (topology_.local_rank == 0) {
     own = SharedSegment(bytes);
     first.memory_fd = own.fd();
   }
   meet_();
-  if (map_.local != 0) own = SharedSegment(first.process.load(), first.memory_fd.load(), bytes);
+  if (topology_.local_rank != 0)
+    own = SharedSegment(first.process.load(), first.memory_fd.load(), bytes);
   meet_();
   own.CloseDescriptor();
   blocks_.push_back(std::move(own));
@@ -34,19 +35,21 @@ int MemfdWindow::NodeOf(int rank) const {
   const auto has = [&](const std::vector<int>& ranks) {
     return std::ranges::count(ranks, rank) > 0;
   };
-  return static_cast<int>(std::ranges::find_if(map_.ranks, has) - map_.ranks.begin());
+  return static_cast<int>(std::ranges::find_if(topology_.ranks_of_node, has) -
+                          topology_.ranks_of_node.begin());
 }
 
 RankStatus& MemfdWindow::StatusOf(int rank) const {
-  return block_.status(static_cast<int>(std::ranges::find(map_.own(), rank) - map_.own().begin()));
+  return block_.status(static_cast<int>(std::ranges::find(topology_.node_ranks(), rank) -
+                                        topology_.node_ranks().begin()));
 }
 
 // Marks this rank as one whose death the others survive. Rank 0 is never marked: it tests and
 // saves, so the run is lost without it. No rank continues before all are marked, because one may
 // die before it runs again.
 void MemfdWindow::EnterAsync(bool needed) {
-  if (map_.own()[static_cast<size_t>(map_.local)] != 0 && !needed) {
-    block_.status(map_.local).is_async = 1;
+  if (topology_.rank.rank != 0 && !needed) {
+    block_.status(topology_.local_rank).is_async = 1;
   }
   meet_();
   is_async_ = true;
@@ -57,10 +60,6 @@ bool MemfdWindow::IsDead(int rank) {
   if (!IsSameNode(rank)) return false;
   const RankStatus& status = StatusOf(rank);
   return status.state != RankState::kFinished && ProcessHasEnded(status.process.load());
-}
-
-void MemfdWindow::ThrowIfFailed() {
-  if (block_.failure().code != 0) throw PeerFailed(block_.failure().code);
 }
 
 // The last visible progress of a rank for which this one waits, and when it was seen (MonotonicNs).
@@ -111,7 +110,7 @@ void MemfdWindow::ThrowIfLost(int rank, Silence* silence) {
 
 // Counts as progress of this rank, and rings the doorbell of `rank`.
 void MemfdWindow::Notify(int rank) {
-  block_.status(map_.local).progress.fetch_add(1, std::memory_order_relaxed);
+  block_.status(topology_.local_rank).progress.fetch_add(1, std::memory_order_relaxed);
   // With RPC, two threads of a rank sleep on one doorbell, so `sleeping` does not tell whether one
   // of them sleeps.
   const RankStatus& status = StatusOf(rank);
@@ -122,8 +121,8 @@ void MemfdWindow::Notify(int rank) {
 
 void MemfdWindow::AwaitOthers() {
   constexpr std::chrono::milliseconds kPause{2};
-  const int own = map_.own()[static_cast<size_t>(map_.local)];
-  for (const int rank : map_.own()) {
+  const int own = topology_.rank.rank;
+  for (const int rank : topology_.node_ranks()) {
     const RankStatus& status = StatusOf(rank);
     std::chrono::milliseconds waited{0};
     uint32_t progress = status.progress;

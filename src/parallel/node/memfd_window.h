@@ -4,13 +4,12 @@
 #include <functional>
 #include <list>
 #include <string>
-#include <vector>
 
-#include "join/node_map.h"
 #include "mpi/mpi_rpc.h"
 #include "node/control_block.h"
 #include "node/waiter.h"
 #include "trainer/base/ranks/shared_window.h"
+#include "trainer/parallel/topology.h"
 
 namespace trainer {
 
@@ -20,27 +19,25 @@ class MemfdWindow final : public SharedWindow {
  public:
   // `rpc` is null if all ranks are on one node. `meet` is a barrier of all ranks. The arguments
   // must outlive the object.
-  MemfdWindow(const ControlBlock& block, const NodeMap& map, Waiter& waiter, MpiRpc* rpc,
-              const std::vector<std::string>& names, std::chrono::milliseconds peer_timeout,
-              std::function<void()> meet)
+  MemfdWindow(const ControlBlock& block, const Topology& topology, Waiter& waiter, MpiRpc* rpc,
+              std::chrono::milliseconds peer_timeout, std::function<void()> meet)
       : block_(block),
-        map_(map),
+        topology_(topology),
         waiter_(waiter),
         rpc_(rpc),
-        names_(names),
         peer_timeout_(peer_timeout),
         meet_(std::move(meet)) {}
 
   std::byte* Allocate(size_t bytes) override;
   int NodeOf(int rank) const override;
-  bool IsSameNode(int rank) const override { return NodeOf(rank) == map_.node; }
+  bool IsSameNode(int rank) const override { return NodeOf(rank) == topology_.node; }
   Rpc* rpc() override { return rpc_; }
   void EnterAsync(bool needed) override;
   bool IsDead(int rank) override;
-  void ThrowIfFailed() override;
+  void ThrowIfFailed() override { block_.ThrowIfFailed(); }
   void WaitFor(int rank, const std::function<bool()>& ready) override;
   void Notify(int rank) override;
-  std::string NameOf(int rank) const override { return names_[static_cast<size_t>(rank)]; }
+  std::string NameOf(int rank) const override { return topology_.names[static_cast<size_t>(rank)]; }
 
   // Returns whether EnterAsync was called.
   bool IsAsync() const { return is_async_; }
@@ -57,10 +54,9 @@ class MemfdWindow final : public SharedWindow {
   RankStatus& StatusOf(int rank) const;
 
   const ControlBlock& block_;
-  const NodeMap& map_;
+  const Topology& topology_;
   Waiter& waiter_;
   MpiRpc* rpc_;
-  const std::vector<std::string>& names_;
   std::chrono::milliseconds peer_timeout_;
   std::function<void()> meet_;
   std::list<SharedSegment> blocks_;

@@ -38,7 +38,7 @@ void AddEverywhere(std::span<float* const> chunks, size_t begin, size_t end, int
 }  // namespace
 
 NodeAllReduce::NodeAllReduce(const ControlBlock& block, int local, GradientMemory& gradients,
-                             NodeLink* link)
+                             InterNodeAllReduce* link)
     : block_(block),
       local_(local),
       gradients_(gradients),

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "mpi/node_link.h"
+#include "mpi/inter_node_all_reduce.h"
 #include "node/control_block.h"
 #include "node/gradient_memory.h"
 
@@ -14,7 +14,8 @@ namespace trainer {
 class NodeAllReduce {
  public:
   // `link` is null if the node has all ranks. The arguments must outlive the object.
-  NodeAllReduce(const ControlBlock& block, int local, GradientMemory& gradients, NodeLink* link);
+  NodeAllReduce(const ControlBlock& block, int local, GradientMemory& gradients,
+                InterNodeAllReduce* link);
 
   // Starts an all-reduce in place. The previous one must be complete.
   void Start(std::span<float> values);
@@ -38,7 +39,7 @@ class NodeAllReduce {
   const ControlBlock& block_;
   int local_;
   GradientMemory& gradients_;
-  NodeLink* link_;
+  InterNodeAllReduce* link_;
   std::vector<const float*> eager_;
   State state_ = State::kIdle;
   std::span<float> values_, chunk_;

@@ -6,7 +6,6 @@
 #include "node/control_block.h"
 #include "node/futex.h"
 #include "trainer/base/thread/spin.h"
-#include "trainer/parallel/failure.h"
 
 namespace trainer {
 
@@ -40,22 +39,14 @@ class Waiter {
     const uint32_t seen = status_.doorbell.load();
     status_.sleeping.store(1);
     const bool done = poll();
-    if (!done && !Failed()) FutexWait(status_.doorbell, seen, longest);
+    if (!done && !block_.HasFailed()) FutexWait(status_.doorbell, seen, longest);
     status_.sleeping.store(0);
-    if (!done) ThrowIfFailed();
+    if (!done) block_.ThrowIfFailed();
     return done || Spin(poll, kOversubscribedSpin);
-  }
-
-  // Throws PeerFailed if a rank has reported a failure.
-  void ThrowIfFailed() const {
-    if (Failed()) throw PeerFailed(block_.failure().code);
   }
 
  private:
   static constexpr int64_t kOversubscribedSpin = 5'000;  // nanoseconds
-
-  // Returns whether a rank has reported a failure.
-  bool Failed() const { return block_.failure_word().load(std::memory_order_relaxed) != 0; }
 
   // Calls poll() for `time` nanoseconds, until it returns true. Returns whether it did. Throws
   // PeerFailed.
@@ -67,7 +58,7 @@ class Waiter {
         if (poll()) return true;
         __builtin_ia32_pause();
       }
-      ThrowIfFailed();
+      block_.ThrowIfFailed();
     } while (MonotonicNs() < end);
     return false;
   }

@@ -69,7 +69,7 @@ void ScaleForRanks(const RankOptions& options, const Rank& rank, SolverSpec* spe
   }
   if (options.sync_batch_norm && rank.size > 1) SynchronizeBatchNorms(spec);
   const auto strategy = MakeStrategy(*spec, rank.size);
-  const bool is_divided = strategy->partition() != nullptr;  // a pipeline computes one batch
+  const bool is_divided = strategy->pipeline() != nullptr;  // a pipeline computes one batch
   const int sharers = is_divided ? 1 : strategy->Workers(rank.size);
   const int parts = std::max(sharers, spec->proto.virtual_ranks());
   if (parts == 1) return;

@@ -29,7 +29,7 @@ void RequireConsistentRanks(World& world, const SolverSpec& spec, const Device& 
   for (const NetUse& test : spec.tests)
     data += FactLines(FingerprintData(test));  // ranks divide tests
   RequireConsistent(
-      world.group(), world.names(),
+      world.group(), world.topology().names,
       {{"the program", ProgramIdentity()},
        {"the solver and its nets", ResolvedText(spec)},
        {"the data", data},

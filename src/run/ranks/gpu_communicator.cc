@@ -27,15 +27,15 @@ bool FindShared(const World& world, const std::vector<std::string>& gpus, bool a
   bool shared = false;
   for (size_t rank = 0; rank < gpus.size(); ++rank) {
     const std::string address = gpus[rank].substr(gpus[rank].find('\n') + 1);
-    LOG(INFO) << "  " << world.names()[rank] << ": " << EscapeControl(address);
+    LOG(INFO) << "  " << world.topology().names[rank] << ": " << EscapeControl(address);
     const auto before = static_cast<size_t>(std::ranges::find(gpus, gpus[rank]) - gpus.begin());
     if (before == rank) continue;
     shared = true;
     if (allowed) continue;
     throw Error(
         ErrorCode::kUsage,
-        Join(world.names()[before], " and ", world.names()[rank], " would use the same GPU, ",
-             EscapeControl(address),
+        Join(world.topology().names[before], " and ", world.topology().names[rank],
+             " would use the same GPU, ", EscapeControl(address),
              ": name one GPU for each rank (--gpu=0,1 or --gpu=all), let the batch system give "
              "each rank its own (srun --gpus-per-task=1), or allow sharing with --share_gpu"));
   }
@@ -47,7 +47,7 @@ bool FindShared(const World& world, const std::vector<std::string>& gpus, bool a
 bool RequireDistinctGpus(bool share_gpu, World& world, const DeviceChoice& choice) {
   Communicator& group = world.group();
   const std::vector<std::string> gpus =
-      group.Gather(Join(world.locals().machine, "\n", AddressOf(choice.gpu.id)));
+      group.Gather(Join(world.topology().host, "\n", AddressOf(choice.gpu.id)));
   float shared = 0;
   if (group.rank().rank == 0) {
     shared = FindShared(world, gpus, share_gpu) ? 1.0f : 0.0f;
@@ -109,8 +109,8 @@ std::unique_ptr<Communicator> MakeGpuCommunicator(const std::string& way, World&
 
 LocalRank LocalRankOf(const World* world, bool share_gpu) {
   if (world == nullptr) return {0, 1, false};
-  const World::Locals& locals = world->locals();
-  return {locals.local, locals.count, share_gpu};
+  const Topology& topology = world->topology();
+  return {topology.host_local_rank, topology.host_local_size, share_gpu};
 }
 
 std::unique_ptr<Communicator> ConnectRanks(const RankOptions& options, World& world,

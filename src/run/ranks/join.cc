@@ -52,7 +52,7 @@ World* JoinRanks(const RankOptions& options, int patience) {
   if (!is_rank_0) return world;
   LOG(INFO) << world->Describe();
   constexpr size_t kMost = 64;
-  const std::vector<std::string>& names = world->names();
+  const std::vector<std::string>& names = world->topology().names;
   for (size_t i = 0; i < std::min(kMost, names.size()); ++i) LOG(INFO) << "  " << names[i];
   return world;
 }

@@ -1,9 +1,8 @@
-#include "join/node_map.h"
+#include "join/rank_address.h"
 
 #include <unistd.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -57,52 +56,31 @@ RankAddress FromBytes(const std::string& bytes) {
   return address;
 }
 
-std::vector<std::vector<int>> NodeMap::Rails() const {
-  size_t rails = ranks.front().size();
-  for (const std::vector<int>& of_node : ranks) rails = std::min(rails, of_node.size());
-  std::vector<std::vector<int>> partners(rails);
-  for (size_t rail = 0; rail < rails; ++rail) {
-    for (const std::vector<int>& of_node : ranks) partners[rail].push_back(of_node[rail]);
-  }
-  return partners;
-}
-
-std::string NodeMap::WhyNotTreeOrder() const {
-  const size_t each = ranks.front().size();
-  for (size_t n = 0; n < ranks.size() && nodes() > 1; ++n) {
-    const std::vector<int>& of_node = ranks[n];
-    if (of_node.size() != each || !std::has_single_bit(each)) {
-      return Join("machine ", n, " has ", of_node.size(), " ranks, but machine 0 has ", each,
-                  ": all machines need the same number of ranks, a power of two");
-    }
-    for (size_t i = 0; i < each; ++i) {
-      if (of_node[i] == static_cast<int>(n * each + i)) continue;
-      return Join("rank ", of_node[i], " is number ", i, " of machine ", n,
-                  ": neighbouring ranks must be on one machine (mpirun --map-by slot, srun "
-                  "--distribution=block)");
-    }
-  }
-  return "";
-}
-
-NodeMap MapNodes(const std::vector<RankAddress>& addresses, int rank, bool alone) {
-  NodeMap map;
-  std::vector<std::string> machines;
+Topology TopologyOf(const std::vector<RankAddress>& addresses, int rank, bool alone) {
+  Topology topology;
+  topology.rank = {rank, static_cast<int>(addresses.size())};
+  topology.host = addresses[static_cast<size_t>(rank)].computer;
+  topology.host_local_size = 0;
+  std::vector<std::string> nodes;
   for (size_t r = 0; r < addresses.size(); ++r) {
-    const std::string machine = alone ? std::to_string(r) : std::string(addresses[r].machine);
-    const auto found = std::ranges::find(machines, machine);
-    const auto node = static_cast<size_t>(found - machines.begin());
-    if (found == machines.end()) {
-      machines.push_back(machine);
-      map.ranks.emplace_back();
+    const RankAddress& address = addresses[r];
+    topology.names.push_back(RankName(static_cast<int>(r), address.host, address.process));
+    const std::string id = alone ? std::to_string(r) : std::string(address.machine);
+    const auto found = std::ranges::find(nodes, id);
+    const auto node = static_cast<size_t>(found - nodes.begin());
+    if (found == nodes.end()) {
+      nodes.push_back(id);
+      topology.ranks_of_node.emplace_back();
     }
     if (static_cast<int>(r) == rank) {
-      map.node = static_cast<int>(node);
-      map.local = static_cast<int>(map.ranks[node].size());
+      topology.node = static_cast<int>(node);
+      topology.local_rank = static_cast<int>(topology.ranks_of_node[node].size());
+      topology.host_local_rank = topology.host_local_size;
     }
-    map.ranks[node].push_back(static_cast<int>(r));
+    topology.ranks_of_node[node].push_back(static_cast<int>(r));
+    if (topology.host == address.computer) ++topology.host_local_size;
   }
-  return map;
+  return topology;
 }
 
 }  // namespace trainer
