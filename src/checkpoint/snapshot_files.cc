@@ -108,7 +108,7 @@ void WarnOfWeightsAlone(const std::string& prefix, const std::vector<SnapshotNam
 }
 
 // Returns the start of the names of a run's rescue folders: "lenet_rescue_1a2b3c4d_". The number
-// differs for runs whose prefixes are in different folders.
+// is the CRC-32C of the prefix's absolute path, so equal names in different folders rarely collide.
 std::string RescueStem(const std::string& prefix) {
   const std::string path = AbsolutePath(prefix);
   std::ostringstream number;

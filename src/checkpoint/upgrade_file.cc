@@ -25,7 +25,8 @@ bool IsBinary(const std::string& path) {
          std::string::npos;
 }
 
-// Rewrites the layers and blobs of a file of weights; the name of `out` selects binary or HDF5.
+// Reads old or current weights, writes them to `out` in the current format, and returns what
+// changed. The name of `out` selects binary or HDF5.
 FileUpgrade UpgradeWeights(const std::string& in, const std::string& out) {
   caffe::NetParameter net = ReadModelAsWritten(in);
   Upgrades upgrades = UpgradeNet(&net, in);

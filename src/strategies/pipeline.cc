@@ -172,7 +172,8 @@ int Pipeline::RegisterDelivery() {
   });
 }
 
-// Copies a value from the device to the channel. Throws kInternal if its size is not as planned.
+// Sends `value` from the device as the channel's next message. Throws kInternal if the value and
+// the channel's messages differ in size.
 void Pipeline::Send(StageChannel* channel, const Tensor& value) const {
   if (value.Bytes() != channel->message()) {
     throw Error(ErrorCode::kInternal,
@@ -182,7 +183,8 @@ void Pipeline::Send(StageChannel* channel, const Tensor& value) const {
       [&](std::byte* place) { context().device.CopyToHost(place, value.data, value.Bytes()); });
 }
 
-// Waits for a message and copies it to the device. Throws kInternal if its size is not as planned.
+// Waits for the next message of `channel` and copies it to `value` on the device. Throws kInternal,
+// before it waits, if the value and the channel's messages differ in size.
 void Pipeline::Receive(const StageChannel& channel, const Tensor& value) const {
   if (value.Bytes() != channel.message()) {
     throw Error(ErrorCode::kInternal, "a value of another size than planned is expected");

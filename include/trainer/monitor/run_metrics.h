@@ -49,8 +49,8 @@ struct RunMetrics {
 // are called score[0], score[1], ... If the file holds several starts, iterations that a later
 // start repeats replace the earlier ones. Throws kData if the file has no line of a training run.
 RunMetrics ReadTrainingLog(const std::string& path);
-// Reads metrics.jsonl. Leaves out lines that a later start repeats and lines that are not JSON,
-// such as an incomplete last one. Throws kData if no start is in the file.
+// Reads metrics.jsonl. Leaves out lines that a later start repeats, lines that are not JSON, such
+// as an incomplete last one, and lines without an "event". Throws kData if no start is in the file.
 RunMetrics ReadMetrics(const std::string& path);
 // Reads the metrics of a run: the metrics.jsonl of a folder, a file .jsonl, or a log. Throws
 // kNoInput if the folder is not the folder of a run, else as the readers above do.

@@ -126,8 +126,8 @@ class TrainingRun {
   // Throws kInternal unless the last call was `before`, then notes this one.
   void Enter(Call call, Call before);
   bool is_rank_0() const { return rank_.rank == 0; }
-  // Sets `options_` from the request: the start, the deadline (rank 0 only), the memory limit,
-  // signals.
+  // Fills `options_` for the solver; Build calls it. Rank 0 alone sets the deadline and warns that
+  // a new run will replace older snapshots. Throws if a weights file is missing.
   void SetTrainOptions();
   // Warns that a run from the beginning will replace older snapshots with the same prefix.
   void WarnOfOlderSnapshots() const;

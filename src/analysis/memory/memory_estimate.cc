@@ -43,8 +43,7 @@ size_t WeightBytes(const Params& params) {
   return static_cast<size_t>(count) * sizeof(float);
 }
 
-// Returns the bytes of prefetched batches. A data layer that prefetches keeps `prefetch` batches
-// ready and fills one more.
+// Returns the bytes of the batches that data layers hold: `prefetch` ready and one being filled.
 size_t PrefetchBytes(const Graph& graph) {
   size_t bytes = 0;
   for (const Node& node : graph.nodes) {

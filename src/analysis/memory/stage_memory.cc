@@ -85,7 +85,8 @@ int WorkPercent(const PipelineEstimate& pipeline, const StageEstimate& stage) {
   return work > 0 ? static_cast<int>(std::lround(100 * stage.work / work)) : 0;
 }
 
-// Divides the nets into `stages` stages and estimates each.
+// Returns the memory and work of each of `stages` stages, and the share of time in which a stage
+// waits. `room` says whether host or GPU memory is counted.
 PipelineEstimate EstimatePipeline(const SolverSpec& spec, const Device& device,
                                   const MemoryRoom& room, int stages) {
   PipelineEstimate pipeline;

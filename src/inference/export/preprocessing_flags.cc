@@ -72,7 +72,8 @@ std::vector<ImageSize> SampleList(const LayerSpec& layer) {
 }
 
 // Returns the flag that resizes images as they are before the layer crops them. Prefers what the
-// layer's fields say, and reads records otherwise; "--resize=H,W" if they cannot be read.
+// layer's fields say, and reads records otherwise. Returns "--resize=H,W" if the records cannot be
+// read or their sizes differ, and --resize_short if only the shorter sides agree.
 std::string ResizeFlag(const LayerSpec& layer) try {
   const TransformationParameter& transform = layer.proto().transform_param();
   const caffe::ImageDataParameter& files = layer.proto().image_data_param();

@@ -11,8 +11,9 @@
 namespace trainer {
 namespace {
 
-// Throws kUsage if the blobs cannot be datasets of the same file.
-void CheckNames(const std::vector<std::string>& blobs) {
+// Throws kUsage if a blob's name has an empty part or the part '.', or if one name is a folder of
+// another ('a' and 'a/b'). The caller has refused duplicates.
+void RequireHdf5Names(const std::vector<std::string>& blobs) {
   for (const std::string& blob : blobs) {
     const std::string parts = "/" + blob + "/";
     for (const char* bad : {"//", "/./"}) {
@@ -64,7 +65,7 @@ class Hdf5BlobWriter final : public BlobWriter {
 
 std::unique_ptr<BlobWriter> MakeHdf5Writer(const std::vector<std::string>& blobs,
                                            const std::string& path, bool replace) {
-  CheckNames(blobs);
+  RequireHdf5Names(blobs);
   if (Exists(path) && !replace) {
     throw Error(ErrorCode::kCannotCreate, {path},
                 "the file already exists; give another name, or --force to replace it");

@@ -28,9 +28,10 @@ class RecurrentLayer : public Layer {
   RecurrentLayer(const LayerSpec& spec, int gates, int states)
       : spec_(spec), gate_count_(gates), state_count_(states) {}
 
-  // Declares the parameters after W_h, if the output has its own.
+  // Declares what output 0 needs beyond h: parameters after W_h, a saved output, scratch. Nothing
+  // by default.
   virtual void SetupOutput(SetupContext&) {}
-  // Makes their products.
+  // Makes the products of these parameters.
   virtual void PrepareOutput(PrepareContext&) {}
   // Computes the states after step t from its gates, which it may overwrite, and the states before
   // it.

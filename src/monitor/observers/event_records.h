@@ -45,9 +45,10 @@ class SummaryEvent {
   // Adds the names of the settings and the tags of the metrics (`metrics`) to the table of
   // hyperparameters.
   void Experiment(const std::vector<Setting>& settings, const std::vector<std::string>& metrics);
-  // Adds the values of the settings of this run to that table. `seconds`: its start, since 1970.
+  // Adds this run's row of settings to TensorBoard's table of hyperparameters. `seconds`: the start
+  // of the run, since 1970.
   void SessionStart(const std::vector<Setting>& settings, double seconds);
-  // Adds the end of this run to that table, with success or failure as its state.
+  // Adds the end of this run to the table of hyperparameters, with success or failure as its state.
   void SessionEnd(bool success, double seconds);
 
   bool empty() const { return summary_.text().empty(); }

@@ -92,7 +92,7 @@ void CompileLog::Layers(const Graph& graph) const {
   for (const Node& node : graph.nodes) LogStep(node, graph, bytes);
 }
 
-void CompileLog::Gradients(const Graph& graph) const {
+void CompileLog::BackwardLayers(const Graph& graph) const {
   if (!on_) return;
   for (const NodeId id : graph.nodes.Ids() | std::views::reverse) {
     const Node& node = graph.nodes[id];

@@ -82,7 +82,7 @@ Net::Net(std::unique_ptr<const Graph> graph, const Device& device, ParamStore& p
     state_backup_ = std::make_unique<StateBackup>(*graph_, *bindings_, device_);
   if (graph_->debug_info) AddHook(DebugInfoHook());
   const CompileLog log(options_.log);
-  log.Gradients(*graph_);
+  log.BackwardLayers(*graph_);
   log.End(*this, options_.state);
 }
 

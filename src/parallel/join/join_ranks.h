@@ -15,7 +15,8 @@ struct JoinedRank {
   std::optional<ControlBlock> block;  // of this node
 };
 
-// Joins the processes of LaunchRanks. Removes TRAINER_WORLD from the environment, so that programs
+// Returns the rank, names and topology of a process of LaunchRanks, with the node's control block
+// mapped. Removes TRAINER_WORLD from the environment, so that programs
 // that this rank starts do not join.
 JoinedRank JoinForked(const LaunchEnvironment& environment);
 // Joins the ranks of MPI's world. If the ranks of a node may not open each other's memory, each

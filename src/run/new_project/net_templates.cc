@@ -153,8 +153,9 @@ void WriteCnn(int64_t side, LayerWriter* net) {
   net->InPlace("drop", "Dropout", "dropout_param { dropout_ratio: 0.2 }");
 }
 
-// Writes the net with 18 layers of He et al. 2015. Images of up to 32 pixels keep their size in the
-// first layer, as in the paper's nets for CIFAR.
+// Writes the layers of ResNet-18 (He et al. 2015) up to the global pooling. Images of up to 32
+// pixels keep their size in the first layer and get no max pooling, as in the paper's nets for
+// CIFAR.
 void WriteResNet18(int64_t side, LayerWriter* net) {
   if (side > kSmallSide) {
     net->ConvolutionBnRelu("conv1", 64, 7, 2, 1, true, "64 filters of 7x7, halves the size");

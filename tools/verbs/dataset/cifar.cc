@@ -41,6 +41,7 @@ class Cifar10 final : public CifarVerb {
 };
 
 class Cifar100 final : public CifarVerb {
+  // Adds --cifar100_labels, the choice between the 100 classes and their 20 groups.
   void DeclareTask(FlagSet& flags) override {
     CifarVerb::DeclareTask(flags);
     flags.BindChoice(&labels_, "cifar100_labels", "fine|coarse",

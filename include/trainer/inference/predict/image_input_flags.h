@@ -27,7 +27,7 @@ inline constexpr char kUnknownSizeNote[] = " (H,W: the size of the data set's im
 // Merges `flags` with the comment of the net's file: a flag wins over the same flag of the comment,
 // and --mean and --mean_value count as the same flag. Logs the flags that it takes from the
 // comment. Throws kUsage if a value is not a size or a number, and kConfig at the comment's line if
-// the comment has such a value.
+// the comment has such a value, but kUsage for the comment's "--resize=H,W", whose size is unknown.
 PreprocessOptions ResolvePreprocessOptions(const ImageInputFlags& flags, const NetSpec& net);
 
 // Returns `words` and the lines of the file `list` (if not ""). A number at the end of a line is

@@ -109,7 +109,8 @@ TRAINER_AVX512 void DotTile(const DotTiles& t, const int64_t* pixel, const float
 }
 
 // Computes a tile of AddOuterProducts in registers: adds the sum over all positions to R rows by V
-// vectors of g.
+// vectors of g. `last` masks the loads of the last vector of `right`, which is not padded; rows of
+// g are padded and are read and written as whole vectors.
 template <int R, int V>
 TRAINER_AVX512 void GradientTile(const GradientTiles& t, const float* left_at,
                                  const float* right_at, float* g, __mmask16 last) {
