@@ -3,8 +3,10 @@
 #include <glog/logging.h>
 
 #include <algorithm>
+#include <span>
 
 #include "sharded_model.h"
+#include "trainer/base/error/error.h"
 #include "trainer/base/random/crc32c.h"
 #include "trainer/base/text/text.h"
 #include "trainer/net/load_weights.h"

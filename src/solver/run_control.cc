@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "trainer/base/error/error.h"
 #include "trainer/base/text/duration.h"
 #include "trainer/base/text/text.h"
 #include "trainer/net/data_layers.h"

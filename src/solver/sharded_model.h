@@ -1,6 +1,8 @@
 #pragma once
 // The files and outputs of the whole net, also if each rank has only one stage of it.
 
+#include <vector>
+
 #include "trainer/checkpoint/snapshot_writer.h"
 #include "training_model.h"
 

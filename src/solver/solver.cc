@@ -7,6 +7,7 @@
 
 #include "initial_weights.h"
 #include "snapshot_manager.h"
+#include "trainer/base/file/atomic_file.h"
 #include "trainer/base/text/text.h"
 #include "trainer/net/broken_pass.h"
 #include "trainer/net/data_layers.h"

@@ -18,7 +18,8 @@ namespace trainer {
 inline constexpr int kTrainNet = 0;  // Pipeline's numbering: test net i is i + 1
 
 // The state of a run that the solver shares with its parts: what stays the same, and what changes
-// in each iteration other than weights and optimizer state. Only the solver changes it.
+// in each iteration other than weights and optimizer state. Only solver.cc and state_io.cc change
+// it.
 struct SolverContext {
   const SolverSpec& spec;               // with this rank's nets
   const caffe::SolverParameter& proto;  // of spec
