@@ -73,7 +73,7 @@ class RankWork {
   // Takes the measured times. Without a given jitter, chooses the one for which the model predicts
   // the measured difference between the slower of two random iterations and the mean.
   void SetMeasured(const Net& net, const NetProfile& measured, const Device& device) {
-    report_.net = net.name();
+    report_.net = net.graph().name;
     report_.profile = MeasuredIteration(net.graph(), measured, passes_);
     report_.source = Join("measured here, ", device.Describe());
     if (request_.jitter) return;
