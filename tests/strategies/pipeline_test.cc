@@ -5,6 +5,7 @@
 
 #include "strategy_run.h"
 #include "support/error_of.h"
+#include "trainer/strategies/pipeline.h"
 
 namespace trainer {
 namespace {

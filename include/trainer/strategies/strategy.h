@@ -168,4 +168,8 @@ using RegisterStrategy = Registration<Strategy, T, const SolverSpec&>;
 // fields that the strategy refuses.
 std::unique_ptr<Strategy> MakeStrategy(const SolverSpec& spec, int ranks);
 
+// Throws kConfig for a BatchNorm of the training net that is synchronized, i.e. that averages its
+// moments over ranks: "synchronized is true" + why + "; remove one of the two".
+void RequireOwnMoments(const SolverSpec& spec, const std::string& why);
+
 }  // namespace trainer
