@@ -18,7 +18,7 @@
 namespace trainer {
 
 JoinedWorld::JoinedWorld(JoinedRank joined, std::unique_ptr<MpiThread> thread,
-                         std::unique_ptr<Mpi> mpi, const WorldOptions& settings)
+                         std::unique_ptr<Mpi> mpi, const World::Options& settings)
     : joined_(std::move(joined)),
       thread_(std::move(thread)),
       mpi_(std::move(mpi)),
@@ -70,7 +70,7 @@ std::unique_ptr<ProgressEngine> JoinedWorld::MakeProgress() {
   return progress;
 }
 
-void JoinedWorld::Begin(const WorldOptions& settings) {
+void JoinedWorld::Begin(const World::Options& settings) {
   if (mpi_ != nullptr) {
     thread_->Run([&] {
       mpi_version_ = mpi_->Version();

@@ -55,7 +55,7 @@ void RequireOwnMoments(const SolverSpec& spec, const std::string& why) {
   }
 }
 
-Requests Strategy::Agree(const Requests& own) {
+Strategy::Requests Strategy::Agree(const Requests& own) {
   if (context_ == nullptr) return own;
   float sums[] = {own.stop ? 1.0f : 0.0f, own.snapshot ? 1.0f : 0.0f};
   context_->group.AllReduce(sums);
