@@ -1,11 +1,12 @@
 // Stages on ranks: losses, weights and files are those of one rank with a pass per micro-batch.
 
+#include "trainer/strategies/pipeline.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "strategy_run.h"
 #include "support/error_of.h"
-#include "trainer/strategies/pipeline.h"
 
 namespace trainer {
 namespace {
