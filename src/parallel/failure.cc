@@ -32,7 +32,7 @@ bool MayReportFailure(int* code) {
   JoinedWorld* const world = JoinedWorld::Current().get();
   if (world == nullptr) {
     const LaunchEnvironment environment = ReadLaunchEnvironment();
-    const bool waits = environment.launcher == RankLauncher::kMpi && environment.rank > 0;
+    const bool waits = environment.launcher == LaunchEnvironment::kMpi && environment.rank > 0;
     if (waits) std::this_thread::sleep_for(kTurn);
     return true;
   }

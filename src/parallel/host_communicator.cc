@@ -24,10 +24,7 @@ class HostCommunicator::Spent {
 void HostCommunicator::OnGradientReady(int slice, std::span<float> values) {
   const Spent spent(*this);
   status_.progress.fetch_add(1, std::memory_order_relaxed);
-  if (slice == 0) {
-    sum_of_.clear();
-    buckets_ = 0;
-  }
+  if (slice == 0) sum_of_.clear();
   if (bucket_.data() + bucket_.size() != values.data()) Flush();
   bucket_ = bucket_.empty() ? values : std::span(bucket_.data(), bucket_.size() + values.size());
   sum_of_.push_back(pushed_ + 1);
@@ -40,7 +37,6 @@ void HostCommunicator::Flush() {
   if (bucket_.empty()) return;
   progress_.Submit(bucket_);
   ++pushed_;
-  ++buckets_;
   bucket_ = {};
 }
 
@@ -71,8 +67,8 @@ void HostCommunicator::Heartbeat(int iterations) {
 // three bytes per float, which holds them exactly.
 std::vector<std::string> HostCommunicator::Gather(const std::string& own) {
   constexpr size_t kBytes = 3;
-  const auto ranks = static_cast<size_t>(rank_.size);
-  const auto self = static_cast<size_t>(rank_.rank);
+  const auto ranks = static_cast<size_t>(topology_.rank.size);
+  const auto self = static_cast<size_t>(topology_.rank.rank);
   std::vector<float> lengths(ranks * 2);
   lengths[self * 2] = static_cast<float>(own.size() & 0xffffff);
   lengths[self * 2 + 1] = static_cast<float>(own.size() >> 24);

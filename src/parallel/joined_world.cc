@@ -18,7 +18,7 @@
 namespace trainer {
 
 JoinedWorld::JoinedWorld(JoinedRank joined, std::unique_ptr<MpiThread> thread,
-                         std::unique_ptr<Mpi> mpi, const WorldOptions& settings)
+                         std::unique_ptr<Mpi> mpi, const World::Options& settings)
     : joined_(std::move(joined)),
       thread_(std::move(thread)),
       mpi_(std::move(mpi)),
@@ -28,14 +28,12 @@ JoinedWorld::JoinedWorld(JoinedRank joined, std::unique_ptr<MpiThread> thread,
       link_(MakeLink()),
       sum_(block(), topology().local_rank, gradients_, link_.get()),
       progress_(MakeProgress()),
-      communicator_(std::make_unique<HostCommunicator>(topology().rank, *progress_, status(),
-                                                       gradients_, topology().names)),
+      communicator_(
+          std::make_unique<HostCommunicator>(topology(), *progress_, status(), gradients_)),
       memory_(block(), topology(), waiter_, rpc_.get(), settings.peer_timeout,
               [this] { communicator_->Barrier(); }),
       watch_(block(), topology().local_rank, topology().names,
-             {settings.warn_after, settings.peer_timeout}) {
-  communicator_->SetWhyNotTreeOrder(topology().WhyNotTreeOrder());
-}
+             {settings.warn_after, settings.peer_timeout}) {}
 
 std::unique_ptr<JoinedWorld>& JoinedWorld::Current() {
   static std::unique_ptr<JoinedWorld> world;
@@ -72,7 +70,7 @@ std::unique_ptr<ProgressEngine> JoinedWorld::MakeProgress() {
   return progress;
 }
 
-void JoinedWorld::Begin(const WorldOptions& settings) {
+void JoinedWorld::Begin(const World::Options& settings) {
   if (mpi_ != nullptr) {
     thread_->Run([&] {
       mpi_version_ = mpi_->Version();

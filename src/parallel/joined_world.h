@@ -28,7 +28,7 @@ namespace trainer {
 class JoinedWorld final : public World {
  public:
   JoinedWorld(JoinedRank joined, std::unique_ptr<MpiThread> thread, std::unique_ptr<Mpi> mpi,
-              const WorldOptions& settings);
+              const World::Options& settings);
   ~JoinedWorld() override { StopProgress(); }
 
   Communicator& group() override { return *communicator_; }
@@ -51,7 +51,7 @@ class JoinedWorld final : public World {
   // Returns the world that this process has joined, or null.
   static std::unique_ptr<JoinedWorld>& Current();
   // Does the part of the construction that exchanges data with other ranks.
-  void Begin(const WorldOptions& settings);
+  void Begin(const World::Options& settings);
   const ControlBlock& block() const { return *joined_.block; }
   bool finished() const { return finished_; }
   // Ends the ranks of all nodes, after a failure.

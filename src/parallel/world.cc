@@ -41,13 +41,13 @@ namespace {
 
 }  // namespace
 
-World* JoinWorld(const WorldOptions& settings) {
+World* JoinWorld(const World::Options& settings) {
   const LaunchEnvironment environment = ReadLaunchEnvironment();
-  if (environment.launcher == RankLauncher::kNone) return nullptr;
+  if (environment.launcher == LaunchEnvironment::kNone) return nullptr;
   std::unique_ptr<MpiThread> thread;
   std::unique_ptr<Mpi> mpi;
   JoinedRank joined;
-  if (environment.launcher == RankLauncher::kFork) {
+  if (environment.launcher == LaunchEnvironment::kFork) {
     joined = JoinForked(environment);
   } else {
     if (!Mpi::WhyNot().empty()) throw Error(ErrorCode::kUnavailable, Mpi::WhyNot());

@@ -47,7 +47,8 @@ bool RunControl::IsSnapshotDue() const {
 }
 
 Request RunControl::Agree(Request own) {
-  const Requests requests = run_.strategy.Agree({own == Request::kStop, own == Request::kSnapshot});
+  const Strategy::Requests requests =
+      run_.strategy.Agree({own == Request::kStop, own == Request::kSnapshot});
   if (requests.stop) return Request::kStop;
   if (!requests.snapshot) return Request::kNone;
   if (signals_ != nullptr && run_.rank.size > 1) signals_->NoteSnapshot();

@@ -100,7 +100,7 @@ std::string SnapshotManager::Start() {
   }
   if (on_snapshot_) on_snapshot_();
   const RankTimes::Pause pause(reporter_.times());
-  const ConsensusScope consensus(run_.strategy);
+  const Strategy::ConsensusScope consensus(run_.strategy);
   // A signal can request a snapshot during a test.
   const EmaWeights::Scope raw(model_.ema.get(), false);
   started_iter_ = run_.iter;

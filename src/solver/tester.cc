@@ -281,7 +281,7 @@ bool Tester::IsDueAtEnd() const {
 }
 
 bool Tester::Run(SnapshotManager& snapshots) {
-  const ConsensusScope consensus(run_.strategy);
+  const Strategy::ConsensusScope consensus(run_.strategy);
   const EmaWeights::Scope averaged(model_.ema.get(), true);
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < static_cast<int>(tests_.size()); ++i) {

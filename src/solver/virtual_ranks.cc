@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "trainer/base/text/text.h"
-#include "trainer/config/net_spec.h"
+#include "trainer/strategies/strategy.h"
 
 namespace trainer {
 namespace {
@@ -22,17 +22,6 @@ void RequireEvenVirtualRanks(const SolverSpec& spec, const Rank& rank) {
                    ranks > virtual_ranks ? ": each needs a part of every batch" : "", "; ", ends));
 }
 
-void RequireOwnMoments(const SolverSpec& spec) {
-  for (const LayerSpec& layer : FilterLayers(*spec.train.net, spec.train.state)) {
-    if (!layer.proto().batch_norm_param().synchronized()) continue;
-    layer.FailIn(
-        "batch_norm_param", "synchronized",
-        Join("synchronized is true and the solver's virtual_ranks ", spec.proto.virtual_ranks(),
-             ": the parts of a batch are computed one after the other, so mean and variance of the "
-             "whole batch are not known in time; remove one of the two"));
-  }
-}
-
 }  // namespace
 
 VirtualRanks VirtualRanksOf(const SolverSpec& spec, const Communicator* group) {
@@ -46,7 +35,10 @@ VirtualRanks VirtualRanksOf(const SolverSpec& spec, const Communicator* group) {
                 Join("virtual_ranks is ", virtual_ranks,
                      ", but the gradients of these ranks cannot be added in pairs: ", no_tree));
   }
-  RequireOwnMoments(spec);
+  RequireOwnMoments(
+      spec, Join(" and the solver's virtual_ranks ", virtual_ranks,
+                 ": the parts of a batch are computed one after the other, so mean and variance of "
+                 "the whole batch are not known in time"));
   const int own = virtual_ranks / rank.size;
   return {{rank.rank * own, virtual_ranks}, own};
 }

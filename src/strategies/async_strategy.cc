@@ -104,7 +104,7 @@ int AsyncStrategy::LastDue(int iter, int next) const {
 }
 
 // Passes this rank's requests on. All ranks see a stop; only rank 0 sees a request for a snapshot.
-Requests AsyncStrategy::Agree(const Requests& own) {
+Strategy::Requests AsyncStrategy::Agree(const Requests& own) {
   if (own.stop) coordinator_->RequestStop();
   if (own.snapshot) coordinator_->RequestSnapshot();
   return {coordinator_->Stops(), rank() == 0 && coordinator_->TakeSnapshotRequest()};

@@ -1,6 +1,7 @@
 #include "dedicated_servers.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -21,6 +22,76 @@ struct PushHeader {
 };
 
 }  // namespace
+
+// The queue of gradients that workers push to the servers of one node. Has one slot per worker for
+// a gradient, which every server of the node reads and acknowledges. Ranks 0 to workers - 1 are the
+// workers, and the servers follow them.
+class DedicatedServers::PushQueue {
+ public:
+  // `servers` are the servers of the node, and `floats` is the length of a gradient; 0 on other
+  // nodes. The constructor is collective.
+  PushQueue(SharedWindow& window, int workers, const std::vector<int>& servers, size_t floats)
+      : window_(window),
+        workers_(workers),
+        servers_(servers),
+        floats_(floats),
+        pushes_(Allocate<Push>(static_cast<size_t>(workers))),
+        answered_(
+            Allocate<std::atomic<uint32_t>>(static_cast<size_t>(workers * (servers.back() + 1)))),
+        gradients_(Allocate<float>(static_cast<size_t>(workers) * floats)) {}
+
+  // Returns the place of a worker's gradient. Empty on nodes without servers of this queue.
+  std::span<float> Slot(int worker) const {
+    return {gradients_ + static_cast<size_t>(worker) * floats_, floats_};
+  }
+
+  // Called by the worker when its slot holds a gradient, for an update with `hyper`. Wakes the
+  // servers.
+  void Send(int worker, const Hyperparams& hyper) {
+    pushes_[worker].hyper = hyper;
+    pushes_[worker].sent.fetch_add(1);
+    for (const int server : servers_) window_.Notify(workers_ + server);
+  }
+  // Returns whether all servers have applied the worker's last gradient.
+  bool IsAnswered(int worker) const {
+    return std::ranges::none_of(servers_, [&](int server) { return HasGradient(worker, server); });
+  }
+
+  // Called by a server: returns whether a worker's gradient waits for it.
+  bool HasGradient(int worker, int server) const {
+    return pushes_[worker].sent.load() != Answered(worker, server).load();
+  }
+  // Called by a server: returns the hyperparameters for the worker's gradient.
+  const Hyperparams& HyperparamsOf(int worker) const { return pushes_[worker].hyper; }
+  // Called by a server when it has applied the worker's gradient. Wakes the worker.
+  void Answer(int worker, int server) {
+    Answered(worker, server).fetch_add(1);
+    window_.Notify(worker);
+  }
+
+ private:
+  struct alignas(64) Push {
+    std::atomic<uint32_t> sent;
+    Hyperparams hyper;
+  };
+  // Allocates an array that the ranks of this node share, at least one element, all zeros.
+  template <class T>
+  T* Allocate(size_t count) {
+    return reinterpret_cast<T*>(window_.Allocate(std::max<size_t>(1, count) * sizeof(T)));
+  }
+  // Returns the counter of the worker's gradients that the server has applied.
+  std::atomic<uint32_t>& Answered(int worker, int server) const {
+    return answered_[server * workers_ + worker];
+  }
+
+  SharedWindow& window_;
+  int workers_;
+  std::vector<int> servers_;
+  size_t floats_;
+  Push* pushes_;                     // by worker
+  std::atomic<uint32_t>* answered_;  // by server, then worker
+  float* gradients_;
+};
 
 void MixRunningStats(std::span<const float> all, int ranks, std::span<float> own) {
   for (size_t i = 0; i < own.size(); ++i) {
@@ -56,6 +127,8 @@ DedicatedServers::DedicatedServers(const StrategyContext& context, const FlatSta
         });
   }
 }
+
+DedicatedServers::~DedicatedServers() = default;
 
 std::vector<bool> DedicatedServers::ParamsOf(int server) const {
   const std::vector<Param*>& params = context_.objective.params();

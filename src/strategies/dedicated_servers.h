@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "flat_state.h"
-#include "push_queue.h"
 #include "shared_array.h"
 #include "trainer/optim/param_updater.h"
 
@@ -23,6 +22,7 @@ class DedicatedServers {
   // rank waits, and throws if the run has failed. The arguments must outlive the object.
   DedicatedServers(const StrategyContext& context, const FlatState& numbers, int workers,
                    int servers, std::function<void()> poll_peers);
+  ~DedicatedServers();
 
   // Returns which parameters server `server` updates, by their order. No server updates running
   // averages: they are mixed (MixRunningStats).
@@ -42,6 +42,7 @@ class DedicatedServers {
   bool ApplyAll();
 
  private:
+  class PushQueue;
   // A node that has servers.
   struct ServerNode {
     int first = 0;  // the rank of its first server, which other nodes call

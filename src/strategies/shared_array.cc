@@ -8,7 +8,7 @@
 namespace trainer {
 namespace {
 
-constexpr size_t kLine = 64;  // bytes of a cache line
+constexpr size_t kCacheLine = 64;  // bytes of a cache line
 
 // Send's arguments for calls that send or return no numbers.
 constexpr auto kNoFloats = [](MessageWriter*, size_t, size_t) {};
@@ -26,11 +26,11 @@ SharedArray::SharedArray(SharedWindow& window, int rank, int owner, size_t size,
       is_local_(window.IsSameNode(owner)),
       merge_(std::move(merge)) {
   const size_t locks = static_cast<size_t>(blocks) * sizeof(RobustMutex);
-  const size_t header = kLine + (locks + kLine - 1) / kLine * kLine;
+  const size_t header = kCacheLine + (locks + kCacheLine - 1) / kCacheLine * kCacheLine;
   std::byte* const memory = window.Allocate(is_local_ ? header + size * sizeof(float) : 1);
   if (is_local_) {
     version_ = reinterpret_cast<std::atomic<int64_t>*>(memory);
-    locks_ = reinterpret_cast<RobustMutex*>(memory + kLine);
+    locks_ = reinterpret_cast<RobustMutex*>(memory + kCacheLine);
     floats_ = {reinterpret_cast<float*>(memory + header), size};
   }
   if (window.rpc() == nullptr) return;

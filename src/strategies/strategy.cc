@@ -9,14 +9,9 @@ std::string NameOf(const SolverSpec& spec) {
   return Join("strategy '", spec.proto.strategy(), "'");
 }
 
-// Throws kConfig for a BatchNorm that is synchronized, i.e. that averages its moments over ranks.
-void RequireOwnMoments(const SolverSpec& spec) {
-  for (const LayerSpec& layer : FilterLayers(*spec.train.net, spec.train.state)) {
-    if (!layer.proto().batch_norm_param().synchronized()) continue;
-    layer.FailIn("batch_norm_param", "synchronized",
-                 Join("synchronized is true, but with ", NameOf(spec),
-                      " a rank does not know the batches of other ranks; remove one of the two"));
-  }
+// Returns why a BatchNorm cannot be synchronized with a strategy that needs own batches or steps.
+std::string WhyOwnMoments(const SolverSpec& spec) {
+  return Join(", but with ", NameOf(spec), " a rank does not know the batches of other ranks");
 }
 
 // Throws kConfig for settings that divide batches, because with a partitioned net all ranks work on
@@ -28,7 +23,7 @@ void RequireWholeBatches(const SolverSpec& spec) {
         Join("virtual_ranks is ", spec.proto.virtual_ranks(), ", but with ", NameOf(spec),
              " all ranks work on one batch; set virtual_ranks: 1, or strategy: \"synchronous\""));
   }
-  RequireOwnMoments(spec);
+  RequireOwnMoments(spec, WhyOwnMoments(spec));
 }
 
 // Throws kConfig for settings that need all ranks to make each step together, or one set of
@@ -47,12 +42,20 @@ void RequireOwnSteps(const SolverSpec& spec) {
                                 " tests and snapshots already use the common weights of all ranks; "
                                 "remove one of the two"));
   }
-  RequireOwnMoments(spec);
+  RequireOwnMoments(spec, WhyOwnMoments(spec));
 }
 
 }  // namespace
 
-Requests Strategy::Agree(const Requests& own) {
+void RequireOwnMoments(const SolverSpec& spec, const std::string& why) {
+  for (const LayerSpec& layer : FilterLayers(*spec.train.net, spec.train.state)) {
+    if (!layer.proto().batch_norm_param().synchronized()) continue;
+    layer.FailIn("batch_norm_param", "synchronized",
+                 Join("synchronized is true", why, "; remove one of the two"));
+  }
+}
+
+Strategy::Requests Strategy::Agree(const Requests& own) {
   if (context_ == nullptr) return own;
   float sums[] = {own.stop ? 1.0f : 0.0f, own.snapshot ? 1.0f : 0.0f};
   context_->group.AllReduce(sums);

@@ -32,8 +32,8 @@ int Train(World& world, int one, const std::function<void()>& fault) {
   }
 }
 
-WorldOptions Impatient() {
-  WorldOptions settings;
+World::Options Impatient() {
+  World::Options settings;
   settings.warn_after = milliseconds(300);
   settings.peer_timeout = milliseconds(900);
   return settings;

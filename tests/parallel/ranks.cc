@@ -21,7 +21,7 @@ namespace trainer {
 namespace {
 
 // What tools/main.cc does.
-int Guarded(const std::function<int(World&)>& body, const WorldOptions& settings) {
+int Guarded(const std::function<int(World&)>& body, const World::Options& settings) {
   try {
     World& world = *JoinWorld(settings);
     const int code = body(world);
@@ -75,7 +75,7 @@ std::vector<std::string> RanksOutcome::Errors() const {
 }
 
 RanksOutcome RunRanks(int count, const std::function<int(World&)>& body,
-                      const WorldOptions& settings, const std::function<void(int rank)>& before) {
+                      const World::Options& settings, const std::function<void(int rank)>& before) {
   const TempFolder folder;
   const std::string log = folder / "err";
   const ControlBlock block(SharedSegment(ControlBlock::Bytes(count)), count);

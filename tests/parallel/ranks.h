@@ -21,7 +21,7 @@ struct RanksOutcome {
 // and it returns the exit code. `before`, where given, runs before a process joins. Processes that
 // are stopped when all others have ended are killed.
 RanksOutcome RunRanks(int count, const std::function<int(World&)>& body,
-                      const WorldOptions& settings = {},
+                      const World::Options& settings = {},
                       const std::function<void(int rank)>& before = nullptr);
 
 // The same where all must end with 0 and without a word.

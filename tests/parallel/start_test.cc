@@ -26,14 +26,15 @@ LaunchEnvironment Read(const std::map<std::string, std::string>& variables) {
 }
 
 TEST(RankEnvironmentTest, KnowsWhoStartedTheRanks) {
-  EXPECT_EQ(Read({}).launcher, RankLauncher::kNone);
-  EXPECT_EQ(Read({{"OMPI_COMM_WORLD_SIZE", "2"}}).launcher, RankLauncher::kMpi);
+  EXPECT_EQ(Read({}).launcher, LaunchEnvironment::kNone);
+  EXPECT_EQ(Read({{"OMPI_COMM_WORLD_SIZE", "2"}}).launcher, LaunchEnvironment::kMpi);
   EXPECT_EQ(Read({{"OMPI_COMM_WORLD_SIZE", "1"}, {"PMIX_RANK", "0"}}).launcher,
-            RankLauncher::kNone);
-  EXPECT_EQ(Read({{"PMI_SIZE", "4"}, {"PMI_RANK", "0"}}).launcher, RankLauncher::kMpi);
-  EXPECT_EQ(Read({{"PMIX_RANK", "0"}, {"SLURM_STEP_NUM_TASKS", "8"}}).launcher, RankLauncher::kMpi);
+            LaunchEnvironment::kNone);
+  EXPECT_EQ(Read({{"PMI_SIZE", "4"}, {"PMI_RANK", "0"}}).launcher, LaunchEnvironment::kMpi);
+  EXPECT_EQ(Read({{"PMIX_RANK", "0"}, {"SLURM_STEP_NUM_TASKS", "8"}}).launcher,
+            LaunchEnvironment::kMpi);
   const LaunchEnvironment own = Read({{"TRAINER_WORLD", "1:3:17"}});
-  EXPECT_EQ(own.launcher, RankLauncher::kFork);
+  EXPECT_EQ(own.launcher, LaunchEnvironment::kFork);
   EXPECT_EQ(own.rank, 1);
   EXPECT_EQ(own.count, 3);
   EXPECT_EQ(own.fd, 17);
@@ -43,7 +44,7 @@ TEST(RankEnvironmentTest, AWorldThatNobodyStartedIsIgnoredWithAWarning) {
   for (const char* world : {"", "x", "1:2", "2147483647:2147483647:3", "3:3:4", "-1:3:4", "0:0:4",
                             "0:2147483647:4", "0:2:-1", "0:2:4:5"}) {
     const LaunchEnvironment alone = Read({{"TRAINER_WORLD", world}});
-    EXPECT_EQ(alone.launcher, RankLauncher::kNone) << world;
+    EXPECT_EQ(alone.launcher, LaunchEnvironment::kNone) << world;
     EXPECT_EQ(alone.count, 1) << world;
     EXPECT_THAT(alone.warning, HasSubstr("is ignored")) << world;
   }

@@ -78,7 +78,7 @@ TEST_P(SumsTest, AddNeighboursFirst) {
 
 TEST_P(SumsTest, OfSlicesArriveInPlaceWhateverTheBucket) {
   for (const size_t bucket_bytes : {4u, 4096u, 1u << 20}) {
-    WorldOptions settings;
+    World::Options settings;
     settings.bucket_bytes = bucket_bytes;
     const RanksOutcome outcome = RunRanks(
         GetParam(),

@@ -21,7 +21,7 @@ class RunControlTest : public testing::Test {
                      .device = *files_.device,
                      .observer = files_.observer,
                      .strategy = *strategy_,
-                     .partition = nullptr,
+                     .pipeline = nullptr,
                      .rank = {},
                      .world = nullptr,
                      .group = nullptr,

@@ -1,5 +1,7 @@
 // Stages on ranks: losses, weights and files are those of one rank with a pass per micro-batch.
 
+#include "trainer/strategies/pipeline.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -2,6 +2,8 @@
 // The sizes at which all-reduce changes its algorithm, for the implementation and for the model
 // that predicts its time.
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 
 namespace trainer {
@@ -22,6 +24,10 @@ inline constexpr size_t kSpeedBytes = 1 << 20;
 
 // Returns the size of a bucket for which latency is an eighth of its all-reduce, rounded up to a
 // multiple of 64 KiB, from 64 KiB to 64 MiB.
-size_t BucketBytes(const AllReduceSpeed& speed);
+inline size_t BucketBytes(const AllReduceSpeed& speed) {
+  constexpr double kUnit = 65536, kMost = 64.0 * 1024 * 1024;
+  const double bytes = 8 * speed.seconds * speed.bytes_per_second;
+  return static_cast<size_t>(std::clamp(std::ceil(bytes / kUnit) * kUnit, kUnit, kMost));
+}
 
 }  // namespace trainer

@@ -6,10 +6,9 @@
 
 namespace trainer {
 
-enum class RankLauncher { kNone, kFork, kMpi };
-
 struct LaunchEnvironment {
-  RankLauncher launcher = RankLauncher::kNone;
+  enum Launcher { kNone, kFork, kMpi };
+  Launcher launcher = kNone;
   // The launcher's values. With MPI the program uses them only to know whether this process is rank
   // 0, which reports errors first, and whether there are several ranks, which must find each other.
   int rank = 0;

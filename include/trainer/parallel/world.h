@@ -15,15 +15,15 @@
 
 namespace trainer {
 
-struct WorldOptions {
-  size_t bucket_bytes = 0;                          // 0: chosen by measured latency and speed
-  std::chrono::milliseconds warn_after{60'000};     // time until a silent rank is reported
-  std::chrono::milliseconds peer_timeout{600'000};  // time until a silent rank ends the run
-};
-
 // One object per process, created and used by the training thread.
 class World {
  public:
+  struct Options {
+    size_t bucket_bytes = 0;                          // 0: chosen by measured latency and speed
+    std::chrono::milliseconds warn_after{60'000};     // time until a silent rank is reported
+    std::chrono::milliseconds peer_timeout{600'000};  // time until a silent rank ends the run
+  };
+
   virtual ~World() = default;
   // Returns the communicator of all ranks, for collective calls.
   virtual Communicator& group() = 0;
@@ -71,6 +71,6 @@ class World {
 // among the ranks of a node. Called before anything reads the number of threads. Returns null and
 // has no effect in a process without other ranks. Throws kUnavailable if the ranks need MPI and it
 // is not installed.
-World* JoinWorld(const WorldOptions& settings);
+World* JoinWorld(const World::Options& settings);
 
 }  // namespace trainer

@@ -30,10 +30,6 @@ struct StrategyContext {
   uint64_t seed;         // of the run
 };
 
-struct Requests {
-  bool stop = false, snapshot = false;
-};
-
 // Constructed from the solver alone, whose fields it checks; then prepared by every rank if there
 // are several. The defaults suit synchronous data parallelism. Used by one thread.
 class Strategy {
@@ -47,6 +43,27 @@ class Strategy {
     // Only this rank's own updates change its weights after Begin. If false, the weights of other
     // ranks change them, too.
     bool only_own_updates = true;
+  };
+
+  // What signals request.
+  struct Requests {
+    bool stop = false, snapshot = false;
+  };
+  // While a ConsensusScope exists, the rank has the consensus of all ranks' weights, which tests
+  // and snapshots use. May be nested. Collective unless the strategy is asynchronous.
+  class ConsensusScope {
+   public:
+    explicit ConsensusScope(Strategy& strategy) : strategy_(strategy) {
+      if (strategy_.scopes_++ == 0) strategy_.EnterConsensus();
+    }
+    ~ConsensusScope() {
+      if (--strategy_.scopes_ == 0) strategy_.LeaveConsensus();
+    }
+    ConsensusScope(const ConsensusScope&) = delete;
+    ConsensusScope& operator=(const ConsensusScope&) = delete;
+
+   private:
+    Strategy& strategy_;
   };
 
   virtual ~Strategy() = default;
@@ -123,7 +140,6 @@ class Strategy {
   std::span<const float> own_weights() const { return own_weights_; }
 
  private:
-  friend class ConsensusScope;
   // Does the strategy's part of Prepare.
   virtual void Connect() {}
   // Returns the consensus of all ranks' weights, valid until the next call; nothing if it is this
@@ -139,23 +155,6 @@ class Strategy {
   int scopes_ = 0;
 };
 
-// While a ConsensusScope exists, the rank has the consensus of all ranks' weights, which tests and
-// snapshots use. May be nested. Collective unless the strategy is asynchronous.
-class ConsensusScope {
- public:
-  explicit ConsensusScope(Strategy& strategy) : strategy_(strategy) {
-    if (strategy_.scopes_++ == 0) strategy_.EnterConsensus();
-  }
-  ~ConsensusScope() {
-    if (--strategy_.scopes_ == 0) strategy_.LeaveConsensus();
-  }
-  ConsensusScope(const ConsensusScope&) = delete;
-  ConsensusScope& operator=(const ConsensusScope&) = delete;
-
- private:
-  Strategy& strategy_;
-};
-
 using StrategyRegistry = Registry<Strategy, const SolverSpec&>;
 
 // Registers the class of a strategy from its own file: const RegisterStrategy<Gossip>
@@ -167,5 +166,9 @@ using RegisterStrategy = Registration<Strategy, T, const SolverSpec&>;
 // synchronous strategy. Throws kConfig at the line of an unknown name, with the nearest one, and of
 // fields that the strategy refuses.
 std::unique_ptr<Strategy> MakeStrategy(const SolverSpec& spec, int ranks);
+
+// Throws kConfig for a BatchNorm of the training net that is synchronized, i.e. that averages its
+// moments over ranks: "synchronized is true" + why + "; remove one of the two".
+void RequireOwnMoments(const SolverSpec& spec, const std::string& why);
 
 }  // namespace trainer

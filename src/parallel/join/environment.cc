@@ -82,9 +82,9 @@ LaunchEnvironment ReadLaunchEnvironment(const Get& get) {
   LaunchEnvironment found;
   const char* const own = get("TRAINER_WORLD");
   if (own != nullptr && IsInOwnWorld(own, &found)) {
-    found.launcher = RankLauncher::kFork;
+    found.launcher = LaunchEnvironment::kFork;
   } else if (IsInMpiWorld(get, &found)) {
-    found.launcher = RankLauncher::kMpi;
+    found.launcher = LaunchEnvironment::kMpi;
     found.rank = RankByLauncher(get);
   } else {
     found.count = 1;

@@ -48,12 +48,7 @@ bool RequireDistinctGpus(bool share_gpu, World& world, const DeviceChoice& choic
   Communicator& group = world.group();
   const std::vector<std::string> gpus =
       group.Gather(Join(world.topology().host, "\n", AddressOf(choice.gpu.id)));
-  float shared = 0;
-  if (group.rank().rank == 0) {
-    shared = FindShared(world, gpus, share_gpu) ? 1.0f : 0.0f;
-  }
-  group.Broadcast({&shared, 1});
-  return shared > 0;
+  return group.BroadcastBool(group.rank().rank == 0 && FindShared(world, gpus, share_gpu));
 }
 
 // Returns the reason why gradients must be all-reduced in the host's memory; "" if there is none.

@@ -15,8 +15,8 @@ namespace trainer {
 int RanksToStart(const RankOptions& options) {
   const int ranks = options.ranks;
   const LaunchEnvironment environment = ReadLaunchEnvironment();
-  if (environment.launcher == RankLauncher::kFork) return 0;
-  if (ranks > 0 && environment.launcher == RankLauncher::kMpi) {
+  if (environment.launcher == LaunchEnvironment::kFork) return 0;
+  if (ranks > 0 && environment.launcher == LaunchEnvironment::kMpi) {
     throw Error(ErrorCode::kUsage,
                 Join("--ranks=", ranks,
                      ": mpirun or srun already started the ranks of this run; leave --ranks out"));
@@ -27,7 +27,7 @@ int RanksToStart(const RankOptions& options) {
 int RanksToStart(const RankOptions& options, const DeviceOptions& device) {
   const int count = static_cast<int>(RequestedGpus(device).size());
   const int ranks = RanksToStart(options);
-  if (ReadLaunchEnvironment().launcher != RankLauncher::kNone || count < 2) return ranks;
+  if (ReadLaunchEnvironment().launcher != LaunchEnvironment::kNone || count < 2) return ranks;
   if (options.ranks == 0) return count;
   RequireGpusForRanks(count, options.ranks, options.share_gpu,
                       Join("--ranks=", options.ranks, " --gpu=", device.gpu));
@@ -37,7 +37,7 @@ int RanksToStart(const RankOptions& options, const DeviceOptions& device) {
 World* JoinRanks(const RankOptions& options, int patience) {
   const std::string warning = ReadLaunchEnvironment().warning;
   if (!warning.empty()) LOG(WARNING) << warning;
-  WorldOptions settings;
+  World::Options settings;
   settings.bucket_bytes = static_cast<size_t>(options.bucket_size) * 1024;
   settings.peer_timeout =
       std::chrono::seconds(options.peer_timeout) + std::chrono::seconds(patience);
