@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <filesystem>
 
 #include "trainer/base/error/error.h"
@@ -15,10 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void FailRead(const std::string& folder, const std::error_code& failed) {
-  ThrowFileError(FileUse::kInput, "read the folder", AbsolutePath(folder), failed.value());
-}
-
 // The names in a folder, in byte order, without hidden ones.
 std::vector<std::string> NamesIn(const std::string& folder) {
   std::vector<std::string> names;
@@ -28,7 +23,9 @@ std::vector<std::string> NamesIn(const std::string& folder) {
     std::string name = entry->path().filename().string();
     if (!name.starts_with('.')) names.push_back(std::move(name));
   }
-  if (failed) FailRead(folder, failed);
+  if (failed) {
+    ThrowFileError(FileUse::kInput, "read the folder", AbsolutePath(folder), failed.value());
+  }
   std::ranges::sort(names);
   return names;
 }

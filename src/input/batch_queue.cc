@@ -11,13 +11,11 @@
 #include "trainer/base/error/error.h"
 #include "trainer/base/thread/spin.h"
 #include "trainer/base/thread/threads.h"
-#include "trainer/input/source.h"
 
 namespace trainer {
 namespace {
 
-// A worker that waits for its turn sleeps and is woken. A consumer that sleeps wakes later than
-// batches of small records come, so it spins for this time first.
+// A consumer that sleeps wakes later than batches of small records come, so it spins first.
 constexpr int64_t kLongestSpin = 50'000;  // nanoseconds
 
 size_t RangeOf(int64_t records) {
@@ -49,10 +47,6 @@ int64_t DepthOf(const BatchQueueOptions& options) {
 }
 
 }  // namespace
-
-BatchQueue::BatchQueue(const BatchQueueOptions& options, const Transform& transform)
-    : BatchQueue(MakeDatabaseSource(OpenCursor(options.backend, options.path), transform),
-                 options) {}
 
 BatchQueue::BatchQueue(RecordSource source, const BatchQueueOptions& options)
     : source_(std::move(source)),
@@ -167,30 +161,20 @@ void BatchQueue::Wait(size_t count) {
   if (full_.Count() >= count) return;
   if (took_ && full_.WouldWait() && LogsWait(++counters_.waits)) LOG(INFO) << "Waiting for data";
   const double begin = InputNow();
-  SpinUntilReady(count);
+  NoteWait();  // and spin as long as no other thread needs the core
+  const int64_t end = MonotonicNs() + std::min(kLongestSpin, SpinTime());
+  while (full_.Count() < count && MonotonicNs() < end) __builtin_ia32_pause();
   full_.Await(count);
   const double waited = InputNow() - begin;
   (took_ ? counters_.wait_seconds : counters_.first_wait_seconds) += waited;
   waited_ += waited;
 }
 
-// Waits without sleeping as long as no other thread needs the core.
-void BatchQueue::SpinUntilReady(size_t count) const {
-  NoteWait();
-  const int64_t end = MonotonicNs() + std::min(kLongestSpin, SpinTime());
-  while (full_.Count() < count && MonotonicNs() < end) __builtin_ia32_pause();
-}
-
 void BatchQueue::CountWork(const Batch& batch) {
-  counters_.work.read += batch.work.read;
-  counters_.work.decode += batch.work.decode;
-  counters_.work.transform += batch.work.transform;
+  counters_.work.Add(batch.work);
   const bool first = !std::exchange(took_, true);
   const double waited = std::exchange(waited_, 0);
-  if (tunes_) Tune(first, waited);
-}
-
-void BatchQueue::Tune(bool first, double waited) {
+  if (!tunes_) return;
   const double now = InputNow();
   const double period = now - std::exchange(last_taken_, now);
   if (first) return;

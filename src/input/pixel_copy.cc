@@ -1,7 +1,6 @@
 #include "pixel_copy.h"
 
 #include <cstring>
-#include <type_traits>
 
 #include "trainer/input/normalize.h"
 

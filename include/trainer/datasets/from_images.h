@@ -1,11 +1,10 @@
 #pragma once
-// Makes sets of image files.
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "trainer/datasets/split.h"
+#include "trainer/datasets/convert.h"
 #include "trainer/storage/record_writer.h"
 
 namespace trainer {
@@ -57,8 +56,7 @@ struct ImagesResult {
 // check_size finds another size; kCannotCreate for a file of labels that names other classes.
 ImagesResult WriteImages(const ImagesOptions& options);
 
-// Returns "val_lmdb" for "train_lmdb". A name without "train" gets "_val" before its type, or at
-// its end.
+// Returns "val_lmdb" for "train_lmdb", "set_val.tar" for "set.tar".
 std::string ValidationPath(const std::string& path);
 
 }  // namespace trainer

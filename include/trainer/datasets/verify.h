@@ -1,5 +1,4 @@
 #pragma once
-// Reads a set of records from the first to the last and decodes each.
 
 #include <cstdint>
 #include <map>
@@ -14,7 +13,6 @@ struct VerifyOptions {
   size_t errors = 20;  // so many bad records are named
   bool write_crc =
       false;  // write a checksum of each record where all are good, in place of older ones
-  bool compare = true;  // with checksums that are there; --write_crc does not
 };
 
 struct VerifyReport {
@@ -35,8 +33,7 @@ struct VerifyReport {
   std::string checksums;               // what was compared or written; "" where there are none
 };
 
-// Counts bad records instead of throwing. Throws as RecordScan does, and for damage that ends
-// reading.
+// Counts bad records. Throws as RecordScan does, and for damage that ends reading.
 VerifyReport VerifyRecords(const std::string& path, const VerifyOptions& options = {});
 
 // Prints lines "name: value".

@@ -1,5 +1,4 @@
 #pragma once
-// The policy for records that cannot be decoded.
 
 namespace trainer {
 

@@ -1,14 +1,17 @@
 #pragma once
-// Counts how often and how long training waits for batches.
 
 #include <cstdint>
 
 namespace trainer {
 
-// Time that the workers spent on batches, in seconds: reading records, decoding them, and
-// transforming them to the values of a batch.
+// Seconds that the workers spent on reading records, decoding and transforming them.
 struct WorkSeconds {
   double read = 0, decode = 0, transform = 0;
+  void Add(const WorkSeconds& other) {
+    read += other.read;
+    decode += other.decode;
+    transform += other.transform;
+  }
 };
 
 // How often the consumer found no batch ready, and how long it then waited. The wait for the first

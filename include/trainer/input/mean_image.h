@@ -1,11 +1,19 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
-#include "trainer/input/transform.h"
+#include "trainer/config/layer_spec.h"
 
 namespace trainer {
+
+struct ImageShape {
+  int64_t channels = 0, height = 0, width = 0;
+  int64_t Count() const { return channels * height * width; }
+  bool operator==(const ImageShape&) const = default;
+  std::string ToString() const;  // "3x227x227"
+};
 
 // A mean image as compute_image_mean writes it.
 struct MeanImage {

@@ -1,6 +1,5 @@
 #pragma once
-// Random sizes of training images: Intel Caffe's random_resize_param and random_aspect_ratio_param,
-// and random_resized_crop_param.
+// random_resize_param and random_aspect_ratio_param of Intel Caffe, random_resized_crop_param.
 
 #include <string>
 
@@ -39,13 +38,14 @@ class RandomResize {
  private:
   enum class Kind { kNone, kSides, kParts, kCrop };
 
+  [[noreturn]] void Refuse(
+      const std::string& what) const;  // throws kConfig at the parameter's line
   void CheckSides() const;
   void CheckParts() const;
   void CheckCrop() const;
   void CheckCropSide() const;
   void CheckAreas(float least, float greatest) const;
   void CheckWords(const caffe::ResizeParameter& param) const;
-  void CheckSizes(const DatumView& datum, const std::string& record) const;
   const char* Param() const;
   int64_t CropSide() const;
   Choice DrawSide(int height, int width, RecordRng* draws) const;

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 #include "trainer/base/error/error.h"
 
@@ -80,6 +81,20 @@ template <class Call>
   frame.jumps = true;
   call();
   return MapFault::kNone;
+}
+
+// Reads one byte of each page of a mapped value of the database `path`, so that the thread that
+// reads records in order waits for the disk, and decoding does not. Throws as ThrowMapFault does.
+// LMDB stores a small value on the page of its key, which was already read.
+inline void TouchPages(const std::string& path, std::string_view value) {
+  constexpr size_t kPage = 4096, kBesideKey = 1024;
+  if (value.size() <= kBesideKey) return;
+  const MapFault fault = TryMapped([&] {
+    for (size_t at = 0; at < value.size(); at += kPage) {
+      static_cast<void>(*static_cast<const volatile char*>(value.data() + at));
+    }
+  });
+  if (fault != MapFault::kNone) ThrowMapFault(path, fault);
 }
 
 }  // namespace trainer

@@ -11,8 +11,7 @@
 
 namespace trainer {
 
-// Reads all records of a set once, from the first to the last. Used by one thread. Errors name the
-// set, and the record if it is known.
+// Reads all records of a set once, in order. Used by one thread. Errors name the set.
 class RecordScan {
  public:
   // Throws as OpenCursor, Hdf5Reader and ReadHdf5List do. HDF5 files have the datasets data and, if

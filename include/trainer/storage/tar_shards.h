@@ -1,5 +1,4 @@
 #pragma once
-// Finds the tar files that a source names.
 
 #include <string>
 #include <vector>
@@ -12,9 +11,8 @@ namespace trainer {
 // many.
 std::vector<std::string> ExpandShards(const std::string& source);
 
-// Whether the source is a tar archive, which gzip may have compressed, or a text file that lists
-// some. A pattern, or a file that does not exist, is judged by its name. Throws as OpenForReading
-// does.
+// Whether the source is a tar archive, perhaps gzipped, or a text file that lists some. What does
+// not exist is judged by its name. Throws as OpenForReading does.
 bool HoldsTarShards(const std::string& path);
 
 // Whether the name is a pattern for several files.

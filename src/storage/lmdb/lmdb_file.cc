@@ -1,5 +1,3 @@
-#include "lmdb/lmdb_file.h"
-
 #include <fcntl.h>
 #include <lmdb.h>
 #include <sys/stat.h>
@@ -7,6 +5,7 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "lmdb/lmdb.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"

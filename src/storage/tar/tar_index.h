@@ -45,7 +45,6 @@ class TarIndex {
 
  private:
   void ReadShard(uint32_t shard, FileOps& ops);
-  void Add(const Sample& sample, std::string_view key);
   std::string_view NameOf(const Sample& sample) const {
     return std::string_view(names_).substr(sample.key_at, sample.key_bytes);
   }

@@ -1,17 +1,12 @@
-// Writes sets of images as tar files with WebDataset's names: key.jpg or key.png, and key.cls with
-// the label as text.
-
-#include "tar/tar_set_writer.h"
-
 #include <unordered_set>
 #include <vector>
 
 #include "datum.pb.h"
+#include "tar/tar.h"
 #include "tar/tar_writer.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/lower_case.h"
 #include "trainer/base/text/text.h"
-#include "trainer/storage/cursor.h"
 #include "trainer/storage/datum.h"
 
 namespace trainer {
