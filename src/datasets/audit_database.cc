@@ -28,8 +28,7 @@ size_t DigitsIn(std::string_view text, size_t from) {
   return end - from;
 }
 
-// A key `share` of the way from `first` to `last`. Numbers of equal length, as keys
-// usually begin with, are taken as such, else the next bytes as one.
+// A key `share` of the way between two: by their number of equal length, else by their next bytes.
 std::string KeyBetween(std::string_view first, std::string_view last, double share) {
   const auto [a, b] = std::ranges::mismatch(first, last);
   size_t at = static_cast<size_t>(a - first.begin());

@@ -69,8 +69,7 @@ struct ListedFile {
 // Indices of the files of a list whose images are decoded.
 std::vector<size_t> PicturesOf(const std::vector<ListedFile>& files, const AuditLimits& limits);
 
-// Reports missing files as errors. Beyond limits.files only a sample is looked for, spread over the
-// list. Files of PicturesOf were read already.
+// Reports missing files but those of PicturesOf; beyond limits.files of a sample, spread over all.
 void LookForFiles(const std::string& list, const std::vector<ListedFile>& files,
                   const AuditLimits& limits, DataAudit* audit);
 

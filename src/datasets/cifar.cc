@@ -19,8 +19,8 @@ constexpr size_t kPixels = size_t{kChannels} * kCifar10Side * kCifar10Side;
 constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
 constexpr int kKeyDigits = 5;
 
-// A record is some bytes, one of them its label, and the pixels: red, green and blue plane.
-// Source: www.cs.toronto.edu/~kriz/cifar.html.
+// A record is its label among some bytes, and the red, green and blue plane of the pixels. Source:
+// www.cs.toronto.edu/~kriz/cifar.html.
 struct RecordForm {
   const char* name;
   size_t bytes_before = 1;  // the pixels

@@ -41,15 +41,6 @@ std::string TypeOfFile(const std::string& name) {
   return type.empty() ? "without a type" : LowerCase(type);
 }
 
-// labels.txt has a line for each class.
-void RefuseLineBreak(const std::string& folder, const std::string& name) {
-  if (name.find_first_of("\r\n") == std::string::npos) return;
-  throw Error(ErrorCode::kData, {folder},
-              Join("the name of the class '", EscapeControl(name),
-                   "' contains a line break, but the file of class names has one name per line; "
-                   "rename the folder"));
-}
-
 // Finds the images of a class. Symbolic links to folders are not followed, so there are no cycles.
 void AddPictures(const std::string& root, const std::string& below, int32_t label,
                  ClassFolders* found) {
@@ -78,7 +69,12 @@ ClassFolders FindClassFolders(const std::string& folder) {
   bool pictures = false;
   for (const std::string& name : NamesIn(folder)) {
     if (IsDirectory(JoinPath(folder, name))) {
-      RefuseLineBreak(folder, name);
+      if (name.find_first_of("\r\n") != std::string::npos) {
+        throw Error(ErrorCode::kData, {folder},
+                    Join("the name of the class '", EscapeControl(name),
+                         "' contains a line break, but the file of class names has one name per "
+                         "line; rename the folder"));
+      }
       found.names.push_back(name);
     } else {
       pictures |= IsPicture(name);

@@ -15,8 +15,7 @@ class GzipReader {
   // Throws as OpenForReading does.
   explicit GzipReader(const std::string& path);
 
-  // Reads the next bytes; returns fewer than `bytes` (below 2 GiB) only at the end of the file.
-  // Throws kData if the file is damaged or cut short, kIo.
+  // Reads `bytes` (below 2 GiB), or fewer at the end of the file. Throws kIo; kData for damage.
   size_t Read(void* to, size_t bytes);
   // About how many bytes of the file itself have been read.
   uint64_t packed_bytes() const;

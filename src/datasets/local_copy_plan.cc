@@ -24,8 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kReadBytes = size_t{8} << 20;
-
 struct stat FactsOf(const std::string& file) {
   struct stat facts {};
   if (stat(file.c_str(), &facts) != 0) ThrowFileError(FileUse::kInput, "look at", file, errno);
@@ -54,7 +52,7 @@ void CopyFile(const std::string& from, const std::string& to,
               const std::function<void(uint64_t)>& done) {
   FileHandle file = OpenForReading(from);
   posix_fadvise(file.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
-  std::vector<char> part(kReadBytes);
+  std::vector<char> part(size_t{8} << 20);
   AtomicFile copy(to);
   for (;;) {
     const ssize_t got = FileOps::Posix().Read(file.get(), part.data(), part.size());

@@ -1,6 +1,5 @@
 #pragma once
-// The bytes of an HDF5 file, as the library sees it: a virtual file driver. The drivers
-// of the library itself lock files, which network file systems refuse; this one never does.
+// The bytes of an HDF5 file for the library, never locked: network file systems refuse locks.
 
 #include <sys/types.h>
 

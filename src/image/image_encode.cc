@@ -3,7 +3,6 @@
 #include <cstdlib>
 #include <memory>
 
-#include "codecs.h"
 #include "jpeg_reader.h"
 #include "trainer/base/text/text.h"
 #include "trainer/image/image.h"

@@ -29,10 +29,6 @@ int MostThreads() {
   return std::min(AvailableThreads(), kMost);
 }
 
-int ThreadsOf(const BatchQueueOptions& options) {
-  return options.decode_threads == 0 ? MostThreads() : options.decode_threads;
-}
-
 // An automatic number begins with two if decoding a batch takes one thread long.
 int FirstThreads(const DecoderFactory& factory, const BatchQueueOptions& options) {
   constexpr double kLong = 5e-3;
@@ -66,14 +62,14 @@ BatchQueue::BatchQueue(RecordSource source, const BatchQueueOptions& options)
   sampler_ = std::make_unique<BatchSampler>(*source_.sampler, options.batch_size, options.rank,
                                             options.virtual_ranks);
   if (most_bad_ >= 0) sampler_->TrackPositions();
-  const int threads = ThreadsOf(options), first = FirstThreads(factory, options);
+  const int threads = options.decode_threads == 0 ? MostThreads() : options.decode_threads;
+  const int first = FirstThreads(factory, options);
   for (int i = 0; i < threads; ++i) decoders_.push_back(factory.Make());
   tunes_ = first < threads;
   tuner_ = std::make_unique<ThreadTuner>(first, threads);
   wanted_ = static_cast<size_t>(first);
   counters_.threads = first;
-  // A single worker reads as many records as the sampler keeps valid. With others it reads few, so
-  // that a batch is divided among all of them.
+  // A single worker reads what stays valid; several read few, so that all share a batch.
   const int64_t batch = sampler_->batch_size();
   single_range_ = RangeOf(source_.sampler->stable() ? batch : 1);
   shared_range_ = RangeOf(batch / (4 * threads));

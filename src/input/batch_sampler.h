@@ -27,8 +27,7 @@ class BatchSampler {
   void OwnRecords() { owns_ = !sampler_.stable(); }
   // From here on records have positions, which TakeAfter needs.
   void TrackPositions() { tracks_positions_ = true; }
-  // Divides whole batches. Only if one rank reads all records, and before anything is read;
-  // `shard.rank` must have a batch.
+  // Divides whole batches, if one rank reads all records. `shard.rank` must have a batch.
   void SetTestShard(const TestShard& shard) { shard_ = shard; }
 
   int64_t rank_batch_size() const { return rank_batch_size_; }

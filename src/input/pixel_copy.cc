@@ -7,8 +7,7 @@
 namespace trainer {
 namespace {
 
-// kChannels 0 means any number. Each combination is a loop of its own, so that the compiler can
-// vectorise it.
+// kChannels 0: any number. Each combination is a loop that the compiler can vectorise.
 template <class T, int kChannels, bool kMeanImage, bool kMirror>
 [[gnu::always_inline]] inline void ConvertRow(const PixelCopy<T>& job, int64_t row) {
   const int64_t channels = kChannels ? kChannels : job.channels;

@@ -63,10 +63,9 @@ Rect MiddlePart(int height, int width, double least, double greatest) {
   return box;
 }
 
-// Draws a part of a picture with the distribution of torchvision's RandomResizedCrop: a share of
-// the area, uniform; width by height, uniform in its logarithm; ten attempts until it fits, at a
-// uniform place; then the middle, as large as the shapes allow. Source: Szegedy and others 2014
-// (arXiv:1409.4842), section 6.
+// Draws a part with the distribution of torchvision's RandomResizedCrop: a share of the area,
+// uniform; width by height, uniform in its logarithm; ten attempts until it fits, at a uniform
+// place; then the middle. Source: Szegedy and others 2014 (arXiv:1409.4842), section 6.
 Rect DrawResizedCrop(int height, int width, const caffe::RandomResizedCropParameter& param,
                      RecordRng* draws) {
   constexpr int kAttempts = 10;

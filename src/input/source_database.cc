@@ -88,8 +88,7 @@ class SequentialSampler final : public RecordSampler {
   }
 
  private:
-  // Positions count the records of a run, so one search from the first record on is enough: it
-  // finds the ordinal of record 0 of the run.
+  // One search is enough: it finds the ordinal of the run's record 0, and positions count from it.
   void FindOrdinal(const Position& position) {
     const uint64_t passed = position.record % checked_records_;
     if (position.key.empty()) {

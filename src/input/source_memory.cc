@@ -24,7 +24,6 @@ namespace trainer {
 namespace {
 
 constexpr char kMemoryRecordsParam[] = "memory_data_param";
-constexpr char kStandardInput[] = "-";
 constexpr uint64_t kMemoryRecordsMostBytes = uint64_t{1} << 40;
 
 struct MemoryRecords {
@@ -132,7 +131,7 @@ int Size(const LayerSpec& layer, const char* field, uint32_t value) {
 
 void ReadImages(const LayerSpec& layer, const InputEnv& env, MemoryRecords* records) {
   const std::string& source = layer.proto().memory_data_param().source();
-  if (source == kStandardInput) {
+  if (source == "-") {
     if (env.rank.size > 1) {
       layer.FailIn(kMemoryRecordsParam, "source",
                    "several ranks cannot share the standard input; write the images to a file");

@@ -16,8 +16,7 @@ class ThreadTuner {
   int threads() const { return threads_; }
 
   // A batch is taken, `period` seconds after the previous one, after a wait of `waited` seconds;
-  // `ready` others were made by fewer threads. `decoding_is_slower`: than reading, over all
-  // threads.
+  // `ready` others were made by fewer threads. `decoding_is_slower` than reading, over all threads.
   void Note(double period, double waited, bool decoding_is_slower, size_t ready);
 
  private:

@@ -35,8 +35,7 @@ void RemoveStrays(const std::string& temp) {
   }
 }
 
-// Calls write(), of whose errors users see the name that they gave. LMDB knows of a full disk, and
-// of a file that may not grow, as EIO alone.
+// Calls write(); its errors name the target. A full disk or file limit is EIO alone to LMDB.
 template <class Write>
 void NamingTarget(const std::string& path, const std::string& temp, const Write& write) {
   constexpr uint64_t kLittle = uint64_t{1} << 20;

@@ -92,8 +92,7 @@ DatumView ViewOf(const Image& image, const DecodedRegion& held) {
   return view;
 }
 
-// False when the bytes are not a Datum. Unknown fields are skipped, the last of repeated scalars
-// counts: protobuf's rules.
+// False if it is no Datum. Unknown fields are skipped, the last of repeated scalars counts.
 bool DatumParser::Decode(std::string_view value) {
   view_ = DatumView{};
   encoded_ = false;

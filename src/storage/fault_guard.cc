@@ -123,8 +123,7 @@ void End(const char* database, MapFault fault) {
   end_on_fault(line, used, CodeOf(fault));
 }
 
-// Restores the previous handler. A faulting instruction faults again when the handler returns; a
-// signal that another process sent has to be raised again.
+// Restores the previous handler. A fault comes again by itself, a sent signal has to be raised.
 void PassOn(int signal, bool sent) {
   sigaction(signal, signal == SIGBUS ? &old_bus : &old_segv, nullptr);
   if (sent) raise(signal);

@@ -1,5 +1,3 @@
-// Reads rows of HDF5 files as Datum records.
-
 #include <algorithm>
 #include <cmath>
 #include <optional>

@@ -30,8 +30,7 @@ struct DigitsPaths {
   std::string train, test;  // folder/train_lmdb, folder/test_lmdb; or ..._leveldb
 };
 
-// Writes a training and a test set with keys %08d in order. Errors: as DatabaseWriter throws;
-// kUsage for a count that CheckRecordCount refuses.
+// Writes both sets with keys %08d. Errors: as DatabaseWriter and CheckRecordCount throw.
 DigitsPaths WriteDigits(const DigitsOptions& options);
 
 }  // namespace trainer

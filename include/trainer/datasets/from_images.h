@@ -32,9 +32,8 @@ struct ImagesOptions {
   int threads = 1;
   SplitSize validation;         // of each label that part goes into another set,
   std::string validation_path;  // this one; "": named by ValidationPath
-  std::string
-      labels;        // of folders: the names of the classes go here; "": labels.txt beside the set
-  std::string mean;  // the mean of the (training) pictures goes here; "": nowhere
+  std::string labels;  // of folders: the file of class names; "": labels.txt beside the set
+  std::string mean;    // the mean of the (training) pictures goes here; "": nowhere
 };
 
 struct ImagesResult {

@@ -40,8 +40,7 @@ class LocalCopy {
 std::unique_ptr<LocalCopy> CopyDatabaseLocally(const std::string& source,
                                                const LocalCopyOptions& options);
 
-// Copies the tar files that a source names, and unpacks those compressed by gzip. From then on they
-// are read from the copies.
+// Copies the tar files of a source, unpacks gzipped ones, and lets them be read from the copies.
 std::unique_ptr<LocalCopy> CopyTarShardsLocally(const std::string& source,
                                                 const LocalCopyOptions& options);
 

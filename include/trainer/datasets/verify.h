@@ -10,9 +10,8 @@ namespace trainer {
 
 struct VerifyOptions {
   int threads = 1;
-  size_t errors = 20;  // so many bad records are named
-  bool write_crc =
-      false;  // write a checksum of each record where all are good, in place of older ones
+  size_t errors = 20;      // so many bad records are named
+  bool write_crc = false;  // write new checksums if all records are good
 };
 
 struct VerifyReport {

@@ -17,10 +17,9 @@ namespace trainer {
 
 class SparseFile;
 
-// Paths are "group/group/name"; missing groups are created. The same content always gives the same
-// bytes. Every HDF5 version from 1.8 on reads the file. Used by one thread. Errors: kInternal if
-// the library fails, kConfig if a path is in use for something else; each names the file and the
-// path.
+// Paths are "group/group/name"; missing groups are created. Equal content gives equal bytes, which
+// HDF5 reads from 1.8 on. Used by one thread. Errors, naming file and path: kInternal if the
+// library fails, kConfig if a path is in use for something else.
 class Hdf5Builder {
  public:
   // `path` is for messages. The first `user_bytes` bytes (512, 1024, ...) are left to the caller.

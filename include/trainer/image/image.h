@@ -49,8 +49,7 @@ struct CropRequest {
 // Asked once the size of a picture is known.
 using CropChooser = std::function<CropRequest(int height, int width)>;
 
-// 8, 4 or 2, the greatest by which a part may be shrunk when it is decoded without getting smaller
-// than it is needed; or 1.
+// 8, 4, 2 or 1: the greatest by which decoding may shrink a part and keep the size that is needed.
 int ScaleDenominator(const CropRequest& need);
 
 // The part of an image that was decoded: the pixels from (top, left) on of the image at

@@ -75,10 +75,9 @@ class BatchQueue {
   // kBadSnapshot if the data set has no such record, i.e. it is not the set of the snapshot.
   void Restore(const Position& position);
 
-  // Divides whole batches among ranks: this queue returns every count-th batch that a single rank
-  // would read. Call it before the first Next, and only if one rank reads all records. A rank
-  // without a batch must not call Next. After a batch, position() is where the next round with a
-  // batch for this rank begins.
+  // Divides whole batches among ranks: returns every count-th batch that a single rank would read.
+  // Call it before the first Next, if one rank reads all records; a rank without a batch must not
+  // call Next. After a batch, position() is where the next round with a batch for this rank begins.
   void SetTestShard(const TestShard& shard);
 
   // Returns the next batch; the previous one becomes invalid. From the next batch_size * ranks

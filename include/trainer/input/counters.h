@@ -14,8 +14,7 @@ struct WorkSeconds {
   }
 };
 
-// How often the consumer found no batch ready, and how long it then waited. The wait for the first
-// batch is counted separately, because the queue is still filling then.
+// How often and how long the consumer waited. The first batch counts apart: the queue still fills.
 struct InputCounters {
   uint64_t waits = 0;
   double wait_seconds = 0;

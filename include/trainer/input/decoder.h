@@ -11,13 +11,11 @@
 
 namespace trainer {
 
-// Decodes and transforms records. Each worker has its own. The result depends only on the record,
-// its number and its batch index.
+// Decodes records, one for each worker. The result depends on record, number and batch index only.
 class Decoder {
  public:
   virtual ~Decoder() = default;
-  // Fills the rows of the records, in the order of the records. Throws at the first bad one: kData,
-  // kNoInput, kIo, ..., naming the source and the record.
+  // Fills the rows in order. Throws at the first bad record, naming the source and the record.
   virtual void Decode(std::span<const Record> records, Batch* batch) = 0;
   // Fraction of the decoding time so far, 0 to 1, that was spent on transforms.
   virtual double transform_fraction() const { return 0; }

@@ -51,8 +51,7 @@ class ImageDecoderFactory final : public DecoderFactory {
   MakeLoader make_loader_;
   BitDepth depth_;  // of the loaders; if the first record has bytes, all must have
   std::string path_;
-  // Facts about the first record: its key, its stored shape, its shape after the transform, how its
-  // bytes are normalised, and how long decoding it took.
+  // Of the first record: key, stored shape, transformed shape, normalization, time of decoding.
   std::string first_key_;
   ImageShape first_stored_, image_;
   std::optional<Normalization> normalization_;

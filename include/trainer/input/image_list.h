@@ -40,9 +40,8 @@ struct ImageFileOptions {
 ImageFileOptions ReadImageFileOptions(const LayerSpec& layer);
 
 // Reads and resizes one file, or, with options that do not resize, decodes the part that `choose`
-// asks for: see DecodeImage. `raw` receives its bytes; the buffers of `raw` and `image` are reused.
-// Throws, naming the list's line, the errors of ReadFile and DecodeImage, and kData if resizing
-// would make the image larger than kMaxPixels.
+// asks for: see DecodeImage. `raw` receives its bytes. Throws, naming the list's line, as ReadFile
+// and DecodeImage do, and kData if the resized image would be larger than kMaxPixels.
 void LoadListedImage(const std::string& list, const ListedImage& listed,
                      const ImageFileOptions& reading, std::string* raw, Image* image,
                      const CropChooser* choose = nullptr, DecodedRegion* held = nullptr);

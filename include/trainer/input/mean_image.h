@@ -25,8 +25,7 @@ struct MeanImage {
 // Reads a binaryproto file of shape (1, C, H, W) or (C, H, W). Throws kNoInput, kData.
 MeanImage ReadMeanFile(const std::string& path);
 
-// Reads transform_param's mean_file; returns an empty image if it is not set. The path is used as
-// written if the file exists, else relative to the layer's file. Throws as ReadMeanFile.
+// Reads transform_param's mean_file, relative as named files are; empty if it is not set.
 MeanImage ReadMeanImage(const LayerSpec& layer);
 
 }  // namespace trainer

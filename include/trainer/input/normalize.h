@@ -11,8 +11,7 @@ struct CropOffset {
   int32_t start = 0, mirrored = 0;
 };
 
-// Which element of the picture, of rows of `row` and channels of `plane` elements, is element
-// (h, w, c) of its window, which is `width` wide.
+// Which element of a picture with this row and plane is (h, w, c) of the window, `width` wide.
 HD int64_t ElementOf(const CropOffset& window, int64_t row, int64_t plane, int64_t width, int64_t h,
                      int64_t w, int64_t c) {
   const int64_t column = window.mirrored != 0 ? width - 1 - w : w;

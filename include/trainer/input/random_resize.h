@@ -13,9 +13,8 @@ class RecordRng;
 
 class RandomResize {
  public:
-  // Throws kConfig at the field's line if several of the three are set, the crop is missing, sizes
-  // are below the crop, a range is empty, a mean image is set (its size is fixed), or a word is not
-  // supported by this build.
+  // Throws kConfig at the field's line: several of the three, no crop, sizes below the crop, an
+  // empty range, a mean image (its size is fixed), a word that this build does not support.
   RandomResize(const LayerSpec& layer, caffe::Phase phase);
 
   bool active() const { return kind_ != Kind::kNone; }

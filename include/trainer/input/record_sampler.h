@@ -69,8 +69,7 @@ class RecordSampler {
   virtual std::string Key() const = 0;
   // Returns the position of the first record.
   virtual Position Start() const { return {}; }
-  // Moves to a position of Start or Key. Throws kBadSnapshot, and stays, if there is no such
-  // record.
+  // Moves to a position of Start or Key. Throws kBadSnapshot, and stays, without such a record.
   virtual void Seek(const Position& position) = 0;
   // Names the current record in messages: "record '00000007' of data/train_lmdb".
   virtual std::string Describe();

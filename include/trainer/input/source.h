@@ -1,6 +1,5 @@
 #pragma once
-// Opens the inputs of data layers. Each function opens what one layer type names in its own message
-// and is defined in source_<type>.cc.
+// Opens the inputs of data layers, each in source_<type>.cc.
 
 #include <cstdint>
 #include <memory>
@@ -19,10 +18,9 @@
 
 namespace trainer {
 
-// Returns the options that the run and the layer decide. Only TRAIN nets divide their records among
-// ranks. `param` names the layer's own message, which has the batch size. A layer with a second top
-// needs labels. Throws kConfig at the field's line if batch_size, or data_param's prefetch or
-// threads, is out of range.
+// Returns the options that the run and the layer decide. Only TRAIN nets divide records among
+// ranks; a second top needs labels. `param` names the message with the batch size. Throws kConfig
+// at the line of batch_size, or of data_param's prefetch or threads, if it is out of range.
 BatchQueueOptions QueueOptionsOf(const LayerSpec& layer, std::string_view param,
                                  uint32_t batch_size, const InputEnv& env);
 
@@ -32,8 +30,7 @@ std::string DatabasePath(const LayerSpec& layer);
 // Opens the set that data_param names. Throws as OpenCursor does, at the layer's line.
 std::unique_ptr<Cursor> OpenLayersDatabase(const LayerSpec& layer);
 
-// Data: data_param and transform_param. Throws as QueueOptionsOf and OpenLayersDatabase do, and
-// kConfig without a source.
+// Data. Throws as QueueOptionsOf and OpenLayersDatabase do, and kConfig without a source.
 std::unique_ptr<BatchQueue> OpenDatabase(const LayerSpec& layer, const InputEnv& env);
 
 // ImageData: image_data_param and transform_param. The order of each epoch is a function of the key

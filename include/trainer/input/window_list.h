@@ -44,8 +44,7 @@ struct WindowCrop {
   bool square = false;  // widens the box to a square first
 };
 
-// Where a box and its context are copied: `from` in the image is resized to `width` x `height`
-// pixels at (left, top) of the result. The rest of the result is outside the image.
+// The box `from` of the image is resized to `width` x `height` pixels at (left, top).
 struct WindowRegion {
   Rect from;
   int left = 0, top = 0, width = 0, height = 0;

@@ -26,10 +26,9 @@ enum class MapFault {
 
 // Handles SIGSEGV and SIGBUS from now on, for all threads. A fault inside a TryMapped ends that
 // call. Any other fault in a MappedRange, or while a FaultContext lives on the thread, calls `end`
-// with a line "error: <database>: ..."; `end` must end the process with the code and may call only
-// functions that a signal handler may call. A SIGBUS elsewhere does the same, with the name of the
-// file that is mapped there. A SIGSEGV elsewhere keeps its previous action. Call it once, at the
-// start.
+// with a line "error: <database>: ..."; `end` must end the process with the code, and may call only
+// what a signal handler may. A SIGBUS elsewhere does the same, with the name of the mapped file. A
+// SIGSEGV elsewhere keeps its previous action. Call it once.
 using EndOnFault = void (*)(const char* line, size_t bytes, ErrorCode code);
 void InstallFaultHandler(EndOnFault end);
 
@@ -62,8 +61,7 @@ struct FaultFrame {
 };
 
 // While it lives, a fault on this thread is reported for this database. It guards calls that may
-// not be interrupted halfway. `name` is the database for messages, without control bytes, and must
-// outlive the object.
+// not be interrupted halfway. `name`: for messages, without control bytes; must outlive it.
 class FaultContext {
  public:
   explicit FaultContext(const std::string& name) { frame_.text = name.c_str(); }

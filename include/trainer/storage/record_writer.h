@@ -14,8 +14,7 @@ struct StoredRecord {
 struct WriteOptions {
   std::string path;
   std::string backend = "LMDB";  // for a path that ends in neither .h5, .hdf5 nor .tar
-  // a tar file of this size is followed by a new one: name-000000.tar, ...
-  uint64_t shard_bytes = 0;
+  uint64_t shard_bytes = 0;      // of a tar file, after which a new one begins: name-000001.tar
 };
 
 // Writes a new set, which gets its name only when it is complete. Used by one thread, except

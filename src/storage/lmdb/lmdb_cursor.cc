@@ -93,7 +93,12 @@ class LmdbCursor final : public Cursor {
     txn_.reset(txn);
     CheckFileSize();
     Check(mdb_dbi_open(txn, nullptr, 0, &dbi_), "cannot open the unnamed database");
-    CountRecords();
+    MDB_stat stat;
+    Check(mdb_stat(txn, dbi_, &stat), "cannot read the header");
+    if (stat.ms_entries == 0) {
+      throw Error(ErrorCode::kData, {path}, "the database is empty: it has no records");
+    }
+    records_ = static_cast<int64_t>(stat.ms_entries);
     MDB_cursor* cursor = nullptr;
     Check(mdb_cursor_open(txn, dbi_, &cursor), "cannot open a cursor");
     cursor_.reset(cursor);
@@ -173,8 +178,7 @@ class LmdbCursor final : public Cursor {
     }
   }
 
-  // LMDB does not say where it mapped the file, so this finds the map that the first key is in.
-  // Without /proc there is no map to find, and answers are not checked.
+  // LMDB does not say where its map is: the first key is in it. Without /proc nothing is checked.
   void FindMap() {
     MDB_val key{}, value{};
     int rc = MDB_SUCCESS;
@@ -199,15 +203,6 @@ class LmdbCursor final : public Cursor {
 
   uint64_t OffsetOf(const void* data) const {
     return start_ == nullptr ? 0 : static_cast<uint64_t>(static_cast<const char*>(data) - start_);
-  }
-
-  void CountRecords() {
-    MDB_stat stat;
-    Check(mdb_stat(txn_.get(), dbi_, &stat), "cannot read the header");
-    if (stat.ms_entries == 0) {
-      throw Error(ErrorCode::kData, {path()}, "the database is empty: it has no records");
-    }
-    records_ = static_cast<int64_t>(stat.ms_entries);
   }
 
   [[noreturn]] void Damaged(const std::string& why) const {
@@ -244,8 +239,7 @@ class LmdbCursor final : public Cursor {
     return rc;
   }
 
-  // Small records of equal size that were written in order are at the same places of successive
-  // pages. A wrong guess does no harm.
+  // Equal small records are at the same places of successive pages. A wrong guess does no harm.
   static void PrefetchNext(const MDB_val& key) {
     constexpr uintptr_t kPageBytes = 4096;
     const auto* const at = static_cast<const char*>(key.mv_data) + kPageBytes;

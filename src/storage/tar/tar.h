@@ -1,6 +1,5 @@
 #pragma once
-// Sets of images in tar files with WebDataset's names: key.jpg or key.png, and the label in
-// key.cls.
+// Sets of images in tar files by WebDataset's names: key.jpg or key.png; the label in key.cls.
 
 #include <cstdint>
 #include <memory>

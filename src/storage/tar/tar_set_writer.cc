@@ -23,8 +23,7 @@ std::string TarKey(const std::string& key) {
   for (char& c : name) {
     if (c == '.' || c == '\0') c = '_';
   }
-  const size_t start = name.find_first_not_of('/');
-  name.erase(0, std::min(start, name.size()));
+  name.erase(0, name.find_first_not_of('/'));
   return name;
 }
 
