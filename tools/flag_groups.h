@@ -13,7 +13,7 @@
 #include "trainer/net/net.h"
 #include "trainer/run/device.h"
 #include "trainer/run/input_options.h"
-#include "trainer/storage/db_lock.h"
+#include "trainer/storage/cursor.h"
 
 namespace trainer {
 

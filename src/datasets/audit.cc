@@ -47,29 +47,15 @@ void LabelStats::EndOfAll(bool shuffled) {
 
 namespace {
 
-// "net.prototxt:3:21", the beginning of a message about a field of a layer.
-std::string PlaceOf(const Error& error) {
-  const std::string_view text = error.what();
-  return std::string(text.substr(0, text.find(": ")));
-}
-
+// Files of kHdf5List are opened by the audit.
 void OpenFiles(const LayerSpec& layer, const InputFiles& files) {
-  const caffe::LayerParameter& proto = layer.proto();
-  switch (files.kind) {
-    case InputFiles::Kind::kDatabase:
-    case InputFiles::Kind::kTar:
-      OpenLayersDatabase(layer);
-      break;
-    case InputFiles::Kind::kImageList:
-      ReadNamedFile(layer, files.param, "source", proto.image_data_param().source(), ReadImageList);
-      break;
-    case InputFiles::Kind::kWindowList:
-      ReadNamedFile(layer, files.param, "source", proto.window_data_param().source(),
-                    ReadWindowList);
-      break;
-    case InputFiles::Kind::kHdf5List:
-      break;  // opened by the audit
-  }
+  using Kind = InputFiles::Kind;
+  const auto read = [&](const auto& reader) {
+    ReadNamedFile(layer, files.param, "source", files.path, reader);
+  };
+  if (files.kind == Kind::kDatabase || files.kind == Kind::kTar) OpenLayersDatabase(layer);
+  if (files.kind == Kind::kImageList) read(ReadImageList);
+  if (files.kind == Kind::kWindowList) read(ReadWindowList);
 }
 
 }  // namespace
@@ -80,8 +66,10 @@ bool RecordProbe::Look(const std::string& name, const std::function<const DatumV
     ++audit_.examined;
     return true;
   } catch (const Error& error) {
-    // A field of the layer that does not suit records, such as crop_size, is one mistake.
-    if (error.code() != ErrorCode::kConfig || field_errors_.insert(PlaceOf(error)).second) {
+    // A field of the layer that does not suit records, such as crop_size, is one mistake: the
+    // message begins with its place, "net.prototxt:3:21".
+    const std::string text = error.what(), place = text.substr(0, text.find(": "));
+    if (error.code() != ErrorCode::kConfig || field_errors_.insert(place).second) {
       NoteError(error, limits_, &audit_);
     } else {
       ++audit_.same_errors;
@@ -152,19 +140,26 @@ void LookForFiles(const std::string& list, const std::vector<ListedFile>& files,
 DataAudit AuditData(const LayerSpec& layer, caffe::Phase phase, std::span<const int> label_tops,
                     const AuditLimits& limits) {
   const std::optional<InputFiles> files = InputFilesOf(layer);
-  if (!files) return {};
+  DataAudit audit;
+  if (!files) return audit;
+  audit.source = files->path;
+  audit.batch_size = files->batch_size;
   switch (files->kind) {
     case InputFiles::Kind::kDatabase:
     case InputFiles::Kind::kTar:
-      return AuditDatabase(layer, phase, limits);
+      AuditDatabase(layer, phase, limits, &audit);
+      break;
     case InputFiles::Kind::kHdf5List:
-      return AuditHdf5(layer, label_tops, limits);
+      AuditHdf5(layer, label_tops, limits, &audit);
+      break;
     case InputFiles::Kind::kImageList:
-      return AuditImages(layer, phase, limits);
+      AuditImages(layer, phase, limits, &audit);
+      break;
     case InputFiles::Kind::kWindowList:
-      return AuditWindows(layer, limits);
+      AuditWindows(layer, limits, &audit);
+      break;
   }
-  return {};
+  return audit;
 }
 
 ErrorList OpeningErrors(const LayerSpec& layer, caffe::Phase phase) {

@@ -5,7 +5,6 @@
 #include "audit_parts.h"
 #include "datum.pb.h"
 #include "trainer/base/text/text.h"
-#include "trainer/input/source.h"
 #include "trainer/storage/cursor.h"
 
 namespace trainer {
@@ -29,8 +28,7 @@ size_t DigitsIn(std::string_view text, size_t from) {
   return end - from;
 }
 
-// A key `share` of the way from `first` to `last`. Numbers of equal length, as keys
-// usually begin with, are taken as such, else the next bytes as one.
+// A key `share` of the way between two: by their number of equal length, else by their next bytes.
 std::string KeyBetween(std::string_view first, std::string_view last, double share) {
   const auto [a, b] = std::ranges::mismatch(first, last);
   size_t at = static_cast<size_t>(a - first.begin());
@@ -62,21 +60,20 @@ std::string KeyBetween(std::string_view first, std::string_view last, double sha
 
 class DatabaseAudit {
  public:
-  DatabaseAudit(const LayerSpec& layer, caffe::Phase phase, const AuditLimits& limits)
+  DatabaseAudit(const LayerSpec& layer, caffe::Phase phase, const AuditLimits& limits,
+                DataAudit* audit)
       : limits_(limits),
-        path_(DatabasePath(layer)),
+        audit_(*audit),
+        path_(audit->source),
         wants_labels_(layer.proto().top_size() > 1),
         shuffled_(layer.proto().data_param().shuffle()),
-        records_(Transform(layer, phase, {}), path_, wants_labels_, limits, &audit_),
-        labels_(&audit_),
+        records_(Transform(layer, phase, {}), path_, wants_labels_, limits, audit),
+        labels_(audit),
         cursor_(
             OpenCursor(caffe::DataParameter::DB_Name(layer.proto().data_param().backend()), path_)),
-        parser_(records_.transform().colors(), records_.depth()) {
-    audit_.source = path_;
-    audit_.batch_size = layer.proto().data_param().batch_size();
-  }
+        parser_(records_.transform().colors(), records_.depth()) {}
 
-  DataAudit Run() {
+  void Run() {
     const uint64_t bytes = std::max(FolderBytes(path_), cursor_->StoredBytes());
     caffe::Datum first;
     const bool encoded = first.ParseFromString(std::string(cursor_->Value())) && first.encoded();
@@ -89,7 +86,6 @@ class DatabaseAudit {
     } catch (const Error& error) {  // the database itself is damaged there
       NoteError(error, limits_, &audit_);
     }
-    return std::move(audit_);
   }
 
  private:
@@ -136,8 +132,8 @@ class DatabaseAudit {
   }
 
   const AuditLimits& limits_;
-  DataAudit audit_;
-  std::string path_;
+  DataAudit& audit_;
+  const std::string& path_;
   bool wants_labels_, shuffled_;
   RecordProbe records_;
   LabelStats labels_;
@@ -149,8 +145,9 @@ class DatabaseAudit {
 
 }  // namespace
 
-DataAudit AuditDatabase(const LayerSpec& layer, caffe::Phase phase, const AuditLimits& limits) {
-  return DatabaseAudit(layer, phase, limits).Run();
+void AuditDatabase(const LayerSpec& layer, caffe::Phase phase, const AuditLimits& limits,
+                   DataAudit* audit) {
+  DatabaseAudit(layer, phase, limits, audit).Run();
 }
 
 }  // namespace trainer

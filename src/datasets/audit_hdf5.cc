@@ -3,7 +3,6 @@
 
 #include "audit_parts.h"
 #include "trainer/base/text/text.h"
-#include "trainer/config/text/prototxt.h"
 #include "trainer/hdf5/reader.h"
 #include "trainer/storage/hdf5_list.h"
 
@@ -14,14 +13,11 @@ constexpr int64_t kMostLabels = int64_t{1} << 24;  // of one dataset, to be read
 
 class Hdf5Audit {
  public:
-  Hdf5Audit(const LayerSpec& layer, std::span<const int> label_tops, const AuditLimits& limits)
-      : layer_(layer), label_tops_(label_tops), limits_(limits), labels_(&audit_) {
-    const caffe::HDF5DataParameter& param = layer.proto().hdf5_data_param();
-    audit_.source = ResolvePath(param.source(), layer.Where().file);
-    audit_.batch_size = param.batch_size();
-  }
+  Hdf5Audit(const LayerSpec& layer, std::span<const int> label_tops, const AuditLimits& limits,
+            DataAudit* audit)
+      : layer_(layer), label_tops_(label_tops), limits_(limits), audit_(*audit), labels_(audit) {}
 
-  DataAudit Run() {
+  void Run() {
     const std::vector<ListedHdf5> files = ReadHdf5List(audit_.source);
     const std::vector<size_t> chosen = Spread(files.size(), static_cast<size_t>(limits_.pictures));
     whole_ = chosen.size() == files.size();
@@ -40,7 +36,6 @@ class Hdf5Audit {
     if (whole_ && !label_tops_.empty()) {
       labels_.EndOfAll(layer_.proto().hdf5_data_param().shuffle());
     }
-    return std::move(audit_);
   }
 
  private:
@@ -102,7 +97,7 @@ class Hdf5Audit {
   const LayerSpec& layer_;
   std::span<const int> label_tops_;
   const AuditLimits& limits_;
-  DataAudit audit_;
+  DataAudit& audit_;
   LabelStats labels_;
   bool whole_ = true;
   std::vector<float> values_;
@@ -110,9 +105,9 @@ class Hdf5Audit {
 
 }  // namespace
 
-DataAudit AuditHdf5(const LayerSpec& layer, std::span<const int> label_tops,
-                    const AuditLimits& limits) {
-  return Hdf5Audit(layer, label_tops, limits).Run();
+void AuditHdf5(const LayerSpec& layer, std::span<const int> label_tops, const AuditLimits& limits,
+               DataAudit* audit) {
+  Hdf5Audit(layer, label_tops, limits, audit).Run();
 }
 
 }  // namespace trainer

@@ -2,53 +2,45 @@
 
 #include "audit_parts.h"
 #include "trainer/base/text/text.h"
-#include "trainer/config/text/prototxt.h"
 #include "trainer/input/image_list.h"
 #include "trainer/input/window_list.h"
 #include "trainer/storage/cursor.h"
 
 namespace trainer {
 
-DataAudit AuditImages(const LayerSpec& layer, caffe::Phase phase, const AuditLimits& limits) {
-  const caffe::ImageDataParameter& param = layer.proto().image_data_param();
-  DataAudit audit;
-  audit.source = ResolvePath(param.source(), layer.Where().file);
-  audit.batch_size = param.batch_size();
+void AuditImages(const LayerSpec& layer, caffe::Phase phase, const AuditLimits& limits,
+                 DataAudit* audit) {
   ImageFileOptions reading = ReadImageFileOptions(layer);
-  const std::vector<ListedImage> images = ReadImageList(audit.source);
-  audit.records = static_cast<int64_t>(images.size());
-  LabelStats labels(&audit);
+  const std::vector<ListedImage> images = ReadImageList(audit->source);
+  audit->records = static_cast<int64_t>(images.size());
+  LabelStats labels(audit);
   std::vector<ListedFile> files;
   for (const ListedImage& image : images) {
     labels.Add(static_cast<float>(image.label), [&] { return Join("line ", image.line); });
     files.push_back({reading.root + image.path, image.line});
   }
-  labels.EndOfAll(param.shuffle());
-  RecordProbe records(Transform(layer, phase, {}), audit.source, true, limits, &audit);
+  labels.EndOfAll(layer.proto().image_data_param().shuffle());
+  RecordProbe records(Transform(layer, phase, {}), audit->source, true, limits, audit);
   reading.depth = records.depth();
   std::string raw;
   Image picture;
   DatumView view;
   for (const size_t i : PicturesOf(files, limits)) {
     records.Look(QuoteKey(images[i].path), [&]() -> const DatumView& {
-      LoadListedImage(audit.source, images[i], reading, &raw, &picture);
+      LoadListedImage(audit->source, images[i], reading, &raw, &picture);
       view = ViewOf(picture);
       view.label = images[i].label;
       view.has_label = true;
       return view;
     });
   }
-  LookForFiles(audit.source, files, limits, &audit);
-  return audit;
+  LookForFiles(audit->source, files, limits, audit);
 }
 
-DataAudit AuditWindows(const LayerSpec& layer, const AuditLimits& limits) {
+void AuditWindows(const LayerSpec& layer, const AuditLimits& limits, DataAudit* audit) {
   const caffe::WindowDataParameter& param = layer.proto().window_data_param();
-  DataAudit audit;
-  audit.source = ResolvePath(param.source(), layer.Where().file);
-  audit.batch_size = param.batch_size();
-  const WindowList list = ReadWindowList(audit.source);
-  LabelStats labels(&audit);
+  const WindowList list = ReadWindowList(audit->source);
+  LabelStats labels(audit);
   for (const Window& window : list.windows) {
     const bool foreground = window.overlap >= param.fg_threshold();
     if (!foreground && window.overlap >= param.bg_threshold()) continue;  // never drawn
@@ -66,13 +58,12 @@ DataAudit AuditWindows(const LayerSpec& layer, const AuditLimits& limits) {
   Image picture;
   ErrorCollector errors;
   for (const size_t i : PicturesOf(files, limits)) {
-    const bool good =
-        errors.Try([&] { LoadListedImage(audit.source, list.images[i], reading, &raw, &picture); });
-    if (good) ++audit.examined;
+    const bool good = errors.Try(
+        [&] { LoadListedImage(audit->source, list.images[i], reading, &raw, &picture); });
+    if (good) ++audit->examined;
   }
-  for (const Error& error : errors.errors()) NoteError(error, limits, &audit);
-  LookForFiles(audit.source, files, limits, &audit);
-  return audit;
+  for (const Error& error : errors.errors()) NoteError(error, limits, audit);
+  LookForFiles(audit->source, files, limits, audit);
 }
 
 }  // namespace trainer

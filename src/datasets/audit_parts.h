@@ -44,8 +44,7 @@ class RecordProbe {
   const Transform& transform() const { return transform_; }
   BitDepth depth() const { return transform_.TakesFloats() ? BitDepth::kFloats : BitDepth::kBytes; }
 
-  // Reads a record, which messages call `name`, and reports its errors in the audit. Returns
-  // whether it has none.
+  // Reads a record and reports its errors. Returns whether it has none.
   bool Look(const std::string& name, const std::function<const DatumView&()>& read);
 
  private:
@@ -70,18 +69,20 @@ struct ListedFile {
 // Indices of the files of a list whose images are decoded.
 std::vector<size_t> PicturesOf(const std::vector<ListedFile>& files, const AuditLimits& limits);
 
-// Reports missing files as errors. Beyond limits.files only a sample is looked for, spread over the
-// list. Files of PicturesOf were read already.
+// Reports missing files but those of PicturesOf; beyond limits.files of a sample, spread over all.
 void LookForFiles(const std::string& list, const std::vector<ListedFile>& files,
                   const AuditLimits& limits, DataAudit* audit);
 
 // Returns at most `count` rising numbers from 0 to size - 1, including both.
 std::vector<size_t> Spread(size_t size, size_t count);
 
-DataAudit AuditDatabase(const LayerSpec& layer, caffe::Phase phase, const AuditLimits& limits);
-DataAudit AuditImages(const LayerSpec& layer, caffe::Phase phase, const AuditLimits& limits);
-DataAudit AuditWindows(const LayerSpec& layer, const AuditLimits& limits);
-DataAudit AuditHdf5(const LayerSpec& layer, std::span<const int> label_tops,
-                    const AuditLimits& limits);
+// Each fills `audit`, whose source and batch size are set.
+void AuditDatabase(const LayerSpec& layer, caffe::Phase phase, const AuditLimits& limits,
+                   DataAudit* audit);
+void AuditImages(const LayerSpec& layer, caffe::Phase phase, const AuditLimits& limits,
+                 DataAudit* audit);
+void AuditWindows(const LayerSpec& layer, const AuditLimits& limits, DataAudit* audit);
+void AuditHdf5(const LayerSpec& layer, std::span<const int> label_tops, const AuditLimits& limits,
+               DataAudit* audit);
 
 }  // namespace trainer

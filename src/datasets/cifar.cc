@@ -1,8 +1,7 @@
-// CIFAR-10 and CIFAR-100, the binary versions.
-
 #include "trainer/datasets/cifar.h"
 
 #include <string>
+#include <vector>
 
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
@@ -10,6 +9,7 @@
 #include "trainer/base/text/text.h"
 #include "trainer/datasets/mean.h"
 #include "trainer/storage/database_writer.h"
+#include "trainer/storage/datum.h"
 
 namespace trainer {
 namespace {
@@ -19,8 +19,8 @@ constexpr size_t kPixels = size_t{kChannels} * kCifar10Side * kCifar10Side;
 constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
 constexpr int kKeyDigits = 5;
 
-// A record is some bytes, one of them its label, and the pixels: red, green and blue plane.
-// Source: www.cs.toronto.edu/~kriz/cifar.html.
+// A record is its label among some bytes, and the red, green and blue plane of the pixels. Source:
+// www.cs.toronto.edu/~kriz/cifar.html.
 struct RecordForm {
   const char* name;
   size_t bytes_before = 1;  // the pixels
@@ -36,10 +36,7 @@ void AddBatch(const std::string& path, const RecordForm& form, DatabaseWriter& d
                 Join("its ", content.size(), " bytes are not a multiple of the record size, ",
                      record, " bytes; is it a batch file of ", form.name, "'s binary version?"));
   }
-  caffe::Datum datum;
-  datum.set_channels(kChannels);
-  datum.set_height(kCifar10Side);
-  datum.set_width(kCifar10Side);
+  caffe::Datum datum = EmptyDatum(kChannels, kCifar10Side, kCifar10Side);
   Progress progress(Join("Converting ", path), "records",
                     static_cast<int64_t>(content.size() / record));
   for (size_t at = 0; at < content.size(); at += record) {
@@ -57,15 +54,11 @@ void AddBatch(const std::string& path, const RecordForm& form, DatabaseWriter& d
   }
 }
 
-// The files of a set, relative to `batches`. Training files after the first one are optional.
-struct BatchFiles {
-  std::vector<std::string> train;
-  std::string test;
-};
-
-Cifar10Files Write(const BatchFiles& files, const RecordForm& form, const std::string& folder,
-                   const std::string& set, const std::string& backend) {
-  for (const std::string& path : {files.train.front(), files.test}) {
+// Training files after the first one are optional.
+Cifar10Files Write(const std::vector<std::string>& train_files, const std::string& test_file,
+                   const RecordForm& form, const std::string& folder, const std::string& set,
+                   const std::string& backend) {
+  for (const std::string& path : {train_files.front(), test_file}) {
     OpenForReading(path);  // before anything is made
   }
   const NewFolders folders(folder);
@@ -73,8 +66,8 @@ Cifar10Files Write(const BatchFiles& files, const RecordForm& form, const std::s
   Cifar10Files made{JoinPath(folder, set + "_train" + suffix),
                     JoinPath(folder, set + "_test" + suffix), JoinPath(folder, "mean.binaryproto")};
   DatabaseWriter train(backend, made.train, kKeyDigits), test(backend, made.test, kKeyDigits);
-  for (const std::string& path : files.train) AddBatch(path, form, train);
-  AddBatch(files.test, form, test);
+  for (const std::string& path : train_files) AddBatch(path, form, train);
+  AddBatch(test_file, form, test);
   train.Finish();
   test.Finish();
   WriteMean(made.train, made.mean);
@@ -87,20 +80,21 @@ Cifar10Files Write(const BatchFiles& files, const RecordForm& form, const std::s
 
 Cifar10Files WriteCifar10(const std::string& batches, const std::string& folder,
                           const std::string& backend) {
-  BatchFiles files{{}, JoinPath(batches, "test_batch.bin")};
+  std::vector<std::string> files;
   for (int i = 1;; ++i) {
     std::string path = JoinPath(batches, Join("data_batch_", i, ".bin"));
     if (i > 1 && !Exists(path)) break;
-    files.train.push_back(std::move(path));
+    files.push_back(std::move(path));
   }
-  return Write(files, {.name = "CIFAR-10"}, folder, "cifar10", backend);
+  return Write(files, JoinPath(batches, "test_batch.bin"), {.name = "CIFAR-10"}, folder, "cifar10",
+               backend);
 }
 
 Cifar10Files WriteCifar100(const std::string& batches, const std::string& folder,
                            Cifar100Labels labels, const std::string& backend) {
   const bool fine = labels == Cifar100Labels::kFine;
   const RecordForm form{"CIFAR-100", 2, fine ? size_t{1} : size_t{0}, fine ? 100 : 20};
-  return Write({{JoinPath(batches, "train.bin")}, JoinPath(batches, "test.bin")}, form, folder,
+  return Write({JoinPath(batches, "train.bin")}, JoinPath(batches, "test.bin"), form, folder,
                "cifar100", backend);
 }
 

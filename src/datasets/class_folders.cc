@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <filesystem>
 
 #include "trainer/base/error/error.h"
@@ -15,10 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void FailRead(const std::string& folder, const std::error_code& failed) {
-  ThrowFileError(FileUse::kInput, "read the folder", AbsolutePath(folder), failed.value());
-}
-
 // The names in a folder, in byte order, without hidden ones.
 std::vector<std::string> NamesIn(const std::string& folder) {
   std::vector<std::string> names;
@@ -28,7 +23,9 @@ std::vector<std::string> NamesIn(const std::string& folder) {
     std::string name = entry->path().filename().string();
     if (!name.starts_with('.')) names.push_back(std::move(name));
   }
-  if (failed) FailRead(folder, failed);
+  if (failed) {
+    ThrowFileError(FileUse::kInput, "read the folder", AbsolutePath(folder), failed.value());
+  }
   std::ranges::sort(names);
   return names;
 }
@@ -42,15 +39,6 @@ bool IsPicture(const std::string& name) {
 std::string TypeOfFile(const std::string& name) {
   const std::string type = fs::path(name).extension().string();
   return type.empty() ? "without a type" : LowerCase(type);
-}
-
-// labels.txt has a line for each class.
-void RefuseLineBreak(const std::string& folder, const std::string& name) {
-  if (name.find_first_of("\r\n") == std::string::npos) return;
-  throw Error(ErrorCode::kData, {folder},
-              Join("the name of the class '", EscapeControl(name),
-                   "' contains a line break, but the file of class names has one name per line; "
-                   "rename the folder"));
 }
 
 // Finds the images of a class. Symbolic links to folders are not followed, so there are no cycles.
@@ -81,7 +69,12 @@ ClassFolders FindClassFolders(const std::string& folder) {
   bool pictures = false;
   for (const std::string& name : NamesIn(folder)) {
     if (IsDirectory(JoinPath(folder, name))) {
-      RefuseLineBreak(folder, name);
+      if (name.find_first_of("\r\n") != std::string::npos) {
+        throw Error(ErrorCode::kData, {folder},
+                    Join("the name of the class '", EscapeControl(name),
+                         "' contains a line break, but the file of class names has one name per "
+                         "line; rename the folder"));
+      }
       found.names.push_back(name);
     } else {
       pictures |= IsPicture(name);

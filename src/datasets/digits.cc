@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
-#include <vector>
 
 #include "digits_shapes.h"
 #include "trainer/base/error/error.h"
@@ -15,6 +13,7 @@
 #include "trainer/base/random/permutation.h"
 #include "trainer/base/text/text.h"
 #include "trainer/storage/database_writer.h"
+#include "trainer/storage/datum.h"
 
 namespace trainer {
 namespace {
@@ -190,10 +189,7 @@ void Ink(const Canvas& canvas, Dice& dice, DigitImage& image) {
 void WriteDigitSet(const DigitsOptions& options, const std::string& path, uint32_t set,
                    int64_t count) {
   DatabaseWriter database(options.backend, path);
-  caffe::Datum datum;
-  datum.set_channels(1);
-  datum.set_height(DigitImage::kSide);
-  datum.set_width(DigitImage::kSide);
+  caffe::Datum datum = EmptyDatum(1, kDigitsSide, kDigitsSide);
   Progress progress(Join("Writing ", path), "digits", count);
   for (int64_t i = 0; i < count; ++i) {
     const DigitImage image = DrawDigit(options.seed, set, static_cast<uint64_t>(i));

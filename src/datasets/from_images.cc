@@ -2,21 +2,24 @@
 
 #include <glog/logging.h>
 
+#include <algorithm>
+#include <cmath>
 #include <map>
-#include <optional>
 #include <tuple>
 #include <utility>
 
-#include "image_encoder.h"
+#include "datum.pb.h"
 #include "parallel_map.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/log/progress.h"
 #include "trainer/base/random/permutation.h"
+#include "trainer/base/text/lower_case.h"
 #include "trainer/base/text/text.h"
 #include "trainer/datasets/class_folders.h"
 #include "trainer/datasets/mean.h"
+#include "trainer/storage/datum.h"
 #include "trainer/storage/format.h"
 
 namespace trainer {
@@ -75,33 +78,136 @@ void RequireRecords(const ImagesOptions& options, const std::string& where, size
                    listed, " images could be read; check ROOT, the folder before their paths"));
 }
 
-// Where the pictures go: one set, or two.
-class Writers {
+// A picture as it goes into a set. Its memory is used again.
+struct EncodedImage {
+  size_t index = 0;  // in the order of writing
+  StoredRecord record;
+  std::string problem;  // why the file cannot be used; "" where it can
+
+  std::string raw;  // the file
+  Image image;
+};
+
+// The part of a name after its last dot, in small letters.
+std::string TypeOf(const std::string& path) {
+  const std::string name = FileNameOf(path);
+  const size_t dot = name.rfind('.');
+  const std::string type = dot == std::string::npos ? "" : LowerCase(name.substr(dot + 1));
+  return type == "jpeg" ? "jpg" : type;
+}
+
+// The picture in the middle of a black one.
+Image Padded(const Image& image, int height, int width) {
+  Image padded{image.channels, height, width, {}};
+  padded.pixels.resize(static_cast<size_t>(image.channels) * static_cast<size_t>(padded.Plane()));
+  const int top = (height - image.height) / 2, left = (width - image.width) / 2;
+  for (int c = 0; c < image.channels; ++c) {
+    for (int y = 0; y < image.height; ++y) {
+      const uint8_t* const row = image.pixels.data() + c * image.Plane() + int64_t{y} * image.width;
+      std::copy_n(row, image.width,
+                  padded.pixels.data() + c * padded.Plane() + int64_t{y + top} * width + left);
+    }
+  }
+  return padded;
+}
+
+// Makes records of files. Any thread.
+class ImageEncoder {
  public:
-  Writers(const ImagesOptions& options, const std::string& validation_path, std::vector<bool> drawn)
-      : writer_(OpenRecordWriter(options.output)), drawn_(std::move(drawn)) {
+  // `where`: the list, or the folder, for messages. The options must outlive it.
+  ImageEncoder(const ImagesOptions& options, std::string where)
+      : options_(options), where_(std::move(where)) {
+    reading_.root = options.root;
+    if (!reading_.root.empty() && reading_.root.back() != '/') reading_.root += '/';
+    reading_.colors = options.gray ? ColorMode::kGray : ColorMode::kColor;
+  }
+
+  // Fills all but index and key.
+  void Convert(const ListedImage& listed, EncodedImage* to) const try {
+    to->problem.clear();
+    LoadListedImage(where_, listed, reading_, &to->raw, &to->image);
+    const Image& image = to->image;
+    const std::pair before(image.height, image.width);
+    Fit(listed, &to->image);
+    caffe::Datum datum;
+    if (options_.encoded || !options_.encode_type.empty()) {
+      datum.set_encoded(true);
+      datum.set_data(Encoded(listed, before != std::pair(image.height, image.width), *to));
+    } else {
+      datum = EmptyDatum(image.channels, image.height, image.width);
+      datum.set_data(image.pixels.data(), image.pixels.size());
+    }
+    datum.set_label(listed.label);
+    datum.SerializeToString(&to->record.value);
+  } catch (const Error& error) {
+    const ErrorCode code = error.code();
+    const bool is_bad_file =
+        code == ErrorCode::kData || code == ErrorCode::kNoInput || code == ErrorCode::kNoPermission;
+    if (!is_bad_file) throw;
+    to->problem = error.what();
+  }
+
+ private:
+  void Fit(const ListedImage& listed, Image* image) const {
+    if (options_.height == 0) return;
+    int64_t height = options_.height, width = options_.width;
+    if (options_.fit != ImageFit::kExact) {
+      const double tall = static_cast<double>(height) / image->height;
+      const double wide = static_cast<double>(width) / image->width;
+      const double factor =
+          options_.fit == ImageFit::kPad ? std::min(tall, wide) : std::max(tall, wide);
+      height = std::max<int64_t>(std::llround(image->height * factor), 1);
+      width = std::max<int64_t>(std::llround(image->width * factor), 1);
+    }
+    if (height > kMaxPixels / width) {
+      throw Error(ErrorCode::kData, {where_, listed.line},
+                  Join("the image of ", image->width, "x", image->height, " pixels would become ",
+                       width, "x", height, "; the limit is ", kMaxPixels, " pixels"));
+    }
+    if (height != image->height || width != image->width) {
+      Image resized;
+      ResizeImage(*image, {0, 0, image->width, image->height}, static_cast<int>(height),
+                  static_cast<int>(width), &resized);
+      *image = std::move(resized);
+    }
+    if (options_.fit != ImageFit::kPad) return;
+    if (height == options_.height && width == options_.width) return;
+    *image = Padded(*image, options_.height, options_.width);
+  }
+
+  // The file as it is where that gives the wanted picture.
+  std::string Encoded(const ListedImage& listed, bool resized, const EncodedImage& from) const {
+    const std::string type = TypeOf(listed.path);
+    const std::string& wanted = options_.encode_type.empty() ? type : options_.encode_type;
+    if (!resized && type == wanted) {
+      Image stored;
+      DecodeImage(from.raw, ColorMode::kAsStored, {where_, listed.line}, "the image", &stored);
+      if (stored.pixels == from.image.pixels) return from.raw;  // not where it is turned upright
+    }
+    const bool is_netpbm = wanted == "pgm" || wanted == "ppm";  // not encoded; PNG loses nothing
+    return EncodeImage(from.image, is_netpbm ? "png" : wanted, options_.quality);
+  }
+
+  const ImagesOptions& options_;
+  std::string where_;
+  ImageFileOptions reading_;
+};
+
+class Writing {
+ public:
+  // `drawn`: which pictures are for validation; empty: there is no second set.
+  Writing(const ImagesOptions& options, const std::string& where,
+          const std::string& validation_path, std::vector<bool> drawn)
+      : options_(options),
+        where_(where),
+        encoder_(options, where),
+        writer_(OpenRecordWriter(options.output)),
+        drawn_(std::move(drawn)) {
     if (drawn_.empty()) return;
     WriteOptions output = options.output;
     output.path = validation_path;
     validation_ = OpenRecordWriter(output);
   }
-
-  bool IsForValidation(size_t index) const { return !drawn_.empty() && drawn_[index]; }
-  RecordWriter& For(size_t index) { return IsForValidation(index) ? *validation_ : *writer_; }
-  void Finish() {
-    writer_->Finish();
-    if (validation_) validation_->Finish();
-  }
-
- private:
-  std::unique_ptr<RecordWriter> writer_, validation_;
-  std::vector<bool> drawn_;  // which pictures are for validation; none: no second set
-};
-
-class Writing {
- public:
-  Writing(const ImagesOptions& options, const std::string& where, Writers* writers)
-      : options_(options), where_(where), converter_(options, where), writers_(*writers) {}
 
   ImagesResult Run(const std::vector<ListedImage>& images) {
     Progress progress(Join("Writing ", options_.output.path), "images",
@@ -122,12 +228,23 @@ class Writing {
     return std::move(result_);
   }
 
+  // Gives the sets their names.
+  void Finish() {
+    writer_->Finish();
+    if (validation_) validation_->Finish();
+  }
+
  private:
+  bool IsForValidation(size_t index) const { return !drawn_.empty() && drawn_[index]; }
+  RecordWriter& WriterOf(size_t index) const {
+    return IsForValidation(index) ? *validation_ : *writer_;
+  }
+
   void Prepare(const ListedImage& listed, EncodedImage* image) {
-    converter_.Convert(listed, image);
+    encoder_.Convert(listed, image);
     if (!image->problem.empty()) return;
     image->record.key = NumberedKey(static_cast<int64_t>(image->index)) + "_" + listed.path;
-    writers_.For(image->index).Prepare(&image->record);
+    WriterOf(image->index).Prepare(&image->record);
   }
 
   void Put(const ListedImage& listed, const EncodedImage& image) {
@@ -136,16 +253,16 @@ class Writing {
       ++result_.skipped;
       return;
     }
-    if (options_.check_size) CheckSize(listed, image);
-    writers_.For(image.index).Put(image.record);
+    if (options_.check_size) CheckSize(listed, image.image);
+    WriterOf(image.index).Put(image.record);
     ImagesResult::Class& one = classes_[listed.label];
     one.label = listed.label;
-    const bool validation = writers_.IsForValidation(image.index);
+    const bool validation = IsForValidation(image.index);
     ++(validation ? one.validation_records : one.records);
     ++(validation ? result_.validation_records : result_.records);
   }
 
-  void CheckSize(const ListedImage& listed, const EncodedImage& image) {
+  void CheckSize(const ListedImage& listed, const Image& image) {
     if (height_ == 0) std::tie(height_, width_) = std::pair(image.height, image.width);
     if (image.height == height_ && image.width == width_) return;
     throw Error(ErrorCode::kData, {where_, listed.line},
@@ -156,8 +273,9 @@ class Writing {
 
   const ImagesOptions& options_;
   const std::string& where_;
-  ImageEncoder converter_;
-  Writers& writers_;
+  ImageEncoder encoder_;
+  std::unique_ptr<RecordWriter> writer_, validation_;
+  std::vector<bool> drawn_;
   ImagesResult result_;
   std::map<int32_t, ImagesResult::Class> classes_;
   int height_ = 0, width_ = 0;  // of the first picture
@@ -205,8 +323,8 @@ ImagesResult WriteImages(const ImagesOptions& options) {
                                  ? JoinPath(FolderOf(options.output.path), "labels.txt")
                                  : options.labels;
   if (folders) RefuseOtherLabels(labels, LabelsText(found.names));
-  Writers writers(options, validation, DrawValidation(options, images));
-  ImagesResult result = Writing(options, where, &writers).Run(images);
+  Writing writing(options, where, validation, DrawValidation(options, images));
+  ImagesResult result = writing.Run(images);
   RequireRecords(options, where, images.size(), result);
   result.validation_path = std::move(validation);
   result.labels = labels;
@@ -218,7 +336,7 @@ ImagesResult WriteImages(const ImagesOptions& options) {
     }
   }
   try {
-    writers.Finish();
+    writing.Finish();
   } catch (...) {
     if (new_labels) FileOps::Posix().Unlink(labels);
     throw;

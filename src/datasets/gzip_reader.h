@@ -1,5 +1,4 @@
 #pragma once
-// Files compressed by gzip.
 
 #include <cstdint>
 #include <functional>
@@ -16,8 +15,7 @@ class GzipReader {
   // Throws as OpenForReading does.
   explicit GzipReader(const std::string& path);
 
-  // Reads the next bytes; returns fewer than `bytes` (below 2 GiB) only at the end of the file.
-  // Throws kData if the file is damaged or cut short, kIo.
+  // Reads `bytes` (below 2 GiB), or fewer at the end of the file. Throws kIo; kData for damage.
   size_t Read(void* to, size_t bytes);
   // About how many bytes of the file itself have been read.
   uint64_t packed_bytes() const;
@@ -38,9 +36,8 @@ bool IsGzip(const std::string& path);
 // one piece. 0 for a file that is too short. Throws as IsGzip does.
 uint64_t UnpackedBytes(const std::string& path);
 
-// Unpacks `from`, which has one or several members, to `to`, written as AtomicFile does. `done` is
-// called with the bytes written. Throws kData for a file that is damaged or cut short, and for one
-// that unpacks to far more than images can; the errors of reading and of AtomicFile.
+// Unpacks `from`, of one or several members, to `to`. `done` gets the bytes written. Throws kData
+// for a file that is damaged, or unpacks to far more than images can; as reading and AtomicFile do.
 void UnpackGzip(const std::string& from, const std::string& to,
                 const std::function<void(uint64_t)>& done);
 

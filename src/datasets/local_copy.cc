@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "local_copy_plan.h"
 #include "trainer/base/error/error.h"
@@ -201,13 +202,15 @@ std::unique_ptr<LocalCopy> StageIn(const std::string& base, const LocalCopyPlan&
   throw NotCopyable{Join(copy, " is damaged, but other processes use it")};
 }
 
-void WarnNotStaged(const std::string& source, const std::string& why) {
-  LOG(WARNING) << EscapeControl(
-      Join(source, ": not copied to this machine (", why, "); reading the original"));
-}
-
 std::vector<std::string> FoldersOf(const LocalCopyOptions& options) {
-  return options.folder == kAuto ? LocalCopyFolders() : std::vector{options.folder};
+  if (options.folder != kAuto) return {options.folder};
+  std::vector<std::string> folders;
+  for (const char* name : {"SLURM_TMPDIR", "LSCRATCH", "RAMDISK", "TMPDIR"}) {
+    const char* const value = std::getenv(name);
+    if (value != nullptr && *value != '\0') folders.emplace_back(value);
+  }
+  folders.emplace_back("/tmp");
+  return folders;
 }
 
 // Makes a copy of the data set at `path`, or finds it. Returns null, after a line of the log, if
@@ -246,21 +249,19 @@ std::unique_ptr<LocalCopy> Stage(const std::string& path, const std::function<st
   } catch (const Error& error) {
     add(error.what());  // of the data set itself: who opens it says more
   }
-  WarnNotStaged(path, reasons);
+  LOG(WARNING) << EscapeControl(
+      Join(path, ": not copied to this machine (", reasons, "); reading the original"));
   return nullptr;
 }
 
-}  // namespace
-
-std::vector<std::string> LocalCopyFolders() {
-  std::vector<std::string> folders;
-  for (const char* name : {"SLURM_TMPDIR", "LSCRATCH", "RAMDISK", "TMPDIR"}) {
-    const char* const value = std::getenv(name);
-    if (value != nullptr && *value != '\0') folders.emplace_back(value);
+// From here on these files are read from the copy.
+void RedirectFiles(const std::vector<std::string>& files, const LocalCopy& copy) {
+  for (size_t i = 0; i < files.size(); ++i) {
+    RedirectPath(files[i], JoinPath(copy.path(), NameInCopy(i, files[i])));
   }
-  folders.emplace_back("/tmp");
-  return folders;
 }
+
+}  // namespace
 
 LocalCopy::LocalCopy(std::string path, std::string lock_path, int lock, bool keep)
     : path_(std::move(path)), lock_path_(std::move(lock_path)), lock_(lock), keep_(keep) {}
@@ -288,10 +289,9 @@ std::unique_ptr<LocalCopy> CopyHdf5ListLocally(const std::string& list,
   auto copy = Stage(
       list, first, [&] { return PlanHdf5ListCopy(list); }, options);
   if (copy == nullptr) return nullptr;
-  const std::vector<ListedHdf5> files = ReadHdf5List(list);
-  for (size_t i = 0; i < files.size(); ++i) {
-    RedirectPath(files[i].path, JoinPath(copy->path(), NameInCopy(i, files[i].path)));
-  }
+  std::vector<std::string> files;
+  for (const ListedHdf5& file : ReadHdf5List(list)) files.push_back(file.path);
+  RedirectFiles(files, *copy);
   return copy;
 }
 
@@ -300,11 +300,7 @@ std::unique_ptr<LocalCopy> CopyTarShardsLocally(const std::string& source,
   auto copy = Stage(
       source, [&] { return ExpandShards(source).front(); },
       [&] { return PlanTarShardCopy(source); }, options);
-  if (copy == nullptr) return nullptr;
-  const std::vector<std::string> files = ExpandShards(source);
-  for (size_t i = 0; i < files.size(); ++i) {
-    RedirectPath(files[i], JoinPath(copy->path(), NameInCopy(i, files[i])));
-  }
+  if (copy != nullptr) RedirectFiles(ExpandShards(source), *copy);
   return copy;
 }
 

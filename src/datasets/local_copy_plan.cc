@@ -24,8 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kReadBytes = size_t{8} << 20;
-
 struct stat FactsOf(const std::string& file) {
   struct stat facts {};
   if (stat(file.c_str(), &facts) != 0) ThrowFileError(FileUse::kInput, "look at", file, errno);
@@ -54,7 +52,7 @@ void CopyFile(const std::string& from, const std::string& to,
               const std::function<void(uint64_t)>& done) {
   FileHandle file = OpenForReading(from);
   posix_fadvise(file.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
-  std::vector<char> part(kReadBytes);
+  std::vector<char> part(size_t{8} << 20);
   AtomicFile copy(to);
   for (;;) {
     const ssize_t got = FileOps::Posix().Read(file.get(), part.data(), part.size());
@@ -103,38 +101,52 @@ bool HasSize(const std::string& file, off_t bytes) {
   return lstat(file.c_str(), &facts) == 0 && facts.st_size == bytes;
 }
 
-// Files that are copied under names of their own.
-LocalCopyPlan FilesToStage(const std::string& path, const std::vector<std::string>& files,
-                           const std::function<std::string(size_t)>& name) {
-  LocalCopyPlan source{path, "", nullptr, nullptr, nullptr};
+struct FileToCopy {
+  std::string path, name;  // where it is, its name in the copy
+  bool is_gzip = false;    // unpacked in the copy
+};
+
+std::vector<FileToCopy> NumberedFiles(const std::vector<std::string>& paths) {
+  std::vector<FileToCopy> files;
+  for (const std::string& path : paths) files.push_back({path, NameInCopy(files.size(), path)});
+  return files;
+}
+
+LocalCopyPlan PlanFiles(const std::string& path, const std::vector<FileToCopy>& files) {
   std::string state = path;
-  uint64_t bytes = 0;
-  for (const std::string& file : files) {
-    state += StateOf(file);
-    bytes += static_cast<uint64_t>(FactsOf(file).st_size);
-  }
-  source.name = NameOf(path, state);
-  source.bytes = [bytes] { return bytes; };
-  source.copy = [files, name](const std::string& folder,
-                              const std::function<void(uint64_t)>& done) {
-    for (size_t i = 0; i < files.size(); ++i) CopyFile(files[i], JoinPath(folder, name(i)), done);
-  };
-  source.is_whole = [files, name](const std::string& folder) {
-    for (size_t i = 0; i < files.size(); ++i) {
-      if (!HasSize(JoinPath(folder, name(i)), FactsOf(files[i]).st_size)) return false;
+  for (const FileToCopy& file : files) state += StateOf(file.path);
+  LocalCopyPlan plan{path, NameOf(path, state), nullptr, nullptr, nullptr};
+  plan.bytes = [files] {
+    uint64_t bytes = 0;
+    for (const FileToCopy& file : files) {
+      const auto stored = static_cast<uint64_t>(FactsOf(file.path).st_size);
+      bytes += file.is_gzip ? std::max(stored, UnpackedBytes(file.path)) : stored;
     }
-    return true;
+    return bytes;
   };
-  return source;
+  plan.copy = [files](const std::string& folder, const std::function<void(uint64_t)>& done) {
+    for (const FileToCopy& file : files) {
+      const auto copy = file.is_gzip ? UnpackGzip : CopyFile;
+      copy(file.path, JoinPath(folder, file.name), done);
+    }
+  };
+  plan.is_whole = [files](const std::string& folder) {
+    return std::ranges::all_of(files, [&](const FileToCopy& file) {
+      const std::string copy = JoinPath(folder, file.name);
+      return file.is_gzip ? Exists(copy) : HasSize(copy, FactsOf(file.path).st_size);
+    });
+  };
+  return plan;
 }
 
 }  // namespace
 
 LocalCopyPlan PlanDatabaseCopy(const std::string& path) {
   const std::string found = Canonical(path);
-  const std::vector<std::string> files = FilesOfSet(found);
+  std::vector<FileToCopy> files;
+  for (const std::string& file : FilesOfSet(found)) files.push_back({file, FileNameOf(file)});
   if (files.empty()) throw Error(ErrorCode::kNoInput, {path}, "it has no files");
-  return FilesToStage(found, files, [files](size_t i) { return FileNameOf(files[i]); });
+  return PlanFiles(found, files);
 }
 
 std::string NameInCopy(size_t file, const std::string& path) {
@@ -142,43 +154,17 @@ std::string NameInCopy(size_t file, const std::string& path) {
 }
 
 LocalCopyPlan PlanHdf5ListCopy(const std::string& list) {
-  std::vector<std::string> files;
-  for (const ListedHdf5& file : ReadHdf5List(list)) files.push_back(file.path);
-  const auto name = [files](size_t i) { return NameInCopy(i, files[i]); };
-  return FilesToStage(Canonical(list), files, name);
+  std::vector<std::string> paths;
+  for (const ListedHdf5& file : ReadHdf5List(list)) paths.push_back(file.path);
+  return PlanFiles(Canonical(list), NumberedFiles(paths));
 }
 
 LocalCopyPlan PlanTarShardCopy(const std::string& tar) {
-  std::vector<std::string> files;
-  for (const std::string& file : ExpandShards(tar)) files.push_back(Canonical(file));
-  const auto name = [files](size_t i) { return NameInCopy(i, files[i]); };
-  LocalCopyPlan source = FilesToStage(files.size() == 1 ? files[0] : tar, files, name);
-  std::vector<bool> packed;
-  for (const std::string& file : files) packed.push_back(IsGzip(file));
-  if (std::ranges::find(packed, true) == packed.end()) return source;
-  source.bytes = [files, packed] {
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < files.size(); ++i) {
-      const auto stored = static_cast<uint64_t>(FactsOf(files[i]).st_size);
-      bytes += packed[i] ? std::max(stored, UnpackedBytes(files[i])) : stored;
-    }
-    return bytes;
-  };
-  source.copy = [files, name, packed](const std::string& folder,
-                                      const std::function<void(uint64_t)>& done) {
-    for (size_t i = 0; i < files.size(); ++i) {
-      const auto copy = packed[i] ? UnpackGzip : CopyFile;
-      copy(files[i], JoinPath(folder, name(i)), done);
-    }
-  };
-  source.is_whole = [files, name, packed](const std::string& folder) {
-    for (size_t i = 0; i < files.size(); ++i) {
-      const std::string copy = JoinPath(folder, name(i));
-      if (packed[i] ? !Exists(copy) : !HasSize(copy, FactsOf(files[i]).st_size)) return false;
-    }
-    return true;
-  };
-  return source;
+  std::vector<std::string> paths;
+  for (const std::string& path : ExpandShards(tar)) paths.push_back(Canonical(path));
+  std::vector<FileToCopy> files = NumberedFiles(paths);
+  for (FileToCopy& file : files) file.is_gzip = IsGzip(file.path);
+  return PlanFiles(files.size() == 1 ? files[0].path : tar, files);
 }
 
 LocalCopyPlan PlanImageListCopy(const std::string& list, const std::string& root) {

@@ -3,7 +3,6 @@
 
 #include <functional>
 #include <string>
-#include <vector>
 
 namespace trainer {
 
@@ -13,8 +12,7 @@ struct LocalCopyPlan {
   std::string name;  // of the copy: no other state of the data set has it
   // How large the copy gets.
   std::function<uint64_t()> bytes;
-  // Copies into an existing folder; `done` is called with the bytes copied. Everything is read back
-  // and compared.
+  // Copies into an existing folder and compares. `done` is called with the bytes copied.
   std::function<void(const std::string& folder, const std::function<void(uint64_t)>& done)> copy;
   // Whether a copy that was complete still is.
   std::function<bool(const std::string& folder)> is_whole;

@@ -14,13 +14,6 @@
 namespace trainer {
 namespace {
 
-void Add(const DatumView& datum, std::vector<double>* sums) {
-  for (size_t i = 0; i < sums->size(); ++i) {
-    (*sums)[i] += datum.bytes.empty() ? static_cast<double>(datum.floats[i])
-                                      : static_cast<uint8_t>(datum.bytes[i]);
-  }
-}
-
 // The sums become means.
 MeanResult Divide(const DatumView& shape, int64_t records, std::vector<double>* sums) {
   MeanResult result;
@@ -71,7 +64,10 @@ MeanResult WriteMean(const std::string& set, const std::string& output) {
                        QuoteKey(first_key), " is ", shape.ShapeText(),
                        "; a mean needs images of equal shape: resize the images"));
     }
-    Add(datum, &sums);
+    for (size_t i = 0; i < sums.size(); ++i) {
+      sums[i] += datum.bytes.empty() ? static_cast<double>(datum.floats[i])
+                                     : static_cast<uint8_t>(datum.bytes[i]);
+    }
     progress.Add(1, record.value.size());
     if (++records % 10000 == 0) LOG(INFO) << "Processed " << records << " files.";
   }

@@ -1,21 +1,22 @@
 #include "trainer/datasets/mnist.h"
 
+#include <vector>
+
 #include "gzip_reader.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/log/progress.h"
 #include "trainer/base/text/text.h"
 #include "trainer/storage/database_writer.h"
+#include "trainer/storage/datum.h"
 
 namespace trainer {
 namespace {
 
 constexpr uint32_t kImagesMagic = 0x803, kLabelsMagic = 0x801, kMaxSide = 16384;
 
-}  // namespace
-
-class IdxReader::File {
+class IdxFile {
  public:
-  explicit File(const std::string& path) : path_(path), file_(path) {}
+  explicit IdxFile(const std::string& path) : path_(path), file_(path) {}
 
   [[noreturn]] void Fail(const std::string& message) const {
     throw Error(ErrorCode::kData, {path_}, message);
@@ -54,61 +55,40 @@ class IdxReader::File {
   GzipReader file_;
 };
 
-IdxReader::IdxReader(const std::string& images, const std::string& labels)
-    : images_(std::make_unique<File>(images)), labels_(std::make_unique<File>(labels)) {
-  images_->CheckMagic(kImagesMagic, "images", "labels");
-  labels_->CheckMagic(kLabelsMagic, "labels", "images");
-  count_ = images_->Number();
-  const uint32_t label_count = labels_->Number();
-  const uint32_t rows = images_->Number(), columns = images_->Number();
-  if (count_ != label_count) {
-    labels_->Fail(Join("has ", label_count, " labels, but ", images, " has ", count_, " images"));
-  }
-  if (count_ == 0) images_->Fail("has no images");
-  if (rows < 1 || columns < 1 || rows > kMaxSide || columns > kMaxSide) {
-    images_->Fail(Join("its header says images of ", rows, "x", columns,
-                       "; each side must be 1 to ", kMaxSide));
-  }
-  rows_ = static_cast<int>(rows);
-  columns_ = static_cast<int>(columns);
-}
-
-IdxReader::~IdxReader() = default;
-
-bool IdxReader::Next(std::vector<uint8_t>* pixels, int* label) {
-  if (done_ == count_) {
-    images_->CheckEnd(count_);
-    labels_->CheckEnd(count_);
-    return false;
-  }
-  pixels->resize(static_cast<size_t>(rows_) * static_cast<size_t>(columns_));
-  const std::string where = Join("in entry ", done_, " of ", count_);
-  images_->Read(pixels->data(), pixels->size(), where);
-  uint8_t byte = 0;
-  labels_->Read(&byte, 1, where);
-  *label = byte;
-  ++done_;
-  return true;
-}
+}  // namespace
 
 int64_t WriteIdx(const std::string& images, const std::string& labels, const std::string& database,
                  const std::string& backend) {
-  IdxReader reader(images, labels);
-  CheckRecordCount("given", reader.count());
+  IdxFile image_file(images), label_file(labels);
+  image_file.CheckMagic(kImagesMagic, "images", "labels");
+  label_file.CheckMagic(kLabelsMagic, "labels", "images");
+  const uint32_t count = image_file.Number(), label_count = label_file.Number();
+  const uint32_t rows = image_file.Number(), columns = image_file.Number();
+  if (count != label_count) {
+    label_file.Fail(Join("has ", label_count, " labels, but ", images, " has ", count, " images"));
+  }
+  if (count == 0) image_file.Fail("has no images");
+  if (rows < 1 || columns < 1 || rows > kMaxSide || columns > kMaxSide) {
+    image_file.Fail(Join("its header says images of ", rows, "x", columns,
+                         "; each side must be 1 to ", kMaxSide));
+  }
+  CheckRecordCount("given", count);
   DatabaseWriter output(backend, database);
-  caffe::Datum datum;
-  datum.set_channels(1);
-  datum.set_height(reader.rows());
-  datum.set_width(reader.columns());
-  std::vector<uint8_t> pixels;
-  int label = 0;
-  Progress progress(Join("Writing ", database), "images", reader.count());
-  while (reader.Next(&pixels, &label)) {
+  caffe::Datum datum = EmptyDatum(1, static_cast<int>(rows), static_cast<int>(columns));
+  std::vector<uint8_t> pixels(size_t{rows} * columns);
+  Progress progress(Join("Writing ", database), "images", count);
+  for (uint32_t i = 0; i < count; ++i) {
+    const std::string where = Join("in entry ", i, " of ", count);
+    image_file.Read(pixels.data(), pixels.size(), where);
+    uint8_t label = 0;
+    label_file.Read(&label, 1, where);
     datum.set_data(pixels.data(), pixels.size());
     datum.set_label(label);
     output.Put(datum);
     progress.Add(1, pixels.size());
   }
+  image_file.CheckEnd(count);
+  label_file.CheckEnd(count);
   output.Finish();
   return output.records();
 }

@@ -22,71 +22,46 @@ struct Labelled {
   int32_t label;
 };
 
-// All images of a set, which must be of one size.
-class Images {
- public:
-  explicit Images(const std::string& set) {
-    RecordScan scan(set);
-    DatumParser parser;
-    Progress progress(Join("Reading ", set), "images", scan.Count());
-    for (StoredRecord record; scan.Next(&record);) {
-      const DatumView& datum = parser.Parse(set, record.key, record.value);
-      if (all_.empty()) {
-        channels_ = datum.channels;
-        height_ = datum.height;
-        width_ = datum.width;
-        shape_ = datum.ShapeText();
-      }
-      Check(datum, set, record.key);
-      all_.push_back({std::string(datum.bytes), datum.label});
-      progress.Add(1, datum.bytes.size());
-    }
-    if (all_.empty()) throw Error(ErrorCode::kData, {set}, "the set has no records");
-  }
-
-  int64_t count() const { return static_cast<int64_t>(all_.size()); }
-  // An image by 32 random bits.
-  const Labelled& Pick(uint32_t word) const { return all_[UniformBelow(word, all_.size())]; }
-  // A datum of two such images, without them.
-  caffe::Datum EmptyPair() const {
-    caffe::Datum pair;
-    pair.set_channels(2 * channels_);
-    pair.set_height(height_);
-    pair.set_width(width_);
-    return pair;
-  }
-
- private:
-  void Check(const DatumView& datum, const std::string& set, const std::string& key) const {
+// Reads all images of a set, which must have one shape.
+std::vector<Labelled> ReadImages(const std::string& set, DatumView* shape) {
+  RecordScan scan(set);
+  DatumParser parser;
+  Progress progress(Join("Reading ", set), "images", scan.Count());
+  std::vector<Labelled> images;
+  for (StoredRecord record; scan.Next(&record);) {
+    const DatumView& datum = parser.Parse(set, record.key, record.value);
+    if (images.empty()) *shape = datum;
     std::string problem;
     if (datum.bytes.empty()) problem = "has float values; pairs need images in bytes";
     if (!datum.has_label)
       problem = "has no label, but pairs need the label to know which images are alike";
-    if (datum.ShapeText() != shape_) {
-      problem = Join("is ", datum.ShapeText(), ", but the first record is ", shape_);
+    if (datum.ShapeText() != shape->ShapeText()) {
+      problem = Join("is ", datum.ShapeText(), ", but the first record is ", shape->ShapeText());
     }
-    if (problem.empty()) return;
-    throw Error(ErrorCode::kData, {set}, Join("record ", QuoteKey(key), " ", problem));
+    if (!problem.empty()) {
+      throw Error(ErrorCode::kData, {set}, Join("record ", QuoteKey(record.key), " ", problem));
+    }
+    images.push_back({std::string(datum.bytes), datum.label});
+    progress.Add(1, datum.bytes.size());
   }
-
-  std::vector<Labelled> all_;
-  int32_t channels_ = 0, height_ = 0, width_ = 0;
-  std::string shape_;
-};
+  if (images.empty()) throw Error(ErrorCode::kData, {set}, "the set has no records");
+  return images;
+}
 
 }  // namespace
 
 int64_t WritePairs(const std::string& set, const std::string& pairs, const std::string& backend,
                    uint64_t seed) {
-  const Images images(set);
+  DatumView shape;
+  const std::vector<Labelled> images = ReadImages(set, &shape);
   DatabaseWriter output(backend, pairs);
-  caffe::Datum pair = images.EmptyPair();
+  caffe::Datum pair = EmptyDatum(2 * shape.channels, shape.height, shape.width);
   const PhiloxKey key{seed, kPairsStream};
-  Progress progress(Join("Writing ", pairs), "pairs", images.count());
-  for (int64_t i = 0; i < images.count(); ++i) {
-    const Philox4 words = PhiloxBlock(key, 0, static_cast<uint64_t>(i));
-    const Labelled& first = images.Pick(words.x[0]);
-    const Labelled& second = images.Pick(words.x[1]);
+  Progress progress(Join("Writing ", pairs), "pairs", static_cast<int64_t>(images.size()));
+  for (uint64_t i = 0; i < images.size(); ++i) {
+    const Philox4 words = PhiloxBlock(key, 0, i);
+    const Labelled& first = images[UniformBelow(words.x[0], images.size())];
+    const Labelled& second = images[UniformBelow(words.x[1], images.size())];
     pair.set_data(first.pixels + second.pixels);
     pair.set_label(first.label == second.label ? 1 : 0);
     output.Put(pair);

@@ -32,11 +32,8 @@ class ParallelMap {
   ~ParallelMap() {
     for (std::jthread& thread : threads_) thread.request_stop();
   }
-  ParallelMap(const ParallelMap&) = delete;
-  ParallelMap& operator=(const ParallelMap&) = delete;
 
-  // Returns the next item, valid until the next call; null after the last. Do not call it again
-  // after an error.
+  // The next item, valid until the next call; null after the last. Not after an error.
   Item* Next() {
     std::unique_lock lock(mutex_);
     if (lent_) {

@@ -9,7 +9,6 @@
 #include <memory>
 
 #include "parallel_map.h"
-#include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/log/progress.h"
 #include "trainer/base/random/permutation.h"
@@ -18,9 +17,7 @@
 #include "trainer/input/source.h"
 #include "trainer/storage/cursor.h"
 #include "trainer/storage/datum.h"
-#include "trainer/storage/hdf5_list.h"
 #include "trainer/storage/record_scan.h"
-#include "trainer/storage/tar_shards.h"
 
 namespace trainer {
 namespace {
@@ -95,6 +92,12 @@ class Measuring {
     return rate;
   }
 
+  void End(const Stopwatch& clock, ReadRate* rate) {
+    rate->seconds = clock.Seconds();
+    rates_.push_back(*rate);
+    progress_.Add(1);
+  }
+
   // For one record there is time, however long it took to open the set.
   bool HasTime(const Stopwatch& clock, const ReadRate& rate) const {
     return rate.records == 0 || clock.Seconds() < options_.seconds;
@@ -112,9 +115,7 @@ class Measuring {
       rate.bytes += record.value.size();
       if (cold && keys_.size() < kMostKeys) keys_.push_back(record.key);
     }
-    rate.seconds = clock.Seconds();
-    rates_.push_back(rate);
-    progress_.Add(1);
+    End(clock, &rate);
   }
 
   void AtRandom(const std::string& backend, bool cold) {
@@ -131,9 +132,7 @@ class Measuring {
       ++rate.records;
       rate.bytes += value.size();
     }
-    rate.seconds = clock.Seconds();
-    rates_.push_back(rate);
-    progress_.Add(1);
+    End(clock, &rate);
   }
 
   struct Decoding {
@@ -159,9 +158,7 @@ class Measuring {
       ++rate.records;
       rate.bytes += one->record.value.size();
     }
-    rate.seconds = clock.Seconds();
-    rates_.push_back(rate);
-    progress_.Add(1);
+    End(clock, &rate);
   }
 
   const std::string& path_;

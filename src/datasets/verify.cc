@@ -59,7 +59,7 @@ class Report {
   Report(const std::string& path, const VerifyOptions& options)
       : path_(path), options_(options), checksum_path_(ChecksumPath(path)) {
     report_.kind = DetectFormat(path);
-    compares_ = options.compare && !options.write_crc && Exists(checksum_path_);
+    compares_ = !options.write_crc && Exists(checksum_path_);
     if (compares_) wanted_ = ReadChecksums(checksum_path_);
   }
 
@@ -72,7 +72,8 @@ class Report {
     CompareContent(one);
     if (options_.write_crc) checksums_.push_back(one.checksum);
     if (!one.problem.empty()) return AddBad(one.problem);
-    if (Differs(one)) {
+    const auto index = static_cast<size_t>(report_.records) - 1;
+    if (compares_ && index < wanted_.size() && one.checksum != wanted_[index]) {
       return AddBad(Join(path_, ": record ", QuoteKey(key),
                          " differs from its checksum: the record was changed or damaged after the "
                          "checksum was written"));
@@ -99,11 +100,6 @@ class Report {
   }
 
  private:
-  bool Differs(const Examined& one) const {
-    const auto index = static_cast<size_t>(report_.records) - 1;
-    return compares_ && index < wanted_.size() && one.checksum != wanted_[index];
-  }
-
   void AddBad(const std::string& problem) {
     ++report_.bad;
     if (report_.errors.size() < options_.errors) report_.errors.push_back(problem);

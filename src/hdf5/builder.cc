@@ -17,8 +17,7 @@ Hdf5Builder::Hdf5Builder(const std::string& path, uint64_t user_bytes)
   make_groups_ = Hdf5Handle(H5Pcreate(H5P_LINK_CREATE));
   plain_group_ = Hdf5Handle(H5Pcreate(H5P_GROUP_CREATE));
   plain_array_ = Hdf5Handle(H5Pcreate(H5P_DATASET_CREATE));
-  // Early and never: the offset in the file is known at once, and no number passes the library. No
-  // times of day, so that equal content makes equal files.
+  // Early and never: offsets are known at once, no number passes the library. No times of day.
   const bool ready = H5Pset_userblock(create.get(), user_bytes) >= 0 &&
                      H5Pset_create_intermediate_group(make_groups_.get(), 1) >= 0 &&
                      H5Pset_obj_track_times(plain_group_.get(), false) >= 0 &&

@@ -1,6 +1,5 @@
 #pragma once
-// The HDF5 library's ways, tamed: one caller at a time, nothing printed, no plugins loaded, handles
-// that close themselves.
+// One caller of the HDF5 library at a time, nothing printed, no plugins loaded.
 
 #include <hdf5.h>
 
@@ -12,9 +11,8 @@
 
 namespace trainer {
 
-// Held during every call of the library. It may be taken again by the thread that holds it. Turns
-// off the library's own messages for this thread, and for good its loading of filters from shared
-// objects: a data file must never run code.
+// Held during every call of the library; recursive. Turns off its messages for this thread, and for
+// good its loading of filters from shared objects: a data file must never run code.
 class Hdf5Lock {
  public:
   Hdf5Lock();

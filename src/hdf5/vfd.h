@@ -1,6 +1,5 @@
 #pragma once
-// The bytes of an HDF5 file, as the library sees it: a virtual file driver. The drivers
-// of the library itself lock files, which network file systems refuse; this one never does.
+// The bytes of an HDF5 file for the library, never locked: network file systems refuse locks.
 
 #include <sys/types.h>
 
@@ -19,7 +18,6 @@ class VfdFile {
  public:
   virtual ~VfdFile() = default;
 
-  // Bytes there are.
   virtual uint64_t Size() const = 0;
   // Bytes past the end read as zero. False with errno when reading fails.
   virtual bool Read(uint64_t at, size_t bytes, void* to) = 0;
@@ -29,7 +27,6 @@ class VfdFile {
   virtual void Resize(uint64_t bytes) = 0;
 };
 
-// An open file.
 class DiskFile final : public VfdFile {
  public:
   explicit DiskFile(FileHandle file);
@@ -63,8 +60,7 @@ class SparseFile final : public VfdFile {
   std::map<uint64_t, std::array<char, kPageBytes>> pages_;  // by number
 };
 
-// Access properties (H5P_FILE_ACCESS) that let the library work on `storage`. Closing a file closes
-// all that is open in it. `path` is for messages.
+// File access properties with `storage` as the file. Closing it closes all that is open in it.
 Hdf5Handle MakeFileAccess(VfdFile& storage, const std::string& path);
 
 }  // namespace trainer

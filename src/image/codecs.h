@@ -1,8 +1,6 @@
 #pragma once
-// One decoder per file format, and what they share.
 
 #include <stdexcept>
-#include <string>
 
 #include "trainer/image/image.h"
 
@@ -13,7 +11,7 @@ struct ImageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// As DecodeRegion; `choose` may be null: the whole picture.
+// `choose` may be null: the whole picture.
 void DecodeJpeg(std::string_view bytes, ColorMode colors, const CropChooser* choose, Image* image,
                 DecodedRegion* held);
 // Returns whether bits were lost.
@@ -26,8 +24,7 @@ void CheckSize(int64_t height, int64_t width);
 // Makes room for a picture of this size, whose file has so many channels.
 void AllocateImage(int channels, int height, int width, ColorMode colors, Image* image);
 
-// Fills row `y` of an image that AllocateImage made, from interleaved bytes. One channel becomes
-// three where a colour picture is wanted.
+// Fills row `y` of an allocated image from interleaved bytes. One channel may become three.
 void StoreRow(const uint8_t* bytes, int channels, ColorMode colors, int y, Image* image) noexcept;
 
 // Fills `image` from rows of `channels` interleaved bytes.

@@ -9,8 +9,7 @@
 namespace trainer {
 namespace {
 
-// libpng reports errors by a jump over C frames, so the functions that call it have no local
-// objects with destructors; what they need are members here.
+// libpng reports errors by longjmp, so functions that call it have no objects with destructors.
 class PngFile {
  public:
   explicit PngFile(std::string_view bytes) : rest_(bytes) {

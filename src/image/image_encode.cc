@@ -3,7 +3,6 @@
 #include <cstdlib>
 #include <memory>
 
-#include "codecs.h"
 #include "jpeg_reader.h"
 #include "trainer/base/text/text.h"
 #include "trainer/image/image.h"
@@ -25,35 +24,6 @@ std::vector<uint8_t> Interleaved(const Image& image) {
   throw Error(ErrorCode::kResource, Join("cannot encode an image: ", what));
 }
 
-struct JpegWriting {
-  jpeg_compress_struct jpeg = {};
-  const Image* image = nullptr;
-  int quality = 0;
-  uint8_t* pixels = nullptr;  // interleaved
-  unsigned char* bytes = nullptr;
-  unsigned long size = 0;
-};
-
-void WriteJpeg(JpegWriting* task) {
-  jpeg_compress_struct& jpeg = task->jpeg;
-  const bool gray = task->image->channels == 1;
-  jpeg_create_compress(&jpeg);
-  jpeg_mem_dest(&jpeg, &task->bytes, &task->size);
-  jpeg.image_width = static_cast<JDIMENSION>(task->image->width);
-  jpeg.image_height = static_cast<JDIMENSION>(task->image->height);
-  jpeg.input_components = gray ? 1 : 3;
-  jpeg.in_color_space = gray ? JCS_GRAYSCALE : JCS_EXT_BGR;
-  jpeg_set_defaults(&jpeg);
-  jpeg_set_quality(&jpeg, task->quality, TRUE);
-  jpeg_start_compress(&jpeg, TRUE);
-  while (jpeg.next_scanline < jpeg.image_height) {
-    const size_t row = size_t{jpeg.image_width} * static_cast<size_t>(jpeg.input_components);
-    JSAMPROW line = task->pixels + jpeg.next_scanline * row;
-    jpeg_write_scanlines(&jpeg, &line, 1);
-  }
-  jpeg_finish_compress(&jpeg);
-}
-
 std::string EncodePng(const Image& image) {
   png_image png{};
   png.version = PNG_IMAGE_VERSION;
@@ -72,19 +42,34 @@ std::string EncodePng(const Image& image) {
 
 // With libjpeg's default sampling: chroma of half the width and height.
 std::string EncodeJpeg(const Image& image, int quality) {
-  JpegErrors errors = {};
-  JpegWriting task;
   std::vector<uint8_t> pixels = Interleaved(image);
-  task.image = &image;
-  task.quality = quality;
-  task.pixels = pixels.data();
-  task.jpeg.err = PrepareErrors(&errors);
-  const bool done = CatchJpegError(
-      &errors, [](void* of) { WriteJpeg(static_cast<JpegWriting*>(of)); }, &task);
-  const std::unique_ptr<unsigned char, void (*)(void*)> owner(task.bytes, std::free);
-  jpeg_destroy_compress(&task.jpeg);
+  const bool gray = image.channels == 1;
+  unsigned char* bytes = nullptr;
+  unsigned long size = 0;
+  jpeg_compress_struct jpeg = {};
+  JpegErrors errors = {};
+  jpeg.err = PrepareErrors(&errors);
+  const bool done = CatchJpegError(&errors, [&] {
+    jpeg_create_compress(&jpeg);
+    jpeg_mem_dest(&jpeg, &bytes, &size);
+    jpeg.image_width = static_cast<JDIMENSION>(image.width);
+    jpeg.image_height = static_cast<JDIMENSION>(image.height);
+    jpeg.input_components = gray ? 1 : 3;
+    jpeg.in_color_space = gray ? JCS_GRAYSCALE : JCS_EXT_BGR;
+    jpeg_set_defaults(&jpeg);
+    jpeg_set_quality(&jpeg, quality, TRUE);
+    jpeg_start_compress(&jpeg, TRUE);
+    while (jpeg.next_scanline < jpeg.image_height) {
+      const size_t row = size_t{jpeg.image_width} * static_cast<size_t>(jpeg.input_components);
+      JSAMPROW line = pixels.data() + jpeg.next_scanline * row;
+      jpeg_write_scanlines(&jpeg, &line, 1);
+    }
+    jpeg_finish_compress(&jpeg);
+  });
+  const std::unique_ptr<unsigned char, void (*)(void*)> owner(bytes, std::free);
+  jpeg_destroy_compress(&jpeg);
   if (!done) FailEncoding(errors.text);
-  return {reinterpret_cast<const char*>(task.bytes), task.size};
+  return {reinterpret_cast<const char*>(bytes), size};
 }
 
 }  // namespace

@@ -28,8 +28,7 @@ struct SourceSpan {
   int elements;           // that it touches
 };
 
-// The centre of output i is at (i + 0.5) * length / to - 0.5; outside the first and last centre the
-// border's own value counts.
+// The centre of output i is at (i + 0.5) * length / to - 0.5; outside, the border's value counts.
 std::vector<LinearTap> Taps(const SourceSpan& span, int to) {
   std::vector<LinearTap> taps(static_cast<size_t>(to));
   const double step = span.length / to;
@@ -123,8 +122,7 @@ void AddGrownArea(int i, int from, int to, double step, FilterWeights* list) {
   list->Add(std::min(low + 1, from - 1), weight);
 }
 
-// A triangle around the centre of output i, as wide as two outputs or two elements, whichever is
-// more; what reaches beyond the border does not count.
+// A triangle around the centre, as wide as two outputs or two elements, within the border.
 void AddTriangle(int i, const SourceSpan& span, double step, FilterWeights* list) {
   const double reach = std::max(step, 1.0), centre = span.offset + (i + 0.5) * step;
   const int begin = std::max(static_cast<int>(std::floor(centre - reach)), 0);

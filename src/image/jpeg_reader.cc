@@ -47,107 +47,76 @@ jpeg_error_mgr* PrepareErrors(JpegErrors* errors) {
   return &errors->manager;
 }
 
-bool CatchJpegError(JpegErrors* errors, void (*step)(void*), void* argument) {
-  if (setjmp(errors->back) != 0) return false;
-  step(argument);
-  return true;
-}
-
-struct JpegReader::Task {
-  jpeg_decompress_struct* jpeg = nullptr;
-  std::string_view bytes;
-  const JpegPart* part = nullptr;
-  ColorMode colors = ColorMode::kAsStored;
-  Image* image = nullptr;
-  uint8_t* pixels = nullptr;  // kRowsAtOnce rows
-  size_t row_bytes = 0;       // from one of them to the next
-  JDIMENSION column = 0;      // the picture's column at which these rows start
-};
-
 JpegReader::JpegReader() {
   jpeg_.err = PrepareErrors(&errors_);
-  const auto make = [](void* jpeg) {
-    jpeg_create_decompress(static_cast<jpeg_decompress_struct*>(jpeg));
-  };
-  if (!CatchJpegError(&errors_, make, &jpeg_)) {
+  if (!CatchJpegError(&errors_, [&] { jpeg_create_decompress(&jpeg_); })) {
     throw Error(ErrorCode::kResource, Join("cannot start the JPEG decoder: ", errors_.text));
   }
 }
 
 JpegReader::~JpegReader() { jpeg_destroy_decompress(&jpeg_); }
 
-void JpegReader::ReadHeader(void* of) {
-  auto* const task = static_cast<Task*>(of);
-  jpeg_decompress_struct& jpeg = *task->jpeg;
-  jpeg_mem_src(&jpeg, reinterpret_cast<const uint8_t*>(task->bytes.data()), task->bytes.size());
-  jpeg_read_header(&jpeg, TRUE);
-}
-
-void JpegReader::Start(void* of) {
-  auto* const task = static_cast<Task*>(of);
-  jpeg_decompress_struct& jpeg = *task->jpeg;
-  const JpegPart& part = *task->part;
-  jpeg.out_color_space = part.space;
-  jpeg.dct_method = JDCT_ISLOW;
-  jpeg.scale_num = 1;
-  jpeg.scale_denom = static_cast<unsigned>(part.scale_denom);
-  jpeg_start_decompress(&jpeg);
+void JpegReader::Start(const JpegPart& part, JDIMENSION* column) {
+  jpeg_.out_color_space = part.space;
+  jpeg_.dct_method = JDCT_ISLOW;
+  jpeg_.scale_num = 1;
+  jpeg_.scale_denom = static_cast<unsigned>(part.scale_denom);
+  jpeg_start_decompress(&jpeg_);
   // A file of several scans is decoded whole: the library reads all of it before the first row, and
   // it predicts missing coefficients from blocks farther away than the margin.
   const auto left = static_cast<JDIMENSION>(part.area.left), right = left + part.area.width;
-  if (!jpeg_has_multiple_scans(&jpeg)) {
-    const auto margin = static_cast<JDIMENSION>(2 * jpeg.max_h_samp_factor);
-    const JDIMENSION end = std::min(jpeg.output_width, right + margin);
-    task->column = left > margin ? left - margin : 0;
-    JDIMENSION width = end - task->column;
-    jpeg_crop_scanline(&jpeg, &task->column, &width);
-  }
+  if (jpeg_has_multiple_scans(&jpeg_)) return;
+  const auto margin = static_cast<JDIMENSION>(2 * jpeg_.max_h_samp_factor);
+  const JDIMENSION end = std::min(jpeg_.output_width, right + margin);
+  *column = left > margin ? left - margin : 0;
+  JDIMENSION width = end - *column;
+  jpeg_crop_scanline(&jpeg_, column, &width);
 }
 
-void JpegReader::CopyRows(void* of) {
-  auto* const task = static_cast<Task*>(of);
-  jpeg_decompress_struct& jpeg = *task->jpeg;
-  const Rect& area = task->part->area;
+void JpegReader::CopyRows(const JpegPart& part, ColorMode colors, JDIMENSION column,
+                          size_t row_bytes, Image* image) {
+  const Rect& area = part.area;
   const auto top = static_cast<JDIMENSION>(area.top), end = top + area.height;
-  const int channels = jpeg.output_components;
-  const size_t skipped =
-      (static_cast<size_t>(area.left) - task->column) * static_cast<size_t>(channels);
+  const int channels = jpeg_.output_components;
+  const size_t skipped = (static_cast<size_t>(area.left) - column) * static_cast<size_t>(channels);
   JSAMPROW lines[kRowsAtOnce];
-  for (int i = 0; i < kRowsAtOnce; ++i) lines[i] = task->pixels + task->row_bytes * i;
-  if (top > 0 && !jpeg_has_multiple_scans(&jpeg)) jpeg_skip_scanlines(&jpeg, top);
-  while (jpeg.output_scanline < end) {
-    const JDIMENSION first = jpeg.output_scanline;
+  for (int i = 0; i < kRowsAtOnce; ++i) lines[i] = pixels_.data() + kRowOffset + row_bytes * i;
+  if (top > 0 && !jpeg_has_multiple_scans(&jpeg_)) jpeg_skip_scanlines(&jpeg_, top);
+  while (jpeg_.output_scanline < end) {
+    const JDIMENSION first = jpeg_.output_scanline;
     const JDIMENSION wanted = std::min<JDIMENSION>(kRowsAtOnce, end - first);
-    const JDIMENSION read = jpeg_read_scanlines(&jpeg, lines, wanted);
+    const JDIMENSION read = jpeg_read_scanlines(&jpeg_, lines, wanted);
     for (JDIMENSION i = 0; i < read; ++i) {
       if (first + i < top) continue;
       uint8_t* const row = lines[i] + skipped;
       if (channels == 4) CmykToBgr(row, area.width);
-      StoreRow(row, std::min(channels, 3), task->colors, static_cast<int>(first + i - top),
-               task->image);
+      StoreRow(row, std::min(channels, 3), colors, static_cast<int>(first + i - top), image);
     }
   }
   // The end of the file is checked if no row was skipped.
-  if (end == jpeg.output_height) jpeg_finish_decompress(&jpeg);
+  if (end == jpeg_.output_height) jpeg_finish_decompress(&jpeg_);
 }
 
-// Returns false if the library reported an error. Allocates outside of CatchJpegError, which
-// longjmps.
-bool JpegReader::Steps(Task* task) {
-  if (!CatchJpegError(&errors_, ReadHeader, task)) return false;
-  if (!CatchJpegError(&errors_, Start, task)) return false;
+// Returns false if the library reported an error. Allocates only outside of CatchJpegError.
+bool JpegReader::Steps(std::string_view bytes, const JpegPart& part, ColorMode colors,
+                       Image* image) {
+  const auto read_header = [&] {
+    jpeg_mem_src(&jpeg_, reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+    jpeg_read_header(&jpeg_, TRUE);
+  };
+  JDIMENSION column = 0;
+  if (!CatchJpegError(&errors_, read_header)) return false;
+  if (!CatchJpegError(&errors_, [&] { Start(part, &column); })) return false;
   const size_t bytes_of_row =
       size_t{jpeg_.output_width} * static_cast<size_t>(jpeg_.output_components);
-  task->row_bytes = (bytes_of_row + kRowUnit - 1) / kRowUnit * kRowUnit;
-  pixels_.resize(task->row_bytes * kRowsAtOnce + kRowOffset);
-  task->pixels = pixels_.data() + kRowOffset;
-  return CatchJpegError(&errors_, CopyRows, task);
+  const size_t row_bytes = (bytes_of_row + kRowUnit - 1) / kRowUnit * kRowUnit;
+  pixels_.resize(row_bytes * kRowsAtOnce + kRowOffset);
+  return CatchJpegError(&errors_, [&] { CopyRows(part, colors, column, row_bytes, image); });
 }
 
 const char* JpegReader::Read(std::string_view bytes, const JpegPart& part, ColorMode colors,
                              Image* image) {
-  Task task{.jpeg = &jpeg_, .bytes = bytes, .part = &part, .colors = colors, .image = image};
-  const bool good = Steps(&task);
+  const bool good = Steps(bytes, part, colors, image);
   jpeg_abort_decompress(&jpeg_);
   return good ? nullptr : errors_.text;
 }

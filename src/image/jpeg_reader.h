@@ -1,5 +1,4 @@
 #pragma once
-// Decodes JPEG files by libjpeg-turbo's own interface, which can decode parts of an image.
 
 // jpeglib.h needs what <cstdio> declares.
 // clang-format off
@@ -8,7 +7,6 @@
 // clang-format on
 
 #include <csetjmp>
-#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -28,9 +26,14 @@ struct JpegErrors {
 // because the library warns when it replaces damaged pixels by invented ones.
 jpeg_error_mgr* PrepareErrors(JpegErrors* errors);
 
-// Calls step(argument). Returns false if the library met an error. No C++ object that needs a
-// destructor may be alive in `step` while it calls the library.
-bool CatchJpegError(JpegErrors* errors, void (*step)(void*), void* argument);
+// Calls step(). Returns false if the library met an error. No C++ object that needs a destructor
+// may be alive in `step` while it calls the library.
+template <class Step>
+[[gnu::noinline]] bool CatchJpegError(JpegErrors* errors, const Step& step) {
+  if (setjmp(errors->back) != 0) return false;
+  step();
+  return true;
+}
 
 // The part of a picture to decode. Rows and columns count in the picture scaled to 1/scale_denom of
 // its size, which has ceil(height / scale_denom) rows.
@@ -49,19 +52,17 @@ class JpegReader {
   JpegReader& operator=(const JpegReader&) = delete;
 
   // Decodes the part into `image`, which AllocateImage has shaped for it. The pixels equal those of
-  // the whole image bit for bit: chroma is stored at half the size and interpolated between
-  // neighbours, so a margin around the part is decoded, too. Rows below the part are skipped if the
-  // file has one scan. Returns null, or the reason why the file is damaged (any warning of the
-  // library counts); the text is valid until the next call.
+  // the whole image bit for bit: a margin is decoded, too, because chroma is interpolated between
+  // neighbours. Rows below are skipped if the file has one scan. Returns null, or why the file is
+  // damaged (any warning of the library counts), valid until the next call.
   const char* Read(std::string_view bytes, const JpegPart& part, ColorMode colors, Image* image);
 
  private:
-  struct Task;
-  // Steps of a Task, for CatchJpegError.
-  static void ReadHeader(void* of);
-  static void Start(void* of);
-  static void CopyRows(void* of);
-  bool Steps(Task* task);
+  // For CatchJpegError. Start returns the picture's column at which the decoded rows begin.
+  void Start(const JpegPart& part, JDIMENSION* column);
+  void CopyRows(const JpegPart& part, ColorMode colors, JDIMENSION column, size_t row_bytes,
+                Image* image);
+  bool Steps(std::string_view bytes, const JpegPart& part, ColorMode colors, Image* image);
 
   jpeg_decompress_struct jpeg_ = {};
   JpegErrors errors_ = {};

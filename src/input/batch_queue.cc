@@ -11,13 +11,11 @@
 #include "trainer/base/error/error.h"
 #include "trainer/base/thread/spin.h"
 #include "trainer/base/thread/threads.h"
-#include "trainer/input/source.h"
 
 namespace trainer {
 namespace {
 
-// A worker that waits for its turn sleeps and is woken. A consumer that sleeps wakes later than
-// batches of small records come, so it spins for this time first.
+// A consumer that sleeps wakes later than batches of small records come, so it spins first.
 constexpr int64_t kLongestSpin = 50'000;  // nanoseconds
 
 size_t RangeOf(int64_t records) {
@@ -29,10 +27,6 @@ size_t RangeOf(int64_t records) {
 int MostThreads() {
   constexpr int kMost = 32;
   return std::min(AvailableThreads(), kMost);
-}
-
-int ThreadsOf(const BatchQueueOptions& options) {
-  return options.decode_threads == 0 ? MostThreads() : options.decode_threads;
 }
 
 // An automatic number begins with two if decoding a batch takes one thread long.
@@ -49,10 +43,6 @@ int64_t DepthOf(const BatchQueueOptions& options) {
 }
 
 }  // namespace
-
-BatchQueue::BatchQueue(const BatchQueueOptions& options, const Transform& transform)
-    : BatchQueue(MakeDatabaseSource(OpenCursor(options.backend, options.path), transform),
-                 options) {}
 
 BatchQueue::BatchQueue(RecordSource source, const BatchQueueOptions& options)
     : source_(std::move(source)),
@@ -72,14 +62,14 @@ BatchQueue::BatchQueue(RecordSource source, const BatchQueueOptions& options)
   sampler_ = std::make_unique<BatchSampler>(*source_.sampler, options.batch_size, options.rank,
                                             options.virtual_ranks);
   if (most_bad_ >= 0) sampler_->TrackPositions();
-  const int threads = ThreadsOf(options), first = FirstThreads(factory, options);
+  const int threads = options.decode_threads == 0 ? MostThreads() : options.decode_threads;
+  const int first = FirstThreads(factory, options);
   for (int i = 0; i < threads; ++i) decoders_.push_back(factory.Make());
   tunes_ = first < threads;
   tuner_ = std::make_unique<ThreadTuner>(first, threads);
   wanted_ = static_cast<size_t>(first);
   counters_.threads = first;
-  // A single worker reads as many records as the sampler keeps valid. With others it reads few, so
-  // that a batch is divided among all of them.
+  // A single worker reads what stays valid; several read few, so that all share a batch.
   const int64_t batch = sampler_->batch_size();
   single_range_ = RangeOf(source_.sampler->stable() ? batch : 1);
   shared_range_ = RangeOf(batch / (4 * threads));
@@ -167,30 +157,20 @@ void BatchQueue::Wait(size_t count) {
   if (full_.Count() >= count) return;
   if (took_ && full_.WouldWait() && LogsWait(++counters_.waits)) LOG(INFO) << "Waiting for data";
   const double begin = InputNow();
-  SpinUntilReady(count);
+  NoteWait();  // and spin as long as no other thread needs the core
+  const int64_t end = MonotonicNs() + std::min(kLongestSpin, SpinTime());
+  while (full_.Count() < count && MonotonicNs() < end) __builtin_ia32_pause();
   full_.Await(count);
   const double waited = InputNow() - begin;
   (took_ ? counters_.wait_seconds : counters_.first_wait_seconds) += waited;
   waited_ += waited;
 }
 
-// Waits without sleeping as long as no other thread needs the core.
-void BatchQueue::SpinUntilReady(size_t count) const {
-  NoteWait();
-  const int64_t end = MonotonicNs() + std::min(kLongestSpin, SpinTime());
-  while (full_.Count() < count && MonotonicNs() < end) __builtin_ia32_pause();
-}
-
 void BatchQueue::CountWork(const Batch& batch) {
-  counters_.work.read += batch.work.read;
-  counters_.work.decode += batch.work.decode;
-  counters_.work.transform += batch.work.transform;
+  counters_.work.Add(batch.work);
   const bool first = !std::exchange(took_, true);
   const double waited = std::exchange(waited_, 0);
-  if (tunes_) Tune(first, waited);
-}
-
-void BatchQueue::Tune(bool first, double waited) {
+  if (!tunes_) return;
   const double now = InputNow();
   const double period = now - std::exchange(last_taken_, now);
   if (first) return;

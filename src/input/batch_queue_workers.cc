@@ -1,5 +1,3 @@
-// The worker threads of a BatchQueue.
-
 #include <glog/logging.h>
 
 #include <algorithm>
@@ -21,12 +19,6 @@ constexpr double kShortestRange = 50e-6;  // seconds
 // Measuring some batches is enough, and reading the clock takes as long as a small record.
 bool IsMeasured(uint64_t batch) { return batch % 4 == 0; }
 
-// Prepares a batch whose buffers were used before.
-void Clear(Batch* batch) {
-  batch->bad = 0;
-  batch->work = {};
-}
-
 // Counts all bad records, and those of the epoch in which the batch ends.
 void CountBad(const std::vector<uint64_t>& epochs, Batch* batch) {
   batch->bad = static_cast<int64_t>(epochs.size());
@@ -41,16 +33,13 @@ void BatchQueue::RunSingle(const std::stop_token& stop) try {
     std::vector<Record> records(single_range_);
     for (uint64_t number = 0; wanted_ == 1 && !stop.stop_requested(); ++number) {
       Batch batch = free_.Pop(stop);
-      Clear(&batch);
+      batch.work = {};
       std::vector<uint64_t> bad;
-      const bool measured = IsMeasured(number);
+      WorkSeconds* const work = IsMeasured(number) ? &batch.work : nullptr;
       while (sampler_->taken() < sampler_->batch_size()) {
         std::exception_ptr failure;
-        const size_t count = Read(records, measured, &batch.work, &failure);
-        for (const uint64_t epoch :
-             Decode({records.data(), count}, decoders_[0].get(), measured, &batch.work, &batch)) {
-          bad.push_back(epoch);
-        }
+        const size_t count = Read(records, work, &failure);
+        Decode({records.data(), count}, decoders_[0].get(), work, &batch, &bad);
         if (failure) std::rethrow_exception(failure);
       }
       if (source_.decoders->mixes()) source_.decoders->Mix(sampler_->rank_batch_size(), &batch);
@@ -75,8 +64,8 @@ void BatchQueue::RunShared(size_t index, const std::stop_token& stop) try {
     const double begin = InputNow();
     std::exception_ptr error;
     try {
-      range.bad = Decode({records.data(), range.records}, decoders_[index].get(), range.measured,
-                         &range.work, &range.pending->batch);
+      Decode({records.data(), range.records}, decoders_[index].get(), range.measured(),
+             &range.pending->batch, &range.bad);
     } catch (...) {
       error = std::current_exception();
     }
@@ -96,10 +85,10 @@ BatchQueue::RecordRange BatchQueue::TakeRange(std::span<Record> records,
   RecordRange range;
   range.pending = taken_;
   range.first = sampler_->taken();
-  range.measured = IsMeasured(begun_);
+  if (IsMeasured(begun_)) range.work.emplace();
   const std::lock_guard sampling(sampling_);
   try {
-    range.records = Read(records, range.measured, &range.work, &range.failure);
+    range.records = Read(records, range.measured(), &range.failure);
     const bool ended = !range.failure && sampler_->taken() == sampler_->batch_size();
     if (ended) taken_->batch.next = sampler_->EndBatch();
   } catch (...) {
@@ -113,7 +102,7 @@ BatchQueue::PendingBatch* BatchQueue::StartBatch(Batch batch) {
   const std::lock_guard lock(finishing_);
   PendingBatch& pending = pending_[begun_++ % pending_.size()];
   pending.batch = std::move(batch);
-  Clear(&pending.batch);
+  pending.batch.work = {};
   pending.unfinished = sampler_->batch_size();
   pending.is_complete = false;
   pending.bad.clear();
@@ -133,9 +122,7 @@ void BatchQueue::FinishRange(const RecordRange& range, const std::exception_ptr&
   note(range.failure, end);
   note(error, range.first);
   pending.bad.insert(pending.bad.end(), range.bad.begin(), range.bad.end());
-  pending.batch.work.read += range.work.read;
-  pending.batch.work.decode += range.work.decode;
-  pending.batch.work.transform += range.work.transform;
+  if (range.work) pending.batch.work.Add(*range.work);
   pending.unfinished -= (range.failure ? sampler_->batch_size() : end) - range.first;
   if (pending.unfinished > 0) return;
   CountBad(pending.bad, &pending.batch);
@@ -148,59 +135,50 @@ void BatchQueue::FinishRange(const RecordRange& range, const std::exception_ptr&
   while (published_ < begun_ && pending_[published_ % pending_.size()].is_complete) {
     PendingBatch& next = pending_[published_++ % pending_.size()];
     next.is_complete = false;
-    Publish(&next);
+    if (failed_) continue;
+    failed_ = next.error != nullptr;
+    failed_ ? full_.Fail(next.error) : full_.Push(std::move(next.batch));
   }
 }
 
-void BatchQueue::Publish(PendingBatch* pending) {
-  if (failed_) return;
-  failed_ = pending->error != nullptr;
-  failed_ ? full_.Fail(pending->error) : full_.Push(std::move(pending->batch));
-}
-
-size_t BatchQueue::Read(std::span<Record> records, bool measured, WorkSeconds* work,
-                        std::exception_ptr* failure) {
-  const double begin = measured ? InputNow() : 0;
+// `work` is null if the time is not measured.
+size_t BatchQueue::Read(std::span<Record> records, WorkSeconds* work, std::exception_ptr* failure) {
+  const double begin = work != nullptr ? InputNow() : 0;
   const size_t count = sampler_->Take(records, failure);
-  if (measured) work->read += InputNow() - begin;
+  if (work != nullptr) work->read += InputNow() - begin;
   return count;
 }
 
-// Returns the epochs of the records that were bad.
-std::vector<uint64_t> BatchQueue::Decode(std::span<const Record> records, Decoder* decoder,
-                                         bool measured, WorkSeconds* work, Batch* batch) {
-  if (!measured) return DecodeOrSkip(records, decoder, batch);
-  const double begin = InputNow();
-  std::vector<uint64_t> bad = DecodeOrSkip(records, decoder, batch);
+// Adds the epochs of the records that were bad to `bad`.
+void BatchQueue::Decode(std::span<const Record> records, Decoder* decoder, WorkSeconds* work,
+                        Batch* batch, std::vector<uint64_t>* bad) {
+  const double begin = work != nullptr ? InputNow() : 0;
+  DecodeOrSkip(records, decoder, batch, bad);
+  if (work == nullptr) return;
   const double seconds = InputNow() - begin, transform = seconds * decoder->transform_fraction();
   work->transform += transform;
   work->decode += seconds - transform;
-  return bad;
 }
 
-std::vector<uint64_t> BatchQueue::DecodeOrSkip(std::span<const Record> records, Decoder* decoder,
-                                               Batch* batch) {
+void BatchQueue::DecodeOrSkip(std::span<const Record> records, Decoder* decoder, Batch* batch,
+                              std::vector<uint64_t>* bad) {
   try {
-    decoder->Decode(records, batch);
-    return {};
+    return decoder->Decode(records, batch);
   } catch (const Error& error) {
     if (most_bad_ < 0 || !IsOfOneRecord(error)) throw;
   }
-  std::vector<uint64_t> bad;
   for (const Record& record : records) {
     try {
       decoder->Decode({&record, 1}, batch);
     } catch (const Error& error) {
       if (!IsOfOneRecord(error)) throw;
-      bad.push_back(record.position.epoch);
+      bad->push_back(record.position.epoch);
       DecodeReplacement(record, error, decoder, batch);
     }
   }
-  return bad;
 }
 
-// Replaces a bad record by the next good one in the order of the epoch, so that the replacement
-// depends on neither threads nor ranks.
+// Replaces a bad record by the next good one of the epoch, whatever the threads and ranks are.
 void BatchQueue::DecodeReplacement(const Record& bad, const Error& why, Decoder* decoder,
                                    Batch* batch) {
   LOG(WARNING) << "skipped record number " << bad.number

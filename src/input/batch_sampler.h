@@ -1,5 +1,4 @@
 #pragma once
-// Divides the records among ranks, batch after batch.
 
 #include <cstdint>
 #include <exception>
@@ -28,8 +27,7 @@ class BatchSampler {
   void OwnRecords() { owns_ = !sampler_.stable(); }
   // From here on records have positions, which TakeAfter needs.
   void TrackPositions() { tracks_positions_ = true; }
-  // Divides whole batches. Only if one rank reads all records, and before anything is read;
-  // `shard.rank` must have a batch.
+  // Divides whole batches, if one rank reads all records. `shard.rank` must have a batch.
   void SetTestShard(const TestShard& shard) { shard_ = shard; }
 
   int64_t rank_batch_size() const { return rank_batch_size_; }
@@ -39,9 +37,8 @@ class BatchSampler {
   // Begins a batch at this position.
   void Seek(const Position& position);
 
-  // Reads the next records of the batch, as many as fit into `records`. Returns how many it read.
-  // An error ends reading and is stored in `failure`, so that the records before it can be decoded
-  // first.
+  // Reads the next records of the batch, as many as fit, and returns their number. An error ends
+  // reading and is stored in `failure`, so that the records before it can be decoded first.
   size_t Take(std::span<Record> records, std::exception_ptr* failure);
 
   // Reads and copies the record that comes `steps` after the one at `position`, and does not move.

@@ -26,8 +26,7 @@ float HueOf(float blue, float green, float red, float top, float range) {
   return hue < 0 ? hue + 6 : hue;
 }
 
-// How far a channel is below the greatest, in shares of the range, at a hue counted from the
-// channel's own.
+// How far a channel is below the greatest, in shares of the range. The hue counts from its own.
 float Below(float hue) {
   const float distance = std::min(std::abs(hue), 6 - std::abs(hue));  // on the circle, 0 to 3
   return std::clamp(distance - 1, 0.0f, 1.0f);

@@ -27,8 +27,7 @@ class FloatImage {
   std::vector<float>& values_;
 };
 
-// Each result is clipped to 0 to 255. Grey is 0.299 R + 0.587 G + 0.114 B, of one channel itself;
-// saturation and hue of one channel stay.
+// Results are clipped to 0 to 255. Grey is 0.299 R + 0.587 G + 0.114 B, or the only channel.
 void ScaleBrightness(float factor, FloatImage* pixels);  // x * factor
 void ScaleContrast(float factor, FloatImage* pixels);    // mean grey + (x - mean grey) * factor
 void ScaleSaturation(float factor, FloatImage* pixels);  // grey + (x - grey) * factor

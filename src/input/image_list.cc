@@ -1,7 +1,6 @@
 #include "trainer/input/image_list.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <string_view>
@@ -10,6 +9,7 @@
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/file/text_file.h"
+#include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {
@@ -23,19 +23,11 @@ std::string_view Trim(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
 }
 
-std::optional<int32_t> ParseLabel(std::string_view word) {
-  int32_t label = 0;
-  const char* end = word.data() + word.size();
-  const auto [stop, error] = std::from_chars(word.data(), end, label);
-  if (error != std::errc() || stop != end) return std::nullopt;
-  return label;
-}
-
 ListedImage ParseLine(const std::string& list, std::string_view text, int line) {
   const size_t blank = text.find_last_of(kBlanks);
   const std::string_view word =
       blank == std::string_view::npos ? std::string_view() : text.substr(blank + 1);
-  const std::optional<int32_t> label = ParseLabel(word);
+  const std::optional<int32_t> label = ParseNumber<int32_t>(word);
   if (!label) {
     throw Error(ErrorCode::kData, {list, line},
                 Join(word.empty() ? "no label" : "the label is not a 32-bit integer", " in '",
@@ -48,32 +40,22 @@ ListedImage ParseLine(const std::string& list, std::string_view text, int line) 
 // (height, width) of the picture after resizing.
 std::pair<int64_t, int64_t> WantedSize(const ImageFileOptions& reading, const Image& image) {
   if (reading.height > 0) return {reading.height, reading.width};
-  if (reading.short_side == 0) return {image.height, image.width};
   const double factor =
       static_cast<double>(reading.short_side) / std::min(image.height, image.width);
   return {std::llround(image.height * factor), std::llround(image.width * factor)};
 }
 
-// How messages name a file of a list.
-struct File {
-  SourceRef where;
-  std::string what;
-};
-
-File ReadListedFile(const std::string& list, const ListedImage& listed,
-                    const ImageFileOptions& reading, std::string* raw) {
+// Reads the file or its part of the pack.
+void ReadListedFile(const std::string& path, size_t number, const FilePack* pack,
+                    const SourceRef& where, std::string* raw) try {
   constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
-  const std::string path = reading.root + listed.path;
-  try {
-    if (reading.pack != nullptr) {
-      reading.pack->Read(listed.number, raw);
-    } else {
-      *raw = ReadFile(path, kMaxBytes);
-    }
-  } catch (const Error& error) {
-    throw Error(error.code(), {list, listed.line}, Join("cannot read the image: ", error.what()));
+  if (pack == nullptr) {
+    *raw = ReadFile(path, kMaxBytes);
+  } else {
+    pack->Read(number, raw);
   }
-  return {{list, listed.line}, Join("image '", EscapeControl(path), "'")};
+} catch (const Error& error) {
+  throw Error(error.code(), where, Join("cannot read the image: ", error.what()));
 }
 
 }  // namespace
@@ -99,29 +81,28 @@ std::vector<ListedImage> ReadImageList(const std::string& path) {
 }
 
 void LoadListedImage(const std::string& list, const ListedImage& listed,
-                     const ImageFileOptions& reading, std::string* raw, Image* image) {
-  const File file = ReadListedFile(list, listed, reading, raw);
-  const BitDepth depth = reading.Resizes() ? BitDepth::kBytes : reading.depth;
-  DecodeImage(*raw, reading.colors, file.where, file.what, image, depth);
+                     const ImageFileOptions& reading, std::string* raw, Image* image,
+                     const CropChooser* choose, DecodedRegion* held) {
+  const std::string path = reading.root + listed.path;
+  const SourceRef where{list, listed.line};
+  const std::string what = Join("image '", EscapeControl(path), "'");
+  ReadListedFile(path, listed.number, reading.pack, where, raw);
+  const bool resizes = reading.Resizes();
+  DecodeImage(*raw, reading.colors, where, what, image, resizes ? BitDepth::kBytes : reading.depth,
+              resizes ? nullptr : choose, held);
+  if (!resizes) return;
   const auto [height, width] = WantedSize(reading, *image);
   if (height == image->height && width == image->width) return;
   if (height > kMaxPixels / width) {
-    throw Error(
-        ErrorCode::kData, file.where,
-        Join(file.what, " is ", image->width, "x", image->height, " pixels and would become ",
-             width, "x", height, "; the limit is ", kMaxPixels, " pixels"));
+    throw Error(ErrorCode::kData, where,
+                Join(what, " is ", image->width, "x", image->height, " pixels and would become ",
+                     width, "x", height, "; the limit is ", kMaxPixels, " pixels"));
   }
   Image resized;
   ResizeImage(*image, {0, 0, image->width, image->height}, static_cast<int>(height),
               static_cast<int>(width), &resized);
   *image = std::move(resized);
-}
-
-void LoadListedRegion(const std::string& list, const ListedImage& listed,
-                      const ImageFileOptions& reading, const CropChooser& choose, std::string* raw,
-                      Image* image, DecodedRegion* held) {
-  const File file = ReadListedFile(list, listed, reading, raw);
-  DecodeRegion(*raw, reading.colors, choose, file.where, file.what, image, held, reading.depth);
+  if (held != nullptr) *held = {0, 0, 1, image->height, image->width};
 }
 
 ImageFileOptions ReadImageFileOptions(const LayerSpec& layer) {

@@ -1,6 +1,5 @@
 #include "trainer/input/input_files.h"
 
-#include "trainer/base/file/file.h"
 #include "trainer/config/text/prototxt.h"
 #include "trainer/input/image_list.h"
 #include "trainer/input/source.h"
@@ -41,17 +40,15 @@ std::optional<InputFiles> InputFilesOf(const LayerSpec& layer) {
                       "",
                       param.batch_size()};
   }
+  const auto listed = [&](Kind kind, const char* name, const auto& param) {
+    return InputFiles{
+        kind, "files", name, found(param.source()), param.root_folder(), param.batch_size()};
+  };
   if (layer.type() == "ImageData") {
-    const caffe::ImageDataParameter& param = proto.image_data_param();
-    return InputFiles{Kind::kImageList,    "files",
-                      "image_data_param",  found(param.source()),
-                      param.root_folder(), param.batch_size()};
+    return listed(Kind::kImageList, "image_data_param", proto.image_data_param());
   }
   if (layer.type() == "WindowData") {
-    const caffe::WindowDataParameter& param = proto.window_data_param();
-    return InputFiles{Kind::kWindowList,   "files",
-                      "window_data_param", found(param.source()),
-                      param.root_folder(), param.batch_size()};
+    return listed(Kind::kWindowList, "window_data_param", proto.window_data_param());
   }
   if (layer.type() == "HDF5Data") {
     const caffe::HDF5DataParameter& param = proto.hdf5_data_param();

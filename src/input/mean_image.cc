@@ -8,6 +8,8 @@
 
 namespace trainer {
 
+std::string ImageShape::ToString() const { return Join(channels, "x", height, "x", width); }
+
 MeanImage ReadMeanFile(const std::string& path) {
   constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
   MeanImage mean;

@@ -15,12 +15,10 @@ double DrawMixWeight(const PhiloxKey& key, uint64_t number, double alpha);
 void DrawMixWeights(const PhiloxKey& key, double alpha, std::span<const uint64_t> numbers,
                     std::span<float> mix_weights);
 
-// Replaces item i by MixedNumber(mix_weights[i], item i, item i + 1); the last one is mixed with
-// the first.
+// Mixes each item with the next one, and the last with the first: see MixedNumber.
 void MixItems(std::span<const float> mix_weights, std::span<float> items);
 
-// Converts labels to one-hot rows. `labels` has `classes` places for each item, and the first is
-// its class.
+// Converts labels, each the first of `classes` places, to one-hot rows.
 void SpreadLabels(int classes, std::span<float> labels);
 
 }  // namespace trainer

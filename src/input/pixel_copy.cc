@@ -1,15 +1,13 @@
 #include "pixel_copy.h"
 
 #include <cstring>
-#include <type_traits>
 
 #include "trainer/input/normalize.h"
 
 namespace trainer {
 namespace {
 
-// kChannels 0 means any number. Each combination is a loop of its own, so that the compiler can
-// vectorise it.
+// kChannels 0: any number. Each combination is a loop that the compiler can vectorise.
 template <class T, int kChannels, bool kMeanImage, bool kMirror>
 [[gnu::always_inline]] inline void ConvertRow(const PixelCopy<T>& job, int64_t row) {
   const int64_t channels = kChannels ? kChannels : job.channels;

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "record_rng.h"
-#include "resized_crop.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {
@@ -50,6 +49,42 @@ Interpolation DrawOne(const caffe::ResizeParameter& param, RecordRng* draws) {
   return Read(param.interp_mode(modes == 1 ? 0 : static_cast<int>(draws->Below(modes))));
 }
 
+// To the nearest whole number, halves to the even one: as Python rounds.
+int Rounded(double x) { return static_cast<int>(std::nearbyint(x)); }
+
+// All of the picture but what makes it too wide or too high.
+Rect MiddlePart(int height, int width, double least, double greatest) {
+  const double aspect = static_cast<double>(width) / height;
+  Rect box{0, 0, width, height};
+  if (aspect < least) box.height = Rounded(width / least);
+  if (aspect > greatest) box.width = Rounded(height * greatest);
+  box.top = (height - box.height) / 2;
+  box.left = (width - box.width) / 2;
+  return box;
+}
+
+// Draws a part with the distribution of torchvision's RandomResizedCrop: a share of the area,
+// uniform; width by height, uniform in its logarithm; ten attempts until it fits, at a uniform
+// place; then the middle. Source: Szegedy and others 2014 (arXiv:1409.4842), section 6.
+Rect DrawResizedCrop(int height, int width, const caffe::RandomResizedCropParameter& param,
+                     RecordRng* draws) {
+  constexpr int kAttempts = 10;
+  const double area = static_cast<double>(height) * width;
+  const double low = std::log(static_cast<double>(param.min_aspect()));
+  const double high = std::log(static_cast<double>(param.max_aspect()));
+  for (int i = 0; i < kAttempts; ++i) {
+    const double share = draws->Within(param.min_area_ratio(), param.max_area_ratio());
+    const double aspect = std::exp(draws->Within(low, high));
+    const int wide = Rounded(std::sqrt(area * share * aspect));
+    const int tall = Rounded(std::sqrt(area * share / aspect));
+    if (wide < 1 || tall < 1 || wide > width || tall > height) continue;
+    const int top = static_cast<int>(draws->Below(height - tall + 1));
+    const int left = static_cast<int>(draws->Below(width - wide + 1));
+    return {left, top, wide, tall};
+  }
+  return MiddlePart(height, width, param.min_aspect(), param.max_aspect());
+}
+
 }  // namespace
 
 RandomResize::RandomResize(const LayerSpec& layer, caffe::Phase phase)
@@ -88,98 +123,87 @@ int64_t RandomResize::CropSide() const {
   return std::max({param_.crop_size(), param_.crop_h(), param_.crop_w()});
 }
 
+void RandomResize::Refuse(const std::string& what) const {
+  layer_.FailIn(kRandomResizeTransform, Param(), what);
+}
+
 void RandomResize::CheckWords(const caffe::ResizeParameter& param) const {
-  const auto refuse = [&](const std::string& what) {
-    layer_.FailIn(kRandomResizeTransform, Param(),
-                  Join(what, " is not supported; use LINEAR, CUBIC, AREA or NEAREST, and WARP"));
-  };
+  constexpr char kWhy[] = " is not supported; use LINEAR, CUBIC, AREA or NEAREST, and WARP";
   if (param.resize_mode() != caffe::ResizeParameter::WARP) {
-    refuse("resize_mode " + caffe::ResizeParameter::Resize_mode_Name(param.resize_mode()));
+    Refuse(
+        Join("resize_mode ", caffe::ResizeParameter::Resize_mode_Name(param.resize_mode()), kWhy));
   }
   for (const int mode : param.interp_mode()) {
-    if (mode == caffe::ResizeParameter::LANCZOS4) refuse("interp_mode LANCZOS4");
+    if (mode == caffe::ResizeParameter::LANCZOS4) Refuse(Join("interp_mode LANCZOS4", kWhy));
   }
 }
 
 void RandomResize::CheckSides() const {
   const caffe::RandomResizeParameter& param = param_.random_resize_param();
-  const auto refuse = [&](const std::string& what) {
-    layer_.FailIn(kRandomResizeTransform, Param(), what);
-  };
   CheckWords(param.resize_param());
   const int64_t crop = CropSide(), least = param.min_size(), greatest = param.max_size();
   if (crop == 0)
-    refuse(
+    Refuse(
         "random_resize_param needs a crop_size, because all images of a batch must have the same "
         "shape");
   if (least > kMaxSide || greatest > kMaxSide) {
-    refuse(Join("sizes from ", least, " to ", greatest, " are requested; the limit is ", kMaxSide,
+    Refuse(Join("sizes from ", least, " to ", greatest, " are requested; the limit is ", kMaxSide,
                 " pixels"));
   }
   if (least > 0 && greatest > 0 && least > greatest) {
-    refuse(
+    Refuse(
         Join("min_size is ", least, " and max_size ", greatest, "; min_size must not be larger"));
   }
   for (const int64_t size : {least, greatest}) {
     if (size == 0 || size >= crop) continue;
-    refuse(Join("a shorter side of ", size, " is requested, but the crop has ", crop,
+    Refuse(Join("a shorter side of ", size, " is requested, but the crop has ", crop,
                 "; the size must not be smaller"));
   }
 }
 
 void RandomResize::CheckCropSide() const {
-  const auto refuse = [&](const std::string& what) {
-    layer_.FailIn(kRandomResizeTransform, Param(), what);
-  };
   if (param_.crop_size() == 0 || param_.crop_h() > 0) {
-    refuse(Join(Param(), " needs crop_size, the side of the resized parts"));
+    Refuse(Join(Param(), " needs crop_size, the side of the resized parts"));
   }
   if (param_.crop_size() > kMaxSide) {
-    refuse(Join("crop_size is ", param_.crop_size(), "; the limit is ", kMaxSide, " pixels"));
+    Refuse(Join("crop_size is ", param_.crop_size(), "; the limit is ", kMaxSide, " pixels"));
   }
 }
 
 void RandomResize::CheckAreas(float least, float greatest) const {
   if (least > 0 && least <= greatest && greatest <= 1) return;
-  layer_.FailIn(kRandomResizeTransform, Param(),
-                Join("min_area_ratio is ", least, " and max_area_ratio ", greatest,
-                     "; both must be above 0 and at most 1, and the first must not be larger"));
+  Refuse(Join("min_area_ratio is ", least, " and max_area_ratio ", greatest,
+              "; both must be above 0 and at most 1, and the first must not be larger"));
 }
 
 void RandomResize::CheckParts() const {
   const caffe::RandomAspectRatioParameter& param = param_.random_aspect_ratio_param();
-  const auto refuse = [&](const std::string& what) {
-    layer_.FailIn(kRandomResizeTransform, Param(), what);
-  };
   CheckWords(param.resize_param());
   CheckCropSide();
   CheckAreas(param.min_area_ratio(), param.max_area_ratio());
   const float change = param.aspect_ratio_change();
   if (!(change >= 0.01f && change <= 1)) {
-    refuse(Join("aspect_ratio_change is ", change, "; it must be within 0.01 and 1, e.g. 0.75"));
+    Refuse(Join("aspect_ratio_change is ", change, "; it must be within 0.01 and 1, e.g. 0.75"));
   }
   if (param.max_attempt() > kMaxAttempts) {
-    refuse(Join("max_attempt is ", param.max_attempt(), "; it must be at most ", kMaxAttempts));
+    Refuse(Join("max_attempt is ", param.max_attempt(), "; it must be at most ", kMaxAttempts));
   }
 }
 
 void RandomResize::CheckCrop() const {
   constexpr float kLeast = 0.01f, kGreatest = 100;
   const caffe::RandomResizedCropParameter& param = param_.random_resized_crop_param();
-  const auto refuse = [&](const std::string& what) {
-    layer_.FailIn(kRandomResizeTransform, Param(), what);
-  };
   CheckCropSide();
   CheckAreas(param.min_area_ratio(), param.max_area_ratio());
   const float least = param.min_aspect(), greatest = param.max_aspect();
   if (!(least >= kLeast && least <= greatest && greatest <= kGreatest)) {
-    refuse(Join("min_aspect is ", least, " and max_aspect ", greatest,
+    Refuse(Join("min_aspect is ", least, " and max_aspect ", greatest,
                 "; both are width divided by height, from ", kLeast, " to ", kGreatest,
                 ", and the first must not be larger"));
   }
   const uint32_t side = param.test_size();
   if (side > 0 && (side < param_.crop_size() || side > kMaxSide)) {
-    refuse(Join("test_size is ", side, "; it must be at least crop_size, ", param_.crop_size(),
+    Refuse(Join("test_size is ", side, "; it must be at least crop_size, ", param_.crop_size(),
                 ", and at most ", kMaxSide));
   }
 }
@@ -191,10 +215,6 @@ void RandomResize::Check(const DatumView& datum, const std::string& record) cons
         Join("record ", record, " has float values, but ", Param(),
              " resizes 8-bit pixels only; store the images as bytes, or remove the field"));
   }
-  CheckSizes(datum, record);
-}
-
-void RandomResize::CheckSizes(const DatumView& datum, const std::string& record) const {
   const int64_t shorter = std::min(datum.height, datum.width);
   const int64_t longer = std::max(datum.height, datum.width);
   const auto refuse = [&](const std::string& what) {

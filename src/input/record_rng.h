@@ -1,5 +1,4 @@
 #pragma once
-// The random numbers of one record.
 
 #include <cmath>
 #include <cstdint>
@@ -10,8 +9,7 @@
 
 namespace trainer {
 
-// Reads the Philox passes from `first_pass` on, four numbers each. Pass 0 is for a record's crop
-// and mirroring.
+// Reads the Philox passes from `first_pass` on. Pass 0 is for a record's crop and mirroring.
 class RecordRng {
  public:
   RecordRng(const PhiloxKey& key, uint64_t number, uint32_t first_pass)

@@ -14,9 +14,7 @@ void Record::Own() {
   key = owned.substr(0, key.size());
 }
 
-std::string RecordSampler::Describe() const {
-  return Join("record ", QuoteKey(Key()), " of ", path());
-}
+std::string RecordSampler::Describe() { return Join("record ", QuoteKey(Key()), " of ", path()); }
 
 void RecordSampler::FailSeek(const Position& position) const {
   throw Error(ErrorCode::kBadSnapshot, {path()},

@@ -7,18 +7,6 @@
 
 namespace trainer {
 
-BatchQueueOptions QueueOptionsOf(const InputEnv& env) {
-  BatchQueueOptions options;
-  options.decode_threads = env.decode_threads;
-  options.memory = env.host_memory;
-  options.bytes = env.bytes;
-  options.most_bad = MaxBadRecords();
-  if (env.phase != caffe::TRAIN) return options;
-  options.rank = env.rank;
-  options.virtual_ranks = env.virtual_ranks;
-  return options;
-}
-
 BatchQueueOptions QueueOptionsOf(const LayerSpec& layer, std::string_view param,
                                  uint32_t batch_size, const InputEnv& env) {
   constexpr uint32_t kMaxDepth = 1024, kMaxBatch = 1u << 24;
@@ -38,11 +26,17 @@ BatchQueueOptions QueueOptionsOf(const LayerSpec& layer, std::string_view param,
     layer.FailIn("data_param", data.threads() == threads ? "threads" : "parser_threads",
                  Join("threads is ", threads, "; it must be at most ", kMostThreads));
   }
-  BatchQueueOptions options = QueueOptionsOf(env);
-  if (threads > 0) options.decode_threads = static_cast<int>(threads);
+  BatchQueueOptions options;
   options.batch_size = batch_size;
   options.depth = depth;
   options.labels = layer.proto().top_size() > 1;
+  options.decode_threads = threads > 0 ? static_cast<int>(threads) : env.decode_threads;
+  options.memory = env.host_memory;
+  options.bytes = env.bytes;
+  options.most_bad = MaxBadRecords();
+  if (env.phase != caffe::TRAIN) return options;
+  options.rank = env.rank;
+  options.virtual_ranks = env.virtual_ranks;
   return options;
 }
 

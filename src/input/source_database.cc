@@ -1,19 +1,15 @@
-#include <glog/logging.h>
-
-#include <charconv>
 #include <utility>
 
-#include "shuffled_reader.h"
+#include "shuffled_sampler.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
-#include "trainer/base/text/text.h"
 #include "trainer/config/named_file.h"
 #include "trainer/config/text/prototxt.h"
 #include "trainer/input/image_decoder.h"
 #include "trainer/input/source.h"
 #include "trainer/storage/checksums.h"
+#include "trainer/storage/fault_guard.h"
 #include "trainer/storage/tar_shards.h"
-#include "trainer/storage/touch_pages.h"
 
 namespace trainer {
 namespace {
@@ -36,19 +32,10 @@ class DatumLoader final : public ImageLoader {
   const ChecksumVerifier* checksums_;
 };
 
-std::unique_ptr<DecoderFactory> MakeDatumDecoders(const std::string& path, Transform transform,
-                                                  const ChecksumVerifier* checksums) {
-  const ColorMode colors = transform.colors();
-  return std::make_unique<ImageDecoderFactory>(std::move(transform), [=](BitDepth depth) {
-    return std::make_unique<DatumLoader>(path, colors, depth, checksums);
-  });
-}
-
 // The records in stored order.
 class SequentialSampler final : public RecordSampler {
  public:
-  // `checksums` may be null. Only with them does the sampler find the ordinals of records, because
-  // that takes a search.
+  // `checksums` may be null. Only with them are ordinals of records searched.
   SequentialSampler(std::unique_ptr<Cursor> cursor,
                     std::unique_ptr<const ChecksumVerifier> checksums)
       : cursor_(std::move(cursor)),
@@ -64,7 +51,7 @@ class SequentialSampler final : public RecordSampler {
     record->index = ordinal_;
     if (!stable()) return;
     TouchPages(path(), record->value);
-    PrefetchLines(record->value);
+    record->PrefetchValue();
   }
   bool stable() const override { return cursor_->stable(); }
 
@@ -89,8 +76,6 @@ class SequentialSampler final : public RecordSampler {
     return records_;
   }
 
-  void SetStride(uint64_t count) override { cursor_->SetStride(count); }
-
   std::string Key() const override { return std::string(cursor_->Key()); }
 
   void Seek(const Position& position) override {
@@ -103,8 +88,7 @@ class SequentialSampler final : public RecordSampler {
   }
 
  private:
-  // Positions count the records of a run, so one search from the first record on is enough: it
-  // finds the ordinal of record 0 of the run.
+  // One search is enough: it finds the ordinal of the run's record 0, and positions count from it.
   void FindOrdinal(const Position& position) {
     const uint64_t passed = position.record % checked_records_;
     if (position.key.empty()) {
@@ -131,104 +115,24 @@ class SequentialSampler final : public RecordSampler {
   bool epoch_ended_ = false;  // since the last Get
 };
 
-// Takes "<word> <number> " off the front.
-bool TakeField(std::string_view& text, std::string_view word, uint64_t* number) {
-  if (!text.starts_with(word)) return false;
-  text.remove_prefix(word.size());
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, *number);
-  if (error != std::errc()) return false;
-  text.remove_prefix(static_cast<size_t>(stop - text.data()));
-  return true;
-}
-
-// The records in another order each epoch.
-class ShuffledSampler final : public RecordSampler {
- public:
-  ShuffledSampler(std::unique_ptr<Cursor> cursor, uint64_t window, const PhiloxKey& key,
-                  std::unique_ptr<const ChecksumVerifier> checksums)
-      : reader_(std::move(cursor), window, key), checksums_(std::move(checksums)) {}
-
-  const std::string& path() const override { return reader_.path(); }
-  const ShuffleLayout& layout() const { return reader_.layout(); }
-
-  void Get(Record* record) override {
-    if (std::exchange(epoch_ended_, false)) reader_.CheckUnchanged();
-    const ShuffledReader::Record at = reader_.Get(epoch_, place_);
-    record->key = at.key;
-    record->value = at.value;
-    record->index = at.number;
-    if (stable()) PrefetchLines(record->value);
-  }
-  bool stable() const override { return reader_.stable(); }
-
-  uint64_t Skip(uint64_t count) override {
-    place_ += count;
-    const uint64_t ended = place_ / layout().records;
-    place_ %= layout().records;
-    epoch_ += ended;
-    epoch_ended_ |= ended > 0;
-    return ended;
-  }
-  int64_t CountRecords(bool) override { return static_cast<int64_t>(layout().records); }
-  void SetStride(uint64_t count) override { reader_.SetStride(count); }
-
-  // These numbers and the seed define the order of the epoch.
-  std::string Key() const override {
-    return Join("shuffled ", epoch_, " place ", place_, " of ", layout().records, " extent ",
-                layout().extent, " window ", layout().window);
-  }
-
-  std::string Describe() const override {
-    return Join("record ", QuoteKey(reader_.Get(epoch_, place_).key), " of ", path());
-  }
-
-  void Seek(const Position& position) override {
-    if (position.key.empty()) {
-      epoch_ = place_ = 0;
-      return;
-    }
-    std::string_view rest = position.key;
-    uint64_t epoch = 0, place = 0;
-    ShuffleLayout was;
-    if (!TakeField(rest, "shuffled ", &epoch) || !TakeField(rest, " place ", &place) ||
-        !TakeField(rest, " of ", &was.records) || !TakeField(rest, " extent ", &was.extent) ||
-        !TakeField(rest, " window ", &was.window) || !rest.empty() || place >= was.records ||
-        was.extent < 1 || was.window < 1) {
-      throw Error(ErrorCode::kBadSnapshot, {path()},
-                  Join("the snapshot stopped at ", QuoteKey(position.key),
-                       ", which is not a position in a shuffled epoch; set data_param.shuffle as "
-                       "in the run of the snapshot, or start from the weights with --weights"));
-    }
-    if (was.records != layout().records) {
-      throw Error(ErrorCode::kBadSnapshot, {path()},
-                  Join("the database has ", layout().records, " records now, but had ", was.records,
-                       " when the snapshot was made; use the database of that run"));
-    }
-    reader_.SetLayout(was);
-    epoch_ = epoch;
-    place_ = place;
-  }
-
- private:
-  mutable ShuffledReader reader_;  // what it has read ahead does not change the records
-  std::unique_ptr<const ChecksumVerifier> checksums_;  // used by the decoders
-  uint64_t epoch_ = 0, place_ = 0;
-  bool epoch_ended_ = false;  // since the last Get
-};
-
 }  // namespace
 
-RecordSource MakeDatabaseSource(std::unique_ptr<Cursor> cursor, Transform transform) {
-  auto decoders = MakeDatumDecoders(cursor->path(), std::move(transform), nullptr);
-  return {std::make_unique<SequentialSampler>(std::move(cursor), nullptr), std::move(decoders)};
-}
-
-RecordSource MakeShuffledSource(std::unique_ptr<Cursor> cursor, uint64_t window,
-                                const PhiloxKey& key, Transform transform) {
-  auto decoders = MakeDatumDecoders(cursor->path(), std::move(transform), nullptr);
-  return {std::make_unique<ShuffledSampler>(std::move(cursor), window, key, nullptr),
-          std::move(decoders)};
+RecordSource MakeDatabaseSource(std::unique_ptr<Cursor> cursor, Transform transform,
+                                std::unique_ptr<const ChecksumVerifier> checksums,
+                                const std::optional<ShuffleOptions>& shuffle) {
+  RecordSource source;
+  const ColorMode colors = transform.colors();
+  source.decoders = std::make_unique<ImageDecoderFactory>(
+      std::move(transform), [=, path = cursor->path(), check = checksums.get()](BitDepth depth) {
+        return std::make_unique<DatumLoader>(path, colors, depth, check);
+      });
+  if (shuffle) {
+    source.sampler = std::make_unique<ShuffledSampler>(std::move(cursor), shuffle->window,
+                                                       shuffle->key, std::move(checksums));
+  } else {
+    source.sampler = std::make_unique<SequentialSampler>(std::move(cursor), std::move(checksums));
+  }
+  return source;
 }
 
 std::unique_ptr<Cursor> OpenLayersDatabase(const LayerSpec& layer) {
@@ -271,19 +175,11 @@ std::unique_ptr<BatchQueue> OpenDatabase(const LayerSpec& layer, const InputEnv&
   Transform transform(layer, env.phase, env.key);
   std::unique_ptr<Cursor> cursor = OpenLayersDatabase(layer);
   std::unique_ptr<const ChecksumVerifier> checksums = OpenVerifier(DatabasePath(layer), *cursor);
-  RecordSource source;
-  source.decoders = MakeDatumDecoders(cursor->path(), std::move(transform), checksums.get());
-  if (!param.shuffle()) {
-    source.sampler = std::make_unique<SequentialSampler>(std::move(cursor), std::move(checksums));
-    return std::make_unique<BatchQueue>(std::move(source), options);
-  }
-  auto sampler = std::make_unique<ShuffledSampler>(std::move(cursor), param.shuffle_window(),
-                                                   env.key, std::move(checksums));
-  const ShuffleLayout& layout = sampler->layout();
-  LOG(INFO) << "Shuffling data: " << layout.records << " records, " << layout.window
-            << " at a time, read in runs of " << layout.extent;
-  source.sampler = std::move(sampler);
-  return std::make_unique<BatchQueue>(std::move(source), options);
+  std::optional<ShuffleOptions> shuffle;
+  if (param.shuffle()) shuffle = ShuffleOptions{param.shuffle_window(), env.key};
+  return std::make_unique<BatchQueue>(
+      MakeDatabaseSource(std::move(cursor), std::move(transform), std::move(checksums), shuffle),
+      options);
 }
 
 }  // namespace trainer

@@ -36,8 +36,7 @@ int64_t Product(const std::vector<int64_t>& dims) {
   return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
 }
 
-// Reads rows into the batch. Consecutive rows of a file that are consecutive in the batch are read
-// in one call.
+// Reads consecutive rows of a file that are consecutive in the batch in one call.
 class RowDecoder final : public Decoder {
  public:
   explicit RowDecoder(const Hdf5List& files) : files_(files) {}
@@ -143,7 +142,7 @@ class RowSampler final : public RecordSampler {
     file_order_.clear();
   }
 
-  std::string Describe() const override {
+  std::string Describe() override {
     return Join("row ", RowOf(Current()), " of ", EscapeControl(files_.path(FileOf(Current()))));
   }
 
@@ -210,7 +209,6 @@ class RowDecoders final : public DecoderFactory {
 };
 
 BatchQueueOptions ReadHdf5Options(const LayerSpec& layer, const InputEnv& env) {
-  constexpr uint32_t kMaxBatch = 1u << 24;
   const caffe::HDF5DataParameter& param = layer.proto().hdf5_data_param();
   if (layer.proto().has_transform_param()) {
     layer.Fail("transform_param",
@@ -221,19 +219,15 @@ BatchQueueOptions ReadHdf5Options(const LayerSpec& layer, const InputEnv& env) {
     layer.FailIn(kHdf5SourceParam, "source",
                  "source is missing; give the path of the list of HDF5 files");
   }
-  if (param.batch_size() < 1 || param.batch_size() > kMaxBatch) {
-    layer.FailIn(kHdf5SourceParam, "batch_size",
-                 Join("batch_size is ", param.batch_size(), "; it must be 1 to ", kMaxBatch));
-  }
-  BatchQueueOptions options = QueueOptionsOf(env);
-  options.batch_size = param.batch_size();
-  return options;
+  LayerSpec without_data_param = layer;  // as Caffe ignores it here
+  without_data_param.mutable_proto().clear_data_param();
+  return QueueOptionsOf(without_data_param, kHdf5SourceParam, param.batch_size(), env);
 }
 
 }  // namespace
 
 std::unique_ptr<BatchQueue> OpenHdf5Rows(const LayerSpec& layer, const InputEnv& env) {
-  BatchQueueOptions options = ReadHdf5Options(layer, env);
+  const BatchQueueOptions options = ReadHdf5Options(layer, env);
   const caffe::HDF5DataParameter& param = layer.proto().hdf5_data_param();
   std::vector<std::string> tops(layer.proto().top().begin(), layer.proto().top().end());
   Hdf5List files =

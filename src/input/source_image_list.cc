@@ -3,12 +3,11 @@
 #include <glog/logging.h>
 
 #include <algorithm>
-#include <charconv>
 #include <numeric>
 #include <utility>
 
-#include "trainer/base/error/error.h"
 #include "trainer/base/random/permutation.h"
+#include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/named_file.h"
 #include "trainer/input/image_decoder.h"
@@ -22,23 +21,11 @@ namespace {
 constexpr char kImageListSourceParam[] = "image_data_param";
 constexpr uint32_t kSkipPass = 0xFFFFFFFF;  // epochs take the passes from 1 on
 
-// Takes "<word> <number> " off the front.
-bool TakePathField(std::string_view& text, std::string_view word, uint32_t* number) {
-  if (!text.starts_with(word)) return false;
-  text.remove_prefix(word.size());
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, *number);
-  if (error != std::errc() || stop == end || *stop != ' ') return false;
-  text.remove_prefix(static_cast<size_t>(stop - text.data()) + 1);
-  return true;
-}
-
 struct ImageList {
   std::string path;
   std::vector<ListedImage> images;
 };
 
-// Reads and decodes the files that the records' indices name.
 class FileLoader final : public ImageLoader {
  public:
   FileLoader(const ImageList& list, const ImageFileOptions& options, BitDepth depth)
@@ -48,14 +35,9 @@ class FileLoader final : public ImageLoader {
 
   const DatumView& Load(const Record& record, const CropChooser* wanted) override {
     const ListedImage& listed = list_.images[record.index];
-    if (wanted == nullptr || options_.Resizes()) {
-      LoadListedImage(list_.path, listed, options_, &file_, &image_);
-      view_ = ViewOf(image_);
-    } else {
-      DecodedRegion region;
-      LoadListedRegion(list_.path, listed, options_, *wanted, &file_, &image_, &region);
-      view_ = ViewOf(image_, region);
-    }
+    DecodedRegion held;
+    LoadListedImage(list_.path, listed, options_, &file_, &image_, wanted, &held);
+    view_ = ViewOf(image_, held);
     view_.label = listed.label;
     view_.has_label = true;
     return view_;
@@ -104,11 +86,13 @@ class ListSampler final : public RecordSampler {
     if (position.key.empty()) return SeekFirst();
     std::string_view rest = position.key;
     uint32_t epoch = 0, line = 0;
-    if (!TakePathField(rest, "epoch ", &epoch) || !TakePathField(rest, "line ", &line))
+    if (!TakeNumber(&rest, "epoch ", &epoch) || !TakeNumber(&rest, " line ", &line) ||
+        !rest.starts_with(' ')) {
       FailSeek(position);
+    }
     const std::vector<ListedImage>& images = list_.images;
     const auto listed = std::ranges::find(images, static_cast<int>(line), &ListedImage::line);
-    if (listed == images.end() || listed->path != rest) FailSeek(position);
+    if (listed == images.end() || listed->path != rest.substr(1)) FailSeek(position);
     StartEpoch(epoch);
     const auto index = static_cast<uint32_t>(listed - images.begin());
     at_ = static_cast<size_t>(std::ranges::find(order_, index) - order_.begin());

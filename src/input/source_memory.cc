@@ -4,15 +4,17 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <climits>
 #include <memory>
+#include <optional>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
+#include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/named_file.h"
 #include "trainer/input/image_decoder.h"
@@ -22,7 +24,6 @@ namespace trainer {
 namespace {
 
 constexpr char kMemoryRecordsParam[] = "memory_data_param";
-constexpr char kStandardInput[] = "-";
 constexpr uint64_t kMemoryRecordsMostBytes = uint64_t{1} << 40;
 
 struct MemoryRecords {
@@ -92,39 +93,31 @@ class MemorySampler final : public RecordSampler {
 };
 
 std::string ReadStandardInput() {
+  constexpr size_t kPiece = 1 << 20;
   std::string all;
-  for (size_t used = 0;;) {
-    constexpr size_t kPiece = 1 << 20;
+  for (;;) {
+    const size_t used = all.size();
     all.resize(used + kPiece);
-    const ssize_t got = read(STDIN_FILENO, all.data() + used, kPiece);
-    if (got < 0 && errno == EINTR) {
-      all.resize(used);
-      continue;
-    }
+    const ssize_t got = FileOps::Posix().Read(STDIN_FILENO, all.data() + used, kPiece);
     if (got < 0) ThrowFileError(FileUse::kInput, "read", "the standard input", errno);
-    used += static_cast<size_t>(got);
-    all.resize(used);
+    all.resize(used + static_cast<size_t>(got));
     if (got == 0) return all;
   }
 }
 
 std::vector<int32_t> ParseLabels(const std::string& path, const std::string& text) {
   std::vector<int32_t> labels;
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  const auto blank = [](char c) { return c == '\n' || c == '\r' || c == ' ' || c == '\t'; };
-  for (int line = 1;; ++line) {
-    while (at < end && blank(*at)) ++at;
-    if (at == end) return labels;
-    int32_t label = 0;
-    const auto [stop, error] = std::from_chars(at, end, label);
-    if (error != std::errc() || (stop < end && !blank(*stop))) {
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    const std::optional<int32_t> label = ParseNumber<int32_t>(word);
+    if (!label) {
       throw Error(ErrorCode::kData, {path},
-                  Join("label ", line, " is not a 32-bit integer; write one integer per line"));
+                  Join("label ", labels.size() + 1,
+                       " is not a 32-bit integer; write one integer per line"));
     }
-    labels.push_back(label);
-    at = stop;
+    labels.push_back(*label);
   }
+  return labels;
 }
 
 int Size(const LayerSpec& layer, const char* field, uint32_t value) {
@@ -138,7 +131,7 @@ int Size(const LayerSpec& layer, const char* field, uint32_t value) {
 
 void ReadImages(const LayerSpec& layer, const InputEnv& env, MemoryRecords* records) {
   const std::string& source = layer.proto().memory_data_param().source();
-  if (source == kStandardInput) {
+  if (source == "-") {
     if (env.rank.size > 1) {
       layer.FailIn(kMemoryRecordsParam, "source",
                    "several ranks cannot share the standard input; write the images to a file");
@@ -204,10 +197,6 @@ class NoDecoders final : public DecoderFactory {
 
 }  // namespace
 
-bool HasMemoryRecords(const LayerSpec& layer) {
-  return !layer.proto().memory_data_param().source().empty();
-}
-
 std::unique_ptr<BatchQueue> OpenMemory(const LayerSpec& layer, const InputEnv& env) {
   const caffe::MemoryDataParameter& param = layer.proto().memory_data_param();
   MemoryRecords records;
@@ -217,7 +206,7 @@ std::unique_ptr<BatchQueue> OpenMemory(const LayerSpec& layer, const InputEnv& e
   records.width = Size(layer, "width", param.width());
   const BatchQueueOptions options =
       QueueOptionsOf(layer, kMemoryRecordsParam, param.batch_size(), env);
-  if (!HasMemoryRecords(layer)) {
+  if (param.source().empty()) {
     if (!param.labels().empty()) {
       layer.FailIn(kMemoryRecordsParam, "labels",
                    "labels is given without source; also give source, the file of images");

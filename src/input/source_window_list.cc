@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "trainer/base/error/error.h"
-#include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/named_file.h"
 #include "trainer/input/image_decoder.h"
@@ -77,7 +76,7 @@ class WindowLoader final : public ImageLoader {
       const Rect box = FitWindow(window, height, width, options_.crop, mirror).from;
       return CropRequest{inside(box, height, width) ? box : Rect{0, 0, width, height}};
     };
-    LoadListedRegion(options_.list, listed, reading_, choose, &raw_, &image_, &held);
+    LoadListedImage(options_.list, listed, reading_, &raw_, &image_, &choose, &held);
     const int height = held.picture_height, width = held.picture_width;
     const WindowRegion region = FitWindow(window, height, width, options_.crop, mirror);
     Rect from = region.from;
@@ -113,7 +112,7 @@ class WindowLoader final : public ImageLoader {
     }
     const int size = options_.crop.size;
     values_[static_cast<size_t>((c * size + row) * size + column)] =
-        (static_cast<float>(pixel) - mean) * options_.scale;
+        PixelNumber(pixel, mean, options_.scale);
   }
 
   const WindowSet& set_;

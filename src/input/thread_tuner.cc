@@ -16,19 +16,14 @@ void ThreadTuner::Note(double period, double waited, bool decoding_is_slower, si
   if (seen_ == kMost || (seen_ >= kLeast && all_ >= kSeconds)) EndWindow(decoding_is_slower, ready);
 }
 
-bool ThreadTuner::MadeFaster(double period) const {
-  constexpr double kWorthKeeping = 0.97;
-  return period <= kWorthKeeping * period_before_;
-}
-
 void ThreadTuner::EndWindow(bool decoding_is_slower, size_t ready) {
-  constexpr double kWorthAdding = 0.05;
+  constexpr double kWorthAdding = 0.05, kWorthKeeping = 0.97;
   // The median: a test or a snapshot in between makes some periods longer.
   std::array<double, kMost> sorted = periods_;
   const auto middle = sorted.begin() + static_cast<ptrdiff_t>(seen_ / 2);
   std::nth_element(sorted.begin(), middle, sorted.begin() + static_cast<ptrdiff_t>(seen_));
   const double period = *middle;
-  const bool slower = added_ && !MadeFaster(period);
+  const bool slower = added_ && period > kWorthKeeping * period_before_;
   if (slower && seen_ < kMost) return;  // a few batches may be slow by chance
   const bool waits = waited_ > kWorthAdding * all_;
   seen_ = 0;

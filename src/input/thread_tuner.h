@@ -6,30 +6,25 @@
 
 namespace trainer {
 
-// While the consumer waits for batches and decoding is slower than reading, adds a thread after
-// each window of batches. A thread that did not make batches come faster is removed, which is the
-// last change. Only the speed depends on it, never the content of batches.
+// While the consumer waits and decoding is slower than reading, adds a thread after each window of
+// batches, and removes one that did not help, for good. The content of batches never depends on it.
 class ThreadTuner {
  public:
-  // Starts with `first` threads. `most` is the limit: the number of cores that this process may
-  // use.
+  // Starts with `first` threads. `most`: the cores that this process may use.
   ThreadTuner(int first, int most) : most_(most), threads_(first) {}
 
   int threads() const { return threads_; }
 
-  // Call it when a batch is taken, `period` seconds after the previous one, of which the consumer
-  // waited `waited` seconds. `decoding_is_slower`: than reading, summed over all threads. `ready`:
-  // number of batches that are ready, which fewer threads made.
+  // A batch is taken, `period` seconds after the previous one, after a wait of `waited` seconds;
+  // `ready` others were made by fewer threads. `decoding_is_slower` than reading, over all threads.
   void Note(double period, double waited, bool decoding_is_slower, size_t ready);
 
  private:
-  // A window can be judged after kLeast batches in kSeconds seconds, or after kMost batches. A
-  // thread is removed only after kMost, because removing is final.
+  // Judged after kLeast batches in kSeconds, but a thread is removed, for good, only after kMost.
   static constexpr size_t kLeast = 4, kMost = 24;
   static constexpr double kSeconds = 0.3;
 
   void EndWindow(bool decoding_is_slower, size_t ready);
-  bool MadeFaster(double period) const;
 
   int most_, threads_;
   bool added_ = false;        // the last window ended with one thread more

@@ -1,14 +1,11 @@
 #include "trainer/input/transform.h"
 
-#include <utility>
-
 #include "mixup.h"
 #include "pixel_copy.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/random/permutation.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/schema_doc.h"
-#include "trainer/input/mean_image.h"
 
 namespace trainer {
 namespace {
@@ -16,8 +13,6 @@ namespace {
 constexpr char kTransformParam[] = "transform_param";
 
 }  // namespace
-
-std::string ImageShape::ToString() const { return Join(channels, "x", height, "x", width); }
 
 Transform::Transform(const LayerSpec& layer, caffe::Phase phase, const PhiloxKey& key)
     : layer_(layer),
@@ -38,10 +33,7 @@ Transform::Transform(const LayerSpec& layer, caffe::Phase phase, const PhiloxKey
   CheckSupported();
   if (phase == caffe::TEST) crops_ = static_cast<int>(param_.test_crops());
   if (param_.random_seed() >= 0) key_.seed = static_cast<uint64_t>(param_.random_seed());
-  MeanImage mean = ReadMeanImage(layer);
-  mean_path_ = mean.path;
-  mean_shape_ = mean.shape;
-  mean_image_ = std::move(mean.values);
+  mean_ = ReadMeanImage(layer);
 }
 
 void Transform::CheckSupported() const {
@@ -74,10 +66,10 @@ void Transform::CheckSupported() const {
 
 ImageShape Transform::OutShape(const DatumView& datum, const std::string& record) const {
   const ImageShape in{datum.channels, datum.height, datum.width};
-  if (!mean_image_.empty() && mean_shape_ != in) {
+  if (!mean_.values.empty() && mean_.shape != in) {
     layer_.FailIn(
         kTransformParam, "mean_file",
-        Join("the mean in ", mean_path_, " is ", mean_shape_.ToString(), ", but record ", record,
+        Join("the mean in ", mean_.path, " is ", mean_.shape.ToString(), ", but record ", record,
              " is ", in.ToString(), "; compute the mean of this database (before cropping)"));
   }
   const int values = param_.mean_value_size();
@@ -120,7 +112,7 @@ CropRequest Transform::CropFor(int height, int width, uint64_t number) const {
   const ImageShape in{1, height, width};
   const ImageShape out = Window(in);
   const bool fits = out.height <= height && out.width <= width;
-  if (crops_ > 1 || !mean_image_.empty() || !fits) return whole;
+  if (crops_ > 1 || !mean_.values.empty() || !fits) return whole;
   const Crop window = DrawCrop(in, number, 0);
   return {{static_cast<int>(window.left), static_cast<int>(window.top), static_cast<int>(out.width),
            static_cast<int>(out.height)}};
@@ -198,10 +190,10 @@ Normalization Transform::normalization() const {
   Normalization numbers;
   numbers.scale = param_.scale();
   numbers.mixed = mixes_;
-  numbers.mean = mean_image_.empty() ? mean_values_ : mean_image_;
-  if (mean_image_.empty()) return numbers;
-  numbers.mean_row = mean_shape_.width;
-  numbers.mean_plane = mean_shape_.height * mean_shape_.width;
+  numbers.mean = mean_.values.empty() ? mean_values_ : mean_.values;
+  if (mean_.values.empty()) return numbers;
+  numbers.mean_row = mean_.shape.width;
+  numbers.mean_plane = mean_.shape.height * mean_.shape.width;
   return numbers;
 }
 
@@ -249,7 +241,7 @@ template <class T>
 void Transform::Convert(const T* in, const DatumView& datum, const Crop& window, float* out) const {
   static constexpr float kNoMean = 0;
   PixelCopy<T> job = CopyOf(in, datum, window);
-  if (!mean_image_.empty()) job.mean_image = mean_image_.data() + (job.in - in);
+  if (!mean_.values.empty()) job.mean_image = mean_.values.data() + (job.in - in);
   job.scale = param_.scale();
   job.out = out;
   job.mean_values = mean_values_.empty() ? &kNoMean : mean_values_.data();

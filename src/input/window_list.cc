@@ -1,13 +1,13 @@
 #include "trainer/input/window_list.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
+#include <optional>
 #include <string_view>
 
 #include "trainer/base/error/error.h"
-#include "trainer/base/file/file.h"
 #include "trainer/base/file/text_file.h"
+#include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {
@@ -38,14 +38,11 @@ class Words {
   T TakeNumber(const char* what) {
     const int line = line_;
     const std::string_view word = Take(what);
-    T value{};
-    const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (error != std::errc() || stop != word.data() + word.size()) {
-      line_ = line;
-      Fail(Join("found '", EscapeControl(word.substr(0, 80)), "', but ", what,
-                " (a number) is expected"));
-    }
-    return value;
+    const std::optional<T> value = ParseNumber<T>(word);
+    if (value) return *value;
+    line_ = line;
+    Fail(Join("found '", EscapeControl(word.substr(0, 80)), "', but ", what,
+              " (a number) is expected"));
   }
   [[noreturn]] void Fail(const std::string& message) const {
     throw Error(ErrorCode::kData, {path_, line_}, message);

@@ -27,7 +27,7 @@
 #include "trainer/run/ranks/compression.h"
 #include "trainer/run/ranks/strategy.h"
 #include "trainer/run/search/batch_search.h"
-#include "trainer/storage/db_lock.h"
+#include "trainer/storage/cursor.h"
 
 namespace trainer {
 

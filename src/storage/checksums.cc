@@ -2,6 +2,7 @@
 
 #include <glog/logging.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string_view>
 
@@ -16,13 +17,6 @@ namespace {
 
 constexpr std::string_view kMark = "trainer crc32c\n";
 constexpr uint64_t kMaxBytes = uint64_t{1} << 33;
-
-template <class T>
-void AppendNumber(T value, std::string* text) {
-  char bytes[sizeof value];
-  std::memcpy(bytes, &value, sizeof value);
-  text->append(bytes, sizeof value);
-}
 
 }  // namespace
 
@@ -39,35 +33,38 @@ uint32_t RecordCrc(std::string_view key, std::string_view value) {
 
 void WriteChecksums(const std::string& path, const std::vector<uint32_t>& checksums) {
   std::string text(kMark);
-  AppendNumber(uint64_t{checksums.size()}, &text);
-  for (const uint32_t one : checksums) AppendNumber(one, &text);
-  AppendNumber(Crc32c(text.data(), text.size()), &text);
+  const auto append = [&](const void* data, size_t bytes) {
+    text.append(static_cast<const char*>(data), bytes);
+  };
+  const uint64_t count = checksums.size();
+  append(&count, sizeof count);
+  append(checksums.data(), checksums.size() * sizeof(uint32_t));
+  const uint32_t sum = Crc32c(text.data(), text.size());
+  append(&sum, sizeof sum);
   WriteWhole(path, text);
 }
 
 std::vector<uint32_t> ReadChecksums(const std::string& path) {
   const std::string text = ReadFile(path, kMaxBytes);
   const size_t head = kMark.size() + sizeof(uint64_t);
-  const auto number = [&](size_t at) {
-    uint32_t value = 0;
-    std::memcpy(&value, text.data() + at, sizeof value);
-    return value;
-  };
   uint64_t count = 0;
-  bool good =
-      text.starts_with(kMark) && text.size() >= head + 4 && text.size() % 4 == (head + 4) % 4;
+  uint32_t sum = 0;
+  bool good = text.starts_with(kMark) && text.size() >= head + sizeof sum;
   if (good) {
+    const size_t bytes = text.size() - head - sizeof sum;
     std::memcpy(&count, text.data() + kMark.size(), sizeof count);
-    good = count == (text.size() - head - 4) / 4 &&
-           number(text.size() - 4) == Crc32c(text.data(), text.size() - 4);
+    std::memcpy(&sum, text.data() + head + bytes, sizeof sum);
+    good = bytes % sizeof sum == 0 && count == bytes / sizeof sum &&
+           sum == Crc32c(text.data(), text.size() - sizeof sum);
   }
   if (!good) {
     throw Error(ErrorCode::kData, {path},
                 "this is not a checksum file, or it is damaged; write it again: trainer dataset "
                 "check SET --write_crc");
   }
-  std::vector<uint32_t> checksums;
-  for (uint64_t i = 0; i < count; ++i) checksums.push_back(number(head + i * 4));
+  const char* const first = text.data() + head;
+  std::vector<uint32_t> checksums(static_cast<size_t>(count));
+  std::copy_n(first, count * sizeof sum, reinterpret_cast<char*>(checksums.data()));
   return checksums;
 }
 

@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -16,6 +17,8 @@ namespace trainer {
 namespace {
 
 namespace fs = std::filesystem;
+
+std::atomic<DbLock> db_lock{DbLock::kAuto};
 
 // Refuses what cannot be a database folder, so that no backend has to explain it.
 void CheckFolder(const std::string& path) {
@@ -88,6 +91,9 @@ std::unique_ptr<Cursor> OpenCursor(const std::string& format, const std::string&
   }
   return *found->marker == '\0' ? found->open(path) : OpenFolder(*found, path);
 }
+
+void SetDbLock(DbLock lock) { db_lock = lock; }
+DbLock GetDbLock() { return db_lock; }
 
 std::string QuoteKey(std::string_view key) {
   constexpr size_t kLongest = 80;

@@ -2,22 +2,23 @@
 
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/file/file_error.h"
+#include "trainer/base/text/lower_case.h"
 #include "trainer/base/text/text.h"
+#include "trainer/storage/format.h"
 
 namespace trainer {
 namespace {
 
-// Removes what killed processes of this machine left of the same database: folders of its hidden
-// name, which ends in the number of a process.
+// Removes what killed processes left of this database: folders of its hidden name.
 void RemoveStrays(const std::string& temp) {
   const std::string name = FileNameOf(temp);
   const std::string mark = name.substr(0, name.find_last_not_of("0123456789") + 1);
@@ -34,13 +35,7 @@ void RemoveStrays(const std::string& temp) {
   }
 }
 
-bool HasFileLimit() {
-  rlimit limit{};
-  return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
-}
-
-// Calls write(), of whose errors users see the name that they gave. LMDB knows of a full disk, and
-// of a file that may not grow, as EIO alone.
+// Calls write(); its errors name the target. A full disk or file limit is EIO alone to LMDB.
 template <class Write>
 void NamingTarget(const std::string& path, const std::string& temp, const Write& write) {
   constexpr uint64_t kLittle = uint64_t{1} << 20;
@@ -54,7 +49,10 @@ void NamingTarget(const std::string& path, const std::string& temp, const Write&
     if (cannot_write && FileOps::Posix().FreeBytes(FolderOf(path), &free) == 0 && free <= kLittle) {
       ThrowFileError(FileUse::kOutput, "write", path, ENOSPC);
     }
-    if (cannot_write && HasFileLimit()) ThrowFileError(FileUse::kOutput, "write", path, EFBIG);
+    rlimit limit{};
+    if (cannot_write && getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+      ThrowFileError(FileUse::kOutput, "write", path, EFBIG);
+    }
     std::string message = error.what();
     if (message.starts_with(temp)) message.replace(0, temp.size(), path);
     throw Error(error.code(), message);
@@ -62,6 +60,22 @@ void NamingTarget(const std::string& path, const std::string& temp, const Write&
 }
 
 }  // namespace
+
+std::unique_ptr<DbWriter> CreateDb(const std::string& backend, const std::string& path) {
+  const Format* const format = FindFormat(backend);
+  if (format == nullptr || format->create == nullptr) {
+    throw Error(ErrorCode::kUsage, Join("unknown database backend '", EscapeControl(backend),
+                                        "'; known: LEVELDB, LMDB"));
+  }
+  if (mkdir(path.c_str(), 0777) != 0) {
+    const int error = errno;
+    if (error != EEXIST) ThrowFileError(FileUse::kOutput, "create the folder", path, error);
+    throw Error(
+        ErrorCode::kCannotCreate, {path},
+        "the folder already exists and is not overwritten; remove it or choose another name");
+  }
+  return format->create(path);
+}
 
 DatabaseWriter::DatabaseWriter(const std::string& backend, std::string path, int digits)
     : path_(std::move(path)), digits_(digits) {
@@ -79,14 +93,14 @@ DatabaseWriter::~DatabaseWriter() {
   std::filesystem::remove_all(temp_, ignored);
 }
 
-void DatabaseWriter::Put(int64_t number, const std::string& suffix, const caffe::Datum& datum) {
-  std::string key = std::to_string(number);
+void DatabaseWriter::Put(const caffe::Datum& datum) {
+  std::string key = std::to_string(records_);
   const auto length = static_cast<size_t>(digits_);
   if (key.size() > length) {
     throw Error(ErrorCode::kUsage, {path_},
                 Join("the set has more records than keys of ", digits_, " digits can number"));
   }
-  key = std::string(length - key.size(), '0') + key + suffix;
+  key.insert(0, length - key.size(), '0');
   datum.SerializeToString(&value_);
   Put(key, value_);
 }
@@ -136,10 +150,6 @@ void CheckRecordCount(const char* what, int64_t count) {
   }
 }
 
-std::string DatabaseSuffix(std::string backend) {
-  std::transform(backend.begin(), backend.end(), backend.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  return Join('_', backend);
-}
+std::string DatabaseSuffix(const std::string& backend) { return "_" + LowerCase(backend); }
 
 }  // namespace trainer

@@ -5,8 +5,10 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/wire_format_lite.h>
 
+#include <algorithm>
 #include <climits>
 
+#include "datum.pb.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
 #include "trainer/storage/cursor.h"
@@ -24,11 +26,9 @@ constexpr auto kVarint = WireFormatLite::WIRETYPE_VARINT;
 constexpr auto kFixed32 = WireFormatLite::WIRETYPE_FIXED32;
 constexpr auto kLength = WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
 
-bool ReadInt32(CodedInputStream& in, int32_t* value) {
-  uint64_t wide = 0;  // a negative int32 is written as ten bytes
-  if (!in.ReadVarint64(&wide)) return false;
-  *value = static_cast<int32_t>(wide);
-  return true;
+template <WireFormatLite::FieldType type, class T>
+bool ReadScalar(CodedInputStream& in, T* value) {
+  return WireFormatLite::ReadPrimitive<T, type>(&in, value);
 }
 
 // The view is of the stream's own memory.
@@ -42,26 +42,12 @@ bool ReadView(CodedInputStream& in, std::string_view* view) {
   return in.Skip(length);
 }
 
-bool ReadFloat(CodedInputStream& in, std::vector<float>* floats) {
-  uint32_t bits = 0;
-  if (!in.ReadLittleEndian32(&bits)) return false;
-  floats->push_back(WireFormatLite::DecodeFloat(bits));
-  return true;
-}
-
 bool ReadPackedFloats(CodedInputStream& in, std::vector<float>* floats) {
   std::string_view packed;
   if (!ReadView(in, &packed) || packed.size() % 4 != 0) return false;
-  const auto* bytes = reinterpret_cast<const uint8_t*>(packed.data());
-  CodedInputStream inner(bytes, static_cast<int>(packed.size()));
-  for (size_t i = 0; i < packed.size() / 4; ++i) ReadFloat(inner, floats);
-  return true;
-}
-
-bool ReadFlag(CodedInputStream& in, bool* flag) {
-  uint64_t value = 0;
-  if (!in.ReadVarint64(&value)) return false;
-  *flag = value != 0;
+  const size_t before = floats->size();
+  floats->resize(before + packed.size() / 4);
+  std::ranges::copy(packed, reinterpret_cast<char*>(floats->data() + before));  // little-endian
   return true;
 }
 
@@ -76,21 +62,24 @@ int64_t CountOf(const DatumView& d) {
 
 std::string DatumView::ShapeText() const { return Join(channels, "x", height, "x", width); }
 
-DatumView ViewOf(const ImageView& image) {
+caffe::Datum EmptyDatum(int channels, int height, int width) {
+  caffe::Datum datum;
+  datum.set_channels(channels);
+  datum.set_height(height);
+  datum.set_width(width);
+  return datum;
+}
+
+DatumView ViewOf(const Image& image) {
   DatumView view;
   view.channels = image.channels;
   view.height = image.height;
   view.width = image.width;
-  view.bytes = {reinterpret_cast<const char*>(image.pixels),
-                static_cast<size_t>(image.channels * image.Plane())};
-  return view;
-}
-
-DatumView ViewOf(const Image& image) {
-  DatumView view = ViewOf(ImageView(image));
-  if (image.floats.empty()) return view;
-  view.bytes = {};
   view.floats = image.floats;
+  if (image.floats.empty()) {
+    view.bytes = {reinterpret_cast<const char*>(image.pixels.data()),
+                  static_cast<size_t>(image.channels * image.Plane())};
+  }
   return view;
 }
 
@@ -103,8 +92,7 @@ DatumView ViewOf(const Image& image, const DecodedRegion& held) {
   return view;
 }
 
-// False when the bytes are not a Datum. Unknown fields are skipped, the last of repeated scalars
-// counts: protobuf's rules.
+// False if it is no Datum. Unknown fields are skipped, the last of repeated scalars counts.
 bool DatumParser::Decode(std::string_view value) {
   view_ = DatumView{};
   encoded_ = false;
@@ -115,28 +103,28 @@ bool DatumParser::Decode(std::string_view value) {
     bool ok = true;
     switch (tag) {
       case Tag(1, kVarint):
-        ok = ReadInt32(in, &view_.channels);
+        ok = ReadScalar<WireFormatLite::TYPE_INT32>(in, &view_.channels);
         break;
       case Tag(2, kVarint):
-        ok = ReadInt32(in, &view_.height);
+        ok = ReadScalar<WireFormatLite::TYPE_INT32>(in, &view_.height);
         break;
       case Tag(3, kVarint):
-        ok = ReadInt32(in, &view_.width);
+        ok = ReadScalar<WireFormatLite::TYPE_INT32>(in, &view_.width);
         break;
       case Tag(4, kLength):
         ok = ReadView(in, &view_.bytes);
         break;
       case Tag(5, kVarint):
-        ok = view_.has_label = ReadInt32(in, &view_.label);
+        ok = view_.has_label = ReadScalar<WireFormatLite::TYPE_INT32>(in, &view_.label);
         break;
       case Tag(6, kFixed32):
-        ok = ReadFloat(in, &floats_);
+        ok = ReadScalar<WireFormatLite::TYPE_FLOAT>(in, &floats_.emplace_back());
         break;
       case Tag(6, kLength):
         ok = ReadPackedFloats(in, &floats_);
         break;
       case Tag(7, kVarint):
-        ok = ReadFlag(in, &encoded_);
+        ok = ReadScalar<WireFormatLite::TYPE_BOOL>(in, &encoded_);
         break;
       default:
         ok = WireFormatLite::SkipField(&in, tag);
@@ -145,18 +133,6 @@ bool DatumParser::Decode(std::string_view value) {
   }
   view_.floats = floats_;
   return in.ConsumedEntireMessage();
-}
-
-DatumView DatumParser::DecodeEncoded(const std::string& path, std::string_view key,
-                                     const CropChooser* choose) {
-  const std::string what = Join("record ", QuoteKey(key));
-  if (choose == nullptr) {
-    DecodeImage(view_.bytes, colors_, {path}, what, &image_, depth_);
-    return ViewOf(image_);
-  }
-  DecodedRegion held;
-  DecodeRegion(view_.bytes, colors_, *choose, {path}, what, &image_, &held, depth_);
-  return ViewOf(image_, held);
 }
 
 const DatumView& DatumParser::Parse(const std::string& path, std::string_view key,
@@ -176,7 +152,10 @@ const DatumView& DatumParser::Parse(const std::string& path, std::string_view ke
     fail("has both data and float_data; it must have only one of them");
   }
   if (encoded_ && view_.floats.empty()) {
-    DatumView image = DecodeEncoded(path, key, choose);
+    DecodedRegion held;
+    DecodeImage(view_.bytes, colors_, {path}, Join("record ", QuoteKey(key)), &image_, depth_,
+                choose, &held);
+    DatumView image = ViewOf(image_, held);
     image.label = view_.label;
     image.has_label = view_.has_label;
     view_ = image;

@@ -13,8 +13,7 @@
 
 namespace trainer {
 
-// A mapped file. The signal handler may read it at any time; the other fields are valid while
-// `bytes` is not 0.
+// A mapped file, which the signal handler may read at any time. It is valid if `bytes` is not 0.
 struct Slot {
   std::string text;
   std::atomic<uintptr_t> start = 0;
@@ -59,14 +58,12 @@ const Slot* FindSlot(uintptr_t address) {
   return nullptr;
 }
 
-// The position of a byte in a file.
 struct FilePlace {
   char file[4096] = "";  // as /proc/self/maps names it
   uint64_t offset = 0;
 };
 
-// Looks the address up in /proc/self/maps. LevelDB maps its tables itself, so no slot describes
-// them.
+// For addresses without a slot: LevelDB maps its tables itself.
 void FindPlace(uintptr_t address, FilePlace* place) {
   MemoryMap map;
   for (MemoryMaps maps; maps.Next(&map);) {
@@ -126,8 +123,7 @@ void End(const char* database, MapFault fault) {
   end_on_fault(line, used, CodeOf(fault));
 }
 
-// Restores the previous handler. A faulting instruction faults again when the handler returns; a
-// signal that another process sent has to be raised again.
+// Restores the previous handler. A fault comes again by itself, a sent signal has to be raised.
 void PassOn(int signal, bool sent) {
   sigaction(signal, signal == SIGBUS ? &old_bus : &old_segv, nullptr);
   if (sent) raise(signal);

@@ -15,15 +15,6 @@ FileIdentity::FileIdentity(const std::vector<std::string>& files) {
   }
 }
 
-namespace {
-
-bool IsSame(const struct stat& now, const struct stat& then) {
-  return now.st_ino == then.st_ino && now.st_size == then.st_size &&
-         now.st_mtim.tv_sec == then.st_mtim.tv_sec && now.st_mtim.tv_nsec == then.st_mtim.tv_nsec;
-}
-
-}  // namespace
-
 void FileIdentity::Check(const std::string& set) const {
   for (const File& file : files_) {
     const struct stat now = OpenAgain([&] {
@@ -33,7 +24,11 @@ void FileIdentity::Check(const std::string& set) const {
       }
       return facts;
     });
-    if (IsSame(now, file.facts)) continue;
+    const struct stat& then = file.facts;
+    if (now.st_ino == then.st_ino && now.st_size == then.st_size &&
+        now.st_mtim.tv_sec == then.st_mtim.tv_sec && now.st_mtim.tv_nsec == then.st_mtim.tv_nsec) {
+      continue;
+    }
     throw Error(
         ErrorCode::kData, {set},
         Join("'", EscapeControl(file.path),

@@ -1,5 +1,4 @@
 #pragma once
-// Whether files are still those that were opened.
 
 #include <sys/stat.h>
 

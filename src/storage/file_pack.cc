@@ -5,7 +5,6 @@
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/file/file_ops.h"
-#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {

@@ -3,37 +3,36 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "hdf5_cursor.h"
-#include "leveldb_cursor.h"
-#include "leveldb_writer.h"
-#include "lmdb/lmdb_cursor.h"
-#include "lmdb/lmdb_writer.h"
-#include "tar/tar_cursor.h"
+#include "hdf5_set.h"
+#include "leveldb.h"
+#include "lmdb/lmdb.h"
+#include "tar/tar.h"
 #include "trainer/base/file/file.h"
 #include "trainer/storage/hdf5_list.h"
 #include "trainer/storage/tar_shards.h"
 
 namespace trainer {
 
-std::span<const Format> Formats() {
-  static constexpr Format kFormats[] = {
-      {"HDF5", "", OpenHdf5, nullptr},
-      {"LEVELDB", "CURRENT", OpenLevelDb, CreateLevelDb},
-      {"LMDB", "data.mdb", OpenLmdb, CreateLmdb},
-      {"TAR", "", OpenTar, nullptr},
-  };
-  return kFormats;
-}
+namespace {
+
+constexpr Format kFormats[] = {
+    {"HDF5", "", OpenHdf5, nullptr},
+    {"LEVELDB", "CURRENT", OpenLevelDb, CreateLevelDb},
+    {"LMDB", "data.mdb", OpenLmdb, CreateLmdb},
+    {"TAR", "", OpenTar, nullptr},
+};
+
+}  // namespace
 
 const Format* FindFormat(std::string_view name) {
-  for (const Format& format : Formats()) {
+  for (const Format& format : kFormats) {
     if (format.name == name) return &format;
   }
   return nullptr;
 }
 
 const Format* FormatOfFolder(const std::string& folder) {
-  for (const Format& format : Formats()) {
+  for (const Format& format : kFormats) {
     std::error_code ignored;
     if (*format.marker == '\0') continue;
     if (std::filesystem::exists(std::filesystem::path(folder) / format.marker, ignored)) {
@@ -71,7 +70,6 @@ std::vector<std::string> FilesOfSet(const std::string& path) {
   std::error_code failed;
   std::filesystem::directory_iterator entry(path, failed);
   for (; !failed && entry != std::filesystem::directory_iterator(); entry.increment(failed)) {
-    // Locks and logs are not read.
     const std::string name = entry->path().filename().string();
     std::error_code ignored;
     if (entry->is_regular_file(ignored) && name != "lock.mdb" && !name.starts_with("LO")) {

@@ -6,7 +6,6 @@
 #include <sstream>
 #include <utility>
 
-#include "trainer/base/file/file.h"
 #include "trainer/base/file/text_file.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/blob.h"
@@ -14,13 +13,9 @@
 #include "trainer/storage/path_redirects.h"
 
 namespace trainer {
-namespace {
-
-constexpr uint64_t kMaxListBytes = 1 << 28;
-
-}  // namespace
 
 std::vector<ListedHdf5> ReadHdf5List(const std::string& list) {
+  constexpr uint64_t kMaxListBytes = 1 << 28;
   std::istringstream lines(ReadListFile(list, kMaxListBytes));
   std::vector<ListedHdf5> files;
   std::string line, path;

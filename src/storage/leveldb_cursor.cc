@@ -1,19 +1,16 @@
-#include "leveldb_cursor.h"
-
 #include <fcntl.h>
 #include <leveldb/db.h>
 
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
 
+#include "leveldb.h"
 #include "leveldb_env.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
 #include "trainer/storage/cursor.h"
-#include "trainer/storage/db_lock.h"
 #include "trainer/storage/fault_guard.h"
 
 namespace trainer {
@@ -30,8 +27,7 @@ bool IsDiskTrouble(const leveldb::Status& status) {
          !Contains(reason, "truncated");
 }
 
-// Names the process that holds LevelDB's exclusive lock: "process 1234", or "another process" if
-// the system does not say which.
+// Names the process that holds LevelDB's exclusive lock, if the system says it.
 std::string HolderOf(const std::string& path) {
   struct flock lock {};
   lock.l_type = F_RDLCK;

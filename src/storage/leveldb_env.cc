@@ -1,5 +1,4 @@
-// This file is compiled without RTTI, like LevelDB: its classes have no type information to derive
-// from.
+// Compiled without RTTI, like LevelDB: its classes have no type information to derive from.
 
 #include "leveldb_env.h"
 

@@ -1,5 +1,3 @@
-#include "leveldb_writer.h"
-
 #include <leveldb/db.h>
 #include <leveldb/write_batch.h>
 
@@ -7,10 +5,9 @@
 #include <string>
 #include <string_view>
 
+#include "leveldb.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
-#include "trainer/storage/db_writer.h"
-#include "trainer/storage/record_writer.h"
 
 namespace trainer {
 namespace {

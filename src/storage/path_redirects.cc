@@ -13,7 +13,6 @@ std::map<std::string, std::string>& Copies() {
   return copies;
 }
 
-// The packs, by list and root.
 std::map<std::pair<std::string, std::string>, std::unique_ptr<FilePack>>& Packs() {
   static std::map<std::pair<std::string, std::string>, std::unique_ptr<FilePack>> packs;
   return packs;

@@ -1,6 +1,6 @@
 
-#include "hdf5_writer.h"
-#include "tar/tar_set_writer.h"
+#include "hdf5_set.h"
+#include "tar/tar.h"
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"

@@ -19,7 +19,7 @@
 #include "trainer/backend/device/meta_device.h"
 #include "trainer/monitor/observer.h"
 #include "trainer/solver/solver.h"
-#include "trainer/storage/db_writer.h"
+#include "trainer/storage/database_writer.h"
 
 namespace trainer {
 namespace {

@@ -16,8 +16,8 @@
 #include "trainer/datasets/digits.h"
 #include "trainer/input/batch_queue.h"
 #include "trainer/storage/cursor.h"
+#include "trainer/storage/database_writer.h"
 #include "trainer/storage/datum.h"
-#include "trainer/storage/db_writer.h"
 
 namespace trainer {
 namespace {
@@ -129,12 +129,11 @@ void TransformRecord(benchmark::State& state) {
 void PrefetcherBatches(benchmark::State& state) {
   const Source source(state);
   BatchQueueOptions options;
-  options.backend = source.backend;
-  options.path = source.path;
   options.batch_size = 64;
   options.decode_threads = static_cast<int>(state.range(4));
-  BatchQueue prefetcher(
-      options, Transform(DataLayerSpec(state.range(3) != 0, state.range(2)), caffe::TRAIN, {}));
+  const Transform transform(DataLayerSpec(state.range(3) != 0, state.range(2)), caffe::TRAIN, {});
+  BatchQueue prefetcher(MakeDatabaseSource(OpenCursor(source.backend, source.path), transform),
+                        options);
   prefetcher.Next();
   for (auto _ : state) benchmark::DoNotOptimize(prefetcher.Next().output(0).data());
   Count(state, source, state.iterations() * 64);

@@ -25,7 +25,7 @@
 #include "trainer/image/image.h"
 #include "trainer/input/source.h"
 #include "trainer/storage/cursor.h"
-#include "trainer/storage/db_writer.h"
+#include "trainer/storage/database_writer.h"
 #include "trainer/storage/format.h"
 
 namespace trainer {
@@ -89,7 +89,8 @@ void JpegPart(benchmark::State& state) {
   Image image;
   DecodedRegion held;
   for (auto _ : state) {
-    DecodeRegion(file, ColorMode::kAsStored, choose, {"bench"}, "it", &image, &held);
+    DecodeImage(file, ColorMode::kAsStored, {"bench"}, "it", &image, BitDepth::kBytes, &choose,
+                &held);
     benchmark::DoNotOptimize(image.pixels.data());
   }
   CountPictures(state, state.range(2));
@@ -191,8 +192,9 @@ void ShuffledEpochCold(benchmark::State& state) {
     Lmdb().Forget();
     state.ResumeTiming();
     const auto source =
-        MakeShuffledSource(OpenCursor("LMDB", Lmdb().path()), 0, {1, 2},
-                           Transform({layer, SourceRef{"bench", 1, 1}}, caffe::TRAIN, {}));
+        MakeDatabaseSource(OpenCursor("LMDB", Lmdb().path()),
+                           Transform({layer, SourceRef{"bench", 1, 1}}, caffe::TRAIN, {}), nullptr,
+                           ShuffleOptions{0, {1, 2}});
     source.sampler->SetStride(1);
     Record record;
     int64_t sum = 0;

@@ -5,6 +5,7 @@
 #include <zlib.h>
 
 #include "storage/test_data.h"
+#include "trainer/storage/datum.h"
 
 namespace trainer {
 namespace {
@@ -32,14 +33,18 @@ class IdxTest : public testing::Test {
   }
   // The pixels' and labels' numbers, one image after the other.
   std::vector<int> ReadAll() {
-    IdxReader reader(images_, labels_);
+    const std::string database = folder_ / "db";
+    std::filesystem::remove_all(database);
+    WriteIdx(images_, labels_, database);
+    const auto cursor = OpenCursor("LMDB", database);
     std::vector<int> all;
-    std::vector<uint8_t> pixels;
-    int label = 0;
-    while (reader.Next(&pixels, &label)) {
-      all.insert(all.end(), pixels.begin(), pixels.end());
-      all.push_back(label);
-    }
+    DatumParser parser;
+    do {
+      const DatumView& datum = parser.Parse(database, cursor->Key(), cursor->Value());
+      EXPECT_EQ(datum.ShapeText(), "1x1x3");
+      for (const char pixel : datum.bytes) all.push_back(static_cast<uint8_t>(pixel));
+      all.push_back(datum.label);
+    } while (!cursor->Next());
     return all;
   }
   Thrown Refusal() {
@@ -56,10 +61,6 @@ class IdxTest : public testing::Test {
 TEST_F(IdxTest, ReadsPlainFiles) {
   Write(good_images_, good_labels_);
   EXPECT_THAT(ReadAll(), ElementsAre(1, 2, 3, 7, 4, 5, 255, 9));
-  const IdxReader reader(images_, labels_);
-  EXPECT_EQ(reader.count(), 2u);
-  EXPECT_EQ(reader.rows(), 1);
-  EXPECT_EQ(reader.columns(), 3);
 }
 
 TEST_F(IdxTest, ReadsGzippedFiles) {
@@ -123,7 +124,7 @@ TEST_F(IdxTest, RefusesBytesAfterTheEnd) {
 
 TEST_F(IdxTest, RefusesAMissingFile) {
   Write(good_images_, good_labels_);
-  EXPECT_EQ(Catch([&] { IdxReader(images_, folder_ / "none"); }).code,
+  EXPECT_EQ(Catch([&] { WriteIdx(images_, folder_ / "none", folder_ / "db"); }).code,
             static_cast<int>(ErrorCode::kNoInput));
 }
 

@@ -20,7 +20,8 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
             {width / 3, height / 3, (width + 2) / 3, (height + 2) / 3}, 3, 5};
       };
       const std::string_view bytes(reinterpret_cast<const char*>(data), size);
-      trainer::DecodeRegion(bytes, colors, middle, {"db"}, "record 'key'", &part, &held);
+      trainer::DecodeImage(bytes, colors, {"db"}, "record 'key'", &part, trainer::BitDepth::kBytes,
+                           &middle, &held);
     });
   }
   return 0;

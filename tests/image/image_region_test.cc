@@ -38,7 +38,8 @@ Part DecodeBox(const std::string& bytes, const Rect& box, int height = 0, int wi
                ColorMode colors = ColorMode::kColor) {
   Part part;
   const CropChooser choose = [&](int, int) { return CropRequest{box, height, width}; };
-  DecodeRegion(bytes, colors, choose, {"db"}, "record '7'", &part.image, &part.held);
+  DecodeImage(bytes, colors, {"db"}, "record '7'", &part.image, BitDepth::kBytes, &choose,
+              &part.held);
   return part;
 }
 
@@ -268,7 +269,8 @@ TEST(PartTest, InvertedBytesGiveAPartOrARefusal) {
       const CropChooser choose = [](int height, int width) {
         return CropRequest{{width / 3, height / 3, (width + 2) / 3, (height + 2) / 3}, 3, 3};
       };
-      DecodeRegion(bytes, ColorMode::kColor, choose, {"db"}, "it", &part.image, &part.held);
+      DecodeImage(bytes, ColorMode::kColor, {"db"}, "it", &part.image, BitDepth::kBytes, &choose,
+                  &part.held);
     });
     ASSERT_TRUE(thrown.code == 0 || thrown.code == 65) << at << thrown.text;
   }

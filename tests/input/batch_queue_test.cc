@@ -9,6 +9,7 @@
 
 #include "storage/test_data.h"
 #include "support/scoped.h"
+#include "trainer/input/source.h"
 
 #if defined(__SANITIZE_THREAD__)
 // The C library guards its time zone with a lock that ThreadSanitizer cannot see; each log line
@@ -27,10 +28,19 @@ Transform Plain(const std::string& fields = "", caffe::Phase phase = caffe::TRAI
   return Transform(layer, phase, PhiloxKey{1, 2});
 }
 
+struct DatabaseOptions : BatchQueueOptions {
+  std::string backend, path;
+};
+
+BatchQueue Open(const DatabaseOptions& options, const Transform& transform) {
+  return BatchQueue(MakeDatabaseSource(OpenCursor(options.backend, options.path), transform),
+                    options);
+}
+
 class PrefetcherTest : public testing::Test {
  protected:
-  BatchQueueOptions Options(int batch_size, int records = 0, const std::string& backend = "LMDB") {
-    BatchQueueOptions options;
+  DatabaseOptions Options(int batch_size, int records = 0, const std::string& backend = "LMDB") {
+    DatabaseOptions options;
     options.backend = backend;
     options.path = folder_ / ("db_" + backend);
     options.batch_size = batch_size;
@@ -57,14 +67,14 @@ class PrefetcherTest : public testing::Test {
 
 TEST_F(PrefetcherTest, GivesBatchesInOrderAndWraps) {
   for (const char* backend : {"LMDB", "LEVELDB"}) {
-    BatchQueue source(Options(3, 7, backend), Plain());
+    BatchQueue source = Open(Options(3, 7, backend), Plain());
     EXPECT_EQ(source.shape(), (Shape{3, 1, 1, 1}));
     EXPECT_EQ(Labels(source, 10), Count(0, 30, 7));
   }
 }
 
 TEST_F(PrefetcherTest, PutsEachRecordsPixelsBesideItsLabel) {
-  BatchQueue source(Options(4, 10), Plain("scale: 0.5"));
+  BatchQueue source = Open(Options(4, 10), Plain("scale: 0.5"));
   for (int i = 0; i < 20; ++i) {
     const Batch& batch = source.Next();
     ASSERT_EQ(batch.output(0).size(), 4u);
@@ -73,7 +83,7 @@ TEST_F(PrefetcherTest, PutsEachRecordsPixelsBesideItsLabel) {
 }
 
 TEST_F(PrefetcherTest, TransformsAsOneThreadWould) {
-  const BatchQueueOptions options = Options(5);
+  const DatabaseOptions options = Options(5);
   Records records;
   for (int i = 0; i < 8; ++i) {
     std::string pixels;
@@ -82,7 +92,7 @@ TEST_F(PrefetcherTest, TransformsAsOneThreadWould) {
   }
   WriteDb("LMDB", options.path, records);
   const std::string fields = "crop_size: 4 mirror: true mean_value: 100 scale: 0.25";
-  BatchQueue source(options, Plain(fields));
+  BatchQueue source = Open(options, Plain(fields));
   EXPECT_EQ(source.shape(), (Shape{5, 3, 4, 4}));
   const Transform transform = Plain(fields);
   DatumParser parser;
@@ -99,16 +109,16 @@ TEST_F(PrefetcherTest, TransformsAsOneThreadWould) {
 }
 
 TEST_F(PrefetcherTest, LogsEachRestartWithVerbosity1) {
-  const BatchQueueOptions options = Options(4, 4);
+  const DatabaseOptions options = Options(4, 4);
   const LogLines log;
   {
-    BatchQueue source(options, Plain());
+    BatchQueue source = Open(options, Plain());
     Labels(source, 3);
   }
   EXPECT_THAT(log.Get(), testing::Not(testing::Contains(kRestart)));
   {
     const ScopedValue verbosity(&FLAGS_v, 1);
-    BatchQueue source(options, Plain());
+    BatchQueue source = Open(options, Plain());
     Labels(source, 3);
   }
   const auto lines = log.Get();
@@ -119,7 +129,7 @@ TEST_F(PrefetcherTest, LogsEachRestartWithVerbosity1) {
 
 TEST_F(PrefetcherTest, GoesOnBitForBitFromEverySavedPosition) {
   const std::string fields = "mirror: true crop_size: 2";
-  const BatchQueueOptions options = Options(3);
+  const DatabaseOptions options = Options(3);
   Records records;
   for (int i = 0; i < 7; ++i) {
     records.emplace_back(Key8(i), MakeDatum(1, 3, 3, "abcdefghi", i).SerializeAsString());
@@ -128,7 +138,7 @@ TEST_F(PrefetcherTest, GoesOnBitForBitFromEverySavedPosition) {
   std::vector<std::vector<float>> data, labels;
   std::vector<std::string> positions;
   {
-    BatchQueue source(options, Plain(fields));
+    BatchQueue source = Open(options, Plain(fields));
     positions.push_back(source.position().Encode());
     for (int i = 0; i < 12; ++i) {
       const Batch& batch = source.Next();
@@ -138,7 +148,7 @@ TEST_F(PrefetcherTest, GoesOnBitForBitFromEverySavedPosition) {
     }
   }
   for (size_t from = 0; from < 12; ++from) {
-    BatchQueue source(options, Plain(fields));
+    BatchQueue source = Open(options, Plain(fields));
     source.Restore(Position::Decode(positions[from]));
     EXPECT_EQ(source.position().Encode(), positions[from]);
     for (size_t i = from; i < 12; ++i) {
@@ -151,7 +161,7 @@ TEST_F(PrefetcherTest, GoesOnBitForBitFromEverySavedPosition) {
 }
 
 TEST_F(PrefetcherTest, CountsRecordsAndEpochs) {
-  BatchQueue source(Options(5, 4), Plain());
+  BatchQueue source = Open(Options(5, 4), Plain());
   source.Next();
   EXPECT_EQ(source.position(), (Position{5, 1, Key8(1)}));
   source.Next();
@@ -159,7 +169,7 @@ TEST_F(PrefetcherTest, CountsRecordsAndEpochs) {
 }
 
 TEST_F(PrefetcherTest, RefusesAPositionOfAnotherDatabase) {
-  BatchQueue source(Options(2, 4), Plain());
+  BatchQueue source = Open(Options(2, 4), Plain());
   EXPECT_THAT(Catch([&] {
                 source.Restore({3, 0, "00000099"});
               }),
@@ -197,12 +207,12 @@ TEST_F(PrefetcherTest, NamesTheRecordOfEachItem) {
     for (const int ranks : {1, 3}) {
       for (const int batches : {1, 4}) {  // 4: past the end of the database
         for (const int item : {0, 1}) {
-          BatchQueueOptions options = Options(2, 0, backend);
+          DatabaseOptions options = Options(2, 0, backend);
           if (!std::filesystem::exists(options.path)) {
             WriteDb(backend, options.path, NumberedRecords(5));
           }
           options.rank = {ranks - 1, ranks};
-          BatchQueue source(options, Plain());
+          BatchQueue source = Open(options, Plain());
           const int label = Labels(source, batches)[static_cast<size_t>(2 * batches - 2 + item)];
           EXPECT_EQ(source.RecordName(item), "record '" + Key8(label) + "' of " + options.path);
         }
@@ -212,10 +222,10 @@ TEST_F(PrefetcherTest, NamesTheRecordOfEachItem) {
 }
 
 TEST_F(PrefetcherTest, NamesItemsAfterAResume) {
-  const BatchQueueOptions options = Options(2, 5);
-  BatchQueue whole(options, Plain());
+  const DatabaseOptions options = Options(2, 5);
+  BatchQueue whole = Open(options, Plain());
   Labels(whole, 2);
-  BatchQueue resumed(options, Plain());
+  BatchQueue resumed = Open(options, Plain());
   resumed.Restore(whole.position());
   EXPECT_EQ(Labels(resumed, 1)[1], 0);
   EXPECT_EQ(resumed.RecordName(1), "record '00000000' of " + options.path);
@@ -227,12 +237,12 @@ class PrefetcherRefusalTest : public PrefetcherTest {
  protected:
   // Batches of two until something is thrown; at most 10.
   Thrown Run(const Records& records, bool labels = true, const std::string& fields = "") {
-    BatchQueueOptions options = Options(2);
+    DatabaseOptions options = Options(2);
     options.labels = labels;
     WriteDb("LMDB", options.path, records);
     good_ = 0;
     return Catch([&] {
-      BatchQueue source(options, Plain(fields));
+      BatchQueue source = Open(options, Plain(fields));
       for (; good_ < 10; ++good_) source.Next();
     });
   }
@@ -277,11 +287,11 @@ TEST_F(PrefetcherRefusalTest, ABadFirstRecordWhenItIsMade) {
 }
 
 TEST_F(PrefetcherTest, ThrowsTheSameAgainWhenAskedAgain) {
-  const BatchQueueOptions options = Options(1);
+  const DatabaseOptions options = Options(1);
   Records records = NumberedRecords(2);
   records[1].second = "\xff";
   WriteDb("LMDB", options.path, records);
-  BatchQueue source(options, Plain());
+  BatchQueue source = Open(options, Plain());
   source.Next();
   for (int i = 0; i < 3; ++i) {
     EXPECT_THAT(Catch([&] { source.Next(); }), Refuses(ErrorCode::kData, "record '00000001'"));
@@ -292,13 +302,13 @@ TEST_F(PrefetcherTest, ThrowsTheSameAgainWhenAskedAgain) {
 
 TEST_F(PrefetcherTest, EndsWhileItsThreadWaitsForRoom) {
   for (int i = 0; i < 50; ++i) {
-    BatchQueue source(Options(2, i == 0 ? 4 : 0), Plain());
+    BatchQueue source = Open(Options(2, i == 0 ? 4 : 0), Plain());
     if (i % 2 == 0) source.Next();  // odd rounds end before the thread begins
   }
 }
 
 TEST_F(PrefetcherTest, ReusesItsBuffers) {
-  BatchQueue source(Options(2, 4), Plain());
+  BatchQueue source = Open(Options(2, 4), Plain());
   std::vector<const float*> seen;
   for (int i = 0; i < 50; ++i) {
     const float* data = source.Next().output(0).data();
@@ -309,7 +319,7 @@ TEST_F(PrefetcherTest, ReusesItsBuffers) {
 
 TEST_F(PrefetcherTest, DoesNotLogTheFirstWait) {
   const LogLines log;
-  BatchQueue source(Options(2, 1000), Plain());
+  BatchQueue source = Open(Options(2, 1000), Plain());
   source.Next();
   EXPECT_EQ(source.counters().waits, 0u);
   EXPECT_EQ(source.counters().wait_seconds, 0);
@@ -318,11 +328,11 @@ TEST_F(PrefetcherTest, DoesNotLogTheFirstWait) {
 
 TEST_F(PrefetcherTest, CountsWaitsAndLogsTheFirst) {
   // Records so large that making a batch takes longer than asking for the next one.
-  const BatchQueueOptions options = Options(1);
+  const DatabaseOptions options = Options(1);
   WriteDb("LMDB", options.path,
           {{"a", MakeDatum(3, 300, 300, std::string(270000, 'x'), 0).SerializeAsString()}});
   const LogLines log;
-  BatchQueue source(options, Plain("mirror: true"));
+  BatchQueue source = Open(options, Plain("mirror: true"));
   while (source.counters().waits < 10) source.Next();
   const auto lines = log.Get();
   EXPECT_EQ(std::count(lines.begin(), lines.end(), "Waiting for data"), 1);

@@ -161,7 +161,7 @@ TEST_F(DecodedPartsTest, AShrunkPartOfASlopeIsThatOfTheWholePicture) {
     };
     Image image, whole;
     DecodedRegion held;
-    DecodeRegion(bytes, ColorMode::kAsStored, choose, {}, "it", &image, &held);
+    DecodeImage(bytes, ColorMode::kAsStored, {}, "it", &image, BitDepth::kBytes, &choose, &held);
     DecodeImage(bytes, ColorMode::kAsStored, {}, "it", &whole);
     shrunk += held.scale_denom > 1;
     std::vector<float> of_part(144), of_whole(144);
@@ -184,8 +184,9 @@ TEST_F(DecodedPartsTest, DamageBelowThePartIsNotSeenAndADamagedPartIsABadRecord)
     };
     Image image;
     DecodedRegion held;
-    const Thrown thrown =
-        Catch([&] { DecodeRegion(bytes, ColorMode::kColor, choose, {}, "it", &image, &held); });
+    const Thrown thrown = Catch([&] {
+      DecodeImage(bytes, ColorMode::kColor, {}, "it", &image, BitDepth::kBytes, &choose, &held);
+    });
     const CropRequest need = transform.CropFor(75, 101, number);
     const bool above = need.box.top + need.box.height <= 31, below = need.box.top >= 48;
     if (above || below) {

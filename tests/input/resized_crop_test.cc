@@ -1,7 +1,5 @@
 // random_resized_crop_param: parts of random area and shape, as torchvision draws them.
 
-#include "resized_crop.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +7,7 @@
 
 #include "storage/test_data.h"
 #include "support/golden.h"
+#include "trainer/input/random_resize.h"
 #include "trainer/input/transform.h"
 
 namespace trainer {
@@ -17,7 +16,23 @@ namespace {
 using testing::HasSubstr;
 
 constexpr PhiloxKey kResizedCropKey{13, 3};  // of scripts/golden/parts.py
-constexpr uint32_t kFirstPass = 1;
+
+class PartDrawer {
+ public:
+  explicit PartDrawer(const caffe::RandomResizedCropParameter& param) : resize_(Make(param)) {}
+  Rect operator()(int height, int width, uint64_t record) const {
+    return resize_.Choose(height, width, kResizedCropKey, record).box;
+  }
+
+ private:
+  static RandomResize Make(const caffe::RandomResizedCropParameter& param) {
+    caffe::LayerParameter layer;
+    layer.mutable_transform_param()->set_crop_size(1);
+    *layer.mutable_transform_param()->mutable_random_resized_crop_param() = param;
+    return RandomResize({layer, SourceRef{"test", 1, 1}}, caffe::TRAIN);
+  }
+  RandomResize resize_;
+};
 
 TEST(ResizedCropTest, GoldenValuesOfTorchvision) {
   int compared = 0;
@@ -29,10 +44,9 @@ TEST(ResizedCropTest, GoldenValuesOfTorchvision) {
     param.set_max_aspect(static_cast<float>(golden.Number("greatest_aspect")));
     const std::vector<float>& size = golden.Tensor("size").values;
     const std::vector<float>& parts = golden.Tensor("parts").values;
+    const PartDrawer draw(param);
     for (size_t i = 0; i < parts.size() / 4; ++i, ++compared) {
-      RecordRng draws(kResizedCropKey, i, kFirstPass);
-      const Rect box =
-          DrawResizedCrop(static_cast<int>(size[0]), static_cast<int>(size[1]), param, &draws);
+      const Rect box = draw(static_cast<int>(size[0]), static_cast<int>(size[1]), i);
       EXPECT_THAT((std::vector<int>{box.top, box.left, box.height, box.width}),
                   testing::ElementsAreArray(&parts[4 * i], 4))
           << golden.name << ", record " << i;
@@ -42,12 +56,11 @@ TEST(ResizedCropTest, GoldenValuesOfTorchvision) {
 }
 
 TEST(ResizedCropTest, AreasAreUniformAndAspectsUniformInTheirLogarithm) {
-  const caffe::RandomResizedCropParameter param;
+  const PartDrawer draw({});
   constexpr int kRecords = 20000, kSide = 1000;
   int small = 0, wide = 0, areas[4] = {}, aspects[4] = {};
   for (uint64_t i = 0; i < kRecords; ++i) {
-    RecordRng draws(kResizedCropKey, i, kFirstPass);
-    const Rect box = DrawResizedCrop(kSide, kSide, param, &draws);
+    const Rect box = draw(kSide, kSide, i);
     const double share = static_cast<double>(box.width) * box.height / (kSide * kSide);
     if (share > 0.7) continue;  // below that every part fits
     const double aspect = std::log(static_cast<double>(box.width) / box.height) / std::log(4. / 3);
@@ -92,12 +105,12 @@ TEST(ResizedCropTest, APartIsResizedToTheCrop) {
   const Transform transform = MakeResizedCrop(
       "crop_size: 4 random_resized_crop_param { min_area_ratio: 0.25 max_area_ratio: 0.25 }",
       caffe::TRAIN);
+  caffe::RandomResizedCropParameter param;
+  param.set_min_area_ratio(0.25f);
+  param.set_max_area_ratio(0.25f);
+  const PartDrawer draw(param);
   for (uint64_t number = 0; number < 200; ++number) {
-    RecordRng draws(kResizedCropKey, number, kFirstPass);
-    caffe::RandomResizedCropParameter param;
-    param.set_min_area_ratio(0.25f);
-    param.set_max_area_ratio(0.25f);
-    const Rect box = DrawResizedCrop(40, 40, param, &draws);
+    const Rect box = draw(40, 40, number);
     const auto out = ApplyResizedCrop(transform, image, number);
     ASSERT_EQ(out.size(), 16u);
     float mean = 0;

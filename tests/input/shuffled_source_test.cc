@@ -9,7 +9,7 @@
 #include <set>
 
 #include "input/every_source.h"
-#include "shuffle_order.h"
+#include "shuffled_sampler.h"
 
 namespace trainer {
 namespace {

@@ -10,7 +10,7 @@
 #include "datum.pb.h"
 #include "support/temp_folder.h"
 #include "trainer/base/text/text.h"
-#include "trainer/storage/db_writer.h"
+#include "trainer/storage/database_writer.h"
 
 namespace trainer {
 namespace {

@@ -11,7 +11,7 @@
 #include "support/error_of.h"
 #include "support/late_device.h"
 #include "trainer/base/text/text.h"
-#include "trainer/storage/db_writer.h"
+#include "trainer/storage/database_writer.h"
 
 namespace trainer {
 namespace {

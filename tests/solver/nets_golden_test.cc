@@ -20,7 +20,7 @@
 #include "trainer/monitor/observer.h"
 #include "trainer/net/weights.h"
 #include "trainer/solver/solver.h"
-#include "trainer/storage/db_writer.h"
+#include "trainer/storage/database_writer.h"
 
 namespace trainer {
 namespace {

@@ -13,7 +13,6 @@
 #include "storage/test_data.h"
 #include "support/in_child.h"
 #include "trainer/storage/cursor.h"
-#include "trainer/storage/touch_pages.h"
 
 namespace trainer {
 namespace {

@@ -14,7 +14,6 @@
 #include "storage/test_data.h"
 #include "trainer/base/text/text.h"
 #include "trainer/storage/cursor.h"
-#include "trainer/storage/db_lock.h"
 
 namespace trainer {
 namespace {

@@ -24,7 +24,7 @@
 #include "trainer/config/layer_spec.h"
 #include "trainer/config/text/prototxt.h"
 #include "trainer/storage/cursor.h"
-#include "trainer/storage/db_writer.h"
+#include "trainer/storage/database_writer.h"
 
 namespace trainer {
 

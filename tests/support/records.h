@@ -7,7 +7,7 @@
 #include "datum.pb.h"
 #include "support/digits_job.h"
 #include "trainer/storage/cursor.h"
-#include "trainer/storage/db_writer.h"
+#include "trainer/storage/database_writer.h"
 #include "trainer/storage/format.h"
 
 namespace trainer {

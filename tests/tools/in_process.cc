@@ -23,7 +23,7 @@
 #include "trainer/cli/flag_set.h"
 #include "trainer/cli/verb.h"
 #include "trainer/input/bad_records.h"
-#include "trainer/storage/db_lock.h"
+#include "trainer/storage/cursor.h"
 
 namespace trainer {
 namespace {

@@ -7,7 +7,7 @@
 #include "trainer/cli/verb.h"
 #include "trainer/run/device.h"
 #include "trainer/run/solver_source.h"
-#include "trainer/storage/db_lock.h"
+#include "trainer/storage/cursor.h"
 
 namespace trainer {
 namespace {

@@ -8,7 +8,7 @@
 #include "trainer/cli/verb.h"
 #include "trainer/inference/predict/feature_extraction.h"
 #include "trainer/run/device.h"
-#include "trainer/storage/db_lock.h"
+#include "trainer/storage/cursor.h"
 
 namespace trainer {
 namespace {

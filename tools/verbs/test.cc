@@ -5,7 +5,7 @@
 #include "trainer/inference/evaluate/evaluation.h"
 #include "trainer/inference/evaluate/evaluation_target.h"
 #include "trainer/run/device.h"
-#include "trainer/storage/db_lock.h"
+#include "trainer/storage/cursor.h"
 
 namespace trainer {
 namespace {

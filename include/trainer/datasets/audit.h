@@ -1,6 +1,5 @@
 #pragma once
-// Checks a sample of a data layer's records before training, without a pass over all of a large
-// data set.
+// Checks a sample of a data layer's records before training.
 
 #include <cstdint>
 #include <map>
@@ -37,14 +36,12 @@ struct DataAudit {
   bool sorted = false;      // the records of each label are read together
   ErrorList errors;         // the first errors of single records
   int64_t more_errors = 0;  // number of further errors
-  // Number of records for which a field of the layer has the same error as for an earlier record;
-  // `errors` has it once.
+  // Records with the same error of a field as an earlier one, which `errors` has once.
   int64_t same_errors = 0;
 };
 
-// Reads the first, the last and more records of the source that a Data, ImageData, HDF5Data or
-// WindowData layer reads, through its transform_param. `label_tops`: which outputs hold class
-// labels. Opens the source and closes it. Throws as making the layer does.
+// Reads the first, the last and more records of a data layer's source through its transform_param.
+// `label_tops`: which outputs hold class labels. Throws as making the layer does.
 DataAudit AuditData(const LayerSpec& layer, caffe::Phase phase, std::span<const int> label_tops,
                     const AuditLimits& limits = {});
 

@@ -1,5 +1,4 @@
 #pragma once
-// Finds images in a folder that has one subfolder per class.
 
 #include <map>
 #include <string>

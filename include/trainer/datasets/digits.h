@@ -14,10 +14,9 @@ struct DigitImage {
   std::array<uint8_t, kSide * kSide> pixels{};  // (H, W), 0 to 255
 };
 
-// Draws digit `index` of set `set` (0 train, 1 test, ...): a random figure in one of several ways
-// of writing it, bent, slanted, rotated, scaled, moved, with a random pen, and noise. A function of
-// its arguments only: the same bytes on every machine (arithmetic is + - * / and square roots of
-// doubles, which IEEE 754 defines to the last bit). Any thread.
+// Draws digit `index` of set `set` (0 train, 1 test, ...): a random figure, bent, slanted, rotated,
+// scaled, moved, with a random pen, and noise. The same bytes on every machine, since arithmetic is
+// + - * / and square roots of doubles, which IEEE 754 defines to the last bit. Any thread.
 DigitImage DrawDigit(uint64_t seed, uint32_t set, uint64_t index);
 
 struct DigitsOptions {
@@ -31,8 +30,7 @@ struct DigitsPaths {
   std::string train, test;  // folder/train_lmdb, folder/test_lmdb; or ..._leveldb
 };
 
-// Writes a training and a test set with keys %08d in order. Errors: as DatabaseWriter throws;
-// kUsage for a count that CheckRecordCount refuses.
+// Writes both sets with keys %08d. Errors: as DatabaseWriter and CheckRecordCount throw.
 DigitsPaths WriteDigits(const DigitsOptions& options);
 
 }  // namespace trainer

@@ -1,11 +1,10 @@
 #pragma once
-// Makes sets of image files.
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "trainer/datasets/split.h"
+#include "trainer/datasets/convert.h"
 #include "trainer/storage/record_writer.h"
 
 namespace trainer {
@@ -33,9 +32,8 @@ struct ImagesOptions {
   int threads = 1;
   SplitSize validation;         // of each label that part goes into another set,
   std::string validation_path;  // this one; "": named by ValidationPath
-  std::string
-      labels;        // of folders: the names of the classes go here; "": labels.txt beside the set
-  std::string mean;  // the mean of the (training) pictures goes here; "": nowhere
+  std::string labels;  // of folders: the file of class names; "": labels.txt beside the set
+  std::string mean;    // the mean of the (training) pictures goes here; "": nowhere
 };
 
 struct ImagesResult {
@@ -57,8 +55,7 @@ struct ImagesResult {
 // check_size finds another size; kCannotCreate for a file of labels that names other classes.
 ImagesResult WriteImages(const ImagesOptions& options);
 
-// Returns "val_lmdb" for "train_lmdb". A name without "train" gets "_val" before its type, or at
-// its end.
+// Returns "val_lmdb" for "train_lmdb", "set_val.tar" for "set.tar".
 std::string ValidationPath(const std::string& path);
 
 }  // namespace trainer

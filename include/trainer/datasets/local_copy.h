@@ -3,17 +3,14 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 namespace trainer {
 
 struct LocalCopyOptions {
-  std::string folder;  // "auto": the first of LocalCopyFolders with enough room
-  bool keep = false;   // leave the copy for later runs
+  // "auto": the first of $SLURM_TMPDIR, $LSCRATCH, $RAMDISK, $TMPDIR and /tmp with enough room.
+  std::string folder;
+  bool keep = false;  // leave the copy for later runs
 };
-
-// $SLURM_TMPDIR, $LSCRATCH, $RAMDISK, $TMPDIR if they are set, and /tmp.
-std::vector<std::string> LocalCopyFolders();
 
 // A copy, which exists as long as some process holds one of these.
 class LocalCopy {
@@ -43,8 +40,7 @@ class LocalCopy {
 std::unique_ptr<LocalCopy> CopyDatabaseLocally(const std::string& source,
                                                const LocalCopyOptions& options);
 
-// Copies the tar files that a source names, and unpacks those compressed by gzip. From then on they
-// are read from the copies.
+// Copies the tar files of a source, unpacks gzipped ones, and lets them be read from the copies.
 std::unique_ptr<LocalCopy> CopyTarShardsLocally(const std::string& source,
                                                 const LocalCopyOptions& options);
 

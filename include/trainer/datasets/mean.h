@@ -1,5 +1,4 @@
 #pragma once
-// The mean image of a data set.
 
 #include <cstdint>
 #include <string>
@@ -13,9 +12,8 @@ struct MeanResult {
   std::vector<float> values;  // of each channel
 };
 
-// Writes the mean of all records of a set to a binaryproto file, as compute_image_mean does (num 1,
-// channels, height, width). Sums are doubles. Errors: as RecordScan, DatumParser and AtomicFile
-// throw; kData for records of different shapes.
+// Writes the mean of all records, summed as doubles, to a binaryproto file, as compute_image_mean
+// does. Errors: as RecordScan, DatumParser and AtomicFile throw; kData for different shapes.
 MeanResult WriteMean(const std::string& set, const std::string& output);
 
 }  // namespace trainer

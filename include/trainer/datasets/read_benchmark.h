@@ -1,5 +1,4 @@
 #pragma once
-// Measures how fast a set of records is read.
 
 #include <cstdint>
 #include <string>
@@ -33,12 +32,10 @@ struct ReadBenchmarkOptions {
 // one thread and by all. Errors: as RecordScan throws, and of records that cannot be decoded.
 std::vector<ReadRate> BenchmarkReads(const std::string& path, const ReadBenchmarkOptions& options);
 
-// Measures image files: read one after the other, cold and warm, and decoded by one thread. Reads a
-// part of a long list, spread over the list.
+// Measures a sample of the files: read in order, cold and warm, and decoded by one thread.
 std::vector<ReadRate> BenchmarkFiles(const std::vector<std::string>& files,
                                      const ReadBenchmarkOptions& options);
-// Measures the rows that an HDF5Data layer reads, cold and warm; reading them includes the
-// conversion to floats.
+// Measures the rows that an HDF5Data layer reads, converted to floats, cold and warm.
 std::vector<ReadRate> BenchmarkRows(const LayerSpec& layer, const ReadBenchmarkOptions& options);
 
 }  // namespace trainer

@@ -1,5 +1,4 @@
 #pragma once
-// Reads a set of records from the first to the last and decodes each.
 
 #include <cstdint>
 #include <map>
@@ -11,10 +10,8 @@ namespace trainer {
 
 struct VerifyOptions {
   int threads = 1;
-  size_t errors = 20;  // so many bad records are named
-  bool write_crc =
-      false;  // write a checksum of each record where all are good, in place of older ones
-  bool compare = true;  // with checksums that are there; --write_crc does not
+  size_t errors = 20;      // so many bad records are named
+  bool write_crc = false;  // write new checksums if all records are good
 };
 
 struct VerifyReport {
@@ -35,8 +32,7 @@ struct VerifyReport {
   std::string checksums;               // what was compared or written; "" where there are none
 };
 
-// Counts bad records instead of throwing. Throws as RecordScan does, and for damage that ends
-// reading.
+// Counts bad records. Throws as RecordScan does, and for damage that ends reading.
 VerifyReport VerifyRecords(const std::string& path, const VerifyOptions& options = {});
 
 // Prints lines "name: value".

@@ -17,17 +17,14 @@ enum class Hdf5Creation {
   kNew,      // kCannotCreate when anything of that name is there
 };
 
-// A new HDF5 file with datasets of floats or bytes that grow along their first axis. After each
-// Flush the file is whole. One thread. Errors: as ThrowFileError for the disk, kInternal for the
-// library.
+// A new HDF5 file with datasets of floats or bytes that grow along their first axis; whole after
+// each Flush. One thread. Errors: as ThrowFileError, kInternal for the library.
 class Hdf5Appender {
  public:
   // Makes the file. Messages call it `shown`, or `path` where that is "".
   explicit Hdf5Appender(const std::string& path, const std::string& shown = "",
                         Hdf5Creation creation = Hdf5Creation::kReplace);
   ~Hdf5Appender();
-  Hdf5Appender(const Hdf5Appender&) = delete;
-  Hdf5Appender& operator=(const Hdf5Appender&) = delete;
 
   // Adds dims[0] rows to dataset `name`, which the first call makes. The other lengths must be the
   // same in each call. `values` is row-major. A name with slashes is in groups, which are made.
@@ -36,8 +33,7 @@ class Hdf5Appender {
   void Append(const std::string& name, std::span<const int64_t> dims,
               std::span<const uint8_t> values);
   void Flush();
-  // Flushes and closes the file; nothing can be added after it. The destructor does the same but
-  // tells no error.
+  // Flushes and closes the file. The destructor does the same but tells no error.
   void Close();
 
  private:

@@ -1,7 +1,6 @@
 #pragma once
-// Builds an HDF5 file whose large arrays stay where they are: it keeps only the groups, headers and
-// small values are kept. The file then comes out from its first byte to its last, so that it can
-// be written like any other, without a copy of the weights.
+// Builds an HDF5 file whose large arrays stay where they are. The file then comes out from its
+// first byte to its last, so that it is written like any other, without a copy of the weights.
 
 #include <cstdint>
 #include <deque>
@@ -18,17 +17,14 @@ namespace trainer {
 
 class SparseFile;
 
-// Paths are "group/group/name"; missing groups are created. The same content always gives the same
-// bytes. Every HDF5 version from 1.8 on reads the file. Used by one thread. Errors: kInternal if
-// the library fails, kConfig if a path is in use for something else; each names the file and the
-// path.
+// Paths are "group/group/name"; missing groups are created. Equal content gives equal bytes, which
+// HDF5 reads from 1.8 on. Used by one thread. Errors, naming file and path: kInternal if the
+// library fails, kConfig if a path is in use for something else.
 class Hdf5Builder {
  public:
   // `path` is for messages. The first `user_bytes` bytes (512, 1024, ...) are left to the caller.
   Hdf5Builder(const std::string& path, uint64_t user_bytes);
   ~Hdf5Builder();
-  Hdf5Builder(const Hdf5Builder&) = delete;
-  Hdf5Builder& operator=(const Hdf5Builder&) = delete;
 
   // Nothing happens when the group is there.
   void AddGroup(const std::string& path);

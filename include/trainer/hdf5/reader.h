@@ -1,6 +1,5 @@
 #pragma once
-// Reading arrays of numbers from HDF5 files that may hold anything: nothing is allocated from what
-// a file claims before the bytes that it claims were found in it.
+// Arrays of HDF5 files that may hold anything: memory is taken only for bytes that were found.
 
 #include <cstdint>
 #include <memory>
@@ -19,8 +18,7 @@ class DiskFile;
 // after a block of the user's. Throws as OpenForReading does.
 bool IsHdf5(const std::string& path);
 
-// One dataset of floating-point or whole numbers, of an open Hdf5Reader. One thread at a time;
-// several readers may be used at once.
+// One dataset of numbers of an open Hdf5Reader. One thread at a time; several readers at once.
 class Hdf5Array {
  public:
   // The file and the dataset, for messages.

@@ -36,25 +36,12 @@ enum class BitDepth {
 // A file that claims more is refused before memory is taken for it.
 inline constexpr int64_t kMaxPixels = int64_t{1} << 27;
 
-// Decodes JPEG, PNG or binary Netpbm (PGM, PPM), recognised by the first bytes. The result equals
-// OpenCV's: palettes and few-bit greys become 8 bits; 16 bits are decoded as `depth` says, but
-// refused as stored if they would lose their lower half; alpha is dropped, not blended; grey is
-// 0.299 R + 0.587 G + 0.114 B (for a JPEG its Y); unless as stored, a JPEG is rotated upright by
-// its Exif data. The memory of `image` is reused.
-//
-// Throws kData with `place`; the message starts with `what`, which names the image: not an image or
-// of another format, cut short, damaged (any warning of a library counts), more than kMaxPixels,
-// more scans than any image needs, CMYK without Adobe's marker, which defines how to read it.
-void DecodeImage(std::string_view bytes, ColorMode colors, const SourceRef& place,
-                 const std::string& what, Image* image, BitDepth depth = BitDepth::kBytes);
-
 // A part of a picture, in pixels. It must be inside.
 struct Rect {
   int left = 0, top = 0, width = 0, height = 0;
 };
 
-// The part of an image that is needed, and the size to which it will be resized; 0 if it will not
-// be resized.
+// The part of an image that is needed, and its size after resizing; 0: not resized.
 struct CropRequest {
   Rect box;
   int height = 0, width = 0;
@@ -62,8 +49,7 @@ struct CropRequest {
 // Asked once the size of a picture is known.
 using CropChooser = std::function<CropRequest(int height, int width)>;
 
-// 8, 4 or 2, the greatest by which a part may be shrunk when it is decoded without getting smaller
-// than it is needed; or 1.
+// 8, 4, 2 or 1: the greatest by which decoding may shrink a part and keep the size that is needed.
 int ScaleDenominator(const CropRequest& need);
 
 // The part of an image that was decoded: the pixels from (top, left) on of the image at
@@ -73,14 +59,24 @@ struct DecodedRegion {
   int picture_height = 0, picture_width = 0;  // at full size
 };
 
-// Decodes as DecodeImage does, but only the part of a JPEG that is needed, if that saves time. The
-// pixels equal those of the whole image bit for bit. A part that will be resized is decoded at
-// 1/ScaleDenominator(need) of its size, where each pixel is the mean of a block. Images with
-// several scans or with a rotation, and other formats, are decoded whole. A file without its end is
-// refused; other damage is detected only in the rows up to the part's last one.
-void DecodeRegion(std::string_view bytes, ColorMode colors, const CropChooser& choose,
-                  const SourceRef& place, const std::string& what, Image* image,
-                  DecodedRegion* held, BitDepth depth = BitDepth::kBytes);
+// Decodes JPEG, PNG or binary Netpbm (PGM, PPM), recognised by the first bytes. The result equals
+// OpenCV's: palettes and few-bit greys become 8 bits; 16 bits are decoded as `depth` says, but
+// refused as stored if they would lose their lower half; alpha is dropped, not blended; grey is
+// 0.299 R + 0.587 G + 0.114 B (for a JPEG its Y); unless as stored, a JPEG is rotated upright by
+// its Exif data. The memory of `image` is reused.
+//
+// With `choose` only the part of a JPEG that is needed is decoded, if that saves time; `held` says
+// which. The pixels equal those of the whole image bit for bit. A part that will be resized is
+// decoded at 1/ScaleDenominator(need) of its size, where each pixel is the mean of a block. Images
+// with several scans or with a rotation, and other formats, are decoded whole. A file without its
+// end is refused; other damage is detected only in the rows up to the part's last one.
+//
+// Throws kData with `place`; the message starts with `what`, which names the image: not an image or
+// of another format, cut short, damaged (any warning of a library counts), more than kMaxPixels,
+// more scans than any image needs, CMYK without Adobe's marker, which defines how to read it.
+void DecodeImage(std::string_view bytes, ColorMode colors, const SourceRef& place,
+                 const std::string& what, Image* image, BitDepth depth = BitDepth::kBytes,
+                 const CropChooser* choose = nullptr, DecodedRegion* held = nullptr);
 
 // The pixels of an image, without ownership.
 struct ImageView {

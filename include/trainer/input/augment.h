@@ -1,5 +1,4 @@
 #pragma once
-// Random changes of training images: colors, lighting, erased rectangles.
 
 #include <cstdint>
 #include <string>

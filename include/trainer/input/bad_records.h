@@ -1,14 +1,12 @@
 #pragma once
-// The policy for records that cannot be decoded.
 
 namespace trainer {
 
 class Error;
 
-// Sources that are made after this call skip at most `most` bad records per epoch, counted over all
-// ranks, and replace each with the next good record. With -1, the initial value, a bad record ends
-// reading. This is one setting of the whole process, because it belongs to the run and not to a
-// net's file. Call it before nets are made.
+// Sources made after this call skip at most `most` bad records per epoch, counted over all ranks,
+// and replace each with the next good one. With -1, as at first, a bad record ends reading. One
+// setting of the process, because it belongs to the run and not to a net's file.
 void SetMaxBadRecords(int most);
 int MaxBadRecords();
 

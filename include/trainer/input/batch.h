@@ -1,5 +1,4 @@
 #pragma once
-// The arrays of one batch, as its layer passes them to the net.
 
 #include <cstddef>
 #include <cstdint>
@@ -8,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "trainer/image/crop_offset.h"
 #include "trainer/input/counters.h"
+#include "trainer/input/normalize.h"
 #include "trainer/input/position.h"
 #include "trainer/tensor/shape.h"
 
@@ -36,9 +35,8 @@ class Batch {
   std::span<float> output(int i) { return buffers_[static_cast<size_t>(i)]; }
   std::span<const float> output(int i) const { return buffers_[static_cast<size_t>(i)]; }
 
-  // A batch of type kByte has these arrays instead of output 0, which is then empty: a byte for
-  // each element, to which the source's Normalization is applied; the offset of each image's crop
-  // in its record; and the weight of each image if it is mixed with the next one.
+  // A batch of type kByte has these arrays instead of output 0: a byte for each element, before
+  // Normalization; each image's crop in its record; its weight if it is mixed with the next one.
   bool has_bytes() const { return bytes_ != nullptr; }
   std::span<uint8_t> pixels() { return bytes_->pixels; }
   std::span<const uint8_t> pixels() const { return bytes_->pixels; }

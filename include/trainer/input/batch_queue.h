@@ -7,6 +7,7 @@
 #include <memory>
 #include <memory_resource>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -17,10 +18,9 @@
 #include "trainer/base/thread/blocking_queue.h"
 #include "trainer/input/batch.h"
 #include "trainer/input/counters.h"
+#include "trainer/input/decoder.h"
 #include "trainer/input/position.h"
-#include "trainer/input/record_source.h"
 #include "trainer/input/test_shard.h"
-#include "trainer/input/transform.h"
 #include "trainer/tensor/shape.h"
 
 namespace trainer {
@@ -30,8 +30,6 @@ class Error;
 class ThreadTuner;
 
 struct BatchQueueOptions {
-  std::string backend;  // of a database: "LMDB", "LEVELDB"
-  std::string path;     // of a database
   int64_t batch_size = 1;
   int64_t depth = 4;  // batches that are kept ready
   bool labels = true;
@@ -58,11 +56,7 @@ class BatchQueue {
  public:
   // Reads the first record if the shapes of the batches depend on it.
   BatchQueue(RecordSource source, const BatchQueueOptions& options);
-  // Opens a database.
-  BatchQueue(const BatchQueueOptions& options, const Transform& transform);
   ~BatchQueue();
-  BatchQueue(const BatchQueue&) = delete;
-  BatchQueue& operator=(const BatchQueue&) = delete;
 
   // Names the database or list in messages.
   const std::string& path() const { return source_.sampler->path(); }
@@ -81,10 +75,9 @@ class BatchQueue {
   // kBadSnapshot if the data set has no such record, i.e. it is not the set of the snapshot.
   void Restore(const Position& position);
 
-  // Divides whole batches among ranks: this queue returns every count-th batch that a single rank
-  // would read. Call it before the first Next, and only if one rank reads all records. A rank
-  // without a batch must not call Next. After a batch, position() is where the next round with a
-  // batch for this rank begins.
+  // Divides whole batches among ranks: returns every count-th batch that a single rank would read.
+  // Call it before the first Next, if one rank reads all records; a rank without a batch must not
+  // call Next. After a batch, position() is where the next round with a batch for this rank begins.
   void SetTestShard(const TestShard& shard);
 
   // Returns the next batch; the previous one becomes invalid. From the next batch_size * ranks
@@ -92,21 +85,18 @@ class BatchQueue {
   // several virtual ranks follow each other along the first axis.
   const Batch& Next();
   int virtual_ranks() const { return virtual_ranks_; }
-  // Waits until `batches` batches are ready, or as many as the queue keeps ready if that is fewer.
-  // Throws what Next would throw for one of them. Takes no batch.
+  // Waits until so many batches, or all that the queue keeps, are ready. Throws what Next would.
   void Await(int64_t batches);
   // Whether Next would return without waiting.
   bool IsReady() const { return full_.Count() > 0; }
 
-  // Names an item of the last batch, or of the batch that began at `position`, counted over all
-  // virtual ranks: "record '00000007' of data/train_lmdb"; "" if the queue has forgotten it. Call
-  // it only for the message of a fatal error: it ends reading, so that normal reading need not
-  // store names.
+  // Names an item of the last batch, or of the one that began at `position`, counted over all
+  // virtual ranks: "record '00000007' of data/train_lmdb"; "" if the queue has forgotten it. Ends
+  // reading: call it only for the message of a fatal error.
   std::string RecordName(int64_t item) { return RecordName(before_, item); }
   std::string RecordName(const Position& position, int64_t item);
 
-  // The position after the last batch, for Restore. It is the same on all ranks that have taken as
-  // many batches.
+  // The position after the last batch, the same on all ranks that took as many batches.
   const Position& position() const { return position_; }
   const InputCounters& counters() const { return counters_; }
 
@@ -125,10 +115,10 @@ class BatchQueue {
     PendingBatch* pending = nullptr;
     int64_t first = 0;  // index in the batch
     size_t records = 0;
-    std::exception_ptr failure;  // from reading the record after them
-    std::vector<uint64_t> bad;   // the epochs of its bad records
-    bool measured = false;
-    WorkSeconds work;
+    std::exception_ptr failure;       // from reading the record after them
+    std::vector<uint64_t> bad;        // the epochs of its bad records
+    std::optional<WorkSeconds> work;  // unless it is not measured
+    WorkSeconds* measured() { return work ? &*work : nullptr; }
   };
 
   bool started() const { return !threads_.empty(); }
@@ -138,22 +128,18 @@ class BatchQueue {
   void StartOnce();
   void StartThreads(size_t count);
   void Wait(size_t count);
-  void SpinUntilReady(size_t count) const;
   void CountWork(const Batch& batch);
-  void Tune(bool first, double waited);
 
   void RunSingle(const std::stop_token& stop);
   void RunShared(size_t index, const std::stop_token& stop);
   RecordRange TakeRange(std::span<Record> records, const std::stop_token& stop);
   PendingBatch* StartBatch(Batch batch);
   void FinishRange(const RecordRange& range, const std::exception_ptr& error);
-  void Publish(PendingBatch* pending);
-  size_t Read(std::span<Record> records, bool measured, WorkSeconds* work,
-              std::exception_ptr* failure);
-  std::vector<uint64_t> Decode(std::span<const Record> records, Decoder* decoder, bool measured,
-                               WorkSeconds* work, Batch* batch);
-  std::vector<uint64_t> DecodeOrSkip(std::span<const Record> records, Decoder* decoder,
-                                     Batch* batch);
+  size_t Read(std::span<Record> records, WorkSeconds* work, std::exception_ptr* failure);
+  void Decode(std::span<const Record> records, Decoder* decoder, WorkSeconds* work, Batch* batch,
+              std::vector<uint64_t>* bad);
+  void DecodeOrSkip(std::span<const Record> records, Decoder* decoder, Batch* batch,
+                    std::vector<uint64_t>* bad);
   void DecodeReplacement(const Record& bad, const Error& why, Decoder* decoder, Batch* batch);
 
   RecordSource source_;
@@ -166,8 +152,7 @@ class BatchQueue {
   std::pmr::memory_resource* memory_;
   int most_bad_;
   std::vector<std::unique_ptr<Decoder>> decoders_;
-  // The number of records that a worker reads before it decodes them, if it works alone or with
-  // others.
+  // Records that a worker reads before it decodes them, if it works alone or with others.
   size_t single_range_ = 1, shared_range_ = 1;
 
   // The consumer uses these.

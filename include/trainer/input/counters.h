@@ -1,18 +1,20 @@
 #pragma once
-// Counts how often and how long training waits for batches.
 
 #include <cstdint>
 
 namespace trainer {
 
-// Time that the workers spent on batches, in seconds: reading records, decoding them, and
-// transforming them to the values of a batch.
+// Seconds that the workers spent on reading records, decoding and transforming them.
 struct WorkSeconds {
   double read = 0, decode = 0, transform = 0;
+  void Add(const WorkSeconds& other) {
+    read += other.read;
+    decode += other.decode;
+    transform += other.transform;
+  }
 };
 
-// How often the consumer found no batch ready, and how long it then waited. The wait for the first
-// batch is counted separately, because the queue is still filling then.
+// How often and how long the consumer waited. The first batch counts apart: the queue still fills.
 struct InputCounters {
   uint64_t waits = 0;
   double wait_seconds = 0;

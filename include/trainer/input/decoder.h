@@ -1,5 +1,4 @@
 #pragma once
-// Decoders turn records into the rows of a batch.
 
 #include <cstdint>
 #include <memory>
@@ -12,13 +11,11 @@
 
 namespace trainer {
 
-// Decodes and transforms records. Each worker has its own. The result depends only on the record,
-// its number and its batch index.
+// Decodes records, one for each worker. The result depends on record, number and batch index only.
 class Decoder {
  public:
   virtual ~Decoder() = default;
-  // Fills the rows of the records, in the order of the records. Throws at the first bad one: kData,
-  // kNoInput, kIo, ..., naming the source and the record.
+  // Fills the rows in order. Throws at the first bad record, naming the source and the record.
   virtual void Decode(std::span<const Record> records, Batch* batch) = 0;
   // Fraction of the decoding time so far, 0 to 1, that was spent on transforms.
   virtual double transform_fraction() const { return 0; }
@@ -31,7 +28,7 @@ class DecoderFactory {
 
   // Called once, before all others. A factory whose shapes depend on the first record reads it from
   // the sampler, and leaves the sampler where it was. Throws if the source cannot be used.
-  virtual void Inspect(RecordSampler& sampler) { static_cast<void>(sampler); }
+  virtual void Inspect(RecordSampler& /*sampler*/) {}
   // Shapes of the outputs of one rank's batch. `labels`: whether images have a second output.
   virtual std::vector<Shape> Shapes(int64_t batch_size, bool labels) const = 0;
   // Converts bytes to floats, for sources whose batches may hold bytes; null for other sources.
@@ -43,9 +40,13 @@ class DecoderFactory {
   // Whether Mix must be called when all records of a batch are decoded. `batch_size` is the size
   // for one rank, since each rank's items are mixed separately. Called from any thread.
   virtual bool mixes() const { return false; }
-  virtual void Mix(int64_t batch_size, Batch* batch) const {
-    static_cast<void>(batch_size), static_cast<void>(batch);
-  }
+  virtual void Mix(int64_t /*batch_size*/, Batch* /*batch*/) const {}
+};
+
+// The input of a BatchQueue. Decoders may use data of the sampler, so they are destroyed first.
+struct RecordSource {
+  std::unique_ptr<RecordSampler> sampler;
+  std::unique_ptr<DecoderFactory> decoders;
 };
 
 }  // namespace trainer

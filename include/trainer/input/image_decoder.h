@@ -23,10 +23,9 @@ class ImageLoader {
   virtual const DatumView& Load(const Record& record, const CropChooser* wanted) = 0;
 };
 
-// Output 0 is the transformed images (N, C, H, W); the crops of one record follow each other.
-// Output 1 is the labels: (N), or (N, classes) with mixup. Decoders also throw kData if a record's
-// shape differs from the first one's, if its label is missing, or if it holds floats in a batch of
-// bytes.
+// Output 0 is the transformed images (N, C, H, W); the crops of a record follow each other. Output
+// 1 is the labels: (N), or (N, classes) with mixup. Decoders throw kData for another shape than the
+// first one's, a missing label, and floats in a batch of bytes.
 class ImageDecoderFactory final : public DecoderFactory {
  public:
   // Makes a loader, which decodes to `depth`.
@@ -34,8 +33,7 @@ class ImageDecoderFactory final : public DecoderFactory {
 
   ImageDecoderFactory(Transform transform, MakeLoader make_loader);
 
-  // Takes the shape and type of all records from the first one, or from the first good one if bad
-  // records are skipped.
+  // Takes the shape and type of all records from the first (good) one.
   void Inspect(RecordSampler& sampler) override;
   std::vector<Shape> Shapes(int64_t batch_size, bool labels) const override;
   const Normalization* normalization() const override {
@@ -53,8 +51,7 @@ class ImageDecoderFactory final : public DecoderFactory {
   MakeLoader make_loader_;
   BitDepth depth_;  // of the loaders; if the first record has bytes, all must have
   std::string path_;
-  // Facts about the first record: its key, its stored shape, its shape after the transform, how its
-  // bytes are normalised, and how long decoding it took.
+  // Of the first record: key, stored shape, transformed shape, normalization, time of decoding.
   std::string first_key_;
   ImageShape first_stored_, image_;
   std::optional<Normalization> normalization_;

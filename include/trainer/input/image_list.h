@@ -2,12 +2,9 @@
 // Lists of image files, which ImageData reads and `trainer dataset images` converts.
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "trainer/base/random/philox.h"
-#include "trainer/base/ranks/rank.h"
 #include "trainer/config/layer_spec.h"
 #include "trainer/image/image.h"
 #include "trainer/storage/file_pack.h"
@@ -39,20 +36,14 @@ struct ImageFileOptions {
   bool Resizes() const { return height > 0 || short_side > 0; }
 };
 
-// Reads image_data_param of an ImageData layer. Throws kConfig at the field's line: new_height
-// without new_width, short_side with either, a side that is too long.
+// Reads image_data_param. Throws kConfig at the field's line for sizes that do not fit together.
 ImageFileOptions ReadImageFileOptions(const LayerSpec& layer);
 
-// Reads and resizes one file. `raw` receives its bytes; the buffers of `raw` and `image` are
-// reused. Throws, naming the list's line, the errors of ReadFile and DecodeImage, and kData if
-// resizing would make the image larger than kMaxPixels.
+// Reads and resizes one file, or, with options that do not resize, decodes the part that `choose`
+// asks for: see DecodeImage. `raw` receives its bytes. Throws, naming the list's line, as ReadFile
+// and DecodeImage do, and kData if the resized image would be larger than kMaxPixels.
 void LoadListedImage(const std::string& list, const ListedImage& listed,
-                     const ImageFileOptions& reading, std::string* raw, Image* image);
-
-// Reads the part of a file that `choose` asks for: see DecodeRegion. Only for options that do not
-// resize.
-void LoadListedRegion(const std::string& list, const ListedImage& listed,
-                      const ImageFileOptions& reading, const CropChooser& choose, std::string* raw,
-                      Image* image, DecodedRegion* held);
+                     const ImageFileOptions& reading, std::string* raw, Image* image,
+                     const CropChooser* choose = nullptr, DecodedRegion* held = nullptr);
 
 }  // namespace trainer

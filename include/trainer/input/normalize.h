@@ -1,8 +1,22 @@
 #pragma once
 
+#include <cstdint>
+
 #include "trainer/base/host_device.h"
 
 namespace trainer {
+
+// A window of a picture (C, H, W): its first element in each channel, and whether it is mirrored.
+struct CropOffset {
+  int32_t start = 0, mirrored = 0;
+};
+
+// Which element of a picture with this row and plane is (h, w, c) of the window, `width` wide.
+HD int64_t ElementOf(const CropOffset& window, int64_t row, int64_t plane, int64_t width, int64_t h,
+                     int64_t w, int64_t c) {
+  const int64_t column = window.mirrored != 0 ? width - 1 - w : w;
+  return c * plane + window.start + h * row + column;
+}
 
 // Converts a pixel to an element of a batch. Host and device compute the same bits.
 template <class T>

@@ -1,6 +1,5 @@
 #pragma once
-// Random sizes of training images: Intel Caffe's random_resize_param and random_aspect_ratio_param,
-// and random_resized_crop_param.
+// random_resize_param and random_aspect_ratio_param of Intel Caffe, random_resized_crop_param.
 
 #include <string>
 
@@ -14,9 +13,8 @@ class RecordRng;
 
 class RandomResize {
  public:
-  // Throws kConfig at the field's line if several of the three are set, the crop is missing, sizes
-  // are below the crop, a range is empty, a mean image is set (its size is fixed), or a word is not
-  // supported by this build.
+  // Throws kConfig at the field's line: several of the three, no crop, sizes below the crop, an
+  // empty range, a mean image (its size is fixed), a word that this build does not support.
   RandomResize(const LayerSpec& layer, caffe::Phase phase);
 
   bool active() const { return kind_ != Kind::kNone; }
@@ -39,13 +37,14 @@ class RandomResize {
  private:
   enum class Kind { kNone, kSides, kParts, kCrop };
 
+  [[noreturn]] void Refuse(
+      const std::string& what) const;  // throws kConfig at the parameter's line
   void CheckSides() const;
   void CheckParts() const;
   void CheckCrop() const;
   void CheckCropSide() const;
   void CheckAreas(float least, float greatest) const;
   void CheckWords(const caffe::ResizeParameter& param) const;
-  void CheckSizes(const DatumView& datum, const std::string& record) const;
   const char* Param() const;
   int64_t CropSide() const;
   Choice DrawSide(int height, int width, RecordRng* draws) const;

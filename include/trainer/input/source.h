@@ -1,42 +1,36 @@
 #pragma once
-// Opens the inputs of data layers. Each function opens what one layer type names in its own message
-// and is defined in source_<type>.cc.
+// Opens the inputs of data layers, each in source_<type>.cc.
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "trainer/base/random/philox.h"
 #include "trainer/config/layer_spec.h"
 #include "trainer/input/batch_queue.h"
+#include "trainer/input/decoder.h"
 #include "trainer/input/input_env.h"
-#include "trainer/input/record_source.h"
 #include "trainer/input/transform.h"
+#include "trainer/storage/checksums.h"
 #include "trainer/storage/cursor.h"
 
 namespace trainer {
 
-// Options that the run decides: threads, memory, the policy for bad records. Only TRAIN nets divide
-// their records among ranks.
-BatchQueueOptions QueueOptionsOf(const InputEnv& env);
-
-// Adds the options that the layer decides. `param` names the layer's own message, which has the
-// batch size. A layer with a second top needs labels. Throws kConfig at the field's line if
-// batch_size, or data_param's prefetch or threads, is out of range.
+// Returns the options that the run and the layer decide. Only TRAIN nets divide records among
+// ranks; a second top needs labels. `param` names the message with the batch size. Throws kConfig
+// at the line of batch_size, or of data_param's prefetch or threads, if it is out of range.
 BatchQueueOptions QueueOptionsOf(const LayerSpec& layer, std::string_view param,
                                  uint32_t batch_size, const InputEnv& env);
 
-// Returns the path of a Data layer's database or tar files: as written if it exists, else relative
-// to the layer's file.
+// The path of a Data layer's set: as written if it exists, else relative to the layer's file.
 std::string DatabasePath(const LayerSpec& layer);
 
-// Opens the database that a Data layer's data_param names. Throws as OpenCursor does, at the
-// layer's line.
+// Opens the set that data_param names. Throws as OpenCursor does, at the layer's line.
 std::unique_ptr<Cursor> OpenLayersDatabase(const LayerSpec& layer);
 
-// Data: data_param and transform_param. Throws as QueueOptionsOf and OpenLayersDatabase do, and
-// kConfig without a source.
+// Data. Throws as QueueOptionsOf and OpenLayersDatabase do, and kConfig without a source.
 std::unique_ptr<BatchQueue> OpenDatabase(const LayerSpec& layer, const InputEnv& env);
 
 // ImageData: image_data_param and transform_param. The order of each epoch is a function of the key
@@ -60,9 +54,6 @@ std::unique_ptr<BatchQueue> OpenWindowList(const LayerSpec& layer, const InputEn
 // kBadSnapshot if the number of rows in the files differs from the run of the snapshot.
 std::unique_ptr<BatchQueue> OpenHdf5Rows(const LayerSpec& layer, const InputEnv& env);
 
-// Whether a MemoryData layer names a source.
-bool HasMemoryRecords(const LayerSpec& layer);
-
 // MemoryData: memory_data_param and transform_param; images without a header, in one file or from
 // the standard input. All images are read here and stay in memory. The queue returns them in order,
 // and starts again after the last. Without a source the queue has shapes and nothing to read.
@@ -73,10 +64,15 @@ bool HasMemoryRecords(const LayerSpec& layer);
 // and images differ, or if a label is not an integer.
 std::unique_ptr<BatchQueue> OpenMemory(const LayerSpec& layer, const InputEnv& env);
 
-// Reads the Datum records of a database; encoded ones are decoded to the transform's colors.
-RecordSource MakeDatabaseSource(std::unique_ptr<Cursor> cursor, Transform transform);
-// Like MakeDatabaseSource, but with another order each epoch: see ShuffledReader.
-RecordSource MakeShuffledSource(std::unique_ptr<Cursor> cursor, uint64_t window,
-                                const PhiloxKey& key, Transform transform);
+struct ShuffleOptions {
+  uint64_t window = 0;  // records that are permuted together; 0: as many as fit into memory
+  PhiloxKey key;
+};
+
+// Reads the Datum records of a database; encoded ones are decoded to the transform's colors. With
+// `shuffle` each epoch has another order. `checksums`, if not null, are compared.
+RecordSource MakeDatabaseSource(std::unique_ptr<Cursor> cursor, Transform transform,
+                                std::unique_ptr<const ChecksumVerifier> checksums = nullptr,
+                                const std::optional<ShuffleOptions>& shuffle = {});
 
 }  // namespace trainer

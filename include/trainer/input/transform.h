@@ -1,16 +1,15 @@
 #pragma once
-// The transforms of transform_param, applied to one record.
 
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "trainer/base/random/philox.h"
 #include "trainer/config/layer_spec.h"
 #include "trainer/input/augment.h"
 #include "trainer/input/batch.h"
+#include "trainer/input/mean_image.h"
 #include "trainer/input/random_resize.h"
 #include "trainer/input/window_list.h"
 #include "trainer/storage/datum.h"
@@ -19,14 +18,6 @@ namespace trainer {
 
 template <class T>
 struct PixelCopy;
-
-// The shape of one transformed image.
-struct ImageShape {
-  int64_t channels = 0, height = 0, width = 0;
-  int64_t Count() const { return channels * height * width; }
-  bool operator==(const ImageShape&) const = default;
-  std::string ToString() const;  // "3x227x227"
-};
 
 // Computes y = (x - mean) * scale for a window of the record, which may be mirrored: Caffe's rules.
 //   mean_file   one mean per element of the whole record, cut out with the window; or
@@ -59,8 +50,7 @@ class Transform {
   // number of mean values is wrong; throws as RandomResize::Check.
   ImageShape OutShape(const DatumView& datum, const std::string& record) const;
 
-  // Returns the part of an encoded record of this size that ToFloats and CropBytes need. Accepts
-  // sizes that OutShape refuses.
+  // The part of an encoded record that ToFloats and CropBytes need. Accepts any size.
   CropRequest CropFor(int height, int width, uint64_t number) const;
 
   // Number of images per record.
@@ -70,10 +60,9 @@ class Transform {
   // OutShape must have accepted a datum of this shape.
   void ToFloats(const DatumView& datum, uint64_t number, float* out) const;
 
-  // Does the work of ToFloats in two steps, so that a device may do the second. CropBytes copies
-  // the same window of a record of bytes unchanged and writes its offsets, one for each crop.
-  // Applying normalization() to these bytes gives the values that ToFloats would write, bit for
-  // bit.
+  // Does the work of ToFloats in two steps, so that a device may do the second: CropBytes copies
+  // the window of a record of bytes and writes its offsets, one for each crop; applying
+  // normalization() then gives the values of ToFloats, bit for bit.
   void CropBytes(const DatumView& datum, uint64_t number, uint8_t* out, CropOffset* offsets) const;
   Normalization normalization() const;
 
@@ -111,9 +100,7 @@ class Transform {
   bool random_crop_, mixes_;
   int crops_ = 1;
   PhiloxKey key_;
-  std::string mean_path_;
-  ImageShape mean_shape_;
-  std::vector<float> mean_image_;   // (C, H, W); empty without a mean file
+  MeanImage mean_;
   std::vector<float> mean_values_;  // none, one or C
 };
 

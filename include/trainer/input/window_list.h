@@ -1,14 +1,9 @@
 #pragma once
-// Lists of boxes in images, which WindowData reads.
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "trainer/base/random/philox.h"
-#include "trainer/base/ranks/rank.h"
-#include "trainer/config/layer_spec.h"
 #include "trainer/image/image.h"
 #include "trainer/input/image_list.h"
 
@@ -49,16 +44,14 @@ struct WindowCrop {
   bool square = false;  // widens the box to a square first
 };
 
-// Where a box and its context are copied: `from` in the image is resized to `width` x `height`
-// pixels at (left, top) of the result. The rest of the result is outside the image.
+// The box `from` of the image is resized to `width` x `height` pixels at (left, top).
 struct WindowRegion {
   Rect from;
   int left = 0, top = 0, width = 0, height = 0;
 };
 
-// Widens the box so that after scaling it keeps context_pad pixels on each side: R-CNN, section 2
-// and appendix A (arXiv:1311.2524). In a `mirror` result, the part outside the left border of the
-// image is on the right.
+// Widens the box so that context_pad pixels are on each side after scaling: R-CNN, section 2 and
+// appendix A (arXiv:1311.2524). A `mirror` result has the part left of the image on the right.
 WindowRegion FitWindow(const Window& window, int image_height, int image_width,
                        const WindowCrop& crop, bool mirror);
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "trainer/datasets/local_copy.h"
-#include "trainer/storage/db_lock.h"
+#include "trainer/storage/cursor.h"
 
 namespace trainer {
 

@@ -1,6 +1,5 @@
 #pragma once
-// A checksum for each record of a set, in a separate file. Databases do not store checksums, so a
-// flipped bit would read as a different image.
+// Checksums of the records of a set, in a separate file, because databases store none.
 
 #include <cstdint>
 #include <memory>
@@ -19,9 +18,8 @@ std::string ChecksumPath(const std::string& set);
 // Returns the CRC32C of key and value.
 uint32_t RecordCrc(std::string_view key, std::string_view value);
 
-// Writes "trainer crc32c\n", the number of records (64 bits; all numbers are little-endian), the
-// checksum of each record (32 bits) in the order of reading, and the checksum of all these bytes
-// (32 bits).
+// Writes "trainer crc32c\n", the number of records (64 bits), the checksum of each in the order of
+// reading, and that of all these bytes (32 bits each). All numbers are little-endian.
 void WriteChecksums(const std::string& path, const std::vector<uint32_t>& checksums);
 
 // Throws as ReadFile does; kData for any other content.

@@ -1,6 +1,5 @@
 #pragma once
-// Reads sets of records: keys and values. Databases return them in byte order of the keys. The
-// formats are in format.h.
+// Reads sets of records, in the formats of format.h. Databases return them in order of the keys.
 
 #include <cstdint>
 #include <memory>
@@ -24,8 +23,7 @@ class Cursor {
   // Returns the path as given: a database's folder, or a file.
   const std::string& path() const { return path_; }
 
-  // Key and Value return the current record. They are valid until the next move, or as long as the
-  // cursor if stable().
+  // The current record. Valid until the next move, or as long as the cursor if stable().
   virtual std::string_view Key() const = 0;
   virtual std::string_view Value() const = 0;
   virtual bool stable() const { return false; }
@@ -36,19 +34,11 @@ class Cursor {
   virtual bool Next() = 0;
   // Moves to the record with exactly this key. Returns false and does not move if there is none.
   virtual bool Seek(std::string_view key) = 0;
-  // Moves to the first record whose key is not less than `key`. Returns false and does not move if
-  // there is none.
+  // Moves to the first record whose key is not less than `key`. Returns false if there is none.
   virtual bool SeekAtLeast(std::string_view key) = 0;
 
-  // Hint: only the value of every `count`-th record will be read, and the keys of the others. A
-  // cursor that reads ahead uses it.
-  virtual void SetStride(uint64_t count) { static_cast<void>(count); }
-
-  // Hint: about `bytes` from this value on, which is stable, will be read in order. A cursor may
-  // start to read them from the disk.
-  virtual void WillNeed(std::string_view value, uint64_t bytes) {
-    static_cast<void>(value), static_cast<void>(bytes);
-  }
+  // Hint: about `bytes` from this stable value on will be read in order.
+  virtual void WillNeed(std::string_view /*value*/, uint64_t /*bytes*/) {}
 
   // Throws kData if the files changed since they were opened, as far as that can be detected.
   virtual void CheckUnchanged() const {}
@@ -71,6 +61,13 @@ class Cursor {
 // (LevelDB), kData if it is empty, truncated, damaged, or of another format or version, kUsage for
 // an unknown format.
 std::unique_ptr<Cursor> OpenCursor(const std::string& format, const std::string& path);
+
+// Whether databases are opened with their lock (lock.mdb of an LMDB, LOCK of a LevelDB). kAuto
+// tries it first, and opens the database without a lock where there can be none. kOff never locks,
+// so no program may write to the database meanwhile. One setting for the process, at first kAuto.
+enum class DbLock { kAuto, kOff };
+void SetDbLock(DbLock lock);
+DbLock GetDbLock();
 
 // Formats a key for a message: quoted, control bytes escaped, cut after 80 bytes.
 std::string QuoteKey(std::string_view key);

@@ -1,5 +1,5 @@
 #pragma once
-// Writes new databases, which get their names only when they are complete.
+// Writes databases that Caffe and this program read.
 
 #include <cstdint>
 #include <memory>
@@ -8,10 +8,26 @@
 #include <vector>
 
 #include "datum.pb.h"
-#include "trainer/storage/db_writer.h"
 #include "trainer/storage/record_writer.h"
 
 namespace trainer {
+
+// A new database. Used by one thread at a time. Records after the last Commit are lost.
+//
+// Members throw kIo if writing fails (disk full, quota), and kData for a key that LMDB cannot store
+// (empty or over 511 bytes). After an error the database is incomplete: remove it.
+class DbWriter {
+ public:
+  virtual ~DbWriter() = default;
+  // Adds a record, or replaces the value of a key that exists. Rising keys are fastest.
+  virtual void Put(std::string_view key, std::string_view value) = 0;
+  // Returns when all records so far are on the disk.
+  virtual void Commit() = 0;
+};
+
+// Creates the folder `path` (mode 0777 without the umask's bits) with an empty database. Throws
+// kCannotCreate if `path` exists or cannot be created, kUsage for an unknown backend.
+std::unique_ptr<DbWriter> CreateDb(const std::string& backend, const std::string& path);
 
 // Writes under a hidden name and renames in Finish; without Finish, nothing is left. Keys begin
 // with the records' numbers. Used by one thread. Throws as CreateDb and DbWriter do.
@@ -20,13 +36,9 @@ class DatabaseWriter final : public RecordWriter {
   // `digits`: length of the keys, with leading zeros. Throws kCannotCreate when `path` exists.
   DatabaseWriter(const std::string& backend, std::string path, int digits = 8);
   ~DatabaseWriter() override;
-  DatabaseWriter(const DatabaseWriter&) = delete;
-  DatabaseWriter& operator=(const DatabaseWriter&) = delete;
 
   // Throws kUsage for a record whose number needs more digits, because keys would be out of order.
-  void Put(const caffe::Datum& datum) { Put(records_, "", datum); }
-  // Adds a record whose key is the caller's number and a suffix.
-  void Put(int64_t number, const std::string& suffix, const caffe::Datum& datum);
+  void Put(const caffe::Datum& datum);
   // Adds a record as it is stored.
   void Put(const StoredRecord& record) override { Put(record.key, record.value); }
   void Finish() override;
@@ -43,8 +55,7 @@ class DatabaseWriter final : public RecordWriter {
   int64_t records_ = 0;
 };
 
-// Creates a folder and the missing folders above it. The destructor removes the created folders
-// that are still empty.
+// Creates a folder and those above it. The destructor removes those that are still empty.
 class NewFolders {
  public:
   // Throws kCannotCreate.
@@ -59,11 +70,10 @@ class NewFolders {
   std::vector<std::string> made_;  // the lowest first
 };
 
-// Throws kUsage for a number of `what` ("training") images below 1 or above 10^8, beyond which keys
-// of eight digits are out of order.
+// Throws kUsage for a number of `what` images that is not 1 to 10^8: keys have eight digits.
 void CheckRecordCount(const char* what, int64_t count);
 
 // The suffix of a database's name: "_lmdb" for "LMDB".
-std::string DatabaseSuffix(std::string backend);
+std::string DatabaseSuffix(const std::string& backend);
 
 }  // namespace trainer

@@ -10,6 +10,10 @@
 
 #include "trainer/image/image.h"
 
+namespace caffe {
+class Datum;
+}
+
 namespace trainer {
 
 // A decoded record. Its arrays point into a database or a DatumParser.
@@ -21,8 +25,7 @@ struct DatumView {
   std::string_view bytes;
   std::span<const float> floats;
 
-  // Set if only a part of an image was decoded: `bytes` has (C, part's height, part's width). See
-  // DecodedRegion.
+  // Set if only a part was decoded: `bytes` has the part's height and width. See DecodedRegion.
   struct Part {
     int32_t top = 0, left = 0, height = 0, width = 0, scale_denom = 1;
   };
@@ -33,8 +36,7 @@ struct DatumView {
   std::string ShapeText() const;
 };
 
-// Decodes records one after the other. The memory is reused, so parsing raw values allocates
-// nothing after the first records. Used by one thread at a time.
+// Decodes records one after the other; the memory is reused. Used by one thread at a time.
 class DatumParser {
  public:
   // `colors` and `depth` apply to encoded images.
@@ -52,7 +54,6 @@ class DatumParser {
 
  private:
   bool Decode(std::string_view value);
-  DatumView DecodeEncoded(const std::string& path, std::string_view key, const CropChooser* choose);
 
   ColorMode colors_;
   BitDepth depth_;
@@ -62,8 +63,10 @@ class DatumParser {
   Image image_;
 };
 
+// Returns a record of this shape without values or a label.
+caffe::Datum EmptyDatum(int channels, int height, int width);
+
 // Returns the image as a record without a label.
-DatumView ViewOf(const ImageView& image);
 DatumView ViewOf(const Image& image);
 DatumView ViewOf(const Image& image, const DecodedRegion& held);
 

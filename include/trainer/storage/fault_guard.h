@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 #include "trainer/base/error/error.h"
 
@@ -25,10 +26,9 @@ enum class MapFault {
 
 // Handles SIGSEGV and SIGBUS from now on, for all threads. A fault inside a TryMapped ends that
 // call. Any other fault in a MappedRange, or while a FaultContext lives on the thread, calls `end`
-// with a line "error: <database>: ..."; `end` must end the process with the code and may call only
-// functions that a signal handler may call. A SIGBUS elsewhere does the same, with the name of the
-// file that is mapped there. A SIGSEGV elsewhere keeps its previous action. Call it once, at the
-// start.
+// with a line "error: <database>: ..."; `end` must end the process with the code, and may call only
+// what a signal handler may. A SIGBUS elsewhere does the same, with the name of the mapped file. A
+// SIGSEGV elsewhere keeps its previous action. Call it once.
 using EndOnFault = void (*)(const char* line, size_t bytes, ErrorCode code);
 void InstallFaultHandler(EndOnFault end);
 
@@ -61,8 +61,7 @@ struct FaultFrame {
 };
 
 // While it lives, a fault on this thread is reported for this database. It guards calls that may
-// not be interrupted halfway. `name` is the database for messages, without control bytes, and must
-// outlive the object.
+// not be interrupted halfway. `name`: for messages, without control bytes; must outlive it.
 class FaultContext {
  public:
   explicit FaultContext(const std::string& name) { frame_.text = name.c_str(); }
@@ -80,6 +79,20 @@ template <class Call>
   frame.jumps = true;
   call();
   return MapFault::kNone;
+}
+
+// Reads one byte of each page of a mapped value of the database `path`, so that the thread that
+// reads records in order waits for the disk, and decoding does not. Throws as ThrowMapFault does.
+// LMDB stores a small value on the page of its key, which was already read.
+inline void TouchPages(const std::string& path, std::string_view value) {
+  constexpr size_t kPage = 4096, kBesideKey = 1024;
+  if (value.size() <= kBesideKey) return;
+  const MapFault fault = TryMapped([&] {
+    for (size_t at = 0; at < value.size(); at += kPage) {
+      static_cast<void>(*static_cast<const volatile char*>(value.data() + at));
+    }
+  });
+  if (fault != MapFault::kNone) ThrowMapFault(path, fault);
 }
 
 }  // namespace trainer

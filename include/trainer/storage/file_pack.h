@@ -25,9 +25,8 @@ class FilePack {
   std::vector<uint64_t> ends_;  // end of each file, where the next one begins
 };
 
-// Packs these files, in this order, into an existing folder. `done` is called with the number of
-// bytes that were added. Everything is read back and compared. Throws the errors of the files and
-// of AtomicFile.
+// Packs these files, in this order, into an existing folder, and compares. `done` gets the bytes
+// that were added. Throws the errors of the files and of AtomicFile.
 void WriteFilePack(const std::vector<std::string>& files, const std::string& folder,
                    const std::function<void(uint64_t bytes)>& done);
 

@@ -2,7 +2,6 @@
 // The formats of sets of records: LMDB, LevelDB, tar and HDF5.
 
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,8 +19,6 @@ struct Format {
   std::unique_ptr<DbWriter> (*create)(const std::string& folder);
 };
 
-// All formats, by name.
-std::span<const Format> Formats();
 // Returns the format of that name, or null.
 const Format* FindFormat(std::string_view name);
 

@@ -1,6 +1,5 @@
 #pragma once
-// Lists of HDF5 files, as HDF5Data's source names them. Each top is a dataset of that name in every
-// file; the first axis of the datasets counts the rows.
+// Lists of HDF5 files, as HDF5Data names them: each top is a dataset of that name in every file.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,5 @@
 #pragma once
-// Data sets that are read from a copy. Nets, snapshots and messages of ranks use the original name,
-// so a run does not depend on where its copies are.
+// Data sets read from a copy. All else uses the original name: no run depends on where copies are.
 
 #include <string>
 

@@ -11,12 +11,10 @@
 
 namespace trainer {
 
-// Reads all records of a set once, from the first to the last. Used by one thread. Errors name the
-// set, and the record if it is known.
+// Reads all records of a set once, in order. Used by one thread. Errors name the set.
 class RecordScan {
  public:
-  // Throws as OpenCursor, Hdf5Reader and ReadHdf5List do. HDF5 files have the datasets data and, if
-  // they have labels, label; each row is a record whose key is its number.
+  // Throws as OpenCursor, Hdf5Reader and ReadHdf5List do. Keys of HDF5 files are numbers of rows.
   explicit RecordScan(const std::string& path) : cursor_(OpenCursor(DetectFormat(path), path)) {}
 
   // Returns false after the last record.

@@ -1,5 +1,4 @@
 #pragma once
-// Writes new sets of records in any format.
 
 #include <cstdint>
 #include <memory>
@@ -15,8 +14,7 @@ struct StoredRecord {
 struct WriteOptions {
   std::string path;
   std::string backend = "LMDB";  // for a path that ends in neither .h5, .hdf5 nor .tar
-  // a tar file of this size is followed by a new one: name-000000.tar, ...
-  uint64_t shard_bytes = 0;
+  uint64_t shard_bytes = 0;      // of a tar file, after which a new one begins: name-000001.tar
 };
 
 // Writes a new set, which gets its name only when it is complete. Used by one thread, except
@@ -27,21 +25,18 @@ struct WriteOptions {
 class RecordWriter {
  public:
   virtual ~RecordWriter() = default;
-  // Converts a record to the form that this set stores: decodes or encodes its image. Called from
-  // any thread, before Put.
-  virtual void Prepare(StoredRecord* record) const { static_cast<void>(record); }
+  // Converts a record to the form that this set stores. Any thread, before Put.
+  virtual void Prepare(StoredRecord* /*record*/) const {}
   // Adds a record after Prepare.
   virtual void Put(const StoredRecord& record) = 0;
   // Gives the set its name.
   virtual void Finish() = 0;
 };
 
-// Opens a writer. The extension of the path determines the format: .h5 and .hdf5, .tar, else a
-// database.
+// Opens a writer. The path's extension is the format: .h5, .hdf5, .tar; else a database.
 std::unique_ptr<RecordWriter> OpenRecordWriter(const WriteOptions& output);
 
-// Returns "00000012", as Caffe's converters number records. Throws kUsage above 99999999, because
-// keys would be out of order.
+// Returns "00000012", as Caffe numbers records. Throws kUsage above 99999999.
 std::string NumberedKey(int64_t number);
 
 // Throws kCannotCreate if something exists at `path`.

@@ -1,5 +1,4 @@
 #pragma once
-// Finds the tar files that a source names.
 
 #include <string>
 #include <vector>
@@ -7,14 +6,12 @@
 namespace trainer {
 
 // Lists the files of a source: one tar file, a pattern such as train-{0000..0146}.tar or
-// train-*.tar, or a text file with one name per line. A relative name is looked for in the working
-// folder first, then in the text file's folder. Throws kNoInput if nothing matches, kData for too
-// many.
+// train-*.tar, or a text file with a name per line, relative to the working folder or else to the
+// text file. Throws kNoInput if nothing matches, kData for too many.
 std::vector<std::string> ExpandShards(const std::string& source);
 
-// Whether the source is a tar archive, which gzip may have compressed, or a text file that lists
-// some. A pattern, or a file that does not exist, is judged by its name. Throws as OpenForReading
-// does.
+// Whether the source is a tar archive, perhaps gzipped, or a text file that lists some. What does
+// not exist is judged by its name. Throws as OpenForReading does.
 bool HoldsTarShards(const std::string& path);
 
 // Whether the name is a pattern for several files.

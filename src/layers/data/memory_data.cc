@@ -12,7 +12,7 @@ class MemoryData final : public PrefetchingDataLayer {
   MemoryData(const LayerSpec& spec, const LayerEnv& env)
       : PrefetchingDataLayer(OpenMemory(spec, env.reading)),
         spec_(spec),
-        has_source_(HasMemoryRecords(spec)) {}
+        has_source_(!spec.proto().memory_data_param().source().empty()) {}
 
   void Setup(SetupContext& ctx) override {
     PrefetchingDataLayer::Setup(ctx);

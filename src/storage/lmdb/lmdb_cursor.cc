@@ -1,14 +1,13 @@
 // Reads LMDB databases (the unnamed database of a folder) through a memory map. LMDB trusts the
 // file, so each call is guarded and each answer is checked.
 
-#include "lmdb/lmdb_cursor.h"
-
 #include <glog/logging.h>
 #include <lmdb.h>
 #include <sys/stat.h>
 
 #include <cerrno>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -17,14 +16,13 @@
 #include <string_view>
 
 #include "file_identity.h"
-#include "lmdb/lmdb_file.h"
-#include "lmdb/lmdb_map.h"
+#include "lmdb/lmdb.h"
 #include "lmdb/lmdb_readahead.h"
+#include "lmdb/memory_maps.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
 #include "trainer/storage/cursor.h"
-#include "trainer/storage/db_lock.h"
 #include "trainer/storage/fault_guard.h"
 
 namespace trainer {
@@ -41,7 +39,6 @@ void ThrowOnAssert(MDB_env* env, const char* message) {
   throw Error(ErrorCode::kData, {path}, Join("the database is damaged: LMDB reports ", message));
 }
 
-// Opening failed for want of a lock, not of data.
 bool IsLockTrouble(int rc) {
   return rc == EACCES || rc == EROFS || rc == ENOLCK || rc == ENOSYS || rc == EAGAIN;
 }
@@ -62,8 +59,11 @@ bool IsFirstWithoutLock(const std::string& path) {
   return known.insert(path).second;
 }
 
-// NOTLS: the reader's slot belongs to the transaction, so that the cursor may change threads.
+// NOTLS: the reader's slot belongs to the transaction, so that the cursor may change threads. One
+// thread at a time opens, because LMDB's lock on a new lock file holds between processes only.
 LmdbEnv OpenEnv(const std::string& path) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
   const unsigned flags = MDB_RDONLY | MDB_NOTLS | (GetDbLock() == DbLock::kOff ? MDB_NOLOCK : 0u);
   int rc = 0;
   LmdbEnv env = OpenWith(path, flags, &rc);
@@ -87,20 +87,22 @@ class LmdbCursor final : public Cursor {
     extents_.emplace(path);
     const std::string name = EscapeControl(path);
     const FaultContext context(name);  // opening holds locks
-    {
-      const std::lock_guard lock(LmdbMap::Mutex());
-      env_ = OpenEnv(path);
-      map_ = std::make_unique<LmdbMap>(path, env_.get());
-    }
+    env_ = OpenEnv(path);
     MDB_txn* txn = nullptr;
     Check(mdb_txn_begin(env_.get(), nullptr, MDB_RDONLY, &txn), "cannot begin to read");
     txn_.reset(txn);
     CheckFileSize();
     Check(mdb_dbi_open(txn, nullptr, 0, &dbi_), "cannot open the unnamed database");
-    CountRecords();
+    MDB_stat stat;
+    Check(mdb_stat(txn, dbi_, &stat), "cannot read the header");
+    if (stat.ms_entries == 0) {
+      throw Error(ErrorCode::kData, {path}, "the database is empty: it has no records");
+    }
+    records_ = static_cast<int64_t>(stat.ms_entries);
     MDB_cursor* cursor = nullptr;
     Check(mdb_cursor_open(txn, dbi_, &cursor), "cannot open a cursor");
     cursor_.reset(cursor);
+    FindMap();
     SeekFirst();
   }
 
@@ -126,7 +128,9 @@ class LmdbCursor final : public Cursor {
       return false;
     }
     if (rc != MDB_NOTFOUND) Check(rc, Join("cannot read the record after ", QuoteKey(Key())));
-    CheckEnd();
+    if (passed_ != kUnknown && passed_ != records_) {
+      Damaged(Join("its header says ", records_, " records, but ", passed_, " were found"));
+    }
     SeekFirst();
     return true;
   }
@@ -135,7 +139,7 @@ class LmdbCursor final : public Cursor {
   bool SeekAtLeast(std::string_view key) override { return Find(key, MDB_SET_RANGE); }
 
   void WillNeed(std::string_view value, uint64_t bytes) override {
-    extents_->WillNeed(map_->OffsetOf(value.data()), bytes);
+    extents_->WillNeed(OffsetOf(value.data()), bytes);
   }
 
   int64_t Count() const override { return records_; }
@@ -155,10 +159,9 @@ class LmdbCursor final : public Cursor {
   // The transaction's last page must be inside the file: the map reaches further than a truncated
   // file, and touching it there kills the process with SIGBUS.
   void CheckFileSize() {
-    int fd = -1;
-    Check(mdb_env_get_fd(env_.get(), &fd), "cannot read the header");
+    Check(mdb_env_get_fd(env_.get(), &fd_), "cannot read the header");
     struct stat file;
-    if (fstat(fd, &file) != 0) FailLmdb(path(), "cannot read data.mdb", errno);
+    if (fstat(fd_, &file) != 0) FailLmdb(path(), "cannot read data.mdb", errno);
     file_bytes_ = file.st_size;
     MDB_envinfo info;
     MDB_stat stat;
@@ -175,19 +178,31 @@ class LmdbCursor final : public Cursor {
     }
   }
 
-  void CountRecords() {
-    MDB_stat stat;
-    Check(mdb_stat(txn_.get(), dbi_, &stat), "cannot read the header");
-    if (stat.ms_entries == 0) {
-      throw Error(ErrorCode::kData, {path()}, "the database is empty: it has no records");
+  // LMDB does not say where its map is: the first key is in it. Without /proc nothing is checked.
+  void FindMap() {
+    MDB_val key{}, value{};
+    int rc = MDB_SUCCESS;
+    const MapFault fault =
+        TryMapped([&] { rc = mdb_cursor_get(cursor_.get(), &key, &value, MDB_FIRST); });
+    if (fault != MapFault::kNone || rc != MDB_SUCCESS) return;  // SeekFirst meets it again
+    std::error_code failed;
+    const std::string file =
+        std::filesystem::canonical(JoinPath(path(), "data.mdb"), failed).string();
+    const auto at = reinterpret_cast<uintptr_t>(key.mv_data);
+    bool is_mapped = false;
+    MemoryMap map;
+    for (MemoryMaps maps; maps.Next(&map);) {
+      if (map.file != file || map.offset != 0) continue;
+      is_mapped = true;
+      if (at < map.start || at >= map.end) continue;
+      start_ = reinterpret_cast<const char*>(map.start);
+      named_.emplace(path(), start_, map.end - map.start, fd_);
     }
-    records_ = static_cast<int64_t>(stat.ms_entries);
+    if (is_mapped && start_ == nullptr) Damaged("the key of a record is outside the file");
   }
 
-  // All records were passed one by one when as many are counted as the header says.
-  void CheckEnd() const {
-    if (passed_ == kUnknown || passed_ == records_) return;
-    Damaged(Join("its header says ", records_, " records, but ", passed_, " were found"));
+  uint64_t OffsetOf(const void* data) const {
+    return start_ == nullptr ? 0 : static_cast<uint64_t>(static_cast<const char*>(data) - start_);
   }
 
   [[noreturn]] void Damaged(const std::string& why) const {
@@ -220,12 +235,11 @@ class LmdbCursor final : public Cursor {
     }
     key_ = key;
     value_ = value;
-    extents_->OnRecord(map_->OffsetOf(value.mv_data));
+    extents_->OnRecord(OffsetOf(value.mv_data));
     return rc;
   }
 
-  // Small records of equal size that were written in order are at the same places of successive
-  // pages. A wrong guess does no harm.
+  // Equal small records are at the same places of successive pages. A wrong guess does no harm.
   static void PrefetchNext(const MDB_val& key) {
     constexpr uintptr_t kPageBytes = 4096;
     const auto* const at = static_cast<const char*>(key.mv_data) + kPageBytes;
@@ -233,7 +247,6 @@ class LmdbCursor final : public Cursor {
     __builtin_prefetch(at - reinterpret_cast<uintptr_t>(at) % kPageBytes);  // the page's header
   }
 
-  // Does not move if there is no such record.
   bool Find(std::string_view key, MDB_cursor_op op) {
     if (key.empty() || key.size() > static_cast<size_t>(mdb_env_get_maxkeysize(env_.get()))) {
       return false;
@@ -251,8 +264,9 @@ class LmdbCursor final : public Cursor {
   }
 
   bool IsInside(const MDB_val& value) const {
-    return value.mv_data != nullptr && value.mv_size <= static_cast<size_t>(file_bytes_) &&
-           map_->Contains(value.mv_data, value.mv_size, static_cast<size_t>(file_bytes_));
+    const auto file_bytes = static_cast<uint64_t>(file_bytes_);
+    return value.mv_data != nullptr && value.mv_size <= file_bytes &&
+           (start_ == nullptr || OffsetOf(value.mv_data) <= file_bytes - value.mv_size);
   }
 
   void CheckInside(const MDB_val& key, const MDB_val& value) const {
@@ -268,7 +282,9 @@ class LmdbCursor final : public Cursor {
   MDB_dbi dbi_ = 0;
   FileIdentity state_;
   std::optional<LmdbReadahead> extents_;
-  std::unique_ptr<LmdbMap> map_;
+  int fd_ = -1;                  // of data.mdb, which LMDB owns
+  const char* start_ = nullptr;  // of the map; null: unknown
+  std::optional<MappedRange> named_;
   LmdbEnv env_;
   LmdbTxn txn_;
   std::unique_ptr<MDB_cursor, CloseCursor> cursor_;

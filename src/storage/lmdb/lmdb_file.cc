@@ -1,5 +1,3 @@
-#include "lmdb/lmdb_file.h"
-
 #include <fcntl.h>
 #include <lmdb.h>
 #include <sys/stat.h>
@@ -7,6 +5,7 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "lmdb/lmdb.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
@@ -33,10 +32,10 @@ void FailLmdb(const std::string& path, const std::string& what, int rc) {
                      ": out of memory: the database is mapped into the address space as a "
                      "whole; raise its limit (ulimit -v)"));
   }
-  const std::string message = Join(what, ": ", mdb_strerror(rc));
   // LMDB's own numbers are negative; it gives EINVAL for damage, too.
   const bool is_of_the_system = rc > 0 && rc != EINVAL;
-  throw Error(is_of_the_system ? ErrorCode::kIo : ErrorCode::kData, {path}, message);
+  throw Error(is_of_the_system ? ErrorCode::kIo : ErrorCode::kData, {path},
+              Join(what, ": ", mdb_strerror(rc)));
 }
 
 namespace {

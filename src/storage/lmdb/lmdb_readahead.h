@@ -15,21 +15,18 @@ class LmdbReadahead {
  public:
   static constexpr uint64_t kBytes = uint64_t{8} << 20;  // of an extent
 
-  // For a database. On a local file system OnRecord does nothing, because the system reads ahead
-  // well there.
+  // For a database. On a local file system OnRecord does nothing: the system reads ahead well.
   explicit LmdbReadahead(const std::string& path);
   // For a file, treated as if it were on a network file system.
   LmdbReadahead(const std::string& file, uint64_t file_bytes)
       : file_(file), is_behind_network_(true), file_bytes_(file_bytes) {}
 
-  // A record begins at `offset`. Reads the next extent if records have continued into it, and
-  // nothing after a jump, because random reads would cost an extent each. Returns the number of
-  // bytes that it read. Throws as RandomAccessFile::Read does.
+  // A record begins at `offset`. Reads the next extent if records have continued into it; after a
+  // jump nothing, as random reads would cost an extent each. Returns the number of bytes read.
   uint64_t OnRecord(uint64_t offset);
 
-  // The bytes from `offset` on will be read. On a network file system they are read here; a local
-  // disk starts to read them. After the first call OnRecord does nothing, because the caller
-  // announces what is read in order.
+  // The bytes from `offset` on will be read. On a network file system they are read here. After the
+  // first call OnRecord does nothing: the caller announces what is read in order.
   void WillNeed(uint64_t offset, uint64_t bytes);
 
  private:

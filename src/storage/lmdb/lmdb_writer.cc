@@ -1,20 +1,14 @@
-#include "lmdb/lmdb_writer.h"
-
 #include <lmdb.h>
 
-#include <cerrno>
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "lmdb/lmdb_file.h"
+#include "lmdb/lmdb.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
-#include "trainer/storage/cursor.h"
-#include "trainer/storage/db_writer.h"
 
 namespace trainer {
 namespace {
@@ -22,8 +16,7 @@ namespace {
 constexpr size_t kFirstMapBytes = size_t{1} << 20;
 constexpr size_t kPendingBytes = size_t{16} << 20;  // written in one transaction
 
-// Keeps records in memory until Commit, so that it can enlarge a full map and repeat the
-// transaction.
+// Keeps records in memory, so that it can enlarge a full map and repeat the transaction.
 class LmdbWriter final : public DbWriter {
  public:
   explicit LmdbWriter(const std::string& path) : path_(path) {

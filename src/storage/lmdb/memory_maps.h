@@ -12,8 +12,7 @@ struct MemoryMap {
   const char* file = "";  // path as the kernel prints it; "" for anonymous memory
 };
 
-// Iterates over the mappings in order of their addresses; finds none if /proc is not mounted.
-// Allocates no memory, so that a signal handler may use it.
+// Iterates over the mappings by address. Allocates nothing, so a signal handler may use it.
 class MemoryMaps {
  public:
   MemoryMaps();

@@ -1,13 +1,13 @@
 #include "tar/tar_index.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <optional>
 
 #include "tar/tar_reader.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/lower_case.h"
+#include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {
@@ -74,13 +74,16 @@ void TarIndex::ReadShard(uint32_t shard, FileOps& ops) {
       if (sample.label) fail(Join("sample ", EscapeControl(sample.key), " has no image"));
       return;
     }
-    Sample found;
+    Sample& found = samples_.emplace_back();
     found.at = sample.image->at;
     found.bytes = static_cast<uint32_t>(sample.image->bytes);
     found.label = sample.label.value_or(0);
     found.has_label = sample.label.has_value();
     found.shard = shard;
-    Add(found, sample.key);
+    found.key_at = names_.size();
+    found.key_bytes = static_cast<uint32_t>(sample.key.size()) & 0x7fffffffu;
+    names_ += sample.key;
+    bytes_ += found.bytes;
   };
   for (TarEntry entry; reader.Next(&entry);) {
     if (entries_left_-- == 0) {
@@ -97,14 +100,11 @@ void TarIndex::ReadShard(uint32_t shard, FileOps& ops) {
         fail(Join(EscapeControl(entry.name), " is too large for a label"));
       const std::string text = reader.Content(entry);
       const std::vector<std::string> words = SplitList(text, '\n');
-      int32_t label = 0;
-      const std::string word = words.empty() ? "" : words[0];
-      const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), label);
-      if (words.size() != 1 || error != std::errc() || stop != word.data() + word.size()) {
+      sample.label = words.size() == 1 ? ParseNumber<int32_t>(words[0]) : std::nullopt;
+      if (!sample.label) {
         fail(Join(EscapeControl(entry.name), " contains '", EscapeControl(text),
                   "'; a label must be one 32-bit integer"));
       }
-      sample.label = label;
     } else if (IsImage(extension)) {
       if (sample.image) fail(Join("sample ", EscapeControl(sample.key), " has two images"));
       if (entry.bytes > kMostImageBytes) {
@@ -115,14 +115,6 @@ void TarIndex::ReadShard(uint32_t shard, FileOps& ops) {
     }
   }
   finish();
-}
-
-void TarIndex::Add(const Sample& sample, std::string_view key) {
-  samples_.push_back(sample);
-  samples_.back().key_at = names_.size();
-  samples_.back().key_bytes = static_cast<uint32_t>(key.size()) & 0x7fffffffu;
-  names_ += key;
-  bytes_ += sample.bytes;
 }
 
 std::string TarIndex::KeyOf(size_t i) const {

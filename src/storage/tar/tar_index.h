@@ -27,9 +27,8 @@ class TarIndex {
   // The limit for all files together. An index of that size takes some gigabytes of memory.
   static constexpr uint64_t kMostEntries = 100'000'000;
 
-  // Reads the headers of all files once. Throws as TarReader does; kData for a sample with a label
-  // but without an image, with two images, a label that is not an integer, for no samples at all,
-  // and for more entries than `most`.
+  // Reads the headers of all files once. Throws as TarReader does; kData for a label without an
+  // image or that is no integer, two images of a sample, no samples, and more entries than `most`.
   TarIndex(const std::string& source, std::vector<std::string> files, uint64_t most = kMostEntries,
            FileOps& ops = FileOps::Posix());
 
@@ -45,7 +44,6 @@ class TarIndex {
 
  private:
   void ReadShard(uint32_t shard, FileOps& ops);
-  void Add(const Sample& sample, std::string_view key);
   std::string_view NameOf(const Sample& sample) const {
     return std::string_view(names_).substr(sample.key_at, sample.key_bytes);
   }

@@ -25,8 +25,7 @@ std::string_view Field(const char* block, size_t at, size_t size) {
   return field.substr(0, std::min(field.find('\0'), field.size()));
 }
 
-// Octal digits among blanks, or, where the first bit is set, a number of base 256. False when it is
-// neither or too large.
+// Octal digits among blanks, or, if the first bit is set, a number of base 256.
 bool ReadNumber(const char* block, size_t at, size_t size, uint64_t* number) {
   const auto* bytes = reinterpret_cast<const unsigned char*>(block + at);
   *number = 0;

@@ -20,8 +20,7 @@ class TarShard {
 
   const std::string& path() const { return file_.path(); }
   uint64_t bytes() const { return file_.bytes(); }
-  // `count` bytes from `at`, which must be inside the file; throws kData where the file became
-  // shorter meanwhile.
+  // `count` bytes from `at`. Throws kData if the file became shorter meanwhile.
   void Read(uint64_t at, size_t count, char* to) const;
 
  private:

@@ -1,17 +1,12 @@
-// Writes sets of images as tar files with WebDataset's names: key.jpg or key.png, and key.cls with
-// the label as text.
-
-#include "tar/tar_set_writer.h"
-
 #include <unordered_set>
 #include <vector>
 
 #include "datum.pb.h"
+#include "tar/tar.h"
 #include "tar/tar_writer.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/lower_case.h"
 #include "trainer/base/text/text.h"
-#include "trainer/storage/cursor.h"
 #include "trainer/storage/datum.h"
 
 namespace trainer {
@@ -28,8 +23,7 @@ std::string TarKey(const std::string& key) {
   for (char& c : name) {
     if (c == '.' || c == '\0') c = '_';
   }
-  const size_t start = name.find_first_not_of('/');
-  name.erase(0, std::min(start, name.size()));
+  name.erase(0, name.find_first_not_of('/'));
   return name;
 }
 

@@ -3,12 +3,12 @@
 #include <glob.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/file/text_file.h"
+#include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {
@@ -17,32 +17,25 @@ namespace {
 constexpr size_t kMostFiles = 100000;
 constexpr uint64_t kMostText = 1 << 24;  // bytes of a list
 
-bool TakeShardNumber(std::string_view text, uint64_t* number) {
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, *number);
-  return !text.empty() && error == std::errc() && stop == end;
-}
-
 // The names that a pair of braces, "0000..0146" or "a,b", stands for.
 std::vector<std::string> Choices(const std::string& source, std::string_view inside) {
   const size_t dots = inside.find("..");
-  uint64_t first = 0, last = 0;
-  if (dots != std::string_view::npos && TakeShardNumber(inside.substr(0, dots), &first) &&
-      TakeShardNumber(inside.substr(dots + 2), &last)) {
-    if (last < first || last - first >= kMostFiles) {
-      throw Error(
-          ErrorCode::kData, {source},
-          Join("{", EscapeControl(inside), "} must count up, to at most ", kMostFiles, " files"));
-    }
-    std::vector<std::string> numbers;
-    for (uint64_t n = first; n <= last; ++n) {
-      std::string digits = Join(n);
-      if (digits.size() < dots) digits.insert(0, dots - digits.size(), '0');
-      numbers.push_back(digits);
-    }
-    return numbers;
+  if (dots == std::string_view::npos) return SplitList(inside);
+  const auto first = ParseNumber<uint64_t>(inside.substr(0, dots));
+  const auto last = ParseNumber<uint64_t>(inside.substr(dots + 2));
+  if (!first || !last) return SplitList(inside);
+  if (*last < *first || *last - *first >= kMostFiles) {
+    throw Error(
+        ErrorCode::kData, {source},
+        Join("{", EscapeControl(inside), "} must count up, to at most ", kMostFiles, " files"));
   }
-  return SplitList(inside);
+  std::vector<std::string> numbers;
+  for (uint64_t n = *first; n <= *last; ++n) {
+    std::string digits = Join(n);
+    if (digits.size() < dots) digits.insert(0, dots - digits.size(), '0');
+    numbers.push_back(digits);
+  }
+  return numbers;
 }
 
 std::vector<std::string> ExpandBraces(const std::string& source, const std::string& pattern) {
@@ -63,10 +56,8 @@ std::vector<std::string> ExpandBraces(const std::string& source, const std::stri
   return all;
 }
 
-bool HasWildcard(const std::string& name) { return name.find_first_of("*?[") != name.npos; }
-
 std::vector<std::string> ExpandWildcards(const std::string& pattern) {
-  if (!HasWildcard(pattern)) return {pattern};
+  if (pattern.find_first_of("*?[") == pattern.npos) return {pattern};
   glob_t found{};
   std::vector<std::string> names;
   if (glob(pattern.c_str(), 0, nullptr, &found) == 0) {
@@ -78,7 +69,6 @@ std::vector<std::string> ExpandWildcards(const std::string& pattern) {
 
 constexpr std::string_view kGzip = "\x1f\x8b";
 
-// Whether these bytes are the first header of a tar archive, as far as they go.
 std::string ReadHead(const std::string& path) {
   const FileHandle file = OpenForReading(path);
   std::string head(512, ' ');

@@ -9,10 +9,9 @@
 
 namespace trainer {
 
-// Writes a tar file of regular files, which gets its name only when it is complete. The same
-// members always give the same bytes: times and owners are not stored. Used by one thread. Errors:
-// as AtomicFile throws; kData for a member of 8 GiB or more, and for a name that is empty or
-// contains a zero byte.
+// Writes a tar file of regular files, which gets its name only when it is complete. Equal members
+// give equal bytes: times and owners are not stored. Used by one thread. Errors: as AtomicFile
+// throws; kData for a member of 8 GiB or more, and for an empty name or one with a zero byte.
 class TarWriter {
  public:
   explicit TarWriter(const std::string& path) : file_(path) {}

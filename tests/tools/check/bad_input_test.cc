@@ -10,7 +10,7 @@
 #include "in_process.h"
 #include "job.h"
 #include "layers.pb.h"
-#include "trainer/storage/db_writer.h"
+#include "trainer/storage/database_writer.h"
 
 namespace trainer {
 namespace {

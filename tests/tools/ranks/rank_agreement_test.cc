@@ -12,7 +12,7 @@
 #include "rank_job.h"
 #include "trainer/datasets/digits.h"
 #include "trainer/storage/cursor.h"
-#include "trainer/storage/db_writer.h"
+#include "trainer/storage/database_writer.h"
 
 namespace trainer {
 namespace {

@@ -12,7 +12,7 @@
 #include "trainer/base/text/text.h"
 #include "trainer/hdf5/appender.h"
 #include "trainer/storage/cursor.h"
-#include "trainer/storage/db_writer.h"
+#include "trainer/storage/database_writer.h"
 
 namespace trainer {
 namespace {

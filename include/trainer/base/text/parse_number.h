@@ -19,4 +19,15 @@ std::optional<T> ParseNumber(std::string_view text) {
   return value;
 }
 
+// Takes `prefix` and the number after it off the front of `text`. Returns false if `text` does not
+// begin with them.
+template <class T>
+bool TakeNumber(std::string_view* text, std::string_view prefix, T* number) {
+  if (!text->starts_with(prefix)) return false;
+  text->remove_prefix(prefix.size());
+  const auto [stop, error] = std::from_chars(text->data(), text->data() + text->size(), *number);
+  text->remove_prefix(static_cast<size_t>(stop - text->data()));
+  return error == std::errc();
+}
+
 }  // namespace trainer

@@ -1,24 +1,21 @@
-// Reads rows of HDF5 files as Datum records.
-
-#include "hdf5_cursor.h"
-
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <vector>
 
 #include "datum.pb.h"
+#include "hdf5_set.h"
+#include "indexed_cursor.h"
+#include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/text.h"
+#include "trainer/storage/datum.h"
 #include "trainer/storage/hdf5_list.h"
-#include "trainer/storage/record_writer.h"
 
 namespace trainer {
 namespace {
 
 constexpr int64_t kRowsAtOnce = 64;
 
-// One file.
 class Hdf5Rows {
  public:
   explicit Hdf5Rows(const std::string& path) : reader_(path), data_(reader_.Array("data")) {
@@ -32,9 +29,8 @@ class Hdf5Rows {
     // (D) is D channels of one pixel, (H, W) one channel.
     if (row.size() == 2) row.insert(row.begin(), 1);
     row.resize(3, 1);
-    datum_.set_channels(static_cast<int32_t>(row[0]));
-    datum_.set_height(static_cast<int32_t>(row[1]));
-    datum_.set_width(static_cast<int32_t>(row[2]));
+    datum_ =
+        EmptyDatum(static_cast<int>(row[0]), static_cast<int>(row[1]), static_cast<int>(row[2]));
     width_ = row[0] * row[1] * row[2];
     if (!reader_.Has("label")) return;
     const Hdf5Array labels = reader_.Array("label");
@@ -92,9 +88,9 @@ class Hdf5Rows {
 };
 
 // Keys are the numbers of the rows, counted over all files.
-class Hdf5Cursor final : public Cursor {
+class Hdf5Cursor final : public IndexedCursor {
  public:
-  explicit Hdf5Cursor(const std::string& path) : Cursor(path) {
+  explicit Hdf5Cursor(const std::string& path) : IndexedCursor(path) {
     if (!path.ends_with(".txt")) {
       files_.push_back(path);
     } else {
@@ -104,62 +100,29 @@ class Hdf5Cursor final : public Cursor {
       begins_.push_back(count_);
       count_ += Hdf5Rows(file).rows();
     }
-    if (count_ > 0) GoTo(0);
+    if (count_ > 0) SeekFirst();
   }
 
-  std::string_view Key() const override { return key_; }
-  std::string_view Value() const override {
-    if (!has_value_) ReadValue();
-    return value_;
-  }
-
-  void SeekFirst() override { GoTo(0); }
-  void SeekLast() override { GoTo(count_ - 1); }
-  bool Next() override {
-    const bool wraps = row_ + 1 == count_;
-    GoTo(wraps ? 0 : row_ + 1);
-    return wraps;
-  }
-  bool Seek(std::string_view key) override {
-    int64_t row = 0;
-    std::from_chars(key.data(), key.data() + key.size(), row);
-    if (row < 0 || row >= count_ || NumberedKey(row) != key) return false;
-    GoTo(row);
-    return true;
-  }
-  bool SeekAtLeast(std::string_view key) override {
-    for (int64_t row = 0; row < count_; ++row) {
-      if (NumberedKey(row) < key) continue;
-      GoTo(row);
-      return true;
-    }
-    return false;
-  }
   int64_t Count() const override { return count_; }
 
  private:
-  void GoTo(int64_t row) {
-    row_ = row;
-    key_ = NumberedKey(row);
-    has_value_ = false;
+  std::string KeyOf(int64_t row) const override { return NumberedKey(row); }
+  int64_t Find(std::string_view key) const override {
+    const int64_t row = ParseNumber<int64_t>(key).value_or(-1);
+    return row >= 0 && row < count_ && NumberedKey(row) == key ? row : -1;
   }
 
-  void ReadValue() const {
-    const auto next = std::ranges::upper_bound(begins_, row_);
+  void ReadValue(int64_t row, std::string* value) const override {
+    const auto next = std::ranges::upper_bound(begins_, row);
     const auto file = static_cast<size_t>(next - begins_.begin()) - 1;
     if (!open_ || file != open_file_) open_.emplace(files_[file]);
     open_file_ = file;
-    value_ = open_->Datum(row_ - begins_[file]);
-    has_value_ = true;
+    *value = open_->Datum(row - begins_[file]);
   }
 
   std::vector<std::string> files_;
   std::vector<int64_t> begins_;  // the first row of each file
-  int64_t count_ = 0, row_ = 0;
-  std::string key_;
-  // Values are read when they are asked for.
-  mutable bool has_value_ = false;
-  mutable std::string value_;
+  int64_t count_ = 0;
   mutable std::optional<Hdf5Rows> open_;
   mutable size_t open_file_ = 0;
 };

@@ -1,5 +1,3 @@
-#include "trainer/datasets/split.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +5,7 @@
 #include <map>
 
 #include "storage/test_data.h"
+#include "trainer/datasets/convert.h"
 
 namespace trainer {
 namespace {

@@ -1,4 +1,4 @@
-#include "shuffled_reader.h"
+#include "shuffled_sampler.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace trainer {
 namespace {
 
-constexpr size_t kShuffledReaderRecords = 100, kBytes = 256 << 10;  // four records in an extent
+constexpr size_t kShuffledSamplerRecords = 100, kBytes = 256 << 10;  // four records in an extent
 
 // Records of 256 KiB in one block of memory. Each holds its number. Notes which hints and reads it
 // gets.
@@ -24,17 +24,17 @@ class MemoryCursor final : public Cursor {
   };
 
   explicit MemoryCursor(std::vector<Told>* told)
-      : Cursor("memory"), told_(*told), bytes_(kShuffledReaderRecords * kBytes, '\0') {
-    for (size_t i = 0; i < kShuffledReaderRecords; ++i) bytes_[i * kBytes] = static_cast<char>(i);
+      : Cursor("memory"), told_(*told), bytes_(kShuffledSamplerRecords * kBytes, '\0') {
+    for (size_t i = 0; i < kShuffledSamplerRecords; ++i) bytes_[i * kBytes] = static_cast<char>(i);
   }
 
   std::string_view Key() const override { return {bytes_.data() + at_ * kBytes, 1}; }
   std::string_view Value() const override { return {bytes_.data() + at_ * kBytes, kBytes}; }
   bool stable() const override { return true; }
   void SeekFirst() override { at_ = 0; }
-  void SeekLast() override { at_ = kShuffledReaderRecords - 1; }
+  void SeekLast() override { at_ = kShuffledSamplerRecords - 1; }
   bool Next() override {
-    at_ = (at_ + 1) % kShuffledReaderRecords;
+    at_ = (at_ + 1) % kShuffledSamplerRecords;
     return at_ == 0;
   }
   bool Seek(std::string_view key) override {
@@ -42,7 +42,7 @@ class MemoryCursor final : public Cursor {
     return true;
   }
   bool SeekAtLeast(std::string_view key) override { return Seek(key); }
-  int64_t Count() const override { return kShuffledReaderRecords; }
+  int64_t Count() const override { return kShuffledSamplerRecords; }
   void WillNeed(std::string_view value, uint64_t bytes) override {
     told_.push_back({static_cast<size_t>(value[0]), bytes});
   }
@@ -53,20 +53,23 @@ class MemoryCursor final : public Cursor {
   size_t at_ = 0;
 };
 
-TEST(ShuffledReaderTest, EachExtentOfAnEpochIsAnnouncedOnceBeforeItsRecords) {
+TEST(ShuffledSamplerTest, EachExtentOfAnEpochIsAnnouncedOnceBeforeItsRecords) {
   std::vector<MemoryCursor::Told> told;
-  ShuffledReader reader(std::make_unique<MemoryCursor>(&told), 64, {1, 2});
-  reader.SetStride(1);
-  ASSERT_EQ(reader.layout().extent, 4u);
+  ShuffledSampler sampler(std::make_unique<MemoryCursor>(&told), 64, {1, 2}, nullptr);
+  sampler.SetStride(1);
+  ASSERT_EQ(sampler.layout().extent, 4u);
+  Record of_place;
   std::set<size_t> announced;
-  for (uint64_t place = 0; place < kShuffledReaderRecords; ++place) {
-    const size_t record = static_cast<size_t>(reader.Get(0, place).value[0]);
+  for (uint64_t place = 0; place < kShuffledSamplerRecords; ++place) {
+    sampler.Get(&of_place);
+    sampler.Skip(1);
+    const size_t record = static_cast<size_t>(of_place.value[0]);
     for (const MemoryCursor::Told& one : told) announced.insert(one.record);
     EXPECT_TRUE(announced.contains(record / 4 * 4)) << record;
   }
   const auto in_epoch = std::ranges::count_if(
       told, [](const MemoryCursor::Told& one) { return one.bytes == 4 * kBytes; });
-  EXPECT_EQ(announced.size(), kShuffledReaderRecords / 4);
+  EXPECT_EQ(announced.size(), kShuffledSamplerRecords / 4);
   EXPECT_GE(in_epoch, 25);
   EXPECT_LE(told.size(), 25u + 16u + 4u) << "and those of the next window, and four ahead of it";
 }

@@ -1,4 +1,4 @@
-#include "trainer/storage/db_writer.h"
+#include "trainer/storage/database_writer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,16 +1,12 @@
-// Writes sets as HDF5 files.
-
-#include "hdf5_writer.h"
-
 #include <optional>
 #include <vector>
 
 #include "datum.pb.h"
+#include "hdf5_set.h"
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
 #include "trainer/hdf5/appender.h"
-#include "trainer/storage/cursor.h"
 #include "trainer/storage/datum.h"
 
 namespace trainer {
@@ -36,10 +32,7 @@ class Hdf5SetWriter final : public RecordWriter {
   void Prepare(StoredRecord* record) const override {
     DatumParser parser;
     const DatumView& view = parser.Parse(path_, record->key, record->value);
-    caffe::Datum datum;
-    datum.set_channels(view.channels);
-    datum.set_height(view.height);
-    datum.set_width(view.width);
+    caffe::Datum datum = EmptyDatum(view.channels, view.height, view.width);
     if (view.has_label) datum.set_label(view.label);
     if (view.bytes.empty()) {
       datum.mutable_float_data()->Add(view.floats.begin(), view.floats.end());
