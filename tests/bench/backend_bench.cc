@@ -64,9 +64,9 @@ void RunGemm(benchmark::State& state, const GemmDesc& desc) {
   });
 }
 
-enum class Direction { kForward, kData, kWeight };
+enum class ConvDirection { kForward, kData, kWeight };
 
-void RunConv(benchmark::State& state, const ConvDesc& desc, Direction direction) {
+void RunConv(benchmark::State& state, const ConvDesc& desc, ConvDirection direction) {
   const Numbers x_data(desc.InShape().Count()), y_data(desc.OutShape().Count());
   const Numbers weight(desc.WeightShape().Count()), bias(desc.out_channels);
   const auto plan = Cpu().NewConv(desc);
@@ -76,9 +76,9 @@ void RunConv(benchmark::State& state, const ConvDesc& desc, Direction direction)
   state.SetLabel(plan->kernel());
   const double flops = 2.0 * desc.Macs(), bytes_moved = 4.0 * (x.Count() + y.Count());
   Measure(state, "GFLOP/s", flops, [&] {
-    if (direction == Direction::kForward) plan->Forward(x, weight.get(), bias.get(), y, bytes);
-    if (direction == Direction::kData) plan->BackwardData(y, weight.get(), x, bytes);
-    if (direction == Direction::kWeight) {
+    if (direction == ConvDirection::kForward) plan->Forward(x, weight.get(), bias.get(), y, bytes);
+    if (direction == ConvDirection::kData) plan->BackwardData(y, weight.get(), x, bytes);
+    if (direction == ConvDirection::kWeight) {
       plan->BackwardWeight(x, y, weight.get(), bias.get(), bytes);
     }
   });
@@ -128,12 +128,12 @@ void AddGemm(const std::string& name, int64_t batch, int64_t in, int64_t out) {
 }
 
 void AddConv(const std::string& name, const ConvDesc& desc) {
-  const auto add = [&](const char* suffix, Direction direction) {
+  const auto add = [&](const char* suffix, ConvDirection direction) {
     benchmark::RegisterBenchmark((name + suffix).c_str(), RunConv, desc, direction)->UseRealTime();
   };
-  add("/forward", Direction::kForward);
-  add("/data", Direction::kData);
-  add("/weight", Direction::kWeight);
+  add("/forward", ConvDirection::kForward);
+  add("/data", ConvDirection::kData);
+  add("/weight", ConvDirection::kWeight);
 }
 
 // A depthwise layer of MobileNet-v2, batch 32.

@@ -15,6 +15,8 @@
 #include "trainer/base/thread/blocking_queue.h"
 #include "trainer/datasets/digits.h"
 #include "trainer/input/batch_queue.h"
+#include "trainer/input/source.h"
+#include "trainer/input/transform.h"
 #include "trainer/storage/cursor.h"
 #include "trainer/storage/database_writer.h"
 #include "trainer/storage/datum.h"
