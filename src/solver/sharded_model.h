@@ -22,7 +22,9 @@ std::vector<ReportedValue> OutputsOfStage(const SolverContext& run, const Net& n
 
 // Returns the index of a parameter's history in a snapshot of the whole net.
 int HistoryIndex(const SolverContext& run, const TrainingModel& model, size_t kind, size_t param);
+// Returns the number of parameters of the whole net, over all stages of a pipeline.
 size_t WholeParams(const SolverContext& run, const TrainingModel& model);
+// Returns the bytes of the weights of the whole net.
 uint64_t WholeWeightBytes(const SolverContext& run, const TrainingModel& model);
 
 // Adds the stages of all other ranks to rank 0's snapshot: rank 0 calls GatherStages, which extends

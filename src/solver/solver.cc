@@ -17,7 +17,8 @@ namespace trainer {
 namespace {
 
 // Returns a sentence about the newest snapshot, of iteration `saved` (-1: none), for an error about
-// the loss of iteration `iter`.
+// the loss of iteration `iter`. If that snapshot is not older than `iter`, the sentence says that
+// its weights gave the loss.
 std::string SnapshotWords(int saved, int iter) {
   if (saved < 0) return ". There is no snapshot yet";
   if (saved < iter) return Join(". The newest snapshot is from iteration ", saved);

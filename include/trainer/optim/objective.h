@@ -121,6 +121,8 @@ class Objective {
   };
   void RunPasses(Pass::Batch batch, const std::function<void()>* fused_update);
   void ScaleGradients(float factor);
+  // Lets `schedule_` run all passes of this net, which is a stage of a pipeline, and stores the
+  // loss of the whole net. Throws kInternal for Batch::kSame.
   void RunScheduled(Pass::Batch batch, InFlight* evaluation);
   void Await(int i);
   void ReadPass();
