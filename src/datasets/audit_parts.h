@@ -79,6 +79,8 @@ std::vector<size_t> Spread(size_t size, size_t count);
 // Each fills `audit`, whose source and batch size are set.
 void AuditDatabase(const LayerSpec& layer, caffe::Phase phase, const AuditLimits& limits,
                    DataAudit* audit);
+// Audits the list of an ImageData layer: its labels, whether its files exist, and whether a sample
+// of them decodes.
 void AuditImages(const LayerSpec& layer, caffe::Phase phase, const AuditLimits& limits,
                  DataAudit* audit);
 void AuditWindows(const LayerSpec& layer, const AuditLimits& limits, DataAudit* audit);

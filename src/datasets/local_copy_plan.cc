@@ -106,6 +106,8 @@ struct FileToCopy {
   bool is_gzip = false;    // unpacked in the copy
 };
 
+// Returns the files with their names in the local copy, which begin with their numbers in `paths`:
+// "0-a.h5", "1-b.h5".
 std::vector<FileToCopy> NumberedFiles(const std::vector<std::string>& paths) {
   std::vector<FileToCopy> files;
   for (const std::string& path : paths) files.push_back({path, NameInCopy(files.size(), path)});

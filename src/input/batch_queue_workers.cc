@@ -178,7 +178,8 @@ void BatchQueue::DecodeOrSkip(std::span<const Record> records, Decoder* decoder,
   }
 }
 
-// Replaces a bad record by the next good one of the epoch, whatever the threads and ranks are.
+// Replaces a bad record by the next good one of the epoch, whatever the threads and ranks are, and
+// logs a warning. Rethrows the error of the last record that was tried after too many bad ones.
 void BatchQueue::DecodeReplacement(const Record& bad, const Error& why, Decoder* decoder,
                                    Batch* batch) {
   LOG(WARNING) << "skipped record number " << bad.number
