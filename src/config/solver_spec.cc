@@ -239,7 +239,7 @@ SolverSpec LoadSolver(const std::string& path, const StateFlags& flags, Override
   if (overrides != nullptr) overrides->ApplyTo(&solver.proto);
   LogUpgrades(RewriteSolverType(&solver));
   FillSnapshotPrefix(&solver);
-  CheckSolver(solver, errors);
+  SolverChecks(solver).Run(errors);
   NetFinder(flags, overrides, errors, &solver).Run();
   const bool all_read = errors == nullptr || errors->empty();
   if (overrides != nullptr && all_read) overrides->CheckAllUsed();
