@@ -76,8 +76,8 @@ struct timespec WallClock() {
 // Returns the time in seconds for a message, rounded down to tenths.
 double Seconds(milliseconds time) { return static_cast<double>(time.count() / 100) / 10; }
 
-// Returns why the lock's owner counts as dead, as a clause for a message ("which is no longer
-// running"), or "" if it may live.
+// Returns the reason to treat the lock's owner as dead, worded for a message: "which is no longer
+// running". Returns "" if the owner may still run.
 std::string WhyDead(const Found& found, const struct timespec& now, const LockTimes& times) {
   const LockOwner::Life life = found.owner.CheckLiveness();
   if (life == LockOwner::Life::kGone) return "which is no longer running";

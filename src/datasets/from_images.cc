@@ -195,7 +195,8 @@ class ImageEncoder {
 
 class Writing {
  public:
-  // `drawn`: which pictures are for validation; empty: there is no second set.
+  // `drawn` says for each image whether it belongs to the validation set. If it is empty, only one
+  // set is written.
   Writing(const ImagesOptions& options, const std::string& where,
           const std::string& validation_path, std::vector<bool> drawn)
       : options_(options),

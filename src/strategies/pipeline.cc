@@ -160,8 +160,8 @@ void Pipeline::MakeChannels(std::byte* memory, int kind) {
   for (int rank = 0; rank < plan_.stages; ++rank) make(kCollected, kCollectedSlots, rank, 0);
 }
 
-// Registers the RPC method that delivers messages from other nodes, and returns its number. Returns
-// 0 if there is no RPC.
+// Registers the RPC method that delivers messages from other nodes, and returns its number. If the
+// ranks have no RPC connection, registers nothing and returns 0.
 int Pipeline::RegisterDelivery() {
   if (window().rpc() == nullptr) return 0;
   return window().rpc()->Register([this](int, std::span<const std::byte> request, Rpc::Bytes*) {

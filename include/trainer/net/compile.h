@@ -8,16 +8,17 @@
 
 namespace trainer {
 
-// Whether a net that is larger than the device may be compiled: one of which other machines run
-// parts, or one that is measured against the memory of this process when it is allocated.
+// Decides whether Compile refuses a net that does not fit into the memory of the device. kNone is
+// for nets that other machines will run in stages, and for nets whose memory is checked later, when
+// a Net allocates it.
 enum class SizeLimit { kDevice, kNone };
 
 // Builds the graph of `spec` for `options.state`: filters, inserts splits, makes and prepares every
 // layer, fuses layers, plans the memory. Takes no memory of the device. Parameters that `params`
 // does not have yet are added to it, and have no memory until a Net allocates them. `device`,
-// `params` and `spec` must outlive the graph. Throws kConfig naming the line; where several layers
-// are wrong that do not depend on each other, an ErrorGroup; with SizeLimit::kDevice,
-// what RequireDeviceMemory throws where the graph is larger than the device.
+// `params` and `spec` must outlive the graph. Throws kConfig naming the line; if several
+// independent layers are wrong, an ErrorGroup. With SizeLimit::kDevice, also throws what
+// RequireDeviceMemory throws.
 std::unique_ptr<const Graph> Compile(const NetSpec& spec, const NetOptions& options,
                                      const Device& device, ParamStore& params,
                                      SizeLimit limit = SizeLimit::kDevice);

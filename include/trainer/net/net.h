@@ -124,10 +124,10 @@ class Net {
   // Every parameter this net uses, once, in layer order: the order of a solver's state.
   const std::vector<Param*>& params() const { return graph_->params; }
 
-  // A value and its gradient in device memory, in an activation slot (by default that of the last
-  // pass) and with the shape of the slot's last pass. Null data for a gradient that is not
-  // computed. Only outputs, values that persist and, with kSeparate, all values keep their numbers
-  // after a pass.
+  // Return a value and its gradient, both in device memory. They are read from an activation slot,
+  // by default the slot of the last pass, and have the shape of that slot's last pass. A gradient
+  // that is not computed has null data. After a pass, only outputs and persistent values keep their
+  // numbers; with kSeparate, all values do.
   static constexpr int kLastSlot = -1;
   Tensor Value(ValueId id, int activation_slot = kLastSlot) const;
   Tensor Gradient(ValueId id, int activation_slot = kLastSlot) const;

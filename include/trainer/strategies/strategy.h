@@ -34,7 +34,7 @@ struct StrategyContext {
 // are several. The defaults suit synchronous data parallelism. Used by one thread.
 class Strategy {
  public:
-  // What the class of a strategy fixes for all its runs.
+  // Properties of a strategy that never change; its constructor sets them.
   struct Traits {
     bool synchronous = true;  // all ranks make every step together
     // The ranks make no collective calls after Begin, and AfterStep returns the iteration that the
@@ -45,7 +45,7 @@ class Strategy {
     bool only_own_updates = true;
   };
 
-  // What signals request.
+  // Whether signals requested a stop or a snapshot.
   struct Requests {
     bool stop = false, snapshot = false;
   };

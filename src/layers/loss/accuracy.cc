@@ -46,7 +46,7 @@ struct Valid {
   HD float operator()(int64_t i) const { return hit[i] >= 0 ? 1.0f : 0.0f; }
 };
 
-// Computes hits / valid labels, or 0 if there is no valid label.
+// Divides the number of hits by the number of valid labels. Without a valid label, the result is 0.
 struct Divide {
   const float* sums;  // number of hits, number of valid rows
   float* out;

@@ -24,7 +24,7 @@ struct NetRequest {
   InputOptions input;
 };
 
-// What a check found: errors and warnings, and the figures that it computed on the way.
+// The result of a check: its errors and warnings, and the figures that it computed.
 struct PreflightReport {
   Diagnostics diagnostics;
   std::vector<std::pair<std::string, std::string>> lines;  // name and text of each figure
