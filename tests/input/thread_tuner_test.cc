@@ -139,8 +139,8 @@ class SlowLoader final : public ImageLoader {
 
 class StageTest : public testing::Test {
  protected:
-  StageTest() { SetInputClock(FakeNow); }
-  ~StageTest() override { SetInputClock(nullptr); }
+  StageTest() { input_clock = FakeNow; }
+  ~StageTest() override { input_clock = SteadySeconds; }
 
   static WorkSeconds Stages(int read_ms, int decode_ms, int threads) {
     BatchQueueOptions options;
