@@ -3,9 +3,7 @@
 
     scripts/check_homes.py [root]
 
-What x.h declares is defined in x.cc or x_*.cc of the same module. The file homes_exceptions.txt,
-next to this script, lists the sources that still break the rule, each with the header. The list may
-only shrink: an exception that is no longer needed is an error, so that it is removed.
+What x.h declares is defined in x.cc or x_*.cc of the same module.
 """
 
 import collections
@@ -18,7 +16,6 @@ from check_names import TYPE, declarations, module_of, name_of
 
 NAMESPACE = r"\bnamespace trainer\s*\{"
 FUNCTION = re.compile(r"([\w~]+(?:<\w+>)?(?:::[\w~]+)*) ?\(")
-EXCEPTIONS = "scripts/homes_exceptions.txt"
 
 
 def module_name(name):
@@ -66,25 +63,19 @@ def misplaced(root):
 
 
 def check(root):
-    listed = root / EXCEPTIONS
-    lines = listed.read_text().splitlines() if listed.exists() else []
-    allowed = {tuple(line.split()) for line in lines if line and not line.startswith("#")}
     found, count = misplaced(root)
-    pairs = {(source, header) for source, homes in found.items() for header in homes}
     problems = [
-        f"{source}:1: {found[source][header]} is declared in {header}; define it in "
+        f"{source}:1: {definition} is declared in {header}; define it in "
         f"{pathlib.Path(header).stem}.cc or {pathlib.Path(header).stem}_*.cc"
-        for source, header in sorted(pairs - allowed)]
-    problems += [f"{EXCEPTIONS}: {source} {header}: this exception is not needed; remove the line"
-                 for source, header in sorted(allowed - pairs)]
-    return problems, count, pairs
+        for source, homes in sorted(found.items()) for header, definition in sorted(homes.items())]
+    return problems, count
 
 
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[1])
-    problems, count, pairs = check(root.resolve())
+    problems, count = check(root.resolve())
     print(*problems, sep="\n", end="\n" if problems else "")
-    print(f"homes: {count} sources, {len(pairs)} define what another header declares")
+    print(f"homes: {count} sources, {len(problems)} define what another header declares")
     return 1 if problems else 0
 
 

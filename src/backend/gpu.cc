@@ -1,8 +1,8 @@
 #include "trainer/backend/device/gpu.h"
 
-#include "trainer/backend/device/gpu_communicator.h"
-#include "trainer/backend/device/gpu_monitor.h"
 #include "trainer/base/error/error.h"
+#include "trainer/base/process/gpu_reading.h"
+#include "trainer/base/ranks/communicator.h"
 
 namespace trainer {
 namespace {
@@ -20,6 +20,11 @@ GpuBackend& RegisteredBackend() {
 
 void SetGpuBackend(const GpuBackend& backend) { RegisteredBackend() = backend; }
 
+const GpuBackend& RequireGpuBackend() {
+  if (RegisteredBackend().make == nullptr) throw Error(ErrorCode::kUnavailable, kNotBuilt);
+  return RegisteredBackend();
+}
+
 GpuSupport FindGpus() {
   if (RegisteredBackend().find != nullptr) return RegisteredBackend().find();
   GpuSupport none;
@@ -28,8 +33,7 @@ GpuSupport FindGpus() {
 }
 
 std::unique_ptr<Device> MakeGpuDevice(const GpuOptions& options) {
-  if (RegisteredBackend().make != nullptr) return RegisteredBackend().make(options);
-  throw Error(ErrorCode::kUnavailable, kNotBuilt);
+  return RequireGpuBackend().make(options);
 }
 
 std::vector<std::string> ListGpus() {
@@ -43,28 +47,6 @@ std::unique_ptr<GpuMonitor> MakeGpuMonitor(const Device& device, std::string* wh
   }
   *why = "the device is not a GPU";
   return nullptr;
-}
-
-std::unique_ptr<Communicator> MakeStagedGroup(const Device& device,
-                                              const GpuGroupOptions& options) {
-  if (RegisteredBackend().make_staged_group == nullptr) {
-    throw Error(ErrorCode::kUnavailable, kNotBuilt);
-  }
-  return RegisteredBackend().make_staged_group(device, options);
-}
-
-std::unique_ptr<Communicator> MakeNcclGroup(const Device& device, const GpuGroupOptions& options,
-                                            std::string* note) {
-  if (RegisteredBackend().make_nccl_group == nullptr)
-    throw Error(ErrorCode::kUnavailable, kNotBuilt);
-  return RegisteredBackend().make_nccl_group(device, options, note);
-}
-
-std::unique_ptr<Communicator> MakeMpiGroup(const Device& device, const GpuGroupOptions& options,
-                                           std::string* note) {
-  if (RegisteredBackend().make_mpi_group == nullptr)
-    throw Error(ErrorCode::kUnavailable, kNotBuilt);
-  return RegisteredBackend().make_mpi_group(device, options, note);
 }
 
 }  // namespace trainer

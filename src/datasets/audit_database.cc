@@ -1,3 +1,5 @@
+#include "audit_database.h"
+
 #include <algorithm>
 #include <charconv>
 #include <filesystem>

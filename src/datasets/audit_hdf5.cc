@@ -1,3 +1,5 @@
+#include "audit_hdf5.h"
+
 #include <algorithm>
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// Lists of files: ImageData and WindowData.
+#include "audit_lists.h"
 
 #include "audit_parts.h"
 #include "trainer/base/text/text.h"

@@ -76,15 +76,4 @@ void LookForFiles(const std::string& list, const std::vector<ListedFile>& files,
 // Returns at most `count` rising numbers from 0 to size - 1, including both.
 std::vector<size_t> Spread(size_t size, size_t count);
 
-// Each fills `audit`, whose source and batch size are set.
-void AuditDatabase(const LayerSpec& layer, caffe::Phase phase, const AuditLimits& limits,
-                   DataAudit* audit);
-// Audits the list of an ImageData layer: its labels, whether its files exist, and whether a sample
-// of them decodes.
-void AuditImages(const LayerSpec& layer, caffe::Phase phase, const AuditLimits& limits,
-                 DataAudit* audit);
-void AuditWindows(const LayerSpec& layer, const AuditLimits& limits, DataAudit* audit);
-void AuditHdf5(const LayerSpec& layer, std::span<const int> label_tops, const AuditLimits& limits,
-               DataAudit* audit);
-
 }  // namespace trainer

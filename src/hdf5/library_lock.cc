@@ -24,12 +24,6 @@ Hdf5Lock::Hdf5Lock() : lock_(LibraryMutex()) {
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
 }
 
-bool Hdf5Handle::Close() {
-  if (id_ < 0) return true;
-  const Hdf5Lock lock;
-  return H5Idec_ref(std::exchange(id_, -1)) >= 0;
-}
-
 std::string Hdf5Reason() {
   std::string reason;
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, TakeFirst, &reason);

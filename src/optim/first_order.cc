@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "trainer/backend/device/cpu_device.h"
 #include "trainer/base/error/error.h"
 #include "trainer/net/f16_gradients.h"
 #include "trainer/net/param_store.h"

@@ -6,7 +6,7 @@
 #include <cctype>
 #include <numeric>
 
-#include "trainer/backend/device/gpu_communicator.h"
+#include "trainer/backend/device/cpu_device.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/process/own_process.h"

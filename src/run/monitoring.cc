@@ -9,11 +9,12 @@
 #include <filesystem>
 #include <set>
 
-#include "trainer/backend/device/gpu_monitor.h"
+#include "trainer/backend/device/gpu.h"
 #include "trainer/backend/device/onednn_version.h"
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/log/log.h"
+#include "trainer/base/process/gpu_reading.h"
 #include "trainer/base/process/host_info.h"
 #include "trainer/base/process/own_process.h"
 #include "trainer/base/process/program_info.h"

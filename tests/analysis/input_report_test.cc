@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "digits_run.h"
+#include "trainer/backend/device/cpu_device.h"
 #include "trainer/datasets/convert.h"
 
 namespace trainer {

@@ -13,6 +13,7 @@
 #include "support/log_collector.h"
 #include "support/net_text.h"
 #include "trainer/analysis/timing/profile_report.h"
+#include "trainer/backend/device/cpu_device.h"
 #include "trainer/base/text/json_reader.h"
 
 namespace trainer {

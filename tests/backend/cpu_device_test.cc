@@ -1,3 +1,5 @@
+#include "trainer/backend/device/cpu_device.h"
+
 #include <gmock/gmock.h>
 #include <omp.h>
 

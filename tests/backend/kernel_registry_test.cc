@@ -8,6 +8,7 @@
 #include "backend/plan_testing.h"
 #include "conv_kernels.h"
 #include "support/test_device.h"
+#include "trainer/backend/device/cpu_device.h"
 #include "trainer/base/error/error.h"
 
 namespace trainer {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "support/test_device.h"
+#include "trainer/backend/device/cpu_device.h"
 #include "trainer/tensor/tensor.h"
 
 namespace trainer {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "backend/plan_testing.h"
+#include "trainer/backend/device/cpu_device.h"
 #include "trainer/backend/device/device.h"
 #include "trainer/backend/primitives/channel_sums.h"
 

@@ -8,6 +8,7 @@
 #include "backend/conv_images.h"
 #include "backend/plan_testing.h"
 #include "support/test_device.h"
+#include "trainer/backend/device/cpu_device.h"
 #include "trainer/backend/device/device.h"
 #include "trainer/backend/loops/parallel_for.h"
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "support/in_child.h"
+#include "trainer/base/thread/spin.h"
 
 namespace trainer {
 namespace {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "backend/conv_images.h"
+#include "trainer/backend/device/cpu_device.h"
 #include "trainer/backend/device/device.h"
 
 namespace trainer {

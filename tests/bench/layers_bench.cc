@@ -9,6 +9,7 @@
 #include <fstream>
 #include <string>
 
+#include "trainer/backend/device/cpu_device.h"
 #include "trainer/base/text/text.h"
 #include "trainer/net/net.h"
 #include "trainer/optim/update_rule.h"

@@ -3,6 +3,7 @@
 #include "cuda/bindings/nvml.h"
 
 #include "cuda/gpu_testing.h"
+#include "trainer/backend/device/cpu_device.h"
 
 namespace trainer {
 namespace {

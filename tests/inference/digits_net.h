@@ -6,6 +6,7 @@
 #include "datum.pb.h"
 #include "support/net_text.h"
 #include "support/temp_folder.h"
+#include "trainer/backend/device/cpu_device.h"
 #include "trainer/base/text/text.h"
 #include "trainer/checkpoint/model_file.h"
 #include "trainer/datasets/digits.h"

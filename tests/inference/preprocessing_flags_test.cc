@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "support/temp_folder.h"
+#include "trainer/backend/device/cpu_device.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/net_spec.h"
 #include "trainer/inference/export/export_net.h"

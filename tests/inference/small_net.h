@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "support/net_text.h"
+#include "trainer/backend/device/cpu_device.h"
 #include "trainer/net/net.h"
 
 namespace trainer {

@@ -6,13 +6,12 @@ from bad_tree import TreeTest
 
 
 class HomesTest(TreeTest):
-    def check(self, source, exceptions=""):
+    def check(self, source):
         self.write("include/trainer/a/cell.h",
                    "namespace trainer {\nclass Cell {\n public:\n  void Grow();\n};\n"
                    "int CountCells(int all);\n}\n")
         self.write(source, "namespace trainer {\nnamespace {\nint Local(int a) { return a; }\n}\n"
                            "void Cell::Grow() {}\nint CountCells(int all) { return all; }\n}\n")
-        self.write("scripts/homes_exceptions.txt", exceptions)
         return self.run_script("check_homes.py", str(self.tree))
 
     def test_a_source_of_the_headers_name_is_a_home(self):
@@ -28,13 +27,6 @@ class HomesTest(TreeTest):
     def test_functions_of_a_name_that_another_module_declares_do_not_count(self):
         code, out = self.check("src/b/growth.cc")
         self.assertEqual(code, 0, out)
-
-    def test_the_list_of_exceptions_only_shrinks(self):
-        line = "src/a/growth.cc include/trainer/a/cell.h\n"
-        self.assertEqual(self.check("src/a/growth.cc", line)[0], 0)
-        code, out = self.check("src/a/growth.cc", line + "src/a/gone.cc include/trainer/a/cell.h\n")
-        self.assertEqual(code, 1)
-        self.assertIn("src/a/gone.cc include/trainer/a/cell.h: this exception is not needed", out)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@
 #include "support/error_of.h"
 #include "support/late_device.h"
 #include "support/net_text.h"
+#include "trainer/backend/device/cpu_device.h"
 
 namespace trainer {
 namespace {

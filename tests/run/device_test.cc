@@ -9,7 +9,7 @@
 #include "support/log_collector.h"
 #include "support/scoped.h"
 #include "support/temp_folder.h"
-#include "trainer/backend/device/gpu_communicator.h"
+#include "trainer/backend/device/gpu.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {

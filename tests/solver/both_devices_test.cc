@@ -7,6 +7,7 @@
 
 #include "small_run.h"
 #include "support/log_collector.h"
+#include "trainer/backend/device/cpu_device.h"
 #include "trainer/backend/device/gpu.h"
 #include "trainer/base/text/text.h"
 #include "trainer/hdf5/appender.h"

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "support/in_child.h"
+#include "trainer/base/thread/spin.h"
 #include "trainer/base/thread/thread_team.h"
 
 namespace trainer {

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "trainer/backend/device/cpu_device.h"
 #include "trainer/backend/device/gpu.h"
 
 #ifdef TRAINER_CUDA_EMULATED

@@ -12,6 +12,9 @@
 
 namespace trainer {
 
+// Returns the bytes of the copies that the layers of a compiled graph want.
+size_t PackedWeightBytes(const Graph& graph);
+
 // Used by one thread. Layers read these copies only within a Scope; in all other passes they
 // convert the weights themselves.
 class PackedWeights {

@@ -7,6 +7,7 @@
 #include "scaling/straggler_fit.h"
 #include "trainer/analysis/communication/all_reduce_results.h"
 #include "trainer/analysis/timing/net_profile.h"
+#include "trainer/backend/device/cpu_device.h"
 #include "trainer/backend/device/meta_device.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string_view>
 
+#include "trainer/backend/device/cpu_device.h"
 #include "trainer/backend/device/device.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"

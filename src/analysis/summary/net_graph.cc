@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "summary/graph_layout.h"
+#include "trainer/backend/device/cpu_device.h"
 #include "trainer/backend/device/device.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/log/log.h"

@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "trainer/backend/device/cpu_device.h"
 #include "trainer/backend/device/device.h"
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"

@@ -1,3 +1,5 @@
+#include "trainer/backend/device/cpu_device.h"
+
 #include <cstring>
 #include <new>
 

@@ -93,7 +93,7 @@ class CudaDevice final : public Device, public GraphCapture {
 GpuSupport FindAll();
 // Implements MakeGpuDevice of device/gpu.h.
 std::unique_ptr<Device> MakeOne(const GpuOptions& options);
-// Implements ListGpus of device/gpu_communicator.h.
+// Implements ListGpus of device/gpu.h.
 std::vector<std::string> ListAll();
 
 }  // namespace trainer::cuda

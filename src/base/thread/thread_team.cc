@@ -10,6 +10,7 @@
 
 #include "core_wait.h"
 #include "signals_blocked.h"
+#include "trainer/base/thread/spin.h"
 
 namespace trainer {
 namespace {

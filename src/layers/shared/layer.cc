@@ -78,13 +78,6 @@ void Layer::ThrowInputError(const RunContext&, int64_t index, float number) cons
               Join("a layer that explains no faults reported ", number, " at index ", index));
 }
 
-void RunContext::Resize(int i, const Shape& shape) const {
-  if (resizable_ == nullptr) {
-    throw Error(ErrorCode::kInternal, "a layer resized an output that was not declared to shrink");
-  }
-  resizable_->out_[i].shape = shape;
-}
-
 bool Layer::Fuse(std::span<const LayerSpec* const> next, const Device&) { return next.empty(); }
 
 void Layer::RestoreState(const std::string& state) {

@@ -29,10 +29,6 @@ void BuildNodes(const std::vector<LayerSpec>& layers,
                 const std::vector<std::optional<DType>>& types, const CompileEnv& env,
                 Graph& graph);
 
-// Returns the bytes of the packed weights that the layers want (net/packed_weights.h). Known after
-// PrepareNodes.
-size_t PackedWeightBytes(const Graph& graph);
-
 // Finds the boundary values that `edges` names, for a net that is one stage of a pipeline.
 void ConnectBoundary(const StageBoundary& edges, Graph& graph);
 

@@ -7,6 +7,7 @@
 #include "compile/build.h"
 #include "trainer/base/text/text.h"
 #include "trainer/net/compile.h"
+#include "trainer/net/packed_weights.h"
 
 namespace trainer {
 namespace {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "compile/build.h"
 #include "trainer/backend/loops/multi_tensor.h"
 #include "trainer/net/graph.h"
 

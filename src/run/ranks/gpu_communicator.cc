@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ranks/consistency.h"
+#include "trainer/backend/device/gpu.h"
 #include "trainer/backend/device/gpu_communicator.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"

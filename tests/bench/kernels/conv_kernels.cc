@@ -17,6 +17,7 @@
 
 #include "bench/kernels/zoo_convs.h"
 #include "cpu/conv/onednn_kernels.h"
+#include "trainer/backend/device/cpu_device.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {

@@ -5,6 +5,7 @@
 
 #include "conv_kernels.h"
 #include "support/source_folder.h"
+#include "trainer/backend/device/cpu_device.h"
 #include "trainer/base/text/text.h"
 #include "trainer/net/compile.h"
 #include "trainer/net/net.h"

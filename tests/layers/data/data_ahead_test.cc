@@ -10,6 +10,7 @@
 #include "support/error_of.h"
 #include "support/late_device.h"
 #include "support/net_text.h"
+#include "trainer/backend/device/cpu_device.h"
 #include "trainer/base/text/text.h"
 #include "trainer/input/batch.h"
 #include "trainer/layers/data_layer.h"

@@ -149,8 +149,4 @@ class Device {
   virtual float* ReductionScratch() const { return nullptr; }
 };
 
-// Creates the CPU device with `threads` threads (AvailableThreads() if 0). Sets the size of the
-// process's OpenMP team.
-std::unique_ptr<Device> MakeCpuDevice(int threads = 0);
-
 }  // namespace trainer

@@ -38,6 +38,10 @@ struct GpuSupport {
 // Returns what a run on a GPU can use on this machine, and what is missing.
 GpuSupport FindGpus();
 
+// Returns the PCI addresses of the GPUs that this process may use, by index: "0000:1b:00.0". Empty
+// if there is no GPU. Creates no context on the GPUs and so takes none of their memory.
+std::vector<std::string> ListGpus();
+
 struct GpuOptions {
   int id = 0;
   bool tf32 = false;           // f32 products round their inputs to 10 bits of fraction
@@ -53,9 +57,14 @@ struct GpuOptions {
 // used; the message says what is missing or which GPUs exist.
 std::unique_ptr<Device> MakeGpuDevice(const GpuOptions& options);
 
+// Creates a monitor (base/process/gpu_reading.h) of the load of a device made by MakeGpuDevice; the
+// monitor may outlive the device. Returns null and sets `*why` to a sentence if the driver's
+// library (NVML, libnvidia-ml.so.1) is missing or does not know the GPU.
+std::unique_ptr<GpuMonitor> MakeGpuMonitor(const Device& device, std::string* why);
+
 struct GpuGroupOptions;
 // The functions that src/backend/cuda registers from a static object; a build without CUDA
-// registers none. They implement this header, device/gpu_communicator.h and device/gpu_monitor.h.
+// registers none. They implement this header and device/gpu_communicator.h.
 struct GpuBackend {
   GpuSupport (*find)() = nullptr;
   std::unique_ptr<Device> (*make)(const GpuOptions& options) = nullptr;
@@ -72,5 +81,7 @@ struct GpuBackend {
 };
 // Registers the functions; called before main().
 void SetGpuBackend(const GpuBackend& backend);
+// Returns the registered functions. Throws kUnavailable in a build without CUDA.
+const GpuBackend& RequireGpuBackend();
 
 }  // namespace trainer

@@ -6,16 +6,11 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "trainer/backend/device/device.h"
 #include "trainer/base/ranks/communicator.h"
 
 namespace trainer {
-
-// Returns the PCI addresses of the GPUs that this process may use, by index: "0000:1b:00.0". Empty
-// if there is no GPU. Creates no context on the GPUs and so takes none of their memory.
-std::vector<std::string> ListGpus();
 
 struct GpuGroupOptions {
   Communicator* host = nullptr;  // sums arrays in host memory; outlives the group

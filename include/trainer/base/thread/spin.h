@@ -23,4 +23,8 @@ int64_t SpinTime();
 // was ready to run but had no core; SpinTime depends on that.
 void NoteWait();
 
+// Returns for how many seconds the calling thread has been ready to run without getting a core
+// since it began; less than 0 if the system does not report it.
+double SecondsWithoutCore();
+
 }  // namespace trainer

@@ -49,11 +49,8 @@ int RegionThreads();
 // Waits until all threads of the region have called it; elsewhere does nothing.
 void RegionBarrier();
 
-// Returns for how many seconds the calling thread has been ready to run without getting a core
-// since it began; less than 0 if the system does not report it.
-double SecondsWithoutCore();
-// Returns SecondsWithoutCore() summed over the threads of the caller's team. The team's threads
-// update their part every few milliseconds while they work.
+// Returns SecondsWithoutCore() (base/thread/spin.h) summed over the threads of the caller's team.
+// The team's threads update their part every few milliseconds while they work.
 double TeamSecondsWithoutCore();
 
 }  // namespace trainer

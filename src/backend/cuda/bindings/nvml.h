@@ -8,7 +8,8 @@
 #include <memory>
 #include <string>
 
-#include "trainer/backend/device/gpu_monitor.h"
+#include "trainer/backend/device/device.h"
+#include "trainer/base/process/gpu_reading.h"
 
 namespace trainer::cuda {
 namespace nvml {
@@ -61,7 +62,7 @@ std::string DriverVersion();
 // "of driver 580.82.07", or "" if NVML is not available.
 std::string DescribeNvml();
 
-// Implements MakeGpuMonitor of device/gpu_monitor.h.
+// Implements MakeGpuMonitor of device/gpu.h.
 std::unique_ptr<GpuMonitor> MakeMonitor(const trainer::Device& device, std::string* why);
 
 }  // namespace trainer::cuda

@@ -4,17 +4,9 @@
 
 #include <cstdio>
 
-#include "cuda/bindings/errors.h"
 #include "cuda/bindings/runtime.h"
 
-namespace trainer {
-
-void CheckLaunch();
-
-// Reports launches that are refused at once. The next call that waits reports later failures.
-void CheckLaunch() { cuda::Check(static_cast<int>(cudaGetLastError()), "starting a kernel on it"); }
-
-namespace cuda {
+namespace trainer::cuda {
 namespace {
 
 // Implements Runtime::DeviceGetName: the runtime offers the name only as a part of the properties.
@@ -99,5 +91,4 @@ const bool kEntered = [] {
 }();
 
 }  // namespace
-}  // namespace cuda
-}  // namespace trainer
+}  // namespace trainer::cuda
