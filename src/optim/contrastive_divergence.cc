@@ -2,6 +2,7 @@
 
 #include "trainer/base/text/text.h"
 #include "trainer/optim/first_order.h"
+#include "update_rule.h"
 
 namespace trainer {
 namespace {

@@ -2,17 +2,18 @@
 
 #include <utility>
 
+#include "loss_scale.h"
+#include "param_updater.h"
 #include "trainer/backend/device/cpu_device.h"
 #include "trainer/base/error/error.h"
 #include "trainer/net/f16_gradients.h"
 #include "trainer/net/param_store.h"
-#include "trainer/optim/loss_scale.h"
 
 namespace trainer {
 
 // A copy of a net's parameters in host memory, for an offloaded update. Weights and gradients move
 // between the two by blocking copies.
-class HostParams {
+class FirstOrderOptimizer::HostParams {
  public:
   HostParams(const Objective& objective, std::pmr::memory_resource& memory)
       : net_device_(objective.device()),
@@ -80,7 +81,13 @@ FirstOrderOptimizer::FirstOrderOptimizer(const SolverSpec& spec, std::unique_ptr
     : spec_(spec),
       rule_(std::move(rule)),
       host_memory_(host_memory),
-      states_(host_memory == nullptr ? rule_->StatesPerWeight() : 0) {}
+      states_(host_memory == nullptr ? rule_->StatesPerWeight() : 0),
+      queue_update_([this] { update_->Queue(); }) {}
+
+FirstOrderOptimizer::FirstOrderOptimizer(const SolverSpec& spec,
+                                         std::pmr::memory_resource* host_memory)
+    : FirstOrderOptimizer(spec, MakeUpdateRule(spec, OptimizerRegistry::Get().Names()),
+                          host_memory) {}
 
 FirstOrderOptimizer::~FirstOrderOptimizer() = default;
 
@@ -97,7 +104,16 @@ void FirstOrderOptimizer::Prepare(Objective& objective, NoteHandler on_note) {
         "this solver type updates on the host and cannot scale the loss, but loss_scale or FLOAT16 "
         "gradients need it; remove loss_scale, and store values as FLOAT or BFLOAT16");
   }
-  MakeUpdater(scale);
+  if (host_memory_ == nullptr) {
+    update_ = std::make_unique<ParamUpdater>(spec_, std::move(rule_), objective.device(),
+                                             objective.params(), objective.Gradients(),
+                                             objective.NumRanks(), scale, objective.state_memory());
+  } else {
+    host_ = std::make_unique<HostParams>(objective, *host_memory_);
+    update_ = std::make_unique<ParamUpdater>(spec_, std::move(rule_), host_->device(),
+                                             host_->params(), host_->store().Gradients(),
+                                             objective.NumRanks(), std::nullopt, host_memory_);
+  }
   if (scale) {
     objective.net().ScaleLoss(update_->decision()->loss_scale());
     LetGradientsTellOfNan(objective.net());
@@ -106,18 +122,6 @@ void FirstOrderOptimizer::Prepare(Objective& objective, NoteHandler on_note) {
   packed_.emplace(objective.net());
   if (packed_->empty()) return packed_.reset();
   update_->WritePackedWeights(packed_->by_param());
-}
-
-void FirstOrderOptimizer::MakeUpdater(const std::optional<LossScaleOptions>& scale) {
-  Objective& net = *objective_;
-  if (host_memory_ == nullptr) {
-    update_.emplace(spec_, std::move(rule_), net.device(), net.params(), net.Gradients(),
-                    net.NumRanks(), scale, net.state_memory());
-  } else {
-    host_ = std::make_unique<HostParams>(net, *host_memory_);
-    update_.emplace(spec_, std::move(rule_), host_->device(), host_->params(),
-                    host_->store().Gradients(), net.NumRanks(), std::nullopt, host_memory_);
-  }
 }
 
 // While the passes run, the layers may use the packed weights (PackedWeights::Scope): only the
@@ -173,6 +177,12 @@ std::optional<LossScaleState> FirstOrderOptimizer::LossScale() {
 void FirstOrderOptimizer::RestoreLossScale(const LossScaleState& state) {
   if (LossScale()) update_->decision()->Restore(state);
 }
+
+const std::vector<std::vector<float*>>& FirstOrderOptimizer::state_arrays() const {
+  return update_->state_arrays();
+}
+
+size_t FirstOrderOptimizer::Bytes() const { return update_->Bytes(); }
 
 const ParamStore* FirstOrderOptimizer::state_store() const {
   return host_ ? &host_->store() : nullptr;

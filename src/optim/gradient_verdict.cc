@@ -1,24 +1,12 @@
-#include "trainer/optim/gradient_verdict.h"
+#include "gradient_verdict.h"
 
 #include <cfloat>
 #include <cmath>
 
-#include "trainer/backend/loops/multi_tensor.h"
+#include "trainer/backend/loops/map.h"
 
 namespace trainer {
 namespace {
-
-struct Square {
-  const float* x;
-  HD float operator()(int64_t i) const { return x[i] * x[i]; }
-};
-
-// Returns the functor for one array of a parameter: its weights or its gradient.
-template <int kArray>
-struct SquaresOf {
-  HD Square operator()(const TensorTuple& parameter) const { return {parameter.array[kArray]}; }
-};
-constexpr int kWeights = 0, kGradients = 1;
 
 // Writes the values, which travel as arguments of the kernel, to the device's memory.
 struct CopyHyperparams {
@@ -73,12 +61,6 @@ struct DecideOnce {
 };
 
 }  // namespace
-
-void SumSquares(const Device& device, const TensorList& parameters, int first, int last,
-                float* grad_squares, float* weight_squares) {
-  MultiTensorReduce(device, parameters, first, last, {grad_squares, weight_squares},
-                    SquaresOf<kGradients>(), SquaresOf<kWeights>());
-}
 
 void WriteHyperparams(const Device& device, const DeviceHyperparams& hyper, DeviceHyperparams* to) {
   ForEach(device, 1, CopyHyperparams{hyper.values, hyper.ema_keep, to});

@@ -7,14 +7,15 @@
 #include <vector>
 
 #include "line_search.h"
+#include "loss_scale.h"
 #include "retry_loss_scaler.h"
 #include "trainer/backend/loops/map.h"
 #include "trainer/backend/loops/reduce.h"
 #include "trainer/base/text/text.h"
 #include "trainer/net/f16_gradients.h"
 #include "trainer/net/passes_identical.h"
-#include "trainer/optim/loss_scale.h"
 #include "trainer/optim/optimizer.h"
+#include "update_rule.h"
 
 namespace trainer {
 namespace {

@@ -1,4 +1,4 @@
-#include "trainer/optim/loss_scale.h"
+#include "loss_scale.h"
 
 namespace trainer {
 std::optional<LossScaleOptions> LossScaleOf(const SolverSpec& spec, bool needs) {

@@ -1,4 +1,4 @@
-#include "trainer/optim/loss_scaler.h"
+#include "loss_scaler.h"
 
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"

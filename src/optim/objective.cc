@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "gradient_stats.h"
 #include "trainer/backend/loops/map.h"
-#include "trainer/optim/gradient_stats.h"
+#include "tree_accumulator.h"
 
 namespace trainer {
 namespace {
@@ -24,19 +25,22 @@ Objective::Objective(const Device& device, Net& net, ParamStore& params, int ite
       params_(params),
       iter_size_(iter_size),
       group_(group),
-      accumulator_(device, net.graph(), params, iter_size, group),
-      labels_(iter_size > 1 && accumulator_.virtual_ranks() == 1 ? OnlyLabelCount(net) : nullptr),
+      accumulator_(
+          std::make_unique<TreeAccumulator>(device, net.graph(), params, iter_size, group)),
+      labels_(iter_size > 1 && accumulator_->virtual_ranks() == 1 ? OnlyLabelCount(net) : nullptr),
       norm_(device, 1),
       arrived_(NumRanges()) {
   for (InFlight& evaluation : in_flight_)
-    evaluation.sums.resize(static_cast<size_t>(accumulator_.virtual_ranks()));
+    evaluation.sums.resize(static_cast<size_t>(accumulator_->virtual_ranks()));
   if (labels_ != nullptr) net.DisableCapture("the loss counts the labels of several passes");
 }
+
+Objective::~Objective() = default;
 
 void Objective::ReduceOver(Communicator* group) {
   if (group == group_) return;
   group_ = group;
-  accumulator_.ReduceOver(group);
+  accumulator_->ReduceOver(group);
   arrived_ = NumRanges();
 }
 
@@ -51,7 +55,7 @@ void Objective::Run(Pass::Batch batch, const std::function<void()>* fused_update
   if (num_in_flight_ == kMaxInFlight) {
     throw Error(ErrorCode::kInternal, "an evaluation is started, and two losses are not taken");
   }
-  if (batch == Pass::Batch::kSame && iter_size_ * accumulator_.virtual_ranks() > 1) {
+  if (batch == Pass::Batch::kSame && iter_size_ * accumulator_->virtual_ranks() > 1) {
     throw Error(ErrorCode::kInternal, "a batch of several passes cannot be evaluated again");
   }
   if (!zero_) params_.ClearGradients();
@@ -59,7 +63,7 @@ void Objective::Run(Pass::Batch batch, const std::function<void()>* fused_update
   arrived_ = 0;
   InFlight& evaluation = in_flight_[static_cast<size_t>(num_in_flight_++)];
   std::ranges::fill(evaluation.sums, 0.0f);
-  evaluation.unread = iter_size_ * accumulator_.virtual_ranks();
+  evaluation.unread = iter_size_ * accumulator_->virtual_ranks();
   try {
     schedule_ == nullptr ? RunPasses(batch, fused_update) : RunScheduled(batch, &evaluation);
   } catch (...) {  // no loss can be taken from a failed evaluation
@@ -70,15 +74,15 @@ void Objective::Run(Pass::Batch batch, const std::function<void()>* fused_update
 
 void Objective::RunPasses(Pass::Batch batch, const std::function<void()>* fused_update) {
   for (int pass = 0; pass < iter_size_; ++pass) {
-    for (int virtual_rank = 0; virtual_rank < accumulator_.virtual_ranks(); ++virtual_rank) {
-      accumulator_.Begin(pass, virtual_rank);
-      GradientSink* const sink = accumulator_.SinkOf(pass, virtual_rank);
+    for (int virtual_rank = 0; virtual_rank < accumulator_->virtual_ranks(); ++virtual_rank) {
+      accumulator_->Begin(pass, virtual_rank);
+      GradientSink* const sink = accumulator_->SinkOf(pass, virtual_rank);
       if (labels_ != nullptr) {
         labels_->BeginPass(pass, iter_size_);
         net_.Run({.mode = Pass::Mode::kForward, .batch = batch});
         if (pass > 0) ScaleGradients(labels_->ScaleOfEarlier());
         net_.Run({.mode = Pass::Mode::kBackward, .gradients = sink});
-      } else if (accumulator_.virtual_ranks() == 1) {
+      } else if (accumulator_->virtual_ranks() == 1) {
         net_.Run({.batch = batch,
                   .gradients = sink,
                   .fused_update = pass + 1 == iter_size_ ? fused_update : nullptr});
@@ -88,7 +92,7 @@ void Objective::RunPasses(Pass::Batch batch, const std::function<void()>* fused_
         if (looks && look_) look_();
         net_.Run({.mode = Pass::Mode::kBackward, .virtual_rank = virtual_rank, .gradients = sink});
       }
-      accumulator_.End(pass, virtual_rank);
+      accumulator_->End(pass, virtual_rank);
       while (net_.in_flight() > (net_.RunsAhead() ? 1 : 0)) ReadPass();
     }
   }
@@ -127,20 +131,20 @@ float Objective::TakeOldest() {
   --num_in_flight_;
   std::vector<float>& losses = in_flight_[1].sums;
   for (float& loss : losses) loss /= static_cast<float>(iter_size_);
-  return accumulator_.Finish(losses);
+  return accumulator_->Finish(losses);
 }
 
 float Objective::Loss(Pass::Batch batch) {
   if (schedule_ != nullptr) return schedule_->RunForward();
   ReadPasses();
   std::vector<float> losses;
-  for (int virtual_rank = 0; virtual_rank < accumulator_.virtual_ranks(); ++virtual_rank) {
-    accumulator_.BeginForward(0, virtual_rank);
+  for (int virtual_rank = 0; virtual_rank < accumulator_->virtual_ranks(); ++virtual_rank) {
+    accumulator_->BeginForward(0, virtual_rank);
     net_.Run({.mode = Pass::Mode::kForward, .batch = batch, .virtual_rank = virtual_rank});
     losses.push_back(net_.TakeLoss());
-    accumulator_.EndForward(virtual_rank);
+    accumulator_->EndForward(virtual_rank);
   }
-  return accumulator_.Finish(losses);
+  return accumulator_->Finish(losses);
 }
 
 void Objective::ReadPasses() {
@@ -153,6 +157,8 @@ std::span<float> Objective::Gradients() {
 }
 
 float Objective::GradientScale() const { return 1 / static_cast<float>(iter_size_ * NumRanks()); }
+
+int Objective::NumRanks() const { return accumulator_->total(); }
 
 int Objective::NumRanges() const {
   return group_ == nullptr ? 1 : static_cast<int>(net_.gradient_slices().size());

@@ -4,6 +4,7 @@
 
 #include "trainer/base/text/text.h"
 #include "trainer/optim/first_order.h"
+#include "update_rule.h"
 
 namespace trainer {
 
@@ -19,9 +20,7 @@ std::unique_ptr<Optimizer> MakeOptimizer(const SolverSpec& spec) {
   const OptimizerRegistry& registry = OptimizerRegistry::Get();
   const std::string& type = spec.proto.type();
   std::unique_ptr<Optimizer> rule =
-      registry.Has(type)
-          ? registry.Make(type, spec)
-          : std::make_unique<FirstOrderOptimizer>(spec, MakeUpdateRule(spec, registry.Names()));
+      registry.Has(type) ? registry.Make(type, spec) : std::make_unique<FirstOrderOptimizer>(spec);
   if (rule->Reevaluates() && spec.proto.iter_size() > 1) {
     spec.Fail("iter_size", Join("iter_size is ", spec.proto.iter_size(), ", but ", type,
                                 " evaluates each batch more than once, which is impossible with "

@@ -1,12 +1,12 @@
-#include "trainer/optim/param_updater.h"
+#include "param_updater.h"
 
 #include <algorithm>
 #include <functional>
 #include <utility>
 
+#include "gradient_stats.h"
+#include "gradient_verdict.h"
 #include "trainer/optim/ema.h"
-#include "trainer/optim/gradient_stats.h"
-#include "trainer/optim/gradient_verdict.h"
 
 namespace trainer {
 namespace {
@@ -206,8 +206,8 @@ void ParamUpdater::ApplyOwn(int first, int last) {
 }
 
 void ParamUpdater::SumSquares(int first, int last) {
-  trainer::SumSquares(device_, *parameters_, first, last, grad_squares_->data(),
-                      weight_squares_->data());
+  SumSquaresPerParam(device_, *parameters_, first, last, grad_squares_->data(),
+                     weight_squares_->data());
 }
 
 void ParamUpdater::StepRange(int first, int last) {

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "loss_scaler.h"
 #include "trainer/backend/memory/device_array.h"
-#include "trainer/optim/loss_scaler.h"
 
 namespace trainer {
 

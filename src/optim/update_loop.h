@@ -7,7 +7,7 @@
 
 #include "ema_blend.h"
 #include "trainer/backend/loops/multi_tensor.h"
-#include "trainer/optim/update_rule.h"
+#include "update_rule.h"
 
 namespace trainer {
 

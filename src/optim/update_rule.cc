@@ -1,4 +1,4 @@
-#include "trainer/optim/update_rule.h"
+#include "update_rule.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "trainer/solver/ema_weights.h"
+#include "ema_weights.h"
 
 #include "trainer/net/weights.h"
 #include "trainer/optim/ema.h"

@@ -4,10 +4,10 @@
 #include <memory>
 #include <span>
 
+#include "loss_window.h"
 #include "trainer/checkpoint/solver_state.h"
 #include "trainer/config/solver_spec.h"
 #include "trainer/monitor/observer.h"
-#include "trainer/solver/loss_window.h"
 #include "trainer/solver/lr_schedule.h"
 #include "trainer/solver/solver.h"
 #include "trainer/strategies/pipeline.h"

@@ -2,10 +2,10 @@
 
 #include <memory>
 
+#include "ema_weights.h"
 #include "solver_context.h"
 #include "trainer/net/net.h"
 #include "trainer/optim/optimizer.h"
-#include "trainer/solver/ema_weights.h"
 #include "trainer/solver/solver.h"
 #include "virtual_ranks.h"
 

@@ -64,8 +64,7 @@ class CentralStorage final : public Strategy {
   std::unique_ptr<Optimizer> MakeOptimizer(const SolverSpec& spec, const Device& device) override {
     const bool evaluates = OptimizerRegistry::Get().Has(spec.proto.type());
     if (evaluates || !device.IsAsync()) return Strategy::MakeOptimizer(spec, device);
-    auto optimizer = std::make_unique<FirstOrderOptimizer>(
-        spec, trainer::MakeUpdateRule(spec, OptimizerNames()), blocks_.get());
+    auto optimizer = std::make_unique<FirstOrderOptimizer>(spec, blocks_.get());
     offloaded_ = optimizer.get();
     return optimizer;
   }

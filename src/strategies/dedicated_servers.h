@@ -9,7 +9,7 @@
 
 #include "flat_state.h"
 #include "shared_array.h"
-#include "trainer/optim/param_updater.h"
+#include "trainer/optim/hyperparams.h"
 
 namespace trainer {
 

@@ -12,7 +12,7 @@
 #include "trainer/backend/device/cpu_device.h"
 #include "trainer/base/text/text.h"
 #include "trainer/net/net.h"
-#include "trainer/optim/update_rule.h"
+#include "update_rule.h"
 
 namespace trainer {
 namespace {

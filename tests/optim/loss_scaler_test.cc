@@ -6,9 +6,9 @@
 #include <cmath>
 #include <limits>
 
+#include "param_updater.h"
 #include "support/error_of.h"
 #include "support/test_device.h"
-#include "trainer/optim/param_updater.h"
 
 namespace trainer {
 namespace {

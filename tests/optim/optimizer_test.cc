@@ -8,6 +8,7 @@
 #include <cstring>
 #include <optional>
 
+#include "param_updater.h"
 #include "solver/small_run.h"
 #include "support/error_of.h"
 #include "trainer/backend/loops/map.h"

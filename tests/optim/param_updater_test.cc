@@ -1,6 +1,6 @@
 // An update as a whole: in ranges, over replicas, with a scaled loss, and that it reads nothing.
 
-#include "trainer/optim/param_updater.h"
+#include "param_updater.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

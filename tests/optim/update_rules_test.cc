@@ -6,12 +6,12 @@
 #include <cmath>
 #include <optional>
 
+#include "gradient_stats.h"
+#include "param_updater.h"
 #include "support/golden.h"
 #include "support/test_device.h"
-#include "trainer/optim/gradient_stats.h"
-#include "trainer/optim/param_updater.h"
-#include "trainer/optim/update_rule.h"
 #include "trainer/solver/lr_schedule.h"
+#include "update_rule.h"
 
 namespace trainer {
 namespace {

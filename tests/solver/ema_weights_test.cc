@@ -1,4 +1,4 @@
-#include "trainer/solver/ema_weights.h"
+#include "ema_weights.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

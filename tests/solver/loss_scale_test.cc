@@ -1,7 +1,5 @@
 // Runs whose loss is scaled.
 
-#include "trainer/optim/loss_scale.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -84,35 +82,6 @@ TEST(LossScaleRunTest, WeightsAreThoseOfTheStartWhileAllIsSkipped) {
   EXPECT_EQ(code, ErrorCode::kDiverged);
   EXPECT_THAT(message, HasSubstr("1e+38; give a smaller loss_scale, or"));
   EXPECT_TRUE(run.Weights() == start);
-}
-
-std::optional<LossScaleOptions> OptionsOf(const std::string& solver, const std::string& net,
-                                          bool needs) {
-  SmallRun run(kLossScaleFields + "max_iter: 1 " + solver, net + SmallNet());
-  return LossScaleOf(run.spec, needs);
-}
-
-TEST(LossScaleRunTest, SolverAndNetSayHow) {
-  EXPECT_FALSE(OptionsOf("", "", false));
-  EXPECT_FALSE(OptionsOf("", "global_grad_scale: 1000 ", false)) << "nothing needs it";
-  const auto by_default = OptionsOf("", "", true);
-  ASSERT_TRUE(by_default);
-  EXPECT_EQ(by_default->factor, 65536);
-  EXPECT_FALSE(by_default->fixed);
-  EXPECT_EQ(by_default->window, 2000u);
-  const auto of_solver =
-      OptionsOf("loss_scale: 128 loss_scale_window: 7 ", "global_grad_scale: 1000 ", true);
-  EXPECT_EQ(of_solver->factor, 128);
-  EXPECT_TRUE(of_solver->fixed);
-  EXPECT_EQ(of_solver->window, 7u);
-  const auto of_net = OptionsOf("", "global_grad_scale: 1000 ", true);
-  EXPECT_EQ(of_net->factor, 1000);
-  EXPECT_TRUE(of_net->fixed);
-  const auto adaptive =
-      OptionsOf("", "global_grad_scale: 1000 global_grad_scale_adaptive: true ", true);
-  EXPECT_EQ(adaptive->factor, 1000);
-  EXPECT_FALSE(adaptive->fixed);
-  EXPECT_FALSE(OptionsOf("loss_scale: 0 ", "global_grad_scale: 1000 ", false)->fixed);
 }
 
 TEST(LossScaleRunTest, RefusesFactorsAndWindowsThatMakeNoSense) {

@@ -9,7 +9,7 @@
 #include "support/error_of.h"
 #include "support/test_device.h"
 #include "trainer/base/text/text.h"
-#include "trainer/optim/tree_accumulator.h"
+#include "trainer/optim/objective.h"
 
 namespace trainer {
 namespace {
@@ -248,14 +248,6 @@ TEST_F(VirtualRanksTest, AreAPowerOfTwo) {
     EXPECT_EQ(code, ErrorCode::kConfig);
     EXPECT_THAT(said, HasSubstr(text));
   }
-}
-
-TEST(TreeSumTest, AddsNeighboursFirst) {
-  constexpr float kHuge = 1e30f;
-  const float numbers[] = {1, kHuge, -kHuge, 1};
-  EXPECT_EQ(TreeSum(numbers), 0) << "from left to right it would be 1";
-  const float three[] = {kHuge, -kHuge, 1};
-  EXPECT_EQ(TreeSum(three), 1);
 }
 
 TEST(ExtraGradientsTest, AreOneForEachLevelOfTheTreeOrEachPartWithSeveralPasses) {

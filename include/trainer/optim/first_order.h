@@ -10,11 +10,11 @@
 
 #include "trainer/net/packed_weights.h"
 #include "trainer/optim/optimizer.h"
-#include "trainer/optim/param_updater.h"
 
 namespace trainer {
 
-class HostParams;
+class ParamUpdater;
+class UpdateRule;
 
 // The optimizer of all update rules: SGD, Adam and the others in src/optim/rules/. With
 // `host_memory` the update is offloaded: the CPU applies the rule to weights and state in that
@@ -22,10 +22,11 @@ class HostParams;
 // copy; PullWeights updates it when all ranks have updated their parameters.
 class FirstOrderOptimizer : public Optimizer {
  public:
-  // Ranks may share `host_memory`: then all of them make the same calls. `spec` and `host_memory`
-  // must outlive the object.
-  FirstOrderOptimizer(const SolverSpec& spec, std::unique_ptr<UpdateRule> rule,
-                      std::pmr::memory_resource* host_memory = nullptr);
+  // Applies the rule that the solver's `type` names; throws kConfig for an unknown type. Ranks may
+  // share `host_memory`: then all of them make the same calls. `spec` and `host_memory` must
+  // outlive the object.
+  explicit FirstOrderOptimizer(const SolverSpec& spec,
+                               std::pmr::memory_resource* host_memory = nullptr);
   ~FirstOrderOptimizer() override;
 
   // Copies the net's weights to the host's. Requires an offloaded update.
@@ -45,18 +46,18 @@ class FirstOrderOptimizer : public Optimizer {
   bool FuseEma(const std::vector<float*>& averages, float decay) override;
   std::optional<LossScaleState> LossScale() override;
   void RestoreLossScale(const LossScaleState& state) override;
-  const std::vector<std::vector<float*>>& state_arrays() const override {
-    return update_->state_arrays();
-  }
+  const std::vector<std::vector<float*>>& state_arrays() const override;
   const ParamStore* state_store() const override;
-  size_t Bytes() const override { return update_->Bytes(); }
+  size_t Bytes() const override;
 
  protected:
+  // Applies `rule`.
+  FirstOrderOptimizer(const SolverSpec& spec, std::unique_ptr<UpdateRule> rule,
+                      std::pmr::memory_resource* host_memory = nullptr);
   const SolverSpec& spec() const { return spec_; }
 
  private:
-  // Makes update_ for the net's parameters, or for their copies on the host.
-  void MakeUpdater(const std::optional<LossScaleOptions>& scale);
+  class HostParams;
 
   const SolverSpec& spec_;
   std::unique_ptr<UpdateRule> rule_;  // until it is the updater's
@@ -64,13 +65,13 @@ class FirstOrderOptimizer : public Optimizer {
   int states_;  // per weight, on the net's device
   Objective* objective_ = nullptr;
   NoteHandler on_note_;
-  std::unique_ptr<HostParams> host_;  // null unless the update is offloaded
-  std::optional<ParamUpdater> update_;
-  std::optional<PackedWeights> packed_;  // written by the update
-  bool packed_once_ = false;             // they are valid from the first step on
-  bool fused_ = false;                   // ComputeGradients has queued the update
+  std::unique_ptr<HostParams> host_;      // null unless the update is offloaded
+  std::unique_ptr<ParamUpdater> update_;  // of the net's parameters, or of their copies on the host
+  std::optional<PackedWeights> packed_;   // written by the update
+  bool packed_once_ = false;              // they are valid from the first step on
+  bool fused_ = false;                    // ComputeGradients has queued the update
   // One object for all steps: the device records what it queues.
-  const std::function<void()> queue_update_ = [this] { update_->Queue(); };
+  const std::function<void()> queue_update_;
 };
 
 }  // namespace trainer

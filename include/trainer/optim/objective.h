@@ -3,16 +3,21 @@
 
 #include <array>
 #include <functional>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "trainer/backend/memory/device_array.h"
+#include "trainer/base/ranks/communicator.h"
+#include "trainer/net/graph.h"
 #include "trainer/net/label_counts.h"
 #include "trainer/net/net.h"
-#include "trainer/optim/tree_accumulator.h"
+#include "trainer/net/param_store.h"
 
 namespace trainer {
+
+class TreeAccumulator;
 
 // Runs the passes of an evaluation for a net that is one stage of a pipeline.
 class PassSchedule {
@@ -29,12 +34,13 @@ class PassSchedule {
 
 // Computes the loss of a training net and its gradient, on a new batch or again on the last one.
 // With several ranks or virtual ranks the loss is their mean and gradients are their sum
-// (tree_accumulator.h); all ranks must make the same calls. Used by one thread.
+// (src/optim/tree_accumulator.h); all ranks must make the same calls. Used by one thread.
 class Objective {
  public:
   // A batch is `iter_size` passes of the net; a batch of several passes cannot be evaluated again.
   // `group` is null if this rank is the only one. All arguments must outlive the object.
   Objective(const Device& device, Net& net, ParamStore& params, int iter_size, Communicator* group);
+  ~Objective();
 
   const Device& device() const { return device_; }
   Net& net() { return net_; }
@@ -104,7 +110,7 @@ class Objective {
   bool PassesAreOneBatch() const { return iter_size_ == 1 || labels_ != nullptr; }
 
   // The number of ranks, times virtual ranks, that losses and gradients are reduced over.
-  int NumRanks() const { return accumulator_.total(); }
+  int NumRanks() const;
 
   // Says whether only this rank's own updates change its weights during training, as with
   // synchronous ranks. Call it before the optimizer is prepared; the default is true.
@@ -134,7 +140,7 @@ class Objective {
   ParamStore& params_;
   int iter_size_;
   Communicator* group_;
-  TreeAccumulator accumulator_;
+  std::unique_ptr<TreeAccumulator> accumulator_;
   PassSchedule* schedule_ = nullptr;
   // Not null if an update of several passes is the mean over all their labels.
   LabelCount* labels_;
@@ -146,5 +152,15 @@ class Objective {
   bool only_own_updates_ = true;
   std::function<void()> look_;
 };
+
+// Returns the bytes of the gradients of a training net.
+size_t GradientBytes(const Graph& graph);
+
+// Returns how many extra copies of all gradients the objective of a rank with several virtual ranks
+// holds.
+int ExtraGradients(int virtual_ranks, int iter_size);
+// Returns the bytes of these copies and of everything else that the objective holds because the
+// rank computes several virtual ranks.
+size_t ExtraVirtualRankBytes(const Graph& graph, int virtual_ranks, int iter_size);
 
 }  // namespace trainer

@@ -2,6 +2,7 @@
 // An optimizer computes one training step: it evaluates the objective and updates the weights.
 
 #include <concepts>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -11,13 +12,20 @@
 
 #include "trainer/base/registry.h"
 #include "trainer/config/solver_spec.h"
+#include "trainer/optim/hyperparams.h"
 #include "trainer/optim/objective.h"
-#include "trainer/optim/param_updater.h"
 
 namespace trainer {
 
 // Takes a line for the log; an empty one is not logged.
 using NoteHandler = std::function<void(const std::string& line)>;
+
+// The part of a loss scale's state that a snapshot stores.
+struct LossScaleState {
+  float factor = 1;
+  uint32_t good = 0;
+  uint64_t skipped = 0;
+};
 
 // Constructed before the net, then prepared once; used by one thread. A step is ComputeGradients,
 // TakeLoss and Update, with equal hyperparameters; it allocates nothing.
@@ -60,8 +68,10 @@ class Optimizer {
   // updates that they skipped. Returns false if the optimizer cannot.
   virtual bool UpdateOnly(const std::vector<bool>& /*own*/, bool /*unscaled*/) { return false; }
 
-  // From the next step on, updates also update averages of the weights: see ParamUpdater::FuseEma.
-  // Returns false if the optimizer cannot do that.
+  // From the next step on, updates also move averages of the weights, with the decay factor
+  // EmaKeep(decay, ...). The averages are on the device, in the order of Objective::params(), and
+  // must outlive the optimizer; the pointer of a parameter that is not updated is null. Returns
+  // false if the optimizer cannot do that.
   virtual bool FuseEma(const std::vector<float*>& /*averages*/, float /*decay*/) { return false; }
 
   // The loss scale after the last step, for reports and snapshots; nothing if the loss is not

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "trainer/config/solver_spec.h"
-#include "trainer/optim/param_updater.h"
+#include "trainer/optim/hyperparams.h"
 
 namespace trainer {
 

@@ -10,7 +10,7 @@
 #include "trainer/base/text/text.h"
 #include "trainer/net/compile.h"
 #include "trainer/net/test_nets.h"
-#include "trainer/optim/tree_accumulator.h"
+#include "trainer/optim/objective.h"
 #include "trainer/solver/solver.h"
 
 namespace trainer {

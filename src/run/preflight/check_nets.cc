@@ -7,7 +7,7 @@
 #include "trainer/base/text/text.h"
 #include "trainer/net/compile.h"
 #include "trainer/net/test_nets.h"
-#include "trainer/optim/tree_accumulator.h"
+#include "trainer/optim/objective.h"
 
 namespace trainer {
 namespace {

@@ -75,12 +75,4 @@ class TreeAccumulator final : public GradientSink {
 // Adds numbers in host memory in the order of the same tree: neighbours are added first.
 float TreeSum(std::span<const float> values);
 
-// Bytes of the gradients of a training net.
-size_t GradientBytes(const Graph& graph);
-
-// How many extra copies of all gradients a rank with `parts` virtual ranks holds, and how many
-// bytes these and everything else take that it holds because it computes several.
-int ExtraGradients(int virtual_ranks, int iter_size);
-size_t ExtraVirtualRankBytes(const Graph& graph, int virtual_ranks, int iter_size);
-
 }  // namespace trainer

@@ -10,19 +10,13 @@
 #include "trainer/base/registry.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/solver_spec.h"
+#include "trainer/optim/hyperparams.h"
 
 namespace trainer {
 
 // The lr_mult and decay_mult of one parameter.
 struct ParamMultipliers {
   float lr = 1, decay = 1;
-};
-
-// The hyperparameters of one update, as the solver's policies set them.
-struct Hyperparams {
-  int iter = 0;  // number of updates before this one
-  float lr = 0, momentum = 0, weight_decay = 0;
-  bool operator==(const Hyperparams&) const = default;
 };
 
 // The hyperparameters in the device's memory. A captured update reads them there at each replay.

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "loss_scaler.h"
 #include "trainer/backend/memory/device_array.h"
 #include "trainer/net/param_store.h"
-#include "trainer/optim/loss_scaler.h"
-#include "trainer/optim/update_rule.h"
+#include "update_rule.h"
 
 namespace trainer {
 

@@ -8,7 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "trainer/optim/gradient_verdict.h"
+#include "gradient_verdict.h"
+#include "trainer/optim/optimizer.h"
 
 namespace trainer {
 
@@ -19,13 +20,6 @@ struct LossScaleOptions {
   float factor = 65536;    // the initial factor
   bool fixed = false;      // the factor never changes
   uint32_t window = 2000;  // updates in a row without a skip, after which the factor is doubled
-};
-
-// The part of a loss scale's state that a snapshot stores.
-struct LossScaleState {
-  float factor = 1;
-  uint32_t good = 0;
-  uint64_t skipped = 0;
 };
 
 // One object per run, used by one thread. On an asynchronous device call Last() when the next

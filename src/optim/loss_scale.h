@@ -3,8 +3,8 @@
 
 #include <optional>
 
+#include "loss_scaler.h"
 #include "trainer/config/solver_spec.h"
-#include "trainer/optim/loss_scaler.h"
 
 namespace trainer {
 

@@ -3,13 +3,9 @@
 // writes, and GradientVerdict, which another kernel computes from all gradients. The host therefore
 // queues the update without waiting for a result of the device.
 
-#include "trainer/optim/update_rule.h"
+#include "update_rule.h"
 
 namespace trainer {
-
-// Sets for each parameter of [first, last) the sums of squares of its gradient and of its weights.
-void SumSquares(const Device& device, const TensorList& parameters, int first, int last,
-                float* grad_squares, float* weight_squares);
 
 // Enqueues *to = hyper, except rule_terms, which the rule computes itself.
 void WriteHyperparams(const Device& device, const DeviceHyperparams& hyper, DeviceHyperparams* to);
