@@ -280,10 +280,9 @@ void CheckSnapshotLock(const std::string& prefix, const LockTimes& times) {
   if (found) Refuse(SnapshotLockPath(prefix), prefix, *found, times);
 }
 
-std::optional<LockHolder> SnapshotLockHolder(const std::string& prefix, const LockTimes& times) {
-  const std::optional<Found> found = HolderOf(prefix, times);
-  if (!found) return std::nullopt;
-  return LockHolder{found->owner.host, found->owner.pid};
+bool HoldsSnapshotLock(const std::string& host, int process, const std::string& prefix) {
+  const std::optional<Found> found = HolderOf(prefix, LockTimes());
+  return found && found->owner.host == host && found->owner.pid == process;
 }
 
 }  // namespace trainer

@@ -25,6 +25,11 @@ bool IsBinary(const std::string& path) {
          std::string::npos;
 }
 
+struct FileUpgrade {
+  std::string kind;  // "weights", "a solver", "a net"
+  Upgrades upgrades;
+};
+
 // Reads old or current weights, writes them to `out` in the current format, and returns what
 // changed. The name of `out` selects binary or HDF5.
 FileUpgrade UpgradeWeights(const std::string& in, const std::string& out) {
@@ -41,18 +46,8 @@ FileUpgrade UpgradeTextFile(const std::string& in, const std::string& out) {
   return {upgraded.is_solver ? "a solver" : "a net", upgraded.upgrades};
 }
 
-}  // namespace
-
-FileUpgrade UpgradeFile(const std::string& in, const std::string& out, bool replace) {
-  const bool binary = IsBinary(in);
-  if (Exists(out) && !replace) {
-    throw Error(ErrorCode::kCannotCreate, {out},
-                "the file already exists; give another name, or --force to replace it");
-  }
-  return binary ? UpgradeWeights(in, out) : UpgradeTextFile(in, out);
-}
-
-std::string ToText(const FileUpgrade& upgrade, const std::string& out) {
+// Returns the lines for the user about an upgrade to `out`.
+std::string DescribeUpgrade(const FileUpgrade& upgrade, const std::string& out) {
   std::string text;
   for (const std::string& line : upgrade.upgrades.done) text += EscapeControl(line) + "\n";
   for (const std::string& line : upgrade.upgrades.warnings) {
@@ -60,6 +55,17 @@ std::string ToText(const FileUpgrade& upgrade, const std::string& out) {
   }
   if (upgrade.upgrades.done.empty()) text += "the file is already in the current format\n";
   return text + Join("wrote ", EscapeControl(out), " (", upgrade.kind, ")\n");
+}
+
+}  // namespace
+
+std::string UpgradeFile(const std::string& in, const std::string& out, bool replace) {
+  const bool binary = IsBinary(in);
+  if (Exists(out) && !replace) {
+    throw Error(ErrorCode::kCannotCreate, {out},
+                "the file already exists; give another name, or --force to replace it");
+  }
+  return DescribeUpgrade(binary ? UpgradeWeights(in, out) : UpgradeTextFile(in, out), out);
 }
 
 }  // namespace trainer

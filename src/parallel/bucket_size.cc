@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "trainer/base/thread/spin.h"
+#include "trainer/parallel/all_reduce_limits.h"
 
 namespace trainer {
 namespace {

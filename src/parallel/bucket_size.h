@@ -6,9 +6,13 @@
 #include <string>
 
 #include "trainer/base/ranks/communicator.h"
-#include "trainer/parallel/all_reduce_limits.h"
 
 namespace trainer {
+
+struct AllReduceSpeed {
+  double seconds = 0;           // for an all-reduce of one number
+  double bytes_per_second = 0;  // for gradients, in an all-reduce of kSpeedBytes
+};
 
 // Measures the latency (the fastest of 10 all-reduces of one number) and the bandwidth (the fastest
 // of 3 of 1 MiB of gradients). Collective; all ranks get rank 0's measurement.

@@ -13,6 +13,7 @@
 #include "trainer/base/text/text.h"
 #include "trainer/base/thread/spin.h"
 #include "trainer/base/thread/threads.h"
+#include "trainer/parallel/all_reduce_limits.h"
 #include "trainer/parallel/failure.h"
 
 namespace trainer {
@@ -80,7 +81,8 @@ void JoinedWorld::Begin(const World::Options& settings) {
   StartProgress();
   ShareCores();
   speed_ = MeasureAllReduce(*communicator_);
-  bucket_bytes_ = settings.bucket_bytes > 0 ? settings.bucket_bytes : BucketBytes(speed_);
+  bucket_bytes_ = settings.bucket_bytes > 0 ? settings.bucket_bytes
+                                            : BucketBytes(speed_.seconds, speed_.bytes_per_second);
   communicator_->SetBucket(BucketFloats());
 }
 

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "bucket_size.h"
 #include "host_communicator.h"
 #include "join/join_ranks.h"
 #include "mpi/inter_node_all_reduce.h"
@@ -19,7 +20,6 @@
 #include "node/watchdog.h"
 #include "thread_progress.h"
 #include "trainer/base/error/error.h"
-#include "trainer/parallel/all_reduce_limits.h"
 #include "trainer/parallel/world.h"
 
 namespace trainer {

@@ -15,7 +15,7 @@ namespace {
 constexpr std::chrono::seconds kKillWaitTimeout{3};
 
 // Returns the time between SIGTERM and SIGKILL that Slurm gives the job; no time outside of Slurm.
-KillWait QueryKillWait(const SchedulerAccess& access) {
+SolverOptions::KillWait QueryKillWait(const SchedulerAccess& access) {
   if (CurrentJob(access).system != BatchSystem::kSlurm) return {};
   const auto time = ReadKillWait(access.run({"scontrol", "show", "config"}, kKillWaitTimeout).out);
   return {time, Join("Slurm kills the job ", time.count(), " s after SIGTERM: KillWait")};
@@ -65,8 +65,8 @@ std::vector<std::string> RescueFolders(const std::string& given, const Scheduler
   return folders;
 }
 
-RescueOptions MakeRescueOptions(const std::string& folder, const SchedulerAccess& access) {
-  RescueOptions rescue;
+SolverOptions::Rescue MakeRescueOptions(const std::string& folder, const SchedulerAccess& access) {
+  SolverOptions::Rescue rescue;
   if (!folder.empty() && !IsDirectory(folder)) {
     throw Error(ErrorCode::kCannotCreate, {AbsolutePath(folder)},
                 "the folder for a rescued snapshot (--rescue_dir) does not exist; create it "

@@ -17,7 +17,8 @@ std::vector<std::string> RescueFolders(const std::string& given,
 
 // Returns RescueFolders(folder) and the command that resumes: the one of this process with
 // --snapshot. Throws kCannotCreate if `folder` is given and does not exist.
-RescueOptions MakeRescueOptions(const std::string& folder, const SchedulerAccess& access = {});
+SolverOptions::Rescue MakeRescueOptions(const std::string& folder,
+                                        const SchedulerAccess& access = {});
 
 // Returns the seconds of KillWait in the output of `scontrol show config`; Slurm's default, 30 s,
 // if they are missing.

@@ -217,7 +217,7 @@ int TrainingRun::Leave(SolveResult result) {
 namespace {
 
 // Parses the effects of the five signals. Throws kUsage for an unknown one.
-SignalEffects EffectsOf(const StopOptions& stop) {
+SignalWatch::Effects EffectsOf(const StopOptions& stop) {
   return {ParseSignalEffect("sigint_effect", stop.sigint_effect),
           ParseSignalEffect("sighup_effect", stop.sighup_effect),
           ParseSignalEffect("sigterm_effect", stop.sigterm_effect),

@@ -83,7 +83,7 @@ Request ParseSignalEffect(const std::string& flag, const std::string& word) {
 
 // Handlers run on their own stack, because oneDNN's sgemm keeps data below the stack pointer: on
 // its stack one handler in 16 corrupted the heap.
-SignalWatch::SignalWatch(const SignalEffects& effects) : stack_(HandlerStackBytes()) {
+SignalWatch::SignalWatch(const SignalWatch::Effects& effects) : stack_(HandlerStackBytes()) {
   stack_t stack = {};
   stack.ss_sp = stack_.data();
   stack.ss_size = stack_.size();

@@ -62,7 +62,7 @@ SnapshotManager::SnapshotManager(SolverContext& run, TrainingModel& model, Teste
   if (run.proto.keep_last() > 0 || run.proto.keep_best() > 0) {
     retention_ = std::make_unique<SnapshotRetention>(run.spec, tester.OutputNames());
   }
-  RetryPolicy pauses;
+  SnapshotWriter::RetryPolicy pauses;
   pauses.first = options.first_retry;
   pauses.longest = options.longest_retry;
   writer_ = std::make_unique<SnapshotWriter>(run.proto.snapshot_prefix(), FormatOf(run.proto),
@@ -207,7 +207,7 @@ void SnapshotManager::LimitLast() {
   if (!writer_) return;
   const auto now = std::chrono::steady_clock::now();
   if (last_begun_ == std::chrono::steady_clock::time_point()) last_begun_ = now;
-  LastTries last;
+  SnapshotWriter::LastTries last;
   last.rescue_folders = rescue_.folders;
   last.resume_command = rescue_.resume_command;
   last.was_writable = folder_was_writable_;
@@ -216,7 +216,8 @@ void SnapshotManager::LimitLast() {
   last.reason = end ? "the run must end after that" : "the end of this job is unknown";
   const auto term = control_.TermTime();
   if (term && writer_->refused()) {
-    if (!kill_wait_) kill_wait_ = rescue_.kill_wait ? rescue_.kill_wait() : KillWait();
+    if (!kill_wait_)
+      kill_wait_ = rescue_.kill_wait ? rescue_.kill_wait() : SolverOptions::KillWait();
     const auto stop = *term + kill_wait_->time - control_.reserve().SnapshotReserve();
     if (kill_wait_->time.count() > 0 && (!end || stop < last.until)) {
       last.until = stop;

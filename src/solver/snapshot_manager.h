@@ -71,14 +71,14 @@ class SnapshotManager {
   RunControl& control_;
   Reporter& reporter_;
   const std::function<void()> on_snapshot_;
-  const RescueOptions rescue_;
+  const SolverOptions::Rescue rescue_;
   int saved_iter_ = -1;                               // of the last snapshot on the disk
   int started_iter_ = -1;                             // of the last one begun or restored
   SnapshotReport started_;                            // the last snapshot that was begun
   double copy_seconds_ = 0;                           // for copying that snapshot
   int noted_ = 0;                                     // snapshots that were written and reported
   bool folder_was_writable_ = false;                  // when the run began
-  std::optional<KillWait> kill_wait_;                 // set once rescue_.kill_wait was called
+  std::optional<SolverOptions::KillWait> kill_wait_;  // set once rescue_.kill_wait was called
   std::chrono::steady_clock::time_point last_begun_;  // when LimitLast was first called
   std::unique_ptr<SnapshotRetention> retention_;
   std::unique_ptr<SnapshotWriter> writer_;  // on rank 0; calls retention_ after a write

@@ -47,7 +47,7 @@ class SnapshotWriterTest : public testing::Test {
   }
 
   TempFolder folder_;
-  RetryPolicy pauses_;
+  SnapshotWriter::RetryPolicy pauses_;
   std::vector<int> written_;  // by the writing thread; read after it
 };
 
@@ -111,7 +111,7 @@ TEST_F(SnapshotWriterTest, WhoeverWaitsGetsTheErrorAfterThreeTries) {
 }
 
 TEST_F(SnapshotWriterTest, TheLastOneIsTriedUntilItsTimeIsOver) {
-  LastTries last;
+  SnapshotWriter::LastTries last;
   last.until = std::chrono::steady_clock::now() + std::chrono::hours(1);
   SnapshotWriter writer = Writer();
   Start(writer, 1);
@@ -125,7 +125,7 @@ TEST_F(SnapshotWriterTest, TheLastOneIsTriedUntilItsTimeIsOver) {
 }
 
 TEST_F(SnapshotWriterTest, TheLastOneGoesToTheFirstRescueFolderThatTakesIt) {
-  LastTries last;
+  SnapshotWriter::LastTries last;
   last.rescue_folders = {folder_ / "none", folder_.path()};
   last.resume_command = [](const std::string& state) { return "resume " + state; };
   last.was_writable = true;

@@ -26,7 +26,7 @@ constexpr char kOldNet[] =
 class UpgradeFileTest : public testing::Test {
  protected:
   std::string Upgrade(const std::string& in, const std::string& out, bool replace = false) const {
-    return ToText(UpgradeFile(in, out, replace), out);
+    return UpgradeFile(in, out, replace);
   }
   void ExpectRefused(const std::string& in, const std::string& out, ErrorCode code,
                      const std::string& part) const {

@@ -149,9 +149,9 @@ TEST(TopologyTest, SendsAddressesAsBytes) {
 }
 
 TEST(BucketSizeTest, HoldsEightTimesWhatTheLatencyCosts) {
-  EXPECT_EQ(BucketBytes({1e-6, 8e9}), 65536u);
-  EXPECT_EQ(BucketBytes({50e-6, 1e9}), 458752u);
-  EXPECT_EQ(BucketBytes({1, 1e9}), 64u << 20);
+  EXPECT_EQ(BucketBytes(1e-6, 8e9), 65536u);
+  EXPECT_EQ(BucketBytes(50e-6, 1e9), 458752u);
+  EXPECT_EQ(BucketBytes(1, 1e9), 64u << 20);
 }
 
 TEST(BucketSizeTest, DescribesItself) {

@@ -174,16 +174,16 @@ TEST_F(TrainingRunTest, HoldsTheLockUntilItLeaves) {
   run.CopyData();
   run.Join();
   run.Configure();
-  EXPECT_FALSE(SnapshotLockHolder(folder_ / "snap"));
+  EXPECT_FALSE(Exists(".snap.lock"));
   run.FindStart();
-  EXPECT_TRUE(SnapshotLockHolder(folder_ / "snap"));
+  EXPECT_TRUE(Exists(".snap.lock"));
   run.OpenDevice();
   run.Connect();
   run.Build();
   const SolveResult result = run.Train();
-  EXPECT_TRUE(SnapshotLockHolder(folder_ / "snap"));
+  EXPECT_TRUE(Exists(".snap.lock"));
   run.Leave(result);
-  EXPECT_FALSE(SnapshotLockHolder(folder_ / "snap"));
+  EXPECT_FALSE(Exists(".snap.lock"));
 }
 
 TEST_F(TrainingRunTest, DestroysTheDeviceBeforeItQueuesTheJobAgain) {
@@ -256,7 +256,7 @@ class TrainingRanksTest : public TrainingRunTest {
     const auto run_rank = [&](int rank) {
       Seen& mine = seen[static_cast<size_t>(rank)];
       ThreadWorld world(meeting, rank, [&] {
-        mine.lock_at_finish = SnapshotLockHolder(folder_ / "snap").has_value();
+        mine.lock_at_finish = Exists(".snap.lock");
         float one = 1;
         world_of(rank)->group().AllReduce({&one, 1});
       });

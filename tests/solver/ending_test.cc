@@ -122,7 +122,7 @@ TEST(EndingTest, ATestIsCutWhenTheTimeIsOver) {
 TEST(EndingTest, Sigusr2SnapshotsAndStops) {
   SmallRun files(std::string(kEndingFields) + "max_iter: 10 ");
   for (const bool ignored : {false, true}) {
-    SignalEffects effects;
+    SignalWatch::Effects effects;
     if (ignored) effects.sigusr2 = Request::kNone;
     SignalWatch watch(effects);
     SlowObserver observer(milliseconds(0));

@@ -208,7 +208,7 @@ class SolverSignalTest : public testing::Test {
     std::vector<int> snapshots;
   };
 
-  SolveResult Run(int signal, const SignalEffects& effects) {
+  SolveResult Run(int signal, const SignalWatch::Effects& effects) {
     SmallRun files(kSolverFields);
     SignalWatch watch(effects);
     SolverOptions options;

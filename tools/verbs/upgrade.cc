@@ -20,7 +20,7 @@ class Upgrade final : public Verb {
       throw Error(ErrorCode::kUsage,
                   "'trainer upgrade' needs IN and OUT: the file and its new name");
     }
-    std::cout << ToText(UpgradeFile(files_[0], files_[1], replace_), files_[1]);
+    std::cout << UpgradeFile(files_[0], files_[1], replace_);
     return 0;
   }
 

@@ -63,14 +63,8 @@ class SnapshotLock {
 // a regular file. Writes nothing, so it compares the lock's time with the clock of this machine.
 void CheckSnapshotLock(const std::string& prefix, const LockTimes& times = {});
 
-// The run that holds a lock.
-struct LockHolder {
-  std::string host;
-  int process = 0;
-};
-// Returns the owner of the lock of `prefix`, or nothing if it does not exist or that run is dead.
+// Returns whether that process of the computer `host` holds the lock of `prefix` and is not dead.
 // Writes nothing.
-std::optional<LockHolder> SnapshotLockHolder(const std::string& prefix,
-                                             const LockTimes& times = {});
+bool HoldsSnapshotLock(const std::string& host, int process, const std::string& prefix);
 
 }  // namespace trainer

@@ -24,24 +24,6 @@ struct SnapshotContent {
   caffe::SolverState state;
 };
 
-struct RetryPolicy {
-  std::chrono::milliseconds first = std::chrono::seconds(10);  // doubles for each further pause
-  std::chrono::milliseconds longest = std::chrono::minutes(5);
-  // The pause between the tries of a snapshot for which the training thread waits. For the last
-  // snapshot of a run the pause grows to eight times this.
-  std::chrono::milliseconds waited_for = std::chrono::seconds(1);
-};
-
-// How a run's last snapshot is saved if its folder cannot be written.
-struct LastTries {
-  std::chrono::steady_clock::time_point until;  // the writer retries until this time
-  std::string reason;                           // why it ends then: "the job's time is over then"
-  std::vector<std::string> rescue_folders;      // tried in order afterwards, until one is writable
-  // The command that resumes from `state`.
-  std::function<std::string(const std::string& state)> resume_command;
-  bool was_writable = false;  // a test file could be written when the run began
-};
-
 // Used by the training thread. Snapshots are written by a separate thread, which starts with the
 // first snapshot. While the training thread does not wait for it, the writing thread computes only
 // a small fraction of the time and leaves the cores to training; otherwise it writes as fast as it
@@ -54,6 +36,24 @@ struct LastTries {
 // failure is thrown by the next call.
 class SnapshotWriter {
  public:
+  struct RetryPolicy {
+    std::chrono::milliseconds first = std::chrono::seconds(10);  // doubles for each further pause
+    std::chrono::milliseconds longest = std::chrono::minutes(5);
+    // The pause between the tries of a snapshot for which the training thread waits. For the last
+    // snapshot of a run the pause grows to eight times this.
+    std::chrono::milliseconds waited_for = std::chrono::seconds(1);
+  };
+
+  // How a run's last snapshot is saved if its folder cannot be written.
+  struct LastTries {
+    std::chrono::steady_clock::time_point until;  // the writer retries until this time
+    std::string reason;                           // why it ends then: "the job's time is over then"
+    std::vector<std::string> rescue_folders;  // tried in order afterwards, until one is writable
+    // The command that resumes from `state`.
+    std::function<std::string(const std::string& state)> resume_command;
+    bool was_writable = false;  // a test file could be written when the run began
+  };
+
   // The writing thread calls `on_written` once a snapshot is on the disk and was read back.
   SnapshotWriter(std::string prefix, SnapshotFormat format, RetryPolicy pauses,
                  std::function<void(const SnapshotNames&)> on_written);

@@ -16,17 +16,15 @@ inline constexpr size_t kDirectFloats = 4096;
 // The floats of a chunk that is sent at a time. It bounds the memory for received chunks.
 inline constexpr size_t kChunkFloats = 1 << 19;
 
-struct AllReduceSpeed {
-  double seconds = 0;           // for an all-reduce of one number
-  double bytes_per_second = 0;  // for gradients, in an all-reduce of kSpeedBytes
-};
+// The bytes of the all-reduce by which the speed of all-reduces is measured or predicted.
 inline constexpr size_t kSpeedBytes = 1 << 20;
 
 // Returns the size of a bucket for which latency is an eighth of its all-reduce, rounded up to a
-// multiple of 64 KiB, from 64 KiB to 64 MiB.
-inline size_t BucketBytes(const AllReduceSpeed& speed) {
+// multiple of 64 KiB, from 64 KiB to 64 MiB. `latency` is the time of an all-reduce of one number
+// in seconds, `bytes_per_second` the speed of one of kSpeedBytes.
+inline size_t BucketBytes(double latency, double bytes_per_second) {
   constexpr double kUnit = 65536, kMost = 64.0 * 1024 * 1024;
-  const double bytes = 8 * speed.seconds * speed.bytes_per_second;
+  const double bytes = 8 * latency * bytes_per_second;
   return static_cast<size_t>(std::clamp(std::ceil(bytes / kUnit) * kUnit, kUnit, kMost));
 }
 

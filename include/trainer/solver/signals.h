@@ -15,15 +15,6 @@ enum class Request { kNone, kSnapshot, kStop };
 // Parses "stop", "snapshot" or "none". Throws kUsage naming the flag and the three words.
 Request ParseSignalEffect(const std::string& flag, const std::string& word);
 
-struct SignalEffects {
-  Request sigint = Request::kStop;
-  Request sighup = Request::kSnapshot;
-  Request sigterm = Request::kStop;
-  Request sigusr1 = Request::kStop;
-  Request sigusr2 = Request::kStop;
-  int stop_exit_code = static_cast<int>(ErrorCode::kStopped);  // for SIGUSR1/2 before BeginRun
-};
-
 // Handles SIGINT, SIGHUP, SIGTERM, SIGUSR1 and SIGUSR2 while it exists. At most one object may
 // exist, and the main thread makes it, because Linux delivers a process's signals to that thread
 // first.
@@ -40,7 +31,17 @@ struct SignalEffects {
 // written.
 class SignalWatch {
  public:
-  explicit SignalWatch(const SignalEffects& effects);
+  // What each signal means.
+  struct Effects {
+    Request sigint = Request::kStop;
+    Request sighup = Request::kSnapshot;
+    Request sigterm = Request::kStop;
+    Request sigusr1 = Request::kStop;
+    Request sigusr2 = Request::kStop;
+    int stop_exit_code = static_cast<int>(ErrorCode::kStopped);  // for SIGUSR1/2 before BeginRun
+  };
+
+  explicit SignalWatch(const Effects& effects);
   ~SignalWatch();
   SignalWatch(const SignalWatch&) = delete;
   SignalWatch& operator=(const SignalWatch&) = delete;

@@ -21,25 +21,25 @@ namespace trainer {
 struct SolverContext;
 struct TrainingModel;
 
-// How long the batch system lets a process live after SIGTERM; 0 s if unknown.
-struct KillWait {
-  std::chrono::seconds time{0};
-  std::string reason;  // "Slurm kills the job 30 s after SIGTERM (KillWait)"
-};
-
-// Says what to do if the last snapshot cannot be written to its folder.
-struct RescueOptions {
-  std::vector<std::string> folders;  // the snapshot is written to the first that is writable
-  // Returns the command that resumes from `state`.
-  std::function<std::string(const std::string& state)> resume_command = [](const auto& state) {
-    return "--snapshot=" + state;
-  };
-  std::function<KillWait()> kill_wait;  // called once, after SIGTERM; null: unknown
-  // How long to retry the usual folder first, if the time at which the run must end is unknown.
-  std::chrono::milliseconds patience = std::chrono::minutes(1);
-};
-
 struct SolverOptions {
+  // How long the batch system lets a process live after SIGTERM; 0 s if unknown.
+  struct KillWait {
+    std::chrono::seconds time{0};
+    std::string reason;  // "Slurm kills the job 30 s after SIGTERM (KillWait)"
+  };
+
+  // Says what to do if the last snapshot cannot be written to its folder.
+  struct Rescue {
+    std::vector<std::string> folders;  // the snapshot is written to the first that is writable
+    // Returns the command that resumes from `state`.
+    std::function<std::string(const std::string& state)> resume_command = [](const auto& state) {
+      return "--snapshot=" + state;
+    };
+    std::function<KillWait()> kill_wait;  // called once, after SIGTERM; null: unknown
+    // How long to retry the usual folder first, if the time at which the run must end is unknown.
+    std::chrono::milliseconds patience = std::chrono::minutes(1);
+  };
+
   std::string snapshot;              // a .solverstate to resume from, or ""
   bool allow_outside = false;        // the snapshot's weights may be in another folder
   std::vector<std::string> weights;  // .caffemodel files to start from, in this order
@@ -51,7 +51,7 @@ struct SolverOptions {
   // The first and the longest pause before the run retries a snapshot that could not be written.
   std::chrono::milliseconds first_retry = std::chrono::seconds(10);
   std::chrono::milliseconds longest_retry = std::chrono::minutes(5);
-  RescueOptions rescue;
+  Rescue rescue;
   // If false, the run writes no files: no snapshots and no files of layers.
   bool saves = true;
   // Test the final weights even if max_iter is not a multiple of test_interval.
@@ -104,11 +104,12 @@ class Solver {
   // after a test if `patience` says so. Another thread writes the snapshots.
   //
   // A snapshot that cannot be written causes a warning and is tried again. The last one is tried
-  // while there is time, then written to a folder of RescueOptions, and an error is thrown that
-  // says where it is. If the data of the next step or test cannot be read any more (kIo), all ranks
-  // save and stop, and that error is thrown unless a stop was requested meanwhile. Throws kDiverged
-  // before the update if the loss is not finite or, in iterations that are reported, a weight. If
-  // the loss is taken late, it throws before the next update and before any test or snapshot.
+  // while there is time, then written to a folder of SolverOptions::Rescue, and an error is thrown
+  // that says where it is. If the data of the next step or test cannot be read any more (kIo), all
+  // ranks save and stop, and that error is thrown unless a stop was requested meanwhile. Throws
+  // kDiverged before the update if the loss is not finite or, in iterations that are reported, a
+  // weight. If the loss is taken late, it throws before the next update and before any test or
+  // snapshot.
   SolveResult Solve();
 
   // Runs one iteration, which is one step of the optimizer. Returns the loss at the weights before

@@ -63,8 +63,8 @@ AllReduceTime PredictAllReduce(const ClusterModel& cluster, double bytes) {
 
 size_t ChooseBucketBytes(const ClusterModel& cluster) {
   if (cluster.ranks < 2) return 0;
-  return BucketBytes({PredictAllReduce(cluster, kFloat).Total(),
-                      kSpeedBytes / PredictAllReduce(cluster, kSpeedBytes).Total()});
+  return BucketBytes(PredictAllReduce(cluster, kFloat).Total(),
+                     kSpeedBytes / PredictAllReduce(cluster, kSpeedBytes).Total());
 }
 
 }  // namespace trainer

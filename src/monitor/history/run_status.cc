@@ -23,9 +23,7 @@ std::string RunStateOf(const RunMetrics& history, const RunInfo& info) {
   if (history.ended) return history.stopped_early ? "stopped" : "finished";
   const bool known = !info.snapshot_prefix.empty() && info.process > 0 && !info.host.empty();
   if (!known || !info.saves) return "unknown";  // a run that saves nothing has no lock
-  const auto holder = SnapshotLockHolder(info.snapshot_prefix);
-  const bool own = holder && holder->host == info.host && holder->process == info.process;
-  return own ? "running" : "dead";
+  return HoldsSnapshotLock(info.host, info.process, info.snapshot_prefix) ? "running" : "dead";
 }
 
 // Returns "-" if the log does not say how many iterations the run has.
