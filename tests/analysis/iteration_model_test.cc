@@ -1,6 +1,6 @@
 // Iterations of several ranks in the model, against timelines drawn by hand.
 
-#include "trainer/analysis/scaling/iteration_model.h"
+#include "scaling/iteration_model.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "digits_run.h"
+#include "scaling/rank_work.h"
 #include "scaling/straggler_fit.h"
 #include "support/error_of.h"
 #include "trainer/analysis/communication/all_reduce_results.h"
@@ -27,10 +28,10 @@ ScalingRequest RequestFor(std::vector<int> ranks, const std::string& link = "10G
   return request;
 }
 
-IterationPrediction PredictRanks(const ScalingReport& report, int ranks) {
-  ClusterModel cluster = report.cluster;
+IterationPrediction PredictRanks(const RankWork& work, int ranks) {
+  ClusterModel cluster = work.cluster;
   cluster.ranks = ranks;
-  return PredictIteration(report.profile, cluster, report.options);
+  return PredictIteration(work.profile, cluster, work.options);
 }
 
 void ExpectLinesOf80(const std::string& text) {
@@ -41,7 +42,7 @@ void ExpectLinesOf80(const std::string& text) {
 TEST(ScalingReportTest, PredictsFromWhatIsMeasuredHere) {
   ScalingRequest request = RequestFor({1, 2, 16});
   request.iterations = 2;
-  const std::string text = ToText(PredictScaling(request, DigitsRun().Load()));
+  const std::string text = PredictScaling(request, DigitsRun().Load()).text;
   EXPECT_THAT(text, AllOf(HasSubstr("small: 16 images on each rank, 30.7 KiB of gradients"),
                           HasSubstr("compute (measured here, "),
                           HasSubstr("link: 10GbE, 25.0 us, 1.177 GB/s in each direction"),
@@ -58,15 +59,15 @@ TEST(ScalingReportTest, PredictsFromWhatIsMeasuredHere) {
 TEST(ScalingReportTest, PredictsTheTimeThatAHandComputes) {
   ScalingRequest request = RequestFor({2}, "1GbE");
   request.compute_ms = 10;
-  const ScalingReport report = PredictScaling(request, DigitsRun().Load());
-  EXPECT_EQ(report.profile.images, 16);
-  ASSERT_THAT(report.profile.gradients, SizeIs(1));
-  EXPECT_EQ(report.profile.gradients[0].bytes, 31424);
-  const IterationPrediction step = PredictRanks(report, 2);
+  const RankWork work = DetermineRankWork(request, DigitsRun().Load());
+  EXPECT_EQ(work.profile.images, 16);
+  ASSERT_THAT(work.profile.gradients, SizeIs(1));
+  EXPECT_EQ(work.profile.gradients[0].bytes, 31424);
+  const IterationPrediction step = PredictRanks(work, 2);
   const double sum = 2 * (0.05 + 15712 / 117.7e3), one = 0.05 + 4 / 117.7e3;
   EXPECT_NEAR(1e3 * step.seconds, 10 + sum + 2 * one, 1e-6);
   EXPECT_EQ(step.bottleneck, Bottleneck::kCompute);
-  const std::string json = ToJson(report).ToString();
+  const std::string json = PredictScaling(request, DigitsRun().Load()).json.ToString();
   for (const char* part :
        {"\"net\": \"small\"", "\"source\": \"as given\"", "\"images_per_rank\": 16",
         "\"bytes\": 31424", "\"limit\": \"compute\"", "\"link\": \"1GbE\"", "\"slices\": ["}) {
@@ -77,8 +78,8 @@ TEST(ScalingReportTest, PredictsTheTimeThatAHandComputes) {
 TEST(ScalingReportTest, CountsEveryPassOfAnIteration) {
   ScalingRequest request = RequestFor({2});
   request.compute_ms = 10;
-  const ScalingReport once = PredictScaling(request, DigitsRun().Load());
-  const ScalingReport thrice = PredictScaling(request, DigitsRun().Load({"iter_size=3"}));
+  const RankWork once = DetermineRankWork(request, DigitsRun().Load());
+  const RankWork thrice = DetermineRankWork(request, DigitsRun().Load({"iter_size=3"}));
   EXPECT_EQ(thrice.profile.images, 48);
   EXPECT_GT(thrice.profile.forward, once.profile.forward);
   EXPECT_LT(thrice.profile.backward, once.profile.backward);
@@ -89,7 +90,7 @@ TEST(ScalingReportTest, EstimatesAGpuThatIsNotThere) {
   request.cluster.ranks_per_machine = 8;
   request.gpu = FindGpu("h100");
   ASSERT_NE(request.gpu, nullptr);
-  const std::string text = ToText(PredictScaling(request, DigitsRun().Load()));
+  const std::string text = PredictScaling(request, DigitsRun().Load()).text;
   EXPECT_THAT(text, HasSubstr("estimated for one H100 (no GPU was used)"));
   EXPECT_TRUE(std::regex_search(text, std::regex(R"(\n +64 +8 +0\.\d+ )"))) << text;
   ExpectLinesOf80(text);
@@ -100,13 +101,13 @@ TEST(ScalingReportTest, EstimatesAGpuThatIsNotThere) {
 TEST(ScalingReportTest, FitsTwoMeasuredRates) {
   ScalingRequest request = RequestFor({2, 4, 8}, "25GbE");
   request.compute_ms = 5;
-  ScalingReport report = PredictScaling(request, DigitsRun().Load());
+  RankWork work = DetermineRankWork(request, DigitsRun().Load());
   const CalibratedProfile fitted =
-      CalibrateStragglers(report.profile, report.cluster, report.options, {2, 320}, {4, 620});
-  report.profile = fitted.profile;
-  report.options.jitter = fitted.jitter;
+      CalibrateStragglers(work.profile, work.cluster, work.options, {2, 320}, {4, 620});
+  work.profile = fitted.profile;
+  work.options.jitter = fitted.jitter;
   EXPECT_GT(fitted.jitter, 0);
-  const auto rate = [&](int ranks) { return 16 * ranks / PredictRanks(report, ranks).seconds; };
+  const auto rate = [&](int ranks) { return 16 * ranks / PredictRanks(work, ranks).seconds; };
   EXPECT_NEAR(rate(2), 320, 1);
   EXPECT_NEAR(rate(4), 620, 1);
   EXPECT_GT(rate(8), 1100);
@@ -136,7 +137,7 @@ TEST(ScalingReportTest, TakesALinkFromAFileOfResults) {
   ScalingRequest request = RequestFor({2}, folder / "link.json");
   request.cluster.ranks_per_machine = 2;
   request.compute_ms = 10;
-  EXPECT_GT(PredictRanks(PredictScaling(request, DigitsRun().Load()), 2).exposed, 0);
+  EXPECT_GT(PredictRanks(DetermineRankWork(request, DigitsRun().Load()), 2).exposed, 0);
 }
 
 }  // namespace

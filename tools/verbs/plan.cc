@@ -43,23 +43,25 @@ class PlanVerb final : public Verb {
     if (solver_.file.empty() == net_.file.empty()) {
       throw Error(ErrorCode::kUsage, "'trainer plan' needs either --solver=FILE or --model=FILE");
     }
-    if (IsPipeline()) return Print(ComparePipelines());
+    if (IsPipeline()) {
+      const PipelineComparison comparison = ComparePipelines();
+      std::cout << (json_ ? ToJson(comparison).ToString() : ToText(comparison));
+      return 0;
+    }
     if (!net_.file.empty() && ParseMemoryLimit(memory_, *MakeDevice())) {
       throw Error(ErrorCode::kUsage, "--memory limits a run: give --solver");
     }
-    if (!scaling_.ranks.empty()) return Print(PredictScaling());
+    if (!scaling_.ranks.empty()) {
+      const ScalingReport report = PredictScaling();
+      std::cout << (json_ ? report.json.ToString() : report.text);
+      return 0;
+    }
     const MemoryBreakdown breakdown = BreakDownMemory();
     std::cout << (json_ ? ToJson(breakdown).ToString() : ToText(breakdown, verbose_));
     return breakdown.fit.fits ? 0 : static_cast<int>(ErrorCode::kResource);
   }
 
  private:
-  template <class Result>
-  int Print(const Result& result) const {
-    std::cout << (json_ ? ToJson(result).ToString() : ToText(result));
-    return 0;
-  }
-
   // Returns whether --strategy, or without it the solver of --ranks, says pipeline.
   bool IsPipeline() const {
     if (!ranks_.strategy.empty()) return ranks_.strategy == "pipeline";

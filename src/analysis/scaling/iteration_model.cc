@@ -1,9 +1,10 @@
-#include "trainer/analysis/scaling/iteration_model.h"
+#include "scaling/iteration_model.h"
 
 #include <algorithm>
 #include <limits>
 #include <utility>
 
+#include "scaling/all_reduce_model.h"
 #include "scaling/straggler_fit.h"
 
 namespace trainer {

@@ -1,4 +1,4 @@
-#include "trainer/analysis/scaling/iteration_profile.h"
+#include "scaling/iteration_profile.h"
 
 #include <algorithm>
 #include <functional>

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "scaling/all_reduce_model.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
 #include "trainer/parallel/all_reduce_limits.h"
@@ -13,10 +14,10 @@ namespace {
 
 // Fits latency and bandwidth to the smallest and the largest sum, by the formulas of
 // PredictAllReduce for one machine.
-IntraNodeModel FitIntraNode(const AllReduceResults& measured) {
+ClusterModel::IntraNode FitIntraNode(const AllReduceResults& measured) {
   const auto [low, high] = std::ranges::minmax(measured.sums, {}, &TransferTime::bytes);
   const double moved = 2.0 * measured.ranks * (high.bytes - low.bytes);
-  IntraNodeModel inside;
+  ClusterModel::IntraNode inside;
   inside.latency = low.seconds / (low.bytes > kEagerFloats * sizeof(float) ? 2 : 1);
   inside.bytes_per_second = moved / std::max(1e-12, high.seconds - low.seconds);
   return inside;
@@ -49,7 +50,7 @@ std::vector<TransferTime> StepsBetween(const ClusterModel& cluster,
 }  // namespace
 
 ClusterModel FitCluster(const std::string& name, const AllReduceResults& measured,
-                        const IntraNodeModel& inside) {
+                        const ClusterModel::IntraNode& inside) {
   const bool sensible =
       measured.machines > 0 && measured.ranks >= 2 && measured.ranks_per_machine > 0 &&
       measured.overlap_cost >= 0 && measured.overlap_cost < 1 &&

@@ -13,6 +13,6 @@ namespace trainer {
 // describes each machine. `name` is for messages. Throws kData for fewer than two sizes, or for
 // times that no cluster has.
 ClusterModel FitCluster(const std::string& name, const AllReduceResults& measured,
-                        const IntraNodeModel& inside = {});
+                        const ClusterModel::IntraNode& inside = {});
 
 }  // namespace trainer

@@ -1,7 +1,7 @@
 #pragma once
 // How long ranks wait for the slowest of them, and the fit of the model to measured speeds.
 
-#include "trainer/analysis/scaling/iteration_model.h"
+#include "scaling/iteration_model.h"
 
 namespace trainer {
 

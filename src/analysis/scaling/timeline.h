@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "trainer/analysis/scaling/iteration_model.h"
+#include "scaling/iteration_model.h"
 
 namespace trainer {
 

@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "trainer/analysis/scaling/iteration_model.h"
+#include "trainer/analysis/scaling/cluster_model.h"
+#include "trainer/analysis/scaling/gpu_specs.h"
 #include "trainer/base/text/json.h"
 #include "trainer/config/solver_spec.h"
 
@@ -15,25 +16,25 @@ namespace trainer {
 struct ScalingRequest {
   std::vector<int> ranks;  // a prediction for each
   ClusterModel cluster;
-  size_t bucket_bytes = 0;           // 0: the bucket size that a run chooses by itself
-  std::optional<double> jitter;      // as in ScalingOptions; default: as measured, else 0
+  size_t bucket_bytes = 0;  // 0: the bucket size that a run chooses by itself
+  // Standard deviation of a rank's time, as a fraction of it; default: as measured, else 0.
+  std::optional<double> jitter;
   const GpuSpec* gpu = nullptr;      // estimate the work for this GPU
   std::optional<double> compute_ms;  // the time of an iteration of one rank
   int iterations = 10;               // to measure
 };
 
-// The work of one rank, and the cluster and the numbers of ranks to predict for.
+// Predictions for the ranks of a request.
 struct ScalingReport {
-  std::vector<int> ranks;
-  ClusterModel cluster;
-  ScalingOptions options;
-  IterationProfile profile;
-  std::string net, source;  // where the profile comes from: "measured here, 2 threads"
+  // A table, and the timeline for the last number of ranks, in lines of at most 80 columns.
+  std::string text;
+  // The work of one rank, and for each number of ranks the prediction with its buckets.
+  Json json;
 };
 
-// Determines the work of one rank; PredictIteration then gives the time for a number of ranks. The
-// second form takes a net without a solver, with one pass per iteration and one state per weight.
-// Throws kUsage for a net without parameters to train.
+// Determines the work of one rank, and predicts the time of an iteration for each number of ranks.
+// The second form takes a net without a solver, with one pass per iteration and one state per
+// weight. Throws kUsage for a net without parameters to train.
 ScalingReport PredictScaling(const ScalingRequest& request, SolverSpec spec);
 ScalingReport PredictScaling(const ScalingRequest& request, const NetSpec& net,
                              const caffe::NetState& state);
@@ -42,10 +43,5 @@ ScalingReport PredictScaling(const ScalingRequest& request, const NetSpec& net,
 // bench-comm --json' wrote. Throws kUsage for neither, and the errors of ReadAllReduceResults and
 // FitCluster.
 ClusterModel FindCluster(const std::string& link_or_file);
-
-// Returns lines of at most 80 columns: a table, and the timeline for the last number of ranks.
-std::string ToText(const ScalingReport& report);
-// Returns the profile of one rank, and the prediction with its buckets for each number of ranks.
-Json ToJson(const ScalingReport& report);
 
 }  // namespace trainer

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "scaling/iteration_profile.h"
 #include "trainer/analysis/scaling/cluster_model.h"
-#include "trainer/analysis/scaling/iteration_profile.h"
 
 namespace trainer {
 

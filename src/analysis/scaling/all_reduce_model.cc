@@ -1,4 +1,4 @@
-#include "trainer/analysis/scaling/cluster_model.h"
+#include "scaling/all_reduce_model.h"
 
 #include <algorithm>
 

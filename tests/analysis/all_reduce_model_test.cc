@@ -1,6 +1,6 @@
 // How long sums over ranks take in the model, against numbers worked out by hand.
 
-#include "trainer/analysis/scaling/cluster_model.h"
+#include "scaling/all_reduce_model.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
