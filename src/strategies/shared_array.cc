@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "cache_line.h"
 #include "message.h"
 
 namespace trainer {
 namespace {
-
-constexpr size_t kCacheLine = 64;  // bytes of a cache line
 
 // Send's arguments for calls that send or return no numbers.
 constexpr auto kNoFloats = [](MessageWriter*, size_t, size_t) {};
@@ -26,7 +25,7 @@ SharedArray::SharedArray(SharedWindow& window, int rank, int owner, size_t size,
       is_local_(window.IsSameNode(owner)),
       merge_(std::move(merge)) {
   const size_t locks = static_cast<size_t>(blocks) * sizeof(RobustMutex);
-  const size_t header = kCacheLine + (locks + kCacheLine - 1) / kCacheLine * kCacheLine;
+  const size_t header = kCacheLine + RoundUpToCacheLines(locks);
   std::byte* const memory = window.Allocate(is_local_ ? header + size * sizeof(float) : 1);
   if (is_local_) {
     version_ = reinterpret_cast<std::atomic<int64_t>*>(memory);

@@ -2,18 +2,12 @@
 
 #include <algorithm>
 
+#include "cache_line.h"
+
 namespace trainer {
-namespace {
-
-constexpr size_t kLine = 64;
-
-// Rounds up to whole cache lines, so that sender and receiver do not share one.
-size_t Rounded(size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
-
-}  // namespace
 
 size_t StageChannel::Bytes(size_t message, int slots) {
-  return sizeof(Counters) + Rounded(message) * static_cast<size_t>(slots);
+  return sizeof(Counters) + RoundUpToCacheLines(message) * static_cast<size_t>(slots);
 }
 
 StageChannel::StageChannel(std::byte* memory, size_t message, int slots, int from, int to,
@@ -23,7 +17,7 @@ StageChannel::StageChannel(std::byte* memory, size_t message, int slots, int fro
       to_(to),
       slots_(static_cast<uint32_t>(slots)),
       message_(message),
-      stride_(Rounded(message)),
+      stride_(RoundUpToCacheLines(message)),
       counters_(reinterpret_cast<Counters*>(memory)),
       state_slots_(memory + sizeof(Counters)),
       address_(address) {}
