@@ -102,7 +102,12 @@ FlagSet::Declared FlagSet::Bind(T* variable, std::string_view name, std::string_
                                 std::string_view help) {
   const std::string key(name);
   return Declare(name, ValueOf<T>::kKind, metavar, ValueOf<T>::Text(*variable), help,
-                 [variable, key](const Flags& flags) { *variable = ValueOf<T>::Read(flags, key); });
+                 [variable, key](const Flags& flags) {
+                   // A repeated flag that is not given leaves the variable's default.
+                   const bool is_repeated = ValueOf<T>::kKind == FlagKind::kEach;
+                   if (is_repeated && flags.Each(key).empty()) return;
+                   *variable = ValueOf<T>::Read(flags, key);
+                 });
 }
 
 template FlagSet::Declared FlagSet::Bind(bool*, std::string_view, std::string_view,
