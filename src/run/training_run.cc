@@ -140,7 +140,10 @@ void TrainingRun::WarnOfOlderSnapshots() const {
 }
 
 void TrainingRun::SetTrainOptions() {
-  if (is_rank_0()) options_.end = RunDeadline(request_.stop.max_wall, deps_.scheduler);
+  if (is_rank_0()) {
+    options_.end =
+        RunDeadline(request_.stop.max_wall, request_.stop.stop_exit_code, deps_.scheduler);
+  }
   options_.rescue = MakeRescueOptions(request_.stop.rescue_dir, deps_.scheduler);
   options_.snapshot = start_state_;
   options_.allow_outside = request_.start.allow_outside;

@@ -44,8 +44,8 @@ class SchedulerTest : public testing::Test {
     answers_[command] = {0, out, ""};
   }
   // The seconds until the deadline.
-  std::optional<int64_t> Deadline(const std::string& max_wall = "") {
-    const auto end = RunDeadline(max_wall, access_);
+  std::optional<int64_t> Deadline(const std::string& max_wall = "", int exit_code = 75) {
+    const auto end = RunDeadline(max_wall, exit_code, access_);
     if (!end) return std::nullopt;
     return std::chrono::duration_cast<seconds>(*end - now_).count();
   }
@@ -77,6 +77,13 @@ TEST_F(SchedulerTest, MaxWallCountsFromTheStartOfTheProcess) {
                                                 "process (--max_wall)")));
   EXPECT_EQ(Deadline("none"), std::nullopt);
   EXPECT_THAT(asked_, IsEmpty());
+}
+
+TEST_F(SchedulerTest, NamesTheExitCodeThatTheUserChose) {
+  Deadline("0:05:00");
+  Deadline("0:05:00", 0);
+  EXPECT_THAT(log_.lines, ElementsAre(HasSubstr("and exits with code 75 before that"),
+                                      HasSubstr("and exits with code 0 before that")));
 }
 
 TEST_F(SchedulerTest, RefusesWhatIsNoTime) {

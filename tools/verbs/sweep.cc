@@ -73,7 +73,9 @@ class Sweep final : public Verb {
       std::cout << JobScript(job_);
       return 0;
     }
-    if (!max_wall_.empty() && max_wall_ != "none") search_.deadline = RunDeadline(max_wall_);
+    if (!max_wall_.empty() && max_wall_ != "none") {
+      search_.deadline = RunDeadline(max_wall_, search_.stop_exit_code);
+    }
     const int code = table_only_ ? 0 : RunTrials(grid, grid_, search_);
     std::cout << ToText(ReadTrials(grid.trials, grid.spec.proto.best_output()));
     return code;

@@ -36,10 +36,11 @@ void RequireWallTime(const std::string& max_wall) {
   if (!max_wall.empty() && max_wall != "none") ParseLimit(max_wall);
 }
 
-std::optional<steady_clock::time_point> RunDeadline(const std::string& max_wall,
+std::optional<steady_clock::time_point> RunDeadline(const std::string& max_wall, int exit_code,
                                                     const SchedulerAccess& access) {
   if (max_wall == "none") return std::nullopt;
-  const std::string then = "; the run saves a snapshot and exits with code 75 before that";
+  const std::string then =
+      Join("; the run saves a snapshot and exits with code ", exit_code, " before that");
   if (!max_wall.empty()) {
     const seconds limit = ParseLimit(max_wall);
     LOG(INFO) << "Time limit: " << WallTimeText(limit)
