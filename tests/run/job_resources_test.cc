@@ -20,11 +20,12 @@ using testing::Pair;
 
 class JobResourcesTest : public testing::Test {
  protected:
-  // Returns a solver with momentum on a net of one inner product of 784 inputs.
-  SolverSpec Solver(int outputs, const std::string& prefix = "snap") const {
+  // Returns a solver with momentum on a net of one inner product, for 16 items of `inputs` numbers.
+  SolverSpec Solver(int outputs, const std::string& prefix = "snap", int inputs = 784) const {
     folder_.Write("net.prototxt", Join(R"(
 layer { name: "d" type: "DummyData" top: "x" top: "y"
-  dummy_data_param { shape { dim: 16 dim: 784 } shape { dim: 16 } } }
+  dummy_data_param { shape { dim: 16 dim: )",
+                                       inputs, R"( } shape { dim: 16 } } }
 layer { name: "ip" type: "InnerProduct" bottom: "x" top: "ip"
   inner_product_param { num_output: )",
                                        outputs, R"( } }
@@ -64,6 +65,17 @@ TEST_F(JobResourcesTest, RequestsWhatTheNetNeeds) {
   EstimateJobResources(Solver(200000), &job);
   EXPECT_EQ(job.memory_gib, 9);
   EXPECT_EQ(job.cores, 5);
+}
+
+// 16 x 1,250 x 5,000 multiply-adds are exactly twice 50 million.
+TEST_F(JobResourcesTest, AWholeNumberOfCoresGetsNoneMore) {
+  JobSpec job;
+  job.cores = 0;
+  EstimateJobResources(Solver(5000, "snap", 1250), &job);
+  EXPECT_EQ(job.cores, 2);
+  job.cores = 0;
+  EstimateJobResources(Solver(5000, "snap", 1251), &job);
+  EXPECT_EQ(job.cores, 3);
 }
 
 TEST_F(JobResourcesTest, RefusesMoreCoresThanANodeHas) {

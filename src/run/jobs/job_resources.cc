@@ -24,24 +24,21 @@ namespace {
 
 constexpr size_t kGiB = size_t{1} << 30;
 
-// Returns amount / unit rounded down, plus 1, so that a whole quotient also gets one more. The sum
-// has room for what the estimates leave out. The result is limited to about a million.
-int FloorPlusOne(double amount, double unit) {
-  return static_cast<int>(std::min(1e6, amount / unit)) + 1;
+// Returns how many units hold the amount, at least 1. The result is limited to a million.
+int UnitsFor(double amount, double unit) {
+  return static_cast<int>(std::clamp(std::ceil(amount / unit), 1.0, 1e6));
 }
 
 // Returns one core per 50 million multiply-adds of a forward pass, from 1 to 32. With less work per
 // core, the cores would wait for each other most of the time.
-int UsefulCores(int64_t macs) {
-  return std::clamp(FloorPlusOne(static_cast<double>(macs), 5e7), 1, 32);
-}
+int UsefulCores(int64_t macs) { return std::min(UnitsFor(static_cast<double>(macs), 5e7), 32); }
 
 // Returns the memory of `ranks` ranks: for each the estimate, a quarter more for what the estimate
 // does not count, and half a GiB for the program, its libraries and batches.
 int MemoryGiB(const std::vector<MemoryItem>& items, int ranks) {
   double bytes = 0.5 * static_cast<double>(kGiB);
   for (const MemoryItem& item : items) bytes += 1.25 * static_cast<double>(item.bytes);
-  return FloorPlusOne(bytes * ranks, static_cast<double>(kGiB));
+  return UnitsFor(bytes * ranks, static_cast<double>(kGiB));
 }
 
 // Returns the seconds that a snapshot takes on a file system of 50 MB/s, or longer if writing and
