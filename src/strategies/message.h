@@ -6,7 +6,9 @@
 #include <type_traits>
 #include <utility>
 
+#include "trainer/base/error/error.h"
 #include "trainer/base/ranks/rpc.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 
@@ -45,9 +47,14 @@ class MessageReader {
  public:
   explicit MessageReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
-  // Reads the next value. The message must have it: the length is not checked.
+  // Reads the next value. Throws kProtocol if the message is too short for it.
   template <class T>
   T Get() {
+    if (bytes_.size() < sizeof(T)) {
+      throw Error(ErrorCode::kProtocol,
+                  Join("a message of another rank has only ", bytes_.size(), " bytes where ",
+                       sizeof(T), " must follow; start the same program on all nodes"));
+    }
     T value;
     std::memcpy(&value, bytes_.data(), sizeof value);
     bytes_ = bytes_.subspan(sizeof value);
