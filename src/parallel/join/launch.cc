@@ -48,14 +48,26 @@ class Launcher {
   explicit Launcher(int ranks)
       : block_(SharedSegment(ControlBlock::Bytes(ranks)), ranks),
         processes_(static_cast<size_t>(ranks)) {}
+  // Kills and reaps the ranks that StartRanks started before it failed, and unblocks the signals.
+  ~Launcher() {
+    SendAll(SIGKILL);
+    for (const pid_t process : processes_) {
+      if (process != 0) waitpid(process, nullptr, 0);
+    }
+    CloseGate();
+    if (blocks_signals_) sigprocmask(SIG_SETMASK, &before_, nullptr);
+  }
+  Launcher(const Launcher&) = delete;
+  Launcher& operator=(const Launcher&) = delete;
 
   // Starts the ranks and returns the exit code of the run when all have ended.
   int Run() {
     const sigset_t signals = AwaitedSignals();
-    sigprocmask(SIG_BLOCK, &signals, &before_);
+    blocks_signals_ = sigprocmask(SIG_BLOCK, &signals, &before_) == 0;
     StartRanks();
     while (living_ > 0) WaitForEvent(signals);
     sigprocmask(SIG_SETMASK, &before_, nullptr);
+    blocks_signals_ = false;
     return Outcome();
   }
 
@@ -75,7 +87,6 @@ class Launcher {
       if (process == 0) BecomeRank(command, rank, cores);
       if (process < 0) {
         const std::string why = std::generic_category().message(errno);
-        SendAll(SIGKILL);
         throw Error(ErrorCode::kResource, Join("cannot start rank ", rank, ": ", why));
       }
       block_.status(rank).process = process;
@@ -83,7 +94,14 @@ class Launcher {
       processes_[static_cast<size_t>(rank)] = process;
       ++living_;
     }
-    for (const int fd : gate_) close(fd);
+    CloseGate();
+  }
+
+  void CloseGate() {
+    for (int& fd : gate_) {
+      if (fd >= 0) close(fd);
+      fd = -1;
+    }
   }
 
   // Called in the child: waits until all processes have closed the write end of the pipe.
@@ -211,7 +229,8 @@ class Launcher {
   ControlBlock block_;
   int gate_[2] = {-1, -1};        // a pipe; closed when all ranks are in the control block
   std::vector<pid_t> processes_;  // 0 for a rank that has ended
-  sigset_t before_ = {};
+  bool blocks_signals_ = false;
+  sigset_t before_ = {};  // the signals that were blocked before
   int living_ = 0;
   int code_ = 0;
   int handed_on_ = 0;  // the last signal that was forwarded
