@@ -133,6 +133,15 @@ TEST(NetProfileTest, MeasuresTheUpdateOfASolverAndSavesNothing) {
   EXPECT_THAT(run.folder().Names(), ElementsAre("data", "net.prototxt", "solver.prototxt"));
 }
 
+TEST(NetProfileTest, TheUpdateIsAnIterationLessAllItsPasses) {
+  EXPECT_EQ(ProfileSolverOf(DigitsRun(), {"iter_size=3"}).passes_per_step, 3);
+  NetProfile profile;
+  profile.passes_per_step = 3;
+  profile.pass.Add(10);
+  profile.step.Add(34);
+  EXPECT_EQ(profile.UpdateMs(), 4);
+}
+
 TEST(NetProfileTest, TotalsAreTheSumsOfTheLayersAndNoPeakIsAboveAHundred) {
   const std::string text = ToText(ProfileModelOf(DigitsRun(), caffe::TRAIN, 3));
   const std::string layer = R"((?:^|\n)(?:digits|ip|loss) +\w+ +\S+ +(\d+\.\d+))";

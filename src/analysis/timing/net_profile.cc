@@ -24,6 +24,7 @@ struct ProfiledNet {
   Solver* solver = nullptr;
   const Device* device = nullptr;
   bool backward = false;
+  int passes_per_step = 1;  // of the solver
 };
 
 // Clears the gradients, which passes without an update would accumulate.
@@ -145,6 +146,7 @@ NetProfile ProfileNet(const ProfiledNet& subject, int iterations) {
   NetProfile profile;
   profile.net = subject.net->graph().name;
   profile.iterations = iterations;
+  profile.passes_per_step = subject.passes_per_step;
   profile.layers.resize(static_cast<size_t>(subject.net->graph().nodes.size()));
   LOG(INFO) << "Performing Forward";
   LOG(INFO) << "Initial loss: " << subject.net->Forward();
@@ -163,7 +165,7 @@ NetProfile ProfileNet(const ProfiledNet& subject, int iterations) {
     ClearGradients(subject);
     LOG(INFO) << "Iteration: " << i + 1 << " forward-backward time: " << ms << " ms.";
   }
-  const int passes = subject.solver != nullptr ? 3 : 2;
+  const int passes = 2 + (subject.solver != nullptr ? subject.passes_per_step : 0);
   profile.wait_ms = 1e3 * (SecondsWaitedForData(*subject.net) - waited) / (passes * iterations);
   if (subject.solver != nullptr) profile.update_bytes = subject.solver->UpdateBytes();
   CountLayerOperations(subject, profile);
@@ -193,7 +195,9 @@ NetProfile Profile(const ProfiledNet& subject, const ProfileOptions& options) {
 
 }  // namespace
 
-double NetProfile::UpdateMs() const { return std::max(0.0, step.Median() - pass.Median()); }
+double NetProfile::UpdateMs() const {
+  return std::max(0.0, step.Median() - passes_per_step * pass.Median());
+}
 
 NetProfile ProfileModel(const NetSpec& spec, const caffe::NetState& state, const Device& device,
                         const ProfileOptions& options) {
@@ -222,7 +226,7 @@ NetProfile ProfileSolver(SolverSpec spec, const Device& device, const ProfileOpt
   // The solver keeps references to its specification.
   const SolverSpec plain = WithoutTestsAndSnapshots(std::move(spec), options.iterations + 1);
   Solver solver(plain, train, device, no_observers);
-  return Profile({&solver.train_net(), &solver, &device, true}, options);
+  return Profile({&solver.train_net(), &solver, &device, true, plain.proto.iter_size()}, options);
 }
 
 SolverSpec WithoutTestsAndSnapshots(SolverSpec spec, int iterations) {

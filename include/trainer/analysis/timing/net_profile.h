@@ -39,14 +39,14 @@ struct NetProfile {
   TimingSamples forward, backward;  // sums over all layers, timed one by one
   TimingSamples pass;               // forward and backward without a clock between the layers
   TimingSamples step;               // a solver's whole iteration; empty without a solver
+  int passes_per_step = 1;          // iter_size of the solver
   double wait_ms = 0;               // time per pass in which the net waited for data
   size_t update_bytes = 0;          // the least that a solver's update moves
   MachinePeak peak;
 
   // Returns the times of a solver's iteration, or of forward and backward without a solver.
   const TimingSamples& Iteration() const { return step.empty() ? pass : step; }
-  // Returns the time of a solver's update: a whole iteration less one pass; at least 0. It is right
-  // only for iter_size 1.
+  // Returns the time of a solver's update: a whole iteration less its passes; at least 0.
   double UpdateMs() const;
 };
 
