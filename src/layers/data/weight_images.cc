@@ -119,7 +119,8 @@ void WeightImage::Write(std::span<const float> weights, const std::string& path)
   image.pixels.resize(weights.size());
   for (size_t i = 0; i < weights.size(); ++i) {
     const float value = weights[i] + MeanOf(static_cast<int64_t>(i) / image.Plane());
-    image.pixels[i] = static_cast<uint8_t>(std::lround(std::clamp(value, 0.0f, 255.0f)));
+    // std::max returns its first argument if `value` is NaN; lround is not defined for NaN.
+    image.pixels[i] = static_cast<uint8_t>(std::lround(std::min(std::max(0.0f, value), 255.0f)));
   }
   WriteWhole(path, EncodeImage(image, "png"));
 }

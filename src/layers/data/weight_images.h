@@ -32,7 +32,8 @@ class WeightImage {
   // Returns a file in `folder` that the picture of some iteration would replace; "" if there is
   // none.
   std::string FindIn(const std::string& folder) const;
-  // Writes the weights plus the means as a PNG; values are limited to 0 to 255 and rounded.
+  // Writes the weights plus the means as a PNG; values are limited to 0 to 255 and rounded. NaN
+  // becomes 0.
   void Write(std::span<const float> weights, const std::string& path) const;
 
  private:
