@@ -137,6 +137,7 @@ void RestoreNet(const caffe::SolverState& state, const std::string& name, const 
   for (const caffe::NetProgress& progress : state.progress()) {
     if (progress.net() != name) continue;
     std::vector<LayerState> layers;
+    std::set<std::string> reset;
     for (const caffe::LayerProgress& entry : progress.layers()) {
       LayerState layer{entry.layer(), entry.state(), own.contains(entry.layer()), {}};
       if (layer.per_rank && trains && !same) {
@@ -144,12 +145,18 @@ void RestoreNet(const caffe::SolverState& state, const std::string& name, const 
                                            " replicas, but this run has ", parts.first.size,
                                            ": layer '", entry.layer(),
                                            "' resets the state that it keeps from batch to batch"));
+        reset.insert(entry.layer());
         continue;
       }
       if (layer.per_rank && trains) TakeVirtualRanks(entry, parts, layer);
       layers.push_back(std::move(layer));
     }
-    Restore(net, static_cast<uint32_t>(progress.passes()), layers);
+    for (const std::string& layer :
+         Restore(net, static_cast<uint32_t>(progress.passes()), layers)) {
+      if (reset.contains(layer)) continue;
+      LOG(WARNING) << EscapeControl(Join("The snapshot has no state of layer '", layer,
+                                         "': the layer starts as in a new run"));
+    }
   }
 }
 

@@ -48,12 +48,23 @@ TEST(StatesTest, ARecurrentNetGoesOnFromASnapshotBitForBit) {
   const auto states = SaveLayerStates(*whole.net);
   ASSERT_EQ(states.size(), 1u);
   EXPECT_EQ(states[0].layer, "lstm");
-  Restore(*resumed.net, whole.net->passes(), states);
+  EXPECT_THAT(Restore(*resumed.net, whole.net->passes(), states), testing::IsEmpty());
   const std::vector<float> third = whole.Pass();
   EXPECT_EQ(resumed.Pass(), third);
   const Recurrent forgetful;
-  Restore(*forgetful.net, 2, {});
+  EXPECT_THAT(Restore(*forgetful.net, 2, {}), testing::ElementsAre("lstm"))
+      << "the layers whose state is missing";
   EXPECT_NE(forgetful.Pass(), third);
+}
+
+TEST(StatesTest, AStateForAnotherNumberOfVirtualRanksIsRefused) {
+  const Recurrent net;
+  std::vector<LayerState> states = SaveLayerStates(*net.net);
+  states[0].other_virtual_ranks.push_back(states[0].bytes);
+  const auto [code, text] = ErrorOf([&] { Restore(*net.net, 1, states); });
+  EXPECT_EQ(code, ErrorCode::kBadSnapshot);
+  EXPECT_THAT(text, testing::HasSubstr("the snapshot has the states of 2 virtual ranks for this "
+                                       "layer, but this run has 1; use the number of ranks of"));
 }
 
 TEST(StatesTest, AStateOfAnotherSizeIsRefused) {

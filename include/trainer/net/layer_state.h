@@ -22,9 +22,10 @@ struct LayerState {
 // Returns the state of every layer that has one. Call between iterations.
 std::vector<LayerState> SaveLayerStates(const Net& net);
 // Restores the states after `passes` passes, so that the run continues with the same bits. Call
-// before the first pass. Throws kBadSnapshot if a state does not fit its layer. Ignores the states
-// of layers that the net does not have.
-void Restore(Net& net, uint32_t passes, const std::vector<LayerState>& states);
+// before the first pass. Returns the names of the layers that keep a state which `states` lacks;
+// they start as in a new run. Throws kBadSnapshot if a state does not fit its layer, or is not
+// there for each virtual rank. Ignores the states of layers that the net does not have.
+std::vector<std::string> Restore(Net& net, uint32_t passes, const std::vector<LayerState>& states);
 
 // Calls the layers that write a file at every snapshot, after iteration `iter`. An error of one
 // layer is thrown after the files of the other layers are written.

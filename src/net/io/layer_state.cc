@@ -1,5 +1,6 @@
 #include "trainer/net/layer_state.h"
 
+#include <algorithm>
 #include <exception>
 
 #include "trainer/base/text/text.h"
@@ -24,6 +25,23 @@ void SetMemory(const Net& net, const Node& node, std::span<std::byte> memory,
                           ": batch_size or num_output has changed; use the net of the snapshot"));
 }
 
+// Restores the state of one layer, of all its virtual ranks.
+void RestoreLayer(Net& net, NodeId id, const LayerState& state) {
+  const Node& node = net.graph().nodes[id];
+  if (net.StateOf(id).empty()) return node.layer->RestoreState(state.bytes);
+  const auto others = static_cast<size_t>(net.graph().options.virtual_ranks) - 1;
+  if (state.other_virtual_ranks.size() != others) {
+    node.spec.FailWith(ErrorCode::kBadSnapshot,
+                       Join("the snapshot has the states of ", state.other_virtual_ranks.size() + 1,
+                            " virtual ranks for this layer, but this run has ", others + 1,
+                            "; use the number of ranks of the snapshot"));
+  }
+  SetMemory(net, node, net.StateOf(id), state.bytes);
+  for (size_t i = 0; i < others; ++i) {
+    SetMemory(net, node, net.StateOf(id, static_cast<int>(i) + 1), state.other_virtual_ranks[i]);
+  }
+}
+
 }  // namespace
 
 std::vector<LayerState> SaveLayerStates(const Net& net) {
@@ -40,23 +58,19 @@ std::vector<LayerState> SaveLayerStates(const Net& net) {
   return states;
 }
 
-void Restore(Net& net, uint32_t passes, const std::vector<LayerState>& states) {
+std::vector<std::string> Restore(Net& net, uint32_t passes, const std::vector<LayerState>& states) {
   net.SetPasses(passes);
-  for (const LayerState& state : states) {
-    for (const NodeId id : net.graph().nodes.Ids()) {
-      const Node& node = net.graph().nodes[id];
-      if (node.key != state.layer) continue;
-      if (net.StateOf(id).empty()) {
-        node.layer->RestoreState(state.bytes);
-        continue;
-      }
-      SetMemory(net, node, net.StateOf(id), state.bytes);
-      for (size_t i = 0; i < state.other_virtual_ranks.size(); ++i) {
-        SetMemory(net, node, net.StateOf(id, static_cast<int>(i) + 1),
-                  state.other_virtual_ranks[i]);
-      }
+  std::vector<std::string> missing;
+  for (const NodeId id : net.graph().nodes.Ids()) {
+    const Node& node = net.graph().nodes[id];
+    const auto state = std::ranges::find(states, node.key, &LayerState::layer);
+    if (state != states.end()) {
+      RestoreLayer(net, id, *state);
+    } else if (!net.StateOf(id).empty() || !node.layer->SaveState().empty()) {
+      missing.push_back(node.key);
     }
   }
+  return missing;
 }
 
 void WriteLayerFiles(Net& net, int iter) {
