@@ -1,13 +1,13 @@
 #include "trainer/datasets/class_folders.h"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/lower_case.h"
 #include "trainer/base/text/text.h"
+#include "trainer/image/image_name.h"
 
 namespace trainer {
 namespace {
@@ -30,12 +30,6 @@ std::vector<std::string> NamesIn(const std::string& folder) {
   return names;
 }
 
-bool IsPicture(const std::string& name) {
-  static constexpr std::array<std::string_view, 5> kTypes{".jpg", ".jpeg", ".png", ".pgm", ".ppm"};
-  const std::string lower = LowerCase(name);
-  return std::ranges::any_of(kTypes, [&](std::string_view type) { return lower.ends_with(type); });
-}
-
 std::string TypeOfFile(const std::string& name) {
   const std::string type = fs::path(name).extension().string();
   return type.empty() ? "without a type" : LowerCase(type);
@@ -49,7 +43,7 @@ void AddPictures(const std::string& root, const std::string& below, int32_t labe
     std::error_code ignored;
     if (IsDirectory(full)) {
       if (!fs::is_symlink(full, ignored)) AddPictures(root, path, label, found);
-    } else if (IsPicture(name)) {
+    } else if (IsImageName(name)) {
       found->images.push_back({path, label, 0});
     } else {
       ++found->others[TypeOfFile(name)];
@@ -77,7 +71,7 @@ ClassFolders FindClassFolders(const std::string& folder) {
       }
       found.names.push_back(name);
     } else {
-      pictures |= IsPicture(name);
+      pictures |= IsImageName(name);
       ++found.others[TypeOfFile(name)];
     }
   }

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "datum.pb.h"
-#include "parallel_map.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/log/progress.h"
 #include "trainer/base/random/permutation.h"
 #include "trainer/base/text/text.h"
+#include "trainer/base/thread/parallel_map.h"
 #include "trainer/storage/record_scan.h"
 
 namespace trainer {

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "datum.pb.h"
-#include "parallel_map.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/file/file.h"
@@ -17,6 +16,7 @@
 #include "trainer/base/random/permutation.h"
 #include "trainer/base/text/lower_case.h"
 #include "trainer/base/text/text.h"
+#include "trainer/base/thread/parallel_map.h"
 #include "trainer/datasets/class_folders.h"
 #include "trainer/datasets/mean.h"
 #include "trainer/storage/datum.h"

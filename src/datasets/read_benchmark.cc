@@ -8,11 +8,11 @@
 #include <chrono>
 #include <memory>
 
-#include "parallel_map.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/log/progress.h"
 #include "trainer/base/random/permutation.h"
 #include "trainer/base/text/text.h"
+#include "trainer/base/thread/parallel_map.h"
 #include "trainer/config/text/prototxt.h"
 #include "trainer/input/source.h"
 #include "trainer/storage/cursor.h"

@@ -4,11 +4,11 @@
 #include <unordered_set>
 
 #include "datum.pb.h"
-#include "parallel_map.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/log/progress.h"
 #include "trainer/base/text/text.h"
+#include "trainer/base/thread/parallel_map.h"
 #include "trainer/storage/checksums.h"
 #include "trainer/storage/cursor.h"
 #include "trainer/storage/datum.h"

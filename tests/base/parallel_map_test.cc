@@ -1,4 +1,4 @@
-#include "parallel_map.h"
+#include "trainer/base/thread/parallel_map.h"
 
 #include <gtest/gtest.h>
 
