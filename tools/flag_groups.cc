@@ -82,7 +82,8 @@ void DeclareDbLock(FlagSet& flags, DbLock* lock) {
 }
 
 void DeclareImages(FlagSet& flags, ImageInputFlags* images) {
-  flags.Bind(&images->list, "list", "FILE", "file with the paths of more images, one per line");
+  flags.Bind(&images->list, "list", "FILE",
+             "file with the paths of more images, one per line; -: the standard input");
   flags.Bind(&images->resize, "resize", "H,W",
              "resize images to this size, then crop the center to the size of the net's input; "
              "default: resize to the size of the input (with --oversample: to 256,256)");

@@ -1,13 +1,18 @@
 #include "trainer/config/net_state.h"
 
 #include <algorithm>
+#include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "net_build.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/overrides.h"
+#include "trainer/config/storage.h"
+#include "trainer/config/text/prototxt.h"
 
 namespace trainer {
 namespace {
@@ -33,6 +38,15 @@ NetSpec LoadNet(const NetSource& source) {
   NetSpec net = LoadNet(source.file, &overrides);
   RequireNamedStage(source.state.stages, net);
   return net;
+}
+
+NetSpec LoadNetText(const std::string& file, std::string content) {
+  caffe::NetParameter proto;
+  std::unique_ptr<ParsedText> text = ParseTextString(file, std::move(content), &proto);
+  NetSpec spec = BuildNet(std::move(proto), file, &text->tree);
+  spec.text = std::move(text);
+  CheckStorage(spec);
+  return spec;
 }
 
 caffe::NetState MakeNetState(caffe::Phase phase, const StateFlags& flags) {

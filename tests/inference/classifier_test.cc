@@ -26,12 +26,14 @@ class ClassifierTest : public testing::Test {
                                     const PreprocessOptions& options = {.scale = kScale}) {
     Classifier classifier(net_.net(), "", options);
     std::vector<ImageScores> images;
-    classifier.Run(paths, [&](const ImageScores& image) { images.push_back(image); });
+    ImagePaths source(paths, "");
+    classifier.Run(source, threads_, [&](const ImageScores& image) { images.push_back(image); });
     return images;
   }
 
   DigitsNet digits_;
   NetSpec spec_ = digits_.LoadDeploy();
+  int threads_ = 2;
   InferenceNet net_{spec_, *digits_.device, {.state = StateOf(caffe::TEST)}};
 };
 
@@ -85,6 +87,45 @@ TEST_F(ClassifierTest, AnImageThatCannotBeReadDoesNotStopTheOthers) {
   EXPECT_THAT(ToJson(images[1], 5, {}).ToString(), HasSubstr("\"exit_code\": 65"));
 }
 
+TEST_F(ClassifierTest, TheOrderAndTheScoresDoNotDependOnTheThreads) {
+  std::vector<std::string> paths = digits_.WriteImages(7);
+  paths.insert(paths.begin() + 3, "none.png");
+  std::vector<ImageScores> expected = Classify(paths);
+  for (const int threads : {1, 5}) {
+    threads_ = threads;
+    const std::vector<ImageScores> images = Classify(paths);
+    ASSERT_EQ(images.size(), 8u);
+    for (size_t i = 0; i < images.size(); ++i) {
+      EXPECT_EQ(images[i].path, paths[i]);
+      EXPECT_EQ(images[i].scores, expected[i].scores);
+    }
+  }
+}
+
+// The first image waits for a full batch; the bad ones after it must not wait without a limit.
+TEST_F(ClassifierTest, ManyBadImagesDoNotWaitForAFullBatch) {
+  const std::vector<std::string> good = digits_.WriteImages(2);
+  std::vector<std::string> paths(3000, "none.png");
+  paths.front() = good[0];
+  paths.back() = good[1];
+  const uint32_t before = net_.net().passes();
+  EXPECT_EQ(Classify(paths).size(), 3000u);
+  EXPECT_EQ(net_.net().passes() - before, 2u);
+}
+
+// An error of the net is not the error of the image that filled the batch.
+TEST_F(ClassifierTest, AnErrorOfTheNetEndsTheRun) {
+  const NodeHook fails = [](const Net&, NodeId, Direction, const std::function<void()>&) {
+    throw Error(ErrorCode::kResource, "no memory");
+  };
+  net_.net().AddHook(&fails);
+  const std::vector<std::string> paths = digits_.WriteImages(4);
+  EXPECT_THAT(ErrorOf([&] { Classify(paths); }),
+              testing::Pair(ErrorCode::kResource, HasSubstr("no memory")));
+  net_.net().RemoveHook(&fails);
+  EXPECT_EQ(Classify(paths).size(), 4u);
+}
+
 TEST_F(ClassifierTest, PrintsAsCaffesExampleDoes) {
   const ImageScores image = {"a.png", "", 0, {0.25f, NAN, 0.5f, 0.25f}};
   EXPECT_THAT(TopClasses(image.scores, 9), ElementsAre(2, 0, 3, 1));
@@ -106,6 +147,12 @@ TEST_F(ClassifierTest, RefusesAnOutputWithoutScoresOfImages) {
   const NetSpec spec = digits_.Load();
   InferenceNet test(spec, *digits_.device, {.state = StateOf(caffe::TEST)});
   refused(test, "", ErrorCode::kConfig, "has 0 inputs");
+  const NetSpec sum = NetFromText(R"(
+layer { name: "data" type: "Input" top: "data"
+  input_param { shape { dim: 3 dim: 1 dim: 28 dim: 28 } } }
+layer { name: "sum" type: "Reduction" bottom: "data" top: "sum" })");
+  InferenceNet scalar(sum, *digits_.device, {.state = StateOf(caffe::TEST)});
+  refused(scalar, "", ErrorCode::kConfig, "output 'sum' has the shape");
 }
 
 }  // namespace

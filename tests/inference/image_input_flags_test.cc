@@ -96,18 +96,5 @@ TEST_F(ImageInputFlagsTest, RefusesWrongValuesWhereTheyAre) {
   EXPECT_EQ(ResolvePreprocessOptions({.resize = "32"}, net).scale, 0.5f);
 }
 
-TEST_F(ImageInputFlagsTest, AListMayHaveLabels) {
-  folder_.Write("c 3", "");
-  const std::string list =
-      folder_.Write("list.txt", "a.png 7\nb.png\r\n\n" + (folder_ / "c 3") + "\n");
-  EXPECT_THAT(ImagePaths({"first.png"}, list),
-              ElementsAre("first.png", "a.png", "b.png", folder_ / "c 3"));
-  EXPECT_THAT(ImagePaths({"first.png"}, ""), ElementsAre("first.png"));
-  const std::string empty = folder_.Write("empty", "\n\n");
-  const auto [code, message] = ErrorOf([&] { ImagePaths({}, empty); });
-  EXPECT_EQ(code, ErrorCode::kData);
-  EXPECT_THAT(message, HasSubstr("the list names no images"));
-}
-
 }  // namespace
 }  // namespace trainer

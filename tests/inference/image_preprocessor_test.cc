@@ -161,8 +161,8 @@ TEST_F(ImagePreprocessorTest, ASourceFillsBatchesAcrossPictures) {
   options.width = 2;
   options.height = 1;
   options.oversample = true;
-  const auto source =
-      MakeImageSource({Grey("a.pgm", 1, 2, 1), Grey("b.pgm", 1, 2, 5)}, options, *small.net);
+  const auto source = MakeImageSource(
+      ImagePaths({Grey("a.pgm", 1, 2, 1), Grey("b.pgm", 1, 2, 5)}, ""), options, *small.net);
   std::vector<float> all;
   std::vector<int64_t> real;
   for (int64_t n; (n = source->Fill(*small.net)) > 0;) {

@@ -18,6 +18,9 @@ struct NetSource {
 
 // Loads the net with its changes. Throws as LoadNet, Overrides and RequireNamedStage.
 NetSpec LoadNet(const NetSource& source);
+// Makes a net from text in memory, in the form of today; messages use `file` as its name. Throws as
+// ParseTextString does.
+NetSpec LoadNetText(const std::string& file, std::string content);
 
 // Returns the state that --level and --stage select in a net that is not part of a solver.
 caffe::NetState MakeNetState(caffe::Phase phase, const StateFlags& flags);

@@ -1,7 +1,5 @@
 #include "trainer/inference/evaluate/evaluation_target.h"
 
-#include <glog/logging.h>
-
 #include <utility>
 
 #include "trainer/base/error/error.h"
@@ -9,43 +7,11 @@
 #include "trainer/base/text/text.h"
 #include "trainer/config/net_state.h"
 #include "trainer/config/overrides.h"
-#include "trainer/monitor/best_test.h"
+#include "trainer/inference/run_weights.h"
 #include "trainer/monitor/run_directory.h"
-#include "trainer/monitor/run_metrics.h"
 
 namespace trainer {
 namespace {
-
-// Returns a path that the run recorded, relative to the folder in which the run was started if it
-// does not exist here.
-std::string ResolveRunPath(const std::string& folder, const std::string& name) {
-  if (name.empty() || Exists(name)) return name;
-  return JoinPath(RunDirectory(folder).ReadInfo().folder, name);
-}
-
-// Returns the weights of the best test if the run kept them, else the newest weights, with a
-// warning. Throws kNoInput if the run has no snapshot.
-std::string ChooseWeights(const std::string& folder) {
-  const RunMetrics history = ReadRunMetrics(folder);
-  if (history.weights.empty()) {
-    throw Error(ErrorCode::kNoInput, {AbsolutePath(folder)},
-                "this run has not saved a snapshot yet; give the weights with --weights=FILE");
-  }
-  const auto& [newest_iter, newest] = history.weights.back();
-  const std::optional<BestTest> best = BestTestOf(history, BestOutputOf(folder));
-  if (!best) return ResolveRunPath(folder, newest);
-  const std::string what = Join("the best test of the run, ", best->output, " ",
-                                static_cast<float>(best->value), " at iteration ", best->iter);
-  const std::string file = ResolveRunPath(folder, best->weights);
-  if (!file.empty() && Exists(file)) {
-    LOG(INFO) << EscapeControl(Join("Testing the weights of ", what, ": ", file));
-    return file;
-  }
-  LOG(WARNING) << EscapeControl(
-      Join("there is no snapshot of ", what, "; testing the newest one instead, of iteration ",
-           newest_iter, " (to keep the best: set keep_best: 1, with a snapshot at each test)"));
-  return ResolveRunPath(folder, newest);
-}
 
 // Reads the solver of the run. Weights that the user gives replace the run's.
 EvaluationTarget TargetOfRun(const EvaluationTargetOptions& options) {
@@ -56,7 +22,7 @@ EvaluationTarget TargetOfRun(const EvaluationTargetOptions& options) {
                 "--run and --model cannot both be given: both name a net; leave one of them out");
   }
   target.weights = options.weights;
-  if (target.weights.empty()) target.weights = {ChooseWeights(target.run)};
+  if (target.weights.empty()) target.weights = {ChooseRunWeights(target.run, "Testing")};
   RequireFiles(target.weights);
   target.file = JoinPath(target.run, kSolverName);
   Overrides overrides(options.model.set);

@@ -8,6 +8,7 @@
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
+#include "trainer/base/thread/parallel_map.h"
 
 namespace trainer {
 
@@ -26,7 +27,7 @@ Tensor Classifier::ChooseOutput(const std::string& name) const {
     const Shape& shape = output.value.shape;
     if (shape.Rank() > 1 && shape[0] == input_.value.shape[0]) return output.value;
     throw Error(ErrorCode::kConfig,
-                Join("output '", EscapeControl(name), "' has the shape ", shape.ToString(),
+                Join("output '", EscapeControl(output.name), "' has the shape ", shape.ToString(),
                      "; it must have one row of scores for each of the ", input_.value.shape[0],
                      " images"));
   }
@@ -37,23 +38,35 @@ Tensor Classifier::ChooseOutput(const std::string& name) const {
                    ". It has ", EscapeControl(JoinList(names))));
 }
 
-void Classifier::Run(const std::vector<std::string>& paths,
-                     const std::function<void(const ImageScores&)>& sink) {
-  for (const std::string& path : paths) {
-    ImageScores& image = pending_.emplace_back().scores;
-    image.path = path;
-    try {
-      std::vector<float> crops;
-      preprocessor_.Read(path, &crops);
-      Enqueue(crops);
-    } catch (const Error& error) {
-      image.error = error.what();
-      image.exit_code = static_cast<int>(error.code());
-    }
+void Classifier::Run(ImagePaths& paths, int threads, const ScoresSink& sink) {
+  // Images that cannot be read wait for the scores of the one before them; this bounds how many.
+  const size_t most_pending = static_cast<size_t>(input_.value.shape[0]) + 1024;
+  ParallelMap<DecodedImage> images(
+      threads, [&](DecodedImage* image) { return paths.Next(&image->scores.path); },
+      [&](DecodedImage* image) { Decode(image); });
+  while (DecodedImage* const image = images.Next()) {
+    pending_.emplace_back().scores = image->scores;
+    Enqueue(image->crops);
+    if (pending_.size() > most_pending) RunBatch();
     DeliverCompleted(sink);
   }
   RunBatch();
   DeliverCompleted(sink);
+}
+
+void Classifier::Decode(DecodedImage* image) const {
+  image->crops.clear();
+  image->scores.error.clear();
+  image->scores.exit_code = 0;
+  // Copied, because a preprocessor has memory of its own for the image.
+  if (!image->preprocessor) image->preprocessor.emplace(preprocessor_);
+  try {
+    image->preprocessor->Read(image->scores.path, &image->crops);
+  } catch (const Error& error) {
+    image->crops.clear();
+    image->scores.error = error.what();
+    image->scores.exit_code = static_cast<int>(error.code());
+  }
 }
 
 void Classifier::Enqueue(const std::vector<float>& crops) {
@@ -84,7 +97,7 @@ void Classifier::RunBatch() {
   batch_.clear();
 }
 
-void Classifier::DeliverCompleted(const std::function<void(const ImageScores&)>& sink) {
+void Classifier::DeliverCompleted(const ScoresSink& sink) {
   while (!pending_.empty()) {
     auto& [image, crops] = pending_.front();
     if (image.error.empty() && crops < preprocessor_.crops()) return;

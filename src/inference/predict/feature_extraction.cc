@@ -30,12 +30,16 @@ void WriteBlobs(const Net& net, const std::vector<std::string>& blobs, int64_t f
   }
 }
 
+// Returns whether images fill the Input layer.
+bool HasImages(const FeatureOptions& options) {
+  return !options.images.empty() || !options.image_flags.list.empty();
+}
+
 // Returns the source that the options name for the Input layers; for a net without them, one that
 // counts the passes of its data layers. Throws kUsage unless exactly one source fits.
-std::unique_ptr<BlobSource> MakeSource(InferenceNet& net, const std::vector<std::string>& images,
-                                       const FeatureOptions& options) {
+std::unique_ptr<BlobSource> MakeSource(InferenceNet& net, const FeatureOptions& options) {
   const int given =
-      (options.input.empty() ? 0 : 1) + (options.random ? 1 : 0) + (images.empty() ? 0 : 1);
+      (options.input.empty() ? 0 : 1) + (options.random ? 1 : 0) + (HasImages(options) ? 1 : 0);
   if (InputBlobs(net.net()).empty()) {
     if (given == 0) return MakeDataLayerSource(options.iterations);
     throw Error(ErrorCode::kUsage,
@@ -47,9 +51,9 @@ std::unique_ptr<BlobSource> MakeSource(InferenceNet& net, const std::vector<std:
                 "the net has Input layers, and nothing fills them; give --input=FILE.h5, "
                 "--random or images");
   }
-  if (!images.empty()) {
-    return MakeImageSource(images, ResolvePreprocessOptions(options.image_flags, net.spec()),
-                           net.net());
+  if (HasImages(options)) {
+    return MakeImageSource(ImagePaths(options.images, options.image_flags.list),
+                           ResolvePreprocessOptions(options.image_flags, net.spec()), net.net());
   }
   if (!options.input.empty()) return MakeHdf5Source(options.input, net.net());
   return MakeRandomSource(options.seed, options.iterations);
@@ -60,8 +64,7 @@ std::unique_ptr<BlobSource> MakeSource(InferenceNet& net, const std::vector<std:
 int ExtractFeatures(InferenceNet& inference, const FeatureOptions& options) {
   Net& net = inference.net();
   RequireBlobs(net, "blobs", options.blobs);
-  const std::vector<std::string> images = ImagePaths(options.images, options.image_flags.list);
-  const std::unique_ptr<BlobSource> source = MakeSource(inference, images, options);
+  const std::unique_ptr<BlobSource> source = MakeSource(inference, options);
   if (!options.weights.empty()) {
     inference.LoadWeights(options.weights);
   } else if (!net.params().empty()) {
@@ -75,7 +78,7 @@ int ExtractFeatures(InferenceNet& inference, const FeatureOptions& options) {
   const int64_t batch = inputs.empty() ? 0 : inputs[0].value.shape[0];
   int passes = 0;
   {
-    const bool known = images.empty() && options.input.empty();
+    const bool known = !HasImages(options) && options.input.empty();
     Progress progress("Writing features", "batches", known ? options.iterations : 0);
     for (int64_t filled; (filled = source->Fill(net)) > 0; ++passes) {
       net.Forward();

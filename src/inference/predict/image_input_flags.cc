@@ -12,7 +12,6 @@
 
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
-#include "trainer/base/file/text_file.h"
 #include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/text.h"
 
@@ -208,16 +207,6 @@ ImageInputFlags AddCommentFlags(ImageInputFlags flags, const NetSpec& net, int l
   return flags;
 }
 
-// Returns the line without the label at its end, if it has one. A line that is itself the name of a
-// file stays whole.
-std::string PathInLine(const std::string& line) {
-  const size_t blank = line.find_last_of(" \t");
-  if (blank == std::string::npos || Exists(line)) return line;
-  const bool number = line.find_first_not_of("-0123456789", blank + 1) == std::string::npos;
-  if (!number) return line;
-  return line.substr(0, line.find_last_not_of(" \t", blank) + 1);
-}
-
 }  // namespace
 
 PreprocessOptions ResolvePreprocessOptions(const ImageInputFlags& flags, const NetSpec& net) {
@@ -228,20 +217,6 @@ PreprocessOptions ResolvePreprocessOptions(const ImageInputFlags& flags, const N
   }
   LogPreprocessing(net, comment, used, HasImageFlags(flags));
   return ParseFlagValues(AddCommentFlags(flags, net, comment.line, used));
-}
-
-std::vector<std::string> ImagePaths(const std::vector<std::string>& words,
-                                    const std::string& list) {
-  constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
-  std::vector<std::string> paths = words;
-  if (list.empty()) return paths;
-  std::istringstream lines(ReadListFile(list, kMaxBytes));
-  for (std::string line; std::getline(lines, line);) {
-    line.erase(line.find_last_not_of(" \t\r") + 1);
-    if (!line.empty()) paths.push_back(PathInLine(line));
-  }
-  if (paths.size() > words.size()) return paths;
-  throw Error(ErrorCode::kData, {list}, "the list names no images; write one path per line");
 }
 
 }  // namespace trainer

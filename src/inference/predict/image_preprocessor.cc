@@ -172,15 +172,17 @@ namespace {
 // Fills batches with the crops of images; the crops of one image may be in two batches.
 class ImageFileSource final : public BlobSource {
  public:
-  ImageFileSource(std::vector<std::string> paths, const PreprocessOptions& options, const Net& net)
+  ImageFileSource(ImagePaths paths, const PreprocessOptions& options, const Net& net)
       : paths_(std::move(paths)), preprocessor_(ImageInput(net).value.shape, options) {}
 
   // Reads images until the batch is full, and keeps the crops that are left for the next one.
   int64_t Fill(const Net& net) override {
     const InputBlob input = ImageInput(net);
     const auto whole = static_cast<size_t>(input.value.Count());
-    while (next_ < paths_.size() && pending_.size() < whole) {
-      preprocessor_.Read(paths_[next_++], &pending_);
+    std::string path;
+    while (pending_.size() < whole && !is_at_end_) {
+      is_at_end_ = !paths_.Next(&path);
+      if (!is_at_end_) preprocessor_.Read(path, &pending_);
     }
     const size_t taken = std::min(pending_.size(), whole);
     std::vector<float> batch(whole, 0.0f);
@@ -191,16 +193,16 @@ class ImageFileSource final : public BlobSource {
   }
 
  private:
-  std::vector<std::string> paths_;
+  ImagePaths paths_;
   ImagePreprocessor preprocessor_;
-  size_t next_ = 0;
+  bool is_at_end_ = false;
   std::vector<float> pending_;  // crops that do not fit into the current batch
 };
 
 }  // namespace
 
-std::unique_ptr<BlobSource> MakeImageSource(std::vector<std::string> paths,
-                                            const PreprocessOptions& options, const Net& net) {
+std::unique_ptr<BlobSource> MakeImageSource(ImagePaths paths, const PreprocessOptions& options,
+                                            const Net& net) {
   return std::make_unique<ImageFileSource>(std::move(paths), options, net);
 }
 

@@ -14,6 +14,7 @@
 namespace trainer {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::MatchesRegex;
@@ -81,6 +82,54 @@ TEST(PredictTest, TheExitCodeIsThatOfTheFirstImageThatCannotBeRead) {
   EXPECT_EQ(images[2]["image"].text, "1.pgm");
 }
 
+TEST(PredictTest, WritesATableOfAFolderAndContinuesIt) {
+  const AnswerJob job;
+  std::filesystem::create_directory(job.folder() / "pics");
+  for (const char* name : {"0.pgm", "1.pgm", "2.pgm"}) {
+    std::filesystem::copy(job.folder() / name, job.folder() / "pics");
+  }
+  WriteText(job.folder() / "pics/bad.png", "no image");
+  const std::vector<std::string> command = {"predict", "--run=run",   "--batch=2",
+                                            "--top=1", "--out=p.csv", "pics"};
+  const Outcome outcome = job.Run(command);
+  EXPECT_EQ(outcome.exit_code, 65) << outcome.err;
+  EXPECT_THAT(outcome.Errors(), ElementsAre(StartsWith("pics/bad.png: the image")));
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err,
+              AllOf(HasSubstr("the best test of the run"), HasSubstr("Classified 4 images in "),
+                    HasSubstr(" images/s; p.csv has 4 rows; 1 could not be read\n")));
+  const std::string whole = ReadText(job.folder() / "p.csv");
+  EXPECT_THAT(whole, MatchesRegex("image,class_1,score_1,exit_code,error\n"
+                                  "pics/0.pgm,[0-9],[0-9.e-]+,0,\npics/1.pgm,[0-9],[0-9.e-]+,0,\n"
+                                  "pics/2.pgm,[0-9],[0-9.e-]+,0,\npics/bad.png,,,65,[^\n]*\n"));
+  ExpectRefused(job, job.Run(command), 73, "", "p.csv");
+  WriteText(job.folder() / "p.csv", whole.substr(0, whole.find("pics/2.pgm") + 5));
+  std::vector<std::string> resume = command;
+  resume.push_back("--resume");
+  const Outcome rest = job.Run(resume);
+  EXPECT_EQ(rest.exit_code, 65) << rest.err;
+  EXPECT_THAT(rest.err, AllOf(HasSubstr("Resuming p.csv after 2 rows"),
+                              HasSubstr("Classified 2 images in ")));
+  EXPECT_EQ(ReadText(job.folder() / "p.csv"), whole);
+  const Outcome done = job.Run(resume);
+  EXPECT_EQ(done.exit_code, 65) << "the exit code of the whole file";
+  EXPECT_THAT(done.err, HasSubstr("Classified 0 images in "));
+  EXPECT_EQ(ReadText(job.folder() / "p.csv"), whole);
+}
+
+TEST(PredictTest, NamesTheClassesOfARun) {
+  const AnswerJob job;
+  WriteText(job.folder() / "data/labels.txt", "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n");
+  EXPECT_THAT(job.Run({"predict", "--run=run", "--top=1", "--json", "0.pgm"}).out,
+              HasSubstr("\"name\": \""));
+  WriteText(job.folder() / "data/labels.txt", "0\n");
+  const Outcome wrong = job.Run({"predict", "--run=run", "--top=1", "0.pgm"});
+  EXPECT_EQ(wrong.exit_code, 0);
+  EXPECT_THAT(wrong.err, HasSubstr("the classes have no names: data/labels.txt: the file has 1 "
+                                   "names for 10 classes"));
+  EXPECT_THAT(wrong.out, HasSubstr("\"class "));
+}
+
 TEST(PredictTest, RefusesWithASentence) {
   const AnswerJob job;
   const auto refused = [&](const std::vector<std::string>& more, int code,
@@ -88,6 +137,12 @@ TEST(PredictTest, RefusesWithASentence) {
     ExpectRefused(job, job.Predict(more), code, "", part);
   };
   refused({}, 64, "needs images, or --list=FILE");
+  refused({"0.pgm", "--resume"}, 64, "--resume continues a file; name it with --out=FILE");
+  refused({"0.pgm", "--resume=p.csv"}, 64, "--resume=p.csv: the only value is auto");
+  refused({"0.pgm", "--out=p.txt"}, 64, "--out=p.txt: the name must end in .csv");
+  refused({"0.pgm", "--out=p.csv", "--json"}, 64, "--json prints the answers and --out writes");
+  refused({"data"}, 65, "data: no images found");
+  refused({"0.pgm", "--run=run"}, 64, "--run and --model cannot both be given");
   refused({"0.pgm", "--model=net.prototxt"}, 78, "has 0 inputs");
   refused({"0.pgm", "--weights=none.caffemodel"}, 66, "none.caffemodel");
   refused({"0.pgm", "--mean_value=1,2"}, 64, "--mean_value: 2 values for 1 channels");

@@ -3,10 +3,12 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "trainer/base/text/json.h"
+#include "trainer/inference/predict/image_paths.h"
 #include "trainer/inference/predict/image_preprocessor.h"
 #include "trainer/net/net.h"
 
@@ -20,7 +22,11 @@ struct ImageScores {
   std::vector<float> scores;  // by class; mean over the crops
 };
 
-// Classifies images, several in one pass of the net. Not thread-safe.
+// Receives the scores of one image.
+using ScoresSink = std::function<void(const ImageScores& image)>;
+
+// Classifies images, several in one pass of the net, while threads read and decode the next ones.
+// The memory does not grow with the number of images. Not thread-safe.
 class Classifier {
  public:
   // `output` names the output blob with the scores; "" selects the net's only output. Throws
@@ -31,10 +37,10 @@ class Classifier {
   // Returns the number of scores per image.
   int64_t classes() const { return output_.Count() / output_.shape[0]; }
 
-  // Calls `sink` once per path, in the order of the paths. An image that cannot be read does not
-  // stop the others.
-  void Run(const std::vector<std::string>& paths,
-           const std::function<void(const ImageScores&)>& sink);
+  // Calls `sink` once per path, in the order of the paths, from the calling thread. `threads`
+  // threads decode images. An image that cannot be read does not stop the others. Throws the errors
+  // of `paths`, of the net and of `sink`.
+  void Run(ImagePaths& paths, int threads, const ScoresSink& sink);
 
  private:
   // An image whose scores are not complete yet: `scores.scores` is a sum over `crops` crops.
@@ -43,6 +49,15 @@ class Classifier {
     int crops = 0;
   };
 
+  // An image that a thread has decoded. Its memory is reused.
+  struct DecodedImage {
+    ImageScores scores;        // the path, and the error of an image that cannot be read
+    std::vector<float> crops;  // empty with an error
+    std::optional<ImagePreprocessor> preprocessor;
+  };
+
+  // Reads and decodes the image of the path. Called by several threads.
+  void Decode(DecodedImage* image) const;
   // Returns the output that the constructor names. Throws as the constructor.
   Tensor ChooseOutput(const std::string& name) const;
   // Adds the crops of the last pending image to the batch, and runs the batch whenever it is full.
@@ -52,7 +67,7 @@ class Classifier {
   void RunBatch();
   // Passes on images from the front of the queue, up to the first one that still waits for crops.
   // Their sums of scores become means.
-  void DeliverCompleted(const std::function<void(const ImageScores&)>& sink);
+  void DeliverCompleted(const ScoresSink& sink);
 
   Net& net_;
   InputBlob input_;

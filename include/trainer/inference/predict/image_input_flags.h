@@ -30,9 +30,4 @@ inline constexpr char kUnknownSizeNote[] = " (H,W: the size of the data set's im
 // the comment has such a value, but kUsage for the comment's "--resize=H,W", whose size is unknown.
 PreprocessOptions ResolvePreprocessOptions(const ImageInputFlags& flags, const NetSpec& net);
 
-// Returns `words` and the lines of the file `list` (if not ""). A number at the end of a line is
-// dropped if no such file exists, because the lists of ImageData have labels. Throws as ReadFile,
-// and kData if the list has no lines.
-std::vector<std::string> ImagePaths(const std::vector<std::string>& words, const std::string& list);
-
 }  // namespace trainer

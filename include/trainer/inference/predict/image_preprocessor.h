@@ -6,6 +6,7 @@
 
 #include "trainer/image/image.h"
 #include "trainer/inference/predict/blob_source.h"
+#include "trainer/inference/predict/image_paths.h"
 #include "trainer/input/mean_image.h"
 
 namespace trainer {
@@ -75,8 +76,8 @@ class ImagePreprocessor {
 // Returns the only input of the net. Throws kConfig if the net does not have exactly one.
 InputBlob ImageInput(const Net& net);
 
-// Fills ImageInput with images in order. Fill throws as ImagePreprocessor::Read.
-std::unique_ptr<BlobSource> MakeImageSource(std::vector<std::string> paths,
-                                            const PreprocessOptions& options, const Net& net);
+// Fills ImageInput with images in order. Fill throws as ImagePreprocessor::Read and ImagePaths.
+std::unique_ptr<BlobSource> MakeImageSource(ImagePaths paths, const PreprocessOptions& options,
+                                            const Net& net);
 
 }  // namespace trainer

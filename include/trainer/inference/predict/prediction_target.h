@@ -1,0 +1,37 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainer/config/net_spec.h"
+#include "trainer/config/net_state.h"
+#include "trainer/tensor/shape.h"
+
+namespace trainer {
+
+// Names either a net with an Input layer and its weights, or a run.
+struct PredictionTargetOptions {
+  NetSource model = {};                       // without a file for a run, whose solver it changes
+  std::vector<std::string> weights = {};      // of a run: instead of its own
+  std::string run = "";                       // folder
+  std::optional<int> batch = std::nullopt;    // images per pass; by default the net's, of a run 32
+  std::optional<Shape> shape = std::nullopt;  // of an image, for a run whose data is not there
+};
+
+// The net for predictions and what belongs to it.
+struct PredictionTarget {
+  NetSpec net;
+  caffe::NetState state;
+  std::vector<std::string> weights;
+  std::string class_names;  // a file; "" if the options do not name a run, or its data has none
+};
+
+// Reads the net that the options name. For a run, makes the net for predictions from its test net,
+// or from its training net if it has no tests, as `trainer deploy` does; the weights are those of
+// its best test (see ChooseRunWeights), and the names of the classes the labels.txt next to its
+// data. Throws kUsage if options are missing or contradict each other, and as RequireFiles,
+// LoadNet, LoadSolver, ExportNet and ChooseRunWeights.
+PredictionTarget ResolvePredictionTarget(const PredictionTargetOptions& options);
+
+}  // namespace trainer

@@ -1,0 +1,89 @@
+#include "trainer/inference/predict/image_paths.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string_view>
+#include <utility>
+
+#include "predict/folder_walk.h"
+#include "predict/line_reader.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
+
+namespace trainer {
+namespace {
+
+// Returns the line without the label at its end, if it has one. A line that is itself the name of a
+// file stays whole.
+std::string PathInLine(const std::string& line) {
+  const size_t blank = line.find_last_of(" \t");
+  if (blank == std::string::npos || Exists(line)) return line;
+  const bool number = line.find_first_not_of("-0123456789", blank + 1) == std::string::npos;
+  if (!number) return line;
+  return line.substr(0, line.find_last_not_of(" \t", blank) + 1);
+}
+
+// Returns a copy of the descriptor of the standard input, because a FileHandle closes its own.
+FileHandle StandardInput() {
+  const int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+  if (fd < 0) ThrowFileError(FileUse::kInput, "read", "the standard input", errno);
+  return {FileOps::Posix(), fd};
+}
+
+}  // namespace
+
+ImagePaths::ImagePaths(std::vector<std::string> words, const std::string& list)
+    : words_(std::move(words)) {
+  if (list.empty()) return;
+  list_name_ = list == "-" ? "the standard input" : list;
+  list_ = std::make_unique<LineReader>(list == "-" ? StandardInput() : OpenForReading(list),
+                                       list_name_);
+}
+
+ImagePaths::ImagePaths(ImagePaths&&) noexcept = default;
+ImagePaths::~ImagePaths() = default;
+
+bool ImagePaths::Next(std::string* path) {
+  if (NextOfWords(path) || NextOfList(path)) {
+    ++count_;
+    return true;
+  }
+  if (count_ > 0) return false;
+  if (list_ != nullptr) {
+    throw Error(ErrorCode::kData, {list_name_},
+                "the list names no images; write one path per line");
+  }
+  throw Error(ErrorCode::kData, {words_.empty() ? "" : words_[0]},
+              "no images found: the folder and those below it have no JPEG, PNG, PGM or PPM files");
+}
+
+bool ImagePaths::NextOfWords(std::string* path) {
+  for (;;) {
+    if (walk_ != nullptr && walk_->Next(path)) return true;
+    walk_.reset();
+    if (next_word_ == words_.size()) return false;
+    *path = words_[next_word_++];
+    if (!IsDirectory(*path)) return true;
+    walk_ = std::make_unique<FolderWalk>(*path);
+  }
+}
+
+bool ImagePaths::NextOfList(std::string* path) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  std::string line;
+  while (list_ != nullptr && list_->Next(&line)) {
+    if (std::exchange(is_first_line_, false) && line.starts_with(kByteOrderMark)) {
+      line.erase(0, kByteOrderMark.size());
+    }
+    line.erase(line.find_last_not_of(" \t\r") + 1);
+    if (line.empty()) continue;
+    *path = PathInLine(line);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace trainer
