@@ -57,14 +57,15 @@ struct Divide {
 struct ClassRow {
   const float *label, *hit;
   float* out;
+  LabelRule rule;
 
   template <class Row>
   HD void operator()(const Row& row) const {
-    const float c = static_cast<float>(row.index);
+    const auto c = static_cast<int>(row.index);
     const float hits =
-        row.Sum([&](int64_t i) { return label[i] == c && hit[i] > 0 ? 1.0f : 0.0f; });
+        row.Sum([&](int64_t i) { return rule.Read(label[i]) == c && hit[i] > 0 ? 1.0f : 0.0f; });
     const float all =
-        row.Sum([&](int64_t i) { return label[i] == c && hit[i] >= 0 ? 1.0f : 0.0f; });
+        row.Sum([&](int64_t i) { return rule.Read(label[i]) == c && hit[i] >= 0 ? 1.0f : 0.0f; });
     row.Once([&] { out[row.index] = all > 0 ? hits / all : 0.0f; });
   }
 };
@@ -110,7 +111,7 @@ class Accuracy final : public Layer {
     ReportBadLabels(run, rule_);
     ForEach(device, 1, Divide{sums, run.Output(0).f32()});
     if (run.NumOutputs() < 2) return;
-    MapRows(device, rows_.length, rows_.count, ClassRow{label, hit, run.Output(1).f32()});
+    MapRows(device, rows_.length, rows_.count, ClassRow{label, hit, run.Output(1).f32(), rule_});
   }
 
   void ThrowInputError(const RunContext& run, int64_t at, float label) const override {

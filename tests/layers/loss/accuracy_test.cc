@@ -48,6 +48,12 @@ TEST(AccuracyTest, HandValuesOfIgnoredLabels) {
   EXPECT_THAT(Shares("ignore_label: 9", {1, 2}, {1, 0}, {9}), ElementsAre(0));
 }
 
+TEST(AccuracyTest, HandValuesOfFractionsOfLabels) {
+  const std::vector<float> x = {2, 1, 0, 2, 1, 0}, labels = {0.5f, 1.75f};
+  EXPECT_THAT(Shares("", {2, 3}, x, labels), ElementsAre(0.5));
+  EXPECT_THAT(Shares("", {2, 3}, x, labels, 1), ElementsAre(1, 0, 0)) << "of classes 0 and 1";
+}
+
 // From 16 rows on the sums over rows are vectorised.
 TEST(AccuracyTest, SharesOfClassesAreRightForManyRows) {
   constexpr int kRows = 500, kClasses = 10;
