@@ -49,7 +49,7 @@ SOLVER_GROUPS = {
     "Regularisation and averages": "weight_decay regularization_type weight_decay_policy "
                                    "weight_decay_power max_weight_decay clip_gradients ema_decay",
     "Tests and early stop": "test_iter test_interval test_initialization test_compute_loss "
-                            "best_output patience keep_best",
+                            "best_output patience keep_best test_metric test_metric_layer",
     "Snapshots": "snapshot snapshot_every snapshot_prefix snapshot_format snapshot_diff "
                  "snapshot_after_train keep_last",
     "Ranks and precision": "strategy strategy_param virtual_ranks exchange_type layer_wise_reduce "

@@ -19,7 +19,7 @@ TestScore ScoreFor(const char* field, const SolverSpec& spec,
               Join("the first test net has no output '", EscapeControl(wanted), "'.",
                    DidYouMean(wanted, outputs), " Its outputs are ", JoinList(outputs)));
   }
-  return ScoreOf(wanted, outputs);
+  return ScoreOf(ScoredOutput(spec.proto), outputs);
 }
 
 }  // namespace trainer

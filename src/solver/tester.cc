@@ -26,7 +26,9 @@ class TestRun {
         has_rest_(test.nets->rest_records() > 0),
         weight_(has_rest_ ? static_cast<float>(test.nets->batch_records()) : 1.0f),
         total_(static_cast<float>(has_rest_ ? test.nets->data().records : test.batches)),
-        passes_(test.net == nullptr ? 0 : test.net->passes()) {}
+        passes_(test.net == nullptr ? 0 : test.net->passes()) {
+    if (test.metrics != nullptr) test.metrics->Begin();
+  }
 
   bool IsDone() const { return done_ >= test_.batches + (has_rest_ ? 1 : 0); }
 
@@ -37,20 +39,30 @@ class TestRun {
     const int rank = run_.rank.rank;
     const int count = test_.shared ? std::min(run_.rank.size, test_.batches - done_) : 1;
     numbers_.clear();
+    if (test_.metrics != nullptr) test_.metrics->BeginRound(test_.shared ? count : 0);
     if (test_.shared) {
       test_.net->SetPasses(passes_ + static_cast<uint32_t>(done_ + rank));
       numbers_.resize(Width() * static_cast<size_t>(count), -0.0f);  // x + -0 is x, whatever x is
-      if (rank < count) Compute(static_cast<size_t>(rank) * Width());
+      if (rank < count) Compute(static_cast<size_t>(rank) * Width(), rank);
       test_.net->SetPasses(passes_ + static_cast<uint32_t>(done_ + count));
     } else if (test_.net != nullptr) {
       numbers_.resize(Width());
-      Compute(0);
+      Compute(0, 0);
     }
     return Exchange(count);
   }
 
-  // The loss and the mean of every output element over all records of the test so far.
+  // The loss and the mean of every output element over all records of the test so far; after the
+  // means the metrics.
   float loss() const { return loss_; }
+  std::vector<ReportedValue> Results() {
+    std::vector<ReportedValue> results = Means();
+    if (test_.metrics == nullptr || run_.rank.rank != 0) return results;
+    for (const ReportedValue& metric : test_.metrics->Values()) results.push_back(metric);
+    return results;
+  }
+
+ private:
   const std::vector<ReportedValue>& Means() {
     for (size_t i = 0; i < values_.size(); ++i) {
       const bool in_rest = i < is_in_rest_.size() && is_in_rest_[i];
@@ -60,7 +72,6 @@ class TestRun {
     return values_;
   }
 
- private:
   // Runs the last batch of an exact pass, which is smaller than the others, on rank 0 alone.
   Request RoundOfRest() {
     Net* const net = test_.nets->rest();
@@ -68,6 +79,7 @@ class TestRun {
     if (net != nullptr && control_.WaitForInput(*net, 1)) {
       loss_ += net->Forward() * static_cast<float>(test_.nets->rest_records()) / total_;
       AddRest(ReadOutputs(run_, *net, number_));
+      if (test_.metrics != nullptr) test_.metrics->AddRest();
       ReduceBadRecords(*net, ReduceOver(nullptr));
     }
     return control_.Agree(control_.Local(true));
@@ -108,9 +120,11 @@ class TestRun {
     return width;
   }
 
-  void Compute(size_t at) {
+  // Computes a batch. Its numbers begin at `at`; it is batch `batch` of the round.
+  void Compute(size_t at, int batch) {
     if (!control_.WaitForInput(*test_.net, 1)) return;
     numbers_[at] = test_.net->Forward();
+    if (test_.metrics != nullptr) test_.metrics->Keep(batch);
     values_ = ReadOutputs(run_, *test_.net, number_);
     // Output sizes may vary from batch to batch.
     if (!test_.shared) numbers_.resize(1 + values_.size());
@@ -124,7 +138,10 @@ class TestRun {
     const Request own = control_.Local(true);
     if (run_.world != nullptr) run_.world->Heartbeat(run_.iter);
     const bool reduces = test_.shared || run_.pipeline != nullptr;
-    if (run_.group != nullptr && reduces) run_.group->AllReduce(numbers_);
+    if (run_.group != nullptr && reduces) {
+      run_.group->AllReduce(numbers_);
+      if (test_.metrics != nullptr) run_.group->AllReduce(test_.metrics->round());
+    }
     if (test_.net != nullptr) {
       ReduceBadRecords(*test_.net, ReduceOver(test_.shared ? run_.group : nullptr));
     }
@@ -136,6 +153,7 @@ class TestRun {
   // Adds one batch after the other, in the same order as a single rank does.
   void AddUp(int count) {
     if (control_.HasLostInput()) return;  // the test ends here
+    if (test_.metrics != nullptr && run_.rank.rank == 0) test_.metrics->AddRound();
     const size_t width = numbers_.size() / static_cast<size_t>(count);
     for (int batch = 0; batch < count && width > 0; ++batch) {
       const float* const of_batch = numbers_.data() + static_cast<size_t>(batch) * width;
@@ -200,12 +218,26 @@ void Tester::BuildTest(int index, const SolverOptions& options) {
   const bool divides_tests =
       run_.rank.size > 1 && !run_.strategy.traits().asynchronous && run_.pipeline == nullptr;
   test.shared = divides_tests && ShardTestBatches(*test.net, shard);
-  if (!test.shared && run_.pipeline == nullptr && run_.rank.rank != 0) test.net = nullptr;
   if (run_.rank.rank != 0) test.nets->DropRest();
+  if (index == 0 && run_.proto.test_metric_size() > 0) BuildMetrics(test);
+  if (!test.shared && run_.pipeline == nullptr && run_.rank.rank != 0) {
+    test.metrics = nullptr;  // it refers to the net
+    test.net = nullptr;
+  }
   if (!divides_tests || test.shared) return;
   LOG(INFO) << "Test net (#" << index
             << ") runs on rank 0 only, because its results depend on earlier batches, or because "
                "it writes files";
+}
+
+void Tester::BuildMetrics(SolverTest& test) const {
+  if (run_.pipeline != nullptr) {
+    run_.spec.Fail("test_metric",
+                   "the strategy divides the net among ranks, and then metrics cannot be computed: "
+                   "remove the line, or use another strategy",
+                   0);
+  }
+  test.metrics = std::make_unique<TestMetrics>(run_.spec, *test.net, test.nets->rest());
 }
 
 // Returns the number of batches of an exact pass over the data, for a net whose stages are on
@@ -255,6 +287,8 @@ std::vector<std::string> Tester::OutputNames() const {
   } else {
     for (const NetOutput& output : tests_[0].net->outputs()) names.push_back(output.name);
   }
+  const auto& metrics = run_.proto.test_metric();
+  names.insert(names.end(), metrics.begin(), metrics.end());
   return names;
 }
 
@@ -292,7 +326,8 @@ bool Tester::Run(SnapshotManager& snapshots) {
   return true;
 }
 
-// Runs one test and reports the means of the loss and of every output element over its records.
+// Runs one test and reports the means of the loss and of every output element over its records, and
+// the metrics.
 // Rank 0 reports.
 bool Tester::RunTest(int index, SnapshotManager& snapshots) {
   if (run_.rank.rank == 0) run_.observer.OnTestStart(run_.iter, index);
@@ -308,7 +343,8 @@ bool Tester::RunTest(int index, SnapshotManager& snapshots) {
   report.has_loss = run_.proto.test_compute_loss();
   report.loss = test.loss();
   report.interrupted = request == Request::kStop;
-  report.outputs = test.Means();
+  const std::vector<ReportedValue> results = test.Results();
+  report.outputs = results;
   if (snapshots.retention() != nullptr) snapshots.retention()->NoteTest(report);
   if (early_stopping_) {
     early_stopping_->NoteTest(report);

@@ -7,6 +7,7 @@
 
 #include "early_stopping.h"
 #include "run_control.h"
+#include "test_metrics.h"
 #include "trainer/net/test_nets.h"
 #include "training_model.h"
 
@@ -20,13 +21,15 @@ struct SolverTest {
   std::unique_ptr<TestNets> nets;
   int batches = 0;      // whole batches of a test
   bool shared = false;  // whether the ranks divide the batches
+  // Of the first test with test_metric, where this rank has its net; else null.
+  std::unique_ptr<TestMetrics> metrics;
 };
 
 // Used by the training thread.
 class Tester {
  public:
   // Builds the test nets. The arguments must outlive the object. Collective if the nets are divided
-  // into stages. Throws kConfig if `patience` or best_output do not fit the test nets.
+  // into stages. Throws kConfig if `patience`, best_output or test_metric do not fit the test nets.
   Tester(const SolverContext& run, TrainingModel& model, RunControl& control,
          const SolverOptions& options);
 
@@ -47,7 +50,7 @@ class Tester {
 
   // The tests, in the order of the solver's fields.
   const std::vector<SolverTest>& tests() const { return tests_; }
-  // Returns the names of the outputs of the first test net.
+  // Returns the names of the outputs and metrics of the first test net.
   std::vector<std::string> OutputNames() const;
   // Returns the parameters of shared test nets that `training` does not have.
   std::vector<Param*> ParamsBeyond(const Net& training) const;
@@ -56,6 +59,7 @@ class Tester {
 
  private:
   void BuildTest(int index, const SolverOptions& options);
+  void BuildMetrics(SolverTest& test) const;
   int BatchesOfStages(int index, const Net& net) const;
   void NoteTestData(int index) const;
   void NoteMissingAverages(int index) const;

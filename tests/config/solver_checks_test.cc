@@ -226,6 +226,15 @@ TEST_F(SolverSpecTest, RefusesSnapshotsAtATimeThatIsNone) {
   Load("net: 'net.prototxt' snapshot_every: '1h30m'" + std::string(kRest));
 }
 
+TEST_F(SolverSpecTest, RefusesTestMetricsThatNothingUses) {
+  const std::string rest = "base_lr: 0.1 lr_policy: 'fixed' max_iter: 10\n";
+  EXPECT_THAT(RestRefusal(rest + "test_metric: 'f1'"),
+              StartsWith("s.prototxt:3:1: test_metric is given without tests, so nothing computes "
+                         "it: add test_interval, or remove the line"));
+  EXPECT_THAT(RestRefusal(rest + "test_metric_layer: 'loss'"),
+              StartsWith("s.prototxt:3:1: test_metric_layer is given without test_metric"));
+}
+
 TEST_F(SolverSpecTest, RefusesKeptSnapshotsThatWouldNotBeKept) {
   const std::string rest = "base_lr: 0.1 lr_policy: 'fixed' max_iter: 10\n";
   EXPECT_THAT(RestRefusal(rest + "best_output: 'accuracy'"),

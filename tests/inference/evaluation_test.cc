@@ -170,5 +170,130 @@ TEST_F(EvaluationTest, WritesTheConfusionAndTheImagesWithTheHighestLoss) {
             static_cast<double>(result.top_losses[0].prediction.predicted));
 }
 
+// Returns the value of a metric of the test.
+double MetricOf(const Evaluation& evaluation, const std::string& name) {
+  for (const MetricValue& metric : evaluation.metrics->values) {
+    if (metric.name == name) return metric.value;
+  }
+  ADD_FAILURE() << "no metric " << name;
+  return 0;
+}
+
+TEST_F(EvaluationTest, MetricsAreThoseOfAllRecords) {
+  const Evaluation pass = Run(kExactPass);
+  ASSERT_TRUE(pass.metrics);
+  EXPECT_EQ(pass.metrics->values.size(), 4u);
+  EXPECT_NEAR(MetricOf(pass, "accuracy"), pass.outputs[0].mean(), 1e-6);
+  EXPECT_GE(MetricOf(pass, "top_5"), MetricOf(pass, "accuracy"));
+  digits_.text = Replaced(digits_.text, "batch_size: 16", "batch_size: 40");
+  const Evaluation whole = Compare(1);
+  EXPECT_NEAR(MetricOf(whole, "macro_f1"), MetricOf(pass, "macro_f1"), 1e-12);
+  EXPECT_NEAR(MetricOf(whole, "balanced_accuracy"), whole.confusion->MeanRecall(), 1e-12);
+  EXPECT_THAT(ToText(pass), HasSubstr("\nmetric              value  95 % interval"));
+  EXPECT_THAT(ToJson(pass).ToString(), HasSubstr("\"name\": \"macro_f1\""));
+}
+
+TEST_F(EvaluationTest, TheUserChoosesMetrics) {
+  EvaluationOptions options;
+  options.metrics = {"auc", "brier", "log_loss"};
+  const Evaluation chosen = Run(2, options);
+  EXPECT_NEAR(MetricOf(chosen, "log_loss"), chosen.loss, 1e-5);
+  options.metrics = std::vector<std::string>();
+  EXPECT_FALSE(Run(2, options).metrics);
+  options.metrics = {"rmse"};
+  const auto [code, message] = ErrorOf([&] { Run(2, options); });
+  EXPECT_EQ(code, ErrorCode::kUsage);
+  EXPECT_THAT(message, HasSubstr("--metrics: 'rmse' is a metric of numbers, but layer 'accuracy' "
+                                 "(Accuracy) compares classes"));
+}
+
+TEST_F(EvaluationTest, ANetThatComparesNothingHasNoMetrics) {
+  digits_.text = Replaced(digits_.text,
+                          "type: \"Accuracy\" bottom: \"ip\" bottom: \"label\" top: \"accuracy\"",
+                          "type: \"ArgMax\" bottom: \"ip\" top: \"best\"");
+  digits_.text =
+      Replaced(digits_.text, "type: \"SoftmaxWithLoss\" bottom: \"ip\" bottom: \"label\"",
+               "type: \"Reduction\" bottom: \"ip\"");
+  EXPECT_FALSE(Run(1).metrics);
+  EvaluationOptions options;
+  options.metrics = {"f1"};
+  const auto [code, message] = ErrorOf([&] { Run(1, options); });
+  EXPECT_EQ(code, ErrorCode::kConfig);
+  EXPECT_THAT(message, HasSubstr("the net has no layer that compares outputs with targets"));
+  options.scores = "ip";
+  options.label = "label";
+  EXPECT_EQ(Run(1, options).metrics->values.size(), 1u);
+}
+
+TEST_F(EvaluationTest, SoftTargetsHaveNoMetricsUnlessAskedFor) {
+  const std::string layers = R"(
+layer { name: "soft" type: "DummyData" top: "soft"
+  dummy_data_param { shape { dim: 16 dim: 10 } data_filler { type: "constant" value: 0.25 } } }
+layer { name: "sigmoid" type: "SigmoidCrossEntropyLoss" bottom: "ip" bottom: "soft" top: "soft loss" }
+)";
+  digits_.text = Replaced(digits_.text,
+                          "type: \"Accuracy\" bottom: \"ip\" bottom: \"label\" top: \"accuracy\"",
+                          "type: \"ArgMax\" bottom: \"ip\" top: \"best\"");
+  digits_.text =
+      Replaced(digits_.text, "type: \"SoftmaxWithLoss\" bottom: \"ip\" bottom: \"label\"",
+               "type: \"Reduction\" bottom: \"ip\"") +
+      layers;
+  EXPECT_FALSE(Run(2).metrics);
+  EvaluationOptions options;
+  options.metrics = {"f1"};
+  EXPECT_THAT(ErrorOf([&] { Run(2, options); }).second, HasSubstr("is neither 0 nor 1"));
+}
+
+TEST_F(EvaluationTest, WritesPredictionsOfAllRecords) {
+  EvaluationOptions options;
+  options.predictions = digits_.folder() / "p.csv";
+  const Evaluation result = Run(kExactPass, options);
+  const std::string text = ReadText(options.predictions);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1 + DigitsNet::kRecords);
+  EXPECT_THAT(text, StartsWith("record,label,answer,p0,p1,p2,p3,p4,p5,p6,p7,p8,p9\n0,"));
+  EXPECT_THAT(text, HasSubstr("\n39,"));
+  options.predictions = "p.txt";
+  EXPECT_EQ(ErrorOf([&] { Run(1, options); }).first, ErrorCode::kUsage);
+}
+
+TEST_F(EvaluationTest, WritesTheCurvesOfARun) {
+  EvaluationOptions options;
+  options.curves = true;
+  const Evaluation result = Compare(kExactPass, options);
+  EXPECT_EQ(result.metrics->curves.ranks.size(), 8u);
+  WriteEvaluation(digits_.folder().path(), result);
+  const auto curves = ParseJsonObject(ReadText(digits_.folder() / "curves.json"));
+  ASSERT_TRUE(curves);
+  EXPECT_EQ(JsonField(*curves, "curves")->list_value().values().size(), 8);
+  EXPECT_FALSE(JsonField(*curves, "reliability")->list_value().values().empty());
+}
+
+TEST_F(EvaluationTest, ARunWithoutClassesHasNoConfusionMatrix) {
+  const std::string numbers = R"(
+layer { name: "zeros" type: "DummyData" top: "zeros"
+  dummy_data_param { shape { dim: 16 dim: 10 } data_filler { type: "constant" value: 0 } } }
+layer { name: "distance" type: "EuclideanLoss" bottom: "ip" bottom: "zeros" top: "distance" }
+)";
+  digits_.text = Replaced(digits_.text,
+                          "type: \"Accuracy\" bottom: \"ip\" bottom: \"label\" top: \"accuracy\"",
+                          "type: \"ArgMax\" bottom: \"ip\" top: \"best\"");
+  digits_.text =
+      Replaced(digits_.text, "type: \"SoftmaxWithLoss\" bottom: \"ip\" bottom: \"label\"",
+               "type: \"Reduction\" bottom: \"ip\"") +
+      numbers;
+  EvaluationOptions options;
+  options.confusion_may_lack = true;
+  const Evaluation result = Compare(2, options);
+  EXPECT_FALSE(result.confusion);
+  ASSERT_TRUE(result.metrics);
+  double squares = 0;
+  for (const double rmse : result.metrics->values[1].each) squares += rmse * rmse;
+  for (const OutputMean& output : result.outputs) {
+    if (output.name != "distance") continue;
+    EXPECT_NEAR(squares / 2, output.mean(), 1e-3 * squares);
+  }
+  EXPECT_THAT(ToText(result), HasSubstr("\nnumber "));
+}
+
 }  // namespace
 }  // namespace trainer

@@ -218,6 +218,40 @@ TEST_F(PageTest, ShowsWhatElseIsInTheFolder) {
   EXPECT_THAT(page, Not(HasSubstr("<td>7</td>")));
 }
 
+TEST_F(PageTest, ShowsMetricsAndTheirCurves) {
+  const RunMetrics run = Run("a", "0.01");
+  WriteText(run.path + "/curves.json",
+            R"({"of": "class", "columns": 3, "metrics": [
+                {"name": "macro_f1", "value": 0.71236, "low": 0.6, "high": 0.8},
+                {"name": "kappa", "value": null}],
+                "curves": [{"name": "<cat>", "auc": 0.9, "ap": 0.8, "roc": [[0, 0], [0.2, 0.7], [1, 1]],
+                            "precision_recall": [[0.5, 1], [1, 0.4]]},
+                           {"name": "dog", "auc": 0.95, "ap": 0.85, "roc": [[0, 0], [1, 1]],
+                            "precision_recall": [[1, 0.4]]}],
+                "reliability": [[0.45, 0.4], [0.95, 0.9]]})");
+  const std::string page = ReportPage({run});
+  ExpectBalanced(page);
+  EXPECT_THAT(page, HasSubstr("<td>macro_f1</td><td>0.7124</td><td>0.6 to 0.8</td>"));
+  EXPECT_THAT(page, HasSubstr("<td>kappa</td><td>-</td><td>-</td>"));
+  for (const char* title : {"ROC", "Precision", "Right answers"}) {
+    EXPECT_THAT(page, HasSubstr(std::string("aria-label=\"") + title + "\"")) << title;
+  }
+  EXPECT_THAT(page, HasSubstr("&lt;cat&gt; 0.9"));
+  EXPECT_THAT(page, HasSubstr("The 2 classes with the lowest area under the ROC curve, of 3."));
+  // The axes go from 0 to 1: (0.2, 0.7) is at a fifth of the width and 0.3 below the top.
+  EXPECT_THAT(page, HasSubstr("points=\"64.0,260.0 175.2,101.8 620.0,34.0\""));
+}
+
+TEST_F(PageTest, DamagedCurvesAreLeftOut) {
+  const RunMetrics run = Run("a", "0.01");
+  for (const char* text : {"{", "{}", R"({"metrics": 3, "curves": [{"roc": [[1], 2, "x"]}]})"}) {
+    WriteText(run.path + "/curves.json", text);
+    const std::string page = ReportPage({run});
+    ExpectBalanced(page);
+    EXPECT_THAT(page, Not(HasSubstr("<h3>Metrics</h3>"))) << text;
+  }
+}
+
 TEST_F(PageTest, APictureIsAPngInTheFolderItself) {
   const RunMetrics run = Run("a", "0.01");
   WriteText(run.path + "/filters.png", "root:x:0:0:");

@@ -11,6 +11,7 @@
 #include "trainer/base/log/log.h"
 #include "trainer/base/text/text.h"
 #include "trainer/cli/verb.h"
+#include "trainer/monitor/test_score.h"
 #include "trainer/parallel/environment.h"
 #include "trainer/run/device.h"
 #include "trainer/run/jobs/job_resources.h"
@@ -77,7 +78,7 @@ class Sweep final : public Verb {
       search_.deadline = RunDeadline(max_wall_, search_.stop_exit_code);
     }
     const int code = table_only_ ? 0 : RunTrials(grid, grid_, search_);
-    std::cout << ToText(ReadTrials(grid.trials, grid.spec.proto.best_output()));
+    std::cout << ToText(ReadTrials(grid.trials, ScoredOutput(grid.spec.proto)));
     return code;
   }
 

@@ -1,6 +1,7 @@
 #include <iostream>
 
 #include "flag_groups.h"
+#include "trainer/base/text/text.h"
 #include "trainer/cli/verb.h"
 #include "trainer/inference/evaluate/evaluation.h"
 #include "trainer/inference/evaluate/evaluation_target.h"
@@ -28,11 +29,18 @@ class Test final : public Verb {
         .Range(1);
     flags.Bind(&options_.confusion, "confusion", "",
                "print for each class the correct answers and the classes it was confused with");
+    flags.Bind(&metrics_, "metrics", "LIST",
+               "metrics to compute, such as f1,auc,mcc; none: no metrics; default: those that suit "
+               "the targets (see above)");
+    flags.Bind(
+        &options_.predictions, "predictions", "FILE",
+        "write the targets and predictions of each record to this .csv, .jsonl or .npz file");
     flags.Bind(&options_.scores, "scores", "BLOB",
-               "for --confusion: blob with the scores, classes along axis 1");
-    flags.Bind(&options_.label, "label", "BLOB", "for --confusion: blob with the labels");
+               "for --confusion and --metrics: blob with the scores, classes along axis 1");
+    flags.Bind(&options_.label, "label", "BLOB",
+               "for --confusion and --metrics: blob with the labels");
     flags.Bind(&options_.class_names, "labels", "FILE",
-               "for --confusion: the names of the classes, one per line");
+               "the names of the classes or labels, one per line");
     DeclareBadRecords(flags, &bad_records_);
     DeclareJson(flags, &json_);
     DeclareNetChanges(flags, &target_.model);
@@ -53,12 +61,16 @@ class Test final : public Verb {
     if (is_run) {
       options_.solver_test_iter = target.solver->proto.test_iter(0);
       options_.confusion = true;
+      options_.confusion_may_lack = options_.scores.empty();
       options_.top_losses = kReportedImages;
     }
     options_.file = target.file;
+    options_.curves = is_run;
+    if (metrics_) options_.metrics = SplitList(*metrics_ == "none" ? "" : *metrics_);
     InferenceOptions net_options;
     net_options.state = target.state;
-    net_options.memory = options_.confusion ? BufferReuse::kSeparate : memory_;
+    const bool reads_blobs = options_.confusion || !options_.scores.empty();
+    net_options.memory = reads_blobs ? BufferReuse::kSeparate : memory_;
     net_options.log = true;
     net_options.output_files = OutputFiles::kCreate;
     net_options.test_batches = ChooseTestBatches(target.net(), target.state, options_.iterations);
@@ -73,6 +85,7 @@ class Test final : public Verb {
   EvaluationTargetOptions target_;
   EvaluationOptions options_;
   std::optional<int> iterations_;
+  std::optional<std::string> metrics_;
   std::string bad_records_ = "stop";
   bool json_ = false;
   BufferReuse memory_ = BufferReuse::kShared;

@@ -22,7 +22,8 @@ struct BestTest {
 // No value without tests. A test at iteration 0 never counts, because the run had trained nothing.
 std::optional<BestTest> BestTestOf(const RunMetrics& history, const std::string& best_output);
 
-// Returns best_output of the solver in a run's folder; "" if the field or the file is missing.
+// Returns the ScoredOutput of the solver in a run's folder; "" if its fields or the file are
+// missing.
 std::string BestOutputOf(const std::string& folder);
 
 }  // namespace trainer

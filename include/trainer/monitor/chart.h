@@ -27,6 +27,7 @@ struct Chart {
   bool logarithmic = false;    // ignored unless all values are positive
   bool logarithmic_x = false;  // the same of the points' `iter`
   bool from_zero = false;      // the axis begins at 0
+  bool unit_axes = false;      // both axes go from 0 to 1
   // Values above it are drawn at the end of the axis.
   double highest = std::numeric_limits<double>::infinity();
 };

@@ -20,6 +20,7 @@ inline constexpr char kImagesName[] = "images.png";
 // Files that `trainer test --run` and `trainer time` write for reports.
 inline constexpr char kConfusionName[] = "confusion.json";
 inline constexpr char kWorstName[] = "worst.json";
+inline constexpr char kCurvesName[] = "curves.json";
 inline constexpr char kTimesName[] = "time.json";
 
 // The program, the host and the files of a run: environment.json.

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "solver.pb.h"
 #include "trainer/monitor/observer.h"
 
 namespace trainer {
@@ -20,9 +21,13 @@ struct TestScore {
   const ReportedValue* In(const TestReport& report) const;
 };
 
-// Scores by `best_output` if the solver has one, else by "accuracy", else by the first of
-// `outputs`, the outputs of the first test net. The lowest value of an output with "loss" in its
-// name is the best one.
+// Returns the output that the solver compares tests by: best_output, else its first test_metric; ""
+// without both.
+std::string ScoredOutput(const caffe::SolverParameter& solver);
+
+// Scores by `best_output` if it is not empty, else by "accuracy", else by the first of `outputs`,
+// the outputs of the first test net. The lowest value is the best one of an output with "loss" in
+// its name, and of one called brier, ece, mae, mse or rmse.
 TestScore ScoreOf(const std::string& best_output, const std::vector<std::string>& outputs);
 
 }  // namespace trainer

@@ -34,7 +34,8 @@ void SolverChecks::Run(ErrorCollector* errors) const {
        {&SolverChecks::CheckReals, &SolverChecks::CheckIntegers, &SolverChecks::CheckPolicy,
         &SolverChecks::CheckSteps, &SolverChecks::CheckNames, &SolverChecks::CheckWarmup,
         &SolverChecks::CheckMomentum, &SolverChecks::CheckLarc, &SolverChecks::CheckStorage,
-        &SolverChecks::CheckSnapshots, &SolverChecks::CheckExchange, &SolverChecks::WarnOfUnused}) {
+        &SolverChecks::CheckSnapshots, &SolverChecks::CheckTestMetrics,
+        &SolverChecks::CheckExchange, &SolverChecks::WarnOfUnused}) {
     ErrorCollector::Try(errors, [&] { (this->*check)(); });
   }
 }
@@ -187,6 +188,21 @@ void SolverChecks::CheckSnapshots() const {
                  "best_output is given without keep_best or patience, so nothing uses it: add "
                  "keep_best: 1 to keep the snapshot of the best test, add patience: 5 to stop "
                  "the run after 5 tests without improvement, or remove the line");
+  }
+}
+
+void SolverChecks::CheckTestMetrics() const {
+  const bool has_tests = !proto_.test_iter().empty() || proto_.has_test_interval();
+  if (proto_.test_metric_size() > 0 && !has_tests) {
+    solver_.Fail("test_metric",
+                 "test_metric is given without tests, so nothing computes it: add test_interval, "
+                 "or remove the line",
+                 0);
+  }
+  if (proto_.has_test_metric_layer() && proto_.test_metric_size() == 0) {
+    solver_.Fail("test_metric_layer",
+                 "test_metric_layer is given without test_metric, so nothing uses it: add "
+                 "test_metric: \"macro_f1\", or remove the line");
   }
 }
 

@@ -49,6 +49,8 @@ class SolverChecks {
   void CheckStorage() const;
   // Checks when snapshots are written and which are kept, and that something uses best_output.
   void CheckSnapshots() const;
+  // Checks that there are tests for test_metric, and that test_metric_layer has one.
+  void CheckTestMetrics() const;
   // Checks the type in which gradients are sent. A smaller type than FLOAT excludes virtual_ranks.
   void CheckExchange() const;
   // Logs a warning for each given field that changes no weight and that nothing here reads.

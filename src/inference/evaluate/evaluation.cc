@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "evaluate/confusion_report.h"
+#include "evaluate/metric_report.h"
+#include "evaluate/record_comparison.h"
 #include "evaluate/score_selector.h"
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/file/file.h"
@@ -13,8 +15,9 @@
 #include "trainer/base/text/base64.h"
 #include "trainer/base/text/text.h"
 #include "trainer/image/image_grid.h"
-#include "trainer/inference/evaluate/predictions.h"
 #include "trainer/inference/predict/class_names.h"
+#include "trainer/metrics/label_consumers.h"
+#include "trainer/metrics/predictions.h"
 #include "trainer/monitor/run_directory.h"
 #include "trainer/net/data_layers.h"
 
@@ -37,6 +40,14 @@ void WarnOfEmptyInputs(const Net& net) {
       Join("no data fills ", JoinList(zeros),
            ": the input is all zeros, so the outputs are meaningless. Give the net with its data "
            "layers; for a deploy net use 'trainer predict' with images"));
+}
+
+// Returns whether ScoreSelector finds scores by itself.
+bool HasClassLayer(const Net& net) {
+  return std::ranges::any_of(FindLabelConsumers(net.graph()), [&](const LabelConsumer& one) {
+    const std::string& type = net.graph().nodes[NodeId(one.layer)].spec.type();
+    return type == "Accuracy" || type == "SoftmaxWithLoss";
+  });
 }
 
 // Returns the records that the test reads; 0 if their number is unknown.
@@ -119,8 +130,9 @@ class ScoreComparison {
 };
 
 // Runs all batches of the test. If the last batch is smaller, each batch has the weight of its
-// records; else all weigh the same. `comparison` may be null.
-Evaluation RunTest(TestNets& nets, const EvaluationOptions& options, ScoreComparison* comparison) {
+// records; else all weigh the same. `comparison` and `records` may be null.
+Evaluation RunTest(TestNets& nets, const EvaluationOptions& options, ScoreComparison* comparison,
+                   RecordComparison* records) {
   Evaluation result;
   result.net = nets.net().graph().name;
   result.batches = nets.batches() + (nets.rest() == nullptr ? 0 : 1);
@@ -143,6 +155,7 @@ Evaluation RunTest(TestNets& nets, const EvaluationOptions& options, ScoreCompar
     ReduceBadRecords(net, nullptr);
     means.Add(net, weight, is_rest);
     if (comparison != nullptr) comparison->AddBatch(is_rest);
+    if (records != nullptr) records->AddBatch(is_rest);
     progress->Add(1);
   }
   progress.reset();
@@ -191,17 +204,25 @@ int ChooseTestBatches(const NetSpec& spec, const caffe::NetState& state, int ite
 Evaluation Evaluate(InferenceNet& net, const EvaluationOptions& options) {
   WarnOfEmptyInputs(net.net());
   std::optional<ScoreComparison> comparison;
-  if (options.confusion) comparison.emplace(net.test(), options);
+  const bool has_classes = !options.confusion_may_lack || HasClassLayer(net.net());
+  if (options.confusion && has_classes) comparison.emplace(net.test(), options);
+  const std::unique_ptr<RecordComparison> records = RecordComparison::Make(net.test(), options);
   net.LoadWeights(options.weights);
-  Evaluation result = RunTest(net.test(), options, comparison ? &*comparison : nullptr);
+  Evaluation result =
+      RunTest(net.test(), options, comparison ? &*comparison : nullptr, records.get());
   if (comparison) comparison->MoveTo(&result);
+  if (records != nullptr) records->MoveTo(&result);
   return result;
 }
 
 std::string ToText(const Evaluation& evaluation) {
-  if (evaluation.confusion) return ToText(*evaluation.confusion, evaluation.class_names);
   std::string text;
-  for (const std::string& line : ToLines(evaluation.outputs)) text += EscapeControl(line) + "\n";
+  if (evaluation.confusion) {
+    text = ToText(*evaluation.confusion, evaluation.class_names);
+  } else {
+    for (const std::string& line : ToLines(evaluation.outputs)) text += EscapeControl(line) + "\n";
+  }
+  if (evaluation.metrics) text += "\n" + ToText(*evaluation.metrics, evaluation.class_names);
   return text;
 }
 
@@ -212,6 +233,7 @@ Json ToJson(const Evaluation& evaluation) {
                   .Set("records", evaluation.records)
                   .Set("loss", evaluation.loss)
                   .Set("outputs", ToJson(evaluation.outputs));
+  if (evaluation.metrics) json.Set("metrics", ToJson(*evaluation.metrics));
   if (evaluation.confusion) {
     json.Set("confusion", ToJson(*evaluation.confusion, evaluation.class_names));
   }
@@ -219,8 +241,11 @@ Json ToJson(const Evaluation& evaluation) {
 }
 
 void WriteEvaluation(const std::string& folder, const Evaluation& evaluation) {
-  const std::pair<const char*, Json> files[] = {{kConfusionName, ToJson(evaluation)},
-                                                {kWorstName, TopLossesJson(evaluation)}};
+  std::vector<std::pair<const char*, Json>> files = {{kConfusionName, ToJson(evaluation)},
+                                                     {kWorstName, TopLossesJson(evaluation)}};
+  if (evaluation.metrics) {
+    files.emplace_back(kCurvesName, CurvesJson(*evaluation.metrics, evaluation.class_names));
+  }
   for (const auto& [name, json] : files) {
     const std::string path = JoinPath(folder, name);
     WriteWhole(path, json.ToString());

@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "trainer/inference/evaluate/label_consumers.h"
-#include "trainer/inference/evaluate/predictions.h"
+#include "trainer/metrics/label_consumers.h"
+#include "trainer/metrics/predictions.h"
 #include "trainer/net/net.h"
 
 namespace trainer {

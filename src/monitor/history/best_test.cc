@@ -41,7 +41,7 @@ std::string BestOutputOf(const std::string& folder) {
   } catch (const Error&) {
     return "";
   }
-  return solver.best_output();
+  return ScoredOutput(solver);
 }
 
 }  // namespace trainer

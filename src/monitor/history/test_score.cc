@@ -1,6 +1,8 @@
 #include "trainer/monitor/test_score.h"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "trainer/base/text/lower_case.h"
 
@@ -12,6 +14,11 @@ const ReportedValue* TestScore::In(const TestReport& report) const {
   return found == report.outputs.end() ? nullptr : &*found;
 }
 
+std::string ScoredOutput(const caffe::SolverParameter& solver) {
+  if (!solver.best_output().empty() || solver.test_metric_size() == 0) return solver.best_output();
+  return solver.test_metric(0);
+}
+
 TestScore ScoreOf(const std::string& best_output, const std::vector<std::string>& outputs) {
   TestScore score;
   score.output = best_output;
@@ -19,7 +26,10 @@ TestScore ScoreOf(const std::string& best_output, const std::vector<std::string>
     const bool usual = outputs.empty() || std::ranges::count(outputs, "accuracy") > 0;
     score.output = usual ? "accuracy" : outputs.front();
   }
-  score.lower_is_better = LowerCase(score.output).find("loss") != std::string::npos;
+  const std::string name = LowerCase(score.output);
+  constexpr std::array<std::string_view, 5> kErrors = {"brier", "ece", "mae", "mse", "rmse"};
+  score.lower_is_better =
+      name.find("loss") != std::string::npos || std::ranges::count(kErrors, name) > 0;
   return score;
 }
 

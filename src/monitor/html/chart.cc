@@ -271,7 +271,14 @@ std::string ChartSvg(const Chart& chart) {
   if (!(x.low <= x.high)) return "";
   y.logarithmic = chart.logarithmic && y.low > 0;
   x.logarithmic = chart.logarithmic_x && x.low > 0;
-  LeaveOutOutliers(chart, &y);
+  if (chart.unit_axes) {
+    for (const double end : {0.0, 1.0}) {
+      x.Take(end);
+      y.Take(end);
+    }
+  } else {
+    LeaveOutOutliers(chart, &y);
+  }
   if (chart.highest < y.high && chart.highest > y.low) {
     y.largest = std::max(y.largest, y.high);
     y.high = chart.highest;

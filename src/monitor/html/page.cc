@@ -8,6 +8,7 @@
 #include "answers.h"
 #include "history/run_files.h"
 #include "html.h"
+#include "metric_charts.h"
 #include "trainer/base/text/json_reader.h"
 #include "trainer/base/text/text.h"
 #include "trainer/monitor/best_test.h"
@@ -220,8 +221,8 @@ std::string Details(const RunMetrics& run, const ReportedNet& net) {
                                PictureOfRun(run, kImagesName, "images of the first batch");
   const std::string html =
       (pictures.empty() ? "" : "<div class=\"pictures\">" + pictures + "</div>") + LayerTimes(run) +
-      ConfusionHtml(run) + WorstHtml(run) + NetDrawing(net) + SettingsTable(run) +
-      EnvironmentTable(run);
+      MetricsHtml(run) + ConfusionHtml(run) + WorstHtml(run) + NetDrawing(net) +
+      SettingsTable(run) + EnvironmentTable(run);
   return html.empty() ? "" : "<h2>" + EscapeHtml(NameOf(run)) + "</h2>\n" + html;
 }
 

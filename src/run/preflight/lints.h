@@ -6,7 +6,7 @@
 
 #include "trainer/config/solver_spec.h"
 #include "trainer/datasets/audit.h"
-#include "trainer/inference/evaluate/label_consumers.h"
+#include "trainer/metrics/label_consumers.h"
 #include "trainer/net/net.h"
 #include "trainer/run/preflight/diagnostics.h"
 

@@ -14,6 +14,7 @@
 #include "trainer/config/alternatives.h"
 #include "trainer/config/overrides.h"
 #include "trainer/config/resolved_solver.h"
+#include "trainer/monitor/test_score.h"
 #include "trainer/run/jobs/job_resources.h"
 #include "trainer/run/search/trial_result.h"
 
@@ -100,7 +101,7 @@ class GridSearch {
   }
 
  private:
-  const std::string& BestOutput() const { return grid_.spec.proto.best_output(); }
+  std::string BestOutput() const { return ScoredOutput(grid_.spec.proto); }
 
   // Notes a diverged or failed trial for the exit code of the search.
   void CountOutcome(const TrialResult& result) {

@@ -209,6 +209,22 @@ TEST(TestVerbTest, TestsARunAndLeavesItsResultsForTheReport) {
   EXPECT_EQ(ReadJson(ReadText(job.folder() / "run/worst.json"))["pictures"].size(), 24u);
   ASSERT_EQ(job.Run({"report", "run", "--out=page.html"}).exit_code, 0);
   EXPECT_THAT(ReadText(job.folder() / "page.html"), HasSubstr("Images with the highest loss"));
+  EXPECT_THAT(ReadText(job.folder() / "page.html"), HasSubstr("aria-label=\"ROC\""));
+}
+
+TEST(TestVerbTest, ComputesMetricsAndWritesPredictions) {
+  const AnswerJob job;
+  const Outcome outcome =
+      job.Run({"test", "--run=run", "--metrics=macro_f1, auc", "--predictions=p.jsonl", "--json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const JsonValue metrics = ReadJson(outcome.out)["metrics"];
+  ASSERT_EQ(metrics.size(), 2u);
+  EXPECT_EQ(metrics[1]["name"].text, "auc");
+  EXPECT_LE(metrics[1]["low"].number, metrics[1]["value"].number);
+  EXPECT_EQ(metrics[1]["each"].size(), 10u);
+  EXPECT_THAT(ReadText(job.folder() / "p.jsonl"), StartsWith("{\"record\": 0, \"label\": "));
+  EXPECT_THAT(job.Run({"test", "--run=run", "--metrics=none"}).out, Not(HasSubstr("interval")));
+  EXPECT_EQ(job.Run({"test", "--run=run", "--metrics=f2"}).exit_code, 64);
 }
 
 }  // namespace

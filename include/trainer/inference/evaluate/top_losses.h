@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "trainer/inference/evaluate/label_consumers.h"
-#include "trainer/inference/evaluate/predictions.h"
+#include "trainer/metrics/label_consumers.h"
+#include "trainer/metrics/predictions.h"
 
 namespace trainer {
 

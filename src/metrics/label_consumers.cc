@@ -1,4 +1,4 @@
-#include "trainer/inference/evaluate/label_consumers.h"
+#include "trainer/metrics/label_consumers.h"
 
 #include <algorithm>
 #include <optional>

@@ -1,4 +1,4 @@
-#include "trainer/inference/evaluate/predictions.h"
+#include "trainer/metrics/predictions.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +12,7 @@ namespace trainer {
 namespace {
 
 // Returns the predicted class for `count` scores with stride `step`: the label itself only if its
-// score is higher than all others, and not NaN. See ReadPredictions.
+// score is higher than all others, and not NaN. See Predict.
 int64_t ClassOf(const float* scores, int64_t count, int64_t step, int64_t label) {
   const float own = scores[label * step];
   int64_t best = label;
@@ -24,32 +24,64 @@ int64_t ClassOf(const float* scores, int64_t count, int64_t step, int64_t label)
   return best;
 }
 
-// Sets loss and confidence. Scores that are not negative and sum to 1 are taken as probabilities;
-// others are converted by softmax, with the highest score subtracted against overflow.
-void SetLoss(const float* scores, int64_t count, int64_t step, Prediction* prediction) {
-  constexpr double kNear = 1e-3;
+// What decides how a row of scores becomes probabilities. Scores that are not negative and sum to 1
+// are taken as probabilities; others are converted by softmax, with the highest score subtracted
+// against overflow.
+struct ScoreRange {
   double highest = -std::numeric_limits<double>::infinity(), sum = 0;
   bool negative = false;
-  for (int64_t c = 0; c < count; ++c) {
-    const double score = scores[c * step];
-    highest = std::max(highest, score);
-    sum += score;
-    negative = negative || score < 0;
+
+  ScoreRange(const float* scores, int64_t count, int64_t step) {
+    for (int64_t c = 0; c < count; ++c) {
+      const double score = scores[c * step];
+      highest = std::max(highest, score);
+      sum += score;
+      negative = negative || score < 0;
+    }
   }
+  bool IsDistribution() const {
+    constexpr double kNear = 1e-3;
+    return !negative && std::abs(sum - 1) < kNear;
+  }
+};
+
+// Sets loss and confidence.
+void SetLoss(const float* scores, int64_t count, int64_t step, Prediction* prediction) {
+  const ScoreRange range(scores, count, step);
   const double own = scores[prediction->label * step], best = scores[prediction->predicted * step];
-  if (!negative && std::abs(sum - 1) < kNear) {
+  if (range.IsDistribution()) {
     prediction->loss = -std::log(std::max(own, double{std::numeric_limits<float>::min()}));
     prediction->confidence = best;
     return;
   }
   double total = 0;
-  for (int64_t c = 0; c < count; ++c) total += std::exp(scores[c * step] - highest);
-  const double loss = std::log(total) + highest - own;
+  for (int64_t c = 0; c < count; ++c) total += std::exp(scores[c * step] - range.highest);
+  const double loss = std::log(total) + range.highest - own;
   prediction->loss = std::isnan(loss) ? std::numeric_limits<double>::infinity() : loss;
-  prediction->confidence = std::exp(best - highest) / total;
+  prediction->confidence = std::exp(best - range.highest) / total;
 }
 
 }  // namespace
+
+Prediction Predict(const float* scores, int64_t count, int64_t step, int64_t label) {
+  Prediction prediction{0, label, ClassOf(scores, count, step, label)};
+  SetLoss(scores, count, step, &prediction);
+  return prediction;
+}
+
+void ReadProbabilities(std::span<const float> scores, std::span<double> probabilities) {
+  const ScoreRange range(scores.data(), static_cast<int64_t>(scores.size()), 1);
+  if (range.IsDistribution()) {
+    std::ranges::copy(scores, probabilities.begin());
+    return;
+  }
+  double total = 0;
+  for (size_t c = 0; c < scores.size(); ++c) {
+    probabilities[c] = std::exp(scores[c] - range.highest);
+    total += probabilities[c];
+  }
+  for (double& probability : probabilities) probability /= total;
+}
 
 std::vector<Prediction> ReadPredictions(const Net& net, const ScoredBatch& batch, int64_t classes) {
   const Shape& shape = batch.scores.shape;
@@ -69,21 +101,21 @@ std::vector<Prediction> ReadPredictions(const Net& net, const ScoredBatch& batch
   const int64_t inner = shape.Count(batch.axis + 1);
   std::vector<Prediction> predictions;
   for (size_t i = 0; i < labels.size(); ++i) {
-    const float value = labels[i];
-    const int label = rule.Read(value);
+    const int label = rule.Read(labels[i]);
     if (label == kIgnoredLabel) continue;
-    if (label == kBadLabel) {
-      throw Error(ErrorCode::kData,
-                  Join("label ", value, " in '", EscapeControl(batch.label_name),
-                       "' is not a class: there are ", classes, ", 0 to ", classes - 1));
-    }
+    if (label == kBadLabel) ThrowNoClass(labels[i], batch.label_name, classes);
     const auto row = static_cast<int64_t>(i);
     const float* first = scores.data() + row / inner * classes * inner + row % inner;
-    Prediction prediction{row, label, ClassOf(first, classes, inner, label)};
-    SetLoss(first, classes, inner, &prediction);
-    predictions.push_back(prediction);
+    predictions.push_back(Predict(first, classes, inner, label));
+    predictions.back().index = row;
   }
   return predictions;
+}
+
+void ThrowNoClass(float label, const std::string& blob, int64_t classes) {
+  throw Error(ErrorCode::kData,
+              Join("label ", label, " in '", EscapeControl(blob), "' is not a class: there are ",
+                   classes, ", 0 to ", classes - 1));
 }
 
 }  // namespace trainer

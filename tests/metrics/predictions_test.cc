@@ -1,4 +1,4 @@
-#include "trainer/inference/evaluate/predictions.h"
+#include "trainer/metrics/predictions.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
