@@ -51,3 +51,22 @@ def permutation(seed, stream, step, first, count):
         other = int(words[first + i - skipped]) * (i + 1) >> 32
         order[i], order[other] = order[other], order[i]
     return order
+
+
+def permuted_at(seed, stream, step, domain, count, at):
+    """PermutedAt of include/trainer/base/random/permutation.h: element `at` of an order."""
+    high = int(np.ceil(np.sqrt(count)))
+    low = -(-count // high)
+
+    def draw(turn, half, n):
+        block = domain << 36 | turn << 32 | half
+        return int(philox_blocks(seed, stream, step, [block])[0, 0]) * n >> 32
+
+    while True:
+        a, b = divmod(at, low)
+        for turn in range(0, 8, 2):
+            a = (a + draw(turn, b, high)) % high
+            b = (b + draw(turn + 1, a, low)) % low
+        at = a * low + b
+        if at < count:
+            return at

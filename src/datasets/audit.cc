@@ -1,5 +1,6 @@
 #include "trainer/datasets/audit.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "audit_database.h"
@@ -29,6 +30,13 @@ void OpenFiles(const LayerSpec& layer, const InputFiles& files) {
 
 }  // namespace
 
+int64_t DataAudit::EpochRecords() const {
+  if (!balanced) return records;
+  int64_t largest = 0;
+  for (const auto& [label, seen] : labels) largest = std::max(largest, seen.count);
+  return largest * static_cast<int64_t>(labels.size());
+}
+
 DataAudit AuditData(const LayerSpec& layer, caffe::Phase phase, std::span<const int> label_tops,
                     const AuditLimits& limits) {
   const std::optional<InputFiles> files = InputFilesOf(layer);
@@ -36,6 +44,7 @@ DataAudit AuditData(const LayerSpec& layer, caffe::Phase phase, std::span<const 
   if (!files) return audit;
   audit.source = files->path;
   audit.batch_size = files->batch_size;
+  audit.balanced = files->balanced;
   switch (files->kind) {
     case InputFiles::Kind::kDatabase:
     case InputFiles::Kind::kTar:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <optional>
 
 #include "audit_parts.h"
 #include "datum.pb.h"
@@ -68,7 +69,7 @@ class DatabaseAudit {
         audit_(*audit),
         path_(audit->source),
         wants_labels_(layer.proto().top_size() > 1),
-        shuffled_(layer.proto().data_param().shuffle()),
+        shuffled_(layer.proto().data_param().shuffle() || audit->balanced),
         records_(Transform(layer, phase, {}), path_, wants_labels_, limits, audit),
         labels_(audit),
         cursor_(
@@ -84,6 +85,7 @@ class DatabaseAudit {
         ReadAll();
       } else {
         ReadSome(bytes);
+        if (audit_.balanced) CountAllLabels();
       }
     } catch (const Error& error) {  // the database itself is damaged there
       NoteError(error, limits_, &audit_);
@@ -131,6 +133,23 @@ class DatabaseAudit {
     audit_.records =
         static_cast<int64_t>(static_cast<double>(bytes) * static_cast<double>(looked_) /
                              static_cast<double>(std::max<uint64_t>(value_bytes_, 1)));
+  }
+
+  // Reads the labels alone, which training reads as well before it starts.
+  void CountAllLabels() {
+    audit_.labels.clear();
+    audit_.records = 0;
+    audit_.estimated = false;
+    LabelStats labels(&audit_);
+    cursor_->SeekFirst();
+    do {
+      ++audit_.records;
+      const std::optional<int32_t> label = cursor_->Label();
+      if (!label) continue;  // ReadLabels reports it
+      labels.Add(static_cast<float>(*label),
+                 [&] { return Join("record ", QuoteKey(cursor_->Key())); });
+    } while (!cursor_->Next());
+    labels.EndOfAll(shuffled_);
   }
 
   const AuditLimits& limits_;

@@ -19,7 +19,7 @@ void AuditImages(const LayerSpec& layer, caffe::Phase phase, const AuditLimits& 
     labels.Add(static_cast<float>(image.label), [&] { return Join("line ", image.line); });
     files.push_back({reading.root + image.path, image.line});
   }
-  labels.EndOfAll(layer.proto().image_data_param().shuffle());
+  labels.EndOfAll(layer.proto().image_data_param().shuffle() || audit->balanced);
   RecordProbe records(Transform(layer, phase, {}), audit->source, true, limits, audit);
   reading.depth = records.depth();
   std::string raw;

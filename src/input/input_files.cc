@@ -38,14 +38,17 @@ std::optional<InputFiles> InputFilesOf(const LayerSpec& layer) {
                       "data_param",
                       param.source().empty() ? "" : DatabasePath(layer),
                       "",
-                      param.batch_size()};
+                      param.batch_size(),
+                      param.sampling() == caffe::BALANCED};
   }
   const auto listed = [&](Kind kind, const char* name, const auto& param) {
     return InputFiles{
         kind, "files", name, found(param.source()), param.root_folder(), param.batch_size()};
   };
   if (layer.type() == "ImageData") {
-    return listed(Kind::kImageList, "image_data_param", proto.image_data_param());
+    InputFiles files = listed(Kind::kImageList, "image_data_param", proto.image_data_param());
+    files.balanced = proto.image_data_param().sampling() == caffe::BALANCED;
+    return files;
   }
   if (layer.type() == "WindowData") {
     return listed(Kind::kWindowList, "window_data_param", proto.window_data_param());

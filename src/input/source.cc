@@ -40,4 +40,13 @@ BatchQueueOptions QueueOptionsOf(const LayerSpec& layer, std::string_view param,
   return options;
 }
 
+void RequireSampling(const LayerSpec& layer, std::string_view param, caffe::Sampling sampling,
+                     caffe::Phase phase) {
+  if (sampling != caffe::BALANCED || phase == caffe::TRAIN) return;
+  layer.FailIn(param, "sampling",
+               "sampling: BALANCED repeats records of small classes, and a test must count each "
+               "record once; limit this layer to training with include { phase: TRAIN }, and give "
+               "the test a layer of its own");
+}
+
 }  // namespace trainer

@@ -1,11 +1,13 @@
 #include <utility>
 
+#include "balanced_sampler.h"
 #include "shuffled_sampler.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/config/named_file.h"
 #include "trainer/config/text/prototxt.h"
 #include "trainer/input/image_decoder.h"
+#include "trainer/input/record_labels.h"
 #include "trainer/input/source.h"
 #include "trainer/storage/checksums.h"
 #include "trainer/storage/fault_guard.h"
@@ -115,6 +117,73 @@ class SequentialSampler final : public RecordSampler {
   bool epoch_ended_ = false;  // since the last Get
 };
 
+// The records in a BalancedOrder, each found by its key.
+class BalancedDatabaseSampler final : public BalancedSampler {
+ public:
+  // `keys`: of the records, by index. Decoders use `checksums`, which may be null.
+  BalancedDatabaseSampler(std::unique_ptr<Cursor> cursor, BalancedOrder order, RecordKeys keys,
+                          std::unique_ptr<const ChecksumVerifier> checksums)
+      : BalancedSampler(std::move(order), 0, cursor->path()),
+        cursor_(std::move(cursor)),
+        checksums_(std::move(checksums)),
+        keys_(std::move(keys)) {}
+
+  const std::string& path() const override { return cursor_->path(); }
+  bool stable() const override { return cursor_->stable(); }
+
+  void Get(Record* record) override {
+    if (TakeEpochEnd()) cursor_->CheckUnchanged();
+    const uint32_t index = Current();
+    if (!cursor_->Seek(keys_[index])) {
+      throw Error(ErrorCode::kData, {path()},
+                  Join(NameOf(index), " disappeared while the database was read"));
+    }
+    record->key = cursor_->Key();
+    record->value = cursor_->Value();
+    record->index = index;
+    if (!stable()) return;
+    // Random reads of large values are slow page by page.
+    constexpr size_t kLarge = size_t{64} << 10;
+    if (record->value.size() >= kLarge) cursor_->WillNeed(record->value, record->value.size());
+    TouchPages(path(), record->value);
+    record->PrefetchValue();
+  }
+
+ private:
+  std::string NameOf(uint32_t record) const override {
+    return Join("record ", QuoteKey(keys_[record]));
+  }
+
+  const std::unique_ptr<Cursor> cursor_;
+  const std::unique_ptr<const ChecksumVerifier> checksums_;
+  const RecordKeys keys_;
+};
+
+// Reads the labels and keys of all records and makes the sampler that balances their classes.
+std::unique_ptr<RecordSampler> MakeBalancedSampler(
+    std::unique_ptr<Cursor> cursor, const PhiloxKey& key,
+    std::unique_ptr<const ChecksumVerifier> checksums) {
+  RecordKeys keys;
+  BalancedOrder order(ReadLabels(*cursor, &keys), key);
+  return std::make_unique<BalancedDatabaseSampler>(std::move(cursor), std::move(order),
+                                                   std::move(keys), std::move(checksums));
+}
+
+// Returns the order of the records that the layer asks for; no value for the stored order. Throws
+// kConfig for fields that contradict each other.
+std::optional<ShuffleOptions> OrderOf(const LayerSpec& layer, const InputEnv& env) {
+  const caffe::DataParameter& param = layer.proto().data_param();
+  const bool balanced = param.sampling() == caffe::BALANCED;
+  RequireSampling(layer, "data_param", param.sampling(), env.phase);
+  if (balanced && param.shuffle_window() > 0) {
+    layer.FailIn("data_param", "shuffle_window",
+                 "shuffle_window has no effect with sampling: BALANCED, which draws from the whole "
+                 "set; remove one of them");
+  }
+  if (!balanced && !param.shuffle()) return std::nullopt;
+  return ShuffleOptions{param.shuffle_window(), env.key, balanced};
+}
+
 }  // namespace
 
 RecordSource MakeDatabaseSource(std::unique_ptr<Cursor> cursor, Transform transform,
@@ -126,7 +195,9 @@ RecordSource MakeDatabaseSource(std::unique_ptr<Cursor> cursor, Transform transf
       std::move(transform), [=, path = cursor->path(), check = checksums.get()](BitDepth depth) {
         return std::make_unique<DatumLoader>(path, colors, depth, check);
       });
-  if (shuffle) {
+  if (shuffle && shuffle->balanced) {
+    source.sampler = MakeBalancedSampler(std::move(cursor), shuffle->key, std::move(checksums));
+  } else if (shuffle) {
     source.sampler = std::make_unique<ShuffledSampler>(std::move(cursor), shuffle->window,
                                                        shuffle->key, std::move(checksums));
   } else {
@@ -172,11 +243,10 @@ std::unique_ptr<BatchQueue> OpenDatabase(const LayerSpec& layer, const InputEnv&
   if (param.source().empty())
     layer.FailIn(kParam, "source", "source is missing; give the path of the database");
   const BatchQueueOptions options = QueueOptionsOf(layer, kParam, param.batch_size(), env);
+  const std::optional<ShuffleOptions> shuffle = OrderOf(layer, env);
   Transform transform(layer, env.phase, env.key);
   std::unique_ptr<Cursor> cursor = OpenLayersDatabase(layer);
   std::unique_ptr<const ChecksumVerifier> checksums = OpenVerifier(DatabasePath(layer), *cursor);
-  std::optional<ShuffleOptions> shuffle;
-  if (param.shuffle()) shuffle = ShuffleOptions{param.shuffle_window(), env.key};
   return std::make_unique<BatchQueue>(
       MakeDatabaseSource(std::move(cursor), std::move(transform), std::move(checksums), shuffle),
       options);

@@ -3,9 +3,11 @@
 #include <glog/logging.h>
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
 #include <utility>
 
+#include "balanced_sampler.h"
 #include "trainer/base/random/permutation.h"
 #include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/text.h"
@@ -28,15 +30,16 @@ struct ImageList {
 
 class FileLoader final : public ImageLoader {
  public:
-  FileLoader(const ImageList& list, const ImageFileOptions& options, BitDepth depth)
-      : list_(list), options_(options) {
+  FileLoader(std::shared_ptr<const ImageList> list, const ImageFileOptions& options,
+             BitDepth depth)
+      : list_(std::move(list)), options_(options) {
     options_.depth = depth;
   }
 
   const DatumView& Load(const Record& record, const CropChooser* wanted) override {
-    const ListedImage& listed = list_.images[record.index];
+    const ListedImage& listed = list_->images[record.index];
     DecodedRegion held;
-    LoadListedImage(list_.path, listed, options_, &file_, &image_, wanted, &held);
+    LoadListedImage(list_->path, listed, options_, &file_, &image_, wanted, &held);
     view_ = ViewOf(image_, held);
     view_.label = listed.label;
     view_.has_label = true;
@@ -44,7 +47,7 @@ class FileLoader final : public ImageLoader {
   }
 
  private:
-  const ImageList& list_;
+  const std::shared_ptr<const ImageList> list_;
   ImageFileOptions options_;
   std::string file_;
   Image image_;
@@ -55,13 +58,13 @@ class FileLoader final : public ImageLoader {
 class ListSampler final : public RecordSampler {
  public:
   // `skip`: images of the first epoch that are skipped.
-  ListSampler(ImageList list, bool shuffle, size_t skip, const PhiloxKey& key)
+  ListSampler(std::shared_ptr<const ImageList> list, bool shuffle, size_t skip,
+              const PhiloxKey& key)
       : list_(std::move(list)), shuffle_(shuffle), skip_(skip), order_key_(key) {
     SeekFirst();
   }
 
-  const std::string& path() const override { return list_.path; }
-  const ImageList& list() const { return list_; }
+  const std::string& path() const override { return list_->path; }
 
   std::string Key() const override {
     return Join("epoch ", epoch_, " line ", Current().line, " ", Current().path);
@@ -90,7 +93,7 @@ class ListSampler final : public RecordSampler {
         !rest.starts_with(' ')) {
       FailSeek(position);
     }
-    const std::vector<ListedImage>& images = list_.images;
+    const std::vector<ListedImage>& images = list_->images;
     const auto listed = std::ranges::find(images, static_cast<int>(line), &ListedImage::line);
     if (listed == images.end() || listed->path != rest.substr(1)) FailSeek(position);
     StartEpoch(epoch);
@@ -99,7 +102,7 @@ class ListSampler final : public RecordSampler {
   }
 
  private:
-  const ListedImage& Current() const { return list_.images[order_[at_]]; }
+  const ListedImage& Current() const { return list_->images[order_[at_]]; }
 
   void SeekFirst() {
     StartEpoch(0);
@@ -109,12 +112,12 @@ class ListSampler final : public RecordSampler {
   void StartEpoch(uint32_t epoch) {
     epoch_ = epoch;
     at_ = 0;
-    if (shuffle_) return Permute(order_key_, epoch + 1, 0, list_.images.size(), &order_);
-    order_.resize(list_.images.size());
+    if (shuffle_) return Permute(order_key_, epoch + 1, 0, list_->images.size(), &order_);
+    order_.resize(list_->images.size());
     std::iota(order_.begin(), order_.end(), 0u);
   }
 
-  const ImageList list_;
+  const std::shared_ptr<const ImageList> list_;
   const bool shuffle_;
   const size_t skip_;
   PhiloxKey order_key_;
@@ -123,6 +126,42 @@ class ListSampler final : public RecordSampler {
   size_t at_ = 0;    // in order_
   std::string key_;  // of the last record
 };
+
+// The entries of the list in a BalancedOrder.
+class BalancedListSampler final : public BalancedSampler {
+ public:
+  BalancedListSampler(std::shared_ptr<const ImageList> list, BalancedOrder order, size_t skip)
+      : BalancedSampler(std::move(order), skip, list->path), list_(std::move(list)) {}
+
+  const std::string& path() const override { return list_->path; }
+
+  void Get(Record* record) override {
+    record->index = Current();
+    key_ = NameOf(static_cast<uint32_t>(record->index));
+    record->key = key_;
+  }
+
+ private:
+  std::string NameOf(uint32_t record) const override {
+    const ListedImage& image = list_->images[record];
+    return Join("line ", image.line, " ", QuoteKey(image.path));
+  }
+
+  const std::shared_ptr<const ImageList> list_;
+  std::string key_;  // of the last record
+};
+
+// Makes the sampler that the layer asks for.
+std::unique_ptr<RecordSampler> MakeListSampler(const caffe::ImageDataParameter& param,
+                                               std::shared_ptr<const ImageList> list, size_t skip,
+                                               const PhiloxKey& key) {
+  if (param.sampling() != caffe::BALANCED) {
+    return std::make_unique<ListSampler>(std::move(list), param.shuffle(), skip, key);
+  }
+  std::vector<int32_t> labels;
+  for (const ListedImage& image : list->images) labels.push_back(image.label);
+  return std::make_unique<BalancedListSampler>(std::move(list), BalancedOrder(labels, key), skip);
+}
 
 }  // namespace
 
@@ -133,16 +172,17 @@ std::unique_ptr<BatchQueue> OpenImageList(const LayerSpec& layer, const InputEnv
                  "source is missing; give the path of the list of images");
   const BatchQueueOptions options =
       QueueOptionsOf(layer, kImageListSourceParam, param.batch_size(), env);
+  RequireSampling(layer, kImageListSourceParam, param.sampling(), env.phase);
   ImageFileOptions file_options = ReadImageFileOptions(layer);
-  ImageList list;
-  list.images = ReadNamedFile(layer, kImageListSourceParam, "source", param.source(),
+  const auto list = std::make_shared<ImageList>();
+  list->images = ReadNamedFile(layer, kImageListSourceParam, "source", param.source(),
                               [&](const std::string& path) {
                                 LOG(INFO) << "Opening file " << path;
-                                list.path = path;
+                                list->path = path;
                                 return ReadImageList(path);
                               });
-  const size_t count = list.images.size();
-  const FilePack* const pack = FilePackOf(list.path, file_options.root);
+  const size_t count = list->images.size();
+  const FilePack* const pack = FilePackOf(list->path, file_options.root);
   if (pack != nullptr && pack->size() == count) file_options.pack = pack;
   LOG_IF(INFO, param.shuffle()) << "Shuffling data";
   LOG(INFO) << "A total of " << count << " images.";
@@ -151,19 +191,17 @@ std::unique_ptr<BatchQueue> OpenImageList(const LayerSpec& layer, const InputEnv
     skip = UniformBelow(PhiloxWord(env.key, kSkipPass, 0), size_t{param.rand_skip()});
     if (param.rand_skip() > count) {
       layer.FailIn(kImageListSourceParam, "rand_skip",
-                   Join("rand_skip is ", param.rand_skip(), ", but ", list.path, " has only ",
+                   Join("rand_skip is ", param.rand_skip(), ", but ", list->path, " has only ",
                         count, " images; it must be at most that"));
     }
     LOG(INFO) << "Skipping first " << skip << " data points.";
   }
-  auto sampler = std::make_unique<ListSampler>(std::move(list), param.shuffle(), skip, env.key);
   auto decoders = std::make_unique<ImageDecoderFactory>(
-      Transform(layer, env.phase, env.key),
-      [&owned = sampler->list(), file_options](BitDepth depth) {
-        return std::make_unique<FileLoader>(owned, file_options, depth);
+      Transform(layer, env.phase, env.key), [list, file_options](BitDepth depth) {
+        return std::make_unique<FileLoader>(list, file_options, depth);
       });
-  return std::make_unique<BatchQueue>(RecordSource{std::move(sampler), std::move(decoders)},
-                                      options);
+  return std::make_unique<BatchQueue>(
+      RecordSource{MakeListSampler(param, list, skip, env.key), std::move(decoders)}, options);
 }
 
 }  // namespace trainer

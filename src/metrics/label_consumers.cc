@@ -41,6 +41,10 @@ bool LabelConsumer::Takes(float label) const {
   return LabelRule{classes, has_ignore, static_cast<int>(ignore)}.Read(label) != kBadLabel;
 }
 
+int LabelConsumer::ClassOf(float label) const {
+  return std::max(LabelRule{classes, has_ignore, static_cast<int>(ignore)}.Read(label), -1);
+}
+
 std::vector<LabelConsumer> FindLabelConsumers(const Graph& graph) {
   std::vector<LabelConsumer> consumers;
   for (int i = 0; i < graph.nodes.size(); ++i) {

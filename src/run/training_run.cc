@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "batch_size.h"
+#include "class_weights.h"
 #include "jobs/job_liveness.h"
 #include "local_data.h"
 #include "monitoring.h"
@@ -111,6 +112,7 @@ bool TrainingRun::FindStart() {
 
 void TrainingRun::OpenDevice() {
   Enter(Call::kOpenDevice, Call::kFindStart);
+  counted_classes_ = ResolveClassWeights(options_.group, &spec_);
   view_ = StartMonitoring(request_.monitor, spec_, rank_);
   device_ = deps_.make_device(choice_);
   LOG(INFO) << DescribeThreads();
@@ -165,7 +167,8 @@ void TrainingRun::Build() {
   observers_.emplace();
   options_.shows_numbers =
       AddObservers(request_.monitor, spec_, *device_, rank_, view_.get(), &*observers_);
-  const bool is_changed = !request_.solver.set.empty() || !request_.batch.empty();
+  const bool is_changed =
+      !request_.solver.set.empty() || !request_.batch.empty() || counted_classes_;
   if (is_rank_0() && is_changed) observers_->Add(MakeResolvedFileWriter(spec_));
   solver_ = std::make_unique<Solver>(spec_, options_, *device_, *observers_);
   RequireRunFits(spec_, *device_, rank_, *solver_);

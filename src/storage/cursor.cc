@@ -10,6 +10,7 @@
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
+#include "trainer/storage/datum.h"
 #include "trainer/storage/format.h"
 #include "trainer/storage/path_redirects.h"
 
@@ -91,6 +92,8 @@ std::unique_ptr<Cursor> OpenCursor(const std::string& format, const std::string&
   }
   return *found->marker == '\0' ? found->open(path) : OpenFolder(*found, path);
 }
+
+std::optional<int32_t> Cursor::Label() const { return ReadDatumLabel(path(), Key(), Value()); }
 
 void SetDbLock(DbLock lock) { db_lock = lock; }
 DbLock GetDbLock() { return db_lock; }

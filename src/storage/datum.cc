@@ -51,6 +51,18 @@ bool ReadPackedFloats(CodedInputStream& in, std::vector<float>* floats) {
   return true;
 }
 
+[[noreturn]] void FailDatum(const std::string& path, std::string_view key,
+                            const std::string& what) {
+  throw Error(ErrorCode::kData, {path}, Join("record ", QuoteKey(key), " ", what));
+}
+
+[[noreturn]] void FailNoDatum(const std::string& path, std::string_view key, size_t bytes) {
+  FailDatum(
+      path, key,
+      Join("is not a Datum: its ", bytes,
+           " bytes cannot be parsed; the database is damaged, or it is not a database of Caffe"));
+}
+
 // C * H * W, or -1 when a length is below 1 or the product is absurd.
 int64_t CountOf(const DatumView& d) {
   if (d.channels < 1 || d.height < 1 || d.width < 1) return -1;
@@ -135,16 +147,27 @@ bool DatumParser::Decode(std::string_view value) {
   return in.ConsumedEntireMessage();
 }
 
+std::optional<int32_t> ReadDatumLabel(const std::string& path, std::string_view key,
+                                      std::string_view value) {
+  if (value.size() > INT_MAX) FailNoDatum(path, key, value.size());
+  CodedInputStream in(reinterpret_cast<const uint8_t*>(value.data()),
+                      static_cast<int>(value.size()));
+  std::optional<int32_t> label;
+  while (const uint32_t tag = in.ReadTag()) {
+    const bool ok =
+        tag == Tag(5, kVarint)
+            ? ReadScalar<WireFormatLite::TYPE_INT32>(in, &label.emplace())
+            : WireFormatLite::SkipField(&in, tag);
+    if (!ok) FailNoDatum(path, key, value.size());
+  }
+  if (!in.ConsumedEntireMessage()) FailNoDatum(path, key, value.size());
+  return label;
+}
+
 const DatumView& DatumParser::Parse(const std::string& path, std::string_view key,
                                     std::string_view value, const CropChooser* choose) {
-  const auto fail = [&](const std::string& what) {
-    throw Error(ErrorCode::kData, {path}, Join("record ", QuoteKey(key), " ", what));
-  };
-  if (value.size() > INT_MAX || !Decode(value)) {
-    fail(
-        Join("is not a Datum: its ", value.size(),
-             " bytes cannot be parsed; the database is damaged, or it is not a database of Caffe"));
-  }
+  const auto fail = [&](const std::string& what) { FailDatum(path, key, what); };
+  if (value.size() > INT_MAX || !Decode(value)) FailNoDatum(path, key, value.size());
   if (view_.bytes.empty() && view_.floats.empty()) {
     fail("is empty: it has neither data nor float_data");
   }

@@ -39,6 +39,9 @@ class IndexedCursor : public Cursor {
     return at < Count();
   }
 
+ protected:
+  int64_t at() const { return at_; }  // the number of the current record
+
  private:
   virtual std::string KeyOf(int64_t record) const = 0;
   // Returns the number of the record with this key, or -1.

@@ -28,16 +28,20 @@ struct LabelSeen {
 struct DataAudit {
   std::string source;  // the database or list; "" for a layer that reads neither
   int64_t batch_size = 0;
-  int64_t records = 0;      // per epoch; 0 if unknown
+  int64_t records = 0;      // of the set; 0 if unknown
   bool estimated = false;   // `records` is estimated from the size of the files
   int64_t examined = 0;     // records that were read and decoded
   bool all_labels = false;  // `labels` covers all records
   std::map<float, LabelSeen> labels;
   bool sorted = false;      // the records of each label are read together
+  bool balanced = false;    // sampling: BALANCED; `labels` then covers all records
   ErrorList errors;         // the first errors of single records
   int64_t more_errors = 0;  // number of further errors
   // Records with the same error of a field as an earlier one, which `errors` has once.
   int64_t same_errors = 0;
+
+  // Returns the number of records that an epoch has; 0 if unknown.
+  int64_t EpochRecords() const;
 };
 
 // Reads the first, the last and more records of a data layer's source through its transform_param.

@@ -19,6 +19,7 @@ struct InputFiles {
   std::string path;        // as it is opened; "" if the layer names no source
   std::string root;        // prefixed to each path of a list of images or windows
   uint32_t batch_size = 0;
+  bool balanced = false;  // sampling: BALANCED
 
   // Returns the files, in the order of a list. Throws as the readers of lists and FilesOfSet do.
   std::vector<std::string> Files() const;

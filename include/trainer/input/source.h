@@ -24,6 +24,10 @@ namespace trainer {
 BatchQueueOptions QueueOptionsOf(const LayerSpec& layer, std::string_view param,
                                  uint32_t batch_size, const InputEnv& env);
 
+// Throws kConfig at the line of `sampling` in the message `param` for BALANCED outside of TRAIN.
+void RequireSampling(const LayerSpec& layer, std::string_view param, caffe::Sampling sampling,
+                     caffe::Phase phase);
+
 // The path of a Data layer's set: as written if it exists, else relative to the layer's file.
 std::string DatabasePath(const LayerSpec& layer);
 
@@ -67,10 +71,12 @@ std::unique_ptr<BatchQueue> OpenMemory(const LayerSpec& layer, const InputEnv& e
 struct ShuffleOptions {
   uint64_t window = 0;  // records that are permuted together; 0: as many as fit into memory
   PhiloxKey key;
+  bool balanced = false;  // sampling: BALANCED, which reads all labels first and has no window
 };
 
 // Reads the Datum records of a database; encoded ones are decoded to the transform's colors. With
-// `shuffle` each epoch has another order. `checksums`, if not null, are compared.
+// `shuffle` each epoch has another order. `checksums`, if not null, are compared. Throws as
+// ReadLabels does if classes are balanced.
 RecordSource MakeDatabaseSource(std::unique_ptr<Cursor> cursor, Transform transform,
                                 std::unique_ptr<const ChecksumVerifier> checksums = nullptr,
                                 const std::optional<ShuffleOptions>& shuffle = {});

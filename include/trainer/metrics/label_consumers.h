@@ -25,6 +25,8 @@ struct LabelConsumer {
 
   // Returns whether the label is a class or is ignored.
   bool Takes(float label) const;
+  // Returns the class of the label, or -1 if it is ignored or not a class.
+  int ClassOf(float label) const;
 };
 
 // Returns the label consumers in the order of the layers.

@@ -151,6 +151,7 @@ class TrainingRun {
   SolverOptions options_;
   std::unique_ptr<SnapshotLock> lock_;
   std::string start_state_;  // the .solverstate to resume from, or ""
+  bool counted_classes_ = false;  // class weights were written into `spec_`
   std::unique_ptr<LiveView> view_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<Communicator> gpu_communicator_;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,6 +28,9 @@ class Cursor {
   virtual std::string_view Key() const = 0;
   virtual std::string_view Value() const = 0;
   virtual bool stable() const { return false; }
+  // Returns the label of the current record; no value if it has none. Reads no more of the record
+  // than it must. Throws kData if Value() is not a Datum.
+  virtual std::optional<int32_t> Label() const;
 
   virtual void SeekFirst() = 0;
   virtual void SeekLast() = 0;

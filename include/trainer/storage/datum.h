@@ -63,6 +63,11 @@ class DatumParser {
   Image image_;
 };
 
+// Returns the label of a record; no value if it has none. Skips its values without reading them.
+// Throws kData as DatumParser does if `value` is not a Datum.
+std::optional<int32_t> ReadDatumLabel(const std::string& path, std::string_view key,
+                                      std::string_view value);
+
 // Returns a record of this shape without values or a label.
 caffe::Datum EmptyDatum(int channels, int height, int width);
 

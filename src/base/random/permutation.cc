@@ -1,5 +1,6 @@
 #include "trainer/base/random/permutation.h"
 
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -12,6 +13,30 @@ void Permute(const PhiloxKey& key, uint32_t pass, uint64_t first_word, size_t co
   for (size_t i = count; i-- > 1;) {
     std::swap((*order)[i], (*order)[UniformBelow(PhiloxWord(key, pass, first_word + i), i + 1)]);
   }
+}
+
+// A Feistel network permutes pairs (a, b) of numbers, of which there are at least `count`. A pair
+// beyond `count` is permuted again until it is not (Black and Rogaway, "Ciphers with arbitrary
+// finite domains", CT-RSA 2002). There are fewer than sqrt(count) + 1 such pairs.
+uint64_t PermutedAt(const PhiloxKey& key, uint32_t pass, uint32_t domain, uint64_t count,
+                    uint64_t at) {
+  constexpr uint64_t kRounds = 4;  // of two halves; four halves are the least that looks random
+  auto high = static_cast<uint64_t>(std::sqrt(static_cast<double>(count)));
+  while (high * high < count) ++high;
+  const uint64_t low = (count + high - 1) / high;
+  const auto draw = [&](uint64_t round, uint64_t half, uint64_t n) {
+    const uint64_t block = uint64_t{domain} << 36 | round << 32 | half;
+    return UniformBelow(PhiloxBlock(key, pass, block).x[0], n);
+  };
+  do {
+    uint64_t a = at / low, b = at % low;
+    for (uint64_t round = 0; round < kRounds; ++round) {
+      a = (a + draw(2 * round, b, high)) % high;
+      b = (b + draw(2 * round + 1, a, low)) % low;
+    }
+    at = a * low + b;
+  } while (at >= count);
+  return at;
 }
 
 }  // namespace trainer

@@ -1,3 +1,4 @@
+#include "loss/class_weights.h"
 #include "loss/loss_normalizer.h"
 #include "shared/checks.h"
 #include "shared/class_labels.h"
@@ -15,11 +16,11 @@ namespace {
 constexpr char kInfogainLossParam[] = "infogain_loss_param";
 constexpr float kInfogainLossLeast = 1e-20f;  // Caffe's lower bound of a probability
 
-// Computes one row: p = softmax(x), and the loss -sum_l gain[label][l] * log p_l. An ignored or bad
-// label gets its mark as the loss.
+// Computes one row: p = softmax(x), and the loss -sum_l gain[label][l] * log p_l, times the label's
+// class weight unless `class_weight` is null. An ignored or bad label gets its mark as the loss.
 struct InfogainLossRow {
-  const float *x, *label, *gain;
-  float *prob, *loss;
+  const float *x, *label, *gain, *class_weight;
+  float *prob, *loss, *row_weight;  // row_weight is null without class weights
   Rows rows;
   LabelRule rule;
   LabelOrder order;
@@ -31,20 +32,27 @@ struct InfogainLossRow {
     const float top = softmax.top, scale = 1 / softmax.sum;
     const int c = rule.Read(label[order.At(row.index)]);
     if (c < 0) {
-      row.Once([&] { loss[row.index] = c == kIgnoredLabel ? kIgnoredRow : kBadRow; });
+      row.Once([&] {
+        loss[row.index] = c == kIgnoredLabel ? kIgnoredRow : kBadRow;
+        if (row_weight != nullptr) row_weight[row.index] = 0;
+      });
       return;
     }
     const float total = row.Sum([&](int64_t i) {
       const float p = Exp(x[at + i * step] - top) * scale;
       return gain[c * row.length + i] * logf(p < kInfogainLossLeast ? kInfogainLossLeast : p);
     });
-    row.Once([&] { loss[row.index] = -total; });
+    row.Once([&] {
+      if (row_weight != nullptr) row_weight[row.index] = class_weight[c];
+      loss[row.index] = row_weight == nullptr ? -total : -total * class_weight[c];
+    });
   }
 };
 
-// dx_i = (p_i * sum_l gain[label][l] - gain[label][i]) * weight / normalizer; 0 in ignored rows.
+// dx_i = (p_i * sum_l gain[label][l] - gain[label][i]) * weight / normalizer, times the label's
+// class weight unless `class_weight` is null; 0 in ignored rows.
 struct InfogainGradientRow {
-  const float *prob, *label, *gain, *weight, *normalizer;
+  const float *prob, *label, *gain, *class_weight, *weight, *normalizer;
   float* dx;
   Rows rows;
   LabelRule rule;
@@ -57,7 +65,8 @@ struct InfogainGradientRow {
     if (c < 0) return row.ForEach([&](int64_t i) { dx[at + i * step] = 0; });
     const float* const own = gain + c * row.length;
     const float all = row.Sum([&](int64_t i) { return own[i]; });
-    const float scale = *weight / *normalizer;
+    const float scale =
+        *weight / *normalizer * (class_weight == nullptr ? 1.0f : class_weight[c]);
     row.ForEach(
         [&](int64_t i) { dx[at + i * step] = (prob[at + i * step] * all - own[i]) * scale; });
   }
@@ -68,7 +77,7 @@ struct InfogainGradientRow {
 class InfogainLoss final : public Layer {
  public:
   explicit InfogainLoss(const LayerSpec& spec)
-      : spec_(spec), total_(spec, caffe::LossParameter::VALID) {
+      : spec_(spec), total_(spec, caffe::LossParameter::VALID), weights_(spec) {
     if (spec.proto().loss_param().has_normalize()) {
       spec.FailIn("loss_param", "normalize",
                   "InfogainLoss does not support normalize; write normalization: VALID instead of "
@@ -103,6 +112,7 @@ class InfogainLoss final : public Layer {
     rows_ = AxisRows(scores, axis);
     rule_ = LabelRuleOf(spec_, rows_.length);
     CheckMatrix(ctx);
+    weights_.Plan(spec_, rows_.length);
     total_.Plan(rows_.count, scores.Count(0, axis));
     ctx.Output(0, {});
     if (ctx.NumOutputs() > 1) {
@@ -113,8 +123,11 @@ class InfogainLoss final : public Layer {
     head_ = layout.Add<LossAccumulators>(1);
     loss_ = layout.Add<float>(rows_.count);
     own_prob_ = layout.Add<float>(ctx.NumOutputs() > 1 ? 0 : scores.Count());
+    row_weight_ = layout.Add<float>(weights_.IsSet() ? rows_.count : 0);
     ctx.Workspace(layout.Bytes());
-    ctx.Constants(matrix_);
+    std::vector<float> constants = matrix_;
+    constants.insert(constants.end(), weights_.values().begin(), weights_.values().end());
+    ctx.Constants(constants);
     for (int i = 1; i < ctx.NumInputs(); ++i) {
       ctx.SaveInput(i);
       ctx.NotDifferentiable(i);
@@ -124,10 +137,11 @@ class InfogainLoss final : public Layer {
   void Forward(const RunContext& run) override {
     const Buffers buffers = BuffersOf(run);
     MapRows(run.device(), rows_.count, rows_.length,
-            InfogainLossRow{run.Input(0).f32(), run.Input(1).f32(), buffers.gain, buffers.prob,
-                            buffers.loss, rows_, rule_, order_});
+            InfogainLossRow{run.Input(0).f32(), run.Input(1).f32(), buffers.gain, buffers.weights,
+                            buffers.prob, buffers.loss, buffers.row_weights, rows_, rule_, order_});
     ReportBadLabels(run, rule_);
-    total_.Forward(run.device(), buffers.loss, buffers.head, run.Output(0).f32());
+    total_.Forward(run.device(), buffers.loss, buffers.head, run.Output(0).f32(),
+                   buffers.row_weights);
   }
 
   void ThrowInputError(const RunContext& run, int64_t at, float label) const override {
@@ -139,7 +153,7 @@ class InfogainLoss final : public Layer {
     RefuseProbabilityGradient(run, spec_);
     const Buffers buffers = BuffersOf(run);
     MapRows(run.device(), rows_.count, rows_.length,
-            InfogainGradientRow{buffers.prob, run.Input(1).f32(), buffers.gain,
+            InfogainGradientRow{buffers.prob, run.Input(1).f32(), buffers.gain, buffers.weights,
                                 run.GradOutput(0).f32(), &buffers.head->normalizer,
                                 run.GradInput(0).f32(), rows_, rule_, order_});
   }
@@ -173,28 +187,32 @@ class InfogainLoss final : public Layer {
     spec_.FailIn(kInfogainLossParam, "source", message);
   }
 
-  // The parts of the workspace, and H. `prob` is the second top if there is one.
+  // The parts of the workspace, H and the class weights. `prob` is the second top if there is one;
+  // `row_weights` and `weights` are null without class weights.
   struct Buffers {
     LossAccumulators* head;
-    float *loss, *prob;
-    const float* gain;
+    float *loss, *prob, *row_weights;
+    const float *gain, *weights;
   };
   Buffers BuffersOf(const RunContext& run) const {
     const std::span<std::byte> kept = run.Workspace();
     return {head_.At(kept), loss_.At(kept),
             run.NumOutputs() > 1 ? run.Output(1).f32() : own_prob_.At(kept),
-            run.NumInputs() > 2 ? run.Input(2).f32() : run.Constants()};
+            weights_.IsSet() ? row_weight_.At(kept) : nullptr,
+            run.NumInputs() > 2 ? run.Input(2).f32() : run.Constants(),
+            weights_.IsSet() ? run.Constants() + matrix_.size() : nullptr};
   }
 
   LayerSpec spec_;
   LossNormalizer total_;
+  ClassWeights weights_;
   std::string source_;
   std::vector<float> matrix_;  // empty if it is an input
   Rows rows_;
   LabelRule rule_;
   LabelOrder order_;
   ScratchRegion<LossAccumulators> head_;
-  ScratchRegion<float> loss_, own_prob_;
+  ScratchRegion<float> loss_, own_prob_, row_weight_;
 };
 
 const RegisterLayer<InfogainLoss> kInfogainLoss(
@@ -205,6 +223,8 @@ const RegisterLayer<InfogainLoss> kInfogainLoss(
          "softmax, at least 1e-20. bottom 1: labels. bottom 2 (or source, a binaryproto file): H, "
          "classes x classes.\n"
          "top 0: the loss, a scalar, divided as loss_param.normalization says (default VALID). "
+         "loss_param.class_weight and class_weight_power weigh the rows by their labels, as in "
+         "SoftmaxWithLoss. "
          "top 1 (optional): the probabilities. If H is the identity, the layer is SoftmaxWithLoss.",
      .param = kInfogainLossParam,
      .arity = {.min_in = 2, .max_in = 3, .min_out = 1, .max_out = 2}});

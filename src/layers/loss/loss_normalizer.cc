@@ -1,5 +1,7 @@
 #include "loss/loss_normalizer.h"
 
+#include "trainer/base/text/text.h"
+
 namespace trainer {
 namespace {
 
@@ -44,6 +46,26 @@ struct DivideTotal {
   }
 };
 
+// Throws kConfig for weights in loss_param that the layer's type does not support.
+void RefuseForeignWeights(const LayerSpec& spec) {
+  const caffe::LossParameter& loss = spec.proto().loss_param();
+  const bool sigmoid = spec.type() == "SigmoidCrossEntropyLoss";
+  const bool classes = spec.type() == "SoftmaxWithLoss" || spec.type() == "InfogainLoss";
+  const bool power = loss.has_class_weight_power();
+  if (!classes && (power || loss.class_weight_size() > 0)) {
+    const char* const field = power ? "class_weight_power" : "class_weight";
+    spec.FailIn("loss_param", field,
+                Join("only SoftmaxWithLoss and InfogainLoss support ", field,
+                     sigmoid ? "; pos_weight is the weight of the targets that are 1"
+                             : "; remove it"));
+  }
+  if (!sigmoid && loss.pos_weight_size() > 0) {
+    spec.FailIn("loss_param", "pos_weight",
+                Join("only SigmoidCrossEntropyLoss supports pos_weight; ",
+                     classes ? "class_weight is the weight of a class" : "remove it"));
+  }
+}
+
 }  // namespace
 
 LabelRule LabelRuleOf(const LayerSpec& spec, int64_t classes) {
@@ -54,11 +76,8 @@ LabelRule LabelRuleOf(const LayerSpec& spec, int64_t classes) {
 LossNormalizer::LossNormalizer(const LayerSpec& spec, Mode::NormalizationMode standard)
     : mode_(standard), has_ignore_(spec.proto().loss_param().has_ignore_label()) {
   const caffe::LossParameter& loss = spec.proto().loss_param();
-  if (loss.class_weight_size() > 0 && spec.type() != "SoftmaxWithLoss") {
-    spec.FailIn("loss_param", "class_weight",
-                "only SoftmaxWithLoss supports class_weight; remove it");
-  }
-  has_weights_ = loss.class_weight_size() > 0;
+  RefuseForeignWeights(spec);
+  has_weights_ = loss.class_weight_size() > 0 || loss.has_class_weight_power();
   if (loss.has_normalization()) {
     mode_ = loss.normalization();
   } else if (loss.has_normalize()) {

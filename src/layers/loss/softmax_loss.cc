@@ -1,5 +1,4 @@
-#include <cmath>
-
+#include "loss/class_weights.h"
 #include "loss/loss_normalizer.h"
 #include "loss/soft_label_rows.h"
 #include "shared/checks.h"
@@ -99,18 +98,13 @@ struct LossGradientRow {
 class SoftmaxWithLoss final : public Layer {
  public:
   explicit SoftmaxWithLoss(const LayerSpec& spec)
-      : spec_(spec), total_(spec, caffe::LossParameter::VALID) {
-    const caffe::LossParameter& loss = spec.proto().loss_param();
-    smoothing_ = loss.label_smoothing();
+      : spec_(spec),
+        total_(spec, caffe::LossParameter::VALID),
+        weights_(spec),
+        smoothing_(spec.proto().loss_param().label_smoothing()) {
     if (!(smoothing_ >= 0 && smoothing_ <= 1)) {
       spec.FailIn("loss_param", "label_smoothing",
                   Join("label_smoothing is ", smoothing_, "; it must be from 0 to 1"));
-    }
-    weights_.assign(loss.class_weight().begin(), loss.class_weight().end());
-    for (const float weight : weights_) {
-      if (weight >= 0 && std::isfinite(weight)) continue;
-      spec.FailIn("loss_param", "class_weight",
-                  Join("class_weight is ", weight, "; it must be a finite factor, 0 or more"));
     }
   }
 
@@ -132,11 +126,7 @@ class SoftmaxWithLoss final : public Layer {
       order_ = RequireLabels(ctx, spec_, axis);
     }
     rule_ = LabelRuleOf(spec_, rows_.length);
-    if (!weights_.empty() && static_cast<int64_t>(weights_.size()) != rows_.length) {
-      spec_.FailIn("loss_param", "class_weight",
-                   Join("class_weight is given ", weights_.size(), " times for ", rows_.length,
-                        " classes; give one per class, class 0 first"));
-    }
+    weights_.Plan(spec_, rows_.length);
     total_.Plan(rows_.count, scores.Count(0, axis));
     ctx.Output(0, {});
     if (ctx.NumOutputs() > 1) {
@@ -144,14 +134,14 @@ class SoftmaxWithLoss final : public Layer {
       ctx.SaveOutput(1);
     }
     own_probabilities_ = ctx.NumOutputs() == 1;
-    const bool weighted = !weights_.empty();
+    const bool weighted = weights_.IsSet();
     ScratchLayout layout;
     head_ = layout.Add<LossAccumulators>(1);
     loss_ = layout.Add<float>(rows_.count);
     row_weight_ = layout.Add<float>(weighted ? rows_.count : 0);
     prob_ = layout.Add<float>(own_probabilities_ ? scores.Count() : 0);
     ctx.Workspace(layout.Bytes());
-    ctx.Constants(weights_);
+    ctx.Constants(weights_.values());
     ctx.SaveInput(1);
     ctx.NotDifferentiable(1);
   }
@@ -196,11 +186,11 @@ class SoftmaxWithLoss final : public Layer {
   }
 
  private:
-  // Throws kConfig for ignore_label and class_weight, which need labels, if bottom 1 holds shares.
+  // Throws kConfig for ignore_label and class weights, which need labels, if bottom 1 holds shares.
   void RefuseLabelFields() const {
     const caffe::LossParameter& loss = spec_.proto().loss_param();
-    const char* const field = loss.has_ignore_label() ? "ignore_label" : "class_weight";
-    if (!loss.has_ignore_label() && weights_.empty()) return;
+    const char* const field = loss.has_ignore_label() ? "ignore_label" : weights_.field();
+    if (!loss.has_ignore_label() && !weights_.IsSet()) return;
     spec_.FailIn(
         "loss_param", field,
         Join(field,
@@ -217,7 +207,7 @@ class SoftmaxWithLoss final : public Layer {
   };
   Buffers BuffersOf(const RunContext& run) const {
     const std::span<std::byte> kept = run.Workspace();
-    const bool weighted = !weights_.empty();
+    const bool weighted = weights_.IsSet();
     return {head_.At(kept), loss_.At(kept), run.Constants(),
             weighted ? row_weight_.At(kept) : nullptr,
             own_probabilities_ ? prob_.At(kept) : run.Output(1).f32()};
@@ -225,12 +215,12 @@ class SoftmaxWithLoss final : public Layer {
 
   LayerSpec spec_;
   LossNormalizer total_;
+  ClassWeights weights_;
   Rows rows_;
   LabelRule rule_;
   LabelOrder order_;
   ScratchRegion<LossAccumulators> head_;
   ScratchRegion<float> loss_, row_weight_, prob_;
-  std::vector<float> weights_;  // one per class, or empty
   float smoothing_ = 0;
   bool own_probabilities_ = true;
   bool shares_ = false;  // bottom 1 has a share per score instead of labels
@@ -249,7 +239,9 @@ const RegisterLayer<SoftmaxWithLoss> kSoftmaxWithLoss(
          "the number of labels that are not ignore_label; BATCH_SIZE: the number of items; NONE: "
          "1. It is never less than 1.\n"
          "loss_param.class_weight, one factor per class: a row counts with the factor of its "
-         "label, and VALID divides by the sum of these factors.\n"
+         "label, and VALID divides by the sum of these factors. class_weight_power p: `train` "
+         "counts the records of each class in the training set and writes the factors, "
+         "proportional to 1 / count^p, into the net.\n"
          "loss_param.label_smoothing s, as in PyTorch: with K classes, the target of the label is "
          "1 - s + s / K and the target of each other class is s / K, in loss and gradient. NVIDIA "
          "Caffe subtracts s / (K - 1) from every gradient and 1 - s from the label's, on a GPU "

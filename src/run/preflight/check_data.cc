@@ -9,6 +9,11 @@ namespace {
 
 int64_t DivideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+// Returns the number of iterations in which the net reads as many records as an epoch has.
+int64_t IterationsPerEpoch(const PreflightNet& net, const DataAudit& data) {
+  return DivideUp(data.EpochRecords(), data.batch_size * net.batches_per_iteration);
+}
+
 // Adds an error for each of the first few labels that the reader does not accept, and one with the
 // number of the others. Returns whether the reader accepts all.
 bool CheckLabels(const LayerAudit& audit, const LabelReader& reader, Diagnostics* diagnostics) {
@@ -30,19 +35,21 @@ bool CheckLabels(const LayerAudit& audit, const LabelReader& reader, Diagnostics
 }
 
 // Returns "60000 records, batches of 64: 938 iterations per epoch, 10.7 epochs in all", or for a
-// test net "10000 records, batches of 100, a test reads 10000".
+// test net "10000 records, batches of 100, a test reads 10000". With sampling: BALANCED it begins
+// with "60000 records, 90000 in a balanced epoch".
 std::string EpochText(const PreflightNet& net, const DataAudit& data) {
   if (data.records < 1 || data.batch_size < 1) return Join("batches of ", data.batch_size);
   std::string text =
-      Join(data.estimated ? "about " : "", data.records, " records, batches of ", data.batch_size);
+      Join(data.estimated ? "about " : "", data.records, " records",
+           data.balanced ? Join(", ", data.EpochRecords(), " in a balanced epoch") : std::string(),
+           ", batches of ", data.batch_size);
   if (net.options.training) {
-    const int64_t per_iteration = data.batch_size * net.batches_per_iteration;
-    text += Join(": ", DivideUp(data.records, per_iteration), " iterations per epoch");
+    text += Join(": ", IterationsPerEpoch(net, data), " iterations per epoch");
   }
   if (net.batches == 0)
     return net.options.training ? text : text + ", a test is one pass over all records";
   const int64_t read = net.batches * data.batch_size;
-  const double epochs = static_cast<double>(read) / static_cast<double>(data.records);
+  const double epochs = static_cast<double>(read) / static_cast<double>(data.EpochRecords());
   return text + (net.options.training ? Join(", ", epochs, " epochs in all")
                                       : Join(", a test reads ", read));
 }
@@ -60,9 +67,9 @@ Json DataJson(const PreflightNet& net, const LayerAudit& audit) {
                   .Set("examined", data.examined)
                   .Set("labels", data.labels.size())
                   .Set("errors", static_cast<int64_t>(data.errors.size()) + data.more_errors);
+  if (data.balanced) json.Set("epoch_records", data.EpochRecords());
   if (net.options.training && data.records > 0 && data.batch_size > 0) {
-    json.Set("iterations_per_epoch",
-             DivideUp(data.records, data.batch_size * net.batches_per_iteration));
+    json.Set("iterations_per_epoch", IterationsPerEpoch(net, data));
   }
   return json;
 }
@@ -135,8 +142,7 @@ std::set<size_t> ReportDataAudits(const std::vector<PreflightNet>& nets,
       }
       if (data.records > 0 && data.batch_size > 0) {
         report->data = Join(data.estimated ? "about " : "", data.records, " records and ",
-                            DivideUp(data.records, data.batch_size * net.batches_per_iteration),
-                            " iterations per epoch");
+                            IterationsPerEpoch(net, data), " iterations per epoch");
       }
     }
     report->lines.emplace_back(

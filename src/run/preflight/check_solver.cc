@@ -6,6 +6,7 @@
 #include <set>
 
 #include "batch_size.h"
+#include "class_weights.h"
 #include "check_data.h"
 #include "check_nets.h"
 #include "check_pass.h"
@@ -46,6 +47,7 @@ class SolverCheck {
     diagnostics_.Collect([&] { LintSolver(spec_, &diagnostics_); });
     diagnostics_.Collect([&] { FindStart(); });
     if (sound_ && rule_) fits_limit_ = ApplySize();
+    if (sound_) diagnostics_.Collect([&] { ResolveClassWeights(nullptr, &spec_); });
     ListNets();
     const PlannedNets planned = PlanNets(nets_, &spec_, rule_.get(), *device_.device, &report_);
     const bool fits = !planned.good() || CheckMemory(nets_, planned, device_, &report_);

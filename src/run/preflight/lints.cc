@@ -224,8 +224,8 @@ std::vector<LabelReader> LabelReadersOf(const Graph& graph) {
   for (const LabelConsumer& use : FindLabelConsumers(graph)) {
     if (use.source < 0) continue;
     const auto& nodes = graph.nodes;
-    readers.push_back(
-        {nodes[NodeId(use.source)].spec.name(), TitleOf(nodes[NodeId(use.layer)].spec), use});
+    const LayerSpec &data = nodes[NodeId(use.source)].spec, &reader = nodes[NodeId(use.layer)].spec;
+    readers.push_back({data.name(), TitleOf(reader), use, BalanceFieldsOf(reader, data)});
   }
   return readers;
 }
@@ -236,6 +236,10 @@ void LintLabels(const DataAudit& data, const LabelReader& reader, Diagnostics* d
         Join(data.source,
              ": the records are sorted by label and read in that order, so most batches "
              "have only one class; shuffle the records when you make the data set"));
+  }
+  const std::string imbalance = DescribeImbalance(data, reader.use, reader.balance);
+  if (!imbalance.empty()) {
+    diagnostics->Warn(Join(reader.balance.where.ToString(), ": ", reader.name, ": ", imbalance));
   }
   if (!data.all_labels) return;
   std::set<int64_t> present;

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "preflight/class_balance.h"
 #include "trainer/config/solver_spec.h"
 #include "trainer/datasets/audit.h"
 #include "trainer/metrics/label_consumers.h"
@@ -32,10 +33,12 @@ struct LabelReader {
   std::string data_layer;
   std::string name;  // "layer 'loss' (SoftmaxWithLoss)"
   LabelConsumer use;
+  BalanceFields balance;
 };
 std::vector<LabelReader> LabelReadersOf(const Graph& graph);
 
-// Warns about the labels of a training set: classes without a record, records sorted by label.
+// Warns about the labels of a training set: classes without a record, records sorted by label,
+// classes that are much larger than others.
 void LintLabels(const DataAudit& data, const LabelReader& reader, Diagnostics* diagnostics);
 
 // Logs all of these warnings for a training run. Skips the labels of data sets that take more than

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "batch_size.h"
+#include "class_weights.h"
 #include "ranks/batch_scaling.h"
 #include "ranks/gpu_communicator.h"
 #include "trainer/analysis/memory/memory_fit.h"
@@ -60,6 +61,7 @@ LrRangeResult TestOnRank(const TrainRequest& request, const LrRange& range, Worl
   const Rank rank = RankOf(options);
   ApplyBatchSize(request.batch, rank, &spec);
   ScaleForRanks(request.ranks, rank, &spec);
+  ResolveClassWeights(options.group, &spec);
   RaiseLr(range, &spec.proto);
   const std::unique_ptr<Device> device = MakeLoggedDevice(choice);
   std::unique_ptr<Communicator> communicator;

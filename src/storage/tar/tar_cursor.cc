@@ -2,6 +2,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -45,6 +46,10 @@ class TarCursor final : public IndexedCursor {
   int64_t Count() const override { return static_cast<int64_t>(index_.count()); }
   uint64_t StoredBytes() const override { return index_.bytes(); }
   void CheckUnchanged() const override { state_.Check(path()); }
+  std::optional<int32_t> Label() const override {
+    const TarIndex::Sample& sample = index_[static_cast<size_t>(at())];
+    return sample.has_label ? std::optional(sample.label) : std::nullopt;
+  }
 
  private:
   static constexpr size_t kOpenFiles = 16;

@@ -22,4 +22,10 @@ constexpr Int UniformBelow(uint32_t word, Int n) {
 void Permute(const PhiloxKey& key, uint32_t pass, uint64_t first_word, size_t count,
              std::vector<uint32_t>* order);
 
+// Returns element `at` of a random order of 0 .. count - 1 without computing the other elements, so
+// it takes no memory. Each (key, pass, domain) gives another order. Needs at < count <= 2^62 and
+// domain < 2^28.
+uint64_t PermutedAt(const PhiloxKey& key, uint32_t pass, uint32_t domain, uint64_t count,
+                    uint64_t at);
+
 }  // namespace trainer
