@@ -70,3 +70,22 @@ def permuted_at(seed, stream, step, domain, count, at):
         at = a * low + b
         if at < count:
             return at
+
+
+def balanced_order(seed, stream, epoch, labels):
+    """The records of an epoch of BalancedOrder: src/input/balanced_order.h."""
+    members = {}
+    for record, label in enumerate(labels):
+        members.setdefault(label, []).append(record)
+    classes = [members[label] for label in sorted(members)]
+    largest, step = max(map(len, classes)), 0x40000000 + epoch
+    order = []
+    for place in range(largest * len(classes)):
+        number, turn = divmod(permuted_at(seed, stream, step, 0, largest * len(classes), place),
+                              largest)
+        records = classes[number]
+        member = turn % len(records)
+        if turn >= largest // len(records) * len(records):
+            member = permuted_at(seed, stream, step, number + 1, len(records), member)
+        order.append(records[member])
+    return order

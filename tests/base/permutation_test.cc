@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <numeric>
+#include <set>
 
 namespace trainer {
 namespace {
@@ -34,6 +37,68 @@ TEST(PermuteTest, TakesNoneAndOne) {
 TEST(PermuteTest, DrawsEveryOrderEquallyOften) {
   std::map<std::vector<uint32_t>, int> seen;
   for (uint32_t pass = 0; pass < 6000; ++pass) ++seen[OrderOf({5, 1}, pass, 0, 3)];
+  EXPECT_EQ(seen.size(), 6u);
+  for (const auto& [order, times] : seen) {
+    EXPECT_GT(times, 850);
+    EXPECT_LT(times, 1150);
+  }
+}
+
+std::vector<uint64_t> PermutedOrder(const PhiloxKey& key, uint32_t pass, uint32_t domain,
+                                    uint64_t count) {
+  std::vector<uint64_t> order;
+  for (uint64_t at = 0; at < count; ++at) {
+    order.push_back(PermutedAt(key, pass, domain, count, at));
+  }
+  return order;
+}
+
+// Of permuted_at() in scripts/golden/philox.py.
+TEST(PermutedAtTest, GoldenOrders) {
+  EXPECT_THAT(PermutedOrder({1, 2}, 1, 0, 20), ElementsAre(GOLDEN1));
+  EXPECT_THAT(PermutedOrder({uint64_t{7} << 33 | 5, 9}, 0xFFFFFFFF, 3, 12), ElementsAre(GOLDEN2));
+  EXPECT_EQ(PermutedAt({1, 2}, 7, 1, uint64_t{1} << 40, 123456789), GOLDEN3u);
+}
+
+TEST(PermutedAtTest, HasEachNumberOnceWhateverTheCount) {
+  for (uint64_t count = 1; count < 150; ++count) {
+    std::vector<uint64_t> order = PermutedOrder({3, 4}, 5, 6, count), all(count);
+    std::ranges::sort(order);
+    std::iota(all.begin(), all.end(), uint64_t{0});
+    EXPECT_EQ(order, all);
+  }
+}
+
+TEST(PermutedAtTest, DependsOnKeyPassAndDomain) {
+  const std::set<std::vector<uint64_t>> orders = {
+      PermutedOrder({3, 4}, 5, 6, 50), PermutedOrder({4, 4}, 5, 6, 50),
+      PermutedOrder({3, 5}, 5, 6, 50), PermutedOrder({3, 4}, 6, 6, 50),
+      PermutedOrder({3, 4}, 5, 7, 50)};
+  EXPECT_EQ(orders.size(), 5u);
+}
+
+// Chi-square over the 10 x 10 pairs of place and number has 81 degrees of freedom: it is above 130
+// in 4 of 10,000 tests.
+TEST(PermutedAtTest, PutsEachNumberEquallyOftenAtEachPlace) {
+  constexpr int kCount = 10, kPasses = 5000;
+  int times[kCount][kCount] = {};
+  for (uint32_t pass = 0; pass < kPasses; ++pass) {
+    for (int at = 0; at < kCount; ++at) {
+      ++times[at][PermutedAt({5, 1}, pass, 0, kCount, static_cast<uint64_t>(at))];
+    }
+  }
+  double chi_square = 0;
+  constexpr double kExpected = static_cast<double>(kPasses) / kCount;
+  for (const auto& row : times) {
+    for (const int seen : row) chi_square += (seen - kExpected) * (seen - kExpected) / kExpected;
+  }
+  EXPECT_LT(chi_square, 130);
+  EXPECT_GT(chi_square, 45);
+}
+
+TEST(PermutedAtTest, DrawsEveryOrderEquallyOften) {
+  std::map<std::vector<uint64_t>, int> seen;
+  for (uint32_t pass = 0; pass < 6000; ++pass) ++seen[PermutedOrder({5, 1}, pass, 0, 3)];
   EXPECT_EQ(seen.size(), 6u);
   for (const auto& [order, times] : seen) {
     EXPECT_GT(times, 850);

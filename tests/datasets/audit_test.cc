@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "storage/test_data.h"
+#include "trainer/base/text/text.h"
 #include "trainer/hdf5/appender.h"
 
 namespace trainer {
@@ -74,6 +75,32 @@ TEST_F(AuditTest, OfALargeDatabaseRecordsFromAllOverAreRead) {
     EXPECT_EQ(audit.estimated, backend == std::string("LEVELDB"));
     EXPECT_GE(audit.records, audit.estimated ? 50 : 100);
     EXPECT_LE(audit.records, audit.estimated ? 2000 : 100);
+  }
+}
+
+TEST_F(AuditTest, ABalancedEpochCountsAllLabelsOfALargeDatabase) {
+  for (const char* backend : {"LMDB", "LEVELDB"}) {
+    Records records = NumberedRecords(100);
+    for (int i = 0; i < 100; ++i) {
+      records[static_cast<size_t>(i)].second =
+          MakeDatum(1, 1, 1, "x", i < 93 ? 0 : i < 98 ? 1 : 4).SerializeAsString();
+    }
+    WriteDb(backend, folder_ / backend, records);
+    AuditLimits limits;
+    limits.whole_bytes = 0;
+    limits.sample = 11;
+    const std::string text = Data(backend, Join(backend, " sampling: BALANCED"));
+    for (const DataAudit& audit : {Run(text, limits), Run(text)}) {
+      EXPECT_TRUE(audit.all_labels);
+      EXPECT_FALSE(audit.sorted) << "the order is another one";
+      EXPECT_FALSE(audit.estimated);
+      EXPECT_THAT(audit.labels, ElementsAre(Key(0), Key(1), Key(4)));
+      EXPECT_EQ(audit.labels.at(1).count, 5);
+      EXPECT_EQ(audit.labels.at(4).first, "record '00000098'");
+      EXPECT_EQ(audit.records, 100);
+      EXPECT_EQ(audit.EpochRecords(), 3 * 93);
+    }
+    EXPECT_EQ(Run(Data(backend, backend)).EpochRecords(), 100);
   }
 }
 

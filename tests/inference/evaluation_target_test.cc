@@ -100,5 +100,21 @@ TEST_F(EvaluationTargetTest, RefusesWhatIsMissingOrContradictory) {
                 "this run has no test net");
 }
 
+TEST_F(EvaluationTargetTest, WarnsOfClassesThatNobodyCounted) {
+  const std::string model = folder_ / "net.prototxt";
+  WriteText(model,
+            "layer { name: 'd' type: 'DummyData' top: 'x' top: 'y' dummy_data_param { shape { dim: 2 "
+            "dim: 2 } shape { dim: 2 } } }\n"
+            "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'x' bottom: 'y' top: 'l'\n"
+            "loss_param { class_weight_power: 1 } }");
+  const std::string weights = folder_ / "snap_iter_10.caffemodel";
+  const LogCollector log;
+  ResolveEvaluationTarget({.model = {.file = model}, .weights = {weights}, .run = ""});
+  EXPECT_THAT(log.lines,
+              Contains(model + ":3:14: layer 'l' counts all classes equally in this test, because "
+                               "only training counts the records of the classes; --run=DIR tests "
+                               "with the weights of a run"));
+}
+
 }  // namespace
 }  // namespace trainer

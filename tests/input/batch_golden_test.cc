@@ -141,6 +141,8 @@ TEST_P(BatchGoldenTest, BatchesAndPositionsAreThoseOfTheFile) {
 std::vector<std::string> GoldenKinds() {
   std::vector<std::string> kinds = EverySource::Kinds();
   kinds.insert(kinds.end(), {"memory", "windows"});
+  const std::vector<std::string> balanced = EverySource::BalancedKinds();
+  kinds.insert(kinds.end(), balanced.begin(), balanced.end());
   return kinds;
 }
 

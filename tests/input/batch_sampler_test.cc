@@ -179,6 +179,8 @@ std::string NameOfReplicas(const testing::TestParamInfo<std::string>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Sources, ReplicasTest, testing::ValuesIn(EverySource::Kinds()),
                          NameOfReplicas);
+INSTANTIATE_TEST_SUITE_P(Balanced, ReplicasTest, testing::ValuesIn(EverySource::BalancedKinds()),
+                         NameOfReplicas);
 
 TEST(OldPositionsTest, ThoseOfOneReplicaGoOnAsTheyDid) {
   const EverySource source(kReplicasRecords);

@@ -1,7 +1,9 @@
 #pragma once
 // All sources of records, each with numbered records, for tests of their common behaviour.
 
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,13 +26,20 @@ class EverySource {
             "rows", "rows in random order"};
   }
 
-  // Images have 3 channels; at least 4 rows and 5 columns for MakeWindows.
-  explicit EverySource(int records, int height = 4, int width = 5)
+  // Kinds whose classes are balanced. A record is a class of its own, unless the labels differ.
+  static std::vector<std::string> BalancedKinds() {
+    return {"LMDB balanced", "LEVELDB balanced", "TAR balanced", "images balanced"};
+  }
+
+  // Images have 3 channels; at least 4 rows and 5 columns for MakeWindows. `label_of`, if it is
+  // given, replaces the numbers in output 1.
+  explicit EverySource(int records, int height = 4, int width = 5,
+                       const std::function<int(int)>& label_of = [](int i) { return i; })
       : height_(height), width_(width) {
     for (const char* backend : {"LMDB", "LEVELDB"}) {
       trainer::Records all;
       for (int i = 0; i < records; ++i) {
-        all.emplace_back(Key8(i), MakeDatum(3, height, width, Pixels(i), i).SerializeAsString());
+        all.emplace_back(Key8(i), MakeDatum(3, height, width, Pixels(i), label_of(i)).SerializeAsString());
       }
       WriteDb(backend, folder_ / backend, all);
     }
@@ -41,8 +50,8 @@ class EverySource {
       memory += Pixels(i);
       labels += Join(i, "\n");
       WriteBytes(folder_ / name, picture);
-      list += Join(name, " ", i, "\n");
-      tar += TarEntryText(name, picture) + TarEntryText(Join("p", i, ".cls"), Join(i));
+      list += Join(name, " ", label_of(i), "\n");
+      tar += TarEntryText(name, picture) + TarEntryText(Join("p", i, ".cls"), Join(label_of(i)));
       if (i == records / 2) WriteBytes(folder_ / "tar-0.tar", std::exchange(tar, "") + TarEnd());
     }
     WriteBytes(folder_ / "tar-1.tar", tar + TarEnd());
@@ -67,7 +76,8 @@ class EverySource {
                                    const std::string& transform, const InputEnv& env) const {
     const std::string tops = "name: 'd' top: 'x' top: 'y' ";
     const std::string random = kind.find("random") == std::string::npos ? "" : " shuffle: true";
-    const std::string size = Join(" batch_size: ", batch_size, random, " } ");
+    const std::string balanced = kind.ends_with("balanced") ? " sampling: BALANCED" : "";
+    const std::string size = Join(" batch_size: ", batch_size, random, balanced, " } ");
     const std::string tail = size + "transform_param { " + transform + " }";
     if (kind == "windows") return MakeWindowsOf(size, transform, env);
     if (kind == "memory") {
@@ -106,6 +116,22 @@ class EverySource {
 
   // Where the sets are, with a slash at its end.
   std::string folder() const { return folder_ / ""; }
+
+  // The numbers of the records of the next batches by their pixels, whatever the labels. Needs a
+  // source without a transform.
+  static std::vector<int> RecordsByPixel(BatchQueue& source, int batches) {
+    constexpr int kInverse = 223;  // of 31, modulo 256: see Pixels
+    std::vector<int> numbers;
+    for (int i = 0; i < batches; ++i) {
+      const Batch& batch = source.Next();
+      const std::span<const float> values = batch.output(0);
+      const size_t image = values.size() / batch.output(1).size();
+      for (size_t at = 0; at < values.size(); at += image) {
+        numbers.push_back(static_cast<int>(values[at]) * kInverse % 256);
+      }
+    }
+    return numbers;
+  }
 
   // The numbers of the records of the next batches.
   static std::vector<int> Records(BatchQueue& source, int batches) {

@@ -45,5 +45,16 @@ TEST(LabelConsumersTest, ALabelsWholePartIsBelowTheClasses) {
   }
 }
 
+TEST(LabelConsumersTest, ALabelThatIsIgnoredOrNoClassHasNoClass) {
+  LabelConsumer use;
+  use.classes = 3;
+  use.has_ignore = true;
+  use.ignore = 1;
+  EXPECT_EQ(use.ClassOf(2.5f), 2);
+  for (const float none : {1.0f, -1.0f, 3.0f, static_cast<float>(NAN)}) {
+    EXPECT_EQ(use.ClassOf(none), -1) << none;
+  }
+}
+
 }  // namespace
 }  // namespace trainer

@@ -5,6 +5,7 @@
 
 #include "preflight_job.h"
 #include "support/records.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {
@@ -13,6 +14,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::StartsWith;
 
 TEST(CheckDataTest, NamesTheRecordOfABadLabel) {
@@ -76,6 +78,31 @@ TEST(CheckDataTest, WarnsOfClassesWithoutRecords) {
               ElementsAre("data/train_lmdb: 2 of the 12 classes of layer 'loss' (SoftmaxWithLoss) "
                           "have no record: 10, 11"));
   EXPECT_THAT(outcome.out, HasSubstr("\ncheck: 0 errors, 1 warning; "));
+}
+
+TEST(CheckDataTest, WarnsOfUnbalancedClassesAndCountsABalancedEpoch) {
+  PreflightJob job;
+  const std::string path = job.folder() / "data/train_lmdb";
+  std::filesystem::remove_all(path);
+  const auto writer = CreateDb("LMDB", path);
+  for (int i = 0; i < 100; ++i) {
+    writer->Put(Join(1000 + i), DigitOf(i == 42 ? 3 : i % 2).SerializeAsString());
+  }
+  writer->Commit();
+  job.net = Edited(job.net, "num_output: 10", "num_output: 4");
+  const CheckOutcome outcome = job.Check();
+  EXPECT_THAT(outcome.Warnings(),
+              Contains(AllOf(StartsWith("net.prototxt:"),
+                             HasSubstr("layer 'loss' (SoftmaxWithLoss): the classes of "
+                                       "data/train_lmdb are unbalanced, 50 : 1: class 1 has 50 "
+                                       "records and class 3 has 1"))));
+  job.net = Edited(job.net, "source: \"data/train_lmdb\"",
+                   "source: \"data/train_lmdb\" sampling: BALANCED");
+  const CheckOutcome balanced = job.Check();
+  EXPECT_THAT(balanced.Warnings(), Not(Contains(HasSubstr("unbalanced"))));
+  EXPECT_THAT(balanced.out,
+              HasSubstr("100 records, 150 in a balanced epoch, batches of 16: 10 iterations per "
+                        "epoch"));
 }
 
 TEST(CheckDataTest, WorksOnLevelDb) {

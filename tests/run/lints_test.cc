@@ -17,6 +17,7 @@ namespace {
 
 using testing::AllOf;
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
@@ -113,6 +114,77 @@ TEST_F(LintTest, LabelsWithoutARecordAreNamed) {
   EXPECT_THAT(diagnostics.WarningTexts(),
               ElementsAre("set: 2 of the 4 classes of layer 'loss' (SoftmaxWithLoss) have no "
                           "record: 1, 3"));
+}
+
+class ImbalanceTest : public LintTest {
+ protected:
+  ImbalanceTest() {
+    data_.source = "set";
+    data_.all_labels = true;
+    data_.labels[0].count = 1000;
+    data_.labels[1].count = 100;
+    data_.labels[2].count = 250;
+    use_.classes = 3;
+  }
+  // The warning for a net whose loss and data layer have these fields.
+  std::string Warning(const std::string& loss_fields = "",
+                      const std::string& type = "SoftmaxWithLoss", bool image_data = false) const {
+    const std::string net = Replaced(
+        Replaced(kNet, "\"loss\" }", "\"loss\" " + loss_fields + " }"), "SoftmaxWithLoss", type);
+    const SolverSpec spec = Spec("base_lr: 0.1 lr_policy: \"fixed\"", net);
+    const std::vector<LayerSpec> layers = FilterLayers(*spec.train.net, spec.train.state);
+    caffe::LayerParameter data = layers.front().proto();
+    if (image_data) data.set_type("ImageData");
+    return DescribeImbalance(
+        data_, use_,
+        BalanceFieldsOf(layers.back(), image_data ? LayerSpec(data, layers.front().Where())
+                                                  : layers.front()));
+  }
+
+  DataAudit data_;
+  LabelConsumer use_;
+};
+
+TEST_F(ImbalanceTest, FromTenToOneTheLinesToAddAreNamed) {
+  EXPECT_THAT(Warning(),
+              AllOf(StartsWith("the classes of set are unbalanced, 10 : 1: class 0 has 1000 records "
+                               "and class 1 has 100, so the net may learn to ignore class 1; add "
+                               "class_weight_power: 1 to loss_param, or sampling: BALANCED to "
+                               "data_param of layer 'data' ("),
+                    EndsWith("net.prototxt:3:47)")));
+  data_.labels[1].count = 101;
+  EXPECT_EQ(Warning(), "");
+}
+
+TEST_F(ImbalanceTest, EachLayerIsToldWhatItSupports) {
+  EXPECT_THAT(Warning("", "MultinomialLogisticLoss"),
+              HasSubstr("class 1; add sampling: BALANCED to data_param of layer 'data'"));
+  EXPECT_THAT(Warning("", "SoftmaxWithLoss", true),
+              HasSubstr("or sampling: BALANCED to image_data_param of layer 'data'"));
+  EXPECT_EQ(Warning("", "Accuracy"), "");
+  EXPECT_EQ(Warning("", "InfogainLoss"), "") << "its matrix may weigh the classes";
+}
+
+TEST_F(ImbalanceTest, AnyCorrectionIsEnough) {
+  EXPECT_EQ(Warning("loss_param { class_weight_power: 0.5 }"), "");
+  EXPECT_EQ(Warning("loss_param { class_weight: 1 class_weight: 9 class_weight: 4 }"), "");
+  data_.balanced = true;
+  EXPECT_EQ(Warning(), "");
+}
+
+TEST_F(ImbalanceTest, IgnoredLabelsAndThoseThatAreNoClassesDoNotCount) {
+  use_.has_ignore = true;
+  use_.ignore = 1;
+  data_.labels[17].count = 1;
+  EXPECT_EQ(Warning(), "");
+}
+
+TEST_F(ImbalanceTest, ASampleMustHaveFiftyRecordsForEachClass) {
+  data_.all_labels = false;
+  data_.examined = 149;
+  EXPECT_EQ(Warning(), "");
+  data_.examined = 150;
+  EXPECT_THAT(Warning(), HasSubstr("unbalanced, in a sample about 10 : 1: class 0"));
 }
 
 TEST(LintModelsTest, TheSolversOfModelsHaveNoWarnings) {

@@ -8,12 +8,15 @@
 #include <filesystem>
 #include <thread>
 
+#include "datum.pb.h"
 #include "support/error_of.h"
 #include "support/log_collector.h"
 #include "support/temp_folder.h"
 #include "support/thread_group.h"
 #include "support/wrapped_device.h"
 #include "trainer/base/text/text.h"
+#include "trainer/storage/database_writer.h"
+#include "trainer/storage/datum.h"
 
 namespace trainer {
 namespace {
@@ -219,6 +222,32 @@ TEST_F(TrainingRunTest, WritesTheResolvedFileWithTheFirstSnapshot) {
   request_.start.weights = "";
   ASSERT_EQ(RunOnce(), 0);
   EXPECT_THAT(ReadText(folder_ / "snap_resolved.prototxt"), HasSubstr("base_lr: 0.5"));
+}
+
+TEST_F(TrainingRunTest, WritesCountedClassWeightsIntoItsFiles) {
+  const auto writer = CreateDb("LMDB", folder_ / "set");
+  for (int i = 0; i < 8; ++i) {
+    caffe::Datum datum = EmptyDatum(1, 1, 1);
+    datum.set_data("x");
+    datum.set_label(i == 5 ? 1 : 0);
+    writer->Put(Join(i), datum.SerializeAsString());
+  }
+  writer->Commit();
+  folder_.Write("net.prototxt",
+                Join("layer { name: \"d\" type: \"Data\" top: \"x\" top: \"y\" data_param { backend: ",
+                     "LMDB batch_size: 4 source: \"", folder_ / "set", "\" } }\n",
+                     "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"x\" top: \"ip\" ",
+                     "inner_product_param { num_output: 2 } }\n",
+                     "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"ip\" bottom: \"y\" ",
+                     "top: \"loss\" loss_param { class_weight_power: 1 } }"));
+  request_.monitor.run = folder_ / "run";
+  ASSERT_EQ(RunOnce(), 0);
+  for (const char* file : {"snap_resolved.prototxt", "run/solver.prototxt", "run/net.prototxt"}) {
+    const std::string text = ReadText(folder_ / file);
+    EXPECT_THAT(text, AllOf(HasSubstr("class_weight: 0.571428"), HasSubstr("class_weight: 4"),
+                            Not(HasSubstr("class_weight_power"))))
+        << file;
+  }
 }
 
 TEST_F(TrainingRunTest, WarnsOfSnapshotsThatItWillReplace) {

@@ -55,6 +55,18 @@ TEST_F(DatumTest, SkipsUnknownFields) {
   EXPECT_EQ(Parse(extra + datum.SerializeAsString() + extra).label, 3);
 }
 
+TEST_F(DatumTest, ReadsALabelWithoutTheValues) {
+  const auto label = [](const std::string& value) { return ReadDatumLabel("db", "00000007", value); };
+  const std::string bytes = MakeDatum(2, 1, 3, "abcdef", -5).SerializeAsString();
+  EXPECT_EQ(label(bytes), -5);
+  EXPECT_EQ(label(bytes + MakeDatum(1, 1, 1, "x", 9).SerializeAsString()), 9);  // the last counts
+  caffe::Datum unlabelled = MakeDatum(1, 1, 1, "x", 0);
+  unlabelled.clear_label();
+  EXPECT_EQ(label(unlabelled.SerializeAsString()), std::nullopt);
+  EXPECT_THAT(Catch([&] { label(bytes.substr(0, bytes.size() - 1)); }),
+              Refuses(ErrorCode::kData, "record '00000007' is not a Datum: its "));
+}
+
 // The oracle is protobuf's own parser: both must accept the same bytes and read the same.
 TEST_F(DatumTest, AgreesWithProtobufOnDamagedRecords) {
   caffe::Datum datum = MakeDatum(1, 2, 2, "abcd", 300);

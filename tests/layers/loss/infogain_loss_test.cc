@@ -71,6 +71,59 @@ TEST(InfogainLossTest, GradientMatchesDifferences) {
   layer.ExpectGradient();
 }
 
+// Both rows have the loss 4 log 2 without weights; the weights 3 and 1 of their labels add up to 4.
+TEST(InfogainLossTest, HandValuesOfClassWeights) {
+  LayerRunner layer("type: \"InfogainLoss\" loss_param { class_weight: 3 class_weight: 1 }",
+                    {{2, 2}, {2}, {2, 2}});
+  layer.SetInput(1, {0, 1});
+  layer.SetInput(2, {3, 1, 1, 3});
+  ExpectNear(layer.Forward({2, 2, 1, 1}), {4 * std::log(2.0f)}, 1e-5f);
+  layer.Backward({{2}});
+  ExpectNear(layer.InputGradient(), {-1.5, 1.5, 0.5, -0.5}, 1e-5f);
+}
+
+TEST(InfogainLossTest, ClassWeightsOfAnIdentityMatrixAreThoseOfSoftmaxWithLoss) {
+  const std::string weights =
+      " loss_param { class_weight: 0.5 class_weight: 2 class_weight: 3 ignore_label: 0 }";
+  std::vector<std::vector<float>> losses, gradients;
+  for (const char* type : {"InfogainLoss", "SoftmaxWithLoss"}) {
+    const bool infogain = type == std::string("InfogainLoss");
+    std::vector<Shape> inputs = {{4, 3}, {4}};
+    if (infogain) inputs.push_back({3, 3});
+    LayerRunner layer("type: \"" + std::string(type) + "\"" + weights, inputs);
+    layer.SetInput(0, LayerRunner::SomeValues(12, 1));
+    layer.SetInput(1, {0, 2, 1, 1});
+    if (infogain) layer.SetInput(2, {1, 0, 0, 0, 1, 0, 0, 0, 1});
+    layer.Forward();
+    losses.push_back(layer.Output());
+    layer.Backward({{1}});
+    gradients.push_back(layer.InputGradient());
+  }
+  ExpectNear(losses[0], losses[1], 1e-6f);
+  ExpectNear(gradients[0], gradients[1], 1e-6f);
+}
+
+TEST(InfogainLossTest, GradientMatchesDifferencesWithClassWeights) {
+  TempFolder folder;
+  WriteMatrix(folder / "h", {3, 3}, {1, 0.5, 0, 0.25, 2, 1, 0, 0.5, 3});
+  LayerRunner layer(
+      FromFile(folder / "h") + " loss_param { class_weight: 2 class_weight: 0.5 class_weight: 1 }",
+      {{2, 3, 1, 2}, {2, 1, 1, 2}});
+  layer.SetInput(0, LayerRunner::SomeValues(12, 1));
+  layer.SetInput(1, {0, 2, 1, 1});
+  layer.ExpectGradient();
+}
+
+TEST(InfogainLossTest, RefusesAnotherNumberOfClassWeights) {
+  EXPECT_THAT(RefusalOf("type: \"InfogainLoss\" loss_param { class_weight: 3 class_weight: 1 }",
+                        {{2, 3}, {2}, {3, 3}}),
+              HasSubstr("class_weight is given 2 times for 3 classes; give one per class"));
+}
+
+TEST(InfogainLossTest, GoldenValuesOfClassWeights) {
+  ExpectGoldenFile("layers/losses/infogain_loss_weighted.txt");
+}
+
 TEST(InfogainLossTest, GoldenValues) { ExpectGoldenFile("layers/losses/infogain_loss.txt"); }
 
 TEST(InfogainLossTest, InPlaceEqualsNotInPlace) {

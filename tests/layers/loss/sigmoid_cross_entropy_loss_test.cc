@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "support/layer_runner.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {
@@ -30,6 +31,72 @@ TEST(SigmoidCrossEntropyLossTest, GradientMatchesDifferences) {
   layer.SetInput(0, LayerRunner::SomeValues(12, 1));
   layer.SetInput(1, {0, 1, 0.5, 9, 9.5, 1, 1, 0, 0, 0.25, 9, 1});
   layer.ExpectGradient();
+}
+
+// -3 t log s(x) - (1 - t) log(1 - s(x)), at s(0) = 1/2 and s(log 3) = 3/4.
+TEST(SigmoidCrossEntropyLossTest, HandValuesOfAPositiveWeight) {
+  LayerRunner layer(R"(type: "SigmoidCrossEntropyLoss" loss_param { pos_weight: 3 })",
+                    {{1, 3}, {1, 3}});
+  layer.SetInput(0, {0, 1.0986123f, 1.0986123f});
+  layer.SetInput(1, {1, 0, 0.5});
+  layer.Forward();
+  ExpectNear(layer.Output(), {3 * 0.6931472f + 1.3862944f + 1.5f * 0.2876821f + 0.6931472f}, 1e-5f);
+  layer.Backward({{2}});
+  ExpectNear(layer.InputGradient(), {-3, 1.5, 2 * (0.375f - 1.5f * 0.25f)}, 1e-6f);
+}
+
+TEST(SigmoidCrossEntropyLossTest, HandValuesOfGreatScoresWithAPositiveWeightStayFinite) {
+  LayerRunner layer(R"(type: "SigmoidCrossEntropyLoss" loss_param { pos_weight: 2 })",
+                    {{1, 4}, {1, 4}});
+  layer.SetInput(1, {0, 1, 1, 0});
+  ExpectNear(layer.Forward({1000, -1000, 1000, -1000}), {1000 + 2000}, 1e-6f);
+}
+
+TEST(SigmoidCrossEntropyLossTest, APositiveWeightOf1ChangesNothing) {
+  std::vector<float> loss, gradient;
+  for (const char* fields : {"", "pos_weight: 1", "pos_weight: 1 pos_weight: 1 pos_weight: 1"}) {
+    LayerRunner layer(Join("type: \"SigmoidCrossEntropyLoss\" loss_param { ", fields, " }"),
+                      {{2, 3, 2, 2}, {2, 3, 2, 2}});
+    layer.SetInput(0, LayerRunner::SomeValues(24, 1));
+    std::vector<float> targets(24);
+    for (size_t i = 0; i < 24; ++i) targets[i] = static_cast<float>(i % 5) / 4;
+    layer.SetInput(1, targets);
+    layer.Forward();
+    layer.Backward({{1}});
+    if (loss.empty()) {
+      loss = layer.Output();
+      gradient = layer.InputGradient();
+    }
+    ExpectNear(layer.Output(), loss, 1e-6f);
+    ExpectNear(layer.InputGradient(), gradient, 1e-6f);
+  }
+}
+
+TEST(SigmoidCrossEntropyLossTest, GradientMatchesDifferencesWithPositiveWeights) {
+  LayerRunner layer(R"(type: "SigmoidCrossEntropyLoss" loss_param { ignore_label: 9
+                       pos_weight: 0.5 pos_weight: 4 pos_weight: 0 normalization: VALID })",
+                    {{2, 3, 2, 1}, {2, 3, 2, 1}});
+  layer.SetInput(0, LayerRunner::SomeValues(12, 1));
+  layer.SetInput(1, {0, 1, 0.5, 9, 9.5, 1, 1, 0, 0, 0.25, 9, 1});
+  layer.ExpectGradient();
+}
+
+TEST(SigmoidCrossEntropyLossTest, GoldenValuesOfPositiveWeights) {
+  ExpectGoldenFile("layers/losses/sigmoid_cross_entropy_loss_weighted.txt");
+}
+
+TEST(SigmoidCrossEntropyLossTest, RefusesWrongPositiveWeights) {
+  EXPECT_THAT(RefusalOf("type: \"SigmoidCrossEntropyLoss\"\nloss_param { pos_weight: 1 pos_weight: "
+                        "-2 }", {{2, 2}, {2, 2}}),
+              HasSubstr("net.prototxt:4:28: layer 'it' (SigmoidCrossEntropyLoss): pos_weight is -2; "
+                        "it must be a finite factor, 0 or more"));
+  EXPECT_THAT(RefusalOf("type: \"SigmoidCrossEntropyLoss\" loss_param { pos_weight: 1 pos_weight: 2 "
+                        "}", {{2, 3}, {2, 3}}),
+              HasSubstr("pos_weight is given 2 times for 3 channels; give one for each channel "
+                        "(axis 1), or one for all"));
+  EXPECT_THAT(RefusalOf("type: \"SoftmaxWithLoss\" loss_param { pos_weight: 1 }", {{2, 3}, {2}}),
+              HasSubstr("only SigmoidCrossEntropyLoss supports pos_weight; class_weight is the "
+                        "weight of a class"));
 }
 
 TEST(SigmoidCrossEntropyLossTest, GoldenValues) {

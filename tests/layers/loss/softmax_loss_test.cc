@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "support/layer_runner.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {
@@ -202,9 +203,36 @@ TEST(SoftmaxLossTest, RefusesBadClassWeights) {
                         "classes; give one per class, class 0 first"));
   EXPECT_THAT(RefusalOf(LossSoftmaxLoss("class_weight: 1 class_weight: -2"), {{4, 2}, {4}}),
               HasSubstr("class_weight is -2; it must be a finite factor, 0 or more"));
-  EXPECT_THAT(RefusalOf("type: \"SigmoidCrossEntropyLoss\" loss_param { class_weight: 1 }",
-                        {{4, 2}, {4, 2}}),
-              HasSubstr("only SoftmaxWithLoss supports class_weight; remove it"));
+  for (const char* field : {"class_weight", "class_weight_power"}) {
+    EXPECT_THAT(
+        RefusalOf(Join("type: \"SigmoidCrossEntropyLoss\" loss_param { ", field, ": 1 }"),
+                  {{4, 2}, {4, 2}}),
+        HasSubstr(Join("only SoftmaxWithLoss and InfogainLoss support ", field, "; pos_weight is "
+                       "the weight of the targets that are 1")));
+  }
+}
+
+TEST(SoftmaxLossTest, RefusesAWrongPowerOfClassWeights) {
+  EXPECT_THAT(RefusalOf(LossSoftmaxLoss("class_weight_power: 5"), {{4, 2}, {4}}),
+              HasSubstr("class_weight_power is 5; it must be from 0 (no weights) to 4; 1 weighs "
+                        "classes by their inverse frequency"));
+  EXPECT_THAT(
+      RefusalOf(LossSoftmaxLoss("class_weight: 1 class_weight: 1 class_weight_power: 1"),
+                {{4, 2}, {4}}),
+      HasSubstr("class_weight_power sets class_weight, which is given as well; keep one of them"));
+  EXPECT_THAT(RefusalOf(LossSoftmaxLoss("class_weight_power: 1"), {{4, 2}, {4, 2}}),
+              HasSubstr("class_weight_power works with class labels"));
+}
+
+// In a net whose classes nobody counted, such as that of `trainer test`.
+TEST(SoftmaxLossTest, APowerOfClassesThatWereNotCountedWeighsThemEqually) {
+  std::vector<std::vector<float>> losses;
+  for (const char* fields : {"", "class_weight_power: 1"}) {
+    LayerRunner loss(LossSoftmaxLoss(fields), {{4, 3}, {4}});
+    loss.SetInput(1, {0, 2, 1, 1});
+    losses.push_back(loss.Forward(LayerRunner::SomeValues(12, 1)));
+  }
+  ExpectNear(losses[0], losses[1], 1e-6f);
 }
 
 TEST(SoftmaxLossTest, RefusesAGradientOfTheProbabilities) {
