@@ -10,13 +10,14 @@
 namespace trainer {
 
 // An order in which every class comes equally often: in each epoch, a class has as many places as
-// the largest class has records. Its records fill them equally often, and the places that remain are
-// for records that the epoch draws without repetition. The places of all classes are then permuted.
-// The record at a place is a function of the key, the epoch and the place, and is computed without
-// the others: an epoch needs no memory, and any place can be found again.
+// the largest class has records. Its records fill them equally often, and the places that remain
+// are for records that the epoch draws without repetition. The places of all classes are then
+// permuted. The record at a place is a function of the key, the epoch and the place, and is
+// computed without the others: an epoch needs no memory, and any place can be found again.
 class BalancedOrder {
  public:
-  // `labels`: of the records, by index; not empty, fewer than 2^32. Each different label is a class.
+  // `labels`: of the records, by index; not empty, fewer than 2^32. Each different label is a
+  // class.
   BalancedOrder(std::span<const int32_t> labels, const PhiloxKey& key);
 
   uint64_t records() const { return records_.size(); }

@@ -13,7 +13,8 @@ namespace trainer {
 // position names the epoch and the place, so it fits every rank and any number of ranks.
 class BalancedSampler : public RecordSampler {
  public:
-  // `skip`: places of the first epoch that are skipped. Logs what an epoch has; `path` names the set.
+  // `skip`: places of the first epoch that are skipped. Logs what an epoch has; `path` names the
+  // set.
   BalancedSampler(BalancedOrder order, uint64_t skip, const std::string& path);
 
   uint64_t Skip(uint64_t count) final;

@@ -30,16 +30,15 @@ struct ImageList {
 
 class FileLoader final : public ImageLoader {
  public:
-  FileLoader(std::shared_ptr<const ImageList> list, const ImageFileOptions& options,
-             BitDepth depth)
-      : list_(std::move(list)), options_(options) {
+  FileLoader(const ImageList& list, const ImageFileOptions& options, BitDepth depth)
+      : list_(list), options_(options) {
     options_.depth = depth;
   }
 
   const DatumView& Load(const Record& record, const CropChooser* wanted) override {
-    const ListedImage& listed = list_->images[record.index];
+    const ListedImage& listed = list_.images[record.index];
     DecodedRegion held;
-    LoadListedImage(list_->path, listed, options_, &file_, &image_, wanted, &held);
+    LoadListedImage(list_.path, listed, options_, &file_, &image_, wanted, &held);
     view_ = ViewOf(image_, held);
     view_.label = listed.label;
     view_.has_label = true;
@@ -47,7 +46,7 @@ class FileLoader final : public ImageLoader {
   }
 
  private:
-  const std::shared_ptr<const ImageList> list_;
+  const ImageList& list_;
   ImageFileOptions options_;
   std::string file_;
   Image image_;
@@ -58,13 +57,13 @@ class FileLoader final : public ImageLoader {
 class ListSampler final : public RecordSampler {
  public:
   // `skip`: images of the first epoch that are skipped.
-  ListSampler(std::shared_ptr<const ImageList> list, bool shuffle, size_t skip,
-              const PhiloxKey& key)
+  ListSampler(ImageList list, bool shuffle, size_t skip, const PhiloxKey& key)
       : list_(std::move(list)), shuffle_(shuffle), skip_(skip), order_key_(key) {
     SeekFirst();
   }
 
-  const std::string& path() const override { return list_->path; }
+  const std::string& path() const override { return list_.path; }
+  const ImageList& list() const { return list_; }
 
   std::string Key() const override {
     return Join("epoch ", epoch_, " line ", Current().line, " ", Current().path);
@@ -93,7 +92,7 @@ class ListSampler final : public RecordSampler {
         !rest.starts_with(' ')) {
       FailSeek(position);
     }
-    const std::vector<ListedImage>& images = list_->images;
+    const std::vector<ListedImage>& images = list_.images;
     const auto listed = std::ranges::find(images, static_cast<int>(line), &ListedImage::line);
     if (listed == images.end() || listed->path != rest.substr(1)) FailSeek(position);
     StartEpoch(epoch);
@@ -102,7 +101,7 @@ class ListSampler final : public RecordSampler {
   }
 
  private:
-  const ListedImage& Current() const { return list_->images[order_[at_]]; }
+  const ListedImage& Current() const { return list_.images[order_[at_]]; }
 
   void SeekFirst() {
     StartEpoch(0);
@@ -112,12 +111,12 @@ class ListSampler final : public RecordSampler {
   void StartEpoch(uint32_t epoch) {
     epoch_ = epoch;
     at_ = 0;
-    if (shuffle_) return Permute(order_key_, epoch + 1, 0, list_->images.size(), &order_);
-    order_.resize(list_->images.size());
+    if (shuffle_) return Permute(order_key_, epoch + 1, 0, list_.images.size(), &order_);
+    order_.resize(list_.images.size());
     std::iota(order_.begin(), order_.end(), 0u);
   }
 
-  const std::shared_ptr<const ImageList> list_;
+  const ImageList list_;
   const bool shuffle_;
   const size_t skip_;
   PhiloxKey order_key_;
@@ -130,10 +129,11 @@ class ListSampler final : public RecordSampler {
 // The entries of the list in a BalancedOrder.
 class BalancedListSampler final : public BalancedSampler {
  public:
-  BalancedListSampler(std::shared_ptr<const ImageList> list, BalancedOrder order, size_t skip)
-      : BalancedSampler(std::move(order), skip, list->path), list_(std::move(list)) {}
+  BalancedListSampler(ImageList list, BalancedOrder order, size_t skip)
+      : BalancedSampler(std::move(order), skip, list.path), list_(std::move(list)) {}
 
-  const std::string& path() const override { return list_->path; }
+  const std::string& path() const override { return list_.path; }
+  const ImageList& list() const { return list_; }
 
   void Get(Record* record) override {
     record->index = Current();
@@ -143,24 +143,36 @@ class BalancedListSampler final : public BalancedSampler {
 
  private:
   std::string NameOf(uint32_t record) const override {
-    const ListedImage& image = list_->images[record];
+    const ListedImage& image = list_.images[record];
     return Join("line ", image.line, " ", QuoteKey(image.path));
   }
 
-  const std::shared_ptr<const ImageList> list_;
+  const ImageList list_;
   std::string key_;  // of the last record
 };
 
+// A sampler and the list that it owns.
+struct ListSource {
+  std::unique_ptr<RecordSampler> sampler;
+  const ImageList* list;
+};
+
+template <class Sampler, class... Args>
+ListSource MakeListSource(Args&&... args) {
+  auto sampler = std::make_unique<Sampler>(std::forward<Args>(args)...);
+  const ImageList* const list = &sampler->list();
+  return {std::move(sampler), list};
+}
+
 // Makes the sampler that the layer asks for.
-std::unique_ptr<RecordSampler> MakeListSampler(const caffe::ImageDataParameter& param,
-                                               std::shared_ptr<const ImageList> list, size_t skip,
-                                               const PhiloxKey& key) {
+ListSource MakeListSource(const caffe::ImageDataParameter& param, ImageList list, size_t skip,
+                          const PhiloxKey& key) {
   if (param.sampling() != caffe::BALANCED) {
-    return std::make_unique<ListSampler>(std::move(list), param.shuffle(), skip, key);
+    return MakeListSource<ListSampler>(std::move(list), param.shuffle(), skip, key);
   }
   std::vector<int32_t> labels;
-  for (const ListedImage& image : list->images) labels.push_back(image.label);
-  return std::make_unique<BalancedListSampler>(std::move(list), BalancedOrder(labels, key), skip);
+  for (const ListedImage& image : list.images) labels.push_back(image.label);
+  return MakeListSource<BalancedListSampler>(std::move(list), BalancedOrder(labels, key), skip);
 }
 
 }  // namespace
@@ -174,15 +186,15 @@ std::unique_ptr<BatchQueue> OpenImageList(const LayerSpec& layer, const InputEnv
       QueueOptionsOf(layer, kImageListSourceParam, param.batch_size(), env);
   RequireSampling(layer, kImageListSourceParam, param.sampling(), env.phase);
   ImageFileOptions file_options = ReadImageFileOptions(layer);
-  const auto list = std::make_shared<ImageList>();
-  list->images = ReadNamedFile(layer, kImageListSourceParam, "source", param.source(),
+  ImageList list;
+  list.images = ReadNamedFile(layer, kImageListSourceParam, "source", param.source(),
                               [&](const std::string& path) {
                                 LOG(INFO) << "Opening file " << path;
-                                list->path = path;
+                                list.path = path;
                                 return ReadImageList(path);
                               });
-  const size_t count = list->images.size();
-  const FilePack* const pack = FilePackOf(list->path, file_options.root);
+  const size_t count = list.images.size();
+  const FilePack* const pack = FilePackOf(list.path, file_options.root);
   if (pack != nullptr && pack->size() == count) file_options.pack = pack;
   LOG_IF(INFO, param.shuffle()) << "Shuffling data";
   LOG(INFO) << "A total of " << count << " images.";
@@ -191,17 +203,18 @@ std::unique_ptr<BatchQueue> OpenImageList(const LayerSpec& layer, const InputEnv
     skip = UniformBelow(PhiloxWord(env.key, kSkipPass, 0), size_t{param.rand_skip()});
     if (param.rand_skip() > count) {
       layer.FailIn(kImageListSourceParam, "rand_skip",
-                   Join("rand_skip is ", param.rand_skip(), ", but ", list->path, " has only ",
+                   Join("rand_skip is ", param.rand_skip(), ", but ", list.path, " has only ",
                         count, " images; it must be at most that"));
     }
     LOG(INFO) << "Skipping first " << skip << " data points.";
   }
+  ListSource source = MakeListSource(param, std::move(list), skip, env.key);
   auto decoders = std::make_unique<ImageDecoderFactory>(
-      Transform(layer, env.phase, env.key), [list, file_options](BitDepth depth) {
-        return std::make_unique<FileLoader>(list, file_options, depth);
+      Transform(layer, env.phase, env.key), [&owned = *source.list, file_options](BitDepth depth) {
+        return std::make_unique<FileLoader>(owned, file_options, depth);
       });
-  return std::make_unique<BatchQueue>(
-      RecordSource{MakeListSampler(param, list, skip, env.key), std::move(decoders)}, options);
+  return std::make_unique<BatchQueue>(RecordSource{std::move(source.sampler), std::move(decoders)},
+                                      options);
 }
 
 }  // namespace trainer

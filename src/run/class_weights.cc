@@ -38,20 +38,24 @@ std::vector<int64_t> CountClasses(const Graph& graph, const LabelConsumer& use) 
     loss.FailIn("loss_param", "class_weight_power", message);
   };
   if (use.source < 0) {
-    fail("class_weight_power needs the labels of a data layer, but layers compute these labels; "
-         "write class_weight instead");
+    fail(
+        "class_weight_power needs the labels of a data layer, but layers compute these labels; "
+        "write class_weight instead");
   }
   const LayerSpec& data = graph.nodes[NodeId(use.source)].spec;
   const auto files = InputFilesOf(data);
   if (files && files->balanced) {
-    fail(Join("layer '", data.name(), "' balances the classes already (sampling: BALANCED); remove "
+    fail(Join("layer '", data.name(),
+              "' balances the classes already (sampling: BALANCED); remove "
               "one of the two, or write class_weight"));
   }
   const std::map<float, int64_t> labels = CountLabels(data, use.source_top);
   if (labels.empty()) {
-    fail(Join("class_weight_power counts single labels of Data, ImageData and HDF5Data layers, but "
-              "these are output ", use.source_top, " of layer '", data.name(), "' (", data.type(),
-              "); write class_weight instead"));
+    fail(
+        Join("class_weight_power counts single labels of Data, ImageData and HDF5Data layers, but "
+             "these are output ",
+             use.source_top, " of layer '", data.name(), "' (", data.type(),
+             "); write class_weight instead"));
   }
   std::vector<int64_t> counts(static_cast<size_t>(use.classes));
   for (const auto& [label, count] : labels) {
@@ -70,10 +74,9 @@ void LogWeights(const LayerSpec& layer, const std::vector<float>& weights) {
   LOG(INFO) << EscapeControl(
       Join("Layer '", layer.name(), "': class_weight_power: ",
            layer.proto().loss_param().class_weight_power(), " gives the class weights ",
-           weights.size() <= kShown
-               ? JoinList(texts)
-               : Join(*least, " (class ", least - weights.begin(), ") to ", *most, " (class ",
-                      most - weights.begin(), ")")));
+           weights.size() <= kShown ? JoinList(texts)
+                                    : Join(*least, " (class ", least - weights.begin(), ") to ",
+                                           *most, " (class ", most - weights.begin(), ")")));
 }
 
 // Returns a net of layers that have only a name and the class_weight of the training net's layer
@@ -103,11 +106,13 @@ caffe::NetParameter CountWeights(const SolverSpec& spec) {
 
 // Replaces the field in one layer. Throws kConfig if `weighted` has no layer with its name.
 void ReplacePower(const caffe::NetParameter& weighted, LayerSpec* layer) {
-  const auto found = std::ranges::find(weighted.layer(), layer->name(), &caffe::LayerParameter::name);
+  const auto found =
+      std::ranges::find(weighted.layer(), layer->name(), &caffe::LayerParameter::name);
   if (found == weighted.layer().end()) {
-    layer->FailIn("loss_param", "class_weight_power",
-                  "class_weight_power takes the weights of the training net's loss of the same name, "
-                  "and there is none; write class_weight instead");
+    layer->FailIn(
+        "loss_param", "class_weight_power",
+        "class_weight_power takes the weights of the training net's loss of the same name, "
+        "and there is none; write class_weight instead");
   }
   caffe::LossParameter& loss = *layer->mutable_proto().mutable_loss_param();
   loss.clear_class_weight_power();
@@ -119,7 +124,8 @@ void ReplacePower(const caffe::NetParameter& weighted, LayerSpec* layer) {
 bool ResolveClassWeights(Communicator* ranks, SolverSpec* spec) {
   if (!HasPower(*spec)) return false;
   std::string message;
-  if (ranks == nullptr || ranks->rank().rank == 0) message = CountWeights(*spec).SerializeAsString();
+  if (ranks == nullptr || ranks->rank().rank == 0)
+    message = CountWeights(*spec).SerializeAsString();
   if (ranks != nullptr) message = ranks->BroadcastString(message);
   caffe::NetParameter weighted;
   weighted.ParseFromString(message);

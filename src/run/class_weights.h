@@ -9,9 +9,9 @@ namespace trainer {
 // Counts the classes of the training set for each loss with class_weight_power, and writes
 // class_weight in its place: into the training net, and into the layers with the same name of the
 // test nets. Rank 0 of `ranks` (null: a run alone) reads the set and the others get the result from
-// it. Returns whether a net was changed; without class_weight_power reads nothing. Throws kConfig at
-// the field's line if the labels of the loss cannot be counted, and as compiling the training net
-// and CountLabels do.
+// it. Returns whether a net was changed; without class_weight_power reads nothing. Throws kConfig
+// at the field's line if the labels of the loss cannot be counted, and as compiling the training
+// net and CountLabels do.
 bool ResolveClassWeights(Communicator* ranks, SolverSpec* spec);
 
 }  // namespace trainer

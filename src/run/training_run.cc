@@ -112,8 +112,8 @@ bool TrainingRun::FindStart() {
 
 void TrainingRun::OpenDevice() {
   Enter(Call::kOpenDevice, Call::kFindStart);
-  counted_classes_ = ResolveClassWeights(options_.group, &spec_);
   view_ = StartMonitoring(request_.monitor, spec_, rank_);
+  counted_classes_ = ResolveClassWeights(options_.group, &spec_);
   device_ = deps_.make_device(choice_);
   LOG(INFO) << DescribeThreads();
   if (request_.batch == kBestBatch) {

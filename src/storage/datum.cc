@@ -154,10 +154,9 @@ std::optional<int32_t> ReadDatumLabel(const std::string& path, std::string_view 
                       static_cast<int>(value.size()));
   std::optional<int32_t> label;
   while (const uint32_t tag = in.ReadTag()) {
-    const bool ok =
-        tag == Tag(5, kVarint)
-            ? ReadScalar<WireFormatLite::TYPE_INT32>(in, &label.emplace())
-            : WireFormatLite::SkipField(&in, tag);
+    const bool ok = tag == Tag(5, kVarint)
+                        ? ReadScalar<WireFormatLite::TYPE_INT32>(in, &label.emplace())
+                        : WireFormatLite::SkipField(&in, tag);
     if (!ok) FailNoDatum(path, key, value.size());
   }
   if (!in.ConsumedEntireMessage()) FailNoDatum(path, key, value.size());

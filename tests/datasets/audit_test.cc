@@ -82,8 +82,11 @@ TEST_F(AuditTest, ABalancedEpochCountsAllLabelsOfALargeDatabase) {
   for (const char* backend : {"LMDB", "LEVELDB"}) {
     Records records = NumberedRecords(100);
     for (int i = 0; i < 100; ++i) {
-      records[static_cast<size_t>(i)].second =
-          MakeDatum(1, 1, 1, "x", i < 93 ? 0 : i < 98 ? 1 : 4).SerializeAsString();
+      records[static_cast<size_t>(i)].second = MakeDatum(1, 1, 1, "x",
+                                                         i < 93   ? 0
+                                                         : i < 98 ? 1
+                                                                  : 4)
+                                                   .SerializeAsString();
     }
     WriteDb(backend, folder_ / backend, records);
     AuditLimits limits;

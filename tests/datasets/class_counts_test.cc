@@ -48,8 +48,8 @@ class CountLabelsTest : public testing::Test {
  protected:
   std::map<float, int64_t> Count(const std::string& type, const std::string& fields,
                                  int top = 1) const {
-    return CountLabels(
-        KeptLayer("name: 'd' type: '" + type + "' top: 'x' top: 'y' " + fields), top);
+    return CountLabels(KeptLayer("name: 'd' type: '" + type + "' top: 'x' top: 'y' " + fields),
+                       top);
   }
   TempFolder folder_;
 };
@@ -102,9 +102,9 @@ TEST_F(CountLabelsTest, OfAllFilesOfHdf5Rows) {
     list += path + "\n";
   }
   WriteBytes(folder_ / "list", list);
-  EXPECT_THAT(Count("HDF5Data",
-                    Join("hdf5_data_param { batch_size: 1 source: '", folder_ / "list", "' }")),
-              ElementsAre(Pair(1, 59), Pair(4, 1)));
+  EXPECT_THAT(
+      Count("HDF5Data", Join("hdf5_data_param { batch_size: 1 source: '", folder_ / "list", "' }")),
+      ElementsAre(Pair(1, 59), Pair(4, 1)));
 }
 
 }  // namespace

@@ -102,11 +102,12 @@ TEST_F(EvaluationTargetTest, RefusesWhatIsMissingOrContradictory) {
 
 TEST_F(EvaluationTargetTest, WarnsOfClassesThatNobodyCounted) {
   const std::string model = folder_ / "net.prototxt";
-  WriteText(model,
-            "layer { name: 'd' type: 'DummyData' top: 'x' top: 'y' dummy_data_param { shape { dim: 2 "
-            "dim: 2 } shape { dim: 2 } } }\n"
-            "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'x' bottom: 'y' top: 'l'\n"
-            "loss_param { class_weight_power: 1 } }");
+  WriteText(
+      model,
+      "layer { name: 'd' type: 'DummyData' top: 'x' top: 'y' dummy_data_param { shape { dim: 2 "
+      "dim: 2 } shape { dim: 2 } } }\n"
+      "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'x' bottom: 'y' top: 'l'\n"
+      "loss_param { class_weight_power: 1 } }");
   const std::string weights = folder_ / "snap_iter_10.caffemodel";
   const LogCollector log;
   ResolveEvaluationTarget({.model = {.file = model}, .weights = {weights}, .run = ""});

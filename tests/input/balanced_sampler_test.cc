@@ -23,7 +23,7 @@ constexpr PhiloxKey kBalancedKey{3, 4};
 // Classes of 7, 2 and 1 records, which are not together.
 constexpr int32_t kUnbalancedLabels[] = {5, -1, 5, 5, 9, 5, 5, -1, 5, 5};
 
-std::vector<uint32_t> EpochOf(const BalancedOrder& order, uint64_t epoch) {
+std::vector<uint32_t> BalancedEpoch(const BalancedOrder& order, uint64_t epoch) {
   std::vector<uint32_t> records;
   for (uint64_t place = 0; place < order.size(); ++place) {
     records.push_back(order.RecordAt(epoch, place));
@@ -34,8 +34,8 @@ std::vector<uint32_t> EpochOf(const BalancedOrder& order, uint64_t epoch) {
 // Of balanced_order() in scripts/golden/philox.py.
 TEST(BalancedOrderTest, GoldenOrders) {
   const BalancedOrder order(kUnbalancedLabels, kBalancedKey);
-  EXPECT_THAT(EpochOf(order, 0), ElementsAre(GOLDEN4));
-  EXPECT_THAT(EpochOf(order, 7), ElementsAre(GOLDEN5));
+  EXPECT_THAT(BalancedEpoch(order, 0), ElementsAre(GOLDEN4));
+  EXPECT_THAT(BalancedEpoch(order, 7), ElementsAre(GOLDEN5));
 }
 
 TEST(BalancedOrderTest, EachClassHasAsManyPlacesAsTheLargestHasRecords) {
@@ -49,7 +49,7 @@ TEST(BalancedOrderTest, EachClassHasAsManyPlacesAsTheLargestHasRecords) {
   std::map<uint32_t, int> with_the_odd_place;
   for (uint64_t epoch = 0; epoch < 50; ++epoch) {
     std::map<uint32_t, int> times;
-    for (const uint32_t record : EpochOf(order, epoch)) ++times[record];
+    for (const uint32_t record : BalancedEpoch(order, epoch)) ++times[record];
     for (uint32_t record = 0; record < 10; ++record) {
       const int32_t label = kUnbalancedLabels[record];
       if (label == 5) EXPECT_EQ(times[record], 1);
@@ -58,7 +58,7 @@ TEST(BalancedOrderTest, EachClassHasAsManyPlacesAsTheLargestHasRecords) {
     }
     EXPECT_EQ(times[1] + times[7], 7);
     ++with_the_odd_place[times[1] == 4 ? 1 : 7];
-    orders.insert(EpochOf(order, epoch));
+    orders.insert(BalancedEpoch(order, epoch));
   }
   EXPECT_THAT(orders, SizeIs(50));
   EXPECT_GT(with_the_odd_place[1], 10);
@@ -67,13 +67,15 @@ TEST(BalancedOrderTest, EachClassHasAsManyPlacesAsTheLargestHasRecords) {
 
 TEST(BalancedOrderTest, EqualClassesGiveEachRecordOnce) {
   const std::vector<int32_t> labels = {1, 2, 3, 3, 2, 1};
-  std::vector<uint32_t> records = EpochOf(BalancedOrder(labels, kBalancedKey), 2);
+  std::vector<uint32_t> records = BalancedEpoch(BalancedOrder(labels, kBalancedKey), 2);
   std::ranges::sort(records);
   EXPECT_THAT(records, ElementsAre(0, 1, 2, 3, 4, 5));
-  EXPECT_THAT(EpochOf(BalancedOrder(std::vector<int32_t>{4}, kBalancedKey), 3), ElementsAre(0));
+  EXPECT_THAT(BalancedEpoch(BalancedOrder(std::vector<int32_t>{4}, kBalancedKey), 3),
+              ElementsAre(0));
 }
 
-// The largest class is spread evenly over an epoch, in which a batch would otherwise be of one class.
+// The largest class is spread evenly over an epoch, in which a batch would otherwise be of one
+// class.
 TEST(BalancedOrderTest, MixesTheClassesOfSortedRecords) {
   std::vector<int32_t> labels(100000, 0);
   labels.back() = 1;
@@ -114,8 +116,8 @@ TEST_P(BalancedSourceTest, GivesEachClassEquallyOftenAndEachRecordItsLabel) {
     const auto again = Make(3);
     again->Restore(begin);
     for (const int label : EverySource::Records(*again, 17)) ++labels[label];
-    EXPECT_THAT(labels, ElementsAre(testing::Pair(0, 17), testing::Pair(2, 17),
-                                    testing::Pair(8, 17)));
+    EXPECT_THAT(labels,
+                ElementsAre(testing::Pair(0, 17), testing::Pair(2, 17), testing::Pair(8, 17)));
     EXPECT_THAT(records, SizeIs(kRecords));
     for (const auto& [record, times] : records) {
       const int label = LabelOf(record);
@@ -126,8 +128,8 @@ TEST_P(BalancedSourceTest, GivesEachClassEquallyOftenAndEachRecordItsLabel) {
   }
 }
 
-// A run that changes its number of ranks and threads in the middle of epochs reads what a run of one
-// rank reads.
+// A run that changes its number of ranks and threads in the middle of epochs reads what a run of
+// one rank reads.
 TEST_P(BalancedSourceTest, GoesOnWithOtherRanksAndThreads) {
   struct Leg {
     int ranks, batch_size, batches, threads;
@@ -161,9 +163,10 @@ TEST_P(BalancedSourceTest, APositionNamesTheEpochAndThePlace) {
   EXPECT_EQ(source->position().Encode(), "1 52 1 balanced 1 place 1 of 51 records 23");
   Position other = source->position();
   other.key = "balanced 1 place 1 of 60 records 25";
-  EXPECT_THAT(Catch([&] { Make(4)->Restore(other); }).text,
-              HasSubstr("the set has 23 records now, 51 in a balanced epoch, but had 25 and 60 when "
-                        "the snapshot was made; use the data set of that run"));
+  EXPECT_THAT(
+      Catch([&] { Make(4)->Restore(other); }).text,
+      HasSubstr("the set has 23 records now, 51 in a balanced epoch, but had 25 and 60 when "
+                "the snapshot was made; use the data set of that run"));
   other.key = "shuffled 0 place 12 of 23 extent 1 window 5";
   EXPECT_THAT(Catch([&] { Make(4)->Restore(other); }).text,
               HasSubstr("'shuffled 0 place 12 of 23 extent 1 window 5', which is not a position in "

@@ -33,13 +33,15 @@ class EverySource {
 
   // Images have 3 channels; at least 4 rows and 5 columns for MakeWindows. `label_of`, if it is
   // given, replaces the numbers in output 1.
-  explicit EverySource(int records, int height = 4, int width = 5,
-                       const std::function<int(int)>& label_of = [](int i) { return i; })
+  explicit EverySource(
+      int records, int height = 4, int width = 5,
+      const std::function<int(int)>& label_of = [](int i) { return i; })
       : height_(height), width_(width) {
     for (const char* backend : {"LMDB", "LEVELDB"}) {
       trainer::Records all;
       for (int i = 0; i < records; ++i) {
-        all.emplace_back(Key8(i), MakeDatum(3, height, width, Pixels(i), label_of(i)).SerializeAsString());
+        all.emplace_back(Key8(i),
+                         MakeDatum(3, height, width, Pixels(i), label_of(i)).SerializeAsString());
       }
       WriteDb(backend, folder_ / backend, all);
     }

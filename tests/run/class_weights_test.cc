@@ -37,8 +37,8 @@ class ClassWeightsTest : public testing::Test {
   // `data`: more fields of data_param in TRAIN; `loss`: the fields of the loss layer.
   SolverSpec Spec(const std::string& loss, const std::string& data = "",
                   const std::string& more = "") const {
-    const std::string source = Join("data_param { backend: LMDB batch_size: 4 source: \"",
-                                    folder_ / "set", "\" ");
+    const std::string source =
+        Join("data_param { backend: LMDB batch_size: 4 source: \"", folder_ / "set", "\" ");
     folder_.Write("net.prototxt",
                   Join("layer { name: \"d\" type: \"Data\" top: \"x\" top: \"y\" ", source, data,
                        " } include { phase: TRAIN } }\n",
@@ -48,9 +48,10 @@ class ClassWeightsTest : public testing::Test {
                        "inner_product_param { num_output: 4 } }\n",
                        "layer { name: \"loss\" bottom: \"ip\" bottom: \"y\" top: \"loss\"\n", loss,
                        " }\n", more));
-    return LoadSolver(folder_.Write(
-        "solver.prototxt", Join("net: \"", folder_ / "net.prototxt", "\" max_iter: 10 ",
-                                "base_lr: 0.1 lr_policy: \"fixed\" test_iter: 1 test_interval: 5")));
+    return LoadSolver(
+        folder_.Write("solver.prototxt",
+                      Join("net: \"", folder_ / "net.prototxt", "\" max_iter: 10 ",
+                           "base_lr: 0.1 lr_policy: \"fixed\" test_iter: 1 test_interval: 5")));
   }
   // The class weights of the layer `name` of each of the solver's nets.
   static std::vector<std::vector<float>> WeightsOf(const SolverSpec& spec) {
@@ -89,9 +90,10 @@ TEST_F(ClassWeightsTest, IgnoredLabelsAndThoseOfInfogainLossCountToo) {
   SolverSpec spec = Spec(
       "type: \"InfogainLoss\" bottom: \"h\" loss_param { class_weight_power: 1 ignore_label: 0 } ");
   // The matrix is an output of a layer before the loss.
-  folder_.Write("net.prototxt",
-                Join("layer { name: \"m\" type: \"DummyData\" top: \"h\" dummy_data_param { shape { ",
-                     "dim: 4 dim: 4 } } }\n", ReadBytes(folder_ / "net.prototxt")));
+  folder_.Write(
+      "net.prototxt",
+      Join("layer { name: \"m\" type: \"DummyData\" top: \"h\" dummy_data_param { shape { ",
+           "dim: 4 dim: 4 } } }\n", ReadBytes(folder_ / "net.prototxt")));
   spec = LoadSolver(folder_ / "solver.prototxt");
   EXPECT_TRUE(ResolveClassWeights(nullptr, &spec));
   EXPECT_THAT(WeightsOf(spec)[0], ElementsAre(1, FloatEq(4 / 6.0f), FloatEq(4 / 2.0f), 1));
@@ -141,31 +143,32 @@ TEST_F(ClassWeightsTest, RefusesLabelsThatCannotBeCounted) {
     const std::string bottom = "bottom: \"ip\" bottom: \"y\"";
     text.replace(text.find(bottom), bottom.size(), "bottom: \"ip\" bottom: \"z\"");
     folder_.Write("other.prototxt", layer + "\n" + text);
-    return LoadSolver(folder_.Write(
-        "other_solver.prototxt",
-        Join("train_net: \"", folder_ / "other.prototxt",
-             "\" max_iter: 10 base_lr: 0.1 lr_policy: \"fixed\"")));
+    return LoadSolver(folder_.Write("other_solver.prototxt",
+                                    Join("train_net: \"", folder_ / "other.prototxt",
+                                         "\" max_iter: 10 base_lr: 0.1 lr_policy: \"fixed\"")));
   };
   EXPECT_THAT(Refusal(with_labels("layer { name: \"z\" type: \"DummyData\" top: \"z\" "
                                   "dummy_data_param { shape { dim: 4 } } }")),
               HasSubstr("class_weight_power counts single labels of Data, ImageData and HDF5Data "
                         "layers, but these are output 0 of layer 'z' (DummyData); write "
                         "class_weight instead"));
-  EXPECT_THAT(Refusal(with_labels("layer { name: \"c\" type: \"DummyData\" top: \"c\" "
-                                  "dummy_data_param { shape { dim: 4 } } }\n"
-                                  "layer { name: \"z\" type: \"AbsVal\" bottom: \"c\" top: \"z\" }")),
-              HasSubstr("class_weight_power needs the labels of a data layer, but layers compute "
-                        "these labels; write class_weight instead"));
+  EXPECT_THAT(
+      Refusal(with_labels("layer { name: \"c\" type: \"DummyData\" top: \"c\" "
+                          "dummy_data_param { shape { dim: 4 } } }\n"
+                          "layer { name: \"z\" type: \"AbsVal\" bottom: \"c\" top: \"z\" }")),
+      HasSubstr("class_weight_power needs the labels of a data layer, but layers compute "
+                "these labels; write class_weight instead"));
 }
 
 TEST_F(ClassWeightsTest, RefusesALossOfTheTestNetAlone) {
-  EXPECT_THAT(Refusal(Spec(kWeighted, "",
-                           "layer { name: \"own\" type: \"SoftmaxWithLoss\" bottom: \"ip\" bottom: "
-                           "\"y\" top: \"own\" loss_param { class_weight_power: 1 } include { phase: "
-                           "TEST } }")),
-              HasSubstr("layer 'own' (SoftmaxWithLoss): class_weight_power takes the weights of the "
-                        "training net's loss of the same name, and there is none; write "
-                        "class_weight instead"));
+  EXPECT_THAT(
+      Refusal(Spec(kWeighted, "",
+                   "layer { name: \"own\" type: \"SoftmaxWithLoss\" bottom: \"ip\" bottom: "
+                   "\"y\" top: \"own\" loss_param { class_weight_power: 1 } include { phase: "
+                   "TEST } }")),
+      HasSubstr("layer 'own' (SoftmaxWithLoss): class_weight_power takes the weights of the "
+                "training net's loss of the same name, and there is none; write "
+                "class_weight instead"));
 }
 
 }  // namespace

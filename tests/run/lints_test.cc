@@ -129,16 +129,16 @@ class ImbalanceTest : public LintTest {
   // The warning for a net whose loss and data layer have these fields.
   std::string Warning(const std::string& loss_fields = "",
                       const std::string& type = "SoftmaxWithLoss", bool image_data = false) const {
-    const std::string net = Replaced(
-        Replaced(kNet, "\"loss\" }", "\"loss\" " + loss_fields + " }"), "SoftmaxWithLoss", type);
+    const std::string net = Replaced(Replaced(kNet, "\"loss\" }", "\"loss\" " + loss_fields + " }"),
+                                     "SoftmaxWithLoss", type);
     const SolverSpec spec = Spec("base_lr: 0.1 lr_policy: \"fixed\"", net);
     const std::vector<LayerSpec> layers = FilterLayers(*spec.train.net, spec.train.state);
     caffe::LayerParameter data = layers.front().proto();
     if (image_data) data.set_type("ImageData");
     return DescribeImbalance(
         data_, use_,
-        BalanceFieldsOf(layers.back(), image_data ? LayerSpec(data, layers.front().Where())
-                                                  : layers.front()));
+        BalanceFieldsOf(layers.back(),
+                        image_data ? LayerSpec(data, layers.front().Where()) : layers.front()));
   }
 
   DataAudit data_;
@@ -146,12 +146,13 @@ class ImbalanceTest : public LintTest {
 };
 
 TEST_F(ImbalanceTest, FromTenToOneTheLinesToAddAreNamed) {
-  EXPECT_THAT(Warning(),
-              AllOf(StartsWith("the classes of set are unbalanced, 10 : 1: class 0 has 1000 records "
-                               "and class 1 has 100, so the net may learn to ignore class 1; add "
-                               "class_weight_power: 1 to loss_param, or sampling: BALANCED to "
-                               "data_param of layer 'data' ("),
-                    EndsWith("net.prototxt:3:47)")));
+  EXPECT_THAT(
+      Warning(),
+      AllOf(StartsWith("the classes of set are unbalanced, 10 : 1: class 0 has 1000 records "
+                       "and class 1 has 100, so the net may learn to ignore class 1; add "
+                       "class_weight_power: 1 to loss_param, or sampling: BALANCED to "
+                       "data_param of layer 'data' ("),
+            EndsWith("net.prototxt:3:47)")));
   data_.labels[1].count = 101;
   EXPECT_EQ(Warning(), "");
 }

@@ -233,13 +233,14 @@ TEST_F(TrainingRunTest, WritesCountedClassWeightsIntoItsFiles) {
     writer->Put(Join(i), datum.SerializeAsString());
   }
   writer->Commit();
-  folder_.Write("net.prototxt",
-                Join("layer { name: \"d\" type: \"Data\" top: \"x\" top: \"y\" data_param { backend: ",
-                     "LMDB batch_size: 4 source: \"", folder_ / "set", "\" } }\n",
-                     "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"x\" top: \"ip\" ",
-                     "inner_product_param { num_output: 2 } }\n",
-                     "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"ip\" bottom: \"y\" ",
-                     "top: \"loss\" loss_param { class_weight_power: 1 } }"));
+  folder_.Write(
+      "net.prototxt",
+      Join("layer { name: \"d\" type: \"Data\" top: \"x\" top: \"y\" data_param { backend: ",
+           "LMDB batch_size: 4 source: \"", folder_ / "set", "\" } }\n",
+           "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"x\" top: \"ip\" ",
+           "inner_product_param { num_output: 2 } }\n",
+           "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"ip\" bottom: \"y\" ",
+           "top: \"loss\" loss_param { class_weight_power: 1 } }"));
   request_.monitor.run = folder_ / "run";
   ASSERT_EQ(RunOnce(), 0);
   for (const char* file : {"snap_resolved.prototxt", "run/solver.prototxt", "run/net.prototxt"}) {

@@ -56,7 +56,9 @@ TEST_F(DatumTest, SkipsUnknownFields) {
 }
 
 TEST_F(DatumTest, ReadsALabelWithoutTheValues) {
-  const auto label = [](const std::string& value) { return ReadDatumLabel("db", "00000007", value); };
+  const auto label = [](const std::string& value) {
+    return ReadDatumLabel("db", "00000007", value);
+  };
   const std::string bytes = MakeDatum(2, 1, 3, "abcdef", -5).SerializeAsString();
   EXPECT_EQ(label(bytes), -5);
   EXPECT_EQ(label(bytes + MakeDatum(1, 1, 1, "x", 9).SerializeAsString()), 9);  // the last counts

@@ -11,9 +11,9 @@
 namespace trainer {
 
 // Returns how many records have each label, where output `top` of a data layer holds the labels: of
-// all records of a Data or ImageData layer, and of all numbers of the datasets of an HDF5Data layer.
-// Returns an empty map for labels that cannot be counted: of other layers, and in images of labels.
-// Throws as opening the set does, and as ReadLabels.
+// all records of a Data or ImageData layer, and of all numbers of the datasets of an HDF5Data
+// layer. Returns an empty map for labels that cannot be counted: of other layers, and in images of
+// labels. Throws as opening the set does, and as ReadLabels.
 std::map<float, int64_t> CountLabels(const LayerSpec& layer, int top);
 
 // Returns a weight for each class, proportional to 1 / count^power, so that the mean weight of all

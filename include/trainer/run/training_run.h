@@ -150,7 +150,7 @@ class TrainingRun {
   DeviceChoice choice_;
   SolverOptions options_;
   std::unique_ptr<SnapshotLock> lock_;
-  std::string start_state_;  // the .solverstate to resume from, or ""
+  std::string start_state_;       // the .solverstate to resume from, or ""
   bool counted_classes_ = false;  // class weights were written into `spec_`
   std::unique_ptr<LiveView> view_;
   std::unique_ptr<Device> device_;

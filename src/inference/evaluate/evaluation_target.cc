@@ -36,15 +36,15 @@ EvaluationTarget TargetOfRun(const EvaluationTargetOptions& options) {
   return target;
 }
 
-// Warns of losses with class_weight_power: only training counts the classes and weighs the loss, also
-// in its own tests. The net of a run has the weights already.
+// Warns of losses with class_weight_power: only training counts the classes and weighs the loss,
+// also in its own tests. The net of a run has the weights already.
 void WarnOfUncountedClasses(const NetSpec& net, const caffe::NetState& state) {
   for (const LayerSpec& layer : FilterLayers(net, state)) {
     if (!layer.proto().loss_param().has_class_weight_power()) continue;
-    LOG(WARNING) << EscapeControl(
-        Join(layer.WhereIn("loss_param", "class_weight_power").ToString(), ": layer '",
-             layer.name(), "' counts all classes equally in this test, because only training counts "
-             "the records of the classes; --run=DIR tests with the weights of a run"));
+    LOG(WARNING) << EscapeControl(Join(
+        layer.WhereIn("loss_param", "class_weight_power").ToString(), ": layer '", layer.name(),
+        "' counts all classes equally in this test, because only training counts "
+        "the records of the classes; --run=DIR tests with the weights of a run"));
   }
 }
 

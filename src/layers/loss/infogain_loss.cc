@@ -65,8 +65,7 @@ struct InfogainGradientRow {
     if (c < 0) return row.ForEach([&](int64_t i) { dx[at + i * step] = 0; });
     const float* const own = gain + c * row.length;
     const float all = row.Sum([&](int64_t i) { return own[i]; });
-    const float scale =
-        *weight / *normalizer * (class_weight == nullptr ? 1.0f : class_weight[c]);
+    const float scale = *weight / *normalizer * (class_weight == nullptr ? 1.0f : class_weight[c]);
     row.ForEach(
         [&](int64_t i) { dx[at + i * step] = (prob[at + i * step] * all - own[i]) * scale; });
   }
@@ -196,7 +195,8 @@ class InfogainLoss final : public Layer {
   };
   Buffers BuffersOf(const RunContext& run) const {
     const std::span<std::byte> kept = run.Workspace();
-    return {head_.At(kept), loss_.At(kept),
+    return {head_.At(kept),
+            loss_.At(kept),
             run.NumOutputs() > 1 ? run.Output(1).f32() : own_prob_.At(kept),
             weights_.IsSet() ? row_weight_.At(kept) : nullptr,
             run.NumInputs() > 2 ? run.Input(2).f32() : run.Constants(),

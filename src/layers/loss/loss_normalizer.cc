@@ -54,10 +54,10 @@ void RefuseForeignWeights(const LayerSpec& spec) {
   const bool power = loss.has_class_weight_power();
   if (!classes && (power || loss.class_weight_size() > 0)) {
     const char* const field = power ? "class_weight_power" : "class_weight";
-    spec.FailIn("loss_param", field,
-                Join("only SoftmaxWithLoss and InfogainLoss support ", field,
-                     sigmoid ? "; pos_weight is the weight of the targets that are 1"
-                             : "; remove it"));
+    spec.FailIn(
+        "loss_param", field,
+        Join("only SoftmaxWithLoss and InfogainLoss support ", field,
+             sigmoid ? "; pos_weight is the weight of the targets that are 1" : "; remove it"));
   }
   if (!sigmoid && loss.pos_weight_size() > 0) {
     spec.FailIn("loss_param", "pos_weight",

@@ -82,9 +82,10 @@ class SigmoidCrossEntropyLoss final : public Layer {
     pos_weights_.assign(loss.pos_weight().begin(), loss.pos_weight().end());
     for (size_t i = 0; i < pos_weights_.size(); ++i) {
       if (pos_weights_[i] >= 0 && std::isfinite(pos_weights_[i])) continue;
-      spec.FailIn("loss_param", "pos_weight",
-                  Join("pos_weight is ", pos_weights_[i], "; it must be a finite factor, 0 or more"),
-                  static_cast<int>(i));
+      spec.FailIn(
+          "loss_param", "pos_weight",
+          Join("pos_weight is ", pos_weights_[i], "; it must be a finite factor, 0 or more"),
+          static_cast<int>(i));
     }
   }
 

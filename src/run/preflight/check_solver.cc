@@ -6,10 +6,10 @@
 #include <set>
 
 #include "batch_size.h"
-#include "class_weights.h"
 #include "check_data.h"
 #include "check_nets.h"
 #include "check_pass.h"
+#include "class_weights.h"
 #include "preflight/lints.h"
 #include "rescue.h"
 #include "trainer/analysis/memory/memory_fit.h"

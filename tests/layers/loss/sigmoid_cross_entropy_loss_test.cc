@@ -86,14 +86,18 @@ TEST(SigmoidCrossEntropyLossTest, GoldenValuesOfPositiveWeights) {
 }
 
 TEST(SigmoidCrossEntropyLossTest, RefusesWrongPositiveWeights) {
-  EXPECT_THAT(RefusalOf("type: \"SigmoidCrossEntropyLoss\"\nloss_param { pos_weight: 1 pos_weight: "
-                        "-2 }", {{2, 2}, {2, 2}}),
-              HasSubstr("net.prototxt:4:28: layer 'it' (SigmoidCrossEntropyLoss): pos_weight is -2; "
-                        "it must be a finite factor, 0 or more"));
-  EXPECT_THAT(RefusalOf("type: \"SigmoidCrossEntropyLoss\" loss_param { pos_weight: 1 pos_weight: 2 "
-                        "}", {{2, 3}, {2, 3}}),
-              HasSubstr("pos_weight is given 2 times for 3 channels; give one for each channel "
-                        "(axis 1), or one for all"));
+  EXPECT_THAT(
+      RefusalOf("type: \"SigmoidCrossEntropyLoss\"\nloss_param { pos_weight: 1 pos_weight: "
+                "-2 }",
+                {{2, 2}, {2, 2}}),
+      HasSubstr("net.prototxt:4:28: layer 'it' (SigmoidCrossEntropyLoss): pos_weight is -2; "
+                "it must be a finite factor, 0 or more"));
+  EXPECT_THAT(
+      RefusalOf("type: \"SigmoidCrossEntropyLoss\" loss_param { pos_weight: 1 pos_weight: 2 "
+                "}",
+                {{2, 3}, {2, 3}}),
+      HasSubstr("pos_weight is given 2 times for 3 channels; give one for each channel "
+                "(axis 1), or one for all"));
   EXPECT_THAT(RefusalOf("type: \"SoftmaxWithLoss\" loss_param { pos_weight: 1 }", {{2, 3}, {2}}),
               HasSubstr("only SigmoidCrossEntropyLoss supports pos_weight; class_weight is the "
                         "weight of a class"));
