@@ -85,7 +85,7 @@ class DatabaseAudit {
         ReadAll();
       } else {
         ReadSome(bytes);
-        if (audit_.balanced) CountAllLabels();
+        if (audit_.balanced && limits_.sample > 0) CountAllLabels();
       }
     } catch (const Error& error) {  // the database itself is damaged there
       NoteError(error, limits_, &audit_);
@@ -99,7 +99,7 @@ class DatabaseAudit {
     ++looked_;
     records_.Look(name, [&]() -> const DatumView& {
       const DatumView& datum = parser_.Parse(path_, cursor_->Key(), cursor_->Value());
-      if (wants_labels_ && datum.has_label) {
+      if ((wants_labels_ || audit_.balanced) && datum.has_label) {
         labels_.Add(static_cast<float>(datum.label), [&] { return Join("record ", name); });
       }
       return datum;

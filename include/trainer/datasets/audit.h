@@ -33,8 +33,9 @@ struct DataAudit {
   int64_t examined = 0;     // records that were read and decoded
   bool all_labels = false;  // `labels` covers all records
   std::map<float, LabelSeen> labels;
-  bool sorted = false;      // the records of each label are read together
-  bool balanced = false;    // sampling: BALANCED; `labels` then covers all records
+  bool sorted = false;  // the records of each label are read together
+  // sampling: BALANCED. `labels` then covers all records, unless the limits allow no sample.
+  bool balanced = false;
   ErrorList errors;         // the first errors of single records
   int64_t more_errors = 0;  // number of further errors
   // Records with the same error of a field as an earlier one, which `errors` has once.

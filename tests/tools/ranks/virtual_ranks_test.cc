@@ -104,6 +104,25 @@ TEST_F(VirtualRanksTest, GoOnAnywhereAndEndWithTheSameBits) {
   }
 }
 
+// Only rank 0 counts classes; each rank finds its records in the balanced order.
+TEST_F(VirtualRanksTest, WriteTheSameFilesOfCorrectedClasses) {
+  const std::string net = job_.net;
+  for (const auto& [old, corrected] :
+       {std::pair("train_lmdb\"", "train_lmdb\" sampling: BALANCED"),
+        {"type: \"SoftmaxWithLoss\"",
+         "type: \"SoftmaxWithLoss\" loss_param { class_weight_power: 1 }"}}) {
+    job_.net = Edited(net, old, corrected);
+    job_.Write();
+    ASSERT_EQ(Train({"--set", kVirtual}).exit_code, 0);
+    const Files files = TakeFiles();
+    ASSERT_EQ(Train({"--set", kVirtual, "--ranks=4"}).exit_code, 0);
+    EXPECT_TRUE(TakeFiles() == files) << corrected;
+    ASSERT_EQ(
+        Train({"--snapshot=snap_iter_4.solverstate", "--set", kVirtual, "--ranks=2"}).exit_code, 0);
+    EXPECT_TRUE(TakeFiles() == files) << corrected << ", resumed";
+  }
+}
+
 TEST_F(VirtualRanksTest, ShareTheBatchThatCountsForAll) {
   const Outcome outcome = Train({"--set", kVirtual, "--ranks=2", "--global_batch"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
