@@ -3,7 +3,6 @@
 
 #include <functional>
 #include <memory>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -118,22 +117,6 @@ class EverySource {
 
   // Where the sets are, with a slash at its end.
   std::string folder() const { return folder_ / ""; }
-
-  // The numbers of the records of the next batches by their pixels, whatever the labels. Needs a
-  // source without a transform.
-  static std::vector<int> RecordsByPixel(BatchQueue& source, int batches) {
-    constexpr int kInverse = 223;  // of 31, modulo 256: see Pixels
-    std::vector<int> numbers;
-    for (int i = 0; i < batches; ++i) {
-      const Batch& batch = source.Next();
-      const std::span<const float> values = batch.output(0);
-      const size_t image = values.size() / batch.output(1).size();
-      for (size_t at = 0; at < values.size(); at += image) {
-        numbers.push_back(static_cast<int>(values[at]) * kInverse % 256);
-      }
-    }
-    return numbers;
-  }
 
   // The numbers of the records of the next batches.
   static std::vector<int> Records(BatchQueue& source, int batches) {
