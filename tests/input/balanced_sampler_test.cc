@@ -34,8 +34,10 @@ std::vector<uint32_t> BalancedEpoch(const BalancedOrder& order, uint64_t epoch) 
 // Of balanced_order() in scripts/golden/philox.py.
 TEST(BalancedOrderTest, GoldenOrders) {
   const BalancedOrder order(kUnbalancedLabels, kBalancedKey);
-  EXPECT_THAT(BalancedEpoch(order, 0), ElementsAre(GOLDEN4));
-  EXPECT_THAT(BalancedEpoch(order, 7), ElementsAre(GOLDEN5));
+  EXPECT_THAT(BalancedEpoch(order, 0),
+              ElementsAre(8, 4, 4, 7, 3, 2, 4, 9, 7, 4, 4, 0, 6, 4, 1, 7, 1, 7, 5, 1, 4));
+  EXPECT_THAT(BalancedEpoch(order, 7),
+              ElementsAre(7, 4, 1, 7, 4, 1, 4, 3, 4, 7, 9, 7, 6, 2, 4, 8, 0, 5, 4, 1, 4));
 }
 
 TEST(BalancedOrderTest, EachClassHasAsManyPlacesAsTheLargestHasRecords) {
