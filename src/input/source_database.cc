@@ -4,6 +4,7 @@
 #include "shuffled_sampler.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
+#include "trainer/base/text/text.h"
 #include "trainer/config/named_file.h"
 #include "trainer/config/text/prototxt.h"
 #include "trainer/input/image_decoder.h"
