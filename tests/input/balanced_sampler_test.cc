@@ -78,14 +78,14 @@ TEST(BalancedOrderTest, EqualClassesGiveEachRecordOnce) {
 // The largest class is spread evenly over an epoch, in which a batch would otherwise be of one
 // class.
 TEST(BalancedOrderTest, MixesTheClassesOfSortedRecords) {
-  std::vector<int32_t> labels(100000, 0);
+  std::vector<int32_t> labels(100001, 0);
   labels.back() = 1;
   const BalancedOrder order(labels, kBalancedKey);
   EXPECT_EQ(order.size(), 200000u);
   for (uint64_t first = 0; first < order.size(); first += 20000) {
     int rare = 0;
     for (uint64_t place = first; place < first + 1000; ++place) {
-      rare += order.RecordAt(1, place) == 99999 ? 1 : 0;
+      rare += order.RecordAt(1, place) == 100000 ? 1 : 0;
     }
     EXPECT_GT(rare, 420) << first;
     EXPECT_LT(rare, 580) << first;
