@@ -18,8 +18,8 @@ FOLDERS = {
         "silu softmax swish tanh threshold",
     "layers/losses":
         "accuracy argmax contrastive_loss euclidean_loss hinge_loss infogain_loss "
-        "infogain_loss_weighted multinomial_logistic_loss sigmoid_cross_entropy_loss "
-        "sigmoid_cross_entropy_loss_weighted smooth_l1_loss softmax_loss softmax_loss_weighted total_variation_loss",
+        "multinomial_logistic_loss sigmoid_cross_entropy_loss smooth_l1_loss "
+        "softmax_loss softmax_loss_weighted total_variation_loss",
     "layers/norms":
         "batch_norm group_norm layer_norm lrn mvn normalize",
     "layers/products":

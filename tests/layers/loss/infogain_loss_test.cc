@@ -120,10 +120,6 @@ TEST(InfogainLossTest, RefusesAnotherNumberOfClassWeights) {
               HasSubstr("class_weight is given 2 times for 3 classes; give one per class"));
 }
 
-TEST(InfogainLossTest, GoldenValuesOfClassWeights) {
-  ExpectGoldenFile("layers/losses/infogain_loss_weighted.txt");
-}
-
 TEST(InfogainLossTest, GoldenValues) { ExpectGoldenFile("layers/losses/infogain_loss.txt"); }
 
 TEST(InfogainLossTest, InPlaceEqualsNotInPlace) {
