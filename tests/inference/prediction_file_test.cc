@@ -116,8 +116,10 @@ TEST_F(PredictionFileTest, RefusesToContinueAnotherFile) {
   ExpectRefused(Options("p.csv", 1), Paths(), ErrorCode::kUsage,
                 "p.csv:1: the file has other columns than this command writes (image,class_1,"
                 "score_1,exit_code,error); give the flags of the first run, or another --out");
-  ExpectRefused(Options("p.txt"), Paths(), ErrorCode::kUsage,
-                "p.txt: the name must end in .csv (a table) or .jsonl (a line of JSON per image)");
+  ExpectRefused(
+      Options("p.txt"), Paths(), ErrorCode::kUsage,
+      "p.txt: the name must end in .csv (a table), .jsonl (a line of JSON per image) or .npz "
+      "(arrays for NumPy)");
   EXPECT_THAT(ErrorOf([] { RequirePredictionFormat("p.npz"); }),
               Pair(ErrorCode::kUsage, HasSubstr("--out=p.npz: the name must end in .csv")));
 }

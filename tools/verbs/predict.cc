@@ -1,47 +1,21 @@
 #include <glog/logging.h>
 
-#include <algorithm>
-#include <chrono>
-#include <iostream>
 #include <limits>
 
 #include "flag_groups.h"
 #include "trainer/base/error/error.h"
-#include "trainer/base/log/progress.h"
-#include "trainer/base/log/status_line.h"
-#include "trainer/base/text/json.h"
-#include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
-#include "trainer/base/thread/threads.h"
 #include "trainer/cli/verb.h"
 #include "trainer/inference/export/export_net.h"
 #include "trainer/inference/inference_net.h"
 #include "trainer/inference/predict/class_names.h"
 #include "trainer/inference/predict/classifier.h"
-#include "trainer/inference/predict/prediction_file.h"
+#include "trainer/inference/predict/prediction_run.h"
 #include "trainer/inference/predict/prediction_target.h"
 #include "trainer/run/device.h"
 
 namespace trainer {
 namespace {
-
-// Prints the JSON object {"images": [...]} image by image, because there may be millions.
-class JsonPrinter {
- public:
-  void Add(Json image) {
-    const std::string text =
-        Json::Object().Set("images", Json::Array().Push(std::move(image))).ToString();
-    std::cout << (is_first_ ? kHead : ",")
-              << std::string_view(text).substr(kHead.size(),
-                                               text.size() - kHead.size() - kTail.size());
-    is_first_ = false;
-  }
-  void Finish() { std::cout << kTail; }
-
- private:
-  static constexpr std::string_view kHead = "{\n  \"images\": [", kTail = "\n  ]\n}\n";
-  bool is_first_ = true;
-};
 
 // Classifies image files and prints the best classes of each, or writes them to a file. Returns the
 // exit code of the first image that cannot be read, after all others were classified.
@@ -54,7 +28,7 @@ class Predict final : public Verb {
     flags.Bind(&target_.run, "run", "DIR",
                "the folder of a run, instead of --model and --weights; its labels are used, too");
     flags.Bind(&class_names_, "labels", "FILE", "the names of the classes, one per line");
-    flags.Bind(&top_, "top", "N", "how many classes to print for each image").Range(1);
+    flags.Bind(&run_.top, "top", "N", "how many classes to print for each image").Range(1);
     flags.Bind(&output_, "output", "BLOB",
                "the blob with the scores; default: the only output of the net");
     flags
@@ -63,8 +37,8 @@ class Predict final : public Verb {
         .Range(1);
     flags.Bind(&shape_, "shape", "C,H,W",
                "for --run, if the data of the run is not there: the shape of an image");
-    flags.Bind(&out_, "out", "FILE",
-               "write a row per image to this .csv or .jsonl file instead of printing");
+    flags.Bind(&run_.out, "out", "FILE",
+               "write a row per image to this .csv, .jsonl or .npz file instead of printing");
     DeclareForce(flags, &replace_);
     flags
         .Bind(&resume_, "resume", "auto",
@@ -73,7 +47,7 @@ class Predict final : public Verb {
         .Choices("auto")
         .IfBare("auto");
     DeclareImages(flags, &image_flags_);
-    DeclareJson(flags, &json_);
+    DeclareJson(flags, &run_.json);
     DeclareNetChanges(flags, &target_.model);
     DeclareDevice(flags, &device_);
   }
@@ -86,19 +60,12 @@ class Predict final : public Verb {
     const std::unique_ptr<Device> device = MakeDevice(ChooseDevice(device_, target.net));
     InferenceNet net(target.net, *device, {.state = target.state});
     Classifier classifier(net.net(), output_, ResolvePreprocessOptions(image_flags_, target.net));
-    names_ = NamesOfClasses(target, classifier.classes());
+    run_.names = NamesOfClasses(target, classifier.classes());
     net.LoadWeights(target.weights);
-    if (out_.empty()) {
-      Print(classifier, paths);
-    } else {
-      Write(classifier, paths);
-    }
-    return counts_.exit_code;
+    return RunPredictions(classifier, paths, run_);
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   // Throws kUsage for flags that contradict each other, and kCannotCreate if --out exists.
   void CheckFlags() {
     if (images_.empty() && image_flags_.list.empty()) {
@@ -106,17 +73,9 @@ class Predict final : public Verb {
                   "'trainer predict' needs images, or --list=FILE with their paths");
     }
     if (!shape_.empty()) target_.shape = ParseItemShape(shape_);
-    if (out_.empty()) {
-      if (resume_.empty()) return;
-      throw Error(ErrorCode::kUsage, "--resume continues a file; name it with --out=FILE");
-    }
-    RequirePredictionFormat(out_);
-    if (json_) {
-      throw Error(ErrorCode::kUsage,
-                  "--json prints the answers and --out writes them to a file; leave one of them "
-                  "out (--out=FILE.jsonl writes JSON)");
-    }
-    if (resume_.empty()) RefuseToReplace(out_, replace_);
+    run_.continues = !resume_.empty();
+    CheckPredictionOptions(run_);
+    if (!run_.out.empty() && !run_.continues) RefuseToReplace(run_.out, replace_);
   }
 
   // Returns the names in the file of --labels, or in the file of the run if it fits the net.
@@ -132,84 +91,13 @@ class Predict final : public Verb {
     }
   }
 
-  void Count(const ImageScores& image) {
-    ++counts_.rows;
-    if (image.error.empty()) return;
-    ++counts_.bad;
-    if (counts_.exit_code == 0) counts_.exit_code = image.exit_code;
-  }
-
-  static void PrintError(const ImageScores& image) {
-    std::cout.flush();
-    std::cerr << "error: " << image.error << "\n";
-  }
-
-  // Logs how fast this command classified `images` images.
-  void LogSpeed(int64_t images, Clock::time_point start) const {
-    const double seconds =
-        std::max(std::chrono::duration<double>(Clock::now() - start).count(), 1e-9);
-    const double rate = static_cast<double>(images) / seconds;
-    LOG(INFO) << EscapeControl(
-        Join("Classified ", images, images == 1 ? " image in " : " images in ", Fixed(seconds, 2),
-             " s: ", Fixed(rate, rate < 10 ? 1 : 0), " images/s",
-             out_.empty() ? "" : Join("; ", out_, " has ", counts_.rows, " rows"),
-             counts_.bad == 0 ? "" : Join("; ", counts_.bad, " could not be read")));
-  }
-
-  void Print(Classifier& classifier, ImagePaths& paths) {
-    JsonPrinter json;
-    const Clock::time_point start = Clock::now();
-    classifier.Run(paths, AvailableThreads(), [&](const ImageScores& image) {
-      Count(image);
-      if (json_) {
-        json.Add(ToJson(image, static_cast<size_t>(top_), names_));
-      } else if (image.error.empty()) {
-        std::cout << ToText(image, static_cast<size_t>(top_), names_);
-      } else {
-        PrintError(image);
-      }
-    });
-    if (json_) json.Finish();
-    LogSpeed(counts_.rows, start);
-  }
-
-  void Write(Classifier& classifier, ImagePaths& paths) {
-    const PredictionFileOptions options = {out_, static_cast<size_t>(top_), names_};
-    const std::unique_ptr<PredictionFile> file =
-        resume_.empty() ? std::make_unique<PredictionFile>(options, classifier.classes())
-                        : PredictionFile::Resume(options, classifier.classes(), paths, &counts_);
-    const int64_t before = counts_.rows;
-    if (before > 0) {
-      LOG(INFO) << EscapeControl(Join("Resuming ", out_, " after ", before, " rows"));
-    }
-    const Clock::time_point start = Clock::now();
-    {
-      Progress progress("Classifying", "images", 0);
-      progress.Skip(before);
-      classifier.Run(paths, AvailableThreads(), [&](const ImageScores& image) {
-        Count(image);
-        file->Add(image);
-        progress.Add(1);
-        if (image.error.empty()) return;
-        if (StatusLine::IsShown()) {
-          progress.Say("error: " + image.error);
-        } else {
-          PrintError(image);
-        }
-      });
-    }
-    file->Finish();
-    LogSpeed(counts_.rows - before, start);
-  }
-
-  std::vector<std::string> images_, names_;
+  std::vector<std::string> images_;
   PredictionTargetOptions target_;
-  std::string class_names_, output_, shape_, out_, resume_;
-  int top_ = 5;
+  PredictionRunOptions run_;
+  std::string class_names_, output_, shape_, resume_;
   ImageInputFlags image_flags_;
-  bool json_ = false, replace_ = false;
+  bool replace_ = false;
   DeviceOptions device_;
-  PredictionFile::Written counts_;  // of all rows of --out, or of all printed images
 };
 
 const RegisterVerb<Predict> kPredict("predict", {"classify"});

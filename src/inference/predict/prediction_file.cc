@@ -76,9 +76,11 @@ std::optional<int> CodeInJson(const std::string& line, const std::string& path) 
 bool IsCsv(const std::string& path) {
   if (path.ends_with(".csv")) return true;
   if (path.ends_with(".jsonl")) return false;
-  throw Error(ErrorCode::kUsage,
-              Join("--out=", EscapeControl(path),
-                   ": the name must end in .csv (a table) or .jsonl (a line of JSON per image)"));
+  throw Error(
+      ErrorCode::kUsage,
+      Join("--out=", EscapeControl(path),
+           ": the name must end in .csv (a table), .jsonl (a line of JSON per image) or .npz "
+           "(arrays for NumPy)"));
 }
 
 // Returns the fewest digits that give the same number again.

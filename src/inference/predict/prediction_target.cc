@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "trainer/backend/device/device.h"
+#include "trainer/backend/device/cpu_device.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"

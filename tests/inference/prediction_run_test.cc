@@ -1,0 +1,68 @@
+#include "trainer/inference/predict/prediction_run.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "inference/digits_net.h"
+#include "support/error_of.h"
+#include "trainer/storage/array_file.h"
+
+namespace trainer {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Pair;
+using testing::Truly;
+
+class PredictionRunTest : public testing::Test {
+ protected:
+  DigitsNet digits_;
+  NetSpec spec_ = digits_.LoadDeploy();
+  InferenceNet net_{spec_, *digits_.device, {.state = StateOf(caffe::TEST)}};
+};
+
+TEST_F(PredictionRunTest, ArraysHaveTheScoresOfEachImageAndNanForABadOne) {
+  net_.LoadWeights(std::vector<std::string>{digits_.weights()});
+  Classifier classifier(net_.net(), "", {.scale = 0.00390625f});
+  std::vector<std::string> images = digits_.WriteImages(2);
+  images.insert(images.begin() + 1, digits_.folder().Write("bad.jpg", "no image"));
+  std::vector<std::vector<float>> expected;
+  ImagePaths once(images, "");
+  classifier.Run(once, 1, [&](const ImageScores& image) { expected.push_back(image.scores); });
+
+  ImagePaths paths(images, "");
+  const std::string out = digits_.folder() / "p.npz";
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(RunPredictions(classifier, paths, {.out = out}), 65);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("bad.jpg"));
+  const std::unique_ptr<ArrayFile> file = OpenArrayFile(out);
+  const std::unique_ptr<StoredArray> scores = file->Array("scores");
+  ASSERT_THAT(scores->dims(), ElementsAre(3, 10));
+  std::vector<float> row(10), codes(3);
+  for (const int64_t i : {0, 2}) {
+    scores->ReadRows(i, 1, row);
+    EXPECT_EQ(row, expected[static_cast<size_t>(i)]);
+  }
+  scores->ReadRows(1, 1, row);
+  EXPECT_THAT(row, Each(Truly([](float value) { return std::isnan(value); })));
+  file->Array("exit_code")->ReadRows(0, 3, codes);
+  EXPECT_THAT(codes, ElementsAre(0, 65, 0));
+}
+
+TEST(PredictionRunOptionsTest, RefusesWhatContradictsItself) {
+  const auto refused = [](const PredictionRunOptions& options, const std::string& part) {
+    EXPECT_THAT(ErrorOf([&] { CheckPredictionOptions(options); }),
+                Pair(ErrorCode::kUsage, HasSubstr(part)));
+  };
+  refused({.continues = true}, "--resume continues a file; name it with --out=FILE");
+  refused({.out = "p.csv", .json = true}, "--json prints the answers and --out writes");
+  refused({.out = "p.txt"}, "--out=p.txt: the name must end in .csv");
+  refused({.out = "p.npz", .continues = true}, "--resume cannot continue an .npz file");
+}
+
+}  // namespace
+}  // namespace trainer
