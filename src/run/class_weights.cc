@@ -10,8 +10,8 @@
 
 #include "trainer/base/text/text.h"
 #include "trainer/datasets/class_counts.h"
-#include "trainer/inference/evaluate/label_consumers.h"
 #include "trainer/input/input_files.h"
+#include "trainer/metrics/label_consumers.h"
 #include "trainer/net/compile.h"
 #include "trainer/net/param_store.h"
 #include "trainer/run/device.h"

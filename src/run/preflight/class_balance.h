@@ -6,7 +6,7 @@
 #include "trainer/base/error/error.h"
 #include "trainer/config/layer_spec.h"
 #include "trainer/datasets/audit.h"
-#include "trainer/inference/evaluate/label_consumers.h"
+#include "trainer/metrics/label_consumers.h"
 
 namespace trainer {
 

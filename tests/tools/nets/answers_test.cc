@@ -162,7 +162,7 @@ TEST(TestVerbTest, PrintsMeansJsonOrTheConfusionMatrix) {
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
     return outcome;
   };
-  EXPECT_THAT(run({}).out, MatchesRegex("accuracy = .*\nloss = .* loss\\)\n"));
+  EXPECT_THAT(run({}).out, MatchesRegex("accuracy = .*\nloss = .* loss\\)\n\nmetric .*"));
   const Outcome tables = run({"--confusion", "--iterations=2"});
   EXPECT_THAT(tables.out, StartsWith("accuracy "));
   EXPECT_THAT(tables.err, HasSubstr("] accuracy = ")) << "the log stays";
