@@ -20,8 +20,8 @@ double MeanOfDefined(std::span<const double> values) {
 // Ranks by log(p / (1 - p)), which keeps its digits where p as a float would be rounded to 1.
 void ClassEvaluator::Add(int64_t row, std::span<const float> scores, int64_t label) {
   probabilities_.resize(scores.size());
-  ReadProbabilities(scores, probabilities_);
-  const ClassRecord record = MakeClassRecord(scores, probabilities_, label);
+  ReadProbabilities(scores, probabilities_, kind_);
+  const ClassRecord record = MakeClassRecord(scores, probabilities_, label, kind_);
   sums_.Add(record);
   if (keep_.records || keep_.scores) rows_.push_back(static_cast<uint32_t>(row));
   if (keep_.records) records_.push_back(record);

@@ -19,7 +19,8 @@ class ClassEvaluator {
     bool records = false;  // for Resampled
     bool scores = false;   // for auc and ap
   };
-  ClassEvaluator(int64_t classes, Keep keep) : sums_(classes), keep_(keep) {}
+  ClassEvaluator(int64_t classes, Keep keep, ScoreKind kind = ScoreKind::kByValues)
+      : sums_(classes), keep_(keep), kind_(kind) {}
 
   // Adds row `row` of the test with its scores.
   void Add(int64_t row, std::span<const float> scores, int64_t label);
@@ -41,6 +42,7 @@ class ClassEvaluator {
  private:
   ClassSums sums_;
   const Keep keep_;
+  const ScoreKind kind_;        // of the scores
   std::vector<uint32_t> rows_;  // of records_
   std::vector<ClassRecord> records_;
   std::vector<int32_t> labels_;        // with log_odds_

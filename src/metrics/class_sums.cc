@@ -5,8 +5,6 @@
 #include <limits>
 #include <utility>
 
-#include "trainer/metrics/predictions.h"
-
 namespace trainer {
 namespace {
 
@@ -141,8 +139,8 @@ constexpr std::pair<std::string_view, ClassMetric> kClassMetrics[] = {
     {"brier", BrierScore},
     {"log_loss", LogLoss}};
 
-// Metrics whose value for a label is that of its class 1, since the mean over the labels is taken
-// afterwards.
+// A label has two classes, 0 and 1, and these metrics count class 1 alone. The mean is taken over
+// the labels, not over the two classes.
 constexpr std::pair<std::string_view, ClassMetric> kLabelMetrics[] = {
     {"precision", OfClass1<PrecisionOf>},
     {"recall", OfClass1<RecallOf>},
@@ -162,9 +160,9 @@ ClassMetric FindIn(std::span<const std::pair<std::string_view, ClassMetric>> tab
 }  // namespace
 
 ClassRecord MakeClassRecord(std::span<const float> scores, std::span<const double> probabilities,
-                            int64_t label) {
+                            int64_t label, ScoreKind kind) {
   const Prediction prediction =
-      Predict(scores.data(), static_cast<int64_t>(scores.size()), 1, label);
+      Predict(scores.data(), static_cast<int64_t>(scores.size()), 1, label, kind);
   ClassRecord record;
   record.label = static_cast<int32_t>(label);
   record.predicted = static_cast<int32_t>(prediction.predicted);

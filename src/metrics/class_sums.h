@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "trainer/metrics/predictions.h"
+
 namespace trainer {
 
 // What the metrics need of one record.
@@ -19,9 +21,10 @@ struct ClassRecord {
   float loss = 0;        // -log(probability of the label)
 };
 
-// Returns the record of a row of scores. `probabilities` are those of ReadProbabilities.
+// Summarises one row of scores. ReadProbabilities has converted the scores to `probabilities`,
+// which have one element for each class.
 ClassRecord MakeClassRecord(std::span<const float> scores, std::span<const double> probabilities,
-                            int64_t label);
+                            int64_t label, ScoreKind kind = ScoreKind::kByValues);
 
 // One bin of the confidences.
 struct CalibrationBin {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
@@ -53,18 +54,30 @@ std::optional<Comparison> OfEqualShapes(const Graph& graph, int layer) {
   return comparison;
 }
 
+// Returns whether a loss takes the softmax of the scores that `consumer` compares.
+bool AreLogits(const Graph& graph, const std::vector<LabelConsumer>& consumers,
+               const LabelConsumer& consumer) {
+  return std::ranges::any_of(consumers, [&](const LabelConsumer& one) {
+    const std::string& type = graph.nodes[NodeId(one.layer)].spec.type();
+    return (type == "SoftmaxWithLoss" || type == "InfogainLoss") &&
+           one.scores_from == consumer.scores_from;
+  });
+}
+
 }  // namespace
 
 std::optional<Comparison> FindComparison(const Graph& graph, const std::string& name) {
   constexpr std::array kFirst = {"Accuracy", "SoftmaxWithLoss"};
   std::optional<Comparison> found;
   size_t rank = kFirst.size() + 1;  // of `found`
-  for (const LabelConsumer& consumer : FindLabelConsumers(graph)) {
+  const std::vector<LabelConsumer> consumers = FindLabelConsumers(graph);
+  for (const LabelConsumer& consumer : consumers) {
     const LayerSpec& layer = graph.nodes[NodeId(consumer.layer)].spec;
     const auto own = static_cast<size_t>(std::ranges::find(kFirst, layer.type()) - kFirst.begin());
     if (own >= rank || (!name.empty() && layer.name() != name)) continue;
     std::optional<Comparison> comparison = OfConsumer(graph, consumer);
     if (!comparison) continue;
+    if (AreLogits(graph, consumers, consumer)) comparison->scores = ScoreKind::kLogits;
     found = comparison;
     rank = own;
   }

@@ -17,33 +17,28 @@ std::optional<int> AxisOf(const caffe::LayerParameter& layer) {
   return std::nullopt;
 }
 
-// Sets `source` and `source_top`: walks back from `layer`, through Split layers.
-void FindSource(const Graph& graph, int layer, LabelConsumer* consumer) {
-  std::string blob = consumer->labels;
+// Returns the layer that produces a bottom of `layer`, and the output number there: walks back
+// through Split layers. The layer is -1 if none does.
+LabelConsumer::Producer ProducerOf(const Graph& graph, int layer, std::string blob) {
   for (int i = layer; i-- > 0;) {
     const caffe::LayerParameter& proto = graph.nodes[NodeId(i)].spec.proto();
     const auto top = std::ranges::find(proto.top(), blob);
     if (top == proto.top().end()) continue;
-    if (proto.type() == "Split") {
-      blob = proto.bottom(0);
-      continue;
-    }
-    if (proto.bottom_size() > 0) return;
-    consumer->source = i;
-    consumer->source_top = static_cast<int>(top - proto.top().begin());
-    return;
+    if (proto.type() != "Split") return {i, static_cast<int>(top - proto.top().begin())};
+    blob = proto.bottom(0);
   }
+  return {};
+}
+
+LabelRule RuleOf(const LabelConsumer& consumer) {
+  return {consumer.classes, consumer.has_ignore, static_cast<int>(consumer.ignore)};
 }
 
 }  // namespace
 
-bool LabelConsumer::Takes(float label) const {
-  return LabelRule{classes, has_ignore, static_cast<int>(ignore)}.Read(label) != kBadLabel;
-}
+bool LabelConsumer::Takes(float label) const { return RuleOf(*this).Read(label) != kBadLabel; }
 
-int LabelConsumer::ClassOf(float label) const {
-  return std::max(LabelRule{classes, has_ignore, static_cast<int>(ignore)}.Read(label), -1);
-}
+int LabelConsumer::ClassOf(float label) const { return std::max(RuleOf(*this).Read(label), -1); }
 
 std::vector<LabelConsumer> FindLabelConsumers(const Graph& graph) {
   std::vector<LabelConsumer> consumers;
@@ -64,7 +59,12 @@ std::vector<LabelConsumer> FindLabelConsumers(const Graph& graph) {
                                    : layer.loss_param().has_ignore_label();
     consumer.ignore = static_cast<float>(measures ? layer.accuracy_param().ignore_label()
                                                   : layer.loss_param().ignore_label());
-    FindSource(graph, i, &consumer);
+    consumer.scores_from = ProducerOf(graph, i, consumer.scores);
+    const LabelConsumer::Producer data = ProducerOf(graph, i, consumer.labels);
+    if (data.layer >= 0 && graph.nodes[NodeId(data.layer)].spec.proto().bottom_size() == 0) {
+      consumer.source = data.layer;
+      consumer.source_top = data.top;
+    }
     consumers.push_back(consumer);
   }
   return consumers;

@@ -63,8 +63,8 @@ std::vector<CurvePoint> Reliability(std::span<const CalibrationBin> bins) {
 // Records with one class each.
 class ClassKind final : public MetricAccumulator::Kind {
  public:
-  ClassKind(int64_t classes, std::vector<MetricName> names, ClassEvaluator::Keep keep)
-      : names_(std::move(names)), evaluator_(classes, keep) {
+  ClassKind(const Comparison& comparison, std::vector<MetricName> names, ClassEvaluator::Keep keep)
+      : names_(std::move(names)), evaluator_(comparison.columns, keep, comparison.scores) {
     for (const MetricName& name : names_) of_.push_back(FindClassMetric(name.base));
   }
 
@@ -233,7 +233,7 @@ std::unique_ptr<MetricAccumulator::Kind> MakeKind(const Comparison& comparison,
     keep.scores = keep.scores || names.back().ranks;
   }
   if (comparison.kind == TargetKind::kClasses) {
-    return std::make_unique<ClassKind>(comparison.columns, std::move(names), keep);
+    return std::make_unique<ClassKind>(comparison, std::move(names), keep);
   }
   if (comparison.kind == TargetKind::kLabels) {
     return std::make_unique<LabelKind>(comparison, std::move(names), keep);

@@ -24,14 +24,14 @@ int64_t ClassOf(const float* scores, int64_t count, int64_t step, int64_t label)
   return best;
 }
 
-// What decides how a row of scores becomes probabilities. Scores that are not negative and sum to 1
-// are taken as probabilities; others are converted by softmax, with the highest score subtracted
-// against overflow.
+// The range and the sum of a row of scores. They tell whether the row is a distribution, and the
+// softmax of other rows subtracts the highest score first, so that it does not overflow.
 struct ScoreRange {
   double highest = -std::numeric_limits<double>::infinity(), sum = 0;
   bool negative = false;
+  ScoreKind kind;
 
-  ScoreRange(const float* scores, int64_t count, int64_t step) {
+  ScoreRange(const float* scores, int64_t count, int64_t step, ScoreKind of_kind) : kind(of_kind) {
     for (int64_t c = 0; c < count; ++c) {
       const double score = scores[c * step];
       highest = std::max(highest, score);
@@ -40,14 +40,15 @@ struct ScoreRange {
     }
   }
   bool IsDistribution() const {
-    constexpr double kNear = 1e-5;  // rounding of float; logits may be near 1 by chance
-    return !negative && std::abs(sum - 1) < kNear;
+    constexpr double kNear = 1e-3;
+    return kind == ScoreKind::kByValues && !negative && std::abs(sum - 1) < kNear;
   }
 };
 
 // Sets loss and confidence.
-void SetLoss(const float* scores, int64_t count, int64_t step, Prediction* prediction) {
-  const ScoreRange range(scores, count, step);
+void SetLoss(const float* scores, int64_t count, int64_t step, ScoreKind kind,
+             Prediction* prediction) {
+  const ScoreRange range(scores, count, step, kind);
   const double own = scores[prediction->label * step], best = scores[prediction->predicted * step];
   if (range.IsDistribution()) {
     prediction->loss = -std::log(std::max(own, double{std::numeric_limits<float>::min()}));
@@ -63,14 +64,16 @@ void SetLoss(const float* scores, int64_t count, int64_t step, Prediction* predi
 
 }  // namespace
 
-Prediction Predict(const float* scores, int64_t count, int64_t step, int64_t label) {
+Prediction Predict(const float* scores, int64_t count, int64_t step, int64_t label,
+                   ScoreKind kind) {
   Prediction prediction{0, label, ClassOf(scores, count, step, label)};
-  SetLoss(scores, count, step, &prediction);
+  SetLoss(scores, count, step, kind, &prediction);
   return prediction;
 }
 
-void ReadProbabilities(std::span<const float> scores, std::span<double> probabilities) {
-  const ScoreRange range(scores.data(), static_cast<int64_t>(scores.size()), 1);
+void ReadProbabilities(std::span<const float> scores, std::span<double> probabilities,
+                       ScoreKind kind) {
+  const ScoreRange range(scores.data(), static_cast<int64_t>(scores.size()), 1, kind);
   if (range.IsDistribution()) {
     std::ranges::copy(scores, probabilities.begin());
     return;

@@ -50,6 +50,15 @@ TEST(ComparisonTest, TakesTheFirstAccuracyThenTheFirstLoss) {
   EXPECT_EQ(FoundIn(kSoft), "nothing") << "distributions over the classes are no labels";
 }
 
+// The scores of both layers pass through a Split layer.
+TEST(ComparisonTest, ScoresOfASoftmaxLossAreLogits) {
+  const SmallNet small(InputsAnd(std::string(kLoss) + kAccuracy + kAccuracy2));
+  const Graph& graph = small.net->graph();
+  EXPECT_EQ(FindComparison(graph, "l")->scores, ScoreKind::kLogits);
+  EXPECT_EQ(FindComparison(graph, "b")->scores, ScoreKind::kLogits) << "it reads the same scores";
+  EXPECT_EQ(FindComparison(graph, "a")->scores, ScoreKind::kByValues);
+}
+
 TEST(ComparisonTest, TheAxisAfterTheRecordsCountsLabelsOrNumbers) {
   const SmallNet small(R"(
 layer { name: "in" type: "Input" top: "x" top: "t" input_param {

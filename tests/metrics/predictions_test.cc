@@ -100,5 +100,17 @@ TEST_F(PredictionsTest, RefusesWhatDoesNotFit) {
   EXPECT_THAT(message, HasSubstr("labels 'y' of shape 2 (2) do not match the scores"));
 }
 
+TEST(PredictTest, LogitsThatSumTo1AreNoProbabilities) {
+  const float scores[] = {0.25f, 0.75f};
+  double probabilities[2];
+  ReadProbabilities(scores, probabilities);
+  EXPECT_EQ(probabilities[1], 0.75);
+  ReadProbabilities(scores, probabilities, ScoreKind::kLogits);
+  EXPECT_NEAR(probabilities[1], 1 / (1 + std::exp(-0.5)), 1e-12);
+  const Prediction prediction = Predict(scores, 2, 1, 1, ScoreKind::kLogits);
+  EXPECT_NEAR(prediction.loss, std::log1p(std::exp(-0.5)), 1e-12);
+  EXPECT_NEAR(prediction.confidence, probabilities[1], 1e-12);
+}
+
 }  // namespace
 }  // namespace trainer

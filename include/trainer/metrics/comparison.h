@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "trainer/metrics/predictions.h"
 #include "trainer/net/graph.h"
 
 namespace trainer {
@@ -28,6 +29,8 @@ struct Comparison {
   bool has_ignore = false;
   float ignore = 0;                // a target that does not count, if has_ignore
   bool are_probabilities = false;  // of kLabels: outputs from 0 to 1, instead of logits
+  // Of kClasses. If a loss of the net takes the softmax of the outputs, they are logits.
+  ScoreKind scores = ScoreKind::kByValues;
 };
 
 // Returns the comparison that a layer of the net makes: the layer `name`, or without a name the

@@ -11,6 +11,12 @@ namespace trainer {
 // A layer that compares scores with class labels: Accuracy, SoftmaxWithLoss, InfogainLoss,
 // HingeLoss, MultinomialLogisticLoss.
 struct LabelConsumer {
+  // A layer and one of its outputs.
+  struct Producer {
+    int layer = -1, top = 0;
+    bool operator==(const Producer&) const = default;
+  };
+
   int layer = 0;               // index of the layer in the net
   std::string scores, labels;  // bottom blobs, possibly outputs of Split layers
   int axis = 1;                // axis of `scores` that counts the classes
@@ -18,6 +24,7 @@ struct LabelConsumer {
   bool has_ignore = false;
   float ignore = 0;  // label value that is not counted, if has_ignore
 
+  Producer scores_from;  // the layer that produces the scores; Split layers in between are skipped
   // Index of the layer without inputs that produces the labels, and the output number there. Split
   // layers in between are skipped. -1 if the labels are computed from other blobs.
   int source = -1;

@@ -26,14 +26,21 @@ struct Prediction {
   double confidence = 0;  // probability of the predicted class
 };
 
+// What the scores of a row are.
+enum class ScoreKind : uint8_t {
+  kByValues,  // probabilities if they are not negative and sum to 1, else logits
+  kLogits,
+};
+
 // Returns the prediction for `count` scores with stride `step` and a label in [0, count). The
 // predicted class has the highest score. A tie with another class, or a NaN score, counts as a
-// wrong prediction, as in an Accuracy layer. Scores that do not sum to 1 are converted to
-// probabilities by softmax.
-Prediction Predict(const float* scores, int64_t count, int64_t step, int64_t label);
+// wrong prediction, as in an Accuracy layer. Logits are converted to probabilities by softmax.
+Prediction Predict(const float* scores, int64_t count, int64_t step, int64_t label,
+                   ScoreKind kind = ScoreKind::kByValues);
 
 // Writes the probability of each class for one row of scores, converted as Predict does.
-void ReadProbabilities(std::span<const float> scores, std::span<double> probabilities);
+void ReadProbabilities(std::span<const float> scores, std::span<double> probabilities,
+                       ScoreKind kind = ScoreKind::kByValues);
 
 // Reads the predictions of one batch, without ignored labels. Throws kData if a label is not in
 // [0, classes), and kConfig if the shapes of scores and labels do not match.

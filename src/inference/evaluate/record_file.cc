@@ -30,7 +30,7 @@ struct RecordRow {
     if (comparison.kind != TargetKind::kClasses) return;
     answer = std::ranges::max_element(outputs) - outputs.begin();
     std::vector<double> probabilities(outputs.size());
-    ReadProbabilities(outputs, probabilities);
+    ReadProbabilities(outputs, probabilities, comparison.scores);
     for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(probabilities[i]);
   }
 };
