@@ -124,8 +124,9 @@ void ReplacePower(const caffe::NetParameter& weighted, LayerSpec* layer) {
 bool ResolveClassWeights(Communicator* ranks, SolverSpec* spec) {
   if (!HasPower(*spec)) return false;
   std::string message;
-  if (ranks == nullptr || ranks->rank().rank == 0)
+  if (ranks == nullptr || ranks->rank().rank == 0) {
     message = CountWeights(*spec).SerializeAsString();
+  }
   if (ranks != nullptr) message = ranks->BroadcastString(message);
   caffe::NetParameter weighted;
   weighted.ParseFromString(message);

@@ -31,7 +31,8 @@ class TestMetrics {
   // Begins a round. `shared_batches`: the number of batches that the ranks share, which have the
   // same size; 0 if this rank computes all.
   void BeginRound(int shared_batches);
-  // Keeps the records of the net's last pass as those of batch `batch` of the round.
+  // Copies the records of the net's last forward pass into the round. `batch` is the index of the
+  // batch in the round, counted over all ranks.
   void Keep(int batch);
   std::span<float> round() { return round_; }
   // Adds the records of the round.

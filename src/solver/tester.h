@@ -21,7 +21,8 @@ struct SolverTest {
   std::unique_ptr<TestNets> nets;
   int batches = 0;      // whole batches of a test
   bool shared = false;  // whether the ranks divide the batches
-  // Of the first test with test_metric, where this rank has its net; else null.
+  // Computes the metrics of test_metric. Null for every test net but the first, without
+  // test_metric, and on a rank that does not run this test net.
   std::unique_ptr<TestMetrics> metrics;
 };
 

@@ -15,9 +15,10 @@ void Permute(const PhiloxKey& key, uint32_t pass, uint64_t first_word, size_t co
   }
 }
 
-// A Feistel network permutes pairs (a, b) of numbers, of which there are at least `count`. A pair
-// beyond `count` is permuted again until it is not (Black and Rogaway, "Ciphers with arbitrary
-// finite domains", CT-RSA 2002). There are fewer than sqrt(count) + 1 such pairs.
+// A Feistel network permutes the pairs (a, b), 0 <= a < high, 0 <= b < low. The pair a * low + b
+// stands for a place, and high * low is at least `count`. If the result is `count` or more, the
+// network is applied to it again (cycle walking: Black and Rogaway, "Ciphers with arbitrary finite
+// domains", CT-RSA 2002). Fewer than sqrt(count) + 1 pairs are out of range.
 uint64_t PermutedAt(const PhiloxKey& key, uint32_t pass, uint32_t domain, uint64_t count,
                     uint64_t at) {
   constexpr uint64_t kRounds = 4;  // of two halves; four halves are the least that looks random

@@ -6,8 +6,8 @@
 namespace trainer {
 
 // Finds the images in a folder and the folders below it, in byte order of their paths (the order
-// of LC_ALL=C sort). Hidden files and folders are skipped, and so are files whose name is not that
-// of an image. Symbolic links to folders are not followed, so there are no cycles.
+// of LC_ALL=C sort). The walk skips hidden files, hidden folders, and files without the extension
+// of an image format. It does not enter symbolic links to folders, so it cannot run in a circle.
 //
 // The memory does not grow with the number of files: of a large folder, only the next names are
 // kept, and the folder is read again for the names after them.

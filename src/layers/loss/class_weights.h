@@ -8,9 +8,9 @@
 
 namespace trainer {
 
-// The factors class_weight of loss_param. `train` replaces class_weight_power by them. In a net
-// whose classes nobody counted, such as that of `trainer test`, class_weight_power gives all
-// classes 1.
+// The factors class_weight of loss_param. `trainer train` counts the records of each class and
+// replaces class_weight_power by these factors. Other verbs, such as `trainer test`, do not count
+// classes: with class_weight_power every class then has the factor 1.
 class ClassWeights {
  public:
   // Throws kConfig at the field's line for a factor below 0 or not finite, for a power that is not
