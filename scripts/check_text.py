@@ -19,7 +19,7 @@ from cpp_text import without_comments_and_literals
 CPP = {".cc", ".h", ".cu", ".cuh"}
 CODE = CPP | {".py", ".sh", ".cmake", ".proto", ".prototxt"}
 DATA = {".png", ".jpg", ".jpeg", ".ppm", ".pgm",
-        ".gz", ".mdb", ".ldb", ".caffemodel", ".solverstate", ".bin", ".h5"}
+        ".gz", ".mdb", ".ldb", ".caffemodel", ".solverstate", ".bin", ".h5", ".npy", ".npz", ".csv"}
 
 # Put together here so that this file passes its own check.
 NOTES = re.compile(r"\b(" + "|".join(a + b for a, b in (

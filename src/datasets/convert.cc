@@ -15,6 +15,7 @@
 #include "trainer/base/random/permutation.h"
 #include "trainer/base/text/text.h"
 #include "trainer/base/thread/parallel_map.h"
+#include "trainer/storage/array_file.h"
 #include "trainer/storage/record_scan.h"
 
 namespace trainer {

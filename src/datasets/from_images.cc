@@ -50,7 +50,7 @@ void CheckOptions(const ImagesOptions& options) {
         "--resize_mode=exact or pad, or give --check_size");
   }
   const std::string kind = DetectFormat(options.output.path);
-  if (!options.mean.empty() && (kind == "TAR" || kind == "HDF5")) {
+  if (!options.mean.empty() && kind != "LMDB" && kind != "LEVELDB") {
     refuse("--mean works only when you write a database; leave it out");
   }
 }

@@ -73,7 +73,7 @@ class Measuring {
     InOrder(true);
     InOrder(false);
     const std::string kind = DetectFormat(path_);
-    if (kind != "HDF5") {
+    if (kind != "HDF5" && kind != "NUMPY") {
       AtRandom(kind, true);
       AtRandom(kind, false);
     }

@@ -8,6 +8,7 @@
 #include "lmdb/lmdb.h"
 #include "tar/tar.h"
 #include "trainer/base/file/file.h"
+#include "trainer/storage/array_file.h"
 #include "trainer/storage/hdf5_list.h"
 #include "trainer/storage/tar_shards.h"
 
@@ -19,6 +20,7 @@ constexpr Format kFormats[] = {
     {"HDF5", "", OpenHdf5, nullptr},
     {"LEVELDB", "CURRENT", OpenLevelDb, CreateLevelDb},
     {"LMDB", "data.mdb", OpenLmdb, CreateLmdb},
+    {"NUMPY", "", OpenHdf5, nullptr},
     {"TAR", "", OpenTar, nullptr},
 };
 
@@ -51,12 +53,14 @@ std::string DetectFormat(const std::string& path) {
         "the folder is not a database: it has neither data.mdb (LMDB) nor CURRENT (LevelDB)");
   }
   if (IsHdf5Name(path)) return "HDF5";
+  if (IsNumpyPath(path)) return "NUMPY";
   if (HoldsTarShards(path)) return "TAR";
   return path.ends_with(".txt") ? "HDF5" : "LMDB";
 }
 
 std::vector<std::string> FilesOfSet(const std::string& path) {
   if (!IsDirectory(path)) {
+    if (IsNumpyPath(path)) return NumpyFiles(path);
     if (IsShardPattern(path)) return ExpandShards(path);
     if (!Exists(path)) return {};
     const std::string kind = DetectFormat(path);

@@ -29,6 +29,10 @@ std::vector<ListedHdf5> ReadHdf5List(const std::string& list) {
               "this list of HDF5 files is empty; write one path per line");
 }
 
+std::string Hdf5ListPath(const std::string& path) {
+  return path.substr(0, path.rfind('.')) + ".txt";
+}
+
 Hdf5List::Hdf5List(std::string list, std::vector<std::string> datasets)
     : list_(std::move(list)), datasets_(std::move(datasets)), row_dims_(datasets_.size()) {
   for (const ListedHdf5& file : ReadHdf5List(list_)) {

@@ -8,6 +8,7 @@
 #include "indexed_cursor.h"
 #include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/text.h"
+#include "trainer/storage/array_file.h"
 #include "trainer/storage/datum.h"
 #include "trainer/storage/hdf5_list.h"
 
@@ -18,8 +19,9 @@ constexpr int64_t kRowsAtOnce = 64;
 
 class Hdf5Rows {
  public:
-  explicit Hdf5Rows(const std::string& path) : reader_(path), data_(reader_.Array("data")) {
-    const std::vector<int64_t>& dims = data_.dims();
+  explicit Hdf5Rows(const std::string& path)
+      : path_(path), file_(OpenArrayFile(path)), data_(file_->Array("data")) {
+    const std::vector<int64_t>& dims = data_->dims();
     if (dims.empty() || dims.size() > 4) {
       throw Error(ErrorCode::kData, {path},
                   Join("dataset 'data' has ", dims.size(), " axes; it must have 1 to 4"));
@@ -32,15 +34,15 @@ class Hdf5Rows {
     datum_ =
         EmptyDatum(static_cast<int>(row[0]), static_cast<int>(row[1]), static_cast<int>(row[2]));
     width_ = row[0] * row[1] * row[2];
-    if (!reader_.Has("label")) return;
-    const Hdf5Array labels = reader_.Array("label");
-    if (labels.count() != rows_) {
+    if (!file_->Has("label")) return;
+    const std::unique_ptr<StoredArray> labels = file_->Array("label");
+    if (labels->Count() != rows_ || labels->dims().empty()) {
       throw Error(ErrorCode::kData, {path},
-                  Join("dataset 'label' has ", labels.count(), " numbers for the ", rows_,
+                  Join("dataset 'label' has ", labels->Count(), " numbers for the ", rows_,
                        " rows of 'data'; each row needs one label"));
     }
     labels_.resize(static_cast<size_t>(rows_));
-    labels.Read(std::span<float>(labels_));
+    labels->ReadRows(0, labels->dims()[0], labels_);
   }
 
   int64_t rows() const { return rows_; }
@@ -51,7 +53,7 @@ class Hdf5Rows {
         static_cast<size_t>((row - first_) * width_), static_cast<size_t>(width_));
     datum_.clear_data();
     datum_.clear_float_data();
-    const bool bytes = !data_.is_float() &&
+    const bool bytes = data_->may_be_bytes() &&
                        std::ranges::all_of(values, [](float v) { return v >= 0 && v <= 255; });
     if (bytes) {
       std::string& data = *datum_.mutable_data();
@@ -67,7 +69,7 @@ class Hdf5Rows {
   void Fetch(int64_t row) {
     held_ = std::min(kRowsAtOnce, rows_ - row);
     values_.resize(static_cast<size_t>(held_ * width_));
-    data_.ReadRows(row, held_, values_);
+    data_->ReadRows(row, held_, values_);
     first_ = row;
   }
 
@@ -75,13 +77,14 @@ class Hdf5Rows {
     const float label = labels_[static_cast<size_t>(row)];
     if (std::floor(label) == label && std::fabs(label) < 0x1p31f)
       return static_cast<int32_t>(label);
-    throw Error(ErrorCode::kData, {reader_.path()},
+    throw Error(ErrorCode::kData, {path_},
                 Join("row ", row, " has the label ", label,
                      ", which is not an integer; labels in other kinds of sets must be integers"));
   }
 
-  Hdf5Reader reader_;
-  Hdf5Array data_;
+  std::string path_;
+  std::unique_ptr<ArrayFile> file_;
+  std::unique_ptr<StoredArray> data_;
   int64_t rows_ = 0, width_ = 0, first_ = 0, held_ = 0;
   std::vector<float> values_, labels_;
   caffe::Datum datum_;

@@ -1,4 +1,3 @@
-#include <optional>
 #include <vector>
 
 #include "datum.pb.h"
@@ -6,8 +5,10 @@
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
-#include "trainer/hdf5/appender.h"
+#include "trainer/storage/array_file.h"
+#include "trainer/storage/array_writer.h"
 #include "trainer/storage/datum.h"
+#include "trainer/storage/hdf5_list.h"
 
 namespace trainer {
 namespace {
@@ -18,15 +19,9 @@ constexpr size_t kBytesAtOnce = size_t{4} << 20;
 class Hdf5SetWriter final : public RecordWriter {
  public:
   explicit Hdf5SetWriter(const std::string& path)
-      : path_(path), list_(path.substr(0, path.rfind('.')) + ".txt"), temp_(TempPathFor(path)) {
-    RefuseExisting(path_);
-    RefuseExisting(list_);
-    file_.emplace(temp_, path_);
-  }
-  ~Hdf5SetWriter() override {
-    if (!file_) return;
-    file_.reset();
-    FileOps::Posix().Unlink(temp_);
+      : path_(path), list_(IsNumpyPath(path) ? "" : Hdf5ListPath(path)) {
+    RefuseNames();
+    file_ = OpenArrayWriter(path_);
   }
 
   void Prepare(StoredRecord* record) const override {
@@ -55,13 +50,10 @@ class Hdf5SetWriter final : public RecordWriter {
 
   void Finish() override {
     Write();
-    file_->Close();
-    RefuseExisting(path_);  // made meanwhile
-    RefuseExisting(list_);
-    PlaceWhole(temp_, path_);
-    file_.reset();
+    RefuseNames();  // made meanwhile
+    file_->Finish();
     // The list that HDF5Data's source names.
-    WriteWhole(list_, FileNameOf(path_) + "\n");
+    if (!list_.empty()) WriteWhole(list_, FileNameOf(path_) + "\n");
   }
 
  private:
@@ -83,7 +75,12 @@ class Hdf5SetWriter final : public RecordWriter {
         ErrorCode::kData, {path_},
         Join("record ", QuoteKey(key), " is ", form, ", but record ", QuoteKey(first_key_), " is ",
              form_,
-             "; all rows of an HDF5 file must have the same shape and type: resize the images"));
+             "; all rows of such a file must have the same shape and type: resize the images"));
+  }
+
+  void RefuseNames() const {
+    RefuseExisting(path_);
+    if (!list_.empty()) RefuseExisting(list_);
   }
 
   void Write() {
@@ -103,8 +100,8 @@ class Hdf5SetWriter final : public RecordWriter {
     rows_ = 0;
   }
 
-  std::string path_, list_, temp_;
-  std::optional<Hdf5Appender> file_;
+  std::string path_, list_;
+  std::unique_ptr<ArrayWriter> file_;
   std::string form_, first_key_;  // of the first record
   std::vector<int64_t> dims_;
   std::string bytes_;

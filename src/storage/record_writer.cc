@@ -4,6 +4,7 @@
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
+#include "trainer/storage/array_file.h"
 #include "trainer/storage/database_writer.h"
 #include "trainer/storage/format.h"
 
@@ -11,7 +12,12 @@ namespace trainer {
 
 std::unique_ptr<RecordWriter> OpenRecordWriter(const WriteOptions& output) {
   RemoveStrayTemps(output.path);  // of a run that was killed
-  if (IsHdf5Name(output.path)) return CreateHdf5Set(output.path);
+  if (IsHdf5Name(output.path) || output.path.ends_with(".npz")) return CreateHdf5Set(output.path);
+  if (IsNumpyPath(output.path)) {
+    throw Error(ErrorCode::kUsage, Join(output.path,
+                                        ": an .npy file holds one array, but a set has data and "
+                                        "labels; write an .npz file"));
+  }
   if (output.path.ends_with(".tar")) return CreateTarSet(output.path, output.shard_bytes);
   return std::make_unique<DatabaseWriter>(output.backend, output.path);
 }

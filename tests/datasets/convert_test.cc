@@ -11,6 +11,7 @@
 #include "storage/test_data.h"
 #include "support/file_size_limit.h"
 #include "support/in_child.h"
+#include "support/log_collector.h"
 #include "trainer/base/process/command.h"
 #include "trainer/datasets/verify.h"
 #include "trainer/hdf5/reader.h"
@@ -295,6 +296,42 @@ TEST_F(ConvertTest, SplitPutsEachRecordIntoOneOfTheTwoSets) {
   rest.insert(rest.end(), part.begin(), part.end());
   std::ranges::sort(rest);
   EXPECT_EQ(rest, records);
+}
+
+TEST_F(ConvertTest, BytesGoThroughNumpysFormatAndBackUnchanged) {
+  const Records records = PixelRecords(300);
+  WriteDb("LMDB", folder_ / "db", records);
+  EXPECT_EQ(Convert("db", "db.npz"), 300);
+  EXPECT_EQ(DetectFormat(folder_ / "db.npz"), "NUMPY");
+  EXPECT_EQ(Convert("db.npz", "again"), 300);
+  EXPECT_EQ(ReadAllConvert(folder_ / "again"), records);
+  EXPECT_THAT(Names(), ElementsAre("again", "db", "db.npz"));
+  EXPECT_THAT(Catch([&] { Convert("db", "db.npy"); }),
+              Refuses(ErrorCode::kUsage, "an .npy file holds one array, but a set has data and"));
+}
+
+TEST_F(ConvertTest, ChannelsThatAreLastComeFirst) {
+  const std::string images = SourceFolder() + "/tests/golden/tables/images.npy";  // (5, 6, 7, 3)
+  EXPECT_EQ(ConvertRecords(images, {folder_ / "db"}, 3, true), 5);
+  DatumParser parser;
+  const Records records = ReadAllConvert(folder_ / "db");
+  for (size_t i = 0; i < 5; ++i) {
+    const DatumView& view = parser.Parse("db", records[i].first, records[i].second);
+    ASSERT_EQ(view.ShapeText(), "3x6x7");
+    for (size_t at = 0; at < 126; ++at) {
+      const size_t channel = at / 42, pixel = at % 42;
+      EXPECT_EQ(static_cast<uint8_t>(view.bytes[at]), (i * 126 + pixel * 3 + channel) % 251);
+    }
+  }
+}
+
+TEST_F(ConvertTest, ImagesThatLookLikeChannelsLastAreWarnedOf) {
+  const std::string images = SourceFolder() + "/tests/golden/tables/images.npy";
+  const LogCollector log;
+  ConvertRecords(images, {folder_ / "db"}, 1);
+  EXPECT_THAT(log.lines, testing::Contains(HasSubstr(
+                             "the images are read as 6 channels of 7x3 pixels; if the channels are "
+                             "the last axis, give --channels_last")));
 }
 
 }  // namespace

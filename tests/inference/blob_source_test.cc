@@ -10,6 +10,7 @@
 #include "support/error_of.h"
 #include "support/temp_folder.h"
 #include "trainer/hdf5/appender.h"
+#include "trainer/storage/array_writer.h"
 
 namespace trainer {
 namespace {
@@ -45,7 +46,7 @@ void WriteRows(const std::string& path,
 class BlobSourceTest : public testing::Test {
  protected:
   std::pair<ErrorCode, std::string> Refusal() const {
-    return ErrorOf([&] { MakeHdf5Source(path_, *small_.net); });
+    return ErrorOf([&] { MakeArraySource(path_, *small_.net); });
   }
 
   TempFolder folder_;
@@ -64,7 +65,7 @@ TEST_F(BlobSourceTest, AnInputIsWhatItsLayerWritesWhoeverWorksInItsPlace) {
 
 TEST_F(BlobSourceTest, RowsFillTheBatchInOrderAndZerosTheRest) {
   WriteRows(path_, {{"image", {3, 2, 1, 3}}, {"row", {3, 1}}});
-  const auto source = MakeHdf5Source(path_, *small_.net);
+  const auto source = MakeArraySource(path_, *small_.net);
   EXPECT_EQ(source->Fill(*small_.net), 2);
   small_.net->Forward();
   EXPECT_THAT(small_.Get("twice"), ElementsAre(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22));
@@ -74,6 +75,24 @@ TEST_F(BlobSourceTest, RowsFillTheBatchInOrderAndZerosTheRest) {
   EXPECT_THAT(small_.Get("twice"), ElementsAre(24, 26, 28, 30, 32, 34, 0, 0, 0, 0, 0, 0));
   EXPECT_THAT(small_.Get("row"), ElementsAre(2, 0));
   EXPECT_EQ(source->Fill(*small_.net), 0);
+}
+
+TEST_F(BlobSourceTest, FilesOfNumpyFillInputs) {
+  const SmallNet one(
+      "layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 2 } } } "
+      "layer { name: 'twice' type: 'Power' bottom: 'x' top: 'twice' power_param { scale: 2 } }");
+  const std::vector<float> values = {1, 2, 3, 4, 5, 6};
+  const int64_t dims[] = {3, 2};
+  for (const char* name : {"x.npz", "any.npy"}) {
+    const auto writer = OpenArrayWriter(folder_ / name);
+    writer->Append("x", dims, std::span<const float>(values));
+    writer->Finish();
+    const auto source = MakeArraySource(folder_ / name, *one.net);
+    EXPECT_EQ(source->Fill(*one.net), 2);
+    EXPECT_EQ(source->Fill(*one.net), 1);
+    one.net->Forward();
+    EXPECT_THAT(one.Get("twice"), ElementsAre(10, 12, 0, 0)) << name;
+  }
 }
 
 TEST_F(BlobSourceTest, RefusesAFileThatDoesNotFit) {

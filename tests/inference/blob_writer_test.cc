@@ -8,6 +8,7 @@
 #include "support/hdf5_floats.h"
 #include "support/temp_folder.h"
 #include "trainer/hdf5/reader.h"
+#include "trainer/storage/array_file.h"
 #include "trainer/storage/cursor.h"
 
 namespace trainer {
@@ -119,6 +120,31 @@ TEST_F(BlobWriterTest, RefusesWhatCannotBeWritten) {
       ErrorOf([&] { MakeBlobWriter("HDF5", {"a"}, {folder_ / "no/out"}, false); });
   EXPECT_EQ(missing, ErrorCode::kCannotCreate);
   EXPECT_THAT(text, HasSubstr("no/out: cannot create"));
+}
+
+TEST_F(BlobWriterTest, NamesOfNumpysFilesChooseTheirFormats) {
+  const std::string npz = folder_ / "all.npz";
+  const auto writer = MakeBlobWriter("HDF5", {"a", "b"}, {npz}, false);
+  Add(*writer, 0, {2, 2}, {1, 2, 3, 4});
+  Add(*writer, 1, {2}, {5, 6});
+  writer->Finish();
+  EXPECT_THAT(OpenArrayFile(npz)->Array("a")->dims(), ElementsAre(2, 2));
+  EXPECT_THAT(OpenArrayFile(npz)->Array("b")->dims(), ElementsAre(2));
+  const std::vector<std::string> outs = {folder_ / "a.npy", folder_ / "b.npy"};
+  const auto each = MakeBlobWriter("HDF5", {"a", "b"}, outs, false);
+  Add(*each, 0, {2, 2}, {1, 2, 3, 4});
+  Add(*each, 1, {2}, {5, 6});
+  each->Finish();
+  EXPECT_THAT(OpenArrayFile(outs[0])->Array("data")->dims(), ElementsAre(2, 2));
+  EXPECT_THAT(OpenArrayFile(outs[1])->Array("data")->dims(), ElementsAre(2));
+  EXPECT_THAT(ErrorOf([&] {
+                MakeBlobWriter("HDF5", {"a", "b"}, {"a.npy"}, false);
+              }).second,
+              HasSubstr("2 blobs and 1 outputs: NumPy's .npy format needs one output per blob"));
+  EXPECT_EQ(ErrorOf([&] {
+              MakeBlobWriter("HDF5", {"a", "b"}, outs, false);
+            }).first,
+            ErrorCode::kCannotCreate);
 }
 
 }  // namespace

@@ -23,14 +23,15 @@ class Features final : public Verb {
     flags.BindList(&options_.blobs, "blobs", "LIST", "names of blobs, separated by commas")
         .Required();
     flags
-        .BindList(&options_.out, "out", "PATHS",
-                  "the HDF5 file, or one database per blob, separated by commas")
+        .BindList(
+            &options_.out, "out", "PATHS",
+            "the HDF5 or .npz file, or one database or .npy file per blob, separated by commas")
         .Required();
     flags.BindChoice<std::string>(&options_.backend, "backend", "hdf5|lmdb|leveldb",
                                   {{"hdf5", "HDF5"}, {"lmdb", "LMDB"}, {"leveldb", "LEVELDB"}},
                                   "the format to write");
-    flags.Bind(&options_.replace, "force", "", "replace an HDF5 file that already exists");
-    flags.Bind(&options_.input, "input", "FILE", "HDF5 file that fills Input layers");
+    flags.Bind(&options_.replace, "force", "", "replace a file that already exists");
+    flags.Bind(&options_.input, "input", "FILE", "HDF5, .npz or .npy file that fills Input layers");
     flags.Bind(&options_.random, "random", "", "fill Input layers with random numbers");
     DeclareSeed(flags, &seed_, "seed of the random numbers of --random");
     DeclareIterations(flags, &options_.iterations);

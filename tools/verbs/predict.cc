@@ -1,10 +1,8 @@
-#include <glog/logging.h>
-
 #include <limits>
 
 #include "flag_groups.h"
+#include "table_flags.h"
 #include "trainer/base/error/error.h"
-#include "trainer/base/text/text.h"
 #include "trainer/cli/verb.h"
 #include "trainer/inference/export/export_net.h"
 #include "trainer/inference/inference_net.h"
@@ -17,8 +15,9 @@
 namespace trainer {
 namespace {
 
-// Classifies image files and prints the best classes of each, or writes them to a file. Returns the
-// exit code of the first image that cannot be read, after all others were classified.
+// Prints the best classes of image files or the answers for the rows of a table, or writes them to
+// a file. Returns the exit code of the first image that cannot be read, after all others were
+// classified.
 class Predict final : public Verb {
  public:
   void Declare(FlagSet& flags) override {
@@ -38,7 +37,8 @@ class Predict final : public Verb {
     flags.Bind(&shape_, "shape", "C,H,W",
                "for --run, if the data of the run is not there: the shape of an image");
     flags.Bind(&run_.out, "out", "FILE",
-               "write a row per image to this .csv, .jsonl or .npz file instead of printing");
+               "write a row per image to this .csv, .jsonl or .npz file instead of printing; "
+               "of a table: to .csv, .npz, .npy or .h5");
     DeclareForce(flags, &replace_);
     flags
         .Bind(&resume_, "resume", "auto",
@@ -47,6 +47,7 @@ class Predict final : public Verb {
         .Choices("auto")
         .IfBare("auto");
     DeclareImages(flags, &image_flags_);
+    DeclareTable(flags, &table_);
     DeclareJson(flags, &run_.json);
     DeclareNetChanges(flags, &target_.model);
     DeclareDevice(flags, &device_);
@@ -54,41 +55,41 @@ class Predict final : public Verb {
 
   int Run() override {
     static_cast<void>(ChooseDevice(device_));  // before the files are read
-    CheckFlags();
+    const bool is_table = NamesTable(images_, table_);
+    CheckFlags(is_table);
     ImagePaths paths(images_, image_flags_.list);
     const PredictionTarget target = ResolvePredictionTarget(target_);
     const std::unique_ptr<Device> device = MakeDevice(ChooseDevice(device_, target.net));
     InferenceNet net(target.net, *device, {.state = target.state});
+    if (is_table) {
+      PredictTableFile(
+          net, target,
+          {.table = images_[0], .output = output_, .out = run_.out, .replace = replace_}, table_);
+      return 0;
+    }
     Classifier classifier(net.net(), output_, ResolvePreprocessOptions(image_flags_, target.net));
-    run_.names = NamesOfClasses(target, classifier.classes());
+    run_.names = class_names_.empty()
+                     ? ReadClassNamesOfRun(target.class_names, classifier.classes())
+                     : ReadClassNames(class_names_, classifier.classes());
     net.LoadWeights(target.weights);
     return RunPredictions(classifier, paths, run_);
   }
 
  private:
   // Throws kUsage for flags that contradict each other, and kCannotCreate if --out exists.
-  void CheckFlags() {
+  void CheckFlags(bool is_table) {
     if (images_.empty() && image_flags_.list.empty()) {
       throw Error(ErrorCode::kUsage,
                   "'trainer predict' needs images, or --list=FILE with their paths");
     }
     if (!shape_.empty()) target_.shape = ParseItemShape(shape_);
     run_.continues = !resume_.empty();
-    CheckPredictionOptions(run_);
-    if (!run_.out.empty() && !run_.continues) RefuseToReplace(run_.out, replace_);
-  }
-
-  // Returns the names in the file of --labels, or in the file of the run if it fits the net.
-  std::vector<std::string> NamesOfClasses(const PredictionTarget& target, int64_t classes) const {
-    if (!class_names_.empty()) return ReadClassNames(class_names_, classes);
-    if (target.class_names.empty()) return {};
-    try {
-      return ReadClassNames(target.class_names, classes);
-    } catch (const Error& error) {
-      LOG(WARNING) << EscapeControl(
-          Join("the classes have no names: ", error.what(), "; give the names with --labels=FILE"));
-      return {};
+    if (!is_table) {
+      CheckPredictionOptions(run_);
+    } else if (run_.json || run_.continues || !image_flags_.list.empty()) {
+      throw Error(ErrorCode::kUsage, "--json, --resume and --list are for images, not for a table");
     }
+    if (!run_.out.empty() && !run_.continues) RefuseToReplace(run_.out, replace_);
   }
 
   std::vector<std::string> images_;
@@ -96,6 +97,7 @@ class Predict final : public Verb {
   PredictionRunOptions run_;
   std::string class_names_, output_, shape_, resume_;
   ImageInputFlags image_flags_;
+  TableFlags table_;
   bool replace_ = false;
   DeviceOptions device_;
 };

@@ -11,9 +11,12 @@
 namespace trainer {
 
 // Writes the records of a set, in their order, to another one. From database to database, keys and
-// values are unchanged. Keys of records from a file begin with their number. Returns the number of
-// records. Errors: as RecordScan and OpenRecordWriter throw.
-int64_t ConvertRecords(const std::string& source, const WriteOptions& output, int threads);
+// values are unchanged. Keys of records from a file begin with their number. `channels_last`: the
+// records are (height, width, channels), and are written as (C, H, W). Returns the number of
+// records. Errors: as RecordScan and OpenRecordWriter throw; kData for an image file whose channels
+// cannot be moved.
+int64_t ConvertRecords(const std::string& source, const WriteOptions& output, int threads,
+                       bool channels_last = false);
 
 // The size of a part of a set: a fraction, or a number of records.
 struct SplitSize {

@@ -1,5 +1,5 @@
 #pragma once
-// The formats of sets of records: LMDB, LevelDB, tar and HDF5.
+// The formats of sets of records: LMDB, LevelDB, tar, HDF5 and NumPy.
 
 #include <memory>
 #include <string>
@@ -26,9 +26,10 @@ const Format* FindFormat(std::string_view name);
 const Format* FormatOfFolder(const std::string& folder);
 
 // Returns the name of the format of the set at `path`, or of a new set with that name. HDF5 is a
-// file, or a .txt that lists some; TAR is a file, a pattern of names, or a text file that lists
-// some. Returns LMDB if nothing exists there and the name has no extension, so that opening it
-// explains the error. Throws kNoInput for a folder without a database, and as HoldsTarShards does.
+// file, or a .txt that lists some; NUMPY is a path of OpenArrayFile; TAR is a file, a pattern of
+// names, or a text file that lists some. Returns LMDB if nothing exists there and the name has no
+// extension, so that opening it explains the error. Throws kNoInput for a folder without a
+// database, and as HoldsTarShards does.
 std::string DetectFormat(const std::string& path);
 
 // Returns the files of the set at `path`, without locks and logs. Throws as ExpandShards does.

@@ -21,6 +21,9 @@ struct ListedHdf5 {
 // list's. Throws kNoInput, kNoPermission, kIo; kData for an empty list.
 std::vector<ListedHdf5> ReadHdf5List(const std::string& list);
 
+// Returns the name of the list that is written with an HDF5 file: train.txt for train.h5.
+std::string Hdf5ListPath(const std::string& path);
+
 // The files of a list and the shape of their rows. Const members may be called from any thread.
 class Hdf5List {
  public:

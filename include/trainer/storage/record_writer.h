@@ -13,15 +13,15 @@ struct StoredRecord {
 
 struct WriteOptions {
   std::string path;
-  std::string backend = "LMDB";  // for a path that ends in neither .h5, .hdf5 nor .tar
+  std::string backend = "LMDB";  // for a path without one of OpenRecordWriter's extensions
   uint64_t shard_bytes = 0;      // of a tar file, after which a new one begins: name-000001.tar
 };
 
 // Writes a new set, which gets its name only when it is complete. Used by one thread, except
 // Prepare.
 //
-// Throws as DatabaseWriter, AtomicFile and Hdf5Appender do; kCannotCreate for a name that exists;
-// kData for a record that such a set cannot store, or whose key was already added.
+// Throws as DatabaseWriter, AtomicFile and OpenArrayWriter do; kCannotCreate for a name that
+// exists; kData for a record that such a set cannot store, or whose key was already added.
 class RecordWriter {
  public:
   virtual ~RecordWriter() = default;
@@ -33,7 +33,7 @@ class RecordWriter {
   virtual void Finish() = 0;
 };
 
-// Opens a writer. The path's extension is the format: .h5, .hdf5, .tar; else a database.
+// Opens a writer. The path's extension is the format: .h5, .hdf5, .npz, .tar; else a database.
 std::unique_ptr<RecordWriter> OpenRecordWriter(const WriteOptions& output);
 
 // Returns "00000012", as Caffe numbers records. Throws kUsage above 99999999.

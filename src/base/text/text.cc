@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 
 #include "trainer/base/text/synonyms.h"
 
@@ -45,6 +46,11 @@ std::string JoinList(std::span<const std::string> items, std::string_view separa
     text += item;
   }
   return text;
+}
+
+std::string ShortestText(float value) {
+  char digits[32];
+  return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
 }
 
 std::vector<std::string> SplitList(std::string_view text, char separator) {

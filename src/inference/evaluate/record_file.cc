@@ -1,7 +1,6 @@
 #include "evaluate/record_file.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <vector>
 
@@ -40,11 +39,7 @@ char ValueLetter(const Comparison& comparison) {
 }
 
 // Returns the fewest digits that give the same number again; "" for a number that does not count.
-std::string NumberField(float value) {
-  if (std::isnan(value)) return "";
-  char digits[32];
-  return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
-}
+std::string NumberField(float value) { return std::isnan(value) ? "" : ShortestText(value); }
 
 class CsvRecordFile final : public RecordFile {
  public:

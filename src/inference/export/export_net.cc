@@ -12,6 +12,7 @@
 #include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/text.h"
 #include "trainer/inference/predict/image_input_flags.h"
+#include "trainer/inference/predict/table_prediction.h"
 #include "trainer/net/compile.h"
 
 namespace trainer {
@@ -51,8 +52,10 @@ void SetInputShapes(const std::map<std::string, Shape>& shapes, int batch,
   }
 }
 
-// Returns the comment on preprocessing; "" if the net reads no images.
+// Returns the comment on preprocessing; "" if the net reads neither tables nor images.
 std::string DescribePreprocessing(const NetSpec& net, const caffe::NetState& state) {
+  const std::string table = FindTableSet(net, state);
+  if (!table.empty()) return EscapeControl(kTableComment + table);
   const std::optional<std::string> flags = PreprocessingFlags(net, state);
   if (!flags) return "";
   if (flags->empty()) return kRawPixelsComment;

@@ -5,13 +5,17 @@
 #include <vector>
 
 #include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/named_file.h"
+#include "trainer/config/text/prototxt.h"
 #include "trainer/image/image.h"
 #include "trainer/input/image_list.h"
 #include "trainer/input/source.h"
 #include "trainer/storage/cursor.h"
 #include "trainer/storage/datum.h"
+#include "trainer/storage/hdf5_list.h"
+#include "trainer/storage/table_format.h"
 
 namespace trainer {
 namespace {
@@ -118,6 +122,22 @@ std::optional<std::string> PreprocessingFlags(const NetSpec& net, const caffe::N
   flags += means;
   if (transform.scale() != 1) flags += Join(" --scale=", transform.scale());
   return flags.empty() ? flags : flags.substr(1);
+}
+
+std::string FindTableSet(const NetSpec& net, const caffe::NetState& state) try {
+  for (const LayerSpec& layer : FilterLayers(net, state)) {
+    std::string set;
+    if (layer.type() == "HDF5Data") {
+      const std::string& source = layer.proto().hdf5_data_param().source();
+      set = ReadHdf5List(ResolvePath(source, layer.Where().file)).front().path;
+    } else if (layer.type() == "Data") {
+      set = DatabasePath(layer);
+    }
+    if (!set.empty() && Exists(TableFormatPath(set))) return set;
+  }
+  return "";
+} catch (const Error&) {  // the list is not there
+  return "";
 }
 
 }  // namespace trainer

@@ -15,4 +15,8 @@ namespace trainer {
 // "--resize=H,W". Returns "" if pixels are used unchanged, and nullopt if the net reads no images.
 std::optional<std::string> PreprocessingFlags(const NetSpec& net, const caffe::NetState& state);
 
+// Returns the set of a net's data layer that 'trainer dataset csv' made from a table; "" if there
+// is none, or its files are not there.
+std::string FindTableSet(const NetSpec& net, const caffe::NetState& state);
+
 }  // namespace trainer

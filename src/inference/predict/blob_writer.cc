@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "predict/hdf5_blob_writer.h"
+#include "predict/array_blob_writer.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
 #include "trainer/storage/database_writer.h"
@@ -54,6 +54,38 @@ class DatabaseBlobs final : public BlobWriter {
   caffe::Datum datum_;
 };
 
+// Writes each blob to its own .npy file.
+class NpyBlobs final : public BlobWriter {
+ public:
+  NpyBlobs(const std::vector<std::string>& blobs, const std::vector<std::string>& outs,
+           bool replace) {
+    for (size_t i = 0; i < outs.size(); ++i) {
+      files_.push_back(MakeArrayBlobWriter({blobs[i]}, outs[i], replace));
+    }
+  }
+
+  void Add(size_t blob, std::span<const int64_t> dims, std::span<const float> values) override {
+    files_[blob]->Add(0, dims, values);
+  }
+  void Finish() override {
+    for (const auto& file : files_) file->Finish();
+  }
+
+ private:
+  std::vector<std::unique_ptr<BlobWriter>> files_;
+};
+
+bool AreNpyFiles(const std::vector<std::string>& outs) {
+  return !outs.empty() &&
+         std::ranges::all_of(outs, [](const std::string& out) { return out.ends_with(".npy"); });
+}
+
+// Whether all blobs go to one file: an HDF5 or an .npz file. The name of an .npz file is enough.
+bool IsOneFile(const std::string& backend, const std::vector<std::string>& outs) {
+  const bool is_npz = outs.size() == 1 && outs[0].ends_with(".npz");
+  return is_npz || (backend == "HDF5" && !AreNpyFiles(outs));
+}
+
 // Throws kUsage if a blob is given twice or the backend needs another number of outputs.
 void CheckCounts(const std::string& backend, const std::vector<std::string>& blobs,
                  const std::vector<std::string>& outs) {
@@ -64,12 +96,13 @@ void CheckCounts(const std::string& backend, const std::vector<std::string>& blo
     }
     throw Error(ErrorCode::kUsage, Join("blob '", EscapeControl(blobs[i]), "' is given twice"));
   }
-  const size_t wanted = backend == "HDF5" ? 1 : blobs.size();
+  const bool is_file = IsOneFile(backend, outs);
+  const size_t wanted = is_file ? 1 : blobs.size();
   if (!blobs.empty() && outs.size() == wanted) return;
-  throw Error(
-      ErrorCode::kUsage,
-      Join(blobs.size(), " blobs and ", outs.size(), " outputs: ", backend,
-           backend == "HDF5" ? " writes all blobs to one file" : " needs one output per blob"));
+  const std::string kind = AreNpyFiles(outs) ? "NumPy's .npy format" : backend;
+  throw Error(ErrorCode::kUsage,
+              Join(blobs.size(), " blobs and ", outs.size(), " outputs: ", kind,
+                   is_file ? " writes all blobs to one file" : " needs one output per blob"));
 }
 
 }  // namespace
@@ -78,7 +111,8 @@ std::unique_ptr<BlobWriter> MakeBlobWriter(const std::string& backend,
                                            const std::vector<std::string>& blobs,
                                            const std::vector<std::string>& outs, bool replace) {
   CheckCounts(backend, blobs, outs);
-  if (backend == "HDF5") return MakeHdf5Writer(blobs, outs[0], replace);
+  if (AreNpyFiles(outs)) return std::make_unique<NpyBlobs>(blobs, outs, replace);
+  if (IsOneFile(backend, outs)) return MakeArrayBlobWriter(blobs, outs[0], replace);
   return std::make_unique<DatabaseBlobs>(backend, blobs, outs);
 }
 

@@ -21,11 +21,12 @@ class BlobWriter {
 };
 
 // Makes a writer for these blobs. Backend HDF5 writes one file, outs[0], with a float dataset per
-// blob, named as the blob; slashes in the name of a blob create groups. LMDB and LEVELDB write
+// blob, named as the blob; slashes in the name of a blob create groups. If outs[0] is FILE.npz, it
+// is NumPy's format instead; outs that are FILE.npy get one blob each. LMDB and LEVELDB write
 // blobs[i] to the database outs[i]: one Datum with float_data per row, with keys %010d, as Caffe's
 // extract_features does. Throws kUsage if the number of outs is wrong, a blob is named twice, or
 // two blobs cannot be in the same HDF5 file ("a" and "a/b"). Throws kCannotCreate if an out exists,
-// unless it is an HDF5 file and `replace` is set. Throws as AtomicFile and DatabaseWriter. Add
+// unless it is a file and `replace` is set. Throws as AtomicFile and DatabaseWriter. Add
 // throws kConfig if the rows for a database have more than three axes.
 std::unique_ptr<BlobWriter> MakeBlobWriter(const std::string& backend,
                                            const std::vector<std::string>& blobs,

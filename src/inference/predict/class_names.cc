@@ -1,5 +1,7 @@
 #include "trainer/inference/predict/class_names.h"
 
+#include <glog/logging.h>
+
 #include <sstream>
 
 #include "trainer/base/error/error.h"
@@ -22,6 +24,17 @@ std::vector<std::string> ReadClassNames(const std::string& path, int64_t classes
   throw Error(ErrorCode::kData, {path},
               Join("the file has ", names.size(), " names for ", classes,
                    " classes; write one line per class, class 0 first"));
+}
+
+std::vector<std::string> ReadClassNamesOfRun(const std::string& path, int64_t classes) {
+  if (path.empty()) return {};
+  try {
+    return ReadClassNames(path, classes);
+  } catch (const Error& error) {
+    LOG(WARNING) << EscapeControl(
+        Join("the classes have no names: ", error.what(), "; give the names with --labels=FILE"));
+    return {};
+  }
 }
 
 }  // namespace trainer

@@ -48,14 +48,14 @@ std::unique_ptr<BlobSource> MakeSource(InferenceNet& net, const FeatureOptions& 
   }
   if (given != 1) {
     throw Error(ErrorCode::kUsage,
-                "the net has Input layers, and nothing fills them; give --input=FILE.h5, "
+                "the net has Input layers, and nothing fills them; give --input=FILE.h5 (or .npz), "
                 "--random or images");
   }
   if (HasImages(options)) {
     return MakeImageSource(ImagePaths(options.images, options.image_flags.list),
                            ResolvePreprocessOptions(options.image_flags, net.spec()), net.net());
   }
-  if (!options.input.empty()) return MakeHdf5Source(options.input, net.net());
+  if (!options.input.empty()) return MakeArraySource(options.input, net.net());
   return MakeRandomSource(options.seed, options.iterations);
 }
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <optional>
 #include <string_view>
 
@@ -15,48 +14,24 @@
 #include "trainer/base/text/json.h"
 #include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/text.h"
+#include "trainer/storage/csv.h"
 
 namespace trainer {
 namespace {
 
-// Returns a field of a CSV row: in quotes if it needs them (RFC 4180). Control characters are
-// escaped, so that each row is one line.
-std::string CsvField(const std::string& text) {
-  std::string field = EscapeControl(text);
-  if (field.find_first_of(",\"") == std::string::npos) return field;
-  for (size_t at = 0; (at = field.find('"', at)) != std::string::npos; at += 2) {
-    field.insert(at, 1, '"');
-  }
-  return Join('"', field, '"');
-}
+// Returns a field of a row. Control characters are escaped, so that each row is one line.
+std::string RowField(const std::string& text) { return QuoteCsvField(EscapeControl(text)); }
 
-// Splits a row into its fields. Returns none for a quote without its end.
-std::vector<std::string> SplitCsvRow(const std::string& row) {
-  std::vector<std::string> fields(1);
-  bool quoted = false;
-  for (size_t i = 0; i < row.size(); ++i) {
-    if (row[i] == '"') {
-      if (quoted && i + 1 < row.size() && row[i + 1] == '"') {
-        fields.back() += row[i++];
-      } else {
-        quoted = !quoted;
-      }
-    } else if (row[i] == ',' && !quoted) {
-      fields.emplace_back();
-    } else {
-      fields.back() += row[i];
-    }
-  }
-  if (quoted) fields.clear();
-  return fields;
-}
-
-// Returns the exit code in a row of the image `path`; nothing for another row.
-std::optional<int> CodeInCsv(const std::string& row, const std::string& path) {
-  if (!row.starts_with(CsvField(path) + ",")) return std::nullopt;
-  const std::vector<std::string> fields = SplitCsvRow(row);
-  if (fields.size() < 3) return std::nullopt;
-  return ParseNumber<int>(fields[fields.size() - 2]);
+// Returns the exit code in a row of the image `path`; nothing for another row. `answers`: the
+// columns between `image` and `exit_code`, which are empty for an image that was not read.
+std::optional<int> CodeInCsv(const std::string& row, const std::string& path, size_t answers) {
+  std::string begin = RowField(path) + ",";
+  if (!row.starts_with(begin)) return std::nullopt;
+  if (row.ends_with(",0,")) return 0;
+  begin.append(answers, ',');
+  if (!row.starts_with(begin)) return std::nullopt;
+  const size_t end = std::min(row.find(',', begin.size()), row.size());
+  return ParseNumber<int>(std::string_view(row).substr(begin.size(), end - begin.size()));
 }
 
 // Returns the exit code in a line of the image `path`, as ToJson writes it; nothing for another
@@ -81,12 +56,6 @@ bool IsCsv(const std::string& path) {
       Join("--out=", EscapeControl(path),
            ": the name must end in .csv (a table), .jsonl (a line of JSON per image) or .npz "
            "(arrays for NumPy)"));
-}
-
-// Returns the fewest digits that give the same number again.
-std::string ScoreText(float score) {
-  char digits[32];
-  return {digits, std::to_chars(digits, digits + sizeof digits, score).ptr};
 }
 
 }  // namespace
@@ -154,7 +123,8 @@ uint64_t PredictionFile::ReadRows(ImagePaths& paths, Written* written) const {
 
 void PredictionFile::CheckRow(const std::string& row, int64_t line, const std::string& path,
                               Written* written) const {
-  const std::optional<int> code = is_csv_ ? CodeInCsv(row, path) : CodeInJson(row, path);
+  const std::optional<int> code =
+      is_csv_ ? CodeInCsv(row, path, AnswerColumns()) : CodeInJson(row, path);
   if (!code) {
     constexpr size_t kShown = 80;
     throw Error(ErrorCode::kData, {options_.path, static_cast<int>(line)},
@@ -167,6 +137,8 @@ void PredictionFile::CheckRow(const std::string& row, int64_t line, const std::s
   ++written->bad;
   if (written->exit_code == 0) written->exit_code = *code;
 }
+
+size_t PredictionFile::AnswerColumns() const { return top_ * (options_.names.empty() ? 2 : 3); }
 
 std::string PredictionFile::Header() const {
   if (!is_csv_) return "";
@@ -182,17 +154,17 @@ std::string PredictionFile::Header() const {
 std::string PredictionFile::Row(const ImageScores& image) const {
   if (!is_csv_) return ToJson(image, top_, options_.names).ToLine();
   const bool has_names = !options_.names.empty();
-  std::string row = CsvField(image.path);
+  std::string row = RowField(image.path);
   if (image.error.empty()) {
     for (const size_t c : TopClasses(image.scores, top_)) {
       row += "," + std::to_string(c);
-      if (has_names) row += "," + CsvField(options_.names[c]);
-      row += "," + ScoreText(image.scores[c]);
+      if (has_names) row += "," + RowField(options_.names[c]);
+      row += "," + ShortestText(image.scores[c]);
     }
   } else {
-    row.append(top_ * (has_names ? 3 : 2), ',');
+    row.append(AnswerColumns(), ',');
   }
-  return row + "," + std::to_string(image.exit_code) + "," + CsvField(image.error) + "\n";
+  return row + "," + std::to_string(image.exit_code) + "," + RowField(image.error) + "\n";
 }
 
 void PredictionFile::Add(const ImageScores& image) {

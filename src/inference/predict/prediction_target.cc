@@ -22,6 +22,7 @@ constexpr char kLabelsName[] = "labels.txt";  // `trainer dataset images` writes
 std::string* SourceOf(caffe::LayerParameter* layer) {
   if (layer->has_data_param()) return layer->mutable_data_param()->mutable_source();
   if (layer->has_image_data_param()) return layer->mutable_image_data_param()->mutable_source();
+  if (layer->has_hdf5_data_param()) return layer->mutable_hdf5_data_param()->mutable_source();
   return nullptr;
 }
 

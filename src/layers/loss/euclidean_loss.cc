@@ -24,7 +24,7 @@ class EuclideanLoss final : public Layer {
 
   void Setup(SetupContext& ctx) override {
     RequireF32(ctx, spec_);
-    RequireEqualShapes(ctx, spec_);
+    RequireEqualItems(ctx, spec_);
     const Shape& in = ctx.Input(0);
     items_ = static_cast<float>(in.Rank() > 0 ? in[0] : 1);
     ctx.Output(0, {});

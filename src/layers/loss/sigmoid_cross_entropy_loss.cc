@@ -95,7 +95,7 @@ class SigmoidCrossEntropyLoss final : public Layer {
   void Setup(SetupContext& ctx) override {
     ctx.UsesAllReduce();
     RequireF32(ctx, spec_);
-    RequireEqualShapes(ctx, spec_);
+    RequireEqualItems(ctx, spec_);
     const Shape& in = ctx.Input(0);
     total_.Plan(in.Count(), in.Rank() > 0 ? in[0] : 1);
     const auto weights = static_cast<int64_t>(pos_weights_.size());

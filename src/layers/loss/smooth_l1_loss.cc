@@ -52,7 +52,7 @@ class SmoothL1Loss final : public Layer {
 
   void Setup(SetupContext& ctx) override {
     RequireF32(ctx, spec_);
-    RequireEqualShapes(ctx, spec_);
+    RequireEqualItems(ctx, spec_);
     const float sigma = spec_.proto().smooth_l1_loss_param().sigma();
     square_ = sigma * sigma;
     if (!(sigma > 0) || !std::isnormal(square_) || !std::isfinite(1 / square_)) {

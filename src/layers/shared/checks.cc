@@ -1,8 +1,22 @@
 #include "shared/checks.h"
 
+#include <algorithm>
+#include <span>
+
 #include "trainer/base/text/text.h"
 
 namespace trainer {
+namespace {
+
+[[noreturn]] void FailUnequal(const SetupContext& ctx, const LayerSpec& spec, int input) {
+  spec.Fail("bottom",
+            Join("bottom '", spec.proto().bottom(input), "' has shape ", Dims(ctx.Input(input)),
+                 ", but bottom '", spec.proto().bottom(0), "' has ", Dims(ctx.Input(0)),
+                 "; they must be equal"),
+            input);
+}
+
+}  // namespace
 
 std::string Dims(const Shape& shape) {
   std::string text;
@@ -43,12 +57,22 @@ void RequireRank(const SetupContext& ctx, const LayerSpec& spec, int input, int 
 
 void RequireEqualShapes(const SetupContext& ctx, const LayerSpec& spec) {
   for (int i = 1; i < ctx.NumInputs(); ++i) {
+    if (ctx.Input(i) != ctx.Input(0)) FailUnequal(ctx, spec, i);
+  }
+}
+
+void RequireEqualItems(const SetupContext& ctx, const LayerSpec& spec) {
+  const auto without_ones = [](const Shape& shape) {
+    std::span<const int64_t> dims = shape.dims();
+    while (!dims.empty() && dims.back() == 1) dims = dims.first(dims.size() - 1);
+    return dims;
+  };
+  const std::span<const int64_t> first = without_ones(ctx.Input(0));
+  for (int i = 1; i < ctx.NumInputs(); ++i) {
     if (ctx.Input(i) == ctx.Input(0)) continue;
-    spec.Fail("bottom",
-              Join("bottom '", spec.proto().bottom(i), "' has shape ", Dims(ctx.Input(i)),
-                   ", but bottom '", spec.proto().bottom(0), "' has ", Dims(ctx.Input(0)),
-                   "; they must be equal"),
-              i);
+    // With more axes, an image and another tensor have their numbers in different orders.
+    const bool fits = first.size() <= 2 && std::ranges::equal(without_ones(ctx.Input(i)), first);
+    if (!fits) FailUnequal(ctx, spec, i);
   }
 }
 

@@ -26,4 +26,8 @@ void RequireRank(const SetupContext& ctx, const LayerSpec& spec, int input, int 
 // Refuses inputs whose shapes differ from input 0's.
 void RequireEqualShapes(const SetupContext& ctx, const LayerSpec& spec);
 
+// Refuses inputs whose shapes differ from input 0's, except that (N), (N, 1) and (N, 1, 1, 1), or
+// (N, C) and (N, C, 1, 1), count as equal: a net may compare a label (N) with a score (N, 1).
+void RequireEqualItems(const SetupContext& ctx, const LayerSpec& spec);
+
 }  // namespace trainer

@@ -38,5 +38,24 @@ TEST(EuclideanLossTest, RefusesInputsOfDifferentShapes) {
               HasSubstr("bottom 'x1' has shape (2, 4), but bottom 'x0' has (2, 3); they must be"));
 }
 
+TEST(EuclideanLossTest, AxesOfLengthOneAtTheEndDoNotMatter) {
+  const std::vector<float> scores = {0.5f, -1, 2}, targets = {1, 0, 0.25f};
+  std::vector<float> losses, gradients;
+  for (const auto& [score, target] : std::vector<std::pair<Shape, Shape>>{
+           {{3}, {3}}, {{3, 1}, {3}}, {{3}, {3, 1, 1, 1}}, {{3, 1, 1, 1}, {3, 1}}}) {
+    LayerRunner layer(R"(type: "EuclideanLoss")", {score, target});
+    layer.SetInput(0, scores);
+    layer.SetInput(1, targets);
+    layer.Forward();
+    layer.Backward({{1}});
+    if (losses.empty()) losses = layer.Output();
+    if (gradients.empty()) gradients = layer.InputGradient(0);
+    EXPECT_EQ(layer.Output(), losses);
+    EXPECT_EQ(layer.InputGradient(0), gradients);
+  }
+  EXPECT_THAT(RefusalOf(R"(type: "EuclideanLoss")", {{2, 3, 2, 1}, {2, 3, 2}}),
+              HasSubstr("bottom 'x1' has shape (2, 3, 2), but bottom 'x0' has (2, 3, 2, 1)"));
+}
+
 }  // namespace
 }  // namespace trainer

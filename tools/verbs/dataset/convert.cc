@@ -18,14 +18,18 @@ class Convert final : public DatasetVerb {
     DeclareThreads(flags);
     DeclareWriteCrc(flags);
     DeclareShardSize(flags);
+    flags.Bind(&channels_last_, "channels_last", "",
+               "the images of SET are height x width x channels, as NumPy's usually are");
   }
 
   void RunTask() override {
     const WriteOptions output = OutputAt(words()[1]);
-    const int64_t records = ConvertRecords(words()[0], output, threads());
+    const int64_t records = ConvertRecords(words()[0], output, threads(), channels_last_);
     std::cout << output.path << ": " << records << " records\n";
     WriteChecksums(output.path);
   }
+
+  bool channels_last_ = false;
 };
 
 const RegisterVerb<Convert> kConvert("dataset convert");

@@ -6,12 +6,13 @@
 namespace trainer {
 namespace {
 
-// Makes a set that holds the image files unchanged, or decoded if the format is HDF5.
+// Makes a set that holds the image files unchanged, or decoded if the format is HDF5 or NumPy's.
 class Pack : public ImageSetVerb {
  protected:
   void RunTask() override {
     ImagesOptions options = Options();
-    options.encoded = DetectFormat(options.output.path) != "HDF5";
+    const std::string format = DetectFormat(options.output.path);
+    options.encoded = format != "HDF5" && format != "NUMPY";
     Write(options);
   }
 };

@@ -21,6 +21,9 @@ std::string Join(const Args&... args) {
 // Returns the items with `separator` between them. Empty items at the start get no separator.
 std::string JoinList(std::span<const std::string> items, std::string_view separator = ", ");
 
+// Returns the fewest digits that read back as the same number.
+std::string ShortestText(float value);
+
 // Splits at each `separator` and trims blanks; empty pieces are left out.
 std::vector<std::string> SplitList(std::string_view text, char separator = ',');
 

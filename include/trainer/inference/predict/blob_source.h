@@ -29,11 +29,11 @@ class BlobSource {
   virtual int64_t Fill(const Net& net) = 0;
 };
 
-// Reads an HDF5 file with one dataset per input, named as the input. A dataset has the shape
-// (rows, ...), and each pass takes as many rows as the input's first axis is long. Throws as
-// Hdf5Reader, and kData if a dataset is missing, if its other axes differ from the input's, or if
-// it is enough for a different number of passes than the first input's.
-std::unique_ptr<BlobSource> MakeHdf5Source(const std::string& path, const Net& net);
+// Reads a file of arrays (see OpenArrayFile) with one array per input, named as the input. An array
+// has the shape (rows, ...), and each pass takes as many rows as the input's first axis is long.
+// Throws as OpenArrayFile, and kData if an array is missing, if its other axes differ from the
+// input's, or if it is enough for a different number of passes than the first input's.
+std::unique_ptr<BlobSource> MakeArraySource(const std::string& path, const Net& net);
 
 // Draws uniform numbers in [0, 1) for `passes` passes. They depend on the seed, the input's name
 // and the index of the pass only.

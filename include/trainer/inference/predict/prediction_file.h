@@ -56,6 +56,8 @@ class PredictionFile {
   using Clock = std::chrono::steady_clock;
 
   PredictionFile(const PredictionFileOptions& options, int64_t classes, bool truncates);
+  // Returns the number of columns between `image` and `exit_code`.
+  size_t AnswerColumns() const;
   // Returns the first line of the file; "" for .jsonl.
   std::string Header() const;
   std::string Row(const ImageScores& image) const;

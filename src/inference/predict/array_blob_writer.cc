@@ -1,12 +1,10 @@
-#include "predict/hdf5_blob_writer.h"
-
-#include <unistd.h>
+#include "predict/array_blob_writer.h"
 
 #include "trainer/base/error/error.h"
-#include "trainer/base/file/atomic_file.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
-#include "trainer/hdf5/appender.h"
+#include "trainer/storage/array_file.h"
+#include "trainer/storage/array_writer.h"
 
 namespace trainer {
 namespace {
@@ -32,45 +30,32 @@ void RequireHdf5Names(const std::vector<std::string>& blobs) {
   }
 }
 
-// Removes the file of this name in its destructor.
-struct TempName {
-  std::string path;
-  ~TempName() { unlink(path.c_str()); }
-};
-
-// Writes to a temporary file, which Finish renames.
-class Hdf5BlobWriter final : public BlobWriter {
+// Writes each blob to the array of its name.
+class ArrayBlobWriter final : public BlobWriter {
  public:
-  Hdf5BlobWriter(const std::vector<std::string>& blobs, const std::string& path)
-      : blobs_(blobs), path_(path), temp_{TempPathFor(path)}, file_(temp_.path, path) {}
+  ArrayBlobWriter(const std::vector<std::string>& blobs, const std::string& path)
+      : blobs_(blobs), file_(OpenArrayWriter(path)) {}
 
   void Add(size_t blob, std::span<const int64_t> dims, std::span<const float> values) override {
-    file_.Append(blobs_[blob], dims, values);
+    file_->Append(blobs_[blob], dims, values);
   }
-
-  // Closes the file before it gets its name, so that a reader never sees an incomplete one.
-  void Finish() override {
-    file_.Close();
-    PlaceWhole(temp_.path, path_);
-  }
+  void Finish() override { file_->Finish(); }
 
  private:
   std::vector<std::string> blobs_;
-  std::string path_;
-  TempName temp_;
-  Hdf5Appender file_;
+  std::unique_ptr<ArrayWriter> file_;
 };
 
 }  // namespace
 
-std::unique_ptr<BlobWriter> MakeHdf5Writer(const std::vector<std::string>& blobs,
-                                           const std::string& path, bool replace) {
-  RequireHdf5Names(blobs);
+std::unique_ptr<BlobWriter> MakeArrayBlobWriter(const std::vector<std::string>& blobs,
+                                                const std::string& path, bool replace) {
+  if (!IsNumpyPath(path)) RequireHdf5Names(blobs);
   if (Exists(path) && !replace) {
     throw Error(ErrorCode::kCannotCreate, {path},
                 "the file already exists; give another name, or --force to replace it");
   }
-  return std::make_unique<Hdf5BlobWriter>(blobs, path);
+  return std::make_unique<ArrayBlobWriter>(blobs, path);
 }
 
 }  // namespace trainer
