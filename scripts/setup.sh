@@ -8,8 +8,8 @@ set -euo pipefail
 
 packages=(build-essential cmake ninja-build ccache pkg-config git python3
   protobuf-compiler libprotobuf-dev libdnnl-dev liblmdb-dev libleveldb-dev libgoogle-glog-dev
-  libgflags-dev zlib1g-dev libhdf5-dev libjpeg62-turbo-dev libpng-dev libgtest-dev libgmock-dev
-  libbenchmark-dev libopenmpi-dev openmpi-bin)
+  libgflags-dev zlib1g-dev libhdf5-dev libjpeg62-turbo-dev libpng-dev libtiff-dev libgtest-dev
+  libgmock-dev libbenchmark-dev libopenmpi-dev openmpi-bin)
 
 # Tools that were installed in another way count as well.
 declare -A command_of=([cmake]=cmake [ninja-build]=ninja [ccache]=ccache [git]=git
@@ -56,8 +56,9 @@ main() {
   if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
     fail "this is not a Debian system; install these by hand, then set TRAINER_SKIP_SETUP=1:" \
       "GCC 12 or newer, CMake 3.25, Ninja, Python 3, protobuf 3.12 to 3.21 with protoc," \
-      "oneDNN 2.6 or 2.7, LMDB, LevelDB, HDF5, libjpeg-turbo, libpng, glog, gflags, zlib; for the" \
-      "tests GoogleTest and GoogleMock; for the benchmarks Google Benchmark; for ranks on several" "machines an MPI"
+      "oneDNN 2.6 or 2.7, LMDB, LevelDB, HDF5, libjpeg-turbo, libpng, glog, gflags, zlib; for TIFF" \
+      "images libtiff; for the tests GoogleTest and GoogleMock; for the benchmarks Google Benchmark;" \
+      "for ranks on several machines an MPI"
   fi
   local missing=() package
   for package in "${packages[@]}"; do

@@ -25,6 +25,18 @@ trainer_library(lmdb::lmdb lmdb.h lmdb)
 trainer_library(leveldb::leveldb leveldb/db.h leveldb)
 trainer_library(jpeg::jpeg jpeglib.h jpeg)
 
+# Without libtiff the program refuses TIFF images. Its static library needs many others, so that a
+# static program does without.
+add_library(trainer_tiff INTERFACE)
+add_library(trainer::tiff ALIAS trainer_tiff)
+if(TRAINER_TIFF AND NOT TRAINER_STATIC)
+  find_package(TIFF QUIET)
+  if(TIFF_FOUND)
+    target_link_libraries(trainer_tiff INTERFACE TIFF::TIFF)
+    target_compile_definitions(trainer_tiff INTERFACE TRAINER_TIFF=1)
+  endif()
+endif()
+
 # trainer_archives(<target> <library> ...): links the target's static library, the first one, and the
 # static libraries that it needs.
 function(trainer_archives target)

@@ -24,7 +24,7 @@ void OpenFiles(const LayerSpec& layer, const InputFiles& files) {
     ReadNamedFile(layer, files.param, "source", files.path, reader);
   };
   if (files.kind == Kind::kDatabase || files.kind == Kind::kTar) OpenLayersDatabase(layer);
-  if (files.kind == Kind::kImageList) read(ReadImageList);
+  if (files.kind == Kind::kImageList) read(ReadImages);
   if (files.kind == Kind::kWindowList) read(ReadWindowList);
 }
 

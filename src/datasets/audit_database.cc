@@ -100,7 +100,9 @@ class DatabaseAudit {
     records_.Look(name, [&]() -> const DatumView& {
       const DatumView& datum = parser_.Parse(path_, cursor_->Key(), cursor_->Value());
       if ((wants_labels_ || audit_.balanced) && datum.has_label) {
-        labels_.Add(static_cast<float>(datum.label), [&] { return Join("record ", name); });
+        const auto where = [&] { return Join("record ", name); };
+        if (datum.labels.empty()) labels_.Add(static_cast<float>(datum.label), where);
+        if (datum.labels.size() == 1) labels_.Add(datum.labels[0], where);
       }
       return datum;
     });

@@ -10,13 +10,20 @@ namespace trainer {
 
 void AuditImages(const LayerSpec& layer, caffe::Phase phase, const AuditLimits& limits,
                  DataAudit* audit) {
-  ImageFileOptions reading = ReadImageFileOptions(layer);
-  const std::vector<ListedImage> images = ReadImageList(audit->source);
+  ImageFileOptions reading = ReadImageFileOptions(layer, audit->source);
+  const ImageList list = ReadImages(audit->source);
+  const std::vector<ListedImage>& images = list.images;
   audit->records = static_cast<int64_t>(images.size());
   LabelStats labels(audit);
   std::vector<ListedFile> files;
   for (const ListedImage& image : images) {
-    labels.Add(static_cast<float>(image.label), [&] { return Join("line ", image.line); });
+    const auto where = [&] {
+      return image.line > 0 ? Join("line ", image.line) : Join("image ", image.path);
+    };
+    if (list.label_count == 1) {
+      labels.Add(list.labels.empty() ? static_cast<float>(image.label) : list.LabelsOf(image)[0],
+                 where);
+    }
     files.push_back({reading.root + image.path, image.line});
   }
   labels.EndOfAll(layer.proto().image_data_param().shuffle() || audit->balanced);
@@ -30,6 +37,7 @@ void AuditImages(const LayerSpec& layer, caffe::Phase phase, const AuditLimits& 
       LoadListedImage(audit->source, images[i], reading, &raw, &picture);
       view = ViewOf(picture);
       view.label = images[i].label;
+      view.labels = list.LabelsOf(images[i]);
       view.has_label = true;
       return view;
     });
@@ -54,6 +62,7 @@ void AuditWindows(const LayerSpec& layer, const AuditLimits& limits, DataAudit* 
   }
   ImageFileOptions reading;
   reading.root = param.root_folder();
+  reading.depth = BitDepth::kBytes;
   std::string raw;
   Image picture;
   ErrorCollector errors;

@@ -60,9 +60,11 @@ void RecordProbe::Check(const std::string& name, const DatumView& datum) {
     throw Error(code, {source_}, Join("record ", name, " ", message));
   };
   const ImageShape shape = transform_.OutShape(datum, name);
+  const size_t labels = std::max<size_t>(datum.labels.size(), 1);
   if (first_.empty()) {
     first_ = name;
     shape_ = shape;
+    label_count_ = labels;
   }
   if (shape != shape_) {
     fail(ErrorCode::kData, Join("gives a ", shape.ToString(), " image, but record ", first_,
@@ -72,6 +74,11 @@ void RecordProbe::Check(const std::string& name, const DatumView& datum) {
   }
   if (labels_ && !datum.has_label) {
     fail(ErrorCode::kData, "has no label; remove the layer's second top, or label the records");
+  }
+  if (labels_ && labels != label_count_) {
+    fail(ErrorCode::kData,
+         Join("has another number of labels (", labels, ") than record ", first_, " (",
+              label_count_, "); all records must have the same number of labels"));
   }
   out_.resize(static_cast<size_t>(transform_.crops() * shape.Count()));
   transform_.ToFloats(datum, 0, out_.data());

@@ -57,6 +57,7 @@ class RecordProbe {
   DataAudit& audit_;
   std::string first_;  // the record that gave the shape
   ImageShape shape_;
+  size_t label_count_ = 0;  // of that record
   std::vector<float> out_;
   std::set<std::string> field_errors_;  // places of the field errors in the audit
 };

@@ -39,8 +39,10 @@ std::map<float, int64_t> CountLabels(const LayerSpec& layer, int top) {
       ++counts[static_cast<float>(label)];
     }
   } else if (files->kind == Kind::kImageList) {
-    for (const ListedImage& image : ReadImageList(files->path)) {
-      ++counts[static_cast<float>(image.label)];
+    const ImageList list = ReadImages(files->path);
+    if (list.label_count > 1) return counts;
+    for (const ListedImage& image : list.images) {
+      ++counts[list.labels.empty() ? static_cast<float>(image.label) : list.LabelsOf(image)[0]];
     }
   }
   return counts;

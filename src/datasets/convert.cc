@@ -61,7 +61,7 @@ int64_t PassOn(const std::string& source, const std::string& doing, int threads,
   return records;
 }
 
-// The label of each record; the least integer for a record without one.
+// The label of each record; 0 for a record with several, and the least integer without one.
 std::vector<int32_t> LabelsOf(const std::string& source) {
   RecordScan scan(source);
   Progress progress(Join("Reading ", source), "records", scan.Count());
@@ -69,7 +69,8 @@ std::vector<int32_t> LabelsOf(const std::string& source) {
   caffe::Datum datum;
   std::vector<int32_t> labels;
   while (scan.Next(&record)) {
-    const bool labelled = datum.ParseFromString(record.value) && datum.has_label();
+    const bool parsed = datum.ParseFromString(record.value);
+    const bool labelled = parsed && (datum.has_label() || datum.labels_size() > 0);
     labels.push_back(labelled ? datum.label() : std::numeric_limits<int32_t>::min());
     progress.Add(1, record.value.size());
   }

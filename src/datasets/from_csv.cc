@@ -29,8 +29,7 @@ namespace {
 class TableSet {
  public:
   virtual ~TableSet() = default;
-  virtual void Put(const TableRow& row, std::span<const float> inputs,
-                   std::span<const float> labels) = 0;
+  virtual void Put(std::span<const float> inputs, std::span<const float> labels) = 0;
   virtual void Finish() = 0;
 };
 
@@ -43,8 +42,7 @@ class ArrayTableSet final : public TableSet {
     file_ = OpenArrayWriter(path);
   }
 
-  void Put(const TableRow& /*row*/, std::span<const float> inputs,
-           std::span<const float> labels) override {
+  void Put(std::span<const float> inputs, std::span<const float> labels) override {
     width_ = static_cast<int64_t>(inputs.size());
     label_width_ = static_cast<int64_t>(labels.size());
     inputs_.insert(inputs_.end(), inputs.begin(), inputs.end());
@@ -87,31 +85,21 @@ class ArrayTableSet final : public TableSet {
 // Writes a record of inputs x 1 x 1 per row.
 class DatabaseTableSet final : public TableSet {
  public:
-  DatabaseTableSet(const WriteOptions& output, std::string table)
-      : writer_(output.backend, output.path), table_(std::move(table)) {}
+  explicit DatabaseTableSet(const WriteOptions& output) : writer_(output.backend, output.path) {}
 
-  void Put(const TableRow& row, std::span<const float> inputs,
-           std::span<const float> labels) override {
+  void Put(std::span<const float> inputs, std::span<const float> labels) override {
     caffe::Datum datum = EmptyDatum(static_cast<int>(inputs.size()), 1, 1);
     datum.mutable_float_data()->Add(inputs.begin(), inputs.end());
-    const bool fits =
-        labels.size() == 1 && std::floor(labels[0]) == labels[0] && std::fabs(labels[0]) < 0x1p31f;
-    if (!fits) {
-      throw Error(ErrorCode::kData, {table_, static_cast<int>(row.line)},
-                  "a database record has one label, an integer; write NAME.h5 for several labels "
-                  "or fractions");
-    }
-    datum.set_label(static_cast<int32_t>(labels[0]));
+    SetLabels(labels, &datum);
     writer_.Put(datum);
   }
   void Finish() override { writer_.Finish(); }
 
  private:
   DatabaseWriter writer_;
-  std::string table_;
 };
 
-std::unique_ptr<TableSet> OpenTableSet(const WriteOptions& output, const std::string& table) {
+std::unique_ptr<TableSet> OpenTableSet(const WriteOptions& output) {
   if (output.path.ends_with(".tar") || output.path.ends_with(".npy")) {
     throw Error(ErrorCode::kUsage,
                 Join(output.path,
@@ -121,7 +109,7 @@ std::unique_ptr<TableSet> OpenTableSet(const WriteOptions& output, const std::st
   if (IsHdf5Name(output.path) || IsNumpyPath(output.path)) {
     return std::make_unique<ArrayTableSet>(output.path);
   }
-  return std::make_unique<DatabaseTableSet>(output, table);
+  return std::make_unique<DatabaseTableSet>(output);
 }
 
 // Throws kUsage for a name of --`flag` that no column has.
@@ -274,11 +262,11 @@ CsvResult WriteCsv(const CsvOptions& options) {
     result.validation_path = options.validation_path.empty() ? ValidationPath(options.output.path)
                                                              : options.validation_path;
   }
-  const std::unique_ptr<TableSet> set = OpenTableSet(options.output, options.table);
+  const std::unique_ptr<TableSet> set = OpenTableSet(options.output);
   WriteOptions other = options.output;
   other.path = result.validation_path;
   const std::unique_ptr<TableSet> validation =
-      is_validation.empty() ? nullptr : OpenTableSet(other, options.table);
+      is_validation.empty() ? nullptr : OpenTableSet(other);
   TableReader reader(options.table, result.format, {.most_bad = options.most_bad});
   std::vector<float> inputs, labels;
   ForEachRow(options, reader, "Writing", [&](const TableRow& row, int64_t index) {
@@ -286,7 +274,7 @@ CsvResult WriteCsv(const CsvOptions& options) {
     labels.clear();
     reader.Encode(row, &inputs, &labels);
     const bool other_set = validation && is_validation.at(static_cast<size_t>(index));
-    (other_set ? *validation : *set).Put(row, inputs, labels);
+    (other_set ? *validation : *set).Put(inputs, labels);
     ++(other_set ? result.validation_records : result.records);
   });
   result.skipped = reader.skipped();

@@ -17,8 +17,8 @@
 #include "trainer/base/text/lower_case.h"
 #include "trainer/base/text/text.h"
 #include "trainer/base/thread/parallel_map.h"
-#include "trainer/datasets/class_folders.h"
 #include "trainer/datasets/mean.h"
+#include "trainer/input/class_folders.h"
 #include "trainer/storage/datum.h"
 #include "trainer/storage/format.h"
 
@@ -99,24 +99,28 @@ std::string TypeOf(const std::string& path) {
 // The picture in the middle of a black one.
 Image Padded(const Image& image, int height, int width) {
   Image padded{image.channels, height, width, {}};
-  padded.pixels.resize(static_cast<size_t>(image.channels) * static_cast<size_t>(padded.Plane()));
   const int top = (height - image.height) / 2, left = (width - image.width) / 2;
-  for (int c = 0; c < image.channels; ++c) {
-    for (int y = 0; y < image.height; ++y) {
-      const uint8_t* const row = image.pixels.data() + c * image.Plane() + int64_t{y} * image.width;
-      std::copy_n(row, image.width,
-                  padded.pixels.data() + c * padded.Plane() + int64_t{y + top} * width + left);
+  const auto copy = [&](const auto& from, auto* to) {
+    if (from.empty()) return;
+    to->resize(static_cast<size_t>(image.channels) * static_cast<size_t>(padded.Plane()));
+    for (int c = 0; c < image.channels; ++c) {
+      for (int y = 0; y < image.height; ++y) {
+        std::copy_n(from.data() + c * image.Plane() + int64_t{y} * image.width, image.width,
+                    to->data() + c * padded.Plane() + int64_t{y + top} * width + left);
+      }
     }
-  }
+  };
+  copy(image.pixels, &padded.pixels);
+  copy(image.floats, &padded.floats);
   return padded;
 }
 
 // Makes records of files. Any thread.
 class ImageEncoder {
  public:
-  // `where`: the list, or the folder, for messages. The options must outlive it.
-  ImageEncoder(const ImagesOptions& options, std::string where)
-      : options_(options), where_(std::move(where)) {
+  // The options and the list must outlive it.
+  ImageEncoder(const ImagesOptions& options, const ImageList& list)
+      : options_(options), list_(list), where_(list.path) {
     reading_.root = options.root;
     if (!reading_.root.empty() && reading_.root.back() != '/') reading_.root += '/';
     reading_.colors = options.gray ? ColorMode::kGray : ColorMode::kColor;
@@ -136,8 +140,14 @@ class ImageEncoder {
     } else {
       datum = EmptyDatum(image.channels, image.height, image.width);
       datum.set_data(image.pixels.data(), image.pixels.size());
+      datum.mutable_float_data()->Add(image.floats.begin(), image.floats.end());
     }
-    datum.set_label(listed.label);
+    if (list_.labels.empty()) {
+      datum.set_label(listed.label);
+    } else {
+      const std::span<const float> labels = list_.LabelsOf(listed);
+      datum.mutable_labels()->Add(labels.begin(), labels.end());
+    }
     datum.SerializeToString(&to->record.value);
   } catch (const Error& error) {
     const ErrorCode code = error.code();
@@ -181,15 +191,19 @@ class ImageEncoder {
     const std::string& wanted = options_.encode_type.empty() ? type : options_.encode_type;
     if (!resized && type == wanted) {
       Image stored;
-      DecodeImage(from.raw, ColorMode::kAsStored, {where_, listed.line}, "the image", &stored);
-      if (stored.pixels == from.image.pixels) return from.raw;  // not where it is turned upright
+      DecodeImage(from.raw, ColorMode::kAsStored, {where_, listed.line}, "the image", &stored,
+                  BitDepth::kFloats);
+      // They differ where the image is turned upright.
+      if (stored.pixels == from.image.pixels && stored.floats == from.image.floats) return from.raw;
     }
-    const bool is_netpbm = wanted == "pgm" || wanted == "ppm";  // not encoded; PNG loses nothing
-    return EncodeImage(from.image, is_netpbm ? "png" : wanted, options_.quality);
+    // These types are not encoded; PNG loses nothing.
+    const bool to_png = wanted == "pgm" || wanted == "ppm" || wanted == "tif" || wanted == "tiff";
+    return EncodeImage(from.image, to_png ? "png" : wanted, options_.quality);
   }
 
   const ImagesOptions& options_;
-  std::string where_;
+  const ImageList& list_;
+  const std::string& where_;  // the list, or the folder, for messages
   ImageFileOptions reading_;
 };
 
@@ -197,11 +211,12 @@ class Writing {
  public:
   // `drawn` says for each image whether it belongs to the validation set. If it is empty, only one
   // set is written.
-  Writing(const ImagesOptions& options, const std::string& where,
-          const std::string& validation_path, std::vector<bool> drawn)
+  Writing(const ImagesOptions& options, const ImageList& list, const std::string& validation_path,
+          std::vector<bool> drawn)
       : options_(options),
-        where_(where),
-        encoder_(options, where),
+        list_(list),
+        where_(list.path),
+        encoder_(options, list),
         writer_(OpenRecordWriter(options.output)),
         drawn_(std::move(drawn)) {
     if (drawn_.empty()) return;
@@ -210,7 +225,8 @@ class Writing {
     validation_ = OpenRecordWriter(output);
   }
 
-  ImagesResult Run(const std::vector<ListedImage>& images) {
+  ImagesResult Run() {
+    const std::vector<ListedImage>& images = list_.images;
     Progress progress(Join("Writing ", options_.output.path), "images",
                       static_cast<int64_t>(images.size()));
     size_t next = 0;
@@ -255,11 +271,14 @@ class Writing {
       return;
     }
     if (options_.check_size) CheckSize(listed, image.image);
+    CheckDepth(listed, image.image);
     WriterOf(image.index).Put(image.record);
-    ImagesResult::Class& one = classes_[listed.label];
-    one.label = listed.label;
     const bool validation = IsForValidation(image.index);
-    ++(validation ? one.validation_records : one.records);
+    if (list_.labels.empty()) {
+      ImagesResult::Class& one = classes_[listed.label];
+      one.label = listed.label;
+      ++(validation ? one.validation_records : one.records);
+    }
     ++(validation ? result_.validation_records : result_.records);
   }
 
@@ -272,7 +291,21 @@ class Writing {
                      width_, "x", height_, "; resize the images, or leave out --check_size"));
   }
 
+  // Records with 16 bits per channel hold floats, which a layer whose first record holds bytes
+  // refuses.
+  void CheckDepth(const ListedImage& listed, const Image& image) {
+    const auto bits = [](bool deep) { return deep ? "16" : "8"; };
+    const bool deep = !image.floats.empty();
+    if (result_.records + result_.validation_records == 0) is_deep_ = deep;
+    if (deep == is_deep_) return;
+    throw Error(ErrorCode::kData, {where_, listed.line},
+                Join("'", EscapeControl(listed.path), "' has ", bits(deep),
+                     " bits per channel, but the first image has ", bits(is_deep_),
+                     "; convert the images so that all have the same"));
+  }
+
   const ImagesOptions& options_;
+  const ImageList& list_;
   const std::string& where_;
   ImageEncoder encoder_;
   std::unique_ptr<RecordWriter> writer_, validation_;
@@ -280,14 +313,27 @@ class Writing {
   ImagesResult result_;
   std::map<int32_t, ImagesResult::Class> classes_;
   int height_ = 0, width_ = 0;  // of the first picture
+  bool is_deep_ = false;        // the first picture has 16 bits per channel
 };
 
-std::vector<bool> DrawValidation(const ImagesOptions& options,
-                                 const std::vector<ListedImage>& images) {
+// Draws from each class. The images of a list with several labels are of one class, label 0.
+std::vector<bool> DrawValidation(const ImagesOptions& options, const ImageList& list) {
   if (options.validation.empty()) return {};
   std::vector<int32_t> labels;
-  for (const ListedImage& image : images) labels.push_back(image.label);
+  for (const ListedImage& image : list.images) {
+    labels.push_back(list.labels.empty() ? image.label : 0);
+  }
   return DrawSplit(labels, options.validation, true, options.seed);
+}
+
+ImageList ListFolders(const std::string& root) {
+  ClassFolders found = FindClassFolders(root);
+  LOG_IF(INFO, !found.others.empty()) << EscapeControl(OthersText(found));
+  ImageList list;
+  list.path = root;
+  list.images = std::move(found.images);
+  list.classes = std::move(found.names);
+  return list;
 }
 
 }  // namespace
@@ -307,15 +353,10 @@ std::string ValidationPath(const std::string& path) {
 ImagesResult WriteImages(const ImagesOptions& options) {
   CheckOptions(options);
   const bool folders = options.list.empty();
-  const std::string& where = folders ? options.root : options.list;
-  ClassFolders found;
-  if (folders) {
-    found = FindClassFolders(options.root);
-    LOG_IF(INFO, !found.others.empty()) << EscapeControl(OthersText(found));
-  }
-  std::vector<ListedImage> images = folders ? std::move(found.images) : ReadImageList(options.list);
-  if (options.shuffle) Shuffle(options.seed, &images);
-  LOG(INFO) << "A total of " << images.size() << " images.";
+  ImageList list = folders ? ListFolders(options.root) : ReadImageList(options.list);
+  const std::vector<std::string>& names = list.classes;
+  if (options.shuffle) Shuffle(options.seed, &list.images);
+  LOG(INFO) << "A total of " << list.images.size() << " images.";
   std::string validation = options.validation.empty()        ? ""
                            : options.validation_path.empty() ? ValidationPath(options.output.path)
                                                              : options.validation_path;
@@ -323,17 +364,17 @@ ImagesResult WriteImages(const ImagesOptions& options) {
                              : options.labels.empty()
                                  ? JoinPath(FolderOf(options.output.path), "labels.txt")
                                  : options.labels;
-  if (folders) RefuseOtherLabels(labels, LabelsText(found.names));
-  Writing writing(options, where, validation, DrawValidation(options, images));
-  ImagesResult result = writing.Run(images);
-  RequireRecords(options, where, images.size(), result);
+  if (folders) RefuseOtherLabels(labels, LabelsText(names));
+  Writing writing(options, list, validation, DrawValidation(options, list));
+  ImagesResult result = writing.Run();
+  RequireRecords(options, list.path, list.images.size(), result);
   result.validation_path = std::move(validation);
   result.labels = labels;
   const bool new_labels = folders && !Exists(labels);
   if (folders) {
-    if (new_labels) WriteWhole(labels, LabelsText(found.names));
+    if (new_labels) WriteWhole(labels, LabelsText(names));
     for (ImagesResult::Class& one : result.classes) {
-      one.name = found.names[static_cast<size_t>(one.label)];
+      one.name = names[static_cast<size_t>(one.label)];
     }
   }
   try {

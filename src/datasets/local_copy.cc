@@ -306,7 +306,7 @@ std::unique_ptr<LocalCopy> CopyTarShardsLocally(const std::string& source,
 
 std::unique_ptr<LocalCopy> CopyImageListLocally(const std::string& list, const std::string& root,
                                                 const LocalCopyOptions& options) {
-  const auto first = [&] { return root + ReadImageList(list)[0].path; };
+  const auto first = [&] { return root + ReadImages(list).images[0].path; };
   auto copy = Stage(
       list, first, [&] { return PlanImageListCopy(list, root); }, options);
   if (copy != nullptr) RedirectToPack(list, root, copy->path());

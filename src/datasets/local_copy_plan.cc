@@ -173,7 +173,7 @@ LocalCopyPlan PlanImageListCopy(const std::string& list, const std::string& root
   const std::string found = Canonical(list);
   const auto files = [found, root] {
     std::vector<std::string> paths;
-    for (const ListedImage& image : ReadImageList(found)) paths.push_back(root + image.path);
+    for (const ListedImage& image : ReadImages(found).images) paths.push_back(root + image.path);
     return paths;
   };
   const PicturesState pictures = StateOfPictures(files());

@@ -23,7 +23,7 @@ struct Labelled {
 };
 
 // Reads all images of a set, which must have one shape.
-std::vector<Labelled> ReadImages(const std::string& set, DatumView* shape) {
+std::vector<Labelled> ReadPairImages(const std::string& set, DatumView* shape) {
   RecordScan scan(set);
   DatumParser parser;
   Progress progress(Join("Reading ", set), "images", scan.Count());
@@ -35,6 +35,8 @@ std::vector<Labelled> ReadImages(const std::string& set, DatumView* shape) {
     if (datum.bytes.empty()) problem = "has float values; pairs need images in bytes";
     if (!datum.has_label)
       problem = "has no label, but pairs need the label to know which images are alike";
+    if (!datum.labels.empty())
+      problem = "has several labels, but pairs need one integer to know which images are alike";
     if (datum.ShapeText() != shape->ShapeText()) {
       problem = Join("is ", datum.ShapeText(), ", but the first record is ", shape->ShapeText());
     }
@@ -53,7 +55,7 @@ std::vector<Labelled> ReadImages(const std::string& set, DatumView* shape) {
 int64_t WritePairs(const std::string& set, const std::string& pairs, const std::string& backend,
                    uint64_t seed) {
   DatumView shape;
-  const std::vector<Labelled> images = ReadImages(set, &shape);
+  const std::vector<Labelled> images = ReadPairImages(set, &shape);
   DatabaseWriter output(backend, pairs);
   caffe::Datum pair = EmptyDatum(2 * shape.channels, shape.height, shape.width);
   const PhiloxKey key{seed, kPairsStream};

@@ -188,7 +188,8 @@ ReadRate ReadFiles(const std::vector<std::string>& files, double seconds, bool c
   for (const std::string& file : files) {
     if (rate.records > 0 && clock.Seconds() >= seconds) break;
     const std::string bytes = ReadFile(file, uint64_t{1} << 30);
-    if (decode) DecodeImage(bytes, ColorMode::kColor, {file}, "this picture", &image);
+    if (decode)
+      DecodeImage(bytes, ColorMode::kColor, {file}, "this picture", &image, BitDepth::kFloats);
     rate.bytes += bytes.size();
     ++rate.records;
   }

@@ -30,6 +30,7 @@ struct Examined {
   int height = 0, width = 0;
   int32_t label = 0;
   bool has_label = false, encoded = false;
+  size_t labels = 0;  // several, or one that is not an integer
   uint32_t checksum = 0;
   size_t hash = 0;  // of the value
 };
@@ -45,6 +46,7 @@ void Examine(const std::string& path, Examined* one) {
     one->width = datum.width;
     one->label = datum.label;
     one->has_label = datum.has_label;
+    one->labels = datum.labels.size();
     // For raw pixels the view points into the record, for an image file into the decoded image.
     const char* const begin = one->record.value.data();
     one->encoded = !datum.bytes.empty() && (datum.bytes.data() < begin ||
@@ -82,7 +84,11 @@ class Report {
     ++report_.heights[one.height];
     ++report_.widths[one.width];
     report_.encoded += one.encoded;
-    one.has_label ? ++report_.labels[one.label] : ++report_.unlabelled;
+    if (one.labels > 0) {
+      ++report_.label_counts[one.labels];
+    } else {
+      one.has_label ? ++report_.labels[one.label] : ++report_.unlabelled;
+    }
   }
 
   VerifyReport Finish() {
@@ -169,6 +175,8 @@ void Print(const VerifyReport& report, std::ostream& out) {
   if (report.encoded > 0) out << "picture files: " << report.encoded << "\n";
   for (const auto& [label, count] : report.labels)
     out << "label: " << label << ", " << count << "\n";
+  for (const auto& [labels, count] : report.label_counts)
+    out << "labels per record: " << labels << ", " << count << "\n";
   if (report.unlabelled > 0) out << "without label: " << report.unlabelled << "\n";
   if (report.repeated_keys > 0) out << "duplicate keys: " << report.repeated_keys << "\n";
   if (report.same > 0) out << "records with duplicate content: " << report.same << "\n";

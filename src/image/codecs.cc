@@ -1,5 +1,8 @@
 #include "codecs.h"
 
+#include <cstring>
+#include <utility>
+
 #include "trainer/base/each_cpu.h"
 #include "trainer/base/text/text.h"
 
@@ -18,7 +21,40 @@ void SplitThree(const uint8_t* __restrict in, int width, int64_t plane, uint8_t*
   }
 }
 
+// Turns the numbers of an image that now has the shape of `to`. They were `from`.
+template <class T>
+void Turn(int n, const Image& to, int old_height, int old_width, const std::vector<T>& from,
+          std::vector<T>* numbers) {
+  const bool swap = n >= 5, flip_x = n == 2 || n == 3 || n == 7 || n == 8;
+  const bool flip_y = n == 3 || n == 4 || n == 6 || n == 7;
+  T* out = numbers->data();
+  for (int c = 0; c < to.channels && !from.empty(); ++c) {
+    const T* const plane = from.data() + c * to.Plane();
+    for (int y = 0; y < to.height; ++y) {
+      for (int x = 0; x < to.width; ++x) {
+        const int column = swap ? y : x, row = swap ? x : y;
+        const int64_t in_row = flip_y ? old_height - 1 - row : row;
+        *out++ = plane[in_row * old_width + (flip_x ? old_width - 1 - column : column)];
+      }
+    }
+  }
+}
+
 }  // namespace
+
+void Fail16Bits() {
+  throw ImageError(
+      "has 16 bits per channel; set force_color or force_gray to use its upper 8 bits, or convert "
+      "it");
+}
+
+void TurnUpright(int n, Image* image) {
+  if (n == 1) return;
+  const Image from = *image;
+  if (n >= 5) std::swap(image->height, image->width);
+  Turn(n, *image, from.height, from.width, from.pixels, &image->pixels);
+  Turn(n, *image, from.height, from.width, from.floats, &image->floats);
+}
 
 void CheckSize(int64_t height, int64_t width) {
   if (height < 1 || width < 1) {
@@ -63,14 +99,15 @@ void FromInterleaved(const uint8_t* bytes, int channels, int height, int width, 
 
 void FromInterleaved16(const uint8_t* bytes, int channels, int height, int width, ColorMode colors,
                        Image* image) {
-  constexpr float kUnit = 257;  // 65535 / 255
   AllocateImage(channels, height, width, colors, image);
   image->floats.resize(image->pixels.size());
   image->pixels.clear();
   const int64_t plane = image->Plane();
   for (int64_t at = 0; at < plane; ++at, bytes += 2 * channels) {
     const auto value = [&](int c) {
-      return static_cast<float>(bytes[2 * c] << 8 | bytes[2 * c + 1]) / kUnit;
+      uint16_t number = 0;
+      std::memcpy(&number, bytes + 2 * c, sizeof number);
+      return static_cast<float>(number) / kUnitOf16Bits;
     };
     if (colors == ColorMode::kGray && channels >= 3) {
       image->floats[static_cast<size_t>(at)] =

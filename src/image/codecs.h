@@ -14,9 +14,20 @@ struct ImageError : std::runtime_error {
 // `choose` may be null: the whole picture.
 void DecodeJpeg(std::string_view bytes, ColorMode colors, const CropChooser* choose, Image* image,
                 DecodedRegion* held);
-// Returns whether bits were lost.
-bool DecodePng(std::string_view bytes, ColorMode colors, BitDepth depth, Image* image);
+// What a user should know of a file that was decoded.
+struct DecodeNotes {
+  bool lost_bits = false;   // the lower 8 of 16
+  bool more_pages = false;  // only the first one was decoded
+};
+DecodeNotes DecodePng(std::string_view bytes, ColorMode colors, BitDepth depth, Image* image);
+DecodeNotes DecodeTiff(std::string_view bytes, ColorMode colors, BitDepth depth, Image* image);
 void DecodeNetpbm(std::string_view bytes, ColorMode colors, Image* image);
+
+// Refuses an image with 16 bits per channel whose lower bits would be lost as stored.
+[[noreturn]] void Fail16Bits();
+
+// Turns an image upright that was taken with Exif orientation `n`, 1 to 8.
+void TurnUpright(int n, Image* image);
 
 // Refuses no pixels and more than kMaxPixels.
 void CheckSize(int64_t height, int64_t width);
@@ -31,7 +42,10 @@ void StoreRow(const uint8_t* bytes, int channels, ColorMode colors, int y, Image
 void FromInterleaved(const uint8_t* bytes, int channels, int height, int width, ColorMode colors,
                      Image* image);
 
-// Does the same for big-endian 16-bit values, to `floats`.
+// What 1 of 255 is among the numbers of 16 bits: 65535 / 255.
+inline constexpr float kUnitOf16Bits = 257;
+
+// Does the same for 16-bit numbers of this machine's byte order, to `floats`: see BitDepth.
 void FromInterleaved16(const uint8_t* bytes, int channels, int height, int width, ColorMode colors,
                        Image* image);
 

@@ -123,26 +123,6 @@ void CheckClaims(const JpegHeader& jpeg, size_t bytes) {
   if (!jpeg.ended) throw ImageError("is a truncated JPEG file: its end is missing");
 }
 
-// Turns a picture upright that was taken with Exif orientation `n`.
-void TurnUpright(int n, Image* image) {
-  if (n == 1) return;
-  const Image from = *image;
-  const bool swap = n >= 5, flip_x = n == 2 || n == 3 || n == 7 || n == 8;
-  const bool flip_y = n == 3 || n == 4 || n == 6 || n == 7;
-  if (swap) std::swap(image->height, image->width);
-  uint8_t* out = image->pixels.data();
-  for (int c = 0; c < from.channels; ++c) {
-    const uint8_t* plane = from.pixels.data() + c * from.Plane();
-    for (int y = 0; y < image->height; ++y) {
-      for (int x = 0; x < image->width; ++x) {
-        const int column = swap ? y : x, row = swap ? x : y;
-        const int64_t in_row = flip_y ? from.height - 1 - row : row;
-        *out++ = plane[in_row * from.width + (flip_x ? from.width - 1 - column : column)];
-      }
-    }
-  }
-}
-
 int DividedUp(int n, int by) { return (n + by - 1) / by; }
 
 // The part of the picture at 1/scale_denom of its size that `need` touches.

@@ -1,5 +1,6 @@
 #include <png.h>
 
+#include <bit>
 #include <csetjmp>
 #include <cstring>
 
@@ -70,7 +71,11 @@ class PngFile {
     const int type = png_get_color_type(png_, info_);
     if (type == PNG_COLOR_TYPE_PALETTE) png_set_palette_to_rgb(png_);
     if (type == PNG_COLOR_TYPE_GRAY) png_set_expand_gray_1_2_4_to_8(png_);
-    if (depth == BitDepth::kBytes) png_set_strip_16(png_);
+    if (depth == BitDepth::kBytes) {
+      png_set_strip_16(png_);
+    } else if constexpr (std::endian::native == std::endian::little) {
+      png_set_swap(png_);  // numbers of 16 bits
+    }
     if (colors != ColorMode::kAsStored) {
       png_set_strip_alpha(png_);
     } else if (type == PNG_COLOR_TYPE_GRAY_ALPHA) {
@@ -101,7 +106,7 @@ class PngFile {
 
 }  // namespace
 
-bool DecodePng(std::string_view bytes, ColorMode colors, BitDepth depth, Image* image) {
+DecodeNotes DecodePng(std::string_view bytes, ColorMode colors, BitDepth depth, Image* image) {
   constexpr int64_t kMostDeflated = 1032;  // bytes that one compressed byte can expand to
   PngFile png(bytes);
   png.ReadHeader();
@@ -112,16 +117,12 @@ bool DecodePng(std::string_view bytes, ColorMode colors, BitDepth depth, Image* 
                           png.width(), "x", png.height(), " pixels"));
   }
   const bool has_16 = png.depth() == 16;
-  if (has_16 && colors == ColorMode::kAsStored && depth == BitDepth::kBytes) {
-    throw ImageError(
-        "is a PNG file with 16 bits per channel; set force_color or force_gray to use its upper 8 "
-        "bits, or convert it");
-  }
+  if (has_16 && colors == ColorMode::kAsStored && depth == BitDepth::kBytes) Fail16Bits();
   png.ReadPixels(colors, depth);
   const auto put = has_16 && depth == BitDepth::kFloats ? FromInterleaved16 : FromInterleaved;
   put(png.pixels(), png.channels(), static_cast<int>(png.height()), static_cast<int>(png.width()),
       colors, image);
-  return has_16 && depth == BitDepth::kBytes;
+  return {.lost_bits = has_16 && depth == BitDepth::kBytes};
 }
 
 }  // namespace trainer

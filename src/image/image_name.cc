@@ -8,7 +8,8 @@
 namespace trainer {
 
 bool IsImageName(const std::string& name) {
-  static constexpr std::string_view kEndings[] = {".jpg", ".jpeg", ".png", ".pgm", ".ppm"};
+  static constexpr std::string_view kEndings[] = {".jpg",  ".jpeg", ".png", ".tif",
+                                                  ".tiff", ".pgm",  ".ppm"};
   const std::string lower = LowerCase(name);
   return std::ranges::any_of(kEndings, [&](std::string_view end) { return lower.ends_with(end); });
 }

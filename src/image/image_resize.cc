@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "trainer/image/image.h"
 
@@ -49,9 +50,10 @@ int Blend(int low, int high, int weight) { return (low << kBits) + (high - low) 
 // The part of a picture that is resized.
 struct Spans {
   SourceSpan rows, columns;
-  // Its first pixel of channel c.
-  const uint8_t* Corner(const ImageView& from, int c) const {
-    return from.pixels + c * from.Plane() + int64_t{rows.first} * from.width + columns.first;
+  // Its first number of channel c; `numbers` are those of the whole picture.
+  template <class T>
+  const T* Corner(const T* numbers, const ImageView& from, int c) const {
+    return numbers + c * from.Plane() + int64_t{rows.first} * from.width + columns.first;
   }
 };
 
@@ -59,7 +61,7 @@ void ResizeLinear(const ImageView& from, const Spans& part, int height, int widt
   const std::vector<LinearTap> rows = Taps(part.rows, height), columns = Taps(part.columns, width);
   uint8_t* out = to->pixels.data();
   for (int c = 0; c < from.channels; ++c) {
-    const uint8_t* corner = part.Corner(from, c);
+    const uint8_t* corner = part.Corner(from.pixels, from, c);
     for (const LinearTap& row : rows) {
       const uint8_t* low = corner + int64_t{row.low} * from.width;
       const uint8_t* high = corner + int64_t{row.high} * from.width;
@@ -85,6 +87,15 @@ struct FilterWeights {
   size_t Begin(size_t i) const { return i == 0 ? 0 : end[i - 1]; }
   void Add(int at, double weight) { parts.push_back({at, static_cast<float>(weight)}); }
 };
+
+void AddLinear(int i, const SourceSpan& span, double step, FilterWeights* list) {
+  const int last = span.elements - 1;
+  const double at =
+      std::clamp(span.offset + (i + 0.5) * step - 0.5, 0.0, static_cast<double>(last));
+  const int low = static_cast<int>(at);
+  list->Add(low, 1 - (at - low));
+  list->Add(std::min(low + 1, last), at - low);
+}
 
 // Keys' cubic with the slope -0.75 at 1: the weight of an element at distance t.
 double CubicWeight(double t) {
@@ -141,6 +152,8 @@ FilterWeights PartsOf(Interpolation how, const SourceSpan& span, int to, bool sh
   for (int i = 0; i < to; ++i) {
     if (how == Interpolation::kNearest) {
       list.Add(std::min(static_cast<int>(span.offset + i * step), span.elements - 1), 1);
+    } else if (how == Interpolation::kLinear) {
+      AddLinear(i, span, step, &list);
     } else if (how == Interpolation::kCubic) {
       AddCubic(i, span, step, &list);
     } else if (how == Interpolation::kSmooth) {
@@ -155,28 +168,30 @@ FilterWeights PartsOf(Interpolation how, const SourceSpan& span, int to, bool sh
   return list;
 }
 
-// First rows are joined, then the columns of that one row.
-void ResizeByParts(const ImageView& from, const Spans& part, int height, int width, Image* to,
-                   Interpolation how) {
+// First rows are joined, then the columns of that one row. `in` and `out` are the numbers of `from`
+// and of the result, both bytes or both floats.
+template <class T>
+void ResizeByParts(const ImageView& from, const T* in, const Spans& part, int height, int width,
+                   Interpolation how, T* out) {
+  constexpr bool kRounds = std::is_same_v<T, uint8_t>;
   const bool shrinks = part.rows.length >= height && part.columns.length >= width;
   const FilterWeights rows = PartsOf(how, part.rows, height, shrinks);
   const FilterWeights columns = PartsOf(how, part.columns, width, shrinks);
   std::vector<float> joined(static_cast<size_t>(part.columns.elements));
-  uint8_t* out = to->pixels.data();
   for (int c = 0; c < from.channels; ++c) {
-    const uint8_t* corner = part.Corner(from, c);
+    const T* corner = part.Corner(in, from, c);
     for (size_t i = 0; i < rows.end.size(); ++i) {
       std::fill(joined.begin(), joined.end(), 0.0f);
       for (size_t k = rows.Begin(i); k < rows.end[i]; ++k) {
-        const uint8_t* row = corner + int64_t{rows.parts[k].at} * from.width;
+        const T* row = corner + int64_t{rows.parts[k].at} * from.width;
         for (size_t w = 0; w < joined.size(); ++w) joined[w] += rows.parts[k].weight * row[w];
       }
       for (size_t j = 0; j < columns.end.size(); ++j) {
-        float sum = 0.5f;
+        float sum = kRounds ? 0.5f : 0;
         for (size_t k = columns.Begin(j); k < columns.end[j]; ++k) {
           sum += columns.parts[k].weight * joined[static_cast<size_t>(columns.parts[k].at)];
         }
-        *out++ = static_cast<uint8_t>(std::clamp(sum, 0.0f, 255.0f));
+        *out++ = kRounds ? static_cast<T>(std::clamp(sum, 0.0f, 255.0f)) : static_cast<T>(sum);
       }
     }
   }
@@ -189,10 +204,18 @@ void ResizeRegion(const ImageView& from, const RectF& region, int height, int wi
   to->channels = from.channels;
   to->height = height;
   to->width = width;
-  to->pixels.resize(static_cast<size_t>(from.channels) * static_cast<size_t>(to->Plane()));
+  const size_t count = static_cast<size_t>(from.channels) * static_cast<size_t>(to->Plane());
+  const bool floats = from.floats != nullptr;
+  to->pixels.resize(floats ? 0 : count);
+  to->floats.resize(floats ? count : 0);
   const Spans part{{region.top, region.height}, {region.left, region.width}};
-  if (how == Interpolation::kLinear) return ResizeLinear(from, part, height, width, to);
-  ResizeByParts(from, part, height, width, to, how);
+  if (floats) {
+    ResizeByParts(from, from.floats, part, height, width, how, to->floats.data());
+  } else if (how == Interpolation::kLinear) {
+    ResizeLinear(from, part, height, width, to);
+  } else {
+    ResizeByParts(from, from.pixels, part, height, width, how, to->pixels.data());
+  }
 }
 
 void ResizeImage(const ImageView& from, const Rect& box, int height, int width, Image* to,

@@ -86,7 +86,7 @@ void Augment::Check(const DatumView& datum, const std::string& record) const {
     layer_.FailWith(ErrorCode::kData,
                     Join("record ", record,
                          " has float values, but color, lighting and erasing work on 8-bit pixels "
-                         "only; store the images as bytes, or remove these fields"));
+                         "only; store the images with 8 bits per channel, or remove these fields"));
   }
   if (colors_ && datum.channels != 1 && datum.channels != 3) {
     layer_.FailIn(kAugmentTransform, "color_jitter_param",

@@ -1,5 +1,6 @@
 #include "trainer/input/image_decoder.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -11,6 +12,11 @@
 #include "trainer/storage/cursor.h"
 
 namespace trainer {
+namespace {
+
+size_t LabelCount(const DatumView& datum) { return std::max<size_t>(datum.labels.size(), 1); }
+
+}  // namespace
 
 class ImageDecoderFactory::ImageDecoder final : public Decoder {
  public:
@@ -51,9 +57,19 @@ class ImageDecoderFactory::ImageDecoder final : public Decoder {
                   Join("record ", QuoteKey(record.key),
                        " has no label; remove the layer's second top, or label the records"));
     }
+    WriteLabels(datum, record, batch);
+  }
+
+  void WriteLabels(const DatumView& datum, const Record& record, Batch* batch) const {
     const int classes = factory_.transform_.mix_classes();
+    if (LabelCount(datum) != factory_.label_count_ || (classes > 0 && !datum.labels.empty())) {
+      FailLabels(datum, record);
+    }
     if (classes == 0) {
-      batch->output(1)[static_cast<size_t>(record.batch_index)] = static_cast<float>(datum.label);
+      float* const to =
+          batch->output(1).data() + static_cast<size_t>(record.batch_index) * factory_.label_count_;
+      *to = static_cast<float>(datum.label);
+      std::ranges::copy(datum.labels, to);
       return;
     }
     if (datum.label < 0 || datum.label >= classes) {
@@ -65,6 +81,24 @@ class ImageDecoderFactory::ImageDecoder final : public Decoder {
     batch->output(1)[static_cast<size_t>(record.batch_index * classes)] =
         static_cast<float>(datum.label);
     batch->numbers()[static_cast<size_t>(record.batch_index)] = record.number;
+  }
+
+  [[noreturn]] void FailLabels(const DatumView& datum, const Record& record) const {
+    const auto count = [](size_t labels) {
+      return Join(labels, labels == 1 ? " label" : " labels");
+    };
+    if (factory_.transform_.mix_classes() > 0) {
+      throw Error(ErrorCode::kData, {factory_.path_},
+                  Join("record ", QuoteKey(record.key), " has ",
+                       datum.labels.size() == 1 ? Join("the label ", datum.labels[0])
+                                                : count(datum.labels.size()),
+                       ", but mixup mixes one class per record; remove mixup"));
+    }
+    throw Error(
+        ErrorCode::kData, {factory_.path_},
+        Join("record ", QuoteKey(record.key), " has ", count(LabelCount(datum)), ", but record ",
+             QuoteKey(factory_.first_key_), " has ", count(factory_.label_count_),
+             "; all records must have the same number of labels"));
   }
 
   void Write(const DatumView& datum, const Record& record, Batch* batch) const {
@@ -126,6 +160,7 @@ void ImageDecoderFactory::Inspect(RecordSampler& sampler) {
       first_key_ = record.key;
       first_stored_ = {first.channels, first.height, first.width};
       image_ = transform_.OutShape(first, QuoteKey(first_key_));
+      label_count_ = LabelCount(first);
       if (!first.bytes.empty()) {
         normalization_ = transform_.normalization();
         depth_ = BitDepth::kBytes;
@@ -144,7 +179,12 @@ std::vector<Shape> ImageDecoderFactory::Shapes(int64_t batch_size, bool labels) 
   std::vector<Shape> shapes{
       {batch_size * transform_.crops(), image_.channels, image_.height, image_.width}};
   const int classes = transform_.mix_classes();
-  if (labels) shapes.push_back(classes > 0 ? Shape{batch_size, classes} : Shape{batch_size});
+  const auto count = static_cast<int64_t>(label_count_);
+  if (labels && classes > 0) {
+    shapes.push_back({batch_size, classes});
+  } else if (labels) {
+    shapes.push_back(count == 1 ? Shape{batch_size} : Shape{batch_size, count});
+  }
   if (classes > 0 && !labels) {
     throw Error(ErrorCode::kConfig, {path_},
                 "mixup needs labels to mix: give the layer a second top");

@@ -11,6 +11,7 @@
 #include "trainer/base/file/text_file.h"
 #include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/text.h"
+#include "trainer/input/class_folders.h"
 
 namespace trainer {
 namespace {
@@ -23,18 +24,40 @@ std::string_view Trim(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
 }
 
-ListedImage ParseLine(const std::string& list, std::string_view text, int line) {
-  const size_t blank = text.find_last_of(kBlanks);
-  const std::string_view word =
-      blank == std::string_view::npos ? std::string_view() : text.substr(blank + 1);
-  const std::optional<int32_t> label = ParseNumber<int32_t>(word);
-  if (!label) {
+// Splits a line into its path and the numbers after it, which are appended to `labels`. Sets
+// `whole` to false unless the line has one label, an integer.
+ListedImage ParseLine(const std::string& list, std::string_view text, int line,
+                      std::vector<float>* labels, bool* whole) {
+  const auto fail = [&](const char* what) {
     throw Error(ErrorCode::kData, {list, line},
-                Join(word.empty() ? "no label" : "the label is not a 32-bit integer", " in '",
-                     EscapeControl(text.substr(0, 200)),
-                     "'; each line must be a path, a space and an integer label"));
+                Join(what, " in '", EscapeControl(text.substr(0, 200)),
+                     "'; each line must be a path and its label or labels, separated by spaces"));
+  };
+  const size_t before = labels->size();
+  std::string_view path = text;
+  std::optional<int32_t> last;
+  for (size_t blank = 0; (blank = path.find_last_of(kBlanks)) != std::string_view::npos;) {
+    const std::string_view word = path.substr(blank + 1);
+    const std::optional<int32_t> integer = ParseNumber<int32_t>(word);
+    const std::optional<float> number = ParseNumber<float>(word);
+    const bool too_large = !integer && word.find_first_not_of("-0123456789") == word.npos;
+    if (!number || !std::isfinite(*number) || too_large) break;
+    if (labels->size() == before) last = integer;
+    labels->push_back(*number);
+    path = Trim(path.substr(0, blank));
   }
-  return {std::string(Trim(text.substr(0, blank))), *label, line, 0};
+  if (labels->size() == before) {
+    fail(path.find_last_of(kBlanks) == path.npos
+             ? "no label"
+             : "the label is not a 32-bit integer and not a finite number");
+  }
+  std::reverse(labels->begin() + static_cast<std::ptrdiff_t>(before), labels->end());
+  if (labels->size() != before + 1 || !last) *whole = false;
+  return {std::string(path), last.value_or(0), line, 0};
+}
+
+std::string CountText(int count, const std::string& path) {
+  return Join("'", EscapeControl(path), "' has ", count, count == 1 ? " label" : " labels");
 }
 
 // (height, width) of the picture after resizing.
@@ -60,24 +83,57 @@ void ReadListedFile(const std::string& path, size_t number, const FilePack* pack
 
 }  // namespace
 
-std::vector<ListedImage> ReadImageList(const std::string& path) {
+std::span<const float> ImageList::LabelsOf(const ListedImage& image) const {
+  if (labels.empty()) return {};
+  const auto count = static_cast<size_t>(label_count);
+  return std::span(labels).subspan(image.number * count, count);
+}
+
+ImageList ReadImageList(const std::string& path) {
   constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
   const std::string content = ReadListFile(path, kMaxBytes);
-  std::vector<ListedImage> images;
+  ImageList list;
+  list.path = path;
+  std::vector<ListedImage>& images = list.images;
+  bool whole = true;
   std::string_view rest = content;
   for (int line = 1; !rest.empty(); ++line) {
     const size_t end = std::min(rest.find('\n'), rest.size());
     const std::string_view text = Trim(rest.substr(0, end));
     rest.remove_prefix(std::min(end + 1, rest.size()));
     if (text.empty()) continue;
-    images.push_back(ParseLine(path, text, line));
+    const size_t before = list.labels.size();
+    images.push_back(ParseLine(path, text, line, &list.labels, &whole));
     images.back().number = images.size() - 1;
+    const int count = static_cast<int>(list.labels.size() - before);
+    if (images.size() == 1) list.label_count = count;
+    if (count == list.label_count) continue;
+    throw Error(ErrorCode::kData, {path, line},
+                Join(CountText(count, images.back().path), ", but ",
+                     CountText(list.label_count, images[0].path), " (line ", images[0].line,
+                     "); all lines must have the same number of labels"));
   }
   if (images.empty()) {
     throw Error(ErrorCode::kData, {path},
                 "the list has no images; write one line 'path label' per image");
   }
-  return images;
+  if (whole) list.labels = {};
+  return list;
+}
+
+ImageList ReadImages(const std::string& path) {
+  if (!IsDirectory(path)) return ReadImageList(path);
+  ClassFolders found = FindClassFolders(path, EmptyClasses::kAccept);
+  ImageList list;
+  list.path = path;
+  list.images = std::move(found.images);
+  list.classes = std::move(found.names);
+  for (size_t i = 0; i < list.images.size(); ++i) list.images[i].number = i;
+  return list;
+}
+
+std::string RootOfImages(const std::string& path, const std::string& root_folder) {
+  return IsDirectory(path) ? path + "/" : root_folder;
 }
 
 void LoadListedImage(const std::string& list, const ListedImage& listed,
@@ -88,8 +144,8 @@ void LoadListedImage(const std::string& list, const ListedImage& listed,
   const std::string what = Join("image '", EscapeControl(path), "'");
   ReadListedFile(path, listed.number, reading.pack, where, raw);
   const bool resizes = reading.Resizes();
-  DecodeImage(*raw, reading.colors, where, what, image, resizes ? BitDepth::kBytes : reading.depth,
-              resizes ? nullptr : choose, held);
+  DecodeImage(*raw, reading.colors, where, what, image, reading.depth, resizes ? nullptr : choose,
+              held);
   if (!resizes) return;
   const auto [height, width] = WantedSize(reading, *image);
   if (height == image->height && width == image->width) return;
@@ -105,7 +161,7 @@ void LoadListedImage(const std::string& list, const ListedImage& listed,
   if (held != nullptr) *held = {0, 0, 1, image->height, image->width};
 }
 
-ImageFileOptions ReadImageFileOptions(const LayerSpec& layer) {
+ImageFileOptions ReadImageFileOptions(const LayerSpec& layer, const std::string& path) {
   constexpr char kParam[] = "image_data_param";
   constexpr uint32_t kMaxSide = 1u << 20;
   const caffe::ImageDataParameter& param = layer.proto().image_data_param();
@@ -124,8 +180,13 @@ ImageFileOptions ReadImageFileOptions(const LayerSpec& layer) {
       layer.FailIn(kParam, field, Join(field, " is ", side, "; it must be at most ", kMaxSide));
     }
   }
+  if (!param.root_folder().empty() && IsDirectory(path)) {
+    layer.FailIn(kParam, "root_folder",
+                 Join("root_folder is for lists, but source '", EscapeControl(path),
+                      "' is a folder; remove root_folder"));
+  }
   ImageFileOptions reading;
-  reading.root = param.root_folder();
+  reading.root = RootOfImages(path, param.root_folder());
   reading.colors = param.is_color() ? ColorMode::kColor : ColorMode::kGray;
   reading.height = static_cast<int>(param.new_height());
   reading.width = static_cast<int>(param.new_width());

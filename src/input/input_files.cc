@@ -19,7 +19,7 @@ std::vector<std::string> BelowRoot(const std::vector<ListedImage>& images,
 }  // namespace
 
 std::vector<std::string> InputFiles::Files() const {
-  if (kind == Kind::kImageList) return BelowRoot(ReadImageList(path), root);
+  if (kind == Kind::kImageList) return BelowRoot(ReadImages(path).images, root);
   if (kind == Kind::kWindowList) return BelowRoot(ReadWindowList(path).images, root);
   return FilesOfSet(path);
 }
@@ -47,6 +47,7 @@ std::optional<InputFiles> InputFilesOf(const LayerSpec& layer) {
   };
   if (layer.type() == "ImageData") {
     InputFiles files = listed(Kind::kImageList, "image_data_param", proto.image_data_param());
+    files.root = RootOfImages(files.path, files.root);
     files.balanced = proto.image_data_param().sampling() == caffe::BALANCED;
     return files;
   }

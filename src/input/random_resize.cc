@@ -209,12 +209,6 @@ void RandomResize::CheckCrop() const {
 }
 
 void RandomResize::Check(const DatumView& datum, const std::string& record) const {
-  if (datum.bytes.empty()) {
-    layer_.FailWith(
-        ErrorCode::kData,
-        Join("record ", record, " has float values, but ", Param(),
-             " resizes 8-bit pixels only; store the images as bytes, or remove the field"));
-  }
   const int64_t shorter = std::min(datum.height, datum.width);
   const int64_t longer = std::max(datum.height, datum.width);
   const auto refuse = [&](const std::string& what) {
@@ -292,8 +286,9 @@ RandomResize::Choice RandomResize::DrawCrop(int height, int width, RecordRng* dr
 
 void RandomResize::Apply(const DatumView& datum, const Choice& choice, Image* to) {
   const DatumView::Part held = datum.Held();
-  const ImageView image{datum.channels, held.height, held.width,
-                        reinterpret_cast<const uint8_t*>(datum.bytes.data())};
+  ImageView image{datum.channels, held.height, held.width,
+                  reinterpret_cast<const uint8_t*>(datum.bytes.data())};
+  if (datum.bytes.empty()) image.floats = datum.floats.data();
   const Rect& box = choice.box;
   const double scale_denom = held.scale_denom;
   const RectF region{box.left / scale_denom - held.left, box.top / scale_denom - held.top,

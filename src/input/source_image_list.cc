@@ -23,11 +23,6 @@ namespace {
 constexpr char kImageListSourceParam[] = "image_data_param";
 constexpr uint32_t kSkipPass = 0xFFFFFFFF;  // epochs take the passes from 1 on
 
-struct ImageList {
-  std::string path;
-  std::vector<ListedImage> images;
-};
-
 class FileLoader final : public ImageLoader {
  public:
   FileLoader(const ImageList& list, const ImageFileOptions& options, BitDepth depth)
@@ -41,6 +36,7 @@ class FileLoader final : public ImageLoader {
     LoadListedImage(list_.path, listed, options_, &file_, &image_, wanted, &held);
     view_ = ViewOf(image_, held);
     view_.label = listed.label;
+    view_.labels = list_.LabelsOf(listed);
     view_.has_label = true;
     return view_;
   }
@@ -93,8 +89,10 @@ class ListSampler final : public RecordSampler {
       FailSeek(position);
     }
     const std::vector<ListedImage>& images = list_.images;
-    const auto listed = std::ranges::find(images, static_cast<int>(line), &ListedImage::line);
-    if (listed == images.end() || listed->path != rest.substr(1)) FailSeek(position);
+    const auto listed = std::ranges::find_if(images, [&](const ListedImage& image) {
+      return image.line == static_cast<int>(line) && image.path == rest.substr(1);
+    });
+    if (listed == images.end()) FailSeek(position);
     StartEpoch(epoch);
     const auto index = static_cast<uint32_t>(listed - images.begin());
     at_ = static_cast<size_t>(std::ranges::find(order_, index) - order_.begin());
@@ -175,24 +173,44 @@ ListSource MakeListSource(const caffe::ImageDataParameter& param, ImageList list
   return MakeListSource<BalancedListSampler>(std::move(list), BalancedOrder(labels, key), skip);
 }
 
+// Logs "2 classes in photos/train: 0 cat, 1 dog", and where the names can be used.
+void LogClasses(const ImageList& list) {
+  constexpr size_t kMost = 20;
+  if (list.classes.empty()) return;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < std::min(kMost, list.classes.size()); ++i) {
+    names.push_back(Join(i, " ", list.classes[i]));
+  }
+  if (list.classes.size() > kMost) names.emplace_back("...");
+  LOG(INFO) << EscapeControl(Join(list.classes.size(), " classes in ", list.path, ": ",
+                                  JoinList(names), "; --labels=", list.path,
+                                  " gives 'predict' their names"));
+}
+
 }  // namespace
 
 std::unique_ptr<BatchQueue> OpenImageList(const LayerSpec& layer, const InputEnv& env) {
   const caffe::ImageDataParameter& param = layer.proto().image_data_param();
   if (param.source().empty())
     layer.FailIn(kImageListSourceParam, "source",
-                 "source is missing; give the path of the list of images");
+                 "source is missing; give the path of the list of images, or of a folder with a "
+                 "subfolder for each class");
   const BatchQueueOptions options =
       QueueOptionsOf(layer, kImageListSourceParam, param.batch_size(), env);
   RequireSampling(layer, kImageListSourceParam, param.sampling(), env.phase);
-  ImageFileOptions file_options = ReadImageFileOptions(layer);
-  ImageList list;
-  list.images = ReadNamedFile(layer, kImageListSourceParam, "source", param.source(),
-                              [&](const std::string& path) {
-                                LOG(INFO) << "Opening file " << path;
-                                list.path = path;
-                                return ReadImageList(path);
-                              });
+  ImageFileOptions file_options;
+  ImageList list = ReadNamedFile(layer, kImageListSourceParam, "source", param.source(),
+                                 [&](const std::string& path) {
+                                   file_options = ReadImageFileOptions(layer, path);
+                                   LOG(INFO) << "Opening file " << path;
+                                   return ReadImages(path);
+                                 });
+  LogClasses(list);
+  if (param.sampling() == caffe::BALANCED && !list.labels.empty()) {
+    layer.FailIn(kImageListSourceParam, "sampling",
+                 Join("sampling is BALANCED, which draws classes, but the images of ", list.path,
+                      " have several labels or labels that are not integers; remove the field"));
+  }
   const size_t count = list.images.size();
   const FilePack* const pack = FilePackOf(list.path, file_options.root);
   if (pack != nullptr && pack->size() == count) file_options.pack = pack;

@@ -44,7 +44,7 @@ class WindowLoader final : public ImageLoader {
   explicit WindowLoader(const WindowSet& set)
       : set_(set),
         options_(set.options),
-        reading_{.root = options_.root},
+        reading_{.root = options_.root, .depth = BitDepth::kBytes},
         values_(kChannels * static_cast<size_t>(options_.crop.size * options_.crop.size)) {}
 
   const DatumView& Load(const Record& record, const CropChooser*) override {

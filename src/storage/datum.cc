@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <cmath>
 
 #include "datum.pb.h"
 #include "trainer/base/error/error.h"
@@ -41,6 +42,8 @@ bool ReadView(CodedInputStream& in, std::string_view* view) {
   *view = {static_cast<const char*>(start), static_cast<size_t>(length)};
   return in.Skip(length);
 }
+
+constexpr int kLabelsField = caffe::Datum::kLabelsFieldNumber;
 
 bool ReadPackedFloats(CodedInputStream& in, std::vector<float>* floats) {
   std::string_view packed;
@@ -82,6 +85,22 @@ caffe::Datum EmptyDatum(int channels, int height, int width) {
   return datum;
 }
 
+void SetLabels(const DatumView& from, caffe::Datum* to) {
+  to->mutable_labels()->Assign(from.labels.begin(), from.labels.end());
+  if (from.has_label && from.labels.empty()) to->set_label(from.label);
+}
+
+void SetLabels(std::span<const float> numbers, caffe::Datum* to) {
+  to->clear_label();
+  to->clear_labels();
+  if (numbers.size() == 1 && std::floor(numbers[0]) == numbers[0] &&
+      std::fabs(numbers[0]) < 0x1p31f) {
+    to->set_label(static_cast<int32_t>(numbers[0]));
+  } else {
+    to->mutable_labels()->Add(numbers.begin(), numbers.end());
+  }
+}
+
 DatumView ViewOf(const Image& image) {
   DatumView view;
   view.channels = image.channels;
@@ -109,6 +128,7 @@ bool DatumParser::Decode(std::string_view value) {
   view_ = DatumView{};
   encoded_ = false;
   floats_.clear();
+  labels_.clear();
   CodedInputStream in(reinterpret_cast<const uint8_t*>(value.data()),
                       static_cast<int>(value.size()));
   while (const uint32_t tag = in.ReadTag()) {
@@ -138,12 +158,20 @@ bool DatumParser::Decode(std::string_view value) {
       case Tag(7, kVarint):
         ok = ReadScalar<WireFormatLite::TYPE_BOOL>(in, &encoded_);
         break;
+      case Tag(kLabelsField, kFixed32):
+        ok = ReadScalar<WireFormatLite::TYPE_FLOAT>(in, &labels_.emplace_back());
+        break;
+      case Tag(kLabelsField, kLength):
+        ok = ReadPackedFloats(in, &labels_);
+        break;
       default:
         ok = WireFormatLite::SkipField(&in, tag);
     }
     if (!ok) return false;
   }
   view_.floats = floats_;
+  view_.labels = labels_;
+  view_.has_label |= !labels_.empty();
   return in.ConsumedEntireMessage();
 }
 
@@ -179,6 +207,7 @@ const DatumView& DatumParser::Parse(const std::string& path, std::string_view ke
                 choose, &held);
     DatumView image = ViewOf(image_, held);
     image.label = view_.label;
+    image.labels = view_.labels;
     image.has_label = view_.has_label;
     view_ = image;
     return view_;

@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <cmath>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "datum.pb.h"
@@ -20,7 +20,7 @@ constexpr int64_t kRowsAtOnce = 64;
 class Hdf5Rows {
  public:
   explicit Hdf5Rows(const std::string& path)
-      : path_(path), file_(OpenArrayFile(path)), data_(file_->Array("data")) {
+      : file_(OpenArrayFile(path)), data_(file_->Array("data")) {
     const std::vector<int64_t>& dims = data_->dims();
     if (dims.empty() || dims.size() > 4) {
       throw Error(ErrorCode::kData, {path},
@@ -36,13 +36,15 @@ class Hdf5Rows {
     width_ = row[0] * row[1] * row[2];
     if (!file_->Has("label")) return;
     const std::unique_ptr<StoredArray> labels = file_->Array("label");
-    if (labels->Count() != rows_ || labels->dims().empty()) {
+    const std::vector<int64_t>& label_dims = labels->dims();
+    const bool several = !label_dims.empty() && label_dims[0] == rows_ && labels->Count() > 0;
+    if (label_dims.empty() || (labels->Count() != rows_ && !several)) {
       throw Error(ErrorCode::kData, {path},
                   Join("dataset 'label' has ", labels->Count(), " numbers for the ", rows_,
-                       " rows of 'data'; each row needs one label"));
+                       " rows of 'data'; each row needs one label, or as many as the others"));
     }
-    labels_.resize(static_cast<size_t>(rows_));
-    labels->ReadRows(0, labels->dims()[0], labels_);
+    labels_.resize(static_cast<size_t>(labels->Count()));
+    labels->ReadRows(0, label_dims[0], labels_);
   }
 
   int64_t rows() const { return rows_; }
@@ -61,7 +63,8 @@ class Hdf5Rows {
     } else {
       datum_.mutable_float_data()->Add(values.begin(), values.end());
     }
-    if (!labels_.empty()) datum_.set_label(Label(row));
+    const auto count = labels_.size() / static_cast<size_t>(rows_);
+    SetLabels(std::span(labels_).subspan(static_cast<size_t>(row) * count, count), &datum_);
     return datum_.SerializeAsString();
   }
 
@@ -73,16 +76,6 @@ class Hdf5Rows {
     first_ = row;
   }
 
-  int32_t Label(int64_t row) const {
-    const float label = labels_[static_cast<size_t>(row)];
-    if (std::floor(label) == label && std::fabs(label) < 0x1p31f)
-      return static_cast<int32_t>(label);
-    throw Error(ErrorCode::kData, {path_},
-                Join("row ", row, " has the label ", label,
-                     ", which is not an integer; labels in other kinds of sets must be integers"));
-  }
-
-  std::string path_;
   std::unique_ptr<ArrayFile> file_;
   std::unique_ptr<StoredArray> data_;
   int64_t rows_ = 0, width_ = 0, first_ = 0, held_ = 0;

@@ -28,7 +28,7 @@ class Hdf5SetWriter final : public RecordWriter {
     DatumParser parser;
     const DatumView& view = parser.Parse(path_, record->key, record->value);
     caffe::Datum datum = EmptyDatum(view.channels, view.height, view.width);
-    if (view.has_label) datum.set_label(view.label);
+    SetLabels(view, &datum);
     if (view.bytes.empty()) {
       datum.mutable_float_data()->Add(view.floats.begin(), view.floats.end());
     } else {
@@ -44,6 +44,7 @@ class Hdf5SetWriter final : public RecordWriter {
     bytes_ += datum.data();
     floats_.insert(floats_.end(), datum.float_data().begin(), datum.float_data().end());
     if (datum.has_label()) labels_.push_back(static_cast<float>(datum.label()));
+    labels_.insert(labels_.end(), datum.labels().begin(), datum.labels().end());
     ++rows_;
     if (bytes_.size() + floats_.size() * sizeof(float) >= kBytesAtOnce) Write();
   }
@@ -59,8 +60,13 @@ class Hdf5SetWriter final : public RecordWriter {
  private:
   static std::string FormOf(const caffe::Datum& datum) {
     return Join(datum.channels(), "x", datum.height(), "x", datum.width(),
-                datum.data().empty() ? " floats" : " bytes",
-                datum.has_label() ? " with a label" : " without a label");
+                datum.data().empty() ? " floats" : " bytes", LabelsText(datum));
+  }
+
+  // A label that is an integer and one that is not are the same form.
+  static std::string LabelsText(const caffe::Datum& datum) {
+    if (datum.labels_size() > 1) return Join(" with ", datum.labels_size(), " labels");
+    return datum.has_label() || datum.labels_size() == 1 ? " with a label" : " without a label";
   }
 
   void Check(const std::string& key, const caffe::Datum& datum) {
@@ -86,14 +92,16 @@ class Hdf5SetWriter final : public RecordWriter {
   void Write() {
     if (rows_ == 0) return;
     dims_[0] = rows_;
-    const int64_t count[] = {rows_};
+    const auto row_labels = static_cast<int64_t>(labels_.size()) / rows_;
+    std::vector<int64_t> label_dims = {rows_};
+    if (row_labels > 1) label_dims.push_back(row_labels);
     if (floats_.empty()) {
       file_->Append("data", dims_,
                     {reinterpret_cast<const uint8_t*>(bytes_.data()), bytes_.size()});
     } else {
       file_->Append("data", dims_, std::span<const float>(floats_));
     }
-    if (!labels_.empty()) file_->Append("label", count, std::span<const float>(labels_));
+    if (!labels_.empty()) file_->Append("label", label_dims, std::span<const float>(labels_));
     bytes_.clear();
     floats_.clear();
     labels_.clear();

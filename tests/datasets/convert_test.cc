@@ -135,6 +135,36 @@ TEST_F(ConvertTest, FloatsGoThroughHdf5AndBackUnchanged) {
   EXPECT_EQ(ReadAllConvert(folder_ / "again"), records);
 }
 
+TEST_F(ConvertTest, SeveralLabelsGoThroughEveryFormatUnchanged) {
+  Records records;
+  for (int i = 0; i < 5; ++i) {
+    caffe::Datum datum = MakeDatum(1, 1, 2, "ab", 0);
+    datum.clear_label();
+    datum.add_labels(static_cast<float>(i));
+    datum.add_labels(0.1f * static_cast<float>(i));
+    records.emplace_back(Key8(i), datum.SerializeAsString());
+  }
+  WriteDb("LMDB", folder_ / "db", records);
+  Convert("db", "db.h5");
+  EXPECT_THAT(Hdf5Reader(folder_ / "db.h5").Array("label").dims(), ElementsAre(5, 2));
+  Convert("db.h5", "again");
+  EXPECT_EQ(ReadAllConvert(folder_ / "again"), records);
+  Convert("db", "db.tar");
+  Convert("db.tar", "unpacked");
+  const Records unpacked = ReadAllConvert(folder_ / "unpacked");
+  ASSERT_EQ(unpacked.size(), records.size());
+  for (size_t i = 0; i < records.size(); ++i) {
+    caffe::Datum got, want;
+    got.ParseFromString(unpacked[i].second);
+    want.ParseFromString(records[i].second);
+    EXPECT_EQ(std::vector<float>(got.labels().begin(), got.labels().end()),
+              std::vector<float>(want.labels().begin(), want.labels().end()));
+  }
+  std::ostringstream report;
+  Print(VerifyRecords(folder_ / "db"), report);
+  EXPECT_THAT(report.str(), HasSubstr("\nlabels per record: 2, 5\n"));
+}
+
 TEST_F(ConvertTest, Hdf5RefusesTwoShapesByName) {
   WriteDb("LMDB", folder_ / "db",
           {{"a", MakeDatum(1, 1, 2, "ab", 0).SerializeAsString()},

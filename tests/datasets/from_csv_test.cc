@@ -198,16 +198,26 @@ TEST_F(FromCsvTest, RefusesOptionsThatContradict) {
   ExpectRefused(options, ErrorCode::kUsage, "rows of numbers go to an HDF5 file (NAME.h5)");
 }
 
-TEST_F(FromCsvTest, RefusesTablesAndLabelsThatCannotBeStored) {
+TEST_F(FromCsvTest, ADatabaseHoldsSeveralLabelsAndFractions) {
+  const auto labels = [&](const std::string& name) {
+    StoredRecord record;
+    EXPECT_TRUE(RecordScan(folder_ / name).Next(&record));
+    DatumParser parser;
+    const std::span<const float> stored = parser.Parse("set", record.key, record.value).labels;
+    return std::vector<float>(stored.begin(), stored.end());
+  };
+  WriteCsv(Options("a,y,z\n1,2,3\n", {"y", "z"}, "several"));
+  EXPECT_THAT(labels("several"), ElementsAre(2, 3));
+  WriteCsv(Options("a,y\n1,2.5\n", {"y"}, "fraction"));
+  EXPECT_THAT(labels("fraction"), ElementsAre(2.5f));
+}
+
+TEST_F(FromCsvTest, RefusesTablesThatCannotBeStored) {
   ExpectRefused(Options("a,y\n", {"y"}), ErrorCode::kData,
                 "t.csv: the table has no rows that can be used");
   CsvOptions empty = Options("a,b,y\n,1,2\n", {"y"});
   empty.missing = MissingValue::kMean;
   ExpectRefused(empty, ErrorCode::kData, "column 'a' has no value in any row");
-  ExpectRefused(Options("a,y\n1,2.5\n", {"y"}, "set"), ErrorCode::kData,
-                "t.csv:2: a database record has one label, an integer; write NAME.h5");
-  ExpectRefused(Options("a,y,z\n1,2,3\n", {"y", "z"}, "set"), ErrorCode::kData,
-                "a database record has one label");
   std::string many = "a,y\n";
   for (int i = 0; i <= 10000; ++i) many += "n" + std::to_string(i) + ",1\n";
   CsvOptions options = Options(many, {"y"});

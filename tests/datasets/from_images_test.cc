@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "storage/test_data.h"
@@ -59,6 +60,55 @@ TEST_F(ImagesTest, APgmFileThatBecomesAColorImageIsStoredAsPng) {
   DecodeImage(stored, ColorMode::kAsStored, {}, "it", &image);
   EXPECT_EQ(image.channels, 3);
   EXPECT_EQ(std::string(image.pixels.begin(), image.pixels.end()), "ababab");
+}
+
+TEST_F(ImagesTest, SeveralLabelsOfAListAreStored) {
+  WriteBytes(list_, "rgb.png 1 0.5\ngray.jpg 2 -1\n");
+  EXPECT_EQ(WriteImages(Options()).records, 2);
+  const caffe::Datum datum = Read()[1].second;
+  EXPECT_FALSE(datum.has_label());
+  EXPECT_THAT(datum.labels(), ElementsAre(2, -1));
+}
+
+// The first value of gray16.png is 0x6586.
+TEST_F(ImagesTest, All16BitsAreStored) {
+  WriteBytes(folder_ / "gray16.png", Picture("gray16.png"));
+  WriteBytes(list_, "gray16.png 3\n");
+  ImagesOptions options = Options();
+  options.gray = true;
+  WriteImages(options);
+  EXPECT_TRUE(Read()[0].second.data().empty());
+  EXPECT_FLOAT_EQ(Read()[0].second.float_data(0), 0x6586 / 257.f);
+
+  options.output.path = folder_ / "encoded";
+  options.encoded = true;
+  WriteImages(options);
+  EXPECT_EQ(Read("encoded")[0].second.data(), Picture("gray16.png"));
+
+  options.output.path = folder_ / "larger";
+  options.height = options.width = 22;
+  options.fit = ImageFit::kPad;
+  WriteImages(options);
+  Image image;
+  DecodeImage(Read("larger")[0].second.data(), ColorMode::kAsStored, {}, "it", &image,
+              BitDepth::kFloats);
+  ASSERT_EQ(image.floats.size(), 22u * 22u);
+  EXPECT_TRUE(std::ranges::any_of(image.floats, [](float v) { return v != std::floor(v); }));
+  EXPECT_EQ(image.floats[0], 0) << "above the image";
+
+  options.output.path = folder_ / "jpeg";
+  options.encode_type = "jpg";
+  EXPECT_THAT(Catch([&] { WriteImages(options); }),
+              Refuses(ErrorCode::kUsage, "16 bits per channel cannot be encoded as JPEG"));
+}
+
+TEST_F(ImagesTest, ASetWithBothDepthsIsRefused) {
+  WriteBytes(folder_ / "gray16.png", Picture("gray16.png"));
+  WriteBytes(list_, "rgb.png 1\ngray16.png 3\n");
+  EXPECT_THAT(Catch([&] { WriteImages(Options()); }),
+              Refuses(ErrorCode::kData,
+                      "list.txt:2: 'gray16.png' has 16 bits per channel, but the first image has "
+                      "8; convert the images"));
 }
 
 TEST_F(ImagesTest, WritesPixelsUnderCaffesKeys) {

@@ -84,7 +84,7 @@ TEST_F(ImagePathsTest, AListMayHaveLabels) {
   folder_.Write("c 3", "");
   const std::string list = folder_.Write("list.txt",
                                          "\xEF\xBB\xBF"
-                                         "a.png 7\nb.png\r\n\n" +
+                                         "a.png 7\nb.png 0.5 -3 1\r\n\n" +
                                              (folder_ / "c 3") + "\nlast.png -1");
   EXPECT_THAT(Read({"first.png"}, list),
               ElementsAre("first.png", "a.png", "b.png", "/c 3", "last.png"));
@@ -114,7 +114,7 @@ TEST_F(ImagePathsTest, RefusesWhatHasNoImages) {
       ErrorOf([&] { Read({folder_.path()}); }),
       Pair(ErrorCode::kData, folder_.path() +
                                  ": no images found: the folder and those below it have no JPEG, "
-                                 "PNG, PGM or PPM files"));
+                                 "PNG, TIFF, PGM or PPM files"));
   EXPECT_THAT(ErrorOf([&] { ImagePaths({}, folder_ / "none"); }),
               Pair(ErrorCode::kNoInput, HasSubstr("none")));
   const std::string binary = folder_.Write("binary", std::string(3 << 20, 'x'));

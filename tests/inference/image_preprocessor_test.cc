@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <numeric>
 
 #include "inference/small_net.h"
@@ -53,6 +54,20 @@ TEST_F(ImagePreprocessorTest, ColoursComeAsBlueGreenRed) {
   EXPECT_THAT(Read({1, 3, 1, 2}, {}, Grey("g.pgm", 1, 2, 7)), ElementsAre(7, 8, 7, 8, 7, 8));
   // 0.299 * 1 + 0.587 * 2 + 0.114 * 3 = 1.8; 11.8
   EXPECT_THAT(Read({1, 1, 1, 2}, {}, folder_ / "c.ppm"), ElementsAre(2, 12));
+}
+
+TEST_F(ImagePreprocessorTest, All16BitsOfAnImageAreUsed) {
+  Image image{1, 2, 4, {}};
+  for (const int number : {1000, 2000, 3000, 4000, 1000, 2000, 3000, 4000}) {
+    image.floats.push_back(static_cast<float>(number) / 257);
+  }
+  WriteText(folder_ / "deep.png", EncodeImage(image, "png"));
+  // 257 of 65535 is 1 of 255.
+  EXPECT_THAT(Read({1, 1, 2, 4}, {.mean_values = {2}, .scale = 257}, folder_ / "deep.png"),
+              testing::Pointwise(testing::FloatNear(1e-3f),
+                                 {486, 1486, 2486, 3486, 486, 1486, 2486, 3486}));
+  EXPECT_THAT(Read({1, 1, 1, 2}, {.scale = 257}, folder_ / "deep.png"),
+              testing::Pointwise(testing::FloatNear(1e-3f), {1500, 3500}));
 }
 
 // Training cropped images that kept their proportions: nothing may be stretched here.
@@ -184,6 +199,11 @@ TEST_F(ImagePreprocessorTest, NamesOfClassesAreOneALine) {
   const auto [code, message] = ErrorOf([&] { ReadClassNames(folder_ / "names", 5); });
   EXPECT_EQ(code, ErrorCode::kData);
   EXPECT_THAT(message, HasSubstr("4 names for 5"));
+  std::filesystem::create_directories(folder_ / "photos/dog");
+  std::filesystem::create_directories(folder_ / "photos/cat");
+  EXPECT_THAT(ReadClassNames(folder_ / "photos", 2), ElementsAre("cat", "dog"));
+  EXPECT_THAT(ErrorOf([&] { ReadClassNames(folder_ / "photos", 3); }).second,
+              HasSubstr("the folder has 2 subfolders for 3 classes"));
   EXPECT_EQ(ErrorOf([&] { ReadClassNames(folder_ / "none", 5); }).first, ErrorCode::kNoInput);
 }
 

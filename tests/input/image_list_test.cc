@@ -7,6 +7,7 @@
 #include <set>
 
 #include "storage/test_data.h"
+#include "trainer/base/text/text.h"
 #include "trainer/input/source.h"
 
 namespace trainer {
@@ -72,12 +73,81 @@ TEST_F(ImageListTest, A16BitPngKeepsItsLowerBitsWhereNothingNeedsBytes) {
   EXPECT_FLOAT_EQ(first(deep + "8.png 1\n", both).first, 0x6586 / 257.f);
   // The first picture says what all are like.
   EXPECT_EQ(first("8.png 0\n" + deep, both).second, 0x65);
-  // Resized images have bytes.
-  EXPECT_EQ(first(deep, "batch_size: 1 new_height: 7 new_width: 11").first, 0x65);
+  // Resized images and crops keep them. gray16.png is 11 wide and 7 high.
+  EXPECT_FLOAT_EQ(first(deep, "batch_size: 1 new_height: 7 new_width: 11").first, 0x6586 / 257.f);
+  EXPECT_NEAR(first(deep, "batch_size: 1 new_height: 21 new_width: 33").first, 0x6586 / 257.f,
+              1e-3f);
+  const float cropped =
+      first(deep, "batch_size: 1",
+            "transform_param { random_resized_crop_param { min_area_ratio: 1 } crop_size: 5 }")
+          .first;
+  EXPECT_NE(cropped, std::floor(cropped));
+  EXPECT_THAT(Catch([&] {
+                first(deep, "batch_size: 1",
+                      "transform_param { color_jitter_param { brightness: 0.1 } }");
+              }),
+              Refuses(ErrorCode::kData, "color, lighting and erasing work on 8-bit pixels only"));
+}
+
+TEST_F(ImageListTest, SeveralLabelsAreRowsOfTheSecondTop) {
+  NumberedImages(3);
+  List("p0.pgm 0 3 7\np1.pgm 1 -2 0.5\np2.pgm 4 5 6e2\n");
+  const auto source = Make("batch_size: 2 is_color: false");
+  EXPECT_EQ(source->shape(1), (Shape{2, 3}));
+  EXPECT_THAT(Numbers(source->Next().output(1)), ElementsAre(0, 3, 7, 1, -2, 0.5f));
+  EXPECT_THAT(Numbers(source->Next().output(1)), ElementsAre(4, 5, 600, 0, 3, 7));
+}
+
+TEST_F(ImageListTest, ALabelMayBeANumberThatIsNotAnInteger) {
+  NumberedImages(2);
+  List("p0.pgm 0.13\np1.pgm 2\n");
+  const auto source = Make("batch_size: 2 is_color: false");
+  EXPECT_EQ(source->shape(1), (Shape{2}));
+  EXPECT_THAT(Numbers(source->Next().output(1)), ElementsAre(0.13f, 2));
+}
+
+TEST_F(ImageListTest, LabelsStayWithTheirImagesInEveryOrder) {
+  NumberedImages(9);
+  std::string text;
+  for (int i = 0; i < 9; ++i) text += Join("p", i, ".pgm ", i, " ", i * 10, "\n");
+  List(text);
+  const auto source = Make("batch_size: 9 shuffle: true is_color: false");
+  const Batch& batch = source->Next();
+  for (size_t i = 0; i < 9; ++i) {
+    EXPECT_EQ(batch.output(1)[2 * i], batch.output(0)[i]);
+    EXPECT_EQ(batch.output(1)[2 * i + 1], 10 * batch.output(0)[i]);
+  }
+}
+
+// One rank with a batch of 8 reads what four ranks with batches of 2 read together.
+TEST_F(ImageListTest, RanksDivideSeveralLabels) {
+  NumberedImages(8);
+  std::string text;
+  for (int i = 0; i < 8; ++i) text += Join("p", i, ".pgm ", i, " ", i + 0.5, "\n");
+  List(text);
+  const auto all = Make("batch_size: 8 is_color: false");
+  const std::vector<float> labels = Numbers(all->Next().output(1));
+  for (int rank = 0; rank < 4; ++rank) {
+    const auto one = Make("batch_size: 2 is_color: false", "", Rank{rank, 4});
+    const std::vector<float> own = Numbers(one->Next().output(1));
+    for (size_t i = 0; i < 2; ++i) {
+      const size_t row = i * 4 + static_cast<size_t>(rank);
+      EXPECT_EQ(own[2 * i], labels[2 * row]);
+      EXPECT_EQ(own[2 * i + 1], labels[2 * row + 1]);
+    }
+  }
+}
+
+TEST_F(ImageListTest, MixupRefusesSeveralLabels) {
+  NumberedImages(2);
+  List("p0.pgm 0 1\np1.pgm 1 0\n");
+  EXPECT_THAT(
+      Refusal("batch_size: 2 is_color: false", "transform_param { mixup: 1 mixup_classes: 2 }"),
+      Refuses(ErrorCode::kData, "has 2 labels, but mixup mixes one class per record"));
 }
 
 TEST_F(ImageListTest, SplitsAtTheLastBlank) {
-  const auto images = ReadImageList(List("a.jpg 3\r\n\r\nmy cat.png   -1 \r\nsub/b\t7"));
+  const auto images = ReadImageList(List("a.jpg 3\r\n\r\nmy cat.png   -1 \r\nsub/b\t7")).images;
   ASSERT_EQ(images.size(), 3u);
   EXPECT_EQ(images[0].path, "a.jpg");
   EXPECT_EQ(images[0].label, 3);
@@ -89,9 +159,9 @@ TEST_F(ImageListTest, SplitsAtTheLastBlank) {
 }
 
 TEST_F(ImageListTest, AByteOrderMarkIsNoPartOfTheFirstName) {
-  const auto images =
-      ReadImageList(List("\xEF\xBB\xBF"
-                         "a.jpg 3\r\nb.jpg 4\r\n"));
+  const auto images = ReadImageList(List("\xEF\xBB\xBF"
+                                         "a.jpg 3\r\nb.jpg 4\r\n"))
+                          .images;
   ASSERT_EQ(images.size(), 2u);
   EXPECT_EQ(images[0].path, "a.jpg");
 }
@@ -105,10 +175,16 @@ TEST_F(ImageListTest, RefusesBadListsWithTheLine) {
   EXPECT_THAT(refusal("\r\n \n"), Refuses(ErrorCode::kData, "the list has no images"));
   EXPECT_THAT(refusal("a 1\nb.jpg\n"),
               Refuses(ErrorCode::kData, "list.txt:2: no label in 'b.jpg'; "));
-  for (const char* label : {"cat", "1.5", "99999999999", "0x1", "1,2"}) {
+  for (const char* label : {"cat", "99999999999", "0x1", "1,2", "nan", "1e99"}) {
     EXPECT_THAT(refusal(std::string("a ") + label),
-                Refuses(ErrorCode::kData, "list.txt:1: the label is not a 32-bit integer"));
+                Refuses(ErrorCode::kData,
+                        "list.txt:1: the label is not a 32-bit integer and not "
+                        "a finite number in 'a "));
   }
+  EXPECT_THAT(refusal("a.jpg 1 2\nb c.jpg 3\n"),
+              Refuses(ErrorCode::kData,
+                      "list.txt:2: 'b c.jpg' has 1 label, but 'a.jpg' has 2 labels (line 1); all "
+                      "lines must have the same number of labels"));
 }
 
 TEST_F(ImageListTest, GivesPicturesInOrderAndWraps) {

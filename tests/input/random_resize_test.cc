@@ -178,14 +178,28 @@ TEST(RandomResizeTest, RefusesRecordsThatCannotBeResized) {
   EXPECT_THAT(
       refusal(sides + "min_size: 65536 max_size: 65536 }", BytesOfRandomResize(1, 1, 60, pixels)),
       Refuses(ErrorCode::kConfig, "it would have more than 134217728 pixels"));
-  const std::vector<float> numbers(60);
-  DatumView floats = record;
+}
+
+// Floats give the numbers of bytes before they are rounded.
+TEST(RandomResizeTest, FloatsAreResizedAsBytesAre) {
+  const std::string pixels = SlopeOfRandomResize(8, 16);
+  const DatumView bytes = BytesOfRandomResize(1, 8, 16, pixels);
+  std::vector<float> numbers;
+  for (const char c : pixels) numbers.push_back(static_cast<uint8_t>(c));
+  DatumView floats = bytes;
   floats.bytes = {};
   floats.floats = numbers;
-  EXPECT_THAT(refusal(sides + "min_size: 5 }", floats),
-              Refuses(ErrorCode::kData,
-                      "record '00000003' has float values, but random_resize_param resizes 8-bit "
-                      "pixels only; store the images as bytes, or remove the"));
+  for (const char* fields : {"crop_size: 5 random_resize_param { min_size: 5 max_size: 7 }",
+                             "crop_size: 6 random_aspect_ratio_param { min_area_ratio: 0.2 }",
+                             "crop_size: 6 random_resized_crop_param { min_area_ratio: 0.2 }"}) {
+    const Transform transform = MakeRandomResize(fields, caffe::TRAIN);
+    for (uint64_t number = 0; number < 20; ++number) {
+      const std::vector<float> want = ApplyRandomResize(transform, bytes, number);
+      const std::vector<float> got = ApplyRandomResize(transform, floats, number);
+      ASSERT_EQ(got.size(), want.size());
+      for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 0.51f) << fields;
+    }
+  }
 }
 
 }  // namespace

@@ -85,6 +85,18 @@ TEST_F(DataFingerprintTest, OfAListCoversTheListAndItsFiles) {
   EXPECT_NE(Of("ImageData", param).content, print.content);
 }
 
+TEST_F(DataFingerprintTest, OfAFolderCoversItsNamesAndImages) {
+  for (const char* name : {"in/cat", "in/dog"}) std::filesystem::create_directories(folder_ / name);
+  folder_.Write("in/cat/p.ppm", "P6 1 1 255\nabc");
+  folder_.Write("in/dog/p.ppm", "P6 1 1 255\nabc");
+  const std::string param = Join("image_data_param { source: \"", folder_ / "in", "\" }");
+  const DataFingerprint print = Of("ImageData", param);
+  EXPECT_EQ(print.records, 2);
+  EXPECT_THAT(print.content, StartsWith("2 images, checksum of the list and of 2 images "));
+  std::filesystem::rename(folder_ / "in/dog/p.ppm", folder_ / "in/dog/q.ppm");
+  EXPECT_NE(Of("ImageData", param).content, print.content);
+}
+
 TEST_F(DataFingerprintTest, TellsWhatAnEpochIs) {
   const DataFingerprint print = OfDatabase(WriteDatabase("a", 13));
   EXPECT_THAT(DescribeEpoch(print, 8),

@@ -100,6 +100,25 @@ TEST_F(LintTest, TestsMustSeeWhatTrainingSees) {
                            HasSubstr("has mirror: true in TEST and none in TRAIN")));
 }
 
+TEST_F(LintTest, FoldersOfTrainingAndTestsMustHaveTheSameClasses) {
+  for (const char* name : {"a/cat", "a/dog", "b/dog"}) {
+    std::filesystem::create_directories(folder_ / name);
+  }
+  const auto layer = [&](const char* phase, const char* source) {
+    return Join(
+        "layer { name: \"data\" type: \"ImageData\" top: \"x\" top: \"y\" include { phase: ", phase,
+        " } image_data_param { source: \"", folder_ / source, "\" } }\n");
+  };
+  const std::string rest = std::string(kNet).substr(std::string(kNet).find("layer { name: \"ip\""));
+  const std::string net = layer("TRAIN", "a") + layer("TEST", "b") + rest;
+  const char* fields = "base_lr: 0.05 lr_policy: \"fixed\"";
+  EXPECT_THAT(LintsOf(Spec(fields, net)),
+              ElementsAre(AllOf(HasSubstr("net.prototxt:2:"),
+                                HasSubstr("class 0 is 'dog' in TEST and 'cat' in TRAIN"))));
+  std::filesystem::create_directories(folder_ / "b/cat");
+  EXPECT_THAT(LintsOf(Spec(fields, net)), IsEmpty());
+}
+
 TEST_F(LintTest, LabelsWithoutARecordAreNamed) {
   Diagnostics diagnostics;
   DataAudit data;

@@ -49,6 +49,24 @@ TEST_F(DatumTest, ReadsFloatsUnpackedAndPacked) {
   EXPECT_THAT(Parse(head).floats, ElementsAre(1.5f, -2.f));
 }
 
+TEST_F(DatumTest, ReadsSeveralLabelsUnpackedAndPacked) {
+  caffe::Datum datum = MakeDatum(1, 1, 1, "x", 0);
+  datum.clear_label();
+  const std::string head = datum.SerializeAsString();
+  datum.add_labels(0.25f);
+  datum.add_labels(-7);
+  EXPECT_THAT(Parse(datum.SerializeAsString()).labels, ElementsAre(0.25f, -7.f));
+  EXPECT_TRUE(Parse(datum.SerializeAsString()).has_label);
+  const float value = 3;
+  const std::string unpacked = head + std::string("\xb5\xe6\x09", 3) +  // field 20070, 4 bytes
+                               std::string(reinterpret_cast<const char*>(&value), 4);
+  EXPECT_THAT(Parse(unpacked).labels, ElementsAre(3.f));
+  EXPECT_TRUE(Parse(head).labels.empty());
+  datum.set_data(Picture("rgb.png"));
+  datum.set_encoded(true);
+  EXPECT_THAT(Parse(datum.SerializeAsString()).labels, ElementsAre(0.25f, -7.f));
+}
+
 TEST_F(DatumTest, SkipsUnknownFields) {
   caffe::Datum datum = MakeDatum(1, 1, 1, "x", 3);
   const std::string extra("\xa2\x06\x03zzz\xa8\x06\x07", 9);  // fields 100 and 101

@@ -62,6 +62,71 @@ TEST_F(TarCursorTest, ASampleIsAnImageAndItsLabel) {
   EXPECT_EQ(cursor->Key(), "a.tar/x/0001");
 }
 
+// The header of NumPy's format, version 1, filled up to 64 bytes.
+std::string NpyText(const std::string& type, const std::string& shape, const std::string& bytes) {
+  std::string header =
+      Join("{'descr': '", type, "', 'fortran_order': False, 'shape': (", shape, "), }");
+  header.resize(117, ' ');
+  return "\x93NUMPY" + std::string("\x01\x00\x76\x00", 4) + header + "\n" + bytes;
+}
+
+TEST_F(TarCursorTest, JsonAndNumPyFilesHaveLabels) {
+  const auto labels = [&](const std::string& name, const std::string& content) {
+    const auto cursor =
+        OpenCursor("TAR", Write("a.tar", TarEntryText("k." + name, content) +
+                                             TarEntryText("k.png", "png") + TarEnd()));
+    caffe::Datum datum;
+    EXPECT_TRUE(datum.ParseFromString(std::string(cursor->Value())));
+    std::string text = datum.has_label() ? Join("label ", datum.label()) : "";
+    for (const float label : datum.labels()) text += Join(" ", label);
+    return text;
+  };
+  EXPECT_EQ(labels("json", "3"), "label 3");
+  EXPECT_EQ(labels("json", " [0.5, 3, true]\n"), " 0.5 3 1");
+  EXPECT_EQ(labels("json", R"({"caption": "a cat", "label": [1, 0]})"), " 1 0");
+  EXPECT_EQ(labels("json", R"({"label": 0.13})"), " 0.13");
+  EXPECT_EQ(labels("json", R"({"caption": "a cat"})"), "");
+  EXPECT_EQ(labels("npy", NpyText("<i8", "", std::string("\x05\0\0\0\0\0\0\0", 8))), "label 5");
+  EXPECT_EQ(labels("npy", NpyText("|u1", "3,", "\x01\x02\xff")), " 1 2 255");
+  EXPECT_EQ(labels("npy", NpyText("|b1", "1, 2", std::string("\x01\x00", 2))), " 1 0");
+  const double numbers[] = {0.25, -8};
+  const std::string bytes(reinterpret_cast<const char*>(numbers), sizeof numbers);
+  EXPECT_EQ(labels("npy", NpyText("<f8", "2,", bytes)), " 0.25 -8");
+}
+
+TEST_F(TarCursorTest, AClassFileTakesPrecedenceOverOtherLabels) {
+  const std::string tar =
+      Write("a.tar", TarEntryText("k.json", "[1, 2]") + TarEntryText("k.png", "png") +
+                         TarEntryText("k.cls", "7") + TarEnd());
+  EXPECT_THAT(All(tar), ElementsAre("a.tar/k 7"));
+}
+
+TEST_F(TarCursorTest, RefusesLabelsThatAreNoNumbers) {
+  const auto refusal = [&](const std::string& name, const std::string& content) {
+    return Refusal(TarEntryText("k.png", "png") + TarEntryText("k." + name, content) + TarEnd());
+  };
+  EXPECT_THAT(refusal("json", "cat"),
+              Refuses(ErrorCode::kData, "bad.tar: k.json is not a JSON file; labels must be"));
+  EXPECT_THAT(refusal("json", R"(["cat"])"),
+              Refuses(ErrorCode::kData, "k.json has a label that is not a number"));
+  EXPECT_THAT(refusal("json", R"({"label": "cat"})"),
+              Refuses(ErrorCode::kData, "k.json has a label that is not a number"));
+  EXPECT_THAT(refusal("npy", "cat"),
+              Refuses(ErrorCode::kData, "array 'k.npy' is not in NumPy's .npy"));
+  EXPECT_THAT(refusal("npy", NpyText("<U1", "1,", "1234")),
+              Refuses(ErrorCode::kData, "array 'k.npy' has elements of the type <U1"));
+  EXPECT_THAT(refusal("npy", NpyText("<f4", "2,", "1234")),
+              Refuses(ErrorCode::kData, "k.npy has 4 bytes for 2 numbers of 4 bytes"));
+  const float infinite[] = {1, std::numeric_limits<float>::infinity()};
+  EXPECT_THAT(
+      refusal("npy", NpyText("<f4", "2,", std::string(reinterpret_cast<const char*>(infinite), 8))),
+      Refuses(ErrorCode::kData, "k.npy has a label that is not finite"));
+  EXPECT_THAT(Refusal(TarEntryText("a.png", "png") + TarEntryText("a.json", "[1, 2]") +
+                      TarEntryText("b.png", "png") + TarEntryText("b.cls", "1") + TarEnd()),
+              Refuses(ErrorCode::kData,
+                      "sample b has 1 label, but samples before it have 2 labels; all samples"));
+}
+
 TEST_F(TarCursorTest, PatternsAndListsNameSeveralFilesInTheirOrder) {
   for (int i = 8; i < 12; ++i) {
     Write(Join("s-", i < 10 ? "0" : "", i, ".tar"), TarSample("k", 1, i) + TarEnd());

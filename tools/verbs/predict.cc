@@ -26,7 +26,9 @@ class Predict final : public Verb {
     DeclareWeights(flags, &target_.weights);
     flags.Bind(&target_.run, "run", "DIR",
                "the folder of a run, instead of --model and --weights; its labels are used, too");
-    flags.Bind(&class_names_, "labels", "FILE", "the names of the classes, one per line");
+    flags.Bind(
+        &class_names_, "labels", "FILE",
+        "the names of the classes, one per line; or a folder with a subfolder for each class");
     flags.Bind(&run_.top, "top", "N", "how many classes to print for each image").Range(1);
     flags.Bind(&output_, "output", "BLOB",
                "the blob with the scores; default: the only output of the net");

@@ -22,6 +22,7 @@ struct VerifyReport {
   std::map<std::string, int64_t> shapes;  // "1x28x28 bytes" or "... floats" -> records
   std::map<int, int64_t> heights, widths;
   std::map<int32_t, int64_t> labels;
+  std::map<size_t, int64_t> label_counts;  // labels per record -> records with several
   int64_t unlabelled = 0;
   int64_t encoded = 0;                 // records that hold a picture file
   int64_t repeated_keys = 0;           // of tar files

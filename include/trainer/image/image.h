@@ -27,7 +27,7 @@ enum class ColorMode {
   kGray,      // 1
 };
 
-// How a PNG file with 16 bits per channel is decoded.
+// How an image with 16 bits per channel is decoded.
 enum class BitDepth {
   kBytes,   // its upper 8 bits; the first such file is warned of
   kFloats,  // all 16, as Image::floats: a value v is v / 257, so that 65535 is 255
@@ -59,7 +59,8 @@ struct DecodedRegion {
   int picture_height = 0, picture_width = 0;  // at full size
 };
 
-// Decodes JPEG, PNG or binary Netpbm (PGM, PPM), recognised by the first bytes. The result equals
+// Decodes JPEG, PNG, binary Netpbm (PGM, PPM), or, if libtiff was found, TIFF, recognised by the
+// first bytes; of several pages the first. The result equals
 // OpenCV's: palettes and few-bit greys become 8 bits; 16 bits are decoded as `depth` says, but
 // refused as stored if they would lose their lower half; alpha is dropped, not blended; grey is
 // 0.299 R + 0.587 G + 0.114 B (for a JPEG its Y); unless as stored, a JPEG is rotated upright by
@@ -82,10 +83,14 @@ void DecodeImage(std::string_view bytes, ColorMode colors, const SourceRef& plac
 struct ImageView {
   int channels = 0, height = 0, width = 0;
   const uint8_t* pixels = nullptr;  // (C, H, W)
+  const float* floats = nullptr;    // instead of `pixels`: see Image
 
   ImageView(int c, int h, int w, const uint8_t* p) : channels(c), height(h), width(w), pixels(p) {}
+  ImageView(int c, int h, int w, const float* f) : channels(c), height(h), width(w), floats(f) {}
   ImageView(const Image& image)  // NOLINT: an image is one
-      : ImageView(image.channels, image.height, image.width, image.pixels.data()) {}
+      : ImageView(image.channels, image.height, image.width, image.pixels.data()) {
+    if (!image.floats.empty()) floats = image.floats.data();
+  }
   int64_t Plane() const { return int64_t{height} * width; }
 };
 
@@ -94,7 +99,8 @@ struct ImageView {
 enum class Interpolation { kNearest, kLinear, kCubic, kArea, kSmooth };
 
 // Resizes a part of `from` to height x width between the centres of pixels, nothing from outside
-// the box. Within one grey level of OpenCV. `to` is another object.
+// the box. Within one grey level of OpenCV; floats are neither rounded nor clipped. `to` is another
+// object.
 void ResizeImage(const ImageView& from, const Rect& box, int height, int width, Image* to,
                  Interpolation how = Interpolation::kLinear);
 
@@ -107,8 +113,9 @@ struct RectF {
 void ResizeRegion(const ImageView& from, const RectF& region, int height, int width, Image* to,
                   Interpolation how);
 
-// The bytes of a file of `type` "jpg" or "png". `image` has 1 or 3 channels. `quality` of a JPEG: 1
-// to 100, 95 as OpenCV writes. Throws kUsage for another type, kResource when a library fails.
+// The bytes of a file of `type` "jpg" or "png". `image` has 1 or 3 channels; floats become 16 bits
+// per channel. `quality` of a JPEG: 1 to 100, 95 as OpenCV writes. Throws kUsage for another type
+// and for floats in a JPEG, kResource when a library fails.
 std::string EncodeImage(const Image& image, const std::string& type, int quality = 95);
 
 }  // namespace trainer

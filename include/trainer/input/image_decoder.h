@@ -24,8 +24,9 @@ class ImageLoader {
 };
 
 // Output 0 is the transformed images (N, C, H, W); the crops of a record follow each other. Output
-// 1 is the labels: (N), or (N, classes) with mixup. Decoders throw kData for another shape than the
-// first one's, a missing label, and floats in a batch of bytes.
+// 1 is the labels: (N), (N, K) if records have K labels, or (N, classes) with mixup. Decoders throw
+// kData for another shape or number of labels than the first one's, a missing label, and floats in
+// a batch of bytes.
 class ImageDecoderFactory final : public DecoderFactory {
  public:
   // Makes a loader, which decodes to `depth`.
@@ -54,6 +55,7 @@ class ImageDecoderFactory final : public DecoderFactory {
   // Of the first record: key, stored shape, transformed shape, normalization, time of decoding.
   std::string first_key_;
   ImageShape first_stored_, image_;
+  size_t label_count_ = 1;  // labels per record
   std::optional<Normalization> normalization_;
   double decode_seconds_ = 0;
 };

@@ -42,8 +42,9 @@ class Transform {
 
   // The colors to which force_color and force_gray convert encoded records.
   ColorMode colors() const;
-  // Whether records of floats are accepted: true unless a transform resizes or changes bytes.
-  bool TakesFloats() const { return !resize_.active() && !augment_.active(); }
+
+  // Whether records of floats are accepted: true unless a transform changes bytes.
+  bool TakesFloats() const { return !augment_.active(); }
 
   // Returns the shape of this record's image. `record` names it in messages. Throws kConfig at the
   // field's line if the record is smaller than crop_size, the mean file has another shape, or the

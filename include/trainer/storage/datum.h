@@ -21,6 +21,8 @@ struct DatumView {
   int32_t channels = 0, height = 0, width = 0;
   int32_t label = 0;
   bool has_label = false;
+  // Set instead of `label` if the record has several labels, or one that is not an integer.
+  std::span<const float> labels;
   // The values (C, H, W) in row-major order: either `bytes` or `floats` is empty.
   std::string_view bytes;
   std::span<const float> floats;
@@ -40,7 +42,7 @@ struct DatumView {
 class DatumParser {
  public:
   // `colors` and `depth` apply to encoded images.
-  explicit DatumParser(ColorMode colors = ColorMode::kAsStored, BitDepth depth = BitDepth::kBytes)
+  explicit DatumParser(ColorMode colors = ColorMode::kAsStored, BitDepth depth = BitDepth::kFloats)
       : colors_(colors), depth_(depth) {}
 
   // `path` and `key` are only for messages. The view is valid until the next call and as long as
@@ -59,7 +61,7 @@ class DatumParser {
   BitDepth depth_;
   DatumView view_;
   bool encoded_ = false;
-  std::vector<float> floats_;
+  std::vector<float> floats_, labels_;
   Image image_;
 };
 
@@ -70,6 +72,10 @@ std::optional<int32_t> ReadDatumLabel(const std::string& path, std::string_view 
 
 // Returns a record of this shape without values or a label.
 caffe::Datum EmptyDatum(int channels, int height, int width);
+// Copies the label or labels of a record.
+void SetLabels(const DatumView& from, caffe::Datum* to);
+// Sets numbers as the labels of a record: a single one that is a 32-bit integer as its label.
+void SetLabels(std::span<const float> numbers, caffe::Datum* to);
 
 // Returns the image as a record without a label.
 DatumView ViewOf(const Image& image);

@@ -36,6 +36,7 @@ class Trainer(CMakePackage):
     depends_on("hdf5~mpi")
     depends_on("libjpeg-turbo")
     depends_on("libpng")
+    depends_on("libtiff")
     depends_on("zlib-api")
     depends_on("glog")
     depends_on("gflags")

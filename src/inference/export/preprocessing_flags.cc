@@ -58,18 +58,16 @@ std::vector<ImageSize> SampleDatabase(const LayerSpec& layer) {
 // Returns the sizes of images spread over the list of an ImageData layer.
 std::vector<ImageSize> SampleList(const LayerSpec& layer) {
   const caffe::ImageDataParameter& param = layer.proto().image_data_param();
-  std::string list;
-  const std::vector<ListedImage> images = ReadNamedFile(
-      layer, "image_data_param", "source", param.source(), [&](const std::string& path) {
-        list = path;
-        return ReadImageList(path);
-      });
+  const ImageList list =
+      ReadNamedFile(layer, "image_data_param", "source", param.source(), ReadImages);
+  const std::vector<ListedImage>& images = list.images;
+  const ImageFileOptions reading = ReadImageFileOptions(layer, list.path);
   const size_t step = std::max<size_t>(1, images.size() / kSampled);
   std::vector<ImageSize> sizes;
   std::string raw;
   Image image;
   for (size_t i = 0; i < images.size(); i += step) {
-    LoadListedImage(list, images[i], ReadImageFileOptions(layer), &raw, &image);
+    LoadListedImage(list.path, images[i], reading, &raw, &image);
     sizes.push_back({image.height, image.width});
   }
   return sizes;

@@ -5,25 +5,33 @@
 #include <sstream>
 
 #include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
 #include "trainer/base/file/text_file.h"
 #include "trainer/base/text/text.h"
+#include "trainer/input/class_folders.h"
 
 namespace trainer {
 
 // Empty lines at the end are not names.
 std::vector<std::string> ReadClassNames(const std::string& path, int64_t classes) {
   constexpr uint64_t kMaxBytes = uint64_t{1} << 26;
-  std::istringstream lines(ReadListFile(path, kMaxBytes));
   std::vector<std::string> names;
-  for (std::string line; std::getline(lines, line);) {
-    line.erase(line.find_last_not_of(" \t\r") + 1);
-    names.push_back(line);
+  if (IsDirectory(path)) {
+    names = FindClassNames(path);
+  } else {
+    std::istringstream lines(ReadListFile(path, kMaxBytes));
+    for (std::string line; std::getline(lines, line);) {
+      line.erase(line.find_last_not_of(" \t\r") + 1);
+      names.push_back(line);
+    }
+    while (!names.empty() && names.back().empty()) names.pop_back();
   }
-  while (!names.empty() && names.back().empty()) names.pop_back();
   if (static_cast<int64_t>(names.size()) == classes) return names;
   throw Error(ErrorCode::kData, {path},
-              Join("the file has ", names.size(), " names for ", classes,
-                   " classes; write one line per class, class 0 first"));
+              IsDirectory(path) ? Join("the folder has ", names.size(), " subfolders for ", classes,
+                                       " classes; give the folder that the net was trained on")
+                                : Join("the file has ", names.size(), " names for ", classes,
+                                       " classes; write one line per class, class 0 first"));
 }
 
 std::vector<std::string> ReadClassNamesOfRun(const std::string& path, int64_t classes) {

@@ -11,19 +11,21 @@
 #include "predict/line_reader.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
+#include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {
 
-// Returns the line without the label at its end, if it has one. A line that is itself the name of a
-// file stays whole.
-std::string PathInLine(const std::string& line) {
-  const size_t blank = line.find_last_of(" \t");
-  if (blank == std::string::npos || Exists(line)) return line;
-  const bool number = line.find_first_not_of("-0123456789", blank + 1) == std::string::npos;
-  if (!number) return line;
-  return line.substr(0, line.find_last_not_of(" \t", blank) + 1);
+// Returns the line without the labels at its end, if it has any. A line that is itself the name of
+// a file stays whole.
+std::string PathInLine(std::string line) {
+  for (;;) {
+    const size_t blank = line.find_last_of(" \t");
+    if (blank == std::string::npos || Exists(line)) return line;
+    if (!ParseNumber<double>(std::string_view(line).substr(blank + 1))) return line;
+    line.erase(line.find_last_not_of(" \t", blank) + 1);
+  }
 }
 
 // Returns a copy of the descriptor of the standard input, because a FileHandle closes its own.
@@ -57,7 +59,8 @@ bool ImagePaths::Next(std::string* path) {
                 "the list names no images; write one path per line");
   }
   throw Error(ErrorCode::kData, {words_.empty() ? "" : words_[0]},
-              "no images found: the folder and those below it have no JPEG, PNG, PGM or PPM files");
+              "no images found: the folder and those below it have no JPEG, PNG, TIFF, PGM or PPM "
+              "files");
 }
 
 bool ImagePaths::NextOfWords(std::string* path) {

@@ -112,7 +112,7 @@ void ImagePreprocessor::Read(const std::string& path, std::vector<float>* out) {
   constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
   raw_ = ReadFile(path, kMaxBytes);
   DecodeImage(raw_, channels_ == 1 ? ColorMode::kGray : ColorMode::kColor, {path}, "the image",
-              &decoded_);
+              &decoded_, BitDepth::kFloats);
   if (short_side_ > 0) ResizeShortSide(path);
   const bool fits = decoded_.height == resized_height_ && decoded_.width == resized_width_;
   if (fits) {
@@ -143,6 +143,7 @@ void ImagePreprocessor::ResizeShortSide(const std::string& path) {
 }
 
 void ImagePreprocessor::CopyCrop(const Crop& crop, float* out) const {
+  const bool floats = !resized_.floats.empty();
   size_t at = 0;
   for (int c = 0; c < channels_; ++c) {
     for (int y = 0; y < height_; ++y) {
@@ -151,7 +152,9 @@ void ImagePreprocessor::CopyCrop(const Crop& crop, float* out) const {
       for (int x = 0; x < width_; ++x, ++at) {
         const auto from = static_cast<size_t>(row + (crop.mirror ? width_ - 1 - x : x));
         const float mean = mean_[mean_is_resized_ ? from : at];
-        out[at] = (static_cast<float>(resized_.pixels[from]) * factor_ - mean) * scale_;
+        const float pixel =
+            floats ? resized_.floats[from] : static_cast<float>(resized_.pixels[from]);
+        out[at] = (pixel * factor_ - mean) * scale_;
       }
     }
   }

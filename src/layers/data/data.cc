@@ -29,17 +29,18 @@ const RegisterLayer<Data> kData(
          "with force_gray, else as stored.\n"
          "`backend: TAR`: source is a tar file, a pattern (train-{0000..0146}.tar, train-*.tar) "
          "or a text file with a name on each line. A sample is a group of consecutive files with "
-         "the same name up to the first dot: the image 0001.jpg (or .jpeg, .png, .ppm, .pgm), and "
-         "0001.cls with its label, an integer. Other files are skipped. Samples are read in their "
-         "order.\n"
+         "the same name up to the first dot: the image 0001.jpg (or .jpeg, .png, .tif, .tiff, "
+         ".ppm, .pgm), and 0001.cls with its label, an integer. Without it, 0001.json (a number, "
+         "a list of numbers, or an object whose member 'label' is one of both) or 0001.npy has the "
+         "labels. Other files are skipped. Samples are read in their order.\n"
          "`shuffle: true`: each epoch has another order, which depends on the seed only. To avoid "
          "random reads, blocks of records are read in a random order, and the records in a window "
          "of shuffle_window records are shuffled. The default window is 64 MiB of records; the "
          "memory is twice as much. The keys are read once at the start, unless one window "
          "contains all records.\n"
          "top 0: (batch_size, C, H, W), transformed by transform_param. top 1 (optional): the "
-         "labels, (batch_size). A thread reads `prefetch` batches ahead. A snapshot stores the "
-         "position.",
+         "labels, (batch_size), or (batch_size, K) if records have K labels. A thread reads "
+         "`prefetch` batches ahead. A snapshot stores the position.",
      .param = "data_param",
      .arity = {.min_in = 0, .max_in = 0, .min_out = 1, .max_out = 2}});
 

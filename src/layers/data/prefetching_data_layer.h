@@ -72,7 +72,8 @@ class PrefetchingDataLayer : public DataLayer {
   Position before_[kMaxBatchesAgo + 1];  // before_[k]: before the batch used k batches ago
 };
 
-// A PrefetchingDataLayer of images: top 0 (N, C, H, W), and labels (N) as top 1, if there is one.
+// A PrefetchingDataLayer of images: top 0 (N, C, H, W), and labels, (N) or (N, K), as top 1, if
+// there is one.
 // The first Setup logs the shape as Caffe does.
 class PrefetchedImages : public PrefetchingDataLayer {
  public:

@@ -14,9 +14,9 @@
 #include "trainer/base/log/progress.h"
 #include "trainer/base/text/text.h"
 #include "trainer/base/thread/threads.h"
-#include "trainer/datasets/class_folders.h"
 #include "trainer/datasets/from_images.h"
 #include "trainer/inference/export/export_net.h"
+#include "trainer/input/class_folders.h"
 #include "trainer/run/device.h"
 #include "trainer/storage/cursor.h"
 #include "trainer/storage/datum.h"
@@ -109,6 +109,12 @@ class TrainingSetStats {
     }
     height_ = std::min<int64_t>(height_, view.height);
     width_ = std::min<int64_t>(width_, view.width);
+    if (!view.labels.empty()) {
+      throw Error(ErrorCode::kUsage,
+                  path_ +
+                      ": the records have several labels, but 'trainer new' writes nets for one "
+                      "class per image; docs/how-to/multi-label.md shows how to write such a net");
+    }
     if (view.has_label) labels_.insert(view.label);
     const auto plane = static_cast<size_t>(view.height) * static_cast<size_t>(view.width);
     for (size_t i = 0; i < plane * sums_.size(); ++i) {

@@ -7,7 +7,11 @@
 #include <optional>
 #include <set>
 
+#include "trainer/base/error/error_collector.h"
+#include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
+#include "trainer/input/class_folders.h"
+#include "trainer/input/input_files.h"
 #include "trainer/net/learning.h"
 #include "trainer/solver/lr_schedule.h"
 
@@ -97,13 +101,40 @@ void CompareTransforms(const LayerSpec& train, const LayerSpec& test, Diagnostic
   if (b.mirror() && !a.mirror()) warn("mirror", "none", "mirror: true");
 }
 
+// Returns the classes of an ImageData layer whose source is a folder; else nothing.
+std::vector<std::string> ClassFoldersOf(const LayerSpec& layer) {
+  const std::optional<InputFiles> files = InputFilesOf(layer);
+  if (!files || files->kind != InputFiles::Kind::kImageList || !IsDirectory(files->path)) return {};
+  std::vector<std::string> names;
+  ErrorCollector known;  // The layer reports them when it opens the folder.
+  known.Try([&] { names = FindClassNames(files->path); });
+  return names;
+}
+
+// Warns if the folders of two nets have other classes, so that equal labels mean other classes.
+void CompareClassFolders(const LayerSpec& train, const LayerSpec& test, Diagnostics* diagnostics) {
+  const std::vector<std::string> a = ClassFoldersOf(train), b = ClassFoldersOf(test);
+  if (a.empty() || b.empty() || a == b) return;
+  const auto at = static_cast<size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+  const auto name = [&](const std::vector<std::string>& names) {
+    return at < names.size() ? Join("'", EscapeControl(names[at]), "'") : "missing";
+  };
+  diagnostics->Warn(Join(test.WhereIn("image_data_param", "source").ToString(), ": class ", at,
+                         " is ", name(b), " in TEST and ", name(a), " in TRAIN (",
+                         train.WhereIn("image_data_param", "source").ToString(),
+                         "), so labels mean different classes; give both folders the same "
+                         "subfolders, of which some may be empty"));
+}
+
 // Compares layers with the same name, or the only data layer of each net.
 void LintTransforms(const NetUse& train, const NetUse& test, Diagnostics* diagnostics) {
   const std::vector<LayerSpec> in_train = ReadersOf(train), in_test = ReadersOf(test);
   const bool single = in_train.size() == 1 && in_test.size() == 1;
   for (const LayerSpec& a : in_train) {
     for (const LayerSpec& b : in_test) {
-      if (single || a.name() == b.name()) CompareTransforms(a, b, diagnostics);
+      if (!single && a.name() != b.name()) continue;
+      CompareTransforms(a, b, diagnostics);
+      CompareClassFolders(a, b, diagnostics);
     }
   }
 }
@@ -241,7 +272,7 @@ void LintLabels(const DataAudit& data, const LabelReader& reader, Diagnostics* d
   if (!imbalance.empty()) {
     diagnostics->Warn(Join(reader.balance.where.ToString(), ": ", reader.name, ": ", imbalance));
   }
-  if (!data.all_labels) return;
+  if (!data.all_labels || data.labels.empty()) return;
   std::set<int64_t> present;
   for (const auto& [label, seen] : data.labels) {
     if (reader.use.Takes(label)) present.insert(static_cast<int64_t>(label));

@@ -101,11 +101,17 @@ void DescribeDatabase(const std::string& path, const std::string& backend, DataF
            QuoteKey(last), ", of which ", kSamples, " have the checksum ", Hex(sum));
 }
 
-// Covers the whole text of the list, and the files that some of its lines name.
+// Covers the whole text of the list, or the names in the folder, and the content of some images.
 void DescribeList(const std::string& path, const std::string& root, DataFingerprint* print) {
-  const std::vector<ListedImage> images = ReadImageList(path);
+  const ImageList list = ReadImages(path);
+  const std::vector<ListedImage>& images = list.images;
   print->records = static_cast<int64_t>(images.size());
-  uint32_t sum = ContinueChecksum(ReadFile(path, kMaxList), 0);
+  uint32_t sum = list.classes.empty() ? ContinueChecksum(ReadFile(path, kMaxList), 0) : 0;
+  if (!list.classes.empty()) {
+    for (const ListedImage& image : images) {
+      sum = ContinueChecksum(Join(image.path, " ", image.label, "\n"), sum);
+    }
+  }
   for (size_t i = 0; i < kSamples; ++i) {
     const std::string& name = images[SampleOf(i, images.size())].path;
     sum = SumOfFile(root + name, kPartOfMany, sum);
@@ -141,11 +147,11 @@ void DescribeData(const LayerSpec& layer, DataFingerprint* print) {
     const std::optional<InputFiles> files = print->is_source ? InputFilesOf(layer) : std::nullopt;
     const auto is = [&](Kind kind) { return files && files->kind == kind; };
     if (is(Kind::kTar)) return DescribeDatabase(files->path, files->format, print);
+    if (is(Kind::kImageList)) return DescribeList(path, files->root, print);
     if (IsDirectory(path)) {
       const Format* const format = FormatOfFolder(path);
       return DescribeDatabase(path, format == nullptr ? "" : format->name, print);
     }
-    if (is(Kind::kImageList)) return DescribeList(path, files->root, print);
     if (is(Kind::kHdf5List)) return DescribeRows(path, layer, print);
     print->content = Join(FileSize(path), " bytes, checksum ", Hex(SumOfFile(path, kPartOfOne, 0)));
   } catch (const Error& error) {

@@ -1,5 +1,6 @@
 #pragma once
-// Sets of images in tar files by WebDataset's names: key.jpg or key.png; the label in key.cls.
+// Sets of images in tar files by WebDataset's names: key.jpg or key.png; the label in key.cls,
+// several labels in key.json or key.npy.
 
 #include <cstdint>
 #include <memory>

@@ -3,9 +3,11 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "datum.pb.h"
 #include "file_identity.h"
 #include "indexed_cursor.h"
 #include "tar/tar.h"
@@ -67,6 +69,12 @@ class TarCursor final : public IndexedCursor {
     if (sample.has_label) {
       value->push_back('\x28');
       PutNumber(static_cast<uint64_t>(int64_t{sample.label}), value);
+    }
+    if (const std::span<const float> labels = index_.LabelsOf(sample); !labels.empty()) {
+      constexpr uint64_t kLengthDelimited = 2;
+      PutNumber(uint64_t{caffe::Datum::kLabelsFieldNumber} << 3 | kLengthDelimited, value);
+      PutNumber(labels.size_bytes(), value);
+      value->append(reinterpret_cast<const char*>(labels.data()), labels.size_bytes());
     }
     value->push_back('\x22');  // data
     PutNumber(sample.bytes, value);

@@ -1,9 +1,11 @@
 #include "tar/tar_index.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 
+#include "tar/tar_labels.h"
 #include "tar/tar_reader.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/lower_case.h"
@@ -14,14 +16,8 @@ namespace trainer {
 namespace {
 
 constexpr uint64_t kMostLabelBytes = 64;
+constexpr uint64_t kMostLabelsBytes = uint64_t{1} << 20;  // larger JSON and NumPy files are skipped
 constexpr uint64_t kMostImageBytes = uint64_t{1} << 30;
-
-// A sample as far as its files came by.
-struct Pending {
-  std::string key;
-  std::optional<TarEntry> image;
-  std::optional<int32_t> label;
-};
 
 // "a/b.c/0001.seg.png" is sample "a/b.c/0001", file "seg.png".
 std::pair<std::string_view, std::string_view> SplitName(std::string_view name) {
@@ -34,13 +30,29 @@ std::pair<std::string_view, std::string_view> SplitName(std::string_view name) {
 
 bool IsImage(std::string_view extension) {
   const std::string lower = LowerCase(extension);
-  for (const char* known : {"jpg", "jpeg", "png", "ppm", "pgm"}) {
+  for (const char* known : {"jpg", "jpeg", "png", "tif", "tiff", "ppm", "pgm"}) {
     if (lower == known) return true;
   }
   return false;
 }
 
+// Returns the label in a .cls file.
+std::optional<int32_t> ClassOf(const std::string& text) {
+  const std::vector<std::string> words = SplitList(text, '\n');
+  return words.size() == 1 ? ParseNumber<int32_t>(words[0]) : std::nullopt;
+}
+
+std::string CountText(size_t count) { return Join(count, count == 1 ? " label" : " labels"); }
+
 }  // namespace
+
+// A sample as far as its files were read.
+struct TarIndex::Pending {
+  std::string key;
+  std::optional<TarEntry> image;
+  std::optional<int32_t> label;                // of the .cls file, which takes precedence
+  std::string json_name, json, npy_name, npy;  // its other files of labels
+};
 
 TarIndex::TarIndex(const std::string& source, std::vector<std::string> files, uint64_t most,
                    FileOps& ops)
@@ -59,7 +71,7 @@ TarIndex::TarIndex(const std::string& source, std::vector<std::string> files, ui
   if (!samples_.empty()) return;
   throw Error(ErrorCode::kData, {source},
               "the tar file has no images: a sample is an image such as 0001.jpg (or .jpeg, .png, "
-              ".ppm, .pgm) and its label in 0001.cls");
+              ".tif, .tiff, .ppm, .pgm) and its label in 0001.cls");
 }
 
 void TarIndex::ReadShard(uint32_t shard, FileOps& ops) {
@@ -69,22 +81,6 @@ void TarIndex::ReadShard(uint32_t shard, FileOps& ops) {
   const auto fail = [&](const std::string& what) {
     throw Error(ErrorCode::kData, {file.path()}, what);
   };
-  const auto finish = [&] {
-    if (!sample.image) {
-      if (sample.label) fail(Join("sample ", EscapeControl(sample.key), " has no image"));
-      return;
-    }
-    Sample& found = samples_.emplace_back();
-    found.at = sample.image->at;
-    found.bytes = static_cast<uint32_t>(sample.image->bytes);
-    found.label = sample.label.value_or(0);
-    found.has_label = sample.label.has_value();
-    found.shard = shard;
-    found.key_at = names_.size();
-    found.key_bytes = static_cast<uint32_t>(sample.key.size()) & 0x7fffffffu;
-    names_ += sample.key;
-    bytes_ += found.bytes;
-  };
   for (TarEntry entry; reader.Next(&entry);) {
     if (entries_left_-- == 0) {
       fail("the tar files have too many entries; make sets with fewer files");
@@ -92,19 +88,24 @@ void TarIndex::ReadShard(uint32_t shard, FileOps& ops) {
     if (!entry.is_file) continue;
     const auto [key, extension] = SplitName(entry.name);
     if (key != sample.key) {
-      finish();
-      sample = {std::string(key), {}, {}};
+      Add(sample, shard, fail);
+      sample = {std::string(key), {}, {}, "", "", "", ""};
     }
     if (extension == "cls") {
       if (entry.bytes > kMostLabelBytes)
         fail(Join(EscapeControl(entry.name), " is too large for a label"));
       const std::string text = reader.Content(entry);
-      const std::vector<std::string> words = SplitList(text, '\n');
-      sample.label = words.size() == 1 ? ParseNumber<int32_t>(words[0]) : std::nullopt;
+      sample.label = ClassOf(text);
       if (!sample.label) {
         fail(Join(EscapeControl(entry.name), " contains '", EscapeControl(text),
                   "'; a label must be one 32-bit integer"));
       }
+    } else if (extension == "json" && entry.bytes <= kMostLabelsBytes) {
+      sample.json_name = entry.name;
+      sample.json = reader.Content(entry);
+    } else if (extension == "npy" && entry.bytes <= kMostLabelsBytes) {
+      sample.npy_name = entry.name;
+      sample.npy = reader.Content(entry);
     } else if (IsImage(extension)) {
       if (sample.image) fail(Join("sample ", EscapeControl(sample.key), " has two images"));
       if (entry.bytes > kMostImageBytes) {
@@ -114,7 +115,58 @@ void TarIndex::ReadShard(uint32_t shard, FileOps& ops) {
       sample.image = entry;
     }
   }
-  finish();
+  Add(sample, shard, fail);
+}
+
+void TarIndex::Add(const Pending& pending, uint32_t shard,
+                   const std::function<void(const std::string&)>& fail) {
+  if (!pending.image) {
+    if (pending.label) fail(Join("sample ", EscapeControl(pending.key), " has no image"));
+    return;
+  }
+  Sample found;
+  found.at = pending.image->at;
+  found.bytes = static_cast<uint32_t>(pending.image->bytes);
+  found.shard = shard;
+  found.key_at = names_.size();
+  found.key_bytes = static_cast<uint32_t>(pending.key.size()) & 0x3fffffffu;
+  AddLabels(pending, fail, &found);
+  samples_.push_back(found);
+  names_ += pending.key;
+  bytes_ += found.bytes;
+}
+
+void TarIndex::AddLabels(const Pending& pending,
+                         const std::function<void(const std::string&)>& fail, Sample* sample) {
+  const std::string& file = files_[sample->shard];
+  std::vector<float> numbers;
+  if (!pending.label && !pending.json.empty()) {
+    numbers = JsonLabels(pending.json, file, pending.json_name);
+  }
+  if (!pending.label && numbers.empty() && !pending.npy.empty()) {
+    numbers = NpyLabels(pending.npy, file, pending.npy_name);
+  }
+  const size_t count = pending.label ? 1 : numbers.size();
+  if (count == 0) return;
+  if (label_count_ == 0) label_count_ = count;
+  if (count != label_count_) {
+    fail(Join("sample ", EscapeControl(pending.key), " has ", CountText(count),
+              ", but samples before it have ", CountText(label_count_),
+              "; all samples must have the same number of labels"));
+  }
+  std::optional<int32_t> label = pending.label;
+  const bool integer = numbers.size() == 1 && std::floor(numbers[0]) == numbers[0] &&
+                       std::fabs(numbers[0]) < 0x1p31f;
+  if (!label && integer) label = static_cast<int32_t>(numbers[0]);
+  sample->has_label = label.has_value();
+  sample->has_labels = !label.has_value();
+  sample->label = label.value_or(static_cast<int32_t>(labels_.size() / label_count_));
+  if (!label) labels_.insert(labels_.end(), numbers.begin(), numbers.end());
+}
+
+std::span<const float> TarIndex::LabelsOf(const Sample& sample) const {
+  if (!sample.has_labels) return {};
+  return std::span(labels_).subspan(static_cast<size_t>(sample.label) * label_count_, label_count_);
 }
 
 std::string TarIndex::KeyOf(size_t i) const {

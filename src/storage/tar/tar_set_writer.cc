@@ -5,6 +5,7 @@
 #include "tar/tar.h"
 #include "tar/tar_writer.h"
 #include "trainer/base/file/file.h"
+#include "trainer/base/text/json.h"
 #include "trainer/base/text/lower_case.h"
 #include "trainer/base/text/text.h"
 #include "trainer/storage/datum.h"
@@ -17,7 +18,7 @@ namespace {
 std::string TarKey(const std::string& key) {
   std::string name = key;
   const std::string lower = LowerCase(key);
-  for (const std::string_view type : {".jpg", ".jpeg", ".png", ".pgm", ".ppm"}) {
+  for (const std::string_view type : {".jpg", ".jpeg", ".png", ".tif", ".tiff", ".pgm", ".ppm"}) {
     if (lower.ends_with(type)) name.resize(key.size() - type.size());
   }
   for (char& c : name) {
@@ -30,6 +31,7 @@ std::string TarKey(const std::string& key) {
 std::string_view TypeOfDatum(std::string_view image) {
   if (image.starts_with("\xff\xd8")) return "jpg";
   if (image.starts_with("\x89PNG")) return "png";
+  if (image.starts_with("II") || image.starts_with("MM")) return "tif";
   return image.starts_with("P5") ? "pgm" : "ppm";
 }
 
@@ -57,7 +59,7 @@ class TarSetWriter final : public RecordWriter {
     datum.Clear();
     datum.set_encoded(true);
     datum.set_data(EncodeImage(image, "png"));
-    if (view.has_label) datum.set_label(view.label);
+    SetLabels(view, &datum);
     datum.SerializeToString(&record->value);
   }
 
@@ -78,6 +80,10 @@ class TarSetWriter final : public RecordWriter {
     }
     shards_.back()->Add(Join(key, ".", TypeOfDatum(datum.data())), datum.data());
     if (datum.has_label()) shards_.back()->Add(key + ".cls", std::to_string(datum.label()));
+    if (datum.labels().empty()) return;
+    Json labels = Json::Array();
+    for (const float label : datum.labels()) labels.Push(label);
+    shards_.back()->Add(key + ".json", labels.ToLine());
   }
 
   void Finish() override {

@@ -45,6 +45,15 @@ TEST_F(ImageDataTest, HandValuesOfATransform) {
   EXPECT_THAT(data.Output(0), ElementsAre(-0.5, 0));
 }
 
+TEST_F(ImageDataTest, HandValuesOfSeveralLabels) {
+  WriteBytes(list_, "a.pgm 7 0.25 -1\nb c.pgm 8 0.5 1\n");
+  LayerRunner data(Layer("batch_size: 2 is_color: false"), {}, {.outputs = 2});
+  EXPECT_EQ(data.OutputShape(1), Shape({2, 3}));
+  data.Forward();
+  EXPECT_THAT(data.Output(0), ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(data.Output(1), ElementsAre(7, 0.25f, -1, 8, 0.5f, 1));
+}
+
 TEST_F(ImageDataTest, ASavedPositionGoesOnWithTheNextImage) {
   const std::string layer = Layer("is_color: false shuffle: true");
   LayerRunner first(layer, {}, {.outputs = 2});

@@ -11,8 +11,8 @@
 
 namespace trainer {
 
-// How a pixel p in [0, 255] becomes an input value: (p * raw_scale / 255 - mean) * scale, with the
-// names and the order of Caffe.
+// How a pixel p in [0, 255], with fractions if the image has 16 bits per channel, becomes an input
+// value: (p * raw_scale / 255 - mean) * scale, with the names and the order of Caffe.
 struct PreprocessOptions {
   int height = 0, width = 0;  // images are resized to this, then cropped; 0: size of the input
   // Resizes the shorter side of images to this length and the longer side in proportion, before the

@@ -1,4 +1,4 @@
-#include "trainer/datasets/class_folders.h"
+#include "trainer/input/class_folders.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -30,6 +30,8 @@ std::vector<std::string> NamesIn(const std::string& folder) {
   return names;
 }
 
+constexpr char kPictureNames[] = "JPEG, PNG, TIFF, PGM or PPM";
+
 std::string TypeOfFile(const std::string& name) {
   const std::string type = fs::path(name).extension().string();
   return type.empty() ? "without a type" : LowerCase(type);
@@ -51,15 +53,13 @@ void AddPictures(const std::string& root, const std::string& below, int32_t labe
   }
 }
 
-}  // namespace
-
-ClassFolders FindClassFolders(const std::string& folder) {
+// Sets `names`, and counts the files that are not in a subfolder.
+void FindNames(const std::string& folder, ClassFolders* found) {
   if (!IsDirectory(folder)) {
     throw Error(ErrorCode::kNoInput, {AbsolutePath(folder)},
                 Exists(folder) ? "this is not a folder; give the folder with one folder per class"
                                : "the folder does not exist");
   }
-  ClassFolders found;
   bool pictures = false;
   for (const std::string& name : NamesIn(folder)) {
     if (IsDirectory(JoinPath(folder, name))) {
@@ -69,27 +69,42 @@ ClassFolders FindClassFolders(const std::string& folder) {
                          "' contains a line break, but the file of class names has one name per "
                          "line; rename the folder"));
       }
-      found.names.push_back(name);
+      found->names.push_back(name);
     } else {
       pictures |= IsImageName(name);
-      ++found.others[TypeOfFile(name)];
+      ++found->others[TypeOfFile(name)];
     }
   }
-  if (found.names.empty()) {
-    throw Error(ErrorCode::kData, {folder},
-                Join("the folder has no subfolders", pictures ? ", only images" : "",
-                     "; put the images of each class into a subfolder with the name of the class, "
-                     "or give a list: trainer dataset images ROOT LIST DB"));
-  }
+  if (!found->names.empty()) return;
+  throw Error(ErrorCode::kData, {folder},
+              Join("the folder has no subfolders", pictures ? ", only images" : "",
+                   "; put the images of each class into a subfolder with the name of the class, "
+                   "or give a list of images: trainer dataset images ROOT LIST DB"));
+}
+
+}  // namespace
+
+std::vector<std::string> FindClassNames(const std::string& folder) {
+  ClassFolders found;
+  FindNames(folder, &found);
+  return found.names;
+}
+
+ClassFolders FindClassFolders(const std::string& folder, EmptyClasses empty) {
+  ClassFolders found;
+  FindNames(folder, &found);
   for (size_t i = 0; i < found.names.size(); ++i) {
     const size_t before = found.images.size();
     AddPictures(folder, found.names[i], static_cast<int32_t>(i), &found);
-    if (found.images.size() > before) continue;
+    if (found.images.size() > before || empty == EmptyClasses::kAccept) continue;
     throw Error(ErrorCode::kData, {JoinPath(folder, found.names[i])},
-                "the folder of this class has no JPEG, PNG, PGM or PPM files; remove the folder, "
-                "or add images");
+                Join("the folder of this class has no ", kPictureNames,
+                     " files; remove the folder, or add images"));
   }
-  return found;
+  if (!found.images.empty()) return found;
+  throw Error(ErrorCode::kData, {folder},
+              Join("none of the ", found.names.size(), " subfolders has ", kPictureNames,
+                   " files; add images"));
 }
 
 std::string OthersText(const ClassFolders& found) {
@@ -103,7 +118,7 @@ std::string OthersText(const ClassFolders& found) {
   }
   if (found.others.size() > kMostTypes) types.emplace_back("...");
   return Join("Skipped ", files, files == 1 ? " other file (" : " other files (", JoinList(types),
-              "); images are .jpg, .jpeg, .png, .pgm and .ppm");
+              "); images are .jpg, .jpeg, .png, .tif, .tiff, .pgm and .ppm");
 }
 
 }  // namespace trainer

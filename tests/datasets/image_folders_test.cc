@@ -1,12 +1,12 @@
 // Sets of pictures that are sorted into folders.
 
-#include "trainer/datasets/class_folders.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "storage/test_data.h"
 #include "trainer/datasets/from_images.h"
+#include "trainer/image/image.h"
+#include "trainer/input/class_folders.h"
 #include "trainer/input/image_list.h"
 #include "trainer/storage/record_scan.h"
 
@@ -16,9 +16,9 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-class ClassFoldersTest : public testing::Test {
+class ImageFoldersTest : public testing::Test {
  protected:
-  ClassFoldersTest() {
+  ImageFoldersTest() {
     Add("dog/b.png", "rgb.png");
     Add("dog/a.JPG", "rgb.jpg");
     Add("dog/notes.txt", "");
@@ -60,42 +60,14 @@ class ClassFoldersTest : public testing::Test {
   TempFolder folder_;
 };
 
-TEST_F(ClassFoldersTest, AClassWhoseNameHasALineBreakIsRefused) {
+TEST_F(ImageFoldersTest, AClassWhoseNameHasALineBreakIsRefused) {
   Add("two\nlines/x.png", "rgb.png");
   EXPECT_THAT(
       Catch([&] { WriteImages(Options()); }),
       Refuses(ErrorCode::kData, "the name of the class 'two\\x0alines' contains a line break"));
 }
 
-TEST_F(ClassFoldersTest, LabelsAreTheNamesInByteOrder) {
-  const ClassFolders found = FindClassFolders(folder_ / "in");
-  EXPECT_THAT(found.names, ElementsAre("cat", "dog"));
-  EXPECT_EQ(OthersText(found),
-            "Skipped 1 other file (.txt 1); images are .jpg, .jpeg, .png, .pgm and .ppm");
-  std::vector<std::string> lines;
-  for (const ListedImage& image : found.images) {
-    lines.push_back(image.path + " " + std::to_string(image.label));
-  }
-  EXPECT_THAT(lines, ElementsAre("cat/deep/x.png 0", "cat/y.jpeg 0", "dog/a.JPG 1", "dog/b.png 1"));
-}
-
-TEST_F(ClassFoldersTest, ALinkBackIntoTheFolderIsNotFollowed) {
-  std::filesystem::create_directory_symlink(folder_ / "in", folder_ / "in/cat/back");
-  EXPECT_EQ(FindClassFolders(folder_ / "in").images.size(), 4u);
-}
-
-TEST_F(ClassFoldersTest, RefusesFoldersThatGiveNoLabels) {
-  EXPECT_THAT(Catch([&] { FindClassFolders(folder_ / "none"); }),
-              Refuses(ErrorCode::kNoInput, "the folder does not exist"));
-  EXPECT_THAT(Catch([&] { FindClassFolders(folder_ / "in/dog"); }),
-              Refuses(ErrorCode::kData,
-                      "the folder has no subfolders, only images; put the images of each"));
-  Add("empty/a.txt", "");
-  EXPECT_THAT(Catch([&] { FindClassFolders(folder_ / "in"); }),
-              Refuses(ErrorCode::kData, "in/empty: the folder of this class has no JPEG"));
-}
-
-TEST_F(ClassFoldersTest, WritesRecordsLabelsAndCounts) {
+TEST_F(ImageFoldersTest, WritesRecordsLabelsAndCounts) {
   const ImagesResult result = WriteImages(Options());
   EXPECT_EQ(result.records, 4);
   EXPECT_EQ(result.labels, folder_ / "out/labels.txt");
@@ -109,7 +81,7 @@ TEST_F(ClassFoldersTest, WritesRecordsLabelsAndCounts) {
   EXPECT_EQ(Parsed(records[3].second).label(), 1);
 }
 
-TEST_F(ClassFoldersTest, OtherLabelsAreNotOverwrittenAndNothingIsMade) {
+TEST_F(ImageFoldersTest, OtherLabelsAreNotOverwrittenAndNothingIsMade) {
   const ImagesOptions options = Options();
   WriteBytes(folder_ / "out/labels.txt", "dog\ncat\n");
   EXPECT_THAT(Catch([&] { WriteImages(options); }),
@@ -119,7 +91,7 @@ TEST_F(ClassFoldersTest, OtherLabelsAreNotOverwrittenAndNothingIsMade) {
   WriteImages(options);
 }
 
-TEST_F(ClassFoldersTest, ThreadsChangeNothing) {
+TEST_F(ImageFoldersTest, ThreadsChangeNothing) {
   for (int i = 0; i < 40; ++i) Add("dog/more" + std::to_string(i) + ".png", "rgb.png");
   Add("dog/bad.png", "");
   ImagesOptions options = Options("out/one");
@@ -134,7 +106,7 @@ TEST_F(ClassFoldersTest, ThreadsChangeNothing) {
   EXPECT_EQ(Read("out/one_val"), Read("out/five_val"));
 }
 
-TEST_F(ClassFoldersTest, ValidationTakesItsShareOfEachClassAndNoPictureTwice) {
+TEST_F(ImageFoldersTest, ValidationTakesItsShareOfEachClassAndNoPictureTwice) {
   for (int i = 0; i < 18; ++i) {
     Add("cat/c" + std::to_string(i) + ".png", "rgb.png");
     Add("dog/d" + std::to_string(i) + ".png", "rgb.png");
@@ -161,7 +133,7 @@ TEST(ValidationPathTest, IsNamedAfterTheSet) {
 }
 
 // rgb.png is 11 wide and 7 high.
-TEST_F(ClassFoldersTest, ShortKeepsProportionsUntilBothSidesAreLongEnough) {
+TEST_F(ImageFoldersTest, ShortKeepsProportionsUntilBothSidesAreLongEnough) {
   ImagesOptions options = Options();
   options.fit = ImageFit::kShort;
   options.height = options.width = 14;
@@ -171,7 +143,7 @@ TEST_F(ClassFoldersTest, ShortKeepsProportionsUntilBothSidesAreLongEnough) {
   EXPECT_EQ(datum.width(), 22);
 }
 
-TEST_F(ClassFoldersTest, PadKeepsThePictureInTheMiddleOfABlackOne) {
+TEST_F(ImageFoldersTest, PadKeepsThePictureInTheMiddleOfABlackOne) {
   ImagesOptions options = Options();
   options.fit = ImageFit::kPad;
   options.height = options.width = 11;
@@ -193,7 +165,7 @@ TEST_F(ClassFoldersTest, PadKeepsThePictureInTheMiddleOfABlackOne) {
   }
 }
 
-TEST_F(ClassFoldersTest, AFileOfTheRightSizeIsKeptAndOthersAreEncodedInTheQualityThatIsAskedFor) {
+TEST_F(ImageFoldersTest, AFileOfTheRightSizeIsKeptAndOthersAreEncodedInTheQualityThatIsAskedFor) {
   ImagesOptions options = Options();
   options.encoded = true;
   options.fit = ImageFit::kShort;
@@ -212,7 +184,7 @@ TEST_F(ClassFoldersTest, AFileOfTheRightSizeIsKeptAndOthersAreEncodedInTheQualit
   EXPECT_LT(bytes(20), bytes(95));
 }
 
-TEST_F(ClassFoldersTest, TheMeanIsThatOfTheTrainingRecordsAndNeedsOneSize) {
+TEST_F(ImageFoldersTest, TheMeanIsThatOfTheTrainingRecordsAndNeedsOneSize) {
   ImagesOptions options = Options();
   options.mean = folder_ / "out/mean";
   EXPECT_THAT(Catch([&] { WriteImages(options); }),
