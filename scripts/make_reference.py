@@ -38,7 +38,7 @@ LEFT_OUT = {"BlobProto", "BlobShape", "V1LayerParameter", "LayerParameter", "Net
 
 SOLVER_GROUPS = {
     "Nets": "net net_param train_net train_net_param test_net test_net_param train_state test_state "
-            "weights default_forward_type",
+            "weights unfreeze_at default_forward_type",
     "Length, log and seed": "max_iter iter_size display average_loss debug_info random_seed "
                             "solver_mode device_id",
     "Learning rate": "base_lr lr_policy gamma power stepsize stepvalue min_lr warmup_iter warmup_lr "

@@ -22,6 +22,23 @@ void DeclareStart(FlagSet& flags, StartOptions* start) {
 void DeclareStartWeights(FlagSet& flags, StartOptions* start) {
   flags.Bind(&start->weights, "weights", "FILES",
              "start from these .caffemodel files, separated by commas");
+  flags.Bind(&start->reset, "reset", "LAYERS",
+             "layers that do not start from --weights: names separated by commas, or a pattern "
+             "between slashes: /fc.*/. The last layer starts anew by itself if its size differs");
+}
+
+void DeclareFreeze(FlagSet& flags, SolverSource* solver) {
+  flags.Bind(&solver->freeze, "freeze", "all-but-last|N|/REGEX/",
+             "layers that do not learn: all with weights but the last, the first N with weights, "
+             "or those whose whole name matches; the same as freeze: true in the layers");
+}
+
+void DeclareUnfreezeAt(FlagSet& flags, SolverSource* solver) {
+  flags
+      .Bind(&solver->unfreeze_at, "unfreeze_at", "ITER",
+            "from this iteration on, frozen layers learn, too; the same as unfreeze_at in the "
+            "solver")
+      .Range(1);
 }
 
 void DeclareBatch(FlagSet& flags, std::string* batch) {

@@ -6,14 +6,19 @@
 #include "trainer/cli/flag_set.h"
 #include "trainer/net/net.h"
 #include "trainer/run/ranks/rank_options.h"
+#include "trainer/run/solver_source.h"
 #include "trainer/run/start_point.h"
 
 namespace trainer {
 
-// Declares --snapshot, --allow_outside, --resume and --weights.
+// Declares --snapshot, --allow_outside, --resume, --weights and --reset.
 void DeclareStart(FlagSet& flags, StartOptions* start);
-// Declares --weights alone.
+// Declares --weights and --reset.
 void DeclareStartWeights(FlagSet& flags, StartOptions* start);
+// Declares --freeze.
+void DeclareFreeze(FlagSet& flags, SolverSource* solver);
+// Declares --unfreeze_at.
+void DeclareUnfreezeAt(FlagSet& flags, SolverSource* solver);
 // Declares --batch=N|auto, also named --batch_size.
 void DeclareBatch(FlagSet& flags, std::string* batch);
 // Declares --memory=SIZE|auto. The text is what ParseMemoryLimit reads, or the name of a memory

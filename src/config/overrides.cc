@@ -11,6 +11,7 @@
 #include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/synonyms.h"
 #include "trainer/base/text/text.h"
+#include "trainer/config/name_pattern.h"
 #include "trainer/config/net_spec.h"
 
 namespace trainer {
@@ -44,6 +45,27 @@ std::vector<std::string> OverridableFields(const google::protobuf::Descriptor* t
   return names;
 }
 
+// Returns the index layer[NAME,PHASE] without its phase, and sets *phase to "TRAIN", "TEST" or, if
+// the index has none, to "".
+std::string WithoutPhase(const std::string& index, std::string* phase) {
+  for (const char* const known : {"TRAIN", "TEST"}) {
+    const std::string end = Join(",", known);
+    if (!index.ends_with(end)) continue;
+    *phase = known;
+    return index.substr(0, index.size() - end.size());
+  }
+  phase->clear();
+  return index;
+}
+
+// Returns whether ']' ends an index that begins with `index`. In a pattern, /conv[0-9]/, only the
+// one after the last slash, or after the phase, does.
+bool EndsIndex(const std::string& index) {
+  if (!index.starts_with('/')) return true;
+  std::string phase;
+  return IsPattern(WithoutPhase(index, &phase));
+}
+
 // Returns a value as prototxt has it: the value of a string field in quotes, unless it has them
 // already or is a list; all others unchanged.
 std::string AsText(const FieldDescriptor* field, const std::string& value) {
@@ -72,7 +94,7 @@ Overrides::Overrides(const std::vector<std::string>& assignments) {
         item.path.push_back(std::exchange(part, {}));
       } else if (!in_index && c == '[') {
         in_index = true;
-      } else if (in_index && c == ']') {
+      } else if (in_index && c == ']' && EndsIndex(part.index)) {
         in_index = false;
       } else {
         (in_index ? part.index : part.field) += c;
@@ -161,21 +183,19 @@ void Overrides::ApplyTo(Message* message) {
       }
       continue;
     }
-    item.used = true;
+    item.used = item.of_message = true;
     Set(item, 0, message);
   }
 }
 
 void Overrides::ApplyToLayers(Item* item, NetSpec* net) {
-  const std::string& index = item->path[0].index;
-  const size_t comma = index.rfind(',');
-  const std::string phase = comma == std::string::npos ? "" : index.substr(comma + 1);
-  const bool by_phase = phase == "TRAIN" || phase == "TEST";
-  const std::string name = by_phase ? index.substr(0, comma) : index;
+  std::string phase;
+  const NamePattern names(WithoutPhase(item->path[0].index, &phase), Join("--set ", item->text));
   if (item->path.size() < 2) Fail(*item, "it names a layer, but no field of the layer");
   for (LayerSpec& layer : net->layers) {
     item->near.push_back(layer.name());
-    if (layer.name() != name || (by_phase && !HasRuleFor(layer.proto(), phase))) continue;
+    if (!names.Matches(layer.name())) continue;
+    if (!phase.empty() && !HasRuleFor(layer.proto(), phase)) continue;
     Set(*item, 1, &layer.mutable_proto());
     item->used = true;
   }
@@ -186,10 +206,12 @@ void Overrides::ApplyTo(NetSpec* net) {
     const std::string& field = item.path[0].field;
     if (field == "layer") {
       ApplyToLayers(&item, net);
-    } else if (!item.used && net->proto.GetDescriptor()->FindFieldByName(field) != nullptr) {
+    } else if (item.of_message) {
+      continue;
+    } else if (net->proto.GetDescriptor()->FindFieldByName(field) != nullptr) {
       Set(item, 0, &net->proto);
       item.used = true;
-    } else if (!item.used) {
+    } else {
       item.near.push_back("layer");
     }
   }
@@ -201,6 +223,7 @@ void Overrides::CheckAllUsed() const {
     const Part& part = item.path[0];
     const bool layer = part.field == "layer";
     const std::string& word = layer ? part.index : part.field;
+    if (layer && word.starts_with('/')) Fail(item, NoMatch(word, item.near));
     const std::string near = DidYouMean(word, item.near);
     const std::string_view advice = near.empty() && !layer ? AdviceFor(word) : "";
     Fail(item, Join("there is no ", layer ? "layer" : "field", " '", word, "'.", near,

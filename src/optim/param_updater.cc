@@ -78,10 +78,14 @@ void ParamUpdater::ListParameters(const std::vector<Param*>& params) {
   ListSegments();
   std::vector<ParamMultipliers> multipliers;
   for (const size_t number : learned) {
-    multipliers.push_back({params[number]->lr_mult, params[number]->decay_mult});
+    const int group = params[number]->was_frozen ? 1 : 0;
+    args_.groups = std::max(args_.groups, group + 1);
+    multipliers.push_back({params[number]->lr_mult, params[number]->decay_mult, group});
   }
-  multipliers_.emplace(device_, 2 * multipliers.size());
-  static_assert(sizeof(ParamMultipliers) == 2 * sizeof(float));
+  args_.unfreeze_at = proto_.unfreeze_at();
+  constexpr size_t kFloats = sizeof(ParamMultipliers) / sizeof(float);
+  static_assert(sizeof(ParamMultipliers) == kFloats * sizeof(float));
+  multipliers_.emplace(device_, kFloats * multipliers.size());
   device_.CopyToDevice(multipliers_->data(), multipliers.data(),
                        multipliers.size() * sizeof(ParamMultipliers));
   args_.multipliers = reinterpret_cast<const ParamMultipliers*>(multipliers_->data());

@@ -21,6 +21,7 @@ struct ParamHyperparams {
   // The L2 norms of the weights and of the clipped mean gradient before weight decay is added. Set
   // only if the rule or larc needs norms.
   float weight_norm = 0, grad_norm = 0;
+  int group = 0;  // of the parameter, see kParamGroups
 };
 
 // Returns the learning rate of one parameter: the global rate times lr_mult. With NVIDIA Caffe's
@@ -47,6 +48,7 @@ HD ParamHyperparams ParamHyperparamsOf(const UpdateArgs& u, int parameter) {
   const float decay = u.hyper->values.weight_decay * multipliers.decay;
   ParamHyperparams r;
   r.momentum = u.hyper->values.momentum;
+  r.group = multipliers.group;
   r.grad_scale = (u.verdict == nullptr ? 1.0f : u.verdict->grad_factor) / u.passes;
   r.decays = multipliers.decay != 0;
   r.decay_l1 = u.l1 ? decay : 0;
@@ -59,11 +61,15 @@ HD ParamHyperparams ParamHyperparamsOf(const UpdateArgs& u, int parameter) {
   return r;
 }
 
-// Returns the number of this update among the updates that were not skipped, counted from 1.
-// Meaningless in an update that is skipped.
-HD int UpdateNumber(const UpdateArgs& u) {
+// Returns the number of this update among the updates of a group's parameters that were not
+// skipped, counted from 1. Meaningless in an update that is skipped. Group 1 counts from
+// unfreeze_at, because a bias correction for as many updates as the run has made would make its
+// first steps several times too long; for it, a skipped update counts as well.
+HD int UpdateNumber(const UpdateArgs& u, int group) {
   const uint32_t skipped = u.verdict == nullptr ? 0 : u.verdict->skipped;
-  return u.hyper->values.iter - static_cast<int>(skipped) + 1;
+  const int number = u.hyper->values.iter - static_cast<int>(skipped) + 1;
+  const int since = u.hyper->values.iter - u.unfreeze_at + 1;
+  return group > 0 && since < number ? since : number;
 }
 
 // Computes the gradient that a rule uses: averaged and clipped, then with the gradient of the

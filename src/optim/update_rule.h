@@ -14,17 +14,21 @@
 
 namespace trainer {
 
-// The lr_mult and decay_mult of one parameter.
+// The parameters of a run in two groups, by the iteration of their first update.
+inline constexpr int kParamGroups = 2;  // from the first iteration on; from unfreeze_at on
+
+// The lr_mult and decay_mult of one parameter, and its group.
 struct ParamMultipliers {
   float lr = 1, decay = 1;
+  int group = 0;
 };
 
 // The hyperparameters in the device's memory. A captured update reads them there at each replay.
 struct DeviceHyperparams {
   Hyperparams values;
   float ema_keep = 0;  // the decay factor of averaged weights, see optim/ema.h
-  // UpdateRule::Begin computes these from the hyperparameters, once for all weights.
-  double rule_terms[2] = {};
+  // UpdateRule::Begin computes these from the hyperparameters, once for all weights of a group.
+  double rule_terms[kParamGroups][2] = {};
 };
 
 // The part of an update that depends on all gradients together. Decide computes it
@@ -53,6 +57,8 @@ struct UpdateArgs {
   bool ema = false;        // the update also updates the averages of the weights
   Larc larc = Larc::kNone;
   float larc_eta = 0;
+  int groups = 1;       // 2 if parameters began to learn at unfreeze_at
+  int unfreeze_at = 0;  // the iteration of their first update
   // Indexed by parameter:
   const ParamMultipliers* multipliers = nullptr;
   // Sums of squares of the weights and of the gradient; null if neither the rule nor larc needs

@@ -36,13 +36,13 @@ std::string ShownWord(const std::string& word) {
   return escaped == word ? ShellQuote(word) : escaped;
 }
 
-// Returns the words as a command line without --resume, --snapshot and --weights and their values.
-// The line ends with a blank.
+// Returns the words as a command line without --resume, --snapshot, --weights and --reset and their
+// values. The line ends with a blank.
 std::string WithoutStart(const std::vector<std::string>& words) {
   std::string command;
   for (size_t i = 0; i < words.size(); ++i) {
     bool starts = false;
-    for (const char* name : {"resume", "snapshot", "weights"}) {
+    for (const char* name : {"resume", "snapshot", "weights", "reset"}) {
       if (!IsFlag(words[i], name)) continue;
       starts = true;
       if (words[i].find('=') == std::string::npos) ++i;

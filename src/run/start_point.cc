@@ -8,6 +8,7 @@
 #include "trainer/base/error/error.h"
 #include "trainer/base/text/text.h"
 #include "trainer/checkpoint/snapshot_files.h"
+#include "trainer/config/name_pattern.h"
 
 namespace trainer {
 
@@ -16,6 +17,11 @@ void RequireOneStart(const StartOptions& options) {
     throw Error(ErrorCode::kUsage,
                 "--snapshot and --weights cannot both be given: a snapshot has its own weights; "
                 "leave one of them out");
+  }
+  if (!options.snapshot.empty() && !options.reset.empty()) {
+    throw Error(ErrorCode::kUsage,
+                "--snapshot and --reset cannot both be given: a resumed run continues with all "
+                "weights of its snapshot; start from the weights with --weights instead");
   }
   if (!options.snapshot.empty() && options.Resumes()) {
     throw Error(ErrorCode::kUsage,
@@ -30,6 +36,19 @@ std::vector<std::string> WeightFiles(const StartOptions& options, const SolverSp
     for (std::string& file : SplitList(list)) files.push_back(std::move(file));
   }
   return files;
+}
+
+std::vector<std::string> ResetLayers(const StartOptions& options,
+                                     const std::vector<std::string>& weights) {
+  if (options.reset.empty()) return {};
+  if (weights.empty()) {
+    throw Error(ErrorCode::kUsage,
+                EscapeControl(Join("--reset=", options.reset,
+                                   ": no weights are loaded, so every layer starts anew; give "
+                                   "--weights=FILE, or leave --reset out")));
+  }
+  return IsPattern(options.reset) ? std::vector<std::string>{options.reset}
+                                  : SplitList(options.reset);
 }
 
 ResumePoint FindResumePoint(const StartOptions& options, const SolverSpec& spec,

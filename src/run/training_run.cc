@@ -151,6 +151,7 @@ void TrainingRun::SetTrainOptions() {
   options_.allow_outside = request_.start.allow_outside;
   if (options_.snapshot.empty()) {
     options_.weights = WeightFiles(request_.start, spec_);
+    options_.reset = ResetLayers(request_.start, options_.weights);
     RequireFiles(options_.weights);
     if (is_rank_0()) WarnOfOlderSnapshots();
   }
@@ -167,8 +168,9 @@ void TrainingRun::Build() {
   observers_.emplace();
   options_.shows_numbers =
       AddObservers(request_.monitor, spec_, *device_, rank_, view_.get(), &*observers_);
-  const bool is_changed =
-      !request_.solver.set.empty() || !request_.batch.empty() || counted_classes_;
+  const bool is_changed = !request_.solver.set.empty() || !request_.solver.freeze.empty() ||
+                          request_.solver.unfreeze_at > 0 || !request_.batch.empty() ||
+                          counted_classes_;
   if (is_rank_0() && is_changed) observers_->Add(MakeResolvedFileWriter(spec_));
   solver_ = std::make_unique<Solver>(spec_, options_, *device_, *observers_);
   RequireRunFits(spec_, *device_, rank_, *solver_);

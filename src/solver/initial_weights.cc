@@ -3,7 +3,6 @@
 #include <glog/logging.h>
 
 #include <algorithm>
-#include <span>
 
 #include "sharded_model.h"
 #include "trainer/base/error/error.h"
@@ -24,19 +23,28 @@ bool IsZero(const ParamStore& store, const Param& param) {
 // depend on their input. Most likely a file of weights was forgotten, or its layers have other
 // names.
 void WarnOfZeroWeights(const ParamStore& store, const std::vector<Param*>& params) {
-  constexpr size_t kShown = 8;
   std::vector<std::string> layers;
   for (const Param* param : params) {
     const bool is_fixed = param->grad == nullptr && param->lr_mult == 0 && !param->is_running_stat;
     if (is_fixed && param->index == 0 && IsZero(store, *param)) layers.push_back(param->layer);
   }
   if (layers.empty()) return;
-  const std::span<const std::string> all = layers;
-  std::string names = JoinList(all.first(std::min(kShown, all.size())), ", ");
-  if (all.size() > kShown) names += Join(" and ", all.size() - kShown, " more");
   LOG(WARNING) << EscapeControl(
-      Join("The weights of ", names,
+      Join("The weights of ", FirstNames(layers),
            " are all zero and are not trained (lr_mult: 0); load them from a file with --weights"));
+}
+
+// Warns about frozen layers that no file gave weights: they compute random features for the whole
+// run.
+void WarnOfFrozenFillers(const std::vector<std::string>& frozen, const WeightLoader& loading) {
+  std::vector<std::string> random;
+  for (const std::string& layer : frozen) {
+    if (!loading.HasLoaded(layer)) random.push_back(layer);
+  }
+  if (random.empty()) return;
+  LOG(WARNING) << EscapeControl(
+      Join("frozen layers that no weights file has keep the values of their fillers: ",
+           FirstNames(random), "; load their weights with --weights, or do not freeze them"));
 }
 
 void RequireEqualWeights(Communicator& group, uint32_t own_hash) {
@@ -53,12 +61,18 @@ void RequireEqualWeights(Communicator& group, uint32_t own_hash) {
 }  // namespace
 
 void LoadWeights(const SolverContext& run, const TrainingModel& model, const Tester& tester,
-                 const std::vector<std::string>& files) {
+                 const std::vector<std::string>& files, const std::vector<std::string>& reset) {
   std::vector<Net*> nets = {model.net.get()};
   for (const SolverTest& test : tester.tests()) {
     if (test.net != nullptr) nets.push_back(test.net.get());
   }
   WeightLoader loading(nets);
+  if (run.pipeline == nullptr && !files.empty()) loading.ForTraining(reset);
+  if (run.pipeline != nullptr && !reset.empty()) {
+    throw Error(ErrorCode::kUnavailable,
+                "--reset does not work with strategy 'pipeline'; give the layer another name, so "
+                "that no weights of the file match it");
+  }
   bool any = false;
   for (const std::string& file : files) {
     LOG(INFO) << "Finetuning from " << EscapeControl(file);
@@ -68,6 +82,7 @@ void LoadWeights(const SolverContext& run, const TrainingModel& model, const Tes
     any = true;
   }
   if (any) loading.Finish();
+  WarnOfFrozenFillers(model.frozen, loading);
   WarnOfZeroWeights(model.params, model.net->params());
   if (model.ema) model.ema->Restart();
 }

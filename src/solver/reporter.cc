@@ -37,11 +37,16 @@ bool LooksLikeImages(const Shape& shape) {
 Reporter::Reporter(const SolverContext& run, TrainingModel& model, const Tester& tester,
                    bool shows_numbers)
     : run_(run), model_(model), tester_(tester), shows_numbers_(shows_numbers) {
-  const bool measures = run.DataGroup() != nullptr && run.group->stats();
-  if (measures && run.strategy.traits().synchronous) {
-    times_ = std::make_unique<RankTimes>(*run.group, *model.net);
+  Attach();
+}
+
+void Reporter::Attach() {
+  const bool measures = run_.DataGroup() != nullptr && run_.group->stats();
+  if (measures && run_.strategy.traits().synchronous) {
+    times_ = std::make_unique<RankTimes>(*run_.group, *model_.net);
   }
-  model.objective->OnFirstVirtualRank([this] {
+  data_waited_ = SecondsWaitedForData(*model_.net);
+  model_.objective->OnFirstVirtualRank([this] {
     if (run_.IsDisplayed()) first_outputs_ = ReadOutputs(run_, *model_.net, kTrainNet);
   });
 }

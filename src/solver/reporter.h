@@ -19,6 +19,8 @@ class Reporter {
   Reporter(const SolverContext& run, TrainingModel& model, const Tester& tester,
            bool shows_numbers);
 
+  // Called when the model was built again.
+  void Attach();
   // Reports the start of the run and measures times from now on.
   void Begin();
   // Returns whether this iteration is reported, so that its loss must be known before its update.

@@ -7,6 +7,7 @@
 
 #include "initial_weights.h"
 #include "snapshot_manager.h"
+#include "state_io.h"
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/text/text.h"
 #include "trainer/net/broken_pass.h"
@@ -23,6 +24,26 @@ std::string SnapshotWords(int saved, int iter) {
   if (saved < 0) return ". There is no snapshot yet";
   if (saved < iter) return Join(". The newest snapshot is from iteration ", saved);
   return Join(". The snapshot of iteration ", saved, " has the weights that gave this loss");
+}
+
+// Throws kConfig for a solver whose nets cannot be built again in the middle of a run.
+void RequireUnfreezable(const SolverSpec& spec) {
+  const caffe::SolverParameter& proto = spec.proto;
+  if (proto.unfreeze_at() <= 0) return;
+  const std::string is = Join("unfreeze_at is ", proto.unfreeze_at(), ", but ");
+  if (proto.strategy() != "synchronous") {
+    spec.Fail("unfreeze_at",
+              Join(is, "strategy '", proto.strategy(),
+                   "' cannot change which layers learn during a run; use strategy \"synchronous\", "
+                   "or train twice: first with freeze, then with --weights"));
+  }
+  if (proto.type() == "LBFGS") {
+    spec.Fail("unfreeze_at",
+              Join(is,
+                   "solver type LBFGS approximates the curvature of the weights that learn, "
+                   "which must not change during a run; use another type, or train twice: "
+                   "first with freeze, then with --weights"));
+  }
 }
 
 std::string FirstNonFiniteParam(const Net& net) {
@@ -71,13 +92,16 @@ void CheckSnapshotPaths(const caffe::SolverParameter& solver) {
 
 Solver::Solver(const SolverSpec& spec, const SolverOptions& options, const Device& device,
                TrainingObserver& observer)
-    : strategy_(MakeStrategy(spec, RankOf(options).size)),
+    : options_(options),
+      strategy_(MakeStrategy(spec, RankOf(options).size)),
       run_(MakeContext(spec, options, device, observer, *strategy_)),
       control_(std::make_unique<RunControl>(*run_, options)),
       model_(std::make_unique<TrainingModel>(*run_, options)) {
+  RequireUnfreezable(spec);
   std::optional<LoadedState> loaded;
   if (!options.snapshot.empty()) loaded = ReadState(options.snapshot, options.allow_outside);
   run_->ChooseSeed(loaded ? &*loaded : nullptr);
+  if (loaded) run_->iter = loaded->state.iter();
   model_->Build(*run_, options);
   tester_ = std::make_unique<Tester>(*run_, *model_, *control_, options);
   reporter_ = std::make_unique<Reporter>(*run_, *model_, *tester_, options.shows_numbers);
@@ -88,10 +112,33 @@ Solver::Solver(const SolverSpec& spec, const SolverOptions& options, const Devic
     LOG(INFO) << "Resuming from " << EscapeControl(options.snapshot);
     snapshots_->Restore(*loaded, options.snapshot);
   } else {
-    LoadWeights(*run_, *model_, *tester_, options.weights);
+    LoadWeights(*run_, *model_, *tester_, options.weights, options.reset);
   }
   if (run_->group != nullptr) BeginStrategy(options, loaded ? &*loaded : nullptr);
   snapshots_->Prepare(options.saves);
+}
+
+// Builds the nets again so that frozen layers learn from here on. The run goes on exactly as one
+// that resumes from a snapshot of this iteration.
+void Solver::Unfreeze() {
+  Synchronize();
+  if (options_.on_snapshot) options_.on_snapshot();
+  const std::vector<std::string> layers = model_->frozen;
+  SnapshotContent content = CopyRun(*run_, *model_, *tester_);
+  tester_->FreeNets();
+  model_->Rebuild(*run_, options_);
+  tester_->BuildNets(options_);
+  RestoreState(content, *run_, *model_, *tester_);
+  reporter_->Attach();
+  if (strategy_context_) {
+    run_->group->ForgetSlices();
+    strategy_context_.emplace(StrategyContext{run_->device, *model_->objective, *model_->optimizer,
+                                              *run_->group, options_.window, run_->seed});
+    strategy_->Prepare(*strategy_context_);
+  }
+  run_->observer.OnNote(
+      EscapeControl(Join("Iteration ", run_->iter,
+                         " (unfreeze_at): frozen layers begin to learn: ", FirstNames(layers))));
 }
 
 // Prepares the strategy and loads its state. All ranks call this together. Afterwards, ranks of an
@@ -184,6 +231,7 @@ void Solver::StepAsync() { RunStep(true); }
 // the update. With `async` the device computes this step while the host takes the loss of the step
 // before, so at most two updates follow a loss that ends the run.
 void Solver::RunStep(bool async) {
+  if (!model_->frozen.empty() && IsUnfrozen(run_->proto, run_->iter)) Unfreeze();
   model_->objective->ReduceOver(strategy_->ReducesGradients(run_->iter) ? run_->group : nullptr);
   async = async && !reporter_->IsDue() && !model_->optimizer->Reevaluates() &&
           model_->objective->IsAsync();

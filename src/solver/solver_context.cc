@@ -56,8 +56,8 @@ NetOptions SolverContext::OptionsOfNet(int net, const SolverOptions& options) co
   net_options.seed = seed;
   net_options.memory = options.memory;
   if (options.saves && (rank.rank == 0 || pipeline != nullptr)) {
-    net_options.output_files =
-        options.snapshot.empty() ? OutputFiles::kCreate : OutputFiles::kResume;
+    const bool resumes = !options.snapshot.empty() || iter > 0;
+    net_options.output_files = resumes ? OutputFiles::kResume : OutputFiles::kCreate;
     net_options.snapshot_folder = FolderOf(proto.snapshot_prefix());
   }
   return net_options;

@@ -3,10 +3,13 @@
 #include <glog/logging.h>
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "sharded_model.h"
+#include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/text.h"
 #include "trainer/base/thread/thread_team.h"
 #include "trainer/config/blob.h"
@@ -81,11 +84,18 @@ std::vector<std::string> StateDifferences(const caffe::SolverState& state, const
   return differences;
 }
 
+// The weights of a snapshot; their name in errors, and a function that returns them.
+struct WeightsSource {
+  std::string name;
+  std::function<caffe::NetParameter()> read;  // null: the snapshot has none
+};
+
 // Copies a snapshot's weights. Throws kBadSnapshot if they are not exactly the weights of this net.
-void CopyAll(const std::string& weights, const std::string& file,
+void CopyAll(const WeightsSource& source, const std::string& file,
              std::vector<std::string> differences, const SolverContext& run,
              const TrainingModel& model, const Tester& tester) {
-  const caffe::NetParameter own = OwnStage(run, ReadModel(weights));
+  const std::string& weights = source.name;
+  const caffe::NetParameter own = OwnStage(run, source.read());
   try {
     for (const std::string& difference : WeightMismatches(own, weights, *model.net)) {
       differences.push_back(Join("its weights '", weights, "': ", difference));
@@ -216,17 +226,27 @@ void RankRecordsTo(const SolverContext& run, caffe::SolverState* state) {
   }
 }
 
-}  // namespace
+// Returns rank 0's text, which may be longer than BroadcastString allows, on all ranks.
+std::string BroadcastLong(Communicator& group, const std::string& own) {
+  constexpr size_t kPiece = 1 << 20;
+  const size_t bytes = ParseNumber<size_t>(group.BroadcastString(Join(own.size()))).value_or(0);
+  std::string text;
+  while (text.size() < bytes) {
+    text += group.BroadcastString(own.substr(std::min(text.size(), own.size()), kPiece));
+  }
+  return text;
+}
 
-void RestoreState(const LoadedState& loaded, const std::string& file, SolverContext& run,
-                  TrainingModel& model, const Tester& tester) {
-  const caffe::SolverState& state = loaded.state;
-  const bool averaged = model.ema && !loaded.averaged_path.empty();
+// Restores a run from a snapshot, wherever its weights are.
+void RestoreFrom(const caffe::SolverState& state, const WeightsSource& weights,
+                 const WeightsSource& averages, const std::string& file, SolverContext& run,
+                 TrainingModel& model, const Tester& tester) {
+  const bool averaged = model.ema && averages.read;
   if (averaged) {
-    CopyAll(loaded.averaged_path, file, {}, run, model, tester);
+    CopyAll(averages, file, {}, run, model, tester);
     model.ema->Restart();
   }
-  CopyAll(loaded.model_path, file, StateDifferences(state, run, model), run, model, tester);
+  CopyAll(weights, file, StateDifferences(state, run, model), run, model, tester);
   if (model.ema && !averaged) {
     if (run.rank.rank == 0) {
       LOG(WARNING) << "The snapshot has no averaged weights (ema_decay): the average starts from "
@@ -247,6 +267,46 @@ void RestoreState(const LoadedState& loaded, const std::string& file, SolverCont
   NoteOtherScale(state, model.optimizer->LossScale());
   WarnOfOtherVirtualRanks(state, run.spec, model.virtual_ranks.first.size, TeamSize());
   RestoreProgress(state, model, tester, run);
+}
+
+}  // namespace
+
+void RestoreState(const LoadedState& loaded, const std::string& file, SolverContext& run,
+                  TrainingModel& model, const Tester& tester) {
+  const auto source = [](const std::string& path) {
+    const auto read = [path] { return ReadModel(path); };
+    return path.empty() ? WeightsSource{} : WeightsSource{path, read};
+  };
+  RestoreFrom(loaded.state, source(loaded.model_path), source(loaded.averaged_path), file, run,
+              model, tester);
+}
+
+void RestoreState(SnapshotContent& content, SolverContext& run, TrainingModel& model,
+                  const Tester& tester) {
+  const auto source = [](caffe::NetParameter& weights) {
+    return WeightsSource{"this run", [&weights] { return std::move(weights); }};
+  };
+  RestoreFrom(content.state, source(content.model),
+              content.has_averaged ? source(content.averaged) : WeightsSource{}, "this run", run,
+              model, tester);
+}
+
+SnapshotContent CopyRun(const SolverContext& run, TrainingModel& model, const Tester& tester) {
+  SnapshotContent content;
+  content.iter = run.iter;
+  WeightsTo(*model.net, false, &content.model);
+  content.has_averaged = model.ema != nullptr;
+  if (model.ema) model.ema->ToProto(&content.averaged);
+  StateTo(run, model, tester, &content.state);
+  if (run.group == nullptr) return content;
+  // Rank 0 alone knows the progress of the tests; each rank has the optimizer's state.
+  content.state.clear_history();
+  const std::string state = BroadcastLong(*run.group, content.state.SerializeAsString());
+  if (!content.state.ParseFromString(state)) {
+    throw Error(ErrorCode::kProtocol, "the state that rank 0 sent is damaged");
+  }
+  model.HistoryTo(&content.state);
+  return content;
 }
 
 void StateTo(const SolverContext& run, const TrainingModel& model, const Tester& tester,

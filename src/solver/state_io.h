@@ -4,6 +4,7 @@
 #include <string>
 
 #include "tester.h"
+#include "trainer/checkpoint/snapshot_writer.h"
 
 namespace trainer {
 
@@ -12,6 +13,12 @@ namespace trainer {
 void RestoreState(const LoadedState& loaded, const std::string& file, SolverContext& run,
                   TrainingModel& model, const Tester& tester);
 
+// Does the same from a content that CopyRun returned; clears its weights.
+void RestoreState(SnapshotContent& content, SolverContext& run, TrainingModel& model,
+                  const Tester& tester);
+// Returns all that a snapshot would contain, on each rank. Collective. All ranks must have the same
+// weights and optimizer states.
+SnapshotContent CopyRun(const SolverContext& run, TrainingModel& model, const Tester& tester);
 // Writes optimizer state and progress to *state, whose memory is reused. Collective; only rank 0's
 // state is complete.
 void StateTo(const SolverContext& run, const TrainingModel& model, const Tester& tester,

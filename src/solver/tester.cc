@@ -186,10 +186,14 @@ class TestRun {
 Tester::Tester(const SolverContext& run, TrainingModel& model, RunControl& control,
                const SolverOptions& options)
     : run_(run), model_(model), control_(control), test_at_end_(options.test_at_end) {
-  for (size_t i = 0; i < run.spec.tests.size(); ++i) BuildTest(static_cast<int>(i), options);
+  BuildNets(options);
   if (run.rank.rank == 0 && (run.proto.patience() > 0 || !tests_.empty())) {
     early_stopping_ = std::make_unique<EarlyStopping>(run.spec, OutputNames());
   }
+}
+
+void Tester::BuildNets(const SolverOptions& options) {
+  for (size_t i = 0; i < run_.spec.tests.size(); ++i) BuildTest(static_cast<int>(i), options);
 }
 
 void Tester::BuildTest(int index, const SolverOptions& options) {

@@ -34,6 +34,11 @@ class Tester {
   Tester(const SolverContext& run, TrainingModel& model, RunControl& control,
          const SolverOptions& options);
 
+  // Builds the test nets again. Called when the model is built again: FreeNets before that, then
+  // BuildNets.
+  void FreeNets() { tests_.clear(); }
+  void BuildNets(const SolverOptions& options);
+
   // Returns whether this rank takes part in a test at this iteration: because test_interval is
   // over, before the next step, and at the end of the run.
   bool IsAtInterval() const;

@@ -40,6 +40,14 @@ void RequireLoss(const Net& net, const NetSpec& spec) {
                    what));
 }
 
+// Throws kConfig if no parameter learns.
+void RequireLearning(const Net& net, const NetSpec& spec) {
+  if (LearningCounts(net).params > 0) return;
+  throw Error(ErrorCode::kConfig, {spec.file},
+              "nothing would learn: every layer with weights is frozen or has lr_mult 0; remove "
+              "`freeze: true` from at least one layer, or freeze fewer with --freeze");
+}
+
 }  // namespace
 
 TrainingModel::TrainingModel(const SolverContext& run, const SolverOptions& options)
@@ -67,6 +75,16 @@ void TrainingModel::Build(const SolverContext& run, const SolverOptions& options
       objective->UpdatesMayWriteAll() && optimizer->FuseEma(ema->PerParam(), run.proto.ema_decay());
 }
 
+void TrainingModel::Rebuild(const SolverContext& run, const SolverOptions& options) {
+  ema.reset();
+  optimizer.reset();
+  objective.reset();
+  net.reset();
+  params.Clear();
+  optimizer = run.strategy.MakeOptimizer(run.spec, run.device);
+  Build(run, options);
+}
+
 void TrainingModel::HistoryTo(caffe::SolverState* state) const {
   for (const std::vector<float*>& history : optimizer->state_arrays()) {
     for (size_t i = 0; i < history.size(); ++i) {
@@ -84,6 +102,7 @@ void TrainingModel::BuildNet(const SolverContext& run, const SolverOptions& opti
   net_options.virtual_ranks = virtual_ranks.count;
   net_options.allow_reevaluation = optimizer->Reevaluates();
   net_options.capture = true;
+  net_options.keeps_frozen = !IsUnfrozen(run.proto, run.iter);
   optimizer->ConfigureCompile(net_options);
   net_options.states_per_weight = optimizer->StatesPerWeight() + optimizer->ExtraArrays() +
                                   (run.proto.ema_decay() > 0 ? 1 : 0) +
@@ -91,6 +110,9 @@ void TrainingModel::BuildNet(const SolverContext& run, const SolverOptions& opti
   LOG(INFO) << "Creating training net from " << EscapeControl(run.spec.train.description);
   net = std::make_unique<Net>(*run.spec.train.net, net_options, run.device, params);
   if (run.pipeline == nullptr) RequireLoss(*net, *run.spec.train.net);
+  frozen = FrozenLayers(*net);
+  if (run.pipeline == nullptr && !frozen.empty()) RequireLearning(*net, *run.spec.train.net);
+  if (!frozen.empty()) LOG(INFO) << EscapeControl(DescribeLearning(*net));
   if (run.proto.virtual_ranks() > 1) {
     LOG(INFO) << "virtual_ranks " << run.proto.virtual_ranks() << ": each rank computes "
               << virtual_ranks.count << (virtual_ranks.count == 1 ? " part" : " parts")

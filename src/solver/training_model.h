@@ -1,6 +1,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "ema_weights.h"
 #include "solver_context.h"
@@ -18,6 +20,9 @@ struct TrainingModel {
   // Builds the net, the objective and the averaged weights, and prepares the optimizer. Needs the
   // run's seed. Throws kConfig if the net has no loss.
   void Build(const SolverContext& run, const SolverOptions& options);
+  // Destroys what Build and the constructor have made, and builds it again for the present
+  // iteration. Weights, optimizer state and progress are lost.
+  void Rebuild(const SolverContext& run, const SolverOptions& options);
 
   // Appends the optimizer's state arrays to the history of *state.
   void HistoryTo(caffe::SolverState* state) const;
@@ -30,6 +35,7 @@ struct TrainingModel {
   std::unique_ptr<Objective> objective;
   std::unique_ptr<Optimizer> optimizer;
   std::unique_ptr<EmaWeights> ema;  // null without ema_decay
+  std::vector<std::string> frozen;  // layers with parameters that `freeze` keeps from learning
   bool fuses_ema = false;           // whether the optimizer's updates also write `ema`
 
  private:

@@ -5,7 +5,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "summary/layer_examples.h"
 #include "support/error_of.h"
+#include "support/net_text.h"
+#include "trainer/config/freeze.h"
+#include "trainer/layers/layer.h"
 
 namespace trainer {
 namespace {
@@ -48,6 +54,18 @@ TEST(LayerReferenceTest, NamesTheNearestType) {
   const auto [code, message] = ErrorOf([] { LayerReference("Poling"); });
   EXPECT_EQ(code, ErrorCode::kUsage);
   EXPECT_THAT(message, HasSubstr("Did you mean 'Pooling'?"));
+}
+
+// What config knows from the type and the fields, compared with what the layers declare.
+TEST(LayerReferenceTest, HasWeightsKnowsEveryType) {
+  for (const auto& [type, doc] : LayerDocs()) {
+    const LayerExample example = MakeExample(type);
+    const NetSpec net = NetFromText(example.text);
+    const auto has_weights = [&](const LayerSpec& layer) {
+      return layer.type() == type && HasWeights(layer);
+    };
+    EXPECT_EQ(std::ranges::any_of(net.layers, has_weights), !example.weights.empty()) << type;
+  }
 }
 
 }  // namespace

@@ -80,6 +80,40 @@ TEST_F(OverridesTest, APhaseChoosesBetweenLayersOfOneName) {
   EXPECT_THAT(dims("layer[d,TEST].input_param.shape[0].dim=5"), Pair(8, 5));
 }
 
+TEST_F(OverridesTest, APatternChangesEveryLayerWhoseWholeNameMatches) {
+  const auto frozen = [&](const std::string& index) {
+    std::string names;
+    const NetSpec net = Net({"layer[" + index + "].freeze=true"});
+    for (const LayerSpec& layer : net.layers) names += layer.proto().freeze() ? "1" : "0";
+    return names;
+  };
+  EXPECT_EQ(frozen("/conv.*/"), "001");
+  EXPECT_EQ(frozen("/conv/[0-9]/"), "001") << "brackets and slashes of the pattern";
+  EXPECT_EQ(frozen("/d/,TEST"), "010");
+  EXPECT_EQ(frozen("/.*/"), "111");
+  EXPECT_EQ(Refusal({"layer[/conv/].freeze=true"}),
+            "--set layer[/conv/].freeze=true: no layer has a name that matches /conv/; the pattern "
+            "must match the whole name, as /.*conv.*/ does for every name that contains 'conv'");
+  EXPECT_THAT(Refusal({"layer[/conv(/].freeze=true"}), HasSubstr("is not a regular expression"));
+}
+
+// Once only the first net that was read got it.
+TEST_F(OverridesTest, AFieldOfTheNetChangesEachNetFile) {
+  folder_.Write("other.prototxt", kNet);
+  const std::string solver =
+      folder_.Write("two.prototxt",
+                    "train_net: \"net.prototxt\" test_net: \"other.prototxt\" base_lr: 1 "
+                    "lr_policy: \"fixed\" max_iter: 4 test_iter: 1 test_interval: 2 "
+                    "snapshot_prefix: \"p\"");
+  Overrides overrides({"force_backward=true", "layer[conv/1].freeze=true", "base_lr=0.5"});
+  const SolverSpec spec = LoadSolver(solver, {}, &overrides);
+  EXPECT_FLOAT_EQ(spec.proto.base_lr(), 0.5f);
+  for (const NetSpec* net : {spec.train.net, spec.tests[0].net}) {
+    EXPECT_TRUE(net->proto.force_backward()) << net->file;
+    EXPECT_TRUE(net->layers[2].proto().freeze()) << net->file;
+  }
+}
+
 TEST_F(OverridesTest, ChangesAreCheckedLikeTheFile) {
   const Caught caught = CatchConfig([&] { Solver({"base_lr=-1"}); });
   EXPECT_THAT(caught.text, HasSubstr("base_lr"));

@@ -149,6 +149,38 @@ TEST(RuleTest, LeavesTheGradientWhenAskedTo) {
   EXPECT_THAT(grad.Read(), testing::ElementsAre(0.5f));
 }
 
+// A weight that learns from unfreeze_at on takes the steps that a weight takes from the start on,
+// as PyTorch's optimizers do with a parameter whose first gradient comes late.
+TEST(RuleTest, CountsTheUpdatesOfAnUnfrozenWeightFromUnfreezeAt) {
+  for (const char* type : {"Adam", "AdamW"}) {
+    const auto steps = [&](int unfreeze_at, bool was_frozen) {
+      const SolverSpec spec = SolverFromText(
+          Join("type: '", type,
+               "' base_lr: 1 momentum: 0.9 momentum2: 0.999 unfreeze_at: ", unfreeze_at));
+      const auto device = MakeTestDevice(1);
+      const OnDevice<float> weight(*device, std::vector<float>{1});
+      const OnDevice<float> grad(*device, std::vector<float>{0});
+      Param param;
+      param.shape = Shape{1};
+      param.weight = weight.data();
+      param.grad = grad.data();
+      param.was_frozen = was_frozen;
+      ParamUpdater update(spec, MakeUpdateRule(spec), *device, {&param}, grad.span());
+      std::vector<float> weights;
+      for (int i = 0; i < 4; ++i) {
+        grad.Write(std::vector<float>{1.0f + static_cast<float>(i)});
+        update.Apply(Hyperparams{.iter = unfreeze_at + i, .lr = 0.01f, .momentum = 0.9f});
+        weights.push_back(weight.Read()[0]);
+      }
+      return weights;
+    };
+    const std::vector<float> fresh = steps(0, false);
+    EXPECT_THAT(steps(1000, true), testing::ElementsAreArray(fresh)) << type;
+    EXPECT_NEAR(fresh[0], 0.99f, 1e-5f) << "a first step of the learning rate";
+    EXPECT_LT(steps(1000, false)[0], 0.97f) << "which would be three times as long";
+  }
+}
+
 std::string Refusal(const std::string& solver) {
   const SolverSpec spec = SolverFromText(solver);
   try {

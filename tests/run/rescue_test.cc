@@ -44,9 +44,10 @@ TEST(RescueTest, AsksSlurmHowLongAProcessLivesAfterSigterm) {
 }
 
 TEST(ResumeCommandTest, ReplacesTheStartOfTheCommand) {
-  const std::vector<std::string> words = {"trainer",  "train",       "--solver=a b.prototxt",
-                                          "--resume", "auto",        "-weights=x.caffemodel",
-                                          "--gpu=0",  "--snapshot=y"};
+  const std::vector<std::string> words = {"trainer",  "train",        "--solver=a b.prototxt",
+                                          "--resume", "auto",         "-weights=x.caffemodel",
+                                          "--gpu=0",  "--snapshot=y", "--reset",
+                                          "fc8"};
   EXPECT_EQ(ResumeCommand(words, "s_iter_2.solverstate"),
             "trainer train '--solver=a b.prototxt' --gpu=0 --snapshot=s_iter_2.solverstate");
   EXPECT_EQ(AutoResumeCommand(words),

@@ -23,6 +23,8 @@ class Check final : public Verb {
     DeclarePhase(flags, &phase_);
     DeclareState(flags, &run_.solver.state);
     DeclareSet(flags, &run_.solver.set);
+    DeclareFreeze(flags, &run_.solver);
+    DeclareUnfreezeAt(flags, &run_.solver);
     DeclareBatch(flags, &run_.batch);
     DeclareMemoryLimit(flags, &run_.memory);
     DeclareDevice(flags, &run_.device);
@@ -54,6 +56,11 @@ class Check final : public Verb {
     if (!run_.batch.empty() || !run_.memory.empty()) {
       throw Error(ErrorCode::kUsage,
                   "--batch and --memory need --solver; --model=FILE checks a net without a run");
+    }
+    if (!run_.solver.freeze.empty() || run_.solver.unfreeze_at > 0 || !run_.start.reset.empty()) {
+      throw Error(ErrorCode::kUsage,
+                  "--freeze, --unfreeze_at and --reset need --solver; --model=FILE checks a net "
+                  "without a run");
     }
     return {model_,      run_.solver.set, run_.solver.state, phase_, SplitList(run_.start.weights),
             run_.device, run_.input};

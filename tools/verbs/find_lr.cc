@@ -30,6 +30,7 @@ class FindLr final : public Verb {
     DeclareStartWeights(flags, &request_.start);
     DeclareState(flags, &request_.solver.state);
     DeclareSet(flags, &request_.solver.set);
+    DeclareFreeze(flags, &request_.solver);
     DeclareBatch(flags, &request_.batch);
     DeclareMemoryMode(flags, &request_.memory_mode);
     DeclareJson(flags, &json_);

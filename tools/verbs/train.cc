@@ -15,6 +15,8 @@ class TrainVerb final : public Verb {
     flags.Bind(&request_.solver.file, "solver", "FILE", "the solver").Required();
     DeclareStart(flags, &request_.start);
     DeclareSet(flags, &request_.solver.set);
+    DeclareFreeze(flags, &request_.solver);
+    DeclareUnfreezeAt(flags, &request_.solver);
     DeclareBatch(flags, &request_.batch);
     DeclarePhase(flags, &phase_);
     DeclareState(flags, &request_.solver.state);

@@ -12,9 +12,10 @@ struct NetSpec;
 
 // A key is a path of fields with dots between: "base_lr", "test_state[0].stage",
 // "layer[conv1].convolution_param.num_output", "force_backward". layer[NAME] means every layer of
-// that name, layer[NAME,TRAIN] the one that an include rule keeps for that phase. Elsewhere [i]
-// picks element i of a repeated field; without it the value takes the place of all elements
-// ("stepvalue=[100,200]"). A value is written as in a prototxt; text needs no quotes.
+// that name, layer[NAME,TRAIN] the one that an include rule keeps for that phase. NAME may be a
+// NamePattern: layer[/conv.*/]. Elsewhere [i] picks element i of a repeated field; without it the
+// value takes the place of all elements ("stepvalue=[100,200]"). A value is written as in a
+// prototxt; text needs no quotes.
 class Overrides {
  public:
   Overrides() = default;
@@ -27,8 +28,7 @@ class Overrides {
   // assignment for an unknown field (with the nearest), an index that does not exist or a value of
   // the wrong kind.
   void ApplyTo(google::protobuf::Message* message);
-  // Makes the changes to layers, and those to the net's own fields that no earlier ApplyTo has
-  // made.
+  // Makes the changes to layers, and those to the net's own fields except fields of the solver.
   void ApplyTo(NetSpec* net);
   // Throws kUsage for an assignment that found nothing to change.
   void CheckAllUsed() const;
@@ -41,6 +41,7 @@ class Overrides {
     std::string text, value;
     std::vector<Part> path;
     bool used = false;
+    bool of_message = false;        // it changed a field of the solver
     std::vector<std::string> near;  // names that could have been meant
   };
 

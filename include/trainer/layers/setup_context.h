@@ -79,10 +79,13 @@ class SetupContext {
  public:
   // `shapes` and `types` of the inputs, in the order of the bottoms. All must outlive the context.
   SetupContext(const LayerSpec& spec, bool training, std::span<const Shape* const> shapes,
-               std::span<const DType> types, size_t outputs);
+               std::span<const DType> types, size_t outputs, bool is_frozen = false);
 
   caffe::Phase phase() const { return spec_.proto().phase(); }
   bool training() const { return training_; }  // whether this net ever runs backward
+  // Whether `freeze` keeps the layer from learning now. It must then not change its running
+  // statistics either.
+  bool is_frozen() const { return is_frozen_; }
   int NumInputs() const { return static_cast<int>(signature_.in.size()); }
   int NumOutputs() const { return static_cast<int>(signature_.out.size()); }
   const Shape& Input(int i) const { return *shapes_[static_cast<size_t>(i)]; }
@@ -157,7 +160,7 @@ class SetupContext {
   NodeSignature::Output& OutputOf(int i) { return signature_.out[static_cast<size_t>(i)]; }
 
   const LayerSpec& spec_;
-  bool training_;
+  bool training_, is_frozen_;
   std::span<const Shape* const> shapes_;
   std::span<const DType> types_;
   NodeSignature signature_;

@@ -37,6 +37,7 @@ struct NetOptions {
   caffe::NetState state;
   bool training = false;  // plan memory for backward
   bool force_backward = false;
+  bool keeps_frozen = true;  // layers with freeze: true do not learn; false after unfreeze_at
   uint64_t seed = 0;
   Rank rank = {};  // selects the shard of the data and the random streams
   // This net computes ranks [rank.rank, rank.rank + virtual_ranks) one after the other: see

@@ -29,6 +29,10 @@ struct Param {
   int final_grad_node = 0;
   float lr_mult = 1, decay_mult = 1;
   bool has_lr_mult = false, has_decay_mult = false;  // set by the user
+  // A layer that uses it has freeze: true, and lr_mult is 0 for that reason; or was 0 for that
+  // reason before unfreeze_at.
+  bool is_frozen = false, was_frozen = false;
+  bool is_learnable = true;      // false for statistics
   bool is_running_stat = false;  // running statistics of the batches: see ParamOptions
   float* weight = nullptr;
   float* grad = nullptr;  // null if lr_mult is 0 or the net is not trained
@@ -49,7 +53,7 @@ class ParamStore {
   explicit ParamStore(const Device& device, std::pmr::memory_resource* gradient_memory = nullptr,
                       std::pmr::memory_resource* weight_memory = nullptr)
       : device_(device), gradient_memory_(gradient_memory), weight_memory_(weight_memory) {}
-  ~ParamStore();
+  ~ParamStore() { Clear(); }
   ParamStore(const ParamStore&) = delete;
   ParamStore& operator=(const ParamStore&) = delete;
 
@@ -60,6 +64,9 @@ class ParamStore {
   // Allocates memory for the parameters added since the last call, and with `training` also zeroed
   // gradients for them.
   void Allocate(bool training);
+
+  // Removes all parameters and frees their memory. No net may use them any more.
+  void Clear();
 
   const Device& device() const { return device_; }
   // The allocator of the training net's weights; null: the device's own.

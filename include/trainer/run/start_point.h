@@ -13,6 +13,7 @@ struct StartOptions {
   std::string snapshot = "";   // a .solverstate
   std::string resume = "";     // "auto"
   std::string weights = "";    // .caffemodel files, separated by commas
+  std::string reset = "";      // layers, separated by commas, or one NamePattern
   bool allow_outside = false;  // load a snapshot's weights from another folder
 
   bool Resumes() const { return !resume.empty(); }
@@ -24,6 +25,11 @@ void RequireOneStart(const StartOptions& options);
 // Returns the .caffemodel files to start from: the list of --weights or, without the flag, the
 // solver's list.
 std::vector<std::string> WeightFiles(const StartOptions& options, const SolverSpec& spec);
+
+// Returns the layers of --reset: names, or a single NamePattern. Throws kUsage if there are no
+// `weights` files.
+std::vector<std::string> ResetLayers(const StartOptions& options,
+                                     const std::vector<std::string>& weights);
 
 // The snapshot that a run resumes from.
 struct ResumePoint {

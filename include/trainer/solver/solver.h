@@ -43,6 +43,7 @@ struct SolverOptions {
   std::string snapshot;              // a .solverstate to resume from, or ""
   bool allow_outside = false;        // the snapshot's weights may be in another folder
   std::vector<std::string> weights;  // .caffemodel files to start from, in this order
+  std::vector<std::string> reset;    // layers that do not start from them: names or NamePatterns
   BufferReuse memory = BufferReuse::kShared;
   size_t activation_budget_bytes = 0;  // for the training net: see NetOptions
   SignalWatch* signals = nullptr;      // null: signals are ignored
@@ -79,6 +80,11 @@ bool SavesSnapshots(const caffe::SolverParameter& solver);
 // Throws kCannotCreate if the names of the last snapshot's files would be too long for their
 // folder.
 void CheckSnapshotPaths(const caffe::SolverParameter& solver);
+
+// Whether layers with freeze: true learn in iteration `iter`, because unfreeze_at is reached.
+inline bool IsUnfrozen(const caffe::SolverParameter& solver, int iter) {
+  return solver.unfreeze_at() > 0 && iter >= solver.unfreeze_at();
+}
 
 enum class SolveResult { kFinished, kStopped };
 
@@ -154,6 +160,7 @@ class Solver {
  private:
   void BeginStrategy(const SolverOptions& options, const LoadedState* loaded);
   void LoadRank(const caffe::SolverState& state);
+  void Unfreeze();
   void RunStep(bool async);
   void TakeLoss();
   void FinishIteration();
@@ -161,6 +168,7 @@ class Solver {
   bool Test();
   void Finish();
 
+  const SolverOptions options_;
   std::unique_ptr<Strategy> strategy_;
   std::unique_ptr<SolverContext> run_;
   std::unique_ptr<RunControl> control_;

@@ -167,6 +167,7 @@ MemoryEstimate MemoryEstimator::Estimate(const SolverSpec& spec, size_t activati
   };
   NetOptions training = options;
   training.training = true;
+  training.keeps_frozen = spec.proto.unfreeze_at() <= 0;  // the net needs most when all learn
   training.activation_budget_bytes = activation_budget_bytes;
   training.state = spec.train.state;
   AdaptNetOptions(*rule, &training);
@@ -200,6 +201,10 @@ MemoryEstimate EstimateMemory(const SolverSpec& spec, const Device& device) {
 }
 
 MemoryEstimate EstimateMemory(const SolverSpec& spec, Solver& solver) {
+  const Net& now = solver.train_net();
+  if (now.graph().options.keeps_frozen && spec.proto.unfreeze_at() > 0) {
+    return EstimateMemory(spec, now.device());  // of the net that will learn
+  }
   MemoryEstimate estimate;
   std::set<Param*> params;
   const auto add = [&](const Net& net) {

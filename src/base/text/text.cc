@@ -53,6 +53,12 @@ std::string ShortestText(float value) {
   return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
 }
 
+std::string FirstNames(std::span<const std::string> names) {
+  constexpr size_t kShown = 8;
+  if (names.size() <= kShown) return JoinList(names);
+  return Join(JoinList(names.first(kShown)), " and ", names.size() - kShown, " more");
+}
+
 std::vector<std::string> SplitList(std::string_view text, char separator) {
   std::vector<std::string> pieces;
   while (!text.empty()) {

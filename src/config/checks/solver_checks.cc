@@ -109,8 +109,8 @@ void SolverChecks::CheckIntegers() const {
     solver_.Fail("average_loss", Join("average_loss is ", proto_.average_loss(),
                                       "; it must be at most ", kMostLosses));
   }
-  for (const char* name :
-       {"display", "snapshot", "test_interval", "device_id", "rampup_interval", "warmup_iter"}) {
+  for (const char* name : {"display", "snapshot", "test_interval", "device_id", "rampup_interval",
+                           "warmup_iter", "unfreeze_at"}) {
     AtLeast(name, 0);
   }
   for (int i = 0; i < proto_.test_iter_size(); ++i) {

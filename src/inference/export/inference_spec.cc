@@ -127,6 +127,7 @@ void StripTraining(LayerParameter* layer) {
   layer->clear_phase();
   layer->clear_loss_weight();
   layer->clear_propagate_down();
+  layer->clear_freeze();
   ClearFillers(layer);
   bool shares = false;
   for (caffe::ParamSpec& param : *layer->mutable_param()) {

@@ -33,6 +33,7 @@ class BatchNorm final : public Layer {
     CheckFields();
     const Shape& in = ctx.Input(0);
     stored_ = param.has_use_global_stats() ? param.use_global_stats() : ctx.phase() == caffe::TEST;
+    stored_ = stored_ || ctx.is_frozen();
     channels_ = in[1];
     pixels_ = channels_ > 0 ? in.Count() / channels_ : 0;
     // Synchronised statistics are equal on all replicas, and averaging them could round.
@@ -246,8 +247,9 @@ const RegisterLayer<BatchNorm> kBatchNormVerb(
              "bottom (N, C, ...). In training, mean and variance are those of the batch. The "
              "layer stores running averages: sum of means (C), sum of variances (C), sum of "
              "weights (1). moving_average_fraction is the weight of the past per batch. In "
-             "testing, and with use_global_stats, the layer uses the stored averages. It has no "
-             "trained weights: a Scale layer with bias_term usually follows.\n"
+             "testing, and with use_global_stats or freeze, the layer uses the stored averages and "
+             "does not change them. It has no trained weights: a Scale layer with bias_term "
+             "usually follows.\n"
              "With scale_bias, or one of the two fillers, the output is y * scale + bias, as in "
              "NVIDIA Caffe. scale and bias are trained, one per channel, initially 1 and 0. This "
              "form stores (mean (C), variance (C), 1, scale (C), bias (C)); eps is at least 1e-5; "

@@ -17,8 +17,8 @@ bool NodeSignature::AgreesWith(const NodeSignature& other) const {
 
 SetupContext::SetupContext(const LayerSpec& spec, bool training,
                            std::span<const Shape* const> shapes, std::span<const DType> types,
-                           size_t outputs)
-    : spec_(spec), training_(training), shapes_(shapes), types_(types) {
+                           size_t outputs, bool is_frozen)
+    : spec_(spec), training_(training), is_frozen_(is_frozen), shapes_(shapes), types_(types) {
   signature_.in.resize(shapes.size());
   signature_.out.resize(outputs);
 }

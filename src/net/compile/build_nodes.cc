@@ -111,7 +111,8 @@ void DescribeStep(NodeId id, const CompileEnv& env, Graph& graph) {
   }
   CheckName(node, graph);
   node.signature = SetupNode(node, shapes, types, env.options);
-  node.params = ParamsOf(node, node.signature, env.params, &graph.new_params, id.number);
+  node.params =
+      ParamsOf(node, node.signature, env.options, env.params, &graph.new_params, id.number);
   node.needs = node.signature.needs;
   node.has_dynamic_shape = inputs_are_dynamic;
   for (size_t i = 0; i < node.out.size(); ++i) {

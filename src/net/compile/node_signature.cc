@@ -20,6 +20,10 @@ std::string ParamKey(const LayerSpec& spec, int index) {
   return Join(spec.name(), ":", index);
 }
 
+bool IsFrozen(const LayerSpec& spec, const NetOptions& options) {
+  return spec.proto().freeze() && options.keeps_frozen;
+}
+
 // A later user of a parameter takes the owner's memory and must agree with it.
 void Share(Param& owner, const Param& wish, const LayerSpec& spec) {
   const bool permissive =
@@ -44,10 +48,17 @@ void Share(Param& owner, const Param& wish, const LayerSpec& spec) {
                 wish.index);
     }
   };
-  agree("lr_mult", owner.has_lr_mult, owner.lr_mult, wish.has_lr_mult, wish.lr_mult);
+  const bool is_frozen = owner.is_frozen || wish.is_frozen;
+  if (!is_frozen) {
+    agree("lr_mult", owner.has_lr_mult, owner.lr_mult, wish.has_lr_mult, wish.lr_mult);
+  }
   agree("decay_mult", owner.has_decay_mult, owner.decay_mult, wish.has_decay_mult, wish.decay_mult);
   if (owner.weight != nullptr || same_layer) return;
-  if (!owner.has_lr_mult && wish.has_lr_mult) {
+  owner.is_frozen = is_frozen;
+  owner.was_frozen = owner.was_frozen || wish.was_frozen;
+  if (is_frozen) {
+    owner.lr_mult = 0;
+  } else if (!owner.has_lr_mult && wish.has_lr_mult) {
     owner.lr_mult = wish.lr_mult;
     owner.has_lr_mult = true;
   }
@@ -58,13 +69,15 @@ void Share(Param& owner, const Param& wish, const LayerSpec& spec) {
 }
 
 // The parameter that a layer declares, as it is where no layer has it yet.
-Param NewParam(const LayerSpec& spec, int index, const NodeSignature::Parameter& declared) {
+Param NewParam(const LayerSpec& spec, int index, const NodeSignature::Parameter& declared,
+               const NetOptions& options) {
   Param param;
   param.key = ParamKey(spec, index);
   param.layer = spec.name();
   param.index = index;
   param.shape = declared.shape;
   param.layout = declared.options.layout;
+  param.is_learnable = declared.options.default_lr_mult != 0;
   param.is_running_stat = declared.options.is_running_stat;
   param.where = spec.Where("param", index);
   param.lr_mult = declared.options.default_lr_mult;
@@ -76,6 +89,9 @@ Param NewParam(const LayerSpec& spec, int index, const NodeSignature::Parameter&
     param.lr_mult = given.has_lr_mult() ? given.lr_mult() : 1;
     param.decay_mult = given.has_decay_mult() ? given.decay_mult() : 1;
   }
+  param.is_frozen = IsFrozen(spec, options);
+  param.was_frozen = spec.proto().freeze() && !param.is_frozen;
+  if (param.is_frozen) param.lr_mult = 0;
   return param;
 }
 
@@ -83,16 +99,18 @@ Param NewParam(const LayerSpec& spec, int index, const NodeSignature::Parameter&
 
 NodeSignature SetupNode(const Node& node, const InputShapes& shapes, std::span<const DType> types,
                         const NetOptions& options) {
-  SetupContext context(node.spec, options.training, shapes, types, node.out.size());
+  SetupContext context(node.spec, options.training, shapes, types, node.out.size(),
+                       IsFrozen(node.spec, options));
   AtLayer(node.spec, [&] { node.layer->Setup(context); });
   return context.TakeSignature();
 }
 
-std::vector<Param*> ParamsOf(const Node& node, const NodeSignature& signature, ParamStore& store,
+std::vector<Param*> ParamsOf(const Node& node, const NodeSignature& signature,
+                             const NetOptions& options, ParamStore& store,
                              std::vector<Param*>* new_params, int number) {
   std::vector<Param*> params;
   for (const NodeSignature::Parameter& declared : signature.params) {
-    Param wish = NewParam(node.spec, static_cast<int>(params.size()), declared);
+    Param wish = NewParam(node.spec, static_cast<int>(params.size()), declared, options);
     Param* param = store.Find(wish.key);
     if (param != nullptr) {
       Share(*param, wish, node.spec);

@@ -19,8 +19,10 @@ NodeSignature SetupNode(const Node& node, const InputShapes& shapes, std::span<c
 
 // Returns the parameters that the layer declared in `signature`. Parameters that `store` does not
 // have yet are added to it and to `new_params`, owned by node `number`; if `new_params` is null,
-// they are returned as null. Throws kConfig if a shared parameter differs from its owner's.
-std::vector<Param*> ParamsOf(const Node& node, const NodeSignature& signature, ParamStore& store,
+// they are returned as null. A parameter is frozen if one of its layers is. Throws kConfig if a
+// shared parameter differs from its owner's.
+std::vector<Param*> ParamsOf(const Node& node, const NodeSignature& signature,
+                             const NetOptions& options, ParamStore& store,
                              std::vector<Param*>* new_params, int number);
 
 // Calls Prepare of the layer for `signature`. Returns the memory needs of Setup and Prepare

@@ -65,7 +65,8 @@ void DynamicShapes::SetupAgain(NodeId id, DynamicNode& varying) {
     types.push_back(graph_.values[in].dtype);
   }
   const NodeSignature signature = SetupNode(node, shapes, types, env_.options);
-  const std::vector<Param*> params = ParamsOf(node, signature, env_.params, nullptr, id.number);
+  const std::vector<Param*> params =
+      ParamsOf(node, signature, env_.options, env_.params, nullptr, id.number);
   if (!signature.AgreesWith(node.signature) || params != node.params) {
     throw Error(ErrorCode::kInternal, node.spec.Where(),
                 Join("layer '", node.spec.name(), "' (", node.spec.type(),

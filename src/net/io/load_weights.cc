@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "trainer/base/text/text.h"
-#include "trainer/net/weights.h"
+#include "trainer/config/name_pattern.h"
 
 namespace trainer {
 namespace {
@@ -27,25 +27,48 @@ std::vector<std::string> LayersWithBlobs(const caffe::NetParameter& model) {
 // "1 layer", "3 layers"
 std::string Layers(size_t count) { return Join(count, count == 1 ? " layer" : " layers"); }
 
-// "a, b, c and 40 more"
-std::string FirstNames(std::span<const std::string> names) {
-  constexpr size_t kShown = 8;
-  if (names.size() <= kShown) return JoinList(names);
-  return Join(JoinList(names.first(kShown)), " and ", names.size() - kShown, " more");
-}
-
 }  // namespace
+
+void WeightLoader::ForTraining(const std::vector<std::string>& reset) {
+  std::vector<std::string> names;
+  for (const Net* net : nets_) {
+    for (const Node& node : net->graph().nodes) {
+      if (!node.params.empty()) names.push_back(node.spec.name());
+    }
+    if (net == nets_.front() && !names.empty()) options_.may_differ = names.back();
+  }
+  options_.has_reset = true;
+  std::vector<NamePattern> patterns;
+  for (const std::string& text : reset) {
+    const NamePattern& pattern = patterns.emplace_back(text, Join("--reset=", text));
+    const bool known =
+        std::ranges::any_of(names, [&](const auto& name) { return pattern.Matches(name); });
+    if (known) continue;
+    throw Error(ErrorCode::kUsage,
+                EscapeControl(Join("--reset=", text, ": ", NoMatch(text, names),
+                                   IsPattern(text) ? "; the" : " The", " layers with weights are ",
+                                   FirstNames(names))));
+  }
+  if (patterns.empty()) return;
+  options_.keeps = [patterns](const std::string& layer) {
+    return std::ranges::any_of(patterns, [&](const auto& one) { return one.Matches(layer); });
+  };
+}
 
 void WeightLoader::Copy(const caffe::NetParameter& model, const std::string& file) {
   std::set<std::string> wanted;
+  bool any_kept = false;
   for (Net* net : nets_) {
-    const LoadReport report = CopyWeights(model, file, *net);
+    const LoadReport report = CopyWeights(model, file, *net, options_);
+    if (net == nets_.front()) blobs_ += report.blobs;
+    for (const LoadReport::Kept& kept : report.kept) kept_[kept.layer] = kept.sizes;
+    any_kept = any_kept || !report.kept.empty();
     wanted.insert(report.loaded.begin(), report.loaded.end());
     AddNew(report.loaded, &with_weights_);
     AddNew(report.missing, &with_weights_);
   }
   const std::vector<std::string> given = LayersWithBlobs(model);
-  if (wanted.empty()) {
+  if (wanted.empty() && !any_kept) {
     throw Error(ErrorCode::kData, {file},
                 Join("no layer name in this file matches a layer of the net, so no weights can be "
                      "loaded. The file has: ",
@@ -56,7 +79,7 @@ void WeightLoader::Copy(const caffe::NetParameter& model, const std::string& fil
   LOG(INFO) << EscapeControl(Join("Loaded ", Layers(wanted.size()), " from ", file));
   std::vector<std::string> unused;
   for (const std::string& name : given) {
-    if (!wanted.contains(name)) unused.push_back(name);
+    if (!wanted.contains(name) && !kept_.contains(name)) unused.push_back(name);
   }
   if (!unused.empty()) {
     LOG(INFO) << EscapeControl(
@@ -65,10 +88,33 @@ void WeightLoader::Copy(const caffe::NetParameter& model, const std::string& fil
   loaded_.merge(wanted);
 }
 
+// Logs how many blobs of the first net the files had, and which layers keep the values of their
+// fillers. Warns if that is so because their sizes differ, which the user has not asked for.
+void WeightLoader::ReportKept() const {
+  std::vector<std::string> layers;
+  bool differs = false;
+  for (const auto& [name, sizes] : kept_) {
+    if (loaded_.contains(name)) continue;
+    layers.push_back(Join(name, ": ", sizes.empty() ? "reset" : sizes));
+    differs = differs || !sizes.empty();
+  }
+  if (layers.empty()) return;
+  int all = 0;
+  for (const Node& node : nets_.front()->graph().nodes) all += static_cast<int>(node.params.size());
+  const std::string text = EscapeControl(Join("transferred ", blobs_, " of ", all, " blobs; ",
+                                              FirstNames(layers), " (initialised by the fillers)"));
+  if (differs) {
+    LOG(WARNING) << text;
+  } else {
+    LOG(INFO) << text;
+  }
+}
+
 void WeightLoader::Finish() const {
+  ReportKept();
   std::vector<std::string> missing;
   for (const std::string& name : with_weights_) {
-    if (!loaded_.contains(name)) missing.push_back(name);
+    if (!loaded_.contains(name) && !kept_.contains(name)) missing.push_back(name);
   }
   if (missing.empty()) return;
   LOG(WARNING) << EscapeControl(

@@ -17,7 +17,7 @@ int64_t ParamStore::PaddedCount(int64_t count) {
   return (count + kLine - 1) / kLine * kLine;
 }
 
-ParamStore::~ParamStore() {
+void ParamStore::Clear() {
   for (const Block& block : blocks_) {
     if (block.from != nullptr) {
       block.from->deallocate(block.memory, block.bytes, kParamStoreAlignment);
@@ -25,6 +25,11 @@ ParamStore::~ParamStore() {
       device_.Free(block.memory);
     }
   }
+  blocks_.clear();
+  by_key_.clear();
+  params_.clear();
+  allocated_ = weight_bytes_ = 0;
+  weights_ = gradients_ = averages_ = {};
 }
 
 Param* ParamStore::Find(const std::string& key) {

@@ -12,15 +12,24 @@
 namespace trainer {
 namespace {
 
+// Returns what to do about a layer whose blobs do not fit.
+std::string Advice(const Node& node, const CopyOptions& options) {
+  const std::string place = Join(" (", node.spec.Where().ToString(), "). ");
+  if (!options.has_reset) {
+    return place + "Use the net of this file, or rename the layer to train it from scratch";
+  }
+  return Join(place, "Use the net of this file, or train the layer from scratch with --reset=",
+              node.spec.name());
+}
+
 void CopyBlob(const caffe::BlobProto& proto, const Param& param, const ParamStore& store,
-              const Node& node, const std::string& file, int index) {
+              const Node& node, const std::string& file, int index, const CopyOptions& options) {
   const BlobData blob = ReadBlob(proto, {file}, BlobName(node.spec.name(), index));
   if (!FitsShape(blob, param.shape.dims())) {
-    throw Error(ErrorCode::kData, {file},
-                Join(BlobName(node.spec.name(), index), ": its shape is ", ShapeText(blob.dims),
-                     " in the file and ", param.shape.ToString(), " in the net (",
-                     node.spec.Where().ToString(),
-                     "). Use the net of this file, or rename the layer to train it from scratch"));
+    throw Error(
+        ErrorCode::kData, {file},
+        Join(BlobName(node.spec.name(), index), ": its shape is ", ShapeText(blob.dims),
+             " in the file and ", param.shape.ToString(), " in the net", Advice(node, options)));
   }
   store.Import(param, blob.values, param.weight);
 }
@@ -42,12 +51,35 @@ bool IsComplete(const caffe::LayerParameter& layer, const Node& node) {
   return complete;
 }
 
-void CheckBlobs(const caffe::LayerParameter& layer, const Node& node, const std::string& file) {
+void CheckBlobs(const caffe::LayerParameter& layer, const Node& node, const std::string& file,
+                const CopyOptions& options) {
   if (IsComplete(layer, node)) return;
   throw Error(ErrorCode::kData, {file},
               Join("layer '", layer.name(), "' has ", layer.blobs_size(), " blobs in the file and ",
-                   node.params.size(), " in the net (", node.spec.Where().ToString(),
-                   "). Use the net of this file, or rename the layer to train it from scratch"));
+                   node.params.size(), " in the net", Advice(node, options)));
+}
+
+// Returns the first difference of size between the layer in the file and the node, "1000 -> 10", or
+// "" if there is none. Sizes are the numbers of outputs if only these differ, else whole shapes.
+std::string SizeDifference(const caffe::LayerParameter& layer, const Node& node,
+                           const std::string& file) {
+  if (!IsComplete(layer, node)) {
+    return Join(layer.blobs_size(), " blobs -> ", node.params.size());
+  }
+  for (int i = 0; i < layer.blobs_size(); ++i) {
+    if (IsLeftOut(layer, i)) continue;
+    const Shape& shape = node.params[static_cast<size_t>(i)]->shape;
+    const BlobData blob = ReadBlob(layer.blobs(i), {file}, BlobName(node.spec.name(), i));
+    if (FitsShape(blob, shape.dims())) continue;
+    std::vector<int64_t> dims = blob.dims;
+    while (std::ssize(dims) > shape.Rank() && dims[0] == 1) dims.erase(dims.begin());
+    const bool same_rank = shape.Rank() > 0 && std::ssize(dims) == shape.Rank();
+    if (same_rank && std::equal(dims.begin() + 1, dims.end(), shape.dims().begin() + 1)) {
+      return Join(dims[0], " -> ", shape[0]);
+    }
+    return Join(ShapeText(blob.dims), " -> ", shape.ToString());
+  }
+  return "";
 }
 
 // Whether the node is the Input layer for tensors of other stages.
@@ -99,7 +131,8 @@ void WeightsTo(const Net& net, bool diff, caffe::NetParameter* proto) {
   }
 }
 
-LoadReport CopyWeights(const caffe::NetParameter& source, const std::string& file, Net& net) {
+LoadReport CopyWeights(const caffe::NetParameter& source, const std::string& file, Net& net,
+                       const CopyOptions& options) {
   LoadReport report;
   std::map<std::string, const Node*> targets;
   for (const Node& node : net.graph().nodes) targets.emplace(node.spec.name(), &node);
@@ -112,20 +145,34 @@ LoadReport CopyWeights(const caffe::NetParameter& source, const std::string& fil
     }
     if (!found.emplace(stored.name(), true).second || stored.blobs_size() == 0) continue;
     const Node& node = *target->second;
+    const std::string& name = stored.name();
+    if (options.keeps && options.keeps(name)) {
+      report.kept.push_back({name, ""});
+      continue;
+    }
     caffe::LayerParameter adapted;
     const caffe::LayerParameter& layer =
         node.layer->AdaptBlobs(stored, file, &adapted) ? adapted : stored;
-    CheckBlobs(layer, node, file);
+    const std::string sizes =
+        name == options.may_differ ? SizeDifference(layer, node, file) : std::string();
+    if (!sizes.empty()) {
+      report.kept.push_back({name, sizes});
+      continue;
+    }
+    CheckBlobs(layer, node, file, options);
     for (int i = 0; i < layer.blobs_size(); ++i) {
       if (IsLeftOut(layer, i)) continue;
-      CopyBlob(layer.blobs(i), *node.params[static_cast<size_t>(i)], net.store(), node, file, i);
+      CopyBlob(layer.blobs(i), *node.params[static_cast<size_t>(i)], net.store(), node, file, i,
+               options);
+      ++report.blobs;
     }
-    report.loaded.push_back(layer.name());
+    report.loaded.push_back(name);
   }
   for (const Node& node : net.graph().nodes) {
-    if (!node.params.empty() && !std::ranges::count(report.loaded, node.spec.name())) {
-      report.missing.push_back(node.spec.name());
-    }
+    const std::string& name = node.spec.name();
+    const bool known = std::ranges::count(report.loaded, name) > 0 ||
+                       std::ranges::count(report.kept, name, &LoadReport::Kept::layer) > 0;
+    if (!node.params.empty() && !known) report.missing.push_back(name);
   }
   return report;
 }

@@ -11,7 +11,7 @@ namespace {
 //   alpha_t = alpha * sqrt(1 - beta2^t) / (1 - beta1^t);
 //   w = w - alpha_t * m / (sqrt(v) + epsilon_hat).
 // Solver fields: alpha is the learning rate, beta1 `momentum`, beta2 `momentum2`, epsilon_hat
-// `delta`. t counts from 1 the updates that were not skipped.
+// `delta`. t counts from 1 the updates that were not skipped, for each group of parameters.
 struct AdamStep {
   float alpha_t, beta1, beta2, epsilon_hat;
   HD void operator()(float& w, float& m, float& v, float g) const {
@@ -21,13 +21,15 @@ struct AdamStep {
   }
 };
 
-// Computes alpha_t / alpha in double, once per update: 1 - beta2^t loses its digits in float.
+// Computes alpha_t / alpha of a group in double, once per update: 1 - beta2^t loses its digits in
+// float.
 struct AdamBiasCorrection {
   UpdateArgs args;
   float beta2;
-  HD void operator()(int64_t) const {
-    const double t = UpdateNumber(args), beta1 = args.hyper->values.momentum;
-    args.hyper->rule_terms[0] = sqrt(1 - pow(double{beta2}, t)) / (1 - pow(beta1, t));
+  HD void operator()(int64_t group) const {
+    const double t = UpdateNumber(args, static_cast<int>(group));
+    const double beta1 = args.hyper->values.momentum;
+    args.hyper->rule_terms[group][0] = sqrt(1 - pow(double{beta2}, t)) / (1 - pow(beta1, t));
   }
 };
 
@@ -36,7 +38,8 @@ struct MakeAdam {
   const DeviceHyperparams* hyper;
   float beta2, epsilon_hat;
   HD AdamStep operator()(const ParamHyperparams& r) const {
-    return {static_cast<float>(r.lr * hyper->rule_terms[0]), r.momentum, beta2, epsilon_hat};
+    const double correction = hyper->rule_terms[r.group][0];
+    return {static_cast<float>(r.lr * correction), r.momentum, beta2, epsilon_hat};
   }
 };
 
@@ -47,7 +50,7 @@ class Adam final : public UpdateRule {
   int StatesPerWeight() const override { return 2; }
   bool CountsUpdates() const override { return true; }
   void Begin(const Device& device, const UpdateArgs& args) override {
-    ForEach(device, 1, AdamBiasCorrection{args, beta2_});
+    ForEach(device, args.groups, AdamBiasCorrection{args, beta2_});
   }
   void Step(const Device& device, const UpdateRange& range) override {
     UpdateWeights<2>(device, range, MakeAdam{range.args.hyper, beta2_, epsilon_hat_});

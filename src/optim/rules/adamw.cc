@@ -11,8 +11,9 @@ namespace {
 //   v = beta2 v + (1 - beta2) g^2;  v_hat = v / (1 - beta2^t);
 //   w = w - lr * (m_hat / (sqrt(v_hat) + epsilon) + lambda w).
 // Solver fields: beta1 is `momentum`, beta2 `momentum2`, epsilon `delta`, lambda weight_decay *
-// decay_mult. t counts from 1 the updates that were not skipped. Weight decay enters neither m nor
-// v (Decay::kOfTheRule), so it shrinks all weights by the same factor. L1 is refused.
+// decay_mult. t counts from 1 the updates that were not skipped, for each group. Weight decay
+// enters neither m nor v (Decay::kOfTheRule), so it shrinks all weights by the same factor. L1 is
+// refused.
 struct AdamWStep {
   float lr, beta1, beta2, epsilon, lambda;
   float m_correction, v_correction;  // 1 / (1 - beta1^t), 1 / (1 - beta2^t)
@@ -23,14 +24,15 @@ struct AdamWStep {
   }
 };
 
-// Computes 1 / (1 - beta1^t) and 1 / (1 - beta2^t) in double, once per update.
+// Computes 1 / (1 - beta1^t) and 1 / (1 - beta2^t) of a group in double, once per update.
 struct AdamWBiasCorrection {
   UpdateArgs args;
   float beta2;
-  HD void operator()(int64_t) const {
-    const double t = UpdateNumber(args), beta1 = args.hyper->values.momentum;
-    args.hyper->rule_terms[0] = 1 / (1 - pow(beta1, t));
-    args.hyper->rule_terms[1] = 1 / (1 - pow(double{beta2}, t));
+  HD void operator()(int64_t group) const {
+    const double t = UpdateNumber(args, static_cast<int>(group));
+    const double beta1 = args.hyper->values.momentum;
+    args.hyper->rule_terms[group][0] = 1 / (1 - pow(beta1, t));
+    args.hyper->rule_terms[group][1] = 1 / (1 - pow(double{beta2}, t));
   }
 };
 
@@ -39,8 +41,8 @@ struct MakeAdamW {
   const DeviceHyperparams* hyper;
   float beta2, epsilon;
   HD AdamWStep operator()(const ParamHyperparams& r) const {
-    const auto m_correction = static_cast<float>(hyper->rule_terms[0]);
-    const auto v_correction = static_cast<float>(hyper->rule_terms[1]);
+    const auto m_correction = static_cast<float>(hyper->rule_terms[r.group][0]);
+    const auto v_correction = static_cast<float>(hyper->rule_terms[r.group][1]);
     return {r.lr, r.momentum, beta2, epsilon, r.decay_l2, m_correction, v_correction};
   }
 };
@@ -54,7 +56,7 @@ class AdamW final : public UpdateRule {
   int StatesPerWeight() const override { return 2; }
   bool CountsUpdates() const override { return true; }
   void Begin(const Device& device, const UpdateArgs& args) override {
-    ForEach(device, 1, AdamWBiasCorrection{args, beta2_});
+    ForEach(device, args.groups, AdamWBiasCorrection{args, beta2_});
   }
   void Step(const Device& device, const UpdateRange& range) override {
     UpdateWeights<2>(device, range, MakeAdamW{range.args.hyper, beta2_, epsilon_},

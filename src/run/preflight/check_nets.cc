@@ -1,11 +1,13 @@
 #include "check_nets.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "trainer/base/process/host_memory.h"
 #include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 #include "trainer/net/compile.h"
+#include "trainer/net/learning.h"
 #include "trainer/net/test_nets.h"
 #include "trainer/optim/objective.h"
 
@@ -179,6 +181,24 @@ bool CheckMemory(const std::vector<PreflightNet>& nets, const PlannedNets& plan,
       ReportMemory("gpu_memory", MemoryLines(of_gpu, nets, plan), device.gpu_memory, report);
   return ReportMemory("memory", MemoryLines(of_host, nets, plan), ReadHostMemory(), report) &&
          gpu_fits;
+}
+
+void ReportLearning(const Net& net, int unfreeze_at, PreflightReport* report) {
+  const LearningCount learning = LearningCounts(net), all = LearnableCounts(net);
+  const std::vector<std::string> names = FrozenLayers(net);
+  Json frozen = Json::Array();
+  for (const std::string& layer : names) frozen.Push(layer);
+  std::string text = DescribeLearning(net);
+  if (unfreeze_at > 0 && !names.empty())
+    text += Join("; all learn from iteration ", unfreeze_at, " on");
+  report->lines.emplace_back("learning", EscapeControl(text));
+  report->figures.Set("learning", Json::Object()
+                                      .Set("layers", all.layers)
+                                      .Set("learned_layers", learning.layers)
+                                      .Set("weights", all.weights)
+                                      .Set("learned_weights", learning.weights)
+                                      .Set("frozen", std::move(frozen))
+                                      .Set("unfreeze_at", unfreeze_at));
 }
 
 }  // namespace trainer

@@ -65,4 +65,8 @@ PreflightDevice MakePreflightDevice(const DeviceChoice& choice, Diagnostics* dia
 bool CheckMemory(const std::vector<PreflightNet>& nets, const PlannedNets& planned,
                  const PreflightDevice& device, PreflightReport* report);
 
+// Adds to the report how many layers and weights of the training net learn, and which are frozen,
+// until iteration `unfreeze_at` if it is above 0.
+void ReportLearning(const Net& net, int unfreeze_at, PreflightReport* report);
+
 }  // namespace trainer

@@ -58,6 +58,7 @@ class SolverCheck {
     const std::set<size_t> bad = ReportDataAudits(nets_, audits, &report_);
     if (!solver) return;
     LintTrainingNet(solver->train_net(), &diagnostics_);
+    ReportLearning(solver->train_net(), spec_.proto.unfreeze_at(), &report_);
     RunPasses(*solver, bad);
   }
 
@@ -71,6 +72,9 @@ class SolverCheck {
     ErrorCollector errors;
     Overrides overrides(request_.solver.set);
     spec_ = LoadSolver(request_.solver.file, request_.solver.state, &overrides, &errors);
+    errors.Try([&] {
+      if (spec_.train.net != nullptr) ApplyFreezing(request_.solver, &spec_);
+    });
     diagnostics_.Add(errors.errors());
     sound_ = errors.empty();
   }
@@ -123,6 +127,7 @@ class SolverCheck {
     PreflightNet train{"training net", spec_.train.net, {}, 0, batches};
     train.options.state = spec_.train.state;
     train.options.training = true;
+    train.options.keeps_frozen = spec_.proto.unfreeze_at() <= 0;  // the most memory of the run
     train.options.activation_budget_bytes = activation_budget_bytes_;
     if (rule_) AdaptNetOptions(*rule_, &train.options);
     if (state_.empty()) train.options.output_files = OutputFiles::kCheckOnly;
@@ -149,6 +154,9 @@ class SolverCheck {
     options.snapshot = state_;
     options.allow_outside = request_.start.allow_outside;
     if (state_.empty()) options.weights = WeightFiles(request_.start, spec_);
+    diagnostics_.Collect([&] {
+      if (state_.empty()) options.reset = ResetLayers(request_.start, options.weights);
+    });
     options.saves = false;
     options.activation_budget_bytes = activation_budget_bytes_;
     std::unique_ptr<Solver> solver;

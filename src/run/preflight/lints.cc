@@ -165,13 +165,6 @@ void LintLargestRate(const SolverSpec& spec, float most, Diagnostics* diagnostic
            by_gradient ? "0.001 to 0.1" : "0.0001 to 0.01", " ('trainer find-lr' measures it)"));
 }
 
-// Returns at most eight names and the number of the others: "3, 5, 7 and 4 more".
-std::string FirstFew(const std::vector<std::string>& names) {
-  constexpr size_t kShown = 8;
-  if (names.size() <= kShown) return JoinList(names);
-  return Join(JoinList(std::span(names).first(kShown)), " and ", names.size() - kShown, " more");
-}
-
 // Lints the labels of small data sets. `trainer check` reads large ones as well.
 void LintSets(const NetUse& use, const Net& net, Diagnostics* diagnostics) {
   const AuditLimits limits = {.whole_bytes = 64 << 20,
@@ -192,6 +185,21 @@ void LintSets(const NetUse& use, const Net& net, Diagnostics* diagnostics) {
     for (const LabelReader& reader : readers) {
       if (reader.data_layer == layer.name()) LintLabels(data, reader, diagnostics);
     }
+  }
+}
+
+// Warns about an unfreeze_at that has no effect.
+void LintUnfreezing(const SolverSpec& spec, Diagnostics* diagnostics) {
+  const int at = spec.proto.unfreeze_at();
+  if (at == 0 || spec.train.net == nullptr) return;
+  const std::string what = Join(spec.Where("unfreeze_at").ToString(), ": unfreeze_at ", at);
+  const auto is_frozen = [](const LayerSpec& layer) { return layer.proto().freeze(); };
+  if (std::ranges::none_of(FilterLayers(*spec.train.net, spec.train.state), is_frozen)) {
+    diagnostics->Warn(Join(what,
+                           " has no effect, because no layer of the training net is frozen; write "
+                           "freeze: true in layers, or give --freeze"));
+  } else if (at >= spec.proto.max_iter()) {
+    diagnostics->Warn(Join(what, " is never reached, because max_iter is ", spec.proto.max_iter()));
   }
 }
 
@@ -232,6 +240,7 @@ RateRange LintRates(const SolverSpec& spec, Diagnostics* diagnostics) {
 }
 
 void LintSolver(const SolverSpec& spec, Diagnostics* diagnostics) {
+  LintUnfreezing(spec, diagnostics);
   if (spec.train.net != nullptr) LintSoftmax(spec.train, diagnostics);
   for (const NetUse& test : spec.tests) {
     if (spec.train.net != nullptr && test.net != nullptr) {
@@ -246,7 +255,7 @@ void LintTrainingNet(const Net& net, Diagnostics* diagnostics) {
     if (!told.insert(param->layer).second) continue;
     diagnostics->Warn(Join(param->where.ToString(), ": no loss depends on layer '", param->layer,
                            "', so its weights keep their initial values; connect its output to a "
-                           "loss, remove the layer, or freeze it with param { lr_mult: 0 }"));
+                           "loss, remove the layer, or freeze it with freeze: true"));
   }
 }
 
@@ -283,7 +292,7 @@ void LintLabels(const DataAudit& data, const LabelReader& reader, Diagnostics* d
   }
   if (missing.empty()) return;
   diagnostics->Warn(Join(data.source, ": ", missing.size(), " of the ", reader.use.classes,
-                         " classes of ", reader.name, " have no record: ", FirstFew(missing)));
+                         " classes of ", reader.name, " have no record: ", FirstNames(missing)));
 }
 
 void WarnBeforeTraining(const SolverSpec& spec, const Net& net) {

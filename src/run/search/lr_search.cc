@@ -63,12 +63,14 @@ LrRangeResult TestOnRank(const TrainRequest& request, const LrRange& range, Worl
   ScaleForRanks(request.ranks, rank, &spec);
   ResolveClassWeights(options.group, &spec);
   RaiseLr(range, &spec.proto);
+  spec.proto.clear_unfreeze_at();
   const std::unique_ptr<Device> device = MakeLoggedDevice(choice);
   std::unique_ptr<Communicator> communicator;
   if (world != nullptr) {
     communicator = ConnectRanks(request.ranks, *world, spec, *device, choice, wire, &options);
   }
   options.weights = WeightFiles(request.start, spec);
+  options.reset = ResetLayers(request.start, options.weights);
   RequireFiles(options.weights);
   options.memory = request.memory_mode;
   ObserverList observers;

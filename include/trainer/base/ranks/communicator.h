@@ -58,6 +58,9 @@ class Communicator : public GradientSink {
   virtual void WaitGradient(int slice) = 0;
   // Returns, after WaitGradient(slice), the last slice that was reduced together with `slice`.
   virtual int LastReduced(int slice) const { return slice; }
+  // States that the slices of the next pass differ from those of earlier passes. Called while no
+  // sum is in progress.
+  virtual void ForgetSlices() {}
   // Replaces each number, in host memory, by its sum over all ranks. The result has the same bits
   // on each rank.
   virtual void AllReduce(std::span<float> values) = 0;

@@ -24,6 +24,9 @@ std::string JoinList(std::span<const std::string> items, std::string_view separa
 // Returns the fewest digits that read back as the same number.
 std::string ShortestText(float value);
 
+// Returns at most the first eight names and the number of the others: "a, b, c and 40 more".
+std::string FirstNames(std::span<const std::string> names);
+
 // Splits at each `separator` and trims blanks; empty pieces are left out.
 std::vector<std::string> SplitList(std::string_view text, char separator = ',');
 

@@ -56,6 +56,13 @@ class HostCopyCommunicator final : public DeviceCommunicator {
 
   std::optional<CommStats> stats() const override { return host().stats().value_or(CommStats{}); }
 
+  void ForgetSlices() override {
+    staging_.reset();
+    copies_.clear();
+    handed_ = 0;
+    DropCapture();
+  }
+
  protected:
   // Starts the copy to the host. In the first pass the memory for it is allocated later, in Finish.
   void Begin(size_t i) override {
