@@ -39,19 +39,20 @@ LEFT_OUT = {"BlobProto", "BlobShape", "V1LayerParameter", "LayerParameter", "Net
 SOLVER_GROUPS = {
     "Nets": "net net_param train_net train_net_param test_net test_net_param train_state test_state "
             "weights unfreeze_at default_forward_type",
-    "Length, log and seed": "max_iter iter_size display average_loss debug_info random_seed "
-                            "solver_mode device_id",
-    "Learning rate": "base_lr lr_policy gamma power stepsize stepvalue min_lr warmup_iter warmup_lr "
-                     "warmup_start_lr rampup_interval rampup_lr",
+    "Length, log and seed": "max_iter max_epoch iter_size display average_loss debug_info "
+                            "random_seed solver_mode device_id",
+    "Learning rate": "base_lr lr_policy gamma power stepsize stepvalue stepvalue_epoch min_lr "
+                     "warmup_iter warmup_lr warmup_start_lr rampup_interval rampup_lr",
     "Fields of update rules": "type momentum momentum2 rms_decay delta momentum_policy max_momentum "
                    "momentum_power momentum_stepvalue momentum_value trust_coefficient larc "
                    "larc_policy larc_eta cd_param lbfgs_param",
     "Regularisation and averages": "weight_decay regularization_type weight_decay_policy "
                                    "weight_decay_power max_weight_decay clip_gradients ema_decay",
-    "Tests and early stop": "test_iter test_interval test_initialization test_compute_loss "
-                            "best_output patience keep_best test_metric test_metric_layer",
-    "Snapshots": "snapshot snapshot_every snapshot_prefix snapshot_format snapshot_diff "
-                 "snapshot_after_train keep_last",
+    "Tests and early stop": "test_iter test_interval test_interval_epoch test_initialization "
+                            "test_compute_loss best_output patience min_delta keep_best test_metric "
+                            "test_metric_layer",
+    "Snapshots": "snapshot snapshot_epoch snapshot_every snapshot_prefix snapshot_format "
+                 "snapshot_diff snapshot_after_train keep_last",
     "Ranks and precision": "strategy strategy_param virtual_ranks exchange_type layer_wise_reduce "
                            "loss_scale loss_scale_window",
 }

@@ -11,11 +11,10 @@ void DeclareStart(FlagSet& flags, StartOptions* start) {
              "if the snapshot's weights are not in its folder, load them from the path that the "
              "snapshot names");
   flags
-      .Bind(&start->resume, "resume", "auto",
+      .Bind(&start->resume, "resume", "auto|FILE",
             "resume from the newest undamaged snapshot of snapshot_prefix; if there is none, "
-            "start from the beginning")
-      .Choices("auto")
-      .Otherwise("to resume from that file give --snapshot=");
+            "start from the beginning. FILE: the same as --snapshot=FILE")
+      .IfBare("auto");
   DeclareStartWeights(flags, start);
 }
 

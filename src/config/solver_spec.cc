@@ -12,6 +12,7 @@
 #include "trainer/base/error/error_collector.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
+#include "trainer/config/epochs.h"
 #include "trainer/config/storage.h"
 #include "trainer/config/upgrade/upgrade.h"
 #include "upgrade/upgrade_solver.h"
@@ -143,7 +144,7 @@ class NetFinder {
     }
     const int named = static_cast<int>(solver_.tests.size());
     const bool shared = proto_.has_net() || proto_.has_net_param();
-    if (proto_.test_iter().empty() && proto_.test_interval() > 0) {
+    if (proto_.test_iter().empty() && HasTestInterval(proto_)) {
       const int tests = std::max(named, shared ? 1 : 0);
       solver_.proto.mutable_test_iter()->Resize(tests, kExactPass);
     }
@@ -181,12 +182,12 @@ class NetFinder {
       solver_.Fail("test_state", Join("there are ", tests, " test nets and ", states,
                                       " test_state; give none, or one per test net"));
     }
-    if (tests > 0 && proto_.test_interval() == 0) {
+    if (tests > 0 && !HasTestInterval(proto_)) {
       solver_.Fail("test_interval",
                    "there is a test net but no test_interval: give the number of iterations "
                    "between tests, or 0 for no tests");
     }
-    if (tests == 0 && proto_.test_interval() > 0) {
+    if (tests == 0 && HasTestInterval(proto_)) {
       solver_.Fail("test_interval",
                    "test_interval is set, but test_iter is missing: give test_iter, the number of "
                    "batches per test, or remove test_interval");
@@ -236,7 +237,11 @@ SolverSpec LoadSolver(const std::string& path, const StateFlags& flags, Override
   SolverSpec solver;
   solver.file = path;
   solver.text = ParseText(path, &solver.proto);
-  if (overrides != nullptr) overrides->ApplyTo(&solver.proto);
+  if (overrides != nullptr) {
+    const caffe::SolverParameter written = solver.proto;
+    overrides->ApplyTo(&solver.proto);
+    DropReplacedTimes(written, &solver.proto);
+  }
   LogUpgrades(RewriteSolverType(&solver));
   FillSnapshotPrefix(&solver);
   SolverChecks(solver).Run(errors);

@@ -60,6 +60,11 @@ DataAudit AuditData(const LayerSpec& layer, caffe::Phase phase, std::span<const 
       AuditWindows(layer, limits, &audit);
       break;
   }
+  const int64_t limit = layer.proto().data_param().limit();
+  if (limit > 0 && limit < audit.records) {
+    audit.records = limit;
+    audit.estimated = false;
+  }
   return audit;
 }
 

@@ -42,7 +42,13 @@ BatchQueueOptions QueueOptionsOf(const LayerSpec& layer, std::string_view param,
 
 void RequireSampling(const LayerSpec& layer, std::string_view param, caffe::Sampling sampling,
                      caffe::Phase phase) {
-  if (sampling != caffe::BALANCED || phase == caffe::TRAIN) return;
+  if (sampling != caffe::BALANCED) return;
+  if (phase == caffe::TRAIN) {
+    if (layer.proto().data_param().limit() == 0) return;
+    layer.FailIn(param, "sampling",
+                 "sampling: BALANCED needs records of all classes, and with limit (--limit) the "
+                 "layer reads only the first records; remove one of them");
+  }
   layer.FailIn(param, "sampling",
                "sampling: BALANCED repeats records of small classes, and a test must count each "
                "record once; limit this layer to training with include { phase: TRAIN }, and give "

@@ -12,6 +12,7 @@
 #include "trainer/input/source.h"
 #include "trainer/storage/checksums.h"
 #include "trainer/storage/fault_guard.h"
+#include "trainer/storage/limited_cursor.h"
 #include "trainer/storage/tar_shards.h"
 
 namespace trainer {
@@ -43,7 +44,7 @@ class SequentialSampler final : public RecordSampler {
                     std::unique_ptr<const ChecksumVerifier> checksums)
       : cursor_(std::move(cursor)),
         checksums_(std::move(checksums)),
-        checked_records_(checksums_ == nullptr ? 0 : checksums_->records()) {}
+        checked_records_(CheckedRecords()) {}
 
   const std::string& path() const override { return cursor_->path(); }
 
@@ -91,6 +92,12 @@ class SequentialSampler final : public RecordSampler {
   }
 
  private:
+  // Returns how many records there are, if they have checksums; else 0. A limit leaves some out.
+  uint64_t CheckedRecords() const {
+    if (checksums_ == nullptr) return 0;
+    return cursor_->Count() >= 0 ? static_cast<uint64_t>(cursor_->Count()) : checksums_->records();
+  }
+
   // One search is enough: it finds the ordinal of the run's record 0, and positions count from it.
   void FindOrdinal(const Position& position) {
     const uint64_t passed = position.record % checked_records_;
@@ -248,6 +255,7 @@ std::unique_ptr<BatchQueue> OpenDatabase(const LayerSpec& layer, const InputEnv&
   Transform transform(layer, env.phase, env.key);
   std::unique_ptr<Cursor> cursor = OpenLayersDatabase(layer);
   std::unique_ptr<const ChecksumVerifier> checksums = OpenVerifier(DatabasePath(layer), *cursor);
+  cursor = LimitRecords(std::move(cursor), param.limit());
   return std::make_unique<BatchQueue>(
       MakeDatabaseSource(std::move(cursor), std::move(transform), std::move(checksums), shuffle),
       options);

@@ -236,6 +236,7 @@ std::unique_ptr<BatchQueue> OpenHdf5Rows(const LayerSpec& layer, const InputEnv&
         return Hdf5List(list, tops);
       });
   LOG(INFO) << "Number of HDF5 files: " << files.count();
+  files.LimitRows(layer.proto().data_param().limit());
   auto sampler = std::make_unique<RowSampler>(std::move(files), param.shuffle(), env.key);
   auto decoders = std::make_unique<RowDecoders>(sampler->files());
   return std::make_unique<BatchQueue>(RecordSource{std::move(sampler), std::move(decoders)},

@@ -211,9 +211,11 @@ std::unique_ptr<BatchQueue> OpenImageList(const LayerSpec& layer, const InputEnv
                  Join("sampling is BALANCED, which draws classes, but the images of ", list.path,
                       " have several labels or labels that are not integers; remove the field"));
   }
-  const size_t count = list.images.size();
   const FilePack* const pack = FilePackOf(list.path, file_options.root);
-  if (pack != nullptr && pack->size() == count) file_options.pack = pack;
+  if (pack != nullptr && pack->size() == list.images.size()) file_options.pack = pack;
+  const size_t limit = layer.proto().data_param().limit();
+  if (limit > 0 && limit < list.images.size()) list.images.resize(limit);
+  const size_t count = list.images.size();
   LOG_IF(INFO, param.shuffle()) << "Shuffling data";
   LOG(INFO) << "A total of " << count << " images.";
   size_t skip = 0;

@@ -166,6 +166,13 @@ void ReadLabels(const LayerSpec& layer, MemoryRecords* records) {
                      Join(records->labels.size(), " labels for ", records->count(), " images")));
 }
 
+// Leaves only the first `limit` images; 0 leaves all.
+void KeepFirstImages(size_t limit, MemoryRecords* records) {
+  if (limit == 0 || limit >= records->count()) return;
+  records->bytes.resize(limit * records->ImageBytes());
+  if (!records->labels.empty()) records->labels.resize(limit);
+}
+
 // Without a source, a net can be planned but not run.
 class NoRecords final : public RecordSampler {
  public:
@@ -219,6 +226,7 @@ std::unique_ptr<BatchQueue> OpenMemory(const LayerSpec& layer, const InputEnv& e
   }
   ReadImages(layer, env, &records);
   ReadLabels(layer, &records);
+  KeepFirstImages(layer.proto().data_param().limit(), &records);
   LOG(INFO) << EscapeControl(records.path) << ": " << records.count() << " images";
   auto sampler = std::make_unique<MemorySampler>(std::move(records));
   auto decoders = std::make_unique<ImageDecoderFactory>(

@@ -249,6 +249,11 @@ std::unique_ptr<BatchQueue> OpenWindowList(const LayerSpec& layer, const InputEn
   if (param.source().empty())
     layer.FailIn(kWindowSourceParam, "source",
                  "source is missing; give the path of the list of windows");
+  if (layer.proto().data_param().limit() > 0) {
+    layer.FailIn("data_param", "limit",
+                 "a WindowData layer draws its windows at random from the whole list, so limit "
+                 "(--limit, --overfit) does not apply to it; shorten the list instead");
+  }
   const BatchQueueOptions options =
       QueueOptionsOf(layer, kWindowSourceParam, param.batch_size(), env);
   const Transform checked(layer, env.phase, env.key);  // refuses what transform_param may not hold

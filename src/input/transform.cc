@@ -12,15 +12,29 @@ namespace {
 
 constexpr char kTransformParam[] = "transform_param";
 
+// Returns the layer's transform_param, without `mirror` if data_param forbids random changes.
+caffe::TransformationParameter ParamOf(const LayerSpec& layer) {
+  caffe::TransformationParameter param = layer.proto().transform_param();
+  if (!layer.proto().data_param().augment()) param.clear_mirror();
+  return param;
+}
+
+// Returns the phase whose random changes a layer of `phase` makes.
+caffe::Phase RandomPhase(const LayerSpec& layer, caffe::Phase phase) {
+  return layer.proto().data_param().augment() ? phase : caffe::TEST;
+}
+
 }  // namespace
 
 Transform::Transform(const LayerSpec& layer, caffe::Phase phase, const PhiloxKey& key)
     : layer_(layer),
-      param_(layer.proto().transform_param()),
-      resize_(layer, phase),
-      augment_(layer, phase),
-      random_crop_(phase == caffe::TRAIN && (param_.crop_size() > 0 || param_.crop_h() > 0)),
-      mixes_(phase == caffe::TRAIN && param_.mixup() > 0),
+      param_(ParamOf(layer)),
+      resize_(layer, RandomPhase(layer, phase)),
+      augment_(layer, RandomPhase(layer, phase)),
+      draws_(layer.proto().data_param().augment()),
+      random_crop_(draws_ && phase == caffe::TRAIN &&
+                   (param_.crop_size() > 0 || param_.crop_h() > 0)),
+      mixes_(draws_ && phase == caffe::TRAIN && param_.mixup() > 0),
       key_(key),
       mean_values_(param_.mean_value().begin(), param_.mean_value().end()) {
   if (param_.force_color() && param_.force_gray()) {
@@ -106,7 +120,7 @@ ImageShape Transform::Window(const ImageShape& in) const {
 CropRequest Transform::CropFor(int height, int width, uint64_t number) const {
   const CropRequest whole{{0, 0, width, height}};
   if (resize_.active()) {
-    const RandomResize::Choice choice = resize_.Choose(height, width, key_, number);
+    const RandomResize::Choice choice = resize_.Choose(height, width, key_, draws_ ? number : 0);
     return {choice.box, choice.height, choice.width};
   }
   const ImageShape in{1, height, width};
@@ -121,7 +135,9 @@ CropRequest Transform::CropFor(int height, int width, uint64_t number) const {
 // The record as it is resized at random, or itself.
 DatumView Transform::Resized(const DatumView& datum, uint64_t number, Image* to) const {
   if (!resize_.active()) return datum;
-  RandomResize::Apply(datum, resize_.Choose(datum.height, datum.width, key_, number), to);
+  const RandomResize::Choice choice =
+      resize_.Choose(datum.height, datum.width, key_, draws_ ? number : 0);
+  RandomResize::Apply(datum, choice, to);
   return ViewOf(*to);
 }
 

@@ -43,18 +43,20 @@ std::string RateAdvice(uint32_t before, uint32_t batch, const SolverSpec& spec) 
 
 }  // namespace
 
-std::vector<LayerSpec*> TrainingLayers(SolverSpec* spec) {
+std::vector<LayerSpec*> TrainingLayers(SolverSpec* spec) { return LayersOfUse(spec->train, spec); }
+
+std::vector<LayerSpec*> LayersOfUse(const NetUse& use, SolverSpec* spec) {
   std::set<std::string> kept;
   const auto key = [](const LayerSpec& layer) {
     return Join(layer.name(), "\n", layer.Where().ToString());
   };
-  for (const LayerSpec& layer : FilterLayers(*spec->train.net, spec->train.state)) {
+  for (const LayerSpec& layer : FilterLayers(*use.net, use.state)) {
     kept.insert(key(layer));
   }
   std::vector<LayerSpec*> layers;
   for (NetSpec& net : spec->nets) {
     for (LayerSpec& layer : net.layers) {
-      if (&net == spec->train.net && kept.contains(key(layer))) layers.push_back(&layer);
+      if (&net == use.net && kept.contains(key(layer))) layers.push_back(&layer);
     }
   }
   return layers;
@@ -133,10 +135,12 @@ std::optional<double> RateFactor(const SolverSpec& spec, double times) {
 void ChangeBatchSize(uint32_t batch, const std::string& reason, SolverSpec* spec) {
   const uint32_t before = BatchSizeOf(spec);
   SetBatchSize(batch, spec);
-  LOG(INFO) << EscapeControl(Join("--batch: batch_size ", batch, reason, " in place of ", before,
-                                  "; base_lr ", spec->proto.base_lr(), " and max_iter ",
-                                  spec->proto.max_iter(), " are unchanged",
-                                  batch == before ? "" : RateAdvice(before, batch, *spec)));
+  LOG(INFO) << EscapeControl(
+      Join("--batch: batch_size ", batch, reason, " in place of ", before, "; base_lr ",
+           spec->proto.base_lr(), " and ",
+           spec->proto.has_max_epoch() ? Join("max_epoch ", spec->proto.max_epoch())
+                                       : Join("max_iter ", spec->proto.max_iter()),
+           " are unchanged", batch == before ? "" : RateAdvice(before, batch, *spec)));
 }
 
 void ApplyBatchSize(const std::string& batch, const Rank& rank, SolverSpec* spec) {

@@ -17,6 +17,9 @@ namespace trainer {
 // the order of the file. They point into `spec->nets`, so changing them changes the solver's net.
 std::vector<LayerSpec*> TrainingLayers(SolverSpec* spec);
 
+// Returns the same for any net of the solver.
+std::vector<LayerSpec*> LayersOfUse(const NetUse& use, SolverSpec* spec);
+
 // Calls change(layer, n) for each batch_size n of the training layers and stores the result as the
 // new batch_size.
 void ChangeTrainingBatches(SolverSpec* spec,

@@ -9,6 +9,7 @@
 #include "trainer/base/error/error_collector.h"
 #include "trainer/base/text/text.h"
 #include "trainer/checkpoint/snapshot_files.h"
+#include "trainer/config/epochs.h"
 #include "trainer/input/input_files.h"
 #include "trainer/storage/path_redirects.h"
 
@@ -56,8 +57,10 @@ void AddSources(const NetUse& use, const LocalCopyOptions& options, Sources* sou
 }
 
 // Returns whether --resume=auto will find a finished run, which needs no copy. Loads a snapshot
-// only if the name of the newest one already has the last iteration.
+// only if the name of the newest one already has the last iteration. The last iteration of a run
+// whose length is in epochs is not known here.
 bool IsFinished(bool resumes, const SolverSpec& spec) {
+  if (UsesEpochs(spec.proto)) return false;
   const std::vector<SnapshotNames> snapshots = FindSnapshots(spec.proto.snapshot_prefix());
   const auto is_last = [&](int iter) { return iter >= spec.proto.max_iter(); };
   if (!resumes || snapshots.empty() || !is_last(snapshots.front().iter)) return false;

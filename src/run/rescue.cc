@@ -45,7 +45,8 @@ std::string WithoutStart(const std::vector<std::string>& words) {
     for (const char* name : {"resume", "snapshot", "weights", "reset"}) {
       if (!IsFlag(words[i], name)) continue;
       starts = true;
-      if (words[i].find('=') == std::string::npos) ++i;
+      const bool has_value = words[i].find('=') != std::string::npos;
+      if (!has_value && i + 1 < words.size() && !words[i + 1].starts_with('-')) ++i;
       break;
     }
     if (!starts) command += ShownWord(words[i]) + " ";

@@ -13,17 +13,30 @@
 namespace trainer {
 
 void RequireOneStart(const StartOptions& options) {
+  const std::string& resume = options.resume;
+  const bool is_state = resume.ends_with(".solverstate") || resume.ends_with(".solverstate.h5");
+  if (!resume.empty() && !options.Resumes() && !is_state) {
+    throw Error(ErrorCode::kUsage,
+                Join("--resume=", EscapeControl(resume),
+                     ": give auto, for the newest snapshot, or a .solverstate file"));
+  }
+  if (!resume.empty() && !options.Resumes() && !options.weights.empty()) {
+    throw Error(ErrorCode::kUsage,
+                "--resume with a file and --weights cannot both be given: a snapshot has its own "
+                "weights; leave one of them out");
+  }
   if (!options.snapshot.empty() && !options.weights.empty()) {
     throw Error(ErrorCode::kUsage,
                 "--snapshot and --weights cannot both be given: a snapshot has its own weights; "
                 "leave one of them out");
   }
-  if (!options.snapshot.empty() && !options.reset.empty()) {
+  if (!options.NamedState().empty() && !options.reset.empty()) {
     throw Error(ErrorCode::kUsage,
-                "--snapshot and --reset cannot both be given: a resumed run continues with all "
-                "weights of its snapshot; start from the weights with --weights instead");
+                Join(options.snapshot.empty() ? "--resume=FILE" : "--snapshot",
+                     " and --reset cannot both be given: a resumed run continues with all weights "
+                     "of its snapshot; start from the weights with --weights instead"));
   }
-  if (!options.snapshot.empty() && options.Resumes()) {
+  if (!options.snapshot.empty() && !resume.empty()) {
     throw Error(ErrorCode::kUsage,
                 "--snapshot and --resume cannot both be given; leave one of them out");
   }
@@ -53,7 +66,7 @@ std::vector<std::string> ResetLayers(const StartOptions& options,
 
 ResumePoint FindResumePoint(const StartOptions& options, const SolverSpec& spec,
                             const std::vector<std::string>& rescue_folders) {
-  if (!options.Resumes()) return {options.snapshot, 0};
+  if (!options.Resumes()) return {options.NamedState(), 0};
   const std::string& prefix = spec.proto.snapshot_prefix();
   std::optional<LoadedState> rescued = NewestRescued(prefix, rescue_folders);
   std::optional<LoadedState> newest;

@@ -6,10 +6,13 @@
 
 #include "batch_size.h"
 #include "class_weights.h"
+#include "epochs.h"
 #include "jobs/job_liveness.h"
 #include "local_data.h"
 #include "monitoring.h"
+#include "overfit.h"
 #include "preflight/lints.h"
+#include "quick_files.h"
 #include "ranks/batch_scaling.h"
 #include "ranks/gpu_communicator.h"
 #include "rescue.h"
@@ -20,9 +23,11 @@
 #include "trainer/base/file/file.h"
 #include "trainer/base/log/log.h"
 #include "trainer/base/process/own_process.h"
+#include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 #include "trainer/base/thread/threads.h"
 #include "trainer/checkpoint/snapshot_files.h"
+#include "trainer/config/epochs.h"
 #include "trainer/parallel/launch.h"
 #include "trainer/run/jobs/time_limit.h"
 #include "trainer/run/ranks/compression.h"
@@ -31,6 +36,14 @@
 #include "trainer/storage/cursor.h"
 
 namespace trainer {
+namespace {
+
+[[noreturn]] void RefuseRanks() {
+  throw Error(ErrorCode::kUsage,
+              "--overfit works with one rank: leave out --ranks, mpirun and further GPUs");
+}
+
+}  // namespace
 
 TrainingRun::TrainingRun(TrainRequest request, SignalWatch* signals, TrainingRunDeps deps)
     : request_(std::move(request)), signals_(signals), deps_(std::move(deps)) {}
@@ -80,7 +93,23 @@ void TrainingRun::Configure() {
   ApplyStrategy(request_.ranks, rank_, &spec_);
   LogToRankFile(request_.ranks, rank_, spec_);
   ApplyBatchSize(request_.batch, rank_, &spec_);
+  ApplyLimit(request_.look.limit, &spec_);
+  FindLength();
   ScaleForRanks(request_.ranks, rank_, &spec_);
+  ApplyLook();
+}
+
+void TrainingRun::FindLength() {
+  written_ = spec_.proto;
+  epochs_ = ApplyEpochs(request_.ranks, rank_, options_.group, &spec_);
+}
+
+void TrainingRun::ApplyLook() {
+  if (request_.look.quick) ApplyQuick(&spec_);
+  if (request_.look.overfit == 0) return;
+  if (rank_.size > 1) RefuseRanks();
+  ApplyOverfit(request_.look.overfit, &spec_);
+  overfit_ = std::make_unique<OverfitVerdict>(request_.look.overfit, spec_.proto.base_lr());
 }
 
 bool TrainingRun::FindStart() {
@@ -114,11 +143,14 @@ void TrainingRun::OpenDevice() {
   Enter(Call::kOpenDevice, Call::kFindStart);
   view_ = StartMonitoring(request_.monitor, spec_, rank_);
   counted_classes_ = ResolveClassWeights(options_.group, &spec_);
+  if (view_ != nullptr && !epochs_.empty()) view_->Say(epochs_);
   device_ = deps_.make_device(choice_);
   LOG(INFO) << DescribeThreads();
   if (request_.batch == kBestBatch) {
+    RestoreEpochs(written_, &spec_);
     ApplyBestBatch(MakeBatchSearchOptions(request_.memory, request_.memory_mode, *device_),
                    *device_, !start_state_.empty(), &spec_);
+    FindLength();
   }
   LOG_IF(INFO, LogsDetails()) << "Initializing solver from parameters: \n"
                               << spec_.proto.DebugString();
@@ -153,13 +185,23 @@ void TrainingRun::SetTrainOptions() {
     options_.weights = WeightFiles(request_.start, spec_);
     options_.reset = ResetLayers(request_.start, options_.weights);
     RequireFiles(options_.weights);
-    if (is_rank_0()) WarnOfOlderSnapshots();
+    if (is_rank_0() && !request_.look.IsLook()) WarnOfOlderSnapshots();
   }
   options_.memory = request_.memory_mode;
   const std::optional<size_t> limit = ParseMemoryLimit(request_.memory, *device_);
   if (limit) options_.activation_budget_bytes = ActivationBudget(*limit, spec_, *device_, rank_);
   options_.signals = signals_;
-  options_.test_at_end = request_.test_at_end;
+  options_.test_at_end = request_.test_at_end || request_.look.IsLook();
+  options_.saves = overfit_ == nullptr;
+  options_.layer_files = !request_.look.quick;
+  if (overfit_ != nullptr) {
+    options_.ends = [this](int iter, float loss) { return overfit_->Note(iter, loss); };
+  }
+  if (!request_.look.quick) return;
+  spec_.proto.set_snapshot_after_train(true);  // only now, so that nothing else is written
+  if (!is_rank_0()) return;
+  quick_files_ = std::make_unique<QuickFiles>(spec_.proto);
+  spec_.proto.set_snapshot_prefix(quick_files_->prefix());
 }
 
 void TrainingRun::Build() {
@@ -170,10 +212,11 @@ void TrainingRun::Build() {
       AddObservers(request_.monitor, spec_, *device_, rank_, view_.get(), &*observers_);
   const bool is_changed = !request_.solver.set.empty() || !request_.solver.freeze.empty() ||
                           request_.solver.unfreeze_at > 0 || !request_.batch.empty() ||
-                          counted_classes_;
+                          !request_.look.limit.empty() || !epochs_.empty() || counted_classes_;
   if (is_rank_0() && is_changed) observers_->Add(MakeResolvedFileWriter(spec_));
   solver_ = std::make_unique<Solver>(spec_, options_, *device_, *observers_);
   RequireRunFits(spec_, *device_, rank_, *solver_);
+  if (overfit_ != nullptr) overfit_->Begin(solver_->train_net());
 }
 
 SolveResult TrainingRun::Train() {
@@ -182,7 +225,25 @@ SolveResult TrainingRun::Train() {
   LOG(INFO) << "Starting Optimization";
   const SolveResult result = solver_->Solve();
   LogEnd(result);
+  if (result == SolveResult::kFinished) ConcludeLook();
   return result;
+}
+
+void TrainingRun::Say(const std::string& text, Color color) {
+  LOG(INFO) << text;
+  if (view_ != nullptr) view_->Say(text, color);
+}
+
+void TrainingRun::ConcludeLook() {
+  if (overfit_ != nullptr) Say(overfit_->Conclude(solver_->train_net()), Color::kGreen);
+  if (quick_files_ == nullptr) return;
+  // Other strategies save a consensus of the ranks' weights, or have only a part of the net here.
+  const bool compares = world_ == nullptr || spec_.proto.strategy() == "synchronous";
+  const uint64_t bytes = quick_files_->ReadBack(solver_->train_net(), compares);
+  Say(trainer::Join("quick: one iteration", spec_.tests.empty() ? "" : ", one test batch",
+                    " and a snapshot of ", Bytes(bytes),
+                    ", which was written, read back and removed: the run works"),
+      Color::kGreen);
 }
 
 std::string TrainingRun::StopReason() const {
@@ -195,13 +256,14 @@ void TrainingRun::LogEnd(SolveResult result) {
   // Scripts look for this line of Caffe's in the log of a finished run.
   if (result == SolveResult::kFinished) LOG(INFO) << "Optimization Done.";
   const std::string best = solver_->DescribeBest();
-  if (!best.empty()) {
-    LOG(INFO) << best;
-    if (view_ != nullptr) view_->Say(best, Color::kGreen);
-  }
+  if (!best.empty() && !request_.look.IsLook()) Say(best, Color::kGreen);
   const std::string sent = world_ == nullptr ? "" : world_->DescribeSent();
   if (!sent.empty()) LOG(INFO) << "Gradients sent to other machines by this rank: " << sent;
   if (result != SolveResult::kStopped) return;
+  if (request_.look.IsLook()) {
+    LOG(INFO) << StopReason() << " stopped the run at iteration " << solver_->iter();
+    return;
+  }
   const std::string next =
       "to resume it, start it again with --resume=auto: " + AutoResumeCommand(CommandLine());
   LOG(INFO) << StopReason() << " stopped the run at iteration " << solver_->iter() << "; " << next;
@@ -211,6 +273,7 @@ void TrainingRun::LogEnd(SolveResult result) {
 int TrainingRun::Leave(SolveResult result) {
   Enter(Call::kLeave, last_call_ == Call::kFinished ? Call::kFinished : Call::kTrain);
   solver_.reset();
+  quick_files_.reset();
   observers_.reset();
   gpu_communicator_.reset();
   device_.reset();
@@ -223,6 +286,32 @@ int TrainingRun::Leave(SolveResult result) {
 }
 
 namespace {
+
+// Throws kUsage for flags that do not fit to a quick look.
+void RequireFittingLook(const TrainRequest& request) {
+  const QuickLook& look = request.look;
+  if (!look.IsLook()) return;
+  const std::string flag = look.quick ? "--quick" : "--overfit";
+  const auto refuse = [&](const std::string& other, const std::string& why) {
+    throw Error(ErrorCode::kUsage, Join(flag, " and ", other, " cannot both be given: ", why));
+  };
+  if (look.quick && look.overfit > 0) refuse("--overfit", "they are two kinds of short runs");
+  if (!request.start.snapshot.empty() || !request.start.resume.empty()) {
+    refuse(request.start.resume.empty() ? "--snapshot" : "--resume",
+           "a short run starts from the beginning, or from --weights");
+  }
+  if (look.quick) return;
+  if (!look.limit.empty()) refuse("--limit", "--overfit chooses the records itself");
+  if (request.batch == kBestBatch) refuse("--batch=auto", "give a number");
+}
+
+// Returns the request of a short run without what would leave files.
+TrainRequest WithoutRecords(TrainRequest request) {
+  if (!request.look.quick) return request;
+  request.monitor.run.clear();
+  request.ranks.log_all_ranks = false;
+  return request;
+}
 
 // Parses the effects of the five signals. Throws kUsage for an unknown one.
 SignalWatch::Effects EffectsOf(const StopOptions& stop) {
@@ -238,12 +327,16 @@ SignalWatch::Effects EffectsOf(const StopOptions& stop) {
 
 int Train(const TrainRequest& request, const TrainingRunDeps& deps) {
   RequireOneStart(request.start);
+  RequireFittingLook(request);
   RequireWallTime(request.stop.max_wall);
   ApplyBadRecords(request.input.bad_records);
   SetDbLock(request.input.db_lock);
-  if (const int ranks = RanksToStart(request.ranks, request.device)) return LaunchRanks(ranks);
+  if (const int ranks = RanksToStart(request.ranks, request.device)) {
+    if (request.look.overfit > 0) RefuseRanks();
+    return LaunchRanks(ranks);
+  }
   SignalWatch signals(EffectsOf(request.stop));
-  return TrainingRun(request, &signals, deps).Run();
+  return TrainingRun(WithoutRecords(request), &signals, deps).Run();
 }
 
 }  // namespace trainer

@@ -11,6 +11,7 @@ namespace trainer {
 
 EarlyStopping::EarlyStopping(const SolverSpec& spec, const std::vector<std::string>& outputs)
     : patience_(spec.proto.patience()),
+      min_delta_(spec.proto.min_delta()),
       interval_(std::max(spec.proto.test_interval(), 1)),
       score_(ScoreFor(patience_ > 0 ? "patience" : "best_output", spec, outputs)) {}
 
@@ -20,6 +21,10 @@ void EarlyStopping::Resume(const caffe::SolverState& state) {
                        (one.value() == best_->value && one.iter() < best_->iter);
     if (first) best_ = Test{one.iter(), one.value()};
   }
+  improved_ = best_;
+  if (min_delta_ > 0 && state.has_improved()) {
+    improved_ = Test{state.improved().iter(), state.improved().value()};
+  }
 }
 
 void EarlyStopping::NoteTest(const TestReport& report) {
@@ -28,10 +33,20 @@ void EarlyStopping::NoteTest(const TestReport& report) {
   last_ = Test{report.iter, value->value};
   const bool first = !best_ || std::isnan(best_->value);
   if (first || score_.Better(last_->value, best_->value)) best_ = last_;
+  const bool first_improvement = !improved_ || std::isnan(improved_->value);
+  if (first_improvement || Improves(last_->value, improved_->value)) improved_ = last_;
+}
+
+bool EarlyStopping::Improves(float value, float before) const {
+  return score_.Better(value, before) && std::fabs(value - before) > min_delta_;
 }
 
 void EarlyStopping::ToState(caffe::SolverState* state) const {
   if (!best_) return;
+  if (min_delta_ > 0 && improved_) {
+    state->mutable_improved()->set_iter(improved_->iter);
+    state->mutable_improved()->set_value(improved_->value);
+  }
   const bool there = std::ranges::any_of(
       state->best(), [this](const auto& one) { return one.iter() == best_->iter; });
   if (there) return;
@@ -41,11 +56,11 @@ void EarlyStopping::ToState(caffe::SolverState* state) const {
 }
 
 int EarlyStopping::TestsWithoutBetter() const {
-  return last_->iter / interval_ - best_->iter / interval_;
+  return last_->iter / interval_ - improved_->iter / interval_;
 }
 
 bool EarlyStopping::IsFinished() const {
-  return patience_ > 0 && last_ && best_ && TestsWithoutBetter() >= patience_;
+  return patience_ > 0 && last_ && improved_ && TestsWithoutBetter() >= patience_;
 }
 
 std::string EarlyStopping::DescribeBest(const std::string& weights) const {
@@ -58,11 +73,11 @@ std::string EarlyStopping::DescribeBest(const std::string& weights) const {
 
 std::string EarlyStopping::Describe() const {
   const int tests = TestsWithoutBetter();
-  return EscapeControl(Join("The last ", tests == 1 ? std::string("test") : Join(tests, " tests"),
-                            " did not improve ", score_.output, " (patience: ", patience_,
-                            "): the best was ", best_->value, " at iteration ", best_->iter,
-                            ", the last ", last_->value, " at iteration ", last_->iter,
-                            ". The run stops here"));
+  return EscapeControl(Join(
+      "The last ", tests == 1 ? std::string("test") : Join(tests, " tests"), " did not improve ",
+      score_.output, min_delta_ > 0 ? Join(" by more than ", min_delta_) : "",
+      " (patience: ", patience_, "): the best was ", best_->value, " at iteration ", best_->iter,
+      ", the last ", last_->value, " at iteration ", last_->iter, ". The run stops here"));
 }
 
 }  // namespace trainer

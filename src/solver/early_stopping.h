@@ -1,6 +1,7 @@
 #pragma once
 // Early stopping by `patience`: a run ends when that many tests in a row were not better than the
-// best test before them. A test at iteration 0 does not count.
+// best test before them. A test at iteration 0 does not count. With `min_delta` a test is compared
+// with the last one that was better by more than that than the one that it was compared with.
 
 #include <optional>
 #include <string>
@@ -23,8 +24,8 @@ class EarlyStopping {
   // Writes the best test into a snapshot, among the scores of keep_best.
   void ToState(caffe::SolverState* state) const;
 
-  // Returns whether the last test was at least the `patience`-th after the best one. Tests are
-  // counted by their iterations, so a resumed run also counts the tests of the run before it.
+  // Returns whether the last test was at least the `patience`-th after the last improvement. Tests
+  // are counted by their iterations, so a resumed run also counts the tests of the run before it.
   bool IsFinished() const;
   // Returns a sentence for the log about the best test and the last one.
   std::string Describe() const;
@@ -40,10 +41,15 @@ class EarlyStopping {
     float value = 0;
   };
   int TestsWithoutBetter() const;
+  // Returns whether `value` is better than `before` by more than min_delta.
+  bool Improves(float value, float before) const;
 
-  const int patience_, interval_;
+  const int patience_;
+  const float min_delta_;
+  const int interval_;
   const TestScore score_;
   std::optional<Test> best_, last_;
+  std::optional<Test> improved_;  // the last improvement; the best test if min_delta is 0
 };
 
 }  // namespace trainer

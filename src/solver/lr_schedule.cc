@@ -20,6 +20,13 @@ struct Schedule {
 // Computes a policy's learning rate for min_lr = 0 and base_lr = 1.
 using Formula = std::function<double(const Schedule&)>;
 
+// Returns the part of the iterations from `start` to max_iter that is over at `iter`. It is 0 if
+// max_iter is unknown, as for commands that only measure a solver whose length is in epochs.
+double PartDone(const caffe::SolverParameter& solver, int iter, int start = 0) {
+  const int length = solver.max_iter() - start;
+  return length > 0 ? static_cast<double>(iter - start) / length : 0;
+}
+
 double Step(const Schedule& s) { return std::pow(s.solver.gamma(), s.iter / s.solver.stepsize()); }
 double Exp(const Schedule& s) { return std::pow(s.solver.gamma(), s.iter); }
 double Inv(const Schedule& s) {
@@ -27,7 +34,7 @@ double Inv(const Schedule& s) {
 }
 double MultiStep(const Schedule& s) { return std::pow(s.solver.gamma(), s.current_step); }
 double Poly(const Schedule& s) {
-  return std::pow(1 - static_cast<double>(s.iter) / s.solver.max_iter(), s.solver.power());
+  return std::pow(1 - PartDone(s.solver, s.iter), s.solver.power());
 }
 double Sigmoid(const Schedule& s) {
   return 1 / (1 + std::exp(-s.solver.gamma() * static_cast<double>(s.iter - s.solver.stepsize())));
@@ -35,8 +42,7 @@ double Sigmoid(const Schedule& s) {
 
 double Cosine(const Schedule& s) {
   const int start = std::max(s.solver.warmup_iter(), s.solver.rampup_interval());
-  const double t = static_cast<double>(s.iter - start) / (s.solver.max_iter() - start);
-  return (1 + std::cos(std::numbers::pi * t)) / 2;
+  return (1 + std::cos(std::numbers::pi * PartDone(s.solver, s.iter, start))) / 2;
 }
 
 const std::map<std::string, Formula>& Formulas() {
@@ -83,8 +89,8 @@ double Rampup(const caffe::SolverParameter& solver, int iter) {
 }
 
 // Interpolates from `start` at iteration 0 to `end` at max_iter.
-float Between(float start, float end, int iter, int max_iter, float power) {
-  const double fraction = std::pow(static_cast<double>(iter) / max_iter, power);
+float Between(const caffe::SolverParameter& solver, float start, float end, int iter, float power) {
+  const double fraction = std::pow(PartDone(solver, iter), power);
   return static_cast<float>(start + (end - start) * fraction);
 }
 
@@ -122,8 +128,7 @@ std::string PlaceInSchedule(const caffe::SolverParameter& solver, int iter, int 
 float Momentum(const caffe::SolverParameter& solver, int iter, float rate) {
   const std::string& policy = solver.momentum_policy();
   if (policy == "poly") {
-    return Between(solver.momentum(), solver.max_momentum(), iter, solver.max_iter(),
-                   solver.momentum_power());
+    return Between(solver, solver.momentum(), solver.max_momentum(), iter, solver.momentum_power());
   }
   if (policy == "opt") {
     const float root = 1 - std::sqrt(rate) / 2;
@@ -139,7 +144,7 @@ float Momentum(const caffe::SolverParameter& solver, int iter, float rate) {
 
 float WeightDecay(const caffe::SolverParameter& solver, int iter) {
   if (solver.weight_decay_policy() == "fixed") return solver.weight_decay();
-  return Between(solver.weight_decay(), solver.max_weight_decay(), iter, solver.max_iter(),
+  return Between(solver, solver.weight_decay(), solver.max_weight_decay(), iter,
                  solver.weight_decay_power());
 }
 

@@ -59,16 +59,13 @@ SnapshotManager::SnapshotManager(SolverContext& run, TrainingModel& model, Teste
       on_snapshot_(options.on_snapshot),
       rescue_(options.rescue) {
   if (run.rank.rank != 0) return;
-  if (run.proto.keep_last() > 0 || run.proto.keep_best() > 0) {
-    retention_ = std::make_unique<SnapshotRetention>(run.spec, tester.OutputNames());
-  }
+  retention_ = std::make_unique<SnapshotRetention>(run.spec, tester.OutputNames());
   SnapshotWriter::RetryPolicy pauses;
   pauses.first = options.first_retry;
   pauses.longest = options.longest_retry;
-  writer_ = std::make_unique<SnapshotWriter>(run.proto.snapshot_prefix(), FormatOf(run.proto),
-                                             pauses, [this](const SnapshotNames& names) {
-                                               if (retention_) retention_->Written(names);
-                                             });
+  writer_ = std::make_unique<SnapshotWriter>(
+      run.proto.snapshot_prefix(), FormatOf(run.proto), pauses,
+      [this](const SnapshotNames& names) { retention_->Written(names); });
 }
 
 void SnapshotManager::Restore(const LoadedState& loaded, const std::string& file) {
@@ -83,6 +80,7 @@ void SnapshotManager::Restore(const LoadedState& loaded, const std::string& file
 }
 
 void SnapshotManager::Prepare(bool saves) {
+  saves_ = saves;
   control_.PlanSnapshots(Bytes(), writer_.get());
   if (!SavesSnapshots(run_.proto) || run_.rank.rank != 0) return;
   CheckForm();
@@ -94,6 +92,7 @@ void SnapshotManager::Prepare(bool saves) {
 }
 
 std::string SnapshotManager::Start() {
+  if (!saves_) return "";
   // All ranks wait for the snapshot before. Rank 0 broadcasts once a second that it is not written,
   // because a rank that is silent for long counts as lost.
   while (run_.BroadcastBool(writer_ && !writer_->WaitIdleFor(std::chrono::seconds(1)))) {
@@ -185,7 +184,7 @@ void SnapshotManager::Settle() {
 }
 
 bool SnapshotManager::NeedsLast(bool stopped) const {
-  if (!run_.TestsAndSaves()) return false;
+  if (!run_.TestsAndSaves() || !saves_) return false;
   const bool begun = run_.BroadcastBool(started_iter_ == run_.iter);
   return !begun && (stopped || run_.proto.snapshot_after_train());
 }

@@ -33,7 +33,8 @@ class SnapshotManager {
   // Returns whether this rank takes part in a snapshot at this iteration.
   bool IsDue() const { return run_.IsDue(run_.proto.snapshot()) && run_.TestsAndSaves(); }
   // Copies a snapshot, which the writer then writes. Waits for the snapshot before. The loss of the
-  // last step must be taken. Returns the model's path, or "" on ranks other than 0.
+  // last step must be taken. Returns the model's path, or "" on ranks other than 0 and in a run
+  // that writes no files.
   std::string Start();
   // Reports a snapshot that was written since the last call. Throws a failure whose cause is not
   // the disk.
@@ -50,7 +51,7 @@ class SnapshotManager {
   // retried and finally written to another folder.
   void AwaitLast();
 
-  // Null on ranks other than 0 and without keep_last and keep_best.
+  // Null on ranks other than 0.
   SnapshotRetention* retention() { return retention_.get(); }
   // Returns the iteration of the last snapshot on the disk, or -1.
   int saved_iter() const { return saved_iter_; }
@@ -72,6 +73,7 @@ class SnapshotManager {
   Reporter& reporter_;
   const std::function<void()> on_snapshot_;
   const SolverOptions::Rescue rescue_;
+  bool saves_ = true;                                 // the run writes files
   int saved_iter_ = -1;                               // of the last snapshot on the disk
   int started_iter_ = -1;                             // of the last one begun or restored
   SnapshotReport started_;                            // the last snapshot that was begun

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <set>
 
 #include "score_field.h"
+#include "snapshot_manager.h"
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
@@ -17,17 +19,28 @@ namespace trainer {
 SnapshotRetention::SnapshotRetention(const SolverSpec& spec,
                                      const std::vector<std::string>& outputs, FileOps& ops)
     : ops_(ops),
+      solver_(spec.proto),
       prefix_(spec.proto.snapshot_prefix()),
       keep_last_(spec.proto.keep_best() > 0 ? std::max(1, spec.proto.keep_last())
                                             : spec.proto.keep_last()),
-      keep_best_(spec.proto.keep_best()) {
-  if (keep_best_ > 0) score_ = ScoreFor("keep_best", spec, outputs);
+      keep_best_(spec.proto.keep_best()),
+      links_(spec.proto, ops) {
+  if (keep_best_ > 0) {
+    score_ = ScoreFor("keep_best", spec, outputs);
+  } else if (spec.proto.patience() > 0) {
+    score_ = ScoreFor("patience", spec, outputs);
+  }
 }
 
 void SnapshotRetention::Resume(const caffe::SolverState& state) {
-  if (keep_last_ == 0) return;
   std::map<int, SnapshotNames> found;
-  for (const SnapshotNames& names : FindSnapshots(prefix_)) {
+  // If none is removed, only the best one matters, and no file needs to be read.
+  for (int i = 0; keep_last_ == 0 && score_ && i < state.best_size(); ++i) {
+    const SnapshotNames names = SnapshotNamesAt(solver_, state.best(i).iter());
+    if (Exists(names.state)) found.emplace(names.iter, names);
+  }
+  for (const SnapshotNames& names :
+       keep_last_ == 0 ? std::vector<SnapshotNames>() : FindSnapshots(prefix_)) {
     if (names.iter > state.iter()) continue;
     try {
       const caffe::SolverState other = ReadStateAlone(names.state);
@@ -53,6 +66,7 @@ void SnapshotRetention::NoteTest(const TestReport& report) {
   test_iter_ = report.iter;
   test_value_ = value->value;
   if (own_.contains(test_iter_) || begun_ == test_iter_) scores_[test_iter_] = test_value_;
+  if (own_.contains(test_iter_)) LinkBest({});
 }
 
 // Returns the `keep_best` best of the `iters` that have a score, best first; of equal scores the
@@ -112,21 +126,41 @@ bool SnapshotRetention::Remove(const SnapshotNames& names) const {
   return true;
 }
 
+std::vector<SnapshotNames> SnapshotRetention::Superseded(int newest) const {
+  std::vector<SnapshotNames> superseded;
+  if (keep_last_ == 0) return superseded;
+  std::vector<int> iters;
+  for (const auto& [iter, own] : own_) iters.push_back(iter);
+  std::set<int> kept = {newest};
+  for (const int iter : Best(iters)) kept.insert(iter);
+  const size_t last = std::min(iters.size(), static_cast<size_t>(keep_last_));
+  kept.insert(iters.end() - static_cast<std::ptrdiff_t>(last), iters.end());
+  for (const auto& [iter, own] : own_) {
+    if (iter < newest && !kept.contains(iter)) superseded.push_back(own);
+  }
+  return superseded;
+}
+
+void SnapshotRetention::LinkBest(const std::vector<SnapshotNames>& leaving) {
+  const SnapshotNames* best = nullptr;
+  for (const auto& [iter, names] : own_) {
+    const auto score = scores_.find(iter);
+    if (score == scores_.end() || std::isnan(score->second)) continue;
+    if (std::ranges::count(leaving, iter, &SnapshotNames::iter) > 0) continue;
+    if (best == nullptr || score_->Better(score->second, scores_.at(best->iter))) best = &names;
+  }
+  if (best == nullptr) return links_.RemoveBest();
+  links_.SetBest(*best);
+}
+
 void SnapshotRetention::Written(const SnapshotNames& names) {
-  if (keep_last_ == 0) return;
+  links_.SetLast(names);
   std::vector<SnapshotNames> superseded;
   {
     const std::lock_guard lock(mutex_);
     own_[names.iter] = names;
-    std::vector<int> iters;
-    for (const auto& [iter, own] : own_) iters.push_back(iter);
-    std::set<int> kept = {names.iter};
-    for (const int iter : Best(iters)) kept.insert(iter);
-    const size_t last = std::min(iters.size(), static_cast<size_t>(keep_last_));
-    kept.insert(iters.end() - static_cast<std::ptrdiff_t>(last), iters.end());
-    for (const auto& [iter, own] : own_) {
-      if (iter < names.iter && !kept.contains(iter)) superseded.push_back(own);
-    }
+    superseded = Superseded(names.iter);
+    LinkBest(superseded);
   }
   std::vector<int> removed;
   for (const SnapshotNames& old : superseded) {

@@ -196,6 +196,7 @@ SolveResult Solver::Solve() {
     }
     run_->observer.OnStep(run_->iter);
     snapshots_->NoteWritten();
+    if (options_.ends && EndsEarly()) break;
     const bool goes_on = run_->iter < run_->proto.max_iter() && !control_->StopWasAsked();
     if (goes_on && !control_->HasLostInput()) {
       control_->WaitForInput(*model_->net, run_->proto.iter_size());
@@ -310,6 +311,12 @@ void Solver::Finish() {
     reporter_->ReportAfterLast(run_->losses.Add(loss));
   }
   if (tester_->IsDueAtEnd()) Test();
+}
+
+// Asks SolverOptions::ends, which is set.
+bool Solver::EndsEarly() {
+  Synchronize();
+  return options_.ends(run_->iter, run_->losses.mean());
 }
 
 // Runs all tests. Returns false if the run was asked to stop during a test.

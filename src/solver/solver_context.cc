@@ -55,7 +55,7 @@ NetOptions SolverContext::OptionsOfNet(int net, const SolverOptions& options) co
   if (pipeline != nullptr) pipeline->SetOptions(net, &net_options);
   net_options.seed = seed;
   net_options.memory = options.memory;
-  if (options.saves && (rank.rank == 0 || pipeline != nullptr)) {
+  if (options.saves && options.layer_files && (rank.rank == 0 || pipeline != nullptr)) {
     const bool resumes = !options.snapshot.empty() || iter > 0;
     net_options.output_files = resumes ? OutputFiles::kResume : OutputFiles::kCreate;
     net_options.snapshot_folder = FolderOf(proto.snapshot_prefix());

@@ -2,6 +2,7 @@
 
 #include <glog/logging.h>
 
+#include <algorithm>
 #include <limits>
 #include <sstream>
 #include <utility>
@@ -36,7 +37,7 @@ std::string Hdf5ListPath(const std::string& path) {
 Hdf5List::Hdf5List(std::string list, std::vector<std::string> datasets)
     : list_(std::move(list)), datasets_(std::move(datasets)), row_dims_(datasets_.size()) {
   for (const ListedHdf5& file : ReadHdf5List(list_)) {
-    files_.push_back({file.path, {list_, file.line}, 0});
+    files_.push_back({file.path, {list_, file.line}, 0, 0});
   }
   for (File& file : files_) Inspect(&file);
   if (total_ == 0) {
@@ -61,7 +62,7 @@ void Hdf5List::Inspect(File* file) try {
       LOG_IF(INFO, i == 0) << "Datatype class: "
                            << (array.is_float() ? "H5T_FLOAT" : "H5T_INTEGER");
     }
-    if (i == 0) file->rows = array.dims()[0];
+    if (i == 0) file->rows = file->all_rows = array.dims()[0];
     CheckRow(array, i, *file);
   }
   total_ += file->rows;
@@ -75,8 +76,8 @@ void Hdf5List::CheckRow(const Hdf5Array& array, size_t dataset, const File& file
                 Join("'", EscapeControl(array.name()), "' ", why...));
   };
   const int64_t rows = array.dims()[0];
-  if (rows != file.rows) {
-    fail("has ", rows, " rows, but '", datasets_[0], "' has ", file.rows,
+  if (rows != file.all_rows) {
+    fail("has ", rows, " rows, but '", datasets_[0], "' has ", file.all_rows,
          "; all datasets of a file need the same number of rows");
   }
   if (rows > std::numeric_limits<uint32_t>::max()) {
@@ -89,12 +90,21 @@ void Hdf5List::CheckRow(const Hdf5Array& array, size_t dataset, const File& file
   }
 }
 
+void Hdf5List::LimitRows(int64_t rows) {
+  if (rows == 0 || rows >= total_) return;
+  total_ = rows;
+  for (File& file : files_) {
+    file.rows = std::min(file.rows, rows);
+    rows -= file.rows;
+  }
+}
+
 std::vector<Hdf5Array> Hdf5List::ArraysOf(const Hdf5Reader& reader, size_t file) const {
   std::vector<Hdf5Array> arrays;
   for (size_t i = 0; i < datasets_.size(); ++i) {
     arrays.push_back(reader.Array(datasets_[i]));
     const std::vector<int64_t>& dims = arrays.back().dims();
-    if (dims.empty() || dims[0] != files_[file].rows) {
+    if (dims.empty() || dims[0] != files_[file].all_rows) {
       throw Error(ErrorCode::kData, {files_[file].path}, "the file was changed during the run");
     }
     CheckRow(arrays.back(), i, files_[file]);

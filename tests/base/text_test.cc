@@ -41,7 +41,7 @@ TEST(SynonymTest, NamesOfOtherTrainersLeadToOursWhereThereIsOne) {
 }
 
 TEST(SynonymTest, WhatHasNoFieldHasAdvice) {
-  EXPECT_NE(AdviceFor("max_epochs").find("max_iter of the solver is epochs * records"),
+  EXPECT_NE(AdviceFor("max_epochs").find("The length of a run is max_epoch, or max_iter"),
             std::string_view::npos);
   EXPECT_NE(AdviceFor("batch_size").find("--batch=N"), std::string_view::npos);
   EXPECT_EQ(AdviceFor("base_lr"), "");

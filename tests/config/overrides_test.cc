@@ -133,7 +133,7 @@ TEST_F(OverridesTest, RefusesWhatFindsNothing) {
   EXPECT_EQ(Refusal({"base_rl=1"}),
             "--set base_rl=1: there is no field 'base_rl'. Did you mean 'base_lr'?");
   EXPECT_THAT(Refusal({"learning_rate=1"}), HasSubstr("Did you mean 'base_lr'?"));
-  EXPECT_THAT(Refusal({"epochs=3"}), HasSubstr("'epochs'. The length of a run is counted in iter"));
+  EXPECT_THAT(Refusal({"epochs=3"}), HasSubstr("'epochs'. Did you mean 'max_epoch'?"));
   EXPECT_EQ(Refusal({"layer[conv1].name=x"}),
             "--set layer[conv1].name=x: there is no layer 'conv1'. Did you mean 'conv/1'?");
   EXPECT_THAT(Refusal({"layer[conv/1].convolution_param.num_ouput=x"}),

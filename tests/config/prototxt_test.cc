@@ -67,8 +67,7 @@ TEST(PrototxtTest, AFieldOfAnotherTrainerNamesOurs) {
                          "'base_lr'?\n"));
   EXPECT_THAT(SolverError("optimizer: 'Adam'"), HasSubstr("Did you mean 'type'?"));
   EXPECT_THAT(SolverError("epochs: 3"),
-              HasSubstr("a solver has no field 'epochs'. The length of a run is counted in "
-                        "iterations: max_iter of the solver is epochs * records / batch_size"));
+              HasSubstr("a solver has no field 'epochs'. Did you mean 'max_epoch'?"));
   EXPECT_THAT(SolverError("batch_size: 3"),
               HasSubstr("The batch size is batch_size in the net's data layer; 'trainer train "
                         "--batch=N' sets it for one run"));

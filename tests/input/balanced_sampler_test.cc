@@ -232,6 +232,13 @@ TEST_F(BalancedDatabaseTest, RefusesAWindow) {
   EXPECT_EQ(Refusal("shuffle: true"), "");
 }
 
+TEST_F(BalancedDatabaseTest, RefusesALimit) {
+  WriteDb("LMDB", folder_ / "db", NumberedRecords(3));
+  EXPECT_THAT(Refusal("limit: 2"), HasSubstr("sampling: BALANCED needs records of all classes, and "
+                                             "with limit (--limit) the layer reads only the first "
+                                             "records; remove one of them"));
+}
+
 TEST_F(BalancedDatabaseTest, RefusesRecordsWithoutALabelAndDamagedOnes) {
   Records records = NumberedRecords(3);
   caffe::Datum datum = MakeDatum(1, 1, 1, "x", 0);

@@ -75,7 +75,9 @@ class EverySource {
   // "windows".
   std::unique_ptr<BatchQueue> Make(const std::string& kind, int batch_size,
                                    const std::string& transform, const InputEnv& env) const {
-    const std::string tops = "name: 'd' top: 'x' top: 'y' ";
+    std::string tops = "name: 'd' top: 'x' top: 'y' ";
+    const bool is_database = kind.starts_with('L') || kind.starts_with('T');
+    if (!is_database && !data_fields.empty()) tops += "data_param { " + data_fields + " } ";
     const std::string random = kind.find("random") == std::string::npos ? "" : " shuffle: true";
     const std::string balanced = kind.ends_with("balanced") ? " sampling: BALANCED" : "";
     const std::string size = Join(" batch_size: ", batch_size, random, balanced, " } ");
@@ -102,10 +104,14 @@ class EverySource {
     const std::string backend = kind.substr(0, kind.find(' '));
     const std::string source = backend == "TAR" ? "tar-{0..1}.tar" : backend;
     const std::string window = random.empty() ? "" : " shuffle_window: 5";
-    const LayerSpec& layer = KeptLayer(tops + "type: 'Data' data_param { backend: " + backend +
-                                       " source: '" + (folder_ / source) + "'" + window + tail);
+    const LayerSpec& layer =
+        KeptLayer(tops + "type: 'Data' data_param { backend: " + backend + " source: '" +
+                  (folder_ / source) + "' " + data_fields + window + tail);
     return OpenDatabase(layer, env);
   }
+
+  // Fields of data_param that apply to all kinds.
+  std::string data_fields;
 
   // Windows: their labels do not tell which they are.
   std::unique_ptr<BatchQueue> MakeWindows(int batch_size, Rank rank = {}, int threads = 1,

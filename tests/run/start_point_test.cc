@@ -47,6 +47,7 @@ TEST(ResumePointTest, IsTheSnapshotThatIsNamed) {
   const SolverSpec spec = LoadSolver(WriteStartSolver(folder, ""));
   const LogCollector log;
   EXPECT_EQ(FindResumePoint({.snapshot = "s.solverstate"}, spec, {}).state, "s.solverstate");
+  EXPECT_EQ(FindResumePoint({.resume = "s.solverstate"}, spec, {}).state, "s.solverstate");
   EXPECT_EQ(FindResumePoint({}, spec, {}).state, "");
   EXPECT_TRUE(log.lines.empty());
   EXPECT_EQ(FindResumePoint({.resume = "auto"}, spec, {}).state, "");

@@ -85,6 +85,35 @@ TEST_F(PatienceTest, TheListOfTheBestSnapshotsNamesItsTestOnce) {
   EXPECT_EQ(state.best_size(), 1);
 }
 
+TEST_F(PatienceTest, WithAMinDeltaSmallStepsAreNoImprovement) {
+  const auto patience = Make("patience: 2 min_delta: 0.1 ");
+  EXPECT_FALSE(EndsAt(*patience, 2, 0.5f));
+  EXPECT_FALSE(EndsAt(*patience, 4, 0.55f));
+  EXPECT_FALSE(EndsAt(*patience, 6, 0.65f)) << "0.15 better than 0.5, with which it is compared";
+  EXPECT_FALSE(EndsAt(*patience, 8, 0.7f));
+  EXPECT_TRUE(EndsAt(*patience, 10, 0.74f));
+  EXPECT_EQ(patience->BestIter(), 10) << "the best test is the best, if only by a little";
+  EXPECT_EQ(patience->Describe(),
+            "The last 2 tests did not improve accuracy by more than 0.1 (patience: 2): the best "
+            "was 0.74 at iteration 10, the last 0.74 at iteration 10. The run stops here");
+}
+
+TEST_F(PatienceTest, AResumedRunComparesWithTheSameImprovement) {
+  const auto before = Make("patience: 2 min_delta: 0.1 ");
+  EndsAt(*before, 2, 0.5f);
+  EndsAt(*before, 4, 0.55f);
+  caffe::SolverState state;
+  before->ToState(&state);
+  EXPECT_EQ(state.improved().iter(), 2);
+  const auto after = Make("patience: 2 min_delta: 0.1 ");
+  after->Resume(state);
+  EXPECT_EQ(after->BestIter(), 4);
+  EXPECT_TRUE(EndsAt(*after, 6, 0.58f)) << "not 0.1 better than 0.5, although than any before";
+  caffe::SolverState plain;
+  Make("patience: 2 ")->ToState(&plain);
+  EXPECT_FALSE(plain.has_improved());
+}
+
 TEST_F(PatienceTest, WhatIsNotANumberIsNeverTheBestAndInterruptedTestsDoNotCount) {
   const auto patience = Make("patience: 2 ");
   EXPECT_FALSE(EndsAt(*patience, 0, NAN));

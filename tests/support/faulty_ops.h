@@ -49,6 +49,9 @@ class FaultyOps : public FileOps {
   int Link(const std::string& from, const std::string& to) override {
     return Fails("link") ? -1 : FileOps::Link(from, to);
   }
+  int Symlink(const std::string& target, const std::string& path) override {
+    return Fails("symlink") ? -1 : FileOps::Symlink(target, path);
+  }
   int Unlink(const std::string& path) override {
     return Fails("unlink") ? -1 : FileOps::Unlink(path);
   }

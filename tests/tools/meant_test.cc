@@ -81,10 +81,13 @@ TEST_F(MeantTest, ABareFileIsToldItsFlag) {
                "Did you mean --model=deploy.prototxt?");
 }
 
-TEST_F(MeantTest, ResumeFromAFileIsSnapshot) {
-  ExpectAnswer({"train", "--solver=solver.prototxt", "--resume=x.solverstate"},
-               "--resume=x.solverstate: the only value is auto",
-               "to resume from that file give --snapshot=x.solverstate");
+TEST_F(MeantTest, ResumeTakesAFileOrAuto) {
+  ExpectAnswer({"train", "--solver=solver.prototxt", "--resume=atuo"}, "--resume=atuo: give auto",
+               "or a .solverstate file");
+  ExpectRefused(job_, Run({"train", "--solver=solver.prototxt", "--resume=x.solverstate"}), 66,
+                "x.solverstate");
+  ExpectAnswer({"train", "--solver=solver.prototxt", "--resume=x.solverstate", "--weights=w"},
+               "--resume with a file and --weights cannot both be given", "leave one of them out");
 }
 
 TEST_F(MeantTest, ANetGivenAsASolverIsOneSentence) {

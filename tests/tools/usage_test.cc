@@ -150,9 +150,9 @@ TEST(UsageTest, NamesTheNearestFlag) {
 }
 
 TEST(UsageTest, NamesTheFlagOrFieldThatAnotherTrainersFlagMeans) {
-  ExpectRefused({"train", "--solver=x", "--epochs=3"}, 64,
-                "'trainer train' has no flag --epochs. The length of a run is counted in "
-                "iterations: max_iter of the solver is epochs");
+  ExpectRefused({"predict", "--epochs=3"}, 64,
+                "'trainer predict' has no flag --epochs. The length of a run is max_epoch, or "
+                "max_iter in iterations");
   ExpectRefused({"train", "--solver=x", "--bs=3"}, 64, "Did you mean --batch?");
   ExpectRefused({"train", "--solver=x", "--lr"}, 64, "--lr needs a value: --lr=VALUE");
   ExpectRefused({"predict", "--lr=0.1"}, 64, "'trainer predict' has no flag --lr");

@@ -29,8 +29,12 @@ class TrainVerb final : public Verb {
               "terminal, else Caffe's log without the lines of each layer and each epoch")
         .Choices("caffe|live");
     DeclareStop(flags, &request_.stop);
+    DeclareLook(flags, &request_.look);
     flags.BeginGroup("data");
     DeclareBadRecords(flags, &request_.input.bad_records);
+    flags.Bind(&request_.look.limit, "limit", "SHARE|N",
+               "train on the first records only: 0.1 is a tenth of them, 500 their number. Tests "
+               "read all of their own");
     flags.BeginGroup("tests");
     flags.Bind(&request_.test_at_end, "test_at_end", "",
                "also test at the end of the run if max_iter is not a multiple of "
@@ -90,6 +94,20 @@ class TrainVerb final : public Verb {
         .Range(0, 255);
     flags.Bind(&stop->lock_wait, "lock_wait", "SECONDS",
                "how long to wait for another run that writes the same snapshots to end");
+  }
+
+  // Declares --overfit and --quick.
+  static void DeclareLook(FlagSet& flags, QuickLook* look) {
+    flags.BeginGroup("quick looks");
+    flags
+        .Bind(&look->overfit, "overfit", "N",
+              "check that the net can learn: train and test on the same N batches, without "
+              "random changes of images, dropout, mixup and weight decay, until the loss is near "
+              "0. Exits with code 84 and the likely cause if it does not get there. Saves nothing")
+        .Range(0, 100000);
+    flags.Bind(&look->quick, "quick", "",
+               "make one iteration, test one batch, write a snapshot, read it back and remove it; "
+               "no file stays");
   }
 
   // Declares the flags for the data's copies and locks.

@@ -49,12 +49,12 @@ struct SolverSpec {
 // Reads a solver and its nets (paths are relative to the working folder first, then to the
 // solver's), sets snapshot_prefix by Caffe's rule, and checks every field that can be checked
 // without building a net: exactly one source of the training net, counts of test_iter / test_state
-// / test_interval, max_iter, iter_size, average_loss, known lr_policy with the fields it needs,
-// finite base_lr >= 0, stepvalue increasing, regularization_type, snapshot_format. The changes of
-// `overrides` (null: none) are made before the checks. If `errors` is given, the errors of the
-// checks and of the nets are added to it, so that one call reports all of them; a NetUse then has a
-// null net if its net cannot be read. Errors that make the solver itself unreadable are always
-// thrown.
+// / test_interval, max_iter or max_epoch, iter_size, average_loss, known lr_policy with the fields
+// it needs, finite base_lr >= 0, stepvalue increasing, regularization_type, snapshot_format. The
+// changes of `overrides` (null: none) are made before the checks. If `errors` is given, the errors
+// of the checks and of the nets are added to it, so that one call reports all of them; a NetUse
+// then has a null net if its net cannot be read. Errors that make the solver itself unreadable are
+// always thrown.
 SolverSpec LoadSolver(const std::string& path, const StateFlags& flags = {},
                       Overrides* overrides = nullptr, ErrorCollector* errors = nullptr);
 

@@ -30,6 +30,7 @@ struct PixelCopy;
 //   test_crops  TEST: 5 gives the four corners and the middle one, in reading order; 10 adds their
 //               mirror images; `mirror` is then ignored
 //   color_jitter_param, lighting, random_erasing_param: see Augment
+// With `augment: false` in data_param nothing is random: TRAIN is as TEST, and nothing is mirrored.
 // random_seed, if set, replaces the key's seed. Random choices depend only on the key and the
 // record's number, so a resume needs no saved state. The layer's net file must outlive it. Const
 // members may be called from any thread.
@@ -98,6 +99,7 @@ class Transform {
   caffe::TransformationParameter param_;
   RandomResize resize_;
   Augment augment_;
+  bool draws_;  // data_param.augment; else all records get the size that the first one draws
   bool random_crop_, mixes_;
   int crops_ = 1;
   PhiloxKey key_;

@@ -20,6 +20,7 @@
 #include "trainer/run/input_options.h"
 #include "trainer/run/jobs/scheduler.h"
 #include "trainer/run/monitor_options.h"
+#include "trainer/run/quick_look.h"
 #include "trainer/run/ranks/join.h"
 #include "trainer/run/ranks/rank_options.h"
 #include "trainer/run/solver_source.h"
@@ -30,6 +31,8 @@
 namespace trainer {
 
 class JobLiveness;
+class OverfitVerdict;
+class QuickFiles;
 
 // Options that decide when a run ends before its last iteration, and how.
 struct StopOptions {
@@ -56,6 +59,7 @@ struct TrainRequest {
   InputOptions input;
   MonitorOptions monitor;
   StopOptions stop;
+  QuickLook look;
   bool test_at_end = true;
 };
 
@@ -126,11 +130,20 @@ class TrainingRun {
   // Throws kInternal unless the last call was `before`, then notes this one.
   void Enter(Call call, Call before);
   bool is_rank_0() const { return rank_.rank == 0; }
+  // Reads the solver's times in epochs. Call before the batch is divided among the ranks.
+  void FindLength();
+  // Prepares a run for --overfit or --quick, after Configure's other changes.
+  void ApplyLook();
   // Fills `options_` for the solver; Build calls it. Rank 0 alone sets the deadline and warns that
   // a new run will replace older snapshots. Throws if a weights file is missing.
   void SetTrainOptions();
   // Warns that a run from the beginning will replace older snapshots with the same prefix.
   void WarnOfOlderSnapshots() const;
+  // Logs the result of --overfit or --quick. Throws if the net did not learn, or if the snapshot
+  // cannot be read back.
+  void ConcludeLook();
+  // Prints a line in the log and on the terminal.
+  void Say(const std::string& text, Color color = Color::kPlain);
   // Logs how the run ended, the best test and, if the run was stopped, the command that resumes it.
   void LogEnd(SolveResult result);
   // Returns what stopped the run: the name of a signal, the time limit, or a signal to another
@@ -146,12 +159,16 @@ class TrainingRun {
   Rank rank_;
   std::unique_ptr<JobLiveness> liveness_;
   SolverSpec spec_;
+  caffe::SolverParameter written_;  // the solver before its times in epochs were resolved
+  std::string epochs_;              // the line about them, or ""
   CompressionType compression_ = CompressionType::kF32;
   DeviceChoice choice_;
   SolverOptions options_;
   std::unique_ptr<SnapshotLock> lock_;
-  std::string start_state_;       // the .solverstate to resume from, or ""
-  bool counted_classes_ = false;  // class weights were written into `spec_`
+  std::unique_ptr<OverfitVerdict> overfit_;  // with --overfit
+  std::unique_ptr<QuickFiles> quick_files_;  // on rank 0 with --quick; outlives the solver
+  std::string start_state_;                  // the .solverstate to resume from, or ""
+  bool counted_classes_ = false;             // class weights were written into `spec_`
   std::unique_ptr<LiveView> view_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<Communicator> gpu_communicator_;

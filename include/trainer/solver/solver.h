@@ -55,6 +55,12 @@ struct SolverOptions {
   Rescue rescue;
   // If false, the run writes no files: no snapshots and no files of layers.
   bool saves = true;
+  // If false, layers write no files of their own.
+  bool layer_files = true;
+  // Called after each step with the iteration and the loss averaged over average_loss iterations.
+  // If it returns true, the run ends as if that was the last iteration. Must return the same on all
+  // ranks. Null: only max_iter ends the run.
+  std::function<bool(int iter, float loss)> ends;
   // Test the final weights even if max_iter is not a multiple of test_interval.
   bool test_at_end = true;
   // Show weights, gradients and images to the observers (OnParam, OnBatch); copies them whenever a
@@ -166,6 +172,7 @@ class Solver {
   void FinishIteration();
   [[noreturn]] void Diverge(int iter, float loss, const std::string& cause);
   bool Test();
+  bool EndsEarly();
   void Finish();
 
   const SolverOptions options_;

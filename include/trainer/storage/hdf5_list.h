@@ -41,6 +41,9 @@ class Hdf5List {
   // Returns the shape of a row of that dataset.
   const std::vector<int64_t>& row_dims(size_t dataset) const { return row_dims_[dataset]; }
 
+  // Leaves only the first `rows` rows of all files together; 0 leaves all.
+  void LimitRows(int64_t rows);
+
   // Returns the datasets of an open file. Throws kData if they changed since the list was read.
   std::vector<Hdf5Array> ArraysOf(const Hdf5Reader& reader, size_t file) const;
 
@@ -48,7 +51,8 @@ class Hdf5List {
   struct File {
     std::string path;
     SourceRef listed;  // the place where the list names it
-    int64_t rows;
+    int64_t rows;      // that are read
+    int64_t all_rows;  // of the file
   };
 
   void Inspect(File* file);

@@ -108,6 +108,10 @@ int FileOps::Link(const std::string& from, const std::string& to) {
   return Retry([&] { return link(from.c_str(), to.c_str()); });
 }
 
+int FileOps::Symlink(const std::string& target, const std::string& path) {
+  return Retry([&] { return symlink(target.c_str(), path.c_str()); });
+}
+
 int FileOps::Unlink(const std::string& path) {
   return Retry([&] { return unlink(path.c_str()); });
 }

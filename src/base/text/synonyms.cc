@@ -17,6 +17,7 @@ constexpr auto kSynonyms = std::to_array<Names>({
     {"base_lr", " lr learningrate baselearningrate initiallr initlr lr0 eta "},
     {"type", " optimizer optim optimiser updaterule "},
     {"max_iter", " iterations iters maxiters maxiterations numiterations maxsteps numsteps "},
+    {"max_epoch", " epoch epochs maxepochs numepochs nepochs trainepochs "},
     {"lr_policy", " scheduler lrscheduler lrschedule schedule learningratepolicy decaypolicy "},
     {"gamma", " lrdecay decayrate lrgamma decayfactor "},
     {"stepvalue", " milestones lrsteps boundaries stepvalues "},
@@ -80,8 +81,8 @@ constexpr auto kSynonyms = std::to_array<Names>({
 });
 
 constexpr std::string_view kEpochs =
-    "The length of a run is counted in iterations: max_iter of the solver is epochs * records / "
-    "batch_size ('trainer check' prints the iterations of an epoch)";
+    "The length of a run is max_epoch, or max_iter in iterations; both are fields of the solver "
+    "('trainer check' prints the iterations of an epoch)";
 constexpr std::string_view kBatch =
     "The batch size is batch_size in the net's data layer; 'trainer train --batch=N' sets it for "
     "one run";

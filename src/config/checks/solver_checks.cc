@@ -34,7 +34,7 @@ void SolverChecks::Run(ErrorCollector* errors) const {
        {&SolverChecks::CheckReals, &SolverChecks::CheckIntegers, &SolverChecks::CheckPolicy,
         &SolverChecks::CheckSteps, &SolverChecks::CheckNames, &SolverChecks::CheckWarmup,
         &SolverChecks::CheckMomentum, &SolverChecks::CheckLarc, &SolverChecks::CheckStorage,
-        &SolverChecks::CheckSnapshots, &SolverChecks::CheckTestMetrics,
+        &SolverChecks::CheckEpochs, &SolverChecks::CheckSnapshots, &SolverChecks::CheckTestMetrics,
         &SolverChecks::CheckExchange, &SolverChecks::WarnOfUnused}) {
     ErrorCollector::Try(errors, [&] { (this->*check)(); });
   }
@@ -87,8 +87,11 @@ void SolverChecks::CheckReals() const {
 }
 
 void SolverChecks::CheckIntegers() const {
-  Needs("max_iter", "the number of iterations to train for", "10000");
-  for (const char* name : {"max_iter", "iter_size", "average_loss", "virtual_ranks"}) {
+  if (!proto_.has_max_epoch()) {
+    Needs("max_iter", "the number of iterations to train for", "10000");
+    AtLeast("max_iter", 1);
+  }
+  for (const char* name : {"iter_size", "average_loss", "virtual_ranks"}) {
     AtLeast(name, 1);
   }
   const int parts = proto_.virtual_ranks();
@@ -183,6 +186,14 @@ void SolverChecks::CheckSnapshots() const {
   AtLeast("keep_last", 0);
   AtLeast("keep_best", 0);
   AtLeast("patience", 0);
+  if (proto_.min_delta() < 0) {
+    solver_.Fail("min_delta", Join("min_delta is ", proto_.min_delta(), "; it must be 0 or more"));
+  }
+  if (proto_.min_delta() > 0 && proto_.patience() == 0) {
+    solver_.Fail("min_delta",
+                 "min_delta is given without patience, so nothing uses it: add patience: 5 to stop "
+                 "the run after 5 tests without such an improvement, or remove the line");
+  }
   if (proto_.has_best_output() && proto_.keep_best() == 0 && proto_.patience() == 0) {
     solver_.Fail("best_output",
                  "best_output is given without keep_best or patience, so nothing uses it: add "
@@ -192,7 +203,8 @@ void SolverChecks::CheckSnapshots() const {
 }
 
 void SolverChecks::CheckTestMetrics() const {
-  const bool has_tests = !proto_.test_iter().empty() || proto_.has_test_interval();
+  const bool has_tests =
+      !proto_.test_iter().empty() || proto_.has_test_interval() || proto_.has_test_interval_epoch();
   if (proto_.test_metric_size() > 0 && !has_tests) {
     solver_.Fail("test_metric",
                  "test_metric is given without tests, so nothing computes it: add test_interval, "

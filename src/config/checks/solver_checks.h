@@ -20,6 +20,10 @@ class SolverChecks {
   // Makes all checks. If `errors` is given, the errors of all checks are added to it, and later
   // checks run after one that failed.
   void Run(ErrorCollector* errors) const;
+  // Checks that only one kind of warm-up is given, and that a decay by cosine or poly has
+  // iterations left after it and ends at or below base_lr. If the run's length is given in epochs,
+  // its iterations are unknown and not checked.
+  void CheckWarmup() const;
 
  private:
   // Returns whether the solver gives a field, for a list at least one element.
@@ -37,8 +41,8 @@ class SolverChecks {
   // Checks that base_lr is given, and that floats such as base_lr, weight_decay and delta are 0 or
   // more.
   void CheckReals() const;
-  // Checks that max_iter is given, that integer fields such as iter_size and display are in their
-  // ranges, and that virtual_ranks is a power of two.
+  // Checks that max_iter or max_epoch is given, that integer fields such as iter_size and display
+  // are in their ranges, and that virtual_ranks is a power of two.
   void CheckIntegers() const;
   // Checks text fields: snapshot_prefix, and fields that choose by name. eval_type must be
   // "classification".
@@ -47,7 +51,8 @@ class SolverChecks {
   void CheckLarc() const;
   // Checks default_forward_type and the loss scale of training with small types.
   void CheckStorage() const;
-  // Checks when snapshots are written and which are kept, and that something uses best_output.
+  // Checks when snapshots are written and which are kept, and that something uses best_output and
+  // min_delta.
   void CheckSnapshots() const;
   // Checks that there are tests for test_metric, and that test_metric_layer has one.
   void CheckTestMetrics() const;
@@ -55,6 +60,13 @@ class SolverChecks {
   void CheckExchange() const;
   // Logs a warning for each given field that changes no weight and that nothing here reads.
   void WarnOfUnused() const;
+
+  // Times in epochs: solver_checks_epochs.cc.
+  // Checks that a time is not given twice, in epochs and in iterations, and that the numbers of
+  // epochs are in their ranges.
+  void CheckEpochs() const;
+  // Throws if a time in epochs is given and not above 0.
+  void CheckEpochTime(const char* name, bool given, float value) const;
 
   // Learning rate and momentum: solver_checks_schedule.cc.
   // Checks that lr_policy is given and known, and that the solver has the fields that the policy
@@ -65,9 +77,6 @@ class SolverChecks {
   void RequireFieldsOf(const std::string& name, const LrPolicy& policy) const;
   // Checks that stepvalue starts at 0 or more and increases.
   void CheckSteps() const;
-  // Checks that only one kind of warm-up is given, and that a decay by cosine or poly has
-  // iterations left after it and ends at or below base_lr.
-  void CheckWarmup() const;
   // Checks that the momentums and ema_decay are at least 0 and below 1, and the steps of
   // momentum_policy.
   void CheckMomentum() const;

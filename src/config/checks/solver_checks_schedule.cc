@@ -33,12 +33,14 @@ void SolverChecks::RequireFieldsOf(const std::string& name, const LrPolicy& poli
   std::vector<std::string> missing, lines;
   for (const PolicyField& field : policy.needs) {
     if (Given(field.name)) continue;
+    if (std::string(field.name) == "stepvalue" && Given("stepvalue_epoch")) continue;
     missing.emplace_back(field.name);
     lines.push_back(Join(field.name, ": ", field.example));
   }
   if (missing.empty()) return;
   // A solver that names one policy and gives the field of the other may mean either of them.
-  const char* const other = name == "step" && Given("stepvalue")       ? "multistep"
+  const char* const other = name == "step" && (Given("stepvalue") || Given("stepvalue_epoch"))
+                                ? "multistep"
                             : name == "multistep" && Given("stepsize") ? "step"
                                                                        : nullptr;
   solver_.Fail("lr_policy",
@@ -84,7 +86,8 @@ void SolverChecks::CheckWarmup() const {
         "the learning rate of lr_policy, warmup_start_lr of one to base_lr; remove one");
   }
   const std::string& policy = proto_.lr_policy();
-  if (policy == "cosine" && std::max(warmup, rampup) >= proto_.max_iter()) {
+  const bool knows_length = !proto_.has_max_epoch();
+  if (policy == "cosine" && knows_length && std::max(warmup, rampup) >= proto_.max_iter()) {
     solver_.Fail("max_iter",
                  Join("max_iter is ", proto_.max_iter(), ", but lr_policy 'cosine' ",
                       "decays from the end of the warm-up, iteration ", std::max(warmup, rampup),

@@ -1,7 +1,10 @@
 #include "trainer/net/data_layers.h"
 
 #include <algorithm>
+#include <memory>
 #include <vector>
+
+#include "trainer/base/log/log.h"
 
 namespace trainer {
 namespace {
@@ -28,6 +31,15 @@ bool CanBeSharded(const Node& node) {
   if (node.spec.proto().phase() != caffe::TEST) return false;  // a BatchNorm moves its averages
   if (node.signature.writes_files) return false;
   return node.layer->SaveState().empty() || node.layer->data_layer() != nullptr;
+}
+
+// Returns the layer without the order of its records, which a count does not need: a shuffled
+// database reads all keys to find it.
+LayerSpec InStoredOrder(LayerSpec layer) {
+  caffe::LayerParameter& proto = layer.mutable_proto();
+  if (proto.has_data_param()) proto.mutable_data_param()->clear_shuffle();
+  if (proto.has_image_data_param()) proto.mutable_image_data_param()->clear_shuffle();
+  return layer;
 }
 
 }  // namespace
@@ -74,6 +86,16 @@ double SecondsWaitedForData(const Net& net) {
     seconds += layer->counters().wait_seconds + layer->counters().first_wait_seconds;
   }
   return seconds;
+}
+
+int64_t CountLayerRecords(const LayerSpec& layer) {
+  if (layer.proto().memory_data_param().source() == "-") return 0;
+  const WarningsOnly warnings;  // the layer logs its lines again when the net is made
+  LayerEnv env;
+  env.reading.phase = caffe::TRAIN;
+  const std::unique_ptr<Layer> made = MakeLayer(InStoredOrder(layer), env);
+  DataLayer* const data = made->data_layer();
+  return data == nullptr ? 0 : data->CountRecords(true);
 }
 
 int64_t EpochOf(const Net& net) {

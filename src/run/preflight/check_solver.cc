@@ -10,6 +10,7 @@
 #include "check_nets.h"
 #include "check_pass.h"
 #include "class_weights.h"
+#include "epochs.h"
 #include "preflight/lints.h"
 #include "rescue.h"
 #include "trainer/analysis/memory/memory_fit.h"
@@ -20,6 +21,7 @@
 #include "trainer/base/text/text.h"
 #include "trainer/checkpoint/snapshot_files.h"
 #include "trainer/checkpoint/snapshot_lock.h"
+#include "trainer/config/epochs.h"
 #include "trainer/config/overrides.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/run/search/batch_search.h"
@@ -43,10 +45,11 @@ class SolverCheck {
     diagnostics_.Collect([&] { choice = ChooseDevice(request_.device, spec_); });
     device_ = MakePreflightDevice(choice, &diagnostics_);
     diagnostics_.Collect([&] { rule_ = MakeOptimizer(spec_); });
-    if (sound_) CheckLearningRates();
-    diagnostics_.Collect([&] { LintSolver(spec_, &diagnostics_); });
+    const bool uses_epochs = UsesEpochs(spec_.proto);  // which depend on the batch
+    if (!uses_epochs) CheckSchedule();
     diagnostics_.Collect([&] { FindStart(); });
     if (sound_ && rule_) fits_limit_ = ApplySize();
+    if (uses_epochs && sound_ && diagnostics_.Collect([&] { FindLength(); })) CheckSchedule();
     if (sound_) diagnostics_.Collect([&] { ResolveClassWeights(nullptr, &spec_); });
     ListNets();
     const PlannedNets planned = PlanNets(nets_, &spec_, rule_.get(), *device_.device, &report_);
@@ -98,6 +101,19 @@ class SolverCheck {
       return !of_size;
     }
     return true;
+  }
+
+  // Counts the records and replaces times in epochs by iterations.
+  void FindLength() {
+    const std::string line = ApplyEpochs({}, {}, nullptr, &spec_);
+    report_.lines.emplace_back("epochs", EscapeControl(line));
+    report_.figures.Set("length", Json::Object().Set("max_iter", spec_.proto.max_iter()));
+  }
+
+  // Checks the learning rates and warns of settings that spoil the result.
+  void CheckSchedule() {
+    if (sound_) CheckLearningRates();
+    diagnostics_.Collect([&] { LintSolver(spec_, &diagnostics_); });
   }
 
   // Reports the first, the last and the highest learning rate, unless they are unknown.

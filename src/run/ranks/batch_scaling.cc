@@ -59,6 +59,13 @@ void SynchronizeBatchNorms(SolverSpec* spec) {
 
 }  // namespace
 
+int BatchParts(const SolverSpec& spec, const Rank& rank) {
+  const auto strategy = MakeStrategy(spec, rank.size);
+  const bool is_divided = strategy->pipeline() != nullptr;  // a pipeline computes one batch
+  const int sharers = is_divided ? 1 : strategy->Workers(rank.size);
+  return std::max(sharers, spec.proto.virtual_ranks());
+}
+
 void ScaleForRanks(const RankOptions& options, const Rank& rank, SolverSpec* spec) {
   const bool global = options.global_batch, scales = options.scale_lr;
   if (global && scales) {
@@ -68,10 +75,7 @@ void ScaleForRanks(const RankOptions& options, const Rank& rank, SolverSpec* spe
         "step does not grow, so base_lr is right without scaling; leave one of them out");
   }
   if (options.sync_batch_norm && rank.size > 1) SynchronizeBatchNorms(spec);
-  const auto strategy = MakeStrategy(*spec, rank.size);
-  const bool is_divided = strategy->pipeline() != nullptr;  // a pipeline computes one batch
-  const int sharers = is_divided ? 1 : strategy->Workers(rank.size);
-  const int parts = std::max(sharers, spec->proto.virtual_ranks());
+  const int parts = BatchParts(*spec, rank);
   if (parts == 1) return;
   if (global) DivideBatches(parts, spec);
   if (scales) ScaleRate(parts, &spec->proto);

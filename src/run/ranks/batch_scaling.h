@@ -7,6 +7,10 @@
 
 namespace trainer {
 
+// Returns how many batches are read for each pass: one by each rank that computes batches of its
+// own, or by each virtual rank.
+int BatchParts(const SolverSpec& spec, const Rank& rank);
+
 // Applies --global_batch, --scale_lr and --sync_batch_norm to the solver, and logs the batch of an
 // iteration and the learning rate. Throws kUsage if a batch is not divisible by the ranks.
 void ScaleForRanks(const RankOptions& options, const Rank& rank, SolverSpec* spec);

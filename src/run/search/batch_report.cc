@@ -34,6 +34,7 @@ std::string AdviceOnLr(const BatchSearchResult& result, const BatchTrial& best,
                  " scaling the learning rate with the square root of the batch often fails; "
                  "compare it with the old learning rate in a short run");
   }
+  if (spec.proto.has_max_epoch()) return text + "; max_epoch keeps the number of records.";
   return text + Join("; the same number of records is ",
                      std::lround(static_cast<double>(spec.proto.max_iter()) / times),
                      " iterations.");

@@ -23,6 +23,7 @@ enum class ErrorCode : int {
   kResource = 81,     // host or device memory
   kPeerLost = 82,     // a rank died or went silent
   kBadSnapshot = 83,  // none usable, or of another net
+  kNotLearned = 84,   // train --overfit: the loss did not fall enough
 };
 
 // A place in a file. `line` and `column` count from 1; 0 means unknown and is not printed.

@@ -28,6 +28,7 @@ class FileOps {
   virtual int Close(int fd);
   virtual int Rename(const std::string& from, const std::string& to);
   virtual int Link(const std::string& from, const std::string& to);
+  virtual int Symlink(const std::string& target, const std::string& path);
   virtual int Unlink(const std::string& path);
   // Reserves disk space for the file, so that a lack of space or quota shows at once.
   virtual int Allocate(int fd, uint64_t bytes);
