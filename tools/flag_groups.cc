@@ -1,7 +1,5 @@
 #include "flag_groups.h"
 
-#include "trainer/base/error/error.h"
-#include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {
@@ -119,12 +117,6 @@ void DeclareDevice(FlagSet& flags, DeviceOptions* device) {
              "other processes (default: trainer/convolutions in your cache folder); off: measure "
              "again in each process");
   flags.BeginGroup("");
-}
-
-void RefuseToReplace(const std::string& path, bool force) {
-  if (!Exists(path) || force) return;
-  throw Error(ErrorCode::kCannotCreate, {path},
-              "the file already exists; give another name, or --force to replace it");
 }
 
 }  // namespace trainer

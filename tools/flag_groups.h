@@ -51,7 +51,4 @@ void DeclareImages(FlagSet& flags, ImageInputFlags* images);
 // Declares --gpu, --tf32, --deterministic and --gpu_cache of verbs that compute.
 void DeclareDevice(FlagSet& flags, DeviceOptions* device);
 
-// Throws kCannotCreate if the file exists and `force` is false.
-void RefuseToReplace(const std::string& path, bool force);
-
 }  // namespace trainer

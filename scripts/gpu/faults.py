@@ -87,7 +87,7 @@ def stops(bundle, result, seconds):
     finally:
         children.end(process)
     result.check(process.returncode == 75, f"SIGTERM ended the run with {process.returncode}")
-    result.check(len(list(job.folder.glob("*.solverstate"))) == 1, "SIGTERM left no snapshot")
+    result.check(len(list(job.folder.glob("*_iter_*.solverstate"))) == 1, "SIGTERM left no snapshot")
 
 
 def faults(bundle, result, seconds):
@@ -103,7 +103,7 @@ def faults(bundle, result, seconds):
         given = [] if flags[0].startswith("--gpu") else ["--gpu=0"]
         done = children.run([*job.command(20, [*given, *flags]), "--set",
                              "snapshot_after_train=true"], seconds)
-        return done, list(job.folder.glob("*.solverstate"))
+        return done, list(job.folder.glob("*_iter_*.solverstate"))
 
     with children.threads(len(cases)) as pool:
         waiting = {pool.submit(run, name, case[1]): name for name, case in cases.items()}

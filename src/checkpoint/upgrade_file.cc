@@ -3,7 +3,6 @@
 #include <fstream>
 #include <string_view>
 
-#include "trainer/base/error/error.h"
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
@@ -61,10 +60,7 @@ std::string DescribeUpgrade(const FileUpgrade& upgrade, const std::string& out) 
 
 std::string UpgradeFile(const std::string& in, const std::string& out, bool replace) {
   const bool binary = IsBinary(in);
-  if (Exists(out) && !replace) {
-    throw Error(ErrorCode::kCannotCreate, {out},
-                "the file already exists; give another name, or --force to replace it");
-  }
+  RefuseToReplace(out, replace);
   return DescribeUpgrade(binary ? UpgradeWeights(in, out) : UpgradeTextFile(in, out), out);
 }
 

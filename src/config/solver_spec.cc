@@ -188,9 +188,12 @@ class NetFinder {
                    "between tests, or 0 for no tests");
     }
     if (tests == 0 && HasTestInterval(proto_)) {
-      solver_.Fail("test_interval",
-                   "test_interval is set, but test_iter is missing: give test_iter, the number of "
-                   "batches per test, or remove test_interval");
+      const std::string field =
+          proto_.has_test_interval_epoch() ? "test_interval_epoch" : "test_interval";
+      solver_.Fail(field, Join(field,
+                               " is set, but test_iter is missing: give test_iter, the "
+                               "number of batches per test, or remove ",
+                               field));
     }
   }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 
 #include "audit_parts.h"
 #include "trainer/base/text/text.h"
@@ -23,10 +25,16 @@ class Hdf5Audit {
     const std::vector<ListedHdf5> files = ReadHdf5List(audit_.source);
     const std::vector<size_t> chosen = Spread(files.size(), static_cast<size_t>(limits_.pictures));
     whole_ = chosen.size() == files.size();
+    const int64_t limit = layer_.proto().data_param().limit();
+    if (limit > 0) rows_left_ = limit;
     for (size_t i = 0; i < files.size(); ++i) {
       const Hdf5Reader reader(files[i].path);
       const Hdf5Array first = reader.Array(layer_.proto().top(0));
-      if (!first.dims().empty()) audit_.records += first.dims()[0];
+      const int64_t rows = first.dims().empty() ? 0 : first.dims()[0];
+      audit_.records += rows;
+      rows_ = std::min(rows, rows_left_);
+      rows_left_ -= rows_;
+      if (rows_ == 0) continue;
       if (!std::ranges::binary_search(chosen, i)) continue;
       for (int top = 0; top < layer_.proto().top_size(); ++top) {
         const Hdf5Array array = reader.Array(layer_.proto().top(top));
@@ -43,10 +51,12 @@ class Hdf5Audit {
  private:
   // Reads all values of a dataset of labels, or its first and last row.
   void CountLabels(const Hdf5Array& array) {
-    const int64_t rows = array.dims()[0], per_row = array.count() / rows;
+    const int64_t rows = std::min(array.dims()[0], rows_);
+    const int64_t per_row = array.count() / array.dims()[0];
     if (array.count() <= kMostLabels) {
       values_.resize(static_cast<size_t>(array.count()));
       array.Read(std::span<float>(values_));
+      values_.resize(static_cast<size_t>(rows * per_row));
       AddLabels(array, 0, per_row);
       return;
     }
@@ -73,7 +83,8 @@ class Hdf5Audit {
 
   // Checks the first and the last row of the datasets that the net computes with.
   void CheckEnds(const Hdf5Array& array) {
-    const int64_t rows = array.dims()[0], per_row = array.count() / rows;
+    const int64_t rows = std::min(array.dims()[0], rows_);
+    const int64_t per_row = array.count() / array.dims()[0];
     for (const int64_t row : {int64_t{0}, rows - 1}) {
       ReadRow(array, row, per_row);
       ++audit_.examined;
@@ -102,6 +113,8 @@ class Hdf5Audit {
   DataAudit& audit_;
   LabelStats labels_;
   bool whole_ = true;
+  int64_t rows_ = 0;                                         // that the layer reads of a file
+  int64_t rows_left_ = std::numeric_limits<int64_t>::max();  // of data_param.limit
   std::vector<float> values_;
 };
 

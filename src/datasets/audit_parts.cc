@@ -60,7 +60,7 @@ void RecordProbe::Check(const std::string& name, const DatumView& datum) {
     throw Error(code, {source_}, Join("record ", name, " ", message));
   };
   const ImageShape shape = transform_.OutShape(datum, name);
-  const size_t labels = std::max<size_t>(datum.labels.size(), 1);
+  const size_t labels = datum.LabelCount();
   if (first_.empty()) {
     first_ = name;
     shape_ = shape;

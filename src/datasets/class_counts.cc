@@ -1,14 +1,18 @@
 #include "trainer/datasets/class_counts.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <optional>
+#include <span>
 
 #include "trainer/datasets/audit.h"
 #include "trainer/input/image_list.h"
 #include "trainer/input/input_files.h"
 #include "trainer/input/record_labels.h"
 #include "trainer/input/source.h"
+#include "trainer/storage/limited_cursor.h"
 
 namespace trainer {
 namespace {
@@ -32,16 +36,20 @@ std::map<float, int64_t> CountLabels(const LayerSpec& layer, int top) {
   std::map<float, int64_t> counts;
   const std::optional<InputFiles> files = InputFilesOf(layer);
   if (!files) return counts;
+  const int64_t limit = layer.proto().data_param().limit();
   if (files->kind == Kind::kHdf5List) return CountHdf5Labels(layer, top);
   if (top != 1) return counts;
   if (files->kind == Kind::kDatabase || files->kind == Kind::kTar) {
-    for (const int32_t label : ReadLabels(*OpenLayersDatabase(layer))) {
+    const std::unique_ptr<Cursor> cursor = LimitRecords(OpenLayersDatabase(layer), limit);
+    for (const int32_t label : ReadLabels(*cursor)) {
       ++counts[static_cast<float>(label)];
     }
   } else if (files->kind == Kind::kImageList) {
     const ImageList list = ReadImages(files->path);
     if (list.label_count > 1) return counts;
-    for (const ListedImage& image : list.images) {
+    const size_t all = list.images.size();
+    const size_t count = limit > 0 ? std::min(all, static_cast<size_t>(limit)) : all;
+    for (const ListedImage& image : std::span(list.images).first(count)) {
       ++counts[list.labels.empty() ? static_cast<float>(image.label) : list.LabelsOf(image)[0]];
     }
   }

@@ -1,5 +1,7 @@
 #include "trainer/datasets/convert.h"
 
+#include <glog/logging.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -34,11 +36,14 @@ std::string OrderedKey(const std::string& key, size_t index) {
   return name.starts_with(number) ? name : number + "_" + name;
 }
 
-// Each record of the source goes to the set that `writer_of` names for its index.
-int64_t PassOn(const std::string& source, const std::string& doing, int threads,
-               const std::function<RecordWriter&(size_t)>& writer_of) {
+// Writes each record of the source, changed by `change`, to the set that `writer_of` names for its
+// index.
+int64_t PassOn(
+    const std::string& source, const std::string& doing, int threads,
+    const std::function<RecordWriter&(size_t)>& writer_of,
+    const std::function<void(StoredRecord*)>& change = [](StoredRecord*) {}) {
   const std::string kind = DetectFormat(source);
-  const bool numbers = kind == "TAR" || kind == "HDF5";
+  const bool numbers = kind == "TAR" || kind == "HDF5" || kind == "NUMPY";
   RecordScan scan(source);
   Progress progress(doing, "records", scan.Count());
   size_t next = 0;
@@ -51,7 +56,10 @@ int64_t PassOn(const std::string& source, const std::string& doing, int threads,
         ++next;
         return true;
       },
-      [&](Passing* one) { writer_of(one->index).Prepare(&one->record); });
+      [&](Passing* one) {
+        change(&one->record);
+        writer_of(one->index).Prepare(&one->record);
+      });
   int64_t records = 0;
   while (const Passing* const one = work.Next()) {
     writer_of(one->index).Put(one->record);
@@ -75,6 +83,51 @@ std::vector<int32_t> LabelsOf(const std::string& source) {
     progress.Add(1, record.value.size());
   }
   return labels;
+}
+
+// Copies elements (rows, channels) to (channels, rows).
+template <class T>
+std::vector<T> ChannelsFirst(const T* from, size_t rows, size_t channels) {
+  std::vector<T> to(rows * channels);
+  for (size_t row = 0; row < rows; ++row) {
+    for (size_t c = 0; c < channels; ++c) to[c * rows + row] = from[row * channels + c];
+  }
+  return to;
+}
+
+// Changes a record of (height, width, channels), whose shape was read as (C, H, W), to (C, H, W).
+void MoveChannelsFirst(const std::string& source, StoredRecord* record) {
+  caffe::Datum datum;
+  if (!datum.ParseFromString(record->value) || datum.encoded()) {
+    throw Error(ErrorCode::kData, {source},
+                Join("record ", QuoteKey(record->key),
+                     " is an image file, whose channels --channels_last cannot move"));
+  }
+  const int height = datum.channels(), width = datum.height(), channels = datum.width();
+  const auto rows = static_cast<size_t>(height) * static_cast<size_t>(width);
+  const auto count = static_cast<size_t>(channels);
+  if (datum.data().size() == rows * count) {
+    const std::vector<char> moved = ChannelsFirst(datum.data().data(), rows, count);
+    datum.mutable_data()->assign(moved.begin(), moved.end());
+  } else if (static_cast<size_t>(datum.float_data_size()) == rows * count) {
+    const std::vector<float> moved = ChannelsFirst(datum.float_data().data(), rows, count);
+    datum.mutable_float_data()->Assign(moved.begin(), moved.end());
+  }
+  datum.set_channels(channels);
+  datum.set_height(height);
+  datum.set_width(width);
+  datum.SerializeToString(&record->value);
+}
+
+// NumPy's images usually have their channels last, which nothing in the file says.
+void WarnOfLastChannels(const std::string& source) {
+  if (DetectFormat(source) != "NUMPY") return;
+  const std::vector<int64_t> dims = OpenArrayFile(source)->Array("data")->dims();
+  const bool looks_so = dims.size() == 4 && dims[1] > 4 && dims[2] > 4 &&
+                        (dims[3] == 1 || dims[3] == 3 || dims[3] == 4);
+  LOG_IF(WARNING, looks_so) << EscapeControl(
+      Join(source, ": the images are read as ", dims[1], " channels of ", dims[2], "x", dims[3],
+           " pixels; if the channels are the last axis, give --channels_last"));
 }
 
 struct Stratum {
@@ -106,10 +159,16 @@ void DivideShare(size_t wanted, size_t all, std::map<int32_t, Stratum>* strata) 
 
 }  // namespace
 
-int64_t ConvertRecords(const std::string& source, const WriteOptions& output, int threads) {
+int64_t ConvertRecords(const std::string& source, const WriteOptions& output, int threads,
+                       bool channels_last) {
   const std::unique_ptr<RecordWriter> writer = OpenRecordWriter(output);
-  const int64_t records = PassOn(source, Join("Writing ", output.path), threads,
-                                 [&](size_t) -> RecordWriter& { return *writer; });
+  if (!channels_last) WarnOfLastChannels(source);
+  const int64_t records = PassOn(
+      source, Join("Writing ", output.path), threads,
+      [&](size_t) -> RecordWriter& { return *writer; },
+      [&](StoredRecord* record) {
+        if (channels_last) MoveChannelsFirst(source, record);
+      });
   writer->Finish();
   return records;
 }

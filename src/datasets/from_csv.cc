@@ -10,123 +10,51 @@
 #include "datum.pb.h"
 #include "table_statistics.h"
 #include "trainer/base/error/error.h"
-#include "trainer/base/file/atomic_file.h"
-#include "trainer/base/file/file.h"
 #include "trainer/base/log/progress.h"
 #include "trainer/base/text/text.h"
 #include "trainer/datasets/from_images.h"
-#include "trainer/storage/array_file.h"
-#include "trainer/storage/array_writer.h"
-#include "trainer/storage/database_writer.h"
 #include "trainer/storage/datum.h"
-#include "trainer/storage/format.h"
-#include "trainer/storage/hdf5_list.h"
+#include "trainer/storage/record_writer.h"
 
 namespace trainer {
 namespace {
 
-// The set that the rows go to.
-class TableSet {
- public:
-  virtual ~TableSet() = default;
-  virtual void Put(std::span<const float> inputs, std::span<const float> labels) = 0;
-  virtual void Finish() = 0;
-};
-
-// Writes the arrays `data` and `label`.
-class ArrayTableSet final : public TableSet {
- public:
-  explicit ArrayTableSet(const std::string& path)
-      : path_(path), list_(IsNumpyPath(path) ? "" : Hdf5ListPath(path)) {
-    RefuseNames();
-    file_ = OpenArrayWriter(path);
-  }
-
-  void Put(std::span<const float> inputs, std::span<const float> labels) override {
-    width_ = static_cast<int64_t>(inputs.size());
-    label_width_ = static_cast<int64_t>(labels.size());
-    inputs_.insert(inputs_.end(), inputs.begin(), inputs.end());
-    labels_.insert(labels_.end(), labels.begin(), labels.end());
-    if (inputs_.size() >= kFloatsAtOnce) Write();
-  }
-
-  void Finish() override {
-    Write();
-    RefuseNames();  // made meanwhile
-    file_->Finish();
-    if (!list_.empty()) WriteWhole(list_, FileNameOf(path_) + "\n");
-  }
-
- private:
-  static constexpr size_t kFloatsAtOnce = size_t{1} << 20;
-
-  void RefuseNames() const {
-    RefuseExisting(path_);
-    if (!list_.empty()) RefuseExisting(list_);
-  }
-
-  void Write() {
-    if (inputs_.empty()) return;
-    const int64_t rows = static_cast<int64_t>(inputs_.size()) / width_;
-    const int64_t dims[] = {rows, width_}, label_dims[] = {rows, label_width_};
-    file_->Append("data", dims, std::span<const float>(inputs_));
-    file_->Append("label", std::span(label_dims).first(label_width_ == 1 ? 1 : 2),
-                  std::span<const float>(labels_));
-    inputs_.clear();
-    labels_.clear();
-  }
-
-  std::string path_, list_;
-  std::unique_ptr<ArrayWriter> file_;
-  int64_t width_ = 1, label_width_ = 1;
-  std::vector<float> inputs_, labels_;
-};
-
-// Writes a record of inputs x 1 x 1 per row.
-class DatabaseTableSet final : public TableSet {
- public:
-  explicit DatabaseTableSet(const WriteOptions& output) : writer_(output.backend, output.path) {}
-
-  void Put(std::span<const float> inputs, std::span<const float> labels) override {
-    caffe::Datum datum = EmptyDatum(static_cast<int>(inputs.size()), 1, 1);
-    datum.mutable_float_data()->Add(inputs.begin(), inputs.end());
-    SetLabels(labels, &datum);
-    writer_.Put(datum);
-  }
-  void Finish() override { writer_.Finish(); }
-
- private:
-  DatabaseWriter writer_;
-};
-
-std::unique_ptr<TableSet> OpenTableSet(const WriteOptions& output) {
+// Opens the set that the rows go to.
+std::unique_ptr<RecordWriter> OpenTableSet(WriteOptions output) {
   if (output.path.ends_with(".tar") || output.path.ends_with(".npy")) {
     throw Error(ErrorCode::kUsage,
                 Join(output.path,
                      ": rows of numbers go to an HDF5 file (NAME.h5), NumPy's format (NAME.npz) or "
                      "a database"));
   }
-  if (IsHdf5Name(output.path) || IsNumpyPath(output.path)) {
-    return std::make_unique<ArrayTableSet>(output.path);
-  }
-  return std::make_unique<DatabaseTableSet>(output);
+  output.are_rows = true;
+  return OpenRecordWriter(output);
+}
+
+// Adds a record of inputs x 1 x 1. It is as each set stores it, so it needs no Prepare.
+void PutRow(int64_t number, std::span<const float> inputs, std::span<const float> labels,
+            RecordWriter* writer) {
+  caffe::Datum datum = EmptyDatum(static_cast<int>(inputs.size()), 1, 1);
+  datum.mutable_float_data()->Add(inputs.begin(), inputs.end());
+  SetLabels(labels, &datum);
+  writer->Put({NumberedKey(number), datum.SerializeAsString()});
+}
+
+bool Contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::ranges::find(names, name) != names.end();
 }
 
 // Throws kUsage for a name of --`flag` that no column has.
 void RequireColumns(const std::vector<std::string>& names, const std::vector<std::string>& wanted,
                     const char* flag, const CsvOptions& options) {
   for (const std::string& name : wanted) {
-    if (std::ranges::find(names, name) != names.end()) continue;
+    if (Contains(names, name)) continue;
     const char* const hint =
         names.size() == 1 ? ". If another character separates columns, give --separator" : "";
     throw Error(ErrorCode::kUsage,
                 EscapeControl(Join("--", flag, ": ", options.table, " has no column '", name, "'.",
                                    DidYouMean(name, names), " It has: ", JoinList(names), hint)));
   }
-}
-
-bool Contains(const std::vector<std::string>& names, const std::string& name) {
-  return std::ranges::find(names, name) != names.end();
 }
 
 // Returns the columns that the options name, without figures.
@@ -192,7 +120,8 @@ std::vector<bool> DrawValidationRows(const CsvOptions& options, const TableForma
     const TableCell& label = row.labels[0];
     is_class = is_class && (is_categorical || (classes.size() <= kMostClasses &&
                                                std::floor(label.number) == label.number));
-    const std::string name = is_categorical ? label.text : Join(label.number);
+    const std::string name =
+        is_categorical ? label.text : ShortestText(static_cast<float>(label.number));
     of_rows.push_back(
         is_class ? classes.emplace(name, static_cast<int32_t>(classes.size())).first->second : 0);
   });
@@ -262,10 +191,10 @@ CsvResult WriteCsv(const CsvOptions& options) {
     result.validation_path = options.validation_path.empty() ? ValidationPath(options.output.path)
                                                              : options.validation_path;
   }
-  const std::unique_ptr<TableSet> set = OpenTableSet(options.output);
+  const std::unique_ptr<RecordWriter> set = OpenTableSet(options.output);
   WriteOptions other = options.output;
   other.path = result.validation_path;
-  const std::unique_ptr<TableSet> validation =
+  const std::unique_ptr<RecordWriter> validation =
       is_validation.empty() ? nullptr : OpenTableSet(other);
   TableReader reader(options.table, result.format, {.most_bad = options.most_bad});
   std::vector<float> inputs, labels;
@@ -274,8 +203,8 @@ CsvResult WriteCsv(const CsvOptions& options) {
     labels.clear();
     reader.Encode(row, &inputs, &labels);
     const bool other_set = validation && is_validation.at(static_cast<size_t>(index));
-    (other_set ? *validation : *set).Put(inputs, labels);
-    ++(other_set ? result.validation_records : result.records);
+    int64_t& records = other_set ? result.validation_records : result.records;
+    PutRow(records++, inputs, labels, other_set ? validation.get() : set.get());
   });
   result.skipped = reader.skipped();
   result.bad = reader.bad();

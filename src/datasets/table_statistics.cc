@@ -66,7 +66,8 @@ void TableStatistics::ApplyTo(const Column& from, TableScale scale, MissingValue
     return;
   }
   if (from.count == 0) fail(no_value);
-  // What fills empty fields counts as a value, so that the stored column has the wanted figures.
+  // Filled-in values count too, so that the stored column has exactly the requested range, or mean
+  // and deviation.
   double min = from.min, max = from.max, mean = from.mean, squares = from.squares;
   const auto count = static_cast<double>(from.count), filled = static_cast<double>(from.missing);
   if (missing == MissingValue::kMean) column->fill = mean;

@@ -42,7 +42,7 @@ void StoreRow(const uint8_t* bytes, int channels, ColorMode colors, int y, Image
 void FromInterleaved(const uint8_t* bytes, int channels, int height, int width, ColorMode colors,
                      Image* image);
 
-// What 1 of 255 is among the numbers of 16 bits: 65535 / 255.
+// One step of an 8-bit value in 16-bit units: 65535 / 255.
 inline constexpr float kUnitOf16Bits = 257;
 
 // Does the same for 16-bit numbers of this machine's byte order, to `floats`: see BitDepth.

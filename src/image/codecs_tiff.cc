@@ -19,6 +19,9 @@
 namespace trainer {
 namespace {
 
+// The most bytes of a row or of a tile that are allocated because a header claims them.
+constexpr tmsize_t kMostAtOnce = tmsize_t{1} << 28;
+
 // The file in memory, as libtiff's calls see it.
 struct TiffMemory {
   std::string_view bytes;
@@ -151,9 +154,10 @@ class TiffPage {
 
   template <class Store>
   void ReadRows(int plane, int step, size_t number, const Store& store) const {
-    const auto bytes = static_cast<size_t>(TIFFScanlineSize(tiff_));
-    if (bytes < static_cast<size_t>(width_) * static_cast<size_t>(step) * number) FailTiff(file_);
-    std::vector<uint8_t> row(bytes);
+    const tmsize_t bytes = TIFFScanlineSize(tiff_);
+    const size_t needed = static_cast<size_t>(width_) * static_cast<size_t>(step) * number;
+    if (bytes <= 0 || bytes > kMostAtOnce || static_cast<size_t>(bytes) < needed) FailTiff(file_);
+    std::vector<uint8_t> row(static_cast<size_t>(bytes));
     for (int y = 0; y < height_; ++y) {
       if (TIFFReadScanline(tiff_, row.data(), static_cast<uint32_t>(y),
                            static_cast<uint16_t>(plane)) != 1) {
@@ -165,13 +169,12 @@ class TiffPage {
 
   template <class Store>
   void ReadTiles(int plane, int step, size_t number, const Store& store) const {
-    constexpr tmsize_t kMostTile = tmsize_t{1} << 30;
     uint32_t tile_height = 0, tile_width = 0;
     TIFFGetField(tiff_, TIFFTAG_TILELENGTH, &tile_height);
     TIFFGetField(tiff_, TIFFTAG_TILEWIDTH, &tile_width);
     const tmsize_t bytes = TIFFTileSize(tiff_);
     const size_t row = static_cast<size_t>(tile_width) * static_cast<size_t>(step) * number;
-    if (tile_height == 0 || tile_width == 0 || bytes <= 0 || bytes > kMostTile ||
+    if (tile_height == 0 || tile_width == 0 || bytes <= 0 || bytes > kMostAtOnce ||
         row > static_cast<size_t>(bytes) / tile_height) {
       FailTiff(file_);
     }

@@ -12,11 +12,6 @@
 #include "trainer/storage/cursor.h"
 
 namespace trainer {
-namespace {
-
-size_t LabelCount(const DatumView& datum) { return std::max<size_t>(datum.labels.size(), 1); }
-
-}  // namespace
 
 class ImageDecoderFactory::ImageDecoder final : public Decoder {
  public:
@@ -62,7 +57,7 @@ class ImageDecoderFactory::ImageDecoder final : public Decoder {
 
   void WriteLabels(const DatumView& datum, const Record& record, Batch* batch) const {
     const int classes = factory_.transform_.mix_classes();
-    if (LabelCount(datum) != factory_.label_count_ || (classes > 0 && !datum.labels.empty())) {
+    if (datum.LabelCount() != factory_.label_count_ || (classes > 0 && !datum.labels.empty())) {
       FailLabels(datum, record);
     }
     if (classes == 0) {
@@ -84,21 +79,18 @@ class ImageDecoderFactory::ImageDecoder final : public Decoder {
   }
 
   [[noreturn]] void FailLabels(const DatumView& datum, const Record& record) const {
-    const auto count = [](size_t labels) {
-      return Join(labels, labels == 1 ? " label" : " labels");
-    };
     if (factory_.transform_.mix_classes() > 0) {
       throw Error(ErrorCode::kData, {factory_.path_},
                   Join("record ", QuoteKey(record.key), " has ",
                        datum.labels.size() == 1 ? Join("the label ", datum.labels[0])
-                                                : count(datum.labels.size()),
+                                                : Counted(datum.labels.size(), "label"),
                        ", but mixup mixes one class per record; remove mixup"));
     }
-    throw Error(
-        ErrorCode::kData, {factory_.path_},
-        Join("record ", QuoteKey(record.key), " has ", count(LabelCount(datum)), ", but record ",
-             QuoteKey(factory_.first_key_), " has ", count(factory_.label_count_),
-             "; all records must have the same number of labels"));
+    throw Error(ErrorCode::kData, {factory_.path_},
+                Join("record ", QuoteKey(record.key), " has ", Counted(datum.LabelCount(), "label"),
+                     ", but record ", QuoteKey(factory_.first_key_), " has ",
+                     Counted(factory_.label_count_, "label"),
+                     "; all records must have the same number of labels"));
   }
 
   void Write(const DatumView& datum, const Record& record, Batch* batch) const {
@@ -160,7 +152,7 @@ void ImageDecoderFactory::Inspect(RecordSampler& sampler) {
       first_key_ = record.key;
       first_stored_ = {first.channels, first.height, first.width};
       image_ = transform_.OutShape(first, QuoteKey(first_key_));
-      label_count_ = LabelCount(first);
+      label_count_ = first.LabelCount();
       if (!first.bytes.empty()) {
         normalization_ = transform_.normalization();
         depth_ = BitDepth::kBytes;

@@ -57,7 +57,7 @@ ListedImage ParseLine(const std::string& list, std::string_view text, int line,
 }
 
 std::string CountText(int count, const std::string& path) {
-  return Join("'", EscapeControl(path), "' has ", count, count == 1 ? " label" : " labels");
+  return Join("'", EscapeControl(path), "' has ", Counted(count, "label"));
 }
 
 // (height, width) of the picture after resizing.

@@ -16,10 +16,11 @@ std::vector<int32_t> ReadLabels(Cursor& cursor, RecordKeys* keys) {
   do {
     const std::optional<int32_t> label = cursor.Label();
     if (!label) {
-      throw Error(ErrorCode::kData, {cursor.path()},
-                  Join("record ", QuoteKey(cursor.Key()),
-                       " has no label, so its class is unknown; label the records, or remove what "
-                       "asks for classes: sampling: BALANCED, class_weight_power"));
+      throw Error(
+          ErrorCode::kData, {cursor.path()},
+          Join("record ", QuoteKey(cursor.Key()),
+               " has no label that is an integer, so its class is unknown; label the records, or "
+               "remove what asks for classes: sampling: BALANCED, class_weight_power"));
     }
     labels.push_back(*label);
     if (keys != nullptr) keys->Add(cursor.Key());

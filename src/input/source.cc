@@ -46,8 +46,8 @@ void RequireSampling(const LayerSpec& layer, std::string_view param, caffe::Samp
   if (phase == caffe::TRAIN) {
     if (layer.proto().data_param().limit() == 0) return;
     layer.FailIn(param, "sampling",
-                 "sampling: BALANCED needs records of all classes, and with limit (--limit) the "
-                 "layer reads only the first records; remove one of them");
+                 "sampling: BALANCED cannot be combined with limit (--limit): the first records "
+                 "may lack whole classes; remove one of the two");
   }
   layer.FailIn(param, "sampling",
                "sampling: BALANCED repeats records of small classes, and a test must count each "

@@ -63,8 +63,8 @@ HD ParamHyperparams ParamHyperparamsOf(const UpdateArgs& u, int parameter) {
 
 // Returns the number of this update among the updates of a group's parameters that were not
 // skipped, counted from 1. Meaningless in an update that is skipped. Group 1 counts from
-// unfreeze_at, because a bias correction for as many updates as the run has made would make its
-// first steps several times too long; for it, a skipped update counts as well.
+// unfreeze_at: with the count of the whole run, the bias correction would be too weak and its first
+// steps several times too long. Its skipped updates count as well.
 HD int UpdateNumber(const UpdateArgs& u, int group) {
   const uint32_t skipped = u.verdict == nullptr ? 0 : u.verdict->skipped;
   const int number = u.hyper->values.iter - static_cast<int>(skipped) + 1;

@@ -10,7 +10,6 @@
 #include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/batch_size.h"
-#include "trainer/datasets/audit.h"
 
 namespace trainer {
 namespace {
@@ -103,22 +102,6 @@ void SetBatchSize(uint32_t batch, SolverSpec* spec) {
     return size;
   });
   ChangeTrainingBatches(spec, scaled);
-}
-
-int64_t CountTrainingRecords(SolverSpec* spec) {
-  AuditLimits limits;  // only the size is needed, so large sets are not read
-  limits.whole_bytes = limits.whole_encoded_bytes = 32 << 20;
-  limits.sample = 100;
-  limits.files = limits.pictures = 2;
-  for (const LayerSpec* layer : TrainingLayers(spec)) {
-    try {
-      const DataAudit audit = AuditData(*layer, caffe::TRAIN, {}, limits);
-      if (audit.records > 0) return audit.records;
-    } catch (const Error&) {  // reported when the run reads the data
-      return 0;
-    }
-  }
-  return 0;
 }
 
 bool ScalesByRoot(const SolverSpec& spec) {

@@ -33,10 +33,6 @@ uint32_t BatchSizeOf(SolverSpec* spec);
 // number, at the layer that has it; then nothing is changed.
 void SetBatchSize(uint32_t batch, SolverSpec* spec);
 
-// Returns how many records an epoch of the training net's first data layer has, an estimate for a
-// large database; 0 if the number is unknown or the data cannot be read.
-int64_t CountTrainingRecords(SolverSpec* spec);
-
 // Returns the factor by which the learning rate of the solver's type usually grows if the batch
 // grows `times`-fold: linear for SGD with or without momentum (Goyal et al., arXiv:1706.02677), the
 // square root for Adam (Malladi et al., arXiv:2205.10287). No value for types without such a rule.

@@ -78,13 +78,12 @@ bool OverfitVerdict::Note(int iter, float loss) {
 
 std::string OverfitVerdict::Conclude(const Net& net) const {
   const std::string losses = Join("loss ", LossText(first_), " -> ", LossText(last_));
-  const std::string after = Join(iter_, iter_ == 1 ? " iteration" : " iterations");
+  const std::string after = Counted(iter_, "iteration");
   const bool learned = first_ > 0 ? last_ <= kLearned * first_ : last_ < first_;
   if (learned) return Join("learned: ", losses, ", in ", after);
-  throw Error(
-      ErrorCode::kNotLearned,
-      EscapeControl(Join("not learned: ", losses, " after ", after, " on the same ", batches_,
-                         batches_ == 1 ? " batch" : " batches", ". Likely cause: ", Cause(net))));
+  throw Error(ErrorCode::kNotLearned,
+              EscapeControl(Join("not learned: ", losses, " after ", after, " on ",
+                                 Counted(batches_, "batch"), ". Likely cause: ", Cause(net))));
 }
 
 std::string OverfitVerdict::Cause(const Net& net) const {
@@ -112,9 +111,9 @@ std::string OverfitVerdict::Cause(const Net& net) const {
                 ", or 'trainer find-lr', or fewer batches", unchanged);
   }
   return Join(
-      "the labels do not follow from the records (equal records with different labels, or "
-      "records that are all alike after mean and scale: 'trainer dataset check' and "
-      "'trainer check' look at them), or the net is too small",
+      "the labels may not match the records (for example equal records with different labels, or "
+      "records that are all alike after mean and scale; run 'trainer dataset check' and 'trainer "
+      "check'), or the net is too small to fit them",
       unchanged);
 }
 

@@ -54,7 +54,8 @@ uint64_t QuickFiles::ReadBack(const Net& net, bool compares) const {
   const caffe::NetParameter read = ReadModel(state->model_path);
   std::map<std::string, const caffe::LayerParameter*> layers;
   for (const caffe::LayerParameter& layer : read.layer()) layers[layer.name()] = &layer;
-  for (const caffe::LayerParameter& layer : WeightsOf(net).layer()) {
+  const caffe::NetParameter held = WeightsOf(net);
+  for (const caffe::LayerParameter& layer : held.layer()) {
     const auto found = layers.find(layer.name());
     if (!compares || layer.blobs_size() == 0) continue;
     if (found != layers.end() && SameBlobs(layer, *found->second)) continue;

@@ -64,7 +64,7 @@ void ApplyLimit(const std::string& limit, SolverSpec* spec) {
 
 namespace {
 
-// Turns off what saves files or ends a run early, since a look keeps nothing.
+// Turns off snapshots and early stopping: a quick look must leave no files and run to its end.
 void KeepNothing(caffe::SolverParameter* solver) {
   solver->set_snapshot(0);
   solver->clear_snapshot_every();
@@ -111,6 +111,28 @@ void FixRecords(int64_t records, LayerSpec* layer) {
     proto.mutable_transform_param()->clear_mixup_classes();
     proto.mutable_transform_param()->clear_test_crops();
   }
+}
+
+// Turns off dropout, noise and label smoothing of a layer of the training net. Throws kUsage at a
+// layer whose outputs would still be random. The samples of an RBM stay: it learns from them.
+void RemoveRandomness(LayerSpec* layer) {
+  const auto refuse = [&](const std::string& what) {
+    throw Error(ErrorCode::kUsage, layer->Where(),
+                Join("--overfit: layer '", layer->name(), "' ", what,
+                     ", so its outputs differ each time the net reads a batch"));
+  };
+  caffe::LayerParameter& proto = layer->mutable_proto();
+  if (layer->type() == "Dropout") proto.mutable_dropout_param()->set_dropout_ratio(0);
+  if (layer->type() == "Noise") {
+    if (proto.noise_param().kind() == caffe::NoiseParameter::BERNOULLI) {
+      refuse("draws its outputs at random (kind: BERNOULLI)");
+    }
+    proto.mutable_noise_param()->set_amount(0);
+  }
+  if (proto.pooling_param().pool() == caffe::PoolingParameter::STOCHASTIC) {
+    refuse("draws a value of each window at random (pool: STOCHASTIC)");
+  }
+  if (proto.has_loss_param()) proto.mutable_loss_param()->clear_label_smoothing();
 }
 
 // Makes a data layer of a test net read what `training` reads. The layer keeps its name, its tops
@@ -163,12 +185,7 @@ void ApplyOverfit(int batches, SolverSpec* spec) {
   const int64_t passes = int64_t{batches} * spec->proto.iter_size() * spec->proto.virtual_ranks();
   std::vector<LayerSpec*> readers;
   for (LayerSpec* const layer : TrainingLayers(spec)) {
-    if (layer->type() == "Dropout") {
-      layer->mutable_proto().mutable_dropout_param()->set_dropout_ratio(0);
-    }
-    if (layer->proto().has_loss_param()) {
-      layer->mutable_proto().mutable_loss_param()->clear_label_smoothing();
-    }
+    RemoveRandomness(layer);
     const int64_t batch = BatchSizeOfLayer(*layer);
     if (batch == 0) continue;
     ReadInOrder(layer);
@@ -197,8 +214,8 @@ void ApplyOverfit(int batches, SolverSpec* spec) {
   KeepNothing(&solver);
   TestOnTrainingRecords(readers, spec);
   TestOnceAtTheEnd(static_cast<int>(passes), spec);
-  LOG(INFO) << "--overfit=" << batches << ": training and tests read the same " << batches
-            << (batches == 1 ? " batch" : " batches") << ", for at most " << solver.max_iter()
+  LOG(INFO) << "--overfit=" << batches << ": training and tests read the same "
+            << Counted(batches, "batch") << ", for at most " << solver.max_iter()
             << " iterations at base_lr " << solver.base_lr();
 }
 

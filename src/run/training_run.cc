@@ -105,8 +105,10 @@ void TrainingRun::FindLength() {
 }
 
 void TrainingRun::ApplyLook() {
-  if (request_.look.quick) ApplyQuick(&spec_);
-  if (request_.look.overfit == 0) return;
+  if (!request_.look.IsLook()) return;
+  // Epochs are iterations by now, so --batch=auto must not restore them over the look's length.
+  written_ = spec_.proto;
+  if (request_.look.quick) return ApplyQuick(&spec_);
   if (rank_.size > 1) RefuseRanks();
   ApplyOverfit(request_.look.overfit, &spec_);
   overfit_ = std::make_unique<OverfitVerdict>(request_.look.overfit, spec_.proto.base_lr());
@@ -124,7 +126,9 @@ bool TrainingRun::FindStart() {
     const ResumePoint point = FindResumePoint(
         request_.start, spec_, RescueFolders(request_.stop.rescue_dir, deps_.scheduler));
     start_state_ = point.state;
-    if (request_.start.Resumes() && point.iter >= spec_.proto.max_iter()) {
+    // With --batch=auto, the number of iterations of an epoch is not known yet.
+    const bool knows_length = request_.batch != kBestBatch || epochs_.empty();
+    if (request_.start.Resumes() && knows_length && point.iter >= spec_.proto.max_iter()) {
       finished = trainer::Join("Already at iteration ", point.iter, " of ", spec_.proto.max_iter(),
                                ": the run is finished, nothing to do");
     }
@@ -287,7 +291,7 @@ int TrainingRun::Leave(SolveResult result) {
 
 namespace {
 
-// Throws kUsage for flags that do not fit to a quick look.
+// Throws kUsage for flags that cannot be combined with a quick look.
 void RequireFittingLook(const TrainRequest& request) {
   const QuickLook& look = request.look;
   if (!look.IsLook()) return;
@@ -305,7 +309,7 @@ void RequireFittingLook(const TrainRequest& request) {
   if (request.batch == kBestBatch) refuse("--batch=auto", "give a number");
 }
 
-// Returns the request of a short run without what would leave files.
+// Returns the request; for --quick without the options that would leave files.
 TrainRequest WithoutRecords(TrainRequest request) {
   if (!request.look.quick) return request;
   request.monitor.run.clear();

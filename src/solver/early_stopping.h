@@ -1,7 +1,8 @@
 #pragma once
 // Early stopping by `patience`: a run ends when that many tests in a row were not better than the
-// best test before them. A test at iteration 0 does not count. With `min_delta` a test is compared
-// with the last one that was better by more than that than the one that it was compared with.
+// best test before them. A test at iteration 0 does not count. With `min_delta`, a test counts as
+// an improvement if it beats the last improvement by more than min_delta; patience counts the tests
+// since then.
 
 #include <optional>
 #include <string>

@@ -1,6 +1,7 @@
 #pragma once
-// Links with fixed names to the newest snapshot and to the best one, so that scripts need no
-// iteration numbers: <prefix>_last.solverstate and <prefix>_best.caffemodel.
+// Links with fixed names, so that scripts need no iteration numbers: <prefix>_last.solverstate to
+// the newest snapshot and, with keep_best or patience, <prefix>_best.caffemodel to the weights of
+// the best snapshot that is kept.
 
 #include <mutex>
 #include <string>

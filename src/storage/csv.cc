@@ -10,6 +10,7 @@ namespace {
 
 constexpr size_t kCsvPartBytes = size_t{1} << 20;
 constexpr size_t kMostFieldBytes = size_t{16} << 20;
+constexpr size_t kMostFields = 1'000'000;
 
 }  // namespace
 
@@ -61,6 +62,7 @@ bool CsvReader::Next(std::vector<std::string>* fields) {
 void CsvReader::ReadRecord(std::vector<std::string>* fields) {
   size_t count = 0;
   for (int end = separator_; end == separator_;) {
+    if (count == kMostFields) Fail(line_, Join("more than ", kMostFields, " fields"));
     if (count == fields->size()) fields->emplace_back();
     std::string& field = (*fields)[count++];
     field.clear();

@@ -90,12 +90,16 @@ void SetLabels(const DatumView& from, caffe::Datum* to) {
   if (from.has_label && from.labels.empty()) to->set_label(from.label);
 }
 
+std::optional<int32_t> IntegerLabel(float number) {
+  if (std::floor(number) != number || std::fabs(number) >= 0x1p31f) return std::nullopt;
+  return static_cast<int32_t>(number);
+}
+
 void SetLabels(std::span<const float> numbers, caffe::Datum* to) {
   to->clear_label();
   to->clear_labels();
-  if (numbers.size() == 1 && std::floor(numbers[0]) == numbers[0] &&
-      std::fabs(numbers[0]) < 0x1p31f) {
-    to->set_label(static_cast<int32_t>(numbers[0]));
+  if (const auto label = numbers.size() == 1 ? IntegerLabel(numbers[0]) : std::nullopt) {
+    to->set_label(*label);
   } else {
     to->mutable_labels()->Add(numbers.begin(), numbers.end());
   }

@@ -18,8 +18,8 @@ constexpr size_t kBytesAtOnce = size_t{4} << 20;
 // Bytes stay bytes, as records of databases are, and floats floats.
 class Hdf5SetWriter final : public RecordWriter {
  public:
-  explicit Hdf5SetWriter(const std::string& path)
-      : path_(path), list_(IsNumpyPath(path) ? "" : Hdf5ListPath(path)) {
+  Hdf5SetWriter(const std::string& path, bool are_rows)
+      : path_(path), are_rows_(are_rows), list_(IsNumpyPath(path) ? "" : Hdf5ListPath(path)) {
     RefuseNames();
     file_ = OpenArrayWriter(path_);
   }
@@ -74,7 +74,8 @@ class Hdf5SetWriter final : public RecordWriter {
     if (form_.empty()) {
       form_ = form;
       first_key_ = key;
-      dims_ = {0, datum.channels(), datum.height(), datum.width()};
+      dims_ = {0, datum.channels()};
+      if (!are_rows_) dims_.insert(dims_.end(), {datum.height(), datum.width()});
     }
     if (form == form_) return;
     throw Error(
@@ -108,7 +109,9 @@ class Hdf5SetWriter final : public RecordWriter {
     rows_ = 0;
   }
 
-  std::string path_, list_;
+  const std::string path_;
+  const bool are_rows_;
+  const std::string list_;
   std::unique_ptr<ArrayWriter> file_;
   std::string form_, first_key_;  // of the first record
   std::vector<int64_t> dims_;
@@ -119,8 +122,8 @@ class Hdf5SetWriter final : public RecordWriter {
 
 }  // namespace
 
-std::unique_ptr<RecordWriter> CreateHdf5Set(const std::string& path) {
-  return std::make_unique<Hdf5SetWriter>(path);
+std::unique_ptr<RecordWriter> CreateHdf5Set(const std::string& path, bool are_rows) {
+  return std::make_unique<Hdf5SetWriter>(path, are_rows);
 }
 
 }  // namespace trainer

@@ -12,7 +12,9 @@ namespace trainer {
 
 std::unique_ptr<RecordWriter> OpenRecordWriter(const WriteOptions& output) {
   RemoveStrayTemps(output.path);  // of a run that was killed
-  if (IsHdf5Name(output.path) || output.path.ends_with(".npz")) return CreateHdf5Set(output.path);
+  if (IsHdf5Name(output.path) || output.path.ends_with(".npz")) {
+    return CreateHdf5Set(output.path, output.are_rows);
+  }
   if (IsNumpyPath(output.path)) {
     throw Error(ErrorCode::kUsage, Join(output.path,
                                         ": an .npy file holds one array, but a set has data and "

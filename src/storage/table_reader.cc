@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "trainer/base/error/error.h"
@@ -20,6 +23,9 @@ constexpr int64_t kMostLoggedRows = 5;
 constexpr size_t kShownBytes = 40;  // of a field in a message
 constexpr char kNotUtf8[] =
     "has a text that is not UTF-8; convert the table, for example with iconv -f latin1 -t utf-8";
+// The advice if the columns are those of another set, which no flag can change.
+constexpr char kCorrectField[] =
+    "correct the field, or leave the row out with --bad_records=skip=N";
 
 std::string ShownField(const std::string& field) {
   return EscapeControl(field.substr(0, kShownBytes)) + (field.size() > kShownBytes ? "..." : "");
@@ -56,16 +62,18 @@ std::vector<std::string> ColumnNames(std::vector<std::string> header) {
 std::vector<size_t> FindColumns(const std::vector<TableColumn>& columns,
                                 const std::vector<std::string>& names, const std::string& path,
                                 const char* what) {
+  std::map<std::string_view, size_t> place_of;
+  for (size_t i = 0; i < names.size(); ++i) place_of.emplace(names[i], i);
   std::vector<size_t> places;
   for (const TableColumn& column : columns) {
-    const auto found = std::ranges::find(names, column.name);
-    if (found == names.end()) {
+    const auto found = place_of.find(column.name);
+    if (found == place_of.end()) {
       throw Error(
           ErrorCode::kData, {path, 1},
           EscapeControl(Join("the table has no column '", column.name, "', which is ", what, ".",
                              DidYouMean(column.name, names), " It has: ", JoinList(names))));
     }
-    places.push_back(static_cast<size_t>(found - names.begin()));
+    places.push_back(found->second);
   }
   return places;
 }
@@ -81,14 +89,6 @@ std::vector<std::map<std::string, size_t>> CategoryIndices(
   return indices;
 }
 
-// "blue, green, red", or the first of many.
-std::string ShownCategories(const std::vector<std::string>& categories) {
-  constexpr size_t kMostShown = 8;
-  const std::span<const std::string> all = categories;
-  return EscapeControl(Join(JoinList(all.first(std::min(all.size(), kMostShown))),
-                            all.size() > kMostShown ? ", ..." : ""));
-}
-
 }  // namespace
 
 std::vector<std::string> ReadTableHeader(const std::string& path, char separator, bool has_header) {
@@ -99,15 +99,13 @@ std::vector<std::string> ReadTableHeader(const std::string& path, char separator
   }
   if (!has_header) std::ranges::fill(header, "");
   header = ColumnNames(std::move(header));
+  std::set<std::string_view> names;
   for (size_t i = 0; i < header.size(); ++i) {
     if (!IsUtf8(header[i])) {
       throw Error(ErrorCode::kData, {path, static_cast<int>(csv.line())},
                   Join("the name of column ", i + 1, " ", kNotUtf8));
     }
-    if (std::find(header.begin(), header.begin() + static_cast<std::ptrdiff_t>(i), header[i]) ==
-        header.begin() + static_cast<std::ptrdiff_t>(i)) {
-      continue;
-    }
+    if (names.insert(header[i]).second) continue;
     throw Error(ErrorCode::kData, {path, static_cast<int>(csv.line())},
                 Join("two columns are named '", ShownField(header[i]), "'; rename one"));
   }
@@ -121,8 +119,9 @@ TableReader::TableReader(const std::string& path, const TableFormat& format,
   field_count_ = names.size();
   input_fields_ = FindColumns(format.inputs, names, path, "an input");
   if (options.labels) label_fields_ = FindColumns(format.labels, names, path, "a label");
+  const std::set<std::string_view> ignored(format.ignored.begin(), format.ignored.end());
   for (size_t i = 0; i < names.size(); ++i) {
-    if (std::ranges::find(format.ignored, names[i]) == format.ignored.end()) continue;
+    if (!ignored.contains(names[i])) continue;
     ignored_names_.push_back(names[i]);
     ignored_fields_.push_back(i);
   }
@@ -147,9 +146,12 @@ bool TableReader::ParseCell(const TableColumn& column, const std::string& field,
   }
   const std::optional<double> number = ParseTableNumber(field);
   if (!number) {
-    Fail(column, Join("has '", ShownField(field), "', which is not a number; if it is a category, ",
-                      "give --categorical=", ShownField(column.name),
-                      ", or leave the column out with --ignore"));
+    Fail(column,
+         Join("has '", ShownField(field), "', which is not a number; ",
+              options_.encodes
+                  ? kCorrectField
+                  : Join("if it is a category, give --categorical=", ShownField(column.name),
+                         ", or leave the column out with --ignore")));
   }
   if (!std::isfinite(*number) || std::fabs(*number) > 3e38) {
     Fail(column, Join("has '", ShownField(field), "', which is too large for a 32-bit float"));
@@ -167,13 +169,16 @@ bool TableReader::ParseCells(const std::vector<TableColumn>& columns,
     if (ParseCell(columns[i], field, &(*cells)[i])) continue;
     if (format_.missing == MissingValue::kSkip) return false;
     if (are_labels) {
-      Fail(columns[i], Join("is a label and has no value ('", ShownField(field),
-                            "'); leave such rows out with --missing=skip"));
+      Fail(columns[i],
+           Join("is a label and has no value ('", ShownField(field), "'); ",
+                options_.encodes ? kCorrectField : "leave such rows out with --missing=skip"));
     }
     if (format_.missing == MissingValue::kRefuse) {
-      Fail(columns[i], Join("has no value ('", ShownField(field),
-                            "'); say what takes its place: --missing=mean, zero, or skip to "
-                            "leave the row out"));
+      Fail(columns[i],
+           Join("has no value ('", ShownField(field), "'); ",
+                options_.encodes ? kCorrectField
+                                 : "say what takes its place: --missing=mean, zero, or skip to "
+                                   "leave the row out"));
     }
   }
   return true;
@@ -193,7 +198,7 @@ bool TableReader::Parse(TableRow* row) const {
     const TableColumn& column = format_.labels[i];
     if (!column.is_categorical || label_categories_[i].contains(row->labels[i].text)) continue;
     Fail(column, Join("is a label and has the new category '", ShownField(row->labels[i].text),
-                      "'; the known ones are: ", ShownCategories(column.categories)));
+                      "'; the known ones are: ", EscapeControl(FirstNames(column.categories))));
   }
   row->ignored.clear();
   for (const size_t field : ignored_fields_) row->ignored.push_back(fields_[field]);
@@ -207,7 +212,9 @@ bool TableReader::Next(TableRow* row) {
       ++skipped_;
     } catch (const Error& error) {
       if (bad_ == options_.most_bad) throw;
-      if (++bad_ <= kMostLoggedRows) LOG(WARNING) << "left out: " << error.what();
+      // A pass that only measures the table leaves the warning to the one that encodes its rows.
+      LOG_IF(WARNING, ++bad_ <= kMostLoggedRows && options_.encodes)
+          << "left out: " << error.what();
     }
   }
   return false;

@@ -59,6 +59,7 @@ TEST(LayerReferenceTest, NamesTheNearestType) {
 // What config knows from the type and the fields, compared with what the layers declare.
 TEST(LayerReferenceTest, HasWeightsKnowsEveryType) {
   for (const auto& [type, doc] : LayerDocs()) {
+    if (type.starts_with("Test")) continue;  // only tests register these types
     const LayerExample example = MakeExample(type);
     const NetSpec net = NetFromText(example.text);
     const auto has_weights = [&](const LayerSpec& layer) {

@@ -182,12 +182,13 @@ TEST(NetProfileTest, ATestNetHasNoBackwardPass) {
 
 TEST(NetProfileTest, ASolverForMeasuringTakesPlainSteps) {
   const SolverSpec spec = WithoutTestsAndSnapshots(
-      DigitsRun().Load({"patience=2", "keep_best=1", "strategy=local"}), 50);
+      DigitsRun().Load({"patience=2", "keep_best=1", "strategy=local", "unfreeze_at=3"}), 50);
   EXPECT_TRUE(spec.tests.empty());
   EXPECT_EQ(spec.proto.snapshot() + spec.proto.display() + spec.proto.patience(), 0);
   EXPECT_FALSE(spec.proto.snapshot_after_train());
   EXPECT_EQ(spec.proto.strategy(), "synchronous");
   EXPECT_EQ(spec.proto.max_iter(), 50);
+  EXPECT_EQ(spec.proto.unfreeze_at(), 0) << "the net stays the same";
 }
 
 }  // namespace

@@ -15,6 +15,12 @@ TEST(EscapeControlTest, WritesOutEveryControlCharacter) {
             "\\x9b31m \xc3\xa4 \xc2");
 }
 
+TEST(CountedTest, WritesThePlural) {
+  EXPECT_EQ(Counted(1, "record"), "1 record");
+  EXPECT_EQ(Counted(size_t{0}, "record"), "0 records");
+  EXPECT_EQ(Counted(int64_t{2}, "batch"), "2 batches");
+}
+
 TEST(ErrorTest, ANameWithANewlineMakesNoSecondLineButAQuotedLineDoes) {
   const Error error(ErrorCode::kConfig, {"n.prototxt", 3}, "layer 'a\nb' is bad\n  line\n  ^");
   EXPECT_STREQ(error.what(), "n.prototxt:3: layer 'a\\x0ab' is bad\n  line\n  ^");

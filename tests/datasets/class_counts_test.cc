@@ -69,6 +69,39 @@ TEST_F(CountLabelsTest, OfDatabases) {
   }
 }
 
+TEST_F(CountLabelsTest, OfTheRecordsUpToTheLimit) {
+  Records records;
+  for (int i = 0; i < 9; ++i) {
+    records.emplace_back(Key8(i), MakeDatum(1, 1, 1, "x", i < 5 ? 0 : 1).SerializeAsString());
+  }
+  WriteDb("LMDB", folder_ / "db", records);
+  EXPECT_THAT(Count("Data", Join("data_param { batch_size: 1 limit: 6 backend: LMDB source: '",
+                                 folder_ / "db", "' }")),
+              ElementsAre(Pair(0, 5), Pair(1, 1)));
+  WriteBytes(folder_ / "list", "a.png 2\nb.png 0\nc.png 2\n");
+  EXPECT_THAT(Count("ImageData", Join("data_param { limit: 2 } image_data_param { batch_size: 1 "
+                                      "source: '",
+                                      folder_ / "list", "' }")),
+              ElementsAre(Pair(0, 1), Pair(2, 1)));
+}
+
+TEST_F(CountLabelsTest, OfHdf5RowsUpToTheLimit) {
+  std::string list;
+  for (const float label : {1, 2, 3}) {
+    const std::string path = folder_ / Join(label, ".h5");
+    Hdf5Appender file(path);
+    file.Append("x", std::vector<int64_t>{2, 1}, std::vector<float>{0, 0});
+    file.Append("y", std::vector<int64_t>{2}, std::vector<float>{label, label});
+    file.Flush();
+    list += path + "\n";
+  }
+  WriteBytes(folder_ / "list", list);
+  EXPECT_THAT(Count("HDF5Data", Join("data_param { limit: 3 } hdf5_data_param { batch_size: 1 "
+                                     "source: '",
+                                     folder_ / "list", "' }")),
+              ElementsAre(Pair(1, 2), Pair(2, 1)));
+}
+
 TEST_F(CountLabelsTest, OfTarFilesWithoutDecodingThem) {
   std::string tar;
   for (int i = 0; i < 5; ++i) {

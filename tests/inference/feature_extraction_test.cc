@@ -121,7 +121,7 @@ TEST_F(FeatureExtractionTest, RefusesBeforeItWrites) {
   const NetSpec net = digits_.Load(), deploy = digits_.LoadDeploy();
   ExpectRefused(net, {"ipp"}, ErrorCode::kUsage,
                 "--blobs: the net has no blob 'ipp'. Did you mean 'ip'?");
-  ExpectRefused(deploy, {"ip"}, ErrorCode::kUsage, "--input=FILE.h5, --random or images");
+  ExpectRefused(deploy, {"ip"}, ErrorCode::kUsage, "--input=FILE.h5 (or .npz), --random or images");
   options_.random = true;
   ExpectRefused(net, {"ip"}, ErrorCode::kUsage, "its data layers read the data");
   options_.random = false;

@@ -64,10 +64,10 @@ TEST_F(ImagePreprocessorTest, All16BitsOfAnImageAreUsed) {
   WriteText(folder_ / "deep.png", EncodeImage(image, "png"));
   // 257 of 65535 is 1 of 255.
   EXPECT_THAT(Read({1, 1, 2, 4}, {.mean_values = {2}, .scale = 257}, folder_ / "deep.png"),
-              testing::Pointwise(testing::FloatNear(1e-3f),
-                                 {486, 1486, 2486, 3486, 486, 1486, 2486, 3486}));
+              testing::Pointwise(testing::FloatNear(0.01f), {486.0f, 1486.0f, 2486.0f, 3486.0f,
+                                                             486.0f, 1486.0f, 2486.0f, 3486.0f}));
   EXPECT_THAT(Read({1, 1, 1, 2}, {.scale = 257}, folder_ / "deep.png"),
-              testing::Pointwise(testing::FloatNear(1e-3f), {1500, 3500}));
+              testing::Pointwise(testing::FloatNear(0.01f), {1500.0f, 3500.0f}));
 }
 
 // Training cropped images that kept their proportions: nothing may be stretched here.

@@ -115,6 +115,10 @@ TEST_F(TablePredictionTest, AnswersGoToFiles) {
                 Pair(ErrorCode::kCannotCreate, HasSubstr("--force to replace it")));
   }
   EXPECT_EQ(ErrorOf([&] { Predict(Echo(2), table, "p.csv"); }).first, ErrorCode::kCannotCreate);
+  Predict(Echo(2), table, "p.tsv");
+  EXPECT_EQ(ReadText(folder_ / "p.tsv"), "row\ty\tz\n1\t16\t0\n2\t2\t2\n3\t10\t1\n");
+  EXPECT_THAT(ErrorOf([&] { Predict(Echo(2), table, "p.jsonl"); }),
+              Pair(ErrorCode::kUsage, HasSubstr("answers about a table go to a .csv, .tsv, .npz")));
 }
 
 TEST_F(TablePredictionTest, RefusesANetThatDoesNotFitTheTable) {

@@ -234,9 +234,9 @@ TEST_F(BalancedDatabaseTest, RefusesAWindow) {
 
 TEST_F(BalancedDatabaseTest, RefusesALimit) {
   WriteDb("LMDB", folder_ / "db", NumberedRecords(3));
-  EXPECT_THAT(Refusal("limit: 2"), HasSubstr("sampling: BALANCED needs records of all classes, and "
-                                             "with limit (--limit) the layer reads only the first "
-                                             "records; remove one of them"));
+  EXPECT_THAT(Refusal("limit: 2"), HasSubstr("sampling: BALANCED cannot be combined with limit "
+                                             "(--limit): the first records may lack whole "
+                                             "classes; remove one of the two"));
 }
 
 TEST_F(BalancedDatabaseTest, RefusesRecordsWithoutALabelAndDamagedOnes) {
@@ -245,8 +245,9 @@ TEST_F(BalancedDatabaseTest, RefusesRecordsWithoutALabelAndDamagedOnes) {
   datum.clear_label();
   records[1].second = datum.SerializeAsString();
   WriteDb("LMDB", folder_ / "db", records);
-  EXPECT_THAT(Refusal(""), HasSubstr("db: record '00000001' has no label, so its class is unknown; "
-                                     "label the records, or remove what asks for classes"));
+  EXPECT_THAT(Refusal(""),
+              HasSubstr("db: record '00000001' has no label that is an integer, so its class is "
+                        "unknown; label the records, or remove what asks for classes"));
   records[1].second = "no datum";
   WriteDb("LMDB", folder_ / "damaged", records);
   EXPECT_THAT(Refusal("", "damaged"),

@@ -139,10 +139,11 @@ class EverySource {
     WriteBytes(folder_ / "windows", "# 0\n" + (folder_ / "p1.ppm") +
                                         "\n3\n4\n5\n3\n1 0.9 0 0 2 2\n2 0.8 1 1 4 3\n"
                                         "0 0.1 2 0 4 1\n");
+    const std::string fields = data_fields.empty() ? "" : "data_param { " + data_fields + " } ";
     const LayerSpec& layer =
-        KeptLayer("name: 'd' type: 'WindowData' top: 'x' top: 'y' window_data_param { source: '" +
-                  (folder_ / "windows") + "' fg_fraction: 0.5" + size + "transform_param { " +
-                  transform + " }");
+        KeptLayer("name: 'd' type: 'WindowData' top: 'x' top: 'y' " + fields +
+                  "window_data_param { source: '" + (folder_ / "windows") + "' fg_fraction: 0.5" +
+                  size + "transform_param { " + transform + " }");
     return OpenWindowList(layer, env);
   }
 

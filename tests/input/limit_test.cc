@@ -90,7 +90,7 @@ TEST(LimitedDatabaseTest, ChecksumsStayWithTheirRecords) {
     return OpenDatabase(KeptLayer("name: 'd' type: 'Data' top: 'x' top: 'y' data_param { backend: "
                                   "LMDB batch_size: 2 limit: 3 source: '" +
                                   (folder / "db") + "' }"),
-                        {caffe::TRAIN, {1, 2}});
+                        {caffe::TRAIN, {1, 2}, {}, 1});
   };
   std::vector<uint32_t> sums;
   for (const auto& [key, value] : NumberedRecords(9)) sums.push_back(RecordCrc(key, value));
@@ -104,7 +104,7 @@ TEST(LimitedWindowsTest, AreRefused) {
                 OpenLimited(sources, "windows", 2, "limit: 2", {}, "crop_size: 3 mirror: true");
               }),
               Refuses(ErrorCode::kConfig,
-                      "net.prototxt:1:44: layer 'd' (WindowData): a WindowData layer draws its "
+                      "net.prototxt:1:61: layer 'd' (WindowData): a WindowData layer draws its "
                       "windows at random from the whole list, so limit (--limit, --overfit) does "
                       "not apply to it; shorten the list instead"));
 }
@@ -121,7 +121,7 @@ TEST(NoAugmentTest, ARecordIsTheSameInEveryEpochAndInTest) {
     for (int epoch = 0; epoch < 3; ++epoch) {
       EXPECT_EQ(Numbers(train->Next().output(0)), first) << kind;
     }
-    const auto test = sources.Make(kind, 4, "crop_size: 3", {caffe::TEST, {1, 2}});
+    const auto test = sources.Make(kind, 4, "crop_size: 3", {caffe::TEST, {1, 2}, {}, 1});
     EXPECT_EQ(Numbers(test->Next().output(0)), first) << kind << ": the middle, not mirrored";
     EXPECT_THAT(Numbers(train->Next().output(1)), ElementsAre(0, 1, 2, 3)) << "labels, not shares";
     const auto changed = OpenLimited(sources, kind, 4, "", {}, kRandomChanges);

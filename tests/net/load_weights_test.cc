@@ -94,7 +94,8 @@ TEST(LoadWeightsTest, AnotherLayerOfAnotherSizeIsRefusedWithAdvice) {
   const auto [code, text] = ErrorOf([&] { Load(from, to); });
   EXPECT_EQ(code, ErrorCode::kData);
   EXPECT_THAT(text, HasSubstr("w.caffemodel: layer 'ip1', blob 0: its shape is 4 3 (12) in the "
-                              "file and 4 5 (20) in the net (net.prototxt:1:"));
+                              "file and 4 5 (20) in the net ("));
+  EXPECT_THAT(text, HasSubstr("net.prototxt:1:92). "));
   EXPECT_THAT(text, HasSubstr("Use the net of this file, or train the layer from scratch with "
                               "--reset=ip1"));
   // The last layer has other inputs, too.

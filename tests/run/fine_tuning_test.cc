@@ -125,6 +125,8 @@ TEST(ResetLayersTest, AreNamesOrAPattern) {
                    "--weights=FILE, or leave --reset out"));
   EXPECT_THAT(ErrorOf([] { RequireOneStart({.snapshot = "s.solverstate", .reset = "fc8"}); }),
               Pair(ErrorCode::kUsage, HasSubstr("--snapshot and --reset cannot both be given")));
+  EXPECT_THAT(ErrorOf([] { RequireOneStart({.resume = "s.solverstate", .reset = "fc8"}); }),
+              Pair(ErrorCode::kUsage, HasSubstr("--resume=FILE and --reset cannot both be given")));
 }
 
 }  // namespace

@@ -142,6 +142,7 @@ TEST_F(QuickLookTest, OverfitReadsTheSameBatchesForTrainingAndTests) {
                     "mixup_classes: 10");
   job_.net = Edited(job_.net, "batch_size: 16 }",
                     "batch_size: 16 shuffle: true rand_skip: 9 sampling: BALANCED }");
+  job_.net += "layer { name: 'noise' type: 'Noise' bottom: 'ip' top: 'ip' }";
   job_.net += "layer { name: 'drop' type: 'Dropout' bottom: 'ip' top: 'ip' }";
   job_.solver += "patience: 3 keep_best: 1 ema_decay: 0.9 warmup_iter: 900 snapshot_every: '1h'";
   job_.solver = Edited(job_.solver, "max_iter: 20", "max_iter: 100000 iter_size: 2");
@@ -155,7 +156,9 @@ TEST_F(QuickLookTest, OverfitReadsTheSameBatchesForTrainingAndTests) {
   EXPECT_FALSE(train.has_sampling());
   EXPECT_EQ(test.SerializeAsString(), train.SerializeAsString());
   EXPECT_EQ(LayersOfUse(spec.train, &spec).front()->proto().transform_param().mixup(), 0);
-  EXPECT_EQ(LayersOfUse(spec.train, &spec).back()->proto().dropout_param().dropout_ratio(), 0);
+  const std::vector<LayerSpec*> layers = LayersOfUse(spec.train, &spec);
+  EXPECT_EQ(layers.back()->proto().dropout_param().dropout_ratio(), 0);
+  EXPECT_EQ(layers[layers.size() - 2]->proto().noise_param().amount(), 0);
   const caffe::SolverParameter& solver = spec.proto;
   EXPECT_EQ(solver.max_iter(), 500);
   EXPECT_EQ(solver.average_loss(), 3);
@@ -165,6 +168,22 @@ TEST_F(QuickLookTest, OverfitReadsTheSameBatchesForTrainingAndTests) {
   EXPECT_EQ(solver.weight_decay() + solver.ema_decay(), 0);
   EXPECT_FALSE(SavesSnapshots(solver));
   EXPECT_EQ(solver.patience() + solver.keep_best(), 0);
+}
+
+TEST_F(QuickLookTest, OverfitRefusesLayersThatMustDraw) {
+  const std::string net = job_.net;
+  for (const auto& [layer, what] :
+       {std::pair("type: 'Pooling' pooling_param { pool: STOCHASTIC kernel_size: 1 }",
+                  "draws a value of each window at random (pool: STOCHASTIC)"),
+        {"type: 'Noise' noise_param { kind: BERNOULLI }",
+         "draws its outputs at random (kind: BERNOULLI)"}}) {
+    job_.net = Join(net, "\nlayer { name: 'draws' bottom: 'data' top: 'drawn' ", layer, " }");
+    SolverSpec spec = Load();
+    EXPECT_THAT(ErrorOf([&] { ApplyOverfit(1, &spec); }),
+                Pair(ErrorCode::kUsage,
+                     EndsWith(Join("--overfit: layer 'draws' ", what,
+                                   ", so its outputs differ each time the net reads a batch"))));
+  }
 }
 
 TEST_F(QuickLookTest, OverfitNeedsEnoughRecords) {
@@ -239,7 +258,7 @@ TEST_F(VerdictTest, LearnedSaysBothLosses) {
 
 TEST_F(VerdictTest, NamesTheLikelyCause) {
   EXPECT_EQ(Cause({2.3f, 2.3f}, 0, 0),
-            "not learned: loss 2.30 -> 2.30 after 2 iterations on the same 1 batch. Likely cause: "
+            "not learned: loss 2.30 -> 2.30 after 2 iterations on 1 batch. Likely cause: "
             "nothing is trained: no weight changed. base_lr is 0; it must be above 0, some lr_mult "
             "too, and the gradient must reach the weights (propagate_down)");
   EXPECT_THAT(Cause({2.3f, 2.29f}, 1e-4f),
@@ -250,7 +269,7 @@ TEST_F(VerdictTest, NamesTheLikelyCause) {
   EXPECT_THAT(Cause({2.3f, 0.4f, 1.9f}, 1), HasSubstr("is too high: the loss fell to 0.40"));
   EXPECT_THAT(Cause({2.3f, 1.2f}, 0.1f), HasSubstr("the loss still falls, so base_lr 0.01 may be"));
   EXPECT_THAT(Cause({2.3f, 2.2f}, 0.1f),
-              AllOf(HasSubstr("the labels do not follow from the records"),
+              AllOf(HasSubstr("the labels may not match the records (for example equal records "),
                     Not(HasSubstr("base_lr")), Not(HasSubstr("The weights of"))));
 }
 

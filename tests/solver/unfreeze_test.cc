@@ -191,10 +191,13 @@ std::string RowsWeights(const RowsFolder& folder) {
   return folder / "s_iter_2.caffemodel";
 }
 
-// Without dropout, so that nothing but the sums depends on the number of ranks; the moments of bn1
-// are those of all ranks.
+// The net of FourRanksLearnWhatOneLearns, in which only the order of sums depends on the number of
+// ranks: it has no dropout, and bn1 takes the moments of all ranks. The bias of ip1 does not learn,
+// because bn1 subtracts it again: its gradient is rounding noise, which Adam would scale up.
 std::string RowsNet() {
   std::string net = TunedNet("freeze: true", kTunedRows);
+  const std::string ip1 = "inner_product_param { num_output: 9";
+  net.insert(net.find(ip1), "param {} param { lr_mult: 0 } ");
   const size_t drop = net.find("layer { name: \"drop1\"");
   net.erase(drop, net.find('\n', drop) - drop);
   return net.replace(net.find("type: \"BatchNorm\""), 17,
@@ -244,7 +247,8 @@ TEST(UnfreezeTest, RefusesWhatCannotChangeDuringARun) {
               HasSubstr("unfreeze_at is 8, but strategy 'local' cannot change which layers learn "
                         "during a run; use strategy \"synchronous\", or train twice: first with "
                         "freeze, then with --weights"));
-  EXPECT_THAT(RefusalOf("base_lr: 1 max_iter: 4 unfreeze_at: 2 type: 'LBFGS'", TunedNet()),
+  EXPECT_THAT(RefusalOf("base_lr: 1 lr_policy: 'fixed' max_iter: 4 unfreeze_at: 2 type: 'LBFGS'",
+                        TunedNet()),
               HasSubstr("unfreeze_at is 2, but solver type LBFGS approximates the curvature"));
   EXPECT_THAT(RefusalOf(Join(kTuned, "unfreeze_at: -1"), TunedNet()),
               HasSubstr("unfreeze_at is -1; it must be at least 0"));

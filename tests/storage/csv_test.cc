@@ -84,6 +84,8 @@ TEST_F(CsvTest, RefusesWhatIsNoCsvWithTheLine) {
   EXPECT_THAT(Refusal("\xff\xfe"
                       "a"),
               HasSubstr("t.csv: the file is in UTF-16; save it in UTF-8"));
+  EXPECT_THAT(Refusal("a,b\n" + std::string(1'000'000, ',') + "\n"),
+              HasSubstr("t.csv:2: more than 1000000 fields"));
   EXPECT_EQ(ErrorOf([&] { CsvReader(folder_ / "none.csv", ','); }).first, ErrorCode::kNoInput);
 }
 

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <optional>
+
 #include "storage/test_data.h"
 
 namespace trainer {
@@ -65,6 +68,14 @@ TEST_F(DatumTest, ReadsSeveralLabelsUnpackedAndPacked) {
   datum.set_data(Picture("rgb.png"));
   datum.set_encoded(true);
   EXPECT_THAT(Parse(datum.SerializeAsString()).labels, ElementsAre(0.25f, -7.f));
+}
+
+TEST_F(DatumTest, AClassIsALabelThatIsA32BitInteger) {
+  EXPECT_EQ(IntegerLabel(-3), -3);
+  EXPECT_EQ(IntegerLabel(2147483520.0f), 2147483520);
+  for (const float number : {0.5f, 2147483648.0f, -2147483648.0f, HUGE_VALF, NAN}) {
+    EXPECT_EQ(IntegerLabel(number), std::nullopt) << number;
+  }
 }
 
 TEST_F(DatumTest, SkipsUnknownFields) {

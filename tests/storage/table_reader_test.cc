@@ -5,6 +5,7 @@
 
 #include "support/error_of.h"
 #include "support/temp_folder.h"
+#include "trainer/base/text/text.h"
 
 namespace trainer {
 namespace {
@@ -55,13 +56,16 @@ class TableReaderTest : public testing::Test {
     }
     return rows;
   }
-  std::string Refusal(const std::string& text) {
-    const auto [code, message] = ErrorOf([&] { Encoded(text); });
+  std::string Refusal(const std::string& text, TableReaderOptions options = {}) {
+    const auto [code, message] = ErrorOf([&] { Encoded(text, options); });
     EXPECT_EQ(code, ErrorCode::kData);
     return message;
   }
 
   static constexpr char kHeader[] = "size,color,price,kind,id\n";
+  static constexpr TableReaderOptions kUnprepared = {.encodes = false};
+  static constexpr char kCorrect[] =
+      "correct the field, or leave the row out with --bad_records=skip=N";
 
   TempFolder folder_;
   TableFormat format_;
@@ -98,15 +102,19 @@ TEST_F(TableReaderTest, TruthValuesAreNumbers) {
 
 TEST_F(TableReaderTest, EmptyFieldsAreRefusedFilledOrLeftOut) {
   const std::string rows = std::string(kHeader) + "2,red,7,dog,a\n?,NA,8,cat,b\n,red,nan,cat,c\n";
-  EXPECT_THAT(Refusal(rows), HasSubstr("t.csv:3: column 'size' has no value ('?'); say what takes "
-                                       "its place: --missing=mean, zero, or skip to leave the row "
-                                       "out"));
+  EXPECT_THAT(Refusal(rows, kUnprepared),
+              HasSubstr("t.csv:3: column 'size' has no value ('?'); say what takes its place: "
+                        "--missing=mean, zero, or skip to leave the row out"));
+  EXPECT_THAT(Refusal(rows),
+              HasSubstr(Join("t.csv:3: column 'size' has no value ('?'); ", kCorrect)));
   for (const MissingValue missing : {MissingValue::kMean, MissingValue::kZero}) {
     format_.missing = missing;
     EXPECT_THAT(Encoded(rows.substr(0, rows.find(",red,nan"))),
                 ElementsAre(ElementsAre(10, 0, 1, 7, 1), ElementsAre(40, 0, 0, 8, 0)));
-    EXPECT_THAT(Refusal(rows), HasSubstr("t.csv:4: column 'price' is a label and has no value "
-                                         "('nan'); leave such rows out with --missing=skip"));
+    EXPECT_THAT(Refusal(rows, kUnprepared),
+                HasSubstr("t.csv:4: column 'price' is a label and has no value ('nan'); leave such "
+                          "rows out with --missing=skip"));
+    EXPECT_THAT(Refusal(rows), HasSubstr(Join("is a label and has no value ('nan'); ", kCorrect)));
   }
   format_.missing = MissingValue::kSkip;
   EXPECT_THAT(Encoded(rows), ElementsAre(ElementsAre(10, 0, 1, 7, 1)));
@@ -120,9 +128,7 @@ TEST_F(TableReaderTest, BadRowsAreNamedOrLeftOut) {
        "t.csv:3: the row has 4 fields, but the header has 5; quote fields that "
        "contain the separator ','"},
       {"two,red,7,dog,a\n",
-       "t.csv:3: column 'size' has 'two', which is not a number; if it is a "
-       "category, give --categorical=size, or leave the column out with "
-       "--ignore"},
+       Join("t.csv:3: column 'size' has 'two', which is not a number; ", kCorrect)},
       {"\"1,5\",red,7,dog,a\n", "column 'size' has '1,5', which is not a number"},
       {"inf,red,7,dog,a\n",
        "t.csv:3: column 'size' has 'inf', which is too large for a 32-bit "
@@ -138,6 +144,13 @@ TEST_F(TableReaderTest, BadRowsAreNamedOrLeftOut) {
     EXPECT_EQ(reader_->bad(), 1);
     EXPECT_EQ(ErrorOf([&] { Encoded(good + row + row, {.most_bad = 1}); }).first, ErrorCode::kData);
   }
+}
+
+TEST_F(TableReaderTest, FlagsAreAdvisedOnlyForColumnsThatTheyCanChange) {
+  EXPECT_THAT(
+      Refusal(std::string(kHeader) + "two,red,7,dog,a\n", kUnprepared),
+      HasSubstr("t.csv:2: column 'size' has 'two', which is not a number; if it is a "
+                "category, give --categorical=size, or leave the column out with --ignore"));
 }
 
 TEST_F(TableReaderTest, NewCategoriesOfInputsAreCountedAndHaveNoInput) {

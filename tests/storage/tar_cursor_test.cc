@@ -94,6 +94,24 @@ TEST_F(TarCursorTest, JsonAndNumPyFilesHaveLabels) {
   EXPECT_EQ(labels("npy", NpyText("<f8", "2,", bytes)), " 0.25 -8");
 }
 
+TEST_F(TarCursorTest, LargeArraysAreNoLabels) {
+  for (const size_t count : {size_t{5000}, size_t{100'000}}) {
+    const std::string mask = NpyText("|u1", Join(count, ","), std::string(count, '\1'));
+    const std::string tar =
+        Write("a.tar", TarEntryText("k.npy", mask) + TarEntryText("k.png", "png") + TarEnd());
+    caffe::Datum datum;
+    EXPECT_TRUE(datum.ParseFromString(std::string(OpenCursor("TAR", tar)->Value())));
+    EXPECT_FALSE(datum.has_label());
+    EXPECT_EQ(datum.labels_size(), 0);
+  }
+}
+
+TEST_F(TarCursorTest, FilesAfterAClassAreNotReadForLabels) {
+  const std::string tar = Write("a.tar", TarEntryText("k.cls", "7") + TarEntryText("k.json", "[") +
+                                             TarEntryText("k.png", "png") + TarEnd());
+  EXPECT_THAT(All(tar), ElementsAre("a.tar/k 7"));
+}
+
 TEST_F(TarCursorTest, AClassFileTakesPrecedenceOverOtherLabels) {
   const std::string tar =
       Write("a.tar", TarEntryText("k.json", "[1, 2]") + TarEntryText("k.png", "png") +

@@ -85,7 +85,7 @@ TEST_F(MeantTest, ResumeTakesAFileOrAuto) {
   ExpectAnswer({"train", "--solver=solver.prototxt", "--resume=atuo"}, "--resume=atuo: give auto",
                "or a .solverstate file");
   ExpectRefused(job_, Run({"train", "--solver=solver.prototxt", "--resume=x.solverstate"}), 66,
-                "x.solverstate");
+                job_.folder() / "x.solverstate");
   ExpectAnswer({"train", "--solver=solver.prototxt", "--resume=x.solverstate", "--weights=w"},
                "--resume with a file and --weights cannot both be given", "leave one of them out");
 }

@@ -110,7 +110,10 @@ TEST(HelpTest, ListsVerbsByTaskAndFlagsOfTrainByGroup) {
   EXPECT_TRUE(Finds(verbs, R"(\n\nwork on a cluster:\n  bench-comm [^:]*\n  job )")) << verbs;
   const std::string flags = RunHere({"help", "train"}).out;
   EXPECT_TRUE(Finds(flags, R"(\n\nflags:\n  --solver=FILE )")) << flags;
-  EXPECT_TRUE(Finds(flags, R"(\n\ndata:\n  --bad_records[^:]*:[^:]*\n  --local_copy)")) << flags;
+  EXPECT_TRUE(Finds(
+      flags,
+      R"(\n\ndata:\n  --bad_records[^:]*:[^:]*\n  --limit[^\n]*\n(   [^\n]*\n)+  --local_copy)"))
+      << flags;
   for (const char* group : {"what is kept and shown", "signals and time", "device and memory",
                             "ranks", "flags of every verb"}) {
     EXPECT_THAT(flags, HasSubstr(std::string("\n\n") + group + ":\n  --"));
@@ -206,7 +209,7 @@ TEST(UsageTest, RefusesArgumentsThatAreNoFlags) {
                 "unexpected argument 'solver.prototxt'");
   ExpectRefused({"train", "--solver=x", "--", "--gpu=0"}, 64, "unexpected argument '--gpu=0'");
   ExpectRefused({"dataset"}, 64,
-                "needs one of: bench, check, cifar10, cifar100, convert, digits, idx, images, "
+                "needs one of: bench, check, cifar10, cifar100, convert, csv, digits, idx, images, "
                 "mean, pack, pairs, "
                 "split, tar");
   ExpectRefused({"dataset", "digit", "d"}, 64, "Did you mean 'digits'?");

@@ -4,6 +4,7 @@
 
 #include "flag_groups.h"
 #include "trainer/base/file/atomic_file.h"
+#include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
 #include "trainer/cli/verb.h"
 #include "trainer/inference/export/export_net.h"

@@ -5,6 +5,7 @@
 #include "flag_groups.h"
 #include "trainer/analysis/summary/net_graph.h"
 #include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
 #include "trainer/cli/verb.h"
 #include "trainer/config/net_layers.h"

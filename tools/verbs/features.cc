@@ -53,8 +53,7 @@ class Features final : public Verb {
     options_.seed = static_cast<uint64_t>(seed_);
     const int passes = ExtractFeatures(net, options_);
     LOG(INFO) << EscapeControl(Join("Wrote ", JoinList(options_.out, ","), ": ",
-                                    JoinList(options_.blobs), " of ", passes,
-                                    passes == 1 ? " batch" : " batches"));
+                                    JoinList(options_.blobs), " of ", Counted(passes, "batch")));
     return 0;
   }
 

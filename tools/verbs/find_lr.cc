@@ -5,6 +5,7 @@
 #include "run_flags.h"
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/atomic_file.h"
+#include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
 #include "trainer/cli/verb.h"
 #include "trainer/run/search/lr_report.h"

@@ -3,6 +3,7 @@
 #include "flag_groups.h"
 #include "table_flags.h"
 #include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
 #include "trainer/cli/verb.h"
 #include "trainer/inference/export/export_net.h"
 #include "trainer/inference/inference_net.h"

@@ -33,7 +33,7 @@ class TrainVerb final : public Verb {
     flags.BeginGroup("data");
     DeclareBadRecords(flags, &request_.input.bad_records);
     flags.Bind(&request_.look.limit, "limit", "SHARE|N",
-               "train on the first records only: 0.1 is a tenth of them, 500 their number. Tests "
+               "train on the first records only; 0.1: the first tenth; 500: the first 500. Tests "
                "read all of their own");
     flags.BeginGroup("tests");
     flags.Bind(&request_.test_at_end, "test_at_end", "",

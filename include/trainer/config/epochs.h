@@ -31,7 +31,8 @@ void DropReplacedTimes(const caffe::SolverParameter& before, caffe::SolverParame
 // Replaces the fields in epochs by those in iterations. Times are rounded to whole iterations, and
 // all but steps of the learning rate are at least 1. Returns a line with both: "an epoch is 63
 // iterations (4000 records, 64 per iteration): max_epoch 5 is max_iter 315". Throws kConfig if the
-// solver then counts too many iterations, steps do not increase, or the schedule has no room.
+// solver then counts too many iterations, steps do not increase, or the warm-up leaves no
+// iterations for the decay.
 std::string ResolveEpochs(const EpochSize& epoch, SolverSpec* spec);
 
 // Undoes ResolveEpochs: gives the fields that `written` has in epochs back to the solver.

@@ -60,11 +60,11 @@ struct DecodedRegion {
 };
 
 // Decodes JPEG, PNG, binary Netpbm (PGM, PPM), or, if libtiff was found, TIFF, recognised by the
-// first bytes; of several pages the first. The result equals
-// OpenCV's: palettes and few-bit greys become 8 bits; 16 bits are decoded as `depth` says, but
-// refused as stored if they would lose their lower half; alpha is dropped, not blended; grey is
-// 0.299 R + 0.587 G + 0.114 B (for a JPEG its Y); unless as stored, a JPEG is rotated upright by
-// its Exif data. The memory of `image` is reused.
+// first bytes; of several pages the first. The result equals OpenCV's: palettes and few-bit greys
+// become 8 bits; 16 bits are decoded as `depth` says, but refused as stored if they would lose
+// their lower half; alpha is dropped, not blended; grey is 0.299 R + 0.587 G + 0.114 B (for a JPEG
+// its Y); unless as stored, a JPEG is rotated upright by its Exif data. The memory of `image` is
+// reused.
 //
 // With `choose` only the part of a JPEG that is needed is decoded, if that saves time; `held` says
 // which. The pixels equal those of the whole image bit for bit. A part that will be resized is
@@ -86,7 +86,6 @@ struct ImageView {
   const float* floats = nullptr;    // instead of `pixels`: see Image
 
   ImageView(int c, int h, int w, const uint8_t* p) : channels(c), height(h), width(w), pixels(p) {}
-  ImageView(int c, int h, int w, const float* f) : channels(c), height(h), width(w), floats(f) {}
   ImageView(const Image& image)  // NOLINT: an image is one
       : ImageView(image.channels, image.height, image.width, image.pixels.data()) {
     if (!image.floats.empty()) floats = image.floats.data();

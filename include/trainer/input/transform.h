@@ -99,7 +99,9 @@ class Transform {
   caffe::TransformationParameter param_;
   RandomResize resize_;
   Augment augment_;
-  bool draws_;  // data_param.augment; else all records get the size that the first one draws
+  // data_param.augment. If false, nothing is random: every record gets the crop and size drawn for
+  // record 0.
+  bool draws_;
   bool random_crop_, mixes_;
   int crops_ = 1;
   PhiloxKey key_;

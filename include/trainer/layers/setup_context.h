@@ -83,8 +83,8 @@ class SetupContext {
 
   caffe::Phase phase() const { return spec_.proto().phase(); }
   bool training() const { return training_; }  // whether this net ever runs backward
-  // Whether `freeze` keeps the layer from learning now. It must then not change its running
-  // statistics either.
+  // Whether the layer is frozen in this net (`freeze: true`, before unfreeze_at). A frozen layer
+  // must also keep its running statistics.
   bool is_frozen() const { return is_frozen_; }
   int NumInputs() const { return static_cast<int>(signature_.in.size()); }
   int NumOutputs() const { return static_cast<int>(signature_.out.size()); }

@@ -40,8 +40,8 @@ std::map<std::string, InputCounters> CountersOfDataLayers(const Net& net);
 double SecondsWaitedForData(const Net& net);
 
 // Returns the exact number of records that an epoch of the layer has, 0 for a layer without epochs
-// and for one that reads the standard input. Opens the set as the layer does, and throws what that
-// throws; a LevelDB's keys are all read.
+// and for one that reads the standard input. Opens the set as the layer would and throws the same
+// errors. Reads all keys of a LevelDB.
 int64_t CountLayerRecords(const LayerSpec& layer);
 
 // The epoch of the first layer that reads records: how often it came back to the first record. -1

@@ -38,7 +38,6 @@ class WeightLoader {
   CopyOptions options_;
   std::map<std::string, std::string>
       kept_;                               // layers of ForTraining, and their sizes if they differ
-  int blobs_ = 0;                          // of the first net, copied from all files
   std::set<std::string> loaded_;           // layer names found in any file so far
   std::vector<std::string> with_weights_;  // layers of the nets that have weights, in net order
 };

@@ -29,8 +29,8 @@ struct Param {
   int final_grad_node = 0;
   float lr_mult = 1, decay_mult = 1;
   bool has_lr_mult = false, has_decay_mult = false;  // set by the user
-  // A layer that uses it has freeze: true, and lr_mult is 0 for that reason; or was 0 for that
-  // reason before unfreeze_at.
+  // is_frozen: a layer that uses the parameter is frozen, so lr_mult is 0. was_frozen: it was
+  // frozen until unfreeze_at.
   bool is_frozen = false, was_frozen = false;
   bool is_learnable = true;      // false for statistics
   bool is_running_stat = false;  // running statistics of the batches: see ParamOptions

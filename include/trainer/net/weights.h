@@ -11,14 +11,13 @@ namespace trainer {
 
 // Names of layers: set from a weights file, missing in it, and in it but unused by the net.
 struct LoadReport {
-  // A layer that keeps its values, and the sizes of its weights in the file and in the net: "1000
-  // -> 10"; "" if the options ask for that.
+  // A layer that was not loaded. `sizes` is "1000 -> 10" if its size in the file differs, "" if
+  // CopyOptions::keeps named it.
   struct Kept {
     std::string layer, sizes;
   };
   std::vector<std::string> loaded, missing, unused;
   std::vector<Kept> kept;  // not among the others
-  int blobs = 0;           // number of copied blobs
 };
 
 // Which layers CopyWeights may leave as they are although the file has a layer of their name.

@@ -23,6 +23,7 @@ struct DatumView {
   bool has_label = false;
   // Set instead of `label` if the record has several labels, or one that is not an integer.
   std::span<const float> labels;
+  size_t LabelCount() const { return labels.empty() ? 1 : labels.size(); }
   // The values (C, H, W) in row-major order: either `bytes` or `floats` is empty.
   std::string_view bytes;
   std::span<const float> floats;
@@ -69,6 +70,9 @@ class DatumParser {
 // Throws kData as DatumParser does if `value` is not a Datum.
 std::optional<int32_t> ReadDatumLabel(const std::string& path, std::string_view key,
                                       std::string_view value);
+
+// Returns a number as a class label if it is a 32-bit integer.
+std::optional<int32_t> IntegerLabel(float number);
 
 // Returns a record of this shape without values or a label.
 caffe::Datum EmptyDatum(int channels, int height, int width);

@@ -15,6 +15,7 @@ struct WriteOptions {
   std::string path;
   std::string backend = "LMDB";  // for a path without one of OpenRecordWriter's extensions
   uint64_t shard_bytes = 0;      // of a tar file, after which a new one begins: name-000001.tar
+  bool are_rows = false;         // records are C x 1 x 1, and `data` of arrays is (N, C)
 };
 
 // Writes a new set, which gets its name only when it is complete. Used by one thread, except

@@ -27,7 +27,7 @@ struct TableColumn {
 
 struct TableFormat {
   char separator = ',';
-  bool has_header = true;  // else columns are named by their numbers, from 1
+  bool has_header = true;  // else columns are named 1, 2, 3, ...
   MissingValue missing = MissingValue::kRefuse;
   std::vector<TableColumn> inputs, labels;
   std::vector<std::string> ignored;  // columns that are neither

@@ -80,8 +80,7 @@ class TableReader {
 };
 
 // Returns the names of the columns of a file. Columns without a name, or all if the file has no
-// header, are named by their numbers. Throws kData for an empty file and a name that is there
-// twice.
+// header, are named 1, 2, 3, ... Throws kData for an empty file and a name that is there twice.
 std::vector<std::string> ReadTableHeader(const std::string& path, char separator, bool has_header);
 
 }  // namespace trainer

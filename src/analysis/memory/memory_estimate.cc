@@ -203,7 +203,9 @@ MemoryEstimate EstimateMemory(const SolverSpec& spec, const Device& device) {
 MemoryEstimate EstimateMemory(const SolverSpec& spec, Solver& solver) {
   const Net& now = solver.train_net();
   if (now.graph().options.keeps_frozen && spec.proto.unfreeze_at() > 0) {
-    return EstimateMemory(spec, now.device());  // of the net that will learn
+    // Estimates the net in which all layers learn.
+    return MemoryEstimator(now.device())
+        .Estimate(spec, now.graph().options.activation_budget_bytes);
   }
   MemoryEstimate estimate;
   std::set<Param*> params;

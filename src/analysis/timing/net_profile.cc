@@ -236,6 +236,7 @@ SolverSpec WithoutTestsAndSnapshots(SolverSpec spec, int iterations) {
   spec.proto.set_snapshot(0);
   spec.proto.set_snapshot_after_train(false);
   spec.proto.set_display(0);
+  spec.proto.clear_unfreeze_at();          // the net must stay the same while it is measured
   spec.proto.set_strategy("synchronous");  // each rank takes the same steps under every strategy
   spec.proto.set_max_iter(std::max(spec.proto.max_iter(), iterations));
   return spec;

@@ -56,6 +56,12 @@ bool Exists(const std::string& path) {
   return stat(path.c_str(), &info) == 0;
 }
 
+void RefuseToReplace(const std::string& path, bool force) {
+  if (!Exists(path) || force) return;
+  throw Error(ErrorCode::kCannotCreate, {path},
+              "the file already exists; give another name, or --force to replace it");
+}
+
 bool IsMissing(const std::string& path) {
   struct stat info {};
   return stat(path.c_str(), &info) != 0 && (errno == ENOENT || errno == ENOTDIR);

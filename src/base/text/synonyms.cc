@@ -12,12 +12,15 @@ namespace {
 // another name of several: the candidates decide.
 using Names = std::pair<std::string_view, std::string_view>;
 
+constexpr std::string_view kEpochWords =
+    " epoch epochs maxepoch maxepochs numepochs nepochs trainepochs ";
+
 constexpr auto kSynonyms = std::to_array<Names>({
     // Fields of a solver.
     {"base_lr", " lr learningrate baselearningrate initiallr initlr lr0 eta "},
     {"type", " optimizer optim optimiser updaterule "},
     {"max_iter", " iterations iters maxiters maxiterations numiterations maxsteps numsteps "},
-    {"max_epoch", " epoch epochs maxepochs numepochs nepochs trainepochs "},
+    {"max_epoch", kEpochWords},
     {"lr_policy", " scheduler lrscheduler lrschedule schedule learningratepolicy decaypolicy "},
     {"gamma", " lrdecay decayrate lrgamma decayfactor "},
     {"stepvalue", " milestones lrsteps boundaries stepvalues "},
@@ -88,7 +91,7 @@ constexpr std::string_view kBatch =
     "one run";
 
 constexpr auto kAdvice = std::to_array<Names>({
-    {kEpochs, " epoch epochs maxepoch maxepochs numepochs nepochs trainepochs "},
+    {kEpochs, kEpochWords},
     {kBatch, " batch batchsize bs minibatch "},
 });
 

@@ -11,6 +11,7 @@
 
 #include "trainer/base/text/duration.h"
 #include "trainer/base/text/text.h"
+#include "trainer/config/epochs.h"
 #include "trainer/config/net_spec.h"
 #include "trainer/config/storage.h"
 
@@ -203,8 +204,7 @@ void SolverChecks::CheckSnapshots() const {
 }
 
 void SolverChecks::CheckTestMetrics() const {
-  const bool has_tests =
-      !proto_.test_iter().empty() || proto_.has_test_interval() || proto_.has_test_interval_epoch();
+  const bool has_tests = !proto_.test_iter().empty() || HasTestInterval(proto_);
   if (proto_.test_metric_size() > 0 && !has_tests) {
     solver_.Fail("test_metric",
                  "test_metric is given without tests, so nothing computes it: add test_interval, "

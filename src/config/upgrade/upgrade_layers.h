@@ -35,9 +35,4 @@ caffe::LayerParameter RewriteOld(const OldLayer& layer);
 // forms have them.
 void WarnOfOldTransform(const LayerSpec& layer, Upgrades* upgrades);
 
-// Returns "1 layer" or "2 layers".
-inline std::string Counted(int64_t count, const std::string& noun) {
-  return Join(count, " ", noun, count == 1 ? "" : "s");
-}
-
 }  // namespace trainer

@@ -51,10 +51,7 @@ class ArrayBlobWriter final : public BlobWriter {
 std::unique_ptr<BlobWriter> MakeArrayBlobWriter(const std::vector<std::string>& blobs,
                                                 const std::string& path, bool replace) {
   if (!IsNumpyPath(path)) RequireHdf5Names(blobs);
-  if (Exists(path) && !replace) {
-    throw Error(ErrorCode::kCannotCreate, {path},
-                "the file already exists; give another name, or --force to replace it");
-  }
+  RefuseToReplace(path, replace);
   return std::make_unique<ArrayBlobWriter>(blobs, path);
 }
 

@@ -18,11 +18,12 @@ namespace {
 constexpr int kBatchOfRun = 32;
 constexpr char kLabelsName[] = "labels.txt";  // `trainer dataset images` writes it next to a set
 
-// Returns the field of the layer that names its data, or null.
+// Returns the field of the layer that names its data, or null. --limit sets data_param.limit in
+// layers of other types too, so data_param is looked at last.
 std::string* SourceOf(caffe::LayerParameter* layer) {
-  if (layer->has_data_param()) return layer->mutable_data_param()->mutable_source();
   if (layer->has_image_data_param()) return layer->mutable_image_data_param()->mutable_source();
   if (layer->has_hdf5_data_param()) return layer->mutable_hdf5_data_param()->mutable_source();
+  if (layer->has_data_param()) return layer->mutable_data_param()->mutable_source();
   return nullptr;
 }
 
@@ -39,7 +40,8 @@ std::string ResolvePaths(const std::string& run, NetSpec* net) {
     std::string* const source = SourceOf(&proto);
     if (source == nullptr) continue;
     *source = ResolveRunPath(run, *source);
-    const std::string file = JoinPath(FolderOf(*source), kLabelsName);
+    const bool is_folder = layer.type() == "ImageData" && IsDirectory(*source);  // of classes
+    const std::string file = is_folder ? *source : JoinPath(FolderOf(*source), kLabelsName);
     if (names.empty() && Exists(file)) names = file;
   }
   return names;

@@ -1,6 +1,7 @@
 #include "trainer/inference/predict/table_prediction.h"
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <sstream>
 
@@ -131,18 +132,24 @@ std::unique_ptr<AnswerSink> OpenAnswers(const TablePredictionOptions& options,
                                         const TableAnswers& answers, const TableReader& reader,
                                         const TableFormat& format, const std::string& blob,
                                         const CsvAnswers::Print& print) {
+  const auto ends_with = [&](const char* ending) { return options.out.ends_with(ending); };
   // Blanks separate badly, because names of classes may have some.
-  const char separator = format.separator == ' ' ? ',' : format.separator;
+  const char separator = ends_with(".tsv")         ? '\t'
+                         : format.separator == ' ' ? ','
+                                                   : format.separator;
   if (options.out.empty()) {
     return std::make_unique<CsvAnswers>(answers, reader, separator, print);
   }
-  if (!options.out.ends_with(".csv") && !options.out.ends_with(".tsv")) {
+  constexpr std::array kArrayEndings = {".npz", ".npy", ".h5", ".hdf5"};
+  if (std::ranges::any_of(kArrayEndings, ends_with)) {
     return std::make_unique<ArrayAnswers>(options.out, blob, options.replace);
   }
-  if (Exists(options.out) && !options.replace) {
-    throw Error(ErrorCode::kCannotCreate, {options.out},
-                "the file already exists; give another name, or --force to replace it");
+  if (!ends_with(".csv") && !ends_with(".tsv")) {
+    throw Error(ErrorCode::kUsage,
+                Join("--out=", EscapeControl(options.out),
+                     ": answers about a table go to a .csv, .tsv, .npz, .npy or .h5 file"));
   }
+  RefuseToReplace(options.out, options.replace);
   return std::make_unique<CsvFileAnswers>(options.out, answers, reader, separator);
 }
 

@@ -24,9 +24,6 @@ std::vector<std::string> LayersWithBlobs(const caffe::NetParameter& model) {
   return names;
 }
 
-// "1 layer", "3 layers"
-std::string Layers(size_t count) { return Join(count, count == 1 ? " layer" : " layers"); }
-
 }  // namespace
 
 void WeightLoader::ForTraining(const std::vector<std::string>& reset) {
@@ -60,7 +57,6 @@ void WeightLoader::Copy(const caffe::NetParameter& model, const std::string& fil
   bool any_kept = false;
   for (Net* net : nets_) {
     const LoadReport report = CopyWeights(model, file, *net, options_);
-    if (net == nets_.front()) blobs_ += report.blobs;
     for (const LoadReport::Kept& kept : report.kept) kept_[kept.layer] = kept.sizes;
     any_kept = any_kept || !report.kept.empty();
     wanted.insert(report.loaded.begin(), report.loaded.end());
@@ -76,7 +72,7 @@ void WeightLoader::Copy(const caffe::NetParameter& model, const std::string& fil
                      with_weights_.empty() ? "no weights in the chosen phase, level and stage"
                                            : FirstNames(with_weights_)));
   }
-  LOG(INFO) << EscapeControl(Join("Loaded ", Layers(wanted.size()), " from ", file));
+  LOG(INFO) << EscapeControl(Join("Loaded ", Counted(wanted.size(), "layer"), " from ", file));
   std::vector<std::string> unused;
   for (const std::string& name : given) {
     if (!wanted.contains(name) && !kept_.contains(name)) unused.push_back(name);
@@ -89,7 +85,7 @@ void WeightLoader::Copy(const caffe::NetParameter& model, const std::string& fil
 }
 
 // Logs how many blobs of the first net the files had, and which layers keep the values of their
-// fillers. Warns if that is so because their sizes differ, which the user has not asked for.
+// fillers. A difference in size is a warning, because the user did not ask for it; --reset is not.
 void WeightLoader::ReportKept() const {
   std::vector<std::string> layers;
   bool differs = false;
@@ -99,9 +95,12 @@ void WeightLoader::ReportKept() const {
     differs = differs || !sizes.empty();
   }
   if (layers.empty()) return;
-  int all = 0;
-  for (const Node& node : nets_.front()->graph().nodes) all += static_cast<int>(node.params.size());
-  const std::string text = EscapeControl(Join("transferred ", blobs_, " of ", all, " blobs; ",
+  size_t all = 0, transferred = 0;
+  for (const Node& node : nets_.front()->graph().nodes) {
+    all += node.params.size();
+    if (loaded_.contains(node.spec.name())) transferred += node.params.size();
+  }
+  const std::string text = EscapeControl(Join("transferred ", transferred, " of ", all, " blobs; ",
                                               FirstNames(layers), " (initialised by the fillers)"));
   if (differs) {
     LOG(WARNING) << text;
@@ -118,7 +117,7 @@ void WeightLoader::Finish() const {
   }
   if (missing.empty()) return;
   LOG(WARNING) << EscapeControl(
-      Join(Layers(missing.size()), " of the net ", missing.size() == 1 ? "is" : "are",
+      Join(Counted(missing.size(), "layer"), " of the net ", missing.size() == 1 ? "is" : "are",
            " not in the given weights files and will be initialised by the fillers: ",
            FirstNames(missing)));
 }

@@ -164,7 +164,6 @@ LoadReport CopyWeights(const caffe::NetParameter& source, const std::string& fil
       if (IsLeftOut(layer, i)) continue;
       CopyBlob(layer.blobs(i), *node.params[static_cast<size_t>(i)], net.store(), node, file, i,
                options);
-      ++report.blobs;
     }
     report.loaded.push_back(name);
   }

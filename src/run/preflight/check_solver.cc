@@ -49,7 +49,10 @@ class SolverCheck {
     if (!uses_epochs) CheckSchedule();
     diagnostics_.Collect([&] { FindStart(); });
     if (sound_ && rule_) fits_limit_ = ApplySize();
-    if (uses_epochs && sound_ && diagnostics_.Collect([&] { FindLength(); })) CheckSchedule();
+    if (uses_epochs) {
+      if (sound_) diagnostics_.Collect([&] { FindLength(); });
+      CheckSchedule();
+    }
     if (sound_) diagnostics_.Collect([&] { ResolveClassWeights(nullptr, &spec_); });
     ListNets();
     const PlannedNets planned = PlanNets(nets_, &spec_, rule_.get(), *device_.device, &report_);

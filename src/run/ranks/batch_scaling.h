@@ -7,8 +7,8 @@
 
 namespace trainer {
 
-// Returns how many batches are read for each pass: one by each rank that computes batches of its
-// own, or by each virtual rank.
+// Returns how many batches one pass reads over all ranks: one per rank that computes its own
+// batches, or one per virtual rank.
 int BatchParts(const SolverSpec& spec, const Rank& rank);
 
 // Applies --global_batch, --scale_lr and --sync_batch_norm to the solver, and logs the batch of an

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "batch_size.h"
+#include "record_count.h"
 #include "resolved_file.h"
 #include "trainer/analysis/memory/memory_estimate.h"
 #include "trainer/analysis/memory/memory_fit.h"
@@ -82,7 +83,7 @@ class BatchSearcher {
   // Sets the number of records, and most_advised so that an epoch has at least ten iterations.
   void LimitAdvice(BatchSearchResult* result) {
     constexpr int64_t kLeastSteps = 10;  // of an epoch
-    result->records = CountTrainingRecords(&spec_);
+    result->records = FindEpochLayer(&spec_).records;
     if (result->records == 0) return;
     const int64_t most = result->records / (kLeastSteps * Passes());
     auto batch = static_cast<uint32_t>(std::clamp<int64_t>(most, smallest_, 1 << 24));
@@ -179,11 +180,13 @@ class BatchSearcher {
     options.memory = options_.memory_mode;
     ObserverList nobody;
     const WarningsOnly warnings_only;
+    const int unfreeze_at = spec_.proto.unfreeze_at();
     try {
       if (options_.recomputes) {
         options.activation_budget_bytes =
             ActivationBudget(options_.room, RunEstimator().Estimate(spec_), UnlimitedRoom(device_));
       }
+      spec_.proto.clear_unfreeze_at();  // the net must stay the same while it is measured
       Solver solver(spec_, options, device_, nobody);
       solver.Step();
       solver.Step();
@@ -199,6 +202,7 @@ class BatchSearcher {
       if (error.code() != ErrorCode::kResource) throw;
       trial->ran_out = true;
     }
+    if (unfreeze_at > 0) spec_.proto.set_unfreeze_at(unfreeze_at);
   }
 
   // Estimates the seconds for a batch from a trial that was run, including building its net.

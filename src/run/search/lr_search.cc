@@ -63,7 +63,6 @@ LrRangeResult TestOnRank(const TrainRequest& request, const LrRange& range, Worl
   ScaleForRanks(request.ranks, rank, &spec);
   ResolveClassWeights(options.group, &spec);
   RaiseLr(range, &spec.proto);
-  spec.proto.clear_unfreeze_at();
   const std::unique_ptr<Device> device = MakeLoggedDevice(choice);
   std::unique_ptr<Communicator> communicator;
   if (world != nullptr) {

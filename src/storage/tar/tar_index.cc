@@ -1,7 +1,6 @@
 #include "tar/tar_index.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <optional>
 
@@ -11,12 +10,15 @@
 #include "trainer/base/text/lower_case.h"
 #include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/text.h"
+#include "trainer/storage/datum.h"
 
 namespace trainer {
 namespace {
 
 constexpr uint64_t kMostLabelBytes = 64;
-constexpr uint64_t kMostLabelsBytes = uint64_t{1} << 20;  // larger JSON and NumPy files are skipped
+// JSON and NumPy files that are larger or have more numbers describe the image, not its labels.
+constexpr uint64_t kMostLabelsBytes = uint64_t{64} << 10;
+constexpr size_t kMostLabels = 4096;
 constexpr uint64_t kMostImageBytes = uint64_t{1} << 30;
 
 // "a/b.c/0001.seg.png" is sample "a/b.c/0001", file "seg.png".
@@ -41,8 +43,6 @@ std::optional<int32_t> ClassOf(const std::string& text) {
   const std::vector<std::string> words = SplitList(text, '\n');
   return words.size() == 1 ? ParseNumber<int32_t>(words[0]) : std::nullopt;
 }
-
-std::string CountText(size_t count) { return Join(count, count == 1 ? " label" : " labels"); }
 
 }  // namespace
 
@@ -91,6 +91,7 @@ void TarIndex::ReadShard(uint32_t shard, FileOps& ops) {
       Add(sample, shard, fail);
       sample = {std::string(key), {}, {}, "", "", "", ""};
     }
+    const bool may_label = !sample.label && entry.bytes <= kMostLabelsBytes;
     if (extension == "cls") {
       if (entry.bytes > kMostLabelBytes)
         fail(Join(EscapeControl(entry.name), " is too large for a label"));
@@ -100,10 +101,10 @@ void TarIndex::ReadShard(uint32_t shard, FileOps& ops) {
         fail(Join(EscapeControl(entry.name), " contains '", EscapeControl(text),
                   "'; a label must be one 32-bit integer"));
       }
-    } else if (extension == "json" && entry.bytes <= kMostLabelsBytes) {
+    } else if (extension == "json" && may_label) {
       sample.json_name = entry.name;
       sample.json = reader.Content(entry);
-    } else if (extension == "npy" && entry.bytes <= kMostLabelsBytes) {
+    } else if (extension == "npy" && may_label) {
       sample.npy_name = entry.name;
       sample.npy = reader.Content(entry);
     } else if (IsImage(extension)) {
@@ -146,18 +147,17 @@ void TarIndex::AddLabels(const Pending& pending,
   if (!pending.label && numbers.empty() && !pending.npy.empty()) {
     numbers = NpyLabels(pending.npy, file, pending.npy_name);
   }
+  if (numbers.size() > kMostLabels) numbers.clear();
   const size_t count = pending.label ? 1 : numbers.size();
   if (count == 0) return;
   if (label_count_ == 0) label_count_ = count;
   if (count != label_count_) {
-    fail(Join("sample ", EscapeControl(pending.key), " has ", CountText(count),
-              ", but samples before it have ", CountText(label_count_),
+    fail(Join("sample ", EscapeControl(pending.key), " has ", Counted(count, "label"),
+              ", but samples before it have ", Counted(label_count_, "label"),
               "; all samples must have the same number of labels"));
   }
   std::optional<int32_t> label = pending.label;
-  const bool integer = numbers.size() == 1 && std::floor(numbers[0]) == numbers[0] &&
-                       std::fabs(numbers[0]) < 0x1p31f;
-  if (!label && integer) label = static_cast<int32_t>(numbers[0]);
+  if (numbers.size() == 1) label = IntegerLabel(numbers[0]);
   sample->has_label = label.has_value();
   sample->has_labels = !label.has_value();
   sample->label = label.value_or(static_cast<int32_t>(labels_.size() / label_count_));

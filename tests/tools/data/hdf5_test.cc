@@ -40,7 +40,8 @@ TEST(Hdf5ResumeTest, TwentyIterationsAreTenAndTenMore) {
   EXPECT_THAT(resumed.err, HasSubstr("] Resuming from snap_iter_10.solverstate.h5\n"));
   EXPECT_THAT(halves.Files("snap"),
               ElementsAre("snap_iter_10.caffemodel.h5", "snap_iter_10.solverstate.h5",
-                          "snap_iter_20.caffemodel.h5", "snap_iter_20.solverstate.h5"));
+                          "snap_iter_20.caffemodel.h5", "snap_iter_20.solverstate.h5",
+                          "snap_last.solverstate.h5"));
   for (const std::string& name : halves.Files("snap")) {
     const std::string bytes = ReadText(whole.folder() / name);
     EXPECT_GT(bytes.size(), 30000u) << name;

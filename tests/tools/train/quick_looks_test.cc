@@ -68,7 +68,7 @@ TEST_F(QuickLooksTest, QuickTriesAllPartsAndLeavesNothing) {
   const Outcome outcome = job_.Train({"--quick", "--run=record", "--set", "display=1"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.err,
-              AllOf(HasSubstr("Iteration 0, loss = "), HasSubstr("Iteration 1, Testing net (#0)"),
+              AllOf(HasSubstr("Iteration 0 ("), HasSubstr("Iteration 1, Testing net (#0)"),
                     ContainsRegex("quick: one iteration, one test batch and a snapshot "
                                   "of [0-9.]+ KiB, which was written, read back and "
                                   "removed: the run works")));
@@ -163,10 +163,35 @@ TEST_F(EpochRunTest, TheFlagEpochsReplacesTheFieldOfTheFile) {
   EXPECT_THAT(iterations.err, HasSubstr("Iteration 5, Testing net (#0)"));
 }
 
+// The search takes the batch of the earlier run, 50, of which an epoch has 2 iterations.
 TEST_F(EpochRunTest, TheLengthFollowsTheBestBatch) {
-  const Outcome outcome = job_.Train({"--batch=auto"});
+  ASSERT_EQ(job_.Train({"--batch=50", "--epochs=1"}).exit_code, 0);
+  const Outcome outcome = job_.Train({"--batch=auto", "--resume"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.err, ContainsRegex("and max_epoch 3 are unchanged"));
+  EXPECT_THAT(outcome.err, HasSubstr("and max_epoch 3 are unchanged"));
+  EXPECT_THAT(outcome.err, HasSubstr("an epoch is 2 iterations (100 records, 50 per iteration): "
+                                     "max_epoch 3 is max_iter 6"));
+  EXPECT_THAT(job_.Files("snap_iter_6.caffemodel"), Not(IsEmpty()));
+}
+
+// With the batch of the file, 16, an epoch has 7 iterations; with the smaller batch of the run, 14
+// iterations are not its end.
+TEST_F(EpochRunTest, AnAutomaticBatchResumesByItsOwnEpochs) {
+  job_.solver = Edited(job_.solver, "max_epoch: 3", "max_epoch: 2");
+  ASSERT_EQ(job_.Train({"--batch=5", "--epochs=1"}).exit_code, 0);
+  const Outcome outcome = job_.Train({"--batch=auto", "--resume"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, Not(HasSubstr("nothing to do")));
+  EXPECT_THAT(job_.Files("snap_iter_40.caffemodel"), Not(IsEmpty()));
+}
+
+TEST_F(EpochRunTest, AQuickLookStaysQuickWithAnAutomaticBatch) {
+  const std::vector<std::string> before = job_.folder().Names();
+  const Outcome outcome = job_.Train({"--quick", "--batch=auto"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("quick: one iteration"));
+  EXPECT_THAT(outcome.err, Not(HasSubstr("Iteration 2")));
+  EXPECT_EQ(job_.folder().Names(), before);
 }
 
 TEST_F(QuickLooksTest, TheLinksAreStartsOfFurtherRuns) {

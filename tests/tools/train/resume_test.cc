@@ -70,7 +70,7 @@ TEST_F(SignalTest, SighupSavesAndGoesOn) {
   program.Signal(SIGHUP);
   program.WaitForLine("Snapshotting solver state");
   program.WaitForLine(" iters), loss = ");
-  EXPECT_TRUE(Await([&] { return job_.Files("snap").size() == 2; }));
+  EXPECT_TRUE(Await([&] { return job_.Files("snap_iter_").size() == 2; }));
   program.Signal(SIGTERM);
   const Outcome outcome = program.Wait();
   ExpectSavedAndStopped(outcome, "SIGTERM", 75);

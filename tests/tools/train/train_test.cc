@@ -178,7 +178,8 @@ TEST(TrainTest, TrainsLeNetOnBothDatabases) {
     EXPECT_THAT(outcome.err, HasSubstr("] Opened " + ending + " data/train_" + ending));
     EXPECT_THAT(job.Files("snap"),
                 ElementsAre("snap_iter_10.caffemodel", "snap_iter_10.solverstate",
-                            "snap_iter_20.caffemodel", "snap_iter_20.solverstate"));
+                            "snap_iter_20.caffemodel", "snap_iter_20.solverstate",
+                            "snap_last.solverstate"));
   }
 }
 

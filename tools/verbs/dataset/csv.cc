@@ -12,11 +12,6 @@
 namespace trainer {
 namespace {
 
-// "3 records", "1 record"
-std::string Counted(int64_t count, const char* what) {
-  return Join(count, " ", what, count == 1 ? "" : "s");
-}
-
 // Makes a set from a table in CSV.
 class Csv final : public DatasetVerb {
  public:
@@ -48,9 +43,9 @@ class Csv final : public DatasetVerb {
                "prepare the columns as those of SET, which an earlier call made: for test data");
     flags.Bind(&separator_, "separator", "CHARACTER",
                "what separates columns: a character, tab or space");
-    flags.Bind(
-        &options_.has_header, "header", "",
-        "the first line names the columns; without it (--noheader) their numbers do, from 1");
+    flags.Bind(&options_.has_header, "header", "",
+               "the first line names the columns; with --noheader the columns are named 1, 2, 3, "
+               "...");
     flags.Bind(&validation_, "val", "PART",
                "put this part of the rows into a second set: 10%, 0.1, or 500 rows");
     flags.Bind(&options_.validation_path, "val_out", "PATH", "path of the second set");
@@ -78,12 +73,13 @@ class Csv final : public DatasetVerb {
     const CsvResult result = WriteCsv(options_);
     Print(result);
     WriteChecksums(options_.output.path);
+    if (!result.validation_path.empty()) WriteChecksums(result.validation_path);
   }
 
   void Print(const CsvResult& result) const {
     std::cout << options_.output.path << ": " << Counted(result.records, "record") << " of "
               << Counted(result.format.InputCount(), "input") << " and "
-              << Counted(static_cast<int64_t>(result.format.labels.size()), "label") << "\n";
+              << Counted(result.format.labels.size(), "label") << "\n";
     if (!result.validation_path.empty()) {
       std::cout << result.validation_path << ": " << Counted(result.validation_records, "record")
                 << "\n";

@@ -145,6 +145,7 @@ void ImageSetVerb::Write(const ImagesOptions& options) const {
     std::cout << table.ToString();
   }
   WriteChecksums(options.output.path);
+  if (!result.validation_path.empty()) WriteChecksums(result.validation_path);
 }
 
 }  // namespace trainer

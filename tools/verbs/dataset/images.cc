@@ -1,4 +1,5 @@
 #include "dataset_verb.h"
+#include "trainer/base/file/file.h"
 
 namespace trainer {
 namespace {

@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "dataset_verb.h"
+#include "trainer/base/file/file.h"
 
 namespace trainer {
 namespace {

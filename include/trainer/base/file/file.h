@@ -24,6 +24,8 @@ std::string AbsolutePath(const std::string& path);
 bool Exists(const std::string& path);
 // Returns true only if it is certain that nothing exists at `path`.
 bool IsMissing(const std::string& path);
+// Throws kCannotCreate if the file exists and `force` is false.
+void RefuseToReplace(const std::string& path, bool force);
 // Follows symbolic links. Returns false also if the path cannot be examined.
 bool IsDirectory(const std::string& path);
 // Returns " Did you mean 'X'?", where X exists and differs from the missing `path` by a slip in one

@@ -24,6 +24,13 @@ std::string JoinList(std::span<const std::string> items, std::string_view separa
 // Returns the fewest digits that read back as the same number.
 std::string ShortestText(float value);
 
+// Returns "1 layer", "2 layers" or "2 batches".
+template <class Count>
+std::string Counted(Count count, std::string_view noun) {
+  const char* const plural = noun.ends_with("ch") ? "es" : "s";
+  return Join(count, " ", noun, count == 1 ? "" : plural);
+}
+
 // Returns at most the first eight names and the number of the others: "a, b, c and 40 more".
 std::string FirstNames(std::span<const std::string> names);
 

@@ -24,14 +24,15 @@ struct PredictionTarget {
   NetSpec net;
   caffe::NetState state;
   std::vector<std::string> weights;
-  std::string class_names;  // a file; "" if the options do not name a run, or its data has none
+  // For ReadClassNames; "" if the options do not name a run, or its data has no names.
+  std::string class_names;
 };
 
 // Reads the net that the options name. For a run, makes the net for predictions from its test net,
 // or from its training net if it has no tests, as `trainer deploy` does; the weights are those of
-// its best test (see ChooseRunWeights), and the names of the classes the labels.txt next to its
-// data. Throws kUsage if options are missing or contradict each other, and as RequireFiles,
-// LoadNet, LoadSolver, ExportNet and ChooseRunWeights.
+// its best test (see ChooseRunWeights), and the names of the classes those of the folders that it
+// read as images, or the labels.txt next to its data. Throws kUsage if options are missing or
+// contradict each other, and as RequireFiles, LoadNet, LoadSolver, ExportNet and ChooseRunWeights.
 PredictionTarget ResolvePredictionTarget(const PredictionTargetOptions& options);
 
 }  // namespace trainer

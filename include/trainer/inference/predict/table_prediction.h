@@ -19,7 +19,7 @@ inline constexpr char kTableComment[] =
 // there is neither. A set that is not in the working folder is looked up in the file's folder.
 std::string ResolveLike(const std::string& like, const NetSpec& net);
 
-// What the numbers that a net gives for a row mean.
+// Interprets the numbers that a net outputs for a row.
 class TableAnswers {
  public:
   // `width`: the numbers of a row. They are one per label column; or of a single label, one per
@@ -43,11 +43,11 @@ class TableAnswers {
 };
 
 struct TablePredictionOptions {
-  std::string table, like;
-  std::string output;  // blob; "": the net's only output
+  std::string table = "", like = "";
+  std::string output = "";  // blob; "": the net's only output
   // "": CSV to `print`. FILE.csv; or FILE.npz, FILE.npy or an HDF5 file with an array of the blob's
   // name.
-  std::string out;
+  std::string out = "";
   bool replace = false;
   int64_t most_bad = 0;
 };
