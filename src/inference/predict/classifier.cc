@@ -52,6 +52,7 @@ void Classifier::Run(ImagePaths& paths, int threads, const ScoresSink& sink) {
   }
   RunBatch();
   DeliverCompleted(sink);
+  StartBatch(0);
 }
 
 void Classifier::Decode(DecodedImage* image) const {
@@ -79,22 +80,27 @@ void Classifier::Enqueue(const std::vector<float>& crops) {
   }
 }
 
+void Classifier::StartBatch(int64_t crops) {
+  skipped_ = static_cast<size_t>(crops % input_.value.shape[0]);
+  owners_.assign(skipped_, nullptr);
+  batch_.assign(skipped_ * static_cast<size_t>(input_.value.shape.Count(1)), 0.0f);
+}
+
 void Classifier::RunBatch() {
-  if (owners_.empty()) return;
+  if (owners_.size() == skipped_) return;
   batch_.resize(static_cast<size_t>(input_.value.Count()), 0.0f);
   net_.WriteNchw(batch_, input_.value);
   net_.Forward();
   scores_.resize(static_cast<size_t>(output_.Count()));
   net_.ReadNchw(output_, scores_);
   const auto row = static_cast<size_t>(classes());
-  for (size_t i = 0; i < owners_.size(); ++i) {
+  for (size_t i = skipped_; i < owners_.size(); ++i) {
     std::vector<float>& sums = owners_[i]->scores.scores;
     sums.resize(row, 0.0f);
     for (size_t c = 0; c < row; ++c) sums[c] += scores_[i * row + c];
     ++owners_[i]->crops;
   }
-  owners_.clear();
-  batch_.clear();
+  StartBatch(static_cast<int64_t>(owners_.size()));
 }
 
 void Classifier::DeliverCompleted(const ScoresSink& sink) {

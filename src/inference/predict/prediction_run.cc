@@ -116,6 +116,7 @@ int WriteRows(Classifier& classifier, ImagePaths& paths, const PredictionRunOpti
   const int64_t before = counts.rows;
   if (before > 0) {
     LOG(INFO) << EscapeControl(Join("Resuming ", options.out, " after ", before, " rows"));
+    classifier.Skip(before - counts.bad);
   }
   const PredictionClock::time_point start = PredictionClock::now();
   RunWithProgress(classifier, paths, before, [&](const ImageScores& image) {

@@ -37,6 +37,9 @@ class Classifier {
   // Returns the number of scores per image.
   int64_t classes() const { return output_.Count() / output_.shape[0]; }
 
+  // Gives the next image the place in its batch that it would have after `images` others. The
+  // rounding of scores depends on the place, so a resumed run gives equal scores this way.
+  void Skip(int64_t images) { StartBatch(images * preprocessor_.crops()); }
   // Calls `sink` once per path, in the order of the paths, from the calling thread. `threads`
   // threads decode images. An image that cannot be read does not stop the others. Throws the errors
   // of `paths`, of the net and of `sink`.
@@ -62,6 +65,8 @@ class Classifier {
   Tensor ChooseOutput(const std::string& name) const;
   // Adds the crops of the last pending image to the batch, and runs the batch whenever it is full.
   void Enqueue(const std::vector<float>& crops);
+  // Empties the batch. The next crop gets the place that it would have after `crops` others.
+  void StartBatch(int64_t crops);
   // Runs the net on the crops that wait, padded with zeros, and adds each row of scores to its
   // image. Does nothing without crops.
   void RunBatch();
@@ -75,7 +80,8 @@ class Classifier {
   ImagePreprocessor preprocessor_;
   std::deque<PendingImage> pending_;
   std::vector<float> batch_;           // crops for the next pass
-  std::vector<PendingImage*> owners_;  // of these crops
+  std::vector<PendingImage*> owners_;  // of these crops; null in the first `skipped_` places
+  size_t skipped_ = 0;
   std::vector<float> scores_;
 };
 
