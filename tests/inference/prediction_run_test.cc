@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "inference/digits_net.h"
 #include "support/error_of.h"
@@ -51,6 +53,34 @@ TEST_F(PredictionRunTest, ArraysHaveTheScoresOfEachImageAndNanForABadOne) {
   EXPECT_THAT(row, Each(Truly([](float value) { return std::isnan(value); })));
   file->Array("exit_code")->ReadRows(0, 3, codes);
   EXPECT_THAT(codes, ElementsAre(0, 65, 0));
+}
+
+// A bias for each place in the batch makes the scores depend on the place, as rounding does.
+TEST_F(PredictionRunTest, AResumedFileIsThatOfOneRun) {
+  const NetSpec spec = LoadNet(digits_.folder().Write("places.prototxt", R"(name: "places"
+layer { name: "data" type: "Input" top: "data"
+  input_param { shape { dim: 3 dim: 1 dim: 28 dim: 28 } } }
+layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
+  inner_product_param { num_output: 10 weight_filler { type: "xavier" } } }
+layer { name: "place" type: "Bias" bottom: "ip" top: "scores"
+  bias_param { axis: 0 num_axes: 1 filler { type: "gaussian" } } }
+)"));
+  InferenceNet net(spec, *digits_.device, {.state = StateOf(caffe::TEST), .seed = 7});
+  Classifier classifier(net.net(), "", {.scale = 0.00390625f});
+  std::vector<std::string> images = digits_.WriteImages(7);
+  images.insert(images.begin() + 2, digits_.folder().Write("bad.jpg", "no image"));
+  const std::string out = digits_.folder() / "p.csv";
+  const auto run = [&] {
+    ImagePaths paths(images, "");
+    EXPECT_EQ(RunPredictions(classifier, paths, {.out = out, .continues = true}), 65);
+    return ReadText(out);
+  };
+  const std::string whole = run();
+  EXPECT_EQ(std::ranges::count(whole, '\n'), 9);
+  for (size_t end = whole.find('\n'); end != std::string::npos; end = whole.find('\n', end + 1)) {
+    digits_.folder().Write("p.csv", whole.substr(0, end + 1));
+    EXPECT_EQ(run(), whole) << "after " << end + 1 << " bytes";
+  }
 }
 
 TEST(PredictionRunOptionsTest, RefusesWhatContradictsItself) {
