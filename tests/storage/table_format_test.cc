@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "support/error_of.h"
+#include "support/protobuf_maps.h"
 #include "support/temp_folder.h"
 
 namespace trainer {
@@ -14,6 +15,7 @@ using testing::HasSubstr;
 using testing::Pair;
 
 TEST(TableFormatTest, AFormatReadsBackBitForBit) {
+  TRAINER_READS_JSON();
   const TempFolder folder;
   TableFormat format;
   format.separator = ';';
@@ -54,6 +56,7 @@ TEST(TableFormatTest, AFormatReadsBackBitForBit) {
 }
 
 TEST(TableFormatTest, RefusesASetWithoutColumnsAndADamagedFile) {
+  TRAINER_READS_JSON();
   const TempFolder folder;
   EXPECT_THAT(ErrorOf([&] { ReadTableFormat(folder / "train.h5"); }),
               Pair(ErrorCode::kNoInput,

@@ -8,6 +8,7 @@
 
 #include "storage/tar_text.h"
 #include "storage/test_data.h"
+#include "support/protobuf_maps.h"
 #include "tar/tar_index.h"
 #include "trainer/base/text/text.h"
 
@@ -71,6 +72,7 @@ std::string NpyText(const std::string& type, const std::string& shape, const std
 }
 
 TEST_F(TarCursorTest, JsonAndNumPyFilesHaveLabels) {
+  TRAINER_READS_JSON();
   const auto labels = [&](const std::string& name, const std::string& content) {
     const auto cursor =
         OpenCursor("TAR", Write("a.tar", TarEntryText("k." + name, content) +
@@ -120,6 +122,7 @@ TEST_F(TarCursorTest, AClassFileTakesPrecedenceOverOtherLabels) {
 }
 
 TEST_F(TarCursorTest, RefusesLabelsThatAreNoNumbers) {
+  TRAINER_READS_JSON();
   const auto refusal = [&](const std::string& name, const std::string& content) {
     return Refusal(TarEntryText("k.png", "png") + TarEntryText("k." + name, content) + TarEnd());
   };
