@@ -86,6 +86,15 @@ TEST_F(CsvVerbTest, BadRowsAreLeftOutUpToALimit) {
   EXPECT_THAT(made.out, HasSubstr("left out: 1 bad row\n"));
 }
 
+TEST_F(CsvVerbTest, BothSetsGetChecksums) {
+  folder_.Write("t.csv", "a,y\n1,0\n2,1\n3,0\n4,1\n");
+  const Outcome made = Run({"dataset", "csv", "t.csv", "t_lmdb", "--label=y", "--val=50%",
+                            "--val_out=v_lmdb", "--write_crc"});
+  EXPECT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_THAT(made.out, AllOf(HasSubstr("t_lmdb: checksums written to t_lmdb/records.crc32c"),
+                              HasSubstr("v_lmdb: checksums written to v_lmdb/records.crc32c")));
+}
+
 TEST_F(CsvVerbTest, RefusesATableWithoutASet) {
   folder_.Write("new.csv", "a\n1\n");
   folder_.Write("deploy.prototxt",
