@@ -136,7 +136,7 @@ void RequireRows(const CsvOptions& options, int64_t rows) {
               "the table has no rows that can be used; write rows below the header");
 }
 
-// Returns the format of the rows: that of --like, or one with figures from the training rows.
+// Returns `columns` with the scales, means and categories of the training rows.
 TableFormat MakeTableFormat(const CsvOptions& options, const TableFormat& columns,
                             const std::vector<bool>& is_validation) {
   TableFormat format = columns;

@@ -14,7 +14,8 @@ struct ImageError : std::runtime_error {
 // `choose` may be null: the whole picture.
 void DecodeJpeg(std::string_view bytes, ColorMode colors, const CropChooser* choose, Image* image,
                 DecodedRegion* held);
-// What a user should know of a file that was decoded.
+
+// Losses of a decoding that the caller reports to the user.
 struct DecodeNotes {
   bool lost_bits = false;   // the lower 8 of 16
   bool more_pages = false;  // only the first one was decoded

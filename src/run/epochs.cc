@@ -18,7 +18,8 @@ const char* EpochField(const caffe::SolverParameter& solver) {
   return solver.has_snapshot_epoch() ? "snapshot_epoch" : "stepvalue_epoch";
 }
 
-// Returns the records of an epoch and of one batch. Throws kConfig if there are no epochs.
+// Returns how many records an epoch has, and how many a batch has. Throws kConfig if no layer of
+// the training net reads a set of known size.
 EpochSize MeasureEpoch(SolverSpec* spec) {
   const EpochLayer found = FindEpochLayer(spec);
   if (found.layer != nullptr) return {found.records, found.batch};

@@ -20,8 +20,8 @@ class QuickFiles {
 
   const std::string& prefix() const { return prefix_; }
 
-  // Reads the snapshot back and, if `compares`, compares its weights with those of `net`. Returns
-  // its bytes. Throws kBadSnapshot if they differ, or as NewestSnapshot does.
+  // Reads the newest snapshot and returns the size of its files in bytes. With `compares`, throws
+  // kBadSnapshot if its weights differ from the weights of `net`. Throws as NewestSnapshot does.
   uint64_t ReadBack(const Net& net, bool compares) const;
 
  private:

@@ -20,8 +20,8 @@ namespace trainer {
 // old ones. Only files of this run are removed (this process wrote them or Resume found them), and
 // only if they are older than a snapshot that was just written and read back.
 //
-// The link to the best snapshot exists if the solver compares tests (keep_best or patience). It
-// leads to the snapshot with the best score of those that are kept.
+// The link <snapshot_prefix>_best exists if the solver compares tests (keep_best or patience). It
+// points to the kept snapshot with the best score.
 class SnapshotRetention {
  public:
   // `spec` must outlive the object. `outputs` are the names of the outputs of the first test net.

@@ -20,8 +20,9 @@ struct TableColumn {
   bool is_categorical = false;
   // Of a number x: (x - subtract) * multiply is stored, and `fill` is the x of an empty field.
   double subtract = 0, multiply = 1, fill = 0;
-  // Of a categorical column, in order. An input has one number per category, 1 for the row's own
-  // and 0 for the others. A label is the index of its category.
+  // The categories of a categorical column, in the order of their indices. An input column is
+  // stored one-hot: a number per category, 1 for the category of the row and 0 for the others. A
+  // label column is stored as the index of the category.
   std::vector<std::string> categories;
 };
 

@@ -107,8 +107,8 @@ class ArrayAnswers final : public AnswerSink {
   std::unique_ptr<BlobWriter> writer_;
 };
 
-// Returns the output of that name, or the only one. Throws kUsage if there is no such output, and
-// kConfig if it does not have one row for each of the `items`.
+// Returns the output called `name`; if `name` is "", the net must have one output, which is
+// returned. Throws kUsage if no output fits, and kConfig unless the output has `items` rows.
 NetOutput ChooseTableOutput(const Net& net, const std::string& name, int64_t items) {
   std::vector<std::string> names;
   for (const NetOutput& output : net.outputs()) {

@@ -29,9 +29,9 @@ struct PredictionTarget {
 };
 
 // Reads the net that the options name. For a run, makes the net for predictions from its test net,
-// or from its training net if it has no tests, as `trainer deploy` does; the weights are those of
-// its best test (see ChooseRunWeights), and the names of the classes those of the folders that it
-// read as images, or the labels.txt next to its data. Throws kUsage if options are missing or
+// or from its training net if it has no tests, as `trainer deploy` does. ChooseRunWeights chooses
+// the weights of the run. The class names are the names of the folders that the run read its images
+// from, or the lines of the labels.txt next to its data. Throws kUsage if options are missing or
 // contradict each other, and as RequireFiles, LoadNet, LoadSolver, ExportNet and ChooseRunWeights.
 PredictionTarget ResolvePredictionTarget(const PredictionTargetOptions& options);
 
