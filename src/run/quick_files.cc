@@ -54,10 +54,10 @@ uint64_t QuickFiles::ReadBack(const Net& net, bool compares) const {
   const caffe::NetParameter read = ReadModel(state->model_path);
   std::map<std::string, const caffe::LayerParameter*> layers;
   for (const caffe::LayerParameter& layer : read.layer()) layers[layer.name()] = &layer;
-  const caffe::NetParameter held = WeightsOf(net);
+  const caffe::NetParameter held = compares ? WeightsOf(net) : caffe::NetParameter();
   for (const caffe::LayerParameter& layer : held.layer()) {
     const auto found = layers.find(layer.name());
-    if (!compares || layer.blobs_size() == 0) continue;
+    if (layer.blobs_size() == 0) continue;
     if (found != layers.end() && SameBlobs(layer, *found->second)) continue;
     throw Error(ErrorCode::kBadSnapshot, {state->model_path},
                 Join("the weights of layer '", layer.name(),
