@@ -222,9 +222,22 @@ std::string SnapshotLockPath(const std::string& prefix) {
   return JoinPath(FolderOf(prefix), Join(".", FileNameOf(prefix), ".lock"));
 }
 
-SnapshotLock::SnapshotLock(const std::string& prefix, const LockTimes& times)
+SnapshotLock::SnapshotLock(Unlocked, const std::string& prefix, const LockTimes& times)
     : path_(SnapshotLockPath(prefix)), times_(times) {
   CheckWritable(prefix, 0);
+}
+
+std::unique_ptr<SnapshotLock> SnapshotLock::Try(const std::string& prefix, const LockTimes& times) {
+  std::unique_ptr<SnapshotLock> lock(new SnapshotLock(Unlocked(), prefix, times));
+  const LockOwner self = LockOwner::Self();
+  if (AcquireLock(prefix, lock->path_, self, times)) return nullptr;
+  lock->mark_ = self.Text();
+  lock->BeginHeartbeats();
+  return lock;
+}
+
+SnapshotLock::SnapshotLock(const std::string& prefix, const LockTimes& times)
+    : SnapshotLock(Unlocked(), prefix, times) {
   const LockOwner self = LockOwner::Self();
   mark_ = self.Text();
   const auto start = std::chrono::steady_clock::now();
@@ -242,11 +255,16 @@ SnapshotLock::SnapshotLock(const std::string& prefix, const LockTimes& times)
     told = true;
     std::this_thread::sleep_for(times_.poll);
   }
+  BeginHeartbeats();
+}
+
+void SnapshotLock::BeginHeartbeats() {
   RememberOwnFile(path_, mark_);
   thread_ = std::thread([this] { SendHeartbeats(); });
 }
 
 SnapshotLock::~SnapshotLock() {
+  if (!thread_.joinable()) return;  // the lock was not acquired
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;

@@ -33,6 +33,7 @@
 #include "trainer/run/ranks/compression.h"
 #include "trainer/run/ranks/strategy.h"
 #include "trainer/run/search/batch_search.h"
+#include "trainer/run/until.h"
 #include "trainer/storage/cursor.h"
 
 namespace trainer {
@@ -102,6 +103,7 @@ void TrainingRun::Configure() {
 void TrainingRun::FindLength() {
   written_ = spec_.proto;
   epochs_ = ApplyEpochs(request_.ranks, rank_, options_.group, &spec_);
+  options_.until = UntilIter(request_.stop.until, spec_.proto.max_iter());
 }
 
 void TrainingRun::ApplyLook() {
@@ -118,7 +120,7 @@ bool TrainingRun::FindStart() {
   Enter(Call::kFindStart, Call::kConfigure);
   std::string finished;
   if (is_rank_0()) {
-    if (SavesSnapshots(spec_.proto)) {
+    if (SavesSnapshots(spec_.proto) || options_.until > 0) {
       LockTimes times;
       times.wait = std::chrono::seconds(request_.stop.lock_wait);
       lock_ = std::make_unique<SnapshotLock>(spec_.proto.snapshot_prefix(), times);
@@ -128,10 +130,7 @@ bool TrainingRun::FindStart() {
     start_state_ = point.state;
     // With --batch=auto, the number of iterations of an epoch is not known yet.
     const bool knows_length = request_.batch != kBestBatch || epochs_.empty();
-    if (request_.start.Resumes() && knows_length && point.iter >= spec_.proto.max_iter()) {
-      finished = trainer::Join("Already at iteration ", point.iter, " of ", spec_.proto.max_iter(),
-                               ": the run is finished, nothing to do");
-    }
+    if (request_.start.Resumes() && knows_length) finished = WhyFinished(point.iter);
   }
   if (world_ != nullptr) {
     start_state_ = world_->group().BroadcastString(start_state_);
@@ -141,6 +140,17 @@ bool TrainingRun::FindStart() {
   LOG(INFO) << finished;
   last_call_ = Call::kFinished;
   return false;
+}
+
+// A run that resumes exactly at --until may have been killed before its test, so it goes on.
+std::string TrainingRun::WhyFinished(int iter) const {
+  if (iter >= spec_.proto.max_iter()) {
+    return trainer::Join("Already at iteration ", iter, " of ", spec_.proto.max_iter(),
+                         ": the run is finished, nothing to do");
+  }
+  if (options_.until == 0 || iter <= options_.until) return "";
+  return trainer::Join("Already at iteration ", iter, ", after --until=", request_.stop.until,
+                       ": nothing to do");
 }
 
 void TrainingRun::OpenDevice() {
@@ -263,6 +273,12 @@ void TrainingRun::LogEnd(SolveResult result) {
   if (!best.empty() && !request_.look.IsLook()) Say(best, Color::kGreen);
   const std::string sent = world_ == nullptr ? "" : world_->DescribeSent();
   if (!sent.empty()) LOG(INFO) << "Gradients sent to other machines by this rank: " << sent;
+  if (result == SolveResult::kPaused) {
+    Say(trainer::Join("--until=", request_.stop.until, ": the run ended at iteration ",
+                      solver_->iter(), " of ", spec_.proto.max_iter(),
+                      "; to continue it exactly, start it again with --resume=auto and without "
+                      "--until, or with a later one"));
+  }
   if (result != SolveResult::kStopped) return;
   if (request_.look.IsLook()) {
     LOG(INFO) << StopReason() << " stopped the run at iteration " << solver_->iter();
@@ -304,6 +320,7 @@ void RequireFittingLook(const TrainRequest& request) {
     refuse(request.start.resume.empty() ? "--snapshot" : "--resume",
            "a short run starts from the beginning, or from --weights");
   }
+  if (!request.stop.until.empty()) refuse("--until", "a short run chooses its own end");
   if (look.quick) return;
   if (!look.limit.empty()) refuse("--limit", "--overfit chooses the records itself");
   if (request.batch == kBestBatch) refuse("--batch=auto", "give a number");
@@ -333,6 +350,7 @@ int Train(const TrainRequest& request, const TrainingRunDeps& deps) {
   RequireOneStart(request.start);
   RequireFittingLook(request);
   RequireWallTime(request.stop.max_wall);
+  static_cast<void>(UntilIter(request.stop.until, 1));  // throws for a text that is no iteration
   ApplyBadRecords(request.input.bad_records);
   SetDbLock(request.input.db_lock);
   if (const int ranks = RanksToStart(request.ranks, request.device)) {

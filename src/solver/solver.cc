@@ -2,6 +2,7 @@
 
 #include <glog/logging.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -44,6 +45,15 @@ void RequireUnfreezable(const SolverSpec& spec) {
                    "which must not change during a run; use another type, or train twice: "
                    "first with freeze, then with --weights"));
   }
+}
+
+// Throws kUsage if a run that ends at `until` could not be continued exactly.
+void RequireExactPause(int until, const std::string& name, const Strategy::Traits& traits) {
+  if (until <= 0 || !traits.asynchronous) return;
+  throw Error(ErrorCode::kUsage,
+              Join("--until: strategy '", name,
+                   "' depends on the timing of the ranks, so a run could not be continued exactly "
+                   "from an iteration; leave out --until, or use strategy \"synchronous\""));
 }
 
 std::string FirstNonFiniteParam(const Net& net) {
@@ -98,6 +108,7 @@ Solver::Solver(const SolverSpec& spec, const SolverOptions& options, const Devic
       control_(std::make_unique<RunControl>(*run_, options)),
       model_(std::make_unique<TrainingModel>(*run_, options)) {
   RequireUnfreezable(spec);
+  RequireExactPause(options.until, spec.proto.strategy(), strategy_->traits());
   std::optional<LoadedState> loaded;
   if (!options.snapshot.empty()) loaded = ReadState(options.snapshot, options.allow_outside);
   run_->ChooseSeed(loaded ? &*loaded : nullptr);
@@ -180,9 +191,10 @@ SolveResult Solver::Solve() {
   reporter_->Begin();
   control_->Begin();
   bool stopped = false, no_better = false;
+  const int last = LastIter();
   const bool serves = run_->rank.rank >= strategy_->Workers(run_->rank.size);
   if (serves) strategy_->RunServer([this] { return control_->Local(false) == Request::kStop; });
-  while (!serves && run_->iter < run_->proto.max_iter()) {
+  while (!serves && run_->iter < last) {
     const bool tests = tester_->IsDue();
     stopped = tests && !Test();
     no_better = tests && !stopped && tester_->PatienceIsOver();
@@ -197,7 +209,7 @@ SolveResult Solver::Solve() {
     run_->observer.OnStep(run_->iter);
     snapshots_->NoteWritten();
     if (options_.ends && EndsEarly()) break;
-    const bool goes_on = run_->iter < run_->proto.max_iter() && !control_->StopWasAsked();
+    const bool goes_on = run_->iter < last && !control_->StopWasAsked();
     if (goes_on && !control_->HasLostInput()) {
       control_->WaitForInput(*model_->net, run_->proto.iter_size());
     }
@@ -212,13 +224,22 @@ SolveResult Solver::Solve() {
   strategy_->Finish(stopped);
   const std::string exchanged = run_->rank.rank == 0 ? strategy_->Describe() : "";
   if (!exchanged.empty()) run_->observer.OnNote(exchanged);
-  if (snapshots_->NeedsLast(stopped)) StartSnapshot();
+  const bool ended = stopped || no_better;
+  const bool paused = !ended && run_->iter >= last && last < run_->proto.max_iter();
+  if (snapshots_->NeedsLast(stopped || paused)) StartSnapshot();
   snapshots_->AwaitLast();
   if (!stopped && !no_better && !serves && !control_->HasLostInput()) Finish();
   strategy_->Release();
   control_->ThrowInputError(snapshots_->saved_iter());
-  run_->observer.OnEnd(stopped);
-  return stopped ? SolveResult::kStopped : SolveResult::kFinished;
+  run_->observer.OnEnd(stopped || paused);
+  if (stopped) return SolveResult::kStopped;
+  return paused ? SolveResult::kPaused : SolveResult::kFinished;
+}
+
+// Returns the iteration at which Solve ends: max_iter, or SolverOptions::until before it.
+int Solver::LastIter() const {
+  const int all = run_->proto.max_iter();
+  return options_.until > 0 ? std::min(options_.until, all) : all;
 }
 
 float Solver::Step() {

@@ -229,6 +229,21 @@ TEST_F(SnapshotLockTest, AJobThatIsQueuedAgainOutwaitsItsFormerSelf) {
   EXPECT_THAT(log.lines, Contains(HasSubstr("Took over the lock")));
 }
 
+TEST_F(SnapshotLockTest, TryDoesNotWaitEvenForAProcessOfTheSameJob) {
+  const ScopedEnvironment job("SLURM_JOB_ID", "77");
+  {
+    const auto lock = SnapshotLock::Try(prefix_, kQuick);
+    ASSERT_NE(lock, nullptr);
+    EXPECT_EQ(SnapshotLock::Try(prefix_, kQuick), nullptr);
+    EXPECT_THAT(folder_.Names(), ElementsAre(".snap.lock")) << "the other one left it";
+  }
+  EXPECT_THAT(folder_.Names(), IsEmpty());
+  Leave(Elsewhere(), std::chrono::hours(1));
+  const LogCollector log;
+  EXPECT_NE(SnapshotLock::Try(prefix_, kQuick), nullptr) << "its owner is dead";
+  EXPECT_THAT(log.lines, ElementsAre(HasSubstr("Took over the lock")));
+}
+
 TEST_F(SnapshotLockTest, OneOfManyRunsGetsIt) {
   LockOwner dead = Elsewhere();
   Leave(dead, std::chrono::hours(1));

@@ -196,6 +196,15 @@ TEST_F(PageTest, SeveralRunsShowWhatDiffers) {
   EXPECT_THAT(page, HasSubstr("class=\"curve c1\""));
 }
 
+TEST_F(PageTest, TheTableOfASweepComesFirst) {
+  const std::string page = ReportPage(
+      {Run("a", "0.01")}, {}, {{"Trials of <s>", {"trial", "state"}, {{"7", "stopped at 1/9"}}}});
+  ExpectBalanced(page);
+  EXPECT_THAT(page, HasSubstr("<h2>Trials of &lt;s&gt;</h2>"));
+  EXPECT_THAT(page, HasSubstr("<td data-label=\"state\">stopped at 1/9</td>"));
+  EXPECT_LT(page.find("stopped at 1/9"), page.find("best test"));
+}
+
 TEST_F(PageTest, ShowsWhatElseIsInTheFolder) {
   const RunMetrics run = Run("a", "0.01");
   const std::string png = std::string("\x89PNG\r\n\x1a\n") + "...";

@@ -13,6 +13,7 @@
 #include "trainer/base/text/text.h"
 #include "trainer/run/jobs/job_script.h"
 #include "trainer/run/search/grid_search.h"
+#include "trainer/run/search/trial_report.h"
 #include "trainer/run/search/trial_result.h"
 
 namespace trainer {

@@ -251,6 +251,13 @@ TEST(JobScriptTest, AnArrayHasATaskForEachTrial) {
                       "    changes=(--set base_lr=0.05 --set 'type=a b')\n")));
 }
 
+TEST(JobScriptTest, ATaskForATrialMayHaveItsOwnBatch) {
+  EXPECT_THAT(Script([](JobSpec& job) {
+                job.tasks = {{"s/a", {"base_lr=0.01"}, "32"}};
+              }),
+              HasSubstr("    changes=(--set base_lr=0.01 --batch=32)\n"));
+}
+
 // The texts contain what a shell would run without quotes, and marks that a second pass would
 // replace.
 class HostileJobTest : public testing::Test {
@@ -286,6 +293,10 @@ TEST_F(HostileJobTest, TextsAreNeitherRunNorFilledIn) {
     job.seeds = 2;
     job.partition = "p;touch X";
     job.train_flags = {"--stage=s;touch X;@NAME@"};
+  });
+  Run([](JobSpec& job) {
+    job.workers = 2;
+    job.worker = {"sweep", "--set", "a=$(touch X)`touch X`@NAME@;touch X"};
   });
   Run([](JobSpec& job) { job.container = "i;touch X;@COMMAND@.sif"; });
   Run([](JobSpec& job) {

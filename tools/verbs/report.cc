@@ -1,5 +1,6 @@
 #include <iostream>
 #include <limits>
+#include <utility>
 
 #include "flag_groups.h"
 #include "trainer/analysis/summary/net_graph.h"
@@ -11,6 +12,8 @@
 #include "trainer/config/solver_spec.h"
 #include "trainer/monitor/page.h"
 #include "trainer/monitor/run_directory.h"
+#include "trainer/run/search/random_search.h"
+#include "trainer/run/search/trial_report.h"
 
 namespace trainer {
 namespace {
@@ -31,6 +34,22 @@ ReportedNet NetOf(const RunMetrics& run) {
   }
 }
 
+// Prints the table of a random search and adds it to the page. Returns the folders of the best
+// runs, whose curves the page shows.
+std::vector<std::string> AddSearch(const std::string& path, std::vector<ReportedTable>* tables) {
+  constexpr size_t kMostRuns = 8;
+  const TrialReport search = ReadSearch(path);
+  const std::vector<std::string> folders = BestRunFolders(search, kMostRuns);
+  if (folders.empty()) {
+    throw Error(ErrorCode::kNoInput, {path}, "no trial of this search has results yet");
+  }
+  std::cout << ToText(search);
+  TrialCells cells = CellsOf(search);
+  tables->push_back({Join("Trials of ", path, ", with the curves of the best below"),
+                     std::move(cells.head), std::move(cells.rows)});
+  return folders;
+}
+
 // Writes an HTML page with the curves, tables and nets of runs.
 class ReportVerb final : public Verb {
  public:
@@ -48,10 +67,15 @@ class ReportVerb final : public Verb {
     }
     RefuseToReplace(out_, force_);
     std::vector<RunMetrics> runs;
-    for (const std::string& path : paths_) runs.push_back(ReadRunMetrics(path));
+    std::vector<ReportedTable> tables;
+    for (const std::string& path : paths_) {
+      const std::vector<std::string> folders =
+          IsSearchFolder(path) ? AddSearch(path, &tables) : std::vector<std::string>{path};
+      for (const std::string& folder : folders) runs.push_back(ReadRunMetrics(folder));
+    }
     std::vector<ReportedNet> nets;
     for (const RunMetrics& run : runs) nets.push_back(NetOf(run));
-    WriteWhole(out_, ReportPage(runs, nets));
+    WriteWhole(out_, ReportPage(runs, nets, tables));
     std::cout << "wrote " << EscapeControl(out_) << "\n";
     return 0;
   }

@@ -7,23 +7,19 @@
 #include "flag_groups.h"
 #include "job_flags.h"
 #include "run_flags.h"
-#include "trainer/base/error/error.h"
 #include "trainer/base/log/log.h"
-#include "trainer/base/text/text.h"
 #include "trainer/cli/verb.h"
-#include "trainer/monitor/test_score.h"
-#include "trainer/parallel/environment.h"
-#include "trainer/run/device.h"
 #include "trainer/run/jobs/job_resources.h"
 #include "trainer/run/jobs/time_limit.h"
 #include "trainer/run/search/grid_search.h"
-#include "trainer/run/search/trial_result.h"
+#include "trainer/run/search/random_search.h"
+#include "trainer/run/search/trial_report.h"
 
 namespace trainer {
 namespace {
 
-// Trains once for each combination of the values in --set, here one after the other or as a Slurm
-// job array, and prints a table of the results.
+// Trains once for each combination of the values in --set, or for values that it draws, here one
+// after the other or as a Slurm job array, and prints a table of the results.
 class Sweep final : public Verb {
  public:
   void Declare(FlagSet& flags) override {
@@ -31,9 +27,26 @@ class Sweep final : public Verb {
     flags.Bind(&grid_.solver, "solver", "FILE", "the solver").Required();
     flags.Bind(&grid_.assignments, "set", "KEY=VALUES",
                "as for 'trainer train', but with several values, separated by commas: "
-               "base_lr=0.1,0.01; write lists in brackets: stepvalue=[100,200],[300]");
+               "base_lr=0.1,0.01; write lists in brackets: stepvalue=[100,200],[300]. "
+               "batch=32,64 sets --batch. With --trials: log:LOW..HIGH, uniform:LOW..HIGH, "
+               "int:LOW..HIGH or choice:A,B");
     flags.Bind(&grid_.folder, "out", "DIR",
-               "folder for the folders of the runs (default: <snapshot_prefix>_sweep)");
+               "folder for the folders of the runs (default: <snapshot_prefix>_sweep, or _search "
+               "with --trials)");
+    flags
+        .Bind(&grid_.seeds, "seeds", "N",
+              "train each trial N times, with random_seed 1 to N, and rank by the mean; 0: once, "
+              "with the solver's random_seed")
+        .Range(0, 1000);
+    flags.BeginGroup("random search");
+    flags
+        .Bind(&grid_.trials, "trials", "N", "train N trials with values drawn at random; 0: a grid")
+        .Range(0, 9999);
+    DeclareSeed(flags, &grid_.seed, "of the drawn values: trial i has the same ones again");
+    flags.BindChoice(&grid_.stops_early, "stop", "RULE", {{"none", false}, {"asha", true}},
+                     "asha: train all trials for a ninth of their iterations, the best third of "
+                     "them for a third, and the best third of those to the end");
+    flags.BeginGroup("");
     flags.Bind(&table_only_, "table", "", "only print the table of the existing runs");
     flags.BindChoice(
         &prints_script_, "system", "SYSTEM", {{"here", false}, {"slurm", true}},
@@ -43,7 +56,7 @@ class Sweep final : public Verb {
     job_.cores = 0;
     DeclareCores(flags, &job_.cores);
     DeclareArrayLimit(flags, &job_.array_limit);
-    DeclareMaxWall(flags, &max_wall_);
+    DeclareMaxWall(flags, &search_.max_wall);
     flags
         .Bind(&search_.stop_exit_code, "stop_exit_code", "N",
               "exit code when a signal or the time limit stopped the sweep")
@@ -55,15 +68,7 @@ class Sweep final : public Verb {
 
   int Run() override {
     const Flags& flags = flags_->values();
-    if (ReadLaunchEnvironment().count > 1) {
-      throw Error(ErrorCode::kUsage,
-                  "a sweep starts its runs itself: start it without mpirun; for runs with several "
-                  "ranks give --ranks, or --system=slurm");
-    }
-    RequireWallTime(max_wall_);
-    if (grid_.folder.ends_with('/')) {
-      throw Error(ErrorCode::kUsage, Join("--out=", grid_.folder, ": leave out the last '/'"));
-    }
+    RequireWallTime(search_.max_wall);
     std::optional<WarningsOnly> warnings_only;  // the log would hide a script
     if (prints_script_) warnings_only.emplace();
     grid_.state = {flags.Whole("level"), flags.List("stage")};
@@ -74,29 +79,21 @@ class Sweep final : public Verb {
       std::cout << JobScript(job_);
       return 0;
     }
-    if (!max_wall_.empty() && max_wall_ != "none") {
-      search_.deadline = RunDeadline(max_wall_, search_.stop_exit_code);
-    }
-    const int code = table_only_ ? 0 : RunTrials(grid, grid_, search_);
-    std::cout << ToText(ReadTrials(grid.trials, ScoredOutput(grid.spec.proto)));
+    const int code = table_only_ ? 0 : RunSweep(grid, grid_, search_);
+    std::cout << ToText(ReadSweep(grid, grid_));
     return code;
   }
 
  private:
   // The sweep sets these flags itself, or they are its own.
   static constexpr std::string_view kNotPassedOn[] = {
-      "solver",   "set",   "snapshot",  "allow_outside",  "resume",
-      "max_wall", "phase", "lock_wait", "stop_exit_code", "run"};
+      "solver", "set",       "snapshot",       "allow_outside", "resume", "max_wall",
+      "phase",  "lock_wait", "stop_exit_code", "run",           "until"};
 
-  // Fills job_ for a job array with one task per trial, which starts its ranks itself.
+  // Fills job_ for a job array whose tasks start their ranks themselves.
   void DescribeJob(const Flags& flags, const Grid& grid) {
     job_.time = ParseJobTime(time_);
-    const DeviceOptions device = {.gpu = flags.Text("gpu")};
-    job_.gpu = !device.gpu.empty();
-    if (job_.gpu && RequestedGpu(device).value_or(0) != 0) {
-      throw Error(ErrorCode::kUsage,
-                  "--gpu: in a Slurm task, its GPU has the number 0; give --gpu=0");
-    }
+    SetTaskGpu(flags.Text("gpu"), &job_);
     job_.command = CommandWords("sweep", own_flags_, {}, flags);
     std::vector<std::string> sets;
     for (const std::string& set : grid_.assignments) sets.insert(sets.end(), {"--set", set});
@@ -111,7 +108,7 @@ class Sweep final : public Verb {
   GridOptions grid_;
   GridSearchOptions search_;
   JobSpec job_;
-  std::string time_ = "4:00:00", max_wall_;
+  std::string time_ = "4:00:00";
   bool table_only_ = false, prints_script_ = false;
   std::vector<Flag> own_flags_, train_flags_;
   const FlagSet* flags_ = nullptr;

@@ -71,6 +71,10 @@ class TrainVerb final : public Verb {
   static void DeclareStop(FlagSet& flags, StopOptions* stop) {
     flags.BeginGroup("signals and time");
     DeclareMaxWall(flags, &stop->max_wall);
+    flags.Bind(&stop->until, "until", "ITER|SHARE",
+               "save a snapshot, test and exit with code 0 at this iteration, such as 1000, or at "
+               "a share of max_iter, such as 1/9. The learning rate still follows max_iter, so a "
+               "run that is resumed from there equals one that was not interrupted");
     flags.Bind(&stop->requeue, "requeue", "",
                "in a Slurm job: if the run stops early and its snapshot is saved, queue the job "
                "again (scontrol requeue)");

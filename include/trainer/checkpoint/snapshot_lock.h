@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -42,16 +43,23 @@ std::string SnapshotLockPath(const std::string& prefix);
 class SnapshotLock {
  public:
   explicit SnapshotLock(const std::string& prefix, const LockTimes& times = {});
+  // Returns the lock without waiting, or null if a process that is not dead holds it, even one of
+  // the same batch job. Throws as the constructor does if the folder cannot be written.
+  static std::unique_ptr<SnapshotLock> Try(const std::string& prefix, const LockTimes& times = {});
   ~SnapshotLock();
   SnapshotLock(const SnapshotLock&) = delete;
   SnapshotLock& operator=(const SnapshotLock&) = delete;
 
  private:
+  struct Unlocked {};  // makes the object without the lock
+  SnapshotLock(Unlocked, const std::string& prefix, const LockTimes& times);
+  // Called once, when the lock is held.
+  void BeginHeartbeats();
   // Runs in the heartbeat thread: updates the lock's time until the object ends. If the lock
   // belongs to another run by now, warns and ends.
   void SendHeartbeats();
 
-  std::string path_, mark_;
+  std::string path_, mark_;  // the mark is the content of the file
   LockTimes times_;
   std::mutex mutex_;
   std::condition_variable ended_;

@@ -15,11 +15,20 @@ struct ReportedNet {
   std::string parameters;  // their number, "431,080"; "": unknown
 };
 
+// A table of a sweep above those of its runs.
+struct ReportedTable {
+  std::string title;
+  std::vector<std::string> head;
+  std::vector<std::vector<std::string>> rows;
+};
+
 // Returns an HTML file that loads no other file: cards with the main figures of one run or a table
 // of several, the settings in which they differ, charts, and for each run with a folder its net,
 // settings, environment, first filters and images, and the results that `trainer time --json` and
-// `trainer test --run` left in the folder. `nets` has the net of each run, or is empty.
+// `trainer test --run` left in the folder. `nets` has the net of each run, or is empty; `tables`
+// come first.
 std::string ReportPage(const std::vector<RunMetrics>& runs,
-                       const std::vector<ReportedNet>& nets = {});
+                       const std::vector<ReportedNet>& nets = {},
+                       const std::vector<ReportedTable>& tables = {});
 
 }  // namespace trainer

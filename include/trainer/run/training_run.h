@@ -40,6 +40,7 @@ struct StopOptions {
   std::string sigint_effect = "stop", sighup_effect = "snapshot", sigterm_effect = "stop",
               sigusr1_effect = "stop", sigusr2_effect = "stop";
   std::string max_wall = "";    // a time, "none", or "": the limit of the batch job
+  std::string until = "";       // --until: where the run ends to be continued later, or ""
   bool requeue = false;         // queue the Slurm job again
   std::string rescue_dir = "";  // folder for the last snapshot if its own folder refuses it
   int job_check = 300;          // seconds between questions whether the batch job exists; 0: none
@@ -130,7 +131,8 @@ class TrainingRun {
   // Throws kInternal unless the last call was `before`, then notes this one.
   void Enter(Call call, Call before);
   bool is_rank_0() const { return rank_.rank == 0; }
-  // Reads the solver's times in epochs. Call before the batch is divided among the ranks.
+  // Reads the solver's times in epochs, and --until. Call before the batch is divided among the
+  // ranks.
   void FindLength();
   // Prepares a run for --overfit or --quick, after Configure's other changes.
   void ApplyLook();
@@ -146,6 +148,8 @@ class TrainingRun {
   void Say(const std::string& text, Color color = Color::kPlain);
   // Logs how the run ended, the best test and, if the run was stopped, the command that resumes it.
   void LogEnd(SolveResult result);
+  // Returns why nothing is left to do for a run that resumes at iteration `iter`, or "".
+  std::string WhyFinished(int iter) const;
   // Returns what stopped the run: the name of a signal, the time limit, or a signal to another
   // rank.
   std::string StopReason() const;

@@ -61,6 +61,10 @@ struct SolverOptions {
   // If it returns true, the run ends as if that was the last iteration. Must return the same on all
   // ranks. Null: only max_iter ends the run.
   std::function<bool(int iter, float loss)> ends;
+  // If above 0: Solve ends at this iteration with a snapshot, and with a test as at the end of a
+  // run. Schedules still end at max_iter. A run that resumes from the snapshot is bit for bit the
+  // run that did not end there.
+  int until = 0;
   // Test the final weights even if max_iter is not a multiple of test_interval.
   bool test_at_end = true;
   // Show weights, gradients and images to the observers (OnParam, OnBatch); copies them whenever a
@@ -92,7 +96,8 @@ inline bool IsUnfrozen(const caffe::SolverParameter& solver, int iter) {
   return solver.unfreeze_at() > 0 && iter >= solver.unfreeze_at();
 }
 
-enum class SolveResult { kFinished, kStopped };
+// kPaused: SolverOptions::until ended the run before its last iteration.
+enum class SolveResult { kFinished, kStopped, kPaused };
 
 class RunControl;
 class Tester;
@@ -113,7 +118,8 @@ class Solver {
   ~Solver();
 
   // Runs from the current iteration to max_iter, with tests, reports and snapshots; ends earlier
-  // after a test if `patience` says so. Another thread writes the snapshots.
+  // after a test if `patience` says so, and at SolverOptions::until. Another thread writes the
+  // snapshots.
   //
   // A snapshot that cannot be written causes a warning and is tried again. The last one is tried
   // while there is time, then written to a folder of SolverOptions::Rescue, and an error is thrown
@@ -173,6 +179,7 @@ class Solver {
   [[noreturn]] void Diverge(int iter, float loss, const std::string& cause);
   bool Test();
   bool EndsEarly();
+  int LastIter() const;
   void Finish();
 
   const SolverOptions options_;

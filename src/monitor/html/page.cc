@@ -268,7 +268,8 @@ std::string TitleOf(const std::vector<RunMetrics>& runs) {
 }  // namespace
 
 std::string ReportPage(const std::vector<RunMetrics>& runs,
-                       const std::vector<ReportedNet>& given_nets) {
+                       const std::vector<ReportedNet>& given_nets,
+                       const std::vector<ReportedTable>& tables) {
   std::vector<ReportedNet> nets = given_nets;
   nets.resize(runs.size());
   const std::string title = TitleOf(runs);
@@ -278,6 +279,9 @@ std::string ReportPage(const std::vector<RunMetrics>& runs,
       "<meta name=\"color-scheme\" content=\"light dark\">\n<title>",
       EscapeHtml(title), "</title>\n<style>\n", ChartStyle(), kPageStyle,
       "</style>\n</head>\n<body>\n<h1>", EscapeHtml(title), "</h1>\n");
+  for (const ReportedTable& table : tables) {
+    html += "<h2>" + EscapeHtml(table.title) + "</h2>\n" + TableHtml(table.head, table.rows, true);
+  }
   html += runs.size() == 1 ? Cards(runs[0], nets[0]) : RunsTable(runs, nets);
   if (runs.size() > 1) html += DifferencesTable(runs);
   html += "<div class=\"charts\">\n";

@@ -100,6 +100,7 @@ std::string TrainCommand(const JobSpec& job) {
   if (!job.container.empty()) {
     program = Join("apptainer exec ", job.gpu ? "--nv " : "", "\"$image\" trainer");
   }
+  if (job.workers > 0) return Join(program, " ", JoinList(job.worker, " "));
   std::string text = Join(program, " train --solver=", job.solver, " --resume=auto");
   const auto more = [&](const std::string& words) { text += " \\\n" + indent + words; };
   if (job.ranks() > 1 && job.global_batch) more("--global_batch");
@@ -122,6 +123,7 @@ std::string TrainCommand(const JobSpec& job) {
 std::string Description(const JobSpec& job) {
   std::string text = job.seeds > 0        ? Join(job.seeds, " runs with different seeds, each on ")
                      : !job.tasks.empty() ? Join(job.tasks.size(), " runs of a sweep, each on ")
+                     : job.workers > 0    ? Join(job.workers, " tasks of a search, each on ")
                                           : std::string("One run on ");
   text += job.nodes > 1 ? Join(job.nodes, " nodes") : std::string("one node");
   if (job.ranks() > 1) text += Join(", as ", job.ranks(), " ranks that train one model");
@@ -140,6 +142,7 @@ std::string TaskBranches(const std::vector<ArrayTask>& tasks) {
     for (const std::string& assignment : tasks[i].assignments) {
       changes += Join(changes.empty() ? "" : " ", "--set ", assignment);
     }
+    if (!tasks[i].batch.empty()) changes += " --batch=" + tasks[i].batch;
     text += Join(i == 0 ? "" : "\n", "  ", i + 1, ")\n    folder=", tasks[i].folder,
                  "\n    changes=(", changes, ")\n    ;;");
   }
@@ -208,7 +211,8 @@ void AddQueueValues(const JobSpec& job, ScriptValues* values) {
 // Returns the value of each mark in the templates; "" means false in a line "#if". `job` must be
 // quoted already.
 ScriptValues ValuesOf(const JobSpec& job) {
-  const size_t tasks = job.tasks.empty() ? static_cast<size_t>(job.seeds) : job.tasks.size();
+  const size_t tasks =
+      job.tasks.empty() ? static_cast<size_t>(std::max(job.seeds, job.workers)) : job.tasks.size();
   ScriptValues values = {
       {"WHAT", Description(job)},
       {"COMMAND", JoinWith(job.command, ' ')},
@@ -293,9 +297,11 @@ JobSpec Quoted(JobSpec job) {
   QuoteAll(&job.modules);
   QuoteAll(&job.assignments);
   QuoteAll(&job.train_flags);
+  QuoteAll(&job.worker);
   for (ArrayTask& task : job.tasks) {
     task.folder = ShellQuote(task.folder);
     QuoteAll(&task.assignments);
+    if (!task.batch.empty()) task.batch = ShellQuote(task.batch);
   }
   for (const std::string& line : job.lines) static_cast<void>(ShellQuote(line));  // may throw
   std::ranges::stable_partition(job.lines, [](const auto& line) { return line.starts_with('#'); });

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <set>
+#include <string_view>
 
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
@@ -38,7 +40,7 @@ void AddDimension(const std::vector<std::string>& alternatives, std::vector<Tria
   for (const Trial& trial : *trials) {
     for (const std::string& setting : alternatives) {
       more.push_back(trial);
-      more.back().changes.push_back(setting);
+      AddChange(setting, &more.back());
       if (alternatives.size() > 1) more.back().settings.push_back(setting);
     }
   }
@@ -47,12 +49,49 @@ void AddDimension(const std::vector<std::string>& alternatives, std::vector<Tria
 
 }  // namespace
 
-std::string Trial::Name() const { return EscapeControl(JoinList(settings, " ")); }
+std::string Trial::Name() const {
+  const std::string name = EscapeControl(JoinList(settings, " "));
+  if (seed == 0) return name;
+  return Join(name, name.empty() ? "" : " ", "random_seed=", seed);
+}
+
+std::vector<std::string> Trial::Flags() const {
+  std::vector<std::string> flags;
+  for (const std::string& change : changes) flags.insert(flags.end(), {"--set", change});
+  if (!batch.empty()) flags.push_back("--batch=" + batch);
+  return flags;
+}
+
+void AddChange(const std::string& assignment, Trial* trial) {
+  constexpr std::string_view kBatch = "batch=";
+  if (assignment.starts_with(kBatch)) {
+    trial->batch = assignment.substr(kBatch.size());
+  } else {
+    trial->changes.push_back(assignment);
+  }
+}
+
+std::vector<Trial> RunsOf(const Trial& trial, int seeds, const std::string& between,
+                          const std::string& prefix) {
+  std::vector<Trial> runs;
+  for (int seed = std::min(seeds, 1); seed <= seeds; ++seed) {
+    Trial& run = runs.emplace_back(trial);
+    run.seed = seed;
+    if (seed > 0) {
+      run.folder += Join(between, "seed_", seed);
+      run.changes.push_back(Join("random_seed=", seed));
+    }
+    run.prefix = JoinPath(run.folder, FileNameOf(prefix));
+    run.log = JoinPath(run.folder, "log");
+    run.changes.push_back("snapshot_prefix=" + run.prefix);
+  }
+  return runs;
+}
 
 std::vector<Trial> GridTrials(const std::vector<std::string>& assignments,
-                              const std::string& folder, const std::string& prefix) {
+                              const std::string& folder, const std::string& prefix, int seeds) {
   std::vector<Trial> trials(1);
-  size_t count = 1;
+  size_t count = static_cast<size_t>(std::max(seeds, 1));
   for (const std::string& assignment : assignments) {
     const std::vector<std::string> alternatives = Alternatives(assignment);
     const std::set<std::string> distinct(alternatives.begin(), alternatives.end());
@@ -71,13 +110,15 @@ std::vector<Trial> GridTrials(const std::vector<std::string>& assignments,
     throw Error(ErrorCode::kUsage,
                 "nothing to compare: give several values, as in --set base_lr=0.1,0.01");
   }
-  for (Trial& trial : trials) {
-    trial.folder = JoinPath(folder, FolderName(trial.settings));
-    trial.prefix = JoinPath(trial.folder, FileNameOf(prefix));
-    trial.log = JoinPath(trial.folder, "log");
-    trial.changes.push_back("snapshot_prefix=" + trial.prefix);
+  std::vector<Trial> all;
+  for (size_t i = 0; i < trials.size(); ++i) {
+    trials[i].number = static_cast<int>(i) + 1;
+    const std::string name = FolderName(trials[i].settings);
+    trials[i].folder = name.empty() ? folder : JoinPath(folder, name);
+    std::ranges::move(RunsOf(trials[i], seeds, name.empty() ? "/" : ",", prefix),
+                      std::back_inserter(all));
   }
-  return trials;
+  return all;
 }
 
 }  // namespace trainer

@@ -2,59 +2,27 @@
 
 #include <glog/logging.h>
 
-#include <filesystem>
-#include <system_error>
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <utility>
 
+#include "search/search_space.h"
+#include "search/trial_runner.h"
 #include "trainer/base/error/error.h"
-#include "trainer/base/file/atomic_file.h"
-#include "trainer/base/file/file.h"
 #include "trainer/base/log/progress.h"
-#include "trainer/base/process/child_process.h"
+#include "trainer/base/text/parse_number.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/alternatives.h"
-#include "trainer/config/overrides.h"
-#include "trainer/config/resolved_solver.h"
 #include "trainer/monitor/test_score.h"
+#include "trainer/parallel/environment.h"
+#include "trainer/run/device.h"
 #include "trainer/run/jobs/job_resources.h"
 #include "trainer/run/search/trial_result.h"
 
 namespace trainer {
 namespace {
-
-constexpr int kStopCode = static_cast<int>(ErrorCode::kStopped);
-
-SolverSpec LoadWithChanges(const GridOptions& options, const std::vector<std::string>& changes) {
-  Overrides overrides(changes);
-  return LoadSolver(options.solver, options.state, &overrides);
-}
-
-// Reads the solver with the changes of the trial, and adds the trial's name to errors.
-SolverSpec LoadTrial(const GridOptions& options, const Trial& trial) {
-  try {
-    return LoadWithChanges(options, trial.changes);
-  } catch (const Error& error) {
-    throw Error(error.code(), Join(error.what(), " (the run with ", trial.Name(), ")"));
-  }
-}
-
-// Makes the folder of a trial and writes its solver there. If an earlier start has written one,
-// throws kCannotCreate unless it is the same.
-void PrepareFolder(const GridOptions& options, const Trial& trial) {
-  std::error_code error;
-  std::filesystem::create_directories(trial.folder, error);
-  if (error) {
-    throw Error(ErrorCode::kCannotCreate, {trial.folder},
-                Join("cannot create this folder: ", error.message()));
-  }
-  const std::string path = JoinPath(trial.folder, "settings.prototxt");
-  const std::string settings = ResolvedText(LoadTrial(options, trial));
-  if (IsMissing(path)) return WriteWhole(path, settings);
-  constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
-  if (ReadFile(path, kMaxBytes) == settings) return;
-  throw Error(ErrorCode::kCannotCreate, {path},
-              "the folder has a run of another solver or net, or they changed after that run: "
-              "give another --out, or remove the folder to run it again");
-}
 
 // Returns "finished, best accuracy 0.9 at iteration 500", or the state and the error of a trial.
 std::string Summary(const TrialResult& result) {
@@ -71,7 +39,7 @@ std::string Summary(const TrialResult& result) {
 class GridSearch {
  public:
   GridSearch(const Grid& grid, const GridOptions& options, const GridSearchOptions& search)
-      : grid_(grid), options_(options), search_(search) {}
+      : grid_(grid), options_(options), search_(search), runner_(options, search) {}
 
   // Trains the trials in order, skipping finished ones, and reports each. Returns early if one is
   // stopped.
@@ -88,8 +56,11 @@ class GridSearch {
       } else {
         progress_.SetDoing("Training " + trial.Name());
         LOG(INFO) << name << ": its log is " << EscapeControl(trial.log);
-        const ExitStatus status = Train(trial);
-        if (status.code == kStopCode || status.forwarded) return Stop(name, status);
+        const ExitStatus status = runner_.Train(trial);
+        if (TrialRunner::IsStop(status)) {
+          progress_.Say(Join(name, ": ", TrialRunner::DescribeStop(status)));
+          return search_.stop_exit_code;
+        }
         result = ReadTrialResult(trial, BestOutput());
         progress_.Add(1);
         progress_.Say(Join(name, ": ", Summary(result)));
@@ -110,60 +81,104 @@ class GridSearch {
     if (failure_ == 0 && !result.IsFinished()) failure_ = code;
   }
 
-  // Trains one trial in a child process and appends its exit code to its log. Starts nothing and
-  // returns kStopCode if the deadline has passed or a stop was asked for.
-  ExitStatus Train(const Trial& trial) {
-    std::vector<std::string> words = {"train", Join("--solver=", options_.solver), "--resume=auto",
-                                      "--run=" + trial.folder};
-    words.insert(words.end(), search_.train_flags.begin(), search_.train_flags.end());
-    for (const std::string& change : trial.changes) words.insert(words.end(), {"--set", change});
-    if (search_.deadline) {
-      const auto left = std::chrono::duration_cast<std::chrono::seconds>(
-          *search_.deadline - std::chrono::steady_clock::now());
-      if (left.count() < 1) return {kStopCode};
-      words.push_back(Join("--max_wall=", left.count(), "s"));
-    }
-    if (child_.PendingStop() != 0) return {kStopCode};
-    const ExitStatus status = child_.Run(words, trial.log);
-    AppendExitCode(trial, status.signal == 0 ? status.code : 128 + status.signal);
-    return status;
-  }
-
-  // Reports that the trial was stopped, and returns the exit code of a stopped search.
-  int Stop(const std::string& name, const ExitStatus& status) {
-    const std::string how =
-        status.signal == 0 ? "stopped" : Join("ended by signal ", status.signal);
-    progress_.Say(Join(name, ": ", how, "; to resume, give the same command again"));
-    return search_.stop_exit_code;
-  }
-
   const Grid& grid_;
   const GridOptions& options_;
   const GridSearchOptions& search_;
-  ChildProcess child_;
+  TrialRunner runner_;
   Progress progress_{"Training", "runs", static_cast<int64_t>(grid_.trials.size()),
                      Progress::InLog::kNothing};
   int failure_ = 0;
   size_t diverged_ = 0;
 };
 
+// Throws kUsage for options that contradict each other.
+void RequireFittingOptions(const GridOptions& options) {
+  constexpr int kFewestTrials = 9;  // a third of a third of them is one
+  const auto refuse = [](const std::string& message) { throw Error(ErrorCode::kUsage, message); };
+  if (ReadLaunchEnvironment().count > 1) {
+    refuse(
+        "a sweep starts its runs itself: start it without mpirun; for runs with several ranks "
+        "give --ranks, or --system=slurm");
+  }
+  if (options.folder.ends_with('/')) {
+    refuse(Join("--out=", options.folder, ": leave out the last '/'"));
+  }
+  for (const std::string& assignment : options.assignments) {
+    if (options.seeds > 0 && assignment.starts_with("random_seed=")) {
+      refuse(
+          "--seeds and --set random_seed cannot both be given: --seeds=3 trains with the seeds "
+          "1, 2 and 3");
+    }
+    if (options.trials == 0 && IsDrawn(assignment)) {
+      refuse(EscapeControl(
+          Join("--set ", assignment, ": give the number of values to draw with --trials=N")));
+    }
+  }
+  if (options.stops_early && options.trials == 0) {
+    refuse("--stop=asha works with --trials=N: a grid trains each combination to its end");
+  }
+  if (options.stops_early && options.trials < kFewestTrials) {
+    refuse(Join("--stop=asha needs --trials=", kFewestTrials, " or more: a third of ",
+                kFewestTrials, " trials goes on twice, so one of them reaches its end"));
+  }
+}
+
+// Returns the largest batch of the trials, which needs the most memory; "" without any.
+std::string LargestBatch(const std::vector<Trial>& trials) {
+  return std::ranges::max_element(
+             trials, {},
+             [](const Trial& trial) { return ParseNumber<uint32_t>(trial.batch).value_or(0); })
+      ->batch;
+}
+
+// Returns the words after the program of a task of a job array, from those of the command that
+// prints its script.
+std::vector<std::string> WorkerCommand(const std::vector<std::string>& command) {
+  std::vector<std::string> words(command.begin() + 1, command.end());
+  std::erase_if(words, [](const std::string& word) {
+    constexpr std::string_view kOfScript[] = {
+        "--system=", "--time=", "--partition=", "--cores=", "--array_limit="};
+    return std::ranges::any_of(kOfScript, [&](auto flag) { return word.starts_with(flag); });
+  });
+  return words;
+}
+
 }  // namespace
 
 Grid LoadGrid(const GridOptions& options) {
-  std::vector<std::string> first;
-  for (const std::string& assignment : options.assignments) {
-    first.push_back(Alternatives(assignment)[0]);
+  RequireFittingOptions(options);
+  std::optional<SearchSpace> space;
+  Trial first;
+  if (options.trials > 0) {
+    space.emplace(options.assignments);
+    first = space->Draw(static_cast<uint64_t>(options.seed), 1);
+  } else {
+    for (const std::string& assignment : options.assignments) {
+      AddChange(Alternatives(assignment)[0], &first);
+    }
   }
-  Grid grid{LoadWithChanges(options, first), {}};
+  Grid grid{LoadWithChanges(options, first.changes), {}, options.folder};
   const std::string& prefix = grid.spec.proto.snapshot_prefix();
-  const std::string folder = options.folder.empty() ? prefix + "_sweep" : options.folder;
-  grid.trials = GridTrials(options.assignments, folder, prefix);
-  for (const Trial& trial : grid.trials) static_cast<void>(LoadTrial(options, trial));
+  if (grid.folder.empty()) grid.folder = prefix + (space ? "_search" : "_sweep");
+  grid.trials = space ? DrawTrials(*space, static_cast<uint64_t>(options.seed), options.trials,
+                                   options.seeds, grid.folder, prefix)
+                      : GridTrials(options.assignments, grid.folder, prefix, options.seeds);
+  for (const Trial& trial : grid.trials) {
+    if (trial.seed <= 1) static_cast<void>(LoadTrial(options, trial));
+  }
+  SetBatch(LargestBatch(grid.trials), &grid.spec);
   return grid;
 }
 
 int RunTrials(const Grid& grid, const GridOptions& options, const GridSearchOptions& search) {
+  RequireOneBatch(grid, search);
   return GridSearch(grid, options, search).Run();
+}
+
+void SetTaskGpu(const std::string& id, JobSpec* job) {
+  job->gpu = !id.empty();
+  if (!job->gpu || RequestedGpu({.gpu = id}).value_or(0) == 0) return;
+  throw Error(ErrorCode::kUsage, "--gpu: in a Slurm task, its GPU has the number 0; give --gpu=0");
 }
 
 void DescribeGrid(const Grid& grid, const GridOptions& options, int processes, JobSpec* job) {
@@ -171,7 +186,15 @@ void DescribeGrid(const Grid& grid, const GridOptions& options, int processes, J
   job->name = JobName(options.solver);
   job->node_cores = CoresOfLargestNode(job->partition);
   EstimateJobResources(grid.spec, job, processes);
-  for (const Trial& trial : grid.trials) job->tasks.push_back({trial.folder, trial.changes});
+  if (options.trials == 0) {
+    for (const Trial& trial : grid.trials) {
+      job->tasks.push_back({trial.folder, trial.changes, trial.batch});
+    }
+    return;
+  }
+  const int most = std::exchange(job->array_limit, 0);
+  job->workers = most > 0 ? std::min(most, options.trials) : options.trials;
+  job->worker = WorkerCommand(job->command);
 }
 
 }  // namespace trainer

@@ -1,18 +1,15 @@
 #include "trainer/run/search/trial_result.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cmath>
+#include <cstdint>
 #include <fstream>
 
 #include "trainer/base/error/error.h"
 #include "trainer/base/file/file.h"
-#include "trainer/base/log/terminal.h"
-#include "trainer/base/text/table.h"
 #include "trainer/base/text/text.h"
 #include "trainer/monitor/best_test.h"
 #include "trainer/monitor/run_directory.h"
@@ -59,15 +56,17 @@ void ReadTests(const RunMetrics& history, const std::string& best_output, TrialR
 
 }  // namespace
 
-bool TrialResult::IsFinished() const {
-  return exit_code == 0 || exit_code == static_cast<int>(ErrorCode::kDiverged);
+bool TrialResult::HasDiverged() const {
+  return exit_code == static_cast<int>(ErrorCode::kDiverged);
 }
+
+bool TrialResult::IsFinished() const { return exit_code == 0 || HasDiverged(); }
 
 std::string TrialResult::State() const {
   if (!begun) return "not begun";
   if (!exit_code) return "running or killed";
   if (*exit_code == 0) return "finished";
-  if (*exit_code == static_cast<int>(ErrorCode::kDiverged)) return "diverged";
+  if (HasDiverged()) return "diverged";
   if (*exit_code == static_cast<int>(ErrorCode::kStopped)) return "stopped";
   return Join("failed (", *exit_code, ")");
 }
@@ -81,7 +80,10 @@ TrialResult ReadTrialResult(const Trial& trial, const std::string& best_output) 
   const std::string metrics = JoinPath(trial.folder, kMetricsName);
   if (IsMissing(metrics)) return result;  // the run ended before its first iteration
   const RunMetrics history = ReadMetrics(metrics);
-  result.iter = static_cast<int>(history.last_iter);
+  // The last line may be about the GPU at an earlier iteration.
+  const int64_t saved = history.weights.empty() ? 0 : history.weights.back().first;
+  result.iter = static_cast<int>(std::max(history.last_iter, saved));
+  result.max_iter = static_cast<int>(history.max_iter);
   if (!history.loss.empty()) result.loss = static_cast<float>(history.loss.back().value);
   ReadTests(history, best_output, &result);
   return result;
@@ -96,73 +98,6 @@ void AppendExitCode(const Trial& trial, int code) {
   if (!written || file.Close() != 0) {
     ThrowFileError(FileUse::kOutput, "write to a log", trial.log, errno);
   }
-}
-
-void SortByScore(std::vector<TrialRow>* rows) {
-  std::ranges::stable_sort(*rows, {}, [](const TrialRow& row) {
-    const TrialResult& result = row.second;
-    const bool tested = result.best && !std::isnan(result.best->value);
-    double key = result.loss.value_or(INFINITY);
-    if (tested) key = result.lower_is_better ? result.best->value : -result.best->value;
-    return std::pair(tested ? 0 : 1, std::isnan(key) ? INFINITY : key);
-  });
-}
-
-namespace {
-
-// Returns a table with a row for each trial: its settings, scores, iterations and state. `sorted`
-// must not be empty; its first trial is marked if it has a test.
-std::string TrialTable(const std::vector<TrialRow>& sorted) {
-  const bool tests = !sorted.empty() && sorted[0].second.best.has_value();
-  std::vector<std::string> head;
-  for (const std::string& setting : sorted[0].first.settings) {
-    head.push_back(EscapeControl(setting.substr(0, setting.find('='))));
-  }
-  const std::string output = EscapeControl(sorted[0].second.output);
-  if (tests) head.insert(head.end(), {"best " + output, "at", "last " + output});
-  if (!tests) head.push_back("last loss");
-  head.insert(head.end(), {"iterations", "state"});
-  Table table(head);
-  for (const auto& [trial, result] : sorted) {
-    std::vector<std::string> row;
-    for (const std::string& setting : trial.settings) {
-      row.push_back(EscapeControl(setting.substr(setting.find('=') + 1)));
-    }
-    if (tests) {
-      row.push_back(result.best ? Join(result.best->value) : "-");
-      row.push_back(result.best ? Join(result.best->iter) : "-");
-      row.push_back(result.last ? Join(result.last->value) : "-");
-    }
-    if (!tests) row.push_back(result.loss ? Join(*result.loss) : "-");
-    row.push_back(Join(result.iter));
-    row.push_back(result.State());
-    table.Add(row);
-    if (tests && &trial == &sorted[0].first) table.MarkLastRow();
-  }
-  return table.ToString();
-}
-
-}  // namespace
-
-TrialReport ReadTrials(const std::vector<Trial>& trials, const std::string& best_output) {
-  TrialReport report;
-  for (const Trial& trial : trials) {
-    report.rows.emplace_back(trial, ReadTrialResult(trial, best_output));
-  }
-  SortByScore(&report.rows);
-  return report;
-}
-
-std::string ToText(const TrialReport& report) {
-  std::string text = TrialTable(report.rows);
-  for (const auto& [trial, result] : report.rows) {
-    if (result.IsFinished() || result.problem.empty()) continue;
-    text += Join(trial.Name(), ": ", EscapeControl(result.problem), "\n");
-  }
-  const auto& [best, result] = report.rows[0];
-  if (!result.best) return text;
-  return Join(text, "\n", Painted(Color::kGreen, "Best: " + best.Name(), STDOUT_FILENO), ", in ",
-              EscapeControl(best.folder), "\n");
 }
 
 }  // namespace trainer

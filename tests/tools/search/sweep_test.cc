@@ -6,6 +6,7 @@
 #include <csignal>
 #include <filesystem>
 
+#include "in_process.h"
 #include "job.h"
 #include "support/stub_commands.h"
 #include "trainer/base/text/text.h"
@@ -169,6 +170,25 @@ TEST_F(SweepTest, ForSlurmItPrintsAnArrayWhoseLogsTheTableReads) {
   EXPECT_EQ(table.exit_code, 0) << table.err;
   EXPECT_EQ(Rows(table).size(), 2u) << table.out;
   EXPECT_THAT(table.out, AllOf(HasSubstr("finished"), HasSubstr("best accuracy")));
+}
+
+TEST_F(SweepTest, DrawnTrialsAreRankedInATableAndInAReport) {
+  const std::vector<std::string> more = {
+      "--set", "base_lr=log:0.01..0.1", "--trials=2",  "--seed=1",
+      "--set", "max_iter=10",           "--out=search"};
+  const Outcome outcome = Sweep(more);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("trial  base_lr  best accuracy  at  last accuracy"));
+  EXPECT_THAT(outcome.out, HasSubstr("\nBest: base_lr=0.0"));
+  EXPECT_THAT(ReadText(job_.folder() / "search/trial_0002/log"),
+              HasSubstr("\nThe run ended with exit code 0\n"));
+  EXPECT_THAT(
+      Sweep({"--set", "base_lr=log:0.01..0.1", "--trials=3", "--seed=2", "--out=search"}).err,
+      HasSubstr("the folder has a search with another --solver, --set, --seed"));
+  const Outcome report = RunHere({"report", "search", "--out=search.html"}, job_.options());
+  EXPECT_EQ(report.exit_code, 0) << report.err;
+  EXPECT_THAT(report.out, AllOf(HasSubstr("best accuracy"), HasSubstr("wrote search.html")));
+  EXPECT_THAT(ReadText(job_.folder() / "search.html"), HasSubstr("Trials of search"));
 }
 
 TEST_F(SweepTest, EachRunMayHaveSeveralRanks) {

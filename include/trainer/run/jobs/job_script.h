@@ -17,6 +17,7 @@ inline constexpr char kExitLine[] = "The run ended with exit code ";
 struct ArrayTask {
   std::string folder;                    // of the log
   std::vector<std::string> assignments;  // values of --set that only this task gets
+  std::string batch = "";                // value of --batch, or ""
 };
 
 // The resources that a batch script requests, and the command that it runs. Texts are as the user
@@ -47,6 +48,8 @@ struct JobSpec {
   bool gpu = false;                            // each rank computes on its own GPU
   std::string container;                       // an image of Apptainer, or ""
   std::vector<ArrayTask> tasks;                // not empty: a job array with one task for each
+  int workers = 0;                             // > 0: a job array of so many tasks, which run
+  std::vector<std::string> worker;             // these words of a command in place of `train`
   std::vector<std::string> assignments;        // values of --set
   std::vector<std::string> train_flags;        // more flags of `train`
 

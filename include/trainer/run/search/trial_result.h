@@ -1,10 +1,8 @@
 #pragma once
-// The results of trials, read from their folders.
+// The results of single runs of a sweep, read from their folders.
 
 #include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "trainer/run/search/grid.h"
 
@@ -22,6 +20,7 @@ struct TrialResult {
   std::optional<int> exit_code;  // of the last start; nothing if it still runs or was killed
   std::string problem;           // the last error line, without "error: "
   int iter = 0;                  // the last iteration in the metrics
+  int max_iter = 0;              // of the solver; 0: unknown
   std::optional<float> loss;     // the last training loss
   std::string output;            // the output of the first test net that is compared, or ""
   bool lower_is_better = false;  // for that output
@@ -29,6 +28,7 @@ struct TrialResult {
 
   // Returns whether the trial finished or its loss diverged, which it would do again.
   bool IsFinished() const;
+  bool HasDiverged() const;
   // Returns "finished", "diverged", "failed (74)", "stopped", "not begun" or "running or killed".
   std::string State() const;
 };
@@ -39,21 +39,5 @@ TrialResult ReadTrialResult(const Trial& trial, const std::string& best_output);
 
 // Closes a log with the exit code of the start. Throws the errors of writing files.
 void AppendExitCode(const Trial& trial, int code);
-
-using TrialRow = std::pair<Trial, TrialResult>;
-
-// Sorts the trials, the best test first, and after them trials without a test by their last
-// training loss.
-void SortByScore(std::vector<TrialRow>* rows);
-
-// The results of all trials of a grid.
-struct TrialReport {
-  std::vector<TrialRow> rows;  // sorted by score
-};
-
-// Reads the results of all trials and sorts them. Throws as ReadTrialResult does.
-TrialReport ReadTrials(const std::vector<Trial>& trials, const std::string& best_output);
-// Returns a table, the errors of failed trials, and the name of the best trial.
-std::string ToText(const TrialReport& report);
 
 }  // namespace trainer

@@ -1,0 +1,174 @@
+#include "search/trial_state.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+#include "search/search_space.h"
+#include "trainer/base/error/error.h"
+#include "trainer/base/file/atomic_file.h"
+#include "trainer/base/file/file.h"
+#include "trainer/base/text/json.h"
+#include "trainer/base/text/json_reader.h"
+#include "trainer/base/text/parse_number.h"
+#include "trainer/base/text/text.h"
+#include "trainer/checkpoint/snapshot_lock.h"
+#include "trainer/monitor/test_score.h"
+
+namespace trainer {
+namespace {
+
+constexpr char kSearchName[] = "search.json";
+constexpr uint64_t kStateMaxBytes = 1 << 20;
+
+// Reads a file of the folder. Throws kData if it is no JSON object.
+JsonObject ReadJson(const std::string& path) {
+  std::optional<JsonObject> json = ParseJsonObject(ReadFile(path, kStateMaxBytes));
+  if (json) return *json;
+  throw Error(ErrorCode::kData, {path},
+              "is not a file that a search wrote; remove it, and the search writes it again");
+}
+
+// Returns the member of the object as a list of texts.
+std::vector<std::string> TextsOf(const JsonObject& json, const std::string& name) {
+  std::vector<std::string> texts;
+  const JsonElement* const list = JsonField(json, name);
+  if (list == nullptr) return texts;
+  for (const JsonElement& text : list->list_value().values()) texts.push_back(text.string_value());
+  return texts;
+}
+
+bool FlagOf(const JsonObject& json, const std::string& name) {
+  const JsonElement* const value = JsonField(json, name);
+  return value != nullptr && value->bool_value();
+}
+
+// Returns the content of search.json: all that decides the values and results of the trials.
+std::string SearchText(const Grid& grid, const GridOptions& options) {
+  Json set = Json::Array();
+  for (const std::string& assignment : options.assignments) set.Push(assignment);
+  return Json::Object()
+      .Set("solver", options.solver)
+      .Set("set", std::move(set))
+      .Set("seed", options.seed)
+      .Set("seeds", options.seeds)
+      .Set("stop", options.stops_early ? "asha" : "none")
+      .Set("best_output", ScoredOutput(grid.spec.proto))
+      .ToString();
+}
+
+// Returns the state that a file describes.
+TrialState StateIn(const JsonObject& json) {
+  TrialState state;
+  state.number = static_cast<int>(JsonNumber(json, "trial"));
+  state.settings = TextsOf(json, "settings");
+  state.lower_is_better = FlagOf(json, "lower_is_better");
+  state.over = FlagOf(json, "over");
+  state.diverged = FlagOf(json, "diverged");
+  state.failure = static_cast<int>(JsonNumber(json, "failure"));
+  const JsonElement* const stages = JsonField(json, "stages");
+  if (stages == nullptr) return state;
+  for (const JsonElement& value : stages->list_value().values()) {
+    const JsonObject& stage = value.struct_value();
+    TrialState::Stage& read = state.stages.emplace_back();
+    read.until = JsonText(stage, "until");
+    const double mean = JsonNumber(stage, "mean", NAN);
+    if (std::isfinite(mean)) read.mean = mean;
+    read.spread = JsonNumber(stage, "spread");
+  }
+  return state;
+}
+
+}  // namespace
+
+double TrialState::Cost(size_t stage) const {
+  const std::optional<double>& mean = stages[stage].mean;
+  if (!mean) return INFINITY;
+  return lower_is_better ? *mean : -*mean;
+}
+
+std::string TrialState::Text() const {
+  if (failure != 0) return Join("failed (", failure, ")");
+  if (diverged) return "diverged";
+  if (over) return "finished";
+  return stages.empty() ? "begun" : "stopped at " + stages.back().until;
+}
+
+void SearchFolder::Begin(const Grid& grid, const GridOptions& options) const {
+  std::error_code error;
+  std::filesystem::create_directories(path_, error);
+  if (error) {
+    throw Error(ErrorCode::kCannotCreate, {path_},
+                Join("cannot create this folder: ", error.message()));
+  }
+  LockTimes times;
+  times.wait = std::chrono::minutes(1);
+  times.poll = std::chrono::milliseconds(50);
+  const std::string path = JoinPath(path_, kSearchName);
+  const SnapshotLock lock(JoinPath(path_, "search"), times);
+  const std::string text = SearchText(grid, options);
+  if (IsMissing(path)) return WriteWhole(path, text);
+  if (ReadFile(path, kStateMaxBytes) == text) return;
+  throw Error(ErrorCode::kCannotCreate, {path},
+              "the folder has a search with another --solver, --set, --seed, --seeds or --stop: "
+              "give another --out, or the command of that search; only --trials may differ");
+}
+
+std::string SearchFolder::PathOf(int number) const { return JoinPath(path_, TrialName(number)); }
+
+bool SearchFolder::IsSearch(const std::string& path) {
+  return IsDirectory(path) && Exists(JoinPath(path, kSearchName));
+}
+
+std::pair<int, std::string> SearchFolder::ReadSeedsAndOutput() const {
+  const JsonObject search = ReadJson(JoinPath(path_, kSearchName));
+  return {static_cast<int>(JsonNumber(search, "seeds")), JsonText(search, "best_output")};
+}
+
+std::vector<TrialState> SearchFolder::ReadAll() const {
+  std::vector<TrialState> states;
+  for (const auto& entry : std::filesystem::directory_iterator(path_)) {
+    const std::string name = entry.path().filename().string();
+    std::string_view rest = name;
+    int number = 0;
+    if (!TakeNumber(&rest, "trial_", &number) || rest != ".json") continue;
+    states.push_back(StateIn(ReadJson(entry.path().string())));
+  }
+  std::ranges::sort(states, {}, &TrialState::number);
+  return states;
+}
+
+TrialState SearchFolder::Read(const Trial& trial) const {
+  const std::string path = PathOf(trial.number) + ".json";
+  TrialState state;
+  if (!IsMissing(path)) state = StateIn(ReadJson(path));
+  state.number = trial.number;
+  state.settings = trial.settings;
+  return state;
+}
+
+void SearchFolder::Write(const TrialState& state) const {
+  Json settings = Json::Array(), stages = Json::Array();
+  for (const std::string& setting : state.settings) settings.Push(setting);
+  for (const TrialState::Stage& stage : state.stages) {
+    stages.Push(Json::Object()
+                    .Set("until", stage.until)
+                    .Set("mean", stage.mean ? Json(*stage.mean) : Json())
+                    .Set("spread", stage.spread));
+  }
+  WriteWhole(PathOf(state.number) + ".json", Json::Object()
+                                                 .Set("trial", state.number)
+                                                 .Set("settings", std::move(settings))
+                                                 .Set("stages", std::move(stages))
+                                                 .Set("lower_is_better", state.lower_is_better)
+                                                 .Set("over", state.over)
+                                                 .Set("diverged", state.diverged)
+                                                 .Set("failure", state.failure)
+                                                 .ToString());
+}
+
+}  // namespace trainer

@@ -1,0 +1,103 @@
+// Runs that end at SolverOptions::until and are continued later.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "rows_run.h"
+#include "small_run.h"
+#include "support/error_of.h"
+#include "trainer/base/text/text.h"
+
+namespace trainer {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAreArray;
+using testing::HasSubstr;
+using testing::Pair;
+
+// The learning rate depends on max_iter.
+constexpr char kUntilFields[] =
+    "base_lr: 0.1 lr_policy: \"poly\" power: 2 momentum: 0.9 display: 1 average_loss: 3 "
+    "max_iter: 20 test_interval: 4 test_iter: 2 snapshot_after_train: false ";
+
+std::vector<float> Last(const std::vector<float>& all, size_t count) {
+  EXPECT_GE(all.size(), count);
+  return {all.end() - static_cast<std::ptrdiff_t>(std::min(count, all.size())), all.end()};
+}
+
+// Iteration 7 has no test of its own, and iteration 8 has one.
+class UntilTest : public testing::TestWithParam<int> {};
+
+INSTANTIATE_TEST_SUITE_P(At, UntilTest, testing::Values(7, 8),
+                         [](const auto& until) { return Join(until.param); });
+
+TEST_P(UntilTest, ARunThatEndsThereAndItsRestAreOneRunBitForBit) {
+  SmallRun whole(kUntilFields);
+  EXPECT_EQ(whole.Solve(), SolveResult::kFinished);
+  whole.solver->Snapshot();
+
+  SolverOptions options;
+  options.until = GetParam();
+  SmallRun first(kUntilFields, SmallNet(), options);
+  EXPECT_EQ(first.Solve(), SolveResult::kPaused);
+  EXPECT_EQ(first.solver->iter(), GetParam());
+  EXPECT_THAT(first.observer.snapshots, Contains(GetParam())) << "whatever the solver says";
+  EXPECT_EQ(first.observer.tests.size(), 6u) << "0, 4 and the end, two outputs each";
+
+  options.until = 0;
+  options.snapshot = first.PathOf(Join("s_iter_", GetParam(), ".solverstate"));
+  SmallRun rest(kUntilFields, SmallNet(), options, first.folder_path);
+  EXPECT_EQ(rest.Solve(), SolveResult::kFinished);
+  rest.solver->Snapshot();
+  EXPECT_THAT(rest.Weights(), ElementsAreArray(whole.Weights()));
+  EXPECT_EQ(ReadText(rest.PathOf("s_iter_20.solverstate")),
+            ReadText(whole.PathOf("s_iter_20.solverstate")));
+  const std::vector<float> losses = rest.observer.losses, rates = rest.observer.hyper;
+  EXPECT_EQ(losses.size(), static_cast<size_t>(21 - GetParam()));
+  EXPECT_THAT(losses, ElementsAreArray(Last(whole.observer.losses, losses.size())));
+  EXPECT_THAT(rates, ElementsAreArray(Last(whole.observer.hyper, rates.size())));
+  EXPECT_THAT(rest.observer.tests,
+              ElementsAreArray(Last(whole.observer.tests, rest.observer.tests.size())));
+}
+
+TEST(UntilAgainTest, ARunThatIsThereAlreadyOnlyTests) {
+  SolverOptions options;
+  options.until = 8;
+  SmallRun first(kUntilFields, SmallNet(), options);
+  first.Solve();
+  options.snapshot = first.PathOf("s_iter_8.solverstate");
+  SmallRun again(kUntilFields, SmallNet(), options, first.folder_path);
+  EXPECT_EQ(again.Solve(), SolveResult::kPaused);
+  EXPECT_EQ(again.solver->iter(), 8);
+  EXPECT_THAT(again.observer.tests, ElementsAreArray(Last(first.observer.tests, 2)));
+  EXPECT_TRUE(again.observer.snapshots.empty());
+}
+
+TEST(UntilAgainTest, AnIterationFromMaxIterOnChangesNothing) {
+  SolverOptions options;
+  options.until = 20;
+  SmallRun run(kUntilFields, SmallNet(), options);
+  EXPECT_EQ(run.Solve(), SolveResult::kFinished);
+  EXPECT_TRUE(run.observer.snapshots.empty()) << "snapshot_after_train is false";
+}
+
+TEST(UntilAgainTest, RefusesAStrategyWhoseRunsCannotBeContinuedExactly) {
+  TRAINER_CPU_ONLY("ranks on a GPU need a communicator of their own");
+  const RowsFolder folder;
+  const SolverSpec spec =
+      folder.Spec(SmallNet(), "base_lr: 0.1 max_iter: 9 random_seed: 3 strategy: 'gossip' ");
+  RunRanks(2, true, "", [&](SolverOptions options, ThreadGroup&) {
+    const auto device = MakeTestDevice(1);
+    RecordingObserver observer;
+    options.until = 3;
+    EXPECT_THAT(ErrorOf([&] { Solver(spec, options, *device, observer); }),
+                Pair(ErrorCode::kUsage,
+                     HasSubstr("--until: strategy 'gossip' depends on the timing of the ranks")));
+  });
+}
+
+}  // namespace
+}  // namespace trainer
