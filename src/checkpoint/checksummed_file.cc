@@ -171,6 +171,20 @@ std::optional<FileChecksum> VerifyChecksum(const std::string& path) {
   return std::nullopt;
 }
 
+std::optional<FileChecksum> StoredChecksum(const std::string& path) {
+  const uint64_t size = FileSize(path);
+  const FileHandle file = OpenForReading(path);
+  const std::string head = ReadPiece(file, path, 0, kHdf5ChecksumBytes);
+  if (HasHdf5Checksum(head)) return FileChecksum{StoredHdf5Checksum(head), size};
+  const std::string tail =
+      ReadPiece(file, path, size - std::min<uint64_t>(size, kTailBytes), kTailBytes);
+  if (head.starts_with(HeadTag()) && tail.starts_with(TailTag())) {
+    const uint64_t crc = FromLittleEndian(std::string_view(tail).substr(kTagBytes));
+    return FileChecksum{static_cast<uint32_t>(crc), size};
+  }
+  return std::nullopt;
+}
+
 void ParseFile(const std::string& path, const std::string& kind, ErrorCode unparsable,
                google::protobuf::Message* message) {
   const FileHandle file = OpenForReading(path);

@@ -27,6 +27,10 @@ FileChecksum WriteModelTo(caffe::NetParameter& net, AtomicFile* file);
 // Clears the state's file_bytes and crc32c.
 FileChecksum WriteStateTo(caffe::SolverState& state, AtomicFile* file);
 
+// Returns the checksum that a file of this program contains, without verifying it. Returns nothing
+// for a file without one. Throws kNoInput and similar errors if it cannot be read.
+std::optional<FileChecksum> StoredChecksum(const std::string& path);
+
 // Checks the file, protobuf or HDF5, without parsing it. Returns nothing for a file without a
 // checksum of this program, such as Caffe's. Throws kBadSnapshot for an empty, truncated or changed
 // file, kData for a file above 2 GiB - 1 that is neither ours nor HDF5, and kNoInput and similar

@@ -257,6 +257,11 @@ bool HasHdf5Checksum(const std::string& head) {
   return BitsOffMark(head) <= (head.size() < kMark.size() ? 0 : kMaxFlips);
 }
 
+uint32_t StoredHdf5Checksum(const std::string& head) {
+  if (head.size() < kHdf5ChecksumBytes) return 0;
+  return static_cast<uint32_t>(FromLittleEndian(std::string_view(head).substr(kCrcAt, 4)));
+}
+
 FileChecksum VerifyHdf5Checksum(const std::string& path, uint64_t size) {
   const FileHandle file = OpenForReading(path);
   std::string head = ReadPiece(file, path, 0, kHdf5ChecksumBytes);
@@ -264,8 +269,7 @@ FileChecksum VerifyHdf5Checksum(const std::string& path, uint64_t size) {
     ThrowDamaged(path, Join("the file is truncated: it has only ", size, " bytes"));
   }
   const uint64_t stated = FromLittleEndian(std::string_view(head).substr(kSizeAt, 8));
-  const FileChecksum seal{
-      static_cast<uint32_t>(FromLittleEndian(std::string_view(head).substr(kCrcAt, 4))), size};
+  const FileChecksum seal{StoredHdf5Checksum(head), size};
   head.replace(kCrcAt, 4, 4, '\0');
   const uint32_t crc = ChecksumOf(file, path, kHdf5ChecksumBytes, size - kHdf5ChecksumBytes,
                                   Crc32c(head.data(), head.size()));

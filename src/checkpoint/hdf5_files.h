@@ -35,6 +35,8 @@ caffe::SolverState ReadHdf5State(const std::string& path);
 // Returns whether a file that begins with `head` was written by this program, also if some bits of
 // its mark flipped.
 bool HasHdf5Checksum(const std::string& head);
+// Returns the CRC32C in a seal, without verifying it; 0 if `head` is shorter than a seal.
+uint32_t StoredHdf5Checksum(const std::string& head);
 // Verifies the seal of a file of `size` bytes for which HasHdf5Checksum is true, and returns it.
 // Throws kBadSnapshot for a truncated or changed file.
 FileChecksum VerifyHdf5Checksum(const std::string& path, uint64_t size);

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <climits>
+#include <optional>
 #include <set>
 #include <string_view>
 
+#include "checksum_bytes.h"
 #include "checksummed_file.h"
 #include "hdf5_files.h"
 #include "trainer/base/error/error.h"
+#include "trainer/base/file/file.h"
 #include "trainer/base/text/text.h"
 #include "trainer/config/upgrade/upgrade.h"
 #include "trainer/hdf5/reader.h"
@@ -59,6 +62,12 @@ FileChecksum WriteModel(const std::string& path, caffe::NetParameter& net, FileO
   const FileChecksum seal = WriteModelTo(net, &file);
   file.Commit();
   return seal;
+}
+
+FileChecksum IdentifyFile(const std::string& path) {
+  if (const std::optional<FileChecksum> stored = StoredChecksum(path)) return *stored;
+  const uint64_t size = FileSize(path);
+  return {ChecksumOf(OpenForReading(path), path, 0, size), size};
 }
 
 caffe::NetParameter ReadModel(const std::string& path) {

@@ -2,12 +2,11 @@
 
 #include <glog/logging.h>
 
+#include <algorithm>
 #include <atomic>
 
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/file/file.h"
-#include "trainer/base/text/json.h"
-#include "trainer/base/text/json_reader.h"
 #include "trainer/base/text/text.h"
 
 namespace trainer {
@@ -30,13 +29,26 @@ std::vector<std::string> ReadWords(const JsonObject& json, const char* name) {
   return words;
 }
 
+// Returns the member "libraries", sorted by name; nothing if it is missing.
+std::vector<std::pair<std::string, std::string>> ReadLibraries(const JsonObject& json) {
+  std::vector<std::pair<std::string, std::string>> libraries;
+  const JsonElement* const value = JsonField(json, "libraries");
+  if (value == nullptr) return libraries;
+  for (const auto& [name, version] : value->struct_value().fields()) {
+    libraries.emplace_back(name, version.string_value());
+  }
+  std::ranges::sort(libraries);
+  return libraries;
+}
+
 }  // namespace
 
 std::string RunDirectory::File(const std::string& name) const { return JoinPath(path_, name); }
 
-void RunDirectory::WriteInfo(const RunInfo& info) const {
-  Json command = Json::Array();
+Json ToJson(const RunInfo& info) {
+  Json command = Json::Array(), libraries = Json::Object();
   for (const std::string& word : info.command) command.Push(word);
+  for (const auto& [name, version] : info.libraries) libraries.Set(name, version);
   Json json = Json::Object()
                   .Set("program", info.program)
                   .Set("version", info.version)
@@ -55,16 +67,13 @@ void RunDirectory::WriteInfo(const RunInfo& info) const {
                   .Set("processor", info.processor)
                   .Set("threads", info.threads)
                   .Set("memory_bytes", info.memory_bytes)
-                  .Set("onednn", info.onednn);
+                  .Set("onednn", info.onednn)
+                  .Set("libraries", std::move(libraries));
   if (!info.batch_job.empty()) json.Set("batch_job", info.batch_job);
-  WriteWhole(File(kEnvironmentName), json.ToString());
+  return json;
 }
 
-RunInfo RunDirectory::ReadInfo() const {
-  constexpr uint64_t kMaxBytes = 1 << 20;
-  const std::string path = File(kEnvironmentName);
-  JsonObject json;
-  if (Exists(path)) json = ParseJsonObject(ReadFile(path, kMaxBytes)).value_or(JsonObject());
+RunInfo ReadRunInfo(const JsonObject& json) {
   RunInfo info;
   info.program = JsonText(json, "program");
   info.version = JsonText(json, "version");
@@ -84,8 +93,20 @@ RunInfo RunDirectory::ReadInfo() const {
   info.threads = JsonText(json, "threads");
   info.memory_bytes = static_cast<size_t>(JsonNumber(json, "memory_bytes"));
   info.onednn = JsonText(json, "onednn");
+  info.libraries = ReadLibraries(json);
   info.batch_job = JsonText(json, "batch_job");
   return info;
+}
+
+void RunDirectory::WriteInfo(const RunInfo& info) const {
+  WriteWhole(File(kEnvironmentName), ToJson(info).ToString());
+}
+
+RunInfo RunDirectory::ReadInfo() const {
+  constexpr uint64_t kMaxBytes = 1 << 20;
+  const std::string path = File(kEnvironmentName);
+  if (!Exists(path)) return {};
+  return ReadRunInfo(ParseJsonObject(ReadFile(path, kMaxBytes)).value_or(JsonObject()));
 }
 
 void WarnOfRunFolder(const std::string& what) {

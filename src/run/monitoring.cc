@@ -5,21 +5,16 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <set>
 
+#include "run_info.h"
 #include "trainer/backend/device/gpu.h"
-#include "trainer/backend/device/onednn_version.h"
 #include "trainer/base/file/atomic_file.h"
 #include "trainer/base/file/file.h"
 #include "trainer/base/log/log.h"
 #include "trainer/base/process/gpu_reading.h"
-#include "trainer/base/process/host_info.h"
-#include "trainer/base/process/own_process.h"
-#include "trainer/base/process/program_info.h"
 #include "trainer/base/text/text.h"
-#include "trainer/base/thread/threads.h"
 #include "trainer/config/resolved_solver.h"
 #include "trainer/monitor/events_observer.h"
 #include "trainer/monitor/gpu_observer.h"
@@ -96,38 +91,6 @@ std::set<std::string> OutputsOf(const NetUse& use) {
   return outputs;
 }
 
-// Describes this start of the run: the program and its command line, the files, the host and its
-// hardware, and the batch job, if any.
-RunInfo MakeRunInfo(const SolverSpec& spec, const Device& device, const Rank& rank) {
-  char host[256] = {};
-  gethostname(host, sizeof host - 1);
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  RunInfo info;
-  info.program = ProgramIdentity();
-  info.version = ProgramVersion();
-  info.commit = BuildCommit();
-  info.build = BuildKind();
-  info.command = CommandLine();
-  info.folder = AbsolutePath(".");
-  info.solver = AbsolutePath(spec.file);
-  info.snapshot_prefix = AbsolutePath(spec.proto.snapshot_prefix());
-  info.saves = SavesSnapshots(spec.proto);
-  info.host = host;
-  info.process = getpid();
-  info.started = std::chrono::duration_cast<std::chrono::seconds>(now).count();
-  info.ranks = rank.size;
-  info.device = device.Describe();
-  info.processor = ProcessorName();
-  info.threads = DescribeThreads();
-  info.memory_bytes = InstalledMemory();
-  info.onednn = OneDnnVersion();
-  for (const char* variable : {"SLURM_JOB_ID", "PBS_JOBID"}) {
-    const std::string job = EnvironmentVariable(variable);
-    if (!job.empty()) info.batch_job = job;
-  }
-  return info;
-}
-
 // Logs a warning that the log file `path` cannot be written; nothing if `why` is "".
 void WarnOfLog(const std::string& path, const std::string& why) {
   if (why.empty()) return;
@@ -141,14 +104,8 @@ bool WantsView(const MonitorOptions& options) {
   return isatty(STDERR_FILENO) == 1 && !options.log_to_stderr;
 }
 
-// Returns the folder of --run, or "".
-std::string RunFolderOf(const MonitorOptions& options, const SolverSpec& spec) {
-  return options.run == kDefaultFolder ? spec.proto.snapshot_prefix() + "_run" : options.run;
-}
-
 // Writes the resolved solver, net.prototxt and RunInfo to `folder`; a failure is a warning.
-void WriteRunFacts(const std::string& folder, const SolverSpec& spec, const Device& device,
-                   const Rank& rank) {
+void WriteRunFacts(const std::string& folder, const SolverSpec& spec, const RunInfo& info) {
   const caffe::SolverParameter solver = ResolvedSolver(spec);
   const auto write = [&](const char* name, const std::string& text) {
     WriteWhole(JoinPath(folder, name), text);
@@ -157,7 +114,7 @@ void WriteRunFacts(const std::string& folder, const SolverSpec& spec, const Devi
     write(kSolverName, ValueText(solver));
     write("net.prototxt",
           ValueText(solver.has_net_param() ? solver.net_param() : solver.train_net_param()));
-    RunDirectory(folder).WriteInfo(MakeRunInfo(spec, device, rank));
+    RunDirectory(folder).WriteInfo(info);
   } catch (const Error& e) {
     WarnOfRunFolder(e.what());
   }
@@ -198,6 +155,10 @@ void AddGpuObserver(const Device& device, const Rank& rank, ObserverList* observ
 
 }  // namespace
 
+std::string RunFolderOf(const MonitorOptions& options, const SolverSpec& spec) {
+  return options.run == kDefaultFolder ? spec.proto.snapshot_prefix() + "_run" : options.run;
+}
+
 std::unique_ptr<LiveView> StartMonitoring(const MonitorOptions& options, const SolverSpec& spec,
                                           const Rank& rank) {
   if (options.log == "caffe") LogDetails(true);
@@ -222,13 +183,14 @@ std::unique_ptr<LiveView> StartMonitoring(const MonitorOptions& options, const S
 }
 
 bool AddObservers(const MonitorOptions& options, const SolverSpec& spec, const Device& device,
-                  const Rank& rank, LiveView* view, ObserverList* observers) {
+                  const Rank& rank, LiveView* view, ObserverList* observers, RunInfo* info) {
   AddGpuObserver(device, rank, observers);
   observers->Add(ObserverRegistry::Get().Make("log"));
   if (view != nullptr) observers->Add(view->MakeObserver());
   const std::string folder = RunFolderOf(options, spec);
   if (rank.rank == 0 && !folder.empty()) {
-    WriteRunFacts(folder, spec, device, rank);
+    *info = MakeRunInfo(spec, device, rank);
+    WriteRunFacts(folder, spec, *info);
     AddFolderObservers(folder, spec, observers);
   }
   return !folder.empty();

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "batch_size.h"
+#include "card_recorder.h"
 #include "class_weights.h"
 #include "epochs.h"
 #include "jobs/job_liveness.h"
@@ -222,8 +223,15 @@ void TrainingRun::Build() {
   Enter(Call::kBuild, Call::kConnect);
   SetTrainOptions();
   observers_.emplace();
+  RunInfo info;
   options_.shows_numbers =
-      AddObservers(request_.monitor, spec_, *device_, rank_, view_.get(), &*observers_);
+      AddObservers(request_.monitor, spec_, *device_, rank_, view_.get(), &*observers_, &info);
+  if (options_.shows_numbers) {
+    card_ = std::make_unique<CardRecorder>(*device_, choice_, world_, deps_.powercap);
+    if (is_rank_0()) {
+      card_->AddObserver(RunFolderOf(request_.monitor, spec_), spec_, info, options_, &*observers_);
+    }
+  }
   const bool is_changed = !request_.solver.set.empty() || !request_.solver.freeze.empty() ||
                           request_.solver.unfreeze_at > 0 || !request_.batch.empty() ||
                           !request_.look.limit.empty() || !epochs_.empty() || counted_classes_;
@@ -238,6 +246,7 @@ SolveResult TrainingRun::Train() {
   if (is_rank_0()) WarnBeforeTraining(spec_, solver_->train_net());
   LOG(INFO) << "Starting Optimization";
   const SolveResult result = solver_->Solve();
+  if (card_ != nullptr && world_ != nullptr) card_->GatherEnergy(spec_, world_->group());
   LogEnd(result);
   if (result == SolveResult::kFinished) ConcludeLook();
   return result;
@@ -295,6 +304,7 @@ int TrainingRun::Leave(SolveResult result) {
   solver_.reset();
   quick_files_.reset();
   observers_.reset();
+  card_.reset();
   gpu_communicator_.reset();
   device_.reset();
   view_.reset();

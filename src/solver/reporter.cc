@@ -55,7 +55,7 @@ void Reporter::Begin() {
   const int64_t records =
       RecordsPerPass(*model_.net) * run_.proto.iter_size() * model_.virtual_ranks.first.size;
   run_.observer.OnStart({model_.net->graph().name, run_.proto.lr_policy(), run_.iter,
-                         run_.proto.max_iter(), records});
+                         run_.proto.max_iter(), records, run_.seed});
   last_time_ = std::chrono::steady_clock::now();
   last_iter_ = run_.iter;
   data_waited_ = SecondsWaitedForData(*model_.net);

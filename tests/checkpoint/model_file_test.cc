@@ -50,6 +50,21 @@ TEST(ModelFileTest, WritesAReadModelAgainWithASealOfItsOwn) {
   EXPECT_EQ(FirstWeight(ReadModel(folder / "b.caffemodel")), 77);
 }
 
+TEST(ModelFileTest, IdentifiesAFileByItsChecksum) {
+  const TempFolder folder;
+  auto net = SmallNet(5);
+  for (const char* name : {"m.caffemodel", "m.caffemodel.h5"}) {
+    const FileChecksum written = WriteModel(folder / name, net);
+    const FileChecksum found = IdentifyFile(folder / name);
+    EXPECT_EQ(found.crc32c, written.crc32c) << name;
+    EXPECT_EQ(found.file_bytes, written.file_bytes) << name;
+  }
+  const FileChecksum other = IdentifyFile(folder.Write("other", "123456789"));
+  EXPECT_EQ(other.crc32c, 0xe3069283u);  // the check value of CRC-32C
+  EXPECT_EQ(other.file_bytes, 9u);
+  EXPECT_EQ(ErrorOf([&] { IdentifyFile(folder / "none"); }).first, ErrorCode::kNoInput);
+}
+
 // NetParameter as a program knows it that has never heard of our own fields.
 class CaffesNet {
  public:

@@ -30,6 +30,7 @@ TEST_F(NvmlTest, AReadingHasWhatTheDriverTells) {
                   .memory_busy = 12,
                   .milliwatts = 123400,
                   .milliwatts_limit = 700000,
+                  .millijoules = 1234500,
                   .celsius = 81,
                   .clock_mhz = 1200,
                   .most_clock_mhz = 1980,
@@ -48,6 +49,7 @@ TEST_F(NvmlTest, AReadingHasWhatTheDriverTells) {
   EXPECT_THAT(reading.memory_total, Optional(Eq(size_t{1} << 30)));
   EXPECT_THAT(reading.watts, Optional(DoubleEq(123.4)));
   EXPECT_THAT(reading.watts_limit, Optional(DoubleEq(700)));
+  EXPECT_THAT(reading.joules, Optional(DoubleEq(1234.5)));
   EXPECT_THAT(reading.celsius, Optional(DoubleEq(81)));
   EXPECT_THAT(reading.clock_mhz, Optional(DoubleEq(1200)));
   EXPECT_THAT(reading.most_clock_mhz, Optional(DoubleEq(1980)));
@@ -81,6 +83,7 @@ TEST_F(NvmlTest, ALibraryIsOpenedAndWhatItLacksIsLeftOut) {
   EXPECT_THAT(reading.busy, Optional(DoubleEq(0.55)));
   EXPECT_THAT(reading.watts, Optional(DoubleEq(250)));
   EXPECT_FALSE(reading.celsius);
+  EXPECT_FALSE(reading.joules);
   EXPECT_FALSE(reading.memory_bytes);
   EXPECT_TRUE(reading.by_power);
   EXPECT_EQ(cuda::DriverVersion(), "999.1");

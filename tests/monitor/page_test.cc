@@ -9,6 +9,7 @@
 
 #include "support/temp_folder.h"
 #include "trainer/monitor/chart.h"
+#include "trainer/monitor/run_card.h"
 
 namespace trainer {
 namespace {
@@ -225,6 +226,35 @@ TEST_F(PageTest, ShowsWhatElseIsInTheFolder) {
   EXPECT_THAT(page, HasSubstr("<td>conv1</td><td>4 ms</td>"));
   EXPECT_THAT(page, HasSubstr("<tr><td>3</td><td>cat</td><td>dog</td></tr>"));
   EXPECT_THAT(page, Not(HasSubstr("<td>7</td>")));
+}
+
+// 7,200 joules are 2 Wh.
+TEST_F(PageTest, ShowsTheCard) {
+  const RunMetrics run = Run("a", "0.01");
+  EXPECT_THAT(ReportPage({run}), Not(HasSubstr("Run card")));
+  RunCard card;
+  card.starts.resize(1);
+  CardStart& start = card.starts[0];
+  start.info.host = "node<7>";
+  start.seed = "42";
+  start.seconds = 1800;
+  start.records = 3600;
+  start.data = {{"train", "a/train", 100, "100 records", true, "1f"}};
+  start.energy = {{"node<7>", "package-0", 7200, ""}, {"node<7>", "GPU 1", 0, "no counter"}};
+  WriteText(run.path + "/card.json", ToJson(card).ToString());
+  const std::string page = ReportPage({run}, {}, {}, 400.0);
+  ExpectBalanced(page);
+  for (const char* row :
+       {"<td>seed</td><td>42</td>", "<td>hours</td><td>0.500</td>",
+        "<td>records</td><td>3600, 2.0 per second with tests and snapshots</td>",
+        "<td>data</td><td>train: a/train, 100 records, checksum of all records 1f</td>",
+        "<td>energy</td><td>2.000 Wh</td>", "<td>CO2</td><td>0.80 g</td>",
+        "<td>energy not measured</td><td>node&lt;7&gt;, GPU 1: no counter</td>"}) {
+    EXPECT_THAT(page, HasSubstr(row));
+  }
+  EXPECT_THAT(ReportPage({run}), Not(HasSubstr("CO2")));
+  WriteText(run.path + "/card.json", "{");
+  EXPECT_THAT(ReportPage({run}), Not(HasSubstr("Run card")));
 }
 
 TEST_F(PageTest, ShowsMetricsAndTheirCurves) {

@@ -27,6 +27,7 @@ TEST(RunDirectoryTest, ReadsBackWhatItWrote) {
   info.started = 1700000000;
   info.ranks = 4;
   info.memory_bytes = size_t{1} << 40;
+  info.libraries = {{"HDF5", "1.10.8"}, {"LMDB", "0.9.24"}};
   run.WriteInfo(info);
   EXPECT_THAT(ReadText(folder / "environment.json"), Not(HasSubstr("batch_job")));
   const RunInfo read = run.ReadInfo();
@@ -39,6 +40,7 @@ TEST(RunDirectoryTest, ReadsBackWhatItWrote) {
   EXPECT_EQ(read.started, 1700000000);
   EXPECT_EQ(read.ranks, 4);
   EXPECT_EQ(read.memory_bytes, size_t{1} << 40);
+  EXPECT_EQ(read.libraries, info.libraries);
   info.batch_job = "7";
   run.WriteInfo(info);
   EXPECT_EQ(run.ReadInfo().batch_job, "7");

@@ -33,7 +33,8 @@ class MonitoringTest : public testing::Test {
   }
   bool Add(const MonitorOptions& options, const Rank& rank) {
     ObserverList observers;
-    return AddObservers(options, spec_, *MakeTestDevice(1), rank, nullptr, &observers);
+    RunInfo info;
+    return AddObservers(options, spec_, *MakeTestDevice(1), rank, nullptr, &observers, &info);
   }
 
   const TempFolder folder_;

@@ -12,9 +12,11 @@
 #include "support/error_of.h"
 #include "support/log_collector.h"
 #include "support/temp_folder.h"
-#include "support/thread_group.h"
+#include "support/thread_world.h"
 #include "support/wrapped_device.h"
+#include "trainer/base/process/host_info.h"
 #include "trainer/base/text/text.h"
+#include "trainer/monitor/run_card.h"
 #include "trainer/storage/database_writer.h"
 #include "trainer/storage/datum.h"
 
@@ -49,39 +51,6 @@ class NotedDevice final : public WrappedDevice {
 
  private:
   std::vector<std::string>& events_;
-};
-
-// A rank that is a thread. Each thinks that it is on a host of its own.
-class ThreadWorld final : public World {
- public:
-  ThreadWorld(Meeting& meeting, int rank, std::function<void()> on_finish)
-      : group_(meeting, rank, true), on_finish_(std::move(on_finish)) {
-    topology_.rank = group_.rank();
-    topology_.names = {"rank 0", "rank 1"};
-    topology_.ranks_of_node = {{0}, {1}};
-    topology_.node = rank;
-    topology_.host = Join("host ", rank);
-  }
-  Communicator& group() override { return group_; }
-  SharedWindow* window() override { return nullptr; }
-  const Topology& topology() const override { return topology_; }
-  std::string Describe() const override { return "ranks that are threads"; }
-  const std::string& warning() const override { return warning_; }
-  std::string SetCompression(CompressionType) override { return ""; }
-  std::string DescribeSent() const override { return ""; }
-  void ResetErrorFeedback() override {}
-  size_t bucket_floats() const override { return 1; }
-  void Poll() override {}
-  std::optional<double> AllReduceByMpi(std::span<float>) override { return std::nullopt; }
-  bool mpi_takes_gpu_memory() const override { return false; }
-  void SumByMpi(std::span<float>, const std::function<void()>&) override {}
-  void Finish() override { on_finish_(); }
-
- private:
-  ThreadGroup group_;
-  const std::function<void()> on_finish_;
-  const std::string warning_;
-  Topology topology_;
 };
 
 class TrainingRunTest : public testing::Test {
@@ -298,6 +267,7 @@ class TrainingRanksTest : public TrainingRunTest {
       deps.join = [&](const RankOptions&, int) { return &world; };
       deps.make_device = [](const DeviceChoice&) { return MakeTestDevice(1); };
       deps.scheduler = deps_.scheduler;
+      deps.powercap = deps_.powercap;
       TrainingRun run(request, nullptr, deps);
       run.CopyData();
       run.Join();
@@ -352,6 +322,25 @@ TEST_F(TrainingRanksTest, OnlyRank0AsksTheBatchSystem) {
   variables_["SLURM_JOB_ID"] = "7";
   RunRanks([](int, TrainRequest*) {});
   EXPECT_THAT(events_, ElementsAre("squeue -h -j 7 -o %L"));
+}
+
+// Both ranks measure the same host, which counts once.
+TEST_F(TrainingRanksTest, TheCardHasTheEnergyOfAllRanks) {
+  TRAINER_CPU_ONLY("ranks on a GPU need a communicator of their own");
+  deps_.powercap = folder_ / "powercap";
+  std::filesystem::create_directories(folder_ / "powercap/intel-rapl:0");
+  folder_.Write("powercap/intel-rapl:0/name", "package-0\n");
+  folder_.Write("powercap/intel-rapl:0/energy_uj", "5\n");
+  request_.monitor.run = folder_ / "run";
+  for (const Seen& rank : RunRanks([](int, TrainRequest*) {})) EXPECT_EQ(rank.code, 0);
+  const RunCard card = ReadRunCard(folder_ / "run");
+  EXPECT_EQ(card.state, "finished");
+  ASSERT_EQ(card.starts.size(), 1u);
+  EXPECT_EQ(card.starts[0].info.ranks, 2);
+  ASSERT_EQ(card.starts[0].energy.size(), 1u);
+  EXPECT_EQ(card.starts[0].energy[0].name, "package-0");
+  EXPECT_EQ(card.starts[0].energy[0].host, HostName());
+  EXPECT_EQ(card.starts[0].energy[0].problem, "");
 }
 
 TEST(TrainTest, RefusesWhatContradictsItselfBeforeItReadsAFile) {

@@ -1,6 +1,6 @@
 #include <iostream>
 #include <limits>
-#include <utility>
+#include <optional>
 
 #include "flag_groups.h"
 #include "trainer/analysis/summary/net_graph.h"
@@ -11,6 +11,7 @@
 #include "trainer/cli/verb.h"
 #include "trainer/config/solver_spec.h"
 #include "trainer/monitor/page.h"
+#include "trainer/monitor/run_comparison.h"
 #include "trainer/monitor/run_directory.h"
 #include "trainer/run/search/random_search.h"
 #include "trainer/run/search/trial_report.h"
@@ -44,19 +45,22 @@ std::vector<std::string> AddSearch(const std::string& path, std::vector<Reported
     throw Error(ErrorCode::kNoInput, {path}, "no trial of this search has results yet");
   }
   std::cout << ToText(search);
-  TrialCells cells = CellsOf(search);
-  tables->push_back({Join("Trials of ", path, ", with the curves of the best below"),
-                     std::move(cells.head), std::move(cells.rows)});
+  const auto [head, rows] = CellsOf(search);
+  tables->push_back({Join("Trials of ", path, ", with the curves of the best below"), head, rows});
   return folders;
 }
 
-// Writes an HTML page with the curves, tables and nets of runs.
+// Writes an HTML page with the curves, tables and nets of runs, or prints what differs between two.
 class ReportVerb final : public Verb {
  public:
   void Declare(FlagSet& flags) override {
     flags.BindWords(&paths_, std::numeric_limits<int>::max());
-    flags.Bind(&out_, "out", "FILE", "the HTML file to write").Required();
+    flags.Bind(&out_, "out", "FILE", "the HTML file to write; required without --check");
     DeclareForce(flags, &force_);
+    flags.Bind(&check_, "check", "",
+               "print what differs between two runs; exits with code 76 if it affects results");
+    flags.Bind(&carbon_, "carbon", "G",
+               "also show grams of CO2, with G grams per kWh of the run's energy");
   }
 
   int Run() override {
@@ -64,6 +68,14 @@ class ReportVerb final : public Verb {
       throw Error(
           ErrorCode::kUsage,
           "'trainer report' needs a RUN: the folder of 'trainer train --run=DIR', or a log");
+    }
+    if (check_) return Check();
+    if (out_.empty()) {
+      throw Error(ErrorCode::kUsage, "'trainer report' needs --out=FILE, the HTML file to write");
+    }
+    if (carbon_ && !(*carbon_ >= 0)) {
+      throw Error(ErrorCode::kUsage,
+                  Join("--carbon=", *carbon_, ": give grams of CO2 per kWh, from 0 on"));
     }
     RefuseToReplace(out_, force_);
     std::vector<RunMetrics> runs;
@@ -75,15 +87,31 @@ class ReportVerb final : public Verb {
     }
     std::vector<ReportedNet> nets;
     for (const RunMetrics& run : runs) nets.push_back(NetOf(run));
-    WriteWhole(out_, ReportPage(runs, nets, tables));
+    WriteWhole(out_, ReportPage(runs, nets, tables, carbon_));
     std::cout << "wrote " << EscapeControl(out_) << "\n";
     return 0;
   }
 
  private:
+  // Prints the differences between two runs and returns the exit code.
+  int Check() const {
+    if (paths_.size() != 2 || !out_.empty()) {
+      throw Error(ErrorCode::kUsage,
+                  out_.empty()
+                      ? Join("--check compares two runs, but ", paths_.size(),
+                             paths_.size() == 1 ? " is given" : " are given",
+                             ": trainer report --check RUN RUN")
+                      : "--check and --out cannot both be given: --check prints the differences");
+    }
+    const std::vector<RunDifference> differences = CompareRuns(paths_[0], paths_[1]);
+    std::cout << ToText(differences);
+    return AffectsResults(differences) ? static_cast<int>(ErrorCode::kProtocol) : 0;
+  }
+
   std::vector<std::string> paths_;
   std::string out_;
-  bool force_ = false;
+  bool force_ = false, check_ = false;
+  std::optional<double> carbon_;
 };
 
 const RegisterVerb<ReportVerb> kReport("report");

@@ -18,6 +18,11 @@ struct FileChecksum {
   uint64_t file_bytes = 0;
 };
 
+// Returns the checksum that this program stored in a file of weights or a solver state, and the
+// file's size. Does not verify it, so that a large file costs no time. For any other file, returns
+// the checksum of all its bytes. Throws kNoInput and similar errors if the file cannot be read.
+FileChecksum IdentifyFile(const std::string& path);
+
 // Throws kConfig if a model of `bytes` bytes exceeds the limit of the binary format, 2 GiB - 1.
 // Call it before the first iteration with four bytes per weight.
 void CheckModelBytes(uint64_t bytes);

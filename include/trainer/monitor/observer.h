@@ -25,6 +25,7 @@ struct RunStart {
   std::string net, lr_policy;
   int first_iter = 0, max_iter = 0;
   int64_t records = 0;  // 0: unknown
+  uint64_t seed = 0;    // of the random numbers
 };
 
 // A training iteration at the display interval, before its update.

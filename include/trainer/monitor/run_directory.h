@@ -8,11 +8,15 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/base/text/json.h"
+#include "trainer/base/text/json_reader.h"
+
 namespace trainer {
 
 // Names in the folder.
 inline constexpr char kSolverName[] = "solver.prototxt";
 inline constexpr char kEnvironmentName[] = "environment.json";
+inline constexpr char kCardName[] = "card.json";
 inline constexpr char kMetricsName[] = "metrics.jsonl";
 inline constexpr char kMetricsTableName[] = "metrics.csv";
 inline constexpr char kFiltersName[] = "filters.png";
@@ -37,8 +41,15 @@ struct RunInfo {
   std::string device, processor, threads;
   size_t memory_bytes = 0;  // of the host
   std::string onednn;
+  // Names and versions of the other libraries: {"LMDB", "0.9.24"}.
+  std::vector<std::pair<std::string, std::string>> libraries;
   std::string batch_job;  // "": none
 };
+
+// Returns the object in environment.json.
+Json ToJson(const RunInfo& info);
+// Reads such an object. Fields that it does not have keep their default values.
+RunInfo ReadRunInfo(const JsonObject& json);
 
 // The folder of one run. The class only knows the names of its files; it does not create the
 // folder.

@@ -30,6 +30,7 @@
 
 namespace trainer {
 
+class CardRecorder;
 class JobLiveness;
 class OverfitVerdict;
 class QuickFiles;
@@ -69,6 +70,7 @@ struct TrainingRunDeps {
   std::function<World*(const RankOptions&, int patience)> join = JoinRanks;
   std::function<std::unique_ptr<Device>(const DeviceChoice&)> make_device = MakeLoggedDevice;
   SchedulerAccess scheduler;
+  std::string powercap = "/sys/class/powercap";  // the folder of the processors' energy counters
 };
 
 // A run is made by nine calls in the order of their declaration; Run makes all of them. A call out
@@ -176,6 +178,7 @@ class TrainingRun {
   std::unique_ptr<LiveView> view_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<Communicator> gpu_communicator_;
+  std::unique_ptr<CardRecorder> card_;  // with --run; outlives the observers
   std::optional<ObserverList> observers_;
   std::unique_ptr<Solver> solver_;
 };

@@ -6,6 +6,7 @@
 #include "cuda/bindings/errors.h"
 #include "cuda/bindings/find_gpus.h"
 #include "cuda/bindings/libraries.h"
+#include "cuda/bindings/nvml.h"
 #include "cuda/capture.h"
 #include "cuda/conv/algorithm.h"
 #include "cuda/copy_stream.h"
@@ -15,6 +16,14 @@
 #include "desc_checks.h"
 
 namespace trainer::cuda {
+namespace {
+
+// Returns "9.19.0" for 91900, as cuBLASLt and cuDNN number their versions.
+std::string LibraryVersionText(size_t version) {
+  return Join(version / 10000, ".", version / 100 % 100, ".", version % 100);
+}
+
+}  // namespace
 
 CudaDevice::CudaDevice(const GpuOptions& options) : options_(options) {
   const GpuInfo gpu = GpuForUse(options.id);
@@ -34,6 +43,21 @@ CudaDevice::CudaDevice(const GpuOptions& options) : options_(options) {
 }
 
 CudaDevice::~CudaDevice() { Release(); }
+
+std::vector<std::pair<std::string, std::string>> CudaDevice::LibraryVersions() const {
+  int runtime = 0;
+  GetRuntime()->RuntimeGetVersion(&runtime);
+  std::vector<std::pair<std::string, std::string>> versions = {
+      {"GPU driver", DriverVersion()},
+      {"CUDA runtime", Join(runtime / 1000, ".", runtime % 1000 / 10)}};
+  if (GetCublasLt() != nullptr) {
+    versions.emplace_back("cuBLASLt", LibraryVersionText(GetCublasLt()->GetVersion()));
+  }
+  if (GetCudnn() != nullptr) {
+    versions.emplace_back("cuDNN", LibraryVersionText(GetCudnn()->GetVersion()));
+  }
+  return versions;
+}
 
 // Waits for all work and frees everything. A lost GPU refuses these calls; the driver then frees
 // its resources when the process ends.

@@ -41,6 +41,7 @@ class CudaDevice final : public Device, public GraphCapture {
   bool SupportsDtype(DType) const override { return true; }
   // "NVIDIA H200, 139 GiB, compute 9.0"
   std::string Describe() const override { return description_; }
+  std::vector<std::pair<std::string, std::string>> LibraryVersions() const override;
   // Returns a key that is equal for GPUs of the same kind, and for partitions of a GPU with the
   // same size.
   const std::string& Model() const { return model_; }

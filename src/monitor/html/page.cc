@@ -6,6 +6,7 @@
 #include <set>
 
 #include "answers.h"
+#include "card_table.h"
 #include "history/run_files.h"
 #include "html.h"
 #include "metric_charts.h"
@@ -216,13 +217,13 @@ std::string NetDrawing(const ReportedNet& net) {
 }
 
 // Returns the section of one run with all that its folder has; "" if that is nothing.
-std::string Details(const RunMetrics& run, const ReportedNet& net) {
+std::string Details(const RunMetrics& run, const ReportedNet& net, std::optional<double> carbon) {
   const std::string pictures = PictureOfRun(run, kFiltersName, "filters of the first convolution") +
                                PictureOfRun(run, kImagesName, "images of the first batch");
   const std::string html =
       (pictures.empty() ? "" : "<div class=\"pictures\">" + pictures + "</div>") + LayerTimes(run) +
-      MetricsHtml(run) + ConfusionHtml(run) + WorstHtml(run) + NetDrawing(net) +
-      SettingsTable(run) + EnvironmentTable(run);
+      MetricsHtml(run) + ConfusionHtml(run) + WorstHtml(run) + CardHtml(run, carbon) +
+      NetDrawing(net) + SettingsTable(run) + EnvironmentTable(run);
   return html.empty() ? "" : "<h2>" + EscapeHtml(NameOf(run)) + "</h2>\n" + html;
 }
 
@@ -269,7 +270,7 @@ std::string TitleOf(const std::vector<RunMetrics>& runs) {
 
 std::string ReportPage(const std::vector<RunMetrics>& runs,
                        const std::vector<ReportedNet>& given_nets,
-                       const std::vector<ReportedTable>& tables) {
+                       const std::vector<ReportedTable>& tables, std::optional<double> carbon) {
   std::vector<ReportedNet> nets = given_nets;
   nets.resize(runs.size());
   const std::string title = TitleOf(runs);
@@ -287,7 +288,7 @@ std::string ReportPage(const std::vector<RunMetrics>& runs,
   html += "<div class=\"charts\">\n";
   for (const Chart& chart : RunCharts(runs)) html += ChartSvg(chart);
   html += "</div>\n";
-  for (size_t i = 0; i < runs.size(); ++i) html += Details(runs[i], nets[i]);
+  for (size_t i = 0; i < runs.size(); ++i) html += Details(runs[i], nets[i], carbon);
   return html + "</body>\n</html>\n";
 }
 

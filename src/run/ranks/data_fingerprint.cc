@@ -141,7 +141,7 @@ void DescribeRows(const std::string& path, const LayerSpec& layer, DataFingerpri
 
 // Sets the content and, if it is known, the number of records by the kind of the source.
 void DescribeData(const LayerSpec& layer, DataFingerprint* print) {
-  const std::string path = ResolvePath(print->path, layer.Where().file);
+  const std::string path = print->opened = ResolvePath(print->path, layer.Where().file);
   using Kind = InputFiles::Kind;
   try {
     const std::optional<InputFiles> files = print->is_source ? InputFilesOf(layer) : std::nullopt;
@@ -156,6 +156,7 @@ void DescribeData(const LayerSpec& layer, DataFingerprint* print) {
     print->content = Join(FileSize(path), " bytes, checksum ", Hex(SumOfFile(path, kPartOfOne, 0)));
   } catch (const Error& error) {
     print->content = Join("cannot be read (", error.what(), ")");
+    print->is_read = false;
   }
 }
 

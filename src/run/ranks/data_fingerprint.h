@@ -12,10 +12,12 @@ namespace trainer {
 // Describes a file or database that a layer names.
 struct DataFingerprint {
   std::string path;         // as the layer gives it
+  std::string opened;       // the path that was opened
   bool is_source = false;   // false: a mean file
   int64_t records = -1;     // -1: unknown without reading the whole set
   uint32_t batch_size = 0;  // 0: the layer has none
   std::string content;      // one line, equal for copies; or why it cannot be read
+  bool is_read = true;      // false: `content` says why it cannot be read
 };
 
 // Returns a fingerprint of each file or database that a layer's parameters name as `source` or

@@ -36,6 +36,7 @@ struct NvmlOptions {
   bool there = false;
   unsigned busy = 90, memory_busy = 40;  // percent
   unsigned milliwatts = 300000, milliwatts_limit = 700000;
+  unsigned long long millijoules = 0;  // since the driver was loaded
   unsigned celsius = 60, clock_mhz = 1900, most_clock_mhz = 1980;
   unsigned long long reasons = 0;  // of a lower clock, as in cuda/nvml.h
 };

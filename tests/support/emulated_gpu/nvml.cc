@@ -74,6 +74,10 @@ constexpr Nvml kNvml = {
         [](nvml::Device, unsigned* to) {
           return Answer([&](const NvmlOptions& o) { *to = o.milliwatts_limit; });
         },
+    .DeviceGetTotalEnergyConsumption =
+        [](nvml::Device, unsigned long long* to) {
+          return Answer([&](const NvmlOptions& o) { *to = o.millijoules; });
+        },
     .DeviceGetTemperature =
         [](nvml::Device, int, unsigned* to) {
           return Answer([&](const NvmlOptions& o) { *to = o.celsius; });

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "gpu_job.h"
+#include "support/json_reader.h"
 #include "trainer/checkpoint/model_file.h"
 
 namespace trainer {
@@ -220,6 +221,22 @@ TEST_F(GpuRanksTest, OfMpirunTakeTheGpuOfTheirNumber) {
   const Outcome refused = Train({"--gpu=1,2", "--exchange=mpi"}, "gpus=3", launcher);
   EXPECT_EQ(refused.exit_code, 69) << refused.err;
   EXPECT_THAT(refused.Errors(), ElementsAre(HasSubstr("no CUDA-aware MPI library")));
+}
+
+// The machine's processors are left out here: a container may hide their counters.
+TEST_F(GpuRanksTest, TheCardHasTheEnergyOfEachGpu) {
+  const Outcome outcome = Train({"--gpu=0,1", "--run=run", "--deterministic"}, "gpus=2 busy=50");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const JsonValue card = ReadJson(ReadText(job_.folder() / "run/card.json"));
+  const JsonValue& start = card["starts"][0];
+  EXPECT_EQ(start["gpu_flags"].text, "--deterministic");
+  EXPECT_EQ(start["environment"]["ranks"].number, 2);
+  EXPECT_EQ(start["environment"]["libraries"]["cuDNN"].text, "9.19.0");
+  std::vector<std::string> gpus;
+  for (const JsonValue& part : start["energy"].items) {
+    if (part["name"].text.starts_with("GPU")) gpus.push_back(part["name"].text);
+  }
+  EXPECT_THAT(gpus, ElementsAre("GPU 0000:01:00.0", "GPU 0000:02:00.0"));
 }
 
 }  // namespace

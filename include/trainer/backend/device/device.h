@@ -6,6 +6,8 @@
 #include <memory>
 #include <memory_resource>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "trainer/backend/primitives/batch_norm.h"
 #include "trainer/backend/primitives/channel_sums.h"
@@ -64,6 +66,9 @@ class Device {
   virtual DeviceKind kind() const = 0;
   // Returns a description for the log: "CPU, 2 threads, AVX-512".
   virtual std::string Describe() const = 0;
+  // Returns names and versions of the driver and the libraries that a separate device computes
+  // with: {"cuDNN", "9.19.0"}. The CPU has none but oneDNN, see onednn_version.h.
+  virtual std::vector<std::pair<std::string, std::string>> LibraryVersions() const { return {}; }
 
   // Returns whether calls return before their work is done. If so, a host that reads a number waits
   // for all work queued before, so callers batch, delay or skip such reads. The default is true for

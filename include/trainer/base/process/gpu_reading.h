@@ -13,6 +13,7 @@ struct GpuReading {
   std::optional<double> memory_busy;  // the same, in which its memory was read or written
   std::optional<size_t> memory_bytes, memory_total;
   std::optional<double> watts, watts_limit, celsius;
+  std::optional<double> joules;                     // since the driver was loaded
   std::optional<double> clock_mhz, most_clock_mhz;  // of its multiprocessors
   // The reasons that limit its clock at this moment.
   bool by_power = false;     // the limit of power, or the supply

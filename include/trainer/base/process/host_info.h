@@ -6,6 +6,8 @@
 
 namespace trainer {
 
+// Returns the name of the host as the system has it, or "" if there is none.
+std::string HostName();
 // Returns the processor's name as Linux reports it, or "unknown".
 std::string ProcessorName();
 // Returns the bytes of memory that the host has.

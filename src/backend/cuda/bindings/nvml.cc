@@ -36,6 +36,10 @@ class Monitor final : public GpuMonitor {
     unsigned number = 0;
     if (Ask(nvml_.DeviceGetPowerUsage, &number)) reading.watts = number / 1000.0;
     if (Ask(nvml_.DeviceGetEnforcedPowerLimit, &number)) reading.watts_limit = number / 1000.0;
+    unsigned long long millijoules = 0;
+    if (Ask(nvml_.DeviceGetTotalEnergyConsumption, &millijoules)) {
+      reading.joules = static_cast<double>(millijoules) / 1000;
+    }
     if (Ask(nvml_.DeviceGetTemperature, nvml::kTemperatureGpu, &number)) reading.celsius = number;
     if (Ask(nvml_.DeviceGetClockInfo, nvml::kClockSm, &number)) reading.clock_mhz = number;
     if (Ask(nvml_.DeviceGetMaxClockInfo, nvml::kClockSm, &number)) reading.most_clock_mhz = number;
@@ -80,6 +84,7 @@ std::unique_ptr<Nvml> LoadNvml(const std::string& file, std::string* why) {
   load(table->DeviceGetMemoryInfo, "nvmlDeviceGetMemoryInfo");
   load(table->DeviceGetPowerUsage, "nvmlDeviceGetPowerUsage");
   load(table->DeviceGetEnforcedPowerLimit, "nvmlDeviceGetEnforcedPowerLimit");
+  load(table->DeviceGetTotalEnergyConsumption, "nvmlDeviceGetTotalEnergyConsumption");
   load(table->DeviceGetTemperature, "nvmlDeviceGetTemperature");
   load(table->DeviceGetCurrentClocksThrottleReasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
   load(table->DeviceGetClockInfo, "nvmlDeviceGetClockInfo");

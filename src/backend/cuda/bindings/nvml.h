@@ -41,6 +41,7 @@ struct Nvml {
   int (*DeviceGetMemoryInfo)(nvml::Device device, nvml::Memory* memory);
   int (*DeviceGetPowerUsage)(nvml::Device device, unsigned* milliwatts);
   int (*DeviceGetEnforcedPowerLimit)(nvml::Device device, unsigned* milliwatts);
+  int (*DeviceGetTotalEnergyConsumption)(nvml::Device device, unsigned long long* millijoules);
   int (*DeviceGetTemperature)(nvml::Device device, int sensor, unsigned* celsius);
   int (*DeviceGetCurrentClocksThrottleReasons)(nvml::Device device, unsigned long long* reasons);
   int (*DeviceGetClockInfo)(nvml::Device device, int clock, unsigned* mhz);
